@@ -1,0 +1,310 @@
+package cheap
+
+import (
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// class is what a heap has of one size class beside its caches. All of it is
+// under mu.
+type class struct {
+	mu race.Mutex
+
+	// spans leads through the spans that have blocks to give: blocks that came
+	// back, or some that are still to be carved.
+	spans uintptr
+
+	// batches holds whole batches as caches gave them back, for the next
+	// cache that needs one. Their blocks are missing in their spans.
+	batches  [maxBatches]uintptr
+	nbatches int
+
+	out     int64  // blocks given to caches, less those that came back
+	mallocs uint64 // calls of Malloc that were served past a cache
+
+	_ [40]byte // two classes do not share a cache line
+}
+
+// maxBatches is how many batches a class keeps whole.
+const maxBatches = 4
+
+// spanCost is what a span of a class holds from the system, record included.
+func spanCost(c uint8) int64 {
+	return int64(sizeclass.Classes[c].SpanBytes()) + recordBytes
+}
+
+// recordBytes is the metadata that a unit takes.
+const recordBytes = 128
+
+// A writtenError is the address of a free block that somebody has written to.
+type writtenError uintptr
+
+func (e writtenError) Error() string { return "written after free" }
+
+// get returns a list of n blocks, at most a batch, and counts one malloc.
+//
+//go:norace
+func (cl *class) get(h *Heap, c uint8) (list uintptr, n int, err error) {
+	batch := max(1, int(sizeclass.Classes[c].Batch))
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if h.closed.Load() {
+		return 0, 0, ErrDestroyed
+	}
+	if cl.nbatches > 0 {
+		cl.nbatches--
+		list, n = cl.batches[cl.nbatches], batch
+	} else {
+		if cl.spans == 0 {
+			if err := cl.grow(h, c); err != nil {
+				return 0, 0, err
+			}
+		}
+		s := span.At(cl.spans)
+		if s.NumFree > 0 {
+			list, n, err = takeFree(s, batch)
+			if err != nil {
+				return 0, 0, err
+			}
+		} else {
+			list, n = carve(s, batch)
+		}
+		if s.NumFree == 0 && s.Carved == s.Blocks {
+			cl.unlist(s)
+		}
+	}
+	cl.out += int64(n)
+	cl.mallocs++
+	return list, n, nil
+}
+
+// takeFree takes at most n of the blocks that came back to s.
+//
+//go:norace
+func takeFree(s *span.Span, n int) (list uintptr, taken int, err error) {
+	list = s.Free
+	p := list
+	for {
+		b := blockAt(p)
+		next := b.next
+		fresh := b.odd(p, next)
+		if fresh > 1 {
+			// What follows cannot be trusted. The blocks are lost, and with
+			// them the span: it will never be whole again.
+			s.Free, s.NumFree = 0, 0
+			return 0, 0, writtenError(p)
+		}
+		taken++
+		if next == 0 || taken == n {
+			b.setFree(p, 0, fresh)
+			s.Free = next
+			s.NumFree -= uint32(taken)
+			return list, taken, nil
+		}
+		p = next
+	}
+}
+
+// carve makes at most n new blocks of s, and no more than begin in the page
+// that the first of them ends in: pages behind it are not touched before they
+// are needed.
+//
+//go:norace
+func carve(s *span.Span, n int) (list uintptr, made int) {
+	first := uintptr(s.Carved)
+	start := s.Base + first*s.Size
+	pageEnd := osmem.RoundPage(start + s.Size)
+	made = int((pageEnd - start + s.Size - 1) / s.Size)
+	made = min(made, n, int(s.Blocks-s.Carved))
+	var fresh uint64
+	if s.Fresh {
+		fresh = 1
+	}
+	next := uintptr(0)
+	for i := made - 1; i >= 0; i-- {
+		p := start + uintptr(i)*s.Size
+		if debugging && fresh == 0 {
+			poison(p, s.Size)
+		}
+		blockAt(p).setFree(p, next, fresh)
+		next = p
+		if race.On {
+			race.Release(p)
+		}
+	}
+	// Not before the blocks bear their marks: Free trusts it.
+	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
+	return next, made
+}
+
+// grow takes a span from package span.
+//
+//go:norace
+func (cl *class) grow(h *Heap, c uint8) error {
+	cost := spanCost(c)
+	if !h.account.Take(cost, h.limit) {
+		return ErrLimit
+	}
+	sc := &sizeclass.Classes[c]
+	base, fresh, err := span.Alloc(1, 1, sc.SpanBytes())
+	if err != nil {
+		h.account.Give(cost)
+		return noMemory(err)
+	}
+	s := span.Find(base)
+	s.Size, s.Base = uintptr(sc.Size), base
+	s.Inverse, s.Shift, s.Blocks = sc.Inverse, uint32(sc.Shift), sc.Blocks
+	s.Free, s.NumFree, s.Fresh = 0, 0, fresh
+	s.StoreTag(h.id<<span.KindBits | uintptr(c))
+	cl.list(s)
+	return nil
+}
+
+// put takes back a whole batch.
+//
+//go:norace
+func (cl *class) put(h *Heap, c uint8, list uintptr) {
+	batch := int(sizeclass.Classes[c].Batch)
+	cl.mu.Lock()
+	if cl.nbatches < maxBatches {
+		cl.batches[cl.nbatches] = list
+		cl.nbatches++
+		cl.out -= int64(batch)
+		cl.mu.Unlock()
+		return
+	}
+	cl.mu.Unlock()
+	cl.sort(h, list, batch)
+}
+
+// putOne takes back a block that is not in a cache. It reports false, with
+// nothing changed, where the block is free already.
+//
+//go:norace
+func (cl *class) putOne(h *Heap, p uintptr) bool {
+	cl.mu.Lock()
+	b := blockAt(p)
+	if h.closed.Load() || b.odd(p, b.next) <= 1 {
+		cl.mu.Unlock()
+		return false
+	}
+	if race.On {
+		race.Release(p)
+	}
+	b.setFree(p, 0, 0)
+	cl.mu.Unlock()
+	cl.sort(h, p, 1)
+	return true
+}
+
+// sort gives the n blocks of a list back to the spans they lie in. Spans that
+// are whole again go back to package span. It panics where a block has been
+// written to after it was freed, after what comes before it has been sorted.
+//
+//go:norace
+func (cl *class) sort(h *Heap, list uintptr, n int) {
+	var written uintptr
+	cl.mu.Lock()
+	cl.out -= int64(n)
+	for p := list; p != 0; {
+		b := blockAt(p)
+		next := b.next
+		fresh := b.odd(p, next)
+		if fresh > 1 {
+			written = p
+			break
+		}
+		if race.On {
+			race.Acquire(p)
+		}
+		s := span.Find(p)
+		b.setFree(p, s.Free, fresh)
+		s.Free = p
+		s.NumFree++
+		if s.NumFree == s.Carved {
+			cl.release(h, s)
+		} else if !s.Listed {
+			cl.list(s)
+		}
+		p = next
+	}
+	cl.mu.Unlock()
+	if written != 0 {
+		panicWritten(written)
+	}
+}
+
+// sortBatches gives the blocks of the whole batches back to their spans.
+//
+//go:norace
+func (cl *class) sortBatches(h *Heap, c uint8) {
+	for {
+		cl.mu.Lock()
+		if cl.nbatches == 0 {
+			cl.mu.Unlock()
+			return
+		}
+		cl.nbatches--
+		list := cl.batches[cl.nbatches]
+		batch := int(sizeclass.Classes[c].Batch)
+		cl.out += int64(batch)
+		cl.mu.Unlock()
+		cl.sort(h, list, batch)
+	}
+}
+
+// release gives s, none of whose blocks is in use or in a cache, back to
+// package span.
+//
+//go:norace
+func (cl *class) release(h *Heap, s *span.Span) {
+	if s.Listed {
+		cl.unlist(s)
+	}
+	base, cost := s.Base, spanCost(uint8(s.Tag))
+	retire(s)
+	span.Free(base, 1)
+	h.account.Give(cost)
+}
+
+// retire makes s a span of nobody. From here on every Free of an address in it
+// is told.
+//
+//go:norace
+func retire(s *span.Span) {
+	atomic.StoreUint32(&s.Carved, 0)
+	s.Free, s.NumFree, s.Listed = 0, 0, false
+	s.StoreTag(0)
+}
+
+// list puts s at the head of the class's list.
+//
+//go:norace
+func (cl *class) list(s *span.Span) {
+	s.Listed = true
+	s.Prev, s.Next = 0, cl.spans
+	if cl.spans != 0 {
+		span.At(cl.spans).Prev = s.Addr()
+	}
+	cl.spans = s.Addr()
+}
+
+// unlist takes s out of the class's list.
+//
+//go:norace
+func (cl *class) unlist(s *span.Span) {
+	s.Listed = false
+	if s.Prev != 0 {
+		span.At(s.Prev).Next = s.Next
+	} else {
+		cl.spans = s.Next
+	}
+	if s.Next != 0 {
+		span.At(s.Next).Prev = s.Prev
+	}
+	s.Prev, s.Next = 0, 0
+}

@@ -1,0 +1,55 @@
+//go:build cheap_gomem
+
+package osmem
+
+import (
+	"errors"
+	"sync"
+	"unsafe"
+)
+
+// GoBacked says whether spans lie in Go memory.
+const GoBacked = true
+
+// CanRemap says whether Remap works.
+const CanRemap = false
+
+// DecommitRevokes says whether pages must be committed again after Decommit.
+const DecommitRevokes = false
+
+// backing keeps the Go memory behind each reservation alive, by address. The
+// collector does not look for pointers to it anywhere else.
+var backing = struct {
+	sync.Mutex
+	m map[uintptr][]byte
+}{m: map[uintptr][]byte{}}
+
+func reserve(size, align uintptr) (uintptr, error) {
+	const most = 1 << 36 // make panics on what cannot be had; the system's door has an error
+	if size > most || align > most {
+		return 0, errors.New("too large")
+	}
+	b := make([]byte, size+align)
+	start := (uintptr(unsafe.Pointer(unsafe.SliceData(b))) + align - 1) &^ (align - 1)
+	backing.Lock()
+	defer backing.Unlock()
+	backing.m[start] = b
+	return start, nil
+}
+
+func commit(addr, size uintptr) error { return nil }
+
+// The race detector would take this for a write by whoever gives memory back.
+//
+//go:norace
+func decommit(addr, size uintptr) {
+	clear(unsafe.Slice((*byte)(Pointer(addr)), size))
+}
+
+func release(addr, size uintptr) {
+	backing.Lock()
+	defer backing.Unlock()
+	delete(backing.m, addr)
+}
+
+func remap(from, to, size uintptr) error { return errors.ErrUnsupported }

@@ -1,0 +1,20 @@
+//go:build !cheap_gomem
+
+package osmem
+
+import "runtime"
+
+// GoBacked says whether spans lie in Go memory.
+const GoBacked = false
+
+// CanRemap says whether Remap works.
+const CanRemap = runtime.GOOS == "linux"
+
+// DecommitRevokes says whether pages must be committed again after Decommit.
+const DecommitRevokes = runtime.GOOS == "windows"
+
+func reserve(size, align uintptr) (uintptr, error) { return sysReserve(size, align) }
+func commit(addr, size uintptr) error              { return sysCommit(addr, size) }
+func decommit(addr, size uintptr)                  { sysDecommit(addr, size) }
+func release(addr, size uintptr)                   { sysRelease(addr, size) }
+func remap(from, to, size uintptr) error           { return sysRemap(from, to, size) }

@@ -1,0 +1,60 @@
+package osmem
+
+import (
+	"errors"
+
+	"golang.org/x/sys/windows"
+)
+
+func sysReserve(size, align uintptr) (uintptr, error) {
+	const granularity = 64 << 10 // VirtualAlloc aligns to this by itself
+	if align <= granularity {
+		return windows.VirtualAlloc(0, size, windows.MEM_RESERVE, windows.PAGE_NOACCESS)
+	}
+	if size+align < size {
+		return 0, windows.ERROR_NOT_ENOUGH_MEMORY
+	}
+	// A reservation can only be released whole, so find a place by reserving
+	// more, give that back, and take the aligned part of it. Somebody else may
+	// be faster; then try again.
+	var err error
+	for range 8 {
+		var p uintptr
+		p, err = windows.VirtualAlloc(0, size+align, windows.MEM_RESERVE, windows.PAGE_NOACCESS)
+		if err != nil {
+			return 0, err
+		}
+		start := (p + align - 1) &^ (align - 1)
+		sysRelease(p, size+align)
+		p, err = windows.VirtualAlloc(start, size, windows.MEM_RESERVE, windows.PAGE_NOACCESS)
+		if err == nil {
+			return p, nil
+		}
+	}
+	return 0, err
+}
+
+func sysCommit(addr, size uintptr) error {
+	_, err := windows.VirtualAlloc(addr, size, windows.MEM_COMMIT, windows.PAGE_READWRITE)
+	return err
+}
+
+func sysDecommit(addr, size uintptr) {
+	if err := windows.VirtualFree(addr, size, windows.MEM_DECOMMIT); err != nil {
+		panic("cheap: VirtualFree: " + err.Error())
+	}
+}
+
+func sysRelease(addr, size uintptr) {
+	if err := windows.VirtualFree(addr, 0, windows.MEM_RELEASE); err != nil {
+		panic("cheap: VirtualFree: " + err.Error())
+	}
+}
+
+func mapMeta(size uintptr) (uintptr, error) {
+	return windows.VirtualAlloc(0, size, windows.MEM_RESERVE|windows.MEM_COMMIT, windows.PAGE_READWRITE)
+}
+
+func smallPages(addr, size uintptr) {}
+
+func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }

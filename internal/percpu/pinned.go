@@ -1,0 +1,63 @@
+//go:build !cheap_portable
+
+package percpu
+
+import (
+	"runtime"
+	_ "unsafe" // for linkname
+)
+
+// Portable says which twin this is.
+const Portable = false
+
+// Max is how many Ps have a slot. Those beyond do without.
+const Max = 1024
+
+// The runtime lists these two among the internals that it keeps for others
+// (src/runtime/proc.go, since Go 1.23).
+
+//go:linkname procPin runtime.procPin
+func procPin() int
+
+//go:linkname procUnpin runtime.procUnpin
+func procUnpin()
+
+// Pin pins the goroutine to its P and returns the P's slot, or 0 where it has
+// none or somebody has seized it.
+func (t *Table) Pin() uintptr {
+	if id := procPin(); uint(id) < Max {
+		return t.slot[id].Load()
+	}
+	return 0
+}
+
+// Unpin ends what Pin began. It takes what Pin returned.
+func (t *Table) Unpin(slot uintptr) { procUnpin() }
+
+// Place returns where a slot is missing for the P that the goroutine runs on,
+// and -1 if none is. By the time it returns, the goroutine may be elsewhere.
+func (t *Table) Place() int {
+	id := procPin()
+	procUnpin()
+	if id < Max && t.slot[id].Load() == 0 {
+		return id
+	}
+	return -1
+}
+
+// Beyond says whether id is the place of a P that does not run: GOMAXPROCS has
+// been lowered since it had one.
+func Beyond(id int) bool { return id >= runtime.GOMAXPROCS(0) }
+
+// wait returns when each goroutine that may have loaded a seized slot has
+// unpinned. A pinned goroutine is not preempted, so it cannot be stopped
+// together with the world before it has unpinned; once the world has been
+// stopped, every section that began before has ended, and those that began
+// after see the table as it is now. ReadMemStats is the call whose
+// documentation says that it stops the world.
+func wait([]Seized) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+}
+
+func unlock(uintptr) {}

@@ -1,0 +1,22 @@
+//go:build race && cheap_gomem
+
+package race
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// On says whether the detector is told anything.
+const On = true
+
+// Acquire makes what happened before the last Release of addr visible to the
+// race detector in this goroutine. The address must be one of a block: the
+// detector keeps its records beside Go memory only.
+func Acquire(addr uintptr) { runtime.RaceAcquire(unsafe.Add(unsafe.Pointer(nil), addr)) }
+
+// Release is the other half of Acquire. It adds to earlier releases.
+func Release(addr uintptr) { runtime.RaceReleaseMerge(unsafe.Add(unsafe.Pointer(nil), addr)) }
+
+func disable() { runtime.RaceDisable() }
+func enable()  { runtime.RaceEnable() }

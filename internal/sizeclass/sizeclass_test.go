@@ -1,0 +1,79 @@
+package sizeclass
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestIndexExhaustively(t *testing.T) {
+	for i := range Classes {
+		c := &Classes[i]
+		for off := range uint32(SpanSize) {
+			got := Index(off, c.Inverse, c.Shift)
+			if off%c.Size == 0 {
+				if got != off/c.Size {
+					t.Fatalf("class %d (%d bytes): Index(%d) = %d, want %d", i, c.Size, off, got, off/c.Size)
+				}
+			} else if got < SpanSize {
+				t.Fatalf("class %d (%d bytes): Index(%d) = %d, but it is no start of a block", i, c.Size, off, got)
+			}
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	for size := 0; size <= MaxSize; size++ {
+		c := Of(size)
+		if int(Classes[c].Size) < size {
+			t.Fatalf("Of(%d) is the class of %d bytes", size, Classes[c].Size)
+		}
+		if c > 0 && size > 0 && int(Classes[c-1].Size) >= size {
+			t.Fatalf("Of(%d) is the class of %d bytes, but %d would do", size, Classes[c].Size, Classes[c-1].Size)
+		}
+		if waste := int(Classes[c].Size) - size; size > 128 && 8*waste > size {
+			t.Fatalf("%d bytes are rounded up to %d: more than 12.5 %%", size, Classes[c].Size)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	for i := range Classes {
+		c := &Classes[i]
+		if c.Size%Quantum != 0 || c.Blocks < 2 || c.Blocks*c.Size > SpanSize || (c.Blocks+1)*c.Size <= SpanSize {
+			t.Errorf("class %d: %+v", i, *c)
+		}
+	}
+	if CacheBytes > 1<<20 {
+		t.Errorf("a cache can hold %d bytes, promised is 1 MiB", CacheBytes)
+	}
+}
+
+// TestGenerated fails when table.go is not what gen.go writes.
+func TestGenerated(t *testing.T) {
+	want, err := os.ReadFile("table.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen, err := os.ReadFile("gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/gen.go", gen, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "run", "gen.go")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOARCH=", "GOOS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, err := os.ReadFile(dir + "/table.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Error("table.go is stale: run go generate ./internal/sizeclass")
+	}
+}

@@ -1,0 +1,98 @@
+package span
+
+import (
+	"slices"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+)
+
+// own is the list of spans that have a mapping of their own.
+var own struct {
+	mu    race.Mutex
+	bases []uintptr // sorted
+}
+
+// roundRegion rounds n up to whole regions, and returns 0 where that overflows.
+func roundRegion(n uintptr) uintptr {
+	r := (n + RegionSize - 1) &^ (RegionSize - 1)
+	if r < n {
+		return 0
+	}
+	return r
+}
+
+// AllocMapping returns a span with a mapping of its own, of which the first
+// size bytes are usable and zero. It starts at a multiple of align bytes, a
+// power of two. Its address space is whole regions, so that no table has to
+// tell two mappings in one region apart.
+//
+//go:norace
+func AllocMapping(size, align uintptr) (uintptr, error) {
+	if err := Init(); err != nil {
+		return 0, err
+	}
+	space := roundRegion(size)
+	if space == 0 {
+		return 0, errAddress
+	}
+	base, err := osmem.Reserve(space, max(align, RegionSize))
+	if err != nil {
+		return 0, err
+	}
+	if err = ensure(base, space); err == nil {
+		err = osmem.Commit(base, osmem.RoundPage(size))
+	}
+	if err != nil {
+		osmem.Release(base, space)
+		return 0, err
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	i, _ := slices.BinarySearch(own.bases, base)
+	own.bases = slices.Insert(own.bases, i, base)
+	return base, nil
+}
+
+// GrowMapping makes the mapping of size bytes at base larger without moving
+// it, if its address space allows.
+//
+//go:norace
+func GrowMapping(base, size, newSize uintptr) bool {
+	if roundRegion(newSize) != roundRegion(size) {
+		return false
+	}
+	from, to := osmem.RoundPage(size), osmem.RoundPage(newSize)
+	return to <= from || osmem.Commit(base+from, to-from) == nil
+}
+
+// ShrinkMapping gives back the memory of the mapping at base behind newSize
+// bytes.
+//
+//go:norace
+func ShrinkMapping(base, size, newSize uintptr) {
+	from, to := osmem.RoundPage(newSize), osmem.RoundPage(size)
+	if from < to {
+		osmem.Decommit(base+from, to-from)
+	}
+}
+
+// MoveMapping moves the first size bytes of the mapping at from to the mapping
+// at to, which has at least as many, without copying them. What is left at from
+// is only good for FreeMapping. It reports whether the system could.
+//
+//go:norace
+func MoveMapping(from, to, size uintptr) bool {
+	return osmem.CanRemap && osmem.Remap(from, to, osmem.RoundPage(size)) == nil
+}
+
+// FreeMapping gives a mapping back to the system.
+//
+//go:norace
+func FreeMapping(base, size uintptr) {
+	own.mu.Lock()
+	i, _ := slices.BinarySearch(own.bases, base)
+	own.bases = slices.Delete(own.bases, i, i+1)
+	own.mu.Unlock()
+	osmem.Release(base, roundRegion(size))
+}

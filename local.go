@@ -1,0 +1,240 @@
+package cheap
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A Local is a cache of a [Heap] that belongs to one goroutine, for loops in
+// which the price of staying on a P, about half of Malloc and Free, counts.
+//
+// Its methods must not be called by two goroutines at the same time. Blocks are
+// the heap's: they may be freed by the Heap, by any Local of it, and in any
+// goroutine, and outlive the Local.
+//
+// Close gives the free blocks that a Local holds back to the heap. One that is
+// dropped does so when the collector finds it unreachable; until then they
+// serve nobody.
+type Local struct {
+	h *Heap
+	s uintptr // the cache, or closedCache
+	c *localCache
+}
+
+// localCache is what must outlive a Local that is dropped.
+type localCache struct {
+	h     *Heap
+	slot  uintptr     // of cache; 0 after it was closed; under h.seize
+	flush atomic.Bool // the heap asks for the blocks
+}
+
+// closedCache has no blocks and no room, so that a Local that is closed takes
+// the slow path.
+var closedCache cache
+
+// NewLocal returns a Local of h. It panics if there is no memory for the cache,
+// a few KiB.
+func (h *Heap) NewLocal() *Local {
+	h.check("Heap.NewLocal")
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	slot, err := newCache()
+	if err != nil {
+		panic(noMemory(err))
+	}
+	h.account.Take(cacheBytes, 0)
+	c := &localCache{h: h, slot: slot}
+	h.locals[c] = true
+	l := &Local{h: h, s: slot, c: c}
+	runtime.AddCleanup(l, (*localCache).close, c)
+	return l
+}
+
+// Malloc is [Heap.Malloc].
+//
+//go:norace
+func (l *Local) Malloc(size int) unsafe.Pointer {
+	if uint(size) <= sizeclass.MaxSize && !l.h.closed.Load() {
+		if p := cacheAt(l.s).class(sizeclass.Of(size)).pop(); p != 0 {
+			runtime.KeepAlive(l) // or its cleanup might empty the cache now
+			if debugging {
+				handedOut(p, uintptr(size), false)
+			}
+			return osmem.Pointer(p)
+		}
+	}
+	return l.mallocSlow(size)
+}
+
+// Free is [Heap.Free].
+//
+//go:norace
+func (l *Local) Free(ptr unsafe.Pointer) {
+	if debugging {
+		l.h.givenBack(ptr)
+	}
+	if l.h.closed.Load() || !cacheAt(l.s).push(l.h.id, uintptr(ptr)) {
+		l.freeSlow(uintptr(ptr))
+	}
+	runtime.KeepAlive(l)
+}
+
+// check panics when l cannot be used, and does what the heap has asked for.
+//
+//go:norace
+func (l *Local) check(op string) {
+	if l.h == nil {
+		misuse(op, 0, "the Local was not made by Heap.NewLocal")
+	}
+	l.h.check(op)
+	if l.s == uintptr(unsafe.Pointer(&closedCache)) {
+		misuse(op, 0, "the Local has been closed")
+	}
+	if l.c.flush.Swap(false) {
+		l.h.empty(cacheAt(l.s))
+	}
+}
+
+// mallocSlow is Malloc where the list is empty.
+//
+//go:noinline
+//go:norace
+func (l *Local) mallocSlow(size int) unsafe.Pointer {
+	l.check("Local.Malloc")
+	if uint(size) > sizeclass.MaxSize {
+		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
+		return osmem.Pointer(p)
+	}
+	class := sizeclass.Of(size)
+	batch := int(sizeclass.Classes[class].Batch)
+	c := cacheAt(l.s).class(class)
+	p, fresh, written := c.popOrSpare(batch)
+	if written != 0 {
+		panicWritten(written)
+	}
+	if p == 0 {
+		list, n, err := l.h.classes[class].get(l.h, class)
+		if err != nil {
+			// The heap's own way knows what to do.
+			p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
+			return osmem.Pointer(p)
+		}
+		p, list, fresh = first(list)
+		if n > 1 {
+			c.fill(list, n-1, batch)
+		}
+	}
+	runtime.KeepAlive(l)
+	if debugging {
+		handedOut(p, uintptr(size), fresh)
+	}
+	return osmem.Pointer(p)
+}
+
+// freeSlow is Free where there is no room or something is wrong.
+//
+//go:noinline
+//go:norace
+func (l *Local) freeSlow(p uintptr) {
+	l.check("Local.Free")
+	if p == 0 {
+		return
+	}
+	h := l.h
+	tag := h.mustOwn("Local.Free", p).LoadTag()
+	if tag&span.KindMask == span.KindLarge || sizeclass.Classes[uint8(tag)].Batch == 0 {
+		h.freeSlow("Local.Free", p)
+		return
+	}
+	class := uint8(tag)
+	k := cacheAt(l.s)
+	if over := k.class(class).makeRoom(int(sizeclass.Classes[class].Batch)); over != 0 {
+		h.classes[class].put(h, class, over)
+	}
+	if !k.push(h.id, p) {
+		h.mustOwn("Local.Free", p)
+	}
+	runtime.KeepAlive(l)
+}
+
+// Calloc is [Heap.Calloc].
+func (l *Local) Calloc(count, size int) unsafe.Pointer {
+	n := product("Local.Calloc", count, size)
+	if n < 0 {
+		return nil
+	}
+	if n > sizeclass.MaxSize {
+		l.check("Local.Calloc")
+		return l.h.Calloc(count, size)
+	}
+	ptr := l.Malloc(n)
+	if ptr == nil {
+		return nil
+	}
+	return zero(uintptr(ptr), n, false)
+}
+
+// AlignedMalloc is [Heap.AlignedMalloc].
+func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
+	checkAlign("Local.AlignedMalloc", align)
+	if size >= 0 && size <= sizeclass.MaxSize && align <= sizeclass.MaxSize {
+		if c, ok := alignedClass(size, align); ok {
+			return l.Malloc(int(sizeclass.Classes[c].Size))
+		}
+	}
+	l.check("Local.AlignedMalloc")
+	return l.h.AlignedMalloc(size, align)
+}
+
+// Realloc is [Heap.Realloc].
+func (l *Local) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	l.check("Local.Realloc")
+	return l.h.realloc("Local.Realloc", ptr, size, l.Malloc, l.Free)
+}
+
+// Close gives the free blocks that l holds back to the heap. Blocks in use stay
+// as they are. Every other use of l after Close panics; a second Close does
+// nothing.
+func (l *Local) Close() {
+	if l.h == nil {
+		l.check("Local.Close")
+	}
+	l.s = uintptr(unsafe.Pointer(&closedCache)) // a global: it does not move
+	l.c.close()
+}
+
+// Destroy is Close. It makes a Local an [Allocator].
+func (l *Local) Destroy() error {
+	l.Close()
+	return nil
+}
+
+// close gives the blocks and the cache back. It runs once with effect.
+//
+//go:norace
+func (c *localCache) close() {
+	h := c.h
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	slot := c.slot
+	if slot == 0 {
+		return
+	}
+	c.slot = 0
+	delete(h.locals, c)
+	if h.closed.Load() {
+		freeCache(slot)
+		return
+	}
+	h.account.Give(cacheBytes)
+	h.empty(cacheAt(slot))
+	var t tally
+	t.add(cacheAt(slot))
+	h.gone.mallocs += t.mallocs
+	freeCache(slot)
+}

@@ -1,0 +1,243 @@
+package cheap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// check panics when h cannot be used.
+func (h *Heap) check(op string) {
+	if h.closed.Load() {
+		misuse(op, 0, "the heap has been destroyed")
+	}
+	if h.id == 0 {
+		misuse(op, 0, "the heap was not made by NewHeap")
+	}
+}
+
+// noMemory wraps an error of the operating system.
+func noMemory(err error) error { return fmt.Errorf("%w: %w", ErrNoMemory, err) }
+
+// panicWritten panics because the free block at p bears no mark.
+func panicWritten(p uintptr) {
+	misuse("Heap", p, "the free block at %#x has been written to; somebody uses it after it was freed", p)
+}
+
+// TryMalloc is Malloc with an error instead of nil, which wraps [ErrLimit] or
+// [ErrNoMemory].
+func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
+	p, _, err := h.malloc("Heap.TryMalloc", size, sizeclass.Quantum)
+	return osmem.Pointer(p), err
+}
+
+// mallocSlow is Malloc where the cache has nothing.
+//
+//go:noinline
+func (h *Heap) mallocSlow(size int) unsafe.Pointer {
+	p, _, _ := h.malloc("Heap.Malloc", size, sizeclass.Quantum)
+	return osmem.Pointer(p)
+}
+
+// malloc returns a block, and whether it is known to be zero behind its first
+// 16 bytes. It never panics for want of memory.
+//
+//go:norace
+func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err error) {
+	h.check(op)
+	if size < 0 {
+		misuse(op, 0, "negative size %d", size)
+	}
+	small := size <= sizeclass.MaxSize
+	var c uint8
+	if small {
+		c, small = alignedClass(size, align)
+	}
+	try := func() {
+		if small {
+			p, fresh, err = h.mallocClass(op, c)
+		} else {
+			p, fresh, err = h.mallocLarge(uintptr(size), uintptr(align))
+		}
+	}
+	try()
+	if err != nil && !errors.Is(err, ErrDestroyed) && !errors.Is(err, errTooLarge) {
+		// Give back what is idle, and try once more.
+		h.reclaim()
+		try()
+	}
+	if errors.Is(err, ErrDestroyed) {
+		h.check(op)
+	}
+	if debugging && p != 0 {
+		handedOut(p, uintptr(size), fresh)
+	}
+	return p, fresh, err
+}
+
+// alignedClass returns the smallest class whose blocks have size bytes or more
+// and lie at multiples of align, if there is one. Spans are aligned to more
+// than any block, so these are the classes whose size is a multiple.
+func alignedClass(size, align int) (uint8, bool) {
+	for c := int(sizeclass.Of(size)); c < sizeclass.Count; c++ {
+		if sizeclass.Classes[c].Size%uint32(min(align, math.MaxInt32)) == 0 {
+			return uint8(c), true
+		}
+	}
+	return 0, false
+}
+
+// mallocClass returns a block of class c.
+//
+//go:norace
+func (h *Heap) mallocClass(op string, c uint8) (p uintptr, fresh bool, err error) {
+	s := h.caches.Pin()
+	if s != 0 {
+		e := cacheAt(s).class(c)
+		p, fresh, written := e.popOrSpare(int(sizeclass.Classes[c].Batch))
+		h.caches.Unpin(s)
+		if written != 0 {
+			panicWritten(written)
+		}
+		if p != 0 {
+			return p, fresh, nil
+		}
+	} else {
+		h.caches.Unpin(s)
+		h.addCache()
+	}
+	list, n, err := h.classes[c].get(h, c)
+	if err != nil {
+		if w, ok := err.(writtenError); ok {
+			panicWritten(uintptr(w))
+		}
+		return 0, false, err
+	}
+	p, list, fresh = first(list)
+	if n > 1 {
+		s := h.caches.Pin()
+		placed := s != 0 && cacheAt(s).class(c).fill(list, n-1, int(sizeclass.Classes[c].Batch))
+		h.caches.Unpin(s)
+		if !placed {
+			h.classes[c].sort(h, list, n-1)
+		}
+	}
+	return p, fresh, nil
+}
+
+// first takes the first block off a list that comes straight from its class.
+//
+//go:norace
+func first(list uintptr) (p, rest uintptr, fresh bool) {
+	b := blockAt(list)
+	rest = b.next
+	odd := b.odd(list, rest)
+	if odd > 1 {
+		panicWritten(list)
+	}
+	b.mark = 0
+	acquire(list)
+	return list, rest, odd == 1
+}
+
+// popOrSpare is pop that makes the spare batch the list where the list is used
+// up, and drops a list whose first block has been written to, at the address
+// that it returns.
+//
+//go:norace
+func (c *cacheClass) popOrSpare(batch int) (p uintptr, fresh bool, written uintptr) {
+	if c.head == 0 {
+		if c.spare == 0 {
+			return 0, false, 0
+		}
+		c.head, c.spare = c.spare, 0
+		c.setRoom(0)
+	}
+	b := blockAt(c.head)
+	odd := b.odd(c.head, b.next)
+	if p = c.pop(); p == 0 {
+		written, c.head = c.head, 0
+		c.setRoom(batch)
+		return 0, false, written
+	}
+	return p, odd == 1, 0
+}
+
+// fill makes a list of n blocks the list of c, if that is empty.
+//
+//go:norace
+func (c *cacheClass) fill(list uintptr, n, batch int) bool {
+	if c.head != 0 {
+		return false
+	}
+	c.head = list
+	c.setRoom(batch - n)
+	return true
+}
+
+// freeSlow is Free where the cache has no room, or there is none, or something
+// is wrong.
+//
+//go:noinline
+//go:norace
+func (h *Heap) freeSlow(op string, p uintptr) {
+	if p == 0 {
+		return
+	}
+	for {
+		h.check(op)
+		s := h.mustOwn(op, p)
+		tag := s.LoadTag()
+		if tag&span.KindMask == span.KindLarge {
+			h.freeLarge(op, s)
+			return
+		}
+		c := uint8(tag)
+		batch := int(sizeclass.Classes[c].Batch)
+		if batch == 0 {
+			if h.classes[c].putOne(h, p) {
+				return
+			}
+			continue // mustOwn will say what is wrong
+		}
+		slot := h.caches.Pin()
+		if slot == 0 {
+			h.caches.Unpin(slot)
+			h.addCache()
+			if h.classes[c].putOne(h, p) {
+				return
+			}
+			continue
+		}
+		k := cacheAt(slot)
+		over := k.class(c).makeRoom(batch)
+		done := k.push(h.id, p)
+		h.caches.Unpin(slot)
+		if over != 0 {
+			h.classes[c].put(h, c, over)
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// makeRoom makes sure that the list has room, and returns a whole batch that
+// there is no place for any more, or 0.
+//
+//go:norace
+func (c *cacheClass) makeRoom(batch int) (over uintptr) {
+	if c.room() != 0 {
+		return 0
+	}
+	if c.head != 0 {
+		over, c.spare, c.head = c.spare, c.head, 0
+	}
+	c.setRoom(batch)
+	return over
+}

@@ -1,0 +1,133 @@
+package cheap
+
+import (
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Trim empties all caches of the heap and gives the memory of everything that
+// is idle back to the operating system: at once, whereas by itself that
+// happens some time after it became idle; see [SetDecay]. A Local that is open
+// empties its cache when it next runs out of blocks or room.
+func (h *Heap) Trim() {
+	h.check("Heap.Trim")
+	h.reclaim()
+	span.TrimAll()
+}
+
+// reclaim gives all spans back that have no block in use.
+//
+//go:norace
+func (h *Heap) reclaim() {
+	h.emptyCaches(func(int) bool { return true })
+	for i := range h.classes {
+		h.classes[i].sortBatches(h, uint8(i))
+	}
+}
+
+// emptyCaches empties the caches at the places that want names, whoever uses
+// them, and asks the Locals to empty theirs.
+//
+//go:norace
+func (h *Heap) emptyCaches(want func(place int) bool) {
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	for l := range h.locals {
+		l.flush.Store(true)
+	}
+	seized := h.caches.Seize(want)
+	defer h.caches.Restore(seized) // also when a block turns out to be written to
+	for _, s := range seized {
+		h.empty(cacheAt(s.Slot))
+	}
+}
+
+// emptyIdle empties the caches of Ps that do not run because GOMAXPROCS has
+// been lowered.
+func (h *Heap) emptyIdle() { h.emptyCaches(percpu.Beyond) }
+
+// Destroy gives everything that the heap holds back to the operating system.
+// If there are live blocks it gives back nothing and returns a [LiveError]; the
+// blocks, and the heap, stay usable. A second Destroy returns [ErrDestroyed].
+//
+// Destroy must not run at the same time as other methods of the heap. If it
+// does, those may panic, but other heaps come to no harm.
+func (h *Heap) Destroy() error { return h.destroy("Heap.Destroy", false) }
+
+// DestroyAll is Destroy that frees live blocks, too. They must not be used any
+// more, by Go nor by C.
+func (h *Heap) DestroyAll() { _ = h.destroy("Heap.DestroyAll", true) }
+
+//go:norace
+func (h *Heap) destroy(op string, all bool) error {
+	if h.id == 0 {
+		h.check(op)
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	if h.closed.Load() {
+		return ErrDestroyed
+	}
+	seized := h.caches.Seize(func(int) bool { return true })
+	restore := true
+	defer func() {
+		if restore { // also when a free block turns out to be written to
+			h.caches.Restore(seized)
+		}
+	}()
+	if !all {
+		for _, s := range seized {
+			h.empty(cacheAt(s.Slot))
+		}
+		if s := h.count(); s.Blocks > 0 {
+			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
+		}
+	}
+	restore = false
+	h.closed.Store(true)
+	for i := range h.classes {
+		// Whoever waits for the lock looks at closed when it has it; whoever
+		// had it before has left.
+		h.classes[i].mu.Lock()
+		h.classes[i].mu.Unlock() //nolint:staticcheck // see above
+	}
+	for _, s := range seized {
+		h.gone.add(cacheAt(s.Slot))
+		freeCache(s.Slot)
+	}
+	// A Local is not pinned, so whoever uses one at this moment cannot be
+	// waited for. It will find the heap closed; until then the spans must stay
+	// readable, and must not become another heap's.
+	keep := len(h.locals) > 0
+	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
+	h.large.blocks.Store(0)
+	h.large.bytes.Store(0)
+	for i := range h.classes {
+		cl := &h.classes[i]
+		cl.spans, cl.nbatches, cl.out = 0, 0, 0
+	}
+	h.account.Close()
+	return nil
+}
+
+// releaseAny gives back a span of a heap that is being destroyed. With keep its
+// address space is not used again.
+//
+//go:norace
+func (h *Heap) releaseAny(s *span.Span, keep bool) {
+	tag := s.LoadTag()
+	if tag&span.KindMask == span.KindLarge {
+		if s.SwapTag(tag, 0) {
+			h.dropLarge(s.Base, s.Size, s.Blocks)
+		}
+		return
+	}
+	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask].SpanBytes()
+	retire(s)
+	if keep {
+		span.Abandon(base, bytes)
+	} else {
+		span.Free(base, 1)
+	}
+}
