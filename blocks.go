@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -225,10 +224,4 @@ func (h *Heap) mustOwn(op string, p uintptr) *span.Span {
 		h.accuse(op, p, v)
 	}
 	return span.Find(p)
-}
-
-func acquire(p uintptr) {
-	if race.On {
-		race.Acquire(p)
-	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -25,44 +24,42 @@ type cache struct {
 	lastUnit uintptr
 	last     uintptr
 
-	_ [64 - 2*unsafe.Sizeof(uintptr(0))]byte
+	// base is the tag that spans of the heap have, less the class.
+	base uintptr
+
+	_ [64 - 3*unsafe.Sizeof(uintptr(0))]byte
 
 	classes [sizeclass.Count]cacheClass
 }
 
 // cacheClass is what a cache has of one class: a list of at most a batch, and
-// perhaps a whole batch besides. A class that is not cached, or not used yet,
-// has no blocks and no room.
+// perhaps a whole batch besides. One that has not been used yet has no batch,
+// and so no room.
 type cacheClass struct {
 	head  uintptr // first block of the list
 	spare uintptr // first block of a whole batch, or 0
 
-	// count is how many blocks were handed out, times roomUnit, plus the room
-	// that is left in the list. One word, so that Malloc and Free each change
-	// one.
-	count uint64
+	// puts less takes is the length of the list. They are two words because
+	// each changes by reading, adding and writing back, which the next change
+	// of the same word has to wait for; so a pair of Malloc and Free waits
+	// once, not twice.
+	takes, puts uint64
 
-	_ [cacheClassSize - 8 - 2*unsafe.Sizeof(uintptr(0))]byte
+	batch uint64 // how many blocks the list may have
+
+	_ [cacheClassSize - 24 - 2*unsafe.Sizeof(uintptr(0))]byte
 }
 
-const (
-	roomUnit = 1 << 8
-	roomMask = roomUnit - 1
-)
-
-const cacheClassSize = 32
+const cacheClassSize = 64 // a cache line
 
 var (
-	_ [128]byte                 = [unsafe.Offsetof(cache{}.classes)]byte{}
-	_ [cacheClassSize]byte      = [unsafe.Sizeof(cacheClass{})]byte{}
-	_ [roomMask - maxBatch]byte // a batch must fit
+	_ [128]byte            = [unsafe.Offsetof(cache{}.classes)]byte{}
+	_ [cacheClassSize]byte = [unsafe.Sizeof(cacheClass{})]byte{}
 	_ [cacheLimit - sizeclass.CacheBytes]byte
 )
 
-const (
-	maxBatch   = 64
-	cacheLimit = 1 << 20 // bytes, the most that a cache may hold
-)
+// cacheLimit is the most that a cache may hold, in bytes.
+const cacheLimit = 1 << 20
 
 // cacheAt returns the cache at s, which the table of a heap holds: it has been
 // made by newCache and stays mapped.
@@ -76,81 +73,89 @@ func (k *cache) class(c uint8) *cacheClass {
 
 // pop takes a block from the list. It returns 0 where there is none, and where
 // the first one has been written to after it was freed.
+//
+// Heap.Malloc and Local.Malloc have the same written out.
 func (c *cacheClass) pop() uintptr {
-	p := c.head
-	if p == 0 {
-		return 0
+	if p := c.head; p != 0 {
+		b := blockAt(p)
+		next := b.next
+		if b.odd(p, next) <= 1 {
+			c.head = next
+			c.takes++
+			b.mark = 0
+			return p
+		}
 	}
-	b := blockAt(p)
-	next := b.next
-	if b.odd(p, next) > 1 {
-		return 0
-	}
-	c.head = next
-	c.count += roomUnit + 1
-	b.mark = 0
-	if race.On {
-		race.Acquire(p)
-	}
-	return p
+	return 0
 }
 
-// push puts the block at p on its list. It returns false, with nothing changed,
-// where p is not the start of a block of the heap id that is in use, and where
-// the list is full. It is called with any number for p.
-//
-//go:norace
-func (k *cache) push(id, p uintptr) bool {
-	if unit := p >> span.UnitShift; unit != k.lastUnit {
-		s := span.Find(p)
-		if s == nil {
-			return false
-		}
-		k.lastUnit, k.last = unit, s.Addr()
-	}
-	s := span.At(k.last)
-	tag := s.LoadTag()
-	if tag>>span.KindBits != id {
+// push puts the block at p, which is not free, on the list, if that has room.
+func (c *cacheClass) push(p uintptr) bool {
+	puts := c.puts
+	if puts-c.takes >= c.batch {
 		return false
 	}
-	if sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) >= atomic.LoadUint32(&s.Carved) {
-		return false // the inside of a block, never handed out, or a large block
-	}
-	b := blockAt(p)
-	if b.odd(p, b.next) <= 1 {
-		return false // free already
-	}
-	c := k.class(uint8(tag))
-	if c.count&roomMask == 0 {
-		return false
-	}
-	if race.On {
-		race.Release(p)
-	}
-	b.setFree(p, c.head, 0)
+	c.puts = puts + 1
+	blockAt(p).setFree(p, c.head, 0)
 	c.head = p
-	c.count--
 	return true
 }
 
-// room is the number of free places in the list.
-func (c *cacheClass) room() int { return int(c.count & roomMask) }
-
-// setRoom changes the room and keeps the number of mallocs.
-func (c *cacheClass) setRoom(n int) { c.count = c.count&^roomMask | uint64(n) }
-
-// cached returns how many blocks c has, for a class whose batch has so many. It
-// may be called by anybody.
+// free frees the block at p into k. It returns false, with nothing changed,
+// where p, which may be any number, is not the start of a block of the heap
+// that is in use, and where the list is full.
+//
+// Heap.Free and Local.Free have the same written out.
 //
 //go:norace
-func (c *cacheClass) cached(batch int) int {
-	head, spare := atomic.LoadUintptr(&c.head), atomic.LoadUintptr(&c.spare)
-	n := 0
-	if head != 0 {
-		n = batch - int(atomic.LoadUint64(&c.count)&roomMask)
+func (k *cache) free(p uintptr) bool {
+	s := k.find(p)
+	if s == nil {
+		return false
 	}
-	if spare != 0 {
-		n += batch
+	class := s.LoadTag() - k.base
+	if class >= sizeclass.Count || !startsBlock(s, p) {
+		return false
+	}
+	if b := blockAt(p); b.odd(p, b.next) <= 1 {
+		return false
+	}
+	return k.class(uint8(class)).push(p)
+}
+
+// find returns the record of the unit that p lies in, or nil, and remembers it.
+//
+//go:norace
+func (k *cache) find(p uintptr) *span.Span {
+	s := span.Find(p)
+	if s != nil {
+		k.lastUnit, k.last = p>>span.UnitShift, s.Addr()
+	}
+	return s
+}
+
+// startsBlock reports whether p, in the unit of s, is the start of a block of a
+// class that has been carved.
+func startsBlock(s *span.Span, p uintptr) bool {
+	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < atomic.LoadUint32(&s.Carved)
+}
+
+// length is the length of the list.
+func (c *cacheClass) length() int { return int(c.puts - c.takes) }
+
+// setLength says how long a list is that has been put in place.
+func (c *cacheClass) setLength(n int) { c.puts = c.takes + uint64(n) }
+
+// cached returns how many blocks c has. It may be called by anybody.
+//
+//go:norace
+func (c *cacheClass) cached() int {
+	n := 0
+	if atomic.LoadUintptr(&c.head) != 0 {
+		n = int(atomic.LoadUint64(&c.puts) - atomic.LoadUint64(&c.takes))
+	}
+	if atomic.LoadUintptr(&c.spare) != 0 {
+		n += int(atomic.LoadUint64(&c.batch))
 	}
 	return n
 }
@@ -163,22 +168,23 @@ var cachePool struct {
 	free []uintptr
 }
 
-// newCache returns the address of an empty cache.
+// newCache returns the address of an empty cache of a heap.
 //
 //go:norace
-func newCache() (uintptr, error) {
+func newCache(id uintptr) (uintptr, error) {
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
 	if n := len(cachePool.free); n > 0 {
 		s := cachePool.free[n-1]
 		cachePool.free = cachePool.free[:n-1]
+		cacheAt(s).base = id << span.KindBits
 		return s, nil
 	}
 	s, err := span.AllocMeta(unsafe.Sizeof(cache{}))
 	if err != nil {
 		return 0, err
 	}
-	cacheAt(s).lastUnit = ^uintptr(0)
+	cacheAt(s).lastUnit, cacheAt(s).base = ^uintptr(0), id<<span.KindBits
 	return s, nil
 }
 
@@ -188,7 +194,7 @@ func newCache() (uintptr, error) {
 func freeCache(s uintptr) {
 	k := cacheAt(s)
 	clear(k.classes[:])
-	k.lastUnit, k.last = ^uintptr(0), 0
+	k.lastUnit, k.last, k.base = ^uintptr(0), 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
 	cachePool.free = append(cachePool.free, s)
@@ -207,7 +213,7 @@ func (h *Heap) addCache() {
 	if !h.account.Take(cacheBytes, h.limit) {
 		return
 	}
-	s, err := newCache()
+	s, err := newCache(h.id)
 	if err != nil {
 		h.account.Give(cacheBytes)
 		return
@@ -225,18 +231,14 @@ const cacheBytes = int64(unsafe.Sizeof(cache{}))
 func (h *Heap) empty(k *cache) {
 	for i := range k.classes {
 		c := &k.classes[i]
-		batch := int(sizeclass.Classes[i].Batch)
-		list, n, spare := c.head, c.cached(batch), c.spare
-		if spare != 0 {
-			n -= batch
-		}
+		list, n, spare := c.head, c.length(), c.spare
 		c.head, c.spare = 0, 0
-		c.setRoom(batch)
+		c.setLength(0)
 		if list != 0 {
 			h.classes[i].sort(h, list, n)
 		}
 		if spare != 0 {
-			h.classes[i].sort(h, spare, batch)
+			h.classes[i].sort(h, spare, int(c.batch))
 		}
 	}
 }

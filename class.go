@@ -127,7 +127,7 @@ func carve(s *span.Span, n int) (list uintptr, made int) {
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size
-		if debugging && fresh == 0 {
+		if poisoning && fresh == 0 {
 			poison(p, s.Size)
 		}
 		blockAt(p).setFree(p, next, fresh)
@@ -191,9 +191,6 @@ func (cl *class) putOne(h *Heap, p uintptr) bool {
 	if h.closed.Load() || b.odd(p, b.next) <= 1 {
 		cl.mu.Unlock()
 		return false
-	}
-	if race.On {
-		race.Release(p)
 	}
 	b.setFree(p, 0, 0)
 	cl.mu.Unlock()

@@ -2,13 +2,8 @@
 
 package cheap
 
-import "unsafe"
+// poisoning says whether free blocks are filled with a pattern.
+const poisoning = false
 
-// debugging says whether blocks are filled with a pattern while they are free.
-const debugging = false
-
-func handedOut(p, size uintptr, fresh bool) {}
-
-func (h *Heap) givenBack(ptr unsafe.Pointer) {}
-
-func poison(p, size uintptr) {}
+func poison(p, size uintptr)            {}
+func checkPoison(p uintptr, fresh bool) {}

@@ -10,11 +10,11 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// debugging says whether blocks are filled with a pattern while they are free.
-const debugging = true
+// poisoning says whether free blocks are filled with a pattern.
+const poisoning = true
 
 const (
-	poisonFree = 0xDF // in a block that came back
+	poisonFree = 0xDF // in a block that is free
 	poisonNew  = 0xCE // in a block that is handed out
 )
 
@@ -24,11 +24,11 @@ func contents(p, size uintptr) []byte {
 	return unsafe.Slice((*byte)(osmem.Pointer(p+sizeclass.Quantum)), size-sizeclass.Quantum)
 }
 
-// handedOut looks whether the block at p is as givenBack, or the system, left
-// it, and then makes sure that nobody takes its contents for something.
+// checkPoison looks whether the block at p is as poison, or the system, left it,
+// and then makes sure that nobody takes its contents for something.
 //
 //go:norace
-func handedOut(p, size uintptr, fresh bool) {
+func checkPoison(p uintptr, fresh bool) {
 	s := span.Find(p)
 	if s.LoadTag()&span.KindMask >= span.KindBody {
 		return
@@ -48,22 +48,6 @@ func handedOut(p, size uintptr, fresh bool) {
 		}
 		all[i] = poisonNew
 	}
-}
-
-// givenBack fills a block that is about to be freed with a pattern, if it is
-// one.
-//
-//go:norace
-func (h *Heap) givenBack(ptr unsafe.Pointer) {
-	p := uintptr(ptr)
-	if h.closed.Load() || h.judge(p) != live {
-		return
-	}
-	s := span.Find(p)
-	if s.LoadTag()&span.KindMask >= span.KindBody {
-		return
-	}
-	poison(p, s.Size)
 }
 
 // poison fills the block at p with the pattern of a free one.

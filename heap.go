@@ -144,19 +144,28 @@ func (h *Heap) init(o Options) {
 // the only reference to Go memory.
 //
 //go:norace
+//go:nosplit
 func (h *Heap) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		s := h.caches.Pin()
-		if s != 0 {
-			if p := cacheAt(s).class(sizeclass.Of(size)).pop(); p != 0 {
-				h.caches.Unpin(s)
-				if debugging {
-					handedOut(p, uintptr(size), false)
+		k := h.caches.Pin()
+		if k != 0 {
+			c := cacheAt(k).class(sizeclass.Of(size))
+			if p := c.head; p != 0 {
+				b := blockAt(p)
+				next := b.next
+				if b.odd(p, next) <= 1 {
+					c.head = next
+					c.takes++
+					b.mark = 0
+					h.caches.Unpin(k)
+					if instrumented {
+						handedOut(p, false)
+					}
+					return osmem.Pointer(p)
 				}
-				return osmem.Pointer(p)
 			}
 		}
-		h.caches.Unpin(s)
+		h.caches.Unpin(k)
 	}
 	return h.mallocSlow(size)
 }
@@ -169,17 +178,36 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 // for what can be told.
 //
 //go:norace
+//go:nosplit
 func (h *Heap) Free(ptr unsafe.Pointer) {
-	if debugging {
-		h.givenBack(ptr)
-	}
 	p := uintptr(ptr)
-	s := h.caches.Pin()
-	if s != 0 && cacheAt(s).push(h.id, p) {
-		h.caches.Unpin(s)
-		return
+	if instrumented {
+		h.freeing(p)
 	}
-	h.caches.Unpin(s)
+	k := h.caches.Pin()
+	if k != 0 {
+		var s *span.Span
+		if p>>span.UnitShift == cacheAt(k).lastUnit {
+			s = span.At(cacheAt(k).last)
+		} else {
+			if s = span.Find(p); s == nil {
+				goto slow
+			}
+			cacheAt(k).lastUnit, cacheAt(k).last = p>>span.UnitShift, s.Addr()
+		}
+		if class := s.LoadTag() - cacheAt(k).base; class < sizeclass.Count {
+			if startsBlock(s, p) {
+				if b := blockAt(p); b.odd(p, b.next) > 1 {
+					if cacheAt(k).class(uint8(class)).push(p) {
+						h.caches.Unpin(k)
+						return
+					}
+				}
+			}
+		}
+	}
+slow:
+	h.caches.Unpin(k)
 	h.freeSlow("Heap.Free", p)
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -59,7 +58,6 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err erro
 	h.large.blocks.Add(1)
 	h.large.mallocs.Add(1)
 	h.large.bytes.Add(int64(size))
-	acquire(p)
 	return p, fresh, nil
 }
 
@@ -102,9 +100,6 @@ func (h *Heap) freeLarge(op string, s *span.Span) {
 	if !s.SwapTag(h.id<<span.KindBits|span.KindLarge, 0) {
 		h.mustOwn(op, p) // somebody else was faster
 		return
-	}
-	if race.On {
-		race.Release(p)
 	}
 	h.large.blocks.Add(-1)
 	h.large.bytes.Add(-int64(size))

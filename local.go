@@ -43,7 +43,7 @@ func (h *Heap) NewLocal() *Local {
 	h.check("Heap.NewLocal")
 	h.seize.Lock()
 	defer h.seize.Unlock()
-	slot, err := newCache()
+	slot, err := newCache(h.id)
 	if err != nil {
 		panic(noMemory(err))
 	}
@@ -58,14 +58,24 @@ func (h *Heap) NewLocal() *Local {
 // Malloc is [Heap.Malloc].
 //
 //go:norace
+//go:nosplit
 func (l *Local) Malloc(size int) unsafe.Pointer {
-	if uint(size) <= sizeclass.MaxSize && !l.h.closed.Load() {
-		if p := cacheAt(l.s).class(sizeclass.Of(size)).pop(); p != 0 {
-			runtime.KeepAlive(l) // or its cleanup might empty the cache now
-			if debugging {
-				handedOut(p, uintptr(size), false)
+	if uint(size) <= sizeclass.MaxSize {
+		c := cacheAt(l.s).class(sizeclass.Of(size))
+		if p := c.head; p != 0 {
+			b := blockAt(p)
+			next := b.next
+			// A block of a heap that has been destroyed has no mark any more.
+			if b.odd(p, next) <= 1 {
+				c.head = next
+				c.takes++
+				b.mark = 0
+				runtime.KeepAlive(l) // or its cleanup might empty the cache now
+				if instrumented {
+					handedOut(p, false)
+				}
+				return osmem.Pointer(p)
 			}
-			return osmem.Pointer(p)
 		}
 	}
 	return l.mallocSlow(size)
@@ -74,14 +84,35 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 // Free is [Heap.Free].
 //
 //go:norace
+//go:nosplit
 func (l *Local) Free(ptr unsafe.Pointer) {
-	if debugging {
-		l.h.givenBack(ptr)
+	p := uintptr(ptr)
+	if instrumented {
+		l.h.freeing(p)
 	}
-	if l.h.closed.Load() || !cacheAt(l.s).push(l.h.id, uintptr(ptr)) {
-		l.freeSlow(uintptr(ptr))
+	k := cacheAt(l.s)
+	var s *span.Span
+	if p>>span.UnitShift == k.lastUnit {
+		s = span.At(k.last)
+	} else {
+		if s = span.Find(p); s == nil {
+			goto slow
+		}
+		k.lastUnit, k.last = p>>span.UnitShift, s.Addr()
 	}
-	runtime.KeepAlive(l)
+	// A span of a heap that has been destroyed is nobody's.
+	if class := s.LoadTag() - k.base; class < sizeclass.Count {
+		if startsBlock(s, p) {
+			if b := blockAt(p); b.odd(p, b.next) > 1 {
+				if k.class(uint8(class)).push(p) {
+					runtime.KeepAlive(l)
+					return
+				}
+			}
+		}
+	}
+slow:
+	l.freeSlow(p)
 }
 
 // check panics when l cannot be used, and does what the heap has asked for.
@@ -111,9 +142,8 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		return osmem.Pointer(p)
 	}
 	class := sizeclass.Of(size)
-	batch := int(sizeclass.Classes[class].Batch)
 	c := cacheAt(l.s).class(class)
-	p, fresh, written := c.popOrSpare(batch)
+	p, fresh, written := c.popOrSpare()
 	if written != 0 {
 		panicWritten(written)
 	}
@@ -126,12 +156,12 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		}
 		p, list, fresh = first(list)
 		if n > 1 {
-			c.fill(list, n-1, batch)
+			c.fill(class, list, n-1)
 		}
 	}
 	runtime.KeepAlive(l)
-	if debugging {
-		handedOut(p, uintptr(size), fresh)
+	if instrumented {
+		handedOut(p, fresh)
 	}
 	return osmem.Pointer(p)
 }
@@ -153,10 +183,10 @@ func (l *Local) freeSlow(p uintptr) {
 	}
 	class := uint8(tag)
 	k := cacheAt(l.s)
-	if over := k.class(class).makeRoom(int(sizeclass.Classes[class].Batch)); over != 0 {
+	if over := k.class(class).makeRoom(class); over != 0 {
 		h.classes[class].put(h, class, over)
 	}
-	if !k.push(h.id, p) {
+	if !k.free(p) {
 		h.mustOwn("Local.Free", p)
 	}
 	runtime.KeepAlive(l)

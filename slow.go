@@ -40,6 +40,15 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 //
 //go:noinline
 func (h *Heap) mallocSlow(size int) unsafe.Pointer {
+	if uint(size) <= sizeclass.MaxSize && h.id != 0 {
+		// Most of the time a batch is at hand.
+		if p, fresh, err := h.mallocClass(sizeclass.Of(size)); err == nil {
+			if instrumented {
+				handedOut(p, fresh)
+			}
+			return osmem.Pointer(p)
+		}
+	}
 	p, _, _ := h.malloc("Heap.Malloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p)
 }
@@ -60,7 +69,7 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err er
 	}
 	try := func() {
 		if small {
-			p, fresh, err = h.mallocClass(op, c)
+			p, fresh, err = h.mallocClass(c)
 		} else {
 			p, fresh, err = h.mallocLarge(uintptr(size), uintptr(align))
 		}
@@ -74,8 +83,8 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err er
 	if errors.Is(err, ErrDestroyed) {
 		h.check(op)
 	}
-	if debugging && p != 0 {
-		handedOut(p, uintptr(size), fresh)
+	if instrumented && p != 0 {
+		handedOut(p, fresh)
 	}
 	return p, fresh, err
 }
@@ -95,11 +104,11 @@ func alignedClass(size, align int) (uint8, bool) {
 // mallocClass returns a block of class c.
 //
 //go:norace
-func (h *Heap) mallocClass(op string, c uint8) (p uintptr, fresh bool, err error) {
+func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 	s := h.caches.Pin()
 	if s != 0 {
 		e := cacheAt(s).class(c)
-		p, fresh, written := e.popOrSpare(int(sizeclass.Classes[c].Batch))
+		p, fresh, written := e.popOrSpare()
 		h.caches.Unpin(s)
 		if written != 0 {
 			panicWritten(written)
@@ -121,7 +130,7 @@ func (h *Heap) mallocClass(op string, c uint8) (p uintptr, fresh bool, err error
 	p, list, fresh = first(list)
 	if n > 1 {
 		s := h.caches.Pin()
-		placed := s != 0 && cacheAt(s).class(c).fill(list, n-1, int(sizeclass.Classes[c].Batch))
+		placed := s != 0 && cacheAt(s).class(c).fill(c, list, n-1)
 		h.caches.Unpin(s)
 		if !placed {
 			h.classes[c].sort(h, list, n-1)
@@ -141,7 +150,6 @@ func first(list uintptr) (p, rest uintptr, fresh bool) {
 		panicWritten(list)
 	}
 	b.mark = 0
-	acquire(list)
 	return list, rest, odd == 1
 }
 
@@ -150,33 +158,34 @@ func first(list uintptr) (p, rest uintptr, fresh bool) {
 // that it returns.
 //
 //go:norace
-func (c *cacheClass) popOrSpare(batch int) (p uintptr, fresh bool, written uintptr) {
+func (c *cacheClass) popOrSpare() (p uintptr, fresh bool, written uintptr) {
 	if c.head == 0 {
 		if c.spare == 0 {
 			return 0, false, 0
 		}
 		c.head, c.spare = c.spare, 0
-		c.setRoom(0)
+		c.setLength(int(c.batch))
 	}
 	b := blockAt(c.head)
 	odd := b.odd(c.head, b.next)
 	if p = c.pop(); p == 0 {
 		written, c.head = c.head, 0
-		c.setRoom(batch)
+		c.setLength(0)
 		return 0, false, written
 	}
 	return p, odd == 1, 0
 }
 
-// fill makes a list of n blocks the list of c, if that is empty.
+// fill makes a list of n blocks of a class the list of c, if that is empty.
 //
 //go:norace
-func (c *cacheClass) fill(list uintptr, n, batch int) bool {
+func (c *cacheClass) fill(class uint8, list uintptr, n int) bool {
 	if c.head != 0 {
 		return false
 	}
 	c.head = list
-	c.setRoom(batch - n)
+	c.setLength(n)
+	c.batch = uint64(sizeclass.Classes[class].Batch)
 	return true
 }
 
@@ -198,8 +207,7 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 			return
 		}
 		c := uint8(tag)
-		batch := int(sizeclass.Classes[c].Batch)
-		if batch == 0 {
+		if sizeclass.Classes[c].Batch == 0 {
 			if h.classes[c].putOne(h, p) {
 				return
 			}
@@ -215,8 +223,8 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 			continue
 		}
 		k := cacheAt(slot)
-		over := k.class(c).makeRoom(batch)
-		done := k.push(h.id, p)
+		over := k.class(c).makeRoom(c)
+		done := k.free(p)
 		h.caches.Unpin(slot)
 		if over != 0 {
 			h.classes[c].put(h, c, over)
@@ -227,17 +235,17 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 	}
 }
 
-// makeRoom makes sure that the list has room, and returns a whole batch that
-// there is no place for any more, or 0.
+// makeRoom makes sure that the list of a class has room, and returns a whole
+// batch that there is no place for any more, or 0.
 //
 //go:norace
-func (c *cacheClass) makeRoom(batch int) (over uintptr) {
-	if c.room() != 0 {
-		return 0
-	}
-	if c.head != 0 {
+func (c *cacheClass) makeRoom(class uint8) (over uintptr) {
+	if c.head == 0 {
+		c.batch = uint64(sizeclass.Classes[class].Batch)
+		c.setLength(0)
+	} else if c.length() >= int(c.batch) {
 		over, c.spare, c.head = c.spare, c.head, 0
+		c.setLength(0)
 	}
-	c.setRoom(batch)
 	return over
 }

@@ -41,8 +41,8 @@ func (t *tally) add(k *cache) {
 	t.caches++
 	for i := range k.classes {
 		c := &k.classes[i]
-		t.mallocs += atomic.LoadUint64(&c.count) / roomUnit
-		t.cached[i] += int64(c.cached(int(sizeclass.Classes[i].Batch)))
+		t.mallocs += atomic.LoadUint64(&c.takes)
+		t.cached[i] += int64(c.cached())
 	}
 }
 

@@ -17,7 +17,7 @@ const Max = 1024
 // (src/runtime/proc.go, since Go 1.23).
 
 //go:linkname procPin runtime.procPin
-func procPin() int
+func procPin() uint // an int there, and never negative
 
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
@@ -25,10 +25,11 @@ func procUnpin()
 // Pin pins the goroutine to its P and returns the P's slot, or 0 where it has
 // none or somebody has seized it.
 func (t *Table) Pin() uintptr {
-	if id := procPin(); uint(id) < Max {
-		return t.slot[id].Load()
+	id := procPin()
+	if id >= Max {
+		return 0
 	}
-	return 0
+	return t.slot[id].Load()
 }
 
 // Unpin ends what Pin began. It takes what Pin returned.
@@ -40,7 +41,7 @@ func (t *Table) Place() int {
 	id := procPin()
 	procUnpin()
 	if id < Max && t.slot[id].Load() == 0 {
-		return id
+		return int(id)
 	}
 	return -1
 }

@@ -20,7 +20,9 @@ const (
 	max        = 32 << 10
 	unit       = 64 << 10
 	page       = 4 << 10
-	batchBytes = 6 << 10  // a batch holds about this much
+	batchBytes = 6 << 10  // a batch holds about this much,
+	smallBytes = 10 << 10 // or this much of blocks that are
+	smallMax   = 1 << 10  // at most so large,
 	batchMax   = 64       // and at most this many blocks
 	cachedMax  = 16 << 10 // larger blocks are not kept in caches
 )
@@ -48,7 +50,10 @@ func main() {
 		blocks := unit / s
 		rot := bits.TrailingZeros32(uint32(s))
 		batch := min(batchMax, max1(batchBytes/s))
-		if s > cachedMax {
+		switch {
+		case s <= smallMax:
+			batch = min(batchMax, smallBytes/s)
+		case s > cachedMax:
 			batch = 0
 		}
 		cache += 2 * batch * s
