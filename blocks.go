@@ -93,12 +93,12 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 
 //go:norace
 func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) unsafe.Pointer, free func(unsafe.Pointer)) unsafe.Pointer {
-	if ptr == nil {
-		return malloc(size)
-	}
 	h.check(op)
 	if size < 0 {
 		misuse(op, uintptr(ptr), "negative size %d", size)
+	}
+	if ptr == nil {
+		return malloc(size)
 	}
 	p := uintptr(ptr)
 	s := h.mustOwn(op, p)
@@ -106,10 +106,12 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 	if s.LoadTag()&span.KindMask == span.KindLarge {
 		if size > sizeclass.MaxSize && uintptr(size) <= maxLarge {
 			newSize := osmem.RoundPage(uintptr(size))
-			if newSize == old || h.resizeLarge(s, newSize) {
+			if newSize == old {
 				return ptr
 			}
-			if to := h.moveLarge(s, newSize); to != 0 {
+			to := h.resizeLarge(p, newSize)
+			h.afterGrowth()
+			if to != 0 {
 				return osmem.Pointer(to)
 			}
 		}
@@ -118,6 +120,9 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 	}
 	to := malloc(size)
 	if to == nil {
+		if uintptr(size) <= old {
+			return ptr // a smaller block would be better, but this one serves
+		}
 		return nil
 	}
 	n := min(old, uintptr(size))

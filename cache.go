@@ -219,6 +219,7 @@ func (h *Heap) addCache() {
 		return
 	}
 	h.caches.Install(place, s)
+	h.places.Store(max(h.places.Load(), int32(place)+1))
 }
 
 // cacheBytes is the metadata that a cache takes.

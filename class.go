@@ -45,15 +45,16 @@ type writtenError uintptr
 
 func (e writtenError) Error() string { return "written after free" }
 
-// get returns a list of n blocks, at most a batch, and counts one malloc.
+// get returns a block, whether it is zero behind its first 16 bytes, and a list
+// of n more for a cache: at most a batch together.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8) (list uintptr, n int, err error) {
+func (cl *class) get(h *Heap, c uint8) (p uintptr, fresh bool, list uintptr, n int, err error) {
 	batch := max(1, int(sizeclass.Classes[c].Batch))
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
-		return 0, 0, ErrDestroyed
+		return 0, false, 0, 0, ErrDestroyed
 	}
 	if cl.nbatches > 0 {
 		cl.nbatches--
@@ -61,14 +62,14 @@ func (cl *class) get(h *Heap, c uint8) (list uintptr, n int, err error) {
 	} else {
 		if cl.spans == 0 {
 			if err := cl.grow(h, c); err != nil {
-				return 0, 0, err
+				return 0, false, 0, 0, err
 			}
 		}
 		s := span.At(cl.spans)
 		if s.NumFree > 0 {
 			list, n, err = takeFree(s, batch)
 			if err != nil {
-				return 0, 0, err
+				return 0, false, 0, 0, err
 			}
 		} else {
 			list, n = carve(s, batch)
@@ -78,8 +79,15 @@ func (cl *class) get(h *Heap, c uint8) (list uintptr, n int, err error) {
 		}
 	}
 	cl.out += int64(n)
+	b := blockAt(list)
+	next := b.next
+	odd := b.odd(list, next)
+	if odd > 1 {
+		return 0, false, 0, 0, writtenError(list) // the batch is lost
+	}
 	cl.mallocs++
-	return list, n, nil
+	b.mark = 0
+	return list, odd == 1, next, n - 1, nil
 }
 
 // takeFree takes at most n of the blocks that came back to s.
@@ -161,6 +169,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	s.Free, s.NumFree, s.Fresh = 0, 0, fresh
 	s.StoreTag(h.id<<span.KindBits | uintptr(c))
 	cl.list(s)
+	h.grew.Store(true)
 	return nil
 }
 
@@ -170,7 +179,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 func (cl *class) put(h *Heap, c uint8, list uintptr) {
 	batch := int(sizeclass.Classes[c].Batch)
 	cl.mu.Lock()
-	if cl.nbatches < maxBatches {
+	if cl.nbatches < maxBatches && !h.closed.Load() {
 		cl.batches[cl.nbatches] = list
 		cl.nbatches++
 		cl.out -= int64(batch)
@@ -206,6 +215,10 @@ func (cl *class) putOne(h *Heap, p uintptr) bool {
 func (cl *class) sort(h *Heap, list uintptr, n int) {
 	var written uintptr
 	cl.mu.Lock()
+	if h.closed.Load() {
+		cl.mu.Unlock()
+		h.check("Heap") // panics: the blocks are not the heap's any more
+	}
 	cl.out -= int64(n)
 	for p := list; p != 0; {
 		b := blockAt(p)

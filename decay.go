@@ -1,10 +1,44 @@
 package cheap
 
 import (
+	"sync"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/span"
 )
+
+// heaps is the set of all heaps that have not been destroyed.
+var heaps = struct {
+	mu sync.Mutex
+	m  map[*Heap]bool
+}{m: map[*Heap]bool{}}
+
+func init() { span.OnTick(emptyIdle) }
+
+func remember(h *Heap) {
+	heaps.mu.Lock()
+	defer heaps.mu.Unlock()
+	heaps.m[h] = true
+}
+
+func forget(h *Heap) {
+	heaps.mu.Lock()
+	defer heaps.mu.Unlock()
+	delete(heaps.m, h)
+}
+
+// emptyIdle empties, in all heaps, the caches of Ps that do not run any more.
+func emptyIdle() {
+	heaps.mu.Lock()
+	all := make([]*Heap, 0, len(heaps.m))
+	for h := range heaps.m {
+		all = append(all, h)
+	}
+	heaps.mu.Unlock()
+	for _, h := range all {
+		h.emptyIdle()
+	}
+}
 
 // DefaultDecay is how long memory stays idle before it is given back to the
 // operating system, unless [SetDecay] says otherwise.

@@ -104,7 +104,15 @@ type Heap struct {
 	locals map[*localCache]bool // caches of Locals that are open; under seize
 	gone   tally                // what caches that are no more have counted; under seize
 
-	large struct{ blocks, bytes, mallocs atomic.Int64 }
+	// places is one more than the highest place with a cache; under seize. grew
+	// is set when a span or large block was taken; see afterGrowth.
+	places atomic.Int32
+	grew   atomic.Bool
+
+	large struct {
+		mu                     race.Mutex // held while a large block comes, goes or changes
+		blocks, bytes, mallocs atomic.Int64
+	}
 
 	classes [sizeclass.Count]class
 }
@@ -132,6 +140,7 @@ func (h *Heap) init(o Options) {
 	h.limit = o.Limit
 	h.locals = map[*localCache]bool{}
 	h.account = account.Open(h.live)
+	remember(h)
 }
 
 // Malloc returns a block of at least size bytes, or nil when the operating

@@ -8,8 +8,10 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A large block is a span of its own: units of 64 KiB, or from a quarter of a
-// region on a mapping. It counts for the pages that it reaches into.
+// A large block is a span of its own: units of 64 KiB in a region, or from a
+// quarter of a region on a mapping. It counts for the pages that it reaches
+// into. Heap.large.mu is held while one comes, goes or changes its size, so
+// that none of this runs while the heap is destroyed.
 
 // errTooLarge says that no heap could ever hold a block of that size.
 var errTooLarge = errors.New("the size is larger than the address space")
@@ -17,12 +19,6 @@ var errTooLarge = errors.New("the size is larger than the address space")
 // maxLarge keeps sizes far enough below the end of the address space that
 // rounding them up cannot overflow.
 const maxLarge = ^uintptr(0)>>1 - 4*span.RegionSize
-
-// Where a large block lies is kept in its record's Blocks.
-const (
-	inRegion  = 0
-	inMapping = 1
-)
 
 // unitsOf returns how many units a large block of size bytes takes.
 func unitsOf(size uintptr) int { return int((size + span.UnitSize - 1) / span.UnitSize) }
@@ -39,14 +35,28 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err erro
 		return 0, false, noMemory(errTooLarge)
 	}
 	size = osmem.RoundPage(max(size, 1))
+	h.large.mu.Lock()
+	p, fresh, err = h.newLarge(size, align)
+	h.large.mu.Unlock()
+	h.afterGrowth()
+	return p, fresh, err
+}
+
+// newLarge is mallocLarge of a multiple of the page size, under the lock.
+//
+//go:norace
+func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+	if h.closed.Load() {
+		return 0, false, ErrDestroyed
+	}
 	cost := largeCost(size)
 	if !h.account.Take(cost, h.limit) {
 		return 0, false, ErrLimit
 	}
-	where := uint32(inRegion)
+	var space uintptr
 	if size >= span.OwnMapping || align >= span.OwnMapping {
-		where, fresh = inMapping, true
-		p, err = span.AllocMapping(size, align)
+		fresh = true
+		p, space, err = span.AllocMapping(size, align)
 	} else {
 		p, fresh, err = span.Alloc(unitsOf(size), max(1, int(align/span.UnitSize)), size)
 	}
@@ -54,22 +64,16 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err erro
 		h.account.Give(cost)
 		return 0, false, noMemory(err)
 	}
-	h.enterLarge(p, size, where)
+	h.enterBodies(p, 1, unitsOf(size))
+	s := span.Find(p)
+	s.Base, s.Space = p, space
+	atomic.StoreUintptr(&s.Size, size)
+	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
 	h.large.blocks.Add(1)
 	h.large.mallocs.Add(1)
 	h.large.bytes.Add(int64(size))
+	h.grew.Store(true)
 	return p, fresh, nil
-}
-
-// enterLarge fills in the records of a large block.
-//
-//go:norace
-func (h *Heap) enterLarge(p, size uintptr, where uint32) {
-	h.enterBodies(p, 1, unitsOf(size))
-	s := span.Find(p)
-	s.Base, s.Blocks = p, where
-	atomic.StoreUintptr(&s.Size, size)
-	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
 }
 
 // enterBodies fills in the records of the units from to end of the block at p.
@@ -92,75 +96,98 @@ func leaveBodies(p uintptr, from, end int) {
 	}
 }
 
-// freeLarge frees the large block whose record s is.
+// freeLarge frees the large block at p. It reports false, with nothing changed,
+// where there is none any more.
 //
 //go:norace
-func (h *Heap) freeLarge(op string, s *span.Span) {
-	p, size, where := s.Base, s.Size, s.Blocks
-	if !s.SwapTag(h.id<<span.KindBits|span.KindLarge, 0) {
-		h.mustOwn(op, p) // somebody else was faster
-		return
+func (h *Heap) freeLarge(p uintptr) bool {
+	h.large.mu.Lock()
+	defer h.large.mu.Unlock()
+	s := span.Find(p)
+	if h.closed.Load() || s.LoadTag() != h.id<<span.KindBits|span.KindLarge || s.Base != p {
+		return false
 	}
-	h.large.blocks.Add(-1)
-	h.large.bytes.Add(-int64(size))
-	h.dropLarge(p, size, where)
+	h.dropLarge(s)
+	return true
 }
 
-// dropLarge gives the memory of a large block back whose first record is
-// nobody's already.
+// dropLarge gives a large block back. The caller holds the lock.
 //
 //go:norace
-func (h *Heap) dropLarge(p, size uintptr, where uint32) {
+func (h *Heap) dropLarge(s *span.Span) {
+	p, size, space := s.Base, s.Size, s.Space
+	h.large.blocks.Add(-1)
+	h.large.bytes.Add(-int64(size))
+	s.StoreTag(0)
 	leaveBodies(p, 1, unitsOf(size))
-	if where == inMapping {
-		span.FreeMapping(p, size)
+	if space != 0 {
+		span.FreeMapping(p, space)
 	} else {
 		span.Free(p, unitsOf(size))
 	}
 	h.account.Give(largeCost(size))
 }
 
-// resizeLarge makes the large block of s one of newSize bytes, a multiple of
-// the page size, where it is, and reports whether it could.
+// resizeLarge makes the large block at p one of newSize bytes, a multiple of
+// the page size, and returns where it is then: at p if the memory behind it
+// allows, or, without its contents being copied, in another mapping. It returns
+// 0, with nothing changed, where neither can be.
 //
 //go:norace
-func (h *Heap) resizeLarge(s *span.Span, newSize uintptr) bool {
+func (h *Heap) resizeLarge(p, newSize uintptr) uintptr {
+	if newSize > maxLarge {
+		return 0
+	}
+	h.large.mu.Lock()
+	defer h.large.mu.Unlock()
+	s := span.Find(p)
+	if h.closed.Load() || s.LoadTag() != h.id<<span.KindBits|span.KindLarge {
+		return 0 // freed in the meantime; the caller will say so
+	}
+	if newSize <= s.Size {
+		h.shrinkLarge(s, newSize)
+		return p
+	}
+	if h.growLarge(s, newSize) {
+		return p
+	}
+	if s.Space != 0 && osmem.CanRemap {
+		return h.moveLarge(s, newSize)
+	}
+	return 0
+}
+
+//go:norace
+func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
 	p, size := s.Base, s.Size
 	from, to := unitsOf(size), unitsOf(newSize)
-	if newSize <= size {
-		if s.Blocks == inMapping {
-			if newSize < span.OwnMapping/2 {
-				return false // a mapping is too much for it
-			}
-			if roundRegion(newSize) != roundRegion(size) {
-				return false
-			}
-			span.ShrinkMapping(p, size, newSize)
-			leaveBodies(p, to, from)
-		} else if to < from {
-			leaveBodies(p, to, from)
-			span.Free(p+uintptr(to)*span.UnitSize, from-to)
-		}
-		h.resized(s, newSize)
-		h.account.Give(largeCost(size) - largeCost(newSize))
-		return true
+	leaveBodies(p, to, from)
+	if s.Space != 0 {
+		span.ShrinkMapping(p, size, newSize)
+	} else if to < from {
+		span.Free(p+uintptr(to)*span.UnitSize, from-to)
 	}
-	if newSize > maxLarge {
-		return false
-	}
+	h.resized(s, newSize)
+	h.account.Give(largeCost(size) - largeCost(newSize))
+}
+
+//go:norace
+func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
 	cost := largeCost(newSize) - largeCost(size)
 	if !h.account.Take(cost, h.limit) {
 		return false
 	}
 	ok := false
 	switch {
-	case s.Blocks == inMapping:
-		ok = span.GrowMapping(p, size, newSize)
+	case s.Space != 0:
+		ok = span.GrowMapping(p, size, newSize, s.Space)
 	case newSize >= span.OwnMapping:
 	case to == from:
 		ok = span.Commit(p, newSize) == nil
 	default:
-		ok, _ = span.Extend(p, from, to-from, newSize)
+		ok = span.Extend(p, from, to-from, newSize)
 	}
 	if !ok {
 		h.account.Give(cost)
@@ -168,10 +195,9 @@ func (h *Heap) resizeLarge(s *span.Span, newSize uintptr) bool {
 	}
 	h.enterBodies(p, from, to)
 	h.resized(s, newSize)
+	h.grew.Store(true)
 	return true
 }
-
-func roundRegion(n uintptr) uintptr { return (n + span.RegionSize - 1) &^ (span.RegionSize - 1) }
 
 // resized writes down the new size of a large block.
 //
@@ -181,23 +207,18 @@ func (h *Heap) resized(s *span.Span, newSize uintptr) {
 	atomic.StoreUintptr(&s.Size, newSize)
 }
 
-// moveLarge moves the contents of the large block of s, which has a mapping, to
-// a new and larger mapping without copying, and returns where it is then, or 0.
+// moveLarge moves the pages of a block that has a mapping to a larger one.
 //
 //go:norace
 func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
-	if !osmem.CanRemap || s.Blocks != inMapping || newSize <= s.Size {
-		return 0
-	}
-	from, size := s.Base, s.Size
-	to, _, err := h.mallocLarge(newSize, 1)
+	to, _, err := h.newLarge(newSize, 1)
 	if err != nil {
 		return 0
 	}
-	if !span.MoveMapping(from, to, size) {
-		h.freeLarge("Heap.Realloc", span.Find(to))
+	if !span.MoveMapping(s.Base, to, s.Size) {
+		h.dropLarge(span.Find(to))
 		return 0
 	}
-	h.freeLarge("Heap.Realloc", s)
+	h.dropLarge(s)
 	return to
 }

@@ -21,37 +21,41 @@ import (
 // dropped does so when the collector finds it unreachable; until then they
 // serve nobody.
 type Local struct {
-	h *Heap
-	s uintptr // the cache, or closedCache
-	c *localCache
+	h      *Heap
+	s      uintptr // the cache, or noCache
+	c      *localCache
+	closed bool
 }
 
 // localCache is what must outlive a Local that is dropped.
 type localCache struct {
 	h     *Heap
-	slot  uintptr     // of cache; 0 after it was closed; under h.seize
+	slot  uintptr     // of cache, or 0; under h.seize
 	flush atomic.Bool // the heap asks for the blocks
 }
 
-// closedCache has no blocks and no room, so that a Local that is closed takes
-// the slow path.
-var closedCache cache
+// noCache has no blocks and no room, so that a Local that has it takes the slow
+// path.
+var noCache cache
 
-// NewLocal returns a Local of h. It panics if there is no memory for the cache,
-// a few KiB.
+// NewLocal returns a Local of h. If there is no memory for its cache, a few
+// KiB, or the limit is met, it does without, and is no faster than the heap.
 func (h *Heap) NewLocal() *Local {
 	h.check("Heap.NewLocal")
+	l := &Local{h: h, s: uintptr(unsafe.Pointer(&noCache)), c: &localCache{h: h}} // a global does not move
+	if !h.account.Take(cacheBytes, h.limit) {
+		return l
+	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	slot, err := newCache(h.id)
 	if err != nil {
-		panic(noMemory(err))
+		h.account.Give(cacheBytes)
+		return l
 	}
-	h.account.Take(cacheBytes, 0)
-	c := &localCache{h: h, slot: slot}
-	h.locals[c] = true
-	l := &Local{h: h, s: slot, c: c}
-	runtime.AddCleanup(l, (*localCache).close, c)
+	l.s, l.c.slot = slot, slot
+	h.locals[l.c] = true
+	runtime.AddCleanup(l, (*localCache).close, l.c)
 	return l
 }
 
@@ -123,7 +127,7 @@ func (l *Local) check(op string) {
 		misuse(op, 0, "the Local was not made by Heap.NewLocal")
 	}
 	l.h.check(op)
-	if l.s == uintptr(unsafe.Pointer(&closedCache)) {
+	if l.closed {
 		misuse(op, 0, "the Local has been closed")
 	}
 	if l.c.flush.Swap(false) {
@@ -137,7 +141,7 @@ func (l *Local) check(op string) {
 //go:norace
 func (l *Local) mallocSlow(size int) unsafe.Pointer {
 	l.check("Local.Malloc")
-	if uint(size) > sizeclass.MaxSize {
+	if uint(size) > sizeclass.MaxSize || !l.cached() {
 		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
 		return osmem.Pointer(p)
 	}
@@ -148,16 +152,19 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		panicWritten(written)
 	}
 	if p == 0 {
-		list, n, err := l.h.classes[class].get(l.h, class)
+		var list uintptr
+		var n int
+		var err error
+		p, fresh, list, n, err = l.h.classes[class].get(l.h, class)
 		if err != nil {
 			// The heap's own way knows what to do.
 			p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
 			return osmem.Pointer(p)
 		}
-		p, list, fresh = first(list)
-		if n > 1 {
-			c.fill(class, list, n-1)
+		if n > 0 {
+			c.fill(class, list, n)
 		}
+		l.h.afterGrowth()
 	}
 	runtime.KeepAlive(l)
 	if instrumented {
@@ -177,7 +184,7 @@ func (l *Local) freeSlow(p uintptr) {
 	}
 	h := l.h
 	tag := h.mustOwn("Local.Free", p).LoadTag()
-	if tag&span.KindMask == span.KindLarge || sizeclass.Classes[uint8(tag)].Batch == 0 {
+	if tag&span.KindMask == span.KindLarge || sizeclass.Classes[uint8(tag)].Batch == 0 || !l.cached() {
 		h.freeSlow("Local.Free", p)
 		return
 	}
@@ -195,10 +202,7 @@ func (l *Local) freeSlow(p uintptr) {
 // Calloc is [Heap.Calloc].
 func (l *Local) Calloc(count, size int) unsafe.Pointer {
 	n := product("Local.Calloc", count, size)
-	if n < 0 {
-		return nil
-	}
-	if n > sizeclass.MaxSize {
+	if n < 0 || n > sizeclass.MaxSize {
 		l.check("Local.Calloc")
 		return l.h.Calloc(count, size)
 	}
@@ -212,7 +216,10 @@ func (l *Local) Calloc(count, size int) unsafe.Pointer {
 // AlignedMalloc is [Heap.AlignedMalloc].
 func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 	checkAlign("Local.AlignedMalloc", align)
-	if size >= 0 && size <= sizeclass.MaxSize && align <= sizeclass.MaxSize {
+	if size < 0 {
+		misuse("Local.AlignedMalloc", 0, "negative size %d", size)
+	}
+	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize {
 		if c, ok := alignedClass(size, align); ok {
 			return l.Malloc(int(sizeclass.Classes[c].Size))
 		}
@@ -234,9 +241,12 @@ func (l *Local) Close() {
 	if l.h == nil {
 		l.check("Local.Close")
 	}
-	l.s = uintptr(unsafe.Pointer(&closedCache)) // a global: it does not move
+	l.s, l.closed = uintptr(unsafe.Pointer(&noCache)), true
 	l.c.close()
 }
+
+// cached says whether l has a cache.
+func (l *Local) cached() bool { return l.s != uintptr(unsafe.Pointer(&noCache)) }
 
 // Destroy is Close. It makes a Local an [Allocator].
 func (l *Local) Destroy() error {
@@ -263,8 +273,6 @@ func (c *localCache) close() {
 	}
 	h.account.Give(cacheBytes)
 	h.empty(cacheAt(slot))
-	var t tally
-	t.add(cacheAt(slot))
-	h.gone.mallocs += t.mallocs
+	h.gone.mallocs += cacheAt(slot).mallocs()
 	freeCache(slot)
 }

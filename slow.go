@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -120,37 +121,33 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 		h.caches.Unpin(s)
 		h.addCache()
 	}
-	list, n, err := h.classes[c].get(h, c)
+	p, fresh, list, n, err := h.classes[c].get(h, c)
 	if err != nil {
 		if w, ok := err.(writtenError); ok {
 			panicWritten(uintptr(w))
 		}
 		return 0, false, err
 	}
-	p, list, fresh = first(list)
-	if n > 1 {
+	if n > 0 {
 		s := h.caches.Pin()
-		placed := s != 0 && cacheAt(s).class(c).fill(c, list, n-1)
+		placed := s != 0 && cacheAt(s).class(c).fill(c, list, n)
 		h.caches.Unpin(s)
 		if !placed {
-			h.classes[c].sort(h, list, n-1)
+			h.classes[c].sort(h, list, n)
 		}
 	}
+	h.afterGrowth()
 	return p, fresh, nil
 }
 
-// first takes the first block off a list that comes straight from its class.
-//
-//go:norace
-func first(list uintptr) (p, rest uintptr, fresh bool) {
-	b := blockAt(list)
-	rest = b.next
-	odd := b.odd(list, rest)
-	if odd > 1 {
-		panicWritten(list)
+// afterGrowth does what has to be done, with no lock held, when memory has been
+// taken from the system.
+func (h *Heap) afterGrowth() {
+	if !h.grew.Load() || !h.grew.Swap(false) {
+		return
 	}
-	b.mark = 0
-	return list, rest, odd == 1
+	h.emptyIdle()
+	account.Notify()
 }
 
 // popOrSpare is pop that makes the spare batch the list where the list is used
@@ -203,15 +200,17 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 		s := h.mustOwn(op, p)
 		tag := s.LoadTag()
 		if tag&span.KindMask == span.KindLarge {
-			h.freeLarge(op, s)
-			return
+			if h.freeLarge(p) {
+				return
+			}
+			continue // mustOwn will say what is wrong
 		}
 		c := uint8(tag)
 		if sizeclass.Classes[c].Batch == 0 {
 			if h.classes[c].putOne(h, p) {
 				return
 			}
-			continue // mustOwn will say what is wrong
+			continue
 		}
 		slot := h.caches.Pin()
 		if slot == 0 {

@@ -39,11 +39,20 @@ type tally struct {
 //go:norace
 func (t *tally) add(k *cache) {
 	t.caches++
+	t.mallocs += k.mallocs()
 	for i := range k.classes {
-		c := &k.classes[i]
-		t.mallocs += atomic.LoadUint64(&c.takes)
-		t.cached[i] += int64(c.cached())
+		t.cached[i] += int64(k.classes[i].cached())
 	}
+}
+
+// mallocs returns how many blocks k has handed out.
+//
+//go:norace
+func (k *cache) mallocs() (n uint64) {
+	for i := range k.classes {
+		n += atomic.LoadUint64(&k.classes[i].takes)
+	}
+	return n
 }
 
 // Stats returns the heap's counts.

@@ -45,7 +45,11 @@ func (h *Heap) emptyCaches(want func(place int) bool) {
 
 // emptyIdle empties the caches of Ps that do not run because GOMAXPROCS has
 // been lowered.
-func (h *Heap) emptyIdle() { h.emptyCaches(percpu.Beyond) }
+func (h *Heap) emptyIdle() {
+	if places := int(h.places.Load()); places > 0 && percpu.Beyond(places-1) {
+		h.emptyCaches(percpu.Beyond)
+	}
+}
 
 // Destroy gives everything that the heap holds back to the operating system.
 // If there are live blocks it gives back nothing and returns a [LiveError]; the
@@ -92,22 +96,28 @@ func (h *Heap) destroy(op string, all bool) error {
 		h.classes[i].mu.Lock()
 		h.classes[i].mu.Unlock() //nolint:staticcheck // see above
 	}
+	percpu.Drop(seized)
 	for _, s := range seized {
-		h.gone.add(cacheAt(s.Slot))
+		h.gone.mallocs += cacheAt(s.Slot).mallocs()
 		freeCache(s.Slot)
 	}
 	// A Local is not pinned, so whoever uses one at this moment cannot be
 	// waited for. It will find the heap closed; until then the spans must stay
 	// readable, and must not become another heap's.
 	keep := len(h.locals) > 0
+	h.large.mu.Lock()
 	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
+	h.large.mu.Unlock()
 	h.large.blocks.Store(0)
 	h.large.bytes.Store(0)
 	for i := range h.classes {
 		cl := &h.classes[i]
+		cl.mu.Lock()
 		cl.spans, cl.nbatches, cl.out = 0, 0, 0
+		cl.mu.Unlock()
 	}
 	h.account.Close()
+	forget(h)
 	return nil
 }
 
@@ -118,9 +128,7 @@ func (h *Heap) destroy(op string, all bool) error {
 func (h *Heap) releaseAny(s *span.Span, keep bool) {
 	tag := s.LoadTag()
 	if tag&span.KindMask == span.KindLarge {
-		if s.SwapTag(tag, 0) {
-			h.dropLarge(s.Base, s.Size, s.Blocks)
-		}
+		h.dropLarge(s)
 		return
 	}
 	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask].SpanBytes()

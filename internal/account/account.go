@@ -33,6 +33,7 @@ var (
 
 	pressureAt atomic.Int64
 	pressure   atomic.Pointer[func(held int64)]
+	pressed    atomic.Bool // the bound was reached and Notify has not run yet
 )
 
 // Open makes an account. live counts what is handed out; it is called when
@@ -54,17 +55,33 @@ func (a *Account) Close() {
 }
 
 // Take counts n more bytes, unless that would exceed limit, where limit is not
-// 0. It reports whether it did.
+// 0. It reports whether it did. It may be called under any lock; Notify has to
+// be called some time later.
 func (a *Account) Take(n, limit int64) bool {
-	if held := a.held.Add(n); limit != 0 && held > limit {
-		a.held.Add(-n)
-		return false
+	for {
+		held := a.held.Load()
+		if limit != 0 && n > limit-held {
+			return false
+		}
+		if a.held.CompareAndSwap(held, held+n) {
+			break
+		}
 	}
-	sum := total.Add(n)
-	if f := pressure.Load(); f != nil && sum >= pressureAt.Load() {
-		(*f)(sum)
+	if total.Add(n) >= pressureAt.Load() {
+		pressed.Store(true)
 	}
 	return true
+}
+
+// Notify calls the function that SetPressure asked for, if something was taken
+// since the last call that reached its bound. The caller holds no lock.
+func Notify() {
+	if !pressed.Load() || !pressed.Swap(false) {
+		return
+	}
+	if f := pressure.Load(); f != nil {
+		(*f)(total.Load())
+	}
 }
 
 // Give counts n bytes less.
@@ -98,8 +115,8 @@ func Read() Usage {
 }
 
 // SetPressure has f called, with the sum over all accounts, whenever that grows
-// and is at or above at. It is called from whatever goroutine takes memory,
-// with no lock held, and must return soon. A nil f ends it.
+// and is at or above at. It is called by Notify, in whatever goroutine takes
+// memory, with no lock held, and must return soon. A nil f ends it.
 func SetPressure(at int64, f func(held int64)) {
 	pressureAt.Store(at)
 	if f == nil {

@@ -18,14 +18,10 @@ func smallPages(addr, size uintptr) {
 }
 
 func sysRemap(from, to, size uintptr) error {
-	_, err := unix.MremapPtr(Pointer(from), size, Pointer(to), size, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
-	if err != nil {
-		return err
-	}
-	// The move left a hole. Fill it before anybody else does; if the system
-	// has no mapping left for that, the hole is address space lost to us, and
-	// nobody will touch it.
-	_, _ = unix.MmapPtr(-1, 0, Pointer(from), size, unix.PROT_NONE,
-		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE)
-	return nil
+	// DONTUNMAP leaves an empty mapping at from. Without it there would be a
+	// hole, which somebody else might fill before we could. Linux has it since
+	// 5.7; an older one says EINVAL.
+	_, err := unix.MremapPtr(Pointer(from), size, Pointer(to), size,
+		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP)
+	return err
 }

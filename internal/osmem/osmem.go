@@ -83,8 +83,8 @@ func Decommit(addr, size uintptr) { decommit(addr, size) }
 func Release(addr, size uintptr) { release(addr, size) }
 
 // Remap moves the pages of size bytes at from, and with them the contents, to
-// to, which must be reserved. What was at from is reserved afterwards. Only
-// where CanRemap says so.
+// to, which must be reserved. What was at from reads as zero afterwards. Only
+// where CanRemap says so, and even there the system may be too old.
 func Remap(from, to, size uintptr) error {
 	if err := fault(OpRemap, size); err != nil {
 		return err

@@ -52,6 +52,14 @@ func (t *Table) Restore(seized []Seized) {
 	}
 }
 
+// Drop is for slots that were seized and are not put back: whoever still waits
+// for one of them finds that it is not in the table any more.
+func Drop(seized []Seized) {
+	for _, s := range seized {
+		unlock(s.Slot)
+	}
+}
+
 // Seized is a slot that has been taken out of its table, and where it was.
 type Seized struct {
 	ID   int

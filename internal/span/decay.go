@@ -2,6 +2,7 @@ package span
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,13 +22,14 @@ import (
 // unless SetDecay says otherwise.
 const DefaultDecay = time.Second
 
-var decay struct {
-	nanos  atomic.Int64 // negative: never
-	armed  atomic.Bool  // a timer or a cleanup is under way
-	onTick atomic.Pointer[func()]
-}
+var decay = struct {
+	armed atomic.Bool // a timer or a cleanup is under way, or none is wanted
 
-func init() { decay.nanos.Store(int64(DefaultDecay)) }
+	mu     sync.Mutex
+	d      time.Duration
+	timer  *time.Timer // the last one
+	onTick func()
+}{d: DefaultDecay}
 
 // sentinel is dropped so that its cleanup runs. It is large enough not to share
 // a slot with other objects, which might live on.
@@ -37,34 +39,48 @@ type sentinel struct{ _ [2]uintptr }
 // least half of it and at most all, and returns what it was. 0 means at once, a
 // negative d never.
 func SetDecay(d time.Duration) time.Duration {
-	old := decay.nanos.Swap(int64(d))
-	if d >= 0 {
-		idle()
+	decay.mu.Lock()
+	old := decay.d
+	decay.d = d
+	if decay.timer != nil && decay.timer.Stop() {
+		decay.armed.Store(false)
 	}
-	return time.Duration(old)
+	decay.mu.Unlock()
+	idle()
+	return old
 }
 
-// OnTick has f called, outside of all locks, whenever memory of idle units is
+// OnTick has f called, outside of all locks, before memory of idle units is
 // looked through.
-func OnTick(f func()) { decay.onTick.Store(&f) }
+func OnTick(f func()) {
+	decay.mu.Lock()
+	defer decay.mu.Unlock()
+	decay.onTick = f
+}
 
-// idle is called when there may be idle units. It arms the timer.
+// idle is called when there may be idle units. It arms the timer if none is.
 func idle() {
-	d := decay.nanos.Load()
+	if decay.armed.Load() || warmUnits() == 0 {
+		return
+	}
+	decay.mu.Lock()
+	defer decay.mu.Unlock()
 	switch {
-	case d < 0 || decay.armed.Load() || warmUnits() == 0:
-		return
-	case d == 0:
+	case decay.armed.Load() || decay.d < 0:
+	case decay.d == 0:
 		TrimAll()
-		return
-	case !decay.armed.CompareAndSwap(false, true):
-		return
-	}
-	if inBubble() {
+	case inBubble():
+		decay.armed.Store(true)
 		runtime.AddCleanup(&sentinel{}, func(int) { tick() }, 0)
-		return
+	default:
+		arm()
 	}
-	time.AfterFunc(time.Duration(d)/2, tick)
+}
+
+// arm arms the timer. The caller holds decay.mu, and is in no bubble.
+func arm() {
+	decay.armed.Store(true)
+	decay.timer = time.AfterFunc(decay.d/2, tick)
 }
 
 // inBubble reports whether the goroutine's clock is that of a bubble.
@@ -75,14 +91,18 @@ func inBubble() bool {
 
 // tick gives back what has been idle since the tick before.
 func tick() {
-	if f := decay.onTick.Load(); f != nil {
-		(*f)()
+	decay.mu.Lock()
+	f := decay.onTick
+	decay.mu.Unlock()
+	if f != nil {
+		f()
 	}
-	d := decay.nanos.Load()
-	if d >= 0 && Age() > 0 {
-		time.AfterFunc(time.Duration(d)/2, tick)
-		return
+	decay.mu.Lock()
+	if decay.d >= 0 && Age() > 0 {
+		arm()
+	} else {
+		decay.armed.Store(false)
 	}
-	decay.armed.Store(false)
+	decay.mu.Unlock()
 	idle() // something may have become idle meanwhile
 }

@@ -13,53 +13,44 @@ var own struct {
 	bases []uintptr // sorted
 }
 
-// roundRegion rounds n up to whole regions, and returns 0 where that overflows.
-func roundRegion(n uintptr) uintptr {
-	r := (n + RegionSize - 1) &^ (RegionSize - 1)
-	if r < n {
-		return 0
-	}
-	return r
-}
-
 // AllocMapping returns a span with a mapping of its own, of which the first
 // size bytes are usable and zero. It starts at a multiple of align bytes, a
 // power of two. Its address space is whole regions, so that no table has to
-// tell two mappings in one region apart.
+// tell two mappings in one region apart; how much it is is returned, too.
 //
 //go:norace
-func AllocMapping(size, align uintptr) (uintptr, error) {
+func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 	if err := Init(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	space := roundRegion(size)
-	if space == 0 {
-		return 0, errAddress
+	space = (size + RegionSize - 1) &^ (RegionSize - 1)
+	if space < size {
+		return 0, 0, errAddress
 	}
-	base, err := osmem.Reserve(space, max(align, RegionSize))
+	base, err = osmem.Reserve(space, max(align, RegionSize))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err = ensure(base, space); err == nil {
 		err = osmem.Commit(base, osmem.RoundPage(size))
 	}
 	if err != nil {
 		osmem.Release(base, space)
-		return 0, err
+		return 0, 0, err
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	i, _ := slices.BinarySearch(own.bases, base)
 	own.bases = slices.Insert(own.bases, i, base)
-	return base, nil
+	return base, space, nil
 }
 
 // GrowMapping makes the mapping of size bytes at base larger without moving
-// it, if its address space allows.
+// it, if its address space of space bytes allows.
 //
 //go:norace
-func GrowMapping(base, size, newSize uintptr) bool {
-	if roundRegion(newSize) != roundRegion(size) {
+func GrowMapping(base, size, newSize, space uintptr) bool {
+	if newSize > space {
 		return false
 	}
 	from, to := osmem.RoundPage(size), osmem.RoundPage(newSize)
@@ -86,13 +77,14 @@ func MoveMapping(from, to, size uintptr) bool {
 	return osmem.CanRemap && osmem.Remap(from, to, osmem.RoundPage(size)) == nil
 }
 
-// FreeMapping gives a mapping back to the system.
+// FreeMapping gives a mapping of space bytes of address space back to the
+// system.
 //
 //go:norace
-func FreeMapping(base, size uintptr) {
+func FreeMapping(base, space uintptr) {
 	own.mu.Lock()
 	i, _ := slices.BinarySearch(own.bases, base)
 	own.bases = slices.Delete(own.bases, i, i+1)
 	own.mu.Unlock()
-	osmem.Release(base, roundRegion(size))
+	osmem.Release(base, space)
 }

@@ -2,6 +2,7 @@ package span
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
@@ -205,19 +206,19 @@ func (r *region) chill(u int) {
 
 // Extend hands out more units behind the units at base, if they are free, and
 // makes the first size bytes, counted from base, usable. It reports whether it
-// could, and whether the new units are known to read as zero.
+// could.
 //
 //go:norace
-func Extend(base uintptr, units, more int, size uintptr) (ok, fresh bool) {
+func Extend(base uintptr, units, more int, size uintptr) bool {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
 	i := int((base-r.base)/UnitSize) + units
 	if i+more > regionUnits || r.used.next(i, true) < i+more {
-		return false, false
+		return false
 	}
-	_, fresh, err := r.take(i, more, size-uintptr(units)*UnitSize)
-	return err == nil, fresh
+	_, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
+	return err == nil
 }
 
 // Commit makes the first size bytes at base usable. They lie in units that were
@@ -258,12 +259,16 @@ func Free(base uintptr, units int) {
 }
 
 // Abandon gives the memory of the first size bytes of a unit back and hands the
-// unit out to nobody any more. Where memory cannot be given back without making
-// the addresses fault, it stays.
+// unit out to nobody any more. The addresses read as zero from then on. Where
+// memory cannot be given back without making them fault, it stays.
+//
+//go:norace
 func Abandon(base, size uintptr) {
-	if !osmem.DecommitRevokes {
-		osmem.Decommit(base, osmem.RoundPage(size))
+	if osmem.DecommitRevokes {
+		clear(unsafe.Slice((*byte)(osmem.Pointer(base)), size))
+		return
 	}
+	osmem.Decommit(base, osmem.RoundPage(size))
 }
 
 // find returns the region that addr lies in.

@@ -99,7 +99,11 @@ type Span struct {
 	Listed     bool    // the span is in its class's list
 	Next, Prev uintptr // in that list; addresses of Spans
 
-	_ [64 - (3*ptrSize + 8)]byte
+	// Space is the address space of a large block that has a mapping of its
+	// own, in bytes, and 0 in all other spans.
+	Space uintptr
+
+	_ [64 - (4*ptrSize + 8)]byte
 }
 
 const (
