@@ -112,5 +112,8 @@ func SmallPages(addr, size uintptr) { smallPages(addr, size) }
 // nil, not a conversion, because vet rightly suspects every conversion.
 //
 // Precondition: addr lies in committed memory, or the pointer is only compared
-// and printed.
+// and printed. With cheap_gomem the memory is part of a Go object that backing
+// keeps alive, and checkptr, which cannot know, would object to the arithmetic.
+//
+//go:nocheckptr
 func Pointer(addr uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), addr) }

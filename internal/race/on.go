@@ -13,9 +13,13 @@ const On = true
 // Acquire makes what happened before the last Release of addr visible to the
 // race detector in this goroutine. The address must be one of a block: the
 // detector keeps its records beside Go memory only.
+//
+//go:nocheckptr
 func Acquire(addr uintptr) { runtime.RaceAcquire(unsafe.Add(unsafe.Pointer(nil), addr)) }
 
 // Release is the other half of Acquire. It adds to earlier releases.
+//
+//go:nocheckptr
 func Release(addr uintptr) { runtime.RaceReleaseMerge(unsafe.Add(unsafe.Pointer(nil), addr)) }
 
 func disable() { runtime.RaceDisable() }
