@@ -33,11 +33,11 @@ type cache struct {
 }
 
 // cacheClass is what a cache has of one class: a list of at most a batch, and
-// perhaps a whole batch besides. One that has not been used yet has no batch,
+// perhaps another batch besides. One that has not been used yet has no batch,
 // and so no room.
 type cacheClass struct {
 	head  uintptr // first block of the list
-	spare uintptr // first block of a whole batch, or 0
+	spare uintptr // first block of the other batch, or 0
 
 	// puts less takes is the length of the list. They are two words because
 	// each changes by reading, adding and writing back, which the next change
@@ -45,9 +45,15 @@ type cacheClass struct {
 	// once, not twice.
 	takes, puts uint64
 
-	batch uint64 // how many blocks the list may have
+	// batch is how many blocks the list may have. It starts small, and grows
+	// whenever blocks come from the class or go there, so that classes that
+	// are hardly used hardly hold any.
+	batch uint64
 
-	_ [cacheClassSize - 24 - 2*unsafe.Sizeof(uintptr(0))]byte
+	numSpare uint32 // blocks in the spare batch
+	seen     uint32 // low bits of puts + takes when sweep last came by
+
+	_ [cacheClassSize - 32 - 2*unsafe.Sizeof(uintptr(0))]byte
 }
 
 const cacheClassSize = 64 // a cache line
@@ -155,7 +161,7 @@ func (c *cacheClass) cached() int {
 		n = int(atomic.LoadUint64(&c.puts) - atomic.LoadUint64(&c.takes))
 	}
 	if atomic.LoadUintptr(&c.spare) != 0 {
-		n += int(atomic.LoadUint64(&c.batch))
+		n += int(atomic.LoadUint32(&c.numSpare))
 	}
 	return n
 }
@@ -235,11 +241,65 @@ func (h *Heap) empty(k *cache) {
 		list, n, spare := c.head, c.length(), c.spare
 		c.head, c.spare = 0, 0
 		c.setLength(0)
+		c.batch = 0
 		if list != 0 {
 			h.classes[i].sort(h, list, n)
 		}
 		if spare != 0 {
-			h.classes[i].sort(h, spare, int(c.batch))
+			h.classes[i].sort(h, spare, int(c.numSpare))
 		}
+	}
+}
+
+// grown returns what the batch of a class should be after it was batch.
+func grown(class uint8, batch int) int {
+	most := int(sizeclass.Classes[class].Batch)
+	return min(max(2*batch, (most+slowStart-1)/slowStart), most)
+}
+
+// slowStart is the part of its largest batch that a class begins with.
+const slowStart = 8
+
+// sweep gives blocks of classes that nobody has used since the last sweep back:
+// those in the cache of the P that runs, and those that the classes keep.
+//
+//go:norace
+func (h *Heap) sweep() {
+	var idle [2 * sizeclass.Count]struct {
+		class uint8
+		list  uintptr
+		n     int
+	}
+	n := 0
+	s := h.caches.Pin()
+	if s != 0 {
+		for i := range cacheAt(s).classes {
+			c := &cacheAt(s).classes[i]
+			uses := uint32(c.puts + c.takes)
+			if uses != c.seen {
+				c.seen = uses
+				continue
+			}
+			if c.head != 0 {
+				idle[n].class, idle[n].list, idle[n].n = uint8(i), c.head, c.length()
+				c.head = 0
+				c.setLength(0)
+				c.seen = uint32(c.puts + c.takes)
+				n++
+			}
+			if c.spare != 0 {
+				idle[n].class, idle[n].list, idle[n].n = uint8(i), c.spare, int(c.numSpare)
+				c.spare = 0
+				n++
+			}
+			c.batch = 0
+		}
+	}
+	h.caches.Unpin(s)
+	for i := range n {
+		h.classes[idle[i].class].sort(h, idle[i].list, idle[i].n)
+	}
+	for i := range h.classes {
+		h.classes[i].sweep(h)
 	}
 }

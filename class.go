@@ -18,15 +18,22 @@ type class struct {
 	// back, or some that are still to be carved.
 	spans uintptr
 
-	// batches holds whole batches as caches gave them back, for the next
-	// cache that needs one. Their blocks are missing in their spans.
-	batches  [maxBatches]uintptr
+	// batches holds batches as caches gave them back, for the next cache that
+	// needs one. Their blocks are missing in their spans.
+	batches  [maxBatches]batch
 	nbatches int
+	used     bool // batches came or went since the last sweep
 
 	out     int64  // blocks given to caches, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
 
 	_ [40]byte // two classes do not share a cache line
+}
+
+// A batch is a list of n free blocks.
+type batch struct {
+	list uintptr
+	n    int
 }
 
 // maxBatches is how many batches a class keeps whole.
@@ -46,11 +53,10 @@ type writtenError uintptr
 func (e writtenError) Error() string { return "written after free" }
 
 // get returns a block, whether it is zero behind its first 16 bytes, and a list
-// of n more for a cache: at most a batch together.
+// of n more for a cache: about as many as it wants.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8) (p uintptr, fresh bool, list uintptr, n int, err error) {
-	batch := max(1, int(sizeclass.Classes[c].Batch))
+func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, fresh bool, list uintptr, n int, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
@@ -58,7 +64,8 @@ func (cl *class) get(h *Heap, c uint8) (p uintptr, fresh bool, list uintptr, n i
 	}
 	if cl.nbatches > 0 {
 		cl.nbatches--
-		list, n = cl.batches[cl.nbatches], batch
+		cl.used = true
+		list, n = cl.batches[cl.nbatches].list, cl.batches[cl.nbatches].n
 	} else {
 		if cl.spans == 0 {
 			if err := cl.grow(h, c); err != nil {
@@ -67,12 +74,12 @@ func (cl *class) get(h *Heap, c uint8) (p uintptr, fresh bool, list uintptr, n i
 		}
 		s := span.At(cl.spans)
 		if s.NumFree > 0 {
-			list, n, err = takeFree(s, batch)
+			list, n, err = takeFree(s, want)
 			if err != nil {
 				return 0, false, 0, 0, err
 			}
 		} else {
-			list, n = carve(s, batch)
+			list, n = carve(s, want)
 		}
 		if s.NumFree == 0 && s.Carved == s.Blocks {
 			cl.unlist(s)
@@ -173,21 +180,21 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	return nil
 }
 
-// put takes back a whole batch.
+// put takes back a batch.
 //
 //go:norace
-func (cl *class) put(h *Heap, c uint8, list uintptr) {
-	batch := int(sizeclass.Classes[c].Batch)
+func (cl *class) put(h *Heap, b batch) {
 	cl.mu.Lock()
 	if cl.nbatches < maxBatches && !h.closed.Load() {
-		cl.batches[cl.nbatches] = list
+		cl.batches[cl.nbatches] = b
 		cl.nbatches++
-		cl.out -= int64(batch)
+		cl.used = true
+		cl.out -= int64(b.n)
 		cl.mu.Unlock()
 		return
 	}
 	cl.mu.Unlock()
-	cl.sort(h, list, batch)
+	cl.sort(h, b.list, b.n)
 }
 
 // putOne takes back a block that is not in a cache. It reports false, with
@@ -248,10 +255,23 @@ func (cl *class) sort(h *Heap, list uintptr, n int) {
 	}
 }
 
-// sortBatches gives the blocks of the whole batches back to their spans.
+// sweep is sortBatches if no batch has come or gone since the last sweep.
 //
 //go:norace
-func (cl *class) sortBatches(h *Heap, c uint8) {
+func (cl *class) sweep(h *Heap) {
+	cl.mu.Lock()
+	idle := !cl.used
+	cl.used = false
+	cl.mu.Unlock()
+	if idle {
+		cl.sortBatches(h)
+	}
+}
+
+// sortBatches gives the blocks of the batches back to their spans.
+//
+//go:norace
+func (cl *class) sortBatches(h *Heap) {
 	for {
 		cl.mu.Lock()
 		if cl.nbatches == 0 {
@@ -259,11 +279,10 @@ func (cl *class) sortBatches(h *Heap, c uint8) {
 			return
 		}
 		cl.nbatches--
-		list := cl.batches[cl.nbatches]
-		batch := int(sizeclass.Classes[c].Batch)
-		cl.out += int64(batch)
+		b := cl.batches[cl.nbatches]
+		cl.out += int64(b.n)
 		cl.mu.Unlock()
-		cl.sort(h, list, batch)
+		cl.sort(h, b.list, b.n)
 	}
 }
 

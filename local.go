@@ -155,14 +155,15 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		var list uintptr
 		var n int
 		var err error
-		p, fresh, list, n, err = l.h.classes[class].get(l.h, class)
+		want := max(1, grown(class, int(c.batch)))
+		p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want)
 		if err != nil {
 			// The heap's own way knows what to do.
 			p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
 			return osmem.Pointer(p)
 		}
 		if n > 0 {
-			c.fill(class, list, n)
+			c.fill(list, n, want)
 		}
 		l.h.afterGrowth()
 	}
@@ -190,8 +191,8 @@ func (l *Local) freeSlow(p uintptr) {
 	}
 	class := uint8(tag)
 	k := cacheAt(l.s)
-	if over := k.class(class).makeRoom(class); over != 0 {
-		h.classes[class].put(h, class, over)
+	if over := k.class(class).makeRoom(class); over.n != 0 {
+		h.classes[class].put(h, over)
 	}
 	if !k.free(p) {
 		h.mustOwn("Local.Free", p)

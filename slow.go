@@ -106,9 +106,11 @@ func alignedClass(size, align int) (uint8, bool) {
 //
 //go:norace
 func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
+	want := 1
 	s := h.caches.Pin()
 	if s != 0 {
 		e := cacheAt(s).class(c)
+		want = max(1, grown(c, int(e.batch)))
 		p, fresh, written := e.popOrSpare()
 		h.caches.Unpin(s)
 		if written != 0 {
@@ -121,7 +123,7 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 		h.caches.Unpin(s)
 		h.addCache()
 	}
-	p, fresh, list, n, err := h.classes[c].get(h, c)
+	p, fresh, list, n, err := h.classes[c].get(h, c, want)
 	if err != nil {
 		if w, ok := err.(writtenError); ok {
 			panicWritten(uintptr(w))
@@ -130,7 +132,7 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 	}
 	if n > 0 {
 		s := h.caches.Pin()
-		placed := s != 0 && cacheAt(s).class(c).fill(c, list, n)
+		placed := s != 0 && cacheAt(s).class(c).fill(list, n, want)
 		h.caches.Unpin(s)
 		if !placed {
 			h.classes[c].sort(h, list, n)
@@ -140,6 +142,10 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 	return p, fresh, nil
 }
 
+// sweepShare says how much a heap grows beyond what it ever held between two
+// sweeps: by one part in so many.
+const sweepShare = 32
+
 // afterGrowth does what has to be done, with no lock held, when memory has been
 // taken from the system.
 func (h *Heap) afterGrowth() {
@@ -147,6 +153,10 @@ func (h *Heap) afterGrowth() {
 		return
 	}
 	h.emptyIdle()
+	if held := h.account.Held(); held > h.sweepAt.Load() {
+		h.sweepAt.Store(held + held/sweepShare + span.UnitSize)
+		h.sweep()
+	}
 	account.Notify()
 }
 
@@ -161,7 +171,7 @@ func (c *cacheClass) popOrSpare() (p uintptr, fresh bool, written uintptr) {
 			return 0, false, 0
 		}
 		c.head, c.spare = c.spare, 0
-		c.setLength(int(c.batch))
+		c.setLength(int(c.numSpare))
 	}
 	b := blockAt(c.head)
 	odd := b.odd(c.head, b.next)
@@ -173,16 +183,17 @@ func (c *cacheClass) popOrSpare() (p uintptr, fresh bool, written uintptr) {
 	return p, odd == 1, 0
 }
 
-// fill makes a list of n blocks of a class the list of c, if that is empty.
+// fill makes a list of n blocks the list of c, if that is empty, and batch the
+// length that it may have.
 //
 //go:norace
-func (c *cacheClass) fill(class uint8, list uintptr, n int) bool {
+func (c *cacheClass) fill(list uintptr, n, batch int) bool {
 	if c.head != 0 {
 		return false
 	}
 	c.head = list
 	c.setLength(n)
-	c.batch = uint64(sizeclass.Classes[class].Batch)
+	c.batch = uint64(max(batch, n))
 	return true
 }
 
@@ -225,8 +236,8 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 		over := k.class(c).makeRoom(c)
 		done := k.free(p)
 		h.caches.Unpin(slot)
-		if over != 0 {
-			h.classes[c].put(h, c, over)
+		if over.n != 0 {
+			h.classes[c].put(h, over)
 		}
 		if done {
 			return
@@ -234,17 +245,21 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 	}
 }
 
-// makeRoom makes sure that the list of a class has room, and returns a whole
-// batch that there is no place for any more, or 0.
+// makeRoom makes sure that the list of a class has room, and returns a batch that
+// there is no place for any more.
 //
 //go:norace
-func (c *cacheClass) makeRoom(class uint8) (over uintptr) {
-	if c.head == 0 {
-		c.batch = uint64(sizeclass.Classes[class].Batch)
-		c.setLength(0)
-	} else if c.length() >= int(c.batch) {
-		over, c.spare, c.head = c.spare, c.head, 0
-		c.setLength(0)
+func (c *cacheClass) makeRoom(class uint8) (over batch) {
+	if c.head != 0 && c.length() < int(c.batch) {
+		return batch{}
 	}
+	if c.head != 0 {
+		if c.spare != 0 {
+			over = batch{c.spare, int(c.numSpare)}
+		}
+		c.spare, c.numSpare, c.head = c.head, uint32(c.length()), 0
+	}
+	c.setLength(0)
+	c.batch = uint64(grown(class, int(c.batch)))
 	return over
 }

@@ -22,8 +22,9 @@ func (h *Heap) Trim() {
 func (h *Heap) reclaim() {
 	h.emptyCaches(func(int) bool { return true })
 	for i := range h.classes {
-		h.classes[i].sortBatches(h, uint8(i))
+		h.classes[i].sortBatches(h)
 	}
+	h.sweepAt.Store(0)
 }
 
 // emptyCaches empties the caches at the places that want names, whoever uses
