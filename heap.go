@@ -196,14 +196,9 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 	}
 	k := h.caches.Pin()
 	if k != 0 {
-		var s *span.Span
-		if p>>span.UnitShift == cacheAt(k).lastUnit {
-			s = span.At(cacheAt(k).last)
-		} else {
-			if s = span.Find(p); s == nil {
-				goto slow
-			}
-			cacheAt(k).lastUnit, cacheAt(k).last = p>>span.UnitShift, s.Addr()
+		s := span.Find(p)
+		if s == nil {
+			goto slow
 		}
 		if class := s.LoadTag() - cacheAt(k).base; class < sizeclass.Count {
 			if startsBlock(s, p) {
