@@ -50,8 +50,7 @@ type cacheClass struct {
 	// are hardly used hardly hold any.
 	batch uint64
 
-	numSpare uint32 // blocks in the spare batch
-	seen     uint32 // low bits of puts + takes when sweep last came by
+	numSpare uint64 // blocks in the spare batch
 
 	_ [cacheClassSize - 32 - 2*unsafe.Sizeof(uintptr(0))]byte
 }
@@ -161,7 +160,7 @@ func (c *cacheClass) cached() int {
 		n = int(atomic.LoadUint64(&c.puts) - atomic.LoadUint64(&c.takes))
 	}
 	if atomic.LoadUintptr(&c.spare) != 0 {
-		n += int(atomic.LoadUint32(&c.numSpare))
+		n += int(atomic.LoadUint64(&c.numSpare))
 	}
 	return n
 }
@@ -236,17 +235,18 @@ const cacheBytes = int64(unsafe.Sizeof(cache{}))
 //
 //go:norace
 func (h *Heap) empty(k *cache) {
-	for i := range k.classes {
-		c := &k.classes[i]
-		list, n, spare := c.head, c.length(), c.spare
-		c.head, c.spare = 0, 0
-		c.setLength(0)
-		c.batch = 0
-		if list != 0 {
-			h.classes[i].sort(h, list, n)
-		}
-		if spare != 0 {
-			h.classes[i].sort(h, spare, int(c.numSpare))
+	var lists [2 * sizeclass.Count]batch
+	k.takeAll(&lists)
+	h.sortAll(&lists)
+}
+
+// sortAll gives lists that takeAll took back to the classes.
+//
+//go:norace
+func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) {
+	for i, b := range lists {
+		if b.n > 0 {
+			h.classes[i/2].sort(h, b.list, b.n)
 		}
 	}
 }
@@ -260,46 +260,50 @@ func grown(class uint8, batch int) int {
 // slowStart is the part of its largest batch that a class begins with.
 const slowStart = 8
 
-// sweep gives blocks of classes that nobody has used since the last sweep back:
-// those in the cache of the P that runs, and those that the classes keep.
+// settle takes the blocks out of k, or out of the cache of the P that runs if k
+// is nil, and sorts them and the batches that the classes keep into their spans.
+// It is called before the heap grows beyond what it ever held, or somewhat
+// rarer: a program that needs more memory should not have free memory that lies
+// where nobody looks.
 //
 //go:norace
-func (h *Heap) sweep() {
-	var idle [2 * sizeclass.Count]struct {
-		class uint8
-		list  uintptr
-		n     int
-	}
-	n := 0
-	s := h.caches.Pin()
-	if s != 0 {
-		for i := range cacheAt(s).classes {
-			c := &cacheAt(s).classes[i]
-			uses := uint32(c.puts + c.takes)
-			if uses != c.seen {
-				c.seen = uses
-				continue
-			}
-			if c.head != 0 {
-				idle[n].class, idle[n].list, idle[n].n = uint8(i), c.head, c.length()
-				c.head = 0
-				c.setLength(0)
-				c.seen = uint32(c.puts + c.takes)
-				n++
-			}
-			if c.spare != 0 {
-				idle[n].class, idle[n].list, idle[n].n = uint8(i), c.spare, int(c.numSpare)
-				c.spare = 0
-				n++
-			}
-			c.batch = 0
+func (h *Heap) settle(k *cache) {
+	var lists [2 * sizeclass.Count]batch
+	if k != nil {
+		k.takeAll(&lists)
+	} else {
+		s := h.caches.Pin()
+		if s != 0 {
+			cacheAt(s).takeAll(&lists)
 		}
+		h.caches.Unpin(s)
 	}
-	h.caches.Unpin(s)
-	for i := range n {
-		h.classes[idle[i].class].sort(h, idle[i].list, idle[i].n)
-	}
+	h.sortAll(&lists)
 	for i := range h.classes {
-		h.classes[i].sweep(h)
+		h.classes[i].sortBatches(h)
+	}
+	held := h.account.Held()
+	h.settleAt.Store(held + held/settleShare)
+}
+
+// settleShare says how much a heap may grow between two calls of settle: by one
+// part in so many.
+const settleShare = 64
+
+// takeAll takes all lists out of k.
+//
+//go:norace
+func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
+	for i := range k.classes {
+		c := &k.classes[i]
+		if c.head != 0 {
+			lists[2*i] = batch{c.head, c.length()}
+		}
+		if c.spare != 0 {
+			lists[2*i+1] = batch{c.spare, int(c.numSpare)}
+		}
+		c.head, c.spare = 0, 0
+		c.setLength(0)
+		c.batch = 0
 	}
 }

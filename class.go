@@ -1,6 +1,7 @@
 package cheap
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -22,7 +23,6 @@ type class struct {
 	// needs one. Their blocks are missing in their spans.
 	batches  [maxBatches]batch
 	nbatches int
-	used     bool // batches came or went since the last sweep
 
 	out     int64  // blocks given to caches, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
@@ -36,8 +36,12 @@ type batch struct {
 	n    int
 }
 
-// maxBatches is how many batches a class keeps whole.
-const maxBatches = 4
+// maxBatches is how many batches a class keeps whole, and wholeBatch how many
+// blocks one must have to be worth it.
+const (
+	maxBatches = 4
+	wholeBatch = 4
+)
 
 // spanCost is what a span of a class holds from the system, record included.
 func spanCost(c uint8) int64 {
@@ -47,16 +51,20 @@ func spanCost(c uint8) int64 {
 // recordBytes is the metadata that a unit takes.
 const recordBytes = 128
 
+// errSettle says that the heap is about to grow.
+var errSettle = errors.New("settle first")
+
 // A writtenError is the address of a free block that somebody has written to.
 type writtenError uintptr
 
 func (e writtenError) Error() string { return "written after free" }
 
 // get returns a block, whether it is zero behind its first 16 bytes, and a list
-// of n more for a cache: about as many as it wants.
+// of n more for a cache: about as many as it wants. It returns errSettle where
+// the heap should settle first, unless it has.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, fresh bool, list uintptr, n int, err error) {
+func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, fresh bool, list uintptr, n int, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
@@ -64,10 +72,12 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, fresh bool, list ui
 	}
 	if cl.nbatches > 0 {
 		cl.nbatches--
-		cl.used = true
 		list, n = cl.batches[cl.nbatches].list, cl.batches[cl.nbatches].n
 	} else {
 		if cl.spans == 0 {
+			if !settled && h.account.Held()+spanCost(c) > h.settleAt.Load() {
+				return 0, false, 0, 0, errSettle
+			}
 			if err := cl.grow(h, c); err != nil {
 				return 0, false, 0, 0, err
 			}
@@ -185,10 +195,9 @@ func (cl *class) grow(h *Heap, c uint8) error {
 //go:norace
 func (cl *class) put(h *Heap, b batch) {
 	cl.mu.Lock()
-	if cl.nbatches < maxBatches && !h.closed.Load() {
+	if b.n >= wholeBatch && cl.nbatches < maxBatches && !h.closed.Load() {
 		cl.batches[cl.nbatches] = b
 		cl.nbatches++
-		cl.used = true
 		cl.out -= int64(b.n)
 		cl.mu.Unlock()
 		return
@@ -252,19 +261,6 @@ func (cl *class) sort(h *Heap, list uintptr, n int) {
 	cl.mu.Unlock()
 	if written != 0 {
 		panicWritten(written)
-	}
-}
-
-// sweep is sortBatches if no batch has come or gone since the last sweep.
-//
-//go:norace
-func (cl *class) sweep(h *Heap) {
-	cl.mu.Lock()
-	idle := !cl.used
-	cl.used = false
-	cl.mu.Unlock()
-	if idle {
-		cl.sortBatches(h)
 	}
 }
 

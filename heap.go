@@ -106,9 +106,9 @@ type Heap struct {
 
 	// places is one more than the highest place with a cache; under seize. grew
 	// is set when a span or large block was taken; see afterGrowth.
-	places  atomic.Int32
-	grew    atomic.Bool
-	sweepAt atomic.Int64 // the next sweep is when so many bytes are held
+	places   atomic.Int32
+	grew     atomic.Bool
+	settleAt atomic.Int64 // settle before more bytes than these are held
 
 	large struct {
 		mu                     race.Mutex // held while a large block comes, goes or changes

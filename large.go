@@ -35,6 +35,9 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err erro
 		return 0, false, noMemory(errTooLarge)
 	}
 	size = osmem.RoundPage(max(size, 1))
+	if h.account.Held()+largeCost(size) > h.settleAt.Load() {
+		h.settle(nil)
+	}
 	h.large.mu.Lock()
 	p, fresh, err = h.newLarge(size, align)
 	h.large.mu.Unlock()

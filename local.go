@@ -156,7 +156,11 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		var n int
 		var err error
 		want := max(1, grown(class, int(c.batch)))
-		p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want)
+		p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want, false)
+		if err == errSettle {
+			l.h.settle(cacheAt(l.s))
+			p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want, true)
+		}
 		if err != nil {
 			// The heap's own way knows what to do.
 			p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)

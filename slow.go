@@ -123,7 +123,11 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 		h.caches.Unpin(s)
 		h.addCache()
 	}
-	p, fresh, list, n, err := h.classes[c].get(h, c, want)
+	p, fresh, list, n, err := h.classes[c].get(h, c, want, false)
+	if err == errSettle {
+		h.settle(nil)
+		p, fresh, list, n, err = h.classes[c].get(h, c, want, true)
+	}
 	if err != nil {
 		if w, ok := err.(writtenError); ok {
 			panicWritten(uintptr(w))
@@ -142,10 +146,6 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 	return p, fresh, nil
 }
 
-// sweepShare says how much a heap grows beyond what it ever held between two
-// sweeps: by one part in so many.
-const sweepShare = 32
-
 // afterGrowth does what has to be done, with no lock held, when memory has been
 // taken from the system.
 func (h *Heap) afterGrowth() {
@@ -153,10 +153,6 @@ func (h *Heap) afterGrowth() {
 		return
 	}
 	h.emptyIdle()
-	if held := h.account.Held(); held > h.sweepAt.Load() {
-		h.sweepAt.Store(held + held/sweepShare + span.UnitSize)
-		h.sweep()
-	}
 	account.Notify()
 }
 
@@ -257,7 +253,7 @@ func (c *cacheClass) makeRoom(class uint8) (over batch) {
 		if c.spare != 0 {
 			over = batch{c.spare, int(c.numSpare)}
 		}
-		c.spare, c.numSpare, c.head = c.head, uint32(c.length()), 0
+		c.spare, c.numSpare, c.head = c.head, uint64(c.length()), 0
 	}
 	c.setLength(0)
 	c.batch = uint64(grown(class, int(c.batch)))

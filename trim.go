@@ -24,7 +24,6 @@ func (h *Heap) reclaim() {
 	for i := range h.classes {
 		h.classes[i].sortBatches(h)
 	}
-	h.sweepAt.Store(0)
 }
 
 // emptyCaches empties the caches at the places that want names, whoever uses
