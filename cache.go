@@ -262,9 +262,8 @@ const slowStart = 8
 
 // settle takes the blocks out of k, or out of the cache of the P that runs if k
 // is nil, and sorts them and the batches that the classes keep into their spans.
-// It is called before the heap grows beyond what it ever held, or somewhat
-// rarer: a program that needs more memory should not have free memory that lies
-// where nobody looks.
+// It is called before the heap takes memory that the process does not have yet:
+// a program that needs more should have none that is free where nobody looks.
 //
 //go:norace
 func (h *Heap) settle(k *cache) {
@@ -281,10 +280,23 @@ func (h *Heap) settle(k *cache) {
 	h.sortAll(&lists)
 	for i := range h.classes {
 		h.classes[i].sortBatches(h)
+		if sizeclass.Classes[i].Size >= hollowFrom && !poisoning {
+			h.classes[i].hollow()
+		}
 	}
 	held := h.account.Held()
 	h.settleAt.Store(held + held/settleShare)
 }
+
+// unsettled reports whether to settle before cost more bytes in so many units
+// are taken.
+func (h *Heap) unsettled(cost int64, units int) bool {
+	return h.account.Held()+cost > h.settleAt.Load() && span.Warm() < units
+}
+
+// hollowFrom is the block size, in bytes, from which free blocks do not keep
+// memory when the heap grows.
+const hollowFrom = 8 << 10
 
 // settleShare says how much a heap may grow between two calls of settle: by one
 // part in so many.

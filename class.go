@@ -75,7 +75,7 @@ func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, fresh
 		list, n = cl.batches[cl.nbatches].list, cl.batches[cl.nbatches].n
 	} else {
 		if cl.spans == 0 {
-			if !settled && h.account.Held()+spanCost(c) > h.settleAt.Load() {
+			if !settled && h.unsettled(spanCost(c), 1) {
 				return 0, false, 0, 0, errSettle
 			}
 			if err := cl.grow(h, c); err != nil {
@@ -175,7 +175,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		return ErrLimit
 	}
 	sc := &sizeclass.Classes[c]
-	base, fresh, err := span.Alloc(1, 1, sc.SpanBytes())
+	base, fresh, err := span.AllocCarved(sc.SpanBytes())
 	if err != nil {
 		h.account.Give(cost)
 		return noMemory(err)
@@ -282,6 +282,32 @@ func (cl *class) sortBatches(h *Heap) {
 	}
 }
 
+// hollow gives the memory of the class's free blocks back, all but what begins
+// their pages. It is for classes whose blocks are pages long.
+//
+//go:norace
+func (cl *class) hollow() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for a := cl.spans; a != 0; a = span.At(a).Next {
+		s := span.At(a)
+		for p := s.Free; p != 0; {
+			b := blockAt(p)
+			next := b.next
+			switch b.odd(p, next) {
+			case 0:
+				if span.Hollow(p+sizeclass.Quantum, s.Size-sizeclass.Quantum) {
+					b.setFree(p, next, 1)
+				}
+			case 1: // hollow already
+			default:
+				return // written to; whoever takes it will say so
+			}
+			p = next
+		}
+	}
+}
+
 // release gives s, none of whose blocks is in use or in a cache, back to
 // package span.
 //
@@ -292,7 +318,7 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	}
 	base, cost := s.Base, spanCost(uint8(s.Tag))
 	retire(s)
-	span.Free(base, 1)
+	span.FreeCarved(base)
 	h.account.Give(cost)
 }
 

@@ -55,6 +55,7 @@ package cheap
 
 import (
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -100,7 +101,7 @@ type Heap struct {
 	limit   int64
 
 	// seize is held while caches are installed in the table or taken out.
-	seize  race.Mutex
+	seize  sync.Mutex
 	locals map[*localCache]bool // caches of Locals that are open; under seize
 	gone   tally                // what caches that are no more have counted; under seize
 

@@ -35,7 +35,7 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err erro
 		return 0, false, noMemory(errTooLarge)
 	}
 	size = osmem.RoundPage(max(size, 1))
-	if h.account.Held()+largeCost(size) > h.settleAt.Load() {
+	if h.unsettled(largeCost(size), unitsOf(size)) {
 		h.settle(nil)
 	}
 	h.large.mu.Lock()

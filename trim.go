@@ -136,6 +136,6 @@ func (h *Heap) releaseAny(s *span.Span, keep bool) {
 	if keep {
 		span.Abandon(base, bytes)
 	} else {
-		span.Free(base, 1)
+		span.FreeCarved(base)
 	}
 }

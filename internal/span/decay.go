@@ -60,7 +60,7 @@ func OnTick(f func()) {
 
 // idle is called when there may be idle units. It arms the timer if none is.
 func idle() {
-	if decay.armed.Load() || warmUnits() == 0 {
+	if decay.armed.Load() || Warm() == 0 {
 		return
 	}
 	decay.mu.Lock()

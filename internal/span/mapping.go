@@ -1,8 +1,6 @@
 package span
 
 import (
-	"slices"
-
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 )
@@ -10,7 +8,7 @@ import (
 // own is the list of spans that have a mapping of their own.
 var own struct {
 	mu    race.Mutex
-	bases []uintptr // sorted
+	first uintptr // address of the record of the first unit; the records lead on
 }
 
 // AllocMapping returns a span with a mapping of its own, of which the first
@@ -40,8 +38,12 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	i, _ := slices.BinarySearch(own.bases, base)
-	own.bases = slices.Insert(own.bases, i, base)
+	s := Find(base)
+	s.Base, s.Prev, s.Next = base, 0, own.first
+	if own.first != 0 {
+		At(own.first).Prev = s.Addr()
+	}
+	own.first = s.Addr()
 	return base, space, nil
 }
 
@@ -83,8 +85,15 @@ func MoveMapping(from, to, size uintptr) bool {
 //go:norace
 func FreeMapping(base, space uintptr) {
 	own.mu.Lock()
-	i, _ := slices.BinarySearch(own.bases, base)
-	own.bases = slices.Delete(own.bases, i, i+1)
+	s := Find(base)
+	if s.Prev != 0 {
+		At(s.Prev).Next = s.Next
+	} else {
+		own.first = s.Next
+	}
+	if s.Next != 0 {
+		At(s.Next).Prev = s.Prev
+	}
 	own.mu.Unlock()
 	osmem.Release(base, space)
 }

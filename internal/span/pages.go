@@ -19,6 +19,11 @@ type region struct {
 	warm unitSet // not handed out, but may have memory behind it and contents
 	cool unitSet // the part of warm that was warm at the last Age already
 
+	// spotty is the part of warm where memory may lie anywhere, because a
+	// large block was there. In other units it begins at the start, and what
+	// is carved from them next lies on it.
+	spotty unitSet
+
 	free  int // units not in used
 	nwarm int // units in warm
 }
@@ -75,18 +80,27 @@ const (
 var pages struct {
 	mu      race.Mutex
 	regions []*region
-	at      map[uintptr]*region // by base
-	first   int                 // no region before this one has a free unit
-	used    int                 // units handed out
-	warm    int                 // units in the warm sets
+	first   int // no region before this one has a free unit
+	used    int // units handed out
+	most    int // the most that used ever was
+	warm    int // units in the warm sets
 }
 
 // Alloc returns units in a row, at a multiple of align units, a power of two,
 // of which the first size bytes are committed. It reports whether they are
 // known to read as zero.
-//
-//go:norace
 func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error) {
+	return alloc(units, align, size, false)
+}
+
+// AllocCarved is Alloc of one unit that will be used from its start on. While
+// the program grows beyond what it ever used, it has no memory in other places.
+func AllocCarved(size uintptr) (base uintptr, fresh bool, err error) {
+	return alloc(1, 1, size, true)
+}
+
+//go:norace
+func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh bool, err error) {
 	if err := Init(); err != nil {
 		return 0, false, err
 	}
@@ -96,6 +110,9 @@ func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error)
 		for _, r := range pages.regions[pages.first:] {
 			if r.nwarm >= units {
 				if i := r.warm.run(units, align, true); i >= 0 {
+					if carved && pages.used >= pages.most && r.spotty.has(i) {
+						r.drop(i, i+1)
+					}
 					return r.take(i, units, size)
 				}
 			}
@@ -133,10 +150,7 @@ func newRegion() (*region, error) {
 	}
 	r := &region{base: base, index: len(pages.regions), free: regionUnits}
 	pages.regions = append(pages.regions, r)
-	if pages.at == nil {
-		pages.at = map[uintptr]*region{}
-	}
-	pages.at[base] = r
+	Find(base).Region = uint32(r.index)
 	return r, nil
 }
 
@@ -161,6 +175,7 @@ func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
 	}
 	r.free -= units
 	pages.used += units
+	pages.most = max(pages.most, pages.used)
 	for pages.first < len(pages.regions) && pages.regions[pages.first].free == 0 {
 		pages.first++
 	}
@@ -200,6 +215,7 @@ func (r *region) commit(i, units int, size uintptr) error {
 func (r *region) chill(u int) {
 	r.warm.remove(u)
 	r.cool.remove(u)
+	r.spotty.remove(u)
 	r.nwarm--
 	pages.warm--
 }
@@ -232,10 +248,14 @@ func Commit(base, size uintptr) error {
 	return osmem.Commit(base, osmem.RoundPage(size))
 }
 
-// Free takes units back.
-//
+// FreeCarved takes a unit back that AllocCarved returned.
+func FreeCarved(base uintptr) { free(base, 1, false) }
+
+// Free takes units back that Alloc or Extend returned.
+func Free(base uintptr, units int) { free(base, units, true) }
+
 //go:norace
-func Free(base uintptr, units int) {
+func free(base uintptr, units int, spotty bool) {
 	pages.mu.Lock()
 	defer idle()
 	defer pages.mu.Unlock()
@@ -244,6 +264,9 @@ func Free(base uintptr, units int) {
 	for u := first; u < first+units; u++ {
 		r.used.remove(u)
 		r.warm.add(u)
+		if spotty {
+			r.spotty.add(u)
+		}
 		if race.On {
 			race.Release(r.base + uintptr(u)*UnitSize + raceToken)
 		}
@@ -256,6 +279,22 @@ func Free(base uintptr, units int) {
 	if most := max(warmFloor, pages.used/warmShare); pages.warm > most {
 		dropWarm(pages.warm - most)
 	}
+}
+
+// Hollow gives the memory of the whole pages among size bytes at addr back, if
+// the system can do so without making them fault, and clears the rest. It
+// reports whether it did.
+//
+//go:norace
+func Hollow(addr, size uintptr) bool {
+	start, end := osmem.RoundPage(addr), (addr+size)&^(osmem.PageSize-1)
+	if osmem.DecommitRevokes || start >= end {
+		return false
+	}
+	clear(unsafe.Slice((*byte)(osmem.Pointer(addr)), start-addr))
+	clear(unsafe.Slice((*byte)(osmem.Pointer(end)), addr+size-end))
+	osmem.Decommit(start, end-start)
+	return true
 }
 
 // Abandon gives the memory of the first size bytes of a unit back and hands the
@@ -274,7 +313,7 @@ func Abandon(base, size uintptr) {
 // find returns the region that addr lies in.
 //
 //go:norace
-func find(addr uintptr) *region { return pages.at[addr&^(RegionSize-1)] }
+func find(addr uintptr) *region { return pages.regions[Find(addr&^(RegionSize-1)).Region] }
 
 // dropWarm gives the memory behind n idle units back, or somewhat more, those
 // at the highest addresses first, because the lowest are handed out first.
@@ -341,18 +380,18 @@ func (r *region) dropAll(set *unitSet) {
 	}
 }
 
-// warmUnits is pages.warm for whoever does not hold the lock.
+// Warm returns how many units that nobody holds may still have memory behind
+// them.
 //
 //go:norace
-func warmUnits() int {
+func Warm() int {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	return pages.warm
 }
 
-// Idle returns how many bytes of units that nobody holds may still have memory
-// behind them.
-func Idle() uintptr { return uintptr(warmUnits()) * UnitSize }
+// Idle returns how many bytes those are.
+func Idle() uintptr { return uintptr(Warm()) * UnitSize }
 
 // Each calls f for the first record of each span whose tag belongs to heap,
 // outside of any lock. Spans that appear or go meanwhile may be missed.
@@ -364,10 +403,12 @@ func Each(heap uintptr, f func(*Span)) {
 	for _, r := range pages.regions {
 		bases = append(bases, r.base)
 	}
-	own.mu.Lock()
-	bases = append(bases, own.bases...)
-	own.mu.Unlock()
 	pages.mu.Unlock()
+	own.mu.Lock()
+	for a := own.first; a != 0; a = At(a).Next {
+		bases = append(bases, At(a).Base)
+	}
+	own.mu.Unlock()
 	for _, base := range bases {
 		s := Find(base)
 		for i := range uintptr(regionUnits) {

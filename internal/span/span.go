@@ -103,7 +103,10 @@ type Span struct {
 	// own, in bytes, and 0 in all other spans.
 	Space uintptr
 
-	_ [64 - (4*ptrSize + 8)]byte
+	// Region is the number of the region, in its first unit.
+	Region uint32
+
+	_ [64 - (4*ptrSize + 12)]byte
 }
 
 const (
