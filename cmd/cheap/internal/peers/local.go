@@ -1,0 +1,74 @@
+package peers
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+var localInfo = Info{
+	Name:  "local",
+	About: "cheap.Local, the cache of a heap that one goroutine owns",
+	Align: 16,
+	Open:  openLocal,
+}
+
+// local replays on a cheap.Local and a heap of its own.
+type local struct {
+	heap  *cheap.Heap
+	local *cheap.Local
+}
+
+func openLocal(int) (Peer, error) {
+	h, err := cheap.NewHeap(cheap.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &local{h, h.NewLocal()}, nil
+}
+
+func (p *local) Replay(ops []trace.Op, slots Slots) *trace.Op {
+	l := p.local
+	table := slots.table()
+	for op, last := ends(ops); ; op = after(op) {
+		var ptr unsafe.Pointer
+		switch op.Kind {
+		case trace.Malloc:
+			ptr = l.Malloc(op.Size)
+		case trace.Free:
+			l.Free(table.at(op))
+			if op == last {
+				return nil
+			}
+			continue
+		case trace.Calloc:
+			ptr = l.Calloc(1, op.Size)
+		case trace.Realloc:
+			ptr = l.Realloc(table.at(op), op.Size)
+		case trace.Aligned:
+			ptr = l.AlignedMalloc(op.Size, op.Align())
+		}
+		if !table.put(op, ptr) {
+			return op
+		}
+		if op == last {
+			return nil
+		}
+	}
+}
+
+// Trim closes the cache, whose blocks the heap then has back.
+func (p *local) Trim() error {
+	p.local.Close()
+	p.local = nil
+	p.heap.Trim()
+	return nil
+}
+
+func (p *local) Close() error {
+	if p.local != nil {
+		p.local.Close()
+	}
+	return p.heap.Destroy()
+}

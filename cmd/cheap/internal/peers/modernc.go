@@ -1,0 +1,95 @@
+package peers
+
+import (
+	"unsafe"
+
+	"modernc.org/memory"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+// others lists the allocators of other Go projects.
+var others = []Info{
+	cgoallocInfo,
+	{
+		Name:  "modernc",
+		About: "modernc.org/memory, an allocator in Go for one goroutine",
+		Open:  openModernc,
+	},
+}
+
+// modernc replays on modernc.org/memory.
+type modernc struct {
+	alloc memory.Allocator
+	hand  handmade // for alignments, which it has no call for
+}
+
+func openModernc(int) (Peer, error) {
+	m := new(modernc)
+	m.hand.malloc, m.hand.free = m.malloc, m.free
+	return m, nil
+}
+
+// malloc asks for 1 byte where 0 are wanted, because the answer to 0 is nil.
+func (m *modernc) malloc(size int) unsafe.Pointer {
+	ptr, err := m.alloc.UnsafeMalloc(max(size, 1))
+	if err != nil {
+		return nil
+	}
+	return ptr
+}
+
+func (m *modernc) calloc(size int) unsafe.Pointer {
+	ptr, err := m.alloc.UnsafeCalloc(max(size, 1))
+	if err != nil {
+		return nil
+	}
+	return ptr
+}
+
+func (m *modernc) realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	if begin, ok := m.hand.begins[ptr]; ok {
+		behind := int(uintptr(ptr) - uintptr(begin))
+		return m.hand.move(ptr, memory.UnsafeUsableSize(begin)-behind, size)
+	}
+	ptr, err := m.alloc.UnsafeRealloc(ptr, max(size, 1))
+	if err != nil {
+		return nil
+	}
+	return ptr
+}
+
+// free has nothing to report: the error is that of unmapping an empty page.
+func (m *modernc) free(ptr unsafe.Pointer) { _ = m.alloc.UnsafeFree(ptr) }
+
+func (m *modernc) Replay(ops []trace.Op, slots Slots) *trace.Op {
+	table := slots.table()
+	for op, last := ends(ops); ; op = after(op) {
+		var ptr unsafe.Pointer
+		switch op.Kind {
+		case trace.Malloc:
+			ptr = m.malloc(op.Size)
+		case trace.Free:
+			m.free(m.hand.begin(table.at(op)))
+			if op == last {
+				return nil
+			}
+			continue
+		case trace.Calloc:
+			ptr = m.calloc(op.Size)
+		case trace.Realloc:
+			ptr = m.realloc(table.at(op), op.Size)
+		case trace.Aligned:
+			ptr = m.hand.aligned(op.Size, op.Align())
+		}
+		if !table.put(op, ptr) {
+			return op
+		}
+		if op == last {
+			return nil
+		}
+	}
+}
+
+func (m *modernc) Trim() error  { return m.alloc.Trim() }
+func (m *modernc) Close() error { return m.alloc.Close() }

@@ -1,0 +1,18 @@
+//go:build !cgo
+
+package peers
+
+// needsCgo says why an allocator is missing.
+const needsCgo = "it needs cgo (CGO_ENABLED=1 and a C compiler)"
+
+// clib lists the ways to the C library's malloc, none of which this build has.
+var clib = []Info{
+	{Name: "libc", About: "the malloc of the C library, called from Go through cgo", Miss: needsCgo},
+	nativeInfo,
+}
+
+var cgoallocInfo = Info{
+	Name:  "cgoalloc",
+	About: "github.com/CannibalVox/cgoalloc: fixed blocks, malloc through cgo beyond",
+	Miss:  needsCgo,
+}

@@ -1,0 +1,12 @@
+//go:build !cgo || !unix
+
+package peers
+
+var nativeInfo = Info{
+	Name:  "native",
+	About: "the malloc of the C library, called from a C loop",
+	Miss:  "it needs cgo (CGO_ENABLED=1 and a C compiler) on Unix",
+}
+
+// CMalloc says which malloc this process is linked with, where that is known.
+func CMalloc() string { return "not known to this build" }

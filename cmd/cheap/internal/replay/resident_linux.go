@@ -1,0 +1,73 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// A resident reads how much of this process's memory is in RAM and belongs to
+// no file. Reading allocates nothing.
+type resident struct {
+	file  *os.File
+	parse func(text []byte) (int64, bool)
+	buf   [4096]byte
+}
+
+// openResident prefers smaps_rollup (Linux 4.14), which walks the page tables.
+// The counters in statm, which remain, are kept per CPU and folded now and
+// then: they may be wrong by some hundred KiB.
+func openResident() (*resident, error) {
+	file, err := os.Open("/proc/self/smaps_rollup")
+	if err == nil {
+		return &resident{file: file, parse: parseRollup}, nil
+	}
+	file, err = os.Open("/proc/self/statm")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: /proc is not mounted", errors.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &resident{file: file, parse: parseStatm}, nil
+}
+
+// bytes returns the figure of this moment.
+func (r *resident) bytes() (int64, error) {
+	n, err := r.file.ReadAt(r.buf[:], 0) // io.EOF is how it ends well
+	v, ok := r.parse(r.buf[:n])
+	if !ok {
+		return 0, fmt.Errorf("%s: no figure in %q (%v)", r.file.Name(), r.buf[:n], err)
+	}
+	return v, nil
+}
+
+func (r *resident) close() error { return r.file.Close() }
+
+// parseRollup finds the line "Anonymous: 1234 kB".
+func parseRollup(text []byte) (int64, bool) {
+	_, rest, ok := bytes.Cut(text, []byte("\nAnonymous:"))
+	if !ok {
+		return 0, false
+	}
+	kb, _, ok := bytes.Cut(rest, []byte(" kB"))
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(string(bytes.TrimSpace(kb)), 10, 64)
+	return v << 10, err == nil
+}
+
+// parseStatm takes the pages that are shared with files from those that are
+// resident: the third field from the second.
+func parseStatm(text []byte) (int64, bool) {
+	fields := bytes.Fields(text)
+	if len(fields) < 3 {
+		return 0, false
+	}
+	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	return (resident - shared) * int64(os.Getpagesize()), err1 == nil && err2 == nil
+}

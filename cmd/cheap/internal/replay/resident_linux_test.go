@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"syscall"
+	"testing"
+)
+
+func TestParseResident(t *testing.T) {
+	if v, ok := parseRollup([]byte("55ee-7fff ---p [rollup]\nRss:    1712 kB\nPss_Anon:  7 kB\nAnonymous:    112 kB\nKSM:   0 kB\n")); !ok || v != 112<<10 {
+		t.Errorf("smaps_rollup: %d, %v; want %d", v, ok, 112<<10)
+	}
+	if _, ok := parseRollup([]byte("Rss: 1712 kB\n")); ok {
+		t.Error("smaps_rollup: a figure where there is none")
+	}
+	if _, ok := parseStatm([]byte("765 420\n")); ok {
+		t.Error("statm: a figure where there is none")
+	}
+}
+
+// TestResident holds the figure to memory that is touched in between.
+func TestResident(t *testing.T) {
+	res, err := openResident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.close()
+	before, err := res.bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 64 << 20
+	// Not Go memory, of which the race detector keeps a shadow.
+	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(mem)
+	for i := 0; i < size; i += 4096 {
+		mem[i] = 1
+	}
+	after, err := res.bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Other goroutines of the test binary may allocate, or give back, a little.
+	if grown := after - before; grown < size-4<<20 || grown > size+4<<20 {
+		t.Errorf("touching %d bytes made %d resident", size, grown)
+	}
+	if n := testing.AllocsPerRun(10, func() { res.bytes() }); n != 0 {
+		t.Errorf("reading allocates %v times, which would count itself", n)
+	}
+}

@@ -1,0 +1,22 @@
+// Cheap replays what real programs allocated, on the allocators of package
+// cheap and on those that Go programs use today.
+//
+//	cheap replay [flags] [trace ...]
+//
+// Run `cheap replay -h` for its flags.
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+)
+
+// The main goroutine stays on the main thread: glibc gives that thread the
+// arena that a program without threads allocates from, and each other thread
+// one that works differently.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

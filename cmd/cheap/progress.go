@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// A progress tells a person at a terminal what goes on, on one line that is
+// written over. Elsewhere it is silent.
+type progress struct {
+	out   io.Writer
+	shown bool
+	tty   bool
+}
+
+func newProgress(out io.Writer) *progress {
+	file, ok := out.(*os.File)
+	return &progress{out: out, tty: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+// show replaces the line.
+func (p *progress) show(format string, args ...any) {
+	if p.tty {
+		fmt.Fprintf(p.out, "\r\x1b[K"+format, args...)
+		p.shown = true
+	}
+}
+
+// clear takes the line away, so that something else can be written.
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// warn writes a line that stays, to a terminal or not.
+func (p *progress) warn(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.out, "cheap replay: "+format+"\n", args...)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+// The exit codes of the command.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // a trace that cannot be read, an allocator that fails
+	exitUsage       = 2   // arguments that are not understood
+	exitInterrupted = 130 // as a shell reports a program that SIGINT ended
+)
+
+const usage = `Cheap replays what real programs allocated, and says what it cost.
+
+Usage:
+
+	cheap replay [flags] [trace ...]
+
+"cheap replay -h" describes the flags.
+`
+
+// A usageError is a mistake in the arguments. Its text says what is accepted.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// run is the command: results go to stdout, progress and errors to stderr. It
+// returns the exit code.
+func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+
+	name := "cheap"
+	err := func() error {
+		if len(args) == 0 {
+			return usagef("no command; there is replay")
+		}
+		switch args[0] {
+		case "replay":
+			name = "cheap replay"
+			return replayCommand(ctx, args[1:], stdout, stderr)
+		case memoryCommandName:
+			name = "cheap " + memoryCommandName
+			return memoryCommand(args[1:], stdout)
+		case "help", "-h", "-help", "--help":
+			_, err := io.WriteString(stdout, usage)
+			return err
+		}
+		return usagef("unknown command %q; there is replay", args[0])
+	}()
+
+	var mistake *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(stderr, "%s: interrupted\n", name)
+		return exitInterrupted
+	case errors.As(err, &mistake):
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	return exitFailed
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+// embedded holds the traces that the command has with it, so that it works from
+// anywhere.
+//
+//go:embed testdata/sqlite.fht.gz testdata/gcc.fht.gz
+var embedded embed.FS
+
+// embeddedNames names them, in the order of a replay without arguments.
+var embeddedNames = []string{"sqlite", "gcc"}
+
+// A source is where a trace comes from.
+type source struct {
+	name string // in reports: the file's, without directory and endings
+	arg  string // what asks for it: a file, or the name of an embedded trace
+}
+
+// newSource returns the source that an argument names.
+func newSource(arg string) source {
+	name := filepath.Base(arg)
+	name = strings.TrimSuffix(name, ".gz")
+	name = strings.TrimSuffix(name, ".fht")
+	return source{name: name, arg: arg}
+}
+
+// open prefers a file to an embedded trace of the same name.
+func (s source) open() (io.ReadCloser, error) {
+	file, err := os.Open(s.arg)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	if file, err := embedded.Open("testdata/" + s.arg + ".fht.gz"); err == nil {
+		return file, nil
+	}
+	return nil, err
+}
+
+// read decodes the trace, which has operations. An error names the source.
+func (s source) read() (*trace.Trace, error) {
+	file, err := s.open()
+	if err != nil {
+		return nil, err // an fs.PathError, which names the file
+	}
+	defer file.Close()
+	tr, err := trace.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.arg, err)
+	}
+	if len(tr.Ops) == 0 {
+		return nil, fmt.Errorf("%s: the trace has no operations", s.arg)
+	}
+	return tr, nil
+}
