@@ -1,0 +1,62 @@
+package cheap
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// childEnv names the test that a child process is to run the other half of.
+const childEnv = "CHEAP_TEST_CHILD"
+
+// inChild runs f in a child process, which is this test binary again, told to
+// run the calling test alone; there, inChild does not return. It returns what
+// the child printed and its exit status: 0 when f returned.
+//
+// f runs on a goroutine of its own, so that a panic ends the child as it would
+// end any program, and not as a failed test.
+func inChild(t *testing.T, f func(), env ...string) (output string, status int) {
+	t.Helper()
+	if os.Getenv(childEnv) == t.Name() {
+		go func() {
+			f()
+			os.Exit(0)
+		}()
+		select {}
+	}
+	if os.Getenv(childEnv) != "" {
+		t.SkipNow() // another subtest's child
+	}
+	var run []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		run = append(run, "^"+name+"$")
+	}
+	// Without a timeout there is no timer, and without verbosity nothing but
+	// what f prints.
+	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(run, "/"), "-test.timeout=0")
+	cmd.Env = append(os.Environ(), append(env, childEnv+"="+t.Name())...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// TestInChild looks whether a child runs and whether its end is noticed.
+func TestInChild(t *testing.T) {
+	t.Run("returns", func(t *testing.T) {
+		out, status := inChild(t, func() { os.Stdout.WriteString("here") })
+		if out != "here" || status != 0 {
+			t.Errorf("status %d, output %q", status, out)
+		}
+	})
+	t.Run("panics", func(t *testing.T) {
+		out, status := inChild(t, func() { panic("there") })
+		if !strings.Contains(out, "panic: there") || status != 2 {
+			t.Errorf("status %d, output %q", status, out)
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package cheap
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TestDestroyLive destroys a heap that has live blocks, some of which were
+// allocated by a Local, and goes on using it.
+func TestDestroyLive(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	var live shadow.Set
+	var blocks []unsafe.Pointer
+	for i, size := range []int{0, 1, 100, 100, 5000, 20_000, 40_000, span.OwnMapping} {
+		var p unsafe.Pointer
+		if i%2 == 0 {
+			p = h.Malloc(size)
+		} else {
+			p = l.Malloc(size)
+		}
+		if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, p)
+	}
+	for _, p := range blocks {
+		err := h.Destroy()
+		var e *LiveError
+		if !errors.As(err, &e) || e.Op != "Heap.Destroy" || e.Blocks != live.Len() || e.Bytes != live.Bytes() {
+			t.Fatalf("Destroy with %d blocks of %d bytes: %v", live.Len(), live.Bytes(), err)
+		}
+		h.Free(h.Malloc(64))
+		l.Free(l.Malloc(64))
+		if err := live.Remove(p); err != nil { // looks at the contents
+			t.Fatal(err)
+		}
+		h.Free(p)
+	}
+	if err := h.Destroy(); err != nil {
+		t.Error(err)
+	}
+	if err := h.Destroy(); err != ErrDestroyed {
+		t.Errorf("second Destroy: %v", err)
+	}
+}
+
+// TestDestroyed calls everything on a heap that is no more, and on a Local of
+// it.
+func TestDestroyed(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		h, err := NewHeap(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := newHeap(t, Options{})
+		l := h.NewLocal()
+		var old []unsafe.Pointer
+		for _, size := range []int{16, 1000, 20_000, 100_000, span.OwnMapping} {
+			old = append(old, h.Malloc(size))
+		}
+		l.Free(l.Malloc(16))
+		if all {
+			h.DestroyAll()
+		} else {
+			for _, p := range old {
+				h.Free(p)
+			}
+			if err := h.Destroy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.DestroyAll() // nothing
+		for name, f := range map[string]func(){
+			"Malloc":              func() { h.Malloc(16) },
+			"Malloc large":        func() { h.Malloc(1 << 20) },
+			"TryMalloc":           func() { _, _ = h.TryMalloc(16) },
+			"Calloc":              func() { h.Calloc(1, 16) },
+			"Calloc overflow":     func() { h.Calloc(1<<30, 1<<30) },
+			"Realloc":             func() { h.Realloc(nil, 16) },
+			"AlignedMalloc":       func() { h.AlignedMalloc(16, 16) },
+			"Owns":                func() { h.Owns(old[0]) },
+			"Trim":                h.Trim,
+			"Stats":               func() { h.Stats() },
+			"NewLocal":            func() { h.NewLocal() },
+			"Local.Malloc":        func() { l.Malloc(16) },
+			"Local.Malloc large":  func() { l.Malloc(1 << 20) },
+			"Local.Calloc":        func() { l.Calloc(1, 16) },
+			"Local.Realloc":       func() { l.Realloc(nil, 16) },
+			"Local.AlignedMalloc": func() { l.AlignedMalloc(16, 16) },
+		} {
+			e, ok := catch(f).(*MisuseError)
+			if !ok || e.Reason != "the heap has been destroyed" {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+		for _, p := range old {
+			for op, f := range accusers(h, l) {
+				if e, ok := catch(func() { f(p) }).(*MisuseError); !ok || e.Op != op {
+					t.Errorf("%s of a block: %v", op, e)
+				}
+			}
+			if e, ok := catch(func() { other.Free(p) }).(*MisuseError); !ok || e.Addr != uintptr(p) {
+				t.Errorf("another heap frees a block of it: %v", e)
+			}
+		}
+		l.Close()
+	}
+}
+
+// TestDestroyGivesBack looks whether another heap gets the memory that a heap
+// had, with live blocks or without.
+func TestDestroyGivesBack(t *testing.T) {
+	const rounds, bytes = 40, 8 << 20
+	for _, withLocal := range []bool{false, true} {
+		spans := map[uintptr]bool{}
+		for range rounds {
+			h, err := NewHeap(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if withLocal {
+				defer h.NewLocal().Close()
+			}
+			for range bytes / 100_000 {
+				spans[uintptr(h.Malloc(100_000))&^(span.UnitSize-1)] = true
+			}
+			h.DestroyAll()
+		}
+		if len(spans) > 3*bytes/100_000 {
+			t.Errorf("%d heaps, one after the other, took %d spans", rounds, len(spans))
+		}
+	}
+}
+
+// TestHammerDestroy destroys heaps while others use them, which is misuse: they
+// may panic, but must not fault, nor harm the blocks of another heap.
+func TestHammerDestroy(t *testing.T) {
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	bystander := newHeap(t, Options{})
+	stop := make(chan bool)
+	verified := make(chan int)
+	go func() { // allocates what the others lose, and looks whether it is left alone
+		var live shadow.Set
+		var blocks []unsafe.Pointer
+		n := 0
+		defer func() {
+			for _, p := range blocks {
+				bystander.Free(p)
+			}
+			verified <- n
+		}()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for i := range 100 {
+				size := []int{16, 64, 500, 3000, 10_000, 70_000}[i%6]
+				p := bystander.Malloc(size)
+				if err := live.Add(p, size, bystander.UsableSize(p), sizeclass.Quantum); err != nil {
+					t.Error(err)
+					return
+				}
+				blocks = append(blocks, p)
+			}
+			for _, p := range blocks {
+				if err := live.Remove(p); err != nil {
+					t.Error(err)
+				}
+				bystander.Free(p)
+			}
+			n++
+			blocks = blocks[:0]
+			runtime.Gosched()
+		}
+	}()
+	for range rounds {
+		h, err := NewHeap(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		var ready atomic.Int32
+		for g := range 4 {
+			wg.Go(func() {
+				defer recoverMisuse(t)
+				var a Allocator = h
+				if g == 3 {
+					a = h.NewLocal()
+				}
+				var blocks []unsafe.Pointer
+				for i := 0; ; i++ {
+					if i == 200 {
+						ready.Add(1)
+					}
+					// Not written to: that would be the misuser's own fault.
+					blocks = append(blocks, a.Malloc([]int{16, 64, 500, 3000, 10_000, 70_000}[i%6]))
+					if i%50 == 49 {
+						blocks[0] = h.Realloc(blocks[0], 200_000)
+						blocks[0] = h.Realloc(blocks[0], 50_000)
+						for _, p := range blocks {
+							a.Free(p)
+						}
+						blocks = blocks[:0]
+					}
+					if i%100 == 99 {
+						runtime.Gosched()
+					}
+					if i%1000 == 999 {
+						h.Trim()
+					}
+				}
+			})
+		}
+		for ready.Load() < 4 {
+			runtime.Gosched()
+		}
+		h.DestroyAll()
+		wg.Wait()
+	}
+	close(stop)
+	if n := <-verified; n == 0 {
+		t.Error("the bystander has not come round once")
+	}
+	mustHoldNothing(t, bystander)
+}
+
+// recoverMisuse is deferred where a MisuseError ends a goroutine.
+func recoverMisuse(t *testing.T) {
+	v := recover()
+	if _, ok := v.(*MisuseError); !ok && v != nil {
+		t.Errorf("panic: %v", v)
+	}
+}

@@ -1,0 +1,103 @@
+package cheap
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+)
+
+// sizedFake is a fakeAlloc with a largest size.
+type sizedFake struct {
+	*fakeAlloc
+	max     int
+	destroy error
+}
+
+func (a *sizedFake) MaxSize() int { return a.max }
+
+func (a *sizedFake) Malloc(size int) unsafe.Pointer {
+	if size > a.max {
+		a.t.Fatalf("Malloc(%d) reached a tier of %d", size, a.max)
+	}
+	return a.fakeAlloc.Malloc(size)
+}
+
+func (a *sizedFake) Owns(p unsafe.Pointer) bool {
+	_, ok := a.blocks[p]
+	return ok
+}
+
+func (a *sizedFake) Destroy() error {
+	a.fakeAlloc.Destroy()
+	return a.destroy
+}
+
+func TestFallbackTiers(t *testing.T) {
+	small := &sizedFake{fakeAlloc: newFake(t), max: 16}
+	medium := &sizedFake{fakeAlloc: newFake(t), max: 100}
+	rest := newFake(t)
+	f := NewFallback(small, NewFallback(medium, rest))
+
+	var blocks []unsafe.Pointer
+	for _, size := range []int{0, 16, 17, 100, 101, 5000} {
+		blocks = append(blocks, f.Malloc(size))
+	}
+	for name, a := range map[string]*fakeAlloc{"small": small.fakeAlloc, "medium": medium.fakeAlloc, "rest": rest} {
+		if len(a.blocks) != 2 {
+			t.Errorf("%s has %d blocks, want 2", name, len(a.blocks))
+		}
+	}
+	for _, p := range blocks {
+		f.Free(p)
+	}
+	f.Free(nil)
+	if n := small.live() + medium.live() + rest.live(); n != 0 {
+		t.Errorf("%d bytes live", n)
+	}
+
+	// A tier without memory is passed over, and its blocks still find home.
+	p := f.Malloc(1)
+	small.fail = true
+	q := f.Malloc(1)
+	if len(medium.blocks) != 1 {
+		t.Errorf("the second tier has %d blocks", len(medium.blocks))
+	}
+	f.Free(p)
+	f.Free(q)
+}
+
+func TestFallbackAligned(t *testing.T) {
+	small := &sizedFake{fakeAlloc: newFake(t), max: 100} // not an AlignedAllocator
+	rest := newFake(t)
+	if p := NewFallback(small, rest).AlignedMalloc(10, 64); p != nil {
+		t.Errorf("AlignedMalloc without a tier that can = %p", p)
+	}
+	p := NewFallback(small, fakeAligned{rest}).AlignedMalloc(10, 4096)
+	if p == nil || uintptr(p)%4096 != 0 {
+		t.Errorf("AlignedMalloc = %p", p)
+	}
+}
+
+func TestFallbackDestroy(t *testing.T) {
+	live := errors.New("live")
+	first := &sizedFake{fakeAlloc: newFake(t), max: 8, destroy: live}
+	rest := &sizedFake{fakeAlloc: newFake(t), max: 8, destroy: live}
+	f := NewFallback(first, rest)
+
+	steps := []struct {
+		err         error
+		first, rest int // calls of Destroy so far
+	}{{live, 1, 0}, {live, 2, 1}, {nil, 2, 2}, {ErrDestroyed, 2, 2}}
+	for i, want := range steps {
+		err := f.Destroy()
+		if err != want.err || first.fakeAlloc.destroy != want.first || rest.fakeAlloc.destroy != want.rest {
+			t.Errorf("step %d: %v, %d and %d calls; want %+v", i, err, first.fakeAlloc.destroy, rest.fakeAlloc.destroy, want)
+		}
+		if i == 0 {
+			first.destroy = nil
+		}
+		if i == 1 {
+			rest.destroy = nil
+		}
+	}
+}

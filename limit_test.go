@@ -1,0 +1,226 @@
+package cheap
+
+import (
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TestLimitMet allocates until the limit is met, in blocks of one size. What is
+// there stays, the error says which limit it was, and what is freed can be
+// allocated again.
+func TestLimitMet(t *testing.T) {
+	const limit = 512 << 10
+	for _, size := range []int{17, 100, 1000, 8192, 20_000, 40_000, 200_000} {
+		h := newHeap(t, Options{Limit: limit})
+		var live shadow.Set
+		var blocks []unsafe.Pointer
+		for {
+			p, err := h.TryMalloc(size)
+			if err != nil {
+				if !errors.Is(err, ErrLimit) || errors.Is(err, ErrNoMemory) || p != nil {
+					t.Errorf("TryMalloc(%d) = %p, %v", size, p, err)
+				}
+				break
+			}
+			if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
+				t.Fatal(err)
+			}
+			blocks = append(blocks, p)
+		}
+		s := h.Stats()
+		if s.Held > limit || s.Limit != limit || s.Blocks != int64(len(blocks)) || s.Bytes < limit/2 {
+			t.Errorf("size %d: %+v", size, s)
+		}
+		for name, f := range map[string]func() unsafe.Pointer{
+			"Malloc":        func() unsafe.Pointer { return h.Malloc(size) },
+			"Calloc":        func() unsafe.Pointer { return h.Calloc(1, size) },
+			"AlignedMalloc": func() unsafe.Pointer { return h.AlignedMalloc(size, 32) },
+			"Realloc":       func() unsafe.Pointer { return h.Realloc(blocks[0], 8*size+200) },
+			"large":         func() unsafe.Pointer { return h.Malloc(limit) },
+		} {
+			if p := f(); p != nil {
+				t.Errorf("size %d: %s beyond the limit = %p", size, name, p)
+			}
+		}
+		for i, p := range blocks {
+			if err := live.Remove(p); err != nil {
+				t.Fatal(err)
+			}
+			h.Free(p)
+			if blocks[i] = h.Malloc(size); blocks[i] == nil {
+				t.Fatalf("size %d: a block was freed, and there is no room for it", size)
+			}
+		}
+		for _, p := range blocks {
+			h.Free(p)
+		}
+		mustHoldNothing(t, h)
+	}
+}
+
+// TestLimitTiny has a limit that nothing fits under.
+func TestLimitTiny(t *testing.T) {
+	h := newHeap(t, Options{Limit: 1})
+	l := h.NewLocal()
+	for _, size := range []int{0, 100, 40_000, span.OwnMapping} {
+		if p, err := h.TryMalloc(size); p != nil || !errors.Is(err, ErrLimit) {
+			t.Errorf("TryMalloc(%d) = %p, %v", size, p, err)
+		}
+		if p := l.Malloc(size); p != nil {
+			t.Errorf("Local.Malloc(%d) = %p", size, p)
+		}
+	}
+	l.Close()
+	if s := h.Stats(); s.Held != 0 || s.Mallocs != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestLimitPromise fills heaps, frees part of the blocks on several Ps, and
+// asks for what must be left then: the limit, less what live blocks need, less
+// the spans that are in use. The caches hold most of it at that moment.
+func TestLimitPromise(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	rounds := uint64(60)
+	if testing.Short() {
+		rounds = 10
+	}
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(seed, 3))
+		limit := int64(1+r.IntN(8)) << 20
+		h := newHeap(t, Options{Limit: limit})
+		var blocks []unsafe.Pointer
+		var classes []uint8 // of each; noClass for large ones
+		var held int64
+		const noClass = 255
+		sizes := [...]int{r.IntN(64), r.IntN(500), r.IntN(3000), r.IntN(32_000), 33_000 + r.IntN(100_000)}
+		for {
+			size := sizes[r.IntN(len(sizes))]
+			p := h.Malloc(size)
+			if p == nil {
+				break
+			}
+			blocks = append(blocks, p)
+			if size > sizeclass.MaxSize {
+				classes = append(classes, noClass)
+			} else {
+				classes = append(classes, sizeclass.Of(size))
+			}
+		}
+		// The last ones go, so that the others fill their spans.
+		keep := r.IntN(len(blocks))
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := keep + g; i < len(blocks); i += 4 {
+					h.Free(blocks[i])
+				}
+			})
+		}
+		wg.Wait()
+		var n [sizeclass.Count]int
+		for i, p := range blocks[:keep] {
+			if classes[i] == noClass {
+				held += largeCost(uintptr(h.UsableSize(p)))
+			} else {
+				n[classes[i]]++
+			}
+		}
+		for c, n := range n {
+			blocks := int(sizeclass.Classes[c].Blocks)
+			held += int64((n+blocks-1)/blocks) * spanCost(uint8(c))
+		}
+		// Freeing may have made caches; the request itself needs a record for
+		// each of its units.
+		left := limit - held - int64(h.Stats().Caches)*cacheBytes
+		size := uintptr(left) &^ 4095
+		for size > 0 && largeCost(size) > left {
+			size -= 4096
+		}
+		if size > sizeclass.MaxSize {
+			p, err := h.TryMalloc(int(size))
+			if err != nil {
+				t.Errorf("seed %d: of %d bytes, %d are needed for %d live blocks, and %d cannot be had: %v; %+v", seed, limit, held, keep, size, err, h.Stats())
+			}
+			if s := h.Stats(); s.Held > limit {
+				t.Errorf("seed %d: %+v", seed, s)
+			}
+			if p2, err := h.TryMalloc(int(size)); p2 != nil || !errors.Is(err, ErrLimit) {
+				t.Errorf("seed %d: twice what is left = %p, %v", seed, p2, err)
+			}
+			h.Free(p)
+		}
+		for _, p := range blocks[:keep] {
+			h.Free(p)
+		}
+		mustHoldNothing(t, h)
+	}
+}
+
+// TestHammerLimit allocates from many goroutines at the limit. It is never
+// exceeded, and never in the way of what certainly fits.
+func TestHammerLimit(t *testing.T) {
+	const limit = 4 << 20
+	h := newHeap(t, Options{Limit: limit})
+	var stop atomic.Bool
+	var wg, readers sync.WaitGroup
+	readers.Go(func() {
+		for !stop.Load() {
+			if held := h.account.Held(); held > limit {
+				t.Errorf("held %d, the limit is %d", held, limit)
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	var refused atomic.Int64
+	for g := range 6 {
+		wg.Go(func() {
+			var live shadow.Set
+			var blocks []unsafe.Pointer
+			for i := range rounds {
+				for range 40 {
+					size := []int{16, 300, 5000, 40_000, 200_000}[(i+g+len(blocks))%5]
+					p, err := h.TryMalloc(size)
+					if err != nil {
+						refused.Add(1)
+						break
+					}
+					if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
+						t.Error(err)
+						return
+					}
+					blocks = append(blocks, p)
+				}
+				for _, p := range blocks {
+					if err := live.Remove(p); err != nil {
+						t.Error(err)
+						return
+					}
+					h.Free(p)
+				}
+				blocks = blocks[:0]
+			}
+		})
+	}
+	wg.Wait()
+	stop.Store(true)
+	readers.Wait()
+	if refused.Load() == 0 {
+		t.Error("the limit was never met")
+	}
+	mustHoldNothing(t, h)
+}

@@ -1,0 +1,218 @@
+package cheap
+
+import (
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+)
+
+// TestLocalMixed allocates and frees through a Local, another one, and the
+// heap, in all combinations.
+func TestLocalMixed(t *testing.T) {
+	h := newHeap(t, Options{})
+	ways := []Allocator{h, h.NewLocal(), h.NewLocal()}
+	for _, size := range append(someSizes, 40_000) {
+		for _, from := range ways {
+			for _, to := range ways {
+				var live shadow.Set
+				for range 300 {
+					p := from.Malloc(size)
+					if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if s := h.Stats(); s.Blocks != 300 || s.Bytes != live.Bytes() {
+					t.Fatalf("%+v, want 300 blocks of %d", s, live.Bytes())
+				}
+				for live.Len() > 0 {
+					p := osmem.Pointer(live.At(live.Len() / 2).Addr)
+					if err := live.Remove(p); err != nil {
+						t.Fatal(err)
+					}
+					to.Free(p)
+				}
+			}
+		}
+	}
+	for _, l := range ways[1:] {
+		if err := l.Destroy(); err != nil {
+			t.Error(err)
+		}
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestLocalMallocs calls every method that allocates.
+func TestLocalMallocs(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	var live shadow.Set
+	add := func(p unsafe.Pointer, size, align int) {
+		t.Helper()
+		if err := live.Add(p, size, h.UsableSize(p), align); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, size := range []int{0, 1, 100, 5000, 32_768, 50_000} {
+		add(l.Malloc(size), size, 16)
+		p := l.Calloc(1, size)
+		if err := shadow.Zero(p, size); err != nil {
+			t.Error(err)
+		}
+		add(p, size, 16)
+		for _, align := range []int{1, 16, 64, 4096, 32_768, 65_536, 1 << 20} {
+			add(l.AlignedMalloc(size, align), size, max(align, 16))
+		}
+		add(l.Realloc(nil, size), size, 16)
+	}
+	n := int64(live.Len())
+	if s := h.Stats(); s.Mallocs != n || s.Blocks != n || s.Bytes != live.Bytes() {
+		t.Errorf("%+v, want %d blocks of %d bytes", s, n, live.Bytes())
+	}
+	for live.Len() > 0 {
+		p := osmem.Pointer(live.At(0).Addr)
+		if err := live.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+		l.Free(p)
+	}
+	l.Close()
+	mustHoldNothing(t, h)
+}
+
+// TestLocalClose looks at what Close gives back and what it leaves.
+func TestLocalClose(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	p, q := l.Malloc(100), l.Malloc(100)
+	l.Free(q)
+	if s := h.Stats(); s.Cached == 0 || s.Caches == 0 {
+		t.Errorf("%+v, a Local has blocks", s)
+	}
+	l.Close()
+	l.Close()
+	for op, f := range map[string]func(){
+		"Local.Malloc":        func() { l.Malloc(1) },
+		"Local.Calloc":        func() { l.Calloc(1, 1) },
+		"Local.AlignedMalloc": func() { l.AlignedMalloc(1, 16) },
+		"Local.Realloc":       func() { l.Realloc(p, 1) },
+		"Local.Free":          func() { l.Free(p) },
+	} {
+		e, ok := catch(f).(*MisuseError)
+		if !ok || e.Reason != "the Local has been closed" {
+			t.Errorf("%s after Close: %v", op, e)
+		}
+	}
+	if e, ok := catch(func() { l.Malloc(100_000) }).(*MisuseError); !ok {
+		t.Errorf("Malloc of a large block after Close: %v", e)
+	}
+	if e, ok := catch(func() { l.Calloc(1<<40>>20, -1<<20) }).(*MisuseError); !ok {
+		t.Errorf("Calloc of a negative size after Close: %v", e)
+	}
+	if s := h.Stats(); s.Blocks != 1 || s.Cached != 0 || !h.Owns(p) {
+		t.Errorf("%+v: the block outlives the Local, and nothing is cached", s)
+	}
+	h.Free(p)
+	mustHoldNothing(t, h)
+}
+
+// TestLocalZero uses a Local that no heap made.
+func TestLocalZero(t *testing.T) {
+	var l Local
+	for _, f := range []func(){
+		func() { l.Malloc(1) }, func() { l.Free(unsafe.Pointer(&global)) }, func() { l.Calloc(1, 1) }, l.Close,
+	} {
+		if v := catch(f); v == nil {
+			t.Error("a Local that was not made by NewLocal can be used")
+		}
+	}
+}
+
+// TestLocalDropped drops a Local that has blocks: the collector finds it, and
+// they go back to the heap.
+func TestLocalDropped(t *testing.T) {
+	h := newHeap(t, Options{})
+	const n = 1000
+	var kept unsafe.Pointer
+	done := make(chan bool)
+	go func() { // so that no stack holds the Local
+		defer close(done)
+		l := h.NewLocal()
+		var blocks [n]unsafe.Pointer
+		for i := range blocks {
+			blocks[i] = l.Malloc(256)
+		}
+		for _, p := range blocks[1:] {
+			l.Free(p)
+		}
+		kept = blocks[0]
+	}()
+	<-done
+	waitUntil(t, "the Local's cache is gone", func() bool {
+		runtime.GC()
+		h.Trim()
+		return h.Stats().Cached == 0
+	})
+	if s := h.Stats(); s.Mallocs != n || s.Blocks != 1 || s.Frees != n-1 {
+		t.Errorf("%+v", s)
+	}
+	h.Free(kept)
+	mustHoldNothing(t, h)
+}
+
+// waitUntil calls f until it returns true, and fails the test if that takes
+// long.
+func waitUntil(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// TestLocalKeepsCounts opens and closes Locals, whose caches are used again by
+// others: no malloc is counted twice or lost.
+func TestLocalKeepsCounts(t *testing.T) {
+	a, b := newHeap(t, Options{}), newHeap(t, Options{})
+	for i := range int64(50) {
+		for _, h := range []*Heap{a, b} {
+			l := h.NewLocal()
+			for range 100 {
+				l.Free(l.Malloc(64))
+			}
+			if s := h.Stats(); s.Mallocs != 100*(i+1) || s.Blocks != 0 {
+				t.Fatalf("%+v in round %d", s, i)
+			}
+			l.Close()
+			if s := h.Stats(); s.Mallocs != 100*(i+1) || s.Blocks != 0 || s.Cached != 0 {
+				t.Fatalf("%+v in round %d, after Close", s, i)
+			}
+		}
+	}
+}
+
+// TestLocalFlush lets Trim ask an open Local for its blocks.
+func TestLocalFlush(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	p := l.Malloc(64)
+	h.Trim()
+	// A Local looks when it runs out of blocks or of room.
+	l.Free(l.Malloc(20_000))
+	l.Free(p)
+	for range 1000 {
+		l.Free(h.Malloc(64))
+	}
+	h.Trim()
+	l.Free(l.Malloc(40_000))
+	if s := h.Stats(); s.Blocks != 0 {
+		t.Errorf("%+v", s)
+	}
+}

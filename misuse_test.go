@@ -1,0 +1,270 @@
+package cheap
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// newHeap returns a heap that is destroyed when the test ends; one that has
+// live blocks then fails the test.
+func newHeap(t testing.TB, o Options) *Heap {
+	t.Helper()
+	h, err := NewHeap(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Destroy(); err != nil && err != ErrDestroyed {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// mustAccuse runs f, which has to panic with a MisuseError of op about addr
+// that says each of the words.
+func mustAccuse(t testing.TB, op string, addr uintptr, f func(), words ...string) {
+	t.Helper()
+	v := catch(f)
+	e, ok := v.(*MisuseError)
+	if !ok {
+		t.Errorf("%s of %#x: panic value %v, want a MisuseError", op, addr, v)
+		return
+	}
+	if e.Addr != addr || e.Op != op || e.Error() != "cheap: "+op+": "+e.Reason {
+		t.Errorf("%#v, want %s about %#x", e, op, addr)
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Reason, w) {
+			t.Errorf("%s of %#x: %q does not say %q", op, addr, e.Reason, w)
+		}
+	}
+}
+
+// accusers are the calls that take a pointer to a live block.
+func accusers(h *Heap, l *Local) map[string]func(p unsafe.Pointer) {
+	return map[string]func(p unsafe.Pointer){
+		"Heap.Free":       h.Free,
+		"Heap.FreeSized":  func(p unsafe.Pointer) { h.FreeSized(p, 1) },
+		"Heap.UsableSize": func(p unsafe.Pointer) { h.UsableSize(p) },
+		"Heap.Realloc":    func(p unsafe.Pointer) { h.Realloc(p, 10) },
+		"Local.Free":      l.Free,
+		"Local.Realloc":   func(p unsafe.Pointer) { l.Realloc(p, 10) },
+	}
+}
+
+// mustAccuseAll gives addr, which is the start of no live block, to every call
+// that takes a pointer.
+func mustAccuseAll(t *testing.T, h *Heap, l *Local, addr uintptr, words ...string) {
+	t.Helper()
+	before := h.Stats()
+	words = append(words, fmt.Sprintf("%#x", addr))
+	for op, f := range accusers(h, l) {
+		mustAccuse(t, op, addr, func() { f(osmem.Pointer(addr)) }, words...)
+	}
+	if h.Owns(osmem.Pointer(addr)) {
+		t.Errorf("Owns(%#x)", addr)
+	}
+	if after := h.Stats(); after.Blocks != before.Blocks || after.Bytes != before.Bytes || after.Mallocs != before.Mallocs {
+		t.Errorf("%#x has changed the counts from %+v to %+v", addr, before, after)
+	}
+}
+
+// Memory that is no heap's.
+var (
+	global    [64]byte
+	globalPtr = new(int)
+)
+
+// TestForeignPointers gives the heap what no heap gave out.
+func TestForeignPointers(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	mapped, err := osmem.Map(osmem.RoundPage(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onGoHeap := make([]uint64, 1000)
+	onStack := 0
+	text := "a string in the program"
+
+	for round := range 2 { // before the heap has any memory, and after
+		var foreign []uintptr
+		for _, n := range []uint64{
+			1, 2, 8, 16, 255, 4095, 4096, 65535, 65536, 65552, 1 << 20,
+			1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 16, 1 << 32,
+			1<<46 + 16, 1<<47 - 16, 1 << 47, 1<<47 + 16, 1<<48 - 16, 1 << 48, 1<<48 + 16, 1 << 52, 1 << 56, 1<<57 + 32, 1 << 63,
+			0xffff_8000_0000_0000, 0xffff_ffff_8000_0000, 0xffff_ffff_ffff_fff0, 1<<64 - 1,
+		} {
+			if bits.Len64(n) <= bits.UintSize {
+				foreign = append(foreign, uintptr(n))
+			}
+		}
+		for i, addr := range foreign {
+			words := []string{"no heap gave it out"}
+			if addr < 4096 {
+				words = append(words, "a small number")
+			}
+			if round == 0 || i%4 == 0 {
+				mustAccuseAll(t, h, l, addr, words...)
+			}
+		}
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&onGoHeap[0])), "Go pointer", "no heap gave it out")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&onGoHeap[499])), "Go pointer")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(globalPtr)), "no heap gave it out")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&global[16])), "no heap gave it out")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(unsafe.StringData(text))), "no heap gave it out")
+		mustAccuseAll(t, h, l, mapped, "no heap gave it out")
+		mustAccuseAll(t, h, l, mapped+16, "no heap gave it out")
+
+		// A stack moves when it grows, so this pointer is passed on as one.
+		stack := unsafe.Pointer(&onStack)
+		if v, ok := catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, "no heap gave it out") {
+			t.Errorf("free of a stack pointer: %v", v)
+		}
+		h.Free(h.Malloc(100))
+		h.Free(h.Malloc(100_000))
+	}
+	runtime.KeepAlive(onGoHeap)
+}
+
+// TestOtherHeapsBlock gives a heap what another one gave out.
+func TestOtherHeapsBlock(t *testing.T) {
+	h, other := newHeap(t, Options{}), newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	for _, size := range []int{0, 16, 1000, 30_000, 100_000, span.OwnMapping} {
+		p := other.Malloc(size)
+		for _, off := range []uintptr{0, 1, 16} {
+			mustAccuseAll(t, h, l, uintptr(p)+off, "belongs to another heap")
+		}
+		if size > 0 {
+			*(*byte)(p)++ // it is still there
+		}
+		other.Free(p)
+	}
+}
+
+// TestInsideOfBlock gives a heap pointers into its own blocks.
+func TestInsideOfBlock(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	for _, size := range []int{16, 100, 1000, 5000, 32768, 40_000, 100_000, 1_000_000, span.OwnMapping + 1} {
+		p := h.Malloc(size)
+		block := fmt.Sprintf("inside the block at %#x (%d bytes)", uintptr(p), h.UsableSize(p))
+		usable := h.UsableSize(p)
+		for _, off := range []int{1, 2, 3, 4, 8, 15, 16, 17, 32, usable / 2, usable - 16, usable - 1, span.UnitSize, span.UnitSize + 16} {
+			if off > 0 && off < usable {
+				mustAccuseAll(t, h, l, uintptr(p)+uintptr(off), block, fmt.Sprintf("%d bytes behind its start", off))
+			}
+		}
+		h.Free(p)
+	}
+}
+
+// TestBadSizes gives sizes and alignments that no block can have: panics where
+// the number makes no sense, nil where it is only too large.
+func TestBadSizes(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	const least, most = -1 << (bits.UintSize - 1), 1<<(bits.UintSize-1) - 1
+
+	for _, size := range []int{-1, -16, least, least + 1} {
+		for op, f := range map[string]func(){
+			"Heap.Malloc":         func() { h.Malloc(size) },
+			"Heap.TryMalloc":      func() { _, _ = h.TryMalloc(size) },
+			"Heap.AlignedMalloc":  func() { h.AlignedMalloc(size, 16) },
+			"Heap.Realloc":        func() { h.Realloc(nil, size) },
+			"Heap.Calloc":         func() { h.Calloc(size, 1) },
+			"Local.Malloc":        func() { l.Malloc(size) },
+			"Local.AlignedMalloc": func() { l.AlignedMalloc(size, 16) },
+			"Local.Realloc":       func() { l.Realloc(nil, size) },
+			"Local.Calloc":        func() { l.Calloc(1, size) },
+			"RoundUp":             func() { RoundUp(size) },
+		} {
+			mustAccuse(t, op, 0, f, "negative")
+		}
+	}
+	for _, align := range []int{0, -1, 3, 24, 4097, -16, least, most} {
+		mustAccuse(t, "Heap.AlignedMalloc", 0, func() { h.AlignedMalloc(16, align) }, "power of two")
+		mustAccuse(t, "Local.AlignedMalloc", 0, func() { l.AlignedMalloc(16, align) }, "power of two")
+	}
+	mustAccuse(t, "NewHeap", 0, func() { _, _ = NewHeap(Options{Limit: -1}) }, "negative")
+
+	p := h.Malloc(100)
+	mustAccuse(t, "Heap.Realloc", uintptr(p), func() { h.Realloc(p, -1) }, "negative")
+	usable := h.UsableSize(p)
+	for _, size := range []int{-1, usable + 1, most} {
+		mustAccuse(t, "Heap.FreeSized", uintptr(p), func() { h.FreeSized(p, size) }, fmt.Sprint(usable))
+	}
+
+	for _, size := range []int{most, most - 1, most - 4095, most - 65536, most/2 + 1} {
+		if q := h.Malloc(size); q != nil {
+			t.Errorf("Malloc(%#x) = %p", size, q)
+		}
+		if q, err := h.TryMalloc(size); q != nil || err == nil {
+			t.Errorf("TryMalloc(%#x) = %p, %v", size, q, err)
+		}
+		if q := l.Malloc(size); q != nil {
+			t.Errorf("Local.Malloc(%#x) = %p", size, q)
+		}
+		if q := h.Realloc(p, size); q != nil {
+			t.Errorf("Realloc to %#x = %p", size, q)
+		}
+		if q := h.AlignedMalloc(size, 1<<20); q != nil {
+			t.Errorf("AlignedMalloc(%#x) = %p", size, q)
+		}
+		if q := h.Calloc(size, 2); q != nil {
+			t.Errorf("Calloc(%#x, 2) = %p", size, q)
+		}
+		if q := l.Calloc(4, size); q != nil {
+			t.Errorf("Local.Calloc(4, %#x) = %p", size, q)
+		}
+	}
+	if q := h.AlignedMalloc(16, 1<<(bits.UintSize-2)); q != nil {
+		t.Errorf("AlignedMalloc aligned to a quarter of the address space = %p", q)
+	}
+	h.Free(p)
+}
+
+// TestFreeNil frees nothing, in every way.
+func TestFreeNil(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	h.Free(nil)
+	h.FreeSized(nil, 10)
+	l.Free(nil)
+	if n := h.UsableSize(nil); n != 0 {
+		t.Errorf("UsableSize(nil) = %d", n)
+	}
+	if h.Owns(nil) {
+		t.Error("Owns(nil)")
+	}
+	l.Close()
+	if s := h.Stats(); s.Mallocs != 0 || s.Frees != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestZeroHeap uses a heap and a Local that nobody made.
+func TestZeroHeap(t *testing.T) {
+	const says = "not made by"
+	var h Heap
+	mustAccuse(t, "Heap.Malloc", 0, func() { h.Malloc(1) }, says)
+	mustAccuse(t, "Heap.Calloc", 0, func() { h.Calloc(1, 1) }, says)
+	mustAccuse(t, "Heap.Free", 0, func() { h.Free(unsafe.Pointer(&global)) }, says)
+	mustAccuse(t, "Heap.Owns", 0, func() { h.Owns(nil) }, says)
+	mustAccuse(t, "Heap.Trim", 0, func() { h.Trim() }, says)
+	mustAccuse(t, "Heap.Destroy", 0, func() { _ = h.Destroy() }, says)
+	mustAccuse(t, "Heap.NewLocal", 0, func() { h.NewLocal() }, says)
+}
