@@ -1,9 +1,6 @@
 package cheap
 
-import (
-	"math"
-	"unsafe"
-)
+import "unsafe"
 
 // An Arena hands out blocks that are freed all at once. It takes chunks from
 // another allocator and cuts block after block off them, which costs a
@@ -45,25 +42,6 @@ const (
 	arenaPut                  // with Put
 	arenaDestroyed            //
 )
-
-// arenaMemory is all that an arena has to give back. It knows nothing of its
-// Arena, so that the cleanup of a pooled one may hold it.
-type arenaMemory struct {
-	inner     Allocator
-	chunkSize int
-	chunks    []arenaChunk
-	large     []arenaChunk // blocks with a chunk of their own, in the order of their birth
-
-	// All blocks are in [lo, hi), and perhaps other memory is too.
-	lo, hi uintptr
-}
-
-// An arenaChunk is memory from the inner allocator.
-type arenaChunk struct {
-	raw  unsafe.Pointer // what inner gave, and takes back
-	base unsafe.Pointer // the first aligned address in it
-	size int            // usable bytes from base, a multiple of 16
-}
 
 // arenaMark is what a Mark that has not become stale stands for.
 type arenaMark struct {
@@ -124,7 +102,7 @@ func (a *Arena) Malloc(size int) unsafe.Pointer {
 	}
 	left = (left - size) &^ 15
 	a.left = left
-	return unsafe.Add(a.base, left)
+	return unsafe.Add(a.base, left) // in the chunk: 0 <= left, and below what was left
 }
 
 // mallocSlow is Malloc where the current chunk does not suffice, for a size of
@@ -144,8 +122,9 @@ func (a *Arena) mallocSlow(size int) unsafe.Pointer {
 // power of two. An align that is not one panics.
 func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 	a.mustBeUsable("AlignedMalloc")
-	if size < 0 || align <= 0 || align&(align-1) != 0 {
-		misuse("Arena.AlignedMalloc", 0, "size %d, alignment %d; want a size that is not negative and a power of two", size, align)
+	checkAlign("Arena.AlignedMalloc", align)
+	if size < 0 {
+		misuse("Arena.AlignedMalloc", 0, "the size %d is negative", size)
 	}
 	size = max(size, 1)
 	return a.malloc(size, max(align, 16))
@@ -179,7 +158,7 @@ func (a *Arena) cut(size, align int) unsafe.Pointer {
 		return nil
 	}
 	a.left = left
-	return unsafe.Add(a.base, left)
+	return unsafe.Add(a.base, left) // in the chunk, as in Malloc
 }
 
 // enter makes chunk i the current one. All of it is free.
@@ -191,6 +170,17 @@ func (a *Arena) enter(i int) {
 // empty leaves the arena without a current chunk.
 func (a *Arena) empty() {
 	a.cur, a.base, a.left = -1, nil, 0
+}
+
+// poisonRest fills all that is free in the chunks, in builds that check.
+func (a *Arena) poisonRest() {
+	if !poisoning {
+		return
+	}
+	fillFree(uintptr(a.base), uintptr(a.left))
+	for _, c := range a.mem.chunks[a.cur+1:] {
+		fillFree(uintptr(c.base), uintptr(c.size))
+	}
 }
 
 // Free checks that ptr can be a block of the arena, and frees nothing: the
@@ -250,10 +240,11 @@ func (a *Arena) Release(m Mark) {
 	a.mem.freeLarge(then.large)
 	if then.cur < 0 {
 		a.empty()
-		return
+	} else {
+		a.enter(then.cur)
+		a.left = then.left
 	}
-	a.enter(then.cur)
-	a.left = then.left
+	a.poisonRest()
 }
 
 // Reset frees all blocks and keeps the chunks for those to come. Blocks that
@@ -266,6 +257,7 @@ func (a *Arena) Reset() {
 	a.mem.freeLarge(0)
 	a.mem.noteAll()
 	a.empty()
+	a.poisonRest()
 }
 
 // FreeAll frees all blocks and gives all chunks back to the inner allocator.
@@ -303,96 +295,4 @@ func (a *Arena) mustBeUsable(method string) {
 	case arenaPut:
 		misuse("Arena."+method, 0, "the arena was given back with Put; take one with GetArena")
 	}
-}
-
-// newChunk adds a chunk, and returns false if there is no memory for it.
-func (m *arenaMemory) newChunk() bool {
-	raw := m.inner.Malloc(m.chunkSize)
-	if raw == nil {
-		return false
-	}
-	pad := int(-uintptr(raw) & 15) // 0, unless inner aligns to less than we do
-	m.chunks = append(m.chunks, m.note(arenaChunk{raw, unsafe.Add(raw, pad), (m.chunkSize - pad) &^ 15}))
-	return true
-}
-
-// newLarge returns a block with a chunk of its own, or nil.
-func (m *arenaMemory) newLarge(size, align int) unsafe.Pointer {
-	raw := m.rawLarge(size, align)
-	if raw == nil {
-		return nil
-	}
-	p := unsafe.Add(raw, int(-uintptr(raw)&uintptr(align-1)))
-	m.large = append(m.large, m.note(arenaChunk{raw, p, size}))
-	return p
-}
-
-// rawLarge returns memory with room for size bytes at a multiple of align, or
-// nil.
-func (m *arenaMemory) rawLarge(size, align int) unsafe.Pointer {
-	maxSize := math.MaxInt
-	if s, ok := m.inner.(SizedAllocator); ok {
-		maxSize = s.MaxSize()
-	}
-	if size > maxSize {
-		return nil
-	}
-	if align > 16 {
-		if inner, ok := m.inner.(AlignedAllocator); ok {
-			if p := inner.AlignedMalloc(size, align); p != nil {
-				return p
-			}
-		}
-	} else if p := m.inner.Malloc(size); p == nil || uintptr(p)%16 == 0 {
-		return p
-	} else {
-		m.inner.Free(p) // inner aligns to less than we do
-	}
-	if size > maxSize-(align-1) {
-		return nil
-	}
-	return m.inner.Malloc(size + align - 1)
-}
-
-// note extends the range of the arena's blocks by c.
-func (m *arenaMemory) note(c arenaChunk) arenaChunk {
-	m.lo = min(m.lo, uintptr(c.base))
-	m.hi = max(m.hi, uintptr(c.base)+uintptr(c.size))
-	return c
-}
-
-// forgetRange makes the range empty.
-func (m *arenaMemory) forgetRange() { m.lo, m.hi = math.MaxUint, 0 }
-
-// noteAll makes the range that of the chunks.
-func (m *arenaMemory) noteAll() {
-	m.forgetRange()
-	for _, c := range m.chunks {
-		m.note(c)
-	}
-}
-
-// freeLarge gives the blocks of m.large from index n on back.
-func (m *arenaMemory) freeLarge(n int) {
-	for _, c := range m.large[n:] {
-		m.inner.Free(c.raw)
-	}
-	clear(m.large[n:])
-	m.large = m.large[:n]
-}
-
-// freeChunks gives the chunks from index n on back.
-func (m *arenaMemory) freeChunks(n int) {
-	for _, c := range m.chunks[n:] {
-		m.inner.Free(c.raw)
-	}
-	clear(m.chunks[n:])
-	m.chunks = m.chunks[:n]
-}
-
-// freeAll gives everything back.
-func (m *arenaMemory) freeAll() {
-	m.freeLarge(0)
-	m.freeChunks(0)
-	m.forgetRange()
 }

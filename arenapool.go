@@ -14,6 +14,8 @@ import (
 // arena out is the business of the box's P, which is pinned meanwhile. (In the
 // portable twin a box belongs to everybody, and taking is an atomic swap.)
 //
+// What lies in the boxes of a P stays there when GOMAXPROCS is lowered.
+//
 // Where all boxes of a P are empty, because a goroutine uses several arenas at a
 // time or has gone to sleep with one, there are arenas without a home in a
 // sync.Pool.
@@ -88,6 +90,10 @@ func (a *Arena) Put() {
 	}
 	if a.unsettled {
 		a.settle()
+	}
+	if poisoning {
+		a.left = a.firstLeft
+		a.poisonRest()
 	}
 	a.left = 0
 	a.state = arenaPut

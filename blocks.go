@@ -111,6 +111,7 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 			}
 			to := h.resizeLarge(p, newSize)
 			h.afterGrowth()
+			span.Decay() // units may have come free
 			if to != 0 {
 				return osmem.Pointer(to)
 			}

@@ -1,15 +1,20 @@
 package cheap
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // childEnv names the test that a child process is to run the other half of.
 const childEnv = "CHEAP_TEST_CHILD"
+
+// isChild says whether this process is such a child.
+func isChild() bool { return os.Getenv(childEnv) != "" }
 
 // inChild runs f in a child process, which is this test binary again, told to
 // run the calling test alone; there, inChild does not return. It returns what
@@ -19,6 +24,13 @@ const childEnv = "CHEAP_TEST_CHILD"
 // end any program, and not as a failed test.
 func inChild(t *testing.T, f func(), env ...string) (output string, status int) {
 	t.Helper()
+	return inChildFor(t, time.Minute, f, env...)
+}
+
+// inChildFor is inChild of a child that is killed after some time. Its status
+// is -1 then.
+func inChildFor(t *testing.T, limit time.Duration, f func(), env ...string) (output string, status int) {
+	t.Helper()
 	if os.Getenv(childEnv) == t.Name() {
 		go func() {
 			f()
@@ -26,7 +38,7 @@ func inChild(t *testing.T, f func(), env ...string) (output string, status int) 
 		}()
 		select {}
 	}
-	if os.Getenv(childEnv) != "" {
+	if isChild() {
 		t.SkipNow() // another subtest's child
 	}
 	var run []string
@@ -35,8 +47,11 @@ func inChild(t *testing.T, f func(), env ...string) (output string, status int) 
 	}
 	// Without a timeout there is no timer, and without verbosity nothing but
 	// what f prints.
-	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(run, "/"), "-test.timeout=0")
-	cmd.Env = append(os.Environ(), append(env, childEnv+"="+t.Name())...)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+strings.Join(run, "/"), "-test.timeout=0")
+	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0") // or it takes a second to exit
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

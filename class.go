@@ -230,6 +230,7 @@ func (cl *class) putOne(h *Heap, p uintptr) bool {
 //go:norace
 func (cl *class) sort(h *Heap, list uintptr, n int) {
 	var written uintptr
+	released := false
 	cl.mu.Lock()
 	if h.closed.Load() {
 		cl.mu.Unlock()
@@ -253,12 +254,16 @@ func (cl *class) sort(h *Heap, list uintptr, n int) {
 		s.NumFree++
 		if s.NumFree == s.Carved {
 			cl.release(h, s)
+			released = true
 		} else if !s.Listed {
 			cl.list(s)
 		}
 		p = next
 	}
 	cl.mu.Unlock()
+	if released {
+		span.Decay()
+	}
 	if written != 0 {
 		panicWritten(written)
 	}
@@ -280,6 +285,16 @@ func (cl *class) sortBatches(h *Heap) {
 		cl.mu.Unlock()
 		cl.sort(h, b.list, b.n)
 	}
+}
+
+// close forgets all blocks of a class whose heap is closed. Whoever waits for
+// the lock looks at closed when it has it; whoever had it before has left.
+//
+//go:norace
+func (cl *class) close() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.spans, cl.nbatches, cl.out = 0, 0, 0
 }
 
 // hollow gives the memory of the class's free blocks back, all but what begins

@@ -11,7 +11,7 @@ import (
 func CString(a Allocator, s string) unsafe.Pointer {
 	p := a.Malloc(len(s) + 1)
 	if p != nil {
-		b := unsafe.Slice((*byte)(p), len(s)+1)
+		b := unsafe.Slice((*byte)(p), len(s)+1) // all of the block
 		b[copy(b, s)] = 0
 	}
 	return p
@@ -22,7 +22,7 @@ func CString(a Allocator, s string) unsafe.Pointer {
 func CBytes(a Allocator, b []byte) unsafe.Pointer {
 	p := a.Malloc(len(b))
 	if p != nil {
-		copy(unsafe.Slice((*byte)(p), len(b)), b)
+		copy(unsafe.Slice((*byte)(p), len(b)), b) // all of the block
 	}
 	return p
 }
@@ -46,8 +46,9 @@ func CStrings(a Allocator, strings []string) unsafe.Pointer {
 	if p == nil {
 		return nil
 	}
-	// Addresses are stored as numbers: what the words held before is no pointer
-	// that a write barrier should look at.
+	// The block as an array and, behind it, bytes. Addresses are stored as
+	// numbers: what the words held before is no pointer that a write barrier
+	// should look at.
 	array := unsafe.Slice((*uintptr)(p), len(strings)+1)
 	text := unsafe.Slice((*byte)(p), size)
 	at := (len(strings) + 1) * word

@@ -13,7 +13,7 @@ var heaps = struct {
 	m  map[*Heap]bool
 }{m: map[*Heap]bool{}}
 
-func init() { span.OnTick(emptyIdle) }
+func init() { span.OnTick(dropIdle) }
 
 func remember(h *Heap) {
 	heaps.mu.Lock()
@@ -27,8 +27,8 @@ func forget(h *Heap) {
 	delete(heaps.m, h)
 }
 
-// emptyIdle empties, in all heaps, the caches of Ps that do not run any more.
-func emptyIdle() {
+// dropIdle gives up, in all heaps, the caches of Ps that do not run any more.
+func dropIdle() {
 	heaps.mu.Lock()
 	all := make([]*Heap, 0, len(heaps.m))
 	for h := range heaps.m {
@@ -36,7 +36,7 @@ func emptyIdle() {
 	}
 	heaps.mu.Unlock()
 	for _, h := range all {
-		h.emptyIdle()
+		h.dropIdle()
 	}
 }
 

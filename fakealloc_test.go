@@ -42,8 +42,8 @@ func (a *fakeAlloc) malloc(size, align, odd int) unsafe.Pointer {
 		return nil
 	}
 	mem := make([]byte, size+1+3*align)
-	for i := range mem {
-		mem[i] = 0xDB
+	for n := copy(mem, "\xDB"); n < len(mem); n *= 2 {
+		copy(mem[n:], mem[:n])
 	}
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	skip := int(-uintptr(p) & uintptr(2*align-1))

@@ -57,8 +57,10 @@ func (f *Fallback) Malloc(size int) unsafe.Pointer {
 }
 
 // AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. It returns nil if no tier that size fits in can align so.
+// power of two. It returns nil if no tier that size fits in can align so. An
+// align that is no power of two panics.
 func (f *Fallback) AlignedMalloc(size, align int) unsafe.Pointer {
+	checkAlign("Fallback.AlignedMalloc", align)
 	if first, ok := f.first.(AlignedAllocator); ok && size <= f.max {
 		if p := first.AlignedMalloc(size, align); p != nil {
 			return p

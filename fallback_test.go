@@ -72,6 +72,7 @@ func TestFallbackAligned(t *testing.T) {
 	if p := NewFallback(small, rest).AlignedMalloc(10, 64); p != nil {
 		t.Errorf("AlignedMalloc without a tier that can = %p", p)
 	}
+	wantMisuse(t, "Fallback.AlignedMalloc", func() { NewFallback(small, rest).AlignedMalloc(10, 12) }, "12")
 	p := NewFallback(small, fakeAligned{rest}).AlignedMalloc(10, 4096)
 	if p == nil || uintptr(p)%4096 != 0 {
 		t.Errorf("AlignedMalloc = %p", p)

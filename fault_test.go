@@ -42,7 +42,11 @@ func TestRefusal(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		t.Run(fmt.Sprintf("forever=%v", forever), func(t *testing.T) {
 			calls := 1
-			for n := 1; n <= calls; n++ {
+			step := 1
+			if testing.Short() || osmem.GoBacked {
+				step = 5
+			}
+			for n := 1; n <= calls; n += step {
 				out, status := inChild(t, func() { refusedProgram(forever) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
 				if _, err := fmt.Sscanf(out, "calls=%d\n", &calls); err != nil || status != 0 {
 					t.Fatalf("call %d fails: status %d\n%s", n, status, out)
@@ -77,21 +81,25 @@ func refusedProgram(forever bool) {
 	m := machineOn(panicker{}, h)
 	m.refusal = ErrNoMemory
 	const mapping = span.OwnMapping
+	far, align := 3*span.RegionSize, 2*span.RegionSize
+	if osmem.GoBacked { // where every byte costs
+		far, align = mapping+span.UnitSize, mapping
+	}
 	steps := []func(){
 		func() { m.malloc(0, 100) },
 		func() { m.malloc(1, 20_000) },
 		func() { m.calloc(2, 3, 100_000) },
 		func() { m.malloc(0, mapping) },
 		func() { m.aligned(1, 100, 1<<20) },
-		func() { m.aligned(1, mapping, 2*span.RegionSize) },
+		func() { m.aligned(1, mapping, align) },
 		func() { m.local(3) },
 		func() { m.malloc(3, 500) },
 		func() { m.realloc(0, 3, mapping/2) },
 		func() { m.realloc(0, 2, 2*mapping) },
-		func() { m.realloc(0, 1, span.RegionSize+mapping) },
-		func() { m.realloc(0, 0, 3*span.RegionSize) },
-		func() { m.realloc(1, 1, 3*span.RegionSize) },
-		func() { m.realloc(2, 2, 3*span.RegionSize) },
+		func() { m.realloc(0, 1, far-mapping/2) },
+		func() { m.realloc(0, 0, far) },
+		func() { m.realloc(1, 1, far) },
+		func() { m.realloc(2, 2, far) },
 		func() {
 			for range 6 { // more than a region has room for
 				m.malloc(2, mapping-span.UnitSize)

@@ -123,6 +123,9 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	if next-c.base >= c.size {
 		f.abandon(c)
 	}
+	if poisoning {
+		mustBeFilled("FixedBlock.Malloc", p, p+wordSize, f.stride-wordSize)
+	}
 	*b = 0 // a live block must not look free
 	c.free = next
 	c.slack++
@@ -133,9 +136,7 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 // power of two. It returns nil if the blocks are not aligned that far. An align
 // that is no power of two panics.
 func (f *FixedBlock) AlignedMalloc(size, align int) unsafe.Pointer {
-	if align <= 0 || align&(align-1) != 0 {
-		misuse("FixedBlock.AlignedMalloc", 0, "the alignment %d is no power of two", align)
-	}
+	checkAlign("FixedBlock.AlignedMalloc", align)
 	if uintptr(align) > f.align {
 		return nil
 	}
@@ -155,6 +156,9 @@ func (f *FixedBlock) Free(ptr unsafe.Pointer) {
 	b := (*uintptr)(ptr) // a block of the chunk, by its index
 	if f.link(p, *b)-c.base < c.size {
 		f.suspect(c, p)
+	}
+	if poisoning {
+		fillFree(p+wordSize, f.stride-wordSize)
 	}
 	*b = f.word(p, c.free)
 	c.free = p

@@ -76,7 +76,7 @@ func testFixedBlockModel(t *testing.T, f *FixedBlock, align int) {
 	var live []block
 	at := map[unsafe.Pointer]bool{}
 	rng := rand.New(rand.NewPCG(uint64(size), 7))
-	steps := min(20_000, 40<<20/size)
+	steps := min(20_000, 20<<20/size)
 	grow := true
 	for range steps {
 		if rng.IntN(steps/6) == 0 {

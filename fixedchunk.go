@@ -20,8 +20,9 @@ import (
 // far out of the chunk.
 //
 // Of the words that a live block may hold, one in 2^48 looks like a link by
-// chance when chunks are of 64 KiB, and one in 2^16 on 32-bit systems. So a block
-// that looks free is looked for on the list before anything is said about it.
+// chance when chunks are of 64 KiB, and one in 2^16 on 32-bit systems; in larger
+// chunks, more do. So a block that looks free is looked for on the list before
+// anything is said about it.
 type fixedChunk struct {
 	_ [span.EntrySize]byte // the map's
 
@@ -31,9 +32,9 @@ type fixedChunk struct {
 	free   uintptr // the first block of the list, or base+noBlock
 
 	// How many more frees there may be before the chunk's place among the
-	// others changes: the number of live blocks, plus bias. In the current chunk
-	// bias is currentBias, so it stays; in one that is full, one free brings it
-	// to 0.
+	// others changes: the number of live blocks, plus bias, which is 0 in an
+	// available chunk. In the current one it is 1, so that it stays; in one that
+	// is full, such that the next free brings slack to 0.
 	slack int
 
 	id uintptr // FixedBlock.id
@@ -51,9 +52,6 @@ type fixedChunk struct {
 const (
 	// noBlock, added to an address, makes it that of no block.
 	noBlock = 1
-
-	// currentBias is more than there are blocks in a chunk.
-	currentBias = 1 << 30
 
 	fixedChunkSize = 128
 	wordSize       = unsafe.Sizeof(uintptr(0))
@@ -116,7 +114,7 @@ func (f *FixedBlock) refill() bool {
 			f.empty--
 		}
 	}
-	c.setBias(currentBias)
+	c.setBias(1)
 	f.cur = c
 	return true
 }

@@ -9,6 +9,9 @@ import (
 // hotPaths are the calls that promise neither a Go allocation nor a cgo call.
 func hotPaths(t *testing.T) map[string]func() {
 	h := newHeap(t, Options{})
+	ps := runtime.GOMAXPROCS(4) // leaves caches of Ps that do not run later
+	onAllPs(4, func() { h.Free(h.Malloc(64)) })
+	runtime.GOMAXPROCS(ps)
 	l := h.NewLocal()
 	t.Cleanup(l.Close)
 	p := h.Malloc(100)

@@ -105,13 +105,14 @@ func leaveBodies(p uintptr, from, end int) {
 //go:norace
 func (h *Heap) freeLarge(p uintptr) bool {
 	h.large.mu.Lock()
-	defer h.large.mu.Unlock()
 	s := span.Find(p)
-	if h.closed.Load() || s.LoadTag() != h.id<<span.KindBits|span.KindLarge || s.Base != p {
-		return false
+	ok := !h.closed.Load() && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p
+	if ok {
+		h.dropLarge(s)
 	}
-	h.dropLarge(s)
-	return true
+	h.large.mu.Unlock()
+	span.Decay()
+	return ok
 }
 
 // dropLarge gives a large block back. The caller holds the lock.

@@ -68,21 +68,17 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err er
 	if small {
 		c, small = alignedClass(size, align)
 	}
-	try := func() {
+	for attempt := range 2 {
 		if small {
 			p, fresh, err = h.mallocClass(c)
 		} else {
 			p, fresh, err = h.mallocLarge(uintptr(size), uintptr(align))
 		}
-	}
-	try()
-	if err != nil && !errors.Is(err, ErrDestroyed) && !errors.Is(err, errTooLarge) {
-		// Give back what is idle, and try once more.
-		h.reclaim()
-		try()
-	}
-	if errors.Is(err, ErrDestroyed) {
-		h.check(op)
+		if err == nil || attempt > 0 || errors.Is(err, errTooLarge) {
+			break
+		}
+		h.check(op) // it may have been destroyed meanwhile
+		h.reclaim() // give back what is idle, and try once more
 	}
 	if instrumented && p != 0 {
 		handedOut(p, fresh)
@@ -152,7 +148,7 @@ func (h *Heap) afterGrowth() {
 	if !h.grew.Load() || !h.grew.Swap(false) {
 		return
 	}
-	h.emptyIdle()
+	h.dropIdle()
 	account.Notify()
 }
 

@@ -20,34 +20,56 @@ func (h *Heap) Trim() {
 //
 //go:norace
 func (h *Heap) reclaim() {
-	h.emptyCaches(func(int) bool { return true })
+	h.emptyCaches()
 	for i := range h.classes {
 		h.classes[i].sortBatches(h)
 	}
 }
 
-// emptyCaches empties the caches at the places that want names, whoever uses
-// them, and asks the Locals to empty theirs.
+// emptyCaches empties all caches, whoever uses them, and asks the Locals to
+// empty theirs.
 //
 //go:norace
-func (h *Heap) emptyCaches(want func(place int) bool) {
+func (h *Heap) emptyCaches() {
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	for l := range h.locals {
 		l.flush.Store(true)
 	}
-	seized := h.caches.Seize(want)
+	seized := h.caches.Seize(func(int) bool { return true })
 	defer h.caches.Restore(seized) // also when a block turns out to be written to
 	for _, s := range seized {
 		h.empty(cacheAt(s.Slot))
 	}
 }
 
-// emptyIdle empties the caches of Ps that do not run because GOMAXPROCS has
-// been lowered.
-func (h *Heap) emptyIdle() {
-	if places := int(h.places.Load()); places > 0 && percpu.Beyond(places-1) {
-		h.emptyCaches(percpu.Beyond)
+// dropIdle gives up the caches of Ps that do not run because GOMAXPROCS has been
+// lowered.
+//
+//go:norace
+func (h *Heap) dropIdle() {
+	if places := int(h.places.Load()); places == 0 || !percpu.Beyond(places-1) {
+		return
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	most := 0
+	seized := h.caches.Seize(func(place int) bool {
+		if percpu.Beyond(place) {
+			return true
+		}
+		most = place + 1
+		return false
+	})
+	h.places.Store(int32(most))
+	percpu.Drop(seized)
+	for _, s := range seized {
+		h.gone.mallocs += cacheAt(s.Slot).mallocs()
+		h.account.Give(cacheBytes)
+	}
+	for _, s := range seized {
+		h.empty(cacheAt(s.Slot)) // panics if a block has been written to; the cache is lost then
+		freeCache(s.Slot)
 	}
 }
 
@@ -91,10 +113,7 @@ func (h *Heap) destroy(op string, all bool) error {
 	restore = false
 	h.closed.Store(true)
 	for i := range h.classes {
-		// Whoever waits for the lock looks at closed when it has it; whoever
-		// had it before has left.
-		h.classes[i].mu.Lock()
-		h.classes[i].mu.Unlock() //nolint:staticcheck // see above
+		h.classes[i].close()
 	}
 	percpu.Drop(seized)
 	for _, s := range seized {
@@ -108,14 +127,9 @@ func (h *Heap) destroy(op string, all bool) error {
 	h.large.mu.Lock()
 	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.mu.Unlock()
+	span.Decay()
 	h.large.blocks.Store(0)
 	h.large.bytes.Store(0)
-	for i := range h.classes {
-		cl := &h.classes[i]
-		cl.mu.Lock()
-		cl.spans, cl.nbatches, cl.out = 0, 0, 0
-		cl.mu.Unlock()
-	}
 	h.account.Close()
 	forget(h)
 	return nil

@@ -26,7 +26,7 @@ func New[T any](a Allocator) *T {
 	var zero T
 	p := a.Malloc(int(unsafe.Sizeof(zero)))
 	clearBytes(p, unsafe.Sizeof(zero))
-	return (*T)(p)
+	return (*T)(p) // as large as a T, and aligned to 16, which suits every T that passes
 }
 
 // MakeSlice allocates a slice of length len and capacity cap from a, with all
@@ -52,7 +52,7 @@ func MakeSlice[T any](a Allocator, len, cap int) []T {
 	if p == nil {
 		return nil
 	}
-	return unsafe.Slice((*T)(p), cap)[:len]
+	return unsafe.Slice((*T)(p), cap)[:len] // cap Ts fit in size bytes
 }
 
 // Append appends elems to s, which comes from [MakeSlice] or Append with the
@@ -76,7 +76,7 @@ func Append[T any](a Allocator, s []T, elems ...T) ([]T, error) {
 // the same allocator, and starts where that slice starts. A nil slice is
 // ignored.
 func FreeSlice[T any](a Allocator, s []T) {
-	a.Free(unsafe.Pointer(unsafe.SliceData(s)))
+	a.Free(unsafe.Pointer(unsafe.SliceData(s))) // of a slice of capacity 0, too, it is the block
 }
 
 // grow is Append where elems do not fit.
@@ -104,7 +104,7 @@ func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 	// Cleared before it is seen as Ts: a store into a pointer field (of a C
 	// type) makes the collector look at what was there before.
 	clearBytes(p, size)
-	grown := unsafe.Slice((*T)(p), newCap)[:want]
+	grown := unsafe.Slice((*T)(p), newCap)[:want] // newCap Ts fit in size bytes
 	copy(grown[copy(grown, s):], elems)
 	FreeSlice(a, s)
 	return grown, nil
@@ -122,7 +122,7 @@ func mulSize(n int, size uintptr) (uintptr, bool) {
 // there. A nil p is ignored.
 func clearBytes(p unsafe.Pointer, size uintptr) {
 	if p != nil {
-		clear(unsafe.Slice((*byte)(p), size))
+		clear(unsafe.Slice((*byte)(p), size)) // callers have allocated that much
 	}
 }
 

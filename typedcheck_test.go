@@ -25,11 +25,11 @@ type (
 	// Types of this name are what cgo makes of C's.
 	_Ctype_char     int8
 	_Ctype_struct_s struct {
-		name  *_Ctype_char
-		data  unsafe.Pointer
-		hook  *[0]byte
-		next  *_Ctype_struct_s
-		array [4]unsafe.Pointer
+		_ *_Ctype_char
+		_ unsafe.Pointer
+		_ *[0]byte
+		_ *_Ctype_struct_s
+		_ [4]unsafe.Pointer
 	}
 )
 
@@ -106,7 +106,8 @@ func TestCheckTellsTypesApart(t *testing.T) {
 		New[b](f)
 		wantMisuse(t, "New", func() { New[a](f) })
 	}
-	if addrOf[a]() == addrOf[b]() || addrOf[int]() == addrOf[uint]() || addrOf[int]() != addrOf[int]() {
+	first := addrOf[int]()
+	if addrOf[a]() == addrOf[b]() || addrOf[int]() == addrOf[uint]() || addrOf[int]() != first {
 		t.Error("typeAddr does not tell types apart")
 	}
 }

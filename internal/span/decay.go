@@ -46,7 +46,7 @@ func SetDecay(d time.Duration) time.Duration {
 		decay.armed.Store(false)
 	}
 	decay.mu.Unlock()
-	idle()
+	Decay()
 	return old
 }
 
@@ -58,8 +58,9 @@ func OnTick(f func()) {
 	decay.onTick = f
 }
 
-// idle is called when there may be idle units. It arms the timer if none is.
-func idle() {
+// Decay is called, with no lock held, when there may be idle units. It arms the
+// timer if none is.
+func Decay() {
 	if decay.armed.Load() || Warm() == 0 {
 		return
 	}
@@ -104,5 +105,5 @@ func tick() {
 		decay.armed.Store(false)
 	}
 	decay.mu.Unlock()
-	idle() // something may have become idle meanwhile
+	Decay() // something may have become idle meanwhile
 }

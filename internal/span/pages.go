@@ -248,16 +248,17 @@ func Commit(base, size uintptr) error {
 	return osmem.Commit(base, osmem.RoundPage(size))
 }
 
-// FreeCarved takes a unit back that AllocCarved returned.
+// FreeCarved takes a unit back that AllocCarved returned. Decay has to be called
+// some time later.
 func FreeCarved(base uintptr) { free(base, 1, false) }
 
-// Free takes units back that Alloc or Extend returned.
+// Free takes units back that Alloc or Extend returned. Decay has to be called
+// some time later.
 func Free(base uintptr, units int) { free(base, units, true) }
 
 //go:norace
 func free(base uintptr, units int, spotty bool) {
 	pages.mu.Lock()
-	defer idle()
 	defer pages.mu.Unlock()
 	r := find(base)
 	first := int((base - r.base) / UnitSize)

@@ -1,0 +1,105 @@
+package repotest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// outside is the environment of a program that knows the checkout only by a
+// replace line. The workspace would know it anyway. What go mod tidy adds is
+// golang.org/x/sys, whose sum the checkout's own go.sum has vouched for, so the
+// network is not asked again.
+var outside = []string{"GOWORK=off", "GOFLAGS=-buildvcs=false", "GONOSUMDB=golang.org/x/sys"}
+
+// blocksOf returns the code blocks of README.md in a language.
+func blocksOf(t *testing.T, lang string) []codeBlock {
+	t.Helper()
+	var blocks []codeBlock
+	for _, b := range parseDocument(t, "README.md").blocks {
+		if b.lang == lang {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// TestCheckout does what README.md says about a program that depends on a
+// checkout, with the first program that it shows, and compares what the
+// program prints.
+func TestCheckout(t *testing.T) {
+	dir := dependent(t, blocksOf(t, "go")[0].text)
+	got := runLines(t, dir, "go run .")
+	if want := blocksOf(t, "text")[0].text; got != want {
+		t.Errorf("the first program printed\n%s\nREADME.md says\n%s", got, want)
+	}
+}
+
+// TestSnippets compiles the other pieces of Go that README.md shows.
+func TestSnippets(t *testing.T) {
+	cgo := strings.TrimSpace(command(t, root(t), nil, "go", "env", "CGO_ENABLED")) == "1"
+	for _, b := range blocksOf(t, "go")[1:] {
+		prog := program(b.text)
+		if strings.Contains(prog, modulePath+"/") && !cgo {
+			continue // libc and cgoalloc are empty without it
+		}
+		t.Logf("README.md:%d", b.line)
+		runLines(t, dependent(t, prog), "go vet .")
+	}
+}
+
+// dependent makes a module with one file beside a link to the checkout, by the
+// commands of README.md, and returns its directory.
+func dependent(t *testing.T, prog string) string {
+	t.Helper()
+	top := t.TempDir()
+	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "hello")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(prog), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocksOf(t, "sh") {
+		if !strings.Contains(b.text, "-replace=") {
+			continue
+		}
+		setup, ok := strings.CutSuffix(b.text, "go run .\n")
+		if !ok {
+			t.Fatalf("README.md:%d: the commands do not end by running the program", b.line)
+		}
+		runLines(t, dir, setup)
+		return dir
+	}
+	t.Fatal("README.md does not say how a program depends on a checkout")
+	return ""
+}
+
+// runLines runs commands, one a line, and returns what they print.
+func runLines(t *testing.T, dir, lines string) string {
+	t.Helper()
+	var out string
+	for line := range strings.Lines(lines) {
+		out += command(t, dir, outside, strings.Fields(line)...)
+	}
+	return out
+}
+
+// program makes a program of statements, unless it is one.
+func program(text string) string {
+	if strings.HasPrefix(text, "package ") {
+		return text
+	}
+	var imports strings.Builder
+	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/cgoalloc"} {
+		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(text) {
+			imports.WriteString("import \"" + path + "\"\n")
+		}
+	}
+	return "package main\n\n" + imports.String() + "\nfunc main() {\n" + text + "}\n"
+}

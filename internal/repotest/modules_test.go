@@ -1,0 +1,100 @@
+package repotest
+
+import (
+	"path"
+	"slices"
+	"testing"
+)
+
+// A modFile is what go mod edit -json prints, as far as it matters here.
+type modFile struct {
+	Module  struct{ Path string }
+	Go      string
+	Require []struct{ Path string }
+	Replace []struct{ Old, New struct{ Path string } }
+	Tool    []struct{ Path string }
+}
+
+func readModFile(t *testing.T, name string) modFile {
+	t.Helper()
+	var m modFile
+	goJSON(t, &m, "mod", "edit", "-json", name)
+	return m
+}
+
+// A user's module graph has whatever the root module requires, for its tests
+// too. So it requires next to nothing.
+func TestRootModuleRequiresOnlySys(t *testing.T) {
+	m := readModFile(t, "go.mod")
+	if m.Module.Path != modulePath {
+		t.Errorf("go.mod is of module %s, want %s", m.Module.Path, modulePath)
+	}
+	for _, r := range m.Require {
+		if r.Path != "golang.org/x/sys" {
+			t.Errorf("go.mod requires %s; tests that need it belong in internal/itest, tools in tools/go.mod", r.Path)
+		}
+	}
+	if len(m.Replace) > 0 || len(m.Tool) > 0 {
+		t.Errorf("go.mod has replace (%v) or tool (%v) lines", m.Replace, m.Tool)
+	}
+}
+
+// modules are the directories of the modules of the repository.
+var modules = []string{".", "cmd/cheap", "internal/itest", "tools"}
+
+func TestModules(t *testing.T) {
+	var found []string
+	for _, name := range files(t) {
+		if path.Base(name) == "go.mod" {
+			found = append(found, path.Dir(name))
+		}
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, modules) {
+		t.Fatalf("modules in %q, want %q", found, modules)
+	}
+	want := readModFile(t, "go.mod").Go
+	for _, dir := range modules[1:] {
+		m := readModFile(t, path.Join(dir, "go.mod"))
+		if m.Go != want {
+			t.Errorf("%s/go.mod says go %s, the root module go %s", dir, m.Go, want)
+		}
+		if p := path.Join(modulePath, dir); m.Module.Path != p {
+			t.Errorf("%s/go.mod is of module %s, want %s", dir, m.Module.Path, p)
+		}
+	}
+}
+
+// Without the workspace each module must build as well, as it does for a user
+// who has only that one: by a replace line that leads to the checkout.
+func TestSubmodulesReplaceRoot(t *testing.T) {
+	for _, dir := range []string{"cmd/cheap", "internal/itest"} {
+		m := readModFile(t, path.Join(dir, "go.mod"))
+		ok := false
+		for _, r := range m.Replace {
+			ok = ok || r.Old.Path == modulePath && path.Join(dir, r.New.Path) == "."
+		}
+		if !ok {
+			t.Errorf("%s/go.mod does not replace %s by the checkout", dir, modulePath)
+		}
+	}
+}
+
+func TestWorkspace(t *testing.T) {
+	var w struct {
+		Go  string
+		Use []struct{ DiskPath string }
+	}
+	goJSON(t, &w, "work", "edit", "-json")
+	var used []string
+	for _, u := range w.Use {
+		used = append(used, path.Clean(u.DiskPath))
+	}
+	slices.Sort(used)
+	if want := []string{".", "cmd/cheap", "internal/itest"}; !slices.Equal(used, want) {
+		t.Errorf("go.work joins %q, want %q", used, want)
+	}
+	if want := readModFile(t, "go.mod").Go; w.Go != want {
+		t.Errorf("go.work says go %s, go.mod go %s", w.Go, want)
+	}
+}

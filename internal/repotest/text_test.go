@@ -1,0 +1,61 @@
+package repotest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// textFiles calls f for each file of the checkout that is text.
+func textFiles(t *testing.T, f func(name, text string)) {
+	t.Helper()
+	for _, name := range files(t) {
+		b, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.IndexByte(b, 0) < 0 && utf8.Valid(b) {
+			f(name, string(b))
+		}
+	}
+}
+
+// eachMatch reports every line of the checkout that re matches.
+func eachMatch(t *testing.T, re *regexp.Regexp, complaint string) {
+	t.Helper()
+	textFiles(t, func(name, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			if m := re.FindString(line); m != "" {
+				t.Errorf("%s:%d: %s: %q", name, i+1, complaint, m)
+			}
+		}
+	})
+}
+
+func TestNoPathsOfAMachine(t *testing.T) {
+	// Written so that it does not match itself.
+	re := regexp.MustCompile(`(?:^|[^\w.*)}\-])/(?:home|root|Users|work|farm|var/tmp|tmp)/\w`)
+	eachMatch(t, re, "a path of somebody's machine")
+}
+
+func TestNothingIsLeftForLater(t *testing.T) {
+	re := regexp.MustCompile(`\b(?:TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+	eachMatch(t, re, "unfinished by its own words")
+}
+
+// Files are indented, end and break lines in one way, so that tools that work
+// on lines need not care.
+func TestLines(t *testing.T) {
+	textFiles(t, func(name, text string) {
+		if strings.Contains(text, "\r") {
+			t.Errorf("%s has carriage returns", name)
+		}
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			t.Errorf("%s does not end with a line break", name)
+		}
+	})
+}
