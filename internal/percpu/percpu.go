@@ -32,22 +32,22 @@ type Slot struct {
 // Slots lie outside the Go heap: the race detector does not know about
 // pinning, and the table is no concern of the collector.
 type Table struct {
-	slot [Max]atomic.Uintptr // addresses of Slots; 0 where there is none
+	slot [Max]uintptr // addresses of Slots; 0 where there is none
 }
 
 // Install puts a slot at id, which Pin returned together with no slot. The
 // caller makes sure that Install, Seize and Restore do not run at the same
 // time.
-func (t *Table) Install(id int, slot uintptr) { t.slot[id].Store(slot) }
+func (t *Table) Install(id int, slot uintptr) { atomic.StoreUintptr(&t.slot[id], slot) }
 
 // Installed returns the slot at id, or 0. What is in it may change at any
 // time.
-func (t *Table) Installed(id int) uintptr { return t.slot[id].Load() }
+func (t *Table) Installed(id int) uintptr { return atomic.LoadUintptr(&t.slot[id]) }
 
 // Restore puts back what Seize took.
 func (t *Table) Restore(seized []Seized) {
 	for _, s := range seized {
-		t.slot[s.ID].Store(s.Slot)
+		atomic.StoreUintptr(&t.slot[s.ID], s.Slot)
 		unlock(s.Slot)
 	}
 }
@@ -72,8 +72,8 @@ type Seized struct {
 func (t *Table) Seize(want func(id int) bool) []Seized {
 	var seized []Seized
 	for id := range t.slot {
-		if t.slot[id].Load() != 0 && want(id) {
-			seized = append(seized, Seized{id, t.slot[id].Swap(0)})
+		if t.Installed(id) != 0 && want(id) {
+			seized = append(seized, Seized{id, atomic.SwapUintptr(&t.slot[id], 0)})
 		}
 	}
 	if len(seized) > 0 {

@@ -33,14 +33,14 @@ func start() int {
 func (t *Table) Pin() uintptr {
 	id := start()
 	for range tries {
-		slot := t.slot[id].Load()
+		slot := t.Installed(id)
 		if slot == 0 {
 			return 0
 		}
 		if at(slot).lock.CompareAndSwap(0, 1) {
 			// Somebody may have seized it, emptied it and put it to other
 			// use between the load and the lock.
-			if t.slot[id].Load() == slot {
+			if t.Installed(id) == slot {
 				return slot
 			}
 			at(slot).lock.Store(0)
@@ -61,7 +61,7 @@ func (t *Table) Unpin(slot uintptr) {
 func (t *Table) Place() int {
 	id := start()
 	for range tries {
-		if t.slot[id].Load() == 0 {
+		if t.Installed(id) == 0 {
 			return id
 		}
 		id = (id + 1) % Max
