@@ -172,7 +172,7 @@ func TestArenaNoMemory(t *testing.T) {
 	p := a.Malloc(1)
 	*(*byte)(p) = 42
 	f.fail = true
-	if a.Malloc(2000) != nil || a.AlignedMalloc(10, 4096) != nil {
+	if a.Malloc(2000) != nil || a.AlignedMalloc(2000, 4096) != nil {
 		t.Error("large blocks without memory")
 	}
 	for a.Malloc(100) != nil {

@@ -4,4 +4,9 @@ go 1.26.0
 
 require github.com/cheapgo/cheap v0.0.0
 
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	pgregory.net/rapid v1.2.0 // indirect
+)
+
 replace github.com/cheapgo/cheap => ../..
