@@ -45,19 +45,18 @@ func (h *Heap) Calloc(count, size int) unsafe.Pointer {
 		h.check("Heap.Calloc")
 		return nil
 	}
-	p, fresh, err := h.malloc("Heap.Calloc", n, sizeclass.Quantum)
+	p, was, err := h.malloc("Heap.Calloc", n, sizeclass.Quantum)
 	if err != nil {
 		return nil
 	}
-	return zero(p, n, fresh)
+	return zero(p, n, was)
 }
 
-// zero clears the first n bytes of the block at p, of which, if it is fresh,
-// at most the first 16 are not zero.
+// zero clears the first n bytes of the block at p, of which its mark said was.
 //
 //go:norace
-func zero(p uintptr, n int, fresh bool) unsafe.Pointer {
-	if fresh {
+func zero(p uintptr, n int, was uint64) unsafe.Pointer {
+	if was&zeroed != 0 {
 		n = min(n, sizeclass.Quantum)
 	}
 	ptr := osmem.Pointer(p)
@@ -109,9 +108,13 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 			if newSize == old {
 				return ptr
 			}
+			if instrumented {
+				h.freeing(p)
+			}
 			to := h.resizeLarge(p, newSize)
-			h.afterGrowth()
-			span.Decay() // units may have come free
+			if instrumented {
+				handedOut(max(p, to), carved)
+			}
 			if to != 0 {
 				return osmem.Pointer(to)
 			}
@@ -215,7 +218,7 @@ func (h *Heap) judge(p uintptr) verdict {
 		}
 		return uncarved
 	}
-	if b := blockAt(p); b.odd(p, b.next) <= 1 {
+	if b := blockAt(p); b.odd(p, b.next) <= zeroed|carved {
 		return free
 	}
 	return live

@@ -68,10 +68,14 @@ const cacheLimit = 1 << 20
 
 // cacheAt returns the cache at s, which the table of a heap holds: it has been
 // made by newCache and stays mapped.
+//
+//go:norace
 func cacheAt(s uintptr) *cache { return (*cache)(osmem.Pointer(s)) }
 
 // class returns &k.classes[c] without a bounds check: sizeclass.Of and the tag
 // of a span of a class give nothing else.
+//
+//go:norace
 func (k *cache) class(c uint8) *cacheClass {
 	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), uintptr(c)*cacheClassSize))
 }
@@ -80,11 +84,13 @@ func (k *cache) class(c uint8) *cacheClass {
 // the first one has been written to after it was freed.
 //
 // Heap.Malloc and Local.Malloc have the same written out.
+//
+//go:norace
 func (c *cacheClass) pop() uintptr {
 	if p := c.head; p != 0 {
 		b := blockAt(p)
 		next := b.next
-		if b.odd(p, next) <= 1 {
+		if b.odd(p, next) <= zeroed|carved {
 			c.head = next
 			c.takes++
 			b.mark = 0
@@ -95,6 +101,8 @@ func (c *cacheClass) pop() uintptr {
 }
 
 // push puts the block at p, which is not free, on the list, if that has room.
+//
+//go:norace
 func (c *cacheClass) push(p uintptr) bool {
 	puts := c.puts
 	if puts-c.takes >= c.batch {
@@ -122,7 +130,7 @@ func (k *cache) free(p uintptr) bool {
 	if class >= sizeclass.Count || !startsBlock(s, p) {
 		return false
 	}
-	if b := blockAt(p); b.odd(p, b.next) <= 1 {
+	if b := blockAt(p); b.odd(p, b.next) <= zeroed|carved {
 		return false
 	}
 	return k.class(uint8(class)).push(p)
@@ -141,14 +149,20 @@ func (k *cache) find(p uintptr) *span.Span {
 
 // startsBlock reports whether p, in the unit of s, is the start of a block of a
 // class that has been carved.
+//
+//go:norace
 func startsBlock(s *span.Span, p uintptr) bool {
 	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < atomic.LoadUint32(&s.Carved)
 }
 
 // length is the length of the list.
+//
+//go:norace
 func (c *cacheClass) length() int { return int(c.puts - c.takes) }
 
 // setLength says how long a list is that has been put in place.
+//
+//go:norace
 func (c *cacheClass) setLength(n int) { c.puts = c.takes + uint64(n) }
 
 // cached returns how many blocks c has. It may be called by anybody.
@@ -252,6 +266,8 @@ func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) {
 }
 
 // grown returns what the batch of a class should be after it was batch.
+//
+//go:norace
 func grown(class uint8, batch int) int {
 	most := int(sizeclass.Classes[class].Batch)
 	return min(max(2*batch, (most+slowStart-1)/slowStart), most)

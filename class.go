@@ -2,10 +2,10 @@ package cheap
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -13,7 +13,7 @@ import (
 // class is what a heap has of one size class beside its caches. All of it is
 // under mu.
 type class struct {
-	mu race.Mutex
+	mu sync.Mutex
 
 	// spans leads through the spans that have blocks to give: blocks that came
 	// back, or some that are still to be carved.
@@ -59,16 +59,15 @@ type writtenError uintptr
 
 func (e writtenError) Error() string { return "written after free" }
 
-// get returns a block, whether it is zero behind its first 16 bytes, and a list
-// of n more for a cache: about as many as it wants. It returns errSettle where
+// get returns a block, what its mark said of it, and a list of n more for a cache: about as many as it wants. It returns errSettle where
 // the heap should settle first, unless it has.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, fresh bool, list uintptr, n int, err error) {
+func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, was uint64, list uintptr, n int, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
-		return 0, false, 0, 0, ErrDestroyed
+		return 0, 0, 0, 0, ErrDestroyed
 	}
 	if cl.nbatches > 0 {
 		cl.nbatches--
@@ -76,17 +75,17 @@ func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, fresh
 	} else {
 		if cl.spans == 0 {
 			if !settled && h.unsettled(spanCost(c), 1) {
-				return 0, false, 0, 0, errSettle
+				return 0, 0, 0, 0, errSettle
 			}
 			if err := cl.grow(h, c); err != nil {
-				return 0, false, 0, 0, err
+				return 0, 0, 0, 0, err
 			}
 		}
 		s := span.At(cl.spans)
 		if s.NumFree > 0 {
 			list, n, err = takeFree(s, want)
 			if err != nil {
-				return 0, false, 0, 0, err
+				return 0, 0, 0, 0, err
 			}
 		} else {
 			list, n = carve(s, want)
@@ -98,13 +97,13 @@ func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, fresh
 	cl.out += int64(n)
 	b := blockAt(list)
 	next := b.next
-	odd := b.odd(list, next)
-	if odd > 1 {
-		return 0, false, 0, 0, writtenError(list) // the batch is lost
+	was = b.odd(list, next)
+	if was > zeroed|carved {
+		return 0, 0, 0, 0, writtenError(list) // the batch is lost
 	}
 	cl.mallocs++
 	b.mark = 0
-	return list, odd == 1, next, n - 1, nil
+	return list, was, next, n - 1, nil
 }
 
 // takeFree takes at most n of the blocks that came back to s.
@@ -116,8 +115,8 @@ func takeFree(s *span.Span, n int) (list uintptr, taken int, err error) {
 	for {
 		b := blockAt(p)
 		next := b.next
-		fresh := b.odd(p, next)
-		if fresh > 1 {
+		was := b.odd(p, next)
+		if was > zeroed|carved {
 			// What follows cannot be trusted. The blocks are lost, and with
 			// them the span: it will never be whole again.
 			s.Free, s.NumFree = 0, 0
@@ -125,7 +124,7 @@ func takeFree(s *span.Span, n int) (list uintptr, taken int, err error) {
 		}
 		taken++
 		if next == 0 || taken == n {
-			b.setFree(p, 0, fresh)
+			b.setFree(p, 0, was)
 			s.Free = next
 			s.NumFree -= uint32(taken)
 			return list, taken, nil
@@ -145,21 +144,18 @@ func carve(s *span.Span, n int) (list uintptr, made int) {
 	pageEnd := osmem.RoundPage(start + s.Size)
 	made = int((pageEnd - start + s.Size - 1) / s.Size)
 	made = min(made, n, int(s.Blocks-s.Carved))
-	var fresh uint64
+	state := uint64(carved)
 	if s.Fresh {
-		fresh = 1
+		state |= zeroed
 	}
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size
-		if poisoning && fresh == 0 {
+		if poisoning && !s.Fresh {
 			poison(p, s.Size)
 		}
-		blockAt(p).setFree(p, next, fresh)
+		blockAt(p).setFree(p, next, state)
 		next = p
-		if race.On {
-			race.Release(p)
-		}
 	}
 	// Not before the blocks bear their marks: Free trusts it.
 	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
@@ -213,7 +209,7 @@ func (cl *class) put(h *Heap, b batch) {
 func (cl *class) putOne(h *Heap, p uintptr) bool {
 	cl.mu.Lock()
 	b := blockAt(p)
-	if h.closed.Load() || b.odd(p, b.next) <= 1 {
+	if h.closed.Load() || b.odd(p, b.next) <= zeroed|carved {
 		cl.mu.Unlock()
 		return false
 	}
@@ -240,16 +236,13 @@ func (cl *class) sort(h *Heap, list uintptr, n int) {
 	for p := list; p != 0; {
 		b := blockAt(p)
 		next := b.next
-		fresh := b.odd(p, next)
-		if fresh > 1 {
+		was := b.odd(p, next)
+		if was > zeroed|carved {
 			written = p
 			break
 		}
-		if race.On {
-			race.Acquire(p)
-		}
 		s := span.Find(p)
-		b.setFree(p, s.Free, fresh)
+		b.setFree(p, s.Free, was)
 		s.Free = p
 		s.NumFree++
 		if s.NumFree == s.Carved {
@@ -309,14 +302,12 @@ func (cl *class) hollow() {
 		for p := s.Free; p != 0; {
 			b := blockAt(p)
 			next := b.next
-			switch b.odd(p, next) {
-			case 0:
-				if span.Hollow(p+sizeclass.Quantum, s.Size-sizeclass.Quantum) {
-					b.setFree(p, next, 1)
-				}
-			case 1: // hollow already
-			default:
+			was := b.odd(p, next)
+			if was > zeroed|carved {
 				return // written to; whoever takes it will say so
+			}
+			if was&zeroed == 0 && span.Hollow(p+sizeclass.Quantum, s.Size-sizeclass.Quantum) {
+				b.setFree(p, next, was|zeroed)
 			}
 			p = next
 		}

@@ -84,7 +84,7 @@ func TestDoubleFreeAtDistance(t *testing.T) {
 	l := h.NewLocal()
 	defer l.Close()
 	for _, distance := range []int{1, 100, 100_000} {
-		if testing.Short() {
+		if raceEnabled || testing.Short() {
 			distance = min(distance, 10_000)
 		}
 		for _, size := range []int{64, 10_000, 50_000, span.OwnMapping} {

@@ -8,15 +8,19 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// hammerRounds returns n, or less of it in a short run.
+// hammerRounds returns n, or less of it where time is short.
 func hammerRounds(n int) int {
-	if testing.Short() {
+	switch {
+	case testing.Short() || raceEnabled && osmem.GoBacked:
 		return max(1, n/10)
+	case raceEnabled || osmem.GoBacked:
+		return max(1, n/4)
 	}
 	return n
 }

@@ -62,7 +62,6 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -102,8 +101,8 @@ type Heap struct {
 
 	// seize is held while caches are installed in the table or taken out.
 	seize  sync.Mutex
-	locals map[*localCache]bool // caches of Locals that are open; under seize
-	gone   tally                // what caches that are no more have counted; under seize
+	locals *localCache // first of those of Locals that are open; under seize
+	gone   tally       // what caches that are no more have counted; under seize
 
 	// places is one more than the highest place with a cache; under seize. grew
 	// is set when a span or large block was taken; see afterGrowth.
@@ -112,7 +111,7 @@ type Heap struct {
 	settleAt atomic.Int64 // settle before more bytes than these are held
 
 	large struct {
-		mu                     race.Mutex // held while a large block comes, goes or changes
+		mu                     sync.Mutex // held while a large block comes, goes or changes
 		blocks, bytes, mallocs atomic.Int64
 	}
 
@@ -140,7 +139,6 @@ func NewHeap(o Options) (*Heap, error) {
 func (h *Heap) init(o Options) {
 	h.id = heapIDs.Add(1)
 	h.limit = o.Limit
-	h.locals = map[*localCache]bool{}
 	h.account = account.Open(h.live)
 	remember(h)
 }
@@ -164,13 +162,13 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 			if p := c.head; p != 0 {
 				b := blockAt(p)
 				next := b.next
-				if b.odd(p, next) <= 1 {
+				if was := b.odd(p, next); was <= zeroed|carved {
 					c.head = next
 					c.takes++
 					b.mark = 0
 					h.caches.Unpin(k)
 					if instrumented {
-						handedOut(p, false)
+						handedOut(p, was)
 					}
 					return osmem.Pointer(p)
 				}
@@ -203,7 +201,7 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 		}
 		if class := s.LoadTag() - cacheAt(k).base; class < sizeclass.Count {
 			if startsBlock(s, p) {
-				if b := blockAt(p); b.odd(p, b.next) > 1 {
+				if b := blockAt(p); b.odd(p, b.next) > zeroed|carved {
 					if cacheAt(k).class(uint8(class)).push(p) {
 						h.caches.Unpin(k)
 						return
@@ -217,31 +215,44 @@ slow:
 	h.freeSlow("Heap.Free", p)
 }
 
-// key is part of the mark of every free block. Bit 0 is clear; see block.
-var key = rand.Uint64() &^ 1
+// What the mark of a free block says of it besides that it is free.
+const (
+	zeroed = 1 // all behind the first 16 bytes is zero, as it came from the system
+	carved = 2 // it has not been handed out since its span was carved
+)
+
+// key is part of the mark of every free block.
+var key = rand.Uint64() &^ (zeroed | carved)
 
 // block is what lies in the first 16 bytes of a free block.
 type block struct {
 	next uintptr // the next free block of the list, or 0
 	_    [8 - unsafe.Sizeof(uintptr(0))]byte
 
-	// mark is next ^ the block's own address ^ key, with bit 0 flipped where
-	// the rest of the block is known to be zero, as it came from the system.
+	// mark is next ^ the block's own address ^ key ^ the bits that say more. The
+	// three have these bits clear.
 	mark uint64
 }
 
 // blockAt returns the block at p, which is the start of a carved block: it lies
 // in a span, whose memory is committed as long as it has one, and no block is
 // smaller than this.
+//
+//go:norace
 func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
 
-// odd returns 0 for a free block, 1 for a free block that is zero behind its
-// first 16 bytes, and another number for a block that is in use or has been
-// written to: by accident with a probability of 2⁻⁶².
+// odd returns what the mark says of a free block, and a larger number than
+// zeroed|carved for a block that is in use or has been written to, unless by
+// accident, with a probability of 2⁻⁶².
+//
+//go:norace
 func (b *block) odd(p, next uintptr) uint64 { return b.mark ^ uint64(next) ^ uint64(p) ^ key }
 
-// setFree makes b, which lies at p, a free block before next.
-func (b *block) setFree(p, next uintptr, fresh uint64) {
+// setFree makes b, which lies at p, a free block before next, and has the mark
+// say state of it.
+//
+//go:norace
+func (b *block) setFree(p, next uintptr, state uint64) {
 	b.next = next
-	b.mark = uint64(next) ^ uint64(p) ^ key ^ fresh
+	b.mark = uint64(next) ^ uint64(p) ^ key ^ state
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -27,22 +28,31 @@ func unitsOf(size uintptr) int { return int((size + span.UnitSize - 1) / span.Un
 // holds from the system, records included.
 func largeCost(size uintptr) int64 { return int64(size) + int64(unitsOf(size))*recordBytes }
 
-// mallocLarge returns a block with a span of its own, and whether it is zero.
+// mallocLarge returns a block with a span of its own, and what a mark would say
+// of it.
 //
 //go:norace
-func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was uint64, err error) {
 	if size > maxLarge || align > maxLarge/2 {
-		return 0, false, noMemory(errTooLarge)
+		return 0, 0, noMemory(errTooLarge)
+	}
+	if race.On {
+		race.Enter()
+		defer race.Leave()
 	}
 	size = osmem.RoundPage(max(size, 1))
 	if h.unsettled(largeCost(size), unitsOf(size)) {
 		h.settle(nil)
 	}
 	h.large.mu.Lock()
-	p, fresh, err = h.newLarge(size, align)
+	p, fresh, err := h.newLarge(size, align)
 	h.large.mu.Unlock()
 	h.afterGrowth()
-	return p, fresh, err
+	was = carved
+	if fresh {
+		was |= zeroed
+	}
+	return p, was, err
 }
 
 // newLarge is mallocLarge of a multiple of the page size, under the lock.
@@ -142,6 +152,12 @@ func (h *Heap) resizeLarge(p, newSize uintptr) uintptr {
 	if newSize > maxLarge {
 		return 0
 	}
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
+	defer h.afterGrowth()
+	defer span.Decay() // units may have come free
 	h.large.mu.Lock()
 	defer h.large.mu.Unlock()
 	s := span.Find(p)

@@ -90,11 +90,7 @@ func TestLimitTiny(t *testing.T) {
 // the spans that are in use. The caches hold most of it at that moment.
 func TestLimitPromise(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	rounds := uint64(60)
-	if testing.Short() {
-		rounds = 10
-	}
-	for seed := range rounds {
+	for seed := range uint64(hammerRounds(60)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		limit := int64(1+r.IntN(8)) << 20
 		h := newHeap(t, Options{Limit: limit})
@@ -182,17 +178,14 @@ func TestHammerLimit(t *testing.T) {
 			runtime.Gosched()
 		}
 	})
-	rounds := 100
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := hammerRounds(40)
 	var refused atomic.Int64
 	for g := range 6 {
 		wg.Go(func() {
 			var live shadow.Set
 			var blocks []unsafe.Pointer
 			for i := range rounds {
-				for range 40 {
+				for range 200 { // more than the limit
 					size := []int{16, 300, 5000, 40_000, 200_000}[(i+g+len(blocks))%5]
 					p, err := h.TryMalloc(size)
 					if err != nil {

@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -32,6 +34,8 @@ type localCache struct {
 	h     *Heap
 	slot  uintptr     // of cache, or 0; under h.seize
 	flush atomic.Bool // the heap asks for the blocks
+
+	next, prev *localCache // in the list of those that are open; under h.seize
 }
 
 // noCache has no blocks and no room, so that a Local that has it takes the slow
@@ -40,8 +44,14 @@ var noCache cache
 
 // NewLocal returns a Local of h. If there is no memory for its cache, a few
 // KiB, or the limit is met, it does without, and is no faster than the heap.
+//
+//go:norace
 func (h *Heap) NewLocal() *Local {
 	h.check("Heap.NewLocal")
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	l := &Local{h: h, s: uintptr(unsafe.Pointer(&noCache)), c: &localCache{h: h}} // a global does not move
 	if !h.account.Take(cacheBytes, h.limit) {
 		return l
@@ -54,7 +64,10 @@ func (h *Heap) NewLocal() *Local {
 		return l
 	}
 	l.s, l.c.slot = slot, slot
-	h.locals[l.c] = true
+	if l.c.next = h.locals; l.c.next != nil {
+		l.c.next.prev = l.c
+	}
+	h.locals = l.c
 	runtime.AddCleanup(l, (*localCache).close, l.c)
 	return l
 }
@@ -70,13 +83,13 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 			b := blockAt(p)
 			next := b.next
 			// A block of a heap that has been destroyed has no mark any more.
-			if b.odd(p, next) <= 1 {
+			if was := b.odd(p, next); was <= zeroed|carved {
 				c.head = next
 				c.takes++
 				b.mark = 0
 				runtime.KeepAlive(l) // or its cleanup might empty the cache now
 				if instrumented {
-					handedOut(p, false)
+					handedOut(p, was)
 				}
 				return osmem.Pointer(p)
 			}
@@ -107,7 +120,7 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	// A span of a heap that has been destroyed is nobody's.
 	if class := s.LoadTag() - k.base; class < sizeclass.Count {
 		if startsBlock(s, p) {
-			if b := blockAt(p); b.odd(p, b.next) > 1 {
+			if b := blockAt(p); b.odd(p, b.next) > zeroed|carved {
 				if k.class(uint8(class)).push(p) {
 					runtime.KeepAlive(l)
 					return
@@ -130,7 +143,7 @@ func (l *Local) check(op string) {
 	if l.closed {
 		misuse(op, 0, "the Local has been closed")
 	}
-	if l.c.flush.Swap(false) {
+	if l.c.flush.Load() && l.c.flush.Swap(false) {
 		l.h.empty(cacheAt(l.s))
 	}
 }
@@ -145,37 +158,52 @@ func (l *Local) mallocSlow(size int) unsafe.Pointer {
 		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
 		return osmem.Pointer(p)
 	}
-	class := sizeclass.Of(size)
-	c := cacheAt(l.s).class(class)
-	p, fresh, written := c.popOrSpare()
+	p, was, err := l.refill(sizeclass.Of(size))
+	if err != nil {
+		// The heap's own way knows what to do.
+		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
+		return osmem.Pointer(p)
+	}
+	account.Notify()
+	if instrumented {
+		handedOut(p, was)
+	}
+	return osmem.Pointer(p)
+}
+
+// refill returns a block of a class where the list is empty.
+//
+//go:norace
+func (l *Local) refill(class uint8) (p uintptr, was uint64, err error) {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
+	h, k := l.h, cacheAt(l.s)
+	c := k.class(class)
+	p, was, written := c.popOrSpare()
 	if written != 0 {
 		panicWritten(written)
 	}
 	if p == 0 {
 		var list uintptr
 		var n int
-		var err error
 		want := max(1, grown(class, int(c.batch)))
-		p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want, false)
+		p, was, list, n, err = h.classes[class].get(h, class, want, false)
 		if err == errSettle {
-			l.h.settle(cacheAt(l.s))
-			p, fresh, list, n, err = l.h.classes[class].get(l.h, class, want, true)
+			h.settle(k)
+			p, was, list, n, err = h.classes[class].get(h, class, want, true)
 		}
 		if err != nil {
-			// The heap's own way knows what to do.
-			p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
-			return osmem.Pointer(p)
+			return 0, 0, err
 		}
 		if n > 0 {
 			c.fill(list, n, want)
 		}
-		l.h.afterGrowth()
+		h.afterGrowth()
 	}
 	runtime.KeepAlive(l)
-	if instrumented {
-		handedOut(p, fresh)
-	}
-	return osmem.Pointer(p)
+	return p, was, nil
 }
 
 // freeSlow is Free where there is no room or something is wrong.
@@ -186,6 +214,10 @@ func (l *Local) freeSlow(p uintptr) {
 	l.check("Local.Free")
 	if p == 0 {
 		return
+	}
+	if race.On {
+		race.Enter()
+		defer race.Leave()
 	}
 	h := l.h
 	tag := h.mustOwn("Local.Free", p).LoadTag()
@@ -215,7 +247,7 @@ func (l *Local) Calloc(count, size int) unsafe.Pointer {
 	if ptr == nil {
 		return nil
 	}
-	return zero(uintptr(ptr), n, false)
+	return zero(uintptr(ptr), n, 0)
 }
 
 // AlignedMalloc is [Heap.AlignedMalloc].
@@ -263,6 +295,10 @@ func (l *Local) Destroy() error {
 //
 //go:norace
 func (c *localCache) close() {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	h := c.h
 	h.seize.Lock()
 	defer h.seize.Unlock()
@@ -271,7 +307,14 @@ func (c *localCache) close() {
 		return
 	}
 	c.slot = 0
-	delete(h.locals, c)
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		h.locals = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	}
 	if h.closed.Load() {
 		freeCache(slot)
 		return

@@ -15,19 +15,20 @@ import (
 // heap, in all combinations.
 func TestLocalMixed(t *testing.T) {
 	h := newHeap(t, Options{})
+	n := int64(hammerRounds(300))
 	ways := []Allocator{h, h.NewLocal(), h.NewLocal()}
 	for _, size := range append(someSizes, 40_000) {
 		for _, from := range ways {
 			for _, to := range ways {
 				var live shadow.Set
-				for range 300 {
+				for range n {
 					p := from.Malloc(size)
 					if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if s := h.Stats(); s.Blocks != 300 || s.Bytes != live.Bytes() {
-					t.Fatalf("%+v, want 300 blocks of %d", s, live.Bytes())
+				if s := h.Stats(); s.Blocks != n || s.Bytes != live.Bytes() {
+					t.Fatalf("%+v, want %d blocks of %d bytes", s, n, live.Bytes())
 				}
 				for live.Len() > 0 {
 					p := osmem.Pointer(live.At(live.Len() / 2).Addr)

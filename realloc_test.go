@@ -150,11 +150,7 @@ func TestReallocRandom(t *testing.T) {
 	var live shadow.Set
 	r := rand.New(rand.NewPCG(1, 2))
 	var blocks [20]unsafe.Pointer
-	rounds := 3000
-	if testing.Short() {
-		rounds = 300
-	}
-	for i := range rounds {
+	for i := range hammerRounds(3000) {
 		size := r.IntN(1 << (4 + r.IntN(18)))
 		if i%97 == 0 {
 			size += span.OwnMapping

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -43,9 +44,10 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 func (h *Heap) mallocSlow(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize && h.id != 0 {
 		// Most of the time a batch is at hand.
-		if p, fresh, err := h.mallocClass(sizeclass.Of(size)); err == nil {
+		if p, was, err := h.mallocClass(sizeclass.Of(size)); err == nil {
+			account.Notify()
 			if instrumented {
-				handedOut(p, fresh)
+				handedOut(p, was)
 			}
 			return osmem.Pointer(p)
 		}
@@ -54,11 +56,10 @@ func (h *Heap) mallocSlow(size int) unsafe.Pointer {
 	return osmem.Pointer(p)
 }
 
-// malloc returns a block, and whether it is known to be zero behind its first
-// 16 bytes. It never panics for want of memory.
+// malloc returns a block, and what its mark said of it.
 //
 //go:norace
-func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err error) {
+func (h *Heap) malloc(op string, size, align int) (p uintptr, was uint64, err error) {
 	h.check(op)
 	if size < 0 {
 		misuse(op, 0, "negative size %d", size)
@@ -70,9 +71,9 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err er
 	}
 	for attempt := range 2 {
 		if small {
-			p, fresh, err = h.mallocClass(c)
+			p, was, err = h.mallocClass(c)
 		} else {
-			p, fresh, err = h.mallocLarge(uintptr(size), uintptr(align))
+			p, was, err = h.mallocLarge(uintptr(size), uintptr(align))
 		}
 		if err == nil || attempt > 0 || errors.Is(err, errTooLarge) {
 			break
@@ -80,10 +81,11 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, fresh bool, err er
 		h.check(op) // it may have been destroyed meanwhile
 		h.reclaim() // give back what is idle, and try once more
 	}
+	account.Notify()
 	if instrumented && p != 0 {
-		handedOut(p, fresh)
+		handedOut(p, was)
 	}
-	return p, fresh, err
+	return p, was, err
 }
 
 // alignedClass returns the smallest class whose blocks have size bytes or more
@@ -101,34 +103,38 @@ func alignedClass(size, align int) (uint8, bool) {
 // mallocClass returns a block of class c.
 //
 //go:norace
-func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
+func (h *Heap) mallocClass(c uint8) (p uintptr, was uint64, err error) {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	want := 1
 	s := h.caches.Pin()
 	if s != 0 {
 		e := cacheAt(s).class(c)
 		want = max(1, grown(c, int(e.batch)))
-		p, fresh, written := e.popOrSpare()
+		p, was, written := e.popOrSpare()
 		h.caches.Unpin(s)
 		if written != 0 {
 			panicWritten(written)
 		}
 		if p != 0 {
-			return p, fresh, nil
+			return p, was, nil
 		}
 	} else {
 		h.caches.Unpin(s)
 		h.addCache()
 	}
-	p, fresh, list, n, err := h.classes[c].get(h, c, want, false)
+	p, was, list, n, err := h.classes[c].get(h, c, want, false)
 	if err == errSettle {
 		h.settle(nil)
-		p, fresh, list, n, err = h.classes[c].get(h, c, want, true)
+		p, was, list, n, err = h.classes[c].get(h, c, want, true)
 	}
 	if err != nil {
 		if w, ok := err.(writtenError); ok {
 			panicWritten(uintptr(w))
 		}
-		return 0, false, err
+		return 0, 0, err
 	}
 	if n > 0 {
 		s := h.caches.Pin()
@@ -139,7 +145,7 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, fresh bool, err error) {
 		}
 	}
 	h.afterGrowth()
-	return p, fresh, nil
+	return p, was, nil
 }
 
 // afterGrowth does what has to be done, with no lock held, when memory has been
@@ -149,7 +155,6 @@ func (h *Heap) afterGrowth() {
 		return
 	}
 	h.dropIdle()
-	account.Notify()
 }
 
 // popOrSpare is pop that makes the spare batch the list where the list is used
@@ -157,22 +162,22 @@ func (h *Heap) afterGrowth() {
 // that it returns.
 //
 //go:norace
-func (c *cacheClass) popOrSpare() (p uintptr, fresh bool, written uintptr) {
+func (c *cacheClass) popOrSpare() (p uintptr, was uint64, written uintptr) {
 	if c.head == 0 {
 		if c.spare == 0 {
-			return 0, false, 0
+			return 0, 0, 0
 		}
 		c.head, c.spare = c.spare, 0
 		c.setLength(int(c.numSpare))
 	}
 	b := blockAt(c.head)
-	odd := b.odd(c.head, b.next)
+	was = b.odd(c.head, b.next)
 	if p = c.pop(); p == 0 {
 		written, c.head = c.head, 0
 		c.setLength(0)
-		return 0, false, written
+		return 0, 0, written
 	}
-	return p, odd == 1, 0
+	return p, was, 0
 }
 
 // fill makes a list of n blocks the list of c, if that is empty, and batch the
@@ -197,6 +202,10 @@ func (c *cacheClass) fill(list uintptr, n, batch int) bool {
 func (h *Heap) freeSlow(op string, p uintptr) {
 	if p == 0 {
 		return
+	}
+	if race.On {
+		race.Enter()
+		defer race.Leave()
 	}
 	for {
 		h.check(op)

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 )
 
@@ -56,8 +57,14 @@ func (k *cache) mallocs() (n uint64) {
 }
 
 // Stats returns the heap's counts.
+//
+//go:norace
 func (h *Heap) Stats() Stats {
 	h.check("Heap.Stats")
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	return h.count()
@@ -74,7 +81,7 @@ func (h *Heap) count() Stats {
 			t.add(cacheAt(s))
 		}
 	}
-	for l := range h.locals {
+	for l := h.locals; l != nil; l = l.next {
 		t.add(cacheAt(l.slot))
 	}
 	s := Stats{
@@ -108,7 +115,13 @@ func (cl *class) read(s *Stats, c int, cached int64) uint64 {
 }
 
 // live counts the blocks in use, for the account.
+//
+//go:norace
 func (h *Heap) live() (blocks, bytes int64) {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	s := h.count()

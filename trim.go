@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -20,6 +21,10 @@ func (h *Heap) Trim() {
 //
 //go:norace
 func (h *Heap) reclaim() {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	h.emptyCaches()
 	for i := range h.classes {
 		h.classes[i].sortBatches(h)
@@ -33,7 +38,7 @@ func (h *Heap) reclaim() {
 func (h *Heap) emptyCaches() {
 	h.seize.Lock()
 	defer h.seize.Unlock()
-	for l := range h.locals {
+	for l := h.locals; l != nil; l = l.next {
 		l.flush.Store(true)
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
@@ -85,8 +90,27 @@ func (h *Heap) Destroy() error { return h.destroy("Heap.Destroy", false) }
 // more, by Go nor by C.
 func (h *Heap) DestroyAll() { _ = h.destroy("Heap.DestroyAll", true) }
 
-//go:norace
 func (h *Heap) destroy(op string, all bool) error {
+	if race.On && all {
+		// Live blocks are as good as freed by whoever destroys the heap.
+		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
+	}
+	err := h.destroyQuietly(op, all)
+	if err == nil {
+		h.account.Close()
+		forget(h)
+	}
+	return err
+}
+
+// destroyQuietly is destroy without the registries of heaps and accounts.
+//
+//go:norace
+func (h *Heap) destroyQuietly(op string, all bool) error {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
 	if h.id == 0 {
 		h.check(op)
 	}
@@ -123,15 +147,13 @@ func (h *Heap) destroy(op string, all bool) error {
 	// A Local is not pinned, so whoever uses one at this moment cannot be
 	// waited for. It will find the heap closed; until then the spans must stay
 	// readable, and must not become another heap's.
-	keep := len(h.locals) > 0
+	keep := h.locals != nil
 	h.large.mu.Lock()
 	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.mu.Unlock()
 	span.Decay()
 	h.large.blocks.Store(0)
 	h.large.bytes.Store(0)
-	h.account.Close()
-	forget(h)
 	return nil
 }
 

@@ -17,15 +17,23 @@ const CanRemap = false
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = false
 
-// backing keeps the Go memory behind each reservation alive, by address. The
-// collector does not look for pointers to it anywhere else.
-var backing = struct {
+// backing keeps the Go memory behind each reservation alive. The collector does
+// not look for pointers to it anywhere else. It is a slice, and used in
+// functions that the race detector leaves alone, because it may be used under a
+// lock that the detector does not see.
+var backing struct {
 	sync.Mutex
-	m map[uintptr][]byte
-}{m: map[uintptr][]byte{}}
+	all []reservation
+}
 
+type reservation struct {
+	start uintptr
+	mem   []byte
+}
+
+//go:norace
 func reserve(size, align uintptr) (uintptr, error) {
-	const most = 1 << 36 // make panics on what cannot be had; the system's door has an error
+	const most = 1 << 30 << (^uintptr(0) >> 63 * 6) // make panics on what cannot be had; the system's door has an error
 	if size > most || align > most {
 		return 0, errors.New("too large")
 	}
@@ -33,7 +41,7 @@ func reserve(size, align uintptr) (uintptr, error) {
 	start := (uintptr(unsafe.Pointer(unsafe.SliceData(b))) + align - 1) &^ (align - 1)
 	backing.Lock()
 	defer backing.Unlock()
-	backing.m[start] = b
+	backing.all = append(backing.all, reservation{start, b})
 	return start, nil
 }
 
@@ -46,10 +54,19 @@ func decommit(addr, size uintptr) {
 	clear(unsafe.Slice((*byte)(Pointer(addr)), size))
 }
 
+//go:norace
 func release(addr, size uintptr) {
 	backing.Lock()
 	defer backing.Unlock()
-	delete(backing.m, addr)
+	last := len(backing.all) - 1
+	for i := range backing.all {
+		if backing.all[i].start == addr {
+			backing.all[i] = backing.all[last]
+			backing.all[last] = reservation{}
+			backing.all = backing.all[:last]
+			return
+		}
+	}
 }
 
 func remap(from, to, size uintptr) error { return errors.ErrUnsupported }

@@ -1,30 +1,14 @@
-// Package race tells the race detector what it cannot see by itself: that a
-// block which was freed and handed out again has passed from one goroutine to
-// the other.
+// Package race tells the race detector what it cannot see by itself, and keeps
+// from it what it should not: when a block was freed and is handed out again,
+// what its old owner did comes before what the new one does, and nothing else
+// about allocating and freeing puts two goroutines in order.
 //
 // The detector knows Go memory only, so this matters only when spans lie in Go
 // memory (build tag cheap_gomem) and the program is built with -race; without
 // both every function here is empty. With both, Free releases and Malloc
-// acquires on the block's address. The locks inside the heap must then add no
-// edge of their own, or two goroutines that merely allocate would look
-// synchronized and a user's race between them would go unreported: that is
-// what [Mutex] is for. Functions that touch what such a lock protects, or the
-// state of a P, are marked go:norace.
+// acquires on the block's address. The locks and atomics of the heap must then
+// add no edge of their own, or goroutines that merely allocate would look
+// synchronized and a user's race between them would go unreported: so the slow
+// paths run between Enter and Leave. What they touch is hidden from the
+// detector as well, by go:norace; maps cannot be, and are touched outside.
 package race
-
-import "sync"
-
-// A Mutex is a sync.Mutex that the race detector takes no edge from.
-type Mutex struct{ mu sync.Mutex }
-
-// Lock locks m.
-func (m *Mutex) Lock() {
-	disable()
-	m.mu.Lock()
-}
-
-// Unlock unlocks m.
-func (m *Mutex) Unlock() {
-	m.mu.Unlock()
-	enable()
-}

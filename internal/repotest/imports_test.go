@@ -27,7 +27,7 @@ var imports = map[string][]string{
 	"internal/percpu":    {},
 	"internal/account":   {},
 	"internal/osmem":     {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
-	"internal/span":      {"internal/osmem", "internal/race"},
+	"internal/span":      {"internal/osmem"},
 
 	".": {
 		"internal/account", "internal/osmem", "internal/percpu", "internal/race",
@@ -44,7 +44,7 @@ var imports = map[string][]string{
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".": {"libc", "internal/shadow"},
+	".": {"internal/shadow"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.
@@ -84,15 +84,22 @@ func TestImports(t *testing.T) {
 			t.Errorf("package %s is not in the table; say what it may import", name)
 			continue
 		}
+		used := map[string]bool{}
 		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			may := allowed
 			if strings.HasSuffix(file, "_test.go") {
 				may = slices.Concat(allowed, testsOnly[name], []string{name})
 			}
 			for _, path := range importsOf(t, filepath.Join(p.Dir, file)) {
+				used[path] = true
 				if !isStandard(path) && !slices.Contains(may, path) {
 					t.Errorf("%s imports %q, which package %s may not", filepath.Join(name, file), path, name)
 				}
+			}
+		}
+		for _, path := range slices.Concat(allowed, testsOnly[name]) {
+			if !used[path] {
+				t.Errorf("package %s may import %q, and does not; take it out of the table", name, path)
 			}
 		}
 	}

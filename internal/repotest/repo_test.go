@@ -36,11 +36,12 @@ func read(t *testing.T, name string) string {
 }
 
 // files returns the files of the checkout, as paths with slashes relative to
-// its root. What git does not track by rule, and git's own directory, is left
-// out.
+// its root. Git's own directory is left out, and what .gitignore, whose patterns
+// are for names, says.
 func files(t *testing.T) []string {
 	t.Helper()
 	dir := root(t)
+	ignored := strings.Fields(read(t, ".gitignore"))
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -53,7 +54,11 @@ func files(t *testing.T) []string {
 			}
 			return nil
 		}
-		if d.Type().IsRegular() && filepath.Ext(name) != ".test" && filepath.Ext(name) != ".prof" {
+		isIgnored := slices.ContainsFunc(ignored, func(pattern string) bool {
+			match, err := filepath.Match(pattern, name)
+			return match && err == nil
+		})
+		if d.Type().IsRegular() && !isIgnored {
 			rel, err := filepath.Rel(dir, path)
 			if err != nil {
 				return err

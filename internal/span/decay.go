@@ -38,6 +38,8 @@ type sentinel struct{ _ [2]uintptr }
 // SetDecay sets how long units stay idle before their memory is given back, at
 // least half of it and at most all, and returns what it was. 0 means at once, a
 // negative d never.
+//
+//go:norace
 func SetDecay(d time.Duration) time.Duration {
 	decay.mu.Lock()
 	old := decay.d
@@ -52,6 +54,8 @@ func SetDecay(d time.Duration) time.Duration {
 
 // OnTick has f called, outside of all locks, before memory of idle units is
 // looked through.
+//
+//go:norace
 func OnTick(f func()) {
 	decay.mu.Lock()
 	defer decay.mu.Unlock()
@@ -60,6 +64,8 @@ func OnTick(f func()) {
 
 // Decay is called, with no lock held, when there may be idle units. It arms the
 // timer if none is.
+//
+//go:norace
 func Decay() {
 	if decay.armed.Load() || Warm() == 0 {
 		return
@@ -79,6 +85,8 @@ func Decay() {
 }
 
 // arm arms the timer. The caller holds decay.mu, and is in no bubble.
+//
+//go:norace
 func arm() {
 	decay.armed.Store(true)
 	decay.timer = time.AfterFunc(decay.d/2, tick)
@@ -91,6 +99,8 @@ func inBubble() bool {
 }
 
 // tick gives back what has been idle since the tick before.
+//
+//go:norace
 func tick() {
 	decay.mu.Lock()
 	f := decay.onTick

@@ -38,6 +38,8 @@ func Init() error {
 
 // Find returns the record of the unit that addr lies in, or nil if there is no
 // record. It may be called while pinned.
+//
+//go:norace
 func Find(addr uintptr) *Span {
 	i := addr >> regionShift
 	if i >= uintptr(len(regions)) {

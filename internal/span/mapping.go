@@ -1,13 +1,14 @@
 package span
 
 import (
+	"sync"
+
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 )
 
 // own is the list of spans that have a mapping of their own.
 var own struct {
-	mu    race.Mutex
+	mu    sync.Mutex
 	first uintptr // address of the record of the first unit; the records lead on
 }
 

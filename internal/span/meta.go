@@ -1,11 +1,12 @@
 package span
 
 import (
+	"sync"
+
 	"math/bits"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 )
 
 // metaChunk is how much memory for metadata is taken from the system at once,
@@ -13,7 +14,7 @@ import (
 const metaChunk = 1 << 20
 
 var meta struct {
-	mu   race.Mutex
+	mu   sync.Mutex
 	next uintptr     // what is left of the last chunk
 	end  uintptr     //
 	free [32]uintptr // records that came back, by the logarithm of their size; the first word leads to the next

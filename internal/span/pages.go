@@ -1,11 +1,12 @@
 package span
 
 import (
+	"sync"
+
 	"math/bits"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
 )
 
 // region is 64 MiB (4 MiB on 32-bit systems) of address space that spans are
@@ -31,12 +32,19 @@ type region struct {
 // unitSet is a set of units of a region.
 type unitSet [(regionUnits + 63) / 64]uint64
 
+//go:norace
 func (s *unitSet) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
-func (s *unitSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s *unitSet) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+
+//go:norace
+func (s *unitSet) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+//go:norace
+func (s *unitSet) remove(i int) { s[i/64] &^= 1 << (i % 64) }
 
 // next returns the first unit from i on that is in s, or, with in false, that
 // is not; regionUnits where there is none.
+//
+//go:norace
 func (s *unitSet) next(i int, in bool) int {
 	for i < regionUnits {
 		w := s[i/64]
@@ -53,6 +61,8 @@ func (s *unitSet) next(i int, in bool) int {
 
 // run returns the first start of n units in a row whose membership in s is in,
 // at a multiple of align units, or -1.
+//
+//go:norace
 func (s *unitSet) run(n, align int, in bool) int {
 	for i := s.next(0, in); i < regionUnits; {
 		start := (i + align - 1) / align * align
@@ -78,7 +88,7 @@ const (
 
 // pages is the state of the package. All of it is under mu.
 var pages struct {
-	mu      race.Mutex
+	mu      sync.Mutex
 	regions []*region
 	first   int // no region before this one has a free unit
 	used    int // units handed out
@@ -169,9 +179,6 @@ func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
 			fresh = false
 			r.chill(u)
 		}
-		if race.On {
-			race.Acquire(r.base + uintptr(u)*UnitSize + raceToken)
-		}
 	}
 	r.free -= units
 	pages.used += units
@@ -181,10 +188,6 @@ func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
 	}
 	return base, fresh, nil
 }
-
-// raceToken is the offset in a unit of the address that tells the race detector
-// that the whole unit has passed on. No block starts there.
-const raceToken = 8
 
 // commit makes the first size bytes of some units usable.
 //
@@ -267,9 +270,6 @@ func free(base uintptr, units int, spotty bool) {
 		r.warm.add(u)
 		if spotty {
 			r.spotty.add(u)
-		}
-		if race.On {
-			race.Release(r.base + uintptr(u)*UnitSize + raceToken)
 		}
 	}
 	r.nwarm += units

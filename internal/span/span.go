@@ -129,15 +129,23 @@ const (
 )
 
 // At returns the Span at an address that was taken of one.
+//
+//go:norace
 func At(addr uintptr) *Span { return (*Span)(osmem.Pointer(addr)) }
 
 // Addr returns the address of s.
+//
+//go:norace
 func (s *Span) Addr() uintptr { return uintptr(unsafe.Pointer(s)) }
 
 // LoadTag returns the Tag of s.
+//
+//go:norace
 func (s *Span) LoadTag() uintptr { return atomic.LoadUintptr(&s.Tag) }
 
 // StoreTag makes s a span of a heap, or nobody's.
+//
+//go:norace
 func (s *Span) StoreTag(tag uintptr) {
 	if tag == 0 {
 		atomic.StoreUintptr(&s.Was, s.Tag)
@@ -146,6 +154,8 @@ func (s *Span) StoreTag(tag uintptr) {
 }
 
 // SwapTag is StoreTag if Tag is old, and reports whether it was.
+//
+//go:norace
 func (s *Span) SwapTag(old, tag uintptr) bool {
 	if !atomic.CompareAndSwapUintptr(&s.Tag, old, tag) {
 		return false

@@ -1,0 +1,318 @@
+package span
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+)
+
+// TestUnitSet compares sets of units with a slice of bools.
+func TestUnitSet(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for density := range 5 {
+		var s unitSet
+		ref := make([]bool, regionUnits)
+		for i := range ref {
+			if r.IntN(4) < density {
+				ref[i] = true
+				s.add(i)
+			}
+		}
+		for range regionUnits / 4 {
+			i := r.IntN(regionUnits)
+			ref[i] = false
+			s.remove(i)
+		}
+		for i := range ref {
+			if s.has(i) != ref[i] {
+				t.Fatalf("has(%d) = %v", i, s.has(i))
+			}
+		}
+		for _, in := range []bool{true, false} {
+			for i := range regionUnits + 1 {
+				want := regionUnits
+				if j := slices.Index(ref[min(i, regionUnits):], in); j >= 0 {
+					want = i + j
+				}
+				if got := s.next(i, in); got != want {
+					t.Fatalf("next(%d, %v) = %d, want %d", i, in, got, want)
+				}
+			}
+			for _, n := range []int{1, 2, 3, 7, regionUnits/2 + 1, regionUnits} {
+				for _, align := range []int{1, 2, 16} {
+					if got, want := s.run(n, align, in), runOf(ref, n, align, in); got != want {
+						t.Fatalf("run(%d, %d, %v) = %d, want %d", n, align, in, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// runOf is unitSet.run, done simply.
+func runOf(ref []bool, n, align int, in bool) int {
+	for start := 0; start+n <= len(ref); start += align {
+		if !slices.Contains(ref[start:start+n], !in) {
+			return start
+		}
+	}
+	return -1
+}
+
+// A run is units that a test has from Alloc.
+type run struct {
+	base  uintptr
+	units int
+}
+
+func (r run) end() uintptr { return r.base + uintptr(r.units)*UnitSize }
+
+// dirty writes into the first and the last page of each unit.
+func (r run) dirty() {
+	for a := r.base; a < r.end(); a += UnitSize {
+		*(*byte)(osmem.Pointer(a + 100)) = 1
+		*(*byte)(osmem.Pointer(a + UnitSize - 1)) = 1
+	}
+}
+
+// zero reports whether that, and what dirty does not write, is 0.
+func (r run) zero() bool {
+	for a := r.base; a < r.end(); a += UnitSize {
+		if slices.Max(unsafe.Slice((*byte)(osmem.Pointer(a)), 200)) != 0 || *(*byte)(osmem.Pointer(a + UnitSize - 1)) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// allocRun allocates a run and compares it with the others.
+func allocRun(t *testing.T, live []run, units, align int) run {
+	t.Helper()
+	var base uintptr
+	var fresh bool
+	var err error
+	if units == 1 && align == 1 {
+		base, fresh, err = AllocCarved(UnitSize)
+	} else {
+		base, fresh, err = Alloc(units, align, uintptr(units)*UnitSize)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run{base, units}
+	if base%(uintptr(align)*UnitSize) != 0 || base>>regionShift != (r.end()-1)>>regionShift {
+		t.Fatalf("%d units, aligned to %d, at %#x", units, align, base)
+	}
+	for _, other := range live {
+		if r.base < other.end() && other.base < r.end() {
+			t.Fatalf("%d units at %#x overlap %d at %#x", r.units, r.base, other.units, other.base)
+		}
+	}
+	for a := base; a < r.end(); a += UnitSize {
+		if Find(a) == nil || Find(a+UnitSize-1) != Find(a) || Find(a).Tag != 0 {
+			t.Fatalf("the unit at %#x has no record, or belongs to somebody", a)
+		}
+	}
+	if fresh && !r.zero() {
+		t.Fatalf("%d units at %#x are said to be zero", units, base)
+	}
+	return r
+}
+
+// TestUnits allocates, extends and frees units at random, and trims and ages
+// them.
+func TestUnits(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	rounds := 4000
+	if testing.Short() {
+		rounds = 400
+	}
+	r := rand.New(rand.NewPCG(2, 2))
+	var live []run
+	used := pages.used
+	for i := range rounds {
+		switch op := r.IntN(20); {
+		case op < 10:
+			n := 1 + r.IntN(1<<r.IntN(6))
+			n = min(n, regionUnits/4)
+			run := allocRun(t, live, n, 1<<r.IntN(4))
+			run.dirty()
+			live = append(live, run)
+			used += n
+		case op < 18 && len(live) > 0:
+			j := r.IntN(len(live))
+			run := live[j]
+			live = slices.Delete(live, j, j+1)
+			if part := r.IntN(run.units); part > 0 { // the end of it only
+				Free(run.base+uintptr(part)*UnitSize, run.units-part)
+				used -= run.units - part
+				run.units = part
+				live = append(live, run)
+				break
+			}
+			if run.units == 1 && i%2 == 0 {
+				FreeCarved(run.base)
+			} else {
+				Free(run.base, run.units)
+			}
+			used -= run.units
+		case op == 18 && len(live) > 0:
+			run := &live[r.IntN(len(live))]
+			more := 1 + r.IntN(4)
+			wider := *run
+			wider.units += more
+			free := wider.base>>regionShift == (wider.end()-1)>>regionShift
+			for _, other := range live {
+				free = free && (other == *run || other.base >= wider.end() || other.end() <= run.end())
+			}
+			if ok := Extend(run.base, run.units, more, uintptr(wider.units)*UnitSize); ok != free {
+				t.Fatalf("Extend of %d units at %#x by %d: %v", run.units, run.base, more, ok)
+			} else if ok {
+				*run = wider
+				run.dirty()
+				used += more
+			}
+		case op == 19:
+			switch i % 3 {
+			case 0:
+				TrimAll()
+			case 1:
+				Age()
+			case 2:
+				if Age(); Age() != 0 {
+					t.Fatal("units are idle that have been through two ages")
+				}
+			}
+			if i%3 != 1 && Idle() != 0 {
+				t.Fatalf("%d bytes are idle", Idle())
+			}
+		}
+		if pages.used != used {
+			t.Fatalf("%d units are used, should be %d", pages.used, used)
+		}
+	}
+	for _, run := range live {
+		Free(run.base, run.units)
+	}
+	checkPages(t)
+	TrimAll()
+	checkPages(t)
+	if Idle() != 0 {
+		t.Errorf("%d bytes are idle after Trim", Idle())
+	}
+}
+
+// checkPages compares the counts of units with the sets.
+func checkPages(t *testing.T) {
+	t.Helper()
+	used, warm := 0, 0
+	for i, r := range pages.regions {
+		free, nwarm := 0, 0
+		for u := range regionUnits {
+			if !r.used.has(u) {
+				free++
+			}
+			if r.warm.has(u) {
+				nwarm++
+			}
+			if r.used.has(u) && r.warm.has(u) || r.cool.has(u) && !r.warm.has(u) || r.spotty.has(u) && !r.warm.has(u) {
+				t.Errorf("unit %d of region %d is in sets that exclude each other", u, i)
+			}
+		}
+		if free != r.free || nwarm != r.nwarm || r.index != i || i < pages.first && free > 0 {
+			t.Errorf("region %d: %+v has %d free units, %d warm", i, r, free, nwarm)
+		}
+		used += regionUnits - free
+		warm += nwarm
+	}
+	if used != pages.used || warm != pages.warm {
+		t.Errorf("%d units are used and %d warm, counted are %d and %d", used, warm, pages.used, pages.warm)
+	}
+}
+
+// TestWarmIsBounded frees more than may stay warm.
+func TestWarmIsBounded(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	TrimAll()
+	var live []run
+	for range 2 * warmFloor / 16 {
+		live = append(live, allocRun(t, nil, 16, 1))
+	}
+	for _, run := range live {
+		Free(run.base, run.units)
+		if most := uintptr(max(warmFloor, pages.used/warmShare)) * UnitSize; Idle() > most {
+			t.Fatalf("%d bytes are idle, at most %d should be", Idle(), most)
+		}
+	}
+	if Idle() == 0 {
+		t.Error("nothing stays warm")
+	}
+	TrimAll()
+	checkPages(t)
+}
+
+// TestReuse looks whether warm units are handed out before others.
+func TestReuse(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	first := allocRun(t, nil, 3, 1)
+	Free(first.base, first.units)
+	for range 100 {
+		again := allocRun(t, nil, 3, 1)
+		if again != first {
+			t.Errorf("3 units at %#x, those at %#x are warm", again.base, first.base)
+		}
+		Free(again.base, again.units)
+	}
+	TrimAll()
+}
+
+// TestEach finds the spans of a heap.
+func TestEach(t *testing.T) {
+	const heap, other = 1 << 20, 1<<20 + 1
+	var want []uintptr
+	small := allocRun(t, nil, 5, 1)
+	for i := range 5 {
+		s := Find(small.base + uintptr(i)*UnitSize)
+		s.Base = small.base + uintptr(i)*UnitSize
+		s.StoreTag(uintptr(heap+i%2)<<KindBits | 3)
+		if i%2 == 0 {
+			want = append(want, s.Base)
+		}
+	}
+	large := allocRun(t, nil, 3, 1)
+	own, space, err := AllocMapping(OwnMapping, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, base := range []uintptr{large.base, own} {
+		s := Find(base)
+		s.Base = base
+		s.StoreTag(heap<<KindBits | KindLarge)
+		Find(base + UnitSize).StoreTag(heap<<KindBits | KindBody)
+		want = append(want, base)
+		_ = i
+	}
+	var got []uintptr
+	Each(heap, func(s *Span) { got = append(got, s.Base) })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("found %x, want %x", got, want)
+	}
+	for i := range 5 {
+		Find(small.base + uintptr(i)*UnitSize).StoreTag(0)
+	}
+	for _, base := range []uintptr{large.base, large.base + UnitSize, own, own + UnitSize} {
+		Find(base).StoreTag(0)
+	}
+	Each(heap, func(s *Span) { t.Errorf("found %#x, which is nobody's", s.Base) })
+	if was := Find(own).Was; was>>KindBits != heap {
+		t.Errorf("Was is %#x", was)
+	}
+	Free(small.base, 5)
+	Free(large.base, 3)
+	FreeMapping(own, space)
+}
