@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -41,8 +42,9 @@ func product(op string, count, size int) int {
 // fresh from the operating system is zero already and is not written to again.
 func (h *Heap) Calloc(count, size int) unsafe.Pointer {
 	n := product("Heap.Calloc", count, size)
+	h.begin("Heap.Calloc")
+	defer h.end()
 	if n < 0 {
-		h.check("Heap.Calloc")
 		return nil
 	}
 	p, was, err := h.malloc("Heap.Calloc", n, sizeclass.Quantum)
@@ -50,6 +52,31 @@ func (h *Heap) Calloc(count, size int) unsafe.Pointer {
 		return nil
 	}
 	return zero(p, n, was)
+}
+
+// begin and end enclose what writes to a block after it was taken and before its
+// caller has it. Destroy waits for it.
+//
+//go:norace
+func (h *Heap) begin(op string) {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.busy.Add(1)
+	if h.closed.Load() || h.id == 0 {
+		h.busy.Add(-1)
+		h.check(op)
+	}
+}
+
+//go:norace
+func (h *Heap) end() {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.busy.Add(-1)
 }
 
 // zero clears the first n bytes of the block at p, of which its mark said was.
@@ -92,7 +119,8 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 
 //go:norace
 func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) unsafe.Pointer, free func(unsafe.Pointer)) unsafe.Pointer {
-	h.check(op)
+	h.begin(op)
+	defer h.end()
 	if size < 0 {
 		misuse(op, uintptr(ptr), "negative size %d", size)
 	}

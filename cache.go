@@ -191,6 +191,9 @@ var cachePool struct {
 //
 //go:norace
 func newCache(id uintptr) (uintptr, error) {
+	if err := span.Init(); err != nil {
+		return 0, err // whoever has a cache may look up addresses
+	}
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
 	if n := len(cachePool.free); n > 0 {
@@ -245,24 +248,27 @@ func (h *Heap) addCache() {
 const cacheBytes = int64(unsafe.Sizeof(cache{}))
 
 // empty gives all blocks of k, which belongs to the caller, back to the
-// classes.
+// classes. It returns the address of a free block that somebody has written to,
+// or 0.
 //
 //go:norace
-func (h *Heap) empty(k *cache) {
+func (h *Heap) empty(k *cache) (written uintptr) {
 	var lists [2 * sizeclass.Count]batch
 	k.takeAll(&lists)
-	h.sortAll(&lists)
+	return h.sortAll(&lists)
 }
 
-// sortAll gives lists that takeAll took back to the classes.
+// sortAll gives lists that takeAll took back to the classes. It returns the
+// address of a free block that somebody has written to, or 0.
 //
 //go:norace
-func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) {
+func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) (written uintptr) {
 	for i, b := range lists {
 		if b.n > 0 {
-			h.classes[i/2].sort(h, b.list, b.n)
+			written = max(written, h.classes[i/2].sort(h, b.list, b.n))
 		}
 	}
+	return written
 }
 
 // grown returns what the batch of a class should be after it was batch.
@@ -279,10 +285,11 @@ const slowStart = 8
 // settle takes the blocks out of k, or out of the cache of the P that runs if k
 // is nil, and sorts them and the batches that the classes keep into their spans.
 // It is called before the heap takes memory that the process does not have yet:
-// a program that needs more should have none that is free where nobody looks.
+// a program that needs more should have none that is free where nobody looks. It
+// returns what empty does.
 //
 //go:norace
-func (h *Heap) settle(k *cache) {
+func (h *Heap) settle(k *cache) (written uintptr) {
 	var lists [2 * sizeclass.Count]batch
 	if k != nil {
 		k.takeAll(&lists)
@@ -293,15 +300,16 @@ func (h *Heap) settle(k *cache) {
 		}
 		h.caches.Unpin(s)
 	}
-	h.sortAll(&lists)
+	written = h.sortAll(&lists)
 	for i := range h.classes {
-		h.classes[i].sortBatches(h)
+		written = max(written, h.classes[i].sortBatches(h))
 		if sizeclass.Classes[i].Size >= hollowFrom && !poisoning {
 			h.classes[i].hollow()
 		}
 	}
 	held := h.account.Held()
 	h.settleAt.Store(held + held/settleShare)
+	return written
 }
 
 // unsettled reports whether to settle before cost more bytes in so many units

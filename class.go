@@ -85,6 +85,9 @@ func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, was u
 		if s.NumFree > 0 {
 			list, n, err = takeFree(s, want)
 			if err != nil {
+				if s.Carved == s.Blocks {
+					cl.unlist(s) // it has nothing to give any more
+				}
 				return 0, 0, 0, 0, err
 			}
 		} else {
@@ -99,7 +102,8 @@ func (cl *class) get(h *Heap, c uint8, want int, settled bool) (p uintptr, was u
 	next := b.next
 	was = b.odd(list, next)
 	if was > zeroed|carved {
-		return 0, 0, 0, 0, writtenError(list) // the batch is lost
+		cl.out -= int64(n) // the batch is lost
+		return 0, 0, 0, 0, writtenError(list)
 	}
 	cl.mallocs++
 	b.mark = 0
@@ -186,20 +190,20 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	return nil
 }
 
-// put takes back a batch.
+// put takes back a batch. It returns what sort does.
 //
 //go:norace
-func (cl *class) put(h *Heap, b batch) {
+func (cl *class) put(h *Heap, b batch) (written uintptr) {
 	cl.mu.Lock()
 	if b.n >= wholeBatch && cl.nbatches < maxBatches && !h.closed.Load() {
 		cl.batches[cl.nbatches] = b
 		cl.nbatches++
 		cl.out -= int64(b.n)
 		cl.mu.Unlock()
-		return
+		return 0
 	}
 	cl.mu.Unlock()
-	cl.sort(h, b.list, b.n)
+	return cl.sort(h, b.list, b.n)
 }
 
 // putOne takes back a block that is not in a cache. It reports false, with
@@ -220,17 +224,17 @@ func (cl *class) putOne(h *Heap, p uintptr) bool {
 }
 
 // sort gives the n blocks of a list back to the spans they lie in. Spans that
-// are whole again go back to package span. It panics where a block has been
-// written to after it was freed, after what comes before it has been sorted.
+// are whole again go back to package span. Where a block has been written to
+// after it was freed, what comes behind it is lost, and its address is returned;
+// else 0. Blocks of a heap that is closed are not its any more.
 //
 //go:norace
-func (cl *class) sort(h *Heap, list uintptr, n int) {
-	var written uintptr
+func (cl *class) sort(h *Heap, list uintptr, n int) (written uintptr) {
 	released := false
 	cl.mu.Lock()
 	if h.closed.Load() {
 		cl.mu.Unlock()
-		h.check("Heap") // panics: the blocks are not the heap's any more
+		return 0
 	}
 	cl.out -= int64(n)
 	for p := list; p != 0; {
@@ -257,26 +261,25 @@ func (cl *class) sort(h *Heap, list uintptr, n int) {
 	if released {
 		span.Decay()
 	}
-	if written != 0 {
-		panicWritten(written)
-	}
+	return written
 }
 
-// sortBatches gives the blocks of the batches back to their spans.
+// sortBatches gives the blocks of the batches back to their spans. It returns
+// what sort does.
 //
 //go:norace
-func (cl *class) sortBatches(h *Heap) {
+func (cl *class) sortBatches(h *Heap) (written uintptr) {
 	for {
 		cl.mu.Lock()
 		if cl.nbatches == 0 {
 			cl.mu.Unlock()
-			return
+			return written
 		}
 		cl.nbatches--
 		b := cl.batches[cl.nbatches]
 		cl.out += int64(b.n)
 		cl.mu.Unlock()
-		cl.sort(h, b.list, b.n)
+		written = max(written, cl.sort(h, b.list, b.n))
 	}
 }
 

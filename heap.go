@@ -93,6 +93,9 @@ type Heap struct {
 	closed atomic.Bool
 	_      [64]byte
 
+	busy atomic.Int64 // goroutines between begin and end
+	_    [56]byte
+
 	caches percpu.Table // of cache
 
 	_       [64]byte

@@ -42,7 +42,9 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was uint64, err erro
 	}
 	size = osmem.RoundPage(max(size, 1))
 	if h.unsettled(largeCost(size), unitsOf(size)) {
-		h.settle(nil)
+		if written := h.settle(nil); written != 0 {
+			panicWritten(written)
+		}
 	}
 	h.large.mu.Lock()
 	p, fresh, err := h.newLarge(size, align)

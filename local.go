@@ -24,7 +24,7 @@ import (
 // serve nobody.
 type Local struct {
 	h      *Heap
-	s      uintptr // the cache, or noCache
+	k      *cache // off the Go heap, or noCache
 	c      *localCache
 	closed bool
 }
@@ -39,8 +39,8 @@ type localCache struct {
 }
 
 // noCache has no blocks and no room, so that a Local that has it takes the slow
-// path.
-var noCache cache
+// path. Nothing is ever written to it.
+var noCache = cache{lastUnit: ^uintptr(0)}
 
 // NewLocal returns a Local of h. If there is no memory for its cache, a few
 // KiB, or the limit is met, it does without, and is no faster than the heap.
@@ -52,18 +52,22 @@ func (h *Heap) NewLocal() *Local {
 		race.Enter()
 		defer race.Leave()
 	}
-	l := &Local{h: h, s: uintptr(unsafe.Pointer(&noCache)), c: &localCache{h: h}} // a global does not move
+	l := &Local{h: h, k: &noCache, c: &localCache{h: h}}
 	if !h.account.Take(cacheBytes, h.limit) {
 		return l
 	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	slot, err := newCache(h.id)
+	if err == nil && h.closed.Load() {
+		freeCache(slot)
+		err = ErrDestroyed
+	}
 	if err != nil {
 		h.account.Give(cacheBytes)
 		return l
 	}
-	l.s, l.c.slot = slot, slot
+	l.k, l.c.slot = cacheAt(slot), slot
 	if l.c.next = h.locals; l.c.next != nil {
 		l.c.next.prev = l.c
 	}
@@ -78,7 +82,7 @@ func (h *Heap) NewLocal() *Local {
 //go:nosplit
 func (l *Local) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		c := cacheAt(l.s).class(sizeclass.Of(size))
+		c := l.k.class(sizeclass.Of(size))
 		if p := c.head; p != 0 {
 			b := blockAt(p)
 			next := b.next
@@ -107,11 +111,14 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	if instrumented {
 		l.h.freeing(p)
 	}
-	k := cacheAt(l.s)
+	k := l.k
 	var s *span.Span
 	if p>>span.UnitShift == k.lastUnit {
 		s = span.At(k.last)
 	} else {
+		if !l.cached() {
+			goto slow
+		}
 		if s = span.Find(p); s == nil {
 			goto slow
 		}
@@ -144,7 +151,7 @@ func (l *Local) check(op string) {
 		misuse(op, 0, "the Local has been closed")
 	}
 	if l.c.flush.Load() && l.c.flush.Swap(false) {
-		l.h.empty(cacheAt(l.s))
+		l.empty()
 	}
 }
 
@@ -155,20 +162,41 @@ func (l *Local) check(op string) {
 func (l *Local) mallocSlow(size int) unsafe.Pointer {
 	l.check("Local.Malloc")
 	if uint(size) > sizeclass.MaxSize || !l.cached() {
-		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
-		return osmem.Pointer(p)
+		return osmem.Pointer(l.malloc("Local.Malloc", size, sizeclass.Quantum))
 	}
 	p, was, err := l.refill(sizeclass.Of(size))
 	if err != nil {
-		// The heap's own way knows what to do.
-		p, _, _ := l.h.malloc("Local.Malloc", size, sizeclass.Quantum)
-		return osmem.Pointer(p)
+		return osmem.Pointer(l.malloc("Local.Malloc", size, sizeclass.Quantum))
 	}
 	account.Notify()
 	if instrumented {
 		handedOut(p, was)
 	}
 	return osmem.Pointer(p)
+}
+
+// malloc allocates past the cache, and where there is no memory once more with
+// the cache emptied.
+func (l *Local) malloc(op string, size, align int) uintptr {
+	p, _, err := l.h.malloc(op, size, align)
+	if err != nil && l.cached() {
+		l.empty()
+		p, _, _ = l.h.malloc(op, size, align)
+	}
+	return p
+}
+
+// empty gives the blocks in the cache back to the heap.
+//
+//go:norace
+func (l *Local) empty() {
+	if race.On {
+		race.Enter()
+		defer race.Leave()
+	}
+	if written := l.h.empty(l.k); written != 0 {
+		panicWritten(written)
+	}
 }
 
 // refill returns a block of a class where the list is empty.
@@ -179,10 +207,11 @@ func (l *Local) refill(class uint8) (p uintptr, was uint64, err error) {
 		race.Enter()
 		defer race.Leave()
 	}
-	h, k := l.h, cacheAt(l.s)
+	h, k := l.h, l.k
 	c := k.class(class)
-	p, was, written := c.popOrSpare()
+	p, was, written, lost := c.popOrSpare()
 	if written != 0 {
+		h.lose(class, lost)
 		panicWritten(written)
 	}
 	if p == 0 {
@@ -191,10 +220,15 @@ func (l *Local) refill(class uint8) (p uintptr, was uint64, err error) {
 		want := max(1, grown(class, int(c.batch)))
 		p, was, list, n, err = h.classes[class].get(h, class, want, false)
 		if err == errSettle {
-			h.settle(k)
+			if written := h.settle(k); written != 0 {
+				panicWritten(written)
+			}
 			p, was, list, n, err = h.classes[class].get(h, class, want, true)
 		}
 		if err != nil {
+			if w, ok := err.(writtenError); ok {
+				panicWritten(uintptr(w))
+			}
 			return 0, 0, err
 		}
 		if n > 0 {
@@ -226,12 +260,15 @@ func (l *Local) freeSlow(p uintptr) {
 		return
 	}
 	class := uint8(tag)
-	k := cacheAt(l.s)
-	if over := k.class(class).makeRoom(class); over.n != 0 {
-		h.classes[class].put(h, over)
-	}
+	k := l.k
+	over := k.class(class).makeRoom(class)
 	if !k.free(p) {
 		h.mustOwn("Local.Free", p)
+	}
+	if over.n != 0 {
+		if written := h.classes[class].put(h, over); written != 0 {
+			panicWritten(written)
+		}
 	}
 	runtime.KeepAlive(l)
 }
@@ -262,7 +299,7 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 		}
 	}
 	l.check("Local.AlignedMalloc")
-	return l.h.AlignedMalloc(size, align)
+	return osmem.Pointer(l.malloc("Local.AlignedMalloc", size, align))
 }
 
 // Realloc is [Heap.Realloc].
@@ -278,12 +315,12 @@ func (l *Local) Close() {
 	if l.h == nil {
 		l.check("Local.Close")
 	}
-	l.s, l.closed = uintptr(unsafe.Pointer(&noCache)), true
+	l.k, l.closed = &noCache, true
 	l.c.close()
 }
 
 // cached says whether l has a cache.
-func (l *Local) cached() bool { return l.s != uintptr(unsafe.Pointer(&noCache)) }
+func (l *Local) cached() bool { return l.k != &noCache }
 
 // Destroy is Close. It makes a Local an [Allocator].
 func (l *Local) Destroy() error {
@@ -320,7 +357,7 @@ func (c *localCache) close() {
 		return
 	}
 	h.account.Give(cacheBytes)
-	h.empty(cacheAt(slot))
+	h.empty(cacheAt(slot)) // what somebody has written to is lost: this may be a cleanup, which nobody can guard
 	h.gone.mallocs += cacheAt(slot).mallocs()
 	freeCache(slot)
 }

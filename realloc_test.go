@@ -118,6 +118,29 @@ func TestReallocGrowsMapping(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestReallocTail makes a large block smaller. What was behind belongs to nobody
+// then, and the next block lies there.
+func TestReallocTail(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Close()
+	const before, after = 8 * span.UnitSize, 3 * span.UnitSize
+	makeRoom(t, h, 8)
+	p := h.Malloc(before)
+	if q := h.Realloc(p, after); q != p {
+		t.Fatalf("a block of %d bytes at %p was moved to %p to have %d", before, p, q, after)
+	}
+	for off := uintptr(after); off < before; off += span.UnitSize {
+		mustAccuseAll(t, h, l, uintptr(p)+off, "given back")
+	}
+	if q := h.Malloc(before - after); uintptr(q) != uintptr(p)+after {
+		t.Errorf("%d bytes at %p are free, and the next block is at %p", before-after, unsafe.Add(p, after), q)
+	} else {
+		h.Free(q)
+	}
+	h.Free(p)
+}
+
 // TestReallocBlocked lets a block grow that another one follows.
 func TestReallocBlocked(t *testing.T) {
 	h := newHeap(t, Options{})

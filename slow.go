@@ -79,7 +79,10 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, was uint64, err er
 			break
 		}
 		h.check(op) // it may have been destroyed meanwhile
-		h.reclaim() // give back what is idle, and try once more
+		// Give back what is idle, and try once more.
+		if written := h.reclaim(); written != 0 {
+			panicWritten(written)
+		}
 	}
 	account.Notify()
 	if instrumented && p != 0 {
@@ -113,9 +116,10 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, was uint64, err error) {
 	if s != 0 {
 		e := cacheAt(s).class(c)
 		want = max(1, grown(c, int(e.batch)))
-		p, was, written := e.popOrSpare()
+		p, was, written, lost := e.popOrSpare()
 		h.caches.Unpin(s)
 		if written != 0 {
+			h.lose(c, lost)
 			panicWritten(written)
 		}
 		if p != 0 {
@@ -127,7 +131,9 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, was uint64, err error) {
 	}
 	p, was, list, n, err := h.classes[c].get(h, c, want, false)
 	if err == errSettle {
-		h.settle(nil)
+		if written := h.settle(nil); written != 0 {
+			panicWritten(written)
+		}
 		p, was, list, n, err = h.classes[c].get(h, c, want, true)
 	}
 	if err != nil {
@@ -141,7 +147,7 @@ func (h *Heap) mallocClass(c uint8) (p uintptr, was uint64, err error) {
 		placed := s != 0 && cacheAt(s).class(c).fill(list, n, want)
 		h.caches.Unpin(s)
 		if !placed {
-			h.classes[c].sort(h, list, n)
+			h.classes[c].sort(h, list, n) // nobody had them in hand meanwhile
 		}
 	}
 	h.afterGrowth()
@@ -157,15 +163,25 @@ func (h *Heap) afterGrowth() {
 	h.dropIdle()
 }
 
-// popOrSpare is pop that makes the spare batch the list where the list is used
-// up, and drops a list whose first block has been written to, at the address
-// that it returns.
+// lose counts n blocks of a class as gone that were free in a cache.
 //
 //go:norace
-func (c *cacheClass) popOrSpare() (p uintptr, was uint64, written uintptr) {
+func (h *Heap) lose(c uint8, n int) {
+	cl := &h.classes[c]
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.out -= int64(n)
+}
+
+// popOrSpare is pop that makes the spare batch the list where the list is used
+// up, and drops a list whose first block has been written to. It returns the
+// address of that and how many are lost.
+//
+//go:norace
+func (c *cacheClass) popOrSpare() (p uintptr, was uint64, written uintptr, lost int) {
 	if c.head == 0 {
 		if c.spare == 0 {
-			return 0, 0, 0
+			return 0, 0, 0, 0
 		}
 		c.head, c.spare = c.spare, 0
 		c.setLength(int(c.numSpare))
@@ -173,11 +189,11 @@ func (c *cacheClass) popOrSpare() (p uintptr, was uint64, written uintptr) {
 	b := blockAt(c.head)
 	was = b.odd(c.head, b.next)
 	if p = c.pop(); p == 0 {
-		written, c.head = c.head, 0
+		written, lost, c.head = c.head, c.length(), 0
 		c.setLength(0)
-		return 0, 0, written
+		return 0, 0, written, lost
 	}
-	return p, was, 0
+	return p, was, 0, 0
 }
 
 // fill makes a list of n blocks the list of c, if that is empty, and batch the
@@ -237,8 +253,12 @@ func (h *Heap) freeSlow(op string, p uintptr) {
 		over := k.class(c).makeRoom(c)
 		done := k.free(p)
 		h.caches.Unpin(slot)
+		var written uintptr
 		if over.n != 0 {
-			h.classes[c].put(h, over)
+			written = h.classes[c].put(h, over)
+		}
+		if written != 0 {
+			panicWritten(written)
 		}
 		if done {
 			return

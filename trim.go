@@ -1,6 +1,8 @@
 package cheap
 
 import (
+	"runtime"
+
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -13,39 +15,45 @@ import (
 // empties its cache when it next runs out of blocks or room.
 func (h *Heap) Trim() {
 	h.check("Heap.Trim")
-	h.reclaim()
+	written := h.reclaim()
 	span.TrimAll()
+	if written != 0 {
+		panicWritten(written)
+	}
 }
 
-// reclaim gives all spans back that have no block in use.
+// reclaim gives all spans back that have no block in use. It returns the address
+// of a free block that somebody has written to, or 0.
 //
 //go:norace
-func (h *Heap) reclaim() {
+func (h *Heap) reclaim() (written uintptr) {
 	if race.On {
 		race.Enter()
 		defer race.Leave()
 	}
-	h.emptyCaches()
+	written = h.emptyCaches()
 	for i := range h.classes {
-		h.classes[i].sortBatches(h)
+		written = max(written, h.classes[i].sortBatches(h))
 	}
+	return written
 }
 
 // emptyCaches empties all caches, whoever uses them, and asks the Locals to
-// empty theirs.
+// empty theirs. It returns what empty does.
 //
 //go:norace
-func (h *Heap) emptyCaches() {
+func (h *Heap) emptyCaches() (written uintptr) {
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	for l := h.locals; l != nil; l = l.next {
 		l.flush.Store(true)
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
-	defer h.caches.Restore(seized) // also when a block turns out to be written to
 	for _, s := range seized {
-		h.empty(cacheAt(s.Slot))
+		written = max(written, h.empty(cacheAt(s.Slot)))
 	}
+	h.caches.Restore(seized)
+	return written
 }
 
 // dropIdle gives up the caches of Ps that do not run because GOMAXPROCS has been
@@ -71,9 +79,9 @@ func (h *Heap) dropIdle() {
 	for _, s := range seized {
 		h.gone.mallocs += cacheAt(s.Slot).mallocs()
 		h.account.Give(cacheBytes)
-	}
-	for _, s := range seized {
-		h.empty(cacheAt(s.Slot)) // panics if a block has been written to; the cache is lost then
+		// This runs in goroutines that have nothing to do with whoever wrote to
+		// a free block, and that nobody can guard: what is lost is lost.
+		h.empty(cacheAt(s.Slot))
 		freeCache(s.Slot)
 	}
 }
@@ -120,22 +128,29 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		return ErrDestroyed
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
-	restore := true
-	defer func() {
-		if restore { // also when a free block turns out to be written to
+	if !all {
+		var written uintptr
+		for _, s := range seized {
+			written = max(written, h.empty(cacheAt(s.Slot)))
+		}
+		s := h.count()
+		if s.Blocks > 0 || written != 0 {
 			h.caches.Restore(seized)
 		}
-	}()
-	if !all {
-		for _, s := range seized {
-			h.empty(cacheAt(s.Slot))
+		if written != 0 {
+			panicWritten(written)
 		}
-		if s := h.count(); s.Blocks > 0 {
+		if s.Blocks > 0 {
 			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
 		}
 	}
-	restore = false
 	h.closed.Store(true)
+	// Whoever is between begin and end may wait for seize.
+	h.seize.Unlock()
+	for h.busy.Load() != 0 {
+		runtime.Gosched()
+	}
+	h.seize.Lock()
 	for i := range h.classes {
 		h.classes[i].close()
 	}

@@ -79,6 +79,19 @@ func FreeSlice[T any](a Allocator, s []T) {
 	a.Free(unsafe.Pointer(unsafe.SliceData(s))) // of a slice of capacity 0, too, it is the block
 }
 
+// tryMalloc is a.Malloc with an error that says why, as far as a can tell.
+func tryMalloc(a Allocator, size int) (unsafe.Pointer, error) {
+	if t, ok := a.(interface {
+		TryMalloc(size int) (unsafe.Pointer, error)
+	}); ok {
+		return t.TryMalloc(size)
+	}
+	if p := a.Malloc(size); p != nil {
+		return p, nil
+	}
+	return nil, ErrNoMemory
+}
+
 // grow is Append where elems do not fit.
 func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 	var zero T
@@ -97,9 +110,14 @@ func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 			len(s), len(elems), unsafe.Sizeof(zero), ErrNoMemory)
 	}
 	// The old block stays until the elements are copied: elems may lie in it.
-	p := a.Malloc(int(size))
-	if p == nil {
-		return s, fmt.Errorf("cheap: Append: %d elements of %d bytes: %w", newCap, unsafe.Sizeof(zero), ErrNoMemory)
+	p, err := tryMalloc(a, int(size))
+	if err != nil && newCap > want {
+		newCap = want
+		size, _ = mulSize(want, unsafe.Sizeof(zero)) // less than what did not overflow
+		p, err = tryMalloc(a, int(size))
+	}
+	if err != nil {
+		return s, fmt.Errorf("cheap: Append: %d elements of %d bytes: %w", newCap, unsafe.Sizeof(zero), err)
 	}
 	// Cleared before it is seen as Ts: a store into a pointer field (of a C
 	// type) makes the collector look at what was there before.

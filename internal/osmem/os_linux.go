@@ -7,8 +7,8 @@ const noReserve = unix.MAP_NORESERVE
 // MADV_DONTNEED, not MADV_FREE: the second leaves the pages in the resident
 // size, which is what people watch and what limits of containers count.
 func sysDecommit(addr, size uintptr) {
-	if err := unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED); err != nil {
-		panic("cheap: madvise: " + err.Error())
+	if unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED) != nil {
+		clear(bytes(addr, size)) // the program has locked the pages with mlock
 	}
 }
 

@@ -8,14 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Committing is what the system accounts for, so memory that it will not give
-// is refused here, by an error, and not later by a signal.
+// Committing is what the system accounts for, as far as it does, so memory that
+// it will not give is refused here, by an error, and not later by a signal.
 func sysCommit(addr, size uintptr) error {
 	return unix.Mprotect(bytes(addr, size), unix.PROT_READ|unix.PROT_WRITE)
 }
 
 func sysReserve(size, align uintptr) (uintptr, error) {
-	const flags = unix.MAP_ANON | unix.MAP_PRIVATE | noReserve
+	// Not MAP_NORESERVE, which would exempt the pages from being accounted for
+	// when they are committed. What is only reserved costs nothing anyway.
+	const flags = unix.MAP_ANON | unix.MAP_PRIVATE
 	// The system often places a mapping right beside the last one, which is
 	// aligned as well; only otherwise ask for more and cut it to size.
 	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_NONE, flags)
@@ -43,9 +45,11 @@ func sysReserve(size, align uintptr) (uintptr, error) {
 	return start, nil
 }
 
+// If it fails, for want of mappings, the memory is given back and the addresses
+// are lost, which is better than a panic in the middle of a Free.
 func sysRelease(addr, size uintptr) {
-	if err := unix.MunmapPtr(Pointer(addr), size); err != nil {
-		panic("cheap: munmap: " + err.Error())
+	if unix.MunmapPtr(Pointer(addr), size) != nil {
+		_ = unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED)
 	}
 }
 

@@ -2,6 +2,7 @@ package osmem
 
 import (
 	"errors"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -40,15 +41,13 @@ func sysCommit(addr, size uintptr) error {
 }
 
 func sysDecommit(addr, size uintptr) {
-	if err := windows.VirtualFree(addr, size, windows.MEM_DECOMMIT); err != nil {
-		panic("cheap: VirtualFree: " + err.Error())
+	if windows.VirtualFree(addr, size, windows.MEM_DECOMMIT) != nil {
+		clear(unsafe.Slice((*byte)(Pointer(addr)), size)) // they stay, but read as promised
 	}
 }
 
 func sysRelease(addr, size uintptr) {
-	if err := windows.VirtualFree(addr, 0, windows.MEM_RELEASE); err != nil {
-		panic("cheap: VirtualFree: " + err.Error())
-	}
+	_ = windows.VirtualFree(addr, 0, windows.MEM_RELEASE) // if not, the addresses are lost
 }
 
 func mapMeta(size uintptr) (uintptr, error) {

@@ -15,8 +15,9 @@
 // Sizes and addresses are multiples of PageSize unless said otherwise, and any
 // function here may be called from any goroutine, as long as no two work on
 // the same pages. Commit, Map, Remap and Reserve return an error when the
-// system refuses; Decommit and Release cannot fail on memory that this package
-// gave out, and panic on any other.
+// system refuses. Decommit and Release have no way to fail: pages that the system
+// will not take back are cleared and stay, addresses that it will not take back
+// are lost.
 //
 // With the build tag cheap_gomem, Reserve hands out pointer-free Go memory
 // instead, so that the race detector and checkptr see what is done to it.

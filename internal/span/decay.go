@@ -48,6 +48,9 @@ func SetDecay(d time.Duration) time.Duration {
 		decay.armed.Store(false)
 	}
 	decay.mu.Unlock()
+	if d == 0 {
+		TrimAll()
+	}
 	Decay()
 	return old
 }

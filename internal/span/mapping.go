@@ -30,8 +30,8 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if err = ensure(base, space); err == nil {
-		err = osmem.Commit(base, osmem.RoundPage(size))
+	if err = osmem.Commit(base, osmem.RoundPage(size)); err == nil {
+		err = ensure(base, space)
 	}
 	if err != nil {
 		osmem.Release(base, space)

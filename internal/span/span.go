@@ -152,16 +152,3 @@ func (s *Span) StoreTag(tag uintptr) {
 	}
 	atomic.StoreUintptr(&s.Tag, tag)
 }
-
-// SwapTag is StoreTag if Tag is old, and reports whether it was.
-//
-//go:norace
-func (s *Span) SwapTag(old, tag uintptr) bool {
-	if !atomic.CompareAndSwapUintptr(&s.Tag, old, tag) {
-		return false
-	}
-	if tag == 0 {
-		atomic.StoreUintptr(&s.Was, old)
-	}
-	return true
-}
