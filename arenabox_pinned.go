@@ -45,3 +45,28 @@ func (b *arenaBox) put(a *Arena) {
 func (b *arenaBox) pointer() *unsafe.Pointer {
 	return (*unsafe.Pointer)(unsafe.Pointer(&b.arena))
 }
+
+// dropStranded lets go of the arenas that wait in boxes of Ps that do not run
+// because GOMAXPROCS has been lowered. The collector gives their memory back.
+func dropStranded() {
+	for id := range boxesOf {
+		boxes := &boxesOf[id]
+		var arenas [len(boxes.box)]*Arena
+		pinArenaBoxes()
+		// It cannot change while anybody is pinned, so if this P does not run
+		// now, nobody takes from its boxes before the unpin.
+		if id >= runtime.GOMAXPROCS(0) {
+			for i := range boxes.box {
+				arenas[i] = boxes.box[i].take()
+			}
+		}
+		unpinArenaBoxes()
+		for i, a := range arenas {
+			if a != nil {
+				a.home = nil
+				boxes.box[i].owned.Store(false)
+				homeless.Put(a)
+			}
+		}
+	}
+}

@@ -14,7 +14,8 @@ import (
 // arena out is the business of the box's P, which is pinned meanwhile. (In the
 // portable twin a box belongs to everybody, and taking is an atomic swap.)
 //
-// What lies in the boxes of a P stays there when GOMAXPROCS is lowered.
+// What waits in the boxes of a P that does not run any more, because GOMAXPROCS
+// has been lowered, is let go by Trim and when idle memory is looked through.
 //
 // Where all boxes of a P are empty, because a goroutine uses several arenas at a
 // time or has gone to sleep with one, there are arenas without a home in a

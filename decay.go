@@ -27,8 +27,10 @@ func forget(h *Heap) {
 	delete(heaps.m, h)
 }
 
-// dropIdle gives up, in all heaps, the caches of Ps that do not run any more.
+// dropIdle gives up, in all heaps, the caches of Ps that do not run any more, and
+// their pooled arenas.
 func dropIdle() {
+	dropStranded()
 	heaps.mu.Lock()
 	all := make([]*Heap, 0, len(heaps.m))
 	for h := range heaps.m {

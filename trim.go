@@ -15,6 +15,7 @@ import (
 // empties its cache when it next runs out of blocks or room.
 func (h *Heap) Trim() {
 	h.check("Heap.Trim")
+	dropStranded()
 	written := h.reclaim()
 	span.TrimAll()
 	if written != 0 {

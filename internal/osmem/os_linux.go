@@ -23,5 +23,12 @@ func sysRemap(from, to, size uintptr) error {
 	// 5.7; an older one says EINVAL.
 	_, err := unix.MremapPtr(Pointer(from), size, Pointer(to), size,
 		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP)
+	if err != nil {
+		// What was at to may be gone all the same, if the program has split the
+		// mapping at from, by mprotect or mlock. It is about to be released, so
+		// take it again before somebody else does.
+		_, _ = unix.MmapPtr(-1, 0, Pointer(to), size, unix.PROT_NONE,
+			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
+	}
 	return err
 }
