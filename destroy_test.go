@@ -148,6 +148,7 @@ func TestHammerDestroy(t *testing.T) {
 	if race.On {
 		t.Skip("what a misuser does to blocks that are gone is a race, and is reported")
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	rounds := hammerRounds(100)
 	bystander := newHeap(t, Options{})
 	stop := make(chan bool)

@@ -198,22 +198,30 @@ func TestLocalKeepsCounts(t *testing.T) {
 	}
 }
 
-// TestLocalFlush lets Trim ask an open Local for its blocks.
+// TestLocalFlush lets Trim ask an open Local for its blocks. It gives them back
+// when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
 	h := newHeap(t, Options{})
 	l := h.NewLocal()
 	defer l.Close()
-	p := l.Malloc(64)
-	h.Trim()
-	// A Local looks when it runs out of blocks or of room.
-	l.Free(l.Malloc(20_000))
-	l.Free(p)
-	for range 1000 {
-		l.Free(h.Malloc(64))
-	}
-	h.Trim()
-	l.Free(l.Malloc(40_000))
-	if s := h.Stats(); s.Blocks != 0 {
-		t.Errorf("%+v", s)
+	for name, slow := range map[string]func(){
+		"large":   func() { l.Free(l.Malloc(40_000)) },
+		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 50_000), 60_000)) },
+	} {
+		var blocks [100]unsafe.Pointer
+		for i := range blocks {
+			blocks[i] = l.Malloc(64)
+		}
+		for _, p := range blocks {
+			l.Free(p)
+		}
+		h.Trim()
+		if s := h.Stats(); s.Cached == 0 || s.Blocks != 0 {
+			t.Fatalf("%s: %+v; the Local has not been asked yet", name, s)
+		}
+		slow()
+		if s := h.Stats(); s.Cached != 0 || s.Held != int64(s.Caches)*cacheBytes {
+			t.Errorf("%s: %+v; the Local has been asked", name, s)
+		}
 	}
 }

@@ -2,11 +2,12 @@ module github.com/cheapgo/cheap/internal/itest
 
 go 1.26.0
 
-require github.com/cheapgo/cheap v0.0.0
-
 require (
-	go.uber.org/goleak v1.3.0 // indirect
-	pgregory.net/rapid v1.2.0 // indirect
+	github.com/cheapgo/cheap v0.0.0
+	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.2.0
 )
+
+require golang.org/x/sys v0.49.0 // indirect
 
 replace github.com/cheapgo/cheap => ../..
