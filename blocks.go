@@ -14,7 +14,7 @@ import (
 // RoundUp returns the usable size, in bytes, of the block that a [Heap] returns
 // for a request of size bytes: the block size of its class, or for more than
 // 32 KiB whole pages of the system. Above 128 bytes at most an eighth of size
-// is added. A negative size panics.
+// is added. A negative size panics, and one that overflows when it is rounded.
 func RoundUp(size int) int {
 	if size < 0 {
 		misuse("RoundUp", 0, "negative size %d", size)
@@ -22,7 +22,11 @@ func RoundUp(size int) int {
 	if size <= sizeclass.MaxSize {
 		return int(sizeclass.Classes[sizeclass.Of(size)].Size)
 	}
-	return int(osmem.RoundPage(uintptr(size)))
+	if rounded := int(osmem.RoundPage(uintptr(size))); rounded > 0 {
+		return rounded
+	}
+	misuse("RoundUp", 0, "%d bytes rounded up to pages are more than an int can be", size)
+	return 0
 }
 
 // product returns count*size, or -1 where that is more than an int can be.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -238,6 +239,77 @@ func TestHammerDestroy(t *testing.T) {
 		t.Error("the bystander has not come round once")
 	}
 	mustHoldNothing(t, bystander)
+}
+
+// TestOvertaken calls what is left of slow paths when another goroutine has
+// destroyed the heap meanwhile, and another heap has its memory. They leave that
+// alone.
+func TestOvertaken(t *testing.T) {
+	const size, n = 512, 100 // most of a span
+	class := sizeclass.Of(size)
+	h, err := NewHeap(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []unsafe.Pointer
+	for range n {
+		blocks = append(blocks, h.Malloc(size))
+	}
+	large := h.Malloc(100_000)
+
+	// A list of blocks that was taken out of a cache, and is on its way.
+	list, length := uintptr(0), n/2
+	for _, p := range blocks[n-length:] {
+		blockAt(uintptr(p)).setFree(uintptr(p), list, 0)
+		list = uintptr(p)
+	}
+	h.DestroyAll()
+
+	other := newHeap(t, Options{})
+	otherBlock := other.Malloc(size)
+	otherLarge := other.Malloc(100_000)
+	if otherLarge != large || otherBlock != blocks[0] {
+		t.Logf("memory was not used again: %p, %p, then %p, %p", blocks[0], large, otherBlock, otherLarge)
+	}
+	before := other.Stats()
+
+	h.classes[class].sort(h, list, length)
+	if h.classes[class].putOne(h, uintptr(blocks[1])) {
+		t.Error("a block of a heap that was destroyed came back")
+	}
+	if h.freeLarge(uintptr(large)) {
+		t.Error("a large block of a heap that was destroyed was freed")
+	}
+	if to := h.resizeLarge(uintptr(large), 1<<20); to != 0 {
+		t.Errorf("a large block of a heap that was destroyed has moved to %#x", to)
+	}
+	if p, _, err := h.mallocLarge(100_000, 1); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("a heap that was destroyed allocated at %#x: %v", p, err)
+	}
+
+	if after := other.Stats(); after != before || !other.Owns(otherLarge) || !other.Owns(otherBlock) {
+		t.Errorf("the other heap: %+v, before %+v", after, before)
+	}
+	var live shadow.Set
+	for range 3 * n {
+		p := other.Malloc(size)
+		if !other.Owns(p) {
+			t.Fatalf("Owns(%p) is false", p)
+		}
+		if err := live.Add(p, size, other.UsableSize(p), sizeclass.Quantum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for live.Len() > 0 {
+		p := osmem.Pointer(live.At(0).Addr)
+		if err := live.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+		other.Free(p)
+	}
+	other.Free(otherLarge)
+	other.Free(otherBlock)
+	mustHoldNothing(t, other)
 }
 
 // recoverMisuse is deferred where a MisuseError ends a goroutine.

@@ -62,9 +62,9 @@ var fixedBlockIDs atomic.Uintptr
 // It takes chunks from inner whose size is a power of two, at least pageSize
 // bytes and at least 64 KiB, and which are aligned to their size. An inner
 // allocator with AlignedMalloc is asked for that; from another one twice as
-// much is taken. Chunks that are empty go back to inner, but for one and a
-// quarter of all, so that a program on the brink of needing one more is not
-// slow. Inner is never destroyed.
+// much is taken. Chunks that are empty go back to inner, but for the one that
+// Malloc takes from, another, and a quarter of all, so that a program on the
+// brink of needing one more is not slow. Inner is never destroyed.
 func NewFixedBlock(inner Allocator, blockSize, align, pageSize int) (*FixedBlock, error) {
 	if align == 0 {
 		align = 16

@@ -28,12 +28,13 @@ var decay = struct {
 	mu     sync.Mutex
 	d      time.Duration
 	timer  *time.Timer // the last one
+	serial uint64      // what armed is about; a tick with another one is stale
 	onTick func()
 }{d: DefaultDecay}
 
 // sentinel is dropped so that its cleanup runs. It is large enough not to share
 // a slot with other objects, which might live on.
-type sentinel struct{ _ [2]uintptr }
+type sentinel struct{ _ [16]byte }
 
 // SetDecay sets how long units stay idle before their memory is given back, at
 // least half of it and at most all, and returns what it was. 0 means at once, a
@@ -44,9 +45,11 @@ func SetDecay(d time.Duration) time.Duration {
 	decay.mu.Lock()
 	old := decay.d
 	decay.d = d
-	if decay.timer != nil && decay.timer.Stop() {
-		decay.armed.Store(false)
+	if decay.timer != nil {
+		decay.timer.Stop()
 	}
+	decay.serial++ // so a tick that cannot be stopped any more arms nothing
+	decay.armed.Store(false)
 	decay.mu.Unlock()
 	if d == 0 {
 		TrimAll()
@@ -81,7 +84,7 @@ func Decay() {
 		TrimAll()
 	case inBubble():
 		decay.armed.Store(true)
-		runtime.AddCleanup(&sentinel{}, func(int) { tick() }, 0)
+		runtime.AddCleanup(&sentinel{}, tick, decay.serial)
 	default:
 		arm()
 	}
@@ -92,7 +95,8 @@ func Decay() {
 //go:norace
 func arm() {
 	decay.armed.Store(true)
-	decay.timer = time.AfterFunc(decay.d/2, tick)
+	serial := decay.serial
+	decay.timer = time.AfterFunc(decay.d/2, func() { tick(serial) })
 }
 
 // inBubble reports whether the goroutine's clock is that of a bubble.
@@ -104,7 +108,7 @@ func inBubble() bool {
 // tick gives back what has been idle since the tick before.
 //
 //go:norace
-func tick() {
+func tick(serial uint64) {
 	decay.mu.Lock()
 	f := decay.onTick
 	decay.mu.Unlock()
@@ -112,9 +116,11 @@ func tick() {
 		f()
 	}
 	decay.mu.Lock()
-	if decay.d >= 0 && Age() > 0 {
+	switch {
+	case serial != decay.serial:
+	case decay.d >= 0 && Age() > 0:
 		arm()
-	} else {
+	default:
 		decay.armed.Store(false)
 	}
 	decay.mu.Unlock()
