@@ -144,10 +144,10 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 				h.freeing(p)
 			}
 			to := h.resizeLarge(p, newSize)
-			if instrumented {
-				handedOut(max(p, to), carved)
-			}
 			if to != 0 {
+				if instrumented {
+					handedOut(to, carved)
+				}
 				return osmem.Pointer(to)
 			}
 		}
