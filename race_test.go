@@ -88,6 +88,32 @@ func TestRaceReported(t *testing.T) {
 			inTurns(func() { Free(unsafe.Pointer(p)) }, func() { *(*int)(Malloc(100)) = 1 }, func() { *p = 2 })
 		})
 	})
+	// That both use the heap must not look like synchronization, whatever locks
+	// they come by. What the first frees, the second does not get.
+	for name, size := range map[string]int{"class": 64, "not cached": 20_000, "large": 100_000, "mapping": span.OwnMapping} {
+		t.Run("allocating "+name, func(t *testing.T) {
+			mustReport(t, true, func() {
+				p := (*int)(Malloc(8))
+				freed, kept := Malloc(48), Malloc(48)
+				inTurns(func() {
+					*p = 1
+					Free(freed)
+					busy(size)
+				}, func() {
+					busy(size)
+					*p = 2
+				})
+				Free(kept)
+			})
+		})
+	}
+}
+
+// busy allocates blocks that it keeps.
+func busy(size int) {
+	for range 20 {
+		Malloc(size)
+	}
 }
 
 // notes are addresses that the test keeps without the detector's knowledge.

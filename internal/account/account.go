@@ -67,7 +67,7 @@ func (a *Account) Take(n, limit int64) bool {
 			break
 		}
 	}
-	if total.Add(n) >= pressureAt.Load() {
+	if total.Add(n) >= pressureAt.Load() && pressure.Load() != nil {
 		pressed.Store(true)
 	}
 	return true
