@@ -123,8 +123,7 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 
 //go:norace
 func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) unsafe.Pointer, free func(unsafe.Pointer)) unsafe.Pointer {
-	h.begin(op)
-	defer h.end()
+	h.check(op)
 	if size < 0 {
 		misuse(op, uintptr(ptr), "negative size %d", size)
 	}
@@ -134,7 +133,13 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 	p := uintptr(ptr)
 	s := h.mustOwn(op, p)
 	old := s.Size
-	if s.LoadTag()&span.KindMask == span.KindLarge {
+	large := s.LoadTag()&span.KindMask == span.KindLarge
+	if !large && uintptr(size) <= old && uintptr(RoundUp(size)) > old/2 {
+		return ptr // it fits, and a smaller class would not save half of it
+	}
+	h.begin(op)
+	defer h.end()
+	if large {
 		if size > sizeclass.MaxSize && uintptr(size) <= maxLarge {
 			newSize := osmem.RoundPage(uintptr(size))
 			if newSize == old {
@@ -151,8 +156,6 @@ func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int)
 				return osmem.Pointer(to)
 			}
 		}
-	} else if uintptr(size) <= old && uintptr(RoundUp(size)) > old/2 {
-		return ptr // it fits, and a smaller class would not save half of it
 	}
 	to := malloc(size)
 	if to == nil {

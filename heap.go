@@ -54,6 +54,7 @@ package cheap
 // only if they hit its first 16 bytes, and only when it is handed out again.
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,9 @@ func NewHeap(o Options) (*Heap, error) {
 	}
 	h := &Heap{}
 	h.init(o)
+	if h.id<<span.KindBits>>span.KindBits != h.id {
+		return nil, errors.New("cheap: more heaps were made than a word can number")
+	}
 	return h, nil
 }
 

@@ -103,6 +103,8 @@ var checkedCommands = map[string]string{
 	"GOWORK=off go tool -modfile=tools/go.mod staticcheck ./...":     "a step of .ci/run",
 	"go test -run='^$' -bench=Ratio -benchtime=1x ./cmd/cheap/bench": "a step of .ci/run runs all benchmarks",
 
+	"go test -run='^$' -fuzz=FuzzHeap -fuzztime=1m .": "its seeds are part of the tests",
+
 	"go mod init example.com/hello": "TestCheckout",
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
 	"go mod tidy": "TestCheckout",
