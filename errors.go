@@ -33,7 +33,8 @@ func (e *LiveError) Error() string {
 // A MisuseError is the value of every panic that this package raises for a
 // mistake of its caller: a block freed twice, a pointer that nobody gave out, a
 // negative size. The panic comes before anything is changed, so a program that
-// recovers it may go on.
+// recovers it may go on; so it may where a free block was written to, which is
+// found later than it happened, and costs the free blocks that it led to.
 type MisuseError struct {
 	Op     string  // the method that was misused, such as "Heap.Free"
 	Addr   uintptr // the pointer it was given, 0 where it was given none

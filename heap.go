@@ -39,10 +39,9 @@ package cheap
 // # Concurrency
 //
 // What lies in a cache is touched by whoever is pinned to its P, or after
-// percpu.Table.Seize, which waits until nobody is. A class has a lock, package
-// span has one, and they are taken in this order: Heap.seize, class.mu, those
-// of package span. No lock is held while pinned, and nobody pins while holding
-// one.
+// percpu.Table.Seize, which waits until nobody is. Locks are taken in this
+// order: Heap.seize, Heap.large.mu, class.mu, those of package span. No lock is
+// held while pinned, and nobody pins while holding one but seize.
 //
 // Pinned sections do not panic: they say that something is wrong, and the slow
 // path, unpinned, looks again and names it.
@@ -51,7 +50,9 @@ package cheap
 //
 // A pointer that is freed after its block was handed out again is the new
 // owner's pointer, and no metadata can tell. Writes to a freed block are told
-// only if they hit its first 16 bytes, and only when it is handed out again.
+// only if they hit its first 16 bytes, when the block is next taken off its list:
+// to be handed out, or to be sorted into its span. The blocks behind it on that
+// list are lost then.
 
 import (
 	"errors"
