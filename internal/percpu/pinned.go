@@ -66,3 +66,15 @@ func wait([]Seized) {
 }
 
 func unlock(uintptr) {}
+
+// Hint returns a number below n that goroutines on different Ps do not share, as
+// long as there are no more than n Ps. By the time it returns, the goroutine may
+// be elsewhere.
+func Hint(n int) int {
+	id := int(procPin())
+	procUnpin()
+	if id >= n {
+		return id % n
+	}
+	return id
+}

@@ -84,3 +84,6 @@ func wait(seized []Seized) {
 }
 
 func unlock(slot uintptr) { at(slot).lock.Store(0) }
+
+// Hint returns a number below n that goroutines do not share, if they are lucky.
+func Hint(n int) int { return start() % n }

@@ -1,0 +1,202 @@
+package own
+
+import (
+	"sort"
+	"sync/atomic"
+	"time"
+)
+
+// Destroy ends the pool: it releases what is left, the children of that in other
+// pools first, and returns a [DestroyError] if owners were never closed, or if
+// something is not released yet. For that it waits, at most as long as wait
+// says: for running Uses, and for children and releases that are under way.
+// What is in Use still is released when its last Use returns.
+//
+// In a pool with Options.Drain everything is queued, and Drain works on.
+//
+// After that, Own and Make return [ErrDestroyed], and so does a second Destroy.
+// Owners may still be closed, which does nothing. The resources that a pool made
+// ahead do not count as never closed. What release functions panic with reaches
+// the caller, after everything has been tried; of several panics, the first.
+func (p *Pool) Destroy(wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	p.mu.Lock()
+	if p.destroyed {
+		p.mu.Unlock()
+		return ErrDestroyed
+	}
+	p.destroyed = true
+	p.mu.Unlock()
+
+	var d destruction
+	var mine, stock []*ledger
+	for _, s := range p.all() {
+		s.mu.Lock()
+		s.destroyed = true
+		s.seal()
+		mine = s.sealed(mine)
+		stock = append(stock, s.spare...)
+		s.spare = nil
+		s.mu.Unlock()
+	}
+	for _, l := range stock {
+		p.unstock(l)
+		d.do(l.releaseStock)
+	}
+	never, origins := 0, map[*origin]int{}
+	for _, l := range mine {
+		never += l.unclosed(origins)
+	}
+	d.todo = append(d.todo, mine...)
+	d.run()
+	if d.panicked != nil {
+		panic(d.panicked)
+	}
+
+	e := &DestroyError{Pool: p.name, NeverClosed: never}
+	for last := pause(0); ; last = pause(last) {
+		left := 0
+		e.InUse, e.Waiting = 0, 0
+		for _, l := range mine {
+			l.left(&left, e)
+		}
+		e.Queued = int(p.drained.Load())
+		if left <= e.Queued || !time.Now().Before(deadline) {
+			break
+		}
+	}
+	if e.NeverClosed == 0 && e.InUse == 0 && e.Waiting == 0 && e.Queued == 0 {
+		return nil
+	}
+	for o, n := range origins {
+		e.Origins = append(e.Origins, Origin{Count: n, Stack: o.String()})
+	}
+	sort.Slice(e.Origins, func(i, j int) bool {
+		a, b := e.Origins[i], e.Origins[j]
+		return a.Count > b.Count || a.Count == b.Count && a.Stack < b.Stack
+	})
+	return e
+}
+
+// sealed appends the shard's sealed batches. The caller holds s.mu.
+func (s *shard) sealed(list []*ledger) []*ledger {
+	for l := s.ledgers; l != nil; l = l.next {
+		list = append(list, l)
+	}
+	return list
+}
+
+// unclosed counts entries that nobody has closed, and where they came from.
+func (l *ledger) unclosed(origins map[*origin]int) (n int) {
+	for i := range l.n {
+		if l.state(i)&stateOpen == 0 {
+			continue
+		}
+		n++
+		if l.origins != nil {
+			origins[l.origins[i]]++
+		}
+	}
+	return n
+}
+
+// left adds up what is not released.
+func (l *ledger) left(left *int, e *DestroyError) {
+	*left += int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
+	for i := range l.n {
+		s := l.state(i)
+		switch {
+		case s&usesMask != 0:
+			e.InUse++
+		case s&stateKin != 0:
+			f := l.family(i)
+			f.mu.Lock()
+			if f.pending > 0 {
+				e.Waiting++
+			}
+			f.mu.Unlock()
+		}
+	}
+}
+
+// A destruction closes batches and the batches of their children.
+type destruction struct {
+	todo     []*ledger
+	panicked any
+}
+
+// do calls f, and remembers its panic.
+func (d *destruction) do(f func()) {
+	defer func() {
+		if v := recover(); v != nil && d.panicked == nil {
+			d.panicked = v
+		}
+	}()
+	f()
+}
+
+// run closes everything on the list. Children of what it closes are put on the
+// list; they release their parents as they go, so there is no recursion.
+func (d *destruction) run() {
+	for len(d.todo) > 0 {
+		l := d.todo[len(d.todo)-1]
+		d.todo = d.todo[:len(d.todo)-1]
+		d.close(l)
+	}
+}
+
+// close closes the entries of a batch. It releases what can be released now in
+// one call.
+func (d *destruction) close(l *ledger) {
+	var words []uintptr
+	k, bytes := 0, int64(0)
+	w := uint32(l.pool.words)
+	for i := range l.n {
+		s, ok := l.shut(i)
+		if !ok || s&usesMask != 0 {
+			continue // the last Use goes on
+		}
+		if s&stateKin != 0 {
+			if f := l.family(i); !f.close() {
+				d.children(f)
+				continue
+			}
+		}
+		if l.pool.drain && !l.pool.draining() {
+			l.pool.enqueue(job{ledger: l, entry: i})
+			continue
+		}
+		words = append(words, l.words[i*w:(i+1)*w]...)
+		k++
+		bytes += sizeOf(s)
+	}
+	if k > 0 {
+		d.do(func() { l.releaseAll(words, k, bytes) })
+	}
+}
+
+// shut clears an entry's stateOpen, and reports whether it was set. It keeps out
+// of the way of claim.
+func (l *ledger) shut(i uint32) (state uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		s := l.state(i)
+		if s&stateOpen == 0 {
+			return s, false
+		}
+		if atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
+			return s, true
+		}
+	}
+}
+
+// children puts the batches of a family on the list.
+func (d *destruction) children(f *family) {
+	for _, s := range f.places() {
+		s.mu.Lock()
+		s.seal()
+		d.todo = s.sealed(d.todo)
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,204 @@
+package own
+
+import "errors"
+
+// errMadeNone is what Make returns for a constructor that made nothing and gave
+// no reason.
+var errMadeNone = errors.New("cheap: own: the constructor made nothing, and returned no error")
+
+// Make puts a resource into o that Options.Construct made: one call of it makes
+// a batch, so that most calls of Make are no call of the constructor. The owner
+// is as one of [Pool.Own].
+//
+// Where the constructor made fewer than it was asked for, these are handed out,
+// and the Make after that returns the constructor's error; the next one asks it
+// again. What is never handed out is released when the pool is destroyed, and
+// when from one collection to the next nobody called Make.
+//
+// Other errors are those of Own. Without Options.Construct, Make panics.
+func (p *Pool) Make(o *Owner) error {
+	if p.makers == nil {
+		misuse(p.name, "Make", "the pool has no Options.Construct")
+	}
+	if p.parent != nil {
+		return p.makeUnder(o)
+	}
+	s := lock(p.makers)
+	i := s.n
+	if i >= s.limit || o.token != nil || p.maxQueued != 0 {
+		return p.makeSlow(s, o)
+	}
+	s.open.states[i] = uint64(p.size)<<stateSize | stateOpen
+	s.n, s.taken = i+1, s.taken+p.size
+	o.token, o.index = s.token, i
+	s.mu.Unlock()
+	return nil
+}
+
+// makeUnder is Make in a pool with Options.Parent. The stock is the pool's; an
+// entry is moved to the family's batch when it is handed out.
+func (p *Pool) makeUnder(o *Owner) error {
+	p.vacant(o, "Make")
+	var one Owner
+	s := lock(p.makers)
+	if err := p.makeSlow(s, &one); err != nil {
+		return err
+	}
+	resource, context, err := one.DisownHandle()
+	if err != nil {
+		return err // destroyed meanwhile, and released with the pool
+	}
+	if err := p.ownUnder(o, p.parent, resource, context, int(p.size)); err != nil {
+		p.discard(resource, context)
+		return err
+	}
+	return nil
+}
+
+// discard releases a resource that nobody came to own.
+func (p *Pool) discard(resource, context uintptr) {
+	l := p.newLedger(p.makers[0], 1)
+	l.words[0] = resource
+	if p.words == 2 {
+		l.words[1] = context
+	}
+	p.made.Add(1)
+	p.take(0, p.size)
+	p.unstock(l)
+	l.releaseStock()
+}
+
+// makeSlow is Make where there is something to look at. The caller holds s.mu,
+// and makeSlow gives it up, also before it calls the constructor, which may do
+// what it likes.
+func (p *Pool) makeSlow(s *shard, o *Owner) error {
+	if o.token != nil && !o.Closed() {
+		s.mu.Unlock()
+		p.vacant(o, "Make")
+	}
+	for {
+		switch {
+		case s.destroyed:
+			s.mu.Unlock()
+			return ErrDestroyed
+		case p.maxQueued != 0 && p.drained.Load() >= p.maxQueued:
+			s.mu.Unlock()
+			return ErrQueueFull
+		}
+		if s.n < s.made {
+			s.open.states[s.n] = uint64(p.size)<<stateSize | stateOpen
+			s.taken += p.size
+			s.hand(o)
+			s.stocked()
+			if s.n == s.made {
+				s.seal() // nothing can come any more
+			}
+			s.mu.Unlock()
+			return nil
+		}
+		s.seal()
+		if k := len(s.spare); k > 0 {
+			l := s.spare[k-1]
+			s.spare[k-1] = nil
+			s.spare = s.spare[:k-1]
+			s.begin(l)
+			s.made = uint32(len(l.states))
+			s.stocked()
+			continue
+		}
+		if err := s.failed; err != nil {
+			s.failed = nil
+			s.mu.Unlock()
+			return err
+		}
+		n := max(min(s.grow, uint32(p.batch), uint32(p.pinned/p.size)), 1)
+		s.mu.Unlock()
+		l, err := p.constructAhead(s, n)
+		if l == nil {
+			return err
+		}
+		s.mu.Lock()
+		if s.destroyed {
+			s.mu.Unlock()
+			p.unstock(l)
+			l.releaseStock()
+			return ErrDestroyed
+		}
+		s.spare = append(s.spare, l)
+		s.failed = err
+		s.list()
+	}
+}
+
+// stocked sets the limit up to which Make need not look.
+func (s *shard) stocked() {
+	s.limit = s.made
+	switch l := s.open; {
+	case s.pool.trace:
+		s.limit = s.n
+	case s.pool.onCollect != nil && l.sampleAt >= s.n:
+		s.limit = min(s.limit, l.sampleAt)
+	}
+}
+
+// constructAhead returns a ledger of resources that were made just now, at most
+// n, and why they are not n. It is nil if there are none.
+func (p *Pool) constructAhead(s *shard, n uint32) (*ledger, error) {
+	l := p.newLedger(s, n)
+	k, err := p.construct(l.words)
+	switch {
+	case k < 0 || k > int(n):
+		misuse(p.name, "Make", "the constructor says that it made %d of %d", k, n)
+	case k == 0 && err == nil:
+		return nil, errMadeNone
+	case k == 0:
+		return nil, err
+	case k < int(n) && err == nil:
+		// It is asked again, when these are gone.
+	}
+	l.words, l.states = l.words[:k*p.words], l.states[:k]
+	p.made.Add(int64(k))
+	p.take(0, int64(k)*p.size)
+	return l, err
+}
+
+// unstock turns what is left of a stock into a dead batch. Nobody else has the
+// ledger.
+func (p *Pool) unstock(l *ledger) {
+	l.stock = true
+	l.n = uint32(len(l.states))
+	for i := range l.states {
+		l.states[i] = uint64(p.size)<<stateSize | stateOpen
+	}
+	p.made.Add(-int64(l.n))
+	p.take(int(l.n), 0)
+	l.gone.Store(goneSealed)
+}
+
+// releaseStock releases a stock here and now, or leaves it to Drain.
+func (l *ledger) releaseStock() {
+	if l.pool.drain {
+		l.pool.enqueue(job{ledger: l, entry: allEntries})
+		return
+	}
+	words, k, bytes, _ := l.claim(0, len(l.states), nil)
+	l.releaseAll(words, k, bytes)
+}
+
+// restock goes through the stock of a shard for Make after a collection. The
+// caller holds s.mu.
+func (s *shard) restock() {
+	idle := s.open == nil // a batch is begun to hand something out
+	s.seal()
+	if !idle {
+		if len(s.spare) > 0 {
+			s.list()
+		}
+		return
+	}
+	for _, l := range s.spare {
+		s.pool.unstock(l)
+		l.found()
+	}
+	s.spare = nil
+}
