@@ -43,9 +43,10 @@ func (p *Pool) Destroy(wait time.Duration) error {
 		p.unstock(l)
 		d.do(l.releaseStock)
 	}
-	never, origins := 0, map[*origin]int{}
+	e := &DestroyError{Pool: p.name}
+	origins := map[*origin]int{}
 	for _, l := range mine {
-		never += l.unclosed(origins)
+		e.NeverClosed += l.unclosed(origins)
 	}
 	d.todo = append(d.todo, mine...)
 	d.run()
@@ -53,19 +54,19 @@ func (p *Pool) Destroy(wait time.Duration) error {
 		panic(d.panicked)
 	}
 
-	e := &DestroyError{Pool: p.name, NeverClosed: never}
 	for last := pause(0); ; last = pause(last) {
 		left := 0
 		e.InUse, e.Waiting = 0, 0
 		for _, l := range mine {
-			l.left(&left, e)
+			left += l.left(e)
 		}
 		e.Queued = int(p.drained.Load())
+		e.Releasing = max(left-e.InUse-e.Waiting-e.Queued, 0)
 		if left <= e.Queued || !time.Now().Before(deadline) {
 			break
 		}
 	}
-	if e.NeverClosed == 0 && e.InUse == 0 && e.Waiting == 0 && e.Queued == 0 {
+	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued == 0 {
 		return nil
 	}
 	for o, n := range origins {
@@ -86,8 +87,14 @@ func (s *shard) sealed(list []*ledger) []*ledger {
 	return list
 }
 
-// unclosed counts entries that nobody has closed, and where they came from.
+// unclosed counts entries that nobody has closed, nor the collector found, and
+// where they came from.
 func (l *ledger) unclosed(origins map[*origin]int) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return 0
+	}
 	for i := range l.n {
 		if l.state(i)&stateOpen == 0 {
 			continue
@@ -100,23 +107,16 @@ func (l *ledger) unclosed(origins map[*origin]int) (n int) {
 	return n
 }
 
-// left adds up what is not released.
-func (l *ledger) left(left *int, e *DestroyError) {
-	*left += int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
+// left adds up what is not released, in e and in all.
+func (l *ledger) left(e *DestroyError) int {
 	for i := range l.n {
-		s := l.state(i)
-		switch {
-		case s&usesMask != 0:
+		if s := l.state(i); s&usesMask != 0 {
 			e.InUse++
-		case s&stateKin != 0:
-			f := l.family(i)
-			f.mu.Lock()
-			if f.pending > 0 {
-				e.Waiting++
-			}
-			f.mu.Unlock()
+		} else if s&stateKin != 0 && l.family(i).waits() {
+			e.Waiting++
 		}
 	}
+	return int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
 }
 
 // A destruction closes batches and the batches of their children.
@@ -145,44 +145,44 @@ func (d *destruction) run() {
 	}
 }
 
-// close closes the entries of a batch. It releases what can be released now in
-// one call.
+// close closes the entries of a batch, but for those that the collector has
+// found, and the children of all. It releases what can be released now in one
+// call.
 func (d *destruction) close(l *ledger) {
 	var words []uintptr
 	k, bytes := 0, int64(0)
 	w := uint32(l.pool.words)
 	for i := range l.n {
-		s, ok := l.shut(i)
-		if !ok || s&usesMask != 0 {
-			continue // the last Use goes on
-		}
+		s, ours := l.shut(i)
+		ours = ours && s&usesMask == 0 // or the last Use goes on
 		if s&stateKin != 0 {
-			if f := l.family(i); !f.close() {
-				d.children(f)
-				continue
-			}
+			f := l.family(i)
+			ours = ours && f.close()
+			d.children(f)
 		}
-		if l.pool.drain && !l.pool.draining() {
+		switch {
+		case !ours:
+		case l.pool.drain && !l.pool.draining():
 			l.pool.enqueue(job{ledger: l, entry: i})
-			continue
+		default:
+			words = append(words, l.words[i*w:(i+1)*w]...)
+			k++
+			bytes += sizeOf(s)
 		}
-		words = append(words, l.words[i*w:(i+1)*w]...)
-		k++
-		bytes += sizeOf(s)
 	}
 	if k > 0 {
 		d.do(func() { l.releaseAll(words, k, bytes) })
 	}
 }
 
-// shut clears an entry's stateOpen, and reports whether it was set. It keeps out
-// of the way of claim.
+// shut clears an entry's stateOpen, and reports whether it was set and the entry
+// is the caller's now.
 func (l *ledger) shut(i uint32) (state uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
 		s := l.state(i)
-		if s&stateOpen == 0 {
+		if s&stateOpen == 0 || l.dead {
 			return s, false
 		}
 		if atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {

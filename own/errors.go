@@ -29,12 +29,13 @@ var (
 // A DestroyError is returned by [Pool.Destroy] of a pool whose owners were not
 // all closed. What could be released has been.
 type DestroyError struct {
-	Pool        string // Options.Name
-	NeverClosed int    // owners that nobody had closed
-	InUse       int    // resources that are in Use still; each is released when its last Use returns
-	Waiting     int    // resources that wait for their children, which are in Use or queued
-	Queued      int    // releases that Drain has to run
-	Origins     []Origin
+	Pool        string   // Options.Name
+	NeverClosed int      // owners that nobody had closed
+	InUse       int      // resources that are in Use still; each is released when its last Use returns
+	Waiting     int      // resources that wait for their children, which are in Use or queued
+	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
+	Queued      int      // releases that Drain has to run
+	Origins     []Origin // of those never closed, with Options.Trace, the most frequent first
 }
 
 // An Origin is a place that made owners which were never closed.
@@ -53,6 +54,7 @@ func (e *DestroyError) Error() string {
 		{e.NeverClosed, "were never closed"},
 		{e.InUse, "are in use still"},
 		{e.Waiting, "wait for their children"},
+		{e.Releasing, "are being released"},
 		{e.Queued, "are queued for Drain"},
 	} {
 		if p.n > 0 {

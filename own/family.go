@@ -102,6 +102,13 @@ func (f *family) close() bool {
 	return last
 }
 
+// waits reports whether there are children that are not released.
+func (f *family) waits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pending > 0
+}
+
 // places returns the shards as they are now.
 func (f *family) places() []*shard {
 	f.mu.Lock()

@@ -51,6 +51,7 @@ type ledger struct {
 
 	mu sync.Mutex
 	// The rest is under mu.
+	dead     bool      // it is queued, by the collector or with a stock: its open entries are claimed there
 	families []*family // by entry; nil before the first
 	origins  []*origin // by entry; nil without Options.Trace
 	sampled  *origin   // of the entry at sampleAt, if not nil

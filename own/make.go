@@ -178,7 +178,7 @@ func (p *Pool) unstock(l *ledger) {
 // releaseStock releases a stock here and now, or leaves it to Drain.
 func (l *ledger) releaseStock() {
 	if l.pool.drain {
-		l.pool.enqueue(job{ledger: l, entry: allEntries})
+		l.found()
 		return
 	}
 	words, k, bytes, _ := l.claim(0, len(l.states), nil)

@@ -254,15 +254,22 @@ func lockOther(shards []*shard, i int) *shard {
 // says that it is not known: Options.Size.
 //
 // An error leaves the resource with the caller: [ErrDestroyed], [ErrQueueFull],
-// or, in a pool with Options.Parent, [ErrClosed]. A negative size and an o that
-// owns something panic.
+// or, in a pool with Options.Parent, [ErrClosed]. A nil resource, a negative size, and
+// an o that owns something panic.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if p.parent != nil {
+		if resource == nil {
+			p.ownsNothing()
+		}
 		return p.ownUnder(o, p.parent, uintptr(resource), 0, size)
 	}
 	s := lock(p.shards)
 	i, taken := s.n, s.taken+int64(size)
-	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil || p.maxQueued != 0 {
+	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil || resource == nil || p.maxQueued != 0 {
+		if resource == nil {
+			s.mu.Unlock()
+			p.ownsNothing()
+		}
 		return p.ownSlow(s, o, uintptr(resource), 0, size)
 	}
 	// Nobody else knows the entry yet, so plain stores will do: the lock orders
@@ -274,6 +281,10 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	o.token, o.index = s.token, i
 	s.mu.Unlock()
 	return nil
+}
+
+func (p *Pool) ownsNothing() {
+	misuse(p.name, "Own", "the resource is nil; look at what C returned before it is owned")
 }
 
 // OwnHandle is [Pool.Own] for a resource that is no pointer, or that has two
@@ -293,6 +304,9 @@ func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
 //
 // It returns [ErrClosed] if the parent is closed.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
+	if resource == nil {
+		p.ownsNothing()
+	}
 	return p.OwnHandleUnder(o, parent, uintptr(resource), 0, size)
 }
 

@@ -22,8 +22,11 @@ func (l *ledger) releaseOne(i uint32) (parent *ledger, index uint32) {
 	returned := false
 	defer func() {
 		parent, index = l.finish(1, sizeOf(l.state(i)))
-		if !returned && parent != nil {
-			parent.dispose(index) // nobody else will, in a panic
+		if !returned {
+			panicked.Store(l.pool)
+			if parent != nil {
+				parent.dispose(index) // nobody else will
+			}
 		}
 	}()
 	w := l.pool.words
@@ -48,6 +51,9 @@ func (l *ledger) finish(k int, bytes int64) (parent *ledger, index uint32) {
 // goroutine of the runtime's, of which there are few and which os.File needs as
 // well, so it only hands the ledger on.
 func (l *ledger) found() {
+	l.mu.Lock()
+	l.dead = true
+	l.mu.Unlock()
 	if l.pool.drain {
 		l.pool.enqueue(job{ledger: l, entry: allEntries})
 	} else {
@@ -117,13 +123,22 @@ func (l *ledger) releaseDead(buf []uintptr) []uintptr {
 
 // releaseAll calls the release function for k claimed entries.
 func (l *ledger) releaseAll(words []uintptr, k int, bytes int64) {
+	returned := false
 	defer func() {
+		if !returned {
+			panicked.Store(l.pool)
+		}
 		if parent, i := l.finish(k, bytes); parent != nil {
 			parent.dispose(i)
 		}
 	}()
 	l.pool.release(words)
+	returned = true
 }
+
+// panicked is the pool whose release function panicked last, for the message of
+// a worker, which may have come to another pool from one's last child.
+var panicked atomic.Pointer[Pool]
 
 // tell says that the collector has had k entries released.
 func (l *ledger) tell(k int) {

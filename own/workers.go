@@ -171,7 +171,11 @@ func (w *place) releaseDead(l *ledger, buf []uintptr) []uintptr {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(&releasePanic{pool: l.pool.name, value: v})
+			name := l.pool.name // OnCollect, if no release function did
+			if p := panicked.Load(); p != nil {
+				name = p.name
+			}
+			panic(&releasePanic{pool: name, value: v})
 		}
 		work.mu.Lock()
 		defer work.mu.Unlock()
@@ -248,6 +252,20 @@ func pause(last time.Duration) time.Duration {
 		runtime.Gosched()
 		return shortest
 	}
+	if inBubble() {
+		// A sleep takes no time here, so that a deadline would pass before a
+		// worker, who is in no bubble, got to run.
+		for range 1000 {
+			runtime.Gosched()
+		}
+	}
 	time.Sleep(last)
 	return min(2*last, longest)
+}
+
+// inBubble reports whether the goroutine's clock is that of a bubble of
+// testing/synctest, which begins in the year 2000.
+func inBubble() bool {
+	const realClock = 2020
+	return time.Now().UTC().Year() < realClock
 }
