@@ -257,19 +257,12 @@ func lockOther(shards []*shard, i int) *shard {
 // or, in a pool with Options.Parent, [ErrClosed]. A nil resource, a negative size, and
 // an o that owns something panic.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if p.parent != nil {
-		if resource == nil {
-			p.ownsNothing()
-		}
-		return p.ownUnder(o, p.parent, uintptr(resource), 0, size)
+	if resource == nil {
+		p.ownsNothing()
 	}
 	s := lock(p.shards)
 	i, taken := s.n, s.taken+int64(size)
-	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil || resource == nil || p.maxQueued != 0 {
-		if resource == nil {
-			s.mu.Unlock()
-			p.ownsNothing()
-		}
+	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil {
 		return p.ownSlow(s, o, uintptr(resource), 0, size)
 	}
 	// Nobody else knows the entry yet, so plain stores will do: the lock orders
@@ -283,6 +276,7 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	return nil
 }
 
+//go:noinline
 func (p *Pool) ownsNothing() {
 	misuse(p.name, "Own", "the resource is nil; look at what C returned before it is owned")
 }
@@ -290,9 +284,6 @@ func (p *Pool) ownsNothing() {
 // OwnHandle is [Pool.Own] for a resource that is no pointer, or that has two
 // words. In a pool whose resources have one the context is ignored.
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
-	if p.parent != nil {
-		return p.ownUnder(o, p.parent, resource, context, size)
-	}
 	return p.ownSlow(lock(p.shards), o, resource, context, size)
 }
 
@@ -349,6 +340,10 @@ func (p *Pool) ownUnder(o *Owner, f *family, resource, context uintptr, size int
 // ownSlow is Own where there is something to look at. The caller holds s.mu, and
 // ownSlow gives it up.
 func (p *Pool) ownSlow(s *shard, o *Owner, resource, context uintptr, bytes int) error {
+	if p.parent != nil && s.family == nil {
+		s.mu.Unlock()
+		return p.ownUnder(o, p.parent, resource, context, bytes)
+	}
 	defer s.mu.Unlock()
 	if bytes < 0 {
 		misuse(p.name, "Own", "the size %d is negative", bytes)

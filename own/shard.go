@@ -107,7 +107,7 @@ func (s *shard) look(size int64) bool {
 		return false
 	}
 	switch {
-	case s.pool.words != 1 || s.pool.trace:
+	case s.pool.words != 1 || s.pool.trace || s.pool.maxQueued != 0:
 		s.limit = s.n // the slow path sees each
 	case l.sampleAt >= s.n:
 		s.limit = min(s.limit, l.sampleAt) // and this one
