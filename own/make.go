@@ -1,6 +1,10 @@
 package own
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
 
 // errMadeNone is what Make returns for a constructor that made nothing and gave
 // no reason.
@@ -25,7 +29,7 @@ func (p *Pool) Make(o *Owner) error {
 	}
 	s := lock(p.makers)
 	i := s.n
-	if i >= s.limit || o.token != nil || p.maxQueued != 0 {
+	if i >= s.limit || o.token != nil {
 		return p.makeSlow(s, o)
 	}
 	s.open.states[i] = uint64(p.size)<<stateSize | stateOpen
@@ -134,8 +138,8 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 func (s *shard) stocked() {
 	s.limit = s.made
 	switch l := s.open; {
-	case s.pool.trace:
-		s.limit = s.n
+	case s.pool.trace || s.pool.maxQueued != 0:
+		s.limit = s.n // the slow path sees each
 	case s.pool.onCollect != nil && l.sampleAt >= s.n:
 		s.limit = min(s.limit, l.sampleAt)
 	}
@@ -159,6 +163,7 @@ func (p *Pool) constructAhead(s *shard, n uint32) (*ledger, error) {
 	l.words, l.states = l.words[:k*p.words], l.states[:k]
 	p.made.Add(int64(k))
 	p.take(0, int64(k)*p.size)
+	account.Notify()
 	return l, err
 }
 
@@ -190,7 +195,7 @@ func (l *ledger) releaseStock() {
 func (s *shard) restock() {
 	idle := s.open == nil // a batch is begun to hand something out
 	s.seal()
-	if !idle {
+	if !idle || leak {
 		if len(s.spare) > 0 {
 			s.list()
 		}

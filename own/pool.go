@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
@@ -344,6 +345,12 @@ func (p *Pool) ownSlow(s *shard, o *Owner, resource, context uintptr, bytes int)
 		s.mu.Unlock()
 		return p.ownUnder(o, p.parent, resource, context, bytes)
 	}
+	err := p.ownLocked(s, o, resource, context, bytes)
+	account.Notify() // a batch may have been entered; no lock is held
+	return err
+}
+
+func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes int) error {
 	defer s.mu.Unlock()
 	if bytes < 0 {
 		misuse(p.name, "Own", "the size %d is negative", bytes)
