@@ -42,7 +42,9 @@ func (p *Pool) Make(o *Owner) error {
 // makeUnder is Make in a pool with Options.Parent. The stock is the pool's; an
 // entry is moved to the family's batch when it is handed out.
 func (p *Pool) makeUnder(o *Owner) error {
-	p.vacant(o, "Make")
+	if !vacant(o) {
+		p.occupied("Make")
+	}
 	var one Owner
 	s := lock(p.makers)
 	if err := p.makeSlow(s, &one); err != nil {
@@ -76,9 +78,9 @@ func (p *Pool) discard(resource, context uintptr) {
 // and makeSlow gives it up, also before it calls the constructor, which may do
 // what it likes.
 func (p *Pool) makeSlow(s *shard, o *Owner) error {
-	if o.token != nil && !o.Closed() {
+	if !vacant(o) {
 		s.mu.Unlock()
-		p.vacant(o, "Make")
+		p.occupied("Make")
 	}
 	for {
 		switch {
@@ -115,7 +117,7 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 			s.mu.Unlock()
 			return err
 		}
-		n := max(min(s.grow, uint32(p.batch), uint32(p.pinned/p.size)), 1)
+		n := uint32(max(min(int64(s.grow), int64(p.batch), p.pinned/p.size), 1))
 		s.mu.Unlock()
 		l, err := p.constructAhead(s, n)
 		if l == nil {
@@ -205,5 +207,5 @@ func (s *shard) restock() {
 		s.pool.unstock(l)
 		l.found()
 	}
-	s.spare = nil
+	s.spare, s.failed = nil, nil
 }

@@ -355,7 +355,9 @@ func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes in
 	if bytes < 0 {
 		misuse(p.name, "Own", "the size %d is negative", bytes)
 	}
-	p.vacant(o, "Own")
+	if !vacant(o) {
+		p.occupied("Own")
+	}
 	if s.destroyed {
 		return ErrDestroyed
 	}
@@ -380,11 +382,11 @@ func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes in
 	return nil
 }
 
-// vacant panics if o owns something.
-func (p *Pool) vacant(o *Owner, op string) {
-	if o.token != nil && !o.Closed() {
-		misuse(p.name, op, "the Owner owns something already; close or disown it first, or take another")
-	}
+// vacant reports whether o owns nothing.
+func vacant(o *Owner) bool { return o.token == nil || o.Closed() }
+
+func (p *Pool) occupied(op string) {
+	misuse(p.name, op, "the Owner owns something already; close or disown it first, or take another")
 }
 
 // put writes a resource into the next entry.
