@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/pointerfree"
 )
 
 // New allocates a zero T from a, or returns nil when a has no memory for it.
@@ -20,7 +22,7 @@ import (
 // pointer, and by cgo's own rules must not hold a Go one. An address in any
 // other type of field is a uintptr.
 func New[T any](a Allocator) *T {
-	if t := any((*T)(nil)); !isPointerFree(t) {
+	if t := any((*T)(nil)); !pointerfree.Known(t) {
 		checkPointerFree("New", t)
 	}
 	var zero T
@@ -37,7 +39,7 @@ func New[T any](a Allocator) *T {
 // A negative len and a cap smaller than len panic, and so does a T that
 // contains Go pointers; see [New].
 func MakeSlice[T any](a Allocator, len, cap int) []T {
-	if t := any((*T)(nil)); !isPointerFree(t) {
+	if t := any((*T)(nil)); !pointerfree.Known(t) {
 		checkPointerFree("MakeSlice", t)
 	}
 	if len < 0 || cap < len {
@@ -63,7 +65,7 @@ func MakeSlice[T any](a Allocator, len, cap int) []T {
 // When there is no memory it returns s as it was and an error that wraps
 // [ErrNoMemory]. A T that contains Go pointers panics; see [New].
 func Append[T any](a Allocator, s []T, elems ...T) ([]T, error) {
-	if t := any((*T)(nil)); !isPointerFree(t) {
+	if t := any((*T)(nil)); !pointerfree.Known(t) {
 		checkPointerFree("Append", t)
 	}
 	if len(elems) <= cap(s)-len(s) && s != nil {

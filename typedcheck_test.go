@@ -2,7 +2,6 @@ package cheap
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"unsafe"
 )
@@ -106,41 +105,4 @@ func TestCheckTellsTypesApart(t *testing.T) {
 		New[b](f)
 		wantMisuse(t, "New", func() { New[a](f) })
 	}
-	first := addrOf[int]()
-	if addrOf[a]() == addrOf[b]() || addrOf[int]() == addrOf[uint]() || addrOf[int]() != first {
-		t.Error("typeAddr does not tell types apart")
-	}
-}
-
-// TestHammerCheck has every slot read and written by several goroutines.
-func TestHammerCheck(t *testing.T) {
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 1000 {
-				if !isPointerFree((*int)(nil)) {
-					checkPointerFree("New", (*int)(nil))
-				}
-				checkPointerFree("New", (*[8]point)(nil))
-				checkPointerFree("New", (*_Ctype_struct_s)(nil))
-				checkedSlot(addrOf[int]()).Store(addrOf[point]())
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func BenchmarkCheckPointerFree(b *testing.B) {
-	checkPointerFree("New", (*point)(nil))
-	for b.Loop() {
-		if !isPointerFree((*point)(nil)) {
-			b.Fatal("not remembered")
-		}
-	}
-}
-
-// addrOf is typeAddr as checkPointerFree calls it.
-func addrOf[T any]() uintptr {
-	var e any = (*T)(nil)
-	return typeAddr(&e)
 }

@@ -141,7 +141,7 @@ func (Allocator) AlignedMalloc(size, align int) unsafe.Pointer {
 		size = atLeast1("AlignedMalloc", size)
 	}
 	if align <= 0 || align&(align-1) != 0 {
-		misuse("AlignedMalloc", "the alignment %d is no power of two", align)
+		misuse("Allocator.AlignedMalloc", "the alignment %d is no power of two", align)
 	}
 	return C.cheap_libc_memalign(C.size_t(size), C.size_t(align))
 }
@@ -161,14 +161,17 @@ func (Allocator) Trim() {
 // allocated what.
 func (Allocator) Destroy() error { return nil }
 
-// atLeast1 returns 1 for a size of 0, and panics for one below.
+// atLeast1 returns 1 for a size of 0, and panics for one below, in the name of
+// a method of Allocator.
 func atLeast1(method string, size int) int {
 	if size < 0 {
-		misuse(method, "the size %d is negative", size)
+		misuse("Allocator."+method, "the size %d is negative", size)
 	}
 	return 1
 }
 
-func misuse(method, format string, args ...any) {
-	panic(&cheap.MisuseError{Op: "libc.Allocator." + method, Reason: fmt.Sprintf(format, args...)})
+// misuse panics with a [cheap.MisuseError] in the name of a function or method
+// of this package.
+func misuse(name, format string, args ...any) {
+	panic(&cheap.MisuseError{Op: "libc." + name, Reason: fmt.Sprintf(format, args...)})
 }

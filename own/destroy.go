@@ -28,7 +28,7 @@ func (p *Pool) Destroy(wait time.Duration) error {
 	p.destroyed = true
 	p.mu.Unlock()
 
-	var d destruction
+	d := destruction{seen: map[*ledger]bool{}}
 	var mine, stock []*ledger
 	for _, s := range p.all() {
 		s.mu.Lock()
@@ -55,14 +55,10 @@ func (p *Pool) Destroy(wait time.Duration) error {
 	}
 
 	for last := pause(0); ; last = pause(last) {
-		left := 0
-		e.InUse, e.Waiting = 0, 0
-		for _, l := range mine {
-			left += l.left(e)
-		}
+		e.InUse, e.Waiting, e.Releasing = left(mine)
 		e.Queued = int(p.drained.Load())
-		e.Releasing = max(left-e.InUse-e.Waiting-e.Queued, 0)
-		if left <= e.Queued || !time.Now().Before(deadline) {
+		inUse, _, releasing := left(d.done)
+		if inUse+releasing == 0 || !time.Now().Before(deadline) {
 			break
 		}
 	}
@@ -107,22 +103,32 @@ func (l *ledger) unclosed(origins map[*origin]int) (n int) {
 	return n
 }
 
-// left adds up what is not released, in e and in all.
-func (l *ledger) left(e *DestroyError) int {
-	for i := range l.n {
-		if s := l.state(i); s&usesMask != 0 {
-			e.InUse++
-		} else if s&stateKin != 0 && l.family(i).waits() {
-			e.Waiting++
+// left adds up what is not released of some batches. What waits for a Drain is
+// in none of the numbers.
+func left(ledgers []*ledger) (inUse, waiting, releasing int) {
+	pools := map[*Pool]bool{}
+	for _, l := range ledgers {
+		pools[l.pool] = true
+		releasing += int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
+		for i := range l.n {
+			if s := l.state(i); s&usesMask != 0 {
+				inUse++
+			} else if s&stateKin != 0 && l.family(i).waits() {
+				waiting++
+			}
 		}
 	}
-	return int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
+	for p := range pools {
+		releasing -= int(p.drained.Load())
+	}
+	return inUse, waiting, max(releasing-inUse-waiting, 0)
 }
 
 // A destruction closes batches and the batches of their children.
 type destruction struct {
-	todo     []*ledger
-	panicked any
+	todo, done []*ledger
+	seen       map[*ledger]bool
+	panicked   any
 }
 
 // do calls f, and remembers its panic.
@@ -141,6 +147,11 @@ func (d *destruction) run() {
 	for len(d.todo) > 0 {
 		l := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
+		if d.seen[l] {
+			continue // a child in the pool itself
+		}
+		d.seen[l] = true
+		d.done = append(d.done, l)
 		d.close(l)
 	}
 }
@@ -171,7 +182,11 @@ func (d *destruction) close(l *ledger) {
 		}
 	}
 	if k > 0 {
-		d.do(func() { l.releaseAll(words, k, bytes) })
+		d.do(func() {
+			if parent, i := l.releaseAll(words, k, bytes); parent != nil {
+				parent.dispose(i)
+			}
+		})
 	}
 }
 

@@ -126,19 +126,22 @@ func (p *Pool) drainOne(j job) int {
 // drainBatch releases up to max entries of a dead batch, the first in the queue,
 // and takes it off when none is left.
 func (p *Pool) drainBatch(l *ledger, max int) int {
-	words, k, bytes, next := l.claim(l.cursor, max, nil)
-	l.cursor = next
-	if next == l.n {
+	c := l.claim(l.cursor, max, nil)
+	l.cursor = c.next
+	if c.next == l.n {
 		p.mu.Lock()
 		p.jobs.pop()
 		p.mu.Unlock()
 	}
-	if k > 0 {
-		defer p.drainedNow(k)
-		l.releaseAll(words, k, bytes)
-		l.tell(k)
+	defer p.drainedNow(c.found)
+	if c.k > 0 {
+		parent, i := l.releaseAll(c.words, c.k, c.bytes)
+		if parent != nil {
+			parent.dispose(i)
+		}
 	}
-	return k
+	l.tell(c.found)
+	return c.k
 }
 
 func (p *Pool) drainedNow(k int) {

@@ -19,9 +19,14 @@ type family struct {
 	index  uint32
 
 	mu      sync.Mutex
-	pending int      // children that are not released
-	closed  bool     // the parent is closed: no child comes, and the last to go releases it
-	shards  []*shard // one for each pool that has children here
+	pending int  // children that are not released
+	closed  bool // the parent is closed: no child comes, and the last to go releases it
+
+	// shards has one for each pool that has children here. One that has none,
+	// and no batch open, is taken off: it leads to its pool, and by its release
+	// function perhaps to the parent's owner, which the parent's ledger must not
+	// reach.
+	shards []*shard
 }
 
 // family returns the family of an entry, which has one.
@@ -67,26 +72,45 @@ func (f *family) join(p *Pool) *shard {
 	f.pending++
 	for _, s := range f.shards {
 		if s.pool == p {
+			s.children++
 			return s
 		}
 	}
-	s := &shard{pool: p, family: f, grow: firstChildren}
+	s := &shard{pool: p, family: f, grow: firstChildren, children: 1}
 	f.shards = append(f.shards, s)
 	p.addKin(s)
 	return s
 }
 
-// leave says that k children are released. It reports whether the parent is to
-// be released now.
-func (f *family) leave(k int) bool {
+// leave says that k children of a shard are released. It reports whether the
+// parent is to be released now.
+func (f *family) leave(s *shard, k int) bool {
 	f.mu.Lock()
 	f.pending -= k
+	s.children -= k
 	last := f.pending == 0 && f.closed
+	empty := s.children == 0
 	f.mu.Unlock()
 	if last {
 		f.forget()
+	} else if empty && !s.isListed() {
+		f.drop(s) // or else sealOpened does
 	}
 	return last
+}
+
+// drop takes a shard off that has no children.
+func (f *family) drop(s *shard) {
+	f.mu.Lock()
+	i := slices.Index(f.shards, s)
+	ok := i >= 0 && s.children == 0
+	if ok {
+		f.shards = slices.Delete(f.shards, i, i+1)
+	}
+	f.mu.Unlock()
+	if ok {
+		s.pool.dropKin(s)
+	}
 }
 
 // close says that the parent is closed, and nobody uses it. It reports whether

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -29,6 +30,7 @@ const tokenSize = 64
 type ledger struct {
 	pool  *Pool
 	shard *shard
+	alone bool // entries have no parents, and are released where they are closed
 
 	// states and words have an entry, or Pool.words of them, for each owner.
 	// Words are not changed once the owner is out.
@@ -51,12 +53,15 @@ type ledger struct {
 
 	mu sync.Mutex
 	// The rest is under mu.
-	dead     bool      // it is queued, by the collector or with a stock: its open entries are claimed there
-	families []*family // by entry; nil before the first
-	origins  []*origin // by entry; nil without Options.Trace
-	sampled  *origin   // of the entry at sampleAt, if not nil
-	sampleAt uint32    // set before the ledger is shared
-	found1   *origin   // of an entry that the collector had released, until it is told
+	dead      bool      // it is queued, by the collector or with a stock: its open entries are claimed there
+	families  []*family // by entry; nil before the first
+	origins   []*origin // by entry; nil without Options.Trace
+	sampled   *origin   // of the entry at sampleAt, if not nil
+	sampleAt  uint32    // set before the ledger is shared
+	forgotten *origin   // of an entry that the collector had released, until it is told
+
+	chunk uintptr // of a Memory: the block of the heap in which the batch's lie; set before the ledger is shared
+	exact bool    // that is the one block of the batch; likewise
 
 	stock  bool   // what it holds was made ahead and never handed out; set before it is shared
 	cursor uint32 // where Drain goes on; under Pool.drainMu
@@ -126,6 +131,9 @@ func (t *token) exit(i uint32) {
 	if s := atomic.AddUint64(&l.states[i], ^uint64(oneUse-1)); s&(stateOpen|usesMask) == 0 {
 		l.closed(i, s)
 	}
+	// Until here: were the batch found dead before, with the count up, it would
+	// be released, and by the last exit once more.
+	runtime.KeepAlive(t)
 }
 
 // close closes an entry, and releases it unless somebody else has to.
@@ -135,13 +143,25 @@ func (l *ledger) close(i uint32) {
 		if s&stateOpen == 0 {
 			return
 		}
-		if atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
-			if s&usesMask == 0 {
-				l.closed(i, s)
-			}
-			return
+		if !atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
+			continue
 		}
+		switch {
+		case s&usesMask != 0: // the last Use goes on
+		case s&stateKin == 0 && l.alone:
+			l.releaseAlone(i, s)
+		default:
+			l.closed(i, s)
+		}
+		return
 	}
+}
+
+// releaseAlone is dispose where nothing else can follow.
+func (l *ledger) releaseAlone(i uint32, s uint64) {
+	defer l.done(1, sizeOf(s)) // also in a panic
+	w := uint32(l.pool.words)
+	l.pool.release(l.words[i*w : (i+1)*w : (i+1)*w])
 }
 
 // closed goes on with an entry that is closed and in no Use. It is called once
@@ -160,6 +180,8 @@ func (l *ledger) disown(i uint32) error {
 		switch {
 		case s&stateOpen == 0:
 			return ErrClosed
+		case l.pool.heap != nil && !l.exact:
+			return ErrCarved
 		case s&usesMask != 0:
 			return ErrInUse
 		case s&stateKin != 0:
@@ -180,6 +202,9 @@ func (l *ledger) disown(i uint32) error {
 			if !atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
 				continue
 			}
+		}
+		if l.exact {
+			l.chunk = 0 // it is the caller's now
 		}
 		if parent, j := l.finish(1, sizeOf(s)); parent != nil {
 			parent.dispose(j)

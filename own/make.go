@@ -17,7 +17,8 @@ var errMadeNone = errors.New("cheap: own: the constructor made nothing, and retu
 // Where the constructor made fewer than it was asked for, these are handed out,
 // and the Make after that returns the constructor's error; the next one asks it
 // again. What is never handed out is released when the pool is destroyed, and
-// when from one collection to the next nobody called Make.
+// when from one collection to the next nobody called Make. Goroutines on
+// different Ps have a stock each.
 //
 // Other errors are those of Own. Without Options.Construct, Make panics.
 func (p *Pool) Make(o *Owner) error {
@@ -188,14 +189,13 @@ func (l *ledger) releaseStock() {
 		l.found()
 		return
 	}
-	words, k, bytes, _ := l.claim(0, len(l.states), nil)
-	l.releaseAll(words, k, bytes)
+	c := l.claim(0, len(l.states), nil)
+	l.releaseAll(c.words, c.k, c.bytes) // a stock has no parent
 }
 
-// restock goes through the stock of a shard for Make after a collection. The
-// caller holds s.mu.
-func (s *shard) restock() {
-	idle := s.open == nil // a batch is begun to hand something out
+// restock seals the open batch after a collection, and releases the stock of a
+// pool where nobody called Make since the one before. The caller holds s.mu.
+func (s *shard) restock(idle bool) {
 	s.seal()
 	if !idle || leak {
 		if len(s.spare) > 0 {

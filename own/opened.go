@@ -48,10 +48,27 @@ func sealOpened(struct{}) {
 	shards := opened.shards
 	opened.shards, opened.armed = nil, false
 	opened.mu.Unlock()
+	used := map[*Pool]bool{}
+	for _, s := range shards {
+		s.mu.Lock()
+		used[s.pool] = used[s.pool] || s.used
+		s.used = false
+		s.mu.Unlock()
+	}
 	for _, s := range shards {
 		s.mu.Lock()
 		s.listed = false
-		s.restock()
+		s.restock(!used[s.pool])
 		s.mu.Unlock()
+		if f := s.family; f != nil {
+			f.drop(s)
+		}
 	}
+}
+
+// isListed reports whether sealOpened will come to the shard.
+func (s *shard) isListed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listed
 }

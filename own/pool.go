@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
@@ -127,6 +128,9 @@ type Pool struct {
 	maxQueued int64
 	onCollect func(Collected)
 	parent    *family // of Options.Parent
+
+	heap   *cheap.Heap // of a Memory, for which the heap keeps account; nil in other pools
+	carves bool        // its resources are the Memory's blocks, else groups
 
 	shards []*shard // for Own, by P
 	makers []*shard // for Make, by P; nil without Construct
@@ -261,7 +265,11 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil {
 		p.ownsNothing()
 	}
-	s := lock(p.shards)
+	k := percpu.Hint(len(p.shards)) // as in lock, which the compiler does not inline
+	s := p.shards[k]
+	if !s.mu.TryLock() {
+		s = lockOther(p.shards, k)
+	}
 	i, taken := s.n, s.taken+int64(size)
 	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil {
 		return p.ownSlow(s, o, uintptr(resource), 0, size)
@@ -328,7 +336,7 @@ func (p *Pool) ownUnder(o *Owner, f *family, resource, context uintptr, size int
 	}
 	owned := false
 	defer func() {
-		if !owned && f.leave(1) {
+		if !owned && f.leave(s, 1) {
 			f.ledger.dispose(f.index)
 		}
 	}()
@@ -423,6 +431,9 @@ func (s *shard) exact(o *Owner, resource, context uintptr, size int64) {
 	l := s.pool.newLedger(s, 1)
 	alone.open, alone.token = l, &token{ledger: l}
 	alone.put(resource, context, size)
+	if s.pool.carves {
+		l.chunk, l.exact = resource, true
+	}
 	alone.hand(o)
 	l.n = 1
 	l.gone.Or(goneSealed)
@@ -473,6 +484,10 @@ func (p *Pool) Stats() Stats {
 			gone := l.gone.Load()
 			st.Live += int64(s.n) - int64(gone>>goneOwners&goneMask)
 			st.Bytes += s.taken - int64(gone>>goneBytes)
+			if s.made > 0 { // what is handed out is taken from the stock at seal
+				st.Made -= int64(s.n)
+				st.Bytes -= int64(s.n) * p.size
+			}
 		}
 		s.mu.Unlock()
 	}

@@ -7,31 +7,45 @@ import "sync/atomic"
 // child of a parent that waits, the parent follows, and so on up; a loop, since
 // families may be deep.
 func (l *ledger) dispose(i uint32) {
-	for l != nil {
-		if p := l.pool; p.drain && !p.draining() {
-			p.enqueue(job{ledger: l, entry: i})
+	for l != nil && !l.leaveToDrain(i) {
+		if l.pool.carves {
+			l.giveBack(i)
 			return
 		}
 		l, i = l.releaseOne(i)
 	}
 }
 
+// leaveToDrain queues an entry in a pool with Drain, and reports whether it did:
+// not within Drain, in a release function.
+func (l *ledger) leaveToDrain(i uint32) bool {
+	p := l.pool
+	if !p.drain || p.draining() {
+		return false
+	}
+	p.enqueue(job{ledger: l, entry: i})
+	return true
+}
+
 // releaseOne calls the release function for one entry, and returns the parent
 // that is to be disposed of next, if there is one.
 func (l *ledger) releaseOne(i uint32) (parent *ledger, index uint32) {
-	returned := false
-	defer func() {
-		parent, index = l.finish(1, sizeOf(l.state(i)))
-		if !returned {
-			panicked.Store(l.pool)
-			if parent != nil {
-				parent.dispose(index) // nobody else will
-			}
-		}
-	}()
 	w := l.pool.words
 	first := int(i) * w
-	l.pool.release(l.words[first : first+w : first+w])
+	return l.releaseAll(l.words[first:first+w:first+w], 1, sizeOf(l.state(i)))
+}
+
+// releaseAll calls the release function for k claimed entries, and returns the
+// parent that is to be disposed of next, if there is one.
+func (l *ledger) releaseAll(words []uintptr, k int, bytes int64) (parent *ledger, index uint32) {
+	returned := false
+	defer func() {
+		parent, index = l.finish(k, bytes)
+		if !returned && parent != nil {
+			parent.dispose(index) // in a panic nobody else will
+		}
+	}()
+	l.pool.release(words)
 	returned = true
 	return
 }
@@ -39,9 +53,9 @@ func (l *ledger) releaseOne(i uint32) (parent *ledger, index uint32) {
 // finish counts k entries as released, and returns the parent of theirs if it is
 // to be disposed of now.
 func (l *ledger) finish(k int, bytes int64) (parent *ledger, index uint32) {
-	f := l.shard.family
+	s := l.shard
 	l.done(k, bytes)
-	if f != nil && f.leave(k) {
+	if f := s.family; f != nil && f.leave(s, k) {
 		return f.ledger, f.index
 	}
 	return nil, 0
@@ -54,6 +68,9 @@ func (l *ledger) found() {
 	l.mu.Lock()
 	l.dead = true
 	l.mu.Unlock()
+	if l.pool.carves && l.giveBackDead() {
+		return
+	}
 	if l.pool.drain {
 		l.pool.enqueue(job{ledger: l, entry: allEntries})
 	} else {
@@ -61,28 +78,38 @@ func (l *ledger) found() {
 	}
 }
 
-// claim takes entries of a dead batch that are still open, at most max, from
-// entry at on. It returns their resources, how many they are, their sizes, and
-// where to go on; at the end that is the number of entries. Families are told
-// that the parent is closed; a parent whose children are not released is left
-// to the last of them.
+// A claim is what is taken from a dead batch to be released.
+type claim struct {
+	found  int       // entries that were open, and are closed now
+	words  []uintptr // of those that can be released now; the others wait for children
+	k      int       // how many these are
+	copied bool      // words is the buffer, not a part of the ledger
+	bytes  int64     // their sizes
+	next   uint32    // where to go on; the number of entries at the end
+}
+
+// claim takes entries of a dead batch that are still open, from entry at on,
+// until max can be released. Families are told that the parent is closed; a
+// parent whose children are not released is left to the last of them.
 //
 // Nobody else but Destroy can touch a dead batch, and it takes the same lock.
-func (l *ledger) claim(at uint32, max int, buf []uintptr) (words []uintptr, k int, bytes int64, next uint32) {
+func (l *ledger) claim(at uint32, max int, buf []uintptr) (c claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := uint32(l.pool.words)
 	first, plain := at, true // so far, what is claimed lies side by side from first on
-	for next = at; next < l.n && k < max; next++ {
+	next, k := at, 0
+	for ; next < l.n && k < max; next++ {
 		s := l.state(next)
 		if s&stateOpen == 0 {
 			continue
 		}
 		atomic.StoreUint64(&l.states[next], s&^stateOpen)
+		c.found++
 		if l.origins != nil {
-			l.found1 = l.origins[next]
+			l.forgotten = l.origins[next]
 		} else if l.sampled != nil && next == l.sampleAt {
-			l.found1 = l.sampled
+			l.forgotten = l.sampled
 		}
 		if s&stateKin != 0 && !l.families[next].close() {
 			continue
@@ -97,53 +124,35 @@ func (l *ledger) claim(at uint32, max int, buf []uintptr) (words []uintptr, k in
 			buf = append(buf, l.words[next*w:(next+1)*w]...)
 		}
 		k++
-		bytes += sizeOf(s)
+		c.bytes += sizeOf(s)
 	}
+	c.words, c.copied, c.k, c.next = buf, !plain, k, next
 	if plain {
 		end := (first + uint32(k)) * w
-		return l.words[first*w : end : end], k, bytes, next
+		c.words = l.words[first*w : end : end]
 	}
-	return buf, k, bytes, next
+	return c
 }
 
-// releaseDead releases what is left of a dead batch, on a worker. buf is used
-// where resources do not lie side by side, and returned for the next batch.
-func (l *ledger) releaseDead(buf []uintptr) []uintptr {
-	words, k, bytes, _ := l.claim(0, len(l.states), buf)
-	if k == 0 {
-		return buf
-	}
-	l.releaseAll(words, k, bytes)
-	l.tell(k)
-	if &words[0] != &l.words[0] && cap(words) > cap(buf) {
-		return words[:0]
-	}
-	return buf
-}
-
-// releaseAll calls the release function for k claimed entries.
-func (l *ledger) releaseAll(words []uintptr, k int, bytes int64) {
-	returned := false
-	defer func() {
-		if !returned {
-			panicked.Store(l.pool)
+// releaseDead releases what is left of a dead batch, and returns the parent that
+// is to be disposed of next, if there is one. buf is used where resources do not
+// lie side by side, and returned for the next batch.
+func (l *ledger) releaseDead(buf []uintptr) (next []uintptr, parent *ledger, i uint32) {
+	c := l.claim(0, len(l.states), buf)
+	if c.k > 0 {
+		parent, i = l.releaseAll(c.words, c.k, c.bytes)
+		if c.copied {
+			buf = c.words[:0]
 		}
-		if parent, i := l.finish(k, bytes); parent != nil {
-			parent.dispose(i)
-		}
-	}()
-	l.pool.release(words)
-	returned = true
+	}
+	l.tell(c.found)
+	return buf, parent, i
 }
-
-// panicked is the pool whose release function panicked last, for the message of
-// a worker, which may have come to another pool from one's last child.
-var panicked atomic.Pointer[Pool]
 
 // tell says that the collector has had k entries released.
 func (l *ledger) tell(k int) {
 	p := l.pool
-	if l.stock {
+	if k == 0 || l.stock {
 		return
 	}
 	p.collected.Add(int64(k))
@@ -151,8 +160,8 @@ func (l *ledger) tell(k int) {
 		return
 	}
 	l.mu.Lock()
-	from := l.found1
-	l.found1 = nil
+	from := l.forgotten
+	l.forgotten = nil
 	l.mu.Unlock()
 	c := Collected{Pool: p.name, Count: k}
 	if from != nil {

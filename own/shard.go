@@ -29,13 +29,18 @@ type shard struct {
 	destroyed bool // as pool.destroyed
 
 	made   uint32    // of the open batch: entries that have a resource, n and beyond. 0 but for Make
+	used   bool      // a batch was begun since the last collection
 	spare  []*ledger // batches made ahead, as many entries made as there are; for Make
 	failed error     // what the constructor said after the last of these
+
+	carving // for Memory
 
 	ledgers *ledger // batches that are sealed and not released in full
 
 	pool   *Pool
 	family *family
+
+	children int // of the family, in this pool, that are not released; under family.mu
 }
 
 const (
@@ -65,6 +70,9 @@ func init() {
 func (p *Pool) take(n int, bytes int64) {
 	p.owners.Add(int64(n))
 	p.bytes.Add(bytes)
+	if p.heap != nil {
+		return // it counts them
+	}
 	heldOwners.Add(int64(n))
 	if bytes >= 0 {
 		held.Take(bytes, 0)
@@ -75,7 +83,7 @@ func (p *Pool) take(n int, bytes int64) {
 
 // newLedger returns a ledger with room for n entries.
 func (p *Pool) newLedger(s *shard, n uint32) *ledger {
-	l := &ledger{pool: p, shard: s, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
+	l := &ledger{pool: p, shard: s, alone: !p.drain && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
 	switch {
 	case p.trace:
 		l.origins = make([]*origin, n)
@@ -86,9 +94,12 @@ func (p *Pool) newLedger(s *shard, n uint32) *ledger {
 }
 
 // begin opens a batch. The shard has none.
-func (s *shard) begin(l *ledger) {
-	s.open, s.token = l, &token{ledger: l}
+func (s *shard) begin(l *ledger) { s.beginWith(l, &token{ledger: l}) }
+
+func (s *shard) beginWith(l *ledger, t *token) {
+	s.open, s.token = l, t
 	s.n, s.taken, s.made = 0, 0, 0
+	s.used = true
 	s.list()
 }
 
@@ -133,6 +144,7 @@ func (s *shard) seal() {
 	s.open, s.token = nil, nil
 	s.n, s.limit, s.taken, s.room, s.made = 0, 0, 0, 0, 0
 	l.n = n
+	s.uncarve(n, taken)
 	gone := l.gone.Or(goneSealed)
 	closed := uint32(gone >> goneOwners & goneMask)
 
@@ -148,6 +160,7 @@ func (s *shard) seal() {
 		s.grow = max(min(n, most), 1)
 	}
 	if closed == n {
+		l.freeChunk()
 		return
 	}
 	s.pool.take(int(n-closed), taken-int64(gone>>goneBytes))
@@ -210,6 +223,7 @@ func (l *ledger) done(k int, bytes int64) {
 	l.pool.take(-k, -bytes)
 	if uint32(gone>>goneOwners&goneMask) == l.n {
 		l.shard.unlink(l)
+		l.freeChunk()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,7 +136,7 @@ func (w *place) run() {
 			break
 		}
 		p := work.pools[i]
-		work.pools = append(work.pools[:i], work.pools[i+1:]...)
+		work.pools = slices.Delete(work.pools, i, i+1)
 		l := p.batches
 		p.batches, l.queued = l.queued, nil
 		if p.batches != nil {
@@ -146,45 +147,60 @@ func (w *place) run() {
 		if work.batches--; work.batches == 0 && work.armed {
 			work.armed = !work.timer.Stop()
 		}
-		p.running++
-		w.pool, w.since = p, time.Now()
+		w.enter(p)
 		work.mu.Unlock()
 
 		buf = w.releaseDead(l, buf)
 
 		work.mu.Lock()
-		p.running--
-		w.pool = nil
-		queued.Add(-1)
+		w.exit()
 	}
 	w.taken = false
 	work.running--
 	work.mu.Unlock()
 }
 
-// releaseDead releases a batch. If the release function ends the goroutine,
-// another takes its place; if it panics, the program ends, with the pool's name.
+// enter says that the worker is with a pool. The caller holds work.mu.
+func (w *place) enter(p *Pool) {
+	p.running++
+	w.pool, w.since = p, time.Now()
+}
+
+// exit says that a batch is done. The caller holds work.mu.
+func (w *place) exit() {
+	w.pool.running--
+	w.pool = nil
+	queued.Add(-1)
+}
+
+// releaseDead releases a batch, and the parents that waited for it. If a release
+// function ends the goroutine, another takes its place; if it panics, the
+// program ends, with the pool's name.
 func (w *place) releaseDead(l *ledger, buf []uintptr) []uintptr {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if v := recover(); v != nil {
-			name := l.pool.name // OnCollect, if no release function did
-			if p := panicked.Load(); p != nil {
-				name = p.name
-			}
-			panic(&releasePanic{pool: name, value: v})
-		}
 		work.mu.Lock()
 		defer work.mu.Unlock()
-		l.pool.running--
-		w.pool = nil
-		queued.Add(-1)
+		if v := recover(); v != nil {
+			panic(&releasePanic{pool: w.pool.name, value: v})
+		}
+		w.exit()
 		go w.run()
 	}()
-	buf = l.releaseDead(buf)
+	buf, parent, i := l.releaseDead(buf)
+	for parent != nil {
+		if parent.leaveToDrain(i) {
+			break
+		}
+		work.mu.Lock()
+		w.pool.running--
+		w.enter(parent.pool)
+		work.mu.Unlock()
+		parent, i = parent.releaseOne(i)
+	}
 	returned = true
 	return buf
 }

@@ -22,29 +22,33 @@ import (
 //
 // "C" is cgo. Where it is not allowed the package works with CGO_ENABLED=0.
 var imports = map[string][]string{
-	"internal/sizeclass": {},
-	"internal/race":      {},
-	"internal/percpu":    {},
-	"internal/account":   {},
-	"internal/osmem":     {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
-	"internal/span":      {"internal/osmem"},
+	"internal/sizeclass":   {},
+	"internal/pointerfree": {},
+	"internal/race":        {},
+	"internal/percpu":      {},
+	"internal/account":     {},
+	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
+	"internal/span":        {"internal/osmem"},
 
 	".": {
-		"internal/account", "internal/osmem", "internal/percpu", "internal/race",
-		"internal/sizeclass", "internal/span",
+		"internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree",
+		"internal/race", "internal/sizeclass", "internal/span",
 	},
 
+	"own":      {".", "internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree"},
 	"libc":     {"C", "."},
 	"cgoalloc": {"C", ".", "libc"},
 
 	// For tests.
-	"internal/shadow":   {},
-	"internal/repotest": {},
+	"internal/shadow":     {},
+	"internal/repotest":   {},
+	"libc/internal/ctest": {"C"},
 }
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".": {"internal/shadow"},
+	".":    {"internal/shadow"},
+	"libc": {"libc/internal/ctest"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.

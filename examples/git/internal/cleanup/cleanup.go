@@ -1,0 +1,198 @@
+//go:build cgo && libgit2
+
+// Package cleanup binds libgit2 with runtime.AddCleanup, once for each object.
+// Close does nothing: what is not reachable any more is freed after a
+// collection.
+//
+// The order of cleanups is not defined, and a repository can be collected in
+// the same cycle as what came from it. So each object counts as a reference to
+// the C repository, which is freed with the last one.
+//
+// What is passed to C has to be kept alive: an object that is not used any more
+// in Go is unreachable, also while a call of its own method is in C.
+package cleanup
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/examples/git/internal/git"
+	"github.com/cheapgo/cheap/examples/git/internal/raw"
+)
+
+// These are an object each, and have what their methods need beside it.
+type (
+	Repository struct{ object }
+	Walk       struct{ object }
+	Commit     struct{ object }
+	Entry      struct{ object }
+	Tree       struct{ object }
+	Blob       struct{ object }
+	Diff       struct{ object }
+)
+
+// An object is something of libgit2's. The value that embeds it is registered
+// with the collector.
+type object struct {
+	p    unsafe.Pointer
+	repo *shared
+}
+
+func (*object) Close() error { return nil }
+
+// shared is a C repository. It is not the Go value that is registered, so that
+// the cleanups of others can refer to it.
+type shared struct {
+	p    unsafe.Pointer
+	refs atomic.Int64 // objects that have not been freed, the repository among them
+}
+
+func (s *shared) release() {
+	if s.refs.Add(-1) == 0 {
+		raw.Free(raw.Repository, s.p)
+	}
+}
+
+// resource is what a cleanup is given.
+type resource struct {
+	object
+	kind raw.Kind
+}
+
+func (r resource) free() {
+	raw.Free(r.kind, r.p)
+	r.repo.release()
+}
+
+// registered has an object freed when value, which embeds it, is unreachable.
+func registered[T any](value *T, kind raw.Kind, o object) *T {
+	o.repo.refs.Add(1)
+	runtime.AddCleanup(value, resource.free, resource{o, kind})
+	return value
+}
+
+// Open opens the repository that dir is in.
+func Open(dir string) (git.Repository, error) {
+	m, err := raw.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{p: m.Object}
+	s.refs.Store(1)
+	r := &Repository{object{m.Object, s}}
+	runtime.AddCleanup(r, (*shared).release, s)
+	return r, nil
+}
+
+func (r *Repository) Walk() (git.Walk, error) {
+	defer runtime.KeepAlive(r)
+	m, err := raw.NewWalk(r.p)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, r.repo}
+	return registered(&Walk{o}, raw.Walk, o), nil
+}
+
+func (r *Repository) Commit(id git.ID) (git.Commit, error) {
+	defer runtime.KeepAlive(r)
+	m, err := raw.LookupCommit(r.p, id)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, r.repo}
+	return registered(&Commit{o}, raw.Commit, o), nil
+}
+
+func (r *Repository) Blob(id git.ID) (git.Blob, error) {
+	defer runtime.KeepAlive(r)
+	m, err := raw.LookupBlob(r.p, id)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, r.repo}
+	return registered(&Blob{o}, raw.Blob, o), nil
+}
+
+// Diff takes trees of this package.
+func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
+	defer runtime.KeepAlive(r)
+	defer runtime.KeepAlive(old)
+	defer runtime.KeepAlive(new)
+	var from unsafe.Pointer
+	if old != nil {
+		from = old.(*Tree).p
+	}
+	m, err := raw.NewDiff(r.p, from, new.(*Tree).p)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, r.repo}
+	return registered(&Diff{o}, raw.Diff, o), nil
+}
+
+func (w *Walk) Next() (id git.ID, ok bool, err error) {
+	defer runtime.KeepAlive(w)
+	return raw.Next(w.p)
+}
+
+func (c *Commit) Parents() int {
+	defer runtime.KeepAlive(c)
+	return raw.Parents(c.p)
+}
+
+func (c *Commit) Parent(n int) (git.Commit, error) {
+	defer runtime.KeepAlive(c)
+	m, err := raw.Parent(c.p, n)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, c.repo}
+	return registered(&Commit{o}, raw.Commit, o), nil
+}
+
+func (c *Commit) Tree() (git.Tree, error) {
+	defer runtime.KeepAlive(c)
+	m, err := raw.TreeOf(c.p)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, c.repo}
+	return registered(&Tree{o}, raw.Tree, o), nil
+}
+
+func (t *Tree) Entry(path string) (git.Entry, error) {
+	defer runtime.KeepAlive(t)
+	m, err := raw.LookupEntry(t.p, path)
+	if err != nil {
+		return nil, err
+	}
+	o := object{m.Object, t.repo}
+	return registered(&Entry{o}, raw.Entry, o), nil
+}
+
+func (e *Entry) ID() git.ID {
+	defer runtime.KeepAlive(e)
+	return raw.EntryID(e.p)
+}
+
+func (e *Entry) IsBlob() bool {
+	defer runtime.KeepAlive(e)
+	return raw.IsBlob(e.p)
+}
+
+func (b *Blob) Lines() int {
+	defer runtime.KeepAlive(b)
+	return raw.Lines(b.p)
+}
+
+func (d *Diff) Len() int {
+	defer runtime.KeepAlive(d)
+	return raw.Deltas(d.p)
+}
+
+func (d *Diff) Delta(n int) git.Delta {
+	defer runtime.KeepAlive(d)
+	return raw.DeltaAt(d.p, n)
+}

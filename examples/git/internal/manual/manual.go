@@ -1,0 +1,123 @@
+//go:build cgo && libgit2
+
+// Package manual binds libgit2 the plain way: what is not closed leaks. A
+// repository is closed last, an object is not used after its Close, and nobody
+// helps to get that right. Objects may not be closed by two goroutines at once.
+package manual
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/examples/git/internal/git"
+	"github.com/cheapgo/cheap/examples/git/internal/raw"
+)
+
+// These are an object each, and have what their methods need beside it.
+type (
+	Repository struct{ object }
+	Walk       struct{ object }
+	Commit     struct{ object }
+	Entry      struct{ object }
+	Tree       struct{ object }
+	Blob       struct{ object }
+	Diff       struct{ object }
+)
+
+// An object is something of libgit2's.
+type object struct {
+	p    unsafe.Pointer // nil when closed
+	kind raw.Kind
+}
+
+// Close frees the object. A second Close does nothing.
+func (o *object) Close() error {
+	if o.p != nil {
+		raw.Free(o.kind, o.p)
+		o.p = nil
+	}
+	return nil
+}
+
+// Open opens the repository that dir is in.
+func Open(dir string) (git.Repository, error) {
+	m, err := raw.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{object{m.Object, raw.Repository}}, nil
+}
+
+func (r *Repository) Walk() (git.Walk, error) {
+	m, err := raw.NewWalk(r.p)
+	if err != nil {
+		return nil, err
+	}
+	return &Walk{object{m.Object, raw.Walk}}, nil
+}
+
+func (r *Repository) Commit(id git.ID) (git.Commit, error) {
+	m, err := raw.LookupCommit(r.p, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Commit{object{m.Object, raw.Commit}}, nil
+}
+
+func (r *Repository) Blob(id git.ID) (git.Blob, error) {
+	m, err := raw.LookupBlob(r.p, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Blob{object{m.Object, raw.Blob}}, nil
+}
+
+// Diff takes trees of this package.
+func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
+	var from unsafe.Pointer
+	if old != nil {
+		from = old.(*Tree).p
+	}
+	m, err := raw.NewDiff(r.p, from, new.(*Tree).p)
+	if err != nil {
+		return nil, err
+	}
+	return &Diff{object{m.Object, raw.Diff}}, nil
+}
+
+func (w *Walk) Next() (id git.ID, ok bool, err error) { return raw.Next(w.p) }
+
+func (c *Commit) Parents() int { return raw.Parents(c.p) }
+
+func (c *Commit) Parent(n int) (git.Commit, error) {
+	m, err := raw.Parent(c.p, n)
+	if err != nil {
+		return nil, err
+	}
+	return &Commit{object{m.Object, raw.Commit}}, nil
+}
+
+func (c *Commit) Tree() (git.Tree, error) {
+	m, err := raw.TreeOf(c.p)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{object{m.Object, raw.Tree}}, nil
+}
+
+func (t *Tree) Entry(path string) (git.Entry, error) {
+	m, err := raw.LookupEntry(t.p, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Entry{object{m.Object, raw.Entry}}, nil
+}
+
+func (e *Entry) ID() git.ID { return raw.EntryID(e.p) }
+
+func (e *Entry) IsBlob() bool { return raw.IsBlob(e.p) }
+
+func (b *Blob) Lines() int { return raw.Lines(b.p) }
+
+func (d *Diff) Len() int { return raw.Deltas(d.p) }
+
+func (d *Diff) Delta(n int) git.Delta { return raw.DeltaAt(d.p, n) }

@@ -1,0 +1,197 @@
+//go:build cgo && libgit2
+
+// Package raw calls the part of libgit2 that walks a history, and does nothing
+// else: it knows no owners. It counts what is live, on the side of C, and takes
+// the time that freeing needs.
+//
+// An object is a pointer that libgit2 has returned and that somebody frees once
+// it is in nobody's use: Free, or the function that Destructor names. Objects
+// are freed before their repository. Each may be freed on any thread, also
+// while others of the same repository are in use.
+package raw
+
+/*
+// libgit2 calls back only what it has been given, which is nothing of Go's, and
+// keeps none of the arguments.
+#cgo noescape raw_open
+#cgo nocallback raw_open
+#cgo noescape raw_walk
+#cgo nocallback raw_walk
+#cgo noescape raw_next
+#cgo nocallback raw_next
+#cgo noescape raw_commit
+#cgo nocallback raw_commit
+#cgo noescape raw_parent
+#cgo nocallback raw_parent
+#cgo noescape raw_tree
+#cgo nocallback raw_tree
+#cgo noescape raw_entry
+#cgo nocallback raw_entry
+#cgo noescape raw_blob
+#cgo nocallback raw_blob
+#cgo noescape raw_diff
+#cgo nocallback raw_diff
+#cgo noescape raw_delta_at
+#cgo nocallback raw_delta_at
+#cgo noescape raw_free
+#cgo nocallback raw_free
+
+#cgo pkg-config: libgit2
+#include <stdlib.h>
+#include "raw.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/examples/git/internal/git"
+)
+
+// A Kind is a type of libgit2's.
+type Kind int
+
+const (
+	Repository Kind = C.REPOSITORY
+	Walk       Kind = C.WALK
+	Commit     Kind = C.COMMIT
+	Tree       Kind = C.TREE
+	Entry      Kind = C.ENTRY
+	Blob       Kind = C.BLOB
+	Diff       Kind = C.DIFF
+	Kinds      Kind = C.KINDS // how many there are
+)
+
+// Made is an object that somebody has to free.
+type Made struct {
+	Object unsafe.Pointer
+	Size   int // bytes of C memory that it keeps, about
+}
+
+// initialize prepares libgit2, once. Nothing in it has to be given back.
+var initialize = sync.OnceFunc(func() { C.raw_init() })
+
+// Open opens the repository that dir is in.
+func Open(dir string) (Made, error) {
+	initialize()
+	return result("open "+dir, C.raw_open(cstring(dir)))
+}
+
+// NewWalk returns a walk of a repository that begins at HEAD.
+func NewWalk(repo unsafe.Pointer) (Made, error) {
+	return result("walk", C.raw_walk((*C.git_repository)(repo)))
+}
+
+// Next returns the next commit of a walk, or false behind the last.
+func Next(walk unsafe.Pointer) (id git.ID, ok bool, err error) {
+	m := C.raw_next((*C.git_revwalk)(walk), oid(&id))
+	if m.code == C.GIT_ITEROVER {
+		return git.ID{}, false, nil
+	}
+	_, err = result("walk", m)
+	return id, err == nil, err
+}
+
+// LookupCommit returns a commit of a repository.
+func LookupCommit(repo unsafe.Pointer, id git.ID) (Made, error) {
+	return result("commit", C.raw_commit((*C.git_repository)(repo), oid(&id)))
+}
+
+// Parents returns how many parents a commit has.
+func Parents(commit unsafe.Pointer) int {
+	return int(C.git_commit_parentcount((*C.git_commit)(commit)))
+}
+
+// Parent returns a parent of a commit.
+func Parent(commit unsafe.Pointer, n int) (Made, error) {
+	return result("parent", C.raw_parent((*C.git_commit)(commit), C.uint(n)))
+}
+
+// TreeOf returns the tree of a commit.
+func TreeOf(commit unsafe.Pointer) (Made, error) {
+	return result("tree", C.raw_tree((*C.git_commit)(commit)))
+}
+
+// LookupEntry returns a copy of an entry of a tree or of one below it.
+func LookupEntry(tree unsafe.Pointer, path string) (Made, error) {
+	return result("entry", C.raw_entry((*C.git_tree)(tree), cstring(path)))
+}
+
+// EntryID returns the name of the object that an entry refers to.
+func EntryID(entry unsafe.Pointer) git.ID {
+	id := C.git_tree_entry_id((*C.git_tree_entry)(entry))
+	// A git_oid is an array of 20 bytes, and this one lives as long as the entry.
+	return *(*git.ID)(unsafe.Pointer(id))
+}
+
+// IsBlob reports whether that object is a blob.
+func IsBlob(entry unsafe.Pointer) bool {
+	return C.git_tree_entry_type((*C.git_tree_entry)(entry)) == C.GIT_OBJECT_BLOB
+}
+
+// LookupBlob returns a blob of a repository.
+func LookupBlob(repo unsafe.Pointer, id git.ID) (Made, error) {
+	return result("blob", C.raw_blob((*C.git_repository)(repo), oid(&id)))
+}
+
+// Lines returns how many lines end in a blob.
+func Lines(blob unsafe.Pointer) int {
+	b := (*C.git_blob)(blob)
+	// The blob's memory, which does not change, read in place. The slice ends
+	// with this function, during which the caller keeps the blob.
+	data := unsafe.Slice((*byte)(C.git_blob_rawcontent(b)), int(C.git_blob_rawsize(b)))
+	return bytes.Count(data, []byte{'\n'})
+}
+
+// NewDiff compares two trees. The first may be nil.
+func NewDiff(repo, from, to unsafe.Pointer) (Made, error) {
+	return result("diff", C.raw_diff((*C.git_repository)(repo), (*C.git_tree)(from), (*C.git_tree)(to)))
+}
+
+// Deltas returns how many files are different.
+func Deltas(diff unsafe.Pointer) int {
+	return int(C.git_diff_num_deltas((*C.git_diff)(diff)))
+}
+
+// DeltaAt returns one of them. n is below Deltas.
+func DeltaAt(diff unsafe.Pointer, n int) git.Delta {
+	d := C.raw_delta_at((*C.git_diff)(diff), C.size_t(n))
+	return git.Delta{Path: C.GoString(d.path), Deleted: d.deleted != 0}
+}
+
+// Destructor returns the C function, void (*)(void *), that frees an object of
+// some kind.
+func Destructor(k Kind) unsafe.Pointer { return C.raw_destructor(C.int(k)) }
+
+// Live returns how many objects of a kind have been made and not been freed.
+func Live(k Kind) int { return int(C.raw_live(C.int(k))) }
+
+// result is what a call has made, or its error.
+func result(what string, m C.raw_made) (Made, error) {
+	if m.code >= 0 {
+		return Made{m.object, int(m.size)}, nil
+	}
+	if m.message == nil {
+		return Made{}, fmt.Errorf("%s: libgit2 error %d", what, int(m.code))
+	}
+	// It was strdup that made it.
+	defer C.free(unsafe.Pointer(m.message))
+	return Made{}, fmt.Errorf("%s: %s", what, C.GoString(m.message))
+}
+
+// cstring returns a copy of s that ends in a zero, in Go memory: C reads it
+// during the call only, so it needs no C.CString and nothing to free it.
+func cstring(s string) *C.char {
+	b := make([]byte, len(s)+1)
+	copy(b, s)
+	return (*C.char)(unsafe.Pointer(&b[0])) // bytes and chars are the same thing
+}
+
+// oid passes an ID, which has the layout of a git_oid: 20 bytes, nothing else.
+func oid(id *git.ID) *C.git_oid { return (*C.git_oid)(unsafe.Pointer(id)) }
+
+// The conversion above holds.
+var _ [unsafe.Sizeof(C.git_oid{})]byte = git.ID{}

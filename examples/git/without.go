@@ -1,0 +1,19 @@
+//go:build !cgo || !libgit2
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// install says how to get what the build needs.
+const install = "install libgit2 and pkg-config (Debian, Ubuntu: apt-get install libgit2-dev pkg-config; " +
+	"Fedora: dnf install libgit2-devel pkgconf; macOS: brew install libgit2 pkgconf) and build with -tags=libgit2"
+
+// run says what is missing.
+func run(_ context.Context, _ []string, _ io.Reader, _, stderr io.Writer) int {
+	fmt.Fprintln(stderr, "git: built without libgit2:", install)
+	return 1
+}

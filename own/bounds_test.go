@@ -1,0 +1,177 @@
+package own
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// A tally is what a batch holds that is not closed.
+type tally struct {
+	owners int
+	bytes  int64
+	kept   *thing
+}
+
+// tallies sorts owners by their batch.
+func tallies(things []*thing) map[*token]*tally {
+	all := map[*token]*tally{}
+	for _, m := range things {
+		if m.Closed() {
+			continue
+		}
+		b := all[m.token]
+		if b == nil {
+			b = &tally{kept: m}
+			all[m.token] = b
+		}
+		b.owners++
+		b.bytes += m.cell.size
+	}
+	return all
+}
+
+// TestBounds keeps one owner of each batch alive, and drops the rest. What is
+// released, or never is because one lives, stays within Batch and Pinned.
+func TestBounds(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 10}, {Pinned: 1000}, {Pinned: 1 << 20}, {Batch: 10_000, Pinned: 4 << 20}, {Batch: 1}} {
+		for _, size := range []int{16, 100, 1000, 4 << 10, 33_000, 64<<10 - 1, 64 << 10, 100_000, 1 << 20, 0, -1} {
+			for _, closes := range []bool{false, true} {
+				t.Run(fmt.Sprintf("batch=%d/pinned=%d/size=%d/closes=%v", o.Batch, o.Pinned, size, closes), func(t *testing.T) {
+					mustBeBounded(t, o, size, closes)
+				})
+			}
+		}
+	}
+}
+
+// mustBeBounded is a row of TestBounds. Size 0 is any, -1 not known.
+func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
+	batch, pinned := o.Batch, int64(o.Pinned)
+	if batch == 0 {
+		batch = 256
+	}
+	if pinned == 0 {
+		pinned = 64 << 10
+	}
+	const n = 1500
+	w := newWorld(t, n)
+	p := w.pool(o)
+	var kept []*thing
+	var want int64
+	aside(func() {
+		var things []*thing
+		for range n {
+			s := size
+			switch size {
+			case 0:
+				s = 1 << rand.N(21)
+			case -1:
+				s = 4 << 10
+			}
+			m := &thing{cell: w.create(s)}
+			told := s
+			if size == -1 {
+				told = 0
+			}
+			if err := p.Own(&m.Owner, m.cell.pointer(), told); err != nil {
+				t.Fatal(err)
+			}
+			if things = append(things, m); closes && rand.N(10) != 0 {
+				things[rand.N(len(things))].Close()
+			}
+		}
+		for _, b := range tallies(things) {
+			if b.owners > batch {
+				t.Errorf("a batch of %d owners", b.owners)
+			}
+			if b.owners > 1 && b.bytes > pinned {
+				t.Errorf("a batch of %d bytes, in %d owners", b.bytes, b.owners)
+			}
+			if b.owners > 1 && b.kept.cell.size >= pinned {
+				t.Errorf("%d bytes share a batch", b.kept.cell.size)
+			}
+			kept = append(kept, b.kept)
+			want += b.kept.cell.size
+		}
+	})
+	for range 2 {
+		gc(t)
+	}
+	var own int64
+	for _, m := range kept {
+		mustBeAlive(t, m.cell, "although it is held")
+		own += m.cell.size
+	}
+	if live, most := w.bytes.Load(), own+int64(len(kept))*pinned; live > most {
+		t.Errorf("%d bytes live, held by %d owners of %d", live, len(kept), own)
+	}
+	if live := w.alive(); live > int64(len(kept)*batch) {
+		t.Errorf("%d are alive, held by %d owners", live, len(kept))
+	}
+	clear(kept)
+	collectAtMost(t, few, "the rest", func() bool { return w.alive() == 0 })
+	mustDestroy(t, p)
+}
+
+// TestHeldOwnersPinLittle holds a few owners of many: what they keep alive is
+// bounded by their number.
+func TestHeldOwnersPinLittle(t *testing.T) {
+	const n, held = 20_000, 10
+	w := newWorld(t, n)
+	p := w.pool(Options{})
+	var kept []*thing
+	aside(func() {
+		for i := range n {
+			if m := w.own(t, p, 1000); i%(n/held) == 0 {
+				kept = append(kept, m)
+			}
+		}
+	})
+	collectAtMost(t, few, "the batches that nobody holds", func() bool {
+		return w.bytes.Load() <= held*(64<<10)
+	})
+	for _, m := range kept {
+		mustBeAlive(t, m.cell, "although it is held")
+		m.Close()
+	}
+	mustDestroy2(t, p)
+}
+
+// mustDestroy2 destroys a pool of which some owners were forgotten.
+func mustDestroy2(t *testing.T, p *Pool) {
+	t.Helper()
+	collectAtMost(t, few, "the forgotten", func() bool { return p.Stats().Live == 0 })
+	mustDestroy(t, p)
+}
+
+// TestClosedPinNothing closes nearly all, so that a batch may have more entries
+// than Options.Batch, but never more owners that live.
+func TestClosedPinNothing(t *testing.T) {
+	const n = 5000
+	w := newWorld(t, n)
+	p := w.pool(Options{Batch: 64})
+	var things []*thing
+	entries := map[*token]int{}
+	most := 0
+	for i := range n {
+		m := w.own(t, p, 100)
+		entries[m.token]++
+		most = max(most, entries[m.token])
+		if things = append(things, m); i%50 != 0 {
+			m.Close()
+		}
+	}
+	for _, b := range tallies(things) {
+		if b.owners > 64 || b.bytes > 64<<10 {
+			t.Errorf("%d owners of %d bytes in a batch", b.owners, b.bytes)
+		}
+	}
+	if most <= 64 {
+		t.Errorf("no batch has more than %d entries, although most owners are closed", most)
+	}
+	for _, m := range things {
+		m.Close()
+	}
+	mustDestroy(t, p)
+}

@@ -1,0 +1,328 @@
+package own
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap"
+)
+
+// TestDestroyReleasesWhatIsLeft has owners in batches of all kinds left.
+func TestDestroyReleasesWhatIsLeft(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 1}, {Batch: 7}, {Unshared: true}, {Trace: true}} {
+		o.Name = "image"
+		w := newWorld(t, 1000)
+		p := w.pool(o)
+		var things []*thing
+		for i := range 1000 {
+			things = append(things, w.own(t, p, []int{16, 1000, 100_000}[i%3]))
+		}
+		for i, m := range things {
+			if i%4 != 0 {
+				m.Close()
+			}
+		}
+		e := destroyError(t, p, 0)
+		if e.NeverClosed != 250 || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 || e.Pool != "image" {
+			t.Errorf("%+v", e)
+		}
+		if s := e.Error(); !strings.HasPrefix(s, "cheap: image: Pool.Destroy: 250 were never closed") {
+			t.Errorf("%.100s", s)
+		}
+		if n := w.alive(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+		for _, m := range things {
+			if !m.Closed() {
+				t.Error("an owner is open")
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := m.Disown(); err != ErrClosed {
+				t.Errorf("Disown: %v", err)
+			}
+		}
+		mustStats(t, p, Stats{})
+	}
+}
+
+// TestDestroyReleasesInBatches looks at the calls of the release function.
+func TestDestroyReleasesInBatches(t *testing.T) {
+	setProcs(t, 1)
+	w := newWorld(t, 1000)
+	p := w.pool(Options{})
+	var things []*thing
+	for range 1000 {
+		things = append(things, w.own(t, p, 16))
+	}
+	destroyError(t, p, 0)
+	if n := w.calls.Load(); n > 20 {
+		t.Errorf("%d calls of the release function for %d resources", n, len(things))
+	}
+}
+
+func TestDestroyOfNothingLeft(t *testing.T) {
+	w := newWorld(t, 100)
+	unused := w.pool(Options{})
+	mustDestroy(t, unused)
+	p := w.pool(Options{})
+	for range 50 {
+		w.own(t, p, 10).Close()
+	}
+	m := w.own(t, p, 10)
+	if _, err := m.Disown(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Destroy(0); err != nil {
+		t.Errorf("Destroy: %v", err)
+	}
+	w.destroy(m.cell)
+	for range 2 {
+		if err := p.Destroy(0); err != ErrDestroyed {
+			t.Errorf("a second Destroy: %v", err)
+		}
+	}
+	if !errors.Is(ErrDestroyed, cheap.ErrDestroyed) {
+		t.Error("ErrDestroyed is not that of package cheap")
+	}
+}
+
+// TestOwnAfterDestroy leaves the resource with the caller.
+func TestOwnAfterDestroy(t *testing.T) {
+	w := newWorld(t, 100)
+	parents := w.pool(Options{})
+	parent := w.own(t, parents, 10)
+	for _, o := range []Options{{}, {Batch: 1}, {Drain: true}, {Parent: &parent.Owner}} {
+		p := w.pool(o)
+		mustDestroy(t, p)
+		for _, size := range []int{0, 16, 1 << 20} {
+			c := w.create(size)
+			var m Owner
+			if err := p.Own(&m, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
+				t.Errorf("Own: %v", err)
+			}
+			if err := p.OwnHandle(&m, uintptr(c.pointer()), 0, size); err != ErrDestroyed || !m.Closed() {
+				t.Errorf("OwnHandle: %v", err)
+			}
+			if o.Parent == nil {
+				if err := p.OwnUnder(&m, &parent.Owner, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
+					t.Errorf("OwnUnder: %v", err)
+				}
+			}
+			mustBeAlive(t, c, "although not owned")
+			w.destroy(c)
+		}
+		mustStats(t, p, Stats{})
+	}
+	parent.Close()
+	mustBeReleased(t, parent.cell, "by Close")
+	mustDestroy(t, parents)
+}
+
+// TestDestroyWaitsForReleases has a release under way, in Close and with a
+// worker, and destroys: within the time given Destroy waits, beyond it says so.
+func TestDestroyWaitsForReleases(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, w *world, p *Pool){
+		"Close": func(t *testing.T, w *world, p *Pool) {
+			m := w.own(t, p, 10)
+			go m.Close()
+		},
+		"worker": func(t *testing.T, w *world, p *Pool) {
+			aside(func() { w.own(t, p, 1<<20) })
+			cleanups(t)
+		},
+	} {
+		for _, late := range []bool{false, true} {
+			w := newWorld(t, 1)
+			p := w.pool(Options{})
+			inside, leave := make(chan struct{}), make(chan struct{})
+			w.before = func([]*cell) {
+				close(inside)
+				<-leave
+			}
+			end(t, w, p)
+			<-inside
+			if late {
+				if e := destroyError(t, p, time.Millisecond); e.Releasing != 1 || e.NeverClosed+e.InUse+e.Waiting+e.Queued != 0 {
+					t.Errorf("%s: %+v", name, e)
+				}
+				close(leave)
+			} else {
+				time.AfterFunc(20*time.Millisecond, func() { close(leave) })
+				mustDestroy(t, p)
+				mustBeReleased(t, &w.cells[0], "when Destroy returned: "+name)
+			}
+			flush(t)
+			wait(t, "the release", func() bool { return w.alive() == 0 })
+			mustStats(t, p, Stats{})
+		}
+	}
+}
+
+// TestDestroyTakesAsLongAsItIsGiven looks at the deadline, with a Use that does
+// not end.
+func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
+	for _, give := range []time.Duration{-time.Hour, 0, 30 * time.Millisecond} {
+		w := newWorld(t, 1)
+		p := w.pool(Options{})
+		m := w.own(t, p, 10)
+		m.UseHandle(func(_, _ uintptr) {
+			begin := time.Now()
+			if e := destroyError(t, p, give); e.InUse != 1 {
+				t.Errorf("%+v", e)
+			}
+			if took := time.Since(begin); took < give {
+				t.Errorf("Destroy returned after %v, given %v", took, give)
+			}
+		})
+		mustBeReleased(t, m.cell, "after its Use")
+	}
+}
+
+// TestDestroyAfterDrop destroys a pool whose owners are unreachable, whether the
+// collector has found them or not.
+func TestDestroyAfterDrop(t *testing.T) {
+	for collections := range 4 {
+		for _, drain := range []bool{false, true} {
+			w := newWorld(t, 100)
+			p := w.pool(Options{Drain: drain})
+			aside(func() {
+				for range 50 {
+					w.own(t, p, 16)
+				}
+				w.own(t, p, 1<<20)
+			})
+			for range collections {
+				cleanups(t)
+			}
+			err := p.Destroy(longest)
+			var e *DestroyError
+			if err != nil && !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			if drain {
+				if e == nil || e.Queued != 51 {
+					t.Errorf("after %d collections: %+v", collections, e)
+				}
+				if n := p.Drain(0); n != 51 {
+					t.Errorf("Drain after %d collections: %d", collections, n)
+				}
+			}
+			if n := w.alive(); n != 0 {
+				t.Errorf("after %d collections %d are alive", collections, n)
+			}
+			flush(t)
+			gc(t)
+			mustStats(t, p, Stats{})
+		}
+	}
+}
+
+// TestDestroyDuringOwn owns, from some goroutines, while the pool is destroyed:
+// what Own took is released, and what it did not is the caller's.
+func TestDestroyDuringOwn(t *testing.T) {
+	for range times(200) {
+		w := newWorld(t, 4*1000)
+		p := w.pool(Options{Batch: 5})
+		var wg sync.WaitGroup
+		var owned atomic.Int64
+		var held [4][]*thing
+		for g := range 4 {
+			wg.Go(func() {
+				for {
+					c := w.create(16)
+					m := &thing{cell: c}
+					switch err := p.Own(&m.Owner, c.pointer(), 16); err {
+					case nil:
+						held[g] = append(held[g], m)
+						owned.Add(1)
+						if len(held[g]) == 900 {
+							return
+						}
+					case ErrDestroyed:
+						if !m.Closed() {
+							t.Error("an error, and an owner")
+						}
+						w.destroy(c)
+						return
+					default:
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for owned.Load() < 20 {
+			time.Sleep(time.Microsecond)
+		}
+		e := destroyError(t, p, longest)
+		if e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
+			t.Errorf("%+v", e)
+		}
+		wg.Wait()
+		if n := int64(e.NeverClosed); n != owned.Load() {
+			t.Errorf("%d were owned, and %d never closed", owned.Load(), n)
+		}
+		if n := w.alive(); n != 0 {
+			t.Errorf("%d are alive", n)
+		}
+		mustStats(t, p, Stats{})
+	}
+}
+
+// TestDestroyTwiceAtOnce lets one of several calls win.
+func TestDestroyTwiceAtOnce(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{})
+	for range 1000 {
+		w.own(t, p, 16)
+	}
+	var wg sync.WaitGroup
+	var won atomic.Int64
+	for range 4 {
+		wg.Go(func() {
+			if err := p.Destroy(longest); err != ErrDestroyed {
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d calls destroyed the pool", won.Load())
+	}
+	collectAtMost(t, few, "what the collector had found before", func() bool { return w.alive() == 0 })
+}
+
+// TestDestroyInRelease destroys a pool in its own release function.
+func TestDestroyInRelease(t *testing.T) {
+	w := newWorld(t, 20)
+	p := w.pool(Options{})
+	m, other := w.own(t, p, 10), w.own(t, p, 10)
+	once := false
+	w.before = func([]*cell) {
+		if once {
+			return
+		}
+		once = true
+		e := destroyError(t, p, time.Millisecond)
+		if e.NeverClosed != 1 || e.Releasing != 1 {
+			t.Errorf("%+v", e)
+		}
+	}
+	m.Close()
+	mustBeReleased(t, m.cell, "by Close")
+	mustBeReleased(t, other.cell, "by Destroy")
+}
+
+func TestDestroyErrorSaysWhatIsLeft(t *testing.T) {
+	e := &DestroyError{Pool: "image", NeverClosed: 1, InUse: 2, Waiting: 3, Releasing: 4, Queued: 5, Origins: []Origin{{6, "main.main\n"}}}
+	want := "cheap: image: Pool.Destroy: 1 were never closed, 2 are in use still, 3 wait for their children, 4 are being released, 5 are queued for Drain\n6 made by\nmain.main\n"
+	if got := e.Error(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,331 @@
+package own
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestDrainReleasesOnItsGoroutine closes, forgets and destroys: releases are
+// queued only, and run in Drain, on the goroutine that calls it.
+func TestDrainReleasesOnItsGoroutine(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Drain: true})
+	me := goroutine()
+	w.before = func([]*cell) {
+		if id := goroutine(); id != me {
+			t.Errorf("released on goroutine %d, and Drain is called on %d", id, me)
+		}
+	}
+	mustQueue := func(n int64, when string) {
+		t.Helper()
+		if s := p.Stats(); s.Queued != n || w.died.Load() != 0 {
+			t.Fatalf("%s: %d queued, %d released, want %d and none", when, s.Queued, w.died.Load(), n)
+		}
+	}
+	if n := p.Drain(0); n != 0 {
+		t.Errorf("Drain of nothing: %d", n)
+	}
+	var held []*thing
+	for range 10 {
+		held = append(held, w.own(t, p, 16))
+	}
+	for _, m := range held[:5] {
+		m.Close()
+		if !m.Closed() {
+			t.Error("not closed")
+		}
+	}
+	mustQueue(5, "Close")
+	aside(func() { held[5].Use(func(unsafe.Pointer) { held[5].Close() }) })
+	mustQueue(6, "Close in Use")
+	aside(func() {
+		for range 20 {
+			w.own(t, p, 16)
+		}
+		w.own(t, p, 1<<20)
+	})
+	for range 3 {
+		cleanups(t)
+	}
+	// The first few share a batch with what is held.
+	s := p.Stats()
+	if s.Queued < 7 || s.Queued > 27 || w.died.Load() != 0 {
+		t.Fatalf("%+v after the collection, and %d released", s, w.died.Load())
+	}
+	if s.OldestQueued <= 0 || s.OldestQueued > longest {
+		t.Errorf("the oldest has been queued for %v", s.OldestQueued)
+	}
+	runtime.KeepAlive(held)
+	e := destroyError(t, p, 0)
+	if e.Queued != 31 || e.InUse+e.Waiting+e.Releasing != 0 {
+		t.Errorf("%+v", e)
+	}
+	mustQueue(31, "Destroy")
+	if n := p.Drain(7); n != 7 || w.died.Load() != 7 {
+		t.Errorf("Drain(7): %d, and %d released", n, w.died.Load())
+	}
+	if s := p.Stats(); s.Queued != 24 || s.Live != 24 {
+		t.Errorf("%+v", s)
+	}
+	if n := p.Drain(-1); n != 24 || w.alive() != 0 {
+		t.Errorf("Drain(-1): %d, and %d alive", n, w.alive())
+	}
+	mustStats(t, p, Stats{})
+	if p.Stats().OldestQueued != 0 {
+		t.Error("something is queued")
+	}
+}
+
+// TestDrainTakesNoMoreThanAsked drains batches that the collector found, bit by
+// bit.
+func TestDrainTakesNoMoreThanAsked(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{Drain: true})
+	var held []*thing
+	aside(func() {
+		for i := range 1000 {
+			if m := w.own(t, p, 100); i%7 == 0 {
+				held = append(held, m)
+			}
+		}
+	})
+	for i, m := range held {
+		if i%2 == 0 {
+			m.Close()
+		}
+	}
+	held = nil
+	wait(t, "all to be queued", func() bool {
+		cleanups(t)
+		return p.Stats().Queued == 1000
+	})
+	sum := 0
+	for _, max := range []int{1, 2, 3, 100, 5, 500, 1} {
+		n := p.Drain(max)
+		if sum += n; n != max || w.died.Load() != int64(sum) || p.Stats().Queued != int64(1000-sum) {
+			t.Fatalf("Drain(%d): %d; %d of %d released; %+v", max, n, w.died.Load(), sum, p.Stats())
+		}
+	}
+	if n := p.Drain(10_000); n != 1000-sum || w.alive() != 0 {
+		t.Errorf("Drain of the rest: %d, and %d alive", n, w.alive())
+	}
+	mustDestroy(t, p)
+}
+
+// TestDrainWithoutOption does nothing.
+func TestDrainWithoutOption(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	if n := p.Drain(0); n != 0 {
+		t.Errorf("Drain: %d", n)
+	}
+	m.Close()
+	mustDestroy(t, p)
+}
+
+// TestCloseWhileDraining closes in a release function that Drain calls, which
+// releases at once, and meanwhile on another goroutine, which queues.
+func TestCloseWhileDraining(t *testing.T) {
+	w := newWorld(t, 10)
+	p, other := w.pool(Options{Drain: true}), w.pool(Options{Drain: true})
+	first, inner, elsewhere, foreign := w.own(t, p, 10), w.own(t, p, 10), w.own(t, p, 10), w.own(t, other, 10)
+	parent := w.own(t, p, 10)
+	child := w.ownUnder(t, p, parent, 10)
+	parent.Close()
+	w.before = func(cells []*cell) {
+		if cells[0] != first.cell {
+			return
+		}
+		inner.Close()
+		mustBeReleased(t, inner.cell, "by Close in Drain")
+		aside(func() { elsewhere.Close() })
+		mustBeAlive(t, elsewhere.cell, "by Close on another goroutine")
+		foreign.Close()
+		mustBeAlive(t, foreign.cell, "by the Drain of another pool")
+		child.Close()
+		mustBeReleased(t, child.cell, "by Close in Drain")
+		mustBeReleased(t, parent.cell, "with its last child, in Drain")
+		if n := p.Drain(0); n != 0 {
+			t.Errorf("Drain in Drain: %d", n)
+		}
+		if n := other.Drain(0); n != 1 {
+			t.Errorf("another pool's Drain in Drain: %d", n)
+		}
+	}
+	first.Close()
+	mustBeAlive(t, first.cell, "by Close")
+	if n := p.Drain(0); n != 1 {
+		t.Errorf("Drain: %d", n)
+	}
+	if s := p.Stats(); s.Queued != 1 {
+		t.Errorf("%+v", s)
+	}
+	if n := p.Drain(0); n != 1 || w.alive() != 0 {
+		t.Errorf("Drain: %d, and %d alive", n, w.alive())
+	}
+	mustDestroy(t, p)
+	mustDestroy(t, other)
+}
+
+// TestOwnWhileDraining owns in a release function that Drain calls.
+func TestOwnWhileDraining(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Drain: true})
+	n := 0
+	w.before = func([]*cell) {
+		if n++; n < 50 {
+			w.own(t, p, 10).Close() // at once, and so on
+		}
+	}
+	w.own(t, p, 10).Close()
+	p.Drain(1)
+	if n != 50 || w.alive() != 0 {
+		t.Errorf("%d calls, %d alive", n, w.alive())
+	}
+	mustDestroy(t, p)
+}
+
+// TestMaxQueued makes Own return an error while the queue is full.
+func TestMaxQueued(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Drain: true, MaxQueued: 3})
+	var held []*thing
+	for range 10 {
+		held = append(held, w.own(t, p, 10))
+	}
+	for range 3 {
+		w.own(t, p, 10).Close()
+	}
+	c := w.create(10)
+	var o Owner
+	for range 3 {
+		if err := p.Own(&o, c.pointer(), 10); err != ErrQueueFull || !o.Closed() {
+			t.Errorf("Own with a full queue: %v", err)
+		}
+		if err := p.OwnHandle(&o, uintptr(c.pointer()), 0, 1<<20); err != ErrQueueFull || !o.Closed() {
+			t.Errorf("OwnHandle with a full queue: %v", err)
+		}
+	}
+	for _, m := range held {
+		m.Close() // works all the same
+	}
+	if s := p.Stats(); s.Queued != 13 {
+		t.Errorf("%+v", s)
+	}
+	p.Drain(10)
+	if err := p.Own(&o, c.pointer(), 10); err != ErrQueueFull {
+		t.Errorf("Own with a full queue: %v", err)
+	}
+	p.Drain(1)
+	if err := p.Own(&o, c.pointer(), 10); err != nil {
+		t.Errorf("Own with room in the queue: %v", err)
+	}
+	o.Close()
+	p.Drain(0)
+	mustDestroy(t, p)
+	if w.alive() != 0 {
+		t.Errorf("%d are alive", w.alive())
+	}
+}
+
+// TestOldestQueued grows while the first waits, and is that of the next one when
+// it is gone.
+func TestOldestQueued(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{Drain: true})
+	if d := p.Stats().OldestQueued; d != 0 {
+		t.Errorf("%v, and nothing is queued", d)
+	}
+	w.own(t, p, 10).Close()
+	time.Sleep(20 * time.Millisecond)
+	begin := time.Now()
+	w.own(t, p, 10).Close()
+	if d := p.Stats().OldestQueued; d < 20*time.Millisecond {
+		t.Errorf("%v, more than 20 ms after the first", d)
+	}
+	p.Drain(1)
+	if d, most := p.Stats().OldestQueued, time.Since(begin); d > most {
+		t.Errorf("%v, at most %v after the second", d, most)
+	}
+	p.Drain(1)
+	if d := p.Stats().OldestQueued; d != 0 {
+		t.Errorf("%v, and nothing is queued", d)
+	}
+	mustDestroy(t, p)
+}
+
+// TestFlushWaitsForDrain returns when somebody has called Drain.
+func TestFlushWaitsForDrain(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{Drain: true})
+	w.own(t, p, 10).Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if err := Flush(ctx); err != context.DeadlineExceeded {
+		t.Errorf("Flush: %v", err)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { p.Drain(0) })
+	flush(t)
+	if w.alive() != 0 {
+		t.Error("Flush returned before Drain was called")
+	}
+	mustDestroy(t, p)
+}
+
+// TestDrainAtOnce drains from several goroutines, while others close and own and
+// one collects: each is released once, one at a time.
+func TestDrainAtOnce(t *testing.T) {
+	n := times(20_000)
+	w := newWorld(t, n)
+	p := w.pool(Options{Drain: true})
+	var running sync.Mutex
+	w.before = func([]*cell) {
+		if !running.TryLock() {
+			t.Error("two releases at the same time")
+			return
+		}
+		running.Unlock()
+	}
+	var owners, drainers sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		drainers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					p.Drain(50)
+				}
+			}
+		})
+	}
+	for g := range 2 {
+		owners.Go(func() {
+			for i := range n / 2 {
+				m := w.own(t, p, 16)
+				if i%3 != 0 {
+					m.Close()
+				}
+				if i%(n/10) == 0 && g == 0 {
+					cleanups(t)
+				}
+			}
+		})
+	}
+	owners.Wait()
+	close(done)
+	drainers.Wait()
+	wait(t, "the rest to be queued", func() bool {
+		cleanups(t)
+		p.Drain(0)
+		return w.alive() == 0
+	})
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}

@@ -1,0 +1,105 @@
+package own
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+)
+
+// mallocs returns how many objects f allocates in Go, and how many bytes.
+func mallocs(f func()) (objects, bytes uint64) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
+}
+
+// TestOwnAllocatesItsBatchShareOnly owns many with Owners that exist already, or
+// that lie on the stack. It counts allocations of the whole process.
+func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
+	const n = 20_000
+	var resource [1]byte
+	owners := make([]Owner, n)
+	release := func([]uintptr) {}
+	construct := func(r []uintptr) (int, error) { return len(r), nil }
+	own := func(t *testing.T, p *Pool, o *Owner) {
+		if err := p.Own(o, unsafe.Pointer(&resource), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		o     Options
+		f     func(t *testing.T, p *Pool)
+		bytes uint64 // for each owner
+	}{
+		{"forget", Options{}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				own(t, p, &owners[i])
+			}
+		}, 20},
+		{"close", Options{}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				own(t, p, &owners[i])
+				owners[i].Close()
+			}
+		}, 20},
+		{"stack", Options{}, func(t *testing.T, p *Pool) {
+			for range n {
+				var m struct {
+					Owner
+					large [100]int
+				}
+				if err := p.Own(&m.Owner, unsafe.Pointer(&resource), 100); err != nil {
+					t.Fatal(err)
+				}
+				m.Use(func(unsafe.Pointer) { m.large[5]++ })
+				m.Close()
+			}
+		}, 20},
+		{"two words", Options{Words: 2}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				if err := p.OwnHandle(&owners[i], 1, 2, 100); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 28},
+		{"Make", Options{Construct: construct, Size: 100}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				if err := p.Make(&owners[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 20},
+		{"told", Options{OnCollect: func(Collected) {}}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				own(t, p, &owners[i])
+			}
+		}, 20},
+		{"Use", Options{}, func(t *testing.T, p *Pool) {
+			own(t, p, &owners[0])
+			uses := 0
+			for range n {
+				owners[0].Use(func(unsafe.Pointer) { uses++ })
+				owners[0].UseHandle(func(_, _ uintptr) { uses++ })
+			}
+		}, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			clear(owners)
+			row.o.Release = release
+			p := NewPool(row.o)
+			objects, bytes := mallocs(func() { row.f(t, p) })
+			if objects > n/10 {
+				t.Errorf("%d objects allocated for %d owners", objects, n)
+			}
+			// Without the race detector, which makes objects larger.
+			if !raceEnabled && bytes > row.bytes*n {
+				t.Errorf("%d bytes allocated for %d owners", bytes, n)
+			}
+			clear(owners)
+			p.Destroy(longest)
+		})
+	}
+}

@@ -1,0 +1,397 @@
+package own
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"unsafe"
+)
+
+var _ io.Closer = (*Owner)(nil)
+
+func TestOwnerIsTwoWords(t *testing.T) {
+	if n := unsafe.Sizeof(Owner{}); n != 2*unsafe.Sizeof(uintptr(0)) {
+		t.Errorf("an Owner has %d bytes", n)
+	}
+}
+
+func TestZeroOwnerOwnsNothing(t *testing.T) {
+	var o Owner
+	if err := o.Close(); err != nil || !o.Closed() {
+		t.Errorf("Close: %v, Closed: %v", err, o.Closed())
+	}
+	if p, err := o.Disown(); p != nil || err != ErrClosed {
+		t.Errorf("Disown: %v, %v", p, err)
+	}
+	if r, c, err := o.DisownHandle(); r != 0 || c != 0 || err != ErrClosed {
+		t.Errorf("DisownHandle: %v, %v, %v", r, c, err)
+	}
+	if p := o.Resource(); p != nil {
+		t.Errorf("Resource: %v", p)
+	}
+	if r, c := o.Handle(); r != 0 || c != 0 {
+		t.Errorf("Handle: %v, %v", r, c)
+	}
+	o.Resize(5)
+	mustMisuse(t, "own.Owner.Use", func() { o.Use(func(unsafe.Pointer) {}) }, "owns nothing")
+	mustMisuse(t, "own.Owner.UseHandle", func() { o.UseHandle(func(_, _ uintptr) {}) }, "owns nothing")
+
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	var child Owner
+	if err := p.OwnUnder(&child, &o, w.create(1).pointer(), 1); err != ErrClosed || !child.Closed() {
+		t.Errorf("OwnUnder: %v", err)
+	}
+	w.destroy(&w.cells[0])
+	mustDestroy(t, p)
+}
+
+// TestCloseReleasesAtOnce closes some of a batch: each is released before Close
+// returns, on the goroutine that calls it, and nothing else is.
+func TestCloseReleasesAtOnce(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{})
+	var here uint64
+	w.before = func([]*cell) { here = goroutine() }
+	var things []*thing
+	for range 10 {
+		things = append(things, w.own(t, p, 10))
+	}
+	for i, m := range things {
+		if i%2 == 0 {
+			continue
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if m.cell.alive() || !m.Closed() || here != goroutine() {
+			t.Fatalf("after Close: alive %v, closed %v", m.cell.alive(), m.Closed())
+		}
+		if n := w.died.Load(); n != int64(i/2+1) {
+			t.Fatalf("%d are released after %d calls of Close", n, i/2+1)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, m := range things {
+		if m.Closed() != (i%2 == 1) {
+			t.Errorf("%d: closed %v", i, m.Closed())
+		}
+	}
+	mustStats(t, p, Stats{Live: 5, Bytes: 50})
+	for _, m := range things {
+		m.Close()
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+	if n := w.calls.Load(); n != 10 {
+		t.Errorf("%d calls of the release function", n)
+	}
+}
+
+// TestCopiesAreOneResource closes one of several copies, and looks at the rest.
+func TestCopiesAreOneResource(t *testing.T) {
+	w := newWorld(t, 3)
+	p := w.pool(Options{Name: "image"})
+	for last := range 3 {
+		m := w.own(t, p, 10)
+		copies := []thing{*m, *m, *m}
+		copies[last].Close()
+		if m.cell.alive() {
+			t.Errorf("alive after the %d. copy is closed", last)
+		}
+		for i := range copies {
+			if !copies[i].Closed() || copies[i].Resource() != nil {
+				t.Errorf("copy %d is not closed after copy %d", i, last)
+			}
+			mustMisuse(t, "image.Use", func() { copies[i].Use(func(unsafe.Pointer) {}) }, "closed")
+			copies[i].Close()
+		}
+	}
+	mustDestroy(t, p)
+}
+
+// TestStaleOwnerDoesNoHarm closes an owner, owns something else, and closes the
+// stale owner again, a million times.
+func TestStaleOwnerDoesNoHarm(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 1}, {Words: 2}} {
+		var world [64]byte
+		var got uintptr // what was released last
+		n := 0
+		o.Release = func(r []uintptr) { got, n = r[0], n+len(r)/max(o.Words, 1) }
+		p := NewPool(o)
+		rounds := times(1_000_000)
+		if o.Batch == 1 || o.Words == 2 {
+			rounds /= 20
+		}
+		var old [50]Owner // stale, of many batches
+		for i := range rounds {
+			resource := unsafe.Pointer(&world[i%len(world)])
+			m := &thing{}
+			if err := p.Own(&m.Owner, resource, 16); err != nil {
+				t.Fatal(err)
+			}
+			old[i%len(old)].Close()
+			old[(i+1)%len(old)].Close()
+			if m.Closed() || n != i {
+				t.Fatalf("round %d: %d are released, and the new owner's closed: %v", i, n, m.Closed())
+			}
+			old[i%len(old)] = m.Owner
+			m.Close()
+			if n != i+1 || got != uintptr(resource) {
+				t.Fatalf("round %d: %d are released, %#x last, and that was %p", i, n, got, resource)
+			}
+		}
+		mustStats(t, p, Stats{})
+		mustDestroy(t, p)
+		if n != rounds {
+			t.Errorf("%d released of %d", n, rounds)
+		}
+	}
+}
+
+// TestOwnIntoUsedOwner owns with an Owner that was closed, which is fine, and
+// with one that is not.
+func TestOwnIntoUsedOwner(t *testing.T) {
+	w := newWorld(t, 101)
+	p := w.pool(Options{Name: "image"})
+	m := w.own(t, p, 10)
+	stale := m.Owner
+	mustMisuse(t, "image.Own", func() { p.Own(&m.Owner, w.cells[100].pointer(), 10) }, "owns something already")
+	if m.Closed() || !m.cell.alive() {
+		t.Error("the failed Own did something")
+	}
+	for range 98 {
+		m.Close()
+		if m.cell.alive() {
+			t.Fatal("not released")
+		}
+		m.cell = w.create(10)
+		if err := p.Own(&m.Owner, m.cell.pointer(), 10); err != nil {
+			t.Fatal(err)
+		}
+		stale.Close()
+		if m.Closed() {
+			t.Fatal("a stale copy closed what the Owner owns now")
+		}
+	}
+	if _, err := m.Disown(); err != nil {
+		t.Fatal(err)
+	}
+	w.destroy(m.cell)
+	m.cell = w.create(10)
+	if err := p.Own(&m.Owner, m.cell.pointer(), 10); err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	mustDestroy(t, p)
+	if n := w.died.Load(); n != 100 {
+		t.Errorf("%d released", n)
+	}
+}
+
+// TestDisown takes resources back: nothing releases them any more.
+func TestDisown(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{})
+	var taken []*cell
+	aside(func() {
+		for i := range 50 {
+			m := w.own(t, p, 10)
+			c := m.Owner // a copy
+			resource, err := m.Disown()
+			if err != nil || resource != m.cell.pointer() {
+				t.Fatalf("Disown: %p, %v, and the resource is %p", resource, err, m.cell)
+			}
+			if !m.Closed() || !c.Closed() || m.Resource() != nil {
+				t.Error("not closed by Disown")
+			}
+			if _, err := m.Disown(); err != ErrClosed {
+				t.Errorf("a second Disown: %v", err)
+			}
+			if _, _, err := c.DisownHandle(); err != ErrClosed {
+				t.Errorf("Disown of a copy: %v", err)
+			}
+			m.Close()
+			taken = append(taken, m.cell)
+			if i%5 == 0 {
+				w.own(t, p, 10) // is forgotten
+			}
+		}
+	})
+	mustStats(t, p, Stats{Live: 10, Bytes: 100})
+	collect(t, "the forgotten", func() bool { return w.died.Load() == 10 })
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+	for _, c := range taken {
+		if !c.alive() {
+			t.Fatal("released although disowned")
+		}
+		w.destroy(c)
+	}
+	var m thing
+	w2 := newWorld(t, 1)
+	q := w2.pool(Options{})
+	if err := q.Own(&m.Owner, w2.create(1).pointer(), 1); err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	if _, err := m.Disown(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Disown after Close: %v", err)
+	}
+}
+
+func TestResourceAndHandle(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	if r := m.Resource(); r != m.cell.pointer() {
+		t.Errorf("Resource: %p, want %p", r, m.cell)
+	}
+	if r, c := m.Handle(); r != uintptr(m.cell.pointer()) || c != 0 {
+		t.Errorf("Handle: %#x, %#x, want %p", r, c, m.cell)
+	}
+	runtime.KeepAlive(m)
+	m.Close()
+	if m.Resource() != nil {
+		t.Error("Resource of a closed owner")
+	}
+	if r, c := m.Handle(); r != 0 || c != 0 {
+		t.Errorf("Handle of a closed owner: %#x, %#x", r, c)
+	}
+	mustDestroy(t, p)
+}
+
+// TestTwoWords has resources of a handle and a context each.
+func TestTwoWords(t *testing.T) {
+	const n = 1000
+	var mu sync.Mutex
+	released := map[uintptr]uintptr{}
+	p := NewPool(Options{Words: 2, Release: func(r []uintptr) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(r)%2 != 0 {
+			t.Errorf("%d words", len(r))
+		}
+		for i := 0; i < len(r); i += 2 {
+			if _, again := released[r[i]]; again {
+				t.Errorf("%d is released twice", r[i])
+			}
+			released[r[i]] = r[i+1]
+		}
+	}})
+	mustOwn := func(o *Owner, i uintptr) {
+		if err := p.OwnHandle(o, i, 1_000_000+i, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := make([]Owner, n/2)
+	for i := range kept {
+		mustOwn(&kept[i], uintptr(i))
+	}
+	aside(func() {
+		for i := len(kept); i < n; i++ {
+			mustOwn(&new(thing).Owner, uintptr(i))
+		}
+	})
+	for i := range kept {
+		o, want := &kept[i], uintptr(i)
+		if r, c := o.Handle(); r != want || c != 1_000_000+want {
+			t.Fatalf("Handle: %d, %d, want %d", r, c, want)
+		}
+		o.UseHandle(func(r, c uintptr) {
+			if r != want || c != 1_000_000+want {
+				t.Fatalf("UseHandle: %d, %d, want %d", r, c, want)
+			}
+		})
+		switch i % 3 {
+		case 0:
+			r, c, err := o.DisownHandle()
+			if r != want || c != 1_000_000+want || err != nil {
+				t.Fatalf("DisownHandle: %d, %d, %v, want %d", r, c, err, want)
+			}
+			mu.Lock()
+			released[want] = c
+			mu.Unlock()
+		case 1:
+			o.Close()
+		}
+	}
+	clear(kept)
+	collect(t, "all of them", func() bool { return p.Stats().Live == 0 })
+	mustDestroy(t, p)
+	for i := range uintptr(n) {
+		if c, ok := released[i]; !ok || c != 1_000_000+i {
+			t.Fatalf("%d is released %v, with %d", i, ok, c)
+		}
+	}
+}
+
+// TestOwnHandleOfOneWord ignores the context.
+func TestOwnHandleOfOneWord(t *testing.T) {
+	var got []uintptr
+	p := NewPool(Options{Release: func(r []uintptr) { got = append(got, r...) }})
+	var o Owner
+	if err := p.OwnHandle(&o, 7, 8, 10); err != nil {
+		t.Fatal(err)
+	}
+	o.UseHandle(func(r, c uintptr) {
+		if r != 7 || c != 0 {
+			t.Errorf("UseHandle: %d, %d", r, c)
+		}
+	})
+	o.Close()
+	if len(got) != 1 || got[0] != 7 {
+		t.Errorf("released %d", got)
+	}
+	mustDestroy(t, p)
+}
+
+// TestResize follows the pool's bytes.
+func TestResize(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{Name: "image", Pinned: 1000, Batch: 4})
+	exact, first := w.own(t, p, 2000), w.own(t, p, 100)
+	mustStats(t, p, Stats{Live: 2, Bytes: 2100})
+	exact.Resize(5000)
+	first.Resize(200)
+	mustStats(t, p, Stats{Live: 2, Bytes: 5200})
+	second := w.own(t, p, 100)
+	if second.token != first.token {
+		t.Error("two small ones do not share a batch")
+	}
+	first.Resize(990) // together they are beyond Pinned now
+	third := w.own(t, p, 100)
+	if third.token == first.token {
+		t.Error("a batch that outgrew Pinned got one more")
+	}
+	mustStats(t, p, Stats{Live: 4, Bytes: 6190})
+	first.Resize(10) // sealed by now
+	exact.Resize(0)
+	mustStats(t, p, Stats{Live: 4, Bytes: 210})
+	mustMisuse(t, "image.Resize", func() { first.Resize(-1) }, "negative")
+	third.Resize(300)
+	for _, m := range []*thing{exact, second, third} {
+		m.Close()
+		m.Resize(1 << 20)
+	}
+	mustStats(t, p, Stats{Live: 1, Bytes: 10})
+	first.Close()
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+func TestOwnOfNegativeSize(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{Name: "image"})
+	var o Owner
+	mustMisuse(t, "image.Own", func() { p.Own(&o, w.create(0).pointer(), -1) }, "negative")
+	if !o.Closed() {
+		t.Error("it owns something")
+	}
+	w.destroy(&w.cells[0])
+	mustDestroy(t, p)
+}

@@ -1,0 +1,596 @@
+package own
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+	"unsafe"
+	"weak"
+)
+
+// TestChildrenBeforeParents ends a family of three generations in all ways, with
+// pools of all kinds. The world complains if one is released before a child.
+func TestChildrenBeforeParents(t *testing.T) {
+	type family struct{ parent, child, grandchild *thing }
+	ends := map[string]func(t *testing.T, f *family, pools [3]*Pool){
+		"close, oldest first": func(_ *testing.T, f *family, _ [3]*Pool) {
+			f.parent.Close()
+			f.child.Close()
+			f.grandchild.Close()
+		},
+		"close, youngest first": func(_ *testing.T, f *family, _ [3]*Pool) {
+			f.grandchild.Close()
+			f.child.Close()
+			f.parent.Close()
+		},
+		"close, middle first": func(_ *testing.T, f *family, _ [3]*Pool) {
+			f.child.Close()
+			f.grandchild.Close()
+			f.parent.Close()
+		},
+		"forget": func(*testing.T, *family, [3]*Pool) {},
+		"forget the parent": func(t *testing.T, f *family, _ [3]*Pool) {
+			f.parent = nil
+			cleanups(t)
+			cleanups(t)
+			f.child.Close()
+			f.grandchild.Close()
+		},
+		"forget the child": func(t *testing.T, f *family, _ [3]*Pool) {
+			f.child = nil
+			cleanups(t)
+			cleanups(t)
+			f.parent.Close()
+			f.grandchild.Close()
+		},
+		"forget all but the parent": func(t *testing.T, f *family, _ [3]*Pool) {
+			f.child, f.grandchild = nil, nil
+			cleanups(t)
+			cleanups(t)
+			f.parent.Close()
+		},
+		"destroy, oldest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
+			for _, p := range pools {
+				p.Destroy(0)
+			}
+		},
+		"destroy, youngest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
+			for i := range pools {
+				pools[2-i].Destroy(0)
+			}
+		},
+		"close and destroy": func(_ *testing.T, f *family, pools [3]*Pool) {
+			f.child.Close()
+			pools[0].Destroy(0)
+		},
+		"use": func(_ *testing.T, f *family, pools [3]*Pool) {
+			f.parent.Use(func(unsafe.Pointer) {
+				f.child.Use(func(unsafe.Pointer) {
+					f.grandchild.Use(func(unsafe.Pointer) {
+						f.parent.Close()
+						f.child.Close()
+						f.grandchild.Close()
+						pools[0].Destroy(0)
+						for _, m := range []*thing{f.parent, f.child, f.grandchild} {
+							if !m.cell.alive() {
+								t.Error("released in use")
+							}
+						}
+					})
+				})
+			})
+		},
+	}
+	for name, end := range ends {
+		for kind := range 16 {
+			drains := [3]bool{kind&1 != 0, kind&2 != 0, kind&4 != 0}
+			one := kind >= 8 // pool
+			if one && kind%8 != 0 && kind%8 != 7 {
+				continue
+			}
+			for _, size := range []int{16, 1 << 20} {
+				t.Run(fmt.Sprintf("%s/drain=%v/one=%v/size=%d", name, drains, one, size), func(t *testing.T) {
+					w := newWorld(t, 3)
+					var pools [3]*Pool
+					for i := range pools {
+						if pools[i] = pools[0]; i == 0 || !one {
+							pools[i] = w.pool(Options{Drain: drains[i]})
+						}
+					}
+					var f family
+					aside(func() {
+						f.parent = w.own(t, pools[0], size)
+						f.child = w.ownUnder(t, pools[1], f.parent, 16)
+						f.grandchild = w.ownUnder(t, pools[2], f.child, 16)
+					})
+					end(t, &f, pools)
+					if name != "close and destroy" {
+						f = family{}
+					}
+					for range 2 * few {
+						for _, p := range pools {
+							p.Drain(0)
+						}
+						if w.alive() == 0 {
+							break
+						}
+						cleanups(t)
+					}
+					if n := w.alive(); n != 0 {
+						t.Errorf("%d are not released", n)
+					}
+					flush(t)
+					for i, p := range pools {
+						if s := p.Stats(); s.Live != 0 || s.Bytes != 0 || s.Queued != 0 {
+							t.Errorf("pool %d: %+v", i, s)
+						}
+						p.Destroy(0)
+					}
+					runtime.KeepAlive(f)
+				})
+			}
+		}
+	}
+}
+
+// TestClosedParentWaits closes a parent before its children.
+func TestClosedParentWaits(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{Name: "repository"})
+	parent := w.own(t, p, 10)
+	mate := w.own(t, p, 10)
+	a, b := w.ownUnder(t, p, parent, 10), w.ownUnder(t, p, parent, 10)
+	parent.Close()
+	if !parent.Closed() || parent.Resource() != nil {
+		t.Error("the parent is not closed")
+	}
+	mustMisuse(t, "repository.Use", func() { parent.Use(func(unsafe.Pointer) {}) }, "closed")
+	c := w.create(10)
+	var late Owner
+	if err := p.OwnUnder(&late, &parent.Owner, c.pointer(), 10); err != ErrClosed || !late.Closed() {
+		t.Errorf("OwnUnder of a closed parent: %v", err)
+	}
+	w.destroy(c)
+	a.Close()
+	mustBeAlive(t, parent.cell, "before its last child")
+	mustStats(t, p, Stats{Live: 3, Bytes: 30})
+	b.Close()
+	mustBeReleased(t, parent.cell, "after its last child")
+	mustBeAlive(t, mate.cell, "with a batch-mate")
+	mate.Close()
+	mustDestroy(t, p)
+}
+
+// TestParentWithoutChildrenIsReleasedAtOnce has had a child.
+func TestParentWithoutChildrenIsReleasedAtOnce(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{})
+	parent := w.own(t, p, 10)
+	for range 3 {
+		w.ownUnder(t, p, parent, 10).Close()
+		mustBeAlive(t, parent.cell, "although it is open")
+	}
+	parent.Close()
+	mustBeReleased(t, parent.cell, "by Close")
+	mustDestroy(t, p)
+}
+
+// TestDisownOfParent is an error while there are children, and ends the family
+// when there are none.
+func TestDisownOfParent(t *testing.T) {
+	w := newWorld(t, 10)
+	p, q := w.pool(Options{}), w.pool(Options{})
+	parent := w.own(t, p, 10)
+	child := w.ownUnder(t, q, parent, 10)
+	if _, err := parent.Disown(); err != ErrChildren || parent.Closed() {
+		t.Errorf("Disown of a parent: %v", err)
+	}
+	child.Use(func(unsafe.Pointer) {
+		child.Close()
+		if _, err := parent.Disown(); err != ErrChildren {
+			t.Errorf("Disown of a parent whose child is closed and in use: %v", err)
+		}
+	})
+	child = w.ownUnder(t, q, parent, 10)
+	if resource, err := child.Disown(); err != nil || resource != child.cell.pointer() {
+		t.Errorf("Disown of a child: %v", err)
+	}
+	w.destroy(child.cell)
+	if resource, err := parent.Disown(); err != nil || resource != parent.cell.pointer() {
+		t.Errorf("Disown: %v", err)
+	}
+	c := w.create(10)
+	if err := q.OwnUnder(new(Owner), &parent.Owner, c.pointer(), 10); err != ErrClosed {
+		t.Errorf("OwnUnder after Disown: %v", err)
+	}
+	w.destroy(c)
+	mustBeAlive(t, parent.cell, "although disowned")
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+	w.destroy(parent.cell)
+
+	// A child that is disowned is the last that a closed parent waits for.
+	p, q = w.pool(Options{}), w.pool(Options{})
+	parent = w.own(t, p, 10)
+	child = w.ownUnder(t, q, parent, 10)
+	parent.Close()
+	w.before = func(cells []*cell) { w.destroy(child.cell) }
+	if _, err := child.Disown(); err != nil {
+		t.Error(err)
+	}
+	mustBeReleased(t, parent.cell, "after its last child was disowned")
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}
+
+// TestFailedOwnUnderLeavesTheParent has OwnUnder fail in all ways: the parent
+// does not wait for a child that never came.
+func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
+	w := newWorld(t, 100)
+	for name, fail := range map[string]func(parent *thing, resource unsafe.Pointer){
+		"destroyed": func(parent *thing, resource unsafe.Pointer) {
+			p := w.pool(Options{})
+			mustDestroy(t, p)
+			if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrDestroyed {
+				t.Errorf("OwnUnder: %v", err)
+			}
+		},
+		"full": func(parent *thing, resource unsafe.Pointer) {
+			p := w.pool(Options{Drain: true, MaxQueued: 1})
+			w.own(t, p, 1).Close()
+			if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrQueueFull {
+				t.Errorf("OwnUnder: %v", err)
+			}
+			p.Drain(0)
+		},
+		"negative": func(parent *thing, resource unsafe.Pointer) {
+			p := w.pool(Options{})
+			catch(func() { p.OwnUnder(new(Owner), &parent.Owner, resource, -1) })
+		},
+		"not vacant": func(parent *thing, resource unsafe.Pointer) {
+			p := w.pool(Options{})
+			m := w.own(t, p, 1)
+			catch(func() { p.OwnUnder(&m.Owner, &parent.Owner, resource, 1) })
+			m.Close()
+		},
+		"closed meanwhile": func(parent *thing, resource unsafe.Pointer) {
+			p := w.pool(Options{})
+			mustDestroy(t, p)
+			parent.Use(func(unsafe.Pointer) {
+				parent.Close()
+				if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrClosed {
+					t.Errorf("OwnUnder: %v", err)
+				}
+			})
+		},
+	} {
+		p := w.pool(Options{})
+		parent := w.own(t, p, 1)
+		c := w.create(1)
+		fail(parent, c.pointer())
+		parent.Close()
+		if parent.cell.alive() {
+			t.Errorf("%s: the parent is not released", name)
+		}
+		mustBeAlive(t, c, "although not owned: "+name)
+		w.destroy(c)
+		mustDestroy(t, p)
+	}
+}
+
+// TestParentOption has a parent for all of a pool.
+func TestParentOption(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{})
+	parent := w.own(t, p, 1<<20)
+	q := w.pool(Options{Name: "commit", Parent: &parent.Owner})
+	own := func(o *Owner) error {
+		c := w.createUnder(parent.cell, 10)
+		err := q.Own(o, c.pointer(), 10)
+		if err != nil {
+			w.destroy(c)
+		}
+		return err
+	}
+	var kept Owner
+	if err := own(&kept); err != nil {
+		t.Fatal(err)
+	}
+	gc(t) // seals its batch
+	aside(func() {
+		for range 50 {
+			if err := own(&new(thing).Owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	other := w.own(t, p, 10)
+	mustMisuse(t, "commit.OwnUnder", func() { q.OwnUnder(new(Owner), &other.Owner, w.cells[0].pointer(), 1) }, "Options.Parent")
+	other.Close()
+	collectAtMost(t, few, "the children", func() bool { return parent.cell.children.Load() == 1 })
+	parent.Close()
+	mustBeAlive(t, parent.cell, "before its child")
+	if err := own(new(Owner)); err != ErrClosed {
+		t.Errorf("Own under a closed parent: %v", err)
+	}
+	kept.Close()
+	mustBeReleased(t, parent.cell, "after its last child")
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}
+
+// TestBatchesAreOfOneParent looks at who shares a batch.
+func TestBatchesAreOfOneParent(t *testing.T) {
+	w := newWorld(t, 1000)
+	p, q := w.pool(Options{}), w.pool(Options{})
+	small, other, exact := w.own(t, p, 16), w.own(t, p, 16), w.own(t, p, 1<<20)
+	type place struct {
+		parent *cell
+		pool   *Pool
+	}
+	places := map[*token]place{}
+	siblings := 0
+	for range 50 {
+		for _, parent := range []*thing{nil, small, other, exact} {
+			for _, pool := range []*Pool{p, q} {
+				var m *thing
+				here := place{pool: pool}
+				if parent == nil {
+					m = w.own(t, pool, 16)
+				} else {
+					m = w.ownUnder(t, pool, parent, 16)
+					here.parent = parent.cell
+				}
+				if there, ok := places[m.token]; !ok {
+					places[m.token] = here
+				} else if there != here {
+					t.Fatalf("a batch has owners of %+v and %+v", there, here)
+				} else if parent == exact {
+					siblings++
+				}
+			}
+		}
+	}
+	if siblings == 0 {
+		t.Error("the children of an exact parent share no batch")
+	}
+	p.Destroy(0)
+	q.Destroy(0)
+	runtime.KeepAlive([]*thing{small, other, exact})
+}
+
+// TestChildDoesNotKeepItsParentsOwner collects the parent's Go value while the
+// child lives. The parent's resource stays, until the child is closed.
+func TestChildDoesNotKeepItsParentsOwner(t *testing.T) {
+	w := newWorld(t, 2)
+	var collected Collected
+	p := w.pool(Options{OnCollect: func(c Collected) { collected = c }})
+	q := w.pool(Options{})
+	var gone weak.Pointer[thing]
+	var child *thing
+	aside(func() {
+		parent := w.own(t, p, 16)
+		child = w.ownUnder(t, q, parent, 16)
+		gone = weak.Make(parent)
+	})
+	collectAtMost(t, few, "the parent's Go value", func() bool { return gone.Value() == nil })
+	for range few {
+		gc(t)
+	}
+	mustBeAlive(t, &w.cells[0], "before its child")
+	child.Close()
+	mustBeReleased(t, &w.cells[0], "after its last child")
+	if n := p.Stats().Collected; n != 1 || collected.Count != 1 {
+		t.Errorf("the collector had %d released, and told of %d; the parent was never closed", n, collected.Count)
+	}
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}
+
+// TestForgottenFamilyIsTold counts what the collector found together.
+func TestForgottenFamilyIsTold(t *testing.T) {
+	w := newWorld(t, 20)
+	found := make(chan Collected, 20)
+	p := w.pool(Options{OnCollect: func(c Collected) { found <- c }})
+	aside(func() {
+		for range 10 {
+			w.ownUnder(t, p, w.own(t, p, 16), 16)
+		}
+	})
+	collectAtMost(t, few, "the family", func() bool { return w.alive() == 0 })
+	if n := p.Stats().Collected; n != 20 {
+		t.Errorf("the collector had %d of 20 released", n)
+	}
+	n := 0
+	for len(found) > 0 {
+		n += (<-found).Count
+	}
+	if n != 20 {
+		t.Errorf("OnCollect was told of %d of 20", n)
+	}
+	mustDestroy(t, p)
+}
+
+// TestLargeParentsWithSmallChildren makes a thousand parents of 1 MiB with a
+// child of 16 bytes each, and keeps one child.
+func TestLargeParentsWithSmallChildren(t *testing.T) {
+	const size = 1 << 20
+	w := newWorld(t, 2000)
+	p, q := w.pool(Options{}), w.pool(Options{})
+	var kept *thing
+	aside(func() {
+		for i := range 1000 {
+			if m := w.ownUnder(t, q, w.own(t, p, size), 16); i == 500 {
+				kept = m
+			}
+		}
+	})
+	collectAtMost(t, few, "all parents but two", func() bool { return w.bytes.Load() <= 2*size+1000*16 })
+	collectAtMost(t, few, "their children", func() bool { return w.alive() <= 4 })
+	mustBeAlive(t, kept.cell, "although it is held")
+	mustBeAlive(t, &w.cells[kept.cell.parent], "before its child")
+	kept.Close()
+	collectAtMost(t, few, "the rest", func() bool { return w.alive() == 0 })
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}
+
+// TestDestroyReleasesChildrenElsewhere destroys the pool of a parent whose
+// children, and theirs, are in other pools, which go on.
+func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{Name: "repository"})
+	pools := []*Pool{p, w.pool(Options{}), w.pool(Options{Batch: 1}), w.pool(Options{Batch: 3})}
+	other := w.own(t, pools[1], 16)
+	var family []*thing
+	for range 5 {
+		parent := w.own(t, p, 16)
+		family = append(family, parent)
+		for i := range 20 {
+			child := w.ownUnder(t, pools[i%len(pools)], parent, 16)
+			grandchild := w.ownUnder(t, pools[i/len(pools)%len(pools)], child, 16)
+			family = append(family, child, grandchild)
+			switch {
+			case i%7 == 0:
+				child.Close() // waits for the grandchild
+			case i%5 == 0:
+				grandchild.Close()
+			}
+		}
+	}
+	family[0].Close()
+	never := 0
+	for _, m := range family {
+		if !m.Closed() && m.token.ledger.pool == p {
+			never++
+		}
+	}
+	e := destroyError(t, p, longest)
+	if e.NeverClosed != never || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
+		t.Errorf("%+v, want %d", e, never)
+	}
+	for _, m := range family {
+		mustBeReleased(t, m.cell, "by Destroy")
+		if !m.Closed() {
+			t.Error("not closed by Destroy")
+		}
+	}
+	mustBeAlive(t, other.cell, "although it is nobody's child")
+	w.own(t, pools[1], 16).Close()
+	other.Close()
+	for _, q := range pools[1:] {
+		mustDestroy(t, q)
+	}
+}
+
+// TestDestroyWithChildInUse has the parent wait for a Use of its child.
+func TestDestroyWithChildInUse(t *testing.T) {
+	w := newWorld(t, 2)
+	p, q := w.pool(Options{}), w.pool(Options{})
+	parent := w.own(t, p, 16)
+	child := w.ownUnder(t, q, parent, 16)
+	child.Use(func(unsafe.Pointer) {
+		if e := destroyError(t, p, time.Millisecond); e.NeverClosed != 1 || e.Waiting != 1 || e.InUse+e.Queued+e.Releasing != 0 {
+			t.Errorf("%+v", e)
+		}
+		if !child.Closed() {
+			t.Error("the child is open")
+		}
+		mustBeAlive(t, parent.cell, "before its child")
+		mustBeAlive(t, child.cell, "in use")
+	})
+	mustBeReleased(t, child.cell, "after its Use")
+	mustBeReleased(t, parent.cell, "after its last child")
+	mustDestroy(t, q)
+}
+
+// TestDeepFamilies nests parents 100,000 deep, where a recursion would need more
+// stack than there is.
+func TestDeepFamilies(t *testing.T) {
+	var depth int
+	chain := func(t testing.TB, w *world, p *Pool) []*thing {
+		list := make([]*thing, depth)
+		list[0] = w.own(t, p, 16)
+		for i := 1; i < depth; i++ {
+			list[i] = w.ownUnder(t, p, list[i-1], 16)
+		}
+		return list
+	}
+	for name, end := range map[string]func(t testing.TB, w *world){
+		"close": func(t testing.TB, w *world) {
+			p := w.pool(Options{})
+			list := chain(t, w, p)
+			for _, m := range list {
+				m.Close()
+			}
+			mustDestroy(t, p)
+		},
+		"use": func(t testing.TB, w *world) {
+			p := w.pool(Options{})
+			list := chain(t, w, p)
+			list[depth-1].Use(func(unsafe.Pointer) {
+				for _, m := range list {
+					m.Close()
+				}
+			})
+			mustDestroy(t, p)
+		},
+		"disown": func(t testing.TB, w *world) {
+			p := w.pool(Options{})
+			list := chain(t, w, p)
+			for _, m := range list[:depth-1] {
+				m.Close()
+			}
+			w.before = func([]*cell) { w.before = nil; w.destroy(list[depth-1].cell) }
+			if _, err := list[depth-1].Disown(); err != nil {
+				t.Error(err)
+			}
+			mustDestroy(t, p)
+		},
+		"forget": func(t testing.TB, w *world) {
+			p := w.pool(Options{})
+			aside(func() { chain(t, w, p) })
+			collect(t, "the family", func() bool { return w.alive() == 0 })
+			mustDestroy(t, p)
+		},
+		"destroy": func(t testing.TB, w *world) {
+			p := w.pool(Options{})
+			list := chain(t, w, p)
+			if e := destroyError(t, p, longest); e.NeverClosed != depth || e.Waiting != 0 {
+				t.Errorf("%v", e)
+			}
+			runtime.KeepAlive(list)
+		},
+		"drain": func(t testing.TB, w *world) {
+			p := w.pool(Options{Drain: true})
+			list := chain(t, w, p)
+			for _, m := range list {
+				m.Close()
+			}
+			p.Drain(0)
+			mustDestroy(t, p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			depth = 20_000
+			if name == "close" || name == "forget" {
+				depth = 100_000
+			}
+			depth = times(depth)
+			out, status := inChild(t, func() {
+				debug.SetMaxStack(256 << 10)
+				w := newWorld(t, depth)
+				end(t, w)
+				if t.Failed() || w.alive() != 0 || len(w.wrong) != 0 {
+					fmt.Println(w.alive(), "alive;", w.wrong)
+					panic("failed")
+				}
+			})
+			if status != 0 {
+				t.Errorf("status %d\n%.3000s", status, out)
+			}
+		})
+	}
+}

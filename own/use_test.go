@@ -1,0 +1,281 @@
+package own
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// mustBeAlive fails if a resource has been released.
+func mustBeAlive(t testing.TB, c *cell, when string) {
+	t.Helper()
+	if !c.alive() {
+		t.Errorf("released %s", when)
+	}
+}
+
+func mustBeReleased(t testing.TB, c *cell, when string) {
+	t.Helper()
+	if c.alive() {
+		t.Errorf("not released %s", when)
+	}
+}
+
+func TestUseHandsOutTheResource(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, unshared := range []bool{false, true} {
+		p := w.pool(Options{Unshared: unshared})
+		m := w.own(t, p, 10)
+		calls := 0
+		m.Use(func(resource unsafe.Pointer) {
+			calls++
+			if resource != m.cell.pointer() {
+				t.Errorf("Use: %p, want %p", resource, m.cell)
+			}
+			m.UseHandle(func(resource, context uintptr) {
+				calls++
+				if resource != uintptr(m.cell.pointer()) || context != 0 {
+					t.Errorf("UseHandle: %#x, %#x, want %p", resource, context, m.cell)
+				}
+			})
+		})
+		if calls != 2 {
+			t.Errorf("%d calls", calls)
+		}
+		m.Close()
+		mustDestroy(t, p)
+	}
+}
+
+func TestUseOfClosedPanics(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, unshared := range []bool{false, true} {
+		p := w.pool(Options{Name: "git.Commit", Unshared: unshared})
+		m := w.own(t, p, 10)
+		m.Close()
+		mustMisuse(t, "git.Commit.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "closed")
+		mustMisuse(t, "git.Commit.UseHandle", func() { m.UseHandle(func(_, _ uintptr) { t.Error("called") }) }, "closed")
+		mustDestroy(t, p)
+	}
+}
+
+// TestCloseInUse closes an owner inside of Use, in several depths: the release
+// waits for the outermost.
+func TestCloseInUse(t *testing.T) {
+	w := newWorld(t, 3)
+	p := w.pool(Options{Name: "image"})
+	for depth := 1; depth <= 3; depth++ {
+		m := w.own(t, p, 10)
+		var dive func(left int)
+		dive = func(left int) {
+			m.Use(func(unsafe.Pointer) {
+				if left > 1 {
+					dive(left - 1)
+					mustBeAlive(t, m.cell, "inside of Use")
+					return
+				}
+				for range 2 {
+					if err := m.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				if !m.Closed() {
+					t.Error("not closed")
+				}
+				mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) {}) }, "closed")
+				mustBeAlive(t, m.cell, "inside of Use")
+			})
+		}
+		dive(depth)
+		mustBeReleased(t, m.cell, "after the last Use")
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+// TestCloseDuringUseElsewhere closes while several goroutines are inside of Use.
+func TestCloseDuringUseElsewhere(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	const users = 4
+	inside := make(chan struct{}, users)
+	leave := make(chan struct{})
+	left := make(chan struct{})
+	for range users {
+		go func() {
+			m.Use(func(unsafe.Pointer) {
+				inside <- struct{}{}
+				<-leave
+			})
+			left <- struct{}{}
+		}()
+	}
+	for range users {
+		<-inside
+	}
+	m.Close()
+	for range users {
+		mustBeAlive(t, m.cell, "while it is in use")
+		leave <- struct{}{}
+		<-left
+	}
+	mustBeReleased(t, m.cell, "after the last Use")
+	mustDestroy(t, p)
+}
+
+// TestUseEndsHoweverItEnds leaves Use by a panic and by the end of the goroutine.
+func TestUseEndsHoweverItEnds(t *testing.T) {
+	w := newWorld(t, 4)
+	p := w.pool(Options{})
+	for _, use := range []func(m *thing, f func()){
+		func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
+		func(m *thing, f func()) { m.UseHandle(func(_, _ uintptr) { f() }) },
+	} {
+		m := w.own(t, p, 10)
+		if v := catch(func() { use(m, func() { m.Close(); panic("oops") }) }); v != "oops" {
+			t.Errorf("panic value %v", v)
+		}
+		mustBeReleased(t, m.cell, "after a Use that panicked")
+		m = w.own(t, p, 10)
+		aside(func() { use(m, func() { m.Close(); runtime.Goexit() }) })
+		mustBeReleased(t, m.cell, "after a Use whose goroutine ended")
+	}
+	mustDestroy(t, p)
+}
+
+// TestUseKeepsTheOwnerAlive collects inside of Use, where nobody refers to the
+// owner any more.
+func TestUseKeepsTheOwnerAlive(t *testing.T) {
+	for _, o := range []Options{{}, {Unshared: true}, {Batch: 1}, {Batch: 1, Unshared: true}} {
+		w := newWorld(t, 2)
+		p := w.pool(o)
+		for _, use := range []func(m *thing, f func()){
+			func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
+			func(m *thing, f func()) { m.UseHandle(func(_, _ uintptr) { f() }) },
+		} {
+			var c *cell
+			aside(func() {
+				m := w.own(t, p, 10)
+				c = m.cell
+				use(m, func() {
+					for range 4 {
+						gc(t)
+					}
+					mustBeAlive(t, c, "inside of Use")
+				})
+			})
+			collectAtMost(t, few, "the owner, after Use", func() bool { return !c.alive() })
+		}
+		mustDestroy(t, p)
+	}
+}
+
+// TestUnsharedDoesNotCount closes inside of Use: without counting, nobody waits.
+func TestUnsharedDoesNotCount(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{Unshared: true})
+	m := w.own(t, p, 10)
+	m.Use(func(unsafe.Pointer) {
+		m.Close()
+		mustBeReleased(t, m.cell, "by Close in Use")
+	})
+	mustDestroy(t, p)
+}
+
+func TestDisownInUse(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	m.Use(func(unsafe.Pointer) {
+		if _, err := m.Disown(); err != ErrInUse {
+			t.Errorf("Disown: %v", err)
+		}
+		if _, _, err := m.DisownHandle(); err != ErrInUse {
+			t.Errorf("DisownHandle: %v", err)
+		}
+		if m.Closed() {
+			t.Error("closed by a Disown that failed")
+		}
+	})
+	if resource, err := m.Disown(); resource != m.cell.pointer() || err != nil {
+		t.Errorf("Disown: %v", err)
+	}
+	mustDestroy(t, p)
+	mustBeAlive(t, m.cell, "although disowned")
+	w.destroy(m.cell)
+}
+
+// TestTooManyUses pretends that a million Uses are running.
+func TestTooManyUses(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{Name: "image"})
+	m := w.own(t, p, 10)
+	l := m.token.ledger
+	l.states[m.index] += oneUse * (manyUses - 1)
+	m.Use(func(unsafe.Pointer) {
+		mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "1048575")
+	})
+	l.states[m.index] -= oneUse * (manyUses - 1)
+	mustStats(t, p, Stats{Live: 1, Bytes: 10}) // the size is not touched
+	m.Close()
+	mustBeReleased(t, m.cell, "by Close")
+	mustDestroy(t, p)
+}
+
+// TestDestroyInUse destroys the pool inside of Use, which Destroy does not wait
+// for beyond its deadline, and from elsewhere.
+func TestDestroyInUse(t *testing.T) {
+	w := newWorld(t, 10)
+	p := w.pool(Options{Name: "image"})
+	m, closed, other := w.own(t, p, 10), w.own(t, p, 10), w.own(t, p, 10)
+	m.Use(func(unsafe.Pointer) {
+		closed.Use(func(unsafe.Pointer) {
+			closed.Close()
+			e := destroyError(t, p, 5*time.Millisecond)
+			if e.Pool != "image" || e.NeverClosed != 2 || e.InUse != 2 || e.Waiting+e.Queued+e.Releasing != 0 {
+				t.Errorf("%+v", e)
+			}
+			mustBeReleased(t, other.cell, "by Destroy")
+			mustBeAlive(t, m.cell, "inside of Use")
+			mustBeAlive(t, closed.cell, "inside of Use")
+			mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) {}) }, "closed")
+			m.Close()
+		})
+		mustBeReleased(t, closed.cell, "after its Use")
+		mustBeAlive(t, m.cell, "inside of Use")
+	})
+	mustBeReleased(t, m.cell, "after the last Use")
+	mustStats(t, p, Stats{})
+}
+
+// TestDestroyWaitsForUse has a Use end before the deadline.
+func TestDestroyWaitsForUse(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	inside, leave := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		m.Use(func(unsafe.Pointer) {
+			m.Close()
+			close(inside)
+			<-leave
+		})
+	})
+	<-inside
+	wg.Go(func() {
+		wait(t, "Destroy to begin", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.destroyed
+		})
+		mustBeAlive(t, m.cell, "during Use")
+		close(leave)
+	})
+	mustDestroy(t, p)
+	mustBeReleased(t, m.cell, "when Destroy returned")
+	wg.Wait()
+}
