@@ -23,6 +23,10 @@ typedef void cheap_libc_context_destructor(void *context, void *resource);
 // Functions and contexts come as numbers: cgo looks at every pointer that is
 // passed, and in vain at those of C.
 
+static void cheap_libc_destroy_one(uintptr_t fn, uintptr_t resource) {
+	((cheap_libc_destructor *)fn)((void *)resource);
+}
+
 static void cheap_libc_destroy(uintptr_t fn, const uintptr_t *resources, size_t n) {
 	cheap_libc_destructor *destroy = (cheap_libc_destructor *)fn;
 	for (size_t i = 0; i < n; i++) {
@@ -138,7 +142,8 @@ func newReleaser(name string, fn, context unsafe.Pointer, kind releaserKind) *Re
 // With words 1 each element is a resource. With words 2 the elements are
 // resource, context, resource, context, and so on; that is what the Releaser
 // of a [ContextDestructor] takes, and no other. Words of the wrong number, and
-// half a pair, panic before anything is destroyed.
+// half a pair, panic before anything is destroyed; so they do with no resources,
+// which is how a pool asks whether the words fit.
 //
 // With noCallback set, the caller promises that the C function calls no Go
 // function, directly or through others; the program may die if it does. Without,
@@ -149,6 +154,10 @@ func (r *Releaser) ReleaseAll(resources []uintptr, words int, noCallback bool) {
 		r.refuse(len(resources), words)
 	}
 	if len(resources) == 0 {
+		return
+	}
+	if len(resources) == 1 && r.kind == alone {
+		C.cheap_libc_destroy_one(C.uintptr_t(r.fn), C.uintptr_t(resources[0]))
 		return
 	}
 	// To turn callbacks off and on again takes 4 ns, for nothing but to notice

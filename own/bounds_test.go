@@ -54,7 +54,7 @@ func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
 	if pinned == 0 {
 		pinned = 64 << 10
 	}
-	const n = 1500
+	const n = 600
 	w := newWorld(t, n)
 	p := w.pool(o)
 	var kept []*thing

@@ -113,11 +113,14 @@ func (m *Memory) carveSlow(s *shard, op string, size int, zero bool) (*Owner, un
 			m.heap.Free(chunk) // somebody else was faster
 			continue
 		}
-		// The batch is full, so the next one is to be larger, although it may
-		// have entries left: seal takes that for one that did not fill up.
-		used := s.n
+		// The batch is full, so the next one is to be larger. It may have entries
+		// left, which seal takes for a sign of the opposite.
+		grow := s.grow
+		if s.open != nil {
+			grow = min(2*grow, uint32(p.batch))
+		}
 		s.seal()
-		s.grow = max(s.grow, min(2*used, uint32(p.batch)))
+		s.grow = grow
 		s.beginWith(l, t)
 		s.base, s.at, s.end = l.chunk, l.chunk, l.chunk+uintptr(bytes)
 		s.handles = handles

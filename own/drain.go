@@ -157,8 +157,8 @@ func (p *Pool) draining() bool {
 }
 
 // goroutine returns the number of the goroutine. The runtime tells it in the
-// first line of a stack trace only, "goroutine 18 [running]:", which takes a
-// microsecond; it is asked in Drain, and in a Close while a Drain is running.
+// first line of a stack trace only, "goroutine 18 [running]:", which takes
+// some microseconds; it is asked in Drain, and in a Close while a Drain is running.
 func goroutine() uint64 {
 	var buf [64]byte
 	line := buf[:runtime.Stack(buf[:], false)]

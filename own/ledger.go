@@ -30,7 +30,7 @@ const tokenSize = 64
 type ledger struct {
 	pool  *Pool
 	shard *shard
-	alone bool // entries have no parents, and are released where they are closed
+	alone bool // entries have no parents, and the release function is called where they are closed
 
 	// states and words have an entry, or Pool.words of them, for each owner.
 	// Words are not changed once the owner is out.
@@ -161,7 +161,7 @@ func (l *ledger) close(i uint32) {
 func (l *ledger) releaseAlone(i uint32, s uint64) {
 	defer l.done(1, sizeOf(s)) // also in a panic
 	w := uint32(l.pool.words)
-	l.pool.release(l.words[i*w : (i+1)*w : (i+1)*w])
+	l.pool.destroy(l.words[i*w : (i+1)*w : (i+1)*w])
 }
 
 // closed goes on with an entry that is closed and in no Use. It is called once

@@ -1,38 +1,12 @@
 package own
 
-import (
-	"context"
-	"runtime"
-	"testing"
-	"time"
-
-	"github.com/cheapgo/cheap"
-)
+import "testing"
 
 var (
 	memSink   *Mem[[100]byte]
 	bytesSink *[100]byte
 	groupSink *Group
 )
-
-// newHeap returns a heap in which nothing is left when the test ends.
-func newHeap(t testing.TB) *cheap.Heap {
-	t.Helper()
-	h, err := cheap.NewHeap(cheap.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for deadline := time.Now().Add(longest); h.Stats().Blocks != 0 && time.Now().Before(deadline); {
-			runtime.GC()
-			Flush(context.Background())
-		}
-		if err := h.Destroy(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
-}
 
 // BenchmarkMemory makes blocks of 100 bytes.
 func BenchmarkMemory(b *testing.B) {

@@ -574,7 +574,7 @@ func TestDeepFamilies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			depth = 20_000
+			depth = 10_000
 			if name == "close" || name == "forget" {
 				depth = 100_000
 			}

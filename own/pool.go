@@ -33,8 +33,8 @@ type Options struct {
 	Destructor Destructor
 
 	// NoCallback promises that the C function of Destructor never calls back
-	// into Go. The call is cheaper then, and a destructor that does ends the
-	// program.
+	// into Go. It is passed on to Destructor, which may have the call checked:
+	// a destructor that calls back nonetheless may end the program.
 	NoCallback bool
 
 	// Construct makes resources ahead, for [Pool.Make]. It fills a prefix of
@@ -88,7 +88,8 @@ type Options struct {
 }
 
 // A Destructor destroys resources, with words words each, in one go. It is
-// implemented by package libc. noCallback is the pool's promise.
+// implemented by package libc. noCallback is the pool's promise. It is called
+// once without resources, by NewPool, and panics if the words do not fit.
 type Destructor interface {
 	ReleaseAll(resources []uintptr, words int, noCallback bool)
 }
@@ -124,6 +125,10 @@ type Pool struct {
 	size      int64
 	unshared  bool
 	trace     bool
+
+	destructor Destructor // in the place of release, if not nil
+	noCallback bool
+
 	drain     bool
 	maxQueued int64
 	onCollect func(Collected)
@@ -151,6 +156,7 @@ type Pool struct {
 	running       int
 	waiting       bool // in work.pools
 
+	statsMu sync.Mutex    // held by Stats
 	drainMu sync.Mutex    // held by Drain
 	drainer atomic.Uint64 // the goroutine in Drain, 0 if there is none
 }
@@ -158,8 +164,12 @@ type Pool struct {
 // NewPool returns a pool. Options that contradict each other panic.
 func NewPool(o Options) *Pool {
 	p := &Pool{
-		name:      o.Name,
-		release:   o.Release,
+		name:    o.Name,
+		release: o.Release,
+
+		destructor: o.Destructor,
+		noCallback: o.NoCallback,
+
 		construct: o.Construct,
 		words:     o.Words,
 		batch:     o.Batch,
@@ -190,9 +200,8 @@ func NewPool(o Options) *Pool {
 		p.name = "own.Owner"
 	}
 	p.words = max(p.words, 1)
-	if d := o.Destructor; d != nil {
-		words, noCallback := p.words, o.NoCallback
-		p.release = func(resources []uintptr) { d.ReleaseAll(resources, words, noCallback) }
+	if p.destructor != nil {
+		p.destructor.ReleaseAll(nil, p.words, p.noCallback)
 	}
 	if p.batch == 0 {
 		p.batch = defaultBatch
@@ -469,17 +478,24 @@ type Stats struct {
 	OldestQueued time.Duration // how long the first of them has waited
 }
 
-// Stats reads the pool's counters. It looks at what is open, so it is exact
-// while nobody owns or closes.
+// Stats reads the pool's counters. It looks at what is open, and is exact while
+// nobody owns, closes or releases.
 func (p *Pool) Stats() Stats {
+	// All shards are held at once, because sealing a batch moves numbers from
+	// a shard to the pool. Nobody else holds two, and no two are in here.
+	p.statsMu.Lock()
+	defer p.statsMu.Unlock()
+	shards := p.all()
+	for _, s := range shards {
+		s.mu.Lock()
+	}
 	st := Stats{
 		Live:      p.owners.Load(),
+		Bytes:     p.bytes.Load(),
 		Made:      p.made.Load(),
 		Collected: p.collected.Load(),
 	}
-	st.Bytes = p.bytes.Load()
-	for _, s := range p.all() {
-		s.mu.Lock()
+	for _, s := range shards {
 		if l := s.open; l != nil {
 			gone := l.gone.Load()
 			st.Live += int64(s.n) - int64(gone>>goneOwners&goneMask)

@@ -42,12 +42,22 @@ func (l *ledger) releaseAll(words []uintptr, k int, bytes int64) (parent *ledger
 	defer func() {
 		parent, index = l.finish(k, bytes)
 		if !returned && parent != nil {
-			parent.dispose(index) // in a panic nobody else will
+			defer func() { recover() }() // the first panic is the one to be told
+			parent.dispose(index)        // nobody else will
 		}
 	}()
-	l.pool.release(words)
+	l.pool.destroy(words)
 	returned = true
 	return
+}
+
+// destroy calls the release function.
+func (p *Pool) destroy(words []uintptr) {
+	if p.destructor != nil {
+		p.destructor.ReleaseAll(words, p.words, p.noCallback)
+		return
+	}
+	p.release(words)
 }
 
 // finish counts k entries as released, and returns the parent of theirs if it is

@@ -83,7 +83,7 @@ func (p *Pool) take(n int, bytes int64) {
 
 // newLedger returns a ledger with room for n entries.
 func (p *Pool) newLedger(s *shard, n uint32) *ledger {
-	l := &ledger{pool: p, shard: s, alone: !p.drain && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
+	l := &ledger{pool: p, shard: s, alone: !p.drain && p.heap == nil && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
 	switch {
 	case p.trace:
 		l.origins = make([]*origin, n)
@@ -229,6 +229,7 @@ func (l *ledger) done(k int, bytes int64) {
 
 // resize changes the size of an entry.
 func (l *ledger) resize(i uint32, bytes int) {
+	defer account.Notify() // with no lock held
 	size := min(int64(bytes), maxSize)
 	s := l.shard
 	s.mu.Lock()

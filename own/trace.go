@@ -54,8 +54,10 @@ func (o *origin) String() string {
 	}
 }
 
-// isOwn reports whether a function is one of the pool's methods.
+// isOwn reports whether a function is one of those that make owners.
 func isOwn(function string) bool {
 	const path = "github.com/cheapgo/cheap/own."
-	return strings.HasPrefix(function, path+"(*Pool).") || strings.HasPrefix(function, path+"(*shard).")
+	rest, ok := strings.CutPrefix(function, path)
+	return ok && (strings.HasPrefix(rest, "(*Pool).") || strings.HasPrefix(rest, "(*shard).") ||
+		strings.HasPrefix(rest, "(*Memory).") || strings.HasPrefix(rest, "NewMem["))
 }

@@ -91,6 +91,12 @@ func hire() {
 			}
 		}
 	}
+	arm()
+}
+
+// arm has somebody look again after a while, because batches wait. The caller
+// holds work.mu.
+func arm() {
 	if work.armed {
 		return
 	}
@@ -144,7 +150,9 @@ func (w *place) run() {
 		} else {
 			p.last, p.waiting = nil, false
 		}
-		if work.batches--; work.batches == 0 && work.armed {
+		if work.batches--; work.batches > 0 {
+			arm() // this release may get stuck, and nobody else come
+		} else if work.armed {
 			work.armed = !work.timer.Stop()
 		}
 		w.enter(p)
@@ -154,6 +162,9 @@ func (w *place) run() {
 
 		work.mu.Lock()
 		w.exit()
+	}
+	if work.batches > 0 {
+		arm()
 	}
 	w.taken = false
 	work.running--

@@ -66,6 +66,10 @@ type timed struct {
 }
 
 func (t timed) ReleaseAll(resources []uintptr, words int, noCallback bool) {
+	if len(resources) == 0 { // the pool asks whether words fit
+		t.Destructor.ReleaseAll(nil, words, noCallback)
+		return
+	}
 	raw.TimeRelease(t.kind, len(resources), func() { t.Destructor.ReleaseAll(resources, words, noCallback) })
 }
 

@@ -1,0 +1,159 @@
+//go:build cgo && unix
+
+package bench
+
+import (
+	"math/bits"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+)
+
+// A histogram counts times by their length in ns, in 32 steps for each doubling.
+type histogram struct {
+	counts [64 * 32]int
+	n      int
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.counts[step32(uint64(d))]++
+	h.n++
+}
+
+// step32 returns the step that v is in. From 32 on a step is at most 1/32 wide.
+func step32(v uint64) int {
+	shift := max(bits.Len64(v)-6, 0)
+	return shift*32 + int(v>>shift)
+}
+
+// floor32 returns the smallest value of a step.
+func floor32(step int) uint64 {
+	if step < 64 {
+		return uint64(step)
+	}
+	shift := step/32 - 1
+	return uint64(step-shift*32) << shift
+}
+
+// quantile returns the time in ns that a part q of all stays within.
+func (h *histogram) quantile(q float64) float64 {
+	rest := int(q * float64(h.n))
+	for i, c := range h.counts {
+		if rest -= c; rest < 0 {
+			return float64(floor32(i))
+		}
+	}
+	return 0
+}
+
+// registered times the call that puts an object in charge of its block, each
+// time by itself, for n objects that are forgotten.
+func registered(tb testing.TB, l *lifetime, n int, register func() time.Duration) *histogram {
+	l.settle(tb)
+	runtime.GC()
+	before := cside.Count()
+	h := new(histogram)
+	for range n {
+		h.add(register())
+	}
+	ownedSink = nil
+	l.settle(tb)
+	l.check(tb, n, before, cside.Count())
+	return h
+}
+
+// registrations returns the two calls that are compared.
+func registrations(tb testing.TB) (own, cleanup func() time.Duration) {
+	p := newPool(tb)
+	own = func() time.Duration {
+		o, block := new(owned), cside.CreateBlock()
+		start := time.Now()
+		err := p.Own(&o.Owner, block, cside.BlockSize)
+		d := time.Since(start)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		ownedSink = o
+		return d
+	}
+	cleanup = func() time.Duration {
+		o := &plain{block: cside.CreateBlock()}
+		start := time.Now()
+		runtime.AddCleanup(o, cside.Destroy, o.block)
+		d := time.Since(start)
+		plainSink = o
+		return d
+	}
+	return own, cleanup
+}
+
+// BenchmarkOwnTail reports how long the slowest calls of Own take, next to
+// those of AddCleanup, and the time of reading the clock included: it is in
+// both. At most bar is promised of the last quantile.
+func BenchmarkOwnTail(b *testing.B) {
+	const n, bar = 500_000, 1.0
+	quantiles := []struct {
+		name string
+		q    float64
+	}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}}
+	ours, theirs := make([][]float64, len(quantiles)), make([][]float64, len(quantiles))
+	var ratios []float64
+	for b.Loop() {
+		own, cleanup := registrations(b)
+		l := new(lifetime)
+		for turn := range rounds {
+			var x, y *histogram
+			if turn%2 == 0 {
+				x = registered(b, l, n, own)
+				y = registered(b, l, n, cleanup)
+			} else {
+				y = registered(b, l, n, cleanup)
+				x = registered(b, l, n, own)
+			}
+			for i, q := range quantiles {
+				ours[i] = append(ours[i], x.quantile(q.q))
+				theirs[i] = append(theirs[i], y.quantile(q.q))
+			}
+			last := quantiles[len(quantiles)-1].q
+			ratios = append(ratios, x.quantile(last)/y.quantile(last))
+		}
+	}
+	for i, q := range quantiles {
+		b.ReportMetric(median(ours[i]), "own-ns-"+q.name)
+		b.ReportMetric(median(theirs[i]), "addcleanup-ns-"+q.name)
+	}
+	b.ReportMetric(median(ratios), "x-addcleanup-p99.9")
+	b.ReportMetric(bar, "bar")
+	b.ReportMetric(0, "ns/op")
+}
+
+func TestRegistrations(t *testing.T) {
+	own, cleanup := registrations(t)
+	for _, f := range []func() time.Duration{own, cleanup} {
+		if h := registered(t, new(lifetime), 1000, f); h.n != 1000 || h.quantile(0.5) <= 0 {
+			t.Errorf("%d times, half of them within %v ns", h.n, h.quantile(0.5))
+		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	last := -1
+	for v := uint64(0); v < 1<<40; v += v/100 + 1 {
+		step := step32(v)
+		if step < last || step > last+1 || floor32(step) > v || v-floor32(step) > v/32 {
+			t.Fatalf("%d is in step %d, which begins at %d; the one before is %d", v, step, floor32(step), last)
+		}
+		last = step
+	}
+	h := new(histogram)
+	for i := range 1000 {
+		h.add(time.Duration(i))
+	}
+	for q, want := range map[float64]float64{0: 0, 0.05: 50, 0.5: 500, 0.999: 999} {
+		if got := h.quantile(q); got > want || got < want*31/32-1 {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+//go:build cgo && unix
+
+package bench
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+// BenchmarkUse reads a byte of a block through its owner: in Use, which counts;
+// in Use of a pool that is Unshared; by Resource and KeepAlive; and through a
+// pointer that nobody protects.
+func BenchmarkUse(b *testing.B) {
+	var sum byte
+	read := func(p unsafe.Pointer) { sum += *(*byte)(p) }
+	for _, unshared := range []bool{false, true} {
+		p := own.NewPool(own.Options{
+			Name:       "bench.block",
+			Destructor: libc.Destructor(cside.DestroyBlock),
+			NoCallback: true,
+			Unshared:   unshared,
+		})
+		o := newOwned(b, p)
+		defer o.Close()
+		if unshared {
+			b.Run("by=use-unshared", func(b *testing.B) {
+				for b.Loop() {
+					o.Use(read)
+				}
+			})
+			continue
+		}
+		b.Run("by=use", func(b *testing.B) {
+			for b.Loop() {
+				o.Use(read)
+			}
+		})
+		b.Run("by=use-parallel", func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					o.Use(func(p unsafe.Pointer) { _ = *(*byte)(p) })
+				}
+			})
+		})
+		b.Run("by=resource", func(b *testing.B) {
+			for b.Loop() {
+				read(o.Resource())
+				runtime.KeepAlive(o)
+			}
+		})
+		b.Run("by=pointer", func(b *testing.B) {
+			q := o.Resource()
+			for b.Loop() {
+				read(q)
+			}
+			runtime.KeepAlive(o)
+		})
+	}
+}

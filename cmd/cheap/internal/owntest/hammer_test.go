@@ -1,0 +1,293 @@
+//go:build cgo && unix
+
+package owntest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+// A thing owns a resource of C.
+type thing struct {
+	own.Owner
+	child bool // it depends on another, and is not disowned: what C has noted of it would not hold any more
+}
+
+// poolKinds are pools that release in different ways. All resources come from
+// one ledger.
+var poolKinds = []struct {
+	name    string
+	options func(l *cside.Ledger) own.Options
+}{
+	{"c", func(*cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry)}
+	}},
+	{"small batches", func(*cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), NoCallback: true, Batch: 3}
+	}},
+	{"exact", func(*cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), Pinned: 1}
+	}},
+	{"go", func(l *cside.Ledger) own.Options {
+		return own.Options{Release: l.DestroyAll, OnCollect: func(own.Collected) {}}
+	}},
+	{"context", func(l *cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.DestructorWith(cside.DestroyEntryOf, l.Context())}
+	}},
+	{"two words", func(*cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.ContextDestructor(cside.DestroyEntryOf), Words: 2}
+	}},
+	{"drain", func(*cside.Ledger) own.Options {
+		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), Drain: true}
+	}},
+	{"make", func(l *cside.Ledger) own.Options {
+		return own.Options{
+			Destructor: libc.Destructor(cside.DestroyEntry), NoCallback: true,
+			Construct: libc.Constructor(cside.ConstructEntry, l.Context()),
+		}
+	}},
+}
+
+// A hammer is what the goroutines of TestHammerExactlyOnce share.
+type hammer struct {
+	t      *testing.T
+	ledger *cside.Ledger
+	pools  []atomic.Pointer[own.Pool] // by kind
+	things [256]atomic.Pointer[thing] // whoever takes one out leaves it there for others
+
+	mu     sync.Mutex
+	drains []*own.Pool // all pools with Drain that there have been
+}
+
+// renew puts a new pool of a kind in place, and returns the old one.
+func (h *hammer) renew(kind int) (old *own.Pool) {
+	o := poolKinds[kind].options(h.ledger)
+	o.Name = "owntest." + poolKinds[kind].name
+	p := own.NewPool(o)
+	if o.Drain {
+		h.mu.Lock()
+		h.drains = append(h.drains, p)
+		h.mu.Unlock()
+	}
+	return h.pools[kind].Swap(p)
+}
+
+// drainAll runs what is queued, and reports how much that was.
+func (h *hammer) drainAll(max int) (n int) {
+	h.mu.Lock()
+	drains := h.drains[:len(h.drains):len(h.drains)]
+	h.mu.Unlock()
+	for _, p := range drains {
+		n += p.Drain(max)
+	}
+	return n
+}
+
+// create returns a thing with a resource, under a parent if one is given; nil if
+// the pool or the parent was closed meanwhile.
+func (h *hammer) create(kind int, parent *thing) *thing {
+	p, o := h.pools[kind].Load(), &thing{child: parent != nil}
+	if poolKinds[kind].name == "make" && parent == nil {
+		if err := p.Make(&o.Owner); err != nil {
+			h.refused(err)
+			return nil
+		}
+		return o
+	}
+	r, context := h.ledger.Create(), uintptr(h.ledger.Context())
+	var err error
+	switch size := rand.IntN(300); {
+	case parent != nil:
+		err = p.OwnHandleUnder(&o.Owner, &parent.Owner, uintptr(r), context, size)
+	case poolKinds[kind].name == "two words":
+		err = p.OwnHandle(&o.Owner, uintptr(r), context, size)
+	default:
+		err = p.Own(&o.Owner, r, size)
+	}
+	if err != nil {
+		h.refused(err)
+		h.ledger.Destroy(r) // it is still ours
+		return nil
+	}
+	if parent != nil {
+		// In Use of both, so that both are alive.
+		h.use(o, func(r unsafe.Pointer) {
+			h.use(parent, func(above unsafe.Pointer) { h.ledger.Depend(r, above) })
+		})
+	}
+	return o
+}
+
+// refused looks at an error of Own: the goroutine that destroys pools, or one
+// that closes the parent, was faster.
+func (h *hammer) refused(err error) {
+	if !errors.Is(err, own.ErrDestroyed) && !errors.Is(err, own.ErrClosed) {
+		h.t.Error(err)
+	}
+}
+
+// use is o.Use(f), if o is not closed.
+func (h *hammer) use(o *thing, f func(unsafe.Pointer)) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *cheap.MisuseError:
+			if !o.Closed() {
+				h.t.Error("of an open owner: ", v)
+			}
+		default:
+			panic(v)
+		}
+	}()
+	o.Use(f)
+}
+
+// step does something to a thing that others may be doing things to as well.
+func (h *hammer) step(o *thing) {
+	switch rand.IntN(10) {
+	case 0, 1:
+		o.Close()
+	case 2:
+		other := *o
+		other.Close()
+	case 3, 4:
+		h.use(o, func(r unsafe.Pointer) {
+			if !h.ledger.Use(r, 4) {
+				h.t.Error("destroyed while in use")
+			}
+		})
+	case 5:
+		h.use(o, func(r unsafe.Pointer) {
+			o.Close()
+			if !h.ledger.Use(r, 4) {
+				h.t.Error("destroyed by a Close while in use")
+			}
+		})
+	case 6:
+		if o.child {
+			return
+		}
+		if r, err := o.Disown(); err == nil {
+			h.ledger.Destroy(r)
+		} else if !errors.Is(err, own.ErrClosed) && !errors.Is(err, own.ErrInUse) && !errors.Is(err, own.ErrChildren) {
+			h.t.Error(err)
+		}
+	case 7:
+		o.Resize(rand.IntN(1000))
+	case 8:
+		if c := h.create(rand.IntN(len(poolKinds)), o); c != nil {
+			h.things[rand.IntN(len(h.things))].Store(c)
+		}
+	case 9:
+		// Left to the collector, if nobody else finds it.
+	}
+}
+
+// TestHammerExactlyOnce lets everything that releases race for the resources of
+// a C library, and looks at what C has counted by address.
+func TestHammerExactlyOnce(t *testing.T) {
+	const goroutines = 16
+	resources := 1_000_000
+	if raceEnabled {
+		resources = 250_000
+	}
+	// Addresses come back at once, as those of malloc: the second destruction
+	// of one resource is the early one of another.
+	h := &hammer{t: t, ledger: cside.NewLedger(resources*2, true), pools: make([]atomic.Pointer[own.Pool], len(poolKinds))}
+	defer h.ledger.Close()
+	for kind := range poolKinds {
+		h.renew(kind)
+	}
+	var workers, others sync.WaitGroup
+	for range goroutines {
+		workers.Go(func() {
+			for range resources / goroutines {
+				if o := h.create(rand.IntN(len(poolKinds)), nil); o != nil {
+					if rand.IntN(2) == 0 {
+						h.step(o)
+					}
+					h.things[rand.IntN(len(h.things))].Store(o)
+				}
+				if o := h.things[rand.IntN(len(h.things))].Load(); o != nil {
+					h.step(o)
+				}
+			}
+		})
+	}
+	var done atomic.Bool
+	others.Go(func() {
+		for !done.Load() {
+			runtime.GC()
+		}
+	})
+	others.Go(func() {
+		for !done.Load() {
+			h.drainAll(rand.IntN(100))
+			time.Sleep(time.Millisecond)
+		}
+	})
+	others.Go(func() {
+		for !done.Load() {
+			time.Sleep(20 * time.Millisecond)
+			var e *own.DestroyError
+			if err := h.renew(rand.IntN(len(poolKinds))).Destroy(time.Duration(rand.IntN(3)) * time.Millisecond); err != nil && !errors.As(err, &e) {
+				t.Error(err)
+			}
+		}
+	})
+	workers.Wait()
+	done.Store(true)
+	others.Wait()
+	if err := h.ledger.Report().Mistakes(); err != nil {
+		t.Error(err)
+	}
+
+	// What is left nobody has closed: the collector finds it, but for what was
+	// made ahead.
+	for i := range h.things {
+		h.things[i].Store(nil)
+	}
+	ahead := func() (n uint64) {
+		for i := range h.pools {
+			n += uint64(h.pools[i].Load().Stats().Made)
+		}
+		return n
+	}
+	collectUntil(t, "all resources are destroyed but those made ahead", func() bool {
+		h.drainAll(0)
+		return h.ledger.Report().Live == ahead()
+	})
+	for i := range h.pools {
+		p := h.pools[i].Load()
+		if err := p.Destroy(10 * time.Second); err != nil {
+			t.Error(err)
+		}
+		if st := p.Stats(); st.Live != 0 || st.Bytes != 0 || st.Made != 0 || st.Queued != 0 {
+			t.Errorf("%s: %+v after the last release", poolKinds[i].name, st)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := own.Flush(ctx); err != nil {
+		t.Errorf("Flush with nothing queued: %v", err)
+	}
+	r := h.ledger.Report()
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	if r.Created < uint64(resources) {
+		t.Errorf("%d resources were created, want %d and more", r.Created, resources)
+	}
+}

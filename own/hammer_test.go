@@ -1,0 +1,341 @@
+package own
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+)
+
+// collectWithoutPause runs one collection after the other until stop is called.
+func collectWithoutPause() (stop func()) {
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// A mix is what many goroutines do to the same owners and pools at a time.
+type mix struct {
+	w     *world
+	slots []atomic.Pointer[thing] // who owns what; what is overwritten is forgotten
+	pools []atomic.Pointer[Pool]  // that are not destroyed yet, as far as anybody knows
+
+	mu      sync.Mutex
+	drained []*Pool // all that were ever made with Drain
+}
+
+var mixOptions = []Options{
+	{},
+	{Batch: 1},
+	{Batch: 3},
+	{Pinned: 100},
+	{Trace: true},
+	{Drain: true},
+	{OnCollect: func(Collected) {}},
+}
+
+// renew puts a new pool into a place.
+func (x *mix) renew(i int) {
+	o := mixOptions[i%len(mixOptions)]
+	o.Name = "mixed"
+	p := x.w.pool(o)
+	if o.Drain {
+		x.mu.Lock()
+		x.drained = append(x.drained, p)
+		x.mu.Unlock()
+	}
+	if old := x.pools[i].Swap(p); old != nil {
+		old.Destroy(time.Duration(i%2) * time.Millisecond)
+	}
+}
+
+func (x *mix) drain(max int) {
+	x.mu.Lock()
+	pools := x.drained
+	x.mu.Unlock()
+	for _, p := range pools {
+		p.Drain(max)
+	}
+}
+
+// step does one thing. It returns how many resources it made.
+func (x *mix) step(t *testing.T, rnd *rand.Rand) int {
+	slot := &x.slots[rnd.IntN(len(x.slots))]
+	m := slot.Load()
+	if m == nil || rnd.IntN(3) == 0 {
+		return x.own(t, rnd, slot)
+	}
+	switch rnd.IntN(16) {
+	case 0, 1, 2:
+		m.Close()
+	case 3:
+		o := m.Owner
+		o.Close()
+	case 4, 5:
+		if _, err := m.Disown(); err == nil {
+			m.cell.parent = -1 // its parent need not wait
+			x.w.destroy(m.cell)
+		} else if err != ErrClosed && err != ErrInUse && err != ErrChildren {
+			t.Error(err)
+		}
+	case 6, 7, 8:
+		use(t, m, func() { runtime.Gosched() })
+	case 9:
+		use(t, m, func() { m.Close() })
+	case 10:
+		slot.CompareAndSwap(m, nil)
+	case 11:
+		m.Resize(rnd.IntN(200))
+	case 12:
+		x.pools[rnd.IntN(len(x.pools))].Load().Stats()
+	case 13:
+		m.Closed()
+		m.Resource()
+	case 14:
+		if rnd.IntN(20) == 0 {
+			x.drain(rnd.IntN(100))
+		}
+	case 15:
+		if rnd.IntN(200) == 0 {
+			x.renew(rnd.IntN(len(x.pools)))
+		}
+	}
+	return 0
+}
+
+// use uses a thing, if it is open, and says so in its cell.
+func use(t *testing.T, m *thing, f func()) {
+	inside := false
+	v := catch(func() {
+		m.Use(func(resource unsafe.Pointer) {
+			inside = true
+			c := m.cell
+			if resource != c.pointer() || !c.alive() {
+				t.Error("Use of something that is destroyed")
+			}
+			c.users.Add(1)
+			f()
+			c.users.Add(-1)
+			if !c.alive() {
+				t.Error("destroyed during Use")
+			}
+		})
+	})
+	if e, ok := v.(*cheap.MisuseError); v != nil && (!ok || inside || e.Op != "mixed.Use") {
+		t.Error(v)
+	}
+}
+
+// own owns something, under what the slot has or nothing, and puts it there or
+// forgets it.
+func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int {
+	p := x.pools[rnd.IntN(len(x.pools))].Load()
+	size := rnd.IntN(100)
+	parent := slot.Load()
+	c := x.w.create(size)
+	m := &thing{cell: c}
+	var err error
+	if parent != nil && rnd.IntN(8) == 0 {
+		c.parent = int32(x.w.number(parent.cell))
+		err = p.OwnUnder(&m.Owner, &parent.Owner, c.pointer(), size)
+		slot = &x.slots[rnd.IntN(len(x.slots))]
+	} else {
+		err = p.Own(&m.Owner, c.pointer(), size)
+	}
+	switch {
+	case err == nil:
+		if rnd.IntN(4) != 0 {
+			slot.Store(m)
+		}
+	case err == ErrDestroyed || c.parent >= 0 && err == ErrClosed:
+		if !m.Closed() {
+			t.Error("an error, and an owner")
+		}
+		c.parent = -1
+		x.w.destroy(c)
+	default:
+		t.Error(err)
+	}
+	return 1
+}
+
+// TestHammerExactlyOnce has 16 goroutines own, close, copy, disown, use, forget,
+// drain and destroy, and one more collects without pause. Each resource
+// is released once, after its children, and never in use.
+func TestHammerExactlyOnce(t *testing.T) {
+	const goroutines = 16
+	n := times(400_000)
+	w := newWorld(t, n+goroutines)
+	x := &mix{w: w, slots: make([]atomic.Pointer[thing], 500), pools: make([]atomic.Pointer[Pool], 2*len(mixOptions))}
+	for i := range x.pools {
+		x.renew(i)
+	}
+	stop := collectWithoutPause()
+	var made atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(g), 1))
+			for made.Load() < int64(n) {
+				if x.step(t, rnd) > 0 {
+					made.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	clear(x.slots)
+	x.settle(t)
+	var left Stats
+	for i := range x.pools {
+		s := x.pools[i].Load().Stats()
+		left.Live += s.Live
+		left.Bytes += s.Bytes
+		left.Queued += s.Queued
+	}
+	if left != (Stats{}) {
+		t.Errorf("the pools say that this is left: %+v", left)
+	}
+	for i := range x.pools {
+		mustDestroy(t, x.pools[i].Load())
+	}
+}
+
+// settle waits for all that a mix made.
+func (x *mix) settle(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	for x.w.alive() != 0 {
+		settle(t)
+		x.drain(0)
+		if time.Since(begin) > longest {
+			t.Fatalf("%d of %d are alive; %+v", x.w.alive(), x.w.next.Load(), Releases())
+		}
+	}
+}
+
+// TestHammerNeverInUse has few owners that all use, while others close them,
+// destroy the pool and collect without pause.
+func TestHammerNeverInUse(t *testing.T) {
+	rounds := times(300)
+	w := newWorld(t, rounds*50)
+	stop := collectWithoutPause()
+	defer stop()
+	for round := range rounds {
+		p := w.pool(Options{Name: "mixed", Batch: 5})
+		things := make([]*thing, 50)
+		for i := range things {
+			if i%10 == 9 {
+				m := &thing{cell: w.create(16)}
+				m.cell.parent = int32(w.number(things[i-1].cell))
+				if err := p.OwnUnder(&m.Owner, &things[i-1].Owner, m.cell.pointer(), 16); err != nil {
+					t.Fatal(err)
+				}
+				things[i] = m
+				continue
+			}
+			things[i] = w.own(t, p, 16)
+		}
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(uint64(round), uint64(g)))
+				for range 100 {
+					m := things[rnd.IntN(len(things))]
+					use(t, m, func() {
+						if rnd.IntN(4) == 0 {
+							runtime.Gosched()
+						}
+						use(t, m, func() {})
+					})
+				}
+			})
+		}
+		wg.Go(func() {
+			for _, m := range things[:25] {
+				m.Close()
+			}
+		})
+		wg.Go(func() { p.Destroy(time.Duration(round%3) * time.Millisecond) })
+		wg.Wait()
+		mustStats(t, p, Stats{})
+		for _, m := range things {
+			mustBeReleased(t, m.cell, "after Destroy and the last Use")
+		}
+	}
+}
+
+// TestHammerParents has families grow, close and be forgotten on many goroutines
+// at a time.
+func TestHammerParents(t *testing.T) {
+	n := times(100_000)
+	w := newWorld(t, n)
+	p, q := w.pool(Options{}), w.pool(Options{Batch: 4})
+	roots := make([]atomic.Pointer[thing], 8)
+	for i := range roots {
+		roots[i].Store(w.own(t, p, 16))
+	}
+	stop := collectWithoutPause()
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(g), 2))
+			mine := make([]*thing, 20)
+			for w.next.Load() < int64(n-16) {
+				root := &roots[rnd.IntN(len(roots))]
+				parent := root.Load()
+				if i := rnd.IntN(len(mine)); mine[i] != nil && rnd.IntN(2) == 0 {
+					parent = mine[i]
+				}
+				m := &thing{cell: w.create(16)}
+				m.cell.parent = int32(w.number(parent.cell))
+				switch err := []*Pool{p, q}[rnd.IntN(2)].OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), 16); err {
+				case nil:
+					mine[rnd.IntN(len(mine))] = m
+				case ErrClosed:
+					m.cell.parent = -1
+					w.destroy(m.cell)
+				default:
+					t.Error(err)
+					return
+				}
+				if m := mine[rnd.IntN(len(mine))]; m != nil && rnd.IntN(3) == 0 {
+					m.Close()
+				}
+				if rnd.IntN(100) == 0 {
+					old := root.Swap(w.own(t, p, 16))
+					if rnd.IntN(2) == 0 {
+						old.Close()
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	clear(roots)
+	collect(t, "all families", func() bool { return w.alive() == 0 })
+	mustStats(t, p, Stats{})
+	mustStats(t, q, Stats{})
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}

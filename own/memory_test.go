@@ -1,0 +1,862 @@
+package own
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// newHeap returns a heap in which nothing is left when the test ends.
+func newHeap(t testing.TB) *cheap.Heap {
+	t.Helper()
+	h, err := cheap.NewHeap(cheap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heapUntilEnd(t, h)
+}
+
+func heapUntilEnd(t testing.TB, h *cheap.Heap) *cheap.Heap {
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		mustBeEmpty(t, h)
+		if err := h.Destroy(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// mustBeEmpty collects until all blocks of the heap are back.
+func mustBeEmpty(t testing.TB, h *cheap.Heap) {
+	t.Helper()
+	collect(t, "the blocks of the heap", func() bool { return h.Stats().Blocks == 0 })
+}
+
+func newBytes(t testing.TB, m *Memory, n int) *Bytes {
+	t.Helper()
+	b, err := m.Bytes(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newMem[T any](t testing.TB, m *Memory) *Mem[T] {
+	t.Helper()
+	x, err := NewMem[T](m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// collectMemory is collectAtMost for blocks of a Memory, which come back in the
+// cleanups themselves: flush does not wait for these.
+func collectMemory(t testing.TB, n int, what string, m *Memory, done func() bool) {
+	t.Helper()
+	collectAtMost(t, n, what, func() bool {
+		for last := int64(-1); ; time.Sleep(5 * time.Millisecond) {
+			if done() {
+				return true
+			}
+			now := m.Stats().Collected
+			if now == last {
+				return false
+			}
+			last = now
+		}
+	})
+}
+
+// address is where a block lies.
+func (o *Owner) address() uintptr { return uintptr(o.Resource()) }
+
+func TestNewMemoryRefuses(t *testing.T) {
+	var o Owner
+	for name, options := range map[string]Options{
+		"Release":    {Release: func([]uintptr) {}},
+		"Construct":  {Construct: func([]uintptr) (int, error) { return 0, nil }},
+		"NoCallback": {NoCallback: true},
+		"Words":      {Words: 1},
+		"Size":       {Size: 1},
+		"Drain":      {Drain: true},
+		"MaxQueued":  {MaxQueued: 1},
+		"Parent":     {Parent: &o},
+	} {
+		mustMisuse(t, "own.NewMemory", func() { NewMemory(nil, options) }, "Options."+name)
+	}
+	mustMisuse(t, "own.NewMemory", func() { NewMemory(nil, Options{Words: 2, Size: 3}) }, "Options.Words and Options.Size")
+	mustMisuse(t, "own.NewPool", func() { NewMemory(nil, Options{Batch: -1}) })
+}
+
+func TestMem(t *testing.T) {
+	type point struct {
+		X, Y int64
+		Name [5]byte
+	}
+	m := NewMemory(newHeap(t), Options{})
+	x := newMem[point](t, m)
+	if x.Closed() || *x.Get() != (point{}) {
+		t.Errorf("a new Mem is %+v, closed: %v", *x.Get(), x.Closed())
+	}
+	x.Use(func(p *point) { p.X, p.Y = 1, 2 })
+	y := *x // a copy is the same block
+	y.Use(func(p *point) {
+		if *p != (point{X: 1, Y: 2}) || p != x.Get() || x.Resource() != unsafe.Pointer(p) {
+			t.Errorf("the copy has %+v", *p)
+		}
+	})
+	y.Close()
+	if !x.Closed() || x.Get() != nil || x.Resource() != nil {
+		t.Error("open after Close of a copy")
+	}
+	mustMisuse(t, "own.Memory.Use", func() { x.Use(func(*point) {}) }, "closed")
+	mustMisuse(t, "own.Owner.Use", func() { new(Mem[int]).Use(func(*int) {}) }, "owns nothing")
+	if new(Mem[int]).Get() != nil {
+		t.Error("the zero Mem has something")
+	}
+	runtime.KeepAlive(x)
+}
+
+func TestMemRefusesGoPointers(t *testing.T) {
+	type inner struct{ Names []string }
+	type outer struct {
+		N int
+		I inner
+	}
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	for range 2 {
+		mustMisuse(t, "own.NewMem", func() { NewMem[outer](m) }, "own.outer.I.Names is a slice")
+		mustMisuse(t, "own.NewMem", func() { NewMem[*int](m) }, "pointer")
+		mustMisuse(t, "own.NewMem", func() { NewMem[string](m) }, "string")
+	}
+	if n := h.Stats().Mallocs; n != 0 {
+		t.Errorf("%d blocks for refused types", n)
+	}
+}
+
+// TestBytesOfAllSizes makes blocks that fill chunks, exceed them, and are exact,
+// writes to all of each, and finds that in the end.
+func TestBytesOfAllSizes(t *testing.T) {
+	h := newHeap(t)
+	for _, o := range []Options{{}, {Batch: 1}, {Batch: 7}, {Pinned: 1}, {Pinned: 100}, {Pinned: 5000}, {Trace: true}, {Unshared: true},
+		{OnCollect: func(Collected) {}}} {
+		t.Run(fmt.Sprintf("batch=%d/pinned=%d/trace=%v/told=%v", o.Batch, o.Pinned, o.Trace, o.OnCollect != nil), func(t *testing.T) {
+			m := NewMemory(h, o)
+			sizes := []int{0, 1, 15, 16, 17, 31, 100, 1000, 4096, 16383, 16384, 16385, 20_000, 40_000, 65_535, 65_536, 65_537, 1 << 20}
+			var all []*Bytes
+			seen := map[uintptr]bool{}
+			total := 0
+			for round := range times(60) {
+				for i := range sizes {
+					n := sizes[i]
+					if round%2 == 0 {
+						n = sizes[rand.IntN(len(sizes)-5)]
+					} else if n > 1000 && round > 3 {
+						continue
+					}
+					b := newBytes(t, m, n)
+					a := b.address()
+					if a%16 != 0 || seen[a] {
+						t.Fatalf("%d bytes are at %#x, seen: %v", n, a, seen[a])
+					}
+					seen[a] = true
+					if b.Len() != n || len(b.Get()) != n || cap(b.Get()) != n {
+						t.Fatalf("%d bytes have length %d, %d", n, b.Len(), len(b.Get()))
+					}
+					b.Use(func(s []byte) {
+						if bytes.Count(s, []byte{0}) != n {
+							t.Fatalf("%d bytes are not zero", n)
+						}
+						for j := range s {
+							s[j] = byte(len(all))
+						}
+					})
+					all = append(all, b)
+					total += n
+				}
+			}
+			if st := m.Stats(); st.Live != int64(len(all)) || st.Bytes != int64(total) {
+				t.Errorf("%+v, want %d with %d bytes", st, len(all), total)
+			}
+			rand.Shuffle(len(all), func(i, j int) {
+				if i%256 == j%256 { // or the mark would not fit
+					all[i], all[j] = all[j], all[i]
+				}
+			})
+			for i, b := range all {
+				if s := b.Get(); bytes.Count(s, []byte{byte(i)}) != len(s) {
+					t.Fatalf("%d bytes have changed", len(s))
+				}
+				b.Close()
+				if b.Get() != nil || b.Len() != 0 {
+					t.Fatal("closed bytes are there")
+				}
+			}
+			if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+				t.Errorf("%+v after everything was closed", st)
+			}
+			if err := m.Destroy(0); err != nil {
+				t.Error(err)
+			}
+			if n := h.Stats().Blocks; n != 0 {
+				t.Errorf("%d blocks of the heap are left", n)
+			}
+		})
+	}
+}
+
+func TestMemoryMistakes(t *testing.T) {
+	m := NewMemory(newHeap(t), Options{Name: "Cache"})
+	mustMisuse(t, "Cache.Bytes", func() { m.Bytes(-1) }, "negative")
+	mustMisuse(t, "Cache.Bytes", func() { m.Bytes(math.MinInt) }, "negative")
+	for _, n := range []int{math.MaxInt, math.MaxInt - 15, math.MaxInt - 1<<20} {
+		if _, err := m.Bytes(n); !errors.Is(err, cheap.ErrNoMemory) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	b := newBytes(t, m, 10)
+	mustMisuse(t, "Cache.Resize", func() { b.Resize(20) }, "size")
+	if b.Len() != 10 {
+		t.Errorf("Len is %d", b.Len())
+	}
+	if st := m.Stats(); st.Live != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestString(t *testing.T) {
+	m := NewMemory(newHeap(t), Options{})
+	for _, want := range []string{"", "a", "hello, world", strings.Repeat("x", 100_000), "\x00\xff"} {
+		s, err := m.String(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.String()
+		s.Use(func(v string) {
+			if v != want || s.Len() != len(want) {
+				t.Errorf("%q is %q", want, v)
+			}
+		})
+		if fmt.Sprint(s) != want {
+			t.Errorf("%q prints as %q", want, fmt.Sprint(s))
+		}
+		s.Close()
+		if got != want || s.Len() != 0 {
+			t.Errorf("the copy of %q is %q", want, got)
+		}
+		mustMisuse(t, "own.Memory.String", func() { _ = s.String() }, "closed")
+		mustMisuse(t, "own.Memory.Use", func() { s.Use(func(string) {}) }, "closed")
+	}
+	mustMisuse(t, "own.Owner.String", func() { _ = new(String).String() }, "owns nothing")
+}
+
+// TestMemoryErrors meets the limit of the heap.
+func TestMemoryErrors(t *testing.T) {
+	h, err := cheap.NewHeap(cheap.Options{Limit: 2 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heapUntilEnd(t, h)
+	m := NewMemory(h, Options{})
+	for _, n := range []int{100, 10_000, 100_000} {
+		var all []*Bytes
+		for {
+			b, err := m.Bytes(n)
+			if err != nil {
+				if !errors.Is(err, cheap.ErrLimit) || !strings.Contains(err.Error(), "own.Memory.Bytes") {
+					t.Errorf("%d bytes: %v", n, err)
+				}
+				break
+			}
+			all = append(all, b)
+		}
+		if len(all)*n < 1<<20 {
+			t.Errorf("the limit of 2 MiB is met by %d blocks of %d bytes", len(all), n)
+		}
+		for _, b := range all {
+			b.Close()
+		}
+		mustBeEmpty(t, h)
+	}
+}
+
+// TestChunkComesBack closes the blocks of batches one by one. The chunk goes back
+// with the last.
+func TestChunkComesBack(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	var all []*Bytes
+	for range 5000 {
+		all = append(all, newBytes(t, m, 100))
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, b := range all {
+		b.Close()
+		b.Close()
+	}
+	// No collection was needed but for what is open.
+	if n := h.Stats().Blocks; n > int64(len(m.blocks.shards)) {
+		t.Errorf("%d chunks are there, with %d places", n, len(m.blocks.shards))
+	}
+	mustBeEmpty(t, h)
+	runtime.KeepAlive(all)
+}
+
+// TestForgottenMemoryComesBack forgets all sorts of blocks, of which some were
+// closed.
+func TestForgottenMemoryComesBack(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 1}, {Trace: true}, {OnCollect: func(Collected) {}}} {
+		h := newHeap(t)
+		m := NewMemory(h, o)
+		aside(func() {
+			for i := range times(20_000) {
+				x := newMem[[100]byte](t, m)
+				b := newBytes(t, m, i%2000)
+				if i%5000 == 0 {
+					newBytes(t, m, 100_000)
+				}
+				s, err := m.String("hello")
+				if err != nil {
+					t.Error(err)
+				}
+				switch i % 4 {
+				case 0:
+					x.Close()
+				case 1:
+					b.Close()
+				case 2:
+					s.Close()
+				}
+			}
+		})
+		collectMemory(t, few, "forgotten blocks", m, func() bool { return h.Stats().Blocks == 0 })
+		wait(t, "the account", func() bool { return m.Stats().Live == 0 })
+		if st := m.Stats(); st.Bytes != 0 || st.Collected == 0 {
+			t.Errorf("%+v", st)
+		}
+		if err := m.Destroy(0); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMemoryPins keeps one block alive in a row of many, and finds no more than
+// what the bound allows.
+func TestMemoryPins(t *testing.T) {
+	for _, pinned := range []int{0, 1000, 4096} {
+		for _, size := range []int{16, 100, 900, 10_000, 100_000} {
+			h := newHeap(t)
+			m := NewMemory(h, Options{Pinned: pinned})
+			var kept []*Bytes
+			total := times(30 << 20)
+			aside(func() {
+				for i := range total / max(size, 200) {
+					b := newBytes(t, m, size)
+					if i%300 == 0 {
+						kept = append(kept, b)
+					}
+				}
+			})
+			bound := int64(len(kept)) * int64(max(pinned, size+16, map[bool]int{true: defaultPinned}[pinned == 0]))
+			bound += bound / 4 // blocks of the heap are up to that much larger than what is asked for
+			collectMemory(t, few, fmt.Sprintf("blocks of %d with Pinned %d beyond %d bytes", size, pinned, bound), m, func() bool {
+				return h.Stats().Bytes <= bound && h.Stats().Blocks <= int64(len(kept))
+			})
+			for _, b := range kept {
+				if b.Len() != size {
+					t.Fatal("a kept block is gone")
+				}
+			}
+			runtime.KeepAlive(kept)
+		}
+	}
+}
+
+// TestFewBlocksHoldLittle: a chunk is as large as its Memory is busy.
+func TestFewBlocksHoldLittle(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	var all []*Bytes
+	for range 3 {
+		all = append(all, newBytes(t, m, 100))
+	}
+	if st := h.Stats(); st.Bytes > int64(3*firstChunk) { // the goroutine may have been on three Ps
+		t.Errorf("three blocks of 100 bytes hold %d", st.Bytes)
+	}
+	runtime.KeepAlive(all)
+}
+
+// oneP pins the test to one P, so that it has one shard.
+func oneP(t *testing.T) {
+	t.Cleanup(func(n int) func() { return func() { runtime.GOMAXPROCS(n) } }(runtime.GOMAXPROCS(1)))
+}
+
+// TestUncarve: whoever makes and closes one after the other stays in the same
+// place.
+func TestUncarve(t *testing.T) {
+	oneP(t)
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	m.blocks.shards[0].grow = 200 // the batch lasts for the test, unless there is a collection
+	for range 3 {
+		first := newBytes(t, m, 0)
+		where := first.address()
+		again := 0
+		for range 20 {
+			b := newBytes(t, m, 50)
+			c := newBytes(t, m, 500)
+			if b.address() == where+16 && c.address() == where+16+64 {
+				again++
+			}
+			c.Close()
+			b.Close()
+			b.Close()
+		}
+		if again < 18 {
+			t.Errorf("%d of 20 were at the same place", again)
+		}
+		// What is closed out of order waits for the rest.
+		b, c := newBytes(t, m, 50), newBytes(t, m, 50)
+		b.Close()
+		d := newBytes(t, m, 50)
+		if d.address() == where+16 {
+			t.Errorf("the first of two was used again before the second was closed")
+		}
+		c.Close()
+		d.Close()
+		first.Close()
+		if b := newBytes(t, m, 1); b.address() != where && again == 20 {
+			t.Errorf("after everything was closed, the next one is at %#x, not at %#x", b.address(), where)
+		} else {
+			b.Close()
+		}
+	}
+}
+
+func TestDisownMemory(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{Pinned: 1000})
+	b := newBytes(t, m, 100)
+	if p, err := b.Disown(); p != nil || err != ErrCarved {
+		t.Errorf("Disown of a carved block: %v, %v", p, err)
+	}
+	if _, _, err := b.DisownHandle(); err != ErrCarved || b.Closed() {
+		t.Errorf("DisownHandle of a carved block: %v", err)
+	}
+	b.Close()
+	if _, err := b.Disown(); err != ErrClosed {
+		t.Errorf("Disown of a closed block: %v", err)
+	}
+	b = newBytes(t, m, 1000)
+	b.Use(func(s []byte) {
+		if _, err := b.Disown(); err != ErrInUse {
+			t.Errorf("Disown in Use: %v", err)
+		}
+		s[999] = 5
+	})
+	p, err := b.Disown()
+	if err != nil || !b.Closed() || !h.Owns(p) {
+		t.Fatalf("Disown of an exact block: %v, %v", p, err)
+	}
+	b.Close()
+	gc(t)
+	gc(t)
+	if (*[1000]byte)(p)[999] != 5 || !h.Owns(p) {
+		t.Error("a disowned block is gone")
+	}
+	h.Free(p)
+	if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestDestroyMemory(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{Name: "Cache"})
+	var all []*Bytes
+	for i := range 1000 {
+		all = append(all, newBytes(t, m, 10*i))
+	}
+	g, err := m.Group()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[0].Close()
+	all[1].Use(func([]byte) {
+		err = m.Destroy(10 * time.Millisecond)
+	})
+	var e *DestroyError
+	if !errors.As(err, &e) || e.NeverClosed != 1000 || e.InUse != 1 || e.Pool != "Cache" {
+		t.Errorf("Destroy: %+v", err)
+	}
+	for _, b := range all {
+		if !b.Closed() {
+			t.Fatal("open after Destroy")
+		}
+		b.Close()
+	}
+	if !g.Closed() {
+		t.Error("a group is open after Destroy")
+	}
+	if n := h.Stats().Blocks; n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+	if _, err := m.Bytes(10); err != ErrDestroyed {
+		t.Errorf("Bytes: %v", err)
+	}
+	if _, err := m.Bytes(1 << 20); err != ErrDestroyed {
+		t.Errorf("Bytes: %v", err)
+	}
+	if _, err := m.String("x"); err != ErrDestroyed {
+		t.Errorf("String: %v", err)
+	}
+	if _, err := NewMem[int](m); err != ErrDestroyed {
+		t.Errorf("NewMem: %v", err)
+	}
+	if _, err := m.Group(); err != ErrDestroyed {
+		t.Errorf("Group: %v", err)
+	}
+	if err := m.Destroy(0); err != ErrDestroyed {
+		t.Errorf("Destroy: %v", err)
+	}
+	if n := h.Stats().Blocks; n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+// TestCloseInUseMemory: the block stays until the last Use has returned, and its
+// chunk with it.
+func TestCloseInUseMemory(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	x := newMem[[1000]byte](t, m)
+	x.Use(func(p *[1000]byte) {
+		x.Close()
+		p[0], p[999] = 1, 2
+		for range 3 { // seals
+			gc(t)
+		}
+		for range 100 {
+			newMem[[1000]byte](t, m)
+		}
+		if p[0] != 1 || p[999] != 2 {
+			t.Error("the block was used again")
+		}
+	})
+	mustBeEmpty(t, h)
+}
+
+// TestBlockWithChildren: a block may be a parent like any other resource.
+func TestBlockWithChildren(t *testing.T) {
+	h := newHeap(t)
+	w := newWorld(t, 300)
+	m := NewMemory(h, Options{})
+	p := w.pool(Options{})
+	for _, forget := range []bool{false, true} {
+		aside(func() {
+			for i := range 100 {
+				b := newBytes(t, m, 100)
+				child := &thing{cell: w.create(10)}
+				if err := p.OwnUnder(&child.Owner, &b.Owner, child.cell.pointer(), 10); err != nil {
+					t.Error(err)
+				}
+				if i%2 == 0 && !forget {
+					b.Close()
+					if !b.Closed() || !child.cell.alive() {
+						t.Error("a block with a child was closed wrongly")
+					}
+					child.Close()
+				}
+			}
+		})
+		collect(t, "blocks with children", func() bool { return h.Stats().Blocks == 0 && w.alive() == 0 })
+	}
+}
+
+func TestMemoryTells(t *testing.T) {
+	h := newHeap(t)
+	var mu sync.Mutex
+	count, stack := 0, ""
+	m := NewMemory(h, Options{Name: "Cache", Trace: true, OnCollect: func(c Collected) {
+		mu.Lock()
+		defer mu.Unlock()
+		count += c.Count
+		stack = c.Stack
+	}})
+	aside(func() {
+		for range 100 {
+			newBytes(t, m, 100)
+		}
+	})
+	collect(t, "told of all", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return count == 100
+	})
+	if !strings.Contains(stack, "TestMemoryTells") || strings.Contains(stack, "carve") {
+		t.Errorf("the stack is\n%s", stack)
+	}
+	if err := m.Destroy(0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMemoryIsCountedOnce: the heap has the bytes in its account.
+func TestMemoryIsCountedOnce(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	before := held.Held()
+	var all []*Bytes
+	for range 2000 {
+		all = append(all, newBytes(t, m, 1000))
+	}
+	all = append(all, newBytes(t, m, 1<<20))
+	if n := held.Held() - before; n != 0 {
+		t.Errorf("the pools' account has %d bytes of a heap", n)
+	}
+	if st := h.Stats(); st.Held < 3_000_000 || account.Held() < st.Held {
+		t.Errorf("the heap holds %d, all accounts %d", st.Held, account.Held())
+	}
+	for _, b := range all {
+		b.Close()
+	}
+	if n := held.Held() - before; n != 0 {
+		t.Errorf("the pools' account has %d bytes of a heap", n)
+	}
+}
+
+// TestMemoryAllocs: what a block costs in Go is its share of the batch.
+func TestMemoryAllocs(t *testing.T) {
+	m := NewMemory(newHeap(t), Options{})
+	var before, after runtime.MemStats
+	const n = 20_000
+	f := func() {
+		for range n {
+			if _, err := NewMem[[100]byte](m); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	f()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	if got := float64(after.Mallocs-before.Mallocs) / n; got > 0.1 && !raceEnabled {
+		t.Errorf("%v Go allocations a block", got)
+	}
+	if got := float64(after.TotalAlloc-before.TotalAlloc) / n; got > 40 && !raceEnabled {
+		t.Errorf("%v Go bytes a block", got)
+	}
+}
+
+// TestHammerMemory has goroutines make blocks, write to them, hand them to each
+// other, verify, close and forget them, while others collect.
+func TestHammerMemory(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 3}, {Pinned: 2000}, {Unshared: true}} {
+		h := newHeap(t)
+		m := NewMemory(h, o)
+		const goroutines = 8
+		stop := make(chan struct{})
+		var collector, workers sync.WaitGroup
+		collector.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.GC()
+					m.Stats()
+				}
+			}
+		})
+		handed := make(chan *Bytes, 100)
+		for w := range goroutines {
+			workers.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(w), 1))
+				var mine [50]*Bytes
+				verify := func(b *Bytes) {
+					b.Use(func(s []byte) {
+						if len(s) == 0 {
+							return
+						}
+						if want := s[0]; bytes.Count(s, []byte{want}) != len(s) {
+							t.Error("a block has changed")
+						}
+						for i := range s {
+							s[i] = byte(w)
+						}
+					})
+				}
+				for i := range times(20_000) {
+					j := r.IntN(len(mine))
+					if b := mine[j]; b != nil {
+						mine[j] = nil
+						verify(b)
+						switch r.IntN(4) {
+						case 0: // forget
+						case 1:
+							select {
+							case handed <- b:
+							default:
+							}
+						default:
+							b.Close()
+						}
+					}
+					select {
+					case b := <-handed:
+						verify(b)
+						mine[j] = b
+					default:
+						n := r.IntN(200)
+						if i%100 == 0 {
+							n = r.IntN(100_000)
+						}
+						b, err := m.Bytes(n)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						s := b.Get()
+						if bytes.Count(s, []byte{0}) != n {
+							t.Error("a block is not zero")
+						}
+						for k := range s {
+							s[k] = byte(i)
+						}
+						runtime.KeepAlive(b)
+						mine[j] = b
+					}
+				}
+			})
+		}
+		workers.Wait()
+		close(stop)
+		collector.Wait()
+		close(handed)
+		for range handed {
+		}
+		mustBeEmpty(t, h)
+		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestHammerDestroyMemory destroys a Memory while goroutines use it, close what
+// they have and forget it, with collections all the time.
+func TestHammerDestroyMemory(t *testing.T) {
+	for range times(50) {
+		h := newHeap(t)
+		m := NewMemory(h, Options{Batch: 20})
+		var all sync.WaitGroup
+		for w := range 4 {
+			all.Go(func() {
+				var last [10]*Mem[[64]byte]
+				for i := 0; ; i++ {
+					x, err := NewMem[[64]byte](m)
+					if err == ErrDestroyed {
+						return
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+					if old := last[i%10]; old != nil && i%3 == 0 {
+						old.Close()
+					}
+					last[i%10] = x
+					if w == 0 && i%500 == 0 {
+						runtime.GC()
+					}
+					if g, err := m.Group(); err == nil && i%2 == 0 {
+						g.Close()
+					}
+				}
+			})
+		}
+		time.Sleep(time.Millisecond)
+		m.Destroy(longest)
+		all.Wait()
+		wait(t, "the blocks", func() bool { return h.Stats().Blocks == 0 })
+		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestMemoryChecked lets the runtime look for mistakes with cleanups.
+func TestMemoryChecked(t *testing.T) {
+	out, status := inChild(t, func() {
+		h, _ := cheap.NewHeap(cheap.Options{})
+		var kept []any
+		for _, batch := range []int{1, 5, 20, 256} {
+			m := NewMemory(h, Options{Batch: batch})
+			for i := range 2000 {
+				b, _ := m.Bytes(i)
+				g, _ := m.Group()
+				g.Malloc(10)
+				if i%100 == 0 {
+					kept = append(kept, b, g)
+				}
+			}
+		}
+		for range 5 {
+			runtime.GC()
+		}
+		runtime.KeepAlive(kept)
+		fmt.Println("done")
+	}, "GODEBUG=checkfinalizers=1")
+	done := false
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		done = done || line == "done"
+		if line != "done" && !strings.HasPrefix(line, "checkfinalizers: queue:") { // it says how many it ran
+			t.Errorf("reported: %s", line)
+		}
+	}
+	if !done || status != 0 {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+// TestLeakedMemory: with CHEAPOWN=leak nothing comes back by itself, but by Close
+// and Destroy.
+func TestLeakedMemory(t *testing.T) {
+	out, status := inChild(t, func() {
+		h, _ := cheap.NewHeap(cheap.Options{})
+		m := NewMemory(h, Options{})
+		aside(func() {
+			for range 1000 {
+				m.Bytes(100)
+			}
+			b, _ := m.Bytes(1 << 20)
+			b.Close()
+		})
+		for range 5 {
+			runtime.GC()
+		}
+		time.Sleep(10 * time.Millisecond)
+		before := m.Stats().Live
+		err := m.Destroy(0)
+		fmt.Println(before, err, h.Stats().Blocks)
+	}, "CHEAPOWN=leak")
+	if want := "1000 cheap: own.Memory: Pool.Destroy: 1000 were never closed 0"; status != 0 || strings.TrimSpace(out) != want {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}

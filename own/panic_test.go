@@ -1,0 +1,236 @@
+package own
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestPanicOnWorkerEndsTheProgram says whose release function it was.
+func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
+	bad := func([]uintptr) { panic("the oven is hot") }
+	good := func([]uintptr) {}
+	forget := func(p *Pool) { aside(func() { p.OwnHandle(&new(thing).Owner, 1, 2, 16) }) }
+	for _, row := range []struct {
+		name string
+		f    func(t *testing.T)
+	}{
+		{"release", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad})) }},
+		{"exact", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Batch: 1})) }},
+		{"destructor", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Destructor: panicker{}})) }},
+		{"parent in another pool", func(t *testing.T) {
+			p := NewPool(Options{Name: "git.Commit", Release: bad})
+			q := NewPool(Options{Name: "git.Tree", Release: good})
+			aside(func() {
+				var parent Owner
+				p.OwnHandle(&parent, 1, 0, 16)
+				q.OwnHandleUnder(&new(thing).Owner, &parent, 1, 0, 16)
+				parent.Close()
+			})
+		}},
+		{"after another that was caught", func(t *testing.T) {
+			q := NewPool(Options{Name: "git.Tree", Release: bad})
+			var o Owner
+			q.OwnHandle(&o, 1, 0, 16)
+			catch(func() { o.Close() })
+			forget(NewPool(Options{Name: "git.Commit", Release: good, OnCollect: func(Collected) { panic("the oven is hot") }}))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out, status := inChild(t, func() {
+				row.f(t)
+				for range 20 {
+					gc(t)
+					time.Sleep(time.Millisecond)
+				}
+			})
+			if status != 2 || !strings.Contains(out, "panic: ") || !strings.Contains(out, "cheap: git.Commit: ") || !strings.Contains(out, "the oven is hot") {
+				t.Errorf("status %d, output:\n%s", status, out)
+			}
+		})
+	}
+}
+
+type panicker struct{}
+
+func (panicker) ReleaseAll(resources []uintptr, _ int, _ bool) {
+	if len(resources) > 0 {
+		panic("the oven is hot")
+	}
+}
+
+// TestPanicInClose reaches the caller, and the owner is closed.
+func TestPanicInClose(t *testing.T) {
+	oops := errors.New("oops")
+	w := newWorld(t, 10)
+	p := w.pool(Options{})
+	m, mate := w.own(t, p, 10), w.own(t, p, 10)
+	w.before = func(cells []*cell) {
+		for _, c := range cells {
+			w.destroy(c)
+		}
+		panic(oops)
+	}
+	if v := catch(func() { m.Close() }); v != oops {
+		t.Errorf("panic value %v", v)
+	}
+	if !m.Closed() {
+		t.Error("the owner is open")
+	}
+	if v := catch(func() { m.Close() }); v != nil {
+		t.Errorf("a second Close panics with %v", v)
+	}
+	mustStats(t, p, Stats{Live: 1, Bytes: 10})
+	if v := catch(func() {
+		mate.Use(func(unsafe.Pointer) {
+			mate.Close()
+			mustBeAlive(t, mate.cell, "in use")
+		})
+	}); v != oops {
+		t.Errorf("panic value %v", v)
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+// TestPanicDoesNotStopTheParent has the release of a last child panic: the
+// parent, which is closed, is released all the same.
+func TestPanicDoesNotStopTheParent(t *testing.T) {
+	w, bad := newWorld(t, 10), newWorld(t, 10)
+	p, q := w.pool(Options{}), bad.pool(Options{})
+	parent, child := w.own(t, p, 10), &thing{cell: bad.create(10)}
+	if err := q.OwnUnder(&child.Owner, &parent.Owner, child.cell.pointer(), 10); err != nil {
+		t.Fatal(err)
+	}
+	parent.Close()
+	bad.before = func(cells []*cell) { bad.destroy(cells[0]); panic("oops") }
+	if v := catch(func() { child.Close() }); v != "oops" {
+		t.Errorf("panic value %v", v)
+	}
+	mustBeReleased(t, parent.cell, "after its last child")
+	mustDestroy(t, p)
+	mustDestroy(t, q)
+}
+
+// TestPanicInDrain reaches the caller, and what was not tried is still queued.
+func TestPanicInDrain(t *testing.T) {
+	w := newWorld(t, 30)
+	p := w.pool(Options{Drain: true})
+	var held []*thing
+	for range 10 {
+		held = append(held, w.own(t, p, 10))
+	}
+	for _, m := range held {
+		m.Close()
+	}
+	bad := held[4].cell
+	w.before = func(cells []*cell) {
+		if cells[0] == bad {
+			w.destroy(bad)
+			panic("oops")
+		}
+	}
+	if v := catch(func() { p.Drain(0) }); v != "oops" {
+		t.Errorf("panic value %v", v)
+	}
+	if n := w.died.Load(); n != 5 {
+		t.Errorf("%d are released", n)
+	}
+	mustStats(t, p, Stats{Live: 5, Bytes: 50, Queued: 5})
+	if n := p.Drain(0); n != 5 || w.alive() != 0 {
+		t.Errorf("Drain: %d, and %d alive", n, w.alive())
+	}
+
+	// What the collector found is one call for each Drain.
+	aside(func() {
+		for range 10 {
+			w.own(t, p, 10)
+		}
+	})
+	wait(t, "all to be queued", func() bool {
+		cleanups(t)
+		return p.Stats().Queued == 10
+	})
+	w.before = func(cells []*cell) {
+		for _, c := range cells {
+			w.destroy(c)
+		}
+		panic("oops")
+	}
+	if v := catch(func() { p.Drain(3) }); v != "oops" {
+		t.Errorf("panic value %v", v)
+	}
+	mustStats(t, p, Stats{Live: 7, Bytes: 70, Queued: 7})
+	w.before = nil
+	if n := p.Drain(0); n != 7 {
+		t.Errorf("Drain: %d", n)
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+// TestPanicInDestroy reaches the caller when everything has been tried.
+func TestPanicInDestroy(t *testing.T) {
+	w := newWorld(t, 100)
+	p, q := w.pool(Options{Batch: 1}), w.pool(Options{})
+	var held []*thing
+	for range 10 {
+		m := w.own(t, p, 10)
+		held = append(held, m, w.ownUnder(t, q, m, 10))
+	}
+	var values []string
+	w.before = func(cells []*cell) {
+		if n := len(values); n < 3 {
+			for _, c := range cells {
+				w.destroy(c)
+			}
+			v := []string{"first", "second", "third"}[n]
+			values = append(values, v)
+			panic(v)
+		}
+	}
+	if v := catch(func() { p.Destroy(longest) }); v != "first" {
+		t.Errorf("panic value %v", v)
+	}
+	if len(values) != 3 {
+		t.Errorf("%d panics: %v", len(values), values)
+	}
+	for _, m := range held {
+		mustBeReleased(t, m.cell, "by Destroy")
+		if !m.Closed() {
+			t.Error("an owner is open")
+		}
+	}
+	if err := p.Destroy(0); err != ErrDestroyed {
+		t.Errorf("a second Destroy: %v", err)
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, q)
+}
+
+// TestPanicInDestroyOfStock has the release of what was made ahead panic.
+func TestPanicInDestroyOfStock(t *testing.T) {
+	f := &factory{w: newWorld(t, 100)}
+	p := f.pool(Options{})
+	m := f.make(t, p)
+	var sizes []int
+	f.w.before = func(cells []*cell) {
+		sizes = append(sizes, len(cells))
+		if len(cells) > 1 {
+			for _, c := range cells {
+				f.w.destroy(c)
+			}
+			panic("oops")
+		}
+	}
+	if v := catch(func() { p.Destroy(longest) }); v != "oops" {
+		t.Errorf("panic value %v", v)
+	}
+	mustBeReleased(t, m.cell, "by Destroy")
+	if f.w.alive() != 0 || !slices.Contains(sizes, 1) {
+		t.Errorf("%d are alive; calls for %v", f.w.alive(), sizes)
+	}
+}

@@ -1,0 +1,206 @@
+package own
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Places that own, which a stack is to name.
+
+//go:noinline
+func bakery(t testing.TB, w *world, p *Pool) *thing { return w.own(t, p, 10) }
+
+//go:noinline
+func butchery(t testing.TB, w *world, p *Pool) *thing { return w.own(t, p, 10) }
+
+// frames returns the functions of a stack.
+func frames(stack string) (names []string) {
+	for i, line := range strings.Split(strings.TrimSuffix(stack, "\n"), "\n") {
+		if i%2 == 0 {
+			names = append(names, line[strings.LastIndex(line, "/")+1:])
+		}
+	}
+	return names
+}
+
+// TestTraceSaysWhoMadeWhatWasNeverClosed looks at the error of Destroy.
+func TestTraceSaysWhoMadeWhatWasNeverClosed(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Name: "bread", Trace: true})
+	var held []*thing
+	for i := range 12 {
+		held = append(held, bakery(t, w, p))
+		if i%3 == 0 {
+			held = append(held, butchery(t, w, p))
+		}
+		bakery(t, w, p).Close()
+	}
+	e := destroyError(t, p, 0)
+	if e.NeverClosed != 16 || len(e.Origins) != 2 || e.Origins[0].Count != 12 || e.Origins[1].Count != 4 {
+		t.Fatalf("%+v", e)
+	}
+	for i, name := range []string{"own.bakery", "own.butchery"} {
+		stack := e.Origins[i].Stack
+		if f := frames(stack); len(f) < 3 || f[0] != "own.(*world).own" || f[1] != name || f[2] != "own.TestTraceSaysWhoMadeWhatWasNeverClosed" {
+			t.Errorf("the stack is %q:\n%s", f, stack)
+		}
+		if !strings.Contains(stack, "trace_test.go:") || !strings.Contains(e.Error(), stack) {
+			t.Errorf("the stack is\n%s\nand the error\n%s", stack, e)
+		}
+	}
+	if !strings.Contains(e.Error(), "12 made by\n") || !strings.Contains(e.Error(), "\n4 made by\n") {
+		t.Errorf("%v", e)
+	}
+	_ = held
+}
+
+// TestTraceOfEveryWayToOwn begins with the caller of the package, and has one
+// frame of it.
+func TestTraceOfEveryWayToOwn(t *testing.T) {
+	for name, own := range map[string]func(t *testing.T, w *world, p *Pool, parent *thing, o *Owner) error{
+		"Own": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
+			return p.Own(o, w.create(10).pointer(), 10)
+		},
+		"exact": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
+			return p.Own(o, w.create(10).pointer(), 1<<20)
+		},
+		"OwnHandle": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
+			return p.OwnHandle(o, uintptr(w.create(10).pointer()), 0, 10)
+		},
+		"OwnUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
+			return p.OwnUnder(o, &parent.Owner, w.create(10).pointer(), 10)
+		},
+		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
+			return p.OwnHandleUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 0, 10)
+		},
+		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *Owner) error {
+			return p.Make(o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 100)
+			parents := w.pool(Options{})
+			parent := w.own(t, parents, 10)
+			p := (&factory{w: w}).pool(Options{Trace: true})
+			var owners [20]Owner
+			for i := range owners {
+				if err := own(t, w, p, parent, &owners[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := destroyError(t, p, 0)
+			if len(e.Origins) != 1 || e.Origins[0].Count != len(owners) {
+				t.Fatalf("%+v", e)
+			}
+			if f := frames(e.Origins[0].Stack); !strings.HasPrefix(f[0], "own.TestTraceOfEveryWayToOwn.func") {
+				t.Errorf("the stack is %q", f)
+			}
+			parent.Close()
+			mustDestroy(t, parents)
+		})
+	}
+}
+
+func TestWithoutTraceNoOrigins(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := bakery(t, w, p)
+	if e := destroyError(t, p, 0); e.Origins != nil || strings.Contains(e.Error(), "made by") || !m.Closed() {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A listener notes what OnCollect is told.
+type listener struct {
+	mu   sync.Mutex
+	told []Collected
+	ids  []uint64
+}
+
+func (l *listener) hear(c Collected) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, c)
+	l.ids = append(l.ids, goroutine())
+}
+
+// sum returns how many were told of, and how many times with a stack.
+func (l *listener) sum() (n, stacks int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.told {
+		n += c.Count
+		if c.Stack != "" {
+			stacks++
+		}
+	}
+	return n, stacks
+}
+
+// TestOnCollectIsToldOfForgottenCloses forgets some and closes the rest.
+func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
+	for _, o := range []Options{{}, {Trace: true}, {Words: 2}, {Batch: 1}, {Batch: 1, Trace: true}, {Drain: true}} {
+		t.Run(fmt.Sprintf("trace=%v/words=%d/batch=%d/drain=%v", o.Trace, o.Words, o.Batch, o.Drain), func(t *testing.T) {
+			w := newWorld(t, 10_000)
+			var l listener
+			o.Name, o.OnCollect = "bread", l.hear
+			if o.Words == 2 {
+				o.Release = func(r []uintptr) {
+					for i := 0; i < len(r); i += 2 {
+						w.release(r[i : i+1])
+					}
+				}
+			} else {
+				o.Release = w.release
+			}
+			p := NewPool(o)
+			aside(func() {
+				for i := range 4000 {
+					if i%4 == 0 {
+						bakery(t, w, p)
+					} else {
+						butchery(t, w, p).Close()
+					}
+					if o.Drain && i%4 != 0 {
+						p.Drain(0)
+					}
+				}
+			})
+			wait(t, "the forgotten", func() bool {
+				cleanups(t)
+				p.Drain(0)
+				n, _ := l.sum()
+				return w.alive() == 0 && n >= 1000
+			})
+			n, stacks := l.sum()
+			if n != 1000 || p.Stats().Collected != 1000 {
+				t.Errorf("told of %d, collected %d", n, p.Stats().Collected)
+			}
+			if o.Trace && stacks != len(l.told) {
+				t.Errorf("%d of %d have a stack", stacks, len(l.told))
+			} else if stacks == 0 {
+				t.Error("no stack was sampled")
+			}
+			for i, c := range l.told {
+				if c.Pool != "bread" || c.Count <= 0 {
+					t.Errorf("%+v", c)
+				}
+				if c.Stack != "" && !strings.Contains(c.Stack, "own.bakery") {
+					t.Errorf("the collector found what this made, which was closed:\n%s", c.Stack)
+				}
+				if l.ids[i] == goroutine() && !o.Drain {
+					t.Error("told on a goroutine that is not own's")
+				}
+			}
+			told := len(l.told)
+			held := bakery(t, w, p)
+			p.Destroy(0)
+			p.Drain(0)
+			if !held.Closed() || len(l.told) != told {
+				t.Error("told of what Destroy released")
+			}
+		})
+	}
+}
