@@ -67,7 +67,7 @@ func (p *Pool) enqueue(j job) {
 		}
 	}
 	j.since = time.Now()
-	queued.Add(j.count)
+	toDrain.Add(j.count)
 	p.drained.Add(j.count)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Pool) drainBatch(l *ledger, max int) int {
 
 func (p *Pool) drainedNow(k int) {
 	p.drained.Add(int64(-k))
-	queued.Add(int64(-k))
+	toDrain.Add(int64(-k))
 }
 
 // draining reports whether this goroutine is in Drain, which means in a release

@@ -182,7 +182,7 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 // is released once, after its children, and never in use.
 func TestHammerExactlyOnce(t *testing.T) {
 	const goroutines = 16
-	n := times(400_000)
+	n := times(250_000)
 	w := newWorld(t, n+goroutines)
 	x := &mix{w: w, slots: make([]atomic.Pointer[thing], 500), pools: make([]atomic.Pointer[Pool], 2*len(mixOptions))}
 	for i := range x.pools {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -232,14 +233,12 @@ func settle(t testing.TB) {
 // cleanups collects, and waits until the cleanups of that collection have run.
 func cleanups(t testing.TB) {
 	t.Helper()
-	var ran atomic.Bool
-	aside(func() { runtime.AddCleanup(new([64]byte), func(b *atomic.Bool) { b.Store(true) }, &ran) })
 	runtime.GC()
-	wait(t, "the cleanups to run", ran.Load)
-	// There may be more goroutines than one that run cleanups.
-	for range 20 {
-		runtime.Gosched()
-	}
+	counts := []metrics.Sample{{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/cleanups/queued:cleanups"}}
+	wait(t, "the cleanups to run", func() bool {
+		metrics.Read(counts)
+		return counts[0].Value.Uint64() >= counts[1].Value.Uint64()
+	})
 }
 
 // collect collects until done reports true.

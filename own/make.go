@@ -101,6 +101,7 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 				s.seal() // nothing can come any more
 			}
 			s.mu.Unlock()
+			p.giveWay()
 			return nil
 		}
 		s.seal()

@@ -395,3 +395,18 @@ func TestOwnOfNegativeSize(t *testing.T) {
 	w.destroy(&w.cells[0])
 	mustDestroy(t, p)
 }
+
+func TestOwnOfNil(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{Name: "image"})
+	parent := w.own(t, p, 10)
+	var o Owner
+	mustMisuse(t, "image.Own", func() { p.Own(&o, nil, 10) }, "nil")
+	mustMisuse(t, "image.Own", func() { p.OwnUnder(&o, &parent.Owner, nil, 10) }, "nil")
+	if !o.Closed() {
+		t.Error("it owns something")
+	}
+	parent.Close()
+	mustBeReleased(t, parent.cell, "by Close")
+	mustDestroy(t, p)
+}

@@ -243,7 +243,10 @@ func (p *Pool) places() []*shard {
 // lock returns a shard that the caller now holds: that of its P, unless it is
 // held.
 func lock(shards []*shard) *shard {
-	i := percpu.Hint(len(shards))
+	i := 0
+	if len(shards) > 1 {
+		i = percpu.Hint(len(shards))
+	}
 	if s := shards[i]; s.mu.TryLock() {
 		return s
 	}
@@ -274,7 +277,10 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil {
 		p.ownsNothing()
 	}
-	k := percpu.Hint(len(p.shards)) // as in lock, which the compiler does not inline
+	k := 0 // from here on as in lock, which the compiler does not inline
+	if len(p.shards) > 1 {
+		k = percpu.Hint(len(p.shards))
+	}
 	s := p.shards[k]
 	if !s.mu.TryLock() {
 		s = lockOther(p.shards, k)
@@ -362,12 +368,17 @@ func (p *Pool) ownSlow(s *shard, o *Owner, resource, context uintptr, bytes int)
 		s.mu.Unlock()
 		return p.ownUnder(o, p.parent, resource, context, bytes)
 	}
-	err := p.ownLocked(s, o, resource, context, bytes)
-	account.Notify() // a batch may have been entered; no lock is held
+	batch, err := p.ownLocked(s, o, resource, context, bytes)
+	if batch { // no lock is held
+		account.Notify()
+		p.giveWay()
+	}
 	return err
 }
 
-func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes int) error {
+// ownLocked is ownSlow without what follows. It reports whether a batch was
+// begun.
+func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes int) (batch bool, err error) {
 	defer s.mu.Unlock()
 	if bytes < 0 {
 		misuse(p.name, "Own", "the size %d is negative", bytes)
@@ -376,10 +387,10 @@ func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes in
 		p.occupied("Own")
 	}
 	if s.destroyed {
-		return ErrDestroyed
+		return false, ErrDestroyed
 	}
 	if p.maxQueued != 0 && p.drained.Load() >= p.maxQueued {
-		return ErrQueueFull
+		return false, ErrQueueFull
 	}
 	size := min(int64(bytes), maxSize)
 	if size == 0 {
@@ -387,16 +398,17 @@ func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes in
 	}
 	if size >= p.pinned || p.batch == 1 {
 		s.exact(o, resource, context, size)
-		return nil
+		return true, nil
 	}
 	if !s.look(size) {
 		s.seal()
 		s.begin(p.newLedger(s, s.grow))
 		s.look(size)
+		batch = true
 	}
 	s.put(resource, context, size)
 	s.hand(o)
-	return nil
+	return batch, nil
 }
 
 // vacant reports whether o owns nothing.

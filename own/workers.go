@@ -40,9 +40,9 @@ type place struct {
 	since time.Time
 }
 
-// queued counts batches with the workers, and releases that wait for a Drain or
-// run in one.
-var queued atomic.Int64
+// queued counts batches with the workers, and toDrain releases that wait for a
+// Drain or run in one.
+var queued, toDrain atomic.Int64
 
 // submit queues a dead batch. It must be called outside of bubbles: in a
 // cleanup, in a worker.
@@ -262,7 +262,7 @@ func Releases() ReleaseStats {
 // of an open batch are not looked for. At the end of main, and at os.Exit, what
 // is queued is dropped; a program that wants it released calls Flush before.
 func Flush(ctx context.Context) error {
-	for wait := pause(0); queued.Load() != 0; wait = pause(wait) {
+	for wait := pause(0); queued.Load()+toDrain.Load() != 0; wait = pause(wait) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -288,6 +288,17 @@ func pause(last time.Duration) time.Duration {
 	}
 	time.Sleep(last)
 	return min(2*last, longest)
+}
+
+// giveWay is called once in a batch, with no lock held, by whoever makes owners.
+// While releases wait it lets them run: releasing is slower than forgetting, and
+// with all Ps busy what is dead would pile up for some time slices of 10 ms. On
+// a single P the runtime's own part comes too late as well: the sweeper, which
+// finds the dead tokens, and the cleanups.
+func (p *Pool) giveWay() {
+	if len(p.shards) == 1 || queued.Load() != 0 {
+		runtime.Gosched()
+	}
 }
 
 // inBubble reports whether the goroutine's clock is that of a bubble of
