@@ -274,7 +274,8 @@ func Flush(ctx context.Context) error {
 // for no channel or condition: these would belong to the bubble of
 // testing/synctest in which they were made, and own's goroutines are in none.
 func pause(last time.Duration) time.Duration {
-	const shortest, longest = 20 * time.Microsecond, time.Millisecond
+	const shortest = 20 * time.Microsecond
+	longest := time.Millisecond
 	if last == 0 {
 		runtime.Gosched()
 		return shortest
@@ -285,6 +286,7 @@ func pause(last time.Duration) time.Duration {
 		for range 1000 {
 			runtime.Gosched()
 		}
+		longest = 50 * time.Millisecond
 	}
 	time.Sleep(last)
 	return min(2*last, longest)

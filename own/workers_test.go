@@ -211,6 +211,7 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 	held := w.own(t, p, 16)
 	gc(t) // seals its batch
 	var runs atomic.Int64
+	var garbage atomic.Pointer[thing]
 	w.before = func([]*cell) {
 		switch n := runs.Add(1); {
 		case n > 30:
@@ -218,7 +219,7 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 		case n%5 == 0:
 			runtime.GC()
 		}
-		sink = &thing{}
+		garbage.Store(&thing{})
 		for _, pool := range []*Pool{p, q} {
 			w.own(t, pool, 16)
 			w.own(t, pool, 1<<20)
@@ -231,7 +232,6 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 	aside(func() { w.own(t, p, 16) })
 	collect(t, "all but what is held", func() bool { return runs.Load() > 30 && w.alive() == 1 })
 	held.Close()
-	sink = nil
 	mustDestroy(t, p)
 	mustDestroy(t, q)
 }
