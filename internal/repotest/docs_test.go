@@ -103,6 +103,8 @@ var checkedCommands = map[string]string{
 	"GOWORK=off go tool -modfile=tools/go.mod staticcheck ./...":     "a step of .ci/run",
 	"go test -run='^$' -bench=Ratio -benchtime=1x ./cmd/cheap/bench": "a step of .ci/run runs all benchmarks",
 
+	"go test -run='^$' -bench='OwnRatio|OwnLive|OwnTail' -benchtime=1x -cpu=1,2 ./cmd/cheap/bench": "the same",
+
 	"go test -run='^$' -fuzz=FuzzHeap -fuzztime=1m .": "its seeds are part of the tests",
 
 	"go mod init example.com/hello": "TestCheckout",

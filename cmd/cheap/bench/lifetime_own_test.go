@@ -25,6 +25,10 @@ var ownings = []struct {
 	{"own", byOwner},
 	{"make", byMake},
 	{"close", byClose},
+	{"memory", byMemory},
+	{"go", byGo},
+	{"group", byGroup},
+	{"sixteens", inSixteens},
 }
 
 // An owned object is as large as a plain one.

@@ -20,6 +20,11 @@ type lifetime struct {
 	// ahead returns how many blocks there are that no object owns yet. Nil
 	// says none.
 	ahead func() int
+
+	// left and peak are for objects whose memory is not C's: how many blocks
+	// there are, and the most bytes that there were since peak was called last.
+	left func() int
+	peak func() int64
 }
 
 // An owning sets a lifetime up, and cleans up with the test.
@@ -73,6 +78,32 @@ func withFinalizer(testing.TB) *lifetime {
 	}}
 }
 
+// byGo forgets arrays of Go's, as large as a block.
+func byGo(testing.TB) *lifetime {
+	return &lifetime{
+		run: func(n int) {
+			for range n {
+				goSink = new([cside.BlockSize]byte)
+			}
+		},
+		left: func() int { return 0 },
+		peak: func() int64 { return 0 },
+	}
+}
+
+// goSink makes arrays escape.
+var goSink *[cside.BlockSize]byte
+
+// inSixteens destroys blocks as soon as they are made, sixteen for an object.
+// What the object is like does not matter here, so there is none.
+func inSixteens(testing.TB) *lifetime {
+	return &lifetime{run: func(n int) {
+		for range n {
+			cside.Destroy(cside.CreateBlock())
+		}
+	}}
+}
+
 func finalize(o *plain) { cside.Destroy(o.block) }
 
 // inBulk makes as many blocks as a batch has owners, each with an object, and
@@ -107,11 +138,18 @@ func (l *lifetime) round(tb testing.TB, n int) cost {
 	l.settle(tb)
 	runtime.GC() // the first one swept what the last round left, this one starts from there
 	cside.ResetPeak()
+	if l.peak != nil {
+		l.peak()
+	}
 	before := cside.Count()
 	cpu, start := cside.CPUTime(), time.Now()
 	l.run(n)
 	l.settle(tb)
 	c := cost{wall: time.Since(start), cpu: cside.CPUTime() - cpu}
+	if l.left != nil {
+		c.peak = l.peak()
+		return c // nothing is left: settle has seen it
+	}
 	after := cside.Count()
 	c.peak = after.Peak
 	l.check(tb, n, before, after)
@@ -129,7 +167,7 @@ func (l *lifetime) check(tb testing.TB, n int, before, after cside.Counts) {
 // settle collects until there is no block left that an object owns.
 func (l *lifetime) settle(tb testing.TB) {
 	tb.Helper()
-	plainSink = nil
+	plainSink, goSink = nil, nil
 	const step = time.Millisecond // without progress for so long, collect again
 	for begin := time.Now(); ; {
 		runtime.GC()
@@ -156,6 +194,9 @@ func (l *lifetime) settle(tb testing.TB) {
 
 // owned returns how many blocks objects own.
 func (l *lifetime) owned(c cside.Counts) int {
+	if l.left != nil {
+		return l.left()
+	}
 	live := int(c.Created - c.Destroyed)
 	if l.ahead != nil {
 		live -= l.ahead()

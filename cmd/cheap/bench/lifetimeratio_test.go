@@ -26,6 +26,10 @@ var lifetimeRows = []lifetimeRow{
 	{"own", "addcleanup", byOwner, withCleanup, "libc", 400_000, 0.45, 1.25},
 	{"make", "addcleanup", byMake, withCleanup, "libc", 400_000, 0.35, 1.25},
 	{"close", "manual", byClose, manually, "libc", 1_000_000, 1.25, 0},
+	{"memory", "manual", byMemory, manually, "libc", 1_000_000, 0.75, 0},
+	{"memory", "addcleanup", byMemory, withCleanup, "libc", 400_000, 0.1, 1.25},
+	{"memory", "go", byMemory, byGo, "libc", 2_000_000, 1, 0},
+	{"group", "sixteens", byGroup, inSixteens, "libc", 1_600_000, 0.15, 0},
 	{"own", "manual", byOwner, manually, "jemalloc", 1_000_000, 1.1, 0},
 	{"make", "manual", byMake, manually, "jemalloc", 1_000_000, 0.8, 0},
 }
