@@ -96,9 +96,9 @@ const (
 //
 //	unsafe.Pointer(C.free)
 //
-// for a function that a file's cgo comment declares; one that is a macro or
-// inline, or takes other types than pointers, wants a small function around it
-// in C. A nil fn panics.
+// for a function that a file's cgo comment declares; one that is static, inline
+// or a macro, or takes other types than pointers, wants a small function around
+// it in C that the linker can see. A nil fn panics.
 //
 // The function may be called on any thread, and may call back into Go unless
 // the one who calls [Releaser.ReleaseAll] says that it does not.
