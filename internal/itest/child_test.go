@@ -2,6 +2,7 @@ package itest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -15,14 +16,25 @@ const childEnv = "CHEAP_ITEST_CHILD"
 // used there before. The test fails if the child does.
 func inChild(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
+	if out, ok := runChild(t, f); !ok {
+		t.Errorf("in the child:\n%s", out)
+	}
+}
+
+// runChild is inChild for who looks at the outcome himself: what the child
+// printed, and whether it passed.
+func runChild(t *testing.T, f func(t *testing.T), env ...string) (out []byte, ok bool) {
+	t.Helper()
 	if os.Getenv(childEnv) == t.Name() {
 		f(t)
-		return
+		return nil, true
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0") // or it takes a second to exit
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
-		t.Errorf("in the child: %v\n%s", err, out)
+	if err != nil {
+		out = fmt.Appendf(out, "%v\n", err)
 	}
+	return out, err == nil && bytes.Contains(out, []byte("--- PASS: "+t.Name()))
 }

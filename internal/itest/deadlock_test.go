@@ -12,8 +12,21 @@ import (
 // TestDeadlock looks whether a program whose main goroutine blocks for good
 // still gets Go's message, once the decay is over.
 func TestDeadlock(t *testing.T) {
+	mustDeadlock(t, "./deadlock", "idle before: true\nidle after: false\n")
+}
+
+// TestDeadlockAfterOwn looks for the same once everything is released that was
+// forgotten.
+func TestDeadlockAfterOwn(t *testing.T) {
+	mustDeadlock(t, "./deadlock/own", "busy: true\nbusy: false\n")
+}
+
+// mustDeadlock runs a program, which has to print something and then end with
+// Go's message.
+func mustDeadlock(t *testing.T, program, want string) {
+	t.Helper()
 	exe := filepath.Join(t.TempDir(), "deadlock.exe")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags="+buildSetting("-tags"), "-o", exe, "./deadlock").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags="+buildSetting("-tags"), "-o", exe, program).CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -22,7 +35,7 @@ func TestDeadlock(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if want := "idle before: true\nidle after: false\n"; stdout.String() != want {
+	if stdout.String() != want {
 		t.Errorf("the program printed %q, want %q", &stdout, want)
 	}
 	if cmd.ProcessState.ExitCode() != 2 || !bytes.Contains(stderr.Bytes(), []byte("all goroutines are asleep - deadlock!")) {

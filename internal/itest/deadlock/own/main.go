@@ -1,0 +1,64 @@
+// Own uses package own, waits until nothing is to be released any more, and then
+// blocks for good, so that Go ends it with its message for that. A worker or a
+// timer of own's would keep Go from noticing.
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+func main() {
+	var released atomic.Int64
+	stuck := make(chan struct{})
+	p := own.NewPool(own.Options{Release: func(r []uintptr) {
+		if r[0] == 1 {
+			<-stuck // so that own arms a timer
+		}
+		released.Add(int64(len(r)))
+	}})
+	const n = 100
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range n {
+			var size int
+			if i%10 == 0 {
+				size = 1 << 20 // has a batch of its own
+			}
+			if err := p.OwnHandle(new(own.Owner), uintptr(1+i%2), 0, size); err != nil {
+				panic(err)
+			}
+		}
+	}()
+	<-done
+	var held, closed own.Owner
+	for _, o := range []*own.Owner{&held, &closed} {
+		if err := p.OwnHandle(o, 3, 0, 16); err != nil {
+			panic(err)
+		}
+	}
+	closed.Close()
+	for own.Releases().Oldest < 150*time.Millisecond {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("busy:", own.Releases().Workers > 0)
+	close(stuck)
+	for released.Load() < n+1 {
+		runtime.GC()
+		if err := own.Flush(context.Background()); err != nil {
+			panic(err)
+		}
+	}
+	for own.Releases() != (own.ReleaseStats{}) {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("busy:", own.Releases().Workers > 0)
+	select {}
+}

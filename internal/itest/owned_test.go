@@ -1,0 +1,266 @@
+package itest
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+// A thing is an owner's type.
+type thing struct {
+	own.Owner
+	name string
+}
+
+// useOwn uses pools of all kinds, and waits until everything is released that
+// was owned.
+func useOwn(t testing.TB) {
+	var born, released atomic.Int64
+	release := func(r []uintptr) {
+		time.Sleep(100 * time.Microsecond)
+		released.Add(int64(len(r)))
+	}
+	parents := own.NewPool(own.Options{Release: release, Trace: true})
+	pools := []*own.Pool{
+		own.NewPool(own.Options{Release: release, OnCollect: func(own.Collected) {}}),
+		own.NewPool(own.Options{Release: release, Batch: 1}),
+		own.NewPool(own.Options{Release: release, Drain: true}),
+		own.NewPool(own.Options{Release: release, Size: 100, Construct: func(r []uintptr) (int, error) {
+			born.Add(int64(len(r)))
+			return len(r), nil
+		}}),
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // so that nothing stays behind on this stack
+		parent := &thing{name: "parent"}
+		if err := parents.OwnHandle(&parent.Owner, 1, 0, 100); err != nil {
+			t.Error(err)
+		}
+		born.Add(1)
+		for i, p := range pools {
+			for j := range 50 {
+				m := &thing{name: "child"}
+				var err error
+				switch {
+				case i == len(pools)-1:
+					err = p.Make(&m.Owner)
+				case j%5 == 0:
+					born.Add(1)
+					err = p.OwnHandleUnder(&m.Owner, &parent.Owner, 1, 0, 100)
+				default:
+					born.Add(1)
+					err = p.OwnHandle(&m.Owner, 1, 0, 100)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				m.UseHandle(func(_, _ uintptr) {
+					if j%3 == 0 {
+						m.Close()
+					}
+				})
+			}
+		}
+	})
+	wg.Wait()
+	for begin := time.Now(); released.Load() != born.Load(); {
+		runtime.GC()
+		pools[2].Drain(0)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		own.Flush(ctx) // an error if there is something for Drain by now
+		cancel()
+		if time.Since(begin) > 10*time.Minute { // in a bubble time flies
+			t.Fatalf("%d of %d are released", released.Load(), born.Load())
+		}
+	}
+	for _, p := range append(pools, parents) {
+		if err := p.Destroy(time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFirstUseOfOwnInBubble uses pools inside of a bubble before anywhere else.
+// A worker or a timer that were started there would be the bubble's, and keep it
+// from ending.
+func TestFirstUseOfOwnInBubble(t *testing.T) {
+	inChild(t, func(t *testing.T) {
+		for range 2 {
+			synctest.Test(t, func(t *testing.T) {
+				useOwn(t)
+				time.Sleep(time.Hour) // of the bubble's time
+				synctest.Wait()
+				useOwn(t)
+			})
+			goleak.VerifyNone(t)
+			useOwn(t)
+			goleak.VerifyNone(t)
+		}
+	})
+}
+
+// TestBubbleLeavesOwners forgets in a bubble what is found after it, and the
+// other way round, and closes in one what the other owns. A release is stuck
+// while bubbles come and go.
+func TestBubbleLeavesOwners(t *testing.T) {
+	inChild(t, func(t *testing.T) {
+		var released atomic.Int64
+		stuck := make(chan struct{})
+		p := own.NewPool(own.Options{Release: func(r []uintptr) {
+			if r[0] == 2 {
+				<-stuck
+			}
+			released.Add(int64(len(r)))
+		}})
+		mustOwn := func(o *own.Owner, id uintptr, size int) {
+			if err := p.OwnHandle(o, id, 0, size); err != nil {
+				t.Error(err)
+			}
+		}
+		var outside, inside own.Owner
+		mustOwn(&outside, 1, 16)
+		synctest.Test(t, func(t *testing.T) {
+			mustOwn(&inside, 1, 16)
+			outside.Close()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range 10 {
+					mustOwn(&new(thing).Owner, 1, 16)
+					mustOwn(&new(thing).Owner, 2, 1<<20)
+				}
+			}()
+			<-done
+		})
+		inside.Close()
+		waitUntil(t, "a release is stuck", func() bool {
+			runtime.GC()
+			return own.Releases().Oldest > 150*time.Millisecond
+		})
+		synctest.Test(t, func(t *testing.T) {
+			var o own.Owner
+			mustOwn(&o, 1, 16)
+			o.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := own.Flush(ctx); err != context.DeadlineExceeded {
+				t.Errorf("Flush: %v", err)
+			}
+		})
+		close(stuck)
+		waitUntil(t, "all is released", func() bool {
+			runtime.GC()
+			return released.Load() == 23
+		})
+		if err := p.Destroy(time.Minute); err != nil {
+			t.Error(err)
+		}
+		waitUntil(t, "the workers end", func() bool { return own.Releases() == own.ReleaseStats{} })
+		goleak.VerifyNone(t)
+	})
+}
+
+// TestDestroyInBubble has Destroy wait for a Use that ends later, by the clock of
+// the bubble, and for one that does not.
+func TestDestroyInBubble(t *testing.T) {
+	inChild(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for _, after := range []time.Duration{20 * time.Millisecond, time.Minute} {
+				p := own.NewPool(own.Options{Release: func([]uintptr) {}})
+				var o own.Owner
+				if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					o.UseHandle(func(_, _ uintptr) {
+						o.Close()
+						time.Sleep(after)
+					})
+				})
+				synctest.Wait()
+				begin := time.Now()
+				err := p.Destroy(time.Second)
+				if took := time.Since(begin); (err == nil) != (after < time.Second) || took < min(after, time.Second) {
+					t.Errorf("Use takes %v: Destroy returned %v after %v", after, err, took)
+				}
+				wg.Wait()
+			}
+		})
+	})
+}
+
+// TestNoLeakAfterOwn looks for goroutines once everything is released, and while
+// owners are held.
+func TestNoLeakAfterOwn(t *testing.T) {
+	useOwn(t)
+	goleak.VerifyNone(t)
+	p := own.NewPool(own.Options{Release: func([]uintptr) {}})
+	var o own.Owner
+	if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	goleak.VerifyNone(t)
+	o.Close()
+}
+
+// TestCheckFinalizers has Go look, at each collection, for cleanups that cannot
+// run: because they reach what they are for, or because it shares its slot with
+// others. It ends the program if it finds one.
+func TestCheckFinalizers(t *testing.T) {
+	for name, f := range map[string]func(){
+		"own": func() {
+			for _, batch := range []int{1, 2, 16, 63, 64, 65, 256, 5000} {
+				for _, words := range []int{1, 2} {
+					// The release function reaches the pool, and so does a ledger.
+					var p *own.Pool
+					p = own.NewPool(own.Options{Batch: batch, Words: words, Size: 8, Release: func([]uintptr) { p.Stats() }})
+					var last thing
+					for i := range 2*batch + 10 {
+						m := &thing{}
+						if err := p.OwnHandle(&m.Owner, 1, 2, 8); err != nil {
+							panic(err)
+						}
+						if i == batch/2 {
+							if err := p.OwnHandleUnder(&last.Owner, &m.Owner, 1, 2, 1<<20); err != nil {
+								panic(err)
+							}
+						}
+					}
+					runtime.GC()
+					runtime.KeepAlive(&last)
+				}
+			}
+			for range 5 {
+				runtime.GC()
+				if err := own.Flush(context.Background()); err != nil {
+					panic(err)
+				}
+			}
+		},
+		"wrong": func() {
+			type node struct{ next *node }
+			p := &node{}
+			runtime.AddCleanup(p, func(*node) {}, &node{p})
+			runtime.GC()
+			runtime.GC()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, ok := runChild(t, func(*testing.T) { f() }, "GODEBUG=checkfinalizers=1")
+			if reported := strings.Contains(string(out), "CLEANUP/FINALIZER ISSUES"); ok != (name == "own") || reported == ok {
+				t.Errorf("passed %v, output:\n%s", ok, out)
+			}
+		})
+	}
+}
