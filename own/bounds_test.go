@@ -135,12 +135,6 @@ func TestHeldOwnersPinLittle(t *testing.T) {
 		mustBeAlive(t, m.cell, "although it is held")
 		m.Close()
 	}
-	mustDestroy2(t, p)
-}
-
-// mustDestroy2 destroys a pool of which some owners were forgotten.
-func mustDestroy2(t *testing.T, p *Pool) {
-	t.Helper()
 	collectAtMost(t, few, "the forgotten", func() bool { return p.Stats().Live == 0 })
 	mustDestroy(t, p)
 }
@@ -149,7 +143,7 @@ func mustDestroy2(t *testing.T, p *Pool) {
 // than Options.Batch, but never more owners that live.
 func TestClosedPinNothing(t *testing.T) {
 	const n = 5000
-	w := newWorld(t, n)
+	w := newWorld(t, n+1000)
 	p := w.pool(Options{Batch: 64})
 	var things []*thing
 	entries := map[*token]int{}
@@ -161,6 +155,15 @@ func TestClosedPinNothing(t *testing.T) {
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}
+	}
+	for _, b := range tallies(things) {
+		if b.owners > 64 || b.bytes > 64<<10 {
+			t.Errorf("%d owners of %d bytes in a batch", b.owners, b.bytes)
+		}
+	}
+	// The next batch is as large, and nothing in it is closed.
+	for range 1000 {
+		things = append(things, w.own(t, p, 100))
 	}
 	for _, b := range tallies(things) {
 		if b.owners > 64 || b.bytes > 64<<10 {

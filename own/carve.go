@@ -3,10 +3,15 @@ package own
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/percpu"
 )
 
 // Blocks of a Memory are carved one behind the other from the chunk of the
@@ -18,12 +23,35 @@ import (
 // batch: the block carved last makes room when it is closed, and when all are
 // gone the chunk is empty again. See giveBack.
 
-// A carving is what a shard of a Memory has beside its open batch. It is under
+// A carver makes blocks of one kind. A Memory has one for blocks whose handles are
+// Owners and nothing else, and one for groups.
+type carver struct {
+	table percpu.Table // of windows
+	heap  *cheap.Heap
+	pool  *Pool
+	rest  []*shard // those without windows; does not change
+
+	// These do not change.
+	stride     uintptr // between handles
+	newHandle  func() *Owner
+	newHandles func(n uint32) (*token, unsafe.Pointer)
+
+	mu        sync.Mutex
+	windows   []*window // all of them; under mu
+	destroyed bool      // under mu
+
+	chained atomic.Int64 // bytes of groups beyond their blocks
+}
+
+// A carving is what a shard of a carver has beside its open batch. It is under
 // the shard's lock.
 type carving struct {
-	base, at, end uintptr // of the chunk, and where the next block begins: multiples of 16
-	handles       []Owner // one for each entry
-	mean          int64   // how much of its chunk a block of the last batch took; 0 before
+	base, at, end uintptr        // of the chunk, and where the next block begins: multiples of 16
+	handles       unsafe.Pointer // one for each entry, side by side, each beginning with its Owner
+	mean          int64          // how much of its chunk a block of the last batch took; 0 before
+	chunks        uint32         // counts those taken from the heap
+
+	window *window // does not change; nil if there is none
 }
 
 const (
@@ -32,87 +60,72 @@ const (
 	// firstChunk is how many bytes the first batch of a shard has, or the size
 	// of its first block.
 	firstChunk = 2 << 10
+
+	// memoryBatch is Options.Batch where that is left out: a chunk has that many
+	// blocks of 100 bytes.
+	memoryBatch = 512
 )
 
 // takes returns how much of a chunk a block of size bytes takes.
 func takes(size int64) int64 { return (max(size, 1) + quantum - 1) &^ (quantum - 1) }
 
-// carve returns a block of size bytes, all zero if zero, and its owner.
-func (m *Memory) carve(op string, size int, zero bool) (*Owner, unsafe.Pointer, error) {
-	s := lock(m.blocks.shards)
-	i, at := s.n, s.at
-	// 0 and negative sizes are huge here. What fits also fits when rounded up.
-	if uint(size-1) >= uint(s.end-at) || i >= s.limit {
-		return m.carveSlow(s, op, size, zero)
-	}
-	// As in Pool.Own, nobody else knows the entry yet.
-	l := s.open
-	l.words[i] = at
-	l.states[i] = uint64(size)<<stateSize | stateOpen
-	o := &s.handles[i]
-	o.link(s.token, i)
-	s.n, s.at, s.taken = i+1, at+uintptr(size+quantum-1)&^(quantum-1), s.taken+int64(size)
-	s.mu.Unlock()
-	block := osmem.Pointer(at) // in a chunk that the token keeps
-	if zero {
-		clear(unsafe.Slice((*byte)(block), size))
-	}
-	return o, block, nil
-}
-
-// carveSlow is carve where there is something to look at. The caller holds s.mu,
-// and carveSlow gives it up, also before it asks the heap for memory: that may
-// call somebody who asked to be told.
+// carveSlow is carve where there is something to look at; and if zero, the block
+// is.
 //
 //go:noinline
-func (m *Memory) carveSlow(s *shard, op string, size int, zero bool) (*Owner, unsafe.Pointer, error) {
-	p := m.blocks
+func (c *carver) carveSlow(op string, size int, flags uint64, zero bool) (*Owner, unsafe.Pointer, error) {
+	p := c.pool
 	if size < 0 {
-		s.mu.Unlock()
 		misuse(p.name, op, "the size %d is negative", size)
 	}
 	if int64(size) > min(maxSize, math.MaxInt-quantum) {
-		s.mu.Unlock()
-		return nil, nil, m.noMemory(op, size, cheap.ErrNoMemory)
+		return nil, nil, c.noMemory(op, size, cheap.ErrNoMemory)
 	}
 	need := takes(int64(size))
+	if p.batch == 1 || need >= p.pinned {
+		return c.exact(op, size, flags, zero)
+	}
+	s := c.lock()
 	for {
 		switch {
 		case s.destroyed:
 			s.mu.Unlock()
 			return nil, nil, ErrDestroyed
 		case s.fits(need):
-			o, block := s.cut(int64(size), need)
+			o, block := s.cut(int64(size), need, flags)
+			s.show()
 			s.mu.Unlock()
 			if zero {
 				clear(unsafe.Slice((*byte)(block), size))
 			}
 			return o, block, nil
-		case p.batch == 1 || need >= p.pinned || s.wasteful(need):
+		case s.wasteful(need):
+			s.show()
 			s.mu.Unlock()
-			return m.exact(s, op, size, zero)
+			return c.exact(op, size, flags, zero)
 		}
+		// The heap is asked without a lock: it may call somebody who wants to be
+		// told.
 		n, bytes := s.plan(need)
 		s.mu.Unlock()
-
-		chunk, err := m.heap.TryMalloc(int(bytes))
+		chunk, err := c.heap.TryMalloc(int(bytes))
 		if err != nil && bytes > need {
 			n, bytes = 1, need
-			chunk, err = m.heap.TryMalloc(int(bytes))
+			chunk, err = c.heap.TryMalloc(int(bytes))
 		}
 		if err != nil {
-			return nil, nil, m.noMemory(op, size, err)
+			return nil, nil, c.noMemory(op, size, err)
 		}
-		t, handles := newHandles(n)
+		t, handles := c.newHandles(n)
+
+		s = c.lock()
+		if s.destroyed || s.fits(need) {
+			c.heap.Free(chunk) // somebody else was faster, or this is another P
+			continue
+		}
 		l := p.newLedger(s, n)
 		l.chunk = uintptr(chunk)
 		t.ledger = l
-
-		s.mu.Lock()
-		if s.destroyed || s.fits(need) {
-			m.heap.Free(chunk) // somebody else was faster
-			continue
-		}
 		// The batch is full, so the next one is to be larger. It may have entries
 		// left, which seal takes for a sign of the opposite.
 		grow := s.grow
@@ -124,18 +137,54 @@ func (m *Memory) carveSlow(s *shard, op string, size int, zero bool) (*Owner, un
 		s.beginWith(l, t)
 		s.base, s.at, s.end = l.chunk, l.chunk, l.chunk+uintptr(bytes)
 		s.handles = handles
+		s = c.giveWay(s)
 	}
 }
 
-// newHandles returns an array of n handles, and their token, which is one object
-// with them. It begins where the first handle would be, has its pointer where
-// that has one, and takes up the place of as many as it covers.
-func newHandles(n uint32) (*token, []Owner) {
-	all := make([]Owner, covers+n)
-	return (*token)(unsafe.Pointer(&all[0])), all[covers:]
+// giveWay lets others run, once in a while. What is dead comes back in a cleanup
+// of the runtime's, and before that the sweeper has to find it. With all Ps busy
+// these would have to wait for the end of a time slice, 10 ms, in which a hundred
+// thousand blocks can be made that then all lie in other memory. It gives up the
+// lock of a shard and returns one that is locked.
+func (c *carver) giveWay(s *shard) *shard {
+	const often = 16
+	s.chunks++
+	if s.chunks%often != 0 {
+		return s
+	}
+	s.mu.Unlock()
+	runtime.Gosched()
+	return c.lock()
 }
 
-const covers = uint32((unsafe.Sizeof(token{}) + unsafe.Sizeof(Owner{}) - 1) / unsafe.Sizeof(Owner{}))
+func (c *carver) noMemory(op string, size int, err error) error {
+	return fmt.Errorf("cheap: %s.%s: %d bytes: %w", c.pool.name, op, size, err)
+}
+
+// init makes a carver for a Memory.
+func (c *carver) init(h *cheap.Heap, o Options) {
+	c.heap = h
+	o.Release = func([]uintptr) {} // never called: see giveBack
+	c.pool = NewPool(o)
+	c.pool.carver = c
+	if windowed {
+		c.pool.shards = c.pool.shards[:1] // the others come with their windows
+	}
+	c.rest = slices.Clip(c.pool.shards)
+}
+
+// newOwners returns n handles that are Owners, and their token, which is one
+// object with them. It begins where the first of them would be, has its pointer
+// where that has one, and takes up the place of as many as it covers.
+func newOwners(n uint32) (*token, unsafe.Pointer) {
+	all := make([]Owner, ownerCovers+int(n))
+	return (*token)(unsafe.Pointer(&all[0])), unsafe.Pointer(&all[ownerCovers])
+}
+
+const (
+	ownerSize   = unsafe.Sizeof(Owner{})
+	ownerCovers = int((unsafe.Sizeof(token{}) + ownerSize - 1) / ownerSize)
+)
 
 // roundHandles returns a number of handles, n or fewer, that fills the object
 // in which they are. Above 512 bytes Go puts a word in front of what has pointers.
@@ -143,7 +192,7 @@ func roundHandles(n uint32) uint32 {
 	if n < 32 {
 		return n
 	}
-	return n&^15 - 1 - covers
+	return n&^15 - 1 - uint32(ownerCovers)
 }
 
 // link makes o, one of the handles of t, refer to t. It is an assignment without
@@ -155,26 +204,27 @@ func (o *Owner) link(t *token, i uint32) {
 	o.index = i
 }
 
-func (m *Memory) noMemory(op string, size int, err error) error {
-	return fmt.Errorf("cheap: %s.%s: %d bytes: %w", m.blocks.name, op, size, err)
-}
-
 // fits reports whether the open batch has an entry and a place for a block that
 // takes need bytes, and sets its limit.
 func (s *shard) fits(need int64) bool {
-	l := s.open
-	if l == nil {
+	if s.open == nil {
 		return false
 	}
-	s.empty()
+	// When all blocks are gone, and have made room, the chunk is empty.
+	if uint32(s.open.gone.Load()>>goneOwners&goneMask) == s.n {
+		s.at = s.base
+	}
 	// What fits in the chunk is within the bound on bytes.
 	return need <= int64(s.end-s.at) && s.look(0)
 }
 
 // cut carves a block that fits.
-func (s *shard) cut(size, need int64) (*Owner, unsafe.Pointer) {
-	o, block := &s.handles[s.n], osmem.Pointer(s.at) // in the chunk
+func (s *shard) cut(size, need int64, flags uint64) (*Owner, unsafe.Pointer) {
+	i := s.n
+	o := (*Owner)(unsafe.Add(s.handles, uintptr(i)*s.pool.carver.stride)) // there are as many as entries
+	block := osmem.Pointer(s.at)                                          // in the chunk
 	s.put(s.at, 0, size)
+	s.open.states[i] |= flags
 	s.at += uintptr(need)
 	s.hand(o)
 	return o, block
@@ -209,60 +259,59 @@ func (s *shard) uncarve(n uint32, bytes int64) {
 }
 
 // exact returns a block that is one of the heap's by itself.
-func (m *Memory) exact(s *shard, op string, size int, zero bool) (*Owner, unsafe.Pointer, error) {
+func (c *carver) exact(op string, size int, flags uint64, zero bool) (*Owner, unsafe.Pointer, error) {
 	var block unsafe.Pointer
 	if zero {
-		block = m.heap.Calloc(1, size) // which knows what is zero anyway
+		block = c.heap.Calloc(1, size) // which knows what is zero anyway
 	}
 	if block == nil {
 		var err error
-		if block, err = m.heap.TryMalloc(size); err != nil {
-			return nil, nil, m.noMemory(op, size, err)
+		if block, err = c.heap.TryMalloc(size); err != nil {
+			return nil, nil, c.noMemory(op, size, err)
 		}
 		if zero {
 			clear(unsafe.Slice((*byte)(block), size))
 		}
 	}
-	s.mu.Lock()
+	s := c.giveWay(c.lock())
+	defer s.mu.Unlock()
+	defer s.show()
 	if s.destroyed {
-		s.mu.Unlock()
-		m.heap.Free(block)
+		c.heap.Free(block)
 		return nil, nil, ErrDestroyed
 	}
-	o := new(Owner)
+	o := c.newHandle()
 	s.exact(o, uintptr(block), 0, int64(size))
-	s.mu.Unlock()
+	o.token.ledger.states[0] |= flags
 	return o, block, nil
 }
 
 // giveBack is dispose for a block of a Memory.
 func (l *ledger) giveBack(i uint32) {
-	size := sizeOf(l.state(i))
-	if l.gone.Load()&goneSealed == 0 {
-		s := l.shard
-		s.mu.Lock()
-		if s.open == l {
-			// Before it counts as gone: from then on the chunk may have been
-			// emptied, and what lies here be another's. As long as it does not,
-			// s.at is not below its end, and if it is there, then all that was
-			// carved behind it has made room.
-			if at := l.words[i]; at+uintptr(takes(size)) == s.at {
-				s.at = at
-			}
-			l.done(1, size)
-			s.empty()
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
+	s := l.state(i)
+	if s&stateChain != 0 {
+		l.freeChain(i)
 	}
-	l.done(1, size)
+	// It makes room before it counts as gone: from then on the chunk may have
+	// been emptied, and what lies here be another's. As long as it does not, the
+	// next block is not carved before its end, and if it is carved there, then
+	// all that was carved behind it has made room.
+	if c, size := l.pool.carver, sizeOf(s); l.gone.Load()&goneSealed == 0 {
+		if windowed {
+			c.makeRoom(l, i, size)
+		} else {
+			l.shard.makeRoom(l, i, size)
+		}
+	}
+	l.done(1, sizeOf(s))
 }
 
-// empty begins the chunk of the open batch anew if all of its blocks are gone.
-func (s *shard) empty() {
-	if uint32(s.open.gone.Load()>>goneOwners&goneMask) == s.n {
-		s.at = s.base
+// makeRoom is carver.makeRoom where there are no windows.
+func (s *shard) makeRoom(l *ledger, i uint32, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := l.words[i]; s.open == l && at+uintptr(takes(size)) == s.at {
+		s.at = at
 	}
 }
 
@@ -271,34 +320,40 @@ func (s *shard) empty() {
 // shard's lock: Free takes the heap's locks and calls nobody.
 func (l *ledger) freeChunk() {
 	if l.chunk != 0 {
-		l.pool.heap.Free(osmem.Pointer(l.chunk)) // from its TryMalloc, and nobody has a block in it
+		l.pool.carver.heap.Free(osmem.Pointer(l.chunk)) // from its TryMalloc, and nobody has a block in it
 	}
 }
 
-// giveBackDead is what found does with a batch of a Memory, and reports whether
-// that is all: not if somebody is to be told, or entries have children. There is
-// no need for a worker, since this calls nobody and does not block.
-func (l *ledger) giveBackDead() bool {
-	if l.pool.onCollect != nil {
-		return false
-	}
+// giveBackDead is releaseDead for a batch of a Memory, whose blocks need not be
+// told apart, as they come back together.
+func (l *ledger) giveBackDead() {
 	l.mu.Lock()
-	if l.families != nil {
-		l.mu.Unlock()
-		return false
-	}
-	// The states stay as they are: what is open in a dead batch is nobody's but
-	// its finder's.
-	k, bytes := 0, int64(0)
+	k, found, bytes := 0, 0, int64(0)
 	for i := range l.n {
+		// The states of a dead batch stay as they are. What is open there is
+		// nobody's but its finder's.
 		s := l.state(i)
-		k += int(s & stateOpen)
-		bytes += sizeOf(s) & -int64(s&stateOpen)
+		if s&stateOpen == 0 {
+			continue
+		}
+		found++
+		if l.origins != nil {
+			l.forgotten = l.origins[i]
+		} else if l.sampled != nil && i == l.sampleAt {
+			l.forgotten = l.sampled
+		}
+		if s&stateKin != 0 && !l.families[i].close() {
+			continue // the last child goes on
+		}
+		if s&stateChain != 0 {
+			l.freeChain(i)
+		}
+		k++
+		bytes += sizeOf(s)
 	}
 	l.mu.Unlock()
 	if k > 0 {
 		l.done(k, bytes)
-		l.tell(k)
 	}
-	return true
+	l.tell(found)
 }

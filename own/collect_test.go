@@ -59,6 +59,52 @@ func TestHeldAreNotReleased(t *testing.T) {
 	mustDestroy(t, p)
 }
 
+// TestCopyKeepsTheResource drops the value that Own was given, and keeps a copy
+// of its Owner.
+func TestCopyKeepsTheResource(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 1}} {
+		w := newWorld(t, 1)
+		p := w.pool(o)
+		var kept Owner
+		aside(func() { kept = w.own(t, p, 16).Owner })
+		for range few {
+			gc(t)
+		}
+		mustBeAlive(t, &w.cells[0], "although a copy is held")
+		if kept.Closed() {
+			t.Error("the copy is closed")
+		}
+		runtime.KeepAlive(kept)
+		kept = Owner{}
+		collectAtMost(t, few, "what the copy kept", func() bool { return w.alive() == 0 })
+		mustDestroy(t, p)
+	}
+}
+
+// TestMorePsThanAtFirst owns on more Ps than there were when the pool was made.
+func TestMorePsThanAtFirst(t *testing.T) {
+	setProcs(t, 1)
+	w := newWorld(t, 8000)
+	p := (&factory{w: w}).pool(Options{})
+	runtime.GOMAXPROCS(8)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				w.own(t, p, 16)
+				if err := p.Make(&new(thing).Owner); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	runtime.GOMAXPROCS(2)
+	collectAtMost(t, few, "all of them, and the stock", func() bool { return w.alive() == 0 })
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
 // TestOpenBatchDoesNotWait forgets a few owners, so that their batch does not
 // fill, and leaves the pool alone.
 func TestOpenBatchDoesNotWait(t *testing.T) {

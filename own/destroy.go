@@ -175,6 +175,8 @@ func (d *destruction) close(l *ledger) {
 		case !ours:
 		case l.pool.drain && !l.pool.draining():
 			l.pool.enqueue(job{ledger: l, entry: i})
+		case l.pool.carver != nil:
+			l.giveBack(i)
 		default:
 			words = append(words, l.words[i*w:(i+1)*w]...)
 			k++

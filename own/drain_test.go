@@ -300,7 +300,9 @@ func TestDrainAtOnce(t *testing.T) {
 				case <-done:
 					return
 				default:
-					p.Drain(50)
+					if p.Drain(50) == 0 {
+						time.Sleep(10 * time.Microsecond)
+					}
 				}
 			}
 		})

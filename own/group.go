@@ -1,9 +1,7 @@
 package own
 
 import (
-	"fmt"
 	"math"
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -33,10 +31,12 @@ import (
 // defer g.Close(), or all of it in [Group.Use], which also protects from a Close
 // elsewhere.
 //
-// The memory is in chunks of 2 KiB and, when that is used up, of twice as much
-// as the one before, up to 64 KiB; a block that is large for the next chunk has
-// one of its own. Groups share registrations with the collector as all owners
-// do: see Options.Batch and Options.Pinned.
+// A Group begins with room for 1 KiB in the chunk of its batch, and takes more
+// from the heap when that is used up: 2 KiB, and twice as much each time, up to
+// 64 KiB; a block that is large for that is taken by itself. What it took goes
+// back when the group is closed, its first room with the batch, as blocks of
+// the Memory do. A batch whose groups have grown beyond Options.Pinned takes no
+// more.
 //
 // A Group must not be copied. A copy of its Owner keeps the blocks alive as the
 // Group does.
@@ -52,30 +52,29 @@ type Group struct {
 	// state is the group's entry in its ledger. It keeps the states of its
 	// batch, not the batch.
 	state *uint64
-
-	memory *Memory
 }
 
 var _ cheap.AlignedAllocator = (*Group)(nil)
 
 const (
-	groupChunk = 2 << 10  // the first
-	mostChunk  = 64 << 10 // of those that are for many blocks
+	groupRoom  = 1 << 10  // at first
+	firstGrow  = 2 << 10  // the chunk after that
+	mostGrow   = 64 << 10 // the largest for many blocks
+	groupBlock = groupRoom + int(groupHeaderSize)
 )
 
-// A groupHeader begins the first chunk of a group, whose address is the group's
-// resource. It is written by whoever allocates, in Use, so that the group is not
-// released meanwhile.
+// A groupHeader begins the block of a group, whose address is the group's
+// resource. It is there once the state says so (stateChain), and is written by
+// whoever allocates, in Use, so that the group is not released meanwhile.
 type groupHeader struct {
-	chunkHeader
-	last  uintptr // the newest chunk, 0 if it is the first
-	bytes int     // of all chunks
-	grow  int     // how large the next one is to be
+	newest uintptr // chunk
+	bytes  int     // of all chunks
+	grow   int     // how large the next one is to be
 }
 
 // A chunkHeader begins each chunk.
 type chunkHeader struct {
-	next uintptr // the chunk after this one, or 0
+	next uintptr // the chunk before this one, or 0
 }
 
 const (
@@ -83,32 +82,37 @@ const (
 	chunkHeaderSize = (unsafe.Sizeof(chunkHeader{}) + quantum - 1) &^ (quantum - 1)
 )
 
-// Group returns a group, which has its first chunk. The errors are those of
-// [NewMem].
-func (m *Memory) Group() (*Group, error) {
-	first := m.heap.Malloc(groupChunk)
-	if first == nil {
-		var err error
-		if first, err = m.heap.TryMalloc(groupChunk); err != nil {
-			return nil, m.groupError("Memory.Group", groupChunk, err)
-		}
-	}
-	*(*groupHeader)(first) = groupHeader{bytes: groupChunk, grow: 2 * groupChunk}
-	g := &Group{
-		base:   uintptr(first) + groupHeaderSize,
-		left:   groupChunk - int(groupHeaderSize),
-		memory: m,
-	}
-	if err := m.groups.Own(&g.Owner, first, groupChunk); err != nil {
-		m.heap.Free(first)
-		return nil, err
-	}
-	g.state = &g.token.ledger.states[g.index]
-	return g, nil
+// Groups of a batch lie side by side, behind their token, as Owners do: see
+// newOwners. A Group refers to the token, and to the states of the ledger to
+// which the token refers: so one of them, still alive, keeps nothing but these.
+func newGroups(n uint32) (*token, unsafe.Pointer) {
+	all := make([]Group, groupCovers+int(n))
+	return (*token)(unsafe.Pointer(&all[0])), unsafe.Pointer(&all[groupCovers])
 }
 
-func (m *Memory) groupError(op string, size int, err error) error {
-	return fmt.Errorf("cheap: own: %s: %d bytes: %w", op, size, err)
+const (
+	groupSize   = unsafe.Sizeof(Group{})
+	groupCovers = int((unsafe.Sizeof(token{}) + groupSize - 1) / groupSize)
+)
+
+// A handle begins with its Owner.
+var _ = [1]struct{}{}[unsafe.Offsetof(Group{}.Owner)]
+
+// Group returns a new group. The errors are those of [NewMem].
+func (m *Memory) Group() (*Group, error) {
+	o, block := m.groups.carve(groupBlock, stateGroup)
+	if o == nil {
+		var p unsafe.Pointer
+		var err error
+		if o, p, err = m.groups.carveSlow("Group", groupBlock, stateGroup, false); err != nil {
+			return nil, err
+		}
+		block = uintptr(p)
+	}
+	g := (*Group)(unsafe.Pointer(o)) // as newGroups has made it
+	g.base, g.left = block+groupHeaderSize, groupRoom
+	g.state = &o.token.ledger.states[o.index]
+	return g, nil
 }
 
 // Malloc returns a block of size bytes with undefined contents, or nil when the
@@ -117,7 +121,7 @@ func (m *Memory) groupError(op string, size int, err error) error {
 func (g *Group) Malloc(size int) unsafe.Pointer {
 	left := g.left
 	if uint(size-1) >= uint(left) || atomic.LoadUint64(g.state)&stateOpen == 0 { // 0 and negative sizes are huge here
-		p, _ := g.malloc("Malloc", size, quantum)
+		p, _ := g.malloc("Group.Malloc", size, quantum)
 		return p
 	}
 	left = (left - size) &^ (quantum - 1)
@@ -128,16 +132,16 @@ func (g *Group) Malloc(size int) unsafe.Pointer {
 // TryMalloc is Malloc with an error instead of nil, which wraps
 // [cheap.ErrNoMemory] or [cheap.ErrLimit].
 func (g *Group) TryMalloc(size int) (unsafe.Pointer, error) {
-	return g.malloc("TryMalloc", size, quantum)
+	return g.malloc("Group.TryMalloc", size, quantum)
 }
 
 // AlignedMalloc is Malloc of a block whose address is a multiple of align, a
 // power of two. An align that is not one panics.
 func (g *Group) AlignedMalloc(size, align int) unsafe.Pointer {
-	if bits.OnesCount(uint(align)) != 1 || align < 0 {
+	if align <= 0 || align&(align-1) != 0 {
 		misuse("own.Group", "AlignedMalloc", "the alignment %d is no power of two", align)
 	}
-	p, _ := g.malloc("AlignedMalloc", size, max(align, quantum))
+	p, _ := g.malloc("Group.AlignedMalloc", size, max(align, quantum))
 	return p
 }
 
@@ -157,25 +161,35 @@ func (g *Group) Destroy() error {
 // returns, whoever closes the group meanwhile; see [Owner.Use]. Use panics if
 // the group is closed.
 func (g *Group) Use(f func()) {
-	t := g.use("Use")
+	t := g.use("Group.Use")
 	defer t.unuse(g.index)
 	f()
 }
 
-// Size returns how many bytes the group has taken from the heap.
-func (g *Group) Size() int { return g.size() }
+// Size returns how many bytes the group has taken, 0 if it is closed. It may not
+// be called while somebody else allocates or closes.
+func (g *Group) Size() int {
+	if g.Closed() {
+		return 0
+	}
+	if atomic.LoadUint64(g.state)&stateChain == 0 {
+		return groupBlock
+	}
+	return groupBlock + (*groupHeader)(g.Resource()).bytes
+}
 
 // malloc is Malloc where there is something to look at.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	t := g.token
-	if t == nil {
-		misuse("own.Group", op, "the group was not made by Memory.Group")
+	if t == nil || t.ledger.pool.carver == nil {
+		misuse("own", op, "the group was not made by Memory.Group")
 	}
-	if size < 0 {
-		misuse("own.Group", op, "the size %d is negative", size)
-	}
-	// Nobody releases the group from here on, whatever the pool's Uses do.
 	l, i := t.ledger, g.index
+	c := l.pool.carver
+	if size < 0 {
+		misuse(l.pool.name, op, "the size %d is negative", size)
+	}
+	// Nobody releases the group from here on, whatever the program says of Use.
 	l.enter(i, op)
 	defer t.exit(i)
 	size = max(size, 1)
@@ -183,28 +197,30 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 		return osmem.Pointer(p), nil // in the chunk
 	}
 	if int64(size) > min(maxSize, math.MaxInt/2) || align > math.MaxInt/4 {
-		return nil, g.memory.groupError("Group."+op, size, cheap.ErrNoMemory)
+		return nil, c.noMemory(op, size, cheap.ErrNoMemory)
 	}
-	header := (*groupHeader)(osmem.Pointer(l.words[i])) // not released while in Use
+	h := (*groupHeader)(l.pointer(i)) // not given back while in Use
+	if l.state(i)&stateChain == 0 {
+		*h = groupHeader{grow: firstGrow}
+	}
+	chunk, bytes := unsafe.Pointer(nil), h.grow
 	alone := int(chunkHeaderSize) + size + align - quantum
-	chunk, bytes := unsafe.Pointer(nil), header.grow
 	if alone <= bytes/4 {
-		chunk = g.memory.heap.Malloc(bytes)
+		chunk = c.heap.Malloc(bytes)
 	}
 	if chunk == nil {
 		var err error
-		if chunk, err = g.memory.heap.TryMalloc(alone); err != nil {
-			return nil, g.memory.groupError("Group."+op, size, err)
+		if chunk, err = c.heap.TryMalloc(alone); err != nil {
+			return nil, c.noMemory(op, size, err)
 		}
 		bytes = alone
 	}
-	header.link(chunk, bytes)
-	l.resize(i, header.bytes)
+	g.link(h, chunk, bytes)
 	at := uintptr(chunk) + chunkHeaderSize
 	if bytes == alone {
 		return osmem.Pointer((at + uintptr(align-1)) &^ uintptr(align-1)), nil // there is room for that
 	}
-	header.grow = min(2*bytes, mostChunk)
+	h.grow = min(2*bytes, mostGrow)
 	g.base, g.left = at, bytes-int(chunkHeaderSize)
 	return osmem.Pointer(g.cut(size, align)), nil // four times that would fit
 }
@@ -223,27 +239,29 @@ func (g *Group) cut(size, align int) uintptr {
 	return g.base + uintptr(left)
 }
 
-// link adds a chunk to the group.
-func (h *groupHeader) link(chunk unsafe.Pointer, bytes int) {
-	*(*chunkHeader)(chunk) = chunkHeader{}
-	last := &h.chunkHeader
-	if h.last != 0 {
-		last = (*chunkHeader)(osmem.Pointer(h.last)) // as the first one, a chunk of this group
-	}
-	last.next = uintptr(chunk)
-	h.last = uintptr(chunk)
+// link adds a chunk to the group, which is in Use.
+func (g *Group) link(h *groupHeader, chunk unsafe.Pointer, bytes int) {
+	l := g.token.ledger
+	*(*chunkHeader)(chunk) = chunkHeader{next: h.newest}
+	h.newest = uintptr(chunk)
 	h.bytes += bytes
+	atomic.OrUint64(g.state, stateChain)
+	l.pool.carver.chained.Add(int64(bytes))
+	if grown := l.chained.Add(int64(bytes)); !l.exact && grown > l.pool.pinned && grown-int64(bytes) <= l.pool.pinned {
+		l.retire()
+	}
 }
 
-// freeGroups is the release function of groups: it gives their chunks back.
-func freeGroups(h *cheap.Heap, groups []uintptr) {
-	for _, chunk := range groups {
-		for chunk != 0 {
-			p := osmem.Pointer(chunk) // of a group whose release this is
-			chunk = (*chunkHeader)(p).next
-			h.Free(p)
-		}
+// freeChain gives the chunks of a group back.
+func (l *ledger) freeChain(i uint32) {
+	c := l.pool.carver
+	h := *(*groupHeader)(l.pointer(i)) // it is the caller's to release
+	for next := h.newest; next != 0; {
+		p := osmem.Pointer(next)
+		next = (*chunkHeader)(p).next
+		c.heap.Free(p)
 	}
+	c.chained.Add(-int64(h.bytes))
 }
 
 // A noCopy has vet report copies of what contains it.

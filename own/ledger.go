@@ -63,6 +63,8 @@ type ledger struct {
 	chunk uintptr // of a Memory: the block of the heap in which the batch's lie; set before the ledger is shared
 	exact bool    // that is the one block of the batch; likewise
 
+	chained atomic.Int64 // bytes of groups beyond their blocks
+
 	stock  bool   // what it holds was made ahead and never handed out; set before it is shared
 	cursor uint32 // where Drain goes on; under Pool.drainMu
 }
@@ -76,6 +78,9 @@ type ledger struct {
 const (
 	stateOpen = 1 << 0
 	stateKin  = 1 << 1 // it has, or had, children
+
+	stateGroup = 1 << 2 // it is a Group
+	stateChain = 1 << 3 // which has more chunks
 
 	stateUses = 8
 	oneUse    = 1 << stateUses
@@ -180,7 +185,7 @@ func (l *ledger) disown(i uint32) error {
 		switch {
 		case s&stateOpen == 0:
 			return ErrClosed
-		case l.pool.heap != nil && !l.exact:
+		case l.pool.carver != nil && (!l.exact || s&stateGroup != 0):
 			return ErrCarved
 		case s&usesMask != 0:
 			return ErrInUse

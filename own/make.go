@@ -197,6 +197,10 @@ func (l *ledger) releaseStock() {
 // restock seals the open batch after a collection, and releases the stock of a
 // pool where nobody called Make since the one before. The caller holds s.mu.
 func (s *shard) restock(idle bool) {
+	if w := s.window; w != nil && w.open {
+		w.ask()
+		return
+	}
 	s.seal()
 	if !idle || leak {
 		if len(s.spare) > 0 {

@@ -232,8 +232,10 @@ func TestConstructorPanics(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestConstructorUsesItsPool makes and owns in its own pool, and closes.
+// TestConstructorUsesItsPool makes and owns in its own pool, and closes. What the
+// inner Make leaves is still there when the outer one goes on.
 func TestConstructorUsesItsPool(t *testing.T) {
+	setProcs(t, 1)
 	w := newWorld(t, 1000)
 	f := &factory{w: w}
 	var p *Pool
@@ -244,6 +246,7 @@ func TestConstructorUsesItsPool(t *testing.T) {
 				t.Error(err)
 			}
 			w.own(t, p, 10).Close()
+			gc(t)
 		}
 		return n, nil
 	}

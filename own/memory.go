@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"errors"
 	"runtime"
 	"strings"
@@ -19,29 +20,28 @@ import (
 //
 // The blocks of a batch lie side by side in one block of the heap, at most
 // Options.Pinned bytes, and come back together: the memory of one that is
-// forgotten or closed is used again when the last of its batch-mates is gone.
-// Only the block that was carved last makes room as soon as it is closed. A
-// block that is as large as Options.Pinned, and each where Options.Batch is 1,
-// is a block of the heap by itself, and goes back to it at once. So whoever
-// keeps many and drops them in no order, as a cache does, wants a Batch of 1, or
-// a small one.
+// forgotten or closed is used again when the last of its batch-mates is gone. A
+// block that is closed before another is made, on the same P, makes room at
+// once. A block that is as large as Options.Pinned, and each where
+// Options.Batch is 1, is a block of the heap by itself, and goes back to it at
+// once. So whoever keeps many and drops them in no order, as a cache does,
+// wants a Batch of 1, or a small one.
 //
 // The heap counts the blocks, so that its Stats and its Limit are those of the
 // Memory as well. It must not be destroyed before the Memory.
 type Memory struct {
-	heap   *cheap.Heap
-	blocks *Pool
-	groups *Pool
+	blocks, groups carver
 }
 
-// ErrCarved says that a block is a part of one of the heap's, which is not the
-// owner's to hand out. Copy what is in it.
+// ErrCarved says that memory is not the owner's to hand out: a part of one of the
+// heap's blocks, or a Group. Copy what is in it.
 var ErrCarved = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
 
 // NewMemory returns a Memory with blocks of h, or of cheap.Default if h is nil.
 //
-// Of the options it takes Name, Batch, Pinned, Unshared, Trace and OnCollect.
-// The others are for resources of other kinds, and panic.
+// Of the options it takes Name, Batch, which is 512 if left out, Pinned,
+// Unshared, Trace and OnCollect. The others are for resources of other kinds,
+// and panic.
 func NewMemory(h *cheap.Heap, o Options) *Memory {
 	var wrong []string
 	for _, option := range []struct {
@@ -71,14 +71,14 @@ func NewMemory(h *cheap.Heap, o Options) *Memory {
 	if o.Name == "" {
 		o.Name = "own.Memory"
 	}
-	m := &Memory{heap: h}
-	o.Release = func([]uintptr) {} // the chunk goes back, not its blocks
-	m.blocks = NewPool(o)
-	m.blocks.heap, m.blocks.carves = h, true
-	o.Name += ".Group"
-	o.Release = func(groups []uintptr) { freeGroups(h, groups) }
-	m.groups = NewPool(o)
-	m.groups.heap = h
+	if o.Batch == 0 {
+		o.Batch = memoryBatch
+	}
+	m := new(Memory)
+	m.blocks.init(h, o)
+	m.blocks.stride, m.blocks.newHandle, m.blocks.newHandles = ownerSize, func() *Owner { return new(Owner) }, newOwners
+	m.groups.init(h, o)
+	m.groups.stride, m.groups.newHandle, m.groups.newHandles = groupSize, func() *Owner { return &new(Group).Owner }, newGroups
 	return m
 }
 
@@ -87,29 +87,26 @@ func NewMemory(h *cheap.Heap, o Options) *Memory {
 // returns; all others must not be touched any more.
 func (m *Memory) Destroy(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
-	groups := m.groups.Destroy(wait)
-	blocks := m.blocks.Destroy(time.Until(deadline))
-	if blocks == nil {
-		return groups
+	groups := m.groups.destroy(wait)
+	blocks := m.blocks.destroy(time.Until(deadline))
+	var g, b *DestroyError
+	if !errors.As(groups, &g) || !errors.As(blocks, &b) {
+		return cmp.Or(blocks, groups)
 	}
-	b, ok := blocks.(*DestroyError)
-	g, also := groups.(*DestroyError)
-	if ok && also {
-		b.NeverClosed += g.NeverClosed
-		b.InUse += g.InUse
-		b.Waiting += g.Waiting
-		b.Releasing += g.Releasing
-		b.Origins = append(b.Origins, g.Origins...)
-	}
-	return blocks
+	b.NeverClosed += g.NeverClosed
+	b.InUse += g.InUse
+	b.Waiting += g.Waiting
+	b.Releasing += g.Releasing
+	b.Origins = append(b.Origins, g.Origins...)
+	return b
 }
 
 // Stats reads the Memory's counters, as [Pool.Stats] does: of blocks and groups
-// together. Bytes are those that were asked for, and the chunks of groups.
+// together. Bytes are those that were asked for, and what groups have taken.
 func (m *Memory) Stats() Stats {
-	st, g := m.blocks.Stats(), m.groups.Stats()
+	st, g := m.blocks.pool.Stats(), m.groups.pool.Stats()
 	st.Live += g.Live
-	st.Bytes += g.Bytes
+	st.Bytes += g.Bytes + m.groups.chained.Load()
 	st.Collected += g.Collected
 	return st
 }
@@ -148,9 +145,14 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 		checkPointerFree("NewMem", t)
 	}
 	var zero T
-	o, _, err := m.carve("NewMem", int(unsafe.Sizeof(zero)), true)
-	if err != nil {
-		return nil, err
+	o, block := m.blocks.carve(int(unsafe.Sizeof(zero)), 0)
+	if o == nil {
+		var err error
+		if o, _, err = m.blocks.carveSlow("NewMem", int(unsafe.Sizeof(zero)), 0, true); err != nil {
+			return nil, err
+		}
+	} else {
+		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero))) // it has as many
 	}
 	return (*Mem[T])(unsafe.Pointer(o)), nil
 }
@@ -166,9 +168,14 @@ func checkPointerFree(op string, ptr any) {
 // or cannot be reached any more. Errors are those of [NewMem]; a negative n
 // panics.
 func (m *Memory) Bytes(n int) (*Bytes, error) {
-	o, _, err := m.carve("Bytes", n, true)
-	if err != nil {
-		return nil, err
+	o, block := m.blocks.carve(n, 0)
+	if o == nil {
+		var err error
+		if o, _, err = m.blocks.carveSlow("Bytes", n, 0, true); err != nil {
+			return nil, err
+		}
+	} else {
+		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // it has as many
 	}
 	return (*Bytes)(unsafe.Pointer(o)), nil
 }
@@ -176,11 +183,15 @@ func (m *Memory) Bytes(n int) (*Bytes, error) {
 // String returns a copy of s that is given back when the result is closed or
 // cannot be reached any more. Errors are those of [NewMem].
 func (m *Memory) String(s string) (*String, error) {
-	o, block, err := m.carve("String", len(s), false)
-	if err != nil {
-		return nil, err
+	o, at := m.blocks.carve(len(s), 0)
+	block := osmem.Pointer(at)
+	if o == nil {
+		var err error
+		if o, block, err = m.blocks.carveSlow("String", len(s), 0, false); err != nil {
+			return nil, err
+		}
 	}
-	copy(unsafe.Slice((*byte)(block), len(s)), s)
+	copy(unsafe.Slice((*byte)(block), len(s)), s) // it has as many
 	return (*String)(unsafe.Pointer(o)), nil
 }
 

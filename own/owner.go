@@ -180,7 +180,7 @@ func (o *Owner) Resize(size int) {
 	if size < 0 {
 		misuse(t.ledger.pool.name, "Resize", "the size %d is negative", size)
 	}
-	if t.ledger.pool.heap != nil {
+	if t.ledger.pool.carver != nil {
 		misuse(t.ledger.pool.name, "Resize", "what a Memory has handed out keeps its size")
 	}
 	t.ledger.resize(o.index, size)

@@ -321,6 +321,30 @@ func TestParentOption(t *testing.T) {
 	mustDestroy(t, q)
 }
 
+// TestParentOptionAfterDisown disowns the parent of all of a pool.
+func TestParentOptionAfterDisown(t *testing.T) {
+	w := newWorld(t, 3)
+	p := w.pool(Options{})
+	parent := w.own(t, p, 16)
+	q := w.pool(Options{Parent: &parent.Owner})
+	child := w.own(t, q, 16)
+	if _, err := parent.Disown(); err != ErrChildren {
+		t.Errorf("Disown of a parent: %v", err)
+	}
+	child.Close()
+	if _, err := parent.Disown(); err != nil {
+		t.Errorf("Disown: %v", err)
+	}
+	c := w.create(16)
+	if err := q.Own(new(Owner), c.pointer(), 16); err != ErrClosed {
+		t.Errorf("Own under a parent that is disowned: %v", err)
+	}
+	w.destroy(c)
+	w.destroy(parent.cell)
+	mustDestroy(t, q)
+	mustDestroy(t, p)
+}
+
 // TestBatchesAreOfOneParent looks at who shares a batch.
 func TestBatchesAreOfOneParent(t *testing.T) {
 	w := newWorld(t, 1000)

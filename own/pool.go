@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
@@ -134,8 +133,7 @@ type Pool struct {
 	onCollect func(Collected)
 	parent    *family // of Options.Parent
 
-	heap   *cheap.Heap // of a Memory, for which the heap keeps account; nil in other pools
-	carves bool        // its resources are the Memory's blocks, else groups
+	carver *carver // of a Memory, whose blocks the resources are and whose heap keeps account; nil in other pools
 
 	shards []*shard // for Own, by P
 	makers []*shard // for Make, by P; nil without Construct
@@ -452,7 +450,7 @@ func (s *shard) exact(o *Owner, resource, context uintptr, size int64) {
 	l := s.pool.newLedger(s, 1)
 	alone.open, alone.token = l, &token{ledger: l}
 	alone.put(resource, context, size)
-	if s.pool.carves {
+	if s.pool.carver != nil {
 		l.chunk, l.exact = resource, true
 	}
 	alone.hand(o)
@@ -471,6 +469,15 @@ func (p *Pool) addKin(s *shard) {
 	}
 	p.kin[s] = true
 	s.destroyed = p.destroyed
+}
+
+// addPlace returns one more shard, for a window of a Memory.
+func (p *Pool) addPlace(w *window) *shard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &shard{pool: p, grow: uint32(min(firstBatch, p.batch)), destroyed: p.destroyed, carving: carving{window: w}}
+	p.shards = append(p.shards, s)
+	return s
 }
 
 func (p *Pool) dropKin(s *shard) {
@@ -512,6 +519,11 @@ func (p *Pool) Stats() Stats {
 			gone := l.gone.Load()
 			st.Live += int64(s.n) - int64(gone>>goneOwners&goneMask)
 			st.Bytes += s.taken - int64(gone>>goneBytes)
+			if w := s.window; w != nil {
+				n, bytes := w.ahead()
+				st.Live += n
+				st.Bytes += bytes
+			}
 			if s.made > 0 { // what is handed out is taken from the stock at seal
 				st.Made -= int64(s.n)
 				st.Bytes -= int64(s.n) * p.size

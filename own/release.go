@@ -8,7 +8,7 @@ import "sync/atomic"
 // families may be deep.
 func (l *ledger) dispose(i uint32) {
 	for l != nil && !l.leaveToDrain(i) {
-		if l.pool.carves {
+		if l.pool.carver != nil {
 			l.giveBack(i)
 			return
 		}
@@ -78,7 +78,8 @@ func (l *ledger) found() {
 	l.mu.Lock()
 	l.dead = true
 	l.mu.Unlock()
-	if l.pool.carves && l.giveBackDead() {
+	if l.pool.carver != nil && l.pool.onCollect == nil {
+		l.giveBackDead() // no need for a worker: it does not block, and calls nobody
 		return
 	}
 	if l.pool.drain {
@@ -148,6 +149,10 @@ func (l *ledger) claim(at uint32, max int, buf []uintptr) (c claim) {
 // is to be disposed of next, if there is one. buf is used where resources do not
 // lie side by side, and returned for the next batch.
 func (l *ledger) releaseDead(buf []uintptr) (next []uintptr, parent *ledger, i uint32) {
+	if l.pool.carver != nil {
+		l.giveBackDead()
+		return buf, nil, 0
+	}
 	c := l.claim(0, len(l.states), buf)
 	if c.k > 0 {
 		parent, i = l.releaseAll(c.words, c.k, c.bytes)

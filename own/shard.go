@@ -70,8 +70,8 @@ func init() {
 func (p *Pool) take(n int, bytes int64) {
 	p.owners.Add(int64(n))
 	p.bytes.Add(bytes)
-	if p.heap != nil {
-		return // it counts them
+	if p.carver != nil {
+		return // its heap counts them
 	}
 	heldOwners.Add(int64(n))
 	if bytes >= 0 {
@@ -83,7 +83,7 @@ func (p *Pool) take(n int, bytes int64) {
 
 // newLedger returns a ledger with room for n entries.
 func (p *Pool) newLedger(s *shard, n uint32) *ledger {
-	l := &ledger{pool: p, shard: s, alone: !p.drain && p.heap == nil && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
+	l := &ledger{pool: p, shard: s, alone: !p.drain && p.carver == nil && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
 	switch {
 	case p.trace:
 		l.origins = make([]*origin, n)

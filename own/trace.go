@@ -59,5 +59,5 @@ func isOwn(function string) bool {
 	const path = "github.com/cheapgo/cheap/own."
 	rest, ok := strings.CutPrefix(function, path)
 	return ok && (strings.HasPrefix(rest, "(*Pool).") || strings.HasPrefix(rest, "(*shard).") ||
-		strings.HasPrefix(rest, "(*Memory).") || strings.HasPrefix(rest, "NewMem["))
+		strings.HasPrefix(rest, "(*carver).") || strings.HasPrefix(rest, "(*Memory).") || strings.HasPrefix(rest, "NewMem["))
 }

@@ -146,6 +146,9 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 			w := newWorld(t, 10_000)
 			var l listener
 			o.Name, o.OnCollect = "bread", l.hear
+			if o.Batch == 0 {
+				o.Batch = 16 // one stack in each is sampled, if that one is forgotten
+			}
 			if o.Words == 2 {
 				o.Release = func(r []uintptr) {
 					for i := 0; i < len(r); i += 2 {
@@ -157,13 +160,10 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 			}
 			p := NewPool(o)
 			aside(func() {
-				for i := range 4000 {
-					if i%4 == 0 {
+				for i := range 3000 {
+					if i%3 != 0 {
 						bakery(t, w, p)
-					} else {
-						butchery(t, w, p).Close()
-					}
-					if o.Drain && i%4 != 0 {
+					} else if butchery(t, w, p).Close(); o.Drain {
 						p.Drain(0)
 					}
 				}
@@ -172,10 +172,10 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				cleanups(t)
 				p.Drain(0)
 				n, _ := l.sum()
-				return w.alive() == 0 && n >= 1000
+				return w.alive() == 0 && n >= 2000
 			})
 			n, stacks := l.sum()
-			if n != 1000 || p.Stats().Collected != 1000 {
+			if n != 2000 || p.Stats().Collected != 2000 {
 				t.Errorf("told of %d, collected %d", n, p.Stats().Collected)
 			}
 			if o.Trace && stacks != len(l.told) {

@@ -35,7 +35,7 @@ var imports = map[string][]string{
 		"internal/race", "internal/sizeclass", "internal/span",
 	},
 
-	"own":      {".", "internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree"},
+	"own":      {".", "internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree", "internal/race"},
 	"libc":     {"C", "."},
 	"cgoalloc": {"C", ".", "libc"},
 
