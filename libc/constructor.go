@@ -40,7 +40,8 @@ var ErrConstruct = errors.New("cheap: libc.Constructor: the C function returned 
 //	void *fn(void *context)
 //
 // ([Destructor] tells how to get it) with the given context. It is what
-// Options.Construct of package own asks for. A nil fn panics.
+// Options.Construct of package own asks for where resources have one word. A nil
+// fn panics.
 //
 // What is returned fills resources from the front and says how many there are:
 // all, and no error, or those before the first for which fn returned NULL, and

@@ -49,7 +49,7 @@ type carving struct {
 	base, at, end uintptr        // of the chunk, and where the next block begins: multiples of 16
 	handles       unsafe.Pointer // one for each entry, side by side, each beginning with its Owner
 	mean          int64          // how much of its chunk a block of the last batch took; 0 before
-	chunks        uint32         // counts those taken from the heap
+	chunks        uint32         // counts what was asked of the heap
 
 	window *window // does not change; nil if there is none
 }
@@ -107,7 +107,7 @@ func (c *carver) carveSlow(op string, size int, flags uint64, zero bool) (*Owner
 		// The heap is asked without a lock: it may call somebody who wants to be
 		// told.
 		n, bytes := s.plan(need)
-		s.mu.Unlock()
+		s.unlockAndGiveWay()
 		chunk, err := c.heap.TryMalloc(int(bytes))
 		if err != nil && bytes > need {
 			n, bytes = 1, need
@@ -137,24 +137,22 @@ func (c *carver) carveSlow(op string, size int, flags uint64, zero bool) (*Owner
 		s.beginWith(l, t)
 		s.base, s.at, s.end = l.chunk, l.chunk, l.chunk+uintptr(bytes)
 		s.handles = handles
-		s = c.giveWay(s)
 	}
 }
 
-// giveWay lets others run, once in a while. What is dead comes back in a cleanup
+// unlockAndGiveWay gives up the shard's lock on the way to a chunk, or behind
+// one, and once in a while lets others run. What is dead comes back in a cleanup
 // of the runtime's, and before that the sweeper has to find it. With all Ps busy
-// these would have to wait for the end of a time slice, 10 ms, in which a hundred
-// thousand blocks can be made that then all lie in other memory. It gives up the
-// lock of a shard and returns one that is locked.
-func (c *carver) giveWay(s *shard) *shard {
+// these would wait for the end of a time slice, 10 ms, in which a hundred
+// thousand blocks can be made, which then all lie in other memory.
+func (s *shard) unlockAndGiveWay() {
 	const often = 16
 	s.chunks++
-	if s.chunks%often != 0 {
-		return s
-	}
+	now := s.chunks%often == 0
 	s.mu.Unlock()
-	runtime.Gosched()
-	return c.lock()
+	if now {
+		runtime.Gosched()
+	}
 }
 
 func (c *carver) noMemory(op string, size int, err error) error {
@@ -273,16 +271,17 @@ func (c *carver) exact(op string, size int, flags uint64, zero bool) (*Owner, un
 			clear(unsafe.Slice((*byte)(block), size))
 		}
 	}
-	s := c.giveWay(c.lock())
-	defer s.mu.Unlock()
-	defer s.show()
+	s := c.lock()
 	if s.destroyed {
+		s.mu.Unlock()
 		c.heap.Free(block)
 		return nil, nil, ErrDestroyed
 	}
 	o := c.newHandle()
 	s.exact(o, uintptr(block), 0, int64(size))
 	o.token.ledger.states[0] |= flags
+	s.show()
+	s.unlockAndGiveWay()
 	return o, block, nil
 }
 

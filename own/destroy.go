@@ -1,7 +1,9 @@
 package own
 
 import (
-	"sort"
+	"cmp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -68,11 +70,15 @@ func (p *Pool) Destroy(wait time.Duration) error {
 	for o, n := range origins {
 		e.Origins = append(e.Origins, Origin{Count: n, Stack: o.String()})
 	}
-	sort.Slice(e.Origins, func(i, j int) bool {
-		a, b := e.Origins[i], e.Origins[j]
-		return a.Count > b.Count || a.Count == b.Count && a.Stack < b.Stack
-	})
+	sortOrigins(e.Origins)
 	return e
+}
+
+// sortOrigins puts the most frequent first.
+func sortOrigins(origins []Origin) {
+	slices.SortFunc(origins, func(a, b Origin) int {
+		return cmp.Or(b.Count-a.Count, strings.Compare(a.Stack, b.Stack))
+	})
 }
 
 // sealed appends the shard's sealed batches. The caller holds s.mu.
@@ -88,7 +94,7 @@ func (s *shard) sealed(list []*ledger) []*ledger {
 func (l *ledger) unclosed(origins map[*origin]int) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dead {
+	if l.dead || l.stock {
 		return 0
 	}
 	for i := range l.n {

@@ -53,7 +53,7 @@
 //
 // A resource is not released when its owner becomes unreachable, but after the
 // collection that finds its whole batch unreachable, which is the second one
-// from then on for a batch that was still open; and the collector does not know
+// from then on for a batch that was still open, and the third for a [Memory]; and the collector does not know
 // how large the resource is. Whoever holds a pointer into C memory keeps nothing
 // alive with it: see [Owner.Use] and [Owner.Resource]. At the end of the program
 // what is queued is dropped, unless [Flush] is called.

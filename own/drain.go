@@ -79,6 +79,8 @@ func (p *Pool) enqueue(j job) {
 // were. It is the one place where a pool with Options.Drain releases. A Close in
 // a release function that Drain has called releases at once.
 //
+// A parent that waited for one of them is released with it, and is not counted.
+//
 // Drain works also after Destroy. A panic of the release function reaches the
 // caller; what that call had been given counts as released, the rest stays
 // queued. Calls from several goroutines wait for each other; a call from within

@@ -28,6 +28,9 @@ func (p *Pool) Make(o *Owner) error {
 	if p.parent != nil {
 		return p.makeUnder(o)
 	}
+	if o == nil {
+		p.ownsNothing(o)
+	}
 	s := lock(p.makers)
 	i := s.n
 	if i >= s.limit || o.token != nil {
@@ -133,7 +136,9 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 			return ErrDestroyed
 		}
 		s.spare = append(s.spare, l)
-		s.failed = err
+		if err != nil { // or else somebody else's is told first
+			s.failed = err
+		}
 		s.list()
 	}
 }
@@ -210,6 +215,7 @@ func (s *shard) restock(idle bool) {
 	}
 	for _, l := range s.spare {
 		s.pool.unstock(l)
+		s.link(l) // so that Destroy waits for it
 		l.found()
 	}
 	s.spare, s.failed = nil, nil

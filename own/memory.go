@@ -98,6 +98,7 @@ func (m *Memory) Destroy(wait time.Duration) error {
 	b.Waiting += g.Waiting
 	b.Releasing += g.Releasing
 	b.Origins = append(b.Origins, g.Origins...)
+	sortOrigins(b.Origins)
 	return b
 }
 
@@ -134,6 +135,10 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(String{})-unsafe.Sizeof(Owner{})]
 )
 
+// filled ends the Use that a block begins with: as long as its contents are not
+// there, a Destroy must not give it back.
+func (o *Owner) filled() { o.token.exit(o.index) }
+
 // NewMem returns a T, all zero, that is given back when the result is closed or
 // cannot be reached any more. A T that contains Go pointers panics, as in
 // [cheap.New].
@@ -145,15 +150,16 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 		checkPointerFree("NewMem", t)
 	}
 	var zero T
-	o, block := m.blocks.carve(int(unsafe.Sizeof(zero)), 0)
+	o, block := m.blocks.carve(int(unsafe.Sizeof(zero)), oneUse)
 	if o == nil {
 		var err error
-		if o, _, err = m.blocks.carveSlow("NewMem", int(unsafe.Sizeof(zero)), 0, true); err != nil {
+		if o, _, err = m.blocks.carveSlow("NewMem", int(unsafe.Sizeof(zero)), oneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero))) // it has as many
 	}
+	o.filled()
 	return (*Mem[T])(unsafe.Pointer(o)), nil
 }
 
@@ -168,30 +174,32 @@ func checkPointerFree(op string, ptr any) {
 // or cannot be reached any more. Errors are those of [NewMem]; a negative n
 // panics.
 func (m *Memory) Bytes(n int) (*Bytes, error) {
-	o, block := m.blocks.carve(n, 0)
+	o, block := m.blocks.carve(n, oneUse)
 	if o == nil {
 		var err error
-		if o, _, err = m.blocks.carveSlow("Bytes", n, 0, true); err != nil {
+		if o, _, err = m.blocks.carveSlow("Bytes", n, oneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // it has as many
 	}
+	o.filled()
 	return (*Bytes)(unsafe.Pointer(o)), nil
 }
 
 // String returns a copy of s that is given back when the result is closed or
 // cannot be reached any more. Errors are those of [NewMem].
 func (m *Memory) String(s string) (*String, error) {
-	o, at := m.blocks.carve(len(s), 0)
+	o, at := m.blocks.carve(len(s), oneUse)
 	block := osmem.Pointer(at)
 	if o == nil {
 		var err error
-		if o, block, err = m.blocks.carveSlow("String", len(s), 0, false); err != nil {
+		if o, block, err = m.blocks.carveSlow("String", len(s), oneUse, false); err != nil {
 			return nil, err
 		}
 	}
 	copy(unsafe.Slice((*byte)(block), len(s)), s) // it has as many
+	o.filled()
 	return (*String)(unsafe.Pointer(o)), nil
 }
 

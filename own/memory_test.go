@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -403,11 +404,19 @@ func TestFewBlocksHoldLittle(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
+// onProcs sets GOMAXPROCS and returns what it was. It collects before: the runtime
+// forgets cleanups that the sweeper has just found on a P that goes, until there
+// is such a P again.
+func onProcs(n int) (was int) {
+	runtime.GC()
+	return runtime.GOMAXPROCS(n)
+}
+
 // quietly runs f on one P and without collections, so that it stays in one shard
 // and its batch is not sealed.
 func quietly(t *testing.T, f func()) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer onProcs(onProcs(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	gc(t) // none is under way
 	gc(t)
@@ -623,6 +632,22 @@ func TestBlockWithChildren(t *testing.T) {
 		})
 		collect(t, "blocks with children", func() bool { return h.Stats().Blocks == 0 && w.alive() == 0 })
 	}
+}
+
+// TestDroppedMemory drops a Memory with all that it has made. Nothing stays but
+// the heap.
+func TestDroppedMemory(t *testing.T) {
+	h := newHeap(t)
+	var gone atomic.Bool
+	aside(func() {
+		m := NewMemory(h, Options{})
+		for i := range 1000 {
+			newBytes(t, m, i)
+			newGroup(t, m).Malloc(i)
+		}
+		runtime.AddCleanup(m, func(b *atomic.Bool) { b.Store(true) }, &gone)
+	})
+	collect(t, "the blocks and the Memory", func() bool { return h.Stats().Blocks == 0 && gone.Load() })
 }
 
 func TestMemoryTells(t *testing.T) {
@@ -896,11 +921,11 @@ func TestLeakedMemory(t *testing.T) {
 // TestMemoryProcs changes the number of Ps while blocks are made on all of them.
 // What is carved where no goroutine runs any more comes back as well.
 func TestMemoryProcs(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer onProcs(onProcs(1))
 	h := newHeap(t)
 	m := NewMemory(h, Options{})
 	for _, procs := range []int{1, 8, 2, 16, 1} {
-		runtime.GOMAXPROCS(procs)
+		onProcs(procs)
 		var all sync.WaitGroup
 		for range 2 * procs {
 			all.Go(func() {

@@ -51,7 +51,7 @@ func sealOpened(struct{}) {
 	used := map[*Pool]bool{}
 	for _, s := range shards {
 		s.mu.Lock()
-		used[s.pool] = used[s.pool] || s.used
+		used[s.pool] = used[s.pool] || s.used && s.makes
 		s.used = false
 		s.mu.Unlock()
 	}

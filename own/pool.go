@@ -37,9 +37,10 @@ type Options struct {
 	NoCallback bool
 
 	// Construct makes resources ahead, for [Pool.Make]. It fills a prefix of
-	// resources and returns how many it made; where that is not all of them, an
-	// error says why. It may be called from several goroutines at a time.
-	// libc.Constructor makes one of a C function.
+	// resources, with Words words each, and returns how many resources it made;
+	// where that is not all of them, an error says why. It may be called from
+	// several goroutines at a time. libc.Constructor makes one of a C function,
+	// for resources of one word.
 	Construct func(resources []uintptr) (n int, err error)
 
 	// Words is how many words a resource has: 1, which 0 means as well, or 2,
@@ -82,7 +83,9 @@ type Options struct {
 	MaxQueued int
 
 	// Parent is an owner that all resources of the pool depend on. Each is
-	// released before it. See [Pool.OwnUnder].
+	// released before it. See [Pool.OwnUnder]. It must not be closed yet. The
+	// pool does not keep it alive: once it is closed, or found unreachable, Own
+	// returns [ErrClosed].
 	Parent *Owner
 }
 
@@ -113,7 +116,8 @@ const (
 //
 // A pool that is dropped without Destroy loses nothing: what it owned is
 // released when its owners are unreachable, and then the pool is collected, also
-// where its release function refers to it.
+// where its release function refers to it. A pool with Options.Drain is not to be
+// dropped: what is queued then stays, and Flush waits for it.
 type Pool struct {
 	name      string
 	release   func(resources []uintptr)
@@ -225,6 +229,9 @@ func NewPool(o Options) *Pool {
 	p.shards = p.places()
 	if p.construct != nil {
 		p.makers = p.places()
+		for _, s := range p.makers {
+			s.makes = true
+		}
 	}
 	return p
 }
@@ -272,8 +279,8 @@ func lockOther(shards []*shard, i int) *shard {
 // or, in a pool with Options.Parent, [ErrClosed]. A nil resource, a negative size, and
 // an o that owns something panic.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if resource == nil {
-		p.ownsNothing()
+	if resource == nil || o == nil {
+		p.ownsNothing(o)
 	}
 	k := 0 // from here on as in lock, which the compiler does not inline
 	if len(p.shards) > 1 {
@@ -299,7 +306,10 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 }
 
 //go:noinline
-func (p *Pool) ownsNothing() {
+func (p *Pool) ownsNothing(o *Owner) {
+	if o == nil {
+		misuse(p.name, "Own", "the Owner is nil; it is embedded in what the caller has made")
+	}
 	misuse(p.name, "Own", "the resource is nil; look at what C returned before it is owned")
 }
 
@@ -318,7 +328,7 @@ func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
 // It returns [ErrClosed] if the parent is closed.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil {
-		p.ownsNothing()
+		p.ownsNothing(o)
 	}
 	return p.OwnHandleUnder(o, parent, uintptr(resource), 0, size)
 }

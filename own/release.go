@@ -110,10 +110,13 @@ func (l *ledger) claim(at uint32, max int, buf []uintptr) (c claim) {
 	w := uint32(l.pool.words)
 	first, plain := at, true // so far, what is claimed lies side by side from first on
 	next, k := at, 0
-	for ; next < l.n && k < max; next++ {
+	for ; next < l.n; next++ {
 		s := l.state(next)
 		if s&stateOpen == 0 {
 			continue
+		}
+		if k == max {
+			break
 		}
 		atomic.StoreUint64(&l.states[next], s&^stateOpen)
 		c.found++

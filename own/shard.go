@@ -29,6 +29,7 @@ type shard struct {
 	destroyed bool // as pool.destroyed
 
 	made   uint32    // of the open batch: entries that have a resource, n and beyond. 0 but for Make
+	makes  bool      // it is for Make; does not change
 	used   bool      // a batch was begun since the last collection
 	spare  []*ledger // batches made ahead, as many entries made as there are; for Make
 	failed error     // what the constructor said after the last of these

@@ -203,7 +203,7 @@ func (w *place) releaseDead(l *ledger, buf []uintptr) []uintptr {
 	}()
 	buf, parent, i := l.releaseDead(buf)
 	for parent != nil {
-		if parent.leaveToDrain(i) {
+		if parent.pool.carver != nil || parent.leaveToDrain(i) {
 			break
 		}
 		work.mu.Lock()
@@ -211,6 +211,9 @@ func (w *place) releaseDead(l *ledger, buf []uintptr) []uintptr {
 		w.enter(parent.pool)
 		work.mu.Unlock()
 		parent, i = parent.releaseOne(i)
+	}
+	if parent != nil && parent.pool.carver != nil {
+		parent.giveBack(i)
 	}
 	returned = true
 	return buf
@@ -258,8 +261,8 @@ func Releases() ReleaseStats {
 // [Pool.Drain] counts: somebody else has to call that meanwhile.
 //
 // It does not collect: a resource whose owners are unreachable is queued after
-// the collection that finds that out, and that may be the second one, as owners
-// of an open batch are not looked for. At the end of main, and at os.Exit, what
+// the collection that finds that out, and that may be the second one, or for
+// a Memory the third, as owners of an open batch are not looked for. At the end of main, and at os.Exit, what
 // is queued is dropped; a program that wants it released calls Flush before.
 func Flush(ctx context.Context) error {
 	for wait := pause(0); queued.Load()+toDrain.Load() != 0; wait = pause(wait) {

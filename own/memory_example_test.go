@@ -1,0 +1,58 @@
+package own_test
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own"
+)
+
+// Blocks of a heap that nobody has to free.
+func ExampleMemory() {
+	type pixel struct{ R, G, B, A uint8 }
+	memory := own.NewMemory(cheap.Default(), own.Options{Name: "Image"})
+
+	image, err := own.NewMem[[640 * 480]pixel](memory)
+	if err != nil {
+		panic(err)
+	}
+	image.Use(func(p *[640 * 480]pixel) { p[0].G = 255 }) // for C as well: &p[0]
+
+	title, err := memory.String("a green dot")
+	if err != nil {
+		panic(err)
+	}
+	p := image.Get()
+	fmt.Println(title, p[0])
+	runtime.KeepAlive(image) // p keeps nothing alive
+
+	image.Close() // or not
+	title.Close()
+	fmt.Println(memory.Stats().Live, memory.Destroy(time.Second))
+	// Output:
+	// a green dot {0 255 0 0}
+	// 0 <nil>
+}
+
+// All that a request needs, in one piece.
+func ExampleMemory_Group() {
+	memory := own.NewMemory(nil, own.Options{Name: "requests"})
+	serve := func(name string) {
+		g, err := memory.Group()
+		if err != nil {
+			panic(err)
+		}
+		defer g.Close() // also keeps it alive until here
+		greeting := cheap.CString(g, "hello, "+name)
+		counts := cheap.MakeSlice[int32](g, 0, 100)
+		counts, err = cheap.Append(g, counts, 1, 2, 3)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(cheap.GoString(greeting), counts)
+	}
+	serve("world")
+	// Output: hello, world [1 2 3]
+}
