@@ -1,0 +1,171 @@
+package own
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+)
+
+// TestGroupAsParentComesBack forgets groups with a child each: a worker releases
+// the child, and then the group with all of its chunks.
+func TestGroupAsParentComesBack(t *testing.T) {
+	h := newHeap(t)
+	m := NewMemory(h, Options{})
+	p := NewPool(Options{Release: func([]uintptr) {}})
+	aside(func() {
+		for range 50 {
+			g, err := m.Group()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			g.Malloc(50_000)
+			if err := p.OwnHandleUnder(&new(thing).Owner, &g.Owner, 1, 0, 16); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	collect(t, "the groups", func() bool { return h.Stats().Blocks == 0 })
+	if st := m.Stats(); st.Bytes != 0 {
+		t.Errorf("%+v", st)
+	}
+	mustDestroy(t, p)
+}
+
+// TestNilOwner leaves no lock behind.
+func TestNilOwner(t *testing.T) {
+	p := NewPool(Options{
+		Release:   func([]uintptr) {},
+		Construct: func(r []uintptr) (int, error) { return len(r), nil },
+	})
+	for name, f := range map[string]func(){
+		"Own":  func() { p.Own(nil, unsafe.Pointer(new(int)), 16) },
+		"Make": func() { p.Make(nil) },
+	} {
+		var m *cheap.MisuseError
+		if err, _ := catch(f).(error); !errors.As(err, &m) {
+			t.Errorf("%s panicked with %v", name, err)
+		}
+	}
+	p.Stats() // takes all locks
+	mustDestroy(t, p)
+}
+
+// TestDestroyWaitsForIdleStock destroys a pool while a worker releases what it
+// had made ahead.
+func TestDestroyWaitsForIdleStock(t *testing.T) {
+	var begun, released atomic.Int64
+	p := NewPool(Options{
+		Construct: func(r []uintptr) (int, error) { return len(r), nil },
+		Release: func(r []uintptr) {
+			if len(r) > 1 {
+				begun.Add(1)
+				time.Sleep(50 * time.Millisecond)
+			}
+			released.Add(int64(len(r)))
+		},
+	})
+	var o Owner
+	if err := p.Make(&o); err != nil {
+		t.Fatal(err)
+	}
+	o.Close()
+	made := p.Stats().Made
+	for begun.Load() == 0 {
+		cleanups(t)
+	}
+	if err := p.Destroy(longest); err != nil {
+		t.Error(err)
+	}
+	if n := released.Load(); n != made+1 {
+		t.Errorf("%d released of %d when Destroy returned", n, made+1)
+	}
+}
+
+// TestDrainedBatchLeavesTheQueue drains a batch one by one whose last owner was
+// closed.
+func TestDrainedBatchLeavesTheQueue(t *testing.T) {
+	p := NewPool(Options{Release: func([]uintptr) {}, Drain: true, Batch: 4})
+	aside(func() {
+		for i := range 4 {
+			m := &thing{}
+			if err := p.OwnHandle(&m.Owner, 1, 0, 16); err != nil {
+				t.Error(err)
+			}
+			if i == 3 {
+				m.Close()
+			}
+		}
+	})
+	for p.Stats().Queued < 4 {
+		cleanups(t)
+	}
+	for p.Stats().Queued > 0 {
+		if p.Drain(1) != 1 {
+			t.Fatal("nothing to drain")
+		}
+	}
+	if st := p.Stats(); st.OldestQueued != 0 {
+		t.Errorf("%+v", st)
+	}
+	mustDestroy(t, p)
+}
+
+// TestStockGoesWhileOthersOwn has a pool that owns all the time and was asked to
+// make one thing.
+func TestStockGoesWhileOthersOwn(t *testing.T) {
+	p := NewPool(Options{
+		Construct: func(r []uintptr) (int, error) { return len(r), nil },
+		Release:   func([]uintptr) {},
+	})
+	var o Owner
+	if err := p.Make(&o); err != nil {
+		t.Fatal(err)
+	}
+	o.Close()
+	collectAtMost(t, 20, "the stock to be released", func() bool {
+		var o Owner
+		if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+			t.Error(err)
+		}
+		o.Close()
+		return p.Stats().Made == 0
+	})
+	mustDestroy(t, p)
+}
+
+// TestDestroyBesideFilling destroys a Memory while somebody makes blocks, and
+// looks for writes to memory that has come back.
+func TestDestroyBesideFilling(t *testing.T) {
+	h := newHeap(t)
+	for range 100 {
+		m := NewMemory(h, Options{Pinned: 1 << 20})
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			for {
+				if _, err := m.Bytes(100 << 10); err != nil {
+					return
+				}
+			}
+		}()
+		time.Sleep(100 * time.Microsecond)
+		m.Destroy(0)
+		block := h.Malloc(1 << 20)
+		bytes := (*[1 << 20]byte)(block)
+		for i := range bytes {
+			bytes[i] = 0xAA
+		}
+		<-done
+		for i, b := range bytes {
+			if b != 0xAA {
+				t.Fatalf("byte %d of a block was written to by somebody else", i)
+			}
+		}
+		h.Free(block)
+	}
+}
