@@ -2,6 +2,7 @@ package own
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,7 @@ func TestDestroyReleasesInBatches(t *testing.T) {
 		things = append(things, w.own(t, p, 16))
 	}
 	destroyError(t, p, 0)
+	runtime.KeepAlive(things)
 	if n := w.calls.Load(); n > 20 {
 		t.Errorf("%d calls of the release function for %d resources", n, len(things))
 	}
@@ -265,6 +267,7 @@ func TestDestroyDuringOwn(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		wg.Wait()
+		runtime.KeepAlive(&held)
 		if n := int64(e.NeverClosed); n != owned.Load() {
 			t.Errorf("%d were owned, and %d never closed", owned.Load(), n)
 		}

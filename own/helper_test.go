@@ -79,7 +79,7 @@ func (c *cell) pointer() unsafe.Pointer { return unsafe.Pointer(c) }
 
 func (c *cell) alive() bool { return c.deaths.Load() == 0 }
 
-// number returns the how many-th cell it is.
+// number returns which of the cells it is.
 func (w *world) number(c *cell) int {
 	return int((uintptr(unsafe.Pointer(c)) - uintptr(unsafe.Pointer(&w.cells[0]))) / unsafe.Sizeof(cell{}))
 }

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
@@ -74,7 +75,8 @@ func TestDefaults(t *testing.T) {
 	p := w.pool(Options{})
 	unknown := w.own(t, p, 0)
 	mustStats(t, p, Stats{Live: 1, Bytes: 4 << 10})
-	if one := w.own(t, p, 64<<10-1); w.own(t, p, 64<<10).token == one.token {
+	small, large := w.own(t, p, 64<<10-1), w.own(t, p, 64<<10)
+	if small.token == large.token {
 		t.Error("one of 64 KiB shares a batch")
 	}
 	unknown.Close()
@@ -82,11 +84,11 @@ func TestDefaults(t *testing.T) {
 	if err := destroyError(t, p, 0); err.Pool != "own.Owner" {
 		t.Errorf("the pool's name is %q", err.Pool)
 	}
+	runtime.KeepAlive([]*thing{small, large})
 
 	q := w.pool(Options{Size: 100})
-	w.own(t, q, 0)
+	unknown = w.own(t, q, 0)
 	mustStats(t, q, Stats{Live: 1, Bytes: 100})
-	if err := q.Destroy(0); err == nil {
-		t.Error("Destroy: no error")
-	}
+	unknown.Close()
+	mustDestroy(t, q)
 }

@@ -199,6 +199,7 @@ func TestDisown(t *testing.T) {
 	p := w.pool(Options{})
 	var taken []*cell
 	aside(func() {
+		var forgotten []*thing
 		for i := range 50 {
 			m := w.own(t, p, 10)
 			c := m.Owner // a copy
@@ -218,11 +219,12 @@ func TestDisown(t *testing.T) {
 			m.Close()
 			taken = append(taken, m.cell)
 			if i%5 == 0 {
-				w.own(t, p, 10) // is forgotten
+				forgotten = append(forgotten, w.own(t, p, 10))
 			}
 		}
+		mustStats(t, p, Stats{Live: 10, Bytes: 100})
+		runtime.KeepAlive(forgotten)
 	})
-	mustStats(t, p, Stats{Live: 10, Bytes: 100})
 	collect(t, "the forgotten", func() bool { return w.died.Load() == 10 })
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)

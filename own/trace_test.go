@@ -2,6 +2,7 @@ package own
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func TestTraceSaysWhoMadeWhatWasNeverClosed(t *testing.T) {
 	if !strings.Contains(e.Error(), "12 made by\n") || !strings.Contains(e.Error(), "\n4 made by\n") {
 		t.Errorf("%v", e)
 	}
-	_ = held
+	runtime.KeepAlive(held)
 }
 
 // TestTraceOfEveryWayToOwn begins with the caller of the package, and has one
@@ -91,6 +92,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 				}
 			}
 			e := destroyError(t, p, 0)
+			runtime.KeepAlive(&owners)
 			if len(e.Origins) != 1 || e.Origins[0].Count != len(owners) {
 				t.Fatalf("%+v", e)
 			}

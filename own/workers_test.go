@@ -106,10 +106,7 @@ func TestBlockedReleaseStopsNobodyElse(t *testing.T) {
 
 // TestReleasesTellsOfTheOldest looks at a release that does not return.
 func TestReleasesTellsOfTheOldest(t *testing.T) {
-	flush(t)
-	if s := Releases(); s != (ReleaseStats{}) {
-		t.Errorf("%+v, and nothing is to be released", s)
-	}
+	wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} })
 	b := newBlocker(t, 10)
 	begin := time.Now()
 	p := b.w.pool(Options{Name: "stuck"})
