@@ -217,11 +217,18 @@ func (s *shard) unlink(l *ledger) {
 // done counts k entries of the ledger as released, with bytes in all. The one
 // who counts the last takes the ledger off its list.
 func (l *ledger) done(k int, bytes int64) {
+	// Before they count as gone, or who waits for that would find them in Stats.
+	sealed := l.gone.Load()&goneSealed != 0
+	if sealed {
+		l.pool.take(-k, -bytes)
+	}
 	gone := l.gone.Add(uint64(bytes)<<goneBytes | uint64(k)<<goneOwners)
 	if gone&goneSealed == 0 {
 		return
 	}
-	l.pool.take(-k, -bytes)
+	if !sealed {
+		l.pool.take(-k, -bytes) // it was sealed just now
+	}
 	if uint32(gone>>goneOwners&goneMask) == l.n {
 		l.shard.unlink(l)
 		l.freeChunk()

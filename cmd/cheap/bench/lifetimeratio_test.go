@@ -29,7 +29,7 @@ var lifetimeRows = []lifetimeRow{
 	{"memory", "manual", byMemory, manually, "libc", 1_000_000, 0.75, 0},
 	{"memory", "addcleanup", byMemory, withCleanup, "libc", 400_000, 0.1, 1.25},
 	{"memory", "go", byMemory, byGo, "libc", 2_000_000, 1, 0},
-	{"group", "sixteens", byGroup, inSixteens, "libc", 1_600_000, 0.15, 0},
+	{"group", "sixteens", byGroup, inSixteens, "libc", 8_000_000, 0.15, 0},
 	{"own", "manual", byOwner, manually, "jemalloc", 1_000_000, 1.1, 0},
 	{"make", "manual", byMake, manually, "jemalloc", 1_000_000, 0.8, 0},
 }
