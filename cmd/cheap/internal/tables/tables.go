@@ -1,0 +1,13 @@
+// Package tables holds what `cheap bench` measures.
+package tables
+
+import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+
+// All returns the tables in the order of the report.
+func All() []measure.Table {
+	var all []measure.Table
+	for _, table := range []func() measure.Table{} {
+		all = append(all, table())
+	}
+	return all
+}
