@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
 )
 
 // Blocks of a Memory are carved one behind the other from the chunk of the
@@ -26,19 +23,13 @@ import (
 // A carver makes blocks of one kind. A Memory has one for blocks whose handles are
 // Owners and nothing else, and one for groups.
 type carver struct {
-	table percpu.Table // of windows
-	heap  *cheap.Heap
-	pool  *Pool
-	rest  []*shard // those without windows; does not change
-
 	// These do not change.
+	heap       *cheap.Heap
+	pool       *Pool
+	places             // of the pool
 	stride     uintptr // between handles
 	newHandle  func() *Owner
 	newHandles func(n uint32) (*token, unsafe.Pointer)
-
-	mu        sync.Mutex
-	windows   []*window // all of them; under mu
-	destroyed bool      // under mu
 
 	chained atomic.Int64 // bytes of groups beyond their blocks
 }
@@ -50,8 +41,6 @@ type carving struct {
 	handles       unsafe.Pointer // one for each entry, side by side, each beginning with its Owner
 	mean          int64          // how much of its chunk a block of the last batch took; 0 before
 	chunks        uint32         // counts what was asked of the heap
-
-	window *window // does not change; nil if there is none
 }
 
 const (
@@ -165,10 +154,7 @@ func (c *carver) init(h *cheap.Heap, o Options) {
 	o.Release = func([]uintptr) {} // never called: see giveBack
 	c.pool = NewPool(o)
 	c.pool.carver = c
-	if windowed {
-		c.pool.shards = c.pool.shards[:1] // the others come with their windows
-	}
-	c.rest = slices.Clip(c.pool.shards)
+	c.places = c.pool.owning
 }
 
 // newOwners returns n handles that are Owners, and their token, which is one

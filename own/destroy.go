@@ -32,9 +32,10 @@ func (p *Pool) Destroy(wait time.Duration) error {
 
 	d := destruction{seen: map[*ledger]bool{}}
 	var mine, stock []*ledger
-	for _, s := range p.all() {
+	all := p.all()
+	end(all)
+	for _, s := range all {
 		s.mu.Lock()
-		s.destroyed = true
 		s.seal()
 		mine = s.sealed(mine)
 		stock = append(stock, s.spare...)

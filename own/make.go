@@ -22,7 +22,7 @@ var errMadeNone = errors.New("cheap: own: the constructor made nothing, and retu
 //
 // Other errors are those of Own. Without Options.Construct, Make panics.
 func (p *Pool) Make(o *Owner) error {
-	if p.makers == nil {
+	if p.making.shards == nil {
 		misuse(p.name, "Make", "the pool has no Options.Construct")
 	}
 	if p.parent != nil {
@@ -31,16 +31,13 @@ func (p *Pool) Make(o *Owner) error {
 	if o == nil {
 		p.ownsNothing(o)
 	}
-	s := lock(p.makers)
-	i := s.n
-	if i >= s.limit || o.token != nil {
-		return p.makeSlow(s, o)
+	if o.token == nil {
+		if t, i := p.making.next(p.size); t != nil {
+			o.token, o.index, o.turn = t, i, 0
+			return nil
+		}
 	}
-	s.open.states[i] = uint64(p.size)<<stateSize | stateOpen
-	s.n, s.taken = i+1, s.taken+p.size
-	o.token, o.index = s.token, i
-	s.mu.Unlock()
-	return nil
+	return p.makeSlow(p.making.lock(), o)
 }
 
 // makeUnder is Make in a pool with Options.Parent. The stock is the pool's; an
@@ -50,7 +47,7 @@ func (p *Pool) makeUnder(o *Owner) error {
 		p.occupied("Make")
 	}
 	var one Owner
-	s := lock(p.makers)
+	s := p.making.lock()
 	if err := p.makeSlow(s, &one); err != nil {
 		return err
 	}
@@ -67,7 +64,7 @@ func (p *Pool) makeUnder(o *Owner) error {
 
 // discard releases a resource that nobody came to own.
 func (p *Pool) discard(resource, context uintptr) {
-	l := p.newLedger(p.makers[0], 1)
+	l := p.newLedger(p.making.shards[0], 1)
 	l.words[0] = resource
 	if p.words == 2 {
 		l.words[1] = context
@@ -103,7 +100,7 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 			if s.n == s.made {
 				s.seal() // nothing can come any more
 			}
-			s.mu.Unlock()
+			s.unlock()
 			p.giveWay()
 			return nil
 		}
@@ -128,7 +125,8 @@ func (p *Pool) makeSlow(s *shard, o *Owner) error {
 		if l == nil {
 			return err
 		}
-		s.mu.Lock()
+		s = p.making.lockAgain(s)
+		l.shard = s
 		if s.destroyed {
 			s.mu.Unlock()
 			p.unstock(l)
@@ -203,8 +201,11 @@ func (l *ledger) releaseStock() {
 // pool where nobody called Make since the one before. The caller holds s.mu.
 func (s *shard) restock(idle bool) {
 	if w := s.window; w != nil && w.open {
-		w.ask()
-		return
+		if !w.tryClose() {
+			w.ask()
+			return
+		}
+		w.closed()
 	}
 	s.seal()
 	if !idle || leak {

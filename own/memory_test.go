@@ -313,8 +313,8 @@ func TestChunkComesBack(t *testing.T) {
 		b.Close()
 	}
 	// No collection was needed but for what is open.
-	if n := h.Stats().Blocks; n > int64(len(m.blocks.pool.shards)) {
-		t.Errorf("%d chunks are there, with %d places", n, len(m.blocks.pool.shards))
+	if n := h.Stats().Blocks; n > int64(len(m.blocks.shards)) {
+		t.Errorf("%d chunks are there, with %d places", n, len(m.blocks.shards))
 	}
 	mustBeEmpty(t, h)
 	runtime.KeepAlive(all)

@@ -2,13 +2,13 @@ package own
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/percpu"
 )
 
 // Options say how a pool releases what it owns. One of Release and Destructor
@@ -139,8 +139,9 @@ type Pool struct {
 
 	carver *carver // of a Memory, whose blocks the resources are and whose heap keeps account; nil in other pools
 
-	shards []*shard // for Own, by P
-	makers []*shard // for Make, by P; nil without Construct
+	owning places // for Own
+	making places // for Make; none without Construct
+	single bool   // there was one P when the pool was made
 
 	owners    atomic.Int64 // in sealed batches
 	bytes     atomic.Int64 // likewise
@@ -221,54 +222,17 @@ func NewPool(o Options) *Pool {
 		if t == nil {
 			bad("Parent owns nothing")
 		}
-		if p.parent = t.ledger.parent(o.Parent.index); p.parent == nil {
+		if p.parent = t.ledger.parent(o.Parent); p.parent == nil {
 			bad("Parent is closed")
 		}
 		runtime.KeepAlive(t)
 	}
-	p.shards = p.places()
+	p.single = runtime.GOMAXPROCS(0) == 1
+	p.owning = p.newPlaces(false)
 	if p.construct != nil {
-		p.makers = p.places()
-		for _, s := range p.makers {
-			s.makes = true
-		}
+		p.making = p.newPlaces(true)
 	}
 	return p
-}
-
-// places returns a shard for each P.
-func (p *Pool) places() []*shard {
-	shards := make([]*shard, runtime.GOMAXPROCS(0))
-	for i := range shards {
-		shards[i] = &shard{pool: p, grow: uint32(min(firstBatch, p.batch))}
-	}
-	return shards
-}
-
-// lock returns a shard that the caller now holds: that of its P, unless it is
-// held.
-func lock(shards []*shard) *shard {
-	i := 0
-	if len(shards) > 1 {
-		i = percpu.Hint(len(shards))
-	}
-	if s := shards[i]; s.mu.TryLock() {
-		return s
-	}
-	return lockOther(shards, i)
-}
-
-func lockOther(shards []*shard, i int) *shard {
-	for range shards {
-		if i++; i == len(shards) {
-			i = 0
-		}
-		if s := shards[i]; s.mu.TryLock() {
-			return s
-		}
-	}
-	shards[i].mu.Lock()
-	return shards[i]
 }
 
 // Own puts a resource of size bytes into o, and has it released when no copy of
@@ -282,27 +246,13 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil || o == nil {
 		p.ownsNothing(o)
 	}
-	k := 0 // from here on as in lock, which the compiler does not inline
-	if len(p.shards) > 1 {
-		k = percpu.Hint(len(p.shards))
+	if size > 0 && o.token == nil {
+		if t, i, turn := p.owning.put(uintptr(resource), int64(size)); t != nil {
+			o.token, o.index, o.turn = t, i, turn
+			return nil
+		}
 	}
-	s := p.shards[k]
-	if !s.mu.TryLock() {
-		s = lockOther(p.shards, k)
-	}
-	i, taken := s.n, s.taken+int64(size)
-	if size <= 0 || i >= s.limit || taken > s.room || o.token != nil {
-		return p.ownSlow(s, o, uintptr(resource), 0, size)
-	}
-	// Nobody else knows the entry yet, so plain stores will do: the lock orders
-	// them before what Destroy reads, and the owner takes them along.
-	l := s.open
-	l.words[i] = uintptr(resource)
-	l.states[i] = uint64(size)<<stateSize | stateOpen
-	s.n, s.taken = i+1, taken
-	o.token, o.index = s.token, i
-	s.mu.Unlock()
-	return nil
+	return p.ownSlow(p.owning.lock(), o, uintptr(resource), 0, size)
 }
 
 //go:noinline
@@ -316,7 +266,7 @@ func (p *Pool) ownsNothing(o *Owner) {
 // OwnHandle is [Pool.Own] for a resource that is no pointer, or that has two
 // words. In a pool whose resources have one the context is ignored.
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
-	return p.ownSlow(lock(p.shards), o, resource, context, size)
+	return p.ownSlow(p.owning.lock(), o, resource, context, size)
 }
 
 // OwnUnder is [Pool.Own] for a resource that depends on another one, as a commit
@@ -343,7 +293,7 @@ func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size 
 	if p.parent != nil {
 		misuse(p.name, "OwnUnder", "Options.Parent names the parent already")
 	}
-	f := t.ledger.parent(parent.index)
+	f := t.ledger.parent(parent)
 	if f == nil {
 		return ErrClosed
 	}
@@ -387,7 +337,7 @@ func (p *Pool) ownSlow(s *shard, o *Owner, resource, context uintptr, bytes int)
 // ownLocked is ownSlow without what follows. It reports whether a batch was
 // begun.
 func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes int) (batch bool, err error) {
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if bytes < 0 {
 		misuse(p.name, "Own", "the size %d is negative", bytes)
 	}
@@ -447,7 +397,7 @@ func (s *shard) hand(o *Owner) {
 		l.sampled = s.pool.here()
 	}
 	s.n++
-	o.token, o.index = s.token, i
+	o.token, o.index, o.turn = s.token, i, 0
 	if s.n >= s.limit {
 		s.look(1) // with what comes next in mind, whatever it is
 	}
@@ -479,15 +429,6 @@ func (p *Pool) addKin(s *shard) {
 	}
 	p.kin[s] = true
 	s.destroyed = p.destroyed
-}
-
-// addPlace returns one more shard, for a window of a Memory.
-func (p *Pool) addPlace(w *window) *shard {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := &shard{pool: p, grow: uint32(min(firstBatch, p.batch)), destroyed: p.destroyed, carving: carving{window: w}}
-	p.shards = append(p.shards, s)
-	return s
 }
 
 func (p *Pool) dropKin(s *shard) {
@@ -527,16 +468,12 @@ func (p *Pool) Stats() Stats {
 	for _, s := range shards {
 		if l := s.open; l != nil {
 			gone := l.gone.Load()
-			st.Live += int64(s.n) - int64(gone>>goneOwners&goneMask)
-			st.Bytes += s.taken - int64(gone>>goneBytes)
-			if w := s.window; w != nil {
-				n, bytes := w.ahead()
-				st.Live += n
-				st.Bytes += bytes
-			}
+			n, taken := s.inUse()
+			st.Live += n - int64(gone>>goneOwners&goneMask)
+			st.Bytes += taken - int64(gone>>goneBytes)
 			if s.made > 0 { // what is handed out is taken from the stock at seal
-				st.Made -= int64(s.n)
-				st.Bytes -= int64(s.n) * p.size
+				st.Made -= n
+				st.Bytes -= n * p.size
 			}
 		}
 		s.mu.Unlock()
@@ -554,8 +491,7 @@ func (p *Pool) Stats() Stats {
 func (p *Pool) all() []*shard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := append([]*shard(nil), p.shards...)
-	all = append(all, p.makers...)
+	all := slices.Concat(p.owning.shards, p.making.shards)
 	for s := range p.kin {
 		all = append(all, s)
 	}

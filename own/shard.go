@@ -20,6 +20,8 @@ type shard struct {
 	limit uint32 // at this many, or where taken would exceed room, the slow path looks again
 	taken int64  // sum of the sizes of these entries
 	room  int64
+	free  uint32 // the entry that was vacated last, plus 1; its word has the one before
+	freed uint32 // how many are vacant
 
 	token *token  // of the open batch, nil if there is none
 	open  *ledger // likewise
@@ -34,7 +36,8 @@ type shard struct {
 	spare  []*ledger // batches made ahead, as many entries made as there are; for Make
 	failed error     // what the constructor said after the last of these
 
-	carving // for Memory
+	carving         // for Memory
+	window  *window // does not change; nil if there is none
 
 	ledgers *ledger // batches that are sealed and not released in full
 
@@ -84,7 +87,9 @@ func (p *Pool) take(n int, bytes int64) {
 
 // newLedger returns a ledger with room for n entries.
 func (p *Pool) newLedger(s *shard, n uint32) *ledger {
-	l := &ledger{pool: p, shard: s, alone: !p.drain && p.carver == nil && s.family == nil, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
+	l := &ledger{pool: p, shard: s, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
+	l.alone = !p.drain && p.carver == nil && s.family == nil
+	l.again = l.alone && s.window != nil && !s.makes && p.words == 1 && !p.trace && p.onCollect == nil
 	switch {
 	case p.trace:
 		l.origins = make([]*origin, n)
@@ -99,7 +104,7 @@ func (s *shard) begin(l *ledger) { s.beginWith(l, &token{ledger: l}) }
 
 func (s *shard) beginWith(l *ledger, t *token) {
 	s.open, s.token = l, t
-	s.n, s.taken, s.made = 0, 0, 0
+	s.n, s.taken, s.made, s.free, s.freed = 0, 0, 0, 0, 0
 	s.used = true
 	s.list()
 }
@@ -112,7 +117,7 @@ func (s *shard) look(size int64) bool {
 		return false
 	}
 	gone := l.gone.Load()
-	live, bytes := int(s.n)-int(gone>>goneOwners&goneMask), s.taken-int64(gone>>goneBytes)
+	live, bytes := int(s.n-s.freed)-int(gone>>goneOwners&goneMask), s.taken-int64(gone>>goneBytes)
 	s.limit = min(uint32(len(l.states)), s.n+uint32(max(s.pool.batch-live, 0)))
 	s.room = min(s.taken+s.pool.pinned-bytes, mostTaken)
 	if s.n >= s.limit || s.taken+size > s.room {
@@ -143,7 +148,8 @@ func (s *shard) seal() {
 		}
 	}
 	s.open, s.token = nil, nil
-	s.n, s.limit, s.taken, s.room, s.made = 0, 0, 0, 0, 0
+	l.gone.Add(uint64(s.freed) << goneOwners) // taken is without them
+	s.n, s.limit, s.taken, s.room, s.made, s.free, s.freed = 0, 0, 0, 0, 0, 0, 0
 	l.n = n
 	s.uncarve(n, taken)
 	gone := l.gone.Or(goneSealed)
@@ -235,30 +241,49 @@ func (l *ledger) done(k int, bytes int64) {
 	}
 }
 
-// resize changes the size of an entry.
-func (l *ledger) resize(i uint32, bytes int) {
+// unlock opens the shard's window, and gives up its lock.
+func (s *shard) unlock() {
+	s.show()
+	s.mu.Unlock()
+}
+
+// resize changes the size of an owner's resource.
+func (l *ledger) resize(o *Owner, bytes int) {
+	i := o.index
 	defer account.Notify() // with no lock held
 	size := min(int64(bytes), maxSize)
 	s := l.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w := s.window
+	if w != nil && w.open && s.open == l && w.tryClose() {
+		w.closed()
+	}
 	for {
 		old := l.state(i)
-		if old&stateOpen == 0 {
-			return
+		if !o.open(old) {
+			break
 		}
 		if !atomic.CompareAndSwapUint64(&l.states[i], old, old&(1<<stateSize-1)|uint64(size)<<stateSize) {
 			continue
 		}
 		grown := size - sizeOf(old)
-		if s.open != l {
+		switch {
+		case s.open != l:
 			l.pool.take(0, grown)
+			return
+		case w != nil && w.open:
+			w.resized += grown
+			w.narrow() // the next who finds no room looks
 			return
 		}
 		s.taken += grown
 		if !s.look(0) {
 			s.seal()
 		}
-		return
+		break
+	}
+	if s.open == l && (w == nil || !w.open) {
+		s.show()
 	}
 }

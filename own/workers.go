@@ -301,7 +301,7 @@ func pause(last time.Duration) time.Duration {
 // a single P the runtime's own part comes too late as well: the sweeper, which
 // finds the dead tokens, and the cleanups.
 func (p *Pool) giveWay() {
-	if len(p.shards) == 1 || queued.Load() != 0 {
+	if p.single || queued.Load() != 0 {
 		runtime.Gosched()
 	}
 }

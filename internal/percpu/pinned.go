@@ -54,6 +54,18 @@ func (t *Table) Place() int {
 // been lowered since it had one.
 func Beyond(id int) bool { return id >= runtime.GOMAXPROCS(0) }
 
+// Enter pins the goroutine to its P and returns the P's number, which is that of
+// nobody else until Leave. Ps are numbered from 0 up to GOMAXPROCS. It is for
+// who keeps a place for each P by himself; the rules are those of Pin.
+func Enter() uint { return procPin() }
+
+// Leave ends what Enter began.
+func Leave() { procUnpin() }
+
+// Wait returns when each section has ended that had begun before, be it one of
+// Pin or of Enter. It must not be called in one.
+func Wait() { wait(nil) }
+
 // wait returns when each goroutine that may have loaded a seized slot has
 // unpinned. A pinned goroutine is not preempted, so it cannot be stopped
 // together with the world before it has unpinned; once the world has been

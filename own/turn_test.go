@@ -1,0 +1,179 @@
+package own
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+)
+
+// TestStaleOwnerOfAnEntryUsedAgain closes an owner, has its entry used again as
+// often as that is done, and tries everything with the stale one each time.
+func TestStaleOwnerOfAnEntryUsedAgain(t *testing.T) {
+	resource := &aByte // not on a stack, which moves
+	released := 0
+	p := NewPool(Options{Release: func(r []uintptr) { released += len(r) }})
+	var stale []Owner
+	same, entries := 0, map[*token]map[uint32]int{}
+	const n = 1000
+	for i := range n {
+		var o Owner
+		if err := p.Own(&o, unsafe.Pointer(resource), 100); err != nil {
+			t.Fatal(err)
+		}
+		if entries[o.token] == nil {
+			entries[o.token] = map[uint32]int{}
+		}
+		entries[o.token][o.index]++
+		for j := range stale[max(0, len(stale)-40):] {
+			s := &stale[max(0, len(stale)-40)+j]
+			if s.token == o.token && s.index == o.index {
+				same++
+			}
+			s.Close()
+			s.Resize(1 << 20)
+			if r, c := s.Handle(); !s.Closed() || s.Resource() != nil || r != 0 || c != 0 {
+				t.Fatalf("a stale owner is open")
+			}
+			if _, err := s.Disown(); err != ErrClosed {
+				t.Fatalf("Disown of a stale owner: %v", err)
+			}
+			if err := p.OwnUnder(new(Owner), s, unsafe.Pointer(resource), 1); err != ErrClosed {
+				t.Fatalf("OwnUnder a stale owner: %v", err)
+			}
+			mustPanic(t, func() { s.Use(func(unsafe.Pointer) {}) })
+			mustPanic(t, func() { s.UseHandle(func(_, _ uintptr) {}) })
+		}
+		if released != i {
+			t.Fatalf("%d released, want %d", released, i)
+		}
+		if st := p.Stats(); st.Live != 1 || st.Bytes != 100 {
+			t.Fatalf("one owner of 100 bytes is live: %+v", st)
+		}
+		if o.Closed() || o.Resource() != unsafe.Pointer(resource) {
+			t.Fatal("a stale owner has closed another's entry")
+		}
+		stale = append(stale, o)
+		o.Close()
+	}
+	for _, turns := range entries {
+		for i, k := range turns {
+			if k > turnMask/oneTurn+1 {
+				t.Errorf("entry %d was used %d times, and turns are told apart up to %d", i, k, turnMask/oneTurn+1)
+			}
+		}
+	}
+	if windowed && same == 0 {
+		t.Error("no entry was used again")
+	}
+	if err := p.Destroy(longest); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}
+
+// TestEntriesUsedAgainByMany has goroutines own and close, and try what they
+// closed once more, while others collect, read Stats and resize; the pool
+// is destroyed in the middle. Each resource is released once.
+func TestEntriesUsedAgainByMany(t *testing.T) {
+	const goroutines, each = 8, 20_000
+	counts := make([]atomic.Int32, goroutines*each)
+	p := NewPool(Options{Batch: 64, Release: func(rs []uintptr) {
+		for _, r := range rs {
+			(*atomic.Int32)(*(*unsafe.Pointer)(unsafe.Pointer(&r))).Add(1)
+		}
+	}})
+	var owned atomic.Int64
+	var all, others sync.WaitGroup
+	stop := make(chan struct{})
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+				if st := p.Stats(); st.Live < 0 {
+					t.Errorf("%+v", st)
+				}
+			}
+		}
+	})
+	for g := range goroutines {
+		all.Go(func() {
+			var kept [32]Owner
+			for i := range each {
+				var o Owner
+				if err := p.Own(&o, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrDestroyed) {
+					break
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+				owned.Add(1)
+				if i%16 == 0 {
+					o.Resize(20)
+				}
+				k := &kept[i%len(kept)]
+				stale := *k
+				switch i % 5 {
+				case 0:
+					o.Close()
+				case 1:
+					k.Close()
+					*k = o
+				case 2: // forgotten
+					*k = o
+				default:
+					k.Close()
+					o.Close()
+				}
+				stale.Close()
+				if i == each*3/4 && g == 0 {
+					p.Destroy(longest)
+				}
+			}
+			for i := range kept {
+				kept[i].Close()
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	others.Wait()
+	sum := int64(0)
+	for tries := 0; sum < owned.Load() && tries < 1000; tries++ {
+		runtime.GC()
+		if err := Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sum = 0
+		for i := range counts {
+			sum += int64(counts[i].Load())
+		}
+	}
+	for i := range counts {
+		if k := counts[i].Load(); k > 1 {
+			t.Fatalf("%d was released %d times", i, k)
+		}
+	}
+	if sum != owned.Load() {
+		t.Errorf("%d released of %d", sum, owned.Load())
+	}
+	if st := p.Stats(); st.Live != 0 || st.Bytes != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+var aByte byte
