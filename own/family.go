@@ -36,15 +36,14 @@ func (l *ledger) family(i uint32) *family {
 	return l.families[i]
 }
 
-// parent returns the family of an owner, made if there is none. It is nil for a
-// closed one.
-func (l *ledger) parent(o *Owner) *family {
-	i := o.index
+// parent returns the family of an entry, made if there is none. It is nil for a
+// closed owner.
+func (l *ledger) parent(i uint32) *family {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
 		s := l.state(i)
-		if !o.open(s) {
+		if s&stateOpen == 0 {
 			return nil
 		}
 		if s&stateKin != 0 {

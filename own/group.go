@@ -190,7 +190,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 		misuse(l.pool.name, op, "the size %d is negative", size)
 	}
 	// Nobody releases the group from here on, whatever the program says of Use.
-	l.enter(&g.Owner, op)
+	l.enter(i, op)
 	defer t.exit(i)
 	size = max(size, 1)
 	if p := g.cut(size, align); p != 0 {

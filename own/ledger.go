@@ -24,18 +24,16 @@ const tokenSize = 64
 // are still to be released. It refers to no owner and no token, and holds
 // resources as numbers, so that the collector has nothing to follow.
 //
-// An entry is written under the lock of the shard whose batch is open, or in its
-// window. What was closed there at once may get another resource in its place,
-// and a new turn: a stale Owner finds that it is not its own any more. No turn
-// comes again. A state that is 0 was never used.
+// An entry is written once, under the lock of the shard whose batch is open or in
+// its window, and never used for another resource: a stale Owner finds what it
+// closed. A state that is 0 was never used.
 type ledger struct {
 	pool  *Pool
 	shard *shard
 	alone bool // entries have no parents, and the release function is called where they are closed
-	again bool // and may be used again after that
 
 	// states and words have an entry, or Pool.words of them, for each owner.
-	// Words are not changed while the owner's turn lasts.
+	// Words are not changed once the owner is out.
 	states []uint64
 	words  []uintptr
 
@@ -73,7 +71,7 @@ type ledger struct {
 
 // A state is an entry's life in one word:
 //
-//	size<<stateSize | uses<<stateUses | turn | stateKin | stateOpen
+//	size<<stateSize | uses<<stateUses | stateKin | stateOpen
 //
 // Whoever clears stateOpen has closed it, and exactly one does. It is then
 // released, once, by whoever finds that no Use is left and no child.
@@ -83,9 +81,6 @@ const (
 
 	stateGroup = 1 << 2 // it is a Group
 	stateChain = 1 << 3 // which has more chunks
-
-	oneTurn  = 1 << 4
-	turnMask = 15 * oneTurn
 
 	stateUses = 8
 	oneUse    = 1 << stateUses
@@ -119,11 +114,10 @@ func (l *ledger) handle(i uint32) (resource, context uintptr) {
 }
 
 // enter counts a Use. It panics if the owner is closed.
-func (l *ledger) enter(o *Owner, op string) {
-	i := o.index
+func (l *ledger) enter(i uint32, op string) {
 	for {
 		s := l.state(i)
-		if !o.open(s) {
+		if s&stateOpen == 0 {
 			l.useAfterClose(op)
 		}
 		if s&usesMask == usesMask {
@@ -147,12 +141,11 @@ func (t *token) exit(i uint32) {
 	runtime.KeepAlive(t)
 }
 
-// close closes an owner's entry, and releases it unless somebody else has to.
-func (l *ledger) close(o *Owner) {
-	i := o.index
+// close closes an entry, and releases it unless somebody else has to.
+func (l *ledger) close(i uint32) {
 	for {
 		s := l.state(i)
-		if !o.open(s) {
+		if s&stateOpen == 0 {
 			return
 		}
 		if !atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
@@ -160,6 +153,8 @@ func (l *ledger) close(o *Owner) {
 		}
 		switch {
 		case s&usesMask != 0: // the last Use goes on
+		case s&stateKin == 0 && l.alone:
+			l.releaseAlone(i, s)
 		default:
 			l.closed(i, s)
 		}
@@ -169,16 +164,9 @@ func (l *ledger) close(o *Owner) {
 
 // releaseAlone is dispose where nothing else can follow.
 func (l *ledger) releaseAlone(i uint32, s uint64) {
-	defer l.vacate(i, s) // also in a panic
+	defer l.done(1, sizeOf(s)) // also in a panic
 	w := uint32(l.pool.words)
 	l.pool.destroy(l.words[i*w : (i+1)*w : (i+1)*w])
-}
-
-// vacate counts a closed entry as released, or has it used again.
-func (l *ledger) vacate(i uint32, s uint64) {
-	if !l.again || s&turnMask == turnMask || !l.shard.window.vacate(l, i, s) {
-		l.done(1, sizeOf(s))
-	}
 }
 
 // closed goes on with an entry that is closed and in no Use. It is called once
@@ -190,13 +178,12 @@ func (l *ledger) closed(i uint32, s uint64) {
 	l.dispose(i)
 }
 
-// disown closes an owner's entry without releasing it.
-func (l *ledger) disown(o *Owner) error {
-	i := o.index
+// disown closes an entry without releasing it.
+func (l *ledger) disown(i uint32) error {
 	for {
 		s := l.state(i)
 		switch {
-		case !o.open(s):
+		case s&stateOpen == 0:
 			return ErrClosed
 		case l.pool.carver != nil && (!l.exact || s&stateGroup != 0):
 			return ErrCarved

@@ -33,7 +33,7 @@ func (p *Pool) Make(o *Owner) error {
 	}
 	if o.token == nil {
 		if t, i := p.making.next(p.size); t != nil {
-			o.token, o.index, o.turn = t, i, 0
+			o.token, o.index = t, i
 			return nil
 		}
 	}

@@ -232,7 +232,7 @@ func (b *Bytes) Use(f func([]byte)) {
 // [Mem.Get].
 func (b *Bytes) Get() []byte {
 	t := b.token
-	if t == nil || !b.open(t.ledger.state(b.index)) {
+	if t == nil || t.ledger.state(b.index)&stateOpen == 0 {
 		return nil
 	}
 	return t.ledger.bytes(b.index)
@@ -270,8 +270,8 @@ func (o *Owner) use(op string) (t *token) {
 	}
 	switch l := t.ledger; {
 	case !l.pool.unshared:
-		l.enter(o, op)
-	case !o.open(l.state(o.index)):
+		l.enter(o.index, op)
+	case l.state(o.index)&stateOpen == 0:
 		l.useAfterClose(op)
 	}
 	return t
@@ -289,7 +289,7 @@ func (t *token) unuse(i uint32) {
 // size returns the size of an open owner's resource.
 func (o *Owner) size() int {
 	if t := o.token; t != nil {
-		if s := t.ledger.state(o.index); o.open(s) {
+		if s := t.ledger.state(o.index); s&stateOpen != 0 {
 			return int(sizeOf(s))
 		}
 	}

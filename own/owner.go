@@ -24,12 +24,6 @@ import (
 type Owner struct {
 	token *token
 	index uint32
-	turn  uint32 // which of those who had the entry this one is, as in the state
-}
-
-// open reports whether a state says that the owner's entry is its own, and open.
-func (o *Owner) open(state uint64) bool {
-	return state&(stateOpen|turnMask) == stateOpen|uint64(o.turn)
 }
 
 // Close gives the resource back at once, whatever its batch-mates do. A second
@@ -42,19 +36,10 @@ func (o *Owner) open(state uint64) bool {
 // What the release function panics with reaches the caller. The error is always
 // nil; it makes the type an io.Closer.
 func (o *Owner) Close() error {
-	t := o.token
-	if t == nil {
-		return nil
+	if t := o.token; t != nil {
+		t.ledger.close(o.index)
+		runtime.KeepAlive(t)
 	}
-	l := t.ledger
-	// What is mostly the case, without a call more than it takes.
-	if s := l.state(o.index); l.alone && s&(usesMask|stateKin|turnMask|stateOpen) == stateOpen|uint64(o.turn) &&
-		atomic.CompareAndSwapUint64(&l.states[o.index], s, s&^stateOpen) {
-		l.releaseAlone(o.index, s)
-	} else {
-		l.close(o)
-	}
-	runtime.KeepAlive(t)
 	return nil
 }
 
@@ -62,7 +47,7 @@ func (o *Owner) Close() error {
 // pool, or never owned anything. The release itself may still be to come.
 func (o *Owner) Closed() bool {
 	t := o.token
-	return t == nil || !o.open(t.ledger.state(o.index))
+	return t == nil || atomic.LoadUint64(&t.ledger.states[o.index])&stateOpen == 0
 }
 
 // Use calls f with the resource, which is not released before f returns. Close
@@ -80,12 +65,12 @@ func (o *Owner) Use(f func(resource unsafe.Pointer)) {
 	}
 	l, i := t.ledger, o.index
 	if l.pool.unshared {
-		if !o.open(l.state(i)) {
+		if l.state(i)&stateOpen == 0 {
 			l.useAfterClose("Use")
 		}
 		defer runtime.KeepAlive(t)
 	} else {
-		l.enter(o, "Use")
+		l.enter(i, "Use")
 		// Deferred, for f may panic or end its goroutine. The token is named
 		// because it, not the ledger, is what keeps the batch from release.
 		defer t.exit(i)
@@ -102,12 +87,12 @@ func (o *Owner) UseHandle(f func(resource, context uintptr)) {
 	}
 	l, i := t.ledger, o.index
 	if l.pool.unshared {
-		if !o.open(l.state(i)) {
+		if l.state(i)&stateOpen == 0 {
 			l.useAfterClose("UseHandle")
 		}
 		defer runtime.KeepAlive(t)
 	} else {
-		l.enter(o, "UseHandle")
+		l.enter(i, "UseHandle")
 		defer t.exit(i)
 	}
 	f(l.handle(i))
@@ -134,7 +119,7 @@ func (o *Owner) UseHandle(f func(resource, context uintptr)) {
 // which does not protect from a Close elsewhere. [Owner.Use] does both.
 func (o *Owner) Resource() unsafe.Pointer {
 	t := o.token
-	if t == nil || !o.open(t.ledger.state(o.index)) {
+	if t == nil || t.ledger.state(o.index)&stateOpen == 0 {
 		return nil
 	}
 	return t.ledger.pointer(o.index)
@@ -144,7 +129,7 @@ func (o *Owner) Resource() unsafe.Pointer {
 // words. It returns zeros if the owner is closed.
 func (o *Owner) Handle() (resource, context uintptr) {
 	t := o.token
-	if t == nil || !o.open(t.ledger.state(o.index)) {
+	if t == nil || t.ledger.state(o.index)&stateOpen == 0 {
 		return 0, 0
 	}
 	return t.ledger.handle(o.index)
@@ -160,7 +145,7 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 		return nil, ErrClosed
 	}
 	p := t.ledger.pointer(o.index)
-	err := t.ledger.disown(o)
+	err := t.ledger.disown(o.index)
 	runtime.KeepAlive(t)
 	if err != nil {
 		return nil, err
@@ -176,7 +161,7 @@ func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
 		return 0, 0, ErrClosed
 	}
 	resource, context = t.ledger.handle(o.index)
-	err = t.ledger.disown(o)
+	err = t.ledger.disown(o.index)
 	runtime.KeepAlive(t)
 	if err != nil {
 		return 0, 0, err
@@ -198,6 +183,6 @@ func (o *Owner) Resize(size int) {
 	if t.ledger.pool.carver != nil {
 		misuse(t.ledger.pool.name, "Resize", "what a Memory has handed out keeps its size")
 	}
-	t.ledger.resize(o, size)
+	t.ledger.resize(o.index, size)
 	runtime.KeepAlive(t)
 }

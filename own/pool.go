@@ -222,7 +222,7 @@ func NewPool(o Options) *Pool {
 		if t == nil {
 			bad("Parent owns nothing")
 		}
-		if p.parent = t.ledger.parent(o.Parent); p.parent == nil {
+		if p.parent = t.ledger.parent(o.Parent.index); p.parent == nil {
 			bad("Parent is closed")
 		}
 		runtime.KeepAlive(t)
@@ -246,13 +246,21 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil || o == nil {
 		p.ownsNothing(o)
 	}
-	if size > 0 && o.token == nil {
-		if t, i, turn := p.owning.put(uintptr(resource), int64(size)); t != nil {
-			o.token, o.index, o.turn = t, i, turn
+	if n := p.sized(size); n > 0 && o.token == nil {
+		if t, i := p.owning.put(uintptr(resource), n); t != nil {
+			o.token, o.index = t, i
 			return nil
 		}
 	}
 	return p.ownSlow(p.owning.lock(), o, uintptr(resource), 0, size)
+}
+
+// sized returns what size counts as. It leaves negative ones to the slow path.
+func (p *Pool) sized(size int) int64 {
+	if size == 0 {
+		return p.size
+	}
+	return int64(size)
 }
 
 //go:noinline
@@ -266,6 +274,13 @@ func (p *Pool) ownsNothing(o *Owner) {
 // OwnHandle is [Pool.Own] for a resource that is no pointer, or that has two
 // words. In a pool whose resources have one the context is ignored.
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
+	// Where resources have two words no window is opened.
+	if n := p.sized(size); n > 0 && o.token == nil {
+		if t, i := p.owning.put(resource, n); t != nil {
+			o.token, o.index = t, i
+			return nil
+		}
+	}
 	return p.ownSlow(p.owning.lock(), o, resource, context, size)
 }
 
@@ -293,7 +308,7 @@ func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size 
 	if p.parent != nil {
 		misuse(p.name, "OwnUnder", "Options.Parent names the parent already")
 	}
-	f := t.ledger.parent(parent)
+	f := t.ledger.parent(parent.index)
 	if f == nil {
 		return ErrClosed
 	}
@@ -350,10 +365,7 @@ func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes in
 	if p.maxQueued != 0 && p.drained.Load() >= p.maxQueued {
 		return false, ErrQueueFull
 	}
-	size := min(int64(bytes), maxSize)
-	if size == 0 {
-		size = p.size
-	}
+	size := min(p.sized(bytes), maxSize)
 	if size >= p.pinned || p.batch == 1 {
 		s.exact(o, resource, context, size)
 		return true, nil
@@ -397,7 +409,7 @@ func (s *shard) hand(o *Owner) {
 		l.sampled = s.pool.here()
 	}
 	s.n++
-	o.token, o.index, o.turn = s.token, i, 0
+	o.token, o.index = s.token, i
 	if s.n >= s.limit {
 		s.look(1) // with what comes next in mind, whatever it is
 	}

@@ -20,8 +20,6 @@ type shard struct {
 	limit uint32 // at this many, or where taken would exceed room, the slow path looks again
 	taken int64  // sum of the sizes of these entries
 	room  int64
-	free  uint32 // the entry that was vacated last, plus 1; its word has the one before
-	freed uint32 // how many are vacant
 
 	token *token  // of the open batch, nil if there is none
 	open  *ledger // likewise
@@ -89,7 +87,6 @@ func (p *Pool) take(n int, bytes int64) {
 func (p *Pool) newLedger(s *shard, n uint32) *ledger {
 	l := &ledger{pool: p, shard: s, states: make([]uint64, n), words: make([]uintptr, int(n)*p.words)}
 	l.alone = !p.drain && p.carver == nil && s.family == nil
-	l.again = l.alone && s.window != nil && !s.makes && p.words == 1 && !p.trace && p.onCollect == nil
 	switch {
 	case p.trace:
 		l.origins = make([]*origin, n)
@@ -104,7 +101,7 @@ func (s *shard) begin(l *ledger) { s.beginWith(l, &token{ledger: l}) }
 
 func (s *shard) beginWith(l *ledger, t *token) {
 	s.open, s.token = l, t
-	s.n, s.taken, s.made, s.free, s.freed = 0, 0, 0, 0, 0
+	s.n, s.taken, s.made = 0, 0, 0
 	s.used = true
 	s.list()
 }
@@ -117,7 +114,7 @@ func (s *shard) look(size int64) bool {
 		return false
 	}
 	gone := l.gone.Load()
-	live, bytes := int(s.n-s.freed)-int(gone>>goneOwners&goneMask), s.taken-int64(gone>>goneBytes)
+	live, bytes := int(s.n)-int(gone>>goneOwners&goneMask), s.taken-int64(gone>>goneBytes)
 	s.limit = min(uint32(len(l.states)), s.n+uint32(max(s.pool.batch-live, 0)))
 	s.room = min(s.taken+s.pool.pinned-bytes, mostTaken)
 	if s.n >= s.limit || s.taken+size > s.room {
@@ -148,8 +145,7 @@ func (s *shard) seal() {
 		}
 	}
 	s.open, s.token = nil, nil
-	l.gone.Add(uint64(s.freed) << goneOwners) // taken is without them
-	s.n, s.limit, s.taken, s.room, s.made, s.free, s.freed = 0, 0, 0, 0, 0, 0, 0
+	s.n, s.limit, s.taken, s.room, s.made = 0, 0, 0, 0, 0
 	l.n = n
 	s.uncarve(n, taken)
 	gone := l.gone.Or(goneSealed)
@@ -247,9 +243,8 @@ func (s *shard) unlock() {
 	s.mu.Unlock()
 }
 
-// resize changes the size of an owner's resource.
-func (l *ledger) resize(o *Owner, bytes int) {
-	i := o.index
+// resize changes the size of an entry.
+func (l *ledger) resize(i uint32, bytes int) {
 	defer account.Notify() // with no lock held
 	size := min(int64(bytes), maxSize)
 	s := l.shard
@@ -261,7 +256,7 @@ func (l *ledger) resize(o *Owner, bytes int) {
 	}
 	for {
 		old := l.state(i)
-		if !o.open(old) {
+		if old&stateOpen == 0 {
 			break
 		}
 		if !atomic.CompareAndSwapUint64(&l.states[i], old, old&(1<<stateSize-1)|uint64(size)<<stateSize) {

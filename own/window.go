@@ -31,7 +31,6 @@ type window struct {
 	// Touched by whoever is pinned to the P, and limit by ask and narrow as well.
 	at, end     uintptr
 	n, limit    uint32
-	free, freed uint32
 	taken, room int64
 
 	// These are written while the window is closed, under shard.mu.
@@ -96,49 +95,19 @@ const (
 //
 //go:nosplit
 //go:nocheckptr
-func (ps *places) put(resource uintptr, size int64) (t *token, i, turn uint32) {
+func (ps *places) put(resource uintptr, size int64) (t *token, i uint32) {
 	if id := percpu.Enter(); id < uint(len(ps.windows)) {
 		w := ps.windows[id]
-		taken := w.taken + size
-		switch i = w.n; {
-		case taken > w.room || w.limit == 0:
-		case w.free != 0:
-			i = w.free - 1
-			word := (*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes))
-			state := (*uint64)(unsafe.Add(w.states, uintptr(i)*stateBytes))
-			turn = uint32(*state&turnMask) + oneTurn // not the last one was vacated
-			w.free, w.freed, w.taken = uint32(*word), w.freed-1, taken
-			*word = resource
-			// Stale owners may be looking at it. They change nothing: neither the
-			// old state nor the new one is theirs, nor one half of each.
-			*state = uint64(size)<<stateSize | uint64(turn) | stateOpen
-			t = w.token
-		case i < w.limit:
-			*(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes)) = resource
-			*(*uint64)(unsafe.Add(w.states, uintptr(i)*stateBytes)) = uint64(size)<<stateSize | stateOpen
-			w.n, w.taken = i+1, taken
-			t = w.token
+		n, taken := w.n, w.taken+size
+		if n < w.limit && taken <= w.room {
+			*(*uintptr)(unsafe.Add(w.words, uintptr(n)*wordBytes)) = resource
+			*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<stateSize | stateOpen
+			w.n, w.taken = n+1, taken
+			t, i = w.token, n
 		}
 	}
 	percpu.Leave()
-	return t, i, turn
-}
-
-// vacate takes back an entry of the batch that is open in the window, if the
-// goroutine is on its P, and reports whether it did. The entry is closed and its
-// resource released; state is what it had before.
-//
-//go:nosplit
-//go:nocheckptr
-func (w *window) vacate(l *ledger, i uint32, state uint64) bool {
-	// Whose limit is 0 is closed, or to be closed, maybe now.
-	ok := percpu.Enter() == w.place && w.limit != 0 && w.ledger == l
-	if ok {
-		*(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes)) = uintptr(w.free)
-		w.free, w.freed, w.taken = i+1, w.freed+1, w.taken-sizeOf(state)
-	}
-	percpu.Leave()
-	return ok
+	return t, i
 }
 
 // next is put for an entry that has its resource already.
@@ -250,7 +219,6 @@ func (w *window) tryOpen() bool {
 	s := w.shard
 	if percpu.Enter() == w.place {
 		w.at, w.end, w.n, w.limit, w.taken, w.room = s.at, s.end, s.n, s.limit, s.taken, s.room
-		w.free, w.freed = s.free, s.freed
 		w.open = true
 	}
 	percpu.Leave()
@@ -271,8 +239,8 @@ func (w *window) tryClose() bool {
 // knows is the shard's again.
 func (w *window) fold() {
 	s := w.shard
-	s.n, s.at, s.taken, s.free, s.freed = w.n, w.at, w.taken+w.resized, w.free, w.freed
-	w.at, w.end, w.n, w.limit, w.taken, w.room, w.free, w.freed, w.resized = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	s.n, s.at, s.taken = w.n, w.at, w.taken+w.resized
+	w.at, w.end, w.n, w.limit, w.taken, w.room, w.resized = 0, 0, 0, 0, 0, 0, 0
 	w.open = false
 }
 
@@ -377,13 +345,13 @@ func (l *ledger) retire() {
 	s.seal()
 }
 
-// inUse returns how many entries the open batch has that are not vacant, and taken, as they are in its window if that
+// inUse returns n and taken of the open batch, as they are in its window if that
 // is open: then they change while they are read. The caller holds s.mu.
 func (s *shard) inUse() (n, taken int64) {
 	if w := s.window; w != nil && w.open {
-		return int64(w.n) - int64(w.freed), w.taken + w.resized
+		return int64(w.n), w.taken + w.resized
 	}
-	return int64(s.n) - int64(s.freed), s.taken
+	return int64(s.n), s.taken
 }
 
 // makeRoom takes a block off that was carved last in the window of the P, and

@@ -261,9 +261,9 @@ func Releases() ReleaseStats {
 // [Pool.Drain] counts: somebody else has to call that meanwhile.
 //
 // It does not collect: a resource whose owners are unreachable is queued after
-// the collection that finds that out, and that may be the second one, or for
-// a Memory the third, as owners of an open batch are not looked for. At the end of main, and at os.Exit, what
-// is queued is dropped; a program that wants it released calls Flush before.
+// the collection that finds that out, and that may be the third one, as owners
+// of an open batch are not looked for. At the end of main, and at os.Exit, what is
+// queued is dropped; a program that wants it released calls Flush before.
 func Flush(ctx context.Context) error {
 	for wait := pause(0); queued.Load()+toDrain.Load() != 0; wait = pause(wait) {
 		if err := ctx.Err(); err != nil {
