@@ -1,9 +1,14 @@
-// Cheap replays what real programs allocated, on the allocators of package
-// cheap and on those that Go programs use today.
+// Cheap measures what C memory costs in Go: calls, owners, allocators and
+// strings, beside what others have published.
+//
+//	cheap bench [flags]
+//
+// It replays what real programs allocated, on the allocators of package cheap
+// and on those that Go programs use today.
 //
 //	cheap replay [flags] [trace ...]
 //
-// Run `cheap replay -h` for its flags.
+// Run `cheap bench -h` and `cheap replay -h` for their flags.
 package main
 
 import (

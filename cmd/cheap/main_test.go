@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"code":  cmdCode,
 			"fht":   cmdFHT,
 			"rows":  cmdRows,
+			"bench": cmdBench,
 			"lines": cmdLines,
 		},
 	})

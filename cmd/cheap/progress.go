@@ -11,14 +11,15 @@ import (
 // A progress tells a person at a terminal what goes on, on one line that is
 // written over. Elsewhere it is silent.
 type progress struct {
+	name  string // of the command
 	out   io.Writer
 	shown bool
 	tty   bool
 }
 
-func newProgress(out io.Writer) *progress {
+func newProgress(out io.Writer, name string) *progress {
 	file, ok := out.(*os.File)
-	return &progress{out: out, tty: ok && term.IsTerminal(int(file.Fd()))}
+	return &progress{name: name, out: out, tty: ok && term.IsTerminal(int(file.Fd()))}
 }
 
 // show replaces the line.
@@ -40,5 +41,5 @@ func (p *progress) clear() {
 // warn writes a line that stays, to a terminal or not.
 func (p *progress) warn(format string, args ...any) {
 	p.clear()
-	fmt.Fprintf(p.out, "cheap replay: "+format+"\n", args...)
+	fmt.Fprintf(p.out, p.name+": "+format+"\n", args...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
 )
 
@@ -84,7 +85,7 @@ func parseSettings(args []string) (*settings, *flag.FlagSet, error) {
 	}
 	names := flags.Args()
 	if len(names) == 0 {
-		names = embeddedNames
+		names = recorded.Names
 	}
 	for _, arg := range names {
 		if strings.HasPrefix(arg, "-") {
@@ -106,11 +107,11 @@ func replayHelp(flags *flag.FlagSet) string {
 			fmt.Fprintf(&allocators, "  %-10snot in this build: %s\n", "", info.Miss)
 		}
 	}
-	return fmt.Sprintf(replayUsage, strings.Join(embeddedNames, ", "), options.String(), allocators.String())
+	return fmt.Sprintf(replayUsage, strings.Join(recorded.Names, ", "), options.String(), allocators.String())
 }
 
-// A result is what one trace did on one allocator.
-type result struct {
+// A replayed is what one trace did on one allocator.
+type replayed struct {
 	trace     string
 	allocator string
 	timing    replay.Timing
@@ -128,7 +129,7 @@ func replayCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return err
 	}
 
-	progress := newProgress(stderr)
+	progress := newProgress(stderr, "cheap replay")
 	defer progress.clear()
 	report := reporters[s.format](stdout)
 	if err := report.begin(); err != nil {
@@ -166,9 +167,9 @@ func replaySource(ctx context.Context, s *settings, src source, report reporter,
 		return fmt.Errorf("%s: %w", src.arg, err)
 	}
 
-	results := make([]result, len(s.allocators))
+	results := make([]replayed, len(s.allocators))
 	for i, info := range s.allocators {
-		results[i] = result{trace: src.name, allocator: info.Name, timing: times[i]}
+		results[i] = replayed{trace: src.name, allocator: info.Name, timing: times[i]}
 		if !s.rss {
 			continue
 		}

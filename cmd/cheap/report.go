@@ -14,7 +14,7 @@ import (
 // then end, unless an error comes first.
 type reporter interface {
 	begin() error
-	trace(tr *trace.Trace, s *settings, results []result) error
+	trace(tr *trace.Trace, s *settings, results []replayed) error
 	end() error
 }
 

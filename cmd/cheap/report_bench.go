@@ -25,7 +25,7 @@ func (r *benchReport) begin() error {
 	return err
 }
 
-func (r *benchReport) trace(tr *trace.Trace, _ *settings, results []result) error {
+func (r *benchReport) trace(tr *trace.Trace, _ *settings, results []replayed) error {
 	for _, res := range results {
 		name := fmt.Sprintf("BenchmarkReplay/trace=%s/allocator=%s", oneWord(res.trace), res.allocator)
 		for _, ns := range res.timing.PerOp() {

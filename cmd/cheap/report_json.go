@@ -27,7 +27,7 @@ type jsonRow struct {
 
 func (r *jsonReport) begin() error { return nil }
 
-func (r *jsonReport) trace(tr *trace.Trace, _ *settings, results []result) error {
+func (r *jsonReport) trace(tr *trace.Trace, _ *settings, results []replayed) error {
 	for _, res := range results {
 		row := jsonRow{
 			Trace:         res.trace,

@@ -25,7 +25,7 @@ func (r *textReport) begin() error {
 	return err
 }
 
-func (r *textReport) trace(tr *trace.Trace, s *settings, results []result) error {
+func (r *textReport) trace(tr *trace.Trace, s *settings, results []replayed) error {
 	best := make(map[string]float64)
 	for _, res := range results {
 		best[res.allocator] = res.timing.Best()

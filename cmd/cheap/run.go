@@ -12,18 +12,19 @@ import (
 // The exit codes of the command.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a trace that cannot be read, an allocator that fails
+	exitFailed      = 1   // a trace that cannot be read, an allocator or a row that fails
 	exitUsage       = 2   // arguments that are not understood
 	exitInterrupted = 130 // as a shell reports a program that SIGINT ended
 )
 
-const usage = `Cheap replays what real programs allocated, and says what it cost.
+const usage = `Cheap measures what C memory costs in Go, and what allocators cost.
 
 Usage:
 
-	cheap replay [flags] [trace ...]
+	cheap bench [flags]                what calls, owners and allocators cost here
+	cheap replay [flags] [trace ...]   what real programs allocated, on each allocator
 
-"cheap replay -h" describes the flags.
+"cheap bench -h" and "cheap replay -h" describe the flags.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is accepted.
@@ -37,16 +38,26 @@ func usagef(format string, args ...any) error {
 
 // run is the command: results go to stdout, progress and errors to stderr. It
 // returns the exit code.
-func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 
 	name := "cheap"
 	err := func() error {
 		if len(args) == 0 {
-			return usagef("no command; there is replay")
+			return usagef("no command; there are bench and replay")
 		}
 		switch args[0] {
+		case "bench":
+			name = "cheap bench"
+			return benchCommand(ctx, args[1:], stdout, stderr)
+		case rowCommandName:
+			name = "cheap " + rowCommandName
+			return rowCommand(ctx, args[1:], stdin, stdout)
+		case spliceCommandName:
+			name = "cheap " + spliceCommandName
+			return spliceCommand(ctx, args[1:], stdin, stdout)
 		case "replay":
 			name = "cheap replay"
 			return replayCommand(ctx, args[1:], stdout, stderr)
@@ -57,7 +68,7 @@ func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writ
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; there is replay", args[0])
+		return usagef("unknown command %q; there are bench and replay", args[0])
 	}()
 
 	var mistake *usageError

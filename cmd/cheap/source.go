@@ -1,7 +1,6 @@
 package main
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -10,17 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
-
-// embedded holds the traces that the command has with it, so that it works from
-// anywhere.
-//
-//go:embed testdata/sqlite.fht.gz testdata/gcc.fht.gz
-var embedded embed.FS
-
-// embeddedNames names them, in the order of a replay without arguments.
-var embeddedNames = []string{"sqlite", "gcc"}
 
 // A source is where a trace comes from.
 type source struct {
@@ -42,7 +33,7 @@ func (s source) open() (io.ReadCloser, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
-	if file, err := embedded.Open("testdata/" + s.arg + ".fht.gz"); err == nil {
+	if file, err := recorded.Open(s.arg); err == nil {
 		return file, nil
 	}
 	return nil, err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 )
 
 // A lifetimeRow is one promise about what owning costs: the time on the clock
@@ -14,7 +15,7 @@ import (
 // in C at most peakBar of theirs.
 type lifetimeRow struct {
 	owner, than  string
-	ours, theirs owning
+	ours, theirs lifetime.Way
 	malloc       string // whose: "libc", or "jemalloc", which is preloaded
 	n            int    // objects in a round, which then takes a tenth of a second or more
 	bar          float64
@@ -23,15 +24,15 @@ type lifetimeRow struct {
 
 // lifetimeRows lists the promises.
 var lifetimeRows = []lifetimeRow{
-	{"own", "addcleanup", byOwner, withCleanup, "libc", 400_000, 0.45, 1.25},
-	{"make", "addcleanup", byMake, withCleanup, "libc", 400_000, 0.35, 1.25},
-	{"close", "manual", byClose, manually, "libc", 1_000_000, 1.25, 0},
-	{"memory", "manual", byMemory, manually, "libc", 1_000_000, 0.75, 0},
-	{"memory", "addcleanup", byMemory, withCleanup, "libc", 400_000, 0.1, 1.25},
-	{"memory", "go", byMemory, byGo, "libc", 2_000_000, 1, 0},
-	{"group", "sixteens", byGroup, inSixteens, "libc", 8_000_000, 0.15, 0},
-	{"own", "manual", byOwner, manually, "jemalloc", 1_000_000, 1.1, 0},
-	{"make", "manual", byMake, manually, "jemalloc", 1_000_000, 0.8, 0},
+	{"own", "addcleanup", lifetime.Owner, lifetime.Cleanup, "libc", 400_000, 0.45, 1.25},
+	{"make", "addcleanup", lifetime.Make, lifetime.Cleanup, "libc", 400_000, 0.35, 1.25},
+	{"close", "manual", lifetime.Close, lifetime.ManualObject, "libc", 1_000_000, 1.25, 0},
+	{"memory", "manual", lifetime.Memory, lifetime.ManualObject, "libc", 1_000_000, 0.75, 0},
+	{"memory", "addcleanup", lifetime.Memory, lifetime.Cleanup, "libc", 400_000, 0.1, 1.25},
+	{"memory", "go", lifetime.Memory, lifetime.Arrays, "libc", 2_000_000, 1, 0},
+	{"group", "sixteens", lifetime.Group, lifetime.Manual, "libc", 8_000_000, 0.15, 0},
+	{"own", "manual", lifetime.Owner, lifetime.ManualObject, "jemalloc", 1_000_000, 1.1, 0},
+	{"make", "manual", lifetime.Make, lifetime.ManualObject, "jemalloc", 1_000_000, 0.8, 0},
 }
 
 func (r *lifetimeRow) name() string {
@@ -46,14 +47,14 @@ type shares struct{ wall, cpu, peak []float64 }
 
 // compare appends the shares of one round each. Who is first changes from turn
 // to turn.
-func (s *shares) compare(tb testing.TB, ours, theirs *lifetime, n, turn int) {
+func (s *shares) compare(tb testing.TB, ours, theirs *lifetime.Lifetime, n, turn int) {
 	var x, y cost
 	if turn%2 == 0 {
-		x = ours.round(tb, n)
-		y = theirs.round(tb, n)
+		x = round(tb, ours, n)
+		y = round(tb, theirs, n)
 	} else {
-		y = theirs.round(tb, n)
-		x = ours.round(tb, n)
+		y = round(tb, theirs, n)
+		x = round(tb, ours, n)
 	}
 	s.wall = append(s.wall, float64(x.wall)/float64(y.wall))
 	s.cpu = append(s.cpu, float64(x.cpu)/float64(y.cpu))
@@ -74,7 +75,7 @@ func BenchmarkOwnRatio(b *testing.B) {
 			}
 			var s shares
 			for b.Loop() {
-				ours, theirs := r.ours(b), r.theirs(b)
+				ours, theirs := open(b, r.ours), open(b, r.theirs)
 				new(shares).compare(b, ours, theirs, r.n, 0) // fresh memory is touched
 				for turn := range rounds {
 					s.compare(b, ours, theirs, r.n, turn)
@@ -102,7 +103,7 @@ func TestOwnRatioRows(t *testing.T) {
 				return
 			}
 			var s shares
-			s.compare(t, r.ours(t), r.theirs(t), 10_000, 0)
+			s.compare(t, open(t, r.ours), open(t, r.theirs), 10_000, 0)
 			if !(s.wall[0] > 0) {
 				t.Errorf("the ratio is %v", s.wall[0])
 			}
@@ -114,7 +115,7 @@ func TestOwnRatioRows(t *testing.T) {
 func TestOwnings(t *testing.T) {
 	for _, o := range ownings {
 		t.Run(o.name, func(t *testing.T) {
-			if c := o.open(t).round(t, 1000); c.wall <= 0 {
+			if c := round(t, open(t, o.way), 1000); c.wall <= 0 {
 				t.Errorf("it took %v", c.wall)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 )
 
 // A histogram counts times by their length in ns, in 32 steps for each doubling.
@@ -48,19 +49,24 @@ func (h *histogram) quantile(q float64) float64 {
 	return 0
 }
 
+// registeredSink makes objects escape.
+var registeredSink any
+
 // registered times the call that puts an object in charge of its block, each
 // time by itself, for n objects that are forgotten.
-func registered(tb testing.TB, l *lifetime, n int, register func() time.Duration) *histogram {
-	l.settle(tb)
+func registered(tb testing.TB, l *lifetime.Lifetime, n int, register func() time.Duration) *histogram {
+	settle(tb, l)
 	runtime.GC()
-	before := cside.Count()
+	l.Begin()
 	h := new(histogram)
 	for range n {
 		h.add(register())
 	}
-	ownedSink = nil
-	l.settle(tb)
-	l.check(tb, n, before, cside.Count())
+	registeredSink = nil
+	settle(tb, l)
+	if err := l.Check(n); err != nil {
+		tb.Error(err)
+	}
 	return h
 }
 
@@ -68,22 +74,22 @@ func registered(tb testing.TB, l *lifetime, n int, register func() time.Duration
 func registrations(tb testing.TB) (own, cleanup func() time.Duration) {
 	p := newPool(tb)
 	own = func() time.Duration {
-		o, block := new(owned), cside.CreateBlock()
+		o, block := new(lifetime.Owned), cside.CreateBlock()
 		start := time.Now()
 		err := p.Own(&o.Owner, block, cside.BlockSize)
 		d := time.Since(start)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		ownedSink = o
+		registeredSink = o
 		return d
 	}
 	cleanup = func() time.Duration {
-		o := &plain{block: cside.CreateBlock()}
+		o := lifetime.NewPlain()
 		start := time.Now()
-		runtime.AddCleanup(o, cside.Destroy, o.block)
+		runtime.AddCleanup(o, cside.Destroy, o.Block)
 		d := time.Since(start)
-		plainSink = o
+		registeredSink = o
 		return d
 	}
 	return own, cleanup
@@ -102,7 +108,7 @@ func BenchmarkOwnTail(b *testing.B) {
 	var ratios []float64
 	for b.Loop() {
 		own, cleanup := registrations(b)
-		l := new(lifetime)
+		l := open(b, lifetime.Manual) // who counts C's blocks
 		for turn := range rounds {
 			var x, y *histogram
 			if turn%2 == 0 {
@@ -132,7 +138,7 @@ func BenchmarkOwnTail(b *testing.B) {
 func TestRegistrations(t *testing.T) {
 	own, cleanup := registrations(t)
 	for _, f := range []func() time.Duration{own, cleanup} {
-		if h := registered(t, new(lifetime), 1000, f); h.n != 1000 || h.quantile(0.5) <= 0 {
+		if h := registered(t, open(t, lifetime.Manual), 1000, f); h.n != 1000 || h.quantile(0.5) <= 0 {
 			t.Errorf("%d times, half of them within %v ns", h.n, h.quantile(0.5))
 		}
 	}

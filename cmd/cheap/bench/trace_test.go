@@ -15,7 +15,7 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
 
-var traces = flag.String("traces", filepath.Join("..", "testdata", "*.fht.gz"), "compare on the traces that match this `pattern`")
+var traces = flag.String("traces", filepath.Join("..", "internal", "recorded", "*.fht.gz"), "compare on the traces that match this `pattern`")
 
 // traceRows makes two rows of each trace.
 func traceRows() []row {

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
@@ -25,7 +26,7 @@ func BenchmarkUse(b *testing.B) {
 			NoCallback: true,
 			Unshared:   unshared,
 		})
-		o := newOwned(b, p)
+		o := lifetime.NewOwned(p)
 		defer o.Close()
 		if unshared {
 			b.Run("by=use-unshared", func(b *testing.B) {

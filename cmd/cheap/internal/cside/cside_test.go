@@ -130,3 +130,36 @@ func TestCPUTime(t *testing.T) {
 		t.Errorf("20 ms of work took %v", d)
 	}
 }
+
+func TestCalls(t *testing.T) {
+	if got := Add(2, 3); got != 5 {
+		t.Errorf("Add(2, 3) = %d", got)
+	}
+	if got := AddQuiet(2, 3); got != 5 {
+		t.Errorf("AddQuiet(2, 3) = %d", got)
+	}
+	p := (*[64]byte)(Malloc(64))
+	if p == nil || uintptr(unsafe.Pointer(p))%8 != 0 {
+		t.Fatalf("malloc returned %p", p)
+	}
+	p[0], p[63] = 1, 2
+	Free(unsafe.Pointer(p))
+}
+
+func TestTake(t *testing.T) {
+	for _, n := range []int{2, 20, 1024} {
+		text := Text(n)
+		if len(text) != n {
+			t.Fatalf("a text of %d bytes has %d", n, len(text))
+		}
+		before := Taken()
+		b := []byte(text)
+		Take(unsafe.Pointer(unsafe.SliceData(b)), n)
+		TakeCString(text)
+		b[n-1] = 0
+		Take(unsafe.Pointer(unsafe.SliceData(b)), n)
+		if got := Taken() - before; got != 2 {
+			t.Errorf("C counted %d texts, want 2, for the third is cut off", got)
+		}
+	}
+}

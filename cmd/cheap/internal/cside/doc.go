@@ -7,5 +7,8 @@
 // tests: it knows for each address how often it was created and destroyed, and
 // a resource poisons itself when it is destroyed, so that a later use is seen.
 //
+// Beside them there are calls that cost what a cgo call does: an addition, whose
+// results count the calls, and malloc and free as they are.
+//
 // The package needs cgo and Unix. Elsewhere it is empty.
 package cside

@@ -9,6 +9,14 @@ import (
 type Table struct {
 	result.Table
 	Rows []Row
+
+	// Weight is the part of the time that each row gets, beside those of other
+	// tables; 0 says 1. Rows whose rounds are long need more.
+	Weight float64
+
+	// Profiled says that a profile tells something about the rows, which run
+	// once more under the profiler where one is asked for.
+	Profiled bool
 }
 
 // A Row is one thing to measure.
@@ -32,6 +40,10 @@ type Row struct {
 	// NoGC says that the collector is off while the row runs. It runs in a child
 	// process then, with a fixed number of operations (N), and leaks.
 	NoGC bool
+
+	// Apart says that the row needs the Go heap for itself: it runs in a child
+	// process, which is the same for all rounds.
+	Apart bool
 
 	Note string
 
@@ -59,6 +71,10 @@ type Work struct {
 	// operations and returns the nanoseconds of wall and of CPU time that they
 	// took, preparations left out.
 	Time func(n int) (wall, cpu float64, err error)
+
+	// Heap returns what the last call of Time allocated of the Go heap, in number
+	// and bytes. Nil says that it is not known.
+	Heap func() (allocs, bytes uint64)
 
 	Close func() // nil where there is nothing to close
 }

@@ -48,7 +48,7 @@ func random(n int) *trace.Trace {
 // recorded returns a trace that the command embeds.
 func recorded(t *testing.T, name string) *trace.Trace {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "testdata", name+".fht.gz"))
+	f, err := os.Open(filepath.Join("..", "recorded", name+".fht.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type Table struct {
 	About   string // what is measured, in a sentence or two
 	Unit    string // what an operation is: "call", "object", "collection"
 	Chart   Chart
+	Over    string   // what the number at the end of row names counts, for Sizes: "bytes", "live owners"
 	Sources []Source // whose figures are in Published
 }
 

@@ -6,7 +6,16 @@ import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 // All returns the tables in the order of the report.
 func All() []measure.Table {
 	var all []measure.Table
-	for _, table := range []func() measure.Table{} {
+	for _, table := range []func() measure.Table{
+		Calls,
+		Scaling,
+		Release,
+		Size,
+		Allocators,
+		Live,
+		Strings,
+		Traces,
+	} {
 		all = append(all, table())
 	}
 	return all

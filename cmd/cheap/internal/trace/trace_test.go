@@ -158,7 +158,7 @@ func TestRecorded(t *testing.T) {
 		"sqlite": {183052, 4007, 6435289},
 		"gcc":    {155047, 4090, 2941468},
 	} {
-		f, err := os.Open(filepath.Join("..", "..", "testdata", name+".fht.gz"))
+		f, err := os.Open(filepath.Join("..", "recorded", name+".fht.gz"))
 		if err != nil {
 			t.Fatal(err)
 		}

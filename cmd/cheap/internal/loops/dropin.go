@@ -1,42 +1,40 @@
 //go:build cgo
 
-package bench
+package loops
 
 import (
-	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cgoalloc"
 )
 
-// dropinWorks does what the benchmarks of cgoalloc do, through the drop-in. The
-// file of the original differs from this one in the import.
-var dropinWorks = map[string]func(testing.TB, int){
-	"DefaultTemporaryData": func(b testing.TB, n int) {
+// Dropin is [Original] through the drop-in.
+var Dropin = map[string]func(n int) error{
+	"DefaultTemporaryData": func(n int) error {
 		alloc := &cgoalloc.DefaultAllocator{}
 		for range n {
 			a := alloc.Malloc(64)
 			alloc.Free(a)
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"FBATemporaryData": func(b testing.TB, n int) {
+	"FBATemporaryData": func(n int) error {
 		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 4096, 64, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		for range n {
 			a := alloc.Malloc(64)
 			alloc.Free(a)
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"ArenaTemporaryData": func(b testing.TB, n int) {
+	"ArenaTemporaryData": func(n int) error {
 		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 4096, 64, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		for range n / 2 {
 			arena := cgoalloc.CreateArenaAllocator(alloc)
@@ -44,10 +42,10 @@ var dropinWorks = map[string]func(testing.TB, int){
 			_ = arena.Malloc(64)
 			arena.FreeAll()
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"DefaultGrowShrink": func(b testing.TB, n int) {
+	"DefaultGrowShrink": func(n int) error {
 		alloc := &cgoalloc.DefaultAllocator{}
 		ptrs := make([]unsafe.Pointer, n)
 		for i := range n {
@@ -56,13 +54,13 @@ var dropinWorks = map[string]func(testing.TB, int){
 		for i := range n {
 			alloc.Free(ptrs[i])
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"FBAGrowShrink": func(b testing.TB, n int) {
+	"FBAGrowShrink": func(n int) error {
 		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 1024*1024, 8, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		ptrs := make([]unsafe.Pointer, n)
 		for i := range n {
@@ -71,59 +69,47 @@ var dropinWorks = map[string]func(testing.TB, int){
 		for i := range n {
 			alloc.Free(ptrs[i])
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"MultilayerTemporaryData": func(b testing.TB, n int) {
+	"MultilayerTemporaryData": func(n int) error {
 		defAlloc := &cgoalloc.DefaultAllocator{}
 		lowerLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 256, 8, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		higherLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 2048, 256, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		alloc := cgoalloc.CreateFallbackAllocator(higherLevel, defAlloc)
 		alloc = cgoalloc.CreateFallbackAllocator(lowerLevel, alloc)
 		for i := range n {
-			size := 4
-			if i%100 == 0 {
-				size = 512
-			} else if i%10 == 0 {
-				size = 128
-			}
-			a := alloc.Malloc(size)
+			a := alloc.Malloc(temporarySize(i))
 			alloc.Free(a)
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 
-	"MultilayerGrowShrink": func(b testing.TB, n int) {
+	"MultilayerGrowShrink": func(n int) error {
 		defAlloc := &cgoalloc.DefaultAllocator{}
 		lowerLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 1024*1024, 8, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		higherLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 32*1024*1024, 256, 8)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		alloc := cgoalloc.CreateFallbackAllocator(higherLevel, defAlloc)
 		alloc = cgoalloc.CreateFallbackAllocator(lowerLevel, alloc)
 		ptrs := make([]unsafe.Pointer, n)
 		for i := range n {
-			size := 4
-			if i%1000 == 0 {
-				size = 512
-			} else if i%100 == 0 {
-				size = 128
-			}
-			ptrs[i] = alloc.Malloc(size)
+			ptrs[i] = alloc.Malloc(grownSize(i))
 		}
 		for i := range n {
 			alloc.Free(ptrs[i])
 		}
-		done(b, alloc)
+		return alloc.Destroy()
 	},
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// cmdBench is "bench n table/row/procs...": stdout is the JSON of these rows, in
+// this order, of n rounds each.
+func cmdBench(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: bench n table/row/procs...")
+	}
+	var rows []result.Row
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &rows))
+	var names []string
+	for _, r := range rows {
+		names = append(names, fmt.Sprintf("%s/%s/%d", r.Table, r.Row, r.Procs))
+		if strconv.Itoa(len(r.Samples)) != args[0] || r.NsPerOp <= 0 || r.Machine == nil || r.Machine.CPU == "" || r.Machine.GOGC != "100" {
+			ts.Fatalf("%+v", r)
+		}
+		if r.CI95Low > r.NsPerOp || r.CI95High < r.NsPerOp && r.CI95High != 0 {
+			ts.Fatalf("%v is not between %v and %v", r.NsPerOp, r.CI95Low, r.CI95High)
+		}
+		if _, err := time.Parse(time.RFC3339, r.Machine.Date); err != nil {
+			ts.Fatalf("%v", err)
+		}
+	}
+	if !reflect.DeepEqual(names, args[1:]) {
+		ts.Fatalf("rows are %q, want %q", names, args[1:])
+	}
+}
+
+// TestBenchInterrupted sees that what is done is printed, be it nothing.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	t.Chdir(t.TempDir())
+	code := run(ctx, []string{"bench", "-format=json"}, nil, &stdout, &stderr)
+	if code != exitInterrupted || stderr.String() != "cheap bench: interrupted\n" || strings.Join(strings.Fields(stdout.String()), "") != "[]" {
+		t.Errorf("exit code %d, stderr %q, stdout %q", code, &stderr, &stdout)
+	}
+	stdout.Reset()
+	stderr.Reset()
+	code = run(ctx, []string{"bench"}, nil, &stdout, &stderr)
+	if code != exitInterrupted || stderr.String() != "cheap bench: interrupted\n" || !strings.Contains(stdout.String(), "nothing was measured") {
+		t.Errorf("exit code %d, stderr %q, stdout %q", code, &stderr, &stdout)
+	}
+	if files, _ := os.ReadDir("."); len(files) != 0 {
+		t.Errorf("it wrote %v", files)
+	}
+}
+
+// TestBenchClosedOutput sees that a report which cannot be written is an error.
+func TestBenchClosedOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, format := range []string{"text", "json", "bench"} {
+		var stderr bytes.Buffer
+		args := []string{"bench", "-run=calls/inlined", "-count=1", "-benchtime=10x", "-format=" + format}
+		if code := run(t.Context(), args, nil, closedWriter{}, &stderr); code != exitFailed {
+			t.Errorf("%s: exit code %d, want %d; stderr %q", format, code, exitFailed, &stderr)
+		}
+	}
+}
+
+// TestPattern compares with what go test -run does.
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		pattern, table, row string
+		want                bool
+	}{
+		{"", "calls", "cgo", true},
+		{"call", "calls", "cgo", true},
+		{"^call$", "calls", "cgo", false},
+		{"release/own", "release", "own-close", true},
+		{"release/own", "release", "finalizer", false},
+		{"release/^finalizer$", "release", "finalizer-empty", false},
+		{"/own", "release", "own-close", true},
+		{"a/b|release/own", "release", "own-close", true},
+		{"a/b|release/own", "a", "own", false},
+		{"(a|release)/own", "release", "own", true},
+		{"calls/[a/]go", "calls", "ago", true},
+		{"[|]|calls", "calls", "x", true},
+		{`calls\|`, "calls", "x", false},
+	} {
+		p, err := parsePattern(c.pattern)
+		if err != nil {
+			t.Errorf("%q: %v", c.pattern, err)
+		} else if got := p.keeps(c.table, c.row); got != c.want {
+			t.Errorf("%q keeps %s/%s: %v", c.pattern, c.table, c.row, got)
+		}
+	}
+}
+
+func TestPatternCheck(t *testing.T) {
+	tables := []measure.Table{{Table: result.Table{Name: "a"}, Rows: []measure.Row{{Name: "x"}, {Name: "y"}}}, {Table: result.Table{Name: "c"}}}
+	for pattern, want := range map[string]string{
+		"a/x": "", "": "", "a|a/y": "",
+		"b":   `-run: no table is called "b"; there are a`,
+		"a/z": `-run: no row is called "a/z"; there are a/x, a/y`,
+		"c":   `-run: table c needs C, which this build has not got; there are a`,
+		"a|b": `-run: no table is called "b"; there are a`,
+	} {
+		p, err := parsePattern(pattern)
+		if err == nil {
+			err = p.check(tables)
+		}
+		if got := fmt.Sprint(err); got != want && !(want == "" && err == nil) {
+			t.Errorf("%q: %s", pattern, got)
+		}
+	}
+}
+
+// TestWritable sees that looking leaves a file as it is.
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
+	if err := os.WriteFile(there, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := writable("-o", there); err != nil {
+		t.Error(err)
+	}
+	if err := writable("-o", missing); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(there); string(text) != "text" {
+		t.Errorf("the file has %q", text)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("there is a file now")
+	}
+	if err := writable("-o", dir); err == nil {
+		t.Error("a folder can be written")
+	}
+}
+
+func TestDescribeProgress(t *testing.T) {
+	p := measure.Progress{Table: "calls", Row: "cgo", Procs: 2, Step: "round 3", Left: 41400 * time.Millisecond}
+	if got, want := describeProgress(p), "calls/cgo on 2 processors: round 3, 41s left"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

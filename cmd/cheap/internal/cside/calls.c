@@ -1,0 +1,13 @@
+//go:build cgo && unix
+
+#include <stdlib.h>
+
+#include "calls.h"
+
+int cside_add(int a, int b) { return a + b; }
+
+int cside_add_quiet(int a, int b) { return a + b; }
+
+char *cside_malloc(size_t size) { return malloc(size); }
+
+void cside_free(char *block) { free(block); }

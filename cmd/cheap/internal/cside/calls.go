@@ -1,0 +1,28 @@
+//go:build cgo && unix
+
+package cside
+
+/*
+// cside_add_quiet alone: these are a binding's calls without and with the
+// promises that cgo has to offer.
+#cgo noescape cside_add_quiet
+#cgo nocallback cside_add_quiet
+
+#include "calls.h"
+*/
+import "C"
+
+import "unsafe"
+
+// Add returns a + b, which C computes, in one cgo call.
+func Add(a, b int32) int32 { return int32(C.cside_add(C.int(a), C.int(b))) }
+
+// AddQuiet is Add by a call that is marked noescape and nocallback.
+func AddQuiet(a, b int32) int32 { return int32(C.cside_add_quiet(C.int(a), C.int(b))) }
+
+// Malloc returns a block of the C library's malloc, nil when memory is out, in one
+// cgo call.
+func Malloc(size int) unsafe.Pointer { return unsafe.Pointer(C.cside_malloc(C.size_t(size))) }
+
+// Free frees a block, in one cgo call.
+func Free(block unsafe.Pointer) { C.cside_free((*C.char)(block)) }

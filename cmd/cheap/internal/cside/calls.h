@@ -1,0 +1,13 @@
+#include <stddef.h>
+
+// cside_add returns a + b. Whoever adds 1 to what the last call returned knows
+// how many calls there were.
+int cside_add(int a, int b);
+
+// cside_add_quiet is the same.
+int cside_add_quiet(int a, int b);
+
+// cside_malloc and cside_free are those of the C library, for bytes: cgo checks a
+// void pointer in each call.
+char *cside_malloc(size_t size);
+void cside_free(char *block);

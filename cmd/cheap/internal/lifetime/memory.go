@@ -1,0 +1,121 @@
+//go:build cgo && unix
+
+package lifetime
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/own"
+)
+
+var (
+	memorySink *own.Mem[[cside.BlockSize]byte]
+	groupSink  *own.Group
+)
+
+// A group has so many blocks, of so many bytes each.
+const (
+	GroupBlocks    = 16
+	GroupBlockSize = 64
+)
+
+// looks is how many objects are made between two looks at how much the heap has.
+const looks = 4096
+
+// A memory is a Memory over a heap of its own, and what has become of its blocks
+// and groups.
+type memory struct {
+	*own.Memory
+	heap *cheap.Heap
+	made int
+	peak int64
+}
+
+func newMemory() (*memory, error) {
+	h, err := cheap.NewHeap(cheap.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &memory{Memory: own.NewMemory(h, own.Options{Name: "bench.memory"}), heap: h}, nil
+}
+
+// count notes that the i-th object has been made.
+func (m *memory) count(i int) {
+	m.made++
+	if i%looks == 0 {
+		m.peak = max(m.peak, m.heap.Stats().Bytes)
+	}
+}
+
+// waiting returns how many of what was made are not collected.
+func (m *memory) waiting() int { return m.made - int(m.Stats().Collected) }
+
+// lifetime makes a Lifetime of m's.
+func (m *memory) lifetime(run func(n int)) *Lifetime {
+	return &Lifetime{
+		Run: run,
+		// What is collected comes back to the heap first, and is counted then.
+		Left:     func() int { return m.waiting() + int(m.heap.Stats().Blocks) },
+		Released: func() int { return int(m.Stats().Collected) },
+		Peak:     func() int64 { was := m.peak; m.peak = 0; return was },
+		Close:    m.close,
+	}
+}
+
+// close gives everything back. That owners were never closed is no error here.
+func (m *memory) close() error {
+	dropAll()
+	err := m.Destroy(time.Minute)
+	if never, ok := errors.AsType[*own.DestroyError](err); ok && never.InUse+never.Waiting+never.Releasing+never.Queued == 0 {
+		err = nil
+	}
+	return errors.Join(err, m.heap.Destroy())
+}
+
+// Memory forgets blocks of a Memory.
+func Memory() (*Lifetime, error) {
+	m, err := newMemory()
+	if err != nil {
+		return nil, err
+	}
+	return m.lifetime(func(n int) {
+		for i := range n {
+			x, err := own.NewMem[[cside.BlockSize]byte](m.Memory)
+			must(err)
+			memorySink = x
+			m.count(i)
+		}
+		memorySink = nil
+	}), nil
+}
+
+// Group forgets groups of blocks. What it makes n of is blocks; the last group
+// has the rest.
+func Group() (*Lifetime, error) {
+	m, err := newMemory()
+	if err != nil {
+		return nil, err
+	}
+	blocks := 0
+	l := m.lifetime(func(n int) {
+		blocks += n
+		for i := 0; n > 0; i++ {
+			g, err := m.Group()
+			must(err)
+			for range min(n, GroupBlocks) {
+				if g.Malloc(GroupBlockSize) == nil {
+					panic("there is no memory")
+				}
+			}
+			groupSink = g
+			m.count(i)
+			n -= GroupBlocks
+		}
+		groupSink = nil
+	})
+	l.Released = func() int { return blocks - m.waiting()*GroupBlocks } // none is negative once nothing waits
+	return l, nil
+}

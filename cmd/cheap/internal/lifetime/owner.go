@@ -1,0 +1,106 @@
+//go:build cgo && unix
+
+package lifetime
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+// An Owned object is as large as a Plain one.
+type Owned struct{ own.Owner }
+
+var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
+
+// ownedSink makes objects escape.
+var ownedSink *Owned
+
+// NewPool returns a pool of blocks.
+func NewPool() *own.Pool {
+	return own.NewPool(own.Options{
+		Name:       "bench.block",
+		Destructor: libc.Destructor(cside.DestroyBlock),
+		NoCallback: true,
+		Construct:  libc.Constructor(cside.ConstructBlock, nil),
+		Size:       cside.BlockSize,
+	})
+}
+
+// ClosePool destroys a pool whose owners have been dropped. The error says that
+// there are blocks left.
+func ClosePool(p *own.Pool) error {
+	dropAll()
+	runtime.GC()
+	p.Destroy(time.Minute) // its error is about owners that were never closed, as they should not be here
+	if c := cside.Count(); c.Created != c.Destroyed {
+		return fmt.Errorf("C has made %d blocks and destroyed %d", c.Created, c.Destroyed)
+	}
+	return nil
+}
+
+// NewOwned returns an object that owns a block of a pool. It panics when there is
+// no memory.
+func NewOwned(p *own.Pool) *Owned {
+	o := new(Owned)
+	must(p.Own(&o.Owner, cside.CreateBlock(), cside.BlockSize))
+	return o
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// onPool makes a Lifetime of a pool's.
+func onPool(p *own.Pool, run func(n int)) *Lifetime {
+	l := onBlocks(run)
+	l.Close = func() error { return ClosePool(p) }
+	return l
+}
+
+// Owner forgets owners.
+func Owner() (*Lifetime, error) {
+	p := NewPool()
+	return onPool(p, func(n int) {
+		for range n {
+			ownedSink = NewOwned(p)
+		}
+		ownedSink = nil
+	}), nil
+}
+
+// Make forgets owners of blocks that were made in advance.
+func Make() (*Lifetime, error) {
+	p := NewPool()
+	l := onPool(p, func(n int) {
+		for range n {
+			o := new(Owned)
+			must(p.Make(&o.Owner))
+			ownedSink = o
+		}
+		ownedSink = nil
+	})
+	l.Left = func() int { return live() - int(p.Stats().Made) }
+	l.Released = nil // nor does C know: a stock that nobody uses is destroyed, too
+	l.ahead = true
+	return l, nil
+}
+
+// Close closes owners.
+func Close() (*Lifetime, error) {
+	p := NewPool()
+	return onPool(p, func(n int) {
+		for range n {
+			o := NewOwned(p)
+			ownedSink = o
+			o.Close()
+		}
+	}), nil
+}

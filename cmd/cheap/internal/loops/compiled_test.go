@@ -1,0 +1,111 @@
+//go:build cgo
+
+package loops
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// calls are the methods and functions that loops are there to call.
+var calls = map[string]bool{
+	"Malloc": true, "Free": true, "FreeAll": true,
+	"GetArena": true, "Put": true, "GetAlloc": true, "ReturnAlloc": true,
+}
+
+// written returns, for each function of a file, how many calls its source has.
+// Functions without a name come in their order, the others by name.
+func written(t *testing.T, file string) (literals []int, named map[string]int) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(body ast.Node) (n int) {
+		ast.Inspect(body, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok {
+				if sel, ok := call.Fun.(*ast.SelectorExpr); ok && calls[sel.Sel.Name] {
+					n++
+				}
+			}
+			return true
+		})
+		return n
+	}
+	named = make(map[string]int)
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncLit:
+			literals = append(literals, count(node.Body))
+		case *ast.FuncDecl:
+			named[node.Name.Name] = count(node.Body)
+		}
+		return true
+	})
+	return literals, named
+}
+
+var (
+	textLine = regexp.MustCompile(`(?m)^TEXT \S*/loops\.(\S+)\(SB\) (\S+)$`)
+	callLine = regexp.MustCompile(`\bCALL\b`)
+	ownLine  = regexp.MustCompile(`R_CALL\w*:runtime\.`) // the runtime's own: no allocator
+)
+
+// TestCompiled reads the compiled loops: whatever the source calls is called, or
+// calls something itself where it was inlined.
+func TestCompiled(t *testing.T) {
+	export, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := exec.Command("go", "tool", "objdump", "-s", `/loops\.`, string(bytes.TrimSpace(export))).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	literals := make(map[string][]int) // by file, of each literal in its order
+	named := make(map[string]int)
+	heads := textLine.FindAllSubmatchIndex(code, -1)
+	for i, head := range heads {
+		end := len(code)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		n := 0
+		for _, line := range strings.Split(string(code[head[1]:end]), "\n") {
+			if callLine.MatchString(line) && !ownLine.MatchString(line) {
+				n++
+			}
+		}
+		name, file := string(code[head[2]:head[3]]), filepath.Base(string(code[head[4]:head[5]]))
+		if strings.HasPrefix(name, "init.func") {
+			literals[file] = append(literals[file], n)
+		} else {
+			named[name] = n
+		}
+	}
+	for _, file := range []string{"original.go", "dropin.go", "malloc.go", "heap.go", "batch.go"} {
+		wantLiterals, wantNamed := written(t, file)
+		got := literals[file]
+		if len(got) != len(wantLiterals) {
+			t.Errorf("%s has %d functions without a name, compiled are %d", file, len(wantLiterals), len(got))
+			continue
+		}
+		for i, want := range wantLiterals {
+			if want < 2 || got[i] < want {
+				t.Errorf("%s: loop %d has %d calls where the source has %d", file, i+1, got[i], want)
+			}
+		}
+		for name, want := range wantNamed {
+			if n, ok := named[name]; want > 0 && (!ok || n < want) {
+				t.Errorf("%s: %s has %d calls where the source has %d", file, name, n, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// A row that leaks runs in a process of its own, whose arguments are the table,
+// the row, how many processors and operations, and a file for a profile or "".
+// It prints the sample.
+
+// apart runs a round in a process of its own.
+func (u *unit) apart(ctx context.Context, o *Options, n int, profile string) (sample, error) {
+	var stdout, stderr bytes.Buffer
+	child := o.Child(ctx, u.table.Name, u.row.Name, strconv.Itoa(u.procs), strconv.Itoa(n), profile)
+	child.Stdout, child.Stderr = &stdout, &stderr
+	err := child.Run()
+	if ctx.Err() != nil {
+		return sample{}, ctx.Err()
+	}
+	if err != nil {
+		return sample{}, fmt.Errorf("its process: %w: %s", err, firstLine(stderr.String()))
+	}
+	var s sample
+	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
+		return sample{}, fmt.Errorf("what its process printed: %w", err)
+	}
+	if s.N != n {
+		return sample{}, fmt.Errorf("its process did %d operations, not %d", s.N, n)
+	}
+	return s, nil
+}
+
+// firstLine returns the line that says what went wrong: a stack may follow.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// ErrArgs says what the arguments of [Child] are.
+var ErrArgs = errors.New("it takes a table, a row, numbers of processors and of operations, and a file; cheap bench calls it")
+
+// A row that is to be apart runs in a process of its own as well, whose arguments
+// are the table, the row and how many processors: see [Serve].
+
+// openHereOrApart sets the work up, in a process of its own where the row needs
+// that.
+func (u *unit) openHereOrApart(ctx context.Context, o *Options) (err error) {
+	if !u.row.Apart {
+		return u.open()
+	}
+	u.work, err = Remote(func(procs int) *exec.Cmd {
+		return o.Child(ctx, u.table.Name, u.row.Name, strconv.Itoa(procs))
+	})(u.procs)
+	return err
+}
+
+// Child is the process of one round of a row that leaks, or of all rounds of a row
+// that is to be apart.
+func Child(ctx context.Context, tables []Table, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) == 3 {
+		u, _, err := childUnit(tables, append(args, "1", ""))
+		if err != nil {
+			return err
+		}
+		return Serve(ctx, *u.row, u.procs, stdin, stdout)
+	}
+	u, n, err := childUnit(tables, args)
+	if err != nil {
+		return err
+	}
+	setProcs(u.procs)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(noLimit)
+	if u.work, err = u.row.Open(u.procs); err != nil {
+		return err
+	}
+	// Nothing is collected from here on, not between the rounds either.
+	if _, err := u.takeNow(max(n/100, 1)); err != nil { // code and the caches of threads are warm now
+		return err
+	}
+	var s sample
+	run := func() error {
+		s, err = u.takeNow(n)
+		return err
+	}
+	if file := args[4]; file != "" {
+		err = profileTo(file, run)
+	} else {
+		err = run()
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(stdout).Encode(s)
+}
+
+// childUnit finds the row that the arguments name.
+func childUnit(tables []Table, args []string) (*unit, int, error) {
+	if len(args) != 5 {
+		return nil, 0, ErrArgs
+	}
+	procs, err := strconv.Atoi(args[2])
+	n, err2 := strconv.Atoi(args[3])
+	if err != nil || err2 != nil || procs < 1 || n < 1 {
+		return nil, 0, ErrArgs
+	}
+	for i := range tables {
+		t := &tables[i]
+		for j := range t.Rows {
+			if t.Name == args[0] && t.Rows[j].Name == args[1] {
+				return &unit{table: t, row: &t.Rows[j], procs: procs}, n, nil
+			}
+		}
+	}
+	return nil, 0, fmt.Errorf("no row %s/%s", args[0], args[1])
+}
+
+// profileTo profiles run into a file.
+func profileTo(file string, run func() error) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(underProfile(f, run), f.Close())
+}

@@ -1,0 +1,32 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestMain makes the test's program its own child, as cheap bench is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "child" {
+		if err := Child(context.Background(), append(leaking(), keeping()), os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 2 && os.Args[1] == "serve" {
+		if err := Serve(context.Background(), served(), len(os.Args[2]), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func child(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, os.Args[0], append([]string{"child"}, args...)...)
+}

@@ -1,0 +1,63 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+// patience is how long a release may take to be done once it is queued.
+const patience = 20 * time.Second
+
+// quiet leaves nothing of the row before to the next one: it collects, waits
+// until no finalizer, cleanup or release is queued, and has C give back what it
+// does not use.
+func quiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	runtime.GC()
+	if err := flush(ctx); err != nil {
+		return err
+	}
+	runtime.GC() // what had a finalizer goes now; this one also ends the sweep of the first
+	trim()
+	return nil
+}
+
+// flush waits until what the last collection has queued is done.
+func flush(ctx context.Context) error {
+	for pause := 20 * time.Microsecond; queued() > 0; pause = min(2*pause, time.Millisecond) {
+		if ctx.Err() != nil {
+			return stuck(ctx, "finalizers and cleanups")
+		}
+		time.Sleep(pause)
+	}
+	if err := own.Flush(ctx); err != nil {
+		return stuck(ctx, "releases of own")
+	}
+	return nil
+}
+
+// stuck says what is still queued when ctx is done.
+func stuck(ctx context.Context, what string) error {
+	if err := context.Cause(ctx); err != context.DeadlineExceeded {
+		return err
+	}
+	return fmt.Errorf("after %v %s are still queued", patience, what)
+}
+
+// queued returns how many finalizers and cleanups wait to be run.
+func queued() uint64 {
+	s := []metrics.Sample{
+		{Name: "/gc/finalizers/queued:finalizers"},
+		{Name: "/gc/finalizers/executed:finalizers"},
+		{Name: "/gc/cleanups/queued:cleanups"},
+		{Name: "/gc/cleanups/executed:cleanups"},
+	}
+	metrics.Read(s)
+	return s[0].Value.Uint64() - s[1].Value.Uint64() + s[2].Value.Uint64() - s[3].Value.Uint64()
+}

@@ -1,0 +1,127 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+)
+
+// A row of another program is measured in a process that stays until the row is
+// closed, so that rows of several programs can take turns. It is told numbers of
+// operations, one a line, and answers each with a sample.
+
+// A reply is the answer to one number.
+type reply struct {
+	Sample sample
+	Failed string // why there is none, or "": what failed may be tried again
+}
+
+// Serve is that process. It ends when there is nothing more to read.
+func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer) error {
+	debug.SetGCPercent(gogc)
+	debug.SetMemoryLimit(noLimit)
+	u := &unit{row: &row, procs: procs}
+	if err := u.open(); err != nil {
+		return err
+	}
+	defer u.close()
+	numbers, replies := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var n int
+		if err := numbers.Decode(&n); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var r reply
+		s, err := u.take(ctx, n)
+		if err != nil {
+			r.Failed = err.Error()
+		} else {
+			r.Sample = s
+		}
+		if err := replies.Encode(r); err != nil {
+			return err
+		}
+	}
+}
+
+// Remote returns what opens a row that command, which calls [Serve], measures.
+func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
+	return func(procs int) (Work, error) {
+		r, err := start(command(procs))
+		if err != nil {
+			return Work{}, err
+		}
+		return Work{Time: r.time, Heap: r.heap, Close: r.close}, nil
+	}
+}
+
+// A remote is a process that measures.
+type remote struct {
+	command *exec.Cmd
+	stdin   io.WriteCloser
+	numbers *json.Encoder
+	replies *json.Decoder
+	stderr  strings.Builder
+	last    sample
+}
+
+func start(command *exec.Cmd) (*remote, error) {
+	r := &remote{command: command}
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	command.Stderr = &r.stderr
+	r.stdin, r.numbers, r.replies = stdin, json.NewEncoder(stdin), json.NewDecoder(stdout)
+	return r, command.Start()
+}
+
+// time has n operations done.
+func (r *remote) time(n int) (wall, cpu float64, err error) {
+	var answer reply
+	if err := r.numbers.Encode(n); err != nil {
+		return 0, 0, r.died(err)
+	}
+	if err := r.replies.Decode(&answer); err != nil {
+		return 0, 0, r.died(err)
+	}
+	if answer.Failed != "" {
+		return 0, 0, errors.New(answer.Failed)
+	}
+	if answer.Sample.N != n {
+		return 0, 0, fmt.Errorf("its process did %d operations, not %d", answer.Sample.N, n)
+	}
+	r.last = answer.Sample
+	return r.last.Wall, r.last.CPU, nil
+}
+
+func (r *remote) heap() (allocs, bytes uint64) { return r.last.Allocs, r.last.Bytes }
+
+// died says why the process does not answer. Nobody can ask it any more.
+func (r *remote) died(err error) error {
+	r.stdin.Close()
+	if ended := r.command.Wait(); ended != nil {
+		err = ended
+	}
+	return fmt.Errorf("its process: %w: %s", err, strings.TrimSpace(r.stderr.String()))
+}
+
+// close ends the process, which has nothing to lose.
+func (r *remote) close() {
+	r.stdin.Close()
+	if r.command.ProcessState == nil {
+		r.command.Process.Kill()
+		r.command.Wait()
+	}
+}

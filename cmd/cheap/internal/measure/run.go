@@ -1,0 +1,267 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+const (
+	gogc    = 100           // for all rows but those without a collector, whatever the environment says
+	noLimit = math.MaxInt64 // of the Go heap, likewise
+)
+
+// A run is one Run.
+type run struct {
+	*Options
+	start time.Time
+	done  float64 // weight of the groups that are measured
+	left  float64 // weight of the others
+	units []*unit
+}
+
+// Run measures the tables. When ctx is done it returns what there is until then,
+// as a partial report, and ctx's error. A row that fails is left out; the report
+// has the others, and the error says which it was and why.
+func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error) {
+	defer setProcs(runtime.GOMAXPROCS(0))
+	defer debug.SetGCPercent(debug.SetGCPercent(gogc))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(noLimit))
+
+	r := &run{Options: &o, start: time.Now(), units: units(tables, &o)}
+	all := groups(r.units)
+	for _, g := range all {
+		r.left += g.weight()
+	}
+	for _, g := range all {
+		r.group(ctx, g)
+		r.done += g.weight()
+		r.left -= g.weight()
+	}
+	errs := r.failures()
+	if o.Profile != nil {
+		errs = append(errs, writeProfile(o.Profile, r.units))
+	}
+	errs = append(errs, ctx.Err())
+	return r.report(tables, ctx.Err() != nil), errors.Join(errs...)
+}
+
+// failures returns what failed, and notes it for the report.
+func (r *run) failures() (errs []error) {
+	for _, u := range r.units {
+		if u.failed() {
+			errs = append(errs, fmt.Errorf("%v: %w", u, u.err))
+			r.Notes = append(r.Notes, fmt.Sprintf("%v is left out: %v", u, u.err))
+		}
+	}
+	return errs
+}
+
+// group measures units that take turns.
+func (r *run) group(ctx context.Context, g group) {
+	if ctx.Err() != nil {
+		return
+	}
+	begin := time.Now()
+	share := r.share(g)
+	for _, u := range g {
+		defer u.close()
+		u.err = u.openHereOrApart(ctx, r.Options)
+	}
+	each := r.each(g, share)
+	for _, u := range g.alive() {
+		r.tell(u, "calibrating")
+		u.err = u.calibrate(ctx, each, r.Each.N)
+	}
+	rounds := time.Now()
+	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share); round++ {
+		for _, u := range g.alive().turns(round) {
+			if ctx.Err() != nil {
+				return
+			}
+			r.tell(u, fmt.Sprintf("round %d", round+1))
+			r.round(ctx, u)
+		}
+	}
+	if r.Profile != nil && g[0].table.Profiled {
+		for _, u := range g.alive() {
+			if ctx.Err() != nil {
+				return
+			}
+			r.tell(u, "profile")
+			u.profile, u.err = u.underProfile(ctx, r.Options)
+		}
+	}
+}
+
+// round adds a sample.
+func (r *run) round(ctx context.Context, u *unit) {
+	var s sample
+	if u.row.NoGC {
+		s, u.err = u.apart(ctx, r.Options, u.n, "")
+	} else {
+		s, u.err = u.take(ctx, u.n)
+	}
+	if u.err == nil {
+		u.samples = append(u.samples, s)
+	}
+}
+
+// share returns the part that a group has of the time that is left. What others
+// took more or less is shared by those that come after.
+func (r *run) share(g group) time.Duration {
+	left := r.Budget - time.Since(r.start)
+	least := time.Duration(r.Budget.Seconds() / (r.done + r.left) * g.weight() / 4 * float64(time.Second))
+	return max(time.Duration(float64(left)*g.weight()/r.left), least)
+}
+
+// each returns how long one round of one unit is to be.
+func (r *run) each(g group, share time.Duration) time.Duration {
+	if r.Each.Time > 0 {
+		return r.Each.Time
+	}
+	t := share/time.Duration(len(g)*(aimedAtRounds+1)) - betweenRounds // one for the calibration
+	return min(max(t, shortestRound), longestRound)
+}
+
+// another reports whether there is to be one more round, after so many, which
+// took so long, and with the calibration took so much of the share.
+func (r *run) another(round int, spent, rounds, share time.Duration) bool {
+	if r.Count > 0 {
+		return round < r.Count
+	}
+	if round == 0 {
+		return true
+	}
+	one := rounds / time.Duration(round)
+	for _, goal := range []int{fewRounds, enoughRounds} {
+		if round < goal {
+			rest := one * time.Duration(goal-round)
+			return float64(spent+rest) <= overdraft*float64(share)
+		}
+	}
+	return round < mostRounds && spent+one <= share
+}
+
+// tell says what comes next.
+func (r *run) tell(u *unit, step string) {
+	if r.Progress == nil {
+		return
+	}
+	spent := time.Since(r.start)
+	left := r.Budget - spent
+	if r.Count > 0 || r.Each != (Length{}) || left < 0 {
+		left = 0
+		if r.done > 0 {
+			left = time.Duration(float64(spent) / r.done * r.left)
+		}
+	}
+	r.Progress(Progress{Table: u.table.Name, Row: u.row.Name, Procs: u.procs, Step: step, Left: left})
+}
+
+// calibrate finds how many operations take about so long, or takes n where that
+// is given, and runs them once: what comes after finds its caches warm.
+func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
+	switch {
+	case u.row.NoGC && u.row.N == 0:
+		return errors.New("a row without a collector has no number of operations")
+	case u.row.NoGC:
+		u.n = u.row.N // in a process that warms up by itself
+		return nil
+	case u.row.N > 0:
+		u.n = u.row.N
+	case n > 0:
+		u.n = n
+	default:
+		var err error
+		u.n, err = u.search(ctx, each)
+		return err
+	}
+	if u.work.Time != nil {
+		return nil // what it prepares for each round is new, and may take long
+	}
+	_, err := u.take(ctx, u.n)
+	return err
+}
+
+// search runs more and more operations until a round takes long enough.
+func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
+	for n := 1; ; {
+		s, err := u.take(ctx, n)
+		if err != nil {
+			return 0, err
+		}
+		if s.Wall >= 0.8*float64(each) || n >= 1e9 {
+			return n, nil
+		}
+		n = more(n, s.Wall, float64(each))
+	}
+}
+
+// more returns how many operations to try after n took so long: as many as the
+// goal would take, but no more than 100 times as many, and not the same again.
+func more(n int, took, goal float64) int {
+	next := float64(n) * goal / max(took, 1)
+	return int(min(max(next, float64(n+1)), 100*float64(n), 1e9))
+}
+
+// report puts together what there is.
+func (r *run) report(tables []Table, partial bool) *result.Report {
+	out := &result.Report{Machine: r.Machine, Notes: slices.Clone(r.Notes), Partial: partial}
+	for i := range tables {
+		t := &tables[i]
+		rows := len(out.Rows)
+		for _, u := range r.units {
+			if u.table == t && u.measured() {
+				out.Rows = append(out.Rows, u.summarize(r.versus(u)))
+			}
+		}
+		if len(out.Rows) > rows {
+			out.Tables = append(out.Tables, t.Table)
+		}
+	}
+	for i := range out.Rows {
+		out.Rows[i].Machine = &out.Machine
+	}
+	out.Notes = append(out.Notes, r.rounds())
+	return out
+}
+
+// versus returns the unit that u is set beside, nil if there is none.
+func (r *run) versus(u *unit) *unit {
+	i := slices.IndexFunc(r.units, func(v *unit) bool {
+		return u.row.Versus == v.row.Name && u.table == v.table && u.procs == v.procs && u.row.Group == v.row.Group
+	})
+	if i < 0 || !r.units[i].measured() {
+		return nil
+	}
+	return r.units[i]
+}
+
+// rounds says how many rounds there were.
+func (r *run) rounds() string {
+	least, most := math.MaxInt, 0
+	for _, u := range r.units {
+		if u.measured() {
+			least, most = min(least, len(u.samples)), max(most, len(u.samples))
+		}
+	}
+	took := time.Since(r.start).Round(time.Millisecond)
+	if took > time.Second {
+		took = took.Round(time.Second / 10)
+	}
+	switch {
+	case most == 0:
+		return "nothing was measured"
+	case least == most:
+		return fmt.Sprintf("%d rounds, in %v", most, took)
+	}
+	return fmt.Sprintf("%d to %d rounds, in %v", least, most, took)
+}

@@ -1,0 +1,86 @@
+package measure
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// A sample is one round of a row.
+type sample struct {
+	N             int
+	Wall, CPU     float64 // nanoseconds, all operations together; CPU is 0 where it is not known
+	Allocs, Bytes uint64  // of the Go heap
+}
+
+func (s sample) perOp(total float64) float64 { return total / float64(s.N) }
+
+// take runs a round of n operations in this process, and checks that it did its
+// work. What was there before is gone when the clock starts.
+func (u *unit) take(ctx context.Context, n int) (sample, error) {
+	setProcs(u.procs)
+	if err := quiet(ctx); err != nil {
+		return sample{}, err
+	}
+	return u.takeNow(n)
+}
+
+// takeNow is take, but what was there before is there still.
+func (u *unit) takeNow(n int) (sample, error) {
+	s := sample{N: n}
+	if err := u.clock(&s); err != nil {
+		return sample{}, err
+	}
+	if u.work.Check != nil {
+		return s, u.work.Check(n)
+	}
+	return s, nil
+}
+
+// clock does the operations of s, and notes what they took.
+func (u *unit) clock(s *sample) (err error) {
+	if u.work.Time != nil {
+		s.Wall, s.CPU, err = u.work.Time(s.N)
+		if u.work.Heap != nil {
+			s.Allocs, s.Bytes = u.work.Heap()
+		}
+		return err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, start := cpuTime(), time.Now()
+	u.work.Run(s.N)
+	if u.work.Settle != nil {
+		err = u.work.Settle()
+	}
+	s.Wall = float64(time.Since(start).Nanoseconds())
+	s.CPU = float64((cpuTime() - cpu).Nanoseconds())
+	runtime.ReadMemStats(&after)
+	s.Allocs, s.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	return err
+}
+
+// setProcs sets GOMAXPROCS, which stops the world, where it is another.
+func setProcs(n int) {
+	if runtime.GOMAXPROCS(0) != n {
+		runtime.GOMAXPROCS(n)
+	}
+}
+
+// open sets the work up. A row without a collector is set up in its process.
+func (u *unit) open() error {
+	if u.row.NoGC {
+		return nil
+	}
+	setProcs(u.procs)
+	var err error
+	u.work, err = u.row.Open(u.procs)
+	return err
+}
+
+func (u *unit) close() {
+	if u.work.Close != nil {
+		u.work.Close()
+	}
+	u.work = Work{}
+}

@@ -1,0 +1,118 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// A unit is one measurement: a row on so many processors.
+type unit struct {
+	table *Table
+	row   *Row
+	procs int
+
+	work    Work
+	n       int // operations in a round
+	samples []sample
+	profile profiled
+	err     error // why it has no more samples
+}
+
+// failed reports whether the unit is left out: what it did is not what it should
+// have done. One that was interrupted keeps its samples.
+func (u *unit) failed() bool { return u.err != nil && !errors.Is(u.err, context.Canceled) }
+
+// measured reports whether the unit is in the report.
+func (u *unit) measured() bool { return len(u.samples) > 0 && !u.failed() }
+
+func (u *unit) String() string { return u.table.Name + "/" + u.row.Name }
+
+// weight is the part of the time that the unit gets.
+func (u *unit) weight() float64 {
+	if u.table.Weight > 0 {
+		return u.table.Weight
+	}
+	return 1
+}
+
+// A group is the units that take turns.
+type group []*unit
+
+func (g group) weight() float64 {
+	sum := 0.0
+	for _, u := range g {
+		sum += u.weight()
+	}
+	return sum
+}
+
+// alive returns the units that have not failed.
+func (g group) alive() group {
+	return slices.DeleteFunc(slices.Clone(g), func(u *unit) bool { return u.err != nil })
+}
+
+// turns returns the group in the order of a round. Who begins changes, and so
+// does who follows whom.
+func (g group) turns(round int) group {
+	if len(g) == 0 {
+		return nil
+	}
+	k := round % len(g)
+	turns := slices.Concat(g[k:], g[:k])
+	if round%2 == 1 {
+		slices.Reverse(turns)
+	}
+	return turns
+}
+
+// units returns what is to be measured, in the order of the report.
+func units(tables []Table, o *Options) []*unit {
+	var all []*unit
+	for i := range tables {
+		t := &tables[i]
+		for j := range t.Rows {
+			row := &t.Rows[j]
+			if o.Keep != nil && !o.Keep(t.Name, row.Name) {
+				continue
+			}
+			for _, procs := range procsOf(row, o) {
+				all = append(all, &unit{table: t, row: row, procs: procs})
+			}
+		}
+	}
+	return all
+}
+
+// procsOf returns on how many processors the row is measured.
+func procsOf(row *Row, o *Options) []int {
+	switch {
+	case o.Procs != nil:
+		return o.Procs
+	case row.Procs != nil:
+		return row.Procs
+	}
+	return []int{1}
+}
+
+// groups divides units: those of a table that name the same group are together,
+// and one that names none is alone, with itself on other processors.
+func groups(all []*unit) []group {
+	type key struct{ table, group, row string }
+	index := make(map[key]int)
+	var out []group
+	for _, u := range all {
+		k := key{table: u.table.Name, group: u.row.Group}
+		if k.group == "" {
+			k.row = u.row.Name
+		}
+		i, ok := index[k]
+		if !ok {
+			i = len(out)
+			index[k] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], u)
+	}
+	return out
+}

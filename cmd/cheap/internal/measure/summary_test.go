@@ -1,0 +1,34 @@
+package measure
+
+import "testing"
+
+func TestInterval(t *testing.T) {
+	if c, lo, hi := interval([]float64{3, 1, 2}); c != 2 || lo != 0 || hi != 0 {
+		t.Errorf("of three: %v, %v to %v", c, lo, hi)
+	}
+	if c, lo, hi := interval([]float64{6, 1, 2, 3, 5, 4}); c != 3.5 || lo != 1 || hi != 6 {
+		t.Errorf("of six: %v, %v to %v", c, lo, hi)
+	}
+}
+
+func samples(walls ...float64) *unit {
+	u := &unit{table: &Table{}, row: &Row{Name: "other"}}
+	for _, w := range walls {
+		u.samples = append(u.samples, sample{N: 10, Wall: 10 * w})
+	}
+	return u
+}
+
+func TestRatio(t *testing.T) {
+	// The machine was slow in the third round, for both.
+	r := ratio([]float64{20, 22, 60, 20, 20, 20}, samples(10, 11, 30, 10, 10, 10))
+	if r.To != "other" || r.Ratio != 2 || r.CI95Low != 2 || r.CI95High != 2 || r.Noisy {
+		t.Errorf("%+v", r)
+	}
+	if r := ratio([]float64{1, 1, 1, 2, 2, 2}, samples(2, 2, 2, 1, 1, 1)); !r.Noisy || r.CI95Low != 0.5 || r.CI95High != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := ratio([]float64{1, 1, 1}, samples(2, 2, 2)); !r.Noisy || r.Ratio != 0.5 || r.CI95High != 0 {
+		t.Errorf("%+v", r)
+	}
+}

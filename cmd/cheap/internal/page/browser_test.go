@@ -1,0 +1,241 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// browsers are the names under which Chromium is installed.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell"}
+
+// A tab is a page of a browser without a window.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	said     []string // on the console, by the page or by the browser about it
+	requests []string
+}
+
+// startBrowser starts a browser that ends with the test, with an empty page.
+func startBrowser(t *testing.T) *tab {
+	t.Helper()
+	program := ""
+	for _, name := range browsers {
+		if p, err := exec.LookPath(name); err == nil {
+			program = p
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no Chromium is installed; on Debian: apt-get install chromium")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(program),
+		chromedp.NoSandbox, // which root must not have
+		chromedp.UserDataDir(t.TempDir()),
+	)
+	// The context of the test ends before the browser can be told to end.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { // and waits for its end
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Errorf("end of the browser: %v", err)
+		}
+	})
+	b := &tab{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	call(b, network.Enable, network.EnableParams{})
+	return b
+}
+
+// call sends a command to the browser.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// run does something with the page.
+func run[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return value
+}
+
+// evaluate runs a script in the page, and waits for its value if that is a
+// promise.
+func evaluate[T any](b *tab, script string) T {
+	b.t.Helper()
+	return run(b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// frames waits until what has changed is drawn: sizes are looked at between two
+// frames.
+func (b *tab) frames() {
+	b.t.Helper()
+	evaluate[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		for _, arg := range e.Args {
+			b.said = append(b.said, fmt.Sprintf("%s: %s%s", e.Type, arg.Value, arg.Description))
+		}
+	case *runtime.EventExceptionThrown:
+		b.said = append(b.said, e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		b.said = append(b.said, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// complaints returns what the console has been told, and what the page asked
+// others for.
+func (b *tab) complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := slices.Clone(b.said)
+	for _, u := range b.requests {
+		if !strings.HasPrefix(u, "file:") && !strings.HasPrefix(u, "data:") {
+			list = append(list, "a request for "+u)
+		}
+	}
+	return list
+}
+
+// forget drops what was said until now.
+func (b *tab) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said, b.requests = nil, nil
+}
+
+// open shows a report.
+func (b *tab) open(r *result.Report) {
+	b.t.Helper()
+	name := filepath.Join(b.t.TempDir(), "report.html")
+	f, err := os.Create(name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := Write(f, r); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(name)}
+	run(b, chromedp.Navigate(u.String()))
+}
+
+// A device is what a page is looked at with.
+type device struct {
+	name   string
+	width  int
+	scheme string
+}
+
+var devices = []device{
+	{"phone", 390, "light"},
+	{"phone-dark", 390, "dark"},
+	{"desktop", 1280, "light"},
+	{"desktop-dark", 1280, "dark"},
+}
+
+// become makes the tab look like a device, and waits until the page knows.
+func (b *tab) become(d device) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: int64(d.width), Height: 900, DeviceScaleFactor: 1, Mobile: d.width < 500,
+	})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: d.scheme}},
+	})
+	b.frames()
+}
+
+// An audit is what testdata/audit.js has found.
+type audit struct {
+	Charts []struct {
+		ID                       string
+		Rows, PublishedRows      int // of the table
+		Measured, Published      int // that are drawn
+		Words                    int // in the chart
+		Left, Top, Width, Height int
+	}
+	Problems []string
+	Texts    int // lines of text that were compared
+}
+
+//go:embed testdata/audit.js
+var auditJS string
+
+func (b *tab) audit() audit {
+	b.t.Helper()
+	var a audit
+	if err := json.Unmarshal([]byte(evaluate[string](b, auditJS)), &a); err != nil {
+		b.t.Fatal(err)
+	}
+	return a
+}
+
+// screenshot returns a picture of the whole page.
+func (b *tab) screenshot(name string) image.Image {
+	b.t.Helper()
+	yes := true
+	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		CaptureBeyondViewport: &yes, OptimizeForSpeed: &yes,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	data := shot.Data
+	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), data, 0o666); err != nil {
+		b.t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return img
+}

@@ -1,0 +1,100 @@
+// Package page writes a report of `cheap bench` as one HTML file with charts.
+//
+// The file needs no other one and no network: it holds its style, its script,
+// the figures, and Apache ECharts, which draws the charts in the browser
+// (echarts/README.md says how that file was made). Go decides what is drawn and
+// writes the tables, so that a reader without JavaScript misses the charts
+// alone; charts.js decides how it looks.
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS string
+	//go:embed charts.js
+	chartsJS string
+	//go:embed echarts/echarts.min.js
+	echartsJS string
+)
+
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+
+// A view is what the template shows.
+type view struct {
+	Style   template.CSS
+	Library template.JS
+	Script  template.JS
+
+	Summary string // one line
+	Facts   []fact // of the machine
+	Partial bool
+	Notes   []string
+	Tables  []tableView
+	Charts  []chart // of the tables, for the script
+}
+
+// A fact is a property of the machine.
+type fact struct{ Name, Value string }
+
+// Write writes r to w as an HTML page. Nothing is written unless all of the page
+// can be made.
+func Write(w io.Writer, r *result.Report) error {
+	v := view{
+		Style:   template.CSS(pageCSS),
+		Library: template.JS(echartsJS),
+		Script:  template.JS(chartsJS),
+		Summary: summary(r.Machine),
+		Facts:   facts(r.Machine),
+		Partial: r.Partial,
+		Notes:   r.Notes,
+	}
+	for _, t := range tablesOf(r) {
+		c := newChart(t)
+		v.Charts = append(v.Charts, c)
+		v.Tables = append(v.Tables, newTableView(t, c.Label))
+	}
+	var page bytes.Buffer
+	if err := pageTemplate.Execute(&page, v); err != nil {
+		return err
+	}
+	_, err := page.WriteTo(w)
+	return err
+}
+
+// A table is a table of the report with its rows.
+type table struct {
+	result.Table
+	rows []result.Row
+}
+
+// tablesOf returns the tables of a report that have rows. A row whose table is
+// not described, as in a report read from JSON, gets one that has only a name.
+func tablesOf(r *result.Report) []table {
+	var all []table
+	index := make(map[string]int)
+	for _, t := range r.Tables {
+		index[t.Name] = len(all)
+		all = append(all, table{Table: t})
+	}
+	for _, row := range r.Rows {
+		i, ok := index[row.Table]
+		if !ok {
+			i = len(all)
+			index[row.Table] = i
+			all = append(all, table{Table: result.Table{Name: row.Table, Title: row.Table, Chart: result.Bars}})
+		}
+		all[i].rows = append(all[i].rows, row)
+	}
+	return slices.DeleteFunc(all, func(t table) bool { return len(t.rows) == 0 })
+}

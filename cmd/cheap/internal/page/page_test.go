@@ -1,0 +1,263 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"html"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+func write(t *testing.T, r *result.Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// withoutScripts returns what a reader without JavaScript has.
+func withoutScripts(page string) string {
+	return regexp.MustCompile(`(?s)<(script|style)\b.*?</(script|style)>`).ReplaceAllString(page, "")
+}
+
+func TestEverythingIsInTheTables(t *testing.T) {
+	r := report()
+	r.Partial = true
+	page := html.UnescapeString(withoutScripts(write(t, r)))
+	want := []string{"was interrupted", r.Machine.CPU, r.Machine.Malloc, "linux/amd64", "2026-11-21 16:33"}
+	want = append(want, r.Notes...)
+	for _, table := range r.Tables {
+		want = append(want, table.Title, table.About)
+		for _, s := range table.Sources {
+			want = append(want, s.Title, s.Machine, s.Date, `href="`+s.URL)
+		}
+	}
+	for _, row := range r.Rows {
+		want = append(want, ">"+row.Row+"<", measured(row.NsPerOp), interval(row.CI95Low, row.CI95High), row.Note)
+		for _, p := range row.Published {
+			want = append(want, published(p.Ns)+`</i> <small>`+p.Source)
+		}
+		if row.Versus != nil {
+			want = append(want, times(row.Versus.Ratio)+` <span title="`+row.Versus.To+`">`+shortTo(row.Row, row.Versus.To))
+		}
+		for _, s := range row.Profile {
+			want = append(want, percent(s.Share)+"</b> <code>"+s.Function)
+		}
+	}
+	for _, w := range want {
+		if !strings.Contains(page, w) {
+			t.Errorf("the page has no %q", w)
+		}
+	}
+	if got, want := strings.Count(page, "<tr"), len(r.Rows)+len(r.Tables); got != want {
+		t.Errorf("%d lines in tables, want %d", got, want)
+	}
+	if got, want := strings.Count(page, "≈</abbr>"), 2; got != want {
+		t.Errorf("%d ratios are marked as noisy, want %d", got, want)
+	}
+}
+
+// The file asks nobody for anything: what has an address is a link.
+func TestNoOtherFiles(t *testing.T) {
+	page := withoutScripts(write(t, report()))
+	for _, m := range regexp.MustCompile(`<(\w+)[^>]*?\s(src|href|srcset|action|data)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if !(m[1] == "a" && m[2] == "href") && m[3] != "data:," {
+			t.Errorf("the page loads %s", m[0])
+		}
+	}
+	for _, s := range []string{pageCSS, pageHTML} {
+		if strings.Contains(s, "url(") || strings.Contains(s, "@import") {
+			t.Errorf("the style loads something")
+		}
+	}
+}
+
+// What comes from a report is text, whatever is in it.
+func TestEscapes(t *testing.T) {
+	const evil = `</script><script>alert(1)</script>`
+	r := report()
+	r.Notes = []string{evil}
+	r.Machine.CPU = evil
+	r.Tables[0].Title, r.Tables[0].About = evil, evil
+	r.Tables[0].Sources[0].URL = "javascript:alert(1)"
+	r.Rows[0].Row, r.Rows[0].Note, r.Rows[0].Published[0].Source = evil, evil, evil
+	page := write(t, r)
+	if strings.Contains(page, evil) || strings.Contains(page, `href="javascript:`) {
+		t.Error("the page runs what a report says")
+	}
+	if got, want := strings.Count(page, "<script"), 3; got != want {
+		t.Errorf("%d scripts, want %d", got, want)
+	}
+}
+
+type failing struct{}
+
+var errFull = errors.New("disk full")
+
+func (failing) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteFails(t *testing.T) {
+	if err := Write(failing{}, report()); !errors.Is(err, errFull) {
+		t.Errorf("Write to a full disk: %v", err)
+	}
+}
+
+// A report that was read from JSON has rows, and may have no tables.
+func TestRowsWithoutTable(t *testing.T) {
+	r := report()
+	want := len(r.Tables)
+	r.Tables = nil
+	if got := len(tablesOf(r)); got != want {
+		t.Errorf("%d tables, want %d", got, want)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	kinds := make(map[string]string)
+	for _, table := range tablesOf(report()) {
+		c := newChart(table)
+		kinds[c.ID] = c.Kind
+		if c.Log {
+			kinds[c.ID] += " log"
+		}
+		n := 0
+		for _, l := range c.Lines {
+			n += len(l.Points)
+		}
+		if n != len(table.rows) {
+			t.Errorf("%s has %d points for %d rows", c.ID, n, len(table.rows))
+		}
+	}
+	want := map[string]string{
+		"calls": "bars log", "scaling": "lines log", "release": "bars", "size": "lines log",
+		"allocators": "bars", "live": "lines log", "strings": "bars", "traces": "bars",
+	}
+	for id, kind := range want {
+		if kinds[id] != kind {
+			t.Errorf("%s is drawn as %s, want %s", id, kinds[id], kind)
+		}
+	}
+}
+
+func rows(names ...string) []result.Row {
+	var all []result.Row
+	for _, n := range names {
+		all = append(all, result.Row{Row: n, Procs: 1, NsPerOp: 1})
+	}
+	return all
+}
+
+func TestLines(t *testing.T) {
+	for _, tt := range []struct {
+		kind result.Chart
+		rows []result.Row
+		want string // the lines and their points
+	}{
+		{result.Sizes, rows("plain-16", "plain-8", "own-8"), "plain 8 16; own 8; "},
+		{result.Sizes, rows("plain-0", "plain-1000000"), "plain 0 1,000,000; "},
+		{result.Sizes, rows("plain-8", "plain"), ""},
+		{result.Sizes, rows("plain-8", "own-8"), ""},
+		{result.Procs, []result.Row{{Row: "cgo", Procs: 4}, {Row: "cgo", Procs: 1}}, "cgo 1 4; "},
+		{result.Procs, rows("cgo", "go"), ""},
+		{result.Sizes, []result.Row{{Row: "a-8", Procs: 1}, {Row: "a-9", Procs: 1}, {Row: "a-8", Procs: 2}}, "a (1) 8 9; a (2) 8; "},
+	} {
+		c := newChart(table{Table: result.Table{Chart: tt.kind}, rows: tt.rows})
+		got := ""
+		if c.Kind == "lines" {
+			for _, l := range c.Lines {
+				got += l.Name
+				for _, p := range l.Points {
+					got += " " + c.X[p.X]
+				}
+				got += "; "
+			}
+		}
+		if got != tt.want {
+			t.Errorf("lines of %v are %q, want %q", tt.rows, got, tt.want)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	two := func(a, b float64) []result.Row { return []result.Row{{NsPerOp: a}, {NsPerOp: b}} }
+	published := []result.Row{{NsPerOp: 2, Published: []result.Published{{Ns: 70}}}}
+	for _, tt := range []struct {
+		rows []result.Row
+		want bool
+	}{{two(1, 30), false}, {two(1, 31), true}, {two(0, 10), false}, {nil, false}, {published, true}} {
+		if got := isWide(tt.rows); got != tt.want {
+			t.Errorf("isWide(%v) = %v", tt.rows, got)
+		}
+	}
+}
+
+func TestOurs(t *testing.T) {
+	for row, want := range map[string]bool{
+		"own-forget": true, "own-8": true, "heap": true, "local": true, "grow-shrink-heap": true, "arena-20": true, "grow-shrink-dropin": true,
+		"finalizer": false, "arena-temporary-data-malloc": false, "cgo": false, "plain-8": false, "owner": false,
+	} {
+		if got := isOurs(row); got != want {
+			t.Errorf("isOurs(%q) = %v", row, got)
+		}
+	}
+}
+
+func TestShortTo(t *testing.T) {
+	for _, tt := range [][3]string{
+		{"cgo", "func-value", "func-value"}, {"finalizer-128", "alloc-128", "alloc"}, {"finalizer-gc-off", "manual-gc-off", "manual"},
+		{"manual-object", "manual", "manual"}, {"manual-object-gc-off", "manual-gc-off", "manual-gc-off"},
+		{"grow-shrink-heap", "grow-shrink-malloc", "malloc"}, {"a", "a", "a"},
+	} {
+		if got := shortTo(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%s beside %s is %q, want %q", tt[1], tt[0], got, tt[2])
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{measured(0.2684), "0.268 ns"}, {measured(1), "1.00 ns"}, {measured(34), "34.0 ns"}, {measured(999.4), "999 ns"},
+		{measured(999.6), "1.00 µs"}, {measured(1064), "1.06 µs"}, {measured(999_999), "1.00 ms"}, {measured(2.5e9), "2.50 s"},
+		{measured(4e12), "4000 s"}, {measured(0), "0 ns"},
+		{published(0.0249), "0.0249 ns"}, {published(40), "40 ns"}, {published(736.0), "736 ns"}, {published(1058), "1.058 µs"},
+		{interval(0.95, 1.05), "0.950 – 1.05 ns"}, {interval(965, 1001), "965 ns – 1.00 µs"}, {interval(0, 0), ""},
+		{times(13.34), "13.3×"}, {times(1), "1.00×"}, {percent(0.0731), "7.3 %"}, {percent(1), "100 %"},
+		{count(0), "0"}, {count(1), "1"}, {count(96.4), "96.4"}, {count(0.0001), "0"}, {count(1048576.4), "1048576"},
+		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(1234567), "1,234,567"},
+		{date("yesterday"), "yesterday"}, {summary(result.Machine{CPU: "Z80", Cores: 1, Go: "go1.26"}), "Z80, 1 core, go1.26"},
+	} {
+		if got := strings.ReplaceAll(tt.got, "\u00a0", " "); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// The library in the page is the one that its licences and its recipe are for.
+func TestLibrary(t *testing.T) {
+	b, err := os.ReadFile("echarts/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recipe struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(b, &recipe); err != nil {
+		t.Fatal(err)
+	}
+	banner, _, _ := strings.Cut(echartsJS, "*/")
+	if want := "Apache ECharts " + recipe.Dependencies["echarts"] + ","; !strings.Contains(banner, want) {
+		t.Errorf("the library says %q, the recipe %q", banner, want)
+	}
+	if strings.Contains(echartsJS, "</script") || strings.Contains(echartsJS, "<!--") {
+		t.Error("the library ends the script that it is in")
+	}
+	for _, name := range []string{"LICENSE", "NOTICE", "LICENSE-zrender", "LICENSE-d3", "LICENSE-tslib"} {
+		if _, err := os.Stat("echarts/" + name); err != nil {
+			t.Error(err)
+		}
+	}
+}

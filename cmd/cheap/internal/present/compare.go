@@ -1,0 +1,228 @@
+package present
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// Compare writes two reports side by side, for people, with color for a
+// terminal. It marks the changes that the rounds tell from chance.
+func Compare(w io.Writer, old, new *result.Report, color bool) error {
+	t := &texter{p: painter(color)}
+	t.line(bold, "Two reports of cheap bench, side by side")
+	t.machines(&old.Machine, &new.Machine)
+
+	before := make(map[rowKey]result.Row)
+	for _, row := range old.Rows {
+		before[keyOf(&row)] = row
+	}
+	var all []pair
+	body := &texter{p: t.p}
+	for _, table := range new.Tables {
+		var pairs []pair
+		for _, row := range rowsOf(new, table.Name) {
+			if was, ok := before[keyOf(&row)]; ok {
+				pairs = append(pairs, newPair(was, row))
+			}
+		}
+		if len(pairs) > 0 {
+			body.title(table.Name, table.Title)
+			body.pairs(pairs)
+			all = append(all, pairs...)
+		}
+	}
+	t.summary(all)
+	t.largest(all)
+	t.out.WriteString(body.out.String())
+	t.onlyIn("old", old, new)
+	t.onlyIn("new", new, old)
+	_, err := io.WriteString(w, t.out.String())
+	return err
+}
+
+// machines says what the reports were measured on, and what of it differs.
+func (t *texter) machines(old, new *result.Machine) {
+	for _, m := range []struct {
+		name string
+		is   *result.Machine
+	}{{"old", old}, {"new", new}} {
+		t.entry(m.name, 5, strings.Join(machineLines(m.is), "; "))
+	}
+	var differs []string
+	for _, f := range []struct{ name, old, new string }{
+		{"CPU", old.CPU, new.CPU},
+		{"cores", fmt.Sprint(old.Cores), fmt.Sprint(new.Cores)},
+		{"system", old.OS + "/" + old.Arch, new.OS + "/" + new.Arch},
+		{"Go version", old.Go, new.Go},
+		{"GOGC", old.GOGC, new.GOGC},
+		{"malloc", old.Malloc, new.Malloc},
+	} {
+		if f.old != f.new {
+			differs = append(differs, f.name)
+		}
+	}
+	if len(differs) > 0 {
+		t.line(yellow, "The reports differ in "+strings.Join(differs, ", ")+": a change may come from that.")
+	}
+	t.out.WriteByte('\n')
+}
+
+// A pair is one row in two reports.
+type pair struct {
+	old, new result.Row
+	benchmath.Comparison
+}
+
+func newPair(old, new result.Row) pair {
+	sample := func(row *result.Row) *benchmath.Sample {
+		values := slices.Clone(row.Samples)
+		if len(values) == 0 {
+			values = []float64{row.NsPerOp}
+		}
+		return benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	}
+	return pair{old, new, benchmath.AssumeNothing.Compare(sample(&old), sample(&new))}
+}
+
+// significant reports whether the change is unlikely to be chance.
+func (p *pair) significant() bool {
+	return p.P <= p.Alpha && p.old.NsPerOp != p.new.NsPerOp && p.old.NsPerOp > 0
+}
+
+// tooFew reports whether there were too few rounds to find any change.
+func (p *pair) tooFew() bool { return !p.significant() && len(p.Warnings) > 0 }
+
+// change describes the difference, in words as well, for who sees no color.
+func (p *pair) change() cell {
+	switch {
+	case p.tooFew():
+		return cell{"?", yellow}
+	case !p.significant():
+		return cell{"~", dim}
+	case p.new.NsPerOp < p.old.NsPerOp:
+		return cell{percent(1-p.new.NsPerOp/p.old.NsPerOp) + " faster", green}
+	}
+	return cell{percent(p.new.NsPerOp/p.old.NsPerOp-1) + " slower", red}
+}
+
+// ratio returns the new time divided by the old one.
+func (p *pair) ratio() float64 { return p.new.NsPerOp / p.old.NsPerOp }
+
+// chance writes how likely it is that chance makes such a difference.
+func (p *pair) chance() string {
+	switch {
+	case p.tooFew():
+		return missing
+	case p.P < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", p.P)
+}
+
+func (t *texter) pairs(pairs []pair) {
+	list := []column{
+		{head: "row", left: true}, {head: "procs"},
+		{group: "old", head: "time"}, {group: "old", head: "±"},
+		{group: "new", head: "time"}, {group: "new", head: "±"},
+		{head: "change"}, {head: "p"},
+	}
+	for _, p := range pairs {
+		for i, c := range []cell{
+			{p.new.Row, plain}, {thousands(p.new.Procs), plain},
+			{duration(p.old.NsPerOp), plain}, {spread(&p.old), dim},
+			{duration(p.new.NsPerOp), plain}, {spread(&p.new), dim},
+			p.change(), {p.chance(), dim},
+		} {
+			list[i].cells = append(list[i].cells, c)
+		}
+	}
+	if !slices.ContainsFunc(pairs, func(p pair) bool { return p.new.Procs != 1 }) {
+		list = slices.Delete(list, 1, 2)
+	}
+	g := &grid{columns: list}
+	g.fit()
+	t.out.WriteString(g.text(t.p))
+}
+
+// shownChanges is how many changes stand together before the tables.
+const shownChanges = 20
+
+// largest writes the largest changes, from all tables.
+func (t *texter) largest(pairs []pair) {
+	changes := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.significant() })
+	if len(changes) == 0 {
+		return
+	}
+	size := func(p pair) float64 { return math.Abs(math.Log(p.ratio())) }
+	slices.SortStableFunc(changes, func(a, b pair) int { return cmp.Compare(size(b), size(a)) })
+	title := "largest first"
+	if len(changes) > shownChanges {
+		title = fmt.Sprintf("the largest %d of %d", shownChanges, len(changes))
+		changes = changes[:shownChanges]
+	}
+	for i := range changes {
+		changes[i].new.Row = changes[i].new.Table + "/" + changes[i].new.Row
+	}
+	t.title("changes", title)
+	t.pairs(changes)
+}
+
+func (t *texter) summary(pairs []pair) {
+	if len(pairs) == 0 {
+		t.line(plain, "The reports have no row in common.")
+		return
+	}
+	var faster, slower, same, tooFew int
+	for _, p := range pairs {
+		switch {
+		case p.tooFew():
+			tooFew++
+		case !p.significant():
+			same++
+		case p.new.NsPerOp < p.old.NsPerOp:
+			faster++
+		default:
+			slower++
+		}
+	}
+	t.line(bold, fmt.Sprintf("Of %s in both, %d became faster and %d slower.", plural(len(pairs), "row"), faster, slower))
+	t.note("A change is marked where the rounds of the two reports differ by more than chance explains " +
+		"(Mann-Whitney U test, p at most 0.05; of rows that did not change, one in twenty is marked).")
+	if same > 0 {
+		t.note(fmt.Sprintf("~ stands where they do not: %s.", plural(same, "row")))
+	}
+	if tooFew > 0 {
+		t.note(fmt.Sprintf("? stands where there were too few rounds to find any change: %s. "+
+			"Four rounds in each report are enough (-count).", plural(tooFew, "row")))
+	}
+}
+
+// onlyIn names the rows of one report that the other does not have.
+func (t *texter) onlyIn(name string, one, other *result.Report) {
+	has := make(map[rowKey]bool)
+	for _, row := range other.Rows {
+		has[keyOf(&row)] = true
+	}
+	var names []string
+	for _, row := range one.Rows {
+		if !has[keyOf(&row)] {
+			text := row.Table + "/" + row.Row
+			if row.Procs != 1 {
+				text += " on " + plural(row.Procs, "processor")
+			}
+			names = append(names, text+",")
+		}
+	}
+	if len(names) > 0 {
+		text := hangWords("", "    ", append([]string{"Only in the " + name + " report:"}, names...))
+		t.out.WriteString("\n" + strings.TrimSuffix(text, ",\n") + "\n")
+	}
+}

@@ -1,0 +1,34 @@
+package present
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
+)
+
+// TestDocument sees that docs/bench.md has every field of JSON and every table.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "bench.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []any{result.Row{}, result.Ratio{}, result.Published{}, result.Share{}, result.Machine{}} {
+		kind := reflect.TypeOf(of)
+		for i := range kind.NumField() {
+			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+			if name == "" || !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("docs/bench.md has nothing about the field %q of %s", name, kind)
+			}
+		}
+	}
+	for _, table := range tables.All() {
+		if !strings.Contains(string(text), "| `"+table.Name+"` |") {
+			t.Errorf("docs/bench.md has nothing about table %s", table.Name)
+		}
+	}
+}

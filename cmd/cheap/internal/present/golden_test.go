@@ -1,0 +1,99 @@
+package present
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files of testdata anew")
+
+// golden compares what was written with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(got, want) {
+		return
+	}
+	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+	for i := range min(len(gotLines), len(wantLines)) {
+		if !bytes.Equal(gotLines[i], wantLines[i]) {
+			t.Fatalf("%s:%d:\n got %s\nwant %s\n(go test ./internal/present -update writes the file anew)", path, i+1, gotLines[i], wantLines[i])
+		}
+	}
+	t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
+}
+
+// written returns what a format writes.
+func written(t *testing.T, write func(io.Writer) error) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	r := newFixture()
+	for name, write := range map[string]func(io.Writer) error{
+		"report.txt":    func(w io.Writer) error { return Text(w, r, false) },
+		"release.json":  func(w io.Writer) error { return JSON(w, only(r, "release")) },
+		"release.bench": func(w io.Writer) error { return Bench(w, only(r, "release")) },
+		"compare.txt":   func(w io.Writer) error { return Compare(w, r, changed(r), false) },
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, written(t, write)) })
+	}
+}
+
+// only returns a report of one table.
+func only(r *result.Report, table string) *result.Report {
+	part := *r
+	part.Rows = rowsOf(r, table)
+	return &part
+}
+
+// changed returns a later report: on a later version of Go, with AddCleanup
+// faster, with a table less and a row more.
+func changed(r *result.Report) *result.Report {
+	later := newFixture()
+	later.Machine.Go = "go1.27.0"
+	later.Machine.Date = "2027-02-14T09:05:00Z"
+	var rows []result.Row
+	for _, row := range later.Rows {
+		factor := 1.001
+		switch {
+		case row.Table == "traces":
+			continue
+		case row.Row == "addcleanup" || row.Row == "addcleanup-gc-off":
+			factor = 0.57
+		case row.Row == "cgo":
+			factor = 1.12
+		case row.Table == "live":
+			row.Samples = row.Samples[:3]
+		}
+		for i := range row.Samples {
+			row.Samples[i] *= factor
+		}
+		row.NsPerOp, row.CI95Low, row.CI95High = summary(row.Samples)
+		rows = append(rows, row)
+	}
+	extra := rows[0]
+	extra.Row = "empty-method"
+	later.Rows = append(rows, extra)
+	return later
+}

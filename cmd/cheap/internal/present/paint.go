@@ -1,0 +1,25 @@
+package present
+
+// A style is how a piece of text stands out, as the number of an ANSI escape
+// sequence. What a style says is always said without it as well.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+// A painter puts styles on text, or leaves it as it is.
+type painter bool
+
+func (p painter) paint(s style, text string) string {
+	if !p || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}

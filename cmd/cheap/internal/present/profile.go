@@ -1,0 +1,46 @@
+package present
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// profiles writes where the processor time of rows went, for those that were
+// profiled: what took at least a hundredth of it.
+func (t *texter) profiles(rows []result.Row) {
+	width := 0
+	for _, row := range rows {
+		if len(row.Profile) > 0 {
+			width = max(width, length(rowAndProcs(&row, rows)))
+		}
+	}
+	if width == 0 {
+		return
+	}
+	t.out.WriteString("\nWhere the processor time went, by CPU profile:\n")
+	for _, row := range rows {
+		if len(row.Profile) == 0 {
+			continue
+		}
+		var shares []string
+		for _, s := range row.Profile {
+			if s.Share >= 0.01 {
+				shares = append(shares, fmt.Sprintf("%.0f%% %s;", 100*s.Share, s.Function))
+			}
+		}
+		name := rowAndProcs(&row, rows)
+		lead := name + strings.Repeat(" ", width-length(name)) + gap
+		text := hangWords(lead, strings.Repeat(" ", width+len(gap)), shares)
+		t.out.WriteString(strings.TrimSuffix(text, ";\n") + "\n")
+	}
+}
+
+// rowAndProcs names a row, and its processors where rows differ in them.
+func rowAndProcs(row *result.Row, rows []result.Row) string {
+	if mixesProcs(rows) {
+		return fmt.Sprintf("%s on %d", row.Row, row.Procs)
+	}
+	return row.Row
+}

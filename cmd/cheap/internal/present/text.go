@@ -1,0 +1,265 @@
+package present
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// Text writes a report for people, in lines of at most 100 columns unless a
+// name is very long. With color it has ANSI escape sequences, for a terminal.
+func Text(w io.Writer, r *result.Report, color bool) error {
+	t := &texter{p: painter(color)}
+	t.head(r)
+	for _, table := range r.Tables {
+		if rows := rowsOf(r, table.Name); len(rows) > 0 {
+			t.table(table, rows)
+		}
+	}
+	t.foot(r)
+	_, err := io.WriteString(w, t.out.String())
+	return err
+}
+
+func rowsOf(r *result.Report, table string) []result.Row {
+	var rows []result.Row
+	for _, row := range r.Rows {
+		if row.Table == table {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// A texter collects the text of a report.
+type texter struct {
+	out strings.Builder
+	p   painter
+}
+
+func (t *texter) line(s style, text string) {
+	t.out.WriteString(t.p.paint(s, text))
+	t.out.WriteByte('\n')
+}
+
+// note writes sentences, in lines as long as they may be.
+func (t *texter) note(text string) { t.out.WriteString(hang("", "", text)) }
+
+// title writes the line that a table begins with.
+func (t *texter) title(name, text string) {
+	title := name
+	if text != "" {
+		title += ": " + text
+	}
+	rule := strings.Repeat("━", max(2, columns-4-length(title)))
+	t.out.WriteString("\n" + t.p.paint(dim, "━━") + " " + t.p.paint(bold, title) + " " + t.p.paint(dim, rule) + "\n")
+}
+
+func (t *texter) head(r *result.Report) {
+	t.line(bold, "What C memory costs in Go, measured by cheap bench")
+	for _, line := range machineLines(&r.Machine) {
+		t.line(plain, line)
+	}
+	if r.Partial {
+		t.line(yellow, "The run was interrupted; this is what was measured until then.")
+	}
+	t.out.WriteByte('\n')
+	t.legend(r)
+}
+
+// machineLines describes a machine in a few lines.
+func machineLines(m *result.Machine) []string {
+	var lines []string
+	add := func(parts ...string) {
+		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		if len(parts) > 0 {
+			lines = append(lines, strings.Join(parts, ", "))
+		}
+	}
+	platform, gogc, malloc, cores, date := "", "", "", "", ""
+	if m.OS != "" {
+		platform = m.OS + "/" + m.Arch
+	}
+	if m.GOGC != "" {
+		gogc = "GOGC=" + m.GOGC
+	}
+	if m.Malloc != "" {
+		malloc = "C's malloc: " + m.Malloc
+	}
+	if m.Cores > 0 {
+		cores = plural(m.Cores, "core")
+	}
+	if m.Date != "" {
+		date = "measured on " + day(m.Date)
+	}
+	add(m.CPU, cores, platform)
+	add(m.Go, gogc, malloc)
+	add(date)
+	return lines
+}
+
+// day writes a date for people. What is not in the form of RFC 3339 stays.
+func day(date string) string {
+	at, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return date
+	}
+	return at.Format("2006-01-02 15:04 MST")
+}
+
+// legend explains the columns, those that the report has.
+func (t *texter) legend(r *result.Report) {
+	has := func(f func(*result.Row) bool) bool { return slices.ContainsFunc(r.Rows, is(f)) }
+	lines := make(map[string]bool) // tables with a line for each row, which have more columns
+	for _, table := range r.Tables {
+		lines[table.Name] = table.Chart != result.Procs && table.Chart != result.Sizes
+	}
+	hasLine := func(f func(*result.Row) bool) bool {
+		return has(func(row *result.Row) bool { return lines[row.Table] && f(row) })
+	}
+	entry := func(word, text string) { t.entry(word, 13, text) }
+	entry("time", "of one operation on the clock: the median of all rounds")
+	if has(knowsSpread) {
+		entry("±", "how far the bounds of its 95 % confidence interval are from it")
+	}
+	if hasLine(cpuMatters) {
+		entry("CPU", "processor time of the whole process for one operation, in all threads")
+	}
+	if hasLine(allocates) {
+		entry("allocs, B", "allocations in the Go heap, and their bytes, for one operation")
+	}
+	if has(func(r *result.Row) bool { return r.Versus != nil }) {
+		entry("of …, ratio", "the time divided by that of another row, round by round: 2.00× takes twice as long; "+
+			"the other row is named beside it, or says base")
+	}
+	if has(isNoisy) {
+		entry("~", "behind a ratio: too noisy a machine, or too few rounds, to tell the two rows apart")
+	}
+	if has(func(r *result.Row) bool { return len(r.Published) > 0 }) {
+		entry("published", "what the sources named under the table say, in ns: other machines, other versions of Go")
+	}
+}
+
+// entry writes a word and what is to be said of it, aligned at a column.
+func (t *texter) entry(word string, at int, text string) {
+	lead := word + strings.Repeat(" ", max(0, at-length(word)))
+	t.out.WriteString(t.p.paint(bold, word) + strings.TrimPrefix(hang(lead, strings.Repeat(" ", at), text), word))
+}
+
+func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
+
+// allocates reports whether a row allocates in the Go heap. A fraction of a byte
+// is what the runtime did meanwhile.
+func allocates(r *result.Row) bool { return r.AllocsPerOp >= 0.005 || r.GoBytesPerOp >= 0.5 }
+
+func isNoisy(r *result.Row) bool { return r.Versus != nil && r.Versus.Noisy }
+
+// cpuMatters reports whether a row's processor time says something that its
+// time does not: work in other threads, or waiting.
+func cpuMatters(r *result.Row) bool {
+	if r.CPUNsPerOp <= 0 {
+		return false
+	}
+	ratio := r.CPUNsPerOp / r.NsPerOp
+	return ratio < 0.9 || ratio > 1.1
+}
+
+func (t *texter) table(table result.Table, rows []result.Row) {
+	t.title(table.Name, table.Title)
+	about := table.About
+	if table.Unit != "" {
+		about = strings.TrimSpace(about + " Times are for one " + table.Unit + ".")
+	}
+	if about != "" {
+		t.note(about)
+	}
+	switch table.Chart {
+	case result.Procs:
+		t.pivot(rows, procsAxis)
+	case result.Sizes:
+		t.sizes(table, rows)
+	default:
+		if n := rows[0].Procs; n != 1 && !mixesProcs(rows) {
+			t.note("On " + plural(n, "processor") + ".")
+		}
+		t.bars(rows)
+	}
+	t.rowNotes(rows)
+	t.sources(table.Sources)
+	t.profiles(rows)
+}
+
+// mixesProcs reports whether rows are of different numbers of processors.
+func mixesProcs(rows []result.Row) bool {
+	return slices.ContainsFunc(rows, func(r result.Row) bool { return r.Procs != rows[0].Procs })
+}
+
+// rowNotes writes what is to be known about single rows. Rows with the same
+// note share a line.
+func (t *texter) rowNotes(rows []result.Row) {
+	var texts []string
+	names := make(map[string][]string)
+	for _, row := range rows {
+		if row.Note == "" {
+			continue
+		}
+		if names[row.Note] == nil {
+			texts = append(texts, row.Note)
+		}
+		if !slices.Contains(names[row.Note], row.Row) {
+			names[row.Note] = append(names[row.Note], row.Row)
+		}
+	}
+	if len(texts) > 0 {
+		t.out.WriteByte('\n')
+	}
+	for _, text := range texts {
+		t.out.WriteString(hang("", "    ", strings.Join(names[text], ", ")+": "+text))
+	}
+}
+
+func (t *texter) sources(sources []result.Source) {
+	if len(sources) > 0 {
+		t.out.WriteByte('\n')
+	}
+	for _, s := range sources {
+		t.out.WriteString(t.p.paint(cyan, s.Name) + strings.TrimPrefix(hang(s.Name, "    ", ": "+sourceText(&s)), s.Name))
+	}
+}
+
+// sourceText names a source in a sentence.
+func sourceText(s *result.Source) string {
+	text := s.Author
+	if s.Title != "" {
+		if text != "" {
+			text += ", "
+		}
+		text += "“" + s.Title + "”"
+	}
+	if s.Date != "" {
+		text += ", " + s.Date
+	}
+	text = strings.TrimPrefix(text, ", ")
+	if s.Machine != "" {
+		text += ". Machine: " + s.Machine
+	}
+	if s.URL != "" {
+		text += ". " + s.URL
+	}
+	return text
+}
+
+func (t *texter) foot(r *result.Report) {
+	if len(r.Rows) == 0 {
+		t.line(plain, "Nothing was measured.")
+	}
+	if len(r.Notes) > 0 {
+		t.title("notes", "")
+	}
+	for _, note := range r.Notes {
+		t.out.WriteString(hang("- ", "  ", note))
+	}
+}

@@ -1,0 +1,36 @@
+// Package recorded holds the traces that the command has with it, so that it
+// works from anywhere: what SQLite allocated for a script, and gcc for a file of
+// C.
+package recorded
+
+import (
+	"embed"
+	"fmt"
+	"io"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+//go:embed sqlite.fht.gz gcc.fht.gz
+var files embed.FS
+
+// Names names the traces, in the order of a replay without arguments.
+var Names = []string{"sqlite", "gcc"}
+
+// Open returns the file of a trace. An error matches [io/fs.ErrNotExist] where
+// there is none of the name.
+func Open(name string) (io.ReadCloser, error) { return files.Open(name + ".fht.gz") }
+
+// Read decodes a trace.
+func Read(name string) (*trace.Trace, error) {
+	file, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	tr, err := trace.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("trace %s: %w", name, err)
+	}
+	return tr, nil
+}

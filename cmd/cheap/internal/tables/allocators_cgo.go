@@ -1,0 +1,36 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/loops"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+)
+
+const cgoHere = true
+
+// cgoRows are the benchmark on C's malloc, on cgoalloc, and on the drop-in.
+func (a allocation) cgoRows() []measure.Row {
+	original := a.original
+	if !strings.HasPrefix(original, "Multilayer") && !strings.HasPrefix(original, "Arena") {
+		original = "FBA" + original
+	}
+	// What is not C's malloc calls C for each page of many blocks.
+	malloc := measure.Row{Name: a.name + "-malloc", Open: throughCgo(loops.Malloc[a.original], 2)}
+	theirs := measure.Row{Name: a.name + "-cgoalloc", Open: throughCgo(loops.Original[original], 0), Versus: malloc.Name}
+	dropin := measure.Row{Name: a.name + "-dropin", Open: throughCgo(loops.Dropin[original], 0), Versus: theirs.Name}
+	if a.malloc > 0 {
+		malloc.Published = figure(sourceCgoalloc, a.malloc)
+	}
+	theirs.Published = figure(sourceCgoalloc, a.cgoalloc)
+	return []measure.Row{malloc, theirs, dropin}
+}
+
+// throughCgo is a loop that makes its allocator, and so many cgo calls for each
+// block at least.
+func throughCgo(loop func(n int) error, calls int64) func(int) (measure.Work, error) {
+	return func(int) (measure.Work, error) { return counted(loop, runtime.NumCgoCall, calls), nil }
+}

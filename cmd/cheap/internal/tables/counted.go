@@ -1,0 +1,38 @@
+package tables
+
+import (
+	"fmt"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+)
+
+// counted is a work each of whose operations has count go up by each at least.
+func counted(run func(n int) error, count func() int64, each int64) measure.Work {
+	var err error
+	var counts int64
+	return measure.Work{
+		Run: func(n int) {
+			before := count()
+			err = run(n)
+			counts = count() - before
+		},
+		Check: func(n int) error {
+			if err != nil {
+				return err
+			}
+			// Loops over pairs do the even part of n.
+			if want := each * int64(n&^1); counts < want {
+				return fmt.Errorf("%d calls of C in %d operations, want %d", counts, n, want)
+			}
+			return nil
+		},
+	}
+}
+
+// noError is a run that cannot fail.
+func noError(run func(n int)) func(int) error {
+	return func(n int) error {
+		run(n)
+		return nil
+	}
+}

@@ -1,0 +1,20 @@
+package tables
+
+import (
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// Live is the table of what live owners cost a collection.
+func Live() measure.Table {
+	return measure.Table{
+		Table: result.Table{
+			Name:  "live",
+			Title: "What live owners cost a collection",
+			About: "One collection, from its start to the end of its sweep, with so many live objects of 16 bytes that have a block of C each: plain ones, and those that a finalizer, a cleanup or a Pool of own releases. No source has figures." + withoutC,
+			Unit:  "collection", Chart: result.Sizes, Over: "live owners",
+		},
+		Rows:   liveRows(),
+		Weight: 2.5, // a round is some collections of a large heap
+	}
+}

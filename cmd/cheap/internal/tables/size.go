@@ -1,0 +1,200 @@
+package tables
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/own"
+)
+
+// An object of the size table has a word for what it would own. That is a
+// pointer in all of them: two objects of 8 bytes without one would share a block
+// of the runtime's, and live as long as each other.
+type object[Rest any] struct {
+	rest  Rest
+	owned unsafe.Pointer
+}
+
+// An owning object has an Owner in the place of the word.
+type owning[Rest any] struct {
+	rest Rest
+	own.Owner
+}
+
+// objects is how many objects of a size a round forgets: so many that the
+// collections at its end are a small part of it.
+func objects(bytes int) int {
+	if bytes <= 512 {
+		return 30_000
+	}
+	return 20_000
+}
+
+// sizeSink makes objects escape.
+var sizeSink unsafe.Pointer
+
+// ownedBytes is what an owner is told that its resource has, as large as the
+// blocks of the release table.
+const ownedBytes = 100
+
+// sized are the figures of the source, in nanoseconds, and what they are about.
+type sized struct {
+	bytes            int
+	alloc, finalizer float64
+	rows             func(sized) []measure.Row
+}
+
+// published1260P are the source's figures: objects of each size allocated, and
+// allocated with a finalizer.
+var published1260P = []sized{
+	{8, 7.476, 736.0, sizeRows[[0]byte, [0]byte]},
+	{16, 11.08, 446.9, sizeRows[[8]byte, [0]byte]},
+	{32, 13.11, 333.8, sizeRows[[24]byte, [16]byte]},
+	{64, 18.43, 258.2, sizeRows[[56]byte, [48]byte]},
+	{128, 29.68, 205.8, sizeRows[[120]byte, [112]byte]},
+	{256, 52.06, 223.4, sizeRows[[248]byte, [240]byte]},
+	{512, 92.86, 279.9, sizeRows[[504]byte, [496]byte]},
+	{1024, 177.9, 385.0, sizeRows[[1016]byte, [1008]byte]},
+	{2048, 355.3, 589.0, sizeRows[[2040]byte, [2032]byte]},
+	{4096, 706.9, 972.7, sizeRows[[4088]byte, [4080]byte]},
+}
+
+// sourceOfSizes is where they are from. Neither its author nor its date could be
+// confirmed.
+var sourceOfSizes = result.Source{
+	Name:    "i7-1260P",
+	Title:   "allocation with and without a finalizer, by the size of the object",
+	Machine: "Intel Core i7-1260P",
+}
+
+// Size is the table of what the size of an object does to the cost of having it
+// release something.
+func Size() measure.Table {
+	t := measure.Table{Table: result.Table{
+		Name:  "size",
+		Title: "What the size of an object does",
+		About: "An object of so many bytes is allocated and forgotten: alone, with a finalizer, with a cleanup, and with an Owner in it. " +
+			"None owns anything of C, so that what is seen is the runtime's work and own's. " +
+			"The time ends when everything is released. " +
+			"Each object has a pointer, as one that owns something has, so that from 1,024 bytes on the runtime puts a header before it and takes the next size class.",
+		Unit:    "object",
+		Over:    "bytes",
+		Chart:   result.Sizes,
+		Sources: []result.Source{sourceOfSizes},
+	}}
+	for _, s := range published1260P {
+		t.Rows = append(t.Rows, s.rows(s)...)
+	}
+	return t
+}
+
+// sizeRows returns the rows of one size: objects with Rest beside their
+// pointer, and with OwnerRest beside their Owner.
+func sizeRows[Rest, OwnerRest any](s sized) []measure.Row {
+	row := func(kind string, open func() measure.Work) measure.Row {
+		return measure.Row{
+			Name:   fmt.Sprintf("%s-%d", kind, s.bytes),
+			Group:  fmt.Sprint(s.bytes),
+			Versus: fmt.Sprintf("alloc-%d", s.bytes),
+			N:      objects(s.bytes),
+			Open:   func(int) (measure.Work, error) { return open(), nil },
+		}
+	}
+	alloc := row("alloc", allocate[Rest])
+	alloc.Versus, alloc.N = "", 0
+	alloc.Published = figure(sourceOfSizes, s.alloc)
+	finalizer := row("finalizer", withFinalizer[Rest])
+	finalizer.Published = figure(sourceOfSizes, s.finalizer)
+	cleanup := row("addcleanup", withCleanup[Rest])
+	owner := row("own", withOwner[OwnerRest])
+	if size := unsafe.Sizeof(owning[OwnerRest]{}); size != uintptr(s.bytes) {
+		owner.Note = fmt.Sprintf("the object has %d bytes: an Owner has that many", size)
+	}
+	return []measure.Row{alloc, finalizer, cleanup, owner}
+}
+
+func allocate[Rest any]() measure.Work {
+	return measure.Work{Run: func(n int) {
+		for range n {
+			sizeSink = unsafe.Pointer(new(object[Rest]))
+		}
+		sizeSink = nil
+	}}
+}
+
+func withFinalizer[Rest any]() measure.Work {
+	t := new(tally)
+	finalize := func(*object[Rest]) { t.released.Add(1) }
+	return t.work(func(n int) {
+		for range n {
+			o := new(object[Rest])
+			runtime.SetFinalizer(o, finalize)
+			sizeSink = unsafe.Pointer(o)
+		}
+	})
+}
+
+func withCleanup[Rest any]() measure.Work {
+	t := new(tally)
+	return t.work(func(n int) {
+		for range n {
+			o := new(object[Rest])
+			runtime.AddCleanup(o, (*tally).release, t)
+			sizeSink = unsafe.Pointer(o)
+		}
+	})
+}
+
+func withOwner[Rest any]() measure.Work {
+	t := new(tally)
+	p := own.NewPool(own.Options{
+		Name:    "bench.object",
+		Release: func(resources []uintptr) { t.released.Add(int64(len(resources))) },
+	})
+	w := t.work(func(n int) {
+		for range n {
+			o := new(owning[Rest])
+			if err := p.OwnHandle(&o.Owner, 1, 0, ownedBytes); err != nil {
+				panic(err) // the pool is open, and waits for nobody
+			}
+			sizeSink = unsafe.Pointer(o)
+		}
+	})
+	w.Close = func() { p.Destroy(time.Minute) } // Check has seen that nothing is left
+	return w
+}
+
+// A tally counts objects that were made and releases that they led to.
+type tally struct {
+	made     int64
+	released atomic.Int64
+	before   int64 // released when the last round was checked
+}
+
+func (t *tally) release() { t.released.Add(1) }
+
+// work is that of objects which make makes, and forgets.
+func (t *tally) work(forget func(n int)) measure.Work {
+	return measure.Work{
+		Run: func(n int) {
+			forget(n)
+			sizeSink = nil
+			t.made += int64(n)
+		},
+		Settle: func() error { return lifetime.Collect(func() int { return int(t.made - t.released.Load()) }) },
+		Check: func(n int) error {
+			now := t.released.Load()
+			if got := now - t.before; got != int64(n) {
+				return fmt.Errorf("%d releases of %d objects", got, n)
+			}
+			t.before = now
+			return nil
+		},
+	}
+}

@@ -1,0 +1,51 @@
+package tables
+
+import (
+	"github.com/cheapgo/cheap/cmd/cheap/internal/loops"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// sourceCgoparam is the README of cgoparam.
+var sourceCgoparam = result.Source{
+	Name:    "cgoparam",
+	Author:  "CannibalVox",
+	Title:   "README of cgoparam v1.1.0, the small batch",
+	Date:    "2023-04-10",
+	Machine: "GOMAXPROCS 16; the README does not say more",
+	URL:     "https://github.com/CannibalVox/cgoparam",
+}
+
+// Strings is the table of ways to hand a string to C.
+func Strings() measure.Table {
+	return measure.Table{
+		Table: result.Table{
+			Name:  "strings",
+			Title: "A string for one call of C",
+			About: "A string of so many bytes is copied to where C may read it, passed in one cgo call, and the copy freed; go-bytes passes the bytes of a Go slice as they are, and copies nothing. " +
+				"The call itself is in all of them. " +
+				"The rows of four parameters take blocks of 1, 10, 100 and 1,000 bytes and free them, without a call in between, as the source does." + withoutC,
+			Unit:    "call",
+			Chart:   result.Bars,
+			Sources: []result.Source{sourceCgoparam},
+		},
+		Rows: append(stringRows(), fourParameters()...),
+	}
+}
+
+// fourParameters are the rows of the source's benchmark.
+func fourParameters() []measure.Row {
+	rows := cgoBatches()
+	ours := measure.Row{
+		Name: "four-parameters-arena",
+		Open: func(int) (measure.Work, error) { return measure.Work{Run: loops.ArenaBatch}, nil },
+	}
+	if cgoHere {
+		ours.Versus = "four-parameters-malloc"
+	}
+	rows = append(rows, ours)
+	for i := range rows {
+		rows[i].Group = "four-parameters"
+	}
+	return rows
+}

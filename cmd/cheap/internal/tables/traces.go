@@ -1,0 +1,97 @@
+package tables
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+// decoded are the traces of the command, each read once.
+var decoded = func() map[string]func() (*trace.Trace, error) {
+	all := make(map[string]func() (*trace.Trace, error))
+	for _, name := range recorded.Names {
+		all[name] = sync.OnceValues(func() (*trace.Trace, error) { return recorded.Read(name) })
+	}
+	return all
+}()
+
+// Traces is the table of what real programs allocated.
+func Traces() measure.Table {
+	t := measure.Table{Table: result.Table{
+		Name:  "traces",
+		Title: "What programs allocate, replayed",
+		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
+			"on one goroutine, without collections: `cheap replay` does the same and has more to say. " +
+			"native is C's malloc called from C, libc the same malloc called from Go." + withoutC,
+		Unit:  "operation",
+		Chart: result.Bars,
+	}}
+	for _, name := range recorded.Names {
+		for _, info := range peers.Available() {
+			row := measure.Row{
+				Name:  info.Name + "-" + name,
+				Group: name,
+				N:     recordedOps[name],
+				Procs: []int{1},
+				Open:  func(int) (measure.Work, error) { return replaying(name, info) },
+			}
+			if cgoHere && info.Name != "native" {
+				row.Versus = "native-" + name
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+// recordedOps is how many operations each trace has. To count them takes longer
+// than to list the rows should.
+var recordedOps = map[string]int{"sqlite": 183_052, "gcc": 155_047}
+
+// replaying is a trace on one allocator. What the allocator keeps from round to
+// round, it keeps.
+func replaying(name string, info peers.Info) (measure.Work, error) {
+	tr, err := decoded[name]()
+	if err != nil {
+		return measure.Work{}, err
+	}
+	s, err := replay.NewSession(tr, []peers.Info{info})
+	if err != nil {
+		return measure.Work{}, err
+	}
+	once := func() (float64, error) {
+		took, err := s.Round(context.Background(), 0)
+		if err != nil {
+			return 0, err
+		}
+		return float64(took[0].Nanoseconds()), nil
+	}
+	return measure.Work{
+		Time: func(n int) (wall, cpu float64, err error) {
+			if n%len(tr.Ops) != 0 {
+				return 0, 0, fmt.Errorf("%d operations are no whole number of replays of %d", n, len(tr.Ops))
+			}
+			// C's malloc has been made to give back what it does not use. A
+			// program that runs on would not have done that.
+			if _, err := once(); err != nil {
+				return 0, 0, err
+			}
+			for range n / len(tr.Ops) {
+				ns, err := once()
+				if err != nil {
+					return 0, 0, err
+				}
+				wall += ns
+			}
+			return wall, 0, nil
+		},
+		Close: func() { s.Close() }, // no block is live
+	}, nil
+}

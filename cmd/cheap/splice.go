@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/splice"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
+)
+
+// spliceCommandName is a command for this program alone: the process that
+// measures a row of `cheap bench -splice`, in this program built once more.
+const spliceCommandName = "bench-splice-row"
+
+// command is the package of this program.
+const command = "github.com/cheapgo/cheap/cmd/cheap"
+
+// A spliced is what -splice adds: a table, whose rows are measured by programs
+// that are to be built first.
+type spliced struct {
+	table    measure.Table
+	programs splice.Programs
+	folder   string // of the programs, "" before they are built
+}
+
+func newSpliced() *spliced {
+	s := new(spliced)
+	s.table = splice.Table(releaseRows(), &s.programs, func(args ...string) []string {
+		return append([]string{spliceCommandName}, args...)
+	})
+	return s
+}
+
+// addTo puts the table behind that of the releases.
+func (s *spliced) addTo(all []measure.Table) []measure.Table {
+	at := slices.IndexFunc(all, func(t measure.Table) bool { return t.Name == "release" })
+	return slices.Insert(all, at+1, s.table)
+}
+
+// takenFrom takes the table out again.
+func (s *spliced) takenFrom(all []measure.Table) []measure.Table {
+	return slices.DeleteFunc(all, func(t measure.Table) bool { return t.Name == s.table.Name })
+}
+
+// keptBy reports whether a pattern leaves rows of the table.
+func (s *spliced) keptBy(p pattern) bool {
+	return slices.ContainsFunc(s.table.Rows, func(r measure.Row) bool { return p.keeps(s.table.Name, r.Name) })
+}
+
+// releaseRows returns the rows of the release table.
+func releaseRows() []measure.Row {
+	for _, t := range tables.All() {
+		if t.Name == "release" {
+			return t.Rows
+		}
+	}
+	return nil
+}
+
+// build builds the programs. The error is a splice.Unmatched where the runtime
+// cannot be changed, and a usageError where something else is missing.
+func (s *spliced) build(ctx context.Context) error {
+	dir, err := sourceFolder(ctx)
+	if err != nil {
+		return err
+	}
+	goroot, err := splice.Goroot(ctx, dir)
+	if err != nil {
+		return usagef("-splice: %s; a go command is needed", oneLine(err))
+	}
+	if err := splice.Supported(goroot); err != nil {
+		return err
+	}
+	if s.folder, err = os.MkdirTemp("", "cheap-splice-*"); err != nil {
+		return err
+	}
+	s.programs, err = splice.Build(ctx, dir, goroot, s.folder)
+	return err
+}
+
+// remove removes the programs.
+func (s *spliced) remove() {
+	if s.folder != "" {
+		os.RemoveAll(s.folder)
+	}
+}
+
+// sourceFolder returns where the source of this program is: where it was built,
+// or else where the module of the working directory says.
+func sourceFolder(ctx context.Context) (string, error) {
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		if _, err := os.Stat(file); err == nil {
+			return filepath.Dir(file), nil
+		}
+	}
+	output, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", command).Output()
+	if err != nil {
+		return "", usagef("-splice: the program is built once more, and its source is not where it was; a working directory is accepted that is in a checkout of github.com/cheapgo/cheap, with a go command")
+	}
+	return strings.TrimSpace(string(output)), nil
+}
+
+// buildSpliced builds what -splice needs, unless -run leaves no row for it. Where
+// the runtime cannot be changed, it takes the table out and says why.
+func (s *benchSettings) buildSpliced(ctx context.Context, stderr io.Writer) error {
+	if !s.spliced.keptBy(s.run) {
+		return nil
+	}
+	progress := newProgress(stderr, "cheap bench")
+	defer progress.clear()
+	progress.show("building this program in a changed runtime, which takes a minute the first time")
+	err := s.spliced.build(ctx)
+	var unmatched *splice.Unmatched
+	if !errors.As(err, &unmatched) {
+		return err
+	}
+	note := fmt.Sprintf("no rows of table splice: %v", unmatched)
+	progress.warn("%s", note)
+	s.notes = append(s.notes, note)
+	s.tables = s.spliced.takenFrom(s.tables)
+	return nil
+}
+
+// spliceCommand is the process that measures a row.
+func spliceCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	err := splice.Serve(ctx, releaseRows(), args, stdin, stdout)
+	if errors.Is(err, splice.ErrArgs) {
+		return usagef("%v", err)
+	}
+	return err
+}
