@@ -147,7 +147,7 @@ func NewHeap(o Options) (*Heap, error) {
 func (h *Heap) init(o Options) {
 	h.id = heapIDs.Add(1)
 	h.limit = o.Limit
-	h.account = account.Open(h.live)
+	h.account = account.Open("cheap.Heap", h.limit, h.live)
 	remember(h)
 }
 

@@ -69,16 +69,25 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, was uint64, err er
 	if small {
 		c, small = alignedClass(size, align)
 	}
-	for attempt := range 2 {
+	for attempt := 0; ; attempt++ {
 		if small {
 			p, was, err = h.mallocClass(c)
 		} else {
 			p, was, err = h.mallocLarge(uintptr(size), uintptr(align))
 		}
-		if err == nil || attempt > 0 || errors.Is(err, errTooLarge) {
+		if err == nil || errors.Is(err, errTooLarge) {
 			break
 		}
 		h.check(op) // it may have been destroyed meanwhile
+		if attempt > 0 {
+			// See whether a collection helps, where package pace may cause one.
+			if why := account.Reclaim(int64(size), attempt-1); why == account.ErrUnpaced {
+				break
+			} else if why != nil {
+				err = fmt.Errorf("%w: %w", err, why)
+				break
+			}
+		}
 		// Give back what is idle, and try once more.
 		if written := h.reclaim(); written != 0 {
 			panicWritten(written)

@@ -3,11 +3,16 @@ package cheap
 import (
 	"runtime"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
+
+func init() {
+	account.SetIdle(func() int64 { return int64(span.Idle()) }, span.TrimAll)
+}
 
 // Trim empties all caches of the heap and gives the memory of everything that
 // is idle back to the operating system: at once, whereas by itself that

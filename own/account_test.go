@@ -1,7 +1,9 @@
 package own
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -17,8 +19,9 @@ func TestAccountIsExact(t *testing.T) {
 			// What is in open batches is not in there yet.
 			settle(t)
 			settle(t)
-			if u := account.Read(); u.Held != w.bytes.Load() || account.Held() != u.Held || u.Live != u.Held {
-				fmt.Printf("%s: %+v, and %d bytes live\n", when, u, w.bytes.Load())
+			auto, _ := account.Auto()
+			if u := account.Read(); u.Held != w.bytes.Load() || account.Held() != u.Held || u.Live != u.Held || auto != u.Held {
+				fmt.Printf("%s: %+v, of these %d automatically, and %d bytes live\n", when, u, auto, w.bytes.Load())
 			}
 		}
 		p, q := w.pool(Options{Size: 100}), f.pool(Options{Drain: true})
@@ -105,16 +108,137 @@ func TestGrowthNotifies(t *testing.T) {
 		w := newWorld(t, 20_000)
 		p := (&factory{w: w}).pool(Options{Size: size})
 		calls := 0
-		account.SetPressure(account.Held()+3*size/4, func(int64) {
+		account.SetPace(&account.Pace{Pressure: func() {
 			calls++
 			p.Stats() // would hang if a lock were held
-		})
+		}})
+		account.SetBounds(account.Held()+3*size/4, math.MaxInt64, math.MaxInt64)
 		m := grow(w, p)
-		account.SetPressure(0, nil)
+		account.SetPace(nil)
 		if calls == 0 {
 			t.Errorf("%s: nobody was notified of %d bytes more", name, size)
 		}
 		m.Close()
 		p.Destroy(0)
 	}
+}
+
+// TestAutoOfMemory compares what a collection could give back with what a Memory
+// says that it holds. In a child, since other tests leave owners behind.
+func TestAutoOfMemory(t *testing.T) {
+	out, status := inChild(t, func() {
+		m := NewMemory(nil, Options{})
+		var held []*Bytes
+		must := func(when string) {
+			settle(t)
+			settle(t)
+			settle(t)
+			auto, _ := account.Auto()
+			if st := m.Stats(); auto != st.Bytes {
+				fmt.Printf("%s: %d bytes could be given back, and the Memory has %d\n", when, auto, st.Bytes)
+			}
+		}
+		for i := range 500 {
+			b, err := m.Bytes([]int{1, 100, 5000, 200_000}[i%4])
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			held = append(held, b)
+		}
+		must("made")
+		for i, b := range held {
+			if i%3 == 0 {
+				b.Close()
+			}
+		}
+		must("some closed")
+		for i := range held {
+			if i%4 == 0 {
+				held[i] = nil
+			}
+		}
+		held = held[:400]
+		must("some forgotten")
+		clear(held)
+		must("in the end")
+		if auto, _ := account.Auto(); auto != 0 {
+			fmt.Println(auto, "bytes in the end")
+		}
+	})
+	if out != "" || status != 0 {
+		t.Errorf("status %d, output:\n%s", status, out)
+	}
+}
+
+// TestAutoOfGroups is TestAutoOfMemory for what groups take beyond their first
+// room, which is most of what they have.
+func TestAutoOfGroups(t *testing.T) {
+	out, status := inChild(t, func() {
+		m := NewMemory(nil, Options{})
+		g, err := m.Group()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, size := range []int{16, 1000, 50_000, 1 << 20} {
+			g.Malloc(size)
+			settle(t)
+			settle(t)
+			if auto, _ := account.Auto(); auto < int64(size) || auto != m.Stats().Bytes {
+				fmt.Printf("%d bytes could be given back after a Malloc of %d, and the Memory has %d\n", auto, size, m.Stats().Bytes)
+			}
+		}
+		g.Close()
+		settle(t)
+		if auto, _ := account.Auto(); auto != 0 {
+			fmt.Println(auto, "bytes in the end")
+		}
+	})
+	if out != "" || status != 0 {
+		t.Errorf("status %d, output:\n%s", status, out)
+	}
+}
+
+// TestAdmitBeforeOwn sets a bound that a resource exceeds: it stays with the
+// caller, and nothing is counted.
+func TestAdmitBeforeOwn(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{})
+	parent := w.own(t, p, 16)
+	refused := errors.New("refused")
+	tries := 0
+	account.SetPace(&account.Pace{Pressure: func() {}, Reclaim: func(n int64, try int) error {
+		if tries++; try < 2 {
+			return nil
+		}
+		return refused
+	}})
+	defer account.SetPace(nil)
+	held := account.Held()
+	auto, _ := account.Auto()
+	account.SetBounds(math.MaxInt64, math.MaxInt64, held+1<<20)
+	const size = 2 << 20
+	for name, own := range map[string]func(o *Owner, c *cell) error{
+		"Own":       func(o *Owner, c *cell) error { return p.Own(o, c.pointer(), size) },
+		"OwnHandle": func(o *Owner, c *cell) error { return p.OwnHandle(o, uintptr(c.pointer()), 0, size) },
+		"OwnUnder":  func(o *Owner, c *cell) error { return p.OwnUnder(o, &parent.Owner, c.pointer(), size) },
+	} {
+		tries = 0
+		var o Owner
+		c := w.create(size)
+		if err := own(&o, c); !errors.Is(err, refused) || tries != 3 {
+			t.Errorf("%s: %v, after %d tries", name, err, tries)
+		}
+		if now, _ := account.Auto(); !o.Closed() || account.Held() != held || now != auto {
+			t.Errorf("%s: refused, and closed %v, %d bytes held, %d of them automatically", name, o.Closed(), account.Held()-held, now-auto)
+		}
+		w.destroy(c) // it is ours
+	}
+	account.SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
+	if m := w.own(t, p, size); m.Closed() {
+		t.Error("refused without a bound")
+	}
+	parent.Close()
+	p.Destroy(0)
 }

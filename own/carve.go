@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
@@ -82,15 +83,14 @@ func (c *carver) carveSlow(op string, size int, flags uint64, zero bool) (*Owner
 			return nil, nil, ErrDestroyed
 		case s.fits(need):
 			o, block := s.cut(int64(size), need, flags)
-			s.show()
-			s.mu.Unlock()
+			s.unlock()
+			account.Notify()
 			if zero {
 				clear(unsafe.Slice((*byte)(block), size))
 			}
 			return o, block, nil
 		case s.wasteful(need):
-			s.show()
-			s.mu.Unlock()
+			s.unlock()
 			return c.exact(op, size, flags, zero)
 		}
 		// The heap is asked without a lock: it may call somebody who wants to be
@@ -268,6 +268,7 @@ func (c *carver) exact(op string, size int, flags uint64, zero bool) (*Owner, un
 	o.token.ledger.states[0] |= flags
 	s.show()
 	s.unlockAndGiveWay()
+	account.Notify()
 	return o, block, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
@@ -189,6 +190,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	if size < 0 {
 		misuse(l.pool.name, op, "the size %d is negative", size)
 	}
+	defer account.Notify()
 	// Nobody releases the group from here on, whatever the program says of Use.
 	l.enter(i, op)
 	defer t.exit(i)
@@ -247,6 +249,7 @@ func (g *Group) link(h *groupHeader, chunk unsafe.Pointer, bytes int) {
 	h.bytes += bytes
 	atomic.OrUint64(g.state, stateChain)
 	l.pool.carver.chained.Add(int64(bytes))
+	account.TakeAuto(int64(bytes))
 	if grown := l.chained.Add(int64(bytes)); !l.exact && grown > l.pool.pinned && grown-int64(bytes) <= l.pool.pinned {
 		l.retire()
 	}
@@ -262,6 +265,7 @@ func (l *ledger) freeChain(i uint32) {
 		c.heap.Free(p)
 	}
 	c.chained.Add(-int64(h.bytes))
+	account.GiveAuto(int64(h.bytes))
 }
 
 // A noCopy has vet report copies of what contains it.

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -240,19 +241,32 @@ func NewPool(o Options) *Pool {
 // says that it is not known: Options.Size.
 //
 // An error leaves the resource with the caller: [ErrDestroyed], [ErrQueueFull],
-// or, in a pool with Options.Parent, [ErrClosed]. A nil resource, a negative size, and
+// in a pool with Options.Parent [ErrClosed], or one that wraps [cheap.ErrLimit],
+// where package pace keeps a limit. A nil resource, a negative size, and
 // an o that owns something panic.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if resource == nil || o == nil {
 		p.ownsNothing(o)
 	}
-	if n := p.sized(size); n > 0 && o.token == nil {
+	n := p.sized(size)
+	if n > 0 && o.token == nil {
 		if t, i := p.owning.put(uintptr(resource), n); t != nil {
 			o.token, o.index = t, i
 			return nil
 		}
 	}
+	if err := p.admit(n); err != nil {
+		return err
+	}
 	return p.ownSlow(p.owning.lock(), o, uintptr(resource), 0, size)
+}
+
+// admit asks for room for what is there already, where package pace keeps a limit.
+func (p *Pool) admit(n int64) error {
+	if err := account.Admit(n); err != nil {
+		return fmt.Errorf("cheap: %s.Own: %d bytes: %w", p.name, n, err)
+	}
+	return nil
 }
 
 // sized returns what size counts as. It leaves negative ones to the slow path.
@@ -275,11 +289,15 @@ func (p *Pool) ownsNothing(o *Owner) {
 // words. In a pool whose resources have one the context is ignored.
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
 	// Where resources have two words no window is opened.
-	if n := p.sized(size); n > 0 && o.token == nil {
+	n := p.sized(size)
+	if n > 0 && o.token == nil {
 		if t, i := p.owning.put(resource, n); t != nil {
 			o.token, o.index = t, i
 			return nil
 		}
+	}
+	if err := p.admit(n); err != nil {
+		return err
 	}
 	return p.ownSlow(p.owning.lock(), o, resource, context, size)
 }
@@ -318,6 +336,9 @@ func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size 
 }
 
 func (p *Pool) ownUnder(o *Owner, f *family, resource, context uintptr, size int) (err error) {
+	if err := p.admit(p.sized(size)); err != nil {
+		return err
+	}
 	s := f.join(p)
 	if s == nil {
 		return ErrClosed

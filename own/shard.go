@@ -65,19 +65,24 @@ var (
 )
 
 func init() {
-	held = account.Open(func() (int64, int64) { return heldOwners.Load(), held.Held() })
+	held = account.Open("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
 }
 
 // take counts resources. n may be negative, and bytes with it.
 func (p *Pool) take(n int, bytes int64) {
 	p.owners.Add(int64(n))
 	p.bytes.Add(bytes)
+	if bytes >= 0 {
+		account.TakeAuto(bytes)
+	} else {
+		account.GiveAuto(-bytes)
+	}
 	if p.carver != nil {
-		return // its heap counts them
+		return // its heap holds them
 	}
 	heldOwners.Add(int64(n))
 	if bytes >= 0 {
-		held.Take(bytes, 0)
+		held.Put(bytes)
 	} else {
 		held.Give(-bytes)
 	}

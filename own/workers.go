@@ -8,7 +8,35 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
 )
+
+func init() { account.SetReleases(queued.Load, inRelease) }
+
+// inRelease reports whether the goroutine is in a release function, or works for
+// own. It looks through the stack, which takes some microseconds: it is asked
+// before somebody waits.
+func inRelease() bool {
+	const path = "github.com/cheapgo/cheap/own."
+	var pcs [64]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		if n == 0 {
+			return false
+		}
+		for frames := runtime.CallersFrames(pcs[:n]); ; {
+			f, more := frames.Next()
+			switch f.Function {
+			case path + "(*Pool).destroy", path + "(*place).run":
+				return true
+			}
+			if !more {
+				break
+			}
+		}
+	}
+}
 
 // Workers release what the collector found. They are started by a cleanup, so
 // outside of all bubbles of testing/synctest, and end when nothing is queued.

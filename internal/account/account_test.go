@@ -1,15 +1,24 @@
 package account
 
 import (
+	"errors"
+	"math"
+	"slices"
 	"sync"
 	"testing"
 )
 
 // open makes an account that is closed when the test ends.
 func open(t *testing.T, blocks, bytes int64) *Account {
-	a := Open(func() (int64, int64) { return blocks, bytes })
+	a := Open(t.Name(), 0, func() (int64, int64) { return blocks, bytes })
 	t.Cleanup(a.Close)
 	return a
+}
+
+// paced puts p to work for the time of a test.
+func paced(t *testing.T, p Pace) {
+	SetPace(&p)
+	t.Cleanup(func() { SetPace(nil) })
 }
 
 func TestTake(t *testing.T) {
@@ -51,45 +60,299 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestPressure sets a bound and takes memory up to it.
+// TestPut counts what cannot be refused, beyond every bound.
+func TestPut(t *testing.T) {
+	a := open(t, 0, 0)
+	before := Held()
+	paced(t, Pace{})
+	SetBounds(math.MaxInt64, math.MaxInt64, before+10)
+	a.Put(100)
+	if a.Held() != 100 || Held() != before+100 {
+		t.Errorf("held %d, the sum grew by %d", a.Held(), Held()-before)
+	}
+	if a.Take(1, 0) {
+		t.Error("what exceeds the bound on the sum was taken")
+	}
+	if !a.Take(0, 0) || a.Held() != 100 {
+		t.Errorf("nothing was refused, or held is %d", a.Held())
+	}
+	a.Give(91)
+	if !a.Take(1, 0) || a.Take(1, 0) {
+		t.Error("the bound is not where it is")
+	}
+}
+
+// TestPressure sets each bound and takes memory up to it.
 func TestPressure(t *testing.T) {
 	a := open(t, 0, 0)
-	start := Held()
-	var calls int
-	var last int64
-	SetPressure(start+1000, func(held int64) {
-		calls++
-		last = held
-		Read() // allowed: no lock is held
+	now, _ := Auto()
+	t.Cleanup(func() {
+		left, _ := Auto()
+		GiveAuto(left - now)
 	})
-	defer SetPressure(0, nil)
-	Notify() // what was before does not count against this test
-	calls = 0
-	for _, row := range []struct {
-		take  int64
-		calls int
-	}{{500, 0}, {499, 0}, {1, 1}, {1, 2}, {-900, 2}, {10, 2}, {900, 3}} {
-		if row.take > 0 {
-			a.Take(row.take, 0)
+	for _, kind := range []struct {
+		name       string
+		take, give func(n int64)
+		from       func(n int64) // sets the bound n above what there is
+	}{
+		{"Take", func(n int64) { a.Take(n, 0) }, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
+		{"Put", a.Put, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
+		{"TakeAuto", TakeAuto, GiveAuto, func(n int64) {
+			now, _ := Auto()
+			SetBounds(math.MaxInt64, now+n, math.MaxInt64)
+		}},
+	} {
+		calls := 0
+		paced(t, Pace{Pressure: func() {
+			calls++
+			Read() // allowed: no lock is held
+		}})
+		Notify() // what was before does not count against this test
+		calls = 0
+		kind.from(1000)
+		for _, row := range []struct {
+			take  int64
+			calls int
+		}{{500, 0}, {499, 0}, {1, 1}, {1, 2}, {-900, 2}, {10, 2}, {900, 3}} {
+			if row.take > 0 {
+				kind.take(row.take)
+			} else {
+				kind.give(-row.take)
+			}
+			if Notify(); calls != row.calls {
+				t.Errorf("%s: after %d: %d calls, want %d", kind.name, row.take, calls, row.calls)
+			}
+			if Notify(); calls != row.calls { // nothing new
+				t.Errorf("%s: after %d and nothing new: %d calls, want %d", kind.name, row.take, calls, row.calls)
+			}
+		}
+		a.Take(100, 1) // refused, so nothing grows
+		if Notify(); calls != 3 {
+			t.Errorf("%s: %d calls after a Take that was refused", kind.name, calls)
+		}
+		SetPace(nil)
+		kind.take(1)
+		if Notify(); calls != 3 {
+			t.Errorf("%s: %d calls after the end", kind.name, calls)
+		}
+	}
+}
+
+// TestUnpaced has nobody who helps.
+func TestUnpaced(t *testing.T) {
+	if err := Reclaim(1, 0); err != ErrUnpaced {
+		t.Errorf("Reclaim = %v", err)
+	}
+	if err := Admit(math.MaxInt64 / 2); err != nil {
+		t.Errorf("Admit = %v, without a bound", err)
+	}
+}
+
+// TestAdmit asks for room until somebody makes some, or says why not.
+func TestAdmit(t *testing.T) {
+	a := open(t, 0, 0)
+	refused := errors.New("refused")
+	var asked []int
+	paced(t, Pace{Reclaim: func(n int64, try int) error {
+		if n != 40 {
+			t.Errorf("Reclaim is asked for %d bytes", n)
+		}
+		if asked = append(asked, try); try == 2 {
+			return refused
+		}
+		return nil
+	}})
+	before := Held()
+	SetBounds(math.MaxInt64, math.MaxInt64, before+100)
+	a.Put(60)
+	if err := Admit(40); err != nil || asked != nil {
+		t.Errorf("what fits: %v, asked %v", err, asked)
+	}
+	a.Put(1)
+	if err := Admit(40); err != refused || !slices.Equal(asked, []int{0, 1, 2}) {
+		t.Errorf("what does not: %v, asked %v", err, asked)
+	}
+	if Held() != before+61 {
+		t.Errorf("Admit counted %d bytes", Held()-before-61)
+	}
+	SetPace(&Pace{Reclaim: func(int64, int) error { a.Give(1); return nil }})
+	SetBounds(math.MaxInt64, math.MaxInt64, before+100)
+	if err := Admit(40); err != nil {
+		t.Errorf("after somebody has given: %v", err)
+	}
+}
+
+// TestAuto counts what a collection could give back, and all that ever could.
+func TestAuto(t *testing.T) {
+	now, ever := Auto()
+	TakeAuto(100)
+	GiveAuto(30)
+	TakeAuto(5)
+	n, e := Auto()
+	if n != now+75 || e != ever+105 {
+		t.Errorf("%d now, %d ever", n-now, e-ever)
+	}
+	GiveAuto(75)
+	if n, e = Auto(); n != now || e != ever+105 {
+		t.Errorf("%d now, %d ever, in the end", n-now, e-ever)
+	}
+}
+
+// TestReleases reads what package own would say.
+func TestReleases(t *testing.T) {
+	defer SetReleases(queued, releasing)
+	SetReleases(nil, nil)
+	if Queued() != 0 || Releasing() {
+		t.Errorf("without anybody: %d, %v", Queued(), Releasing())
+	}
+	SetReleases(func() int64 { return 7 }, func() bool { return true })
+	if Queued() != 7 || !Releasing() {
+		t.Errorf("%d, %v", Queued(), Releasing())
+	}
+}
+
+// TestIdle reads what the root package would say.
+func TestIdle(t *testing.T) {
+	defer SetIdle(idle, trim)
+	SetIdle(nil, nil)
+	Trim()
+	if Idle() != 0 {
+		t.Errorf("Idle = %d, without anybody", Idle())
+	}
+	n := int64(7)
+	SetIdle(func() int64 { return n }, func() { n = 0 })
+	if Idle() != 7 {
+		t.Errorf("Idle = %d", Idle())
+	}
+	if Trim(); Idle() != 0 {
+		t.Errorf("Idle = %d after Trim", Idle())
+	}
+}
+
+// TestList reads accounts that others read while some open and close.
+func TestList(t *testing.T) {
+	for _, u := range []struct {
+		name        string
+		limit, held int64
+	}{{"TestList b", 0, 5}, {"TestList a", 0, 1}, {"TestList b", 99, 9}, {"TestList c", 0, 0}} {
+		a := Open(u.name, u.limit, func() (int64, int64) { return 1, u.held / 2 })
+		t.Cleanup(a.Close)
+		a.Put(u.held)
+	}
+	list := slices.DeleteFunc(List(), func(u Usage) bool { return u.Name < "TestList" || u.Name > "TestList z" })
+	want := []Usage{
+		{Name: "TestList a", Held: 1, Live: 0, Blocks: 1},
+		{Name: "TestList b", Held: 9, Limit: 99, Live: 4, Blocks: 1},
+		{Name: "TestList b", Held: 5, Live: 2, Blocks: 1},
+		{Name: "TestList c", Blocks: 1},
+	}
+	if !slices.Equal(list, want) {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				a := Open("TestList", 0, func() (int64, int64) { return 0, 0 })
+				a.Put(1)
+				if i := slices.IndexFunc(List(), func(u Usage) bool { return u.Name == "TestList" }); i < 0 {
+					t.Error("an account is not in the list")
+				}
+				a.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if slices.ContainsFunc(List(), func(u Usage) bool { return u.Name == "TestList" }) {
+		t.Error("an account is in the list that was closed")
+	}
+}
+
+// TestTakeThatFits takes what fits while others ask for what never does: they
+// must not be in the way.
+func TestTakeThatFits(t *testing.T) {
+	for _, where := range []string{"account", "sum"} {
+		a := open(t, 0, 0)
+		const room = 1000
+		limit := int64(0)
+		paced(t, Pace{})
+		if where == "account" {
+			limit = room
 		} else {
-			a.Give(-row.take)
+			SetBounds(math.MaxInt64, math.MaxInt64, Held()+room)
 		}
-		if Notify(); calls != row.calls {
-			t.Errorf("after %d: %d calls, want %d", row.take, calls, row.calls)
+		done, begun := make(chan bool), make(chan bool)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			close(begun)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if a.Take(room+1, limit) {
+					t.Errorf("%s: more than there is was taken", where)
+					a.Give(room + 1)
+				}
+			}
+		})
+		<-begun
+		refused := 0
+		for range 500_000 {
+			if a.Take(1, limit) {
+				a.Give(1)
+			} else {
+				refused++
+			}
 		}
-		Notify() // nothing new
-		if calls != row.calls || calls > 0 && last < start+1000 {
-			t.Errorf("after %d: %d calls, the last with %d", row.take, calls, last)
+		close(done)
+		wg.Wait()
+		if refused > 0 {
+			t.Errorf("limit of the %s: %d takes were refused that fit", where, refused)
 		}
 	}
-	a.Take(100, 1) // refused, so nothing grows
-	if Notify(); calls != 3 {
-		t.Errorf("%d calls after a Take that was refused", calls)
+}
+
+// TestHammerSum takes under the bound on the sum, with several accounts: nothing
+// drifts, and the bound can be taken exactly in the end.
+func TestHammerSum(t *testing.T) {
+	const most, goroutines = 4000, 16
+	before, auto := Held(), func() int64 { n, _ := Auto(); return n }
+	autoBefore := auto()
+	paced(t, Pace{Pressure: func() {}, Reclaim: func(int64, int) error { return ErrUnpaced }})
+	SetBounds(before+most/2, autoBefore+most/2, before+most)
+	var wg sync.WaitGroup
+	accounts := []*Account{open(t, 0, 0), open(t, 0, 0), open(t, 0, 0)}
+	for g := range int64(goroutines) {
+		wg.Go(func() {
+			a := accounts[g%3]
+			for i := range int64(20_000) {
+				n := (g*31+i)%400 + 1
+				switch {
+				case i%7 == 0:
+					a.Put(n)
+				case !a.Take(n, 0):
+					continue
+				}
+				TakeAuto(n)
+				Notify()
+				GiveAuto(n)
+				a.Give(n)
+			}
+		})
 	}
-	SetPressure(0, nil)
-	a.Take(1, 0)
-	if Notify(); calls != 3 {
-		t.Errorf("%d calls after the end", calls)
+	wg.Wait()
+	for _, a := range accounts {
+		if a.Held() != 0 {
+			t.Errorf("held %d", a.Held())
+		}
+	}
+	if Held() != before || auto() != autoBefore {
+		t.Errorf("the sum drifted by %d, what can be given back by %d", Held()-before, auto()-autoBefore)
+	}
+	if !accounts[0].Take(most, 0) || accounts[1].Take(1, 0) {
+		t.Error("the bound is not where it was")
 	}
 }
 

@@ -36,6 +36,7 @@ var imports = map[string][]string{
 	},
 
 	"own":      {".", "internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree", "internal/race"},
+	"pace":     {".", "internal/account"},
 	"libc":     {"C", "."},
 	"cgoalloc": {"C", ".", "libc"},
 
@@ -43,6 +44,9 @@ var imports = map[string][]string{
 	"internal/shadow":     {},
 	"internal/repotest":   {},
 	"libc/internal/ctest": {"C"},
+
+	// For docs/guide.md.
+	"libc/internal/guide": {"C", ".", "libc", "own"},
 }
 
 // testsOnly says what the tests of a package may import beyond that.

@@ -1,0 +1,108 @@
+package pace
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A LimitError says why something was refused. It is [cheap.ErrLimit] for
+// errors.Is.
+type LimitError struct {
+	Wanted int64 // bytes
+	Limit  int64 // of the whole; 0 if it was the limit of one heap or account
+	Go     int64 // bytes that the runtime has from the system
+	Held   int64 // bytes in all accounts
+	Auto   int64 // of these, what a collection could give back if it were unreachable
+}
+
+func (e *LimitError) Error() string {
+	const mib = 1 << 20
+	whole := "a limit of its own"
+	if e.Limit != 0 {
+		whole = fmt.Sprintf("a limit of %.1f MiB", float64(e.Limit)/mib)
+	}
+	return fmt.Sprintf("cheap: pace: %d bytes do not fit within %s, also after a collection: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners",
+		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib)
+}
+
+// Is reports whether target is cheap.ErrLimit.
+func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
+
+func (p *pacer) refusal(n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.reader.read()
+	auto, _ := account.Auto()
+	return &LimitError{Wanted: n, Limit: p.limit.Load(), Go: r.total, Held: account.Held(), Auto: auto}
+}
+
+// needs returns how many bytes the Go runtime has to be left with: what is
+// reachable, what is not heap, and room in which to allocate, without which it
+// would collect all the time.
+func (r *reading) needs() int64 {
+	const least = 4 << 20
+	other := max(r.total-r.heap-r.reserve, 0) // stacks, the runtime's own
+	return r.live + other + max(least, r.live/8)
+}
+
+// keep keeps the runtime's memory limit at what is left of the whole, and returns
+// from how much held on it is to be called again, and how much may be held. The
+// caller holds p.mu.
+func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
+	limit := p.limit.Load()
+	if limit == 0 {
+		p.restore()
+		return noBound, noBound
+	}
+	held := account.Held()
+	needs := r.needs()
+	goLimit := max(limit-held-account.Idle(), needs)
+	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(goLimit-was) > limit/256) {
+		p.set(goLimit)
+	}
+	return held + limit/64, max(limit-needs, 0)
+}
+
+// set sets the runtime's memory limit, unless the program has done so itself.
+func (p *pacer) set(bytes int64) {
+	is, was := debug.SetMemoryLimit(-1), p.goLimit.Load()
+	if was != 0 && is != was {
+		p.changed = true
+		p.goLimit.Store(0)
+		p.stats.moved.Add(1)
+		return
+	}
+	debug.SetMemoryLimit(bytes)
+	p.goLimit.Store(bytes)
+}
+
+// restore puts back what was before Start, unless the program has changed it.
+func (p *pacer) restore() {
+	if was := p.goLimit.Load(); was != 0 {
+		if debug.SetMemoryLimit(-1) == was {
+			debug.SetMemoryLimit(p.before)
+		} else {
+			p.stats.moved.Add(1)
+		}
+		p.goLimit.Store(0)
+	}
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// environmentLimit returns the limit that the program's surroundings ask for, or
+// 0.
+func environmentLimit() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	if most := cgroupLimit("/"); most > 0 {
+		limit = min(limit, most-most/10) // the rest is what nobody counts
+	}
+	if limit == math.MaxInt64 {
+		return 0
+	}
+	return limit
+}

@@ -1,0 +1,96 @@
+package pace
+
+import (
+	"runtime/metrics"
+	"time"
+)
+
+// A reading is what the runtime says about itself at one moment.
+type reading struct {
+	heap     int64 // bytes of objects, dead ones that are not swept included
+	live     int64 // bytes that the last collection found reachable
+	total    int64 // bytes that the runtime has from the system and has not given back
+	reserve  int64 // of these, free or not used in the heap: what it can give back
+	cycles   int64
+	queued   int64 // cleanups, ever
+	executed int64
+	gogc     int // negative if off
+	cpu      time.Duration
+}
+
+// The names, in the order of samples.
+const (
+	heapObjects = iota
+	heapLive
+	memoryTotal
+	memoryReleased
+	memoryFree
+	memoryUnused
+	gcCycles
+	cleanupsQueued
+	cleanupsExecuted
+	finalizersQueued
+	finalizersExecuted
+	gogcPercent
+	gcCPU
+	gcIdle
+	sampleCount
+)
+
+var names = [sampleCount]string{
+	heapObjects:        "/memory/classes/heap/objects:bytes",
+	heapLive:           "/gc/heap/live:bytes",
+	memoryTotal:        "/memory/classes/total:bytes",
+	memoryReleased:     "/memory/classes/heap/released:bytes",
+	memoryFree:         "/memory/classes/heap/free:bytes",
+	memoryUnused:       "/memory/classes/heap/unused:bytes",
+	gcCycles:           "/gc/cycles/total:gc-cycles",
+	cleanupsQueued:     "/gc/cleanups/queued:cleanups",
+	cleanupsExecuted:   "/gc/cleanups/executed:cleanups",
+	finalizersQueued:   "/gc/finalizers/queued:finalizers",
+	finalizersExecuted: "/gc/finalizers/executed:finalizers",
+	gogcPercent:        "/gc/gogc:percent",
+	gcCPU:              "/cpu/classes/gc/total:cpu-seconds",
+	gcIdle:             "/cpu/classes/gc/mark/idle:cpu-seconds",
+}
+
+// A reader reads. One goroutine at a time may use it.
+type reader struct{ samples [sampleCount]metrics.Sample }
+
+func (r *reader) read() reading {
+	for i := range r.samples {
+		r.samples[i].Name = names[i]
+	}
+	metrics.Read(r.samples[:])
+	n := func(i int) int64 {
+		if v := r.samples[i].Value; v.Kind() == metrics.KindUint64 {
+			return int64(v.Uint64())
+		}
+		return 0 // not in this version of Go
+	}
+	seconds := func(i int) float64 {
+		if v := r.samples[i].Value; v.Kind() == metrics.KindFloat64 {
+			return v.Float64()
+		}
+		return 0
+	}
+	return reading{
+		heap:     n(heapObjects),
+		live:     n(heapLive),
+		total:    n(memoryTotal) - n(memoryReleased),
+		reserve:  n(memoryFree) + n(memoryUnused),
+		cycles:   n(gcCycles),
+		queued:   n(cleanupsQueued) + n(finalizersQueued),
+		executed: n(cleanupsExecuted) + n(finalizersExecuted),
+		gogc:     gogc(r.samples[gogcPercent].Value),
+		cpu:      time.Duration((seconds(gcCPU) - seconds(gcIdle)) * float64(time.Second)),
+	}
+}
+
+// gogc reads the percentage; off is the largest number there is.
+func gogc(v metrics.Value) int {
+	if v.Kind() != metrics.KindUint64 || v.Uint64() > 1<<31-1 {
+		return -1
+	}
+	return int(v.Uint64())
+}

@@ -1,0 +1,292 @@
+package pace
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A pacer is what Start begins. There is one at a time.
+//
+// Whoever takes memory, and has reached a bound, calls pressure. It decides, and
+// starts a goroutine for a collection; it never collects itself. There is no
+// goroutine, and no timer, while nothing is to be done. After collections that
+// others start, a sentinel's cleanup looks.
+type pacer struct {
+	duty float64
+
+	limit   atomic.Int64 // 0 if there is none
+	goLimit atomic.Int64 // what the runtime's was set to, 0 if it was not
+
+	pending atomic.Bool  // a collection of ours is under way, or its releases
+	trigger atomic.Int64 // at how many auto bytes one is due
+	begun   atomic.Int64 // collections of ours
+	ended   atomic.Int64
+	done    atomic.Pointer[chan struct{}] // closed when the one that is pending is done
+
+	watching atomic.Bool // a sentinel is out
+	stopped  atomic.Bool
+
+	mu sync.Mutex
+	// The rest is under mu.
+	mark    mark
+	backoff int64
+	notYet  time.Time // no collection before, for the sake of duty
+	reader  reader
+	before  int64 // the runtime's memory limit before Start
+	changed bool  // the program has set that itself since
+
+	stats struct {
+		cycles, freed, lastFreed, time, yields, waits, waited, refusals, moved atomic.Int64
+	}
+}
+
+const (
+	longestWait  = 10 * time.Millisecond  // of an allocation, for a collection
+	longestDrain = 200 * time.Millisecond // of a collection, for its releases
+	stuckDrain   = 20 * time.Millisecond  // without any progress
+)
+
+// begin sets the first bounds.
+func (p *pacer) begin() {
+	p.before = debug.SetMemoryLimit(-1)
+	account.SetPace(&account.Pace{Pressure: p.pressure, Reclaim: p.reclaim})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.reader.read()
+	auto, _ := account.Auto()
+	p.mark = mark{heap: r.live, auto: auto}
+	p.look(r)
+}
+
+// end puts things back.
+func (p *pacer) end() {
+	p.stopped.Store(true)
+	account.SetPace(nil)
+	for p.pending.Load() {
+		runtime.Gosched()
+		time.Sleep(50 * time.Microsecond)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restore()
+}
+
+// pressure is called by whoever takes memory, beyond a bound.
+func (p *pacer) pressure() {
+	if !p.pending.Load() && p.mu.TryLock() { // or else somebody is looking
+		due := p.look(p.reader.read())
+		p.mu.Unlock()
+		p.watch()
+		p.start(due)
+	}
+	if p.pending.Load() {
+		p.slowDown()
+	}
+}
+
+// slowDown makes an allocation pay while a collection is pending: a little, and
+// more when there is twice as much as it is due for.
+func (p *pacer) slowDown() {
+	auto, _ := account.Auto()
+	if auto/2 < p.trigger.Load() || inBubble() || account.Releasing() {
+		p.stats.yields.Add(1)
+		runtime.Gosched()
+		return
+	}
+	start := time.Now()
+	p.wait()
+	p.stats.waits.Add(1)
+	p.stats.waited.Add(int64(time.Since(start)))
+}
+
+// look reports whether a collection is due, and sets the bounds at which to look
+// again. The caller holds p.mu.
+func (p *pacer) look(r reading) (due bool) {
+	if p.stopped.Load() {
+		return false
+	}
+	auto, _ := account.Auto()
+	trigger := p.mark.trigger(r.heap, r.gogc, p.backoff)
+	p.trigger.Store(trigger)
+	heldAt, ceiling := p.keep(r)
+	account.SetBounds(heldAt, next(auto, trigger), ceiling)
+	return auto >= trigger && time.Now().After(p.notYet)
+}
+
+// start starts a collection that is due, in a goroutine of its own.
+func (p *pacer) start(due bool) {
+	if due && !inBubble() && p.claim() {
+		go p.collect()
+	}
+}
+
+// claim makes the caller the one who collects, unless somebody else does.
+func (p *pacer) claim() bool {
+	if p.stopped.Load() || !p.pending.CompareAndSwap(false, true) {
+		return false
+	}
+	done := make(chan struct{})
+	p.done.Store(&done)
+	p.begun.Add(1)
+	account.SetAutoFrom(0) // from now on each allocation yields
+	return true
+}
+
+// wait waits for the collection that is pending, but not for long.
+func (p *pacer) wait() {
+	done := p.done.Load()
+	if done == nil {
+		return // whoever has claimed is about to say where to wait
+	}
+	timer := time.NewTimer(longestWait)
+	defer timer.Stop()
+	select {
+	case <-*done:
+	case <-timer.C:
+	}
+}
+
+// collect does the collection that the caller has claimed, waits for what it
+// leads to, and marks.
+func (p *pacer) collect() {
+	var r reader
+	begin, before := time.Now(), r.read()
+	auto, ever := account.Auto()
+	runtime.GC()
+	drain(&r)
+	after := r.read()
+	took := max(after.cpu-before.cpu, 0)
+
+	p.mu.Lock()
+	was := p.mark
+	freed := p.settle(after, auto, ever)
+	p.backoff = nextBackoff(p.backoff, freed, auto-was.auto)
+	share := time.Duration(float64(took) / float64(runtime.GOMAXPROCS(0)))
+	p.notYet = begin.Add(time.Duration(float64(share) / p.duty))
+	p.stats.cycles.Add(1)
+	p.stats.freed.Add(freed)
+	p.stats.lastFreed.Store(freed)
+	p.stats.time.Add(int64(took))
+	p.ended.Add(1)
+	p.pending.Store(false)
+	close(*p.done.Load())
+	due := p.look(after)
+	p.mu.Unlock()
+	p.start(due)
+}
+
+// settle takes the mark after a collection, when there were auto bytes and ever
+// had been taken at its beginning. It returns how many have been given back. The
+// caller holds p.mu.
+func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
+	now, everNow := account.Auto()
+	since := everNow - ever
+	p.mark = mark{heap: r.live, auto: max(min(now-since, now), 0)}
+	return max(auto+since-now, 0)
+}
+
+// drain waits until the releases that follow a collection are done: the runtime
+// has run the cleanups that it had queued, and own's workers have nothing left.
+// It gives up when nothing moves.
+func drain(r *reader) {
+	first := r.read()
+	start := time.Now()
+	moved, last := start, int64(-1)
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		now := r.read()
+		queued := account.Queued()
+		if now.executed >= first.queued && queued == 0 {
+			return
+		}
+		if left := first.queued - now.executed + queued; left != last {
+			moved, last = time.Now(), left
+		}
+		if time.Since(start) > longestDrain || time.Since(moved) > stuckDrain {
+			return
+		}
+		runtime.Gosched()
+		time.Sleep(pause)
+	}
+}
+
+// A sentinel is dropped so that its cleanup runs after the next collection.
+type sentinel struct{ _ [16]byte }
+
+// watch has the pacer look after the next collection, whoever starts it.
+func (p *pacer) watch() {
+	if p.stopped.Load() || p.watching.Swap(true) {
+		return
+	}
+	runtime.AddCleanup(&sentinel{}, (*pacer).collected, p)
+}
+
+// collected runs after a collection.
+func (p *pacer) collected() {
+	p.watching.Store(false)
+	if p.stopped.Load() {
+		return
+	}
+	auto, ever := account.Auto()
+	if auto < floor && p.limit.Load() == 0 {
+		// Nothing to be paced: the next who takes much brings us back.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.mark = mark{heap: p.mark.heap, auto: auto}
+		p.look(p.reader.read())
+		return
+	}
+	p.watch()
+	if p.pending.Load() {
+		return // collect marks
+	}
+	go func() {
+		var r reader
+		drain(&r)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pending.Load() {
+			return
+		}
+		now := r.read()
+		p.settle(now, auto, ever)
+		p.start(p.look(now))
+	}()
+}
+
+// reclaim is what somebody does whose request of n bytes was refused for the
+// time try says: it waits for a collection that begins from now on, or returns
+// the error.
+func (p *pacer) reclaim(n int64, try int) error {
+	const collections = 2
+	if try >= collections || p.stopped.Load() || inBubble() || account.Releasing() {
+		p.stats.refusals.Add(1)
+		return p.refusal(n)
+	}
+	want := p.begun.Load() + 1
+	deadline := time.Now().Add(2 * longestDrain)
+	for p.ended.Load() < want && time.Now().Before(deadline) && !p.stopped.Load() {
+		if p.claim() {
+			p.collect()
+		} else {
+			p.wait()
+		}
+	}
+	account.Trim()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.look(p.reader.read())
+	return nil
+}
+
+// inBubble reports whether the goroutine's clock is that of a bubble of
+// testing/synctest, which begins in the year 2000. What is started there belongs
+// to the bubble, so nothing is.
+func inBubble() bool {
+	const realClock = 2020
+	return time.Now().UTC().Year() < realClock
+}
