@@ -18,6 +18,8 @@
 // What package own releases automatically, and what the heaps of package cheap
 // hold, is counted already. A binding whose C library allocates by itself, and
 // that releases with a cleanup of its own, reports sizes to an [Account].
+// Blocks of a Heap that a Pool owns are counted by both, and so twice against a
+// limit; those of own.Memory once.
 //
 // With a limit, the Go heap and everything else that is counted stay under one
 // number: the runtime's memory limit follows, and what would exceed the limit

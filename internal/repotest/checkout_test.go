@@ -97,7 +97,7 @@ func program(text string) string {
 		return text
 	}
 	var imports strings.Builder
-	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/cgoalloc"} {
+	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/cgoalloc", modulePath + "/own", modulePath + "/pace"} {
 		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(text) {
 			imports.WriteString("import \"" + path + "\"\n")
 		}
