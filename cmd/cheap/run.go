@@ -51,13 +51,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		switch args[0] {
 		case "bench":
 			name = "cheap bench"
-			return benchCommand(ctx, args[1:], stdout, stderr)
+			return unbound(func() error { return benchCommand(ctx, args[1:], stdout, stderr) })
 		case rowCommandName:
 			name = "cheap " + rowCommandName
-			return rowCommand(ctx, args[1:], stdin, stdout)
+			return unbound(func() error { return rowCommand(ctx, args[1:], stdin, stdout) })
 		case spliceCommandName:
 			name = "cheap " + spliceCommandName
-			return spliceCommand(ctx, args[1:], stdin, stdout)
+			return unbound(func() error { return spliceCommand(ctx, args[1:], stdin, stdout) })
 		case "replay":
 			name = "cheap replay"
 			return replayCommand(ctx, args[1:], stdout, stderr)

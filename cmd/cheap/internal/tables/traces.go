@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
@@ -21,6 +22,11 @@ var decoded = func() map[string]func() (*trace.Trace, error) {
 	}
 	return all
 }()
+
+// OnMain runs f and returns when it has returned. A program whose main goroutine is
+// bound to the main thread has it run there: glibc gives that thread the arena
+// that a program without threads allocates from.
+var OnMain = func(f func()) { f() }
 
 // Traces is the table of what real programs allocated.
 func Traces() measure.Table {
@@ -62,12 +68,14 @@ func replaying(name string, info peers.Info) (measure.Work, error) {
 	if err != nil {
 		return measure.Work{}, err
 	}
-	s, err := replay.NewSession(tr, []peers.Info{info})
+	var s *replay.Session
+	OnMain(func() { s, err = replay.NewSession(tr, []peers.Info{info}) })
 	if err != nil {
 		return measure.Work{}, err
 	}
 	once := func() (float64, error) {
-		took, err := s.Round(context.Background(), 0)
+		var took []time.Duration
+		OnMain(func() { took, err = s.Round(context.Background(), 0) })
 		if err != nil {
 			return 0, err
 		}
@@ -92,6 +100,6 @@ func replaying(name string, info peers.Info) (measure.Work, error) {
 			}
 			return wall, 0, nil
 		},
-		Close: func() { s.Close() }, // no block is live
+		Close: func() { OnMain(func() { s.Close() }) }, // no block is live
 	}, nil
 }
