@@ -65,15 +65,14 @@ func (p *pacer) begin() {
 
 // end puts things back.
 func (p *pacer) end() {
-	p.stopped.Store(true)
-	account.SetPace(nil)
-	for p.pending.Load() {
-		runtime.Gosched()
-		time.Sleep(50 * time.Microsecond)
-	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.stopped.Store(true) // nobody sets bounds from now on
+	account.SetPace(nil)
 	p.restore()
+	p.mu.Unlock()
+	for p.pending.Load() {
+		p.wait()
+	}
 }
 
 // pressure is called by whoever takes memory, beyond a bound.
@@ -141,7 +140,8 @@ func (p *pacer) claim() bool {
 func (p *pacer) wait() {
 	done := p.done.Load()
 	if done == nil {
-		return // whoever has claimed is about to say where to wait
+		runtime.Gosched() // whoever has claimed is about to say where to wait
+		return
 	}
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
@@ -155,6 +155,7 @@ func (p *pacer) wait() {
 // leads to, and marks.
 func (p *pacer) collect() {
 	var r reader
+	done := *p.done.Load()
 	begin, before := time.Now(), r.read()
 	auto, ever := account.Auto()
 	runtime.GC()
@@ -174,7 +175,7 @@ func (p *pacer) collect() {
 	p.stats.time.Add(int64(took))
 	p.ended.Add(1)
 	p.pending.Store(false)
-	close(*p.done.Load())
+	close(done)
 	due := p.look(after)
 	p.mu.Unlock()
 	p.start(due)
@@ -263,7 +264,7 @@ func (p *pacer) collected() {
 // the error.
 func (p *pacer) reclaim(n int64, try int) error {
 	const collections = 2
-	if try >= collections || p.stopped.Load() || inBubble() || account.Releasing() {
+	if auto, _ := account.Auto(); auto == 0 || try >= collections || p.stopped.Load() || inBubble() || account.Releasing() {
 		p.stats.refusals.Add(1)
 		return p.refusal(n)
 	}
@@ -274,6 +275,7 @@ func (p *pacer) reclaim(n int64, try int) error {
 			p.collect()
 		} else {
 			p.wait()
+			runtime.Gosched()
 		}
 	}
 	account.Trim()
