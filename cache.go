@@ -290,6 +290,8 @@ const slowStart = 8
 //
 //go:norace
 func (h *Heap) settle(k *cache) (written uintptr) {
+	h.settles.Add(1)
+	before := h.account.Held()
 	var lists [2 * sizeclass.Count]batch
 	if k != nil {
 		k.takeAll(&lists)
@@ -308,7 +310,11 @@ func (h *Heap) settle(k *cache) (written uintptr) {
 		}
 	}
 	held := h.account.Held()
-	h.settleAt.Store(held + held/settleShare)
+	at := held + held/settleShare
+	if held < before {
+		at = max(at, before+settleLeast) // what was given back may be taken again
+	}
+	h.settleAt.Store(at)
 	return written
 }
 
@@ -322,9 +328,14 @@ func (h *Heap) unsettled(cost int64, units int) bool {
 // memory when the heap grows.
 const hollowFrom = 8 << 10
 
-// settleShare says how much a heap may grow between two calls of settle: by one
-// part in so many.
-const settleShare = 64
+// A heap may grow by a part between two calls of settle, one in settleShare; and,
+// where a call has given spans back, beyond what it had before by a span with its
+// records. Without that a heap that is almost empty, used for one size after the
+// other, would give back for each what the others need.
+const (
+	settleShare = 64
+	settleLeast = span.UnitSize + span.UnitSize/64
+)
 
 // takeAll takes all lists out of k.
 //

@@ -114,6 +114,7 @@ type Heap struct {
 	places   atomic.Int32
 	grew     atomic.Bool
 	settleAt atomic.Int64 // settle before more bytes than these are held
+	settles  atomic.Int64 // how often that was done
 
 	large struct {
 		mu                     sync.Mutex // held while a large block comes, goes or changes

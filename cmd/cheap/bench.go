@@ -161,7 +161,9 @@ func (s *benchSettings) parseProcs(text string, given bool) error {
 		if err != nil || n < 1 || n > mostProcs {
 			return usagef("-cpu: %q is no number of processors; 1 to %d are accepted, several with commas between them", word, mostProcs)
 		}
-		s.procs = append(s.procs, n)
+		if !slices.Contains(s.procs, n) {
+			s.procs = append(s.procs, n)
+		}
 	}
 	return nil
 }

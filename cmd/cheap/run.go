@@ -53,9 +53,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			name = "cheap bench"
 			return unbound(func() error { return benchCommand(ctx, args[1:], stdout, stderr) })
 		case rowCommandName:
+			signal.Ignore(os.Interrupt) // the process that started this one ends it
 			name = "cheap " + rowCommandName
 			return unbound(func() error { return rowCommand(ctx, args[1:], stdin, stdout) })
 		case spliceCommandName:
+			signal.Ignore(os.Interrupt)
 			name = "cheap " + spliceCommandName
 			return unbound(func() error { return spliceCommand(ctx, args[1:], stdin, stdout) })
 		case "replay":

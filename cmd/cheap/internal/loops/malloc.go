@@ -38,7 +38,7 @@ var Malloc = map[string]func(n int) error{
 
 	"ArenaTemporaryData": func(n int) error {
 		alloc := &cgoalloc.DefaultAllocator{}
-		for range n / 2 {
+		for range (n + 1) / 2 {
 			a := alloc.Malloc(64)
 			b := alloc.Malloc(64)
 			alloc.Free(a)

@@ -38,7 +38,7 @@ var Original = map[string]func(n int) error{
 		if err != nil {
 			return err
 		}
-		for range n / 2 {
+		for range (n + 1) / 2 {
 			arena := cgoalloc.CreateArenaAllocator(alloc)
 			_ = arena.Malloc(64)
 			_ = arena.Malloc(64)

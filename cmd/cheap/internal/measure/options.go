@@ -52,6 +52,10 @@ const (
 	aimedAtRounds = 9
 	mostRounds    = 12
 
+	// calibrationRounds is about how many more it takes to find how many
+	// operations a round is to have.
+	calibrationRounds = 4
+
 	// overdraft is how much longer than its share of the time a row may take to
 	// come to enough rounds.
 	overdraft = 2.5
@@ -62,4 +66,6 @@ const (
 	shortestRound = time.Millisecond
 	longestRound  = 25 * time.Millisecond
 	betweenRounds = 2 * time.Millisecond // about what the collections between rounds take
+
+	mostOperations = 1e9 // in a round whose length is sought
 )

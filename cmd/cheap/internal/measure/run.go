@@ -73,12 +73,12 @@ func (r *run) group(ctx context.Context, g group) {
 	share := r.share(g)
 	for _, u := range g {
 		defer u.close()
-		u.err = u.openHereOrApart(ctx, r.Options)
+		u.err = interrupted(ctx, u.openHereOrApart(ctx, r.Options))
 	}
 	each := r.each(g, share)
 	for _, u := range g.alive() {
 		r.tell(u, "calibrating")
-		u.err = u.calibrate(ctx, each, r.Each.N)
+		u.err = interrupted(ctx, u.calibrate(ctx, each, r.Each.N))
 	}
 	rounds := time.Now()
 	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share); round++ {
@@ -97,6 +97,7 @@ func (r *run) group(ctx context.Context, g group) {
 			}
 			r.tell(u, "profile")
 			u.profile, u.err = u.underProfile(ctx, r.Options)
+			u.err = interrupted(ctx, u.err)
 		}
 	}
 }
@@ -109,9 +110,19 @@ func (r *run) round(ctx context.Context, u *unit) {
 	} else {
 		s, u.err = u.take(ctx, u.n)
 	}
+	u.err = interrupted(ctx, u.err)
 	if u.err == nil {
 		u.samples = append(u.samples, s)
 	}
+}
+
+// interrupted returns ctx's error in the place of one that it has led to, such as
+// that of a process which was ended.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // share returns the part that a group has of the time that is left. What others
@@ -127,7 +138,7 @@ func (r *run) each(g group, share time.Duration) time.Duration {
 	if r.Each.Time > 0 {
 		return r.Each.Time
 	}
-	t := share/time.Duration(len(g)*(aimedAtRounds+1)) - betweenRounds // one for the calibration
+	t := share/time.Duration(len(g)*(aimedAtRounds+calibrationRounds)) - betweenRounds
 	return min(max(t, shortestRound), longestRound)
 }
 
@@ -191,25 +202,53 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 	return err
 }
 
-// search runs more and more operations until a round takes long enough.
+// search runs more and more operations until a round takes long enough. Where the
+// system has interrupted it, or starting the goroutines takes long, a round of few
+// operations does so as well: then one of twice as many takes no longer.
 func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
+	if _, err := u.take(ctx, 1); err != nil { // without what was there before
+		return 0, err
+	}
+	enough := 0.8 * float64(each)
 	for n := 1; ; {
-		s, err := u.take(ctx, n)
+		wall, err := u.wall(ctx, n)
 		if err != nil {
 			return 0, err
 		}
-		if s.Wall >= 0.8*float64(each) || n >= 1e9 {
+		if wall < enough && n < mostOperations {
+			n = more(n, wall, float64(each))
+			continue
+		}
+		again, err := u.wall(ctx, n)
+		if err != nil || n > mostOperations/2 {
+			return n, err
+		}
+		twice, err := u.wall(ctx, 2*n)
+		if err != nil {
+			return 0, err
+		}
+		if wall = min(wall, again); wall >= enough && twice >= 1.5*wall {
 			return n, nil
 		}
-		n = more(n, s.Wall, float64(each))
+		n = max(more(n, min(wall, twice), float64(each)), 2*n)
 	}
+}
+
+// wall returns how long n operations take, about: there is no collection before
+// them.
+func (u *unit) wall(ctx context.Context, n int) (float64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s, err := u.takeNow(n)
+	return s.Wall, err
 }
 
 // more returns how many operations to try after n took so long: as many as the
 // goal would take, but no more than 100 times as many, and not the same again.
 func more(n int, took, goal float64) int {
 	next := float64(n) * goal / max(took, 1)
-	return int(min(max(next, float64(n+1)), 100*float64(n), 1e9))
+	return int(min(max(next, float64(n+1)), 100*float64(n), mostOperations))
 }
 
 // report puts together what there is.
@@ -260,6 +299,8 @@ func (r *run) rounds() string {
 	switch {
 	case most == 0:
 		return "nothing was measured"
+	case most == 1:
+		return fmt.Sprintf("1 round, in %v", took)
 	case least == most:
 		return fmt.Sprintf("%d rounds, in %v", most, took)
 	}

@@ -235,6 +235,52 @@ func TestMore(t *testing.T) {
 	}
 }
 
+// TestSearch finds how many operations of 1 µs take 1 ms, where rounds have a start
+// that takes longer than that, and where some are interrupted.
+func TestSearch(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		start       float64
+		interrupted int // the round that takes long, 0 for none
+	}{{"plain", 0, 0}, {"a long start", 2e6, 0}, {"the first interrupted", 0, 2}, {"another interrupted", 0, 3}} {
+		rounds := 0
+		u := &unit{procs: 1, row: new(Row), work: Work{Time: func(n int) (wall, cpu float64, err error) {
+			rounds++
+			if wall = c.start + float64(n)*1000; rounds == c.interrupted {
+				wall += 5e6
+			}
+			return wall, 0, nil
+		}}}
+		n, err := u.search(t.Context(), time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n < 800 || n > 4000 || rounds > 40 {
+			t.Errorf("%s: %d operations, after %d rounds", c.name, n, rounds)
+		}
+	}
+}
+
+// TestRunEndedProcess sees that what an interrupt has ended is no failure.
+func TestRunEndedProcess(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rounds := 0
+	row := Row{Name: "remote", N: 1, Open: func(int) (Work, error) {
+		return Work{Time: func(int) (wall, cpu float64, err error) {
+			if rounds++; rounds > 3 {
+				cancel()
+				return 0, 0, errors.New("signal: killed")
+			}
+			return 1, 1, nil
+		}}, nil
+	}}
+	report, err := Run(ctx, fakeTable(row), Options{Count: 9})
+	if err == nil || err.Error() != context.Canceled.Error() || !report.Partial || len(report.Rows) != 1 || len(report.Rows[0].Samples) != 3 {
+		t.Errorf("%v, %+v", err, report)
+	}
+}
+
 // TestTurns sees that everybody begins a round, and that neighbours change.
 func TestTurns(t *testing.T) {
 	a, b, c := &unit{n: 1}, &unit{n: 2}, &unit{n: 3}

@@ -154,7 +154,11 @@ func newProfileView(row string, shares []result.Share) profileView {
 }
 
 func newSourceView(s result.Source) sourceView {
-	known := []string{s.Author, s.Date, s.Machine}
+	machine := s.Machine
+	if machine != "" {
+		machine = "machine: " + machine
+	}
+	known := []string{s.Author, s.Date, machine}
 	known = slices.DeleteFunc(known, func(s string) bool { return s == "" })
 	return sourceView{
 		Name: s.Name, Title: cmp.Or(s.Title, s.Name), URL: s.URL,

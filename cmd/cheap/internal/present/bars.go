@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
@@ -12,8 +13,10 @@ const (
 	publishedGroup = "published, ns"
 )
 
-// bars writes a table that has a line for each row.
+// bars writes a table that has a line for each row, those of one number of
+// processors after those of another.
 func (t *texter) bars(rows []result.Row) {
+	rows = groupedByProcs(rows)
 	var legend []mark
 	published := publishedColumns(rows, &legend)
 	names := column{head: "row", left: true}
@@ -41,6 +44,21 @@ func (t *texter) bars(rows []result.Row) {
 	t.out.WriteByte('\n')
 	t.out.WriteString(g.text(t.p))
 	t.marks(legend)
+}
+
+// groupedByProcs sorts rows by when their number of processors comes first.
+func groupedByProcs(rows []result.Row) []result.Row {
+	var order []int
+	for _, row := range rows {
+		if !slices.Contains(order, row.Procs) {
+			order = append(order, row.Procs)
+		}
+	}
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b result.Row) int {
+		return cmp.Compare(slices.Index(order, a.Procs), slices.Index(order, b.Procs))
+	})
+	return rows
 }
 
 // fit takes columns away until the grid is narrow enough, those first that

@@ -150,6 +150,9 @@ func decodeRow(d *json.Decoder) (*result.Row, error) {
 	return &row, validate(&row)
 }
 
+// mostNs is longer than anybody measures: some decades.
+const mostNs = 1e18
+
 // validate refuses what no measurement gives, and names that would not stay
 // within a line of a terminal.
 func validate(row *result.Row) error {
@@ -166,7 +169,7 @@ func validate(row *result.Row) error {
 		return foreign(nil, fmt.Sprintf("its procs are %d", row.Procs))
 	}
 	for _, ns := range append([]float64{row.NsPerOp}, row.Samples...) {
-		if ns < 0 {
+		if ns < 0 || ns > mostNs {
 			return foreign(nil, fmt.Sprintf("it has a time of %v ns", ns))
 		}
 	}

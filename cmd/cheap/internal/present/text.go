@@ -123,7 +123,7 @@ func (t *texter) legend(r *result.Report) {
 	entry := func(word, text string) { t.entry(word, 13, text) }
 	entry("time", "of one operation on the clock: the median of all rounds")
 	if has(knowsSpread) {
-		entry("±", "how far the bounds of its 95 % confidence interval are from it")
+		entry("±", "how far the farther bound of its 95 % confidence interval is from it")
 	}
 	if hasLine(cpuMatters) {
 		entry("CPU", "processor time of the whole process for one operation, in all threads")

@@ -3,6 +3,7 @@ package present
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -27,6 +28,22 @@ func TestDuration(t *testing.T) {
 		if got := duration(ns); got != want {
 			t.Errorf("%v ns is written %q, want %q", ns, got, want)
 		}
+	}
+}
+
+func TestGroupedByProcs(t *testing.T) {
+	var rows []result.Row
+	for _, name := range []string{"a", "b"} {
+		for _, procs := range []int{4, 1} {
+			rows = append(rows, result.Row{Row: name, Procs: procs})
+		}
+	}
+	var got []string
+	for _, row := range groupedByProcs(rows) {
+		got = append(got, fmt.Sprint(row.Row, row.Procs))
+	}
+	if want := []string{"a4", "b4", "a1", "b1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
