@@ -76,11 +76,10 @@ func Add(a *Account, n int64) error {
 // Remove counts n bytes less, which one Add has counted. To remove more than was
 // added panics.
 func Remove(a *Account, n int64) {
-	if n < 0 || n > a.account.Held() {
+	if n < 0 || !a.account.TryGive(n) {
 		panic(fmt.Sprintf("cheap: pace.Remove: account %s: %d bytes, of %d that were added", a.o.Name, n, a.account.Held()))
 	}
 	a.live.Add(-1)
-	a.account.Give(n)
 	if !a.o.Manual {
 		account.GiveAuto(n)
 	}

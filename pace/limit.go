@@ -71,7 +71,7 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 func (p *pacer) set(bytes int64) {
 	is, was := debug.SetMemoryLimit(-1), p.goLimit.Load()
 	if was != 0 && is != was {
-		p.changed = true
+		p.changed, p.before = true, is
 		p.goLimit.Store(0)
 		p.stats.moved.Add(1)
 		return

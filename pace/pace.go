@@ -40,7 +40,7 @@ var (
 // Start begins to pace, for the whole program. It returns an error, and does
 // nothing, if it has begun already or the options make no sense.
 func Start(o Options) error {
-	if o.Limit < 0 || o.Duty < 0 || o.Duty > 1 {
+	if o.Limit < 0 || !(o.Duty >= 0 && o.Duty <= 1) { // a NaN is neither
 		return fmt.Errorf("cheap: pace.Start: a limit of %d, a duty of %v; limits are positive, or 0 for none, a duty is between 0 and 1", o.Limit, o.Duty)
 	}
 	startMu.Lock()

@@ -3,6 +3,7 @@ package pace
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,9 @@ type pacer struct {
 	ended   atomic.Int64
 	done    atomic.Pointer[chan struct{}] // closed when the one that is pending is done
 
+	vain      atomic.Int64 // collections at a limit, in a row, that gave nothing back
+	vainUntil atomic.Int64 // see inVain; in Unix nanoseconds
+
 	watching atomic.Bool // a sentinel is out
 	stopped  atomic.Bool
 
@@ -35,7 +39,8 @@ type pacer struct {
 	// The rest is under mu.
 	mark    mark
 	backoff int64
-	notYet  time.Time // no collection before, for the sake of duty
+	notYet  time.Time        // no collection before, for the sake of duty
+	costs   [4]time.Duration // of the last collections
 	reader  reader
 	before  int64 // the runtime's memory limit before Start
 	changed bool  // the program has set that itself since
@@ -49,6 +54,8 @@ const (
 	longestWait  = 10 * time.Millisecond  // of an allocation, for a collection
 	longestDrain = 200 * time.Millisecond // of a collection, for its releases
 	stuckDrain   = 20 * time.Millisecond  // without any progress
+	mostVain     = 8                      // collections at a limit may give nothing back, in a row, then
+	vainPause    = 10                     // times as long as the last one took there is none
 )
 
 // begin sets the first bounds.
@@ -79,26 +86,37 @@ func (p *pacer) end() {
 func (p *pacer) pressure() {
 	if !p.pending.Load() && p.mu.TryLock() { // or else somebody is looking
 		due := p.look(p.reader.read())
+		rest := time.Until(p.notYet)
 		p.mu.Unlock()
 		p.watch()
+		if rest > 0 && p.farBehind() {
+			// One is due, and has to wait for the sake of duty. So do we.
+			p.sleep(func() { time.Sleep(min(rest, longestWait)) })
+			due = true
+		}
 		p.start(due)
 	}
-	if p.pending.Load() {
-		p.slowDown()
+	switch {
+	case !p.pending.Load():
+	case p.farBehind():
+		p.sleep(p.wait)
+	default:
+		p.stats.yields.Add(1)
+		runtime.Gosched()
 	}
 }
 
-// slowDown makes an allocation pay while a collection is pending: a little, and
-// more when there is twice as much as it is due for.
-func (p *pacer) slowDown() {
+// farBehind reports whether there is twice as much as a collection is due for, and
+// the goroutine may wait for it.
+func (p *pacer) farBehind() bool {
 	auto, _ := account.Auto()
-	if auto/2 < p.trigger.Load() || inBubble() || account.Releasing() {
-		p.stats.yields.Add(1)
-		runtime.Gosched()
-		return
-	}
+	return auto/2 >= p.trigger.Load() && !inBubble() && !account.Releasing()
+}
+
+// sleep calls f, which waits, and counts that.
+func (p *pacer) sleep(f func()) {
 	start := time.Now()
-	p.wait()
+	f()
 	p.stats.waits.Add(1)
 	p.stats.waited.Add(int64(time.Since(start)))
 }
@@ -167,9 +185,15 @@ func (p *pacer) collect() {
 	was := p.mark
 	freed := p.settle(after, auto, ever)
 	p.backoff = nextBackoff(p.backoff, freed, auto-was.auto)
-	share := time.Duration(float64(took) / float64(runtime.GOMAXPROCS(0)))
-	p.notYet = begin.Add(time.Duration(float64(share) / p.duty))
-	p.stats.cycles.Add(1)
+	n := p.stats.cycles.Add(1)
+	if n == 1 {
+		p.costs = [4]time.Duration{took, took, took, took}
+	}
+	p.costs[n%int64(len(p.costs))] = took
+	// What a collection takes more than the least of the last ones is somebody
+	// else's: the processor was taken away from it.
+	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
+	p.notYet = begin.Add(time.Duration(share / p.duty))
 	p.stats.freed.Add(freed)
 	p.stats.lastFreed.Store(freed)
 	p.stats.time.Add(int64(took))
@@ -264,12 +288,14 @@ func (p *pacer) collected() {
 // the error.
 func (p *pacer) reclaim(n int64, try int) error {
 	const collections = 2
-	if auto, _ := account.Auto(); auto == 0 || try >= collections || p.stopped.Load() || inBubble() || account.Releasing() {
+	if try >= collections || p.stopped.Load() || p.inVain() || inBubble() || account.Releasing() {
 		p.stats.refusals.Add(1)
 		return p.refusal(n)
 	}
+	held := account.Held()
 	want := p.begun.Load() + 1
-	deadline := time.Now().Add(2 * longestDrain)
+	begin := time.Now()
+	deadline := begin.Add(2 * longestDrain)
 	for p.ended.Load() < want && time.Now().Before(deadline) && !p.stopped.Load() {
 		if p.claim() {
 			p.collect()
@@ -281,8 +307,22 @@ func (p *pacer) reclaim(n int64, try int) error {
 	account.Trim()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if account.Held() < held {
+		p.vain.Store(0)
+	} else if p.vain.Add(1) >= mostVain {
+		p.vainUntil.Store(time.Now().Add(vainPause * time.Since(begin)).UnixNano())
+	}
 	p.look(p.reader.read())
 	return nil
+}
+
+// inVain reports whether a collection at a limit would be in vain: there is nothing
+// that belongs to owners, and the last ones, not long ago, gave nothing back. A
+// program that meets a heap's limit all the time, and makes room by itself, is
+// not to collect each time.
+func (p *pacer) inVain() bool {
+	auto, _ := account.Auto()
+	return auto == 0 && time.Now().UnixNano() < p.vainUntil.Load()
 }
 
 // inBubble reports whether the goroutine's clock is that of a bubble of

@@ -100,15 +100,19 @@ func (a *Account) Take(n, limit int64) bool {
 			break
 		}
 	}
-	sum := total.Add(n)
-	if n > 0 && sum > ceiling.Load() {
-		a.Give(n)
-		return false
+	for {
+		sum := total.Load()
+		if n > 0 && n > ceiling.Load()-sum {
+			a.held.Add(-n)
+			return false
+		}
+		if total.CompareAndSwap(sum, sum+n) {
+			if sum+n >= heldAt.Load() {
+				pressed.Store(true)
+			}
+			return true
+		}
 	}
-	if sum >= heldAt.Load() {
-		pressed.Store(true)
-	}
-	return true
 }
 
 // Put is Take of what is there already, and cannot be refused.
@@ -123,6 +127,20 @@ func (a *Account) Put(n int64) {
 func (a *Account) Give(n int64) {
 	a.held.Add(-n)
 	total.Add(-n)
+}
+
+// TryGive is Give, unless the account does not hold as many.
+func (a *Account) TryGive(n int64) bool {
+	for {
+		held := a.held.Load()
+		if n > held {
+			return false
+		}
+		if a.held.CompareAndSwap(held, held-n) {
+			total.Add(-n)
+			return true
+		}
+	}
 }
 
 // Held returns the bytes taken and not given back.
@@ -178,7 +196,7 @@ var ErrUnpaced = errors.New("cheap: nobody reclaims")
 // Admit asks whether n bytes that are there already may be counted, under the
 // bound on the sum of all, and reclaims if not. The caller holds no lock.
 func Admit(n int64) error {
-	for try := 0; total.Load()+n > ceiling.Load(); try++ {
+	for try := 0; n > ceiling.Load()-total.Load(); try++ {
 		if err := Reclaim(n, try); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -281,32 +282,30 @@ func TestTakeThatFits(t *testing.T) {
 		} else {
 			SetBounds(math.MaxInt64, math.MaxInt64, Held()+room)
 		}
-		done, begun := make(chan bool), make(chan bool)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			close(begun)
-			for {
-				select {
-				case <-done:
-					return
-				default:
+		var done atomic.Bool
+		var begun, wg sync.WaitGroup
+		for range 3 {
+			begun.Add(1)
+			wg.Go(func() {
+				begun.Done()
+				for !done.Load() {
+					if a.Take(room+1, limit) {
+						t.Errorf("%s: more than there is was taken", where)
+						a.Give(room + 1)
+					}
 				}
-				if a.Take(room+1, limit) {
-					t.Errorf("%s: more than there is was taken", where)
-					a.Give(room + 1)
-				}
-			}
-		})
-		<-begun
+			})
+		}
+		begun.Wait()
 		refused := 0
-		for range 500_000 {
+		for range 100_000 {
 			if a.Take(1, limit) {
 				a.Give(1)
 			} else {
 				refused++
 			}
 		}
-		close(done)
+		done.Store(true)
 		wg.Wait()
 		if refused > 0 {
 			t.Errorf("limit of the %s: %d takes were refused that fit", where, refused)

@@ -53,6 +53,7 @@ var imports = map[string][]string{
 var testsOnly = map[string][]string{
 	".":    {"internal/shadow"},
 	"libc": {"libc/internal/ctest"},
+	"pace": {"own"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.

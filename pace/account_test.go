@@ -1,0 +1,359 @@
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+func TestAccount(t *testing.T) {
+	before, autoBefore := account.Held(), auto()
+	a := newAccount(t, AccountOptions{Name: "TestAccount", Limit: 1000})
+	m := newAccount(t, AccountOptions{Name: "TestAccount, by hand", Manual: true})
+	for _, row := range []struct {
+		a   *Account
+		add int64 // negative to remove
+		ok  bool
+		// afterwards
+		held, auto int64
+	}{
+		{a, 600, true, 600, 600},
+		{a, 0, true, 600, 600},
+		{a, 401, false, 600, 600},
+		{a, 400, true, 1000, 1000},
+		{a, 1, false, 1000, 1000},
+		{a, -700, true, 300, 300},
+		{m, 5000, true, 5000, 300},
+		{m, -4000, true, 1000, 300},
+		{a, 1 << 62, false, 300, 300},
+		{a, -300, true, 0, 0},
+	} {
+		var err error
+		if row.add < 0 {
+			Remove(row.a, -row.add)
+		} else {
+			err = Add(row.a, row.add)
+		}
+		if (err == nil) != row.ok || row.a.Held() != row.held || auto()-autoBefore != row.auto {
+			t.Errorf("%d: %v, held %d, automatically %d", row.add, err, row.a.Held(), auto()-autoBefore)
+		}
+	}
+	list := Accounts()
+	i := slices.IndexFunc(list, func(u Usage) bool { return u.Name == "TestAccount" })
+	if want := (Usage{Name: "TestAccount", Limit: 1000}); i < 0 || list[i].Name != want.Name || list[i].Limit != want.Limit || list[i].Held != 0 {
+		t.Errorf("in the list: %+v", list)
+	}
+	if i++; i >= len(list) || list[i].Held != 1000 || list[i].Live != 1000 {
+		t.Errorf("in the list: %+v", list)
+	}
+	if err := Add(a, 10); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	m.Close()
+	if account.Held() != before || auto() != autoBefore {
+		t.Errorf("%d bytes are held after Close, %d automatically", account.Held()-before, auto()-autoBefore)
+	}
+}
+
+func TestAccountMisuse(t *testing.T) {
+	a := newAccount(t, AccountOptions{Name: "misused"})
+	if err := Add(a, 100); err != nil {
+		t.Fatal(err)
+	}
+	before := auto()
+	for words, f := range map[string]func(){
+		"pace.Add: -1 bytes":                              func() { Add(a, -1) },
+		"pace.Remove: account misused: -1 bytes":          func() { Remove(a, -1) },
+		"pace.Remove: account misused: 101 bytes, of 100": func() { Remove(a, 101) },
+		"pace.NewAccount: the limit -1":                   func() { NewAccount(AccountOptions{Limit: -1}) },
+	} {
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "cheap: ") || !strings.Contains(text, words) {
+					t.Errorf("%q does not say %q", text, words)
+				}
+			}()
+			f()
+		}()
+		if a.Held() != 100 || auto() != before {
+			t.Errorf("%s: held %d, automatically %d", words, a.Held(), auto())
+		}
+	}
+}
+
+// TestRemoveTwice removes the same bytes from two goroutines: one of them has to
+// be told, and the account must not go below nothing.
+func TestRemoveTwice(t *testing.T) {
+	a := newAccount(t, AccountOptions{})
+	before := auto()
+	for range 2000 {
+		if err := Add(a, 100); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				defer func() { recover() }()
+				Remove(a, 100)
+			})
+		}
+		wg.Wait()
+		if held, more := a.Held(), auto()-before; held != 0 || more != 0 {
+			account.GiveAuto(more) // no other test is to see it
+			t.Fatalf("held %d, automatically %d more", held, more)
+		}
+	}
+}
+
+// TestLimitError looks at what is said where a limit is met: by an account
+// without pace, by one with it, and by that of all.
+func TestLimitError(t *testing.T) {
+	a := newAccount(t, AccountOptions{Name: "images", Limit: 1000})
+	err := Add(a, 1001)
+	var e *LimitError
+	if !errors.Is(err, cheap.ErrLimit) || errors.As(err, &e) || !strings.Contains(err.Error(), "account images: 1001 bytes") {
+		t.Errorf("without Start: %v", err)
+	}
+	start(t, Options{})
+	if err := Add(a, 10); err != nil { // a collection could help
+		t.Fatal(err)
+	}
+	err = Add(a, 1001)
+	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) || e.Wanted != 1001 || e.Limit != 0 ||
+		!strings.Contains(err.Error(), "account images: ") || !strings.Contains(err.Error(), "a limit of its own") {
+		t.Errorf("with Start: %v", err)
+	}
+	if st := Read(); st.Refusals != 1 || st.Cycles != 2 {
+		t.Errorf("%+v", st)
+	}
+	SetLimit(100 * mib)
+	free := newAccount(t, AccountOptions{Name: "all"})
+	if err := Add(free, 10*mib); err != nil {
+		t.Fatal(err)
+	}
+	err = Add(free, 95*mib)
+	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) ||
+		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Auto < 10*mib || e.Auto > e.Held || e.Go < mib || e.Go > 100*mib {
+		t.Errorf("%v: %+v", err, e)
+	}
+	for _, words := range []string{"99614720 bytes", "100.0 MiB", "10.0 MiB of them"} {
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("%q does not say %q", err, words)
+		}
+	}
+	if errors.Is(err, cheap.ErrNoMemory) {
+		t.Errorf("%v is taken for a lack of memory", err)
+	}
+	if free.Held() != 10*mib {
+		t.Errorf("held %d after what was refused", free.Held())
+	}
+	if err := Add(free, 10*mib); err != nil {
+		t.Errorf("what fits, afterwards: %v", err)
+	}
+}
+
+// An image is what a binding with a cleanup of its own makes.
+type image struct{ _ [16]byte }
+
+func newImage(a *Account, size int64) (*image, error) {
+	if err := Add(a, size); err != nil {
+		return nil, err
+	}
+	m := new(image)
+	runtime.AddCleanup(m, func(a *Account) { Remove(a, size) }, a)
+	return m, nil
+}
+
+// TestBinding has a binding with cleanups of its own forget what it makes.
+func TestBinding(t *testing.T) {
+	start(t, Options{})
+	a := newAccount(t, AccountOptions{Name: "images"})
+	high, pixels := int64(0), make([]byte, mib)
+	for range 5000 {
+		if _, err := newImage(a, mib); err != nil {
+			t.Fatal(err)
+		}
+		fillBytes(pixels) // what is made takes time
+		high = max(high, a.Held())
+	}
+	if high > 128*mib {
+		t.Errorf("%d MiB were held at one time; %+v", high/mib, Read())
+	}
+	if st := Read(); st.Cycles == 0 || st.GivenBack < 4000*mib || st.Yields == 0 {
+		t.Errorf("%+v", st)
+	}
+	forget(t, a)
+}
+
+// forget waits until all images are gone.
+func forget(t *testing.T, a *Account) {
+	t.Helper()
+	wait(t, "all to be given back", func() bool {
+		runtime.GC()
+		return a.Held() == 0
+	})
+}
+
+// TestAccountLimit has a binding stay within its account's limit by collections
+// that refusals cause.
+func TestAccountLimit(t *testing.T) {
+	start(t, Options{})
+	a := newAccount(t, AccountOptions{Name: "images", Limit: 4 * mib}) // less than the floor of pacing
+	for i := range 100 {
+		if _, err := newImage(a, mib); err != nil {
+			t.Fatalf("image %d: %v", i, err)
+		}
+	}
+	if st := Read(); st.Refusals != 0 || st.Cycles == 0 {
+		t.Errorf("%+v", st)
+	}
+	var live []*image
+	begin := time.Now()
+	for {
+		m, err := newImage(a, mib)
+		if err != nil {
+			break
+		}
+		live = append(live, m)
+	}
+	if took := time.Since(begin); len(live) != 4 || took > 2*time.Second {
+		t.Errorf("%d MiB fit into 4, and it took %v to say so", len(live), took)
+	}
+	runtime.KeepAlive(live)
+	live = nil
+	forget(t, a)
+}
+
+// TestRefusalsShareCollections has many wait at a limit at the same time.
+func TestRefusalsShareCollections(t *testing.T) {
+	start(t, Options{})
+	a := newAccount(t, AccountOptions{Limit: 100})
+	if err := Add(a, 100); err != nil {
+		t.Fatal(err)
+	}
+	const n = 64
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if err := Add(a, 1); !errors.Is(err, cheap.ErrLimit) {
+				t.Errorf("refused with %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if st := Read(); st.Refusals != n || st.Cycles < 2 || st.Cycles > n/2 {
+		t.Errorf("%d waited, and caused %d collections; %+v", n, st.Cycles, st)
+	}
+}
+
+// TestGrowth has everything live: collections are in vain, and few.
+func TestGrowth(t *testing.T) {
+	p := start(t, Options{Duty: 1})
+	a := newAccount(t, AccountOptions{})
+	for range 1024 {
+		if err := Add(a, mib); err != nil {
+			t.Fatal(err)
+		}
+		idle(t, p)
+	}
+	if st := Read(); st.Cycles == 0 || st.Cycles > 12 || st.GivenBack != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestManual takes much that no collection gives back.
+func TestManual(t *testing.T) {
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{Manual: true})
+	for range 1024 {
+		if err := Add(a, mib); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle(t, p)
+	if st := Read(); st.Cycles != 0 || st.Waits != 0 || st.Yields != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestDuty has each collection given much back, and a duty that is too small for
+// them.
+func TestDuty(t *testing.T) {
+	cycles := func(duty float64) int64 {
+		start(t, Options{Duty: duty})
+		defer Stop()
+		a := NewAccount(AccountOptions{})
+		defer a.Close()
+		for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; {
+			if err := Add(a, 10*mib); err != nil {
+				t.Fatal(err)
+			}
+			Remove(a, 10*mib)
+			if err := Add(a, 10*mib); err != nil {
+				t.Fatal(err)
+			}
+			runtime.Gosched()
+			Remove(a, 10*mib)
+		}
+		return Read().Cycles
+	}
+	if few, many := cycles(1e-6), cycles(1); few > 1 || many <= 2*few {
+		t.Errorf("%d collections with a duty of a millionth, %d with one of 1", few, many)
+	}
+}
+
+// TestHammerAccounts adds and removes from 16 goroutines, with collections and a
+// limit that changes, and looks for drift.
+func TestHammerAccounts(t *testing.T) {
+	before, autoBefore := account.Held(), auto()
+	p := start(t, Options{Duty: 1})
+	accounts := []*Account{
+		newAccount(t, AccountOptions{}), newAccount(t, AccountOptions{Limit: 40 * mib}),
+		newAccount(t, AccountOptions{Manual: true}), newAccount(t, AccountOptions{Manual: true, Limit: 50 * mib}),
+	}
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			a := accounts[g%4]
+			var held []int64
+			for i := range 400 {
+				n := int64((g*7919+i*104729)%(2*mib) + 1)
+				if Add(a, n) == nil {
+					held = append(held, n)
+				}
+				if limit := accounts[g%4].o.Limit; limit != 0 && a.Held() > limit {
+					t.Errorf("%d bytes are held, and the limit is %d", a.Held(), limit)
+				}
+				if len(held) > i%5 {
+					Remove(a, held[0])
+					held = held[1:]
+				}
+				if g == 0 && i%50 == 0 {
+					SetLimit(int64(i/50%3) * 200 * mib)
+				}
+			}
+			for _, n := range held {
+				Remove(a, n)
+			}
+		})
+	}
+	wg.Wait()
+	idle(t, p)
+	for i, a := range accounts {
+		if a.Held() != 0 || a.live.Load() != 0 {
+			t.Errorf("account %d: %d bytes are held in %d parts", i, a.Held(), a.live.Load())
+		}
+	}
+	if account.Held() != before || auto() != autoBefore {
+		t.Errorf("the sum drifted by %d, what can be given back by %d", account.Held()-before, auto()-autoBefore)
+	}
+}

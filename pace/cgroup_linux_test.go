@@ -1,0 +1,61 @@
+package pace
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCgroupLimit reads cgroup files below a directory of its own.
+func TestCgroupLimit(t *testing.T) {
+	const v1 = "9:name=systemd:/\n4:cpu,cpuacct:/a\n3:hugetlb,memory:/a/b\n0::/c\n"
+	for _, row := range []struct {
+		name  string
+		self  string // /proc/self/cgroup
+		files map[string]string
+		limit int64
+	}{
+		{"nothing", "", nil, 0},
+		{"v2", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n"}, 1000000},
+		{"v2, at the root, as in a container", "0::/\n", map[string]string{"memory.max": "5000000\n"}, 5000000},
+		{"v2, max", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n"}, 0},
+		{"v2, the outer one is smaller", "0::/a/b\n", map[string]string{"a/b/memory.max": "2000000\n", "a/memory.max": "1000000\n"}, 1000000},
+		{"v2, the inner one is smaller", "0::/a/b/c\n", map[string]string{"a/b/c/memory.max": "1000000\n", "a/b/memory.max": "max\n", "a/memory.max": "2000000\n"}, 1000000},
+		{"v2, the middle one alone", "0::/a/b/c\n", map[string]string{"a/b/memory.max": "3000000\n"}, 3000000},
+		{"v2, another's", "0::/a/b\n", map[string]string{"a/c/memory.max": "1000000\n"}, 0},
+		{"v2, out of what can be seen", "0::/../../a\n", map[string]string{"a/memory.max": "1000000\n"}, 1000000},
+		{"v2, garbage", "0::/a\n", map[string]string{"a/memory.max": "much\n", "memory.max": "-5\n"}, 0},
+		{"v2, empty", "0::/a\n", map[string]string{"a/memory.max": "", "memory.max": "7000000"}, 7000000},
+		{"v1", v1, map[string]string{"memory/a/b/memory.limit_in_bytes": "1000000\n"}, 1000000},
+		{"v1, mounted at the root, as in a container", v1, map[string]string{"memory/memory.limit_in_bytes": "2000000\n"}, 2000000},
+		{"v1, none", v1, map[string]string{"memory/a/b/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		{"v1, of another kind", "4:cpu,memoryless:/a\n", map[string]string{"memory/a/memory.limit_in_bytes": "1000000\n"}, 0},
+		{"v1 and v2", v1, map[string]string{"memory/a/memory.limit_in_bytes": "3000000\n", "c/memory.max": "1000000\n"}, 1000000},
+		{"a path with a colon", "0::/a:b\n", map[string]string{"a:b/memory.max": "1000000\n"}, 1000000},
+		{"too large to be meant", "0::/\n", map[string]string{"memory.max": "99999999999999999999\n"}, 0},
+		{"garbage", "\n\n::\n0\n0:\nmemory\n0::\x00\n", map[string]string{"memory.max": "max"}, 0},
+		{"no end of line", "0::/a", map[string]string{"a/memory.max": "1000000"}, 1000000},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			root := t.TempDir()
+			write := func(name, text string) {
+				name = filepath.Join(root, name)
+				if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if row.self != "" {
+				write("proc/self/cgroup", row.self)
+			}
+			for name, text := range row.files {
+				write(filepath.Join("sys/fs/cgroup", name), text)
+			}
+			if limit := cgroupLimit(root); limit != row.limit {
+				t.Errorf("the limit is %d, want %d", limit, row.limit)
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package pace
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/own"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// long is for the whole of what the short tests do a part of.
+var long = flag.Bool("pace.long", false, "run the tests of resident memory at full size and length")
+
+// scaled returns n, or short of it where the tests are to be short.
+func scaled(n, short int) int {
+	if *long {
+		return n
+	}
+	return short
+}
+
+// start is Start for the time of a test.
+func start(t testing.TB, o Options) *pacer {
+	t.Helper()
+	if err := Start(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(Stop)
+	return current.Load()
+}
+
+// newAccount returns an account that is closed when the test ends.
+func newAccount(t testing.TB, o AccountOptions) *Account {
+	a := NewAccount(o)
+	t.Cleanup(a.Close)
+	return a
+}
+
+// longest is how long a test waits for what has to come.
+const longest = 20 * time.Second
+
+// wait waits until done reports true.
+func wait(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(longest); !done(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still waiting for %s; %+v", what, Read())
+		}
+	}
+}
+
+// idle waits until no collection is under way.
+func idle(t testing.TB, p *pacer) {
+	t.Helper()
+	wait(t, "the collection to end", func() bool { return !p.pending.Load() })
+}
+
+// auto is how many bytes a collection could give back.
+func auto() int64 {
+	n, _ := account.Auto()
+	return n
+}
+
+// childEnv names the test that a child process is to run the other half of.
+const childEnv = "CHEAP_PACE_TEST_CHILD"
+
+// isChild says whether this process is such a child.
+func isChild() bool { return os.Getenv(childEnv) != "" }
+
+// An outcome is what a child reports of its work.
+type outcome struct {
+	Resident int64 // bytes: the highest less what there was at the start
+	GCs      int64 // collections during the work, whoever started them
+	Elapsed  time.Duration
+	Longest  time.Duration // of one request
+	Failed   int           // requests that were refused
+	Done     int           // those that were not
+	Wrong    []string
+	Stats    Stats
+}
+
+// inChild runs f in a child process, which is this test binary again, told to
+// run the calling test alone; there, inChild does not return. before, if it is
+// not nil, is run in the parent with the command before it starts.
+func inChild(t *testing.T, f func() outcome, before ...func(*exec.Cmd)) outcome {
+	t.Helper()
+	if os.Getenv(childEnv) == t.Name() {
+		go func() {
+			if err := json.NewEncoder(os.Stdout).Encode(f()); err != nil {
+				panic(err)
+			}
+			os.Exit(0)
+		}()
+		select {}
+	}
+	if isChild() {
+		t.SkipNow() // another subtest's child
+	}
+	var run []string
+	for _, name := range strings.Split(t.Name(), "/") {
+		run = append(run, "^"+name+"$")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args := []string{"-test.run=" + strings.Join(run, "/"), "-test.timeout=0"}
+	if *long {
+		args = append(args, "-pace.long")
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0") // or it takes a second to exit
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	for _, f := range before {
+		f(cmd)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("the child: %v\n%s%s", err, out, errors.String())
+	}
+	var o outcome
+	if err := json.Unmarshal(out, &o); err != nil {
+		t.Fatalf("the child printed %q: %v", out, err)
+	}
+	for _, w := range o.Wrong {
+		t.Error(w)
+	}
+	return o
+}
+
+// A buffer is a binding's type.
+type buffer struct{ own.Owner }
+
+// buffers makes them: blocks of a heap that own gives back.
+type buffers struct {
+	heap *cheap.Heap
+	pool *own.Pool
+}
+
+func newBuffers() *buffers {
+	h, err := cheap.NewHeap(cheap.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return &buffers{h, own.NewPool(own.Options{Name: "buffer", Release: func(resources []uintptr) {
+		for _, r := range resources {
+			h.Free(pointer(r))
+		}
+	}})}
+}
+
+// pointer is for numbers that were pointers to memory outside the Go heap.
+func pointer(n uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&n)) }
+
+// make returns a buffer, all of which is written.
+func (b *buffers) make(size int) *buffer {
+	p, err := b.heap.TryMalloc(size)
+	if err != nil {
+		panic(err)
+	}
+	fill(p, size)
+	m := new(buffer)
+	if err := b.pool.Own(&m.Owner, p, size); err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// fill writes every byte, as fast as may be.
+func fill(p unsafe.Pointer, size int) { fillBytes(unsafe.Slice((*byte)(p), size)) }
+
+func fillBytes(b []byte) { writer(b) }
+
+// writer writes every byte. clear is the fastest that there is; in a benchmark, a
+// loop of Go takes its place.
+var writer = func(b []byte) { clear(b) }
+
+func loop(b []byte) {
+	for i := range b {
+		b[i] = byte(i)
+	}
+}
+
+// churn makes n buffers of size bytes, of which 8 are live at a time.
+func (b *buffers) churn(n, size int) {
+	var live [8]*buffer
+	for i := range n {
+		live[i%8] = b.make(size)
+	}
+	runtime.KeepAlive(live)
+}
+
+// grow makes megabytes of buffers of size bytes that all stay.
+func (b *buffers) grow(megabytes, size int) []*buffer {
+	live := make([]*buffer, 0, megabytes*mib/size)
+	for range cap(live) {
+		live = append(live, b.make(size))
+	}
+	return live
+}
+
+// onlyGo is a program that knows nothing of C: some live heap, much garbage.
+func onlyGo(turns int) {
+	live := make([]map[int][]byte, 16)
+	for i := range turns {
+		m := map[int][]byte{}
+		for k := range 64 {
+			m[k] = make([]byte, 512+i%7*64)
+		}
+		live[i%len(live)] = m
+	}
+	runtime.KeepAlive(live)
+}

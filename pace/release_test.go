@@ -1,0 +1,103 @@
+package pace
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own"
+)
+
+// pendingFor has a collection pending that does not end until the test does, and
+// is due for no more than there is.
+func pendingFor(t *testing.T, p *pacer) {
+	t.Helper()
+	wait(t, "the last collection to end", p.claim)
+	t.Cleanup(func() {
+		p.ended.Add(1)
+		p.pending.Store(false)
+		close(*p.done.Load())
+	})
+	p.trigger.Store(1)
+}
+
+// TestSlowDown looks at what somebody pays who allocates while a collection is
+// pending: he yields, or waits if there is much, but not in a release function.
+func TestSlowDown(t *testing.T) {
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	if err := Add(a, mib); err != nil {
+		t.Fatal(err)
+	}
+	pendingFor(t, p)
+	p.trigger.Store(auto())
+	before := Read()
+	if err := Add(a, 1); err != nil {
+		t.Fatal(err)
+	}
+	st := Read()
+	if st.Yields != before.Yields+1 || st.Waits != before.Waits {
+		t.Errorf("past the trigger: %+v", st)
+	}
+	p.trigger.Store(auto() / 4)
+	begin := time.Now()
+	if err := Add(a, 1); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begin)
+	st = Read()
+	if st.Waits != before.Waits+1 || took < longestWait || st.WaitTime < longestWait {
+		t.Errorf("past twice the trigger: %v, %+v", took, st)
+	}
+	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Drain: true}} {
+		var in, out Stats
+		released := false
+		o.Release = func([]uintptr) {
+			in = Read()
+			if err := Add(a, 1); err != nil {
+				t.Error(err)
+			}
+			out, released = Read(), true
+		}
+		pool := own.NewPool(o)
+		var owner own.Owner
+		if err := pool.OwnHandle(&owner, 1, 0, 100); err != nil {
+			t.Fatal(err)
+		}
+		owner.Close()
+		if pool.Drain(0); !released {
+			t.Fatalf("%s: nothing was released", name)
+		}
+		if out.Waits != in.Waits || out.Yields != in.Yields+1 {
+			t.Errorf("%s: in a release function: %+v, before %+v", name, out, in)
+		}
+		pool.Destroy(0)
+	}
+}
+
+// TestLimitInRelease meets a limit in a release function, which has to go on at
+// once: who would wait for releases there waits for himself.
+func TestLimitInRelease(t *testing.T) {
+	start(t, Options{})
+	a := newAccount(t, AccountOptions{Limit: 100})
+	for name, drain := range map[string]bool{"Close": false, "Drain": true} {
+		var err error
+		var cycles int64
+		pool := own.NewPool(own.Options{Drain: drain, Release: func([]uintptr) {
+			before := Read().Cycles
+			err = Add(a, 101)
+			cycles = Read().Cycles - before
+		}})
+		var owner own.Owner
+		if err := pool.OwnHandle(&owner, 1, 0, 100); err != nil {
+			t.Fatal(err)
+		}
+		owner.Close()
+		pool.Drain(0)
+		if !errors.Is(err, cheap.ErrLimit) || cycles != 0 {
+			t.Errorf("%s: %v, after %d collections", name, err, cycles)
+		}
+		pool.Destroy(0)
+	}
+}

@@ -1,0 +1,562 @@
+//go:build !race && !cheap_gomem
+
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own"
+)
+
+// mustPace is Start in a child.
+func mustPace(o Options) {
+	if err := Start(o); err != nil {
+		panic(err)
+	}
+}
+
+// report logs what a child has measured.
+func report(t *testing.T, o outcome) {
+	t.Helper()
+	t.Logf("resident %.1f MiB, %d collections, %d of them for pace; %v; %d requests, %d refused, the longest took %v; %+v",
+		float64(o.Resident)/mib, o.GCs, o.Stats.Cycles, o.Elapsed.Round(time.Millisecond), o.Done, o.Failed, o.Longest, o.Stats)
+}
+
+// atMost fails if more was resident.
+func atMost(t *testing.T, o outcome, bytes int64) {
+	t.Helper()
+	report(t, o)
+	if o.Resident > bytes {
+		t.Errorf("resident: %.1f MiB more than at the start, want at most %.1f", float64(o.Resident)/mib, float64(bytes)/mib)
+	}
+}
+
+// TestWithoutPace shows what pace is for: with a runtime.AddCleanup each, large
+// blocks that are forgotten are not given back.
+func TestWithoutPace(t *testing.T) {
+	most := int64(scaled(4<<10, 512)) * mib
+	o := inChild(t, func() outcome {
+		h := cheap.Default()
+		var live [8]*image
+		m, n := measure(), 0
+		for ; n < 20_000 && m.now() < most; n++ {
+			p, err := h.TryMalloc(mib)
+			if err != nil {
+				panic(err)
+			}
+			fill(p, mib)
+			live[n%8] = new(image)
+			runtime.AddCleanup(live[n%8], func(p uintptr) { h.Free(pointer(p)) }, uintptr(p))
+		}
+		runtime.KeepAlive(live)
+		o := m.outcome()
+		o.Done = n
+		return o
+	})
+	report(t, o)
+	if o.Resident < most || o.Done == 20_000 {
+		t.Errorf("the collector has noticed %d blocks of a megabyte by itself: %d MiB are resident", o.Done, o.Resident/mib)
+	}
+}
+
+func TestChurn(t *testing.T) {
+	o := inChild(t, func() outcome {
+		mustPace(Options{})
+		b := newBuffers()
+		m := measure()
+		b.churn(scaled(20_000, 5000), mib)
+		return m.outcome()
+	})
+	atMost(t, o, 64*mib)
+}
+
+// TestChurnOfMemory is TestChurn for what the heap's own handles hold.
+func TestChurnOfMemory(t *testing.T) {
+	o := inChild(t, func() outcome {
+		mustPace(Options{})
+		memory := own.NewMemory(nil, own.Options{})
+		m := measure()
+		var live [8]*own.Bytes
+		for i := range scaled(20_000, 3000) {
+			b, err := memory.Bytes(mib)
+			if err != nil {
+				panic(err)
+			}
+			b.Use(fillBytes)
+			live[i%8] = b
+		}
+		runtime.KeepAlive(live)
+		return m.outcome()
+	})
+	atMost(t, o, 64*mib)
+}
+
+// TestChurnOfGroups has what is forgotten be the groups of requests, with a
+// megabyte in each.
+func TestChurnOfGroups(t *testing.T) {
+	o := inChild(t, func() outcome {
+		mustPace(Options{})
+		memory := own.NewMemory(nil, own.Options{})
+		m := measure()
+		var live [8]*own.Group
+		for i := range scaled(20_000, 500) {
+			g, err := memory.Group()
+			if err != nil {
+				panic(err)
+			}
+			p, err := g.TryMalloc(mib)
+			if err != nil {
+				panic(err)
+			}
+			fill(p, mib)
+			live[i%8] = g
+		}
+		runtime.KeepAlive(live)
+		return m.outcome()
+	})
+	atMost(t, o, 64*mib)
+}
+
+// TestChurnBesideBusy has goroutines that do nothing but compute, twice as many
+// as run at a time.
+func TestChurnBesideBusy(t *testing.T) {
+	o := inChild(t, func() outcome {
+		mustPace(Options{})
+		b := newBuffers()
+		var done atomic.Bool
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer done.Store(true)
+		for range 2 * runtime.GOMAXPROCS(0) {
+			wg.Go(func() {
+				for x := uint64(1); !done.Load(); {
+					for range 1000 {
+						x = x*6364136223846793005 + 1442695040888963407
+					}
+				}
+			})
+		}
+		m := measure()
+		b.churn(scaled(4000, 100), mib)
+		return m.outcome()
+	})
+	atMost(t, o, int64(64+8*2*runtime.GOMAXPROCS(0))*mib)
+}
+
+// mixedSize draws a size from 64 bytes to 4 MiB, as many below 16 KiB as above.
+func mixedSize(r *rand.Rand) int { return int(64 * math.Exp2(16*r.Float64())) }
+
+// TestMixedSizes keeps 32 MiB live in two goroutines, and drops at random.
+func TestMixedSizes(t *testing.T) {
+	const live, goroutines = 32 * mib, 2
+	o := inChild(t, func() outcome {
+		mustPace(Options{})
+		b := newBuffers()
+		m := measure()
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(g)))
+				type entry struct {
+					b    *buffer
+					size int
+				}
+				var held []entry
+				sum := 0
+				for total := 0; total < scaled(20<<10, 1500)*mib/goroutines; {
+					size := mixedSize(r)
+					for sum+size > live/goroutines {
+						i := r.IntN(len(held))
+						sum -= held[i].size
+						held[i] = held[len(held)-1]
+						held[len(held)-1] = entry{}
+						held = held[:len(held)-1]
+					}
+					held = append(held, entry{b.make(size), size})
+					sum += size
+					total += size
+				}
+				runtime.KeepAlive(held)
+			})
+		}
+		wg.Wait()
+		return m.outcome()
+	})
+	// Twice what is live is due to pacing. The rest is idle memory of the heap's:
+	// where sizes differ by a factor of 65,536, not everything fits where
+	// something was.
+	atMost(t, o, 4*live+16*mib)
+}
+
+// TestGrowthToGigabyte has nothing to be given back.
+func TestGrowthToGigabyte(t *testing.T) {
+	for _, size := range []int{mib, 16 * kib} {
+		t.Run(fmt.Sprintf("size=%dKiB", size/kib), func(t *testing.T) {
+			o := inChild(t, func() outcome {
+				mustPace(Options{})
+				b := newBuffers()
+				m := measure()
+				live := b.grow(scaled(1<<10, 512), size)
+				o := m.outcome()
+				runtime.KeepAlive(live)
+				return o
+			})
+			report(t, o)
+			if o.Stats.Cycles == 0 || o.Stats.Cycles > 12 {
+				t.Errorf("%d collections were started", o.Stats.Cycles)
+			}
+			t.Logf("%.2f %% of the time", 100*float64(o.Stats.Time)/float64(o.Elapsed)/float64(runtime.GOMAXPROCS(0)))
+		})
+	}
+}
+
+// goHeap returns live Go objects, all of which are touched, and which the
+// collector follows.
+func goHeap(bytes int) [][]byte {
+	const size = 4 * kib
+	live := make([][]byte, bytes/size)
+	for i := range live {
+		live[i] = make([]byte, size-8) // of its class
+		fillBytes(live[i])
+	}
+	return live
+}
+
+// TestLargeGoHeap has little churn beside a large Go heap, with GOGC so low that
+// only the heap's size is in the way of more collections.
+func TestLargeGoHeap(t *testing.T) {
+	heap := scaled(2<<10, 192) * mib
+	churned := 4 * heap
+	for _, gogc := range []int{25, 100} {
+		t.Run(fmt.Sprintf("GOGC=%d", gogc), func(t *testing.T) {
+			o := inChild(t, func() outcome {
+				live := goHeap(heap)
+				debug.SetGCPercent(gogc)
+				runtime.GC()
+				mustPace(Options{})
+				memory := own.NewMemory(nil, own.Options{})
+				m := measure()
+				var held [64]*own.Bytes // 64 MiB
+				for i := range churned / mib {
+					b, err := memory.Bytes(mib)
+					if err != nil {
+						panic(err)
+					}
+					held[i%len(held)] = b
+				}
+				o := m.outcome()
+				runtime.KeepAlive(held)
+				runtime.KeepAlive(live)
+				return o
+			})
+			report(t, o)
+			if most := int64(churned / (heap / 3)); o.Stats.Cycles == 0 || o.Stats.Cycles > most {
+				t.Errorf("%d collections were started while %d MiB came and went beside %d MiB of Go heap, want at most %d", o.Stats.Cycles, churned/mib, heap/mib, most)
+			}
+		})
+	}
+}
+
+// underLimit is a load that fits within limit: a Go heap of two fifths of it, a
+// quarter live outside, and much that is forgotten, of Go and outside.
+func underLimit(limit int64, d time.Duration) outcome {
+	const goroutines = 2
+	memory := own.NewMemory(nil, own.Options{Batch: 1})
+	m := measure()
+	heap := goHeap(int(limit / mib * 100 / 256 * mib))
+	var done, failed atomic.Int64
+	var longest atomic.Int64
+	var wrong atomic.Pointer[string]
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(2, uint64(g)))
+			var held []*own.Bytes
+			var garbage []byte
+			sum := 0
+			for time.Since(m.begin) < d {
+				size := r.IntN(2 * mib)
+				for sum+size > int(limit)/4/goroutines {
+					i := r.IntN(len(held))
+					sum -= held[i].Len()
+					held[i] = held[len(held)-1]
+					held = held[:len(held)-1]
+				}
+				begin := time.Now()
+				b, err := memory.Bytes(size)
+				longest.Store(max(longest.Load(), int64(time.Since(begin))))
+				if err != nil {
+					text := err.Error()
+					wrong.Store(&text)
+					failed.Add(1)
+					continue
+				}
+				done.Add(1)
+				b.Use(fillBytes)
+				held = append(held, b)
+				sum += size
+				if r.IntN(4) == 0 {
+					garbage = make([]byte, r.IntN(256*kib))
+					fillBytes(garbage)
+				}
+			}
+			runtime.KeepAlive(held)
+			runtime.KeepAlive(garbage)
+		})
+	}
+	wg.Wait()
+	o := m.outcome()
+	runtime.KeepAlive(heap)
+	o.Done, o.Failed, o.Longest = int(done.Load()), int(failed.Load()), time.Duration(longest.Load())
+	if text := wrong.Load(); text != nil {
+		o.Wrong = append(o.Wrong, fmt.Sprintf("%d of %d requests that fit were refused: %s", o.Failed, o.Done+o.Failed, *text))
+	}
+	return o
+}
+
+func TestLimitHolds(t *testing.T) {
+	const limit = 256 * mib
+	o := inChild(t, func() outcome {
+		mustPace(Options{Limit: limit})
+		return underLimit(limit, time.Duration(scaled(30_000, 2500))*time.Millisecond)
+	})
+	atMost(t, o, limit+limit/10)
+	if o.Done < 100 {
+		t.Errorf("%d requests were served", o.Done)
+	}
+}
+
+// TestLimitTooSmall asks for more than there is, at each door, until it is
+// refused, and goes on with less.
+func TestLimitTooSmall(t *testing.T) {
+	const limit = 64 * mib
+	for name, door := range map[string]func() (get func() (any, error)){
+		"Heap": func() func() (any, error) {
+			b := newBuffers()
+			return func() (any, error) {
+				p, err := b.heap.TryMalloc(mib)
+				if err != nil {
+					return nil, err
+				}
+				m := new(image)
+				runtime.AddCleanup(m, func(p uintptr) { b.heap.Free(pointer(p)) }, uintptr(p))
+				return m, nil
+			}
+		},
+		"Memory": func() func() (any, error) {
+			memory := own.NewMemory(nil, own.Options{})
+			return func() (any, error) { return memory.Bytes(mib) }
+		},
+		"Pool": func() func() (any, error) {
+			pool := own.NewPool(own.Options{Release: func([]uintptr) {}})
+			return func() (any, error) {
+				b := new(buffer)
+				return b, pool.OwnHandle(&b.Owner, 1, 0, mib)
+			}
+		},
+		"Account": func() func() (any, error) {
+			a := NewAccount(AccountOptions{})
+			return func() (any, error) { return newImage(a, mib) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := inChild(t, func() (o outcome) {
+				mustPace(Options{Limit: limit})
+				get := door()
+				complain := func(format string, args ...any) { o.Wrong = append(o.Wrong, fmt.Sprintf(format, args...)) }
+				for round := range 3 {
+					var held []any
+					for o.Failed == round {
+						begin := time.Now()
+						x, err := get()
+						o.Longest = max(o.Longest, time.Since(begin))
+						switch e := (*LimitError)(nil); {
+						case err == nil:
+							held = append(held, x)
+							o.Done++
+						case !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) || e.Limit != limit || e.Wanted < mib || e.Held > limit:
+							complain("round %d: after %d MiB: %v", round, len(held), err)
+							return
+						default:
+							o.Failed++
+						}
+						if len(held) > limit/mib {
+							complain("round %d: %d MiB were handed out", round, len(held))
+							return
+						}
+					}
+					if len(held) < limit/mib/2 {
+						complain("round %d: refused after %d MiB", round, len(held))
+					}
+					runtime.KeepAlive(held)
+				}
+				o.Stats = Read()
+				return o
+			})
+			report(t, o)
+			if o.Longest > time.Second {
+				t.Errorf("it took %v", o.Longest)
+			}
+		})
+	}
+}
+
+// TestLockHeld allocates with a lock held that the release function takes, which
+// is wrong, and still comes to an end.
+func TestLockHeld(t *testing.T) {
+	for _, limit := range []int64{0, 24 * mib} {
+		t.Run(fmt.Sprintf("limit=%dMiB", limit/mib), func(t *testing.T) {
+			o := inChild(t, func() (o outcome) {
+				mustPace(Options{Limit: limit})
+				var mu sync.Mutex
+				released := 0
+				h, err := cheap.NewHeap(cheap.Options{})
+				if err != nil {
+					panic(err)
+				}
+				pool := own.NewPool(own.Options{Release: func(resources []uintptr) {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, r := range resources {
+						h.Free(pointer(r))
+						released++
+					}
+				}})
+				var held [2]*buffer
+				begin := time.Now()
+				for i := 0; time.Since(begin) < time.Duration(scaled(10_000, 1000))*time.Millisecond; i++ {
+					mu.Lock()
+					start := time.Now()
+					p, err := h.TryMalloc(mib)
+					if err == nil {
+						b := new(buffer)
+						if err = pool.Own(&b.Owner, p, mib); err == nil {
+							held[i%2] = b
+						} else {
+							h.Free(p)
+						}
+					}
+					o.Longest = max(o.Longest, time.Since(start))
+					mu.Unlock()
+					switch {
+					case err == nil:
+						o.Done++
+					case errors.Is(err, cheap.ErrLimit):
+						o.Failed++
+					default:
+						o.Wrong = append(o.Wrong, err.Error())
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if released == 0 {
+					o.Wrong = append(o.Wrong, "nothing was released")
+				}
+				runtime.KeepAlive(held)
+				o.Stats = Read()
+				return o
+			})
+			report(t, o)
+			if o.Done < 30 || o.Longest > 3*time.Second {
+				t.Errorf("%d requests were served, the longest took %v", o.Done, o.Longest)
+			}
+		})
+	}
+}
+
+// TestOnlyGo counts collections of a program that has nothing outside the Go heap.
+func TestOnlyGo(t *testing.T) {
+	gcs := map[bool]int64{}
+	for _, paced := range []bool{false, true} {
+		t.Run(fmt.Sprintf("paced=%v", paced), func(t *testing.T) {
+			o := inChild(t, func() outcome {
+				if paced {
+					mustPace(Options{})
+				}
+				m := measure()
+				onlyGo(10_000)
+				return m.outcome()
+			})
+			report(t, o)
+			if gcs[paced] = o.GCs; o.Stats.Cycles != 0 || o.Stats.Yields != 0 || o.GCs < 10 {
+				t.Errorf("%d collections, %+v", o.GCs, o.Stats)
+			}
+		})
+	}
+	if less, more := gcs[false], gcs[true]; !isChild() && (more > less+less/10+2 || less > more+more/10+2) {
+		t.Errorf("%d collections without pace, %d with it", less, more)
+	}
+}
+
+// makeCgroup makes a cgroup with a memory limit below the one that the test is
+// in, and returns a function that moves a command into it, or why that is not
+// possible here.
+func makeCgroup(t *testing.T, limit int64) (enter func(*exec.Cmd), err error) {
+	self, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	dir, file := "", ""
+	for line := range strings.Lines(string(self)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case parts[1] == "memory":
+			dir, file = filepath.Join("/sys/fs/cgroup/memory", parts[2]), "memory.limit_in_bytes"
+		case parts[0] == "0" && dir == "":
+			dir, file = filepath.Join("/sys/fs/cgroup", parts[2]), "memory.max"
+		}
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("cheap-pace-test-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(dir, file), fmt.Append(nil, limit), 0o666); err != nil {
+		return nil, err
+	}
+	// The shell is in the cgroup when it becomes the test.
+	return func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	}, nil
+}
+
+// TestCgroup runs a load in a cgroup that has not enough for it without a limit.
+// Where the machine lets nobody make one, what is tested is TestCgroupLimit.
+func TestCgroup(t *testing.T) {
+	const limit = 256 * mib
+	var enter func(*exec.Cmd)
+	if !isChild() {
+		var err error
+		if enter, err = makeCgroup(t, limit); err != nil {
+			t.Logf("no cgroup can be made here: %v", err)
+			return
+		}
+	}
+	o := inChild(t, func() outcome {
+		mustPace(Options{Environment: true})
+		return underLimit(200*mib, time.Duration(scaled(30_000, 1500))*time.Millisecond)
+	}, enter)
+	atMost(t, o, limit)
+	if want := int64(limit - limit/10); o.Stats.Limit != want || o.Done < 100 {
+		t.Errorf("the limit is %d, want %d; %d requests were served", o.Stats.Limit, want, o.Done)
+	}
+}

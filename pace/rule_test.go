@@ -1,0 +1,111 @@
+package pace
+
+import (
+	"math"
+	"testing"
+)
+
+func TestTrigger(t *testing.T) {
+	for _, row := range []struct {
+		name       string
+		mark       mark
+		auto, heap int64
+		gogc       int
+		backoff    int64
+		due        bool
+	}{
+		{"nothing", mark{}, 0, 0, 100, 1, false},
+		{"the floor", mark{}, floor, 0, 100, 1, false},
+		{"above the floor", mark{}, floor + 1, 0, 100, 1, true},
+		{"the collector is off", mark{}, 1 << 40, 0, -1, 1, false},
+		{"GOGC=0", mark{heap: 3 * mib}, floor + 1, 3 * mib, 0, 1, true},
+		{"as Go itself, of both", mark{heap: 20 * mib, auto: 20 * mib}, 50 * mib, 30 * mib, 100, 1, true},
+		{"a byte before", mark{heap: 20 * mib, auto: 20 * mib}, 50*mib - 1, 30 * mib, 100, 1, false},
+		{"the heap alone has grown", mark{heap: 20 * mib, auto: 20 * mib}, 20 * mib, 300 * mib, 100, 1, false},
+		{"a third of the heap", mark{heap: 300 * mib}, 100 * mib, 300 * mib, 10, 1, false},
+		{"above a third", mark{heap: 300 * mib}, 100*mib + 1, 300 * mib, 10, 1, true},
+		{"given back meanwhile", mark{auto: 100 * mib}, 50 * mib, 500 * mib, 100, 1, false},
+		{"backoff", mark{}, 4*floor + 1, 0, 100, 8, false},
+		{"beyond backoff", mark{}, 8*floor + 1, 0, 100, 8, true},
+		{"a huge GOGC", mark{heap: 1 << 40, auto: 1 << 40}, 1 << 50, 1 << 50, 1<<31 - 1, 1, false},
+		{"a huge everything", mark{heap: math.MaxInt64 / 8, auto: math.MaxInt64 / 8}, math.MaxInt64 / 3, math.MaxInt64 / 3, 1<<31 - 1, 1, true},
+	} {
+		if at := row.mark.trigger(row.heap, row.gogc, row.backoff); row.auto >= at != row.due {
+			t.Errorf("%s: due at %d, there are %d; least %d, goal %d", row.name, at, row.auto, row.mark.least(row.backoff), row.mark.goal(row.gogc))
+		}
+	}
+}
+
+func TestGoal(t *testing.T) {
+	for _, row := range []struct {
+		mark mark
+		gogc int
+		goal int64
+	}{
+		{mark{}, 100, 0},
+		{mark{heap: 10, auto: 20}, 100, 60},
+		{mark{heap: 10, auto: 20}, 0, 30},
+		{mark{heap: 10, auto: 20}, 50, 45},
+		{mark{heap: 1 << 62, auto: 1}, 1<<31 - 1, 1 << 61}, // a quarter of all there is
+	} {
+		if goal := row.mark.goal(row.gogc); goal != row.goal {
+			t.Errorf("%+v.goal(%d) = %d, want %d", row.mark, row.gogc, goal, row.goal)
+		}
+	}
+}
+
+// TestNext looks again and again, as long as nothing is due, while bytes come
+// one by one: each look is later than the one before, there are few, and the
+// last is hardly later than when a collection was due.
+func TestNext(t *testing.T) {
+	sizes := []int64{0, 1, floor, 100 * mib, 10 << 30}
+	for _, heap := range sizes {
+		for _, live := range sizes {
+			for _, garbage := range []int64{0, heap / 2, heap} {
+				for _, gogc := range []int{0, 25, 100, 800} {
+					for _, backoff := range []int64{1, mostBackoff} {
+						m := mark{heap: heap, auto: live}
+						first := m.trigger(heap+garbage, gogc, backoff)
+						at, looks := live, 0
+						for ; at < first; looks++ {
+							later := next(at, first)
+							if later <= at {
+								t.Fatalf("due at %d: after %d look at %d", first, at, later)
+							}
+							at = later
+						}
+						if at < first || at > first+floor/8 {
+							t.Errorf("%+v, heap %d, GOGC %d, backoff %d: due at %d, seen at %d", m, heap+garbage, gogc, backoff, first, at)
+						}
+						if looks > 64 {
+							t.Errorf("%+v, heap %d, GOGC %d, backoff %d: %d looks", m, heap+garbage, gogc, backoff, looks)
+						}
+					}
+				}
+			}
+		}
+	}
+	if at := next(100, (mark{}).trigger(0, -1, 1)); at != 100+floor {
+		t.Errorf("with the collector off, look at %d", at)
+	}
+}
+
+func TestNextBackoff(t *testing.T) {
+	for _, row := range []struct{ backoff, freed, came, next int64 }{
+		{1, 0, 800, 2},
+		{2, 99, 800, 4},
+		{4, 0, 800, 8},
+		{8, 0, 800, mostBackoff},
+		{8, 100, 800, 8}, // neither little nor much
+		{8, 200, 800, 8},
+		{8, 201, 800, 4},
+		{2, 800, 800, 1},
+		{1, 800, 800, 1},
+		{1, 900, 800, 1}, // what was there before as well
+		{4, 0, 0, 4},     // nothing came, nothing is known
+	} {
+		if next := nextBackoff(row.backoff, row.freed, row.came); next != row.next {
+			t.Errorf("nextBackoff(%d, %d, %d) = %d, want %d", row.backoff, row.freed, row.came, next, row.next)
+		}
+	}
+}

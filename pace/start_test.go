@@ -1,0 +1,303 @@
+package pace
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// setMemoryLimit is debug.SetMemoryLimit for the time of a test.
+func setMemoryLimit(t *testing.T, bytes int64) {
+	was := debug.SetMemoryLimit(bytes)
+	t.Cleanup(func() { debug.SetMemoryLimit(was) })
+}
+
+func TestStartTwice(t *testing.T) {
+	start(t, Options{})
+	if err := Start(Options{}); err != ErrStarted {
+		t.Errorf("the second Start: %v", err)
+	}
+	Stop()
+	Stop() // does nothing
+	start(t, Options{Limit: 1 << 40})
+	if st := Read(); st.Limit != 1<<40 {
+		t.Errorf("after Stop and Start: %+v", st)
+	}
+}
+
+func TestStartOptions(t *testing.T) {
+	for _, o := range []Options{{Limit: -1}, {Duty: -0.1}, {Duty: 1.1}, {Duty: math.NaN()}, {Duty: math.Inf(1)}} {
+		if err := Start(o); err == nil || !strings.HasPrefix(err.Error(), "cheap: pace.Start: ") {
+			t.Errorf("Start(%+v) = %v", o, err)
+			Stop()
+		}
+	}
+	p := start(t, Options{})
+	if p.duty != defaultDuty {
+		t.Errorf("the duty is %v", p.duty)
+	}
+}
+
+// TestStopPutsBack looks at the runtime's limit before, while and after.
+func TestStopPutsBack(t *testing.T) {
+	for _, before := range []int64{math.MaxInt64, 3 << 30} {
+		setMemoryLimit(t, before)
+		limit := func() int64 { return debug.SetMemoryLimit(-1) }
+		if err := Start(Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if limit() != before {
+			t.Errorf("%d: without a limit the runtime's is %d", before, limit())
+		}
+		SetLimit(1 << 30)
+		if is := limit(); is > 1<<30 || is < 512*mib || is != Read().GoLimit {
+			t.Errorf("%d: the runtime's limit is %d, %+v", before, is, Read())
+		}
+		if was := SetLimit(0); was != 1<<30 || limit() != before || Read().GoLimit != 0 {
+			t.Errorf("%d: SetLimit(0) = %d, and the runtime's limit is %d", before, was, limit())
+		}
+		SetLimit(2 << 30)
+		if limit() == before {
+			t.Errorf("%d: the runtime's limit is as before", before)
+		}
+		if Stop(); limit() != before {
+			t.Errorf("%d: after Stop the runtime's limit is %d", before, limit())
+		}
+	}
+}
+
+// TestRuntimeLimitFollows takes bytes outside the Go heap, whose limit falls by
+// as many, but never below what it needs.
+func TestRuntimeLimitFollows(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 1 << 30})
+	a := newAccount(t, AccountOptions{Manual: true})
+	at := func(what string, want int64) {
+		t.Helper()
+		if is := debug.SetMemoryLimit(-1); is > want+32*mib || is < want-32*mib || is != Read().GoLimit {
+			t.Errorf("%s: the runtime's limit is %d MiB, want about %d; %+v", what, is/mib, want/mib, Read())
+		}
+	}
+	at("at first", 1<<30)
+	for range 6 {
+		if err := Add(a, 100*mib); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at("with 600 MiB outside", 1<<30-600*mib)
+	for Add(a, 10*mib) == nil {
+	}
+	var r reader
+	if is, needs := debug.SetMemoryLimit(-1), r.read().live; is < needs {
+		t.Errorf("the runtime's limit is %d, and %d bytes are reachable", is, needs)
+	}
+	Remove(a, a.Held()-100*mib)
+	runtime.GC() // somebody has to look
+	wait(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
+}
+
+// TestProgramChangesLimit has the program set the runtime's limit itself.
+func TestProgramChangesLimit(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 1 << 30})
+	a := newAccount(t, AccountOptions{Manual: true})
+	const own = 2 << 30
+	debug.SetMemoryLimit(own)
+	for range 5 {
+		if err := Add(a, 50*mib); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, st := debug.SetMemoryLimit(-1), Read(); is != own || st.LimitMoved != 1 || st.GoLimit != 0 || st.Limit != 1<<30 {
+		t.Errorf("the runtime's limit is %d; %+v", is, st)
+	}
+	if err := Add(a, 1<<30); err == nil {
+		t.Error("what exceeds the limit was not refused, after the program has changed the runtime's")
+		Remove(a, 1<<30)
+	}
+	if Stop(); debug.SetMemoryLimit(-1) != own {
+		t.Errorf("after Stop the runtime's limit is %d", debug.SetMemoryLimit(-1))
+	}
+}
+
+// TestProgramChangesLimitBeforeStop has the change noticed by Stop alone.
+func TestProgramChangesLimitBeforeStop(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 1 << 30})
+	debug.SetMemoryLimit(2 << 30)
+	Stop()
+	if is, st := debug.SetMemoryLimit(-1), Read(); is != 2<<30 || st.LimitMoved != 1 {
+		t.Errorf("the runtime's limit is %d; %+v", is, st)
+	}
+}
+
+// TestTakenBack gives a limit back into the hands of pace, by SetLimit. What the
+// program has set itself is what Stop puts back.
+func TestTakenBack(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 1 << 30})
+	a := newAccount(t, AccountOptions{Manual: true})
+	const own = 2 << 30
+	debug.SetMemoryLimit(own)
+	if err := Add(a, 100*mib); err != nil { // it notices
+		t.Fatal(err)
+	}
+	SetLimit(512 * mib)
+	if is := debug.SetMemoryLimit(-1); is > 512*mib {
+		t.Errorf("after SetLimit the runtime's limit is %d", is)
+	}
+	if Stop(); debug.SetMemoryLimit(-1) != own {
+		t.Errorf("after Stop the runtime's limit is %d, want what the program has set", debug.SetMemoryLimit(-1))
+	}
+}
+
+func TestSetLimit(t *testing.T) {
+	if was := SetLimit(5); was != 0 || Read().Limit == 5 {
+		t.Errorf("before Start: SetLimit = %d", was)
+	}
+	start(t, Options{Limit: 1 << 40})
+	for _, row := range [][2]int64{{1 << 41, 1 << 40}, {0, 1 << 41}, {1 << 42, 0}} {
+		if was := SetLimit(row[0]); was != row[1] || Read().Limit != row[0] {
+			t.Errorf("SetLimit(%d) = %d, want %d", row[0], was, row[1])
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a negative limit does not panic")
+		}
+		if limit := Read().Limit; limit != 1<<42 {
+			t.Errorf("the limit is %d", limit)
+		}
+	}()
+	SetLimit(-1)
+}
+
+// TestEnvironment takes the limit from the runtime's, which GOMEMLIMIT sets.
+func TestEnvironment(t *testing.T) {
+	setMemoryLimit(t, 700*mib) // no cgroup in which tests run has less
+	start(t, Options{Environment: true})
+	if limit := Read().Limit; limit != 700*mib {
+		t.Errorf("the limit is %d", limit)
+	}
+	Stop()
+	start(t, Options{Environment: true, Limit: 1 << 30})
+	if limit := Read().Limit; limit != 1<<30 {
+		t.Errorf("the limit is %d, and was given", limit)
+	}
+}
+
+// TestCollectorOff has GOGC=off, with which nothing is ever collected for the
+// sake of pacing.
+func TestCollectorOff(t *testing.T) {
+	was := debug.SetGCPercent(-1)
+	defer debug.SetGCPercent(was)
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	add := func() {
+		for range 100 {
+			if err := Add(a, 10*mib); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add()
+	idle(t, p)
+	if st := Read(); st.Cycles != 0 || st.Waits != 0 {
+		t.Errorf("GOGC=off: %+v", st)
+	}
+	debug.SetGCPercent(100)
+	add()
+	wait(t, "a collection, with GOGC=100", func() bool { return Read().Cycles > 0 })
+	idle(t, p)
+}
+
+// TestGOGCIsRead grows by the same bytes with different GOGC.
+func TestGOGCIsRead(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	cycles := func(gogc int) int64 {
+		debug.SetGCPercent(gogc)
+		p := start(t, Options{Duty: 1})
+		defer Stop()
+		a := NewAccount(AccountOptions{})
+		defer a.Close()
+		for range 1000 {
+			if err := Add(a, mib); err != nil {
+				t.Fatal(err)
+			}
+			idle(t, p)
+			Remove(a, mib-mib/2) // half of it lives
+		}
+		return Read().Cycles
+	}
+	if few, many := cycles(400), cycles(50); few == 0 || many <= few {
+		t.Errorf("%d collections with GOGC=400, %d with GOGC=50", few, many)
+	}
+}
+
+// TestRead keeps the counters after Stop until the next Start.
+func TestRead(t *testing.T) {
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	if err := Add(a, 100*mib); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "a collection", func() bool { return Read().Cycles == 1 })
+	idle(t, p)
+	st := Read()
+	if st.Auto < 100*mib || st.Held < 100*mib || st.GivenBack != 0 || st.LastFreed != 0 || st.Time <= 0 {
+		t.Errorf("%+v", st)
+	}
+	Stop()
+	if st := Read(); st.Cycles != 1 {
+		t.Errorf("after Stop: %+v", st)
+	}
+	start(t, Options{})
+	if st := Read(); st.Cycles != 0 {
+		t.Errorf("after the next Start: %+v", st)
+	}
+}
+
+// TestHammerStart starts and stops while others take memory.
+func TestHammerStart(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	a := newAccount(t, AccountOptions{Name: "hammer"})
+	before := auto()
+	done := make(chan bool)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := Add(a, 5*mib); err != nil {
+					continue
+				}
+				Read()
+				Accounts()
+				Remove(a, 5*mib)
+			}
+		})
+	}
+	for i := range 50 {
+		if err := Start(Options{Limit: int64(i%3) * 300 * mib}); err != nil {
+			t.Error(err)
+		}
+		SetLimit(int64(i%2) * 400 * mib)
+		Stop()
+	}
+	close(done)
+	wg.Wait()
+	if a.Held() != 0 || auto() != before {
+		t.Errorf("%d bytes held, %d more automatically", a.Held(), auto()-before)
+	}
+	if is := debug.SetMemoryLimit(-1); is != math.MaxInt64 {
+		t.Errorf("the runtime's limit is %d", is)
+	}
+}
