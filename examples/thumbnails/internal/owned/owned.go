@@ -1,0 +1,60 @@
+//go:build linux && cgo && libjpeg
+
+// Package owned has pictures whose memory package own frees. It tells own how
+// large they are, and own tells package pace, if that is started.
+package owned
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
+	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
+	"github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+// An Image is a picture that owns its memory.
+type Image struct{ own.Owner }
+
+var images = own.NewPool(own.Options{
+	Name:       "thumbnails.Image",
+	Destructor: libc.Destructor(raw.Destructor()),
+	NoCallback: true,
+})
+
+// Open decodes a JPEG file.
+func Open(file string) (picture.Picture, error) { return owned(raw.Read(file)) }
+
+// Scale returns a smaller picture of the same shape.
+func (m *Image) Scale(width int) (p picture.Picture, err error) {
+	m.Owner.Use(func(image unsafe.Pointer) { p, err = owned(raw.Scale(image, width)) })
+	return p, err
+}
+
+// Write encodes the picture into a JPEG file.
+func (m *Image) Write(file string) (err error) {
+	m.Owner.Use(func(image unsafe.Pointer) { err = raw.Write(image, file, picture.Quality) })
+	return err
+}
+
+// Use calls f with the size and the bytes, which f must not keep.
+func (m *Image) Use(f func(width, height int, pixels []byte)) {
+	m.Owner.Use(func(image unsafe.Pointer) {
+		width, height := raw.Bounds(image)
+		f(width, height, raw.Pixels(image))
+	})
+}
+
+// owned takes the result of a call as it is. After an error nothing is left to
+// be freed.
+func owned(made raw.Made, err error) (picture.Picture, error) {
+	if err != nil {
+		return nil, err
+	}
+	m := new(Image)
+	if err := images.Own(&m.Owner, made.Image, made.Size); err != nil {
+		raw.Free(made.Image)
+		return nil, err
+	}
+	return m, nil
+}
