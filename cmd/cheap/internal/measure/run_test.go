@@ -170,7 +170,8 @@ func TestRunInterrupted(t *testing.T) {
 }
 
 // TestBudget runs rows of unequal length. What is slow has few rounds, and takes
-// nothing away from the others.
+// nothing away from the others. On a machine that is busy with something else it
+// may take more than one try.
 func TestBudget(t *testing.T) {
 	var f fake
 	slow := Row{Name: "slow", N: 1, Open: func(int) (Work, error) {
@@ -180,13 +181,18 @@ func TestBudget(t *testing.T) {
 		}}, nil
 	}}
 	tables := fakeTable(f.row("a", "", "", time.Microsecond), slow, f.row("b", "", "", time.Microsecond))
-	report, err := Run(t.Context(), tables, Options{Budget: 1500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, s, b := len(report.Rows[0].Samples), len(report.Rows[1].Samples), len(report.Rows[2].Samples)
-	if s != fewRounds || a < enoughRounds || a > mostRounds || b <= fewRounds || b > mostRounds {
-		t.Errorf("%d, %d and %d rounds", a, s, b)
+	for try := 1; ; try++ {
+		report, err := Run(t.Context(), tables, Options{Budget: 1500 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, s, b := len(report.Rows[0].Samples), len(report.Rows[1].Samples), len(report.Rows[2].Samples)
+		if s == fewRounds && a >= enoughRounds && a <= mostRounds && b > fewRounds && b <= mostRounds {
+			return
+		}
+		if try == 5 {
+			t.Fatalf("%d, %d and %d rounds", a, s, b)
+		}
 	}
 }
 
