@@ -185,7 +185,9 @@ func TestBinding(t *testing.T) {
 		fillBytes(pixels) // what is made takes time
 		high = max(high, a.Held())
 	}
-	if high > 128*mib {
+	// Of 5000. Some 30 where nobody else is at work: the cleanups wait for a
+	// processor as well.
+	if high > 512*mib {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, Read())
 	}
 	if st := Read(); st.Cycles == 0 || st.GivenBack < 4000*mib || st.Yields == 0 {

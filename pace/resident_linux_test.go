@@ -45,6 +45,19 @@ func atMost(t *testing.T, o outcome, bytes int64) {
 	}
 }
 
+// within runs f in a child, and fails if more was resident. On a machine that is
+// busy with something else, a collection may wait for a processor while others
+// allocate: it has three tries.
+func within(t *testing.T, bytes int64, f func() outcome) (o outcome) {
+	t.Helper()
+	for try := 1; ; try++ {
+		if o = inChild(t, f); o.Resident <= bytes || try == 3 {
+			atMost(t, o, bytes)
+			return o
+		}
+	}
+}
+
 // TestWithoutPace shows what pace is for: with a runtime.AddCleanup each, large
 // blocks that are forgotten are not given back.
 func TestWithoutPace(t *testing.T) {
@@ -74,19 +87,18 @@ func TestWithoutPace(t *testing.T) {
 }
 
 func TestChurn(t *testing.T) {
-	o := inChild(t, func() outcome {
+	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		m := measure()
 		b.churn(scaled(20_000, 5000), mib)
 		return m.outcome()
 	})
-	atMost(t, o, 64*mib)
 }
 
 // TestChurnOfMemory is TestChurn for what the heap's own handles hold.
 func TestChurnOfMemory(t *testing.T) {
-	o := inChild(t, func() outcome {
+	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
 		memory := own.NewMemory(nil, own.Options{})
 		m := measure()
@@ -102,13 +114,12 @@ func TestChurnOfMemory(t *testing.T) {
 		runtime.KeepAlive(live)
 		return m.outcome()
 	})
-	atMost(t, o, 64*mib)
 }
 
 // TestChurnOfGroups has what is forgotten be the groups of requests, with a
 // megabyte in each.
 func TestChurnOfGroups(t *testing.T) {
-	o := inChild(t, func() outcome {
+	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
 		memory := own.NewMemory(nil, own.Options{})
 		m := measure()
@@ -128,13 +139,12 @@ func TestChurnOfGroups(t *testing.T) {
 		runtime.KeepAlive(live)
 		return m.outcome()
 	})
-	atMost(t, o, 64*mib)
 }
 
 // TestChurnBesideBusy has goroutines that do nothing but compute, twice as many
 // as run at a time.
 func TestChurnBesideBusy(t *testing.T) {
-	o := inChild(t, func() outcome {
+	within(t, int64(64+8*2*runtime.GOMAXPROCS(0))*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		var done atomic.Bool
@@ -154,7 +164,6 @@ func TestChurnBesideBusy(t *testing.T) {
 		b.churn(scaled(4000, 100), mib)
 		return m.outcome()
 	})
-	atMost(t, o, int64(64+8*2*runtime.GOMAXPROCS(0))*mib)
 }
 
 // mixedSize draws a size from 64 bytes to 4 MiB, as many below 16 KiB as above.
@@ -163,7 +172,10 @@ func mixedSize(r *rand.Rand) int { return int(64 * math.Exp2(16*r.Float64())) }
 // TestMixedSizes keeps 32 MiB live in two goroutines, and drops at random.
 func TestMixedSizes(t *testing.T) {
 	const live, goroutines = 32 * mib, 2
-	o := inChild(t, func() outcome {
+	// Twice what is live is due to pacing. The rest is idle memory of the heap's:
+	// where sizes differ by a factor of 65,536, not everything fits where
+	// something was.
+	within(t, 4*live+16*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		m := measure()
@@ -196,10 +208,6 @@ func TestMixedSizes(t *testing.T) {
 		wg.Wait()
 		return m.outcome()
 	})
-	// Twice what is live is due to pacing. The rest is idle memory of the heap's:
-	// where sizes differ by a factor of 65,536, not everything fits where
-	// something was.
-	atMost(t, o, 4*live+16*mib)
 }
 
 // TestGrowthToGigabyte has nothing to be given back.
@@ -330,11 +338,10 @@ func underLimit(limit int64, d time.Duration) outcome {
 
 func TestLimitHolds(t *testing.T) {
 	const limit = 256 * mib
-	o := inChild(t, func() outcome {
+	o := within(t, limit+limit/10, func() outcome {
 		mustPace(Options{Limit: limit})
 		return underLimit(limit, time.Duration(scaled(30_000, 2500))*time.Millisecond)
 	})
-	atMost(t, o, limit+limit/10)
 	if o.Done < 100 {
 		t.Errorf("%d requests were served", o.Done)
 	}
