@@ -155,21 +155,10 @@ func (c *carver) carve(size int, flags uint64) (o *Owner, block uintptr) {
 // lock returns the shard of the P, locked and with its window closed, or another
 // one if that is held.
 func (ps *places) lock() *shard {
-	for windowed {
-		id := percpu.Enter()
-		percpu.Leave()
-		if id >= uint(len(ps.windows)) {
-			break
+	if windowed {
+		if s := ps.lockOwn(); s != nil {
+			return s
 		}
-		w := ps.windows[id]
-		if !w.shard.mu.TryLock() {
-			break
-		}
-		if !w.open || w.tryClose() {
-			w.closed()
-			return w.shard
-		}
-		w.shard.mu.Unlock() // the goroutine has come to another P meanwhile
 	}
 	others := ps.shards[len(ps.windows):]
 	k := 0
@@ -186,6 +175,27 @@ func (ps *places) lock() *shard {
 	}
 	others[k].mu.Lock()
 	return others[k]
+}
+
+// lockOwn returns the shard of the P that has a window, or nil if there is none or
+// it is held.
+func (ps *places) lockOwn() *shard {
+	for {
+		id := percpu.Enter()
+		percpu.Leave()
+		if id >= uint(len(ps.windows)) {
+			return nil
+		}
+		w := ps.windows[id]
+		if !w.shard.mu.TryLock() {
+			return nil
+		}
+		if !w.open || w.tryClose() {
+			w.closed()
+			return w.shard
+		}
+		w.shard.mu.Unlock() // the goroutine has come to another P meanwhile
+	}
 }
 
 // lockAgain is lock for one who held s a moment ago. It is another shard if this

@@ -504,7 +504,7 @@ func TestOnlyGo(t *testing.T) {
 			}
 		})
 	}
-	if less, more := gcs[false], gcs[true]; !isChild() && (more > less+less/10+2 || less > more+more/10+2) {
+	if less, more := gcs[false], gcs[true]; !isChild() && (more > less+less/3 || less > more+more/3) {
 		t.Errorf("%d collections without pace, %d with it", less, more)
 	}
 }
