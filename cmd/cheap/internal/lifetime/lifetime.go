@@ -68,7 +68,7 @@ func (l *Lifetime) Check(n int) error {
 	now := cside.Count()
 	created, destroyed := now.Created-l.before.Created, now.Destroyed-l.before.Destroyed
 	if !l.ahead && (created != uint64(n) || destroyed != uint64(n)) || destroyed < uint64(n) {
-		return fmt.Errorf("C has made %d blocks and destroyed %d, for %d objects", created, destroyed, n)
+		return fmt.Errorf("made %d blocks in C and destroyed %d, for %d objects", created, destroyed, n)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (l *Lifetime) CheckKept(n int) error {
 		return fmt.Errorf("of %d objects %d were released", n, done)
 	}
 	if created := cside.Count().Created - l.before.Created; l.blocks && created != uint64(n) {
-		return fmt.Errorf("C has made %d blocks for %d objects", created, n)
+		return fmt.Errorf("made %d blocks in C for %d objects", created, n)
 	}
 	if l.Left() == 0 {
 		return fmt.Errorf("of %d objects none is left", n)

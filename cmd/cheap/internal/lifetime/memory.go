@@ -11,10 +11,11 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-var (
-	memorySink *own.Mem[[cside.BlockSize]byte]
-	groupSink  *own.Group
-)
+//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
+var memorySink *own.Mem[[cside.BlockSize]byte]
+
+//lint:ignore U1000 likewise
+var groupSink *own.Group
 
 // A group has so many blocks, of so many bytes each.
 const (

@@ -19,6 +19,8 @@ type Owned struct{ own.Owner }
 var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
 
 // ownedSink makes objects escape.
+//
+//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
 var ownedSink *Owned
 
 // NewPool returns a pool of blocks.
@@ -39,7 +41,7 @@ func ClosePool(p *own.Pool) error {
 	runtime.GC()
 	p.Destroy(time.Minute) // its error is about owners that were never closed, as they should not be here
 	if c := cside.Count(); c.Created != c.Destroyed {
-		return fmt.Errorf("C has made %d blocks and destroyed %d", c.Created, c.Destroyed)
+		return fmt.Errorf("made %d blocks in C and destroyed %d", c.Created, c.Destroyed)
 	}
 	return nil
 }

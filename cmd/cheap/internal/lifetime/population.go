@@ -109,7 +109,7 @@ func (p *Population) CheckLive(n int) error {
 		return fmt.Errorf("%d blocks of live objects were destroyed", k)
 	}
 	if made := int(cside.Count().Created - p.before.Created); made != n {
-		return fmt.Errorf("C has made %d blocks for %d live objects", made, n)
+		return fmt.Errorf("made %d blocks in C for %d live objects", made, n)
 	}
 	return nil
 }

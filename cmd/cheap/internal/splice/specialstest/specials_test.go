@@ -27,7 +27,10 @@ type object struct {
 }
 
 // A cell is the smallest such object, of which there are the most in a span.
-type cell struct{ next *cell }
+type cell struct {
+	//lint:ignore U1000 it is there for its size, and to be a pointer
+	next *cell
+}
 
 var _ [unsafe.Sizeof(uintptr(0))]byte = [unsafe.Sizeof(cell{})]byte{}
 
@@ -322,6 +325,7 @@ func TestPins(t *testing.T) {
 
 // A profiled object has a size that nothing else has which is allocated beside it.
 type profiled struct {
+	//lint:ignore U1000 it is there to be a pointer
 	p *profiled
 	_ [192]byte
 }
