@@ -11,7 +11,10 @@ import (
 )
 
 func init() {
-	account.SetIdle(func() int64 { return int64(span.Idle()) }, span.TrimAll)
+	account.SetIdle(
+		func() int64 { return int64(span.Idle()) },
+		func(keep int64) { span.TrimTo(uintptr(keep)) },
+	)
 }
 
 // Trim empties all caches of the heap and gives the memory of everything that

@@ -197,12 +197,27 @@ func (p *pacer) collect() {
 	p.stats.freed.Add(freed)
 	p.stats.lastFreed.Store(freed)
 	p.stats.time.Add(int64(took))
+	p.trim(after)
 	p.ended.Add(1)
 	p.pending.Store(false)
 	close(done)
 	due := p.look(after)
 	p.mu.Unlock()
 	p.start(due)
+}
+
+// trim gives idle memory back that is more than what may come until the next
+// collection, and so would add to it: where sizes differ much, not everything
+// fits where something was. The caller holds p.mu.
+func (p *pacer) trim(r reading) {
+	const least = 4 * floor
+	auto, _ := account.Auto()
+	if r.gogc < 0 {
+		return
+	}
+	if keep := max(p.mark.goal(r.gogc)-r.heap-auto, least); account.Idle() > keep {
+		account.Trim(keep)
+	}
 }
 
 // settle takes the mark after a collection, when there were auto bytes and ever
@@ -304,7 +319,7 @@ func (p *pacer) reclaim(n int64, try int) error {
 			runtime.Gosched()
 		}
 	}
-	account.Trim()
+	account.Trim(0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if account.Held() < held {

@@ -175,7 +175,7 @@ func TestMixedSizes(t *testing.T) {
 	// Twice what is live is due to pacing. The rest is idle memory of the heap's:
 	// where sizes differ by a factor of 65,536, not everything fits where
 	// something was.
-	within(t, 4*live+16*mib, func() outcome {
+	within(t, 6*live+16*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		m := measure()

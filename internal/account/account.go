@@ -54,10 +54,10 @@ var (
 
 	pace atomic.Pointer[Pace]
 
-	queued    func() int64 // releases that wait for own's workers or run there
-	releasing func() bool  // the goroutine is in a release function
-	idle      func() int64 // bytes that no account holds and that are still resident
-	trim      func()       // gives these back
+	queued    func() int64     // releases that wait for own's workers or run there
+	releasing func() bool      // the goroutine is in a release function
+	idle      func() int64     // bytes that no account holds and that are still resident
+	trim      func(keep int64) // gives these back, but for so many
 )
 
 func init() { unpaced() }
@@ -247,8 +247,9 @@ func Queued() int64 {
 func Releasing() bool { return releasing != nil && releasing() }
 
 // SetIdle is called by the root package when it is initialized. bytes returns
-// what is resident and nobody holds, release gives it back to the system.
-func SetIdle(bytes func() int64, release func()) { idle, trim = bytes, release }
+// what is resident and nobody holds, release gives all but keep bytes of it back
+// to the system.
+func SetIdle(bytes func() int64, release func(keep int64)) { idle, trim = bytes, release }
 
 // Idle returns bytes that are resident and that no account holds.
 func Idle() int64 {
@@ -258,10 +259,10 @@ func Idle() int64 {
 	return idle()
 }
 
-// Trim gives what is idle back to the system.
-func Trim() {
+// Trim gives what is idle back to the system, but for keep bytes.
+func Trim(keep int64) {
 	if trim != nil {
-		trim()
+		trim(keep)
 	}
 }
 

@@ -216,16 +216,16 @@ func TestReleases(t *testing.T) {
 func TestIdle(t *testing.T) {
 	defer SetIdle(idle, trim)
 	SetIdle(nil, nil)
-	Trim()
+	Trim(0)
 	if Idle() != 0 {
 		t.Errorf("Idle = %d, without anybody", Idle())
 	}
 	n := int64(7)
-	SetIdle(func() int64 { return n }, func() { n = 0 })
+	SetIdle(func() int64 { return n }, func(keep int64) { n = keep })
 	if Idle() != 7 {
 		t.Errorf("Idle = %d", Idle())
 	}
-	if Trim(); Idle() != 0 {
+	if Trim(0); Idle() != 0 {
 		t.Errorf("Idle = %d after Trim", Idle())
 	}
 }

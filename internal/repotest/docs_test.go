@@ -53,7 +53,7 @@ var (
 // foreign is what documents name that is not ours and not Go's, and what of
 // ours exists as a plan: the rooms that docs/architecture.md keeps for later.
 var foreign = []string{
-	"C.malloc", "C.free", "C.CString", "go.mod", "pace", "inspect", "leaktest", "cheaptest", "cgoparam",
+	"C.malloc", "C.free", "C.CString", "go.mod", "pace", "inspect", "leaktest",
 	"../cheap", "../../..", "own.Owner",
 }
 
@@ -108,10 +108,15 @@ var checkedCommands = map[string]string{
 
 	"go test -run='^$' -fuzz=FuzzHeap -fuzztime=1m .": "its seeds are part of the tests",
 
+	"go test -run='^TestHeap$' -cheaptest.time=10s ./cheaptest": "TestHeap of cheaptest, and TestTime",
+
 	"go mod init example.com/hello": "TestCheckout",
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
 	"go mod tidy": "TestCheckout",
 	"go run .":    "TestCheckout",
+
+	"go mod edit -require=github.com/cheapgo/cheap/x/arrow@v0.0.0 -replace=github.com/cheapgo/cheap/x/arrow=../cheap/x/arrow -replace=github.com/cheapgo/cheap=../cheap": "TestReadme of x/arrow",
+	"go mod edit -replace=modernc.org/memory=../cheap/x/modernc -replace=github.com/cheapgo/cheap=../cheap":                                                              "TestReplace of x/modernc",
 }
 
 // cheapCommands are those that are run here.

@@ -4,58 +4,89 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The guide shows the code of a package: that of its binding and its examples.
-const (
-	guideDocument = "docs/guide.md"
-	guidePackage  = "libc/internal/guide"
-)
+// A demonstration is a document that shows the code of packages: bindings, and
+// examples of their use.
+type demonstration struct {
+	document string
+	packages []string
 
-// TestGuideShowsWhatRuns finds each piece of code of the guide in a file of the
-// package, line by line, and each example of the package in the guide. So what
-// the guide shows is what the tests compile and run.
-func TestGuideShowsWhatRuns(t *testing.T) {
-	sources := guideSources(t)
-	shown := ""
-	for _, b := range parseDocument(t, guideDocument).blocks {
-		if b.lang != "go" && b.lang != "c" {
-			continue
-		}
-		shown += b.text
-		if !isIn(sources, b.lang, b.text) {
-			t.Errorf("%s:%d: no file of %s has this text:\n%s", guideDocument, b.line, guidePackage, b.text)
-		}
-	}
-	examples := 0
-	for name, text := range sources {
-		if !strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		for _, e := range examplesOf(t, name, text) {
-			examples++
-			if !strings.Contains(shown, e.text) {
-				t.Errorf("%s does not show %s as %s has it", guideDocument, e.name, name)
+	// Whether it shows all of the examples, and not only what they call.
+	examples bool
+}
+
+var demonstrations = []demonstration{
+	{"docs/guide.md", []string{"libc/internal/guide"}, true},
+	{"docs/porting.md", []string{
+		"cmd/cheap/internal/porting", "cmd/cheap/internal/porting/before", "cmd/cheap/internal/porting/after", "cgoparam",
+	}, false},
+}
+
+// TestDocumentsShowWhatRuns finds each piece of code of a demonstration in a
+// file of its packages, line by line, and each example of the packages in the
+// document. So what the document shows is what the tests compile and run.
+func TestDocumentsShowWhatRuns(t *testing.T) {
+	for _, d := range demonstrations {
+		sources := sourcesOf(t, d.packages)
+		shown := ""
+		for _, b := range parseDocument(t, d.document).blocks {
+			if b.lang != "go" && b.lang != "c" {
+				continue
 			}
-			if !strings.Contains(e.text, "// Output:") {
-				t.Errorf("%s: %s has no output, so that go test does not run it", name, e.name)
+			shown += b.text
+			if !isIn(sources, b.lang, b.text) {
+				t.Errorf("%s:%d: no file of %s has this text:\n%s", d.document, b.line, d.packages, b.text)
 			}
 		}
-	}
-	if examples == 0 {
-		t.Errorf("%s has no examples", guidePackage)
+		examples := 0
+		for name, text := range sources {
+			if !strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			for _, e := range examplesOf(t, name, text) {
+				examples++
+				if d.examples && !strings.Contains(shown, e.text) {
+					t.Errorf("%s does not show %s as %s has it", d.document, e.name, name)
+				}
+				if !strings.Contains(e.text, "// Output:") {
+					t.Errorf("%s: %s has no output, so that go test does not run it", name, e.name)
+				}
+			}
+		}
+		if examples == 0 {
+			t.Errorf("%s have no examples", d.packages)
+		}
 	}
 }
 
-// guideSources returns the files of the package, by name.
-func guideSources(t *testing.T) map[string]string {
+// TestPortingBeforeAndAfter compares the examples of the two, which are to do
+// the same: they have the same names and the same output.
+func TestPortingBeforeAndAfter(t *testing.T) {
+	outputs := func(dir string) map[string]string {
+		name := "cmd/cheap/internal/porting/" + dir + "/example_test.go"
+		all := map[string]string{}
+		for _, e := range examplesOf(t, name, read(t, name)) {
+			_, all[e.name], _ = strings.Cut(e.text, "// Output:")
+		}
+		return all
+	}
+	if before, after := outputs("before"), outputs("after"); len(before) == 0 || !maps.Equal(before, after) {
+		t.Errorf("the examples before print %q, those after %q", before, after)
+	}
+}
+
+// sourcesOf returns the files of packages, by name.
+func sourcesOf(t *testing.T, packages []string) map[string]string {
 	t.Helper()
 	sources := map[string]string{}
 	for _, name := range files(t) {
-		if path.Dir(name) == guidePackage {
+		if slices.Contains(packages, path.Dir(name)) {
 			sources[name] = read(t, name)
 		}
 	}

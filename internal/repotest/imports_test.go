@@ -39,8 +39,10 @@ var imports = map[string][]string{
 	"pace":     {".", "internal/account"},
 	"libc":     {"C", "."},
 	"cgoalloc": {"C", ".", "libc"},
+	"cgoparam": {"."},
 
 	// For tests.
+	"cheaptest":           {"."},
 	"internal/shadow":     {},
 	"internal/repotest":   {},
 	"libc/internal/ctest": {"C"},
@@ -51,9 +53,12 @@ var imports = map[string][]string{
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":    {"internal/shadow"},
-	"libc": {"libc/internal/ctest"},
-	"pace": {"own"},
+	".":         {"internal/shadow"},
+	"libc":      {"cheaptest", "libc/internal/ctest"},
+	"cgoalloc":  {"cheaptest"},
+	"cgoparam":  {"cheaptest"},
+	"cheaptest": {"own"},
+	"pace":      {"own"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.

@@ -7,7 +7,7 @@ import (
 )
 
 // documents are the files whose claims are tested.
-var documents = []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/rationale.md", "docs/bench.md", "docs/guide.md"}
+var documents = []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/rationale.md", "docs/bench.md", "docs/guide.md", "docs/porting.md", "cgoparam/README.md", "x/arrow/README.md", "x/modernc/README.md"}
 
 // A document is a Markdown file, taken apart.
 type document struct {

@@ -361,6 +361,17 @@ func Age() (warm int) {
 	return pages.warm
 }
 
+// TrimTo gives back the memory of idle units, but for so many bytes of them.
+//
+//go:norace
+func TrimTo(keep uintptr) {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	if most := int(keep / UnitSize); pages.warm > most {
+		dropWarm(pages.warm - most)
+	}
+}
+
 // TrimAll gives back the memory of all idle units.
 //
 //go:norace

@@ -254,6 +254,31 @@ func TestWarmIsBounded(t *testing.T) {
 	checkPages(t)
 }
 
+// TestTrimTo keeps some of what is idle.
+func TestTrimTo(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	TrimAll()
+	var live []run
+	for range 10 {
+		live = append(live, allocRun(t, nil, 3, 1))
+	}
+	for _, run := range live {
+		Free(run.base, run.units)
+	}
+	all := Idle()
+	if all < 30*UnitSize {
+		t.Fatalf("%d bytes are idle", all)
+	}
+	for _, keep := range []uintptr{all + 1, all, 20 * UnitSize, 7*UnitSize + 1, 0} {
+		TrimTo(keep)
+		// Whole runs are given back.
+		if idle := Idle(); idle > keep || idle+3*UnitSize < min(keep, all) || keep >= all && idle != all {
+			t.Errorf("%d bytes are idle after TrimTo(%d)", idle, keep)
+		}
+		checkPages(t)
+	}
+}
+
 // TestReuse looks whether warm units are handed out before others.
 func TestReuse(t *testing.T) {
 	defer SetDecay(SetDecay(-1))

@@ -1,0 +1,177 @@
+package cheaptest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cheapgo/cheap"
+)
+
+// An altered allocator is a heap, which is right in all respects, but for the
+// methods that somebody has set to something else.
+type altered struct {
+	heap *cheap.Heap
+
+	malloc  func(size int) pointer
+	free    func(p pointer)
+	destroy func() error
+	aligned func(size, align int) pointer
+	calloc  func(count, size int) pointer
+	realloc func(p pointer, size int) pointer
+	usable  func(p pointer) int
+	try     func(size int) (pointer, error)
+
+	mu     sync.Mutex
+	live   map[pointer]int  // sizes of what Malloc has returned, and Free was not given
+	ever   map[pointer]bool // what Malloc has returned so far
+	harmed bool             // all under mu
+}
+
+func unaltered(t *testing.T) *altered {
+	h, err := cheap.NewHeap(cheap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.DestroyAll)
+	return &altered{
+		heap:   h,
+		malloc: h.Malloc, free: h.Free, destroy: h.Destroy, aligned: h.AlignedMalloc,
+		calloc: h.Calloc, realloc: h.Realloc, usable: h.UsableSize, try: h.TryMalloc,
+		live: map[pointer]int{}, ever: map[pointer]bool{},
+	}
+}
+
+func (a *altered) Malloc(size int) pointer {
+	p := a.malloc(size)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p != nil {
+		a.live[p], a.ever[p] = size, true
+	}
+	return p
+}
+
+func (a *altered) Free(p pointer) {
+	a.forget(p)
+	a.free(p)
+}
+
+func (a *altered) Realloc(p pointer, size int) pointer {
+	q := a.realloc(p, size)
+	if q != nil {
+		a.forget(p)
+	}
+	return q
+}
+
+func (a *altered) Destroy() error                        { return a.destroy() }
+func (a *altered) AlignedMalloc(size, align int) pointer { return a.aligned(size, align) }
+func (a *altered) Calloc(count, size int) pointer        { return a.calloc(count, size) }
+func (a *altered) UsableSize(p pointer) int              { return a.usable(p) }
+func (a *altered) TryMalloc(size int) (pointer, error)   { return a.try(size) }
+
+func (a *altered) forget(p pointer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.live, p)
+}
+
+// harm changes the first byte of a live block, once: Realloc may cut off the
+// last.
+func (a *altered) harm() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p, size := range a.live {
+		if size > 0 && !a.harmed {
+			a.harmed = true
+			flip(p)
+		}
+	}
+}
+
+// gaveOut reports whether p is a block from Malloc, live or not.
+func (a *altered) gaveOut(p pointer) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ever[p]
+}
+
+func flip(p pointer) { *(*byte)(p) ^= 1 }
+
+// A sized allocator is an altered one that has a largest size as well.
+type sized struct {
+	*altered
+	max  int
+	owns func(p pointer) bool
+}
+
+func unalteredSized(t *testing.T) *sized {
+	s := &sized{unaltered(t), 1000, nil}
+	s.owns = func(p pointer) bool {
+		for block, size := range s.live {
+			if uintptr(p)-uintptr(block) < uintptr(size) {
+				return true
+			}
+		}
+		return false
+	}
+	s.malloc = func(size int) pointer {
+		if size > s.max {
+			panic("too large")
+		}
+		return s.heap.Malloc(size)
+	}
+	s.aligned = func(size, align int) pointer { return s.heap.AlignedMalloc(size, align) }
+	return s
+}
+
+func (s *sized) MaxSize() int        { return s.max }
+func (s *sized) Owns(p pointer) bool { return s.owns(p) }
+
+// goroutine tells goroutines apart.
+func goroutine() string {
+	var b [40]byte
+	return strings.Fields(string(b[:runtime.Stack(b[:], false)]))[1]
+}
+
+// A recorder is a reporter that remembers.
+type recorder struct {
+	mu     sync.Mutex
+	errors []string // under mu
+}
+
+func (r *recorder) Helper()             {}
+func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// complaints runs a check and returns what it says.
+func complaints(c check, a cheap.Allocator, p Promises) []string {
+	r := new(recorder)
+	done := make(chan struct{})
+	go func() { // that Fatalf may end
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				r.Errorf("panic: %v", v)
+			}
+		}()
+		t := newTrial(r, a, p)
+		t.time, t.seed = 0, 1
+		c.run(t)
+	}()
+	<-done
+	return r.errors
+}

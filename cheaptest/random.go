@@ -1,0 +1,232 @@
+package cheaptest
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap"
+)
+
+// The model keeps at most this much live.
+const (
+	modelBlocks = 1000
+	modelBytes  = 8 << 20
+)
+
+// A model is an allocator beside what it must do: blocks that live, none of
+// which overlap, with the contents that were written to them.
+type model struct {
+	*trial
+	rng   *rand.Rand
+	live  set
+	bytes int
+	mark  int
+}
+
+// checkModel draws operations.
+func checkModel(t *trial) {
+	failed := true
+	defer func() {
+		if failed {
+			t.Logf("to repeat it: -cheaptest.seed=%d", t.seed)
+		}
+	}()
+	m := &model{trial: t, rng: rand.New(rand.NewPCG(t.seed, 0))}
+	begin := time.Now()
+	for step := 0; step < 10_000 || time.Since(begin) < t.time; step++ {
+		m.step()
+	}
+	m.verifyAll()
+	for len(m.live.blocks) > 0 {
+		m.freeAny()
+	}
+	t.finish()
+	failed = false
+}
+
+func (m *model) step() {
+	t := m.trial
+	switch n := m.rng.IntN(1000); {
+	case n < 2:
+		m.verifyAll()
+	case n < 3:
+		runtime.GC()
+	case len(m.live.blocks) >= modelBlocks || m.bytes > modelBytes:
+		m.freeAny()
+	case n < 450:
+		size := m.size()
+		m.add("Malloc", t.a.Malloc(size), size)
+	case n < 500:
+		m.aligned()
+	case n < 550:
+		m.calloc()
+	case n < 600:
+		m.realloc()
+	default:
+		m.freeAny()
+	}
+}
+
+// size draws a size, of which small ones are the likeliest.
+func (m *model) size() int {
+	top := 14.0
+	if m.rng.IntN(100) == 0 {
+		top = 18
+	}
+	return min(int(math.Exp2(m.rng.Float64()*top))-1, m.maxSize)
+}
+
+func (m *model) add(method string, p pointer, size int) {
+	m.mark++
+	m.live.add(m.trial, m.take(method, p, size, m.mark))
+	m.bytes += size
+}
+
+// remove takes any block off the list of those that live.
+func (m *model) remove() block {
+	i := m.rng.IntN(len(m.live.blocks))
+	b := m.live.blocks[i]
+	m.live.blocks = slices.Delete(m.live.blocks, i, i+1)
+	m.bytes -= b.size
+	return b
+}
+
+func (m *model) freeAny() {
+	if len(m.live.blocks) > 0 {
+		m.free(m.remove())
+	}
+}
+
+func (m *model) verifyAll() {
+	for _, b := range m.live.blocks {
+		m.verify(b)
+	}
+}
+
+// aligned, calloc and realloc do what the allocator has.
+
+func (m *model) aligned() {
+	a, ok := m.a.(cheap.AlignedAllocator)
+	if !ok {
+		return
+	}
+	size, align := m.size(), 1<<m.rng.IntN(13)
+	p := a.AlignedMalloc(size, align)
+	if p == nil {
+		return // as for some alignments it may be
+	}
+	if uintptr(p)%uintptr(align) != 0 {
+		m.Fatalf("AlignedMalloc(%d, %d) returned %#x", size, align, uintptr(p))
+	}
+	m.add("AlignedMalloc", p, size)
+}
+
+func (m *model) calloc() {
+	a, ok := m.a.(callocer)
+	if !ok {
+		return
+	}
+	size := m.size()
+	p := a.Calloc(1, size)
+	b := m.look("Calloc", p, size, 0)
+	b.pieces(func(at int, have, _ []byte) bool {
+		for i, c := range have {
+			if c != 0 {
+				m.Fatalf("byte %d of %d from Calloc is %d", at+i, size, c)
+			}
+		}
+		return true
+	})
+	m.add("Calloc", p, size)
+}
+
+func (m *model) realloc() {
+	a, ok := m.a.(reallocer)
+	if !ok || len(m.live.blocks) == 0 {
+		return
+	}
+	b := m.resize(a, m.remove(), m.size())
+	m.live.add(m.trial, b)
+	m.bytes += b.size
+}
+
+// checkHammer has goroutines that allocate, hand blocks to each other, and free
+// what they are handed, all at once.
+func checkHammer(t *trial) {
+	const goroutines = 6
+	var (
+		exchange = make(chan block, 100)
+		wg       sync.WaitGroup
+		begin    = time.Now()
+		failures atomic.Int32
+	)
+	fail := func(format string, args ...any) {
+		if failures.Add(1) <= 10 {
+			t.Errorf(format, args...)
+		}
+	}
+	end := func(b block) {
+		if damage := b.damage(b.size); damage != "" {
+			fail("%s", damage)
+		}
+		t.a.Free(b.ptr)
+	}
+	for g := range goroutines {
+		wg.Go(func() {
+			m := &model{trial: t, rng: rand.New(rand.NewPCG(t.seed, uint64(g)))}
+			var own []block
+			for i := 0; (i < 5000 || time.Since(begin) < t.time) && failures.Load() == 0; i++ {
+				size := min(m.size(), 1<<13)
+				b := block{t.a.Malloc(size), size, g + goroutines*i}
+				if b.ptr == nil {
+					fail("Malloc of %d bytes returned nil", size)
+					break
+				}
+				if align := uintptr(t.promises.Align); align != 0 && uintptr(b.ptr)%align != 0 {
+					fail("Malloc of %d bytes returned %#x, which is not aligned to %d", size, uintptr(b.ptr), align)
+				}
+				b.fill()
+				switch i % 3 {
+				case 0:
+					own = append(own, b)
+				case 1:
+					select {
+					case exchange <- b:
+					default:
+						own = append(own, b)
+					}
+				default:
+					end(b)
+				}
+				select {
+				case other := <-exchange:
+					end(other)
+				default:
+				}
+				if len(own) > 50 {
+					for _, b := range own {
+						end(b)
+					}
+					own = own[:0]
+				}
+				if i%100 == 0 {
+					runtime.Gosched()
+				}
+			}
+			for _, b := range own {
+				end(b)
+			}
+		})
+	}
+	wg.Wait()
+	close(exchange)
+	for b := range exchange {
+		end(b)
+	}
+	t.finish()
+}

@@ -1,0 +1,2 @@
+// Package after binds the library on this module.
+package after

@@ -1,0 +1,25 @@
+module github.com/cheapgo/cheap/x/modernc/sqlitetest
+
+go 1.26.0
+
+require (
+	modernc.org/memory v1.12.1
+	modernc.org/sqlite v1.60.1
+)
+
+require (
+	github.com/cheapgo/cheap v0.0.0 // indirect
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	modernc.org/libc v1.77.1 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+)
+
+replace (
+	github.com/cheapgo/cheap => ../../..
+	modernc.org/memory => ..
+)
