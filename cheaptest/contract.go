@@ -258,6 +258,11 @@ func checkGoroutines(t *trial) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				t.Errorf("in another goroutine: panic: %v", v)
+			}
+		}()
 		for blocks := range baton {
 			for i, b := range blocks {
 				if damage := b.damage(b.size); damage != "" {
@@ -281,8 +286,17 @@ func checkGoroutines(t *trial) {
 				blocks = append(blocks, t.malloc(size, round+i))
 			}
 		}
-		baton <- blocks
-		for _, b := range <-baton {
+		select {
+		case baton <- blocks:
+		case <-done:
+			return // it has complained
+		}
+		select {
+		case blocks = <-baton:
+		case <-done:
+			return
+		}
+		for _, b := range blocks {
 			if b.ptr != nil {
 				t.free(b)
 			}

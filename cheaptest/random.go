@@ -25,7 +25,15 @@ type model struct {
 	rng   *rand.Rand
 	live  set
 	bytes int
+	asked int // bytes, ever
 	mark  int
+}
+
+// more reports whether to go on after so many steps: for the time that is asked
+// for, but where Free gives nothing back no longer than memory lasts.
+func (m *model) more(step int, begin time.Time) bool {
+	const most = 128 << 20
+	return step < 10_000 || time.Since(begin) < m.time && (m.promises.Reuses || m.asked < most)
 }
 
 // checkModel draws operations.
@@ -38,7 +46,7 @@ func checkModel(t *trial) {
 	}()
 	m := &model{trial: t, rng: rand.New(rand.NewPCG(t.seed, 0))}
 	begin := time.Now()
-	for step := 0; step < 10_000 || time.Since(begin) < t.time; step++ {
+	for step := 0; m.more(step, begin); step++ {
 		m.step()
 	}
 	m.verifyAll()
@@ -85,6 +93,7 @@ func (m *model) add(method string, p pointer, size int) {
 	m.mark++
 	m.live.add(m.trial, m.take(method, p, size, m.mark))
 	m.bytes += size
+	m.asked += size
 }
 
 // remove takes any block off the list of those that live.

@@ -1,6 +1,6 @@
 // Package cheaparrow gives Apache Arrow for Go memory from a heap of package
-// cheap: outside the Go heap, so that C may keep it and the collector has less
-// to do, and without a cgo call.
+// cheap: outside the Go heap, so that C may keep it and the collector need not
+// look at it, and without a cgo call.
 //
 //	mem := cheaparrow.Allocator{}
 //	b := array.NewInt64Builder(mem)
@@ -29,7 +29,9 @@ import (
 // Allocator says where it came from.
 //
 // Unlike arrow's allocators this one panics with a *[cheap.MisuseError] when it
-// is given a buffer that is free already or that it did not give out.
+// is given a buffer that is free already, as long as the memory has not been
+// handed out again, or that it did not give out. A slice without capacity that
+// is not the start of a live block counts as a buffer of size 0, and is ignored.
 type Allocator struct {
 	Heap *cheap.Heap // or nil for cheap.Default()
 }
@@ -62,7 +64,8 @@ var empty = sync.OnceValue(func() unsafe.Pointer {
 // goes all is zero. A negative size panics. So does one that there is no memory
 // for, with an error that wraps [cheap.ErrNoMemory] or [cheap.ErrLimit].
 //
-// A size of 0 takes no memory. The slice is not nil, and need not be freed.
+// A size of 0 takes no memory, but for 128 bytes of cheap.Default() once. The
+// slice is not nil, and need not be freed.
 func (a Allocator) Allocate(size int) []byte {
 	if size <= 0 {
 		return none("Allocate", size)
@@ -111,14 +114,13 @@ func (a Allocator) Reallocate(size int, b []byte) []byte {
 		return none("Reallocate", 0)
 	}
 	padded := pad("Reallocate", size)
-	if padded != cap(b) {
-		q := heap.Realloc(p, padded)
-		if q == nil {
-			panic(noMemory("Reallocate", size, why(heap, padded)))
-		}
-		p = q
+	// Also where the capacity stays the same: the heap looks whether the block is
+	// its own and live.
+	q := heap.Realloc(p, padded)
+	if q == nil {
+		panic(noMemory("Reallocate", size, why(heap, padded)))
 	}
-	buf := unsafe.Slice((*byte)(p), padded)
+	buf := unsafe.Slice((*byte)(q), padded)
 	clear(buf[min(len(b), size):])
 	return buf[:size]
 }

@@ -189,14 +189,17 @@ func TestMisuse(t *testing.T) {
 		f    func()
 		says string
 	}{
-		"negative size":      {func() { mem.Allocate(-1) }, "arrow.Allocator.Allocate: negative size -1"},
-		"negative new size":  {func() { mem.Reallocate(-1, b) }, "arrow.Allocator.Reallocate: negative size -1"},
-		"freed twice":        {func() { mem.Free(gone) }, "free"},
-		"grown when free":    {func() { mem.Reallocate(1000, gone) }, "free"},
-		"inside":             {func() { mem.Free(b[64:]) }, "inside"},
-		"another heap's":     {func() { mem.Free(foreign) }, "another heap"},
-		"Go memory":          {func() { mem.Free(inGo) }, ""},
-		"Go memory, growing": {func() { mem.Reallocate(1000, inGo) }, ""},
+		"negative size":       {func() { mem.Allocate(-1) }, "arrow.Allocator.Allocate: negative size -1"},
+		"negative new size":   {func() { mem.Reallocate(-1, b) }, "arrow.Allocator.Reallocate: negative size -1"},
+		"freed twice":         {func() { mem.Free(gone) }, "free"},
+		"grown when free":     {func() { mem.Reallocate(1000, gone) }, "free"},
+		"as it is when free":  {func() { mem.Reallocate(cap(gone), gone[:0]) }, "free"},
+		"inside, as it is":    {func() { mem.Reallocate(64, b[64:128:128]) }, "inside"},
+		"inside":              {func() { mem.Free(b[64:]) }, "inside"},
+		"another heap's":      {func() { mem.Free(foreign) }, "another heap"},
+		"Go memory":           {func() { mem.Free(inGo) }, ""},
+		"Go memory, as it is": {func() { mem.Reallocate(200, make([]byte, 256)) }, ""},
+		"Go memory, growing":  {func() { mem.Reallocate(1000, inGo) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
