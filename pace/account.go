@@ -28,6 +28,8 @@ type Account struct {
 	o       AccountOptions
 	account *account.Account
 	live    atomic.Int64 // how many times more was added than removed
+	bytes   atomic.Int64 // what was
+	closed  atomic.Bool
 }
 
 // NewAccount returns an account. A negative limit panics.
@@ -39,10 +41,8 @@ func NewAccount(o AccountOptions) *Account {
 		o.Name = "pace.Account"
 	}
 	a := &Account{o: o}
-	live := &a.live
-	var held *account.Account
-	held = account.Open(o.Name, o.Limit, func() (int64, int64) { return live.Load(), held.Held() })
-	a.account = held
+	// Who reads all accounts may come before it is stored here.
+	a.account = account.Open(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
 	return a
 }
 
@@ -66,6 +66,7 @@ func Add(a *Account, n int64) error {
 		}
 	}
 	a.live.Add(1)
+	a.bytes.Add(n)
 	if !a.o.Manual {
 		account.TakeAuto(n)
 	}
@@ -74,24 +75,31 @@ func Add(a *Account, n int64) error {
 }
 
 // Remove counts n bytes less, which one Add has counted. To remove more than was
-// added panics.
+// added panics. Of an account that is closed it does nothing.
 func Remove(a *Account, n int64) {
+	if n >= 0 && a.closed.Load() {
+		return
+	}
 	if n < 0 || !a.account.TryGive(n) {
+		if n >= 0 && a.closed.Load() {
+			return // just now
+		}
 		panic(fmt.Sprintf("cheap: pace.Remove: account %s: %d bytes, of %d that were added", a.o.Name, n, a.account.Held()))
 	}
 	a.live.Add(-1)
+	a.bytes.Add(-n)
 	if !a.o.Manual {
 		account.GiveAuto(n)
 	}
 }
 
 // Close takes the account out of the sums. What was added and not removed is
-// forgotten, and the account must not be used any more.
+// forgotten, and nothing may be added any more.
 func (a *Account) Close() {
-	if left := a.account.Held(); !a.o.Manual && left > 0 {
+	a.closed.Store(true)
+	if left := a.account.Close(); !a.o.Manual {
 		account.GiveAuto(left)
 	}
-	a.account.Close()
 }
 
 // Held returns the bytes added and not removed.

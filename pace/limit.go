@@ -37,7 +37,11 @@ func (p *pacer) refusal(n int64) error {
 	defer p.mu.Unlock()
 	r := p.reader.read()
 	auto, _ := account.Auto()
-	return &LimitError{Wanted: n, Limit: p.limit.Load(), Go: r.total, Held: account.Held(), Auto: auto}
+	limit := p.limit.Load()
+	if n <= account.Room() {
+		limit = 0 // it was another one's
+	}
+	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto}
 }
 
 // needs returns how many bytes the Go runtime has to be left with: what is
@@ -75,6 +79,9 @@ func (p *pacer) set(bytes int64) {
 		p.goLimit.Store(0)
 		p.stats.moved.Add(1)
 		return
+	}
+	if was == 0 {
+		p.before = is
 	}
 	debug.SetMemoryLimit(bytes)
 	p.goLimit.Store(bytes)

@@ -99,9 +99,10 @@ func SetLimit(bytes int64) int64 {
 	}
 	was := p.limit.Swap(bytes)
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.changed = false
 	p.look(p.reader.read())
+	p.mu.Unlock()
+	p.watchLimit()
 	return was
 }
 

@@ -31,9 +31,12 @@ type pacer struct {
 
 	vain      atomic.Int64 // collections at a limit, in a row, that gave nothing back
 	vainUntil atomic.Int64 // see inVain; in Unix nanoseconds
+	vainEver  atomic.Int64 // auto bytes that had ever been taken then
 
 	watching atomic.Bool // a sentinel is out
-	stopped  atomic.Bool
+	stopped  atomic.Bool // written under mu and claims
+
+	claims sync.Mutex // held while somebody claims; taken after mu
 
 	mu sync.Mutex
 	// The rest is under mu.
@@ -61,20 +64,34 @@ const (
 // begin sets the first bounds.
 func (p *pacer) begin() {
 	p.before = debug.SetMemoryLimit(-1)
+	if p.limit.Load() != 0 {
+		runtime.GC() // to know what the Go heap needs
+	}
 	account.SetPace(&account.Pace{Pressure: p.pressure, Reclaim: p.reclaim})
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	r := p.reader.read()
 	auto, _ := account.Auto()
 	p.mark = mark{heap: r.live, auto: auto}
 	p.look(r)
+	p.mu.Unlock()
+	p.watchLimit()
+}
+
+// watchLimit has the pacer look after each collection, if there is a limit: the
+// runtime's follows what is given back, too.
+func (p *pacer) watchLimit() {
+	if p.limit.Load() != 0 {
+		p.watch()
+	}
 }
 
 // end puts things back.
 func (p *pacer) end() {
 	p.mu.Lock()
-	p.stopped.Store(true) // nobody sets bounds from now on
+	p.claims.Lock()
+	p.stopped.Store(true) // nobody sets bounds from now on, or claims
 	account.SetPace(nil)
+	p.claims.Unlock()
 	p.restore()
 	p.mu.Unlock()
 	for p.pending.Load() {
@@ -84,7 +101,9 @@ func (p *pacer) end() {
 
 // pressure is called by whoever takes memory, beyond a bound.
 func (p *pacer) pressure() {
-	if !p.pending.Load() && p.mu.TryLock() { // or else somebody is looking
+	// Where it cannot be locked somebody is looking. While a collection is pending
+	// there is nothing to be seen but the limit.
+	if (!p.pending.Load() || p.limit.Load() != 0) && p.mu.TryLock() {
 		due := p.look(p.reader.read())
 		rest := time.Until(p.notYet)
 		p.mu.Unlock()
@@ -92,7 +111,9 @@ func (p *pacer) pressure() {
 		if rest > 0 && p.farBehind() {
 			// One is due, and has to wait for the sake of duty. So do we.
 			p.sleep(func() { time.Sleep(min(rest, longestWait)) })
-			due = true
+			p.mu.Lock()
+			due = p.look(p.reader.read())
+			p.mu.Unlock()
 		}
 		p.start(due)
 	}
@@ -128,10 +149,17 @@ func (p *pacer) look(r reading) (due bool) {
 		return false
 	}
 	auto, _ := account.Auto()
+	p.mark.heap = r.live // of the last collection, whoever has seen it
 	trigger := p.mark.trigger(r.heap, r.gogc, p.backoff)
 	p.trigger.Store(trigger)
 	heldAt, ceiling := p.keep(r)
-	account.SetBounds(heldAt, next(auto, trigger), ceiling)
+	p.claims.Lock()
+	defer p.claims.Unlock()
+	autoAt := next(auto, trigger)
+	if p.pending.Load() {
+		autoAt = 0 // each allocation yields
+	}
+	account.SetBounds(heldAt, autoAt, ceiling)
 	return auto >= trigger && time.Now().After(p.notYet)
 }
 
@@ -144,6 +172,8 @@ func (p *pacer) start(due bool) {
 
 // claim makes the caller the one who collects, unless somebody else does.
 func (p *pacer) claim() bool {
+	p.claims.Lock()
+	defer p.claims.Unlock()
 	if p.stopped.Load() || !p.pending.CompareAndSwap(false, true) {
 		return false
 	}
@@ -303,17 +333,21 @@ func (p *pacer) collected() {
 // the error.
 func (p *pacer) reclaim(n int64, try int) error {
 	const collections = 2
+	if try == 0 && p.stopped.Load() {
+		return nil // and so is the limit gone
+	}
 	if try >= collections || p.stopped.Load() || p.inVain() || inBubble() || account.Releasing() {
 		p.stats.refusals.Add(1)
 		return p.refusal(n)
 	}
-	held := account.Held()
+	held, mine := account.Held(), false
 	want := p.begun.Load() + 1
 	begin := time.Now()
 	deadline := begin.Add(2 * longestDrain)
 	for p.ended.Load() < want && time.Now().Before(deadline) && !p.stopped.Load() {
 		if p.claim() {
 			p.collect()
+			mine = true
 		} else {
 			p.wait()
 			runtime.Gosched()
@@ -324,20 +358,22 @@ func (p *pacer) reclaim(n int64, try int) error {
 	defer p.mu.Unlock()
 	if account.Held() < held {
 		p.vain.Store(0)
-	} else if p.vain.Add(1) >= mostVain {
+	} else if mine && p.vain.Add(1) >= mostVain {
+		_, ever := account.Auto()
+		p.vainEver.Store(ever)
 		p.vainUntil.Store(time.Now().Add(vainPause * time.Since(begin)).UnixNano())
 	}
 	p.look(p.reader.read())
 	return nil
 }
 
-// inVain reports whether a collection at a limit would be in vain: there is nothing
-// that belongs to owners, and the last ones, not long ago, gave nothing back. A
+// inVain reports whether a collection at a limit would be in vain: no owner has
+// come since the last ones, not long ago, which gave nothing back. A
 // program that meets a heap's limit all the time, and makes room by itself, is
 // not to collect each time.
 func (p *pacer) inVain() bool {
-	auto, _ := account.Auto()
-	return auto == 0 && time.Now().UnixNano() < p.vainUntil.Load()
+	_, ever := account.Auto()
+	return ever == p.vainEver.Load() && time.Now().UnixNano() < p.vainUntil.Load()
 }
 
 // inBubble reports whether the goroutine's clock is that of a bubble of

@@ -79,12 +79,15 @@ func Open(name string, limit int64, live func() (blocks, bytes int64)) *Account 
 	return a
 }
 
-// Close takes the account out of the sum. What it still holds is forgotten.
-func (a *Account) Close() {
+// Close takes the account out of the sum. What it still holds is forgotten, and
+// returned.
+func (a *Account) Close() (left int64) {
 	mu.Lock()
 	defer mu.Unlock()
 	delete(all, a)
-	total.Add(-a.held.Swap(0))
+	left = a.held.Swap(0)
+	total.Add(-left)
+	return left
 }
 
 // Take counts n more bytes, unless that would exceed limit, where limit is not
@@ -203,6 +206,9 @@ func Admit(n int64) error {
 	}
 	return nil
 }
+
+// Room returns how many more bytes are within the bound on the sum of all.
+func Room() int64 { return ceiling.Load() - total.Load() }
 
 // Pace is what package pace does for those who count.
 type Pace struct {

@@ -12,7 +12,7 @@ import (
 // open makes an account that is closed when the test ends.
 func open(t *testing.T, blocks, bytes int64) *Account {
 	a := Open(t.Name(), 0, func() (int64, int64) { return blocks, bytes })
-	t.Cleanup(a.Close)
+	t.Cleanup(func() { a.Close() })
 	return a
 }
 
@@ -237,7 +237,7 @@ func TestList(t *testing.T) {
 		limit, held int64
 	}{{"TestList b", 0, 5}, {"TestList a", 0, 1}, {"TestList b", 99, 9}, {"TestList c", 0, 0}} {
 		a := Open(u.name, u.limit, func() (int64, int64) { return 1, u.held / 2 })
-		t.Cleanup(a.Close)
+		t.Cleanup(func() { a.Close() })
 		a.Put(u.held)
 	}
 	list := slices.DeleteFunc(List(), func(u Usage) bool { return u.Name < "TestList" || u.Name > "TestList z" })
