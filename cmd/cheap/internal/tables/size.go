@@ -18,12 +18,14 @@ import (
 // of the runtime's, and live as long as each other.
 type object[Rest any] struct {
 	rest  Rest
+	_     [8 - unsafe.Sizeof(uintptr(0))]byte // sizes are those of 64-bit systems
 	owned unsafe.Pointer
 }
 
 // An owning object has an Owner in the place of the word.
 type owning[Rest any] struct {
 	rest Rest
+	_    [16 - unsafe.Sizeof(own.Owner{})]byte
 	own.Owner
 }
 
