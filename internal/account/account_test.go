@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// open makes an account that is closed when the test ends.
-func open(t *testing.T, blocks, bytes int64) *Account {
-	a := Open(t.Name(), 0, func() (int64, int64) { return blocks, bytes })
+// open makes an account that is closed when the test ends. A limit of 0 is none.
+func open(t *testing.T, limit, blocks, bytes int64) *Account {
+	a := Open(t.Name(), limit, func() (int64, int64) { return blocks, bytes })
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -24,29 +24,35 @@ func paced(t *testing.T, p Pace) {
 
 func TestTake(t *testing.T) {
 	before := Held()
-	a, b := open(t, 1, 10), open(t, 2, 20)
+	a, b, huge := open(t, 150, 1, 10), open(t, 0, 2, 20), open(t, 1<<62, 0, 0)
+	if a.Limit() != 150 || b.Limit() != 0 {
+		t.Errorf("the limits are %d and %d", a.Limit(), b.Limit())
+	}
 	for _, row := range []struct {
-		a        *Account
-		n, limit int64
-		ok       bool
-		held     int64
+		a    *Account
+		n    int64
+		ok   bool
+		held int64
 	}{
-		{a, 100, 0, true, 100},
-		{a, 50, 150, true, 150},
-		{a, 1, 150, false, 150},
-		{a, 0, 150, true, 150},
-		{a, 1 << 62, 1 << 62, false, 150},
-		{a, 1, 100, false, 150},
-		{b, 1 << 40, 0, true, 1 << 40},
+		{a, 100, true, 100},
+		{a, 51, false, 100},
+		{a, 50, true, 150},
+		{a, 1, false, 150},
+		{a, 0, true, 150},
+		{a, 1 << 62, false, 150},
+		{huge, 7, true, 7},
+		{huge, 1 << 62, false, 7},
+		{b, 1 << 40, true, 1 << 40},
 	} {
-		if ok := row.a.Take(row.n, row.limit); ok != row.ok || row.a.Held() != row.held {
-			t.Errorf("Take(%d, %d) = %v, held %d", row.n, row.limit, ok, row.a.Held())
+		if ok := row.a.Take(row.n); ok != row.ok || row.a.Held() != row.held {
+			t.Errorf("Take(%d) = %v, held %d", row.n, ok, row.a.Held())
 		}
 	}
-	if sum := Held() - before; sum != 150+1<<40 {
+	if sum := Held() - before; sum != 150+7+1<<40 {
 		t.Errorf("the sum is %d", sum)
 	}
 	a.Give(50)
+	huge.Give(7)
 	b.Give(1 << 40)
 	if sum := Held() - before; sum != 100 || a.Held() != 100 || b.Held() != 0 {
 		t.Errorf("the sum is %d", sum)
@@ -61,31 +67,36 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestPut counts what cannot be refused, beyond every bound.
+// TestPut counts beyond every bound, which is never refused.
 func TestPut(t *testing.T) {
-	a := open(t, 0, 0)
+	a := open(t, 0, 0, 0)
 	before := Held()
 	paced(t, Pace{})
 	SetBounds(math.MaxInt64, math.MaxInt64, before+10)
+	full := open(t, 5, 0, 0)
+	if full.Put(7); full.Held() != 7 || full.Take(1) {
+		t.Errorf("held %d beyond the limit, or more was taken", full.Held())
+	}
+	full.Give(7)
 	a.Put(100)
 	if a.Held() != 100 || Held() != before+100 {
 		t.Errorf("held %d, the sum grew by %d", a.Held(), Held()-before)
 	}
-	if a.Take(1, 0) {
+	if a.Take(1) {
 		t.Error("what exceeds the bound on the sum was taken")
 	}
-	if !a.Take(0, 0) || a.Held() != 100 {
+	if !a.Take(0) || a.Held() != 100 {
 		t.Errorf("nothing was refused, or held is %d", a.Held())
 	}
 	a.Give(91)
-	if !a.Take(1, 0) || a.Take(1, 0) {
+	if !a.Take(1) || a.Take(1) {
 		t.Error("the bound is not where it is")
 	}
 }
 
 // TestPressure sets each bound and takes memory up to it.
 func TestPressure(t *testing.T) {
-	a := open(t, 0, 0)
+	a, full := open(t, 0, 0, 0), open(t, 1, 0, 0)
 	now, _ := Auto()
 	t.Cleanup(func() {
 		left, _ := Auto()
@@ -96,7 +107,7 @@ func TestPressure(t *testing.T) {
 		take, give func(n int64)
 		from       func(n int64) // sets the bound n above what there is
 	}{
-		{"Take", func(n int64) { a.Take(n, 0) }, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
+		{"Take", func(n int64) { a.Take(n) }, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
 		{"Put", a.Put, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
 		{"TakeAuto", TakeAuto, GiveAuto, func(n int64) {
 			now, _ := Auto()
@@ -127,7 +138,7 @@ func TestPressure(t *testing.T) {
 				t.Errorf("%s: after %d and nothing new: %d calls, want %d", kind.name, row.take, calls, row.calls)
 			}
 		}
-		a.Take(100, 1) // refused, so nothing grows
+		full.Take(100) // refused, so nothing grows
 		if Notify(); calls != 3 {
 			t.Errorf("%s: %d calls after a Take that was refused", kind.name, calls)
 		}
@@ -139,7 +150,7 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// TestUnpaced has nobody who helps.
+// TestUnpaced asks for room while package pace is not started.
 func TestUnpaced(t *testing.T) {
 	if err := Reclaim(1, 0); err != ErrUnpaced {
 		t.Errorf("Reclaim = %v", err)
@@ -149,9 +160,9 @@ func TestUnpaced(t *testing.T) {
 	}
 }
 
-// TestAdmit asks for room until somebody makes some, or says why not.
+// TestAdmit asks for room until there is some, or Reclaim returns an error.
 func TestAdmit(t *testing.T) {
-	a := open(t, 0, 0)
+	a := open(t, 0, 0, 0)
 	refused := errors.New("refused")
 	var asked []int
 	paced(t, Pace{Reclaim: func(n int64, try int) error {
@@ -179,7 +190,7 @@ func TestAdmit(t *testing.T) {
 	SetPace(&Pace{Reclaim: func(int64, int) error { a.Give(1); return nil }})
 	SetBounds(math.MaxInt64, math.MaxInt64, before+100)
 	if err := Admit(40); err != nil {
-		t.Errorf("after somebody has given: %v", err)
+		t.Errorf("after Give: %v", err)
 	}
 }
 
@@ -199,12 +210,11 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestReleases reads what package own would say.
+// TestReleases sets the hooks of package own.
 func TestReleases(t *testing.T) {
 	defer SetReleases(queued, releasing)
-	SetReleases(nil, nil)
 	if Queued() != 0 || Releasing() {
-		t.Errorf("without anybody: %d, %v", Queued(), Releasing())
+		t.Errorf("before SetReleases: %d, %v", Queued(), Releasing())
 	}
 	SetReleases(func() int64 { return 7 }, func() bool { return true })
 	if Queued() != 7 || !Releasing() {
@@ -212,13 +222,12 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestIdle reads what the root package would say.
+// TestIdle sets the hooks of the root package.
 func TestIdle(t *testing.T) {
 	defer SetIdle(idle, trim)
-	SetIdle(nil, nil)
 	Trim(0)
 	if Idle() != 0 {
-		t.Errorf("Idle = %d, without anybody", Idle())
+		t.Errorf("Idle = %d before SetIdle", Idle())
 	}
 	n := int64(7)
 	SetIdle(func() int64 { return n }, func(keep int64) { n = keep })
@@ -269,11 +278,10 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestTakeThatFits takes what fits while others ask for what never does: they
-// must not be in the way.
+// TestTakeThatFits takes what fits, while other goroutines ask for what never does.
+// They must not be in the way.
 func TestTakeThatFits(t *testing.T) {
 	for _, where := range []string{"account", "sum"} {
-		a := open(t, 0, 0)
 		const room = 1000
 		limit := int64(0)
 		paced(t, Pace{})
@@ -282,6 +290,7 @@ func TestTakeThatFits(t *testing.T) {
 		} else {
 			SetBounds(math.MaxInt64, math.MaxInt64, Held()+room)
 		}
+		a := open(t, limit, 0, 0)
 		var done atomic.Bool
 		var begun, wg sync.WaitGroup
 		for range 3 {
@@ -289,7 +298,7 @@ func TestTakeThatFits(t *testing.T) {
 			wg.Go(func() {
 				begun.Done()
 				for !done.Load() {
-					if a.Take(room+1, limit) {
+					if a.Take(room + 1) {
 						t.Errorf("%s: more than there is was taken", where)
 						a.Give(room + 1)
 					}
@@ -299,7 +308,7 @@ func TestTakeThatFits(t *testing.T) {
 		begun.Wait()
 		refused := 0
 		for range 100_000 {
-			if a.Take(1, limit) {
+			if a.Take(1) {
 				a.Give(1)
 			} else {
 				refused++
@@ -322,7 +331,7 @@ func TestHammerSum(t *testing.T) {
 	paced(t, Pace{Pressure: func() {}, Reclaim: func(int64, int) error { return ErrUnpaced }})
 	SetBounds(before+most/2, autoBefore+most/2, before+most)
 	var wg sync.WaitGroup
-	accounts := []*Account{open(t, 0, 0), open(t, 0, 0), open(t, 0, 0)}
+	accounts := []*Account{open(t, 0, 0, 0), open(t, 0, 0, 0), open(t, 0, 0, 0)}
 	for g := range int64(goroutines) {
 		wg.Go(func() {
 			a := accounts[g%3]
@@ -331,7 +340,7 @@ func TestHammerSum(t *testing.T) {
 				switch {
 				case i%7 == 0:
 					a.Put(n)
-				case !a.Take(n, 0):
+				case !a.Take(n):
 					continue
 				}
 				TakeAuto(n)
@@ -350,7 +359,7 @@ func TestHammerSum(t *testing.T) {
 	if Held() != before || auto() != autoBefore {
 		t.Errorf("the sum drifted by %d, what can be given back by %d", Held()-before, auto()-autoBefore)
 	}
-	if !accounts[0].Take(most, 0) || accounts[1].Take(1, 0) {
+	if !accounts[0].Take(most) || accounts[1].Take(1) {
 		t.Error("the bound is not where it was")
 	}
 }
@@ -358,22 +367,22 @@ func TestHammerSum(t *testing.T) {
 // TestHammerTake takes and gives from many goroutines. The limit holds at every
 // moment, and the counts are exact in the end.
 func TestHammerTake(t *testing.T) {
-	a := open(t, 0, 0)
-	before := Held()
 	const limit = 1000
+	a := open(t, limit, 0, 0)
+	before := Held()
 	var wg sync.WaitGroup
 	for g := range int64(8) {
 		wg.Go(func() {
 			for i := range int64(20_000) {
 				n := (g*31+i)%400 + 1
-				if a.Take(n, limit) {
+				if a.Take(n) {
 					if held := a.Held(); held > limit {
 						t.Errorf("held %d", held)
 						return
 					}
 					a.Give(n)
 				}
-				a.Take(limit+1, limit) // must not be in the others' way
+				a.Take(limit + 1) // must not be in the way of the others
 			}
 		})
 	}
@@ -381,7 +390,36 @@ func TestHammerTake(t *testing.T) {
 	if a.Held() != 0 || Held() != before {
 		t.Errorf("held %d, the sum changed by %d", a.Held(), Held()-before)
 	}
-	if !a.Take(limit, limit) {
+	if !a.Take(limit) {
 		t.Error("all was given back, and the limit cannot be taken")
 	}
+}
+
+// TestTakeHuge takes so much of an account without a limit that the sum would overflow.
+// Held never shows such a sum.
+func TestTakeHuge(t *testing.T) {
+	const most = math.MaxInt64 / 4 * 3
+	a := open(t, 0, 0, 0)
+	if !a.Take(most) {
+		t.Fatal("refused")
+	}
+	var least int64
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 100_000 {
+			if a.Take(most) {
+				t.Error("not refused")
+			}
+		}
+		done.Store(true)
+	})
+	for !done.Load() {
+		least = min(least, a.Held())
+	}
+	wg.Wait()
+	if least < 0 || a.Held() != most {
+		t.Errorf("held %d, and once %d", a.Held(), least)
+	}
+	a.Give(most)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// useInBubble uses everything in a bubble of its own, as a test of somebody's
+// useInBubble uses everything in a bubble of its own, as the test of a
 // program would. A timer that was left in the bubble would never run, and a
 // goroutine there would keep it from ending.
 func useInBubble(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBubbleAfterUse(t *testing.T) {
 		})
 		useInBubble(t)
 		cheap.Free(p)
-		l.Close()
+		l.Destroy()
 		mustDecay(t)
 		goleak.VerifyNone(t)
 	})

@@ -66,8 +66,8 @@ func (m *heapModel) looks(t *rapid.T, p unsafe.Pointer, size, align int) {
 	if !m.h.Owns(p) {
 		t.Fatalf("Owns(%p) is false", p)
 	}
-	if usable, want := m.h.UsableSize(p), cheap.RoundUp(size); usable < want || align <= sizeclass.Quantum && usable != want {
-		t.Fatalf("a block of %d bytes has %d, RoundUp says %d", size, usable, want)
+	if usable, want := m.h.UsableSize(p), cheap.UsableSizeFor(size); usable < want || align <= sizeclass.Quantum && usable != want {
+		t.Fatalf("a block of %d bytes has %d, UsableSizeFor says %d", size, usable, want)
 	}
 }
 
@@ -163,12 +163,6 @@ func (m *heapModel) FreeElsewhere(t *rapid.T) {
 	})
 }
 
-func (m *heapModel) FreeSized(t *rapid.T) {
-	b := drawBlock(t, &m.live)
-	p := osmem.Pointer(b.Addr)
-	m.removed(t, p, func() { m.h.FreeSized(p, b.Size) })
-}
-
 // FreeMany frees neighbours, or every other one, so that spans become empty.
 func (m *heapModel) FreeMany(t *rapid.T) {
 	if m.live.Len() == 0 {
@@ -212,7 +206,7 @@ func (m *heapModel) CloseLocal(t *rapid.T) {
 		t.Skip("there is no Local")
 	}
 	i := rapid.IntRange(0, len(m.locals)-1).Draw(t, "local")
-	m.locals[i].Close()
+	m.locals[i].Destroy()
 	m.locals = append(m.locals[:i], m.locals[i+1:]...)
 }
 
@@ -248,7 +242,7 @@ func (m *heapModel) finish(t *rapid.T) {
 		m.removed(t, p, func() { m.h.Free(p) })
 	}
 	for _, l := range m.locals {
-		l.Close()
+		l.Destroy()
 	}
 	m.Check(t)
 	m.h.Trim()

@@ -14,9 +14,9 @@ import (
 )
 
 // useAll uses every allocator, from several goroutines, and leaves idle memory,
-// a heap, a Local and a pooled arena that nobody refers to.
+// a heap, a Local and a pooled arena that are unreachable.
 func useAll(t testing.TB) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func useAll(t testing.TB) {
 			useSome(cheap.Default())
 			l := h.NewLocal()
 			useSome(l)
-			l.Close()
+			l.Destroy()
 			useSome(h.NewLocal())
 			useArena(cheap.GetArena()).Put()
 			useArena(cheap.GetArena())
@@ -38,10 +38,7 @@ func useAll(t testing.TB) {
 		})
 	}
 	wg.Wait()
-	f, err := cheap.NewFixedBlock(h, 100, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := cheap.NewFixedBlock(h, cheap.FixedBlockOptions{BlockSize: 100})
 	a := cheap.NewFallback(f, h) // whose Destroy destroys h
 	useSome(a)
 	if s, err := cheap.Append[int](a, nil, 1, 2, 3); err != nil {

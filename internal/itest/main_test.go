@@ -42,11 +42,11 @@ func newHeap(t interface {
 	Fatal(...any)
 	Cleanup(func())
 }) *cheap.Heap {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.DestroyAll)
+	t.Cleanup(func() { h.DestroyAll() })
 	return h
 }
 

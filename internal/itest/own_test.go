@@ -92,6 +92,7 @@ func (m *ownModel) newPool(t *rapid.T) *ownPool {
 			}
 		}
 	}
+	o.Handles = true
 	o.Construct = func(r []uintptr) (int, error) {
 		for i := 0; i < len(r); i += words {
 			r[i] = m.add(&owned{pool: p, size: o.Size, stock: true})

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -257,8 +258,8 @@ func TestCheckFinalizers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, ok := runChild(t, func(*testing.T) { f() }, "GODEBUG=checkfinalizers=1")
-			if reported := strings.Contains(string(out), "CLEANUP/FINALIZER ISSUES"); ok != (name == "own") || reported == ok {
+			out, ok := testchild.Test(t, func(*testing.T) { f() }, "GODEBUG=checkfinalizers=1")
+			if reported := strings.Contains(out, "CLEANUP/FINALIZER ISSUES"); ok != (name == "own") || reported == ok {
 				t.Errorf("passed %v, output:\n%s", ok, out)
 			}
 		})

@@ -30,17 +30,14 @@ type tierModel struct {
 type onlyMalloc struct{ cheap.Allocator }
 
 // newFixedBlock makes a FixedBlock over h, which may seem not to align.
-func newFixedBlock(t *rapid.T, h *cheap.Heap, blockSize, align, pageSize int) *cheap.FixedBlock {
+func newFixedBlock(t *rapid.T, h *cheap.Heap, blockSize, align, chunkSize int) *cheap.FixedBlock {
 	var inner cheap.Allocator = h
 	if rapid.Bool().Draw(t, "inner aligns") {
 		inner = onlyMalloc{h}
 	}
-	f, err := cheap.NewFixedBlock(inner, blockSize, align, pageSize)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.MaxSize() != blockSize || f.BlockSize() < blockSize || f.BlockSize()%max(align, 8) != 0 {
-		t.Fatalf("MaxSize %d, BlockSize %d", f.MaxSize(), f.BlockSize())
+	f := cheap.NewFixedBlock(inner, cheap.FixedBlockOptions{BlockSize: blockSize, Align: align, ChunkSize: chunkSize})
+	if f.MaxSize() != blockSize || f.Stride() < blockSize || f.Stride()%max(align, 8) != 0 {
+		t.Fatalf("MaxSize %d, Stride %d", f.MaxSize(), f.Stride())
 	}
 	return f
 }
@@ -51,16 +48,16 @@ func TestFixedBlockModel(t *testing.T) {
 		h := newHeap(t)
 		blockSize := rapid.OneOf(rapid.IntRange(1, 200), rapid.IntRange(1, 40_000)).Draw(t, "block size")
 		align := aligns(4096).Draw(t, "align")
-		pageSize := rapid.SampledFrom([]int{0, 4096, 200_000}).Draw(t, "page size")
-		f := newFixedBlock(t, h, blockSize, align, pageSize)
+		chunkSize := rapid.SampledFrom([]int{0, 4096, 200_000}).Draw(t, "chunk size")
+		f := newFixedBlock(t, h, blockSize, align, chunkSize)
 		m := &tierModel{a: f, inner: h, sizes: rapid.IntRange(0, blockSize), align: align, most: align}
 		m.owns = func(t *rapid.T, p unsafe.Pointer, size int) {
-			if !f.Owns(p) {
-				t.Fatalf("Owns(%p) is false", p)
+			if !f.Contains(p) {
+				t.Fatalf("Contains(%p) is false", p)
 			}
 		}
 		t.Repeat(rapid.StateMachineActions(m))
-		m.mustNotDestroy(t, func() error { return f.Destroy() }, int64(f.BlockSize()))
+		m.mustNotDestroy(t, func() error { return f.Destroy() }, int64(f.Stride()))
 		m.freeAll(t)
 		// The chunk that Malloc takes from may be kept, and one that is empty.
 		if s := h.Stats(); s.Blocks > 2 {
@@ -90,14 +87,14 @@ func TestFallbackModel(t *testing.T) {
 		}
 		m.owns = func(t *rapid.T, p unsafe.Pointer, size int) {
 			switch {
-			case first.Owns(p):
+			case first.Contains(p):
 				size -= small
-			case second.Owns(p):
+			case second.Contains(p):
 				size -= medium
 			case h.Owns(p):
 				size = 0
 			default:
-				t.Fatalf("nobody owns %p", p)
+				t.Fatalf("no tier contains %p", p)
 			}
 			if size > 0 {
 				t.Fatalf("%p has %d bytes too few", p, size)

@@ -17,10 +17,10 @@ const CanRemap = false
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = false
 
-// backing keeps the Go memory behind each reservation alive. The collector does
-// not look for pointers to it anywhere else. It is a slice, and used in
-// functions that the race detector leaves alone, because it may be used under a
-// lock that the detector does not see.
+// backing keeps the Go memory behind each reservation alive: the collector finds
+// pointers to it nowhere else. It may be used under a lock that the race detector does
+// not see. So the functions that use it are marked go:norace, and it is a slice,
+// because the runtime's code for maps cannot be marked.
 var backing struct {
 	sync.Mutex
 	all []reservation
@@ -33,7 +33,8 @@ type reservation struct {
 
 //go:norace
 func reserve(size, align uintptr) (uintptr, error) {
-	const most = 1 << 30 << (^uintptr(0) >> 63 * 6) // make panics on what cannot be had; the system's door has an error
+	// Beyond this make would panic, where the system returns an error.
+	const most = 1 << 30 << (^uintptr(0) >> 63 * 6)
 	if size > most || align > most {
 		return 0, errors.New("too large")
 	}
@@ -47,7 +48,8 @@ func reserve(size, align uintptr) (uintptr, error) {
 
 func commit(addr, size uintptr) error { return nil }
 
-// The race detector would take this for a write by whoever gives memory back.
+// The race detector would take the clearing for a write of the goroutine that returns
+// the memory.
 //
 //go:norace
 func decommit(addr, size uintptr) {

@@ -1,32 +1,61 @@
 package osmem
 
-import "golang.org/x/sys/unix"
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 const noReserve = unix.MAP_NORESERVE
 
-// MADV_DONTNEED, not MADV_FREE: the second leaves the pages in the resident
-// size, which is what people watch and what limits of containers count.
+// MADV_DONTNEED, not MADV_FREE: with the latter the pages stay in the resident size,
+// which people watch and which limits of containers count.
 func sysDecommit(addr, size uintptr) {
 	if unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED) != nil {
 		clear(bytes(addr, size)) // the program has locked the pages with mlock
 	}
 }
 
+func mapSparse(size uintptr) (uintptr, error) {
+	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ, unix.MAP_ANON|unix.MAP_PRIVATE|noReserve)
+	if err != nil {
+		return 0, err
+	}
+	smallPages(uintptr(p), size)
+	return uintptr(p), nil
+}
+
+// The kernel's default, if the file cannot be read, is 65,530.
+func sysMaxMappings() int {
+	n := 65_530
+	if fd, err := unix.Open("/proc/sys/vm/max_map_count", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		var text [32]byte
+		if got, err := unix.Read(fd, text[:]); err == nil {
+			if v, err := strconv.Atoi(strings.TrimSpace(string(text[:got]))); err == nil {
+				n = v
+			}
+		}
+		_ = unix.Close(fd)
+	}
+	return n
+}
+
 func smallPages(addr, size uintptr) {
-	// A kernel without huge pages answers EINVAL, and there is nothing to do.
+	// A kernel without huge pages returns EINVAL. Then all pages are small anyway.
 	_ = unix.Madvise(bytes(addr, size), unix.MADV_NOHUGEPAGE)
 }
 
 func sysRemap(from, to, size uintptr) error {
-	// DONTUNMAP leaves an empty mapping at from. Without it there would be a
-	// hole, which somebody else might fill before we could. Linux has it since
-	// 5.7; an older one says EINVAL.
+	// DONTUNMAP leaves an empty mapping at from. Without it there would be a hole,
+	// and another mapping of the process might take it. Linux has the flag since
+	// 5.7; an older kernel returns EINVAL.
 	_, err := unix.MremapPtr(Pointer(from), size, Pointer(to), size,
 		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP)
 	if err != nil {
-		// What was at to may be gone all the same, if the program has split the
-		// mapping at from, by mprotect or mlock. It is about to be released, so
-		// take it again before somebody else does.
+		// If the program has split the mapping at from, by mprotect or mlock, the
+		// call fails after it has unmapped to. The caller is about to release to,
+		// so map it again before another mapping is placed there.
 		_, _ = unix.MmapPtr(-1, 0, Pointer(to), size, unix.PROT_NONE,
 			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
 	}

@@ -4,21 +4,26 @@ package osmem
 
 import (
 	"errors"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
 
 const noReserve = 0
 
-// Only Linux promises that MADV_DONTNEED leaves zeroes, so a new mapping is
-// laid over the old one.
+// Only Linux promises that memory is zero after MADV_DONTNEED. Elsewhere a new mapping
+// replaces the old one.
 func sysDecommit(addr, size uintptr) {
 	_, err := unix.MmapPtr(-1, 0, Pointer(addr), size, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
 	if err != nil {
-		clear(bytes(addr, size)) // they stay, but read as promised
+		clear(bytes(addr, size)) // the pages stay, but read as zero
 	}
 }
+
+func mapSparse(size uintptr) (uintptr, error) { return mapMeta(size) }
+
+func sysMaxMappings() int { return math.MaxInt }
 
 func smallPages(addr, size uintptr) {}
 

@@ -8,18 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Committing is what the system accounts for, as far as it does, so memory that
-// it will not give is refused here, by an error, and not later by a signal.
+// If the system accounts for memory, it does so when memory is committed. So memory
+// that the system does not have is refused here, by an error, and not later, by a
+// signal.
 func sysCommit(addr, size uintptr) error {
 	return unix.Mprotect(bytes(addr, size), unix.PROT_READ|unix.PROT_WRITE)
 }
 
 func sysReserve(size, align uintptr) (uintptr, error) {
-	// Not MAP_NORESERVE, which would exempt the pages from being accounted for
-	// when they are committed. What is only reserved costs nothing anyway.
+	// Not MAP_NORESERVE: with it the pages would not be accounted for when they are
+	// committed. Pages that are only reserved cost nothing anyway.
 	const flags = unix.MAP_ANON | unix.MAP_PRIVATE
-	// The system often places a mapping right beside the last one, which is
-	// aligned as well; only otherwise ask for more and cut it to size.
+	// The system often places a mapping right beside the last one, where it is
+	// aligned. If it is not, ask for more and cut it to size.
 	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_NONE, flags)
 	if err != nil {
 		return 0, err
@@ -45,8 +46,9 @@ func sysReserve(size, align uintptr) (uintptr, error) {
 	return start, nil
 }
 
-// If it fails, for want of mappings, the memory is given back and the addresses
-// are lost, which is better than a panic in the middle of a Free.
+// Munmap fails if it would split a mapping and the process has as many mappings as it
+// may. Then the memory is returned and the addresses are lost, which is better than a
+// panic in the middle of a Free.
 func sysRelease(addr, size uintptr) {
 	if unix.MunmapPtr(Pointer(addr), size) != nil {
 		_ = unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED)
@@ -54,7 +56,8 @@ func sysRelease(addr, size uintptr) {
 }
 
 func mapMeta(size uintptr) (uintptr, error) {
-	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|noReserve)
+	p, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE|noReserve)
 	if err != nil {
 		return 0, err
 	}
@@ -62,5 +65,5 @@ func mapMeta(size uintptr) (uintptr, error) {
 	return uintptr(p), nil
 }
 
-// bytes is the form in which x/sys/unix takes a range.
+// bytes returns size bytes at addr in the form that x/sys/unix wants.
 func bytes(addr, size uintptr) []byte { return unsafe.Slice((*byte)(Pointer(addr)), size) }

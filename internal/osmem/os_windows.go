@@ -2,6 +2,7 @@ package osmem
 
 import (
 	"errors"
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -15,9 +16,9 @@ func sysReserve(size, align uintptr) (uintptr, error) {
 	if size+align < size {
 		return 0, windows.ERROR_NOT_ENOUGH_MEMORY
 	}
-	// A reservation can only be released whole, so find a place by reserving
-	// more, give that back, and take the aligned part of it. Somebody else may
-	// be faster; then try again.
+	// A reservation can only be released as a whole. So reserve more to find a place,
+	// release that, and reserve the aligned part of it. Another thread may reserve it
+	// first; then try again.
 	var err error
 	for range 8 {
 		var p uintptr
@@ -42,7 +43,7 @@ func sysCommit(addr, size uintptr) error {
 
 func sysDecommit(addr, size uintptr) {
 	if windows.VirtualFree(addr, size, windows.MEM_DECOMMIT) != nil {
-		clear(unsafe.Slice((*byte)(Pointer(addr)), size)) // they stay, but read as promised
+		clear(unsafe.Slice((*byte)(Pointer(addr)), size)) // the pages stay, but read as zero
 	}
 }
 
@@ -53,6 +54,10 @@ func sysRelease(addr, size uintptr) {
 func mapMeta(size uintptr) (uintptr, error) {
 	return windows.VirtualAlloc(0, size, windows.MEM_RESERVE|windows.MEM_COMMIT, windows.PAGE_READWRITE)
 }
+
+func mapSparse(size uintptr) (uintptr, error) { return mapMeta(size) }
+
+func sysMaxMappings() int { return math.MaxInt }
 
 func smallPages(addr, size uintptr) {}
 

@@ -2,28 +2,29 @@
 //
 // Address space is in one of three states:
 //
-//	reserved    nobody else gets it; touching it faults; costs no memory
-//	committed   may be read and written; zero until it is written
-//	released    not ours; the next mapping may lie there
+//	reserved    nothing else is mapped there; touching it faults; it costs no memory
+//	committed   may be read and written; it is zero until it is written
+//	released    not ours; the next mapping may be there
 //
-// Reserve leads to reserved, Commit to committed. Decommit drops the contents
-// of committed pages and the memory behind them: on unix they stay committed
-// and read as zero, on Windows they are reserved again; Commit, which may be
-// called on committed pages too, makes them usable on both. Release ends it.
-// Map is Reserve and Commit in one, for metadata.
+// [Reserve] leads to reserved, [Commit] to committed, [Release] to released.
+// [Decommit] drops the contents of committed pages and the memory behind them. On
+// unix these pages stay committed and read as zero, on Windows they are reserved
+// again. On both Commit makes them usable; it may be called on committed pages, too.
+// [Map] is Reserve and Commit in one, for metadata; [MapSparse] is for metadata that is
+// mostly read.
 //
-// Sizes and addresses are multiples of PageSize unless said otherwise, and any
-// function here may be called from any goroutine, as long as no two work on
-// the same pages. Commit, Map, Remap and Reserve return an error when the
-// system refuses. Decommit and Release have no way to fail: pages that the system
-// will not take back are cleared and stay, addresses that it will not take back
-// are lost.
+// Sizes and addresses are multiples of PageSize, unless a function says otherwise. Any
+// function may be called from any goroutine, as long as no two work on the same
+// pages. Commit, Map, Remap and Reserve return an error if the system refuses.
+// Decommit and Release cannot fail: pages that the system does not take back are
+// cleared and stay, addresses that it does not take back are lost.
 //
-// With the build tag cheap_gomem, Reserve hands out pointer-free Go memory
-// instead, so that the race detector and checkptr see what is done to it.
+// With the build tag cheap_gomem, Reserve returns Go memory without pointers, so that
+// the race detector and checkptr see what is done to it.
 package osmem
 
 import (
+	"math"
 	"os"
 	"sync/atomic"
 	"unsafe"
@@ -46,9 +47,9 @@ const (
 	OpRemap   Op = "remap"
 )
 
-// Fault, if set, is asked before each call that the system may refuse; the
-// error that it returns is returned in the system's stead. It is here for
-// tests of what happens when memory is out.
+// Fault, if it is set, is called before each call that the system may refuse. If it
+// returns an error, that error is returned, and the system is not called. Tests set
+// it to see what happens when there is no memory.
 var Fault atomic.Pointer[func(op Op, size uintptr) error]
 
 func fault(op Op, size uintptr) error {
@@ -58,8 +59,8 @@ func fault(op Op, size uintptr) error {
 	return nil
 }
 
-// Reserve reserves size bytes of address space whose start is a multiple of
-// align, a power of two.
+// Reserve reserves size bytes of address space. They start at a multiple of align, a
+// power of two.
 func Reserve(size, align uintptr) (uintptr, error) {
 	if err := fault(OpReserve, size); err != nil {
 		return 0, err
@@ -75,17 +76,18 @@ func Commit(addr, size uintptr) error {
 	return commit(addr, size)
 }
 
-// Decommit gives the memory behind size bytes at addr back to the system. The
-// contents are gone.
+// Decommit returns the memory behind size bytes at addr to the system. Their contents
+// are lost.
 func Decommit(addr, size uintptr) { decommit(addr, size) }
 
-// Release gives size bytes of address space at addr, all of one Reserve, back
-// to the system.
+// Release returns size bytes of address space at addr to the system. They are all that
+// one Reserve returned.
 func Release(addr, size uintptr) { release(addr, size) }
 
-// Remap moves the pages of size bytes at from, and with them the contents, to
-// to, which must be reserved. What was at from reads as zero afterwards. Only
-// where CanRemap says so, and even there the system may be too old.
+// Remap moves size bytes from one address to another, with their pages instead of by
+// copying. The address space at to must be reserved. That at from reads as zero
+// afterwards. It may be called only where CanRemap is true, and there it may fail as
+// well, because the system is too old.
 func Remap(from, to, size uintptr) error {
 	if err := fault(OpRemap, size); err != nil {
 		return err
@@ -93,8 +95,8 @@ func Remap(from, to, size uintptr) error {
 	return remap(from, to, size)
 }
 
-// Map returns size bytes of zeroed memory for metadata. It is never Go memory
-// and never released.
+// Map returns size bytes of zeroed memory for metadata. It is never Go memory, and it
+// is never released.
 func Map(size uintptr) (uintptr, error) {
 	if err := fault(OpMap, size); err != nil {
 		return 0, err
@@ -102,19 +104,47 @@ func Map(size uintptr) (uintptr, error) {
 	return mapMeta(size)
 }
 
-// SmallPages asks the system to back size bytes at addr by pages of the
-// smallest size, so that touching one byte does not cost a huge page.
+// MapSparse is Map for memory of which little is ever written to. It reads as zero, and
+// [Writable] has to be called for the pages that are to be written to. So the system
+// needs no memory for the other pages, even if the program locks all its memory
+// (mlockall).
+func MapSparse(size uintptr) (uintptr, error) {
+	if err := fault(OpMap, size); err != nil {
+		return 0, err
+	}
+	return mapSparse(size)
+}
+
+// Writable makes size bytes of MapSparse at addr writable. It may be called again for the
+// same pages.
+func Writable(addr, size uintptr) error {
+	if err := fault(OpCommit, size); err != nil {
+		return err
+	}
+	return sysCommit(addr, size)
+}
+
+// MaxMappings returns how many mappings the system allows a process.
+func MaxMappings() int {
+	if GoBacked {
+		return math.MaxInt // Go's heap is few mappings
+	}
+	return sysMaxMappings()
+}
+
+// SmallPages asks the system to use its smallest pages for size bytes at addr, so that
+// touching one byte does not cost a huge page.
 func SmallPages(addr, size uintptr) { smallPages(addr, size) }
 
-// Pointer turns the address of memory outside the Go heap into a pointer. This
-// is the place where the module crosses from addresses to pointers: the memory
-// has no Go type, is never moved, and is not the collector's, so none of the
-// rules of package unsafe that protect Go objects is at stake. unsafe.Add of
-// nil, not a conversion, because vet rightly suspects every conversion.
+// Pointer returns the address of memory outside the Go heap as a pointer. It is where
+// the module goes from addresses to pointers. The rules of package unsafe protect Go
+// objects, and this memory is none: it has no Go type, is never moved, and does not
+// belong to the collector. It is unsafe.Add of nil and not a conversion, because vet
+// rightly suspects every conversion.
 //
-// Precondition: addr lies in committed memory, or the pointer is only compared
-// and printed. With cheap_gomem the memory is part of a Go object that backing
-// keeps alive, and checkptr, which cannot know, would object to the arithmetic.
+// Precondition: addr is in committed memory, or the pointer is only compared and
+// printed. With cheap_gomem the memory is part of a Go object, which backing keeps
+// alive. Checkptr does not know that and would object to the arithmetic.
 //
 //go:nocheckptr
 func Pointer(addr uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), addr) }

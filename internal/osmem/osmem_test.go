@@ -138,3 +138,24 @@ func TestRoundPage(t *testing.T) {
 		}
 	}
 }
+
+// TestMapSparse writes to one page of memory that is mostly read.
+func TestMapSparse(t *testing.T) {
+	size := 5 * PageSize
+	addr, err := MapSparse(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Writable(addr+2*PageSize, PageSize); err != nil {
+			t.Fatal(err)
+		}
+		mem(addr, size)[2*PageSize]++
+		mem(addr, size)[3*PageSize-1]++
+	}
+	for i, b := range mem(addr, size) {
+		if written := uintptr(i) == 2*PageSize || uintptr(i) == 3*PageSize-1; written != (b == 2) || !written && b != 0 {
+			t.Fatalf("byte %d is %d", i, b)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func TestRemap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if other < from+size && from < other+size {
-		t.Errorf("[%#x, %#x) was moved away and has been given to somebody else, at %#x", from, from+size, other)
+		t.Errorf("[%#x, %#x) was moved away and was mapped again, at %#x", from, from+size, other)
 	}
 	for _, a := range []uintptr{from, to, other} {
 		Release(a, size)

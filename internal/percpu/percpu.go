@@ -1,27 +1,31 @@
-// Package percpu gives each P, each running thread of Go code, a slot of its
-// own that it may touch without locks and atomics.
+// Package percpu gives each P a place of its own, which the goroutine that runs on
+// the P uses without locks and atomics. A P is one of the GOMAXPROCS places where
+// Go code runs.
 //
-// A goroutine that calls Pin stays on its P until Unpin, and nobody else is on
-// that P meanwhile, so what lies in the slot belongs to it alone. Between the
-// two calls it must not block, allocate Go memory, make a system call or a cgo
-// call, touch memory that may fault, call code that it does not know, or panic:
-// the runtime cannot recover from any of these while a goroutine is pinned.
+// [Enter] pins the goroutine to its P until [Leave], and returns the number of the
+// P. No other goroutine runs on that P meanwhile, so what belongs to the number
+// belongs to the goroutine. Between the two calls it must not block, allocate Go
+// memory, make a system call or a cgo call, touch memory that may fault, call
+// functions that it does not know, or panic: each of these while pinned ends the
+// process.
 //
-// Whoever wants all slots for itself calls Seize, which takes them out of the
-// table and then waits until no section that may have seen one is still
-// running. From then on Pin returns 0, and its callers take their slow path.
-// This is how caches of Ps are emptied that are idle, or beyond GOMAXPROCS, or
-// busy elsewhere, without a word of synchronization in the fast path.
+// A [Table] builds on that. [Table.Pin] enters and returns the P's slot, and
+// [Table.Unpin] leaves. [Table.Seize] takes slots away from their Ps: it removes
+// them from the table, then waits until every section that may have seen one has
+// ended. From then on Pin returns 0, and its callers take their slow path. So the
+// caches of Ps that are idle, busy or beyond GOMAXPROCS can be emptied, and the
+// fast path has no instruction for it.
 //
-// There are two implementations. By default the section is runtime.procPin,
-// which the Go runtime keeps open to linkname. With the build tag
-// cheap_portable slots are taken by an atomic try-lock instead, and Pin returns
-// 0 when several are busy.
+// There are two implementations. By default Enter is runtime.procPin, which the Go
+// runtime keeps open to linkname. With the build tag cheap_portable nothing is
+// pinned, and the constant Portable is true: Pin takes a slot by an atomic try-lock
+// and returns 0 when several are busy, and the numbers of Enter are only a hint at
+// a place that is probably free.
 package percpu
 
 import "sync/atomic"
 
-// A Slot is the head of what lies in a slot. The zero value is ready.
+// A Slot is the first part of the contents of a slot. The zero value is ready.
 type Slot struct {
 	lock atomic.Uint32 // taken while pinned; only the portable twin uses it
 	_    [60]byte      // the rest starts on a cache line of its own
@@ -29,46 +33,29 @@ type Slot struct {
 
 // A Table has a slot for each P, up to Max. The zero value has none.
 //
-// Slots lie outside the Go heap: the race detector does not know about
-// pinning, and the table is no concern of the collector.
+// Slots lie outside the Go heap, because the race detector does not know about
+// pinning, and because the collector need not look at them.
 type Table struct {
 	slot [Max]uintptr // addresses of Slots; 0 where there is none
 }
 
-// Install puts a slot at id, which Pin returned together with no slot. The
-// caller makes sure that Install, Seize and Restore do not run at the same
-// time.
+// Install puts a slot at id, which [Table.Place] returned. The caller makes sure
+// that Install, Seize and Restore do not run at the same time.
 func (t *Table) Install(id int, slot uintptr) { atomic.StoreUintptr(&t.slot[id], slot) }
 
-// Installed returns the slot at id, or 0. What is in it may change at any
+// Installed returns the slot at id, or 0. What is in the slot may change at any
 // time.
 func (t *Table) Installed(id int) uintptr { return atomic.LoadUintptr(&t.slot[id]) }
 
-// Restore puts back what Seize took.
-func (t *Table) Restore(seized []Seized) {
-	for _, s := range seized {
-		atomic.StoreUintptr(&t.slot[s.ID], s.Slot)
-		unlock(s.Slot)
-	}
-}
-
-// Drop is for slots that were seized and are not put back: whoever still waits
-// for one of them finds that it is not in the table any more.
-func Drop(seized []Seized) {
-	for _, s := range seized {
-		unlock(s.Slot)
-	}
-}
-
-// Seized is a slot that has been taken out of its table, and where it was.
+// Seized is a slot that was taken out of its table, and its place there.
 type Seized struct {
 	ID   int
 	Slot uintptr
 }
 
-// Seize takes all slots for whose place want returns true out of the table and
-// returns them when nobody uses them any more. Until they are put back by
-// Restore they belong to the caller. It must not be called while pinned.
+// Seize takes the slots for whose place want returns true out of the table, and
+// returns them when no goroutine uses them any more. They belong to the caller
+// until Restore or Drop. Seize must not be called while pinned.
 func (t *Table) Seize(want func(id int) bool) []Seized {
 	var seized []Seized
 	for id := range t.slot {
@@ -80,4 +67,28 @@ func (t *Table) Seize(want func(id int) bool) []Seized {
 		wait(seized)
 	}
 	return seized
+}
+
+// Restore puts slots that were seized back into the table.
+func (t *Table) Restore(seized []Seized) {
+	for _, s := range seized {
+		atomic.StoreUintptr(&t.slot[s.ID], s.Slot)
+		unlock(s.Slot)
+	}
+}
+
+// Drop gives up slots that were seized. A goroutine that still tries the lock of
+// one finds that the slot is not in the table any more.
+func Drop(seized []Seized) {
+	for _, s := range seized {
+		unlock(s.Slot)
+	}
+}
+
+// Here returns the number that Enter would return. The goroutine may be on another
+// P by the time it returns.
+func Here() uint {
+	id := Enter()
+	Leave()
+	return id
 }

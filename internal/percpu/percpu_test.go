@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// A counter is what lies in the slots of these tests: a Slot, and words that
-// only whoever is pinned may touch.
+// A counter is what is in the slots of these tests: a Slot, and words that only the
+// goroutine that is pinned may touch.
 type counter struct {
 	Slot
 	n     int
@@ -30,8 +30,8 @@ func counterAt(slot uintptr) *counter {
 	return &counters[(slot-addr(0))/unsafe.Sizeof(counter{})]
 }
 
-// increment adds to the counter of whatever slot the goroutine gets, and reports
-// whether it got one, and whether it had it to itself.
+// increment adds to the counter in the slot that the goroutine gets. It reports whether
+// there was a slot, and whether the goroutine had it to itself.
 //
 //go:norace
 func increment(t *Table) (got, alone bool) {
@@ -45,7 +45,7 @@ func increment(t *Table) (got, alone bool) {
 		for range 30_000 { // longer than Seize takes
 			c.n = n
 		}
-		c.n = n + 1 // and what somebody else did meanwhile is lost
+		c.n = n + 1 // what another goroutine has added meanwhile is lost
 		c.taken = false
 	}
 	t.Unpin(slot)
@@ -137,6 +137,67 @@ func TestHammerPin(t *testing.T) {
 	}
 }
 
+// enterAndCount adds to the counter of the number that Enter returns, and reports
+// whether it had the counter to itself.
+//
+//go:norace
+func enterAndCount() (id uint, alone bool) {
+	id = Enter()
+	if alone = true; !Portable {
+		c := &counters[id]
+		alone = !c.taken
+		c.taken = true
+		n := c.n
+		for range 3000 {
+			c.n = n
+		}
+		c.n = n + 1
+		c.taken = false
+	}
+	Leave()
+	return id, alone
+}
+
+// TestHammerEnter counts by the numbers of Enter from many goroutines, while
+// GOMAXPROCS changes. Numbers are small, and none has two goroutines.
+func TestHammerEnter(t *testing.T) {
+	const procs, users, rounds = 4, 8, 3000
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	for i := range counters {
+		counters[i].clear()
+	}
+	most := uint(procs)
+	if Portable {
+		most = Max
+	}
+	var wg sync.WaitGroup
+	for g := range users {
+		wg.Go(func() {
+			for i := range rounds {
+				if id, alone := enterAndCount(); id >= most || !alone {
+					t.Errorf("number %d, alone: %v", id, alone)
+					return
+				}
+				if g == 0 && i%100 == 0 {
+					runtime.GOMAXPROCS(1 + i/100%procs)
+					Wait()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if id := Here(); id >= most {
+		t.Errorf("Here is %d", id)
+	}
+	sum := 0
+	for i := range counters {
+		sum += counters[i].read()
+	}
+	if want := users * rounds; !Portable && sum != want {
+		t.Errorf("counted %d, want %d", sum, want)
+	}
+}
+
 // TestSeize seizes some of the slots.
 func TestSeize(t *testing.T) {
 	var table Table
@@ -165,7 +226,7 @@ func TestSeize(t *testing.T) {
 		}
 	}
 	if seized := table.Seize(func(int) bool { return false }); seized != nil {
-		t.Errorf("nobody was wanted, seized %v", seized)
+		t.Errorf("wanted none, seized %v", seized)
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package pointerfree tells types whose values may lie outside the Go heap from
-// those that may not, because they contain Go pointers.
+// Package pointerfree reports whether values of a type may be stored outside the Go
+// heap. They may not if they contain Go pointers, because the collector does not see
+// these there.
 package pointerfree
 
 import (
@@ -11,44 +12,44 @@ import (
 	"unsafe"
 )
 
-// checked remembers types that passed Check, by the address of their type
-// descriptor. Types that share a slot push each other out; passed has them all.
+// checked has types that passed Check, by the addresses of their type descriptors. A
+// slot has the last type that came to it; passed has all types.
 //
-// Descriptors of the types that a generic function is instantiated with are
-// part of the program and never move, so their addresses may be kept as
-// numbers.
+// The descriptors of types with which a generic function is instantiated are part of
+// the program and never move. So their addresses may be kept as numbers.
 //
 // Any goroutine may read and write any slot at any time.
 var (
 	checked [512]atomic.Uintptr
-	passed  sync.Map // of uintptr to nothing
+	passed  sync.Map // its keys are uintptrs, its values nil
 )
 
-// Known reports whether the T of a nil *T has passed Check. It is what the check
-// costs from the second time on: a load and a compare, inlined. If it returns
-// false, Check is to be asked.
+// Known takes a nil *T and reports whether T has passed Check. If it returns false, the
+// caller calls Check. It is inlined: from the second time on the check of a type costs
+// a load and a compare.
 func Known(ptr any) bool {
 	t := typeAddr(&ptr)
 	return checkedSlot(t).Load() == t
 }
 
-// typeAddr returns the address of the descriptor of the type of *v: a number
-// that is the same for the same type, and for no other.
+// typeAddr returns the address of the descriptor of the type of *v. Each type has
+// another one.
 func typeAddr(v *any) uintptr {
-	// An interface begins with that address; package reflect reads it in the
-	// same way. Were it otherwise, the tests of this file would see types taken
-	// for each other.
+	// An interface begins with that address. Package reflect reads it in the same
+	// way. If that changes, the tests of this package fail, because types are
+	// mistaken for each other.
 	return *(*uintptr)(unsafe.Pointer(v))
 }
 
-// checkedSlot spreads descriptors, which lie next to each other, over the slots.
+// checkedSlot returns the slot for a descriptor. Descriptors are next to each other, at
+// least 32 bytes apart, so neighbours get different slots.
 func checkedSlot(t uintptr) *atomic.Uintptr {
 	return &checked[t>>5%uintptr(len(checked))]
 }
 
-// Check takes a nil *T and returns what forbids a T in a block, as the reason of
-// a panic: that it may contain Go pointers, or wants to be aligned to more than
-// 16. It returns the empty string if nothing does.
+// Check takes a nil *T and returns why a T must not be in a block, as the reason of a
+// panic: T may contain Go pointers, or has to be aligned to more than 16 bytes. It
+// returns the empty string if T may be in a block.
 func Check(ptr any) (reason string) {
 	t := typeAddr(&ptr)
 	if _, ok := passed.Load(t); !ok {
@@ -57,7 +58,7 @@ func Check(ptr any) (reason string) {
 			return fmt.Sprintf("%s is a %s: off-heap memory must not hold Go pointers, the garbage collector does not look there; keep it in Go and store an index, or use uintptr for a C address",
 				typ.String()+path, kind)
 		}
-		// No allocator promises more unless it is asked for more.
+		// No allocator promises more, unless it is asked for more.
 		if typ.Align() > 16 {
 			return fmt.Sprintf("%s wants an alignment of %d, and blocks are aligned to 16; use AlignedMalloc", typ, typ.Align())
 		}
@@ -67,8 +68,8 @@ func Check(ptr any) (reason string) {
 	return ""
 }
 
-// findGoPointer looks for the first part of typ that may be a Go pointer. It
-// returns the way there, such as ".Inner.Names[0]", and what it found.
+// findGoPointer looks for the first part of typ that may be a Go pointer. It returns
+// the path to it, such as ".Inner.Names[0]", and its kind.
 func findGoPointer(typ reflect.Type) (path, kind string, found bool) {
 	if isCgoType(typ) {
 		return "", "", false
@@ -83,7 +84,7 @@ func findGoPointer(typ reflect.Type) (path, kind string, found bool) {
 		return "", "", false
 	case reflect.Array:
 		if typ.Len() == 0 {
-			return "", "", false // nothing is in it
+			return "", "", false // it has no elements
 		}
 		rest, kind, found := findGoPointer(typ.Elem())
 		return "[0]" + rest, kind, found
@@ -111,8 +112,9 @@ func kindName(typ reflect.Type) string {
 	return typ.Kind().String() + " (" + typ.String() + ")"
 }
 
-// isCgoType reports whether cgo made typ of a C type. It names them so, and its
-// rules forbid Go pointers in what C reads, whatever the fields of the type are.
+// isCgoType reports whether cgo made typ of a C type, which shows in the name. Such a
+// type may have fields that look like Go pointers, but the rules of cgo forbid Go
+// pointers in memory that C reads.
 func isCgoType(typ reflect.Type) bool {
 	return strings.HasPrefix(typ.Name(), "_Ctype_")
 }

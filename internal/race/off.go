@@ -1,20 +1,18 @@
-//go:build !race || !cheap_gomem
+//go:build !race
 
 package race
 
-// On says whether the detector is told anything.
-const On = false
+// Build says whether the program is built with -race.
+const Build = false
 
-// Acquire makes what happened before the Releases of addr visible to the race
-// detector in this goroutine. It has no effect between Enter and Leave.
+// Acquire does nothing without -race.
 func Acquire(addr uintptr) {}
 
-// Release is the other half of Acquire.
+// Release does nothing without -race.
 func Release(addr uintptr) {}
 
-// Enter makes the detector take no notice of locks and atomics in this
-// goroutine, until as many calls of Leave.
+// Enter does nothing without -race.
 func Enter() {}
 
-// Leave is the other half of Enter.
+// Leave does nothing without -race.
 func Leave() {}

@@ -1,31 +1,27 @@
-//go:build race && cheap_gomem
+//go:build race
 
 package race
 
 import (
 	"runtime"
-	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// On says whether the detector is told anything.
-const On = true
+// Build says whether the program is built with -race.
+const Build = true
 
-// Acquire makes what happened before the Releases of addr visible to the race
-// detector in this goroutine. It has no effect between Enter and Leave. The
-// address must be one of a block: the detector keeps its records beside Go
-// memory only.
-//
-//go:nocheckptr
-func Acquire(addr uintptr) { runtime.RaceAcquire(unsafe.Add(unsafe.Pointer(nil), addr)) }
+// Acquire makes visible to the race detector, in this goroutine, what happened
+// before the calls of Release for addr. It has no effect between Enter and Leave.
+// addr must be in a block, because the detector keeps records of Go memory only.
+func Acquire(addr uintptr) { runtime.RaceAcquire(osmem.Pointer(addr)) }
 
-// Release is the other half of Acquire. It adds to earlier releases.
-//
-//go:nocheckptr
-func Release(addr uintptr) { runtime.RaceReleaseMerge(unsafe.Add(unsafe.Pointer(nil), addr)) }
+// Release is the counterpart of Acquire. It adds to earlier calls of Release.
+func Release(addr uintptr) { runtime.RaceReleaseMerge(osmem.Pointer(addr)) }
 
-// Enter makes the detector take no notice of locks and atomics in this
-// goroutine, until as many calls of Leave.
+// Enter makes the detector ignore locks and atomics in this goroutine, until Leave
+// has been called as many times as Enter.
 func Enter() { runtime.RaceDisable() }
 
-// Leave is the other half of Enter.
+// Leave is the counterpart of Enter.
 func Leave() { runtime.RaceEnable() }

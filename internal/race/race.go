@@ -1,14 +1,25 @@
-// Package race tells the race detector what it cannot see by itself, and keeps
-// from it what it should not: when a block was freed and is handed out again,
-// what its old owner did comes before what the new one does, and nothing else
-// about allocating and freeing puts two goroutines in order.
+// Package race tells the race detector what it cannot see by itself, and hides
+// from it what it would misread.
 //
-// The detector knows Go memory only, so this matters only when spans lie in Go
-// memory (build tag cheap_gomem) and the program is built with -race; without
-// both every function here is empty. With both, Free releases and Malloc
-// acquires on the block's address. The locks and atomics of the heap must then
-// add no edge of their own, or goroutines that merely allocate would look
-// synchronized and a user's race between them would go unreported: so the slow
-// paths run between Enter and Leave. What they touch is hidden from the
-// detector as well, by go:norace; maps cannot be, and are touched outside.
+// The detector watches Go memory only. So it can be told about blocks only if these are
+// in Go memory (build tag cheap_gomem) and the program is built with -race. Then Told is
+// true. Otherwise the functions here must not be called, and no code of them is in the
+// program.
+//
+// Free releases the address of the block and Malloc acquires it. So what the old owner
+// of a block did happens before what the new owner does, and nothing else about
+// allocating and freeing puts two goroutines in order.
+//
+// The locks and atomics of the heap must not put them in order either. Goroutines
+// that merely allocate would look synchronized, and a user's race between them
+// would go unreported. So the slow paths of the heap run between Enter and Leave.
+// The detector then misses the locks that protect the heap's own memory, so the
+// functions that touch it are marked go:norace. The runtime's code for maps cannot
+// be marked: maps are touched outside of Enter and Leave.
 package race
+
+import "github.com/cheapgo/cheap/internal/osmem"
+
+// Told says whether the detector is told anything: the program is built with
+// -race, and blocks lie in Go memory.
+const Told = Build && osmem.GoBacked

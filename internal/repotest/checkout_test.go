@@ -37,17 +37,34 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
-// TestSnippets builds the other pieces of Go that README.md shows.
+// TestSnippets builds the other pieces of Go that README.md shows, and runs those
+// that a block of output follows.
 func TestSnippets(t *testing.T) {
 	cgo := strings.TrimSpace(command(t, root(t), nil, "go", "env", "CGO_ENABLED")) == "1"
-	for _, b := range blocksOf(t, "go")[1:] {
+	all := parseDocument(t, "README.md").blocks
+	outputs := 0
+	for i, b := range all {
+		if b.lang != "go" || b == blocksOf(t, "go")[0] {
+			continue
+		}
 		prog := program(b.text)
 		if strings.Contains(prog, modulePath+"/") && !cgo {
 			continue // libc and cgoalloc are empty without it
 		}
 		t.Logf("README.md:%d", b.line)
+		dir := dependent(t, prog)
+		if i+1 < len(all) && all[i+1].lang == "text" {
+			outputs++
+			if got, want := runLines(t, dir, "go run ."), all[i+1].text; got != want {
+				t.Errorf("README.md:%d: the program printed\n%s\nREADME.md says\n%s", b.line, got, want)
+			}
+			continue
+		}
 		// What cgo leaves to the linker, vet does not see.
-		runLines(t, dependent(t, prog), "go vet .\ngo build -o "+os.DevNull+" .")
+		runLines(t, dir, "go vet .\ngo build -o "+os.DevNull+" .")
+	}
+	if outputs == 0 && cgo {
+		t.Error("no program but the first is run")
 	}
 }
 

@@ -61,6 +61,9 @@ var foreign = []string{
 func TestNames(t *testing.T) {
 	ours, standard := ourSymbols(t), standardSymbols(t)
 	for _, name := range documents {
+		if name == "CHANGELOG.md" {
+			continue // it names what is gone
+		}
 		for _, s := range parseDocument(t, name).spans {
 			text := strings.TrimSuffix(s.text, "/")
 			switch {
@@ -109,11 +112,20 @@ var checkedCommands = map[string]string{
 	"go test -run='^$' -fuzz=FuzzHeap -fuzztime=1m .": "its seeds are part of the tests",
 
 	"go test -run='^TestHeap$' -cheaptest.time=10s ./cheaptest": "TestHeap of cheaptest, and TestTime",
+	"go test -tags=cheap_check ./...":                           "TestReleased of x/arrow",
+
+	"cd examples/cache":             "the next two are for that folder",
+	"GOWORK=off go run . -rounds 7": "the tests of examples/cache run it with less to do",
+	"GOWORK=off go test ./...":      "a step of .ci/run",
 
 	"go mod init example.com/hello": "TestCheckout",
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
 	"go mod tidy": "TestCheckout",
 	"go run .":    "TestCheckout",
+
+	"go mod edit -replace=github.com/CannibalVox/cgoalloc=./forward/cgoalloc": "TestForward",
+	"go mod edit -replace=github.com/CannibalVox/cgoparam=./forward/cgoparam": "TestForward",
+	"go mod edit -replace=github.com/cheapgo/cheap=../cheap":                  "TestForward",
 
 	"go mod edit -require=github.com/cheapgo/cheap/x/arrow@v0.0.0 -replace=github.com/cheapgo/cheap/x/arrow=../cheap/x/arrow -replace=github.com/cheapgo/cheap=../cheap": "TestReadme of x/arrow",
 	"go mod edit -replace=modernc.org/memory=../cheap/x/modernc -replace=github.com/cheapgo/cheap=../cheap":                                                              "TestReplace of x/modernc",

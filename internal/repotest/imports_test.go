@@ -24,26 +24,41 @@ import (
 var imports = map[string][]string{
 	"internal/sizeclass":   {},
 	"internal/pointerfree": {},
-	"internal/race":        {},
 	"internal/percpu":      {},
 	"internal/account":     {},
+	"internal/aftergc":     {},
+	"internal/goroutine":   {},
+	"internal/bump":        {},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
-	"internal/span":        {"internal/osmem"},
+	"internal/race":        {"internal/osmem"},
+	"internal/span":        {"internal/aftergc", "internal/osmem"},
+	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},
 
 	".": {
-		"internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree",
-		"internal/race", "internal/sizeclass", "internal/span",
+		"internal/account", "internal/bump", "internal/cleanup", "internal/osmem", "internal/percpu",
+		"internal/pointerfree", "internal/race", "internal/sizeclass", "internal/span",
 	},
 
-	"own":      {".", "internal/account", "internal/osmem", "internal/percpu", "internal/pointerfree", "internal/race"},
-	"pace":     {".", "internal/account"},
+	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine"},
+	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
+	"own/internal/window": {"internal/percpu", "internal/race", "own/internal/ledger"},
+	"own/internal/intake": {
+		".", "internal/account", "internal/aftergc", "internal/osmem", "internal/percpu",
+		"own/internal/ledger", "own/internal/window",
+	},
+	"own": {
+		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/osmem", "internal/pointerfree",
+		"own/internal/intake", "own/internal/ledger", "own/internal/worker",
+	},
+	"pace":     {".", "internal/account", "internal/aftergc"},
 	"libc":     {"C", "."},
 	"cgoalloc": {"C", ".", "libc"},
 	"cgoparam": {"."},
 
-	// For tests.
-	"cheaptest":           {"."},
+	// For tests; see forTests.
+	"cheaptest":           {".", "internal/shadow"},
 	"internal/shadow":     {},
+	"internal/testchild":  {},
 	"internal/repotest":   {},
 	"libc/internal/ctest": {"C"},
 
@@ -51,14 +66,26 @@ var imports = map[string][]string{
 	"libc/internal/guide": {"C", ".", "libc", "own"},
 }
 
+// forTests are packages that only tests and packages for tests import, even where
+// imports says otherwise. The same is true of package testing.
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "libc/internal/ctest"}
+
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":         {"internal/shadow"},
-	"libc":      {"cheaptest", "libc/internal/ctest"},
-	"cgoalloc":  {"cheaptest"},
-	"cgoparam":  {"cheaptest"},
-	"cheaptest": {"own"},
-	"pace":      {"own"},
+	".":                   {"internal/shadow", "internal/testchild"},
+	"own":                 {"internal/race", "internal/testchild"},
+	"libc":                {"cheaptest", "libc/internal/ctest"},
+	"own/internal/intake": {"own/internal/worker"},
+	"cgoalloc":            {"cheaptest"},
+	"cgoparam":            {"cheaptest"},
+	"cheaptest":           {"own"},
+	"pace":                {"internal/testchild", "own"},
+
+	"internal/cleanup": {"internal/testchild"},
+
+	"internal/span": {"internal/testchild"},
+
+	"libc/internal/guide": {"pace"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.
@@ -109,6 +136,9 @@ func TestImports(t *testing.T) {
 				if !isStandard(path) && !slices.Contains(may, path) {
 					t.Errorf("%s imports %q, which package %s may not", filepath.Join(name, file), path, name)
 				}
+				if (path == "testing" || slices.Contains(forTests, path)) && !strings.HasSuffix(file, "_test.go") && !slices.Contains(forTests, name) {
+					t.Errorf("%s imports %q, and is not for tests", filepath.Join(name, file), path)
+				}
 			}
 		}
 		for _, path := range slices.Concat(allowed, testsOnly[name]) {
@@ -121,6 +151,25 @@ func TestImports(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("there is no package %s; take it out of the table", name)
 		}
+	}
+}
+
+// TestLinkname looks for uses of the runtime's internals. One package has them. The
+// command, which rewrites sources of the runtime, may have them in its own.
+func TestLinkname(t *testing.T) {
+	const only = "internal/percpu/"
+	found := false
+	textFiles(t, func(name, text string) {
+		switch {
+		case !strings.Contains("\n"+text, "\n//go:linkname "):
+		case strings.HasPrefix(name, only):
+			found = true
+		case !strings.HasPrefix(name, "cmd/"):
+			t.Errorf("%s has a go:linkname; they belong in %s", name, only)
+		}
+	})
+	if !found {
+		t.Errorf("no file in %s has a go:linkname", only)
 	}
 }
 
@@ -160,4 +209,39 @@ func isStandard(path string) bool {
 	}
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
+}
+
+// TestImportDrawing compares the drawing of docs/architecture.md, which has a line
+// "a --> b" for each import, with the table. Packages for tests and for documents
+// are not in it.
+func TestImportDrawing(t *testing.T) {
+	left := slices.Concat(forTests, []string{"libc/internal/guide"})
+	var want, got []string
+	for name, list := range imports {
+		for _, path := range list {
+			if _, ours := imports[path]; ours && !slices.Contains(left, name) {
+				want = append(want, strings.Replace(name+" --> "+path, ". -->", "cheap -->", 1))
+			}
+		}
+	}
+	for i, edge := range want {
+		if from, ok := strings.CutSuffix(edge, " --> ."); ok {
+			want[i] = from + " --> cheap"
+		}
+	}
+	for _, b := range parseDocument(t, "docs/architecture.md").blocks {
+		if b.lang != "mermaid" || !strings.Contains(b.text, "own --> cheap") {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			if line = strings.TrimSpace(line); strings.Contains(line, "-->") {
+				got = append(got, line)
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/architecture.md draws\n%s\nthe imports are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }

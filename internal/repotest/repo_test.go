@@ -36,8 +36,8 @@ func read(t *testing.T, name string) string {
 }
 
 // files returns the files of the checkout, as paths with slashes relative to
-// its root. Git's own directory is left out, and what .gitignore, whose patterns
-// are for names, says.
+// its root. It leaves out what .gitignore says, whose patterns are for names, and
+// git's own directory, which is a file in a worktree.
 func files(t *testing.T) []string {
 	t.Helper()
 	dir := root(t)
@@ -48,10 +48,10 @@ func files(t *testing.T) []string {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() {
-			if name == ".git" {
-				return filepath.SkipDir
-			}
+		switch {
+		case name == ".git" && d.IsDir():
+			return filepath.SkipDir
+		case name == ".git" || d.IsDir():
 			return nil
 		}
 		isIgnored := slices.ContainsFunc(ignored, func(pattern string) bool {
@@ -95,7 +95,13 @@ func command(t *testing.T, dir string, env []string, args ...string) string {
 // JSON value that it prints.
 func goJSON(t *testing.T, value any, args ...string) {
 	t.Helper()
-	out := command(t, root(t), nil, append([]string{"go"}, args...)...)
+	goJSONAt(t, root(t), value, args...)
+}
+
+// goJSONAt is goJSON in another folder.
+func goJSONAt(t *testing.T, dir string, value any, args ...string) {
+	t.Helper()
+	out := command(t, dir, nil, append([]string{"go"}, args...)...)
 	if err := json.Unmarshal([]byte(out), value); err != nil {
 		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
 	}

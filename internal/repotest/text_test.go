@@ -39,7 +39,7 @@ func eachMatch(t *testing.T, re *regexp.Regexp, complaint string) {
 func TestNoPathsOfAMachine(t *testing.T) {
 	// Written so that it does not match itself.
 	re := regexp.MustCompile(`(?:^|[^\w.*)}\-])/(?:home|root|Users|work|farm|var/tmp|tmp)/\w`)
-	eachMatch(t, re, "a path of somebody's machine")
+	eachMatch(t, re, "a path of one machine")
 }
 
 func TestNothingIsLeftForLater(t *testing.T) {
@@ -58,4 +58,11 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s does not end with a line break", name)
 		}
 	})
+}
+
+// TestPlainWords looks for words that leave open who or what is meant.
+func TestPlainWords(t *testing.T) {
+	// Written so that it does not match itself.
+	re := regexp.MustCompile(`(?i)\b(?:who` + `ever|no` + `body's|some` + `body|him` + `self|what li` + `es)\b`)
+	eachMatch(t, re, "write who or what it is: the caller, the goroutine, the heap")
 }

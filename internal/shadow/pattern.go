@@ -1,37 +1,55 @@
 package shadow
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"unsafe"
 )
 
-// whole is the size in bytes up to which all of a block bears the pattern. A
-// larger one bears it at both ends and in some bytes of every stride, so that
+// Whole is the size in bytes up to which a block is filled with the pattern. A larger
+// block has it in edge bytes at both ends, and in some bytes of every stride, so that
 // tests of large blocks take neither the time nor the memory.
 const (
-	whole  = 64 << 10
+	Whole  = 64 << 10
 	edge   = 4 << 10
 	stride = 1 << 20
 	some   = 64
 )
 
-// Fill writes a pattern into the block of n bytes at p that no other seed has.
+// text is what patterns are taken from: period bytes that are drawn at random, and as
+// many of them again as a pattern may need. None of them is 0, so that memory that was
+// cleared is noticed.
+var text = func() []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, period)
+	for i := range b {
+		b[i] = byte(1 + r.UintN(255))
+	}
+	return append(b, b[:Whole]...)
+}()
+
+// The pattern of a seed begins at a multiple of step in the text. A period that is a
+// prime gives all seeds below it patterns of their own, and step takes them apart.
+const (
+	period = 65537
+	step   = 40503
+)
+
+// pattern returns the pattern of a seed in the bytes [from, to) of a block.
+func pattern(seed uint64, from, to int) []byte {
+	return text[(seed%period*step+uint64(from))%period:][:to-from]
+}
+
+// Fill writes the pattern of a seed into the block of n bytes at p.
 func Fill(p unsafe.Pointer, n int, seed uint64) {
 	windows(n, func(from, to int) bool {
-		mem := unsafe.Slice((*byte)(p), n)[from:to]
-		i := 0
-		for ; i+8 <= len(mem); i += 8 {
-			binary.LittleEndian.PutUint64(mem[i:], word(seed, from+i))
-		}
-		for ; i < len(mem); i++ {
-			mem[i] = pattern(seed, from+i)
-		}
+		copy(unsafe.Slice((*byte)(p), n)[from:to], pattern(seed, from, to))
 		return true
 	})
 }
 
-// Check reports the first byte of a block that is not as Fill left it.
+// Check returns an error that names the first byte that is not as Fill wrote it.
 func Check(p unsafe.Pointer, n int, seed uint64) error { return check(p, n, n, seed) }
 
 // check is Check of the first limit bytes of what was filled as n.
@@ -40,24 +58,22 @@ func check(p unsafe.Pointer, n, limit int, seed uint64) (err error) {
 		if to = min(to, limit); from >= to {
 			return false
 		}
-		mem := unsafe.Slice((*byte)(p), limit)[from:to]
+		have, want := unsafe.Slice((*byte)(p), limit)[from:to], pattern(seed, from, to)
+		if bytes.Equal(have, want) {
+			return true
+		}
 		i := 0
-		for i+8 <= len(mem) && binary.LittleEndian.Uint64(mem[i:]) == word(seed, from+i) {
-			i += 8
+		for i < len(have)-1 && have[i] == want[i] {
+			i++
 		}
-		for ; i < len(mem); i++ {
-			if want := pattern(seed, from+i); mem[i] != want {
-				err = fmt.Errorf("byte %d is %#x, and was written as %#x", from+i, mem[i], want)
-				return false
-			}
-		}
-		return true
+		err = fmt.Errorf("byte %d is %#x, and %#x was written to it", from+i, have[i], want[i])
+		return false
 	})
 	return err
 }
 
-// Zero reports the first byte of the block that is not 0, among those that Fill
-// would write.
+// Zero returns an error that names the first byte that is not 0, of those that Fill
+// writes.
 func Zero(p unsafe.Pointer, n int) (err error) {
 	windows(n, func(from, to int) bool {
 		for i, b := range unsafe.Slice((*byte)(p), n)[from:to] {
@@ -71,20 +87,10 @@ func Zero(p unsafe.Pointer, n int) (err error) {
 	return err
 }
 
-// word is the eight bytes of the pattern of a seed from byte i on, a multiple of
-// eight. None of them is 0, so that lost writes show.
-func word(seed uint64, i int) uint64 {
-	w := (seed ^ uint64(i)*0xD1342543DE82EF95) * 0x9E3779B97F4A7C15
-	return (w ^ w>>32) | 0x0101010101010101
-}
-
-// pattern is byte i of the pattern of a seed.
-func pattern(seed uint64, i int) byte { return byte(word(seed, i&^7) >> (i % 8 * 8)) }
-
-// windows calls f for the parts of a block of n bytes that bear the pattern,
-// until it returns false. Each starts at a multiple of eight.
+// windows calls f for each part of a block of n bytes that has the pattern, until f
+// returns false.
 func windows(n int, f func(from, to int) bool) {
-	if n <= whole {
+	if n <= Whole {
 		f(0, n)
 		return
 	}
@@ -96,5 +102,5 @@ func windows(n int, f func(from, to int) bool) {
 			return
 		}
 	}
-	f((n-edge)&^7, n)
+	f(n-edge, n)
 }

@@ -1,31 +1,32 @@
-// Package shadow is the reference that tests compare an allocator with: it
-// knows every block that is live, says when a new one overlaps another, and
-// keeps a pattern in each that shows who wrote where he had no business.
+// Package shadow is a reference for tests of allocators. It records the live blocks,
+// reports a new block that overlaps another, and fills each block with a pattern of its
+// own, which shows whether anything else wrote to the block.
 //
-// Only tests import it. It knows nothing of the allocator, so that none of its
-// mistakes can agree with the allocator's.
+// Only tests and packages for tests import it. It uses nothing of the allocators, so
+// that it cannot have the same mistakes.
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
 )
 
-// A Block is what a [Set] knows of a live block.
+// A Block is a live block in a [Set].
 type Block struct {
 	Addr   uintptr
-	Size   int // as it was asked for, in bytes
-	Usable int // as the allocator says
+	Size   int // in bytes, as it was asked for
+	Usable int // in bytes, as the allocator says
 	seed   uint64
 }
 
-// end is the address behind the block. Blocks of no size take one byte, because
-// they are distinct, too.
-func (b *Block) end() uintptr { return b.Addr + uintptr(max(b.Usable, 1)) }
+// Bounds returns the addresses of the block and of what is behind it. A block of size 0
+// takes one byte, because it is distinct from others.
+func (b Block) Bounds() (start, end uintptr) { return b.Addr, b.Addr + uintptr(max(b.Usable, 1)) }
 
-// A Set is the live blocks of one allocator. The zero value is empty. It may be
-// used by one goroutine at a time.
+// A Set has the live blocks of one allocator. The zero value is empty. One goroutine at
+// a time may use it.
 type Set struct {
 	blocks []Block // by address
 	bytes  int64
@@ -41,62 +42,71 @@ func (s *Set) Bytes() int64 { return s.bytes }
 // At returns the i-th live block by address.
 func (s *Set) At(i int) Block { return s.blocks[i] }
 
-// Find returns the live block that addr lies in.
+// Find returns the live block that addr is in.
 func (s *Set) Find(addr uintptr) (b Block, ok bool) {
-	i := s.search(addr + 1)
-	if i == 0 || s.blocks[i-1].end() <= addr {
+	i := search(s.blocks, addr+1) - 1
+	if i < 0 {
 		return Block{}, false
 	}
-	return s.blocks[i-1], true
+	b = s.blocks[i]
+	_, end := b.Bounds()
+	return b, addr < end
 }
 
-// search returns the index of the first block at addr or behind.
-func (s *Set) search(addr uintptr) int {
-	i, _ := slices.BinarySearchFunc(s.blocks, addr, func(b Block, addr uintptr) int {
-		switch {
-		case b.Addr < addr:
-			return -1
-		case b.Addr > addr:
-			return 1
-		}
-		return 0
-	})
-	return i
-}
-
-// Add enters the block at p, which has just been allocated, and fills it with a
-// pattern of its own. The error says what is wrong with it: no multiple of
-// align, smaller than was asked for, overlapping a live block.
+// Add adds the block at p, which has just been allocated, and fills it with a pattern of
+// its own. It returns an error if the address is not a multiple of align, if the block
+// is smaller than was asked for, or if it overlaps a live block.
 func (s *Set) Add(p unsafe.Pointer, size, usable, align int) error {
 	if p == nil {
 		return fmt.Errorf("no block of %d bytes", size)
 	}
-	b := Block{Addr: uintptr(p), Size: size, Usable: usable}
+	b := Block{Addr: uintptr(p), Size: size, Usable: usable, seed: s.seeds + 1}
 	if b.Addr%uintptr(align) != 0 {
 		return fmt.Errorf("%v is not aligned to %d", b, align)
 	}
 	if usable < size {
 		return fmt.Errorf("%v has fewer bytes than were asked for", b)
 	}
-	i := s.search(b.Addr)
-	if i > 0 && s.blocks[i-1].end() > b.Addr {
-		return fmt.Errorf("%v overlaps %v", b, s.blocks[i-1])
-	}
-	if i < len(s.blocks) && b.end() > s.blocks[i].Addr {
-		return fmt.Errorf("%v overlaps %v", b, s.blocks[i])
+	if err := Insert(&s.blocks, b); err != nil {
+		return err
 	}
 	s.seeds++
-	b.seed = s.seeds
 	Fill(p, usable, b.seed)
-	s.blocks = slices.Insert(s.blocks, i, b)
 	s.bytes += int64(usable)
 	return nil
 }
 
-// Remove forgets the block at p, which is about to be freed. The error says
-// that it is not known, or that its contents are not what was written there.
+// A bounded is a block: it takes the addresses in [start, end).
+type bounded interface{ Bounds() (start, end uintptr) }
+
+// search returns the index of the first of some blocks, which are in the order of their
+// addresses, that begins at addr or behind.
+func search[B bounded](blocks []B, addr uintptr) int {
+	i, _ := slices.BinarySearchFunc(blocks, addr, func(b B, addr uintptr) int {
+		start, _ := b.Bounds()
+		return cmp.Compare(start, addr)
+	})
+	return i
+}
+
+// Insert inserts b into a list of blocks that are in the order of their addresses. It
+// returns an error, and inserts nothing, if b overlaps one of them.
+func Insert[B bounded](blocks *[]B, b B) error {
+	start, end := b.Bounds()
+	i := search(*blocks, start)
+	for _, other := range (*blocks)[max(i-1, 0):min(i+1, len(*blocks))] {
+		if s, e := other.Bounds(); s < end && start < e {
+			return fmt.Errorf("%v overlaps %v", b, other)
+		}
+	}
+	*blocks = slices.Insert(*blocks, i, b)
+	return nil
+}
+
+// Remove removes the block at p, which is about to be freed. It returns an error if the
+// block is not in the set, or if its contents are not what was written to it.
 func (s *Set) Remove(p unsafe.Pointer) error {
-	i := s.search(uintptr(p))
+	i := search(s.blocks, uintptr(p))
 	if i == len(s.blocks) || s.blocks[i].Addr != uintptr(p) {
 		return fmt.Errorf("%p is not live", p)
 	}
@@ -109,10 +119,11 @@ func (s *Set) Remove(p unsafe.Pointer) error {
 	return nil
 }
 
-// Move does for a reallocation what Remove and Add do: the block at from is at
-// to now, with a new size, and has kept its contents up to the smaller one.
+// Move is Remove and Add for a reallocation: the block that was at from is at to, with a
+// new size. It returns an error as they do, and if the block has not kept its contents,
+// up to the smaller size.
 func (s *Set) Move(from uintptr, to unsafe.Pointer, size, usable, align int) error {
-	i := s.search(from)
+	i := search(s.blocks, from)
 	if i == len(s.blocks) || s.blocks[i].Addr != from {
 		return fmt.Errorf("%#x is not live", from)
 	}
@@ -128,8 +139,8 @@ func (s *Set) Move(from uintptr, to unsafe.Pointer, size, usable, align int) err
 	return s.Add(to, size, usable, align)
 }
 
-// CheckAll looks at the contents of every live block, for which pointer turns
-// an address back into a pointer.
+// CheckAll returns an error if the contents of a live block are not what was written to
+// it. pointer turns the address of a block into a pointer.
 func (s *Set) CheckAll(pointer func(uintptr) unsafe.Pointer) error {
 	for _, b := range s.blocks {
 		if err := Check(pointer(b.Addr), b.Usable, b.seed); err != nil {
@@ -139,7 +150,8 @@ func (s *Set) CheckAll(pointer func(uintptr) unsafe.Pointer) error {
 	return nil
 }
 
-// String names a block by its interval.
+// String returns the addresses and the size of the block.
 func (b Block) String() string {
-	return fmt.Sprintf("block [%#x, %#x) of %d bytes", b.Addr, b.end(), b.Size)
+	start, end := b.Bounds()
+	return fmt.Sprintf("block [%#x, %#x) of %d bytes", start, end, b.Size)
 }

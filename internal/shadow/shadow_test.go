@@ -28,7 +28,7 @@ func TestSet(t *testing.T) {
 		"around":            s.Add(at(0), 400, 400, align),
 		"into the second":   s.Add(at(128), 72, 72, align),
 		"never live":        s.Remove(at(72)),
-		"moved from nobody": s.Move(uintptr(at(72)), at(0), 8, 8, align),
+		"moved, never live": s.Move(uintptr(at(72)), at(0), 8, 8, align),
 	} {
 		if err == nil {
 			t.Errorf("%s: not noticed", name)
@@ -70,7 +70,7 @@ func TestSet(t *testing.T) {
 
 // TestPattern looks for a change of any byte, at both ends of a large block too.
 func TestPattern(t *testing.T) {
-	for _, n := range []int{0, 1, 7, 100, whole, whole + 1, 3*stride + 5} {
+	for _, n := range []int{0, 1, 7, 100, Whole, Whole + 1, 3*stride + 5} {
 		mem := make([]byte, n+1)
 		p := unsafe.Pointer(&mem[0])
 		if err := Zero(p, n); err != nil {
@@ -96,8 +96,10 @@ func TestPattern(t *testing.T) {
 			}
 			mem[i] ^= 1 << 3
 		}
-		if n > 16 && Check(p, n, 2) == nil {
-			t.Errorf("%d bytes: two seeds have the same pattern", n)
+		for _, seed := range []uint64{0, 2, 3, 100, period} {
+			if n > 16 && Check(p, n, seed) == nil {
+				t.Errorf("%d bytes: the seeds 1 and %d have the same pattern", n, seed)
+			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
-// Package sizeclass holds the table of size classes: which sizes share one
-// block size, and what a heap needs to know of each.
+// Package sizeclass has the table of size classes: which sizes share one block size,
+// and what a heap needs to know about each class.
 //
-// Sizes up to 128 bytes are 16 apart. Above, each doubling has eight classes,
+// Block sizes up to 128 bytes are 16 apart. Above that each doubling has eight classes,
 // so that rounding up wastes at most an eighth of a block.
 package sizeclass
 
@@ -10,12 +10,12 @@ package sizeclass
 import "math/bits"
 
 const (
-	// Quantum is what every block size is a multiple of, and what every
-	// block is aligned to, in bytes.
+	// Quantum is what every block size is a multiple of, and what every block is
+	// aligned to, in bytes.
 	Quantum = 16
 
-	// SpanSize is the size, in bytes, of the span that blocks of a class are
-	// carved from. It is a power of two, and a span is aligned to it.
+	// SpanSize is the size in bytes of the spans that blocks of a class are carved
+	// from. It is a power of two, and spans are aligned to it.
 	SpanSize = 64 << 10
 )
 
@@ -27,17 +27,17 @@ type Class struct {
 	// Blocks is how many blocks a span has.
 	Blocks uint32
 
-	// Inverse and Shift divide by Size. See Index.
+	// Inverse and Shift divide by Size: see Index.
 	Inverse uint32
 	Shift   uint8
 
-	// Batch is how many blocks move between a cache and the heap at once.
-	// It is 0 for classes that are not cached.
+	// Batch is how many blocks move between a cache and the heap at once. It is 0 if
+	// the class is not cached.
 	Batch uint8
 }
 
-// SpanBytes returns how many bytes of a span its blocks reach into, rounded up
-// to pages of 4 KiB. The rest of the span is never touched.
+// SpanBytes returns how many bytes of a span have blocks in them, rounded up to pages of
+// 4 KiB. The rest of the span is never touched.
 func (c *Class) SpanBytes() uintptr {
 	return (uintptr(c.Size)*uintptr(c.Blocks) + 4095) &^ 4095
 }
@@ -45,15 +45,16 @@ func (c *Class) SpanBytes() uintptr {
 // Of returns the class of a size from 0 to MaxSize. A larger one panics.
 func Of(size int) uint8 { return index[(uint(size)+Quantum-1)/Quantum] }
 
-// Index returns off/size for the block size that inverse and shift belong to
-// if size divides off, and a number above (2³²-1)/size otherwise, which is
-// more than any span has blocks: so one comparison tells whether off is the
-// start of a block that exists. This is exact division by the inverse modulo
-// 2³² (Granlund and Montgomery, "Division by Invariant Integers using
-// Multiplication", 1994, section 9): multiplying with the inverse of the odd
-// part of size permutes the numbers, and turns the multiples of it into 0, 1,
-// 2, …; turning the result right moves bits that a division by the power of
-// two would lose to the top.
+// Index returns the number of the block that begins at offset off of its span. inverse
+// and shift are those of the block's class. If no block begins there, because the size
+// of the blocks does not divide off, Index returns a number above (2³²-1)/size, which is
+// more than any span has blocks. So one comparison tells whether a block begins at off.
+//
+// This is exact division by the inverse modulo 2³² (Granlund and Montgomery, "Division
+// by Invariant Integers using Multiplication", 1994, section 9). The product with the
+// inverse of the odd part of size is another number for each off, and 0, 1, 2, … for
+// the multiples of the odd part. Rotating it right divides by the power of two in size,
+// and moves the bits that this division would lose to the top.
 func Index(off, inverse uint32, shift uint8) uint32 {
 	return bits.RotateLeft32(off*inverse, -int(shift))
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// A chunk is memory that an allocator has from another one and divides by
-// itself: from a heap, whose span it is part of, from C, or from an allocator
-// that has it in a chunk of its own. Entering it in the map lets that
-// allocator find its record by the address of a block.
+// A chunk is memory that an allocator takes from another one and divides itself. It may
+// be part of a span of a heap, be memory of C, or be a block in a chunk of yet another
+// allocator. The allocator enters the chunk in the map, so that it finds the record of
+// the chunk by the address of a block.
 
 var errAddress = errors.New("cheap: address beyond what the span map covers")
 
-// An entry is the head of a chunk's record, which the owner of the chunk
-// allocates with AllocMeta; it has to begin with these two words.
+// An entry is what the record of a chunk begins with. The allocator that owns the chunk
+// makes the record, with AllocMeta.
 type entry struct {
-	outer uintptr // record of the chunk that this one lies in, or 0
+	outer uintptr // record of the chunk that this one is in, or 0
 	_     uintptr
 }
 
@@ -29,9 +29,8 @@ const EntrySize = 16
 // chunks is held while the Chunk words of records change.
 var chunks sync.Mutex
 
-// EnterChunk enters the chunk of size bytes at base, both multiples of
-// UnitSize, with the record at meta. A chunk that lies in another one is
-// entered after it.
+// EnterChunk enters the chunk of size bytes at base, both multiples of UnitSize, with
+// the record at meta. A chunk that is in another one is entered after that one.
 //
 //go:norace
 func EnterChunk(base, size, meta uintptr) error {
@@ -43,7 +42,7 @@ func EnterChunk(base, size, meta uintptr) error {
 	}
 	chunks.Lock()
 	defer chunks.Unlock()
-	// All units of a chunk lie in the same outer chunk, because that is one
+	// All units of a chunk are in the same outer chunk, because the chunk is one
 	// block of it.
 	(*entry)(osmem.Pointer(meta)).outer = Find(base).Chunk
 	for a := base; a < base+size; a += UnitSize {
@@ -52,7 +51,7 @@ func EnterChunk(base, size, meta uintptr) error {
 	return nil
 }
 
-// LeaveChunk takes a chunk out of the map again. It must be the innermost one.
+// LeaveChunk takes a chunk out of the map. It must be the innermost one.
 //
 //go:norace
 func LeaveChunk(base, size, meta uintptr) {
@@ -60,11 +59,27 @@ func LeaveChunk(base, size, meta uintptr) {
 	defer chunks.Unlock()
 	outer := (*entry)(osmem.Pointer(meta)).outer
 	for a := base; a < base+size; a += UnitSize {
-		atomic.StoreUintptr(&Find(a).Chunk, outer)
+		// Else a heap has taken the memory anew, see ForgetChunk.
+		if s := Find(a); s.Chunk == meta {
+			atomic.StoreUintptr(&s.Chunk, outer)
+		}
 	}
 }
 
-// FindChunk returns the record of the innermost chunk that addr lies in, or 0.
+// ForgetChunk takes a unit that a heap has just taken out of all chunks. It is in one
+// only if the allocator of the chunk has lost its memory without LeaveChunk: the heap
+// or the allocator below it was destroyed.
+//
+//go:norace
+func (s *Span) ForgetChunk() {
+	if atomic.LoadUintptr(&s.Chunk) != 0 {
+		chunks.Lock()
+		atomic.StoreUintptr(&s.Chunk, 0)
+		chunks.Unlock()
+	}
+}
+
+// FindChunk returns the record of the innermost chunk that addr is in, or 0.
 func FindChunk(addr uintptr) uintptr {
 	if s := Lookup(addr); s != nil {
 		return atomic.LoadUintptr(&s.Chunk)
@@ -72,6 +87,6 @@ func FindChunk(addr uintptr) uintptr {
 	return 0
 }
 
-// OuterChunk returns the record of the chunk that the chunk with the record at
-// meta lies in, or 0.
+// OuterChunk returns the record of the chunk around the chunk whose record is at meta,
+// or 0.
 func OuterChunk(meta uintptr) uintptr { return (*entry)(osmem.Pointer(meta)).outer }

@@ -1,44 +1,38 @@
 package span
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
-// Idle units give their memory back after a while. While there are some, a
-// timer is armed, and no goroutine waits; when there are none, there is no
-// timer either: a parked goroutine is what leak checks report, and an armed
-// timer keeps Go from noticing that all goroutines are blocked for good.
+// The memory of idle units is released after a while. As long as there are some, a
+// timer is armed. No goroutine waits, because leak checks report parked goroutines.
+// As soon as there are none, no timer is armed, because with an armed timer Go does
+// not notice that all goroutines are blocked forever.
 //
-// A timer that is made inside a bubble of testing/synctest belongs to it: it
-// runs on the bubble's time, and never if the test ends before. Nothing tells a
-// goroutine that it is in a bubble, but time there starts in the year 2000. In
-// one, the timer is left to a cleanup, which the runtime calls outside of all
-// bubbles after the next collection.
+// A timer must not be started in a bubble of testing/synctest. There the next
+// collection does the timer's work.
 
-// DefaultDecay is how long units stay idle before their memory is given back,
-// unless SetDecay says otherwise.
+// DefaultDecay is the time that units stay idle before their memory is released, unless
+// SetDecay changes it.
 const DefaultDecay = time.Second
 
 var decay = struct {
-	armed atomic.Bool // a timer or a cleanup is under way, or none is wanted
+	armed atomic.Bool // a tick is under way, by a timer or by aftergc
 
 	mu     sync.Mutex
 	d      time.Duration
 	timer  *time.Timer // the last one
-	serial uint64      // what armed is about; a tick with another one is stale
+	serial uint64      // counts calls of SetDecay; a tick with an older one is stale
 	onTick func()
 }{d: DefaultDecay}
 
-// sentinel is dropped so that its cleanup runs. It is large enough not to share
-// a slot with other objects, which might live on.
-type sentinel struct{ _ [16]byte }
-
-// SetDecay sets how long units stay idle before their memory is given back, at
-// least half of it and at most all, and returns what it was. 0 means at once, a
-// negative d never.
+// SetDecay sets the time that units stay idle before their memory is released, and
+// returns what it was before. The memory is released after d/2 to d. With 0 it is
+// released at once, with a negative d never.
 //
 //go:norace
 func SetDecay(d time.Duration) time.Duration {
@@ -48,7 +42,7 @@ func SetDecay(d time.Duration) time.Duration {
 	if decay.timer != nil {
 		decay.timer.Stop()
 	}
-	decay.serial++ // so a tick that cannot be stopped any more arms nothing
+	decay.serial++ // a tick that cannot be stopped any more arms nothing
 	decay.armed.Store(false)
 	decay.mu.Unlock()
 	if d == 0 {
@@ -58,8 +52,8 @@ func SetDecay(d time.Duration) time.Duration {
 	return old
 }
 
-// OnTick has f called, outside of all locks, before memory of idle units is
-// looked through.
+// OnTick sets the function that each tick calls, with no lock held, before it looks for
+// units that are idle.
 //
 //go:norace
 func OnTick(f func()) {
@@ -68,8 +62,8 @@ func OnTick(f func()) {
 	decay.onTick = f
 }
 
-// Decay is called, with no lock held, when there may be idle units. It arms the
-// timer if none is.
+// Decay is called, with no lock held, when units may have become idle. It arms the timer
+// if none is armed.
 //
 //go:norace
 func Decay() {
@@ -82,15 +76,16 @@ func Decay() {
 	case decay.armed.Load() || decay.d < 0:
 	case decay.d == 0:
 		TrimAll()
-	case inBubble():
+	case aftergc.InBubble():
 		decay.armed.Store(true)
-		runtime.AddCleanup(&sentinel{}, tick, decay.serial)
+		serial := decay.serial
+		aftergc.Next(func() { tick(serial) })
 	default:
 		arm()
 	}
 }
 
-// arm arms the timer. The caller holds decay.mu, and is in no bubble.
+// arm arms the timer. The caller holds decay.mu, and is not in a bubble.
 //
 //go:norace
 func arm() {
@@ -99,13 +94,7 @@ func arm() {
 	decay.timer = time.AfterFunc(decay.d/2, func() { tick(serial) })
 }
 
-// inBubble reports whether the goroutine's clock is that of a bubble.
-func inBubble() bool {
-	const realClock = 2020
-	return time.Now().UTC().Year() < realClock
-}
-
-// tick gives back what has been idle since the tick before.
+// tick releases the memory of units that have been idle since the tick before.
 //
 //go:norace
 func tick(serial uint64) {
@@ -124,5 +113,5 @@ func tick(serial uint64) {
 		decay.armed.Store(false)
 	}
 	decay.mu.Unlock()
-	Decay() // something may have become idle meanwhile
+	Decay() // units may have become idle meanwhile
 }

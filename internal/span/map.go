@@ -17,7 +17,8 @@ var initMap struct {
 	done atomic.Bool
 }
 
-// Init makes the map. Everything else here but Lookup needs it.
+// Init makes the map. Until it has been called once without an error, no function that
+// needs the map may be called, except Lookup.
 func Init() error {
 	if initMap.done.Load() {
 		return nil
@@ -27,7 +28,7 @@ func Init() error {
 	if initMap.done.Load() {
 		return nil
 	}
-	p, err := osmem.Map(unsafe.Sizeof(*regions))
+	p, err := osmem.MapSparse(unsafe.Sizeof(*regions))
 	if err != nil {
 		return err
 	}
@@ -36,8 +37,8 @@ func Init() error {
 	return nil
 }
 
-// Find returns the record of the unit that addr lies in, or nil if there is no
-// record. It may be called while pinned.
+// Find returns the record of the unit that addr is in, or nil if there is none. It may
+// be called while pinned.
 //
 //go:norace
 func Find(addr uintptr) *Span {
@@ -52,7 +53,7 @@ func Find(addr uintptr) *Span {
 	return At(table + addr>>UnitShift%regionUnits*spanSize)
 }
 
-// Lookup is Find that may be called before Init.
+// Lookup is Find, and may be called before Init.
 func Lookup(addr uintptr) *Span {
 	if !initMap.done.Load() {
 		return nil
@@ -62,7 +63,7 @@ func Lookup(addr uintptr) *Span {
 
 var makeTable sync.Mutex
 
-// ensure makes sure that the units of size bytes at addr have records.
+// ensure makes records of the units of size bytes at addr, where there are none.
 func ensure(addr, size uintptr) error {
 	if addr+size-1 < addr || (addr+size-1)>>(addressBits-1)>>1 != 0 {
 		return errAddress
@@ -72,15 +73,28 @@ func ensure(addr, size uintptr) error {
 			continue
 		}
 		makeTable.Lock()
-		if atomic.LoadUintptr(&regions[i]) == 0 {
-			table, err := osmem.Map(regionUnits * spanSize)
-			if err != nil {
-				makeTable.Unlock()
-				return err
-			}
-			atomic.StoreUintptr(&regions[i], table)
-		}
+		err := ensureTable(i)
 		makeTable.Unlock()
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// ensureTable makes the table of region i, if there is none. The caller holds makeTable.
+func ensureTable(i uintptr) error {
+	if atomic.LoadUintptr(&regions[i]) != 0 {
+		return nil
+	}
+	page := uintptr(unsafe.Pointer(&regions[i])) &^ (osmem.PageSize - 1)
+	if err := osmem.Writable(page, osmem.PageSize); err != nil {
+		return err
+	}
+	table, err := osmem.Map(regionUnits * spanSize)
+	if err != nil {
+		return err
+	}
+	atomic.StoreUintptr(&regions[i], table)
 	return nil
 }

@@ -1,6 +1,7 @@
 package span
 
 import (
+	"errors"
 	"math/bits"
 	"testing"
 	"unsafe"
@@ -32,8 +33,8 @@ func TestFindAnything(t *testing.T) {
 	}
 }
 
-// TestFindAllAddresses looks whether the map has a word for each region that an
-// address can lie in, and refuses what lies beyond.
+// TestFindAllAddresses looks whether the map has a word for each region that an address
+// can be in, and none for numbers beyond.
 func TestFindAllAddresses(t *testing.T) {
 	if err := Init(); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestMapping(t *testing.T) {
 			}
 			for a := base; a < base+space; a += UnitSize {
 				if s := Find(a); s == nil || s.Tag != 0 {
-					t.Fatalf("the unit at %#x has no record, or belongs to somebody", a)
+					t.Fatalf("the unit at %#x has no record, or belongs to a heap", a)
 				}
 			}
 			last := (*byte)(osmem.Pointer(base + size - 1))
@@ -104,6 +105,60 @@ func TestMapping(t *testing.T) {
 		if base, _, err := AllocMapping(size, 1); err == nil {
 			t.Errorf("%#x bytes at %#x", size, base)
 		}
+	}
+}
+
+// TestMostMappings has as many mappings as are allowed. One more is refused, and one that
+// is freed makes room.
+func TestMostMappings(t *testing.T) {
+	if most := mostMappings(); most < 1000 {
+		t.Errorf("%d mappings are allowed", most)
+	}
+	before := mostMappings
+	defer func() { mostMappings = before }()
+	most := mappings.n + 3
+	mostMappings = func() int { return most }
+	refused := errors.New("refused")
+	var op osmem.Op
+	f := func(o osmem.Op, _ uintptr) error {
+		if o == op {
+			return refused
+		}
+		return nil
+	}
+	osmem.Fault.Store(&f)
+	defer osmem.Fault.Store(nil)
+	type mapping struct{ base, space uintptr }
+	var all []mapping
+	alloc := func() error {
+		base, space, err := AllocMapping(OwnMapping, 1)
+		if err == nil {
+			all = append(all, mapping{base, space})
+		}
+		return err
+	}
+	for round := range 3 {
+		for len(all) < 3 {
+			for _, op = range []osmem.Op{osmem.OpReserve, osmem.OpCommit} { // what fails does not count
+				if err := alloc(); err != refused {
+					t.Fatal(err)
+				}
+			}
+			op = ""
+			if err := alloc(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := alloc(); err != errMappings {
+			t.Fatalf("one more than allowed: %v", err)
+		}
+		for range round + 1 {
+			FreeMapping(all[0].base, all[0].space)
+			all = all[1:]
+		}
+	}
+	if n := mappings.n + 3 - len(all); n != most {
+		t.Errorf("%d mappings are counted, want %d", mappings.n, most-3)
 	}
 }
 

@@ -1,21 +1,54 @@
 package span
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// own is the list of spans that have a mapping of their own.
-var own struct {
+// mappings is the list of the spans that have a mapping of their own.
+var mappings struct {
 	mu    sync.Mutex
-	first uintptr // address of the record of the first unit; the records lead on
+	first uintptr // the record of a first unit; Next leads from one to the next
+	n     int     // of them, those that are being made included
 }
 
-// AllocMapping returns a span with a mapping of its own, of which the first
-// size bytes are usable and zero. It starts at a multiple of align bytes, a
-// power of two. Its address space is whole regions, so that no table has to
-// tell two mappings in one region apart; how much it is is returned, too.
+// mostMappings returns how many spans may have a mapping. Linux bounds the mappings of a
+// process, and Go's runtime ends the program when it cannot have another one. A span
+// takes two mappings, its memory and the address space behind. A quarter of what the
+// system allows is left to Go and C.
+var mostMappings = sync.OnceValue(func() int { return osmem.MaxMappings() / 8 * 3 })
+
+var errMappings = errors.New("cheap: the program has almost as many mappings as the system allows (vm.max_map_count)")
+
+// countMapping counts a mapping before it is made, and reports whether it may be made.
+//
+//go:norace
+func countMapping() bool {
+	most := mostMappings()
+	mappings.mu.Lock()
+	defer mappings.mu.Unlock()
+	if mappings.n >= most {
+		return false
+	}
+	mappings.n++
+	return true
+}
+
+// uncountMapping takes back what countMapping has counted.
+//
+//go:norace
+func uncountMapping() {
+	mappings.mu.Lock()
+	defer mappings.mu.Unlock()
+	mappings.n--
+}
+
+// AllocMapping returns a span with a mapping of its own. Its first size bytes are
+// usable and zero. It starts at a multiple of align bytes, a power of two. space is the
+// size of its address space, which is whole regions, so that no table has records of
+// two mappings.
 //
 //go:norace
 func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
@@ -26,8 +59,12 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 	if space < size {
 		return 0, 0, errAddress
 	}
+	if !countMapping() {
+		return 0, 0, errMappings
+	}
 	base, err = osmem.Reserve(space, max(align, RegionSize))
 	if err != nil {
+		uncountMapping()
 		return 0, 0, err
 	}
 	if err = osmem.Commit(base, osmem.RoundPage(size)); err == nil {
@@ -35,21 +72,23 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 	}
 	if err != nil {
 		osmem.Release(base, space)
+		uncountMapping()
 		return 0, 0, err
 	}
-	own.mu.Lock()
-	defer own.mu.Unlock()
+	mappings.mu.Lock()
+	defer mappings.mu.Unlock()
 	s := Find(base)
-	s.Base, s.Prev, s.Next = base, 0, own.first
-	if own.first != 0 {
-		At(own.first).Prev = s.Addr()
+	s.Base, s.Prev, s.Next = base, 0, mappings.first
+	if mappings.first != 0 {
+		At(mappings.first).Prev = s.Addr()
 	}
-	own.first = s.Addr()
+	mappings.first = s.Addr()
 	return base, space, nil
 }
 
-// GrowMapping makes the mapping of size bytes at base larger without moving
-// it, if its address space of space bytes allows.
+// GrowMapping makes newSize bytes of the mapping at base usable, of which size bytes
+// are. It reports whether it could: newSize has to fit in the address space of the
+// mapping, and the system has to have the memory.
 //
 //go:norace
 func GrowMapping(base, size, newSize, space uintptr) bool {
@@ -60,8 +99,8 @@ func GrowMapping(base, size, newSize, space uintptr) bool {
 	return to <= from || osmem.Commit(base+from, to-from) == nil
 }
 
-// ShrinkMapping gives back the memory of the mapping at base behind newSize
-// bytes.
+// ShrinkMapping releases the memory of the mapping at base behind newSize bytes, of
+// size that are usable.
 //
 //go:norace
 func ShrinkMapping(base, size, newSize uintptr) {
@@ -71,30 +110,30 @@ func ShrinkMapping(base, size, newSize uintptr) {
 	}
 }
 
-// MoveMapping moves the first size bytes of the mapping at from to the mapping
-// at to, which has at least as many, without copying them. What is left at from
-// is only good for FreeMapping. It reports whether the system could.
+// MoveMapping moves the first size bytes of one mapping to another, which is at least as
+// large, without copying them. It reports whether the system could. Then the mapping at
+// from may only be given to FreeMapping.
 //
 //go:norace
 func MoveMapping(from, to, size uintptr) bool {
 	return osmem.CanRemap && osmem.Remap(from, to, osmem.RoundPage(size)) == nil
 }
 
-// FreeMapping gives a mapping of space bytes of address space back to the
-// system.
+// FreeMapping releases a mapping, whose address space has space bytes.
 //
 //go:norace
 func FreeMapping(base, space uintptr) {
-	own.mu.Lock()
+	mappings.mu.Lock()
 	s := Find(base)
 	if s.Prev != 0 {
 		At(s.Prev).Next = s.Next
 	} else {
-		own.first = s.Next
+		mappings.first = s.Next
 	}
 	if s.Next != 0 {
 		At(s.Next).Prev = s.Prev
 	}
-	own.mu.Unlock()
+	mappings.mu.Unlock()
 	osmem.Release(base, space)
+	uncountMapping()
 }

@@ -1,27 +1,29 @@
 package span
 
 import (
-	"sync"
-
 	"math/bits"
+	"sync"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// metaChunk is how much memory for metadata is taken from the system at once,
-// in bytes. It costs memory only where it is touched.
+// metaChunk is how much memory for metadata is mapped at once, in bytes. It costs
+// memory only where it is touched.
 const metaChunk = 1 << 20
 
 var meta struct {
 	mu   sync.Mutex
-	next uintptr     // what is left of the last chunk
-	end  uintptr     //
-	free [32]uintptr // records that came back, by the logarithm of their size; the first word leads to the next
+	next uintptr // what is left of the last chunk: [next, end)
+	end  uintptr
+
+	// Records that were freed, by the logarithm of their size. The first word of each
+	// is the address of the next.
+	free [32]uintptr
 }
 
-// AllocMeta returns size bytes of zeroed memory for a record that lies outside
-// the Go heap, aligned to 128. The memory is never unmapped.
+// AllocMeta returns size bytes of zeroed memory outside the Go heap for a record. They
+// are aligned to 128, and never unmapped.
 //
 //go:norace
 func AllocMeta(size uintptr) (uintptr, error) {
@@ -30,7 +32,7 @@ func AllocMeta(size uintptr) (uintptr, error) {
 	meta.mu.Lock()
 	defer meta.mu.Unlock()
 	if p := meta.free[class]; p != 0 {
-		meta.free[class] = *(*uintptr)(osmem.Pointer(p)) // the record was ours and is idle
+		meta.free[class] = *(*uintptr)(osmem.Pointer(p)) // the record is in no use
 		*(*uintptr)(osmem.Pointer(p)) = 0
 		return p, nil
 	}
@@ -49,8 +51,8 @@ func AllocMeta(size uintptr) (uintptr, error) {
 	return p, nil
 }
 
-// FreeMeta gives a record back to AllocMeta. Whoever still reads it finds
-// zeroes, or another record of the same size.
+// FreeMeta frees a record that AllocMeta returned. A goroutine that still reads it
+// finds zeroes, or another record of the same size.
 //
 //go:norace
 func FreeMeta(addr, size uintptr) {

@@ -1,35 +1,32 @@
 package span
 
 import (
-	"sync"
-
 	"math/bits"
+	"sync"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// region is 64 MiB (4 MiB on 32-bit systems) of address space that spans are
-// taken from. It is never given up.
+// A region is address space from which spans are taken: 64 MiB, or 4 MiB on 32-bit
+// systems. It stays reserved forever.
 type region struct {
 	base      uintptr
 	index     int // in pages.regions
 	committed int // units from the start that have been committed at least once
 
 	used unitSet // handed out
-	warm unitSet // not handed out, but may have memory behind it and contents
+	warm unitSet // not handed out, but may have memory and contents
 	cool unitSet // the part of warm that was warm at the last Age already
 
-	// spotty is the part of warm where memory may lie anywhere, because a
-	// large block was there. In other units it begins at the start, and what
-	// is carved from them next lies on it.
+	// spotty is the part of warm that was not carved; see AllocCarved.
 	spotty unitSet
 
 	free  int // units not in used
 	nwarm int // units in warm
 }
 
-// unitSet is a set of units of a region.
+// A unitSet is a set of units of a region.
 type unitSet [(regionUnits + 63) / 64]uint64
 
 //go:norace
@@ -41,8 +38,8 @@ func (s *unitSet) add(i int) { s[i/64] |= 1 << (i % 64) }
 //go:norace
 func (s *unitSet) remove(i int) { s[i/64] &^= 1 << (i % 64) }
 
-// next returns the first unit from i on that is in s, or, with in false, that
-// is not; regionUnits where there is none.
+// next returns the first unit from i on that is in s, or that is not in s if in is
+// false. It returns regionUnits if there is none.
 //
 //go:norace
 func (s *unitSet) next(i int, in bool) int {
@@ -59,8 +56,8 @@ func (s *unitSet) next(i int, in bool) int {
 	return regionUnits
 }
 
-// run returns the first start of n units in a row whose membership in s is in,
-// at a multiple of align units, or -1.
+// run returns the first of n units in a row that are in s, or that are not in s if in
+// is false. It is a multiple of align. It is -1 if there are none.
 //
 //go:norace
 func (s *unitSet) run(n, align int, in bool) int {
@@ -75,12 +72,12 @@ func (s *unitSet) run(n, align int, in bool) int {
 	return -1
 }
 
-// commitStep is how many units are committed at once, because each step is a
-// system call. Committed units cost no memory before they are touched.
+// commitStep is how many units are committed at once, because each time is a system
+// call. Committed units cost no memory before they are touched.
 const commitStep = 1 << 20 / UnitSize
 
-// warmFloor and warmShare bound the idle memory that is kept for reuse: up to
-// the floor, in units, and beyond it up to 1/warmShare of what is handed out.
+// warmFloor and warmShare bound how many units stay warm: warmFloor, or 1/warmShare of
+// the units that are handed out if that is more.
 const (
 	warmFloor = 1024
 	warmShare = 4
@@ -92,19 +89,25 @@ var pages struct {
 	regions []*region
 	first   int // no region before this one has a free unit
 	used    int // units handed out
-	most    int // the most that used ever was
+	most    int // the largest value that used ever had
 	warm    int // units in the warm sets
 }
 
-// Alloc returns units in a row, at a multiple of align units, a power of two,
-// of which the first size bytes are committed. It reports whether they are
-// known to read as zero.
+// Alloc returns units in a row, at a multiple of align units, a power of two. Their
+// first size bytes are committed. fresh says that these are known to read as zero.
 func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error) {
 	return alloc(units, align, size, false)
 }
 
-// AllocCarved is Alloc of one unit that will be used from its start on. While
-// the program grows beyond what it ever used, it has no memory in other places.
+// AllocCarved is Alloc of one unit that is carved: it is used from its start on, as
+// far as blocks are needed.
+//
+// That makes a difference for the memory of warm units. If a unit was carved, its
+// memory begins at the start, and the next blocks that are carved lie on it. If a
+// unit was part of a large block, its memory may be anywhere (the unit is spotty),
+// and where no block is carved it would stay without use. So while the program uses
+// more units than it ever did, a spotty unit that is to be carved gives its memory
+// up first.
 func AllocCarved(size uintptr) (base uintptr, fresh bool, err error) {
 	return alloc(1, 1, size, true)
 }
@@ -153,9 +156,9 @@ func newRegion() (*region, error) {
 		return nil, err
 	}
 	if len(pages.regions) == 0 && !osmem.GoBacked {
-		// Where the system backs everything with huge pages, a small heap
-		// that touches a little of each of its spans would take 2 MiB for
-		// every one. A heap that has filled a region is not small.
+		// If the system used huge pages here, a small heap, which touches a little
+		// of each of its spans, would take up to 2 MiB for each. A heap that has
+		// filled a region is not small.
 		osmem.SmallPages(base, RegionSize)
 	}
 	r := &region{base: base, index: len(pages.regions), free: regionUnits}
@@ -164,7 +167,7 @@ func newRegion() (*region, error) {
 	return r, nil
 }
 
-// take hands out units from i on.
+// take hands out units from i on, and makes their first size bytes usable.
 //
 //go:norace
 func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
@@ -212,7 +215,7 @@ func (r *region) commit(i, units int, size uintptr) error {
 	return nil
 }
 
-// chill takes u out of the warm set.
+// chill takes u, which is warm, out of the set.
 //
 //go:norace
 func (r *region) chill(u int) {
@@ -223,9 +226,8 @@ func (r *region) chill(u int) {
 	pages.warm--
 }
 
-// Extend hands out more units behind the units at base, if they are free, and
-// makes the first size bytes, counted from base, usable. It reports whether it
-// could.
+// Extend hands out more units right behind the units at base, if they are free, and
+// makes the first size bytes from base usable. It reports whether it could.
 //
 //go:norace
 func Extend(base uintptr, units, more int, size uintptr) bool {
@@ -240,8 +242,8 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	return err == nil
 }
 
-// Commit makes the first size bytes at base usable. They lie in units that were
-// handed out.
+// Commit makes the first size bytes at base usable. They are in units that were handed
+// out.
 //
 //go:norace
 func Commit(base, size uintptr) error {
@@ -251,16 +253,16 @@ func Commit(base, size uintptr) error {
 	return osmem.Commit(base, osmem.RoundPage(size))
 }
 
-// FreeCarved takes a unit back that AllocCarved returned. Decay has to be called
-// some time later.
-func FreeCarved(base uintptr) { free(base, 1, false) }
+// FreeCarved frees a unit that AllocCarved returned. The caller calls Decay some time
+// later.
+func FreeCarved(base uintptr) { free(base, 1, true) }
 
-// Free takes units back that Alloc or Extend returned. Decay has to be called
-// some time later.
-func Free(base uintptr, units int) { free(base, units, true) }
+// Free frees units that Alloc or Extend returned. The caller calls Decay some time
+// later.
+func Free(base uintptr, units int) { free(base, units, false) }
 
 //go:norace
-func free(base uintptr, units int, spotty bool) {
+func free(base uintptr, units int, carved bool) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
@@ -268,7 +270,7 @@ func free(base uintptr, units int, spotty bool) {
 	for u := first; u < first+units; u++ {
 		r.used.remove(u)
 		r.warm.add(u)
-		if spotty {
+		if !carved {
 			r.spotty.add(u)
 		}
 	}
@@ -282,9 +284,9 @@ func free(base uintptr, units int, spotty bool) {
 	}
 }
 
-// Hollow gives the memory of the whole pages among size bytes at addr back, if
-// the system can do so without making them fault, and clears the rest. It
-// reports whether it did.
+// Hollow releases the memory of all whole pages among size bytes at addr, and clears
+// the rest. It reports whether it did: if pages would fault from then on, or if no page
+// is whole, it does nothing.
 //
 //go:norace
 func Hollow(addr, size uintptr) bool {
@@ -298,9 +300,9 @@ func Hollow(addr, size uintptr) bool {
 	return true
 }
 
-// Abandon gives the memory of the first size bytes of a unit back and hands the
-// unit out to nobody any more. The addresses read as zero from then on. Where
-// memory cannot be given back without making them fault, it stays.
+// Abandon releases the memory of the first size bytes of the unit at base, which is
+// never handed out again. From then on they read as zero. Where pages without memory
+// would fault, they keep it.
 //
 //go:norace
 func Abandon(base, size uintptr) {
@@ -311,13 +313,13 @@ func Abandon(base, size uintptr) {
 	osmem.Decommit(base, osmem.RoundPage(size))
 }
 
-// find returns the region that addr lies in.
+// find returns the region that addr is in.
 //
 //go:norace
 func find(addr uintptr) *region { return pages.regions[Find(addr&^(RegionSize-1)).Region] }
 
-// dropWarm gives the memory behind n idle units back, or somewhat more, those
-// at the highest addresses first, because the lowest are handed out first.
+// dropWarm releases the memory of n warm units or somewhat more. It begins at the
+// highest addresses, because the lowest are handed out first.
 //
 //go:norace
 func dropWarm(n int) {
@@ -337,7 +339,7 @@ func dropWarm(n int) {
 	}
 }
 
-// drop gives the memory behind the units from start to end back.
+// drop releases the memory of the units in [start, end), which are warm.
 //
 //go:norace
 func (r *region) drop(start, end int) {
@@ -347,8 +349,8 @@ func (r *region) drop(start, end int) {
 	osmem.Decommit(r.base+uintptr(start)*UnitSize, uintptr(end-start)*UnitSize)
 }
 
-// Age gives back the memory of units that have been idle since the Age before,
-// and returns how many idle units still have some.
+// Age releases the memory of the units that have been warm since the last Age. It
+// returns how many units are still warm.
 //
 //go:norace
 func Age() (warm int) {
@@ -361,7 +363,7 @@ func Age() (warm int) {
 	return pages.warm
 }
 
-// TrimTo gives back the memory of idle units, but for so many bytes of them.
+// TrimTo releases the memory of warm units, except keep bytes.
 //
 //go:norace
 func TrimTo(keep uintptr) {
@@ -372,7 +374,7 @@ func TrimTo(keep uintptr) {
 	}
 }
 
-// TrimAll gives back the memory of all idle units.
+// TrimAll releases the memory of all warm units.
 //
 //go:norace
 func TrimAll() {
@@ -392,8 +394,7 @@ func (r *region) dropAll(set *unitSet) {
 	}
 }
 
-// Warm returns how many units that nobody holds may still have memory behind
-// them.
+// Warm returns how many units are warm: not handed out, but may have memory.
 //
 //go:norace
 func Warm() int {
@@ -402,11 +403,11 @@ func Warm() int {
 	return pages.warm
 }
 
-// Idle returns how many bytes those are.
+// Idle returns how many bytes the warm units have.
 func Idle() uintptr { return uintptr(Warm()) * UnitSize }
 
-// Each calls f for the first record of each span whose tag belongs to heap,
-// outside of any lock. Spans that appear or go meanwhile may be missed.
+// Each calls f for the first record of each span of a heap, with no lock held. It may
+// miss spans that are handed out or freed meanwhile.
 //
 //go:norace
 func Each(heap uintptr, f func(*Span)) {
@@ -416,11 +417,11 @@ func Each(heap uintptr, f func(*Span)) {
 		bases = append(bases, r.base)
 	}
 	pages.mu.Unlock()
-	own.mu.Lock()
-	for a := own.first; a != 0; a = At(a).Next {
+	mappings.mu.Lock()
+	for a := mappings.first; a != 0; a = At(a).Next {
 		bases = append(bases, At(a).Base)
 	}
-	own.mu.Unlock()
+	mappings.mu.Unlock()
 	for _, base := range bases {
 		s := Find(base)
 		for i := range uintptr(regionUnits) {

@@ -113,7 +113,7 @@ func allocRun(t *testing.T, live []run, units, align int) run {
 	}
 	for a := base; a < r.end(); a += UnitSize {
 		if Find(a) == nil || Find(a+UnitSize-1) != Find(a) || Find(a).Tag != 0 {
-			t.Fatalf("the unit at %#x has no record, or belongs to somebody", a)
+			t.Fatalf("the unit at %#x has no record, or belongs to a heap", a)
 		}
 	}
 	if fresh && !r.zero() {
@@ -333,7 +333,7 @@ func TestEach(t *testing.T) {
 	for _, base := range []uintptr{large.base, large.base + UnitSize, own, own + UnitSize} {
 		Find(base).StoreTag(0)
 	}
-	Each(heap, func(s *Span) { t.Errorf("found %#x, which is nobody's", s.Base) })
+	Each(heap, func(s *Span) { t.Errorf("found %#x, which belongs to no heap", s.Base) })
 	if was := Find(own).Was; was>>KindBits != heap {
 		t.Errorf("Was is %#x", was)
 	}

@@ -1,31 +1,33 @@
-// Package span hands out spans, runs of address space in units of 64 KiB, and
-// knows for every address that the CPU can form which span it lies in.
+// Package span hands out spans, which are units of 64 KiB in a row, and finds for any
+// number the span that it is an address in.
 //
 // # Addresses
 //
-// Address space is divided into regions (64 MiB on 64-bit systems, 4 MiB on
-// 32-bit ones), and a region into units of 64 KiB. The map has a word for each
-// region, which is 0 or leads to a table with a [Span], a record of 128 bytes,
-// for each unit. So Find is two loads. The words and the tables lie outside the
-// Go heap, are committed by the system as they are touched, are read with
-// atomic loads, and are never unmapped; a record that is no longer in use says
-// so, and so every number can be asked about at any time.
+// Address space is divided into regions of 64 MiB (4 MiB on 32-bit systems), and a
+// region into units of 64 KiB. The map has a word for each region, which is 0 or the
+// address of a table. The table has a [Span], a record of 128 bytes, for each unit. So
+// [Find] is two loads.
 //
-// # Who writes a record
+// The words and the tables are outside the Go heap. The system commits them as they are
+// touched. They are read by atomic loads, and never unmapped, and the record of a unit
+// that is not in use says so. So Find may be called for any number at any time.
 //
-// A unit that is handed out belongs to the caller of Alloc, and so do the
-// records of its units, but for Chunk, which has a lock of its own. Tag is
-// written last, atomically, when the rest is in place, and is 0 in a unit that
-// nobody holds.
+// # Records
+//
+// A unit that is handed out belongs to the caller of [Alloc], together with its record,
+// except for the field Chunk, which has a lock of its own. Tag is written last,
+// atomically, when the other fields are in place. It is 0 in a unit that is not handed
+// out.
 //
 // # Memory
 //
-// Spans that were given back keep their memory for a while, because fresh pages
-// cost more than anything else here (about half a microsecond per 4 KiB).
-// Which units may still have some is known per unit: those are handed out
-// first, and Age, called twice, drops the memory of those that were idle in
-// between. Requests of a quarter of a region and more get a mapping of their own, which is
-// given back at once.
+// Units that were freed keep their memory for a while, because fresh pages cost more
+// than anything else here, about half a microsecond for 4 KiB. Such units are warm, and
+// are handed out first. [Age], called twice, releases the memory of those that were
+// warm all the time between the two calls.
+//
+// A request of a quarter of a region or more gets a mapping of its own. That is
+// released as soon as it is freed.
 package span
 
 import (
@@ -55,22 +57,22 @@ const (
 	// own.
 	OwnMapping = RegionSize / 4
 
-	// addressBits is how many bits of an address may be set. The kernels of
-	// all systems that Go runs on give out no more than 48 unless asked for.
+	// addressBits is how many bits an address has. On all systems that Go runs on,
+	// the kernel uses no more than 48 unless a program asks for more.
 	addressBits = 32 + 16*(bits.UintSize>>6)
 )
 
-// A Span is the record of a unit. Its address is fixed for the life of the
-// process.
+// A Span is the record of a unit. Its address never changes.
 type Span struct {
 	// Read by every Free.
 
-	// Tag says whose the unit is: the number of the heap, shifted left by 8,
-	// and the size class or one of the kinds below. 0 if nobody's.
+	// Tag says to which heap the unit belongs, and how it is used: the number of the
+	// heap, shifted left by KindBits, and the size class or one of the kinds below. It
+	// is 0 in a unit that is not handed out.
 	Tag uintptr
 
-	// Carved is how many blocks have been made of the span, from its start.
-	// Addresses behind have never been handed out. Written atomically.
+	// Carved is how many blocks have been carved, from the start of the span. Behind
+	// them nothing has been handed out. It is written atomically.
 	Carved uint32
 
 	Inverse uint32  // see sizeclass.Index
@@ -78,11 +80,11 @@ type Span struct {
 	Blocks  uint32  // how many blocks fit
 	Size    uintptr // of a block, in bytes
 
-	// Base is the address of the span's first byte. In units behind the
-	// first of a longer span, too.
+	// Base is the address of the span's first byte, also in the records of the units
+	// behind the first.
 	Base uintptr
 
-	// Was is what Tag was before the unit was given back.
+	// Was is the Tag before the unit was freed.
 	Was uintptr
 
 	// Chunk is the innermost entry of a chunk that covers the unit; see
@@ -93,17 +95,17 @@ type Span struct {
 
 	// Touched in slow paths only, under the lock of the class.
 
-	Free       uintptr // first of the blocks that came back
-	NumFree    uint32  // how many there are
-	Fresh      bool    // blocks that are still to be carved are zero
+	Free       uintptr // the first of the blocks that were sorted back; they are a list
+	NumFree    uint32  // how many these are
+	Fresh      bool    // memory that is not carved yet is zero
 	Listed     bool    // the span is in its class's list
 	Next, Prev uintptr // in that list; addresses of Spans
 
-	// Space is the address space of a large block that has a mapping of its
-	// own, in bytes, and 0 in all other spans.
+	// Space is the size of the mapping of a large block that has its own, in bytes, and
+	// 0 in all other spans.
 	Space uintptr
 
-	// Region is the number of the region, in its first unit.
+	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
 	_ [64 - (4*ptrSize + 12)]byte
@@ -114,7 +116,7 @@ const (
 	spanSize = 128
 )
 
-// The layout is part of the design: what Free reads lies in one cache line.
+// The layout is part of the design: what Free reads is in one cache line.
 var (
 	_ [spanSize]byte = [unsafe.Sizeof(Span{})]byte{}
 	_ [64]byte       = [unsafe.Offsetof(Span{}.Free)]byte{}
@@ -128,7 +130,7 @@ const (
 	KindBits  = 8
 )
 
-// At returns the Span at an address that was taken of one.
+// At returns the Span at addr, which [Span.Addr] returned.
 //
 //go:norace
 func At(addr uintptr) *Span { return (*Span)(osmem.Pointer(addr)) }
@@ -143,7 +145,7 @@ func (s *Span) Addr() uintptr { return uintptr(unsafe.Pointer(s)) }
 //go:norace
 func (s *Span) LoadTag() uintptr { return atomic.LoadUintptr(&s.Tag) }
 
-// StoreTag makes s a span of a heap, or nobody's.
+// StoreTag sets the Tag of s. With 0 the unit belongs to no heap any more.
 //
 //go:norace
 func (s *Span) StoreTag(tag uintptr) {

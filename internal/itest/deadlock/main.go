@@ -29,7 +29,7 @@ func main() {
 	}
 	l := cheap.Default().NewLocal()
 	l.Free(l.Malloc(1000))
-	l.Close()
+	_ = l.Destroy()
 	fmt.Println("idle before:", span.Idle() > 0)
 	for span.Idle() > 0 {
 		time.Sleep(time.Millisecond)

@@ -1,0 +1,118 @@
+package account
+
+import (
+	"errors"
+	"math"
+	"sync/atomic"
+)
+
+// The bounds that package pace sets.
+var (
+	ceiling atomic.Int64 // the most that all accounts together may hold
+	heldAt  atomic.Int64 // Pace.Pressure is called when they hold as much,
+	autoAt  atomic.Int64 // or when a collection could give back as much
+	pressed atomic.Bool  // heldAt or autoAt was reached, and Notify has not run yet
+
+	pace atomic.Pointer[Pace]
+)
+
+func init() { SetPace(nil) }
+
+// Pace is what package pace does for the packages that count.
+type Pace struct {
+	Pressure func()                       // a bound was reached: see SetBounds
+	Reclaim  func(n int64, try int) error // see Reclaim
+}
+
+// SetPace sets the hooks of package pace, or unsets them if p is nil. There are no
+// bounds then, until SetBounds.
+func SetPace(p *Pace) {
+	pace.Store(p)
+	SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
+}
+
+// SetBounds sets three bounds, each in bytes; math.MaxInt64 is none. Whenever
+// something is taken while all accounts together hold at least heldFrom, or while
+// a collection could give back at least autoFrom, the next [Notify] calls
+// Pace.Pressure. Take refuses to bring the sum of all accounts above most.
+func SetBounds(heldFrom, autoFrom, most int64) {
+	heldAt.Store(heldFrom)
+	autoAt.Store(autoFrom)
+	ceiling.Store(most)
+}
+
+// SetAutoFrom changes one of the bounds: autoFrom.
+func SetAutoFrom(n int64) { autoAt.Store(n) }
+
+// Notify calls Pace.Pressure if a bound was reached since the last call. The
+// caller holds no lock.
+func Notify() {
+	if !pressed.Load() || !pressed.Swap(false) {
+		return
+	}
+	if p := pace.Load(); p != nil {
+		p.Pressure()
+	}
+}
+
+// Reclaim asks package pace to make room for n bytes that Take refused. try is 0
+// when it is called for the first time, and counts up. A nil error says that Take
+// may be tried once more. Without package pace the error is [ErrUnpaced]. The
+// caller holds no lock.
+func Reclaim(n int64, try int) error {
+	if p := pace.Load(); p != nil {
+		return p.Reclaim(n, try)
+	}
+	return ErrUnpaced
+}
+
+// ErrUnpaced says that package pace has not been started.
+var ErrUnpaced = errors.New("cheap: package pace has not been started")
+
+// Admit asks for room for n bytes, which exist already, under the bound on the sum
+// of all accounts. It reclaims until there is room, or until Reclaim returns an
+// error, which it returns. It counts nothing: Put does. The caller holds no lock.
+func Admit(n int64) error {
+	for try := 0; n > Room(); try++ {
+		if err := Reclaim(n, try); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Room returns how many more bytes the bound on the sum of all accounts leaves.
+func Room() int64 { return ceiling.Load() - total.Load() }
+
+// The hooks of package own and of the root package, which set them when they are
+// initialized.
+var (
+	queued    = func() int64 { return 0 }
+	releasing = func() bool { return false }
+
+	idle = func() int64 { return 0 }
+	trim = func(keep int64) {}
+)
+
+// SetReleases sets the hooks of package own. waiting returns how many releases
+// wait for own's workers or run there. within reports whether the goroutine that
+// calls it is in a release function.
+func SetReleases(waiting func() int64, within func() bool) { queued, releasing = waiting, within }
+
+// Queued returns how many releases the workers of package own have still to do.
+func Queued() int64 { return queued() }
+
+// Releasing reports whether the goroutine is in a release function. It must not
+// wait for other releases then.
+func Releasing() bool { return releasing() }
+
+// SetIdle sets the hooks of the root package. bytes returns how many bytes are
+// resident and in no account. release returns them to the system, except keep
+// bytes.
+func SetIdle(bytes func() int64, release func(keep int64)) { idle, trim = bytes, release }
+
+// Idle returns how many bytes are resident and in no account.
+func Idle() int64 { return idle() }
+
+// Trim returns these bytes to the system, except keep bytes.
+func Trim(keep int64) { trim(keep) }

@@ -1,0 +1,246 @@
+// Package cleanup calls a function after an object has become unreachable, as
+// runtime.AddCleanup does, and depends on no queue of the runtime.
+//
+// # Why not runtime.AddCleanup
+//
+// The runtime loses cleanups, and delays them for ever. A P that is destroyed while
+// the runtime sweeps, because GOMAXPROCS is lowered, keeps the cleanups that it has
+// queued (Go 1.26.8 and 1.27.0, p.destroy in runtime/proc.go). And one cleanup of the
+// program that blocks stops all others, as long as there are fewer than eight Ps. It
+// is the same with finalizers, which have one goroutine at any number of Ps.
+//
+// # What is here instead
+//
+// A list of weak pointers, and a walk over it after each collection. The walk calls
+// the functions whose objects are gone. Package aftergc says when a collection was;
+// it needs neither a certain cleanup nor a certain finalizer.
+//
+// # Reading a weak pointer
+//
+// A weak pointer is the address of a word, the handle. The handle has the address of
+// the object, and the sweeper sets it to 0. The walk reads the handle itself, which
+// takes 2 of the walk's 10 ns for a live object. [weak.Pointer.Value] would take 20 ns,
+// and has a second price: while the collector marks, Value keeps the object for one
+// more collection. Walks with Value that meet the marking of each collection would
+// keep all objects for ever.
+//
+// The handle of a dead object is 0 when its span was swept, and all spans are swept
+// before the next collection begins. So a walk finds what died in the last
+// collection but one, at any time; and what died in the last one, after its sweep. A
+// walk begins at the end of each sweep, which a cleanup of the runtime reports. If
+// that cleanup did not come, a walk begins with the next collection. See rounds.
+//
+// The package calls no function before Value has confirmed that the object is gone.
+// If weak pointers do not look like that in some version of Go, the walk uses Value
+// after every second collection. See peeking.
+package cleanup
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+	"weak"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/percpu"
+)
+
+// A Handle is what Add returns. The zero Handle is of nothing.
+type Handle struct {
+	b      *block
+	slot   uint32
+	serial uint32
+}
+
+// Add calls f(arg) once, some time after the object that ptr points to, or into,
+// has become unreachable. It is called after the first collection that finds the
+// object unreachable, or at the latest after the next one.
+//
+// What is said of runtime.AddCleanup is true of Add: arg and f are kept reachable, and
+// if the object is reachable from them it is never collected. There is one exception:
+// if the object has a finalizer, f is called before the finalizer, or at the same
+// time, because a weak pointer to the object is nil then. So the object is one on which
+// no other package can set a finalizer. Small objects without
+// pointers share their memory with others. Each of several calls for one object has
+// its effect. A panic of f ends the program.
+//
+// f runs on a goroutine of the runtime or of this package, never in a bubble of
+// testing/synctest. It must return soon, because other functions wait for it. It may
+// call Add and Stop. The race detector takes all that the program did before f is
+// called as done before.
+//
+// Add may be called with any lock that f does not need before it returns. The caller
+// must not be pinned to its P.
+func Add[T, A any](ptr *T, f func(*A), arg *A) Handle {
+	if ptr == nil {
+		panic("cleanup: ptr is nil")
+	}
+	if at := uintptr(unsafe.Pointer(arg)) - uintptr(unsafe.Pointer(ptr)); at < unsafe.Sizeof(*ptr) {
+		panic("cleanup: ptr is arg, or arg a part of it, so it is never collected")
+	}
+	// Each func(*A) is called as every other one: with a pointer, in a register or a
+	// word of the stack that does not depend on the type. The first byte of the object
+	// stands for the object: it lives as long.
+	return add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*function)(unsafe.Pointer(&f)), unsafe.Pointer(arg))
+}
+
+// A function is a func(*A), for some A.
+type function = func(unsafe.Pointer)
+
+// Stop removes the function, unless it is about to be called.
+func (h Handle) Stop() {
+	b := h.b
+	if b == nil {
+		return
+	}
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	if b.used>>h.slot&1 != 0 && b.serial[h.slot] == h.serial {
+		b.free(int(h.slot))
+	}
+}
+
+// slots is the number of slots of a block: one for each bit of block.used. A block
+// takes 2 KiB on 64-bit systems.
+const slots = 64
+
+// A block has slots for functions. All of it but shard is under the shard's lock.
+type block struct {
+	used   uint64 // which slots are in use, by bit
+	weak   [slots]weak.Pointer[byte]
+	f      [slots]function
+	arg    [slots]unsafe.Pointer
+	serial [slots]uint32 // number of functions that the slot had before
+
+	shard      *shard // does not change
+	prev, next *block // in shard.blocks
+	prevRoom   *block // in shard.room, while a slot is free
+	nextRoom   *block // likewise
+}
+
+// A shard has a part of the functions. There are several, so that goroutines on
+// different Ps do not contend.
+type shard struct {
+	mu sync.Mutex
+	// The rest is under mu.
+	blocks *block // the newest first; only the walk removes one
+	room   *block // those with a free slot
+	n      int    // slots in use
+	adds   int    // calls of Add since it last asked for a walk
+
+	_ [128]byte
+}
+
+var registry [32]shard
+
+// leastAdds is the least number of calls of Add from one early walk to the next.
+const leastAdds = 8
+
+func add(p weak.Pointer[byte], f function, arg unsafe.Pointer) Handle {
+	place := percpu.Here() % uint(len(registry))
+	s := &registry[place]
+	s.mu.Lock()
+	b := s.room
+	grown := b == nil
+	if grown {
+		b = s.grow()
+	}
+	i := bits.TrailingZeros64(^b.used)
+	b.used |= 1 << i
+	b.weak[i], b.f[i], b.arg[i] = p, f, arg
+	h := Handle{b, uint32(i), b.serial[i]}
+	if b.used == ^uint64(0) {
+		b.leaveRoom()
+	}
+	s.n++
+	early := false
+	if s.adds++; s.adds >= max(leastAdds, s.n/16) && rounds.sweeping.Load() {
+		s.adds, early = 0, true
+	}
+	s.mu.Unlock()
+	if !rounds.armed.Load() {
+		arm()
+	}
+	if early {
+		askEarly(place)
+	}
+	if grown {
+		aftergc.Poll() // in case that the runtime has not told of a collection
+	}
+	return h
+}
+
+// grow adds a block.
+func (s *shard) grow() *block {
+	b := &block{shard: s, next: s.blocks}
+	if b.next != nil {
+		b.next.prev = b
+	}
+	s.blocks = b
+	b.enterRoom()
+	return b
+}
+
+// enterRoom puts the block on the list of those with a free slot.
+func (b *block) enterRoom() {
+	s := b.shard
+	b.nextRoom = s.room
+	if b.nextRoom != nil {
+		b.nextRoom.prevRoom = b
+	}
+	s.room = b
+}
+
+// leaveRoom takes the block off that list.
+func (b *block) leaveRoom() {
+	if b.prevRoom != nil {
+		b.prevRoom.nextRoom = b.nextRoom
+	} else {
+		b.shard.room = b.nextRoom
+	}
+	if b.nextRoom != nil {
+		b.nextRoom.prevRoom = b.prevRoom
+	}
+	b.prevRoom, b.nextRoom = nil, nil
+}
+
+// free frees a slot that is in use.
+func (b *block) free(i int) {
+	if b.used == ^uint64(0) {
+		b.enterRoom()
+	}
+	b.used &^= 1 << i
+	b.serial[i]++
+	b.weak[i], b.f[i], b.arg[i] = weak.Pointer[byte]{}, nil, nil
+	b.shard.n--
+}
+
+// unlink removes a block without functions. The shard keeps the last block that has
+// room.
+func (b *block) unlink() {
+	s := b.shard
+	if s.room == b && b.nextRoom == nil {
+		return
+	}
+	b.leaveRoom()
+	if b.prev != nil {
+		b.prev.next = b.next
+	} else {
+		s.blocks = b.next
+	}
+	if b.next != nil {
+		b.next.prev = b.prev
+	}
+	b.prev, b.next = nil, nil // a Handle may keep b
+}
+
+// count returns the number of functions that wait.
+func count() (n int) {
+	for i := range registry {
+		s := &registry[i]
+		s.mu.Lock()
+		n += s.n
+		s.mu.Unlock()
+	}
+	return n
+}

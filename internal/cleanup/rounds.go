@@ -1,0 +1,115 @@
+package cleanup
+
+import (
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+)
+
+// rounds say when to walk. A round is the time from one collection to the next, as
+// package aftergc reports them. While functions wait, one round follows the other:
+//
+//	collections          N                         N+1                       N+2
+//	               mark, sweep               mark, sweep               mark, sweep
+//	aftergc.Next           round 7 begins            8                         9
+//	aftergc.OnSwept                  walk                      walk
+//
+// A sweep may take a part of the time between two collections. So Add walks now and
+// then while it goes on: see askEarly.
+//
+// A walk at the end of a sweep finds all that died in its collection. But the report
+// of that end may be lost, or be early. So the beginning of a round walks, too, if
+// there was no report in the last one. Nothing is lost then; what died is found
+// one collection later, because it was swept before this collection began.
+//
+// If no function waits, no round begins, until Add arms the rounds again. So an idle
+// program has neither a goroutine nor a timer of this package.
+var rounds struct {
+	armed    atomic.Bool // a round goes on
+	sweeping atomic.Bool // the round has begun, and no end of a sweep was reported
+
+	mu sync.Mutex
+	// The rest is under mu.
+	number uint64 // of the round
+	first  uint64 // the number when the rounds were armed
+	swept  bool   // the end of a sweep was reported in this round
+
+	// Objects that were dropped at the beginning of the last rounds, this one first.
+	probes [4]weak.Pointer[byte]
+}
+
+// A probe has no pointers. It has 16 bytes, because smaller ones share their slots.
+type probe [16]byte
+
+func init() { aftergc.OnSwept(swept) }
+
+// reported is true. Tests take away the reports of ends of sweeps.
+var reported atomic.Bool
+
+func init() { reported.Store(true) }
+
+// arm begins a round if there is none.
+func arm() {
+	if rounds.armed.CompareAndSwap(false, true) {
+		rounds.mu.Lock()
+		rounds.first = rounds.number + 1
+		rounds.mu.Unlock()
+		begin()
+	}
+}
+
+// begin begins a round.
+func begin() {
+	since := cycles()
+	p := new(probe)
+	rounds.mu.Lock()
+	rounds.number++
+	rounds.swept = false
+	// A probe was dropped before the round. So it died in the collection after that
+	// at the latest, and was swept one collection later.
+	if old := rounds.probes[3]; peeking.Load() && old != (weak.Pointer[byte]{}) && !isZero(old) {
+		peeking.Store(false)
+	}
+	copy(rounds.probes[1:], rounds.probes[:])
+	rounds.probes[0] = weak.Make(&p[0])
+	rounds.mu.Unlock()
+	aftergc.Next(func() { next(since) })
+}
+
+// next begins a round, or ends the last one if no function waits. It runs after a
+// collection, mostly while that is swept.
+func next(since uint64) {
+	if count() == 0 {
+		rounds.armed.Store(false)
+		// A function that was added meanwhile has armed the rounds, or is seen here.
+		if count() > 0 {
+			arm()
+		}
+		return
+	}
+	rounds.mu.Lock()
+	n := rounds.number
+	lost := n > rounds.first && !rounds.swept
+	rounds.mu.Unlock()
+	begin()
+	rounds.sweeping.Store(true)
+	if peeking.Load() && lost || !peeking.Load() && n%2 == 0 {
+		ask(since)
+	}
+}
+
+// swept is called at the end of a sweep, mostly.
+func swept(since uint64) {
+	if !reported.Load() {
+		return
+	}
+	rounds.mu.Lock()
+	rounds.swept = true
+	rounds.sweeping.Store(false)
+	rounds.mu.Unlock()
+	if peeking.Load() {
+		ask(since)
+	}
+}

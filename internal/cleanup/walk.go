@@ -1,0 +1,215 @@
+package cleanup
+
+import (
+	"math/bits"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+	"weak"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/race"
+)
+
+// walks are done one at a time.
+var walks struct {
+	mu sync.Mutex
+	// The rest is under mu.
+	running bool
+	again   bool // one more walk after the running one
+	since   uint64
+}
+
+// Walking reports whether a walk is under way, or follows the running one. Package pace
+// waits for it after a collection.
+func Walking() bool {
+	walks.mu.Lock()
+	defer walks.mu.Unlock()
+	return walks.running
+}
+
+// inline is the number of functions up to which a walk runs on the goroutine of the
+// runtime that has reported the collection. Package pace waits for the cleanups that
+// were queued in a collection, and so for such a walk. A longer walk, which takes
+// several milliseconds, gets a goroutine of its own, which ends with the walk. Tests
+// change the number.
+var inline atomic.Int64
+
+func init() { inline.Store(1 << 20) }
+
+// ask walks, now or, if a walk is under way, after that. since is the number of
+// collections that had ended when the reporter of the collection was made. It runs
+// outside of all bubbles of testing/synctest, so the goroutine does, too.
+func ask(since uint64) {
+	walks.mu.Lock()
+	running := walks.running
+	walks.running, walks.again = true, running
+	walks.since = since
+	walks.mu.Unlock()
+	switch {
+	case running:
+	case int64(count()) > inline.Load():
+		go run()
+	default:
+		run()
+	}
+}
+
+// askEarly walks over one shard while the runtime sweeps, unless a walk is under way. Add
+// asks for it after as many calls as pay for the walk. So what a program drops, while it
+// makes more, does not wait for the end of the sweep.
+func askEarly(place uint) {
+	if race.Build || !peeking.Load() || aftergc.InBubble() {
+		return
+	}
+	walks.mu.Lock()
+	running := walks.running
+	walks.running = true
+	walks.mu.Unlock()
+	if !running {
+		go walkOver(registry[place : place+1])
+	}
+}
+
+// run walks, and walks again on another goroutine if that was asked meanwhile.
+func run() { walkOver(registry[:]) }
+
+// walkOver walks over shards.
+func walkOver(shards []shard) {
+	returned := false
+	defer func() {
+		walks.mu.Lock()
+		again := walks.again || !returned // a function has ended the goroutine
+		walks.running, walks.again = again, false
+		walks.mu.Unlock()
+		if again {
+			go run()
+		}
+	}()
+	walks.mu.Lock()
+	since := walks.since
+	walks.mu.Unlock()
+	for i := range shards {
+		if !shards[i].walk(since) {
+			break
+		}
+	}
+	returned = true
+}
+
+// walk calls the functions of the shard whose objects are gone. It reports false if
+// it has stopped early because of the race detector; see ordered.
+func (s *shard) walk(since uint64) bool {
+	peek := peeking.Load()
+	var pointers [slots]weak.Pointer[byte]
+	var calls [slots]struct {
+		f   function
+		arg unsafe.Pointer
+	}
+	s.mu.Lock()
+	for b := s.blocks; b != nil; {
+		used := b.used
+		pointers = b.weak
+		// Value may wait for the collector. So the lock is not held here.
+		s.mu.Unlock()
+		var dead uint64
+		for m := used; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros64(m)
+			if peek && !isZero(pointers[i]) {
+				continue
+			}
+			if pointers[i].Value() == nil {
+				dead |= 1 << i
+			}
+		}
+		if dead != 0 && !ordered(since) {
+			return false
+		}
+		s.mu.Lock()
+		n := 0
+		for m := dead & b.used; m != 0; m &= m - 1 {
+			// Stop may have been called, and Add for another object since.
+			if i := bits.TrailingZeros64(m); b.weak[i] == pointers[i] {
+				calls[n].f, calls[n].arg = b.f[i], b.arg[i]
+				b.free(i)
+				n++
+			}
+		}
+		next := b.next // only walks remove blocks, and a new one is the first
+		if b.used == 0 {
+			b.unlink()
+		}
+		b = next
+		if n == 0 {
+			continue
+		}
+		s.mu.Unlock()
+		for i := range n {
+			c := calls[i]
+			calls[i].f, calls[i].arg = nil, nil
+			c.f(c.arg)
+		}
+		s.mu.Lock()
+	}
+	s.mu.Unlock()
+	return true
+}
+
+// peeking says whether the walk reads handles. It is false if weak pointers of this
+// version of Go do not look as they are expected to: the first of them is examined
+// here, and probes that are dead, by begin.
+var peeking atomic.Bool
+
+func init() { peeking.Store(known()) }
+
+// known reports whether a weak pointer is one pointer, to a word that has the address
+// of the object.
+func known() bool {
+	if t := reflect.TypeFor[weak.Pointer[byte]](); t.Size() != unsafe.Sizeof(uintptr(0)) ||
+		t.Kind() != reflect.Struct || t.NumField() != 2 || t.Field(1).Type.Kind() != reflect.UnsafePointer {
+		return false
+	}
+	s := new(probe)
+	p := weak.Make(&s[0])
+	known := handle(&p) != nil && *handle(&p) == uintptr(unsafe.Pointer(s))
+	runtime.KeepAlive(s)
+	return known
+}
+
+// handle returns the address of the handle of a weak pointer, if peeking is true.
+func handle(p *weak.Pointer[byte]) *uintptr { return *(**uintptr)(unsafe.Pointer(p)) }
+
+// isZero reports whether the handle of a weak pointer is 0. The sweeper may write to
+// it meanwhile. The weak pointer keeps the handle.
+func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) == 0 }
+
+// ordered reports whether the race detector takes all that happened to the objects
+// that a walk has found as done before the calls that follow.
+//
+// Before the runtime calls cleanups or finalizers, it tells the detector that all so
+// far happened before. A walk that takes long may find an object that was in use
+// after that, and died in a later collection. So with the detector a walk stops if
+// more collections have ended than the one that it was called for, and a later walk
+// goes on. It goes on in any case after mostStops walks that have stopped: if neither
+// cleanups nor finalizers run any more, the detector cannot know.
+func ordered(since uint64) bool {
+	if !race.Build || cycles() <= since+1 {
+		stops.Store(0)
+		return true
+	}
+	return stops.Add(1)%mostStops == 0
+}
+
+var stops atomic.Uint32
+
+const mostStops = 4
+
+// cycles returns the number of collections that have ended, for ordered.
+func cycles() uint64 {
+	if !race.Build {
+		return 0
+	}
+	return aftergc.Cycles()
+}

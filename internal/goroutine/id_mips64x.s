@@ -1,0 +1,9 @@
+//go:build mips64 || mips64le
+
+#include "textflag.h"
+
+// func ID() uintptr
+TEXT ·ID(SB), NOSPLIT, $0-8
+	MOVV g, R1
+	MOVV R1, ret+0(FP)
+	RET

@@ -1,0 +1,54 @@
+package itest
+
+import (
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own"
+)
+
+// TestReleaseByNumber has a release function free blocks whose addresses it gets as
+// numbers, closed ones and collected ones. With the tag cheap_gomem the blocks are in Go
+// memory, and with -race each conversion of a number is checked: cheap.Pointer passes,
+// and unsafe.Pointer(r) would end the program.
+func TestReleaseByNumber(t *testing.T) {
+	h := newHeap(t)
+	p := own.NewPool(own.Options{Name: "by number", Release: func(resources []uintptr) {
+		for _, r := range resources {
+			b := unsafe.Slice((*byte)(cheap.Pointer(r)), 100)
+			if b[0] != 7 || b[99] != 7 {
+				t.Errorf("the block at %#x holds %d and %d", r, b[0], b[99])
+			}
+			h.Free(cheap.Pointer(r))
+		}
+	}})
+	type owned struct{ own.Owner }
+	done := make(chan bool)
+	go func() { // no stack that stays keeps an owner
+		defer close(done)
+		for i := range 1000 {
+			block := h.Malloc(100)
+			*(*byte)(block), *(*byte)(unsafe.Add(block, 99)) = 7, 7
+			o := new(owned)
+			if err := p.Own(&o.Owner, block, 100); err != nil {
+				t.Error(err)
+				return
+			}
+			if i%3 == 0 {
+				o.Close()
+			}
+		}
+	}()
+	<-done
+	for deadline := time.Now().Add(time.Minute); h.Stats().Blocks > 0 && time.Now().Before(deadline); {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if s := h.Stats(); s.Blocks > 0 || p.Stats().Live > 0 {
+		t.Errorf("%d blocks are left, and %d owners", s.Blocks, p.Stats().Live)
+	}
+	_ = p.Destroy(time.Minute) // its error counts owners that were never closed
+}

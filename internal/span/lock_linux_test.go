@@ -1,0 +1,53 @@
+package span
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// TestLockedMemory makes the map in a program that locks all its memory, which the
+// system then provides when it is mapped. Most of the map is never written to, and must
+// not take memory: it has 32 MiB on 64-bit systems.
+func TestLockedMemory(t *testing.T) {
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		if err := syscall.Mlockall(syscall.MCL_FUTURE); err != nil {
+			return // the program may not lock memory; then the map costs nothing anyway
+		}
+		before := resident(t)
+		if err := Init(); err != nil {
+			t.Fatal(err)
+		}
+		if took := resident(t) - before; took > 8<<20 {
+			t.Errorf("the map takes %d bytes of memory", took)
+		}
+		base, _, err := Alloc(1, 1, UnitSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Find(base) == nil {
+			t.Error("the unit has no record")
+		}
+		Free(base, 1)
+	})
+	if !passed {
+		t.Error(output)
+	}
+}
+
+// resident returns how many bytes of memory the process has.
+func resident(t *testing.T) int {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, pages int
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * int(osmem.PageSize)
+}

@@ -1,0 +1,114 @@
+// Package testchild runs a part of a test in a child process, for what must not
+// happen in the process of the other tests: a crash, a deadlock, a first use, a
+// setting for the whole process. The child is the test binary again, told to run
+// the calling test alone. It comes to the same call, and there it does its part.
+//
+// Only tests import it.
+package testchild
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// variable is set in a child, to the name of the test that it is to run.
+const variable = "CHEAP_TEST_CHILD"
+
+// under names a command with arguments, parted by spaces, that runs a test binary: the
+// one that go test was told with -exec, such as qemu-aarch64.
+const under = "CHEAP_TEST_EXEC"
+
+// Is reports whether this process is a child.
+func Is() bool { return os.Getenv(variable) != "" }
+
+// Run runs f in a child. It returns what the child printed, and its exit status: 0
+// if f returned, -1 if the child was killed, which happens after a minute. In the
+// child Run does not return; see [Main]. env are variables for the child, such as
+// "NAME=value".
+func Run(t *testing.T, f func(), env ...string) (output string, status int) {
+	t.Helper()
+	return RunFor(t, time.Minute, f, env...)
+}
+
+// RunFor is Run with another time after which the child is killed.
+func RunFor(t *testing.T, limit time.Duration, f func(), env ...string) (output string, status int) {
+	t.Helper()
+	Main(t, f)
+	output, err := combined(Command(t, limit), env)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return output, 0
+	case !errors.As(err, &exit):
+		t.Fatal(err)
+	}
+	return output, exit.ExitCode()
+}
+
+// Test runs f as a part of the calling test in a child. It returns what the child
+// printed, and whether the test passed there. In the child Test returns as well, so
+// what follows runs in both processes. A child that takes a minute fails.
+func Test(t *testing.T, f func(t *testing.T), env ...string) (output string, passed bool) {
+	t.Helper()
+	if isFor(t) {
+		f(t)
+		return "", true
+	}
+	output, err := combined(Command(t, 2*time.Minute, "-test.v", "-test.timeout=1m"), env)
+	if err != nil {
+		output += err.Error() + "\n"
+	}
+	return output, err == nil && strings.Contains(output, "--- PASS: "+t.Name()+" ")
+}
+
+func combined(cmd *exec.Cmd, env []string) (output string, err error) {
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Main does nothing if this process is no child. In the child of the calling test
+// it runs f and ends the process. f runs on a goroutine of its own, so that a panic
+// ends the child as it would end any program, not as a failed test.
+func Main(t *testing.T, f func()) {
+	t.Helper()
+	if isFor(t) {
+		go func() {
+			f()
+			os.Exit(0)
+		}()
+		select {}
+	}
+}
+
+// isFor reports whether this process is the child of the test. In the child of
+// another one, such as another subtest, it skips the test.
+func isFor(t *testing.T) bool {
+	t.Helper()
+	if Is() && os.Getenv(variable) != t.Name() {
+		t.SkipNow()
+	}
+	return Is()
+}
+
+// Command returns a command that runs the calling test in a child, with more
+// arguments. It prints nothing but what the test does, and no timer runs in it. It
+// is killed after limit, and at the end of the test.
+func Command(t *testing.T, limit time.Duration, args ...string) *exec.Cmd {
+	run := "-test.run=^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	args = slices.Concat(strings.Fields(os.Getenv(under)), []string{os.Args[0], run, "-test.timeout=0"}, args)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(),
+		variable+"="+t.Name(),
+		"GORACE=atexit_sleep_ms=0") // or a child under the race detector takes a second to exit
+	return cmd
+}
