@@ -1,31 +1,34 @@
 package cheap
 
-import "unsafe"
+import (
+	"unsafe"
 
-// An Arena hands out blocks that are freed all at once. It takes chunks from
-// another allocator and cuts block after block off them, which costs a
-// subtraction and a compare.
+	"github.com/cheapgo/cheap/internal/bump"
+	"github.com/cheapgo/cheap/internal/osmem"
+)
+
+// An Arena allocates blocks that are freed all at once. It takes chunks from an
+// inner allocator and cuts blocks off them, which costs a subtraction and a compare
+// for each block.
 //
-// Blocks are aligned to 16. They are freed by [Arena.Reset], [Arena.FreeAll] or
-// [Arena.Destroy], or, those that are younger than a [Mark], by
-// [Arena.Release]; [Arena.Free] frees nothing by itself.
+// Blocks are aligned to 16 bytes. [Arena.Reset], [Arena.FreeAll] and [Arena.Destroy]
+// free all blocks; [Arena.Release] frees the blocks that were allocated since a
+// [Mark]. [Arena.Free] frees nothing.
 //
-// An Arena may be used by one goroutine at a time. The zero value is not ready
-// for use; see [NewArena], and [GetArena] for one that serves a single call of a
-// C function.
+// One goroutine at a time may use an Arena. An Arena is made by [NewArena]; the
+// zero value is not usable. [GetArena] returns one for the arguments of a single
+// call of a C function.
 type Arena struct {
-	// The current chunk, whose first left bytes are free: blocks are cut off at
-	// their end, so that rounding down aligns them and one number is all there
-	// is to check and to change. base is aligned to 16. An arena that must not
-	// be used has nothing left, so that Malloc need not ask.
-	base unsafe.Pointer
-	left int
+	// The current chunk. An arena that must not be used has nothing left in it, so
+	// Malloc needs no other check.
+	rest bump.Chunk
 
-	// Of an arena that belongs to the pool: what left is when the first chunk is
-	// entered, where it waits, or nil, and whether it must be settled before.
+	// For an arena of the pool: Left at the start of its first chunk; the box that
+	// it waits in, or nil; whether it has left that start; and its life.
 	firstLeft int
 	home      *arenaBox
-	unsettled bool
+	moved     bool
+	life      *life
 
 	state  arenaState
 	cur    int // the current chunk's index in mem.chunks; -1 where there is none
@@ -43,15 +46,16 @@ const (
 	arenaDestroyed            //
 )
 
-// arenaMark is what a Mark that has not become stale stands for.
+// arenaMark is the state of an arena that a valid Mark refers to.
 type arenaMark struct {
 	serial uint64
-	cur    int // these three: as in the arena, and len(mem.large), then
-	left   int
-	large  int
+	cur    int // as in the arena
+	left   int // as in the arena
+	large  int // len(mem.large)
 }
 
-// A Mark is a moment in the life of an [Arena]: see [Arena.Mark].
+// A Mark records how much of an [Arena] is in use, so that [Arena.Release] can free
+// everything that was allocated after it. [Arena.Mark] returns one.
 type Mark struct {
 	arena  *Arena
 	index  int // in arena.marks
@@ -59,31 +63,34 @@ type Mark struct {
 }
 
 const (
-	arenaChunkSize = 64 << 10 // where 0 is asked for
+	arenaChunkSize = 64 << 10 // the default
 	arenaMinChunk  = 256
 )
 
 var _ AlignedAllocator = (*Arena)(nil)
 
-// NewArena returns an arena that takes chunks of chunkSize bytes from inner, or
-// of 64 KiB if chunkSize is 0. A block that is larger than a quarter of a chunk
-// and does not fit in the rest of the current one is taken from inner by
-// itself, so at most a quarter of a chunk is lost at its end.
+// NewArena returns an arena that takes chunks of chunkSize bytes from inner, or of
+// 64 KiB if chunkSize is 0. A block that is larger than a quarter of a chunk, and
+// does not fit in the rest of the current chunk, gets a chunk of its own; so at most
+// a quarter of a chunk is lost at its end. NewArena panics if inner is nil, if
+// chunkSize is negative, or if inner is a [BoundedAllocator] that has no blocks of
+// 256 bytes.
 //
-// The arena shares inner with whoever else uses it, and never destroys it. An
-// arena that is dropped without [Arena.Destroy] keeps its chunks for good.
+// The arena never destroys inner, and others may use inner, too. If an Arena becomes
+// unreachable without [Arena.Destroy], its chunks are never freed.
 func NewArena(inner Allocator, chunkSize int) *Arena {
+	mustHaveInner("NewArena", inner)
 	if chunkSize < 0 {
-		misuse("NewArena", 0, "the chunk size %d is negative", chunkSize)
+		panicMisuse("NewArena", 0, "the chunk size %d is negative", chunkSize)
 	}
 	if chunkSize == 0 {
 		chunkSize = arenaChunkSize
 	}
 	chunkSize = max(chunkSize, arenaMinChunk)
-	if s, ok := inner.(SizedAllocator); ok {
-		chunkSize = min(chunkSize, s.MaxSize())
+	if b, ok := inner.(BoundedAllocator); ok {
+		chunkSize = min(chunkSize, b.MaxSize())
 		if chunkSize < arenaMinChunk {
-			misuse("NewArena", 0, "blocks of up to %d bytes are all that the inner allocator has, and chunks are at least %d; use a Fallback", chunkSize, arenaMinChunk)
+			panicMisuse("NewArena", 0, "the largest block of the inner allocator has %d bytes, and chunks have at least %d; use a Fallback", chunkSize, arenaMinChunk)
 		}
 	}
 	a := &Arena{mem: &arenaMemory{inner: inner, chunkSize: chunkSize}}
@@ -92,39 +99,36 @@ func NewArena(inner Allocator, chunkSize int) *Arena {
 	return a
 }
 
-// Malloc returns a block of size bytes with undefined contents, or nil when
-// the inner allocator has no memory. A size of 0 gives a distinct block; a
-// negative size panics.
+// Malloc returns a block of size bytes with undefined contents, or nil if the inner
+// allocator has no memory. A size of 0 gives a distinct block; a negative size
+// panics.
 func (a *Arena) Malloc(size int) unsafe.Pointer {
-	left := a.left
-	if uint(size-1) >= uint(left) { // 0 and negative sizes are huge here
-		return a.mallocSlow(size)
+	if p, ok := a.rest.Cut(size); ok {
+		return osmem.Pointer(p) // in the chunk
 	}
-	left = (left - size) &^ 15
-	a.left = left
-	return unsafe.Add(a.base, left) // in the chunk: 0 <= left, and below what was left
+	return a.mallocSlow(size)
 }
 
-// mallocSlow is Malloc where the current chunk does not suffice, for a size of
-// 0, and for mistakes.
+// mallocSlow is Malloc where the current chunk is too short, for a size of 0, and
+// for mistakes.
 //
 //go:noinline
 func (a *Arena) mallocSlow(size int) unsafe.Pointer {
 	a.mustBeUsable("Malloc")
 	if size < 0 {
-		misuse("Arena.Malloc", 0, "the size %d is negative", size)
+		panicMisuse("Arena.Malloc", 0, "the size %d is negative", size)
 	}
 	size = max(size, 1)
 	return a.malloc(size, 16)
 }
 
-// AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. An align that is not one panics.
+// AlignedMalloc is like Malloc, for an address that is a multiple of align. It panics
+// if align is not a power of two.
 func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 	a.mustBeUsable("AlignedMalloc")
-	checkAlign("Arena.AlignedMalloc", align)
+	mustBePowerOfTwo("Arena.AlignedMalloc", align)
 	if size < 0 {
-		misuse("Arena.AlignedMalloc", 0, "the size %d is negative", size)
+		panicMisuse("Arena.AlignedMalloc", 0, "the size %d is negative", size)
 	}
 	size = max(size, 1)
 	return a.malloc(size, max(align, 16))
@@ -133,61 +137,48 @@ func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 // malloc returns a block of size bytes, more than 0, aligned to align.
 func (a *Arena) malloc(size, align int) unsafe.Pointer {
 	m := a.mem
-	if p := a.cut(size, align); p != nil {
-		return p
+	if p, ok := a.rest.CutAligned(size, align); ok {
+		return osmem.Pointer(p) // in the chunk
 	}
-	a.unsettled = true
+	a.moved = true
 	if size > m.chunkSize/4 || align > m.chunkSize/4 {
 		return m.newLarge(size, align)
 	}
 	if a.cur+1 == len(m.chunks) && !m.newChunk() {
 		return nil
 	}
-	a.enter(a.cur + 1)
-	return a.cut(size, align) // there is room for twice that
+	a.use(a.cur + 1)
+	p, _ := a.rest.CutAligned(size, align) // the chunk has room for twice that
+	return osmem.Pointer(p)
 }
 
-// cut takes a block off the current chunk, or returns nil.
-func (a *Arena) cut(size, align int) unsafe.Pointer {
-	if size > a.left {
-		return nil
-	}
-	left := a.left - size
-	left -= int((uintptr(a.base) + uintptr(left)) & uintptr(align-1))
-	if left < 0 {
-		return nil
-	}
-	a.left = left
-	return unsafe.Add(a.base, left) // in the chunk, as in Malloc
-}
-
-// enter makes chunk i the current one. All of it is free.
-func (a *Arena) enter(i int) {
+// use makes chunk i the current one. All of it is free.
+func (a *Arena) use(i int) {
 	c := &a.mem.chunks[i]
-	a.cur, a.base, a.left = i, c.base, c.size
+	a.cur, a.rest = i, bump.Chunk{Base: uintptr(c.base), Left: c.size}
 }
 
 // empty leaves the arena without a current chunk.
 func (a *Arena) empty() {
-	a.cur, a.base, a.left = -1, nil, 0
+	a.cur, a.rest = -1, bump.Chunk{}
 }
 
-// poisonRest fills all that is free in the chunks, in builds that check.
-func (a *Arena) poisonRest() {
-	if !poisoning {
+// fillRest fills the free part of the chunks, with the tag cheap_check.
+func (a *Arena) fillRest() {
+	if !checking {
 		return
 	}
-	fillFree(uintptr(a.base), uintptr(a.left))
+	fillFree(a.rest.Base, uintptr(a.rest.Left))
 	for _, c := range a.mem.chunks[a.cur+1:] {
 		fillFree(uintptr(c.base), uintptr(c.size))
 	}
 }
 
-// Free checks that ptr can be a block of the arena, and frees nothing: the
-// block stays until all are freed, or those since a [Mark]. A nil ptr is
-// ignored. What the arena can tell at once to be none of its live blocks
-// panics: a misaligned address, one outside of all its chunks, one in the
-// current chunk that is not handed out.
+// Free frees nothing: the block stays valid until all blocks are freed, or those
+// since a [Mark]. It makes an Arena an [Allocator]. Free panics if a cheap check
+// shows that ptr is not a live block: if the address is misaligned, outside of all
+// chunks, or in the part of the current chunk that was not handed out. It ignores a
+// nil ptr.
 func (a *Arena) Free(ptr unsafe.Pointer) {
 	a.mustBeUsable("Free")
 	if ptr == nil {
@@ -195,23 +186,23 @@ func (a *Arena) Free(ptr unsafe.Pointer) {
 	}
 	p := uintptr(ptr)
 	if p%16 != 0 {
-		misuse("Arena.Free", p, "%#x is not the start of a block: it is not aligned to 16; was it moved?", p)
+		panicMisuse("Arena.Free", p, "%#x is not the start of a block, because it is not aligned to 16; pass the pointer that Malloc returned", p)
 	}
-	if p-uintptr(a.base) < uintptr(a.left) {
-		misuse("Arena.Free", p, "%#x is not handed out; was it freed before, by Reset or Release?", p)
+	if p-a.rest.Base < uintptr(a.rest.Left) {
+		panicMisuse("Arena.Free", p, "%#x is in memory that was not handed out; Reset or Release may have freed the block", p)
 	}
 	if p < a.mem.lo || p >= a.mem.hi {
-		misuse("Arena.Free", p, "%#x lies outside of the arena; free it with the allocator that it came from", p)
+		panicMisuse("Arena.Free", p, "%#x is outside of the arena; free the block with the allocator that it came from", p)
 	}
 }
 
-// Mark returns a mark for [Arena.Release] to go back to. Marks nest.
+// Mark returns a mark for [Arena.Release]. Marks nest.
 func (a *Arena) Mark() Mark {
 	a.mustBeUsable("Mark")
-	a.unsettled = true
-	now := arenaMark{0, a.cur, a.left, len(a.mem.large)}
-	// Where nothing was allocated since the last mark, it is the last mark. So
-	// a loop of Mark, work and Release does not pile marks up.
+	a.moved = true
+	now := arenaMark{0, a.cur, a.rest.Left, len(a.mem.large)}
+	// If nothing was allocated since the last mark, the new mark is the last one.
+	// So a loop of Mark, work and Release does not add marks.
 	if n := len(a.marks); n > 0 {
 		now.serial = a.marks[n-1].serial
 		if now == a.marks[n-1] {
@@ -224,16 +215,16 @@ func (a *Arena) Mark() Mark {
 	return Mark{a, len(a.marks) - 1, a.serial}
 }
 
-// Release frees all blocks that were allocated since m was taken. Marks taken
-// since become stale; m itself can be released again later. A stale mark and
-// one of another arena panic.
+// Release frees all blocks that were allocated since [Arena.Mark] returned m. It
+// makes all marks after m stale; m itself can be released again. Release panics if m
+// is stale, or of another arena.
 func (a *Arena) Release(m Mark) {
 	a.mustBeUsable("Release")
 	if m.arena != a {
-		misuse("Arena.Release", 0, "the mark was taken from another arena")
+		panicMisuse("Arena.Release", 0, "the mark is of another arena")
 	}
 	if m.index >= len(a.marks) || a.marks[m.index].serial != m.serial {
-		misuse("Arena.Release", 0, "the mark is stale: an older one was released, or the arena reset, since it was taken")
+		panicMisuse("Arena.Release", 0, "the mark is stale; an older mark was released, or the arena was reset, after it")
 	}
 	then := a.marks[m.index]
 	a.marks = a.marks[:m.index+1]
@@ -241,58 +232,59 @@ func (a *Arena) Release(m Mark) {
 	if then.cur < 0 {
 		a.empty()
 	} else {
-		a.enter(then.cur)
-		a.left = then.left
+		a.use(then.cur)
+		a.rest.Left = then.left
 	}
-	a.poisonRest()
+	a.fillRest()
 }
 
-// Reset frees all blocks and keeps the chunks for those to come. Blocks that
-// had a chunk of their own go back to the inner allocator. It takes time for
-// each chunk. Marks become stale.
+// Reset frees all blocks, and keeps the chunks for new blocks. Blocks with a chunk of
+// their own go back to the inner allocator. Its cost grows with the number of chunks.
+// All marks become stale.
 func (a *Arena) Reset() {
 	a.mustBeUsable("Reset")
-	a.unsettled = true
+	a.moved = true
 	a.marks = a.marks[:0]
 	a.mem.freeLarge(0)
 	a.mem.noteAll()
 	a.empty()
-	a.poisonRest()
+	a.fillRest()
 }
 
-// FreeAll frees all blocks and gives all chunks back to the inner allocator.
-// The arena can be used on. It takes time for each chunk. Marks become stale.
+// FreeAll frees all blocks and gives all chunks back to the inner allocator. The
+// arena can be used again. Its cost grows with the number of chunks. All marks become
+// stale.
 func (a *Arena) FreeAll() {
 	a.mustBeUsable("FreeAll")
-	a.unsettled = true
+	a.moved = true
 	a.marks = a.marks[:0]
 	a.mem.freeAll()
 	a.empty()
 }
 
-// Destroy is FreeAll for the last time: blocks of an arena need not be freed
-// before. Any use afterwards panics, but for a second Destroy, which returns
-// [ErrDestroyed]. The inner allocator is not destroyed.
+// Destroy frees all blocks and gives all chunks back to the inner allocator, which it
+// does not destroy. Blocks need not be freed before. A second Destroy returns
+// [ErrDestroyed]; any other use after Destroy panics.
 //
-// An arena from [GetArena] goes back with [Arena.Put]; destroying it panics.
+// Destroy panics for an arena from [GetArena], which goes back with [Arena.Put].
 func (a *Arena) Destroy() error {
 	if a.state == arenaDestroyed {
 		return ErrDestroyed
 	}
 	if a.state != arenaReady {
-		misuse("Arena.Destroy", 0, "the arena belongs to the pool; give it back with Put")
+		panicMisuse("Arena.Destroy", 0, "the arena is from GetArena; give it back with Put")
 	}
 	a.FreeAll()
 	a.state = arenaDestroyed
 	return nil
 }
 
-// mustBeUsable panics where the arena is destroyed or given back.
+// mustBeUsable panics if the arena is destroyed or given back.
 func (a *Arena) mustBeUsable(method string) {
 	switch a.state {
 	case arenaDestroyed:
-		misuse("Arena."+method, 0, "the arena is destroyed")
+		panicMisuse("Arena."+method, 0, "the arena is destroyed")
 	case arenaPut:
-		misuse("Arena."+method, 0, "the arena was given back with Put; take one with GetArena")
+		panicMisuse("Arena."+method, 0, "the arena was given back with Put; call GetArena for another one")
 	}
 }

@@ -270,6 +270,47 @@ func TestArenaMarksDoNotPileUp(t *testing.T) {
 	}
 }
 
+// TestChunkOfArena gives the heap below an arena all blocks of a chunk. None of them
+// has the address of the chunk, which is a live block of the heap.
+func TestChunkOfArena(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, chunkSize := range []int{256, 1000, 4096, pooledChunk, arenaChunkSize} {
+		a := NewArena(h, chunkSize)
+		var blocks []unsafe.Pointer
+		for a.cur <= 0 { // until it takes a second chunk
+			p := a.Malloc(16)
+			*(*int)(p) = len(blocks)
+			blocks = append(blocks, p)
+		}
+		last := len(blocks) - 2 // which ends the first chunk
+		for _, i := range []int{0, 1, last / 2, last - 1, last} {
+			mustAccuseAll(t, h, l, uintptr(blocks[i]), "inside the block", fmt.Sprintf("(%d bytes)", UsableSizeFor(chunkSize)))
+		}
+		p := h.Malloc(chunkSize) // the heap would give the memory out again
+		clear(unsafe.Slice((*byte)(p), chunkSize))
+		for i, p := range blocks {
+			if *(*int)(p) != i {
+				t.Fatalf("block %d has %d", i, *(*int)(p))
+			}
+		}
+		h.Free(p)
+		if err := a.Destroy(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// A large block is a block of the heap, which the heap cannot tell from others.
+	a := NewArena(h, 0)
+	large := []unsafe.Pointer{a.Malloc(30_000), a.Malloc(100_000), a.Malloc(30_000)}
+	h.Free(large[1])
+	wantMisuse(t, "Heap.Free", a.Reset, fmt.Sprintf("%#x", uintptr(large[1])))
+	if err := a.Destroy(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestArenaHotPath pins that taking blocks costs no Go allocation and no cgo
 // call, and neither do nested scopes and a reset.
 func TestArenaHotPath(t *testing.T) {
@@ -310,20 +351,4 @@ func BenchmarkArena(b *testing.B) {
 			a.Release(m)
 		}
 	})
-}
-
-func ExampleArena_Mark() {
-	a := NewArena(newFake(nil), 0) // over any Allocator
-	defer a.Destroy()
-	table := CString(a, "lives as long as the arena")
-	for _, word := range []string{"one", "two"} {
-		scope := a.Mark()
-		fmt.Println(GoString(CString(a, word))) // lives until Release
-		a.Release(scope)
-	}
-	fmt.Println(GoString(table))
-	// Output:
-	// one
-	// two
-	// lives as long as the arena
 }

@@ -5,9 +5,8 @@ import (
 	"unsafe"
 )
 
-// CString copies s into a block of a, with a NUL after it, and returns the
-// block, or nil when a has no memory. Free it with a.Free. A NUL within s ends
-// the string early for C.
+// CString copies s into a block of a, adds a NUL, and returns the block, or nil if a
+// has no memory. Free it with a.Free. If s contains a NUL, the string ends there for C.
 func CString(a Allocator, s string) unsafe.Pointer {
 	p := a.Malloc(len(s) + 1)
 	if p != nil {
@@ -17,8 +16,8 @@ func CString(a Allocator, s string) unsafe.Pointer {
 	return p
 }
 
-// CBytes copies b into a block of a and returns the block, or nil when a has no
-// memory. Free it with a.Free. An empty b gives a block of size 0.
+// CBytes copies b into a block of a and returns the block, or nil if a has no memory.
+// Free it with a.Free. An empty b gives a block of size 0.
 func CBytes(a Allocator, b []byte) unsafe.Pointer {
 	p := a.Malloc(len(b))
 	if p != nil {
@@ -27,14 +26,13 @@ func CBytes(a Allocator, b []byte) unsafe.Pointer {
 	return p
 }
 
-// CStrings copies the strings into one block of a and returns it, or nil when a
-// has no memory. For C it is a char **: an array of pointers to the strings,
-// each with a NUL after it, and a NULL pointer after the last. One a.Free of the
-// result frees all of it.
+// CStrings copies the strings into one block of a and returns the block, or nil if a
+// has no memory. For C the block is a char **: an array of pointers to the strings, and
+// a NULL pointer after the last; each string ends with a NUL. One a.Free frees all.
 func CStrings(a Allocator, strings []string) unsafe.Pointer {
 	const word = int(unsafe.Sizeof(uintptr(0)))
-	// Strings may share their bytes, so the sum of their lengths may be more
-	// than there is memory. More than an int is more than that.
+	// Strings may share their bytes, so the sum of their lengths may be more than there
+	// is memory, and may overflow.
 	size := (len(strings) + 1) * word // a string header is larger than a word: no overflow
 	for _, s := range strings {
 		size += len(s) + 1
@@ -46,9 +44,8 @@ func CStrings(a Allocator, strings []string) unsafe.Pointer {
 	if p == nil {
 		return nil
 	}
-	// The block as an array and, behind it, bytes. Addresses are stored as
-	// numbers: what the words held before is no pointer that a write barrier
-	// should look at.
+	// The block is an array, and bytes behind it. Addresses are stored as numbers,
+	// without write barriers, because the old contents are not pointers.
 	array := unsafe.Slice((*uintptr)(p), len(strings)+1)
 	text := unsafe.Slice((*byte)(p), size)
 	at := (len(strings) + 1) * word
@@ -62,22 +59,21 @@ func CStrings(a Allocator, strings []string) unsafe.Pointer {
 	return p
 }
 
-// GoString copies the bytes at p up to the first NUL, and returns them as a
-// string. A nil p gives the empty string.
+// GoString copies the bytes at p up to the first NUL, and returns them as a string. A
+// nil p gives the empty string.
 //
-// The caller makes sure that p points to a string that ends with a NUL, and
-// that nobody writes to it or frees it meanwhile.
+// p must point to a string that ends with a NUL. No other goroutine and no C code may
+// write to it or free it during the call.
 //
 //go:nocheckptr
 func GoString(p unsafe.Pointer) string {
 	if p == nil {
 		return ""
 	}
-	// The string lies somewhere between p and the first NUL, so everything up to
-	// the end of the page that p is in can be read, and so on page by page: at
-	// most the rest of a page is looked at that is not the string's. The pragma
-	// keeps checkptr, which knows where Go objects end but not where pages do,
-	// from objecting when tests back blocks with Go memory.
+	// The page of p can be read up to its end, and if it has no NUL so can the next
+	// page. So the search goes page by page, and reads at most the rest of one page
+	// behind the string. The pragma stops checkptr, which knows where Go objects end but
+	// not where pages end, from failing when tests back blocks with Go memory.
 	const page = 4096 // no system has smaller ones
 	n := 0
 	for {
@@ -88,4 +84,16 @@ func GoString(p unsafe.Pointer) string {
 		}
 		n += rest
 	}
+}
+
+// GoBytes copies n bytes at p into a new slice and returns it, like C.GoBytes. It
+// panics if n is negative. A nil p gives a nil slice, and so does an n of 0.
+func GoBytes(p unsafe.Pointer, n int) []byte {
+	if n < 0 {
+		panicMisuse("GoBytes", uintptr(p), "negative length %d", n)
+	}
+	if p == nil || n == 0 {
+		return nil
+	}
+	return bytes.Clone(unsafe.Slice((*byte)(p), n)) // the caller says that there are n
 }

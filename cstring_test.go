@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -101,31 +100,4 @@ func TestGoString(t *testing.T) {
 			}
 		}
 	}
-}
-
-func ExampleCStrings() {
-	a := newFake(nil) // any Allocator
-	argv := CStrings(a, []string{"ls", "-l"})
-	defer a.Free(argv)
-	for _, arg := range unsafe.Slice((*unsafe.Pointer)(argv), 2) { // C reads up to the NULL
-		fmt.Println(GoString(arg))
-	}
-	// Output:
-	// ls
-	// -l
-}
-
-func ExampleAppend() {
-	a := newFake(nil) // any Allocator
-	primes := MakeSlice[int32](a, 0, 2)
-	for _, p := range []int32{2, 3, 5, 7} {
-		var err error
-		if primes, err = Append(a, primes, p); err != nil {
-			fmt.Println(err)
-			break
-		}
-	}
-	fmt.Println(primes)
-	FreeSlice(a, primes)
-	// Output: [2 3 5 7]
 }

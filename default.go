@@ -6,12 +6,12 @@ import "unsafe"
 // system before it is used.
 var std = func() *Heap {
 	h := &Heap{}
-	h.init(Options{})
+	h.init(HeapOptions{})
 	return h
 }()
 
-// Default returns the heap that the package-level functions use. It has no
-// limit and must not be destroyed.
+// Default returns the heap that [Malloc], [Calloc], [Realloc] and [Free] use. It
+// has no limit. It cannot be destroyed: its Destroy and DestroyAll panic.
 func Default() *Heap { return std }
 
 // Malloc is [Heap.Malloc] of the default heap.
@@ -23,17 +23,5 @@ func Calloc(count, size int) unsafe.Pointer { return std.Calloc(count, size) }
 // Realloc is [Heap.Realloc] of the default heap.
 func Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer { return std.Realloc(ptr, size) }
 
-// AlignedMalloc is [Heap.AlignedMalloc] of the default heap.
-func AlignedMalloc(size, align int) unsafe.Pointer { return std.AlignedMalloc(size, align) }
-
 // Free is [Heap.Free] of the default heap.
 func Free(ptr unsafe.Pointer) { std.Free(ptr) }
-
-// UsableSize is [Heap.UsableSize] of the default heap.
-func UsableSize(ptr unsafe.Pointer) int { return std.UsableSize(ptr) }
-
-// Owns is [Heap.Owns] of the default heap.
-func Owns(ptr unsafe.Pointer) bool { return std.Owns(ptr) }
-
-// Trim is [Heap.Trim] of the default heap.
-func Trim() { std.Trim() }

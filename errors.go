@@ -3,48 +3,89 @@ package cheap
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 var (
-	// ErrNoMemory says that the operating system, or the allocator below,
-	// refused memory.
+	// ErrNoMemory is wrapped by errors of calls for which the operating system,
+	// or the inner allocator, has no memory.
 	ErrNoMemory = errors.New("cheap: out of memory")
 
-	// ErrLimit says that [Options.Limit] is met.
-	ErrLimit = errors.New("cheap: limit of the heap is met")
+	// ErrLimit is wrapped by errors of calls that would exceed
+	// [HeapOptions.Limit].
+	ErrLimit = errors.New("cheap: a memory limit is reached")
 
-	// ErrDestroyed is returned by a second Destroy.
-	ErrDestroyed = errors.New("cheap: allocator is destroyed already")
+	// ErrDestroyed is returned by Destroy and DestroyAll of an allocator that is
+	// destroyed.
+	ErrDestroyed = errors.New("cheap: it is destroyed already")
 )
 
-// A LiveError is returned by Destroy of an allocator that has blocks which
-// were never freed. Nothing has been given back; the blocks are still valid.
+// A LiveError is returned by Destroy of an allocator with blocks that were not
+// freed. Destroy has released nothing; the blocks are still valid.
 type LiveError struct {
 	Op     string // the method that failed, such as "Heap.Destroy"
-	Blocks int    // how many blocks are live
-	Bytes  int64  // their usable bytes
+	Blocks int    // the number of live blocks
+	Bytes  int64  // the usable bytes of the live blocks
 }
 
-// Error names the blocks and bytes.
+// Error gives the numbers of blocks and bytes.
 func (e *LiveError) Error() string {
-	return fmt.Sprintf("cheap: %s: %d blocks (%d bytes) were never freed; free them, or call DestroyAll to drop them", e.Op, e.Blocks, e.Bytes)
+	return fmt.Sprintf("cheap: %s: live blocks: %d (%d bytes); free them, or call DestroyAll to drop them", e.Op, e.Blocks, e.Bytes)
 }
 
-// A MisuseError is the value of every panic that this package raises for a
-// mistake of its caller: a block freed twice, a pointer that nobody gave out, a
-// negative size. The panic comes before anything is changed, so a program that
-// recovers it may go on; so it may where a free block was written to, which is
-// found later than it happened, and costs the free blocks that it led to.
+// A MisuseError is the value of every panic that this module raises for a mistake
+// of its caller: a block that is freed twice, a pointer from somewhere else, a
+// negative size.
+//
+// The panic comes before anything has changed, so a program that recovers from it
+// can go on. One exception: a write to a freed block, or two calls of Free at the
+// same time, are detected only when the block is about to be used again or its span
+// is given back; the free blocks linked behind it are then lost. The program can go
+// on after that, too.
 type MisuseError struct {
-	Op     string  // the method that was misused, such as "Heap.Free"
-	Addr   uintptr // the pointer it was given, 0 where it was given none
-	Reason string  // what is wrong, and the likely mistake
+	Op     string  // the function or method that was misused, such as "Heap.Free"
+	Addr   uintptr // the pointer that it got, or 0 if it got none
+	Reason string  // what is wrong, and what to do
 }
 
-// Error names the method and the reason.
+// Error gives the method and the reason.
 func (e *MisuseError) Error() string { return "cheap: " + e.Op + ": " + e.Reason }
 
-// misuse panics with a [MisuseError].
-func misuse(op string, addr uintptr, format string, args ...any) {
+// Functions that never return are called panicX, functions that may panic mustX.
+
+// panicMisuse panics with a [MisuseError].
+func panicMisuse(op string, addr uintptr, format string, args ...any) {
 	panic(&MisuseError{Op: op, Addr: addr, Reason: fmt.Sprintf(format, args...)})
 }
+
+// mustHaveInner panics if a, the allocator below the one that op makes, is nil.
+func mustHaveInner(op string, a Allocator) {
+	if a == nil {
+		panicMisuse(op, 0, "the inner allocator is nil")
+	}
+}
+
+// mustBePowerOfTwo panics if align is not a power of two.
+func mustBePowerOfTwo(op string, align int) {
+	if align <= 0 || align&(align-1) != 0 {
+		panicMisuse(op, 0, "the alignment %d is not a power of two", align)
+	}
+}
+
+// mul returns n*size, and false if that overflows an int.
+func mul(n int, size uintptr) (uintptr, bool) {
+	hi, lo := bits.Mul(uint(n), uint(size))
+	return uintptr(lo), hi == 0 && int(lo) >= 0
+}
+
+// mustMul is mul of two numbers; it panics if one of them is negative.
+func mustMul(op string, count, size int) (n int, ok bool) {
+	if count < 0 || size < 0 {
+		panicMisuse(op, 0, "negative count or size (%d × %d)", count, size)
+	}
+	p, ok := mul(count, uintptr(size))
+	return int(p), ok
+}
+
+// noMemory wraps an error of the operating system.
+func noMemory(err error) error { return fmt.Errorf("%w: %w", ErrNoMemory, err) }

@@ -2,51 +2,37 @@ package cheap
 
 import "unsafe"
 
-// A SizedAllocator is an [Allocator] with a largest size, which can tell its
-// own memory from any other. It can be a tier of a [Fallback]. [FixedBlock] is
-// one.
-type SizedAllocator interface {
-	Allocator
-
-	// MaxSize is the largest size that Malloc takes. It does not change.
-	MaxSize() int
-
-	// Owns reports whether ptr, which may be any number, points into memory of
-	// this allocator. It does so in constant time.
-	Owns(ptr unsafe.Pointer) bool
-}
-
-// A Fallback is an [Allocator] of two tiers. What fits goes to the first, the
-// rest falls through to the second; Free finds the way back from the address.
-// The second tier may be a Fallback itself:
+// A Fallback is an [Allocator] of two tiers. A request that fits goes to the first
+// tier, any other to the second; Free recognizes the tier by the address. The second
+// tier may be a Fallback, too:
 //
-//	small, err := cheap.NewFixedBlock(heap, 64, 16, 0)
-//	...
-//	large, err := cheap.NewFixedBlock(heap, 1024, 16, 0)
-//	...
+//	small := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 64})
+//	large := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 1024})
 //	a := cheap.NewFallback(small, cheap.NewFallback(large, heap))
 //
-// A Fallback holds no memory and no state of its own: it may be used from
-// several goroutines at once if both tiers may.
+// A Fallback holds no memory. Several goroutines may use it at the same time if they
+// may use both tiers, except for Destroy.
 type Fallback struct {
-	first SizedAllocator
+	first BoundedAllocator
 	rest  Allocator
 	max   int // first.MaxSize()
 
-	// What Destroy has done so far; not used elsewhere.
+	// What Destroy has done; only Destroy uses it.
 	firstDestroyed, destroyed bool
 }
 
 var _ AlignedAllocator = (*Fallback)(nil)
 
-// NewFallback returns a Fallback that sends what fits to first and the rest to
-// rest. Its Destroy destroys both.
-func NewFallback(first SizedAllocator, rest Allocator) *Fallback {
+// NewFallback returns a Fallback with the given tiers. Its Destroy destroys both.
+// NewFallback panics if a tier is nil.
+func NewFallback(first BoundedAllocator, rest Allocator) *Fallback {
+	mustHaveInner("NewFallback", first)
+	mustHaveInner("NewFallback", rest)
 	return &Fallback{first: first, rest: rest, max: first.MaxSize()}
 }
 
-// Malloc returns a block of the first tier, or, if size does not fit there or
-// the tier has no memory, one of the second.
+// Malloc returns a block of the first tier. If size does not fit there, or the first
+// tier has no memory, it returns a block of the second tier.
 func (f *Fallback) Malloc(size int) unsafe.Pointer {
 	if size <= f.max {
 		if p := f.first.Malloc(size); p != nil {
@@ -56,11 +42,11 @@ func (f *Fallback) Malloc(size int) unsafe.Pointer {
 	return f.rest.Malloc(size)
 }
 
-// AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. It returns nil if no tier that size fits in can align so. An
-// align that is no power of two panics.
+// AlignedMalloc is like Malloc, for an address that is a multiple of align. It returns
+// nil if no tier that size fits in can align that far. It panics if align is not a
+// power of two.
 func (f *Fallback) AlignedMalloc(size, align int) unsafe.Pointer {
-	checkAlign("Fallback.AlignedMalloc", align)
+	mustBePowerOfTwo("Fallback.AlignedMalloc", align)
 	if first, ok := f.first.(AlignedAllocator); ok && size <= f.max {
 		if p := first.AlignedMalloc(size, align); p != nil {
 			return p
@@ -72,19 +58,19 @@ func (f *Fallback) AlignedMalloc(size, align int) unsafe.Pointer {
 	return nil
 }
 
-// Free gives a block back to the tier that it came from. A nil pointer is
-// ignored. Mistakes are found by the tiers.
+// Free frees a block in the tier that it came from. It ignores a nil pointer. The
+// tiers detect mistakes.
 func (f *Fallback) Free(ptr unsafe.Pointer) {
-	if f.first.Owns(ptr) {
+	if f.first.Contains(ptr) {
 		f.first.Free(ptr)
 		return
 	}
 	f.rest.Free(ptr)
 }
 
-// Destroy destroys the first tier and then the second. It stops at the first
-// error, and goes on from there when it is called again. After that it returns
-// [ErrDestroyed].
+// Destroy destroys the first tier and then the second. If a tier returns an error,
+// Destroy returns it; the next call goes on with that tier. When both tiers are
+// destroyed, Destroy returns [ErrDestroyed].
 func (f *Fallback) Destroy() error {
 	if f.destroyed {
 		return ErrDestroyed

@@ -22,7 +22,7 @@ func (a *sizedFake) Malloc(size int) unsafe.Pointer {
 	return a.fakeAlloc.Malloc(size)
 }
 
-func (a *sizedFake) Owns(p unsafe.Pointer) bool {
+func (a *sizedFake) Contains(p unsafe.Pointer) bool {
 	_, ok := a.blocks[p]
 	return ok
 }

@@ -1,8 +1,6 @@
 package cheap
 
 import (
-	"errors"
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
@@ -12,22 +10,23 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A FixedBlock hands out blocks of one size, in constant time. It takes chunks
-// from another allocator and divides them.
+// A FixedBlock allocates blocks of one size, in constant time. It takes chunks from an
+// inner allocator and divides them.
 //
-// A block that is free holds the link to the next free one in its first word,
-// encoded such that hardly anything else looks like it. So a block that is freed
-// twice is found out, and so is one whose first word was written to after it was
-// freed. Blocks that have never been handed out are not touched.
+// The first word of a free block is the link to the next free block, encoded so that
+// user data, or a link of which some bytes were written, is very unlikely to look like a
+// link. So a FixedBlock detects a block that is freed twice, and a free block whose first
+// word was written to. It does not touch blocks before it hands them out for the first
+// time.
 //
-// A FixedBlock may be used by one goroutine at a time. The zero value is not
-// ready for use; see [NewFixedBlock].
+// One goroutine at a time may use a FixedBlock. A FixedBlock is made by
+// [NewFixedBlock]; the zero value is not usable.
 type FixedBlock struct {
 	// For Malloc and Free.
-	cur     *fixedChunk // Malloc takes from it; noChunk where there is none
-	last    *fixedChunk // that of the last block freed, or noChunk
+	cur     *fixedChunk // the chunk that Malloc takes from, or noChunk
+	last    *fixedChunk // the chunk of the block that was freed last, or noChunk
 	max     uint        // largest size, at most stride
-	key     uintptr     // what links are encoded with
+	key     uintptr     // part of each encoded link
 	inverse uintptr     // see index
 	rotate  int         //
 
@@ -35,95 +34,108 @@ type FixedBlock struct {
 	align     uintptr
 	chunkSize uintptr // a power of two
 
-	id    uintptr // in the records of chunks; of no other FixedBlock
+	id    uintptr // in the records of chunks; each FixedBlock has its own
 	inner Allocator
 
-	all    *fixedChunk // all chunks
-	avail  *fixedChunk // those with free blocks, but for the current one; the fullest are in front, mostly
-	rear   *fixedChunk // the last of these
-	chunks int         // how many there are
-	empty  int         // how many of avail have no live block
+	all   []*fixedChunk // all chunks; each knows its place
+	avail *fixedChunk   // the first chunk that has free blocks and is not current; mostly the fullest first
+	rear  *fixedChunk   // the last of these
+	empty int           // how many of avail have no live block
 
 	destroyed bool
 }
 
 var _ interface {
 	AlignedAllocator
-	SizedAllocator
+	BoundedAllocator
 } = (*FixedBlock)(nil)
 
 // fixedBlockIDs is the last id that was given to a FixedBlock.
 var fixedBlockIDs atomic.Uintptr
 
-// NewFixedBlock returns an allocator of blocks of blockSize bytes, aligned to
-// align, a power of two, or to 16 if align is 0. Sizes are rounded up to a
-// multiple of the alignment and of 8.
+// FixedBlockOptions configure a [FixedBlock]. BlockSize is required.
+type FixedBlockOptions struct {
+	// BlockSize is the largest size that Malloc accepts, in bytes.
+	BlockSize int
+
+	// Align is the alignment of all blocks, a power of two. 0 means 16; less than 8
+	// means 8.
+	Align int
+
+	// ChunkSize is the least size, in bytes, of the chunks that are taken from the
+	// inner allocator. It is rounded up to a power of two and to 64 KiB.
+	ChunkSize int
+}
+
+// NewFixedBlock returns an allocator of blocks of one size. The distance from one
+// block to the next is BlockSize, rounded up to a multiple of the alignment and of 8;
+// see [FixedBlock.Stride].
 //
-// It takes chunks from inner whose size is a power of two, at least pageSize
-// bytes and at least 64 KiB, and which are aligned to their size. An inner
-// allocator with AlignedMalloc is asked for that; from another one twice as
-// much is taken. Chunks that are empty go back to inner, but for the one that
-// Malloc takes from, another, and a quarter of all, so that a program on the
-// brink of needing one more is not slow. Inner is never destroyed.
-func NewFixedBlock(inner Allocator, blockSize, align, pageSize int) (*FixedBlock, error) {
-	if align == 0 {
-		align = 16
+// The chunks that it takes from inner are aligned to their size. An inner allocator
+// with AlignedMalloc is asked for that alignment; from any other allocator twice as
+// much is taken. Empty chunks go back to inner, except for the one that Malloc takes
+// from, one more, and a quarter of all chunks: this avoids releasing and reacquiring a
+// chunk repeatedly. A FixedBlock never destroys inner.
+//
+// NewFixedBlock panics if inner is nil, if an option is negative or too large, if Align
+// is not a power of two, or if inner is a [BoundedAllocator] whose blocks are too small
+// for a chunk. It takes no memory.
+func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
+	const op = "NewFixedBlock"
+	mustHaveInner(op, inner)
+	if o.Align == 0 {
+		o.Align = 16
 	}
-	const most = 1 << (bits.UintSize - 3) // a chunk of twice that can still be asked for
-	switch {
-	case inner == nil:
-		return nil, errors.New("cheap: NewFixedBlock: no inner allocator")
-	case blockSize <= 0 || blockSize > most:
-		return nil, fmt.Errorf("cheap: NewFixedBlock: a block size of %d bytes", blockSize)
-	case align < 0 || align > most || align&(align-1) != 0:
-		return nil, fmt.Errorf("cheap: NewFixedBlock: the alignment %d is no power of two", align)
-	case pageSize < 0 || pageSize > most:
-		return nil, fmt.Errorf("cheap: NewFixedBlock: a page size of %d bytes", pageSize)
+	mustBePowerOfTwo(op, o.Align)
+	const most = 1 << (bits.UintSize - 3) // the allocator can ask for a chunk of twice that
+	if o.BlockSize <= 0 || max(o.BlockSize, o.Align, o.ChunkSize) > most || o.ChunkSize < 0 {
+		panicMisuse(op, 0, "blocks of %d bytes, aligned to %d, in chunks of %d; want 0 < BlockSize, 0 <= ChunkSize, and none above %d",
+			o.BlockSize, o.Align, o.ChunkSize, uint(most))
 	}
-	unit := uintptr(max(align, 8))
-	stride := (uintptr(blockSize) + unit - 1) &^ (unit - 1)
+	unit := uintptr(max(o.Align, 8))
+	stride := (uintptr(o.BlockSize) + unit - 1) &^ (unit - 1)
 	shift := bits.TrailingZeros(uint(stride))
 	f := &FixedBlock{
 		cur:       &noChunk,
 		last:      &noChunk,
-		max:       uint(blockSize),
+		max:       uint(o.BlockSize),
 		key:       uintptr(rand.Uint64()),
 		inverse:   inverse(stride >> shift),
 		rotate:    -shift,
 		stride:    stride,
 		align:     unit,
-		chunkSize: 1 << bits.Len(uint(max(span.UnitSize, stride, uintptr(pageSize)))-1),
+		chunkSize: 1 << bits.Len(uint(max(span.UnitSize, stride, uintptr(o.ChunkSize)))-1),
 		id:        fixedBlockIDs.Add(1),
 		inner:     inner,
 	}
-	if s, ok := inner.(SizedAllocator); ok && f.request(inner) > uintptr(s.MaxSize()) {
-		return nil, fmt.Errorf("cheap: NewFixedBlock: chunks of %d bytes do not fit the inner allocator's largest block, %d bytes", f.chunkSize, s.MaxSize())
+	if b, ok := inner.(BoundedAllocator); ok && f.request(inner) > uintptr(b.MaxSize()) {
+		panicMisuse(op, 0, "chunks of %d bytes do not fit in the largest block of the inner allocator, %d bytes; use a Fallback as the inner allocator", f.chunkSize, b.MaxSize())
 	}
-	return f, nil
+	return f
 }
 
-// MaxSize returns the largest size that Malloc takes: the block size that was
-// asked for.
+// MaxSize returns the largest size that Malloc accepts, in bytes:
+// FixedBlockOptions.BlockSize.
 func (f *FixedBlock) MaxSize() int { return int(f.max) }
 
-// BlockSize returns the distance from one block to the next in bytes, which is
-// MaxSize, rounded up.
-func (f *FixedBlock) BlockSize() int { return int(f.stride) }
+// Stride returns the distance from one block to the next, in bytes: MaxSize, rounded up.
+// All of it is usable.
+func (f *FixedBlock) Stride() int { return int(f.stride) }
 
-// Malloc returns a block, or nil when the inner allocator has no memory for a
-// chunk. A size that is negative or larger than [FixedBlock.MaxSize] panics.
+// Malloc returns a block, or nil if the inner allocator has no memory for a chunk. It
+// panics if size is negative or larger than [FixedBlock.MaxSize].
 func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	c := f.cur
 	p := c.free
 	if p&noBlock != 0 || uint(size) > f.max {
 		return f.mallocSlow(size)
 	}
-	b := (*uintptr)(osmem.Pointer(p)) // a free block of the chunk: the link to it was looked at
+	b := (*uintptr)(osmem.Pointer(p)) // a free block of the chunk, because the link to it was checked
 	next := f.link(p, *b)
 	if next-c.base >= c.size {
-		f.abandon(c)
+		f.panicDamaged(c)
 	}
-	if poisoning {
+	if checking {
 		mustBeFilled("FixedBlock.Malloc", p, p+wordSize, f.stride-wordSize)
 	}
 	*b = 0 // a live block must not look free
@@ -132,20 +144,19 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	return unsafe.Pointer(b)
 }
 
-// AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. It returns nil if the blocks are not aligned that far. An align
-// that is no power of two panics.
+// AlignedMalloc is like Malloc, for an address that is a multiple of align. It returns
+// nil if the blocks are not aligned that far. It panics if align is not a power of two.
 func (f *FixedBlock) AlignedMalloc(size, align int) unsafe.Pointer {
-	checkAlign("FixedBlock.AlignedMalloc", align)
+	mustBePowerOfTwo("FixedBlock.AlignedMalloc", align)
 	if uintptr(align) > f.align {
 		return nil
 	}
 	return f.Malloc(size)
 }
 
-// Free gives a block back. A nil ptr is ignored. What is no live block of this
-// FixedBlock panics: another's block, an address within a block, a block that
-// is free already.
+// Free frees a block. It ignores a nil ptr. It panics if ptr is not a live block of this
+// FixedBlock: a block of another allocator, the inside of a block, or a block that is
+// free already.
 func (f *FixedBlock) Free(ptr unsafe.Pointer) {
 	p := uintptr(ptr)
 	c := f.last
@@ -155,29 +166,29 @@ func (f *FixedBlock) Free(ptr unsafe.Pointer) {
 	}
 	b := (*uintptr)(ptr) // a block of the chunk, by its index
 	if f.link(p, *b)-c.base < c.size {
-		f.suspect(c, p)
+		f.mustNotBeFree(c, p)
 	}
-	if poisoning {
+	if checking {
 		fillFree(p+wordSize, f.stride-wordSize)
 	}
 	*b = f.word(p, c.free)
 	c.free = p
 	c.slack--
 	if c.slack == 0 {
-		f.settle(c)
+		f.relist(c)
 	}
 }
 
-// Owns reports whether ptr, which may be any number, points into a chunk of
-// this FixedBlock.
-func (f *FixedBlock) Owns(ptr unsafe.Pointer) bool {
+// Contains reports whether ptr, which may have any value, points into a chunk of this
+// FixedBlock.
+func (f *FixedBlock) Contains(ptr unsafe.Pointer) bool {
 	p := uintptr(ptr)
 	return f.index(p-f.last.base) < f.last.carved || f.find(p) != nil
 }
 
-// Destroy gives all chunks back to the inner allocator. If there are live
-// blocks, it returns a [LiveError] and does nothing. A second Destroy returns
-// [ErrDestroyed], and any other use afterwards panics.
+// Destroy gives all chunks back to the inner allocator. If there are live blocks, it
+// does nothing and returns a [LiveError]. After a Destroy that returned nil, Destroy and
+// DestroyAll return [ErrDestroyed], and Malloc and Free panic.
 func (f *FixedBlock) Destroy() error {
 	if f.destroyed {
 		return ErrDestroyed
@@ -185,63 +196,66 @@ func (f *FixedBlock) Destroy() error {
 	if live := f.liveBlocks(); live > 0 {
 		return &LiveError{Op: "FixedBlock.Destroy", Blocks: live, Bytes: int64(live) * int64(f.stride)}
 	}
-	f.DestroyAll()
-	return nil
+	return f.DestroyAll()
 }
 
 // liveBlocks returns the number of blocks that are handed out.
 func (f *FixedBlock) liveBlocks() int {
 	n := 0
-	for c := f.all; c != nil; c = c.nextAll {
+	for _, c := range f.all {
 		n += c.live()
 	}
 	return n
 }
 
-// DestroyAll is Destroy that frees live blocks too.
-func (f *FixedBlock) DestroyAll() {
-	f.mustBeUsable("DestroyAll")
-	for f.all != nil {
-		f.release(f.all)
+// DestroyAll is like [FixedBlock.Destroy], but frees live blocks, too. The blocks must not
+// be used afterwards.
+func (f *FixedBlock) DestroyAll() error {
+	if f.destroyed {
+		return ErrDestroyed
+	}
+	for len(f.all) > 0 {
+		f.release(f.all[len(f.all)-1])
 	}
 	f.cur = &noChunk
 	f.avail, f.rear, f.empty = nil, nil, 0
 	f.destroyed = true
+	return nil
 }
 
+// mustBeUsable panics if f is destroyed.
 func (f *FixedBlock) mustBeUsable(method string) {
 	if f.destroyed {
-		misuse("FixedBlock."+method, 0, "the allocator is destroyed")
+		panicMisuse("FixedBlock."+method, 0, "the allocator is destroyed")
 	}
 }
 
-// word returns what the first word of the free block at p is when the next one is
-// at next; see fixedChunk.
+// word returns the first word of the free block at p, where next is the next free
+// block; see fixedChunk.
 func (f *FixedBlock) word(p, next uintptr) uintptr {
-	return uintptr(bits.ReverseBytes(uint(next))) ^ p ^ f.key
+	return (next^f.key)*linkFactor ^ p
 }
 
-// link returns the address of the block behind that at p, which begins with
+// link returns the address of the free block behind the one at p, which begins with
 // word.
 func (f *FixedBlock) link(p, word uintptr) uintptr {
-	return uintptr(bits.ReverseBytes(uint(word ^ p ^ f.key)))
+	return (word^p)*linkInverse ^ f.key
 }
 
-// index returns off divided by the distance of blocks if there is no remainder,
-// and a huge number, larger than any index of a block, if there is.
+// index returns off divided by the stride if there is no remainder, and otherwise a
+// number that is larger than any index of a block.
 //
-// The distance is odd<<shift. Multiplication by the inverse of odd modulo the
-// word size divides what is a multiple of odd, and rotation by shift what is a
-// multiple of 1<<shift. Both map different words to different words, so as the
-// small results belong to the multiples, all others get large ones.
+// The stride is odd<<shift. Multiplication by the inverse of odd modulo the word size
+// divides the multiples of odd, and rotation by shift divides the multiples of 1<<shift.
+// Both map different words to different words. So the multiples get the small results,
+// and all other words get large ones.
 func (f *FixedBlock) index(off uintptr) uintptr {
 	return uintptr(bits.RotateLeft(uint(off*f.inverse), f.rotate))
 }
 
-// inverse returns the number that, multiplied with odd, gives 1 modulo the word
-// size.
+// inverse returns the number whose product with odd is 1 modulo the word size.
 func inverse(odd uintptr) uintptr {
-	x := odd // right in the lowest 3 bits, and each step doubles that
+	x := odd // correct in the lowest 3 bits; each step doubles the correct bits
 	for range 5 {
 		x *= 2 - odd*x
 	}

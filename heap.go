@@ -2,61 +2,97 @@ package cheap
 
 // # The heap
 //
-// A Heap is a set of spans and a cache for each P.
+// A Heap is a set of spans, and a cache for each P.
 //
-// A span is 64 KiB, aligned to its size, and holds blocks of one size class; a
-// request above 32 KiB gets a span of its own. Package span hands them out and
-// finds the record of a span from any address. Spans are carved lazily: Carved
-// in the record says how far, and what lies behind has never been touched.
+// A span is 64 KiB, aligned to its size, and holds blocks of one size class. A
+// request above 32 KiB gets a span of its own. Package span hands out spans and
+// finds the record of a span from any address. Blocks are carved from a span
+// when they are needed: Carved in the record counts them, and the memory behind
+// them was never touched.
 //
-// A free block leads to the next one of its list by its first word, and bears
-// a mark in its second: the XOR of the next block's address, its own and a
-// random key. A block in use has no mark (Malloc clears it), so Free tells a
-// block that is free already, wherever it is kept, and Malloc tells a block
-// that was written to after it was freed.
+// The first word of a free block is a link: the address of the next block of its
+// list. The second word is a mark, which is computed from the link, the block's
+// own address and random keys. A block in use has no mark, because Malloc
+// clears it. So Free detects a block that is free already, and Malloc detects a
+// free block that was written to.
+//
+// # The files
+//
+//	heap.go           Heap; Malloc and Free while the P's cache serves
+//	heap_block.go     a free block, its link and its mark
+//	heap_cache.go     the blocks at hand for one P, or for a Local
+//	heap_class.go     the spans and batches of one size class
+//	heap_slow.go      Malloc and Free where the cache does not serve
+//	heap_large.go     blocks with a span of their own
+//	heap_resize.go    Calloc, AlignedMalloc, Realloc, UsableSize
+//	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
+//	heap_destroy.go   the end of a heap
+//	heap_misuse.go    what an address is, and the panics that say it
+//	heap_stats.go     counting
+//	heap_race.go      what the race detector is told
+//	local.go          a cache that belongs to a goroutine
 //
 // # The way of an allocation
 //
-//	Malloc       pops from the list of the P's cache, pinned: no lock, no
-//	             atomic write, nothing but the cache and the block is touched
-//	mallocSlow   swaps in the cache's spare batch; or
+//	Malloc       takes a block from the list of the P's cache, pinned: no lock,
+//	             no atomic write; only the cache and the block are touched
+//	mallocSlow   makes the cache's spare batch its list; or
 //	class.get    takes a batch that another cache gave back; or blocks that
-//	             came back to a span; or carves some; or takes a new span
+//	             came back to a span; or carves blocks; or takes a new span
 //
 // # The way of a free
 //
-//	Free         finds the span's record by the address; checks that it is
-//	             this heap's, that the address is the start of a carved block,
-//	             that the block has no mark; pushes it on the P's list
+//	Free         finds the span's record by the address; checks that the span
+//	             belongs to this heap, that the address is the start of a
+//	             carved block, and that the block has no mark; puts the block
+//	             on the list of the P's cache
 //	freeSlow     when the list is a full batch, keeps it as the spare, and
 //	             gives the spare that was there to
-//	class.put    which keeps some batches whole for the next get, and sorts
-//	             the blocks of others into their spans; a span that has all its
-//	             blocks back goes back to package span
+//	class.put    which keeps some batches whole for the next get, and sorts the
+//	             blocks of the others into their spans; a span that has all its
+//	             blocks back returns to package span
 //
-// So a block may be freed by any goroutine, and ends up where it is needed.
+// So any goroutine may free a block, and the block reaches the place that needs
+// it.
 //
 // # Concurrency
 //
-// What lies in a cache is touched by whoever is pinned to its P, or after
-// percpu.Table.Seize, which waits until nobody is. Locks are taken in this
-// order: Heap.seize, Heap.large.mu, class.mu, those of package span. No lock is
-// held while pinned, and nobody pins while holding one but seize.
+// A cache is touched by the goroutine that is pinned to its P, or by the
+// goroutine that took it with percpu.Table.Seize, which waits until no goroutine
+// is pinned to it. Locks are taken in this order: Heap.seize, Heap.large.mu,
+// class.mu, those of package span. No lock is held while pinned, and no
+// goroutine pins itself while it holds a lock other than seize.
 //
-// Pinned sections do not panic: they say that something is wrong, and the slow
-// path, unpinned, looks again and names it.
+// A pinned section does not panic. It returns that something is wrong; the slow
+// path, which is not pinned, looks again and names it.
 //
-// # What is not promised
+// # A free block that was written to
 //
-// A pointer that is freed after its block was handed out again is the new
-// owner's pointer, and no metadata can tell. Writes to a freed block are told
-// only if they hit its first 16 bytes, when the block is next taken off its list:
-// to be handed out, or to be sorted into its span. The blocks behind it on that
-// list are lost then.
+// Its mark is wrong, and its link cannot be trusted. Whichever slow path finds
+// it drops the rest of that list from all counts and calls Heap.noteDamage. The
+// next slow path of the heap that ends calls Heap.mustBeUndamaged, which panics.
+//
+// # A block that is freed twice at the same time
+//
+// Free looks for a mark and then writes one, without an atomic instruction. So two
+// calls for one block may both find none. Then two caches have the block in their
+// lists, with one link, and the lists are one from there on. The heap finds that
+// out later, and notes it as it notes a free block that was written to. Until then
+// no span with a block in use goes to another heap, and no list leads there:
+//
+//   - The mark of a block in the list of its span differs from other marks by a
+//     bit. No cache takes such a block, and class.sort sorts none again.
+//   - Before a span goes back, class.isWhole looks at the mark of each block.
+//   - The mark depends on the heap and on the class. A list that leads to memory
+//     that another heap has by now ends there.
+//
+// Two things remain, and the documentation of the package says so. The second call
+// may stand still between the look and the write, until the block's memory belongs
+// to another heap. Two goroutines may take the block off both lists at the same
+// moment; then one of them uses it while the other has freed it.
 
 import (
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -68,30 +104,34 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// Options configure a [Heap]. The zero value is the default.
-type Options struct {
-	// Limit bounds the bytes that the heap holds from the operating system:
-	// its spans, its large blocks and its metadata. It is looked at when a
-	// span or a large block is taken; a request that would exceed it first
-	// empties all caches of the heap, and then gets nil. 0 means no limit.
+// HeapOptions configure a [Heap]. The zero value is the default.
+type HeapOptions struct {
+	// Limit is the largest number of bytes that the heap may hold from the
+	// operating system: spans, large blocks and metadata. The heap checks it
+	// when it takes a span or a large block. A request that would exceed the
+	// limit first empties all caches of the heap; if that does not help, the
+	// request fails. 0 means no limit. A negative Limit panics.
+	//
+	// A heap with one small block holds about 70 KiB. With a smaller Limit NewHeap
+	// succeeds, and each Malloc fails.
 	Limit int64
 }
 
-// A Heap is a general purpose allocator. Blocks are aligned to 16 bytes, do not
-// move, and lie outside the Go heap; C code may keep them. No call is a cgo
-// call.
+// A Heap is a general purpose allocator of memory outside the Go heap. Blocks
+// are aligned to 16 bytes and do not move, and C code may keep pointers to them.
+// No method makes a cgo call.
 //
-// All methods may be called from any number of goroutines at once, and a block
-// may be freed by another goroutine than the one that allocated it. They must
-// not be called from a signal handler, nor in a child process after a fork
-// without exec.
+// All methods may be called from several goroutines at the same time, except
+// Destroy and DestroyAll. A block may be freed by another goroutine than the
+// one that allocated it. The methods must not be called from a signal handler,
+// nor in a child process between fork and exec.
 //
-// A Heap is made by [NewHeap]; the zero value is not usable. A Heap that is
-// dropped without Destroy stays.
+// A Heap is made by [NewHeap]; the zero value is not usable. If a Heap becomes
+// unreachable without Destroy, its memory is never released.
 type Heap struct {
-	// Read by every Malloc and Free and written once.
+	// Read by every Malloc and Free, and written once.
 
-	id     uintptr // what the tags of its spans say; 0 in the zero Heap
+	id     uintptr // the number in the tags of its spans; 0 in the zero Heap
 	closed atomic.Bool
 	_      [64]byte
 
@@ -102,37 +142,40 @@ type Heap struct {
 
 	_       [64]byte
 	account *account.Account
-	limit   int64
+
+	// damaged is the address of a free block that was written to or, with the bit
+	// freedTwice, was freed twice at the same time, until a panic has reported it;
+	// else 0.
+	damaged atomic.Uintptr
 
 	// seize is held while caches are installed in the table or taken out.
-	seize  sync.Mutex
-	locals *localCache // first of those of Locals that are open; under seize
-	gone   tally       // what caches that are no more have counted; under seize
+	seize     sync.Mutex
+	locals    *localCache  // the first open one; under seize
+	gone      tally        // the counts of caches that no longer exist; under seize
+	numPlaces atomic.Int32 // 1 + the highest place that has a cache; written under seize
 
-	// places is one more than the highest place with a cache; under seize. grew
-	// is set when a span or large block was taken; see afterGrowth.
-	places   atomic.Int32
-	grew     atomic.Bool
-	settleAt atomic.Int64 // settle before more bytes than these are held
-	settles  atomic.Int64 // how often that was done
+	// For consolidation, which is done before the heap grows: see consolidate.
+	grew           atomic.Bool  // a span or large block was taken; see afterGrowth
+	consolidateAt  atomic.Int64 // at so many bytes held
+	consolidations atomic.Int64 // how often it was done
 
 	large struct {
-		mu                     sync.Mutex // held while a large block comes, goes or changes
+		mu                     sync.Mutex // held while a large block comes, goes or is resized
 		blocks, bytes, mallocs atomic.Int64
 	}
 
 	classes [sizeclass.Count]class
 }
 
-// heapIDs counts the heaps that were ever made.
+// heapIDs counts all heaps that were ever made.
 var heapIDs atomic.Uintptr
 
-// NewHeap makes a heap. It takes no memory from the operating system before
-// the first Malloc but for a few pages of metadata; if these are refused, the
-// error wraps [ErrNoMemory].
-func NewHeap(o Options) (*Heap, error) {
+// NewHeap makes a heap. Before the first Malloc the heap takes only a few pages
+// of metadata from the operating system. If the operating system refuses these,
+// the error wraps [ErrNoMemory].
+func NewHeap(o HeapOptions) (*Heap, error) {
 	if o.Limit < 0 {
-		misuse("NewHeap", 0, "Options.Limit is negative (%d)", o.Limit)
+		panicMisuse("NewHeap", 0, "HeapOptions.Limit is negative (%d)", o.Limit)
 	}
 	if err := span.Init(); err != nil {
 		return nil, noMemory(err)
@@ -140,60 +183,65 @@ func NewHeap(o Options) (*Heap, error) {
 	h := &Heap{}
 	h.init(o)
 	if h.id<<span.KindBits>>span.KindBits != h.id {
-		return nil, errors.New("cheap: more heaps were made than a word can number")
+		return nil, errors.New("cheap: NewHeap: more heaps were made than a word can number")
 	}
 	return h, nil
 }
 
-func (h *Heap) init(o Options) {
+func (h *Heap) init(o HeapOptions) {
 	h.id = heapIDs.Add(1)
-	h.limit = o.Limit
-	h.account = account.Open("cheap.Heap", h.limit, h.live)
-	remember(h)
+	for c := range h.classes {
+		cl := &h.classes[c]
+		cl.tag = h.id<<span.KindBits | uintptr(c)
+		cl.factor = factorOf(cl.tag)
+	}
+	h.account = account.Open("cheap.Heap", o.Limit, h.live)
+	heaps.Store(h, nil)
 }
 
-// Malloc returns a block of at least size bytes, or nil when the operating
-// system has no more memory or the limit is met; what was allocated before
-// stays as it is, and the heap works on when there is memory again. Its
-// contents are undefined. A size of 0 gives a distinct block; a negative size
-// panics.
+// Malloc returns a block of at least size bytes. Its contents are undefined. A
+// size of 0 gives a distinct block; a negative size panics.
 //
-// The block belongs to the caller until it is given to Free. It must not hold
+// Malloc returns nil if the operating system has no memory or the heap's limit
+// is reached; [Heap.TryMalloc] says which. Blocks that are allocated stay valid,
+// and the heap works on when there is memory again.
+//
+// The caller owns the block until it passes it to Free. The block must not hold
 // the only reference to Go memory.
 //
 //go:norace
 //go:nosplit
 func (h *Heap) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		k := h.caches.Pin()
-		if k != 0 {
-			c := cacheAt(k).class(sizeclass.Of(size))
-			if p := c.head; p != 0 {
+		slot := h.caches.Pin()
+		if slot != 0 {
+			cc := cacheAt(slot).class(sizeclass.Of(size))
+			if p := cc.head; p != 0 {
 				b := blockAt(p)
-				next := b.next
-				if was := b.odd(p, next); was <= zeroed|carved {
-					c.head = next
-					c.takes++
+				link := b.link
+				if b.mark == seal(p, link, cc.factor) {
+					cc.head = nextOf(link)
+					cc.takes++
 					b.mark = 0
-					h.caches.Unpin(k)
+					h.caches.Unpin(slot)
 					if instrumented {
-						handedOut(p, was)
+						h.handedOut(p, stateOf(link))
 					}
 					return osmem.Pointer(p)
 				}
 			}
 		}
-		h.caches.Unpin(k)
+		h.caches.Unpin(slot)
 	}
 	return h.mallocSlow(size)
 }
 
-// Free gives a block back. A nil pointer is ignored.
+// Free frees a block. It ignores a nil pointer.
 //
-// A pointer that is not the start of a live block of this heap panics with a
+// If ptr is not the start of a live block of this heap, Free panics with a
 // [MisuseError] that says what it is: a block that is free already, the inside
-// of a block, a block of another heap, memory that no heap gave out. See there
-// for what can be told.
+// of a block, a block of another heap, memory that no heap gave out. The package
+// documentation says which mistakes cannot be detected.
 //
 //go:norace
 //go:nosplit
@@ -202,17 +250,18 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 	if instrumented {
 		h.freeing(p)
 	}
-	k := h.caches.Pin()
-	if k != 0 {
+	slot := h.caches.Pin()
+	if slot != 0 {
 		s := span.Find(p)
 		if s == nil {
 			goto slow
 		}
-		if class := s.LoadTag() - cacheAt(k).base; class < sizeclass.Count {
+		if c := s.LoadTag() - cacheAt(slot).base; c < sizeclass.Count {
 			if startsBlock(s, p) {
-				if b := blockAt(p); b.odd(p, b.next) > zeroed|carved {
-					if cacheAt(k).class(uint8(class)).push(p) {
-						h.caches.Unpin(k)
+				cc := cacheAt(slot).class(uint8(c))
+				if !blockAt(p).isFree(p, cc.factor) {
+					if cc.push(p) {
+						h.caches.Unpin(slot)
 						return
 					}
 				}
@@ -220,48 +269,6 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 		}
 	}
 slow:
-	h.caches.Unpin(k)
-	h.freeSlow("Heap.Free", p)
-}
-
-// What the mark of a free block says of it besides that it is free.
-const (
-	zeroed = 1 // all behind the first 16 bytes is zero, as it came from the system
-	carved = 2 // it has not been handed out since its span was carved
-)
-
-// key is part of the mark of every free block.
-var key = rand.Uint64() &^ (zeroed | carved)
-
-// block is what lies in the first 16 bytes of a free block.
-type block struct {
-	next uintptr // the next free block of the list, or 0
-	_    [8 - unsafe.Sizeof(uintptr(0))]byte
-
-	// mark is next ^ the block's own address ^ key ^ the bits that say more. The
-	// three have these bits clear.
-	mark uint64
-}
-
-// blockAt returns the block at p, which is the start of a carved block: it lies
-// in a span, whose memory is committed as long as it has one, and no block is
-// smaller than this.
-//
-//go:norace
-func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
-
-// odd returns what the mark says of a free block, and a larger number than
-// zeroed|carved for a block that is in use or has been written to, unless by
-// accident, with a probability of 2⁻⁶².
-//
-//go:norace
-func (b *block) odd(p, next uintptr) uint64 { return b.mark ^ uint64(next) ^ uint64(p) ^ key }
-
-// setFree makes b, which lies at p, a free block before next, and has the mark
-// say state of it.
-//
-//go:norace
-func (b *block) setFree(p, next uintptr, state uint64) {
-	b.next = next
-	b.mark = uint64(next) ^ uint64(p) ^ key ^ state
+	h.caches.Unpin(slot)
+	h.freeSlow("Heap.Free", nil, p)
 }

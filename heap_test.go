@@ -17,7 +17,7 @@ var (
 
 // TestManySizes allocates a block of each of many sizes, all live at once.
 func TestManySizes(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	var live shadow.Set
 	sizes := []int{32_769, 40_000, span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 1 << 20, span.OwnMapping - 1, span.OwnMapping}
 	for size, step := 0, 1; size <= sizeclass.MaxSize; size += step {
@@ -36,8 +36,8 @@ func TestManySizes(t *testing.T) {
 		if err := live.Add(p, size, usable, sizeclass.Quantum); err != nil {
 			t.Fatal(err)
 		}
-		if usable != RoundUp(size) || !h.Owns(p) {
-			t.Fatalf("a block of %d bytes has %d, RoundUp says %d; Owns = %v", size, usable, RoundUp(size), h.Owns(p))
+		if usable != UsableSizeFor(size) || !h.Owns(p) {
+			t.Fatalf("a block of %d bytes has %d, RoundUp says %d; Owns = %v", size, usable, UsableSizeFor(size), h.Owns(p))
 		}
 		blocks = append(blocks, p)
 	}
@@ -53,37 +53,29 @@ func TestManySizes(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// mustHoldNothing looks whether h, all whose blocks have been freed, is left
-// with its caches alone after a Trim.
-func mustHoldNothing(t *testing.T, h *Heap) {
-	t.Helper()
-	h.Trim()
-	s := h.Stats()
-	if want := int64(s.Caches) * cacheBytes; s.Blocks != 0 || s.Bytes != 0 || s.Cached != 0 || s.Held != want || s.Frees != s.Mallocs {
-		t.Errorf("%+v: all is free, Held should be %d", s, want)
-	}
-}
-
 // TestRoundUp compares what is promised about the waste with every size.
 func TestRoundUp(t *testing.T) {
 	for size := range 200_000 {
-		got := RoundUp(size)
+		got := UsableSizeFor(size)
 		if got < size || got%sizeclass.Quantum != 0 || got == 0 {
-			t.Fatalf("RoundUp(%d) = %d", size, got)
+			t.Fatalf("UsableSizeFor(%d) = %d", size, got)
 		}
-		// An eighth, but for large blocks that are less than eight pages.
-		if waste := got - size; size > 128 && waste*8 > got {
-			t.Fatalf("RoundUp(%d) = %d wastes %d", size, got, waste)
+		most := got / 8
+		if size > sizeclass.MaxSize {
+			most = max(most, int(osmem.PageSize)-1) // which is an eighth if pages have 4 KiB
 		}
-		if again := RoundUp(got); again != got {
-			t.Fatalf("RoundUp(%d) = %d, and of that %d", size, got, again)
+		if waste := got - size; size > 128 && waste > most {
+			t.Fatalf("UsableSizeFor(%d) = %d wastes %d", size, got, waste)
+		}
+		if again := UsableSizeFor(got); again != got {
+			t.Fatalf("UsableSizeFor(%d) = %d, and of that %d", size, got, again)
 		}
 	}
 }
 
 // TestZeroSize allocates nothing, often.
 func TestZeroSize(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	seen := map[unsafe.Pointer]bool{}
 	for range 10_000 {
 		p := h.Malloc(0)
@@ -106,7 +98,7 @@ func TestZeroSize(t *testing.T) {
 
 // TestAlignedMalloc asks for every power of two up to more than a region.
 func TestAlignedMalloc(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	most := 256 << 20
 	if osmem.GoBacked || ^uintptr(0)>>32 == 0 {
 		most = 4 << 20 // takes real memory, or address space that is scarce
@@ -136,9 +128,9 @@ func TestAlignedMalloc(t *testing.T) {
 
 // TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
 func TestCallocZeroes(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
-	defer l.Close()
+	defer l.Destroy()
 	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 70_000, 1 << 20, span.OwnMapping} {
 		for round := range 3 { // fresh from the system, after frees, and after Trim
 			var blocks []unsafe.Pointer
@@ -172,12 +164,12 @@ func TestDefaultHeap(t *testing.T) {
 	if err := shadow.Zero(q, 100); err != nil {
 		t.Error(err)
 	}
-	r := AlignedMalloc(10, 4096)
-	if uintptr(r)%4096 != 0 || !Owns(p) || !Owns(q) || !Owns(r) || UsableSize(p) != RoundUp(100) || !Default().Owns(p) {
+	r := Default().AlignedMalloc(10, 4096)
+	if uintptr(r)%4096 != 0 || UsableSize(p) != UsableSizeFor(100) || !Default().Owns(p) || !Default().Owns(q) || !Default().Owns(r) {
 		t.Errorf("blocks %p, %p, %p", p, q, r)
 	}
 	p = Realloc(p, 100_000)
-	if UsableSize(p) != RoundUp(100_000) {
+	if UsableSize(p) != UsableSizeFor(100_000) {
 		t.Errorf("UsableSize = %d", UsableSize(p))
 	}
 	for _, b := range []unsafe.Pointer{nil, p, q, r} {
@@ -191,7 +183,7 @@ func TestDefaultHeap(t *testing.T) {
 
 // TestUsableSizeIsUsable writes to all bytes of neighbouring blocks.
 func TestUsableSizeIsUsable(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	var live shadow.Set
 	for i := range 3000 {
 		size := i * i % 9000
@@ -205,7 +197,7 @@ func TestUsableSizeIsUsable(t *testing.T) {
 		if err := live.Remove(osmem.Pointer(b.Addr)); err != nil {
 			t.Fatal(err)
 		}
-		h.FreeSized(osmem.Pointer(b.Addr), b.Size)
+		h.Free(osmem.Pointer(b.Addr))
 	}
 	mustHoldNothing(t, h)
 }

@@ -5,55 +5,75 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A Local is a cache of a [Heap] that belongs to one goroutine, for loops in
-// which the price of staying on a P, about half of Malloc and Free, counts.
+// A Local is a cache of a [Heap] for one goroutine. It does not pin the goroutine
+// to its P, which is about half of the cost of Heap.Malloc and Heap.Free. It is
+// for hot loops.
 //
-// Its methods must not be called by two goroutines at the same time. Blocks are
-// the heap's: they may be freed by the Heap, by any Local of it, and in any
-// goroutine, and outlive the Local.
+// Several goroutines must not call methods of one Local at the same time. The
+// blocks belong to the heap: the Heap, any Local of it, and any goroutine may free
+// them, and they stay valid when the Local is destroyed.
 //
-// Close gives the free blocks that a Local holds back to the heap. One that is
-// dropped does so when the collector finds it unreachable; until then they
-// serve nobody.
+// Destroy returns the cached blocks to the heap. If a Local becomes unreachable
+// without Destroy, its cached blocks return after the next garbage collection, and
+// are not available until then.
 type Local struct {
 	h      *Heap
 	k      *cache // off the Go heap, or noCache
 	c      *localCache
+	life   *life
 	closed bool
 }
 
-// localCache is what must outlive a Local that is dropped.
+// A life is an object that only one other refers to, a Local or an arena of the pool,
+// and whose end stands for that of the other. A program may set a finalizer on a Local,
+// which uses the Local once more. A weak pointer to the Local itself would be nil
+// before that; one to its life is nil afterwards.
+type life [16]byte
+
+// localCache is the part of a Local that must outlive it if it is dropped.
 type localCache struct {
 	h     *Heap
 	slot  uintptr     // of cache, or 0; under h.seize
 	flush atomic.Bool // the heap asks for the blocks
 
-	next, prev *localCache // in the list of those that are open; under h.seize
+	next, prev *localCache // in the list of the open ones; under h.seize
+
+	dropped cleanup.Handle // of giveBack; used by the Local's goroutine
 }
 
-// noCache has no blocks and no room, so that a Local that has it takes the slow
-// path. Nothing is ever written to it.
+// noCache has no blocks and no room, so a Local with it takes the slow path.
+// It is never written to.
 var noCache = cache{lastUnit: ^uintptr(0)}
 
-// NewLocal returns a Local of h. If there is no memory for its cache, a few
-// KiB, or the limit is met, it does without, and is no faster than the heap.
+// NewLocal returns a Local of h. If there is no memory for its cache, a few KiB, or
+// the limit is reached, the Local has no cache and is no faster than the heap.
+func (h *Heap) NewLocal() *Local {
+	h.mustBeOpen("Heap.NewLocal")
+	l := h.newLocal()
+	if l.cached() {
+		l.life = new(life)
+		l.c.dropped = cleanup.Add(l.life, (*localCache).giveBack, l.c)
+	}
+	return l
+}
+
+// newLocal returns a Local whose cache is not given back when the Local is dropped.
 //
 //go:norace
-func (h *Heap) NewLocal() *Local {
-	h.check("Heap.NewLocal")
-	if race.On {
+func (h *Heap) newLocal() *Local {
+	if race.Told {
 		race.Enter()
 		defer race.Leave()
 	}
 	l := &Local{h: h, k: &noCache, c: &localCache{h: h}}
-	if !h.account.Take(cacheBytes, h.limit) {
+	if !h.account.Take(cacheBytes) {
 		return l
 	}
 	h.seize.Lock()
@@ -72,7 +92,6 @@ func (h *Heap) NewLocal() *Local {
 		l.c.next.prev = l.c
 	}
 	h.locals = l.c
-	runtime.AddCleanup(l, (*localCache).close, l.c)
 	return l
 }
 
@@ -82,24 +101,45 @@ func (h *Heap) NewLocal() *Local {
 //go:nosplit
 func (l *Local) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		c := l.k.class(sizeclass.Of(size))
-		if p := c.head; p != 0 {
+		cc := l.k.class(sizeclass.Of(size))
+		if p := cc.head; p != 0 {
 			b := blockAt(p)
-			next := b.next
-			// A block of a heap that has been destroyed has no mark any more.
-			if was := b.odd(p, next); was <= zeroed|carved {
-				c.head = next
-				c.takes++
+			link := b.link
+			// A block of a destroyed heap has no mark any more.
+			if b.mark == seal(p, link, cc.factor) {
+				cc.head = nextOf(link)
+				cc.takes++
 				b.mark = 0
 				runtime.KeepAlive(l) // or its cleanup might empty the cache now
 				if instrumented {
-					handedOut(p, was)
+					l.h.handedOut(p, stateOf(link))
 				}
 				return osmem.Pointer(p)
 			}
 		}
 	}
-	return l.mallocSlow(size)
+	p, _ := l.mallocSlow("Local.Malloc", size)
+	return osmem.Pointer(p)
+}
+
+// TryMalloc is [Heap.TryMalloc].
+func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
+	return l.tryMalloc("Local.TryMalloc", size)
+}
+
+//go:norace
+func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
+	if uint(size) <= sizeclass.MaxSize {
+		if p, was := l.k.class(sizeclass.Of(size)).pop(); p != 0 {
+			runtime.KeepAlive(l) // as in Malloc
+			if instrumented {
+				l.h.handedOut(p, was)
+			}
+			return osmem.Pointer(p), nil
+		}
+	}
+	p, err := l.mallocSlow(op, size)
+	return osmem.Pointer(p), err
 }
 
 // Free is [Heap.Free].
@@ -124,11 +164,12 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 		}
 		k.lastUnit, k.last = p>>span.UnitShift, s.Addr()
 	}
-	// A span of a heap that has been destroyed is nobody's.
-	if class := s.LoadTag() - k.base; class < sizeclass.Count {
+	// A span of a destroyed heap has no tag.
+	if c := s.LoadTag() - k.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
-			if b := blockAt(p); b.odd(p, b.next) > zeroed|carved {
-				if k.class(uint8(class)).push(p) {
+			cc := k.class(uint8(c))
+			if !blockAt(p).isFree(p, cc.factor) {
+				if cc.push(p) {
 					runtime.KeepAlive(l)
 					return
 				}
@@ -139,16 +180,17 @@ slow:
 	l.freeSlow(p)
 }
 
-// check panics when l cannot be used, and does what the heap has asked for.
+// mustBeOpen panics if l or its heap is destroyed. It also empties the cache if the
+// heap has asked for that.
 //
 //go:norace
-func (l *Local) check(op string) {
+func (l *Local) mustBeOpen(op string) {
 	if l.h == nil {
-		misuse(op, 0, "the Local was not made by Heap.NewLocal")
+		panicMisuse(op, 0, "the Local was not made by Heap.NewLocal")
 	}
-	l.h.check(op)
+	l.h.mustBeOpen(op)
 	if l.closed {
-		misuse(op, 0, "the Local has been closed")
+		panicMisuse(op, 0, "the Local is destroyed")
 	}
 	if l.c.flush.Load() && l.c.flush.Swap(false) {
 		l.empty()
@@ -159,180 +201,143 @@ func (l *Local) check(op string) {
 //
 //go:noinline
 //go:norace
-func (l *Local) mallocSlow(size int) unsafe.Pointer {
-	l.check("Local.Malloc")
-	if uint(size) > sizeclass.MaxSize || !l.cached() {
-		return osmem.Pointer(l.malloc("Local.Malloc", size, sizeclass.Quantum))
+func (l *Local) mallocSlow(op string, size int) (uintptr, error) {
+	l.mustBeOpen(op)
+	if uint(size) <= sizeclass.MaxSize && l.cached() {
+		p, was, err := l.h.refill(l.k, sizeclass.Of(size))
+		runtime.KeepAlive(l)
+		if err == nil {
+			l.h.finish(p, was)
+			return p, nil
+		}
 	}
-	p, was, err := l.refill(sizeclass.Of(size))
-	if err != nil {
-		return osmem.Pointer(l.malloc("Local.Malloc", size, sizeclass.Quantum))
-	}
-	account.Notify()
-	if instrumented {
-		handedOut(p, was)
-	}
-	return osmem.Pointer(p)
+	return l.malloc(op, size, sizeclass.Quantum)
 }
 
-// malloc allocates past the cache, and where there is no memory once more with
-// the cache emptied.
-func (l *Local) malloc(op string, size, align int) uintptr {
+// malloc allocates past the cache. If there is no memory it empties the cache and
+// tries again.
+func (l *Local) malloc(op string, size, align int) (uintptr, error) {
 	p, _, err := l.h.malloc(op, size, align)
 	if err != nil && l.cached() {
 		l.empty()
-		p, _, _ = l.h.malloc(op, size, align)
+		p, _, err = l.h.malloc(op, size, align)
 	}
-	return p
+	return p, err
 }
 
 // empty gives the blocks in the cache back to the heap.
 //
 //go:norace
 func (l *Local) empty() {
-	if race.On {
+	if race.Told {
 		race.Enter()
 		defer race.Leave()
 	}
-	if written := l.h.empty(l.k); written != 0 {
-		panicWritten(written)
-	}
-}
-
-// refill returns a block of a class where the list is empty.
-//
-//go:norace
-func (l *Local) refill(class uint8) (p uintptr, was uint64, err error) {
-	if race.On {
-		race.Enter()
-		defer race.Leave()
-	}
-	h, k := l.h, l.k
-	c := k.class(class)
-	p, was, written, lost := c.popOrSpare()
-	if written != 0 {
-		h.lose(class, lost)
-		panicWritten(written)
-	}
-	if p == 0 {
-		var list uintptr
-		var n int
-		want := max(1, grown(class, int(c.batch)))
-		p, was, list, n, err = h.classes[class].get(h, class, want, false)
-		if err == errSettle {
-			if written := h.settle(k); written != 0 {
-				panicWritten(written)
-			}
-			p, was, list, n, err = h.classes[class].get(h, class, want, true)
-		}
-		if err != nil {
-			if w, ok := err.(writtenError); ok {
-				panicWritten(uintptr(w))
-			}
-			return 0, 0, err
-		}
-		if n > 0 {
-			c.fill(list, n, want)
-		}
-		h.afterGrowth()
-	}
+	l.h.empty(l.k)
+	l.h.mustBeUndamaged(0)
 	runtime.KeepAlive(l)
-	return p, was, nil
 }
 
-// freeSlow is Free where there is no room or something is wrong.
+// freeSlow is Free where there is no room, and for mistakes.
 //
 //go:noinline
 //go:norace
 func (l *Local) freeSlow(p uintptr) {
-	l.check("Local.Free")
-	if p == 0 {
-		return
-	}
-	if race.On {
-		race.Enter()
-		defer race.Leave()
-	}
-	h := l.h
-	tag := h.mustOwn("Local.Free", p).LoadTag()
-	if tag&span.KindMask == span.KindLarge || sizeclass.Classes[uint8(tag)].Batch == 0 || !l.cached() {
-		h.freeSlow("Local.Free", p)
-		return
-	}
-	class := uint8(tag)
+	l.mustBeOpen("Local.Free")
 	k := l.k
-	over := k.class(class).makeRoom(class)
-	if !k.free(p) {
-		h.mustOwn("Local.Free", p)
+	if !l.cached() {
+		k = nil
 	}
-	if over.n != 0 {
-		if written := h.classes[class].put(h, over); written != 0 {
-			panicWritten(written)
-		}
-	}
+	l.h.freeSlow("Local.Free", k, p)
 	runtime.KeepAlive(l)
 }
 
 // Calloc is [Heap.Calloc].
 func (l *Local) Calloc(count, size int) unsafe.Pointer {
-	n := product("Local.Calloc", count, size)
-	if n < 0 || n > sizeclass.MaxSize {
-		l.check("Local.Calloc")
-		return l.h.Calloc(count, size)
+	p, _ := l.calloc("Local.Calloc", count, size)
+	return p
+}
+
+// TryCalloc is [Heap.TryCalloc].
+func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
+	return l.calloc("Local.TryCalloc", count, size)
+}
+
+func (l *Local) calloc(op string, count, size int) (unsafe.Pointer, error) {
+	n, ok := mustMul(op, count, size)
+	if !ok || n > sizeclass.MaxSize {
+		l.mustBeOpen(op)
+		return l.h.calloc(op, count, size)
 	}
-	ptr := l.Malloc(n)
-	if ptr == nil {
-		return nil
+	ptr, err := l.tryMalloc(op, n)
+	if err != nil {
+		return nil, err
 	}
-	return zero(uintptr(ptr), n, 0)
+	return zero(uintptr(ptr), n, 0), nil
 }
 
 // AlignedMalloc is [Heap.AlignedMalloc].
 func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
-	checkAlign("Local.AlignedMalloc", align)
+	const op = "Local.AlignedMalloc"
+	mustBePowerOfTwo(op, align)
 	if size < 0 {
-		misuse("Local.AlignedMalloc", 0, "negative size %d", size)
+		panicMisuse(op, 0, "negative size %d", size)
 	}
 	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize {
 		if c, ok := alignedClass(size, align); ok {
-			return l.Malloc(int(sizeclass.Classes[c].Size))
+			p, _ := l.tryMalloc(op, int(sizeclass.Classes[c].Size))
+			return p
 		}
 	}
-	l.check("Local.AlignedMalloc")
-	return osmem.Pointer(l.malloc("Local.AlignedMalloc", size, align))
+	l.mustBeOpen(op)
+	p, _ := l.malloc(op, size, align)
+	return osmem.Pointer(p)
 }
 
 // Realloc is [Heap.Realloc].
 func (l *Local) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
-	l.check("Local.Realloc")
-	return l.h.realloc("Local.Realloc", ptr, size, l.Malloc, l.Free)
+	l.mustBeOpen("Local.Realloc")
+	p, _ := l.h.realloc("Local.Realloc", ptr, size, l.TryMalloc, l.Free)
+	return p
 }
 
-// Close gives the free blocks that l holds back to the heap. Blocks in use stay
-// as they are. Every other use of l after Close panics; a second Close does
-// nothing.
-func (l *Local) Close() {
+// TryRealloc is [Heap.TryRealloc].
+func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	l.mustBeOpen("Local.TryRealloc")
+	return l.h.realloc("Local.TryRealloc", ptr, size, l.TryMalloc, l.Free)
+}
+
+// UsableSize is [Heap.UsableSize].
+func (l *Local) UsableSize(ptr unsafe.Pointer) int {
+	l.mustBeOpen("Local.UsableSize")
+	return l.h.usableSize("Local.UsableSize", ptr)
+}
+
+// Destroy returns the cached blocks of l to the heap. Live blocks stay as they are:
+// they belong to the heap. A second Destroy returns [ErrDestroyed]; any other use
+// of l after Destroy panics.
+func (l *Local) Destroy() error {
 	if l.h == nil {
-		l.check("Local.Close")
+		l.mustBeOpen("Local.Destroy")
+	}
+	if l.closed {
+		return ErrDestroyed
 	}
 	l.k, l.closed = &noCache, true
-	l.c.close()
-}
-
-// cached says whether l has a cache.
-func (l *Local) cached() bool { return l.k != &noCache }
-
-// Destroy is Close. It makes a Local an [Allocator].
-func (l *Local) Destroy() error {
-	l.Close()
+	l.c.dropped.Stop()
+	l.c.giveBack()
 	return nil
 }
 
-// close gives the blocks and the cache back. It runs once with effect.
+// cached reports whether l has a cache.
+func (l *Local) cached() bool { return l.k != &noCache }
+
+// giveBack gives the blocks and the cache back. Only the first call has an effect.
+// It is called when the Local was dropped, too.
 //
 //go:norace
-func (c *localCache) close() {
-	if race.On {
+func (c *localCache) giveBack() {
+	if race.Told {
 		race.Enter()
 		defer race.Leave()
 	}
@@ -357,7 +362,7 @@ func (c *localCache) close() {
 		return
 	}
 	h.account.Give(cacheBytes)
-	h.empty(cacheAt(slot)) // what somebody has written to is lost: this may be a cleanup, which nobody can guard
+	h.empty(cacheAt(slot))
 	h.gone.mallocs += cacheAt(slot).mallocs()
 	freeCache(slot)
 }

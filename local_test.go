@@ -14,7 +14,7 @@ import (
 // TestLocalMixed allocates and frees through a Local, another one, and the
 // heap, in all combinations.
 func TestLocalMixed(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	n := int64(hammerRounds(300))
 	ways := []Allocator{h, h.NewLocal(), h.NewLocal()}
 	for _, size := range append(someSizes, 40_000) {
@@ -50,7 +50,7 @@ func TestLocalMixed(t *testing.T) {
 
 // TestLocalMallocs calls every method that allocates.
 func TestLocalMallocs(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	var live shadow.Set
 	add := func(p unsafe.Pointer, size, align int) {
@@ -82,31 +82,39 @@ func TestLocalMallocs(t *testing.T) {
 		}
 		l.Free(p)
 	}
-	l.Close()
+	l.Destroy()
 	mustHoldNothing(t, h)
 }
 
-// TestLocalClose looks at what Close gives back and what it leaves.
-func TestLocalClose(t *testing.T) {
-	h := newHeap(t, Options{})
+// TestLocalDestroy looks at what Destroy gives back and what it leaves.
+func TestLocalDestroy(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	p, q := l.Malloc(100), l.Malloc(100)
 	l.Free(q)
 	if s := h.Stats(); s.Cached == 0 || s.Caches == 0 {
 		t.Errorf("%+v, a Local has blocks", s)
 	}
-	l.Close()
-	l.Close()
+	if err := l.Destroy(); err != nil {
+		t.Error(err)
+	}
+	if err := l.Destroy(); err != ErrDestroyed {
+		t.Errorf("a second Destroy: %v", err)
+	}
 	for op, f := range map[string]func(){
 		"Local.Malloc":        func() { l.Malloc(1) },
+		"Local.TryMalloc":     func() { _, _ = l.TryMalloc(1) },
 		"Local.Calloc":        func() { l.Calloc(1, 1) },
+		"Local.TryCalloc":     func() { _, _ = l.TryCalloc(1, 1) },
+		"Local.TryRealloc":    func() { _, _ = l.TryRealloc(p, 1) },
+		"Local.UsableSize":    func() { l.UsableSize(p) },
 		"Local.AlignedMalloc": func() { l.AlignedMalloc(1, 16) },
 		"Local.Realloc":       func() { l.Realloc(p, 1) },
 		"Local.Free":          func() { l.Free(p) },
 	} {
 		e, ok := catch(f).(*MisuseError)
-		if !ok || e.Reason != "the Local has been closed" {
-			t.Errorf("%s after Close: %v", op, e)
+		if !ok || e.Op != op || e.Reason != "the Local is destroyed" {
+			t.Errorf("%s after Destroy: %v", op, e)
 		}
 	}
 	if e, ok := catch(func() { l.Malloc(100_000) }).(*MisuseError); !ok {
@@ -126,7 +134,7 @@ func TestLocalClose(t *testing.T) {
 func TestLocalZero(t *testing.T) {
 	var l Local
 	for _, f := range []func(){
-		func() { l.Malloc(1) }, func() { l.Free(unsafe.Pointer(&global)) }, func() { l.Calloc(1, 1) }, l.Close,
+		func() { l.Malloc(1) }, func() { l.Free(unsafe.Pointer(&global)) }, func() { l.Calloc(1, 1) }, func() { l.Destroy() },
 	} {
 		if v := catch(f); v == nil {
 			t.Error("a Local that was not made by NewLocal can be used")
@@ -137,7 +145,7 @@ func TestLocalZero(t *testing.T) {
 // TestLocalDropped drops a Local that has blocks: the collector finds it, and
 // they go back to the heap.
 func TestLocalDropped(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	const n = 1000
 	var kept unsafe.Pointer
 	done := make(chan bool)
@@ -166,21 +174,10 @@ func TestLocalDropped(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// waitUntil calls f until it returns true, and fails the test if that takes
-// long.
-func waitUntil(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
 // TestLocalKeepsCounts opens and closes Locals, whose caches are used again by
 // others: no malloc is counted twice or lost.
 func TestLocalKeepsCounts(t *testing.T) {
-	a, b := newHeap(t, Options{}), newHeap(t, Options{})
+	a, b := newHeap(t, HeapOptions{}), newHeap(t, HeapOptions{})
 	for i := range int64(50) {
 		for _, h := range []*Heap{a, b} {
 			l := h.NewLocal()
@@ -190,7 +187,7 @@ func TestLocalKeepsCounts(t *testing.T) {
 			if s := h.Stats(); s.Mallocs != 100*(i+1) || s.Blocks != 0 {
 				t.Fatalf("%+v in round %d", s, i)
 			}
-			l.Close()
+			l.Destroy()
 			if s := h.Stats(); s.Mallocs != 100*(i+1) || s.Blocks != 0 || s.Cached != 0 {
 				t.Fatalf("%+v in round %d, after Close", s, i)
 			}
@@ -201,9 +198,9 @@ func TestLocalKeepsCounts(t *testing.T) {
 // TestLocalFlush lets Trim ask an open Local for its blocks. It gives them back
 // when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
-	defer l.Close()
+	defer l.Destroy()
 	for name, slow := range map[string]func(){
 		"large":   func() { l.Free(l.Malloc(40_000)) },
 		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 50_000), 60_000)) },
@@ -222,6 +219,44 @@ func TestLocalFlush(t *testing.T) {
 		slow()
 		if s := h.Stats(); s.Cached != 0 || s.Held != int64(s.Caches)*cacheBytes {
 			t.Errorf("%s: %+v; the Local has been asked", name, s)
+		}
+	}
+}
+
+// TestFinalizersUse sets a finalizer on a Local and on an arena of the pool, which uses
+// it once more. Until then neither has lost its memory.
+func TestFinalizersUse(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	done := make(chan bool, 2)
+	func() {
+		l := h.NewLocal()
+		l.Free(l.Malloc(64))
+		runtime.SetFinalizer(l, func(l *Local) {
+			time.Sleep(20 * time.Millisecond) // time to give back too early
+			h.seize.Lock()
+			has := l.c.slot != 0
+			h.seize.Unlock()
+			l.Free(l.Malloc(64))
+			l.Destroy()
+			done <- has
+		})
+		a := GetArena()
+		a.Malloc(64)
+		runtime.SetFinalizer(a, func(a *Arena) {
+			time.Sleep(20 * time.Millisecond)
+			done <- len(a.mem.chunks) > 0
+		})
+	}()
+	for ended, begin := 0, time.Now(); ended < 2; {
+		if runtime.GC(); time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d of 2 finalizers have ended", ended)
+		}
+		select {
+		case ok := <-done:
+			if ended++; !ok {
+				t.Error("its memory is gone before its finalizer has run")
+			}
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 )
@@ -143,6 +144,21 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// TestAppendToGoSlice appends to a slice that is not from the allocator, and has no
+// room. Nothing is left of the attempt.
+func TestAppendToGoSlice(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	for _, s := range [][]int{{1}, {}} {
+		v := catch(func() { _, _ = Append(h, s, 2) })
+		if e, ok := v.(*MisuseError); !ok || !strings.Contains(e.Reason, "not from a heap") {
+			t.Errorf("Append to a Go slice of %d elements: %v", len(s), v)
+		}
+	}
+	if n := h.Stats().Blocks; n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
 func TestAppendNothing(t *testing.T) {
 	a := newFake(t)
 	s, err := Append[int](a, nil)
@@ -177,7 +193,7 @@ func TestTypedMakesNoGoAllocation(t *testing.T) {
 }
 
 // oneBlock hands the same memory out again and again: an allocator that costs
-// nothing, for counting and measuring what lies above one.
+// nothing, for counting and measuring the code above an allocator.
 type oneBlock struct {
 	p   unsafe.Pointer
 	mem [64]byte

@@ -3,10 +3,11 @@
 package cgoalloc
 
 /*
-// Not C.malloc, which ends the program when memory is out. The functions are
-// not declared nocallback: that would have each call say so twice, for 5 ns, and
-// a pair is to cost no more than the original's. The address for free is a
-// number because cgo's look at a pointer would cost as much again, in vain.
+// Not C.malloc, which cgo makes end the program when memory is out. The functions
+// are not declared nocallback: that costs 5 ns per call, and a pair of Malloc and
+// Free must cost no more than that of the original. The address for free is
+// passed as a number, because cgo's check of a pointer would cost 5 ns, too, and
+// is useless for a block of C.
 #cgo noescape cheap_cgoalloc_malloc
 #cgo noescape cheap_cgoalloc_free
 
@@ -30,28 +31,28 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// An Allocator gives out memory that C code may keep. It is the same interface
-// as [cheap.Allocator], so the allocators of either package can be given to the
-// other.
+// An Allocator returns memory that C code may keep. It is the same interface as
+// [cheap.Allocator], so each package accepts the allocators of the other.
 type Allocator interface {
 	// Malloc returns a block of at least size bytes with undefined contents,
-	// or nil when there is no memory for it.
+	// or nil if there is no memory for it.
 	Malloc(size int) unsafe.Pointer
 
-	// Free gives a block back. A nil pointer is ignored.
+	// Free frees a block. If pointer is nil, it does nothing.
 	Free(pointer unsafe.Pointer)
 
-	// Destroy gives back what the allocator holds, and returns an error if it
+	// Destroy releases all memory of the allocator. It returns an error if it
 	// finds blocks that were never freed.
 	Destroy() error
 }
 
-// DefaultAllocator is the allocator of the C library: blocks may be given to C
-// code, which may free them. It may be used from any goroutine.
+// DefaultAllocator is the allocator of the C library. C code may free its blocks.
+// Its methods may be called from any goroutine.
 type DefaultAllocator struct{}
 
-// Malloc returns a block of size bytes from C's malloc, or nil when that has no
-// memory. A size of 0 gives a distinct block. A negative size panics.
+// Malloc returns a block of size bytes from C's malloc, or nil if the C library
+// has no memory. A size of 0 returns a distinct block. Malloc panics if size is
+// negative.
 func (a *DefaultAllocator) Malloc(size int) unsafe.Pointer {
 	if size <= 0 {
 		if size < 0 {
@@ -62,7 +63,7 @@ func (a *DefaultAllocator) Malloc(size int) unsafe.Pointer {
 	return C.cheap_cgoalloc_malloc(C.size_t(size))
 }
 
-// Free gives a block to C's free. A nil pointer is ignored.
+// Free frees a block by C's free. If pointer is nil, it does nothing.
 func (a *DefaultAllocator) Free(pointer unsafe.Pointer) {
 	C.cheap_cgoalloc_free(C.uintptr_t(uintptr(pointer)))
 }
@@ -70,14 +71,14 @@ func (a *DefaultAllocator) Free(pointer unsafe.Pointer) {
 // Destroy does nothing and returns nil.
 func (a *DefaultAllocator) Destroy() error { return nil }
 
-// CString is C.CString with memory from an allocator. It returns nil when that
-// has none.
+// CString is C.CString with memory from an allocator. It returns nil if the
+// allocator has no memory.
 func CString(allocator Allocator, str string) *C.char {
 	return (*C.char)(cheap.CString(allocator, str))
 }
 
-// CBytes is C.CBytes with memory from an allocator. It returns nil when that has
-// none.
+// CBytes is C.CBytes with memory from an allocator. It returns nil if the
+// allocator has no memory.
 func CBytes(allocator Allocator, b []byte) unsafe.Pointer {
 	return cheap.CBytes(allocator, b)
 }

@@ -7,31 +7,31 @@ import (
 	"unsafe"
 )
 
-// ArenaAllocator passes Malloc and Free on to another allocator, and remembers
-// which blocks are live: FreeAll frees them all.
+// ArenaAllocator calls an inner allocator for Malloc and Free, and records which
+// blocks are live. FreeAll frees all of them.
 //
-// It may be used by one goroutine at a time. For new programs, a
-// [github.com/cheapgo/cheap.Arena] is several times faster, as it does not ask
-// the inner allocator for each block.
+// Only one goroutine at a time may use it. New programs use a
+// [github.com/cheapgo/cheap.Arena], which is several times faster, because it
+// does not call the inner allocator for each block.
 type ArenaAllocator struct {
 	inner Allocator
 
-	// The live blocks, in no order: n of them in few, the others in more. Few
-	// spares an arena that lives for a moment the allocation of a slice.
+	// The live blocks, unordered: n of them in few, the others in more. An arena
+	// with few blocks does not allocate a slice.
 	few  [4]unsafe.Pointer
 	n    int
 	more []unsafe.Pointer
 
-	// Where in more each block is. It is made by the first Free that does not
-	// find its block at once, and kept up from then on; nil before.
+	// index has the position of each block in more. It is nil until a Free does
+	// not find its block among the last ones of more.
 	index map[unsafe.Pointer]int
 }
 
-// searched is how many of the blocks in more Free looks at without an index.
+// searched is the number of blocks in more that Free searches without an index.
 const searched = 12
 
-// CreateArenaAllocator returns an arena over inner, which may have other users
-// besides, and is not destroyed with it.
+// CreateArenaAllocator returns an arena over inner, which may have other users,
+// and is not destroyed with the arena.
 func CreateArenaAllocator(inner Allocator) *ArenaAllocator {
 	return &ArenaAllocator{inner: inner}
 }
@@ -54,8 +54,8 @@ func (a *ArenaAllocator) Malloc(size int) unsafe.Pointer {
 	return p
 }
 
-// Free frees a block before FreeAll does, in constant time. A nil pointer is
-// ignored. A pointer that is no live block of the arena panics.
+// Free frees a block, in constant time. If ptr is nil, it does nothing. It panics
+// if ptr is not a live block of the arena.
 func (a *ArenaAllocator) Free(ptr unsafe.Pointer) {
 	if ptr == nil {
 		return
@@ -66,7 +66,7 @@ func (a *ArenaAllocator) Free(ptr unsafe.Pointer) {
 	a.inner.Free(ptr)
 }
 
-// forget removes ptr from the live blocks, and returns false if it is none.
+// forget removes ptr from the live blocks. It returns false if ptr is not one.
 func (a *ArenaAllocator) forget(ptr unsafe.Pointer) bool {
 	for i := range a.n {
 		if a.few[i] == ptr {
@@ -92,10 +92,10 @@ func (a *ArenaAllocator) forget(ptr unsafe.Pointer) bool {
 	return true
 }
 
-// find returns where in more ptr is.
+// find returns the position of ptr in more.
 func (a *ArenaAllocator) find(ptr unsafe.Pointer) (int, bool) {
 	if a.index == nil {
-		// The youngest are the likeliest.
+		// The youngest blocks are the likeliest.
 		n := len(a.more)
 		for i := n - 1; i >= max(0, n-searched); i-- {
 			if a.more[i] == ptr {
@@ -105,7 +105,7 @@ func (a *ArenaAllocator) find(ptr unsafe.Pointer) (int, bool) {
 		if n <= searched {
 			return 0, false
 		}
-		// As many steps as there were Mallocs, once.
+		// This takes a step for each block, once.
 		a.index = make(map[unsafe.Pointer]int, n)
 		for i, p := range a.more {
 			a.index[p] = i
@@ -126,8 +126,8 @@ func (a *ArenaAllocator) FreeAll() {
 	*a = ArenaAllocator{inner: a.inner}
 }
 
-// Destroy returns an error if the arena has live blocks. There is nothing else
-// that it must do: the inner allocator is its owner's to destroy.
+// Destroy returns an error if the arena has live blocks. It does nothing else: the
+// inner allocator is not destroyed.
 func (a *ArenaAllocator) Destroy() error {
 	if live := a.n + len(a.more); live > 0 {
 		return fmt.Errorf("arenaallocator: attempted to Destroy but not all allocations have been freed: %d are left", live)

@@ -16,7 +16,7 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// recorder counts what goes through an allocator.
+// A recorder is an allocator that records calls of another one.
 type recorder struct {
 	Allocator
 	sizes    []int
@@ -52,8 +52,8 @@ func (r *recorder) Destroy() error {
 	return r.Allocator.Destroy()
 }
 
-// fixedRecorder is a program's own FixedBlockAllocator: embedding is the way to
-// have one outside of the package.
+// fixedRecorder is a program's own FixedBlockAllocator: outside of the package,
+// embedding is the only way to have one.
 type fixedRecorder struct {
 	FixedBlockAllocator
 	mallocs, frees int
@@ -269,7 +269,7 @@ func TestFixedBlockErrors(t *testing.T) {
 		}
 	}
 	a := fixed(t, d, 4096, 64, 8)
-	wantPanic(t, "bytes; blocks are of 64", func() { a.Malloc(65) })
+	wantPanic(t, "size 65; want 0 to 64", func() { a.Malloc(65) })
 	wantPanic(t, "", func() { a.Malloc(-1) })
 	if p := a.Malloc(64); p == nil {
 		t.Error("no block")
@@ -307,7 +307,7 @@ func TestFixedBlock(t *testing.T) {
 		if len(inner.live) != 0 || inner.destroys != 0 {
 			t.Errorf("%+v: %d pages kept, inner allocator destroyed %d times", c, len(inner.live), inner.destroys)
 		}
-		// As with the original, it may be used on.
+		// As in the original, it may be used again.
 		a.Free(a.Malloc(1))
 		if err := a.Destroy(); err != nil {
 			t.Errorf("%+v: %v", c, err)
@@ -330,8 +330,8 @@ func TestFixedBlockWrongFreePanics(t *testing.T) {
 	}
 }
 
-// TestFixedBlockOverFixedBlock has an inner allocator whose blocks hold the
-// pages of the original, but are too small for ours.
+// TestFixedBlockOverFixedBlock has an inner allocator whose blocks are large
+// enough for the pages of the original, but too small for those of this package.
 func TestFixedBlockOverFixedBlock(t *testing.T) {
 	base := record(&DefaultAllocator{})
 	pages := fixed(t, base, 64*8192, 8192, 8)
@@ -367,27 +367,11 @@ func TestFixedBlockNoMemory(t *testing.T) {
 	if p := a.Malloc(1); p != nil {
 		t.Errorf("Malloc without memory = %p", p)
 	}
-	// A FallbackAllocator has another one to ask.
+	// A FallbackAllocator takes the block from its second allocator.
 	f := CreateFallbackAllocator(a, &DefaultAllocator{})
 	p := f.Malloc(1)
 	if p == nil {
 		t.Error("the second tier was not asked")
 	}
 	f.Free(p)
-}
-
-func Example() {
-	blocks, err := CreateFixedBlockAllocator(&DefaultAllocator{}, 4096, 64, 8)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var a Allocator = CreateFallbackAllocator(blocks, &DefaultAllocator{})
-	p := unsafe.Pointer(CString(a, "hello"))
-	fmt.Println(cheap.GoString(p))
-	a.Free(p)
-	fmt.Println(a.Destroy())
-	// Output:
-	// hello
-	// <nil>
 }

@@ -20,16 +20,15 @@ func TestConformance(t *testing.T) {
 		return a
 	}
 	t.Run("Default", func(t *testing.T) {
-		cheaptest.TestPromises(t, func() cheap.Allocator { return malloc }, cheaptest.Promises{Concurrent: true})
+		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return malloc }, cheaptest.Guarantees{Concurrent: true})
 	})
 	t.Run("Arena", func(t *testing.T) {
-		cheaptest.TestAllocator(t, func() cheap.Allocator { return cgoalloc.CreateArenaAllocator(malloc) })
+		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return cgoalloc.CreateArenaAllocator(malloc) }, cheaptest.Guarantees{})
 	})
-	// Fixed blocks have no exported way to say their largest size, and are tested
-	// as tiers.
+	// A FixedBlockAllocator exports no MaxSize, so it is tested as a tier only.
 	t.Run("Fallback", func(t *testing.T) {
-		cheaptest.TestPromises(t, func() cheap.Allocator {
+		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
 			return cgoalloc.CreateFallbackAllocator(fixed(t, 64), cgoalloc.CreateFallbackAllocator(fixed(t, 1024), malloc))
-		}, cheaptest.Promises{Align: 8})
+		}, cheaptest.Guarantees{Align: 8})
 	})
 }

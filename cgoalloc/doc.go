@@ -1,28 +1,33 @@
-// Package cgoalloc is github.com/CannibalVox/cgoalloc, v1.2.1, on the engine of
-// [github.com/cheapgo/cheap]: a program changes the import path and nothing
-// else.
+// Package cgoalloc is github.com/CannibalVox/cgoalloc v1.2.1 on the engine of
+// [github.com/cheapgo/cheap]. A program changes the import path and its
+// go.mod; docs/porting.md shows how. New programs use package cheap itself.
 //
-// What the original promises holds here, errors and panics included. Where it
-// was wrong, this package is not:
+// The package does what the original promises, errors and panics included. It
+// corrects these mistakes of the original:
 //
-//   - A block that is freed twice, or that lies within another, panics; it was
-//     accepted and handed out twice.
-//   - A second Destroy of a [FixedBlockAllocator] frees nothing; it freed all
-//     pages again. As before, one that was destroyed can be used on, from the
-//     start.
-//   - Destroy of an [ArenaAllocator] leaves the inner allocator alone, which may
-//     have other users; it was destroyed.
-//   - Malloc returns nil where there is no memory; the program ended.
+//   - Free of a block that is free already, or of the inside of a block, panics.
+//     The original accepts it, and returns the same memory from two Mallocs.
+//   - A second Destroy of a [FixedBlockAllocator] frees nothing. The original
+//     frees all pages again. As before, the allocator may be used after Destroy,
+//     and is empty then.
+//   - Destroy of an [ArenaAllocator] does not destroy the inner allocator, which
+//     may have other users. The original destroys it.
+//   - Malloc returns nil if there is no memory. The original ends the program.
 //   - Free(nil) does nothing, for every allocator, as free(NULL) in C.
 //   - [ArenaAllocator.Free] takes constant time.
 //
-// What programs may notice besides: pages of a FixedBlockAllocator are at least
-// 64 KiB, and aligned to their size, so the inner allocator sees fewer and
-// larger requests. Where the inner allocator is a FixedBlockAllocator whose
-// blocks are too small for such a page, pages come from the allocator below
-// that one. The alignment must be a power of two. A size that is negative
-// panics.
+// A program may notice these differences:
 //
-// New programs use package cheap itself. The package needs cgo; built without
-// it, it is empty.
+//   - The pages of a FixedBlockAllocator are at least 64 KiB, and aligned to their
+//     size. So the inner allocator gets fewer and larger requests.
+//   - If the inner allocator is a FixedBlockAllocator whose blocks are too small
+//     for such a page, pages come from the allocator below it.
+//   - The alignment must be a power of two.
+//   - A negative size panics.
+//
+// # Without cgo
+//
+// The package needs cgo: the environment variable CGO_ENABLED must be 1, and a C
+// compiler must be installed. Without cgo, the first use of a name fails to
+// compile, with a message that contains needs_CGO_ENABLED_1_and_a_C_compiler.
 package cgoalloc

@@ -4,21 +4,24 @@ package cgoalloc
 
 import "unsafe"
 
-// FallbackAllocator sends each Malloc that fits in a block of its
-// [FixedBlockAllocator] there, and all others to a second allocator, which may
-// be a FallbackAllocator itself.
+// FallbackAllocator takes each block that is small enough from a
+// [FixedBlockAllocator], and all others from a second allocator, which may be a
+// FallbackAllocator itself.
 //
-// It may be used by one goroutine at a time.
+// Only one goroutine at a time may use it.
 type FallbackAllocator struct {
 	fixedBlock FixedBlockAllocator
 	fallback   Allocator
 
-	blockSize int              // fixedBlock.assignedBlockSize()
-	own       *fixedBlockAlloc // fixedBlock if it is one of this package, for calls without an interface; or nil
+	blockSize int // fixedBlock.assignedBlockSize()
+
+	// own is fixedBlock if that is one of this package, for calls that do not go
+	// through an interface; else nil.
+	own *fixedBlockAlloc
 }
 
-// CreateFallbackAllocator returns a FallbackAllocator over the two, which it
-// destroys with itself.
+// CreateFallbackAllocator returns a FallbackAllocator over two allocators. Its
+// Destroy destroys both.
 func CreateFallbackAllocator(fixedBlock FixedBlockAllocator, fallback Allocator) *FallbackAllocator {
 	own, _ := fixedBlock.(*fixedBlockAlloc)
 	return &FallbackAllocator{
@@ -29,8 +32,8 @@ func CreateFallbackAllocator(fixedBlock FixedBlockAllocator, fallback Allocator)
 	}
 }
 
-// Malloc returns a block of the FixedBlockAllocator, or, if size does not fit
-// there or it has no memory, one of the other allocator.
+// Malloc returns a block of the FixedBlockAllocator. If size is too large for it,
+// or it has no memory, Malloc returns a block of the other allocator.
 func (a *FallbackAllocator) Malloc(size int) unsafe.Pointer {
 	if size <= a.blockSize {
 		if a.own != nil {
@@ -44,11 +47,10 @@ func (a *FallbackAllocator) Malloc(size int) unsafe.Pointer {
 	return a.fallback.Malloc(size)
 }
 
-// Free gives a block back to the allocator that it came from. A nil pointer is
-// ignored.
+// Free frees a block of either allocator. If ptr is nil, it does nothing.
 func (a *FallbackAllocator) Free(ptr unsafe.Pointer) {
 	if a.own != nil {
-		if a.own.Owns(ptr) {
+		if a.own.Contains(ptr) {
 			a.own.Free(ptr)
 			return
 		}

@@ -47,8 +47,8 @@ func TestStringsAndBytes(t *testing.T) {
 	}
 }
 
-// TestManySizes has the original's cases: blocks that fill more than its page,
-// that are larger than what is left of it, that are larger than the page.
+// TestManySizes has the cases of the original: blocks that together exceed its
+// page, a block larger than the rest of the page, a block larger than the page.
 func TestManySizes(t *testing.T) {
 	for range 3 {
 		alloc := GetAlloc()
@@ -135,8 +135,8 @@ func TestNegativeSize(t *testing.T) {
 	alloc.Malloc(-1)
 }
 
-// TestDropped drops what was never returned, and waits until the heap has all of
-// its memory again: first chunks, further ones, large blocks.
+// TestDropped drops Allocators that were never returned, and waits until all their
+// memory is freed: first chunks, further ones, large blocks.
 func TestDropped(t *testing.T) {
 	const n = 50
 	heap := cheap.Default()
@@ -177,7 +177,7 @@ func TestCosts(t *testing.T) {
 }
 
 // TestHammer has goroutines take allocators, write to their blocks, wait, and
-// find what they wrote.
+// verify the contents.
 func TestHammer(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -204,8 +204,8 @@ func TestHammer(t *testing.T) {
 	wg.Wait()
 }
 
-// adapter makes an Allocator one of the module's: nil is the answer where there
-// is no memory, Free frees nothing, and Destroy is ReturnAlloc.
+// adapter makes an Allocator a cheap.Allocator: Malloc returns nil if there is no
+// memory, Free does nothing, and Destroy is ReturnAlloc.
 type adapter struct{ alloc *Allocator }
 
 func (a adapter) Malloc(size int) (p unsafe.Pointer) {
@@ -227,5 +227,5 @@ func (a adapter) Destroy() error {
 }
 
 func TestConformance(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator { return adapter{GetAlloc()} }, cheaptest.Promises{Align: 16})
+	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return adapter{GetAlloc()} }, cheaptest.Guarantees{Align: 16})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// An altered allocator is a heap, which is right in all respects, but for the
-// methods that somebody has set to something else.
+// An altered allocator is a heap, which is right in all respects, but for the methods
+// that a test has replaced.
 type altered struct {
 	heap *cheap.Heap
 
@@ -25,17 +25,17 @@ type altered struct {
 	try     func(size int) (pointer, error)
 
 	mu     sync.Mutex
-	live   map[pointer]int  // sizes of what Malloc has returned, and Free was not given
-	ever   map[pointer]bool // what Malloc has returned so far
+	live   map[pointer]int  // the sizes of live blocks
+	ever   map[pointer]bool // all blocks that Malloc has returned so far
 	harmed bool             // all under mu
 }
 
 func unaltered(t *testing.T) *altered {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.DestroyAll)
+	t.Cleanup(func() { h.DestroyAll() })
 	return &altered{
 		heap:   h,
 		malloc: h.Malloc, free: h.Free, destroy: h.Destroy, aligned: h.AlignedMalloc,
@@ -79,8 +79,8 @@ func (a *altered) forget(p pointer) {
 	delete(a.live, p)
 }
 
-// harm changes the first byte of a live block, once: Realloc may cut off the
-// last.
+// harm changes the first byte of a live block, once. Realloc might cut off another
+// byte.
 func (a *altered) harm() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,13 +104,13 @@ func flip(p pointer) { *(*byte)(p) ^= 1 }
 // A sized allocator is an altered one that has a largest size as well.
 type sized struct {
 	*altered
-	max  int
-	owns func(p pointer) bool
+	max      int
+	contains func(p pointer) bool
 }
 
 func unalteredSized(t *testing.T) *sized {
 	s := &sized{unaltered(t), 1000, nil}
-	s.owns = func(p pointer) bool {
+	s.contains = func(p pointer) bool {
 		for block, size := range s.live {
 			if uintptr(p)-uintptr(block) < uintptr(size) {
 				return true
@@ -128,16 +128,16 @@ func unalteredSized(t *testing.T) *sized {
 	return s
 }
 
-func (s *sized) MaxSize() int        { return s.max }
-func (s *sized) Owns(p pointer) bool { return s.owns(p) }
+func (s *sized) MaxSize() int            { return s.max }
+func (s *sized) Contains(p pointer) bool { return s.contains(p) }
 
-// goroutine tells goroutines apart.
+// goroutine returns a value that differs between goroutines.
 func goroutine() string {
 	var b [40]byte
 	return strings.Fields(string(b[:runtime.Stack(b[:], false)]))[1]
 }
 
-// A recorder is a reporter that remembers.
+// A recorder is a reporter that records errors.
 type recorder struct {
 	mu     sync.Mutex
 	errors []string // under mu
@@ -157,11 +157,11 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// complaints runs a check and returns what it says.
-func complaints(c check, a cheap.Allocator, p Promises) []string {
+// complaints runs a check and returns the errors that it reports.
+func complaints(c check, a cheap.Allocator, p Guarantees) []string {
 	r := new(recorder)
 	done := make(chan struct{})
-	go func() { // that Fatalf may end
+	go func() { // Fatalf may end this goroutine
 		defer close(done)
 		defer func() {
 			if v := recover(); v != nil {

@@ -11,13 +11,13 @@ import (
 
 type pointer = unsafe.Pointer
 
-// The allocators of the packages that need no cgo. Those of others are beside
-// them.
+// The tests here are of the allocators that need no cgo. Those of libc and cgoalloc
+// are in these packages.
 
-// newHeap returns a heap which must have nothing left when the test ends.
+// newHeap returns a heap that must have no live block when the test ends.
 func newHeap(t *testing.T) *cheap.Heap {
 	t.Helper()
-	heap, err := cheap.NewHeap(cheap.Options{})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,84 +30,77 @@ func newHeap(t *testing.T) *cheap.Heap {
 }
 
 func TestHeap(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
-		heap, err := cheap.NewHeap(cheap.Options{})
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(heap.DestroyAll)
+		t.Cleanup(func() { heap.DestroyAll() })
 		return heap
-	}, cheaptest.Promises{Concurrent: true, Reuses: true, CountsLive: true, TellsMisuse: true, Align: 16})
+	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
 func TestHeapWithLimit(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
-		heap, err := cheap.NewHeap(cheap.Options{Limit: 256 << 20})
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 256 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(heap.DestroyAll)
+		t.Cleanup(func() { heap.DestroyAll() })
 		return heap
-	}, cheaptest.Promises{Concurrent: true, Reuses: true, CountsLive: true, TellsMisuse: true, Align: 16})
+	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
-// Blocks of a Local are the heap's, so it does not count them.
+// The blocks of a Local belong to its heap, so the Local does not count them.
 func TestLocal(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
-		heap, err := cheap.NewHeap(cheap.Options{})
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(heap.DestroyAll)
+		t.Cleanup(func() { heap.DestroyAll() })
 		return heap.NewLocal()
-	}, cheaptest.Promises{Reuses: true, TellsMisuse: true, Align: 16})
+	}, cheaptest.Guarantees{Reuses: true, DetectsMisuse: true, Align: 16})
 }
 
 func TestFixedBlock(t *testing.T) {
 	for name, sizes := range map[string][2]int{"16": {16, 0}, "100": {100, 8}, "64KiB": {64 << 10, 4096}} {
 		t.Run(name, func(t *testing.T) {
 			heap := newHeap(t)
-			cheaptest.TestPromises(t, func() cheap.Allocator {
-				return newFixedBlock(t, heap, sizes[0], sizes[1])
-			}, cheaptest.Promises{Reuses: true, CountsLive: true, TellsMisuse: true, Align: max(sizes[1], 8)})
+			cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+				return cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: sizes[0], Align: sizes[1]})
+			}, cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true, Align: max(sizes[1], 8)})
 		})
 	}
 }
 
-func newFixedBlock(t *testing.T, inner cheap.Allocator, size, align int) *cheap.FixedBlock {
-	fixed, err := cheap.NewFixedBlock(inner, size, align, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fixed
-}
-
 func TestFallback(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
-		heap, err := cheap.NewHeap(cheap.Options{})
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(heap.DestroyAll)
-		// The heap has the chunks of the other tiers, and is destroyed after them.
-		large := cheap.NewFallback(newFixedBlock(t, heap, 1024, 16), heap)
-		return cheap.NewFallback(newFixedBlock(t, heap, 64, 16), large)
-	}, cheaptest.Promises{Reuses: true, CountsLive: true, TellsMisuse: true, Align: 16})
+		t.Cleanup(func() { heap.DestroyAll() })
+		// The chunks of the other tiers are blocks of the heap, so it is destroyed
+		// after them.
+		large := cheap.NewFallback(cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 1024, Align: 16}), heap)
+		return cheap.NewFallback(cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 64, Align: 16}), large)
+	}, cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
-// An Arena frees when it is reset, and is not asked to know its blocks.
+// An Arena frees blocks only when it is reset, and need not know them.
 func TestArena(t *testing.T) {
 	for name, chunk := range map[string]int{"256": 256, "64KiB": 0} {
 		t.Run(name, func(t *testing.T) {
 			heap := newHeap(t)
-			cheaptest.TestPromises(t, func() cheap.Allocator {
+			cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
 				return cheap.NewArena(heap, chunk)
-			}, cheaptest.Promises{Align: 16})
+			}, cheaptest.Guarantees{Align: 16})
 		})
 	}
 }
 
-// scopes is an arena that is used as one is: what ends together is released
+// scopes uses an arena as programs do: blocks that end together are released
 // together.
 type scopes struct {
 	*cheap.Arena
@@ -149,12 +142,12 @@ func (s *scopes) Free(ptr pointer) {
 
 func TestArenaWithMarks(t *testing.T) {
 	heap := newHeap(t)
-	cheaptest.TestPromises(t, func() cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
 		return &scopes{Arena: cheap.NewArena(heap, 4096)}
-	}, cheaptest.Promises{Reuses: true, Align: 16})
+	}, cheaptest.Guarantees{Reuses: true, Align: 16})
 }
 
-// pooled is an arena that goes back to the pool.
+// pooled is an arena that returns to the pool.
 type pooled struct{ *cheap.Arena }
 
 func (p pooled) Destroy() error {
@@ -163,7 +156,7 @@ func (p pooled) Destroy() error {
 }
 
 func TestPooledArena(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator { return pooled{cheap.GetArena()} }, cheaptest.Promises{Align: 16})
+	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return pooled{cheap.GetArena()} }, cheaptest.Guarantees{Align: 16})
 }
 
 func TestGroup(t *testing.T) {
@@ -173,11 +166,11 @@ func TestGroup(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	cheaptest.TestPromises(t, func() cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
 		group, err := memory.Group()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return group
-	}, cheaptest.Promises{Align: 16})
+	}, cheaptest.Guarantees{Align: 16})
 }

@@ -1,21 +1,21 @@
-// Package cheaptest tests implementations of [cheap.Allocator]: those of this
-// module, and those that others write.
+// Package cheaptest tests implementations of [cheap.Allocator]: those of this module, and
+// those of other modules.
 //
 //	func TestConformance(t *testing.T) {
-//		cheaptest.TestAllocator(t, func() cheap.Allocator { return mine.New() })
+//		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
+//			return mine.New()
+//		}, cheaptest.Guarantees{})
 //	}
 //
-// [TestAllocator] holds an allocator to what the interface says. What a type
-// says beyond that, [TestPromises] is told. Methods that are not of the
-// interface are tested where an allocator has them, with the meaning that they
-// have for a [cheap.Heap]: AlignedMalloc, Calloc, Realloc, UsableSize,
-// TryMalloc, and MaxSize with Owns.
+// [TestAllocator] tests what the interface says, and what [Guarantees] add. It tests the
+// optional methods that an allocator has: those of [cheap.AlignedAllocator],
+// [cheap.BoundedAllocator], [cheap.CallocAllocator], [cheap.ReallocAllocator],
+// [cheap.TryAllocator] and [cheap.UsableSizeAllocator].
 //
-// Two checks draw their steps at random: a model, which compares the allocator
-// with what it must do after each step, and, for an allocator that several
-// goroutines may use, a hammer. The flags of the test binary that concern them
-// are -cheaptest.time, how long each of them goes on, and -cheaptest.seed, which
-// repeats a model that failed.
+// Two checks draw their steps at random: a model, which compares the allocator with a
+// reference after each step, and, for an allocator that several goroutines may use, a
+// hammer. Two flags of the test binary concern them: -cheaptest.time says how long each
+// of them runs, and -cheaptest.seed repeats a model that failed.
 package cheaptest
 
 import (
@@ -33,51 +33,47 @@ var (
 	seed   = flag.Uint64("cheaptest.seed", 0, "the seed of the models; 0 for another one each time")
 )
 
-// Promises are what an allocator's type may say beyond the interface. The zero
-// value promises nothing.
-type Promises struct {
-	// Any goroutine may use the allocator, at the same time as others.
+// Guarantees say what an allocator guarantees beyond the interface. The zero value
+// guarantees nothing more.
+type Guarantees struct {
+	// Concurrent means that several goroutines may use the allocator at the same time.
 	Concurrent bool
 
-	// Blocks that are freed are handed out again.
+	// Reuses means that freed blocks are allocated again.
 	Reuses bool
 
-	// While there are live blocks, Destroy returns a [cheap.LiveError] that has
-	// their number, and changes nothing. After it has returned nil it returns
-	// [cheap.ErrDestroyed], and Malloc panics.
+	// CountsLive means that Destroy, while there are live blocks, changes nothing and
+	// returns a [cheap.LiveError] with their number. After a Destroy that returned nil,
+	// Destroy returns [cheap.ErrDestroyed], and Malloc panics.
 	CountsLive bool
 
-	// Free panics for a block that is free already, as long as it has not been
-	// handed out again, for the inside of a block and for memory of others, and
-	// changes nothing.
-	TellsMisuse bool
+	// DetectsMisuse means that Free panics, and changes nothing, for a block that is free
+	// already and was not allocated again, for the inside of a block, and for memory from
+	// elsewhere.
+	DetectsMisuse bool
 
-	// The address of each block is a multiple of this, where it is not 0.
+	// Align means that the address of each block is a multiple of this number of bytes. 0
+	// guarantees no alignment.
 	Align int
 }
 
-// TestAllocator tests that what newAllocator returns does what [cheap.Allocator]
-// says, each check as a subtest with an allocator of its own, which is destroyed
-// at its end. At most 64 MiB are asked for at a time, and Malloc may not return
-// nil for them; an allocator whose Free frees nothing takes up to 256 MiB.
-func TestAllocator(t *testing.T, newAllocator func() cheap.Allocator) {
+// TestAllocator tests that the allocators that newAllocator returns do what
+// [cheap.Allocator] and g say. Each check is a subtest, gets an allocator of its own, with
+// the subtest's t, and destroys it at its end. The checks allocate at most 64 MiB at a
+// time, for which Malloc must not return nil; with an allocator whose Free frees nothing,
+// at most 256 MiB.
+func TestAllocator(t *testing.T, newAllocator func(t testing.TB) cheap.Allocator, g Guarantees) {
 	t.Helper()
-	TestPromises(t, newAllocator, Promises{})
-}
-
-// TestPromises is [TestAllocator] of an allocator that promises more.
-func TestPromises(t *testing.T, newAllocator func() cheap.Allocator, promises Promises) {
-	t.Helper()
-	first := newAllocator() // only to see what it has
+	first := newAllocator(t) // only to see which methods it has
 	if err := first.Destroy(); err != nil {
-		t.Errorf("Destroy, when nothing was done: %v", err)
+		t.Errorf("Destroy of an unused allocator: %v", err)
 	}
 	for _, c := range checks {
-		if c.applies != nil && !c.applies(first, promises) {
+		if c.applies != nil && !c.applies(first, g) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			c.run(newTrial(t, newAllocator(), promises))
+			c.run(newTrial(t, newAllocator(t), g))
 		})
 	}
 }
@@ -86,11 +82,12 @@ func TestPromises(t *testing.T, newAllocator func() cheap.Allocator, promises Pr
 // allocator by trial.finish.
 type check struct {
 	name    string
-	applies func(cheap.Allocator, Promises) bool // nil: to all
+	applies func(cheap.Allocator, Guarantees) bool // nil: to all
 	run     func(*trial)
 }
 
-// checks are in the order of what an implementation gets right first.
+// checks are all checks, in the order in which the author of an allocator gets them
+// right.
 var checks = []check{
 	{"Sizes", nil, checkSizes},
 	{"Zero", nil, checkZero},
@@ -103,40 +100,24 @@ var checks = []check{
 	{"Collector", nil, checkCollector},
 	{"Goroutines", nil, checkGoroutines},
 	{"Aligned", has[cheap.AlignedAllocator], checkAligned},
-	{"Sized", has[cheap.SizedAllocator], checkSized},
-	{"Calloc", has[callocer], checkCalloc},
-	{"Realloc", has[reallocer], checkRealloc},
-	{"UsableSize", has[usableSizer], checkUsableSize},
-	{"TryMalloc", has[tryMallocer], checkTryMalloc},
+	{"Bounded", has[cheap.BoundedAllocator], checkBounded},
+	{"Calloc", has[cheap.CallocAllocator], checkCalloc},
+	{"Realloc", has[cheap.ReallocAllocator], checkRealloc},
+	{"UsableSize", has[cheap.UsableSizeAllocator], checkUsableSize},
+	{"TryMalloc", has[cheap.TryAllocator], checkTryMalloc},
 	{"Model", nil, checkModel},
-	{"Reuse", func(_ cheap.Allocator, p Promises) bool { return p.Reuses }, checkReuse},
-	{"Misuse", func(_ cheap.Allocator, p Promises) bool { return p.TellsMisuse }, checkMisuse},
-	{"Hammer", func(_ cheap.Allocator, p Promises) bool { return p.Concurrent }, checkHammer},
+	{"Reuse", func(_ cheap.Allocator, p Guarantees) bool { return p.Reuses }, checkReuse},
+	{"Misuse", func(_ cheap.Allocator, p Guarantees) bool { return p.DetectsMisuse }, checkMisuse},
+	{"Hammer", func(_ cheap.Allocator, p Guarantees) bool { return p.Concurrent }, checkHammer},
 }
 
-// Methods that an allocator may have.
-type (
-	callocer interface {
-		Calloc(count, size int) pointer
-	}
-	reallocer interface {
-		Realloc(ptr pointer, size int) pointer
-	}
-	usableSizer interface {
-		UsableSize(ptr pointer) int
-	}
-	tryMallocer interface {
-		TryMalloc(size int) (pointer, error)
-	}
-)
-
 // has reports whether a has the methods of T.
-func has[T any](a cheap.Allocator, _ Promises) bool {
+func has[T any](a cheap.Allocator, _ Guarantees) bool {
 	_, ok := a.(T)
 	return ok
 }
 
-// A reporter is what a trial needs of a [testing.T].
+// A reporter has the methods of a [testing.T] that a trial needs.
 type reporter interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -144,20 +125,20 @@ type reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// A trial is one allocator in one check. Goroutines other than the check's own
-// use the reporter's Logf and Errorf alone.
+// A trial is one allocator in one check. Goroutines other than that of the check use
+// only Logf and Errorf of the reporter.
 type trial struct {
 	reporter
-	a        cheap.Allocator
-	promises Promises
-	maxSize  int // the largest size that Malloc takes
-	time     time.Duration
-	seed     uint64
+	a          cheap.Allocator
+	guarantees Guarantees
+	maxSize    int // the largest size that Malloc accepts
+	time       time.Duration
+	seed       uint64
 }
 
-func newTrial(r reporter, a cheap.Allocator, p Promises) *trial {
-	t := &trial{reporter: r, a: a, promises: p, maxSize: math.MaxInt, time: *longer, seed: *seed}
-	if s, ok := a.(cheap.SizedAllocator); ok {
+func newTrial(r reporter, a cheap.Allocator, p Guarantees) *trial {
+	t := &trial{reporter: r, a: a, guarantees: p, maxSize: math.MaxInt, time: *longer, seed: *seed}
+	if s, ok := a.(cheap.BoundedAllocator); ok {
 		t.maxSize = s.MaxSize()
 	}
 	if t.seed == 0 {
@@ -174,7 +155,7 @@ func (t *trial) finish() {
 	}
 }
 
-// panics reports whether f does.
+// panics calls f, and reports whether it panicked, and with which value.
 func panics(f func()) (value any, panicked bool) {
 	panicked = true
 	defer func() { value = recover() }()

@@ -11,11 +11,11 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// largest is what the checks ask for at most, where nil would be wrong.
+// largest is the largest size for which the checks require a block.
 const largest = 1 << 20
 
-// sizes returns sizes that t's allocator takes: the small ones, and those around
-// powers of two.
+// sizes returns sizes that the allocator accepts: small ones, and those around powers
+// of two.
 func (t *trial) sizes() []int {
 	var sizes []int
 	for n := range 130 {
@@ -81,12 +81,13 @@ func checkFreeNil(t *trial) {
 	t.finish()
 }
 
-// checkTooLarge asks for what nobody has. A 32-bit system may have it.
+// checkTooLarge requests more memory than a 64-bit system has. A 32-bit system may
+// have it.
 func checkTooLarge(t *trial) {
 	before := t.malloc(min(100, t.maxSize), 1)
 	for _, size := range []int{math.MaxInt, math.MaxInt - 1, math.MaxInt - 15, math.MaxInt - 1<<16} {
 		if size > t.maxSize {
-			continue // checkSized
+			continue // see checkBounded
 		}
 		p := t.a.Malloc(size)
 		if p != nil && bits.UintSize == 64 {
@@ -100,11 +101,11 @@ func checkTooLarge(t *trial) {
 	t.finish()
 }
 
-// checkDestroy destroys an allocator that has never been used, or, with what it
-// has promised, one that has.
+// checkDestroy destroys an allocator that has never been used. If it guarantees to
+// count live blocks, checkDestroy also uses it after that.
 func checkDestroy(t *trial) {
 	t.finish()
-	if !t.promises.CountsLive {
+	if !t.guarantees.CountsLive {
 		return
 	}
 	if err := t.a.Destroy(); !errors.Is(err, cheap.ErrDestroyed) {
@@ -115,13 +116,13 @@ func checkDestroy(t *trial) {
 	}
 }
 
-// checkLive destroys an allocator with live blocks. If it refuses, nothing has
-// happened to them, and no more is needed than to free them.
+// checkLive destroys an allocator with live blocks. If Destroy returns an error, the
+// blocks are unchanged, and Destroy succeeds after they are freed.
 func checkLive(t *trial) {
 	const n = 100
 	var all set
 	for i := range n {
-		all.add(t, t.malloc(min(24, t.maxSize), i)) // of one size, so that they are all in one tier
+		all.add(t, t.malloc(min(24, t.maxSize), i)) // of one size, so that all are in one tier
 	}
 	for _, b := range all.blocks[:n/2] {
 		t.free(b)
@@ -130,20 +131,20 @@ func checkLive(t *trial) {
 	for len(live) > 0 {
 		err := t.a.Destroy()
 		if err == nil {
-			if t.promises.CountsLive {
+			if t.guarantees.CountsLive {
 				t.Fatalf("Destroy returned nil with %d live blocks", len(live))
 			}
-			return // they were not found, as Destroy may, and are not ours any more
+			return // Destroy need not find them, and they are invalid now
 		}
-		if e, ok := errors.AsType[*cheap.LiveError](err); t.promises.CountsLive && !ok {
+		if e, ok := errors.AsType[*cheap.LiveError](err); t.guarantees.CountsLive && !ok {
 			t.Fatalf("Destroy with live blocks returned %v; want a LiveError", err)
-		} else if t.promises.CountsLive && e.Blocks != len(live) {
+		} else if t.guarantees.CountsLive && e.Blocks != len(live) {
 			t.Fatalf("Destroy says that %d blocks are live; want %d", e.Blocks, len(live))
 		}
 		for _, b := range live {
 			t.verify(b)
 		}
-		more := set{slices.Clone(live)} // it still works
+		more := set{slices.Clone(live)} // the allocator still works
 		b := t.malloc(min(24, t.maxSize), n)
 		more.add(t, b)
 		t.free(b)
@@ -156,7 +157,7 @@ func checkLive(t *trial) {
 	t.finish()
 }
 
-// checkHelpers has the module's own functions over the allocator.
+// checkHelpers calls the functions of package cheap that take an allocator.
 func checkHelpers(t *trial) {
 	const s = "some text"
 	if t.maxSize < 64 {
@@ -172,11 +173,12 @@ func checkHelpers(t *trial) {
 	if got := cheap.GoString(str); got != s {
 		t.Errorf("CString made %q of %q", got, s)
 	}
-	if got := string(unsafe.Slice((*byte)(raw), len(s))); got != s { // as many were copied there
+	if got := string(unsafe.Slice((*byte)(raw), len(s))); got != s { // CBytes copied len(s) bytes
 		t.Errorf("CBytes made %q of %q", got, s)
 	}
 	for i, want := range []string{s, ""} {
-		p := *(*unsafe.Pointer)(unsafe.Add(array, i*int(unsafe.Sizeof(array)))) // one of three
+		// The array has three pointers.
+		p := *(*unsafe.Pointer)(unsafe.Add(array, i*int(unsafe.Sizeof(array))))
 		if got := cheap.GoString(p); got != want {
 			t.Errorf("CStrings made %q of %q", got, want)
 		}
@@ -208,8 +210,8 @@ func checkHelpers(t *trial) {
 	t.finish()
 }
 
-// checkCollector has blocks that only other blocks lead to, as structures of C
-// do, and collections in between. Nothing happens to them.
+// checkCollector has blocks that only other blocks point to, as in structures of C,
+// and collects. The blocks do not change.
 func checkCollector(t *trial) {
 	const n = 2000
 	size := int(unsafe.Sizeof(pointer(nil))) + 40
@@ -221,28 +223,28 @@ func checkCollector(t *trial) {
 	var head unsafe.Pointer
 	for i := range n {
 		b := t.malloc(size, i)
+		b.behind(word).fill()
 		*(*uintptr)(b.ptr) = uintptr(head) // a number: it must not need a write barrier
 		head = b.ptr
 	}
 	for range 2 {
 		runtime.GC()
 		garbage(1 << 20)
-		t.free(t.malloc(size, 0)) // it works on
+		t.free(t.malloc(size, 0)) // the allocator still works
 	}
 	for i := n - 1; i >= 0; i-- {
 		if head == nil {
 			t.Fatalf("a chain of %d blocks ends after %d", n, n-1-i)
 		}
 		next := *(*unsafe.Pointer)(head)
-		rest := block{unsafe.Add(head, word), size - word, i + word} // behind the link
-		t.verify(rest)
+		t.verify(block{head, size, i}.behind(word))
 		t.a.Free(head)
 		head = next
 	}
 	t.finish()
 }
 
-// garbage makes n bytes of it, in pieces of the size of blocks.
+// garbage makes n bytes of garbage, in pieces of the size of blocks.
 func garbage(n int) {
 	var pieces [][]byte
 	for range n / 64 {
@@ -251,7 +253,7 @@ func garbage(n int) {
 	runtime.KeepAlive(pieces)
 }
 
-// checkGoroutines has a goroutine allocate what another one frees, one at a
+// checkGoroutines has a goroutine allocate blocks that another one frees, one at a
 // time: no allocator is bound to a goroutine or a thread.
 func checkGoroutines(t *trial) {
 	baton := make(chan []block)
@@ -289,7 +291,7 @@ func checkGoroutines(t *trial) {
 		select {
 		case baton <- blocks:
 		case <-done:
-			return // it has complained
+			return // it has reported why
 		}
 		select {
 		case blocks = <-baton:

@@ -10,8 +10,8 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// checkAligned asks for alignments. An allocator may have blocks of some only,
-// but what it returns is aligned.
+// checkAligned requests many alignments. An allocator may return nil for some, but each
+// block that it returns is aligned.
 func checkAligned(t *trial) {
 	a := t.a.(cheap.AlignedAllocator)
 	var all set
@@ -49,22 +49,22 @@ func checkAligned(t *trial) {
 	t.finish()
 }
 
-// checkSized has an allocator with a largest size.
-func checkSized(t *trial) {
-	a := t.a.(cheap.SizedAllocator)
+// checkBounded tests an allocator with a largest size.
+func checkBounded(t *trial) {
+	a := t.a.(cheap.BoundedAllocator)
 	if t.maxSize < 0 {
 		t.Fatalf("MaxSize is %d", t.maxSize)
 	}
 	b := t.malloc(min(t.maxSize, largest), 1)
 	for _, at := range []int{0, b.size / 2, max(b.size-1, 0)} {
-		if !a.Owns(unsafe.Add(b.ptr, at)) { // within the block
-			t.Errorf("Owns is false for byte %d of a block of %d", at, b.size)
+		if !a.Contains(unsafe.Add(b.ptr, at)) { // within the block
+			t.Errorf("Contains is false for byte %d of a block of %d", at, b.size)
 		}
 	}
 	other := stranger(t)
 	for name, p := range map[string]unsafe.Pointer{"nil": nil, "Go memory": unsafe.Pointer(new(int64)), "the block of a heap": other.ptr} {
-		if a.Owns(p) {
-			t.Errorf("Owns is true for %s", name)
+		if a.Contains(p) {
+			t.Errorf("Contains is true for %s", name)
 		}
 	}
 	other.free()
@@ -72,7 +72,7 @@ func checkSized(t *trial) {
 		t.Errorf("MaxSize was %d and is %d", t.maxSize, a.MaxSize())
 	}
 	if t.maxSize < math.MaxInt {
-		// What is too large is a mistake, or not to be had.
+		// Malloc of a size that is too large panics or returns nil.
 		var p unsafe.Pointer
 		if _, panicked := panics(func() { p = a.Malloc(t.maxSize + 1) }); !panicked && p != nil {
 			t.Errorf("Malloc of %d bytes, more than MaxSize, returned a block", t.maxSize+1)
@@ -82,14 +82,14 @@ func checkSized(t *trial) {
 	t.finish()
 }
 
-// A foreign block is not of the allocator that is tested.
+// A foreign block is one of another allocator than the tested one.
 type foreign struct {
 	ptr  unsafe.Pointer
 	heap *cheap.Heap
 }
 
 func stranger(t *trial) foreign {
-	heap, err := cheap.NewHeap(cheap.Options{})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -99,7 +99,7 @@ func stranger(t *trial) foreign {
 func (f foreign) free() { f.heap.DestroyAll() }
 
 func checkCalloc(t *trial) {
-	a := t.a.(callocer)
+	a := t.a.(cheap.CallocAllocator)
 	for mark, size := range t.sizes() {
 		t.free(t.malloc(size, mark)) // so that there is something to clear
 		p := a.Calloc(1, size)
@@ -131,15 +131,15 @@ func checkCalloc(t *trial) {
 }
 
 func checkRealloc(t *trial) {
-	a := t.a.(reallocer)
+	a := t.a.(cheap.ReallocAllocator)
 	neighbour := t.malloc(min(100, t.maxSize), 3)
-	b := t.take("Realloc", a.Realloc(nil, 1), 1, 1) // a nil block is Malloc
+	b := t.take("Realloc", a.Realloc(nil, 1), 1, 1) // of nil, which is Malloc
 	for _, size := range t.sizes() {
 		for _, to := range []int{size, size / 2, min(size*2, t.maxSize, largest)} {
 			b = t.resize(a, b, to)
 		}
 	}
-	// What cannot be had leaves the block as it was.
+	// A Realloc that returns nil does not change the block.
 	if p := a.Realloc(b.ptr, math.MaxInt); p != nil && bits.UintSize == 64 {
 		t.Fatalf("Realloc to %d bytes returned a block; want nil", math.MaxInt)
 	} else if p != nil {
@@ -154,8 +154,8 @@ func checkRealloc(t *trial) {
 	t.finish()
 }
 
-// resize has a block resized, and fills it anew.
-func (t *trial) resize(a reallocer, b block, size int) block {
+// resize resizes a block by Realloc, verifies its contents, and fills it anew.
+func (t *trial) resize(a cheap.ReallocAllocator, b block, size int) block {
 	t.Helper()
 	moved := t.look("Realloc", a.Realloc(b.ptr, size), size, b.mark)
 	if damage := moved.damage(b.size); damage != "" {
@@ -167,7 +167,7 @@ func (t *trial) resize(a reallocer, b block, size int) block {
 }
 
 func checkUsableSize(t *trial) {
-	a := t.a.(usableSizer)
+	a := t.a.(cheap.UsableSizeAllocator)
 	var all set
 	for mark, size := range t.sizes() {
 		b := t.malloc(size, mark)
@@ -175,7 +175,7 @@ func checkUsableSize(t *trial) {
 		if usable < size {
 			t.Fatalf("UsableSize of a block of %d bytes is %d", size, usable)
 		}
-		b.size = usable // all of it is ours
+		b.size = usable // all of it may be used
 		b.fill()
 		all.add(t, b)
 	}
@@ -186,7 +186,7 @@ func checkUsableSize(t *trial) {
 }
 
 func checkTryMalloc(t *trial) {
-	a := t.a.(tryMallocer)
+	a := t.a.(cheap.TryAllocator)
 	for mark, size := range t.sizes() {
 		p, err := a.TryMalloc(size)
 		if err != nil {
@@ -198,17 +198,16 @@ func checkTryMalloc(t *trial) {
 		p, err := a.TryMalloc(math.MaxInt)
 		switch {
 		case p == nil && !errors.Is(err, cheap.ErrNoMemory) && !errors.Is(err, cheap.ErrLimit):
-			t.Errorf("TryMalloc of what nobody has returned the error %v; want one that wraps ErrNoMemory or ErrLimit", err)
+			t.Errorf("TryMalloc of more than there is returned the error %v; want one that wraps ErrNoMemory or ErrLimit", err)
 		case p != nil && (err != nil || bits.UintSize == 64):
-			t.Errorf("TryMalloc of what nobody has returned a block, and the error %v", err)
+			t.Errorf("TryMalloc of more than there is returned a block, and the error %v", err)
 		}
 		t.a.Free(p)
 	}
 	t.finish()
 }
 
-// checkReuse allocates and frees more than an allocator can do without handing
-// freed blocks out again.
+// checkReuse allocates and frees so often that an allocator has to reuse freed blocks.
 func checkReuse(t *trial) {
 	const live = 8
 	for _, size := range []int{0, 16, 100, 3000, 40_000} {
@@ -237,7 +236,7 @@ func checkReuse(t *trial) {
 	t.finish()
 }
 
-// checkMisuse gives Free what it must not be given.
+// checkMisuse calls Free with pointers that are not live blocks.
 func checkMisuse(t *trial) {
 	size := min(100, t.maxSize)
 	keep := t.malloc(size, 1)
@@ -274,7 +273,8 @@ func checkMisuse(t *trial) {
 	}
 	for _, at := range []int{1, 8, size - 1} {
 		if at > 0 && at < size {
-			wrong(fmt.Sprintf("byte %d of a block", at), unsafe.Add(keep.ptr, at)) // within the block
+			p := unsafe.Add(keep.ptr, at) // within the block
+			wrong(fmt.Sprintf("byte %d of a block", at), p)
 		}
 	}
 	wrong("a block of another heap", other.ptr)

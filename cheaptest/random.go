@@ -10,33 +10,34 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/shadow"
 )
 
-// The model keeps at most this much live.
+// The model keeps at most this many blocks and bytes live.
 const (
 	modelBlocks = 1000
 	modelBytes  = 8 << 20
 )
 
-// A model is an allocator beside what it must do: blocks that live, none of
-// which overlap, with the contents that were written to them.
+// A model is an allocator beside a reference: the live blocks, none of which overlap,
+// and the contents that were written to them.
 type model struct {
 	*trial
 	rng   *rand.Rand
 	live  set
 	bytes int
-	asked int // bytes, ever
+	asked int // sum of all sizes ever requested
 	mark  int
 }
 
-// more reports whether to go on after so many steps: for the time that is asked
-// for, but where Free gives nothing back no longer than memory lasts.
+// more reports whether to go on after that many steps: for the requested time, but with
+// an allocator whose Free frees nothing only as long as memory lasts.
 func (m *model) more(step int, begin time.Time) bool {
 	const most = 128 << 20
-	return step < 10_000 || time.Since(begin) < m.time && (m.promises.Reuses || m.asked < most)
+	return step < 10_000 || time.Since(begin) < m.time && (m.guarantees.Reuses || m.asked < most)
 }
 
-// checkModel draws operations.
+// checkModel draws operations at random, and compares with the reference.
 func checkModel(t *trial) {
 	failed := true
 	defer func() {
@@ -80,7 +81,7 @@ func (m *model) step() {
 	}
 }
 
-// size draws a size, of which small ones are the likeliest.
+// size draws a size. Small sizes are likelier.
 func (m *model) size() int {
 	top := 14.0
 	if m.rng.IntN(100) == 0 {
@@ -96,7 +97,7 @@ func (m *model) add(method string, p pointer, size int) {
 	m.asked += size
 }
 
-// remove takes any block off the list of those that live.
+// remove removes a random block from the live ones.
 func (m *model) remove() block {
 	i := m.rng.IntN(len(m.live.blocks))
 	b := m.live.blocks[i]
@@ -117,7 +118,7 @@ func (m *model) verifyAll() {
 	}
 }
 
-// aligned, calloc and realloc do what the allocator has.
+// aligned, calloc and realloc do nothing if the allocator has no such method.
 
 func (m *model) aligned() {
 	a, ok := m.a.(cheap.AlignedAllocator)
@@ -127,7 +128,7 @@ func (m *model) aligned() {
 	size, align := m.size(), 1<<m.rng.IntN(13)
 	p := a.AlignedMalloc(size, align)
 	if p == nil {
-		return // as for some alignments it may be
+		return // allowed for some alignments
 	}
 	if uintptr(p)%uintptr(align) != 0 {
 		m.Fatalf("AlignedMalloc(%d, %d) returned %#x", size, align, uintptr(p))
@@ -136,26 +137,21 @@ func (m *model) aligned() {
 }
 
 func (m *model) calloc() {
-	a, ok := m.a.(callocer)
+	a, ok := m.a.(cheap.CallocAllocator)
 	if !ok {
 		return
 	}
 	size := m.size()
 	p := a.Calloc(1, size)
 	b := m.look("Calloc", p, size, 0)
-	b.pieces(func(at int, have, _ []byte) bool {
-		for i, c := range have {
-			if c != 0 {
-				m.Fatalf("byte %d of %d from Calloc is %d", at+i, size, c)
-			}
-		}
-		return true
-	})
+	if err := b.pieces(func(p pointer, n int, _ uint64) error { return shadow.Zero(p, n) }); err != nil {
+		m.Fatalf("from Calloc: %v", err)
+	}
 	m.add("Calloc", p, size)
 }
 
 func (m *model) realloc() {
-	a, ok := m.a.(reallocer)
+	a, ok := m.a.(cheap.ReallocAllocator)
 	if !ok || len(m.live.blocks) == 0 {
 		return
 	}
@@ -164,8 +160,8 @@ func (m *model) realloc() {
 	m.bytes += b.size
 }
 
-// checkHammer has goroutines that allocate, hand blocks to each other, and free
-// what they are handed, all at once.
+// checkHammer has goroutines that allocate, pass blocks to each other, and free the
+// blocks that they get, all at the same time.
 func checkHammer(t *trial) {
 	const goroutines = 6
 	var (
@@ -196,7 +192,7 @@ func checkHammer(t *trial) {
 					fail("Malloc of %d bytes returned nil", size)
 					break
 				}
-				if align := uintptr(t.promises.Align); align != 0 && uintptr(b.ptr)%align != 0 {
+				if align := uintptr(t.guarantees.Align); align != 0 && uintptr(b.ptr)%align != 0 {
 					fail("Malloc of %d bytes returned %#x, which is not aligned to %d", size, uintptr(b.ptr), align)
 				}
 				b.fill()

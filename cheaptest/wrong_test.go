@@ -16,16 +16,16 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// A kit that lets everything pass is worth nothing. So each check gets
-// allocators that are wrong in one respect, and must complain.
+// A suite that every allocator passes is worth nothing. So each check runs with
+// allocators that are wrong in one respect, and must report an error.
 
-// everything is what they promise, so that all checks apply.
-var everything = Promises{Concurrent: true, Reuses: true, CountsLive: true, TellsMisuse: true, Align: 16}
+// everything has all guarantees, so that all checks apply.
+var everything = Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16}
 
 func TestRightAllocators(t *testing.T) {
 	for _, c := range checks {
 		var a cheap.Allocator = unaltered(t)
-		if c.name == "Sized" {
+		if c.name == "Bounded" {
 			a = unalteredSized(t)
 		}
 		if c.applies != nil && !c.applies(a, everything) {
@@ -48,7 +48,7 @@ func TestWrongAllocators(t *testing.T) {
 	for _, w := range wrongs {
 		t.Run(w.name, func(t *testing.T) {
 			if w.wide && bits.UintSize == 32 {
-				return // there may be memory for it
+				return // the system may have that much memory
 			}
 			a := unaltered(t)
 			w.change(a)
@@ -59,12 +59,12 @@ func TestWrongAllocators(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			s := unalteredSized(t)
 			w.change(s)
-			mustComplain(t, "Sized", w.says, s)
+			mustComplain(t, "Bounded", w.says, s)
 		})
 	}
 }
 
-// TestTime has the random checks go on.
+// TestTime has the random checks run for a given time.
 func TestTime(t *testing.T) {
 	for _, c := range checks {
 		if c.name != "Model" && c.name != "Hammer" {
@@ -79,7 +79,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestSeed sees that a model does the same again with the same seed.
+// TestSeed checks that a model does the same with the same seed.
 func TestSeed(t *testing.T) {
 	sizes := func(seed uint64) (sizes []int) {
 		a := unaltered(t)
@@ -101,7 +101,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// mustComplain runs a check of an allocator, which must say something.
+// mustComplain runs a check of an allocator, which must report an error that
+// contains a text.
 func mustComplain(t *testing.T, name, says string, a cheap.Allocator) {
 	t.Helper()
 	i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
@@ -113,18 +114,18 @@ func mustComplain(t *testing.T, name, says string, a cheap.Allocator) {
 
 func TestEveryCheckCanFail(t *testing.T) {
 	for _, c := range checks {
-		if c.name != "Sized" && !slices.ContainsFunc(wrongs, func(w wrong) bool { return w.check == c.name }) {
+		if c.name != "Bounded" && !slices.ContainsFunc(wrongs, func(w wrong) bool { return w.check == c.name }) {
 			t.Errorf("no allocator is wrong in what %s looks at", c.name)
 		}
 	}
 }
 
-// A wrong allocator is made by changing one that is right.
+// A wrong allocator is made from a right one by a change.
 type wrong struct {
 	name        string
-	check, says string // who complains of it, and how
+	check, says string // the check that reports an error, and its text
 	change      func(a *altered)
-	wide        bool // where an int has 64 bits
+	wide        bool // only if an int has 64 bits
 }
 
 var wrongs = []wrong{
@@ -478,8 +479,8 @@ var wrongs = []wrong{
 		}
 	}},
 	{name: "blocks are harmed where there are several goroutines", check: "Hammer", says: "was written to it", change: func(a *altered) {
-		// In each goroutine the second Malloc harms what the first has returned,
-		// which the hammer keeps there: nobody else looks at it meanwhile.
+		// In each goroutine the second Malloc damages the block of the first one,
+		// which the hammer keeps there: no other goroutine reads it meanwhile.
 		var mu sync.Mutex
 		first, second := map[string]pointer{}, map[string]bool{}
 		a.malloc = func(size int) pointer {
@@ -500,16 +501,16 @@ var wrongs = []wrong{
 	}},
 }
 
-// wrongSized are wrong in what only an allocator with a largest size has.
+// wrongSized are allocators with a largest size that are wrong in the methods of these.
 var wrongSized = []struct {
 	name, says string
 	change     func(s *sized)
 }{
-	{"Owns is always true", "Owns is true", func(s *sized) {
-		s.owns = func(pointer) bool { return true }
+	{"Contains is always true", "Contains is true", func(s *sized) {
+		s.contains = func(pointer) bool { return true }
 	}},
-	{"Owns is true for what Malloc returned only", "Owns is false", func(s *sized) {
-		s.owns = func(p pointer) bool { return s.live[p] > 0 }
+	{"Contains is true for what Malloc returned only", "Contains is false", func(s *sized) {
+		s.contains = func(p pointer) bool { return s.live[p] > 0 }
 	}},
 	{"MaxSize is negative", "MaxSize is -1", func(s *sized) { s.max = -1 }},
 	{"MaxSize is too little", "more than MaxSize", func(s *sized) { s.malloc = s.heap.Malloc }},

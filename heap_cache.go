@@ -1,0 +1,357 @@
+package cheap
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// cache holds the blocks at hand for one P, or for a Local. It lies outside the
+// Go heap. Only its owner touches it: the goroutine that is pinned to the P, the
+// goroutine that has seized it, or the goroutine that the Local belongs to. Any
+// goroutine may read the counts; each of them is a word with one writer.
+type cache struct {
+	percpu.Slot
+
+	// The unit of the block that was freed last, and the record of that unit.
+	// The record of a unit never changes, so this pair is never stale. It saves
+	// a look-up that the next Malloc would have to wait for.
+	lastUnit uintptr
+	last     uintptr
+
+	// base is the tag of the heap's spans, less the class.
+	base uintptr
+
+	_ [64 - 3*unsafe.Sizeof(uintptr(0))]byte
+
+	classes [sizeclass.Count]cacheClass
+}
+
+// cacheClass is the part of a cache for one size class: a list of at most a
+// batch of blocks, and perhaps a spare batch. One that was never used has a
+// batch of 0, and so no room.
+type cacheClass struct {
+	head  uintptr // first block of the list
+	spare uintptr // first block of the spare batch, or 0
+
+	// puts less takes is the length of the list. They are two words because
+	// each changes by a load, an addition and a store, and the next change of
+	// the same word waits for the store. With two words a pair of Malloc and
+	// Free waits once, not twice.
+	takes, puts uint64
+
+	// batch is the largest length of the list. It starts small, and grows
+	// whenever blocks come from the class or go there, so that classes that
+	// are hardly used hold hardly any blocks.
+	batch uint64
+
+	numSpare uint64 // blocks in the spare batch
+
+	factor uint64 // factorOf the tag of the class's spans
+
+	_ [cacheClassSize - 40 - 2*unsafe.Sizeof(uintptr(0))]byte
+}
+
+const cacheClassSize = 64 // a cache line
+
+// cacheLimit is the largest number of bytes that a cache may hold.
+const cacheLimit = 1 << 20
+
+// cacheBytes is the metadata of one cache.
+const cacheBytes = int64(unsafe.Sizeof(cache{}))
+
+var (
+	_ [128]byte            = [unsafe.Offsetof(cache{}.classes)]byte{}
+	_ [cacheClassSize]byte = [unsafe.Sizeof(cacheClass{})]byte{}
+	_ [cacheLimit - sizeclass.CacheBytes]byte
+)
+
+// cacheAt returns the cache at slot, an address from the table of a heap:
+// newCache made it, and it stays mapped.
+//
+//go:norace
+func cacheAt(slot uintptr) *cache { return (*cache)(osmem.Pointer(slot)) }
+
+// class returns &k.classes[c] without a bounds check: sizeclass.Of, and the tag
+// of a span of a class, are always in range.
+//
+//go:norace
+func (k *cache) class(c uint8) *cacheClass {
+	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), uintptr(c)*cacheClassSize))
+}
+
+// pop takes a block from the list. It returns 0 if there is none, or if the
+// first one was written to after it was freed.
+//
+// Heap.Malloc and Local.Malloc contain a copy of it, which saves them a call.
+//
+//go:norace
+func (cc *cacheClass) pop() (p uintptr, was blockState) {
+	if p := cc.head; p != 0 {
+		b := blockAt(p)
+		link := b.link
+		if b.mark == seal(p, link, cc.factor) {
+			cc.head = nextOf(link)
+			cc.takes++
+			b.mark = 0
+			return p, stateOf(link)
+		}
+	}
+	return 0, 0
+}
+
+// popOrSpare is pop that makes the spare batch the list if the list is empty. If
+// the first block of the list was written to it drops the list, and returns the
+// address of that block and how many blocks are lost.
+//
+//go:norace
+func (cc *cacheClass) popOrSpare() (p uintptr, was blockState, written uintptr, lost int) {
+	if cc.head == 0 && cc.spare != 0 {
+		cc.head, cc.spare = cc.spare, 0
+		cc.setLength(int(cc.numSpare))
+	}
+	if p, was = cc.pop(); p == 0 && cc.head != 0 {
+		written, lost, cc.head = cc.head, cc.length(), 0
+		cc.setLength(0)
+	}
+	return p, was, written, lost
+}
+
+// push puts the block at p, which is not free, on the list, if that has room.
+//
+//go:norace
+func (cc *cacheClass) push(p uintptr) bool {
+	puts := cc.puts
+	if puts-cc.takes >= cc.batch {
+		return false
+	}
+	blockAt(p).setCached(p, cc.head, 0, cc.factor)
+	cc.puts = puts + 1
+	cc.head = p
+	return true
+}
+
+// free frees the block at p, which lies in the unit of s, into k. It returns
+// false, and changes nothing, if p is not the start of a block of the heap that
+// is in use, or if the list is full.
+//
+// Heap.Free and Local.Free contain a copy of it, which saves them a call.
+//
+//go:norace
+func (k *cache) free(s *span.Span, p uintptr) bool {
+	c := s.LoadTag() - k.base
+	if c >= sizeclass.Count || !startsBlock(s, p) {
+		return false
+	}
+	cc := k.class(uint8(c))
+	return !blockAt(p).isFree(p, cc.factor) && cc.push(p)
+}
+
+// startsBlock reports whether p, in the unit of s, is the start of a block of a
+// class that was carved.
+//
+//go:norace
+func startsBlock(s *span.Span, p uintptr) bool {
+	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < atomic.LoadUint32(&s.Carved)
+}
+
+// fill makes a list of n blocks the list of cc, if that is empty, and batch its
+// largest length.
+//
+//go:norace
+func (cc *cacheClass) fill(list uintptr, n, batch int) bool {
+	if cc.head != 0 {
+		return false
+	}
+	cc.head = list
+	cc.setLength(n)
+	cc.batch = uint64(max(batch, n))
+	return true
+}
+
+// makeRoom makes room in the list of class c, and returns the batch that no
+// longer has a place in the cache.
+//
+//go:norace
+func (cc *cacheClass) makeRoom(c uint8) (over batch) {
+	// As push compares: after a block was freed twice, a list may be longer than
+	// its length, which then goes below 0.
+	if cc.head != 0 && cc.puts-cc.takes < cc.batch {
+		return batch{}
+	}
+	if cc.head != 0 {
+		if cc.spare != 0 {
+			over = batch{cc.spare, int(cc.numSpare)}
+		}
+		cc.spare, cc.numSpare, cc.head = cc.head, uint64(cc.length()), 0
+	}
+	cc.setLength(0)
+	cc.batch = uint64(nextBatchSize(c, int(cc.batch)))
+	return over
+}
+
+// nextBatchSize returns the batch size of class c that follows n.
+//
+//go:norace
+func nextBatchSize(c uint8, n int) int {
+	most := int(sizeclass.Classes[c].Batch)
+	return min(max(2*n, (most+slowStart-1)/slowStart), most)
+}
+
+// A class begins with a part of its largest batch, one in slowStart.
+const slowStart = 8
+
+// length is the length of the list.
+//
+//go:norace
+func (cc *cacheClass) length() int { return int(cc.puts - cc.takes) }
+
+// setLength sets the length after another list was put in place.
+//
+//go:norace
+func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + uint64(n) }
+
+// cached returns how many blocks cc has. Any goroutine may call it.
+//
+//go:norace
+func (cc *cacheClass) cached() int {
+	n := 0
+	if atomic.LoadUintptr(&cc.head) != 0 {
+		n = int(atomic.LoadUint64(&cc.puts) - atomic.LoadUint64(&cc.takes))
+	}
+	if atomic.LoadUintptr(&cc.spare) != 0 {
+		n += int(atomic.LoadUint64(&cc.numSpare))
+	}
+	return n
+}
+
+// mallocs returns how many blocks k has handed out. Any goroutine may call it.
+//
+//go:norace
+func (k *cache) mallocs() (n uint64) {
+	for i := range k.classes {
+		n += atomic.LoadUint64(&k.classes[i].takes)
+	}
+	return n
+}
+
+// takeAll takes all lists out of k.
+//
+//go:norace
+func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
+	for i := range k.classes {
+		cc := &k.classes[i]
+		if cc.head != 0 {
+			lists[2*i] = batch{cc.head, cc.length()}
+		}
+		if cc.spare != 0 {
+			lists[2*i+1] = batch{cc.spare, int(cc.numSpare)}
+		}
+		cc.head, cc.spare = 0, 0
+		cc.setLength(0)
+		cc.batch = 0
+	}
+}
+
+// cachePool holds unused caches. Their memory is used for caches only, because a
+// goroutine that had one in hand when it was seized may still try its lock.
+var cachePool struct {
+	mu   sync.Mutex
+	free []uintptr
+}
+
+// newCache returns the address of an empty cache for the heap with that id.
+//
+//go:norace
+func newCache(id uintptr) (slot uintptr, err error) {
+	if err := span.Init(); err != nil {
+		return 0, err // a goroutine with a cache may look up addresses
+	}
+	cachePool.mu.Lock()
+	defer cachePool.mu.Unlock()
+	if n := len(cachePool.free); n > 0 {
+		slot = cachePool.free[n-1]
+		cachePool.free = cachePool.free[:n-1]
+		cacheAt(slot).setHeap(id)
+		return slot, nil
+	}
+	if slot, err = span.AllocMeta(unsafe.Sizeof(cache{})); err != nil {
+		return 0, err
+	}
+	cacheAt(slot).lastUnit = ^uintptr(0)
+	cacheAt(slot).setHeap(id)
+	return slot, nil
+}
+
+// setHeap makes k, which is empty, a cache of the heap with that id.
+//
+//go:norace
+func (k *cache) setHeap(id uintptr) {
+	k.base = id << span.KindBits
+	for c := range k.classes {
+		k.classes[c].factor = factorOf(k.base | uintptr(c))
+	}
+}
+
+// freeCache takes back a cache that no goroutine uses and that is empty.
+//
+//go:norace
+func freeCache(slot uintptr) {
+	k := cacheAt(slot)
+	clear(k.classes[:])
+	k.lastUnit, k.last, k.base = ^uintptr(0), 0, 0
+	cachePool.mu.Lock()
+	defer cachePool.mu.Unlock()
+	cachePool.free = append(cachePool.free, slot)
+}
+
+// addCache gives the current P a cache, if it has none and there is memory.
+//
+//go:norace
+func (h *Heap) addCache() {
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	place := h.caches.Place()
+	if place < 0 || h.closed.Load() {
+		return
+	}
+	if !h.account.Take(cacheBytes) {
+		return
+	}
+	slot, err := newCache(h.id)
+	if err != nil {
+		h.account.Give(cacheBytes)
+		return
+	}
+	h.caches.Install(place, slot)
+	h.numPlaces.Store(max(h.numPlaces.Load(), int32(place)+1))
+}
+
+// hold returns the cache that the goroutine uses: local, the cache of a Local, or
+// if that is nil the cache of the P, to which the goroutine is pinned until
+// letGo. It returns nil if the P has no cache.
+//
+//go:norace
+func (h *Heap) hold(local *cache) (k *cache, slot uintptr) {
+	if local != nil {
+		return local, 0
+	}
+	if slot = h.caches.Pin(); slot != 0 {
+		k = cacheAt(slot)
+	}
+	return k, slot
+}
+
+// letGo ends what hold began.
+//
+//go:norace
+func (h *Heap) letGo(local *cache, slot uintptr) {
+	if local == nil {
+		h.caches.Unpin(slot)
+	}
+}

@@ -1,0 +1,120 @@
+package cheap
+
+import (
+	"runtime"
+
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Destroy releases everything that the heap holds to the operating system. If
+// there are live blocks, it releases nothing and returns a [LiveError]; the blocks
+// and the heap stay usable. After a Destroy that returned nil, Destroy and DestroyAll
+// return [ErrDestroyed], Free of nil does nothing, and all other methods panic.
+//
+// Destroy must not run at the same time as other methods of the heap. If it does,
+// those may panic, but other heaps are not harmed. The heap of [Default] cannot be
+// destroyed: Destroy panics.
+func (h *Heap) Destroy() error { return h.destroy("Heap.Destroy", false) }
+
+// DestroyAll is like [Heap.Destroy], but frees live blocks, too. Neither Go nor C may
+// use the blocks afterwards.
+func (h *Heap) DestroyAll() error { return h.destroy("Heap.DestroyAll", true) }
+
+func (h *Heap) destroy(op string, all bool) error {
+	if h == std {
+		panicMisuse(op, 0, "the default heap cannot be destroyed, because other packages may use it; make a heap with NewHeap")
+	}
+	if race.Told && all {
+		// The goroutine that destroys the heap frees the live blocks.
+		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
+	}
+	err := h.destroyQuietly(op, all)
+	if err == nil {
+		h.account.Close()
+		heaps.Delete(h)
+	}
+	return err
+}
+
+// destroyQuietly is destroy without the registries of heaps and accounts.
+//
+//go:norace
+func (h *Heap) destroyQuietly(op string, all bool) error {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	if h.id == 0 {
+		h.mustBeOpen(op)
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	if h.closed.Load() {
+		return ErrDestroyed
+	}
+	seized := h.caches.Seize(func(int) bool { return true })
+	if !all {
+		for _, s := range seized {
+			h.empty(cacheAt(s.Slot))
+		}
+		s := h.count()
+		if s.Blocks > 0 || h.damaged.Load() != 0 {
+			h.caches.Restore(seized)
+		}
+		h.mustBeUndamaged(0)
+		if s.Blocks > 0 {
+			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
+		}
+	}
+	h.closed.Store(true)
+	// A goroutine between begin and end may wait for seize.
+	h.seize.Unlock()
+	for h.busy.Load() != 0 {
+		runtime.Gosched()
+	}
+	h.seize.Lock()
+	for i := range h.classes {
+		h.classes[i].forgetAll()
+	}
+	percpu.Drop(seized)
+	for _, s := range seized {
+		h.gone.mallocs += cacheAt(s.Slot).mallocs()
+		freeCache(s.Slot)
+	}
+	// A goroutine in a method of a Local is not pinned and cannot be waited for.
+	// It will find the heap closed; until then the spans must stay readable, and
+	// must not become another heap's.
+	keep := h.locals != nil
+	h.large.mu.Lock()
+	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
+	h.large.mu.Unlock()
+	span.Decay()
+	h.large.blocks.Store(0)
+	h.large.bytes.Store(0)
+	return nil
+}
+
+// releaseAny gives back a span of a heap that is being destroyed. If keep is true
+// the address space of the span is not used again.
+//
+//go:norace
+func (h *Heap) releaseAny(s *span.Span, keep bool) {
+	tag := s.LoadTag()
+	if tag&span.KindMask == span.KindLarge {
+		h.dropLarge(s)
+		return
+	}
+	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask].SpanBytes()
+	if checking {
+		fillFree(base, uintptr(s.Carved)*s.Size)
+	}
+	retire(s)
+	if keep {
+		span.Abandon(base, bytes)
+	} else {
+		span.FreeCarved(base)
+	}
+}

@@ -1,0 +1,291 @@
+package cheap
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A large block has a span of its own: units of 64 KiB in a region, or, from a
+// quarter of a region on, a mapping. It counts for the pages that it reaches
+// into. Heap.large.mu is held while a large block comes, goes or is resized, so
+// none of this happens while the heap is destroyed.
+
+// errTooLarge is the error for a size that no heap can ever hold.
+var errTooLarge = errors.New("the size is larger than the address space")
+
+// maxLarge is the largest size of a block. The map covers no larger one, rounding it
+// up to regions does not overflow, and neither does the sum of the costs of some
+// thousand requests at a time that are about to be refused: 256 TiB, and almost 2 GiB
+// on 32-bit systems.
+const maxLarge = min(^uintptr(0)>>1-4*span.RegionSize, 1<<(31+17*(bits.UintSize>>6)))
+
+// tooLarge is the answer to a size above maxLarge: ErrLimit if the heap has a limit,
+// which such a block exceeds as well.
+func (h *Heap) tooLarge() error {
+	if h.account.Limit() != 0 {
+		return fmt.Errorf("%w: %w", ErrLimit, errTooLarge)
+	}
+	return noMemory(errTooLarge)
+}
+
+// unitsOf returns the number of units of a large block of size bytes.
+func unitsOf(size uintptr) int { return int((size + span.UnitSize - 1) / span.UnitSize) }
+
+// largeCost is the number of bytes that a large block of size bytes, a multiple of
+// the page size, holds from the system, records included.
+func largeCost(size uintptr) int64 { return int64(size) + int64(unitsOf(size))*recordBytes }
+
+// mallocLarge returns a block with a span of its own, and the state that a mark
+// would give for it.
+//
+//go:norace
+func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was blockState, err error) {
+	if size > maxLarge || align > maxLarge/2 {
+		return 0, 0, h.tooLarge()
+	}
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	size = osmem.RoundPage(max(size, 1))
+	if h.mustConsolidate(largeCost(size), unitsOf(size)) {
+		h.consolidate(nil)
+	}
+	h.large.mu.Lock()
+	p, fresh, err := h.newLarge(size, align)
+	h.large.mu.Unlock()
+	h.afterGrowth()
+	was = stateNew
+	if fresh {
+		was |= stateZeroed
+	}
+	return p, was, err
+}
+
+// newLarge is mallocLarge of a multiple of the page size, under the lock.
+//
+//go:norace
+func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+	if h.closed.Load() {
+		return 0, false, ErrDestroyed
+	}
+	cost := largeCost(size)
+	if !h.account.Take(cost) {
+		return 0, false, ErrLimit
+	}
+	if p, fresh, err = h.placeLarge(size, align); err != nil {
+		h.account.Give(cost)
+	}
+	return p, fresh, err
+}
+
+// placeLarge is newLarge of a block whose cost the account has.
+//
+//go:norace
+func (h *Heap) placeLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+	var space uintptr
+	if size >= span.OwnMapping || align >= span.OwnMapping {
+		fresh = true
+		p, space, err = span.AllocMapping(size, align)
+	} else {
+		p, fresh, err = span.Alloc(unitsOf(size), max(1, int(align/span.UnitSize)), size)
+	}
+	if err != nil {
+		return 0, false, noMemory(err)
+	}
+	h.setBodies(p, 1, unitsOf(size))
+	s := span.Find(p)
+	s.ForgetChunk()
+	s.Base, s.Space = p, space
+	atomic.StoreUintptr(&s.Size, size)
+	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	h.large.blocks.Add(1)
+	h.large.mallocs.Add(1)
+	h.large.bytes.Add(int64(size))
+	h.grew.Store(true)
+	return p, fresh, nil
+}
+
+// setBodies fills in the records of units [from, end) of the block at p.
+//
+//go:norace
+func (h *Heap) setBodies(p uintptr, from, end int) {
+	for i := from; i < end; i++ {
+		s := span.Find(p + uintptr(i)*span.UnitSize)
+		s.ForgetChunk()
+		s.Base = p
+		s.StoreTag(h.id<<span.KindBits | span.KindBody)
+	}
+}
+
+// clearBodies makes the same records those of no heap.
+//
+//go:norace
+func clearBodies(p uintptr, from, end int) {
+	for i := from; i < end; i++ {
+		span.Find(p + uintptr(i)*span.UnitSize).StoreTag(0)
+	}
+}
+
+// freeLarge frees the large block at p, whose record is s. It returns false, and
+// changes nothing, if there is no such block any more.
+//
+//go:norace
+func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
+	h.large.mu.Lock()
+	ok := !h.closed.Load() && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p
+	if ok {
+		h.dropLarge(s)
+	}
+	h.large.mu.Unlock()
+	span.Decay()
+	return ok
+}
+
+// dropLarge gives a large block back. The caller holds the lock.
+//
+//go:norace
+func (h *Heap) dropLarge(s *span.Span) {
+	cost := largeCost(s.Size)
+	h.unplaceLarge(s)
+	h.account.Give(cost)
+}
+
+// unplaceLarge is dropLarge of a block whose cost stays in the account.
+//
+//go:norace
+func (h *Heap) unplaceLarge(s *span.Span) {
+	p, size, space := s.Base, s.Size, s.Space
+	h.large.blocks.Add(-1)
+	h.large.bytes.Add(-int64(size))
+	s.StoreTag(0)
+	clearBodies(p, 1, unitsOf(size))
+	if space != 0 {
+		span.FreeMapping(p, space)
+	} else {
+		if checking {
+			fillFree(p, size)
+		}
+		span.Free(p, unitsOf(size))
+	}
+}
+
+// resizeLarge resizes the large block at p, whose record is s, to newSize bytes, a
+// multiple of the page size, and returns its address: p if the memory behind the
+// block allows, or the address of another mapping that its pages were moved to.
+// It returns 0, and changes nothing, if neither is possible.
+//
+//go:norace
+func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
+	if newSize > maxLarge {
+		return 0
+	}
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	defer h.afterGrowth()
+	defer span.Decay() // units may be free now
+	h.large.mu.Lock()
+	defer h.large.mu.Unlock()
+	if h.closed.Load() || s.LoadTag() != h.id<<span.KindBits|span.KindLarge {
+		return 0 // another goroutine freed it; the caller finds out
+	}
+	if newSize <= s.Size {
+		h.shrinkLarge(s, newSize)
+		return p
+	}
+	if h.growLarge(s, newSize) {
+		return p
+	}
+	if s.Space != 0 && osmem.CanRemap {
+		return h.moveLarge(s, newSize)
+	}
+	return 0
+}
+
+// shrinkLarge gives the end of a large block back.
+//
+//go:norace
+func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	clearBodies(p, to, from)
+	if checking && s.Space == 0 {
+		fillFree(p+newSize, size-newSize)
+	}
+	if s.Space != 0 {
+		span.ShrinkMapping(p, size, newSize)
+	} else if to < from {
+		span.Free(p+uintptr(to)*span.UnitSize, from-to)
+	}
+	h.resized(s, newSize)
+	h.account.Give(largeCost(size) - largeCost(newSize))
+}
+
+// growLarge extends a large block in place, if that is possible.
+//
+//go:norace
+func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	cost := largeCost(newSize) - largeCost(size)
+	if !h.account.Take(cost) {
+		return false
+	}
+	ok := false
+	switch {
+	case s.Space != 0:
+		ok = span.GrowMapping(p, size, newSize, s.Space)
+	case newSize >= span.OwnMapping:
+	case to == from:
+		ok = span.Commit(p, newSize) == nil
+	default:
+		ok = span.Extend(p, from, to-from, newSize)
+	}
+	if !ok {
+		h.account.Give(cost)
+		return false
+	}
+	h.setBodies(p, from, to)
+	h.resized(s, newSize)
+	h.grew.Store(true)
+	return true
+}
+
+// resized records the new size of a large block.
+//
+//go:norace
+func (h *Heap) resized(s *span.Span, newSize uintptr) {
+	h.large.bytes.Add(int64(newSize) - int64(s.Size))
+	atomic.StoreUintptr(&s.Size, newSize)
+}
+
+// moveLarge moves the pages of a block with a mapping to a larger mapping. The pages
+// of the old size are there once at any time, so the account needs the difference only.
+//
+//go:norace
+func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
+	cost := largeCost(newSize) - largeCost(s.Size)
+	if !h.account.Take(cost) {
+		return 0
+	}
+	to, _, err := h.placeLarge(newSize, 1)
+	if err != nil {
+		h.account.Give(cost)
+		return 0
+	}
+	if !span.MoveMapping(s.Base, to, s.Size) {
+		h.unplaceLarge(span.Find(to))
+		h.account.Give(cost)
+		return 0
+	}
+	h.unplaceLarge(s)
+	return to
+}

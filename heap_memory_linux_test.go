@@ -1,0 +1,123 @@
+//go:build !cheap_gomem
+
+package cheap
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// residentAnon returns how many bytes of anonymous memory the process has in
+// RAM.
+func residentAnon(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, rest, _ := bytes.Cut(status, []byte("\nRssAnon:"))
+	var kib int64
+	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
+		t.Skip("RssAnon:", err)
+	}
+	return kib << 10
+}
+
+// resident returns how many of n bytes at addr, a multiple of the page size,
+// are in RAM.
+func resident(t *testing.T, addr, n uintptr) uintptr {
+	t.Helper()
+	pages := make([]byte, (n+osmem.PageSize-1)/osmem.PageSize)
+	if _, _, errno := syscall.Syscall(syscall.SYS_MINCORE, addr, n, uintptr(unsafe.Pointer(&pages[0]))); errno != 0 {
+		t.Skip("mincore:", errno)
+	}
+	sum := uintptr(0)
+	for _, p := range pages {
+		sum += uintptr(p&1) * osmem.PageSize
+	}
+	return sum
+}
+
+// TestTrimResident looks whether the system has the memory back after Trim.
+func TestTrimResident(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	setDecay(t, -1)
+	const n, size = 4000, 16_000
+	h.Trim()
+	// Go must not give back what is its own meanwhile.
+	debug.FreeOSMemory()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before := residentAnon(t)
+	var blocks []handed
+	for i := range n {
+		blocks = append(blocks, wrap(h, size>>(i%5), uint64(i)))
+	}
+	used := residentAnon(t) - before
+	for _, b := range blocks {
+		b.unwrap(t, h)
+	}
+	h.Trim()
+	after := residentAnon(t) - before
+	if live := int64(n) * size * 31 / 16 / 5; used < live/2 || after > used/4 {
+		t.Errorf("resident: %d more with blocks of %d bytes, %d more after Trim", used, live, after)
+	}
+}
+
+// TestCallocResident looks whether zeroing makes memory resident that is zero
+// already.
+func TestCallocResident(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	h.Trim() // so that nothing is used again
+	const hugePage = 2 << 20
+	for _, size := range []int{span.RegionSize / 8, span.OwnMapping, 3 * span.OwnMapping} {
+		p := h.Calloc(1, size)
+		if n := resident(t, uintptr(p), uintptr(size)); n > hugePage || n > uintptr(size)/4 {
+			t.Errorf("%d of %d zeroed bytes are resident", n, size)
+		}
+		*(*byte)(unsafe.Add(p, size/2)) = 1
+		page := osmem.PageSize
+		if n := resident(t, uintptr(p)+uintptr(size/2)&^(page-1), page); n != page {
+			t.Errorf("a page that was written to: %d bytes are resident", n)
+		}
+		h.Free(p)
+		h.Trim()
+		if size < span.OwnMapping {
+			if n := resident(t, uintptr(p), uintptr(size)); n != 0 {
+				t.Errorf("%d of %d bytes are resident after Trim", n, size)
+			}
+		}
+	}
+}
+
+// TestCarvingResident looks whether the first block of a class touches more
+// than it needs.
+func TestCarvingResident(t *testing.T) {
+	for _, size := range []int{16, 64, 1000, 4000, 10_000} {
+		h := newHeap(t, HeapOptions{})
+		h.Trim()
+		p := h.Malloc(size)
+		unit := uintptr(p) &^ (span.UnitSize - 1)
+		if n, most := resident(t, unit, span.UnitSize), osmem.RoundPage(uintptr(size))+osmem.PageSize; n > most {
+			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
+		}
+		h.Free(p)
+	}
+}
+
+// TestDecayResident looks whether memory that decays leaves RAM.
+func TestDecayResident(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	setDecay(t, 10*time.Millisecond)
+	b := wrap(h, 60_000, 1)
+	b.unwrap(t, h)
+	waitUntil(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), 60_000) == 0 })
+}

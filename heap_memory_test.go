@@ -1,0 +1,211 @@
+package cheap
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TestDecay leaves memory idle. It goes back by itself, unless it is to stay.
+func TestDecay(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	setDecay(t, 20*time.Millisecond)
+	for range 3 {
+		useSome(h)
+		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	}
+
+	if old := SetDecay(-1); old != 20*time.Millisecond {
+		t.Errorf("SetDecay returns %v", old)
+	}
+	useSome(h)
+	idle := span.Idle()
+	time.Sleep(50 * time.Millisecond)
+	if idle == 0 || span.Idle() != idle {
+		t.Errorf("idle was %d and is %d, without decay", idle, span.Idle())
+	}
+	h.Trim()
+	if n := span.Idle(); n != 0 {
+		t.Errorf("idle is %d after Trim", n)
+	}
+
+	useSome(h)
+	SetDecay(time.Hour)
+	useSome(h)
+	SetDecay(0) // although a timer for half an hour is armed
+	if n := span.Idle(); n != 0 {
+		t.Errorf("idle is %d after SetDecay(0)", n)
+	}
+	h.Free(h.Malloc(100_000))
+	if n := span.Idle(); n != 0 {
+		t.Errorf("idle is %d, decay is 0", n)
+	}
+
+	SetDecay(time.Hour)
+	h.Free(h.Malloc(100_000))
+	SetDecay(10 * time.Millisecond)
+	waitUntil(t, "nothing is idle after a shorter decay", func() bool { return span.Idle() == 0 })
+}
+
+// TestDecayKeepsBlocks lets memory decay next to blocks that are live.
+func TestDecayKeepsBlocks(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	setDecay(t, time.Millisecond)
+	var kept []handed
+	for i := range 200 {
+		kept = append(kept, wrap(h, i*i, uint64(i)))
+		useSome(h)
+	}
+	waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	for _, b := range kept {
+		b.unwrap(t, h)
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestProducerConsumer has a goroutine that only allocates and one that only
+// frees. The heap does not grow from that.
+func TestProducerConsumer(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	const n = 4096
+	rounds := hammerRounds(200)
+	full := make(chan []unsafe.Pointer)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for blocks := range full {
+			for _, p := range blocks {
+				h.Free(p)
+			}
+		}
+	}()
+	var peak, live int64
+	for range rounds {
+		blocks := make([]unsafe.Pointer, n)
+		for i := range blocks {
+			blocks[i] = h.Malloc(16 + i%64*16)
+		}
+		peak = max(peak, h.Stats().Held)
+		live = max(live, h.Stats().Bytes)
+		full <- blocks
+	}
+	close(full)
+	<-done
+	if most := live*5/4 + 4<<20; peak > most {
+		t.Errorf("at most %d bytes were live, and %d held", live, peak)
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestCacheLimit frees more into every cache than it may hold.
+func TestCacheLimit(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	ways := []Allocator{h, h, h, h, l}
+	var most atomic.Int64
+	var wg sync.WaitGroup
+	for _, a := range ways {
+		wg.Go(func() {
+			for c := range sizeclass.Count {
+				size := int(sizeclass.Classes[c].Size)
+				var blocks []unsafe.Pointer
+				for range min(1000, 1<<20/size) {
+					blocks = append(blocks, a.Malloc(size))
+				}
+				for _, p := range blocks {
+					a.Free(p)
+				}
+				s := h.Stats()
+				if s.Cached > most.Load() {
+					most.Store(s.Cached)
+				}
+				if s.Cached > int64(s.Caches)*s.CacheMax {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := h.Stats()
+	if s.CacheMax <= 0 || s.CacheMax > 1<<20 {
+		t.Errorf("a cache may hold %d bytes", s.CacheMax)
+	}
+	if s.Caches == 0 || most.Load() == 0 {
+		t.Errorf("%+v; the caches were never used", s)
+	}
+	l.Destroy()
+	mustHoldNothing(t, h)
+}
+
+// TestHollow leaves free blocks among live ones, lets the heap grow, which may
+// take the memory of the free ones, and asks for zeroes.
+func TestHollow(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	for _, size := range []int{4096, 8192, 9000, 12_288, 16_000, 20_480, 32_768} {
+		var live, blocks []handed
+		for i := range 60 {
+			b := wrap(h, size, uint64(i))
+			if i%2 == 0 {
+				live = append(live, b)
+			} else {
+				blocks = append(blocks, b)
+			}
+		}
+		for _, b := range blocks {
+			b.unwrap(t, h)
+		}
+		large := []handed{wrap(h, 3<<20, 1), wrap(h, 5<<20, 2)} // grow
+		for range 40 {
+			p := h.Calloc(1, size)
+			if err := shadow.Zero(p, size); err != nil {
+				t.Fatalf("size %d: %v", size, err)
+			}
+			shadow.Fill(p, h.UsableSize(p), 3)
+			live = append(live, handed{p, size, 3})
+		}
+		for _, b := range append(live, large...) {
+			b.unwrap(t, h)
+		}
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestFewerPs fills the caches of several Ps and then takes the Ps away. What
+// they hold must not be lost.
+func TestFewerPs(t *testing.T) {
+	const ps = 4
+	before := runtime.GOMAXPROCS(ps)
+	defer runtime.GOMAXPROCS(before)
+	h := newHeap(t, HeapOptions{})
+	waitUntil(t, "several Ps have a cache", func() bool {
+		onAllPs(ps, func() {
+			for range 100 {
+				var blocks [50]unsafe.Pointer
+				for i := range blocks {
+					blocks[i] = h.Malloc(1000)
+				}
+				for _, p := range blocks {
+					h.Free(p)
+				}
+			}
+		})
+		return h.Stats().Caches >= 2
+	})
+	runtime.GOMAXPROCS(1)
+	// Growing the heap looks after the caches of Ps that are gone.
+	p := h.Malloc(100_000)
+	if s := h.Stats(); !percpu.Portable && s.Cached > int64(s.CacheMax) {
+		t.Errorf("one P runs: %+v", s)
+	}
+	h.Free(p)
+	mustHoldNothing(t, h)
+}

@@ -1,0 +1,288 @@
+package cheap
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// accusers are the calls that take a pointer to a live block.
+func accusers(h *Heap, l *Local) map[string]func(p unsafe.Pointer) {
+	return map[string]func(p unsafe.Pointer){
+		"Heap.Free":        h.Free,
+		"Heap.UsableSize":  func(p unsafe.Pointer) { h.UsableSize(p) },
+		"Heap.Realloc":     func(p unsafe.Pointer) { h.Realloc(p, 10) },
+		"Heap.TryRealloc":  func(p unsafe.Pointer) { _, _ = h.TryRealloc(p, 10) },
+		"Local.Free":       l.Free,
+		"Local.UsableSize": func(p unsafe.Pointer) { l.UsableSize(p) },
+		"Local.Realloc":    func(p unsafe.Pointer) { l.Realloc(p, 10) },
+		"Local.TryRealloc": func(p unsafe.Pointer) { _, _ = l.TryRealloc(p, 10) },
+	}
+}
+
+// mustAccuseAll gives addr, which is the start of no live block, to every call
+// that takes a pointer.
+func mustAccuseAll(t *testing.T, h *Heap, l *Local, addr uintptr, words ...string) {
+	t.Helper()
+	before := h.Stats()
+	words = append(words, fmt.Sprintf("%#x", addr))
+	for op, f := range accusers(h, l) {
+		mustAccuse(t, op, addr, func() { f(osmem.Pointer(addr)) }, words...)
+	}
+	if h.Owns(osmem.Pointer(addr)) {
+		t.Errorf("Owns(%#x)", addr)
+	}
+	if after := h.Stats(); after.Blocks != before.Blocks || after.Bytes != before.Bytes || after.Mallocs != before.Mallocs {
+		t.Errorf("%#x has changed the counts from %+v to %+v", addr, before, after)
+	}
+}
+
+// Memory that is no heap's.
+var (
+	global    [64]byte
+	globalPtr = new(int)
+)
+
+// TestForeignPointers gives the heap what no heap gave out.
+func TestForeignPointers(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	mapped, err := osmem.Map(osmem.RoundPage(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onGoHeap := make([]uint64, 1000)
+	onStack := 0
+	text := "a string in the program"
+
+	for round := range 2 { // before the heap has any memory, and after
+		var foreign []uintptr
+		for _, n := range []uint64{
+			1, 2, 8, 16, 255, 4095, 4096, 65535, 65536, 65552, 1 << 20,
+			1<<31 - 1, 1 << 31, 1<<32 - 1, 1<<32 - 16, 1 << 32,
+			1<<46 + 16, 1<<47 - 16, 1 << 47, 1<<47 + 16, 1<<48 - 16, 1 << 48, 1<<48 + 16, 1 << 52, 1 << 56, 1<<57 + 32, 1 << 63,
+			0xffff_8000_0000_0000, 0xffff_ffff_8000_0000, 0xffff_ffff_ffff_fff0, 1<<64 - 1,
+		} {
+			if bits.Len64(n) <= bits.UintSize {
+				foreign = append(foreign, uintptr(n))
+			}
+		}
+		for i, addr := range foreign {
+			words := []string{"it is not from a heap"}
+			if addr < 4096 {
+				words = append(words, "a small number")
+			}
+			if round == 0 || i%4 == 0 {
+				mustAccuseAll(t, h, l, addr, words...)
+			}
+		}
+		for _, p := range []*uint64{&onGoHeap[0], &onGoHeap[499]} {
+			words := []string{"it is not from a heap", "Go pointer"}
+			if span.FindChunk(uintptr(unsafe.Pointer(p))) != 0 {
+				words = words[:1] // other tests have allocators on Go memory, and leave them
+			}
+			mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(p)), words...)
+		}
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(globalPtr)), "it is not from a heap")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&global[16])), "it is not from a heap")
+		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(unsafe.StringData(text))), "it is not from a heap")
+		mustAccuseAll(t, h, l, mapped, "it is not from a heap")
+		mustAccuseAll(t, h, l, mapped+16, "it is not from a heap")
+
+		// A stack moves when it grows, so this pointer is passed on as one.
+		stack := unsafe.Pointer(&onStack)
+		if v, ok := catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, "it is not from a heap") {
+			t.Errorf("free of a stack pointer: %v", v)
+		}
+		h.Free(h.Malloc(100))
+		h.Free(h.Malloc(100_000))
+	}
+	runtime.KeepAlive(onGoHeap)
+}
+
+// TestNumberOnAnyStack frees numbers that the caller has in a pointer variable, in
+// goroutines whose stack ends, and is copied, in each part of Free. The runtime accepts
+// any number from 4,096 on.
+func TestNumberOnAnyStack(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	f := newFixed(h, 64, 0, 0)
+	f.Free(f.Malloc(1))
+	defer f.Destroy()
+	for _, n := range []uint64{4096, 4097, 65_535, 1<<31 + 1, 1<<47 - 8, 1 << 47, math.MaxUint} {
+		if n > math.MaxUint {
+			continue // on 32-bit systems
+		}
+		for op, free := range map[string]func(unsafe.Pointer){"Heap.Free": h.Free, "Local.Free": l.Free, "FixedBlock.Free": f.Free} {
+			for depth := range 60 {
+				panicked := make(chan any)
+				go func() { panicked <- freeAtDepth(depth, free, anyPointer(uintptr(n))) }()
+				mustAccuse(t, op, uintptr(n), func() { panic(<-panicked) })
+			}
+		}
+	}
+}
+
+// freeAtDepth calls freeInFrame behind so many frames.
+//
+//go:noinline
+func freeAtDepth(depth int, free func(unsafe.Pointer), p unsafe.Pointer) (v any) {
+	var frame [40]byte
+	if depth > 0 {
+		v = freeAtDepth(depth-1, free, p)
+	} else {
+		v = freeInFrame(free, p)
+	}
+	runtime.KeepAlive(&frame)
+	return v
+}
+
+// freeInFrame calls free for p, which is in a variable of its frame, and returns what
+// free panics with.
+//
+//go:noinline
+func freeInFrame(free func(unsafe.Pointer), p unsafe.Pointer) (v any) {
+	defer func() { v = recover() }()
+	for _, q := range []unsafe.Pointer{nil, p, p} {
+		free(q)
+	}
+	return nil
+}
+
+// TestOtherHeapsBlock gives a heap what another one gave out.
+func TestOtherHeapsBlock(t *testing.T) {
+	h, other := newHeap(t, HeapOptions{}), newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, size := range []int{0, 16, 1000, 30_000, 100_000, span.OwnMapping} {
+		p := other.Malloc(size)
+		for _, off := range []uintptr{0, 1, 16} {
+			mustAccuseAll(t, h, l, uintptr(p)+off, "belongs to another heap")
+		}
+		if size > 0 {
+			*(*byte)(p)++ // it is still there
+		}
+		other.Free(p)
+	}
+}
+
+// TestInsideOfBlock gives a heap pointers into its own blocks.
+func TestInsideOfBlock(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, size := range []int{16, 100, 1000, 5000, 32768, 40_000, 100_000, 1_000_000, span.OwnMapping + 1} {
+		p := h.Malloc(size)
+		block := fmt.Sprintf("inside the block at %#x (%d bytes)", uintptr(p), h.UsableSize(p))
+		usable := h.UsableSize(p)
+		for _, off := range []int{1, 2, 3, 4, 8, 15, 16, 17, 32, usable / 2, usable - 16, usable - 1, span.UnitSize, span.UnitSize + 16} {
+			if off > 0 && off < usable {
+				mustAccuseAll(t, h, l, uintptr(p)+uintptr(off), block, fmt.Sprintf("%d bytes after its start", off))
+			}
+		}
+		h.Free(p)
+	}
+}
+
+// TestBadSizes gives sizes and alignments that no block can have: panics where
+// the number makes no sense, nil where it is only too large.
+func TestBadSizes(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	const least, most = -1 << (bits.UintSize - 1), 1<<(bits.UintSize-1) - 1
+
+	for _, size := range []int{-1, -16, least, least + 1} {
+		for op, f := range map[string]func(){
+			"Heap.Malloc":         func() { h.Malloc(size) },
+			"Heap.TryMalloc":      func() { _, _ = h.TryMalloc(size) },
+			"Heap.AlignedMalloc":  func() { h.AlignedMalloc(size, 16) },
+			"Heap.Realloc":        func() { h.Realloc(nil, size) },
+			"Heap.Calloc":         func() { h.Calloc(size, 1) },
+			"Local.Malloc":        func() { l.Malloc(size) },
+			"Local.AlignedMalloc": func() { l.AlignedMalloc(size, 16) },
+			"Local.Realloc":       func() { l.Realloc(nil, size) },
+			"Local.Calloc":        func() { l.Calloc(1, size) },
+			"UsableSizeFor":       func() { UsableSizeFor(size) },
+		} {
+			mustAccuse(t, op, 0, f, "negative")
+		}
+	}
+	for _, align := range []int{0, -1, 3, 24, 4097, -16, least, most} {
+		mustAccuse(t, "Heap.AlignedMalloc", 0, func() { h.AlignedMalloc(16, align) }, "power of two")
+		mustAccuse(t, "Local.AlignedMalloc", 0, func() { l.AlignedMalloc(16, align) }, "power of two")
+	}
+	mustAccuse(t, "NewHeap", 0, func() { _, _ = NewHeap(HeapOptions{Limit: -1}) }, "negative")
+
+	p := h.Malloc(100)
+	mustAccuse(t, "Heap.Realloc", uintptr(p), func() { h.Realloc(p, -1) }, "negative")
+	mustAccuse(t, "Heap.TryRealloc", uintptr(p), func() { _, _ = h.TryRealloc(p, -1) }, "negative")
+
+	for _, size := range []int{most, most - 1, most - 4095, most - 65536} {
+		if q := h.Malloc(size); q != nil {
+			t.Errorf("Malloc(%#x) = %p", size, q)
+		}
+		if q, err := h.TryMalloc(size); q != nil || err == nil {
+			t.Errorf("TryMalloc(%#x) = %p, %v", size, q, err)
+		}
+		if q := l.Malloc(size); q != nil {
+			t.Errorf("Local.Malloc(%#x) = %p", size, q)
+		}
+		if q := h.Realloc(p, size); q != nil {
+			t.Errorf("Realloc to %#x = %p", size, q)
+		}
+		if q := h.AlignedMalloc(size, 1<<20); q != nil {
+			t.Errorf("AlignedMalloc(%#x) = %p", size, q)
+		}
+		if q := h.Calloc(size, 2); q != nil {
+			t.Errorf("Calloc(%#x, 2) = %p", size, q)
+		}
+		if q := l.Calloc(4, size); q != nil {
+			t.Errorf("Local.Calloc(4, %#x) = %p", size, q)
+		}
+	}
+	if q := h.AlignedMalloc(16, 1<<(bits.UintSize-2)); q != nil {
+		t.Errorf("AlignedMalloc aligned to a quarter of the address space = %p", q)
+	}
+	h.Free(p)
+}
+
+// TestFreeNil frees nothing, in every way.
+func TestFreeNil(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	h.Free(nil)
+	l.Free(nil)
+	if n := h.UsableSize(nil); n != 0 {
+		t.Errorf("UsableSize(nil) = %d", n)
+	}
+	if h.Owns(nil) {
+		t.Error("Owns(nil)")
+	}
+	l.Destroy()
+	if s := h.Stats(); s.Mallocs != 0 || s.Frees != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestZeroHeap uses a heap and a Local that were not made by their functions.
+func TestZeroHeap(t *testing.T) {
+	const says = "not made by"
+	var h Heap
+	mustAccuse(t, "Heap.Malloc", 0, func() { h.Malloc(1) }, says)
+	mustAccuse(t, "Heap.Calloc", 0, func() { h.Calloc(1, 1) }, says)
+	mustAccuse(t, "Heap.Free", 0, func() { h.Free(unsafe.Pointer(&global)) }, says)
+	mustAccuse(t, "Heap.Owns", 0, func() { h.Owns(nil) }, says)
+	mustAccuse(t, "Heap.Trim", 0, func() { h.Trim() }, says)
+	mustAccuse(t, "Heap.Destroy", 0, func() { _ = h.Destroy() }, says)
+	mustAccuse(t, "Heap.NewLocal", 0, func() { h.NewLocal() }, says)
+}

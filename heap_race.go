@@ -1,0 +1,66 @@
+package cheap
+
+import (
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// instrumented says whether this build watches every block: for the race
+// detector, or for writes to free blocks. Otherwise the calls here are not
+// compiled in.
+const instrumented = race.Told || checking
+
+// handedOut is called when the block at p was taken off all lists and the caller
+// does not have it yet. was is what its mark said.
+//
+//go:norace
+func (h *Heap) handedOut(p uintptr, was blockState) {
+	if race.Told {
+		acquire(p, was)
+	}
+	if checking {
+		h.mustBeFilledBlock(p, was&stateZeroed != 0)
+	}
+}
+
+// acquire is what handedOut tells the race detector.
+//
+//go:norace
+func acquire(p uintptr, was blockState) {
+	race.Acquire(p)
+	if was&stateNew != 0 {
+		// What goroutines did to blocks of another size at this place happened
+		// before, too.
+		eachUnit(p, race.Acquire)
+	}
+}
+
+// freeing is called when p, which may have any value, is about to be freed. What
+// the caller did to the block happened before what its next owner does.
+//
+//go:norace
+func (h *Heap) freeing(p uintptr) {
+	s, v := judge(p, h.id)
+	if h.closed.Load() || v != blockLive {
+		return
+	}
+	if race.Told {
+		race.Release(p)
+		eachUnit(p, race.Release)
+	}
+	if checking {
+		h.fillFreeBlock(s, p)
+	}
+}
+
+// eachUnit calls f with one address for each unit that the block at p is in. No
+// block starts at that address.
+//
+//go:norace
+func eachUnit(p uintptr, f func(uintptr)) {
+	const token = 8
+	unit := p &^ (span.UnitSize - 1)
+	for end := p + span.Find(p).Size; unit < end; unit += span.UnitSize {
+		f(unit + token)
+	}
+}

@@ -1,0 +1,265 @@
+//go:build race && cheap_gomem
+
+package cheap
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// What is tested here is what the race detector says, so each program runs in a
+// child process, whose output tells.
+
+// A baton makes goroutines take turns behind the detector's back: it is a plain
+// word that only norace code touches.
+type baton struct{ turn uint32 }
+
+//go:norace
+func (b *baton) pass() { b.turn++ }
+
+//go:norace
+func (b *baton) wait(turn uint32) {
+	for b.turn < turn {
+		runtime.Gosched()
+	}
+}
+
+// inTurns runs each f in a goroutine of its own, one after the other, with
+// nothing between them that the detector could take for synchronization.
+func inTurns(fs ...func()) {
+	var b baton
+	var wg sync.WaitGroup
+	for i, f := range fs {
+		wg.Go(func() {
+			b.wait(uint32(i))
+			f()
+			b.pass()
+			// The detector gives the place of a goroutine that has ended to
+			// another one, and then takes the one for the other.
+			b.wait(uint32(len(fs)))
+		})
+	}
+	wg.Wait()
+}
+
+// mustReport runs f in a child and looks whether the detector reports a race.
+// One that should be reported gets some tries: the detector misses one in ten
+// even of two plain writes.
+func mustReport(t *testing.T, want bool, f func()) {
+	t.Helper()
+	const tries = 20
+	var out string
+	var status int
+	for range tries {
+		out, status = testchild.Run(t, f)
+		got := strings.Contains(out, "WARNING: DATA RACE")
+		if got && !want || !want && status != 0 {
+			break
+		}
+		if got == want {
+			return
+		}
+	}
+	t.Errorf("race reported: %v, want %v; status %d\n%s", !want, want, status, out)
+}
+
+// TestRaceReported writes to a block from two goroutines that have nothing to do
+// with each other.
+func TestRaceReported(t *testing.T) {
+	t.Run("same block", func(t *testing.T) {
+		mustReport(t, true, func() {
+			p := (*int)(Malloc(100))
+			inTurns(func() { *p = 1 }, func() { *p = 2 })
+		})
+	})
+	t.Run("after free", func(t *testing.T) {
+		mustReport(t, true, func() {
+			runtime.GOMAXPROCS(1) // so that the second gets the block of the first
+			p := (*int)(Malloc(100))
+			inTurns(func() { Free(unsafe.Pointer(p)) }, func() { *(*int)(Malloc(100)) = 1 }, func() { *p = 2 })
+		})
+	})
+	// That both use the heap must not look like synchronization, whatever locks
+	// they come by. What the first frees, the second does not get.
+	for name, size := range map[string]int{"class": 64, "not cached": 20_000, "large": 100_000, "mapping": span.OwnMapping} {
+		t.Run("allocating "+name, func(t *testing.T) {
+			mustReport(t, true, func() {
+				p := (*int)(Malloc(8))
+				freed, kept := Malloc(48), Malloc(48)
+				inTurns(func() {
+					*p = 1
+					Free(freed)
+					busy(size)
+				}, func() {
+					busy(size)
+					*p = 2
+				})
+				Free(kept)
+			})
+		})
+	}
+}
+
+// busy allocates blocks that it keeps.
+func busy(size int) {
+	for range 20 {
+		Malloc(size)
+	}
+}
+
+// notes are addresses that the test keeps without the detector's knowledge.
+type notes struct {
+	addr [32]uintptr
+	n    int
+}
+
+//go:norace
+func (s *notes) add(p unsafe.Pointer) {
+	s.addr[s.n] = uintptr(p)
+	s.n++
+}
+
+//go:norace
+func (s *notes) at(i int) uintptr { return s.addr[i] }
+
+//go:norace
+func (s *notes) has(p unsafe.Pointer) bool {
+	for _, a := range s.addr {
+		if a == uintptr(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRaceHandedOn gives blocks from one goroutine to another through Free and
+// Malloc, and nothing else. That is enough.
+func TestRaceHandedOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		size int
+		last func(h *Heap) // of the first goroutine
+		get  func(h *Heap, l *Local, size int) unsafe.Pointer
+	}{
+		"smallest":   {size: 16},
+		"class":      {size: 1000},
+		"not cached": {size: 20_000},
+		"large":      {size: 100_000},
+		"mapping":    {size: span.OwnMapping},
+		"Trim":       {size: 1000, last: (*Heap).Trim},
+		"Trim large": {size: 100_000, last: (*Heap).Trim},
+		"Local":      {size: 1000, last: (*Heap).Trim, get: func(_ *Heap, l *Local, size int) unsafe.Pointer { return l.Malloc(size) }},
+		"Calloc":     {size: 1000, get: func(h *Heap, _ *Local, size int) unsafe.Pointer { return h.Calloc(1, size) }},
+		"Calloc large": {size: 100_000, get: func(h *Heap, _ *Local, size int) unsafe.Pointer {
+			return h.Calloc(1, size)
+		}},
+		"Realloc": {size: 1000, get: func(h *Heap, _ *Local, size int) unsafe.Pointer {
+			return h.Realloc(h.Malloc(10), size)
+		}},
+		"Realloc larger": {size: 100_000, get: func(h *Heap, _ *Local, size int) unsafe.Pointer {
+			return h.Realloc(h.Malloc(65_536), size)
+		}},
+		"other class": {size: 1000, last: (*Heap).Trim, get: func(h *Heap, _ *Local, size int) unsafe.Pointer {
+			return h.Malloc(65_536) // in the same span
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustReport(t, false, func() {
+				runtime.GOMAXPROCS(1) // so that the second gets the blocks of the first
+				h, err := NewHeap(HeapOptions{})
+				if err != nil {
+					panic(err)
+				}
+				l := h.NewLocal()
+				var freed notes
+				again := 0
+				inTurns(func() {
+					for range 5 {
+						p := h.Malloc(row.size)
+						shadow.Fill(p, row.size, 1)
+						freed.add(p)
+					}
+					for i := range 5 {
+						h.Free(osmem.Pointer(freed.at(i)))
+					}
+					if row.last != nil {
+						row.last(h)
+					}
+				}, func() {
+					for range 20 {
+						var p unsafe.Pointer
+						if row.get == nil {
+							p = h.Malloc(row.size)
+						} else {
+							p = row.get(h, l, row.size)
+						}
+						if freed.has(p) {
+							again++
+						}
+						shadow.Fill(p, row.size, 2)
+					}
+				})
+				// A mapping goes back to the system, and what Realloc needs
+				// first may take the others' place. The portable twin
+				// gives each goroutine a cache.
+				if again == 0 && name != "mapping" && name != "Realloc" && !percpu.Portable {
+					panic("no block was handed out again; this says nothing")
+				}
+			})
+		})
+	}
+}
+
+// TestRaceOfAllocator has the allocator alone hammered, with every byte of every
+// block written. Nothing of it is a race.
+func TestRaceOfAllocator(t *testing.T) {
+	mustReport(t, false, func() {
+		SetDecay(time.Millisecond)
+		var wg sync.WaitGroup
+		for g := range 6 {
+			wg.Go(func() {
+				for i := range 8 {
+					h, err := NewHeap(HeapOptions{})
+					if err != nil {
+						panic(err)
+					}
+					l := h.NewLocal()
+					for j, a := range []Allocator{Default(), h, l, Default().NewLocal()} {
+						var blocks []unsafe.Pointer
+						for k := range 60 {
+							size := []int{16, 200, 3000, 20_000, 70_000}[(g+i+j+k)%5]
+							p := a.Malloc(size)
+							clear(unsafe.Slice((*byte)(p), size))
+							blocks = append(blocks, p)
+						}
+						if i == g {
+							blocks = append(blocks, a.Malloc(span.OwnMapping))
+						}
+						for k, p := range blocks {
+							if j == 0 && k%7 == 0 {
+								p = Realloc(p, 40_000)
+							}
+							a.Free(p)
+						}
+						if l, ok := a.(*Local); ok && i%2 == 0 {
+							l.Destroy()
+						}
+					}
+					Trim()
+					h.Stats()
+					h.DestroyAll()
+				}
+			})
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,206 @@
+package cheap
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// heaps has all heaps that are not destroyed, as keys.
+var heaps sync.Map
+
+// idleHooks are called before idle memory is looked for, with no lock held.
+// Whatever keeps blocks for later use registers a hook that lets go of them. It
+// is written while the package is initialized.
+var idleHooks []func()
+
+func runIdleHooks() {
+	for _, f := range idleHooks {
+		f()
+	}
+}
+
+func init() {
+	span.OnTick(func() {
+		runIdleHooks()
+		for h := range heaps.Range {
+			h.(*Heap).dropIdle()
+		}
+	})
+	account.SetIdle(
+		func() int64 { return int64(span.Idle()) },
+		func(keep int64) { span.TrimTo(uintptr(keep)) },
+	)
+}
+
+// DefaultDecay is how long idle memory is kept, unless [SetDecay] says otherwise.
+const DefaultDecay = 1 * time.Second
+
+var _ [DefaultDecay]struct{} = [span.DefaultDecay]struct{}{}
+
+// SetDecay sets how long memory that holds no block is kept for reuse before it is
+// released to the operating system, for all heaps of the program, and returns the
+// old value. Idle memory is released after d/2 to d. A d of 0 releases it at
+// once, so each reuse pays for fresh pages. A negative d keeps it until [Trim] or
+// [Heap.Trim].
+func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
+
+// Trim releases all idle memory to the operating system: it empties the caches of
+// all heaps, and then releases all memory that holds no block. Without Trim the
+// same happens some time after memory becomes idle; see [SetDecay]. An open Local
+// empties its cache when it next runs out of blocks or of room.
+func Trim() {
+	runIdleHooks()
+	for h := range heaps.Range {
+		h.(*Heap).reclaim()
+	}
+	span.TrimAll()
+	for h := range heaps.Range {
+		h.(*Heap).mustBeUndamaged(0)
+	}
+}
+
+// Trim is like the function [Trim], but empties the caches of this heap only.
+func (h *Heap) Trim() {
+	h.mustBeOpen("Heap.Trim")
+	runIdleHooks()
+	h.reclaim()
+	span.TrimAll()
+	h.mustBeUndamaged(0)
+}
+
+// reclaim gives all spans back that have no block in use.
+//
+//go:norace
+func (h *Heap) reclaim() {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.emptyCaches()
+	for i := range h.classes {
+		h.classes[i].sortBatches(h)
+	}
+}
+
+// emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs.
+//
+//go:norace
+func (h *Heap) emptyCaches() {
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	for l := h.locals; l != nil; l = l.next {
+		l.flush.Store(true)
+	}
+	seized := h.caches.Seize(func(int) bool { return true })
+	for _, s := range seized {
+		h.empty(cacheAt(s.Slot))
+	}
+	h.caches.Restore(seized)
+}
+
+// empty gives all blocks of k, which belongs to the caller, back to the classes.
+//
+//go:norace
+func (h *Heap) empty(k *cache) {
+	var lists [2 * sizeclass.Count]batch
+	k.takeAll(&lists)
+	h.sortAll(&lists)
+}
+
+// sortAll gives the lists that takeAll took back to the classes.
+//
+//go:norace
+func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) {
+	for i, b := range lists {
+		if b.list != 0 {
+			h.classes[i/2].sort(h, b)
+		}
+	}
+}
+
+// dropIdle gives up the caches of Ps that no longer run because GOMAXPROCS was
+// lowered. It may run in a goroutine of the runtime.
+//
+//go:norace
+func (h *Heap) dropIdle() {
+	if n := int(h.numPlaces.Load()); n == 0 || !percpu.Beyond(n-1) {
+		return
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	most := 0
+	seized := h.caches.Seize(func(place int) bool {
+		if percpu.Beyond(place) {
+			return true
+		}
+		most = place + 1
+		return false
+	})
+	h.numPlaces.Store(int32(most))
+	percpu.Drop(seized)
+	for _, s := range seized {
+		h.gone.mallocs += cacheAt(s.Slot).mallocs()
+		h.account.Give(cacheBytes)
+		h.empty(cacheAt(s.Slot))
+		freeCache(s.Slot)
+	}
+}
+
+// mustConsolidate reports whether to consolidate before the heap takes cost more
+// bytes in so many units: whether it grows beyond a bound, and no idle unit
+// serves.
+func (h *Heap) mustConsolidate(cost int64, units int) bool {
+	return h.account.Held()+cost > h.consolidateAt.Load() && span.Warm() < units
+}
+
+// consolidate sorts the free blocks at hand into their spans, so that whole spans
+// become free: the blocks of one cache, local or if that is nil the one of the
+// current P, and the batches that the classes keep. Free blocks that are pages
+// long give up their pages. It is called before the heap takes memory that the
+// process does not have yet, with no lock held: docs/rationale.md, "Why
+// consolidate before growing?", has the reason and the gain.
+//
+//go:norace
+func (h *Heap) consolidate(local *cache) {
+	h.consolidations.Add(1)
+	before := h.account.Held()
+	var lists [2 * sizeclass.Count]batch
+	k, slot := h.hold(local)
+	if k != nil {
+		k.takeAll(&lists)
+	}
+	h.letGo(local, slot)
+	h.sortAll(&lists)
+	for i := range h.classes {
+		h.classes[i].sortBatches(h)
+		if sizeclass.Classes[i].Size >= releasePagesFrom && !checking {
+			h.classes[i].releaseFreePages()
+		}
+	}
+	held := h.account.Held()
+	at := held + held/consolidateShare
+	if held < before {
+		at = max(at, before+consolidateLeast) // it may take again what it gave back
+	}
+	h.consolidateAt.Store(at)
+}
+
+// releasePagesFrom is the block size, in bytes, from which consolidation releases
+// the pages of free blocks.
+const releasePagesFrom = 8 << 10
+
+// Between two consolidations a heap may grow by a part, one in consolidateShare.
+// If a consolidation gave spans back, the heap may also grow by consolidateLeast,
+// a span with its records, beyond what it had before. Without that, an almost
+// empty heap that is used for one size after the other would give back for each
+// size what the others need.
+const (
+	consolidateShare = 64
+	consolidateLeast = span.UnitSize + span.UnitSize/64
+)

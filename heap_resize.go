@@ -1,0 +1,240 @@
+package cheap
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// UsableSizeFor returns the usable size, in bytes, of the block that a [Heap]
+// returns for a request of size bytes: the block size of its size class, or, for
+// more than 32 KiB, whole pages of the operating system. Above 128 bytes the
+// block is at most an eighth larger than size, or less than a page larger where pages
+// have more than 4 KiB: with pages of 64 KiB a block of 33 KiB takes 64. It is not for
+// AlignedMalloc, whose blocks may be larger. UsableSizeFor panics if size is negative, or
+// so large that rounding it up overflows.
+func UsableSizeFor(size int) int {
+	if size < 0 {
+		panicMisuse("UsableSizeFor", 0, "negative size %d", size)
+	}
+	if size <= sizeclass.MaxSize {
+		return int(sizeclass.Classes[sizeclass.Of(size)].Size)
+	}
+	rounded := int(osmem.RoundPage(uintptr(size)))
+	if rounded <= 0 {
+		panicMisuse("UsableSizeFor", 0, "%d bytes, rounded up to pages, overflow an int", size)
+	}
+	return rounded
+}
+
+// UsableSize returns the size in bytes of the block at ptr, a live block of any
+// heap of this package. It may be larger than the size that was asked for; the
+// caller may use all of it. UsableSize returns 0 for nil, and panics if ptr is
+// not the start of a live block of a heap.
+func UsableSize(ptr unsafe.Pointer) int {
+	if ptr == nil {
+		return 0
+	}
+	s, v := judge(uintptr(ptr), anyHeap)
+	if v != blockLive {
+		panicNotLive("UsableSize", uintptr(ptr), v, s)
+	}
+	return int(s.Size)
+}
+
+// UsableSize returns the size in bytes of the block at ptr, which may be larger
+// than the size that was asked for; the caller may use all of it. It returns 0
+// for nil. It panics if ptr is not the start of a live block of this heap; see
+// [Heap.Free].
+func (h *Heap) UsableSize(ptr unsafe.Pointer) int { return h.usableSize("Heap.UsableSize", ptr) }
+
+func (h *Heap) usableSize(op string, ptr unsafe.Pointer) int {
+	if ptr == nil {
+		return 0
+	}
+	h.mustBeOpen(op)
+	return int(h.mustOwn(op, uintptr(ptr)).Size)
+}
+
+// Owns reports whether ptr is the start of a live block of this heap. ptr may
+// have any value.
+func (h *Heap) Owns(ptr unsafe.Pointer) bool {
+	h.mustBeOpen("Heap.Owns")
+	_, v := judge(uintptr(ptr), h.id)
+	return v == blockLive
+}
+
+// Calloc returns a zeroed block for count elements of size bytes each. It returns
+// nil if there is no memory, as [Heap.Malloc] does, and if the product overflows.
+// Memory that comes fresh from the operating system is zero already; Calloc does
+// not write to it again.
+func (h *Heap) Calloc(count, size int) unsafe.Pointer {
+	p, _ := h.calloc("Heap.Calloc", count, size)
+	return p
+}
+
+// TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
+// [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
+	return h.calloc("Heap.TryCalloc", count, size)
+}
+
+func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
+	n, ok := mustMul(op, count, size)
+	h.begin(op)
+	defer h.end()
+	if !ok {
+		return nil, noMemory(errTooLarge)
+	}
+	p, was, err := h.malloc(op, n, sizeclass.Quantum)
+	if err != nil {
+		return nil, err
+	}
+	return zero(p, n, was), nil
+}
+
+// begin and end enclose the code that writes to a block between taking it and
+// returning it. Destroy waits for that code.
+//
+//go:norace
+func (h *Heap) begin(op string) {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.busy.Add(1)
+	if h.closed.Load() || h.id == 0 {
+		h.busy.Add(-1)
+		h.mustBeOpen(op)
+	}
+}
+
+// end ends what begin began.
+//
+//go:norace
+func (h *Heap) end() {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.busy.Add(-1)
+}
+
+// zero clears the first n bytes of the block at p, whose mark said was.
+//
+//go:norace
+func zero(p uintptr, n int, was blockState) unsafe.Pointer {
+	if was&stateZeroed != 0 {
+		n = min(n, sizeclass.Quantum)
+	}
+	ptr := osmem.Pointer(p)
+	clear(unsafe.Slice((*byte)(ptr), n)) // the block has n bytes or more
+	return ptr
+}
+
+// AlignedMalloc is like [Heap.Malloc], for an address that is a multiple of align.
+// It panics if align is not a power of two.
+func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
+	mustBePowerOfTwo("Heap.AlignedMalloc", align)
+	p, _, _ := h.malloc("Heap.AlignedMalloc", size, align)
+	return osmem.Pointer(p)
+}
+
+// Realloc resizes the block at ptr to at least size bytes and returns its address,
+// which changes if the block cannot be resized in place. The contents are kept,
+// up to the smaller of the two sizes. If there is no memory, Realloc returns nil
+// and the block at ptr stays as it is.
+//
+// A nil ptr makes it Malloc. A size of 0 gives a block of size 0; it does not
+// free. Realloc panics if ptr is not the start of a live block of this heap; see
+// [Heap.Free]. A block from AlignedMalloc keeps its alignment only as long as it
+// stays in place.
+//
+// A large block that cannot grow in place needs room for both sizes under the limit,
+// because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
+// needs room for the difference only: its pages move to other addresses.
+func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	p, _ := h.realloc("Heap.Realloc", ptr, size, h.TryMalloc, h.Free)
+	return p
+}
+
+// TryRealloc is like [Heap.Realloc], but returns an error instead of nil. The error
+// wraps [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	return h.realloc("Heap.TryRealloc", ptr, size, h.TryMalloc, h.Free)
+}
+
+//go:norace
+func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
+	h.mustBeOpen(op)
+	if size < 0 {
+		panicMisuse(op, uintptr(ptr), "negative size %d", size)
+	}
+	if ptr == nil {
+		return malloc(size)
+	}
+	p := uintptr(ptr)
+	s := h.mustOwn(op, p)
+	old := s.Size
+	large := s.LoadTag()&span.KindMask == span.KindLarge
+	if !large && uintptr(size) <= old && uintptr(UsableSizeFor(size)) > old/2 {
+		return ptr, nil // it fits, and a smaller class would not save half of it
+	}
+	h.begin(op)
+	defer h.end()
+	resizable := large && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
+	if resizable {
+		if osmem.RoundPage(uintptr(size)) == old {
+			return ptr, nil
+		}
+		if to := h.resize(s, p, uintptr(size)); to != nil {
+			return to, nil
+		}
+	}
+	to, err := malloc(size)
+	if err != nil {
+		if uintptr(size) <= old {
+			return ptr, nil // a smaller block would be better, but this one serves
+		}
+		// malloc has emptied the caches. What did not suffice for another block may
+		// suffice for a larger one.
+		if resizable {
+			if to := h.resize(s, p, uintptr(size)); to != nil {
+				return to, nil
+			}
+		}
+		return nil, err
+	}
+	copyBlock(to, ptr, min(old, uintptr(size)))
+	free(ptr)
+	return to, nil
+}
+
+// resize resizes the large block at p, whose record is s, without a copy. It returns nil,
+// and changes nothing, if that is not possible.
+//
+//go:norace
+func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {
+	old := s.Size
+	if race.Told {
+		h.freeing(p)
+	}
+	to := h.resizeLarge(s, p, osmem.RoundPage(size))
+	if race.Told && to != 0 {
+		acquire(to, stateNew)
+	}
+	if checking && to == p {
+		mustBeFilledTail(p, old)
+	}
+	return osmem.Pointer(to)
+}
+
+// copyBlock copies n bytes between two blocks that have as many or more.
+//
+//go:norace
+func copyBlock(to, from unsafe.Pointer, n uintptr) {
+	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+}

@@ -1,0 +1,226 @@
+package cheap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TryMalloc is like [Heap.Malloc], but returns an error instead of nil. The error
+// wraps [ErrLimit] if the limit is reached, and [ErrNoMemory] if the operating
+// system has no memory.
+//
+//go:norace
+func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
+	if uint(size) <= sizeclass.MaxSize {
+		var p uintptr
+		var was blockState
+		k, slot := h.hold(nil)
+		if k != nil {
+			p, was = k.class(sizeclass.Of(size)).pop()
+		}
+		h.letGo(nil, slot)
+		if p != 0 {
+			if instrumented {
+				h.handedOut(p, was)
+			}
+			return osmem.Pointer(p), nil
+		}
+	}
+	p, _, err := h.malloc("Heap.TryMalloc", size, sizeclass.Quantum)
+	return osmem.Pointer(p), err
+}
+
+// mallocSlow is Malloc where the list of the cache is empty.
+//
+//go:noinline
+func (h *Heap) mallocSlow(size int) unsafe.Pointer {
+	if uint(size) <= sizeclass.MaxSize && h.id != 0 {
+		// Most of the time a batch is at hand.
+		if p, was, err := h.refill(nil, sizeclass.Of(size)); err == nil {
+			h.finish(p, was)
+			return osmem.Pointer(p)
+		}
+	}
+	p, _, _ := h.malloc("Heap.Malloc", size, sizeclass.Quantum)
+	return osmem.Pointer(p)
+}
+
+// malloc returns a block, and what its mark said.
+//
+//go:norace
+func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, err error) {
+	h.mustBeOpen(op)
+	if size < 0 {
+		panicMisuse(op, 0, "negative size %d", size)
+	}
+	small := size <= sizeclass.MaxSize
+	var c uint8
+	if small {
+		c, small = alignedClass(size, align)
+	}
+	for attempt := 0; ; attempt++ {
+		if small {
+			p, was, err = h.refill(nil, c)
+		} else {
+			p, was, err = h.mallocLarge(uintptr(size), uintptr(align))
+		}
+		if err == nil || errors.Is(err, errTooLarge) {
+			break
+		}
+		h.mustBeOpen(op) // another goroutine may have destroyed it
+		if attempt > 0 {
+			// A collection may help, if package pace is at work.
+			if why := account.Reclaim(int64(size), attempt-1); why == account.ErrUnpaced {
+				break
+			} else if why != nil {
+				err = fmt.Errorf("%w: %w", err, why)
+				break
+			}
+		}
+		h.reclaim()
+	}
+	h.finish(p, was)
+	return p, was, err
+}
+
+// finish is what each allocation ends with that has left the fast path. p is 0
+// where there is no memory.
+func (h *Heap) finish(p uintptr, was blockState) {
+	h.mustBeUndamaged(p)
+	account.Notify()
+	if instrumented && p != 0 {
+		h.handedOut(p, was)
+	}
+}
+
+// alignedClass returns the smallest class whose blocks have size bytes or more
+// and lie at multiples of align, if there is one. A span is aligned to more than
+// any block, so these are the classes whose block size is a multiple of align.
+func alignedClass(size, align int) (uint8, bool) {
+	for c := int(sizeclass.Of(size)); c < sizeclass.Count; c++ {
+		if sizeclass.Classes[c].Size%uint32(min(align, math.MaxInt32)) == 0 {
+			return uint8(c), true
+		}
+	}
+	return 0, false
+}
+
+// refill returns a block of class c, and what its mark said, where the list of
+// the cache is empty; it fills the list. The cache is local, that of a Local, or
+// if local is nil that of the P.
+//
+//go:norace
+func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err error) {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	cl := &h.classes[c]
+	want := 1
+	k, slot := h.hold(local)
+	if k != nil {
+		cc := k.class(c)
+		want = max(1, nextBatchSize(c, int(cc.batch)))
+		p, was, written, lost := cc.popOrSpare()
+		h.letGo(local, slot)
+		if p != 0 {
+			return p, was, nil
+		}
+		if written != 0 {
+			h.noteDamage(written)
+			cl.lose(lost)
+		}
+	} else {
+		h.letGo(local, slot)
+		h.addCache()
+	}
+	if h.mustConsolidate(spanCost(c), 1) && cl.needsSpan() {
+		h.consolidate(local)
+	}
+	p, was, more, err := cl.get(h, c, want)
+	if err != nil {
+		return 0, 0, err
+	}
+	if more.n > 0 {
+		k, slot := h.hold(local)
+		placed := k != nil && k.class(c).fill(more.list, more.n, want)
+		h.letGo(local, slot)
+		if !placed {
+			cl.sort(h, more) // the list was filled meanwhile, or the P is another one
+		}
+	}
+	h.afterGrowth()
+	return p, was, nil
+}
+
+// afterGrowth does what has to be done, with no lock held, after memory was taken
+// from the system.
+func (h *Heap) afterGrowth() {
+	if !h.grew.Load() || !h.grew.Swap(false) {
+		return
+	}
+	h.dropIdle()
+}
+
+// freeSlow is Free where the cache has no room, where there is no cache, and for
+// mistakes. The cache is local or, if that is nil, that of the P.
+//
+//go:noinline
+//go:norace
+func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
+	if p == 0 {
+		return
+	}
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	for {
+		h.mustBeOpen(op)
+		s := h.mustOwn(op, p)
+		if h.freeIn(s, local, p) {
+			break
+		} // else another goroutine freed it: mustOwn says so
+	}
+	h.mustBeUndamaged(0)
+}
+
+// freeIn frees the block at p; s is the record of its unit. It returns false, and
+// changes nothing, if p is no longer a live block.
+//
+//go:norace
+func (h *Heap) freeIn(s *span.Span, local *cache, p uintptr) bool {
+	tag := s.LoadTag()
+	if tag == h.id<<span.KindBits|span.KindLarge {
+		return h.freeLarge(s, p)
+	}
+	if tag-h.id<<span.KindBits >= sizeclass.Count {
+		return false
+	}
+	c := uint8(tag)
+	cl := &h.classes[c]
+	if sizeclass.Classes[c].Batch == 0 {
+		return cl.putOne(h, s, p)
+	}
+	k, slot := h.hold(local)
+	if k == nil {
+		h.letGo(local, slot)
+		h.addCache()
+		return cl.putOne(h, s, p)
+	}
+	over := k.class(c).makeRoom(c)
+	freed := k.free(s, p)
+	h.letGo(local, slot)
+	if over.list != 0 {
+		cl.put(h, over)
+	}
+	return freed
+}

@@ -1,0 +1,115 @@
+package cheap
+
+import (
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+)
+
+// Stats are the counts of a [Heap]. They are exact if no other goroutine uses the
+// heap during the call. Under concurrent use the fields may not be mutually
+// consistent.
+type Stats struct {
+	Blocks int64 // blocks in use
+	Bytes  int64 // usable bytes of the blocks in use
+
+	Mallocs int64 // blocks handed out since the heap was made
+	Frees   int64 // blocks freed since the heap was made
+
+	Held   int64 // bytes held from the operating system, metadata included
+	Limit  int64 // HeapOptions.Limit
+	Cached int64 // bytes of free blocks in caches, including those of Locals
+
+	CacheMax int64 // the most that one cache may hold, in bytes
+	Caches   int   // how many caches there are
+}
+
+// tally is a sum over caches.
+type tally struct {
+	caches  int
+	mallocs uint64                 // blocks that they handed out
+	cached  [sizeclass.Count]int64 // blocks
+}
+
+// add counts the blocks of k, which other goroutines may be using.
+//
+//go:norace
+func (t *tally) add(k *cache) {
+	t.caches++
+	t.mallocs += k.mallocs()
+	for i := range k.classes {
+		t.cached[i] += int64(k.classes[i].cached())
+	}
+}
+
+// Stats returns the heap's counts.
+//
+//go:norace
+func (h *Heap) Stats() Stats {
+	h.mustBeOpen("Heap.Stats")
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	return h.count()
+}
+
+// count counts the blocks of the installed caches and of the classes. The caller
+// holds seize.
+//
+//go:norace
+func (h *Heap) count() Stats {
+	t := h.gone
+	for place := range percpu.Max {
+		if slot := h.caches.Installed(place); slot != 0 {
+			t.add(cacheAt(slot))
+		}
+	}
+	for l := h.locals; l != nil; l = l.next {
+		t.add(cacheAt(l.slot))
+	}
+	s := Stats{
+		Held:     h.account.Held(),
+		Limit:    h.account.Limit(),
+		CacheMax: sizeclass.CacheBytes,
+		Caches:   t.caches,
+		Mallocs:  int64(t.mallocs) + h.large.mallocs.Load(),
+	}
+	for i := range h.classes {
+		s.Mallocs += int64(h.classes[i].read(&s, i, t.cached[i]))
+	}
+	s.Blocks += h.large.blocks.Load()
+	s.Bytes += h.large.bytes.Load()
+	s.Frees = s.Mallocs - s.Blocks
+	return s
+}
+
+// read adds the blocks of class c that are in use to s, where so many blocks are in
+// caches, and returns how many mallocs the class has served.
+//
+//go:norace
+func (cl *class) read(s *Stats, c int, cached int64) uint64 {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	size := int64(sizeclass.Classes[c].Size)
+	s.Blocks += cl.out - cached
+	s.Bytes += (cl.out - cached) * size
+	s.Cached += cached * size
+	return cl.mallocs
+}
+
+// live counts the blocks in use, for the account.
+//
+//go:norace
+func (h *Heap) live() (blocks, bytes int64) {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	s := h.count()
+	return s.Blocks, s.Bytes
+}

@@ -1,0 +1,272 @@
+package cheap
+
+import (
+	"errors"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+)
+
+// fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
+// fills what it gives out with garbage, and knows what is live. Blocks are
+// aligned to 16 and no better, unless AlignedMalloc is asked.
+type fakeAlloc struct {
+	t       testing.TB
+	blocks  map[unsafe.Pointer]fakeBlock
+	mallocs int
+	frees   int
+	fail    bool // refuse memory
+	destroy int  // calls of Destroy
+}
+
+// A fakeBlock keeps the memory of a block alive.
+type fakeBlock struct {
+	mem  []byte
+	size int
+}
+
+func newFake(t testing.TB) *fakeAlloc {
+	return &fakeAlloc{t: t, blocks: map[unsafe.Pointer]fakeBlock{}}
+}
+
+func (a *fakeAlloc) Malloc(size int) unsafe.Pointer {
+	return a.malloc(size, 16, 16)
+}
+
+// malloc returns a block whose address modulo 2*align is odd.
+func (a *fakeAlloc) malloc(size, align, odd int) unsafe.Pointer {
+	if size < 0 {
+		a.t.Fatalf("Malloc(%d)", size)
+	}
+	if a.fail || size > 1<<28 {
+		return nil
+	}
+	mem := make([]byte, size+1+3*align)
+	for n := copy(mem, "\xDB"); n < len(mem); n *= 2 {
+		copy(mem[n:], mem[:n])
+	}
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	skip := int(-uintptr(p) & uintptr(2*align-1))
+	p = unsafe.Add(p, skip+odd)
+	a.blocks[p] = fakeBlock{mem, size}
+	a.mallocs++
+	return p
+}
+
+func (a *fakeAlloc) Free(p unsafe.Pointer) {
+	if p == nil {
+		return
+	}
+	if _, ok := a.blocks[p]; !ok {
+		a.t.Fatalf("Free(%p) of what is not live", p)
+	}
+	delete(a.blocks, p)
+	a.frees++
+}
+
+func (a *fakeAlloc) Destroy() error {
+	a.destroy++
+	return nil
+}
+
+// live is the sum of the sizes of live blocks.
+func (a *fakeAlloc) live() (bytes int) {
+	for _, b := range a.blocks {
+		bytes += b.size
+	}
+	return bytes
+}
+
+// fakeAligned is a fakeAlloc with AlignedMalloc.
+type fakeAligned struct{ *fakeAlloc }
+
+func (a fakeAligned) AlignedMalloc(size, align int) unsafe.Pointer {
+	return a.malloc(size, align, 0)
+}
+
+// wantMisuse runs f, which must panic with a MisuseError whose text begins with
+// "cheap: op: " and contains each of the words.
+func wantMisuse(t *testing.T, op string, f func(), words ...string) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		v := recover()
+		err, _ := v.(error)
+		var m *MisuseError
+		if !errors.As(err, &m) || !strings.HasPrefix(m.Error(), "cheap: "+op+": ") {
+			t.Errorf("panic value %v, want a MisuseError of %s", v, op)
+			return
+		}
+		for _, w := range words {
+			if !strings.Contains(m.Error(), w) {
+				t.Errorf("%q does not say %q", m.Error(), w)
+			}
+		}
+	}()
+	f()
+}
+
+// anyPointer is a pointer to wherever. The runtime itself objects to those below
+// 4096.
+func anyPointer(n uintptr) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&n)) // never dereferenced
+}
+
+// newHeap returns a heap that is destroyed when the test ends; one that has
+// live blocks then fails the test.
+func newHeap(t testing.TB, o HeapOptions) *Heap {
+	t.Helper()
+	h, err := NewHeap(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Destroy(); err != nil && err != ErrDestroyed {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// mustAccuse runs f, which has to panic with a MisuseError of op about addr
+// that says each of the words.
+func mustAccuse(t testing.TB, op string, addr uintptr, f func(), words ...string) {
+	t.Helper()
+	v := catch(f)
+	e, ok := v.(*MisuseError)
+	if !ok {
+		t.Errorf("%s of %#x: panic value %v, want a MisuseError", op, addr, v)
+		return
+	}
+	if e.Addr != addr || e.Op != op || e.Error() != "cheap: "+op+": "+e.Reason {
+		t.Errorf("%#v, want %s about %#x", e, op, addr)
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Reason, w) {
+			t.Errorf("%s of %#x: %q does not say %q", op, addr, e.Reason, w)
+		}
+	}
+}
+
+// catch returns what f panics with.
+func catch(f func()) (v any) {
+	defer func() { v = recover() }()
+	f()
+	return nil
+}
+
+// waitUntil calls f until it returns true, and fails the test if that takes
+// long.
+func waitUntil(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// setDecay is SetDecay for the time of a test.
+func setDecay(t testing.TB, d time.Duration) {
+	old := SetDecay(d)
+	t.Cleanup(func() { SetDecay(old) })
+}
+
+// useSome allocates and frees blocks of many sizes, 4 MiB together.
+func useSome(h *Heap) {
+	var blocks []unsafe.Pointer
+	for i := range 64 {
+		blocks = append(blocks, h.Malloc(1000*i), h.Malloc(65_536))
+	}
+	for _, p := range blocks {
+		h.Free(p)
+	}
+}
+
+// onAllPs calls f in n goroutines that run at the same time, so that each has a
+// P of its own.
+func onAllPs(n int32, f func()) {
+	var arrived atomic.Int32
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			arrived.Add(1)
+			for arrived.Load() < n { // not yielding, so each keeps its P
+			}
+			f()
+		})
+	}
+	wg.Wait()
+}
+
+// osmemIsScarce says whether large blocks cost real memory before they are
+// touched, or address space that there is little of.
+const osmemIsScarce = osmem.GoBacked || bits.UintSize == 32
+
+// refuse lets the n-th call of the system fail, and with forever all that come
+// after it, counted from 1. It returns how to end that, which tells how many
+// calls there were.
+func refuse(n int, forever bool) (end func() (calls int)) {
+	calls := 0
+	f := func(osmem.Op, uintptr) error {
+		calls++
+		if calls == n || forever && calls > n {
+			return errRefused
+		}
+		return nil
+	}
+	osmem.Fault.Store(&f)
+	return func() int {
+		osmem.Fault.Store(nil)
+		return calls
+	}
+}
+
+// errRefused is what the system says in these tests.
+var errRefused = errors.New("refused by the test")
+
+// recoverMisuse is deferred where a MisuseError ends a goroutine.
+func recoverMisuse(t *testing.T) {
+	v := recover()
+	if _, ok := v.(*MisuseError); !ok && v != nil {
+		t.Errorf("panic: %v", v)
+	}
+}
+
+// hammerRounds returns n, or less of it where time is short.
+func hammerRounds(n int) int {
+	switch {
+	case testing.Short() || race.Told:
+		return max(1, n/10)
+	case race.Build || osmem.GoBacked:
+		return max(1, n/4)
+	}
+	return n
+}
+
+// mustHoldNothing looks whether h, all whose blocks have been freed, is left
+// with its caches alone after a Trim.
+func mustHoldNothing(t *testing.T, h *Heap) {
+	t.Helper()
+	h.Trim()
+	s := h.Stats()
+	if want := int64(s.Caches) * cacheBytes; s.Blocks != 0 || s.Bytes != 0 || s.Cached != 0 || s.Held != want || s.Frees != s.Mallocs {
+		t.Errorf("%+v: all is free, Held should be %d", s, want)
+	}
+}
+
+// someSizes has a size of each kind of class: the smallest, with large batches,
+// with small ones, not cached, and the largest.
+var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768}
+
+// newFixed is NewFixedBlock with the options in a row.
+func newFixed(inner Allocator, blockSize, align, chunkSize int) *FixedBlock {
+	return NewFixedBlock(inner, FixedBlockOptions{BlockSize: blockSize, Align: align, ChunkSize: chunkSize})
+}

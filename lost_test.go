@@ -1,0 +1,63 @@
+package cheap
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// TestNothingIsLost drops Locals and pooled arenas in a program one of whose cleanups,
+// or one of whose finalizers, never returns. Their memory comes back within five
+// collections.
+func TestNothingIsLost(t *testing.T) {
+	type object [100]byte
+	for name, block := range map[string]func(*atomic.Bool){
+		"cleanup":   func(b *atomic.Bool) { runtime.AddCleanup(new(object), func(int) { b.Store(true); select {} }, 0) },
+		"finalizer": func(b *atomic.Bool) { runtime.SetFinalizer(new(object), func(*object) { b.Store(true); select {} }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, passed := testchild.Test(t, func(t *testing.T) {
+				aside := func(f func()) {
+					done := make(chan int)
+					go func() { defer close(done); f() }()
+					<-done
+				}
+				var blocked atomic.Bool
+				aside(func() { block(&blocked) })
+				waitUntil(t, "the queue of the runtime is blocked", func() bool {
+					runtime.GC()
+					return blocked.Load()
+				})
+				h, err := NewHeap(HeapOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				inner := &lockedFake{f: newFake(t)}
+				home := new(arenaBox)
+				home.owned.Store(true)
+				aside(func() {
+					l := h.NewLocal()
+					l.Free(l.Malloc(100))
+					newPooledArena(inner, home)
+				})
+				if h.Stats().Cached == 0 || inner.live() == 0 {
+					t.Fatal("nothing to lose")
+				}
+				for range 5 {
+					runtime.GC()
+					time.Sleep(10 * time.Millisecond)
+				}
+				h.Trim()
+				if s := h.Stats(); s.Cached != 0 || inner.live() != 0 || home.owned.Load() {
+					t.Errorf("after 5 collections: %+v; %d bytes of the arena", s, inner.live())
+				}
+			}, "GOMAXPROCS=2", "GOGC=off")
+			if !passed {
+				t.Error(output)
+			}
+		})
+	}
+}
