@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // TestAccountIsExact compares the account of all pools, which other packages
 // read, with what C has. In a child, since other tests leave pools behind.
 func TestAccountIsExact(t *testing.T) {
-	out, status := inChild(t, func() {
+	out, status := testchild.Run(t, func() {
 		w := newWorld(t, 10_000)
 		f := &factory{w: w}
 		must := func(when string) {
-			// What is in open batches is not in there yet.
+			// Open batches are not in the account yet.
 			settle(t)
 			settle(t)
 			auto, _ := account.Auto()
@@ -81,7 +82,7 @@ func TestAccountIsExact(t *testing.T) {
 	}
 }
 
-// TestGrowthNotifies has somebody wait for a bound of all bytes off the heap.
+// TestGrowthNotifies has Pressure called at a bound on all bytes off the heap.
 func TestGrowthNotifies(t *testing.T) {
 	const size = 1 << 20
 	for name, grow := range map[string]func(w *world, p *Pool) *thing{
@@ -116,7 +117,7 @@ func TestGrowthNotifies(t *testing.T) {
 		m := grow(w, p)
 		account.SetPace(nil)
 		if calls == 0 {
-			t.Errorf("%s: nobody was notified of %d bytes more", name, size)
+			t.Errorf("%s: Pressure was not called for %d bytes more", name, size)
 		}
 		m.Close()
 		p.Destroy(0)
@@ -126,7 +127,7 @@ func TestGrowthNotifies(t *testing.T) {
 // TestAutoOfMemory compares what a collection could give back with what a Memory
 // says that it holds. In a child, since other tests leave owners behind.
 func TestAutoOfMemory(t *testing.T) {
-	out, status := inChild(t, func() {
+	out, status := testchild.Run(t, func() {
 		m := NewMemory(nil, Options{})
 		var held []*Bytes
 		must := func(when string) {
@@ -171,10 +172,10 @@ func TestAutoOfMemory(t *testing.T) {
 	}
 }
 
-// TestAutoOfGroups is TestAutoOfMemory for what groups take beyond their first
-// room, which is most of what they have.
+// TestAutoOfGroups is TestAutoOfMemory for the bytes that groups take beyond
+// their first 1 KiB, which are most of their bytes.
 func TestAutoOfGroups(t *testing.T) {
-	out, status := inChild(t, func() {
+	out, status := testchild.Run(t, func() {
 		m := NewMemory(nil, Options{})
 		g, err := m.Group()
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // A tally is what a batch holds that is not closed.
@@ -14,16 +16,16 @@ type tally struct {
 }
 
 // tallies sorts owners by their batch.
-func tallies(things []*thing) map[*token]*tally {
-	all := map[*token]*tally{}
+func tallies(things []*thing) map[*ledger.Token]*tally {
+	all := map[*ledger.Token]*tally{}
 	for _, m := range things {
 		if m.Closed() {
 			continue
 		}
-		b := all[m.token]
+		b := all[m.ref.Token]
 		if b == nil {
 			b = &tally{kept: m}
-			all[m.token] = b
+			all[m.ref.Token] = b
 		}
 		b.owners++
 		b.bytes += m.cell.size
@@ -31,8 +33,8 @@ func tallies(things []*thing) map[*token]*tally {
 	return all
 }
 
-// TestBounds keeps one owner of each batch alive, and drops the rest. What is
-// released, or never is because one lives, stays within Batch and Pinned.
+// TestBounds keeps one owner of each batch alive, and drops the rest. The
+// resources that are not released because of it stay within Batch and Pinned.
 func TestBounds(t *testing.T) {
 	for _, o := range []Options{{}, {Batch: 10}, {Pinned: 1000}, {Pinned: 1 << 20}, {Batch: 10_000, Pinned: 4 << 20}, {Batch: 1}} {
 		for _, size := range []int{16, 100, 1000, 4 << 10, 33_000, 64<<10 - 1, 64 << 10, 100_000, 1 << 20, 0, -1} {
@@ -114,8 +116,8 @@ func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
 	mustDestroy(t, p)
 }
 
-// TestHeldOwnersPinLittle holds a few owners of many: what they keep alive is
-// bounded by their number.
+// TestHeldOwnersPinLittle holds a few owners of many. The number of resources
+// that they keep alive is bounded by the number of these owners.
 func TestHeldOwnersPinLittle(t *testing.T) {
 	const n, held = 20_000, 10
 	w := newWorld(t, n)
@@ -128,7 +130,7 @@ func TestHeldOwnersPinLittle(t *testing.T) {
 			}
 		}
 	})
-	collectAtMost(t, few, "the batches that nobody holds", func() bool {
+	collectAtMost(t, few, "the batches without a live owner", func() bool {
 		return w.bytes.Load() <= held*(64<<10)
 	})
 	for _, m := range kept {
@@ -146,12 +148,12 @@ func TestClosedPinNothing(t *testing.T) {
 	w := newWorld(t, n+1000)
 	p := w.pool(Options{Batch: 64})
 	var things []*thing
-	entries := map[*token]int{}
+	entries := map[*ledger.Token]int{}
 	most := 0
 	for i := range n {
 		m := w.own(t, p, 100)
-		entries[m.token]++
-		most = max(most, entries[m.token])
+		entries[m.ref.Token]++
+		most = max(most, entries[m.ref.Token])
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}

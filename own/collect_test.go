@@ -180,8 +180,8 @@ func TestGoValuesAreNotKept(t *testing.T) {
 }
 
 // TestDroppedTogether drops a context that holds its pool, whose release
-// function holds the context. Both are collected, and what was owned last, in a
-// batch that is not full, is released.
+// function holds the context. Both are collected, and the resource that was
+// owned last, in a batch that is not full, is released.
 func TestDroppedTogether(t *testing.T) {
 	type library struct {
 		Owner // of something in another pool

@@ -55,8 +55,8 @@ func TestNilOwner(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDestroyWaitsForIdleStock destroys a pool while a worker releases what it
-// had made ahead.
+// TestDestroyWaitsForIdleStock destroys a pool while a worker releases its
+// stock.
 func TestDestroyWaitsForIdleStock(t *testing.T) {
 	var begun, released atomic.Int64
 	p := NewPool(Options{
@@ -138,8 +138,8 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDestroyBesideFilling destroys a Memory while somebody makes blocks, and
-// looks for writes to memory that has come back.
+// TestDestroyBesideFilling destroys a Memory while another goroutine makes
+// blocks, and looks for writes to memory that was freed.
 func TestDestroyBesideFilling(t *testing.T) {
 	h := newHeap(t)
 	for range 100 {
@@ -163,7 +163,7 @@ func TestDestroyBesideFilling(t *testing.T) {
 		<-done
 		for i, b := range bytes {
 			if b != 0xAA {
-				t.Fatalf("byte %d of a block was written to by somebody else", i)
+				t.Fatalf("byte %d of a block was written to by another owner", i)
 			}
 		}
 		h.Free(block)

@@ -4,54 +4,41 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
-// Destroy ends the pool: it releases what is left, the children of that in other
-// pools first, and returns a [DestroyError] if owners were never closed, or if
-// something is not released yet. For that it waits, at most as long as wait
-// says: for running Uses, and for children and releases that are under way.
-// What is in Use still is released when its last Use returns.
+// Destroy ends the pool and releases its resources, after their children in
+// other pools. It waits up to wait for calls of Use and for releases that are
+// under way. A resource that is still in Use then is released when its last Use
+// returns.
 //
-// In a pool with Options.Drain everything is queued, and Drain works on.
+// Destroy returns a [DestroyError] if owners were never closed, or if resources
+// are not released yet. Resources made in advance do not count as never closed.
+// A second Destroy returns [ErrDestroyed], and so do Own and Make from now on.
+// Close of an owner does nothing from now on.
 //
-// After that, Own and Make return [ErrDestroyed], and so does a second Destroy.
-// Owners may still be closed, which does nothing. The resources that a pool made
-// ahead do not count as never closed. What release functions panic with reaches
-// the caller, after everything has been tried; of several panics, the first.
+// In a pool with Options.Drain all releases are queued, and [Pool.Drain] may
+// still be called. In a pool with Options.Thread they are queued, and Destroy
+// waits for them, up to wait.
+//
+// If release functions panic, Destroy first tries all other releases and then
+// panics with the first value. If one ends its goroutine, Destroy first tries all
+// other releases.
 func (p *Pool) Destroy(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
-	p.mu.Lock()
-	if p.destroyed {
-		p.mu.Unlock()
+	mine, stock, first := p.intake.End()
+	if !first {
 		return ErrDestroyed
 	}
-	p.destroyed = true
-	p.mu.Unlock()
-
-	d := destruction{seen: map[*ledger]bool{}}
-	var mine, stock []*ledger
-	all := p.all()
-	end(all)
-	for _, s := range all {
-		s.mu.Lock()
-		s.seal()
-		mine = s.sealed(mine)
-		stock = append(stock, s.spare...)
-		s.spare = nil
-		s.mu.Unlock()
-	}
-	for _, l := range stock {
-		p.unstock(l)
-		d.do(l.releaseStock)
-	}
-	e := &DestroyError{Pool: p.name}
-	origins := map[*origin]int{}
+	e := &DestroyError{Pool: p.kind.Name}
+	origins := map[ledger.Origin]int{}
 	for _, l := range mine {
-		e.NeverClosed += l.unclosed(origins)
+		e.NeverClosed += l.Unclosed(origins)
 	}
-	d.todo = append(d.todo, mine...)
+	d := destruction{seen: map[*ledger.Ledger]bool{}, stock: stock, todo: slices.Clone(mine)}
 	d.run()
 	if d.panicked != nil {
 		panic(d.panicked)
@@ -59,8 +46,11 @@ func (p *Pool) Destroy(wait time.Duration) error {
 
 	for last := pause(0); ; last = pause(last) {
 		e.InUse, e.Waiting, e.Releasing = left(mine)
-		e.Queued = int(p.drained.Load())
+		e.Queued = int(p.kind.Counts.Queued.Load())
 		inUse, _, releasing := left(d.done)
+		if p.queue != nil && p.queue.Thread {
+			releasing += e.Queued // they need no call of Drain
+		}
 		if inUse+releasing == 0 || !time.Now().Before(deadline) {
 			break
 		}
@@ -75,152 +65,111 @@ func (p *Pool) Destroy(wait time.Duration) error {
 	return e
 }
 
-// sortOrigins puts the most frequent first.
+// sortOrigins sorts the most frequent origins first.
 func sortOrigins(origins []Origin) {
 	slices.SortFunc(origins, func(a, b Origin) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(a.Stack, b.Stack))
 	})
 }
 
-// sealed appends the shard's sealed batches. The caller holds s.mu.
-func (s *shard) sealed(list []*ledger) []*ledger {
-	for l := s.ledgers; l != nil; l = l.next {
-		list = append(list, l)
-	}
-	return list
-}
-
-// unclosed counts entries that nobody has closed, nor the collector found, and
-// where they came from.
-func (l *ledger) unclosed(origins map[*origin]int) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead || l.stock {
-		return 0
-	}
-	for i := range l.n {
-		if l.state(i)&stateOpen == 0 {
-			continue
-		}
-		n++
-		if l.origins != nil {
-			origins[l.origins[i]]++
+// left adds up the entries of batches that are not released. Entries that wait
+// for Drain or Thread are in none of the three numbers.
+func left(batches []*ledger.Ledger) (inUse, waiting, releasing int) {
+	inUse, waiting, releasing = ledger.Left(batches)
+	kinds := map[*ledger.Kind]bool{}
+	for _, l := range batches {
+		if !kinds[l.Kind] {
+			kinds[l.Kind] = true
+			releasing -= int(l.Kind.Counts.Queued.Load())
 		}
 	}
-	return n
-}
-
-// left adds up what is not released of some batches. What waits for a Drain is
-// in none of the numbers.
-func left(ledgers []*ledger) (inUse, waiting, releasing int) {
-	pools := map[*Pool]bool{}
-	for _, l := range ledgers {
-		pools[l.pool] = true
-		releasing += int(l.n) - int(l.gone.Load()>>goneOwners&goneMask)
-		for i := range l.n {
-			if s := l.state(i); s&usesMask != 0 {
-				inUse++
-			} else if s&stateKin != 0 && l.family(i).waits() {
-				waiting++
-			}
-		}
-	}
-	for p := range pools {
-		releasing -= int(p.drained.Load())
-	}
-	return inUse, waiting, max(releasing-inUse-waiting, 0)
+	return inUse, waiting, max(releasing, 0)
 }
 
 // A destruction closes batches and the batches of their children.
 type destruction struct {
-	todo, done []*ledger
-	seen       map[*ledger]bool
+	stock      []*ledger.Ledger // made in advance
+	todo, done []*ledger.Ledger
+	seen       map[*ledger.Ledger]bool
 	panicked   any
+
+	// How far close is with a batch: its next entry, and those to be released.
+	next   uint32
+	picked ledger.Picked // of no ledger between two batches
 }
 
-// do calls f, and remembers its panic.
+// do calls f, recovers its panic, and keeps the first one. If f ends the
+// goroutine, do finishes the destruction before that.
 func (d *destruction) do(f func()) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil && d.panicked == nil {
+		if returned {
+			return
+		}
+		if v := recover(); v == nil {
+			d.run()
+		} else if d.panicked == nil {
 			d.panicked = v
 		}
 	}()
 	f()
+	returned = true
 }
 
-// run closes everything on the list. Children of what it closes are put on the
-// list; they release their parents as they go, so there is no recursion.
+// run closes all batches on the list. close adds the batches of children to the
+// list. The last child that is released releases its parent, so there is no
+// recursion.
 func (d *destruction) run() {
+	if d.picked.Ledger != nil {
+		d.close() // a release function has ended the goroutine
+	}
+	for len(d.stock) > 0 {
+		l := d.stock[len(d.stock)-1]
+		d.stock = d.stock[:len(d.stock)-1]
+		d.do(l.ReleaseStock)
+	}
 	for len(d.todo) > 0 {
 		l := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
 		if d.seen[l] {
-			continue // a child in the pool itself
+			continue // a batch of children in the pool itself is on the list twice
 		}
 		d.seen[l] = true
 		d.done = append(d.done, l)
-		d.close(l)
+		d.next, d.picked = 0, ledger.Pick(l)
+		d.close()
 	}
 }
 
-// close closes the entries of a batch, but for those that the collector has
-// found, and the children of all. It releases what can be released now in one
-// call.
-func (d *destruction) close(l *ledger) {
-	var words []uintptr
-	k, bytes := 0, int64(0)
-	w := uint32(l.pool.words)
-	for i := range l.n {
-		s, ours := l.shut(i)
-		ours = ours && s&usesMask == 0 // or the last Use goes on
-		if s&stateKin != 0 {
-			f := l.family(i)
-			ours = ours && f.close()
-			d.children(f)
+// close closes the entries of a batch that the collector has not found, and puts
+// the children of all entries on the list. Entries that can be released now are
+// released in one call, or passed to the pool's queue.
+func (d *destruction) close() {
+	l := d.picked.Ledger
+	for d.next < l.Len() {
+		i := d.next
+		d.next++
+		state, release, f := l.Shut(i)
+		if f != nil {
+			n := len(d.todo)
+			d.todo = f.Children(d.todo)
+			for _, child := range d.todo[n:] {
+				intake.Retire(child)
+			}
 		}
 		switch {
-		case !ours:
-		case l.pool.drain && !l.pool.draining():
-			l.pool.enqueue(job{ledger: l, entry: i})
-		case l.pool.carver != nil:
-			l.giveBack(i)
+		case !release:
+		case l.Kind.Queues:
+			d.do(func() { l.Dispose(i) })
 		default:
-			words = append(words, l.words[i*w:(i+1)*w]...)
-			k++
-			bytes += sizeOf(s)
+			d.picked.Add(i, state)
 		}
 	}
-	if k > 0 {
-		d.do(func() {
-			if parent, i := l.releaseAll(words, k, bytes); parent != nil {
-				parent.dispose(i)
-			}
-		})
-	}
-}
-
-// shut clears an entry's stateOpen, and reports whether it was set and the entry
-// is the caller's now.
-func (l *ledger) shut(i uint32) (state uint64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for {
-		s := l.state(i)
-		if s&stateOpen == 0 || l.dead {
-			return s, false
+	picked := d.picked
+	d.picked = ledger.Picked{}
+	d.do(func() {
+		if parent, i := picked.Release(); parent != nil {
+			parent.Dispose(i)
 		}
-		if atomic.CompareAndSwapUint64(&l.states[i], s, s&^stateOpen) {
-			return s, true
-		}
-	}
-}
-
-// children puts the batches of a family on the list.
-func (d *destruction) children(f *family) {
-	for _, s := range f.places() {
-		s.mu.Lock()
-		s.seal()
-		d.todo = s.sealed(d.todo)
-		s.mu.Unlock()
-	}
+	})
 }

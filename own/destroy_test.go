@@ -225,8 +225,8 @@ func TestDestroyAfterDrop(t *testing.T) {
 	}
 }
 
-// TestDestroyDuringOwn owns, from some goroutines, while the pool is destroyed:
-// what Own took is released, and what it did not is the caller's.
+// TestDestroyDuringOwn calls Own in some goroutines while the pool is destroyed.
+// Resources that Own accepted are released; all others belong to the caller.
 func TestDestroyDuringOwn(t *testing.T) {
 	for range times(200) {
 		w := newWorld(t, 4*1000)
@@ -324,7 +324,7 @@ func TestDestroyInRelease(t *testing.T) {
 
 func TestDestroyErrorSaysWhatIsLeft(t *testing.T) {
 	e := &DestroyError{Pool: "image", NeverClosed: 1, InUse: 2, Waiting: 3, Releasing: 4, Queued: 5, Origins: []Origin{{6, "main.main\n"}}}
-	want := "cheap: image: Pool.Destroy: 1 were never closed, 2 are in use still, 3 wait for their children, 4 are being released, 5 are queued for Drain\n6 made by\nmain.main\n"
+	want := "cheap: image: Pool.Destroy: 1 were never closed, 2 are still in use, 3 wait for their children, 4 are being released, 5 are queued\n6 made by\nmain.main\n"
 	if got := e.Error(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

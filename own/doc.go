@@ -1,5 +1,5 @@
-// Package own releases what C made when the Go value that owns it cannot be
-// reached any more, for little more than the release itself costs.
+// Package own frees C resources when the Go values that own them become
+// unreachable, at a fraction of the cost of [runtime.AddCleanup].
 //
 // A binding's type embeds an [Owner], and a [Pool] takes charge of the resource:
 //
@@ -7,58 +7,90 @@
 //
 //	var images = own.NewPool(own.Options{
 //		Name:       "Image",
-//		Destructor: libc.Destructor(C.image_free),
+//		Destructor: libc.Destructor(unsafe.Pointer(C.image_free)), // image_free is not static
 //	})
 //
-//	func Open(name string) (*Image, error) {
-//		p := C.image_open(name)
+//	func NewImage(bytes int) (*Image, error) {
+//		p := C.image_new(C.size_t(bytes)) // a void *
+//		if p == nil {
+//			return nil, cheap.ErrNoMemory
+//		}
 //		m := new(Image)
-//		if err := images.Own(&m.Owner, unsafe.Pointer(p), int(C.image_bytes(p))); err != nil {
-//			C.image_free(p)
+//		if err := images.Own(&m.Owner, p, bytes); err != nil {
+//			C.image_free(p) // the pool did not take it
 //			return nil, err
 //		}
 //		return m, nil
 //	}
 //
-// Image has Close now, and a program that forgets it leaks nothing.
+// Image now has a Close method. A program that forgets to call it leaks nothing.
 //
 // # How it works
 //
-// [runtime.AddCleanup] for each value costs ten times what malloc and free do by
-// cgo. So owners share a registration. All owners of a batch point to a small
-// Go object, the batch's token, and it is the token that is registered. When the
-// collector finds it unreachable, no owner of the batch is left, and one call of
-// the release function releases all resources of the batch that were not closed.
-// They are listed in the batch's ledger, as numbers that the collector need not
-// follow, with one word of state for each: every question (is it closed, who
-// uses it, who releases it) is settled by one atomic operation on that word, so
-// an Owner may be copied, and a stale one does no harm.
+// One [runtime.AddCleanup] for each value costs ten times what malloc and free
+// cost through cgo. So owners share a registration. All owners of a batch point
+// to a small Go object, the token of the batch, and only the token is registered
+// with the collector. When the collector finds the token unreachable, no owner
+// of the batch is left. Then one call of the release function releases all
+// resources of the batch that were not closed.
+//
+// The resources of a batch are listed in its ledger, as numbers that the
+// collector does not follow. Each has one word of state, and one atomic
+// operation on that word decides every question: whether the owner is closed,
+// whether it is in use, and which goroutine releases the resource. So an Owner
+// may be copied, and a stale copy does no harm.
 //
 // # What it costs in memory
 //
-// As long as one owner of a batch lives, the resources of the others that were
-// forgotten live too. That is what Options.Batch and Options.Pinned bound, the
-// first by number, the second by bytes of C memory: a large resource has a batch
-// of its own, small ones share one with others that are made at about the same
-// time. An owner that is closed pins nothing. The Go values themselves are not
-// kept by their batch.
+// While one owner of a batch is reachable, the resources of the batch's
+// unreachable owners are not released either. Options.Batch bounds how many
+// resources that can be, and Options.Pinned bounds their bytes of C memory. A
+// large resource has a batch of its own. Small resources share a batch with
+// others that are made at about the same time. A closed owner delays no release.
+// A batch does not keep the Go values themselves alive.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, with the one exception that Own
-// and Make write to the Owner that they are given. Release functions run with no
-// lock held. While nothing is to be released there is no goroutine and no timer.
+// All functions and methods may be called from any goroutine. There is one
+// exception: Own and Make write to the Owner that they are given, so no other
+// goroutine may use that Owner meanwhile. Release functions run with no lock
+// held. While no release is due, the package has no goroutine and no timer.
 //
 // # What is not promised
 //
-// A resource is not released when its owner becomes unreachable, but after the
-// collection that finds its whole batch unreachable, which is the second one
-// from then on for a batch that was still open, and the third for a [Memory]; and the collector does not know
-// how large the resource is. Whoever holds a pointer into C memory keeps nothing
-// alive with it: see [Owner.Use] and [Owner.Resource]. At the end of the program
-// what is queued is dropped, unless [Flush] is called.
+// What no package of this module promises is listed in
+// [github.com/cheapgo/cheap], section What is not promised. In addition:
 //
-// The environment variable CHEAPOWN=leak turns automatic release off, in all
-// pools, to find out whether it is to blame for something. Close and Destroy
-// work as ever.
+//   - A resource is not released at the moment when its owner becomes
+//     unreachable. It is released after the collection that finds its whole batch
+//     unreachable. That is at most the third one after the last owner of the batch
+//     is dropped, in a [Pool] as in a [Memory]. It is the first one if the batch is
+//     sealed, because it is full or because its one resource is large. It is the
+//     second one if the batch is still open: then the first one seals it. It is the
+//     third one if the batch is open on a P where no more owners are made: then
+//     the second one seals it. A collection that begins before the runtime has told
+//     of the previous one does not count. It is one collection more, or two, if the
+//     runtime has lost a cleanup, or a cleanup or finalizer of the program blocks; see
+//     below.
+//   - The collector does not know how large a resource is. Package pace tells it.
+//   - A pointer into C memory does not keep its owner alive: see [Owner.Use] and
+//     [Owner.Resource].
+//   - When main returns, and at os.Exit, queued releases are dropped, unless the
+//     program calls [Flush] before.
+//
+// # Cleanups that the runtime loses
+//
+// Go 1.26.8 and 1.27.0 may lose cleanups when GOMAXPROCS is lowered, which Go does by
+// itself when the CPU limit of a container is lowered. A cleanup or a finalizer that
+// never returns, in any package, stops the others. docs/porting.md has a program that
+// shows the loss. It concerns each call of [runtime.AddCleanup] and
+// [runtime.SetFinalizer] in the program. It does not concern the releases of this
+// package, which need none of them to run. If a cleanup and a finalizer both never
+// return, with fewer than eight Ps, releases come while the program owns more.
+//
+// # Environment
+//
+// The environment variable CHEAPOWN=leak turns automatic release off in all
+// pools. It shows whether automatic release is the cause of a problem. Close and
+// Destroy work as usual.
 package own

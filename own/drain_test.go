@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
 // TestDrainReleasesOnItsGoroutine closes, forgets and destroys: releases are
@@ -14,9 +16,9 @@ import (
 func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Drain: true})
-	me := goroutine()
+	me := goroutine.ID()
 	w.before = func([]*cell) {
-		if id := goroutine(); id != me {
+		if id := goroutine.ID(); id != me {
 			t.Errorf("released on goroutine %d, and Drain is called on %d", id, me)
 		}
 	}
@@ -51,7 +53,7 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	for range 3 {
 		cleanups(t)
 	}
-	// The first few share a batch with what is held.
+	// The first few share a batch with the owners that are held.
 	s := p.Stats()
 	if s.Queued < 7 || s.Queued > 27 || w.died.Load() != 0 {
 		t.Fatalf("%+v after the collection, and %d released", s, w.died.Load())
@@ -259,7 +261,7 @@ func TestOldestQueued(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestFlushWaitsForDrain returns when somebody has called Drain.
+// TestFlushWaitsForDrain has Flush return after another goroutine called Drain.
 func TestFlushWaitsForDrain(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{Drain: true})
@@ -329,5 +331,33 @@ func TestDrainAtOnce(t *testing.T) {
 		return w.alive() == 0
 	})
 	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+// TestEmptyQueueKeepsNothing closes many, drains, and looks at the Go heap.
+func TestEmptyQueueKeepsNothing(t *testing.T) {
+	const n = 200_000
+	p := NewPool(Options{Drain: true, Release: func([]uintptr) {}})
+	owners := make([]Owner, n)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		settle(t)
+		settle(t)
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range owners {
+		p.OwnHandle(&owners[i], 1, 0, 16)
+		owners[i].Close()
+	}
+	if got := p.Drain(0); got != n {
+		t.Fatalf("Drain: %d", got)
+	}
+	clear(owners)
+	if after := heap(); after > before+256<<10 {
+		t.Errorf("%d KiB more than before %d closed owners, all drained", (after-before)>>10, n)
+	}
+	runtime.KeepAlive(owners)
 	mustDestroy(t, p)
 }

@@ -6,45 +6,64 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 var (
-	// ErrDestroyed says that the pool is destroyed. It is the error of package
-	// cheap.
+	// ErrDestroyed is returned after the pool's Destroy. It is
+	// [cheap.ErrDestroyed].
 	ErrDestroyed = cheap.ErrDestroyed
 
-	// ErrClosed says that an owner is closed already.
-	ErrClosed = errors.New("cheap: own: the owner is closed")
+	// ErrClosed is returned if an owner, or the parent of a resource, is closed.
+	ErrClosed = errClosed
 
-	// ErrInUse says that an owner is in Use.
-	ErrInUse = errors.New("cheap: own: the resource is in use")
+	// ErrInUse is returned by Disown during a Use.
+	ErrInUse = errInUse
 
-	// ErrChildren says that others that depend on a resource are not released.
-	ErrChildren = errors.New("cheap: own: the resource has children")
+	// ErrChildren is returned by Disown while a resource that depends on this one
+	// is not released.
+	ErrChildren = errChildren
 
-	// ErrQueueFull says that Options.MaxQueued releases wait for Pool.Drain.
-	ErrQueueFull = errors.New("cheap: own: too many releases are queued; call Drain")
+	// ErrInRelease is returned by Flush in a release function or in
+	// Options.OnCollect, where it would wait for itself.
+	ErrInRelease = errors.New("cheap: own: Flush in a release function would wait for itself")
+
+	// ErrQueueFull is returned by Own and Make while Options.MaxQueued releases
+	// wait for [Pool.Drain].
+	ErrQueueFull = errQueueFull
+
+	// ErrCarved is returned by Disown for a block that shares a block of the heap
+	// with others, and for a [Group]. Copy the contents instead.
+	ErrCarved = errCarved
 )
 
-// A DestroyError is returned by [Pool.Destroy] of a pool whose owners were not
-// all closed. What could be released has been.
+// The packages below make these errors.
+var (
+	errClosed, errInUse, errChildren = ledger.ErrClosed, ledger.ErrInUse, ledger.ErrChildren
+	errCarved, errQueueFull          = ledger.ErrCarved, intake.ErrQueueFull
+)
+
+// A DestroyError is returned by [Pool.Destroy] if owners were never closed, or
+// if resources are not released yet. All resources that could be released are
+// released.
 type DestroyError struct {
 	Pool        string   // Options.Name
-	NeverClosed int      // owners that nobody had closed
-	InUse       int      // resources that are in Use still; each is released when its last Use returns
+	NeverClosed int      // owners that were neither closed nor collected before Destroy
+	InUse       int      // resources in Use; each is released when its last Use returns
 	Waiting     int      // resources that wait for their children, which are in Use or queued
 	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
-	Queued      int      // releases that Drain has to run
-	Origins     []Origin // of those never closed, with Options.Trace, the most frequent first
+	Queued      int      // releases that wait for Drain or Thread
+	Origins     []Origin // of the owners never closed, most frequent first; with Options.Trace
 }
 
-// An Origin is a place that made owners which were never closed.
+// An Origin is a stack that made owners which were never closed.
 type Origin struct {
-	Count int
-	Stack string // as in a goroutine's trace
+	Count int    // number of these owners
+	Stack string // in the format of a goroutine's trace
 }
 
-// Error says what was left, and with Options.Trace where it came from.
+// Error describes what is left, and with Options.Trace where it was made.
 func (e *DestroyError) Error() string {
 	var parts []string
 	for _, p := range []struct {
@@ -52,10 +71,10 @@ func (e *DestroyError) Error() string {
 		text string
 	}{
 		{e.NeverClosed, "were never closed"},
-		{e.InUse, "are in use still"},
+		{e.InUse, "are still in use"},
 		{e.Waiting, "wait for their children"},
 		{e.Releasing, "are being released"},
-		{e.Queued, "are queued for Drain"},
+		{e.Queued, "are queued"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))
@@ -68,15 +87,11 @@ func (e *DestroyError) Error() string {
 	return text
 }
 
-// misuse panics with a [cheap.MisuseError].
-func misuse(name, op, format string, args ...any) {
-	panic(&cheap.MisuseError{Op: name + "." + op, Reason: fmt.Sprintf(format, args...)})
+// panicMisuse panics with a [cheap.MisuseError].
+func panicMisuse(name, op, format string, args ...any) {
+	ledger.PanicMisuse(name, op, format, args...)
 }
 
-func (l *ledger) useAfterClose(op string) {
-	misuse(l.pool.name, op, "it is closed; whoever closes an owner must know that nobody will use it")
-}
-
-func useOfNothing(op string) {
-	misuse("own.Owner", op, "it owns nothing; Pool.Own or Pool.Make gives it a resource")
+func panicOwnsNothing(op string) {
+	panicMisuse("own.Owner", op, "the Owner owns nothing; call Pool.Own or Pool.Make first")
 }

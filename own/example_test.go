@@ -12,15 +12,14 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Buffer is a block of the heap, in the place of what a C library makes.
+// A Buffer is a block of the heap. It stands for a resource of a C library.
 type Buffer struct{ own.Owner }
 
 // free is a release function. With a C library it would be a C function, given
 // as Options.Destructor.
 func free(resources []uintptr) {
-	for i := range resources {
-		// The number as the pointer that it is.
-		cheap.Free(*(*unsafe.Pointer)(unsafe.Pointer(&resources[i])))
+	for _, r := range resources {
+		cheap.Free(cheap.Pointer(r))
 	}
 }
 
@@ -34,7 +33,7 @@ func Example() {
 		copy(unsafe.Slice((*byte)(p), len(text)), text)
 		b := new(Buffer)
 		if err := buffers.Own(&b.Owner, p, len(text)); err != nil {
-			cheap.Free(p) // an error leaves it with us
+			cheap.Free(p) // after an error the block is still ours
 			return nil, err
 		}
 		return b, nil
@@ -55,7 +54,7 @@ func Example() {
 	// true <nil>
 }
 
-// Whoever forgets a Close is told, and nothing leaks.
+// OnCollect reports owners that were never closed. Nothing leaks.
 func ExampleOptions() {
 	told := make(chan own.Collected, 1)
 	pool := own.NewPool(own.Options{
@@ -83,8 +82,8 @@ func ExampleOptions() {
 	// Texture 1
 }
 
-// A statement is released before its database, in whatever order they are closed
-// or forgotten.
+// A statement is released before its database, in whatever order the two are
+// closed or forgotten.
 func ExamplePool_OwnUnder() {
 	released := func(what string) func([]uintptr) {
 		return func(resources []uintptr) { fmt.Println(what, resources) }
@@ -104,7 +103,8 @@ func ExamplePool_OwnUnder() {
 	// close database [1]
 }
 
-// A library that is bound to a thread has its releases run there.
+// The releases of a library that is bound to a thread run in Drain, which that
+// thread calls.
 func ExamplePool_Drain() {
 	textures := own.NewPool(own.Options{
 		Name:    "Texture",
@@ -122,8 +122,8 @@ func ExamplePool_Drain() {
 	// released: 1
 }
 
-// A constructor that makes many at once, and hands out what it made when it runs
-// dry.
+// A constructor makes many resources in one call. Make hands them out one by one,
+// and then returns the constructor's error.
 func ExamplePool_Make() {
 	next := uintptr(0)
 	errDry := errors.New("dry")
@@ -138,6 +138,7 @@ func ExamplePool_Make() {
 			}
 			return len(resources), nil
 		},
+		Handles: true, // numbers, not addresses
 		Release: func([]uintptr) {},
 	})
 	for range 4 {
@@ -153,7 +154,7 @@ func ExamplePool_Make() {
 	// 0 dry
 }
 
-// At the end of a program, what is queued would be dropped.
+// A program calls Flush before it ends, or its queued releases are dropped.
 func ExampleFlush() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -2,23 +2,27 @@ package own
 
 import (
 	"math"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/bump"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
-// A Group is an arena with a lifetime: all that is allocated from it lives until
-// the Group is closed or cannot be reached any more, and then goes back to the
-// heap at once. It is the unit for one request. It is made by [Memory.Group].
+// A Group is an arena with a lifetime. All blocks that are allocated from it
+// stay valid until the Group is closed or becomes unreachable, and are then freed
+// together. A Group suits one request of a server. It is made by [Memory.Group].
 //
-// A Group is a [cheap.Allocator], so that cheap.New, cheap.MakeSlice and
-// cheap.CString allocate from it. Blocks are aligned to 16. One goroutine at a
-// time may allocate.
+// A Group is a [cheap.Allocator], so cheap.New, cheap.MakeSlice and
+// cheap.CString can allocate from it. Blocks are aligned to 16 bytes. Only one
+// goroutine at a time may allocate.
 //
-// A pointer to a block keeps nothing alive, and this program is wrong:
+// A pointer to a block does not keep the Group alive. This program is wrong:
 //
 //	func sum(m *own.Memory) int {
 //		g, _ := m.Group()
@@ -27,53 +31,52 @@ import (
 //		return add(numbers)
 //	}
 //
-// g is last used by MakeSlice, so the numbers may be gone before add has seen
-// them. It takes a runtime.KeepAlive(g) behind the last use of the blocks, or a
-// defer g.Close(), or all of it in [Group.Use], which also protects from a Close
-// elsewhere.
+// The last use of g is in MakeSlice, so the numbers may be freed before add
+// reads them. The remedies are a runtime.KeepAlive(g) after the last use of the
+// blocks, a defer g.Close(), or [Group.Use] around all of it. Only Use protects
+// also against a Close by another goroutine.
 //
-// A Group begins with room for 1 KiB in the chunk of its batch, and takes more
-// from the heap when that is used up: 2 KiB, and twice as much each time, up to
-// 64 KiB; a block that is large for that is taken by itself. What it took goes
-// back when the group is closed, its first room with the batch, as blocks of
-// the Memory do. A batch whose groups have grown beyond Options.Pinned takes no
-// more.
+// A Group begins with 1 KiB in the chunk of its batch. When that is used up, the
+// Group takes more from the heap: 2 KiB, then twice as much each time, up to 64
+// KiB. A block that is large in comparison is taken separately. All that the
+// Group took from the heap returns there when the Group is closed; its first 1
+// KiB returns with the batch, as blocks of the Memory do. A batch whose groups
+// grow beyond Options.Pinned takes no more groups.
 //
 // A Group must not be copied. A copy of its Owner keeps the blocks alive as the
-// Group does.
+// Group itself does.
 type Group struct {
 	_ noCopy
 	Owner
 
-	// Of the current chunk the first left bytes are free: blocks are cut off at
-	// their end. Whoever allocates touches these.
-	base uintptr
-	left int
+	// The current chunk. Only the goroutine that allocates touches it.
+	rest bump.Chunk
 
-	// state is the group's entry in its ledger. It keeps the states of its
-	// batch, not the batch.
+	// state points to the group's entry in its ledger. The pointer keeps the
+	// states of the batch alive, not the batch.
 	state *uint64
 }
 
 var _ cheap.AlignedAllocator = (*Group)(nil)
 
 const (
+	quantum    = 16       // blocks begin at multiples of it
 	groupRoom  = 1 << 10  // at first
 	firstGrow  = 2 << 10  // the chunk after that
 	mostGrow   = 64 << 10 // the largest for many blocks
 	groupBlock = groupRoom + int(groupHeaderSize)
 )
 
-// A groupHeader begins the block of a group, whose address is the group's
-// resource. It is there once the state says so (stateChain), and is written by
-// whoever allocates, in Use, so that the group is not released meanwhile.
+// A groupHeader is at the beginning of a group's block, whose address is the
+// group's resource. It is valid once the state has ledger.Extra set. The goroutine
+// that allocates writes it, in Use, so that the group is not released meanwhile.
 type groupHeader struct {
 	newest uintptr // chunk
 	bytes  int     // of all chunks
-	grow   int     // how large the next one is to be
+	grow   int     // size of the next one
 }
 
-// A chunkHeader begins each chunk.
+// A chunkHeader is at the beginning of each chunk.
 type chunkHeader struct {
 	next uintptr // the chunk before this one, or 0
 }
@@ -83,74 +86,78 @@ const (
 	chunkHeaderSize = (unsafe.Sizeof(chunkHeader{}) + quantum - 1) &^ (quantum - 1)
 )
 
-// Groups of a batch lie side by side, behind their token, as Owners do: see
-// newOwners. A Group refers to the token, and to the states of the ledger to
-// which the token refers: so one of them, still alive, keeps nothing but these.
-func newGroups(n uint32) (*token, unsafe.Pointer) {
-	all := make([]Group, groupCovers+int(n))
-	return (*token)(unsafe.Pointer(&all[0])), unsafe.Pointer(&all[groupCovers])
+// newGroups returns n Groups of a batch. A Group refers to the token, and to the
+// states of the ledger to which the token refers. So one reachable Group keeps only
+// these alive.
+func newGroups(t *ledger.Token, n uint32) unsafe.Pointer {
+	all := make([]Group, n)
+	for i := range all {
+		all[i].ref = ledger.Ref{Token: t, Index: uint32(i)}
+	}
+	return unsafe.Pointer(&all[0])
 }
 
-const (
-	groupSize   = unsafe.Sizeof(Group{})
-	groupCovers = int((unsafe.Sizeof(token{}) + groupSize - 1) / groupSize)
-)
+func (m *Memory) initGroups(h *cheap.Heap, o Options) {
+	g := &m.groups
+	g.init(h, o)
+	g.NewHandles, g.Stride = newGroups, unsafe.Sizeof(Group{})
+	g.Shared, g.pool.kind.Release = true, g.freeChunks
+}
 
-// A handle begins with its Owner.
+// A handle has its Owner at its beginning.
 var _ = [1]struct{}{}[unsafe.Offsetof(Group{}.Owner)]
 
-// Group returns a new group. The errors are those of [NewMem].
+// Group returns a new Group. The errors are those of [NewMem].
 func (m *Memory) Group() (*Group, error) {
-	o, block := m.groups.carve(groupBlock, stateGroup)
-	if o == nil {
+	h, block := m.groups.Carve(groupBlock, 0)
+	if h == nil {
 		var p unsafe.Pointer
 		var err error
-		if o, p, err = m.groups.carveSlow("Group", groupBlock, stateGroup, false); err != nil {
+		if h, p, err = m.groups.CarveSlow("Group", groupBlock, 0, false); err != nil {
 			return nil, err
 		}
 		block = uintptr(p)
 	}
-	g := (*Group)(unsafe.Pointer(o)) // as newGroups has made it
-	g.base, g.left = block+groupHeaderSize, groupRoom
-	g.state = &o.token.ledger.states[o.index]
+	g := (*Group)(h) // newGroups has made it as a Group
+	g.rest = bump.Chunk{Base: block + groupHeaderSize, Left: groupRoom}
+	g.state = &g.ref.Token.Ledger.States[g.ref.Index]
 	return g, nil
 }
 
-// Malloc returns a block of size bytes with undefined contents, or nil when the
-// heap has no memory for it. A size of 0 gives a distinct block; a negative size
-// panics, and so does a group that is closed.
+// Malloc returns a block of size bytes with undefined contents, or nil if the
+// heap has no memory for it. A size of 0 returns a distinct block. Malloc panics
+// if size is negative or the group is closed.
 func (g *Group) Malloc(size int) unsafe.Pointer {
-	left := g.left
-	if uint(size-1) >= uint(left) || atomic.LoadUint64(g.state)&stateOpen == 0 { // 0 and negative sizes are huge here
-		p, _ := g.malloc("Group.Malloc", size, quantum)
-		return p
+	// A Group that was not made by Memory.Group has no state, and nothing left.
+	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64(g.state)&ledger.Open != 0 {
+		return osmem.Pointer(p) // in the chunk
 	}
-	left = (left - size) &^ (quantum - 1)
-	g.left = left
-	return osmem.Pointer(g.base + uintptr(left)) // in the chunk
+	p, _ := g.malloc("Group.Malloc", size, quantum)
+	return p
 }
 
-// TryMalloc is Malloc with an error instead of nil, which wraps
-// [cheap.ErrNoMemory] or [cheap.ErrLimit].
+// TryMalloc is [Group.Malloc] that returns an error instead of only nil. The
+// error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit].
 func (g *Group) TryMalloc(size int) (unsafe.Pointer, error) {
 	return g.malloc("Group.TryMalloc", size, quantum)
 }
 
-// AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. An align that is not one panics.
+// AlignedMalloc is [Group.Malloc] of a block whose address is a multiple of
+// align. It panics if align is not a power of two.
 func (g *Group) AlignedMalloc(size, align int) unsafe.Pointer {
 	if align <= 0 || align&(align-1) != 0 {
-		misuse("own.Group", "AlignedMalloc", "the alignment %d is no power of two", align)
+		panicMisuse("own.Group", "AlignedMalloc", "the alignment %d is not a power of two", align)
 	}
 	p, _ := g.malloc("Group.AlignedMalloc", size, max(align, quantum))
 	return p
 }
 
-// Free does nothing: a block lives as long as its group. It is here because an
-// Allocator has it.
+// Free does nothing: a block stays valid as long as its group. The method is
+// part of [cheap.Allocator].
 func (g *Group) Free(ptr unsafe.Pointer) {}
 
-// Destroy is Close, but returns [ErrDestroyed] if the group is closed already.
+// Destroy is Close that returns [ErrDestroyed] if the group is closed already.
+// The method is part of [cheap.Allocator].
 func (g *Group) Destroy() error {
 	if g.Closed() {
 		return ErrDestroyed
@@ -158,117 +165,113 @@ func (g *Group) Destroy() error {
 	return g.Close()
 }
 
-// Use calls f. What is allocated from the group, before or by f, stays until f
-// returns, whoever closes the group meanwhile; see [Owner.Use]. Use panics if
-// the group is closed.
+// Use calls f. All blocks of the group, also those that f allocates, stay valid
+// until f returns, even if the group is closed meanwhile; see [Owner.Use]. Use
+// panics if the group is closed.
 func (g *Group) Use(f func()) {
-	t := g.use("Group.Use")
-	defer t.unuse(g.index)
+	t := g.use("Group.Use", 0)
+	defer unuse(t, g.ref.Index)
 	f()
 }
 
-// Size returns how many bytes the group has taken, 0 if it is closed. It may not
-// be called while somebody else allocates or closes.
+// Size returns the number of bytes that the group has taken from its Memory, or
+// 0 if it is closed. It must not run at the same time as an allocation from the
+// group or its Close.
 func (g *Group) Size() int {
 	if g.Closed() {
 		return 0
 	}
-	if atomic.LoadUint64(g.state)&stateChain == 0 {
+	if atomic.LoadUint64(g.state)&ledger.Extra == 0 {
 		return groupBlock
 	}
-	return groupBlock + (*groupHeader)(g.Resource()).bytes
+	n := groupBlock + (*groupHeader)(g.Resource()).bytes
+	runtime.KeepAlive(g)
+	return n
 }
 
-// malloc is Malloc where there is something to look at.
+// malloc is the slow path of Malloc.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
-	t := g.token
-	if t == nil || t.ledger.pool.carver == nil {
-		misuse("own", op, "the group was not made by Memory.Group")
+	t := g.ref.Token
+	var b *blocks
+	if t != nil {
+		b, _ = t.Ledger.Kind.Sink.(*blocks)
 	}
-	l, i := t.ledger, g.index
-	c := l.pool.carver
+	if b == nil {
+		panicMisuse("own", op, "the group was not made by Memory.Group; the zero Group cannot allocate")
+	}
+	l, i := t.Ledger, g.ref.Index
 	if size < 0 {
-		misuse(l.pool.name, op, "the size %d is negative", size)
+		panicMisuse(l.Kind.Name, op, "the size %d is negative", size)
 	}
 	defer account.Notify()
-	// Nobody releases the group from here on, whatever the program says of Use.
-	l.enter(i, op)
-	defer t.exit(i)
+	// From here on the group is not released, also in a pool with
+	// Options.Unshared.
+	l.Enter(i, op, 0)
+	defer t.Exit(i)
 	size = max(size, 1)
-	if p := g.cut(size, align); p != 0 {
+	if p, ok := g.rest.CutAligned(size, align); ok {
 		return osmem.Pointer(p), nil // in the chunk
 	}
-	if int64(size) > min(maxSize, math.MaxInt/2) || align > math.MaxInt/4 {
-		return nil, c.noMemory(op, size, cheap.ErrNoMemory)
+	if int64(size) > min(ledger.MaxSize, math.MaxInt/2) || align > math.MaxInt/4 {
+		return nil, b.NoMemory(op, size, cheap.ErrNoMemory)
 	}
-	h := (*groupHeader)(l.pointer(i)) // not given back while in Use
-	if l.state(i)&stateChain == 0 {
+	h := (*groupHeader)(l.Pointer(i)) // not freed while in Use
+	if l.State(i)&ledger.Extra == 0 {
 		*h = groupHeader{grow: firstGrow}
 	}
 	chunk, bytes := unsafe.Pointer(nil), h.grow
 	alone := int(chunkHeaderSize) + size + align - quantum
 	if alone <= bytes/4 {
-		chunk = c.heap.Malloc(bytes)
+		chunk = b.Heap.Malloc(bytes)
 	}
 	if chunk == nil {
 		var err error
-		if chunk, err = c.heap.TryMalloc(alone); err != nil {
-			return nil, c.noMemory(op, size, err)
+		if chunk, err = b.Heap.TryMalloc(alone); err != nil {
+			return nil, b.NoMemory(op, size, err)
 		}
 		bytes = alone
 	}
-	g.link(h, chunk, bytes)
+	b.link(l, g.state, h, chunk, bytes)
 	at := uintptr(chunk) + chunkHeaderSize
 	if bytes == alone {
-		return osmem.Pointer((at + uintptr(align-1)) &^ uintptr(align-1)), nil // there is room for that
+		// The chunk has room for that, see alone.
+		return osmem.Pointer((at + uintptr(align-1)) &^ uintptr(align-1)), nil
 	}
 	h.grow = min(2*bytes, mostGrow)
-	g.base, g.left = at, bytes-int(chunkHeaderSize)
-	return osmem.Pointer(g.cut(size, align)), nil // four times that would fit
+	g.rest = bump.Chunk{Base: at, Left: bytes - int(chunkHeaderSize)}
+	p, _ := g.rest.CutAligned(size, align) // four times that would fit
+	return osmem.Pointer(p), nil
 }
 
-// cut takes a block off the current chunk, or returns 0.
-func (g *Group) cut(size, align int) uintptr {
-	if size > g.left {
-		return 0
-	}
-	left := g.left - size
-	left -= int((g.base + uintptr(left)) & uintptr(align-1))
-	if left < 0 {
-		return 0
-	}
-	g.left = left
-	return g.base + uintptr(left)
-}
-
-// link adds a chunk to the group, which is in Use.
-func (g *Group) link(h *groupHeader, chunk unsafe.Pointer, bytes int) {
-	l := g.token.ledger
+// link adds a chunk to a group, which is in Use.
+func (b *blocks) link(l *ledger.Ledger, state *uint64, h *groupHeader, chunk unsafe.Pointer, bytes int) {
 	*(*chunkHeader)(chunk) = chunkHeader{next: h.newest}
 	h.newest = uintptr(chunk)
 	h.bytes += bytes
-	atomic.OrUint64(g.state, stateChain)
-	l.pool.carver.chained.Add(int64(bytes))
+	atomic.OrUint64(state, ledger.Extra)
+	b.grown.Add(int64(bytes))
 	account.TakeAuto(int64(bytes))
-	if grown := l.chained.Add(int64(bytes)); !l.exact && grown > l.pool.pinned && grown-int64(bytes) <= l.pool.pinned {
-		l.retire()
+	pinned := l.Kind.Pinned
+	if grown := l.Grown.Add(int64(bytes)); grown > pinned && grown-int64(bytes) <= pinned {
+		intake.Retire(l)
 	}
 }
 
-// freeChain gives the chunks of a group back.
-func (l *ledger) freeChain(i uint32) {
-	c := l.pool.carver
-	h := *(*groupHeader)(l.pointer(i)) // it is the caller's to release
-	for next := h.newest; next != 0; {
-		p := osmem.Pointer(next)
-		next = (*chunkHeader)(p).next
-		c.heap.Free(p)
+// freeChunks is the release function of groups that have chunks.
+func (b *blocks) freeChunks(resources []uintptr) {
+	for _, r := range resources {
+		h := (*groupHeader)(osmem.Pointer(r)) // the caller is the one that releases the group
+		b.grown.Add(-int64(h.bytes))
+		account.GiveAuto(int64(h.bytes))
+		for next := h.newest; next != 0; {
+			p := osmem.Pointer(next)
+			next = (*chunkHeader)(p).next
+			b.Heap.Free(p)
+		}
 	}
-	c.chained.Add(-int64(h.bytes))
-	account.GiveAuto(int64(h.bytes))
 }
 
-// A noCopy has vet report copies of what contains it.
+// A noCopy makes go vet report copies of a type that contains it.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}

@@ -3,6 +3,7 @@ package own
 import (
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,8 +36,8 @@ func collectWithoutPause() (stop func()) {
 // A mix is what many goroutines do to the same owners and pools at a time.
 type mix struct {
 	w     *world
-	slots []atomic.Pointer[thing] // who owns what; what is overwritten is forgotten
-	pools []atomic.Pointer[Pool]  // that are not destroyed yet, as far as anybody knows
+	slots []atomic.Pointer[thing] // owners; one that is overwritten is forgotten
+	pools []atomic.Pointer[Pool]  // not destroyed yet, or just now
 
 	mu      sync.Mutex
 	drained []*Pool // all that were ever made with Drain
@@ -177,12 +178,40 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 	return 1
 }
 
+// changeProcs changes GOMAXPROCS without pause, from 1 to 8, until stop is called.
+func changeProcs(t *testing.T) (stop func()) {
+	setProcs(t, 1)
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Duration(rnd.IntN(1000)) * time.Microsecond):
+				runtime.GOMAXPROCS(1 + rnd.IntN(8))
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
 // TestHammerExactlyOnce has 16 goroutines own, close, copy, disown, use, forget,
 // drain and destroy, and one more collects without pause. Each resource
-// is released once, after its children, and never in use.
+// is released once, after its children, and never in use. With -own.long there are
+// 10,000,000 resources, GOGC is 1, and GOMAXPROCS changes.
 func TestHammerExactlyOnce(t *testing.T) {
 	const goroutines = 16
 	n := times(250_000)
+	if *long {
+		n = 10_000_000
+		defer debug.SetGCPercent(debug.SetGCPercent(1))
+		defer changeProcs(t)()
+	}
 	w := newWorld(t, n+goroutines)
 	x := &mix{w: w, slots: make([]atomic.Pointer[thing], 500), pools: make([]atomic.Pointer[Pool], 2*len(mixOptions))}
 	for i := range x.pools {

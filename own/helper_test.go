@@ -14,15 +14,16 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/race"
 )
 
-// A world stands for the C side. Its resources are cells, and their addresses;
-// it knows what has become of each, and notes what must not have happened.
+// A world stands for the C side. Its resources are cells, and their addresses.
+// It records the state of each, and every event that must not happen.
 type world struct {
 	cells []cell
 	next  atomic.Int64 // cells in use
 	bytes atomic.Int64 // of resources that have not been destroyed
-	died  atomic.Int64 // resources that have
+	died  atomic.Int64 // resources that have been destroyed
 	calls atomic.Int64 // of release
 
 	// If set, it runs before the resources are destroyed.
@@ -30,7 +31,7 @@ type world struct {
 
 	mu    sync.Mutex
 	wrong []string
-	order []int // what was destroyed, in order, if keepOrder
+	order []int // the destroyed cells, in order, if keepOrder
 	// Set before the first release.
 	keepOrder bool
 }
@@ -38,7 +39,7 @@ type world struct {
 // A cell is a resource.
 type cell struct {
 	deaths   atomic.Int32
-	users    atomic.Int32 // who must not see it destroyed
+	users    atomic.Int32 // calls that need it undestroyed
 	children atomic.Int32 // that must be destroyed before it
 	parent   int32        // the number of another cell, -1 if none
 	size     int64
@@ -143,7 +144,7 @@ func (w *world) destroy(c *cell) {
 	w.died.Add(1)
 }
 
-// complain notes what is wrong; the first few of it.
+// complain records an error, unless there are many already.
 func (w *world) complain(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +199,7 @@ func aside(f func()) {
 	<-done
 }
 
-// longest is how long a test waits for what has to come.
+// longest is how long a test waits for an event that has to come.
 const longest = 20 * time.Second
 
 // patience is how long flush waits.
@@ -223,7 +224,7 @@ func gc(t testing.TB) {
 	flush(t)
 }
 
-// settle is gc for who has releases wait for Drain.
+// settle is gc for tests whose releases wait for Drain.
 func settle(t testing.TB) {
 	t.Helper()
 	cleanups(t)
@@ -265,8 +266,8 @@ func collectAtMost(t testing.TB, n int, what string, done func() bool) {
 	}
 }
 
-// few collections are enough for what is dropped: one seals its batch, the next
-// finds it, and what that refers to may take as many again.
+// few collections are enough for dropped owners: one seals their batch, the next
+// finds it, and owners that these refer to may take as many again.
 const few = 8
 
 // wait waits until done reports true.
@@ -337,7 +338,7 @@ func destroyError(t testing.TB, p *Pool, wait time.Duration) *DestroyError {
 
 // times is n, or a tenth of it where all is slow.
 func times(n int) int {
-	if raceEnabled {
+	if race.Build {
 		return n / 10
 	}
 	return n

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/race"
 )
 
 // mallocs returns how many objects f allocates in Go, and how many bytes.
@@ -94,8 +96,10 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 			if objects > n/10 {
 				t.Errorf("%d objects allocated for %d owners", objects, n)
 			}
-			// Without the race detector, which makes objects larger.
-			if !raceEnabled && bytes > row.bytes*n {
+			// Without the race detector, which makes objects larger. What packages
+			// cleanup and aftergc need once for a collection is not a share of owners.
+			const once = 32 << 10
+			if !race.Build && bytes > row.bytes*n+once {
 				t.Errorf("%d bytes allocated for %d owners", bytes, n)
 			}
 			clear(owners)

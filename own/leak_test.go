@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
-// TestLeakTurnsAutomaticReleaseOff sets CHEAPOWN: what is forgotten stays. Close
-// and the rest work as ever.
+// TestLeakTurnsAutomaticReleaseOff sets CHEAPOWN: forgotten owners are not
+// released. Close and the rest work as usual.
 func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 	for name, f := range map[string]func(w *world){
 		"forget": func(w *world) {
@@ -68,7 +70,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 				env  string
 				says bool
 			}{{"CHEAPOWN=leak", false}, {"CHEAPOWN=", name == "forget" || name == "stock"}} {
-				out, status := inChild(t, func() {
+				out, status := testchild.Run(t, func() {
 					w := newWorld(t, 5000)
 					f(w)
 					if n := w.alive(); n != 0 || len(w.wrong) != 0 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
 // A factory constructs resources of a world.
@@ -158,7 +160,7 @@ func TestConstructorFailsMidway(t *testing.T) {
 	}
 	p := f.pool(Options{})
 	var made []*thing
-	for i, want := range []error{nil, nil, nil, oops, oops, nil, nil, errMadeNone, nil} {
+	for i, want := range []error{nil, nil, nil, oops, oops, nil, nil, intake.ErrMadeNone, nil} {
 		m := &thing{}
 		if err := p.Make(&m.Owner); err != want {
 			t.Fatalf("Make %d: %v, want %v", i, err, want)
@@ -210,7 +212,7 @@ func TestConstructorErrorSurvivesACollection(t *testing.T) {
 func TestConstructorThatLies(t *testing.T) {
 	for _, n := range []int{-1, 1 << 20} {
 		p := NewPool(Options{Name: "image", Release: func([]uintptr) {}, Construct: func([]uintptr) (int, error) { return n, nil }})
-		mustMisuse(t, "image.Make", func() { p.Make(new(Owner)) }, "says that it made")
+		mustMisuse(t, "image.Make", func() { p.Make(new(Owner)) }, "returned")
 		mustDestroy(t, p)
 	}
 }
@@ -280,8 +282,8 @@ func TestMakeMisuse(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestMakeAfterDestroy returns an error, also where the pool is destroyed while
-// the constructor runs; then what it made is released.
+// TestMakeAfterDestroy gets an error, also if the pool is destroyed while the
+// constructor runs. Then the resources that it makes are released.
 func TestMakeAfterDestroy(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
 	p := f.pool(Options{})

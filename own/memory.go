@@ -3,45 +3,59 @@ package own
 import (
 	"cmp"
 	"errors"
-	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/pointerfree"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// A Memory hands out blocks of a heap that are given back by themselves. What it
-// returns, a [Mem], [Bytes], [String] or [Group], is an [Owner], and never a bare
-// pointer, slice or string: these keep nothing alive. It is made by
-// [NewMemory], and may be used from any goroutine.
+// A Memory hands out blocks of a heap that are freed after they become
+// unreachable. A block comes as a [Mem], [Bytes], [String] or [Group], each of
+// which is an [Owner]. It never comes as a bare pointer, slice or string,
+// because these keep nothing alive. A Memory is made by [NewMemory]. Its methods
+// may be called from any goroutine.
 //
-// The blocks of a batch lie side by side in one block of the heap, at most
-// Options.Pinned bytes, and come back together: the memory of one that is
-// forgotten or closed is used again when the last of its batch-mates is gone. A
-// block that is closed before another is made, on the same P, makes room at
-// once. A block that is as large as Options.Pinned, and each where
-// Options.Batch is 1, is a block of the heap by itself, and goes back to it at
-// once. So whoever keeps many and drops them in no order, as a cache does,
-// wants a Batch of 1, or a small one.
+// The blocks of a batch are side by side in one block of the heap, a chunk of at
+// most Options.Pinned bytes. The chunk returns to the heap when all its blocks
+// are closed or collected. Space within it is reused immediately only if the
+// most recent block is closed first. A block of Options.Pinned bytes or more is
+// a block of the heap by itself, and so is every block if Options.Batch is 1;
+// such a block returns to the heap when it is closed or collected. For
+// long-lived blocks that are dropped in arbitrary order, as in a cache, set
+// Options.Batch to 1 or to a small number.
 //
-// The heap counts the blocks, so that its Stats and its Limit are those of the
-// Memory as well. It must not be destroyed before the Memory.
+// The heap counts the blocks: its Stats include them, and its limit applies to
+// them. The heap must not be destroyed before the Memory.
 type Memory struct {
-	blocks, groups carver
+	blocks, groups blocks
 }
 
-// ErrCarved says that memory is not the owner's to hand out: a part of one of the
-// heap's blocks, or a Group. Copy what is in it.
-var ErrCarved = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
+// blocks are the blocks of a Memory of one kind: those whose handles are Owners and
+// nothing else, or groups.
+type blocks struct {
+	intake.Carver
+	pool *Pool
 
-// NewMemory returns a Memory with blocks of h, or of cheap.Default if h is nil.
+	grown atomic.Int64 // bytes that groups have taken beyond their blocks
+}
+
+// memoryBatch is the default of Options.Batch in a Memory. That many blocks of 100
+// bytes fill a chunk.
+const memoryBatch = 512
+
+// NewMemory returns a Memory with blocks of h, or of [cheap.Default] if h is
+// nil.
 //
-// Of the options it takes Name, Batch, which is 512 if left out, Pinned,
-// Unshared, Trace and OnCollect. The others are for resources of other kinds,
-// and panic.
+// The options that apply are Name, Batch, Pinned, Unshared, Trace and OnCollect.
+// A Batch of 0 means 512, a Name of "" means "own.Memory". NewMemory panics with
+// a [cheap.MisuseError] if another option is set, or one is out of range.
 func NewMemory(h *cheap.Heap, o Options) *Memory {
 	var wrong []string
 	for _, option := range []struct {
@@ -52,9 +66,12 @@ func NewMemory(h *cheap.Heap, o Options) *Memory {
 		{"Destructor", o.Destructor != nil},
 		{"NoCallback", o.NoCallback},
 		{"Construct", o.Construct != nil},
+		{"Handles", o.Handles},
 		{"Words", o.Words != 0},
 		{"Size", o.Size != 0},
+		{"Workers", o.Workers != 0},
 		{"Drain", o.Drain},
+		{"Thread", o.Thread},
 		{"MaxQueued", o.MaxQueued != 0},
 		{"Parent", o.Parent != nil},
 	} {
@@ -63,7 +80,7 @@ func NewMemory(h *cheap.Heap, o Options) *Memory {
 		}
 	}
 	if wrong != nil {
-		misuse("own", "NewMemory", "blocks go back to their heap; %s must be left out", strings.Join(wrong, " and "))
+		panicMisuse("own", "NewMemory", "%s cannot be set, because blocks return to their heap; leave it out", strings.Join(wrong, " and "))
 	}
 	if h == nil {
 		h = cheap.Default()
@@ -75,16 +92,27 @@ func NewMemory(h *cheap.Heap, o Options) *Memory {
 		o.Batch = memoryBatch
 	}
 	m := new(Memory)
-	m.blocks.init(h, o)
-	m.blocks.stride, m.blocks.newHandle, m.blocks.newHandles = ownerSize, func() *Owner { return new(Owner) }, newOwners
-	m.groups.init(h, o)
-	m.groups.stride, m.groups.newHandle, m.groups.newHandles = groupSize, func() *Owner { return &new(Group).Owner }, newGroups
+	b := &m.blocks
+	b.init(h, o)
+	b.NewHandles, b.Stride = newOwners, unsafe.Sizeof(Owner{})
+	m.initGroups(h, o)
 	return m
 }
 
-// Destroy is [Pool.Destroy] for what is left of the Memory's blocks and groups.
-// The heap stays. Blocks that are in Use still come back when the last Use
-// returns; all others must not be touched any more.
+// init makes a pool for blocks of h.
+func (b *blocks) init(h *cheap.Heap, o Options) {
+	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
+	b.Heap, b.Workers, b.In = h, worker.NewCall(0), &b.pool.intake
+	k := &b.pool.kind
+	k.Heap, k.Sink = h, b
+	k.Release = func([]uintptr) {} // blocks return to the heap with their chunk
+	b.In.Init(k, nil, nil)
+	b.pool.noteMade()
+}
+
+// Destroy is [Pool.Destroy] for the Memory's blocks and groups. The heap itself
+// is not destroyed. A block that is in Use is freed when its last Use returns.
+// All other blocks are invalid when Destroy returns.
 func (m *Memory) Destroy(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	groups := m.groups.pool.Destroy(wait)
@@ -102,201 +130,192 @@ func (m *Memory) Destroy(wait time.Duration) error {
 	return b
 }
 
-// Stats reads the Memory's counters, as [Pool.Stats] does: of blocks and groups
-// together. Bytes are those that were asked for, and what groups have taken.
+// Stats returns the Memory's counters, of blocks and groups together. Bytes is
+// the sum of the sizes that blocks were requested with and of the bytes that
+// groups took from the heap. See [Pool.Stats].
 func (m *Memory) Stats() Stats {
 	st, g := m.blocks.pool.Stats(), m.groups.pool.Stats()
 	st.Live += g.Live
-	st.Bytes += g.Bytes + m.groups.chained.Load()
+	st.Bytes += g.Bytes + m.groups.grown.Load()
 	st.Collected += g.Collected
 	return st
 }
 
 // A Mem is a T in a block of a [Memory]. It is made by [NewMem].
 //
-// Its Owner has Close and Closed. Disown works where the block is one of the
-// heap's by itself, to be freed there, and returns [ErrCarved] otherwise.
+// Its Owner has Close and Closed. Disown succeeds if the block is a block of the
+// heap by itself; the caller then frees it there. Otherwise Disown returns
+// [ErrCarved].
 type Mem[T any] struct{ Owner }
 
-// Bytes are a block of a [Memory] of a length that does not change. They are
-// made by [Memory.Bytes]. See [Mem] for what their Owner does.
+// Bytes is a block of a [Memory] as a slice of bytes, whose length does not
+// change. It is made by [Memory.Bytes]. Its Owner is as that of a [Mem].
 type Bytes struct{ Owner }
 
-// A String is a string in a block of a [Memory], and does not change. It is made
-// by [Memory.String]. See [Mem] for what its Owner does.
+// A String is an unchanging string in a block of a [Memory]. It is made by
+// [Memory.String]. Its Owner is as that of a [Mem].
 type String struct{ Owner }
 
-// The handles of a batch lie in one array, as Owners: whoever reaches one keeps
-// the array, which refers to nothing but the token that the handle refers to
-// anyway. So all kinds of handle are an Owner and nothing else.
+// The handles of a batch are in one array of Owners. One reachable handle keeps
+// the whole array, which refers to the token only, as each handle does anyway. So
+// each kind of handle is an Owner and nothing else.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Mem[[100]byte]{})-unsafe.Sizeof(Owner{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(Bytes{})-unsafe.Sizeof(Owner{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(String{})-unsafe.Sizeof(Owner{})]
 )
 
-// filled ends the Use that a block begins with: as long as its contents are not
-// there, a Destroy must not give it back.
-func (o *Owner) filled() { o.token.exit(o.index) }
+// newOwners returns n Owners of a batch.
+func newOwners(t *ledger.Token, n uint32) unsafe.Pointer {
+	all := make([]Owner, n)
+	for i := range all {
+		all[i].ref = ledger.Ref{Token: t, Index: uint32(i)}
+	}
+	return unsafe.Pointer(&all[0])
+}
 
-// NewMem returns a T, all zero, that is given back when the result is closed or
-// cannot be reached any more. A T that contains Go pointers panics, as in
-// [cheap.New].
+// filled ends the Use that a block begins with. Until the contents are written,
+// a Destroy must not free the block.
+func (o *Owner) filled() { o.ref.Token.Exit(o.ref.Index) }
+
+// NewMem returns a zeroed T, which is freed when the Mem is closed, or after it
+// becomes unreachable. NewMem panics if a T contains Go pointers, as [cheap.New]
+// does.
 //
 // The error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit], or is
 // [ErrDestroyed].
 func NewMem[T any](m *Memory) (*Mem[T], error) {
 	if t := any((*T)(nil)); !pointerfree.Known(t) {
-		checkPointerFree("NewMem", t)
+		mustBePointerFree("NewMem", t)
 	}
 	var zero T
-	o, block := m.blocks.carve(int(unsafe.Sizeof(zero)), oneUse)
-	if o == nil {
+	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), ledger.OneUse)
+	if h == nil {
 		var err error
-		if o, _, err = m.blocks.carveSlow("NewMem", int(unsafe.Sizeof(zero)), oneUse, true); err != nil {
+		if h, _, err = m.blocks.CarveSlow("NewMem", int(unsafe.Sizeof(zero)), ledger.OneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
-		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero))) // it has as many
+		// The block has that size.
+		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero)))
 	}
-	o.filled()
-	return (*Mem[T])(unsafe.Pointer(o)), nil
+	x := (*Mem[T])(h) // newOwners has made it as an Owner
+	x.filled()
+	return x, nil
 }
 
-// checkPointerFree takes a nil *T and panics if a T may contain Go pointers.
-func checkPointerFree(op string, ptr any) {
+// mustBePointerFree takes a nil *T and panics if a T may contain Go pointers.
+func mustBePointerFree(op string, ptr any) {
 	if reason := pointerfree.Check(ptr); reason != "" {
-		misuse("own", op, "%s", reason)
+		panicMisuse("own", op, "%s", reason)
 	}
 }
 
-// Bytes returns n bytes, all zero, that are given back when the result is closed
-// or cannot be reached any more. Errors are those of [NewMem]; a negative n
-// panics.
+// Bytes returns n zeroed bytes, which are freed when the result is closed, or
+// after it becomes unreachable. Bytes panics if n is negative. The errors are
+// those of [NewMem].
 func (m *Memory) Bytes(n int) (*Bytes, error) {
-	o, block := m.blocks.carve(n, oneUse)
-	if o == nil {
+	h, block := m.blocks.Carve(n, ledger.OneUse)
+	if h == nil {
 		var err error
-		if o, _, err = m.blocks.carveSlow("Bytes", n, oneUse, true); err != nil {
+		if h, _, err = m.blocks.CarveSlow("Bytes", n, ledger.OneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
-		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // it has as many
+		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // the block has n bytes
 	}
-	o.filled()
-	return (*Bytes)(unsafe.Pointer(o)), nil
+	b := (*Bytes)(h) // newOwners has made it as an Owner
+	b.filled()
+	return b, nil
 }
 
-// String returns a copy of s that is given back when the result is closed or
-// cannot be reached any more. Errors are those of [NewMem].
+// String returns a copy of s, which is freed when the result is closed, or after
+// it becomes unreachable. The errors are those of [NewMem].
 func (m *Memory) String(s string) (*String, error) {
-	o, at := m.blocks.carve(len(s), oneUse)
+	h, at := m.blocks.Carve(len(s), ledger.OneUse)
 	block := osmem.Pointer(at)
-	if o == nil {
+	if h == nil {
 		var err error
-		if o, block, err = m.blocks.carveSlow("String", len(s), oneUse, false); err != nil {
+		if h, block, err = m.blocks.CarveSlow("String", len(s), ledger.OneUse, false); err != nil {
 			return nil, err
 		}
 	}
-	copy(unsafe.Slice((*byte)(block), len(s)), s) // it has as many
-	o.filled()
-	return (*String)(unsafe.Pointer(o)), nil
+	copy(unsafe.Slice((*byte)(block), len(s)), s) // the block has len(s) bytes
+	x := (*String)(h)                             // newOwners has made it as an Owner
+	x.filled()
+	return x, nil
 }
 
-// Use calls f with the T, which stays where it is until f returns, whoever
-// closes it meanwhile; see [Owner.Use]. The pointer is not to be kept beyond f.
-// Use panics if the Mem is closed.
+// Use calls f with the T, which stays valid until f returns, even if the Mem is
+// closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if
+// the Mem is closed.
 func (x *Mem[T]) Use(f func(*T)) {
-	t := x.use("Use")
-	defer t.unuse(x.index)
-	f((*T)(t.ledger.pointer(x.index)))
+	t := x.use("Use", 0)
+	defer unuse(t, x.ref.Index)
+	f((*T)(t.Ledger.Pointer(x.ref.Index)))
 }
 
-// Get returns a pointer to the T, or nil if the Mem is closed. The pointer keeps
-// nothing alive: after its last use there has to be a runtime.KeepAlive(x), or
-// the T may be gone before. See [Owner.Resource] for a program that lacks it,
-// and [Mem.Use], which needs none.
+// Get returns a pointer to the T, or nil if the Mem is closed. The pointer does
+// not keep the Mem alive: without a runtime.KeepAlive(x) after the last use of
+// the pointer the T may be freed before. [Owner.Resource] shows such a mistake.
+// [Mem.Use] needs no KeepAlive.
 func (x *Mem[T]) Get() *T { return (*T)(x.Resource()) }
 
-// Use calls f with the bytes, which stay where they are until f returns, whoever
-// closes them meanwhile; see [Owner.Use]. The slice is not to be kept beyond f.
-// Use panics if the Bytes are closed.
+// Use calls f with the bytes, which stay valid until f returns, even if the
+// Bytes are closed meanwhile; see [Owner.Use]. f must not keep the slice. Use
+// panics if the Bytes are closed.
 func (b *Bytes) Use(f func([]byte)) {
-	t := b.use("Use")
-	defer t.unuse(b.index)
-	f(t.ledger.bytes(b.index))
+	t := b.use("Use", 0)
+	defer unuse(t, b.ref.Index)
+	f(bytesOf(t.Ledger, b.ref.Index))
 }
 
-// Get returns the bytes, or nil if they are closed. The slice keeps nothing
-// alive: after its last use there has to be a runtime.KeepAlive(b). See
+// Get returns the bytes, or nil if they are closed. The slice does not keep b
+// alive: a runtime.KeepAlive(b) must follow the last use of the slice. See
 // [Mem.Get].
 func (b *Bytes) Get() []byte {
-	t := b.token
-	if t == nil || t.ledger.state(b.index)&stateOpen == 0 {
+	t := b.ref.Token
+	if t == nil || t.Ledger.State(b.ref.Index)&ledger.Open == 0 {
 		return nil
 	}
-	return t.ledger.bytes(b.index)
+	return bytesOf(t.Ledger, b.ref.Index)
 }
 
-// Len returns how many bytes there are, 0 if they are closed.
+// Len returns the number of bytes, or 0 if they are closed.
 func (b *Bytes) Len() int { return b.size() }
 
-// Use calls f with the string, which stays where it is until f returns, whoever
-// closes it meanwhile; see [Owner.Use]. The string, and what is sliced off it,
-// is not to be kept beyond f. Use panics if the String is closed.
+// Use calls f with the string, which stays valid until f returns, even if the
+// String is closed meanwhile; see [Owner.Use]. f must not keep the string, nor a
+// part of it. Use panics if the String is closed.
 func (s *String) Use(f func(string)) {
-	t := s.use("Use")
-	defer t.unuse(s.index)
-	b := t.ledger.bytes(s.index)
+	t := s.use("Use", 0)
+	defer unuse(t, s.ref.Index)
+	b := bytesOf(t.Ledger, s.ref.Index)
 	f(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// String returns a copy of the string, in Go memory, which may be kept. It
-// panics if the String is closed.
+// String returns a copy of the string in Go memory, which the caller may keep.
+// It panics if the String is closed.
 func (s *String) String() string {
-	t := s.use("String")
-	defer t.unuse(s.index)
-	return string(t.ledger.bytes(s.index))
+	t := s.use("String", 0)
+	defer unuse(t, s.ref.Index)
+	return string(bytesOf(t.Ledger, s.ref.Index))
 }
 
-// Len returns the length of the string in bytes, 0 if it is closed.
+// Len returns the length of the string in bytes, or 0 if the String is closed.
 func (s *String) Len() int { return s.size() }
-
-// use begins a Use, which t.unuse ends, and returns the token. It panics if the
-// owner is closed.
-func (o *Owner) use(op string) (t *token) {
-	if t = o.token; t == nil {
-		useOfNothing(op)
-	}
-	switch l := t.ledger; {
-	case !l.pool.unshared:
-		l.enter(o.index, op)
-	case l.state(o.index)&stateOpen == 0:
-		l.useAfterClose(op)
-	}
-	return t
-}
-
-// unuse is to be deferred: what was done in between may panic or end its
-// goroutine.
-func (t *token) unuse(i uint32) {
-	if !t.ledger.pool.unshared {
-		t.exit(i)
-	}
-	runtime.KeepAlive(t)
-}
 
 // size returns the size of an open owner's resource.
 func (o *Owner) size() int {
-	if t := o.token; t != nil {
-		if s := t.ledger.state(o.index); s&stateOpen != 0 {
-			return int(sizeOf(s))
+	if t := o.ref.Token; t != nil {
+		if s := t.Ledger.State(o.ref.Index); s&ledger.Open != 0 {
+			return int(ledger.SizeOf(s))
 		}
 	}
 	return 0
 }
 
-// bytes returns the block of an entry. Its size does not change.
-func (l *ledger) bytes(i uint32) []byte {
-	return unsafe.Slice((*byte)(osmem.Pointer(l.words[i])), sizeOf(l.state(i)))
+// bytesOf returns the block of an entry. Its size does not change.
+func bytesOf(l *ledger.Ledger, i uint32) []byte {
+	return unsafe.Slice((*byte)(osmem.Pointer(l.Words[i])), ledger.SizeOf(l.State(i)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// Blocks of a heap that nobody has to free.
+// Blocks of a Memory need no Free: they are freed after they become unreachable.
 func ExampleMemory() {
 	type pixel struct{ R, G, B, A uint8 }
 	memory := own.NewMemory(cheap.Default(), own.Options{Name: "Image"})
@@ -36,7 +36,7 @@ func ExampleMemory() {
 	// 0 <nil>
 }
 
-// All that a request needs, in one piece.
+// A Group has all blocks of one request, and frees them together.
 func ExampleMemory_Group() {
 	memory := own.NewMemory(nil, own.Options{Name: "requests"})
 	serve := func(name string) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,12 +18,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // newHeap returns a heap in which nothing is left when the test ends.
 func newHeap(t testing.TB) *cheap.Heap {
 	t.Helper()
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,17 +95,20 @@ func TestNewMemoryRefuses(t *testing.T) {
 	for name, options := range map[string]Options{
 		"Release":    {Release: func([]uintptr) {}},
 		"Construct":  {Construct: func([]uintptr) (int, error) { return 0, nil }},
+		"Handles":    {Handles: true},
 		"NoCallback": {NoCallback: true},
 		"Words":      {Words: 1},
 		"Size":       {Size: 1},
 		"Drain":      {Drain: true},
 		"MaxQueued":  {MaxQueued: 1},
+		"Workers":    {Workers: 1},
+		"Thread":     {Thread: true},
 		"Parent":     {Parent: &o},
 	} {
 		mustMisuse(t, "own.NewMemory", func() { NewMemory(nil, options) }, "Options."+name)
 	}
 	mustMisuse(t, "own.NewMemory", func() { NewMemory(nil, Options{Words: 2, Size: 3}) }, "Options.Words and Options.Size")
-	mustMisuse(t, "own.NewPool", func() { NewMemory(nil, Options{Batch: -1}) })
+	mustMisuse(t, "own.NewMemory", func() { NewMemory(nil, Options{Batch: -1}) })
 }
 
 func TestMem(t *testing.T) {
@@ -270,7 +276,7 @@ func TestString(t *testing.T) {
 
 // TestMemoryErrors meets the limit of the heap.
 func TestMemoryErrors(t *testing.T) {
-	h, err := cheap.NewHeap(cheap.Options{Limit: 2 << 20})
+	h, err := cheap.NewHeap(cheap.HeapOptions{Limit: 2 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,9 +318,9 @@ func TestChunkComesBack(t *testing.T) {
 		b.Close()
 		b.Close()
 	}
-	// No collection was needed but for what is open.
-	if n := h.Stats().Blocks; n > int64(len(m.blocks.shards)) {
-		t.Errorf("%d chunks are there, with %d places", n, len(m.blocks.shards))
+	// Only open batches need a collection.
+	if n, shards := h.Stats().Blocks, int64(runtime.GOMAXPROCS(0)+1); n > shards {
+		t.Errorf("%d chunks are there, with %d shards", n, shards)
 	}
 	mustBeEmpty(t, h)
 	runtime.KeepAlive(all)
@@ -376,7 +382,7 @@ func TestMemoryPins(t *testing.T) {
 				}
 			})
 			bound := int64(len(kept)) * int64(max(pinned, size+16, map[bool]int{true: defaultPinned}[pinned == 0]))
-			bound += bound / 4 // blocks of the heap are up to that much larger than what is asked for
+			bound += bound / 4 // blocks of the heap are larger than requested by up to that much
 			collectMemory(t, few, fmt.Sprintf("blocks of %d with Pinned %d beyond %d bytes", size, pinned, bound), m, func() bool {
 				return h.Stats().Bytes <= bound && h.Stats().Blocks <= int64(len(kept))
 			})
@@ -398,15 +404,15 @@ func TestFewBlocksHoldLittle(t *testing.T) {
 	for range 3 {
 		all = append(all, newBytes(t, m, 100))
 	}
-	if st := h.Stats(); st.Bytes > int64(3*firstChunk) { // the goroutine may have been on three Ps
+	if st := h.Stats(); st.Bytes > 3*(2<<10) { // the goroutine may have been on three Ps
 		t.Errorf("three blocks of 100 bytes hold %d", st.Bytes)
 	}
 	runtime.KeepAlive(all)
 }
 
-// onProcs sets GOMAXPROCS and returns what it was. It collects before: the runtime
-// forgets cleanups that the sweeper has just found on a P that goes, until there
-// is such a P again.
+// onProcs sets GOMAXPROCS and returns the old value. It collects before, because
+// the runtime forgets cleanups that the sweeper has just found on a P that is
+// removed, until there is such a P again.
 func onProcs(n int) (was int) {
 	runtime.GC()
 	return runtime.GOMAXPROCS(n)
@@ -424,17 +430,19 @@ func quietly(t *testing.T, f func()) {
 }
 
 // inLargeBatch has the next block of m on this P begin a batch of more than a
-// hundred, with a chunk of about 3,000 bytes.
-func inLargeBatch(t *testing.T, m *Memory) {
-	l := newBytes(t, m, 0).token.ledger
-	l.retire()
-	l.shard.mu.Lock()
-	l.shard.grow = 200
-	l.shard.mu.Unlock()
+// hundred, with a chunk of about 16 bytes for each. It returns the size of the
+// chunk.
+func inLargeBatch(t *testing.T, m *Memory) (chunk int) {
+	for {
+		b := newBytes(t, m, 0)
+		if n := len(b.ref.Token.Ledger.States); n > 100 && int(b.ref.Index) == n-1 {
+			return (2*n + 1) * 16 // its batch is full, and the next one has twice as many
+		}
+	}
 }
 
-// TestUncarve: whoever makes and closes one after the other stays in the same
-// place.
+// TestUncarve makes and closes blocks one after the other, all at the same
+// address.
 func TestUncarve(t *testing.T) {
 	m := NewMemory(newHeap(t), Options{})
 	quietly(t, func() {
@@ -451,7 +459,7 @@ func TestUncarve(t *testing.T) {
 			b.Close()
 			b.Close()
 		}
-		// What is closed out of order waits for the rest.
+		// A block that is closed out of order makes no room.
 		b, c := newBytes(t, m, 50), newBytes(t, m, 50)
 		b.Close()
 		d := newBytes(t, m, 50)
@@ -477,16 +485,16 @@ func TestUncarve(t *testing.T) {
 func TestChunkBeginsAnew(t *testing.T) {
 	m := NewMemory(newHeap(t), Options{})
 	quietly(t, func() {
-		inLargeBatch(t, m)
+		chunk := inLargeBatch(t, m)
 		where := uintptr(0)
 		for range 20 {
-			a := newBytes(t, m, 1200)
+			a := newBytes(t, m, chunk/2)
 			if where == 0 {
 				where = a.address()
 			} else if a.address() != where {
 				t.Errorf("a block is at %#x, the first was at %#x", a.address(), where)
 			}
-			b, c := newBytes(t, m, 600), newBytes(t, m, 600)
+			b, c := newBytes(t, m, chunk/5), newBytes(t, m, chunk/5)
 			a.Close()
 			b.Close()
 			c.Close()
@@ -678,17 +686,23 @@ func TestMemoryTells(t *testing.T) {
 	}
 }
 
+// heldByPools returns the bytes in the account of all pools.
+func heldByPools() int64 {
+	all := account.List()
+	return all[slices.IndexFunc(all, func(u account.Usage) bool { return u.Name == "own" })].Held
+}
+
 // TestMemoryIsCountedOnce: the heap has the bytes in its account.
 func TestMemoryIsCountedOnce(t *testing.T) {
 	h := newHeap(t)
 	m := NewMemory(h, Options{})
-	before := held.Held()
+	before := heldByPools()
 	var all []*Bytes
 	for range 2000 {
 		all = append(all, newBytes(t, m, 1000))
 	}
 	all = append(all, newBytes(t, m, 1<<20))
-	if n := held.Held() - before; n != 0 {
+	if n := heldByPools() - before; n != 0 {
 		t.Errorf("the pools' account has %d bytes of a heap", n)
 	}
 	if st := h.Stats(); st.Held < 3_000_000 || account.Held() < st.Held {
@@ -697,7 +711,7 @@ func TestMemoryIsCountedOnce(t *testing.T) {
 	for _, b := range all {
 		b.Close()
 	}
-	if n := held.Held() - before; n != 0 {
+	if n := heldByPools() - before; n != 0 {
 		t.Errorf("the pools' account has %d bytes of a heap", n)
 	}
 }
@@ -718,10 +732,10 @@ func TestMemoryAllocs(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	f()
 	runtime.ReadMemStats(&after)
-	if got := float64(after.Mallocs-before.Mallocs) / n; got > 0.1 && !raceEnabled {
+	if got := float64(after.Mallocs-before.Mallocs) / n; got > 0.1 && !race.Build {
 		t.Errorf("%v Go allocations a block", got)
 	}
-	if got := float64(after.TotalAlloc-before.TotalAlloc) / n; got > 40 && !raceEnabled {
+	if got := float64(after.TotalAlloc-before.TotalAlloc) / n; got > 40 && !race.Build {
 		t.Errorf("%v Go bytes a block", got)
 	}
 }
@@ -863,8 +877,8 @@ func TestHammerDestroyMemory(t *testing.T) {
 
 // TestMemoryChecked lets the runtime look for mistakes with cleanups.
 func TestMemoryChecked(t *testing.T) {
-	out, status := inChild(t, func() {
-		h, _ := cheap.NewHeap(cheap.Options{})
+	out, status := testchild.Run(t, func() {
+		h, _ := cheap.NewHeap(cheap.HeapOptions{})
 		var kept []any
 		for _, batch := range []int{1, 5, 20, 256} {
 			m := NewMemory(h, Options{Batch: batch})
@@ -895,8 +909,8 @@ func TestMemoryChecked(t *testing.T) {
 // TestLeakedMemory: with CHEAPOWN=leak nothing comes back by itself, but by Close
 // and Destroy.
 func TestLeakedMemory(t *testing.T) {
-	out, status := inChild(t, func() {
-		h, _ := cheap.NewHeap(cheap.Options{})
+	out, status := testchild.Run(t, func() {
+		h, _ := cheap.NewHeap(cheap.HeapOptions{})
 		m := NewMemory(h, Options{})
 		aside(func() {
 			for range 1000 {
@@ -919,7 +933,7 @@ func TestLeakedMemory(t *testing.T) {
 }
 
 // TestMemoryProcs changes the number of Ps while blocks are made on all of them.
-// What is carved where no goroutine runs any more comes back as well.
+// Blocks that were carved on a P that is gone are freed as well.
 func TestMemoryProcs(t *testing.T) {
 	defer onProcs(onProcs(1))
 	h := newHeap(t)

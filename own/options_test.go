@@ -18,8 +18,8 @@ func TestBadOptions(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{Options{}, "either Release or Destructor"},
-		{Options{Release: release, Destructor: &destructor{}}, "either Release or Destructor"},
+		{Options{}, "Release or Destructor; set exactly one"},
+		{Options{Release: release, Destructor: &destructor{}}, "Release or Destructor; set exactly one"},
 		{Options{Release: release, Words: -1}, "words"},
 		{Options{Release: release, Words: 3}, "words"},
 		{Options{Release: release, Batch: -1}, "batch"},
@@ -28,7 +28,12 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Size: -1}, "Size"},
 		{Options{Release: release, Drain: true, MaxQueued: -1}, "MaxQueued"},
 		{Options{Release: release, MaxQueued: 1}, "Drain"},
+		{Options{Release: release, Workers: -1}, "Workers"},
+		{Options{Release: release, Drain: true, Thread: true}, "exclude"},
+		{Options{Release: release, Drain: true, Workers: 1}, "exclude"},
+		{Options{Release: release, Thread: true, Workers: 1}, "exclude"},
 		{Options{Release: release, NoCallback: true}, "Destructor"},
+		{Options{Release: release, Handles: true}, "Construct"},
 		{Options{Release: release, Parent: &nothing}, "Parent"},
 		{Options{Release: release, Parent: &closed.Owner}, "Parent"},
 	} {
@@ -76,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	unknown := w.own(t, p, 0)
 	mustStats(t, p, Stats{Live: 1, Bytes: 4 << 10})
 	small, large := w.own(t, p, 64<<10-1), w.own(t, p, 64<<10)
-	if small.token == large.token {
+	if small.ref.Token == large.ref.Token {
 		t.Error("one of 64 KiB shares a batch")
 	}
 	unknown.Close()

@@ -2,112 +2,117 @@ package own
 
 import (
 	"runtime"
-	"sync/atomic"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
-// An Owner is a Go value's share in a resource: as long as any copy of it can
-// be reached the resource lives, and when none can, it is released. A binding's
-// type embeds one, and gets its methods:
+// An Owner owns a resource until it is closed. While any copy of the Owner is
+// reachable the resource stays. After all copies become unreachable the resource
+// is released. A binding's type embeds an Owner, and so gets its methods:
 //
 //	type Image struct {
 //		own.Owner
 //		width, height int
 //	}
 //
-// [Pool.Own] and [Pool.Make] put a resource into it. The value that embeds it
-// may be of any type, refer to anything, and lie on the heap or on the stack. A
-// copy refers to the same resource, which is released once, whichever is closed.
+// [Pool.Own] and [Pool.Make] put a resource into an Owner. The value that embeds
+// the Owner may be of any type, may refer to anything, and may be on the heap or
+// on the stack. All copies refer to the same resource, which is released once,
+// whichever copy is closed.
 //
-// The zero value owns nothing: it is closed. Methods may be called from any
-// goroutine, but not while Own or Make writes to the Owner itself.
-type Owner struct {
-	token *token
-	index uint32
-}
+// The zero value owns nothing and counts as closed. Methods may be called from
+// any goroutine, but not while Own or Make writes to the same Owner.
+type Owner struct{ ref ledger.Ref }
 
-// Close gives the resource back at once, whatever its batch-mates do. A second
-// Close, through the same Owner or a copy, does nothing.
+// Close releases the resource immediately, independently of other owners. A
+// second Close, through the same Owner or a copy, does nothing.
 //
-// While the resource is in [Owner.Use], or others that depend on it live, Close
-// marks it closed and returns; it is released when the last Use has returned
-// and the last of those is released. In a pool with Options.Drain it is queued.
+// While the resource is in [Owner.Use], or has children that are not released,
+// Close marks the owner closed and returns. The resource is then released after
+// the last Use has returned and the last child is released. In a pool with
+// Options.Drain the release is queued.
 //
-// What the release function panics with reaches the caller. The error is always
-// nil; it makes the type an io.Closer.
+// A panic of the release function reaches the caller. The error is always nil;
+// it makes the type an [io.Closer].
 func (o *Owner) Close() error {
-	if t := o.token; t != nil {
-		t.ledger.close(o.index)
+	if t := o.ref.Token; t != nil {
+		t.Ledger.Close(o.ref.Index)
 		runtime.KeepAlive(t)
 	}
 	return nil
 }
 
-// Closed reports whether the owner has been closed, disowned, destroyed with its
-// pool, or never owned anything. The release itself may still be to come.
+// Closed reports whether the owner was closed, disowned, or destroyed with its
+// pool, or never owned anything. The release itself may still be pending.
 func (o *Owner) Closed() bool {
-	t := o.token
-	return t == nil || atomic.LoadUint64(&t.ledger.states[o.index])&stateOpen == 0
+	return o.ref.Vacant()
 }
 
-// Use calls f with the resource, which is not released before f returns. Close
-// and Destroy may be called meanwhile, also by f: they return at once or, in
-// the case of Destroy, after a while, and the release runs when the last Use
-// has returned. The pointer is not to be kept beyond f.
+// Use calls f with the resource, which is not released before f returns. f must
+// not keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also
+// by f. Close returns at once, Destroy after the time that it may wait, and the
+// resource is released when the last Use returns.
 //
-// Use of an owner that is closed panics. In a pool with Options.Unshared
-// nothing is counted: f keeps the owner alive, and nobody may close it
-// meanwhile.
+// Use panics if the owner is closed. In a pool with Options.Unshared Use does
+// not count: it keeps the owner reachable, but no goroutine may close it before
+// f returns.
+//
+// Use panics if the resource is a handle: one of [Pool.OwnHandle], or one that
+// [Pool.Make] has handed out in a pool with Options.Handles or with two words. A
+// handle is never converted to a pointer; [Owner.UseHandle] returns it as a
+// number.
 func (o *Owner) Use(f func(resource unsafe.Pointer)) {
-	t := o.token
-	if t == nil {
-		useOfNothing("Use")
-	}
-	l, i := t.ledger, o.index
-	if l.pool.unshared {
-		if l.state(i)&stateOpen == 0 {
-			l.useAfterClose("Use")
-		}
-		defer runtime.KeepAlive(t)
-	} else {
-		l.enter(i, "Use")
-		// Deferred, for f may panic or end its goroutine. The token is named
-		// because it, not the ledger, is what keeps the batch from release.
-		defer t.exit(i)
-	}
-	f(l.pointer(i))
+	t := o.use("Use", ledger.Handle)
+	defer unuse(t, o.ref.Index)
+	f(t.Ledger.Pointer(o.ref.Index))
 }
 
-// UseHandle is [Owner.Use] for a resource that is no pointer, or that has two
-// words. context is 0 where resources have one.
+// UseHandle is [Owner.Use] for a handle, which comes as a number, with its
+// context. context is 0 if resources have one word. For a resource that is a
+// pointer, UseHandle passes its address.
 func (o *Owner) UseHandle(f func(resource, context uintptr)) {
-	t := o.token
-	if t == nil {
-		useOfNothing("UseHandle")
-	}
-	l, i := t.ledger, o.index
-	if l.pool.unshared {
-		if l.state(i)&stateOpen == 0 {
-			l.useAfterClose("UseHandle")
-		}
-		defer runtime.KeepAlive(t)
-	} else {
-		l.enter(i, "UseHandle")
-		defer t.exit(i)
-	}
-	f(l.handle(i))
+	t := o.use("UseHandle", 0)
+	defer unuse(t, o.ref.Index)
+	f(t.Ledger.Handle(o.ref.Index))
 }
 
-// Resource returns the resource, or nil if the owner is closed, and protects
-// nothing: once the owner is not used any more the collector may find it
-// unreachable, also while C works with the pointer. This program is wrong:
+// use begins a Use, which unuse ends, and returns the token. It panics if the owner
+// is closed, or its state has a bit of refused.
+func (o *Owner) use(op string, refused uint64) *ledger.Token {
+	t := o.ref.Token
+	if t == nil {
+		panicOwnsNothing(op)
+	}
+	if !t.Ledger.Kind.Unshared {
+		t.Ledger.Enter(o.ref.Index, op, refused)
+	} else if s := t.Ledger.State(o.ref.Index); s&(ledger.Open|refused) != ledger.Open {
+		t.Ledger.PanicUse(s, op)
+	}
+	return t
+}
+
+// unuse ends a Use. It must be deferred, because the function that use precedes may
+// panic or end its goroutine.
+func unuse(t *ledger.Token, i uint32) {
+	if !t.Ledger.Kind.Unshared {
+		t.Exit(i)
+	}
+	runtime.KeepAlive(t)
+}
+
+// Resource returns the resource, or nil if the owner is closed. It does not keep
+// the owner alive: after the program's last use of the owner the collector may
+// find it unreachable, even while C still works with the pointer. This program
+// is wrong:
 //
 //	func (m *Image) Sum() int {
 //		return int(C.image_sum((*C.image)(m.Resource())))
 //	}
 //
-// m is last used before C is called. If it was the caller's last reference, its
-// resource may be released while image_sum runs. It takes a KeepAlive behind
+// The last use of m comes before the call of C. If m was the last reference, its
+// resource may be released while image_sum runs. The remedy is a KeepAlive after
 // the last use of the pointer:
 //
 //	func (m *Image) Sum() int {
@@ -116,36 +121,50 @@ func (o *Owner) UseHandle(f func(resource, context uintptr)) {
 //		return n
 //	}
 //
-// which does not protect from a Close elsewhere. [Owner.Use] does both.
+// KeepAlive does not protect against a Close by another goroutine. [Owner.Use]
+// protects against both.
+//
+// Resource panics if the resource is a handle; see [Owner.Use].
 func (o *Owner) Resource() unsafe.Pointer {
-	t := o.token
-	if t == nil || t.ledger.state(o.index)&stateOpen == 0 {
+	t := o.ref.Token
+	if t == nil {
 		return nil
 	}
-	return t.ledger.pointer(o.index)
+	if s := t.Ledger.State(o.ref.Index); s&(ledger.Open|ledger.Handle) != ledger.Open {
+		if s&ledger.Handle != 0 {
+			t.Ledger.PanicUse(s, "Resource")
+		}
+		return nil
+	}
+	return t.Ledger.Pointer(o.ref.Index)
 }
 
-// Handle is [Owner.Resource] for a resource that is no pointer, or that has two
-// words. It returns zeros if the owner is closed.
+// Handle is [Owner.Resource] for a handle. It returns zeros if the owner is
+// closed.
 func (o *Owner) Handle() (resource, context uintptr) {
-	t := o.token
-	if t == nil || t.ledger.state(o.index)&stateOpen == 0 {
+	t := o.ref.Token
+	if t == nil || t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
 		return 0, 0
 	}
-	return t.ledger.handle(o.index)
+	return t.Ledger.Handle(o.ref.Index)
 }
 
-// Disown hands the resource back to the caller, who destroys it from now on, and
-// forgets it. It returns [ErrClosed] if there is nothing to hand back,
-// [ErrInUse] while somebody is in Use, and [ErrChildren] while others that
-// depend on the resource live; then nothing has changed.
+// Disown closes the owner without a release, and returns the resource, which
+// belongs to the caller from now on. If Disown returns an error, nothing has
+// changed: [ErrClosed] if the owner is closed, [ErrInUse] during a Use,
+// [ErrChildren] while a resource that depends on this one is not released, and
+// [ErrCarved] for memory that cannot be disowned. Disown panics if the resource is
+// a handle; see [Owner.Use].
 func (o *Owner) Disown() (unsafe.Pointer, error) {
-	t := o.token
+	t := o.ref.Token
 	if t == nil {
 		return nil, ErrClosed
 	}
-	p := t.ledger.pointer(o.index)
-	err := t.ledger.disown(o.index)
+	if s := t.Ledger.State(o.ref.Index); s&ledger.Handle != 0 {
+		t.Ledger.PanicUse(s, "Disown")
+	}
+	p := t.Ledger.Pointer(o.ref.Index)
+	err := t.Ledger.Disown(o.ref.Index)
 	runtime.KeepAlive(t)
 	if err != nil {
 		return nil, err
@@ -153,15 +172,14 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// DisownHandle is [Owner.Disown] for a resource that is no pointer, or that has
-// two words.
+// DisownHandle is [Owner.Disown] for a handle.
 func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
-	t := o.token
+	t := o.ref.Token
 	if t == nil {
 		return 0, 0, ErrClosed
 	}
-	resource, context = t.ledger.handle(o.index)
-	err = t.ledger.disown(o.index)
+	resource, context = t.Ledger.Handle(o.ref.Index)
+	err = t.Ledger.Disown(o.ref.Index)
 	runtime.KeepAlive(t)
 	if err != nil {
 		return 0, 0, err
@@ -169,20 +187,21 @@ func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
 	return resource, context, nil
 }
 
-// Resize says that the resource has size bytes now. A batch that grows beyond
-// Options.Pinned takes no more owners. A closed owner is left as it is; a
-// negative size panics.
+// Resize records that the resource has size bytes now. A batch that grows beyond
+// Options.Pinned takes no more owners. If the owner is closed, Resize does
+// nothing. It panics if size is negative, and for memory of a [Memory], whose
+// size does not change.
 func (o *Owner) Resize(size int) {
-	t := o.token
+	t := o.ref.Token
 	if t == nil {
 		return
 	}
 	if size < 0 {
-		misuse(t.ledger.pool.name, "Resize", "the size %d is negative", size)
+		panicMisuse(t.Ledger.Kind.Name, "Resize", "the size %d is negative", size)
 	}
-	if t.ledger.pool.carver != nil {
-		misuse(t.ledger.pool.name, "Resize", "what a Memory has handed out keeps its size")
+	if t.Ledger.Kind.Heap != nil {
+		panicMisuse(t.Ledger.Kind.Name, "Resize", "a block of a Memory has a fixed size; make another one")
 	}
-	t.ledger.resize(o.index, size)
+	intake.Resize(t.Ledger, o.ref.Index, size)
 	runtime.KeepAlive(t)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
 var _ io.Closer = (*Owner)(nil)
@@ -53,8 +55,8 @@ func TestZeroOwnerOwnsNothing(t *testing.T) {
 func TestCloseReleasesAtOnce(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{})
-	var here uint64
-	w.before = func([]*cell) { here = goroutine() }
+	var here uintptr
+	w.before = func([]*cell) { here = goroutine.ID() }
 	var things []*thing
 	for range 10 {
 		things = append(things, w.own(t, p, 10))
@@ -66,7 +68,7 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
-		if m.cell.alive() || !m.Closed() || here != goroutine() {
+		if m.cell.alive() || !m.Closed() || here != goroutine.ID() {
 			t.Fatalf("after Close: alive %v, closed %v", m.cell.alive(), m.Closed())
 		}
 		if n := w.died.Load(); n != int64(i/2+1) {
@@ -362,12 +364,12 @@ func TestResize(t *testing.T) {
 	first.Resize(200)
 	mustStats(t, p, Stats{Live: 2, Bytes: 5200})
 	second := w.own(t, p, 100)
-	if second.token != first.token {
+	if second.ref.Token != first.ref.Token {
 		t.Error("two small ones do not share a batch")
 	}
 	first.Resize(990) // together they are beyond Pinned now
 	third := w.own(t, p, 100)
-	if third.token == first.token {
+	if third.ref.Token == first.ref.Token {
 		t.Error("a batch that outgrew Pinned got one more")
 	}
 	mustStats(t, p, Stats{Live: 4, Bytes: 6190})

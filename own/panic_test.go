@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
-// TestPanicOnWorkerEndsTheProgram says whose release function it was.
+// TestPanicOnWorkerEndsTheProgram wants the pool's name in the panic.
 func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 	bad := func([]uintptr) { panic("the oven is hot") }
 	good := func([]uintptr) {}
@@ -21,6 +23,11 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 		{"release", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad})) }},
 		{"exact", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Batch: 1})) }},
 		{"destructor", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Destructor: panicker{}})) }},
+		{"own workers", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Workers: 1})) }},
+		{"thread", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Thread: true})) }},
+		{"OnCollect with a thread", func(*testing.T) {
+			forget(NewPool(Options{Name: "git.Commit", Release: good, Thread: true, OnCollect: func(Collected) { panic("the oven is hot") }}))
+		}},
 		{"parent in another pool", func(t *testing.T) {
 			p := NewPool(Options{Name: "git.Commit", Release: bad})
 			q := NewPool(Options{Name: "git.Tree", Release: good})
@@ -31,7 +38,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 				parent.Close()
 			})
 		}},
-		{"after another that was caught", func(t *testing.T) {
+		{"OnCollect after a panic that was caught", func(t *testing.T) {
 			q := NewPool(Options{Name: "git.Tree", Release: bad})
 			var o Owner
 			q.OwnHandle(&o, 1, 0, 16)
@@ -40,13 +47,20 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			out, status := inChild(t, func() {
+			out, status := testchild.Run(t, func() {
 				row.f(t)
 				for range 20 {
 					gc(t)
 					time.Sleep(time.Millisecond)
 				}
 			})
+			what := "the release function panicked"
+			if strings.HasPrefix(row.name, "OnCollect") {
+				what = "Options.OnCollect panicked"
+			}
+			if !strings.Contains(out, what) {
+				t.Errorf("the output does not say that %s", what)
+			}
 			if status != 2 || !strings.Contains(out, "panic: ") || !strings.Contains(out, "cheap: git.Commit: ") || !strings.Contains(out, "the oven is hot") {
 				t.Errorf("status %d, output:\n%s", status, out)
 			}
@@ -115,7 +129,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestPanicInDrain reaches the caller, and what was not tried is still queued.
+// TestPanicInDrain has a panic reach the caller; untried releases stay queued.
 func TestPanicInDrain(t *testing.T) {
 	w := newWorld(t, 30)
 	p := w.pool(Options{Drain: true})
@@ -211,7 +225,7 @@ func TestPanicInDestroy(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestPanicInDestroyOfStock has the release of what was made ahead panic.
+// TestPanicInDestroyOfStock has the release of a stock panic.
 func TestPanicInDestroyOfStock(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
 	p := f.pool(Options{})

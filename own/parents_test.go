@@ -1,6 +1,7 @@
 package own
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,6 +9,9 @@ import (
 	"time"
 	"unsafe"
 	"weak"
+
+	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // TestChildrenBeforeParents ends a family of three generations in all ways, with
@@ -321,6 +325,26 @@ func TestParentOption(t *testing.T) {
 	mustDestroy(t, q)
 }
 
+// TestPoolDoesNotKeepItsParent drops the parent of all of a pool that stays. The pool
+// keeps what the functions of its options refer to, and not the options.
+func TestPoolDoesNotKeepItsParent(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	o := Options{
+		OnCollect: func(Collected) {},
+		Construct: func([]uintptr) (int, error) { return 0, errors.New("none") },
+	}
+	var q *Pool
+	aside(func() {
+		o := o
+		o.Parent = &w.own(t, p, 16).Owner
+		q = w.pool(o)
+	})
+	collectAtMost(t, few, "the parent", func() bool { return w.alive() == 0 })
+	mustDestroy(t, q)
+	mustDestroy(t, p)
+}
+
 // TestParentOptionAfterDisown disowns the parent of all of a pool.
 func TestParentOptionAfterDisown(t *testing.T) {
 	w := newWorld(t, 3)
@@ -345,7 +369,7 @@ func TestParentOptionAfterDisown(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestBatchesAreOfOneParent looks at who shares a batch.
+// TestBatchesAreOfOneParent checks that only children of one parent share a batch.
 func TestBatchesAreOfOneParent(t *testing.T) {
 	w := newWorld(t, 1000)
 	p, q := w.pool(Options{}), w.pool(Options{})
@@ -354,7 +378,7 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 		parent *cell
 		pool   *Pool
 	}
-	places := map[*token]place{}
+	places := map[*ledger.Token]place{}
 	siblings := 0
 	for range 50 {
 		for _, parent := range []*thing{nil, small, other, exact} {
@@ -367,8 +391,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 					m = w.ownUnder(t, pool, parent, 16)
 					here.parent = parent.cell
 				}
-				if there, ok := places[m.token]; !ok {
-					places[m.token] = here
+				if there, ok := places[m.ref.Token]; !ok {
+					places[m.ref.Token] = here
 				} else if there != here {
 					t.Fatalf("a batch has owners of %+v and %+v", there, here)
 				} else if parent == exact {
@@ -487,7 +511,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 	family[0].Close()
 	never := 0
 	for _, m := range family {
-		if !m.Closed() && m.token.ledger.pool == p {
+		if !m.Closed() && m.ref.Token.Ledger.Kind == &p.kind {
 			never++
 		}
 	}
@@ -501,7 +525,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 			t.Error("not closed by Destroy")
 		}
 	}
-	mustBeAlive(t, other.cell, "although it is nobody's child")
+	mustBeAlive(t, other.cell, "although it has no parent")
 	w.own(t, pools[1], 16).Close()
 	other.Close()
 	for _, q := range pools[1:] {
@@ -603,7 +627,7 @@ func TestDeepFamilies(t *testing.T) {
 				depth = 100_000
 			}
 			depth = times(depth)
-			out, status := inChild(t, func() {
+			out, status := testchild.Run(t, func() {
 				debug.SetMaxStack(256 << 10)
 				w := newWorld(t, depth)
 				end(t, w)

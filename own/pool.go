@@ -1,107 +1,34 @@
 package own
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// Options say how a pool releases what it owns. One of Release and Destructor
-// is needed; everything else may be left out.
-type Options struct {
-	// Name is the name of what is owned, in panics and errors: "git.Commit". It
-	// is "own.Owner" if empty.
-	Name string
-
-	// Release destroys resources, one or many. It has Words words for each. The
-	// slice is the function's only until it returns. It runs on a goroutine of
-	// own's, in Close, in Destroy, or in Drain, and at several places at the
-	// same time; it may own, close and allocate, also in its own pool.
-	//
-	// A panic counts all of the call's resources as released. In Close, Drain
-	// and Destroy it reaches the caller; anywhere else it ends the program.
-	Release func(resources []uintptr)
-
-	// Destructor is a C function that destroys a resource: libc.Destructor
-	// makes one. It is called for a whole batch in one cgo call.
-	Destructor Destructor
-
-	// NoCallback promises that the C function of Destructor never calls back
-	// into Go. It is passed on to Destructor, which may have the call checked:
-	// a destructor that calls back nonetheless may end the program.
-	NoCallback bool
-
-	// Construct makes resources ahead, for [Pool.Make]. It fills a prefix of
-	// resources, with Words words each, and returns how many resources it made;
-	// where that is not all of them, an error says why. It may be called from
-	// several goroutines at a time. libc.Constructor makes one of a C function,
-	// for resources of one word.
-	Construct func(resources []uintptr) (n int, err error)
-
-	// Words is how many words a resource has: 1, which 0 means as well, or 2,
-	// a handle and a context. Release and Construct have them side by side.
-	Words int
-
-	// Batch is how many live owners share a registration with the collector at
-	// most: 256 if 0, at most 65,536. 1 makes each of them exact.
-	Batch int
-
-	// Pinned is how many bytes of resources the owners of a batch may have
-	// together, which is what one of them, still alive, may keep from being
-	// released: 64 KiB if 0. A resource of that size or more is exact: it has a
-	// batch of its own.
-	Pinned int
-
-	// Size is what a resource is taken to have where Own is told 0 bytes, and
-	// what each from Construct has: 4 KiB if 0.
-	Size int
-
-	// Unshared drops the counting in Use. The program promises not to close an
-	// owner, nor to destroy the pool, while somebody else may be in Use.
-	Unshared bool
-
-	// Trace remembers for each owner which stack made it, for the error of
-	// Destroy and for OnCollect. That costs about a microsecond each.
-	Trace bool
-
-	// OnCollect is told when the collector, not Close, had resources released:
-	// somebody forgot to close them. It is called after the release, on a
-	// goroutine of own's; it must not panic.
-	OnCollect func(Collected)
-
-	// Drain leaves all releases to [Pool.Drain], for libraries that are bound
-	// to one thread. Close, Destroy and the collector only queue.
-	Drain bool
-
-	// MaxQueued makes Own return [ErrQueueFull] while that many releases are
-	// queued for Drain. 0 sets no bound.
-	MaxQueued int
-
-	// Parent is an owner that all resources of the pool depend on. Each is
-	// released before it. See [Pool.OwnUnder]. It must not be closed yet. The
-	// pool does not keep it alive: once it is closed, or found unreachable, Own
-	// returns [ErrClosed].
-	Parent *Owner
-}
-
-// A Destructor destroys resources, with words words each, in one go. It is
-// implemented by package libc. noCallback is the pool's promise. It is called
-// once without resources, by NewPool, and panics if the words do not fit.
+// A Destructor destroys many resources in one call. Package libc implements it.
 type Destructor interface {
+	// ReleaseAll destroys resources. The slice has as many entries per resource
+	// as words says. noCallback is Options.NoCallback. ReleaseAll panics if it
+	// does not support that number of words; NewPool calls it once without
+	// resources to find out.
 	ReleaseAll(resources []uintptr, words int, noCallback bool)
 }
 
-// Collected is what Options.OnCollect is told.
+// Collected describes a release that the collector caused. It is passed to
+// Options.OnCollect.
 type Collected struct {
 	Pool  string // Options.Name
 	Count int    // owners of one batch that were found unreachable and never closed
-	Stack string // what made one of them; with Options.Trace always there, else for a sample
+	Stack string // stack that made one of them: always with Options.Trace, else for a sample
 }
 
 const (
@@ -111,422 +38,307 @@ const (
 	defaultSize   = 4 << 10
 )
 
-// A Pool is what owners of one kind have in common: how they are released, and
-// how they share registrations with the collector. It is made by [NewPool], and
-// its methods may be called from any goroutine.
+// A Pool releases resources of one kind, and registers their owners with the
+// collector in batches. It is made by [NewPool]. Its methods may be called from
+// any goroutine.
 //
-// A pool that is dropped without Destroy loses nothing: what it owned is
-// released when its owners are unreachable, and then the pool is collected, also
-// where its release function refers to it. A pool with Options.Drain is not to be
-// dropped: what is queued then stays, and Flush waits for it.
+// A Pool may be dropped without Destroy: its resources are still released after
+// their owners become unreachable, and after that the Pool itself is collected.
+// This holds even if Release refers to the Pool. A Pool with Options.Drain must
+// not be dropped: its queued releases would never run, and [Flush] would wait
+// for them.
 type Pool struct {
-	name      string
-	release   func(resources []uintptr)
-	construct func(resources []uintptr) (int, error)
-	words     int
-	batch     int
-	pinned    int64
-	size      int64
-	unshared  bool
-	trace     bool
+	kind   ledger.Kind
+	intake intake.Intake
+	queue  *worker.Queue // with Options.Drain or Thread, else nil
+	parent bool          // Options.Parent is set
 
-	destructor Destructor // in the place of release, if not nil
-	noCallback bool
-
-	drain     bool
-	maxQueued int64
-	onCollect func(Collected)
-	parent    *family // of Options.Parent
-
-	carver *carver // of a Memory, whose blocks the resources are and whose heap keeps account; nil in other pools
-
-	owning places // for Own
-	making places // for Make; none without Construct
-	single bool   // there was one P when the pool was made
-
-	owners    atomic.Int64 // in sealed batches
-	bytes     atomic.Int64 // likewise
-	made      atomic.Int64 // made ahead and not handed out
-	collected atomic.Int64 // released by the collector
-	drained   atomic.Int64 // entries in jobs
-
-	mu        sync.Mutex
-	kin       map[*shard]bool // of families of parents anywhere; under mu
-	destroyed bool            // under mu
-	jobs      queue           // under mu; for Drain
-
-	// Batches for the workers, under work.mu.
-	batches, last *ledger
-	running       int
-	waiting       bool // in work.pools
-
-	statsMu sync.Mutex    // held by Stats
-	drainMu sync.Mutex    // held by Drain
-	drainer atomic.Uint64 // the goroutine in Drain, 0 if there is none
+	statsMu sync.Mutex // held by Stats
 }
 
-// NewPool returns a pool. Options that contradict each other panic.
+// NewPool returns a pool. It panics with a [cheap.MisuseError] if the options
+// are out of range or contradict each other.
 func NewPool(o Options) *Pool {
-	p := &Pool{
-		name:    o.Name,
-		release: o.Release,
-
-		destructor: o.Destructor,
-		noCallback: o.NoCallback,
-
-		construct: o.Construct,
-		words:     o.Words,
-		batch:     o.Batch,
-		pinned:    int64(o.Pinned),
-		size:      int64(o.Size),
-		unshared:  o.Unshared,
-		trace:     o.Trace,
-		drain:     o.Drain,
-		maxQueued: int64(o.MaxQueued),
-		onCollect: o.OnCollect,
-	}
-	bad := func(format string, args ...any) { misuse("own", "NewPool", format, args...) }
+	bad := func(format string, args ...any) { panicMisuse("own", "NewPool", format, args...) }
 	switch {
 	case (o.Release == nil) == (o.Destructor == nil):
-		bad("it takes either Release or Destructor")
-	case o.Words < 0 || o.Words > 2:
-		bad("a resource has 1 or 2 words, not %d", o.Words)
-	case o.Batch < 0 || o.Batch > mostBatch:
-		bad("a batch has up to %d owners, not %d", mostBatch, o.Batch)
-	case o.Pinned < 0 || o.Size < 0 || o.MaxQueued < 0:
-		bad("Pinned, Size and MaxQueued are not negative")
-	case o.MaxQueued > 0 && !o.Drain:
-		bad("MaxQueued is for a pool with Drain")
+		bad("Options need Release or Destructor; set exactly one of them")
+	case o.MaxQueued > 0 && !o.Drain && !o.Thread:
+		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
+	case o.Handles && o.Construct == nil:
+		bad("Options.Handles has no effect without Construct; set both or none")
+	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread):
+		bad("Options.Drain, Thread and Workers exclude each other; set one of them")
 	case o.NoCallback && o.Destructor == nil:
-		bad("NoCallback is for a Destructor")
+		bad("Options.NoCallback has no effect without Destructor; set both or none")
 	}
-	if p.name == "" {
-		p.name = "own.Owner"
+	p := newPool(o, bad)
+	if o.Drain || o.Thread {
+		p.queue = worker.NewQueue(&p.kind, o.Thread)
+		p.kind.Sink, p.kind.Queues = p.queue, true
+	} else {
+		p.kind.Sink = worker.NewCall(o.Workers)
 	}
-	p.words = max(p.words, 1)
-	if p.destructor != nil {
-		p.destructor.ReleaseAll(nil, p.words, p.noCallback)
+	if d := o.Destructor; d != nil {
+		d.ReleaseAll(nil, p.kind.Words, o.NoCallback)
 	}
-	if p.batch == 0 {
-		p.batch = defaultBatch
-	}
-	if p.pinned == 0 {
-		p.pinned = defaultPinned
-	}
-	p.pinned = min(p.pinned, maxSize)
-	if p.size == 0 {
-		p.size = defaultSize
-	}
-	p.size = min(p.size, maxSize)
+	var f *ledger.Family
 	if o.Parent != nil {
-		t := o.Parent.token
+		t := o.Parent.ref.Token
 		if t == nil {
-			bad("Parent owns nothing")
+			bad("Options.Parent owns nothing; give it a resource first")
 		}
-		if p.parent = t.ledger.parent(o.Parent.index); p.parent == nil {
-			bad("Parent is closed")
+		if f = t.Ledger.Family(o.Parent.ref.Index); f == nil {
+			bad("Options.Parent is closed; make the pool while it is open")
 		}
 		runtime.KeepAlive(t)
+		p.parent = true
 	}
-	p.single = runtime.GOMAXPROCS(0) == 1
-	p.owning = p.newPlaces(false)
-	if p.construct != nil {
-		p.making = p.newPlaces(true)
+	p.intake.Init(&p.kind, o.Construct, f)
+	p.noteMade()
+	return p
+}
+
+// newPool returns a pool without a sink and without an intake. bad panics.
+func newPool(o Options, bad func(format string, args ...any)) *Pool {
+	switch {
+	case o.Words < 0 || o.Words > 2:
+		bad("Options.Words is %d; a resource has 1 or 2 words", o.Words)
+	case o.Batch < 0 || o.Batch > mostBatch:
+		bad("Options.Batch is %d; a batch has at most %d owners", o.Batch, mostBatch)
+	case o.Pinned < 0 || o.Size < 0 || o.MaxQueued < 0 || o.Workers < 0:
+		bad("Options.Pinned, Size, MaxQueued or Workers is negative; use 0 for the default")
+	}
+	p := &Pool{kind: ledger.Kind{
+		Name:       cmp.Or(o.Name, "own.Owner"),
+		Words:      cmp.Or(o.Words, 1),
+		Batch:      cmp.Or(o.Batch, defaultBatch),
+		Pinned:     min(int64(cmp.Or(o.Pinned, defaultPinned)), ledger.MaxSize),
+		Size:       min(int64(cmp.Or(o.Size, defaultSize)), ledger.MaxSize),
+		MaxQueued:  int64(o.MaxQueued),
+		Unshared:   o.Unshared,
+		Trace:      o.Trace,
+		Release:    o.Release,
+		Destructor: o.Destructor,
+		NoCallback: o.NoCallback,
+	}}
+	if o.Handles || p.kind.Words > 1 {
+		p.kind.Made = ledger.Handle
+	}
+	if tell, name := o.OnCollect, p.kind.Name; tell != nil {
+		// The function must not refer to o, which has a pointer to the parent's owner.
+		p.kind.OnCollect = func(count int, stack string) {
+			tell(Collected{Pool: name, Count: count, Stack: stack})
+		}
 	}
 	return p
 }
 
-// Own puts a resource of size bytes into o, and has it released when no copy of
-// o can be reached any more, unless it is closed or disowned before. A size of 0
-// says that it is not known: Options.Size.
+// Own makes o the owner of a resource of size bytes. The resource is released
+// after all copies of o become unreachable, unless it is closed or disowned
+// before. A size of 0 means that the size is unknown: Options.Size is assumed.
 //
-// An error leaves the resource with the caller: [ErrDestroyed], [ErrQueueFull],
-// in a pool with Options.Parent [ErrClosed], or one that wraps [cheap.ErrLimit],
-// where package pace keeps a limit. A nil resource, a negative size, and
-// an o that owns something panic.
+// If Own returns an error, the resource still belongs to the caller. The errors
+// are [ErrDestroyed], [ErrQueueFull], in a pool with Options.Parent [ErrClosed],
+// and, where package pace keeps a limit, one that wraps [cheap.ErrLimit]. Own
+// panics if size is negative, o owns something already, or resource is nil or
+// another number below 4,096, which is no address.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if resource == nil || o == nil {
-		p.ownsNothing(o)
+	if uintptr(resource) < ledger.LeastAddress || o == nil {
+		p.panicNothing(o, uintptr(resource))
 	}
 	n := p.sized(size)
-	if n > 0 && o.token == nil {
-		if t, i := p.owning.put(uintptr(resource), n); t != nil {
-			o.token, o.index = t, i
+	if n > 0 && o.ref.Token == nil {
+		if t, i := p.intake.Put(uintptr(resource), n, 0); t != nil {
+			o.ref = ledger.Ref{Token: t, Index: i}
 			return nil
 		}
 	}
-	if err := p.admit(n); err != nil {
-		return err
-	}
-	return p.ownSlow(p.owning.lock(), o, uintptr(resource), 0, size)
+	return p.ownSlow(o, nil, uintptr(resource), 0, size, 0)
 }
 
-// admit asks for room for what is there already, where package pace keeps a limit.
-func (p *Pool) admit(n int64) error {
+// ownSlow is the slow path of Own. If the resource is a child, f is its family.
+func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource, context uintptr, size int, flags uint64) error {
+	n := p.sized(size)
+	if n < 0 {
+		panicMisuse(p.kind.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
+	}
+	p.mustBeVacant(o, "Own")
+	// Package pace, if it keeps a limit, is asked for room. The resource exists
+	// already.
 	if err := account.Admit(n); err != nil {
-		return fmt.Errorf("cheap: %s.Own: %d bytes: %w", p.name, n, err)
+		return fmt.Errorf("cheap: %s.Own: %d bytes: %w", p.kind.Name, n, err)
 	}
-	return nil
+	began, err := p.intake.Own(&o.ref, f, resource, context, n, flags)
+	if began { // no lock is held
+		account.Notify()
+		giveWay()
+	}
+	return err
 }
 
-// sized returns what size counts as. It leaves negative ones to the slow path.
+func (p *Pool) mustBeVacant(o *Owner, op string) {
+	if !o.ref.Vacant() {
+		panicMisuse(p.kind.Name, op, "the Owner owns something already; close or disown it first, or use another Owner")
+	}
+}
+
+// giveWay yields while releases wait. A goroutine that makes owners calls it once
+// for each batch, with no lock held. To release takes longer than to forget. With
+// all Ps busy, dead batches would pile up for some time slices of 10 ms. On a
+// single P giveWay always yields, because the sweeper, which finds dead tokens,
+// and the walk over the registrations have no other P to run on.
+func giveWay() {
+	if worker.Waiting() || runtime.GOMAXPROCS(0) == 1 {
+		runtime.Gosched()
+	}
+}
+
+// sized returns the size that is counted for a resource. A negative one is left
+// to the slow path, which panics.
 func (p *Pool) sized(size int) int64 {
 	if size == 0 {
-		return p.size
+		return p.kind.Size
 	}
 	return int64(size)
 }
 
 //go:noinline
-func (p *Pool) ownsNothing(o *Owner) {
+func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	if o == nil {
-		misuse(p.name, "Own", "the Owner is nil; it is embedded in what the caller has made")
+		panicMisuse(p.kind.Name, "Own", "the Owner is nil; pass the address of the one that the caller's value embeds")
 	}
-	misuse(p.name, "Own", "the resource is nil; look at what C returned before it is owned")
+	if resource != 0 {
+		panicMisuse(p.kind.Name, "Own", "the resource %#x is not an address; call OwnHandle for a number", resource)
+	}
+	panicMisuse(p.kind.Name, "Own", "the resource is nil; check the result of the C function before Own")
 }
 
-// OwnHandle is [Pool.Own] for a resource that is no pointer, or that has two
-// words. In a pool whose resources have one the context is ignored.
+// OwnHandle is [Pool.Own] for a handle: a resource that is not a pointer, or that
+// has two words. A handle may be any number. [Owner.UseHandle], [Owner.Handle] and
+// [Owner.DisownHandle] return it; [Owner.Use], [Owner.Resource] and [Owner.Disown]
+// panic. In a pool whose resources have one word, context is ignored. A pool may
+// have pointers and handles.
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
-	// Where resources have two words no window is opened.
+	// In a pool whose resources have two words, windows are never open.
 	n := p.sized(size)
-	if n > 0 && o.token == nil {
-		if t, i := p.owning.put(resource, n); t != nil {
-			o.token, o.index = t, i
+	if n > 0 && o.ref.Token == nil {
+		if t, i := p.intake.Put(resource, n, ledger.Handle); t != nil {
+			o.ref = ledger.Ref{Token: t, Index: i}
 			return nil
 		}
 	}
-	if err := p.admit(n); err != nil {
-		return err
-	}
-	return p.ownSlow(p.owning.lock(), o, resource, context, size)
+	return p.ownSlow(o, nil, resource, context, size, ledger.Handle)
 }
 
-// OwnUnder is [Pool.Own] for a resource that depends on another one, as a commit
-// depends on its repository. It is released before the parent, also when both
-// become unreachable together, and also when the parent's pool is destroyed. A
-// parent that is closed has its release put off until that of its last child.
-// Parents may have parents.
+// OwnUnder is [Pool.Own] for a resource that depends on another one, its parent,
+// as a commit depends on its repository. The resource is released before its
+// parent, also when both become unreachable together, and when the parent's pool
+// is destroyed. If the parent is closed, its release is delayed until its last
+// child is released. A parent may have a parent itself.
 //
-// It returns [ErrClosed] if the parent is closed.
+// OwnUnder returns [ErrClosed] if the parent is closed. It panics in a pool with
+// Options.Parent.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
-	if resource == nil {
-		p.ownsNothing(o)
+	if uintptr(resource) < ledger.LeastAddress {
+		p.panicNothing(o, uintptr(resource))
 	}
-	return p.OwnHandleUnder(o, parent, uintptr(resource), 0, size)
+	return p.ownUnder(o, parent, uintptr(resource), 0, size, 0)
 }
 
-// OwnHandleUnder is [Pool.OwnUnder] for a resource that is no pointer, or that
-// has two words.
+// OwnHandleUnder is [Pool.OwnUnder] for a handle; see [Pool.OwnHandle].
 func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size int) error {
-	t := parent.token
+	return p.ownUnder(o, parent, resource, context, size, ledger.Handle)
+}
+
+func (p *Pool) ownUnder(o, parent *Owner, resource, context uintptr, size int, flags uint64) error {
+	t := parent.ref.Token
 	if t == nil {
 		return ErrClosed
 	}
-	if p.parent != nil {
-		misuse(p.name, "OwnUnder", "Options.Parent names the parent already")
+	if p.parent {
+		panicMisuse(p.kind.Name, "OwnUnder", "the pool has Options.Parent already; call Own, or leave that option out")
 	}
-	f := t.ledger.parent(parent.index)
+	f := t.Ledger.Family(parent.ref.Index)
 	if f == nil {
 		return ErrClosed
 	}
-	err := p.ownUnder(o, f, resource, context, size)
+	err := p.ownSlow(o, f, resource, context, size, flags)
 	runtime.KeepAlive(t)
 	return err
 }
 
-func (p *Pool) ownUnder(o *Owner, f *family, resource, context uintptr, size int) (err error) {
-	if err := p.admit(p.sized(size)); err != nil {
-		return err
+// Make makes o the owner of a resource that Options.Construct has made. One call
+// of Construct makes a batch of resources, the stock, so most calls of Make do
+// not call it. Each P has a stock of its own. The owner is the same as one made
+// by [Pool.Own].
+//
+// If Construct made fewer resources than asked, Make hands out those, then
+// returns the error of Construct once, and then calls Construct again. Resources
+// that are never handed out are released by Destroy, when no Make was called
+// between two collections, and when their P no longer runs because GOMAXPROCS was
+// lowered.
+//
+// Other errors are those of Own. Make panics without Options.Construct, and if
+// Construct has made a number below 4,096 in a pool that needs Options.Handles.
+func (p *Pool) Make(o *Owner) error {
+	if !p.intake.Makes() {
+		panicMisuse(p.kind.Name, "Make", "the pool has no Options.Construct; set it, or call Own")
 	}
-	s := f.join(p)
-	if s == nil {
-		return ErrClosed
+	if o == nil {
+		p.panicNothing(o, 0)
 	}
-	owned := false
-	defer func() {
-		if !owned && f.leave(s, 1) {
-			f.ledger.dispose(f.index)
+	if o.ref.Token == nil && !p.parent {
+		if t, i := p.intake.Next(); t != nil {
+			o.ref = ledger.Ref{Token: t, Index: i}
+			return nil
 		}
-	}()
-	s.mu.Lock()
-	err = p.ownSlow(s, o, resource, context, size)
-	owned = err == nil
+	}
+	p.mustBeVacant(o, "Make")
+	err := p.intake.Make(&o.ref)
+	giveWay()
 	return err
 }
 
-// ownSlow is Own where there is something to look at. The caller holds s.mu, and
-// ownSlow gives it up.
-func (p *Pool) ownSlow(s *shard, o *Owner, resource, context uintptr, bytes int) error {
-	if p.parent != nil && s.family == nil {
-		s.mu.Unlock()
-		return p.ownUnder(o, p.parent, resource, context, bytes)
-	}
-	batch, err := p.ownLocked(s, o, resource, context, bytes)
-	if batch { // no lock is held
-		account.Notify()
-		p.giveWay()
-	}
-	return err
-}
-
-// ownLocked is ownSlow without what follows. It reports whether a batch was
-// begun.
-func (p *Pool) ownLocked(s *shard, o *Owner, resource, context uintptr, bytes int) (batch bool, err error) {
-	defer s.unlock()
-	if bytes < 0 {
-		misuse(p.name, "Own", "the size %d is negative", bytes)
-	}
-	if !vacant(o) {
-		p.occupied("Own")
-	}
-	if s.destroyed {
-		return false, ErrDestroyed
-	}
-	if p.maxQueued != 0 && p.drained.Load() >= p.maxQueued {
-		return false, ErrQueueFull
-	}
-	size := min(p.sized(bytes), maxSize)
-	if size >= p.pinned || p.batch == 1 {
-		s.exact(o, resource, context, size)
-		return true, nil
-	}
-	if !s.look(size) {
-		s.seal()
-		s.begin(p.newLedger(s, s.grow))
-		s.look(size)
-		batch = true
-	}
-	s.put(resource, context, size)
-	s.hand(o)
-	return batch, nil
-}
-
-// vacant reports whether o owns nothing.
-func vacant(o *Owner) bool { return o.token == nil || o.Closed() }
-
-func (p *Pool) occupied(op string) {
-	misuse(p.name, op, "the Owner owns something already; close or disown it first, or take another")
-}
-
-// put writes a resource into the next entry.
-func (s *shard) put(resource, context uintptr, size int64) {
-	l, i := s.open, int(s.n)
-	if s.pool.words == 1 {
-		l.words[i] = resource
-	} else {
-		l.words[2*i], l.words[2*i+1] = resource, context
-	}
-	l.states[i] = uint64(size)<<stateSize | stateOpen
-	s.taken += size
-}
-
-// hand gives the next entry, which is written, to an owner.
-func (s *shard) hand(o *Owner) {
-	l, i := s.open, s.n
-	if l.origins != nil {
-		l.origins[i] = s.pool.here()
-	} else if s.pool.onCollect != nil && i == l.sampleAt {
-		l.sampled = s.pool.here()
-	}
-	s.n++
-	o.token, o.index = s.token, i
-	if s.n >= s.limit {
-		s.look(1) // with what comes next in mind, whatever it is
-	}
-}
-
-// exact gives a resource a batch of its own, which is sealed as soon as it is
-// begun. The open batch is left alone.
-func (s *shard) exact(o *Owner, resource, context uintptr, size int64) {
-	alone := shard{pool: s.pool, family: s.family}
-	l := s.pool.newLedger(s, 1)
-	alone.open, alone.token = l, &token{ledger: l}
-	alone.put(resource, context, size)
-	if s.pool.carver != nil {
-		l.chunk, l.exact = resource, true
-	}
-	alone.hand(o)
-	l.n = 1
-	l.gone.Or(goneSealed)
-	s.pool.take(1, size)
-	s.link(l)
-	register(alone.token, l)
-}
-
-func (p *Pool) addKin(s *shard) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.kin == nil {
-		p.kin = map[*shard]bool{}
-	}
-	p.kin[s] = true
-	s.destroyed = p.destroyed
-}
-
-func (p *Pool) dropKin(s *shard) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.kin, s)
-}
-
-// Stats is what a pool says about itself at one moment.
+// Stats are the counters of a [Pool] or a [Memory].
 type Stats struct {
 	Live      int64 // resources that are owned and not released, queued ones included
-	Bytes     int64 // their sizes, and those of Made
-	Made      int64 // resources that were made ahead and not handed out
-	Collected int64 // resources that the collector has had released, since the pool began
-	Queued    int64 // releases that wait for Drain
+	Bytes     int64 // sizes of the resources in Live and Made, in bytes
+	Made      int64 // resources made in advance and not handed out
+	Collected int64 // resources released because of the collector, since NewPool
+	Queued    int64 // releases that wait for Drain or Thread
 
-	OldestQueued time.Duration // how long the first of them has waited
+	OldestQueued time.Duration // how long the first of the queued releases has waited
 }
 
-// Stats reads the pool's counters. It looks at what is open, and is exact while
-// nobody owns, closes or releases.
+// Stats returns the pool's counters. Under concurrent use the fields may not be
+// mutually consistent.
 func (p *Pool) Stats() Stats {
-	// All shards are held at once, because sealing a batch moves numbers from
-	// a shard to the pool. Nobody else holds two, and no two are in here.
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
-	shards := p.all()
-	for _, s := range shards {
-		s.mu.Lock()
-	}
-	st := Stats{
-		Live:      p.owners.Load(),
-		Bytes:     p.bytes.Load(),
-		Made:      p.made.Load(),
-		Collected: p.collected.Load(),
-	}
-	for _, s := range shards {
-		if l := s.open; l != nil {
-			gone := l.gone.Load()
-			n, taken := s.inUse()
-			st.Live += n - int64(gone>>goneOwners&goneMask)
-			st.Bytes += taken - int64(gone>>goneBytes)
-			if s.made > 0 { // what is handed out is taken from the stock at seal
-				st.Made -= n
-				st.Bytes -= n * p.size
-			}
-		}
-		s.mu.Unlock()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	st.Queued = p.drained.Load()
-	if since := p.jobs.oldest(); !since.IsZero() {
-		st.OldestQueued = time.Since(since)
+	st := Stats{Collected: p.kind.Counts.Collected.Load(), Queued: p.kind.Counts.Queued.Load()}
+	st.Live, st.Bytes, st.Made = p.intake.Totals()
+	if p.queue != nil {
+		st.OldestQueued = p.queue.Oldest()
 	}
 	return st
 }
 
-// all returns the shards as they are now.
-func (p *Pool) all() []*shard {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := slices.Concat(p.owning.shards, p.making.shards)
-	for s := range p.kin {
-		all = append(all, s)
+// Drain calls the release function, on the calling goroutine, for up to max
+// queued resources, or for all of them if max is 0 or less. It returns the
+// number of resources. A pool with Options.Drain releases only in Drain. A Close
+// within a release function that Drain has called releases immediately.
+//
+// A parent that waits for a child only is released together with it, and is not
+// counted.
+//
+// Drain may be called after Destroy. Calls from several goroutines wait for each
+// other. Within a release function, and in a pool without Options.Drain, Drain
+// returns 0. A panic of the release function reaches the caller; the resources
+// of that call count as released, all others stay queued.
+func (p *Pool) Drain(max int) int {
+	if p.queue == nil {
+		return 0
 	}
-	return all
+	return p.queue.Drain(max)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
 // Places that own, which a stack is to name.
@@ -118,14 +120,14 @@ func TestWithoutTraceNoOrigins(t *testing.T) {
 type listener struct {
 	mu   sync.Mutex
 	told []Collected
-	ids  []uint64
+	ids  []uintptr
 }
 
 func (l *listener) hear(c Collected) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, c)
-	l.ids = append(l.ids, goroutine())
+	l.ids = append(l.ids, goroutine.ID())
 }
 
 // sum returns how many were told of, and how many times with a stack.
@@ -192,7 +194,7 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				if c.Stack != "" && !strings.Contains(c.Stack, "own.bakery") {
 					t.Errorf("the collector found what this made, which was closed:\n%s", c.Stack)
 				}
-				if l.ids[i] == goroutine() && !o.Drain {
+				if l.ids[i] == goroutine.ID() && !o.Drain {
 					t.Error("told on a goroutine that is not own's")
 				}
 			}
@@ -204,5 +206,60 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				t.Error("told of what Destroy released")
 			}
 		})
+	}
+}
+
+// deepStack calls f through functions that the bits of n choose, so that each n
+// has a stack of its own.
+//
+//go:noinline
+func deepStack(n, bits int, f func()) {
+	switch {
+	case bits == 0:
+		f()
+	case n&1 == 0:
+		deepStack(n>>1, bits-1, f)
+	default:
+		deepStack(n>>1, bits-1, f)
+	}
+}
+
+// TestStacksAreNotKept makes owners by thousands of different stacks, and looks
+// at the Go heap after they are gone.
+func TestStacksAreNotKept(t *testing.T) {
+	const bits = 13
+	for _, o := range []Options{{Trace: true}, {OnCollect: func(Collected) {}, Batch: 1}} {
+		w := newWorld(t, 1<<bits)
+		p := w.pool(o)
+		heap := func() uint64 {
+			var m runtime.MemStats
+			collectAtMost(t, few, "all owners", func() bool { return w.alive() == 0 })
+			for range few {
+				gc(t)
+			}
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heap()
+		stacks := map[[32]uintptr]bool{} // as an origin has them
+		for n := range 1 << bits {
+			deepStack(n, bits, func() {
+				m := w.own(t, p, 16)
+				if n%64 == 0 {
+					var pcs [32]uintptr
+					runtime.Callers(1, pcs[:])
+					stacks[pcs] = true
+				}
+				m.Close()
+			})
+		}
+		if len(stacks) != 1<<bits/64 {
+			t.Errorf("%d stacks", len(stacks))
+		}
+		clear(stacks)
+		if after := heap(); after > before+512<<10 {
+			t.Errorf("%d KiB more after %d owners with a stack each", (after-before)>>10, 1<<bits)
+		}
+		mustDestroy(t, p)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // mustBeAlive fails if a resource has been released.
@@ -146,8 +148,8 @@ func TestUseEndsHoweverItEnds(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestUseKeepsTheOwnerAlive collects inside of Use, where nobody refers to the
-// owner any more.
+// TestUseKeepsTheOwnerAlive collects inside of Use, where the program has no
+// reference to the owner.
 func TestUseKeepsTheOwnerAlive(t *testing.T) {
 	for _, o := range []Options{{}, {Unshared: true}, {Batch: 1}, {Batch: 1, Unshared: true}} {
 		w := newWorld(t, 2)
@@ -173,7 +175,8 @@ func TestUseKeepsTheOwnerAlive(t *testing.T) {
 	}
 }
 
-// TestUnsharedDoesNotCount closes inside of Use: without counting, nobody waits.
+// TestUnsharedDoesNotCount closes inside of Use, which without counting releases
+// at once.
 func TestUnsharedDoesNotCount(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Unshared: true})
@@ -213,12 +216,12 @@ func TestTooManyUses(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	m := w.own(t, p, 10)
-	l := m.token.ledger
-	l.states[m.index] += oneUse * (manyUses - 1)
+	l := m.ref.Token.Ledger
+	l.States[m.ref.Index] += ledger.OneUse * (ledger.MostUses - 1)
 	m.Use(func(unsafe.Pointer) {
 		mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "1048575")
 	})
-	l.states[m.index] -= oneUse * (manyUses - 1)
+	l.States[m.ref.Index] -= ledger.OneUse * (ledger.MostUses - 1)
 	mustStats(t, p, Stats{Live: 1, Bytes: 10}) // the size is not touched
 	m.Close()
 	mustBeReleased(t, m.cell, "by Close")
@@ -254,7 +257,7 @@ func TestDestroyInUse(t *testing.T) {
 // TestDestroyWaitsForUse has a Use end before the deadline.
 func TestDestroyWaitsForUse(t *testing.T) {
 	w := newWorld(t, 1)
-	p := w.pool(Options{})
+	p := w.pool(Options{Construct: func([]uintptr) (int, error) { return 0, nil }})
 	m := w.own(t, p, 10)
 	inside, leave := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
@@ -268,9 +271,7 @@ func TestDestroyWaitsForUse(t *testing.T) {
 	<-inside
 	wg.Go(func() {
 		wait(t, "Destroy to begin", func() bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.destroyed
+			return p.Make(new(Owner)) == ErrDestroyed
 		})
 		mustBeAlive(t, m.cell, "during Use")
 		close(leave)

@@ -6,10 +6,16 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
 // A blocker's releases block until it is opened, which happens when the test
@@ -45,8 +51,8 @@ func (b *blocker) forget(t testing.TB, p *Pool, n int) {
 	wait(t, "a release to begin", func() bool { return b.began.Load() > before })
 }
 
-// TestBlockedReleaseStopsNobodyElse has one pool's releases block: another
-// pool's, and what os.File leaves to the collector, go on.
+// TestBlockedReleaseStopsNobodyElse has one pool's releases block. The releases
+// of another pool, and the cleanups of os.File, go on.
 func TestBlockedReleaseStopsNobodyElse(t *testing.T) {
 	b := newBlocker(t, 30)
 	stuck := b.w.pool(Options{Name: "stuck"})
@@ -150,18 +156,18 @@ func TestTwoReleasesRunAtATime(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestStuckWorkersGiveWay has more and more releases block: others are started,
-// up to a bound, and a single pool gets half of them.
+// TestStuckWorkersGiveWay has more and more releases of a pool block: others are
+// started, up to the bound for a pool.
 func TestStuckWorkersGiveWay(t *testing.T) {
 	b := newBlocker(t, 100)
 	p := b.w.pool(Options{Name: "first"})
 	b.forget(t, p, 20)
-	wait(t, "half of the workers to be stuck", func() bool { return b.began.Load() == mostWorkers/2 })
+	wait(t, "the workers of a pool to be stuck", func() bool { return b.began.Load() == worker.MostOfPool })
 	q := b.w.pool(Options{Name: "second"})
 	b.forget(t, q, 20)
-	wait(t, "all workers to be stuck", func() bool { return b.began.Load() == mostWorkers })
-	time.Sleep(2 * stuckAfter)
-	if s := Releases(); s.Workers != mostWorkers || s.Batches != 40-mostWorkers || b.began.Load() != mostWorkers {
+	wait(t, "those of another to be stuck", func() bool { return b.began.Load() == 2*worker.MostOfPool })
+	time.Sleep(3 * worker.StuckAfter)
+	if s := Releases(); s.Workers != 2*worker.MostOfPool || s.Batches != 40-2*worker.MostOfPool || b.began.Load() != 2*worker.MostOfPool {
 		t.Errorf("%+v, and %d releases have begun", s, b.began.Load())
 	}
 	b.open()
@@ -170,34 +176,100 @@ func TestStuckWorkersGiveWay(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestStuckPoolsDoNotStarveOthers queues, all at once, pools that block and one
-// that does not: as long as there are workers, its turn comes.
-func TestStuckPoolsDoNotStarveOthers(t *testing.T) {
-	b := newBlocker(t, 20)
+// TestStuckPoolsDelayOthersLittle queues, all at once, hundreds of pools whose
+// releases block, and behind them one whose releases do not. Each of its batches
+// is released within 100 ms, and each pool that blocks has its turn.
+func TestStuckPoolsDelayOthersLittle(t *testing.T) {
+	const stuck = 300
+	b := newBlocker(t, 2*stuck)
 	var pools []*Pool
-	for i := range mostWorkers - 1 {
+	for i := range stuck {
 		pools = append(pools, b.w.pool(Options{Name: fmt.Sprint("stuck ", i)}))
 	}
-	w := newWorld(t, 1)
-	p := w.pool(Options{})
 	aside(func() {
-		for _, stuck := range pools {
-			b.w.own(t, stuck, 1<<20)
+		for _, p := range pools {
+			b.w.own(t, p, 1<<20)
+			b.w.own(t, p, 1<<20)
 		}
 	})
-	for range few {
-		cleanups(t)
-	}
-	aside(func() { w.own(t, p, 1<<20) })
+	w := newWorld(t, 100)
+	p := w.pool(Options{})
 	cleanups(t)
-	// Nothing is queued from here on that could wake anybody.
-	wait(t, "the release that does not block", func() bool { return w.alive() == 0 })
-	wait(t, "all that block", func() bool { return b.began.Load() == mostWorkers-1 })
+	var delays []time.Duration
+	for i := range 20 {
+		aside(func() { w.own(t, p, 1<<20) })
+		cleanups(t)
+		begin := time.Now()
+		// Nothing is queued from here on that could start a worker.
+		wait(t, "the release that does not block", func() bool { return w.died.Load() == int64(i+1) })
+		delays = append(delays, time.Since(begin))
+	}
+	slices.Sort(delays)
+	t.Logf("the delays: %v", delays)
+	// The machine may have other work now and then.
+	if usual := delays[len(delays)*3/4]; usual > 100*time.Millisecond && !race.Build {
+		t.Errorf("batches waited for %v behind pools that are stuck", usual)
+	}
+	wait(t, "all that block", func() bool { return b.began.Load() >= stuck })
 	b.open()
 	flush(t)
+	wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} })
 	for _, p := range append(pools, p) {
 		mustDestroy(t, p)
 	}
+}
+
+// TestWorkersOfAPool has as many releases of a pool run at a time as
+// Options.Workers says, none of them on a shared worker.
+func TestWorkersOfAPool(t *testing.T) {
+	const workers = 11
+	b := newBlocker(t, 100)
+	p := b.w.pool(Options{Name: "slow", Workers: workers})
+	b.forget(t, p, 20)
+	begin := time.Now()
+	wait(t, "the workers to be busy", func() bool { return b.began.Load() == workers })
+	if took := time.Since(begin); took > 20*worker.StuckAfter {
+		t.Errorf("that took %v", took)
+	}
+	time.Sleep(2 * worker.StuckAfter)
+	if s := Releases(); s.Workers != workers || s.Batches != 20-workers {
+		t.Errorf("%+v", s)
+	}
+	b.open()
+	collectAtMost(t, few, "all of them", func() bool { return b.w.alive() == 0 })
+	wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} })
+	mustDestroy(t, p)
+}
+
+// TestParentOfAnotherPoolIsReleasedByItsWorkers has the release of parents block.
+// It occupies the workers of the parents' pool, and not those of the children's.
+func TestParentOfAnotherPoolIsReleasedByItsWorkers(t *testing.T) {
+	b := newBlocker(t, 20)
+	parents := b.w.pool(Options{Name: "parents"})
+	w := newWorld(t, 20)
+	children := w.pool(Options{Name: "children", Workers: 1})
+	aside(func() {
+		for range 10 {
+			parent := b.w.own(t, parents, 1<<20)
+			m := &thing{cell: w.create(1 << 20)}
+			if err := children.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), 1<<20); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wait(t, "the children", func() bool {
+		cleanups(t)
+		return w.alive() == 0
+	})
+	wait(t, "the parents' workers to be stuck", func() bool { return b.began.Load() == worker.MostOfPool })
+	time.Sleep(3 * worker.StuckAfter)
+	if n := b.began.Load(); n != worker.MostOfPool {
+		t.Errorf("%d releases of parents have begun", n)
+	}
+	b.open()
+	collectAtMost(t, few, "the parents", func() bool { return b.w.alive() == 0 })
+	mustDestroy(t, children)
+	mustDestroy(t, parents)
 }
 
 // TestReleaseDoesWhatItLikes owns in its own pool, closes, allocates, collects.
@@ -266,17 +338,11 @@ func TestNothingRunsWhileNothingIsToBeReleased(t *testing.T) {
 	b := newBlocker(t, 20)
 	p := b.w.pool(Options{})
 	b.forget(t, p, 10)
-	wait(t, "a worker beyond the first two", func() bool { return b.began.Load() > fewWorkers })
+	wait(t, "a worker beyond the first two", func() bool { return b.began.Load() > worker.LeastBusy })
 	b.open()
 	flush(t)
 	held := b.w.own(t, p, 16)
 	wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} && runtime.NumGoroutine() <= before })
-	work.mu.Lock()
-	armed := work.armed
-	work.mu.Unlock()
-	if armed {
-		t.Error("the timer is armed")
-	}
 	held.Close()
 	mustDestroy(t, p)
 }
@@ -299,5 +365,240 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 	if b.w.alive() != 0 {
 		t.Error("Flush returned before the release")
 	}
+	mustDestroy(t, p)
+}
+
+// TestFlushInReleaseIsRefused calls Flush where it would wait for itself: in a
+// release function, whichever way it is called, and in OnCollect.
+func TestFlushInReleaseIsRefused(t *testing.T) {
+	for name, end := range map[string]func(w *world, p *Pool, own func() *thing){
+		"Close":     func(_ *world, _ *Pool, own func() *thing) { own().Close() },
+		"Destroy":   func(_ *world, p *Pool, own func() *thing) { m := own(); p.Destroy(longest); runtime.KeepAlive(m) },
+		"collector": func(w *world, _ *Pool, own func() *thing) { aside(func() { own() }) },
+		"Drain":     func(_ *world, p *Pool, own func() *thing) { own().Close(); p.Drain(0) },
+		"Thread":    func(_ *world, _ *Pool, own func() *thing) { own().Close() },
+		"Workers":   func(_ *world, _ *Pool, own func() *thing) { aside(func() { own() }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var asked, told atomic.Int64
+			ask := func(n *atomic.Int64) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				if err := Flush(ctx); err != ErrInRelease {
+					t.Errorf("Flush: %v", err)
+				}
+				n.Add(1)
+			}
+			w.before = func([]*cell) { ask(&asked) }
+			o := Options{Drain: name == "Drain", Thread: name == "Thread", OnCollect: func(Collected) { ask(&told) }}
+			if name == "Workers" {
+				o.Workers = 1
+			}
+			p := w.pool(o)
+			end(w, p, func() *thing { return w.own(t, p, 1<<20) })
+			collect(t, "the resource", func() bool { return w.alive() == 0 })
+			flush(t)
+			if asked.Load() != 1 || told.Load() != 1 && (name == "collector" || name == "Workers") {
+				t.Errorf("asked %d times, and %d times in OnCollect", asked.Load(), told.Load())
+			}
+			if goroutine.Entered() {
+				t.Error("the test's own goroutine is in a release")
+			}
+			p.Destroy(0)
+		})
+	}
+}
+
+// TestThread has all releases of a pool run on one goroutine, which ends after
+// that. Close and Destroy queue them, and Destroy waits.
+func TestThread(t *testing.T) {
+	flush(t)
+	before := runtime.NumGoroutine()
+	w := newWorld(t, 1000)
+	p := w.pool(Options{Thread: true, Batch: 1})
+	me := goroutine.ID()
+	var running atomic.Int64
+	w.before = func(inner func([]*cell)) func([]*cell) {
+		depth := 0
+		return func(cells []*cell) {
+			if depth++; depth == 1 {
+				inner(cells)
+			} else if w.number(cells[0]) == 0 {
+				t.Error("the outer release is called within itself")
+			}
+			depth--
+		}
+	}(func(cells []*cell) {
+		if running.Add(1) != 1 || goroutine.ID() == me {
+			t.Error("two releases at a time, or one on the caller's goroutine")
+		}
+		if died := w.died.Load(); w.number(cells[0]) == 0 {
+			w.own(t, p, 16).Close()
+			if w.died.Load() != died+1 {
+				t.Error("Close in a release function did not release at once")
+			}
+		}
+		runtime.Gosched()
+		running.Add(-1)
+	})
+	var held []*thing
+	for range 100 {
+		held = append(held, w.own(t, p, 16))
+	}
+	for _, m := range held[:50] {
+		m.Close()
+	}
+	if n := p.Drain(0); n != 0 {
+		t.Errorf("Drain: %d", n)
+	}
+	aside(func() {
+		for range 500 {
+			w.own(t, p, 16)
+		}
+	})
+	collectAtMost(t, few, "what was forgotten", func() bool { return w.died.Load() >= 551 })
+	e := destroyError(t, p, longest)
+	if e.NeverClosed != 50 || e.Queued+e.Releasing+e.InUse != 0 || w.alive() != 0 {
+		t.Errorf("%+v, and %d are alive", e, w.alive())
+	}
+	runtime.KeepAlive(held)
+	wait(t, "the thread's goroutine to end", func() bool { return runtime.NumGoroutine() <= before })
+	mustStats(t, p, Stats{})
+}
+
+// TestThreadGoesOn has a release function end its goroutine.
+func TestThreadGoesOn(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Thread: true})
+	w.before = func(cells []*cell) {
+		if w.number(cells[0])%3 == 0 {
+			for _, c := range cells {
+				w.destroy(c)
+			}
+			runtime.Goexit()
+		}
+	}
+	for range 100 {
+		w.own(t, p, 16).Close()
+	}
+	flush(t)
+	if w.alive() != 0 {
+		t.Errorf("%d are alive", w.alive())
+	}
+	mustDestroy(t, p)
+}
+
+// TestGoexitDoesNotStopDestroy has release functions end the goroutine that is in
+// Destroy: all resources are released before that.
+func TestGoexitDoesNotStopDestroy(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Batch: 1})
+	var held []*thing
+	for range 100 {
+		held = append(held, w.own(t, p, 16))
+	}
+	w.before = func(cells []*cell) {
+		if w.number(cells[0])%3 == 0 {
+			w.destroy(cells[0])
+			runtime.Goexit()
+		}
+	}
+	returned := false
+	aside(func() {
+		p.Destroy(longest)
+		returned = true
+	})
+	if w.alive() != 0 || returned {
+		t.Errorf("%d are alive; Destroy returned: %v", w.alive(), returned)
+	}
+	runtime.KeepAlive(held)
+	mustStats(t, p, Stats{})
+}
+
+// TestGoexitDoesNotStopDestroyInDrain has a release function that Drain calls destroy
+// the pool. The other release functions, which run at once there, end the goroutine.
+func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Drain: true})
+	var held []*thing
+	for range 100 {
+		held = append(held, w.own(t, p, 16))
+	}
+	first := held[0].cell
+	w.before = func(cells []*cell) {
+		if cells[0] == first {
+			p.Destroy(0)
+			return
+		}
+		w.destroy(cells[0])
+		runtime.Goexit()
+	}
+	held[0].Close()
+	aside(func() { p.Drain(0) })
+	// Its release function has ended in Destroy, before it destroyed the first one.
+	if w.alive() != 1 || !first.alive() {
+		t.Errorf("%d are alive", w.alive())
+	}
+	w.destroy(first)
+	runtime.KeepAlive(held)
+	mustStats(t, p, Stats{})
+}
+
+// TestGoexitInReleaseIsToldToOnCollect has release functions and OnCollect end
+// the goroutine that calls them: every owner is counted all the same.
+func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
+	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}, {Drain: true}} {
+		w := newWorld(t, 100)
+		var told atomic.Int64
+		o.Batch = 1
+		o.OnCollect = func(c Collected) {
+			if told.Add(int64(c.Count))%2 == 0 {
+				runtime.Goexit()
+			}
+		}
+		p := w.pool(o)
+		w.before = func(cells []*cell) {
+			for _, c := range cells {
+				w.destroy(c)
+			}
+			runtime.Goexit()
+		}
+		aside(func() {
+			for range 100 {
+				w.own(t, p, 16)
+			}
+		})
+		for range few {
+			settle(t)
+			for o.Drain && p.Stats().Queued > 0 {
+				aside(func() { p.Drain(0) })
+			}
+		}
+		flush(t)
+		if n := told.Load(); w.alive() != 0 || n != 100 || p.Stats().Collected != 100 {
+			t.Errorf("%d are alive, told of %d, collected %d", w.alive(), n, p.Stats().Collected)
+		}
+		wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} })
+		mustDestroy(t, p)
+	}
+}
+
+// TestThreadInBubble closes owners of a pool with Options.Thread in a bubble of
+// testing/synctest, which has to end.
+func TestThreadInBubble(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Thread: true})
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			w.own(t, p, 16).Close()
+		}
+		synctest.Wait()
+		if w.alive() != 0 {
+			t.Errorf("%d are alive", w.alive())
+		}
+	})
+	w.own(t, p, 16).Close()
+	flush(t)
 	mustDestroy(t, p)
 }

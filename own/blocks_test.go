@@ -1,0 +1,84 @@
+package own
+
+import (
+	"testing"
+
+	"github.com/cheapgo/cheap"
+)
+
+// TestReleaseOfBlocks owns blocks of a heap, and frees them by [cheap.Pointer] in
+// each way in which a release function is called. With the build tag cheap_gomem
+// blocks are Go memory: a conversion by unsafe.Pointer ends the program there if
+// the race detector is on, which brings checkptr with it.
+func TestReleaseOfBlocks(t *testing.T) {
+	const n = 100
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func(resources []uintptr) {
+		for _, r := range resources {
+			h.Free(cheap.Pointer(r))
+		}
+	}
+	construct := func(resources []uintptr) (int, error) {
+		for i := range resources {
+			resources[i] = uintptr(h.Malloc(64))
+		}
+		return len(resources), nil
+	}
+	for _, row := range []struct {
+		name string
+		o    Options
+		end  func(t *testing.T, p *Pool, owners []*Owner)
+	}{
+		{"Close", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+			for _, o := range owners {
+				o.Close()
+			}
+		}},
+		{"Destroy", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+			destroyError(t, p, longest)
+		}},
+		{"collector", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+			clear(owners)
+			collect(t, "the blocks", func() bool { return p.Stats().Live == 0 })
+		}},
+		{"Drain", Options{Drain: true}, func(t *testing.T, p *Pool, owners []*Owner) {
+			for _, o := range owners {
+				o.Close()
+			}
+			p.Drain(0)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.o.Release, row.o.Construct = release, construct
+			p := NewPool(row.o)
+			owners := make([]*Owner, n)
+			aside(func() {
+				for i := range owners {
+					owners[i] = new(Owner)
+					var err error
+					if i%2 == 0 {
+						err = p.Own(owners[i], h.Malloc(64), 64)
+					} else {
+						err = p.Make(owners[i])
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					*(*byte)(owners[i].Resource()) = 1
+				}
+			})
+			row.end(t, p, owners)
+			p.Destroy(longest) // what Make has not handed out
+			p.Drain(0)
+			if st := h.Stats(); st.Blocks != 0 {
+				t.Errorf("%d blocks are left", st.Blocks)
+			}
+		})
+	}
+	if err := h.Destroy(); err != nil {
+		t.Error(err)
+	}
+}

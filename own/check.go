@@ -1,0 +1,108 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// checks has the pools that were made during each running CheckReleased. A pool is
+// not kept reachable by it.
+var checks struct {
+	mu   sync.Mutex
+	made []*[]weak.Pointer[Pool]
+}
+
+// noteMade adds a new pool to the running checks.
+func (p *Pool) noteMade() {
+	checks.mu.Lock()
+	defer checks.mu.Unlock()
+	for _, made := range checks.made {
+		*made = append(*made, weak.Make(p))
+	}
+}
+
+// CheckReleased is for tests. It calls f on a new goroutine, collects, and returns
+// an error if owners in pools that f has made are neither closed nor released. f
+// makes pools and owners as the program does, and keeps none of them. The error
+// has the names of the pools, with Options.Trace also where the owners were made.
+//
+// CheckReleased finds a Release function that refers to an owner of its own pool;
+// see Options.Release. It finds every other reference to an owner as well, such
+// as one of a package variable or of a goroutine that f has started. It does not
+// look at pools that were made before f, so a test of a package variable makes
+// another pool with the same options. A reference that is made later, or on
+// another path through the program, is not found.
+//
+// No other goroutine should make pools meanwhile. CheckReleased collects up to 12
+// times, and takes half a second or more if it finds something. With CHEAPOWN=leak it
+// only calls f.
+func CheckReleased(f func()) error {
+	made := new([]weak.Pointer[Pool])
+	checks.mu.Lock()
+	checks.made = append(checks.made, made)
+	checks.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // so that no reference stays on this stack
+		defer close(done)
+		defer func() {
+			checks.mu.Lock()
+			defer checks.mu.Unlock()
+			checks.made = slices.DeleteFunc(checks.made, func(m *[]weak.Pointer[Pool]) bool { return m == made })
+		}()
+		f()
+	}()
+	<-done
+	if ledger.Leak {
+		return nil
+	}
+	// A batch takes three collections at most. The others are for objects with
+	// finalizers that refer to owners, and for a machine too busy to run cleanups.
+	const collections = 12
+	var left []string
+	for i := range collections {
+		runtime.GC()
+		time.Sleep(time.Millisecond << min(i, 6))
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		Flush(ctx) // an error means that the numbers below are not 0
+		cancel()
+		if left = unreleased(*made); left == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("cheap: own: not released after %d collections: %s\n"+
+		"Each is still reachable. Options.Release, or another function of the options, must not refer to an owner of its own pool, "+
+		"nor to an object that refers to one", collections, strings.Join(left, ", "))
+}
+
+// unreleased describes the pools that have owners which are not released.
+func unreleased(pools []weak.Pointer[Pool]) (left []string) {
+	for _, w := range pools {
+		p := w.Value()
+		if p == nil {
+			continue // a pool is collected after its last batch
+		}
+		st := p.Stats()
+		n := st.Live - st.Queued
+		if n == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d of %s", n, p.kind.Name)
+		origins := map[ledger.Origin]int{}
+		for _, l := range p.intake.Batches() {
+			l.Unclosed(origins)
+		}
+		for o, n := range origins {
+			text += fmt.Sprintf("\n%d made by\n%s", n, &o)
+		}
+		left = append(left, text)
+	}
+	return left
+}

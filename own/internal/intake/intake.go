@@ -1,0 +1,216 @@
+// Package intake takes resources in: it finds the batch and the entry for each, and
+// seals the batches.
+//
+// A pool has one [Intake]. Most owners are added by [Intake.Put], [Intake.Next] and
+// [Carver.Carve], which write an entry through the window of the goroutine's P (see
+// window.go) and take no lock. The slow paths lock a shard (shard.go), seal its
+// batch when it is full, and begin the next. Batches that do not fill up are sealed
+// after collections (seal.go).
+package intake
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// An Intake is the way into a pool. Its methods may be called from any goroutine.
+type Intake struct {
+	kind      *ledger.Kind
+	construct func(resources []uintptr) (int, error)
+	parent    *ledger.Family // of all resources, or nil
+
+	owning places // for Own
+	making places // for Make; none without construct
+
+	children  ledger.List // batches of children
+	mu        sync.Mutex
+	families  map[*ledger.Family]*shard // under mu; shards of children, see lockFamily
+	destroyed bool                      // under mu
+}
+
+// ErrQueueFull is returned while Kind.MaxQueued releases are queued.
+var ErrQueueFull = errors.New("cheap: own: too many releases are queued; call Drain")
+
+// Init makes the intake of a kind. construct and parent may be nil. No other
+// goroutine may know the Intake before Init returns.
+func (in *Intake) Init(k *ledger.Kind, construct func([]uintptr) (int, error), parent *ledger.Family) {
+	in.kind, in.construct, in.parent = k, construct, parent
+	in.owning.init(in, false)
+	if construct != nil {
+		in.making.init(in, true)
+	}
+}
+
+// Put writes a resource of one word and of size bytes, more than 0, to the next
+// entry of the P's window. It returns nil if the caller must call Own.
+func (in *Intake) Put(resource uintptr, size int64, flags uint64) (t *ledger.Token, i uint32) {
+	return in.owning.Put(resource, size, flags)
+}
+
+// Makes reports whether there is a constructor.
+func (in *Intake) Makes() bool { return in.construct != nil }
+
+// Next takes the next entry of the stock. It returns nil if the caller must call
+// Make.
+func (in *Intake) Next() (t *ledger.Token, i uint32) {
+	return in.making.Next(in.kind.Size, in.kind.Made)
+}
+
+// Own is the slow path of Put. r owns nothing, and size is not negative. If the
+// resource is a child, f is its family. Own reports whether it began a batch.
+func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource, context uintptr, size int64, flags uint64) (began bool, err error) {
+	var s *shard
+	if f = cmp.Or(f, in.parent); f == nil {
+		s = in.owning.lock()
+	} else if !f.Join() {
+		return false, ledger.ErrClosed
+	} else {
+		defer func() {
+			if err != nil {
+				f.Leave()
+			}
+		}()
+		s = in.lockFamily(f)
+	}
+	defer s.unlock()
+	if err := s.refuses(); err != nil {
+		return false, err
+	}
+	size = min(size, ledger.MaxSize)
+	if size >= s.kind.Pinned || s.kind.Batch == 1 {
+		r.Token, r.Index = s.alone(s.newLedger(1), resource, context, size, flags), 0
+		return true, nil
+	}
+	if !s.look(size) {
+		s.seal()
+		s.begin(s.newLedger(s.grow), new(ledger.Token))
+		s.look(size)
+		began = true
+	}
+	s.put(r, resource, context, size, flags)
+	return began, nil
+}
+
+// refuses returns why the shard takes no resource. The caller holds s.mu.
+func (s *shard) refuses() error {
+	switch k := s.kind; {
+	case s.destroyed:
+		return cheap.ErrDestroyed
+	case k.MaxQueued != 0 && k.Counts.Queued.Load() >= k.MaxQueued:
+		return ErrQueueFull
+	}
+	return nil
+}
+
+// lockFamily returns the shard for the children of a family, locked.
+func (in *Intake) lockFamily(f *ledger.Family) *shard {
+	for {
+		in.mu.Lock()
+		s := in.families[f]
+		if s == nil {
+			s = newShard(in, firstChildren)
+			s.family, s.list = f, &in.children
+			if in.families == nil {
+				in.families = map[*ledger.Family]*shard{}
+			}
+			in.families[f] = s
+		}
+		in.mu.Unlock()
+		s.mu.Lock()
+		if !s.removed {
+			s.sealAfterGC() // and remove it
+			return s
+		}
+		s.mu.Unlock()
+	}
+}
+
+// remove takes a family's shard out of the map, where it keeps the family and the
+// parent's ledger reachable. The next child makes another one. The caller holds
+// s.mu, and no batch is open.
+func (s *shard) remove() {
+	s.removed = true
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	delete(s.in.families, s.family)
+	if len(s.in.families) == 0 {
+		s.in.families = nil // a map does not shrink
+	}
+}
+
+// End ends the intake. It returns the batches that are not ended, all sealed, and
+// those made in advance. It reports whether it is the first End.
+func (in *Intake) End() (batches, stock []*ledger.Ledger, first bool) {
+	in.mu.Lock()
+	first, in.destroyed = !in.destroyed, true
+	in.mu.Unlock()
+	if !first {
+		return nil, nil, false
+	}
+	shards := in.shards()
+	end(shards)
+	for _, s := range shards {
+		s.mu.Lock()
+		s.seal()
+		stock = append(stock, s.spare...)
+		s.spare = nil
+		s.mu.Unlock()
+	}
+	return in.Batches(), stock, true
+}
+
+// Batches returns the batches that are not ended. Before End, open ones are among
+// them.
+func (in *Intake) Batches() []*ledger.Ledger {
+	batches := in.children.All(nil)
+	for _, s := range in.shards() {
+		batches = s.batches.All(batches)
+	}
+	return batches
+}
+
+// shards returns all shards. Shards are added under the same lock, and those added
+// later have no entry that is older than the call.
+func (in *Intake) shards() []*shard {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	all := slices.Concat(in.owning.all(), in.making.all())
+	for _, s := range in.families {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Totals returns the numbers of Counts with those of open batches. Only one
+// goroutine at a time may call it. Under concurrent use the results may not be
+// mutually consistent.
+func (in *Intake) Totals() (live, bytes, made int64) {
+	// All shards are locked at once, because sealing a batch moves numbers from a
+	// shard to the kind. No other code locks two shards, and there is one call at a
+	// time, so this cannot deadlock.
+	shards := in.shards()
+	for _, s := range shards {
+		s.mu.Lock()
+	}
+	c := &in.kind.Counts
+	live, bytes, made = c.Owners.Load(), c.Bytes.Load(), c.Made.Load()
+	for _, s := range shards {
+		if l := s.open; l != nil {
+			gone, given := l.Gone()
+			n, taken := s.inUse()
+			live += n - int64(gone)
+			bytes += taken - given
+			if s.made > 0 { // what is handed out is taken from the stock at seal
+				made -= n
+				bytes -= n * in.kind.Size
+			}
+		}
+		s.mu.Unlock()
+	}
+	return live, bytes, made
+}

@@ -1,0 +1,243 @@
+package intake
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/own/internal/window"
+)
+
+// places are the shards of a pool for one purpose. There is one for each P on
+// which a goroutine has needed one: a window is made by the first goroutine that
+// finds itself on a P without, also after GOMAXPROCS was raised. Neither a window
+// nor a shard is ever removed or moved. If GOMAXPROCS is lowered, the windows of
+// the Ps that no longer run are closed after two collections, as those of idle
+// Ps. If it is raised again, they serve again.
+//
+// Ps below percpu.Max can have a window. One more shard has none. It is for a
+// goroutine whose P cannot have a window, or that finds the shard of its P locked.
+//
+// Without windows a shard belongs to no P. There is one at first. A goroutine that
+// finds all of them locked makes one more, up to GOMAXPROCS.
+type places struct {
+	window.Table // changed under Intake.mu
+
+	// shards has all shards, first the one without a window. It is replaced, under
+	// Intake.mu, and its elements do not change.
+	shards atomic.Pointer[[]*shard]
+
+	in    *Intake
+	makes bool // for Make
+}
+
+// init must be called before another goroutine knows the places.
+func (ps *places) init(in *Intake, makes bool) {
+	ps.in, ps.makes = in, makes
+	ps.Init()
+	ps.addShard()
+}
+
+// addWindow returns the shard of the P with a number below percpu.Max, and makes it
+// and its window if there is none. The caller holds no lock.
+func (ps *places) addWindow(id uint) *shard {
+	ps.in.mu.Lock()
+	defer ps.in.mu.Unlock()
+	if w := ps.At(id); !w.None() {
+		return w.Shard.(*shard) // another goroutine was faster
+	}
+	s := ps.addShard()
+	s.window = &window.Window{Place: id, Shard: s}
+	ps.Add(s.window)
+	return s
+}
+
+// addShard adds a shard. The caller holds Intake.mu.
+//
+// Destroy sets Intake.destroyed under the same lock, and then ends all shards of the
+// list. So a shard that is not on that list is destroyed from the beginning.
+func (ps *places) addShard() *shard {
+	s := newShard(ps.in, uint32(min(firstBatch, ps.in.kind.Batch)))
+	s.makes = ps.makes
+	shards := append(slices.Clip(ps.all()), s)
+	ps.shards.Store(&shards)
+	return s
+}
+
+// all returns all shards.
+func (ps *places) all() []*shard {
+	if shards := ps.shards.Load(); shards != nil {
+		return *shards
+	}
+	return nil
+}
+
+// lock returns the shard of the P, locked and with its window closed. If that
+// shard is locked already, lock returns another one.
+func (ps *places) lock() *shard {
+	if !window.Possible {
+		return ps.lockAny()
+	}
+	if s := ps.lockOwn(); s != nil {
+		return s
+	}
+	s := ps.all()[0]
+	s.mu.Lock()
+	return s
+}
+
+// lockOwn returns the shard of the P, locked and with its window closed. It
+// returns nil if the P cannot have a window, or its shard is locked already.
+func (ps *places) lockOwn() *shard {
+	for {
+		id := percpu.Here()
+		if id >= percpu.Max {
+			return nil
+		}
+		s, ok := ps.At(id).Shard.(*shard)
+		if !ok {
+			s = ps.addWindow(id)
+		}
+		if !s.mu.TryLock() {
+			return nil
+		}
+		if s.closeWindow() {
+			return s
+		}
+		s.mu.Unlock() // the goroutine has moved to another P meanwhile
+	}
+}
+
+// lockAny is lock without windows. It begins with the same shard again and again
+// for the same goroutine.
+func (ps *places) lockAny() *shard {
+	for {
+		shards := ps.all()
+		first := int(percpu.Here() % uint(len(shards)))
+		for i := range shards {
+			if s := shards[(first+i)%len(shards)]; s.mu.TryLock() {
+				return s
+			}
+		}
+		if len(shards) >= runtime.GOMAXPROCS(0) {
+			shards[first].mu.Lock()
+			return shards[first]
+		}
+		ps.in.mu.Lock()
+		if len(ps.all()) == len(shards) { // else another goroutine was faster
+			ps.addShard()
+		}
+		ps.in.mu.Unlock()
+	}
+}
+
+// show opens the shard's window, if it has one and the open batch has room. The
+// caller holds s.mu, and the window is closed.
+func (s *shard) show() {
+	if s.window != nil && s.N < s.Limit && !s.destroyed {
+		s.window.Open(s.token, s.Fill, s.handles)
+	}
+}
+
+// closeWindow closes the shard's window if it is open and the goroutine is on its
+// P. It reports whether the shard has no open window now: then the caller, which
+// holds s.mu, may use the shard as one without a window. If the batch was to be
+// sealed, closeWindow seals it.
+func (s *shard) closeWindow() bool {
+	if !s.window.Opened() {
+		return true
+	}
+	if !s.window.Close(&s.Fill) {
+		return false
+	}
+	s.windowClosed()
+	return true
+}
+
+// windowClosed seals the batch if that was requested while the window was open.
+func (s *shard) windowClosed() {
+	if s.asked == 0 {
+		return
+	}
+	s.asked = 0
+	s.seal()
+	if len(s.spare) > 0 {
+		s.sealAfterGC() // so that sealOpened sees whether the stock is idle
+	}
+}
+
+// sealOrAsk seals the open batch, or requests that if its window is open on another
+// P. It reports whether the batch is sealed now. The caller holds s.mu.
+//
+// The window of another P cannot be closed. Its limit is set to 0 instead: the next
+// goroutine that makes an owner there finds no room, closes the window, and sees the
+// request to seal. If there is no such goroutine until the next collection, because
+// the P makes no more owners or no longer runs, that collection has stopped the
+// world meanwhile, and the window can be closed from any P.
+func (s *shard) sealOrAsk() bool {
+	if !s.closeWindow() {
+		s.ask()
+		return false
+	}
+	s.seal()
+	return true
+}
+
+// end closes the windows of shards for ever.
+func end(shards []*shard) {
+	open := false
+	for _, s := range shards {
+		s.mu.Lock()
+		s.destroyed = true // the window is not opened again
+		if !s.closeWindow() {
+			s.window.Narrow()
+			open = true
+		}
+		s.mu.Unlock()
+	}
+	if !open {
+		return
+	}
+	percpu.Wait()
+	for _, s := range shards {
+		s.mu.Lock()
+		if s.window.Opened() {
+			s.window.Fold(&s.Fill)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// ask requests that the open batch is sealed: by the next goroutine that finds no
+// room in the window, or else after the next collection. The caller holds s.mu, and
+// the window is open.
+func (s *shard) ask() {
+	if s.asked != 0 {
+		return
+	}
+	s.asks = max(s.asks+1, 1)
+	s.asked = s.asks
+	s.window.Narrow()
+	number := s.asked
+	// The limit is 0 before the collection begins. So the collection has stopped
+	// the world after that.
+	aftergc.Next(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.window.Opened() && s.asked == number { // else another goroutine was faster
+			s.window.Fold(&s.Fill)
+			s.windowClosed()
+		}
+	})
+}
+
+// inUse returns N and Taken of the open batch, from the window if that is open.
+// Then they may change while they are read. The caller holds s.mu.
+func (s *shard) inUse() (n, taken int64) {
+	if s.window.Opened() {
+		return s.window.InUse()
+	}
+	return int64(s.N), s.Taken
+}

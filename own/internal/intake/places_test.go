@@ -1,0 +1,376 @@
+package intake
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/window"
+	"github.com/cheapgo/cheap/own/internal/worker"
+)
+
+const longest = 20 * time.Second
+
+// A pool is an intake whose resources are numbers, and the count of those that are
+// not released.
+type pool struct {
+	kind  ledger.Kind
+	in    Intake
+	alive atomic.Int64
+}
+
+// newPool returns a pool. If ahead is more than 0, the constructor makes as many
+// resources in a call.
+func newPool(ahead int) *pool {
+	p := &pool{kind: ledger.Kind{Name: "test", Words: 1, Batch: 256, Pinned: 64 << 10, Size: 16, Made: ledger.Handle}}
+	p.kind.Release = func(resources []uintptr) { p.alive.Add(-int64(len(resources))) }
+	p.kind.Sink = worker.NewCall(0)
+	var construct func([]uintptr) (int, error)
+	if ahead > 0 {
+		construct = func(resources []uintptr) (int, error) {
+			n := min(ahead, len(resources))
+			p.alive.Add(int64(n))
+			return n, nil
+		}
+	}
+	p.in.Init(&p.kind, construct, nil)
+	return p
+}
+
+// own owns a resource.
+func (p *pool) own(r *ledger.Ref) error {
+	p.alive.Add(1)
+	if r.Token, r.Index = p.in.Put(1, 16, ledger.Handle); r.Token != nil {
+		return nil
+	}
+	_, err := p.in.Own(r, nil, 1, 0, 16, ledger.Handle)
+	if err != nil {
+		p.alive.Add(-1)
+	}
+	return err
+}
+
+// make makes a resource and owns it.
+func (p *pool) make(r *ledger.Ref) error {
+	if r.Token, r.Index = p.in.Next(); r.Token != nil {
+		return nil
+	}
+	return p.in.Make(r)
+}
+
+// newCarver returns a Carver whose handles are Refs.
+func newCarver(h *cheap.Heap) *Carver {
+	c := &Carver{
+		Heap:   h,
+		Stride: unsafe.Sizeof(ledger.Ref{}),
+		In:     new(Intake),
+		NewHandles: func(t *ledger.Token, n uint32) unsafe.Pointer {
+			all := make([]ledger.Ref, n)
+			for i := range all {
+				all[i] = ledger.Ref{Token: t, Index: uint32(i)}
+			}
+			return unsafe.Pointer(&all[0])
+		},
+	}
+	c.In.Init(&ledger.Kind{Name: "memory", Words: 1, Batch: 512, Pinned: 64 << 10, Heap: h, Sink: c}, nil, nil)
+	return c
+}
+
+// block makes a block.
+func (c *Carver) block(size int) (r *ledger.Ref, err error) {
+	handle, _ := c.Carve(size, 0)
+	if handle == nil {
+		handle, _, err = c.CarveSlow("block", size, 0, false)
+	}
+	return (*ledger.Ref)(handle), err
+}
+
+// A maker makes owners of some kind.
+type maker struct {
+	name   string
+	places *places
+	make   func() error
+	left   func() int64 // resources that are not released
+	end    func()
+}
+
+// makers returns a maker of each kind. Their owners are forgotten.
+func makers(t *testing.T) []maker {
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, q := newPool(0), newPool(1)
+	c := newCarver(h)
+	return []maker{
+		{"Own", &p.in.owning, func() error { return p.own(new(ledger.Ref)) }, p.alive.Load, func() { p.in.End() }},
+		{"Make", &q.in.making, func() error { return q.make(new(ledger.Ref)) }, q.alive.Load, func() { q.in.End() }},
+		{"Carve", &c.In.owning, func() error { _, err := c.block(100); return err },
+			func() int64 { return h.Stats().Blocks }, func() { c.In.End(); h.DestroyAll() }},
+	}
+}
+
+// used returns how many of the first n Ps have a window through which an entry was
+// written.
+func (ps *places) used(n uint) (k int) {
+	for id := range n {
+		s, ok := ps.At(id).Shard.(*shard)
+		if !ok {
+			continue
+		}
+		s.mu.Lock()
+		if n, _ := s.inUse(); n > 0 || len(s.batches.All(nil)) > 0 {
+			k++
+		}
+		s.mu.Unlock()
+	}
+	return k
+}
+
+// setProcs sets GOMAXPROCS until the end of the test. It collects before: the
+// runtime forgets cleanups that the sweeper has found on a P that is removed.
+func setProcs(t *testing.T, n int) {
+	old := runtime.GOMAXPROCS(n)
+	t.Cleanup(func() { runtime.GC(); runtime.GOMAXPROCS(old) })
+}
+
+// onAllPs has n goroutines, on as many Ps, call f until done reports true.
+func onAllPs(t *testing.T, n int, f func() error, done func() bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for range n {
+		wg.Go(func() {
+			for !stop.Load() {
+				if err := f(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for deadline := time.Now().Add(longest); !done() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+// collectAtMost collects until done reports true, n times at most.
+func collectAtMost(t *testing.T, n int, what string, done func() bool) {
+	t.Helper()
+	for range n {
+		runtime.GC()
+		for range 100 {
+			if done() {
+				return
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	t.Fatalf("not released: %s; %+v", what, worker.Look())
+}
+
+// TestWindowsFollowGOMAXPROCS makes pools at a GOMAXPROCS of 1, raises it to 4, and
+// lowers and raises it again. Each P that runs has a window, and Ps that come back
+// find the window that they had.
+func TestWindowsFollowGOMAXPROCS(t *testing.T) {
+	if !window.Possible {
+		return // there are no windows
+	}
+	setProcs(t, 1)
+	all := makers(t)
+	var first []*window.Window
+	for round := range 2 {
+		for i, kind := range all {
+			runtime.GC()
+			runtime.GOMAXPROCS(4)
+			var calls atomic.Int64
+			onAllPs(t, 4, func() error {
+				if calls.Add(1) > 400_000 { // a machine with fewer cores takes turns
+					time.Sleep(time.Millisecond)
+				}
+				return kind.make()
+			}, func() bool { return kind.places.used(4) == 4 })
+			if n := kind.places.used(4); n != 4 {
+				t.Fatalf("%s: entries were written through %d windows, with 4 Ps", kind.name, n)
+			}
+			if n := len(kind.places.all()); n != 5 {
+				t.Errorf("%s: %d shards, with 4 Ps", kind.name, n)
+			}
+			for id := range uint(4) {
+				if w := kind.places.At(id); round == 0 {
+					first = append(first, w)
+				} else if first[4*i+int(id)] != w {
+					t.Errorf("%s: P %d has another window than before", kind.name, id)
+				}
+			}
+			// What is open on Ps that no longer run is released, too.
+			runtime.GC()
+			runtime.GOMAXPROCS(1)
+			collectAtMost(t, 8, kind.name+" on Ps that do not run", func() bool { return kind.left() == 0 })
+			for _, s := range kind.places.all() {
+				s.mu.Lock()
+				if s.open != nil || s.window.Opened() {
+					t.Errorf("%s: a batch or a window is still open", kind.name)
+				}
+				s.mu.Unlock()
+			}
+		}
+	}
+	for _, kind := range all {
+		kind.end()
+	}
+}
+
+// TestShardsFollowGOMAXPROCS locks one shard after the other, without windows: the
+// pool adds shards up to GOMAXPROCS, and not beyond.
+func TestShardsFollowGOMAXPROCS(t *testing.T) {
+	if window.Possible {
+		return // shards belong to Ps
+	}
+	setProcs(t, 1)
+	for _, kind := range makers(t) {
+		for _, procs := range []int{1, 4, 2, 6} {
+			runtime.GOMAXPROCS(procs)
+			var locked []*shard
+			for range max(procs, len(kind.places.all())) {
+				locked = append(locked, kind.places.lock()) // waits for ever if none is free
+			}
+			got := make(chan *shard)
+			go func() { got <- kind.places.lock() }()
+			select {
+			case <-got:
+				t.Errorf("%s: one shard more than GOMAXPROCS, which is %d", kind.name, procs)
+			case <-time.After(10 * time.Millisecond):
+			}
+			for _, s := range locked {
+				s.mu.Unlock()
+			}
+			(<-got).mu.Unlock()
+		}
+		if n := len(kind.places.all()); n != 6 {
+			t.Errorf("%s: %d shards, want 6", kind.name, n)
+		}
+		kind.end()
+	}
+}
+
+// TestStockOfAPThatStopsIsReleased lowers GOMAXPROCS, and goes on with Make on the P
+// that is left: the stock of the others does not stay.
+func TestStockOfAPThatStopsIsReleased(t *testing.T) {
+	if !window.Possible {
+		return // a stock belongs to no P
+	}
+	setProcs(t, 4)
+	p := newPool(100)
+	stocks := func() (n int) {
+		for id := range uint(4) {
+			if s, ok := p.in.making.At(id).Shard.(*shard); ok {
+				s.mu.Lock()
+				if s.made > 0 || len(s.spare) > 0 {
+					n++
+				}
+				s.mu.Unlock()
+			}
+		}
+		return n
+	}
+	onAllPs(t, 4, func() error {
+		time.Sleep(10 * time.Microsecond)
+		for range 10 {
+			if err := p.make(new(ledger.Ref)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() bool { return stocks() == 4 })
+	if n := stocks(); n < 3 { // one may just have run out
+		t.Fatalf("%d Ps have a stock", n)
+	}
+	runtime.GC()
+	runtime.GOMAXPROCS(1)
+	collectAtMost(t, 8, "the stock of Ps that do not run", func() bool {
+		if err := p.make(new(ledger.Ref)); err != nil {
+			t.Fatal(err)
+		}
+		live, _, made := p.in.Totals()
+		return stocks() == 1 && made == p.alive.Load()-live && made <= 256
+	})
+	collectAtMost(t, 8, "all of them", func() bool { return p.alive.Load() == 0 })
+	p.in.End()
+}
+
+// TestPlacesBeginSmall makes a pool, which has one shard until it is used.
+func TestPlacesBeginSmall(t *testing.T) {
+	p := newPool(0)
+	if n := len(p.in.shards()); n != 1 {
+		t.Errorf("%d shards at first", n)
+	}
+	var r ledger.Ref
+	if err := p.own(&r); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.in.shards()); n > 2 {
+		t.Errorf("%d shards after one Own", n)
+	}
+	r.Token.Ledger.Close(r.Index)
+	if p.alive.Load() != 0 {
+		t.Error("not released")
+	}
+}
+
+// TestFamiliesAreForgotten makes children of many parents. The intake keeps a shard
+// for a family until the next collection, and none after it.
+func TestFamiliesAreForgotten(t *testing.T) {
+	parents, children := newPool(0), newPool(0)
+	const n = 500
+	func() {
+		kept := make([]ledger.Ref, 0, 2*n)
+		for range n {
+			var r, child ledger.Ref
+			if err := parents.own(&r); err != nil {
+				t.Fatal(err)
+			}
+			f := r.Token.Ledger.Family(r.Index)
+			children.alive.Add(1)
+			if _, err := children.in.Own(&child, f, 1, 0, 16, ledger.Handle); err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, r, child)
+		}
+		collectAtMost(t, 4, "the shards", func() bool { return len(children.in.shards()) == 1 })
+		if len(children.in.Batches()) != n {
+			t.Errorf("%d batches of children", len(children.in.Batches()))
+		}
+		if children.in.families != nil {
+			t.Error("the intake keeps a map that is as large as it ever was")
+		}
+		// A child that comes later finds its family again.
+		f := kept[0].Token.Ledger.Family(kept[0].Index)
+		children.alive.Add(1)
+		var late ledger.Ref
+		if _, err := children.in.Own(&late, f, 1, 0, 16, ledger.Handle); err != nil {
+			t.Fatal(err)
+		}
+		kept[0].Token.Ledger.Close(kept[0].Index)
+		kept[1].Token.Ledger.Close(kept[1].Index)
+		if parents.alive.Load() != n {
+			t.Error("a parent was released before its last child")
+		}
+		late.Token.Ledger.Close(late.Index)
+		if parents.alive.Load() != n-1 {
+			t.Error("a parent was not released after its last child")
+		}
+		runtime.KeepAlive(&kept)
+	}()
+	collectAtMost(t, 8, "parents and children", func() bool { return parents.alive.Load() == 0 && children.alive.Load() == 0 })
+	if len(children.in.Batches()) != 0 || len(parents.in.Batches()) != 0 {
+		t.Error("batches are left")
+	}
+}

@@ -1,0 +1,88 @@
+package intake
+
+import (
+	"sync"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A batch is registered with the collector when it is sealed, and not before.
+// While it is open, its shard refers to the token. A registration keeps the ledger
+// reachable, which refers to the shard. So the token of an open batch would be
+// reachable from its own registration, and would never be found unreachable.
+//
+// A batch that does not fill up must be registered, too. So every open batch is
+// sealed after each collection. This list has the shards with an open batch. If a
+// pool is dropped, the list keeps its shards reachable until the next collection.
+var opened struct {
+	mu     sync.Mutex
+	shards []*shard
+	armed  bool // the batches are sealed after the next collection
+}
+
+// sealAfterGC adds the shard to the list. The caller holds s.mu.
+func (s *shard) sealAfterGC() {
+	if s.listed {
+		return
+	}
+	s.listed = true
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	opened.shards = append(opened.shards, s)
+	if !opened.armed {
+		opened.armed = true
+		aftergc.Next(sealOpened)
+	}
+}
+
+// sealOpened seals the open batches of the list. It runs after a collection.
+func sealOpened() {
+	opened.mu.Lock()
+	shards := opened.shards
+	opened.shards, opened.armed = nil, false
+	opened.mu.Unlock()
+	used := map[*Intake]bool{}
+	for _, s := range shards {
+		s.mu.Lock()
+		used[s.in] = used[s.in] || s.used && s.makes
+		s.used = false
+		s.mu.Unlock()
+	}
+	for _, s := range shards {
+		s.mu.Lock()
+		s.listed = false
+		s.afterGC(!used[s.in])
+		s.mu.Unlock()
+	}
+}
+
+// afterGC seals the open batch after a collection. It also releases the stock if
+// idle, which means that no Make of the pool was called since the collection
+// before, or if the shard's P no longer runs because GOMAXPROCS was lowered. The
+// caller holds s.mu.
+func (s *shard) afterGC(idle bool) {
+	if !s.sealOrAsk() {
+		return
+	}
+	if s.family != nil {
+		s.remove()
+		return
+	}
+	if w := s.window; w != nil && percpu.Beyond(int(w.Place)) {
+		idle = true
+	}
+	if !idle || ledger.Leak {
+		if len(s.spare) > 0 {
+			s.sealAfterGC()
+		}
+		return
+	}
+	for _, l := range s.spare {
+		l.SealStock()
+		l.Link(s.list) // so that Destroy waits for it
+		s.kind.Sink.Dead(l, ledger.All)
+	}
+	s.spare, s.failed = nil, nil
+}

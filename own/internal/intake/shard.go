@@ -1,0 +1,221 @@
+package intake
+
+import (
+	"sync"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/window"
+)
+
+// A shard has at most one open batch of a pool. A pool has a shard for each P, so
+// that goroutines on different Ps do not contend, as many again for Make, and one
+// for each family of children that has an open batch. See places.
+type shard struct {
+	mu sync.Mutex
+	// The rest is under mu; in, kind, family, list, makes and window do not change.
+
+	window.Fill // of the open batch. While the window is open, it is in the window
+
+	token *ledger.Token  // of the open batch, nil if there is none
+	open  *ledger.Ledger // likewise
+	grow  uint32         // number of entries of the next batch
+
+	begun     uint8 // batches begun, modulo 256
+	listed    bool  // in opened.shards
+	destroyed bool  // no owner is added any more
+	removed   bool  // of a family: Intake.children does not have it any more
+
+	made   uint32           // for Make: entries of the open batch that have a resource, N or more; else 0
+	makes  bool             // the shard is for Make
+	used   bool             // a batch was begun since the last collection
+	spare  []*ledger.Ledger // for Make: batches made in advance; each entry has a resource
+	failed error            // the constructor's error after the last of these
+
+	carving // for Memory
+
+	window      *window.Window // nil if there is none
+	asks, asked uint32         // requests to seal the batch while its window is open; which one is pending, or 0
+
+	in     *Intake
+	kind   *ledger.Kind
+	family *ledger.Family // whose children the entries are, or nil
+
+	// list is where the batches are that are not ended: batches, or in a family a
+	// list that all families of the pool share.
+	list    *ledger.List
+	batches ledger.List
+}
+
+// newShard returns a shard whose first batch has first entries. The caller holds
+// Intake.mu.
+func newShard(in *Intake, first uint32) *shard {
+	s := &shard{in: in, kind: in.kind, grow: first, destroyed: in.destroyed}
+	s.list = &s.batches
+	return s
+}
+
+const (
+	firstBatch    = 16
+	firstChildren = 4
+
+	// mostEntries is the largest number of entries in a batch, unless
+	// Options.Batch is larger. It may exceed Options.Batch, because closed entries
+	// delay no release and do not count for Options.Batch.
+	mostEntries = 512
+
+	// mostTaken keeps gone within its bits.
+	mostTaken = 1 << 39
+)
+
+// newLedger returns a ledger with room for n entries.
+func (s *shard) newLedger(n uint32) *ledger.Ledger {
+	return ledger.New(s.kind, s, s.family, n)
+}
+
+// begin opens a batch. The shard has none.
+func (s *shard) begin(l *ledger.Ledger, t *ledger.Token) {
+	t.Ledger = l
+	l.Link(s.list)
+	s.open, s.token = l, t
+	s.N, s.Taken, s.made = 0, 0, 0
+	s.used = true
+	s.sealAfterGC()
+	// Should the runtime not tell of the collection after which the open batches
+	// are sealed, a goroutine that makes owners notices.
+	if s.begun++; s.begun%16 == 0 {
+		aftergc.Poll()
+	}
+}
+
+// look sets limit and room for the open batch: closed owners count for neither.
+// It reports whether there is room for one more resource of size bytes.
+func (s *shard) look(size int64) bool {
+	l := s.open
+	if l == nil {
+		return false
+	}
+	gone, given := l.Gone()
+	k := s.kind
+	s.Limit = min(uint32(len(l.States)), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
+	s.Room = min(k.Pinned+given, mostTaken)
+	if s.N >= s.Limit || s.Taken+size > s.Room {
+		return false
+	}
+	switch {
+	case k.Words != 1 || k.Trace || k.MaxQueued != 0:
+		s.Limit = s.N // the slow path sees each
+	case l.SampleAt >= s.N:
+		s.Limit = min(s.Limit, l.SampleAt) // the slow path sees the sample
+	}
+	return true
+}
+
+// put writes the next entry of the open batch, and gives it to an owner.
+func (s *shard) put(r *ledger.Ref, resource, context uintptr, size int64, flags uint64) {
+	s.open.Put(int(s.N), resource, context, size, flags)
+	s.Taken += size
+	s.hand(r)
+}
+
+// hand gives the next entry to an owner.
+func (s *shard) hand(r *ledger.Ref) {
+	s.open.Record(s.N)
+	*r = ledger.Ref{Token: s.token, Index: s.N}
+	s.N++
+	if s.N >= s.Limit {
+		s.look(1) // for the next resource, of at least 1 byte
+	}
+}
+
+// alone puts a resource into a batch of its own, whose only owner has index 0, and
+// seals that batch at once. The open batch does not change.
+func (s *shard) alone(l *ledger.Ledger, resource, context uintptr, size int64, flags uint64) *ledger.Token {
+	t := &ledger.Token{Ledger: l}
+	l.Put(0, resource, context, size, flags)
+	l.Record(0)
+	l.Link(s.list)
+	l.Seal(t, 1, size)
+	return t
+}
+
+// seal ends the open batch.
+func (s *shard) seal() {
+	l, t := s.open, s.token
+	if l == nil {
+		return
+	}
+	n, taken := s.N, s.Taken
+	if s.made > 0 {
+		s.kind.Counts.Made.Add(-int64(n))
+		s.kind.Count(0, -int64(n)*s.kind.Size)
+		if n < s.made {
+			// The entries from n on are made and not handed out.
+			rest := s.newLedger(s.made - n)
+			copy(rest.Words, l.Words[int(n)*s.kind.Words:])
+			s.spare = append(s.spare, rest)
+		}
+	}
+	s.open, s.token = nil, nil
+	s.Fill, s.made = window.Fill{}, 0
+	s.uncarve(n, taken)
+	gone := l.Seal(t, n, taken)
+
+	// The next batch has twice as many entries if this one is full, or as many as
+	// this one used. More than Options.Batch are useful only if most get closed.
+	most := uint32(s.kind.Batch)
+	if gone > n/2 {
+		most = max(most, mostEntries)
+	}
+	if int(n) == len(l.States) {
+		s.grow = min(2*n, most)
+	} else {
+		s.grow = max(min(n, most), 1)
+	}
+}
+
+// unlock opens the shard's window, and unlocks the shard.
+func (s *shard) unlock() {
+	s.show()
+	s.mu.Unlock()
+}
+
+// Resize changes the size of an entry.
+func Resize(l *ledger.Ledger, i uint32, bytes int) {
+	defer account.Notify() // with no lock held
+	s := l.Home.(*shard)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == l {
+		s.closeWindow()
+	}
+	grown, open := l.Resize(i, min(int64(bytes), ledger.MaxSize))
+	switch {
+	case s.open != l:
+		s.kind.Count(0, grown)
+		return
+	case s.window.Opened():
+		s.window.Resize(grown)
+		return
+	case open:
+		s.Taken += grown
+		if !s.look(0) {
+			s.seal()
+		}
+	}
+	if s.open == l {
+		s.show()
+	}
+}
+
+// Retire seals a batch if it is open, now or soon. A batch of children is sealed
+// when Retire returns.
+func Retire(l *ledger.Ledger) {
+	s := l.Home.(*shard)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == l {
+		s.sealOrAsk()
+	}
+}

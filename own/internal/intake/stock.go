@@ -1,0 +1,144 @@
+package intake
+
+import (
+	"cmp"
+	"errors"
+	"runtime"
+	"slices"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// ErrMadeNone is what Make returns if the constructor made nothing, and no error.
+var ErrMadeNone = errors.New("cheap: own: the constructor made nothing, and returned no error")
+
+// makeUnder is Make in a pool whose resources have a parent. The stock belongs to
+// the pool; an entry moves to the family's batch when it is handed out.
+func (in *Intake) makeUnder(r *ledger.Ref) error {
+	var one ledger.Ref
+	if err := in.make(in.making.lock(), &one); err != nil {
+		return err
+	}
+	l, k := one.Token.Ledger, in.kind
+	resource, context := l.Handle(one.Index)
+	err := l.Disown(one.Index)
+	runtime.KeepAlive(one.Token)
+	if err != nil {
+		return err // the pool was destroyed meanwhile, and has released it
+	}
+	if _, err = in.Own(r, in.parent, resource, context, k.Size, k.Made); err == nil {
+		return nil
+	}
+	// No owner took it.
+	l = ledger.New(k, nil, nil, 1)
+	l.Put(0, resource, context, k.Size, k.Made)
+	k.Counts.Made.Add(1)
+	k.Count(0, k.Size)
+	l.ReleaseStock()
+	return err
+}
+
+// Make is the slow path of Next. r owns nothing.
+func (in *Intake) Make(r *ledger.Ref) error {
+	if in.parent != nil {
+		return in.makeUnder(r)
+	}
+	return in.make(in.making.lock(), r)
+}
+
+// make hands out an entry of the stock. The caller holds s.mu, and make unlocks it.
+// The constructor is called without a lock, because it may call package own again.
+func (in *Intake) make(s *shard, r *ledger.Ref) error {
+	k := in.kind
+	for {
+		if err := s.refuses(); err != nil {
+			s.mu.Unlock()
+			return err
+		}
+		if s.N < s.made {
+			s.open.States[s.N] = uint64(k.Size)<<ledger.StateSize | k.Made | ledger.Open
+			s.Taken += k.Size
+			s.hand(r)
+			s.stocked()
+			if s.N == s.made {
+				s.seal() // no entry is left to hand out
+			}
+			s.unlock()
+			return nil
+		}
+		s.seal()
+		if last := len(s.spare) - 1; last >= 0 {
+			l := s.spare[last]
+			s.spare[last] = nil
+			s.spare = s.spare[:last]
+			s.begin(l, new(ledger.Token))
+			s.made = uint32(len(l.States))
+			s.stocked()
+			continue
+		}
+		if err := s.failed; err != nil {
+			s.failed = nil
+			s.mu.Unlock()
+			return err
+		}
+		n := uint32(max(min(int64(s.grow), int64(k.Batch), k.Pinned/k.Size), 1))
+		s.mu.Unlock()
+		l, err := in.constructAhead(n)
+		if l == nil {
+			return err
+		}
+		s = in.making.lock()
+		l.Home = s
+		if s.destroyed {
+			s.mu.Unlock()
+			l.ReleaseStock()
+			return cheap.ErrDestroyed
+		}
+		s.spare = append(s.spare, l)
+		if err != nil { // or keep the error that another goroutine left here
+			s.failed = err
+		}
+		s.sealAfterGC()
+	}
+}
+
+// stocked sets the limit up to which Make takes its fast path.
+func (s *shard) stocked() {
+	s.Limit = s.made
+	switch l := s.open; {
+	case s.kind.Trace || s.kind.MaxQueued != 0:
+		s.Limit = s.N // the slow path sees each
+	case s.kind.OnCollect != nil && l.SampleAt >= s.N:
+		s.Limit = min(s.Limit, l.SampleAt)
+	}
+}
+
+// constructAhead calls the constructor for n resources, and returns a ledger of
+// those that it made. The error is the constructor's. The ledger is nil if it
+// made none.
+func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
+	k := in.kind
+	l := ledger.New(k, nil, nil, n)
+	made, err := in.construct(l.Words)
+	switch {
+	case made < 0 || made > int(n):
+		k.PanicMisuse("Make", "Options.Construct returned %d for a slice of %d resources; return how many it made", made, n)
+	case made == 0:
+		return nil, cmp.Or(err, ErrMadeNone)
+	}
+	// If they are fewer, without an error, the constructor is called again later.
+	l.Words, l.States = l.Words[:made*k.Words], l.States[:made]
+	k.Counts.Made.Add(int64(made))
+	k.Count(0, int64(made)*k.Size)
+	if k.Made&ledger.Handle == 0 {
+		if i := slices.IndexFunc(l.Words, func(w uintptr) bool { return 0 < w && w < ledger.LeastAddress }); i >= 0 {
+			handle := l.Words[i]
+			l.ReleaseStock()
+			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Handles, and call UseHandle instead of Use", handle)
+		}
+	}
+	account.Notify()
+	return l, err
+}

@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Family belongs to an entry that is a parent. It counts the children that are
+// not released, and has the list of their batches. It is made with the first
+// child.
+//
+// Children refer to their family, and the family refers to the parent's ledger,
+// never to its token. So a child does not keep its parent's owner alive, and the
+// collector may find both unreachable in one cycle, in any order. The parent's
+// release waits until the number of children is 0.
+type Family struct {
+	parent *Ledger
+	index  uint32
+
+	mu      sync.Mutex
+	pending int  // children that are not released
+	closed  bool // the parent is closed: no child can join, and the last child releases it
+
+	// children are batches that are not ended. A batch refers to its kind, and the
+	// kind's release function may refer to the parent's owner, which the parent's
+	// ledger must not reach. So an ended batch leaves the list at once.
+	children List
+}
+
+// A kin is the place of a ledger in a family.
+type kin struct {
+	family *Family
+	node   node
+}
+
+// family returns the family of an entry that has one.
+func (l *Ledger) family(i uint32) *Family {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.families[i]
+}
+
+// Family returns the family of an entry, and makes it if there is none. It returns
+// nil if the owner is closed.
+func (l *Ledger) Family(i uint32) *Family {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		s := l.State(i)
+		if s&Open == 0 {
+			return nil
+		}
+		if s&kinBit != 0 {
+			return l.families[i]
+		}
+		if l.families == nil {
+			l.families = make([]*Family, len(l.States))
+		}
+		// A goroutine that sees the bit also sees the family: it reads that under
+		// l.mu.
+		l.families[i] = &Family{parent: l, index: i}
+		if atomic.CompareAndSwapUint64(&l.States[i], s, s|kinBit) {
+			return l.families[i]
+		}
+		l.families[i] = nil
+	}
+}
+
+// Join counts one more child. It reports whether the parent is open; a closed one
+// takes no child.
+func (f *Family) Join() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.pending++
+	return true
+}
+
+// Leave takes back a Join whose child did not come to be.
+func (f *Family) Leave() {
+	if f.leave(1) {
+		f.parent.Dispose(f.index)
+	}
+}
+
+// leave counts k children as released. It reports whether the caller must release
+// the parent now.
+func (f *Family) leave(k int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending -= k
+	return f.pending == 0 && f.closed
+}
+
+// close records that the parent is closed and in no Use. It reports whether the
+// caller must release the parent now.
+func (f *Family) close() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	return f.pending == 0
+}
+
+// waits reports whether children are not released.
+func (f *Family) waits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pending > 0
+}
+
+// Children appends the children's batches that are not ended to list. Open ones are
+// among them.
+func (f *Family) Children(list []*Ledger) []*Ledger { return f.children.All(list) }
+
+// A List is a list of ledgers. The zero value is empty.
+type List struct {
+	mu    sync.Mutex
+	first *node
+}
+
+// A node is the place of a ledger in a list. All but ledger is under the list's
+// lock; list does not change after add.
+type node struct {
+	ledger     *Ledger
+	list       *List // nil if the ledger was never on a list
+	prev, next *node
+}
+
+// add puts a node, which is on no list, on this one.
+func (list *List) add(n *node) {
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	n.list = list
+	n.next = list.first
+	if n.next != nil {
+		n.next.prev = n
+	}
+	list.first = n
+}
+
+// remove takes a node off its list. It is called once.
+func (n *node) remove() {
+	list := n.list
+	if list == nil {
+		return
+	}
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		list.first = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	}
+	n.prev, n.next = nil, nil
+}
+
+// All appends the ledgers of the list to buf.
+func (list *List) All(buf []*Ledger) []*Ledger {
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	for n := list.first; n != nil; n = n.next {
+		buf = append(buf, n.ledger)
+	}
+	return buf
+}

@@ -1,0 +1,168 @@
+// Package ledger keeps the records of batches: the resources of each, and whether
+// they are owned, in use, closed or released.
+//
+// A batch is a number of owners that share one registration with the collector. An
+// owner is a [Ref]: a pointer to the [Token] of its batch, and the index of its entry
+// in the [Ledger]. The collector finds the token unreachable when no owner of the
+// batch is left.
+//
+// # The life of an entry
+//
+//	          Use: the count of uses
+//	          grows and shrinks
+//	        +------+                   Disown
+//	Put --> | open | ----------------------------------------+
+//	        +------+                                         |
+//	           |  Close, Destroy, or the batch is dead       |
+//	           v                                             v
+//	       +--------+   no Use, no child   +-----------+   +------+
+//	       | closed | -------------------> | releasing | ->| gone |
+//	       +--------+                      +-----------+   +------+
+//
+// The edges from open are one compare-and-swap each on the entry's state, but for those
+// of a dead batch. It has no owner that could close an entry, and Destroy leaves it
+// alone, so its open entries belong to the goroutine that claims them. Hence exactly
+// one goroutine closes an entry. That goroutine releases it, or the one that ends the
+// last Use, or the one that releases the last child. "Releases" means that it passes
+// the entry to the sink of the [Kind]. Package intake makes entries, and package
+// worker runs the releases that no Close runs.
+//
+// # The life of a batch
+//
+//	open      Shards of package intake write entries. Close counts what is gone in
+//	          the ledger alone. The shard refers to the token.
+//	sealed    by Seal. No entry is added. The token is registered with the
+//	          collector, and only owners refer to it.
+//	dead      The collector has found the token unreachable. The open entries are
+//	          claimed, in one or several steps, and released.
+//	ended     The last entry is gone. A chunk of a heap returns to the heap.
+//
+// A batch whose entries are all closed goes from sealed to ended, and is not dead in
+// between.
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A Kind is what all resources of a pool have in common. All but its Counts does not
+// change after the first ledger is made.
+type Kind struct {
+	Name      string
+	Words     int   // of a resource: 1 or 2
+	Batch     int   // the largest number of live owners in a batch
+	Pinned    int64 // the largest sum of the sizes of a batch
+	Size      int64 // of resources whose size is unknown
+	MaxQueued int64 // of Counts.Queued; 0 for no bound
+	Unshared  bool
+	Trace     bool
+	Made      uint64 // flags in the state of an entry that Make hands out
+
+	// One of the two destroys resources. Callback says that the destructor's C
+	// function may call Go.
+	Release    func(resources []uintptr)
+	Destructor interface {
+		ReleaseAll(resources []uintptr, words int, noCallback bool)
+	}
+	NoCallback bool
+
+	// OnCollect, if not nil, is told how many entries of a batch the collector
+	// caused to be released, and the stack that made one of them, or "".
+	OnCollect func(count int, stack string)
+
+	// Heap is not nil if resources are blocks in chunks of it. The chunk of a batch
+	// returns there when the last entry is gone. The heap counts it in its account.
+	Heap *cheap.Heap
+
+	Sink   Sink
+	Queues bool // the sink queues all releases
+
+	Counts Counts
+}
+
+// Counts are the counters of a pool.
+type Counts struct {
+	Owners    atomic.Int64 // in sealed batches
+	Bytes     atomic.Int64 // likewise
+	Made      atomic.Int64 // made in advance and not handed out
+	Collected atomic.Int64 // released because of the collector
+	Queued    atomic.Int64 // releases that wait for Drain or for a thread
+}
+
+// A Sink decides where the resources of a kind are released.
+type Sink interface {
+	// Closed takes an entry that is closed, in no Use and without children. The
+	// sink releases it now, on the calling goroutine, or queues it. If the release
+	// has ended the last child of a closed parent, Closed returns that parent,
+	// which the caller passes to the parent's own sink.
+	Closed(l *Ledger, i uint32) (parent *Ledger, index uint32)
+
+	// Dead takes a dead batch, or, if i is not [All], a parent whose last child a
+	// worker has released. It does not block. It is called by cleanups and workers,
+	// outside of all bubbles of testing/synctest. If the kind queues, it is also
+	// called where a stock is released, on any goroutine.
+	Dead(l *Ledger, i uint32)
+}
+
+// All stands for all open entries of a batch, in place of an index.
+const All = 1<<32 - 1
+
+// Leak is true if the environment variable CHEAPOWN is "leak", which turns
+// automatic release off.
+var Leak = os.Getenv("CHEAPOWN") == "leak"
+
+// held is the account of all kinds: the resources of sealed batches, and those
+// made in advance. Open batches are not counted; they are at most Kind.Pinned
+// bytes for each P and pool.
+var (
+	held       *account.Account
+	heldOwners atomic.Int64
+)
+
+func init() {
+	held = account.Open("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
+}
+
+// Count adds n resources of bytes in all. n may be negative, and bytes with it.
+func (k *Kind) Count(n int, bytes int64) {
+	k.Counts.Owners.Add(int64(n))
+	k.Counts.Bytes.Add(bytes)
+	if bytes >= 0 {
+		account.TakeAuto(bytes)
+	} else {
+		account.GiveAuto(-bytes)
+	}
+	if k.Heap != nil {
+		return
+	}
+	heldOwners.Add(int64(n))
+	if bytes >= 0 {
+		held.Put(bytes)
+	} else {
+		held.Give(-bytes)
+	}
+}
+
+// destroy calls the release function.
+func (k *Kind) destroy(resources []uintptr) {
+	if k.Destructor != nil {
+		k.Destructor.ReleaseAll(resources, k.Words, k.NoCallback)
+		return
+	}
+	k.Release(resources)
+}
+
+// PanicMisuse panics with a [cheap.MisuseError] of an operation of the kind.
+func (k *Kind) PanicMisuse(op, format string, args ...any) {
+	PanicMisuse(k.Name, op, format, args...)
+}
+
+// PanicMisuse panics with a [cheap.MisuseError].
+func PanicMisuse(name, op, format string, args ...any) {
+	panic(&cheap.MisuseError{Op: name + "." + op, Reason: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,378 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A resource is what the model knows of an entry.
+type resource struct {
+	l      *Ledger
+	i      uint32
+	parent *resource
+
+	open     bool
+	disowned bool
+	released bool
+	uses     int
+	children int // that are not released
+}
+
+// A batch is what the model knows of a ledger.
+type batch struct {
+	l       *Ledger
+	token   *Token
+	entries []*resource
+	family  *resource // the parent of all entries, or nil
+	sealed  bool
+	dead    bool // its owners are dropped
+	steps   *Dead
+}
+
+// A model is a simple reference for ledgers of two kinds: resources of one are
+// released when they are closed, those of the other by drain.
+type model struct {
+	t         *testing.T
+	direct    Kind
+	queue     Kind
+	list      List
+	batches   []*batch
+	resources []*resource // the number of a resource is its index and 1
+	jobs      []*resource // of queue
+	dead      []*Ledger   // passed to the sinks
+	log       []string
+}
+
+// direct and queued are the sinks of the two kinds.
+type (
+	direct struct{ m *model }
+	queued struct{ m *model }
+)
+
+func (d direct) Closed(l *Ledger, i uint32) (*Ledger, uint32) { return l.Release(i) }
+func (d direct) Dead(l *Ledger, i uint32)                     { d.m.dead = append(d.m.dead, l) }
+
+func (q queued) Closed(l *Ledger, i uint32) (*Ledger, uint32) {
+	r := q.m.of(l.Words[i])
+	q.m.jobs = append(q.m.jobs, r)
+	return nil, 0
+}
+func (q queued) Dead(l *Ledger, i uint32) { q.m.dead = append(q.m.dead, l) }
+
+func newModel(t *testing.T) *model {
+	m := &model{t: t}
+	for _, k := range []*Kind{&m.direct, &m.queue} {
+		k.Words, k.Release = 1, m.release
+	}
+	m.direct.Name, m.direct.Sink = "direct", direct{m}
+	m.queue.Name, m.queue.Sink, m.queue.Queues = "queue", queued{m}, true
+	return m
+}
+
+func (m *model) of(number uintptr) *resource { return m.resources[number-1] }
+
+func (m *model) fail(format string, args ...any) {
+	m.t.Helper()
+	for _, s := range m.log[max(0, len(m.log)-30):] {
+		m.t.Log(s)
+	}
+	m.t.Fatalf(format, args...)
+}
+
+// release is the release function of both kinds.
+func (m *model) release(numbers []uintptr) {
+	for _, n := range numbers {
+		r := m.of(n)
+		switch {
+		case r.released:
+			m.fail("%d is released again", n)
+		case r.disowned:
+			m.fail("%d is released and was disowned", n)
+		case r.open:
+			m.fail("%d is released and is open", n)
+		case r.uses > 0:
+			m.fail("%d is released in use", n)
+		case r.children > 0:
+			m.fail("%d is released before %d children", n, r.children)
+		}
+		r.released = true
+		if r.parent != nil {
+			r.parent.children--
+		}
+	}
+}
+
+// due reports whether an entry has to be released by now, or is with its queue.
+func (m *model) due(r *resource) bool {
+	return !r.open && !r.disowned && r.uses == 0 && r.children == 0
+}
+
+// begin opens a batch. All entries of it have the same parent, or none.
+func (m *model) begin(rnd *rand.Rand, parent *resource) *batch {
+	k := &m.direct
+	if rnd.IntN(3) == 0 {
+		k = &m.queue
+	}
+	b := &batch{family: parent}
+	var f *Family
+	if parent != nil {
+		if f = parent.l.Family(parent.i); (f != nil) != parent.open {
+			m.fail("Family of %v: %v", parent, f)
+		}
+		if f == nil {
+			return nil
+		}
+	}
+	b.l = New(k, nil, f, uint32(1+rnd.IntN(8)))
+	b.token = &Token{Ledger: b.l}
+	b.l.Link(&m.list)
+	m.batches = append(m.batches, b)
+	return b
+}
+
+// put adds an entry.
+func (m *model) put(b *batch) {
+	if b.sealed || len(b.entries) == len(b.l.States) {
+		return
+	}
+	if b.family != nil {
+		// A Use of a closed parent puts its release off, so a child may still join.
+		joined, want := b.l.kin.family.Join(), b.family.open || b.family.uses > 0
+		if joined != want {
+			m.fail("Join: %v, want %v", joined, want)
+		} else if !joined {
+			return
+		}
+		b.family.children++
+	}
+	r := &resource{l: b.l, i: uint32(len(b.entries)), parent: b.family, open: true}
+	m.resources = append(m.resources, r)
+	b.l.Put(int(r.i), uintptr(len(m.resources)), 0, 10, 0)
+	b.entries = append(b.entries, r)
+}
+
+// step does one operation at random.
+func (m *model) step(rnd *rand.Rand) {
+	pick := func() (*batch, *resource) {
+		b := m.batches[rnd.IntN(len(m.batches))]
+		if len(b.entries) == 0 || b.dead {
+			return b, nil
+		}
+		return b, b.entries[rnd.IntN(len(b.entries))]
+	}
+	if len(m.batches) == 0 {
+		m.begin(rnd, nil)
+		return
+	}
+	b, r := pick()
+	op := rnd.IntN(12)
+	m.log = append(m.log, fmt.Sprintf("%d on %p, %+v", op, b.l, r))
+	switch op {
+	case 0:
+		m.begin(rnd, nil)
+	case 1:
+		if r != nil {
+			m.begin(rnd, r)
+		}
+	case 2, 3, 4:
+		m.put(b)
+	case 5:
+		if r == nil {
+			return
+		}
+		r.open = false
+		b.l.Close(r.i)
+	case 6:
+		if r == nil || !r.open {
+			return
+		}
+		b.l.Enter(r.i, "Use", 0)
+		r.uses++
+	case 7:
+		if r == nil || r.uses == 0 {
+			return
+		}
+		r.uses--
+		b.token.Exit(r.i)
+	case 8:
+		if r == nil {
+			return
+		}
+		var want error
+		switch {
+		case !r.open:
+			want = ErrClosed
+		case r.uses > 0:
+			want = ErrInUse
+		case r.children > 0:
+			want = ErrChildren
+		default:
+			r.open, r.disowned = false, true
+			if r.parent != nil {
+				r.parent.children--
+			}
+		}
+		if err := b.l.Disown(r.i); err != want {
+			m.fail("Disown: %v, want %v", err, want)
+		}
+	case 9:
+		m.seal(b)
+	case 10:
+		m.drop(b)
+	case 11:
+		m.work(rnd)
+	}
+}
+
+func (m *model) seal(b *batch) {
+	if b.sealed {
+		return
+	}
+	b.sealed = true
+	gone := 0
+	for _, r := range b.entries {
+		if r.released || r.disowned {
+			gone++
+		}
+	}
+	if got := b.l.Seal(b.token, uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
+		m.fail("Seal: %d are gone, want %d", got, gone)
+	}
+}
+
+// drop has the collector find a batch, if none of its owners is in Use.
+func (m *model) drop(b *batch) {
+	if !b.sealed || b.dead || slices.ContainsFunc(b.entries, func(r *resource) bool { return r.uses > 0 }) {
+		return
+	}
+	b.dead = true
+	n := len(m.dead)
+	b.l.found()
+	left := slices.ContainsFunc(b.entries, func(r *resource) bool { return !r.released && !r.disowned })
+	if (len(m.dead) > n) != left {
+		m.fail("passed to the sink: %v, entries are left: %v", len(m.dead) > n, left)
+	}
+	if left {
+		b.steps = &Dead{Ledger: b.l}
+	}
+}
+
+// work does a part of what the sinks have got.
+func (m *model) work(rnd *rand.Rand) {
+	if len(m.jobs) > 0 && rnd.IntN(2) == 0 {
+		r := m.jobs[0]
+		m.jobs = m.jobs[1:]
+		if parent, i := r.l.Release(r.i); parent != nil {
+			parent.Dispose(i)
+		}
+		return
+	}
+	for _, b := range m.batches {
+		if b.steps == nil || b.steps.Next == b.l.Len() {
+			continue
+		}
+		from, most := b.steps.Next, 1+rnd.IntN(4)
+		p := b.steps.Claim(most)
+		found, ready := 0, 0
+		for _, r := range b.entries[from:b.steps.Next] {
+			if r.open {
+				r.open = false
+				found++
+				if r.children == 0 {
+					ready++
+				}
+			}
+		}
+		if b.steps.Found != found || p.K != ready || ready > most {
+			m.fail("a step of %d claimed %d and found %d, want %d and %d", most, p.K, b.steps.Found, ready, found)
+		}
+		if parent, i := p.Release(); parent != nil {
+			parent.Dispose(i)
+		}
+		return
+	}
+}
+
+// compare looks at all entries and batches.
+func (m *model) compare() {
+	linked := map[*Ledger]bool{}
+	for _, l := range m.list.All(nil) {
+		linked[l] = true
+	}
+	owners, bytes := int64(0), int64(0)
+	for _, b := range m.batches {
+		gone := 0
+		for _, r := range b.entries {
+			if got := b.l.State(r.i)&Open != 0; got != r.open && !b.dead {
+				m.fail("an entry is open: %v, want %v", got, r.open)
+			}
+			if r.released || r.disowned {
+				gone++
+			}
+			if m.due(r) && !r.released && !slices.Contains(m.jobs, r) {
+				m.fail("%+v is not released", r)
+			}
+		}
+		if got, _ := b.l.Gone(); got != gone {
+			m.fail("%d entries are gone, want %d", got, gone)
+		}
+		if want := !b.sealed || gone < len(b.entries); linked[b.l] != want {
+			m.fail("a batch is on its list: %v, want %v", linked[b.l], want)
+		}
+		if b.sealed {
+			owners += int64(len(b.entries) - gone)
+		}
+	}
+	bytes = 10 * owners
+	n := m.direct.Counts.Owners.Load() + m.queue.Counts.Owners.Load()
+	if k := m.direct.Counts.Bytes.Load() + m.queue.Counts.Bytes.Load(); n != owners || k != bytes {
+		m.fail("%d owners of %d bytes are counted, want %d of %d", n, k, owners, bytes)
+	}
+}
+
+// TestModel does random operations on entries, families and dead batches, and
+// compares with the model after each. In the end all is dropped: everything is
+// released once, children before their parents.
+func TestModel(t *testing.T) {
+	defer func(was bool) { Leak = was }(Leak)
+	Leak = true // the model drops batches itself
+	rounds := 600
+	if testing.Short() {
+		rounds = 100
+	}
+	for seed := range rounds {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+		m := newModel(t)
+		for range 150 {
+			m.step(rnd)
+			m.compare()
+		}
+		for _, b := range m.batches {
+			for _, r := range b.entries {
+				for ; r.uses > 0; r.uses-- {
+					r.uses--
+					b.token.Exit(r.i)
+					r.uses++
+				}
+			}
+		}
+		for _, b := range m.batches {
+			m.seal(b)
+			m.drop(b)
+		}
+		for range 10 * (len(m.resources) + len(m.batches)) {
+			m.work(rnd)
+		}
+		m.compare()
+		for _, r := range m.resources {
+			if r.released == r.disowned {
+				m.fail("seed %d: %+v is left", seed, r)
+			}
+		}
+		if n := len(m.list.All(nil)); n != 0 {
+			m.fail("seed %d: %d batches are left on the list", seed, n)
+		}
+	}
+}

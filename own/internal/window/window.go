@@ -1,0 +1,239 @@
+// Package window lets a goroutine that is pinned to its P write the entries of an
+// open batch, without a lock and without an atomic instruction.
+//
+// The code that runs pinned is here and nowhere else in package own. It must not
+// fault, panic, or call other code: see package percpu.
+package window
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A Fill says how far an open batch is filled, and how far it may be. If the
+// resources are blocks, they are carved from a chunk.
+type Fill struct {
+	At, End     uintptr // where the next block begins, and the end of the chunk
+	N, Limit    uint32  // entries in use. The slow path runs when N is Limit,
+	Taken, Room int64   // or Taken, the sum of the sizes, would exceed Room
+}
+
+// A Window is the part of a shard that its P uses without a lock. While it is
+// open, a goroutine that is pinned to the P writes the next entries of the
+// shard's open batch through it.
+//
+// A window has three states:
+//
+//	                 opens
+//	     +---------------------------+
+//	     |                           v
+//	+--------+       closes      +------+
+//	| closed | <---------------- | open |  an entry is written: N grows
+//	+--------+                   +------+
+//	     ^                           |
+//	     |                           | narrows: Limit is 0
+//	     |                           v
+//	     |           closes      +----------+
+//	     +---------------------- | narrowed |  at most the entry that a
+//	                             +----------+  goroutine had begun
+//
+// A goroutine that changes the state holds the lock of the shard. A goroutine
+// that writes an entry holds no lock, and is pinned to the window's P.
+//
+//	from      to        function       on which P        and only if
+//	closed    open      Open           the window's P,   the batch has room, and the
+//	                                   pinned            pool is not destroyed
+//	open      open      Put, Next,     the window's P,   N is below Limit
+//	                    Carve          pinned, no lock
+//	open      closed    Close          the window's P,
+//	                                   pinned
+//	open      narrowed  Narrow         any
+//	narrowed  closed    Close          the window's P,
+//	                                   pinned
+//	narrowed  closed    Fold           any               the world has stopped since Narrow
+//
+// Fold is called after a collection that began after Narrow, or after percpu.Wait.
+// A pinned goroutine is not preempted, so each goroutine that may have seen the old
+// limit has written its entry before that.
+//
+// On the window's P no other goroutine can be in the middle of an entry. So with
+// the lock held and the window closed, the shard is the same as one without a
+// window.
+//
+// There are no windows with the portable twin of package percpu, where a
+// goroutine may be preempted while it writes an entry, nor under the race
+// detector, which knows locks and does not know Ps.
+type Window struct {
+	// Used by the goroutine that is pinned to the P; Limit also by Narrow.
+	fill Fill
+
+	// Written while the window is closed, under the shard's lock.
+	words, states, handles unsafe.Pointer // the first of each
+	token                  *ledger.Token
+	ledger                 *ledger.Ledger
+
+	_ [64]byte
+
+	Shard any  // that the window is a part of; does not change
+	Place uint // the number of its P; does not change
+
+	// Under the shard's lock.
+	opened  bool
+	resized int64 // bytes by which entries of the open batch have grown meanwhile
+}
+
+// Possible is true if there are windows.
+const Possible = !percpu.Portable && !race.Build
+
+// Quantum divides the addresses of blocks.
+const Quantum = 16
+
+// Takes returns how many bytes of a chunk a block of size bytes takes.
+func Takes(size int64) int64 { return (max(size, 1) + Quantum - 1) &^ (Quantum - 1) }
+
+// Opened reports whether the window is open, or narrowed. A nil Window is not open.
+func (w *Window) Opened() bool { return w != nil && w.opened }
+
+// Open opens a closed window for a batch that is filled as f says, if the goroutine
+// is on the window's P. handles is the first handle of the batch, or nil.
+func (w *Window) Open(t *ledger.Token, f Fill, handles unsafe.Pointer) {
+	w.token, w.ledger, w.handles = t, t.Ledger, handles
+	w.words = unsafe.Pointer(unsafe.SliceData(t.Ledger.Words))
+	w.states = unsafe.Pointer(unsafe.SliceData(t.Ledger.States))
+	if percpu.Enter() == w.Place {
+		w.fill = f
+		w.opened = true
+	}
+	percpu.Leave()
+	if !w.opened {
+		w.forget()
+	}
+}
+
+// Close closes an open window if the goroutine is on its P, and reports whether it
+// did. It updates f.
+func (w *Window) Close(f *Fill) bool {
+	if percpu.Enter() == w.Place {
+		w.fold(f)
+	}
+	percpu.Leave()
+	if w.opened {
+		return false
+	}
+	w.forget()
+	return true
+}
+
+// Fold closes an open window that was narrowed, from any P. Every goroutine that may
+// have found room before has unpinned since. It updates f.
+func (w *Window) Fold(f *Fill) {
+	w.fold(f)
+	w.forget()
+}
+
+func (w *Window) fold(f *Fill) {
+	f.N, f.At, f.Taken = w.fill.N, w.fill.At, w.fill.Taken+w.resized
+	w.fill, w.resized, w.opened = Fill{}, 0, false
+}
+
+// forget drops the window's references to the batch, so that the collector can
+// find it unreachable.
+func (w *Window) forget() {
+	w.words, w.states, w.handles, w.token, w.ledger = nil, nil, nil, nil, nil
+}
+
+// Narrow sets the limit of an open window to 0. A goroutine that is pinned to its
+// P right now may still take an entry; every later one finds no room.
+func (w *Window) Narrow() { atomic.StoreUint32(&w.fill.Limit, 0) }
+
+// Resize adds to the sizes of the open batch, and narrows the window: the slow path
+// runs next, and computes the limits.
+func (w *Window) Resize(grown int64) {
+	w.resized += grown
+	w.Narrow()
+}
+
+// InUse returns N and Taken of the open batch. They may change while they are read.
+func (w *Window) InUse() (n, taken int64) { return int64(w.fill.N), w.fill.Taken + w.resized }
+
+const (
+	wordBytes  = unsafe.Sizeof(uintptr(0))
+	stateBytes = unsafe.Sizeof(uint64(0))
+)
+
+// Put writes a resource of size bytes to the next entry of the P's window, and
+// returns the batch's token and the entry's index. It returns nil if the caller
+// must take the slow path. size is positive, and flags are set in the state of the
+// entry. The token keeps the batch alive until the owner refers to it.
+//
+// The code between Enter and Leave must not fault, panic, or call other code: see
+// package percpu. The batch has an entry i, because i is below the limit.
+//
+//go:nosplit
+//go:nocheckptr
+func (t *Table) Put(resource uintptr, size int64, flags uint64) (token *ledger.Token, i uint32) {
+	w := t.At(percpu.Enter())
+	n, taken := w.fill.N, w.fill.Taken+size
+	if n < w.fill.Limit && taken <= w.fill.Room {
+		*(*uintptr)(unsafe.Add(w.words, uintptr(n)*wordBytes)) = resource
+		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		w.fill.N, w.fill.Taken = n+1, taken
+		token, i = w.token, n
+	}
+	percpu.Leave()
+	return token, i
+}
+
+// Next is Put for an entry that has its resource already.
+//
+//go:nosplit
+//go:nocheckptr
+func (t *Table) Next(size int64, flags uint64) (token *ledger.Token, i uint32) {
+	w := t.At(percpu.Enter())
+	if n := w.fill.N; n < w.fill.Limit {
+		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		w.fill.N, w.fill.Taken = n+1, w.fill.Taken+size
+		token, i = w.token, n
+	}
+	percpu.Leave()
+	return token, i
+}
+
+// Carve is Put for a block of size bytes with undefined contents, the next one of
+// the chunk. It returns the handle, of which the batch has one every stride bytes.
+//
+//go:nosplit
+//go:nocheckptr
+func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Pointer, block uintptr) {
+	w := t.At(percpu.Enter())
+	i, at := w.fill.N, w.fill.At
+	// As an unsigned number, size-1 of 0 and of negative sizes is huge. A size that
+	// fits also fits when rounded up, because the chunk ends at a multiple of
+	// Quantum.
+	if uint(size-1) < uint(w.fill.End-at) && i < w.fill.Limit {
+		*(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes)) = at
+		*(*uint64)(unsafe.Add(w.states, uintptr(i)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		handle = unsafe.Add(w.handles, uintptr(i)*stride)
+		w.fill.N, w.fill.At, w.fill.Taken = i+1, at+uintptr(size+Quantum-1)&^(Quantum-1), w.fill.Taken+int64(size)
+		block = at
+	}
+	percpu.Leave()
+	return handle, block
+}
+
+// MakeRoom frees the space of a closed block if the block was carved last, and in
+// the window of the current P.
+func (t *Table) MakeRoom(l *ledger.Ledger, i uint32, size int64) {
+	// A window with limit 0 is closed, or another P may close it now.
+	if w := t.At(percpu.Enter()); w.fill.Limit != 0 && w.ledger == l {
+		at := *(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes))
+		if at+uintptr(Takes(size)) == w.fill.At {
+			w.fill.At = at
+		}
+	}
+	percpu.Leave()
+}

@@ -1,0 +1,260 @@
+package worker
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A Queue is the sink of a pool with Options.Drain or Options.Thread. All releases
+// wait in it.
+type Queue struct {
+	Thread bool // a goroutine of the queue takes the place of Drain
+	kind   *ledger.Kind
+
+	mu      sync.Mutex
+	jobs    queue // under mu
+	serving bool  // under mu; the goroutine of Options.Thread runs
+
+	drainMu sync.Mutex     // held by Drain
+	cursor  uint32         // under drainMu; where the batch that is the first job continues
+	telling bool           // under drainMu; the drainer is in OnCollect
+	drainer atomic.Uintptr // goroutine.ID of the one in Drain, 0 if there is none
+}
+
+// NewQueue returns the queue of a kind. With thread set a goroutine of the queue
+// takes the place of Drain.
+func NewQueue(k *ledger.Kind, thread bool) *Queue { return &Queue{kind: k, Thread: thread} }
+
+// Closed queues the entry. Within Drain, hence in a release function, it releases
+// the entry.
+func (q *Queue) Closed(l *ledger.Ledger, i uint32) (parent *ledger.Ledger, index uint32) {
+	if q.draining() {
+		return l.Release(i)
+	}
+	q.enqueue(l, i, 1)
+	return nil, 0
+}
+
+// Dead queues a batch or an entry.
+func (q *Queue) Dead(l *ledger.Ledger, i uint32) {
+	n := int64(1)
+	if i == ledger.All {
+		n = l.OpenEntries()
+	}
+	q.enqueue(l, i, n)
+}
+
+// A job is one closed entry, or all open entries of a dead batch (ledger.All).
+type job struct {
+	ledger *ledger.Ledger
+	since  time.Duration // when it was queued, see clock; only in a Queue
+	entry  uint32
+}
+
+// clock returns the time since the start of the program.
+func clock() time.Duration { return time.Since(started) }
+
+var started = time.Now()
+
+// A queue is a first-in-first-out queue, as a list of chunks. The zero value is
+// empty. An empty queue has no chunk.
+type queue struct {
+	head, tail *chunk
+}
+
+type chunk struct {
+	jobs []job // from the first on; its capacity does not change
+	next *chunk
+}
+
+const (
+	firstChunkJobs = 4
+	mostChunkJobs  = 256
+)
+
+func (q *queue) push(j job) {
+	t := q.tail
+	switch {
+	case t == nil:
+		t = &chunk{jobs: make([]job, 0, firstChunkJobs)}
+		q.head, q.tail = t, t
+	case len(t.jobs) == cap(t.jobs):
+		t.next = &chunk{jobs: make([]job, 0, mostChunkJobs)}
+		t = t.next
+		q.tail = t
+	}
+	t.jobs = append(t.jobs, j)
+}
+
+// first returns the first job, or nil.
+func (q *queue) first() *job {
+	if q.head == nil {
+		return nil
+	}
+	return &q.head.jobs[0]
+}
+
+// pop removes the first job.
+func (q *queue) pop() {
+	h := q.head
+	h.jobs[0] = job{}
+	if h.jobs = h.jobs[1:]; len(h.jobs) > 0 {
+		return
+	}
+	if q.head = h.next; q.head == nil {
+		q.tail = nil
+	}
+}
+
+// enqueue queues a job with n releases.
+func (q *Queue) enqueue(l *ledger.Ledger, entry uint32, n int64) {
+	if n == 0 {
+		return
+	}
+	q.add(n)
+	now := clock()
+	q.mu.Lock()
+	q.jobs.push(job{ledger: l, entry: entry, since: now})
+	begin := q.Thread && !q.serving
+	if begin {
+		q.serving = true
+	}
+	q.mu.Unlock()
+	if begin {
+		go q.serve()
+	}
+}
+
+// add counts n releases that wait, or -n that do so no longer.
+func (q *Queue) add(n int64) {
+	if q.Thread {
+		queued.Add(n)
+	} else {
+		toDrain.Add(n)
+	}
+	q.kind.Counts.Queued.Add(n)
+}
+
+// Oldest returns how long the first job has waited. It returns 0 if there is none.
+func (q *Queue) Oldest() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if j := q.jobs.first(); j != nil {
+		since := j.since
+		return clock() - since
+	}
+	return 0
+}
+
+// Drain releases up to most entries on the calling goroutine, or all that are
+// queued now if most is 0 or less. It returns the number of entries. A queue with
+// a thread drains itself, and Drain returns 0.
+func (q *Queue) Drain(most int) int {
+	if q.Thread {
+		return 0
+	}
+	return q.drain(most)
+}
+
+// drain is Drain, also for a queue with a thread.
+func (q *Queue) drain(most int) (n int) {
+	if q.kind.Counts.Queued.Load() == 0 || q.draining() {
+		return 0
+	}
+	q.drainMu.Lock()
+	defer q.drainMu.Unlock()
+	q.drainer.Store(goroutine.ID())
+	defer q.drainer.Store(0)
+	q.telling = false
+	if most <= 0 {
+		most = int(q.kind.Counts.Queued.Load())
+	}
+	for n < most {
+		q.mu.Lock()
+		first := q.jobs.first()
+		if first == nil {
+			q.mu.Unlock()
+			break
+		}
+		j := *first
+		if j.entry != ledger.All {
+			q.jobs.pop()
+		}
+		q.mu.Unlock()
+		if j.entry != ledger.All {
+			n += q.drainOne(j)
+		} else {
+			n += q.drainBatch(j.ledger, most-n)
+		}
+	}
+	return n
+}
+
+// drainOne releases one closed entry.
+func (q *Queue) drainOne(j job) int {
+	defer q.add(-1)
+	if parent, i := j.ledger.Release(j.entry); parent != nil {
+		parent.Dispose(i)
+	}
+	return 1
+}
+
+// drainBatch releases up to most entries of a dead batch, which is the first job
+// of the queue. It removes the job when no entry is left.
+func (q *Queue) drainBatch(l *ledger.Ledger, most int) int {
+	d := ledger.Dead{Ledger: l, Next: q.cursor}
+	picked := d.Claim(most)
+	if q.cursor = d.Next; q.cursor == l.Len() {
+		q.cursor = 0
+		q.mu.Lock()
+		q.jobs.pop()
+		q.mu.Unlock()
+	}
+	defer q.add(-int64(d.Found))
+	defer func() { // also if a release function has ended the goroutine, or panicked
+		q.telling = true
+		l.Tell(d.Found)
+		q.telling = false
+	}()
+	if parent, i := picked.Release(); parent != nil {
+		parent.Dispose(i)
+	}
+	return picked.K
+}
+
+// draining reports whether the calling goroutine is in Drain, hence in a release
+// function.
+func (q *Queue) draining() bool {
+	id := q.drainer.Load()
+	return id != 0 && id == goroutine.ID()
+}
+
+// serve is the goroutine of a queue with a thread. It ends when the queue is
+// empty. It does not unlock its thread, so the runtime ends the thread with it,
+// and no other goroutine meets what the library has left in the thread.
+func (q *Queue) serve() {
+	runtime.LockOSThread()
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if v := recover(); v != nil {
+			panic(&releasePanic{pool: q.kind.Name, onCollect: q.telling, value: v})
+		}
+		go q.serve() // a release function has ended the goroutine
+	}()
+	for !done {
+		q.drain(0)
+		q.mu.Lock()
+		if q.jobs.first() == nil {
+			q.serving, done = false, true
+		}
+		q.mu.Unlock()
+	}
+}

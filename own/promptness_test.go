@@ -1,0 +1,81 @@
+package own
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestCollectionsUntilReleased counts the collections from the drop of owners to
+// their release, as the documentation of the package states them.
+func TestCollectionsUntilReleased(t *testing.T) {
+	var parent Owner
+	var resource [1]byte
+	for _, row := range []struct {
+		name   string
+		procs  int
+		o      Options
+		own    func(p *Pool, m *Memory)
+		atMost int
+	}{
+		{"Own", 1, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 2},
+		{"Own", 4, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 3},
+		{"Own, large", 4, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 1<<20) }, 1},
+		{"Own, a batch each", 4, Options{Batch: 1}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 1},
+		{"OwnUnder", 4, Options{}, func(p *Pool, _ *Memory) { p.OwnUnder(new(Owner), &parent, unsafe.Pointer(&resource), 16) }, 2},
+		{"Memory", 1, Options{}, func(_ *Pool, m *Memory) { m.Bytes(16) }, 2},
+		{"Memory", 4, Options{}, func(_ *Pool, m *Memory) { m.Bytes(16) }, 3},
+		{"Memory, large", 4, Options{}, func(_ *Pool, m *Memory) { m.Bytes(1 << 20) }, 1},
+		{"Memory, a batch each", 4, Options{Batch: 1}, func(_ *Pool, m *Memory) { m.Bytes(16) }, 1},
+		{"Group", 4, Options{}, func(_ *Pool, m *Memory) { m.Group() }, 3},
+	} {
+		t.Run(fmt.Sprintf("%s, %d Ps", row.name, row.procs), func(t *testing.T) {
+			setProcs(t, row.procs)
+			parents := NewPool(Options{Release: func([]uintptr) {}})
+			if err := parents.Own(&parent, unsafe.Pointer(&resource), 16); err != nil {
+				t.Fatal(err)
+			}
+			const owners, tries = 3, 5
+			var took []int
+			for range tries {
+				var released atomic.Int64
+				m := NewMemory(nil, row.o)
+				o := row.o
+				o.Release = func(r []uintptr) { released.Add(int64(len(r))) }
+				p := NewPool(o)
+				aside(func() {
+					for range owners {
+						row.own(p, m)
+					}
+				})
+				n := 0
+				for ; n < 10 && released.Load()+m.Stats().Collected < owners; n++ {
+					gc(t)
+					time.Sleep(time.Millisecond) // the batches are sealed by a cleanup
+					flush(t)
+				}
+				took = append(took, n)
+				mustDestroy(t, p)
+				mustDestroyMemory(t, m)
+			}
+			parent.Close()
+			mustDestroy(t, parents)
+			// On a busy machine a collection may begin before the cleanups of the last
+			// one have run. That is not the usual case.
+			slices.Sort(took)
+			if took[tries/2] > row.atMost {
+				t.Errorf("collections: %d, want %d at most", took, row.atMost)
+			}
+		})
+	}
+}
+
+func mustDestroyMemory(t testing.TB, m *Memory) {
+	t.Helper()
+	if err := m.Destroy(longest); err != nil {
+		t.Errorf("Destroy: %v", err)
+	}
+}
