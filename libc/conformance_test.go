@@ -10,7 +10,7 @@ import (
 	"github.com/cheapgo/cheap/libc"
 )
 
-// C's malloc need not hand out what was freed before, and sees no misuse.
+// C's malloc need not reuse a freed block, and detects no misuse.
 func TestConformance(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator { return libc.Allocator{} }, cheaptest.Promises{Concurrent: true})
+	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return libc.Allocator{} }, cheaptest.Guarantees{Concurrent: true})
 }

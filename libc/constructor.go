@@ -8,9 +8,9 @@ package libc
 
 typedef void *cheap_libc_constructor(void *context);
 
-// cheap_libc_construct fills resources up to the first NULL, and returns how
-// many there are. It may call back into Go, so nothing is promised of it; see
-// cheap_libc_destroy.
+// cheap_libc_construct fills resources up to the first NULL, and returns the
+// number of resources. It may call back into Go, so it has no noescape and no
+// nocallback; see cheap_libc_destroy.
 static size_t cheap_libc_construct(uintptr_t fn, uintptr_t context, uintptr_t *resources, size_t n) {
 	cheap_libc_constructor *construct = (cheap_libc_constructor *)fn;
 	for (size_t i = 0; i < n; i++) {
@@ -30,39 +30,37 @@ import (
 	"unsafe"
 )
 
-// ErrConstruct says that a C constructor returned NULL. Whether memory was out
-// or something else went wrong, the C library in question may be able to tell.
+// ErrConstruct is returned if a C constructor returned NULL. Only the C library
+// itself may know the reason.
 var ErrConstruct = errors.New("cheap: libc.Constructor: the C function returned NULL")
 
-// Constructor returns a function that makes resources in advance, many in one
-// cgo call, by calling fn, the address of a C function
+// Constructor returns a function that makes many resources in one cgo call. The
+// function suits Options.Construct of package own, for resources of one word. fn
+// is the address of a C function
 //
 //	void *fn(void *context)
 //
-// ([Destructor] tells how to get it) with the given context. It is what
-// Options.Construct of package own asks for where resources have one word. A nil
-// fn panics.
+// which is called once for each resource; see [Destructor] for how to get the
+// address. context must stay valid while resources are made, as that of
+// [DestructorWith]. Constructor panics if fn is nil.
 //
-// What is returned fills resources from the front and says how many there are:
-// all, and no error, or those before the first for which fn returned NULL, and
-// [ErrConstruct]. The rest of the slice is left as it was. It allocates nothing
-// in Go, and may be used from any goroutine, by several at once if the C
-// function allows it. The C function may call back into Go; a panic that comes
-// out of there loses what has been made in that call.
-//
-// The context must stay valid for as long as resources are made, as that of
-// [DestructorWith].
+// The returned function fills resources from the front, and returns the number of
+// resources that it made. If fn returns NULL, it stops with [ErrConstruct], and
+// does not change the rest of the slice. It allocates no Go memory. It may be
+// called from any goroutine, and by several goroutines at once if the C function
+// allows that. The C function may call into Go; after a panic there, the
+// resources that were made in the same call are lost.
 func Constructor(fn, context unsafe.Pointer) func(resources []uintptr) (n int, err error) {
 	if fn == nil {
-		misuse("Constructor", "the C function is nil; pass the address of one, such as unsafe.Pointer(C.new_image)")
+		panicMisuse("Constructor", "the C function is nil; pass the address of one, such as unsafe.Pointer(C.new_image)")
 	}
 	f, c := C.uintptr_t(uintptr(fn)), C.uintptr_t(uintptr(context))
 	return func(resources []uintptr) (n int, err error) {
 		if len(resources) == 0 {
 			return 0, nil
 		}
-		// C writes addresses of its own, which are no Go pointers, and during
-		// the call only.
+		// C writes to the array during the call only, and writes addresses of C
+		// memory, not Go pointers.
 		array := (*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(resources)))
 		n = int(C.cheap_libc_construct(f, c, array, C.size_t(len(resources))))
 		if n < len(resources) {

@@ -3,10 +3,10 @@
 package libc
 
 /*
-// The quiet functions are for destructors that, as their pool has promised, do
-// not call back into Go. The others make no promise at all: during a callback
-// Go may move the stack, and with it an array that was let live there because
-// it does not escape.
+// The quiet functions are for destructors of which the pool has promised that
+// they do not call back into Go. The others have no noescape and no nocallback:
+// during a callback Go may move the stack, and with it an array that is there
+// because it does not escape.
 #cgo noescape cheap_libc_destroy_quiet
 #cgo nocallback cheap_libc_destroy_quiet
 #cgo noescape cheap_libc_destroy_with_quiet
@@ -20,8 +20,8 @@ package libc
 typedef void cheap_libc_destructor(void *resource);
 typedef void cheap_libc_context_destructor(void *context, void *resource);
 
-// Functions and contexts come as numbers: cgo looks at every pointer that is
-// passed, and in vain at those of C.
+// Functions and contexts are passed as numbers: cgo checks every pointer that is
+// passed, which is useless for pointers to C memory.
 
 static void cheap_libc_destroy_one(uintptr_t fn, uintptr_t resource) {
 	((cheap_libc_destructor *)fn)((void *)resource);
@@ -65,12 +65,12 @@ import "C"
 import "unsafe"
 
 // A Releaser calls a C function that destroys resources, for a whole batch of
-// them in one cgo call. It is made by [Destructor], [DestructorWith] or
-// [ContextDestructor], and is what Options.Destructor of package own asks for.
+// them in one cgo call. It suits Options.Destructor of package own. It is made by
+// [Destructor], [DestructorWith] or [ContextDestructor]. Using a nil or zero
+// Releaser panics.
 //
-// A Releaser may be used from any goroutine, by several at once if the C
-// function allows it. The zero value, and nil, destroy nothing, and panic when
-// they are told to.
+// A Releaser may be used from any goroutine, and by several goroutines at once if
+// the C function allows that.
 type Releaser struct {
 	words   int     // of a resource; 0 in the zero value
 	fn      uintptr // C code
@@ -78,7 +78,7 @@ type Releaser struct {
 	kind    releaserKind
 }
 
-// A releaserKind says what the C function wants to be given.
+// A releaserKind is the kind of the C function's parameters.
 type releaserKind uint8
 
 const (
@@ -87,21 +87,21 @@ const (
 	inPairs                         // fn(context of the resource, resource)
 )
 
-// Destructor returns a Releaser of resources of one word, which it destroys by
-// calling fn, the address of a C function
+// Destructor returns a Releaser of resources of one word. fn is the address of a C
+// function
 //
 //	void fn(void *resource)
 //
-// such as free. In Go the address of a C function is
+// such as free, which is called once for each resource. In Go the address of a C
+// function that the cgo comment of the file declares is
 //
 //	unsafe.Pointer(C.free)
 //
-// for a function that a file's cgo comment declares; one that is static, inline
-// or a macro, or takes other types than pointers, wants a small function around
-// it in C that the linker can see. A nil fn panics.
+// A function that is static, inline or a macro, or has parameters that are not
+// pointers, needs a small C function around it that the linker can see.
 //
-// The function may be called on any thread, and may call back into Go unless
-// the one who calls [Releaser.ReleaseAll] says that it does not.
+// The C function may be called on any thread. It may call into Go, unless
+// [Releaser.ReleaseAll] is told that it does not. Destructor panics if fn is nil.
 func Destructor(fn unsafe.Pointer) *Releaser {
 	return newReleaser("Destructor", fn, nil, alone)
 }
@@ -110,24 +110,25 @@ func Destructor(fn unsafe.Pointer) *Releaser {
 //
 //	void fn(void *context, void *resource)
 //
-// and one context that is the same for all resources. The context is memory of
-// C, or pinned memory of Go ([runtime.Pinner]), and must stay valid for as long
-// as resources are destroyed: the Releaser does not keep it alive.
+// with one context for all resources. The context is C memory, or pinned Go
+// memory ([runtime.Pinner]). It must stay valid while resources are destroyed; the
+// Releaser does not keep it alive.
 func DestructorWith(fn, context unsafe.Pointer) *Releaser {
 	return newReleaser("DestructorWith", fn, context, withContext)
 }
 
-// ContextDestructor is [Destructor] for resources of two words, the resource
-// and a context of its own, and a C function
+// ContextDestructor is [Destructor] for a C function
 //
 //	void fn(void *context, void *resource)
+//
+// and resources of two words: the resource, and a context of its own.
 func ContextDestructor(fn unsafe.Pointer) *Releaser {
 	return newReleaser("ContextDestructor", fn, nil, inPairs)
 }
 
 func newReleaser(name string, fn, context unsafe.Pointer, kind releaserKind) *Releaser {
 	if fn == nil {
-		misuse(name, "the C function is nil; pass the address of one, such as unsafe.Pointer(C.free)")
+		panicMisuse(name, "the C function is nil; pass the address of one, such as unsafe.Pointer(C.free)")
 	}
 	r := &Releaser{words: 1, fn: uintptr(fn), context: uintptr(context), kind: kind}
 	if kind == inPairs {
@@ -136,22 +137,23 @@ func newReleaser(name string, fn, context unsafe.Pointer, kind releaserKind) *Re
 	return r
 }
 
-// ReleaseAll destroys resources, in their order, in one cgo call. It allocates
-// nothing in Go, and does not change or keep the slice.
+// ReleaseAll destroys resources, in their order, in one cgo call. It allocates no
+// Go memory, and neither changes nor keeps the slice.
 //
-// With words 1 each element is a resource. With words 2 the elements are
-// resource, context, resource, context, and so on; that is what the Releaser
-// of a [ContextDestructor] takes, and no other. Words of the wrong number, and
-// half a pair, panic before anything is destroyed; so they do with no resources,
-// which is how a pool asks whether the words fit.
+// words is the number of elements per resource: 2 for a Releaser made by
+// [ContextDestructor], where the slice has resource, context, resource, context,
+// and so on, and 1 for all others. ReleaseAll panics if words is wrong, or a
+// context is missing, before it destroys anything. It does so also for an empty
+// slice, by which a pool finds out whether words is right.
 //
-// With noCallback set, the caller promises that the C function calls no Go
-// function, directly or through others; the program may die if it does. Without,
-// the C function may, and a panic that comes out of Go reaches the caller of
-// ReleaseAll, with the rest of the resources not destroyed.
+// If noCallback is set, the caller promises that the C function never calls into
+// Go, neither directly nor through other functions. If it does so anyway, the
+// program may end. If noCallback is not set, the C function may call into Go. A
+// panic there reaches the caller of ReleaseAll, and the remaining resources are
+// not destroyed.
 func (r *Releaser) ReleaseAll(resources []uintptr, words int, noCallback bool) {
 	if r == nil || words != r.words || words == 0 || words == 2 && len(resources)%2 != 0 {
-		r.refuse(len(resources), words)
+		r.panicWrongWords(len(resources), words)
 	}
 	if len(resources) == 0 {
 		return
@@ -160,11 +162,11 @@ func (r *Releaser) ReleaseAll(resources []uintptr, words int, noCallback bool) {
 		C.cheap_libc_destroy_one(C.uintptr_t(r.fn), C.uintptr_t(resources[0]))
 		return
 	}
-	// To turn callbacks off and on again takes 4 ns, for nothing but to notice
-	// a broken promise: as much as to destroy one more. A batch does not feel it.
+	// To turn callbacks off and on takes 4 ns, as much as to destroy one more
+	// resource, and only detects a broken promise. For a batch that is negligible.
 	noCallback = noCallback && len(resources) > 2
 	fn, context := C.uintptr_t(r.fn), C.uintptr_t(r.context)
-	// The array holds no Go pointers, and C reads it during the call only.
+	// The array has no Go pointers, and C reads it during the call only.
 	array, n := (*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(resources))), C.size_t(len(resources))
 	switch {
 	case r.kind == alone && noCallback:
@@ -182,17 +184,17 @@ func (r *Releaser) ReleaseAll(resources []uintptr, words int, noCallback bool) {
 	}
 }
 
-// refuse panics with the reason why n words of resources cannot be destroyed.
-func (r *Releaser) refuse(n, words int) {
+// panicWrongWords panics with the reason why a slice of n words cannot be destroyed.
+func (r *Releaser) panicWrongWords(n, words int) {
 	const method = "Releaser.ReleaseAll"
 	switch {
 	case r == nil || r.words == 0:
-		misuse(method, "the Releaser is nil or the zero value; make one with Destructor")
+		panicMisuse(method, "the Releaser is nil or the zero value; make one with Destructor")
 	case words == r.words:
-		misuse(method, "%d words are no pairs of a resource and its context", n)
+		panicMisuse(method, "%d words are no pairs; pass a context for each resource", n)
 	case r.words == 2:
-		misuse(method, "resources of %d words, where each is to come with a context, in 2; for resources alone use Destructor or DestructorWith", words)
+		panicMisuse(method, "resources have %d words, and the C function needs 2; for resources without a context use Destructor or DestructorWith", words)
 	default:
-		misuse(method, "resources of %d words, where the C function takes one; for resources with a context each use ContextDestructor", words)
+		panicMisuse(method, "resources have %d words, and the C function needs 1; for resources with a context each use ContextDestructor", words)
 	}
 }

@@ -83,7 +83,8 @@ func TestReleaseAllFrees(t *testing.T) {
 }
 
 // TestReleaseAllWhileTheStackMoves releases an array of a goroutine's first
-// stack, while callbacks make that grow, and others take what it leaves.
+// stack, while callbacks make that stack grow and move, and other goroutines
+// reuse the memory that it leaves.
 func TestReleaseAllWhileTheStackMoves(t *testing.T) {
 	r := libc.Destructor(ctest.DestroyIntoGo)
 	done := make(chan []uintptr)
@@ -119,7 +120,8 @@ func deep(n int) int {
 	return deep(n-1) + int(frame[n%64])
 }
 
-// TestPanicOfADestructor looks where a panic of a callback comes out.
+// TestPanicOfADestructor wants the panic of a callback to reach the caller of
+// ReleaseAll.
 func TestPanicOfADestructor(t *testing.T) {
 	var got []uintptr
 	ctest.OnDestroy = func(_, resource uintptr) {
@@ -155,9 +157,9 @@ func TestMisuseOfBatches(t *testing.T) {
 		{"Releaser.ReleaseAll", "make one with Destructor", func() { new(libc.Releaser).ReleaseAll(nil, 1, false) }},
 		{"Releaser.ReleaseAll", "nil or the zero value", func() { new(libc.Releaser).ReleaseAll([]uintptr{1}, 0, false) }},
 		{"Releaser.ReleaseAll", "nil or the zero value", func() { (*libc.Releaser)(nil).ReleaseAll([]uintptr{1}, 1, true) }},
-		{"Releaser.ReleaseAll", "use ContextDestructor", func() { alone.ReleaseAll([]uintptr{1, 2}, 2, false) }},
+		{"Releaser.ReleaseAll", "for resources with a context each use ContextDestructor", func() { alone.ReleaseAll([]uintptr{1, 2}, 2, false) }},
 		{"Releaser.ReleaseAll", "use ContextDestructor", func() { with.ReleaseAll([]uintptr{1, 2}, 2, true) }},
-		{"Releaser.ReleaseAll", "of 0 words", func() { alone.ReleaseAll(nil, 0, true) }},
+		{"Releaser.ReleaseAll", "have 0 words", func() { alone.ReleaseAll(nil, 0, true) }},
 		{"Releaser.ReleaseAll", "use Destructor or DestructorWith", func() { pairs.ReleaseAll([]uintptr{1, 2}, 1, false) }},
 		{"Releaser.ReleaseAll", "3 words are no pairs", func() { pairs.ReleaseAll([]uintptr{1, 2, 3}, 2, false) }},
 	} {
@@ -177,7 +179,7 @@ func TestMisuseOfBatches(t *testing.T) {
 	}
 }
 
-// A destructor is what package own asks for, word for word.
+// A destructor is the interface of package own, copied.
 type destructor interface {
 	ReleaseAll(resources []uintptr, words int, noCallback bool)
 }
@@ -215,7 +217,7 @@ func TestBatchesAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkReleaseAll(b *testing.B) {
-	var r destructor = libc.Destructor(ctest.Free) // of NULL: the price of the call
+	var r destructor = libc.Destructor(ctest.Free) // of NULL, to measure the call
 	for _, n := range []int{1, 256} {
 		resources := make([]uintptr, n)
 		for _, noCallback := range []bool{true, false} {

@@ -1,14 +1,26 @@
-// Package libc joins Go to functions of C, without a cgo call for each block or
-// resource where that can be avoided.
+// Package libc uses the C library, and constructors and destructors in C, from
+// Go.
 //
 //   - [Allocator] is the malloc and free of the C library as a
-//     [github.com/cheapgo/cheap.Allocator], for memory that C itself will free,
-//     or that C has allocated and Go must free. Every call is a cgo call, which
-//     costs several times what malloc does. Memory that no C code passes to free
-//     is cheaper from a [github.com/cheapgo/cheap.Heap].
-//   - [Destructor], [DestructorWith] and [ContextDestructor] call a C function
-//     that destroys resources, and [Constructor] one that makes them, for a
-//     whole batch in one cgo call. Package own takes both.
+//     [github.com/cheapgo/cheap.Allocator]. It is for memory that C code passes
+//     to free, or that C code has allocated and Go must free. Every call is a cgo
+//     call, which costs several times what malloc does. For all other memory a
+//     [github.com/cheapgo/cheap.Heap] is cheaper.
+//   - [Destructor], [DestructorWith] and [ContextDestructor] return a [Releaser],
+//     which calls a C function that destroys resources, for a whole batch of them
+//     in one cgo call. It is Options.Destructor of package own.
+//   - [Constructor] returns a function that calls a C function that makes
+//     resources, many of them in one cgo call. It is Options.Construct of package
+//     own.
 //
-// The package needs cgo. Built without it, it is empty.
+// # Without cgo
+//
+// The package needs cgo: the environment variable CGO_ENABLED must be 1, and a C
+// compiler must be installed. The go command sets CGO_ENABLED to 0 by itself if
+// it finds no C compiler, and if it compiles for another system.
+//
+// A program that is built without cgo may import the package, and cannot use it:
+// the first use of a name fails to compile, with a message that contains
+// needs_CGO_ENABLED_1_and_a_C_compiler. The packages cheap, own, pace, cgoparam
+// and cheaptest work without cgo.
 package libc

@@ -4,7 +4,7 @@ package libc
 
 /*
 // These functions neither keep their arguments nor call back into Go. They are
-// static and ours, so the promise cannot be broken elsewhere.
+// static functions of this file, so no other code can break that promise.
 #cgo noescape cheap_libc_malloc
 #cgo nocallback cheap_libc_malloc
 #cgo noescape cheap_libc_calloc
@@ -25,7 +25,7 @@ package libc
 #include <malloc.h>
 #endif
 
-// Not C.malloc, which cgo treats apart: it ends the program when memory is out.
+// Not C.malloc, which cgo makes end the program when memory is out.
 static void *cheap_libc_malloc(size_t size) {
 	return malloc(size);
 }
@@ -38,10 +38,10 @@ static void *cheap_libc_realloc(uintptr_t ptr, size_t size) {
 	return realloc((void *)ptr, size);
 }
 
-// cheap_libc_memalign returns memory that free takes. aligned_alloc would do on
-// most systems, but wants a size that is a multiple of the alignment, and came
-// to macOS late. Windows has no function of this kind: what _aligned_malloc
-// returns must not reach free.
+// cheap_libc_memalign returns memory that free accepts. aligned_alloc would do on
+// most systems, but requires a size that is a multiple of the alignment, and
+// macOS has it only since 10.15. Windows has no such function: free does not
+// accept memory of _aligned_malloc.
 static void *cheap_libc_memalign(size_t size, size_t align) {
 #ifdef _WIN32
 	const size_t natural = 2 * sizeof(void *);
@@ -59,9 +59,9 @@ static void *cheap_libc_memalign(size_t size, size_t align) {
 #endif
 }
 
-// Addresses of blocks come as numbers: cgo looks at every pointer that is
-// passed, whether it leads to Go memory with Go pointers in it, which costs 5 ns
-// and is in vain for a block of C.
+// Addresses of blocks are passed as numbers: cgo checks for every pointer that is
+// passed whether it points to Go memory with Go pointers in it, which costs 5 ns
+// and is useless for a block of C.
 static void cheap_libc_free(uintptr_t ptr) {
 	free((void *)ptr);
 }
@@ -81,97 +81,96 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// Allocator is the allocator of the C library. Blocks may be given to C code,
-// which may free them, and blocks that C code took from malloc may be given to
-// [Allocator.Free].
+// Allocator is the allocator of the C library. C code may free its blocks, and
+// [Allocator.Free] may free blocks that C code took from malloc.
 //
 // The zero value is ready for use. It has no state, so all values are the same
-// allocator, and all methods may be called from any goroutine.
+// allocator. All methods may be called from any goroutine.
 //
-// The C library trusts its caller. A pointer that it did not give out, or a
-// block that is freed twice, is undefined behaviour, as in C.
+// The C library detects no mistakes. To free a pointer that it did not return, or
+// a block twice, is undefined behaviour, as in C.
 type Allocator struct{}
 
 var _ cheap.AlignedAllocator = Allocator{}
 
-// Malloc returns a block of size bytes with undefined contents, or nil when the
-// C library has no memory. A size of 0 gives a distinct block. A negative size
-// panics.
+// Malloc returns a block of size bytes with undefined contents, or nil if the C
+// library has no memory. A size of 0 returns a distinct block. Malloc panics if
+// size is negative.
 func (Allocator) Malloc(size int) unsafe.Pointer {
-	// The C library may answer a size of 0 with NULL, which would read as out
-	// of memory.
+	// The C library may return NULL for a size of 0, which would mean that memory
+	// is out.
 	if size <= 0 {
-		size = atLeast1("Malloc", size)
+		size = mustNotBeNegative("Malloc", size)
 	}
 	return C.cheap_libc_malloc(C.size_t(size))
 }
 
-// Calloc returns a block of count*size zero bytes, or nil when the product
-// overflows or the C library has no memory. A negative argument panics.
+// Calloc returns a block of count*size zeroed bytes, or nil if the product
+// overflows or the C library has no memory. It panics if an argument is negative.
 func (Allocator) Calloc(count, size int) unsafe.Pointer {
 	if count <= 0 {
-		count = atLeast1("Calloc", count)
+		count = mustNotBeNegative("Calloc", count)
 	}
 	if size <= 0 {
-		size = atLeast1("Calloc", size)
+		size = mustNotBeNegative("Calloc", size)
 	}
 	return C.cheap_libc_calloc(C.size_t(count), C.size_t(size))
 }
 
-// Realloc moves a block to one of size bytes, keeps the contents up to the
-// smaller of the two sizes, and returns it. The old pointer is no longer valid
-// then, unless the result is nil: nil says that there is no memory, and the old
-// block is as it was. A nil ptr makes it Malloc. A size of 0 gives a block of
-// size 0, not a freed one. A negative size panics.
+// Realloc resizes the block at ptr to size bytes and returns its address, which
+// may change. The contents are kept up to the smaller of the two sizes. If the
+// result is nil, the C library has no memory, and the old block is unchanged;
+// otherwise ptr is no longer valid. If ptr is nil, Realloc is Malloc. A size of 0
+// returns a block, and does not free it. Realloc panics if size is negative.
 func (Allocator) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if size <= 0 {
-		size = atLeast1("Realloc", size)
+		size = mustNotBeNegative("Realloc", size)
 	}
 	return C.cheap_libc_realloc(C.uintptr_t(uintptr(ptr)), C.size_t(size))
 }
 
-// AlignedMalloc is Malloc of a block whose address is a multiple of align, a
-// power of two. An align that is not one panics. The block goes to
-// [Allocator.Free], or to free in C, like any other.
+// AlignedMalloc is [Allocator.Malloc] of a block whose address is a multiple of
+// align. [Allocator.Free] and free of C accept the block. AlignedMalloc panics if
+// align is not a power of two.
 //
-// On Windows, whose C library cannot do that, an align of more than two
-// pointers returns nil.
+// On Windows, whose C library has no such function, AlignedMalloc returns nil for
+// an align of more than two pointers.
 func (Allocator) AlignedMalloc(size, align int) unsafe.Pointer {
 	if size <= 0 {
-		size = atLeast1("AlignedMalloc", size)
+		size = mustNotBeNegative("AlignedMalloc", size)
 	}
 	if align <= 0 || align&(align-1) != 0 {
-		misuse("Allocator.AlignedMalloc", "the alignment %d is no power of two", align)
+		panicMisuse("Allocator.AlignedMalloc", "the alignment %d is not a power of two", align)
 	}
 	return C.cheap_libc_memalign(C.size_t(size), C.size_t(align))
 }
 
-// Free gives a block back to the C library. A nil pointer is ignored.
+// Free frees a block. If ptr is nil, it does nothing.
 func (Allocator) Free(ptr unsafe.Pointer) {
 	C.cheap_libc_free(C.uintptr_t(uintptr(ptr)))
 }
 
-// Trim asks the C library to give memory that it holds for later back to the
-// operating system. It does nothing where the C library is not glibc.
+// Trim has the C library release its free memory to the operating system, for the
+// whole process. It does nothing unless the C library is glibc.
 func (Allocator) Trim() {
 	C.cheap_libc_trim()
 }
 
-// Destroy does nothing and returns nil: the C library keeps no account of who
-// allocated what.
+// Destroy does nothing and returns nil: the C library does not know which blocks
+// an Allocator returned.
 func (Allocator) Destroy() error { return nil }
 
-// atLeast1 returns 1 for a size of 0, and panics for one below, in the name of
-// a method of Allocator.
-func atLeast1(method string, size int) int {
+// mustNotBeNegative returns 1 for a size of 0. It panics for a negative size, in the name
+// of a method of Allocator.
+func mustNotBeNegative(method string, size int) int {
 	if size < 0 {
-		misuse("Allocator."+method, "the size %d is negative", size)
+		panicMisuse("Allocator."+method, "the size %d is negative", size)
 	}
 	return 1
 }
 
-// misuse panics with a [cheap.MisuseError] in the name of a function or method
+// panicMisuse panics with a [cheap.MisuseError] in the name of a function or method
 // of this package.
-func misuse(name, format string, args ...any) {
+func panicMisuse(name, format string, args ...any) {
 	panic(&cheap.MisuseError{Op: "libc." + name, Reason: fmt.Sprintf(format, args...)})
 }

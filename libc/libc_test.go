@@ -4,7 +4,6 @@ package libc_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"strings"
@@ -132,8 +131,8 @@ func TestMisusePanics(t *testing.T) {
 	}
 }
 
-// TestNoGoAllocation pins that a call costs nothing on the Go heap, through
-// the interface too.
+// TestNoGoAllocation checks that a call allocates no Go memory, also through the
+// interface.
 func TestNoGoAllocation(t *testing.T) {
 	var a cheap.Allocator = libc.Allocator{}
 	if n := testing.AllocsPerRun(100, func() { a.Free(a.Malloc(64)) }); n != 0 {
@@ -174,14 +173,6 @@ func BenchmarkPair(b *testing.B) {
 	for b.Loop() {
 		a.Free(a.Malloc(64))
 	}
-}
-
-func Example() {
-	var a libc.Allocator
-	p := a.Calloc(4, 2) // C code may free it
-	defer a.Free(p)
-	fmt.Println(unsafe.Slice((*uint16)(p), 4))
-	// Output: [0 0 0 0]
 }
 
 func fill(p unsafe.Pointer, size int, b byte) {

@@ -8,57 +8,64 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 )
 
-// AccountOptions describe an account.
+// AccountOptions configure an [Account].
 type AccountOptions struct {
-	Name  string // for people; see [Accounts]
-	Limit int64  // bytes; 0 sets no limit
+	// Name is shown in errors and by [Accounts]. The default is "pace.Account".
+	Name string
 
-	// Manual says that what is added is given back by the program alone, so that
-	// no collection can help: it counts against limits and starts none.
+	// Limit is the largest number of bytes in the account. 0 sets no limit.
+	Limit int64
+
+	// Manual means that only the program itself frees these bytes, so no
+	// collection can help. They count for limits, and start no collection.
 	Manual bool
 }
 
 // An Account counts bytes that a C library has allocated by itself, for Go values
-// that release them when they are unreachable. What package own releases and
-// what a Heap holds is counted without one.
+// that free them after they become unreachable. The resources of package own and
+// the heaps of package cheap are counted without one.
 //
-// An account is made by [NewAccount]. Its methods, and [Add] and [Remove], may be
+// An Account is made by [NewAccount]. Its methods, and [Add] and [Remove], may be
 // called from any goroutine.
 type Account struct {
 	o       AccountOptions
 	account *account.Account
-	live    atomic.Int64 // how many times more was added than removed
-	bytes   atomic.Int64 // what was
+	live    atomic.Int64 // number of Adds less number of Removes
+	bytes   atomic.Int64 // sum of the bytes added and not removed
 	closed  atomic.Bool
 }
 
-// NewAccount returns an account. A negative limit panics.
+// NewAccount returns an empty account. It panics with a [cheap.MisuseError] if
+// the limit is negative.
 func NewAccount(o AccountOptions) *Account {
 	if o.Limit < 0 {
-		panic(fmt.Sprintf("cheap: pace.NewAccount: the limit %d is negative", o.Limit))
+		panicMisuse("NewAccount", "the limit %d is negative; use 0 for no limit", o.Limit)
 	}
 	if o.Name == "" {
 		o.Name = "pace.Account"
 	}
 	a := &Account{o: o}
-	// Who reads all accounts may come before it is stored here.
+	// A call of Accounts may run before Open returns, so the function that counts
+	// does not read a.account.
 	a.account = account.Open(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
 	return a
 }
 
-// Add counts n bytes that the caller has, or is about to have. It may start a
-// collection, and wait a little if many have come since; see the package.
+// Add counts n bytes that the caller has allocated, or is about to allocate. If a
+// collection is due, Add may start it and wait for some milliseconds.
 //
-// At a limit, the account's or that of all, it waits for up to two collections,
-// and returns an error that wraps [cheap.ErrLimit] if they do not help. Then
-// nothing was counted. It must not be called with a lock held that a release
-// function takes: not for fear of a deadlock, but because the release, and with
-// it the room, then comes too late. A negative n panics.
+// At a limit, that of the account or the program's, Add waits for up to two
+// collections. If they do not help, it counts nothing and returns an error that
+// wraps [cheap.ErrLimit]. Do not hold a lock that a release function needs: Add
+// may wait for releases. That is not a deadlock, because the wait is bounded,
+// but the releases then come too late and Add fails.
+//
+// Add panics with a [cheap.MisuseError] if n is negative.
 func Add(a *Account, n int64) error {
 	if n < 0 {
-		panic(fmt.Sprintf("cheap: pace.Add: %d bytes are negative; what is given back goes to Remove", n))
+		panicMisuse("Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
-	for try := 0; !a.account.Take(n, a.o.Limit); try++ {
+	for try := 0; !a.account.Take(n); try++ {
 		if err := account.Reclaim(n, try); err == account.ErrUnpaced {
 			return fmt.Errorf("cheap: pace.Add: account %s: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		} else if err != nil {
@@ -74,17 +81,18 @@ func Add(a *Account, n int64) error {
 	return nil
 }
 
-// Remove counts n bytes less, which one Add has counted. To remove more than was
-// added panics. Of an account that is closed it does nothing.
+// Remove subtracts n bytes that one Add has counted. It panics with a
+// [cheap.MisuseError] if n is negative, or larger than the sum in the account.
+// After the account's Close it does nothing.
 func Remove(a *Account, n int64) {
 	if n >= 0 && a.closed.Load() {
 		return
 	}
 	if n < 0 || !a.account.TryGive(n) {
 		if n >= 0 && a.closed.Load() {
-			return // just now
+			return // closed between the two checks
 		}
-		panic(fmt.Sprintf("cheap: pace.Remove: account %s: %d bytes, of %d that were added", a.o.Name, n, a.account.Held()))
+		panicMisuse("Remove", "account %s: %d bytes, of %d that were added; remove the bytes of each Add once", a.o.Name, n, a.account.Held())
 	}
 	a.live.Add(-1)
 	a.bytes.Add(-n)
@@ -93,8 +101,8 @@ func Remove(a *Account, n int64) {
 	}
 }
 
-// Close takes the account out of the sums. What was added and not removed is
-// forgotten, and nothing may be added any more.
+// Close removes the account, with all its bytes, from the sums and from
+// [Accounts]. Add must not be called after Close.
 func (a *Account) Close() {
 	a.closed.Store(true)
 	if left := a.account.Close(); !a.o.Manual {
@@ -102,12 +110,26 @@ func (a *Account) Close() {
 	}
 }
 
-// Held returns the bytes added and not removed.
+// Held returns the number of bytes added and not removed.
 func (a *Account) Held() int64 { return a.account.Held() }
 
-// Usage is what an account, a heap's or another, says about itself.
-type Usage = account.Usage
+// Usage describes one account: that of a heap, that of package own, or one made
+// by [NewAccount].
+type Usage struct {
+	Name   string // of the account
+	Held   int64  // bytes held: for a heap taken from the system, its records included
+	Limit  int64  // the account's own bound on Held, or 0
+	Live   int64  // bytes in use: for a heap those in live blocks
+	Blocks int64  // number of live blocks or resources, or of Adds without a Remove
+}
 
-// Accounts reads all accounts there are, of heaps, of owners and of [NewAccount],
-// ordered by name and then by size.
-func Accounts() []Usage { return account.List() }
+// Accounts returns the usage of all accounts, sorted by name, and those of one
+// name by Held, the largest first.
+func Accounts() []Usage {
+	list := account.List()
+	all := make([]Usage, len(list))
+	for i, u := range list {
+		all[i] = Usage{Name: u.Name, Held: u.Held, Limit: u.Limit, Live: u.Live, Blocks: u.Blocks}
+	}
+	return all
+}

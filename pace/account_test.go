@@ -2,7 +2,6 @@ package pace
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -76,22 +75,15 @@ func TestAccountMisuse(t *testing.T) {
 		"pace.Remove: account misused: 101 bytes, of 100": func() { Remove(a, 101) },
 		"pace.NewAccount: the limit -1":                   func() { NewAccount(AccountOptions{Limit: -1}) },
 	} {
-		func() {
-			defer func() {
-				if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "cheap: ") || !strings.Contains(text, words) {
-					t.Errorf("%q does not say %q", text, words)
-				}
-			}()
-			f()
-		}()
+		mustMisuse(t, words, f)
 		if a.Held() != 100 || auto() != before {
 			t.Errorf("%s: held %d, automatically %d", words, a.Held(), auto())
 		}
 	}
 }
 
-// TestRemoveTwice removes the same bytes from two goroutines: one of them has to
-// be told, and the account must not go below nothing.
+// TestRemoveTwice removes the same bytes from two goroutines: one of them must
+// panic, and the account must not go below 0.
 func TestRemoveTwice(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	before := auto()
@@ -114,8 +106,8 @@ func TestRemoveTwice(t *testing.T) {
 	}
 }
 
-// TestLimitError looks at what is said where a limit is met: by an account
-// without pace, by one with it, and by that of all.
+// TestLimitError compares the errors at three limits: that of an account without
+// Start, that of an account with it, and that of the program.
 func TestLimitError(t *testing.T) {
 	a := newAccount(t, AccountOptions{Name: "images", Limit: 1000})
 	err := Add(a, 1001)
@@ -161,7 +153,7 @@ func TestLimitError(t *testing.T) {
 	}
 }
 
-// An image is what a binding with a cleanup of its own makes.
+// An image is the type of a binding with a cleanup of its own.
 type image struct{ _ [16]byte }
 
 func newImage(a *Account, size int64) (*image, error) {
@@ -173,7 +165,7 @@ func newImage(a *Account, size int64) (*image, error) {
 	return m, nil
 }
 
-// TestBinding has a binding with cleanups of its own forget what it makes.
+// TestBinding has a binding with cleanups of its own forget its images.
 func TestBinding(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Name: "images"})
@@ -182,11 +174,11 @@ func TestBinding(t *testing.T) {
 		if _, err := newImage(a, mib); err != nil {
 			t.Fatal(err)
 		}
-		fillBytes(pixels) // what is made takes time
+		fillBytes(pixels) // to make an image takes time
 		high = max(high, a.Held())
 	}
-	// Of 5000. Some 30 where nobody else is at work: the cleanups wait for a
-	// processor as well.
+	// Of 5000. Some 30 on an idle machine: the cleanups wait for a processor as
+	// well.
 	if high > 512*mib {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, Read())
 	}
@@ -209,7 +201,8 @@ func forget(t *testing.T, a *Account) {
 // that refusals cause.
 func TestAccountLimit(t *testing.T) {
 	start(t, Options{})
-	a := newAccount(t, AccountOptions{Name: "images", Limit: 4 * mib}) // less than the floor of pacing
+	// The limit is less than the floor of pacing.
+	a := newAccount(t, AccountOptions{Name: "images", Limit: 4 * mib})
 	for i := range 100 {
 		if _, err := newImage(a, mib); err != nil {
 			t.Fatalf("image %d: %v", i, err)
@@ -235,7 +228,7 @@ func TestAccountLimit(t *testing.T) {
 	forget(t, a)
 }
 
-// TestRefusalsShareCollections has many wait at a limit at the same time.
+// TestRefusalsShareCollections has many goroutines wait at a limit at a time.
 func TestRefusalsShareCollections(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 100})
@@ -272,7 +265,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestManual takes much that no collection gives back.
+// TestManual takes many bytes that no collection frees.
 func TestManual(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{Manual: true})
@@ -287,8 +280,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestDuty has each collection given much back, and a duty that is too small for
-// them.
+// TestDuty has each collection free many bytes, and a duty that is too small for
+// these collections.
 func TestDuty(t *testing.T) {
 	cycles := func(duty float64) int64 {
 		start(t, Options{Duty: duty})

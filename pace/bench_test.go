@@ -114,7 +114,7 @@ func BenchmarkOnlyGo(b *testing.B) {
 	}, func() { onlyGo(3000) })
 }
 
-// BenchmarkAdd is what a binding pays that reports sizes.
+// BenchmarkAdd measures the cost for a binding that reports sizes.
 func BenchmarkAdd(b *testing.B) {
 	for _, paced := range []bool{false, true} {
 		b.Run(fmt.Sprintf("paced=%v", paced), func(b *testing.B) {

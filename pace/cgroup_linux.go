@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// cgroupLimit returns the smallest memory.max of the cgroup that the process is
-// in and of those around it, or 0 if there is none. root is where the file
-// system begins.
+// cgroupLimit returns the smallest memory.max of the process's cgroup and the
+// cgroups around it, or 0 if none has one. root is the root of the file system.
 func cgroupLimit(root string) int64 {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -41,8 +40,8 @@ func cgroupLimit(root string) int64 {
 	return limit
 }
 
-// readBytes reads a number of bytes from a file, or 0: "max", and what is too
-// large to be meant.
+// readBytes reads a number of bytes from a file. It returns 0 for "max", and for
+// a number that is too large to be a limit.
 func readBytes(name string) int64 {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -22,10 +22,10 @@ const (
 	mib = 1 << 20
 )
 
-// long is for the whole of what the short tests do a part of.
+// long makes tests run in full; by default they do a part.
 var long = flag.Bool("pace.long", false, "run the tests of resident memory at full size and length")
 
-// scaled returns n, or short of it where the tests are to be short.
+// scaled returns n, or short if tests are to be short.
 func scaled(n, short int) int {
 	if *long {
 		return n
@@ -43,6 +43,19 @@ func start(t testing.TB, o Options) *pacer {
 	return current.Load()
 }
 
+// mustMisuse wants f to panic with a MisuseError that says what is wrong.
+func mustMisuse(t *testing.T, says string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		v := recover()
+		if m, ok := v.(*cheap.MisuseError); !ok || !strings.HasPrefix(m.Error(), "cheap: "+says) {
+			t.Errorf("panic value %v, want a MisuseError that begins with %q", v, "cheap: "+says)
+		}
+	}()
+	f()
+}
+
 // newAccount returns an account that is closed when the test ends.
 func newAccount(t testing.TB, o AccountOptions) *Account {
 	a := NewAccount(o)
@@ -50,7 +63,7 @@ func newAccount(t testing.TB, o AccountOptions) *Account {
 	return a
 }
 
-// longest is how long a test waits for what has to come.
+// longest is how long a test waits for an event that has to come.
 const longest = 20 * time.Second
 
 // wait waits until done reports true.
@@ -69,22 +82,16 @@ func idle(t testing.TB, p *pacer) {
 	wait(t, "the collection to end", func() bool { return !p.pending.Load() })
 }
 
-// auto is how many bytes a collection could give back.
+// auto returns how many bytes a collection could free.
 func auto() int64 {
 	n, _ := account.Auto()
 	return n
 }
 
-// childEnv names the test that a child process is to run the other half of.
-const childEnv = "CHEAP_PACE_TEST_CHILD"
-
-// isChild says whether this process is such a child.
-func isChild() bool { return os.Getenv(childEnv) != "" }
-
-// An outcome is what a child reports of its work.
+// An outcome is a child's report of its work.
 type outcome struct {
 	Resident int64 // bytes: the highest less what there was at the start
-	GCs      int64 // collections during the work, whoever started them
+	GCs      int64 // collections during the work, whatever started them
 	Elapsed  time.Duration
 	Longest  time.Duration // of one request
 	Failed   int           // requests that were refused
@@ -93,35 +100,20 @@ type outcome struct {
 	Stats    Stats
 }
 
-// inChild runs f in a child process, which is this test binary again, told to
-// run the calling test alone; there, inChild does not return. before, if it is
-// not nil, is run in the parent with the command before it starts.
+// inChild runs f in a child process and returns its outcome; there, inChild does
+// not return. before is called in the parent with the command before it starts.
 func inChild(t *testing.T, f func() outcome, before ...func(*exec.Cmd)) outcome {
 	t.Helper()
-	if os.Getenv(childEnv) == t.Name() {
-		go func() {
-			if err := json.NewEncoder(os.Stdout).Encode(f()); err != nil {
-				panic(err)
-			}
-			os.Exit(0)
-		}()
-		select {}
-	}
-	if isChild() {
-		t.SkipNow() // another subtest's child
-	}
-	var run []string
-	for _, name := range strings.Split(t.Name(), "/") {
-		run = append(run, "^"+name+"$")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	args := []string{"-test.run=" + strings.Join(run, "/"), "-test.timeout=0"}
+	testchild.Main(t, func() {
+		if err := json.NewEncoder(os.Stdout).Encode(f()); err != nil {
+			panic(err)
+		}
+	})
+	var args []string
 	if *long {
 		args = append(args, "-pace.long")
 	}
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), childEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0") // or it takes a second to exit
+	cmd := testchild.Command(t, 2*time.Minute, args...)
 	var errors strings.Builder
 	cmd.Stderr = &errors
 	for _, f := range before {
@@ -151,19 +143,16 @@ type buffers struct {
 }
 
 func newBuffers() *buffers {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		panic(err)
 	}
 	return &buffers{h, own.NewPool(own.Options{Name: "buffer", Release: func(resources []uintptr) {
 		for _, r := range resources {
-			h.Free(pointer(r))
+			h.Free(cheap.Pointer(r))
 		}
 	}})}
 }
-
-// pointer is for numbers that were pointers to memory outside the Go heap.
-func pointer(n uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&n)) }
 
 // make returns a buffer, all of which is written.
 func (b *buffers) make(size int) *buffer {

@@ -9,27 +9,28 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 )
 
-// A LimitError says why something was refused. It is [cheap.ErrLimit] for
-// errors.Is.
+// A LimitError describes a request that failed at a limit. [errors.Is] reports
+// true for it and [cheap.ErrLimit].
 type LimitError struct {
-	Wanted int64 // bytes
-	Limit  int64 // of the whole; 0 if it was the limit of one heap or account
-	Go     int64 // bytes that the runtime has from the system
+	Wanted int64 // bytes requested
+	Limit  int64 // limit of the program; 0 if the limit of one heap or account was met
+	Go     int64 // bytes that the Go runtime has from the system
 	Held   int64 // bytes in all accounts
-	Auto   int64 // of these, what a collection could give back if it were unreachable
+	Auto   int64 // the part of Held that collections release, once unreachable
 }
 
+// Error names the request, the limit and the memory in use.
 func (e *LimitError) Error() string {
 	const mib = 1 << 20
 	whole := "a limit of its own"
 	if e.Limit != 0 {
 		whole = fmt.Sprintf("a limit of %.1f MiB", float64(e.Limit)/mib)
 	}
-	return fmt.Sprintf("cheap: pace: %d bytes do not fit within %s, also after a collection: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners",
+	return fmt.Sprintf("cheap: pace: %d bytes exceed %s, also after collections: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners",
 		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib)
 }
 
-// Is reports whether target is cheap.ErrLimit.
+// Is reports whether target is [cheap.ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
 
 func (p *pacer) refusal(n int64) error {
@@ -39,23 +40,23 @@ func (p *pacer) refusal(n int64) error {
 	auto, _ := account.Auto()
 	limit := p.limit.Load()
 	if n <= account.Room() {
-		limit = 0 // it was another one's
+		limit = 0 // the request fits: the limit of one heap or account was met
 	}
 	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto}
 }
 
-// needs returns how many bytes the Go runtime has to be left with: what is
-// reachable, what is not heap, and room in which to allocate, without which it
-// would collect all the time.
+// needs returns the least number of bytes that the Go runtime must have: its
+// reachable objects, its memory that is not heap, and room to allocate, without
+// which it would collect all the time.
 func (r *reading) needs() int64 {
 	const least = 4 << 20
-	other := max(r.total-r.heap-r.reserve, 0) // stacks, the runtime's own
+	other := max(r.total-r.heap-r.reserve, 0) // stacks, the runtime's records
 	return r.live + other + max(least, r.live/8)
 }
 
-// keep keeps the runtime's memory limit at what is left of the whole, and returns
-// from how much held on it is to be called again, and how much may be held. The
-// caller holds p.mu.
+// keep sets the runtime's memory limit to the rest of the program's limit. It
+// returns how many bytes may be held in accounts, and at how many it must be
+// called again. The caller holds p.mu.
 func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	limit := p.limit.Load()
 	if limit == 0 {
@@ -87,7 +88,8 @@ func (p *pacer) set(bytes int64) {
 	p.goLimit.Store(bytes)
 }
 
-// restore puts back what was before Start, unless the program has changed it.
+// restore restores the runtime's memory limit from before Start, unless the
+// program has changed it.
 func (p *pacer) restore() {
 	if was := p.goLimit.Load(); was != 0 {
 		if debug.SetMemoryLimit(-1) == was {
@@ -101,12 +103,12 @@ func (p *pacer) restore() {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// environmentLimit returns the limit that the program's surroundings ask for, or
-// 0.
+// environmentLimit returns the limit from the environment, see
+// Options.Environment, or 0.
 func environmentLimit() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if most := cgroupLimit("/"); most > 0 {
-		limit = min(limit, most-most/10) // the rest is what nobody counts
+		limit = min(limit, most-most/10) // a tenth for memory that is not counted
 	}
 	if limit == math.MaxInt64 {
 		return 0

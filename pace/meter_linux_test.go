@@ -23,15 +23,15 @@ type meter struct {
 }
 
 // measure begins to sample, every millisecond if the processors are not busy.
-// What lies between two samples is known to the kernel, which is asked in the
-// end.
+// The kernel knows the maximum between two samples, and is asked at the end.
 func measure() *meter {
 	f, err := os.Open("/proc/self/statm")
 	if err != nil {
 		panic(err)
 	}
 	m := &meter{statm: f, stop: make(chan bool), ended: make(chan bool)}
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // VmHWM begins anew
+	// From here on VmHWM is the peak of the measurement alone.
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		panic(err)
 	}
 	m.start, m.begin, m.gcs = m.read(), time.Now(), collections()

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A reading is what the runtime says about itself at one moment.
+// A reading is a set of the runtime's metrics, read at one moment.
 type reading struct {
-	heap     int64 // bytes of objects, dead ones that are not swept included
+	heap     int64 // bytes of objects, unswept dead ones included
 	live     int64 // bytes that the last collection found reachable
-	total    int64 // bytes that the runtime has from the system and has not given back
-	reserve  int64 // of these, free or not used in the heap: what it can give back
+	total    int64 // bytes that the runtime has from the system and has not returned
+	reserve  int64 // of these, free or unused bytes of the heap, which it can return
 	cycles   int64
 	queued   int64 // cleanups, ever
 	executed int64
@@ -54,7 +54,7 @@ var names = [sampleCount]string{
 	gcIdle:             "/cpu/classes/gc/mark/idle:cpu-seconds",
 }
 
-// A reader reads. One goroutine at a time may use it.
+// A reader makes readings. One goroutine at a time may use it.
 type reader struct{ samples [sampleCount]metrics.Sample }
 
 func (r *reader) read() reading {
@@ -87,7 +87,8 @@ func (r *reader) read() reading {
 	}
 }
 
-// gogc reads the percentage; off is the largest number there is.
+// gogc returns GOGC in percent, or -1 if the collector is off, which the metric
+// shows as the largest number.
 func gogc(v metrics.Value) int {
 	if v.Kind() != metrics.KindUint64 || v.Uint64() > 1<<31-1 {
 		return -1

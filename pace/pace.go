@@ -7,29 +7,31 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 )
 
-// Options say how to pace.
+// Options configure [Start].
 type Options struct {
-	// Limit bounds the Go heap and what is counted outside of it, together, in
+	// Limit bounds the sum of the Go heap and all counted memory outside of it, in
 	// bytes. 0 sets no limit. See [SetLimit].
 	Limit int64
 
-	// Environment takes the limit, where Limit is 0, from the smaller of
-	// GOMEMLIMIT, or what debug.SetMemoryLimit has set, and nine tenths of the
-	// memory.max of the cgroup that the process is in. Without either there is
-	// no limit.
+	// Environment, if Limit is 0, takes the limit from the environment: the
+	// smaller of the runtime's memory limit, which GOMEMLIMIT or
+	// [debug.SetMemoryLimit] has set, and nine tenths of the memory.max of the
+	// process's cgroup. If neither is set there is no limit.
 	Environment bool
 
-	// Duty is the largest share of the time, between 0 and 1, that collections
-	// started here may take: 0.2 if 0.
+	// Duty is the largest share of processor time, from 0 to 1, that collections
+	// started by this package may take. 0 means 0.2.
 	Duty float64
 }
 
 const defaultDuty = 0.2
 
-// ErrStarted says that Start was called before, and Stop was not.
+// ErrStarted is returned by [Start] if it was called before, without a [Stop]
+// since.
 var ErrStarted = errors.New("cheap: pace has been started already")
 
 var (
@@ -37,11 +39,15 @@ var (
 	current atomic.Pointer[pacer]
 )
 
-// Start begins to pace, for the whole program. It returns an error, and does
-// nothing, if it has begun already or the options make no sense.
+// Start starts pacing for the whole program. It returns [ErrStarted] if that was
+// done already. It panics with a [cheap.MisuseError] if Options.Limit is negative
+// or Options.Duty is not between 0 and 1.
 func Start(o Options) error {
-	if o.Limit < 0 || !(o.Duty >= 0 && o.Duty <= 1) { // a NaN is neither
-		return fmt.Errorf("cheap: pace.Start: a limit of %d, a duty of %v; limits are positive, or 0 for none, a duty is between 0 and 1", o.Limit, o.Duty)
+	if o.Limit < 0 {
+		panicMisuse("Start", "the limit %d is negative; use 0 for no limit", o.Limit)
+	}
+	if !(o.Duty >= 0 && o.Duty <= 1) { // a NaN is neither
+		panicMisuse("Start", "the duty is %v; it must be between 0 and 1", o.Duty)
 	}
 	startMu.Lock()
 	defer startMu.Unlock()
@@ -61,10 +67,10 @@ func Start(o Options) error {
 	return nil
 }
 
-// Stop ends what Start began: it waits for a collection that is under way, and
-// puts the runtime's memory limit back, unless the program has changed it
-// meanwhile. Without Start it does nothing. What Read returns is kept until the
-// next Start.
+// Stop ends pacing. It waits for a collection that is under way, and restores the
+// runtime's memory limit, unless the program has changed that limit meanwhile.
+// Without Start it does nothing. [Read] returns the last counters until the next
+// Start.
 func Stop() {
 	startMu.Lock()
 	defer startMu.Unlock()
@@ -79,19 +85,19 @@ func Stop() {
 // last is the pacer that was stopped last.
 var last atomic.Pointer[pacer]
 
-// SetLimit changes the limit, as if Start had been called with it, and returns
-// the one before. 0 sets none. Before Start it does nothing, and returns 0. A
-// negative limit panics.
+// SetLimit changes the limit that Options.Limit has set, in bytes, and returns
+// the old one. 0 means no limit. Before Start, SetLimit does nothing and returns
+// 0. It panics with a [cheap.MisuseError] if the limit is negative.
 //
-// The limit holds for the Go heap, as the runtime's own memory limit does, which
-// is kept at the difference, and for what is counted outside: what would
-// exceed it waits for up to two collections, and then is refused, with an error
-// that wraps [cheap.ErrLimit] and contains a [LimitError], or a nil block. The
-// runtime's limit is never set below what the Go heap needs, so what fits
-// outside depends on that.
+// The limit covers the Go heap plus all memory that is counted outside of it.
+// The package sets the runtime's memory limit to what remains for the Go heap,
+// but never to less than the Go heap needs. A request for memory outside that
+// would exceed the limit waits for up to two collections. If they do not help,
+// it fails with an error that wraps [cheap.ErrLimit] and contains a
+// [LimitError], or with a nil block.
 func SetLimit(bytes int64) int64 {
 	if bytes < 0 {
-		panic(fmt.Sprintf("cheap: pace.SetLimit: the limit %d is negative", bytes))
+		panicMisuse("SetLimit", "the limit %d is negative; use 0 for no limit", bytes)
 	}
 	p := current.Load()
 	if p == nil {
@@ -106,24 +112,27 @@ func SetLimit(bytes int64) int64 {
 	return was
 }
 
-// Stats is what pacing has done since Start.
+// Stats are the counters of pacing since Start, and some current values.
 type Stats struct {
-	Cycles     int64         // collections that were started here
-	GivenBack  int64         // bytes outside the Go heap that were released after these
-	LastFreed  int64         // of these, after the last
-	Time       time.Duration // that these collections took, of all processors together
-	Yields     int64         // allocations that yielded while a collection was due
-	Waits      int64         // allocations that waited for one
-	WaitTime   time.Duration
-	Refusals   int64 // requests that were refused at a limit, after collections or in a release function
-	Auto       int64 // bytes that automatic release could give back, now
-	Held       int64 // bytes in all accounts, now
-	Limit      int64 // for the Go heap and Held together; 0 if there is none
-	GoLimit    int64 // what the runtime's memory limit was set to; 0 if it was not
-	LimitMoved int64 // how often the program was seen to change the runtime's limit itself; it is left alone then
+	Cycles    int64         // collections started by this package
+	GivenBack int64         // bytes outside the Go heap released after these collections
+	LastFreed int64         // the part of GivenBack released after the last collection
+	Time      time.Duration // processor time of these collections
+	Yields    int64         // allocations that yielded while a collection was due
+	Waits     int64         // allocations that waited for a collection
+	WaitTime  time.Duration // sum of the times that they waited
+	Refusals  int64         // requests that failed at a limit
+	Auto      int64         // bytes that automatic release could free, now
+	Held      int64         // bytes in all accounts, now
+	Limit     int64         // for the Go heap and Held together; 0 if there is none
+	GoLimit   int64         // the runtime's memory limit, if set by this package; else 0
+
+	// LimitMoved counts how often the program itself changed the runtime's memory
+	// limit. This package then leaves that limit alone until SetLimit.
+	LimitMoved int64
 }
 
-// Read returns the counters. Without Start they are those of the last time.
+// Read returns the counters. After Stop they are those of the last Start.
 func Read() Stats {
 	p := current.Load()
 	if p == nil {
@@ -140,4 +149,10 @@ func Read() Stats {
 	st.Refusals = p.stats.refusals.Load()
 	st.Limit, st.GoLimit, st.LimitMoved = p.limit.Load(), p.goLimit.Load(), p.stats.moved.Load()
 	return st
+}
+
+// panicMisuse panics with a [cheap.MisuseError] in the name of a function of this
+// package.
+func panicMisuse(name, format string, args ...any) {
+	panic(&cheap.MisuseError{Op: "pace." + name, Reason: fmt.Sprintf(format, args...)})
 }

@@ -9,44 +9,46 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
-// A pacer is what Start begins. There is one at a time.
+// A pacer exists from Start to Stop. There is one at a time.
 //
-// Whoever takes memory, and has reached a bound, calls pressure. It decides, and
-// starts a goroutine for a collection; it never collects itself. There is no
-// goroutine, and no timer, while nothing is to be done. After collections that
-// others start, a sentinel's cleanup looks.
+// A goroutine that takes memory and reaches a bound calls pressure. pressure
+// decides whether a collection is due, and starts a goroutine for it; it never
+// collects itself. There is no goroutine and no timer while no collection is due
+// or under way. After a collection that the program or the runtime has started,
+// the function that watch has registered calls collected.
 type pacer struct {
 	duty float64
 
 	limit   atomic.Int64 // 0 if there is none
-	goLimit atomic.Int64 // what the runtime's was set to, 0 if it was not
+	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
 
-	pending atomic.Bool  // a collection of ours is under way, or its releases
-	trigger atomic.Int64 // at how many auto bytes one is due
-	begun   atomic.Int64 // collections of ours
+	pending atomic.Bool  // a collection started here is under way, or its releases are
+	trigger atomic.Int64 // number of auto bytes at which a collection is due
+	begun   atomic.Int64 // collections started here
 	ended   atomic.Int64
-	done    atomic.Pointer[chan struct{}] // closed when the one that is pending is done
+	done    atomic.Pointer[chan struct{}] // closed when the pending collection is done
 
-	vain      atomic.Int64 // collections at a limit, in a row, that gave nothing back
+	vain      atomic.Int64 // collections at a limit, in a row, that freed nothing
 	vainUntil atomic.Int64 // see inVain; in Unix nanoseconds
 	vainEver  atomic.Int64 // auto bytes that had ever been taken then
 
-	watching atomic.Bool // a sentinel is out
+	watching atomic.Bool // a sentinel is registered
 	stopped  atomic.Bool // written under mu and claims
 
-	claims sync.Mutex // held while somebody claims; taken after mu
+	claims sync.Mutex // held during claim; taken after mu
 
 	mu sync.Mutex
 	// The rest is under mu.
 	mark    mark
 	backoff int64
-	notYet  time.Time        // no collection before, for the sake of duty
+	notYet  time.Time        // no collection starts before this time, because of duty
 	costs   [4]time.Duration // of the last collections
 	reader  reader
 	before  int64 // the runtime's memory limit before Start
-	changed bool  // the program has set that itself since
+	changed bool  // the program has changed that limit since
 
 	stats struct {
 		cycles, freed, lastFreed, time, yields, waits, waited, refusals, moved atomic.Int64
@@ -56,9 +58,12 @@ type pacer struct {
 const (
 	longestWait  = 10 * time.Millisecond  // of an allocation, for a collection
 	longestDrain = 200 * time.Millisecond // of a collection, for its releases
-	stuckDrain   = 20 * time.Millisecond  // without any progress
-	mostVain     = 8                      // collections at a limit may give nothing back, in a row, then
-	vainPause    = 10                     // times as long as the last one took there is none
+	stuckDrain   = 20 * time.Millisecond  // of a collection, for a release that makes no progress
+
+	// After mostVain collections in a row that freed nothing at a limit, there is
+	// no further one for vainPause times as long as the last one took.
+	mostVain  = 8
+	vainPause = 10
 )
 
 // begin sets the first bounds.
@@ -77,19 +82,19 @@ func (p *pacer) begin() {
 	p.watchLimit()
 }
 
-// watchLimit has the pacer look after each collection, if there is a limit: the
-// runtime's follows what is given back, too.
+// watchLimit has collected called after each collection, if there is a limit: the
+// runtime's memory limit must also follow releases.
 func (p *pacer) watchLimit() {
 	if p.limit.Load() != 0 {
 		p.watch()
 	}
 }
 
-// end puts things back.
+// end stops the pacer, and restores the runtime's memory limit.
 func (p *pacer) end() {
 	p.mu.Lock()
 	p.claims.Lock()
-	p.stopped.Store(true) // nobody sets bounds from now on, or claims
+	p.stopped.Store(true) // from now on look sets no bounds, and claim fails
 	account.SetPace(nil)
 	p.claims.Unlock()
 	p.restore()
@@ -99,17 +104,19 @@ func (p *pacer) end() {
 	}
 }
 
-// pressure is called by whoever takes memory, beyond a bound.
+// pressure is called by a goroutine that takes memory beyond a bound.
 func (p *pacer) pressure() {
-	// Where it cannot be locked somebody is looking. While a collection is pending
-	// there is nothing to be seen but the limit.
+	aftergc.Poll() // the runtime may not have told of the last collection
+	// If p.mu is locked, another goroutine is checking already. While a collection
+	// is pending, only the limit needs a check.
 	if (!p.pending.Load() || p.limit.Load() != 0) && p.mu.TryLock() {
 		due := p.look(p.reader.read())
 		rest := time.Until(p.notYet)
 		p.mu.Unlock()
 		p.watch()
 		if rest > 0 && p.farBehind() {
-			// One is due, and has to wait for the sake of duty. So do we.
+			// A collection is due, but must wait because of duty. The allocation
+			// waits as well.
 			p.sleep(func() { time.Sleep(min(rest, longestWait)) })
 			p.mu.Lock()
 			due = p.look(p.reader.read())
@@ -127,14 +134,14 @@ func (p *pacer) pressure() {
 	}
 }
 
-// farBehind reports whether there is twice as much as a collection is due for, and
-// the goroutine may wait for it.
+// farBehind reports whether there are twice as many auto bytes as a collection is
+// due for, and the goroutine may wait.
 func (p *pacer) farBehind() bool {
 	auto, _ := account.Auto()
-	return auto/2 >= p.trigger.Load() && !inBubble() && !account.Releasing()
+	return auto/2 >= p.trigger.Load() && !aftergc.InBubble() && !account.Releasing()
 }
 
-// sleep calls f, which waits, and counts that.
+// sleep calls f, which waits, and counts the wait and its time.
 func (p *pacer) sleep(f func()) {
 	start := time.Now()
 	f()
@@ -142,14 +149,14 @@ func (p *pacer) sleep(f func()) {
 	p.stats.waited.Add(int64(time.Since(start)))
 }
 
-// look reports whether a collection is due, and sets the bounds at which to look
-// again. The caller holds p.mu.
+// look reports whether a collection is due, and sets the bounds at which pressure
+// is called again. The caller holds p.mu.
 func (p *pacer) look(r reading) (due bool) {
 	if p.stopped.Load() {
 		return false
 	}
 	auto, _ := account.Auto()
-	p.mark.heap = r.live // of the last collection, whoever has seen it
+	p.mark.heap = r.live // of the last collection, whatever started it
 	trigger := p.mark.trigger(r.heap, r.gogc, p.backoff)
 	p.trigger.Store(trigger)
 	heldAt, ceiling := p.keep(r)
@@ -165,12 +172,13 @@ func (p *pacer) look(r reading) (due bool) {
 
 // start starts a collection that is due, in a goroutine of its own.
 func (p *pacer) start(due bool) {
-	if due && !inBubble() && p.claim() {
+	if due && !aftergc.InBubble() && p.claim() {
 		go p.collect()
 	}
 }
 
-// claim makes the caller the one who collects, unless somebody else does.
+// claim reports whether the caller must do a collection. It is false while another
+// goroutine does one.
 func (p *pacer) claim() bool {
 	p.claims.Lock()
 	defer p.claims.Unlock()
@@ -184,11 +192,11 @@ func (p *pacer) claim() bool {
 	return true
 }
 
-// wait waits for the collection that is pending, but not for long.
+// wait waits for the pending collection, for at most longestWait.
 func (p *pacer) wait() {
 	done := p.done.Load()
 	if done == nil {
-		runtime.Gosched() // whoever has claimed is about to say where to wait
+		runtime.Gosched() // the goroutine that claimed is about to set it
 		return
 	}
 	timer := time.NewTimer(longestWait)
@@ -199,8 +207,8 @@ func (p *pacer) wait() {
 	}
 }
 
-// collect does the collection that the caller has claimed, waits for what it
-// leads to, and marks.
+// collect does the collection that the caller has claimed, waits for its
+// releases, and takes the mark.
 func (p *pacer) collect() {
 	var r reader
 	done := *p.done.Load()
@@ -220,8 +228,8 @@ func (p *pacer) collect() {
 		p.costs = [4]time.Duration{took, took, took, took}
 	}
 	p.costs[n%int64(len(p.costs))] = took
-	// What a collection takes more than the least of the last ones is somebody
-	// else's: the processor was taken away from it.
+	// The least cost of the last collections is taken as the real cost. A higher
+	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
 	p.notYet = begin.Add(time.Duration(share / p.duty))
 	p.stats.freed.Add(freed)
@@ -236,9 +244,10 @@ func (p *pacer) collect() {
 	p.start(due)
 }
 
-// trim gives idle memory back that is more than what may come until the next
-// collection, and so would add to it: where sizes differ much, not everything
-// fits where something was. The caller holds p.mu.
+// trim returns idle memory to the system, as far as it exceeds the bytes that may
+// come until the next collection. Without that, idle memory adds to these: when
+// sizes differ much, new blocks do not fit into the space of old ones. The caller
+// holds p.mu.
 func (p *pacer) trim(r reading) {
 	const least = 4 * floor
 	auto, _ := account.Auto()
@@ -250,9 +259,9 @@ func (p *pacer) trim(r reading) {
 	}
 }
 
-// settle takes the mark after a collection, when there were auto bytes and ever
-// had been taken at its beginning. It returns how many have been given back. The
-// caller holds p.mu.
+// settle takes the mark after a collection. At the beginning of the collection
+// there were auto bytes, and ever had been taken. It returns the number of bytes
+// freed since. The caller holds p.mu.
 func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 	now, everNow := account.Auto()
 	since := everNow - ever
@@ -261,8 +270,8 @@ func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 }
 
 // drain waits until the releases that follow a collection are done: the runtime
-// has run the cleanups that it had queued, and own's workers have nothing left.
-// It gives up when nothing moves.
+// has run the cleanups that were queued, and the workers of package own have no
+// batch left. It gives up after longestDrain, or stuckDrain without progress.
 func drain(r *reader) {
 	first := r.read()
 	start := time.Now()
@@ -284,18 +293,16 @@ func drain(r *reader) {
 	}
 }
 
-// A sentinel is dropped so that its cleanup runs after the next collection.
-type sentinel struct{ _ [16]byte }
-
-// watch has the pacer look after the next collection, whoever starts it.
+// watch has collected called after the next collection, whatever starts it.
 func (p *pacer) watch() {
 	if p.stopped.Load() || p.watching.Swap(true) {
 		return
 	}
-	runtime.AddCleanup(&sentinel{}, (*pacer).collected, p)
+	aftergc.Next(p.collected)
 }
 
-// collected runs after a collection.
+// collected runs after a collection. It takes the
+// mark, unless collect does so, and checks whether another collection is due.
 func (p *pacer) collected() {
 	p.watching.Store(false)
 	if p.stopped.Load() {
@@ -303,7 +310,8 @@ func (p *pacer) collected() {
 	}
 	auto, ever := account.Auto()
 	if auto < floor && p.limit.Load() == 0 {
-		// Nothing to be paced: the next who takes much brings us back.
+		// There is nothing to pace, so no sentinel is registered. pressure does
+		// that again when much memory is taken.
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.mark = mark{heap: p.mark.heap, auto: auto}
@@ -328,15 +336,15 @@ func (p *pacer) collected() {
 	}()
 }
 
-// reclaim is what somebody does whose request of n bytes was refused for the
-// time try says: it waits for a collection that begins from now on, or returns
-// the error.
+// reclaim is called when a request of n bytes has met a limit; try counts the
+// calls for one request, from 0. It waits for a collection that begins after the
+// call, so that the request can be tried again, or returns the error.
 func (p *pacer) reclaim(n int64, try int) error {
 	const collections = 2
 	if try == 0 && p.stopped.Load() {
-		return nil // and so is the limit gone
+		return nil // Stop has removed the limit
 	}
-	if try >= collections || p.stopped.Load() || p.inVain() || inBubble() || account.Releasing() {
+	if try >= collections || p.stopped.Load() || p.inVain() || aftergc.InBubble() || account.Releasing() {
 		p.stats.refusals.Add(1)
 		return p.refusal(n)
 	}
@@ -367,19 +375,11 @@ func (p *pacer) reclaim(n int64, try int) error {
 	return nil
 }
 
-// inVain reports whether a collection at a limit would be in vain: no owner has
-// come since the last ones, not long ago, which gave nothing back. A
-// program that meets a heap's limit all the time, and makes room by itself, is
-// not to collect each time.
+// inVain reports whether a collection at a limit would free nothing: the last
+// ones freed nothing, and no auto bytes were added since, for a bounded time. A
+// program that meets a heap's limit all the time, and makes room by itself, must
+// not collect each time.
 func (p *pacer) inVain() bool {
 	_, ever := account.Auto()
 	return ever == p.vainEver.Load() && time.Now().UnixNano() < p.vainUntil.Load()
-}
-
-// inBubble reports whether the goroutine's clock is that of a bubble of
-// testing/synctest, which begins in the year 2000. What is started there belongs
-// to the bubble, so nothing is.
-func inBubble() bool {
-	const realClock = 2020
-	return time.Now().UTC().Year() < realClock
 }

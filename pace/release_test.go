@@ -22,8 +22,8 @@ func pendingFor(t *testing.T, p *pacer) {
 	p.trigger.Store(1)
 }
 
-// TestSlowDown looks at what somebody pays who allocates while a collection is
-// pending: he yields, or waits if there is much, but not in a release function.
+// TestSlowDown allocates while a collection is pending: the goroutine yields, or
+// waits if there are many auto bytes, but not in a release function.
 func TestSlowDown(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
@@ -76,8 +76,8 @@ func TestSlowDown(t *testing.T) {
 	}
 }
 
-// TestLimitInRelease meets a limit in a release function, which has to go on at
-// once: who would wait for releases there waits for himself.
+// TestLimitInRelease meets a limit in a release function, which must fail at once:
+// a release function that waits for releases would wait for itself.
 func TestLimitInRelease(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 100})

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -58,8 +59,8 @@ func within(t *testing.T, bytes int64, f func() outcome) (o outcome) {
 	}
 }
 
-// TestWithoutPace shows what pace is for: with a runtime.AddCleanup each, large
-// blocks that are forgotten are not given back.
+// TestWithoutPace shows why pace exists: large blocks with a runtime.AddCleanup
+// each, once forgotten, are not freed.
 func TestWithoutPace(t *testing.T) {
 	most := int64(scaled(4<<10, 512)) * mib
 	o := inChild(t, func() outcome {
@@ -73,7 +74,7 @@ func TestWithoutPace(t *testing.T) {
 			}
 			fill(p, mib)
 			live[n%8] = new(image)
-			runtime.AddCleanup(live[n%8], func(p uintptr) { h.Free(pointer(p)) }, uintptr(p))
+			runtime.AddCleanup(live[n%8], func(p uintptr) { h.Free(cheap.Pointer(p)) }, uintptr(p))
 		}
 		runtime.KeepAlive(live)
 		o := m.outcome()
@@ -96,7 +97,7 @@ func TestChurn(t *testing.T) {
 	})
 }
 
-// TestChurnOfMemory is TestChurn for what the heap's own handles hold.
+// TestChurnOfMemory is TestChurn for blocks of a Memory.
 func TestChurnOfMemory(t *testing.T) {
 	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
@@ -116,8 +117,7 @@ func TestChurnOfMemory(t *testing.T) {
 	})
 }
 
-// TestChurnOfGroups has what is forgotten be the groups of requests, with a
-// megabyte in each.
+// TestChurnOfGroups forgets the groups of requests, with a megabyte in each.
 func TestChurnOfGroups(t *testing.T) {
 	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
@@ -172,9 +172,9 @@ func mixedSize(r *rand.Rand) int { return int(64 * math.Exp2(16*r.Float64())) }
 // TestMixedSizes keeps 32 MiB live in two goroutines, and drops at random.
 func TestMixedSizes(t *testing.T) {
 	const live, goroutines = 32 * mib, 2
-	// Twice what is live is due to pacing. The rest is idle memory of the heap's:
-	// where sizes differ by a factor of 65,536, not everything fits where
-	// something was.
+	// Twice the live bytes are due to pacing. The rest is idle memory of the heap:
+	// when sizes differ by a factor of 65,536, new blocks do not always fit into
+	// the space of old ones.
 	within(t, 6*live+16*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
@@ -210,7 +210,7 @@ func TestMixedSizes(t *testing.T) {
 	})
 }
 
-// TestGrowthToGigabyte has nothing to be given back.
+// TestGrowthToGigabyte grows without anything to free.
 func TestGrowthToGigabyte(t *testing.T) {
 	for _, size := range []int{mib, 16 * kib} {
 		t.Run(fmt.Sprintf("size=%dKiB", size/kib), func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestLargeGoHeap(t *testing.T) {
 }
 
 // underLimit is a load that fits within limit: a Go heap of two fifths of it, a
-// quarter live outside, and much that is forgotten, of Go and outside.
+// quarter live outside, and many forgotten bytes, of Go and outside.
 func underLimit(limit int64, d time.Duration) outcome {
 	const goroutines = 2
 	memory := own.NewMemory(nil, own.Options{Batch: 1})
@@ -347,7 +347,7 @@ func TestLimitHolds(t *testing.T) {
 	}
 }
 
-// TestLimitTooSmall asks for more than there is, at each door, until it is
+// TestLimitTooSmall requests more than the limit, in each way, until it is
 // refused, and goes on with less.
 func TestLimitTooSmall(t *testing.T) {
 	const limit = 64 * mib
@@ -360,7 +360,7 @@ func TestLimitTooSmall(t *testing.T) {
 					return nil, err
 				}
 				m := new(image)
-				runtime.AddCleanup(m, func(p uintptr) { b.heap.Free(pointer(p)) }, uintptr(p))
+				runtime.AddCleanup(m, func(p uintptr) { b.heap.Free(cheap.Pointer(p)) }, uintptr(p))
 				return m, nil
 			}
 		},
@@ -431,7 +431,7 @@ func TestLockHeld(t *testing.T) {
 				mustPace(Options{Limit: limit})
 				var mu sync.Mutex
 				released := 0
-				h, err := cheap.NewHeap(cheap.Options{})
+				h, err := cheap.NewHeap(cheap.HeapOptions{})
 				if err != nil {
 					panic(err)
 				}
@@ -439,7 +439,7 @@ func TestLockHeld(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, r := range resources {
-						h.Free(pointer(r))
+						h.Free(cheap.Pointer(r))
 						released++
 					}
 				}})
@@ -504,7 +504,7 @@ func TestOnlyGo(t *testing.T) {
 			}
 		})
 	}
-	if less, more := gcs[false], gcs[true]; !isChild() && (more > less+less/3 || less > more+more/3) {
+	if less, more := gcs[false], gcs[true]; !testchild.Is() && (more > less+less/3 || less > more+more/3) {
 		t.Errorf("%d collections without pace, %d with it", less, more)
 	}
 }
@@ -546,12 +546,13 @@ func makeCgroup(t *testing.T, limit int64) (enter func(*exec.Cmd), err error) {
 	}, nil
 }
 
-// TestCgroup runs a load in a cgroup that has not enough for it without a limit.
-// Where the machine lets nobody make one, what is tested is TestCgroupLimit.
+// TestCgroup runs a load in a cgroup whose memory is too small for it without a
+// limit. On a machine where a test cannot make a cgroup, TestCgroupLimit is the
+// only test of this.
 func TestCgroup(t *testing.T) {
 	const limit = 256 * mib
 	var enter func(*exec.Cmd)
-	if !isChild() {
+	if !testchild.Is() {
 		var err error
 		if enter, err = makeCgroup(t, limit); err != nil {
 			t.Logf("no cgroup can be made here: %v", err)

@@ -2,31 +2,30 @@ package pace
 
 import "math"
 
-// A mark is what there was after a collection, when what it found had been
-// released.
+// A mark is the state after a collection and the releases that followed it.
 type mark struct {
-	heap int64 // bytes of the Go heap that were reachable
-	auto int64 // bytes outside that automatic release could still give back
+	heap int64 // reachable bytes of the Go heap
+	auto int64 // bytes outside that automatic release could still free
 }
 
 const (
-	// floor is how many bytes have to come before a collection is worth while.
+	// floor is the number of new bytes from which on a collection pays.
 	floor = 8 << 20
 
-	// mostBackoff is how many times that, where collections give nothing back.
+	// mostBackoff is the largest factor on floor, when collections free nothing.
 	mostBackoff = 8
 )
 
-// least returns how many bytes have to have come since the mark. backoff is 1,
-// or more where the last collections gave little back.
+// least returns the number of new bytes since the mark that a collection
+// requires. backoff is 1, or more if the last collections freed little.
 func (m mark) least(backoff int64) int64 { return max(floor, m.heap/3) * backoff }
 
-// trigger returns at how many auto bytes a collection is due, when the Go heap has
-// heap bytes of objects, dead ones included:
+// trigger returns the number of auto bytes at which a collection is due, when the
+// Go heap has heap bytes of objects, dead ones included:
 //
 //	On + Hnow >= (Om + Hm) * (1 + GOGC/100), and On - Om exceeds a bound.
 //
-// gogc is negative where the collector is off; then none is ever due.
+// gogc is negative if the collector is off; then no collection is due.
 func (m mark) trigger(heap int64, gogc int, backoff int64) int64 {
 	if gogc < 0 {
 		return noBound
@@ -34,7 +33,7 @@ func (m mark) trigger(heap int64, gogc int, backoff int64) int64 {
 	return max(m.auto+m.least(backoff)+1, m.goal(gogc)-heap)
 }
 
-// goal returns what heap and auto may grow to.
+// goal returns the bytes to which heap and auto together may grow.
 func (m mark) goal(gogc int) int64 {
 	g := float64(m.auto+m.heap) * (1 + float64(gogc)/100)
 	return int64(min(g, noBound/4))
@@ -42,9 +41,9 @@ func (m mark) goal(gogc int) int64 {
 
 const noBound = math.MaxInt64
 
-// next returns at how many auto bytes to look again, when there are auto now. The
-// heap grows meanwhile, which brings the trigger nearer, so it is half of the
-// way.
+// next returns the number of auto bytes at which to check again, when there are
+// auto now. It is halfway to the trigger, because the Go heap grows meanwhile,
+// which lowers the trigger.
 func next(auto, trigger int64) int64 {
 	if trigger == noBound {
 		return auto + floor
@@ -52,8 +51,8 @@ func next(auto, trigger int64) int64 {
 	return auto + max((trigger-auto)/2, floor/8)
 }
 
-// nextBackoff returns the backoff after a collection that gave freed bytes back,
-// when came had come since the one before.
+// nextBackoff returns the backoff after a collection that freed freed bytes, when
+// came new bytes had come since the collection before.
 func nextBackoff(backoff, freed, came int64) int64 {
 	switch {
 	case freed < came/8:

@@ -4,7 +4,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -29,9 +28,19 @@ func TestStartTwice(t *testing.T) {
 }
 
 func TestStartOptions(t *testing.T) {
-	for _, o := range []Options{{Limit: -1}, {Duty: -0.1}, {Duty: 1.1}, {Duty: math.NaN()}, {Duty: math.Inf(1)}} {
-		if err := Start(o); err == nil || !strings.HasPrefix(err.Error(), "cheap: pace.Start: ") {
-			t.Errorf("Start(%+v) = %v", o, err)
+	for _, row := range []struct {
+		o    Options
+		says string
+	}{
+		{Options{Limit: -1}, "pace.Start: the limit -1"},
+		{Options{Duty: -0.1}, "pace.Start: the duty is -0.1"},
+		{Options{Duty: 1.1}, "pace.Start: the duty is 1.1"},
+		{Options{Duty: math.NaN()}, "pace.Start: the duty is NaN"},
+		{Options{Duty: math.Inf(1)}, "pace.Start: the duty is +Inf"},
+	} {
+		mustMisuse(t, row.says, func() { Start(row.o) })
+		if current.Load() != nil {
+			t.Errorf("Start(%+v) has started", row.o)
 			Stop()
 		}
 	}
@@ -95,7 +104,7 @@ func TestRuntimeLimitFollows(t *testing.T) {
 		t.Errorf("the runtime's limit is %d, and %d bytes are reachable", is, needs)
 	}
 	Remove(a, a.Held()-100*mib)
-	runtime.GC() // somebody has to look
+	runtime.GC() // the pacer checks after it
 	wait(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
 }
 
@@ -115,7 +124,7 @@ func TestProgramChangesLimit(t *testing.T) {
 		t.Errorf("the runtime's limit is %d; %+v", is, st)
 	}
 	if err := Add(a, 1<<30); err == nil {
-		t.Error("what exceeds the limit was not refused, after the program has changed the runtime's")
+		t.Error("a request that exceeds the limit was not refused, after the program has changed the runtime's")
 		Remove(a, 1<<30)
 	}
 	if Stop(); debug.SetMemoryLimit(-1) != own {
@@ -134,8 +143,8 @@ func TestProgramChangesLimitBeforeStop(t *testing.T) {
 	}
 }
 
-// TestTakenBack gives a limit back into the hands of pace, by SetLimit. What the
-// program has set itself is what Stop puts back.
+// TestTakenBack has pace control the runtime's limit again, by SetLimit. Stop
+// restores the limit that the program has set itself.
 func TestTakenBack(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	start(t, Options{Limit: 1 << 30})
@@ -164,15 +173,10 @@ func TestSetLimit(t *testing.T) {
 			t.Errorf("SetLimit(%d) = %d, want %d", row[0], was, row[1])
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a negative limit does not panic")
-		}
-		if limit := Read().Limit; limit != 1<<42 {
-			t.Errorf("the limit is %d", limit)
-		}
-	}()
-	SetLimit(-1)
+	mustMisuse(t, "pace.SetLimit: the limit -1", func() { SetLimit(-1) })
+	if limit := Read().Limit; limit != 1<<42 {
+		t.Errorf("the limit is %d", limit)
+	}
 }
 
 // TestEnvironment takes the limit from the runtime's, which GOMEMLIMIT sets.
@@ -189,8 +193,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestCollectorOff has GOGC=off, with which nothing is ever collected for the
-// sake of pacing.
+// TestCollectorOff has GOGC=off, with which pacing starts no collection.
 func TestCollectorOff(t *testing.T) {
 	was := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(was)

@@ -10,24 +10,27 @@ import "C"
 
 import "unsafe"
 
-// C functions, of the kinds that libc takes. Those of this package may be
-// called by one thread at a time.
+// The addresses of C functions, of the kinds that libc takes. Only one thread at a
+// time may call those of this package.
 var (
 	Free = unsafe.Pointer(C.free)
 
-	Destroy           = unsafe.Pointer(C.ctest_destroy)              // (resource), noted in Calls
-	DestroyWith       = unsafe.Pointer(C.ctest_destroy_with)         // (context, resource), noted in Calls
-	DestroyIntoGo     = unsafe.Pointer(C.ctest_destroy_into_go)      // (resource), calls OnDestroy
-	DestroyWithIntoGo = unsafe.Pointer(C.ctest_destroy_with_into_go) // (context, resource), calls OnDestroy
+	// Their calls are recorded in Calls.
+	Destroy     = unsafe.Pointer(C.ctest_destroy)      // (resource)
+	DestroyWith = unsafe.Pointer(C.ctest_destroy_with) // (context, resource)
 
-	Construct       = unsafe.Pointer(C.ctest_construct)         // wants a Counter for its context
+	// These call OnDestroy.
+	DestroyIntoGo     = unsafe.Pointer(C.ctest_destroy_into_go)      // (resource)
+	DestroyWithIntoGo = unsafe.Pointer(C.ctest_destroy_with_into_go) // (context, resource)
+
+	Construct       = unsafe.Pointer(C.ctest_construct)         // its context is a Counter
 	ConstructIntoGo = unsafe.Pointer(C.ctest_construct_into_go) // calls OnConstruct
 )
 
 // Context is an address of C memory that none of the functions follows.
 var Context = unsafe.Pointer(&C.ctest_calls)
 
-// What C functions call in Go.
+// The Go functions that C functions call.
 var (
 	OnDestroy   func(context, resource uintptr)
 	OnConstruct func(context uintptr) (resource uintptr)
@@ -41,8 +44,8 @@ func ctestGoConstruct(context C.uintptr_t) C.uintptr_t {
 	return C.uintptr_t(OnConstruct(uintptr(context)))
 }
 
-// A Call is what Destroy and DestroyWith were called with: the context, or 0, and
-// the resource.
+// A Call has the arguments of a call of Destroy or DestroyWith: the context, or 0,
+// and the resource.
 type Call [2]uintptr
 
 // Calls returns the calls since the last Calls, up to 1024 of them.
@@ -56,8 +59,8 @@ func Calls() []Call {
 	return calls
 }
 
-// A Counter is the context of Construct, in C memory: resources are numbers,
-// from 1 to the given last one, behind which there are none.
+// A Counter is the context of Construct, in C memory. Resources are the numbers
+// from 1 to a given last one.
 type Counter struct{ numbers *[2]C.size_t }
 
 // NewCounter returns a Counter; Close frees it.
@@ -67,8 +70,8 @@ func NewCounter(last int) Counter {
 	return c
 }
 
-// Context returns it as C wants it.
+// Context returns the Counter's address, for C.
 func (c Counter) Context() unsafe.Pointer { return unsafe.Pointer(c.numbers) }
 
-// Close frees it.
+// Close frees the Counter.
 func (c Counter) Close() { C.free(c.Context()) }

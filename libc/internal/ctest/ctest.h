@@ -1,8 +1,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What the last functions were called with, from the first call after the last
-// reset on. Calls beyond the room are counted only.
+// The arguments of all calls since the last reset. Calls beyond the room are only
+// counted.
 struct ctest_call {
 	uintptr_t context, resource;
 };
@@ -17,8 +17,9 @@ void ctest_destroy_with(void *context, void *resource);
 void ctest_destroy_into_go(void *resource);
 void ctest_destroy_with_into_go(void *context, void *resource);
 
-// ctest_construct numbers what it makes, from 1, in the two size_t of context:
-// the number of the last one, and that of the last one there is to be.
+// ctest_construct makes resources that are numbers, from 1. The two size_t of
+// context are the number of the last one made, and the number after which it
+// returns NULL.
 void *ctest_construct(void *context);
 
 // ctest_construct_into_go is the same, by a Go function.

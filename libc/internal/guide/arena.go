@@ -7,7 +7,7 @@ import "C"
 
 import "github.com/cheapgo/cheap"
 
-// Longest passes strings as a char **, whose memory lasts as long as the call.
+// Longest passes strings as a char ** in memory that is freed after the call.
 func Longest(words []string) string {
 	if len(words) == 0 {
 		return ""

@@ -11,7 +11,7 @@ import "C"
 
 import "unsafe"
 
-// Sum lets C read a slice of Go while the call lasts.
+// Sum lets C read a slice of Go during the call.
 func Sum(numbers []int32) int64 {
 	p := (*C.int32_t)(unsafe.SliceData(numbers))
 	return int64(C.sum(p, C.size_t(len(numbers))))

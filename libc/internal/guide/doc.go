@@ -1,5 +1,5 @@
-// Package guide is a small C library and its binding in Go: the examples of
-// docs/guide.md, which shows its text, and whose claims its tests run.
+// Package guide is a small C library and its binding in Go. docs/guide.md shows
+// this code, and the examples of this package are those of the guide.
 //
-// Built without cgo, it is empty.
+// Without cgo the package is empty.
 package guide

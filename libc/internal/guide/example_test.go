@@ -3,6 +3,7 @@
 package guide_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/libc/internal/guide"
 	"github.com/cheapgo/cheap/own"
+	"github.com/cheapgo/cheap/pace"
 )
 
 func Example_direct() {
@@ -23,7 +25,7 @@ func Example_arena() {
 }
 
 func Example_heap() {
-	heap, err := cheap.NewHeap(cheap.Options{Limit: 64 << 20})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 64 << 20})
 	if err != nil {
 		panic(err)
 	}
@@ -35,7 +37,7 @@ func Example_heap() {
 	guide.Event(20)
 	fmt.Println(counter.Read())
 	counter.Close(heap)
-	fmt.Println(heap.Destroy()) // would name what was not freed
+	fmt.Println(heap.Destroy()) // an error if a block was not freed
 	// Output:
 	// 2 120
 	// <nil>
@@ -46,7 +48,7 @@ func Example_poolAndClose() {
 	if err != nil {
 		panic(err)
 	}
-	defer image.Close() // also after the Close below, and in any copy
+	defer image.Close() // may be called again, also through a copy
 	fmt.Println(image.Bounds())
 	fmt.Println(guide.ImagesAlive())
 	image.Close()
@@ -63,12 +65,65 @@ func Example_poolAndForget() {
 			panic(err)
 		}
 	}
-	for guide.ImagesAlive() > 0 { // only to see it: a program goes on
+	waitForRelease()
+	fmt.Println(guide.ImagesAlive())
+	// Output: 0
+}
+
+// waitForRelease is for this example only. A program continues instead.
+func waitForRelease() {
+	for guide.ImagesAlive() > 0 {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
+}
+
+func Example_pace() {
+	if err := pace.Start(pace.Options{}); err != nil {
+		panic(err)
+	}
+	defer pace.Stop()
+
+	const images = 2000 // of 1 MiB each
+	most := 0
+	for range images {
+		if _, err := guide.NewImage(1024, 1024); err != nil {
+			panic(err)
+		}
+		most = max(most, guide.ImagesAlive())
+	}
+	fmt.Println(most < images/4)
+
+	waitForRelease()
 	fmt.Println(guide.ImagesAlive())
-	// Output: 0
+	// Output:
+	// true
+	// 0
+}
+
+func Example_paceLimit() {
+	if err := pace.Start(pace.Options{Limit: 256 << 20}); err != nil {
+		panic(err)
+	}
+	defer pace.Stop()
+
+	var album []*guide.Image // keeps all images reachable
+	for {
+		image, err := guide.NewImage(1024, 1024)
+		if err != nil {
+			fmt.Println(len(album) < 256, errors.Is(err, cheap.ErrLimit))
+			break
+		}
+		album = append(album, image)
+	}
+
+	for _, image := range album {
+		image.Close()
+	}
+	fmt.Println(guide.ImagesAlive())
+	// Output:
+	// true true
+	// 0
 }
 
 func Example_memory() {
@@ -77,9 +132,9 @@ func Example_memory() {
 	if err != nil {
 		panic(err)
 	}
-	histogram.Add([]byte("nobody frees"))
-	histogram.Add([]byte(" this"))
-	fmt.Println(histogram.Of('e'), histogram.Of('s'), histogram.Of('x'))
+	histogram.Add([]byte("counted "))
+	histogram.Add([]byte("twice"))
+	fmt.Println(histogram.Of('e'), histogram.Of('t'), histogram.Of('x'))
 	// Output: 2 2 0
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Table is rows of C that point to names and cells of their own, all of which
-// live as long as the table can be reached.
+// A Table has rows of C, which point to names and cells. All of them are in one
+// group, which lives as long as the table is reachable.
 type Table struct {
 	group *own.Group
 	rows  []*C.row
@@ -37,7 +37,7 @@ func (t *Table) Add(name string, cells ...int32) error {
 	return nil
 }
 
-// Line has C print a row.
+// Line makes C print a row.
 func (t *Table) Line(i int) (line string) {
 	t.group.Use(func() {
 		var out [100]byte

@@ -11,10 +11,10 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// A Counter is memory that C keeps, and writes to between calls. Close ends that.
+// A Counter is memory that C keeps until Close, and writes to between calls.
 type Counter struct{ c *C.counter }
 
-// NewCounter has C count its events in a block of the heap.
+// NewCounter makes C count its events in a block of the heap.
 func NewCounter(heap *cheap.Heap) (*Counter, error) {
 	c := cheap.New[C.counter](heap)
 	if c == nil {
@@ -24,16 +24,16 @@ func NewCounter(heap *cheap.Heap) (*Counter, error) {
 	return &Counter{c}, nil
 }
 
-// Read needs no call of C.
+// Read returns the counts. It calls no C.
 func (c *Counter) Read() (events, bytes int64) {
 	return int64(c.c.events), int64(c.c.bytes)
 }
 
-// Close frees the block, which C must not know any more by then.
+// Close makes C forget the block, and then frees it.
 func (c *Counter) Close(heap *cheap.Heap) {
 	C.count_into(nil)
 	heap.Free(unsafe.Pointer(c.c))
 }
 
-// Event happens in the library.
+// Event makes an event happen in the library.
 func Event(bytes int) { C.event(C.size_t(bytes)) }

@@ -13,7 +13,7 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// An Image belongs to the library, and goes when it is closed or forgotten.
+// An Image belongs to the library. It is freed when it is closed or becomes unreachable.
 type Image struct{ own.Owner }
 
 var images = own.NewPool(own.Options{
@@ -22,7 +22,7 @@ var images = own.NewPool(own.Options{
 	NoCallback: true, // image_free does not call into Go
 })
 
-// NewImage makes an image that is black.
+// NewImage returns a black image.
 func NewImage(width, height int) (*Image, error) {
 	p := unsafe.Pointer(C.image_new(C.int(width), C.int(height)))
 	if p == nil {
@@ -30,13 +30,13 @@ func NewImage(width, height int) (*Image, error) {
 	}
 	m := new(Image)
 	if err := images.Own(&m.Owner, p, width*height); err != nil {
-		C.image_free(p) // it is still ours
+		C.image_free(p) // the pool does not own it
 		return nil, err
 	}
 	return m, nil
 }
 
-// Bounds may be called while another goroutine closes the image's copy.
+// Bounds may be called while another goroutine closes a copy of the image.
 func (m *Image) Bounds() (width, height int) {
 	m.Use(func(p unsafe.Pointer) {
 		width, height = int((*C.image)(p).width), int((*C.image)(p).height)
@@ -44,5 +44,5 @@ func (m *Image) Bounds() (width, height int) {
 	return width, height
 }
 
-// ImagesAlive returns how many images the library has made and not freed.
+// ImagesAlive returns the number of images that the library has made and not freed.
 func ImagesAlive() int { return int(C.images_alive()) }

@@ -11,10 +11,10 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Histogram is a struct of C in memory that nobody has to free.
+// A Histogram is a struct of C whose memory is freed when the Histogram is unreachable.
 type Histogram struct{ counts *own.Mem[C.histogram] }
 
-// NewHistogram returns one that has counted nothing.
+// NewHistogram returns a histogram of no bytes.
 func NewHistogram(memory *own.Memory) (Histogram, error) {
 	counts, err := own.NewMem[C.histogram](memory)
 	return Histogram{counts}, err
@@ -27,7 +27,7 @@ func (h Histogram) Add(bytes []byte) {
 	})
 }
 
-// Of returns how often b was counted.
+// Of returns how often C has counted b.
 func (h Histogram) Of(b byte) (n int) {
 	h.counts.Use(func(counts *C.histogram) { n = int(counts.of[b]) })
 	return n

@@ -1,0 +1,37 @@
+//go:build !cgo
+
+package libc
+
+import "unsafe"
+
+// This file is for builds without cgo. It declares the names of the package with
+// a type parameter that the compiler cannot infer. So each use fails to compile,
+// with a message that names the cause. Without these declarations the message
+// would be "undefined".
+type (
+	// Allocator needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Allocator[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
+
+	// Releaser needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Releaser[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
+)
+
+// Constructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func Constructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn, context unsafe.Pointer) func(resources []uintptr) (n int, err error) {
+	return nil
+}
+
+// Destructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func Destructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
+	return nil
+}
+
+// DestructorWith needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func DestructorWith[needs_CGO_ENABLED_1_and_a_C_compiler any](fn, context unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
+	return nil
+}
+
+// ContextDestructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func ContextDestructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
+	return nil
+}
