@@ -18,11 +18,11 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 )
 
-// rowCommandName is a command for this program alone: the child process that
-// runs one round of a row that leaks.
+// rowCommandName is a command that only this program calls: the child process of
+// a row that leaks, or that needs the Go heap for itself.
 const rowCommandName = "bench-row"
 
-// What a run takes, where -count and -benchtime do not say otherwise.
+// How long a run takes, unless -count or -benchtime is given.
 const (
 	benchBudget = 85 * time.Second
 	quickBudget = 15 * time.Second
@@ -40,20 +40,21 @@ type benchSettings struct {
 	spliced *spliced // nil without -splice
 	profile string
 	out     output
-	old     *result.Report // what is compared with, nil for nothing
+	old     *result.Report // of -compare, else nil
 
 	tables []measure.Table
 	notes  []string // for the report
 }
 
 const benchUsage = `Bench measures what C memory costs in Go on this machine: calls, owners,
-allocators, strings and live objects, each beside what others have published.
+allocators, strings and collections. It sets the figures that others have
+published beside its own.
 
 Usage:
 
 	cheap bench [flags]
 
-The text goes to stdout, and a page with charts into cheap-report.html.
+The command prints a report, and writes a page with charts to cheap-report.html.
 
 Flags:
 
@@ -65,21 +66,21 @@ Tables:
 const benchFlags = "-benchtime, -compare, -count, -cpu, -cpuprofile, -format, -o, -quick, -run and -splice"
 
 // parseBench reads the arguments. It returns flag.ErrHelp where they ask for
-// help, a usageError where they are not understood.
+// help, and a usageError where they are wrong.
 func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	s := &benchSettings{tables: tables.All()}
 	flags := flag.NewFlagSet("cheap bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	run := flags.String("run", "", "measure only the rows that match this `pattern`, table/row as in go test")
-	count := flags.String("count", "", "measure this `number` of rounds; without it, as many as fit in the time, 3 to 12")
-	each := flags.String("benchtime", "", "let a round of a row take this `time`, such as 10ms, or have so many operations, such as 1000x; rows with a number of their own keep it")
-	cpu := flags.String("cpu", "", "measure with each GOMAXPROCS of this `list`, separated by commas, in place of the rows' own")
-	flags.BoolVar(&s.quick, "quick", false, "take about 20 seconds and not 90: fewer and shorter rounds")
-	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench, which benchstat reads")
-	out := flags.String("o", "", "write to this `file` what else goes to stdout, or into cheap-report.html: with -format text, a name in .html is the page's and any other the text's, with the page beside it")
-	old := flags.String("compare", "", "set the report beside an older one, from this `file` of -format json")
-	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the release table for another second under the profiler, write the profile to this `file`, and report where the rows spend their time")
-	splice := flags.Bool("splice", false, "measure also by how much cleanups and finalizers improve with a faster search in the runtime")
+	run := flags.String("run", "", "measure only the rows that match this `pattern`: a regular expression for the table,\nand behind a slash one for the row, as in go test")
+	count := flags.String("count", "", "measure this `number` of rounds (default: as many as fit in the time, 3 to 12)")
+	each := flags.String("benchtime", "", "let a round of a row take this `time`, such as 10ms, or have this number of operations,\nsuch as 1000x; a row with a fixed number of operations keeps it")
+	cpu := flags.String("cpu", "", "measure with each GOMAXPROCS of this `list`, such as 1,2,4, instead of those of the rows")
+	flags.BoolVar(&s.quick, "quick", false, "take about 20 seconds instead of 90, with fewer and shorter rounds")
+	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
+	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: to cheap-report.html);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
+	old := flags.String("compare", "", "compare the report with an older one, from this `file`, which -format json has written")
+	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the table release for another second under the CPU profiler,\nwrite the profile to this `file`, and report in which functions the rows spend their time")
+	splice := flags.Bool("splice", false, "add the table splice: cleanups and finalizers in the installed runtime, and in a copy\nof it with a faster search; builds this command twice")
 
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -89,7 +90,7 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("%v; the flags are %s", err, benchFlags)
 	}
 	if flags.NArg() > 0 {
-		return nil, flags, usagef("unexpected argument %q; flags are accepted and nothing else", flags.Arg(0))
+		return nil, flags, usagef("unexpected argument %q; cheap bench takes flags only", flags.Arg(0))
 	}
 	if *splice {
 		s.spliced = newSpliced()
@@ -128,7 +129,7 @@ func (s *benchSettings) parseCount(text string, given bool) (err error) {
 		return nil
 	}
 	if s.count, err = strconv.Atoi(text); err != nil || s.count < 1 {
-		return usagef("-count: %q is no number of rounds; 1 or more are accepted", text)
+		return usagef("-count: %q is not a number of rounds; the least is 1", text)
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (s *benchSettings) parseEach(text string, given bool) error {
 		s.each.Time, err = time.ParseDuration(text)
 	}
 	if err != nil || s.each.N <= 0 && s.each.Time <= 0 {
-		return usagef("-benchtime: %q is neither a time nor a number of operations; 10ms or 1000x are accepted, more than 0", text)
+		return usagef("-benchtime: %q is neither a time nor a number of operations; use one above 0, such as 10ms or 1000x", text)
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (s *benchSettings) parseProcs(text string, given bool) error {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 || n > mostProcs {
-			return usagef("-cpu: %q is no number of processors; 1 to %d are accepted, several with commas between them", word, mostProcs)
+			return usagef("-cpu: %q is not a number of processors; use numbers from 1 to %d, with commas between them", word, mostProcs)
 		}
 		if !slices.Contains(s.procs, n) {
 			s.procs = append(s.procs, n)
@@ -179,7 +180,7 @@ func (s *benchSettings) checkProfile(given bool) error {
 			}
 		}
 	}
-	return usagef("-cpuprofile: -run leaves no row of a table that is profiled; release is accepted")
+	return usagef("-cpuprofile: only the table release is profiled, and none of its rows is measured")
 }
 
 // benchHelp describes the command.
@@ -219,8 +220,8 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	return failed
 }
 
-// measure runs the tables. It may return a report with an error: of what was
-// measured until then, or of the rows that did not fail.
+// measure runs the tables. With an error it may return a report: of the rows that
+// were measured until then, or of those that did not fail.
 func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.Report, error) {
 	progress := newProgress(stderr, "cheap bench")
 	defer progress.clear()
@@ -230,7 +231,7 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 		Budget:  s.budget(),
 		Count:   s.count,
 		Each:    s.each,
-		Machine: benchMachine(),
+		Machine: thisMachine("100"), // but for rows that say that the collector is off
 		Notes:   append(s.notes, environmentNotes()...),
 		Child:   rowChild,
 		Progress: func(p measure.Progress) {
@@ -249,7 +250,7 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 	return report, errors.Join(err, file.Close())
 }
 
-// budget returns how long the run is to take.
+// budget returns how long the run may take.
 func (s *benchSettings) budget() time.Duration {
 	total, extra := benchBudget, spliceBudget
 	if s.quick {
@@ -261,18 +262,18 @@ func (s *benchSettings) budget() time.Duration {
 	return total
 }
 
-// environmentNotes names what the environment asks for and rows do not heed.
+// environmentNotes names the settings of the environment that rows ignore.
 func environmentNotes() (notes []string) {
 	for name, usual := range map[string]string{"GOGC": "100", "GOMEMLIMIT": "off"} {
 		if value := os.Getenv(name); value != "" && value != usual {
-			notes = append(notes, fmt.Sprintf("%s=%s in the environment was not used: rows run with %s=%s", name, value, name, usual))
+			notes = append(notes, fmt.Sprintf("%s=%s in the environment has no effect: rows run with %s=%s", name, value, name, usual))
 		}
 	}
 	slices.Sort(notes)
 	return notes
 }
 
-// describeProgress writes a progress in one line.
+// describeProgress describes a progress in one line.
 func describeProgress(p measure.Progress) string {
 	procs := ""
 	if p.Procs != 1 {
@@ -281,8 +282,7 @@ func describeProgress(p measure.Progress) string {
 	return fmt.Sprintf("%s/%s%s: %s, %v left", p.Table, p.Row, procs, p.Step, p.Left.Round(time.Second))
 }
 
-// rowChild makes the child process for one round of a row that leaks, or for a row
-// that is to be apart.
+// rowChild makes the child process of a row: see measure.Child.
 func rowChild(ctx context.Context, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	child := exec.CommandContext(ctx, self, append([]string{rowCommandName}, args...)...)

@@ -17,13 +17,14 @@ type alternative struct {
 	table, row *regexp.Regexp
 }
 
-// parsePattern reads a pattern. An error names what is no regular expression.
+// parsePattern reads a pattern. An error names the part that is not a regular
+// expression.
 func parsePattern(text string) (pattern, error) {
 	var p pattern
 	for _, alt := range splitOutside(text, '|') {
 		parts := splitOutside(alt, '/')
 		if len(parts) > 2 {
-			return nil, usagef("-run: %q has %d slashes; it is a pattern for tables, or for tables and rows with one slash between them", alt, len(parts)-1)
+			return nil, usagef("-run: %q has %d slashes; use at most one, between the patterns of the table and of the row", alt, len(parts)-1)
 		}
 		var exprs [2]*regexp.Regexp
 		for i := range exprs {
@@ -33,7 +34,7 @@ func parsePattern(text string) (pattern, error) {
 			}
 			var err error
 			if exprs[i], err = regexp.Compile(expr); err != nil {
-				return nil, usagef("-run: %v; regular expressions are accepted, as in go test -run", err)
+				return nil, usagef("-run: %v; use regular expressions, as in go test -run", err)
 			}
 		}
 		p = append(p, alternative{alt, exprs[0], exprs[1]})
@@ -41,8 +42,8 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// splitOutside splits a regular expression at a character, where that is neither
-// escaped nor within brackets.
+// splitOutside splits a regular expression at a character, except where that is
+// escaped or within brackets.
 func splitOutside(s string, at byte) []string {
 	var out []string
 	start, class, paren := 0, false, 0
@@ -79,8 +80,8 @@ func (p pattern) keeps(table, row string) bool {
 	return false
 }
 
-// check returns an error where an alternative selects nothing, which says what
-// there is: the rows of the tables that it selects, or else the tables.
+// check returns an error if an alternative selects nothing. The error lists the
+// rows of the tables that the alternative selects, or else the tables.
 func (p pattern) check(tables []measure.Table) error {
 	for _, a := range p {
 		if err := a.check(tables); err != nil {
@@ -111,9 +112,9 @@ func (a alternative) check(tables []measure.Table) error {
 	}
 	switch {
 	case len(rows) > 0:
-		return usagef("-run: no row is called %q; there are %s", a.text, strings.Join(rows, ", "))
+		return usagef("-run: no row matches %q; the rows are %s", a.text, strings.Join(rows, ", "))
 	case empty != "":
-		return usagef("-run: table %s needs C, which this build has not got; there are %s", empty, strings.Join(names, ", "))
+		return usagef("-run: the table %s needs cgo, which this build does not have; the tables are %s", empty, strings.Join(names, ", "))
 	}
-	return usagef("-run: no table is called %q; there are %s", a.text, strings.Join(names, ", "))
+	return usagef("-run: no table matches %q; the tables are %s", a.text, strings.Join(names, ", "))
 }

@@ -45,7 +45,8 @@ func cmdBench(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestBenchInterrupted sees that what is done is printed, be it nothing.
+// TestBenchInterrupted checks that an interrupted run prints what it has measured,
+// here nothing.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -66,7 +67,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// TestBenchClosedOutput sees that a report which cannot be written is an error.
+// TestBenchClosedOutput checks that a report which cannot be written is an error.
 func TestBenchClosedOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, format := range []string{"text", "json", "bench"} {
@@ -78,7 +79,7 @@ func TestBenchClosedOutput(t *testing.T) {
 	}
 }
 
-// TestPattern compares with what go test -run does.
+// TestPattern compares patterns with those of go test -run.
 func TestPattern(t *testing.T) {
 	for _, c := range []struct {
 		pattern, table, row string
@@ -111,10 +112,10 @@ func TestPatternCheck(t *testing.T) {
 	tables := []measure.Table{{Table: result.Table{Name: "a"}, Rows: []measure.Row{{Name: "x"}, {Name: "y"}}}, {Table: result.Table{Name: "c"}}}
 	for pattern, want := range map[string]string{
 		"a/x": "", "": "", "a|a/y": "",
-		"b":   `-run: no table is called "b"; there are a`,
-		"a/z": `-run: no row is called "a/z"; there are a/x, a/y`,
-		"c":   `-run: table c needs C, which this build has not got; there are a`,
-		"a|b": `-run: no table is called "b"; there are a`,
+		"b":   `-run: no table matches "b"; the tables are a`,
+		"a/z": `-run: no row matches "a/z"; the rows are a/x, a/y`,
+		"c":   `-run: the table c needs cgo, which this build does not have; the tables are a`,
+		"a|b": `-run: no table matches "b"; the tables are a`,
 	} {
 		p, err := parsePattern(pattern)
 		if err == nil {
@@ -126,7 +127,7 @@ func TestPatternCheck(t *testing.T) {
 	}
 }
 
-// TestWritable sees that looking leaves a file as it is.
+// TestWritable checks that writable does not change a file.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// cpuName returns the name that the processor gives itself, "" if it has none.
+// cpuName returns the name of the processor, "" if it is unknown.
 func cpuName() string {
 	name, err := syscall.Sysctl("machdep.cpu.brand_string")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// cpuName returns the name that the processor gives itself, "" if it has none.
+// cpuName returns the name of the processor, "" if it is unknown.
 func cpuName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -14,8 +14,8 @@ func cpuName() string {
 	return cpuNameIn(string(text))
 }
 
-// cpuNameIn finds the name in a text such as /proc/cpuinfo. x86 has it as the
-// model name, others as one of these.
+// cpuNameIn finds the name in a text such as /proc/cpuinfo. On x86 the key is
+// "model name", elsewhere one of the others.
 func cpuNameIn(text string) string {
 	for _, want := range []string{"model name", "cpu model", "Model", "cpu", "uarch", "Hardware"} {
 		for line := range strings.Lines(text) {

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// cpuName returns what Windows calls the processor, "" elsewhere.
+// cpuName returns the name of the processor on Windows, "" elsewhere.
 func cpuName() string { return os.Getenv("PROCESSOR_IDENTIFIER") }

@@ -1,14 +1,17 @@
-// Cheap measures what C memory costs in Go: calls, owners, allocators and
-// strings, beside what others have published.
+// Cheap measures what C memory costs in Go.
 //
 //	cheap bench [flags]
 //
-// It replays what real programs allocated, on the allocators of package cheap
-// and on those that Go programs use today.
+// measures calls, owners, allocators and strings, and sets the figures that
+// others have published beside its own.
 //
 //	cheap replay [flags] [trace ...]
 //
-// Run `cheap bench -h` and `cheap replay -h` for their flags.
+// replays the allocations of real programs, on the allocators of package cheap
+// and on those that Go programs use today.
+//
+// `cheap bench -h` and `cheap replay -h` describe the flags, and docs/bench.md
+// the reports.
 package main
 
 import (

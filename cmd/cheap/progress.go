@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress tells a person at a terminal what goes on, on one line that is
-// written over. Elsewhere it is silent.
+// A progress shows on a terminal what the command does, on one line that is
+// overwritten. If the output is not a terminal, it shows nothing.
 type progress struct {
 	name  string // of the command
 	out   io.Writer
@@ -30,7 +30,7 @@ func (p *progress) show(format string, args ...any) {
 	}
 }
 
-// clear takes the line away, so that something else can be written.
+// clear removes the line, so that something else can be written.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
@@ -38,7 +38,7 @@ func (p *progress) clear() {
 	}
 }
 
-// warn writes a line that stays, to a terminal or not.
+// warn writes a line that stays. It does so without a terminal as well.
 func (p *progress) warn(format string, args ...any) {
 	p.clear()
 	fmt.Fprintf(p.out, p.name+": "+format+"\n", args...)

@@ -6,33 +6,36 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// settings is what the arguments of `cheap replay` ask for.
-type settings struct {
+// replaySettings is what the arguments of `cheap replay` ask for.
+type replaySettings struct {
 	allocators []peers.Info
 	runs       int
-	format     string
+	out        output
 	verify     bool
 	rss        bool
 	sources    []source
 }
 
-const replayUsage = `Replay performs every allocation that a program made, as it was recorded in a
-trace, on one allocator after the other. It reports the nanoseconds per
-operation, and how much memory stayed resident.
+const replayUsage = `Replay performs the allocations of a real program, as a trace has recorded them,
+on one allocator after the other. It reports the time of an operation, and how
+much memory was resident.
 
 Usage:
 
 	cheap replay [flags] [trace ...]
 
-A trace is a file, or the name of one that the command has with it: %s.
-Without any, it replays those.
+A trace is a file, or the name of a trace that is part of the command: %s.
+Without arguments, the command replays those.
 
 Flags:
 
@@ -41,10 +44,10 @@ Allocators:
 
 %s`
 
-// parseSettings reads the arguments. It returns flag.ErrHelp where they ask for
-// help, a usageError where they are not understood.
-func parseSettings(args []string) (*settings, *flag.FlagSet, error) {
-	s := new(settings)
+// parseReplay reads the arguments. It returns flag.ErrHelp where they ask for
+// help, and a usageError where they are wrong.
+func parseReplay(args []string) (*replaySettings, *flag.FlagSet, error) {
+	s := new(replaySettings)
 	var available []string
 	for _, info := range peers.Available() {
 		available = append(available, info.Name)
@@ -52,11 +55,11 @@ func parseSettings(args []string) (*settings, *flag.FlagSet, error) {
 
 	flags := flag.NewFlagSet("cheap replay", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	allocators := flags.String("allocator", strings.Join(available, ","), "replay on these `allocators`, separated by commas")
-	flags.IntVar(&s.runs, "runs", 5, "time this `number` of rounds, each of which replays on every allocator once")
-	flags.StringVar(&s.format, "format", "text", "report in this `format`: text, json, or bench, which benchstat reads")
-	flags.BoolVar(&s.verify, "verify", false, "before timing, replay once with every block filled and its contents verified")
-	flags.BoolVar(&s.rss, "rss", true, "measure resident memory, in a process of its own for each trace and allocator")
+	allocators := flags.String("allocator", strings.Join(available, ","), "replay on these `allocators`, with commas between them")
+	flags.IntVar(&s.runs, "runs", 5, "time this `number` of rounds; in a round, every allocator replays the trace once")
+	flags.StringVar(&s.out.format, "format", "text", "report in this `format`: text, json, or bench (for benchstat)")
+	flags.BoolVar(&s.verify, "verify", false, "before the timing, replay once with every block filled and its contents verified")
+	flags.BoolVar(&s.rss, "rss", true, "measure resident memory, in a separate process for each trace and allocator")
 
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -78,10 +81,10 @@ func parseSettings(args []string) (*settings, *flag.FlagSet, error) {
 		s.allocators = append(s.allocators, info)
 	}
 	if s.runs < 1 {
-		return nil, flags, usagef("-runs: %d is too few; 1 or more are accepted", s.runs)
+		return nil, flags, usagef("-runs: %d is too few; the least is 1", s.runs)
 	}
-	if _, ok := reporters[s.format]; !ok {
-		return nil, flags, usagef("-format: unknown format %q; there are text, json and bench", s.format)
+	if !slices.Contains(replayFormats, s.out.format) {
+		return nil, flags, usagef("-format: unknown format %q; the formats are text, json and bench", s.out.format)
 	}
 	names := flags.Args()
 	if len(names) == 0 {
@@ -89,9 +92,11 @@ func parseSettings(args []string) (*settings, *flag.FlagSet, error) {
 	}
 	for _, arg := range names {
 		if strings.HasPrefix(arg, "-") {
-			return nil, flags, usagef("the flag %s follows a trace; flags are accepted before the first trace", arg)
+			return nil, flags, usagef("the flag %s follows a trace; put the flags before the first trace", arg)
 		}
-		s.sources = append(s.sources, newSource(arg))
+		if err := s.addSource(newSource(arg)); err != nil {
+			return nil, flags, err
+		}
 	}
 	return s, flags, nil
 }
@@ -110,17 +115,22 @@ func replayHelp(flags *flag.FlagSet) string {
 	return fmt.Sprintf(replayUsage, strings.Join(recorded.Names, ", "), options.String(), allocators.String())
 }
 
-// A replayed is what one trace did on one allocator.
-type replayed struct {
-	trace     string
-	allocator string
-	timing    replay.Timing
-	memory    *replay.Memory // nil when it was not measured
+// addSource adds a source. If another one has its name, it goes by its argument.
+func (s *replaySettings) addSource(src source) error {
+	isNamed := func(other source) bool { return other.name == src.name }
+	if slices.ContainsFunc(s.sources, isNamed) {
+		src.name = src.arg
+	}
+	if slices.ContainsFunc(s.sources, isNamed) {
+		return usagef("the trace %s is named twice; name each once", src.arg)
+	}
+	s.sources = append(s.sources, src)
+	return nil
 }
 
 // replayCommand is `cheap replay`.
 func replayCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	s, flags, err := parseSettings(args)
+	s, flags, err := parseReplay(args)
 	if errors.Is(err, flag.ErrHelp) {
 		_, err := io.WriteString(stdout, replayHelp(flags))
 		return err
@@ -128,30 +138,38 @@ func replayCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-
-	progress := newProgress(stderr, "cheap replay")
-	defer progress.clear()
-	report := reporters[s.format](stdout)
-	if err := report.begin(); err != nil {
-		return err
+	report, failed := s.replay(ctx, stderr)
+	if len(report.Rows) == 0 {
+		return failed
 	}
-	for _, src := range s.sources {
-		if err := replaySource(ctx, s, src, report, progress); err != nil {
-			progress.clear()
-			return err
-		}
-	}
-	return report.end()
+	return errors.Join(s.out.write(report, nil, stdout, stderr), failed)
 }
 
-// replaySource replays one trace on every allocator and reports it.
-func replaySource(ctx context.Context, s *settings, src source, report reporter, progress *progress) error {
+// replay replays the traces. With an error it returns a report of those that it
+// has replayed until then.
+func (s *replaySettings) replay(ctx context.Context, stderr io.Writer) (*result.Report, error) {
+	progress := newProgress(stderr, "cheap replay")
+	defer progress.clear()
+	report := &result.Report{Replay: true, Machine: thisMachine("off")} // no round is interrupted by a collection
+	for _, src := range s.sources {
+		if err := s.replaySource(ctx, src, report, progress); err != nil {
+			report.Partial = ctx.Err() != nil
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+// replaySource replays one trace on every allocator and adds it to the report.
+func (s *replaySettings) replaySource(ctx context.Context, src source, report *result.Report, progress *progress) error {
 	progress.show("%s: reading", src.name)
 	tr, err := src.read()
 	if err != nil {
 		return err
 	}
+	verified := ""
 	if s.verify {
+		verified = ", every block verified"
 		for _, info := range s.allocators {
 			progress.show("%s: verifying %s", src.name, info.Name)
 			if err := replay.Verify(ctx, tr, info); err != nil {
@@ -160,31 +178,35 @@ func replaySource(ctx context.Context, s *settings, src source, report reporter,
 		}
 	}
 
-	times, err := replay.Time(ctx, tr, s.allocators, s.runs, func(round int) {
+	perOp, err := replay.Time(ctx, tr, s.allocators, s.runs, func(round int) {
 		progress.show("%s: round %d of %d", src.name, round+1, s.runs)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", src.arg, err)
 	}
 
-	results := make([]replayed, len(s.allocators))
+	var rows []result.Row
 	for i, info := range s.allocators {
-		results[i] = replayed{trace: src.name, allocator: info.Name, timing: times[i]}
-		if !s.rss {
-			continue
+		row := result.Row{Table: src.name, Row: info.Name, Procs: 1, Samples: perOp[i], Ops: len(tr.Ops)}
+		row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(perOp[i])
+		if s.rss {
+			progress.show("%s: resident memory on %s", src.name, info.Name)
+			row.Memory, err = measureMemory(ctx, info, src)
+			if errors.Is(err, errors.ErrUnsupported) {
+				note := fmt.Sprintf("resident memory is not measured: %v", err)
+				progress.warn("%s", note)
+				report.Notes = append(report.Notes, note)
+				s.rss = false
+			} else if err != nil {
+				return fmt.Errorf("%s: %w", src.arg, err)
+			}
 		}
-		progress.show("%s: resident memory on %s", src.name, info.Name)
-		memory, err := measureMemory(ctx, info, src)
-		switch {
-		case errors.Is(err, errors.ErrUnsupported):
-			progress.warn("resident memory is not measured: %v", err)
-			s.rss = false
-		case err != nil:
-			return fmt.Errorf("%s: %w", src.arg, err)
-		default:
-			results[i].memory = &memory
-		}
+		rows = append(rows, row)
 	}
-	progress.clear()
-	return report.trace(tr, s, results)
+	report.Tables = append(report.Tables, result.Table{
+		Name:  src.name,
+		Title: fmt.Sprintf("%s, timed %d×%s", figure.Plural(len(tr.Ops), "operation"), s.runs, verified),
+	})
+	report.Rows = append(report.Rows, rows...)
+	return nil
 }

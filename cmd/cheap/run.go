@@ -12,22 +12,22 @@ import (
 // The exit codes of the command.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a trace that cannot be read, an allocator or a row that fails
-	exitUsage       = 2   // arguments that are not understood
-	exitInterrupted = 130 // as a shell reports a program that SIGINT ended
+	exitFailed      = 1   // a trace cannot be read, or an allocator or a row fails
+	exitUsage       = 2   // the arguments are wrong
+	exitInterrupted = 130 // a shell reports the same for a program that SIGINT ended
 )
 
-const usage = `Cheap measures what C memory costs in Go, and what allocators cost.
+const usage = `Cheap measures what C memory costs in Go, and compares allocators.
 
 Usage:
 
-	cheap bench [flags]                what calls, owners and allocators cost here
-	cheap replay [flags] [trace ...]   what real programs allocated, on each allocator
+	cheap bench [flags]                measure calls, owners, allocators and strings
+	cheap replay [flags] [trace ...]   replay the allocations of real programs on allocators
 
-"cheap bench -h" and "cheap replay -h" describe the flags.
+"cheap bench -h" and "cheap replay -h" describe the flags, docs/bench.md the reports.
 `
 
-// A usageError is a mistake in the arguments. Its text says what is accepted.
+// A usageError is a mistake in the arguments. Its text says what is right.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
@@ -43,10 +43,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 
+	if len(args) == 2 && args[0] == "help" {
+		args = []string{args[1], "-h"}
+	}
 	name := "cheap"
 	err := func() error {
 		if len(args) == 0 {
-			return usagef("no command; there are bench and replay")
+			return usagef("no command is given; the commands are bench and replay, and \"cheap help\" describes them")
 		}
 		switch args[0] {
 		case "bench":
@@ -70,7 +73,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; there are bench and replay", args[0])
+		return usagef("unknown command %q; the commands are bench and replay", args[0])
 	}()
 
 	var mistake *usageError

@@ -2,9 +2,10 @@ package main
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 
-// unbound runs f in a goroutine that is bound to no thread, since one that is
-// makes each switch to another goroutine a switch of threads, which no program
-// in Go has to pay for. What f gives to tables.OnMain runs here meanwhile.
+// unbound runs f in a goroutine that is bound to no thread. From a goroutine that
+// is bound to one, each switch to another goroutine is a switch of threads, which
+// an ordinary Go program does not pay for. The functions that f passes to
+// tables.OnMain run on the thread of unbound's caller.
 func unbound(f func() error) (err error) {
 	work := make(chan func())
 	onMain := tables.OnMain

@@ -12,26 +12,24 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
 )
 
-// A cost is what one walk took, until everything that it had made was freed.
+// A cost is the cost of one walk, until all its objects were freed.
 type cost struct {
 	wall, cpu time.Duration
 	release   time.Duration // in which objects were freed
 }
 
-// benchmarked is the number of commits of the history that is measured: enough
-// for several collections to happen while it is walked.
+// benchmarked is the number of commits of the measured history: enough for several
+// collections during a walk.
 const benchmarked = 16_000
 
 // BenchmarkHistory walks the same history with each binding in turn. A round is
-// one iteration, so that -benchtime=7x takes the medians of seven. It reports
-// what own takes, with every Close forgotten and with all of them, in relation
-// to the others: on the clock, and of processor time, which is the one that
-// shows what is done in other threads; and how much of the processor time was
-// spent on freeing.
+// one iteration, so -benchtime=7x takes the medians of seven. It reports the time of
+// own, without any Close and with all of them, divided by that of the other
+// bindings: on the clock, and of processors, which includes the work of other
+// threads. It also reports the share of processor time that was spent on freeing.
 //
-// A binding that is told nothing frees what is left behind its last collection
-// as well before its time is taken, in two or three collections that a program
-// would not ask for.
+// The time of a binding without Close includes two or three collections at the end,
+// which free the last objects, and which a program would not run.
 func BenchmarkHistory(b *testing.B) {
 	h := history(b, benchmarked)
 	costs := make(map[string][]cost)
@@ -68,7 +66,7 @@ func BenchmarkHistory(b *testing.B) {
 
 // measured walks a history once.
 func measured(b *testing.B, v variant, h made) cost {
-	runtime.GC() // what others have left is not charged
+	runtime.GC() // garbage of other bindings does not count
 	start, cpu, release := time.Now(), cpuTime(b), raw.Released()
 	report := counted(b, v, h.dir)
 	settled(b)
@@ -89,7 +87,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// ratio returns the median of the ratios of what two bindings took in the same
+// ratio returns the median of the ratios of the costs of two bindings in the same
 // round.
 func ratio(ours, theirs []cost, what func(cost) time.Duration) float64 {
 	var all []float64

@@ -76,8 +76,8 @@ func TestErrorsSayWhatIsMissingAndMakeNothing(t *testing.T) {
 	}
 }
 
-// What came from a repository is used after the repository itself has been
-// forgotten, or closed where the binding takes care of the order.
+// TestRepositoryOutlivesWhatCameFromIt uses objects of a repository that was forgotten,
+// or closed if the binding takes care of the order.
 func TestRepositoryOutlivesWhatCameFromIt(t *testing.T) {
 	h := history(t, 500)
 	for _, v := range variants {

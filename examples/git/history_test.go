@@ -17,7 +17,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
 )
 
-// A made history is a repository and what is to be counted in it.
+// A made history is a repository and the counts that a walk must return.
 type made struct {
 	dir  string
 	want churn.Report
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// long is the number of commits of a history that is walked in earnest.
+// long is the number of commits of the long history.
 func long() int {
 	if testing.Short() {
 		return 500
@@ -69,8 +69,8 @@ func history(tb testing.TB, commits int) made {
 	return h
 }
 
-// counted counts in another goroutine, so that nothing on the caller's stack
-// refers to what was forgotten.
+// counted counts in another goroutine, so that the caller's stack has no reference to
+// a forgotten object.
 func counted(tb testing.TB, v variant, dir string) churn.Report {
 	tb.Helper()
 	var report churn.Report
@@ -87,7 +87,7 @@ func counted(tb testing.TB, v variant, dir string) churn.Report {
 	return report
 }
 
-// settled waits until everything is freed.
+// settled waits until all objects are freed.
 func settled(tb testing.TB) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
@@ -112,7 +112,7 @@ func TestAllBindingsCountTheSame(t *testing.T) {
 	}
 }
 
-// compare wants a report to be as it should be, and names the first difference.
+// compare compares a report with the expected one, and names the first difference.
 func compare(t *testing.T, got, want churn.Report) {
 	t.Helper()
 	if got.Commits != want.Commits {
@@ -128,7 +128,7 @@ func compare(t *testing.T, got, want churn.Report) {
 	}
 }
 
-// git itself must see the same changes.
+// TestGitCountsTheSame compares with the changes that git itself sees.
 func TestGitCountsTheSame(t *testing.T) {
 	h := history(t, long())
 	cmd := exec.CommandContext(t.Context(), "git", "-C", h.dir, "log", "-z", "--no-merges", "--no-renames", "--name-only", "--format=")
@@ -168,8 +168,8 @@ func TestForgettingEveryCloseLeaksNothing(t *testing.T) {
 	}
 }
 
-// Each goroutine has its own repository, and the library, the pools and the
-// collector in common with the others.
+// TestHammerRepositories has a repository for each goroutine. They share the library, the
+// pools and the collector.
 func TestHammerRepositories(t *testing.T) {
 	h := history(t, 500)
 	var wg sync.WaitGroup
@@ -189,7 +189,7 @@ func TestHammerRepositories(t *testing.T) {
 	settled(t)
 }
 
-// A walk that ends early leaves nothing behind either.
+// TestCountStopsWithItsContext ends a walk early, after which all objects are freed.
 func TestCountStopsWithItsContext(t *testing.T) {
 	h := history(t, 500)
 	for _, v := range variants {

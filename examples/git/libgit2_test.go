@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/cheapgo/cheap/libc" // what the tests below are linked with, or a result
-	_ "github.com/cheapgo/cheap/own"  // would stay in go test's cache when these change
+	_ "github.com/cheapgo/cheap/libc" // linked into the tests below; without these imports
+	_ "github.com/cheapgo/cheap/own"  // go test would take a result from its cache when they change
 )
 
-// TestWithLibgit2 runs the other tests, which do not build without libgit2.
+// TestWithLibgit2 runs the other tests, which need libgit2 to build.
 func TestWithLibgit2(t *testing.T) {
 	if out, err := exec.Command("pkg-config", "--exists", "--print-errors", "libgit2").CombinedOutput(); err != nil {
 		t.Skipf("%v %s\n%s", err, bytes.TrimSpace(out), install)
@@ -23,7 +23,7 @@ func TestWithLibgit2(t *testing.T) {
 	if out := goCommand(t, "env", "CGO_ENABLED"); strings.TrimSpace(out) != "1" {
 		t.Skip("cgo is off, or there is no C compiler")
 	}
-	// What is looked at becomes part of the key in go test's cache.
+	// Files that a test opens become part of the key in go test's cache.
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			_, err = os.Stat(name)
@@ -50,7 +50,7 @@ func TestRunWithoutLibgit2SaysHowToInstall(t *testing.T) {
 	}
 }
 
-// goCommand returns what a go command prints.
+// goCommand returns the output of a go command.
 func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()

@@ -3,7 +3,7 @@
 //	go run -tags=libgit2 . [-n 10] [repository]
 //
 // It walks the whole history with libgit2, through one of three bindings that
-// differ in how C memory is given back. See README.md.
+// differ in how C memory is freed. See README.md.
 package main
 
 import (

@@ -45,8 +45,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// run is the command. It returns 2 for arguments that make no sense, and 1 for
-// what goes wrong later.
+// run is the command. It returns 2 for wrong arguments, and 1 for later errors.
 func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -94,7 +93,7 @@ type options struct {
 	usage   string
 }
 
-// parse reads arguments. An error is one line.
+// parse parses arguments. An error is one line.
 func parse(args []string) (options, error) {
 	var o options
 	var help strings.Builder
@@ -131,8 +130,8 @@ func parse(args []string) (options, error) {
 	return o, fmt.Errorf("-binding %s: there are %s", *name, names())
 }
 
-// count counts the changes of a repository. When it returns nothing of Go's
-// refers to what libgit2 has made; what was forgotten is still to be freed.
+// count counts the changes of a repository. When it returns, no Go value refers to an
+// object of libgit2. Forgotten objects are not freed yet.
 func (v variant) count(ctx context.Context, dir string) (churn.Report, error) {
 	repo, err := v.open(dir)
 	if err != nil {
@@ -144,7 +143,7 @@ func (v variant) count(ctx context.Context, dir string) (churn.Report, error) {
 	return churn.Count(ctx, repo, v.forget)
 }
 
-// live returns how many objects of libgit2's there are.
+// live returns the number of live objects of libgit2.
 func live() int {
 	n := 0
 	for k := range raw.Kinds {
@@ -153,19 +152,19 @@ func live() int {
 	return n
 }
 
-// settle has everything freed that was forgotten. No program needs that: it is
-// for those that want to know that nothing leaks.
+// settle waits until all forgotten objects are freed. A program needs that only to
+// show that it does not leak.
 func settle(ctx context.Context) error {
 	for live() > 0 {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%d objects are live still: %w", live(), err)
+			return fmt.Errorf("%d objects are still live: %w", live(), err)
 		}
 		runtime.GC()
 		if err := own.Flush(ctx); err != nil {
 			return err
 		}
-		// The cleanups of the other binding run by themselves, behind the
-		// collection. Nobody says when they are through.
+		// The cleanups of the other binding run after the collection. The runtime
+		// does not say when the last one has run.
 		for before := -1; live() != before; time.Sleep(20 * time.Microsecond) {
 			before = live()
 		}

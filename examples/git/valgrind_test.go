@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// TestValgrindFindsNothing looks for objects that are freed twice, or used after
-// that. The memory of a build with Go's tag valgrind is known to valgrind, and
-// its stacks are, as long as no goroutine is preempted in the middle of things.
-// What is not initialized is not looked for, since Go reads it where it adjusts
-// its stacks; nor are leaks, because valgrind gives up at blocks of Go that have
-// moved into each other (the next test does).
+// TestValgrindFindsNothing checks that no object is freed twice, or used after it is
+// freed. A build with the tag valgrind of Go tells valgrind about its memory, and
+// about its stacks unless a goroutine is preempted. Valgrind does not report
+// uninitialized memory here, because Go reads it when it adjusts stacks. It does not
+// report leaks, because it gives up at blocks of Go that overlap; the next test does
+// that.
 func TestValgrindFindsNothing(t *testing.T) {
 	binary := buildForValgrind(t, "libgit2,valgrind")
 	h := history(t, 150)
@@ -31,15 +31,15 @@ func TestValgrindFindsNothing(t *testing.T) {
 	}
 }
 
-// TestValgrindFindsNoLeak compares what is in use at the end of a short history
-// and of a longer one. That valgrind finds no pointer to a block says little:
-// unused memory of Go's is full of them. But what leaks grows with the history,
-// be it counted by package raw or not.
+// TestValgrindFindsNoLeak compares the memory in use at the end of a short history
+// and of a longer one. Pointers that valgrind finds to a block say little, because
+// unused Go memory is full of them. But a leak grows with the history, also one that
+// package raw does not count.
 func TestValgrindFindsNoLeak(t *testing.T) {
 	binary := buildForValgrind(t, "libgit2")
 	short, long := history(t, 50), history(t, 150)
-	// Valgrind sees each thread as a block or two, and libgit2 has one for each
-	// thread that it has been called in.
+	// Each thread counts as a block or two in valgrind, and libgit2 allocates one
+	// block for each thread that has called it.
 	const threads = 30
 	if threads > long.want.Commits-short.want.Commits {
 		t.Fatal("one block for each commit would not be noticed")
@@ -70,8 +70,8 @@ func buildForValgrind(t *testing.T, tags string) string {
 	return binary
 }
 
-// valgrind runs the command until everything is freed, and returns what
-// valgrind says. With --leak-check=no it must find nothing wrong.
+// valgrind runs the command until all objects are freed, and returns the output of
+// valgrind. With --leak-check=no that must report no error.
 func valgrind(t *testing.T, binary string, v variant, dir, leakCheck string) string {
 	t.Helper()
 	const found = 99

@@ -1,10 +1,10 @@
-// Thumbnails makes small images of large ones, in three ways, and draws how much
-// memory each takes.
+// Thumbnails makes small images of large ones, in three ways, and draws the memory of
+// each.
 //
 //	go run -tags=libjpeg . [-n 400] [chart.svg]
 //
-// The images are in C memory, decoded by libjpeg-turbo, and nothing is ever
-// closed. See README.md.
+// The images are in C memory, decoded by libjpeg-turbo, and no image is ever closed.
+// See README.md.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/cheapgo/cheap/pace"
 )
 
-// A variant is a binding, and whether the collector is told of it.
+// A variant is a binding, with package pace or without.
 type variant struct {
 	name  string
 	title string // in the chart
@@ -32,18 +32,18 @@ var variants = []variant{
 	{"pace", "own and pace", owned.Open, true},
 }
 
-// A measurement is what one process has found out about one variant.
+// A measurement is the result of one process, for one variant.
 type measurement struct {
 	Points  []chart.Point
 	Images  int           // thumbnails made
-	Full    bool          // it stopped because it had too much memory
+	Full    bool          // the process stopped because it had too much memory
 	Took    time.Duration // to make them
-	Cycles  uint32        // collections meanwhile
-	Live    int64         // bytes of images in C, the most that was seen
-	Waiting int           // images that were live in C at the end, forgotten all of them
+	Cycles  uint32        // number of collections meanwhile
+	Live    int64         // largest sample of the bytes of images in C
+	Waiting int           // images live in C at the end, all of them forgotten
 }
 
-// peak returns the most that was seen.
+// peak returns the largest sample.
 func (m measurement) peak() int64 {
 	most := int64(0)
 	for _, p := range m.Points {
@@ -52,8 +52,8 @@ func (m measurement) peak() int64 {
 	return most
 }
 
-// measure does the work in this process, and looks at its resident memory. It
-// ends early when that is more than most.
+// measure does the work in this process, and samples its resident memory. It ends
+// early when that is more than most.
 func (v variant) measure(ctx context.Context, w work, every time.Duration, most int64) (measurement, error) {
 	if v.pace {
 		if err := pace.Start(pace.Options{}); err != nil {
@@ -64,7 +64,7 @@ func (v variant) measure(ctx context.Context, w work, every time.Duration, most 
 	var full atomic.Bool
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	var live int64 // the sampler's while it runs
+	var live int64 // used by the sampler while it runs
 	s, err := startSampler(every, func(resident int64) {
 		_, bytes := raw.Live()
 		live = max(live, bytes)
@@ -92,8 +92,8 @@ func (v variant) measure(ctx context.Context, w work, every time.Duration, most 
 	return m, err
 }
 
-// settle has everything freed that was forgotten. No program needs that: it is
-// for those that want to know that nothing leaks.
+// settle waits until all forgotten images are freed. A program needs that only to show
+// that it does not leak.
 func settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -102,7 +102,7 @@ func settle(ctx context.Context) error {
 		if err := own.Flush(ctx); err != nil {
 			return err
 		}
-		// Cleanups run by themselves, behind the collection.
+		// Cleanups run after the collection, without a way to wait for them.
 		for before := -1; ; time.Sleep(time.Millisecond) {
 			images, _ := raw.Live()
 			if images == 0 {

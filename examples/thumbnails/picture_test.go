@@ -19,7 +19,7 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/testcard"
 )
 
-// pixels are an image in Go memory, as a picture has them.
+// pixels are an image in Go memory, in the layout of a picture.
 type pixels struct {
 	width, height int
 	bytes         []byte
@@ -30,13 +30,13 @@ func (p pixels) at(x, y int) [3]int {
 	return [3]int{int(b[0]), int(b[1]), int(b[2])}
 }
 
-// copied returns what is in a picture.
+// copied returns a copy of the pixels of a picture.
 func copied(p picture.Picture) (c pixels) {
 	p.Use(func(width, height int, b []byte) { c = pixels{width, height, slices.Clone(b)} })
 	return c
 }
 
-// fromGo returns what is in an image of Go's.
+// fromGo returns the pixels of a Go image.
 func fromGo(m image.Image) pixels {
 	b := m.Bounds()
 	p := pixels{width: b.Dx(), height: b.Dy()}
@@ -49,7 +49,7 @@ func fromGo(m image.Image) pixels {
 	return p
 }
 
-// goDecodes returns what Go's decoder makes of a file.
+// goDecodes returns the pixels of a file, decoded by Go.
 func goDecodes(t *testing.T, file string) pixels {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -63,8 +63,8 @@ func goDecodes(t *testing.T, file string) pixels {
 	return fromGo(m)
 }
 
-// differ returns by how much the bytes of two images of one size differ, at most
-// and in the mean.
+// differ returns the largest and the mean difference between the bytes of two images
+// of one size.
 func differ(t *testing.T, a, b pixels) (most int, mean float64) {
 	t.Helper()
 	if a.width != b.width || a.height != b.height || len(a.bytes) != len(b.bytes) {
@@ -89,7 +89,7 @@ func opened(t *testing.T, v variant, file string) picture.Picture {
 	return p
 }
 
-// card writes a test card into a file and returns its name.
+// card writes a test card to a file and returns its name.
 func card(t *testing.T, width, height int) string {
 	t.Helper()
 	files, err := testcard.Make(t.TempDir(), 1, width, height)
@@ -99,7 +99,7 @@ func card(t *testing.T, width, height int) string {
 	return files[0]
 }
 
-// bindings are the variants that differ in more than pace.
+// bindings are the variants without pace.
 func bindings(t *testing.T, f func(*testing.T, variant)) {
 	for _, v := range variants {
 		if v.pace {
@@ -112,7 +112,7 @@ func bindings(t *testing.T, f func(*testing.T, variant)) {
 	}
 }
 
-// settled waits until everything is freed.
+// settled waits until all images are freed.
 func settled(t *testing.T) {
 	t.Helper()
 	if err := settle(t.Context()); err != nil {
@@ -123,7 +123,7 @@ func settled(t *testing.T) {
 	}
 }
 
-// Without colour two decoders differ by how they round, and nothing else.
+// TestGrayIsAsGoDecodesIt: without colour two decoders differ only in rounding.
 func TestGrayIsAsGoDecodesIt(t *testing.T) {
 	from := testcard.New(7, 333, 217)
 	gray := image.NewGray(from.Bounds())
@@ -142,8 +142,8 @@ func TestGrayIsAsGoDecodesIt(t *testing.T) {
 	})
 }
 
-// With colour, of which a file has a quarter of the pixels, decoders differ in
-// how they make the others up.
+// TestColoursAreThoseOfTheCard: a file has colours for a quarter of the pixels, and
+// decoders differ in how they compute the others.
 func TestColoursAreThoseOfTheCard(t *testing.T) {
 	const width, height = 640, 320
 	file := card(t, width, height)
@@ -265,7 +265,7 @@ func TestErrorsSayWhatIsWrongAndLeaveNothing(t *testing.T) {
 	})
 }
 
-// Goroutines have their own pictures, and one in common.
+// TestHammerPictures has pictures for each goroutine, and one that they share.
 func TestHammerPictures(t *testing.T) {
 	file := card(t, 320, 240)
 	bindings(t, func(t *testing.T, v variant) {

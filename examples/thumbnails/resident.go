@@ -12,8 +12,8 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/chart"
 )
 
-// A sampler looks at the resident memory of its own process. It makes no garbage,
-// which would have the collector run.
+// A sampler reads the resident memory of its own process. It makes no garbage, which
+// would make the collector run.
 type sampler struct {
 	file   *os.File // /proc/self/statm
 	text   [128]byte
@@ -24,8 +24,8 @@ type sampler struct {
 	ended  chan struct{}
 }
 
-// startSampler begins to look, and looks again after every, and at the end. It
-// calls seen with each value.
+// startSampler reads a first sample, then one after each every, and one at the end. It
+// calls seen with each sample.
 func startSampler(every time.Duration, seen func(resident int64)) (*sampler, error) {
 	f, err := os.Open("/proc/self/statm")
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *sampler) resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// end looks once more, and returns what was seen.
+// end reads a last sample, and returns all samples.
 func (s *sampler) end() ([]chart.Point, error) {
 	close(s.stop)
 	<-s.ended

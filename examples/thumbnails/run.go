@@ -32,11 +32,10 @@ type options struct {
 	usage   string
 }
 
-// cards is how many images are made. They are read again and again.
+// cards is the number of input images. They are read again and again.
 const cards = 8
 
-// run is the command. It returns 2 for arguments that make no sense, and 1 for
-// what goes wrong later.
+// run is the command. It returns 2 for wrong arguments, and 1 for later errors.
 func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -59,7 +58,7 @@ func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writ
 	return 0
 }
 
-// parse reads arguments. An error is one line.
+// parse parses arguments. An error is one line.
 func parse(args []string) (options, error) {
 	o := options{size: [2]int{1600, 1200}}
 	var help strings.Builder
@@ -103,7 +102,7 @@ func (o *options) parseSize(s string) error {
 	width, height, _ := strings.Cut(s, "x")
 	for i, n := range []string{width, height} {
 		pixels, err := strconv.Atoi(n)
-		if err != nil || pixels < 1 || pixels > 1<<16-1 { // which is what JPEG has
+		if err != nil || pixels < 1 || pixels > 1<<16-1 { // the limits of JPEG
 			return errors.New("want two numbers of pixels, as in 1600x1200")
 		}
 		o.size[i] = pixels
@@ -141,8 +140,8 @@ func (o options) runOne(ctx context.Context, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(m)
 }
 
-// runAll measures each variant in a process of its own, prints what was found,
-// and draws the chart if somebody wants it.
+// runAll measures each variant in a process of its own, prints the results, and draws
+// the chart if the arguments name a file for it.
 func (o options) runAll(ctx context.Context, stdout io.Writer) error {
 	if o.dir == "" {
 		dir, err := os.MkdirTemp("", "thumbnails")
@@ -185,7 +184,7 @@ func (o options) runAll(ctx context.Context, stdout io.Writer) error {
 	return os.WriteFile(o.chart, svg.Bytes(), 0o666)
 }
 
-// child has this program measure one variant.
+// child runs this program in a child process, which measures one variant.
 func (o options) child(ctx context.Context, v variant) (m measurement, err error) {
 	program, err := os.Executable()
 	if err != nil {

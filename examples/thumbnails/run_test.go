@@ -15,7 +15,8 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/testcard"
 )
 
-// The command starts itself for each variant, and here it is this program.
+// TestMain runs the command if this program is its child process: the command starts
+// itself for each variant.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "-variant=") {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -77,10 +78,9 @@ func TestRun(t *testing.T) {
 // The size of the images below, of 1.4 MB each.
 const width, height = 800, 600
 
-// TestMemory has each variant make the same thumbnails, each in a process of its
-// own. Nothing is closed, and in the end, which the process itself waits for,
-// nothing is left. Only the collector that was told of the images has found them
-// in time.
+// TestMemory has each variant make the same thumbnails, in a process of its own. No
+// image is closed, and at the end, for which the process waits, all are freed. Only
+// with pace are they freed in time.
 func TestMemory(t *testing.T) {
 	const images = 200
 	const total = images * width * height * 3
@@ -102,7 +102,7 @@ func TestMemory(t *testing.T) {
 		if m.Images != images || m.Full {
 			t.Errorf("%s: %d thumbnails, want %d; stopped: %v", v.name, m.Images, images, m.Full)
 		}
-		// Usual are 20 to 35 MB. The rest is for machines that have much else to do.
+		// Usually 20 to 35 MB. The rest is for machines with other work.
 		if v.pace && grown > total/3 {
 			t.Errorf("%s: resident memory has grown by %d bytes, want at most %d", v.name, grown, total/3)
 		}
@@ -144,7 +144,7 @@ func TestFullStops(t *testing.T) {
 	}
 }
 
-// What ends early leaves nothing behind either.
+// TestWorkStops ends the work early, after which all images are freed.
 func TestWorkStops(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := testcard.Make(dir, 1, 320, 240); err != nil {
@@ -158,14 +158,15 @@ func TestWorkStops(t *testing.T) {
 		if _, err := w.do(ctx, v.open, &enough); err != context.Canceled {
 			t.Errorf("error %v, want %v", err, context.Canceled)
 		}
-		// There is no directory for them.
+		// The directory of the thumbnails does not exist.
 		if _, err := w.do(t.Context(), v.open, &enough); err == nil || !strings.Contains(err.Error(), "No such file") {
 			t.Errorf("error %v, want one that says what is missing", err)
 		}
 	})
 }
 
-// A measurement goes from the process that made it to the one that draws it.
+// TestMeasurementIsJSON: a measurement passes from the process that made it to the one
+// that draws it.
 func TestMeasurementIsJSON(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := testcard.Make(dir, 1, 320, 240); err != nil {

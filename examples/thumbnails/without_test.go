@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/cheapgo/cheap/libc" // what the tests below are linked with, or a result
-	_ "github.com/cheapgo/cheap/own"  // would stay in go test's cache when these change
+	_ "github.com/cheapgo/cheap/libc" // linked into the tests below; without these imports
+	_ "github.com/cheapgo/cheap/own"  // go test would take a result from its cache when they change
 	_ "github.com/cheapgo/cheap/pace"
 )
 
-// TestWithLibjpeg runs the other tests, which do not build without libjpeg.
+// TestWithLibjpeg runs the other tests, which need libjpeg to build.
 func TestWithLibjpeg(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip(install)
@@ -28,7 +28,7 @@ func TestWithLibjpeg(t *testing.T) {
 	if out := goCommand(t, "env", "CGO_ENABLED"); strings.TrimSpace(out) != "1" {
 		t.Skip("cgo is off, or there is no C compiler")
 	}
-	// What is looked at becomes part of the key in go test's cache.
+	// Files that a test opens become part of the key in go test's cache.
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			_, err = os.Stat(name)
@@ -55,7 +55,7 @@ func TestRunWithoutLibjpegSaysHowToInstall(t *testing.T) {
 	}
 }
 
-// goCommand returns what a go command prints.
+// goCommand returns the output of a go command.
 func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()

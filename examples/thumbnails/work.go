@@ -12,17 +12,16 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
 )
 
-// work is what there is to do: images of which to make thumbnails.
+// work describes the thumbnails to make.
 type work struct {
 	dir     string // of the large ones
-	images  int    // how many to make; each file is used as often as it takes
+	images  int    // number of thumbnails; each file is used as often as needed
 	width   int    // of the small ones
 	workers int
 }
 
-// do makes thumbnails until all are made, somebody has set enough, or one could
-// not be made. It returns how many were made. No reference to a picture is left
-// when it returns.
+// do makes thumbnails until all are made, enough is set, or one fails. It returns the
+// number made. When it returns, the program has no reference to a picture.
 func (w work) do(ctx context.Context, open picture.Open, enough *atomic.Bool) (int, error) {
 	files, err := filepath.Glob(filepath.Join(w.dir, "*.jpg"))
 	if err == nil && len(files) == 0 {
@@ -56,11 +55,10 @@ func (w work) do(ctx context.Context, open picture.Open, enough *atomic.Bool) (i
 	return int(made.Load()), context.Cause(ctx)
 }
 
-// thumbnails is the directory of the small images, within that of the large
-// ones.
+// thumbnails is the directory of the thumbnails, within that of the large images.
 const thumbnails = "thumbnails"
 
-// thumbnail makes one. It closes nothing.
+// thumbnail makes one thumbnail. It closes no image.
 func thumbnail(open picture.Open, from, to string, width int) error {
 	large, err := open(from)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Package cheaparrow gives Apache Arrow for Go memory from a heap of package
-// cheap: outside the Go heap, so that C may keep it and the collector need not
-// look at it, and without a cgo call.
+// cheap. The memory is outside the Go heap: C code may keep it, and the collector
+// does not scan it. No call is a cgo call.
 //
 //	mem := cheaparrow.Allocator{}
 //	b := array.NewInt64Builder(mem)
 //
-// Where a caller names no allocator arrow takes memory.DefaultAllocator, which
-// can be set to one of these before arrow is used.
+// Functions of arrow that are not given an allocator use memory.DefaultAllocator.
+// A program can set that variable to an [Allocator] before it uses arrow.
 package cheaparrow
 
 import (
@@ -20,37 +20,42 @@ import (
 )
 
 // An Allocator is a memory.Allocator on a heap. The zero value uses the default
-// heap. Allocators are alike if their heaps are: a buffer that came from one may
-// be freed through the other.
+// heap. Two Allocators on the same heap are equal: one may free the buffers of
+// the other.
 //
-// All methods may be called from any number of goroutines at once. What arrow
-// does not release stays, as with any allocator but arrow's own for Go memory;
-// the Stats of the heap count it, and memory.NewCheckedAllocator around an
-// Allocator says where it came from.
+// All methods may be called from any goroutine. A buffer that arrow never
+// releases is never freed, as with every allocator of arrow but that for Go
+// memory. The Stats of the heap count such buffers, and memory.NewCheckedAllocator
+// around an Allocator reports where they were allocated.
 //
-// Unlike arrow's allocators this one panics with a *[cheap.MisuseError] when it
-// is given a buffer that is free already, as long as the memory has not been
-// handed out again, or that it did not give out. A slice without capacity that
-// is not the start of a live block counts as a buffer of size 0, and is ignored.
+// Unlike arrow's allocators an Allocator detects misuse. It panics with a
+// [cheap.MisuseError] if a buffer is not from its heap, or is free already and its
+// memory was not allocated again. A slice without capacity that is not the start of
+// a live block counts as a buffer of size 0, and is ignored.
+//
+// A program that reads a buffer after its release reads memory that may belong to
+// another buffer. With the build tag cheap_check such a read finds a pattern, and a
+// write is detected; see README.md.
 type Allocator struct {
-	Heap *cheap.Heap // or nil for cheap.Default()
+	Heap *cheap.Heap // nil means cheap.Default()
 }
 
 var _ memory.Allocator = Allocator{}
 
-// alignment is what the format recommends, in bytes, for the start of a buffer
-// and for its padded length. A heap aligns a block to every power of two that
-// divides its size, up to a page, and the size of a block for a multiple of 64
-// is one, so Malloc aligns as is wanted; TestAlignment looks at all of them.
+// alignment is the alignment in bytes that the format recommends for the start of
+// a buffer and for its padded length. A heap aligns a block to every power of two
+// that divides the block's size, up to a page. The block for a multiple of 64 has
+// a size that is a multiple of 64, so Malloc aligns it; TestAlignment tries all
+// sizes.
 const alignment = 64
 
-// ownPages is the size, in bytes, above which blocks have pages of their own,
-// which the heap may know to be zero; see cheap.RoundUp.
+// ownPages is the size in bytes above which blocks have pages of their own, which
+// the heap may know to be zero; see cheap.UsableSizeFor.
 const ownPages = 32 << 10
 
-// empty is where buffers of size 0 lie. That is not in Go memory, so that it may
-// be stored in C memory as the address of any other buffer; and it is the inside
-// of a block, so that it is nobody's to free.
+// empty returns the address of all buffers of size 0. It is outside Go memory, so
+// that C memory may contain it as it may contain the address of any buffer. It is
+// inside a block, so that Free of it would panic.
 var empty = sync.OnceValue(func() unsafe.Pointer {
 	p := cheap.Malloc(2 * alignment)
 	if p == nil {
@@ -59,13 +64,14 @@ var empty = sync.OnceValue(func() unsafe.Pointer {
 	return unsafe.Add(p, alignment)
 })
 
-// Allocate returns size bytes that are zero, at an address that is a multiple
-// of 64. The capacity is size rounded up to a multiple of 64, and as far as that
-// goes all is zero. A negative size panics. So does one that there is no memory
-// for, with an error that wraps [cheap.ErrNoMemory] or [cheap.ErrLimit].
+// Allocate returns a buffer of size bytes, at an address that is a multiple of 64.
+// Its capacity is size rounded up to a multiple of 64. All bytes up to the capacity
+// are zero. Allocate panics with a [cheap.MisuseError] if size is negative, and
+// with an error that wraps [cheap.ErrNoMemory] or [cheap.ErrLimit] if there is no
+// memory.
 //
-// A size of 0 takes no memory, but for 128 bytes of cheap.Default() once. The
-// slice is not nil, and need not be freed.
+// For a size of 0 the slice is not nil, and need not be freed. Such buffers take no
+// memory, except 128 bytes of cheap.Default() once.
 func (a Allocator) Allocate(size int) []byte {
 	if size <= 0 {
 		return none("Allocate", size)
@@ -84,9 +90,9 @@ func (a Allocator) Allocate(size int) []byte {
 	return unsafe.Slice((*byte)(p), padded)[:size]
 }
 
-// Free gives a buffer back. Its length and capacity do not matter, as long as it
-// starts where the buffer that was allocated did. A nil buffer and one of size 0
-// are ignored.
+// Free frees a buffer. b must start at the first byte that Allocate or Reallocate
+// returned; its length and capacity do not matter. If b is nil or a buffer of size
+// 0, Free does nothing.
 func (a Allocator) Free(b []byte) {
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	if heap := a.heap(); !isNone(heap, b) {
@@ -94,12 +100,12 @@ func (a Allocator) Free(b []byte) {
 	}
 }
 
-// Reallocate makes b a buffer of size bytes and returns that: in the same place
-// if there is room. The contents stay, up to the smaller of size and the length
-// of b, and what lies behind them, up to the new capacity, is zero, even where
-// it lies within the old one. b must not be used any more. [Allocator.Free] says
-// what b may be, and [Allocator.Allocate] what becomes of a size; where that
-// panics, b is as it was.
+// Reallocate resizes the buffer b to size bytes and returns it. The address may
+// change, and b must not be used any more. The contents are kept, up to the smaller
+// of size and the length of b. All bytes after them, up to the new capacity, are
+// zero, also those that were part of the old buffer. b must be as in
+// [Allocator.Free]. Reallocate panics as [Allocator.Allocate] does, and then b has
+// not changed.
 func (a Allocator) Reallocate(size int, b []byte) []byte {
 	if size < 0 {
 		return none("Reallocate", size)
@@ -114,8 +120,8 @@ func (a Allocator) Reallocate(size int, b []byte) []byte {
 		return none("Reallocate", 0)
 	}
 	padded := pad("Reallocate", size)
-	// Also where the capacity stays the same: the heap looks whether the block is
-	// its own and live.
+	// The heap is called also if the capacity stays the same, because it checks
+	// that the block is live and belongs to it.
 	q := heap.Realloc(p, padded)
 	if q == nil {
 		panic(noMemory("Reallocate", size, why(heap, padded)))
@@ -143,21 +149,21 @@ func pad(op string, size int) int {
 // none returns a buffer of size 0.
 func none(op string, size int) []byte {
 	if size < 0 {
-		panic(&cheap.MisuseError{Op: "arrow.Allocator." + op, Reason: fmt.Sprintf("negative size %d", size)})
+		panic(&cheap.MisuseError{Op: "arrow.Allocator." + op, Reason: fmt.Sprintf("the size %d is negative", size)})
 	}
 	return unsafe.Slice((*byte)(empty()), alignment)[:0:0]
 }
 
-// isNone reports whether b has no memory. A block that was sliced until its
-// capacity is 0 still has, and where it starts is not lost.
+// isNone reports whether b has no memory. A block that was sliced until its capacity
+// is 0 still has memory: its start is known.
 func isNone(heap *cheap.Heap, b []byte) bool {
 	return cap(b) == 0 && !heap.Owns(unsafe.Pointer(unsafe.SliceData(b)))
 }
 
-// why returns the error for which there was no block of size bytes.
+// why returns the reason why there was no block of size bytes.
 func why(heap *cheap.Heap, size int) error {
 	p, err := heap.TryMalloc(size)
-	if err == nil { // there is one now, too late
+	if err == nil { // there is memory now, too late
 		heap.Free(p)
 		return cheap.ErrNoMemory
 	}

@@ -19,7 +19,7 @@ import (
 
 // newAllocator returns an allocator on a heap that must be empty when the test
 // ends.
-func newAllocator(t testing.TB, o cheap.Options) cheaparrow.Allocator {
+func newAllocator(t testing.TB, o cheap.HeapOptions) cheaparrow.Allocator {
 	t.Helper()
 	heap, err := cheap.NewHeap(o)
 	if err != nil {
@@ -34,8 +34,7 @@ func newAllocator(t testing.TB, o cheap.Options) cheaparrow.Allocator {
 	return cheaparrow.Allocator{Heap: heap}
 }
 
-// verify looks at what every buffer must be, up to its capacity: zero behind the
-// first n bytes.
+// verify checks a buffer up to its capacity: it is zero after the first n bytes.
 func verify(t testing.TB, b []byte, size, n int) {
 	t.Helper()
 	if len(b) != size || cap(b) != (size+63)&^63 || b == nil {
@@ -47,7 +46,7 @@ func verify(t testing.TB, b []byte, size, n int) {
 	all(t, b[n:cap(b)], 0)
 }
 
-// all expects that every byte of b is c.
+// all checks that every byte of b is c.
 func all(t testing.TB, b []byte, c byte) {
 	t.Helper()
 	if n := bytes.Count(b, []byte{c}); n != len(b) {
@@ -55,7 +54,7 @@ func all(t testing.TB, b []byte, c byte) {
 	}
 }
 
-// dirty makes sure that what is allocated next was somebody else's.
+// dirty makes sure that the next buffers reuse memory of others.
 func dirty(mem memory.Allocator, sizes ...int) {
 	for _, size := range sizes {
 		b := mem.Allocate(size)
@@ -74,7 +73,7 @@ func fill(b []byte, c byte) {
 }
 
 func TestAllocate(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{})
+	mem := newAllocator(t, cheap.HeapOptions{})
 	for _, size := range []int{0, 1, 4, 33, 63, 64, 65, 4095, 4096, 8193, 32 << 10, 32<<10 + 1, 1 << 20, 17 << 20} {
 		dirty(mem, size)
 		b := mem.Allocate(size)
@@ -84,10 +83,10 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// TestAlignment looks at every padded size that has a class, and for each at
-// blocks in several places of a span.
+// TestAlignment checks every padded size that has a class, and for each blocks at
+// several places of a span.
 func TestAlignment(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{})
+	mem := newAllocator(t, cheap.HeapOptions{})
 	for size := 64; size <= 40<<10; size += 64 {
 		var some [5][]byte
 		for i := range some {
@@ -105,7 +104,7 @@ func TestReallocate(t *testing.T) {
 	for _, before := range sizes {
 		for _, after := range sizes {
 			t.Run(fmt.Sprintf("%dTo%d", before, after), func(t *testing.T) {
-				mem := newAllocator(t, cheap.Options{})
+				mem := newAllocator(t, cheap.HeapOptions{})
 				dirty(mem, before, after)
 				b := mem.Allocate(before)
 				fill(b[:cap(b)], 0x55) // the padding, too
@@ -119,8 +118,7 @@ func TestReallocate(t *testing.T) {
 	}
 }
 
-// TestResliced gives buffers back that are shorter than they were, or empty, and
-// grows them.
+// TestResliced frees and grows buffers that were made shorter, or empty.
 func TestResliced(t *testing.T) {
 	reslices := map[string]func(b []byte) []byte{
 		"short":          func(b []byte) []byte { return b[:10] },
@@ -132,7 +130,7 @@ func TestResliced(t *testing.T) {
 	for name, reslice := range reslices {
 		for _, size := range []int{100, 100 << 10} {
 			t.Run(fmt.Sprint(name, size), func(t *testing.T) {
-				mem := newAllocator(t, cheap.Options{})
+				mem := newAllocator(t, cheap.HeapOptions{})
 				mem.Free(reslice(mem.Allocate(size)))
 				if n := mem.Heap.Stats().Blocks; n != 0 {
 					t.Fatalf("%d blocks are left", n)
@@ -152,9 +150,9 @@ func TestResliced(t *testing.T) {
 	}
 }
 
-// TestEmpty frees what has no memory, as often as it likes.
+// TestEmpty frees buffers without memory, several times.
 func TestEmpty(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{})
+	mem := newAllocator(t, cheap.HeapOptions{})
 	for _, b := range [][]byte{nil, {}, make([]byte, 0), mem.Allocate(0), mem.Reallocate(0, nil), mem.Reallocate(0, mem.Allocate(9))} {
 		mem.Free(b)
 		mem.Free(b)
@@ -164,7 +162,7 @@ func TestEmpty(t *testing.T) {
 	}
 	inGo := [64]byte{}
 	mem.Free(inGo[10:10:10])
-	var zero cheaparrow.Allocator // whose heap has the place of empty buffers
+	var zero cheaparrow.Allocator // its heap has the address of empty buffers
 	before := cheap.Default().Stats().Blocks
 	for range 3 {
 		zero.Free(zero.Allocate(0))
@@ -174,10 +172,10 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestMisuse expects panics, and that nothing has been changed by then.
+// TestMisuse expects panics, before which nothing has changed.
 func TestMisuse(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{})
-	other := newAllocator(t, cheap.Options{})
+	mem := newAllocator(t, cheap.HeapOptions{})
+	other := newAllocator(t, cheap.HeapOptions{})
 	b := mem.Allocate(200)
 	defer mem.Free(b)
 	gone := mem.Allocate(200)
@@ -189,8 +187,8 @@ func TestMisuse(t *testing.T) {
 		f    func()
 		says string
 	}{
-		"negative size":       {func() { mem.Allocate(-1) }, "arrow.Allocator.Allocate: negative size -1"},
-		"negative new size":   {func() { mem.Reallocate(-1, b) }, "arrow.Allocator.Reallocate: negative size -1"},
+		"negative size":       {func() { mem.Allocate(-1) }, "arrow.Allocator.Allocate: the size -1 is negative"},
+		"negative new size":   {func() { mem.Reallocate(-1, b) }, "arrow.Allocator.Reallocate: the size -1 is negative"},
 		"freed twice":         {func() { mem.Free(gone) }, "free"},
 		"grown when free":     {func() { mem.Reallocate(1000, gone) }, "free"},
 		"as it is when free":  {func() { mem.Reallocate(cap(gone), gone[:0]) }, "free"},
@@ -213,9 +211,9 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestNoMemory expects the reason, and the buffer as it was.
+// TestNoMemory expects an error with the reason, and an unchanged buffer.
 func TestNoMemory(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{Limit: 1 << 20})
+	mem := newAllocator(t, cheap.HeapOptions{Limit: 1 << 20})
 	b := mem.Allocate(1000)
 	defer mem.Free(b)
 	fill(b, 0x11)
@@ -227,7 +225,7 @@ func TestNoMemory(t *testing.T) {
 		"limit, growing":    {func() { mem.Reallocate(2<<20, b) }, cheap.ErrLimit},
 		"overflow":          {func() { mem.Allocate(math.MaxInt) }, cheap.ErrNoMemory},
 		"overflow, growing": {func() { mem.Reallocate(math.MaxInt-10, b) }, cheap.ErrNoMemory},
-		"too much":          {func() { mem.Allocate(math.MaxInt - 100) }, cheap.ErrNoMemory},
+		"too much":          {func() { mem.Allocate(math.MaxInt - 100) }, cheap.ErrLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -241,9 +239,10 @@ func TestNoMemory(t *testing.T) {
 	all(t, b, 0x11)
 }
 
-// TestChecked has arrow's own bookkeeping find what is left, and nothing else.
+// TestChecked has arrow's own bookkeeping find the buffers that are left, and no
+// others.
 func TestChecked(t *testing.T) {
-	inner := newAllocator(t, cheap.Options{})
+	inner := newAllocator(t, cheap.HeapOptions{})
 	mem := memory.NewCheckedAllocator(inner)
 	b := array.NewStringBuilder(mem)
 	for i := range 1000 {
@@ -261,10 +260,10 @@ func TestChecked(t *testing.T) {
 	mem.AssertSize(t, 0)
 }
 
-// TestHammerAllocator has goroutines allocate, resize and hand over buffers for
-// others to free, each verifying what was written.
+// TestHammerAllocator has goroutines allocate, resize and pass on buffers, which others
+// verify and free.
 func TestHammerAllocator(t *testing.T) {
-	mem := newAllocator(t, cheap.Options{})
+	mem := newAllocator(t, cheap.HeapOptions{})
 	const goroutines, steps = 4, 5_000
 	handOver := make(chan []byte, 64)
 	var work, drain sync.WaitGroup
@@ -303,9 +302,9 @@ func checkCookie(t *testing.T, b []byte) {
 	}
 }
 
-// TestNoGoMemory has the collector see nothing of a buffer.
+// TestNoGoMemory checks that a buffer is not Go memory.
 func TestNoGoMemory(t *testing.T) {
-	var mem memory.Allocator = newAllocator(t, cheap.Options{})
+	var mem memory.Allocator = newAllocator(t, cheap.HeapOptions{})
 	if n := testing.AllocsPerRun(100, func() { mem.Free(mem.Reallocate(5000, mem.Allocate(100))) }); n != 0 {
 		t.Errorf("%v Go allocations", n)
 	}

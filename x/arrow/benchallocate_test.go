@@ -28,13 +28,14 @@ var allocators = []allocatorRow{
 
 var rounds = flag.Int("rounds", 3, "rounds of a benchmark that compares; the allocators take turns, and medians are reported")
 
-// BenchmarkAllocateFree takes a buffer and gives it back, with each allocator in
-// turn, and reports what that takes with ours in relation to the others. All of
-// them clear the buffer.
+// BenchmarkAllocateFree allocates and frees a buffer, with each allocator in turn,
+// and reports the time of ours divided by that of the others. All of them clear the
+// buffer.
 func BenchmarkAllocateFree(b *testing.B) {
 	for _, size := range []int{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
-			// About as many bytes for each size, and as long for each round.
+			// About the same number of bytes for each size, and the same time for
+			// each round.
 			n := min(100_000, max(20, 64<<20/size))
 			times := make([][]float64, len(allocators))
 			for b.Loop() {
@@ -53,7 +54,7 @@ func BenchmarkAllocateFree(b *testing.B) {
 	}
 }
 
-// report gives the time of ours, and what it is of each of the others'.
+// report reports the time of ours, and its ratio to each of the others.
 func report(b *testing.B, times [][]float64) {
 	b.ReportMetric(0, "ns/op") // not the time of anything
 	ours := median(times[0])

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A taken is what one process took for the pipeline.
+// A taken is the cost of the pipeline in one process.
 type taken struct {
 	Wall, CPU time.Duration
 	Cycles    uint32        // of the collector
@@ -46,10 +46,10 @@ type taken struct {
 	Peak      int64         // resident bytes
 }
 
-// A setting is an allocator, and how much the collector lets the Go heap grow. What
-// lies outside the Go heap does not count there, so with ours that is a quarter
-// of what it is with Go memory: the collector runs more often, for less. Some of
-// the memory that is saved can be given back to it.
+// A setting is an allocator, and how much the collector lets the Go heap grow. Memory
+// outside the Go heap does not count for that, so with ours the Go heap is a quarter of
+// that with Go memory: the collector runs more often, and has less to do. A part of the
+// saved memory can be used to let it run less often.
 type setting struct{ name, allocator, gogc string }
 
 var settings = []setting{
@@ -59,13 +59,12 @@ var settings = []setting{
 	{"mallocator", "mallocator", "100"},
 }
 
-// ours is how many of the settings are, from the first.
+// ours is the number of settings, from the first, with our allocator.
 const ours = 2
 
-// BenchmarkPipeline takes a table through the pipeline, each time in a process of
-// its own, with each setting in turn, and reports what that takes with ours in
-// relation to the others: time on the clock, processor time, collections, and
-// resident memory at its peak.
+// BenchmarkPipeline takes a table through the pipeline, each time in a process of its
+// own, with each setting in turn. It reports the cost with ours divided by that with the
+// others: time on the clock, processor time, collections, and peak resident memory.
 func BenchmarkPipeline(b *testing.B) {
 	all := make([][]taken, len(settings))
 	for b.Loop() {
@@ -121,7 +120,7 @@ func child(b *testing.B, s setting) taken {
 	return t
 }
 
-// measurePipeline is the child.
+// measurePipeline runs in the child.
 func measurePipeline(allocator string) error {
 	i := slices.IndexFunc(allocators, func(a allocatorRow) bool { return a.name == allocator })
 	if i < 0 {
@@ -141,7 +140,7 @@ func measurePipeline(allocator string) error {
 	t := taken{Wall: time.Since(start), CPU: cpuTime() - cpu}
 	runtime.ReadMemStats(&after)
 	t.Cycles = after.NumGC - before.NumGC
-	runtime.GC() // which is what brings collectorTime up to date
+	runtime.GC() // brings collectorTime up to date
 	t.Collector = collectorTime() - collector
 	if t.Peak, err = peakResident(); err != nil {
 		return err
@@ -152,7 +151,7 @@ func measurePipeline(allocator string) error {
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // there are no arguments to be wrong
+		panic(err) // no argument can be wrong
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
@@ -164,8 +163,8 @@ func collectorTime() time.Duration {
 	return time.Duration(sample[0].Value.Float64() * float64(time.Second))
 }
 
-// peakResident returns how much memory has been resident at most. Maxrss of
-// getrusage is no help: it begins with what the parent had.
+// peakResident returns the largest resident memory. Maxrss of getrusage cannot be
+// used: it begins with that of the parent.
 func peakResident() (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

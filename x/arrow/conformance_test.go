@@ -10,8 +10,8 @@ import (
 	cheaparrow "github.com/cheapgo/cheap/x/arrow"
 )
 
-// asCheap has an arrow allocator for a cheap.Allocator. A size of 0 has no block
-// in arrow, and one in cheap; no memory is a panic in arrow, and nil in cheap.
+// asCheap makes an arrow allocator a cheap.Allocator. For a size of 0 arrow has no block
+// and cheap has one. If there is no memory arrow panics and cheap returns nil.
 type asCheap struct{ cheaparrow.Allocator }
 
 func (a asCheap) Malloc(size int) (ptr unsafe.Pointer) {
@@ -29,7 +29,7 @@ func (a asCheap) Malloc(size int) (ptr unsafe.Pointer) {
 }
 
 func (a asCheap) Free(ptr unsafe.Pointer) {
-	if ptr != nil { // of which there is no slice with a length
+	if ptr != nil { // unsafe.Slice of nil panics
 		a.Allocator.Free(unsafe.Slice((*byte)(ptr), 1))
 	}
 }
@@ -37,11 +37,11 @@ func (a asCheap) Free(ptr unsafe.Pointer) {
 func (a asCheap) Destroy() error { return a.Heap.Destroy() }
 
 func TestConformance(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
-		heap, err := cheap.NewHeap(cheap.Options{})
+	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return asCheap{cheaparrow.Allocator{Heap: heap}}
-	}, cheaptest.Promises{Concurrent: true, Reuses: true, CountsLive: true, TellsMisuse: true, Align: 64})
+	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 64})
 }

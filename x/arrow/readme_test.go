@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadme does what README.md says, with a program that knows the checkout by
-// nothing else.
+// TestReadme runs the commands of README.md, for a program outside of the checkout.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -20,7 +19,7 @@ func TestReadme(t *testing.T) {
 	if !found || !strings.Contains(commands, "/x/arrow=") {
 		t.Fatal("README.md does not say how the module is put in")
 	}
-	sums, err := os.ReadFile("go.sum") // or the network would be asked
+	sums, err := os.ReadFile("go.sum") // so that the network is not needed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ import (
 )
 
 func main() {
-	heap, err := cheap.NewHeap(cheap.Options{})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -2,5 +2,5 @@
 
 package memory
 
-// counters says whether the counters of an Allocator change.
+// counters is true if an Allocator updates its counters.
 const counters = false

@@ -2,6 +2,6 @@
 
 package memory
 
-// counters says whether the counters of an Allocator change. Each change asks
-// the heap for its counts, which takes a lock.
+// counters is true if an Allocator updates its counters. Each update reads the Stats
+// of the heap, which takes a lock.
 const counters = true

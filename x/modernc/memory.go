@@ -1,28 +1,31 @@
 // Package memory has the API of modernc.org/memory, on the heap of
 // github.com/cheapgo/cheap. A program that depends on modernc.org/memory, as
-// modernc.org/sqlite and all that modernc.org/libc carries do, gets it by a
-// replace line in its go.mod; see README.md.
+// modernc.org/sqlite and all users of modernc.org/libc do, uses it by a replace
+// line in its go.mod; see README.md.
 //
 // # What is different
 //
-// An Allocator is a heap of its own, with a cache for whoever uses it. Its
-// bytes are counted with those of all heaps, so package pace knows of them.
+// An Allocator is a heap of its own, with a cache. Its bytes are counted with those
+// of all heaps, so package pace knows of them.
 //
-// A block freed twice, and a pointer that no Allocator gave out, panic with a
-// [cheap.MisuseError], where the original corrupts its lists. So do such
-// pointers given to Realloc and UsableSize.
+// Free, Realloc and UsableSize panic with a [cheap.MisuseError] if the pointer is
+// not a live block of an Allocator. The original corrupts its lists.
 //
-// Usable sizes are those of [cheap.RoundUp], at most an eighth more than was
-// asked for above 128 bytes, where the original's are powers of two. Realloc to
-// less than half gives memory back, and may move the block. Blocks are aligned
-// to 16 bytes.
+// The usable size of a block is that of [cheap.UsableSizeFor]: above 128 bytes at
+// most an eighth more than requested. In the original it is a power of two. Realloc
+// to less than half of the size frees memory, and may move the block. Blocks are
+// aligned to 16 bytes.
 //
 // Calloc of 0 bytes returns nil, as Malloc does; the slice form of the original
-// faults there. Realloc of a block to a negative size is an error; the original
-// returns the block as if it had the size.
+// faults. Realloc of a block to a negative size returns an error; the original
+// returns the block as if it had that size.
 //
-// Memory that is idle goes back to the system by itself, as [cheap.SetDecay]
-// says, and at Trim.
+// With the tag memory.counters, Bytes is 0 when no block is in use, as in the original.
+// The heap of an Allocator keeps its records until Close, some KiB, and free blocks in
+// its cache until Trim.
+//
+// Idle memory is released to the operating system automatically, as
+// [cheap.SetDecay] says, and by Trim.
 package memory
 
 import (
@@ -34,23 +37,23 @@ import (
 
 // An Allocator allocates and frees memory. Its zero value is ready for use.
 //
-// Its methods must not be called by two goroutines at the same time; UsableSize
-// of a block in use may be called at any time. An Allocator may be copied, like
-// the original's, if only one copy is used on.
+// Its methods must not be called by two goroutines at the same time, but UsableSize
+// of a block in use may be called at any time. An Allocator may be copied, as in the
+// original, if only one copy is used afterwards.
 type Allocator struct {
 	// The counters, which change only under the build tag memory.counters.
 
-	Allocs int // blocks in use
-	Bytes  int // held from the system, records and caches included
-	Mmaps  int // always 0: the mappings belong to all heaps of the program
+	Allocs int // number of blocks in use
+	Bytes  int // bytes held from the system, records and caches included; 0 if no block is in use
+	Mmaps  int // always 0, because mappings belong to all heaps of the program
 
 	heap  *cheap.Heap  // nil in the zero value
 	local *cheap.Local // of heap; nil in the zero value
 }
 
-// open makes the heap of an Allocator that has none.
+// open makes the heap of an Allocator without one.
 func (a *Allocator) open() error {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
@@ -59,11 +62,15 @@ func (a *Allocator) open() error {
 	return nil
 }
 
-// count keeps the counters, where there are any, after blocks came or went.
+// count updates the counters, under the build tag memory.counters, after blocks were
+// allocated or freed.
 func (a *Allocator) count(blocks int) {
 	if counters {
 		a.Allocs += blocks
-		a.Bytes = int(a.heap.Stats().Held)
+		a.Bytes = 0
+		if a.Allocs != 0 {
+			a.Bytes = int(a.heap.Stats().Held)
+		}
 	}
 }
 
@@ -82,13 +89,13 @@ func (a *Allocator) UintptrCalloc(size int) (uintptr, error) {
 // UintptrRealloc is like Realloc except that its first argument is a uintptr,
 // which UintptrMalloc, UintptrCalloc or UintptrRealloc returned, or 0.
 func (a *Allocator) UintptrRealloc(p uintptr, size int) (uintptr, error) {
-	q, err := a.UnsafeRealloc(pointer(p), size)
+	q, err := a.UnsafeRealloc(cheap.Pointer(p), size)
 	return uintptr(q), err
 }
 
 // UintptrFree is like Free except that its argument is a uintptr, which
 // UintptrMalloc, UintptrCalloc or UintptrRealloc returned, or 0.
-func (a *Allocator) UintptrFree(p uintptr) error { return a.UnsafeFree(pointer(p)) }
+func (a *Allocator) UintptrFree(p uintptr) error { return a.UnsafeFree(cheap.Pointer(p)) }
 
 // UnsafeMalloc is like Malloc except that it returns an unsafe.Pointer.
 func (a *Allocator) UnsafeMalloc(size int) (unsafe.Pointer, error) {
@@ -114,13 +121,13 @@ func (a *Allocator) UnsafeCalloc(size int) (unsafe.Pointer, error) {
 
 func calloc(l *cheap.Local, size int) unsafe.Pointer { return l.Calloc(1, size) }
 
-// mallocSlow allocates by f where the Allocator has no heap yet, and says why
-// there is no block.
+// mallocSlow is the slow path of allocations. It makes the heap and allocates by f,
+// or returns the error.
 //
 //go:noinline
 func (a *Allocator) mallocSlow(size int, f func(*cheap.Local, int) unsafe.Pointer) (unsafe.Pointer, error) {
 	if size < 0 {
-		panic(fmt.Sprintf("memory: negative size %d", size))
+		misuse("memory.Malloc", nil, fmt.Sprintf("the size %d is negative; pass 0 or more", size))
 	}
 	if size == 0 {
 		return nil, nil
@@ -175,11 +182,11 @@ func (a *Allocator) UnsafeFree(p unsafe.Pointer) error {
 	return nil
 }
 
-// mustHaveHeap panics where an Allocator is given a block and has never given
-// out any.
+// mustHaveHeap panics if an Allocator is given a block, and has no heap and so no
+// blocks.
 func (a *Allocator) mustHaveHeap(op string, p unsafe.Pointer) {
 	if a.heap == nil {
-		misuse(op, p, "the Allocator has no blocks; was it closed?")
+		misuse(op, p, "the Allocator has no blocks; it was closed, or another one has this block")
 	}
 }
 
@@ -187,35 +194,30 @@ func misuse(op string, p unsafe.Pointer, reason string) {
 	panic(&cheap.MisuseError{Op: op, Addr: uintptr(p), Reason: reason})
 }
 
-// Trim gives the memory of all free blocks back to the system. It is never
-// needed: memory that stays idle goes back by itself. The error is always nil.
+// Trim releases the memory of all free blocks to the operating system. A program
+// need not call it, because idle memory is released automatically. The error is
+// always nil.
 func (a *Allocator) Trim() error {
 	if a.heap == nil {
 		return nil
 	}
-	a.local.Close() // Heap.Trim leaves the blocks of Locals alone
+	_ = a.local.Destroy() // Heap.Trim does not release the blocks of Locals
 	a.heap.Trim()
 	a.local = a.heap.NewLocal()
 	a.count(0)
 	return nil
 }
 
-// Close gives all memory back to the system, that of blocks in use included,
-// and sets a to its zero value, which may be used again. The error is always
-// nil.
+// Close frees all memory, also that of blocks in use, and sets a to its zero value,
+// which may be used again. The error is always nil.
 //
-// An Allocator that is dropped without Close stays.
+// If an Allocator becomes unreachable without Close, its memory is never freed.
 func (a *Allocator) Close() error {
 	if a.heap != nil {
 		heaps.remove(a.heap)
-		a.local.Close() // or the heap would abandon the address space of its spans
-		a.heap.DestroyAll()
+		_ = a.local.Destroy() // else the heap could not reuse the address space of its spans
+		_ = a.heap.DestroyAll()
 	}
 	*a = Allocator{}
 	return nil
 }
-
-// pointer returns p as a pointer. It is for addresses outside the Go heap, which
-// the collector does not follow: blocks of an Allocator. Written as a
-// conversion it is what vet calls a possible misuse.
-func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }

@@ -15,9 +15,9 @@ import (
 	"github.com/cheapgo/cheap/cheaptest"
 )
 
-// An adapter is an Allocator behind the interface of cheap. What that wants of
-// blocks of 0 bytes and of Destroy, the API of modernc.org/memory does not have,
-// and the adapter adds: a byte, and a count.
+// An adapter makes an Allocator a cheap.Allocator. It adds blocks for a size of 0, and
+// the count of live blocks that Destroy needs, which the API of modernc.org/memory does
+// not have.
 type adapter struct {
 	a    Allocator
 	live map[unsafe.Pointer]bool
@@ -62,13 +62,13 @@ func (d *adapter) Destroy() error {
 }
 
 func TestConformance(t *testing.T) {
-	cheaptest.TestPromises(t, func() cheap.Allocator {
+	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
 		return &adapter{live: map[unsafe.Pointer]bool{}}
-	}, cheaptest.Promises{Reuses: true, CountsLive: true, TellsMisuse: true, Align: 16})
+	}, cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
-// newAllocator returns an Allocator that is closed when the test ends, and looks
-// that nothing is left of it.
+// newAllocator returns an Allocator that is closed when the test ends, after which no
+// memory may be left.
 func newAllocator(t testing.TB) *Allocator {
 	t.Helper()
 	a := new(Allocator)
@@ -104,7 +104,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// catch returns what f panics with, or nil.
+// catch returns the panic value of f, or nil.
 func catch(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()
@@ -165,7 +165,7 @@ func TestRefusedSizes(t *testing.T) {
 			t.Errorf("%s of a negative size did not panic", name)
 		}
 	}
-	// What comes as a size_t from C can be negative here.
+	// A size_t of C can be negative as an int.
 	if p, err := a.UnsafeRealloc(block, -1); p != nil || !errors.Is(err, cheap.ErrNoMemory) {
 		t.Errorf("UnsafeRealloc(p, -1): %p, %v", p, err)
 	}
@@ -181,13 +181,13 @@ func (a *Allocator) refused(t *testing.T, size int) (unsafe.Pointer, error) {
 	return a.UnsafeMalloc(size)
 }
 
-// The capacity of a slice is all of its block, which is found again whatever the
-// slice was resliced to, as long as it begins at the same byte.
+// TestSlices: the capacity of a slice is the whole block. The block is found from any
+// slice that begins at the same byte.
 func TestSlices(t *testing.T) {
 	a := newAllocator(t)
 	for _, size := range []int{1, 15, 16, 17, 100, 4096, 32 << 10, 32<<10 + 1, 1 << 20} {
 		b := must[[]byte](t)(a.Malloc(size))
-		if len(b) != size || cap(b) != cheap.RoundUp(size) || cap(b) != UsableSize(&b[0]) {
+		if len(b) != size || cap(b) != cheap.UsableSizeFor(size) || cap(b) != UsableSize(&b[0]) {
 			t.Errorf("Malloc(%d): %d bytes of %d, usable %d", size, len(b), cap(b), UsableSize(&b[0]))
 		}
 		for i := range b {
@@ -211,7 +211,7 @@ func TestSlices(t *testing.T) {
 			t.Errorf("Calloc(%d) is not zero", size)
 		}
 		for i := range z {
-			z[i] = 0xff // so that the next one has to be cleared
+			z[i] = 0xff // so that the next block has to be cleared
 		}
 		if r, err := a.Realloc(z[:0], 0); r != nil || err != nil {
 			t.Errorf("Realloc to 0: %v, %v", r, err)
@@ -237,7 +237,7 @@ func TestUsableSizeFindsTheAllocator(t *testing.T) {
 		allocators[i] = newAllocator(t)
 		size := 1000 << i
 		p := must[uintptr](t)(allocators[i].UintptrMalloc(size))
-		blocks = append(blocks, block{p, cheap.RoundUp(size)})
+		blocks = append(blocks, block{p, cheap.UsableSizeFor(size)})
 		for k, b := range blocks {
 			if n := UintptrUsableSize(b.p); n != b.size {
 				t.Errorf("with %d allocators the block of the %d. has %d bytes, want %d", i+1, k, n, b.size)
@@ -260,7 +260,8 @@ func TestUsableSizeFindsTheAllocator(t *testing.T) {
 	}
 }
 
-// Allocators come and go in some goroutines while others ask for sizes.
+// TestHammerUsableSize: Allocators are made and closed in some goroutines while others call
+// UsableSize.
 func TestHammerUsableSize(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -274,8 +275,8 @@ func TestHammerUsableSize(t *testing.T) {
 					return
 				}
 				for range 20 {
-					if n := UintptrUsableSize(p); n != cheap.RoundUp(size) {
-						t.Errorf("%d bytes, want %d", n, cheap.RoundUp(size))
+					if n := UintptrUsableSize(p); n != cheap.UsableSizeFor(size) {
+						t.Errorf("%d bytes, want %d", n, cheap.UsableSizeFor(size))
 						return
 					}
 				}
@@ -308,7 +309,7 @@ func TestMisuse(t *testing.T) {
 			"UsableSize": func() { UintptrUsableSize(p) },
 		} {
 			if op == "UsableSize" && p == others {
-				continue // it takes any Allocator's block
+				continue // UsableSize accepts a block of any Allocator
 			}
 			v := catch(f)
 			if e, ok := v.(*cheap.MisuseError); !ok || e.Addr != p {
@@ -329,8 +330,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// Two copies, as a program makes that puts another Allocator in a variable's
-// place for a while, are one Allocator as long as one of them is used.
+// TestCopy: two copies, which a program makes to replace an Allocator in a variable
+// for a while, are one Allocator, as long as only one of them is used.
 func TestCopy(t *testing.T) {
 	a := newAllocator(t)
 	p := must[uintptr](t)(a.UintptrMalloc(10))
@@ -347,8 +348,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// Trim leaves nothing but records and caches behind, those of the cache that the
-// Allocator had included, and what is in use stays.
+// TestTrim: after Trim only records, caches and blocks in use are left. The Allocator's
+// own cache is empty.
 func TestTrim(t *testing.T) {
 	a := newAllocator(t)
 	keep := must[[]byte](t)(a.Malloc(1000))
@@ -379,7 +380,7 @@ func TestTrim(t *testing.T) {
 	a.Free(keep)
 }
 
-// Close gives back blocks in use, and the address space that they lay in.
+// TestClose: Close frees blocks in use, and their address space.
 func TestClose(t *testing.T) {
 	seen := map[uintptr]bool{}
 	again := 0
@@ -411,14 +412,29 @@ func TestCounters(t *testing.T) {
 		t.Errorf("Allocs %d, Bytes %d, Mmaps %d; want %d, %d, 0", a.Allocs, a.Bytes, a.Mmaps, want.Allocs, want.Bytes)
 	}
 	a.UintptrFree(p)
-	most := a.Bytes
-	a.UintptrFree(q)
-	if counters && (a.Allocs != 0 || a.Bytes >= most) {
-		t.Errorf("after all was freed Allocs is %d, Bytes %d and was %d", a.Allocs, a.Bytes, most)
+	if counters && (a.Allocs != 1 || a.Bytes < 1_000_000) {
+		t.Errorf("with a block of 1,000,000 bytes Allocs is %d, Bytes %d", a.Allocs, a.Bytes)
 	}
+	// Users of the original look for 0.
+	mustBeZero := func(when string) {
+		t.Helper()
+		if a.Allocs != 0 || a.Bytes != 0 || a.Mmaps != 0 {
+			t.Errorf("%s Allocs is %d, Bytes %d, Mmaps %d", when, a.Allocs, a.Bytes, a.Mmaps)
+		}
+	}
+	a.UintptrFree(q)
+	mustBeZero("after all was freed")
+	a.Trim()
+	mustBeZero("after Trim")
+	p = must[uintptr](t)(a.UintptrMalloc(1))
+	if counters && (a.Allocs != 1 || a.Bytes <= 0) {
+		t.Errorf("with a block again Allocs is %d, Bytes %d", a.Allocs, a.Bytes)
+	}
+	a.UintptrRealloc(p, 0)
+	mustBeZero("after Realloc to 0")
 }
 
-// The fast path allocates nothing in Go.
+// TestNoGoAllocations: the fast path allocates no Go memory.
 func TestNoGoAllocations(t *testing.T) {
 	a := newAllocator(t)
 	if n := testing.AllocsPerRun(1000, func() {

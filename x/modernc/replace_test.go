@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReplace does what README.md says, with a program that knows only
-// modernc.org/memory, and finds our memory in it.
+// TestReplace runs the commands of README.md, for a program that uses
+// modernc.org/memory. It must get this package.
 func TestReplace(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -58,14 +58,14 @@ func main() {
 		words := strings.Fields(line)
 		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		cmd.Dir = dir
-		// The sum of golang.org/x/sys, which go mod tidy adds, is in the go.sum
-		// of the checkout; the network is not asked again.
+		// The sum of golang.org/x/sys, which go mod tidy adds, is in the go.sum of
+		// the checkout, so that the network is not needed.
 		cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "GONOSUMDB=golang.org/x/sys")
 		if out, err = cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", strings.TrimSpace(line), err, out)
 		}
 	}
-	// The original has 256 bytes for 200.
+	// The original has 256 bytes for a request of 200.
 	if got, want := string(out), "208 <nil> <nil> <nil>\n"; got != want {
 		t.Errorf("the program printed %q, want %q", got, want)
 	}

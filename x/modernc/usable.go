@@ -9,16 +9,16 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// UsableSize returns how many bytes the block at p has, which is at least what
-// was asked for; all of them may be used. p is the first byte of a slice that
-// Malloc, Calloc or Realloc of any Allocator returned. It is 0 for nil.
+// UsableSize returns the size in bytes of the block at p, which is at least the
+// requested size. All of it may be used. p is the first byte of a slice that Malloc,
+// Calloc or Realloc of any Allocator returned, or nil, for which UsableSize returns 0.
 //
-// It costs a look-up for each Allocator that has blocks: in a program with one,
-// a few nanoseconds.
+// UsableSize looks the block up in each Allocator that has blocks. In a program with
+// one Allocator that takes a few nanoseconds.
 func UsableSize(p *byte) int { return UnsafeUsableSize(unsafe.Pointer(p)) }
 
 // UintptrUsableSize is like UsableSize except that its argument is a uintptr.
-func UintptrUsableSize(p uintptr) int { return UnsafeUsableSize(pointer(p)) }
+func UintptrUsableSize(p uintptr) int { return UnsafeUsableSize(cheap.Pointer(p)) }
 
 // UnsafeUsableSize is like UsableSize except that its argument is an
 // unsafe.Pointer.
@@ -26,25 +26,25 @@ func UnsafeUsableSize(p unsafe.Pointer) int {
 	if p == nil {
 		return 0
 	}
-	// With one heap the block is that one's, and who asks for its size does not
-	// close it meanwhile.
+	// If there is one heap, the block belongs to it. The caller must not close it at
+	// the same time.
 	if h := heaps.only.Load(); h != nil {
 		return h.UsableSize(p)
 	}
 	return heaps.usableSize(p)
 }
 
-// heaps are those of all Allocators that have one. They are here because a block
-// of a cheap.Heap does not say which heap it belongs to.
+// heaps has the heaps of all Allocators. It is needed because a block of a
+// cheap.Heap does not tell which heap it belongs to.
 var heaps registry
 
 type registry struct {
-	// mu is held for writing while the list changes, and for reading while it
-	// is gone through: a heap that is on it is not destroyed.
+	// mu is held for writing while the list changes, and for reading while it is
+	// searched, so that no heap on it is destroyed.
 	mu   sync.RWMutex
 	list []*cheap.Heap
 
-	only atomic.Pointer[cheap.Heap] // the one on the list, if there is one
+	only atomic.Pointer[cheap.Heap] // the only heap on the list, or nil
 }
 
 func (r *registry) add(h *cheap.Heap) {
@@ -59,13 +59,13 @@ func (r *registry) remove(h *cheap.Heap) {
 	defer r.mu.Unlock()
 	i := slices.Index(r.list, h)
 	if i < 0 {
-		misuse("memory.Close", nil, "a copy of the Allocator has been closed already")
+		misuse("memory.Close", nil, "a copy of the Allocator is closed already; close one copy only")
 	}
 	r.list = slices.Delete(r.list, i, i+1)
 	r.setOnly()
 }
 
-// setOnly follows a change of the list. The caller holds mu.
+// setOnly sets only after a change of the list. The caller holds mu.
 func (r *registry) setOnly() {
 	if len(r.list) == 1 {
 		r.only.Store(r.list[0])
@@ -82,6 +82,6 @@ func (r *registry) usableSize(p unsafe.Pointer) int {
 			return h.UsableSize(p)
 		}
 	}
-	misuse("memory.UsableSize", p, "no Allocator has a block there")
+	misuse("memory.UsableSize", p, "no Allocator has a block there; pass the start of a live block")
 	return 0
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 )
 
-// A burden is what live objects cost.
+// A burden is the cost of live objects.
 type burden struct {
 	wall, cpu time.Duration // of one collection
 	heap      float64       // bytes of the Go heap for each object, itself included
 }
 
-// A collection's time is the middle one of so many.
+// The time of a collection is the median of so many.
 const collections = 7
 
 // measure has a population of n measured.
@@ -43,15 +43,15 @@ func populate(tb testing.TB, open func() *lifetime.Population) *lifetime.Populat
 	return p
 }
 
-// beyond returns the bytes of b for each object that are not the object's own,
-// nor of the slice that keeps it.
+// beyond returns the bytes of b for each object, without those of the object and of
+// the slice that keeps it.
 func (b burden) beyond() float64 {
 	return b.heap - float64(unsafe.Sizeof(lifetime.Plain{})+unsafe.Sizeof(uintptr(0)))
 }
 
-// BenchmarkOwnLive reports what 1,000,000 live owners cost each collection, as
-// parts of what as many cleanups and as many plain objects cost, and how many
-// bytes of the Go heap each takes beyond the object.
+// BenchmarkOwnLive reports the cost of 1,000,000 live owners for each collection, as
+// parts of the cost of as many cleanups and of as many plain objects, and how many
+// bytes of the Go heap an owner takes beyond its object.
 func BenchmarkOwnLive(b *testing.B) {
 	const n, turns = 1_000_000, 5
 	const bar, heapBar = 0.30, 20

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/libc"
 )
 
-// A crate is what a producer hands to a consumer at once: blocks, by address.
+// A crate is the blocks that a producer hands to a consumer together, by address.
 type crate [4096]uintptr
 
-// put and take write and read the first byte of a block: there is a use for it.
+// put and take write and read the first byte of a block, so that it is used.
 func (c *crate) put(i int, ptr unsafe.Pointer) {
 	c[i] = uintptr(ptr)
 	*(*byte)(ptr) = byte(i)
@@ -20,7 +21,7 @@ func (c *crate) put(i int, ptr unsafe.Pointer) {
 
 func (c *crate) take(i int) (ptr unsafe.Pointer, ok bool) {
 	// The blocks are not in the Go heap, or their heap keeps them alive.
-	ptr = *(*unsafe.Pointer)(unsafe.Pointer(&c[i]))
+	ptr = cheap.Pointer(c[i])
 	return ptr, *(*byte)(ptr) == byte(i)
 }
 

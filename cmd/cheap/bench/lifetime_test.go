@@ -27,7 +27,7 @@ var ownings = []struct {
 	{"memory", lifetime.Memory},
 	{"go", lifetime.Arrays},
 	{"group", lifetime.Group},
-	{"sixteens", lifetime.Manual}, // sixteen blocks for an object: what that is like does not matter, so there is none
+	{"sixteens", lifetime.Manual}, // sixteen blocks by hand; an object for them would not matter, so there is none
 }
 
 // open opens a lifetime, which ends with the test.
@@ -56,7 +56,7 @@ func newPool(tb testing.TB) *own.Pool {
 	return p
 }
 
-// settle collects until nothing is left that an object owns.
+// settle runs collections until all resources of objects are released.
 func settle(tb testing.TB, l *lifetime.Lifetime) {
 	tb.Helper()
 	if err := l.Settle(); err != nil {
@@ -64,18 +64,18 @@ func settle(tb testing.TB, l *lifetime.Lifetime) {
 	}
 }
 
-// A cost is what a round took.
+// A cost is that of a round.
 type cost struct {
 	wall, cpu time.Duration
 	peak      int64 // most bytes of C that were live at once
 }
 
-// round does n lifetimes, and is over when C has counted every destruction,
-// the collections that it takes included. Before the clock starts, there is
-// nothing left of the round before.
+// round does n lifetimes. It ends when C has counted every destruction; the
+// collections for that are on the clock. Before the clock starts, the previous round
+// has left nothing.
 func round(tb testing.TB, l *lifetime.Lifetime, n int) cost {
 	settle(tb, l)
-	runtime.GC() // the first one swept what the last round left, this one starts from there
+	runtime.GC() // the first collection swept what the last round left
 	cside.ResetPeak()
 	if l.Peak != nil {
 		l.Peak()
@@ -113,8 +113,8 @@ func BenchmarkForget(b *testing.B) {
 }
 
 // BenchmarkForgetParallel makes objects and drops them on every P. Run it with
-// -cpu=1,2. The time is that of making; release goes on beside it, and what is
-// left at the end is not waited for.
+// -cpu=1,2. The time is that of making. Releases run at the same time, and the
+// benchmark does not wait for the last ones.
 func BenchmarkForgetParallel(b *testing.B) {
 	var p *own.Pool
 	for _, o := range []struct {

@@ -3,50 +3,88 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 )
 
-// A lifetimeRow is one promise about what owning costs: the time on the clock
-// and the time on processors are to be at most bar of theirs, and what is live
-// in C at most peakBar of theirs.
+// A lifetimeRow is one promise about the cost of owning: the wall-clock time and the
+// processor time should be at most bar of theirs, and the bytes that are live in C
+// at most peakBar of theirs.
 type lifetimeRow struct {
 	owner, than  string
 	ours, theirs lifetime.Way
-	malloc       string // whose: "libc", or "jemalloc", which is preloaded
+	malloc       string // "libc", or "jemalloc", which is preloaded
 	n            int    // objects in a round, which then takes a tenth of a second or more
 	bar          float64
 	peakBar      float64 // 0 where theirs has one block at a time
+
+	// The same pair under another load, with a name for it, or "".
+	load  string
+	procs int // the row sets GOMAXPROCS to this; 0: it leaves GOMAXPROCS as it is
 }
 
+var ownratioLong = flag.Bool("ownratio.long", false, "run BenchmarkOwnRatio with 10,000,000 objects in a round as well, for half a minute more")
+
 // lifetimeRows lists the promises.
-var lifetimeRows = []lifetimeRow{
-	{"own", "addcleanup", lifetime.Owner, lifetime.Cleanup, "libc", 400_000, 0.45, 1.25},
-	{"make", "addcleanup", lifetime.Make, lifetime.Cleanup, "libc", 400_000, 0.35, 1.25},
-	{"close", "manual", lifetime.Close, lifetime.ManualObject, "libc", 1_000_000, 1.25, 0},
-	{"memory", "manual", lifetime.Memory, lifetime.ManualObject, "libc", 1_000_000, 0.75, 0},
-	{"memory", "addcleanup", lifetime.Memory, lifetime.Cleanup, "libc", 400_000, 0.1, 1.25},
-	{"memory", "go", lifetime.Memory, lifetime.Arrays, "libc", 2_000_000, 1, 0},
-	{"group", "sixteens", lifetime.Group, lifetime.Manual, "libc", 8_000_000, 0.15, 0},
-	{"own", "manual", lifetime.Owner, lifetime.ManualObject, "jemalloc", 1_000_000, 1.1, 0},
-	{"make", "manual", lifetime.Make, lifetime.ManualObject, "jemalloc", 1_000_000, 0.8, 0},
+func lifetimeRows() []lifetimeRow {
+	rows := []lifetimeRow{
+		{owner: "own", than: "addcleanup", ours: lifetime.Owner, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.45, peakBar: 1.25},
+		{owner: "make", than: "addcleanup", ours: lifetime.Make, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.35, peakBar: 1.25},
+		{owner: "close", than: "manual", ours: lifetime.Close, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.25},
+		{owner: "memory", than: "manual", ours: lifetime.Memory, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 0.75},
+		{owner: "memory", than: "addcleanup", ours: lifetime.Memory, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.1, peakBar: 1.25},
+		{owner: "memory", than: "go", ours: lifetime.Memory, theirs: lifetime.Arrays, malloc: "libc", n: 2_000_000, bar: 1},
+		{owner: "group", than: "sixteens", ours: lifetime.Group, theirs: lifetime.Manual, malloc: "libc", n: 8_000_000, bar: 0.15},
+		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 1.1},
+		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 0.8},
+		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 3.5, load: "n=1e6"},
+		{
+			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 3.5,
+			load: "goroutines=2", procs: 2,
+		},
+		{
+			owner: "own", than: "addcleanup", ours: lifetime.OwnerParallel(2), theirs: lifetime.CleanupParallel(2), malloc: "libc", n: 400_000, bar: 0.45,
+			load: "goroutines=2", procs: 2,
+		},
+	}
+	if *ownratioLong {
+		rows = append(rows, lifetimeRow{
+			owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 10_000_000, bar: 3.5, load: "n=1e7",
+		})
+	}
+	return rows
 }
 
 func (r *lifetimeRow) name() string {
-	return fmt.Sprintf("malloc=%s/owner=%s/than=%s", r.malloc, r.owner, r.than)
+	name := fmt.Sprintf("malloc=%s/owner=%s/than=%s", r.malloc, r.owner, r.than)
+	if r.load != "" {
+		name += "/" + r.load
+	}
+	return name
+}
+
+// setProcs sets GOMAXPROCS as the row wants it until the returned function is called.
+func (r *lifetimeRow) setProcs() (restore func()) {
+	if r.procs == 0 {
+		return func() {}
+	}
+	before := runtime.GOMAXPROCS(r.procs)
+	return func() { runtime.GOMAXPROCS(before) }
 }
 
 // here reports whether the row can run in this process, which has one malloc.
 func (r *lifetimeRow) here() bool { return cside.IsJemalloc() == (r.malloc == "jemalloc") }
 
-// shares are what ours costs, as parts of what theirs does.
+// shares are the costs of ours, as parts of those of theirs.
 type shares struct{ wall, cpu, peak []float64 }
 
-// compare appends the shares of one round each. Who is first changes from turn
-// to turn.
+// compare appends the shares of one round each. The first side changes from turn to
+// turn.
 func (s *shares) compare(tb testing.TB, ours, theirs *lifetime.Lifetime, n, turn int) {
 	var x, y cost
 	if turn%2 == 0 {
@@ -63,16 +101,17 @@ func (s *shares) compare(tb testing.TB, ours, theirs *lifetime.Lifetime, n, turn
 
 // BenchmarkOwnRatio reports for each promise the medians of paired rounds. One
 // iteration is all the rounds, so -benchtime=1x is enough. The promises are for
-// one P and for two: -cpu=1,2.
+// one P and for two: -cpu=1,2. Rows with two goroutines have two Ps in any case.
 //
 // Rows for jemalloc run in a child process, for which it is preloaded.
 func BenchmarkOwnRatio(b *testing.B) {
-	for _, r := range lifetimeRows {
+	for _, r := range lifetimeRows() {
 		b.Run(r.name(), func(b *testing.B) {
 			if !r.here() {
 				inPreloaded(b, r.malloc)
 				return
 			}
+			defer r.setProcs()()
 			var s shares
 			for b.Loop() {
 				ours, theirs := open(b, r.ours), open(b, r.theirs)
@@ -93,15 +132,16 @@ func BenchmarkOwnRatio(b *testing.B) {
 	}
 }
 
-// TestOwnRatioRows runs each comparison once with few objects, so that a
-// contender that does not do its work fails a test and not only a benchmark.
+// TestOwnRatioRows runs each comparison once with few objects, so that a side that
+// does not do its work fails a test and not only a benchmark.
 func TestOwnRatioRows(t *testing.T) {
-	for _, r := range lifetimeRows {
+	for _, r := range lifetimeRows() {
 		t.Run(r.name(), func(t *testing.T) {
 			if !r.here() {
 				inPreloaded(t, r.malloc)
 				return
 			}
+			defer r.setProcs()()
 			var s shares
 			s.compare(t, open(t, r.ours), open(t, r.theirs), 10_000, 0)
 			if !(s.wall[0] > 0) {

@@ -16,16 +16,14 @@ import "C"
 
 import "unsafe"
 
-// The loops lie in a file of their own kind because a _test.go file may not
-// import "C".
+// The loops are not in a _test.go file, because such a file cannot import "C".
 
 // nativePairs allocates and frees a block of size bytes n times, in C.
 func nativePairs(n, size int) (got int) {
 	return int(C.cheap_pairs(C.size_t(n), C.size_t(size)))
 }
 
-// A step of a replacement: the block in the slot makes room for one of size
-// bytes.
+// A step of a replacement: the block in the slot is replaced by one of size bytes.
 type step struct{ slot, size uint32 }
 
 const (

@@ -61,10 +61,10 @@ func cgoallocPairs(tb testing.TB) work {
 	}
 }
 
-// privatePairs pops and pushes a free list that nobody else has.
+// privatePairs pops and pushes a private free list.
 func privatePairs() work {
 	list := &struct {
-		_    [64]byte // cache lines of its own, whatever lies before and behind
+		_    [64]byte // the list has its own cache lines
 		free uint32
 		next [15]uint32
 		_    [64]byte
@@ -98,8 +98,8 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkPairParallel does it on every P. Run it with -cpu 1,2: the
-// allocator "none" shares nothing, and says what the machine has to give.
+// BenchmarkPairParallel does it on every P. Run it with -cpu 1,2: the allocator "none"
+// shares nothing, and shows what the machine can do.
 func BenchmarkPairParallel(b *testing.B) {
 	b.Run("allocator=heap", func(b *testing.B) {
 		h := newHeap(b)
@@ -119,8 +119,8 @@ func BenchmarkPairParallel(b *testing.B) {
 	})
 }
 
-// scaling returns rounds that compare what a second P costs a heap with what it
-// costs a loop that shares nothing. Where there is one P, nothing is compared.
+// scaling returns rounds that compare how much a second P slows a heap with how much
+// it slows a loop that shares nothing. With one P, nothing is compared.
 func scaling(tb testing.TB) func(turn int) float64 {
 	if runtime.GOMAXPROCS(0) < 2 {
 		tb.Skip("there is one P")

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// preloadedEnv says in a child process what was preloaded for it.
+// preloadedEnv names the preloaded library in a child process.
 const preloadedEnv = "CHEAP_BENCH_PRELOADED"
 
-// jemallocs are the places where systems keep jemalloc.
+// jemallocs are the paths of jemalloc on different systems.
 var jemallocs = []string{
 	"/usr/lib/*-linux-gnu/libjemalloc.so.2", // Debian, Ubuntu
 	"/usr/lib64/libjemalloc.so.2",           // Fedora, SUSE
@@ -27,9 +27,9 @@ var jemallocs = []string{
 	"/usr/local/lib/libjemalloc.so.2",
 }
 
-// inPreloaded runs the calling test or benchmark again, and no other, in a child
-// process with another malloc, reports the metrics that a benchmark prints
-// there, and fails if it fails. Where there is no such malloc it skips.
+// inPreloaded runs only the calling test or benchmark again, in a child process with
+// another malloc. It reports the metrics of a benchmark, and fails if the child
+// fails. If that malloc is not installed, it skips.
 func inPreloaded(tb testing.TB, malloc string) {
 	tb.Helper()
 	if os.Getenv(preloadedEnv) != "" {
@@ -54,7 +54,7 @@ func inPreloaded(tb testing.TB, malloc string) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+run, "-test.bench="+bench, "-test.benchtime=1x",
 		"-test.cpu="+strconv.Itoa(runtime.GOMAXPROCS(0)), "-test.timeout=0")
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+library, preloadedEnv+"="+library,
-		"GORACE=atexit_sleep_ms=0") // or it takes a second to exit
+		"GORACE=atexit_sleep_ms=0") // otherwise the exit takes a second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		tb.Fatalf("%v\n%s", err, out)

@@ -23,12 +23,12 @@ type contender func(testing.TB) work
 type row struct {
 	work  string
 	than  string  // what it is compared with
-	bar   float64 // the ratio is to be at most this
+	bar   float64 // the ratio should be at most this
 	round func(testing.TB) func(turn int) float64
 }
 
-// A median is taken of the ratios of this many rounds, in as many sessions.
-// Each session sets both sides up anew: what a pair costs depends on the
+// The reported ratio is the median over so many sessions of so many rounds. Each
+// session sets up both sides again, because the time of a pair depends on the
 // address of the block as well.
 const (
 	sessions = 3
@@ -73,8 +73,8 @@ func BenchmarkRatio(b *testing.B) {
 	}
 }
 
-// paired times n operations of ours and of theirs one after the other. Who is
-// first changes from turn to turn.
+// paired times n operations of ours and of theirs one after the other. The first side
+// changes from turn to turn.
 func paired(n int, ours, theirs contender) func(testing.TB) func(turn int) float64 {
 	return func(tb testing.TB) func(turn int) float64 {
 		a, b := ours(tb), theirs(tb)
@@ -113,7 +113,7 @@ func median(values []float64) float64 {
 
 // newHeap returns a heap that must have no live blocks when tb ends.
 func newHeap(tb testing.TB) *cheap.Heap {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func newHeap(tb testing.TB) *cheap.Heap {
 // newLocal returns a cache of a heap of its own.
 func newLocal(tb testing.TB) *cheap.Local {
 	l := newHeap(tb).NewLocal()
-	tb.Cleanup(l.Close)
+	tb.Cleanup(func() { l.Destroy() })
 	return l
 }
 
@@ -141,8 +141,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestRatioRows runs each comparison once, so that a contender that cannot do
-// its work fails a test and not only a benchmark.
+// TestRatioRows runs each comparison once, so that a side that cannot do its work
+// fails a test and not only a benchmark.
 func TestRatioRows(t *testing.T) {
 	for _, r := range rows() {
 		t.Run(fmt.Sprintf("work=%s/than=%s", r.work, r.than), func(t *testing.T) {

@@ -6,14 +6,16 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap"
 )
 
-// replacement is 4,096 live blocks of 16 to 1,024 bytes of which one after the
-// other, in random order, makes room for another. Of each new block the first
-// and the last byte are written.
+// replacement is 4,096 live blocks of 16 to 1,024 bytes. One after the other, in random
+// order, is freed and replaced by another. The first and the last byte of each new
+// block are written.
 type replacement struct {
 	steps *[manySteps]step
-	slots *[liveBlocks]uintptr // addresses: a pointer would be a write barrier
+	slots *[liveBlocks]uintptr // addresses: a pointer would need a write barrier
 }
 
 func newReplacement() replacement {
@@ -22,7 +24,7 @@ func newReplacement() replacement {
 	for i := range r.steps {
 		r.steps[i] = step{slot: rng.Uint32N(liveBlocks), size: 16 + rng.Uint32N(1024-16+1)}
 	}
-	for i := range liveBlocks { // every slot has its turn, so that it is filled
+	for i := range liveBlocks { // fills every slot
 		r.steps[i].slot = uint32(i)
 	}
 	rng.Shuffle(liveBlocks, func(i, j int) { r.steps[i], r.steps[j] = r.steps[j], r.steps[i] })
@@ -32,7 +34,7 @@ func newReplacement() replacement {
 // at returns the block in a slot, nil if there is none. The blocks are not in
 // the Go heap, or their heap keeps them alive.
 func (r replacement) at(slot uint32) unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&r.slots[slot&(liveBlocks-1)]))
+	return cheap.Pointer(r.slots[slot&(liveBlocks-1)])
 }
 
 // put stores and touches a block of size bytes.

@@ -38,7 +38,7 @@ func floor32(step int) uint64 {
 	return uint64(step-shift*32) << shift
 }
 
-// quantile returns the time in ns that a part q of all stays within.
+// quantile returns the time in ns that a part q of all times does not exceed.
 func (h *histogram) quantile(q float64) float64 {
 	rest := int(q * float64(h.n))
 	for i, c := range h.counts {
@@ -52,8 +52,8 @@ func (h *histogram) quantile(q float64) float64 {
 // registeredSink makes objects escape.
 var registeredSink any
 
-// registered times the call that puts an object in charge of its block, each
-// time by itself, for n objects that are forgotten.
+// registered times the call that makes an object the owner of its block, each call by
+// itself, for n objects that are forgotten.
 func registered(tb testing.TB, l *lifetime.Lifetime, n int, register func() time.Duration) *histogram {
 	settle(tb, l)
 	runtime.GC()
@@ -95,9 +95,9 @@ func registrations(tb testing.TB) (own, cleanup func() time.Duration) {
 	return own, cleanup
 }
 
-// BenchmarkOwnTail reports how long the slowest calls of Own take, next to
-// those of AddCleanup, and the time of reading the clock included: it is in
-// both. At most bar is promised of the last quantile.
+// BenchmarkOwnTail reports how long the slowest calls of Own take, beside those of
+// AddCleanup. Both times include that of reading the clock. The bar is for the last
+// quantile.
 func BenchmarkOwnTail(b *testing.B) {
 	const n, bar = 500_000, 1.0
 	quantiles := []struct {
@@ -108,7 +108,7 @@ func BenchmarkOwnTail(b *testing.B) {
 	var ratios []float64
 	for b.Loop() {
 		own, cleanup := registrations(b)
-		l := open(b, lifetime.Manual) // who counts C's blocks
+		l := open(b, lifetime.Manual) // counts the blocks of C
 		for turn := range rounds {
 			var x, y *histogram
 			if turn%2 == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// BenchmarkUse reads a byte of a block through its owner: in Use, which counts;
-// in Use of a pool that is Unshared; by Resource and KeepAlive; and through a
-// pointer that nobody protects.
+// BenchmarkUse reads a byte of a block through its owner: in Use, which counts; in Use
+// of a pool that is Unshared; by Resource and KeepAlive; and through a pointer
+// without protection.
 func BenchmarkUse(b *testing.B) {
 	var sum byte
 	read := func(p unsafe.Pointer) { sum += *(*byte)(p) }

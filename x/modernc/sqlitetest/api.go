@@ -13,17 +13,15 @@ import (
 	"modernc.org/memory"
 )
 
-// A block is a live block of one of the allocators of api, and what was written
-// to it.
+// A block is a live block of one of the allocators of api, with its contents.
 type block struct {
 	b    []byte // its first bytes, in the block
 	want []byte // a copy
 }
 
-// api calls the functions of package memory at random, in all their forms, and
-// reads what they return: whether there is a block, an error, and which bytes.
-// Where blocks lie, and how large they are beyond what was asked for, differs
-// from one memory to another and is no part of the digest.
+// api calls the functions of package memory at random, in all their forms. The digest
+// has their results: whether there is a block, an error, and which bytes. It does not
+// have addresses and usable sizes, which differ from one memory to the other.
 func api(_ context.Context, o options) (string, error) {
 	r := rand.New(rand.NewPCG(uint64(o.scale), 2))
 	sum := sha256.New()
@@ -85,7 +83,7 @@ func api(_ context.Context, o options) (string, error) {
 		}
 	}
 	for k := range allocators {
-		// What nobody has fails alike, and harms nothing.
+		// A size that is too large fails with both memories, and changes nothing.
 		for _, form := range forms {
 			b, err := form.malloc(&allocators[k], math.MaxInt)
 			fmt.Fprintln(sum, "too large", b == nil, err != nil)
@@ -101,14 +99,14 @@ func api(_ context.Context, o options) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)[:8]), nil
 }
 
-// calloc0 is what the original cannot do.
+// calloc0 is the call for which the original faults.
 func calloc0(context.Context, options) (string, error) {
 	var a memory.Allocator
 	b, err := a.Calloc(0)
 	return fmt.Sprint(b == nil, err), err
 }
 
-// write fills the block that b is the beginning of with bytes, as far as b goes.
+// write fills b, which is the beginning of a block.
 func write(r *rand.Rand, b []byte) block {
 	x := byte(r.Uint32())
 	for i := range b {
@@ -117,7 +115,7 @@ func write(r *rand.Rand, b []byte) block {
 	return block{b, bytes.Clone(b)}
 }
 
-// check looks whether a block is as it was left, and is as large as it should be.
+// check checks that a block has its contents, and is large enough.
 func (b block) check() error {
 	if !bytes.Equal(b.b, b.want) {
 		return errors.New("a block has other contents than were written")
@@ -188,8 +186,8 @@ func sliced(size int) func(unsafe.Pointer, error) ([]byte, error) {
 
 func slicedUintptr(size int) func(uintptr, error) ([]byte, error) {
 	return func(p uintptr, err error) ([]byte, error) {
-		// Not a conversion, which vet calls a possible misuse: blocks lie
-		// outside the Go heap.
+		// Blocks are outside the Go heap. For a plain conversion go vet would
+		// report a possible misuse.
 		return sliced(size)(*(*unsafe.Pointer)(unsafe.Pointer(&p)), err)
 	}
 }

@@ -13,12 +13,11 @@ import (
 
 var rounds = flag.Int("rounds", 1, "in how many rounds, which take turns, the benchmarks compare")
 
-// BenchmarkRatio prints what the same work takes with our memory, as a part of
-// what it takes with the original: time on the clock, time on processors, and
-// the most that was resident.
-// Both run in processes of their own, in turns, and the median of the rounds is
-// printed; for time on processors, which other work on the machine disturbs
-// least, the least and the most as well.
+// BenchmarkRatio prints the cost of the same work with our memory, divided by that with
+// the original: time on the clock, time on processors, and peak resident memory. Both
+// run in processes of their own, in turns. The median of the rounds is printed, and for
+// time on processors, which other work on the machine disturbs least, also the least and
+// the most.
 func BenchmarkRatio(b *testing.B) {
 	for _, work := range []string{"single", "private", "shared"} {
 		b.Run("work="+work, func(b *testing.B) {
@@ -49,7 +48,7 @@ func BenchmarkRatio(b *testing.B) {
 					b.ReportMetric(slices.Min(cpus), "least-cpu")
 					b.ReportMetric(slices.Max(cpus), "most-cpu")
 				}
-				// Goroutines that waited for a mutex, on average.
+				// The mean number of goroutines that waited for a mutex.
 				b.ReportMetric(median(waits[0]), "waiting")
 				b.ReportMetric(median(waits[1]), "waiting-original")
 			}
@@ -57,10 +56,10 @@ func BenchmarkRatio(b *testing.B) {
 	}
 }
 
-// BenchmarkShare prints which part of the time on processors is spent in C's
-// allocation functions as modernc.org/libc has them, the mutex included, and
-// which part in package memory below it: the second is all that another memory
-// can save, the difference is what the mutex and its defer cost.
+// BenchmarkShare prints the share of processor time that is spent in the allocation
+// functions of modernc.org/libc, the mutex included, and the share in package memory
+// below them. The second is the most that another memory can save. The difference is the
+// cost of the mutex and its defer.
 func BenchmarkShare(b *testing.B) {
 	for _, work := range []string{"single", "private", "shared"} {
 		for _, modfile := range []string{"go.mod", "original.mod"} {
@@ -78,7 +77,7 @@ func BenchmarkShare(b *testing.B) {
 
 var accounted = regexp.MustCompile(`accounting for .*, ([\d.]+)% of `)
 
-// share returns which part of a profile's samples has a function on its stack.
+// share returns the share of a profile's samples that have a function on their stack.
 func share(b *testing.B, path, profile, function string) float64 {
 	b.Helper()
 	out := goCommand(b, "tool", "pprof", "-top", "-nodefraction=0", "-edgefraction=0", "-nodecount=100000", "-focus="+function, path, profile)

@@ -1,11 +1,10 @@
-// Sqlitetest does work in SQL, or with the API of modernc.org/memory itself, and
-// prints a digest of all results with what the work took.
+// Sqlitetest does work in SQL, or with the API of modernc.org/memory itself, and prints
+// a digest of all results and the cost of the work.
 //
 //	go run . [-scale n] [-conns n] [-cpuprofile file] work
 //
-// The memory below it is that of this repository. With -modfile=original.mod,
-// which has no replace line, it is that of modernc.org. The tests build it both
-// ways and compare.
+// It uses package memory of this repository. With -modfile=original.mod, which has no
+// replace line, it uses that of modernc.org. The tests build both and compare.
 package main
 
 import (

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Each work has the same results on both memories: in this process, which is
-// instrumented where the tests are, and in one with the original.
+// TestSameResults: each work has the same results with both memories, in this process,
+// which may be instrumented, and in one with the original.
 func TestSameResults(t *testing.T) {
 	args := func(work string) []string {
 		return []string{fmt.Sprint("-scale=", *scale), fmt.Sprint("-conns=", *conns), work}
@@ -47,7 +47,7 @@ func TestSameResults(t *testing.T) {
 	}
 }
 
-// A digest sees what is different: with other rows it is another.
+// TestDigest: other rows give another digest.
 func TestDigest(t *testing.T) {
 	for _, work := range []string{"single", "private", "shared", "api"} {
 		a, b := do(t, "-scale=5", "-conns=2", work), do(t, "-scale=7", "-conns=2", work)
@@ -58,10 +58,10 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// The slice form of Calloc faults for 0 bytes in modernc.org/memory v1.12.1: it
-// looks up the usable size of the block at 0. Ours returns nil, as Malloc does.
-// If the original has been mended this test says so, and calloc0 becomes a part
-// of api.
+// TestCallocOfNothing: the slice form of Calloc faults for 0 bytes in modernc.org/memory
+// v1.12.1, because it reads the usable size of the block at 0. Ours returns nil, as
+// Malloc does. If this test fails, the original is corrected, and calloc0 can become a
+// part of api.
 func TestCallocOfNothing(t *testing.T) {
 	if r := do(t, "calloc0"); r.Digest != "true <nil>" {
 		t.Errorf("Calloc(0) returns nil, error: %s", r.Digest)
@@ -72,7 +72,7 @@ func TestCallocOfNothing(t *testing.T) {
 	}
 }
 
-// The API is that of the original, name by name: functions with their types,
+// TestAPI: the API is that of the original, name by name: functions with their types,
 // and exported fields.
 func TestAPI(t *testing.T) {
 	want := exported(t, moduleDir(t, "original.mod"))
@@ -92,7 +92,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// moduleDir returns where modernc.org/memory comes from under a go.mod.
+// moduleDir returns the directory of modernc.org/memory under a go.mod.
 func moduleDir(t *testing.T, modfile string) string {
 	t.Helper()
 	var m struct{ Dir string }
@@ -102,8 +102,8 @@ func moduleDir(t *testing.T, modfile string) string {
 	return m.Dir
 }
 
-// exported returns what the package in dir exports, with the types of functions
-// and fields. Names of parameters and results are left out.
+// exported returns the exported names of the package in dir, with the types of functions
+// and fields, without the names of parameters and results.
 func exported(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -164,8 +164,8 @@ func exported(t *testing.T, dir string) map[string]string {
 	return names
 }
 
-// unname drops the names in a list of parameters, each of which has its type by
-// itself, as all of memory's do.
+// unname removes the names from a list of parameters. Each parameter must have a type of
+// its own, as all of package memory have.
 func unname(list *ast.FieldList) {
 	if list == nil {
 		return
@@ -175,7 +175,7 @@ func unname(list *ast.FieldList) {
 	}
 }
 
-// The command says what is wrong with its arguments.
+// TestArguments: the command names the mistake in its arguments.
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{}, {"nothing"}, {"single", "api"}, {"-scale=0", "api"}, {"-conns=0", "shared"}, {"-unknown", "api"}} {
 		var stdout, stderr strings.Builder

@@ -20,26 +20,26 @@ import (
 	"modernc.org/memory"
 )
 
-// options are what a work is given.
+// options are the options of a work.
 type options struct {
-	scale int    // how much there is to do: rows of SQL, or calls of the API in thousands
-	conns int    // connections at once, where there are several
+	scale int    // amount of work: rows of SQL, or calls of the API in thousands
+	conns int    // number of connections at a time, for works with several
 	dir   string // for databases in files; empty
 }
 
-// A result is what the command prints of a work, in JSON.
+// A result is the output of the command, in JSON.
 type result struct {
 	Ours   bool   // whether the memory is that of this repository
-	Digest string // of everything that was read
+	Digest string // of all data that was read
 
-	// What it took. WaitNs is for how long goroutines have waited for mutexes,
-	// all of them together.
+	// The cost. WaitNs is the time that goroutines have waited for mutexes, added up
+	// over all goroutines.
 	Ns, WaitNs int64
-	PeakRSS    int64 // bytes; 0 where the system does not say
+	PeakRSS    int64 // bytes; 0 if the system does not tell
 }
 
-// works are what can be done, by name. Each returns a digest of what it has
-// read, which is the same for the same scale and number of connections.
+// works are the works, by name. Each returns a digest of the data that it has read, which
+// is the same for the same scale and number of connections.
 var works = map[string]func(context.Context, options) (string, error){
 	"single":  single,
 	"private": private,
@@ -48,8 +48,7 @@ var works = map[string]func(context.Context, options) (string, error){
 	"calloc0": calloc0,
 }
 
-// run is the command. It returns 2 for arguments that make no sense, and 1 for
-// what goes wrong later.
+// run is the command. It returns 2 for wrong arguments, and 1 for later errors.
 func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("sqlitetest", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -78,8 +77,8 @@ func run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writ
 	return 0
 }
 
-// measure does a work in a directory of its own, and writes a profile of it if
-// that has a name.
+// measure does a work in a directory of its own, and writes a profile of it if profile is
+// not empty.
 func measure(ctx context.Context, work func(context.Context, options) (string, error), o options, profile string) (r result, err error) {
 	if o.dir, err = os.MkdirTemp("", "sqlitetest"); err != nil {
 		return r, err
@@ -104,7 +103,8 @@ func measure(ctx context.Context, work func(context.Context, options) (string, e
 	return r, err
 }
 
-// ours tells the two memories apart: only ours has a field that leads to a heap.
+// ours reports whether package memory is that of this repository: only that one has a
+// field for a heap.
 func ours() bool {
 	_, ok := reflect.TypeFor[memory.Allocator]().FieldByName("heap")
 	return ok

@@ -38,7 +38,7 @@ func decode(t testing.TB, b []byte) (r result) {
 	return r
 }
 
-// original builds the command with the memory of modernc.org, once.
+// original builds the command with modernc.org/memory, once.
 func original(t testing.TB) string { return built(t, "original.mod") }
 
 var builds = struct {
@@ -47,7 +47,7 @@ var builds = struct {
 	paths map[string]string
 }{paths: map[string]string{}}
 
-// built builds the command with a go.mod and returns where it is.
+// built builds the command with a go.mod and returns its path.
 func built(t testing.TB, modfile string) string {
 	t.Helper()
 	builds.Lock()
@@ -73,8 +73,8 @@ func goCommand(t testing.TB, args ...string) []byte {
 	return out
 }
 
-// child runs the command in a process of its own, and returns as well how long
-// that was on processors.
+// child runs the command in a process of its own. It also returns the processor time of
+// that process.
 func child(t testing.TB, path string, args ...string) (result, time.Duration) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), path, args...)

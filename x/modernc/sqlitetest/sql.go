@@ -19,16 +19,16 @@ func single(ctx context.Context, o options) (string, error) {
 	return inMemory(ctx, o.scale, 1)
 }
 
-// private is several connections at once, each to a database of its own in
-// memory. All that they share is the allocator.
+// private is several connections at a time, each to a database of its own in memory. They
+// share only the allocator.
 func private(ctx context.Context, o options) (string, error) {
 	return each(ctx, o.conns, func(ctx context.Context, i int) (string, error) {
 		return inMemory(ctx, o.scale/o.conns+1, uint64(i))
 	})
 }
 
-// shared is several connections at once to one database in a file. Each writes
-// its own tables and reads one that all read.
+// shared is several connections at a time to one database in a file. Each writes its own
+// tables, and all read one table.
 func shared(ctx context.Context, o options) (string, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(o.dir, "db")+
 		"?_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)&_txlock=immediate")
@@ -46,8 +46,8 @@ func shared(ctx context.Context, o options) (string, error) {
 		return "", err
 	}
 	sessions := make([]*session, o.conns)
-	// Who reads while others change the schema may be told so (SQLITE_SCHEMA),
-	// by fts5 above all. So all have written before the first one asks.
+	// A read while another connection changes the schema may fail (SQLITE_SCHEMA),
+	// above all in fts5. So all connections write before the first one reads.
 	_, err = each(ctx, o.conns, func(ctx context.Context, i int) (string, error) {
 		s, err := connect(ctx, db)
 		if err != nil {
@@ -80,7 +80,7 @@ func shared(ctx context.Context, o options) (string, error) {
 	})
 }
 
-// each runs f for 0 to n-1 at once, and returns what they returned, in order.
+// each runs f for 0 to n-1 at the same time, and returns the results in order.
 func each(ctx context.Context, n int, f func(ctx context.Context, i int) (string, error)) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,7 +125,7 @@ func inMemory(ctx context.Context, n int, seed uint64) (string, error) {
 	return s.digest(), nil
 }
 
-// A session is a connection and the digest of what was read from it.
+// A session is a connection and the digest of the data read from it.
 type session struct {
 	ctx  context.Context
 	conn *sql.Conn
@@ -149,7 +149,7 @@ func (s *session) exec(query string, args ...any) error {
 	return within(query, err)
 }
 
-// query reads all rows into the digest.
+// query adds all rows to the digest.
 func (s *session) query(query string, args ...any) error {
 	rows, err := s.conn.QueryContext(s.ctx, query, args...)
 	if err != nil {
@@ -187,8 +187,8 @@ func table(query string, seed uint64) string {
 	return strings.ReplaceAll(query, "$", fmt.Sprint(seed))
 }
 
-// schema has tables of rows of all sizes, an index that is there before the rows
-// and one that comes later, and a full text index.
+// schema has tables with rows of all sizes, an index made before the rows, an index made
+// after them, and a full text index.
 const schema = `
 CREATE TABLE customers_$ (id INTEGER PRIMARY KEY, name TEXT, notes TEXT, image BLOB);
 CREATE TABLE orders_$ (id INTEGER PRIMARY KEY, customer INTEGER, total REAL, items TEXT);
@@ -253,8 +253,8 @@ func (s *session) insert(r *rand.Rand, from, to int, seed uint64) error {
 	return tx.Commit()
 }
 
-// ask reads the tables: in large queries, and in many small ones, each of which
-// is parsed and planned anew.
+// ask reads the tables, by large queries and by many small ones, each of which is parsed
+// and planned anew.
 func (s *session) ask(n int, seed uint64) error {
 	for _, q := range []string{
 		`SELECT c.name, count(*), sum(o.total) FROM customers_$ c JOIN orders_$ o ON o.customer = c.id

@@ -5,10 +5,10 @@
 
 #include "block.h"
 
-// A locked instruction costs as much as malloc, and a line that two cores write
-// more than that. So each thread has counts of its own, which it alone writes
-// and anybody may read, and tells the others of live bytes after each 64 steps:
-// the peak is short of the truth by at most 6,400 bytes for each thread.
+// A locked instruction costs as much as malloc, and a cache line that two cores
+// write costs more. So each thread has its own counts, which only it writes and
+// every thread may read. It adds its live bytes to the total after each 64 steps:
+// the peak is too low by at most 6,400 bytes for each thread.
 enum { telling = 64 };
 
 struct counts {
@@ -16,7 +16,7 @@ struct counts {
 	struct counts *next; // of all; written before it is one of them
 	int64_t untold;      // blocks, created less destroyed; the thread's own
 	int steps;           // since it last told; the thread's own
-	char line[128];      // nobody else's counts are near
+	char line[128];      // keeps the counts of other threads off this cache line
 };
 
 static _Atomic(struct counts *) all;     // a list that only grows: counts outlive their thread

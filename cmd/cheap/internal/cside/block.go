@@ -3,8 +3,8 @@
 package cside
 
 /*
-// Not cside_create and cside_destroy: nocallback takes 4 ns of each call, and
-// spares something only where a pointer to Go memory is passed.
+// Not for cside_create and cside_destroy: nocallback costs 4 ns a call, and noescape
+// saves time only if a pointer to Go memory is passed.
 #cgo noescape cside_destroy_all
 #cgo nocallback cside_destroy_all
 #cgo noescape cside_count
@@ -27,7 +27,7 @@ var (
 	DestroyBlock   = unsafe.Pointer(C.cside_destruct)  // void (void *block)
 )
 
-// CreateBlock makes a block, in one cgo call. It panics when memory is out.
+// CreateBlock makes a block, in one cgo call. It panics if there is no memory.
 func CreateBlock() unsafe.Pointer {
 	p := C.cside_create()
 	if p == nil {
@@ -36,8 +36,8 @@ func CreateBlock() unsafe.Pointer {
 	return unsafe.Pointer(p)
 }
 
-// Destroy destroys a block, in one cgo call, as a binding does it: C's own type
-// needs none of cgo's checks of pointers.
+// Destroy destroys a block, in one cgo call, as a binding does: for a C type, cgo
+// checks no pointers.
 func Destroy(block unsafe.Pointer) { C.cside_destroy((*C.struct_cside_block)(block)) }
 
 // DestroyAll destroys blocks, in one cgo call.
@@ -48,16 +48,16 @@ func DestroyAll(blocks []uintptr) {
 // Counts are the blocks of the process.
 type Counts struct {
 	Created, Destroyed uint64 // blocks, exact
-	Peak               int64  // bytes that were live at once since ResetPeak, short by at most 6,400 for each thread
+	Peak               int64  // most live bytes since ResetPeak, too low by at most 6,400 for each thread
 }
 
-// Count adds up what all threads have done. A block that it counts as destroyed
-// is counted as created, too.
+// Count adds up the counts of all threads. A block that is counted as destroyed is
+// counted as created, too.
 func Count() Counts {
 	c := C.cside_count()
 	return Counts{uint64(c.created), uint64(c.destroyed), int64(c.peak)}
 }
 
-// ResetPeak takes what is live now for the peak. No block may be made or
-// destroyed meanwhile.
+// ResetPeak sets the peak to the bytes that are live now. No block may be made or
+// destroyed during the call.
 func ResetPeak() { C.cside_reset_peak() }

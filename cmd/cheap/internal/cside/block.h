@@ -11,8 +11,8 @@ struct cside_block *cside_create(void);
 // cside_destroy frees a block.
 void cside_destroy(struct cside_block *block);
 
-// cside_construct and cside_destruct are the same for those who want a context,
-// or know no types.
+// cside_construct and cside_destruct are the same, as a constructor with a context
+// and as a destructor of any type.
 void *cside_construct(void *context);
 void cside_destruct(void *block);
 
@@ -24,7 +24,7 @@ struct cside_counts {
 	int64_t peak;                // bytes that were live at once since the last reset
 };
 
-// cside_count adds up what all threads have done.
+// cside_count adds up the counts of all threads.
 struct cside_counts cside_count(void);
 
 // cside_reset_peak takes what is live now for the peak. No other thread may be

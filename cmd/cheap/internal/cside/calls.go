@@ -3,8 +3,8 @@
 package cside
 
 /*
-// cside_add_quiet alone: these are a binding's calls without and with the
-// promises that cgo has to offer.
+// Only for cside_add_quiet: the calls are those of a binding without and with these
+// promises.
 #cgo noescape cside_add_quiet
 #cgo nocallback cside_add_quiet
 
@@ -20,7 +20,7 @@ func Add(a, b int32) int32 { return int32(C.cside_add(C.int(a), C.int(b))) }
 // AddQuiet is Add by a call that is marked noescape and nocallback.
 func AddQuiet(a, b int32) int32 { return int32(C.cside_add_quiet(C.int(a), C.int(b))) }
 
-// Malloc returns a block of the C library's malloc, nil when memory is out, in one
+// Malloc returns a block of the C library's malloc, nil if there is no memory, in one
 // cgo call.
 func Malloc(size int) unsafe.Pointer { return unsafe.Pointer(C.cside_malloc(C.size_t(size))) }
 

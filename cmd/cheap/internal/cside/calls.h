@@ -1,7 +1,7 @@
 #include <stddef.h>
 
-// cside_add returns a + b. Whoever adds 1 to what the last call returned knows
-// how many calls there were.
+// cside_add returns a + b. A caller that adds 1 to the result of its last call counts
+// its calls.
 int cside_add(int a, int b);
 
 // cside_add_quiet is the same.

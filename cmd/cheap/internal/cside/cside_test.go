@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap"
 )
 
 func TestBlocks(t *testing.T) {
@@ -22,7 +24,7 @@ func TestBlocks(t *testing.T) {
 			}
 			if g == 0 {
 				for i := range blocks {
-					Destroy(*(*unsafe.Pointer)(unsafe.Pointer(&blocks[i])))
+					Destroy(cheap.Pointer(blocks[i]))
 				}
 			} else {
 				DestroyAll(blocks)
@@ -86,7 +88,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerSees makes each of the mistakes that a ledger is there to find.
+// TestLedgerSees makes each of the mistakes that a ledger detects.
 func TestLedgerSees(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -1,14 +1,14 @@
-// Package cside is the C side of the tests and benchmarks of owners: resources
-// that C makes and destroys, and counts.
+// Package cside is the C side of the tests and benchmarks of owners: resources that
+// C makes, destroys and counts.
 //
-// There are two kinds. A block is 100 bytes of malloc, made and destroyed by a C
-// function each, and counted so cheaply that what is measured is malloc and the
-// way to it; there is one count, for the process. A [Ledger]'s resources are for
-// tests: it knows for each address how often it was created and destroyed, and
-// a resource poisons itself when it is destroyed, so that a later use is seen.
+// There are two kinds. A block is 100 bytes of malloc, made by one C function and
+// destroyed by another. Counting it is so cheap that the time is that of malloc and
+// of the call. There is one count, for the process. The resources of a [Ledger] are
+// for tests: the ledger knows for each address how often it was created and
+// destroyed, and a destroyed resource is marked, so that a later use is detected.
 //
-// Beside them there are calls that cost what a cgo call does: an addition, whose
-// results count the calls, and malloc and free as they are.
+// There are also calls that cost no more than a cgo call: an addition, whose results
+// count the calls, and malloc and free.
 //
 // The package needs cgo and Unix. Elsewhere it is empty.
 package cside

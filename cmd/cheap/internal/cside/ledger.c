@@ -9,8 +9,8 @@
 
 static const uint64_t alive = 0x6c6976656c697665, dead = 0xdeaddeaddeaddead;
 
-// An entry is a resource. It is never given back to malloc before its ledger
-// is, so that it can be asked whether it is alive when it is not.
+// An entry is a resource. It is freed with its ledger, so that a destroyed entry can
+// still be read.
 struct entry {
 	_Atomic uint64_t word; // alive or dead, or 0 when it was never created
 	_Atomic uint32_t created, destroyed;
@@ -139,8 +139,8 @@ struct cside_report cside_ledger_report(struct cside_ledger *l) {
 	};
 	for (size_t i = 0; i < l->room; i++) {
 		struct entry *e = &l->entries[i];
-		// Destroyed first, so that a resource that comes and goes meanwhile
-		// is not out of balance by that.
+		// Destroyed first, so that a resource that is created and destroyed
+		// meanwhile is in balance.
 		uint32_t destroyed = atomic_load(&e->destroyed), created = atomic_load(&e->created);
 		r.created += created;
 		r.destroyed += destroyed;

@@ -29,21 +29,20 @@ import (
 	"unsafe"
 )
 
-// A Ledger makes and destroys resources, and knows of each address how often
-// both was done. All its methods but Close may be called from any goroutine.
+// A Ledger makes and destroys resources, and counts both for each address. All of
+// its methods except Close may be called from any goroutine.
 type Ledger struct{ c *C.struct_cside_ledger }
 
-// C functions for the resources of ledgers. A ledger as an argument is its
-// Context.
+// C functions for the resources of ledgers. The argument for a ledger is its Context.
 var (
 	ConstructEntry = unsafe.Pointer(C.cside_entry_create)     // void *(void *ledger), NULL when there is no room
 	DestroyEntry   = unsafe.Pointer(C.cside_entry_destroy)    // void (void *entry)
 	DestroyEntryOf = unsafe.Pointer(C.cside_entry_destroy_of) // void (void *ledger, void *entry)
 )
 
-// NewLedger returns a ledger with room for so many resources. With reuse, the
-// resource that was destroyed last is the next to be created, as with malloc;
-// without, no address is created twice, and Use finds whatever is destroyed.
+// NewLedger returns a ledger with room for so many resources. With reuse, the last
+// destroyed resource is the next to be created, as with malloc. Without reuse, no
+// address is created twice, and Use detects every destroyed resource.
 func NewLedger(room int, reuse bool) *Ledger {
 	again := C.int(0)
 	if reuse {
@@ -56,14 +55,13 @@ func NewLedger(room int, reuse bool) *Ledger {
 	return l
 }
 
-// Close frees the ledger and all of its resources, which nobody may touch any
-// more.
+// Close frees the ledger and all of its resources. They must not be used after that.
 func (l *Ledger) Close() { C.cside_ledger_free(l.c) }
 
-// Context returns the ledger as its C functions want it.
+// Context returns the ledger as an argument for its C functions.
 func (l *Ledger) Context() unsafe.Pointer { return unsafe.Pointer(l.c) }
 
-// Create makes a resource. It panics when there is no room.
+// Create makes a resource. It panics if there is no room.
 func (l *Ledger) Create() unsafe.Pointer {
 	p := C.cside_entry_create(l.Context())
 	if p == nil {
@@ -72,37 +70,37 @@ func (l *Ledger) Create() unsafe.Pointer {
 	return p
 }
 
-// Destroy destroys a resource, as its owner by hand.
+// Destroy destroys a resource, as a program does by hand.
 func (l *Ledger) Destroy(entry unsafe.Pointer) { C.cside_entry_destroy(entry) }
 
-// DestroyAll destroys resources in one cgo call, as the release function of a
-// pool.
+// DestroyAll destroys resources in one cgo call, as the release function of a pool
+// does.
 func (l *Ledger) DestroyAll(entries []uintptr) {
 	C.cside_entry_destroy_all((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(entries))), C.size_t(len(entries)))
 }
 
-// Use looks at a resource so many times, and reports whether it was alive each
-// time. What it finds otherwise is counted.
+// Use reads a resource so many times, and reports whether it was alive each time.
+// Reads of a destroyed resource are counted.
 func (l *Ledger) Use(entry unsafe.Pointer, times int) bool {
 	return C.cside_entry_use(entry, C.size_t(times)) == 0
 }
 
-// Depend says that a resource is to be destroyed before the parent, which may be
-// of another ledger. Both are alive, and a resource has one parent at most.
+// Depend says that a resource must be destroyed before the parent, which may be of
+// another ledger. Both must be alive, and a resource has one parent at most.
 func (l *Ledger) Depend(entry, parent unsafe.Pointer) { C.cside_entry_depend(entry, parent) }
 
-// A Report is what a ledger has seen.
+// A Report is the counts of a ledger.
 type Report struct {
 	Created, Destroyed uint64 // sums over all addresses
-	Live               uint64 // addresses created once more often than destroyed
+	Live               uint64 // addresses that were created once more than destroyed
 	Unbalanced         uint64 // addresses created less often than destroyed, or more often by two and more
-	Twice              uint64 // destructions of what was destroyed already
+	Twice              uint64 // destructions of a destroyed resource
 	Misplaced          uint64 // destructions with another ledger as the context
-	DeadUses           uint64 // looks of Use that found a destroyed resource
+	DeadUses           uint64 // reads of a destroyed resource by Use
 	Orphans            uint64 // resources whose parent, in this ledger, was destroyed before them
 }
 
-// Report looks at all addresses.
+// Report adds up the counts of all addresses.
 func (l *Ledger) Report() Report {
 	r := C.cside_ledger_report(l.c)
 	return Report{
@@ -113,8 +111,8 @@ func (l *Ledger) Report() Report {
 	}
 }
 
-// Err returns an error unless every resource was destroyed exactly once for
-// each time that it was created, and none was used after that.
+// Err returns an error unless every resource was destroyed exactly once after each
+// creation, and not used after that.
 func (r Report) Err() error {
 	if err := r.Mistakes(); err != nil {
 		return err
@@ -125,10 +123,10 @@ func (r Report) Err() error {
 	return nil
 }
 
-// Mistakes is Err, but for resources that are not destroyed yet.
+// Mistakes is Err, except that resources may be alive.
 func (r Report) Mistakes() error {
 	if r.Unbalanced+r.Twice+r.Misplaced+r.DeadUses+r.Orphans > 0 {
-		return fmt.Errorf("%d destructions of what was destroyed already, %d with the wrong context, %d before a child's, %d addresses out of balance, %d uses of what was destroyed (%+v)",
+		return fmt.Errorf("%d destructions of a destroyed resource, %d with the wrong context, %d before a child, %d addresses out of balance, %d uses of a destroyed resource (%+v)",
 			r.Twice, r.Misplaced, r.Orphans, r.Unbalanced, r.DeadUses, r)
 	}
 	return nil

@@ -10,7 +10,7 @@ package cside
 #include <dlfcn.h>
 #include <stddef.h>
 
-// mallctl is jemalloc's; nobody else has a function of this name.
+// Only jemalloc has a function mallctl.
 static int cside_is_jemalloc(void) { return dlsym(RTLD_DEFAULT, "mallctl") != NULL; }
 */
 import "C"

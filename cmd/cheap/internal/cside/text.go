@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Text returns a text of n bytes, at least 2, as Take wants it.
+// Text returns a text of n bytes, at least 2, for Take.
 func Text(n int) string {
 	return string(rune(C.cside_text_first)) + strings.Repeat("-", n-2) + string(rune(C.cside_text_last))
 }
@@ -23,7 +23,7 @@ func Text(n int) string {
 // time may call it.
 func Take(text unsafe.Pointer, n int) { C.cside_take((*C.char)(text), C.size_t(n)) }
 
-// TakeCString is Take of a copy that C.CString makes, and C frees.
+// TakeCString is Take of a copy that C.CString makes and C.free frees.
 func TakeCString(s string) {
 	text := C.CString(s)
 	C.cside_take(text, C.size_t(len(s)))

@@ -8,26 +8,27 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// A Lifetime is a way for Go objects to own something, ready to run. One goroutine
-// uses it, and one Lifetime at a time is at work: they share the counts of C.
+// A Lifetime is a way for Go objects to own something, ready to run. It is for one
+// goroutine. Only one Lifetime at a time may run, because they share the counts of
+// C.
 type Lifetime struct {
-	// Run makes n objects, one after the other, and drops them. It panics when
-	// there is no memory.
+	// Run makes n objects, one after the other, and drops them. It panics if there
+	// is no memory.
 	Run func(n int)
 
-	// Left returns how much of what objects own has not been released, in any
-	// unit. It is 0 when nothing is left.
+	// Left returns how many resources of objects are not released, in any unit. It
+	// returns 0 when all are released.
 	Left func() int
 
-	// Released returns how many objects have been released, since some moment
-	// before the Lifetime was opened. Nil where nobody counts.
+	// Released returns how many objects have been released since some moment
+	// before the Lifetime was opened. It is nil if they are not counted.
 	Released func() int
 
-	// Peak returns the most bytes that there were since it was called last. Nil
-	// says that C counts them.
+	// Peak returns the most bytes that were live since its last call. It is nil if
+	// C counts them.
 	Peak func() int64
 
-	// Close drops what the Lifetime holds on to. Nothing may be left.
+	// Close releases what the Lifetime itself holds. Left must be 0.
 	Close func() error
 
 	blocks bool // each object has a block of C, which Run makes
@@ -40,7 +41,7 @@ type Lifetime struct {
 // A Way opens a Lifetime.
 type Way func() (*Lifetime, error)
 
-// Begin begins a round: Check looks at what is counted from here on.
+// Begin begins a round. Check uses what is counted from here on.
 func (l *Lifetime) Begin() {
 	l.before = cside.Count()
 	if l.Released != nil {
@@ -56,11 +57,11 @@ func (l *Lifetime) Done() int {
 	return l.Released() - l.released
 }
 
-// Check returns an error unless n objects have been made and released in the
-// round, as far as somebody counts. Nothing may be left.
+// Check returns an error unless n objects have been made and released in the round,
+// as far as they are counted. Left must be 0.
 func (l *Lifetime) Check(n int) error {
 	if l.Released != nil && l.Done() != n {
-		return fmt.Errorf("of %d objects %d were released", n, l.Done())
+		return fmt.Errorf("%d of %d objects were released", l.Done(), n)
 	}
 	if !l.blocks {
 		return nil
@@ -73,23 +74,22 @@ func (l *Lifetime) Check(n int) error {
 	return nil
 }
 
-// CheckKept returns an error unless n objects have been made in the round and
-// none was released, which takes a collector that is off.
+// CheckKept returns an error unless n objects have been made in the round and none
+// was released. It is for rounds with the collector off.
 func (l *Lifetime) CheckKept(n int) error {
 	if done := l.Done(); done > 0 {
-		return fmt.Errorf("of %d objects %d were released", n, done)
+		return fmt.Errorf("%d of %d objects were released", done, n)
 	}
 	if created := cside.Count().Created - l.before.Created; l.blocks && created != uint64(n) {
 		return fmt.Errorf("made %d blocks in C for %d objects", created, n)
 	}
 	if l.Left() == 0 {
-		return fmt.Errorf("of %d objects none is left", n)
+		return fmt.Errorf("none of %d objects is left", n)
 	}
 	return nil
 }
 
-// Settle collects until nothing is left that an object owned. It gives up after a
-// minute.
+// Settle runs collections until Left is 0. It gives up after a minute.
 func (l *Lifetime) Settle() error {
 	dropAll()
 	return Collect(l.Left)
@@ -100,7 +100,7 @@ func dropAll() {
 	Sink, ownedSink, goSink, memorySink, groupSink = nil, nil, nil, nil, nil
 }
 
-// live returns how many blocks of C there are.
+// live returns how many blocks of C are live.
 func live() int {
 	c := cside.Count()
 	return int(c.Created - c.Destroyed)

@@ -17,17 +17,16 @@ var memorySink *own.Mem[[cside.BlockSize]byte]
 //lint:ignore U1000 likewise
 var groupSink *own.Group
 
-// A group has so many blocks, of so many bytes each.
+// The number of blocks in a group, and their size.
 const (
 	GroupBlocks    = 16
 	GroupBlockSize = 64
 )
 
-// looks is how many objects are made between two looks at how much the heap has.
+// looks is how many objects are made between two samples of the heap's size.
 const looks = 4096
 
-// A memory is a Memory over a heap of its own, and what has become of its blocks
-// and groups.
+// A memory is a Memory over a separate heap, with counts of its blocks and groups.
 type memory struct {
 	*own.Memory
 	heap *cheap.Heap
@@ -36,7 +35,7 @@ type memory struct {
 }
 
 func newMemory() (*memory, error) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +50,14 @@ func (m *memory) count(i int) {
 	}
 }
 
-// waiting returns how many of what was made are not collected.
+// waiting returns how many objects are not collected.
 func (m *memory) waiting() int { return m.made - int(m.Stats().Collected) }
 
-// lifetime makes a Lifetime of m's.
+// lifetime makes a Lifetime of m.
 func (m *memory) lifetime(run func(n int)) *Lifetime {
 	return &Lifetime{
 		Run: run,
-		// What is collected comes back to the heap first, and is counted then.
+		// A collected block is freed first, and counted after that.
 		Left:     func() int { return m.waiting() + int(m.heap.Stats().Blocks) },
 		Released: func() int { return int(m.Stats().Collected) },
 		Peak:     func() int64 { was := m.peak; m.peak = 0; return was },
@@ -66,7 +65,7 @@ func (m *memory) lifetime(run func(n int)) *Lifetime {
 	}
 }
 
-// close gives everything back. That owners were never closed is no error here.
+// close releases everything. That owners were never closed is not an error here.
 func (m *memory) close() error {
 	dropAll()
 	err := m.Destroy(time.Minute)
@@ -93,8 +92,7 @@ func Memory() (*Lifetime, error) {
 	}), nil
 }
 
-// Group forgets groups of blocks. What it makes n of is blocks; the last group
-// has the rest.
+// Group forgets groups of blocks. It makes n blocks; the last group has the rest.
 func Group() (*Lifetime, error) {
 	m, err := newMemory()
 	if err != nil {

@@ -34,20 +34,20 @@ func NewPool() *own.Pool {
 	})
 }
 
-// ClosePool destroys a pool whose owners have been dropped. The error says that
-// there are blocks left.
+// ClosePool destroys a pool whose owners have been dropped. It returns an error if
+// blocks are left.
 func ClosePool(p *own.Pool) error {
 	dropAll()
 	runtime.GC()
-	p.Destroy(time.Minute) // its error is about owners that were never closed, as they should not be here
+	p.Destroy(time.Minute) // its error counts owners that were never closed, which is intended here
 	if c := cside.Count(); c.Created != c.Destroyed {
 		return fmt.Errorf("made %d blocks in C and destroyed %d", c.Created, c.Destroyed)
 	}
 	return nil
 }
 
-// NewOwned returns an object that owns a block of a pool. It panics when there is
-// no memory.
+// NewOwned returns an object that owns a block of a pool. It panics if there is no
+// memory.
 func NewOwned(p *own.Pool) *Owned {
 	o := new(Owned)
 	must(p.Own(&o.Owner, cside.CreateBlock(), cside.BlockSize))
@@ -60,7 +60,7 @@ func must(err error) {
 	}
 }
 
-// onPool makes a Lifetime of a pool's.
+// onPool makes a Lifetime of a pool.
 func onPool(p *own.Pool, run func(n int)) *Lifetime {
 	l := onBlocks(run)
 	l.Close = func() error { return ClosePool(p) }
@@ -90,7 +90,7 @@ func Make() (*Lifetime, error) {
 		ownedSink = nil
 	})
 	l.Left = func() int { return live() - int(p.Stats().Made) }
-	l.Released = nil // nor does C know: a stock that nobody uses is destroyed, too
+	l.Released = nil // C does not know it either: unused blocks made in advance are destroyed, too
 	l.ahead = true
 	return l, nil
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// A Plain object has room for its pointer and a word of the binding's own. All
-// objects have this size, whatever they are made of: what a cleanup costs
-// depends on it.
+// A Plain object has room for its pointer and a word of the binding. The objects of
+// all ways have this size, because the cost of a cleanup depends on it.
 type Plain struct {
 	Block unsafe.Pointer
 	_     uintptr
@@ -98,10 +97,10 @@ func Finalizer() (*Lifetime, error) {
 	}), nil
 }
 
-// finalized counts the finalizers that do nothing else. Nothing at all would
-// leave nobody who knows when they have run. What was forgotten with such a
-// finalizer is counted for all Lifetimes together, too: several may be open and
-// take turns.
+// finalized counts the finalizers that do nothing else: without the count it would
+// be unknown when they have run. forgotten counts the objects with such a
+// finalizer. Both are for all Lifetimes together: several may be open and take
+// turns.
 var finalized, forgotten atomic.Int64
 
 func count(*Plain) { finalized.Add(1) }
@@ -119,9 +118,9 @@ func FinalizerEmpty() (*Lifetime, error) {
 	return l, nil
 }
 
-// FinalizerNoC forgets objects that hold nothing and whose finalizer has nothing
-// to do. They are as large as others: the runtime ignores a finalizer of an
-// object that has no size.
+// FinalizerNoC forgets objects that hold nothing and whose finalizer has nothing to
+// do. They are as large as others, because the runtime ignores the finalizer of an
+// object of no size.
 func FinalizerNoC() (*Lifetime, error) {
 	return byCount(func() {
 		o := new(Plain)
@@ -146,9 +145,8 @@ func byCount(make func()) *Lifetime {
 	}
 }
 
-// Bulk makes as many blocks as a batch has owners, each with an object, and
-// destroys them in one cgo call. Nobody can do without an owner's work and
-// destroy late at a lower price.
+// Bulk makes as many blocks as a batch has owners, each with an object, and destroys
+// them in one cgo call. This is the least that late destruction can cost.
 func Bulk() (*Lifetime, error) {
 	var batch [256]uintptr
 	return onBlocks(func(n int) {
@@ -165,7 +163,7 @@ func Bulk() (*Lifetime, error) {
 	}), nil
 }
 
-// Arrays forgets arrays of Go's, as large as a block.
+// Arrays forgets Go arrays as large as a block.
 func Arrays() (*Lifetime, error) {
 	return &Lifetime{
 		Run: func(n int) {

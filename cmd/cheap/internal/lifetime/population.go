@@ -10,13 +10,13 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// A Population is many live objects of one kind, with a block of C each. The
-// objects of all kinds are of one size, and lie in a slice of pointers.
+// A Population is many live objects of one kind, with a block of C each. The objects
+// of all kinds have the same size. A slice of pointers holds them.
 type Population struct {
 	*Lifetime
 
-	// Fill makes n objects, and returns what keeps them. Drop is what it takes
-	// to destroy the blocks beside dropping that.
+	// Fill makes n objects, and returns the value that keeps them reachable. To
+	// destroy the blocks, that value is dropped and drop is called.
 	Fill func(n int) (keep any, drop func())
 }
 
@@ -59,7 +59,7 @@ func fill[T any](n int, make1 func() *T) []*T {
 	return objects
 }
 
-// A Burden is what live objects cost.
+// A Burden is the cost of live objects.
 type Burden struct {
 	Walls, CPUs []time.Duration // of each collection
 	Heap        int64           // bytes of the Go heap, the objects included
@@ -86,7 +86,7 @@ func (p *Population) burden(n, collections int) (*Burden, error) {
 	b := new(Burden)
 	empty := heapBytes()
 	objects, drop := p.Fill(n)
-	heapBytes() // what making them caused ends here
+	heapBytes() // ends the collections that Fill has started
 	for range collections {
 		cpu, start := cside.CPUTime(), time.Now()
 		runtime.GC()
@@ -103,7 +103,7 @@ func (p *Population) burden(n, collections int) (*Burden, error) {
 }
 
 // CheckLive returns an error unless n blocks have been made since Begin, and are
-// there.
+// live.
 func (p *Population) CheckLive(n int) error {
 	if k := p.Done(); k != 0 {
 		return fmt.Errorf("%d blocks of live objects were destroyed", k)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// calls are the methods and functions that loops are there to call.
+// calls are the methods and functions that the loops measure.
 var calls = map[string]bool{
 	"Malloc": true, "Free": true, "FreeAll": true,
 	"GetArena": true, "Put": true, "GetAlloc": true, "ReturnAlloc": true,
@@ -55,11 +55,11 @@ func written(t *testing.T, file string) (literals []int, named map[string]int) {
 var (
 	textLine = regexp.MustCompile(`(?m)^TEXT \S*/loops\.(\S+)\(SB\) (\S+)$`)
 	callLine = regexp.MustCompile(`\bCALL\b`)
-	ownLine  = regexp.MustCompile(`R_CALL\w*:runtime\.`) // the runtime's own: no allocator
+	ownLine  = regexp.MustCompile(`R_CALL\w*:runtime\.`) // of the runtime, not of an allocator
 )
 
-// TestCompiled reads the compiled loops: whatever the source calls is called, or
-// calls something itself where it was inlined.
+// TestCompiled reads the compiled loops. Each call of the source is there, or, if it
+// was inlined, a call that it makes.
 func TestCompiled(t *testing.T) {
 	export, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", ".").Output()
 	if err != nil {

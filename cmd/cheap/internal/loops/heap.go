@@ -6,7 +6,7 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// Heap does on a heap what Malloc does on C's.
+// Heap has the loops of Malloc on a heap.
 var Heap = map[string]func(h *cheap.Heap, n int){
 	"TemporaryData": func(h *cheap.Heap, n int) {
 		for range n {
@@ -43,8 +43,8 @@ var Heap = map[string]func(h *cheap.Heap, n int){
 	},
 }
 
-// ArenaTemporaryData takes a pooled arena for each two blocks. As all loops over
-// two, it does one more where n is odd.
+// ArenaTemporaryData takes a pooled arena for each two blocks. If n is odd, it
+// allocates one block more, as all loops over two blocks do.
 func ArenaTemporaryData(n int) {
 	for range (n + 1) / 2 {
 		arena := cheap.GetArena()

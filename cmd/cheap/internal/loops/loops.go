@@ -1,7 +1,6 @@
-// Package loops does what the benchmarks of cgoalloc v1.2.1 and of cgoparam
-// v1.1.0 do: on these packages, on the drop-in for the first, on C's malloc
-// through cgo, and on heaps and arenas. All loops that stand beside each other
-// ask for the same blocks.
+// Package loops has the loops of the benchmarks of cgoalloc v1.2.1 and of cgoparam
+// v1.1.0: on these packages, on the drop-in for cgoalloc, on C's malloc through
+// cgo, and on heaps and arenas. Loops that are compared allocate the same blocks.
 //
 // The benchmarks of Multilayer... allocate blocks of three sizes, most of them
 // of 4 bytes.

@@ -15,7 +15,7 @@ var theSeven = []string{
 	"MultilayerTemporaryData", "MultilayerGrowShrink",
 }
 
-// TestSameWork sees that the drop-in is given what the original is given.
+// TestSameWork checks that the loops of the drop-in are those of the original.
 func TestSameWork(t *testing.T) {
 	body := func(file, path string) string {
 		text, err := os.ReadFile(file)

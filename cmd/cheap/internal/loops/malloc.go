@@ -8,9 +8,7 @@ import (
 	"github.com/CannibalVox/cgoalloc"
 )
 
-// Malloc does with C's malloc and free alone, a cgo call for each, what
-// Original does with allocators that have a benchmark of the name beside
-// Default's.
+// Malloc has the loops of Original on C's malloc and free, with a cgo call for each.
 var Malloc = map[string]func(n int) error{
 	"TemporaryData": Original["DefaultTemporaryData"],
 	"GrowShrink":    Original["DefaultGrowShrink"],

@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// A row that leaks runs in a process of its own, whose arguments are the table,
-// the row, how many processors and operations, and a file for a profile or "".
-// It prints the sample.
+// Each round of a row that leaks runs in a child process. Its arguments are the
+// table, the row, the numbers of processors and of operations, and a file for a
+// profile or "". It prints the sample.
 
-// apart runs a round in a process of its own.
+// apart runs a round in a child process.
 func (u *unit) apart(ctx context.Context, o *Options, n int, profile string) (sample, error) {
 	var stdout, stderr bytes.Buffer
 	child := o.Child(ctx, u.table.Name, u.row.Name, strconv.Itoa(u.procs), strconv.Itoa(n), profile)
@@ -28,32 +28,31 @@ func (u *unit) apart(ctx context.Context, o *Options, n int, profile string) (sa
 		return sample{}, ctx.Err()
 	}
 	if err != nil {
-		return sample{}, fmt.Errorf("its process: %w: %s", err, firstLine(stderr.String()))
+		return sample{}, fmt.Errorf("child process: %w: %s", err, firstLine(stderr.String()))
 	}
 	var s sample
 	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
-		return sample{}, fmt.Errorf("what its process printed: %w", err)
+		return sample{}, fmt.Errorf("output of the child process: %w", err)
 	}
 	if s.N != n {
-		return sample{}, fmt.Errorf("its process did %d operations, not %d", s.N, n)
+		return sample{}, fmt.Errorf("the child process did %d operations, not %d", s.N, n)
 	}
 	return s, nil
 }
 
-// firstLine returns the line that says what went wrong: a stack may follow.
+// firstLine returns the line with the error: a stack may follow it.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
 
 // ErrArgs says what the arguments of [Child] are.
-var ErrArgs = errors.New("it takes a table, a row, numbers of processors and of operations, and a file; cheap bench calls it")
+var ErrArgs = errors.New("the arguments are a table, a row, numbers of processors and of operations, and a file; only cheap bench runs this command")
 
-// A row that is to be apart runs in a process of its own as well, whose arguments
-// are the table, the row and how many processors: see [Serve].
+// All rounds of a row that is Apart run in one child process. Its arguments are the
+// table, the row and the number of processors: see [Serve].
 
-// openHereOrApart sets the work up, in a process of its own where the row needs
-// that.
+// openHereOrApart sets up the work of a row, in a child process if the row is Apart.
 func (u *unit) openHereOrApart(ctx context.Context, o *Options) (err error) {
 	if !u.row.Apart {
 		return u.open()
@@ -64,8 +63,8 @@ func (u *unit) openHereOrApart(ctx context.Context, o *Options) (err error) {
 	return err
 }
 
-// Child is the process of one round of a row that leaks, or of all rounds of a row
-// that is to be apart.
+// Child is the child process of one round of a row that leaks, or of all rounds of
+// a row that is Apart.
 func Child(ctx context.Context, tables []Table, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 3 {
 		u, _, err := childUnit(tables, append(args, "1", ""))
@@ -84,8 +83,8 @@ func Child(ctx context.Context, tables []Table, args []string, stdin io.Reader, 
 	if u.work, err = u.row.Open(u.procs); err != nil {
 		return err
 	}
-	// Nothing is collected from here on, not between the rounds either.
-	if _, err := u.takeNow(max(n/100, 1)); err != nil { // code and the caches of threads are warm now
+	// The collector is off from here on, between the rounds as well.
+	if _, err := u.takeNow(max(n/100, 1)); err != nil { // warms code and the caches of threads
 		return err
 	}
 	var s sample

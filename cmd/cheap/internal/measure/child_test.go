@@ -66,10 +66,10 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildFails sees that what goes wrong in the child is told.
+// TestChildFails checks that an error of the child is reported.
 func TestChildFails(t *testing.T) {
 	report, err := Run(t.Context(), leaking(), Options{Count: 1, Child: child})
-	if err == nil || !strings.Contains(err.Error(), "leaks/fails: its process: exit status 1: no such luck") ||
+	if err == nil || !strings.Contains(err.Error(), "leaks/fails: child process: exit status 1: no such luck") ||
 		!strings.Contains(err.Error(), "leaks/endless: a row without a collector has no number of operations") {
 		t.Errorf("error %v", err)
 	}
@@ -91,8 +91,8 @@ func TestChildArgs(t *testing.T) {
 	}
 }
 
-// keeping returns a table with a row that needs a process of its own, which counts
-// its rounds there: the fourth fails.
+// keeping returns a table with a row that is Apart, which counts its rounds in its
+// process: the fourth fails.
 func keeping() Table {
 	open := func(procs int) (Work, error) {
 		rounds := 0
@@ -112,7 +112,7 @@ func keeping() Table {
 	}
 }
 
-// TestApart sees that one process, and not this one, has all rounds of a row.
+// TestApart checks that all rounds of a row run in one other process.
 func TestApart(t *testing.T) {
 	tables := []Table{keeping()}
 	report, err := Run(t.Context(), tables, Options{Count: 2, Child: child})

@@ -4,5 +4,5 @@ package measure
 
 import "time"
 
-// cpuTime is 0: the CPU time of the process is not known here.
+// cpuTime returns 0: the CPU time of the process is unknown on this system.
 func cpuTime() time.Duration { return 0 }

@@ -2,15 +2,15 @@ package measure
 
 import "strings"
 
-// otherParts is what no group of functions has.
+// otherParts is the time of functions that are in no group.
 const otherParts = "other"
 
 // parts names groups of functions. A sample belongs to the innermost function of
-// its stack that is in a group: time in lock2 is lock2's, whoever called it, and
-// the rest of its caller is the caller's.
+// its stack that is in a group: time in lock2 counts for lock2 with every caller,
+// and not for the caller.
 var parts = []struct {
 	name      string
-	functions []string // as in profiles; with a * at their end, all that begin so
+	functions []string // as in profiles; with a * at its end, a prefix
 }{
 	{"runtime.specialFindSplicePoint", []string{"runtime.(*mspan).specialFindSplicePoint"}},
 	{"runtime.lock2 and unlock2", []string{"runtime.lock2", "runtime.unlock2", "runtime.lock2Wake", "runtime.unlock2Wake"}},

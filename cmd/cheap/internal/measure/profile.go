@@ -16,21 +16,21 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A profiled is where a unit's CPU time went.
+// A profiled says where a unit's CPU time went.
 type profiled struct {
 	profile *profile.Profile
 	shares  []result.Share
 }
 
-// enoughProfile is how much CPU time the profile of a row is made from, if so
-// many rounds have it: 100 looks in a second.
+// enoughProfile is the CPU time that a row is profiled for, in at most mostProfiles
+// rounds: a second has 100 samples.
 const (
 	enoughProfile = time.Second
 	mostProfiles  = 10
 )
 
-// underProfile runs rounds of the unit with the profiler on. Its samples of time
-// were taken before, with the profiler off.
+// underProfile runs rounds of the unit with the profiler on, after the rounds that
+// are timed.
 func (u *unit) underProfile(ctx context.Context, o *Options) (profiled, error) {
 	var parts []*profile.Profile
 	n := u.profileN()
@@ -111,8 +111,8 @@ func underProfile(w io.Writer, run func() error) error {
 	return run()
 }
 
-// writeProfile writes the profiles of all units as one, whose samples say in
-// their labels which row they are of.
+// writeProfile merges the profiles of all units. The labels of a sample name its
+// row.
 func writeProfile(w io.Writer, units []*unit) error {
 	var all []*profile.Profile
 	for _, u := range units {
@@ -130,14 +130,14 @@ func writeProfile(w io.Writer, units []*unit) error {
 	return whole.Write(w)
 }
 
-// shares says which parts of a profile belong to which function or group of
-// functions, those that are less than 1 % together as others.
+// shares returns the shares of functions and groups of functions in a profile.
+// Those below 1 % are added up as other.
 func shares(p *profile.Profile) []result.Share {
 	const least = 0.01
 	sum := make(map[string]int64)
 	var total int64
 	for _, s := range p.Sample {
-		ns := s.Value[len(s.Value)-1] // the first is the number of looks
+		ns := s.Value[len(s.Value)-1] // the first is the number of samples
 		total += ns
 		sum[part(stack(s))] += ns
 	}
@@ -162,7 +162,7 @@ func shares(p *profile.Profile) []result.Share {
 	return out
 }
 
-// stack returns the functions of a sample, the innermost one first, inlined ones
+// stack returns the functions of a sample, the innermost first, inlined ones
 // included.
 func stack(s *profile.Sample) []string {
 	var names []string

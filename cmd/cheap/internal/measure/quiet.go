@@ -10,12 +10,12 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// patience is how long a release may take to be done once it is queued.
+// patience is how long a queued release may take.
 const patience = 20 * time.Second
 
-// quiet leaves nothing of the row before to the next one: it collects, waits
-// until no finalizer, cleanup or release is queued, and has C give back what it
-// does not use.
+// quiet removes what the previous row has left: it collects, waits until no
+// finalizer, cleanup or release is queued, and has C's malloc release memory that
+// it does not use.
 func quiet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -23,12 +23,13 @@ func quiet(ctx context.Context) error {
 	if err := flush(ctx); err != nil {
 		return err
 	}
-	runtime.GC() // what had a finalizer goes now; this one also ends the sweep of the first
+	runtime.GC() // frees what had a finalizer, and ends the sweep of the first
 	trim()
 	return nil
 }
 
-// flush waits until what the last collection has queued is done.
+// flush waits until the last collection's finalizers, cleanups and releases have
+// run.
 func flush(ctx context.Context) error {
 	for pause := 20 * time.Microsecond; queued() > 0; pause = min(2*pause, time.Millisecond) {
 		if ctx.Err() != nil {
@@ -47,7 +48,7 @@ func stuck(ctx context.Context, what string) error {
 	if err := context.Cause(ctx); err != context.DeadlineExceeded {
 		return err
 	}
-	return fmt.Errorf("after %v %s are still queued", patience, what)
+	return fmt.Errorf("%s are still queued after %v", what, patience)
 }
 
 // queued returns how many finalizers and cleanups wait to be run.

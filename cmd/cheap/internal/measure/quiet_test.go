@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestQuiet sees that finalizers and cleanups have run when it is quiet.
+// TestQuiet checks that finalizers and cleanups have run when it is quiet.
 func TestQuiet(t *testing.T) {
 	var finalized, cleaned atomic.Int64
 	const n = 2000

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// A row of another program is measured in a process that stays until the row is
-// closed, so that rows of several programs can take turns. It is told numbers of
-// operations, one a line, and answers each with a sample.
+// A row of another program is measured in a process that runs until the row is
+// closed, so that rows of several programs can take turns. The process reads
+// numbers of operations, one a line, and answers each with a sample.
 
 // A reply is the answer to one number.
 type reply struct {
 	Sample sample
-	Failed string // why there is none, or "": what failed may be tried again
+	Failed string // the error, or ""; another number may follow it
 }
 
-// Serve is that process. It ends when there is nothing more to read.
+// Serve is that process. It returns at the end of its input.
 func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer) error {
 	debug.SetGCPercent(gogc)
 	debug.SetMemoryLimit(noLimit)
@@ -51,7 +51,8 @@ func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer)
 	}
 }
 
-// Remote returns what opens a row that command, which calls [Serve], measures.
+// Remote returns the Open of a row that another process measures. The process is
+// that of command, and calls [Serve].
 func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 	return func(procs int) (Work, error) {
 		r, err := start(command(procs))
@@ -62,7 +63,7 @@ func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 	}
 }
 
-// A remote is a process that measures.
+// A remote is a process that measures a row.
 type remote struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
@@ -87,7 +88,7 @@ func start(command *exec.Cmd) (*remote, error) {
 	return r, command.Start()
 }
 
-// time has n operations done.
+// time has the process do n operations.
 func (r *remote) time(n int) (wall, cpu float64, err error) {
 	var answer reply
 	if err := r.numbers.Encode(n); err != nil {
@@ -100,7 +101,7 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 		return 0, 0, errors.New(answer.Failed)
 	}
 	if answer.Sample.N != n {
-		return 0, 0, fmt.Errorf("its process did %d operations, not %d", answer.Sample.N, n)
+		return 0, 0, fmt.Errorf("the child process did %d operations, not %d", answer.Sample.N, n)
 	}
 	r.last = answer.Sample
 	return r.last.Wall, r.last.CPU, nil
@@ -108,16 +109,16 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 
 func (r *remote) heap() (allocs, bytes uint64) { return r.last.Allocs, r.last.Bytes }
 
-// died says why the process does not answer. Nobody can ask it any more.
+// died says why the process does not answer. The process has ended then.
 func (r *remote) died(err error) error {
 	r.stdin.Close()
 	if ended := r.command.Wait(); ended != nil {
 		err = ended
 	}
-	return fmt.Errorf("its process: %w: %s", err, strings.TrimSpace(r.stderr.String()))
+	return fmt.Errorf("child process: %w: %s", err, strings.TrimSpace(r.stderr.String()))
 }
 
-// close ends the process, which has nothing to lose.
+// close ends the process. It has nothing to save.
 func (r *remote) close() {
 	r.stdin.Close()
 	if r.command.ProcessState == nil {

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	gogc    = 100           // for all rows but those without a collector, whatever the environment says
-	noLimit = math.MaxInt64 // of the Go heap, likewise
+	gogc    = 100           // for all rows except those without a collector; the environment has no effect
+	noLimit = math.MaxInt64 // of the Go heap, in the same way
 )
 
 // A run is one Run.
 type run struct {
 	*Options
 	start time.Time
-	done  float64 // weight of the groups that are measured
+	done  float64 // weight of the groups that have been measured
 	left  float64 // weight of the others
 	units []*unit
 }
 
-// Run measures the tables. When ctx is done it returns what there is until then,
-// as a partial report, and ctx's error. A row that fails is left out; the report
-// has the others, and the error says which it was and why.
+// Run measures the tables. When ctx is done, it returns a partial report of what
+// was measured until then, and the error of ctx. A row that fails is missing in the
+// report, and the error names the row and the reason.
 func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error) {
 	defer setProcs(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(gogc))
@@ -53,18 +53,18 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 	return r.report(tables, ctx.Err() != nil), errors.Join(errs...)
 }
 
-// failures returns what failed, and notes it for the report.
+// failures returns the errors of rows, and adds them to the notes of the report.
 func (r *run) failures() (errs []error) {
 	for _, u := range r.units {
 		if u.failed() {
 			errs = append(errs, fmt.Errorf("%v: %w", u, u.err))
-			r.Notes = append(r.Notes, fmt.Sprintf("%v is left out: %v", u, u.err))
+			r.Notes = append(r.Notes, fmt.Sprintf("%v is missing: %v", u, u.err))
 		}
 	}
 	return errs
 }
 
-// group measures units that take turns.
+// group measures the units of a group, which take turns.
 func (r *run) group(ctx context.Context, g group) {
 	if ctx.Err() != nil {
 		return
@@ -116,8 +116,8 @@ func (r *run) round(ctx context.Context, u *unit) {
 	}
 }
 
-// interrupted returns ctx's error in the place of one that it has led to, such as
-// that of a process which was ended.
+// interrupted returns the error of ctx if ctx is done, because err is then its
+// consequence, such as that of a process that was ended.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -125,15 +125,15 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// share returns the part that a group has of the time that is left. What others
-// took more or less is shared by those that come after.
+// share returns a group's part of the remaining time. If a group takes more or less
+// than its part, the groups after it share the difference.
 func (r *run) share(g group) time.Duration {
 	left := r.Budget - time.Since(r.start)
 	least := time.Duration(r.Budget.Seconds() / (r.done + r.left) * g.weight() / 4 * float64(time.Second))
 	return max(time.Duration(float64(left)*g.weight()/r.left), least)
 }
 
-// each returns how long one round of one unit is to be.
+// each returns the length of one round of one unit.
 func (r *run) each(g group, share time.Duration) time.Duration {
 	if r.Each.Time > 0 {
 		return r.Each.Time
@@ -142,8 +142,8 @@ func (r *run) each(g group, share time.Duration) time.Duration {
 	return min(max(t, shortestRound), longestRound)
 }
 
-// another reports whether there is to be one more round, after so many, which
-// took so long, and with the calibration took so much of the share.
+// another reports whether one more round follows after round rounds. The rounds
+// took rounds, and with the calibration spent of the share.
 func (r *run) another(round int, spent, rounds, share time.Duration) bool {
 	if r.Count > 0 {
 		return round < r.Count
@@ -161,7 +161,7 @@ func (r *run) another(round int, spent, rounds, share time.Duration) bool {
 	return round < mostRounds && spent+one <= share
 }
 
-// tell says what comes next.
+// tell reports what comes next.
 func (r *run) tell(u *unit, step string) {
 	if r.Progress == nil {
 		return
@@ -177,14 +177,14 @@ func (r *run) tell(u *unit, step string) {
 	r.Progress(Progress{Table: u.table.Name, Row: u.row.Name, Procs: u.procs, Step: step, Left: left})
 }
 
-// calibrate finds how many operations take about so long, or takes n where that
-// is given, and runs them once: what comes after finds its caches warm.
+// calibrate sets the number of operations in a round: to n if that is given, else to
+// the number that takes about each. It runs them once, so that caches are warm.
 func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 	switch {
 	case u.row.NoGC && u.row.N == 0:
 		return errors.New("a row without a collector has no number of operations")
 	case u.row.NoGC:
-		u.n = u.row.N // in a process that warms up by itself
+		u.n = u.row.N // its process warms up by itself
 		return nil
 	case u.row.N > 0:
 		u.n = u.row.N
@@ -196,17 +196,17 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 		return err
 	}
 	if u.work.Time != nil {
-		return nil // what it prepares for each round is new, and may take long
+		return nil // its preparations for a round are new each time, and may be long
 	}
 	_, err := u.take(ctx, u.n)
 	return err
 }
 
-// search runs more and more operations until a round takes long enough. Where the
-// system has interrupted it, or starting the goroutines takes long, a round of few
-// operations does so as well: then one of twice as many takes no longer.
+// search runs more and more operations until a round takes long enough. A round of
+// few operations is long as well if the system has interrupted it, or if starting
+// goroutines takes long. Then twice as many operations do not take longer.
 func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
-	if _, err := u.take(ctx, 1); err != nil { // without what was there before
+	if _, err := u.take(ctx, 1); err != nil { // without garbage of the previous row
 		return 0, err
 	}
 	enough := 0.8 * float64(each)
@@ -234,8 +234,7 @@ func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
 	}
 }
 
-// wall returns how long n operations take, about: there is no collection before
-// them.
+// wall returns about how long n operations take. There is no collection before them.
 func (u *unit) wall(ctx context.Context, n int) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -244,14 +243,14 @@ func (u *unit) wall(ctx context.Context, n int) (float64, error) {
 	return s.Wall, err
 }
 
-// more returns how many operations to try after n took so long: as many as the
-// goal would take, but no more than 100 times as many, and not the same again.
+// more returns how many operations to try after n: as many as the goal needs, but
+// more than n, and at most 100 times as many.
 func more(n int, took, goal float64) int {
 	next := float64(n) * goal / max(took, 1)
 	return int(min(max(next, float64(n+1)), 100*float64(n), mostOperations))
 }
 
-// report puts together what there is.
+// report makes a report of what has been measured.
 func (r *run) report(tables []Table, partial bool) *result.Report {
 	out := &result.Report{Machine: r.Machine, Notes: slices.Clone(r.Notes), Partial: partial}
 	for i := range tables {
@@ -273,7 +272,7 @@ func (r *run) report(tables []Table, partial bool) *result.Report {
 	return out
 }
 
-// versus returns the unit that u is set beside, nil if there is none.
+// versus returns the unit with which u is compared, nil if there is none.
 func (r *run) versus(u *unit) *unit {
 	i := slices.IndexFunc(r.units, func(v *unit) bool {
 		return u.row.Versus == v.row.Name && u.table == v.table && u.procs == v.procs && u.row.Group == v.row.Group
@@ -284,7 +283,7 @@ func (r *run) versus(u *unit) *unit {
 	return r.units[i]
 }
 
-// rounds says how many rounds there were.
+// rounds describes how many rounds there were.
 func (r *run) rounds() string {
 	least, most := math.MaxInt, 0
 	for _, u := range r.units {

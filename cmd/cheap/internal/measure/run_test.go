@@ -90,7 +90,7 @@ func TestRun(t *testing.T) {
 	f.checkTurns(t)
 }
 
-// checkTurns sees that each run settles, and that no row runs twice in a round.
+// checkTurns checks that each run settles, and that no row runs twice in a round.
 func (f *fake) checkTurns(t *testing.T) {
 	t.Helper()
 	rounds := f.log[len(f.log)-9*3*2:]
@@ -139,7 +139,7 @@ func TestRunFails(t *testing.T) {
 	if err == nil || err.Error() != "fakes/bad: it did nothing\nfakes/closed: not today" {
 		t.Errorf("error %v", err)
 	}
-	if got := strings.Join(report.Notes, "; "); !strings.HasPrefix(got, "fakes/bad is left out: it did nothing; fakes/closed is left out: not today; 6 rounds") {
+	if got := strings.Join(report.Notes, "; "); !strings.HasPrefix(got, "fakes/bad is missing: it did nothing; fakes/closed is missing: not today; 6 rounds") {
 		t.Errorf("notes %s", got)
 	}
 	if len(report.Rows) != 1 || report.Rows[0].Row != "good" || len(report.Rows[0].Samples) != 6 || report.Rows[0].Versus != nil {
@@ -267,7 +267,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestRunEndedProcess sees that what an interrupt has ended is no failure.
+// TestRunEndedProcess checks that what an interrupt has ended is no failure.
 func TestRunEndedProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -287,7 +287,7 @@ func TestRunEndedProcess(t *testing.T) {
 	}
 }
 
-// TestTurns sees that everybody begins a round, and that neighbours change.
+// TestTurns checks that each unit begins a round, and that neighbours change.
 func TestTurns(t *testing.T) {
 	a, b, c := &unit{n: 1}, &unit{n: 2}, &unit{n: 3}
 	first, pairs := map[int]bool{}, map[[2]int]bool{}

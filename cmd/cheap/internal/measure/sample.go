@@ -9,14 +9,14 @@ import (
 // A sample is one round of a row.
 type sample struct {
 	N             int
-	Wall, CPU     float64 // nanoseconds, all operations together; CPU is 0 where it is not known
-	Allocs, Bytes uint64  // of the Go heap
+	Wall, CPU     float64 // nanoseconds of all operations together; CPU is 0 if it is unknown
+	Allocs, Bytes uint64  // in the Go heap
 }
 
 func (s sample) perOp(total float64) float64 { return total / float64(s.N) }
 
 // take runs a round of n operations in this process, and checks that it did its
-// work. What was there before is gone when the clock starts.
+// work. Before the clock starts, it removes what earlier rounds have left.
 func (u *unit) take(ctx context.Context, n int) (sample, error) {
 	setProcs(u.procs)
 	if err := quiet(ctx); err != nil {
@@ -25,7 +25,7 @@ func (u *unit) take(ctx context.Context, n int) (sample, error) {
 	return u.takeNow(n)
 }
 
-// takeNow is take, but what was there before is there still.
+// takeNow is take without removing what earlier rounds have left.
 func (u *unit) takeNow(n int) (sample, error) {
 	s := sample{N: n}
 	if err := u.clock(&s); err != nil {
@@ -37,7 +37,7 @@ func (u *unit) takeNow(n int) (sample, error) {
 	return s, nil
 }
 
-// clock does the operations of s, and notes what they took.
+// clock does the operations of s, and sets its times and allocations.
 func (u *unit) clock(s *sample) (err error) {
 	if u.work.Time != nil {
 		s.Wall, s.CPU, err = u.work.Time(s.N)

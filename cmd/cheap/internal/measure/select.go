@@ -16,11 +16,11 @@ type unit struct {
 	n       int // operations in a round
 	samples []sample
 	profile profiled
-	err     error // why it has no more samples
+	err     error // why there are no more samples
 }
 
-// failed reports whether the unit is left out: what it did is not what it should
-// have done. One that was interrupted keeps its samples.
+// failed reports whether the unit has an error, and so is missing in the report. A
+// unit that was interrupted keeps its samples.
 func (u *unit) failed() bool { return u.err != nil && !errors.Is(u.err, context.Canceled) }
 
 // measured reports whether the unit is in the report.
@@ -28,7 +28,7 @@ func (u *unit) measured() bool { return len(u.samples) > 0 && !u.failed() }
 
 func (u *unit) String() string { return u.table.Name + "/" + u.row.Name }
 
-// weight is the part of the time that the unit gets.
+// weight is the unit's part of the time.
 func (u *unit) weight() float64 {
 	if u.table.Weight > 0 {
 		return u.table.Weight
@@ -36,7 +36,7 @@ func (u *unit) weight() float64 {
 	return 1
 }
 
-// A group is the units that take turns.
+// A group is units that take turns.
 type group []*unit
 
 func (g group) weight() float64 {
@@ -52,8 +52,8 @@ func (g group) alive() group {
 	return slices.DeleteFunc(slices.Clone(g), func(u *unit) bool { return u.err != nil })
 }
 
-// turns returns the group in the order of a round. Who begins changes, and so
-// does who follows whom.
+// turns returns the group in the order of a round. The first unit changes from
+// round to round, and so do the neighbours.
 func (g group) turns(round int) group {
 	if len(g) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (g group) turns(round int) group {
 	return turns
 }
 
-// units returns what is to be measured, in the order of the report.
+// units returns the units to measure, in the order of the report.
 func units(tables []Table, o *Options) []*unit {
 	var all []*unit
 	for i := range tables {
@@ -84,7 +84,7 @@ func units(tables []Table, o *Options) []*unit {
 	return all
 }
 
-// procsOf returns on how many processors the row is measured.
+// procsOf returns the numbers of processors on which the row is measured.
 func procsOf(row *Row, o *Options) []int {
 	switch {
 	case o.Procs != nil:
@@ -95,8 +95,8 @@ func procsOf(row *Row, o *Options) []int {
 	return []int{1}
 }
 
-// groups divides units: those of a table that name the same group are together,
-// and one that names none is alone, with itself on other processors.
+// groups divides units into groups. Units of a table with the same group are
+// together. A row without a group is in a group with itself on other processors.
 func groups(all []*unit) []group {
 	type key struct{ table, group, row string }
 	index := make(map[key]int)

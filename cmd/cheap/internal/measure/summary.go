@@ -1,18 +1,8 @@
 package measure
 
-import (
-	"math"
-	"slices"
+import "github.com/cheapgo/cheap/cmd/cheap/internal/result"
 
-	"golang.org/x/perf/benchmath"
-
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
-)
-
-// confidence is that of all intervals.
-const confidence = 0.95
-
-// summarize makes a row of a report of the samples, of which there are some.
+// summarize makes a row of a report. There is at least one sample.
 func (u *unit) summarize(versus *unit) result.Row {
 	wall := u.each(func(s sample) float64 { return s.perOp(s.Wall) })
 	row := result.Row{
@@ -27,7 +17,7 @@ func (u *unit) summarize(versus *unit) result.Row {
 		Note:         u.row.Note,
 		Profile:      u.profile.shares,
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = interval(wall)
+	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(wall)
 	if u.row.Published != nil {
 		row.Published = append(row.Published, u.row.Published(u.procs)...)
 	}
@@ -46,9 +36,9 @@ func (u *unit) each(figure func(sample) float64) []float64 {
 	return out
 }
 
-// ratio divides the times of each round by those of the other unit in the same
-// round. The rounds do not tell the two apart where 1 is within the interval, or
-// where there are too few for an interval.
+// ratio divides the time of each round by that of the other unit in the same round.
+// The ratio is noisy if 1 is within its interval, or if there are too few rounds
+// for an interval.
 func ratio(wall []float64, versus *unit) *result.Ratio {
 	theirs := versus.each(func(s sample) float64 { return s.perOp(s.Wall) })
 	pairs := make([]float64, min(len(wall), len(theirs)))
@@ -56,22 +46,12 @@ func ratio(wall []float64, versus *unit) *result.Ratio {
 		pairs[i] = wall[i] / theirs[i]
 	}
 	out := &result.Ratio{To: versus.row.Name}
-	out.Ratio, out.CI95Low, out.CI95High = interval(pairs)
+	out.Ratio, out.CI95Low, out.CI95High = result.Summarize(pairs)
 	out.Noisy = out.CI95Low <= 1 && 1 <= out.CI95High || out.CI95High == 0
 	return out
 }
 
-// interval returns the median and the bounds of its confidence interval, which
-// are 0 where there are too few values.
-func interval(values []float64) (center, low, high float64) {
-	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds), confidence)
-	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
-		return s.Center, 0, 0
-	}
-	return s.Center, s.Lo, s.Hi
-}
-
 func median(values []float64) float64 {
-	center, _, _ := interval(values)
+	center, _, _ := result.Summarize(values)
 	return center
 }

@@ -22,7 +22,8 @@ import (
 // A thing owns a resource of C.
 type thing struct {
 	own.Owner
-	child bool // it depends on another, and is not disowned: what C has noted of it would not hold any more
+	child  bool // depends on another thing, and is not disowned: C would have a wrong record of it
+	handle bool // got from OwnHandle or OwnHandleUnder
 }
 
 // poolKinds are pools that release in different ways. All resources come from
@@ -65,13 +66,13 @@ type hammer struct {
 	t      *testing.T
 	ledger *cside.Ledger
 	pools  []atomic.Pointer[own.Pool] // by kind
-	things [256]atomic.Pointer[thing] // whoever takes one out leaves it there for others
+	things [256]atomic.Pointer[thing] // a goroutine that loads a thing leaves it here for others
 
 	mu     sync.Mutex
 	drains []*own.Pool // all pools with Drain that there have been
 }
 
-// renew puts a new pool of a kind in place, and returns the old one.
+// renew replaces the pool of a kind, and returns the old one.
 func (h *hammer) renew(kind int) (old *own.Pool) {
 	o := poolKinds[kind].options(h.ledger)
 	o.Name = "owntest." + poolKinds[kind].name
@@ -84,7 +85,7 @@ func (h *hammer) renew(kind int) (old *own.Pool) {
 	return h.pools[kind].Swap(p)
 }
 
-// drainAll runs what is queued, and reports how much that was.
+// drainAll runs the queued releases, and returns how many there were.
 func (h *hammer) drainAll(max int) (n int) {
 	h.mu.Lock()
 	drains := h.drains[:len(h.drains):len(h.drains)]
@@ -95,8 +96,8 @@ func (h *hammer) drainAll(max int) (n int) {
 	return n
 }
 
-// create returns a thing with a resource, under a parent if one is given; nil if
-// the pool or the parent was closed meanwhile.
+// create returns a thing with a resource, under a parent if one is given. It returns
+// nil if the pool or the parent was closed meanwhile.
 func (h *hammer) create(kind int, parent *thing) *thing {
 	p, o := h.pools[kind].Load(), &thing{child: parent != nil}
 	if poolKinds[kind].name == "make" && parent == nil {
@@ -110,15 +111,17 @@ func (h *hammer) create(kind int, parent *thing) *thing {
 	var err error
 	switch size := rand.IntN(300); {
 	case parent != nil:
+		o.handle = true
 		err = p.OwnHandleUnder(&o.Owner, &parent.Owner, uintptr(r), context, size)
 	case poolKinds[kind].name == "two words":
+		o.handle = true
 		err = p.OwnHandle(&o.Owner, uintptr(r), context, size)
 	default:
 		err = p.Own(&o.Owner, r, size)
 	}
 	if err != nil {
 		h.refused(err)
-		h.ledger.Destroy(r) // it is still ours
+		h.ledger.Destroy(r) // the pool has not taken it
 		return nil
 	}
 	if parent != nil {
@@ -130,15 +133,15 @@ func (h *hammer) create(kind int, parent *thing) *thing {
 	return o
 }
 
-// refused looks at an error of Own: the goroutine that destroys pools, or one
-// that closes the parent, was faster.
+// refused checks an error of Own: another goroutine has destroyed the pool or closed
+// the parent before.
 func (h *hammer) refused(err error) {
 	if !errors.Is(err, own.ErrDestroyed) && !errors.Is(err, own.ErrClosed) {
 		h.t.Error(err)
 	}
 }
 
-// use is o.Use(f), if o is not closed.
+// use is o.Use(f), or for a handle o.UseHandle(f), if o is not closed.
 func (h *hammer) use(o *thing, f func(unsafe.Pointer)) {
 	defer func() {
 		switch v := recover().(type) {
@@ -151,10 +154,23 @@ func (h *hammer) use(o *thing, f func(unsafe.Pointer)) {
 			panic(v)
 		}
 	}()
+	if o.handle {
+		o.UseHandle(func(r, _ uintptr) { f(cheap.Pointer(r)) })
+		return
+	}
 	o.Use(f)
 }
 
-// step does something to a thing that others may be doing things to as well.
+// disown is o.Disown, or for a handle o.DisownHandle.
+func (o *thing) disown() (unsafe.Pointer, error) {
+	if o.handle {
+		r, _, err := o.DisownHandle()
+		return cheap.Pointer(r), err
+	}
+	return o.Disown()
+}
+
+// step does something to a thing. Other goroutines may do the same at the same time.
 func (h *hammer) step(o *thing) {
 	switch rand.IntN(10) {
 	case 0, 1:
@@ -179,7 +195,7 @@ func (h *hammer) step(o *thing) {
 		if o.child {
 			return
 		}
-		if r, err := o.Disown(); err == nil {
+		if r, err := o.disown(); err == nil {
 			h.ledger.Destroy(r)
 		} else if !errors.Is(err, own.ErrClosed) && !errors.Is(err, own.ErrInUse) && !errors.Is(err, own.ErrChildren) {
 			h.t.Error(err)
@@ -191,20 +207,20 @@ func (h *hammer) step(o *thing) {
 			h.things[rand.IntN(len(h.things))].Store(c)
 		}
 	case 9:
-		// Left to the collector, if nobody else finds it.
+		// Left to the collector, unless another goroutine finds it.
 	}
 }
 
-// TestHammerExactlyOnce lets everything that releases race for the resources of
-// a C library, and looks at what C has counted by address.
+// TestHammerExactlyOnce lets all ways of release race for the resources of a C
+// library, and checks the counts of C by address.
 func TestHammerExactlyOnce(t *testing.T) {
 	const goroutines = 16
 	resources := 1_000_000
 	if raceEnabled {
 		resources = 250_000
 	}
-	// Addresses come back at once, as those of malloc: the second destruction
-	// of one resource is the early one of another.
+	// Addresses are reused immediately, as those of malloc: the second destruction
+	// of one resource is a destruction of another one that is in use.
 	h := &hammer{t: t, ledger: cside.NewLedger(resources*2, true), pools: make([]atomic.Pointer[own.Pool], len(poolKinds))}
 	defer h.ledger.Close()
 	for kind := range poolKinds {
@@ -254,8 +270,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 		t.Error(err)
 	}
 
-	// What is left nobody has closed: the collector finds it, but for what was
-	// made ahead.
+	// The collector finds what was not closed, except what was made ahead.
 	for i := range h.things {
 		h.things[i].Store(nil)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// look uses a resource for as long as Use lasts, and lets others run between.
+// look reads a resource some times during Use, and lets other goroutines run in
+// between.
 func look(t *testing.T, l *cside.Ledger, r unsafe.Pointer) {
 	for range 1 + rand.IntN(3) {
 		if !l.Use(r, 20) {
@@ -29,9 +30,9 @@ func look(t *testing.T, l *cside.Ledger, r unsafe.Pointer) {
 	}
 }
 
-// TestHammerInUse uses resources that poison themselves when they are destroyed,
-// while others close their owners, the pool is destroyed and the collector runs
-// all the time. Addresses are not used again.
+// TestHammerInUse uses resources that are marked when they are destroyed, while other
+// goroutines close their owners, the pool is destroyed and the collector runs all
+// the time. Addresses are not reused.
 func TestHammerInUse(t *testing.T) {
 	rooms, users := 40, 6
 	if raceEnabled {
@@ -107,8 +108,8 @@ func TestHammerInUse(t *testing.T) {
 	}
 }
 
-// TestUseKeepsAlive uses resources of owners that nothing refers to any more, in
-// batches of their own, while the collector runs and the workers release.
+// TestUseKeepsAlive uses resources of unreachable owners, in batches of their own,
+// while the collector runs and the workers release.
 func TestUseKeepsAlive(t *testing.T) {
 	const each, goroutines = 60, 8
 	l := cside.NewLedger(each*goroutines*2, false)

@@ -16,8 +16,8 @@ import (
 
 var sink []*thing
 
-// TestDestructors forgets, closes, and leaves to Destroy what C destroys, by
-// each kind of C function.
+// TestDestructors has each kind of C function destroy resources that are forgotten,
+// closed, or left to Destroy.
 func TestDestructors(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -104,7 +104,7 @@ func TestConstructorRunsOut(t *testing.T) {
 			t.Fatalf("%d of %d resources were handed out", len(things), room)
 		}
 	}
-	// Batches are made by each P, so another may have kept some.
+	// Each P makes batches, so another P may have kept some.
 	if st := p.Stats(); int64(len(things))+st.Made != room {
 		t.Errorf("%d were handed out and %d are left, of %d", len(things), st.Made, room)
 	}

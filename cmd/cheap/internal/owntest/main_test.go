@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// raceEnabled says whether the race detector runs, which makes all of it slow.
+// raceEnabled says whether the race detector runs, which makes the tests slow.
 var raceEnabled = func() bool {
 	info, _ := debug.ReadBuildInfo()
 	for _, s := range info.Settings {

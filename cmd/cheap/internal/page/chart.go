@@ -7,22 +7,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A chart is what charts.js draws of a table. Every row of the table is one
-// point of one line; a bar chart is a single line without X.
+// A chart is what charts.js draws of a table. Each row of the table is one point
+// of one line. A bar chart is a single line without X.
 type chart struct {
 	ID      string   `json:"id"`
 	Kind    string   `json:"kind"` // "bars" or "lines"
 	Log     bool     `json:"log"`
-	Label   string   `json:"label"`   // what it shows, in words
+	Label   string   `json:"label"`   // what the chart shows, in words
 	Sources []string `json:"sources"` // of the published figures
-	X       []string `json:"x"`       // of lines: the places on the axis
+	X       []string `json:"x"`       // the places on the axis; nil for bars
 	Lines   []line   `json:"lines"`
 }
 
-// A line is the points that are joined.
+// A line is points that are joined.
 type line struct {
 	Name   string  `json:"name"`
 	Points []point `json:"points"`
@@ -48,7 +49,7 @@ type mark struct {
 	Time   string  `json:"time"`
 }
 
-// logRange is how far the figures of a chart may lie apart on a linear scale.
+// logRange is the largest ratio between two figures on a linear scale.
 const logRange = 30
 
 func newChart(t table) chart {
@@ -64,8 +65,8 @@ func newChart(t table) chart {
 	return c
 }
 
-// isWide reports whether the figures differ by more than logRange. Those that
-// are published count: they are drawn beside the others.
+// isWide reports whether the figures differ by more than logRange, published ones
+// included, because the chart has them as well.
 func isWide(rows []result.Row) bool {
 	low, high := math.Inf(1), 0.0
 	see := func(ns float64) {
@@ -82,22 +83,25 @@ func isWide(rows []result.Row) bool {
 	return high > logRange*low
 }
 
-// A splitter divides a row into the line that it belongs to and its place on the
+// A splitter returns the line that a row belongs to, and the row's place on the
 // axis.
 type splitter func(result.Row) (line string, x int)
 
-// splitOf returns how the rows of a table make lines. They make none if the
-// table is drawn as bars, if a row has no place on the axis, or if all have the
-// same one, as with -cpu=1.
+// splitOf returns how the rows of a table form lines. They form none if the table
+// is drawn as bars, if a row has no place on the axis, or if all rows have the
+// same place, as with -cpu=1.
 func splitOf(t table) (splitter, bool) {
 	var split splitter
 	switch t.Chart {
 	case result.Procs:
 		split = func(r result.Row) (string, int) { return r.Row, r.Procs }
 	case result.Sizes:
-		several := severalProcs(t.rows)
+		several := result.MixesProcs(t.rows)
 		split = func(r result.Row) (string, int) {
-			name, x := cutSize(r.Row)
+			name, x, ok := result.SplitNumber(r.Row)
+			if !ok {
+				x = -1
+			}
 			return rowName(name, r.Procs, several), x
 		}
 	default:
@@ -115,22 +119,7 @@ func splitOf(t table) (splitter, bool) {
 	return split, differ
 }
 
-// cutSize divides a row's name at its last word, which is a number. It returns
-// -1 if it is none.
-func cutSize(row string) (name string, size int) {
-	i := strings.LastIndexByte(row, '-')
-	size, err := strconv.Atoi(row[i+1:])
-	if i < 0 || err != nil {
-		return row, -1
-	}
-	return row[:i], size
-}
-
-func severalProcs(rows []result.Row) bool {
-	return slices.ContainsFunc(rows, func(r result.Row) bool { return r.Procs != rows[0].Procs })
-}
-
-// rowName is how a row is called where rows differ in processors as well.
+// rowName is the name of a row, with its number of processors if there are several.
 func rowName(row string, procs int, several bool) string {
 	if !several {
 		return row
@@ -139,7 +128,7 @@ func rowName(row string, procs int, several bool) string {
 }
 
 func (c *chart) addBars(t table) {
-	several := severalProcs(t.rows)
+	several := result.MixesProcs(t.rows)
 	bars := line{Name: "measured"}
 	for i, r := range t.rows {
 		bars.Points = append(bars.Points, c.point(r, rowName(r.Row, r.Procs, several), i))
@@ -156,7 +145,7 @@ func (c *chart) addLines(t table, split splitter) {
 	slices.Sort(xs)
 	xs = slices.Compact(xs)
 	for _, x := range xs {
-		c.X = append(c.X, thousands(x))
+		c.X = append(c.X, figure.Thousands(x))
 	}
 	index := make(map[string]int)
 	for _, r := range t.rows {
@@ -170,23 +159,22 @@ func (c *chart) addLines(t table, split splitter) {
 		place, _ := slices.BinarySearch(xs, x)
 		c.Lines[i].Points = append(c.Lines[i].Points, c.point(r, name, place))
 	}
-	// What is joined is joined from left to right.
+	// Points are joined from left to right.
 	for _, l := range c.Lines {
 		slices.SortStableFunc(l.Points, func(a, b point) int { return cmp.Compare(a.X, b.X) })
 	}
 }
 
-// isOurs reports whether a row is about what this project offers, so that it can
-// be told from the rest at a glance: own-..., or ...-heap and the like, with or
-// without a size behind it.
+// isOurs reports whether a row is about this project, which has a color of its own:
+// own-..., or ...-heap and the like, with or without a size behind it.
 func isOurs(row string) bool {
-	name, _ := cutSize(row)
+	name, _, _ := result.SplitNumber(row)
 	words := strings.Split(name, "-")
 	last := words[len(words)-1]
 	return words[0] == "own" || slices.Contains([]string{"heap", "local", "arena", "dropin"}, last)
 }
 
-// point makes a point of a row, and enters the sources of its figures.
+// point makes a point of a row, and adds the sources of its figures.
 func (c *chart) point(r result.Row, name string, x int) point {
 	p := point{
 		Name: name, Ours: isOurs(r.Row), X: x,
@@ -208,9 +196,9 @@ func (c *chart) source(name string) int {
 	return i
 }
 
-// label says what a chart shows.
+// label describes what a chart shows.
 func label(t table, c chart) string {
-	s := "Time on the clock"
+	s := "Wall-clock time"
 	if t.Unit != "" {
 		s = "Time for one " + t.Unit
 	}
@@ -221,15 +209,6 @@ func label(t table, c chart) string {
 	}
 	if c.Log {
 		s += ", on a logarithmic scale"
-	}
-	return s
-}
-
-// thousands writes n with its digits in groups of three.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
 	}
 	return s
 }

@@ -1,5 +1,5 @@
-// Draws the charts of the page from the figures in it. Colours are those of the
-// style, so that light and dark are said in one place.
+// Draws the charts of the page from the figures in it. The colors are those of the
+// style, so that only the style knows light and dark.
 'use strict';
 
 (() => {
@@ -20,15 +20,15 @@
 	});
 
 	const ruler = document.createElement('canvas').getContext('2d');
-	const widthOf = text => {
-		ruler.font = fontSize + 'px ' + font;
+	const widthOf = (text, weight = 'normal') => {
+		ruler.font = weight + ' ' + fontSize + 'px ' + font;
 		return Math.ceil(ruler.measureText(text).width);
 	};
 
-	// tick writes a round number of nanoseconds.
+	// tick writes a round number of nanoseconds, up to 10 µs as nanoseconds.
 	const tick = ns => {
-		const units = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']];
-		const [size, unit] = units.find(([size]) => ns >= size * 0.9999) || [1, 'ns'];
+		const units = [[1e9, 1e9, 's'], [1e6, 1e6, 'ms'], [1e4, 1e3, 'µs']];
+		const [, size, unit] = units.find(([from]) => ns >= from * 0.9999) || [0, 1, 'ns'];
 		return ns === 0 ? '0' : +(ns / size).toPrecision(6) + ' ' + unit;
 	};
 
@@ -36,8 +36,8 @@
 		[p.ns, p.low, p.high, ...(p.published || []).map(m => m.ns)])).filter(ns => ns > 0);
 
 	// ticksBetween returns the round numbers of a logarithmic scale: powers of ten,
-	// with what lies between them where that leaves few, and none so near to the ends
-	// that it would stick out. The margin is a part of the scale.
+	// and numbers between them if the powers are few. Both ends keep a margin, a part
+	// of the scale, so that no label sticks out.
 	const ticksBetween = (min, max, room, margin) => {
 		const decades = Math.log10(max / min);
 		const steps = decades * 3 <= room ? [1, 2, 5] : decades * 2 <= room ? [1, 3] : [1];
@@ -74,11 +74,11 @@
 		});
 	};
 
-	// drawable is a time as it is drawn: nothing has no place on a logarithmic scale.
+	// drawable is a time as it is drawn: 0 has no place on a logarithmic scale.
 	const drawable = (ns, axis) => Math.max(ns, axis.min);
 
-	// whiskers draws the confidence intervals of points: along x for bars, which lie,
-	// and along y for lines. The offset moves them down, to the bar in its band.
+	// whiskers draws the confidence intervals of points: along x for bars, which are
+	// horizontal, and along y for lines. The offset moves them down to the bar.
 	const whiskers = (name, points, along, offset, stroke) => ({
 		type: 'custom', name, silent: true, z: 4, clip: true,
 		data: points.filter(p => p.low > 0 && p.high > 0)
@@ -97,7 +97,8 @@
 		},
 	});
 
-	// tip is the text beside the pointer. It is made of nodes: names are not HTML.
+	// tip is the text beside the pointer. It is made of nodes, because names are not
+	// HTML.
 	const tip = chart => params => {
 		const p = params.data && params.data.point;
 		if (!p) return '';
@@ -141,8 +142,8 @@
 		const band = bandOf(chart, narrow);
 		const axis = narrow ? timeAxis(chart, t, 4, 24 / width) : timeAxis(chart, t, 8, 0.02);
 		const names = points.map(p => p.name), times = points.map(p => p.time);
-		const right = Math.max(...times.map(widthOf)) + 12;
-		const left = Math.max(...names.map(widthOf)) + 12;
+		const right = Math.max(...times.map(text => widthOf(text, 'bold'))) + 12;
+		const left = Math.max(...names.map(text => widthOf(text))) + 12;
 		// A line of text that ends at the middle of the band has its own middle this far
 		// above it.
 		const above = offset => offset < 0 ? {verticalAlign: 'bottom', lineHeight: -2 * offset} : {verticalAlign: 'middle'};
@@ -266,7 +267,7 @@
 		if (chart.kind === 'bars') {
 			const ours = chart.lines[0].points.some(p => p.ours);
 			box.replaceChildren(entry('measured here, with 95 % interval', swatch('bar', 'bar', t.bar), false),
-				...(ours ? [entry('the same, of this project', swatch('bar', 'bar', t.ours), false)] : []),
+				...(ours ? [entry('the same, for this project', swatch('bar', 'bar', t.ours), false)] : []),
 				...sources.map((name, i) => entry(name, swatch('mark', shape(i), color(i)), true)));
 			return;
 		}

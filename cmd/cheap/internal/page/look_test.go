@@ -10,9 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result/resulttest"
 )
 
-// TestBrowser looks at reports in a browser.
+// TestBrowser checks pages in a browser.
 func TestBrowser(t *testing.T) {
 	b := startBrowser(t)
 	for _, tt := range []struct {
@@ -37,9 +38,9 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// testDevices looks at everything on a page on every device, with screenshots.
+// testDevices checks a page on every device, with screenshots.
 func testDevices(b *tab) {
-	r := report()
+	r := resulttest.Report()
 	for _, d := range devices {
 		b.become(d)
 		b.open(r)
@@ -48,9 +49,9 @@ func testDevices(b *tab) {
 	}
 }
 
-// testChange looks at a page whose window changes.
+// testChange checks a page whose window changes.
 func testChange(b *tab) {
-	r := report()
+	r := resulttest.Report()
 	b.become(devices[3])
 	b.open(r)
 	for _, d := range []device{devices[0], {"tablet", 800, "dark"}, {"small phone", 320, "light"}, devices[2]} {
@@ -59,7 +60,7 @@ func testChange(b *tab) {
 	}
 }
 
-// check looks at everything on the page.
+// check checks everything on the page.
 func (b *tab) check(name string, r *result.Report) audit {
 	b.t.Helper()
 	a := b.audit()
@@ -89,7 +90,7 @@ func (b *tab) check(name string, r *result.Report) audit {
 	return a
 }
 
-// checkPicture looks at a screenshot.
+// checkPicture checks a screenshot.
 func (b *tab) checkPicture(d device, a audit) {
 	b.t.Helper()
 	img := b.screenshot(d.name)
@@ -142,7 +143,7 @@ func luminance(img image.Image, x, y int) float64 {
 	return (0.2126*float64(r) + 0.7152*float64(g) + 0.0722*float64(b)) / 0xffff
 }
 
-// testAuditFinds spoils pages, so that it is known what the audit would see.
+// testAuditFinds spoils pages, and checks that the audit finds it.
 func testAuditFinds(b *tab) {
 	for _, tt := range []struct{ name, script, want string }{
 		{"text over text", `document.querySelector('h2').style.marginBottom = '-1.5rem'`, "lies over"},
@@ -151,7 +152,7 @@ func testAuditFinds(b *tab) {
 		{"a page that is too wide", `document.body.style.width = '5000px'; document.body.style.maxWidth = 'none'`, "wide"},
 	} {
 		b.become(devices[2])
-		b.open(report())
+		b.open(resulttest.Report())
 		evaluate[any](b, tt.script)
 		found := b.audit().Problems
 		if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, tt.want) }) {
@@ -168,11 +169,11 @@ func testAuditFinds(b *tab) {
 	b.forget()
 }
 
-// A click on an entry of a legend takes its marks away, and another one brings
-// them back.
+// A click on an entry of a legend removes its marks, and another click brings them
+// back.
 func testLegend(b *tab) {
 	b.become(devices[2])
-	b.open(report())
+	b.open(resulttest.Report())
 	const button = `[data-legend=scaling] button:nth-of-type(3)`
 	drawn := func() int {
 		return evaluate[int](b, `document.querySelectorAll('[data-chart=scaling] svg path').length`)
@@ -198,7 +199,7 @@ func testLegend(b *tab) {
 // The tooltip of a mark has the row's name and all of its figures, as text.
 func testTooltip(b *tab) {
 	b.become(devices[2])
-	r := report()
+	r := resulttest.Report()
 	r.Rows[0].Row = `<img src=x onerror=console.error(1)>`
 	b.open(r)
 	at := evaluate[[]float64](b, `(() => {
@@ -210,17 +211,17 @@ func testTooltip(b *tab) {
 	})()`)
 	run(b, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 	text := run(b, chromedp.TextContent(".tip"))
-	for _, want := range []string{r.Rows[0].Row, measured(r.Rows[0].NsPerOp), "Hansen 2023, 16 cores: 0.0249"} {
+	for _, want := range []string{r.Rows[0].Row, measured(r.Rows[0].NsPerOp), "Hansen 2023, 1 core: 0.271"} {
 		if !strings.Contains(text, want) {
 			b.t.Errorf("the tooltip says %q, which has no %q", text, want)
 		}
 	}
 }
 
-// testFew looks at reports that have little in them.
+// testFew checks reports that have few rows, or none.
 func testFew(b *tab) {
 	b.become(devices[0])
-	one := report()
+	one := resulttest.Report()
 	one.Tables, one.Rows = one.Tables[1:2], one.Rows[len(one.Rows)-1:]
 	one.Rows[0].Table = one.Tables[0].Name
 	one.Partial = true
@@ -233,7 +234,7 @@ func testFew(b *tab) {
 		b.t.Errorf("an empty report: %+v", a)
 	}
 	// Times of nothing, and what does not fit beside the others.
-	odd := report()
+	odd := resulttest.Report()
 	odd.Rows[0].NsPerOp, odd.Rows[0].CI95Low, odd.Rows[0].CI95High = 0, 0, 0
 	odd.Rows[1].NsPerOp, odd.Rows[1].CI95Low, odd.Rows[1].CI95High = 3e9, 2e9, 4e9
 	b.open(odd)

@@ -1,10 +1,10 @@
 // Package page writes a report of `cheap bench` as one HTML file with charts.
 //
-// The file needs no other one and no network: it holds its style, its script,
+// The file needs no other file and no network. It contains its style, its script,
 // the figures, and Apache ECharts, which draws the charts in the browser
 // (echarts/README.md says how that file was made). Go decides what is drawn and
-// writes the tables, so that a reader without JavaScript misses the charts
-// alone; charts.js decides how it looks.
+// writes the tables: without JavaScript, only the charts are missing. charts.js
+// decides how the charts look.
 package page
 
 import (
@@ -12,7 +12,6 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
-	"slices"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
@@ -47,8 +46,8 @@ type view struct {
 // A fact is a property of the machine.
 type fact struct{ Name, Value string }
 
-// Write writes r to w as an HTML page. Nothing is written unless all of the page
-// can be made.
+// Write writes r to w as an HTML page. If the page cannot be made, nothing is
+// written.
 func Write(w io.Writer, r *result.Report) error {
 	v := view{
 		Style:   template.CSS(pageCSS),
@@ -59,7 +58,11 @@ func Write(w io.Writer, r *result.Report) error {
 		Partial: r.Partial,
 		Notes:   r.Notes,
 	}
-	for _, t := range tablesOf(r) {
+	for _, of := range r.Tables {
+		t := table{of, r.RowsOf(of.Name)}
+		if len(t.rows) == 0 {
+			continue
+		}
 		c := newChart(t)
 		v.Charts = append(v.Charts, c)
 		v.Tables = append(v.Tables, newTableView(t, c.Label))
@@ -76,25 +79,4 @@ func Write(w io.Writer, r *result.Report) error {
 type table struct {
 	result.Table
 	rows []result.Row
-}
-
-// tablesOf returns the tables of a report that have rows. A row whose table is
-// not described, as in a report read from JSON, gets one that has only a name.
-func tablesOf(r *result.Report) []table {
-	var all []table
-	index := make(map[string]int)
-	for _, t := range r.Tables {
-		index[t.Name] = len(all)
-		all = append(all, table{Table: t})
-	}
-	for _, row := range r.Rows {
-		i, ok := index[row.Table]
-		if !ok {
-			i = len(all)
-			index[row.Table] = i
-			all = append(all, table{Table: result.Table{Name: row.Table, Title: row.Table, Chart: result.Bars}})
-		}
-		all[i].rows = append(all[i].rows, row)
-	}
-	return slices.DeleteFunc(all, func(t table) bool { return len(t.rows) == 0 })
 }

@@ -5,16 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A tableView is a table of the report as the template shows it. Columns in
-// which no row has anything are left out.
+// A tableView is a table of the report as the template shows it. Empty columns are
+// left out.
 type tableView struct {
 	ID, Title, About string
 	Caption          string // of the chart
 	Rows             []rowView
-	Notes            []noteView
+	Notes            []result.Note
 	Profiles         []profileView
 	Sources          []sourceView
 
@@ -29,7 +30,7 @@ type rowView struct {
 	Published      []publishedView
 	CPU            string
 	Allocs, Bytes  string
-	Starts         bool // it is the first of those of its name
+	Starts         bool // the first row of its name
 }
 
 // A versusView is how a row compares with another one.
@@ -41,32 +42,7 @@ type versusView struct {
 
 type publishedView struct{ Time, Source string }
 
-// A noteView is what is to be known about some rows.
-type noteView struct{ Rows, Text string }
-
-// notesOf returns the notes of rows, each once.
-func notesOf(rows []result.Row) []noteView {
-	var texts []string
-	names := make(map[string][]string)
-	for _, r := range rows {
-		if r.Note == "" {
-			continue
-		}
-		if names[r.Note] == nil {
-			texts = append(texts, r.Note)
-		}
-		if !slices.Contains(names[r.Note], r.Row) {
-			names[r.Note] = append(names[r.Note], r.Row)
-		}
-	}
-	var notes []noteView
-	for _, text := range texts {
-		notes = append(notes, noteView{strings.Join(names[text], ", "), text})
-	}
-	return notes
-}
-
-// A profileView is where the CPU time of a row went.
+// A profileView says where the CPU time of a row went.
 type profileView struct {
 	Row    string
 	Shares []shareView
@@ -84,7 +60,7 @@ func newTableView(t table, caption string) tableView {
 	v := tableView{
 		ID: t.Name, Title: cmp.Or(t.Title, t.Name), About: t.About,
 		Caption:  caption,
-		HasProcs: severalProcs(t.rows),
+		HasProcs: result.MixesProcs(t.rows),
 	}
 	last := ""
 	for _, r := range t.rows {
@@ -101,7 +77,7 @@ func newTableView(t table, caption string) tableView {
 			v.Profiles = append(v.Profiles, newProfileView(rowName(r.Row, r.Procs, v.HasProcs), r.Profile))
 		}
 	}
-	v.Notes = notesOf(t.rows)
+	v.Notes = result.Notes(t.rows)
 	for _, s := range t.Sources {
 		v.Sources = append(v.Sources, newSourceView(s))
 	}
@@ -110,9 +86,9 @@ func newTableView(t table, caption string) tableView {
 
 func newRowView(r result.Row) rowView {
 	v := rowView{
-		Name: r.Row, Procs: thousands(r.Procs),
+		Name: r.Row, Procs: figure.Thousands(r.Procs),
 		Time: measured(r.NsPerOp), Interval: interval(r.CI95Low, r.CI95High),
-		Allocs: count(r.AllocsPerOp), Bytes: count(r.GoBytesPerOp),
+		Allocs: figure.Count(r.AllocsPerOp), Bytes: figure.Count(r.GoBytesPerOp),
 	}
 	if r.CPUNsPerOp > 0 {
 		v.CPU = measured(r.CPUNsPerOp)
@@ -121,34 +97,18 @@ func newRowView(r result.Row) rowView {
 		v.Published = append(v.Published, publishedView{published(p.Ns), p.Source})
 	}
 	if ratio := r.Versus; ratio != nil {
-		v.Versus = &versusView{Ratio: times(ratio.Ratio), To: ratio.To, ShortTo: shortTo(r.Row, ratio.To), Noisy: ratio.Noisy}
+		v.Versus = &versusView{Ratio: figure.Times(ratio.Ratio), To: ratio.To, ShortTo: result.ShortTo(r.Row, ratio.To), Noisy: ratio.Noisy}
 		if ratio.CI95Low != 0 || ratio.CI95High != 0 {
-			v.Versus.Interval = fixed(ratio.CI95Low, 3) + "\u00a0–\u00a0" + fixed(ratio.CI95High, 3)
+			v.Versus.Interval = together(strings.TrimSuffix(figure.Times(ratio.CI95Low), "×") + " – " + figure.Times(ratio.CI95High))
 		}
 	}
 	return v
 }
 
-// shortTo returns the words of a row's name that tell it from the row beside
-// which it is named. Words that both end or begin with are left out.
-func shortTo(row, to string) string {
-	a, b := strings.Split(row, "-"), strings.Split(to, "-")
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	if len(b) == 0 {
-		return to
-	}
-	return strings.Join(b, "-")
-}
-
 func newProfileView(row string, shares []result.Share) profileView {
 	v := profileView{Row: row}
 	for _, s := range shares {
-		v.Shares = append(v.Shares, shareView{s.Function, percent(s.Share)})
+		v.Shares = append(v.Shares, shareView{s.Function, figure.Percent(s.Share)})
 	}
 	return v
 }

@@ -47,7 +47,7 @@ func openCgoalloc(slots int) (Peer, error) {
 	return c, nil
 }
 
-// calloc clears what malloc gives.
+// calloc clears a block of malloc.
 func (c *cgoallocator) calloc(size int) unsafe.Pointer {
 	ptr := c.alloc.Malloc(size)
 	clear(unsafe.Slice((*byte)(ptr), size)) // it does not return if there is no memory
@@ -98,8 +98,8 @@ func (c *cgoallocator) Replay(ops []trace.Op, slots Slots) *trace.Op {
 	}
 }
 
-// Trim destroys the tiers, since they give back nothing before that, and then
-// has malloc give back what they took from it.
+// Trim destroys the tiers, because they release nothing before that, and has malloc
+// release the memory that they used.
 func (c *cgoallocator) Trim() error {
 	err := c.alloc.Destroy()
 	libc.Allocator{}.Trim()

@@ -12,8 +12,8 @@ type handmade struct {
 	begins map[unsafe.Pointer]unsafe.Pointer
 }
 
-// aligned is malloc at a multiple of align: a larger block, entered at the
-// first address that fits. It is freed where begin says.
+// aligned is malloc at a multiple of align: it allocates a larger block and returns
+// the first address in it that fits. What to free is returned by begin.
 func (h *handmade) aligned(size, align int) unsafe.Pointer {
 	begin := h.malloc(size + align)
 	if begin == nil {
@@ -27,8 +27,8 @@ func (h *handmade) aligned(size, align int) unsafe.Pointer {
 	return ptr
 }
 
-// begin returns what to free in place of ptr, which may be a block from
-// aligned, and forgets it.
+// begin returns what to free instead of ptr, which may be a block of aligned, and
+// forgets it.
 func (h *handmade) begin(ptr unsafe.Pointer) unsafe.Pointer {
 	if len(h.begins) == 0 {
 		return ptr

@@ -22,7 +22,7 @@ var ours = []Info{
 type heap struct{ heap *cheap.Heap }
 
 func openHeap(int) (Peer, error) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return nil, err
 	}

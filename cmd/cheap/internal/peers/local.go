@@ -14,14 +14,14 @@ var localInfo = Info{
 	Open:  openLocal,
 }
 
-// local replays on a cheap.Local and a heap of its own.
+// local replays on a cheap.Local of a separate heap.
 type local struct {
 	heap  *cheap.Heap
 	local *cheap.Local
 }
 
 func openLocal(int) (Peer, error) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +58,19 @@ func (p *local) Replay(ops []trace.Op, slots Slots) *trace.Op {
 	}
 }
 
-// Trim closes the cache, whose blocks the heap then has back.
+// Trim destroys the Local, which returns its blocks to the heap.
 func (p *local) Trim() error {
-	p.local.Close()
+	err := p.local.Destroy()
 	p.local = nil
 	p.heap.Trim()
-	return nil
+	return err
 }
 
 func (p *local) Close() error {
 	if p.local != nil {
-		p.local.Close()
+		if err := p.local.Destroy(); err != nil {
+			return err
+		}
 	}
 	return p.heap.Destroy()
 }

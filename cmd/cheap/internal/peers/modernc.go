@@ -21,7 +21,7 @@ var others = []Info{
 // modernc replays on modernc.org/memory.
 type modernc struct {
 	alloc memory.Allocator
-	hand  handmade // for alignments, which it has no call for
+	hand  handmade // for alignments: the package has no call for them
 }
 
 func openModernc(int) (Peer, error) {
@@ -30,7 +30,7 @@ func openModernc(int) (Peer, error) {
 	return m, nil
 }
 
-// malloc asks for 1 byte where 0 are wanted, because the answer to 0 is nil.
+// malloc asks for 1 byte instead of 0, because the answer to 0 is nil.
 func (m *modernc) malloc(size int) unsafe.Pointer {
 	ptr, err := m.alloc.UnsafeMalloc(max(size, 1))
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *modernc) realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	return ptr
 }
 
-// free has nothing to report: the error is that of unmapping an empty page.
+// free ignores the error: it is that of unmapping an empty page.
 func (m *modernc) free(ptr unsafe.Pointer) { _ = m.alloc.UnsafeFree(ptr) }
 
 func (m *modernc) Replay(ops []trace.Op, slots Slots) *trace.Op {

@@ -12,8 +12,8 @@
 #include "native.h"
 
 // The loop is that of the Go allocators: the same arrays, the same two bytes
-// written. Every address goes to memory
-// that the compiler must assume is read, so no call can be left out.
+// written. Every address is stored in memory that the compiler must assume to be
+// read, so no call can be left out.
 size_t cheap_replay(const struct cheap_op *ops, size_t n, uintptr_t *slots) {
 	for (size_t i = 0; i < n; i++) {
 		const struct cheap_op *op = &ops[i];

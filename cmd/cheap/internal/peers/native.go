@@ -55,6 +55,6 @@ func (native) Trim() error {
 
 func (native) Close() error { return nil }
 
-// CMalloc says which malloc this process is linked with: a C library and its
-// version, or the library that was preloaded in its place.
+// CMalloc says which malloc this process is linked with: a C library and its version,
+// or the library that was preloaded instead.
 func CMalloc() string { return C.GoString(C.cheap_malloc_name()) }

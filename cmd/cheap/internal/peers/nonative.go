@@ -8,5 +8,5 @@ var nativeInfo = Info{
 	Miss:  "it needs cgo (CGO_ENABLED=1 and a C compiler) on Unix",
 }
 
-// CMalloc says which malloc this process is linked with, where that is known.
-func CMalloc() string { return "not known to this build" }
+// CMalloc says which malloc this process is linked with, if that is known.
+func CMalloc() string { return "unknown to this build" }

@@ -1,10 +1,10 @@
-// Package peers holds the allocators that a replay compares: those of cheap,
-// the C library's, and those that Go programs use today.
+// Package peers holds the allocators that a replay compares: those of cheap, the
+// malloc of the C library, and those that Go programs use today.
 //
-// Each replays in a loop of its own, with direct calls. One loop over an
-// interface, or a generic one (whose calls go through a dictionary, also for a
-// struct type), would add an indirect call to each operation, which is a tenth
-// of what the faster allocators take.
+// Each allocator has its own loop with direct calls. One loop over an interface, or
+// a generic one (whose calls go through a dictionary, also for a struct type),
+// would add an indirect call to each operation, which is a tenth of the time of the
+// faster allocators.
 package peers
 
 import (
@@ -15,56 +15,56 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
 
-// A Peer is one allocator under replay. One goroutine at a time uses it, and
-// stays on one thread, since a C library may keep caches by thread.
+// A Peer is one allocator under replay. One goroutine at a time may use it, and must
+// stay on one thread, because a C library may keep caches by thread.
 type Peer interface {
-	// Replay performs ops, of which there is at least one, in order, and keeps
-	// slots, which has one for each that they name. It returns nil, or the
-	// operation at which it stopped because there was no memory for it, and
-	// whose slot is as it was. Of each block that an operation with Touch
-	// returns it writes the first and the last byte.
+	// Replay performs ops, at least one, in order. It stores the addresses of the
+	// blocks in slots, which has an entry for each slot of ops. It returns nil, or
+	// the operation for which there was no memory; the slot of that one is
+	// unchanged. If an operation has Touch, Replay writes the first and the last
+	// byte of its block.
 	Replay(ops []trace.Op, slots Slots) (failed *trace.Op)
 
-	// Trim gives back to the system what it can. No block is live, and only
-	// Close follows.
+	// Trim releases unused memory to the system. No block is live, and only Close
+	// may follow.
 	Trim() error
 
-	// Close gives back everything. No block is live.
+	// Close releases all memory. No block is live.
 	Close() error
 }
 
-// Slots holds the address of the block in each slot that has one. What the
-// other slots hold says nothing.
+// Slots holds the address of the block in each slot that has one. The other entries
+// have no meaning.
 //
-// Addresses and not pointers: storing a pointer into Go memory is a write
-// barrier to test for, which a C program does not pay either, and the blocks
-// are not the collector's business.
+// They are addresses and not pointers: to store a pointer in Go memory, the program
+// tests for the write barrier, which a C program does not pay for, and the
+// collector need not see the blocks.
 type Slots []uintptr
 
 // An Info describes an allocator that a replay knows.
 type Info struct {
 	Name  string
 	About string // one line
-	Align int    // every block is aligned to this; 0 if to what C promises
-	Miss  string // why this build has not got it; "" if it has
+	Align int    // the alignment of every block; 0 if it is that which C promises
+	Miss  string // why this build does not have it; "" if it does
 
 	// Open makes one for a trace with so many slots.
 	Open func(slots int) (Peer, error)
 }
 
-// All returns every allocator, those that this build lacks included, in the
-// order in which reports list them.
+// All returns every allocator in the order of reports, including those that this
+// build does not have.
 func All() []Info {
 	return slices.Concat(ours, clib, others)
 }
 
-// Available returns those that this build has.
+// Available returns the allocators that this build has.
 func Available() []Info {
 	return slices.DeleteFunc(All(), func(i Info) bool { return i.Miss != "" })
 }
 
-// Lookup returns the allocator of a name that this build has, or an error that
-// names the ones to choose from.
+// Lookup returns the allocator of a name. If this build does not have it, the error
+// names those that it has.
 func Lookup(name string) (Info, error) {
 	var have []string
 	for _, info := range All() {
@@ -77,5 +77,5 @@ func Lookup(name string) (Info, error) {
 			have = append(have, info.Name)
 		}
 	}
-	return Info{}, fmt.Errorf("unknown allocator %q; there are %s", name, strings.Join(have, ", "))
+	return Info{}, fmt.Errorf("unknown allocator %q; the allocators are %s", name, strings.Join(have, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
@@ -23,11 +24,11 @@ func (t *texter) bars(rows []result.Row) {
 	procs := column{head: "procs"}
 	for _, row := range rows {
 		names.cells = append(names.cells, cell{row.Row, plain})
-		procs.cells = append(procs.cells, cell{thousands(row.Procs), plain})
+		procs.cells = append(procs.cells, cell{figure.Thousands(row.Procs), plain})
 	}
 
 	g := &grid{columns: []column{names}}
-	if mixesProcs(rows) {
+	if result.MixesProcs(rows) {
 		g.columns = append(g.columns, procs)
 	}
 	ratios, breaks := ratioColumns(rows)
@@ -61,8 +62,8 @@ func groupedByProcs(rows []result.Row) []result.Row {
 	return rows
 }
 
-// fit takes columns away until the grid is narrow enough, those first that
-// matter least. JSON has them all.
+// fit removes columns until the grid is narrow enough, the least important ones
+// first. JSON has all of them.
 func (g *grid) fit() {
 	for _, head := range []string{"B", "allocs", "±"} {
 		if g.width() <= columns {
@@ -72,23 +73,23 @@ func (g *grid) fit() {
 	}
 }
 
-// timeColumns returns the columns of what was measured of each row by itself,
-// without those that say nothing.
+// timeColumns returns the columns of the rows' own figures. A column that says
+// nothing is left out.
 func timeColumns(rows []result.Row) []column {
 	list := []column{{head: "time"}, {head: "±"}, {head: "CPU"}, {head: "allocs"}, {head: "B"}}
 	shown := []bool{true, slices.ContainsFunc(rows, is(knowsSpread)), slices.ContainsFunc(rows, is(cpuMatters)),
 		slices.ContainsFunc(rows, is(allocates)), slices.ContainsFunc(rows, is(allocates))}
 	for _, row := range rows {
-		cpu := missing
+		cpu := figure.Missing
 		if row.CPUNsPerOp > 0 {
-			cpu = duration(row.CPUNsPerOp)
+			cpu = figure.Duration(row.CPUNsPerOp)
 		}
 		for i, c := range []cell{
-			{duration(row.NsPerOp), plain},
+			{figure.Duration(row.NsPerOp), plain},
 			{spread(&row), dim},
 			{cpu, plain},
-			{count(row.AllocsPerOp), plain},
-			{count(row.GoBytesPerOp), plain},
+			{figure.Count(row.AllocsPerOp), plain},
+			{figure.Count(row.GoBytesPerOp), plain},
 		} {
 			list[i].cells = append(list[i].cells, c)
 		}
@@ -106,19 +107,20 @@ func is(f func(*result.Row) bool) func(result.Row) bool {
 	return func(r result.Row) bool { return f(&r) }
 }
 
-// spread writes how far the bounds of the confidence interval are from the
-// median, the farther one, "" where there are none.
+// spread writes how far the median is from the farther bound of its confidence
+// interval, "" if there is no interval.
 func spread(r *result.Row) string {
 	if !knowsSpread(r) || r.NsPerOp <= 0 {
 		return ""
 	}
-	return percent(max(r.CI95High-r.NsPerOp, r.NsPerOp-r.CI95Low) / r.NsPerOp)
+	return figure.Percent(max(r.CI95High-r.NsPerOp, r.NsPerOp-r.CI95Low) / r.NsPerOp)
 }
 
-// ratioColumns returns the columns that set rows beside others, and the rows
-// that have an empty line before them. Where all are set beside one row, it is
-// in the head. Where there are blocks, each with one row that the others are set
-// beside, that row says base. Else a column names it.
+// ratioColumns returns the columns that compare rows with others, and the rows
+// that have an empty line before them. If all rows are compared with one, the
+// head names that row. If the rows are in blocks, and those of a block are
+// compared with one row of it, that row says base. Otherwise a column names the
+// other row.
 func ratioColumns(rows []result.Row) ([]column, map[int]bool) {
 	breaks := make(map[int]bool)
 	for i := range rows {
@@ -154,12 +156,19 @@ func ratioColumns(rows []result.Row) ([]column, map[int]bool) {
 	align(ratio.cells, " ~")
 	of := column{head: "of", left: true}
 	for _, row := range rows {
-		of.cells = append(of.cells, cell{baseName(&row, starts != nil), plain})
+		base := ""
+		if row.Versus != nil {
+			base = row.Versus.To
+		}
+		if starts != nil { // the row is in the same block
+			base = result.ShortTo(row.Row, base)
+		}
+		of.cells = append(of.cells, cell{base, plain})
 	}
 	return []column{ratio, of}, breaks
 }
 
-// basesOf returns the rows that others are set beside.
+// basesOf returns the names of the rows with which others are compared.
 func basesOf(rows []result.Row) []string {
 	var bases []string
 	for _, row := range rows {
@@ -170,39 +179,20 @@ func basesOf(rows []result.Row) []string {
 	return bases
 }
 
-// baseName names the row that a row is set beside. Where both are in one block,
-// the words that their names begin with alike are left out.
-func baseName(row *result.Row, short bool) string {
-	if row.Versus == nil {
-		return ""
-	}
-	to := row.Versus.To
-	if !short {
-		return to
-	}
-	cut := 0
-	for i := 0; i < min(len(to), len(row.Row)) && to[i] == row.Row[i]; i++ {
-		if to[i] == '-' {
-			cut = i + 1
-		}
-	}
-	return to[cut:]
-}
-
 func ratioCell(v *result.Ratio) cell {
 	switch {
 	case v == nil:
 		return cell{}
 	case v.Noisy:
-		return cell{times(v.Ratio) + " ~", yellow}
+		return cell{figure.Times(v.Ratio) + " ~", yellow}
 	}
-	return cell{times(v.Ratio), plain}
+	return cell{figure.Times(v.Ratio), plain}
 }
 
-// blocks returns the rows at which blocks begin: a block is a row that is set
-// beside none, and those behind it, which are set beside rows of the block. It
-// returns nil where the rows are in no such order, and whether each block has
-// one base only.
+// blocks returns the rows at which blocks begin. A block is a row that is compared
+// with none, and the rows behind it, which are compared with rows of the block. If
+// the rows are not in such an order, starts is nil. OneBase says whether each block
+// has one base only.
 func blocks(rows []result.Row, bases []string) (starts map[int]bool, oneBase bool) {
 	starts, oneBase = make(map[int]bool), true
 	var first string

@@ -4,60 +4,93 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode"
 
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
 // Bench writes a report in Go's benchmark format, for benchstat: a line for each
-// round of a row, and one for what is known of all its rounds together. Figures
-// of others are not in it, nor is the date: benchstat sets only those results
-// side by side whose configuration is the same.
+// round of a row, and one for the figures that a row has once. Published figures
+// are not in it. The date is not in it either, because benchstat compares only
+// results with the same configuration.
 func Bench(w io.Writer, r *result.Report) error {
-	out := bufio.NewWriter(w)
-	m := &r.Machine
-	fmt.Fprintf(out, "goos: %s\ngoarch: %s\npkg: github.com/cheapgo/cheap/cmd/cheap\n", m.OS, m.Arch)
-	for _, c := range []struct{ key, value string }{
-		{"cpu", m.CPU}, {"go", m.Go}, {"gogc", m.GOGC}, {"malloc", m.Malloc},
-	} {
-		if c.value != "" {
-			fmt.Fprintf(out, "%s: %s\n", c.key, oneLine(c.value))
+	buf := bufio.NewWriter(w)
+	out := benchfmt.NewWriter(buf)
+	config := benchConfig(&r.Machine)
+	for i := range r.Rows {
+		for _, res := range benchResults(r, &r.Rows[i]) {
+			res.Config = config
+			if err := out.Write(res); err != nil {
+				return err
+			}
 		}
 	}
-	out.WriteByte('\n')
-	for i := range r.Rows {
-		benchRow(out, &r.Rows[i])
-	}
-	return out.Flush() // which has the error of the writes before it
+	return buf.Flush()
 }
 
-// benchRow writes the lines of a row. The processors are always behind the
-// name: without them, benchstat would take a size at the end of a name for them.
-func benchRow(out *bufio.Writer, row *result.Row) {
-	name := fmt.Sprintf("BenchmarkCheap/table=%s/row=%s-%d", oneWord(row.Table), oneWord(row.Row), row.Procs)
-	for _, ns := range row.Samples {
-		fmt.Fprintf(out, "%s\t1\t%s ns/op\n", name, sevenDigits(ns))
+// benchConfig describes a machine.
+func benchConfig(m *result.Machine) []benchfmt.Config {
+	var config []benchfmt.Config
+	for _, c := range [][2]string{
+		{"goos", m.OS}, {"goarch", m.Arch}, {"pkg", "github.com/cheapgo/cheap/cmd/cheap"},
+		{"cpu", m.CPU}, {"go", m.Go}, {"gogc", m.GOGC}, {"malloc", m.Malloc},
+		{"transparent-huge-pages", m.HugePages},
+	} {
+		if value := strings.Join(strings.Fields(c[1]), " "); value != "" { // on one line
+			config = append(config, benchfmt.Config{Key: c[0], Value: []byte(value), File: true})
+		}
 	}
+	return config
+}
+
+// benchResults returns the lines of a row. A name of `cheap bench` always ends in
+// the number of processors: without it, benchstat would take a size at the end of
+// the name for the number of processors.
+func benchResults(r *result.Report, row *result.Row) []*benchfmt.Result {
+	name, ops := fmt.Sprintf("Cheap/table=%s/row=%s-%d", oneWord(row.Table), oneWord(row.Row), row.Procs), 1
+	if r.Replay {
+		name, ops = fmt.Sprintf("Replay/trace=%s/allocator=%s", oneWord(row.Table), oneWord(row.Row)), row.Ops
+	}
+	var lines []*benchfmt.Result
+	for _, ns := range rounds(row) {
+		lines = append(lines, &benchfmt.Result{Name: benchfmt.Name(name), Iters: ops, Values: []benchfmt.Value{value(ns, "ns/op")}})
+	}
+	if values := knownOnce(r, row); len(values) > 0 {
+		lines = append(lines, &benchfmt.Result{Name: benchfmt.Name(name), Iters: 1, Values: values})
+	}
+	return lines
+}
+
+// knownOnce returns the figures that a row has once for all rounds.
+func knownOnce(r *result.Report, row *result.Row) (values []benchfmt.Value) {
+	switch {
+	case !r.Replay:
+		if row.CPUNsPerOp > 0 {
+			values = append(values, value(row.CPUNsPerOp, "cpu-ns/op"))
+		}
+		values = append(values, value(row.GoBytesPerOp, "B/op"), value(row.AllocsPerOp, "allocs/op"))
+	case row.Memory != nil:
+		values = append(values, benchfmt.Value{Value: float64(row.Memory.Peak), Unit: "peak-RSS-bytes"},
+			benchfmt.Value{Value: float64(row.Memory.Final), Unit: "final-RSS-bytes"})
+	}
+	return values
+}
+
+// value makes a value with no more digits than a clock has.
+func value(x float64, unit string) benchfmt.Value {
+	return benchfmt.Value{Value: figure.Round(x, 7), Unit: unit}
+}
+
+// rounds returns the times of a row's rounds, or its only time.
+func rounds(row *result.Row) []float64 {
 	if len(row.Samples) == 0 {
-		fmt.Fprintf(out, "%s\t1\t%s ns/op\n", name, sevenDigits(row.NsPerOp))
+		return []float64{row.NsPerOp}
 	}
-	fmt.Fprintf(out, "%s\t1", name)
-	if row.CPUNsPerOp > 0 {
-		fmt.Fprintf(out, "\t%s cpu-ns/op", sevenDigits(row.CPUNsPerOp))
-	}
-	fmt.Fprintf(out, "\t%s B/op\t%s allocs/op\n", sevenDigits(row.GoBytesPerOp), sevenDigits(row.AllocsPerOp))
-}
-
-// sevenDigits writes a number without an exponent, and no more of it than a clock
-// can tell.
-func sevenDigits(x float64) string {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 6, 64), 64)
-	if err != nil {
-		rounded = x
-	}
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+	return row.Samples
 }
 
 // oneWord makes a name fit between the slashes of a benchmark's.
@@ -69,6 +102,3 @@ func oneWord(name string) string {
 		return c
 	}, name)
 }
-
-// oneLine makes a value fit behind its key.
-func oneLine(value string) string { return strings.Join(strings.Fields(value), " ") }

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result/resulttest"
 )
 
 // benchstat reads with benchfmt: every line is a result or configuration, names
 // come apart into table, row and processors, and the rounds are all there.
 func TestBenchIsRead(t *testing.T) {
-	r := newFixture()
+	r := resulttest.Report()
 	out := written(t, func(w io.Writer) error { return Bench(w, r) })
 	rounds := make(map[rowKey][]float64)
 	once := make(map[rowKey]map[string]float64)
@@ -91,7 +92,7 @@ func TestBenchOfLittle(t *testing.T) {
 	out := written(t, func(w io.Writer) error {
 		return Bench(w, report(result.Table{Name: "t"}, result.Row{Row: "my trace/x", NsPerOp: 71_234_567.89}))
 	})
-	if !bytes.Contains(out, []byte("BenchmarkCheap/table=t/row=my_trace_x-1\t1\t71234570 ns/op\n")) {
+	if !bytes.Contains(out, []byte("\nBenchmarkCheap/table=t/row=my_trace_x-1 1 7.123457e+07 ns/op\n")) {
 		t.Errorf("%s", out)
 	}
 }

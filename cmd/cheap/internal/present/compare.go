@@ -10,11 +10,12 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// Compare writes two reports side by side, for people, with color for a
-// terminal. It marks the changes that the rounds tell from chance.
+// Compare writes two reports side by side, for people, with color for a terminal.
+// It marks the changes that are unlikely to be chance.
 func Compare(w io.Writer, old, new *result.Report, color bool) error {
 	t := &texter{p: painter(color)}
 	t.line(bold, "Two reports of cheap bench, side by side")
@@ -28,7 +29,7 @@ func Compare(w io.Writer, old, new *result.Report, color bool) error {
 	body := &texter{p: t.p}
 	for _, table := range new.Tables {
 		var pairs []pair
-		for _, row := range rowsOf(new, table.Name) {
+		for _, row := range new.RowsOf(table.Name) {
 			if was, ok := before[keyOf(&row)]; ok {
 				pairs = append(pairs, newPair(was, row))
 			}
@@ -48,7 +49,7 @@ func Compare(w io.Writer, old, new *result.Report, color bool) error {
 	return err
 }
 
-// machines says what the reports were measured on, and what of it differs.
+// machines describes the machines of the reports, and names their differences.
 func (t *texter) machines(old, new *result.Machine) {
 	for _, m := range []struct {
 		name string
@@ -64,13 +65,14 @@ func (t *texter) machines(old, new *result.Machine) {
 		{"Go version", old.Go, new.Go},
 		{"GOGC", old.GOGC, new.GOGC},
 		{"malloc", old.Malloc, new.Malloc},
+		{"huge pages", cmp.Or(old.HugePages, new.HugePages), new.HugePages}, // an older report does not say
 	} {
 		if f.old != f.new {
 			differs = append(differs, f.name)
 		}
 	}
 	if len(differs) > 0 {
-		t.line(yellow, "The reports differ in "+strings.Join(differs, ", ")+": a change may come from that.")
+		t.line(yellow, "The reports differ in "+strings.Join(differs, ", ")+", which may explain a change.")
 	}
 	t.out.WriteByte('\n')
 }
@@ -83,11 +85,7 @@ type pair struct {
 
 func newPair(old, new result.Row) pair {
 	sample := func(row *result.Row) *benchmath.Sample {
-		values := slices.Clone(row.Samples)
-		if len(values) == 0 {
-			values = []float64{row.NsPerOp}
-		}
-		return benchmath.NewSample(values, &benchmath.DefaultThresholds)
+		return benchmath.NewSample(slices.Clone(rounds(row)), &benchmath.DefaultThresholds)
 	}
 	return pair{old, new, benchmath.AssumeNothing.Compare(sample(&old), sample(&new))}
 }
@@ -100,7 +98,7 @@ func (p *pair) significant() bool {
 // tooFew reports whether there were too few rounds to find any change.
 func (p *pair) tooFew() bool { return !p.significant() && len(p.Warnings) > 0 }
 
-// change describes the difference, in words as well, for who sees no color.
+// change describes the difference, in words and in color.
 func (p *pair) change() cell {
 	switch {
 	case p.tooFew():
@@ -108,19 +106,19 @@ func (p *pair) change() cell {
 	case !p.significant():
 		return cell{"~", dim}
 	case p.new.NsPerOp < p.old.NsPerOp:
-		return cell{percent(1-p.new.NsPerOp/p.old.NsPerOp) + " faster", green}
+		return cell{figure.Percent(1-p.new.NsPerOp/p.old.NsPerOp) + " faster", green}
 	}
-	return cell{percent(p.new.NsPerOp/p.old.NsPerOp-1) + " slower", red}
+	return cell{figure.Percent(p.new.NsPerOp/p.old.NsPerOp-1) + " slower", red}
 }
 
 // ratio returns the new time divided by the old one.
 func (p *pair) ratio() float64 { return p.new.NsPerOp / p.old.NsPerOp }
 
-// chance writes how likely it is that chance makes such a difference.
+// chance writes the probability that chance makes such a difference.
 func (p *pair) chance() string {
 	switch {
 	case p.tooFew():
-		return missing
+		return figure.Missing
 	case p.P < 0.001:
 		return "<0.001"
 	}
@@ -136,9 +134,9 @@ func (t *texter) pairs(pairs []pair) {
 	}
 	for _, p := range pairs {
 		for i, c := range []cell{
-			{p.new.Row, plain}, {thousands(p.new.Procs), plain},
-			{duration(p.old.NsPerOp), plain}, {spread(&p.old), dim},
-			{duration(p.new.NsPerOp), plain}, {spread(&p.new), dim},
+			{p.new.Row, plain}, {figure.Thousands(p.new.Procs), plain},
+			{figure.Duration(p.old.NsPerOp), plain}, {spread(&p.old), dim},
+			{figure.Duration(p.new.NsPerOp), plain}, {spread(&p.new), dim},
 			p.change(), {p.chance(), dim},
 		} {
 			list[i].cells = append(list[i].cells, c)
@@ -193,15 +191,15 @@ func (t *texter) summary(pairs []pair) {
 			slower++
 		}
 	}
-	t.line(bold, fmt.Sprintf("Of %s in both, %d became faster and %d slower.", plural(len(pairs), "row"), faster, slower))
-	t.note("A change is marked where the rounds of the two reports differ by more than chance explains " +
-		"(Mann-Whitney U test, p at most 0.05; of rows that did not change, one in twenty is marked).")
+	t.line(bold, fmt.Sprintf("Of %s in both, %d became faster and %d slower.", figure.Plural(len(pairs), "row"), faster, slower))
+	t.note("A row became faster or slower if its rounds differ by more than chance explains " +
+		"(Mann-Whitney U test, p at most 0.05; one in twenty rows that did not change passes it, too).")
 	if same > 0 {
-		t.note(fmt.Sprintf("~ stands where they do not: %s.", plural(same, "row")))
+		t.note(fmt.Sprintf("No such difference (~): %s.", figure.Plural(same, "row")))
 	}
 	if tooFew > 0 {
-		t.note(fmt.Sprintf("? stands where there were too few rounds to find any change: %s. "+
-			"Four rounds in each report are enough (-count).", plural(tooFew, "row")))
+		t.note(fmt.Sprintf("Too few rounds to find any change (?): %s. Four rounds in each report are enough (-count).",
+			figure.Plural(tooFew, "row")))
 	}
 }
 
@@ -216,7 +214,7 @@ func (t *texter) onlyIn(name string, one, other *result.Report) {
 		if !has[keyOf(&row)] {
 			text := row.Table + "/" + row.Row
 			if row.Procs != 1 {
-				text += " on " + plural(row.Procs, "processor")
+				text += " on " + figure.Plural(row.Procs, "processor")
 			}
 			names = append(names, text+",")
 		}

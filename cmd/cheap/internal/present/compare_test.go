@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result/resulttest"
 )
 
 func compared(t *testing.T, old, new *result.Report) string {
@@ -20,7 +21,7 @@ func sampled(name string, rounds int, ns float64) result.Row {
 	for i := range rounds {
 		row.Samples = append(row.Samples, ns*(1+0.001*float64(i)))
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = summary(row.Samples)
+	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(row.Samples)
 	return row
 }
 
@@ -44,7 +45,7 @@ func TestCompareMarks(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"Of 5 rows in both, 1 became faster and 1 slower.", "too few rounds to find any change: 1 row.",
+		"Of 5 rows in both, 1 became faster and 1 slower.", "Too few rounds to find any change (?): 1 row.",
 		"Only in the old report: t/gone\n", "Only in the new report: t/added\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -74,12 +75,12 @@ func TestCompareKeys(t *testing.T) {
 }
 
 func TestCompareMachines(t *testing.T) {
-	r, other := newFixture(), newFixture()
+	r, other := resulttest.Report(), resulttest.Report()
 	if out := compared(t, r, other); strings.Contains(out, "The reports differ in") {
 		t.Error("one machine is said to differ from itself")
 	}
 	other.Machine.CPU, other.Machine.Malloc = "Apple M1", "libSystem"
-	if out := compared(t, r, other); !strings.Contains(out, "The reports differ in CPU, malloc: a change may come from that.") {
+	if out := compared(t, r, other); !strings.Contains(out, "The reports differ in CPU, malloc, which may explain a change.") {
 		t.Errorf("%s", out[:800])
 	}
 }

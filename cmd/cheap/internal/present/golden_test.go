@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result/resulttest"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
@@ -49,11 +50,14 @@ func written(t *testing.T, write func(io.Writer) error) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	r := newFixture()
+	r, replay := resulttest.Report(), resulttest.Replay()
 	for name, write := range map[string]func(io.Writer) error{
 		"report.txt":    func(w io.Writer) error { return Text(w, r, false) },
 		"release.json":  func(w io.Writer) error { return JSON(w, only(r, "release")) },
 		"release.bench": func(w io.Writer) error { return Bench(w, only(r, "release")) },
+		"replay.txt":    func(w io.Writer) error { return Text(w, replay, false) },
+		"replay.json":   func(w io.Writer) error { return JSON(w, replay) },
+		"replay.bench":  func(w io.Writer) error { return Bench(w, replay) },
 		"compare.txt":   func(w io.Writer) error { return Compare(w, r, changed(r), false) },
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, written(t, write)) })
@@ -63,14 +67,14 @@ func TestGolden(t *testing.T) {
 // only returns a report of one table.
 func only(r *result.Report, table string) *result.Report {
 	part := *r
-	part.Rows = rowsOf(r, table)
+	part.Rows = r.RowsOf(table)
 	return &part
 }
 
-// changed returns a later report: on a later version of Go, with AddCleanup
-// faster, with a table less and a row more.
+// changed returns a later report: on a later version of Go, with a faster
+// AddCleanup, without one table, and with one more row.
 func changed(r *result.Report) *result.Report {
-	later := newFixture()
+	later := resulttest.Report()
 	later.Machine.Go = "go1.27.0"
 	later.Machine.Date = "2027-02-14T09:05:00Z"
 	var rows []result.Row
@@ -89,7 +93,7 @@ func changed(r *result.Report) *result.Report {
 		for i := range row.Samples {
 			row.Samples[i] *= factor
 		}
-		row.NsPerOp, row.CI95Low, row.CI95High = summary(row.Samples)
+		row.NsPerOp, row.CI95Low, row.CI95High = resulttest.Summarize(row.Samples)
 		rows = append(rows, row)
 	}
 	extra := rows[0]

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A grid is a table whose columns are aligned. Columns that stand side by side
-// and are of one group have its name above them.
+// A grid is a table with aligned columns. The name of a group stands above its
+// columns.
 type grid struct {
 	columns []column
 	breaks  map[int]bool // rows with an empty line before them
@@ -16,8 +16,8 @@ type grid struct {
 // A column has a cell in each row of its grid.
 type column struct {
 	group string
-	head  string // broken at spaces, and behind hyphens and slashes where it must
-	left  bool   // aligned to the left, as text is; numbers are to the right
+	head  string // is broken at spaces, and behind hyphens and slashes
+	left  bool   // aligned to the left, as text is; numbers are aligned to the right
 	cells []cell
 }
 
@@ -29,8 +29,7 @@ type cell struct {
 // gap is what stands between columns.
 const gap = "  "
 
-// headWidth is how wide the head of a column may be even where its cells are
-// narrower.
+// headWidth is how wide the head of a column may be if its cells are narrower.
 const headWidth = 10
 
 func length(s string) int { return utf8.RuneCountInString(s) }
@@ -47,7 +46,7 @@ func (c *column) width() int {
 	return w
 }
 
-// headLines breaks the head so that it is about as wide as the cells.
+// headLines breaks the head into lines about as wide as the cells.
 func (c *column) headLines(cells int) []string {
 	width := max(cells, headWidth)
 	var lines []string
@@ -69,7 +68,7 @@ func (c *column) headLines(cells int) []string {
 	return append(lines, line)
 }
 
-// splitWord returns the parts that a word of a head can be broken into.
+// splitWord returns the parts of a word of a head between which it can be broken.
 func splitWord(word string) []string {
 	var parts []string
 	for word != "" {
@@ -82,8 +81,8 @@ func splitWord(word string) []string {
 	return parts
 }
 
-// widths returns the width of each column. The first one of a group is widened
-// if the group's name asks for it.
+// widths returns the width of each column. If the name of a group is wider than
+// its columns, the first of them is widened.
 func (g *grid) widths() []int {
 	widths := make([]int, len(g.columns))
 	for i := range g.columns {
@@ -98,7 +97,7 @@ func (g *grid) widths() []int {
 	return widths
 }
 
-// A columnGroup is columns from, and up to but without to, under one name.
+// A columnGroup is the columns from up to, but not including, to.
 type columnGroup struct {
 	name     string
 	from, to int
@@ -149,7 +148,8 @@ func (g *grid) text(p painter) string {
 	return out.String()
 }
 
-// writeGroups writes the names of groups, each amid a line over its columns.
+// writeGroups writes the names of groups, each in the middle of a rule over its
+// columns.
 func (g *grid) writeGroups(out *strings.Builder, p painter, widths []int) {
 	line, named := "", false
 	for i, s := range g.groups() {
@@ -171,8 +171,7 @@ func (g *grid) writeGroups(out *strings.Builder, p painter, widths []int) {
 	}
 }
 
-// writeHeads writes the heads of the columns, so that their last lines stand
-// side by side.
+// writeHeads writes the heads of the columns, with their last lines side by side.
 func (g *grid) writeHeads(out *strings.Builder, p painter, widths []int) {
 	heads := make([][]string, len(g.columns))
 	high := 0
@@ -191,9 +190,9 @@ func (g *grid) writeHeads(out *strings.Builder, p painter, widths []int) {
 	}
 }
 
-// writeLine writes a line of cells, and no spaces behind the last one.
+// writeLine writes a line of cells, without spaces at its end.
 func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, line []cell) {
-	blank := 0 // spaces that are due before the next text
+	blank := 0 // spaces before the next text
 	for i, c := range line {
 		text := strings.TrimRight(c.text, " ")
 		before, after := widths[i]-length(c.text), length(c.text)-length(text)
@@ -211,8 +210,8 @@ func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, line []c
 	out.WriteByte('\n')
 }
 
-// align makes room for marks, which are as long as each other, behind cells that
-// have none, if others have one.
+// align adds spaces to cells that have none of the marks if other cells have one.
+// The marks are of the same length.
 func align(cells []cell, marks ...string) {
 	isMarked := func(c cell) bool {
 		return slices.ContainsFunc(marks, func(m string) bool { return strings.HasSuffix(c.text, m) })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,9 +32,12 @@ func JSON(w io.Writer, r *result.Report) error {
 	return out.Flush() // which has the error of the writes before it
 }
 
-// encodeRow writes a row complete in itself: with its machine, with lists that
-// are not null, with bounds that are 0 where there were too few rounds for any.
+// encodeRow writes a row complete in itself: with its machine, and with lists
+// that are not null.
 func encodeRow(r *result.Report, row result.Row) ([]byte, error) {
+	if r.Replay {
+		return json.Marshal(newReplayedRow(&row))
+	}
 	if row.Machine == nil {
 		row.Machine = &r.Machine
 	}
@@ -45,33 +47,18 @@ func encodeRow(r *result.Report, row result.Row) ([]byte, error) {
 	if row.Samples == nil {
 		row.Samples = []float64{}
 	}
-	row.CI95Low, row.CI95High = bounds(row.CI95Low, row.CI95High)
-	if row.Versus != nil {
-		v := *row.Versus
-		v.CI95Low, v.CI95High = bounds(v.CI95Low, v.CI95High)
-		row.Versus = &v
-	}
 	return json.Marshal(&row)
 }
 
-func bounds(low, high float64) (float64, float64) {
-	if isFinite(low) && isFinite(high) {
-		return low, high
-	}
-	return 0, 0
-}
-
-func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-// errForeign is of a file that JSON did not write.
+// errForeign says that JSON did not write a file.
 var errForeign = errors.New("not a report of cheap bench")
 
-// ReadJSON reads what JSON has written. It returns an error, of one line, for
-// anything else. Tables have their names only, since rows say no more.
+// ReadJSON reads what JSON has written. For anything else it returns an error of
+// one line. The tables have only names, because rows do not describe them.
 func ReadJSON(r io.Reader) (*result.Report, error) {
 	d := json.NewDecoder(r)
 	if start, err := d.Token(); err != nil || start != json.Delim('[') {
-		return nil, foreign(err, "it is no list")
+		return nil, foreign(err, "it is not a list")
 	}
 	report := new(result.Report)
 	seen := make(map[rowKey]bool)
@@ -104,8 +91,7 @@ func ReadJSON(r io.Reader) (*result.Report, error) {
 	return report, nil
 }
 
-// foreign says why a file is refused. An error of the reader itself, rather
-// than of what was read, is passed on.
+// foreign says why a file is refused. It passes on an error of the reader itself.
 func foreign(err error, why string) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -113,13 +99,13 @@ func foreign(err error, why string) error {
 	case err == nil, errors.As(err, &kind), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: %s", errForeign, why)
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%w: it is no JSON (%v, at byte %d)", errForeign, syntax, syntax.Offset)
+		return fmt.Errorf("%w: it is not JSON (%v, at byte %d)", errForeign, syntax, syntax.Offset)
 	}
 	return err
 }
 
-// A wireRow is a row as it is read: a pointer for each field that must be
-// there. Fields that are not known are of a later version.
+// A wireRow is a row as it is read, with a pointer for each required field. An
+// unknown field is of a later version.
 type wireRow struct {
 	result.Row
 	Table     *string             `json:"table"`
@@ -134,7 +120,7 @@ type wireRow struct {
 func decodeRow(d *json.Decoder) (*result.Row, error) {
 	var w wireRow
 	if err := d.Decode(&w); err != nil {
-		return nil, foreign(err, "it is no row")
+		return nil, foreign(err, "it is not a row")
 	}
 	for name, lacks := range map[string]bool{
 		"table": w.Table == nil, "row": w.Name == nil, "procs": w.Procs == nil, "ns_per_op": w.NsPerOp == nil,
@@ -150,23 +136,23 @@ func decodeRow(d *json.Decoder) (*result.Row, error) {
 	return &row, validate(&row)
 }
 
-// mostNs is longer than anybody measures: some decades.
+// mostNs is longer than any measurement: some decades.
 const mostNs = 1e18
 
-// validate refuses what no measurement gives, and names that would not stay
-// within a line of a terminal.
+// validate refuses figures that no measurement has, and names that would break a
+// line on a terminal.
 func validate(row *result.Row) error {
 	if row.Table == "" || row.Row == "" {
 		return foreign(nil, "its table or row has no name")
 	}
 	m := row.Machine
-	for _, text := range []string{row.Table, row.Row, m.Go, m.OS, m.Arch, m.CPU, m.GOGC, m.Malloc, m.Date} {
+	for _, text := range []string{row.Table, row.Row, m.Go, m.OS, m.Arch, m.CPU, m.GOGC, m.Malloc, m.HugePages, m.Date} {
 		if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
 			return foreign(nil, fmt.Sprintf("%q has unprintable characters", text))
 		}
 	}
 	if row.Procs < 1 {
-		return foreign(nil, fmt.Sprintf("its procs are %d", row.Procs))
+		return foreign(nil, fmt.Sprintf("its number of processors is %d", row.Procs))
 	}
 	for _, ns := range append([]float64{row.NsPerOp}, row.Samples...) {
 		if ns < 0 || ns > mostNs {

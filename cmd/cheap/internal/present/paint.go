@@ -1,7 +1,7 @@
 package present
 
-// A style is how a piece of text stands out, as the number of an ANSI escape
-// sequence. What a style says is always said without it as well.
+// A style is the number of an ANSI escape sequence. A text means the same without
+// its style.
 type style string
 
 const (
@@ -14,7 +14,7 @@ const (
 	cyan   style = "36"
 )
 
-// A painter puts styles on text, or leaves it as it is.
+// A painter adds styles to text, or leaves the text as it is.
 type painter bool
 
 func (p painter) paint(s style, text string) string {

@@ -2,17 +2,16 @@ package present
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// An axis says how rows fall into series, and where in them they are.
+// An axis says how rows form series, and the place of each row in its series.
 type axis struct {
 	head  string // over the places
 	split func(row *result.Row) (series string, at int, ok bool)
-	base  func(name string) string // the series of a row that others are set beside
+	base  func(name string) string // the series of a row with which others are compared
 }
 
 // procsAxis is for tables over processors.
@@ -26,9 +25,9 @@ var procsAxis = axis{
 func sizesAxis(head string) axis {
 	return axis{
 		head:  head,
-		split: func(row *result.Row) (string, int, bool) { return splitNumber(row.Row) },
+		split: func(row *result.Row) (string, int, bool) { return result.SplitNumber(row.Row) },
 		base: func(name string) string {
-			if series, _, ok := splitNumber(name); ok {
+			if series, _, ok := result.SplitNumber(name); ok {
 				return series
 			}
 			return name
@@ -36,21 +35,8 @@ func sizesAxis(head string) axis {
 	}
 }
 
-// splitNumber takes the number off the end of a row's name.
-func splitNumber(name string) (string, int, bool) {
-	i := strings.LastIndexByte(name, '-')
-	if i < 0 {
-		return name, 0, false
-	}
-	n, err := strconv.Atoi(name[i+1:])
-	if err != nil || n < 0 {
-		return name, 0, false
-	}
-	return name[:i], n, true
-}
-
-// sizes writes a table over sizes, one for each number of processors. Rows
-// without a size are in a table of their own.
+// sizes writes a table over sizes, one for each number of processors. Rows without
+// a size are in a separate table.
 func (t *texter) sizes(table result.Table, rows []result.Row) {
 	var procs []int
 	for _, row := range rows {
@@ -64,7 +50,7 @@ func (t *texter) sizes(table result.Table, rows []result.Row) {
 			if row.Procs != n {
 				continue
 			}
-			if _, _, ok := splitNumber(row.Row); ok {
+			if _, _, ok := result.SplitNumber(row.Row); ok {
 				sized = append(sized, row)
 			} else {
 				others = append(others, row)
@@ -72,7 +58,7 @@ func (t *texter) sizes(table result.Table, rows []result.Row) {
 		}
 		if len(procs) > 1 || n != 1 {
 			t.out.WriteByte('\n')
-			t.note("On " + plural(n, "processor") + ".")
+			t.note("On " + figure.Plural(n, "processor") + ".")
 		}
 		if len(others) > 0 {
 			t.bars(others)
@@ -91,14 +77,14 @@ func sizesHead(table result.Table) string {
 	return "size"
 }
 
-// A series is the columns of rows that differ in their place only.
+// A series is the columns of rows that differ only in their place.
 type series struct {
 	name    string
 	columns []column
 }
 
-// pivot writes a table that has a line for each place, and columns for each
-// series. Series that do not fit beside each other are below each other.
+// pivot writes a table with a line for each place, and columns for each series.
+// Series that do not fit beside each other stand below each other.
 func (t *texter) pivot(rows []result.Row, over axis) {
 	var legend []mark
 	keys, list := t.series(rows, over, &legend)
@@ -109,7 +95,7 @@ func (t *texter) pivot(rows []result.Row, over axis) {
 	t.marks(legend)
 }
 
-// series takes rows apart. It returns the column of places, and the series.
+// series divides rows into series. It returns the column of places, and the series.
 func (t *texter) series(rows []result.Row, over axis, legend *[]mark) (column, []series) {
 	var names []string
 	var places []int
@@ -129,7 +115,7 @@ func (t *texter) series(rows []result.Row, over axis, legend *[]mark) (column, [
 
 	keys := column{head: over.head}
 	for _, place := range places {
-		keys.cells = append(keys.cells, cell{thousands(place), plain})
+		keys.cells = append(keys.cells, cell{figure.Thousands(place), plain})
 	}
 	oneKind := len(sourcesIn(rows)) == 1
 	var list []series
@@ -163,16 +149,16 @@ func sourcesIn(rows []result.Row) []string {
 	return sources
 }
 
-// seriesColumns returns the columns of a series. Rows without a name are places
-// where nothing was measured.
+// seriesColumns returns the columns of a series. A row without a name is a place
+// at which nothing was measured.
 func seriesColumns(line []result.Row, over axis, legend *[]mark) []column {
 	time, pm, ratio := column{head: "time"}, column{head: "±"}, column{head: "ratio"}
 	var bases []string
 	for _, row := range line {
 		if row.Row == "" {
-			time.cells = append(time.cells, cell{missing, plain})
+			time.cells = append(time.cells, cell{figure.Missing, plain})
 		} else {
-			time.cells = append(time.cells, cell{duration(row.NsPerOp), plain})
+			time.cells = append(time.cells, cell{figure.Duration(row.NsPerOp), plain})
 		}
 		pm.cells = append(pm.cells, cell{spread(&row), dim})
 		ratio.cells = append(ratio.cells, ratioCell(row.Versus))
@@ -196,8 +182,8 @@ func seriesColumns(line []result.Row, over axis, legend *[]mark) []column {
 	return append(list, publishedColumns(line, legend)...)
 }
 
-// parts divides series among grids that are narrow enough. If it is the spread
-// that makes two of one, it goes.
+// parts divides series among grids that are narrow enough. If one grid is enough
+// without the column ±, that column is left out.
 func parts(keys column, list []series) []*grid {
 	all := join(keys, list)
 	if all.width() <= columns {

@@ -7,8 +7,8 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// profiles writes where the processor time of rows went, for those that were
-// profiled: what took at least a hundredth of it.
+// profiles writes where the processor time of profiled rows went: the shares of at
+// least one percent.
 func (t *texter) profiles(rows []result.Row) {
 	width := 0
 	for _, row := range rows {
@@ -19,7 +19,7 @@ func (t *texter) profiles(rows []result.Row) {
 	if width == 0 {
 		return
 	}
-	t.out.WriteString("\nWhere the processor time went, by CPU profile:\n")
+	t.out.WriteString("\nWhere the processor time went, by a CPU profile:\n")
 	for _, row := range rows {
 		if len(row.Profile) == 0 {
 			continue
@@ -37,9 +37,9 @@ func (t *texter) profiles(rows []result.Row) {
 	}
 }
 
-// rowAndProcs names a row, and its processors where rows differ in them.
+// rowAndProcs names a row, and its number of processors if rows differ in that.
 func rowAndProcs(row *result.Row, rows []result.Row) string {
-	if mixesProcs(rows) {
+	if result.MixesProcs(rows) {
 		return fmt.Sprintf("%s on %d", row.Row, row.Procs)
 	}
 	return row.Row

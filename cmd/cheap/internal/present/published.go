@@ -2,17 +2,16 @@ package present
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A mark is a letter behind a figure, and what it stands for.
+// A mark is a letter behind a figure, and its meaning.
 type mark struct{ letter, text string }
 
-// letterOf returns the letter that stands for a text, and adds it to the legend
-// if it is new there.
+// letterOf returns the letter for a text. A new text is added to the legend.
 func letterOf(legend *[]mark, text string) string {
 	for _, m := range *legend {
 		if m.text == text {
@@ -24,10 +23,10 @@ func letterOf(legend *[]mark, text string) string {
 	return letter
 }
 
-// publishedColumns returns a column for each source that the rows have figures
-// of. Where a source has several kinds of them ("collector off"), a letter
-// behind the figure says which, and the legend what it means; but if a row has
-// two figures of a source, each kind has a column.
+// publishedColumns returns a column for each source of the rows' figures. If a
+// source has several kinds of figures ("collector off"), a letter behind a figure
+// says which kind it is, and the legend explains the letter. If a row has two
+// figures of one source, each kind has a column.
 func publishedColumns(rows []result.Row, legend *[]mark) []column {
 	heads := publishedHeads(rows)
 	var order []string // heads, as they come
@@ -57,7 +56,7 @@ func publishedColumns(rows []result.Row, legend *[]mark) []column {
 				if heads(p.Source) != head {
 					continue
 				}
-				text := figure(p.Ns)
+				text := figure.Exact(p.Ns)
 				if len(kinds[head]) > 1 && p.Source != head {
 					letter := " " + letterOf(legend, p.Source)
 					text, letters = text+letter, append(letters, letter)
@@ -72,8 +71,8 @@ func publishedColumns(rows []result.Row, legend *[]mark) []column {
 	return list
 }
 
-// publishedHeads returns a function that says which column a figure belongs in:
-// that of its source, or, if a row has two figures of that, one of its kind.
+// publishedHeads returns a function that returns the head of a figure's column:
+// the name of the source, or the kind if a row has two figures of the source.
 func publishedHeads(rows []result.Row) func(source string) string {
 	split := make(map[string]bool)
 	for _, row := range rows {
@@ -92,16 +91,13 @@ func publishedHeads(rows []result.Row) func(source string) string {
 	}
 }
 
-// sourceName returns the name of a source without what of it is meant.
+// sourceName returns the name of a source without the kind of figure.
 func sourceName(source string) string {
 	name, _, _ := strings.Cut(source, ", ")
 	return name
 }
 
-// figure writes a published number in as many digits as its source does.
-func figure(ns float64) string { return strconv.FormatFloat(ns, 'f', -1, 64) }
-
-// marks writes what the letters behind figures mean.
+// marks writes the meaning of the letters behind figures.
 func (t *texter) marks(legend []mark) {
 	for _, m := range legend {
 		t.out.WriteString(hang("  "+m.letter+"  ", "     ", m.text))

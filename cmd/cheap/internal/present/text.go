@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
@@ -15,23 +16,13 @@ func Text(w io.Writer, r *result.Report, color bool) error {
 	t := &texter{p: painter(color)}
 	t.head(r)
 	for _, table := range r.Tables {
-		if rows := rowsOf(r, table.Name); len(rows) > 0 {
-			t.table(table, rows)
+		if rows := r.RowsOf(table.Name); len(rows) > 0 {
+			t.table(table, rows, r.Replay)
 		}
 	}
 	t.foot(r)
 	_, err := io.WriteString(w, t.out.String())
 	return err
-}
-
-func rowsOf(r *result.Report, table string) []result.Row {
-	var rows []result.Row
-	for _, row := range r.Rows {
-		if row.Table == table {
-			rows = append(rows, row)
-		}
-	}
-	return rows
 }
 
 // A texter collects the text of a report.
@@ -45,7 +36,7 @@ func (t *texter) line(s style, text string) {
 	t.out.WriteByte('\n')
 }
 
-// note writes sentences, in lines as long as they may be.
+// note writes sentences in lines of at most 100 columns.
 func (t *texter) note(text string) { t.out.WriteString(hang("", "", text)) }
 
 // title writes the line that a table begins with.
@@ -59,15 +50,23 @@ func (t *texter) title(name, text string) {
 }
 
 func (t *texter) head(r *result.Report) {
-	t.line(bold, "What C memory costs in Go, measured by cheap bench")
+	title := "What C memory costs in Go, measured by cheap bench"
+	if r.Replay {
+		title = "What real programs allocated, replayed by cheap replay"
+	}
+	t.line(bold, title)
 	for _, line := range machineLines(&r.Machine) {
 		t.line(plain, line)
 	}
 	if r.Partial {
-		t.line(yellow, "The run was interrupted; this is what was measured until then.")
+		t.line(yellow, "The run was interrupted. This is what was measured until then.")
 	}
 	t.out.WriteByte('\n')
-	t.legend(r)
+	if r.Replay {
+		t.replayLegend(r)
+	} else {
+		t.legend(r)
+	}
 }
 
 // machineLines describes a machine in a few lines.
@@ -79,7 +78,7 @@ func machineLines(m *result.Machine) []string {
 			lines = append(lines, strings.Join(parts, ", "))
 		}
 	}
-	platform, gogc, malloc, cores, date := "", "", "", "", ""
+	platform, gogc, malloc, pages, cores, date := "", "", "", "", "", ""
 	if m.OS != "" {
 		platform = m.OS + "/" + m.Arch
 	}
@@ -89,19 +88,23 @@ func machineLines(m *result.Machine) []string {
 	if m.Malloc != "" {
 		malloc = "C's malloc: " + m.Malloc
 	}
+	if m.HugePages != "" {
+		pages = "transparent huge pages: " + m.HugePages
+	}
 	if m.Cores > 0 {
-		cores = plural(m.Cores, "core")
+		cores = figure.Plural(m.Cores, "core")
 	}
 	if m.Date != "" {
 		date = "measured on " + day(m.Date)
 	}
 	add(m.CPU, cores, platform)
-	add(m.Go, gogc, malloc)
+	add(m.Go, gogc, malloc, pages)
 	add(date)
 	return lines
 }
 
-// day writes a date for people. What is not in the form of RFC 3339 stays.
+// day writes a date for people. A date that is not in the form of RFC 3339 stays
+// as it is.
 func day(date string) string {
 	at, err := time.Parse(time.RFC3339, date)
 	if err != nil {
@@ -120,10 +123,10 @@ func (t *texter) legend(r *result.Report) {
 	hasLine := func(f func(*result.Row) bool) bool {
 		return has(func(row *result.Row) bool { return lines[row.Table] && f(row) })
 	}
-	entry := func(word, text string) { t.entry(word, 13, text) }
-	entry("time", "of one operation on the clock: the median of all rounds")
+	entry := t.explain
+	entry("time", "wall-clock time of one operation: the median of all rounds")
 	if has(knowsSpread) {
-		entry("±", "how far the farther bound of its 95 % confidence interval is from it")
+		entry("±", spreadMeans)
 	}
 	if hasLine(cpuMatters) {
 		entry("CPU", "processor time of the whole process for one operation, in all threads")
@@ -133,17 +136,23 @@ func (t *texter) legend(r *result.Report) {
 	}
 	if has(func(r *result.Row) bool { return r.Versus != nil }) {
 		entry("of …, ratio", "the time divided by that of another row, round by round: 2.00× takes twice as long; "+
-			"the other row is named beside it, or says base")
+			"the other row is named in the head or beside the ratio, or its line says base")
 	}
 	if has(isNoisy) {
-		entry("~", "behind a ratio: too noisy a machine, or too few rounds, to tell the two rows apart")
+		entry("~", "behind a ratio: the rounds do not show which row is faster, because the machine was noisy or the rounds were few")
 	}
 	if has(func(r *result.Row) bool { return len(r.Published) > 0 }) {
-		entry("published", "what the sources named under the table say, in ns: other machines, other versions of Go")
+		entry("published", "figures of the sources under the table, in ns: other machines, other versions of Go")
 	}
 }
 
-// entry writes a word and what is to be said of it, aligned at a column.
+// explain writes a word of the legend.
+func (t *texter) explain(word, text string) { t.entry(word, 14, text) }
+
+// spreadMeans explains the column ±.
+const spreadMeans = "how far the median is from the farther bound of its 95 % confidence interval"
+
+// entry writes a word, and a text that begins at a column.
 func (t *texter) entry(word string, at int, text string) {
 	lead := word + strings.Repeat(" ", max(0, at-length(word)))
 	t.out.WriteString(t.p.paint(bold, word) + strings.TrimPrefix(hang(lead, strings.Repeat(" ", at), text), word))
@@ -151,14 +160,14 @@ func (t *texter) entry(word string, at int, text string) {
 
 func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
 
-// allocates reports whether a row allocates in the Go heap. A fraction of a byte
-// is what the runtime did meanwhile.
+// allocates reports whether a row allocates in the Go heap. Less than half a byte
+// is the runtime's own.
 func allocates(r *result.Row) bool { return r.AllocsPerOp >= 0.005 || r.GoBytesPerOp >= 0.5 }
 
 func isNoisy(r *result.Row) bool { return r.Versus != nil && r.Versus.Noisy }
 
-// cpuMatters reports whether a row's processor time says something that its
-// time does not: work in other threads, or waiting.
+// cpuMatters reports whether a row's processor time differs from its time: by work
+// in other threads, or by waiting.
 func cpuMatters(r *result.Row) bool {
 	if r.CPUNsPerOp <= 0 {
 		return false
@@ -167,7 +176,7 @@ func cpuMatters(r *result.Row) bool {
 	return ratio < 0.9 || ratio > 1.1
 }
 
-func (t *texter) table(table result.Table, rows []result.Row) {
+func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
 	t.title(table.Name, table.Title)
 	about := table.About
 	if table.Unit != "" {
@@ -176,14 +185,16 @@ func (t *texter) table(table result.Table, rows []result.Row) {
 	if about != "" {
 		t.note(about)
 	}
-	switch table.Chart {
-	case result.Procs:
+	switch {
+	case replay:
+		t.replayed(rows)
+	case table.Chart == result.Procs:
 		t.pivot(rows, procsAxis)
-	case result.Sizes:
+	case table.Chart == result.Sizes:
 		t.sizes(table, rows)
 	default:
-		if n := rows[0].Procs; n != 1 && !mixesProcs(rows) {
-			t.note("On " + plural(n, "processor") + ".")
+		if n := rows[0].Procs; n != 1 && !result.MixesProcs(rows) {
+			t.note("On " + figure.Plural(n, "processor") + ".")
 		}
 		t.bars(rows)
 	}
@@ -192,32 +203,14 @@ func (t *texter) table(table result.Table, rows []result.Row) {
 	t.profiles(rows)
 }
 
-// mixesProcs reports whether rows are of different numbers of processors.
-func mixesProcs(rows []result.Row) bool {
-	return slices.ContainsFunc(rows, func(r result.Row) bool { return r.Procs != rows[0].Procs })
-}
-
-// rowNotes writes what is to be known about single rows. Rows with the same
-// note share a line.
+// rowNotes writes the notes of rows.
 func (t *texter) rowNotes(rows []result.Row) {
-	var texts []string
-	names := make(map[string][]string)
-	for _, row := range rows {
-		if row.Note == "" {
-			continue
-		}
-		if names[row.Note] == nil {
-			texts = append(texts, row.Note)
-		}
-		if !slices.Contains(names[row.Note], row.Row) {
-			names[row.Note] = append(names[row.Note], row.Row)
-		}
-	}
-	if len(texts) > 0 {
+	notes := result.Notes(rows)
+	if len(notes) > 0 {
 		t.out.WriteByte('\n')
 	}
-	for _, text := range texts {
-		t.out.WriteString(hang("", "    ", strings.Join(names[text], ", ")+": "+text))
+	for _, n := range notes {
+		t.out.WriteString(hang("", "    ", n.Rows+": "+n.Text))
 	}
 }
 

@@ -1,6 +1,5 @@
-// Package recorded holds the traces that the command has with it, so that it
-// works from anywhere: what SQLite allocated for a script, and gcc for a file of
-// C.
+// Package recorded embeds traces, so that the command works from any folder: the
+// allocations of SQLite for a script, and of gcc for a C file.
 package recorded
 
 import (
@@ -17,8 +16,8 @@ var files embed.FS
 // Names names the traces, in the order of a replay without arguments.
 var Names = []string{"sqlite", "gcc"}
 
-// Open returns the file of a trace. An error matches [io/fs.ErrNotExist] where
-// there is none of the name.
+// Open returns the file of a trace. The error is [io/fs.ErrNotExist] if there is no
+// trace of the name.
 func Open(name string) (io.ReadCloser, error) { return files.Open(name + ".fht.gz") }
 
 // Read decodes a trace.

@@ -7,8 +7,8 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
 
-// A fake allocator gives out one piece of Go memory from its start on, never
-// again, and makes the mistake that it is told to make.
+// A fake allocator allocates from one piece of Go memory, from its start on, and
+// never reuses it. It makes the given mistake.
 type fake struct {
 	mem     []byte
 	next    int

@@ -2,8 +2,8 @@ package replay
 
 import "encoding/binary"
 
-// seed returns the start of a pattern that no other slot has, nor the same slot
-// for another operation.
+// seed returns the start of a pattern. No other slot has it, and the same slot has
+// it for no other operation.
 func seed(slot uint32, index int) uint64 {
 	// The finalizer of splitmix64 maps different inputs to different outputs,
 	// and neighbours far apart.
@@ -13,8 +13,8 @@ func seed(slot uint32, index int) uint64 {
 	return x ^ x>>31
 }
 
-// stride is what a pattern adds from word to word, so that bytes which were
-// copied to the wrong place show.
+// stride is added to a pattern from word to word, so that bytes copied to the wrong
+// place are detected.
 const stride = 0x9e3779b97f4a7c15
 
 // fill writes the pattern of seed.
@@ -29,8 +29,8 @@ func fill(mem []byte, seed uint64) {
 	}
 }
 
-// differs returns where mem is not the pattern of seed first, or -1. A prefix
-// of a pattern is a pattern.
+// differs returns the first byte at which mem is not the pattern of seed, or -1. A
+// prefix of a pattern is a pattern.
 func differs(mem []byte, seed uint64) int {
 	for at := 0; at < len(mem); at += 8 {
 		word := mem[at:]

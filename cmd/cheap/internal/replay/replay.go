@@ -1,5 +1,5 @@
-// Package replay performs the operations of a trace on an allocator: to time
-// them, to verify the blocks, and to see how much memory they keep resident.
+// Package replay performs the operations of a trace on an allocator: to time them,
+// to verify the blocks, and to measure resident memory.
 package replay
 
 import (
@@ -31,7 +31,7 @@ func outOfMemory(allocator string, ops []trace.Op, failed *trace.Op) *MemoryErro
 	return &MemoryError{allocator, i, *failed}
 }
 
-// frees returns the operations that free what is live after ops, by slot.
+// frees returns the operations that free the live blocks after ops, by slot.
 func frees(ops []trace.Op, slots int) []trace.Op {
 	live := make([]bool, slots)
 	for i := range ops {
@@ -46,15 +46,14 @@ func frees(ops []trace.Op, slots int) []trace.Op {
 	return out
 }
 
-// free frees what is live after ops.
+// free frees the live blocks after ops.
 func free(p peers.Peer, ops []trace.Op, slots peers.Slots) {
 	if rest := frees(ops, len(slots)); len(rest) > 0 {
 		p.Replay(rest, slots)
 	}
 }
 
-// newSlots returns a table whose pages are there, so that no operation faults
-// them in.
+// newSlots returns a table whose pages are resident, so that no operation faults.
 func newSlots(n int) peers.Slots {
 	s := make(peers.Slots, n)
 	clear(s)

@@ -5,67 +5,38 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
 
-// Timing holds how long each round of a trace took on one allocator.
-type Timing struct {
-	Ops    int // operations in a round
-	Rounds []time.Duration
-}
-
-// Best returns the nanoseconds per operation of the fastest round.
-func (t Timing) Best() float64 { return t.perOp(slices.Min(t.Rounds)) }
-
-// Median returns the nanoseconds per operation of the median round; of an even
-// number of rounds, the slower one of the two in the middle.
-func (t Timing) Median() float64 {
-	sorted := slices.Sorted(slices.Values(t.Rounds))
-	return t.perOp(sorted[len(sorted)/2])
-}
-
-// PerOp returns the nanoseconds per operation of each round.
-func (t Timing) PerOp() []float64 {
-	out := make([]float64, len(t.Rounds))
-	for i, d := range t.Rounds {
-		out[i] = t.perOp(d)
-	}
-	return out
-}
-
-func (t Timing) perOp(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(t.Ops) }
-
-// Time replays a trace for so many rounds, at least one, and returns the timings
-// in the order of infos. Before a round, progress is called with its number,
-// from 0.
-func Time(ctx context.Context, tr *trace.Trace, infos []peers.Info, rounds int, progress func(round int)) (times []Timing, err error) {
+// Time replays a trace for so many rounds, at least one. It returns the
+// nanoseconds per operation of each round, for each of infos. Before a round,
+// progress is called with its number, from 0.
+func Time(ctx context.Context, tr *trace.Trace, infos []peers.Info, rounds int, progress func(round int)) (perOp [][]float64, err error) {
 	s, err := NewSession(tr, infos)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 
-	times = make([]Timing, len(infos))
+	perOp = make([][]float64, len(infos))
 	for round := range rounds {
 		progress(round)
 		took, err := s.Round(ctx, round)
 		if err != nil {
 			return nil, err
 		}
-		for i := range times {
-			times[i].Ops = len(tr.Ops)
-			times[i].Rounds = append(times[i].Rounds, took[i])
+		for i, d := range took {
+			perOp[i] = append(perOp[i], float64(d.Nanoseconds())/float64(len(tr.Ops)))
 		}
 	}
-	return times, nil
+	return perOp, nil
 }
 
-// A Session is a trace and the allocators that take turns with it. One
-// goroutine at a time uses it.
+// A Session is a trace and the allocators that take turns with it. It is for one
+// goroutine at a time.
 type Session struct {
 	trace *trace.Trace
 	infos []peers.Info
@@ -96,13 +67,12 @@ func (s *Session) Close() error {
 	return errors.Join(errs...)
 }
 
-// Round gives each allocator a turn, and returns how long each took. Who begins
-// depends on the number of the round, so that no one always follows the same
-// neighbour. What the trace leaves is freed outside of the timing. An allocator
-// keeps from round to round what it keeps of memory that was freed, as in a
-// program that runs on.
+// Round gives each allocator a turn, and returns how long each took. The number of
+// the round decides which allocator is first, so that none always follows the same
+// neighbour. Blocks that the trace leaves are freed off the clock. An allocator
+// keeps freed memory from round to round, as in a program that runs on.
 //
-// Round returns early with the error of ctx, which it looks at between turns.
+// Round checks ctx between turns, and returns early with its error.
 func (s *Session) Round(ctx context.Context, round int) ([]time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

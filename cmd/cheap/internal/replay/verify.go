@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
@@ -12,7 +13,7 @@ import (
 // A MismatchError says that an allocator broke a promise.
 type MismatchError struct {
 	Allocator string
-	Index     int // of the operation, from 0; those that free what the trace leaves follow its last
+	Index     int // of the operation, from 0; those that free what the trace leaves come last
 	Op        trace.Op
 	Reason    string
 }
@@ -23,13 +24,13 @@ func (e *MismatchError) Error() string {
 		e.Allocator, e.Index, e.Op.Kind, e.Op.Slot, e.Reason)
 }
 
-// Verify replays a trace with every block filled with a pattern of its own. It
-// checks the pattern before the block is freed or resized, and after a resize
-// what the block keeps; that calloc's blocks are zero; and that each block is
-// aligned. What is wrong is a [*MismatchError]. The operations go through the
-// same code as those that [Time] times.
+// Verify replays a trace with every block filled with its own pattern. It checks the
+// pattern before a block is freed or resized, and after a resize the part that the
+// block keeps; that the blocks of calloc are zero; and that each block is aligned.
+// A failed check is a [*MismatchError]. The operations run through the same code as
+// those of [Time].
 //
-// Verify returns early with the error of ctx.
+// If ctx is done, Verify returns early with its error.
 func Verify(ctx context.Context, tr *trace.Trace, info peers.Info) (err error) {
 	p, err := info.Open(tr.Slots)
 	if err != nil {
@@ -42,7 +43,7 @@ func Verify(ctx context.Context, tr *trace.Trace, info peers.Info) (err error) {
 		blocks: make([]block, tr.Slots),
 	}
 	if err := v.run(ctx, tr); err != nil {
-		// Its metadata may be damaged, so it is not asked to free anything.
+		// The allocator's metadata may be damaged, so it is not closed.
 		return err
 	}
 	return p.Close()
@@ -57,7 +58,7 @@ type verifier struct {
 	one    [1]trace.Op
 }
 
-// A block is what a verifier knows of a slot.
+// A block describes the block in a slot.
 type block struct {
 	size int
 	seed uint64 // of its pattern
@@ -97,7 +98,7 @@ func (v *verifier) step(i int, op trace.Op) error {
 	}
 
 	v.one[0] = op
-	v.one[0].Touch = false // the contents are the verifier's
+	v.one[0].Touch = false // the verifier fills the block
 	if v.peer.Replay(v.one[:], v.slots) != nil {
 		return &MemoryError{v.info.Name, i, op}
 	}
@@ -132,13 +133,13 @@ func (v *verifier) step(i int, op trace.Op) error {
 
 // bytes returns the block in a slot, whose size the caller knows.
 func (v *verifier) bytes(slot uint32, size int) []byte {
-	// The table holds an address outside the Go heap, or one that the
-	// allocator keeps alive; see peers.Slots.
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&v.slots[slot])), size)
+	// The address is outside of the Go heap, or the allocator keeps the block
+	// alive; see peers.Slots.
+	return unsafe.Slice((*byte)(cheap.Pointer(v.slots[slot])), size)
 }
 
-// natural returns the alignment that C promises for a block of size bytes:
-// enough for any object that fits.
+// natural returns the alignment that C promises for a block of size bytes: enough
+// for any object that fits in it.
 func natural(size int) int {
 	const word = int(unsafe.Sizeof(uintptr(0)))
 	if size < 2*word {

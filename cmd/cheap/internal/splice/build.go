@@ -24,9 +24,9 @@ func goEnv(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(output), err
 }
 
-// outsideCache returns an installation under another name, a link in the folder
-// out, if it is in the module cache, as those are that the go command has
-// downloaded. It takes no overlay for files that it knows to be there.
+// outsideCache returns an installation outside of the module cache. If goroot is in
+// the cache, as an installation that the go command has downloaded, the result is a
+// link in the folder out: the go command refuses an overlay for files in the cache.
 func outsideCache(ctx context.Context, goroot, out string) (string, error) {
 	cache, err := goEnv(ctx, out, "GOMODCACHE")
 	if err != nil {
@@ -41,14 +41,14 @@ func outsideCache(ctx context.Context, goroot, out string) (string, error) {
 
 // Programs are two builds of one command.
 type Programs struct {
-	Plain   string // as it is
-	Changed string // in the changed runtime
+	Plain   string // with the installed runtime
+	Changed string // with the changed runtime
 }
 
-// Build builds the main package in the folder dir twice, in the runtime of an
-// installation and in a changed copy of it. The files go to the folder out, which
-// is there already; the programs need nothing else of it. What was built before is
-// taken from Go's cache.
+// Build builds the main package in the folder dir twice, with the runtime of an
+// installation and with a changed copy of it. The files go to the folder out, which
+// must exist; the programs need nothing else in it. Packages that were built before
+// are in Go's cache.
 func Build(ctx context.Context, dir, goroot, out string) (Programs, error) {
 	goroot, err := outsideCache(ctx, goroot, out)
 	if err != nil {
@@ -76,8 +76,8 @@ func Build(ctx context.Context, dir, goroot, out string) (Programs, error) {
 	return programs, build(ctx, dir, goroot, "-o", programs.Changed, "-overlay", overlay)
 }
 
-// writeOverlay writes a changed source file and what tells the go command to
-// take it, and returns the name of the latter.
+// writeOverlay writes a changed source file, and the overlay that has the go command
+// use it. It returns the name of the overlay.
 func writeOverlay(out, source string, text []byte) (string, error) {
 	copied := filepath.Join(out, filepath.Base(source))
 	if err := os.WriteFile(copied, text, 0o644); err != nil {
@@ -91,7 +91,7 @@ func writeOverlay(out, source string, text []byte) (string, error) {
 	return overlay, os.WriteFile(overlay, list, 0o644)
 }
 
-// build runs go build with an installation, and no other one.
+// build runs go build with an installation, and with no other toolchain.
 func build(ctx context.Context, dir, goroot string, args ...string) error {
 	command := exec.CommandContext(ctx, filepath.Join(goroot, "bin", "go"), append([]string{"build"}, args...)...)
 	command.Dir = dir
@@ -100,7 +100,7 @@ func build(ctx context.Context, dir, goroot string, args ...string) error {
 	return err
 }
 
-// run returns what a command prints. An error has what it says about it.
+// run returns the output of a command. An error has the command's stderr.
 func run(ctx context.Context, command *exec.Cmd) (string, error) {
 	var stderr strings.Builder
 	command.Stderr = &stderr

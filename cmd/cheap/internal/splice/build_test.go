@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// verifying puts checks into the changed text of the runtime: whatever is
-// remembered is in the list, and each search ends where a walk from the head of
-// the list does.
+// verifying adds checks to the changed text of the runtime: a remembered special is
+// in the list, and each search ends where a walk from the head of the list ends.
 func verifying(t *testing.T, original, changed string) string {
 	t.Helper()
 	const name = "specialFindSplicePoint("
@@ -50,8 +49,8 @@ func (span *mspan) specialInList(wanted *special) bool {
 `
 }
 
-// keep is a variable of the environment with which the sweep in a verifying
-// runtime forgets nothing.
+// keep is an environment variable. If it is set, the sweep in a verifying runtime
+// forgets nothing.
 const keep = "SPLICE_TEST_KEEP"
 
 // TestChangedRuntime runs the tests of specialstest in a runtime that is changed
@@ -88,8 +87,8 @@ func runTests(program string, environ ...string) (output string, err error) {
 	return string(text), err
 }
 
-// buildTests builds the tests of finalizers, cleanups and the like with a text in
-// the place of the runtime's file.
+// buildTests builds the tests of finalizers, cleanups and the like with a text instead
+// of the runtime's file.
 func buildTests(t *testing.T, root, source, text string) (program string) {
 	t.Helper()
 	out := t.TempDir()

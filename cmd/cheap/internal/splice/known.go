@@ -1,16 +1,15 @@
 package splice
 
 // known are the declarations that were read for the change, with their digests:
-// those of Go 1.26 and 1.27, which are the same. When a later version has others,
-// read these, see that they leave what [splice] relies on as it is, and replace
-// the digests here.
+// those of Go 1.26 and 1.27, which are the same. If a later version has others, read
+// them, check that what package splice relies on still holds, and replace the
+// digests here.
 var known = map[string]string{
 	// The list, and the walk.
 	"special":                         "e0eca3b5a159704e",
 	"(*mspan).specialFindSplicePoint": "8f6587d6f269c816",
 
-	// They put a special in or take one out, at the place that a walk has found
-	// just before.
+	// They insert or remove a special, at the place that a walk has just found.
 	"addspecial":             "fb96359e6c5229ea",
 	"removespecial":          "b10c0fada5859e90",
 	"Cleanup.Stop":           "7bb57b944762fb2d",
@@ -28,7 +27,7 @@ var known = map[string]string{
 	"(*specialsIter).unlinkAndNext": "f2c351ec15e9ea2b",
 	"(*specialsIter).valid":         "c25311e46ffc15e7",
 
-	// They only look.
+	// They only read.
 	"dumpmemprof":         "b7c414f6dcc82309",
 	"dumproots":           "487e9445e4047926",
 	"forEachSpecial":      "5c38b2239723925d",

@@ -10,7 +10,7 @@ import (
 )
 
 // Supported returns nil if the runtime of an installation can be changed, and an
-// [Unmatched] error if it is not one that the change was made for.
+// [Unmatched] error if the change was not made for it.
 func Supported(goroot string) error {
 	_, _, err := rewrite(goroot)
 	return err
@@ -35,7 +35,7 @@ func rewrite(goroot string) (path string, text []byte, err error) {
 	return path, text, err
 }
 
-// rewriteText changes the text of the file that has the lists.
+// rewriteText changes the text of the file with the lists.
 func rewriteText(old []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "mheap.go", old, parser.SkipObjectResolution)
@@ -63,25 +63,25 @@ type rewriter struct {
 	done  map[string]int // how many, by declaration
 }
 
-// An edit puts a text in the place of the bytes from begin to end.
+// An edit replaces the bytes from begin to end by a text.
 type edit struct {
 	begin, end int
 	text       string
 }
 
-// replace puts a text in the place of a part of a declaration.
+// replace replaces a part of a declaration by a text.
 func (r *rewriter) replace(name string, from, to token.Pos, text string) {
 	file := r.fset.File(from)
 	r.edits = append(r.edits, edit{file.Offset(from), file.Offset(to), text})
 	r.done[name]++
 }
 
-// insert puts a text into a declaration.
+// insert inserts a text into a declaration.
 func (r *rewriter) insert(name string, before token.Pos, text string) {
 	r.replace(name, before, before, text)
 }
 
-// declaration edits one of those that are to be edited.
+// declaration edits a declaration, if it is one of those to be edited.
 func (r *rewriter) declaration(name string, node ast.Node) {
 	switch name {
 	case "mspan":
@@ -99,19 +99,19 @@ func (r *rewriter) declaration(name string, node ast.Node) {
 	}
 }
 
-// What is put into the runtime.
+// The texts that are inserted into the runtime.
 const (
-	// field is guarded as the head of the list is. Like that, it points to what
-	// is not in the heap, and needs no write barrier.
+	// field is guarded as the head of the list is. Like the head, it points outside
+	// of the heap, and needs no write barrier.
 	field = "specialPassed *special // in specials, or nil"
 
-	// forget is for a span that is used again, and for its sweep.
+	// forget is for a span that is reused, and for its sweep.
 	forget = "span.specialPassed = nil"
 
-	// walk begins behind what was remembered, if that is before the place that
-	// is looked for. It remembers a special of a lower offset and not merely one
-	// that is before the place, so that the specials of one object, whose kinds
-	// are looked for in any order, have the same beginning.
+	// walk begins behind the remembered special, if that is before the wanted place.
+	// It remembers a special of a lower offset, not only one before the place: the
+	// kinds of one object's specials are looked up in any order, and all of them
+	// need the same beginning.
 	walk = `func (span *mspan) specialFindSplicePoint(offset uintptr, kind byte) (**special, bool) {
 	iter := &span.specials
 	passed := span.specialPassed
@@ -149,8 +149,8 @@ var specialPassedMark = true
 `
 )
 
-// headField returns the field of a struct that is the head of the list, nil if
-// there is none.
+// headField returns the field of a struct that is the head of the list, nil if there
+// is none.
 func headField(node ast.Node) *ast.Field {
 	structure, ok := node.(*ast.TypeSpec).Type.(*ast.StructType)
 	if !ok {

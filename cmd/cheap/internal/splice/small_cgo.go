@@ -13,10 +13,10 @@ import (
 )
 
 // A small object owns a block, and has 8 bytes. It has a pointer, so that the
-// allocator does not put two into one, and it is alone in its span: nothing else
-// that is allocated here has a pointer and this size.
+// allocator does not put two objects into one block. No other object here has a
+// pointer and this size, so that a span has only small objects.
 type small struct {
-	_     [8 - unsafe.Sizeof(uintptr(0))]byte // not at the end: a field of no size would get some there
+	_     [8 - unsafe.Sizeof(uintptr(0))]byte // not at the end: there, a field of no size would be padded
 	block unsafe.Pointer
 }
 
@@ -25,7 +25,7 @@ type small struct {
 //lint:ignore U1000 it is only assigned to, so that what is assigned escapes
 var smallSink *small
 
-// smallRows are ways to release what small objects own.
+// smallRows are ways to release the blocks of small objects.
 func smallRows() []measure.Row {
 	row := func(name string, own func() *small) measure.Row {
 		return measure.Row{
@@ -40,8 +40,8 @@ func smallRows() []measure.Row {
 	}
 }
 
-// The argument is an address and no pointer, for it gets memory of its own, which
-// would be a small object's neighbour.
+// The argument is an address and not a pointer: the runtime allocates memory for it,
+// which would be among the small objects if it had a pointer.
 func smallWithCleanup() *small {
 	o := &small{block: cside.CreateBlock()}
 	runtime.AddCleanup(o, destroyAddress, uintptr(o.block))
@@ -58,7 +58,7 @@ func smallWithFinalizer() *small {
 
 func finalizeSmall(o *small) { cside.Destroy(o.block) }
 
-// forgetting makes objects and forgets them at once. A round is over when C has
+// forgetting makes objects and forgets them immediately. A round ends when C has
 // counted every destruction.
 func forgetting(own func() *small) measure.Work {
 	before := cside.Count() // of the round before

@@ -4,5 +4,5 @@ package splice
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 
-// smallRows has none: there is no C to release anything of.
+// smallRows returns nothing: the rows need C.
 func smallRows() []measure.Row { return nil }

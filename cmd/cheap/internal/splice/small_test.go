@@ -10,8 +10,7 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// TestSmallRows has C count what is made and destroyed, and the Go heap that a
-// small object has 8 bytes.
+// TestSmallRows checks what C counts, and that a small object has 8 bytes.
 func TestSmallRows(t *testing.T) {
 	if size := unsafe.Sizeof(small{}); size != 8 {
 		t.Errorf("a small object has %d bytes", size)
@@ -42,7 +41,7 @@ func TestSmallRows(t *testing.T) {
 	}
 }
 
-// TestAlone fails if anything but small objects is in their spans.
+// TestAlone fails if other objects are in the spans of small objects.
 func TestAlone(t *testing.T) {
 	class := func() uint64 {
 		var m runtime.MemStats

@@ -15,20 +15,19 @@ import (
 	"strings"
 )
 
-// An Unmatched error says that a runtime is not one that the change was made
-// for.
+// An Unmatched error says that the change was not made for a runtime.
 type Unmatched struct {
 	Reason string
 }
 
-func (e *Unmatched) Error() string { return "the Go runtime that is installed " + e.Reason }
+func (e *Unmatched) Error() string { return "the installed Go runtime " + e.Reason }
 
 func unmatchedf(format string, args ...any) error {
 	return &Unmatched{fmt.Sprintf(format, args...)}
 }
 
-// listNames are identifiers of the runtime. A declaration with none of them
-// cannot tell what is in a span's list of specials.
+// listNames are identifiers of the runtime. A declaration without any of them cannot
+// access a span's list of specials.
 var listNames = map[string]bool{
 	"specials":               true, // the head, a field of mspan
 	"specialFindSplicePoint": true,
@@ -37,13 +36,13 @@ var listNames = map[string]bool{
 	"unlinkAndNext":          true,
 }
 
-// byEdit are the declarations that are changed in ways that find what they need
-// in them, or fail: whatever else they hold does not matter.
+// byEdit are the declarations whose edits find what they need in the text, or fail.
+// Other parts of these declarations do not matter.
 var byEdit = map[string]bool{"mspan": true, "(*mspan).init": true}
 
-// declarations returns a digest of each declaration of package runtime that
-// knows of the lists, and of the type of their elements, by name. They are those
-// for all systems: which ones are built is of no concern.
+// declarations returns, by name, a digest of each declaration of package runtime that
+// uses the lists, and of the type of their elements. They are those of all systems,
+// built or not.
 func declarations(goroot string) (map[string]string, error) {
 	paths, err := filepath.Glob(filepath.Join(goroot, "src", "runtime", "*.go"))
 	if err != nil {
@@ -71,7 +70,7 @@ func declarations(goroot string) (map[string]string, error) {
 // digestFile adds the declarations of a file.
 func digestFile(digests map[string]string, path string, text []byte) error {
 	if !bytes.Contains(text, []byte("special")) {
-		return nil // spares to parse most files
+		return nil // most files need not be parsed
 	}
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
@@ -84,7 +83,7 @@ func digestFile(digests map[string]string, path string, text []byte) error {
 				continue
 			}
 			if digests[name] != "" {
-				name += " of " + filepath.Base(path) // one for each of several systems
+				name += " of " + filepath.Base(path) // several systems have one each
 			}
 			digests[name] = digest(text[fset.Position(node.Pos()).Offset:fset.Position(node.End()).Offset])
 		}
@@ -92,8 +91,8 @@ func digestFile(digests map[string]string, path string, text []byte) error {
 	return nil
 }
 
-// named returns what a declaration declares, by name: those of methods are as in
-// "(*mspan).init". A declaration of constants or variables counts as one.
+// named returns the names of a declaration: those of methods are as in
+// "(*mspan).init". A declaration of constants or variables has one name.
 func named(decl ast.Decl) map[string]ast.Node {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
@@ -142,8 +141,7 @@ func knowsLists(node ast.Node) bool {
 	return found
 }
 
-// digest returns the hash of the tokens of a text. Comments and layout are left
-// out.
+// digest returns the hash of the tokens of a text, without comments and layout.
 func digest(text []byte) string {
 	fset := token.NewFileSet()
 	var s scanner.Scanner
@@ -166,7 +164,7 @@ func check(digests map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
 		switch {
 		case known[name] == "":
-			return unmatchedf("has %s, which may change lists of specials and was not there when the change was made", name)
+			return unmatchedf("has %s, which may change lists of specials and did not exist when the change was made", name)
 		case known[name] != digests[name]:
 			return unmatchedf("has another %s than the one that the change was made for", name)
 		}

@@ -104,11 +104,11 @@ func TestChangedSource(t *testing.T) {
 
 		{"the walk", "mheap.go", "offset == s.offset && kind < s.kind", "offset == s.offset && kind <= s.kind", "another (*mspan).specialFindSplicePoint"},
 		{"the sweep", "mgcsweep.go", "siter := newSpecialsIter(s)", "siter := specialsIter{&s.specials, s.specials}", "another (*sweepLocked).sweep"},
-		{"who unlinks", "mcleanup.go", "*iter = s.next\n\t\t\t\tfound = s", "found, *iter = s, s.next", "another Cleanup.Stop"},
+		{"how a cleanup is unlinked", "mcleanup.go", "*iter = s.next\n\t\t\t\tfound = s", "found, *iter = s, s.next", "another Cleanup.Stop"},
 		{"the list's elements", "mheap.go", "\tnext   *special // linked", "\tprev, next *special // linked", "another special "},
-		{"somebody new", "mheap.go", "func (h *mheap) reclaim(", "func (span *mspan) drop() { span.specials = nil }\n\nfunc (h *mheap) reclaim(", "has (*mspan).drop"},
-		{"the name of somebody who only looks", "mheap.go", "func (h *mheap) reclaim(", "func getWeakHandle() { new(mspan).specials = nil }\n\nfunc (h *mheap) reclaim(", "another getWeakHandle"},
-		{"somebody gone", "mheap.go", "func inTinyBlock(", "func (inUse) inTinyBlock(", "has inUse.inTinyBlock"},
+		{"a new function that changes a list", "mheap.go", "func (h *mheap) reclaim(", "func (span *mspan) drop() { span.specials = nil }\n\nfunc (h *mheap) reclaim(", "has (*mspan).drop"},
+		{"another function of a known name", "mheap.go", "func (h *mheap) reclaim(", "func getWeakHandle() { new(mspan).specials = nil }\n\nfunc (h *mheap) reclaim(", "another getWeakHandle"},
+		{"a known function that is gone", "mheap.go", "func inTinyBlock(", "func (inUse) inTinyBlock(", "has inUse.inTinyBlock"},
 		{"the head's type", "mheap.go", "specials              *special ", "specials              atomic.Pointer[special] ", "no mspan"},
 		{"a span that is used again", "mheap.go", "span.specials = nil\n\tspan.needzero", "span.needzero", "no (*mspan).init"},
 		{"no Go", "mheap.go", "func (h *mheap) reclaim(", "func func", "expected"},
@@ -156,7 +156,7 @@ func TestNoSource(t *testing.T) {
 	}
 }
 
-// TestRewriteText takes away what was put in, which leaves the original.
+// TestRewriteText removes what was inserted, which leaves the original.
 func TestRewriteText(t *testing.T) {
 	path, text, err := rewrite(goroot(t))
 	if err != nil {

@@ -14,19 +14,20 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/splice/built"
 )
 
-// Suffix ends the names of rows in the changed runtime. What is before it names
-// the row that such a one is compared with.
+// Suffix ends the names of rows in the changed runtime. The name without it is that
+// of the row with which such a row is compared.
 const Suffix = "-spliced"
 
-// objects is how many a round forgets. Both runtimes have the same work to do: a
-// round ends with collections, of which each object bears its part.
+// objects is how many objects a round forgets. It is fixed, so that both runtimes
+// have the same work: a round ends with collections, whose time counts for the
+// objects.
 const objects = 100_000
 
 // The rows of the release table that are measured in both runtimes.
 var released = []string{"addcleanup", "finalizer"}
 
-// rows returns what is measured in both runtimes: rows of the release table, and
-// those of this package.
+// rows returns the rows that are measured in both runtimes: some of the table
+// release, and those of this package.
 func rows(release []measure.Row) []measure.Row {
 	var both []measure.Row
 	for _, row := range release {
@@ -37,16 +38,16 @@ func rows(release []measure.Row) []measure.Row {
 	return append(both, smallRows()...)
 }
 
-// Table returns a table of rows in pairs, in the plain and in the changed
-// runtime. The programs measure them, and have to be there when a row is opened:
-// they are called with the arguments that child makes of those for [Serve].
+// Table returns a table of rows in pairs, in the installed and in the changed runtime.
+// The programs measure the rows, and must exist when a row is opened. They are
+// called with the arguments that child makes of those for [Serve].
 func Table(release []measure.Row, programs *Programs, child func(args ...string) []string) measure.Table {
 	table := measure.Table{Table: result.Table{
 		Name:  "splice",
-		Title: "Releases in a runtime that remembers where it spliced",
-		About: "The runtime keeps what it knows of a span's objects, finalizers and cleanups among it, in a sorted list, " +
-			"and walks it from its head to register another. Rows that end in " + Suffix[1:] + " run in a copy of it that begins where the last walk ended. " +
-			"Objects of 8 bytes have 1,024 to a span.",
+		Title: "Releases in a runtime with a faster search",
+		About: "The runtime keeps the finalizers, cleanups and other records of a span's objects in a sorted list, " +
+			"and walks the list from its head to add a record. Rows that end in " + Suffix[1:] + " run in a copy of the runtime that begins where the last walk ended. " +
+			"A span has 1,024 objects of 8 bytes.",
 		Unit:    "object",
 		Chart:   result.Bars,
 		Sources: []result.Source{prototype},
@@ -59,7 +60,7 @@ func Table(release []measure.Row, programs *Programs, child func(args ...string)
 	return table
 }
 
-// weight gives rows the time for enough rounds: these are long.
+// weight gives the rows time for enough rounds, because the rounds are long.
 const weight = 4
 
 // remote returns a row as a program measures it.
@@ -89,7 +90,7 @@ var prototype = result.Source{
 	URL:     "https://github.com/cheapgo/cheap/blob/main/docs/architecture.md#measured",
 }
 
-// published returns what the prototype took.
+// published returns the times of the prototype.
 func published(name string, procs int) []result.Published {
 	ns := map[string]float64{
 		"addcleanup":                  870,
@@ -104,10 +105,10 @@ func published(name string, procs int) []result.Published {
 }
 
 // ErrArgs says what [Serve] is called with.
-var ErrArgs = errors.New("it takes a row and a number of processors; cheap bench -splice calls it")
+var ErrArgs = errors.New("the arguments are a row and a number of processors; only cheap bench -splice runs this command")
 
-// Serve measures a row that another process asks for. It fails in a runtime that
-// is not the one that the row is to be measured in.
+// Serve measures a row for another process. It returns an error if the program has
+// not the runtime of the row.
 func Serve(ctx context.Context, release []measure.Row, args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return ErrArgs
@@ -121,7 +122,7 @@ func Serve(ctx context.Context, release []measure.Row, args []string, in io.Read
 			continue
 		}
 		if wanted := args[0] != row.Name; wanted != built.Changed() {
-			return fmt.Errorf("the runtime of this program is changed: %t, but it is to be: %t", built.Changed(), wanted)
+			return fmt.Errorf("the runtime of this program is changed: %t, the row needs: %t", built.Changed(), wanted)
 		}
 		return measure.Serve(ctx, row, procs, in, out)
 	}

@@ -57,7 +57,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestServe has the tests' own program asked, whose runtime is not changed.
+// TestServe runs in the program of the tests, whose runtime is not changed.
 func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		args string
@@ -66,9 +66,9 @@ func TestServe(t *testing.T) {
 		{"finalizer 1", ""},
 		{"finalizer-spliced 1", "runtime of this program"},
 		{"manual 1", "no row manual"},
-		{"finalizer", "it takes a row"},
-		{"finalizer 0", "it takes a row"},
-		{"finalizer x", "it takes a row"},
+		{"finalizer", "the arguments are a row"},
+		{"finalizer 0", "the arguments are a row"},
+		{"finalizer x", "the arguments are a row"},
 	} {
 		var out bytes.Buffer
 		err := Serve(context.Background(), release(), strings.Fields(test.args), strings.NewReader("10\n20\n"), &out)
@@ -76,7 +76,7 @@ func TestServe(t *testing.T) {
 			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, and the output %q", test.args, err, out.String())
 		}
-		if errors.Is(err, ErrArgs) != strings.HasPrefix(test.want, "it takes") {
+		if errors.Is(err, ErrArgs) != strings.HasPrefix(test.want, "the arguments") {
 			t.Errorf("%s: the error %v", test.args, err)
 		}
 	}

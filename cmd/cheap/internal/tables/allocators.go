@@ -24,11 +24,11 @@ type allocation struct {
 	name     string // of the rows
 	original string // in the source, without "Benchmark", "FBA" and "Default"
 
-	// n is how many blocks there are at once, 0 if that is few. The time of a
-	// block depends on that.
+	// n is how many blocks are live at once, 0 for few. The time of a block
+	// depends on it.
 	n int
 
-	malloc, cgoalloc float64 // what the source says, 0 if nothing
+	malloc, cgoalloc float64 // the figures of the source, 0 if there is none
 }
 
 // grown is how many blocks a grow-shrink row has live at once.
@@ -47,9 +47,9 @@ func Allocators() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "allocators",
 		Title: "The benchmarks of cgoalloc",
-		About: fmt.Sprintf("A block is allocated and freed: at once (temporary-data), or when there are %d (grow-shrink; the source had more). ", grown) +
-			"Blocks have 64 and 8 bytes; the multilayer rows have 4 bytes for most and up to 512 for some; the arena rows free two blocks of 64 bytes together. " +
-			"They come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena." + withoutC,
+		About: fmt.Sprintf("A block is allocated and freed: immediately (temporary-data), or when there are %d (grow-shrink; the source had more). ", grown) +
+			"Blocks have 64 and 8 bytes; in the multilayer rows most have 4 bytes and some up to 512; the arena rows free two blocks of 64 bytes together. " +
+			"The blocks come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena." + withoutC,
 		Unit:    "block",
 		Chart:   result.Bars,
 		Sources: []result.Source{sourceCgoalloc},
@@ -64,7 +64,7 @@ func Allocators() measure.Table {
 	return t
 }
 
-// ourRow is the one that needs no C.
+// ourRow is the row that needs no C.
 func (a allocation) ourRow() measure.Row {
 	row := measure.Row{Name: a.name + "-heap"}
 	switch {
@@ -82,9 +82,9 @@ func (a allocation) ourRow() measure.Row {
 	return row
 }
 
-// onOneHeap is a loop on a heap that has been there before.
+// onOneHeap is a loop on one heap for all rounds.
 func onOneHeap(loop func(*cheap.Heap, int)) (measure.Work, error) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return measure.Work{}, err
 	}
@@ -94,23 +94,23 @@ func onOneHeap(loop func(*cheap.Heap, int)) (measure.Work, error) {
 		Check: func(n int) error {
 			s := h.Stats()
 			if got := s.Mallocs - before; got != int64(n) || s.Frees != s.Mallocs {
-				return fmt.Errorf("the heap handed out %d blocks for %d, and got back %d of all %d", got, n, s.Frees, s.Mallocs)
+				return fmt.Errorf("the heap allocated %d blocks for %d, and %d of all %d were freed", got, n, s.Frees, s.Mallocs)
 			}
 			before = s.Mallocs
 			return nil
 		},
-		Close: func() { h.Destroy() }, // Check has seen that no block is live
+		Close: func() { h.Destroy() }, // Check has found that no block is live
 	}, nil
 }
 
 // onNewHeap makes a heap for each round, on the clock, as the loops of cgoalloc
-// make their allocators: the heap grows in it.
+// make their allocators. The growth of the heap is part of the round.
 func onNewHeap(loop func(*cheap.Heap, int)) measure.Work {
 	var last cheap.Stats
 	var err error
 	return measure.Work{
 		Run: func(n int) {
-			h, failed := cheap.NewHeap(cheap.Options{})
+			h, failed := cheap.NewHeap(cheap.HeapOptions{})
 			if failed != nil {
 				err = failed
 				return
@@ -121,7 +121,7 @@ func onNewHeap(loop func(*cheap.Heap, int)) measure.Work {
 		},
 		Check: func(n int) error {
 			if err == nil && last.Mallocs != int64(n) {
-				err = fmt.Errorf("the heap handed out %d blocks, want %d", last.Mallocs, n)
+				err = fmt.Errorf("the heap allocated %d blocks, want %d", last.Mallocs, n)
 			}
 			return err
 		},

@@ -41,7 +41,7 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestCounted sees that rows which do less than their work are found.
+// TestCounted checks that rows which do less than their work are detected.
 func TestCounted(t *testing.T) {
 	calls := int64(0)
 	w := counted(func(n int) error { calls += int64(n) - 2; return nil }, func() int64 { return calls }, 1)

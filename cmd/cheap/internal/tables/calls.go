@@ -21,8 +21,8 @@ var sourceHansen = result.Source{
 	URL:     "https://shane.ai/posts/cgo-performance-in-go1.21/",
 }
 
-// sourceLatencies is the list that sourceHansen quotes for a mutex. What it was measured on is
-// not known.
+// sourceLatencies is the list that sourceHansen quotes for a mutex. Its machine is
+// unknown.
 var sourceLatencies = result.Source{
 	Name:    "Latency numbers 2012",
 	Author:  "Jeff Dean and Peter Norvig, collected by Jonas Bonér",
@@ -48,7 +48,7 @@ func calls() []call {
 	head := []call{
 		{
 			name: "inlined",
-			note: "what is left of an inlined call of an empty function is the loop around it",
+			note: "an inlined call of an empty function leaves only the loop around it",
 			open: untraced(inlined), in: sourceHansen,
 			calls:   map[int]float64{1: 0.271, 16: 0.0249},
 			scaling: map[int]float64{1: 0.278, 2: 0.138, 4: 0.0738, 8: 0.0409, 16: 0.0248},
@@ -77,7 +77,7 @@ func calls() []call {
 	return append(append(head, cgoCalls()...), tail...)
 }
 
-// byProcs returns what a source says for each number of processors.
+// byProcs returns the figures of a source by number of processors.
 func byProcs(in result.Source, ns map[int]float64) func(procs int) []result.Published {
 	return func(procs int) []result.Published {
 		if ns[procs] == 0 {
@@ -92,7 +92,7 @@ func Calls() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "calls",
 		Title: "What a call costs",
-		About: "One call of an empty Go function, inlined and through a func value; of a C function that adds two ints; a lock and unlock of a mutex that nobody else wants; and, to compare, the decoding of the integer 1 by encoding/json with a Decoder that is used again." + withoutC,
+		About: "One call of an empty Go function, inlined and through a func value; of a C function that adds two ints; a lock and unlock of a mutex without contention; and, for comparison, the decoding of the integer 1 by encoding/json, with a Decoder that is reused." + withoutC,
 		Unit:  "call", Chart: result.Bars,
 		Sources: []result.Source{sourceHansen, sourceLatencies},
 	}}
@@ -110,7 +110,7 @@ func Calls() measure.Table {
 	return t
 }
 
-// untraced makes workers whose operations leave no trace.
+// untraced makes workers whose operations cannot be counted.
 func untraced(run func(n int)) func() (worker, error) {
 	return func() (worker, error) { return worker{run: run}, nil }
 }
@@ -126,7 +126,7 @@ func inlined(n int) {
 	}
 }
 
-// called calls f, of which the compiler knows nothing here.
+// called calls f, which the compiler does not know here.
 //
 //go:noinline
 func called(n int, f func()) {

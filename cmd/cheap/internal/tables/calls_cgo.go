@@ -4,7 +4,7 @@ package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 
-// withoutC says what is missing where there is no C.
+// withoutC says what is missing without C.
 const withoutC = ""
 
 // cgoCalls lists the calls of C functions.
@@ -18,7 +18,7 @@ func cgoCalls() []call {
 		},
 		{
 			name: "cgo-noescape-nocallback",
-			note: "the promises spare something where a pointer to Go memory is passed; here is none, and nocallback has to be enforced",
+			note: "noescape and nocallback save time only if a pointer to Go memory is passed; here none is, and nocallback has to be enforced",
 			open: openAdder(addQuiet),
 		},
 	}
@@ -37,7 +37,7 @@ func openAdder(add func(n int, sum int32) int32) func() (worker, error) {
 		return worker{
 			run: func(n int) { a.sum = add(n, a.sum) },
 			count: func() int {
-				all += int(a.sum - last) // which wraps as the sum does
+				all += int(a.sum - last) // the difference wraps as the sum does
 				last = a.sum
 				return all
 			},

@@ -2,8 +2,8 @@
 
 package tables
 
-// withoutC says what is missing where there is no C.
+// withoutC says what is missing without C.
 const withoutC = " The rows that call C are missing: they need cgo (CGO_ENABLED=1 and a C compiler) on Unix."
 
-// cgoCalls lists the calls of C functions, of which there are none.
+// cgoCalls returns nothing: without C there are no calls of C functions.
 func cgoCalls() []call { return nil }

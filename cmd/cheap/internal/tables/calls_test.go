@@ -14,7 +14,7 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// callNames are the rows of calls, where there is C.
+// callNames are the rows of calls, with C.
 var callNames = []string{"inlined", "func-value", "cgo", "cgo-noescape-nocallback", "mutex", "json"}
 
 func TestCalls(t *testing.T) {
@@ -49,8 +49,8 @@ func here(names []string) []string {
 	})
 }
 
-// roundOn does n operations of a row on so many processors, and sees that the row
-// knows of other numbers.
+// roundOn does n operations of a row on so many processors, and checks that the row
+// notices another number.
 func roundOn(t *testing.T, row measure.Row, procs, n int) {
 	t.Helper()
 	w, err := row.Open(procs)
@@ -62,7 +62,7 @@ func roundOn(t *testing.T, row measure.Row, procs, n int) {
 		w.Run(n)
 		if w.Check == nil {
 			if row.Name != "inlined" && row.Name != "func-value" {
-				t.Errorf("nobody counts the operations of %s", row.Name)
+				t.Errorf("the operations of %s are not counted", row.Name)
 			}
 			return
 		}
@@ -87,7 +87,7 @@ func TestDoublings(t *testing.T) {
 	}
 }
 
-// A quotation is what sources say of a row.
+// A quotation is the figures of sources for a row.
 type quotation struct {
 	row   string
 	procs int
@@ -147,8 +147,8 @@ func TestPublishedCalls(t *testing.T) {
 	wantPublished(t, Scaling(), procs, want)
 }
 
-// TestCode reads what the compiler has made of the loops: each is there, and does
-// its calls within. What is called is a part of a line of the disassembly.
+// TestCode reads the compiled loops: each loop exists, and makes its calls. A called
+// function is named by a part of a line of the disassembly.
 func TestCode(t *testing.T) {
 	testCode(t, map[string][]string{
 		"inlined":           nil,
@@ -192,9 +192,9 @@ var (
 	jump = regexp.MustCompile(`^(?:J|B|CB|TB)[A-Z]*\b.*?(?:(0x[0-9a-f]+)|(-?\d+)\(PC\))\s*$`)
 )
 
-// loopCode returns the instructions of a function of this package from where it
-// jumps back to, up to the jump: a loop. What grows the stack jumps back to the
-// function's start and is none.
+// loopCode returns the instructions of a loop: those from the target of a jump back
+// up to the jump. A jump to the function's start is not a loop: it follows the
+// growth of the stack.
 func loopCode(t *testing.T, object, name string) string {
 	t.Helper()
 	lines := instruction.FindAllStringSubmatch(disassembly(t, object, name), -1)
@@ -217,7 +217,7 @@ func loopCode(t *testing.T, object, name string) string {
 			for _, l := range lines[to : i+1] {
 				body.WriteString(l[2] + "\n")
 			}
-			// The calls that a loop jumps out for lie behind it.
+			// Calls on slow paths, for which the loop is left, stand behind it.
 			for _, l := range lines[i+1:] {
 				if strings.Contains(l[2], "Slow") {
 					body.WriteString(l[2] + "\n")

@@ -21,14 +21,13 @@ var populations = []struct {
 	{"own", lifetime.OwnerPopulation},
 }
 
-// living lists how many objects there are at once, and how many collections a
-// round has.
+// living lists how many objects are live, and how many collections a round has.
 var living = []struct{ objects, collections int }{
 	{0, 20}, {10_000, 10}, {100_000, 3}, {1_000_000, 1},
 }
 
-// liveRows lists the rows. Each has a process of its own, because a collection
-// sees all objects that there are.
+// liveRows lists the rows. Each row has a separate process, because a collection
+// marks all objects of a process.
 func liveRows() []measure.Row {
 	var rows []measure.Row
 	for _, n := range living {

@@ -4,5 +4,5 @@ package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 
-// liveRows lists the rows, of which there is none without C.
+// liveRows returns nothing: the rows need C.
 func liveRows() []measure.Row { return nil }

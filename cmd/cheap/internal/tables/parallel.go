@@ -11,21 +11,21 @@ import (
 
 // A worker is what one goroutine of a row does.
 type worker struct {
-	run func(n int) // n operations, in a loop of its own with direct calls
+	run func(n int) // n operations, in a separate loop with direct calls
 
-	// count returns how many operations have left a trace, all rounds together.
-	// Nil where they leave none, and only the compiled code tells.
+	// count returns how many operations were counted, in all rounds together. It is
+	// nil if they cannot be counted, and only the compiled code shows them.
 	count func() int
 
-	close func() // nil where there is nothing to close
+	close func() // may be nil
 }
 
-// shares is how many parts of a round each goroutine gets at first. Who is faster
-// takes more of them, so that none waits for a slower core.
+// shares is how many parts of a round there are for each goroutine. A faster
+// goroutine takes more of them, so that none waits for a slower core.
 const shares = 64
 
-// parallel makes a work for procs goroutines, each with a worker. It ends when all
-// operations are done: on more processors the time of one is smaller.
+// parallel makes a work for procs goroutines, each with a worker. A round ends when
+// all operations are done, so that more processors make the time of one smaller.
 func parallel(procs int, open func() (worker, error)) (measure.Work, error) {
 	workers := make([]worker, procs)
 	for i := range workers {
@@ -90,12 +90,12 @@ func closeAll(workers []worker) {
 // allDone returns an error unless as many operations were done as there should be.
 func allDone(did, n int) error {
 	if did != n {
-		return fmt.Errorf("of %d operations %d were done", n, did)
+		return fmt.Errorf("%d operations were done, not %d", did, n)
 	}
 	return nil
 }
 
 var errNoMemory = errors.New("there is no memory")
 
-// A line keeps what lies behind it off the cache lines before.
+// A line separates the fields around it by a cache line.
 type line [128]byte

@@ -14,8 +14,8 @@ var sourceLemire = result.Source{
 	URL:     "https://lemire.me/blog/2023/05/19/the-absurd-cost-of-finalizers-in-go/",
 }
 
-// sourceSiebenmann has no times: it confirms a factor of ten, and tells by profiles
-// and by a finalizer without a call of C where the time goes.
+// sourceSiebenmann has no times. It confirms a factor of ten, and shows where the
+// time goes by profiles and by a finalizer without a call of C.
 var sourceSiebenmann = result.Source{
 	Name:    "Siebenmann 2023",
 	Author:  "Chris Siebenmann",
@@ -34,7 +34,7 @@ var sourceAddCleanup = result.Source{
 	URL:     "https://github.com/golang/go/issues/75188",
 }
 
-// What the sources say, by rows. What Lemire says of each holds for Go 1.20.
+// The figures of the sources, by rows. Lemire's are for Go 1.20.
 var (
 	lemire = map[string]float64{"manual": 75, "finalizer": 650}
 
@@ -44,7 +44,7 @@ var (
 	addCleanupLinux = map[string]float64{"manual": 94.3, "defer": 98.0, "addcleanup": 567, "finalizer": 1058}
 )
 
-// released returns what the sources say of a row, on any number of processors.
+// released returns the figures of the sources for a row, on any number of processors.
 func released(row string, gcOff bool) func(int) []result.Published {
 	var all []result.Published
 	add := func(of map[string]float64, source string) {
@@ -65,13 +65,13 @@ func released(row string, gcOff bool) func(int) []result.Published {
 // gcOff ends the names of rows whose collector is off.
 const gcOff = "-gc-off"
 
-// Release is the table of the ways to release what C made.
+// Release is the table of the ways to release C memory.
 func Release() measure.Table {
 	return measure.Table{
 		Table: result.Table{
 			Name:  "release",
 			Title: "What the release of C memory costs",
-			About: "A block of 100 bytes of C's malloc is made and destroyed, by hand or by the way to release it that a row is about. A round that forgets its objects is over when the last block has been destroyed, collections included; with the collector off it is over when the last object is made, and the blocks leak, in a process of their own. The objects have 16 bytes, as an Owner has; those of the sources had 8." + withoutC,
+			About: "A block of 100 bytes is allocated with C's malloc and released, by hand or in the way that the row names. If a row forgets its objects, its time ends when the last block has been released, collections included. With the collector off it ends when the last object is made, and the blocks leak, in a child process. The objects have 16 bytes, as an Owner has; those of the sources had 8." + withoutC,
 			Unit:  "block", Chart: result.Bars,
 			Sources: []result.Source{sourceLemire, sourceSiebenmann, sourceAddCleanup},
 		},

@@ -9,11 +9,11 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 )
 
-// A release is a way to release what C made.
+// A release is a way to release C memory.
 type release struct {
 	name, note string
 	way        lifetime.Way
-	forgets    bool // it is the collector that finds out
+	forgets    bool // the collector finds the objects
 }
 
 // releases lists the ways in the order of the report.
@@ -24,14 +24,14 @@ var releases = []release{
 	{"addcleanup", "", lifetime.Cleanup, true},
 	{"finalizer", "", lifetime.Finalizer, true},
 	{"finalizer-empty", "the block is destroyed by hand, and the finalizer only counts", lifetime.FinalizerEmpty, true},
-	{"finalizer-no-c", "the object holds nothing, and the finalizer only counts; the runtime ignores that of an object without a size, so it has 16 bytes", lifetime.FinalizerNoC, true},
+	{"finalizer-no-c", "the object holds nothing, and its finalizer only counts; it has 16 bytes, because the runtime ignores the finalizer of an object of no size", lifetime.FinalizerNoC, true},
 	{"own-forget", "own.Pool", lifetime.Owner, true},
 	{"own-close", "own.Pool", lifetime.Close, false},
 	{"own-memory", "own.NewMem, no C", lifetime.Memory, true},
 	{"own-group", fmt.Sprintf("own.Group, no C; a block is one of %d of %d bytes", lifetime.GroupBlocks, lifetime.GroupBlockSize), lifetime.Group, true},
 }
 
-// forgotten is how many objects a round makes: some collections' worth, and a
+// forgotten is how many objects a round makes: enough for some collections, and a
 // multiple of the blocks of a group.
 const forgotten = 100_000
 
@@ -65,8 +65,8 @@ func (r release) row(off bool) measure.Row {
 	return row
 }
 
-// open makes the work of a row. Where the collector is off, a row that forgets its
-// objects is over when it has done so.
+// open makes the work of a row. With the collector off, the round of a row that
+// forgets its objects ends when they are made.
 func (r release) open(off bool) (measure.Work, error) {
 	l, err := r.way()
 	if err != nil {
@@ -79,7 +79,7 @@ func (r release) open(off bool) (measure.Work, error) {
 			l.Run(n)
 		},
 		Check: l.Check,
-		Close: func() { _ = l.Close() }, // what it says of blocks that are left, Settle or Check has said
+		Close: func() { _ = l.Close() }, // Settle or Check has reported blocks that are left
 	}
 	switch {
 	case kept:

@@ -4,5 +4,5 @@ package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 
-// releaseRows lists the rows, of which there is none without C.
+// releaseRows returns nothing: the rows need C.
 func releaseRows() []measure.Row { return nil }

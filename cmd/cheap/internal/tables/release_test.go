@@ -36,8 +36,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseKept runs the ways without a collector, and sees that what they
-// forget is there until there is one, and that it is released then.
+// TestReleaseKept runs the ways without a collector. Forgotten objects are kept until
+// a collection, and released by it.
 func TestReleaseKept(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, r := range releases {
@@ -77,7 +77,7 @@ func TestReleaseKept(t *testing.T) {
 	}
 }
 
-// TestReleaseUndone sees that a row which does not do its work is found.
+// TestReleaseUndone checks that a row which does not do its work is detected.
 func TestReleaseUndone(t *testing.T) {
 	for _, row := range Release().Rows {
 		if row.NoGC {
@@ -122,8 +122,8 @@ func everywhere(procs []int, figures map[string][]float64) []quotation {
 	return all
 }
 
-// TestNoSize holds what the note on finalizer-no-c says: that the runtime ignores
-// the finalizer of an object that has no size.
+// TestNoSize checks the note on finalizer-no-c: the runtime ignores the finalizer of
+// an object of no size.
 func TestNoSize(t *testing.T) {
 	ran := make(chan bool, 1)
 	done := make(chan bool, 1)
@@ -157,7 +157,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveIsThere sees that the objects are in the Go heap while it is collected.
+// TestLiveIsThere checks that the objects are in the Go heap during its collections.
 func TestLiveIsThere(t *testing.T) {
 	const n = 50_000
 	for _, p := range populations {

@@ -18,7 +18,7 @@ func Scaling() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "scaling",
 		Title: "What more processors bring",
-		About: "The calls of the table before, and the allocation and free of a block of 64 bytes, on as many goroutines as processors. The time is that of the round divided by all operations: where nothing is shared, twice the processors halve it." + withoutC,
+		About: "The calls of the table above, and the allocation and free of a block of 64 bytes, with one goroutine for each processor. The time is that of the round divided by the operations of all goroutines: if nothing is shared, twice the processors halve it." + withoutC,
 		Unit:  "operation", Chart: result.Procs,
 		Sources: []result.Source{sourceHansen},
 	}, Weight: 0.5}
@@ -41,8 +41,8 @@ func Scaling() measure.Table {
 	return t
 }
 
-// doublings returns the powers of two up to the first that is beyond the number of
-// cores, and that number.
+// doublings returns the powers of two up to the first one above the number of cores,
+// and the number of cores.
 func doublings(cores int) []int {
 	var procs []int
 	for p := 1; ; p *= 2 {
@@ -58,9 +58,9 @@ func doublings(cores int) []int {
 	}
 }
 
-// pairsOn makes a work of pairs on one heap for all goroutines, which counts them.
+// pairsOn makes a work of pairs on one heap for all goroutines. The heap counts them.
 func pairsOn(procs int, open func(h *cheap.Heap) worker) (measure.Work, error) {
-	h, err := cheap.NewHeap(cheap.Options{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return measure.Work{}, err
 	}
@@ -71,7 +71,7 @@ func pairsOn(procs int, open func(h *cheap.Heap) worker) (measure.Work, error) {
 	closeWorkers := work.Close
 	work.Close = func() {
 		closeWorkers()
-		_ = h.Destroy() // what it says of blocks that are live, Check has said
+		_ = h.Destroy() // Check has reported live blocks
 	}
 	before := h.Stats()
 	work.Check = func(n int) error {
@@ -95,7 +95,7 @@ func openHeapPairs(procs int) (measure.Work, error) {
 func openLocalPairs(procs int) (measure.Work, error) {
 	return pairsOn(procs, func(h *cheap.Heap) worker {
 		l := h.NewLocal()
-		return worker{run: func(n int) { localPairs(l, n) }, close: l.Close}
+		return worker{run: func(n int) { localPairs(l, n) }, close: func() { _ = l.Destroy() }}
 	})
 }
 
@@ -111,7 +111,7 @@ func localPairs(l *cheap.Local, n int) {
 	}
 }
 
-// needed returns a block that must be there.
+// needed returns the block, and panics if it is nil.
 func needed(block unsafe.Pointer) unsafe.Pointer {
 	if block == nil {
 		panic(errNoMemory)

@@ -4,5 +4,5 @@ package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 
-// cgoPairs lists the rows of the C library's malloc, of which there are none.
+// cgoPairs returns nothing: without C there is no malloc of the C library.
 func cgoPairs() []measure.Row { return nil }

@@ -13,24 +13,24 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// An object of the size table has a word for what it would own. That is a
-// pointer in all of them: two objects of 8 bytes without one would share a block
-// of the runtime's, and live as long as each other.
+// An object of the size table has a word for what it would own. The word is a
+// pointer: two objects of 8 bytes without a pointer would share a block of the
+// runtime, and live equally long.
 type object[Rest any] struct {
 	rest  Rest
 	_     [8 - unsafe.Sizeof(uintptr(0))]byte // sizes are those of 64-bit systems
 	owned unsafe.Pointer
 }
 
-// An owning object has an Owner in the place of the word.
+// An owning object has an Owner instead of the word.
 type owning[Rest any] struct {
 	rest Rest
 	_    [16 - unsafe.Sizeof(own.Owner{})]byte
 	own.Owner
 }
 
-// objects is how many objects of a size a round forgets: so many that the
-// collections at its end are a small part of it.
+// objects is how many objects of a size a round forgets: enough for the collections
+// at its end to be a small part of it.
 func objects(bytes int) int {
 	if bytes <= 512 {
 		return 30_000
@@ -43,11 +43,11 @@ func objects(bytes int) int {
 //lint:ignore U1000 it is only assigned to, so that what is assigned escapes
 var sizeSink unsafe.Pointer
 
-// ownedBytes is what an owner is told that its resource has, as large as the
-// blocks of the release table.
+// ownedBytes is the size of a resource that owners are told: that of the blocks of
+// the table release.
 const ownedBytes = 100
 
-// sized are the figures of the source, in nanoseconds, and what they are about.
+// sized are the figures of the source for one size, in nanoseconds.
 type sized struct {
 	bytes            int
 	alloc, finalizer float64
@@ -69,24 +69,22 @@ var published1260P = []sized{
 	{4096, 706.9, 972.7, sizeRows[[4088]byte, [4080]byte]},
 }
 
-// sourceOfSizes is where they are from. Neither its author nor its date could be
-// confirmed.
+// sourceOfSizes is their source. Its author and its date could not be confirmed.
 var sourceOfSizes = result.Source{
 	Name:    "i7-1260P",
 	Title:   "allocation with and without a finalizer, by the size of the object",
 	Machine: "Intel Core i7-1260P",
 }
 
-// Size is the table of what the size of an object does to the cost of having it
-// release something.
+// Size is the table of what the release of an object costs by its size.
 func Size() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "size",
-		Title: "What the size of an object does",
+		Title: "What the size of an object changes",
 		About: "An object of so many bytes is allocated and forgotten: alone, with a finalizer, with a cleanup, and with an Owner in it. " +
-			"None owns anything of C, so that what is seen is the runtime's work and own's. " +
+			"No object owns C memory, so the time is that of the runtime and of package own. " +
 			"The time ends when everything is released. " +
-			"Each object has a pointer, as one that owns something has, so that from 1,024 bytes on the runtime puts a header before it and takes the next size class.",
+			"Each object has a pointer, as owners have; from 1,024 bytes on the runtime therefore puts a header before it and takes the next size class.",
 		Unit:    "object",
 		Over:    "bytes",
 		Chart:   result.Sizes,
@@ -118,7 +116,7 @@ func sizeRows[Rest, OwnerRest any](s sized) []measure.Row {
 	cleanup := row("addcleanup", withCleanup[Rest])
 	owner := row("own", withOwner[OwnerRest])
 	if size := unsafe.Sizeof(owning[OwnerRest]{}); size != uintptr(s.bytes) {
-		owner.Note = fmt.Sprintf("the object has %d bytes: an Owner has that many", size)
+		owner.Note = fmt.Sprintf("the object has %d bytes, the size of an Owner", size)
 	}
 	return []measure.Row{alloc, finalizer, cleanup, owner}
 }
@@ -165,16 +163,16 @@ func withOwner[Rest any]() measure.Work {
 		for range n {
 			o := new(owning[Rest])
 			if err := p.OwnHandle(&o.Owner, 1, 0, ownedBytes); err != nil {
-				panic(err) // the pool is open, and waits for nobody
+				panic(err) // the pool is open, and has no limit
 			}
 			sizeSink = unsafe.Pointer(o)
 		}
 	})
-	w.Close = func() { p.Destroy(time.Minute) } // Check has seen that nothing is left
+	w.Close = func() { p.Destroy(time.Minute) } // Check has found that nothing is left
 	return w
 }
 
-// A tally counts objects that were made and releases that they led to.
+// A tally counts objects and their releases.
 type tally struct {
 	made     int64
 	released atomic.Int64
@@ -183,7 +181,7 @@ type tally struct {
 
 func (t *tally) release() { t.released.Add(1) }
 
-// work is that of objects which make makes, and forgets.
+// work makes a work of objects that forget makes and forgets.
 func (t *tally) work(forget func(n int)) measure.Work {
 	return measure.Work{
 		Run: func(n int) {

@@ -58,7 +58,7 @@ func TestSizeNames(t *testing.T) {
 	wantNames(t, Size(), want)
 }
 
-// TestSizeAllocates sees that each object is one of its size in the Go heap.
+// TestSizeAllocates checks that each object is one of its size in the Go heap.
 func TestSizeAllocates(t *testing.T) {
 	const n = 1000
 	for _, row := range Size().Rows {

@@ -16,15 +16,15 @@ var sourceCgoparam = result.Source{
 	URL:     "https://github.com/CannibalVox/cgoparam",
 }
 
-// Strings is the table of ways to hand a string to C.
+// Strings is the table of ways to pass a string to C.
 func Strings() measure.Table {
 	return measure.Table{
 		Table: result.Table{
 			Name:  "strings",
-			Title: "A string for one call of C",
-			About: "A string of so many bytes is copied to where C may read it, passed in one cgo call, and the copy freed; go-bytes passes the bytes of a Go slice as they are, and copies nothing. " +
-				"The call itself is in all of them. " +
-				"The rows of four parameters take blocks of 1, 10, 100 and 1,000 bytes and free them, without a call in between, as the source does." + withoutC,
+			Title: "What passing a string to C costs",
+			About: "A string of so many bytes is copied to memory that C may read, passed in one cgo call, and the copy is freed; go-bytes passes the bytes of a Go slice without a copy. " +
+				"The time of each row includes the call. " +
+				"The rows of four parameters allocate blocks of 1, 10, 100 and 1,000 bytes and free them, without a call in between, as the source does." + withoutC,
 			Unit:    "call",
 			Chart:   result.Bars,
 			Sources: []result.Source{sourceCgoparam},

@@ -16,8 +16,8 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 )
 
-// passes are the ways to pass a text to C. Each sets itself up, and passes the
-// text n times.
+// passes are the ways to pass a text to C. Open prepares one; run passes the text n
+// times.
 var passes = []struct {
 	name string
 	open func(text string) (run func(n int), done func(), err error)
@@ -77,9 +77,8 @@ func passCgoalloc(text string) (func(int), func(), error) {
 	}, func() { alloc.Destroy() }, nil // no block is live
 }
 
-// layered returns an allocator of cgoalloc as a program would set it up for
-// strings and other arguments: fixed blocks of 64 and of 2,048 bytes, and malloc
-// beyond.
+// layered returns an allocator of cgoalloc as a program would set it up for strings
+// and other arguments: fixed blocks of 64 and of 2,048 bytes, and malloc above that.
 func layered() (cgoalloc.Allocator, error) {
 	malloc := &cgoalloc.DefaultAllocator{}
 	large, err := cgoalloc.CreateFixedBlockAllocator(malloc, 64<<10, 2048, 8)

@@ -1,4 +1,4 @@
-// Package tables holds what `cheap bench` measures.
+// Package tables holds the tables of `cheap bench`.
 package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"

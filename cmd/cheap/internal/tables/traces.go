@@ -23,18 +23,18 @@ var decoded = func() map[string]func() (*trace.Trace, error) {
 	return all
 }()
 
-// OnMain runs f and returns when it has returned. A program whose main goroutine is
-// bound to the main thread has it run there: glibc gives that thread the arena
-// that a program without threads allocates from.
+// OnMain runs f, and returns when f has returned. A program whose main goroutine is
+// bound to the main thread replaces OnMain by a function that runs f there: glibc
+// gives that thread the arena from which a program without threads allocates.
 var OnMain = func(f func()) { f() }
 
 // Traces is the table of what real programs allocated.
 func Traces() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "traces",
-		Title: "What programs allocate, replayed",
+		Title: "The allocations of real programs, replayed",
 		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
-			"on one goroutine, without collections: `cheap replay` does the same and has more to say. " +
+			"in one goroutine, without collections. `cheap replay` does the same, and reports memory as well. " +
 			"native is C's malloc called from C, libc the same malloc called from Go." + withoutC,
 		Unit:  "operation",
 		Chart: result.Bars,
@@ -57,12 +57,12 @@ func Traces() measure.Table {
 	return t
 }
 
-// recordedOps is how many operations each trace has. To count them takes longer
-// than to list the rows should.
+// recordedOps is how many operations each trace has. They are not counted, because
+// that takes longer than listing rows may take.
 var recordedOps = map[string]int{"sqlite": 183_052, "gcc": 155_047}
 
-// replaying is a trace on one allocator. What the allocator keeps from round to
-// round, it keeps.
+// replaying is a trace on one allocator. The allocator keeps its memory from round
+// to round.
 func replaying(name string, info peers.Info) (measure.Work, error) {
 	tr, err := decoded[name]()
 	if err != nil {
@@ -84,10 +84,10 @@ func replaying(name string, info peers.Info) (measure.Work, error) {
 	return measure.Work{
 		Time: func(n int) (wall, cpu float64, err error) {
 			if n%len(tr.Ops) != 0 {
-				return 0, 0, fmt.Errorf("%d operations are no whole number of replays of %d", n, len(tr.Ops))
+				return 0, 0, fmt.Errorf("%d operations are not a whole number of replays of %d", n, len(tr.Ops))
 			}
-			// C's malloc has been made to give back what it does not use. A
-			// program that runs on would not have done that.
+			// Before the round, C's malloc was made to release unused memory, which
+			// an ordinary program does not do.
 			if _, err := once(); err != nil {
 				return 0, 0, err
 			}

@@ -26,8 +26,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("offset %d: %v", e.Off
 // Unwrap returns what is wrong.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Read decodes a whole trace. Whatever is wrong with its contents is a
-// [*FormatError].
+// Read decodes a whole trace. A mistake in its contents is a [*FormatError].
 func Read(r io.Reader) (*Trace, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -41,8 +40,7 @@ func Read(r io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// truncated names what package io and compress/gzip report when input ends
-// early.
+// truncated replaces the errors of io and compress/gzip for an early end of input.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrTruncated
@@ -107,7 +105,7 @@ func (d *decoder) trace() (*Trace, error) {
 	t := &Trace{
 		Slots:   int(slots),
 		Threads: int(threads),
-		// The count is a claim until the records are there.
+		// The count is only a claim until the records have been read.
 		Ops: make([]Op, 0, min(count, 1<<20)),
 	}
 	live := make([]bool, slots)
@@ -129,7 +127,7 @@ func (d *decoder) trace() (*Trace, error) {
 	return nil, fmt.Errorf("more follows after the %d operations that the header counts", count)
 }
 
-// op reads one record and keeps live, which says what slots hold a block.
+// op reads one record and updates live, the slots that hold a block.
 func (d *decoder) op(live []bool) (Op, error) {
 	d.field = d.at
 	b, err := d.ReadByte()

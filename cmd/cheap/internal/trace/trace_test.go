@@ -151,8 +151,8 @@ func check(t *testing.T, err error, offset int64, want string) {
 	}
 }
 
-// TestRecorded reads the recordings that the command embeds. The counts are
-// those of whoever recorded them.
+// TestRecorded reads the recordings that the command embeds. The counts are from the
+// recorder.
 func TestRecorded(t *testing.T) {
 	for name, want := range map[string]struct{ ops, slots, peak int }{
 		"sqlite": {183052, 4007, 6435289},

@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// Write encodes t, which must keep what [Trace] promises. What [Read] makes of
-// the result equals t.
+// Write encodes t, which must be as [Trace] promises. [Read] of the result equals t.
 func Write(w io.Writer, t *Trace) error {
 	zip := gzip.NewWriter(w)
 	out := bufio.NewWriter(zip)

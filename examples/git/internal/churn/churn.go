@@ -1,6 +1,6 @@
 // Package churn counts, for each file of a repository, the commits that have
-// changed it. It is written against the interfaces of internal/git, once for
-// all bindings.
+// changed it. It uses the interfaces of internal/git, and so works with all
+// bindings.
 package churn
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/git"
 )
 
-// A File is what the history knows about one path.
+// A File has the counts of one path.
 type File struct {
 	Path    string
 	Changes int // commits that added, changed or deleted it
 	Lines   int // of its longest version; 0 for a submodule
 }
 
-// A Report is what was found.
+// A Report is the result of Count.
 type Report struct {
 	Commits int
 	Files   []File // the one with the most changes first
@@ -40,13 +40,13 @@ func NewReport(commits int, files iter.Seq[*File]) Report {
 	return r
 }
 
-// Count walks all commits that HEAD is made of. A commit with one parent is
-// compared with it and the first one with nothing; merges are counted, and
-// compared with nobody, as git log does it.
+// Count walks all commits that HEAD can reach. A commit with one parent is compared
+// with its parent, the first commit with nothing. Merges are counted and compared
+// with nothing, as git log does.
 //
-// With forget, Count calls no Close, and the binding has to find out by itself
-// what is in use no more. Without, everything is closed when it has done its
-// duty, but the repository, which is the caller's.
+// With forget, Count calls no Close, and the binding must free objects that are no
+// longer used. Without forget, Count closes all objects but the repository, which
+// belongs to the caller.
 func Count(ctx context.Context, repo git.Repository, forget bool) (Report, error) {
 	c := counter{repo: repo, files: make(map[string]*File), done: func(o io.Closer) { o.Close() }}
 	if forget {
@@ -61,7 +61,7 @@ func Count(ctx context.Context, repo git.Repository, forget bool) (Report, error
 
 type counter struct {
 	repo  git.Repository
-	done  func(io.Closer) // is told what is needed no more
+	done  func(io.Closer) // called for each object that is no longer needed
 	files map[string]*File
 }
 

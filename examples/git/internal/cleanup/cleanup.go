@@ -1,15 +1,14 @@
 //go:build cgo && libgit2
 
 // Package cleanup binds libgit2 with runtime.AddCleanup, once for each object.
-// Close does nothing: what is not reachable any more is freed after a
-// collection.
+// Close does nothing: an object is freed after a collection finds it unreachable.
 //
-// The order of cleanups is not defined, and a repository can be collected in
-// the same cycle as what came from it. So each object counts as a reference to
-// the C repository, which is freed with the last one.
+// The order of cleanups is not defined, and a repository may be collected in the
+// same cycle as the objects that came from it. So each object counts as a reference
+// to the C repository, which is freed with the last one.
 //
-// What is passed to C has to be kept alive: an object that is not used any more
-// in Go is unreachable, also while a call of its own method is in C.
+// Each method must keep its object alive with runtime.KeepAlive: after its last use
+// in Go the object is unreachable, even while a call of its own method is in C.
 package cleanup
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
 )
 
-// These are an object each, and have what their methods need beside it.
+// Each of these types is an object, with the fields that its methods need.
 type (
 	Repository struct{ object }
 	Walk       struct{ object }
@@ -32,8 +31,8 @@ type (
 	Diff       struct{ object }
 )
 
-// An object is something of libgit2's. The value that embeds it is registered
-// with the collector.
+// An object is an object of libgit2. The value that embeds it is registered with
+// the collector.
 type object struct {
 	p    unsafe.Pointer
 	repo *shared
@@ -41,8 +40,8 @@ type object struct {
 
 func (*object) Close() error { return nil }
 
-// shared is a C repository. It is not the Go value that is registered, so that
-// the cleanups of others can refer to it.
+// shared is a C repository. It is not registered itself, so the cleanups of other
+// objects can refer to it.
 type shared struct {
 	p    unsafe.Pointer
 	refs atomic.Int64 // objects that have not been freed, the repository among them
@@ -54,7 +53,7 @@ func (s *shared) release() {
 	}
 }
 
-// resource is what a cleanup is given.
+// resource is the argument of a cleanup.
 type resource struct {
 	object
 	kind raw.Kind
@@ -65,14 +64,14 @@ func (r resource) free() {
 	r.repo.release()
 }
 
-// registered has an object freed when value, which embeds it, is unreachable.
+// registered has an object freed after value, which embeds it, becomes unreachable.
 func registered[T any](value *T, kind raw.Kind, o object) *T {
 	o.repo.refs.Add(1)
 	runtime.AddCleanup(value, resource.free, resource{o, kind})
 	return value
 }
 
-// Open opens the repository that dir is in.
+// Open opens the repository that contains dir.
 func Open(dir string) (git.Repository, error) {
 	m, err := raw.Open(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package fastimport makes git repositories with long histories, and knows
-// what is in them. It needs git, and no libgit2.
+// Package fastimport makes git repositories with long histories of known contents.
+// It needs git, and does not need libgit2.
 package fastimport
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/churn"
 )
 
-// Make makes a bare repository in dir, with as many commits and a few more, and
-// returns what is to be counted in it. The history is the same each time: files
-// in nested directories of which some change far more often than others, that
-// are deleted and come back, become executable or links, branches that are
-// merged, a submodule, names with spaces and other letters.
+// Make makes a bare repository in dir, with the given number of commits and a few
+// more, and returns the counts that a walk must find. The history is the same each
+// time. It has files in nested directories, some of which change far more often than
+// others, files that are deleted and come back, become executable or links, branches
+// that are merged, a submodule, and names with spaces and non-ASCII letters.
 func Make(ctx context.Context, dir string, commits int) (churn.Report, error) {
 	if err := git(ctx, nil, "init", "-q", "--bare", dir); err != nil {
 		return churn.Report{}, err
@@ -41,7 +41,7 @@ func Make(ctx context.Context, dir string, commits int) (churn.Report, error) {
 		h.write(commits)
 		w.CloseWithError(h.out.Flush())
 	}()
-	// One pack, also of a short history.
+	// One pack, also for a short history.
 	err := git(ctx, r, "-C", dir, "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet")
 	r.Close()
 	if err != nil {
@@ -50,7 +50,7 @@ func Make(ctx context.Context, dir string, commits int) (churn.Report, error) {
 	return h.report(), nil
 }
 
-// git runs git as if nobody had configured it.
+// git runs git without the configuration of the user and the system.
 func git(ctx context.Context, stdin io.Reader, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
@@ -61,17 +61,16 @@ func git(ctx context.Context, stdin io.Reader, args ...string) error {
 	return nil
 }
 
-// A history is being written to git fast-import.
+// A history writes commits to git fast-import.
 type history struct {
 	out   *bufio.Writer
 	rand  *rand.Rand
 	mark  int                 // of the last commit
-	lines map[string][]string // what the files of the branch hold now
+	lines map[string][]string // the lines of the branch's files
 	seen  map[string]*churn.File
 }
 
-// Where the unusual things happen: each so many commits, and each at another
-// turn.
+// The unusual changes happen once in so many commits, each in another commit.
 const (
 	everyMerge      = 100
 	everyDelete     = 25
@@ -80,7 +79,7 @@ const (
 	everySubmodule  = 200
 )
 
-const files = 200 // that are written to, some of them often
+const files = 200 // number of files that change
 
 func (h *history) write(commits int) {
 	for n := range commits {
@@ -112,8 +111,7 @@ func (h *history) write(commits int) {
 	}
 }
 
-// commit begins a commit, which is the last one from now on. What it changes
-// follows.
+// commit begins a commit, which becomes the last one. Its changes must follow.
 func (h *history) commit(parents ...int) {
 	h.mark++
 	message := fmt.Sprintf("Commit %d\n", h.mark)
@@ -121,7 +119,7 @@ func (h *history) commit(parents ...int) {
 		h.mark, 1_600_000_000+60*h.mark, len(message), message)
 	for i, p := range parents {
 		switch {
-		case p == 0: // there is none
+		case p == 0: // no parent
 		case i == 0:
 			fmt.Fprintf(h.out, "from :%d\n", p)
 		default:
@@ -161,7 +159,7 @@ func (h *history) name() string {
 	}
 }
 
-// names chooses so many files, or fewer.
+// names chooses n files, or fewer.
 func (h *history) names(n int) []string {
 	var names []string
 	for range n {
@@ -171,7 +169,7 @@ func (h *history) names(n int) []string {
 	return slices.Compact(names)
 }
 
-// edit changes a file, or makes it.
+// edit changes a file, or makes it if it does not exist.
 func (h *history) edit(name string) {
 	lines := slices.Clone(h.lines[name])
 	if len(lines) == 0 {
@@ -201,7 +199,7 @@ func (h *history) put(mode, name, text string) {
 	fmt.Fprintf(h.out, "M %s inline %s\ndata %d\n%s\n", mode, name, len(text), text)
 }
 
-// delete deletes some file.
+// delete deletes a file.
 func (h *history) delete() {
 	names := slices.Sorted(maps.Keys(h.lines))
 	name := names[h.rand.IntN(len(names))]
@@ -210,7 +208,7 @@ func (h *history) delete() {
 	h.change(name, 0)
 }
 
-// change notes that the commit has changed a file, which has so many lines now.
+// change records that the commit has changed a file, and its number of lines.
 func (h *history) change(name string, lines int) {
 	f := h.seen[name]
 	if f == nil {
@@ -221,7 +219,7 @@ func (h *history) change(name string, lines int) {
 	f.Lines = max(f.Lines, lines)
 }
 
-// report says what is to be counted.
+// report returns the expected counts.
 func (h *history) report() churn.Report {
 	return churn.NewReport(h.mark, maps.Values(h.seen))
 }

@@ -1,6 +1,6 @@
-// Package git is the border that three bindings of libgit2 share: internal/owned,
-// internal/cleanup and internal/manual. They differ in who calls the C
-// functions that free what libgit2 has made, and when.
+// Package git has the interfaces of three bindings of libgit2: internal/owned,
+// internal/cleanup and internal/manual. The bindings differ in where and when the C
+// functions that free objects of libgit2 are called.
 package git
 
 import (
@@ -8,70 +8,70 @@ import (
 	"io"
 )
 
-// An ID is the name of an object: the SHA-1 of what it holds.
+// An ID is the name of an object: the SHA-1 of its contents.
 type ID [20]byte
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// An Open opens the repository that a directory is in.
+// An Open opens the repository that contains a directory.
 type Open func(dir string) (Repository, error)
 
-// Everything below is made by libgit2 and has to be freed by it. Whether Close
-// has to be called for that depends on the binding. Nothing is used after its
-// Close, and a repository is closed last.
+// libgit2 makes all objects below, and must free them. It depends on the binding
+// whether the program has to call Close. An object must not be used after its Close,
+// and a repository is closed last.
 type (
-	// A Repository is where the other objects come from.
+	// A Repository is the object from which all others come.
 	Repository interface {
 		io.Closer
-		// Walk returns the commits that HEAD is made of, in no certain order.
+		// Walk returns the commits that HEAD can reach, in any order.
 		Walk() (Walk, error)
 		Commit(ID) (Commit, error)
 		Blob(ID) (Blob, error)
-		// Diff says how one tree became another one. The old tree may be nil,
-		// which stands for one without files.
+		// Diff returns the changes from one tree to another. The old tree may be
+		// nil, which stands for a tree without files.
 		Diff(old, new Tree) (Diff, error)
 	}
 
-	// A Walk is on its way through the history.
+	// A Walk is an iteration over the history.
 	Walk interface {
 		io.Closer
-		// Next returns the next commit, or false behind the last.
+		// Next returns the next commit, or false after the last one.
 		Next() (id ID, ok bool, err error)
 	}
 
-	// A Commit is one step of the history.
+	// A Commit is one commit of the history.
 	Commit interface {
 		io.Closer
-		// Parents returns how many parents the commit has: none if it is the
-		// first one, more than one if it is a merge.
+		// Parents returns the number of parents: none for the first commit, more
+		// than one for a merge.
 		Parents() int
 		Parent(n int) (Commit, error)
 		Tree() (Tree, error)
 	}
 
-	// A Tree is a directory, with those in it.
+	// A Tree is a directory with its subdirectories.
 	Tree interface {
 		io.Closer
-		// Entry finds what is called path, with slashes.
+		// Entry returns the entry at a path with slashes.
 		Entry(path string) (Entry, error)
 	}
 
-	// An Entry is a line of a tree.
+	// An Entry is one entry of a tree.
 	Entry interface {
 		io.Closer
 		ID() ID
-		// IsBlob tells files from submodules and directories.
+		// IsBlob reports whether the entry is a file, not a submodule or directory.
 		IsBlob() bool
 	}
 
-	// A Blob is what a file holds.
+	// A Blob is the contents of a file.
 	Blob interface {
 		io.Closer
-		// Lines returns how many lines end in the blob.
+		// Lines returns the number of line ends in the blob.
 		Lines() int
 	}
 
-	// A Diff is a list of files that differ.
+	// A Diff is a list of changed files.
 	Diff interface {
 		io.Closer
 		Len() int
@@ -79,8 +79,8 @@ type (
 	}
 )
 
-// A Delta is one file of a Diff. It is all Go: nothing has to be freed.
+// A Delta is one file of a Diff. It is Go memory, and needs no Close.
 type Delta struct {
 	Path    string
-	Deleted bool // it is not in the new tree
+	Deleted bool // the file is not in the new tree
 }

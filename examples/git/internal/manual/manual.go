@@ -1,8 +1,9 @@
 //go:build cgo && libgit2
 
-// Package manual binds libgit2 the plain way: what is not closed leaks. A
-// repository is closed last, an object is not used after its Close, and nobody
-// helps to get that right. Objects may not be closed by two goroutines at once.
+// Package manual binds libgit2 without any automatic release: an object that is not
+// closed leaks. The program must close a repository last, must not use an object
+// after its Close, and must not close one in two goroutines at once. The package does
+// not check any of that.
 package manual
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
 )
 
-// These are an object each, and have what their methods need beside it.
+// Each of these types is an object, with the fields that its methods need.
 type (
 	Repository struct{ object }
 	Walk       struct{ object }
@@ -23,7 +24,7 @@ type (
 	Diff       struct{ object }
 )
 
-// An object is something of libgit2's.
+// An object is an object of libgit2.
 type object struct {
 	p    unsafe.Pointer // nil when closed
 	kind raw.Kind
@@ -38,7 +39,7 @@ func (o *object) Close() error {
 	return nil
 }
 
-// Open opens the repository that dir is in.
+// Open opens the repository that contains dir.
 func Open(dir string) (git.Repository, error) {
 	m, err := raw.Open(dir)
 	if err != nil {

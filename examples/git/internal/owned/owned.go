@@ -1,10 +1,10 @@
 //go:build cgo && libgit2
 
-// Package owned binds libgit2 with package own. What is forgotten is freed
-// after a collection, in batches, and always before its repository; what is
-// closed is freed at once. It may be closed by anybody at any time: the call of
-// C that is in progress, and for a repository everything that came from it,
-// comes first.
+// Package owned binds libgit2 with package own. Forgotten objects are freed after a
+// collection, in batches, and always before their repository. Closed objects are
+// freed immediately. Any goroutine may call Close at any time. The object is then
+// freed after C calls in progress, and a repository after all objects that came from
+// it.
 package owned
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// These embed their share in what libgit2 has made, and have their Close from
-// there. Those from which others come know the repository, which is the parent
-// of them all.
+// Each of these types embeds the owner of an object of libgit2, and so has Close. A
+// type from which other objects come has a field for the repository, which is the
+// parent of all objects.
 type (
 	Repository struct{ own.Owner }
 	Walk       struct{ own.Owner }
@@ -35,7 +35,7 @@ type (
 	Diff  struct{ own.Owner }
 )
 
-// Repositories of all programs' parts share these pools.
+// All repositories of the program share these pools.
 var (
 	repositories = newPool("git.Repository", raw.Repository)
 	walks        = newPool("git.Walk", raw.Walk)
@@ -51,31 +51,31 @@ func newPool(name string, k raw.Kind) *own.Pool {
 		Name:       name,
 		Destructor: timed{libc.Destructor(raw.Destructor(k)), k},
 		NoCallback: true,
-		// What a walk makes dies soon and together, and a diff or a blob has
-		// some kilobytes: 64 KiB, which one that lives on may keep by default,
-		// would be batches of ten.
+		// The objects of a walk become unreachable soon and together, and a diff
+		// or a blob has some kilobytes. With the default of 64 KiB a batch would
+		// have about ten of them.
 		Pinned: 1 << 20,
 	})
 }
 
-// timed is a Destructor that a watch is held to. Without the watch
-// libc.Destructor is all that it takes.
+// timed is a Destructor that measures the time of its calls. Without that,
+// libc.Destructor alone is enough.
 type timed struct {
 	own.Destructor
 	kind raw.Kind
 }
 
 func (t timed) ReleaseAll(resources []uintptr, words int, noCallback bool) {
-	if len(resources) == 0 { // the pool asks whether words fit
+	if len(resources) == 0 { // the pool checks the number of words
 		t.Destructor.ReleaseAll(nil, words, noCallback)
 		return
 	}
 	raw.TimeRelease(t.kind, len(resources), func() { t.Destructor.ReleaseAll(resources, words, noCallback) })
 }
 
-// under puts what C has made into o, to be freed before r is. It takes the
-// result of the call of C as it is, and returns its error, or its own; then
-// nothing is left to be freed.
+// under makes o the owner of an object that C has made, to be freed before r. m and
+// err are the results of the C call. If under returns an error, that of the call or its
+// own, the object is freed already.
 func (r *Repository) under(pool *own.Pool, k raw.Kind, o *own.Owner, m raw.Made, err error) error {
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *Repository) under(pool *own.Pool, k raw.Kind, o *own.Owner, m raw.Made,
 	return nil
 }
 
-// Open opens the repository that dir is in.
+// Open opens the repository that contains dir.
 func Open(dir string) (git.Repository, error) {
 	m, err := raw.Open(dir)
 	if err != nil {

@@ -24,8 +24,8 @@ enum {
 	DIFF_SIZE = 4096, DELTA_SIZE = 320,
 };
 
-// failed describes an error. libgit2 keeps its words by thread, and the next
-// call from Go may come from another one.
+// failed describes an error. libgit2 keeps the text for each thread, and the next
+// call from Go may come from another thread.
 static raw_made failed(int code)
 {
 	raw_made m = {.code = code};
@@ -124,8 +124,8 @@ raw_delta raw_delta_at(git_diff *d, size_t n)
 	return (raw_delta){.path = delta->new_file.path, .deleted = delta->status == GIT_DELTA_DELETED};
 }
 
-// Each kind has a function of its own to be freed with, as libgit2 has. They
-// count, which is all that they add.
+// Each kind has a function of its own that frees an object, as in libgit2. These
+// functions only add the counting.
 #define DESTRUCTOR(kind, name, free)                                  \
 	static void name(void *object)                                \
 	{                                                             \

@@ -1,18 +1,17 @@
 //go:build cgo && libgit2
 
-// Package raw calls the part of libgit2 that walks a history, and does nothing
-// else: it knows no owners. It counts what is live, on the side of C, and takes
-// the time that freeing needs.
+// Package raw calls the part of libgit2 that walks a history. It has no owners. It
+// counts live objects, in C, and measures the time that freeing takes.
 //
-// An object is a pointer that libgit2 has returned and that somebody frees once
-// it is in nobody's use: Free, or the function that Destructor names. Objects
-// are freed before their repository. Each may be freed on any thread, also
-// while others of the same repository are in use.
+// An object is a pointer that libgit2 has returned. When it is no longer used, a
+// binding frees it once, by Free or by the function that Destructor returns. Objects
+// are freed before their repository. An object may be freed on any thread, also while
+// others of the same repository are in use.
 package raw
 
 /*
-// libgit2 calls back only what it has been given, which is nothing of Go's, and
-// keeps none of the arguments.
+// libgit2 calls no Go function, because it is given none, and keeps none of the
+// arguments.
 #cgo noescape raw_open
 #cgo nocallback raw_open
 #cgo noescape raw_walk
@@ -51,7 +50,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/git"
 )
 
-// A Kind is a type of libgit2's.
+// A Kind is a type of libgit2 objects.
 type Kind int
 
 const (
@@ -62,19 +61,19 @@ const (
 	Entry      Kind = C.ENTRY
 	Blob       Kind = C.BLOB
 	Diff       Kind = C.DIFF
-	Kinds      Kind = C.KINDS // how many there are
+	Kinds      Kind = C.KINDS // number of kinds
 )
 
-// Made is an object that somebody has to free.
+// Made is a new object, which the caller must free.
 type Made struct {
 	Object unsafe.Pointer
 	Size   int // bytes of C memory that it keeps, about
 }
 
-// initialize prepares libgit2, once. Nothing in it has to be given back.
+// initialize initializes libgit2, once. It is never shut down.
 var initialize = sync.OnceFunc(func() { C.raw_init() })
 
-// Open opens the repository that dir is in.
+// Open opens the repository that contains dir.
 func Open(dir string) (Made, error) {
 	initialize()
 	return result("open "+dir, C.raw_open(cstring(dir)))
@@ -85,7 +84,7 @@ func NewWalk(repo unsafe.Pointer) (Made, error) {
 	return result("walk", C.raw_walk((*C.git_repository)(repo)))
 }
 
-// Next returns the next commit of a walk, or false behind the last.
+// Next returns the next commit of a walk, or false after the last one.
 func Next(walk unsafe.Pointer) (id git.ID, ok bool, err error) {
 	m := C.raw_next((*C.git_revwalk)(walk), oid(&id))
 	if m.code == C.GIT_ITEROVER {
@@ -100,7 +99,7 @@ func LookupCommit(repo unsafe.Pointer, id git.ID) (Made, error) {
 	return result("commit", C.raw_commit((*C.git_repository)(repo), oid(&id)))
 }
 
-// Parents returns how many parents a commit has.
+// Parents returns the number of parents of a commit.
 func Parents(commit unsafe.Pointer) int {
 	return int(C.git_commit_parentcount((*C.git_commit)(commit)))
 }
@@ -137,11 +136,11 @@ func LookupBlob(repo unsafe.Pointer, id git.ID) (Made, error) {
 	return result("blob", C.raw_blob((*C.git_repository)(repo), oid(&id)))
 }
 
-// Lines returns how many lines end in a blob.
+// Lines returns the number of line ends in a blob.
 func Lines(blob unsafe.Pointer) int {
 	b := (*C.git_blob)(blob)
-	// The blob's memory, which does not change, read in place. The slice ends
-	// with this function, during which the caller keeps the blob.
+	// The slice is the blob's memory, which does not change. It is used in this
+	// function only, while the caller keeps the blob alive.
 	data := unsafe.Slice((*byte)(C.git_blob_rawcontent(b)), int(C.git_blob_rawsize(b)))
 	return bytes.Count(data, []byte{'\n'})
 }
@@ -151,25 +150,25 @@ func NewDiff(repo, from, to unsafe.Pointer) (Made, error) {
 	return result("diff", C.raw_diff((*C.git_repository)(repo), (*C.git_tree)(from), (*C.git_tree)(to)))
 }
 
-// Deltas returns how many files are different.
+// Deltas returns the number of changed files.
 func Deltas(diff unsafe.Pointer) int {
 	return int(C.git_diff_num_deltas((*C.git_diff)(diff)))
 }
 
-// DeltaAt returns one of them. n is below Deltas.
+// DeltaAt returns the changed file n, which is below Deltas.
 func DeltaAt(diff unsafe.Pointer, n int) git.Delta {
 	d := C.raw_delta_at((*C.git_diff)(diff), C.size_t(n))
 	return git.Delta{Path: C.GoString(d.path), Deleted: d.deleted != 0}
 }
 
-// Destructor returns the C function, void (*)(void *), that frees an object of
-// some kind.
+// Destructor returns the C function, void (*)(void *), that frees an object of a
+// kind.
 func Destructor(k Kind) unsafe.Pointer { return C.raw_destructor(C.int(k)) }
 
-// Live returns how many objects of a kind have been made and not been freed.
+// Live returns the number of objects of a kind that are made and not freed.
 func Live(k Kind) int { return int(C.raw_live(C.int(k))) }
 
-// result is what a call has made, or its error.
+// result returns the object of a call, or its error.
 func result(what string, m C.raw_made) (Made, error) {
 	if m.code >= 0 {
 		return Made{m.object, int(m.size)}, nil
@@ -177,21 +176,21 @@ func result(what string, m C.raw_made) (Made, error) {
 	if m.message == nil {
 		return Made{}, fmt.Errorf("%s: libgit2 error %d", what, int(m.code))
 	}
-	// It was strdup that made it.
+	// The message was made by strdup.
 	defer C.free(unsafe.Pointer(m.message))
 	return Made{}, fmt.Errorf("%s: %s", what, C.GoString(m.message))
 }
 
-// cstring returns a copy of s that ends in a zero, in Go memory: C reads it
-// during the call only, so it needs no C.CString and nothing to free it.
+// cstring returns a copy of s that ends with a zero, in Go memory. C reads it during
+// the call only, so there is no need for C.CString and a free.
 func cstring(s string) *C.char {
 	b := make([]byte, len(s)+1)
 	copy(b, s)
-	return (*C.char)(unsafe.Pointer(&b[0])) // bytes and chars are the same thing
+	return (*C.char)(unsafe.Pointer(&b[0])) // a byte is a char
 }
 
-// oid passes an ID, which has the layout of a git_oid: 20 bytes, nothing else.
+// oid converts an ID, which has the layout of a git_oid: 20 bytes and nothing else.
 func oid(id *git.ID) *C.git_oid { return (*C.git_oid)(unsafe.Pointer(id)) }
 
-// The conversion above holds.
+// The sizes are equal, as oid requires.
 var _ [unsafe.Sizeof(C.git_oid{})]byte = git.ID{}

@@ -1,7 +1,7 @@
 //go:build cgo && libgit2
 
-// The part of libgit2 that walks a history, in functions that suit cgo: one
-// call for each, which returns the object, its size and what went wrong.
+// The part of libgit2 that walks a history, in functions for cgo: one call for each
+// step, which returns the object, its size and the error.
 
 #ifndef RAW_H
 #define RAW_H
@@ -12,7 +12,7 @@
 
 enum raw_kind { REPOSITORY, WALK, COMMIT, TREE, ENTRY, BLOB, DIFF, KINDS };
 
-// What a function has made, or why it has not.
+// The object that a function has made, or its error.
 typedef struct {
 	void *object;  // NULL after an error
 	size_t size;   // about, in bytes of C memory
@@ -40,10 +40,10 @@ raw_delta raw_delta_at(git_diff *, size_t n);
 // Frees an object.
 void raw_free(int kind, void *object);
 
-// The function that does so for objects of a kind: void (*)(void *).
+// The function that frees objects of a kind: void (*)(void *).
 void *raw_destructor(int kind);
 
-// The number of objects of a kind that have been made and not been freed.
+// The number of objects of a kind that are made and not freed.
 int64_t raw_live(int kind);
 
 #endif

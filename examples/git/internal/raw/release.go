@@ -12,20 +12,19 @@ import (
 	"unsafe"
 )
 
-// released is the time that was spent on freeing, in nanoseconds. All bindings
-// add to it, from any goroutine.
+// released is the time spent on freeing, in nanoseconds. All bindings add to it, from
+// any goroutine.
 var released atomic.Int64
 
-// To look at the clock twice takes as long as it takes to free something small.
-// So of calls that free fewer objects than this, one in so many is timed, and
-// counts that often. Which one is left to chance, because what is freed comes
-// in patterns.
+// Reading the clock twice takes as long as freeing a small object. So of the calls
+// that free fewer than sample objects, one in sample is timed, and counts sample
+// times. It is chosen at random, because objects are freed in patterns.
 const sample = 16
 
-// TimeRelease calls release, which frees n objects of a kind, and takes its time.
+// TimeRelease calls release, which frees n objects of a kind, and measures its time.
 func TimeRelease(k Kind, n int, release func()) {
 	weight := time.Duration(1)
-	// A repository is rare and large: what libgit2 has cached goes with it.
+	// A repository is rare, and expensive to free: libgit2's cache is freed with it.
 	if n < sample && k != Repository {
 		if rand.Uint32()%sample != 0 {
 			release()
@@ -43,7 +42,7 @@ func Free(k Kind, object unsafe.Pointer) {
 	TimeRelease(k, 1, func() { C.raw_free(C.int(k), object) })
 }
 
-// Released returns how long this process has been freeing objects so far, with
-// the calls from Go to C. It is time on the clock, also of what happens in other
-// threads, and an estimate where objects are not freed many at a time.
+// Released returns the time that this process has spent on freeing objects, including
+// the calls from Go to C. It is time on the clock, in which other threads may run, and
+// an estimate if objects are freed one by one.
 func Released() time.Duration { return time.Duration(released.Load()) }

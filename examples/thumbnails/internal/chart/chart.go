@@ -1,4 +1,4 @@
-// Package chart draws how memory went over time.
+// Package chart draws memory over time.
 package chart
 
 import (
@@ -18,24 +18,24 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Point is one look at a process.
+// A Point is one sample of a process.
 type Point struct {
 	At    time.Duration // since the process began its work
 	Bytes int64         // of resident memory
 }
 
-// A Curve is what one process has used.
+// A Curve is the memory of one process.
 type Curve struct {
 	Name   string
 	Points []Point
 }
 
-// Curves is how many a chart can have.
+// Curves is the largest number of curves in a chart.
 const Curves = 3
 
-// The styles of curves, in their order. They are told apart also without their
-// colours, which those who see fewer can tell apart as well (Okabe and Ito).
-// Those behind are thinner, and show what they lie upon.
+// The styles of curves, in their order. The curves can be distinguished without
+// colours, and the colours also by colour-blind readers (Okabe and Ito). Later curves
+// are thinner, so that those below them can be seen.
 var styles = [Curves]struct {
 	color  color.RGBA
 	width  vg.Length
@@ -46,11 +46,10 @@ var styles = [Curves]struct {
 	{color.RGBA{G: 158, B: 115, A: 255}, 2, nil},
 }
 
-// ErrPoints says that a curve has fewer than two points.
-var ErrPoints = errors.New("a curve takes two points")
+// ErrPoints is returned if a curve has fewer than two points.
+var ErrPoints = errors.New("a curve needs two points")
 
-// Draw writes an SVG image of curves, from one to Curves, each with all of its
-// points.
+// Draw writes an SVG image of one to Curves curves, each with all its points.
 func Draw(w io.Writer, title string, curves []Curve) error {
 	if len(curves) < 1 || len(curves) > Curves {
 		return fmt.Errorf("%d curves; a chart has 1 to %d", len(curves), Curves)
@@ -88,7 +87,7 @@ func Draw(w io.Writer, title string, curves []Curve) error {
 		p.Add(line)
 		p.Legend.Add(c.Name, line)
 	}
-	p.Y.Max *= 1.05 // the highest point is not the frame
+	p.Y.Max *= 1.05 // so that the highest point is below the frame
 	image := vgsvg.New(800, 450)
 	const margin = 10
 	c := draw.New(image)
@@ -98,8 +97,8 @@ func Draw(w io.Writer, title string, curves []Curve) error {
 	return err
 }
 
-// ticks marks an axis at multiples of a round number, each with its label. Those
-// of the library are fewer.
+// ticks marks an axis at multiples of a round number, each with its label. The
+// library has fewer labels.
 type ticks struct{}
 
 func (ticks) Ticks(low, high float64) (marks []plot.Tick) {

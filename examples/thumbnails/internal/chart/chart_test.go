@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A drawing is what a reader of an SVG file finds.
+// A drawing has the parts of an SVG file that the tests check.
 type drawing struct {
 	texts []string
 	lines map[string][][2]float64 // the longest line of each colour
@@ -77,13 +77,13 @@ func parse(t *testing.T, r io.Reader) drawing {
 	}
 }
 
-// curve returns what was drawn in the style of a curve.
+// curve returns the line that was drawn in the style of a curve.
 func (d drawing) curve(i int) [][2]float64 {
 	c := styles[i].color
 	return d.lines[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)]
 }
 
-// staircase returns a curve that climbs by so many bytes each time.
+// staircase returns a curve that rises by the same number of bytes at each point.
 func staircase(name string, n int, step int64) Curve {
 	c := Curve{Name: name}
 	for i := range n {
@@ -110,7 +110,7 @@ func TestDraw(t *testing.T) {
 		if len(line) != len(c.Points) {
 			t.Fatalf("%s has %d points, want %d", c.Name, len(line), len(c.Points))
 		}
-		// Each step goes as far as the others.
+		// All steps are equal.
 		n := len(line) - 1
 		dx, dy := (line[n][0]-line[0][0])/float64(n), (line[n][1]-line[0][1])/float64(n)
 		for k, at := range line {
@@ -120,8 +120,8 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	// All have one scale: a second is as wide everywhere, four times the bytes
-	// are four times as high.
+	// All curves have one scale: each second is as wide as another, and four times
+	// the bytes are four times as high.
 	steep, slow, flat := d.curve(0), d.curve(1), d.curve(2)
 	if w := (slow[59][0] - slow[0][0]) / (steep[39][0] - steep[0][0]) * 39 / 59; w < 0.99 || w > 1.01 {
 		t.Errorf("a second of one curve is %.3f times as wide as that of another", w)
@@ -134,7 +134,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// A process that uses nothing leaves the axis without a length of its own.
+// TestDrawNothing draws a process that uses no memory, so that the axis has no length.
 func TestDrawNothing(t *testing.T) {
 	var svg bytes.Buffer
 	if err := Draw(&svg, "", []Curve{staircase("flat", 5, 0)}); err != nil {
@@ -185,8 +185,8 @@ func TestDrawRefuses(t *testing.T) {
 	}
 }
 
-// The chart in the documents is one that Draw has made, of a run with hundreds of
-// samples.
+// TestChartOfTheDocuments checks that Draw has made the chart in the documents, of a
+// run with hundreds of samples.
 func TestChartOfTheDocuments(t *testing.T) {
 	f, err := os.Open(filepath.Join("..", "..", "..", "..", "docs", "thumbnails.svg"))
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build linux && cgo && libjpeg
 
-// Package cleanup has pictures whose memory runtime.AddCleanup frees. Nobody is
-// told how large they are.
+// Package cleanup has pictures whose memory is freed by runtime.AddCleanup. Their
+// sizes are not reported.
 package cleanup
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
 )
 
-// An Image is a picture. It has to be kept alive while C works with it: an
-// object that is not used any more in Go is unreachable, also while a call of its
-// own method is in C.
+// An Image is a picture. Each method keeps it alive while C works with it: after its
+// last use in Go an object is unreachable, even while a call of its own method is in
+// C.
 type Image struct{ image unsafe.Pointer }
 
 // Open decodes a JPEG file.
@@ -26,7 +26,7 @@ func (m *Image) Scale(width int) (picture.Picture, error) {
 	return registered(raw.Scale(m.image, width))
 }
 
-// Write encodes the picture into a JPEG file.
+// Write encodes the picture to a JPEG file.
 func (m *Image) Write(file string) error {
 	defer runtime.KeepAlive(m)
 	return raw.Write(m.image, file, picture.Quality)

@@ -1,7 +1,7 @@
 //go:build linux && cgo && libjpeg
 
-// Package owned has pictures whose memory package own frees. It tells own how
-// large they are, and own tells package pace, if that is started.
+// Package owned has pictures whose memory is freed by package own. It passes their
+// sizes to own, where package pace, if it is started, sees them.
 package owned
 
 import (
@@ -31,7 +31,7 @@ func (m *Image) Scale(width int) (p picture.Picture, err error) {
 	return p, err
 }
 
-// Write encodes the picture into a JPEG file.
+// Write encodes the picture to a JPEG file.
 func (m *Image) Write(file string) (err error) {
 	m.Owner.Use(func(image unsafe.Pointer) { err = raw.Write(image, file, picture.Quality) })
 	return err
@@ -45,8 +45,8 @@ func (m *Image) Use(f func(width, height int, pixels []byte)) {
 	})
 }
 
-// owned takes the result of a call as it is. After an error nothing is left to
-// be freed.
+// owned makes a picture of the results of a C call. If it returns an error, that of
+// the call or its own, the image is freed already.
 func owned(made raw.Made, err error) (picture.Picture, error) {
 	if err != nil {
 		return nil, err

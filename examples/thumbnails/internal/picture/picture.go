@@ -1,5 +1,5 @@
-// Package picture says what a binding of images does. There is no Close: what
-// is not reachable any more is freed, by whatever means the binding has.
+// Package picture has the interface of the bindings. There is no Close: a binding
+// frees pictures after they become unreachable.
 package picture
 
 // A Picture is an image in C memory. It does not change.
@@ -7,16 +7,16 @@ type Picture interface {
 	// Scale returns a smaller picture of the same shape.
 	Scale(width int) (Picture, error)
 
-	// Write encodes the picture into a JPEG file.
+	// Write encodes the picture to a JPEG file.
 	Write(file string) error
 
-	// Use calls f with the size in pixels and the bytes, red, green and blue,
-	// rows from the top, which are not to be kept beyond f.
+	// Use calls f with the size in pixels and the bytes, red, green and blue, rows
+	// from the top. f must not keep the bytes.
 	Use(f func(width, height int, pixels []byte))
 }
 
 // Open decodes a JPEG file.
 type Open func(file string) (Picture, error)
 
-// Quality is that of the files that are written.
+// Quality is the JPEG quality of the files that Write makes.
 const Quality = 85

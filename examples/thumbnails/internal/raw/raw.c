@@ -45,10 +45,10 @@ void *raw_destructor(void) { return (void *)raw_free; }
 int64_t raw_live(void) { return __atomic_load_n(&live, __ATOMIC_RELAXED); }
 int64_t raw_bytes(void) { return __atomic_load_n(&bytes, __ATOMIC_RELAXED); }
 
-// What decoding or encoding works on. None of it is a local variable of the
-// function that calls setjmp, where its value would be undefined after longjmp.
+// The state of a decoding or encoding. It is not in local variables of the function
+// that calls setjmp, whose values would be undefined after longjmp.
 typedef struct {
-	struct jpeg_error_mgr errors; // first: libjpeg hands out its address
+	struct jpeg_error_mgr errors; // first, because libjpeg passes its address
 	jmp_buf escape;
 	union {
 		struct jpeg_common_struct common;
@@ -58,7 +58,7 @@ typedef struct {
 	raw_made made;
 } codec;
 
-// Ends what the codec does. By default libjpeg would end the process.
+// Ends the decoding or encoding. By default libjpeg would end the process.
 static void fail(j_common_ptr jpeg)
 {
 	codec *c = (codec *)jpeg->err;
@@ -66,8 +66,8 @@ static void fail(j_common_ptr jpeg)
 	longjmp(c->escape, 1);
 }
 
-// By default libjpeg prints warnings, which are about data that are damaged,
-// and makes up what is missing.
+// Treats warnings, which are about damaged data, as errors. By default libjpeg prints
+// them, and makes up missing data.
 static void message(j_common_ptr jpeg, int level)
 {
 	if (level < 0)
@@ -165,7 +165,7 @@ raw_made raw_write(const raw_image *image, const char *file, int quality)
 	return c.made;
 }
 
-// Each pixel becomes the mean of those that it covers.
+// Each pixel becomes the mean of the pixels that it covers.
 raw_made raw_scale(const raw_image *from, int width)
 {
 	raw_made m = {0};

@@ -1,7 +1,7 @@
 //go:build linux && cgo && libjpeg
 
-// Images in C, and libjpeg-turbo to read and write them, in functions that suit
-// cgo: one call for each, which returns the image, its size or what went wrong.
+// Images in C, and libjpeg-turbo to read and write them, in functions for cgo: one
+// call for each step, which returns the image, its size and the error.
 
 #ifndef RAW_H
 #define RAW_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <jpeglib.h> // wants stdio.h before it
+#include <jpeglib.h> // needs stdio.h before it
 
 // An image, its rows from the top: a byte each of red, green and blue.
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 	unsigned char pixels[];
 } raw_image;
 
-// What a function has made, or why it has not.
+// The image that a function has made, or its error.
 typedef struct {
 	raw_image *image;              // NULL after an error
 	size_t size;                   // in bytes
@@ -33,7 +33,7 @@ raw_made raw_write(const raw_image *, const char *file, int quality);
 void raw_free(void *image);
 void *raw_destructor(void);
 
-// How many images there are, and how many bytes they have.
+// The number of live images, and the sum of their bytes.
 int64_t raw_live(void);
 int64_t raw_bytes(void);
 

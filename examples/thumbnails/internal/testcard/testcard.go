@@ -1,5 +1,5 @@
-// Package testcard makes pictures, as JPEG files. They are made by Go's own
-// encoder, so whoever decodes them is not compared with itself.
+// Package testcard makes pictures, as JPEG files. It uses Go's own encoder, so that a
+// test of libjpeg-turbo does not compare the library with itself.
 package testcard
 
 import (
@@ -47,7 +47,7 @@ func New(seed uint64, width, height int) *image.RGBA {
 	return m
 }
 
-// Make writes n cards into a directory, and returns the names of the files.
+// Make writes n cards to a directory, and returns the names of the files.
 func Make(dir string, n, width, height int) ([]string, error) {
 	var files []string
 	for i := range n {
@@ -60,7 +60,7 @@ func Make(dir string, n, width, height int) ([]string, error) {
 	return files, nil
 }
 
-// Write encodes an image into a file, with the quality of a camera.
+// Write encodes an image to a file, with the quality of a camera.
 func Write(name string, m image.Image) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // ends.
 func newAllocator(t *testing.T) cheaparrow.Allocator {
 	t.Helper()
-	heap, err := cheap.NewHeap(cheap.Options{})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ var cSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "text", Type: arrow.BinaryTypes.String},
 }, nil)
 
-// cRecord returns a record of n rows, the sum of its numbers, and how long its
-// strings are.
+// cRecord returns a record of n rows, the sum of its numbers, and the sum of the
+// lengths of its strings.
 func cRecord(mem memory.Allocator, n int) (r arrow.RecordBatch, numbers, length int64) {
 	b := array.NewRecordBuilder(mem, cSchema)
 	defer b.Release()
@@ -59,8 +59,8 @@ func cRecord(mem memory.Allocator, n int) (r arrow.RecordBatch, numbers, length 
 	return b.NewRecordBatch(), numbers, length
 }
 
-// TestCData has C keep a record beyond the call and beyond its owner in Go, with
-// collections in between, read it, and release it from a thread of its own.
+// TestCData has C keep a record after the call and after its release in Go, with
+// collections in between. C reads it, and releases it from a thread of its own.
 func TestCData(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, 300_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCData(t *testing.T) {
 			cdata.ExportArrowRecordBatch(r, (*cdata.CArrowArray)(exported), nil)
 			r.Release()
 			consumer.Keep(exported)
-			var others [3][]byte // which would be where the record was
+			var others [3][]byte // these would reuse the record's memory
 			for i := range others {
 				runtime.GC()
 				others[i] = mem.Allocate(8 * max(n, 1))
@@ -138,14 +138,13 @@ func TestCDataStream(t *testing.T) {
 	checked.AssertSize(t, 0)
 }
 
-// exportEnv makes this process one that exports a record: with our memory or,
-// for comparison, with Go's.
+// exportEnv is the environment variable that makes this process export a record: with
+// our memory or, for comparison, with Go memory.
 const exportEnv = "CHEAPARROW_TEST_EXPORT"
 
-// TestCDataRules has a child process, in which Go looks at every pointer that is
-// stored, export a record. With GOEXPERIMENT=cgocheck2 the rules for pointers
-// are enforced: what lies in Go memory must end the process, and what lies in
-// ours must not. Without, this says that the child works.
+// TestCDataRules has a child process export a record. With GOEXPERIMENT=cgocheck2 Go
+// checks every pointer that is stored in C memory: a record in Go memory must end the
+// process, and one in our memory must not. Without, this test shows that the child works.
 func TestCDataRules(t *testing.T) {
 	if from := os.Getenv(exportEnv); from != "" {
 		var mem memory.Allocator = cheaparrow.Allocator{}

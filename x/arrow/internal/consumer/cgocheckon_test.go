@@ -2,5 +2,5 @@
 
 package consumer_test
 
-// cgocheck2 says whether Go looks at every pointer that is stored in C memory.
+// cgocheck2 is true if Go checks every pointer that is stored in C memory.
 const cgocheck2 = true

@@ -1,8 +1,8 @@
 //go:build cgo
 
-// Package consumer is a C program that takes arrays through the C data
-// interface, keeps them, and releases them when it likes, from a thread of its
-// own. It knows the interface from its specification alone.
+// Package consumer is a C program that takes arrays through the C data interface,
+// keeps them, and releases them later, from a thread of its own. It is written from
+// the specification of the interface alone.
 package consumer
 
 /*
@@ -21,10 +21,10 @@ struct ArrowArray {
 	void *private_data;
 };
 
-// kept is what this program has taken: a struct of an int64 and a utf8 column.
+// kept is the array that the program has taken: a struct of an int64 and a utf8 column.
 static struct ArrowArray kept;
 
-// keep moves an array here, as the interface says: its owner from now on is us.
+// keep moves an array here, as the interface says: it belongs to this program now.
 static void keep(void *from) {
 	memcpy(&kept, from, sizeof kept);
 	((struct ArrowArray *)from)->release = NULL;
@@ -56,7 +56,7 @@ static void *release_kept(void *unused) {
 	return unused;
 }
 
-// release releases what was kept in a thread that Go does not know.
+// release releases the array, in a thread that Go does not know.
 static int release(void) {
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, release_kept, NULL) || pthread_join(thread, NULL))
@@ -73,23 +73,24 @@ import "unsafe"
 // NewArray returns an ArrowArray of zeros, in C memory.
 func NewArray() unsafe.Pointer { return C.new_array() }
 
-// FreeArray frees what NewArray returned, not what it describes.
+// FreeArray frees an ArrowArray of NewArray, not the buffers that it describes.
 func FreeArray(array unsafe.Pointer) { C.free(array) }
 
-// Keep moves the contents of array to C, which from now on owns them. They are a
-// record of an int64 and a string column.
+// Keep moves array, a record of an int64 and a string column, to C, which owns it from
+// now on.
 func Keep(array unsafe.Pointer) { C.keep(array) }
 
-// Aligned reports whether all buffers of what C keeps start at multiples of 64.
+// Aligned reports whether all buffers of the array that C keeps start at multiples of
+// 64.
 func Aligned() bool { return C.aligned() != 0 }
 
-// Sum returns the sum of the numbers, and of the lengths of the strings, of what
-// C keeps.
+// Sum returns the sum of the numbers, and of the lengths of the strings, of the array
+// that C keeps.
 func Sum() (numbers, bytes int64) {
 	var n C.int64_t
 	return int64(C.sum(&n)), int64(n)
 }
 
-// Release has a thread of C release what C keeps, and reports whether it is
+// Release has a thread of C release the array that C keeps, and reports whether it is
 // released.
 func Release() bool { return C.release() == 1 }

@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// MinPrice is what an order must cost to pass the filter.
+	// MinPrice is the least price of an order that passes the filter.
 	MinPrice = 300
 
 	recordRows   = 64 << 10
 	rowGroupRows = 128 << 10
 )
 
-// A Group is what the rows of one key come to, after the filter.
+// A Group has the sums of the rows of one key, after the filter.
 type Group struct {
 	Rows     int64
-	Quantity int64 // its sum
+	Quantity int64 // sum of the quantities
 }
 
-// Run takes the first n rows through the pipeline with memory from mem, of which
-// it returns all. Files are made in dir. What comes in again from them must be
-// what went out.
+// Run takes the first n rows through the pipeline, with memory from mem, all of which
+// it frees. It makes files in dir, and checks that it reads from them the rows that it
+// wrote.
 func Run(ctx context.Context, mem memory.Allocator, n int, dir string) (map[string]Group, error) {
 	ctx = compute.WithAllocator(ctx, mem)
 	table, err := read(ctx, mem, n)
@@ -118,7 +118,7 @@ func sort(ctx context.Context, mem memory.Allocator, table arrow.Table) (arrow.T
 	if err != nil {
 		return nil, err
 	}
-	return sorted.(*compute.TableDatum).Value, nil // with the reference of the datum
+	return sorted.(*compute.TableDatum).Value, nil // the caller has the datum's reference now
 }
 
 // group adds up the quantities of each key.
@@ -140,12 +140,12 @@ func group(ctx context.Context, mem memory.Allocator, table arrow.Table) (map[st
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", keys.Value(i), err)
 		}
-		groups[string([]byte(keys.Value(i)))] = g // the key is in memory of arrow's
+		groups[string([]byte(keys.Value(i)))] = g // copied: the key is in memory of arrow
 	}
 	return groups, nil
 }
 
-// total adds up the values whose key is the wanted one.
+// total adds up the values of one key.
 func total(ctx context.Context, key, values compute.Datum, wanted string) (Group, error) {
 	mask, err := compute.CallFunction(ctx, "equal", nil, key, compute.NewDatum(scalar.NewStringScalar(wanted)))
 	if err != nil {
@@ -173,7 +173,7 @@ func total(ctx context.Context, key, values compute.Datum, wanted string) (Group
 	return g, nil
 }
 
-// throughParquet writes a table to a file and compares what it reads from there.
+// throughParquet writes a table to a file, reads it and compares.
 func throughParquet(ctx context.Context, mem memory.Allocator, table arrow.Table, name string) (err error) {
 	defer wrap(&err, "Parquet")
 	f, err := os.Create(name)
@@ -182,7 +182,7 @@ func throughParquet(ctx context.Context, mem memory.Allocator, table arrow.Table
 	}
 	defer f.Close()
 	props := parquet.NewWriterProperties(parquet.WithAllocator(mem), parquet.WithCompression(parquetcompress.Codecs.Snappy),
-		// Only columns of few values are worth a dictionary, which is Go memory.
+		// A dictionary, which is Go memory, pays for columns of few values only.
 		parquet.WithDictionaryDefault(false),
 		parquet.WithDictionaryFor(schema.Field(keyColumn).Name, true), parquet.WithDictionaryFor(schema.Field(quantityColumn).Name, true))
 	arrowProps := pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(mem), pqarrow.WithStoreSchema())
@@ -200,7 +200,7 @@ func throughParquet(ctx context.Context, mem memory.Allocator, table arrow.Table
 	return same(back, table)
 }
 
-// throughIPC does so with arrow's own format.
+// throughIPC is throughParquet with arrow's own format.
 func throughIPC(mem memory.Allocator, table arrow.Table, name string) (err error) {
 	defer wrap(&err, "IPC")
 	f, err := os.Create(name)
@@ -251,7 +251,7 @@ func wrap(err *error, what string) {
 	}
 }
 
-// same compares two tables, however they are cut into records.
+// same compares two tables, which may be divided into records differently.
 func same(got, want arrow.Table) error {
 	if got.NumRows() != want.NumRows() || got.NumCols() != want.NumCols() {
 		return fmt.Errorf("%d rows of %d columns came in again, of %d and %d", got.NumRows(), got.NumCols(), want.NumRows(), want.NumCols())

@@ -14,7 +14,7 @@ import (
 
 var rows = flag.Int("rows", 1_000_000, "rows of the table that is taken through the pipeline")
 
-// expected is what the groups come to, in plain Go.
+// expected computes the groups in plain Go.
 func expected(n int) map[string]pipeline.Group {
 	groups := make(map[string]pipeline.Group)
 	for r := range pipeline.Rows(n) {
@@ -26,10 +26,10 @@ func expected(n int) map[string]pipeline.Group {
 	return groups
 }
 
-// TestPipeline expects the right results, and that nothing is left: neither by
-// the books of arrow's checked allocator, nor by the heap's.
+// TestPipeline expects the right results, and that no buffer is left, neither in the
+// counts of arrow's checked allocator nor in those of the heap.
 func TestPipeline(t *testing.T) {
-	heap, err := cheap.NewHeap(cheap.Options{})
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
-// Package pipeline takes a table through everything that arrow does with
-// memory: in from CSV, filtered, sorted and grouped by arrow's compute
-// functions, out to Parquet and IPC files and in again. Its tests, and those who
-// measure, choose the rows and the allocator.
+// Package pipeline uses all parts of arrow that allocate: it reads a table from CSV,
+// filters, sorts and groups it by arrow's compute functions, writes it to Parquet and IPC
+// files, and reads these. Tests and benchmarks choose the rows and the allocator.
 package pipeline
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// keys are those of the groups.
+// keys are the keys of the groups.
 var keys = func() (keys [16]string) {
 	for i := range keys {
 		keys[i] = "key-" + strconv.Itoa(i)
@@ -26,8 +25,8 @@ type Row struct {
 	Key      string
 	Quantity int64
 	Price    float64
-	Priced   bool   // or the price is null
-	Comment  uint64 // a text of which this is a part
+	Priced   bool   // if not, the price is null
+	Comment  uint64 // a part of the comment's text
 }
 
 var schema = arrow.NewSchema([]arrow.Field{
@@ -67,7 +66,7 @@ func Rows(n int) func(yield func(Row) bool) {
 	}
 }
 
-// A csvText is the table as CSV, made as it is read, so that it takes no memory
+// A csvText is the table as CSV. It is made while it is read, so it takes no memory
 // itself.
 type csvText struct {
 	rows func() (Row, bool)

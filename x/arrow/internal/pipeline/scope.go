@@ -7,14 +7,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// A scope is an allocator for calls that leak: what was allocated within it and
-// not freed is freed when it is closed. Arrow 18.8.0 has some such functions,
-// which TestLeaksOfArrow names.
+// A scope is an allocator for calls that leak. When it is closed, it frees all buffers
+// that were allocated in it and not freed. TestLeaksOfArrow names functions of arrow
+// 18.8.0 that leak.
 type scope struct {
 	mem memory.Allocator
 
 	mu   sync.Mutex
-	live map[*byte][]byte // by where they start; under mu
+	live map[*byte][]byte // by first byte; under mu
 }
 
 func newScope(mem memory.Allocator) *scope {
@@ -29,7 +29,7 @@ func (s *scope) Reallocate(size int, b []byte) []byte {
 }
 
 func (s *scope) Free(b []byte) {
-	s.forget(b) // before it can be somebody else's
+	s.forget(b) // before another goroutine can get the same memory
 	s.mem.Free(b)
 }
 
@@ -48,7 +48,7 @@ func (s *scope) forget(b []byte) {
 	delete(s.live, unsafe.SliceData(b))
 }
 
-// close frees what is left.
+// close frees the buffers that are left.
 func (s *scope) close() {
 	for _, b := range s.live {
 		s.mem.Free(b)

@@ -1,5 +1,5 @@
-// Looks at the page as a reader would: what is drawn, and what lies over what.
-// The value is JSON that browser_test.go reads.
+// Checks the page as a reader sees it: what is drawn, and what overlaps. The value
+// is JSON that browser_test.go reads.
 (() => {
 	const doc = document.documentElement;
 	const overlaps = (a, b, slack) =>
@@ -80,9 +80,10 @@
 				const [x, y] = instance.convertToPixel({seriesIndex: i}, value);
 				const at = {x: frame.left + x, y: frame.top + y + (d.symbolOffset ? d.symbolOffset[1] : 0)};
 				// A bar ends at its figure, somewhere in its band; a symbol stands on it.
-				const shape = shapes.find(({box, paint: p}) => p.includes(paint) && (bar
-					? Math.abs(box.right - at.x) < 1.5 && Math.abs((box.top + box.bottom) / 2 - at.y) < 40 && box.right > box.left
-					: Math.abs((box.left + box.right) / 2 - at.x) < 1.5 && Math.abs((box.top + box.bottom) / 2 - at.y) < 2));
+				const away = ({box}) => Math.abs((box.top + box.bottom) / 2 - at.y);
+				const [shape] = shapes.filter(({box, paint: p}) => p.includes(paint) && (bar
+					? Math.abs(box.right - at.x) < 1.5 && box.right > box.left
+					: Math.abs((box.left + box.right) / 2 - at.x) < 1.5)).filter(s => away(s) < (bar ? 40 : 2)).sort((a, b) => away(a) - away(b));
 				if (!shape) {
 					problems.push(`${box.dataset.chart}: nothing is drawn for ${point.name} at ${value}`);
 					continue;
@@ -95,7 +96,7 @@
 				const figure = bar ? d.value : d.value[s.type === 'scatter' ? 0 : 1];
 				const isMeasured = bar || s.type === 'line' && !hollow;
 				if (isMeasured && figure !== point.ns && point.ns > 0) problems.push(`${point.name} is ${point.ns}, drawn at ${figure}`);
-				if (!isMeasured && !point.published.some(m => m.ns === figure)) problems.push(`nobody published ${figure} of ${point.name}`);
+				if (!isMeasured && !point.published.some(m => m.ns === figure)) problems.push(`${figure} of ${point.name} is not published`);
 				count[isMeasured ? 'measured' : 'published']++;
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Histogram is a struct of C in memory that nobody has to free.
+// A Histogram is a C struct in memory that is freed automatically.
 type Histogram struct{ counts *own.Mem[C.histogram] }
 
 var histograms = own.NewMemory(cheap.Default(), own.Options{Name: "Histogram"})

@@ -34,7 +34,7 @@ func NewShape(sides int) (*Shape, error) {
 	return s, nil
 }
 
-// Sides asks the library. Whoever closes the shape meanwhile, it stays.
+// Sides asks the library. A Close during the call does not free the shape.
 func (s *Shape) Sides() (n int) {
 	s.Use(func(p unsafe.Pointer) { n = int(C.shape_sides((*C.shape)(p))) })
 	return n

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// A Histogram is a struct of C in memory that nobody has to free.
+// A Histogram is a C struct in memory that is freed automatically.
 type Histogram struct{ c *C.histogram }
 
 // NewHistogram returns one that has counted nothing.

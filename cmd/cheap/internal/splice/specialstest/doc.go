@@ -1,5 +1,5 @@
-// Package specialstest holds tests of what hangs on the runtime's lists of
+// Package specialstest holds tests of what depends on the runtime's lists of
 // specials: finalizers, cleanups, weak pointers, pins, profiles of the heap,
-// bubbles. They say what Go promises of these, so they pass with any runtime, and
-// are there to be run with one that package splice has changed.
+// bubbles. They test the promises of Go, so they pass with every runtime. They are
+// for a runtime that package splice has changed.
 package specialstest

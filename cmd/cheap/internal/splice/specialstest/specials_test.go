@@ -94,8 +94,8 @@ func ascending(n int) []int {
 	return order
 }
 
-// inOrders runs a test with each order, in a goroutine that leaves nothing on a
-// stack.
+// inOrders runs a test with each order, in a goroutine of its own, so that no stack
+// keeps an object.
 func inOrders(t *testing.T, test func(t *testing.T, order []int)) {
 	for name, order := range orders {
 		t.Run(name, func(t *testing.T) { test(t, order(objects)) })
@@ -111,7 +111,7 @@ func apart(f func()) {
 	<-done
 }
 
-// Whoever has changed the runtime says so in the environment.
+// The environment says that the runtime is changed.
 func TestRuntime(t *testing.T) {
 	if want := os.Getenv("SPLICE_TEST_CHANGED") != ""; built.Changed() != want {
 		t.Errorf("the runtime is changed: %t, want %t", built.Changed(), want)
@@ -165,7 +165,7 @@ func TestCleanups(t *testing.T) {
 	})
 }
 
-// A finalizer runs once; one that was taken away never does, and one that is set
+// A finalizer runs once; one that was removed never does, and one that is set
 // again by a finalizer runs again.
 func TestFinalizers(t *testing.T) {
 	inOrders(t, func(t *testing.T, order []int) {
@@ -419,7 +419,7 @@ func TestHammer(t *testing.T) {
 	work := func() {
 		for step := range steps {
 			i := rand.IntN(shared)
-			if rand.IntN(4) == 0 { // a neighbour, and not anyone
+			if rand.IntN(4) == 0 { // a neighbour
 				i = step % shared
 			}
 			o := all[i].Load()

@@ -1,18 +1,15 @@
-package present
+// Package resulttest has a report for the tests of the packages that write one.
+package resulttest
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 
-	"golang.org/x/perf/benchmath"
-
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A fixture makes a report as a run of `cheap bench` on a machine of 16 cores
-// would, the same one each time.
+// A fixture makes a report.
 type fixture struct {
 	result.Report
 	noise  *rand.Rand
@@ -33,21 +30,23 @@ type fixtureRow struct {
 	published []result.Published
 	note      string
 	profile   []result.Share
+	ops       int
+	memory    *result.Memory
 }
 
 func (f *fixture) row(in fixtureRow) {
 	row := result.Row{
 		Table: f.Tables[len(f.Tables)-1].Name, Row: in.name, Procs: max(in.procs, 1),
 		CPUNsPerOp: in.cpu, AllocsPerOp: in.allocs, GoBytesPerOp: in.bytes,
-		Published: in.published, Note: in.note, Profile: in.profile,
+		Published: in.published, Note: in.note, Profile: in.profile, Ops: in.ops, Memory: in.memory,
 	}
 	if row.CPUNsPerOp == 0 {
 		row.CPUNsPerOp = in.ns * 1.002
 	}
 	for range f.rounds {
-		row.Samples = append(row.Samples, rounded(in.ns*(1+0.02*f.noise.NormFloat64())))
+		row.Samples = append(row.Samples, figure.Round(in.ns*(1+0.02*f.noise.NormFloat64()), 7))
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = summary(row.Samples)
+	row.NsPerOp, row.CI95Low, row.CI95High = Summarize(row.Samples)
 	if in.versus != "" {
 		row.Versus = f.versus(&row, in.versus)
 	}
@@ -64,27 +63,18 @@ func (f *fixture) versus(row *result.Row, to string) *result.Ratio {
 			ratios = append(ratios, ns/base.Samples[i])
 		}
 		v := &result.Ratio{To: to}
-		v.Ratio, v.CI95Low, v.CI95High = summary(ratios)
-		v.Noisy = v.CI95Low <= 1 && v.CI95High >= 1
+		v.Ratio, v.CI95Low, v.CI95High = Summarize(ratios)
+		v.Noisy = v.CI95Low <= 1 && v.CI95High >= 1 || v.CI95High == 0
 		return v
 	}
 	panic("no row " + to)
 }
 
-func summary(samples []float64) (center, low, high float64) {
-	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(append([]float64(nil), samples...), &benchmath.DefaultThresholds), 0.95)
-	low, high = bounds(s.Lo, s.Hi)
-	return rounded(s.Center), rounded(low), rounded(high)
-}
-
-// rounded takes digits away in which processors differ, some of which multiply
-// and add in one step.
-func rounded(x float64) float64 {
-	x, err := strconv.ParseFloat(sevenDigits(x), 64)
-	if err != nil {
-		panic(err)
-	}
-	return x
+// Summarize is [result.Summarize], rounded: some processors multiply and add in
+// one step, so that the last digits differ.
+func Summarize(rounds []float64) (median, low, high float64) {
+	median, low, high = result.Summarize(rounds)
+	return figure.Round(median, 7), figure.Round(low, 7), figure.Round(high, 7)
 }
 
 func said(source string, ns float64) result.Published {
@@ -110,12 +100,16 @@ var (
 	}
 )
 
-func newFixture() *result.Report {
+var machine = result.Machine{
+	Go: "go1.26.8", OS: "linux", Arch: "amd64", CPU: "12th Gen Intel(R) Core(TM) i7-1260P", Cores: 16,
+	GOGC: "100", Malloc: "glibc 2.41", HugePages: "madvise", Date: "2026-11-21T16:31:50Z",
+}
+
+// Report returns a report as a run of `cheap bench` on a machine of 16 cores
+// would make it, the same one each time.
+func Report() *result.Report {
 	f := &fixture{noise: rand.New(rand.NewPCG(1, 2)), rounds: 10}
-	f.Machine = result.Machine{
-		Go: "go1.26.8", OS: "linux", Arch: "amd64", CPU: "12th Gen Intel(R) Core(TM) i7-1260P", Cores: 16,
-		GOGC: "100", Malloc: "glibc 2.41", Date: "2026-11-21T16:31:50Z",
-	}
+	f.Machine = machine
 	f.calls()
 	f.scaling()
 	f.release()
@@ -125,6 +119,35 @@ func newFixture() *result.Report {
 	f.strings()
 	f.traces()
 	f.Notes = []string{"The rows of table traces replay every eighth operation; `cheap replay` replays all of them, and verifies them."}
+	return &f.Report
+}
+
+// Replay returns a report as a run of `cheap replay` would make it: of a trace
+// with all allocators and their memory, in enough rounds for an interval, and of
+// one without what needs C, in few rounds, whose memory was not measured.
+func Replay() *result.Report {
+	f := &fixture{noise: rand.New(rand.NewPCG(3, 4)), rounds: 9}
+	f.Replay = true
+	f.Machine = machine
+	f.Machine.GOGC = "off"
+	const mib = 1 << 20
+	f.table(result.Table{Name: "sqlite", Title: "183,052 operations, timed 9×, every block verified"})
+	for _, r := range []struct {
+		name  string
+		ns    float64
+		peak  float64
+		final int64
+	}{
+		{"heap", 8.3, 6.91 * mib, 86016}, {"local", 6.3, 6.9 * mib, 53248}, {"libc", 33.2, 6.09 * mib, 167936},
+		{"native", 8.1, 6.09 * mib, -4096}, {"cgoalloc", 13.2, 6.13 * mib, 65536}, {"modernc", 30.4, 14.61 * mib, 40960},
+	} {
+		f.row(fixtureRow{name: r.name, ns: r.ns, ops: 183052, memory: &result.Memory{Peak: int64(r.peak), Final: r.final}})
+	}
+	f.rounds = 3
+	f.table(result.Table{Name: "my trace", Title: "1 operation, timed 3×"})
+	for _, name := range []string{"heap", "local", "modernc"} {
+		f.row(fixtureRow{name: name, ns: 11, ops: 1})
+	}
 	return &f.Report
 }
 
@@ -360,6 +383,7 @@ func (f *fixture) traces() {
 		Name: "traces", Title: "what real programs allocated", Unit: "operation", Chart: result.Bars,
 		About: "What sqlite and gcc allocated and freed, replayed as `cheap replay` does.",
 	})
+	f.rounds = 5 // too few for an interval
 	for _, trace := range []string{"sqlite", "gcc"} {
 		for _, r := range []fixtureRow{{name: "native", ns: 12.3}, {name: "libc", ns: 48.1}, {name: "cgoalloc", ns: 71.9},
 			{name: "modernc", ns: 39.7}, {name: "heap", ns: 12.2}, {name: "local", ns: 8.2}} {
@@ -370,18 +394,4 @@ func (f *fixture) traces() {
 			f.row(r)
 		}
 	}
-}
-
-// withoutEscapes takes the ANSI escape sequences out of a text.
-func withoutEscapes(text string) string {
-	var out strings.Builder
-	for text != "" {
-		before, after, found := strings.Cut(text, "\x1b[")
-		out.WriteString(before)
-		if !found {
-			break
-		}
-		_, text, _ = strings.Cut(after, "m")
-	}
-	return out.String()
 }

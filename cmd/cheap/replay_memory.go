@@ -13,22 +13,23 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// memoryCommandName is a command for this program alone: the child process that
-// replays one trace on one allocator and looks at what is resident.
+// memoryCommandName is a command that only this program calls: the child process
+// that replays one trace on one allocator and measures what is resident.
 const memoryCommandName = "replay-memory"
 
 // A memoryReply is what the child prints.
 type memoryReply struct {
-	Memory      replay.Memory
-	Unsupported string `json:",omitempty"` // why nothing could be measured
+	Memory      result.Memory
+	Unsupported string `json:",omitempty"` // why it was not measured
 }
 
 // memoryCommand is the child: its arguments are an allocator and a trace.
 func memoryCommand(args []string, stdout io.Writer) error {
 	if len(args) != 2 {
-		return usagef("it takes an allocator and a trace; cheap replay calls it")
+		return usagef("the arguments are an allocator and a trace; only cheap replay runs this command")
 	}
 	info, err := peers.Lookup(args[0])
 	if err != nil {
@@ -48,35 +49,35 @@ func memoryCommand(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(reply)
 }
 
-// errNotMeasured passes on why the child could not measure.
+// errNotMeasured says why the child did not measure.
 type errNotMeasured struct{ reason string }
 
 func (e errNotMeasured) Error() string { return e.reason }
 func (e errNotMeasured) Unwrap() error { return errors.ErrUnsupported }
 
 // measureMemory runs the child. The error is errors.ErrUnsupported where the
-// system does not tell what is resident.
-func measureMemory(ctx context.Context, info peers.Info, src source) (replay.Memory, error) {
+// system does not report resident memory.
+func measureMemory(ctx context.Context, info peers.Info, src source) (*result.Memory, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return replay.Memory{}, err
+		return nil, err
 	}
 	var stdout, stderr bytes.Buffer
 	child := exec.CommandContext(ctx, self, memoryCommandName, info.Name, src.arg)
 	child.Stdout, child.Stderr = &stdout, &stderr
 	err = child.Run()
 	if ctx.Err() != nil {
-		return replay.Memory{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 	if err != nil {
-		return replay.Memory{}, fmt.Errorf("process that measures the memory of %s: %w: %s", info.Name, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("process that measures the memory of %s: %w: %s", info.Name, err, strings.TrimSpace(stderr.String()))
 	}
 	var reply memoryReply
 	if err := json.Unmarshal(stdout.Bytes(), &reply); err != nil {
-		return replay.Memory{}, fmt.Errorf("process that measures the memory of %s: %w", info.Name, err)
+		return nil, fmt.Errorf("process that measures the memory of %s: %w", info.Name, err)
 	}
 	if reply.Unsupported != "" {
-		return replay.Memory{}, errNotMeasured{reply.Unsupported}
+		return nil, errNotMeasured{reply.Unsupported}
 	}
-	return reply.Memory, nil
+	return &reply.Memory, nil
 }

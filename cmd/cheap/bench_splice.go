@@ -17,15 +17,16 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 )
 
-// spliceCommandName is a command for this program alone: the process that
-// measures a row of `cheap bench -splice`, in this program built once more.
+// spliceCommandName is a command that only this program calls: the process that
+// measures a row of `cheap bench -splice`. It runs in a second build of this
+// program.
 const spliceCommandName = "bench-splice-row"
 
 // command is the package of this program.
 const command = "github.com/cheapgo/cheap/cmd/cheap"
 
-// A spliced is what -splice adds: a table, whose rows are measured by programs
-// that are to be built first.
+// A spliced is what -splice adds: a table whose rows are measured by programs that
+// have to be built first.
 type spliced struct {
 	table    measure.Table
 	programs splice.Programs
@@ -40,13 +41,13 @@ func newSpliced() *spliced {
 	return s
 }
 
-// addTo puts the table behind that of the releases.
+// addTo inserts the table behind the table release.
 func (s *spliced) addTo(all []measure.Table) []measure.Table {
 	at := slices.IndexFunc(all, func(t measure.Table) bool { return t.Name == "release" })
 	return slices.Insert(all, at+1, s.table)
 }
 
-// takenFrom takes the table out again.
+// takenFrom removes the table.
 func (s *spliced) takenFrom(all []measure.Table) []measure.Table {
 	return slices.DeleteFunc(all, func(t measure.Table) bool { return t.Name == s.table.Name })
 }
@@ -66,8 +67,8 @@ func releaseRows() []measure.Row {
 	return nil
 }
 
-// build builds the programs. The error is a splice.Unmatched where the runtime
-// cannot be changed, and a usageError where something else is missing.
+// build builds the programs. The error is a splice.Unmatched if the runtime cannot
+// be changed, and a usageError if something else is missing.
 func (s *spliced) build(ctx context.Context) error {
 	dir, err := sourceFolder(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *spliced) build(ctx context.Context) error {
 	}
 	goroot, err := splice.Goroot(ctx, dir)
 	if err != nil {
-		return usagef("-splice: %s; a go command is needed", oneLine(err))
+		return usagef("-splice: %s; a working go command is needed", oneLine(err))
 	}
 	if err := splice.Supported(goroot); err != nil {
 		return err
@@ -94,8 +95,9 @@ func (s *spliced) remove() {
 	}
 }
 
-// sourceFolder returns where the source of this program is: where it was built,
-// or else where the module of the working directory says.
+// sourceFolder returns the folder of this program's source: the one in which the
+// program was built, or else the one that the module of the working directory
+// leads to.
 func sourceFolder(ctx context.Context) (string, error) {
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
 		if _, err := os.Stat(file); err == nil {
@@ -104,33 +106,33 @@ func sourceFolder(ctx context.Context) (string, error) {
 	}
 	output, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", command).Output()
 	if err != nil {
-		return "", usagef("-splice: the program is built once more, and its source is not where it was; a working directory is accepted that is in a checkout of github.com/cheapgo/cheap, with a go command")
+		return "", usagef("-splice: the command has to build itself again, and its source is not where it was built; run it in a checkout of github.com/cheapgo/cheap, with a go command")
 	}
 	return strings.TrimSpace(string(output)), nil
 }
 
-// buildSpliced builds what -splice needs, unless -run leaves no row for it. Where
-// the runtime cannot be changed, it takes the table out and says why.
+// buildSpliced builds what -splice needs, unless -run leaves no row for it. If the
+// runtime cannot be changed, it removes the table and notes why.
 func (s *benchSettings) buildSpliced(ctx context.Context, stderr io.Writer) error {
 	if !s.spliced.keptBy(s.run) {
 		return nil
 	}
 	progress := newProgress(stderr, "cheap bench")
 	defer progress.clear()
-	progress.show("building this program in a changed runtime, which takes a minute the first time")
+	progress.show("building this command with a changed runtime; the first time, this takes a minute")
 	err := s.spliced.build(ctx)
 	var unmatched *splice.Unmatched
 	if !errors.As(err, &unmatched) {
 		return err
 	}
-	note := fmt.Sprintf("no rows of table splice: %v", unmatched)
+	note := fmt.Sprintf("the table splice has no rows: %v", unmatched)
 	progress.warn("%s", note)
 	s.notes = append(s.notes, note)
 	s.tables = s.spliced.takenFrom(s.tables)
 	return nil
 }
 
-// spliceCommand is the process that measures a row.
+// spliceCommand is the process that measures a row of splice.
 func spliceCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	err := splice.Serve(ctx, releaseRows(), args, stdin, stdout)
 	if errors.Is(err, splice.ErrArgs) {

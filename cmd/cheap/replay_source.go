@@ -15,8 +15,8 @@ import (
 
 // A source is where a trace comes from.
 type source struct {
-	name string // in reports: the file's, without directory and endings
-	arg  string // what asks for it: a file, or the name of an embedded trace
+	name string // in reports: that of the file, without directory and endings
+	arg  string // the argument: a file, or the name of an embedded trace
 }
 
 // newSource returns the source that an argument names.
@@ -36,10 +36,11 @@ func (s source) open() (io.ReadCloser, error) {
 	if file, err := recorded.Open(s.arg); err == nil {
 		return file, nil
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w; the traces of the command are %s", err, strings.Join(recorded.Names, " and "))
 }
 
-// read decodes the trace, which has operations. An error names the source.
+// read decodes the trace. A trace without operations is an error. An error names
+// the source.
 func (s source) read() (*trace.Trace, error) {
 	file, err := s.open()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// pageName is the file of the page, where -o does not say otherwise.
+// pageName is the file of the page, unless -o names another.
 const pageName = "cheap-report.html"
 
-// An output is where a report goes, and how it is written. A name of "" is
-// stdout, and no page.
+// An output says where a report goes, and in which format. If file is "", the
+// report goes to stdout; if page is "", no page is written.
 type output struct {
 	format string
 	file   string // of the report in that format
@@ -30,12 +30,15 @@ type output struct {
 	asked  bool   // -o named the files
 }
 
-var benchFormats = []string{"text", "json", "bench", "html"}
+var (
+	benchFormats  = []string{"text", "json", "bench", "html"}
+	replayFormats = []string{"text", "json", "bench"}
+)
 
 // parse understands -format and -o.
 func (o *output) parse(format, file string, compares bool) error {
 	if !slices.Contains(benchFormats, format) {
-		return usagef("-format: unknown format %q; there are text, json, bench and html", format)
+		return usagef("-format: unknown format %q; the formats are text, json, bench and html", format)
 	}
 	o.format, o.file, o.asked = format, file, file != ""
 	switch ending := filepath.Ext(file); {
@@ -50,12 +53,12 @@ func (o *output) parse(format, file string, compares bool) error {
 		o.page = strings.TrimSuffix(file, ending) + ".html"
 	}
 	if compares && o.file == "" && format != "text" {
-		return usagef("-compare: the comparison is text and goes to stdout; -o is accepted, for the file of the %s", format)
+		return usagef("-compare: the comparison goes to stdout; name a file for the %s with -o", format)
 	}
 	return nil
 }
 
-// check returns an error where a file that was asked for cannot be written.
+// check returns an error if a file that was asked for cannot be written.
 func (o *output) check() error {
 	for _, file := range []string{o.file, o.page} {
 		if file != "" && (o.asked || file == o.file) {
@@ -67,13 +70,13 @@ func (o *output) check() error {
 	return nil
 }
 
-// writable returns an error where a file cannot be written, and leaves it as it
-// is.
+// writable returns an error if a file cannot be written. It does not change the
+// file.
 func writable(name, file string) error {
 	_, before := os.Lstat(file)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
-		return usagef("%s: %v; a file that can be written is accepted", name, err)
+		return usagef("%s: %v; name a file that can be written", name, err)
 	}
 	f.Close()
 	if errors.Is(before, fs.ErrNotExist) {
@@ -89,11 +92,11 @@ func (s *benchSettings) readOld(file string, given bool) error {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return usagef("-compare: %v; a file of cheap bench -format json is accepted", err)
+		return usagef("-compare: %v; name a file that cheap bench -format json has written", err)
 	}
 	defer f.Close()
 	if s.old, err = present.ReadJSON(f); err != nil {
-		return usagef("-compare: %s: %v; a file of cheap bench -format json is accepted", file, oneLine(err))
+		return usagef("-compare: %s: %v; name a file that cheap bench -format json has written", file, oneLine(err))
 	}
 	return nil
 }
@@ -112,8 +115,8 @@ func (o *output) write(report, old *result.Report, stdout, stderr io.Writer) err
 	err = o.writeTo(o.page, nil, func(w io.Writer, _ bool) error { return page.Write(w, report) })
 	if err == nil {
 		fmt.Fprintf(stderr, "cheap bench: the charts are in %s\n", o.page)
-	} else if !o.asked { // the report is there, and nobody asked for this file
-		fmt.Fprintf(stderr, "cheap bench: no page: %v\n", err)
+	} else if !o.asked { // the report is written, and the page was not asked for
+		fmt.Fprintf(stderr, "cheap bench: no page was written: %v\n", err)
 		return nil
 	}
 	return err
@@ -145,8 +148,8 @@ func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, 
 	return os.WriteFile(file, buf.Bytes(), 0o666)
 }
 
-// colors reports whether a text may have colour: on a terminal, unless the
-// environment has NO_COLOR, or the terminal has none.
+// colors reports whether a text may have colors: on a terminal that has colors,
+// unless NO_COLOR is set in the environment.
 func colors(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

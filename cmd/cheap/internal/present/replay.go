@@ -1,0 +1,96 @@
+package present
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// The allocators with which a replay compares the others.
+var replayBases = []struct{ name, is string }{
+	{"native", "calls malloc from a loop in C"},
+	{"libc", "calls the same malloc from Go through cgo"},
+}
+
+// best returns the time of the fastest round.
+func best(row *result.Row) float64 { return slices.Min(rounds(row)) }
+
+// replayed writes the table of a trace: a line for each allocator.
+func (t *texter) replayed(rows []result.Row) {
+	names, fastest, median, pm := column{head: "allocator", left: true}, column{head: "best"}, column{head: "median"}, column{head: "±"}
+	peak, final := column{group: "resident memory", head: "peak"}, column{group: "resident memory", head: "final"}
+	for _, row := range rows {
+		names.cells = append(names.cells, cell{row.Row, plain})
+		fastest.cells = append(fastest.cells, cell{figure.Duration(best(&row)), plain})
+		median.cells = append(median.cells, cell{figure.Duration(row.NsPerOp), plain})
+		pm.cells = append(pm.cells, cell{spread(&row), dim})
+		if m := row.Memory; m != nil {
+			peak.cells = append(peak.cells, cell{mebibytes(m.Peak), plain})
+			final.cells = append(final.cells, cell{mebibytes(m.Final), plain})
+		}
+	}
+	g := &grid{columns: []column{names, fastest, median}}
+	if slices.ContainsFunc(rows, is(knowsSpread)) {
+		g.columns = append(g.columns, pm)
+	}
+	for _, base := range replayBases {
+		i := slices.IndexFunc(rows, func(r result.Row) bool { return r.Row == base.name })
+		if i < 0 {
+			continue
+		}
+		ratio := column{head: "of " + base.name}
+		for _, row := range rows {
+			ratio.cells = append(ratio.cells, cell{figure.Times(best(&row) / best(&rows[i])), plain})
+		}
+		g.columns = append(g.columns, ratio)
+	}
+	if slices.ContainsFunc(rows, is(hasMemory)) {
+		g.columns = append(g.columns, peak, final)
+	}
+	t.out.WriteByte('\n')
+	t.out.WriteString(g.text(t.p))
+}
+
+// replayLegend explains the columns, those that the report has.
+func (t *texter) replayLegend(r *result.Report) {
+	t.explain("best, median", "wall-clock time of one operation, in the best and in the median round")
+	if slices.ContainsFunc(r.Rows, is(knowsSpread)) {
+		t.explain("±", spreadMeans)
+	}
+	for _, base := range replayBases {
+		if slices.ContainsFunc(r.Rows, func(row result.Row) bool { return row.Row == base.name }) {
+			t.explain("of "+base.name, "the best time divided by that of "+base.name+", which "+base.is)
+		}
+	}
+	if slices.ContainsFunc(r.Rows, is(hasMemory)) {
+		t.explain("peak", "the most memory that was resident in a separate process, less what was resident before the first operation")
+		t.explain("final", "the same, after all blocks were freed and the allocator was trimmed")
+	}
+}
+
+func hasMemory(row *result.Row) bool { return row.Memory != nil }
+
+// mebibytes writes a number of bytes in MiB.
+func mebibytes(n int64) string { return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20)) }
+
+// A replayedRow is the JSON of a trace on an allocator. Resident memory is null
+// where it was not measured.
+type replayedRow struct {
+	Trace         string  `json:"trace"`
+	Allocator     string  `json:"allocator"`
+	Ops           int     `json:"ops"`
+	NsPerOp       float64 `json:"ns_per_op"` // of the fastest round
+	NsPerOpMedian float64 `json:"ns_per_op_median"`
+	PeakRSSBytes  *int64  `json:"peak_rss_bytes"`
+	FinalRSSBytes *int64  `json:"final_rss_bytes"`
+}
+
+func newReplayedRow(row *result.Row) replayedRow {
+	out := replayedRow{Trace: row.Table, Allocator: row.Row, Ops: row.Ops, NsPerOp: best(row), NsPerOpMedian: row.NsPerOp}
+	if m := row.Memory; m != nil {
+		out.PeakRSSBytes, out.FinalRSSBytes = &m.Peak, &m.Final
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package result
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RowsOf returns the rows of a table.
+func (r *Report) RowsOf(table string) []Row {
+	var rows []Row
+	for _, row := range r.Rows {
+		if row.Table == table {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// SplitNumber splits the number off the end of a row's name. The number is the
+// place of the row in a table of [Sizes].
+func SplitNumber(name string) (series string, number int, ok bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return name, 0, false
+	}
+	n, err := strconv.Atoi(name[i+1:])
+	if err != nil {
+		return name, 0, false
+	}
+	return name[:i], n, true
+}
+
+// ShortTo returns the words that distinguish the name of another row from a
+// row's own. Words with which both begin or end are left out.
+func ShortTo(row, to string) string {
+	a, b := strings.Split(row, "-"), strings.Split(to, "-")
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	if len(b) == 0 {
+		return to
+	}
+	return strings.Join(b, "-")
+}
+
+// MixesProcs reports whether rows differ in their number of processors.
+func MixesProcs(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.Procs != rows[0].Procs })
+}
+
+// A Note is a note and the names of its rows, with commas between them.
+type Note struct{ Rows, Text string }
+
+// Notes returns the notes of rows. Rows with the same note share it.
+func Notes(rows []Row) []Note {
+	var texts []string
+	names := make(map[string][]string)
+	for _, row := range rows {
+		if row.Note == "" {
+			continue
+		}
+		if names[row.Note] == nil {
+			texts = append(texts, row.Note)
+		}
+		if !slices.Contains(names[row.Note], row.Row) {
+			names[row.Note] = append(names[row.Note], row.Row)
+		}
+	}
+	var notes []Note
+	for _, text := range texts {
+		notes = append(notes, Note{strings.Join(names[text], ", "), text})
+	}
+	return notes
+}
