@@ -337,21 +337,18 @@ func (h *Heap) addCache() {
 // letGo. It returns nil if the P has no cache.
 //
 //go:norace
-func (h *Heap) hold(local *cache) (k *cache, slot uintptr) {
-	if local != nil {
-		return local, 0
+func (h *Heap) hold(local *cache) *cache {
+	if local == nil {
+		return cacheAt(h.caches.Pin())
 	}
-	if slot = h.caches.Pin(); slot != 0 {
-		k = cacheAt(slot)
-	}
-	return k, slot
+	return local
 }
 
-// letGo ends what hold began.
+// letGo ends what hold began; k is what hold returned.
 //
 //go:norace
-func (h *Heap) letGo(local *cache, slot uintptr) {
+func (h *Heap) letGo(local, k *cache) {
 	if local == nil {
-		h.caches.Unpin(slot)
+		h.caches.Unpin(uintptr(unsafe.Pointer(k))) // it lies outside the Go heap
 	}
 }

@@ -271,24 +271,21 @@ func (cl *class) sort(h *Heap, b batch) {
 		return
 	}
 	cl.out -= int64(b.n)
+	tag, factor := cl.tag, cl.factor
 	p, left := b.list, b.n
 	for ; p != 0 && left > 0; left-- {
 		s := span.Find(p)
-		if s.LoadTag() != cl.tag { // its span went back after it was sorted by way of another list
+		if s.LoadTag() != tag { // its span went back after it was sorted by way of another list
 			h.noteTwice(p)
 			break
 		}
 		f := blockAt(p)
 		link := f.link
-		if f.mark != seal(p, link, cl.factor) {
-			if f.isFree(p, cl.factor) { // sorted by way of another list
-				h.noteTwice(p)
-			} else {
-				h.noteDamage(p)
-			}
+		if f.mark != seal(p, link, factor) {
+			cl.noteNotCached(h, p)
 			break
 		}
-		f.setSorted(p, s.Free, stateOf(link), cl.factor)
+		f.setSorted(p, s.Free, stateOf(link), factor)
 		s.Free = p
 		s.NumFree++
 		if s.NumFree == s.Carved || !s.Listed {
@@ -304,6 +301,18 @@ func (cl *class) sort(h *Heap, b batch) {
 	cl.mu.Unlock()
 	if released {
 		span.Decay()
+	}
+}
+
+// noteNotCached notes why the block at p, in a list of a cache, has not the mark of
+// such a block: it was sorted by way of another list, or it was written to.
+//
+//go:norace
+func (cl *class) noteNotCached(h *Heap, p uintptr) {
+	if blockAt(p).isFree(p, cl.factor) {
+		h.noteTwice(p)
+	} else {
+		h.noteDamage(p)
 	}
 }
 

@@ -10,12 +10,17 @@ import (
 
 // mustBeOpen panics if h was destroyed, or was not made by NewHeap.
 func (h *Heap) mustBeOpen(op string) {
+	if h.closed.Load() || h.id == 0 {
+		h.panicNotOpen(op)
+	}
+}
+
+// panicNotOpen is apart from mustBeOpen so that the compiler can inline that.
+func (h *Heap) panicNotOpen(op string) {
 	if h.closed.Load() {
 		panicMisuse(op, 0, "the heap is destroyed")
 	}
-	if h.id == 0 {
-		panicMisuse(op, 0, "the heap was not made by NewHeap")
-	}
+	panicMisuse(op, 0, "the heap was not made by NewHeap")
 }
 
 // noteDamage records that the free block at p was written to. The caller has
@@ -39,9 +44,15 @@ const freedTwice = 1
 // panic. It frees the block at p before, unless p is 0: the caller gets the panic
 // instead of the block.
 func (h *Heap) mustBeUndamaged(p uintptr) {
-	if h.damaged.Load() == 0 {
-		return
+	if h.damaged.Load() != 0 {
+		h.panicDamaged(p)
 	}
+}
+
+// panicDamaged is apart from mustBeUndamaged so that the compiler can inline that.
+//
+//go:noinline
+func (h *Heap) panicDamaged(p uintptr) {
 	written := h.damaged.Swap(0)
 	if written == 0 {
 		return // another goroutine has panicked with it

@@ -171,11 +171,11 @@ func (h *Heap) consolidate(local *cache) {
 	h.consolidations.Add(1)
 	before := h.account.Held()
 	var lists [2 * sizeclass.Count]batch
-	k, slot := h.hold(local)
+	k := h.hold(local)
 	if k != nil {
 		k.takeAll(&lists)
 	}
-	h.letGo(local, slot)
+	h.letGo(local, k)
 	h.sortAll(&lists)
 	for i := range h.classes {
 		h.classes[i].sortBatches(h)

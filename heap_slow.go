@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -22,11 +23,11 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
 		var p uintptr
 		var was blockState
-		k, slot := h.hold(nil)
-		if k != nil {
-			p, was = k.class(sizeclass.Of(size)).pop()
+		slot := h.caches.Pin()
+		if slot != 0 {
+			p, was = cacheAt(slot).class(sizeclass.Of(size)).pop()
 		}
-		h.letGo(nil, slot)
+		h.caches.Unpin(slot)
 		if p != 0 {
 			if instrumented {
 				h.handedOut(p, was)
@@ -125,12 +126,12 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	}
 	cl := &h.classes[c]
 	want := 1
-	k, slot := h.hold(local)
+	k := h.hold(local)
 	if k != nil {
 		cc := k.class(c)
 		want = max(1, nextBatchSize(c, int(cc.batch)))
 		p, was, written, lost := cc.popOrSpare()
-		h.letGo(local, slot)
+		h.letGo(local, k)
 		if p != 0 {
 			return p, was, nil
 		}
@@ -139,7 +140,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 			cl.lose(lost)
 		}
 	} else {
-		h.letGo(local, slot)
+		h.letGo(local, k)
 		h.addCache()
 	}
 	if h.mustConsolidate(spanCost(c), 1) && cl.needsSpan() {
@@ -150,9 +151,9 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		return 0, 0, err
 	}
 	if more.n > 0 {
-		k, slot := h.hold(local)
+		k := h.hold(local)
 		placed := k != nil && k.class(c).fill(more.list, more.n, want)
-		h.letGo(local, slot)
+		h.letGo(local, k)
 		if !placed {
 			cl.sort(h, more) // the list was filled meanwhile, or the P is another one
 		}
@@ -185,40 +186,41 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 	}
 	for {
 		h.mustBeOpen(op)
-		s := h.mustOwn(op, p)
-		if h.freeIn(s, local, p) {
+		if h.freeIn(local, p) {
 			break
-		} // else another goroutine freed it: mustOwn says so
+		}
+		h.mustOwn(op, p) // it returns if another goroutine freed the block, and got it again
 	}
 	h.mustBeUndamaged(0)
 }
 
-// freeIn frees the block at p; s is the record of its unit. It returns false, and
-// changes nothing, if p is no longer a live block.
+// freeIn frees the block at p, which may be any number. It returns false, and
+// changes nothing, if p is not a live block of the heap.
 //
 //go:norace
-func (h *Heap) freeIn(s *span.Span, local *cache, p uintptr) bool {
-	tag := s.LoadTag()
-	if tag == h.id<<span.KindBits|span.KindLarge {
-		return h.freeLarge(s, p)
-	}
-	if tag-h.id<<span.KindBits >= sizeclass.Count {
+func (h *Heap) freeIn(local *cache, p uintptr) bool {
+	s := span.Lookup(p)
+	if s == nil || atomic.LoadUintptr(&s.Chunk) != 0 {
 		return false
 	}
-	c := uint8(tag)
+	kind := s.LoadTag() - h.id<<span.KindBits
+	if kind >= sizeclass.Count {
+		return kind == span.KindLarge && h.freeLarge(s, p)
+	}
+	c := uint8(kind)
 	cl := &h.classes[c]
 	if sizeclass.Classes[c].Batch == 0 {
 		return cl.putOne(h, s, p)
 	}
-	k, slot := h.hold(local)
+	k := h.hold(local)
 	if k == nil {
-		h.letGo(local, slot)
+		h.letGo(local, k)
 		h.addCache()
 		return cl.putOne(h, s, p)
 	}
 	over := k.class(c).makeRoom(c)
 	freed := k.free(s, p)
-	h.letGo(local, slot)
+	h.letGo(local, k)
 	if over.list != 0 {
 		cl.put(h, over)
 	}

@@ -311,10 +311,10 @@ func TestTwoLists(t *testing.T) {
 			w.h.Free(w.h.Malloc(pairSize)) // so the P has a cache
 			w.h.reclaim()
 			w.free(w.a, p)
-			k, slot := w.h.hold(nil)
+			k := w.h.hold(nil)
 			k.class(sizeclass.Of(pairSize)).batch = 4
 			k.class(sizeclass.Of(pairSize)).push(p)
-			w.h.letGo(nil, slot)
+			w.h.letGo(nil, k)
 			w.a.empty()
 			w.mustNotice(p, written, func() { w.h.Malloc(pairSize) })
 		},
@@ -462,7 +462,7 @@ func TestOvertakenByFree(t *testing.T) {
 		look := func(when string) {
 			t.Helper()
 			before := [2]Stats{h.Stats(), other.Stats()}
-			if h.freeIn(s, nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
+			if h.freeIn(nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
 				t.Errorf("%d bytes, %s: freed again", size, when)
 			}
 			after := [2]Stats{h.Stats(), other.Stats()}
