@@ -45,16 +45,17 @@ func (p *Pool) Destroy(wait time.Duration) error {
 	}
 
 	for last := pause(0); ; last = pause(last) {
-		e.InUse, e.Waiting, e.Releasing = left(mine)
-		e.Queued = int(p.kind.Counts.Queued.Load())
 		inUse, _, releasing := left(d.done)
 		if p.queue != nil && p.queue.Thread {
-			releasing += e.Queued // they need no call of Drain
+			releasing += int(p.kind.Counts.Queued.Load()) // they need no call of Drain
 		}
 		if inUse+releasing == 0 || !time.Now().Before(deadline) {
 			break
 		}
 	}
+	// Counted after the loop has ended, so what has been released is in no count.
+	e.InUse, e.Waiting, e.Releasing = left(mine)
+	e.Queued = int(p.kind.Counts.Queued.Load())
 	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued == 0 {
 		return nil
 	}
