@@ -22,10 +22,10 @@ func tallies(things []*thing) map[*ledger.Token]*tally {
 		if m.Closed() {
 			continue
 		}
-		b := all[m.ref.Token]
+		b := all[m.ref.Token()]
 		if b == nil {
 			b = &tally{kept: m}
-			all[m.ref.Token] = b
+			all[m.ref.Token()] = b
 		}
 		b.owners++
 		b.bytes += m.cell.size
@@ -152,8 +152,8 @@ func TestClosedPinNothing(t *testing.T) {
 	most := 0
 	for i := range n {
 		m := w.own(t, p, 100)
-		entries[m.ref.Token]++
-		most = max(most, entries[m.ref.Token])
+		entries[m.ref.Token()]++
+		most = max(most, entries[m.ref.Token()])
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}

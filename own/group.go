@@ -52,9 +52,10 @@ type Group struct {
 	// The current chunk. Only the goroutine that allocates touches it.
 	rest bump.Chunk
 
-	// state points to the group's entry in its ledger. The pointer keeps the
-	// states of the batch alive, not the batch.
-	state *uint64
+	// state is a *uint64, the group's state in its ledger. The pointer keeps the
+	// states of the batch alive, not the batch. Printers do not follow its type;
+	// see ledger.Ref.
+	state unsafe.Pointer
 }
 
 var _ cheap.AlignedAllocator = (*Group)(nil)
@@ -92,7 +93,7 @@ const (
 func newGroups(t *ledger.Token, n uint32) unsafe.Pointer {
 	all := make([]Group, n)
 	for i := range all {
-		all[i].ref = ledger.Ref{Token: t, Index: uint32(i)}
+		all[i].ref = ledger.RefTo(t, uint32(i))
 	}
 	return unsafe.Pointer(&all[0])
 }
@@ -120,7 +121,7 @@ func (m *Memory) Group() (*Group, error) {
 	}
 	g := (*Group)(h) // newGroups has made it as a Group
 	g.rest = bump.Chunk{Base: block + groupHeaderSize, Left: groupRoom}
-	g.state = &g.ref.Token.Ledger.States[g.ref.Index]
+	g.state = unsafe.Pointer(&g.ref.Token().Ledger.States[g.ref.Index])
 	return g, nil
 }
 
@@ -129,7 +130,7 @@ func (m *Memory) Group() (*Group, error) {
 // if size is negative or the group is closed.
 func (g *Group) Malloc(size int) unsafe.Pointer {
 	// A Group that was not made by Memory.Group has no state, and nothing left.
-	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64(g.state)&ledger.Open != 0 {
+	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64((*uint64)(g.state))&ledger.Open != 0 {
 		return osmem.Pointer(p) // in the chunk
 	}
 	p, _ := g.malloc("Group.Malloc", size, quantum)
@@ -181,7 +182,7 @@ func (g *Group) Size() int {
 	if g.Closed() {
 		return 0
 	}
-	if atomic.LoadUint64(g.state)&ledger.Extra == 0 {
+	if atomic.LoadUint64((*uint64)(g.state))&ledger.Extra == 0 {
 		return groupBlock
 	}
 	n := groupBlock + (*groupHeader)(g.Resource()).bytes
@@ -191,7 +192,7 @@ func (g *Group) Size() int {
 
 // malloc is the slow path of Malloc.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
-	t := g.ref.Token
+	t := g.ref.Token()
 	var b *blocks
 	if t != nil {
 		b, _ = t.Ledger.Kind.Sink.(*blocks)
@@ -231,7 +232,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 		}
 		bytes = alone
 	}
-	b.link(l, g.state, h, chunk, bytes)
+	b.link(l, (*uint64)(g.state), h, chunk, bytes)
 	at := uintptr(chunk) + chunkHeaderSize
 	if bytes == alone {
 		// The chunk has room for that, see alone.

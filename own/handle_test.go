@@ -207,7 +207,7 @@ func TestPointersBesideHandles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			intake.Resize(owners[i].ref.Token.Ledger, owners[i].ref.Index, 100+i)
+			intake.Resize(owners[i].ref.Token().Ledger, owners[i].ref.Index, 100+i)
 		}
 		for i := range owners {
 			if i%3 == 0 {

@@ -169,14 +169,14 @@ var (
 func newOwners(t *ledger.Token, n uint32) unsafe.Pointer {
 	all := make([]Owner, n)
 	for i := range all {
-		all[i].ref = ledger.Ref{Token: t, Index: uint32(i)}
+		all[i].ref = ledger.RefTo(t, uint32(i))
 	}
 	return unsafe.Pointer(&all[0])
 }
 
 // filled ends the Use that a block begins with. Until the contents are written,
 // a Destroy must not free the block.
-func (o *Owner) filled() { o.ref.Token.Exit(o.ref.Index) }
+func (o *Owner) filled() { o.ref.Token().Exit(o.ref.Index) }
 
 // NewMem returns a zeroed T, which is freed when the Mem is closed, or after it
 // becomes unreachable. NewMem panics if a T contains Go pointers, as [cheap.New]
@@ -274,7 +274,7 @@ func (b *Bytes) Use(f func([]byte)) {
 // alive: a runtime.KeepAlive(b) must follow the last use of the slice. See
 // [Mem.Get].
 func (b *Bytes) Get() []byte {
-	t := b.ref.Token
+	t := b.ref.Token()
 	if t == nil || t.Ledger.State(b.ref.Index)&ledger.Open == 0 {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (s *String) Len() int { return s.size() }
 
 // size returns the size of an open owner's resource.
 func (o *Owner) size() int {
-	if t := o.ref.Token; t != nil {
+	if t := o.ref.Token(); t != nil {
 		if s := t.Ledger.State(o.ref.Index); s&ledger.Open != 0 {
 			return int(ledger.SizeOf(s))
 		}

@@ -435,7 +435,7 @@ func quietly(t *testing.T, f func()) {
 func inLargeBatch(t *testing.T, m *Memory) (chunk int) {
 	for {
 		b := newBytes(t, m, 0)
-		if n := len(b.ref.Token.Ledger.States); n > 100 && int(b.ref.Index) == n-1 {
+		if n := len(b.ref.Token().Ledger.States); n > 100 && int(b.ref.Index) == n-1 {
 			return (2*n + 1) * 16 // its batch is full, and the next one has twice as many
 		}
 	}

@@ -37,7 +37,7 @@ type Owner struct{ ref ledger.Ref }
 // A panic of the release function reaches the caller. The error is always nil;
 // it makes the type an [io.Closer].
 func (o *Owner) Close() error {
-	if t := o.ref.Token; t != nil {
+	if t := o.ref.Token(); t != nil {
 		t.Ledger.Close(o.ref.Index)
 		runtime.KeepAlive(t)
 	}
@@ -81,7 +81,7 @@ func (o *Owner) UseHandle(f func(resource, context uintptr)) {
 // use begins a Use, which unuse ends, and returns the token. It panics if the owner
 // is closed, or its state has a bit of refused.
 func (o *Owner) use(op string, refused uint64) *ledger.Token {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil {
 		panicOwnsNothing(op)
 	}
@@ -126,7 +126,7 @@ func unuse(t *ledger.Token, i uint32) {
 //
 // Resource panics if the resource is a handle; see [Owner.Use].
 func (o *Owner) Resource() unsafe.Pointer {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (o *Owner) Resource() unsafe.Pointer {
 // Handle is [Owner.Resource] for a handle. It returns zeros if the owner is
 // closed.
 func (o *Owner) Handle() (resource, context uintptr) {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil || t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
 		return 0, 0
 	}
@@ -156,7 +156,7 @@ func (o *Owner) Handle() (resource, context uintptr) {
 // [ErrCarved] for memory that cannot be disowned. Disown panics if the resource is
 // a handle; see [Owner.Use].
 func (o *Owner) Disown() (unsafe.Pointer, error) {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil {
 		return nil, ErrClosed
 	}
@@ -174,7 +174,7 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 
 // DisownHandle is [Owner.Disown] for a handle.
 func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil {
 		return 0, 0, ErrClosed
 	}
@@ -192,7 +192,7 @@ func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
 // nothing. It panics if size is negative, and for memory of a [Memory], whose
 // size does not change.
 func (o *Owner) Resize(size int) {
-	t := o.ref.Token
+	t := o.ref.Token()
 	if t == nil {
 		return
 	}

@@ -391,8 +391,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 					m = w.ownUnder(t, pool, parent, 16)
 					here.parent = parent.cell
 				}
-				if there, ok := places[m.ref.Token]; !ok {
-					places[m.ref.Token] = here
+				if there, ok := places[m.ref.Token()]; !ok {
+					places[m.ref.Token()] = here
 				} else if there != here {
 					t.Fatalf("a batch has owners of %+v and %+v", there, here)
 				} else if parent == exact {
@@ -511,7 +511,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 	family[0].Close()
 	never := 0
 	for _, m := range family {
-		if !m.Closed() && m.ref.Token.Ledger.Kind == &p.kind {
+		if !m.Closed() && m.ref.Token().Ledger.Kind == &p.kind {
 			never++
 		}
 	}

@@ -84,7 +84,7 @@ func NewPool(o Options) *Pool {
 	}
 	var f *ledger.Family
 	if o.Parent != nil {
-		t := o.Parent.ref.Token
+		t := o.Parent.ref.Token()
 		if t == nil {
 			bad("Options.Parent owns nothing; give it a resource first")
 		}
@@ -148,9 +148,9 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 		p.panicNothing(o, uintptr(resource))
 	}
 	n := p.sized(size)
-	if n > 0 && o.ref.Token == nil {
+	if n > 0 && o.ref.Token() == nil {
 		if t, i := p.intake.Put(uintptr(resource), n, 0); t != nil {
-			o.ref = ledger.Ref{Token: t, Index: i}
+			o.ref = ledger.RefTo(t, i)
 			return nil
 		}
 	}
@@ -222,9 +222,9 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
 	// In a pool whose resources have two words, windows are never open.
 	n := p.sized(size)
-	if n > 0 && o.ref.Token == nil {
+	if n > 0 && o.ref.Token() == nil {
 		if t, i := p.intake.Put(resource, n, ledger.Handle); t != nil {
-			o.ref = ledger.Ref{Token: t, Index: i}
+			o.ref = ledger.RefTo(t, i)
 			return nil
 		}
 	}
@@ -252,7 +252,7 @@ func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size 
 }
 
 func (p *Pool) ownUnder(o, parent *Owner, resource, context uintptr, size int, flags uint64) error {
-	t := parent.ref.Token
+	t := parent.ref.Token()
 	if t == nil {
 		return ErrClosed
 	}
@@ -288,9 +288,9 @@ func (p *Pool) Make(o *Owner) error {
 	if o == nil {
 		p.panicNothing(o, 0)
 	}
-	if o.ref.Token == nil && !p.parent {
+	if o.ref.Token() == nil && !p.parent {
 		if t, i := p.intake.Next(); t != nil {
-			o.ref = ledger.Ref{Token: t, Index: i}
+			o.ref = ledger.RefTo(t, i)
 			return nil
 		}
 	}

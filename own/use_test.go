@@ -216,7 +216,7 @@ func TestTooManyUses(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	m := w.own(t, p, 10)
-	l := m.ref.Token.Ledger
+	l := m.ref.Token().Ledger
 	l.States[m.ref.Index] += ledger.OneUse * (ledger.MostUses - 1)
 	m.Use(func(unsafe.Pointer) {
 		mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "1048575")

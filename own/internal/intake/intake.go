@@ -83,7 +83,7 @@ func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource, context uintptr
 	}
 	size = min(size, ledger.MaxSize)
 	if size >= s.kind.Pinned || s.kind.Batch == 1 {
-		r.Token, r.Index = s.alone(s.newLedger(1), resource, context, size, flags), 0
+		*r = ledger.RefTo(s.alone(s.newLedger(1), resource, context, size, flags), 0)
 		return true, nil
 	}
 	if !s.look(size) {

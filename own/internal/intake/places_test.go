@@ -45,7 +45,7 @@ func newPool(ahead int) *pool {
 // own owns a resource.
 func (p *pool) own(r *ledger.Ref) error {
 	p.alive.Add(1)
-	if r.Token, r.Index = p.in.Put(1, 16, ledger.Handle); r.Token != nil {
+	if *r = ledger.RefTo(p.in.Put(1, 16, ledger.Handle)); r.Token() != nil {
 		return nil
 	}
 	_, err := p.in.Own(r, nil, 1, 0, 16, ledger.Handle)
@@ -57,7 +57,7 @@ func (p *pool) own(r *ledger.Ref) error {
 
 // make makes a resource and owns it.
 func (p *pool) make(r *ledger.Ref) error {
-	if r.Token, r.Index = p.in.Next(); r.Token != nil {
+	if *r = ledger.RefTo(p.in.Next()); r.Token() != nil {
 		return nil
 	}
 	return p.in.Make(r)
@@ -72,7 +72,7 @@ func newCarver(h *cheap.Heap) *Carver {
 		NewHandles: func(t *ledger.Token, n uint32) unsafe.Pointer {
 			all := make([]ledger.Ref, n)
 			for i := range all {
-				all[i] = ledger.Ref{Token: t, Index: uint32(i)}
+				all[i] = ledger.RefTo(t, uint32(i))
 			}
 			return unsafe.Pointer(&all[0])
 		},
@@ -319,7 +319,7 @@ func TestPlacesBeginSmall(t *testing.T) {
 	if n := len(p.in.shards()); n > 2 {
 		t.Errorf("%d shards after one Own", n)
 	}
-	r.Token.Ledger.Close(r.Index)
+	r.Token().Ledger.Close(r.Index)
 	if p.alive.Load() != 0 {
 		t.Error("not released")
 	}
@@ -337,7 +337,7 @@ func TestFamiliesAreForgotten(t *testing.T) {
 			if err := parents.own(&r); err != nil {
 				t.Fatal(err)
 			}
-			f := r.Token.Ledger.Family(r.Index)
+			f := r.Token().Ledger.Family(r.Index)
 			children.alive.Add(1)
 			if _, err := children.in.Own(&child, f, 1, 0, 16, ledger.Handle); err != nil {
 				t.Fatal(err)
@@ -352,18 +352,18 @@ func TestFamiliesAreForgotten(t *testing.T) {
 			t.Error("the intake keeps a map that is as large as it ever was")
 		}
 		// A child that comes later finds its family again.
-		f := kept[0].Token.Ledger.Family(kept[0].Index)
+		f := kept[0].Token().Ledger.Family(kept[0].Index)
 		children.alive.Add(1)
 		var late ledger.Ref
 		if _, err := children.in.Own(&late, f, 1, 0, 16, ledger.Handle); err != nil {
 			t.Fatal(err)
 		}
-		kept[0].Token.Ledger.Close(kept[0].Index)
-		kept[1].Token.Ledger.Close(kept[1].Index)
+		kept[0].Token().Ledger.Close(kept[0].Index)
+		kept[1].Token().Ledger.Close(kept[1].Index)
 		if parents.alive.Load() != n {
 			t.Error("a parent was released before its last child")
 		}
-		late.Token.Ledger.Close(late.Index)
+		late.Token().Ledger.Close(late.Index)
 		if parents.alive.Load() != n-1 {
 			t.Error("a parent was not released after its last child")
 		}

@@ -122,7 +122,7 @@ func (s *shard) put(r *ledger.Ref, resource, context uintptr, size int64, flags 
 // hand gives the next entry to an owner.
 func (s *shard) hand(r *ledger.Ref) {
 	s.open.Record(s.N)
-	*r = ledger.Ref{Token: s.token, Index: s.N}
+	*r = ledger.RefTo(s.token, s.N)
 	s.N++
 	if s.N >= s.Limit {
 		s.look(1) // for the next resource, of at least 1 byte

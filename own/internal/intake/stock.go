@@ -21,10 +21,10 @@ func (in *Intake) makeUnder(r *ledger.Ref) error {
 	if err := in.make(in.making.lock(), &one); err != nil {
 		return err
 	}
-	l, k := one.Token.Ledger, in.kind
+	l, k := one.Token().Ledger, in.kind
 	resource, context := l.Handle(one.Index)
 	err := l.Disown(one.Index)
-	runtime.KeepAlive(one.Token)
+	runtime.KeepAlive(one.Token())
 	if err != nil {
 		return err // the pool was destroyed meanwhile, and has released it
 	}

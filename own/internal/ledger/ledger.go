@@ -14,9 +14,18 @@ import (
 
 // A Ref is what an owner consists of. The zero Ref owns nothing.
 type Ref struct {
-	Token *Token
+	// token is a *Token. Its type keeps all code that prints or compares values by
+	// reflection from following it: into the batch, whose states other goroutines
+	// write, and from there into the pool.
+	token unsafe.Pointer
 	Index uint32
 }
+
+// RefTo returns the Ref to an entry of the batch that t belongs to.
+func RefTo(t *Token, index uint32) Ref { return Ref{token: unsafe.Pointer(t), Index: index} }
+
+// Token returns the token of the batch, or nil.
+func (r *Ref) Token() *Token { return (*Token)(r.token) } // RefTo has put it there
 
 // A Token is the object to which all owners of a batch point. It is registered
 // with the collector instead of them. Only the owners point to it, and, while
@@ -153,7 +162,7 @@ func (l *Ledger) Link(list *List) {
 }
 
 // Vacant reports whether r owns nothing.
-func (r *Ref) Vacant() bool { return r.Token == nil || r.Token.Ledger.State(r.Index)&Open == 0 }
+func (r *Ref) Vacant() bool { return r.token == nil || r.Token().Ledger.State(r.Index)&Open == 0 }
 
 // Len returns the number of entries of a sealed batch.
 func (l *Ledger) Len() uint32 { return l.n }

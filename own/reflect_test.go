@@ -1,0 +1,112 @@
+package own
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"unsafe"
+)
+
+// count reads all that can be reached from v, as printers do, and returns the
+// number of values.
+func count(v reflect.Value, seen map[unsafe.Pointer]bool) (n int) {
+	n = 1
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return n
+		}
+		if v.Kind() == reflect.Pointer {
+			if seen[v.UnsafePointer()] {
+				return n
+			}
+			seen[v.UnsafePointer()] = true
+		}
+		n += count(v.Elem(), seen)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += count(v.Field(i), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			n += count(v.Index(i), seen)
+		}
+	case reflect.Map:
+		for i := v.MapRange(); i.Next(); {
+			n += count(i.Key(), seen) + count(i.Value(), seen)
+		}
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		_ = v.Int()
+	case reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		_ = v.Uint()
+	case reflect.Bool:
+		_ = v.Bool()
+	}
+	return n
+}
+
+// TestPrintersFollowNothing reads everything that reflection finds behind a handle
+// while other goroutines close its batch-mates. The race detector sees whether a
+// state is among it.
+func TestPrintersFollowNothing(t *testing.T) {
+	w := newWorld(t, 600)
+	p := w.pool(Options{})
+	m := NewMemory(nil, Options{})
+	var values []any
+	for range 100 {
+		x, err := NewMem[[2]int](m)
+		must(t, err)
+		b, err := m.Bytes(16)
+		must(t, err)
+		s, err := m.String("text")
+		must(t, err)
+		g, err := m.Group()
+		must(t, err)
+		g.Malloc(2000)
+		values = append(values, w.own(t, p, 100), x, b, s, g)
+		mate, err := m.Bytes(16)
+		must(t, err)
+		owner := w.own(t, p, 100)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			owner.Close()
+			mate.Close()
+		}()
+		for _, v := range values[len(values)-5:] {
+			if n := count(reflect.ValueOf(v), map[unsafe.Pointer]bool{}); n >= 20 {
+				t.Fatalf("%d values reached from a %T", n, v)
+			}
+			if text := fmt.Sprintf("%+v", v); len(text) > 300 {
+				t.Fatalf("%%+v of a %T: %s", v, text)
+			}
+		}
+		<-done
+	}
+	runtime.KeepAlive(values)
+	m.Destroy(longest) // the error counts those that were never closed
+}
+
+// TestEqualOwners compares as == and reflect.DeepEqual do: copies are equal, owners
+// of different resources are not.
+func TestEqualOwners(t *testing.T) {
+	w := newWorld(t, 3)
+	p := w.pool(Options{})
+	a, b := w.own(t, p, 100), w.own(t, p, 100)
+	same := a.Owner
+	if same != a.Owner || !reflect.DeepEqual(&same, &a.Owner) {
+		t.Error("a copy differs")
+	}
+	if a.Owner == b.Owner || reflect.DeepEqual(&a.Owner, &b.Owner) {
+		t.Error("owners of two resources are equal")
+	}
+	runtime.KeepAlive(b)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
