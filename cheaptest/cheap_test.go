@@ -160,9 +160,9 @@ func TestPooledArena(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	memory := own.NewMemory(newHeap(t), own.Options{Name: "cheaptest"})
+	memory := own.NewMemory(newHeap(t), own.MemoryOptions{Name: "cheaptest"})
 	defer func() {
-		if err := memory.Destroy(0); err != nil {
+		if err := memory.Destroy(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -9,49 +9,60 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/ctest"
 )
 
-func TestReleaseAll(t *testing.T) {
+// A release is what Options.Release of package own is.
+type release = func(state any, resources []uintptr) error
+
+func TestDestructors(t *testing.T) {
 	context := uintptr(ctest.Context)
-	alone := libc.Destructor(ctest.Destroy)
-	with := libc.DestructorWith(ctest.DestroyWith, ctest.Context)
-	pairs := libc.ContextDestructor(ctest.DestroyWith)
+	ok := func(int) error { t.Error("a status of 0 was checked"); return nil }
+	both := func(f func(o ...libc.Option) release) []release { return []release{f(), f(libc.NoCallback)} }
+	alone := both(func(o ...libc.Option) release { return libc.Destructor(ctest.Destroy, o...) })
+	with := both(func(o ...libc.Option) release { return libc.ContextDestructor(ctest.DestroyWith, o...) })
+	status := both(func(o ...libc.Option) release { return libc.StatusDestructor(ctest.DestroyStatus, ok, o...) })
 	goAlone := libc.Destructor(ctest.DestroyIntoGo)
-	goWith := libc.DestructorWith(ctest.DestroyWithIntoGo, ctest.Context)
-	goPairs := libc.ContextDestructor(ctest.DestroyWithIntoGo)
+	goWith := libc.ContextDestructor(ctest.DestroyWithIntoGo)
 	for _, c := range []struct {
 		name      string
-		quiet     *libc.Releaser // may be called with and without noCallback
-		loud      *libc.Releaser // calls back into Go
-		words     int
+		quiet     []release
+		loud      release // calls back into Go
+		state     any
 		resources []uintptr
 		want      []ctest.Call
 	}{
-		{"none", alone, goAlone, 1, nil, nil},
-		{"one", alone, goAlone, 1, []uintptr{5}, []ctest.Call{{0, 5}}},
-		{"some, zero among them", alone, goAlone, 1, []uintptr{5, 0, ^uintptr(0)}, []ctest.Call{{0, 5}, {0, 0}, {0, ^uintptr(0)}}},
-		{"none with a context", with, goWith, 1, []uintptr{}, nil},
-		{"some with a context", with, goWith, 1, []uintptr{5, 6, 7}, []ctest.Call{{context, 5}, {context, 6}, {context, 7}}},
-		{"no pairs", pairs, goPairs, 2, nil, nil},
-		{"pairs", pairs, goPairs, 2, []uintptr{5, 50, 6, 0}, []ctest.Call{{50, 5}, {0, 6}}},
+		{"none", alone, goAlone, nil, nil, nil},
+		{"one", alone, goAlone, nil, []uintptr{5}, []ctest.Call{{0, 5}}},
+		{"some, zero among them", alone, goAlone, "any", []uintptr{5, 0, ^uintptr(0)}, []ctest.Call{{0, 5}, {0, 0}, {0, ^uintptr(0)}}},
+		{"none with a context", with, goWith, ctest.Context, []uintptr{}, nil},
+		{"one with a context", with, goWith, ctest.Context, []uintptr{6}, []ctest.Call{{context, 6}}},
+		{"some with a context", with, goWith, ctest.Context, []uintptr{5, 6, 7}, []ctest.Call{{context, 5}, {context, 6}, {context, 7}}},
+		{"some with NULL", with, goWith, unsafe.Pointer(nil), []uintptr{5, 6, 7}, []ctest.Call{{0, 5}, {0, 6}, {0, 7}}},
+		{"no status", status, nil, nil, nil, nil},
+		{"one status", status, nil, nil, []uintptr{5}, []ctest.Call{{0, 5}}},
+		{"some statuses", status, nil, nil, []uintptr{5, 6, 7}, []ctest.Call{{0, 5}, {0, 6}, {0, 7}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			given := slices.Clone(c.resources)
-			for _, noCallback := range []bool{false, true} {
-				c.quiet.ReleaseAll(given, c.words, noCallback)
+			for i, destroy := range c.quiet {
+				if err := destroy(c.state, given); err != nil {
+					t.Error(err)
+				}
 				if got := ctest.Calls(); !slices.Equal(got, c.want) {
-					t.Errorf("noCallback %v: the C function was called with %v, want %v", noCallback, got, c.want)
+					t.Errorf("function %d: the C function was called with %v, want %v", i, got, c.want)
 				}
 			}
-			var got []ctest.Call
-			ctest.OnDestroy = func(context, resource uintptr) { got = append(got, ctest.Call{context, resource}) }
-			c.loud.ReleaseAll(given, c.words, false)
-			if !slices.Equal(got, c.want) {
-				t.Errorf("the Go function was called with %v, want %v", got, c.want)
+			if c.loud != nil {
+				var got []ctest.Call
+				ctest.OnDestroy = func(context, resource uintptr) { got = append(got, ctest.Call{context, resource}) }
+				if err := c.loud(c.state, given); err != nil || !slices.Equal(got, c.want) {
+					t.Errorf("the Go function was called with %v, want %v; %v", got, c.want, err)
+				}
 			}
 			if !slices.Equal(given, c.resources) {
 				t.Errorf("the slice became %v", given)
@@ -60,10 +71,60 @@ func TestReleaseAll(t *testing.T) {
 	}
 }
 
-// TestReleaseAllFrees destroys blocks of C with C's own function, from many
+// TestStatus destroys resources of which some fail. All are destroyed, and the first
+// status that is not 0 becomes the error.
+func TestStatus(t *testing.T) {
+	for _, options := range [][]libc.Option{nil, {libc.NoCallback}} {
+		var statuses []int
+		destroy := libc.StatusDestructor(ctest.DestroyStatus, func(status int) error {
+			statuses = append(statuses, status)
+			return fmt.Errorf("status %d", status)
+		}, options...)
+		for _, c := range []struct {
+			resources []uintptr
+			says      string
+		}{
+			{[]uintptr{1}, ""},
+			{[]uintptr{1007}, "status 7"},
+			{[]uintptr{1, 2, 1009, 3, 1004}, "status 9"},
+			{[]uintptr{999, 1000}, ""},
+			{[]uintptr{1 << 20, 1}, "status -1"},
+		} {
+			err := destroy(nil, c.resources)
+			if c.says == "" && err != nil || c.says != "" && (err == nil || err.Error() != c.says) {
+				t.Errorf("%d: %v, want %q", c.resources, err, c.says)
+			}
+			if n := len(ctest.Calls()); n != len(c.resources) {
+				t.Errorf("%d: %d are destroyed", c.resources, n)
+			}
+		}
+		if !slices.Equal(statuses, []int{7, 9, -1}) {
+			t.Errorf("checked %d", statuses)
+		}
+	}
+}
+
+// TestOtherResults destroys by functions whose result or parameter is of another type
+// than void and void *.
+func TestOtherResults(t *testing.T) {
+	for i, fn := range ctest.OtherResults {
+		destroy := libc.Destructor(fn)
+		for _, resources := range [][]uintptr{{5}, {5, 6, 7}} {
+			if err := destroy(nil, resources); err != nil {
+				t.Error(err)
+			}
+			got := ctest.Calls()
+			if len(got) != len(resources) || got[0] != (ctest.Call{0, 5}) || got[len(got)-1] != (ctest.Call{0, resources[len(resources)-1]}) {
+				t.Errorf("function %d: %v for %v", i, got, resources)
+			}
+		}
+	}
+}
+
+// TestDestructorFrees destroys blocks of C with C's own function, from many
 // goroutines.
-func TestReleaseAllFrees(t *testing.T) {
-	free := libc.Destructor(ctest.Free)
+func TestDestructorFrees(t *testing.T) {
+	free := []release{libc.Destructor(ctest.Free), libc.Destructor(ctest.Free, libc.NoCallback)}
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -75,18 +136,18 @@ func TestReleaseAllFrees(t *testing.T) {
 					fill(p, i, 0xA5)
 					blocks = append(blocks, uintptr(p))
 				}
-				free.ReleaseAll(blocks, 1, g%2 == 0)
+				free[g%2](nil, blocks)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// TestReleaseAllWhileTheStackMoves releases an array of a goroutine's first
+// TestDestructorWhileTheStackMoves releases an array of a goroutine's first
 // stack, while callbacks make that stack grow and move, and other goroutines
 // reuse the memory that it leaves.
-func TestReleaseAllWhileTheStackMoves(t *testing.T) {
-	r := libc.Destructor(ctest.DestroyIntoGo)
+func TestDestructorWhileTheStackMoves(t *testing.T) {
+	destroy := libc.Destructor(ctest.DestroyIntoGo)
 	done := make(chan []uintptr)
 	go func() {
 		var got []uintptr
@@ -100,7 +161,7 @@ func TestReleaseAllWhileTheStackMoves(t *testing.T) {
 			got = append(got, resource)
 		}
 		array := [...]uintptr{1, 2, 3, 4, 5, 6, 7, 8}
-		r.ReleaseAll(array[:], 1, false)
+		destroy(nil, array[:])
 		done <- got
 	}()
 	if got := <-done; !slices.Equal(got, []uintptr{1, 2, 3, 4, 5, 6, 7, 8}) {
@@ -120,8 +181,7 @@ func deep(n int) int {
 	return deep(n-1) + int(frame[n%64])
 }
 
-// TestPanicOfADestructor wants the panic of a callback to reach the caller of
-// ReleaseAll.
+// TestPanicOfADestructor wants the panic of a callback to reach the caller.
 func TestPanicOfADestructor(t *testing.T) {
 	var got []uintptr
 	ctest.OnDestroy = func(_, resource uintptr) {
@@ -136,7 +196,7 @@ func TestPanicOfADestructor(t *testing.T) {
 				t.Errorf("the panic came as %v", v)
 			}
 		}()
-		libc.Destructor(ctest.DestroyIntoGo).ReleaseAll([]uintptr{1, 2, 3}, 1, false)
+		libc.Destructor(ctest.DestroyIntoGo)(nil, []uintptr{1, 2, 3})
 	}()
 	if !slices.Equal(got, []uintptr{1, 2}) {
 		t.Errorf("destroyed %v", got)
@@ -144,24 +204,20 @@ func TestPanicOfADestructor(t *testing.T) {
 }
 
 func TestMisuseOfBatches(t *testing.T) {
-	alone, pairs := libc.Destructor(ctest.Destroy), libc.ContextDestructor(ctest.DestroyWith)
-	with := libc.DestructorWith(ctest.DestroyWith, nil)
+	with := libc.ContextDestructor(ctest.DestroyWith)
+	fail := func(int) error { return nil }
 	for _, c := range []struct {
 		op, fix string
 		f       func()
 	}{
 		{"Destructor", "unsafe.Pointer(C.free)", func() { libc.Destructor(nil) }},
-		{"DestructorWith", "unsafe.Pointer(C.free)", func() { libc.DestructorWith(nil, ctest.Context) }},
+		{"Destructor", "pass NoCallback or nothing", func() { libc.Destructor(ctest.Destroy, 7) }},
 		{"ContextDestructor", "unsafe.Pointer(C.free)", func() { libc.ContextDestructor(nil) }},
+		{"ContextDestructor", "set Options.State", func() { with(nil, []uintptr{1}) }},
+		{"ContextDestructor", "is a uintptr", func() { with(uintptr(5), []uintptr{1, 2, 3}) }},
+		{"StatusDestructor", "unsafe.Pointer(C.free)", func() { libc.StatusDestructor(nil, fail) }},
+		{"StatusDestructor", "check is nil", func() { libc.StatusDestructor(ctest.DestroyStatus, nil) }},
 		{"Constructor", "the address of one", func() { libc.Constructor(nil, nil) }},
-		{"Releaser.ReleaseAll", "make one with Destructor", func() { new(libc.Releaser).ReleaseAll(nil, 1, false) }},
-		{"Releaser.ReleaseAll", "nil or the zero value", func() { new(libc.Releaser).ReleaseAll([]uintptr{1}, 0, false) }},
-		{"Releaser.ReleaseAll", "nil or the zero value", func() { (*libc.Releaser)(nil).ReleaseAll([]uintptr{1}, 1, true) }},
-		{"Releaser.ReleaseAll", "for resources with a context each use ContextDestructor", func() { alone.ReleaseAll([]uintptr{1, 2}, 2, false) }},
-		{"Releaser.ReleaseAll", "use ContextDestructor", func() { with.ReleaseAll([]uintptr{1, 2}, 2, true) }},
-		{"Releaser.ReleaseAll", "have 0 words", func() { alone.ReleaseAll(nil, 0, true) }},
-		{"Releaser.ReleaseAll", "use Destructor or DestructorWith", func() { pairs.ReleaseAll([]uintptr{1, 2}, 1, false) }},
-		{"Releaser.ReleaseAll", "3 words are no pairs", func() { pairs.ReleaseAll([]uintptr{1, 2, 3}, 2, false) }},
 	} {
 		t.Run(c.op+" "+c.fix, func(t *testing.T) {
 			defer func() {
@@ -179,28 +235,21 @@ func TestMisuseOfBatches(t *testing.T) {
 	}
 }
 
-// A destructor is the interface of package own, copied.
-type destructor interface {
-	ReleaseAll(resources []uintptr, words int, noCallback bool)
-}
-
-func TestBatchesAllocateNothing(t *testing.T) {
+func TestDestructorsAllocateNothing(t *testing.T) {
 	resources := make([]uintptr, 64)
 	for i := range resources {
 		resources[i] = uintptr(i)
 	}
-	for name, c := range map[string]struct {
-		r     destructor
-		words int
-	}{
-		"alone":        {libc.Destructor(ctest.Destroy), 1},
-		"with context": {libc.DestructorWith(ctest.DestroyWith, ctest.Context), 1},
-		"pairs":        {libc.ContextDestructor(ctest.DestroyWith), 2},
+	var state any = ctest.Context
+	for name, destroy := range map[string]release{
+		"alone":               libc.Destructor(ctest.Destroy),
+		"alone, quiet":        libc.Destructor(ctest.Destroy, libc.NoCallback),
+		"with context":        libc.ContextDestructor(ctest.DestroyWith),
+		"with context, quiet": libc.ContextDestructor(ctest.DestroyWith, libc.NoCallback),
+		"status":              libc.StatusDestructor(ctest.DestroyStatus, func(int) error { return nil }),
 	} {
-		for _, noCallback := range []bool{false, true} {
-			if n := testing.AllocsPerRun(100, func() { c.r.ReleaseAll(resources, c.words, noCallback) }); n != 0 {
-				t.Errorf("%s, noCallback %v: %v Go allocations", name, noCallback, n)
-			}
+		if n := testing.AllocsPerRun(100, func() { destroy(state, resources) }); n != 0 {
+			t.Errorf("%s: %v Go allocations", name, n)
 		}
 	}
 	c := ctest.NewCounter(1 << 20)
@@ -216,14 +265,17 @@ func TestBatchesAllocateNothing(t *testing.T) {
 	ctest.Calls()
 }
 
-func BenchmarkReleaseAll(b *testing.B) {
-	var r destructor = libc.Destructor(ctest.Free) // of NULL, to measure the call
+func BenchmarkDestructor(b *testing.B) {
+	// free of NULL, to measure the call
 	for _, n := range []int{1, 256} {
 		resources := make([]uintptr, n)
-		for _, noCallback := range []bool{true, false} {
-			b.Run(fmt.Sprintf("n=%d/nocallback=%v", n, noCallback), func(b *testing.B) {
+		for name, destroy := range map[string]release{
+			"nocallback=true":  libc.Destructor(ctest.Free, libc.NoCallback),
+			"nocallback=false": libc.Destructor(ctest.Free),
+		} {
+			b.Run(fmt.Sprintf("n=%d/%s", n, name), func(b *testing.B) {
 				for b.Loop() {
-					r.ReleaseAll(resources, 1, noCallback)
+					destroy(nil, resources)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/resource")
 			})

@@ -12,8 +12,8 @@ type (
 	// Allocator needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	Allocator[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
 
-	// Releaser needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-	Releaser[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
+	// Option needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Option[needs_CGO_ENABLED_1_and_a_C_compiler any] int
 )
 
 // Constructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
@@ -22,16 +22,19 @@ func Constructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn, context unsafe.Po
 }
 
 // Destructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-func Destructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
-	return nil
-}
-
-// DestructorWith needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-func DestructorWith[needs_CGO_ENABLED_1_and_a_C_compiler any](fn, context unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
+func Destructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer, options ...any) func(state any, resources []uintptr) error {
 	return nil
 }
 
 // ContextDestructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-func ContextDestructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer) *Releaser[needs_CGO_ENABLED_1_and_a_C_compiler] {
+func ContextDestructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer, options ...any) func(state any, resources []uintptr) error {
 	return nil
 }
+
+// StatusDestructor needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func StatusDestructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointer, check func(status int) error, options ...any) func(state any, resources []uintptr) error {
+	return nil
+}
+
+// NoCallback needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func NoCallback[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}

@@ -67,9 +67,9 @@ func TestAccountIsExact(t *testing.T) {
 			}
 		}
 		must("some forgotten")
-		p.Destroy(0)
+		p.Destroy(waiting(0))
 		must("one pool destroyed")
-		q.Destroy(0)
+		q.Destroy(waiting(0))
 		must("both destroyed, one to be drained")
 		q.Drain(0)
 		must("in the end")
@@ -120,7 +120,7 @@ func TestGrowthNotifies(t *testing.T) {
 			t.Errorf("%s: Pressure was not called for %d bytes more", name, size)
 		}
 		m.Close()
-		p.Destroy(0)
+		p.Destroy(waiting(0))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestGrowthNotifies(t *testing.T) {
 // says that it holds. In a child, since other tests leave owners behind.
 func TestAutoOfMemory(t *testing.T) {
 	out, status := testchild.Run(t, func() {
-		m := NewMemory(nil, Options{})
+		m := NewMemory(nil, MemoryOptions{})
 		var held []*Bytes
 		must := func(when string) {
 			settle(t)
@@ -176,7 +176,7 @@ func TestAutoOfMemory(t *testing.T) {
 // their first 1 KiB, which are most of their bytes.
 func TestAutoOfGroups(t *testing.T) {
 	out, status := testchild.Run(t, func() {
-		m := NewMemory(nil, Options{})
+		m := NewMemory(nil, MemoryOptions{})
 		g, err := m.Group()
 		if err != nil {
 			fmt.Println(err)
@@ -222,7 +222,7 @@ func TestAdmitBeforeOwn(t *testing.T) {
 	const size = 2 << 20
 	for name, own := range map[string]func(o *Owner, c *cell) error{
 		"Own":       func(o *Owner, c *cell) error { return p.Own(o, c.pointer(), size) },
-		"OwnHandle": func(o *Owner, c *cell) error { return p.OwnHandle(o, uintptr(c.pointer()), 0, size) },
+		"own": func(o *Owner, c *cell) error { return p.own(o, uintptr(c.pointer()), size) },
 		"OwnUnder":  func(o *Owner, c *cell) error { return p.OwnUnder(o, &parent.Owner, c.pointer(), size) },
 	} {
 		tries = 0
@@ -241,5 +241,5 @@ func TestAdmitBeforeOwn(t *testing.T) {
 		t.Error("refused without a bound")
 	}
 	parent.Close()
-	p.Destroy(0)
+	p.Destroy(waiting(0))
 }

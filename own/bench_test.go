@@ -10,7 +10,9 @@ import (
 var sink *thing
 
 // benchPool returns a pool that releases nothing.
-func benchPool() *Pool { return NewPool(Options{Release: func([]uintptr) {}}) }
+func benchPool() *Pool {
+	return NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
+}
 
 func BenchmarkOwn(b *testing.B) {
 	var x byte
@@ -40,7 +42,7 @@ func BenchmarkOwn(b *testing.B) {
 
 func BenchmarkMake(b *testing.B) {
 	p := NewPool(Options{
-		Release:   func([]uintptr) {},
+		Release:   func(_ any, _ []uintptr) error { return nil },
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
 	})
 	for b.Loop() {
@@ -57,7 +59,7 @@ func BenchmarkUse(b *testing.B) {
 			name = "count=no"
 		}
 		b.Run(name, func(b *testing.B) {
-			p := NewPool(Options{Release: func([]uintptr) {}, Unshared: unshared})
+			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Unshared: unshared})
 			var x byte
 			m := &thing{}
 			p.Own(&m.Owner, unsafe.Pointer(&x), 100)
@@ -74,7 +76,7 @@ func BenchmarkUse(b *testing.B) {
 func BenchmarkDrain(b *testing.B) {
 	const n = 1_000_000
 	released := 0
-	p := NewPool(Options{Drain: true, Release: func(r []uintptr) { released += len(r) }})
+	p := NewPool(Options{Drain: true, Release: func(_ any, r []uintptr) error { released += len(r); return nil }})
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -84,7 +86,7 @@ func BenchmarkDrain(b *testing.B) {
 		func() {
 			owners := make([]Owner, n)
 			for i := range owners {
-				p.OwnHandle(&owners[i], 1, 0, 16)
+				p.own(&owners[i], 1, 16)
 			}
 			for i := range owners {
 				owners[i].Close()
@@ -103,5 +105,5 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/n, "ns/entry")
 	b.ReportMetric(max(float64(m.HeapAlloc)-float64(before), 0), "left-B")
 	b.ReportMetric(0, "ns/op")
-	p.Destroy(0)
+	p.Destroy(waiting(0))
 }

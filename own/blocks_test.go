@@ -16,10 +16,11 @@ func TestReleaseOfBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := func(resources []uintptr) {
+	release := func(_ any, resources []uintptr) error {
 		for _, r := range resources {
 			h.Free(cheap.Pointer(r))
 		}
+		return nil
 	}
 	construct := func(resources []uintptr) (int, error) {
 		for i := range resources {
@@ -71,7 +72,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 				}
 			})
 			row.end(t, p, owners)
-			p.Destroy(longest) // what Make has not handed out
+			p.Destroy(waiting(longest)) // what Make has not handed out
 			p.Drain(0)
 			if st := h.Stats(); st.Blocks != 0 {
 				t.Errorf("%d blocks are left", st.Blocks)

@@ -36,63 +36,66 @@ func TestCheckReleased(t *testing.T) {
 		{"nothing", func() {}, nil},
 		{"Release refers to the context", func() {
 			c := new(readerContext)
-			c.pool = NewPool(Options{Name: "cycle", Release: func([]uintptr) {
+			c.pool = NewPool(Options{Name: "cycle", Release: func(_ any, _ []uintptr) error {
 				c.mu.Lock()
 				defer c.mu.Unlock()
+				return nil
 			}})
 			own(c.pool, &c.reader)
 		}, []string{"1 of cycle", "Options.Release"}},
 		{"Release refers to a field of the context", func() {
 			c := new(readerContext)
 			mu := &c.mu
-			c.pool = NewPool(Options{Name: "cycle", Release: func([]uintptr) {
+			c.pool = NewPool(Options{Name: "cycle", Release: func(_ any, _ []uintptr) error {
 				mu.Lock()
 				defer mu.Unlock()
+				return nil
 			}})
 			own(c.pool, &c.reader)
 		}, []string{"1 of cycle"}},
 		{"Release refers to a lock of its own", func() {
 			c, mu := new(readerContext), new(sync.Mutex)
-			c.pool = NewPool(Options{Release: func([]uintptr) {
+			c.pool = NewPool(Options{Release: func(_ any, _ []uintptr) error {
 				mu.Lock()
 				defer mu.Unlock()
+				return nil
 			}})
 			own(c.pool, &c.reader)
 		}, nil},
 		{"Release refers to the pool", func() {
 			c := new(readerContext)
 			var p *Pool
-			p = NewPool(Options{Release: func([]uintptr) { p.Stats() }})
+			p = NewPool(Options{Release: func(_ any, _ []uintptr) error { p.Stats(); return nil }})
 			c.pool = p
 			own(p, &c.reader)
 		}, nil},
 		{"OnCollect refers to the context", func() {
 			c := new(readerContext)
-			c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func([]uintptr) {}, OnCollect: func(Collected) { c.mu.TryLock() }})
+			c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func(_ any, _ []uintptr) error { return nil }, OnCollect: func(Collected) { c.mu.TryLock() }})
 			own(c.pool, &c.reader)
 		}, []string{"1 of cycle", "made by", "TestCheckReleased"}},
 		{"closed", func() {
 			c := new(readerContext)
-			c.pool = NewPool(Options{Release: func([]uintptr) { c.mu.TryLock() }})
+			c.pool = NewPool(Options{Release: func(_ any, _ []uintptr) error { c.mu.TryLock(); return nil }})
 			own(c.pool, &c.reader)
 			c.reader.Close()
 		}, nil},
 		{"two pools", func() {
 			// Each Release refers to an owner of the other pool.
 			a, b := new(readerContext), new(readerContext)
-			a.pool = NewPool(Options{Name: "a", Release: func([]uintptr) { b.mu.TryLock() }})
-			b.pool = NewPool(Options{Name: "b", Release: func([]uintptr) { a.mu.TryLock() }})
+			a.pool = NewPool(Options{Name: "a", Release: func(_ any, _ []uintptr) error { b.mu.TryLock(); return nil }})
+			b.pool = NewPool(Options{Name: "b", Release: func(_ any, _ []uintptr) error { a.mu.TryLock(); return nil }})
 			own(a.pool, &a.reader)
 			own(b.pool, &b.reader)
 		}, []string{"1 of a", "1 of b"}},
 		{"kept", func() {
 			c := new(readerContext)
-			c.pool = NewPool(Options{Name: "kept", Release: func([]uintptr) {}})
+			c.pool = NewPool(Options{Name: "kept", Release: func(_ any, _ []uintptr) error { return nil }})
 			own(c.pool, &c.reader)
 			kept = c
 		}, []string{"1 of kept"}},
 		{"Memory", func() {
-			m := NewMemory(nil, Options{})
+			m := NewMemory(nil, MemoryOptions{})
 			for range 10 {
 				if _, err := m.Bytes(100); err != nil {
 					t.Error(err)
@@ -100,18 +103,18 @@ func TestCheckReleased(t *testing.T) {
 			}
 		}, nil},
 		{"Drain", func() {
-			p := NewPool(Options{Drain: true, Release: func([]uintptr) {}})
+			p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
 			own(p, new(Owner))
 			t.Cleanup(func() { p.Drain(0) })
 		}, nil},
 		{"Make", func() {
-			p := NewPool(Options{Release: func([]uintptr) {}, Construct: func(r []uintptr) (int, error) { return len(r), nil }})
+			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Construct: func(r []uintptr) (int, error) { return len(r), nil }})
 			if err := p.Make(new(Owner)); err != nil {
 				t.Error(err)
 			}
 		}, nil},
 		{"children", func() {
-			p := NewPool(Options{Release: func([]uintptr) {}})
+			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 			parent := new(Owner)
 			own(p, parent)
 			if err := p.OwnUnder(new(Owner), parent, unsafe.Pointer(&resource), 100); err != nil {
@@ -147,7 +150,7 @@ func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 	var maker sync.WaitGroup
 	err := CheckReleased(func() {
 		c := new(readerContext)
-		c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func([]uintptr) { c.mu.TryLock() }})
+		c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func(_ any, _ []uintptr) error { c.mu.TryLock(); return nil }})
 		if err := c.pool.Own(&c.reader, unsafe.Pointer(&resource), 100); err != nil {
 			t.Error(err)
 		}

@@ -227,7 +227,7 @@ func TestDroppedTogether(t *testing.T) {
 		},
 		"destroyed": func(w *world, l *library) {
 			w.own(t, l.pool, 16)
-			l.pool.Destroy(0)
+			l.pool.Destroy(waiting(0))
 		},
 		"panicked": func(w *world, l *library) {
 			m := w.own(t, l.pool, 16)
@@ -244,7 +244,7 @@ func TestDroppedTogether(t *testing.T) {
 			aside(func() {
 				l := &library{world: w}
 				l.pool = NewPool(Options{
-					Release:   func(r []uintptr) { l.world.release(r) },
+					Release:   func(_ any, r []uintptr) error { return l.world.release(nil, r) },
 					OnCollect: func(Collected) { l.world.calls.Add(1) },
 					Construct: func(r []uintptr) (int, error) {
 						for i := range r {
@@ -285,7 +285,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 	live := make([]bool, n)
 	var mu sync.Mutex
 	bytes, dead := 0, 0
-	p := NewPool(Options{OnCollect: func(Collected) {}, Release: func(r []uintptr) {
+	p := NewPool(Options{OnCollect: func(Collected) {}, Release: func(_ any, r []uintptr) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, i := range r {
@@ -296,6 +296,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 		}
 		bytes -= size * len(r)
 		dead += len(r)
+		return nil
 	}})
 	heap := func() int64 {
 		for range 3 {
@@ -316,7 +317,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 		live[i] = true
 		bytes += size
 		mu.Unlock()
-		if err := p.OwnHandle(&m.Owner, uintptr(i), 0, size); err != nil {
+		if err := p.own(&m.Owner, uintptr(i), size); err != nil {
 			t.Fatal(err)
 		}
 		last[i%len(last)] = m

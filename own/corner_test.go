@@ -14,8 +14,8 @@ import (
 // the child, and then the group with all of its chunks.
 func TestGroupAsParentComesBack(t *testing.T) {
 	h := newHeap(t)
-	m := NewMemory(h, Options{})
-	p := NewPool(Options{Release: func([]uintptr) {}})
+	m := NewMemory(h, MemoryOptions{})
+	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 	aside(func() {
 		for range 50 {
 			g, err := m.Group()
@@ -24,7 +24,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 				return
 			}
 			g.Malloc(50_000)
-			if err := p.OwnHandleUnder(&new(thing).Owner, &g.Owner, 1, 0, 16); err != nil {
+			if err := p.ownUnder(&new(thing).Owner, &g.Owner, 1, 16); err != nil {
 				t.Error(err)
 			}
 		}
@@ -39,7 +39,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 // TestNilOwner leaves no lock behind.
 func TestNilOwner(t *testing.T) {
 	p := NewPool(Options{
-		Release:   func([]uintptr) {},
+		Release:   func(_ any, _ []uintptr) error { return nil },
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
 	})
 	for name, f := range map[string]func(){
@@ -61,12 +61,13 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 	var begun, released atomic.Int64
 	p := NewPool(Options{
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
-		Release: func(r []uintptr) {
+		Release: func(_ any, r []uintptr) error {
 			if len(r) > 1 {
 				begun.Add(1)
 				time.Sleep(50 * time.Millisecond)
 			}
 			released.Add(int64(len(r)))
+			return nil
 		},
 	})
 	var o Owner
@@ -78,7 +79,7 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 	for begun.Load() == 0 {
 		cleanups(t)
 	}
-	if err := p.Destroy(longest); err != nil {
+	if err := p.Destroy(waiting(longest)); err != nil {
 		t.Error(err)
 	}
 	if n := released.Load(); n != made+1 {
@@ -89,11 +90,11 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 // TestDrainedBatchLeavesTheQueue drains a batch one by one whose last owner was
 // closed.
 func TestDrainedBatchLeavesTheQueue(t *testing.T) {
-	p := NewPool(Options{Release: func([]uintptr) {}, Drain: true, Batch: 4})
+	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Drain: true, Batch: 4})
 	aside(func() {
 		for i := range 4 {
 			m := &thing{}
-			if err := p.OwnHandle(&m.Owner, 1, 0, 16); err != nil {
+			if err := p.own(&m.Owner, 1, 16); err != nil {
 				t.Error(err)
 			}
 			if i == 3 {
@@ -120,7 +121,7 @@ func TestDrainedBatchLeavesTheQueue(t *testing.T) {
 func TestStockGoesWhileOthersOwn(t *testing.T) {
 	p := NewPool(Options{
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
-		Release:   func([]uintptr) {},
+		Release:   func(_ any, _ []uintptr) error { return nil },
 	})
 	var o Owner
 	if err := p.Make(&o); err != nil {
@@ -129,7 +130,7 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 	o.Close()
 	collectAtMost(t, 20, "the stock to be released", func() bool {
 		var o Owner
-		if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+		if err := p.own(&o, 1, 16); err != nil {
 			t.Error(err)
 		}
 		o.Close()
@@ -143,7 +144,7 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 func TestDestroyBesideFilling(t *testing.T) {
 	h := newHeap(t)
 	for range 100 {
-		m := NewMemory(h, Options{Pinned: 1 << 20})
+		m := NewMemory(h, MemoryOptions{Pinned: 1 << 20})
 		done := make(chan bool)
 		go func() {
 			defer close(done)
@@ -154,7 +155,7 @@ func TestDestroyBesideFilling(t *testing.T) {
 			}
 		}()
 		time.Sleep(100 * time.Microsecond)
-		m.Destroy(0)
+		m.Destroy(waiting(0))
 		block := h.Malloc(1 << 20)
 		bytes := (*[1 << 20]byte)(block)
 		for i := range bytes {

@@ -2,18 +2,19 @@ package own
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // Destroy ends the pool and releases its resources, after their children in
-// other pools. It waits up to wait for calls of Use and for releases that are
-// under way. A resource that is still in Use then is released when its last Use
-// returns.
+// other pools. It waits, until ctx is done, for calls of Use and for releases that
+// are under way. A resource that is still in Use then is released when its last Use
+// returns. With a context that is done already Destroy releases what it can, and
+// does not wait.
 //
 // Destroy returns a [DestroyError] if owners were never closed, or if resources
 // are not released yet. Resources made in advance do not count as never closed.
@@ -22,13 +23,12 @@ import (
 //
 // In a pool with Options.Drain all releases are queued, and [Pool.Drain] may
 // still be called. In a pool with Options.Thread they are queued, and Destroy
-// waits for them, up to wait.
+// waits for them, until ctx is done.
 //
 // If release functions panic, Destroy first tries all other releases and then
 // panics with the first value. If one ends its goroutine, Destroy first tries all
 // other releases.
-func (p *Pool) Destroy(wait time.Duration) error {
-	deadline := time.Now().Add(wait)
+func (p *Pool) Destroy(ctx context.Context) error {
 	mine, stock, first := p.intake.End()
 	if !first {
 		return ErrDestroyed
@@ -49,7 +49,10 @@ func (p *Pool) Destroy(wait time.Duration) error {
 		if p.queue != nil && p.queue.Thread {
 			releasing += int(p.kind.Counts.Queued.Load()) // they need no call of Drain
 		}
-		if inUse+releasing == 0 || !time.Now().Before(deadline) {
+		if inUse+releasing == 0 {
+			break
+		}
+		if e.cause = ctx.Err(); e.cause != nil {
 			break
 		}
 	}
@@ -168,9 +171,5 @@ func (d *destruction) close() {
 	}
 	picked := d.picked
 	d.picked = ledger.Picked{}
-	d.do(func() {
-		if parent, i := picked.Release(); parent != nil {
-			parent.Dispose(i)
-		}
-	})
+	d.do(func() { picked.Release().Settle(l.Kind, picked.K) })
 }

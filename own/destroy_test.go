@@ -80,12 +80,12 @@ func TestDestroyOfNothingLeft(t *testing.T) {
 	if _, err := m.Disown(); err != nil {
 		t.Error(err)
 	}
-	if err := p.Destroy(0); err != nil {
+	if err := p.Destroy(waiting(0)); err != nil {
 		t.Errorf("Destroy: %v", err)
 	}
 	w.destroy(m.cell)
 	for range 2 {
-		if err := p.Destroy(0); err != ErrDestroyed {
+		if err := p.Destroy(waiting(0)); err != ErrDestroyed {
 			t.Errorf("a second Destroy: %v", err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestOwnAfterDestroy(t *testing.T) {
 			if err := p.Own(&m, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
 				t.Errorf("Own: %v", err)
 			}
-			if err := p.OwnHandle(&m, uintptr(c.pointer()), 0, size); err != ErrDestroyed || !m.Closed() {
+			if err := p.own(&m, uintptr(c.pointer()), size); err != ErrDestroyed || !m.Closed() {
 				t.Errorf("OwnHandle: %v", err)
 			}
 			if o.Parent == nil {
@@ -173,7 +173,7 @@ func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.pool(Options{})
 		m := w.own(t, p, 10)
-		m.UseHandle(func(_, _ uintptr) {
+		m.useNumber(func(_ uintptr) {
 			begin := time.Now()
 			if e := destroyError(t, p, give); e.InUse != 1 {
 				t.Errorf("%+v", e)
@@ -202,7 +202,7 @@ func TestDestroyAfterDrop(t *testing.T) {
 			for range collections {
 				cleanups(t)
 			}
-			err := p.Destroy(longest)
+			err := p.Destroy(waiting(longest))
 			var e *DestroyError
 			if err != nil && !errors.As(err, &e) {
 				t.Fatal(err)
@@ -289,7 +289,7 @@ func TestDestroyTwiceAtOnce(t *testing.T) {
 	var won atomic.Int64
 	for range 4 {
 		wg.Go(func() {
-			if err := p.Destroy(longest); err != ErrDestroyed {
+			if err := p.Destroy(waiting(longest)); err != ErrDestroyed {
 				won.Add(1)
 			}
 		})

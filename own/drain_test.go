@@ -209,8 +209,8 @@ func TestMaxQueued(t *testing.T) {
 		if err := p.Own(&o, c.pointer(), 10); err != ErrQueueFull || !o.Closed() {
 			t.Errorf("Own with a full queue: %v", err)
 		}
-		if err := p.OwnHandle(&o, uintptr(c.pointer()), 0, 1<<20); err != ErrQueueFull || !o.Closed() {
-			t.Errorf("OwnHandle with a full queue: %v", err)
+		if err := p.own(&o, uintptr(c.pointer()), 1<<20); err != ErrQueueFull || !o.Closed() {
+			t.Errorf("Own with a full queue: %v", err)
 		}
 	}
 	for _, m := range held {
@@ -337,7 +337,7 @@ func TestDrainAtOnce(t *testing.T) {
 // TestEmptyQueueKeepsNothing closes many, drains, and looks at the Go heap.
 func TestEmptyQueueKeepsNothing(t *testing.T) {
 	const n = 200_000
-	p := NewPool(Options{Drain: true, Release: func([]uintptr) {}})
+	p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
 	owners := make([]Owner, n)
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -348,7 +348,7 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 	}
 	before := heap()
 	for i := range owners {
-		p.OwnHandle(&owners[i], 1, 0, 16)
+		p.own(&owners[i], 1, 16)
 		owners[i].Close()
 	}
 	if got := p.Drain(0); got != n {

@@ -55,7 +55,13 @@ type DestroyError struct {
 	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
 	Queued      int      // releases that wait for Drain or Thread
 	Origins     []Origin // of the owners never closed, most frequent first; with Options.Trace
+
+	cause error
 }
+
+// Unwrap returns the error of the context if Destroy has stopped waiting because of
+// it, or nil.
+func (e *DestroyError) Unwrap() error { return e.cause }
 
 // An Origin is a stack that made owners which were never closed.
 type Origin struct {

@@ -5,53 +5,64 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Buffer is a block of the heap. It stands for a resource of a C library.
-type Buffer struct{ own.Owner }
+// A Buffer is a block of the heap. It stands for a resource of a C library. Its owner
+// is an unexported field, so a Buffer has only the methods that are written for it.
+type Buffer struct{ h own.Handle[*[5]byte] }
 
-// free is a release function. With a C library it would be a C function, given
-// as Options.Destructor.
-func free(resources []uintptr) {
+var buffers = own.NewPool(own.Options{Name: "Buffer", Release: free})
+
+// free is a release function. For a C function libc.Destructor returns one.
+func free(_ any, resources []uintptr) error {
 	for _, r := range resources {
 		cheap.Free(cheap.Pointer(r))
 	}
+	return nil
+}
+
+func NewBuffer(text string) (*Buffer, error) {
+	p := cheap.New[[5]byte](cheap.Default())
+	if p == nil {
+		return nil, cheap.ErrNoMemory
+	}
+	copy(p[:], text)
+	b := new(Buffer)
+	if err := b.h.Own(buffers, p, len(p)); err != nil {
+		cheap.Delete(cheap.Default(), p) // after an error the block is still ours
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Buffer) Close() error { return b.h.Close() }
+
+// Text returns an error if the Buffer is closed.
+func (b *Buffer) Text() (text string, err error) {
+	err = b.h.TryUse(func(p *[5]byte) error {
+		text = string(p[:])
+		return nil
+	})
+	return text, err
 }
 
 func Example() {
-	buffers := own.NewPool(own.Options{Name: "Buffer", Release: free})
-	newBuffer := func(text string) (*Buffer, error) {
-		p := cheap.Malloc(len(text))
-		if p == nil {
-			return nil, cheap.ErrNoMemory
-		}
-		copy(unsafe.Slice((*byte)(p), len(text)), text)
-		b := new(Buffer)
-		if err := buffers.Own(&b.Owner, p, len(text)); err != nil {
-			cheap.Free(p) // after an error the block is still ours
-			return nil, err
-		}
-		return b, nil
-	}
-
-	b, err := newBuffer("hello")
+	b, err := NewBuffer("hello")
 	if err != nil {
 		panic(err)
 	}
-	b.Use(func(p unsafe.Pointer) {
-		fmt.Println(unsafe.String((*byte)(p), 5))
-	})
-	b.Close() // or not
-	b.Close()
-	fmt.Println(b.Closed(), buffers.Destroy(time.Second))
+	fmt.Println(b.Text())
+	fmt.Println(b.Close()) // or not
+	fmt.Println(b.Text())
 	// Output:
-	// hello
-	// true <nil>
+	// hello <nil>
+	// <nil>
+	//  cheap: own: the owner is closed
 }
 
 // OnCollect reports owners that were never closed. Nothing leaks.
@@ -59,12 +70,13 @@ func ExampleOptions() {
 	told := make(chan own.Collected, 1)
 	pool := own.NewPool(own.Options{
 		Name:      "Texture",
-		Release:   func(resources []uintptr) { fmt.Println("released", resources) },
+		Numbers:   true,
+		Release:   func(_ any, resources []uintptr) error { fmt.Println("released", resources); return nil },
 		OnCollect: func(c own.Collected) { told <- c },
 	})
 	func() {
-		t := new(struct{ own.Owner })
-		if err := pool.OwnHandle(&t.Owner, 42, 0, 4096); err != nil {
+		t := new(own.Number[uint32])
+		if err := t.Own(pool, 42, 4096); err != nil {
 			panic(err)
 		}
 	}() // forgotten
@@ -85,15 +97,19 @@ func ExampleOptions() {
 // A statement is released before its database, in whatever order the two are
 // closed or forgotten.
 func ExamplePool_OwnUnder() {
-	released := func(what string) func([]uintptr) {
-		return func(resources []uintptr) { fmt.Println(what, resources) }
+	released := func(what string) func(any, []uintptr) error {
+		return func(_ any, resources []uintptr) error {
+			fmt.Println(what, resources)
+			return nil
+		}
 	}
-	databases := own.NewPool(own.Options{Name: "DB", Release: released("close database")})
-	statements := own.NewPool(own.Options{Name: "Stmt", Release: released("finalize statement")})
+	databases := own.NewPool(own.Options{Name: "DB", Numbers: true, Release: released("close database")})
+	statements := own.NewPool(own.Options{Name: "Stmt", Numbers: true, Release: released("finalize statement")})
 
-	var db, stmt own.Owner
-	databases.OwnHandle(&db, 1, 0, 1<<20)
-	statements.OwnHandleUnder(&stmt, &db, 7, 0, 0)
+	var db, stmt own.Number[int]
+	if err := errors.Join(db.Own(databases, 1, 1<<20), stmt.OwnUnder(statements, db.Owner(), 7, 0)); err != nil {
+		panic(err)
+	}
 	db.Close()
 	fmt.Println("closed:", db.Closed())
 	stmt.Close()
@@ -103,16 +119,78 @@ func ExamplePool_OwnUnder() {
 	// close database [1]
 }
 
+// A C library has contexts, each with a lock that all calls for its objects need. The
+// lock is the state of the context's children. It is an object of its own, which
+// refers to no owner.
+func ExampleOwner_SetState() {
+	type context struct {
+		mu  *sync.Mutex
+		ctx own.Number[int]
+	}
+	contexts := own.NewPool(own.Options{Name: "Context", Numbers: true, Release: func(_ any, resources []uintptr) error {
+		fmt.Println("destroy context", resources)
+		return nil
+	}})
+	shapes := own.NewPool(own.Options{Name: "Shape", Numbers: true, Release: func(state any, resources []uintptr) error {
+		mu := state.(*sync.Mutex)
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println("destroy shapes", resources)
+		return nil
+	}})
+
+	c := &context{mu: new(sync.Mutex)}
+	err := c.ctx.Own(contexts, 1, 1<<20)
+	if err == nil {
+		err = c.ctx.SetState(c.mu)
+	}
+	if err != nil {
+		panic(err)
+	}
+	var shape own.Number[int]
+	c.mu.Lock()
+	err = shape.OwnUnder(shapes, c.ctx.Owner(), 7, 100)
+	c.mu.Unlock()
+	fmt.Println(err, shape.Close(), c.ctx.Close())
+	// Output:
+	// destroy shapes [7]
+	// destroy context [1]
+	// <nil> <nil> <nil>
+}
+
+// Release may fail. Close returns its error.
+func ExampleReleaseError() {
+	errDisk := errors.New("the disk is full")
+	files := own.NewPool(own.Options{
+		Name:           "File",
+		Numbers:        true,
+		Release:        func(any, []uintptr) error { return errDisk },
+		OnReleaseError: func(e own.ReleaseError) { fmt.Println("told:", e) },
+	})
+	var first, second own.Number[int]
+	if err := errors.Join(first.Own(files, 3, 4096), second.Own(files, 4, 4096)); err != nil {
+		panic(err)
+	}
+	fmt.Println("Close:", first.Close())
+	second.Use(func(int) { second.Close() }) // released when Use returns
+	// Output:
+	// Close: the disk is full
+	// told: cheap: File: release: the disk is full
+}
+
 // The releases of a library that is bound to a thread run in Drain, which that
 // thread calls.
 func ExamplePool_Drain() {
 	textures := own.NewPool(own.Options{
 		Name:    "Texture",
-		Release: func(ids []uintptr) { fmt.Println("delete", ids) },
+		Numbers: true,
+		Release: func(_ any, ids []uintptr) error { fmt.Println("delete", ids); return nil },
 		Drain:   true,
 	})
-	var t own.Owner
-	textures.OwnHandle(&t, 3, 0, 4096)
+	var t own.Number[uint32]
+	if err := t.Own(textures, 3, 4096); err != nil {
+		panic(err)
+	}
 	t.Close()
 	fmt.Println("queued:", textures.Stats().Queued)
 	fmt.Println("released:", textures.Drain(100)) // once a frame, on the thread
@@ -138,13 +216,13 @@ func ExamplePool_Make() {
 			}
 			return len(resources), nil
 		},
-		Handles: true, // numbers, not addresses
-		Release: func([]uintptr) {},
+		Numbers: true,
+		Release: func(_ any, _ []uintptr) error { return nil },
 	})
 	for range 4 {
-		var o own.Owner
-		err := pool.Make(&o)
-		r, _ := o.Handle()
+		var n own.Number[int]
+		err := n.Make(pool)
+		r, _ := n.Value()
 		fmt.Println(r, err)
 	}
 	// Output:

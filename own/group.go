@@ -170,7 +170,7 @@ func (g *Group) Destroy() error {
 // until f returns, even if the group is closed meanwhile; see [Owner.Use]. Use
 // panics if the group is closed.
 func (g *Group) Use(f func()) {
-	t := g.use("Group.Use", 0)
+	t := g.use("Group.Use")
 	defer unuse(t, g.ref.Index)
 	f()
 }
@@ -207,7 +207,9 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	defer account.Notify()
 	// From here on the group is not released, also in a pool with
 	// Options.Unshared.
-	l.Enter(i, op, 0)
+	if !l.Enter(i, op) {
+		l.Kind.PanicClosed(op)
+	}
 	defer t.Exit(i)
 	size = max(size, 1)
 	if p, ok := g.rest.CutAligned(size, align); ok {
@@ -259,7 +261,7 @@ func (b *blocks) link(l *ledger.Ledger, state *uint64, h *groupHeader, chunk uns
 }
 
 // freeChunks is the release function of groups that have chunks.
-func (b *blocks) freeChunks(resources []uintptr) {
+func (b *blocks) freeChunks(_ any, resources []uintptr) error {
 	for _, r := range resources {
 		h := (*groupHeader)(osmem.Pointer(r)) // the caller is the one that releases the group
 		b.grown.Add(-int64(h.bytes))
@@ -270,6 +272,7 @@ func (b *blocks) freeChunks(resources []uintptr) {
 			b.Heap.Free(p)
 		}
 	}
+	return nil
 }
 
 // A noCopy makes go vet report copies of a type that contains it.

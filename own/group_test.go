@@ -28,7 +28,7 @@ func newGroup(t testing.TB, m *Memory) *Group {
 // to all of each, and finds that in the end.
 func TestGroupOfAllSizes(t *testing.T) {
 	h := newHeap(t)
-	m := NewMemory(h, Options{})
+	m := NewMemory(h, MemoryOptions{})
 	sizes := []int{0, 1, 15, 16, 17, 100, 500, 1000, 1008, 1009, 1024, 2000, 2048, 5000, 10_000, 16_384, 40_000, 65_536, 200_000}
 	for turn := range 4 {
 		g := newGroup(t, m)
@@ -96,7 +96,7 @@ func TestGroupOfAllSizes(t *testing.T) {
 			t.Errorf("a closed group has %d bytes", g.Size())
 		}
 	}
-	if err := m.Destroy(0); err != nil {
+	if err := m.Destroy(waiting(0)); err != nil {
 		t.Error(err)
 	}
 	if n := h.Stats().Blocks; n != 0 {
@@ -106,7 +106,7 @@ func TestGroupOfAllSizes(t *testing.T) {
 
 // TestGroupIsAnAllocator uses it where package cheap takes one.
 func TestGroupIsAnAllocator(t *testing.T) {
-	g := newGroup(t, NewMemory(newHeap(t), Options{}))
+	g := newGroup(t, NewMemory(newHeap(t), MemoryOptions{}))
 	type point struct{ X, Y int }
 	p := cheap.New[point](g)
 	p.X = 1
@@ -129,7 +129,7 @@ func TestGroupIsAnAllocator(t *testing.T) {
 }
 
 func TestGroupMistakes(t *testing.T) {
-	m := NewMemory(newHeap(t), Options{Name: "Cache"})
+	m := NewMemory(newHeap(t), MemoryOptions{Name: "Cache"})
 	g := newGroup(t, m)
 	g.Free(nil)
 	mustMisuse(t, "Cache.Group.Malloc", func() { g.Malloc(-1) }, "negative")
@@ -180,7 +180,7 @@ func TestGroupErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	heapUntilEnd(t, h)
-	m := NewMemory(h, Options{})
+	m := NewMemory(h, MemoryOptions{})
 	for _, n := range []int{64, 5000, 100_000} {
 		g := newGroup(t, m)
 		total := 0
@@ -224,7 +224,7 @@ func TestGroupErrors(t *testing.T) {
 // the Owner is kept.
 func TestForgottenGroupsComeBack(t *testing.T) {
 	h := newHeap(t)
-	m := NewMemory(h, Options{})
+	m := NewMemory(h, MemoryOptions{})
 	var kept []Owner
 	var texts []unsafe.Pointer
 	n := times(5000)
@@ -259,14 +259,14 @@ func TestForgottenGroupsComeBack(t *testing.T) {
 // nothing can be allocated from a closed group.
 func TestGroupInUse(t *testing.T) {
 	h := newHeap(t)
-	m := NewMemory(h, Options{})
+	m := NewMemory(h, MemoryOptions{})
 	g := newGroup(t, m)
 	g.Use(func() {
 		b := cheap.MakeSlice[byte](g, 5000, 5000)
 		g.Close()
 		clear(b)
 		mustMisuse(t, "own.Memory.Group.Malloc", func() { g.Malloc(1) }, "closed")
-		if err := m.Destroy(0); err == nil {
+		if err := m.Destroy(waiting(0)); err == nil {
 			t.Error("Destroy found nothing in use")
 		}
 		clear(b)
@@ -282,7 +282,7 @@ func TestGroupInUse(t *testing.T) {
 // TestHammerGroups allocates from groups that others close, in Use and not, with
 // collections all the time.
 func TestHammerGroups(t *testing.T) {
-	for _, o := range []Options{{}, {Unshared: true}, {Batch: 2}} {
+	for _, o := range []MemoryOptions{{}, {Unshared: true}, {Batch: 2}} {
 		h := newHeap(t)
 		m := NewMemory(h, o)
 		stop := make(chan struct{})
@@ -355,7 +355,7 @@ func TestHammerGroups(t *testing.T) {
 
 // TestGroupAllocs: a group is one Go object, and its share of a batch.
 func TestGroupAllocs(t *testing.T) {
-	m := NewMemory(newHeap(t), Options{})
+	m := NewMemory(newHeap(t), MemoryOptions{})
 	g := newGroup(t, m)
 	if n := testing.AllocsPerRun(100, func() { g.Malloc(64) }); n != 0 {
 		t.Errorf("%v Go allocations for a block", n)

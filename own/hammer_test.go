@@ -64,7 +64,7 @@ func (x *mix) renew(i int) {
 		x.mu.Unlock()
 	}
 	if old := x.pools[i].Swap(p); old != nil {
-		old.Destroy(time.Duration(i%2) * time.Millisecond)
+		old.Destroy(waiting(time.Duration(i%2) * time.Millisecond))
 	}
 }
 
@@ -304,7 +304,7 @@ func TestHammerNeverInUse(t *testing.T) {
 				m.Close()
 			}
 		})
-		wg.Go(func() { p.Destroy(time.Duration(round%3) * time.Millisecond) })
+		wg.Go(func() { p.Destroy(waiting(time.Duration(round%3) * time.Millisecond)) })
 		wg.Wait()
 		mustStats(t, p, Stats{})
 		for _, m := range things {

@@ -1,55 +1,57 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
-// pointerForms are the methods that return a resource as a pointer. Each calls f
-// with it.
+// pointerForms are the methods of an Owner that return a resource as a pointer. Each
+// calls f with it.
 var pointerForms = []struct {
-	name, instead string
-	call          func(o *Owner, f func(unsafe.Pointer))
+	name string
+	call func(o *Owner, f func(unsafe.Pointer))
 }{
-	{"Use", "UseHandle", func(o *Owner, f func(unsafe.Pointer)) { o.Use(f) }},
-	{"Resource", "Handle", func(o *Owner, f func(unsafe.Pointer)) { f(o.Resource()) }},
-	{"Disown", "DisownHandle", func(o *Owner, f func(unsafe.Pointer)) {
+	{"Use", func(o *Owner, f func(unsafe.Pointer)) { o.Use(f) }},
+	{"TryUse", func(o *Owner, f func(unsafe.Pointer)) { o.TryUse(func(p unsafe.Pointer) error { f(p); return nil }) }},
+	{"Resource", func(o *Owner, f func(unsafe.Pointer)) { f(o.Resource()) }},
+	{"Disown", func(o *Owner, f func(unsafe.Pointer)) {
 		if p, err := o.Disown(); err == nil {
 			f(p)
 		}
 	}},
 }
 
-// TestHandlesNeverBecomePointers has numbers that the runtime does not accept in
+// TestNumbersNeverBecomePointers has numbers that the runtime does not accept in
 // a pointer. It would end the program when it copies a stack with the one, or
 // collects with the other.
-func TestHandlesNeverBecomePointers(t *testing.T) {
+func TestNumbersNeverBecomePointers(t *testing.T) {
 	for _, form := range pointerForms {
 		t.Run(form.name, func(t *testing.T) {
 			output, status := testchild.Run(t, func() {
-				p := NewPool(Options{Name: "texture", Release: func([]uintptr) {}})
+				p := NewPool(Options{Name: "texture", Numbers: true, Release: released(func([]uintptr) {})})
 				for _, number := range []uintptr{7, ledger.LeastAddress - 1, freed()} {
-					var o Owner
-					if err := p.OwnHandle(&o, number, 0, 16); err != nil {
+					var n Number[uintptr]
+					if err := n.Own(p, number, 16); err != nil {
 						fmt.Println(err)
 					}
 					var e *cheap.MisuseError
 					err, _ := catch(func() {
-						form.call(&o, func(resource unsafe.Pointer) {
+						form.call(n.Owner(), func(resource unsafe.Pointer) {
 							hold(func() unsafe.Pointer { return resource })
 						})
 					}).(error)
 					if !errors.As(err, &e) || seen != nil {
-						fmt.Printf("handle %#x: %v\n", number, err)
+						fmt.Printf("number %#x: %v\n", number, err)
 					}
 				}
 			})
@@ -94,93 +96,108 @@ func deeper(n int) (sum byte) {
 	return frame[n] + frame[len(frame)-1]
 }
 
-// TestHandleForms makes handles in each way. The pointer forms refuse them with
-// nothing changed, and the forms for handles return them.
-func TestHandleForms(t *testing.T) {
+// TestNumbers makes numbers in each way. What returns a pointer refuses them with
+// nothing changed.
+func TestNumbers(t *testing.T) {
 	const n = 40 // some batches
-	next := uintptr(0)
+	next := uint16(0)
 	count := func(r []uintptr) (int, error) {
 		for i := range r {
 			next++
-			r[i] = next
+			r[i] = uintptr(next)
 		}
 		return len(r), nil
 	}
-	var parent Owner
-	parents := NewPool(Options{Release: func([]uintptr) {}})
-	if err := parents.OwnHandle(&parent, 1, 0, 16); err != nil {
+	var parent Number[int8]
+	parents := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	if err := parent.Own(parents, -1, 16); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {
 		name string
 		o    Options
-		own  func(p *Pool, o *Owner) error
+		own  func(p *Pool, n *Number[uint16]) error
 	}{
-		{"OwnHandle", Options{}, func(p *Pool, o *Owner) error { return p.OwnHandle(o, 7, 0, 16) }},
-		{"OwnHandle, large", Options{}, func(p *Pool, o *Owner) error { return p.OwnHandle(o, 7, 0, 1<<20) }},
-		{"OwnHandle, two words", Options{Words: 2}, func(p *Pool, o *Owner) error { return p.OwnHandle(o, 7, 8, 16) }},
-		{"OwnHandle, Parent", Options{Parent: &parent}, func(p *Pool, o *Owner) error { return p.OwnHandle(o, 7, 0, 16) }},
-		{"OwnHandleUnder", Options{}, func(p *Pool, o *Owner) error { return p.OwnHandleUnder(o, &parent, 7, 0, 16) }},
-		{"Make", Options{Construct: count, Handles: true}, (*Pool).Make},
-		{"Make, two words", Options{Construct: func(r []uintptr) (int, error) { n, _ := count(r); return n / 2, nil }, Words: 2}, (*Pool).Make},
-		{"Make, Parent", Options{Construct: count, Handles: true, Parent: &parent}, (*Pool).Make},
-		{"Make, Trace", Options{Construct: count, Handles: true, Trace: true}, (*Pool).Make},
+		{"Own", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
+		{"Own, large", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 1<<20) }},
+		{"Own, Parent", Options{Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
+		{"OwnUnder", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.OwnUnder(p, parent.Owner(), next, 16) }},
+		{"Make", Options{Construct: count}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
+		{"Make, Parent", Options{Construct: count, Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
+		{"Make, Trace", Options{Construct: count, Trace: true}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
 	} {
 		for _, unshared := range []bool{false, true} {
 			t.Run(row.name, func(t *testing.T) {
 				next = 0
-				released := map[uintptr]int{}
-				row.o.Name, row.o.Unshared = "texture", unshared
-				row.o.Release = func(r []uintptr) {
-					for i := 0; i < len(r); i += max(row.o.Words, 1) {
-						released[r[i]]++
+				times := map[uintptr]int{}
+				row.o.Name, row.o.Unshared, row.o.Numbers = "texture", unshared, true
+				row.o.Release = released(func(r []uintptr) {
+					for _, r := range r {
+						times[r]++
 					}
-				}
+				})
 				p := NewPool(row.o)
+				disowned := map[uintptr]bool{}
 				for range n {
-					var o Owner
+					var o Number[uint16]
 					if err := row.own(p, &o); err != nil {
 						t.Fatal(err)
 					}
-					number, _ := o.Handle()
-					if number == 0 {
-						t.Fatal("no handle")
+					number, open := o.Value()
+					if number == 0 || !open {
+						t.Fatal("no number")
 					}
 					for _, form := range pointerForms {
 						mustMisuse(t, "texture."+form.name, func() {
-							form.call(&o, func(unsafe.Pointer) { t.Error("called") })
-						}, "handle", form.instead)
+							form.call(o.Owner(), func(unsafe.Pointer) { t.Error("called") })
+						}, "number", "Number")
 					}
-					o.UseHandle(func(r, _ uintptr) {
+					o.Use(func(r uint16) {
 						if r != number {
-							t.Errorf("UseHandle: %d, want %d", r, number)
+							t.Errorf("Use: %d, want %d", r, number)
 						}
 					})
-					if o.Closed() || released[number] != 0 && number != 7 {
+					if err := o.TryUse(func(r uint16) error {
+						if r != number {
+							t.Errorf("TryUse: %d, want %d", r, number)
+						}
+						return errors.ErrUnsupported
+					}); err != errors.ErrUnsupported {
+						t.Error(err)
+					}
+					o.KeepAlive()
+					o.Resize(100)
+					if o.Closed() || times[uintptr(number)] != 0 {
 						t.Error("a refusal closed the owner")
 					}
-					if number%2 == 0 {
-						if r, _, err := o.DisownHandle(); r != number || err != nil {
-							t.Errorf("DisownHandle: %d, %v; want %d", r, err, number)
+					switch number % 3 {
+					case 0:
+						if r, err := o.Disown(); r != number || err != nil {
+							t.Errorf("Disown: %d, %v; want %d", r, err, number)
 						}
-						if released[number] != 0 {
-							t.Error("disowned and released")
-						}
-					} else {
+						disowned[uintptr(number)] = true
+					case 1:
 						o.Close()
+					default:
+						if err := o.CloseWait(context.Background()); err != nil || times[uintptr(number)] != 1 {
+							t.Errorf("CloseWait: %v, released %d times", err, times[uintptr(number)])
+						}
 					}
-					// A mistake is one also after the end.
-					for _, form := range pointerForms {
-						mustMisuse(t, "texture."+form.name, func() { form.call(&o, func(unsafe.Pointer) {}) }, form.instead)
+					if r, open := o.Value(); r != 0 || open || !o.Closed() {
+						t.Errorf("Value of a closed one: %d, %v", r, open)
 					}
-					if r, context := o.Handle(); r != 0 || context != 0 {
-						t.Errorf("Handle of a closed owner: %d, %d", r, context)
+					if _, err := o.Disown(); err != ErrClosed {
+						t.Errorf("Disown of a closed one: %v", err)
 					}
+					if err := o.TryUse(func(uint16) error { t.Error("called"); return nil }); err != ErrClosed {
+						t.Errorf("TryUse of a closed one: %v", err)
+					}
+					mustMisuse(t, "texture.Use", func() { o.Use(func(uint16) {}) }, "closed")
 				}
 				mustDestroy(t, p)
-				for number, k := range released {
-					if k != 1 && number != 7 {
-						t.Errorf("%d released %d times", number, k)
+				for number := uintptr(1); number <= n; number++ {
+					if want := map[bool]int{false: 1}[disowned[number]]; times[number] != want {
+						t.Errorf("%d released %d times, want %d", number, times[number], want)
 					}
 				}
 			})
@@ -190,42 +207,201 @@ func TestHandleForms(t *testing.T) {
 	mustDestroy(t, parents)
 }
 
-// TestPointersBesideHandles has both in one pool and one batch.
-func TestPointersBesideHandles(t *testing.T) {
-	for _, o := range []Options{{}, {Words: 2}, {Batch: 1}, {Unshared: true}} {
-		o.Release = func([]uintptr) {}
-		p := NewPool(o)
-		var resource [1]byte
-		owners := make([]Owner, 100)
-		for i := range owners {
-			var err error
-			if i%3 == 0 {
-				err = p.OwnHandle(&owners[i], 7, 0, 16)
-			} else {
-				err = p.Own(&owners[i], unsafe.Pointer(&resource), 16)
+// TestHandle does with typed pointers what an Owner does with others.
+func TestHandle(t *testing.T) {
+	type image struct{ pixels [3]byte }
+	images := make([]image, 200)
+	for _, unshared := range []bool{false, true} {
+		times := map[uintptr]int{}
+		p := NewPool(Options{Name: "image", Unshared: unshared, Release: released(func(r []uintptr) {
+			for _, r := range r {
+				times[r]++
 			}
-			if err != nil {
+		})})
+		var parent Handle[unsafe.Pointer]
+		if err := parent.Own(p, unsafe.Pointer(&images[0]), 10); err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(images); i++ {
+			var h Handle[*image]
+			own := h.Own
+			if i%2 == 0 {
+				own = func(p *Pool, m *image, size int) error { return h.OwnUnder(p, parent.Owner(), m, size) }
+			}
+			want := &images[i]
+			if !h.Closed() || h.Pointer() != nil {
+				t.Fatal("the zero Handle owns something")
+			}
+			if err := own(p, want, 10); err != nil {
 				t.Fatal(err)
 			}
-			intake.Resize(owners[i].ref.Token().Ledger, owners[i].ref.Index, 100+i)
-		}
-		for i := range owners {
-			if i%3 == 0 {
-				mustMisuse(t, "own.Owner.Resource", func() { owners[i].Resource() }, "Handle")
-				owners[i].Close()
-				continue
+			copied := h
+			if h.Pointer() != want || copied != h {
+				t.Fatalf("%p, want %p", h.Pointer(), want)
 			}
-			owners[i].Use(func(r unsafe.Pointer) {
-				if r != unsafe.Pointer(&resource) || owners[i].Resource() != r {
-					t.Errorf("owner %d: %p", i, r)
+			copied.Use(func(m *image) {
+				if m != want {
+					t.Errorf("Use: %p, want %p", m, want)
 				}
 			})
-			if r, err := owners[i].Disown(); r != unsafe.Pointer(&resource) || err != nil {
-				t.Errorf("Disown: %p, %v", r, err)
+			if err := h.TryUse(func(m *image) error {
+				if m != want {
+					t.Errorf("TryUse: %p, want %p", m, want)
+				}
+				return errors.ErrUnsupported
+			}); err != errors.ErrUnsupported {
+				t.Error(err)
 			}
+			h.Resize(20)
+			h.KeepAlive()
+			if i%3 == 0 {
+				if m, err := h.Disown(); m != want || err != nil {
+					t.Errorf("Disown: %p, %v", m, err)
+				}
+				times[uintptr(unsafe.Pointer(want))]++
+			} else if i%3 == 1 {
+				h.Close()
+			} else if err := h.CloseWait(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if times[uintptr(unsafe.Pointer(want))] != 1 || !copied.Closed() || copied.Pointer() != nil {
+				t.Errorf("image %d is released %d times", i, times[uintptr(unsafe.Pointer(want))])
+			}
+			if m, err := h.Disown(); m != nil || err != ErrClosed {
+				t.Errorf("Disown of a closed one: %p, %v", m, err)
+			}
+			if err := h.TryUse(func(*image) error { t.Error("called"); return nil }); err != ErrClosed {
+				t.Errorf("TryUse of a closed one: %v", err)
+			}
+			mustMisuse(t, "image.Use", func() { h.Use(func(*image) {}) }, "closed")
 		}
+		parent.Close()
 		mustDestroy(t, p)
 	}
+	runtime.KeepAlive(images)
+}
+
+// TestWrongKindOfResource passes pointers where numbers belong, and the other way
+// round.
+func TestWrongKindOfResource(t *testing.T) {
+	construct := func(r []uintptr) (int, error) { return 0, errors.ErrUnsupported }
+	pointers := NewPool(Options{Name: "image", Construct: construct, Release: released(func([]uintptr) {})})
+	numbers := NewPool(Options{Name: "texture", Numbers: true, Construct: construct, Release: released(func([]uintptr) {})})
+	var resource [16]byte
+	var o Owner
+	var h Handle[*[16]byte]
+	var n Number[int]
+	var wrong Handle[uintptr]
+	for i, f := range []func(){
+		func() { numbers.Own(&o, unsafe.Pointer(&resource), 1) },
+		func() { numbers.OwnUnder(&o, &o, unsafe.Pointer(&resource), 1) },
+		func() { h.Own(numbers, &resource, 1) },
+		func() { h.OwnUnder(numbers, &o, &resource, 1) },
+		func() { h.Make(numbers) },
+		func() { n.Own(pointers, 5, 1) },
+		func() { n.OwnUnder(pointers, &o, 5, 1) },
+		func() { n.Make(pointers) },
+		func() { wrong.Own(pointers, 4096, 1) },
+		func() { wrong.Make(pointers) },
+	} {
+		var e *cheap.MisuseError
+		if err, _ := catch(f).(error); !errors.As(err, &e) || !strings.Contains(e.Reason, "Number") {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+	if !o.Closed() || !h.Closed() || !n.Closed() || !wrong.Closed() {
+		t.Error("a refused resource is owned")
+	}
+	mustDestroy(t, pointers)
+	mustDestroy(t, numbers)
+	if unsafe.Sizeof(uintptr(0)) == 4 {
+		p := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+		var n Number[uint64]
+		mustMisuse(t, "own.Owner.Own", func() { n.Own(p, 1<<32, 1) }, "does not fit")
+	}
+}
+
+// TestCloseWait closes a resource in Use, one with a child, and one whose release
+// waits for Drain. CloseWait returns when it is released, or when its context is done.
+func TestCloseWait(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		o    Options
+		keep func(w *world, p *Pool, m *thing) (end func())
+	}{
+		{"in Use", Options{}, func(_ *world, _ *Pool, m *thing) func() {
+			inside, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(left)
+				m.Use(func(unsafe.Pointer) { close(inside); <-leave })
+			}()
+			<-inside
+			return func() { close(leave); <-left }
+		}},
+		{"child", Options{}, func(w *world, p *Pool, m *thing) func() {
+			child := w.create(10)
+			o := new(Owner)
+			if err := p.OwnUnder(o, &m.Owner, child.pointer(), 10); err != nil {
+				t.Error(err)
+			}
+			return func() { o.Close() }
+		}},
+		{"Drain", Options{Drain: true}, func(_ *world, p *Pool, m *thing) func() { return func() { p.Drain(0) } }},
+		{"Thread", Options{Thread: true}, nil},
+		{"nothing", Options{}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			p := w.pool(row.o)
+			m := w.own(t, p, 10)
+			if row.keep == nil {
+				if err := m.CloseWait(context.Background()); err != nil {
+					t.Error(err)
+				}
+				mustBeReleased(t, m.cell, "when CloseWait returned")
+				mustDestroy(t, p)
+				return
+			}
+			end := row.keep(w, p, m)
+			if err := m.CloseWait(waiting(5 * time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("CloseWait: %v", err)
+			}
+			if !m.Closed() || m.cell.deaths.Load() != 0 {
+				t.Error("not closed, or released")
+			}
+			end()
+			mustBeReleased(t, m.cell, "after the end")
+			m = w.own(t, p, 10)
+			end = row.keep(w, p, m)
+			time.AfterFunc(5*time.Millisecond, end)
+			if err := m.CloseWait(waiting(longest)); err != nil {
+				t.Error(err)
+			}
+			mustBeReleased(t, m.cell, "when CloseWait returned")
+			mustDestroy(t, p)
+		})
+	}
+	m := NewMemory(nil, MemoryOptions{})
+	b, err := m.Bytes(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Use(func([]byte) {
+		if err := b.CloseWait(waiting(time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("CloseWait of a block in Use: %v", err)
+		}
+	})
+	if b, err = m.Bytes(16); err != nil {
+		t.Fatal(err)
+	}
+	inside, leave := make(chan struct{}), make(chan struct{})
+	go b.Use(func([]byte) { close(inside); <-leave })
+	<-inside
+	time.AfterFunc(time.Millisecond, func() { close(leave) })
+	if err := b.CloseWait(waiting(longest)); err != nil {
+		t.Errorf("CloseWait of a block: %v", err)
+	}
+	mustDestroyMemory(t, m)
 }
 
 // TestConstructedNumbers has a constructor that makes numbers in a pool of
@@ -245,14 +421,15 @@ func TestConstructedNumbers(t *testing.T) {
 				made += len(r)
 				return len(r), nil
 			},
-			Release: func(r []uintptr) {
+			Release: func(_ any, r []uintptr) error {
 				for _, r := range r {
 					released[r]++
 				}
+				return nil
 			},
 		})
 		var o Owner
-		mustMisuse(t, "texture.Make", func() { p.Make(&o) }, fmt.Sprintf("%#x", number), "Options.Handles", "UseHandle")
+		mustMisuse(t, "texture.Make", func() { p.Make(&o) }, fmt.Sprintf("%#x", number), "Options.Numbers", "Number")
 		if !o.Closed() || released[number] != 1 || released[address] != made-1 {
 			t.Errorf("%d were made, released: %v", made, released)
 		}
@@ -276,7 +453,7 @@ func TestOwnRefusesSmallNumbers(t *testing.T) {
 				func() { p.Own(&o, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
 				func() { p.OwnUnder(&o, &m.Owner, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
 			} {
-				if v := fmt.Sprint(catch(f)); !strings.Contains(v, "texture.Own: the resource") || !strings.Contains(v, "OwnHandle") {
+				if v := fmt.Sprint(catch(f)); !strings.Contains(v, "texture.Own: the resource") || !strings.Contains(v, "Options.Numbers") {
 					fmt.Println(v)
 				}
 			}

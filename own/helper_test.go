@@ -95,7 +95,7 @@ func (w *world) at(address uintptr) *cell {
 }
 
 // release destroys resources; it is a pool's release function.
-func (w *world) release(resources []uintptr) {
+func (w *world) release(_ any, resources []uintptr) error {
 	w.calls.Add(1)
 	cells := make([]*cell, 0, 16)
 	for _, r := range resources {
@@ -115,6 +115,7 @@ func (w *world) release(resources []uintptr) {
 	for _, c := range cells {
 		w.destroy(c)
 	}
+	return nil
 }
 
 func (w *world) destroy(c *cell) {
@@ -335,10 +336,17 @@ func mustStats(t testing.TB, p *Pool, want Stats) {
 	}
 }
 
+// waiting returns a context that is done after d.
+func waiting(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
 // mustDestroy destroys a pool that has nothing left.
 func mustDestroy(t testing.TB, p *Pool) {
 	t.Helper()
-	if err := p.Destroy(longest); err != nil {
+	if err := p.Destroy(waiting(longest)); err != nil {
 		t.Errorf("Destroy: %v", err)
 	}
 }
@@ -346,7 +354,7 @@ func mustDestroy(t testing.TB, p *Pool) {
 // destroyError destroys a pool that has something left.
 func destroyError(t testing.TB, p *Pool, wait time.Duration) *DestroyError {
 	t.Helper()
-	err := p.Destroy(wait)
+	err := p.Destroy(waiting(wait))
 	var e *DestroyError
 	if !errors.As(err, &e) {
 		t.Fatalf("Destroy: %v, want a DestroyError", err)
@@ -366,4 +374,33 @@ func times(n int) int {
 func setProcs(t testing.TB, n int) {
 	old := runtime.GOMAXPROCS(n)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+}
+
+// useNumber, number and disownNumber are Use, Resource and Disown of a number, also in
+// a pool of pointers.
+func (o *Owner) useNumber(f func(uintptr)) {
+	t := o.use("Use")
+	defer unuse(t, o.ref.Index)
+	f(t.Ledger.Words[o.ref.Index])
+}
+
+func (o *Owner) number() uintptr {
+	t := o.open()
+	if t == nil {
+		return 0
+	}
+	return t.Ledger.Words[o.ref.Index]
+}
+
+func (o *Owner) disownNumber() (uintptr, error) {
+	n := Number[uintptr]{*o}
+	return n.Disown()
+}
+
+// released makes a release function of f.
+func released(f func([]uintptr)) func(any, []uintptr) error {
+	return func(_ any, resources []uintptr) error {
+		f(resources)
+		return nil
+	}
 }

@@ -23,7 +23,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 	const n = 20_000
 	var resource [1]byte
 	owners := make([]Owner, n)
-	release := func([]uintptr) {}
+	release := func(_ any, _ []uintptr) error { return nil }
 	construct := func(r []uintptr) (int, error) { return len(r), nil }
 	own := func(t *testing.T, p *Pool, o *Owner) {
 		if err := p.Own(o, unsafe.Pointer(&resource), 100); err != nil {
@@ -60,13 +60,13 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				m.Close()
 			}
 		}, 20},
-		{"two words", Options{Words: 2}, func(t *testing.T, p *Pool) {
+		{"Number", Options{Numbers: true}, func(t *testing.T, p *Pool) {
 			for i := range owners {
-				if err := p.OwnHandle(&owners[i], 1, 2, 100); err != nil {
+				if err := p.own(&owners[i], 1, 100); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}, 28},
+		}, 20},
 		{"Make", Options{Construct: construct, Size: 100}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				if err := p.Make(&owners[i]); err != nil {
@@ -84,7 +84,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 			uses := 0
 			for range n {
 				owners[0].Use(func(unsafe.Pointer) { uses++ })
-				owners[0].UseHandle(func(_, _ uintptr) { uses++ })
+				owners[0].TryUse(func(unsafe.Pointer) error { uses++; return nil })
 			}
 		}, 1},
 	} {
@@ -103,7 +103,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				t.Errorf("%d bytes allocated for %d owners", bytes, n)
 			}
 			clear(owners)
-			p.Destroy(longest)
+			p.Destroy(waiting(longest))
 		})
 	}
 }

@@ -29,10 +29,10 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 				fmt.Println(n, "are released,", q.Stats().Queued, "queued;")
 			}
 			var e *DestroyError
-			if err := p.Destroy(0); !errors.As(err, &e) || e.NeverClosed != 1002 {
+			if err := p.Destroy(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1002 {
 				fmt.Println(err)
 			}
-			if err := q.Destroy(0); !errors.As(err, &e) || e.NeverClosed != 1000 || e.Queued != 1000 {
+			if err := q.Destroy(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1000 || e.Queued != 1000 {
 				fmt.Println(err)
 			}
 			q.Drain(0)
@@ -48,7 +48,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if m.cell.alive() || child.cell.alive() {
 				fmt.Println("Close does not release;")
 			}
-			if err := p.Destroy(0); err != nil {
+			if err := p.Destroy(waiting(0)); err != nil {
 				fmt.Println(err)
 			}
 		},
@@ -62,7 +62,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if n := w.died.Load(); n != 1 {
 				fmt.Println(n, "are released, and one was closed;")
 			}
-			p.Destroy(0)
+			p.Destroy(waiting(0))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

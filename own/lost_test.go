@@ -93,8 +93,8 @@ func loseCleanups(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var made, released atomic.Int64
 	h := newHeap(t)
-	m := NewMemory(h, Options{})
-	release := func(r []uintptr) { released.Add(int64(len(r))) }
+	m := NewMemory(h, MemoryOptions{})
+	release := func(_ any, r []uintptr) error { released.Add(int64(len(r))); return nil }
 	p := NewPool(Options{Release: release})
 	exact := NewPool(Options{Release: release, Batch: 1})
 	var stop atomic.Bool
@@ -110,10 +110,10 @@ func loseCleanups(t *testing.T, seed uint64) {
 				var err error
 				switch i / 16 % 4 {
 				case 0:
-					err = p.OwnHandle(new(Owner), uintptr(i), 0, 100)
+					err = p.own(new(Owner), uintptr(i), 100)
 					made.Add(1)
 				case 1:
-					err = exact.OwnHandle(new(Owner), uintptr(i), 0, 100)
+					err = exact.own(new(Owner), uintptr(i), 100)
 					made.Add(1)
 				case 2:
 					_, err = m.Bytes(100)

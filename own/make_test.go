@@ -55,7 +55,7 @@ func (f *factory) make(t testing.TB, p *Pool) *thing {
 
 // find sets a thing's cell to what it owns.
 func (f *factory) find(m *thing) {
-	m.UseHandle(func(r, _ uintptr) { m.cell = f.w.at(r) })
+	m.useNumber(func(r uintptr) { m.cell = f.w.at(r) })
 }
 
 // TestMakeHandsOutEachOnce makes, closes and forgets: each owner has a resource
@@ -211,7 +211,7 @@ func TestConstructorErrorSurvivesACollection(t *testing.T) {
 // than none.
 func TestConstructorThatLies(t *testing.T) {
 	for _, n := range []int{-1, 1 << 20} {
-		p := NewPool(Options{Name: "image", Release: func([]uintptr) {}, Construct: func([]uintptr) (int, error) { return n, nil }})
+		p := NewPool(Options{Name: "image", Release: func(_ any, _ []uintptr) error { return nil }, Construct: func([]uintptr) (int, error) { return n, nil }})
 		mustMisuse(t, "image.Make", func() { p.Make(new(Owner)) }, "returned")
 		mustDestroy(t, p)
 	}

@@ -2,10 +2,9 @@ package own
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -23,13 +22,13 @@ import (
 // may be called from any goroutine.
 //
 // The blocks of a batch are side by side in one block of the heap, a chunk of at
-// most Options.Pinned bytes. The chunk returns to the heap when all its blocks
+// most MemoryOptions.Pinned bytes. The chunk returns to the heap when all its blocks
 // are closed or collected. Space within it is reused immediately only if the
-// most recent block is closed first. A block of Options.Pinned bytes or more is
-// a block of the heap by itself, and so is every block if Options.Batch is 1;
+// most recent block is closed first. A block of MemoryOptions.Pinned bytes or more is
+// a block of the heap by itself, and so is every block if MemoryOptions.Batch is 1;
 // such a block returns to the heap when it is closed or collected. For
 // long-lived blocks that are dropped in arbitrary order, as in a cache, set
-// Options.Batch to 1 or to a small number.
+// MemoryOptions.Batch to 1 or to a small number.
 //
 // The heap counts the blocks: its Stats include them, and its limit applies to
 // them. The heap must not be destroyed before the Memory.
@@ -46,56 +45,56 @@ type blocks struct {
 	grown atomic.Int64 // bytes that groups have taken beyond their blocks
 }
 
-// memoryBatch is the default of Options.Batch in a Memory. That many blocks of 100
+// memoryBatch is the default of MemoryOptions.Batch. That many blocks of 100
 // bytes fill a chunk.
 const memoryBatch = 512
 
+// MemoryOptions configure a [Memory]. All fields may be zero.
+type MemoryOptions struct {
+	// Name is the name of the memory in panics and errors. The default is
+	// "own.Memory".
+	Name string
+
+	// Batch is the largest number of live blocks that share a registration with the
+	// collector and a chunk of the heap. 0 means 512; at most 65,536 are allowed. 1
+	// makes each block a block of the heap by itself.
+	Batch int
+
+	// Pinned is the largest size of a chunk in bytes. 0 means 64 KiB. One live block
+	// can delay the release of at most this many bytes of unreachable blocks. A block
+	// of this size or more is a block of the heap by itself.
+	Pinned int
+
+	// Unshared makes Use cheaper; see Options.Unshared.
+	Unshared bool
+
+	// Trace records the stack that made each block; see Options.Trace.
+	Trace bool
+
+	// OnCollect is called when the collector, not Close, caused a release; see
+	// Options.OnCollect.
+	OnCollect func(Collected)
+}
+
 // NewMemory returns a Memory with blocks of h, or of [cheap.Default] if h is
-// nil.
-//
-// The options that apply are Name, Batch, Pinned, Unshared, Trace and OnCollect.
-// A Batch of 0 means 512, a Name of "" means "own.Memory". NewMemory panics with
-// a [cheap.MisuseError] if another option is set, or one is out of range.
-func NewMemory(h *cheap.Heap, o Options) *Memory {
-	var wrong []string
-	for _, option := range []struct {
-		name string
-		set  bool
-	}{
-		{"Release", o.Release != nil},
-		{"Destructor", o.Destructor != nil},
-		{"NoCallback", o.NoCallback},
-		{"Construct", o.Construct != nil},
-		{"Handles", o.Handles},
-		{"Words", o.Words != 0},
-		{"Size", o.Size != 0},
-		{"Workers", o.Workers != 0},
-		{"Drain", o.Drain},
-		{"Thread", o.Thread},
-		{"MaxQueued", o.MaxQueued != 0},
-		{"Parent", o.Parent != nil},
-	} {
-		if option.set {
-			wrong = append(wrong, "Options."+option.name)
-		}
-	}
-	if wrong != nil {
-		panicMisuse("own", "NewMemory", "%s cannot be set, because blocks return to their heap; leave it out", strings.Join(wrong, " and "))
-	}
+// nil. It panics with a [cheap.MisuseError] if an option is out of range.
+func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 	if h == nil {
 		h = cheap.Default()
 	}
-	if o.Name == "" {
-		o.Name = "own.Memory"
-	}
-	if o.Batch == 0 {
-		o.Batch = memoryBatch
+	all := Options{
+		Name:      cmp.Or(o.Name, "own.Memory"),
+		Batch:     cmp.Or(o.Batch, memoryBatch),
+		Pinned:    o.Pinned,
+		Unshared:  o.Unshared,
+		Trace:     o.Trace,
+		OnCollect: o.OnCollect,
 	}
 	m := new(Memory)
 	b := &m.blocks
-	b.init(h, o)
+	b.init(h, all)
 	b.NewHandles, b.Stride = newOwners, unsafe.Sizeof(Owner{})
-	m.initGroups(h, o)
+	m.initGroups(h, all)
 	return m
 }
 
@@ -105,7 +104,7 @@ func (b *blocks) init(h *cheap.Heap, o Options) {
 	b.Heap, b.Workers, b.In = h, worker.NewCall(0), &b.pool.intake
 	k := &b.pool.kind
 	k.Heap, k.Sink = h, b
-	k.Release = func([]uintptr) {} // blocks return to the heap with their chunk
+	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk
 	b.In.Init(k, nil, nil)
 	b.pool.noteMade()
 }
@@ -113,10 +112,9 @@ func (b *blocks) init(h *cheap.Heap, o Options) {
 // Destroy is [Pool.Destroy] for the Memory's blocks and groups. The heap itself
 // is not destroyed. A block that is in Use is freed when its last Use returns.
 // All other blocks are invalid when Destroy returns.
-func (m *Memory) Destroy(wait time.Duration) error {
-	deadline := time.Now().Add(wait)
-	groups := m.groups.pool.Destroy(wait)
-	blocks := m.blocks.pool.Destroy(time.Until(deadline))
+func (m *Memory) Destroy(ctx context.Context) error {
+	groups := m.groups.pool.Destroy(ctx)
+	blocks := m.blocks.pool.Destroy(ctx)
 	var g, b *DestroyError
 	if !errors.As(groups, &g) || !errors.As(blocks, &b) {
 		return cmp.Or(blocks, groups)
@@ -125,6 +123,7 @@ func (m *Memory) Destroy(wait time.Duration) error {
 	b.InUse += g.InUse
 	b.Waiting += g.Waiting
 	b.Releasing += g.Releasing
+	b.cause = cmp.Or(b.cause, g.cause)
 	b.Origins = append(b.Origins, g.Origins...)
 	sortOrigins(b.Origins)
 	return b
@@ -250,7 +249,7 @@ func (m *Memory) String(s string) (*String, error) {
 // closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if
 // the Mem is closed.
 func (x *Mem[T]) Use(f func(*T)) {
-	t := x.use("Use", 0)
+	t := x.use("Use")
 	defer unuse(t, x.ref.Index)
 	f((*T)(t.Ledger.Pointer(x.ref.Index)))
 }
@@ -265,7 +264,7 @@ func (x *Mem[T]) Get() *T { return (*T)(x.Resource()) }
 // Bytes are closed meanwhile; see [Owner.Use]. f must not keep the slice. Use
 // panics if the Bytes are closed.
 func (b *Bytes) Use(f func([]byte)) {
-	t := b.use("Use", 0)
+	t := b.use("Use")
 	defer unuse(t, b.ref.Index)
 	f(bytesOf(t.Ledger, b.ref.Index))
 }
@@ -288,7 +287,7 @@ func (b *Bytes) Len() int { return b.size() }
 // String is closed meanwhile; see [Owner.Use]. f must not keep the string, nor a
 // part of it. Use panics if the String is closed.
 func (s *String) Use(f func(string)) {
-	t := s.use("Use", 0)
+	t := s.use("Use")
 	defer unuse(t, s.ref.Index)
 	b := bytesOf(t.Ledger, s.ref.Index)
 	f(unsafe.String(unsafe.SliceData(b), len(b)))
@@ -297,7 +296,7 @@ func (s *String) Use(f func(string)) {
 // String returns a copy of the string in Go memory, which the caller may keep.
 // It panics if the String is closed.
 func (s *String) String() string {
-	t := s.use("String", 0)
+	t := s.use("String")
 	defer unuse(t, s.ref.Index)
 	return string(bytesOf(t.Ledger, s.ref.Index))
 }

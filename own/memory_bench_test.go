@@ -11,7 +11,7 @@ var (
 // BenchmarkMemory makes blocks of 100 bytes.
 func BenchmarkMemory(b *testing.B) {
 	b.Run("end=forget", func(b *testing.B) {
-		m := NewMemory(newHeap(b), Options{})
+		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			x, err := NewMem[[100]byte](m)
 			if err != nil {
@@ -22,7 +22,7 @@ func BenchmarkMemory(b *testing.B) {
 		memSink = nil
 	})
 	b.Run("end=close", func(b *testing.B) {
-		m := NewMemory(newHeap(b), Options{})
+		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			x, err := NewMem[[100]byte](m)
 			if err != nil {
@@ -43,7 +43,7 @@ func BenchmarkMemory(b *testing.B) {
 // BenchmarkGroup makes groups of 16 blocks of 64 bytes.
 func BenchmarkGroup(b *testing.B) {
 	b.Run("end=forget", func(b *testing.B) {
-		m := NewMemory(newHeap(b), Options{})
+		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			g, err := m.Group()
 			if err != nil {
@@ -57,7 +57,7 @@ func BenchmarkGroup(b *testing.B) {
 		groupSink = nil
 	})
 	b.Run("end=close", func(b *testing.B) {
-		m := NewMemory(newHeap(b), Options{})
+		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			g, err := m.Group()
 			if err != nil {

@@ -1,9 +1,9 @@
 package own_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own"
@@ -12,7 +12,7 @@ import (
 // Blocks of a Memory need no Free: they are freed after they become unreachable.
 func ExampleMemory() {
 	type pixel struct{ R, G, B, A uint8 }
-	memory := own.NewMemory(cheap.Default(), own.Options{Name: "Image"})
+	memory := own.NewMemory(cheap.Default(), own.MemoryOptions{Name: "Image"})
 
 	image, err := own.NewMem[[640 * 480]pixel](memory)
 	if err != nil {
@@ -30,7 +30,7 @@ func ExampleMemory() {
 
 	image.Close() // or not
 	title.Close()
-	fmt.Println(memory.Stats().Live, memory.Destroy(time.Second))
+	fmt.Println(memory.Stats().Live, memory.Destroy(context.Background()))
 	// Output:
 	// a green dot {0 255 0 0}
 	// 0 <nil>
@@ -38,7 +38,7 @@ func ExampleMemory() {
 
 // A Group has all blocks of one request, and frees them together.
 func ExampleMemory_Group() {
-	memory := own.NewMemory(nil, own.Options{Name: "requests"})
+	memory := own.NewMemory(nil, own.MemoryOptions{Name: "requests"})
 	serve := func(name string) {
 		g, err := memory.Group()
 		if err != nil {

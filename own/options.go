@@ -1,31 +1,44 @@
 package own
 
-// Options configure a [Pool] or a [Memory]. A Pool needs one of Release and
-// Destructor. All other fields may be zero. For those of a Memory see
-// [NewMemory].
+// Options configure a [Pool]. Release must be set. All other fields may be zero.
 type Options struct {
 	// Name is the name of the resource's type in panics and errors, such as
 	// "git.Commit". The default is "own.Owner".
 	Name string
 
-	// Release destroys one or more resources. The slice has Options.Words
-	// entries per resource. Release must not keep the slice.
+	// Release destroys one or more resources. It must be set. Release must not keep
+	// the slice.
 	//
 	// Resources come as numbers. [cheap.Pointer] converts one that is an address:
 	//
-	//	func(resources []uintptr) {
+	//	func(_ any, resources []uintptr) error {
 	//		for _, r := range resources {
 	//			C.image_free((*C.image)(cheap.Pointer(r)))
 	//		}
+	//		return nil
 	//	}
 	//
 	// go vet reports the conversion unsafe.Pointer(r). For blocks of package cheap
 	// it ends the program under the race detector with the build tag cheap_gomem,
 	// where blocks are Go memory.
 	//
+	// libc.Destructor returns a Release that calls a C function, for a whole batch
+	// in one cgo call.
+	//
+	// state is Options.State, or what [Owner.SetState] has given the parent of the
+	// resources. All resources of a call have one parent, or none.
+	//
+	// All resources count as released when Release returns, also with an error.
+	// [Owner.Close] returns the error if it calls Release. All other errors go to
+	// Options.OnReleaseError: of resources that the collector found, of those whose
+	// last Use or last child came after Close, and of those that Drain, Thread or
+	// Destroy release.
+	//
 	// Release runs on a goroutine of this package, in Close, in Destroy or in
 	// Drain. Several calls may run at the same time. Release may own, close and
-	// allocate, also in its own pool.
+	// allocate, also in its own pool. It may take a lock that the program holds
+	// while it calls Own, but none that the program holds while it calls Close,
+	// Destroy or Drain.
 	//
 	// Release must not refer to an owner of its own pool, nor to an object that
 	// refers to one. The pool keeps reachable what Release refers to, until all
@@ -34,48 +47,40 @@ type Options struct {
 	// collected. This is easily done with a closure. If a context has a lock, a
 	// pool and an owner in that pool, then
 	//
-	//	func([]uintptr) { context.mu.Lock(); ... }
+	//	func(any, []uintptr) error { context.mu.Lock(); ... }
 	//
 	// refers to the owner. Put what Release needs into an object of its own, such
-	// as a new(sync.Mutex) to which context and Release both refer. A pointer to a
-	// field refers to the whole object. The same holds for Construct and
-	// OnCollect. [CheckReleased] finds this in a test.
+	// as a new(sync.Mutex), to which context refers, and which is the State. A
+	// pointer to a field refers to the whole object. The same holds for State,
+	// Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
 	//
 	// If Release panics, all resources of the call count as released. In Close,
 	// Drain and Destroy the panic reaches the caller. Anywhere else it ends the
 	// program. The same holds if Release ends its goroutine (runtime.Goexit), but
 	// then a worker or Thread goes on with the next call on another goroutine.
-	Release func(resources []uintptr)
+	Release func(state any, resources []uintptr) error
 
-	// Destructor destroys resources by a C function, a whole batch in one cgo
-	// call. libc.Destructor makes one.
-	Destructor Destructor
+	// State is passed to Release: a lock, a table of callbacks, a context of the C
+	// library as an unsafe.Pointer.
+	State any
 
-	// NoCallback promises that the C function of Destructor never calls into Go.
-	// The call may then be checked: a C function that breaks the promise may end
-	// the program.
-	NoCallback bool
+	// OnReleaseError is told of the errors of Release that no Close returns. It runs
+	// where Release has run, after it. It must not end its goroutine. A panic of
+	// OnReleaseError on a goroutine of this package ends the program.
+	OnReleaseError func(ReleaseError)
 
 	// Construct makes resources in advance, for [Pool.Make]. It fills the slice
-	// from the front, with Options.Words entries per resource, and returns the
-	// number of resources that it made. If that is fewer than the slice has room
-	// for, the error says why. Several calls may run at the same time.
-	// libc.Constructor returns such a function for resources of one word.
+	// from the front, and returns the number of resources that it made. If that is
+	// fewer than the slice has room for, the error says why. Several calls may run at
+	// the same time. libc.Constructor returns such a function.
 	//
-	// Construct makes addresses outside the Go heap, or handles; see Handles.
+	// Construct makes addresses outside the Go heap, or with Numbers any numbers.
 	Construct func(resources []uintptr) (n int, err error)
 
-	// Handles says that Construct makes handles: numbers that need not be
-	// addresses, such as the names of textures. They are never converted to
-	// pointers: their owners have [Owner.UseHandle], [Owner.Handle] and
-	// [Owner.DisownHandle], and [Owner.Use], [Owner.Resource] and [Owner.Disown]
-	// panic. With two words per resource this is so without Handles.
-	Handles bool
-
-	// Words is the number of words per resource: 1, or 2 for a handle and a
-	// context. 0 means 1. Release and Construct see the words of a resource side
-	// by side.
-	Words int
+	// Numbers says that all resources are numbers that need not be addresses, such as
+	// the names of textures. They are never converted to pointers. Their owners are
+	// of the type [Number]. What takes or returns a pointer panics.
+	Numbers bool
 
 	// Batch is the largest number of live owners that share a registration with
 	// the collector. 0 means 256; at most 65,536 are allowed. 1 gives every owner

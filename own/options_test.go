@@ -2,13 +2,12 @@ package own
 
 import (
 	"runtime"
-	"slices"
 	"testing"
 	"unsafe"
 )
 
 func TestBadOptions(t *testing.T) {
-	release := func([]uintptr) {}
+	release := func(_ any, _ []uintptr) error { return nil }
 	var nothing Owner
 	w := newWorld(t, 1)
 	q := w.pool(Options{})
@@ -18,10 +17,7 @@ func TestBadOptions(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{Options{}, "Release or Destructor; set exactly one"},
-		{Options{Release: release, Destructor: &destructor{}}, "Release or Destructor; set exactly one"},
-		{Options{Release: release, Words: -1}, "words"},
-		{Options{Release: release, Words: 3}, "words"},
+		{Options{}, "Options.Release is nil"},
 		{Options{Release: release, Batch: -1}, "batch"},
 		{Options{Release: release, Batch: mostBatch + 1}, "batch"},
 		{Options{Release: release, Pinned: -1}, "Pinned"},
@@ -32,46 +28,13 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Drain: true, Thread: true}, "exclude"},
 		{Options{Release: release, Drain: true, Workers: 1}, "exclude"},
 		{Options{Release: release, Thread: true, Workers: 1}, "exclude"},
-		{Options{Release: release, NoCallback: true}, "Destructor"},
-		{Options{Release: release, Handles: true}, "Construct"},
 		{Options{Release: release, Parent: &nothing}, "Parent"},
 		{Options{Release: release, Parent: &closed.Owner}, "Parent"},
 	} {
 		mustMisuse(t, "own.NewPool", func() { NewPool(row.o) }, row.says)
 	}
-	NewPool(Options{Release: release, Words: 2, Batch: mostBatch, Pinned: 1 << 30, Size: 1 << 30, Drain: true, MaxQueued: 1})
+	NewPool(Options{Release: release, Numbers: true, Batch: mostBatch, Pinned: 1 << 30, Size: 1 << 30, Drain: true, MaxQueued: 1})
 	mustDestroy(t, q)
-}
-
-// A destructor notes what it is given.
-type destructor struct {
-	resources  []uintptr
-	words      int
-	noCallback bool
-}
-
-func (d *destructor) ReleaseAll(resources []uintptr, words int, noCallback bool) {
-	d.resources = append(d.resources, resources...)
-	d.words, d.noCallback = words, noCallback
-}
-
-func TestDestructorGetsWordsAndPromise(t *testing.T) {
-	for _, words := range []int{1, 2} {
-		for _, noCallback := range []bool{false, true} {
-			var d destructor
-			p := NewPool(Options{Destructor: &d, Words: words, NoCallback: noCallback})
-			var o Owner
-			if err := p.OwnHandle(&o, 5, 6, 10); err != nil {
-				t.Fatal(err)
-			}
-			o.Close()
-			want := []uintptr{5, 6}[:words]
-			if !slices.Equal(d.resources, want) || d.words != words || d.noCallback != noCallback {
-				t.Errorf("words %d, noCallback %v: %+v", words, noCallback, d)
-			}
-			mustDestroy(t, p)
-		}
-	}
 }
 
 // TestDefaults looks at what a zero in Options means.

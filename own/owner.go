@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"runtime"
 	"unsafe"
 
@@ -24,6 +25,9 @@ import (
 //
 // The zero value owns nothing and counts as closed. Methods may be called from
 // any goroutine, but not while Own or Make writes to the same Owner.
+//
+// Owners are comparable: copies are equal, owners of different resources are not.
+// Nothing that prints or compares values by reflection follows an Owner to its pool.
 type Owner struct{ ref ledger.Ref }
 
 // Close releases the resource immediately, independently of other owners. A
@@ -34,12 +38,41 @@ type Owner struct{ ref ledger.Ref }
 // the last Use has returned and the last child is released. In a pool with
 // Options.Drain the release is queued.
 //
-// A panic of the release function reaches the caller. The error is always nil;
-// it makes the type an [io.Closer].
+// Close returns the error of the release function, if it calls that function. A
+// panic of the release function reaches the caller.
 func (o *Owner) Close() error {
 	if t := o.ref.Token(); t != nil {
-		t.Ledger.Close(o.ref.Index)
+		err := t.Ledger.Close(o.ref.Index)
 		runtime.KeepAlive(t)
+		return err
+	}
+	return nil
+}
+
+// CloseWait is [Owner.Close] that waits until the resource is released: until the
+// last Use has returned, the last child is released, and in a pool with
+// Options.Drain or Thread the release function has run. If ctx is done before,
+// CloseWait returns its error, and the resource is released later. CloseWait returns
+// the error of the release function where Close does. If the owner is closed already,
+// it returns nil at once.
+//
+// CloseWait must not be called in a Use of the same resource, nor in a release
+// function: it would wait for itself until ctx is done.
+func (o *Owner) CloseWait(ctx context.Context) error {
+	t := o.ref.Token()
+	if t == nil {
+		return nil
+	}
+	defer runtime.KeepAlive(t)
+	l, i := t.Ledger, o.ref.Index
+	later, err := l.CloseOrLeave(i)
+	if !later {
+		return err
+	}
+	for wait := pause(0); l.State(i)&ledger.Gone == 0; wait = pause(wait) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -59,36 +92,64 @@ func (o *Owner) Closed() bool {
 // not count: it keeps the owner reachable, but no goroutine may close it before
 // f returns.
 //
-// Use panics if the resource is a handle: one of [Pool.OwnHandle], or one that
-// [Pool.Make] has handed out in a pool with Options.Handles or with two words. A
-// handle is never converted to a pointer; [Owner.UseHandle] returns it as a
-// number.
+// Use panics in a pool with Options.Numbers.
 func (o *Owner) Use(f func(resource unsafe.Pointer)) {
-	t := o.use("Use", ledger.Handle)
+	t := o.usePointer("Use")
 	defer unuse(t, o.ref.Index)
 	f(t.Ledger.Pointer(o.ref.Index))
 }
 
-// UseHandle is [Owner.Use] for a handle, which comes as a number, with its
-// context. context is 0 if resources have one word. For a resource that is a
-// pointer, UseHandle passes its address.
-func (o *Owner) UseHandle(f func(resource, context uintptr)) {
-	t := o.use("UseHandle", 0)
+// TryUse is [Owner.Use] that returns [ErrClosed], without a call of f, if the owner
+// is closed or owns nothing. Else it returns the error of f.
+func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
+	if t := o.ref.Token(); t != nil {
+		mustHavePointers(t, "TryUse")
+	}
+	t := o.tryUse("TryUse")
+	if t == nil {
+		return ErrClosed
+	}
 	defer unuse(t, o.ref.Index)
-	f(t.Ledger.Handle(o.ref.Index))
+	return f(t.Ledger.Pointer(o.ref.Index))
+}
+
+// usePointer is use of a resource that is no number.
+func (o *Owner) usePointer(op string) *ledger.Token {
+	if t := o.ref.Token(); t != nil {
+		mustHavePointers(t, op)
+	}
+	return o.use(op)
 }
 
 // use begins a Use, which unuse ends, and returns the token. It panics if the owner
-// is closed, or its state has a bit of refused.
-func (o *Owner) use(op string, refused uint64) *ledger.Token {
+// is closed.
+func (o *Owner) use(op string) *ledger.Token {
 	t := o.ref.Token()
 	if t == nil {
 		panicOwnsNothing(op)
 	}
 	if !t.Ledger.Kind.Unshared {
-		t.Ledger.Enter(o.ref.Index, op, refused)
-	} else if s := t.Ledger.State(o.ref.Index); s&(ledger.Open|refused) != ledger.Open {
-		t.Ledger.PanicUse(s, op)
+		if !t.Ledger.Enter(o.ref.Index, op) {
+			t.Ledger.Kind.PanicClosed(op)
+		}
+	} else if t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
+		t.Ledger.Kind.PanicClosed(op)
+	}
+	return t
+}
+
+// tryUse is use that returns nil where use panics.
+func (o *Owner) tryUse(op string) *ledger.Token {
+	t := o.ref.Token()
+	switch {
+	case t == nil:
+		return nil
+	case t.Ledger.Kind.Unshared:
+		if t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
+			return nil
+		}
+	case !t.Ledger.Enter(o.ref.Index, op):
+		return nil
 	}
 	return t
 }
@@ -124,67 +185,66 @@ func unuse(t *ledger.Token, i uint32) {
 // KeepAlive does not protect against a Close by another goroutine. [Owner.Use]
 // protects against both.
 //
-// Resource panics if the resource is a handle; see [Owner.Use].
+// Resource panics in a pool with Options.Numbers.
 func (o *Owner) Resource() unsafe.Pointer {
-	t := o.ref.Token()
+	t := o.open()
 	if t == nil {
 		return nil
 	}
-	if s := t.Ledger.State(o.ref.Index); s&(ledger.Open|ledger.Handle) != ledger.Open {
-		if s&ledger.Handle != 0 {
-			t.Ledger.PanicUse(s, "Resource")
-		}
-		return nil
-	}
+	mustHavePointers(t, "Resource")
 	return t.Ledger.Pointer(o.ref.Index)
 }
 
-// Handle is [Owner.Resource] for a handle. It returns zeros if the owner is
-// closed.
-func (o *Owner) Handle() (resource, context uintptr) {
-	t := o.ref.Token()
-	if t == nil || t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
-		return 0, 0
+// open returns the token, or nil if the owner is closed.
+func (o *Owner) open() *ledger.Token {
+	if t := o.ref.Token(); t != nil && t.Ledger.State(o.ref.Index)&ledger.Open != 0 {
+		return t
 	}
-	return t.Ledger.Handle(o.ref.Index)
+	return nil
 }
+
+// mustHavePointers panics if the resources of the pool are numbers, which are never
+// converted to pointers.
+func mustHavePointers(t *ledger.Token, op string) {
+	if t.Ledger.Kind.Numbers {
+		panicNumbers(t, op)
+	}
+}
+
+//go:noinline
+func panicNumbers(t *ledger.Token, op string) {
+	panicMisuse(t.Ledger.Kind.Name, op, "the resource is a number, because the pool has Options.Numbers; use a Number in place of an Owner")
+}
+
+// KeepAlive keeps the resource from being released because the owner becomes
+// unreachable. The call marks the last use of a pointer that [Owner.Resource] has
+// returned, as [runtime.KeepAlive] does. It does not protect against a Close by
+// another goroutine.
+func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Token()) }
 
 // Disown closes the owner without a release, and returns the resource, which
 // belongs to the caller from now on. If Disown returns an error, nothing has
 // changed: [ErrClosed] if the owner is closed, [ErrInUse] during a Use,
 // [ErrChildren] while a resource that depends on this one is not released, and
-// [ErrCarved] for memory that cannot be disowned. Disown panics if the resource is
-// a handle; see [Owner.Use].
+// [ErrCarved] for memory that cannot be disowned. Disown panics in a pool with
+// Options.Numbers.
 func (o *Owner) Disown() (unsafe.Pointer, error) {
 	t := o.ref.Token()
 	if t == nil {
 		return nil, ErrClosed
 	}
-	if s := t.Ledger.State(o.ref.Index); s&ledger.Handle != 0 {
-		t.Ledger.PanicUse(s, "Disown")
-	}
+	mustHavePointers(t, "Disown")
 	p := t.Ledger.Pointer(o.ref.Index)
-	err := t.Ledger.Disown(o.ref.Index)
-	runtime.KeepAlive(t)
-	if err != nil {
+	if err := o.disown(t); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// DisownHandle is [Owner.Disown] for a handle.
-func (o *Owner) DisownHandle() (resource, context uintptr, err error) {
-	t := o.ref.Token()
-	if t == nil {
-		return 0, 0, ErrClosed
-	}
-	resource, context = t.Ledger.Handle(o.ref.Index)
-	err = t.Ledger.Disown(o.ref.Index)
+func (o *Owner) disown(t *ledger.Token) error {
+	err := t.Ledger.Disown(o.ref.Index)
 	runtime.KeepAlive(t)
-	if err != nil {
-		return 0, 0, err
-	}
-	return resource, context, nil
+	return err
 }
 
 // Resize records that the resource has size bytes now. A batch that grows beyond
@@ -204,4 +264,28 @@ func (o *Owner) Resize(size int) {
 	}
 	intake.Resize(t.Ledger, o.ref.Index, size)
 	runtime.KeepAlive(t)
+}
+
+// SetState sets the state that the release function of this resource's children
+// gets, in place of their Options.State: a lock of a context, for one. The state is
+// kept until the resource and its children are released. It must not refer to o, nor
+// to an owner of a child; see Options.Release. SetState comes before the first child
+// and before a pool with this owner as Options.Parent. It returns [ErrClosed] if o is
+// closed, and [ErrChildren] after the first child.
+func (o *Owner) SetState(state any) error {
+	t := o.ref.Token()
+	if t == nil {
+		return ErrClosed
+	}
+	f := t.Ledger.Family(o.ref.Index)
+	defer runtime.KeepAlive(t)
+	switch {
+	case f == nil:
+		return ErrClosed
+	case f.SetState(state):
+		return nil
+	case o.Closed():
+		return ErrClosed
+	}
+	return ErrChildren
 }

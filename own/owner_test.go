@@ -1,10 +1,10 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"io"
 	"runtime"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -27,18 +27,21 @@ func TestZeroOwnerOwnsNothing(t *testing.T) {
 	if p, err := o.Disown(); p != nil || err != ErrClosed {
 		t.Errorf("Disown: %v, %v", p, err)
 	}
-	if r, c, err := o.DisownHandle(); r != 0 || c != 0 || err != ErrClosed {
-		t.Errorf("DisownHandle: %v, %v, %v", r, c, err)
-	}
 	if p := o.Resource(); p != nil {
 		t.Errorf("Resource: %v", p)
 	}
-	if r, c := o.Handle(); r != 0 || c != 0 {
-		t.Errorf("Handle: %v, %v", r, c)
+	if err := o.TryUse(func(unsafe.Pointer) error { t.Error("called"); return nil }); err != ErrClosed {
+		t.Errorf("TryUse: %v", err)
 	}
+	if err := o.CloseWait(context.Background()); err != nil {
+		t.Errorf("CloseWait: %v", err)
+	}
+	if err := o.SetState(1); err != ErrClosed {
+		t.Errorf("SetState: %v", err)
+	}
+	o.KeepAlive()
 	o.Resize(5)
 	mustMisuse(t, "own.Owner.Use", func() { o.Use(func(unsafe.Pointer) {}) }, "owns nothing")
-	mustMisuse(t, "own.Owner.UseHandle", func() { o.UseHandle(func(_, _ uintptr) {}) }, "owns nothing")
 
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
@@ -119,14 +122,14 @@ func TestCopiesAreOneResource(t *testing.T) {
 // TestStaleOwnerDoesNoHarm closes an owner, owns something else, and closes the
 // stale owner again, a million times.
 func TestStaleOwnerDoesNoHarm(t *testing.T) {
-	for _, o := range []Options{{}, {Batch: 1}, {Words: 2}} {
+	for _, o := range []Options{{}, {Batch: 1}, {Trace: true}} {
 		var world [64]byte
 		var got uintptr // what was released last
 		n := 0
-		o.Release = func(r []uintptr) { got, n = r[0], n+len(r)/max(o.Words, 1) }
+		o.Release = func(_ any, r []uintptr) error { got, n = r[0], n+len(r); return nil }
 		p := NewPool(o)
 		rounds := times(1_000_000)
-		if o.Batch == 1 || o.Words == 2 {
+		if o.Batch == 1 || o.Trace {
 			rounds /= 20
 		}
 		var old [50]Owner // stale, of many batches
@@ -215,7 +218,7 @@ func TestDisown(t *testing.T) {
 			if _, err := m.Disown(); err != ErrClosed {
 				t.Errorf("a second Disown: %v", err)
 			}
-			if _, _, err := c.DisownHandle(); err != ErrClosed {
+			if _, err := c.Disown(); err != ErrClosed {
 				t.Errorf("Disown of a copy: %v", err)
 			}
 			m.Close()
@@ -248,108 +251,17 @@ func TestDisown(t *testing.T) {
 	}
 }
 
-func TestResourceAndHandle(t *testing.T) {
+func TestResource(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
 	m := w.own(t, p, 10)
 	if r := m.Resource(); r != m.cell.pointer() {
 		t.Errorf("Resource: %p, want %p", r, m.cell)
 	}
-	if r, c := m.Handle(); r != uintptr(m.cell.pointer()) || c != 0 {
-		t.Errorf("Handle: %#x, %#x, want %p", r, c, m.cell)
-	}
 	runtime.KeepAlive(m)
 	m.Close()
 	if m.Resource() != nil {
 		t.Error("Resource of a closed owner")
-	}
-	if r, c := m.Handle(); r != 0 || c != 0 {
-		t.Errorf("Handle of a closed owner: %#x, %#x", r, c)
-	}
-	mustDestroy(t, p)
-}
-
-// TestTwoWords has resources of a handle and a context each.
-func TestTwoWords(t *testing.T) {
-	const n = 1000
-	var mu sync.Mutex
-	released := map[uintptr]uintptr{}
-	p := NewPool(Options{Words: 2, Release: func(r []uintptr) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(r)%2 != 0 {
-			t.Errorf("%d words", len(r))
-		}
-		for i := 0; i < len(r); i += 2 {
-			if _, again := released[r[i]]; again {
-				t.Errorf("%d is released twice", r[i])
-			}
-			released[r[i]] = r[i+1]
-		}
-	}})
-	mustOwn := func(o *Owner, i uintptr) {
-		if err := p.OwnHandle(o, i, 1_000_000+i, 10); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept := make([]Owner, n/2)
-	for i := range kept {
-		mustOwn(&kept[i], uintptr(i))
-	}
-	aside(func() {
-		for i := len(kept); i < n; i++ {
-			mustOwn(&new(thing).Owner, uintptr(i))
-		}
-	})
-	for i := range kept {
-		o, want := &kept[i], uintptr(i)
-		if r, c := o.Handle(); r != want || c != 1_000_000+want {
-			t.Fatalf("Handle: %d, %d, want %d", r, c, want)
-		}
-		o.UseHandle(func(r, c uintptr) {
-			if r != want || c != 1_000_000+want {
-				t.Fatalf("UseHandle: %d, %d, want %d", r, c, want)
-			}
-		})
-		switch i % 3 {
-		case 0:
-			r, c, err := o.DisownHandle()
-			if r != want || c != 1_000_000+want || err != nil {
-				t.Fatalf("DisownHandle: %d, %d, %v, want %d", r, c, err, want)
-			}
-			mu.Lock()
-			released[want] = c
-			mu.Unlock()
-		case 1:
-			o.Close()
-		}
-	}
-	clear(kept)
-	collect(t, "all of them", func() bool { return p.Stats().Live == 0 })
-	mustDestroy(t, p)
-	for i := range uintptr(n) {
-		if c, ok := released[i]; !ok || c != 1_000_000+i {
-			t.Fatalf("%d is released %v, with %d", i, ok, c)
-		}
-	}
-}
-
-// TestOwnHandleOfOneWord ignores the context.
-func TestOwnHandleOfOneWord(t *testing.T) {
-	var got []uintptr
-	p := NewPool(Options{Release: func(r []uintptr) { got = append(got, r...) }})
-	var o Owner
-	if err := p.OwnHandle(&o, 7, 8, 10); err != nil {
-		t.Fatal(err)
-	}
-	o.UseHandle(func(r, c uintptr) {
-		if r != 7 || c != 0 {
-			t.Errorf("UseHandle: %d, %d", r, c)
-		}
-	})
-	o.Close()
-	if len(got) != 1 || got[0] != 7 {
-		t.Errorf("released %d", got)
 	}
 	mustDestroy(t, p)
 }

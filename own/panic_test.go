@@ -13,16 +13,22 @@ import (
 
 // TestPanicOnWorkerEndsTheProgram wants the pool's name in the panic.
 func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
-	bad := func([]uintptr) { panic("the oven is hot") }
-	good := func([]uintptr) {}
-	forget := func(p *Pool) { aside(func() { p.OwnHandle(&new(thing).Owner, 1, 2, 16) }) }
+	bad := released(func([]uintptr) { panic("the oven is hot") })
+	good := released(func([]uintptr) {})
+	failing := func(any, []uintptr) error { return errors.New("it is cold") }
+	forget := func(p *Pool) { aside(func() { p.own(&new(thing).Owner, 1, 16) }) }
 	for _, row := range []struct {
 		name string
 		f    func(t *testing.T)
 	}{
 		{"release", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad})) }},
 		{"exact", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Batch: 1})) }},
-		{"destructor", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Destructor: panicker{}})) }},
+		{"OnReleaseError", func(*testing.T) {
+			forget(NewPool(Options{Name: "git.Commit", Release: failing, OnReleaseError: func(ReleaseError) { panic("the oven is hot") }}))
+		}},
+		{"OnReleaseError with a thread", func(*testing.T) {
+			forget(NewPool(Options{Name: "git.Commit", Release: failing, Thread: true, OnReleaseError: func(ReleaseError) { panic("the oven is hot") }}))
+		}},
 		{"own workers", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Workers: 1})) }},
 		{"thread", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Thread: true})) }},
 		{"OnCollect with a thread", func(*testing.T) {
@@ -33,15 +39,15 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 			q := NewPool(Options{Name: "git.Tree", Release: good})
 			aside(func() {
 				var parent Owner
-				p.OwnHandle(&parent, 1, 0, 16)
-				q.OwnHandleUnder(&new(thing).Owner, &parent, 1, 0, 16)
+				p.own(&parent, 1, 16)
+				q.ownUnder(&new(thing).Owner, &parent, 1, 16)
 				parent.Close()
 			})
 		}},
 		{"OnCollect after a panic that was caught", func(t *testing.T) {
 			q := NewPool(Options{Name: "git.Tree", Release: bad})
 			var o Owner
-			q.OwnHandle(&o, 1, 0, 16)
+			q.own(&o, 1, 16)
 			catch(func() { o.Close() })
 			forget(NewPool(Options{Name: "git.Commit", Release: good, OnCollect: func(Collected) { panic("the oven is hot") }}))
 		}},
@@ -55,8 +61,8 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 				}
 			})
 			what := "the release function panicked"
-			if strings.HasPrefix(row.name, "OnCollect") {
-				what = "Options.OnCollect panicked"
+			if name, _, _ := strings.Cut(row.name, " "); name == "OnCollect" || name == "OnReleaseError" {
+				what = "Options." + name + " panicked"
 			}
 			if !strings.Contains(out, what) {
 				t.Errorf("the output does not say that %s", what)
@@ -65,14 +71,6 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 				t.Errorf("status %d, output:\n%s", status, out)
 			}
 		})
-	}
-}
-
-type panicker struct{}
-
-func (panicker) ReleaseAll(resources []uintptr, _ int, _ bool) {
-	if len(resources) > 0 {
-		panic("the oven is hot")
 	}
 }
 
@@ -206,7 +204,7 @@ func TestPanicInDestroy(t *testing.T) {
 			panic(v)
 		}
 	}
-	if v := catch(func() { p.Destroy(longest) }); v != "first" {
+	if v := catch(func() { p.Destroy(waiting(longest)) }); v != "first" {
 		t.Errorf("panic value %v", v)
 	}
 	if len(values) != 3 {
@@ -218,7 +216,7 @@ func TestPanicInDestroy(t *testing.T) {
 			t.Error("an owner is open")
 		}
 	}
-	if err := p.Destroy(0); err != ErrDestroyed {
+	if err := p.Destroy(waiting(0)); err != ErrDestroyed {
 		t.Errorf("a second Destroy: %v", err)
 	}
 	mustStats(t, p, Stats{})
@@ -240,7 +238,7 @@ func TestPanicInDestroyOfStock(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := catch(func() { p.Destroy(longest) }); v != "oops" {
+	if v := catch(func() { p.Destroy(waiting(longest)) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustBeReleased(t, m.cell, "by Destroy")

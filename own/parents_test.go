@@ -57,17 +57,17 @@ func TestChildrenBeforeParents(t *testing.T) {
 		},
 		"destroy, oldest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
 			for _, p := range pools {
-				p.Destroy(0)
+				p.Destroy(waiting(0))
 			}
 		},
 		"destroy, youngest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
 			for i := range pools {
-				pools[2-i].Destroy(0)
+				pools[2-i].Destroy(waiting(0))
 			}
 		},
 		"close and destroy": func(_ *testing.T, f *family, pools [3]*Pool) {
 			f.child.Close()
-			pools[0].Destroy(0)
+			pools[0].Destroy(waiting(0))
 		},
 		"use": func(_ *testing.T, f *family, pools [3]*Pool) {
 			f.parent.Use(func(unsafe.Pointer) {
@@ -76,7 +76,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						f.parent.Close()
 						f.child.Close()
 						f.grandchild.Close()
-						pools[0].Destroy(0)
+						pools[0].Destroy(waiting(0))
 						for _, m := range []*thing{f.parent, f.child, f.grandchild} {
 							if !m.cell.alive() {
 								t.Error("released in use")
@@ -130,7 +130,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						if s := p.Stats(); s.Live != 0 || s.Bytes != 0 || s.Queued != 0 {
 							t.Errorf("pool %d: %+v", i, s)
 						}
-						p.Destroy(0)
+						p.Destroy(waiting(0))
 					}
 					runtime.KeepAlive(f)
 				})
@@ -404,8 +404,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 	if siblings == 0 {
 		t.Error("the children of an exact parent share no batch")
 	}
-	p.Destroy(0)
-	q.Destroy(0)
+	p.Destroy(waiting(0))
+	q.Destroy(waiting(0))
 	runtime.KeepAlive([]*thing{small, other, exact})
 }
 

@@ -3,6 +3,7 @@ package own
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -14,14 +15,19 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// A Destructor destroys many resources in one call. Package libc implements it.
-type Destructor interface {
-	// ReleaseAll destroys resources. The slice has as many entries per resource
-	// as words says. noCallback is Options.NoCallback. ReleaseAll panics if it
-	// does not support that number of words; NewPool calls it once without
-	// resources to find out.
-	ReleaseAll(resources []uintptr, words int, noCallback bool)
+// A ReleaseError is an error that Options.Release has returned. It is passed to
+// Options.OnReleaseError.
+type ReleaseError struct {
+	Pool  string // Options.Name
+	Count int    // resources of that call of Release
+	Err   error
 }
+
+// Error names the pool and the error.
+func (e ReleaseError) Error() string { return fmt.Sprintf("cheap: %s: release: %v", e.Pool, e.Err) }
+
+// Unwrap returns Err.
+func (e ReleaseError) Unwrap() error { return e.Err }
 
 // Collected describes a release that the collector caused. It is passed to
 // Options.OnCollect.
@@ -52,6 +58,7 @@ type Pool struct {
 	intake intake.Intake
 	queue  *worker.Queue // with Options.Drain or Thread, else nil
 	parent bool          // Options.Parent is set
+	least  uintptr       // Own refuses lower addresses: those that are none, or all in a pool of numbers
 
 	statsMu sync.Mutex // held by Stats
 }
@@ -61,16 +68,12 @@ type Pool struct {
 func NewPool(o Options) *Pool {
 	bad := func(format string, args ...any) { panicMisuse("own", "NewPool", format, args...) }
 	switch {
-	case (o.Release == nil) == (o.Destructor == nil):
-		bad("Options need Release or Destructor; set exactly one of them")
+	case o.Release == nil:
+		bad("Options.Release is nil; set it to the function that destroys resources")
 	case o.MaxQueued > 0 && !o.Drain && !o.Thread:
 		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
-	case o.Handles && o.Construct == nil:
-		bad("Options.Handles has no effect without Construct; set both or none")
 	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread):
 		bad("Options.Drain, Thread and Workers exclude each other; set one of them")
-	case o.NoCallback && o.Destructor == nil:
-		bad("Options.NoCallback has no effect without Destructor; set both or none")
 	}
 	p := newPool(o, bad)
 	if o.Drain || o.Thread {
@@ -78,9 +81,6 @@ func NewPool(o Options) *Pool {
 		p.kind.Sink, p.kind.Queues = p.queue, true
 	} else {
 		p.kind.Sink = worker.NewCall(o.Workers)
-	}
-	if d := o.Destructor; d != nil {
-		d.ReleaseAll(nil, p.kind.Words, o.NoCallback)
 	}
 	var f *ledger.Family
 	if o.Parent != nil {
@@ -93,6 +93,9 @@ func NewPool(o Options) *Pool {
 		}
 		runtime.KeepAlive(t)
 		p.parent = true
+		if s := f.State(); s != nil {
+			p.kind.State = s // also for resources made in advance
+		}
 	}
 	p.intake.Init(&p.kind, o.Construct, f)
 	p.noteMade()
@@ -102,33 +105,36 @@ func NewPool(o Options) *Pool {
 // newPool returns a pool without a sink and without an intake. bad panics.
 func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	switch {
-	case o.Words < 0 || o.Words > 2:
-		bad("Options.Words is %d; a resource has 1 or 2 words", o.Words)
 	case o.Batch < 0 || o.Batch > mostBatch:
 		bad("Options.Batch is %d; a batch has at most %d owners", o.Batch, mostBatch)
 	case o.Pinned < 0 || o.Size < 0 || o.MaxQueued < 0 || o.Workers < 0:
 		bad("Options.Pinned, Size, MaxQueued or Workers is negative; use 0 for the default")
 	}
 	p := &Pool{kind: ledger.Kind{
-		Name:       cmp.Or(o.Name, "own.Owner"),
-		Words:      cmp.Or(o.Words, 1),
-		Batch:      cmp.Or(o.Batch, defaultBatch),
-		Pinned:     min(int64(cmp.Or(o.Pinned, defaultPinned)), ledger.MaxSize),
-		Size:       min(int64(cmp.Or(o.Size, defaultSize)), ledger.MaxSize),
-		MaxQueued:  int64(o.MaxQueued),
-		Unshared:   o.Unshared,
-		Trace:      o.Trace,
-		Release:    o.Release,
-		Destructor: o.Destructor,
-		NoCallback: o.NoCallback,
+		Name:      cmp.Or(o.Name, "own.Owner"),
+		Batch:     cmp.Or(o.Batch, defaultBatch),
+		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), ledger.MaxSize),
+		Size:      min(int64(cmp.Or(o.Size, defaultSize)), ledger.MaxSize),
+		MaxQueued: int64(o.MaxQueued),
+		Unshared:  o.Unshared,
+		Trace:     o.Trace,
+		Release:   o.Release,
+		State:     o.State,
+		Numbers:   o.Numbers,
 	}}
-	if o.Handles || p.kind.Words > 1 {
-		p.kind.Made = ledger.Handle
+	p.least = ledger.LeastAddress
+	if o.Numbers {
+		p.least = math.MaxUint
 	}
 	if tell, name := o.OnCollect, p.kind.Name; tell != nil {
 		// The function must not refer to o, which has a pointer to the parent's owner.
 		p.kind.OnCollect = func(count int, stack string) {
 			tell(Collected{Pool: name, Count: count, Stack: stack})
+		}
+	}
+	if tell, name := o.OnReleaseError, p.kind.Name; tell != nil {
+		p.kind.OnReleaseError = func(count int, err error) {
+			tell(ReleaseError{Pool: name, Count: count, Err: err})
 		}
 	}
 	return p
@@ -141,24 +147,32 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 // If Own returns an error, the resource still belongs to the caller. The errors
 // are [ErrDestroyed], [ErrQueueFull], in a pool with Options.Parent [ErrClosed],
 // and, where package pace keeps a limit, one that wraps [cheap.ErrLimit]. Own
-// panics if size is negative, o owns something already, or resource is nil or
-// another number below 4,096, which is no address.
+// panics if size is negative, o owns something already, the pool has
+// Options.Numbers, or resource is nil or another number below 4,096, which is no
+// address.
+//
+// [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource) < ledger.LeastAddress || o == nil {
+	if uintptr(resource) < p.least || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
+	return p.own(o, uintptr(resource), size)
+}
+
+// own is Own of a resource that is checked.
+func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 	n := p.sized(size)
 	if n > 0 && o.ref.Token() == nil {
-		if t, i := p.intake.Put(uintptr(resource), n, 0); t != nil {
+		if t, i := p.intake.Put(resource, n); t != nil {
 			o.ref = ledger.RefTo(t, i)
 			return nil
 		}
 	}
-	return p.ownSlow(o, nil, uintptr(resource), 0, size, 0)
+	return p.ownSlow(o, nil, resource, size)
 }
 
 // ownSlow is the slow path of Own. If the resource is a child, f is its family.
-func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource, context uintptr, size int, flags uint64) error {
+func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int) error {
 	n := p.sized(size)
 	if n < 0 {
 		panicMisuse(p.kind.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
@@ -169,7 +183,7 @@ func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource, context uintptr, si
 	if err := account.Admit(n); err != nil {
 		return fmt.Errorf("cheap: %s.Own: %d bytes: %w", p.kind.Name, n, err)
 	}
-	began, err := p.intake.Own(&o.ref, f, resource, context, n, flags)
+	began, err := p.intake.Own(&o.ref, f, resource, n)
 	if began { // no lock is held
 		account.Notify()
 		giveWay()
@@ -208,27 +222,13 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	if o == nil {
 		panicMisuse(p.kind.Name, "Own", "the Owner is nil; pass the address of the one that the caller's value embeds")
 	}
+	if p.kind.Numbers {
+		panicMisuse(p.kind.Name, "Own", "the pool has Options.Numbers, and the resource is a pointer; use a Number, or another pool")
+	}
 	if resource != 0 {
-		panicMisuse(p.kind.Name, "Own", "the resource %#x is not an address; call OwnHandle for a number", resource)
+		panicMisuse(p.kind.Name, "Own", "the resource %#x is not an address; set Options.Numbers, and use a Number", resource)
 	}
 	panicMisuse(p.kind.Name, "Own", "the resource is nil; check the result of the C function before Own")
-}
-
-// OwnHandle is [Pool.Own] for a handle: a resource that is not a pointer, or that
-// has two words. A handle may be any number. [Owner.UseHandle], [Owner.Handle] and
-// [Owner.DisownHandle] return it; [Owner.Use], [Owner.Resource] and [Owner.Disown]
-// panic. In a pool whose resources have one word, context is ignored. A pool may
-// have pointers and handles.
-func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
-	// In a pool whose resources have two words, windows are never open.
-	n := p.sized(size)
-	if n > 0 && o.ref.Token() == nil {
-		if t, i := p.intake.Put(resource, n, ledger.Handle); t != nil {
-			o.ref = ledger.RefTo(t, i)
-			return nil
-		}
-	}
-	return p.ownSlow(o, nil, resource, context, size, ledger.Handle)
 }
 
 // OwnUnder is [Pool.Own] for a resource that depends on another one, its parent,
@@ -237,21 +237,19 @@ func (p *Pool) OwnHandle(o *Owner, resource, context uintptr, size int) error {
 // is destroyed. If the parent is closed, its release is delayed until its last
 // child is released. A parent may have a parent itself.
 //
-// OwnUnder returns [ErrClosed] if the parent is closed. It panics in a pool with
-// Options.Parent.
+// OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
+// a pool with Options.Parent, and if parent is nil.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource) < ledger.LeastAddress {
+	if uintptr(resource) < p.least || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
-	return p.ownUnder(o, parent, uintptr(resource), 0, size, 0)
+	return p.ownUnder(o, parent, uintptr(resource), size)
 }
 
-// OwnHandleUnder is [Pool.OwnUnder] for a handle; see [Pool.OwnHandle].
-func (p *Pool) OwnHandleUnder(o, parent *Owner, resource, context uintptr, size int) error {
-	return p.ownUnder(o, parent, resource, context, size, ledger.Handle)
-}
-
-func (p *Pool) ownUnder(o, parent *Owner, resource, context uintptr, size int, flags uint64) error {
+func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int) error {
+	if parent == nil {
+		panicMisuse(p.kind.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
+	}
 	t := parent.ref.Token()
 	if t == nil {
 		return ErrClosed
@@ -263,7 +261,7 @@ func (p *Pool) ownUnder(o, parent *Owner, resource, context uintptr, size int, f
 	if f == nil {
 		return ErrClosed
 	}
-	err := p.ownSlow(o, f, resource, context, size, flags)
+	err := p.ownSlow(o, f, resource, size)
 	runtime.KeepAlive(t)
 	return err
 }
@@ -280,7 +278,7 @@ func (p *Pool) ownUnder(o, parent *Owner, resource, context uintptr, size int, f
 // lowered.
 //
 // Other errors are those of Own. Make panics without Options.Construct, and if
-// Construct has made a number below 4,096 in a pool that needs Options.Handles.
+// Construct has made a number below 4,096 in a pool without Options.Numbers.
 func (p *Pool) Make(o *Owner) error {
 	if !p.intake.Makes() {
 		panicMisuse(p.kind.Name, "Make", "the pool has no Options.Construct; set it, or call Own")

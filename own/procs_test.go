@@ -24,7 +24,7 @@ type maker struct {
 func makersOf(t testing.TB, w *world) (all []maker, p *Pool, m *Memory) {
 	f := &factory{w: w}
 	p = f.pool(Options{})
-	m = NewMemory(newHeap(t), Options{})
+	m = NewMemory(newHeap(t), MemoryOptions{})
 	return []maker{
 		{"Own", func() error {
 			c := w.create(16)
@@ -63,7 +63,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	setProcs(t, 4)
 	all, p, m := makersOf(t, newWorld(t, 1_000_000))
 	mustDestroy(t, p)
-	if err := m.Destroy(longest); err != nil {
+	if err := m.Destroy(waiting(longest)); err != nil {
 		t.Error(err)
 	}
 	for _, kind := range all[1:] { // Make, Memory, Group
@@ -149,11 +149,11 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 			m.Stats()
 		case 1:
 			if x.pool.CompareAndSwap(p, x.f.pool(Options{})) {
-				p.Destroy(longest)
+				p.Destroy(waiting(longest))
 			}
 		case 2:
-			if x.memory.CompareAndSwap(m, NewMemory(x.h, Options{})) {
-				m.Destroy(longest)
+			if x.memory.CompareAndSwap(m, NewMemory(x.h, MemoryOptions{})) {
+				m.Destroy(waiting(longest))
 			}
 		case 3:
 			if o := mine[slot]; o != nil {
@@ -203,7 +203,7 @@ func TestHammerProcs(t *testing.T) {
 	w := newWorld(t, int(4*n)) // also of stocks that are made anew
 	x := &procsMix{w: w, f: &factory{w: w}, h: newHeap(t)}
 	x.pool.Store(x.f.pool(Options{}))
-	x.memory.Store(NewMemory(x.h, Options{}))
+	x.memory.Store(NewMemory(x.h, MemoryOptions{}))
 	stopProcs, stopCollecting := changeProcs(t), collectWithoutPause()
 	var users sync.WaitGroup
 	for g := range 8 {
@@ -230,7 +230,7 @@ func TestHammerProcs(t *testing.T) {
 	})
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
-	if err := m.Destroy(longest); err != nil {
+	if err := m.Destroy(waiting(longest)); err != nil {
 		t.Error(err)
 	}
 	collectNow(t, "all blocks", func() bool { return x.h.Stats().Blocks == 0 })

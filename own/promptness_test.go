@@ -34,7 +34,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, %d Ps", row.name, row.procs), func(t *testing.T) {
 			setProcs(t, row.procs)
-			parents := NewPool(Options{Release: func([]uintptr) {}})
+			parents := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 			if err := parents.Own(&parent, unsafe.Pointer(&resource), 16); err != nil {
 				t.Fatal(err)
 			}
@@ -42,9 +42,9 @@ func TestCollectionsUntilReleased(t *testing.T) {
 			var took []int
 			for range tries {
 				var released atomic.Int64
-				m := NewMemory(nil, row.o)
+				m := NewMemory(nil, MemoryOptions{Batch: row.o.Batch})
 				o := row.o
-				o.Release = func(r []uintptr) { released.Add(int64(len(r))) }
+				o.Release = func(_ any, r []uintptr) error { released.Add(int64(len(r))); return nil }
 				p := NewPool(o)
 				aside(func() {
 					for range owners {
@@ -75,7 +75,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 
 func mustDestroyMemory(t testing.TB, m *Memory) {
 	t.Helper()
-	if err := m.Destroy(longest); err != nil {
+	if err := m.Destroy(waiting(longest)); err != nil {
 		t.Errorf("Destroy: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func count(v reflect.Value, seen map[unsafe.Pointer]bool) (n int) {
 func TestPrintersFollowNothing(t *testing.T) {
 	w := newWorld(t, 600)
 	p := w.pool(Options{})
-	m := NewMemory(nil, Options{})
+	m := NewMemory(nil, MemoryOptions{})
 	var values []any
 	for range 100 {
 		x, err := NewMem[[2]int](m)
@@ -85,7 +85,7 @@ func TestPrintersFollowNothing(t *testing.T) {
 		<-done
 	}
 	runtime.KeepAlive(values)
-	m.Destroy(longest) // the error counts those that were never closed
+	m.Destroy(waiting(longest)) // the error counts those that were never closed
 }
 
 // TestEqualOwners compares as == and reflect.DeepEqual do: copies are equal, owners

@@ -14,7 +14,7 @@ import (
 func TestStaleOwners(t *testing.T) {
 	resource := &aByte // not on a stack, which moves
 	released := 0
-	p := NewPool(Options{Release: func(r []uintptr) { released += len(r) }})
+	p := NewPool(Options{Release: func(_ any, r []uintptr) error { released += len(r); return nil }})
 	var stale []Owner
 	const n = 1000
 	for i := range n {
@@ -26,7 +26,7 @@ func TestStaleOwners(t *testing.T) {
 			s := &stale[max(0, len(stale)-40)+j]
 			s.Close()
 			s.Resize(1 << 20)
-			if r, c := s.Handle(); !s.Closed() || s.Resource() != nil || r != 0 || c != 0 {
+			if !s.Closed() || s.Resource() != nil || s.number() != 0 {
 				t.Fatalf("a stale owner is open")
 			}
 			if _, err := s.Disown(); err != ErrClosed {
@@ -36,7 +36,7 @@ func TestStaleOwners(t *testing.T) {
 				t.Fatalf("OwnUnder a stale owner: %v", err)
 			}
 			mustPanic(t, func() { s.Use(func(unsafe.Pointer) {}) })
-			mustPanic(t, func() { s.UseHandle(func(_, _ uintptr) {}) })
+			mustPanic(t, func() { s.useNumber(func(_ uintptr) {}) })
 		}
 		if released != i {
 			t.Fatalf("%d released, want %d", released, i)
@@ -50,7 +50,7 @@ func TestStaleOwners(t *testing.T) {
 		stale = append(stale, o)
 		o.Close()
 	}
-	if err := p.Destroy(longest); err != nil {
+	if err := p.Destroy(waiting(longest)); err != nil {
 		t.Error(err)
 	}
 }
@@ -71,10 +71,11 @@ func mustPanic(t *testing.T, f func()) {
 func TestOwnByMany(t *testing.T) {
 	const goroutines, each = 8, 20_000
 	counts := make([]atomic.Int32, goroutines*each)
-	p := NewPool(Options{Batch: 64, Release: func(rs []uintptr) {
+	p := NewPool(Options{Batch: 64, Release: func(_ any, rs []uintptr) error {
 		for _, r := range rs {
 			(*atomic.Int32)(*(*unsafe.Pointer)(unsafe.Pointer(&r))).Add(1)
 		}
+		return nil
 	}})
 	var owned atomic.Int64
 	var all, others sync.WaitGroup
@@ -123,7 +124,7 @@ func TestOwnByMany(t *testing.T) {
 				}
 				stale.Close()
 				if i == each*3/4 && g == 0 {
-					p.Destroy(longest)
+					p.Destroy(waiting(longest))
 				}
 			}
 			for i := range kept {

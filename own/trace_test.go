@@ -70,13 +70,13 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 			return p.Own(o, w.create(10).pointer(), 1<<20)
 		},
 		"OwnHandle": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
-			return p.OwnHandle(o, uintptr(w.create(10).pointer()), 0, 10)
+			return p.own(o, uintptr(w.create(10).pointer()), 10)
 		},
 		"OwnUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
 			return p.OwnUnder(o, &parent.Owner, w.create(10).pointer(), 10)
 		},
 		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
-			return p.OwnHandleUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 0, 10)
+			return p.ownUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 10)
 		},
 		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *Owner) error {
 			return p.Make(o)
@@ -145,23 +145,15 @@ func (l *listener) sum() (n, stacks int) {
 
 // TestOnCollectIsToldOfForgottenCloses forgets some and closes the rest.
 func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
-	for _, o := range []Options{{}, {Trace: true}, {Words: 2}, {Batch: 1}, {Batch: 1, Trace: true}, {Drain: true}} {
-		t.Run(fmt.Sprintf("trace=%v/words=%d/batch=%d/drain=%v", o.Trace, o.Words, o.Batch, o.Drain), func(t *testing.T) {
+	for _, o := range []Options{{}, {Trace: true}, {Batch: 1}, {Batch: 1, Trace: true}, {Drain: true}} {
+		t.Run(fmt.Sprintf("trace=%v/batch=%d/drain=%v", o.Trace, o.Batch, o.Drain), func(t *testing.T) {
 			w := newWorld(t, 10_000)
 			var l listener
 			o.Name, o.OnCollect = "bread", l.hear
 			if o.Batch == 0 {
 				o.Batch = 16 // one stack in each is sampled, if that one is forgotten
 			}
-			if o.Words == 2 {
-				o.Release = func(r []uintptr) {
-					for i := 0; i < len(r); i += 2 {
-						w.release(r[i : i+1])
-					}
-				}
-			} else {
-				o.Release = w.release
-			}
+			o.Release = w.release
 			p := NewPool(o)
 			aside(func() {
 				for i := range 3000 {
@@ -200,7 +192,7 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 			}
 			told := len(l.told)
 			held := bakery(t, w, p)
-			p.Destroy(0)
+			p.Destroy(waiting(0))
 			p.Drain(0)
 			if !held.Closed() || len(l.told) != told {
 				t.Error("told of what Destroy released")

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -36,12 +37,16 @@ func TestUseHandsOutTheResource(t *testing.T) {
 			if resource != m.cell.pointer() {
 				t.Errorf("Use: %p, want %p", resource, m.cell)
 			}
-			m.UseHandle(func(resource, context uintptr) {
+			err := m.TryUse(func(again unsafe.Pointer) error {
 				calls++
-				if resource != uintptr(m.cell.pointer()) || context != 0 {
-					t.Errorf("UseHandle: %#x, %#x, want %p", resource, context, m.cell)
+				if again != resource {
+					t.Errorf("TryUse: %p, want %p", again, resource)
 				}
+				return errors.ErrUnsupported
 			})
+			if err != errors.ErrUnsupported {
+				t.Errorf("TryUse: %v", err)
+			}
 		})
 		if calls != 2 {
 			t.Errorf("%d calls", calls)
@@ -58,7 +63,9 @@ func TestUseOfClosedPanics(t *testing.T) {
 		m := w.own(t, p, 10)
 		m.Close()
 		mustMisuse(t, "git.Commit.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "closed")
-		mustMisuse(t, "git.Commit.UseHandle", func() { m.UseHandle(func(_, _ uintptr) { t.Error("called") }) }, "closed")
+		if err := m.TryUse(func(unsafe.Pointer) error { t.Error("called"); return nil }); err != ErrClosed {
+			t.Errorf("TryUse: %v", err)
+		}
 		mustDestroy(t, p)
 	}
 }
@@ -134,7 +141,7 @@ func TestUseEndsHoweverItEnds(t *testing.T) {
 	p := w.pool(Options{})
 	for _, use := range []func(m *thing, f func()){
 		func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
-		func(m *thing, f func()) { m.UseHandle(func(_, _ uintptr) { f() }) },
+		func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
 	} {
 		m := w.own(t, p, 10)
 		if v := catch(func() { use(m, func() { m.Close(); panic("oops") }) }); v != "oops" {
@@ -156,7 +163,7 @@ func TestUseKeepsTheOwnerAlive(t *testing.T) {
 		p := w.pool(o)
 		for _, use := range []func(m *thing, f func()){
 			func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
-			func(m *thing, f func()) { m.UseHandle(func(_, _ uintptr) { f() }) },
+			func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
 		} {
 			var c *cell
 			aside(func() {
@@ -195,9 +202,6 @@ func TestDisownInUse(t *testing.T) {
 	m.Use(func(unsafe.Pointer) {
 		if _, err := m.Disown(); err != ErrInUse {
 			t.Errorf("Disown: %v", err)
-		}
-		if _, _, err := m.DisownHandle(); err != ErrInUse {
-			t.Errorf("DisownHandle: %v", err)
 		}
 		if m.Closed() {
 			t.Error("closed by a Disown that failed")

@@ -372,8 +372,12 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 // release function, whichever way it is called, and in OnCollect.
 func TestFlushInReleaseIsRefused(t *testing.T) {
 	for name, end := range map[string]func(w *world, p *Pool, own func() *thing){
-		"Close":     func(_ *world, _ *Pool, own func() *thing) { own().Close() },
-		"Destroy":   func(_ *world, p *Pool, own func() *thing) { m := own(); p.Destroy(longest); runtime.KeepAlive(m) },
+		"Close": func(_ *world, _ *Pool, own func() *thing) { own().Close() },
+		"Destroy": func(_ *world, p *Pool, own func() *thing) {
+			m := own()
+			p.Destroy(waiting(longest))
+			runtime.KeepAlive(m)
+		},
 		"collector": func(w *world, _ *Pool, own func() *thing) { aside(func() { own() }) },
 		"Drain":     func(_ *world, p *Pool, own func() *thing) { own().Close(); p.Drain(0) },
 		"Thread":    func(_ *world, _ *Pool, own func() *thing) { own().Close() },
@@ -405,7 +409,7 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 			if goroutine.Entered() {
 				t.Error("the test's own goroutine is in a release")
 			}
-			p.Destroy(0)
+			p.Destroy(waiting(0))
 		})
 	}
 }
@@ -506,7 +510,7 @@ func TestGoexitDoesNotStopDestroy(t *testing.T) {
 	}
 	returned := false
 	aside(func() {
-		p.Destroy(longest)
+		p.Destroy(waiting(longest))
 		returned = true
 	})
 	if w.alive() != 0 || returned {
@@ -528,7 +532,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 	first := held[0].cell
 	w.before = func(cells []*cell) {
 		if cells[0] == first {
-			p.Destroy(0)
+			p.Destroy(waiting(0))
 			return
 		}
 		w.destroy(cells[0])

@@ -1,11 +1,11 @@
 package pace_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
 	"runtime"
-	"time"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own"
@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer pace.Stop()
 
-	memory := own.NewMemory(nil, own.Options{Name: "Image"})
+	memory := own.NewMemory(nil, own.MemoryOptions{Name: "Image"})
 	most := int64(0)
 	for range 1000 {
 		image, err := memory.Bytes(1 << 20)
@@ -34,7 +34,7 @@ func Example() {
 
 	fmt.Println("collections were started:", pace.Read().Cycles > 0)
 	fmt.Println("all images were held at the same time:", most == 1000<<20)
-	memory.Destroy(time.Second) // its error counts images that were never closed
+	memory.Destroy(context.Background()) // its error counts images that were never closed
 	// Output:
 	// collections were started: true
 	// all images were held at the same time: false

@@ -147,10 +147,11 @@ func newBuffers() *buffers {
 	if err != nil {
 		panic(err)
 	}
-	return &buffers{h, own.NewPool(own.Options{Name: "buffer", Release: func(resources []uintptr) {
+	return &buffers{h, own.NewPool(own.Options{Name: "buffer", Release: func(_ any, resources []uintptr) error {
 		for _, r := range resources {
 			h.Free(cheap.Pointer(r))
 		}
+		return nil
 	}})}
 }
 

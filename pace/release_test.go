@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -53,16 +54,18 @@ func TestSlowDown(t *testing.T) {
 	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Drain: true}} {
 		var in, out Stats
 		released := false
-		o.Release = func([]uintptr) {
+		o.Release = func(_ any, _ []uintptr) error {
 			in = Read()
 			if err := Add(a, 1); err != nil {
 				t.Error(err)
 			}
 			out, released = Read(), true
+			return nil
 		}
+		o.Numbers = true
 		pool := own.NewPool(o)
-		var owner own.Owner
-		if err := pool.OwnHandle(&owner, 1, 0, 100); err != nil {
+		var owner own.Number[int]
+		if err := owner.Own(pool, 1, 100); err != nil {
 			t.Fatal(err)
 		}
 		owner.Close()
@@ -72,7 +75,7 @@ func TestSlowDown(t *testing.T) {
 		if out.Waits != in.Waits || out.Yields != in.Yields+1 {
 			t.Errorf("%s: in a release function: %+v, before %+v", name, out, in)
 		}
-		pool.Destroy(0)
+		pool.Destroy(context.Background())
 	}
 }
 
@@ -84,13 +87,14 @@ func TestLimitInRelease(t *testing.T) {
 	for name, drain := range map[string]bool{"Close": false, "Drain": true} {
 		var err error
 		var cycles int64
-		pool := own.NewPool(own.Options{Drain: drain, Release: func([]uintptr) {
+		pool := own.NewPool(own.Options{Numbers: true, Drain: drain, Release: func(_ any, _ []uintptr) error {
 			before := Read().Cycles
 			err = Add(a, 101)
 			cycles = Read().Cycles - before
+			return nil
 		}})
-		var owner own.Owner
-		if err := pool.OwnHandle(&owner, 1, 0, 100); err != nil {
+		var owner own.Number[int]
+		if err := owner.Own(pool, 1, 100); err != nil {
 			t.Fatal(err)
 		}
 		owner.Close()
@@ -98,6 +102,6 @@ func TestLimitInRelease(t *testing.T) {
 		if !errors.Is(err, cheap.ErrLimit) || cycles != 0 {
 			t.Errorf("%s: %v, after %d collections", name, err, cycles)
 		}
-		pool.Destroy(0)
+		pool.Destroy(context.Background())
 	}
 }

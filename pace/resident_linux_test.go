@@ -101,7 +101,7 @@ func TestChurn(t *testing.T) {
 func TestChurnOfMemory(t *testing.T) {
 	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
-		memory := own.NewMemory(nil, own.Options{})
+		memory := own.NewMemory(nil, own.MemoryOptions{})
 		m := measure()
 		var live [8]*own.Bytes
 		for i := range scaled(20_000, 3000) {
@@ -121,7 +121,7 @@ func TestChurnOfMemory(t *testing.T) {
 func TestChurnOfGroups(t *testing.T) {
 	within(t, 64*mib, func() outcome {
 		mustPace(Options{})
-		memory := own.NewMemory(nil, own.Options{})
+		memory := own.NewMemory(nil, own.MemoryOptions{})
 		m := measure()
 		var live [8]*own.Group
 		for i := range scaled(20_000, 500) {
@@ -256,7 +256,7 @@ func TestLargeGoHeap(t *testing.T) {
 				debug.SetGCPercent(gogc)
 				runtime.GC()
 				mustPace(Options{})
-				memory := own.NewMemory(nil, own.Options{})
+				memory := own.NewMemory(nil, own.MemoryOptions{})
 				m := measure()
 				var held [64]*own.Bytes // 64 MiB
 				for i := range churned / mib {
@@ -283,7 +283,7 @@ func TestLargeGoHeap(t *testing.T) {
 // quarter live outside, and many forgotten bytes, of Go and outside.
 func underLimit(limit int64, d time.Duration) outcome {
 	const goroutines = 2
-	memory := own.NewMemory(nil, own.Options{Batch: 1})
+	memory := own.NewMemory(nil, own.MemoryOptions{Batch: 1})
 	m := measure()
 	heap := goHeap(int(limit / mib * 100 / 256 * mib))
 	var done, failed atomic.Int64
@@ -365,14 +365,14 @@ func TestLimitTooSmall(t *testing.T) {
 			}
 		},
 		"Memory": func() func() (any, error) {
-			memory := own.NewMemory(nil, own.Options{})
+			memory := own.NewMemory(nil, own.MemoryOptions{})
 			return func() (any, error) { return memory.Bytes(mib) }
 		},
 		"Pool": func() func() (any, error) {
-			pool := own.NewPool(own.Options{Release: func([]uintptr) {}})
+			pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
 			return func() (any, error) {
-				b := new(buffer)
-				return b, pool.OwnHandle(&b.Owner, 1, 0, mib)
+				b := new(own.Number[int])
+				return b, b.Own(pool, 1, mib)
 			}
 		},
 		"Account": func() func() (any, error) {
@@ -435,13 +435,14 @@ func TestLockHeld(t *testing.T) {
 				if err != nil {
 					panic(err)
 				}
-				pool := own.NewPool(own.Options{Release: func(resources []uintptr) {
+				pool := own.NewPool(own.Options{Release: func(_ any, resources []uintptr) error {
 					mu.Lock()
 					defer mu.Unlock()
 					for _, r := range resources {
 						h.Free(cheap.Pointer(r))
 						released++
 					}
+					return nil
 				}})
 				var held [2]*buffer
 				begin := time.Now()
@@ -485,27 +486,36 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-// TestOnlyGo counts collections of a program that has nothing outside the Go heap.
+// TestOnlyGo counts collections of a program that has nothing outside the Go heap:
+// about as many with pace as without. Other work on the machine changes the number, so
+// there are several tries.
 func TestOnlyGo(t *testing.T) {
-	gcs := map[bool]int64{}
-	for _, paced := range []bool{false, true} {
-		t.Run(fmt.Sprintf("paced=%v", paced), func(t *testing.T) {
-			o := inChild(t, func() outcome {
-				if paced {
-					mustPace(Options{})
+	const tries = 6
+	for try := range tries {
+		gcs := map[bool]int64{}
+		for _, paced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("try=%d/paced=%v", try, paced), func(t *testing.T) {
+				o := inChild(t, func() outcome {
+					if paced {
+						mustPace(Options{})
+					}
+					m := measure()
+					onlyGo(10_000)
+					return m.outcome()
+				})
+				report(t, o)
+				if gcs[paced] = o.GCs; o.Stats.Cycles != 0 || o.Stats.Yields != 0 || o.GCs < 10 {
+					t.Errorf("%d collections, %+v", o.GCs, o.Stats)
 				}
-				m := measure()
-				onlyGo(10_000)
-				return m.outcome()
 			})
-			report(t, o)
-			if gcs[paced] = o.GCs; o.Stats.Cycles != 0 || o.Stats.Yields != 0 || o.GCs < 10 {
-				t.Errorf("%d collections, %+v", o.GCs, o.Stats)
-			}
-		})
-	}
-	if less, more := gcs[false], gcs[true]; !testchild.Is() && (more > less+less/3 || less > more+more/3) {
-		t.Errorf("%d collections without pace, %d with it", less, more)
+		}
+		less, more := gcs[false], gcs[true]
+		if testchild.Is() || more <= less+less/3 && less <= more+more/3 {
+			return
+		}
+		if try == tries-1 {
+			t.Errorf("%d collections without pace, %d with it", less, more)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package itest
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -37,7 +36,7 @@ type ownPool struct {
 
 // An owned is a resource.
 type owned struct {
-	o      *own.Owner // nil when it is forgotten
+	o      *own.Number[uintptr] // nil when it is forgotten
 	pool   *ownPool
 	parent *owned
 	size   int
@@ -78,39 +77,25 @@ func (m *ownModel) newPool(t *rapid.T) *ownPool {
 		Size:    rapid.IntRange(1, 200).Draw(t, "size"),
 		Drain:   rapid.Bool().Draw(t, "drain"),
 		Trace:   rapid.IntRange(0, 3).Draw(t, "trace") == 0,
-		Words:   rapid.IntRange(0, 2).Draw(t, "words"),
 	}
 	p := &ownPool{drain: o.Drain, size: o.Size}
-	words := max(o.Words, 1)
-	if words == 2 {
-		o.Release = func(r []uintptr) {
-			for i := 0; i < len(r); i += 2 {
-				if r[i+1] != r[i]+1000 {
-					panic(fmt.Sprintf("resource %d has the context %d", r[i], r[i+1]))
-				}
-				m.release(r[i : i+1])
-			}
-		}
-	}
-	o.Handles = true
+	o.Numbers = true
 	o.Construct = func(r []uintptr) (int, error) {
-		for i := 0; i < len(r); i += words {
+		for i := range r {
 			r[i] = m.add(&owned{pool: p, size: o.Size, stock: true})
-			if words == 2 {
-				r[i+1] = r[i] + 1000
-			}
 		}
-		return len(r) / words, nil
+		return len(r), nil
 	}
 	p.Pool = own.NewPool(o)
 	return p
 }
 
 // release is the pools' release function. It runs on any goroutine.
-func (m *ownModel) release(r []uintptr) {
+func (m *ownModel) release(_ any, r []uintptr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.log = append(m.log, r...)
+	return nil
 }
 
 // add enters a resource, and returns its number.
@@ -143,7 +128,7 @@ func (m *ownModel) drawPool(t *rapid.T) *ownPool {
 // own owns a new resource.
 func (m *ownModel) own(t *rapid.T, parent *owned) {
 	p := m.drawPool(t)
-	r := &owned{o: new(own.Owner), pool: p, parent: parent, open: true}
+	r := &owned{o: new(own.Number[uintptr]), pool: p, parent: parent, open: true}
 	size := rapid.SampledFrom([]int{0, 1, 16, 99, 100, 400, 1000, 70_000}).Draw(t, "size")
 	if r.size = size; size == 0 {
 		r.size = p.size
@@ -151,9 +136,9 @@ func (m *ownModel) own(t *rapid.T, parent *owned) {
 	id := m.add(r)
 	var err, want error
 	if parent == nil {
-		err = p.OwnHandle(r.o, id, id+1000, size)
+		err = r.o.Own(p.Pool, id, size)
 	} else {
-		if err = p.OwnHandleUnder(r.o, parent.o, id, id+1000, size); !parent.open {
+		if err = r.o.OwnUnder(p.Pool, parent.o.Owner(), id, size); !parent.open {
 			want = own.ErrClosed
 		}
 	}
@@ -173,11 +158,11 @@ func (m *ownModel) OwnUnder(t *rapid.T) { m.own(t, m.draw(t, "parent", (*owned).
 
 func (m *ownModel) Make(t *rapid.T) {
 	p := m.drawPool(t)
-	o := new(own.Owner)
-	if err := p.Make(o); err != nil {
+	o := new(own.Number[uintptr])
+	if err := o.Make(p.Pool); err != nil {
 		t.Fatal(err)
 	}
-	id, _ := o.Handle()
+	id, _ := o.Value()
 	r := m.all[id]
 	if r.pool != p || !r.stock {
 		t.Fatalf("made %d: %+v", id, r)
@@ -207,7 +192,7 @@ func (m *ownModel) Disown(t *rapid.T) {
 	case r.pending > 0:
 		want = own.ErrChildren
 	}
-	id, _, err := r.o.DisownHandle()
+	id, err := r.o.Disown()
 	if err != want {
 		t.Fatalf("Disown: %v, want %v", err, want)
 	}
@@ -236,14 +221,14 @@ func (m *ownModel) Resize(t *rapid.T) {
 func (m *ownModel) Use(t *rapid.T) {
 	r := m.draw(t, "owner", (*owned).held)
 	if !r.open {
-		mustMisuse(t, "Use of a closed owner", func() { r.o.UseHandle(func(_, _ uintptr) {}) })
+		mustMisuse(t, "Use of a closed owner", func() { r.o.Use(func(uintptr) {}) })
 		return
 	}
 	u := &ownUse{make(chan struct{}), make(chan struct{})}
 	entered := make(chan uintptr)
-	go func(o *own.Owner) {
+	go func(o *own.Number[uintptr]) {
 		defer close(u.left)
-		o.UseHandle(func(id, _ uintptr) {
+		o.Use(func(id uintptr) {
 			entered <- id
 			<-u.leave
 		})
@@ -339,7 +324,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 			open++
 		}
 	}
-	err := p.Pool.Destroy(0)
+	err := p.Pool.Destroy(within(0))
 	for _, r := range m.all {
 		if r.pool == p {
 			r.stock = r.stock && p.drain // may be queued, and is not counted here
@@ -372,7 +357,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 	if forgotten == 0 && (e.InUse != want.InUse || e.Waiting != want.Waiting || int64(e.Queued) != p.Stats().Queued || e.Releasing != 0) {
 		t.Fatalf("%+v, want %+v", e, want)
 	}
-	if err := p.OwnHandle(new(own.Owner), 1, 1, 1); err != own.ErrDestroyed {
+	if err := new(own.Number[uintptr]).Own(p.Pool, 1, 1); err != own.ErrDestroyed {
 		t.Fatalf("Own after Destroy: %v", err)
 	}
 }
@@ -491,7 +476,7 @@ func (m *ownModel) finish(t *rapid.T) {
 		t.Fatalf("%d is never released: %+v", i, m.all[i])
 	}
 	for _, p := range m.pools[:ownPools] {
-		if err := p.Pool.Destroy(0); err != nil {
+		if err := p.Pool.Destroy(within(0)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // A thing is an owner's type.
 type thing struct {
-	own.Owner
+	own.Number[uintptr]
 	name string
 }
 
@@ -26,16 +26,17 @@ type thing struct {
 // was owned.
 func useOwn(t testing.TB) {
 	var born, released atomic.Int64
-	release := func(r []uintptr) {
+	release := func(_ any, r []uintptr) error {
 		time.Sleep(100 * time.Microsecond)
 		released.Add(int64(len(r)))
+		return nil
 	}
-	parents := own.NewPool(own.Options{Release: release, Trace: true})
+	parents := own.NewPool(own.Options{Numbers: true, Release: release, Trace: true})
 	pools := []*own.Pool{
-		own.NewPool(own.Options{Release: release, OnCollect: func(own.Collected) {}}),
-		own.NewPool(own.Options{Release: release, Batch: 1}),
-		own.NewPool(own.Options{Release: release, Drain: true}),
-		own.NewPool(own.Options{Release: release, Size: 100, Construct: func(r []uintptr) (int, error) {
+		own.NewPool(own.Options{Numbers: true, Release: release, OnCollect: func(own.Collected) {}}),
+		own.NewPool(own.Options{Numbers: true, Release: release, Batch: 1}),
+		own.NewPool(own.Options{Numbers: true, Release: release, Drain: true}),
+		own.NewPool(own.Options{Numbers: true, Release: release, Size: 100, Construct: func(r []uintptr) (int, error) {
 			born.Add(int64(len(r)))
 			return len(r), nil
 		}}),
@@ -43,7 +44,7 @@ func useOwn(t testing.TB) {
 	var wg sync.WaitGroup
 	wg.Go(func() { // so that nothing stays behind on this stack
 		parent := &thing{name: "parent"}
-		if err := parents.OwnHandle(&parent.Owner, 1, 0, 100); err != nil {
+		if err := parent.Own(parents, 1, 100); err != nil {
 			t.Error(err)
 		}
 		born.Add(1)
@@ -53,18 +54,18 @@ func useOwn(t testing.TB) {
 				var err error
 				switch {
 				case i == len(pools)-1:
-					err = p.Make(&m.Owner)
+					err = m.Make(p)
 				case j%5 == 0:
 					born.Add(1)
-					err = p.OwnHandleUnder(&m.Owner, &parent.Owner, 1, 0, 100)
+					err = m.OwnUnder(p, parent.Owner(), 1, 100)
 				default:
 					born.Add(1)
-					err = p.OwnHandle(&m.Owner, 1, 0, 100)
+					err = m.Own(p, 1, 100)
 				}
 				if err != nil {
 					t.Error(err)
 				}
-				m.UseHandle(func(_, _ uintptr) {
+				m.Use(func(uintptr) {
 					if j%3 == 0 {
 						m.Close()
 					}
@@ -84,7 +85,7 @@ func useOwn(t testing.TB) {
 		}
 	}
 	for _, p := range append(pools, parents) {
-		if err := p.Destroy(time.Minute); err != nil {
+		if err := p.Destroy(within(time.Minute)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -116,18 +117,19 @@ func TestBubbleLeavesOwners(t *testing.T) {
 	inChild(t, func(t *testing.T) {
 		var released atomic.Int64
 		stuck := make(chan struct{})
-		p := own.NewPool(own.Options{Release: func(r []uintptr) {
+		p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, r []uintptr) error {
 			if r[0] == 2 {
 				<-stuck
 			}
 			released.Add(int64(len(r)))
+			return nil
 		}})
-		mustOwn := func(o *own.Owner, id uintptr, size int) {
-			if err := p.OwnHandle(o, id, 0, size); err != nil {
+		mustOwn := func(o *own.Number[uintptr], id uintptr, size int) {
+			if err := o.Own(p, id, size); err != nil {
 				t.Error(err)
 			}
 		}
-		var outside, inside own.Owner
+		var outside, inside own.Number[uintptr]
 		mustOwn(&outside, 1, 16)
 		synctest.Test(t, func(t *testing.T) {
 			mustOwn(&inside, 1, 16)
@@ -136,8 +138,8 @@ func TestBubbleLeavesOwners(t *testing.T) {
 			go func() {
 				defer close(done)
 				for range 10 {
-					mustOwn(&new(thing).Owner, 1, 16)
-					mustOwn(&new(thing).Owner, 2, 1<<20)
+					mustOwn(&new(thing).Number, 1, 16)
+					mustOwn(&new(thing).Number, 2, 1<<20)
 				}
 			}()
 			<-done
@@ -148,7 +150,7 @@ func TestBubbleLeavesOwners(t *testing.T) {
 			return own.Releases().Oldest > 150*time.Millisecond
 		})
 		synctest.Test(t, func(t *testing.T) {
-			var o own.Owner
+			var o own.Number[uintptr]
 			mustOwn(&o, 1, 16)
 			o.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -162,7 +164,7 @@ func TestBubbleLeavesOwners(t *testing.T) {
 			runtime.GC()
 			return released.Load() == 23
 		})
-		if err := p.Destroy(time.Minute); err != nil {
+		if err := p.Destroy(within(time.Minute)); err != nil {
 			t.Error(err)
 		}
 		waitUntil(t, "the workers end", func() bool { return own.Releases() == own.ReleaseStats{} })
@@ -176,21 +178,21 @@ func TestDestroyInBubble(t *testing.T) {
 	inChild(t, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for _, after := range []time.Duration{20 * time.Millisecond, time.Minute} {
-				p := own.NewPool(own.Options{Release: func([]uintptr) {}})
-				var o own.Owner
-				if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+				p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
+				var o own.Number[uintptr]
+				if err := o.Own(p, 1, 16); err != nil {
 					t.Fatal(err)
 				}
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					o.UseHandle(func(_, _ uintptr) {
+					o.Use(func(uintptr) {
 						o.Close()
 						time.Sleep(after)
 					})
 				})
 				synctest.Wait()
 				begin := time.Now()
-				err := p.Destroy(time.Second)
+				err := p.Destroy(within(time.Second))
 				if took := time.Since(begin); (err == nil) != (after < time.Second) || took < min(after, time.Second) {
 					t.Errorf("Use takes %v: Destroy returned %v after %v", after, err, took)
 				}
@@ -200,14 +202,21 @@ func TestDestroyInBubble(t *testing.T) {
 	})
 }
 
+// within returns a context that is done after d.
+func within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
 // TestNoLeakAfterOwn looks for goroutines once everything is released, and while
 // owners are held.
 func TestNoLeakAfterOwn(t *testing.T) {
 	useOwn(t)
 	goleak.VerifyNone(t)
-	p := own.NewPool(own.Options{Release: func([]uintptr) {}})
-	var o own.Owner
-	if err := p.OwnHandle(&o, 1, 0, 16); err != nil {
+	p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
+	var o own.Number[uintptr]
+	if err := o.Own(p, 1, 16); err != nil {
 		t.Fatal(err)
 	}
 	runtime.GC()
@@ -222,18 +231,18 @@ func TestCheckFinalizers(t *testing.T) {
 	for name, f := range map[string]func(){
 		"own": func() {
 			for _, batch := range []int{1, 2, 16, 63, 64, 65, 256, 5000} {
-				for _, words := range []int{1, 2} {
+				{
 					// The release function reaches the pool, and so does a ledger.
 					var p *own.Pool
-					p = own.NewPool(own.Options{Batch: batch, Words: words, Size: 8, Release: func([]uintptr) { p.Stats() }})
+					p = own.NewPool(own.Options{Numbers: true, Batch: batch, Size: 8, Release: func(_ any, _ []uintptr) error { p.Stats(); return nil }})
 					var last thing
 					for i := range 2*batch + 10 {
 						m := &thing{}
-						if err := p.OwnHandle(&m.Owner, 1, 2, 8); err != nil {
+						if err := m.Own(p, 1, 8); err != nil {
 							panic(err)
 						}
 						if i == batch/2 {
-							if err := p.OwnHandleUnder(&last.Owner, &m.Owner, 1, 2, 1<<20); err != nil {
+							if err := last.OwnUnder(p, m.Owner(), 1, 1<<20); err != nil {
 								panic(err)
 							}
 						}

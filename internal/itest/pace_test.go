@@ -37,7 +37,7 @@ func (a *paceAccount) held() (sum int64) {
 type paceModel struct {
 	accounts []*paceAccount
 	pool     *own.Pool
-	owners   []*own.Owner
+	owners   []*own.Number[int]
 	sizes    []int64
 
 	started    bool
@@ -47,11 +47,11 @@ type paceModel struct {
 
 func runPaceModel(t *rapid.T) {
 	runtime.GC()
-	m := &paceModel{pool: own.NewPool(own.Options{Batch: 1, Release: func([]uintptr) {}})}
+	m := &paceModel{pool: own.NewPool(own.Options{Numbers: true, Batch: 1, Release: func(_ any, _ []uintptr) error { return nil }})}
 	m.held = account.Held()
 	m.auto, _ = account.Auto()
 	defer pace.Stop()
-	defer m.pool.Destroy(time.Second)
+	defer m.pool.Destroy(within(time.Second))
 	t.Repeat(map[string]func(*rapid.T){
 		"":        m.check,
 		"open":    m.open,
@@ -131,8 +131,8 @@ func (m *paceModel) remove(t *rapid.T) {
 
 func (m *paceModel) own(t *rapid.T) {
 	n := rapid.IntRange(1, 10*mib).Draw(t, "bytes")
-	o := new(own.Owner)
-	if err := m.pool.OwnHandle(o, 1, 0, n); err != nil {
+	o := new(own.Number[int])
+	if err := o.Own(m.pool, 1, n); err != nil {
 		if m.limit == 0 || !errors.Is(err, cheap.ErrLimit) {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestPaceIdle(t *testing.T) {
 func TestFirstPaceInBubble(t *testing.T) {
 	inChild(t, func(t *testing.T) {
 		var a, b *pace.Account
-		pool := own.NewPool(own.Options{Release: func([]uintptr) {}})
+		pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
 		synctest.Test(t, func(t *testing.T) {
 			if err := pace.Start(pace.Options{Limit: 500 * mib}); err != nil {
 				t.Fatal(err)
@@ -291,7 +291,7 @@ func TestFirstPaceInBubble(t *testing.T) {
 				if err := pace.Add(a, mib); err != nil {
 					t.Fatal(err)
 				}
-				if err := pool.OwnHandle(new(own.Owner), 1, 0, mib); err != nil {
+				if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -62,7 +62,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := own.NewMemory(h, own.Options{})
+	m := own.NewMemory(h, own.MemoryOptions{})
 	g, err := m.Group()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 		}
 	}
 	g.Close()
-	if err := errors.Join(m.Destroy(time.Minute), h.Destroy()); err != nil {
+	if err := errors.Join(m.Destroy(within(time.Minute)), h.Destroy()); err != nil {
 		t.Error(err)
 	}
 }

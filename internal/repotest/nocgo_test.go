@@ -12,11 +12,12 @@ import (
 var withoutCgo = map[string][]string{
 	"libc": {
 		"var _ libc.Allocator",
-		"var _ *libc.Releaser",
+		"var _ libc.Option",
+		"var _ = libc.NoCallback",
 		"var _ = libc.Constructor(nil, nil)",
 		"var _ = libc.Destructor(nil)",
-		"var _ = libc.DestructorWith(nil, nil)",
 		"var _ = libc.ContextDestructor(nil)",
+		"var _ = libc.StatusDestructor(nil, nil)",
 	},
 	"cgoalloc": {
 		"var _ cgoalloc.Allocator",

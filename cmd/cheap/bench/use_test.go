@@ -21,10 +21,9 @@ func BenchmarkUse(b *testing.B) {
 	read := func(p unsafe.Pointer) { sum += *(*byte)(p) }
 	for _, unshared := range []bool{false, true} {
 		p := own.NewPool(own.Options{
-			Name:       "bench.block",
-			Destructor: libc.Destructor(cside.DestroyBlock),
-			NoCallback: true,
-			Unshared:   unshared,
+			Name:     "bench.block",
+			Release:  libc.Destructor(cside.DestroyBlock, libc.NoCallback),
+			Unshared: unshared,
 		})
 		o := lifetime.NewOwned(p)
 		defer o.Close()

@@ -14,6 +14,27 @@ void ctest_destroy_with(void *context, void *resource) {
 
 void ctest_destroy(void *resource) { ctest_destroy_with(NULL, resource); }
 
+int ctest_destroy_status(void *resource) {
+	ctest_destroy(resource);
+	uintptr_t n = (uintptr_t)resource;
+	return n > 1 << 19 ? -1 : n > 1000 ? (int)n - 1000 : 0;
+}
+
+size_t ctest_destroy_size(uint16_t *resource) {
+	ctest_destroy(resource);
+	return 1;
+}
+
+double ctest_destroy_double(struct ctest_call *resource) {
+	ctest_destroy(resource);
+	return 0.5;
+}
+
+char *ctest_destroy_pointer(const void *resource) {
+	ctest_destroy((void *)resource);
+	return (char *)resource;
+}
+
 extern void ctestGoDestroy(uintptr_t context, uintptr_t resource);
 
 void ctest_destroy_into_go(void *resource) { ctestGoDestroy(0, (uintptr_t)resource); }

@@ -19,6 +19,15 @@ var (
 	Destroy     = unsafe.Pointer(C.ctest_destroy)      // (resource)
 	DestroyWith = unsafe.Pointer(C.ctest_destroy_with) // (context, resource)
 
+	DestroyStatus = unsafe.Pointer(C.ctest_destroy_status) // (resource), returns a status
+
+	// Destructors with other results and parameters.
+	OtherResults = []unsafe.Pointer{
+		unsafe.Pointer(C.ctest_destroy_size),
+		unsafe.Pointer(C.ctest_destroy_double),
+		unsafe.Pointer(C.ctest_destroy_pointer),
+	}
+
 	// These call OnDestroy.
 	DestroyIntoGo     = unsafe.Pointer(C.ctest_destroy_into_go)      // (resource)
 	DestroyWithIntoGo = unsafe.Pointer(C.ctest_destroy_with_into_go) // (context, resource)

@@ -127,7 +127,7 @@ func Example_paceLimit() {
 }
 
 func Example_memory() {
-	memory := own.NewMemory(cheap.Default(), own.Options{Name: "Histogram"})
+	memory := own.NewMemory(cheap.Default(), own.MemoryOptions{Name: "Histogram"})
 	histogram, err := guide.NewHistogram(memory)
 	if err != nil {
 		panic(err)
@@ -139,7 +139,7 @@ func Example_memory() {
 }
 
 func Example_group() {
-	memory := own.NewMemory(cheap.Default(), own.Options{Name: "Table"})
+	memory := own.NewMemory(cheap.Default(), own.MemoryOptions{Name: "Table"})
 	table, err := guide.NewTable(memory)
 	if err != nil {
 		panic(err)

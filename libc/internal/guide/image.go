@@ -17,9 +17,8 @@ import (
 type Image struct{ own.Owner }
 
 var images = own.NewPool(own.Options{
-	Name:       "Image",
-	Destructor: libc.Destructor(unsafe.Pointer(C.image_free)),
-	NoCallback: true, // image_free does not call into Go
+	Name:    "Image",
+	Release: libc.Destructor(unsafe.Pointer(C.image_free), libc.NoCallback), // image_free does not call into Go
 })
 
 // NewImage returns a black image.

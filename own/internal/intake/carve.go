@@ -178,7 +178,7 @@ func (c *Carver) cut(s *shard, size, need int64, flags uint64) (handle, block un
 	// There are as many handles as entries, and s.At is in the chunk.
 	handle, block = unsafe.Add(s.handles, uintptr(s.N)*c.Stride), osmem.Pointer(s.At)
 	var r ledger.Ref // as in the handle
-	s.put(&r, s.At, 0, size, flags)
+	s.put(&r, s.At, size, flags)
 	s.At += uintptr(need)
 	return handle, block
 }
@@ -232,7 +232,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 	}
 	l := s.newLedger(1)
 	l.Chunk, l.Whole = uintptr(block), !c.Shared
-	t := s.alone(l, uintptr(block), 0, int64(size), flags)
+	t := s.alone(l, uintptr(block), int64(size), flags)
 	handle = c.NewHandles(t, 1)
 	s.show()
 	s.unlockAndGiveWay()
@@ -241,10 +241,10 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 }
 
 // Closed gives a block back.
-func (c *Carver) Closed(l *ledger.Ledger, i uint32) (parent *ledger.Ledger, index uint32) {
+func (c *Carver) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
 	s := l.State(i)
 	if s&ledger.Extra != 0 {
-		l.Kind.Release(l.Words[i : i+1])
+		l.Kind.Release(nil, l.Words[i:i+1])
 	}
 	size := ledger.SizeOf(s)
 	// The block makes room before it counts as gone. Once it counts as gone the
@@ -259,7 +259,7 @@ func (c *Carver) Closed(l *ledger.Ledger, i uint32) (parent *ledger.Ledger, inde
 		}
 	}
 	l.Done(1, size)
-	return nil, 0 // a block is the child of nothing
+	return ledger.Outcome{} // a block is the child of nothing
 }
 
 // makeRoom is MakeRoom of a window, without windows.

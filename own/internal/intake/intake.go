@@ -46,10 +46,10 @@ func (in *Intake) Init(k *ledger.Kind, construct func([]uintptr) (int, error), p
 	}
 }
 
-// Put writes a resource of one word and of size bytes, more than 0, to the next
+// Put writes a resource of size bytes, more than 0, to the next
 // entry of the P's window. It returns nil if the caller must call Own.
-func (in *Intake) Put(resource uintptr, size int64, flags uint64) (t *ledger.Token, i uint32) {
-	return in.owning.Put(resource, size, flags)
+func (in *Intake) Put(resource uintptr, size int64) (t *ledger.Token, i uint32) {
+	return in.owning.Put(resource, size)
 }
 
 // Makes reports whether there is a constructor.
@@ -58,12 +58,12 @@ func (in *Intake) Makes() bool { return in.construct != nil }
 // Next takes the next entry of the stock. It returns nil if the caller must call
 // Make.
 func (in *Intake) Next() (t *ledger.Token, i uint32) {
-	return in.making.Next(in.kind.Size, in.kind.Made)
+	return in.making.Next(in.kind.Size)
 }
 
 // Own is the slow path of Put. r owns nothing, and size is not negative. If the
 // resource is a child, f is its family. Own reports whether it began a batch.
-func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource, context uintptr, size int64, flags uint64) (began bool, err error) {
+func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64) (began bool, err error) {
 	var s *shard
 	if f = cmp.Or(f, in.parent); f == nil {
 		s = in.owning.lock()
@@ -83,7 +83,7 @@ func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource, context uintptr
 	}
 	size = min(size, ledger.MaxSize)
 	if size >= s.kind.Pinned || s.kind.Batch == 1 {
-		*r = ledger.RefTo(s.alone(s.newLedger(1), resource, context, size, flags), 0)
+		*r = ledger.RefTo(s.alone(s.newLedger(1), resource, size, 0), 0)
 		return true, nil
 	}
 	if !s.look(size) {
@@ -92,7 +92,7 @@ func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource, context uintptr
 		s.look(size)
 		began = true
 	}
-	s.put(r, resource, context, size, flags)
+	s.put(r, resource, size, 0)
 	return began, nil
 }
 

@@ -104,7 +104,7 @@ func (s *shard) look(size int64) bool {
 		return false
 	}
 	switch {
-	case k.Words != 1 || k.Trace || k.MaxQueued != 0:
+	case k.Trace || k.MaxQueued != 0:
 		s.Limit = s.N // the slow path sees each
 	case l.SampleAt >= s.N:
 		s.Limit = min(s.Limit, l.SampleAt) // the slow path sees the sample
@@ -113,8 +113,8 @@ func (s *shard) look(size int64) bool {
 }
 
 // put writes the next entry of the open batch, and gives it to an owner.
-func (s *shard) put(r *ledger.Ref, resource, context uintptr, size int64, flags uint64) {
-	s.open.Put(int(s.N), resource, context, size, flags)
+func (s *shard) put(r *ledger.Ref, resource uintptr, size int64, flags uint64) {
+	s.open.Put(int(s.N), resource, size, flags)
 	s.Taken += size
 	s.hand(r)
 }
@@ -131,9 +131,9 @@ func (s *shard) hand(r *ledger.Ref) {
 
 // alone puts a resource into a batch of its own, whose only owner has index 0, and
 // seals that batch at once. The open batch does not change.
-func (s *shard) alone(l *ledger.Ledger, resource, context uintptr, size int64, flags uint64) *ledger.Token {
+func (s *shard) alone(l *ledger.Ledger, resource uintptr, size int64, flags uint64) *ledger.Token {
 	t := &ledger.Token{Ledger: l}
-	l.Put(0, resource, context, size, flags)
+	l.Put(0, resource, size, flags)
 	l.Record(0)
 	l.Link(s.list)
 	l.Seal(t, 1, size)
@@ -153,7 +153,7 @@ func (s *shard) seal() {
 		if n < s.made {
 			// The entries from n on are made and not handed out.
 			rest := s.newLedger(s.made - n)
-			copy(rest.Words, l.Words[int(n)*s.kind.Words:])
+			copy(rest.Words, l.Words[n:])
 			s.spare = append(s.spare, rest)
 		}
 	}

@@ -22,18 +22,18 @@ func (in *Intake) makeUnder(r *ledger.Ref) error {
 		return err
 	}
 	l, k := one.Token().Ledger, in.kind
-	resource, context := l.Handle(one.Index)
+	resource := l.Words[one.Index]
 	err := l.Disown(one.Index)
 	runtime.KeepAlive(one.Token())
 	if err != nil {
 		return err // the pool was destroyed meanwhile, and has released it
 	}
-	if _, err = in.Own(r, in.parent, resource, context, k.Size, k.Made); err == nil {
+	if _, err = in.Own(r, in.parent, resource, k.Size); err == nil {
 		return nil
 	}
 	// No owner took it.
 	l = ledger.New(k, nil, nil, 1)
-	l.Put(0, resource, context, k.Size, k.Made)
+	l.Put(0, resource, k.Size, 0)
 	k.Counts.Made.Add(1)
 	k.Count(0, k.Size)
 	l.ReleaseStock()
@@ -58,7 +58,7 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 			return err
 		}
 		if s.N < s.made {
-			s.open.States[s.N] = uint64(k.Size)<<ledger.StateSize | k.Made | ledger.Open
+			s.open.States[s.N] = uint64(k.Size)<<ledger.StateSize | ledger.Open
 			s.Taken += k.Size
 			s.hand(r)
 			s.stocked()
@@ -129,14 +129,14 @@ func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
 		return nil, cmp.Or(err, ErrMadeNone)
 	}
 	// If they are fewer, without an error, the constructor is called again later.
-	l.Words, l.States = l.Words[:made*k.Words], l.States[:made]
+	l.Words, l.States = l.Words[:made], l.States[:made]
 	k.Counts.Made.Add(int64(made))
 	k.Count(0, int64(made)*k.Size)
-	if k.Made&ledger.Handle == 0 {
+	if !k.Numbers {
 		if i := slices.IndexFunc(l.Words, func(w uintptr) bool { return 0 < w && w < ledger.LeastAddress }); i >= 0 {
-			handle := l.Words[i]
+			number := l.Words[i]
 			l.ReleaseStock()
-			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Handles, and call UseHandle instead of Use", handle)
+			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Numbers, and use a Number", number)
 		}
 	}
 	account.Notify()

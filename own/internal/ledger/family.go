@@ -18,6 +18,8 @@ type Family struct {
 	index  uint32
 
 	mu      sync.Mutex
+	state   any  // for the release function of the children, or nil
+	joined  bool // a child has joined; state does not change any more
 	pending int  // children that are not released
 	closed  bool // the parent is closed: no child can join, and the last child releases it
 
@@ -75,7 +77,28 @@ func (f *Family) Join() bool {
 		return false
 	}
 	f.pending++
+	f.joined = true
 	return true
+}
+
+// SetState sets the state that release functions of children get. It reports
+// whether it did: the state of a closed parent, and of one that has had a child,
+// cannot be set.
+func (f *Family) SetState(state any) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.joined {
+		return false
+	}
+	f.state = state
+	return true
+}
+
+// State returns what SetState set, or nil.
+func (f *Family) State() any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
 }
 
 // Leave takes back a Join whose child did not come to be.

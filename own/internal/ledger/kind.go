@@ -48,28 +48,29 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
 // A Kind is what all resources of a pool have in common. All but its Counts does not
 // change after the first ledger is made.
 type Kind struct {
 	Name      string
-	Words     int   // of a resource: 1 or 2
 	Batch     int   // the largest number of live owners in a batch
 	Pinned    int64 // the largest sum of the sizes of a batch
 	Size      int64 // of resources whose size is unknown
 	MaxQueued int64 // of Counts.Queued; 0 for no bound
 	Unshared  bool
 	Trace     bool
-	Made      uint64 // flags in the state of an entry that Make hands out
+	Numbers   bool // resources are numbers, never converted to pointers
 
-	// One of the two destroys resources. Callback says that the destructor's C
-	// function may call Go.
-	Release    func(resources []uintptr)
-	Destructor interface {
-		ReleaseAll(resources []uintptr, words int, noCallback bool)
-	}
-	NoCallback bool
+	// Release destroys resources. state is that of their parent (Family.SetState),
+	// or else State.
+	Release func(state any, resources []uintptr) error
+	State   any
+
+	// OnReleaseError, if not nil, is told of an error of Release that no Close
+	// returns, and of how many entries it concerns.
+	OnReleaseError func(count int, err error)
 
 	// OnCollect, if not nil, is told how many entries of a batch the collector
 	// caused to be released, and the stack that made one of them, or "".
@@ -97,10 +98,9 @@ type Counts struct {
 // A Sink decides where the resources of a kind are released.
 type Sink interface {
 	// Closed takes an entry that is closed, in no Use and without children. The
-	// sink releases it now, on the calling goroutine, or queues it. If the release
-	// has ended the last child of a closed parent, Closed returns that parent,
-	// which the caller passes to the parent's own sink.
-	Closed(l *Ledger, i uint32) (parent *Ledger, index uint32)
+	// sink releases it now, on the calling goroutine, or queues it and returns the
+	// zero Outcome.
+	Closed(l *Ledger, i uint32) Outcome
 
 	// Dead takes a dead batch, or, if i is not [All], a parent whose last child a
 	// worker has released. It does not block. It is called by cleanups and workers,
@@ -148,13 +148,15 @@ func (k *Kind) Count(n int, bytes int64) {
 	}
 }
 
-// destroy calls the release function.
-func (k *Kind) destroy(resources []uintptr) {
-	if k.Destructor != nil {
-		k.Destructor.ReleaseAll(resources, k.Words, k.NoCallback)
+// Failed tells OnReleaseError of an error, if err is one, that concerns count
+// entries.
+func (k *Kind) Failed(count int, err error) {
+	if err == nil || k.OnReleaseError == nil {
 		return
 	}
-	k.Release(resources)
+	m := goroutine.Enter()
+	defer m.Leave()
+	k.OnReleaseError(count, err)
 }
 
 // PanicMisuse panics with a [cheap.MisuseError] of an operation of the kind.

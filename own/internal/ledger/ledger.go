@@ -51,8 +51,10 @@ type Ledger struct {
 	Home any  // the shard whose batch it is. Only package intake looks at it
 	kin  *kin // if the entries are children, else nil
 
-	// States has one element for each owner, Words has Kind.Words elements. The
-	// words do not change after the owner is handed out.
+	state any // for the release function
+
+	// States and Words have one element for each owner. A word is a resource. It does
+	// not change after the owner is handed out.
 	States []uint64
 	Words  []uintptr
 
@@ -89,7 +91,7 @@ type Ledger struct {
 
 // The state of an entry is one word:
 //
-//	size<<stateSize | uses<<stateUses | Handle | Extra | kinBit | Open
+//	size<<stateSize | uses<<stateUses | Gone | Extra | kinBit | Open
 //
 // Exactly one goroutine clears Open, and so closes the entry. The entry is released
 // once, by the goroutine that finds it closed with no Use and no child left. In a dead
@@ -102,11 +104,9 @@ const (
 	// because more than its chunk has to return. No other block needs that.
 	Extra = 1 << 3
 
-	// Handle says that the resource is a handle. Any number may be one, so it is
-	// never converted to a pointer: the runtime ends the program when it finds a
-	// pointer below LeastAddress on a stack, or a pointer into a free part of the
-	// Go heap.
-	Handle = 1 << 4
+	// Gone says that an entry was released which Close had left to the last Use, the
+	// last child, or a queue.
+	Gone = 1 << 4
 
 	stateUses = 8
 	OneUse    = 1 << stateUses
@@ -136,12 +136,15 @@ var (
 // New returns a ledger with room for n entries. If family is not nil, the entries
 // are its children.
 func New(k *Kind, home any, family *Family, n uint32) *Ledger {
-	l := &Ledger{Kind: k, Home: home, States: make([]uint64, n), Words: make([]uintptr, int(n)*k.Words)}
+	l := &Ledger{Kind: k, Home: home, state: k.State, States: make([]uint64, n), Words: make([]uintptr, n)}
 	l.direct = !k.Queues && k.Heap == nil && family == nil
 	l.node.ledger = l
 	if family != nil {
 		l.kin = &kin{family: family}
 		l.kin.node.ledger = l
+		if s := family.State(); s != nil {
+			l.state = s
+		}
 	}
 	switch {
 	case k.Trace:
@@ -169,12 +172,8 @@ func (l *Ledger) Len() uint32 { return l.n }
 
 // Put writes an entry. The caller is the only one that writes entries, and hands
 // out no owner of this one before Put returns.
-func (l *Ledger) Put(i int, resource, context uintptr, size int64, flags uint64) {
-	if l.Kind.Words == 1 {
-		l.Words[i] = resource
-	} else {
-		l.Words[2*i], l.Words[2*i+1] = resource, context
-	}
+func (l *Ledger) Put(i int, resource uintptr, size int64, flags uint64) {
+	l.Words[i] = resource
 	l.States[i] = uint64(size)<<StateSize | flags | Open
 }
 
@@ -212,20 +211,14 @@ func (l *Ledger) State(i uint32) uint64 { return atomic.LoadUint64(&l.States[i])
 // SizeOf returns the size of a resource in bytes.
 func SizeOf(state uint64) int64 { return int64(state >> StateSize) }
 
-// Pointer returns the resource of an entry, which is not a handle, as a pointer.
-// It reads the word as a pointer, which is safe: the resource was a pointer when
-// Own got it, or Options.Construct promises that it is an address outside the Go
-// heap. The collector ignores such addresses.
+// Pointer returns the resource of an entry as a pointer. Its kind is not one of
+// numbers: the runtime ends the program when it finds a pointer below LeastAddress on
+// a stack, or a pointer into a free part of the Go heap. Pointer reads the word as a
+// pointer, which is safe: the resource was a pointer when Own got it, or
+// Options.Construct promises that it is an address outside the Go heap. The collector
+// ignores such addresses.
 func (l *Ledger) Pointer(i uint32) unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&l.Words[int(i)*l.Kind.Words]))
-}
-
-// Handle returns the words of an entry. The context is 0 if there is only one.
-func (l *Ledger) Handle(i uint32) (resource, context uintptr) {
-	if l.Kind.Words == 1 {
-		return l.Words[i], 0
-	}
-	return l.Words[2*i], l.Words[2*i+1]
+	return *(*unsafe.Pointer)(unsafe.Pointer(&l.Words[i]))
 }
 
 // Resize changes the size of an open entry, and returns the change. It reports
@@ -242,19 +235,18 @@ func (l *Ledger) Resize(i uint32, size int64) (grown int64, open bool) {
 	}
 }
 
-// Enter counts a Use. It panics if the owner is closed, or its state has a bit of
-// refused.
-func (l *Ledger) Enter(i uint32, op string, refused uint64) {
+// Enter counts a Use. It returns false if the owner is closed.
+func (l *Ledger) Enter(i uint32, op string) bool {
 	for {
 		s := l.State(i)
-		if s&(Open|refused) != Open {
-			l.PanicUse(s, op)
+		if s&Open == 0 {
+			return false
 		}
 		if s&usesMask == usesMask {
 			l.Kind.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
 		}
 		if atomic.CompareAndSwapUint64(&l.States[i], s, s+OneUse) {
-			return
+			return true
 		}
 	}
 }
@@ -265,7 +257,9 @@ func (l *Ledger) Enter(i uint32, op string, refused uint64) {
 func (t *Token) Exit(i uint32) {
 	l := t.Ledger
 	if s := atomic.AddUint64(&l.States[i], ^uint64(OneUse-1)); s&(Open|usesMask) == 0 {
-		l.closed(i, s)
+		if s&kinBit == 0 || l.family(i).close() {
+			l.Dispose(i)
+		} // else the last child releases it
 	}
 	// The token must be reachable until here. If the collector found the batch
 	// dead while the count is not 0, it would release the entry, and the last Exit
@@ -273,28 +267,32 @@ func (t *Token) Exit(i uint32) {
 	runtime.KeepAlive(t)
 }
 
-// PanicUse panics for op, a method that uses the resource of an entry whose state
-// forbids that: the resource is a handle and op needs a pointer, or the owner is
-// closed. It is inlined, so that the compiler sees that it does not return, and
-// keeps nothing for afterwards.
-func (l *Ledger) PanicUse(state uint64, op string) { panic(l.misuse(state, op)) }
+// PanicClosed panics for op, a method that uses the resource of a closed owner. It is
+// inlined, so that the compiler sees that it does not return, and keeps nothing for
+// afterwards.
+func (k *Kind) PanicClosed(op string) { panic(k.misuse(op, closedReason)) }
+
+const closedReason = "the owner is closed; close it after its last use, or call TryUse"
 
 //go:noinline
-func (l *Ledger) misuse(state uint64, op string) *cheap.MisuseError {
-	reason := "the owner is closed; close it after its last use"
-	instead := map[string]string{"Use": "UseHandle", "Resource": "Handle", "Disown": "DisownHandle"}[op]
-	if state&Handle != 0 && instead != "" {
-		reason = "the resource is a handle, not a pointer; call " + instead
-	}
-	return &cheap.MisuseError{Op: l.Kind.Name + "." + op, Reason: reason}
+func (k *Kind) misuse(op, reason string) *cheap.MisuseError {
+	return &cheap.MisuseError{Op: k.Name + "." + op, Reason: reason}
 }
 
-// Close closes an entry, and releases it unless a Use or a child does so later.
-func (l *Ledger) Close(i uint32) {
+// Close closes an entry, and releases it unless a Use or a child does so later. It
+// returns the error of the release function.
+func (l *Ledger) Close(i uint32) error {
+	_, err := l.CloseOrLeave(i)
+	return err
+}
+
+// CloseOrLeave is Close that reports whether it has left the release to others, who
+// set Gone.
+func (l *Ledger) CloseOrLeave(i uint32) (later bool, err error) {
 	for {
 		s := l.State(i)
 		if s&Open == 0 {
-			return
+			return false, nil
 		}
 		if !atomic.CompareAndSwapUint64(&l.States[i], s, s&^Open) {
 			continue
@@ -302,22 +300,15 @@ func (l *Ledger) Close(i uint32) {
 		switch {
 		case s&usesMask != 0: // the last Use releases it
 		case s&kinBit == 0 && l.direct:
-			l.releaseDirect(i, s)
+			return false, l.releaseDirect(i, s)
+		case s&kinBit != 0 && !l.family(i).close(): // the last child releases it
 		default:
-			l.closed(i, s)
+			o := l.Kind.Sink.Closed(l, i)
+			o.disposeOfParents()
+			return l.State(i)&Gone == 0 && l.Kind.Queues, o.Err
 		}
-		return
+		return true, nil
 	}
-}
-
-// closed is called for an entry that has become closed and in no Use. It is
-// called once for each entry, but not for entries that are disowned or found
-// dead.
-func (l *Ledger) closed(i uint32, s uint64) {
-	if s&kinBit != 0 && !l.family(i).close() {
-		return // the last child releases it
-	}
-	l.Dispose(i)
 }
 
 // Shut closes an entry for a Destroy. It reports whether the caller must release

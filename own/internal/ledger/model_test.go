@@ -51,20 +51,20 @@ type (
 	queued struct{ m *model }
 )
 
-func (d direct) Closed(l *Ledger, i uint32) (*Ledger, uint32) { return l.Release(i) }
-func (d direct) Dead(l *Ledger, i uint32)                     { d.m.dead = append(d.m.dead, l) }
+func (d direct) Closed(l *Ledger, i uint32) Outcome { return l.Release(i) }
+func (d direct) Dead(l *Ledger, i uint32)           { d.m.dead = append(d.m.dead, l) }
 
-func (q queued) Closed(l *Ledger, i uint32) (*Ledger, uint32) {
+func (q queued) Closed(l *Ledger, i uint32) Outcome {
 	r := q.m.of(l.Words[i])
 	q.m.jobs = append(q.m.jobs, r)
-	return nil, 0
+	return Outcome{}
 }
 func (q queued) Dead(l *Ledger, i uint32) { q.m.dead = append(q.m.dead, l) }
 
 func newModel(t *testing.T) *model {
 	m := &model{t: t}
 	for _, k := range []*Kind{&m.direct, &m.queue} {
-		k.Words, k.Release = 1, m.release
+		k.Release = m.release
 	}
 	m.direct.Name, m.direct.Sink = "direct", direct{m}
 	m.queue.Name, m.queue.Sink, m.queue.Queues = "queue", queued{m}, true
@@ -82,7 +82,7 @@ func (m *model) fail(format string, args ...any) {
 }
 
 // release is the release function of both kinds.
-func (m *model) release(numbers []uintptr) {
+func (m *model) release(_ any, numbers []uintptr) error {
 	for _, n := range numbers {
 		r := m.of(n)
 		switch {
@@ -102,6 +102,7 @@ func (m *model) release(numbers []uintptr) {
 			r.parent.children--
 		}
 	}
+	return nil
 }
 
 // due reports whether an entry has to be released by now, or is with its queue.
@@ -149,7 +150,7 @@ func (m *model) put(b *batch) {
 	}
 	r := &resource{l: b.l, i: uint32(len(b.entries)), parent: b.family, open: true}
 	m.resources = append(m.resources, r)
-	b.l.Put(int(r.i), uintptr(len(m.resources)), 0, 10, 0)
+	b.l.Put(int(r.i), uintptr(len(m.resources)), 10, 0)
 	b.entries = append(b.entries, r)
 }
 
@@ -188,7 +189,7 @@ func (m *model) step(rnd *rand.Rand) {
 		if r == nil || !r.open {
 			return
 		}
-		b.l.Enter(r.i, "Use", 0)
+		b.l.Enter(r.i, "Use")
 		r.uses++
 	case 7:
 		if r == nil || r.uses == 0 {
@@ -264,9 +265,7 @@ func (m *model) work(rnd *rand.Rand) {
 	if len(m.jobs) > 0 && rnd.IntN(2) == 0 {
 		r := m.jobs[0]
 		m.jobs = m.jobs[1:]
-		if parent, i := r.l.Release(r.i); parent != nil {
-			parent.Dispose(i)
-		}
+		r.l.Release(r.i).Settle(r.l.Kind, 1)
 		return
 	}
 	for _, b := range m.batches {
@@ -288,9 +287,7 @@ func (m *model) work(rnd *rand.Rand) {
 		if b.steps.Found != found || p.K != ready || ready > most {
 			m.fail("a step of %d claimed %d and found %d, want %d and %d", most, p.K, b.steps.Found, ready, found)
 		}
-		if parent, i := p.Release(); parent != nil {
-			parent.Dispose(i)
-		}
+		p.Release().Settle(p.Ledger.Kind, p.K)
 		return
 	}
 }

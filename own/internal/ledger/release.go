@@ -1,53 +1,95 @@
 package ledger
 
 import (
+	"sync/atomic"
+
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
-// Dispose passes an entry that is closed, in no Use and without children to its
-// sink, then a parent whose last child this was to the parent's sink, and so on. It
-// is a loop, not a recursion, because families may be deep.
-func (l *Ledger) Dispose(i uint32) {
-	for l != nil {
-		l, i = l.Kind.Sink.Closed(l, i)
+// An Outcome is what a release has left to do.
+type Outcome struct {
+	Err error // of the release function
+
+	// Parent is not nil if the last child of a closed parent was released: the
+	// entry at Index must be passed to the parent's sink.
+	Parent *Ledger
+	Index  uint32
+}
+
+// Settle does what a release of count entries of the kind has left to do, where no
+// Close returns the error.
+func (o Outcome) Settle(k *Kind, count int) {
+	o.disposeOfParents()
+	k.Failed(count, o.Err)
+}
+
+// disposeOfParents passes the parent to its sink, then a parent whose last child this
+// was to the parent's sink, and so on. It is a loop, not a recursion, because
+// families may be deep. Errors are told at the end, because OnReleaseError may end
+// the goroutine.
+func (o Outcome) disposeOfParents() {
+	type failure struct {
+		kind *Kind
+		err  error
+	}
+	var failures []failure
+	for o.Parent != nil {
+		k := o.Parent.Kind
+		if o = o.Parent.pass(o.Index); o.Err != nil {
+			failures = append(failures, failure{k, o.Err})
+		}
+	}
+	for _, f := range failures {
+		f.kind.Failed(1, f.err)
 	}
 }
 
-// Release calls the release function for one closed entry. It returns the parent
-// that the caller must dispose of next, or nil.
-func (l *Ledger) Release(i uint32) (parent *Ledger, index uint32) {
-	w := l.Kind.Words
-	first := int(i) * w
-	return l.releaseAll(l.Words[first:first+w:first+w], 1, SizeOf(l.State(i)))
+// Dispose passes an entry that is closed, in no Use and without children to its
+// sink, where no Close waits for it.
+func (l *Ledger) Dispose(i uint32) { l.pass(i).Settle(l.Kind, 1) }
+
+// pass passes an entry to its sink. Release sets Gone; what a heap gets back is not
+// passed to Release.
+func (l *Ledger) pass(i uint32) Outcome {
+	o := l.Kind.Sink.Closed(l, i)
+	if l.Kind.Heap != nil {
+		atomic.OrUint64(&l.States[i], Gone)
+	}
+	return o
 }
 
-// releaseDirect is Dispose of an entry of a direct ledger.
-func (l *Ledger) releaseDirect(i uint32, s uint64) {
+// Release calls the release function for one closed entry.
+func (l *Ledger) Release(i uint32) Outcome {
+	defer atomic.OrUint64(&l.States[i], Gone) // also in a panic
+	return l.releaseAll(l.Words[i:i+1:i+1], 1, SizeOf(l.State(i)))
+}
+
+// releaseDirect is Release of an entry of a direct ledger.
+func (l *Ledger) releaseDirect(i uint32, s uint64) error {
 	m := goroutine.Enter()
 	defer func() { // also in a panic
 		m.Leave()
 		l.Done(1, SizeOf(s))
 	}()
-	w := uint32(l.Kind.Words)
-	l.Kind.destroy(l.Words[i*w : (i+1)*w : (i+1)*w])
+	return l.Kind.Release(l.state, l.Words[i:i+1:i+1])
 }
 
 // releaseAll calls the release function for k closed entries of bytes in all, whose
-// resources are words. It returns the parent that the caller must dispose of next,
-// or nil. If the release function panics, releaseAll itself disposes of the parent.
-func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) (parent *Ledger, index uint32) {
+// resources are words. If the release function panics, releaseAll itself disposes of
+// the parent.
+func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) (o Outcome) {
 	returned := false
 	m := goroutine.Enter()
 	defer func() {
 		m.Leave()
-		parent, index = l.finish(k, bytes)
-		if !returned && parent != nil {
+		o.Parent, o.Index = l.finish(k, bytes)
+		if !returned && o.Parent != nil {
 			defer func() { recover() }() // the first panic goes on
-			parent.Dispose(index)        // the caller cannot do that in a panic
+			o.disposeOfParents()         // the caller cannot do that in a panic
 		}
 	}()
-	l.Kind.destroy(words)
+	o.Err = l.Kind.Release(l.state, words)
 	returned = true
 	return
 }
@@ -134,7 +176,7 @@ func (l *Ledger) ReleaseStock() {
 	}
 	d := Dead{Ledger: l}
 	p := d.Claim(int(l.n))
-	p.Release() // a stock has no parent
+	p.Release().Settle(l.Kind, p.K)
 }
 
 // OpenEntries returns the number of open entries of a sealed batch.
@@ -226,7 +268,7 @@ func (p *Picked) Add(i uint32, state uint64) {
 
 // add is Add for an entry that does not continue the run.
 func (p *Picked) add(i uint32) {
-	l, w := p.Ledger, uint32(p.Ledger.Kind.Words)
+	l := p.Ledger
 	switch {
 	case l.Kind.Heap != nil && l.State(i)&Extra == 0:
 		return // it returns with its chunk
@@ -237,18 +279,18 @@ func (p *Picked) add(i uint32) {
 		p.buf = append(p.buf[:0], p.words()...)
 		p.next = noRun
 	}
-	p.buf = append(p.buf, l.Words[i*w:(i+1)*w]...)
+	p.buf = append(p.buf, l.Words[i])
 }
 
-// Release releases the entries. It returns the parent that the caller must dispose
-// of next, or nil.
-func (p *Picked) Release() (parent *Ledger, index uint32) {
+// Release releases the entries.
+func (p *Picked) Release() (o Outcome) {
 	words := p.words()
 	switch {
 	case p.K == 0:
-		return nil, 0
+		return Outcome{}
 	case len(words) == 0:
-		return p.Ledger.finish(p.K, p.bytes)
+		o.Parent, o.Index = p.Ledger.finish(p.K, p.bytes)
+		return o
 	}
 	return p.Ledger.releaseAll(words, p.K, p.bytes)
 }
@@ -257,8 +299,7 @@ func (p *Picked) words() []uintptr {
 	if p.next == noRun {
 		return p.buf
 	}
-	w := uint32(p.Ledger.Kind.Words)
-	return p.Ledger.Words[p.first*w : p.next*w : p.next*w]
+	return p.Ledger.Words[p.first:p.next:p.next]
 }
 
 // Tell counts k entries that were released because of the collector, and calls

@@ -167,20 +167,19 @@ const (
 
 // Put writes a resource of size bytes to the next entry of the P's window, and
 // returns the batch's token and the entry's index. It returns nil if the caller
-// must take the slow path. size is positive, and flags are set in the state of the
-// entry. The token keeps the batch alive until the owner refers to it.
+// must take the slow path. size is positive. The token keeps the batch alive until the owner refers to it.
 //
 // The code between Enter and Leave must not fault, panic, or call other code: see
 // package percpu. The batch has an entry i, because i is below the limit.
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Put(resource uintptr, size int64, flags uint64) (token *ledger.Token, i uint32) {
+func (t *Table) Put(resource uintptr, size int64) (token *ledger.Token, i uint32) {
 	w := t.At(percpu.Enter())
 	n, taken := w.fill.N, w.fill.Taken+size
 	if n < w.fill.Limit && taken <= w.fill.Room {
 		*(*uintptr)(unsafe.Add(w.words, uintptr(n)*wordBytes)) = resource
-		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | ledger.Open
 		w.fill.N, w.fill.Taken = n+1, taken
 		token, i = w.token, n
 	}
@@ -192,10 +191,10 @@ func (t *Table) Put(resource uintptr, size int64, flags uint64) (token *ledger.T
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Next(size int64, flags uint64) (token *ledger.Token, i uint32) {
+func (t *Table) Next(size int64) (token *ledger.Token, i uint32) {
 	w := t.At(percpu.Enter())
 	if n := w.fill.N; n < w.fill.Limit {
-		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | ledger.Open
 		w.fill.N, w.fill.Taken = n+1, w.fill.Taken+size
 		token, i = w.token, n
 	}

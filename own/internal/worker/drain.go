@@ -22,7 +22,7 @@ type Queue struct {
 
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
-	telling bool           // under drainMu; the drainer is in OnCollect
+	in      string         // under drainMu; the function that the drainer calls
 	drainer atomic.Uintptr // goroutine.ID of the one in Drain, 0 if there is none
 }
 
@@ -32,12 +32,12 @@ func NewQueue(k *ledger.Kind, thread bool) *Queue { return &Queue{kind: k, Threa
 
 // Closed queues the entry. Within Drain, hence in a release function, it releases
 // the entry.
-func (q *Queue) Closed(l *ledger.Ledger, i uint32) (parent *ledger.Ledger, index uint32) {
+func (q *Queue) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
 	if q.draining() {
 		return l.Release(i)
 	}
 	q.enqueue(l, i, 1)
-	return nil, 0
+	return ledger.Outcome{}
 }
 
 // Dead queues a batch or an entry.
@@ -170,7 +170,6 @@ func (q *Queue) drain(most int) (n int) {
 	defer q.drainMu.Unlock()
 	q.drainer.Store(goroutine.ID())
 	defer q.drainer.Store(0)
-	q.telling = false
 	if most <= 0 {
 		most = int(q.kind.Counts.Queued.Load())
 	}
@@ -186,6 +185,7 @@ func (q *Queue) drain(most int) (n int) {
 			q.jobs.pop()
 		}
 		q.mu.Unlock()
+		q.in = "the release function"
 		if j.entry != ledger.All {
 			n += q.drainOne(j)
 		} else {
@@ -198,9 +198,8 @@ func (q *Queue) drain(most int) (n int) {
 // drainOne releases one closed entry.
 func (q *Queue) drainOne(j job) int {
 	defer q.add(-1)
-	if parent, i := j.ledger.Release(j.entry); parent != nil {
-		parent.Dispose(i)
-	}
+	o := j.ledger.Release(j.entry)
+	q.settle(o, 1)
 	return 1
 }
 
@@ -217,14 +216,22 @@ func (q *Queue) drainBatch(l *ledger.Ledger, most int) int {
 	}
 	defer q.add(-int64(d.Found))
 	defer func() { // also if a release function has ended the goroutine, or panicked
-		q.telling = true
+		in := q.in
+		q.in = "Options.OnCollect"
 		l.Tell(d.Found)
-		q.telling = false
+		q.in = in
 	}()
-	if parent, i := picked.Release(); parent != nil {
-		parent.Dispose(i)
-	}
+	o := picked.Release()
+	q.settle(o, picked.K)
 	return picked.K
+}
+
+// settle is Settle of a release of count entries.
+func (q *Queue) settle(o ledger.Outcome, count int) {
+	if o.Err != nil {
+		q.in = "Options.OnReleaseError"
+	}
+	o.Settle(q.kind, count)
 }
 
 // draining reports whether the calling goroutine is in Drain, hence in a release
@@ -245,7 +252,7 @@ func (q *Queue) serve() {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(&releasePanic{pool: q.kind.Name, onCollect: q.telling, value: v})
+			panic(&releasePanic{pool: q.kind.Name, in: q.in, value: v})
 		}
 		go q.serve() // a release function has ended the goroutine
 	}()

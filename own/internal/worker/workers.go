@@ -45,9 +45,7 @@ type Call struct {
 func NewCall(workers int) *Call { return &Call{workers: workers} }
 
 // Closed releases the entry.
-func (c *Call) Closed(l *ledger.Ledger, i uint32) (parent *ledger.Ledger, index uint32) {
-	return l.Release(i)
-}
+func (c *Call) Closed(l *ledger.Ledger, i uint32) ledger.Outcome { return l.Release(i) }
 
 // Dead queues a batch or an entry for a worker.
 func (c *Call) Dead(l *ledger.Ledger, i uint32) {
@@ -117,7 +115,15 @@ type worker struct {
 	// Used by the worker's goroutine only.
 	step  step
 	found int // entries of the batch that the collector found
+	errs  []failure
 	buf   []uintptr
+}
+
+// A failure is an error that the release of some entries has returned.
+type failure struct {
+	kind  *ledger.Kind
+	count int
+	err   error
 }
 
 // A step says how far a worker is with its job, also after a release function has
@@ -126,8 +132,9 @@ type step int
 
 const (
 	toRelease step = iota
-	toTell
-	told
+	released       // or in the release function
+	reported       // errors, or in OnReleaseError
+	told           // what the collector found, or in OnCollect
 )
 
 // queued counts the batches and parents that wait for a worker or are with one,
@@ -273,7 +280,7 @@ func (w *worker) run() {
 func (w *worker) another() (ok bool) {
 	w.call.running--
 	queued.Add(-1)
-	w.job, w.step, w.found = job{}, toRelease, 0
+	w.job, w.step, w.found, w.errs = job{}, toRelease, 0, nil
 	switch {
 	case w.own:
 		if ok = w.call.dead.first() != nil; ok {
@@ -314,16 +321,24 @@ func (w *worker) work() {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(&releasePanic{pool: w.job.ledger.Kind.Name, onCollect: w.step == told, value: v})
+			panic(&releasePanic{pool: w.job.ledger.Kind.Name, in: w.step.function(), value: v})
 		}
 		go w.run()
 	}()
 	l := w.job.ledger
 	if w.step == toRelease {
-		w.step = toTell
+		w.step = released
 		w.release(l)
 	}
-	if w.step == toTell {
+	if w.step == released {
+		w.step = reported
+	}
+	for len(w.errs) > 0 { // OnReleaseError may end the goroutine
+		f := w.errs[0]
+		w.errs = w.errs[1:]
+		f.kind.Failed(f.count, f.err)
+	}
+	if w.step == reported {
 		w.step = told
 		l.Tell(w.found)
 	}
@@ -333,38 +348,48 @@ func (w *worker) work() {
 // release releases the batch or the entry of the worker's job, and the parents
 // that waited for it. Parents in other pools are queued there.
 func (w *worker) release(l *ledger.Ledger) {
-	var parent *ledger.Ledger
-	var i uint32
+	var o ledger.Outcome
 	if w.job.entry != ledger.All {
-		parent, i = l.Release(w.job.entry)
+		o = l.Release(w.job.entry)
+		w.note(l.Kind, 1, o.Err)
 	} else {
 		d := ledger.Dead{Ledger: l, Buf: w.buf}
 		picked := d.Claim(int(l.Len()))
 		w.found, w.buf = d.Found, d.Buf
-		parent, i = picked.Release()
+		o = picked.Release()
+		w.note(l.Kind, picked.K, o.Err)
 	}
-	for parent != nil && parent.Kind == l.Kind {
-		parent, i = parent.Release(i)
+	for o.Parent != nil && o.Parent.Kind == l.Kind {
+		o = o.Parent.Release(o.Index)
+		w.note(l.Kind, 1, o.Err)
 	}
-	if parent != nil {
-		parent.Kind.Sink.Dead(parent, i)
+	if o.Parent != nil {
+		o.Parent.Kind.Sink.Dead(o.Parent, o.Index)
+	}
+}
+
+// note keeps an error until all is released.
+func (w *worker) note(k *ledger.Kind, count int, err error) {
+	if err != nil {
+		w.errs = append(w.errs, failure{k, count, err})
 	}
 }
 
 // A releasePanic is the panic value with which a goroutine of this package ends the
 // program.
 type releasePanic struct {
-	pool      string
-	onCollect bool // OnCollect panicked, not the release function
-	value     any
+	pool  string
+	in    string // the function that panicked
+	value any
 }
 
 func (e *releasePanic) Error() string {
-	what := "the release function"
-	if e.onCollect {
-		what = "Options.OnCollect"
-	}
-	return fmt.Sprintf("cheap: %s: %s panicked: %v", e.pool, what, e.value)
+	return fmt.Sprintf("cheap: %s: %s panicked: %v", e.pool, e.in, e.value)
+}
+
+// function names the function that a worker is in.
+func (s step) function() string {
+	return [...]string{released: "the release function", reported: "Options.OnReleaseError", told: "Options.OnCollect"}[s]
 }
 
 // A State describes the workers.

@@ -16,10 +16,11 @@ type blocker struct {
 
 func newBlocker(workers int) *blocker {
 	b := &blocker{began: make(chan struct{}, 100), leave: make(chan struct{})}
-	b.kind.Name, b.kind.Words, b.kind.Sink = "blocker", 1, NewCall(workers)
-	b.kind.Release = func([]uintptr) {
+	b.kind.Name, b.kind.Sink = "blocker", NewCall(workers)
+	b.kind.Release = func(_ any, _ []uintptr) error {
 		b.began <- struct{}{}
 		<-b.leave
+		return nil
 	}
 	return b
 }

@@ -80,7 +80,7 @@ func TestLedger(t *testing.T) {
 		if c := l.Create(); (c == a) != reuse {
 			t.Errorf("reuse %v: %p, then %p", reuse, a, c)
 		} else {
-			l.DestroyAll([]uintptr{uintptr(c), uintptr(b)})
+			l.DestroyAll(nil, []uintptr{uintptr(c), uintptr(b)})
 		}
 		if r := l.Report(); r.Err() != nil || r.Created != 3 || r.Destroyed != 3 {
 			t.Errorf("%+v", r)
@@ -99,7 +99,7 @@ func TestLedgerSees(t *testing.T) {
 		{"twice", func(l *Ledger) {
 			p := l.Create()
 			l.Destroy(p)
-			l.DestroyAll([]uintptr{uintptr(p)})
+			l.DestroyAll(nil, []uintptr{uintptr(p)})
 		}, Report{Created: 1, Destroyed: 1, Twice: 1}},
 		{"use", func(l *Ledger) {
 			p := l.Create()

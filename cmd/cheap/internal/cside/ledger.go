@@ -75,8 +75,9 @@ func (l *Ledger) Destroy(entry unsafe.Pointer) { C.cside_entry_destroy(entry) }
 
 // DestroyAll destroys resources in one cgo call, as the release function of a pool
 // does.
-func (l *Ledger) DestroyAll(entries []uintptr) {
+func (l *Ledger) DestroyAll(_ any, entries []uintptr) error {
 	C.cside_entry_destroy_all((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(entries))), C.size_t(len(entries)))
+	return nil
 }
 
 // Use reads a resource so many times, and reports whether it was alive each time.

@@ -3,8 +3,8 @@
 package lifetime
 
 import (
+	"context"
 	"errors"
-	"time"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
@@ -39,7 +39,7 @@ func newMemory() (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{Memory: own.NewMemory(h, own.Options{Name: "bench.memory"}), heap: h}, nil
+	return &memory{Memory: own.NewMemory(h, own.MemoryOptions{Name: "bench.memory"}), heap: h}, nil
 }
 
 // count notes that the i-th object has been made.
@@ -68,7 +68,7 @@ func (m *memory) lifetime(run func(n int)) *Lifetime {
 // close releases everything. That owners were never closed is not an error here.
 func (m *memory) close() error {
 	dropAll()
-	err := m.Destroy(time.Minute)
+	err := m.Destroy(context.Background())
 	if never, ok := errors.AsType[*own.DestroyError](err); ok && never.InUse+never.Waiting+never.Releasing+never.Queued == 0 {
 		err = nil
 	}

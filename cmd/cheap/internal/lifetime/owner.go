@@ -3,9 +3,9 @@
 package lifetime
 
 import (
+	"context"
 	"fmt"
 	"runtime"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
@@ -26,11 +26,10 @@ var ownedSink *Owned
 // NewPool returns a pool of blocks.
 func NewPool() *own.Pool {
 	return own.NewPool(own.Options{
-		Name:       "bench.block",
-		Destructor: libc.Destructor(cside.DestroyBlock),
-		NoCallback: true,
-		Construct:  libc.Constructor(cside.ConstructBlock, nil),
-		Size:       cside.BlockSize,
+		Name:      "bench.block",
+		Release:   libc.Destructor(cside.DestroyBlock, libc.NoCallback),
+		Construct: libc.Constructor(cside.ConstructBlock, nil),
+		Size:      cside.BlockSize,
 	})
 }
 
@@ -39,7 +38,7 @@ func NewPool() *own.Pool {
 func ClosePool(p *own.Pool) error {
 	dropAll()
 	runtime.GC()
-	p.Destroy(time.Minute) // its error counts owners that were never closed, which is intended here
+	p.Destroy(context.Background()) // its error counts owners that were never closed, which is intended here
 	if c := cside.Count(); c.Created != c.Destroyed {
 		return fmt.Errorf("made %d blocks in C and destroyed %d", c.Created, c.Destroyed)
 	}

@@ -22,8 +22,7 @@ import (
 // A thing owns a resource of C.
 type thing struct {
 	own.Owner
-	child  bool // depends on another thing, and is not disowned: C would have a wrong record of it
-	handle bool // got from OwnHandle or OwnHandleUnder
+	child bool // depends on another thing, and is not disowned: C would have a wrong record of it
 }
 
 // poolKinds are pools that release in different ways. All resources come from
@@ -33,29 +32,26 @@ var poolKinds = []struct {
 	options func(l *cside.Ledger) own.Options
 }{
 	{"c", func(*cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry)}
+		return own.Options{Release: libc.Destructor(cside.DestroyEntry)}
 	}},
 	{"small batches", func(*cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), NoCallback: true, Batch: 3}
+		return own.Options{Release: libc.Destructor(cside.DestroyEntry, libc.NoCallback), Batch: 3}
 	}},
 	{"exact", func(*cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), Pinned: 1}
+		return own.Options{Release: libc.Destructor(cside.DestroyEntry), Pinned: 1}
 	}},
 	{"go", func(l *cside.Ledger) own.Options {
 		return own.Options{Release: l.DestroyAll, OnCollect: func(own.Collected) {}}
 	}},
 	{"context", func(l *cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.DestructorWith(cside.DestroyEntryOf, l.Context())}
-	}},
-	{"two words", func(*cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.ContextDestructor(cside.DestroyEntryOf), Words: 2}
+		return own.Options{Release: libc.ContextDestructor(cside.DestroyEntryOf), State: l.Context()}
 	}},
 	{"drain", func(*cside.Ledger) own.Options {
-		return own.Options{Destructor: libc.Destructor(cside.DestroyEntry), Drain: true}
+		return own.Options{Release: libc.Destructor(cside.DestroyEntry), Drain: true}
 	}},
 	{"make", func(l *cside.Ledger) own.Options {
 		return own.Options{
-			Destructor: libc.Destructor(cside.DestroyEntry), NoCallback: true,
+			Release:   libc.Destructor(cside.DestroyEntry, libc.NoCallback),
 			Construct: libc.Constructor(cside.ConstructEntry, l.Context()),
 		}
 	}},
@@ -107,15 +103,11 @@ func (h *hammer) create(kind int, parent *thing) *thing {
 		}
 		return o
 	}
-	r, context := h.ledger.Create(), uintptr(h.ledger.Context())
+	r := h.ledger.Create()
 	var err error
 	switch size := rand.IntN(300); {
 	case parent != nil:
-		o.handle = true
-		err = p.OwnHandleUnder(&o.Owner, &parent.Owner, uintptr(r), context, size)
-	case poolKinds[kind].name == "two words":
-		o.handle = true
-		err = p.OwnHandle(&o.Owner, uintptr(r), context, size)
+		err = p.OwnUnder(&o.Owner, &parent.Owner, r, size)
 	default:
 		err = p.Own(&o.Owner, r, size)
 	}
@@ -141,7 +133,7 @@ func (h *hammer) refused(err error) {
 	}
 }
 
-// use is o.Use(f), or for a handle o.UseHandle(f), if o is not closed.
+// use is o.Use(f), if o is not closed.
 func (h *hammer) use(o *thing, f func(unsafe.Pointer)) {
 	defer func() {
 		switch v := recover().(type) {
@@ -154,20 +146,7 @@ func (h *hammer) use(o *thing, f func(unsafe.Pointer)) {
 			panic(v)
 		}
 	}()
-	if o.handle {
-		o.UseHandle(func(r, _ uintptr) { f(cheap.Pointer(r)) })
-		return
-	}
 	o.Use(f)
-}
-
-// disown is o.Disown, or for a handle o.DisownHandle.
-func (o *thing) disown() (unsafe.Pointer, error) {
-	if o.handle {
-		r, _, err := o.DisownHandle()
-		return cheap.Pointer(r), err
-	}
-	return o.Disown()
 }
 
 // step does something to a thing. Other goroutines may do the same at the same time.
@@ -195,7 +174,7 @@ func (h *hammer) step(o *thing) {
 		if o.child {
 			return
 		}
-		if r, err := o.disown(); err == nil {
+		if r, err := o.Disown(); err == nil {
 			h.ledger.Destroy(r)
 		} else if !errors.Is(err, own.ErrClosed) && !errors.Is(err, own.ErrInUse) && !errors.Is(err, own.ErrChildren) {
 			h.t.Error(err)
@@ -258,7 +237,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 		for !done.Load() {
 			time.Sleep(20 * time.Millisecond)
 			var e *own.DestroyError
-			if err := h.renew(rand.IntN(len(poolKinds))).Destroy(time.Duration(rand.IntN(3)) * time.Millisecond); err != nil && !errors.As(err, &e) {
+			if err := h.renew(rand.IntN(len(poolKinds))).Destroy(within(time.Duration(rand.IntN(3)) * time.Millisecond)); err != nil && !errors.As(err, &e) {
 				t.Error(err)
 			}
 		}
@@ -286,7 +265,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	})
 	for i := range h.pools {
 		p := h.pools[i].Load()
-		if err := p.Destroy(10 * time.Second); err != nil {
+		if err := p.Destroy(within(10 * time.Second)); err != nil {
 			t.Error(err)
 		}
 		if st := p.Stats(); st.Live != 0 || st.Bytes != 0 || st.Made != 0 || st.Queued != 0 {

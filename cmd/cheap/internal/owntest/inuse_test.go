@@ -3,6 +3,7 @@
 package owntest
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -41,7 +42,7 @@ func TestHammerInUse(t *testing.T) {
 	const objects = 400
 	for range rooms {
 		l := cside.NewLedger(objects, false)
-		p := own.NewPool(own.Options{Name: "owntest.entry", Destructor: libc.Destructor(cside.DestroyEntry), Batch: 1 + rand.IntN(20)})
+		p := own.NewPool(own.Options{Name: "owntest.entry", Release: libc.Destructor(cside.DestroyEntry), Batch: 1 + rand.IntN(20)})
 		var all [objects]*thing
 		for i := range all {
 			all[i] = new(thing)
@@ -89,7 +90,7 @@ func TestHammerInUse(t *testing.T) {
 		})
 		time.Sleep(2 * time.Millisecond)
 		var e *own.DestroyError
-		if err := p.Destroy(time.Duration(rand.IntN(2)) * time.Second); err != nil && !errors.As(err, &e) {
+		if err := p.Destroy(within(time.Duration(rand.IntN(2)) * time.Second)); err != nil && !errors.As(err, &e) {
 			t.Error(err)
 		}
 		// A Use that began before Destroy closed its owner may end after it.
@@ -114,8 +115,8 @@ func TestUseKeepsAlive(t *testing.T) {
 	const each, goroutines = 60, 8
 	l := cside.NewLedger(each*goroutines*2, false)
 	defer l.Close()
-	p := own.NewPool(own.Options{Name: "owntest.entry", Destructor: libc.Destructor(cside.DestroyEntry), Batch: 1})
-	unshared := own.NewPool(own.Options{Name: "owntest.unshared", Destructor: libc.Destructor(cside.DestroyEntry), Batch: 1, Unshared: true})
+	p := own.NewPool(own.Options{Name: "owntest.entry", Release: libc.Destructor(cside.DestroyEntry), Batch: 1})
+	unshared := own.NewPool(own.Options{Name: "owntest.unshared", Release: libc.Destructor(cside.DestroyEntry), Batch: 1, Unshared: true})
 	var running sync.WaitGroup
 	for range goroutines {
 		running.Go(func() {
@@ -150,7 +151,7 @@ func TestUseKeepsAlive(t *testing.T) {
 func TestDestroyCountsUses(t *testing.T) {
 	l := cside.NewLedger(2, false)
 	defer l.Close()
-	p := own.NewPool(own.Options{Name: "owntest.entry", Destructor: libc.Destructor(cside.DestroyEntry)})
+	p := own.NewPool(own.Options{Name: "owntest.entry", Release: libc.Destructor(cside.DestroyEntry)})
 	var o, closed thing
 	for _, o := range []*thing{&o, &closed} {
 		if err := p.Own(&o.Owner, l.Create(), 16); err != nil {
@@ -160,7 +161,7 @@ func TestDestroyCountsUses(t *testing.T) {
 	closed.Close()
 	o.Use(func(r unsafe.Pointer) {
 		var e *own.DestroyError
-		if err := p.Destroy(time.Millisecond); !errors.As(err, &e) || e.InUse != 1 || e.NeverClosed != 1 {
+		if err := p.Destroy(within(time.Millisecond)); !errors.As(err, &e) || e.InUse != 1 || e.NeverClosed != 1 {
 			t.Errorf("Destroy during a Use: %v (%+v)", err, e)
 		}
 		look(t, l, r)
@@ -168,4 +169,11 @@ func TestDestroyCountsUses(t *testing.T) {
 	if err := l.Report().Err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// within returns a context that is done after d.
+func within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	context.AfterFunc(ctx, cancel)
+	return ctx
 }

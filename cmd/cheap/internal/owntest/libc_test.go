@@ -8,7 +8,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
@@ -20,33 +19,31 @@ var sink []*thing
 // closed, or left to Destroy.
 func TestDestructors(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		open func(l *cside.Ledger) *libc.Releaser
-		own.Options
+		name    string
+		options func(l *cside.Ledger, o ...libc.Option) own.Options
 	}{
-		{"alone", func(l *cside.Ledger) *libc.Releaser { return libc.Destructor(cside.DestroyEntry) }, own.Options{}},
-		{"with a context", func(l *cside.Ledger) *libc.Releaser {
-			return libc.DestructorWith(cside.DestroyEntryOf, l.Context())
-		}, own.Options{}},
-		{"with a context each", func(l *cside.Ledger) *libc.Releaser {
-			return libc.ContextDestructor(cside.DestroyEntryOf)
-		}, own.Options{Words: 2}},
+		{"alone", func(_ *cside.Ledger, o ...libc.Option) own.Options {
+			return own.Options{Release: libc.Destructor(cside.DestroyEntry, o...)}
+		}},
+		{"with a context", func(l *cside.Ledger, o ...libc.Option) own.Options {
+			return own.Options{Release: libc.ContextDestructor(cside.DestroyEntryOf, o...), State: l.Context()}
+		}},
 	} {
 		for _, quiet := range []bool{false, true} {
-			name := c.name
+			name, options := c.name, []libc.Option{}
 			if quiet {
-				name += ", without callbacks"
+				name, options = name+", without callbacks", append(options, libc.NoCallback)
 			}
 			t.Run(name, func(t *testing.T) {
 				const n = 3000
 				l := cside.NewLedger(n, false)
 				defer l.Close()
-				o := c.Options
-				o.Destructor, o.NoCallback, o.Batch = c.open(l), quiet, 100
+				o := c.options(l, options...)
+				o.Batch = 100
 				p := own.NewPool(o)
 				for i := range n {
 					o := new(thing)
-					if err := p.OwnHandle(&o.Owner, uintptr(l.Create()), uintptr(l.Context()), 16); err != nil {
+					if err := p.Own(&o.Owner, l.Create(), 16); err != nil {
 						t.Fatal(err)
 					}
 					switch {
@@ -64,7 +61,7 @@ func TestDestructors(t *testing.T) {
 				}
 				collectUntil(t, "what was forgotten is destroyed", func() bool { return l.Report().Live < uint64(left+100) })
 				var e *own.DestroyError
-				if err := p.Destroy(time.Second); !errors.As(err, &e) || e.NeverClosed < left {
+				if err := p.Destroy(within(time.Second)); !errors.As(err, &e) || e.NeverClosed < left {
 					t.Errorf("Destroy: %v, want at least %d that were never closed", err, left)
 				}
 				if err := l.Report().Err(); err != nil {
@@ -82,7 +79,7 @@ func TestConstructorRunsOut(t *testing.T) {
 	l := cside.NewLedger(room, true)
 	defer l.Close()
 	p := own.NewPool(own.Options{
-		Destructor: libc.Destructor(cside.DestroyEntry), NoCallback: true,
+		Release:   libc.Destructor(cside.DestroyEntry, libc.NoCallback),
 		Construct: libc.Constructor(cside.ConstructEntry, l.Context()),
 		Size:      32,
 	})
@@ -116,23 +113,10 @@ func TestConstructorRunsOut(t *testing.T) {
 		t.Error(err)
 	}
 	again.Close()
-	if err := p.Destroy(time.Second); err != nil {
+	if err := p.Destroy(within(time.Second)); err != nil {
 		t.Error(err)
 	}
 	if err := l.Report().Err(); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestWordsMustFit makes a pool with a C function that wants another number of
-// words.
-func TestWordsMustFit(t *testing.T) {
-	defer func() {
-		err, _ := recover().(error)
-		var m *cheap.MisuseError
-		if !errors.As(err, &m) {
-			t.Errorf("NewPool panicked with %v", err)
-		}
-	}()
-	own.NewPool(own.Options{Destructor: libc.Destructor(cside.DestroyEntry), Words: 2})
 }

@@ -1,10 +1,10 @@
 package tables
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
@@ -153,22 +153,25 @@ func withCleanup[Rest any]() measure.Work {
 	})
 }
 
+// resource is what each owner owns.
+var resource byte
+
 func withOwner[Rest any]() measure.Work {
 	t := new(tally)
 	p := own.NewPool(own.Options{
 		Name:    "bench.object",
-		Release: func(resources []uintptr) { t.released.Add(int64(len(resources))) },
+		Release: func(_ any, resources []uintptr) error { t.released.Add(int64(len(resources))); return nil },
 	})
 	w := t.work(func(n int) {
 		for range n {
 			o := new(owning[Rest])
-			if err := p.OwnHandle(&o.Owner, 1, 0, ownedBytes); err != nil {
+			if err := p.Own(&o.Owner, unsafe.Pointer(&resource), ownedBytes); err != nil {
 				panic(err) // the pool is open, and has no limit
 			}
 			sizeSink = unsafe.Pointer(o)
 		}
 	})
-	w.Close = func() { p.Destroy(time.Minute) } // Check has found that nothing is left
+	w.Close = func() { p.Destroy(context.Background()) } // Check has found that nothing is left
 	return w
 }
 

@@ -48,9 +48,8 @@ var (
 
 func newPool(name string, k raw.Kind) *own.Pool {
 	return own.NewPool(own.Options{
-		Name:       name,
-		Destructor: timed{libc.Destructor(raw.Destructor(k)), k},
-		NoCallback: true,
+		Name:    name,
+		Release: timed(libc.Destructor(raw.Destructor(k), libc.NoCallback), k),
 		// The objects of a walk become unreachable soon and together, and a diff
 		// or a blob has some kilobytes. With the default of 64 KiB a batch would
 		// have about ten of them.
@@ -58,19 +57,13 @@ func newPool(name string, k raw.Kind) *own.Pool {
 	})
 }
 
-// timed is a Destructor that measures the time of its calls. Without that,
+// timed measures the time of the calls of a release function. Without that,
 // libc.Destructor alone is enough.
-type timed struct {
-	own.Destructor
-	kind raw.Kind
-}
-
-func (t timed) ReleaseAll(resources []uintptr, words int, noCallback bool) {
-	if len(resources) == 0 { // the pool checks the number of words
-		t.Destructor.ReleaseAll(nil, words, noCallback)
-		return
+func timed(release func(any, []uintptr) error, k raw.Kind) func(any, []uintptr) error {
+	return func(state any, resources []uintptr) (err error) {
+		raw.TimeRelease(k, len(resources), func() { err = release(state, resources) })
+		return err
 	}
-	raw.TimeRelease(t.kind, len(resources), func() { t.Destructor.ReleaseAll(resources, words, noCallback) })
 }
 
 // under makes o the owner of an object that C has made, to be freed before r. m and

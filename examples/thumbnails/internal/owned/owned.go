@@ -17,9 +17,8 @@ import (
 type Image struct{ own.Owner }
 
 var images = own.NewPool(own.Options{
-	Name:       "thumbnails.Image",
-	Destructor: libc.Destructor(raw.Destructor()),
-	NoCallback: true,
+	Name:    "thumbnails.Image",
+	Release: libc.Destructor(raw.Destructor(), libc.NoCallback),
 })
 
 // Open decodes a JPEG file.

@@ -16,11 +16,12 @@ import (
 func main() {
 	var released atomic.Int64
 	stuck := make(chan struct{})
-	p := own.NewPool(own.Options{Release: func(r []uintptr) {
+	p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, r []uintptr) error {
 		if r[0] == 1 {
 			<-stuck // so that own arms a timer
 		}
 		released.Add(int64(len(r)))
+		return nil
 	}})
 	const n = 100
 	done := make(chan struct{})
@@ -31,15 +32,15 @@ func main() {
 			if i%10 == 0 {
 				size = 1 << 20 // has a batch of its own
 			}
-			if err := p.OwnHandle(new(own.Owner), uintptr(1+i%2), 0, size); err != nil {
+			if err := new(own.Number[int]).Own(p, 1+i%2, size); err != nil {
 				panic(err)
 			}
 		}
 	}()
 	<-done
-	var held, closed own.Owner
-	for _, o := range []*own.Owner{&held, &closed} {
-		if err := p.OwnHandle(o, 3, 0, 16); err != nil {
+	var held, closed own.Number[int]
+	for _, o := range []*own.Number[int]{&held, &closed} {
+		if err := o.Own(p, 3, 16); err != nil {
 			panic(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // A Histogram is a C struct in memory that is freed automatically.
 type Histogram struct{ counts *own.Mem[C.histogram] }
 
-var histograms = own.NewMemory(cheap.Default(), own.Options{Name: "Histogram"})
+var histograms = own.NewMemory(cheap.Default(), own.MemoryOptions{Name: "Histogram"})
 
 // NewHistogram returns one that has counted nothing.
 func NewHistogram() (Histogram, error) {

@@ -15,9 +15,8 @@ import (
 type Shape struct{ own.Owner }
 
 var shapes = own.NewPool(own.Options{
-	Name:       "Shape",
-	Destructor: libc.Destructor(unsafe.Pointer(C.shape_free)),
-	NoCallback: true, // shape_free does not call into Go
+	Name:    "Shape",
+	Release: libc.Destructor(unsafe.Pointer(C.shape_free), libc.NoCallback), // shape_free does not call into Go
 })
 
 // NewShape makes one.

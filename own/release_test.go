@@ -1,0 +1,334 @@
+package own
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+)
+
+// told keeps what OnReleaseError is told.
+type told struct {
+	mu   sync.Mutex
+	errs []ReleaseError
+}
+
+func (l *told) hear(e ReleaseError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, e)
+}
+
+// take returns what was told since the last take: the number of resources of each
+// error.
+func (l *told) take() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[string]int{}
+	for _, e := range l.errs {
+		all[fmt.Sprint(e.Pool, ": ", e.Err)] += e.Count
+	}
+	l.errs = nil
+	return all
+}
+
+// TestReleaseErrors has a release function fail, wherever it runs. Close returns the
+// error if it calls the function, and OnReleaseError is told of all others. A resource
+// whose release has failed counts as released.
+func TestReleaseErrors(t *testing.T) {
+	cold := errors.New("cold")
+	for _, row := range []struct {
+		name   string
+		o      Options
+		end    func(t *testing.T, w *world, p *Pool, m *thing)
+		closed error
+		told   int
+	}{
+		{"Close", Options{}, nil, cold, 0},
+		{"Close, a batch each", Options{Batch: 1}, nil, cold, 0},
+		{"last Use", Options{}, func(t *testing.T, _ *world, _ *Pool, m *thing) {
+			m.Use(func(unsafe.Pointer) {
+				if err := m.Close(); err != nil {
+					t.Errorf("Close in Use: %v", err)
+				}
+			})
+		}, nil, 1},
+		{"collector", Options{}, func(t *testing.T, w *world, p *Pool, _ *thing) {
+			aside(func() {
+				for range 10 {
+					w.own(t, p, 10)
+				}
+			})
+			collect(t, "the forgotten", func() bool { return w.alive() == 1 })
+		}, cold, 10},
+		{"last child", Options{}, func(t *testing.T, w *world, p *Pool, m *thing) {
+			child := new(Owner)
+			must(t, p.OwnUnder(child, &m.Owner, w.create(10).pointer(), 10))
+			must(t, m.Close())
+			if err := child.Close(); err != cold {
+				t.Errorf("Close of the child: %v", err)
+			}
+		}, nil, 1},
+		{"Destroy", Options{}, func(t *testing.T, _ *world, p *Pool, m *thing) {
+			if e := destroyError(t, p, longest); e.NeverClosed != 1 {
+				t.Error(e)
+			}
+		}, nil, 1},
+		{"Drain", Options{Drain: true}, func(t *testing.T, _ *world, p *Pool, m *thing) {
+			must(t, m.Close())
+			p.Drain(0)
+		}, nil, 1},
+		{"Drain of a batch", Options{Drain: true}, func(t *testing.T, w *world, p *Pool, m *thing) {
+			aside(func() {
+				for range 10 {
+					w.own(t, p, 10)
+				}
+			})
+			wait(t, "the forgotten", func() bool { settle(t); return p.Stats().Queued == 10 })
+			p.Drain(0)
+			must(t, m.Close())
+			p.Drain(0)
+		}, nil, 11},
+		{"Thread", Options{Thread: true}, func(t *testing.T, _ *world, _ *Pool, m *thing) {
+			must(t, m.Close())
+			flush(t)
+		}, nil, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, l := newWorld(t, 12), told{}
+			row.o.Name, row.o.OnReleaseError = "kettle", l.hear
+			row.o.Release = func(state any, r []uintptr) error {
+				w.release(state, r)
+				return cold
+			}
+			p := NewPool(row.o)
+			m := w.own(t, p, 1<<20) // a batch of its own
+			if row.end != nil {
+				row.end(t, w, p, m)
+			}
+			if err := m.Close(); err != row.closed {
+				t.Errorf("Close: %v, want %v", err, row.closed)
+			}
+			flush(t)
+			all := l.take()
+			if n := all["kettle: cold"]; n != row.told || len(all) > 1 {
+				t.Errorf("told %v, want %d", all, row.told)
+			}
+			if w.alive() != 0 {
+				t.Errorf("%d are not released", w.alive())
+			}
+			mustStats(t, p, Stats{})
+			p.Destroy(waiting(longest))
+		})
+	}
+}
+
+// TestErrorsOfParents fails for a child, its parent and the parent's parent, of which
+// Close of the child returns its own error.
+func TestErrorsOfParents(t *testing.T) {
+	for name, end := range map[string]func(o *Owner){
+		"Close":     func(o *Owner) { o.Close() },
+		"collector": nil,
+	} {
+		w, l := newWorld(t, 3), told{}
+		failing := func(name string) *Pool {
+			return NewPool(Options{Name: name, OnReleaseError: l.hear, Release: func(state any, r []uintptr) error {
+				w.release(state, r)
+				return errors.New(name + " is broken")
+			}})
+		}
+		a, b, c := failing("a"), failing("b"), failing("c")
+		aside(func() {
+			top, middle := w.own(t, a, 10), new(Owner)
+			must(t, b.OwnUnder(middle, &top.Owner, w.create(10).pointer(), 10))
+			low := new(Owner)
+			must(t, c.OwnUnder(low, middle, w.create(10).pointer(), 10))
+			if end == nil {
+				return
+			}
+			must(t, top.Close())
+			must(t, middle.Close())
+			if err := low.Close(); err == nil || err.Error() != "c is broken" {
+				t.Errorf("Close: %v", err)
+			}
+		})
+		want := map[string]int{"a: a is broken": 1, "b: b is broken": 1, "c: c is broken": 1}
+		if end != nil {
+			delete(want, "c: c is broken")
+		}
+		collect(t, "all", func() bool { return w.alive() == 0 })
+		flush(t)
+		if all := l.take(); fmt.Sprint(all) != fmt.Sprint(want) {
+			t.Errorf("%s: told %v, want %v", name, all, want)
+		}
+	}
+}
+
+// TestFlushInOnReleaseError must not wait for itself.
+func TestFlushInOnReleaseError(t *testing.T) {
+	var err error
+	p := NewPool(Options{Drain: true, Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported },
+		OnReleaseError: func(ReleaseError) { err = Flush(waiting(longest)) }})
+	var n Number[int]
+	must(t, n.Own(p, 1, 10))
+	n.Close()
+	p.Drain(0)
+	if err != ErrInRelease {
+		t.Errorf("Flush: %v", err)
+	}
+}
+
+// TestGoexitInOnReleaseError ends a worker's goroutine. What the worker had to do is
+// done, and it serves others.
+func TestGoexitInOnReleaseError(t *testing.T) {
+	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}} {
+		w := newWorld(t, 500)
+		var l listener
+		o.Name, o.Batch, o.OnCollect = "bread", 5, l.hear
+		o.OnReleaseError = func(ReleaseError) { runtime.Goexit() }
+		o.Release = func(state any, r []uintptr) error { w.release(state, r); return errors.ErrUnsupported }
+		p := NewPool(o)
+		aside(func() {
+			for range 500 {
+				w.own(t, p, 10)
+			}
+		})
+		wait(t, "the forgotten", func() bool {
+			gc(t)
+			n, _ := l.sum()
+			return w.alive() == 0 && n == 500
+		})
+		mustStats(t, p, Stats{})
+		mustDestroy(t, p)
+	}
+}
+
+// TestState gives each parent a state, and counts in it what is released. A call of the
+// release function has the resources of one parent, and its state.
+func TestState(t *testing.T) {
+	type library struct {
+		mu       sync.Mutex
+		children map[uintptr]bool // that are alive
+		gone     bool
+	}
+	const parents, children = 20, 30
+	var mu sync.Mutex
+	byNumber := map[uintptr]*library{}
+	contexts := NewPool(Options{Name: "context", Numbers: true, State: "the pool's", Release: func(state any, r []uintptr) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range r {
+			lib := byNumber[r]
+			lib.mu.Lock()
+			if lib.gone || len(lib.children) > 0 || state != "the pool's" {
+				t.Errorf("context %d is released with %d children, state %v", r, len(lib.children), state)
+			}
+			lib.gone = true
+			lib.mu.Unlock()
+		}
+		return nil
+	}})
+	for name, o := range map[string]Options{"Own": {}, "a batch each": {Batch: 1}, "Drain": {Drain: true}, "Thread": {Thread: true}} {
+		o.Name, o.Numbers, o.State = "shape", true, "nobody's"
+		o.Release = func(state any, r []uintptr) error {
+			lib, ok := state.(*library)
+			if !ok {
+				t.Errorf("%s: state %v", name, state)
+				return nil
+			}
+			lib.mu.Lock() // as the program does while it calls Own
+			defer lib.mu.Unlock()
+			for _, r := range r {
+				if !lib.children[r] {
+					t.Errorf("%s: %d is released with the state of another parent, or twice", name, r)
+				}
+				delete(lib.children, r)
+			}
+			return nil
+		}
+		shapes := NewPool(o)
+		next := uintptr(0)
+		libraries := make([]*library, parents)
+		aside(func() {
+			all := make([]Number[uintptr], parents)
+			for i := range all {
+				lib := &library{children: map[uintptr]bool{}}
+				libraries[i] = lib
+				mu.Lock()
+				number := uintptr(len(byNumber) + 1)
+				byNumber[number] = lib
+				mu.Unlock()
+				must(t, all[i].Own(contexts, number, 100))
+				must(t, all[i].SetState(lib))
+			}
+			for j := range children {
+				for i := range all {
+					var n Number[uintptr]
+					next++
+					libraries[i].mu.Lock()
+					libraries[i].children[next] = true
+					must(t, n.OwnUnder(shapes, all[i].Owner(), next, 50))
+					libraries[i].mu.Unlock()
+					if j%3 == 0 {
+						n.Close()
+					}
+				}
+			}
+			if err := all[0].SetState(1); err != ErrChildren {
+				t.Errorf("SetState after a child: %v", err)
+			}
+			all[1].Close()
+			if err := all[1].SetState(1); err != ErrClosed {
+				t.Errorf("SetState of a closed one: %v", err)
+			}
+		})
+		gone := func() bool {
+			shapes.Drain(0)
+			for _, lib := range libraries {
+				lib.mu.Lock()
+				left := !lib.gone || len(lib.children) > 0
+				lib.mu.Unlock()
+				if left {
+					return false
+				}
+			}
+			return true
+		}
+		wait(t, "all contexts and shapes", func() bool { settle(t); return gone() })
+		shapes.Drain(0)
+		mustDestroy(t, shapes)
+	}
+	mustDestroy(t, contexts)
+}
+
+// TestStateOfParentOption uses Options.Parent, also for resources that were made in
+// advance and never handed out.
+func TestStateOfParentOption(t *testing.T) {
+	var states []any
+	contexts := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	var context Number[int]
+	must(t, context.Own(contexts, 1, 10))
+	must(t, context.SetState("the parent's"))
+	p := NewPool(Options{
+		Numbers: true, State: "the pool's", Parent: context.Owner(), Size: 16,
+		Construct: func(r []uintptr) (int, error) { return len(r), nil },
+		Release: func(state any, r []uintptr) error {
+			states = append(states, state)
+			return nil
+		},
+	})
+	var made, owned Number[int]
+	must(t, made.Make(p))
+	must(t, owned.Own(p, 5, 10))
+	made.Close()
+	owned.Close()
+	mustDestroy(t, p)
+	if len(states) < 3 || slices.ContainsFunc(states, func(s any) bool { return s != "the parent's" }) {
+		t.Errorf("states %v", states)
+	}
+	context.Close()
+	mustDestroy(t, contexts)
+}
