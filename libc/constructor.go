@@ -35,14 +35,13 @@ import (
 var ErrConstruct = errors.New("cheap: libc.Constructor: the C function returned NULL")
 
 // Constructor returns a function that makes many resources in one cgo call. The
-// function suits Options.Construct of package own, for resources of one word. fn
-// is the address of a C function
+// function suits Options.Construct of package own. fn is the address of a C function
 //
 //	void *fn(void *context)
 //
 // which is called once for each resource; see [Destructor] for how to get the
-// address. context must stay valid while resources are made, as that of
-// [DestructorWith]. Constructor panics if fn is nil.
+// address. context is C memory, or pinned Go memory, and must stay valid while
+// resources are made. Constructor panics if fn is nil.
 //
 // The returned function fills resources from the front, and returns the number of
 // resources that it made. If fn returns NULL, it stops with [ErrConstruct], and

@@ -6,9 +6,9 @@
 //     to free, or that C code has allocated and Go must free. Every call is a cgo
 //     call, which costs several times what malloc does. For all other memory a
 //     [github.com/cheapgo/cheap.Heap] is cheaper.
-//   - [Destructor], [DestructorWith] and [ContextDestructor] return a [Releaser],
-//     which calls a C function that destroys resources, for a whole batch of them
-//     in one cgo call. It is Options.Destructor of package own.
+//   - [Destructor], [ContextDestructor] and [StatusDestructor] return a function that
+//     destroys resources by a C function, a whole batch of them in one cgo call. It is
+//     Options.Release of package own.
 //   - [Constructor] returns a function that calls a C function that makes
 //     resources, many of them in one cgo call. It is Options.Construct of package
 //     own.

@@ -1,29 +1,41 @@
 // Package own frees C resources when the Go values that own them become
 // unreachable, at a fraction of the cost of [runtime.AddCleanup].
 //
-// A binding's type embeds an [Owner], and a [Pool] takes charge of the resource:
+// A binding's type has a [Handle], and a [Pool] takes charge of the resource:
 //
-//	type Image struct{ own.Owner }
+//	type Image struct{ h own.Handle[*C.image] }
 //
 //	var images = own.NewPool(own.Options{
-//		Name:       "Image",
-//		Destructor: libc.Destructor(unsafe.Pointer(C.image_free)), // image_free is not static
+//		Name:    "Image",
+//		Release: libc.Destructor(unsafe.Pointer(C.image_free)), // image_free is not static
 //	})
 //
 //	func NewImage(bytes int) (*Image, error) {
-//		p := C.image_new(C.size_t(bytes)) // a void *
+//		p := C.image_new(C.size_t(bytes))
 //		if p == nil {
 //			return nil, cheap.ErrNoMemory
 //		}
 //		m := new(Image)
-//		if err := images.Own(&m.Owner, p, bytes); err != nil {
+//		if err := m.h.Own(images, p, bytes); err != nil {
 //			C.image_free(p) // the pool did not take it
 //			return nil, err
 //		}
 //		return m, nil
 //	}
 //
-// Image now has a Close method. A program that forgets to call it leaks nothing.
+//	func (m *Image) Close() error { return m.h.Close() }
+//
+// A program that forgets Close leaks nothing.
+//
+// A [Handle] owns a typed pointer, a [Number] a number, and an [Owner] either. A field
+// of a binding's type that is not exported keeps their methods from its users. A type
+// that needs more than the release at its end, such as a writer with a last block to
+// write, does that in its own Close, before the Close of the Handle. The release of a
+// writer that was forgotten does not.
+//
+// [Options] say how resources are released: by which function, on which goroutine,
+// in what batches. [Pool.OwnUnder] is for resources that depend on others. A [Memory]
+// hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
 //
 // # How it works
 //
@@ -55,6 +67,10 @@
 // exception: Own and Make write to the Owner that they are given, so no other
 // goroutine may use that Owner meanwhile. Release functions run with no lock
 // held. While no release is due, the package has no goroutine and no timer.
+//
+// Own and Make may be called with a lock held that the release function takes, such
+// as the lock of a C library: they call no release function. Close, Destroy and Drain
+// call it on the goroutine of the caller, who must not hold such a lock.
 //
 // # What is not promised
 //

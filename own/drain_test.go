@@ -361,3 +361,48 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 	runtime.KeepAlive(owners)
 	mustDestroy(t, p)
 }
+
+// TestNotifyQueued waits for the channel before each Drain, and drains all: nothing is
+// left without a notification.
+func TestNotifyQueued(t *testing.T) {
+	w := newWorld(t, 600)
+	wake := make(chan struct{}, 1)
+	p := w.pool(Options{Drain: true, NotifyQueued: wake})
+	mustWake := func() {
+		t.Helper()
+		select {
+		case <-wake:
+		case <-time.After(longest):
+			t.Fatal("no notification")
+		}
+	}
+	first, second := w.own(t, p, 10), w.own(t, p, 10)
+	first.Close()
+	second.Close()
+	mustWake()
+	select {
+	case <-wake:
+		t.Error("a second notification")
+	default:
+	}
+	if n := p.Drain(0); n != 2 {
+		t.Errorf("%d released", n)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 500 {
+			w.own(t, p, 10).Close()
+		}
+	}()
+	for n := 0; n < 500; {
+		mustWake()
+		n += p.Drain(0)
+	}
+	<-done
+	aside(func() { w.own(t, p, 1<<20) })
+	cleanups(t)
+	mustWake()
+	p.Drain(0)
+	mustDestroy(t, p)
+}

@@ -9,7 +9,7 @@ type Options struct {
 	// Release destroys one or more resources. It must be set. Release must not keep
 	// the slice.
 	//
-	// Resources come as numbers. [cheap.Pointer] converts one that is an address:
+	// Resources come as uintptrs. [cheap.Pointer] converts one that is an address:
 	//
 	//	func(_ any, resources []uintptr) error {
 	//		for _, r := range resources {
@@ -124,6 +124,15 @@ type Options struct {
 	// one thread which the program owns. Close, Destroy and the collector only
 	// queue them.
 	Drain bool
+
+	// NotifyQueued gets a value whenever a release is queued for Drain and none was
+	// before, and when a Drain returns with releases still queued. The send does not block, so the channel should have room for one value:
+	//
+	//	wake := make(chan struct{}, 1)
+	//
+	// A channel made in a bubble of testing/synctest does not work, because the
+	// collector's releases are queued outside of all bubbles.
+	NotifyQueued chan<- struct{}
 
 	// Thread is Drain without a call of Pool.Drain: all releases, those of Close
 	// and Destroy included, run on one goroutine of the pool, one after the other.

@@ -24,6 +24,7 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Size: -1}, "Size"},
 		{Options{Release: release, Drain: true, MaxQueued: -1}, "MaxQueued"},
 		{Options{Release: release, MaxQueued: 1}, "Drain"},
+		{Options{Release: release, Thread: true, NotifyQueued: make(chan struct{}, 1)}, "Drain"},
 		{Options{Release: release, Workers: -1}, "Workers"},
 		{Options{Release: release, Drain: true, Thread: true}, "exclude"},
 		{Options{Release: release, Drain: true, Workers: 1}, "exclude"},

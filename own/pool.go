@@ -72,12 +72,14 @@ func NewPool(o Options) *Pool {
 		bad("Options.Release is nil; set it to the function that destroys resources")
 	case o.MaxQueued > 0 && !o.Drain && !o.Thread:
 		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
+	case o.NotifyQueued != nil && !o.Drain:
+		bad("Options.NotifyQueued has no effect without Drain; set both or none")
 	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread):
 		bad("Options.Drain, Thread and Workers exclude each other; set one of them")
 	}
 	p := newPool(o, bad)
 	if o.Drain || o.Thread {
-		p.queue = worker.NewQueue(&p.kind, o.Thread)
+		p.queue = worker.NewQueue(&p.kind, o.Thread, o.NotifyQueued)
 		p.kind.Sink, p.kind.Queues = p.queue, true
 	} else {
 		p.kind.Sink = worker.NewCall(o.Workers)

@@ -232,7 +232,7 @@ func TestState(t *testing.T) {
 		return nil
 	}})
 	for name, o := range map[string]Options{"Own": {}, "a batch each": {Batch: 1}, "Drain": {Drain: true}, "Thread": {Thread: true}} {
-		o.Name, o.Numbers, o.State = "shape", true, "nobody's"
+		o.Name, o.Numbers, o.State = "shape", true, "another"
 		o.Release = func(state any, r []uintptr) error {
 			lib, ok := state.(*library)
 			if !ok {

@@ -13,7 +13,6 @@ var withoutCgo = map[string][]string{
 	"libc": {
 		"var _ libc.Allocator",
 		"var _ libc.Option",
-		"var _ = libc.NoCallback",
 		"var _ = libc.Constructor(nil, nil)",
 		"var _ = libc.Destructor(nil)",
 		"var _ = libc.ContextDestructor(nil)",

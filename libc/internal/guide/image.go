@@ -14,7 +14,7 @@ import (
 )
 
 // An Image belongs to the library. It is freed when it is closed or becomes unreachable.
-type Image struct{ own.Owner }
+type Image struct{ h own.Handle[*C.image] }
 
 var images = own.NewPool(own.Options{
 	Name:    "Image",
@@ -23,24 +23,29 @@ var images = own.NewPool(own.Options{
 
 // NewImage returns a black image.
 func NewImage(width, height int) (*Image, error) {
-	p := unsafe.Pointer(C.image_new(C.int(width), C.int(height)))
+	p := C.image_new(C.int(width), C.int(height))
 	if p == nil {
 		return nil, fmt.Errorf("no memory for an image of %d by %d", width, height)
 	}
 	m := new(Image)
-	if err := images.Own(&m.Owner, p, width*height); err != nil {
-		C.image_free(p) // the pool does not own it
+	if err := m.h.Own(images, p, width*height); err != nil {
+		C.image_free(unsafe.Pointer(p)) // the pool does not own it
 		return nil, err
 	}
 	return m, nil
 }
 
-// Bounds may be called while another goroutine closes a copy of the image.
-func (m *Image) Bounds() (width, height int) {
-	m.Use(func(p unsafe.Pointer) {
-		width, height = int((*C.image)(p).width), int((*C.image)(p).height)
+// Close frees the image. It may be called again, and by any goroutine.
+func (m *Image) Close() error { return m.h.Close() }
+
+// Bounds may be called while another goroutine closes the image. It returns an error if
+// the image is closed.
+func (m *Image) Bounds() (width, height int, err error) {
+	err = m.h.TryUse(func(p *C.image) error {
+		width, height = int(p.width), int(p.height)
+		return nil
 	})
-	return width, height
+	return width, height, err
 }
 
 // ImagesAlive returns the number of images that the library has made and not freed.

@@ -167,7 +167,8 @@ const (
 
 // Put writes a resource of size bytes to the next entry of the P's window, and
 // returns the batch's token and the entry's index. It returns nil if the caller
-// must take the slow path. size is positive. The token keeps the batch alive until the owner refers to it.
+// must take the slow path. size is positive. The token keeps the batch alive until the
+// owner refers to it.
 //
 // The code between Enter and Leave must not fault, panic, or call other code: see
 // package percpu. The batch has an entry i, because i is below the limit.

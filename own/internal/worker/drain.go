@@ -15,6 +15,7 @@ import (
 type Queue struct {
 	Thread bool // a goroutine of the queue takes the place of Drain
 	kind   *ledger.Kind
+	notify chan<- struct{} // or nil
 
 	mu      sync.Mutex
 	jobs    queue // under mu
@@ -27,8 +28,11 @@ type Queue struct {
 }
 
 // NewQueue returns the queue of a kind. With thread set a goroutine of the queue
-// takes the place of Drain.
-func NewQueue(k *ledger.Kind, thread bool) *Queue { return &Queue{kind: k, Thread: thread} }
+// takes the place of Drain. If notify is not nil, it gets a value whenever a release is
+// queued and none was before, and when a Drain leaves some.
+func NewQueue(k *ledger.Kind, thread bool, notify chan<- struct{}) *Queue {
+	return &Queue{kind: k, Thread: thread, notify: notify}
+}
 
 // Closed queues the entry. Within Drain, hence in a release function, it releases
 // the entry.
@@ -119,6 +123,7 @@ func (q *Queue) enqueue(l *ledger.Ledger, entry uint32, n int64) {
 	q.add(n)
 	now := clock()
 	q.mu.Lock()
+	first := q.jobs.first() == nil
 	q.jobs.push(job{ledger: l, entry: entry, since: now})
 	begin := q.Thread && !q.serving
 	if begin {
@@ -127,6 +132,17 @@ func (q *Queue) enqueue(l *ledger.Ledger, entry uint32, n int64) {
 	q.mu.Unlock()
 	if begin {
 		go q.serve()
+	}
+	if first {
+		q.tell()
+	}
+}
+
+// tell sends to the channel of the program.
+func (q *Queue) tell() {
+	select {
+	case q.notify <- struct{}{}:
+	default: // no room, or nil
 	}
 }
 
@@ -169,7 +185,15 @@ func (q *Queue) drain(most int) (n int) {
 	q.drainMu.Lock()
 	defer q.drainMu.Unlock()
 	q.drainer.Store(goroutine.ID())
-	defer q.drainer.Store(0)
+	defer func() { // also after a panic
+		q.drainer.Store(0)
+		q.mu.Lock()
+		more := q.jobs.first() != nil
+		q.mu.Unlock()
+		if more {
+			q.tell()
+		}
+	}()
 	if most <= 0 {
 		most = int(q.kind.Counts.Queued.Load())
 	}

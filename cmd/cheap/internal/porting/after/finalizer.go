@@ -12,7 +12,7 @@ import (
 )
 
 // A Shape belongs to the library, and goes when it is closed or forgotten.
-type Shape struct{ own.Owner }
+type Shape struct{ h own.Handle[*C.shape] }
 
 var shapes = own.NewPool(own.Options{
 	Name:    "Shape",
@@ -21,21 +21,24 @@ var shapes = own.NewPool(own.Options{
 
 // NewShape makes one.
 func NewShape(sides int) (*Shape, error) {
-	p := unsafe.Pointer(C.shape_new(C.int(sides)))
+	p := C.shape_new(C.int(sides))
 	if p == nil {
 		return nil, errors.New("no memory for a shape")
 	}
 	s := new(Shape)
-	if err := shapes.Own(&s.Owner, p, C.sizeof_shape); err != nil {
-		C.shape_free(p) // it is still ours
+	if err := s.h.Own(shapes, p, C.sizeof_shape); err != nil {
+		C.shape_free(unsafe.Pointer(p)) // it is still ours
 		return nil, err
 	}
 	return s, nil
 }
 
+// Close frees the shape. It may be called again, and by any goroutine.
+func (s *Shape) Close() error { return s.h.Close() }
+
 // Sides asks the library. A Close during the call does not free the shape.
 func (s *Shape) Sides() (n int) {
-	s.Use(func(p unsafe.Pointer) { n = int(C.shape_sides((*C.shape)(p))) })
+	s.h.Use(func(p *C.shape) { n = int(C.shape_sides(p)) })
 	return n
 }
 
