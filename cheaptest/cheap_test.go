@@ -167,7 +167,7 @@ func TestGroup(t *testing.T) {
 		}
 	}()
 	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
-		group, err := memory.Group()
+		group, err := memory.NewGroup()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,7 +140,7 @@ func TestAutoOfMemory(t *testing.T) {
 			}
 		}
 		for i := range 500 {
-			b, err := m.Bytes([]int{1, 100, 5000, 200_000}[i%4])
+			b, err := m.NewBytes([]int{1, 100, 5000, 200_000}[i%4])
 			if err != nil {
 				fmt.Println(err)
 				return
@@ -177,7 +177,7 @@ func TestAutoOfMemory(t *testing.T) {
 func TestAutoOfGroups(t *testing.T) {
 	out, status := testchild.Run(t, func() {
 		m := NewMemory(nil, MemoryOptions{})
-		g, err := m.Group()
+		g, err := m.NewGroup()
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -221,9 +221,9 @@ func TestAdmitBeforeOwn(t *testing.T) {
 	account.SetBounds(math.MaxInt64, math.MaxInt64, held+1<<20)
 	const size = 2 << 20
 	for name, own := range map[string]func(o *Owner, c *cell) error{
-		"Own":       func(o *Owner, c *cell) error { return p.Own(o, c.pointer(), size) },
-		"own": func(o *Owner, c *cell) error { return p.own(o, uintptr(c.pointer()), size) },
-		"OwnUnder":  func(o *Owner, c *cell) error { return p.OwnUnder(o, &parent.Owner, c.pointer(), size) },
+		"Own":      func(o *Owner, c *cell) error { return p.Own(o, c.pointer(), size) },
+		"own":      func(o *Owner, c *cell) error { return p.own(o, uintptr(c.pointer()), size) },
+		"OwnUnder": func(o *Owner, c *cell) error { return p.OwnUnder(o, &parent.Owner, c.pointer(), size) },
 	} {
 		tries = 0
 		var o Owner

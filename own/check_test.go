@@ -97,7 +97,7 @@ func TestCheckReleased(t *testing.T) {
 		{"Memory", func() {
 			m := NewMemory(nil, MemoryOptions{})
 			for range 10 {
-				if _, err := m.Bytes(100); err != nil {
+				if _, err := m.NewBytes(100); err != nil {
 					t.Error(err)
 				}
 			}

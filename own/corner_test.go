@@ -18,13 +18,13 @@ func TestGroupAsParentComesBack(t *testing.T) {
 	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 	aside(func() {
 		for range 50 {
-			g, err := m.Group()
+			g, err := m.NewGroup()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			g.Malloc(50_000)
-			if err := p.ownUnder(&new(thing).Owner, &g.Owner, 1, 16); err != nil {
+			if err := p.ownUnder(&new(thing).Owner, g.Owner(), 1, 16); err != nil {
 				t.Error(err)
 			}
 		}
@@ -149,7 +149,7 @@ func TestDestroyBesideFilling(t *testing.T) {
 		go func() {
 			defer close(done)
 			for {
-				if _, err := m.Bytes(100 << 10); err != nil {
+				if _, err := m.NewBytes(100 << 10); err != nil {
 					return
 				}
 			}

@@ -33,15 +33,15 @@ var (
 	// wait for [Pool.Drain].
 	ErrQueueFull = errQueueFull
 
-	// ErrCarved is returned by Disown for a block that shares a block of the heap
+	// ErrShared is returned by Disown for a block that shares a block of the heap
 	// with others, and for a [Group]. Copy the contents instead.
-	ErrCarved = errCarved
+	ErrShared = errShared
 )
 
 // The packages below make these errors.
 var (
 	errClosed, errInUse, errChildren = ledger.ErrClosed, ledger.ErrInUse, ledger.ErrChildren
-	errCarved, errQueueFull          = ledger.ErrCarved, intake.ErrQueueFull
+	errShared, errQueueFull          = ledger.ErrShared, intake.ErrQueueFull
 )
 
 // A DestroyError is returned by [Pool.Destroy] if owners were never closed, or

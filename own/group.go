@@ -16,7 +16,7 @@ import (
 
 // A Group is an arena with a lifetime. All blocks that are allocated from it
 // stay valid until the Group is closed or becomes unreachable, and are then freed
-// together. A Group suits one request of a server. It is made by [Memory.Group].
+// together. A Group suits one request of a server. It is made by [Memory.NewGroup].
 //
 // A Group is a [cheap.Allocator], so cheap.New, cheap.MakeSlice and
 // cheap.CString can allocate from it. Blocks are aligned to 16 bytes. Only one
@@ -25,14 +25,14 @@ import (
 // A pointer to a block does not keep the Group alive. This program is wrong:
 //
 //	func sum(m *own.Memory) int {
-//		g, _ := m.Group()
+//		g, _ := m.NewGroup()
 //		numbers := cheap.MakeSlice[int](g, 1000, 1000)
 //		read(numbers)
 //		return add(numbers)
 //	}
 //
 // The last use of g is in MakeSlice, so the numbers may be freed before add
-// reads them. The remedies are a runtime.KeepAlive(g) after the last use of the
+// reads them. The remedies are a g.KeepAlive() after the last use of the
 // blocks, a defer g.Close(), or [Group.Use] around all of it. Only Use protects
 // also against a Close by another goroutine.
 //
@@ -43,11 +43,10 @@ import (
 // KiB returns with the batch, as blocks of the Memory do. A batch whose groups
 // grow beyond Options.Pinned takes no more groups.
 //
-// A Group must not be copied. A copy of its Owner keeps the blocks alive as the
-// Group itself does.
+// A Group must not be copied.
 type Group struct {
-	_ noCopy
-	Owner
+	_     noCopy
+	owner Owner
 
 	// The current chunk. Only the goroutine that allocates touches it.
 	rest bump.Chunk
@@ -93,7 +92,7 @@ const (
 func newGroups(t *ledger.Token, n uint32) unsafe.Pointer {
 	all := make([]Group, n)
 	for i := range all {
-		all[i].ref = ledger.RefTo(t, uint32(i))
+		all[i].owner.ref = ledger.RefTo(t, uint32(i))
 	}
 	return unsafe.Pointer(&all[0])
 }
@@ -106,22 +105,22 @@ func (m *Memory) initGroups(h *cheap.Heap, o Options) {
 }
 
 // A handle has its Owner at its beginning.
-var _ = [1]struct{}{}[unsafe.Offsetof(Group{}.Owner)]
+var _ = [1]struct{}{}[unsafe.Offsetof(Group{}.owner)]
 
-// Group returns a new Group. The errors are those of [NewMem].
-func (m *Memory) Group() (*Group, error) {
+// NewGroup returns a new Group. The errors are those of [NewMem].
+func (m *Memory) NewGroup() (*Group, error) {
 	h, block := m.groups.Carve(groupBlock, 0)
 	if h == nil {
 		var p unsafe.Pointer
 		var err error
-		if h, p, err = m.groups.CarveSlow("Group", groupBlock, 0, false); err != nil {
+		if h, p, err = m.groups.CarveSlow("NewGroup", groupBlock, 0, false); err != nil {
 			return nil, err
 		}
 		block = uintptr(p)
 	}
 	g := (*Group)(h) // newGroups has made it as a Group
 	g.rest = bump.Chunk{Base: block + groupHeaderSize, Left: groupRoom}
-	g.state = unsafe.Pointer(&g.ref.Token().Ledger.States[g.ref.Index])
+	g.state = unsafe.Pointer(&g.owner.ref.Token().Ledger.States[g.owner.ref.Index])
 	return g, nil
 }
 
@@ -129,7 +128,7 @@ func (m *Memory) Group() (*Group, error) {
 // heap has no memory for it. A size of 0 returns a distinct block. Malloc panics
 // if size is negative or the group is closed.
 func (g *Group) Malloc(size int) unsafe.Pointer {
-	// A Group that was not made by Memory.Group has no state, and nothing left.
+	// A Group that was not made by Memory.NewGroup has no state, and nothing left.
 	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64((*uint64)(g.state))&ledger.Open != 0 {
 		return osmem.Pointer(p) // in the chunk
 	}
@@ -166,13 +165,36 @@ func (g *Group) Destroy() error {
 	return g.Close()
 }
 
+// Close frees all blocks of the group; see [Owner.Close]. The error is always nil.
+func (g *Group) Close() error { return g.owner.Close() }
+
+// Closed reports whether the blocks are freed, or will be after the last Use.
+func (g *Group) Closed() bool { return g.owner.Closed() }
+
+// Owner returns the Owner in g, as a parent of resources: see [Pool.OwnUnder].
+func (g *Group) Owner() *Owner { return &g.owner }
+
+// KeepAlive marks the last use of the blocks; see [Owner.KeepAlive].
+func (g *Group) KeepAlive() { g.owner.KeepAlive() }
+
 // Use calls f. All blocks of the group, also those that f allocates, stay valid
 // until f returns, even if the group is closed meanwhile; see [Owner.Use]. Use
 // panics if the group is closed.
 func (g *Group) Use(f func()) {
-	t := g.use("Group.Use")
-	defer unuse(t, g.ref.Index)
+	t := g.owner.use("Group.Use")
+	defer unuse(t, g.owner.ref.Index)
 	f()
+}
+
+// TryUse is [Group.Use] that returns [ErrClosed], without a call of f, if the group is
+// closed. Else it returns the error of f.
+func (g *Group) TryUse(f func() error) error {
+	t := g.owner.tryUse("Group.TryUse")
+	if t == nil {
+		return ErrClosed
+	}
+	defer unuse(t, g.owner.ref.Index)
+	return f()
 }
 
 // Size returns the number of bytes that the group has taken from its Memory, or
@@ -185,22 +207,22 @@ func (g *Group) Size() int {
 	if atomic.LoadUint64((*uint64)(g.state))&ledger.Extra == 0 {
 		return groupBlock
 	}
-	n := groupBlock + (*groupHeader)(g.Resource()).bytes
+	n := groupBlock + (*groupHeader)(g.owner.Resource()).bytes
 	runtime.KeepAlive(g)
 	return n
 }
 
 // malloc is the slow path of Malloc.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
-	t := g.ref.Token()
+	t := g.owner.ref.Token()
 	var b *blocks
 	if t != nil {
 		b, _ = t.Ledger.Kind.Sink.(*blocks)
 	}
 	if b == nil {
-		panicMisuse("own", op, "the group was not made by Memory.Group; the zero Group cannot allocate")
+		panicMisuse("own", op, "the group was not made by Memory.NewGroup; the zero Group cannot allocate")
 	}
-	l, i := t.Ledger, g.ref.Index
+	l, i := t.Ledger, g.owner.ref.Index
 	if size < 0 {
 		panicMisuse(l.Kind.Name, op, "the size %d is negative", size)
 	}

@@ -17,7 +17,7 @@ import (
 
 func newGroup(t testing.TB, m *Memory) *Group {
 	t.Helper()
-	g, err := m.Group()
+	g, err := m.NewGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,19 +148,19 @@ func TestGroupMistakes(t *testing.T) {
 	if p := g.AlignedMalloc(1, 1<<(unsafe.Sizeof(uintptr(0))*8-2)); p != nil {
 		t.Errorf("a huge alignment: %v", p)
 	}
-	mustMisuse(t, "Cache.Resize", func() { g.Resize(20) }, "size")
-	if p, err := g.Disown(); p != nil || err != ErrCarved {
+	mustMisuse(t, "Cache.Resize", func() { g.owner.Resize(20) }, "size")
+	if p, err := g.owner.Disown(); p != nil || err != ErrShared {
 		t.Errorf("Disown: %v, %v", p, err)
 	}
 	var zero Group
-	mustMisuse(t, "own.Group.Malloc", func() { zero.Malloc(1) }, "Memory.Group")
+	mustMisuse(t, "own.Group.Malloc", func() { zero.Malloc(1) }, "Memory.NewGroup")
 	mustMisuse(t, "own.Owner.Group.Use", func() { zero.Use(func() {}) }, "owns nothing")
 	if zero.Size() != 0 || zero.Destroy() != ErrDestroyed || zero.Close() != nil {
 		t.Error("the zero group has something")
 	}
 
 	g.Malloc(100)
-	o := g.Owner
+	o := *g.Owner()
 	o.Close()
 	if !g.Closed() {
 		t.Error("open after a copy of its Owner was closed")
@@ -205,7 +205,7 @@ func TestGroupErrors(t *testing.T) {
 	}
 	var all []*Group
 	for {
-		g, err := m.Group()
+		g, err := m.NewGroup()
 		if err != nil {
 			if !errors.Is(err, cheap.ErrLimit) {
 				t.Error(err)
@@ -235,7 +235,7 @@ func TestForgottenGroupsComeBack(t *testing.T) {
 				g.Malloc(rand.IntN(500))
 			}
 			if i%1000 == 0 {
-				kept = append(kept, g.Owner)
+				kept = append(kept, *g.Owner())
 				texts = append(texts, cheap.CString(g, fmt.Sprint("group ", i)))
 			}
 		}
@@ -301,7 +301,7 @@ func TestHammerGroups(t *testing.T) {
 			workers.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(w), 2))
 				for i := range times(1000) {
-					g, err := m.Group()
+					g, err := m.NewGroup()
 					if err != nil {
 						t.Error(err)
 						return
@@ -309,7 +309,7 @@ func TestHammerGroups(t *testing.T) {
 					if !o.Unshared && i%3 == 0 {
 						// Another one closes it, somewhere in the middle.
 						var closer sync.WaitGroup
-						owner := g.Owner
+						owner := *g.Owner()
 						closer.Go(func() { owner.Close() })
 						if v := catch(func() {
 							for range 10 {

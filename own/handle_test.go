@@ -382,23 +382,23 @@ func TestCloseWait(t *testing.T) {
 		})
 	}
 	m := NewMemory(nil, MemoryOptions{})
-	b, err := m.Bytes(16)
+	b, err := m.NewBytes(16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Use(func([]byte) {
-		if err := b.CloseWait(waiting(time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.owner.CloseWait(waiting(time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("CloseWait of a block in Use: %v", err)
 		}
 	})
-	if b, err = m.Bytes(16); err != nil {
+	if b, err = m.NewBytes(16); err != nil {
 		t.Fatal(err)
 	}
 	inside, leave := make(chan struct{}), make(chan struct{})
 	go b.Use(func([]byte) { close(inside); <-leave })
 	<-inside
 	time.AfterFunc(time.Millisecond, func() { close(leave) })
-	if err := b.CloseWait(waiting(longest)); err != nil {
+	if err := b.owner.CloseWait(waiting(longest)); err != nil {
 		t.Errorf("CloseWait of a block: %v", err)
 	}
 	mustDestroyMemory(t, m)

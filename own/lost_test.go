@@ -116,9 +116,9 @@ func loseCleanups(t *testing.T, seed uint64) {
 					err = exact.own(new(Owner), uintptr(i), 100)
 					made.Add(1)
 				case 2:
-					_, err = m.Bytes(100)
+					_, err = m.NewBytes(100)
 				case 3:
-					_, err = m.Group()
+					_, err = m.NewGroup()
 				}
 				if err != nil {
 					t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -17,7 +18,7 @@ import (
 
 // A Memory hands out blocks of a heap that are freed after they become
 // unreachable. A block comes as a [Mem], [Bytes], [String] or [Group], each of
-// which is an [Owner]. It never comes as a bare pointer, slice or string,
+// which has an [Owner] inside. It never comes as a bare pointer, slice or string,
 // because these keep nothing alive. A Memory is made by [NewMemory]. Its methods
 // may be called from any goroutine.
 //
@@ -140,20 +141,19 @@ func (m *Memory) Stats() Stats {
 	return st
 }
 
-// A Mem is a T in a block of a [Memory]. It is made by [NewMem].
-//
-// Its Owner has Close and Closed. Disown succeeds if the block is a block of the
-// heap by itself; the caller then frees it there. Otherwise Disown returns
-// [ErrCarved].
-type Mem[T any] struct{ Owner }
+// A Mem is a T in a block of a [Memory]. It is made by [NewMem]. Copies refer to the
+// same block. Methods may be called from any goroutine.
+type Mem[T any] struct{ owner Owner }
 
 // Bytes is a block of a [Memory] as a slice of bytes, whose length does not
-// change. It is made by [Memory.Bytes]. Its Owner is as that of a [Mem].
-type Bytes struct{ Owner }
+// change. It is made by [Memory.NewBytes]. Copies refer to the same block. Methods may
+// be called from any goroutine.
+type Bytes struct{ owner Owner }
 
 // A String is an unchanging string in a block of a [Memory]. It is made by
-// [Memory.String]. Its Owner is as that of a [Mem].
-type String struct{ Owner }
+// [Memory.NewString]. Copies refer to the same block. Methods may be called from any
+// goroutine.
+type String struct{ owner Owner }
 
 // The handles of a batch are in one array of Owners. One reachable handle keeps
 // the whole array, which refers to the token only, as each handle does anyway. So
@@ -199,7 +199,7 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero)))
 	}
 	x := (*Mem[T])(h) // newOwners has made it as an Owner
-	x.filled()
+	x.owner.filled()
 	return x, nil
 }
 
@@ -210,99 +210,181 @@ func mustBePointerFree(op string, ptr any) {
 	}
 }
 
-// Bytes returns n zeroed bytes, which are freed when the result is closed, or
-// after it becomes unreachable. Bytes panics if n is negative. The errors are
+// NewBytes returns n zeroed bytes, which are freed when the result is closed, or
+// after it becomes unreachable. NewBytes panics if n is negative. The errors are
 // those of [NewMem].
-func (m *Memory) Bytes(n int) (*Bytes, error) {
+func (m *Memory) NewBytes(n int) (*Bytes, error) {
 	h, block := m.blocks.Carve(n, ledger.OneUse)
 	if h == nil {
 		var err error
-		if h, _, err = m.blocks.CarveSlow("Bytes", n, ledger.OneUse, true); err != nil {
+		if h, _, err = m.blocks.CarveSlow("NewBytes", n, ledger.OneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // the block has n bytes
 	}
 	b := (*Bytes)(h) // newOwners has made it as an Owner
-	b.filled()
+	b.owner.filled()
 	return b, nil
 }
 
-// String returns a copy of s, which is freed when the result is closed, or after
+// NewString returns a copy of s, which is freed when the result is closed, or after
 // it becomes unreachable. The errors are those of [NewMem].
-func (m *Memory) String(s string) (*String, error) {
+func (m *Memory) NewString(s string) (*String, error) {
 	h, at := m.blocks.Carve(len(s), ledger.OneUse)
 	block := osmem.Pointer(at)
 	if h == nil {
 		var err error
-		if h, block, err = m.blocks.CarveSlow("String", len(s), ledger.OneUse, false); err != nil {
+		if h, block, err = m.blocks.CarveSlow("NewString", len(s), ledger.OneUse, false); err != nil {
 			return nil, err
 		}
 	}
 	copy(unsafe.Slice((*byte)(block), len(s)), s) // the block has len(s) bytes
 	x := (*String)(h)                             // newOwners has made it as an Owner
-	x.filled()
+	x.owner.filled()
 	return x, nil
 }
+
+// Close frees the block; see [Owner.Close]. The error is always nil.
+func (x *Mem[T]) Close() error { return x.owner.Close() }
+
+// Closed reports whether the block is freed, or will be after its last Use.
+func (x *Mem[T]) Closed() bool { return x.owner.Closed() }
+
+// Owner returns the Owner in x, as a parent of resources: see [Pool.OwnUnder].
+func (x *Mem[T]) Owner() *Owner { return &x.owner }
 
 // Use calls f with the T, which stays valid until f returns, even if the Mem is
 // closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if
 // the Mem is closed.
 func (x *Mem[T]) Use(f func(*T)) {
-	t := x.use("Use")
-	defer unuse(t, x.ref.Index)
-	f((*T)(t.Ledger.Pointer(x.ref.Index)))
+	t := x.owner.use("Use")
+	defer unuse(t, x.owner.ref.Index)
+	f((*T)(t.Ledger.Pointer(x.owner.ref.Index)))
+}
+
+// TryUse is [Mem.Use] that returns [ErrClosed], without a call of f, if the Mem is
+// closed. Else it returns the error of f.
+func (x *Mem[T]) TryUse(f func(*T) error) error {
+	t := x.owner.tryUse("TryUse")
+	if t == nil {
+		return ErrClosed
+	}
+	defer unuse(t, x.owner.ref.Index)
+	return f((*T)(t.Ledger.Pointer(x.owner.ref.Index)))
 }
 
 // Get returns a pointer to the T, or nil if the Mem is closed. The pointer does
-// not keep the Mem alive: without a runtime.KeepAlive(x) after the last use of
+// not keep the Mem alive: without an x.KeepAlive() after the last use of
 // the pointer the T may be freed before. [Owner.Resource] shows such a mistake.
 // [Mem.Use] needs no KeepAlive.
-func (x *Mem[T]) Get() *T { return (*T)(x.Resource()) }
+func (x *Mem[T]) Get() *T { return (*T)(x.owner.Resource()) }
+
+// KeepAlive marks the last use of a pointer of [Mem.Get]; see [Owner.KeepAlive].
+func (x *Mem[T]) KeepAlive() { x.owner.KeepAlive() }
+
+// Disown returns the T, which belongs to the caller from now on, and is freed by the
+// Free of the Memory's heap. It returns [ErrShared] if the block shares a block of the
+// heap with others, which is so for all but those of MemoryOptions.Pinned bytes or
+// more, unless MemoryOptions.Batch is 1. Other errors are those of [Owner.Disown].
+func (x *Mem[T]) Disown() (*T, error) {
+	p, err := x.owner.Disown()
+	return (*T)(p), err
+}
+
+// Close frees the block; see [Owner.Close]. The error is always nil.
+func (b *Bytes) Close() error { return b.owner.Close() }
+
+// Closed reports whether the block is freed, or will be after its last Use.
+func (b *Bytes) Closed() bool { return b.owner.Closed() }
+
+// Owner returns the Owner in b, as a parent of resources: see [Pool.OwnUnder].
+func (b *Bytes) Owner() *Owner { return &b.owner }
 
 // Use calls f with the bytes, which stay valid until f returns, even if the
 // Bytes are closed meanwhile; see [Owner.Use]. f must not keep the slice. Use
 // panics if the Bytes are closed.
 func (b *Bytes) Use(f func([]byte)) {
-	t := b.use("Use")
-	defer unuse(t, b.ref.Index)
-	f(bytesOf(t.Ledger, b.ref.Index))
+	t := b.owner.use("Use")
+	defer unuse(t, b.owner.ref.Index)
+	f(bytesOf(t.Ledger, b.owner.ref.Index))
+}
+
+// TryUse is [Bytes.Use] that returns [ErrClosed], without a call of f, if the Bytes are
+// closed. Else it returns the error of f.
+func (b *Bytes) TryUse(f func([]byte) error) error {
+	t := b.owner.tryUse("TryUse")
+	if t == nil {
+		return ErrClosed
+	}
+	defer unuse(t, b.owner.ref.Index)
+	return f(bytesOf(t.Ledger, b.owner.ref.Index))
 }
 
 // Get returns the bytes, or nil if they are closed. The slice does not keep b
-// alive: a runtime.KeepAlive(b) must follow the last use of the slice. See
-// [Mem.Get].
+// alive: a b.KeepAlive() must follow the last use of the slice. See [Mem.Get].
 func (b *Bytes) Get() []byte {
-	t := b.ref.Token()
-	if t == nil || t.Ledger.State(b.ref.Index)&ledger.Open == 0 {
+	t := b.owner.open()
+	if t == nil {
 		return nil
 	}
-	return bytesOf(t.Ledger, b.ref.Index)
+	return bytesOf(t.Ledger, b.owner.ref.Index)
+}
+
+// KeepAlive marks the last use of a slice of [Bytes.Get]; see [Owner.KeepAlive].
+func (b *Bytes) KeepAlive() { b.owner.KeepAlive() }
+
+// Disown returns the bytes, which belong to the caller from now on; see [Mem.Disown].
+func (b *Bytes) Disown() ([]byte, error) {
+	n := b.Len()
+	p, err := b.owner.Disown()
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(p), n), nil // Len was n until Disown closed b
 }
 
 // Len returns the number of bytes, or 0 if they are closed.
-func (b *Bytes) Len() int { return b.size() }
+func (b *Bytes) Len() int { return b.owner.size() }
+
+// Close frees the block; see [Owner.Close]. The error is always nil.
+func (s *String) Close() error { return s.owner.Close() }
+
+// Closed reports whether the block is freed, or will be after its last Use.
+func (s *String) Closed() bool { return s.owner.Closed() }
 
 // Use calls f with the string, which stays valid until f returns, even if the
 // String is closed meanwhile; see [Owner.Use]. f must not keep the string, nor a
 // part of it. Use panics if the String is closed.
 func (s *String) Use(f func(string)) {
-	t := s.use("Use")
-	defer unuse(t, s.ref.Index)
-	b := bytesOf(t.Ledger, s.ref.Index)
-	f(unsafe.String(unsafe.SliceData(b), len(b)))
+	t := s.owner.use("Use")
+	defer unuse(t, s.owner.ref.Index)
+	f(stringOf(t.Ledger, s.owner.ref.Index))
 }
 
-// String returns a copy of the string in Go memory, which the caller may keep.
-// It panics if the String is closed.
-func (s *String) String() string {
-	t := s.use("String")
-	defer unuse(t, s.ref.Index)
-	return string(bytesOf(t.Ledger, s.ref.Index))
+// TryUse is [String.Use] that returns [ErrClosed], without a call of f, if the String is
+// closed. Else it returns the error of f.
+func (s *String) TryUse(f func(string) error) error {
+	t := s.owner.tryUse("TryUse")
+	if t == nil {
+		return ErrClosed
+	}
+	defer unuse(t, s.owner.ref.Index)
+	return f(stringOf(t.Ledger, s.owner.ref.Index))
+}
+
+// String returns a copy of the string in Go memory, which the caller may keep, or ""
+// if the String is closed.
+func (s *String) String() (text string) {
+	s.TryUse(func(t string) error { // the error says that it is closed
+		text = strings.Clone(t)
+		return nil
+	})
+	return text
 }
 
 // Len returns the length of the string in bytes, or 0 if the String is closed.
-func (s *String) Len() int { return s.size() }
+func (s *String) Len() int { return s.owner.size() }
 
 // size returns the size of an open owner's resource.
 func (o *Owner) size() int {
@@ -317,4 +399,9 @@ func (o *Owner) size() int {
 // bytesOf returns the block of an entry. Its size does not change.
 func bytesOf(l *ledger.Ledger, i uint32) []byte {
 	return unsafe.Slice((*byte)(osmem.Pointer(l.Words[i])), ledger.SizeOf(l.State(i)))
+}
+
+func stringOf(l *ledger.Ledger, i uint32) string {
+	b := bytesOf(l, i)
+	return unsafe.String(unsafe.SliceData(b), len(b))
 }

@@ -45,7 +45,7 @@ func BenchmarkGroup(b *testing.B) {
 	b.Run("end=forget", func(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
-			g, err := m.Group()
+			g, err := m.NewGroup()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func BenchmarkGroup(b *testing.B) {
 	b.Run("end=close", func(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
-			g, err := m.Group()
+			g, err := m.NewGroup()
 			if err != nil {
 				b.Fatal(err)
 			}

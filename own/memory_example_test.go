@@ -3,7 +3,6 @@ package own_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own"
@@ -20,13 +19,13 @@ func ExampleMemory() {
 	}
 	image.Use(func(p *[640 * 480]pixel) { p[0].G = 255 }) // for C as well: &p[0]
 
-	title, err := memory.String("a green dot")
+	title, err := memory.NewString("a green dot")
 	if err != nil {
 		panic(err)
 	}
 	p := image.Get()
 	fmt.Println(title, p[0])
-	runtime.KeepAlive(image) // p keeps nothing alive
+	image.KeepAlive() // p keeps nothing alive
 
 	image.Close() // or not
 	title.Close()
@@ -37,10 +36,10 @@ func ExampleMemory() {
 }
 
 // A Group has all blocks of one request, and frees them together.
-func ExampleMemory_Group() {
+func ExampleMemory_NewGroup() {
 	memory := own.NewMemory(nil, own.MemoryOptions{Name: "requests"})
 	serve := func(name string) {
-		g, err := memory.Group()
+		g, err := memory.NewGroup()
 		if err != nil {
 			panic(err)
 		}

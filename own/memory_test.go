@@ -53,7 +53,7 @@ func mustBeEmpty(t testing.TB, h *cheap.Heap) {
 
 func newBytes(t testing.TB, m *Memory, n int) *Bytes {
 	t.Helper()
-	b, err := m.Bytes(n)
+	b, err := m.NewBytes(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +113,12 @@ func TestMem(t *testing.T) {
 	x.Use(func(p *point) { p.X, p.Y = 1, 2 })
 	y := *x // a copy is the same block
 	y.Use(func(p *point) {
-		if *p != (point{X: 1, Y: 2}) || p != x.Get() || x.Resource() != unsafe.Pointer(p) {
+		if *p != (point{X: 1, Y: 2}) || p != x.Get() || x.owner.Resource() != unsafe.Pointer(p) {
 			t.Errorf("the copy has %+v", *p)
 		}
 	})
 	y.Close()
-	if !x.Closed() || x.Get() != nil || x.Resource() != nil {
+	if !x.Closed() || x.Get() != nil || x.owner.Resource() != nil {
 		t.Error("open after Close of a copy")
 	}
 	mustMisuse(t, "own.Memory.Use", func() { x.Use(func(*point) {}) }, "closed")
@@ -168,7 +168,7 @@ func TestBytesOfAllSizes(t *testing.T) {
 						continue
 					}
 					b := newBytes(t, m, n)
-					a := b.address()
+					a := b.owner.address()
 					if a%16 != 0 || seen[a] {
 						t.Fatalf("%d bytes are at %#x, seen: %v", n, a, seen[a])
 					}
@@ -220,15 +220,15 @@ func TestBytesOfAllSizes(t *testing.T) {
 
 func TestMemoryMistakes(t *testing.T) {
 	m := NewMemory(newHeap(t), MemoryOptions{Name: "Cache"})
-	mustMisuse(t, "Cache.Bytes", func() { m.Bytes(-1) }, "negative")
-	mustMisuse(t, "Cache.Bytes", func() { m.Bytes(math.MinInt) }, "negative")
+	mustMisuse(t, "Cache.NewBytes", func() { m.NewBytes(-1) }, "negative")
+	mustMisuse(t, "Cache.NewBytes", func() { m.NewBytes(math.MinInt) }, "negative")
 	for _, n := range []int{math.MaxInt, math.MaxInt - 15, math.MaxInt - 1<<20} {
-		if _, err := m.Bytes(n); !errors.Is(err, cheap.ErrNoMemory) {
+		if _, err := m.NewBytes(n); !errors.Is(err, cheap.ErrNoMemory) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 	b := newBytes(t, m, 10)
-	mustMisuse(t, "Cache.Resize", func() { b.Resize(20) }, "size")
+	mustMisuse(t, "Cache.Resize", func() { b.owner.Resize(20) }, "size")
 	if b.Len() != 10 {
 		t.Errorf("Len is %d", b.Len())
 	}
@@ -240,7 +240,7 @@ func TestMemoryMistakes(t *testing.T) {
 func TestString(t *testing.T) {
 	m := NewMemory(newHeap(t), MemoryOptions{})
 	for _, want := range []string{"", "a", "hello, world", strings.Repeat("x", 100_000), "\x00\xff"} {
-		s, err := m.String(want)
+		s, err := m.NewString(want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,10 +257,17 @@ func TestString(t *testing.T) {
 		if got != want || s.Len() != 0 {
 			t.Errorf("the copy of %q is %q", want, got)
 		}
-		mustMisuse(t, "own.Memory.String", func() { _ = s.String() }, "closed")
+		if text := fmt.Sprint(s); text != "" {
+			t.Errorf("a closed one prints as %q", text)
+		}
+		if err := s.TryUse(func(string) error { t.Error("called"); return nil }); err != ErrClosed {
+			t.Errorf("TryUse: %v", err)
+		}
 		mustMisuse(t, "own.Memory.Use", func() { s.Use(func(string) {}) }, "closed")
 	}
-	mustMisuse(t, "own.Owner.String", func() { _ = new(String).String() }, "owns nothing")
+	if text := new(String).String(); text != "" {
+		t.Errorf("the zero String is %q", text)
+	}
 }
 
 // TestMemoryErrors meets the limit of the heap.
@@ -274,9 +281,9 @@ func TestMemoryErrors(t *testing.T) {
 	for _, n := range []int{100, 10_000, 100_000} {
 		var all []*Bytes
 		for {
-			b, err := m.Bytes(n)
+			b, err := m.NewBytes(n)
 			if err != nil {
-				if !errors.Is(err, cheap.ErrLimit) || !strings.Contains(err.Error(), "own.Memory.Bytes") {
+				if !errors.Is(err, cheap.ErrLimit) || !strings.Contains(err.Error(), "own.Memory.NewBytes") {
 					t.Errorf("%d bytes: %v", n, err)
 				}
 				break
@@ -328,7 +335,7 @@ func TestForgottenMemoryComesBack(t *testing.T) {
 				if i%5000 == 0 {
 					newBytes(t, m, 100_000)
 				}
-				s, err := m.String("hello")
+				s, err := m.NewString("hello")
 				if err != nil {
 					t.Error(err)
 				}
@@ -424,7 +431,7 @@ func quietly(t *testing.T, f func()) {
 func inLargeBatch(t *testing.T, m *Memory) (chunk int) {
 	for {
 		b := newBytes(t, m, 0)
-		if n := len(b.ref.Token().Ledger.States); n > 100 && int(b.ref.Index) == n-1 {
+		if n := len(b.owner.ref.Token().Ledger.States); n > 100 && int(b.owner.ref.Index) == n-1 {
 			return (2*n + 1) * 16 // its batch is full, and the next one has twice as many
 		}
 	}
@@ -437,12 +444,12 @@ func TestUncarve(t *testing.T) {
 	quietly(t, func() {
 		inLargeBatch(t, m)
 		first := newBytes(t, m, 0)
-		where := first.address()
+		where := first.owner.address()
 		for range 20 {
 			b := newBytes(t, m, 50)
 			c := newBytes(t, m, 500)
-			if b.address() != where+16 || c.address() != where+16+64 {
-				t.Errorf("blocks are at %#x and %#x, behind one at %#x", b.address(), c.address(), where)
+			if b.owner.address() != where+16 || c.owner.address() != where+16+64 {
+				t.Errorf("blocks are at %#x and %#x, behind one at %#x", b.owner.address(), c.owner.address(), where)
 			}
 			c.Close()
 			b.Close()
@@ -452,13 +459,13 @@ func TestUncarve(t *testing.T) {
 		b, c := newBytes(t, m, 50), newBytes(t, m, 50)
 		b.Close()
 		d := newBytes(t, m, 50)
-		if d.address() == where+16 {
+		if d.owner.address() == where+16 {
 			t.Error("the first of two was used again before the second was closed")
 		}
 		// In Use, nothing makes room.
 		d.Use(func([]byte) {
 			d.Close()
-			if e := newBytes(t, m, 50); e.address() <= where+16+128 {
+			if e := newBytes(t, m, 50); e.owner.address() <= where+16+128 {
 				t.Error("a block in Use was used again")
 			} else {
 				e.Close()
@@ -479,9 +486,9 @@ func TestChunkBeginsAnew(t *testing.T) {
 		for range 20 {
 			a := newBytes(t, m, chunk/2)
 			if where == 0 {
-				where = a.address()
-			} else if a.address() != where {
-				t.Errorf("a block is at %#x, the first was at %#x", a.address(), where)
+				where = a.owner.address()
+			} else if a.owner.address() != where {
+				t.Errorf("a block is at %#x, the first was at %#x", a.owner.address(), where)
 			}
 			b, c := newBytes(t, m, chunk/5), newBytes(t, m, chunk/5)
 			a.Close()
@@ -495,7 +502,7 @@ func TestDisownMemory(t *testing.T) {
 	h := newHeap(t)
 	m := NewMemory(h, MemoryOptions{Pinned: 1000})
 	b := newBytes(t, m, 100)
-	if p, err := b.Disown(); p != nil || err != ErrCarved {
+	if p, err := b.Disown(); p != nil || err != ErrShared {
 		t.Errorf("Disown of a carved block: %v, %v", p, err)
 	}
 	b.Close()
@@ -510,16 +517,16 @@ func TestDisownMemory(t *testing.T) {
 		s[999] = 5
 	})
 	p, err := b.Disown()
-	if err != nil || !b.Closed() || !h.Owns(p) {
+	if err != nil || !b.Closed() || !h.Owns(unsafe.Pointer(&p[0])) {
 		t.Fatalf("Disown of an exact block: %v, %v", p, err)
 	}
 	b.Close()
 	gc(t)
 	gc(t)
-	if (*[1000]byte)(p)[999] != 5 || !h.Owns(p) {
+	if p[999] != 5 || !h.Owns(unsafe.Pointer(&p[0])) {
 		t.Error("a disowned block is gone")
 	}
-	h.Free(p)
+	h.Free(unsafe.Pointer(&p[0]))
 	if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -532,7 +539,7 @@ func TestDestroyMemory(t *testing.T) {
 	for i := range 1000 {
 		all = append(all, newBytes(t, m, 10*i))
 	}
-	g, err := m.Group()
+	g, err := m.NewGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -556,19 +563,19 @@ func TestDestroyMemory(t *testing.T) {
 	if n := h.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks are left", n)
 	}
-	if _, err := m.Bytes(10); err != ErrDestroyed {
+	if _, err := m.NewBytes(10); err != ErrDestroyed {
 		t.Errorf("Bytes: %v", err)
 	}
-	if _, err := m.Bytes(1 << 20); err != ErrDestroyed {
+	if _, err := m.NewBytes(1 << 20); err != ErrDestroyed {
 		t.Errorf("Bytes: %v", err)
 	}
-	if _, err := m.String("x"); err != ErrDestroyed {
+	if _, err := m.NewString("x"); err != ErrDestroyed {
 		t.Errorf("String: %v", err)
 	}
 	if _, err := NewMem[int](m); err != ErrDestroyed {
 		t.Errorf("NewMem: %v", err)
 	}
-	if _, err := m.Group(); err != ErrDestroyed {
+	if _, err := m.NewGroup(); err != ErrDestroyed {
 		t.Errorf("Group: %v", err)
 	}
 	if err := m.Destroy(waiting(0)); err != ErrDestroyed {
@@ -612,7 +619,7 @@ func TestBlockWithChildren(t *testing.T) {
 			for i := range 100 {
 				b := newBytes(t, m, 100)
 				child := &thing{cell: w.create(10)}
-				if err := p.OwnUnder(&child.Owner, &b.Owner, child.cell.pointer(), 10); err != nil {
+				if err := p.OwnUnder(&child.Owner, b.Owner(), child.cell.pointer(), 10); err != nil {
 					t.Error(err)
 				}
 				if i%2 == 0 && !forget {
@@ -789,7 +796,7 @@ func TestHammerMemory(t *testing.T) {
 						if i%100 == 0 {
 							n = r.IntN(100_000)
 						}
-						b, err := m.Bytes(n)
+						b, err := m.NewBytes(n)
 						if err != nil {
 							t.Error(err)
 							return
@@ -845,7 +852,7 @@ func TestHammerDestroyMemory(t *testing.T) {
 					if w == 0 && i%500 == 0 {
 						runtime.GC()
 					}
-					if g, err := m.Group(); err == nil && i%2 == 0 {
+					if g, err := m.NewGroup(); err == nil && i%2 == 0 {
 						g.Close()
 					}
 				}
@@ -869,8 +876,8 @@ func TestMemoryChecked(t *testing.T) {
 		for _, batch := range []int{1, 5, 20, 256} {
 			m := NewMemory(h, MemoryOptions{Batch: batch})
 			for i := range 400 {
-				b, _ := m.Bytes(i)
-				g, _ := m.Group()
+				b, _ := m.NewBytes(i)
+				g, _ := m.NewGroup()
 				g.Malloc(10)
 				if i%100 == 0 {
 					kept = append(kept, b, g)
@@ -900,9 +907,9 @@ func TestLeakedMemory(t *testing.T) {
 		m := NewMemory(h, MemoryOptions{})
 		aside(func() {
 			for range 1000 {
-				m.Bytes(100)
+				m.NewBytes(100)
 			}
-			b, _ := m.Bytes(1 << 20)
+			b, _ := m.NewBytes(1 << 20)
 			b.Close()
 		})
 		for range 5 {

@@ -226,7 +226,7 @@ func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Token()) }
 // belongs to the caller from now on. If Disown returns an error, nothing has
 // changed: [ErrClosed] if the owner is closed, [ErrInUse] during a Use,
 // [ErrChildren] while a resource that depends on this one is not released, and
-// [ErrCarved] for memory that cannot be disowned. Disown panics in a pool with
+// [ErrShared] for memory that cannot be disowned. Disown panics in a pool with
 // Options.Numbers.
 func (o *Owner) Disown() (unsafe.Pointer, error) {
 	t := o.ref.Token()

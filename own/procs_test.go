@@ -31,8 +31,8 @@ func makersOf(t testing.TB, w *world) (all []maker, p *Pool, m *Memory) {
 			return p.Own(&new(thing).Owner, c.pointer(), 16)
 		}},
 		{"Make", func() error { return p.Make(&new(thing).Owner) }},
-		{"Memory", func() error { _, err := m.Bytes(100); return err }},
-		{"Group", func() error { _, err := m.Group(); return err }},
+		{"Memory", func() error { _, err := m.NewBytes(100); return err }},
+		{"Group", func() error { _, err := m.NewGroup(); return err }},
 	}, p, m
 }
 
@@ -124,7 +124,7 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 			mine[slot] = o
 		}
 	case 4, 5, 6:
-		b, err := m.Bytes(1 + rnd.IntN(200))
+		b, err := m.NewBytes(1 + rnd.IntN(200))
 		if err == ErrDestroyed {
 			return
 		} else if err != nil {

@@ -24,7 +24,7 @@ func Example() {
 	memory := own.NewMemory(nil, own.MemoryOptions{Name: "Image"})
 	most := int64(0)
 	for range 1000 {
-		image, err := memory.Bytes(1 << 20)
+		image, err := memory.NewBytes(1 << 20)
 		if err != nil {
 			log.Fatal(err)
 		}

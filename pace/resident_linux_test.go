@@ -105,7 +105,7 @@ func TestChurnOfMemory(t *testing.T) {
 		m := measure()
 		var live [8]*own.Bytes
 		for i := range scaled(20_000, 3000) {
-			b, err := memory.Bytes(mib)
+			b, err := memory.NewBytes(mib)
 			if err != nil {
 				panic(err)
 			}
@@ -125,7 +125,7 @@ func TestChurnOfGroups(t *testing.T) {
 		m := measure()
 		var live [8]*own.Group
 		for i := range scaled(20_000, 500) {
-			g, err := memory.Group()
+			g, err := memory.NewGroup()
 			if err != nil {
 				panic(err)
 			}
@@ -260,7 +260,7 @@ func TestLargeGoHeap(t *testing.T) {
 				m := measure()
 				var held [64]*own.Bytes // 64 MiB
 				for i := range churned / mib {
-					b, err := memory.Bytes(mib)
+					b, err := memory.NewBytes(mib)
 					if err != nil {
 						panic(err)
 					}
@@ -305,7 +305,7 @@ func underLimit(limit int64, d time.Duration) outcome {
 					held = held[:len(held)-1]
 				}
 				begin := time.Now()
-				b, err := memory.Bytes(size)
+				b, err := memory.NewBytes(size)
 				longest.Store(max(longest.Load(), int64(time.Since(begin))))
 				if err != nil {
 					text := err.Error()
@@ -366,7 +366,7 @@ func TestLimitTooSmall(t *testing.T) {
 		},
 		"Memory": func() func() (any, error) {
 			memory := own.NewMemory(nil, own.MemoryOptions{})
-			return func() (any, error) { return memory.Bytes(mib) }
+			return func() (any, error) { return memory.NewBytes(mib) }
 		},
 		"Pool": func() func() (any, error) {
 			pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})

@@ -63,7 +63,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := own.NewMemory(h, own.MemoryOptions{})
-	g, err := m.Group()
+	g, err := m.NewGroup()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 		}
 		for d := range uint64(20) {
 			for _, size := range []uint64{top - d, top - d*4096, min(top+d, math.MaxInt)} {
-				b, err := m.Bytes(int(size))
+				b, err := m.NewBytes(int(size))
 				if b != nil || !errors.Is(err, cheap.ErrLimit) && !errors.Is(err, cheap.ErrNoMemory) {
 					t.Errorf("Bytes(%#x) = %v, %v", size, b, err)
 				}

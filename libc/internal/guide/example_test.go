@@ -54,7 +54,7 @@ func Example_poolAndClose() {
 	image.Close()
 	fmt.Println(guide.ImagesAlive())
 	// Output:
-	// 640 480
+	// 640 480 <nil>
 	// 1
 	// 0
 }

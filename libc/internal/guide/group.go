@@ -21,7 +21,7 @@ type Table struct {
 
 // NewTable returns a table without rows.
 func NewTable(memory *own.Memory) (*Table, error) {
-	group, err := memory.Group()
+	group, err := memory.NewGroup()
 	return &Table{group: group}, err
 }
 

@@ -130,7 +130,7 @@ var (
 	ErrClosed   = errors.New("cheap: own: the owner is closed")
 	ErrInUse    = errors.New("cheap: own: the resource is in use")
 	ErrChildren = errors.New("cheap: own: the resource has children that are not released")
-	ErrCarved   = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
+	ErrShared   = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
 )
 
 // New returns a ledger with room for n entries. If family is not nil, the entries
@@ -342,7 +342,7 @@ func (l *Ledger) Disown(i uint32) error {
 		case s&Open == 0:
 			return ErrClosed
 		case l.Kind.Heap != nil && !l.Whole:
-			return ErrCarved
+			return ErrShared
 		case s&usesMask != 0:
 			return ErrInUse
 		case s&kinBit != 0:

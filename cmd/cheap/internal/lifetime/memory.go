@@ -102,7 +102,7 @@ func Group() (*Lifetime, error) {
 	l := m.lifetime(func(n int) {
 		blocks += n
 		for i := 0; n > 0; i++ {
-			g, err := m.Group()
+			g, err := m.NewGroup()
 			must(err)
 			for range min(n, GroupBlocks) {
 				if g.Malloc(GroupBlockSize) == nil {
