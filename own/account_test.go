@@ -1,10 +1,13 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -201,12 +204,13 @@ func TestAutoOfGroups(t *testing.T) {
 	}
 }
 
-// TestAdmitBeforeOwn sets a bound that a resource exceeds: it stays with the
-// caller, and nothing is counted.
-func TestAdmitBeforeOwn(t *testing.T) {
+// TestReserve sets a bound that a resource exceeds: Reserve refuses it, and counts
+// nothing. Own takes it, and so do all ways to own with a Room.
+func TestReserve(t *testing.T) {
+	const size = 2 << 20
 	w := newWorld(t, 100)
-	p := w.pool(Options{})
-	parent := w.own(t, p, 16)
+	p := w.pool(Options{Name: "image"})
+	parent := w.own(t, p, size)
 	refused := errors.New("refused")
 	tries := 0
 	account.SetPace(&account.Pace{Pressure: func() {}, Reclaim: func(n int64, try int) error {
@@ -217,29 +221,126 @@ func TestAdmitBeforeOwn(t *testing.T) {
 	}})
 	defer account.SetPace(nil)
 	held := account.Held()
-	auto, _ := account.Auto()
-	account.SetBounds(math.MaxInt64, math.MaxInt64, held+1<<20)
-	const size = 2 << 20
-	for name, own := range map[string]func(o *Owner, c *cell) error{
-		"Own":      func(o *Owner, c *cell) error { return p.Own(o, c.pointer(), size) },
-		"own":      func(o *Owner, c *cell) error { return p.own(o, uintptr(c.pointer()), size) },
-		"OwnUnder": func(o *Owner, c *cell) error { return p.OwnUnder(o, &parent.Owner, c.pointer(), size) },
+	mustHold := func(more int64) {
+		t.Helper()
+		if n := account.Held() - held; n != more {
+			t.Errorf("%d bytes are held, want %d", n, more)
+		}
+	}
+	account.SetBounds(math.MaxInt64, math.MaxInt64, held+size+1<<20)
+	room, err := p.Reserve(context.Background(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustHold(size)
+	if _, err := p.Reserve(context.Background(), size); !errors.Is(err, refused) || tries != 3 || !strings.Contains(err.Error(), "image.Reserve") {
+		t.Errorf("Reserve: %v, after %d tries", err, tries)
+	}
+	if _, err := p.Reserve(waiting(0), size); !errors.Is(err, context.DeadlineExceeded) || tries != 3 {
+		t.Errorf("Reserve with a context that is done: %v", err)
+	}
+	mustHold(size)
+	for range 2 {
+		room.Release()
+		mustHold(0)
+	}
+	var o Owner
+	mustMisuse(t, "own.Room.Own", func() { room.Own(&o, nil, parent.cell.pointer()) }, "empty", "Pool.Reserve")
+	mustMisuse(t, "image.Reserve", func() { p.Reserve(context.Background(), -1) }, "negative")
+	for name, own := range map[string]func(m *thing) error{
+		"Own":             func(m *thing) error { return p.Own(&m.Owner, m.cell.pointer(), size) },
+		"OwnUnder":        func(m *thing) error { return p.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), size) },
+		"Room.Own":        func(m *thing) error { return room.Own(&m.Owner, nil, m.cell.pointer()) },
+		"Room.Own, child": func(m *thing) error { return room.Own(&m.Owner, &parent.Owner, m.cell.pointer()) },
+		"Handle.OwnIn": func(m *thing) error {
+			var h Handle[unsafe.Pointer]
+			err := h.OwnIn(&room, nil, m.cell.pointer())
+			m.Owner = *h.Owner()
+			return err
+		},
 	} {
-		tries = 0
-		var o Owner
-		c := w.create(size)
-		if err := own(&o, c); !errors.Is(err, refused) || tries != 3 {
-			t.Errorf("%s: %v, after %d tries", name, err, tries)
+		if room, err = p.Reserve(context.Background(), size); err != nil {
+			t.Fatal(err)
 		}
-		if now, _ := account.Auto(); !o.Closed() || account.Held() != held || now != auto {
-			t.Errorf("%s: refused, and closed %v, %d bytes held, %d of them automatically", name, o.Closed(), account.Held()-held, now-auto)
+		m := &thing{cell: w.create(size)}
+		if name == "Own" || name == "OwnUnder" {
+			if err := own(m); err != nil {
+				t.Errorf("%s at the bound: %v", name, err)
+			}
+			mustHold(2 * size)
+			room.Release()
+		} else if err := own(m); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
-		w.destroy(c) // it is ours
+		mustHold(size)
+		if room != (Room{}) {
+			t.Errorf("%s has not ended the Room", name)
+		}
+		m.Close()
+		mustBeReleased(t, m.cell, name)
+		mustHold(0)
 	}
-	account.SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
-	if m := w.own(t, p, size); m.Closed() {
-		t.Error("refused without a bound")
-	}
+	// Small ones share a batch, which is counted when it is sealed.
+	room, err = p.Reserve(context.Background(), 100)
+	must(t, err)
+	mustHold(100)
+	small := &thing{cell: w.create(100)}
+	must(t, room.Own(&small.Owner, nil, small.cell.pointer()))
+	mustHold(0)
+	mustStats(t, p, Stats{Live: 2, Bytes: size + 100})
+	small.Close()
+
+	// After Destroy the room can be given back only.
+	room, err = p.Reserve(context.Background(), 100)
+	must(t, err)
+	child, err := p.Reserve(context.Background(), 100)
+	must(t, err)
 	parent.Close()
-	p.Destroy(waiting(0))
+	c := w.create(100)
+	if err := child.Own(&o, &parent.Owner, c.pointer()); err != ErrClosed {
+		t.Errorf("Own under a closed parent: %v", err)
+	}
+	child.Release()
+	mustDestroy(t, p)
+	if err := room.Own(&o, nil, c.pointer()); err != ErrDestroyed || !o.Closed() {
+		t.Errorf("Own after Destroy: %v", err)
+	}
+	if _, err := p.Reserve(context.Background(), 100); err != ErrDestroyed {
+		t.Errorf("Reserve after Destroy: %v", err)
+	}
+	if err := p.Discard(c.pointer()); err != nil {
+		t.Errorf("Discard: %v", err)
+	}
+	mustBeReleased(t, c, "by Discard")
+	held -= size // the parent's
+	mustHold(0)
+}
+
+// TestReserveInQueue reserves in a queue that is full, and owns in one that has become
+// full.
+func TestReserveInQueue(t *testing.T) {
+	var released []uintptr
+	p := NewPool(Options{Drain: true, Numbers: true, MaxQueued: 1, Release: func(_ any, r []uintptr) error {
+		released = append(released, r...)
+		return nil
+	}})
+	room, err := p.Reserve(context.Background(), 10)
+	must(t, err)
+	var n, m Number[int]
+	must(t, n.Own(p, 1, 10))
+	n.Close()
+	if _, err := p.Reserve(context.Background(), 10); err != ErrQueueFull {
+		t.Errorf("Reserve with a full queue: %v", err)
+	}
+	if err := m.Own(p, 2, 10); err != ErrQueueFull {
+		t.Errorf("Own with a full queue: %v", err)
+	}
+	must(t, m.OwnIn(&room, nil, 2))
+	must(t, Discard(p, 3))
+	m.Close()
+	if n := p.Drain(0); n != 3 || len(released) != 3 {
+		t.Errorf("drained %d, released %d", n, released)
+	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
 }

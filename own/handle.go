@@ -35,6 +35,12 @@ func (h *Handle[P]) OwnUnder(pool *Pool, parent *Owner, resource P, size int) er
 	return pool.OwnUnder(&h.owner, parent, pointerOf(resource), size)
 }
 
+// OwnIn is [Handle.Own] of a resource for which room was reserved, under a parent if
+// that is not nil; see [Room.Own].
+func (h *Handle[P]) OwnIn(room *Room, parent *Owner, resource P) error {
+	return room.Own(&h.owner, parent, pointerOf(resource))
+}
+
 // Make makes h the owner of a resource that the pool's Options.Construct has made; see
 // [Pool.Make].
 func (h *Handle[P]) Make(pool *Pool) error {
@@ -160,6 +166,17 @@ func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
 // [Pool.OwnUnder].
 func (n *Number[N]) OwnUnder(pool *Pool, parent *Owner, resource N, size int) error {
 	return pool.ownUnder(&n.owner, parent, wordOf(pool, "OwnUnder", resource), size)
+}
+
+// OwnIn is [Number.Own] of a resource for which room was reserved, under a parent if
+// that is not nil; see [Room.Own].
+func (n *Number[N]) OwnIn(room *Room, parent *Owner, resource N) error {
+	return room.own(&n.owner, parent, wordOf(room.mustHavePool("OwnIn"), "OwnIn", resource))
+}
+
+// Discard releases a number that nobody owns; see [Pool.Discard].
+func Discard[N Integer](pool *Pool, resource N) error {
+	return pool.discard(wordOf(pool, "Discard", resource))
 }
 
 // Make makes n the owner of a resource that the pool's Options.Construct has made; see

@@ -94,7 +94,10 @@ type Options struct {
 	Pinned int
 
 	// Size is the size in bytes assumed for resources owned with size 0, and for
-	// those made by Construct. 0 means 4 KiB.
+	// those made by Construct. 0 means 4 KiB. A size that is too large costs time: with
+	// 4 KiB and the default of Pinned a batch has 16 resources in place of 256, and an
+	// owner costs a quarter more. One that is too small lets one live owner delay the
+	// release of more bytes than Pinned, and hides memory from package pace.
 	Size int
 
 	// Unshared makes Use cheaper: it no longer counts. The program promises that
@@ -126,7 +129,8 @@ type Options struct {
 	Drain bool
 
 	// NotifyQueued gets a value whenever a release is queued for Drain and none was
-	// before, and when a Drain returns with releases still queued. The send does not block, so the channel should have room for one value:
+	// before, and when a Drain returns with releases still queued. The send does not
+	// block, so the channel should have room for one value:
 	//
 	//	wake := make(chan struct{}, 1)
 	//

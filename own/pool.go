@@ -146,9 +146,10 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 // after all copies of o become unreachable, unless it is closed or disowned
 // before. A size of 0 means that the size is unknown: Options.Size is assumed.
 //
-// If Own returns an error, the resource still belongs to the caller. The errors
-// are [ErrDestroyed], [ErrQueueFull], in a pool with Options.Parent [ErrClosed],
-// and, where package pace keeps a limit, one that wraps [cheap.ErrLimit]. Own
+// If Own returns an error, the resource still belongs to the caller, who may pass it
+// to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
+// Options.Parent [ErrClosed]. Own neither waits for room under a limit of package pace
+// nor refuses a resource because of one: [Pool.Reserve] does, before C allocates. Own
 // panics if size is negative, o owns something already, the pool has
 // Options.Numbers, or resource is nil or another number below 4,096, which is no
 // address.
@@ -180,13 +181,12 @@ func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int) e
 		panicMisuse(p.kind.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
 	}
 	p.mustBeVacant(o, "Own")
-	// Package pace, if it keeps a limit, is asked for room. The resource exists
-	// already.
-	if err := account.Admit(n); err != nil {
-		return fmt.Errorf("cheap: %s.Own: %d bytes: %w", p.kind.Name, n, err)
-	}
-	began, err := p.intake.Own(&o.ref, f, resource, n)
-	if began { // no lock is held
+	return p.count(p.intake.Own(&o.ref, f, resource, n))
+}
+
+// count tells package pace of a batch that was begun. No lock is held.
+func (p *Pool) count(began bool, err error) error {
+	if began {
 		account.Notify()
 		giveWay()
 	}
@@ -253,19 +253,24 @@ func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int) error {
 		panicMisuse(p.kind.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
 	}
 	t := parent.ref.Token()
-	if t == nil {
+	defer runtime.KeepAlive(t)
+	f := p.familyOf(t, parent)
+	if f == nil {
 		return ErrClosed
+	}
+	return p.ownSlow(o, f, resource, size)
+}
+
+// familyOf returns the family of a parent, whose token is t, or nil if the parent is
+// closed or owns nothing.
+func (p *Pool) familyOf(t *ledger.Token, parent *Owner) *ledger.Family {
+	if t == nil {
+		return nil
 	}
 	if p.parent {
 		panicMisuse(p.kind.Name, "OwnUnder", "the pool has Options.Parent already; call Own, or leave that option out")
 	}
-	f := t.Ledger.Family(parent.ref.Index)
-	if f == nil {
-		return ErrClosed
-	}
-	err := p.ownSlow(o, f, resource, size)
-	runtime.KeepAlive(t)
-	return err
+	return t.Ledger.Family(parent.ref.Index)
 }
 
 // Make makes o the owner of a resource that Options.Construct has made. One call

@@ -3,6 +3,7 @@
 package pace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -371,8 +372,12 @@ func TestLimitTooSmall(t *testing.T) {
 		"Pool": func() func() (any, error) {
 			pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
 			return func() (any, error) {
+				room, err := pool.Reserve(context.Background(), mib)
+				if err != nil {
+					return nil, err
+				}
 				b := new(own.Number[int])
-				return b, b.Own(pool, 1, mib)
+				return b, b.OwnIn(&room, nil, 1)
 			}
 		},
 		"Account": func() func() (any, error) {

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -154,43 +153,6 @@ func TestPressure(t *testing.T) {
 func TestUnpaced(t *testing.T) {
 	if err := Reclaim(1, 0); err != ErrUnpaced {
 		t.Errorf("Reclaim = %v", err)
-	}
-	if err := Admit(math.MaxInt64 / 2); err != nil {
-		t.Errorf("Admit = %v, without a bound", err)
-	}
-}
-
-// TestAdmit asks for room until there is some, or Reclaim returns an error.
-func TestAdmit(t *testing.T) {
-	a := open(t, 0, 0, 0)
-	refused := errors.New("refused")
-	var asked []int
-	paced(t, Pace{Reclaim: func(n int64, try int) error {
-		if n != 40 {
-			t.Errorf("Reclaim is asked for %d bytes", n)
-		}
-		if asked = append(asked, try); try == 2 {
-			return refused
-		}
-		return nil
-	}})
-	before := Held()
-	SetBounds(math.MaxInt64, math.MaxInt64, before+100)
-	a.Put(60)
-	if err := Admit(40); err != nil || asked != nil {
-		t.Errorf("what fits: %v, asked %v", err, asked)
-	}
-	a.Put(1)
-	if err := Admit(40); err != refused || !slices.Equal(asked, []int{0, 1, 2}) {
-		t.Errorf("what does not: %v, asked %v", err, asked)
-	}
-	if Held() != before+61 {
-		t.Errorf("Admit counted %d bytes", Held()-before-61)
-	}
-	SetPace(&Pace{Reclaim: func(int64, int) error { a.Give(1); return nil }})
-	SetBounds(math.MaxInt64, math.MaxInt64, before+100)
-	if err := Admit(40); err != nil {
-		t.Errorf("after Give: %v", err)
 	}
 }
 

@@ -69,18 +69,6 @@ func Reclaim(n int64, try int) error {
 // ErrUnpaced says that package pace has not been started.
 var ErrUnpaced = errors.New("cheap: package pace has not been started")
 
-// Admit asks for room for n bytes, which exist already, under the bound on the sum
-// of all accounts. It reclaims until there is room, or until Reclaim returns an
-// error, which it returns. It counts nothing: Put does. The caller holds no lock.
-func Admit(n int64) error {
-	for try := 0; n > Room(); try++ {
-		if err := Reclaim(n, try); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Room returns how many more bytes the bound on the sum of all accounts leaves.
 func Room() int64 { return ceiling.Load() - total.Load() }
 

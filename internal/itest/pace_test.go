@@ -132,11 +132,19 @@ func (m *paceModel) remove(t *rapid.T) {
 func (m *paceModel) own(t *rapid.T) {
 	n := rapid.IntRange(1, 10*mib).Draw(t, "bytes")
 	o := new(own.Number[int])
-	if err := o.Own(m.pool, 1, n); err != nil {
-		if m.limit == 0 || !errors.Is(err, cheap.ErrLimit) {
+	if rapid.Bool().Draw(t, "reserved") {
+		room, err := m.pool.Reserve(t.Context(), n)
+		if err != nil {
+			if m.limit == 0 || !errors.Is(err, cheap.ErrLimit) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err := o.OwnIn(&room, nil, 1); err != nil {
 			t.Fatal(err)
 		}
-		return
+	} else if err := o.Own(m.pool, 1, n); err != nil {
+		t.Fatal(err)
 	}
 	m.owners, m.sizes = append(m.owners, o), append(m.sizes, int64(n))
 }

@@ -64,6 +64,14 @@ func (in *Intake) Next() (t *ledger.Token, i uint32) {
 // Own is the slow path of Put. r owns nothing, and size is not negative. If the
 // resource is a child, f is its family. Own reports whether it began a batch.
 func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64) (began bool, err error) {
+	if in.full() {
+		return false, ErrQueueFull
+	}
+	return in.OwnReserved(r, f, resource, size)
+}
+
+// OwnReserved is Own that does not refuse a resource because of Kind.MaxQueued.
+func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64) (began bool, err error) {
 	var s *shard
 	if f = cmp.Or(f, in.parent); f == nil {
 		s = in.owning.lock()
@@ -78,8 +86,8 @@ func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size in
 		s = in.lockFamily(f)
 	}
 	defer s.unlock()
-	if err := s.refuses(); err != nil {
-		return false, err
+	if s.destroyed {
+		return false, cheap.ErrDestroyed
 	}
 	size = min(size, ledger.MaxSize)
 	if size >= s.kind.Pinned || s.kind.Batch == 1 {
@@ -96,12 +104,21 @@ func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size in
 	return began, nil
 }
 
-// refuses returns why the shard takes no resource. The caller holds s.mu.
-func (s *shard) refuses() error {
-	switch k := s.kind; {
-	case s.destroyed:
+// full reports whether as many releases are queued as Kind.MaxQueued allows.
+func (in *Intake) full() bool {
+	k := in.kind
+	return k.MaxQueued != 0 && k.Counts.Queued.Load() >= k.MaxQueued
+}
+
+// Refuses returns why Own would take no resource now, or nil.
+func (in *Intake) Refuses() error {
+	in.mu.Lock()
+	destroyed := in.destroyed
+	in.mu.Unlock()
+	switch {
+	case destroyed:
 		return cheap.ErrDestroyed
-	case k.MaxQueued != 0 && k.Counts.Queued.Load() >= k.MaxQueued:
+	case in.full():
 		return ErrQueueFull
 	}
 	return nil

@@ -52,10 +52,14 @@ func (in *Intake) Make(r *ledger.Ref) error {
 // The constructor is called without a lock, because it may call package own again.
 func (in *Intake) make(s *shard, r *ledger.Ref) error {
 	k := in.kind
+	if in.full() {
+		s.mu.Unlock()
+		return ErrQueueFull
+	}
 	for {
-		if err := s.refuses(); err != nil {
+		if s.destroyed {
 			s.mu.Unlock()
-			return err
+			return cheap.ErrDestroyed
 		}
 		if s.N < s.made {
 			s.open.States[s.N] = uint64(k.Size)<<ledger.StateSize | ledger.Open

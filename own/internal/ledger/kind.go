@@ -128,6 +128,15 @@ func init() {
 	held = account.Open("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
 }
 
+// Reserve counts bytes that a resource will have, or gives them back if n is negative.
+func Reserve(n int64) {
+	if n >= 0 {
+		held.Put(n)
+	} else {
+		held.Give(-n)
+	}
+}
+
 // Count adds n resources of bytes in all. n may be negative, and bytes with it.
 func (k *Kind) Count(n int, bytes int64) {
 	k.Counts.Owners.Add(int64(n))

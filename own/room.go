@@ -1,0 +1,130 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A Room is space under a limit for a resource that is about to be made. It is made by
+// [Pool.Reserve]. One of its two methods, or OwnIn of a [Handle] or [Number], ends it.
+// After that it is empty, and so is the zero Room. A Room must not be copied, and only
+// one goroutine at a time may use it.
+type Room struct {
+	_    noCopy
+	pool *Pool
+	size int64
+}
+
+// Reserve makes sure that there is room for a resource of size bytes, before C
+// allocates it: under a limit that package pace keeps, and in the queue, if the pool has
+// Options.MaxQueued. At a limit it collects and waits for releases. If that does not
+// help, it returns an error that wraps [cheap.ErrLimit], or [ErrQueueFull]. If ctx is
+// done before, it returns the error of ctx. After Destroy it returns [ErrDestroyed].
+//
+// The caller must not hold a lock that a release function takes. [Pool.Own] neither
+// waits nor refuses: to refuse what is allocated already saves nothing. A size of 0
+// stands for Options.Size. Reserve panics if size is negative.
+//
+// Room is a part of what package pace counts, until the Room ends.
+func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
+	n := p.sized(size)
+	if n < 0 {
+		panicMisuse(p.kind.Name, "Reserve", "the size %d is negative; use 0 if it is unknown", size)
+	}
+	n = min(n, ledger.MaxSize)
+	for try := 0; n > account.Room(); try++ {
+		if err := ctx.Err(); err != nil {
+			return Room{}, err
+		}
+		if err := account.Reclaim(n, try); err != nil {
+			return Room{}, fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
+		}
+	}
+	if err := p.intake.Refuses(); err != nil {
+		return Room{}, err
+	}
+	ledger.Reserve(n)
+	account.Notify()
+	return Room{pool: p, size: n}, nil
+}
+
+// Release gives the room back: the resource was not made.
+func (r *Room) Release() {
+	if r.pool != nil {
+		ledger.Reserve(-r.size)
+		*r = Room{}
+	}
+}
+
+// Own makes o the owner of a resource for which the room was reserved; see [Pool.Own].
+// With a parent that is not nil it is [Pool.OwnUnder]. It fails only after Destroy, with
+// [ErrDestroyed], and if the parent is closed, with [ErrClosed]. Own panics if the room
+// is empty.
+func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error {
+	p := r.mustHavePool("Own")
+	if uintptr(resource) < p.least || o == nil {
+		p.panicNothing(o, uintptr(resource))
+	}
+	return r.own(o, parent, uintptr(resource))
+}
+
+func (r *Room) mustHavePool(op string) *Pool {
+	if r.pool == nil {
+		panicMisuse("own.Room", op, "the Room is empty; call Pool.Reserve for each resource")
+	}
+	return r.pool
+}
+
+// own ends the room.
+func (r *Room) own(o, parent *Owner, resource uintptr) error {
+	p, size := r.pool, r.size
+	p.mustBeVacant(o, "Own")
+	r.Release()
+	var f *ledger.Family
+	if parent != nil {
+		t := parent.ref.Token()
+		defer runtime.KeepAlive(t)
+		if f = p.familyOf(t, parent); f == nil {
+			return ErrClosed
+		}
+	}
+	if f == nil {
+		if t, i := p.intake.Put(resource, size); t != nil {
+			o.ref = ledger.RefTo(t, i)
+			return nil
+		}
+	}
+	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size))
+}
+
+// Discard releases a resource that nobody owns, by the pool's release function, as
+// Close of its owner would: a resource for which Own has returned an error, for one. In
+// a pool with Options.Drain or Thread the release is queued. Discard may be called after
+// Destroy. It returns the error of the release function, if it calls that. It panics in
+// a pool with Options.Numbers.
+func (p *Pool) Discard(resource unsafe.Pointer) error {
+	if uintptr(resource) < p.least {
+		p.panicNothing(new(Owner), uintptr(resource))
+	}
+	return p.discard(uintptr(resource))
+}
+
+func (p *Pool) discard(resource uintptr) error {
+	if p.kind.Queues {
+		l := ledger.New(&p.kind, nil, nil, 1)
+		l.Put(0, resource, p.kind.Size, 0)
+		p.kind.Counts.Made.Add(1)
+		p.kind.Count(0, p.kind.Size)
+		l.ReleaseStock()
+		return nil
+	}
+	m := goroutine.Enter()
+	defer m.Leave()
+	return p.kind.Release(p.kind.State, []uintptr{resource})
+}
