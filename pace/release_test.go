@@ -3,6 +3,8 @@ package pace
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,5 +105,44 @@ func TestLimitInRelease(t *testing.T) {
 			t.Errorf("%s: %v, after %d collections", name, err, cycles)
 		}
 		pool.Destroy(context.Background())
+	}
+}
+
+// TestOwnUnderLock owns resources while it holds the lock that the release function
+// takes, beyond a limit. Own neither fails nor waits for the releases, which wait for
+// the lock.
+func TestOwnUnderLock(t *testing.T) {
+	const n, size, limit = 3000, 64 << 10, 16 << 20
+	start(t, Options{Limit: limit})
+	var mu sync.Mutex
+	var released atomic.Int64
+	pool := own.NewPool(own.Options{Numbers: true, State: &mu, Release: func(state any, r []uintptr) error {
+		mu := state.(*sync.Mutex)
+		mu.Lock()
+		defer mu.Unlock()
+		released.Add(int64(len(r)))
+		return nil
+	}})
+	var slowest time.Duration
+	for i := range n {
+		mu.Lock()
+		begin := time.Now()
+		err := new(own.Number[int]).Own(pool, i, size)
+		slowest = max(slowest, time.Since(begin))
+		mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the slowest Own took %v; %d are released", slowest, released.Load())
+	if released.Load() == 0 {
+		t.Error("nothing was released")
+	}
+	if slowest > 5*time.Second {
+		t.Errorf("an Own took %v", slowest)
+	}
+	pool.Destroy(context.Background())
+	if released.Load() != n {
+		t.Errorf("%d of %d are released", released.Load(), n)
 	}
 }
