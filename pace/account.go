@@ -25,8 +25,8 @@ type AccountOptions struct {
 // that free them after they become unreachable. The resources of package own and
 // the heaps of package cheap are counted without one.
 //
-// An Account is made by [NewAccount]. Its methods, and [Add] and [Remove], may be
-// called from any goroutine.
+// An Account is made by [NewAccount]. Its methods may be called from any
+// goroutine.
 type Account struct {
 	o       AccountOptions
 	account *account.Account
@@ -39,7 +39,7 @@ type Account struct {
 // the limit is negative.
 func NewAccount(o AccountOptions) *Account {
 	if o.Limit < 0 {
-		panicMisuse("NewAccount", "the limit %d is negative; use 0 for no limit", o.Limit)
+		panicMisuse("pace", "NewAccount", "the limit %d is negative; use 0 for no limit", o.Limit)
 	}
 	if o.Name == "" {
 		o.Name = "pace.Account"
@@ -61,15 +61,15 @@ func NewAccount(o AccountOptions) *Account {
 // but the releases then come too late and Add fails.
 //
 // Add panics with a [cheap.MisuseError] if n is negative.
-func Add(a *Account, n int64) error {
+func (a *Account) Add(n int64) error {
 	if n < 0 {
-		panicMisuse("Add", "%d bytes are negative; pass freed bytes to Remove", n)
+		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
 	for try := 0; !a.account.Take(n); try++ {
 		if err := account.Reclaim(n, try); err == account.ErrUnpaced {
-			return fmt.Errorf("cheap: pace.Add: account %s: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
+			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		} else if err != nil {
-			return fmt.Errorf("cheap: pace.Add: account %s: %w", a.o.Name, err)
+			return fmt.Errorf("cheap: %s.Add: %w", a.o.Name, err)
 		}
 	}
 	a.live.Add(1)
@@ -84,7 +84,7 @@ func Add(a *Account, n int64) error {
 // Remove subtracts n bytes that one Add has counted. It panics with a
 // [cheap.MisuseError] if n is negative, or larger than the sum in the account.
 // After the account's Close it does nothing.
-func Remove(a *Account, n int64) {
+func (a *Account) Remove(n int64) {
 	if n >= 0 && a.closed.Load() {
 		return
 	}
@@ -92,7 +92,7 @@ func Remove(a *Account, n int64) {
 		if n >= 0 && a.closed.Load() {
 			return // closed between the two checks
 		}
-		panicMisuse("Remove", "account %s: %d bytes, of %d that were added; remove the bytes of each Add once", a.o.Name, n, a.account.Held())
+		panicMisuse(a.o.Name, "Remove", "%d bytes, of %d that were added; remove the bytes of each Add once", n, a.account.Held())
 	}
 	a.live.Add(-1)
 	a.bytes.Add(-n)

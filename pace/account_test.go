@@ -37,9 +37,9 @@ func TestAccount(t *testing.T) {
 	} {
 		var err error
 		if row.add < 0 {
-			Remove(row.a, -row.add)
+			row.a.Remove(-row.add)
 		} else {
-			err = Add(row.a, row.add)
+			err = row.a.Add(row.add)
 		}
 		if (err == nil) != row.ok || row.a.Held() != row.held || auto()-autoBefore != row.auto {
 			t.Errorf("%d: %v, held %d, automatically %d", row.add, err, row.a.Held(), auto()-autoBefore)
@@ -53,7 +53,7 @@ func TestAccount(t *testing.T) {
 	if i++; i >= len(list) || list[i].Held != 1000 || list[i].Live != 1000 {
 		t.Errorf("in the list: %+v", list)
 	}
-	if err := Add(a, 10); err != nil {
+	if err := a.Add(10); err != nil {
 		t.Fatal(err)
 	}
 	a.Close()
@@ -65,15 +65,15 @@ func TestAccount(t *testing.T) {
 
 func TestAccountMisuse(t *testing.T) {
 	a := newAccount(t, AccountOptions{Name: "misused"})
-	if err := Add(a, 100); err != nil {
+	if err := a.Add(100); err != nil {
 		t.Fatal(err)
 	}
 	before := auto()
 	for words, f := range map[string]func(){
-		"pace.Add: -1 bytes":                              func() { Add(a, -1) },
-		"pace.Remove: account misused: -1 bytes":          func() { Remove(a, -1) },
-		"pace.Remove: account misused: 101 bytes, of 100": func() { Remove(a, 101) },
-		"pace.NewAccount: the limit -1":                   func() { NewAccount(AccountOptions{Limit: -1}) },
+		"misused.Add: -1 bytes":             func() { a.Add(-1) },
+		"misused.Remove: -1 bytes":          func() { a.Remove(-1) },
+		"misused.Remove: 101 bytes, of 100": func() { a.Remove(101) },
+		"pace.NewAccount: the limit -1":     func() { NewAccount(AccountOptions{Limit: -1}) },
 	} {
 		mustMisuse(t, words, f)
 		if a.Held() != 100 || auto() != before {
@@ -88,14 +88,14 @@ func TestRemoveTwice(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	before := auto()
 	for range 2000 {
-		if err := Add(a, 100); err != nil {
+		if err := a.Add(100); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
 				defer func() { recover() }()
-				Remove(a, 100)
+				a.Remove(100)
 			})
 		}
 		wg.Wait()
@@ -110,18 +110,18 @@ func TestRemoveTwice(t *testing.T) {
 // Start, that of an account with it, and that of the program.
 func TestLimitError(t *testing.T) {
 	a := newAccount(t, AccountOptions{Name: "images", Limit: 1000})
-	err := Add(a, 1001)
+	err := a.Add(1001)
 	var e *LimitError
-	if !errors.Is(err, cheap.ErrLimit) || errors.As(err, &e) || !strings.Contains(err.Error(), "account images: 1001 bytes") {
+	if !errors.Is(err, cheap.ErrLimit) || errors.As(err, &e) || !strings.Contains(err.Error(), "cheap: images.Add: 1001 bytes") {
 		t.Errorf("without Start: %v", err)
 	}
 	start(t, Options{})
-	if err := Add(a, 10); err != nil { // a collection could help
+	if err := a.Add(10); err != nil { // a collection could help
 		t.Fatal(err)
 	}
-	err = Add(a, 1001)
+	err = a.Add(1001)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) || e.Wanted != 1001 || e.Limit != 0 ||
-		!strings.Contains(err.Error(), "account images: ") || !strings.Contains(err.Error(), "a limit of its own") {
+		!strings.Contains(err.Error(), "cheap: images.Add: ") || !strings.Contains(err.Error(), "a limit of its own") {
 		t.Errorf("with Start: %v", err)
 	}
 	if st := Read(); st.Refusals != 1 || st.Cycles != 2 {
@@ -129,10 +129,10 @@ func TestLimitError(t *testing.T) {
 	}
 	SetLimit(100 * mib)
 	free := newAccount(t, AccountOptions{Name: "all"})
-	if err := Add(free, 10*mib); err != nil {
+	if err := free.Add(10 * mib); err != nil {
 		t.Fatal(err)
 	}
-	err = Add(free, 95*mib)
+	err = free.Add(95 * mib)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) ||
 		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Auto < 10*mib || e.Auto > e.Held || e.Go < mib || e.Go > 100*mib {
 		t.Errorf("%v: %+v", err, e)
@@ -148,7 +148,7 @@ func TestLimitError(t *testing.T) {
 	if free.Held() != 10*mib {
 		t.Errorf("held %d after what was refused", free.Held())
 	}
-	if err := Add(free, 10*mib); err != nil {
+	if err := free.Add(10 * mib); err != nil {
 		t.Errorf("what fits, afterwards: %v", err)
 	}
 }
@@ -157,11 +157,11 @@ func TestLimitError(t *testing.T) {
 type image struct{ _ [16]byte }
 
 func newImage(a *Account, size int64) (*image, error) {
-	if err := Add(a, size); err != nil {
+	if err := a.Add(size); err != nil {
 		return nil, err
 	}
 	m := new(image)
-	runtime.AddCleanup(m, func(a *Account) { Remove(a, size) }, a)
+	runtime.AddCleanup(m, a.Remove, size)
 	return m, nil
 }
 
@@ -232,14 +232,14 @@ func TestAccountLimit(t *testing.T) {
 func TestRefusalsShareCollections(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 100})
-	if err := Add(a, 100); err != nil {
+	if err := a.Add(100); err != nil {
 		t.Fatal(err)
 	}
 	const n = 64
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			if err := Add(a, 1); !errors.Is(err, cheap.ErrLimit) {
+			if err := a.Add(1); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("refused with %v", err)
 			}
 		})
@@ -255,7 +255,7 @@ func TestGrowth(t *testing.T) {
 	p := start(t, Options{Duty: 1})
 	a := newAccount(t, AccountOptions{})
 	for range 1024 {
-		if err := Add(a, mib); err != nil {
+		if err := a.Add(mib); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, p)
@@ -270,7 +270,7 @@ func TestManual(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{Manual: true})
 	for range 1024 {
-		if err := Add(a, mib); err != nil {
+		if err := a.Add(mib); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -289,15 +289,15 @@ func TestDuty(t *testing.T) {
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
 		for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; {
-			if err := Add(a, 10*mib); err != nil {
+			if err := a.Add(10 * mib); err != nil {
 				t.Fatal(err)
 			}
-			Remove(a, 10*mib)
-			if err := Add(a, 10*mib); err != nil {
+			a.Remove(10 * mib)
+			if err := a.Add(10 * mib); err != nil {
 				t.Fatal(err)
 			}
 			runtime.Gosched()
-			Remove(a, 10*mib)
+			a.Remove(10 * mib)
 		}
 		return Read().Cycles
 	}
@@ -322,14 +322,14 @@ func TestHammerAccounts(t *testing.T) {
 			var held []int64
 			for i := range 400 {
 				n := int64((g*7919+i*104729)%(2*mib) + 1)
-				if Add(a, n) == nil {
+				if a.Add(n) == nil {
 					held = append(held, n)
 				}
 				if limit := accounts[g%4].o.Limit; limit != 0 && a.Held() > limit {
 					t.Errorf("%d bytes are held, and the limit is %d", a.Held(), limit)
 				}
 				if len(held) > i%5 {
-					Remove(a, held[0])
+					a.Remove(held[0])
 					held = held[1:]
 				}
 				if g == 0 && i%50 == 0 {
@@ -337,7 +337,7 @@ func TestHammerAccounts(t *testing.T) {
 				}
 			}
 			for _, n := range held {
-				Remove(a, n)
+				a.Remove(n)
 			}
 		})
 	}

@@ -123,10 +123,10 @@ func BenchmarkAdd(b *testing.B) {
 			}
 			a := newAccount(b, AccountOptions{})
 			for b.Loop() {
-				if err := Add(a, 4096); err != nil {
+				if err := a.Add(4096); err != nil {
 					b.Fatal(err)
 				}
-				Remove(a, 4096)
+				a.Remove(4096)
 			}
 		})
 	}

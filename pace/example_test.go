@@ -49,14 +49,14 @@ type Image struct{ width, height int }
 // NewImage stands for a constructor that has a C library make the pixels.
 func NewImage(width, height int) (*Image, error) {
 	size := int64(width) * int64(height)
-	if err := pace.Add(images, size); err != nil {
+	if err := images.Add(size); err != nil {
 		return nil, err // do not call the C library
 	}
-	// Here the C library makes the pixels. If it fails, call pace.Remove.
+	// Here the C library makes the pixels. If it fails, call images.Remove.
 	m := &Image{width, height}
 	runtime.AddCleanup(m, func(size int64) {
 		// Here the C library frees the pixels.
-		pace.Remove(images, size)
+		images.Remove(size)
 	}, size)
 	return m, nil
 }

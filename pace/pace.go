@@ -44,10 +44,10 @@ var (
 // or Options.Duty is not between 0 and 1.
 func Start(o Options) error {
 	if o.Limit < 0 {
-		panicMisuse("Start", "the limit %d is negative; use 0 for no limit", o.Limit)
+		panicMisuse("pace", "Start", "the limit %d is negative; use 0 for no limit", o.Limit)
 	}
 	if !(o.Duty >= 0 && o.Duty <= 1) { // a NaN is neither
-		panicMisuse("Start", "the duty is %v; it must be between 0 and 1", o.Duty)
+		panicMisuse("pace", "Start", "the duty is %v; it must be between 0 and 1", o.Duty)
 	}
 	startMu.Lock()
 	defer startMu.Unlock()
@@ -97,7 +97,7 @@ var last atomic.Pointer[pacer]
 // [LimitError], or with a nil block.
 func SetLimit(bytes int64) int64 {
 	if bytes < 0 {
-		panicMisuse("SetLimit", "the limit %d is negative; use 0 for no limit", bytes)
+		panicMisuse("pace", "SetLimit", "the limit %d is negative; use 0 for no limit", bytes)
 	}
 	p := current.Load()
 	if p == nil {
@@ -151,8 +151,8 @@ func Read() Stats {
 	return st
 }
 
-// panicMisuse panics with a [cheap.MisuseError] in the name of a function of this
-// package.
-func panicMisuse(name, format string, args ...any) {
-	panic(&cheap.MisuseError{Op: "pace." + name, Reason: fmt.Sprintf(format, args...)})
+// panicMisuse panics with a [cheap.MisuseError]. name is "pace" for a function of
+// this package, or the name of the account.
+func panicMisuse(name, op, format string, args ...any) {
+	panic(&cheap.MisuseError{Op: name + "." + op, Reason: fmt.Sprintf(format, args...)})
 }

@@ -30,13 +30,13 @@ func pendingFor(t *testing.T, p *pacer) {
 func TestSlowDown(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
-	if err := Add(a, mib); err != nil {
+	if err := a.Add(mib); err != nil {
 		t.Fatal(err)
 	}
 	pendingFor(t, p)
 	p.trigger.Store(auto())
 	before := Read()
-	if err := Add(a, 1); err != nil {
+	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
 	st := Read()
@@ -45,7 +45,7 @@ func TestSlowDown(t *testing.T) {
 	}
 	p.trigger.Store(auto() / 4)
 	begin := time.Now()
-	if err := Add(a, 1); err != nil {
+	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(begin)
@@ -58,7 +58,7 @@ func TestSlowDown(t *testing.T) {
 		released := false
 		o.Release = func(_ any, _ []uintptr) error {
 			in = Read()
-			if err := Add(a, 1); err != nil {
+			if err := a.Add(1); err != nil {
 				t.Error(err)
 			}
 			out, released = Read(), true
@@ -91,7 +91,7 @@ func TestLimitInRelease(t *testing.T) {
 		var cycles int64
 		pool := own.NewPool(own.Options{Numbers: true, Drain: drain, Release: func(_ any, _ []uintptr) error {
 			before := Read().Cycles
-			err = Add(a, 101)
+			err = a.Add(101)
 			cycles = Read().Cycles - before
 			return nil
 		}})

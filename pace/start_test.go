@@ -92,18 +92,18 @@ func TestRuntimeLimitFollows(t *testing.T) {
 	}
 	at("at first", 1<<30)
 	for range 6 {
-		if err := Add(a, 100*mib); err != nil {
+		if err := a.Add(100 * mib); err != nil {
 			t.Fatal(err)
 		}
 	}
 	at("with 600 MiB outside", 1<<30-600*mib)
-	for Add(a, 10*mib) == nil {
+	for a.Add(10*mib) == nil {
 	}
 	var r reader
 	if is, needs := debug.SetMemoryLimit(-1), r.read().live; is < needs {
 		t.Errorf("the runtime's limit is %d, and %d bytes are reachable", is, needs)
 	}
-	Remove(a, a.Held()-100*mib)
+	a.Remove(a.Held() - 100*mib)
 	runtime.GC() // the pacer checks after it
 	wait(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
 }
@@ -116,16 +116,16 @@ func TestProgramChangesLimit(t *testing.T) {
 	const own = 2 << 30
 	debug.SetMemoryLimit(own)
 	for range 5 {
-		if err := Add(a, 50*mib); err != nil {
+		if err := a.Add(50 * mib); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if is, st := debug.SetMemoryLimit(-1), Read(); is != own || st.LimitMoved != 1 || st.GoLimit != 0 || st.Limit != 1<<30 {
 		t.Errorf("the runtime's limit is %d; %+v", is, st)
 	}
-	if err := Add(a, 1<<30); err == nil {
+	if err := a.Add(1 << 30); err == nil {
 		t.Error("a request that exceeds the limit was not refused, after the program has changed the runtime's")
-		Remove(a, 1<<30)
+		a.Remove(1 << 30)
 	}
 	if Stop(); debug.SetMemoryLimit(-1) != own {
 		t.Errorf("after Stop the runtime's limit is %d", debug.SetMemoryLimit(-1))
@@ -151,7 +151,7 @@ func TestTakenBack(t *testing.T) {
 	a := newAccount(t, AccountOptions{Manual: true})
 	const own = 2 << 30
 	debug.SetMemoryLimit(own)
-	if err := Add(a, 100*mib); err != nil { // it notices
+	if err := a.Add(100 * mib); err != nil { // it notices
 		t.Fatal(err)
 	}
 	SetLimit(512 * mib)
@@ -201,7 +201,7 @@ func TestCollectorOff(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	add := func() {
 		for range 100 {
-			if err := Add(a, 10*mib); err != nil {
+			if err := a.Add(10 * mib); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,11 +228,11 @@ func TestGOGCIsRead(t *testing.T) {
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
 		for range 1000 {
-			if err := Add(a, mib); err != nil {
+			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}
 			idle(t, p)
-			Remove(a, mib-mib/2) // half of it lives
+			a.Remove(mib - mib/2) // half of it lives
 		}
 		return Read().Cycles
 	}
@@ -245,7 +245,7 @@ func TestGOGCIsRead(t *testing.T) {
 func TestRead(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
-	if err := Add(a, 100*mib); err != nil {
+	if err := a.Add(100 * mib); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, "a collection", func() bool { return Read().Cycles == 1 })
@@ -279,12 +279,12 @@ func TestHammerStart(t *testing.T) {
 					return
 				default:
 				}
-				if err := Add(a, 5*mib); err != nil {
+				if err := a.Add(5 * mib); err != nil {
 					continue
 				}
 				Read()
 				Accounts()
-				Remove(a, 5*mib)
+				a.Remove(5 * mib)
 			}
 		})
 	}

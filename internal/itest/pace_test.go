@@ -104,7 +104,7 @@ func (m *paceModel) end(i int) {
 func (m *paceModel) add(t *rapid.T) {
 	a := m.some(t)
 	n := rapid.OneOf(rapid.Int64Range(0, 2000), rapid.Int64Range(0, 30*mib), rapid.Int64Range(0, 200*mib)).Draw(t, "bytes")
-	err := pace.Add(a.a, n)
+	err := a.a.Add(n)
 	switch fits := a.o.Limit == 0 || n <= a.o.Limit-a.held(); {
 	case err == nil && !fits:
 		t.Fatalf("%d bytes were added beyond the limit of %d", n, a.o.Limit)
@@ -125,7 +125,7 @@ func (m *paceModel) remove(t *rapid.T) {
 		t.Skip("there is nothing in it")
 	}
 	i := rapid.IntRange(0, len(a.parts)-1).Draw(t, "part")
-	pace.Remove(a.a, a.parts[i])
+	a.a.Remove(a.parts[i])
 	a.parts = slices.Delete(a.parts, i, i+1)
 }
 
@@ -246,7 +246,7 @@ func TestPaceLeavesNothing(t *testing.T) {
 			}
 			a := pace.NewAccount(pace.AccountOptions{})
 			for range 100 {
-				if err := pace.Add(a, mib); err != nil {
+				if err := a.Add(mib); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -267,7 +267,7 @@ func TestPaceIdle(t *testing.T) {
 		}
 		a := pace.NewAccount(pace.AccountOptions{})
 		for range 100 {
-			if err := pace.Add(a, mib); err != nil {
+			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -296,7 +296,7 @@ func TestFirstPaceInBubble(t *testing.T) {
 			}
 			a, b = pace.NewAccount(pace.AccountOptions{}), pace.NewAccount(pace.AccountOptions{Limit: 10})
 			for range 100 {
-				if err := pace.Add(a, mib); err != nil {
+				if err := a.Add(mib); err != nil {
 					t.Fatal(err)
 				}
 				if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
@@ -304,10 +304,10 @@ func TestFirstPaceInBubble(t *testing.T) {
 				}
 			}
 			begin := time.Now()
-			if err := pace.Add(b, 11); !errors.Is(err, cheap.ErrLimit) {
+			if err := b.Add(11); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("at a limit: %v", err)
 			}
-			if err := pace.Add(a, 600*mib); !errors.Is(err, cheap.ErrLimit) {
+			if err := a.Add(600 * mib); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("at the limit of all: %v", err)
 			}
 			if took := time.Since(begin); took != 0 {
@@ -319,14 +319,14 @@ func TestFirstPaceInBubble(t *testing.T) {
 			}
 		})
 		for range 30 {
-			if err := pace.Add(a, mib); err != nil {
+			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}
 		}
 		waitUntil(t, "a collection is started, outside of the bubble", func() bool { return pace.Read().Cycles > 0 })
 		synctest.Test(t, func(t *testing.T) {
 			for range 20 { // a collection may be under way, outside
-				if err := pace.Add(a, mib); err != nil {
+				if err := a.Add(mib); err != nil {
 					t.Fatal(err)
 				}
 			}
