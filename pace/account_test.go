@@ -124,7 +124,7 @@ func TestLimitError(t *testing.T) {
 		!strings.Contains(err.Error(), "cheap: images.Add: ") || !strings.Contains(err.Error(), "a limit of its own") {
 		t.Errorf("with Start: %v", err)
 	}
-	if st := Read(); st.Refusals != 1 || st.Cycles != 2 {
+	if st := ReadStats(); st.Refusals != 1 || st.Cycles != 2 {
 		t.Errorf("%+v", st)
 	}
 	SetLimit(100 * mib)
@@ -180,9 +180,9 @@ func TestBinding(t *testing.T) {
 	// Of 5000. Some 30 on an idle machine: the cleanups wait for a processor as
 	// well.
 	if high > 512*mib {
-		t.Errorf("%d MiB were held at one time; %+v", high/mib, Read())
+		t.Errorf("%d MiB were held at one time; %+v", high/mib, ReadStats())
 	}
-	if st := Read(); st.Cycles == 0 || st.GivenBack < 4000*mib || st.Yields == 0 {
+	if st := ReadStats(); st.Cycles == 0 || st.GivenBack < 4000*mib || st.Yields == 0 {
 		t.Errorf("%+v", st)
 	}
 	forget(t, a)
@@ -208,7 +208,7 @@ func TestAccountLimit(t *testing.T) {
 			t.Fatalf("image %d: %v", i, err)
 		}
 	}
-	if st := Read(); st.Refusals != 0 || st.Cycles == 0 {
+	if st := ReadStats(); st.Refusals != 0 || st.Cycles == 0 {
 		t.Errorf("%+v", st)
 	}
 	var live []*image
@@ -245,7 +245,7 @@ func TestRefusalsShareCollections(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if st := Read(); st.Refusals != n || st.Cycles < 2 || st.Cycles > n/2 {
+	if st := ReadStats(); st.Refusals != n || st.Cycles < 2 || st.Cycles > n/2 {
 		t.Errorf("%d waited, and caused %d collections; %+v", n, st.Cycles, st)
 	}
 }
@@ -260,7 +260,7 @@ func TestGrowth(t *testing.T) {
 		}
 		idle(t, p)
 	}
-	if st := Read(); st.Cycles == 0 || st.Cycles > 12 || st.GivenBack != 0 {
+	if st := ReadStats(); st.Cycles == 0 || st.Cycles > 12 || st.GivenBack != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -275,7 +275,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	idle(t, p)
-	if st := Read(); st.Cycles != 0 || st.Waits != 0 || st.Yields != 0 {
+	if st := ReadStats(); st.Cycles != 0 || st.Waits != 0 || st.Yields != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -299,7 +299,7 @@ func TestDuty(t *testing.T) {
 			runtime.Gosched()
 			a.Remove(10 * mib)
 		}
-		return Read().Cycles
+		return ReadStats().Cycles
 	}
 	if few, many := cycles(1e-6), cycles(1); few > 1 || many <= 2*few {
 		t.Errorf("%d collections with a duty of a millionth, %d with one of 1", few, many)

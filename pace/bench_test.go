@@ -76,7 +76,7 @@ func BenchmarkChurn(b *testing.B) {
 					all.heap.Free(live[i])
 				}
 			})
-			st := Read()
+			st := ReadStats()
 			b.ReportMetric(float64(st.Cycles), "cycles")
 			b.ReportMetric(float64(st.WaitTime.Milliseconds()), "waited-ms")
 		})
@@ -92,7 +92,7 @@ func BenchmarkGrowth(b *testing.B) {
 		begin := time.Now()
 		live := all.grow(scaled(1<<10, 256), mib)
 		took := time.Since(begin)
-		st := Read()
+		st := ReadStats()
 		Stop()
 		b.ReportMetric(100*float64(st.Time)/float64(took)/float64(runtime.GOMAXPROCS(0)), "%-of-time")
 		b.ReportMetric(float64(st.Cycles), "cycles")

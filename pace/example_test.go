@@ -32,7 +32,7 @@ func Example() {
 		most = max(most, memory.Stats().Bytes)
 	} // each image is forgotten here
 
-	fmt.Println("collections were started:", pace.Read().Cycles > 0)
+	fmt.Println("collections were started:", pace.ReadStats().Cycles > 0)
 	fmt.Println("all images were held at the same time:", most == 1000<<20)
 	memory.Destroy(context.Background()) // its error counts images that were never closed
 	// Output:

@@ -71,7 +71,7 @@ func wait(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(longest); !done(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still waiting for %s; %+v", what, Read())
+			t.Fatalf("still waiting for %s; %+v", what, ReadStats())
 		}
 	}
 }

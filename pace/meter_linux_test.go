@@ -68,7 +68,7 @@ func (m *meter) now() int64 { return m.read() - m.start }
 
 // outcome ends the measurement.
 func (m *meter) outcome() outcome {
-	o := outcome{Elapsed: time.Since(m.begin), GCs: int64(collections() - m.gcs), Stats: Read()}
+	o := outcome{Elapsed: time.Since(m.begin), GCs: int64(collections() - m.gcs), Stats: ReadStats()}
 	close(m.stop)
 	<-m.ended
 	status, err := os.ReadFile("/proc/self/status")

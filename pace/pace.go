@@ -69,8 +69,8 @@ func Start(o Options) error {
 
 // Stop ends pacing. It waits for a collection that is under way, and restores the
 // runtime's memory limit, unless the program has changed that limit meanwhile.
-// Without Start it does nothing. [Read] returns the last counters until the next
-// Start.
+// Without Start it does nothing. [ReadStats] returns the last counters until the
+// next Start.
 func Stop() {
 	startMu.Lock()
 	defer startMu.Unlock()
@@ -132,8 +132,8 @@ type Stats struct {
 	LimitMoved int64
 }
 
-// Read returns the counters. After Stop they are those of the last Start.
-func Read() Stats {
+// ReadStats returns the counters. After Stop they are those of the last Start.
+func ReadStats() Stats {
 	p := current.Load()
 	if p == nil {
 		p = last.Load()

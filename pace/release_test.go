@@ -35,11 +35,11 @@ func TestSlowDown(t *testing.T) {
 	}
 	pendingFor(t, p)
 	p.trigger.Store(auto())
-	before := Read()
+	before := ReadStats()
 	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
-	st := Read()
+	st := ReadStats()
 	if st.Yields != before.Yields+1 || st.Waits != before.Waits {
 		t.Errorf("past the trigger: %+v", st)
 	}
@@ -49,7 +49,7 @@ func TestSlowDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(begin)
-	st = Read()
+	st = ReadStats()
 	if st.Waits != before.Waits+1 || took < longestWait || st.WaitTime < longestWait {
 		t.Errorf("past twice the trigger: %v, %+v", took, st)
 	}
@@ -57,11 +57,11 @@ func TestSlowDown(t *testing.T) {
 		var in, out Stats
 		released := false
 		o.Release = func(_ any, _ []uintptr) error {
-			in = Read()
+			in = ReadStats()
 			if err := a.Add(1); err != nil {
 				t.Error(err)
 			}
-			out, released = Read(), true
+			out, released = ReadStats(), true
 			return nil
 		}
 		o.Numbers = true
@@ -90,9 +90,9 @@ func TestLimitInRelease(t *testing.T) {
 		var err error
 		var cycles int64
 		pool := own.NewPool(own.Options{Numbers: true, Drain: drain, Release: func(_ any, _ []uintptr) error {
-			before := Read().Cycles
+			before := ReadStats().Cycles
 			err = a.Add(101)
-			cycles = Read().Cycles - before
+			cycles = ReadStats().Cycles - before
 			return nil
 		}})
 		var owner own.Number[int]

@@ -416,7 +416,7 @@ func TestLimitTooSmall(t *testing.T) {
 					}
 					runtime.KeepAlive(held)
 				}
-				o.Stats = Read()
+				o.Stats = ReadStats()
 				return o
 			})
 			report(t, o)
@@ -480,7 +480,7 @@ func TestLockHeld(t *testing.T) {
 					o.Wrong = append(o.Wrong, "nothing was released")
 				}
 				runtime.KeepAlive(held)
-				o.Stats = Read()
+				o.Stats = ReadStats()
 				return o
 			})
 			report(t, o)

@@ -22,7 +22,7 @@ func TestStartTwice(t *testing.T) {
 	Stop()
 	Stop() // does nothing
 	start(t, Options{Limit: 1 << 40})
-	if st := Read(); st.Limit != 1<<40 {
+	if st := ReadStats(); st.Limit != 1<<40 {
 		t.Errorf("after Stop and Start: %+v", st)
 	}
 }
@@ -62,10 +62,10 @@ func TestStopPutsBack(t *testing.T) {
 			t.Errorf("%d: without a limit the runtime's is %d", before, limit())
 		}
 		SetLimit(1 << 30)
-		if is := limit(); is > 1<<30 || is < 512*mib || is != Read().GoLimit {
-			t.Errorf("%d: the runtime's limit is %d, %+v", before, is, Read())
+		if is := limit(); is > 1<<30 || is < 512*mib || is != ReadStats().GoLimit {
+			t.Errorf("%d: the runtime's limit is %d, %+v", before, is, ReadStats())
 		}
-		if was := SetLimit(0); was != 1<<30 || limit() != before || Read().GoLimit != 0 {
+		if was := SetLimit(0); was != 1<<30 || limit() != before || ReadStats().GoLimit != 0 {
 			t.Errorf("%d: SetLimit(0) = %d, and the runtime's limit is %d", before, was, limit())
 		}
 		SetLimit(2 << 30)
@@ -86,8 +86,8 @@ func TestRuntimeLimitFollows(t *testing.T) {
 	a := newAccount(t, AccountOptions{Manual: true})
 	at := func(what string, want int64) {
 		t.Helper()
-		if is := debug.SetMemoryLimit(-1); is > want+32*mib || is < want-32*mib || is != Read().GoLimit {
-			t.Errorf("%s: the runtime's limit is %d MiB, want about %d; %+v", what, is/mib, want/mib, Read())
+		if is := debug.SetMemoryLimit(-1); is > want+32*mib || is < want-32*mib || is != ReadStats().GoLimit {
+			t.Errorf("%s: the runtime's limit is %d MiB, want about %d; %+v", what, is/mib, want/mib, ReadStats())
 		}
 	}
 	at("at first", 1<<30)
@@ -120,7 +120,7 @@ func TestProgramChangesLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if is, st := debug.SetMemoryLimit(-1), Read(); is != own || st.LimitMoved != 1 || st.GoLimit != 0 || st.Limit != 1<<30 {
+	if is, st := debug.SetMemoryLimit(-1), ReadStats(); is != own || st.LimitMoved != 1 || st.GoLimit != 0 || st.Limit != 1<<30 {
 		t.Errorf("the runtime's limit is %d; %+v", is, st)
 	}
 	if err := a.Add(1 << 30); err == nil {
@@ -138,7 +138,7 @@ func TestProgramChangesLimitBeforeStop(t *testing.T) {
 	start(t, Options{Limit: 1 << 30})
 	debug.SetMemoryLimit(2 << 30)
 	Stop()
-	if is, st := debug.SetMemoryLimit(-1), Read(); is != 2<<30 || st.LimitMoved != 1 {
+	if is, st := debug.SetMemoryLimit(-1), ReadStats(); is != 2<<30 || st.LimitMoved != 1 {
 		t.Errorf("the runtime's limit is %d; %+v", is, st)
 	}
 }
@@ -164,17 +164,17 @@ func TestTakenBack(t *testing.T) {
 }
 
 func TestSetLimit(t *testing.T) {
-	if was := SetLimit(5); was != 0 || Read().Limit == 5 {
+	if was := SetLimit(5); was != 0 || ReadStats().Limit == 5 {
 		t.Errorf("before Start: SetLimit = %d", was)
 	}
 	start(t, Options{Limit: 1 << 40})
 	for _, row := range [][2]int64{{1 << 41, 1 << 40}, {0, 1 << 41}, {1 << 42, 0}} {
-		if was := SetLimit(row[0]); was != row[1] || Read().Limit != row[0] {
+		if was := SetLimit(row[0]); was != row[1] || ReadStats().Limit != row[0] {
 			t.Errorf("SetLimit(%d) = %d, want %d", row[0], was, row[1])
 		}
 	}
 	mustMisuse(t, "pace.SetLimit: the limit -1", func() { SetLimit(-1) })
-	if limit := Read().Limit; limit != 1<<42 {
+	if limit := ReadStats().Limit; limit != 1<<42 {
 		t.Errorf("the limit is %d", limit)
 	}
 }
@@ -183,12 +183,12 @@ func TestSetLimit(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	setMemoryLimit(t, 700*mib) // no cgroup in which tests run has less
 	start(t, Options{Environment: true})
-	if limit := Read().Limit; limit != 700*mib {
+	if limit := ReadStats().Limit; limit != 700*mib {
 		t.Errorf("the limit is %d", limit)
 	}
 	Stop()
 	start(t, Options{Environment: true, Limit: 1 << 30})
-	if limit := Read().Limit; limit != 1<<30 {
+	if limit := ReadStats().Limit; limit != 1<<30 {
 		t.Errorf("the limit is %d, and was given", limit)
 	}
 }
@@ -208,12 +208,12 @@ func TestCollectorOff(t *testing.T) {
 	}
 	add()
 	idle(t, p)
-	if st := Read(); st.Cycles != 0 || st.Waits != 0 {
+	if st := ReadStats(); st.Cycles != 0 || st.Waits != 0 {
 		t.Errorf("GOGC=off: %+v", st)
 	}
 	debug.SetGCPercent(100)
 	add()
-	wait(t, "a collection, with GOGC=100", func() bool { return Read().Cycles > 0 })
+	wait(t, "a collection, with GOGC=100", func() bool { return ReadStats().Cycles > 0 })
 	idle(t, p)
 }
 
@@ -234,32 +234,32 @@ func TestGOGCIsRead(t *testing.T) {
 			idle(t, p)
 			a.Remove(mib - mib/2) // half of it lives
 		}
-		return Read().Cycles
+		return ReadStats().Cycles
 	}
 	if few, many := cycles(400), cycles(50); few == 0 || many <= few {
 		t.Errorf("%d collections with GOGC=400, %d with GOGC=50", few, many)
 	}
 }
 
-// TestRead keeps the counters after Stop until the next Start.
-func TestRead(t *testing.T) {
+// TestReadStats keeps the counters after Stop until the next Start.
+func TestReadStats(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	if err := a.Add(100 * mib); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "a collection", func() bool { return Read().Cycles == 1 })
+	wait(t, "a collection", func() bool { return ReadStats().Cycles == 1 })
 	idle(t, p)
-	st := Read()
+	st := ReadStats()
 	if st.Auto < 100*mib || st.Held < 100*mib || st.GivenBack != 0 || st.LastFreed != 0 || st.Time <= 0 {
 		t.Errorf("%+v", st)
 	}
 	Stop()
-	if st := Read(); st.Cycles != 1 {
+	if st := ReadStats(); st.Cycles != 1 {
 		t.Errorf("after Stop: %+v", st)
 	}
 	start(t, Options{})
-	if st := Read(); st.Cycles != 0 {
+	if st := ReadStats(); st.Cycles != 0 {
 		t.Errorf("after the next Start: %+v", st)
 	}
 }
@@ -282,7 +282,7 @@ func TestHammerStart(t *testing.T) {
 				if err := a.Add(5 * mib); err != nil {
 					continue
 				}
-				Read()
+				ReadStats()
 				Accounts()
 				a.Remove(5 * mib)
 			}

@@ -224,7 +224,7 @@ func (m *paceModel) check(t *rapid.T) {
 			open += n
 		}
 	}
-	st := pace.Read()
+	st := pace.ReadStats()
 	if st.Held > held || st.Held < held-open || st.Auto > auto || st.Auto < auto-open {
 		t.Fatalf("%d bytes are held, want %d; automatically %d, want %d; %d of them may not be counted", st.Held, held, st.Auto, auto, open)
 	}
@@ -250,7 +250,7 @@ func TestPaceLeavesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			waitUntil(t, "a collection has been started", func() bool { return pace.Read().Cycles > 0 })
+			waitUntil(t, "a collection has been started", func() bool { return pace.ReadStats().Cycles > 0 })
 			a.Close()
 			runtime.GC()
 			pace.Stop()
@@ -272,12 +272,12 @@ func TestPaceIdle(t *testing.T) {
 			}
 		}
 		goleak.VerifyNone(t) // waits for the collection
-		cycles := pace.Read().Cycles
+		cycles := pace.ReadStats().Cycles
 		for range 5 {
 			runtime.GC()
 		}
 		goleak.VerifyNone(t)
-		if now := pace.Read().Cycles; now != cycles {
+		if now := pace.ReadStats().Cycles; now != cycles {
 			t.Errorf("%d collections with nothing to do", now-cycles)
 		}
 		pace.Stop()
@@ -314,7 +314,7 @@ func TestFirstPaceInBubble(t *testing.T) {
 				t.Errorf("%v of the bubble's time have passed", took)
 			}
 			synctest.Wait()
-			if st := pace.Read(); st.Cycles != 0 || st.Waits != 0 {
+			if st := pace.ReadStats(); st.Cycles != 0 || st.Waits != 0 {
 				t.Errorf("in a bubble: %+v", st)
 			}
 		})
@@ -323,7 +323,7 @@ func TestFirstPaceInBubble(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		waitUntil(t, "a collection is started, outside of the bubble", func() bool { return pace.Read().Cycles > 0 })
+		waitUntil(t, "a collection is started, outside of the bubble", func() bool { return pace.ReadStats().Cycles > 0 })
 		synctest.Test(t, func(t *testing.T) {
 			for range 20 { // a collection may be under way, outside
 				if err := a.Add(mib); err != nil {
