@@ -39,7 +39,7 @@ type Account struct {
 // the limit is negative.
 func NewAccount(o AccountOptions) *Account {
 	if o.Limit < 0 {
-		panicMisuse("pace", "NewAccount", "the limit %d is negative; use 0 for no limit", o.Limit)
+		panicMisuse("pace", "NewAccount", "AccountOptions.Limit is negative (%d); use 0 for no limit", o.Limit)
 	}
 	if o.Name == "" {
 		o.Name = "pace.Account"

@@ -70,10 +70,10 @@ func TestAccountMisuse(t *testing.T) {
 	}
 	before := auto()
 	for words, f := range map[string]func(){
-		"misused.Add: -1 bytes":             func() { a.Add(-1) },
-		"misused.Remove: -1 bytes":          func() { a.Remove(-1) },
-		"misused.Remove: 101 bytes, of 100": func() { a.Remove(101) },
-		"pace.NewAccount: the limit -1":     func() { NewAccount(AccountOptions{Limit: -1}) },
+		"misused.Add: -1 bytes":                                  func() { a.Add(-1) },
+		"misused.Remove: -1 bytes":                               func() { a.Remove(-1) },
+		"misused.Remove: 101 bytes, of 100":                      func() { a.Remove(101) },
+		"pace.NewAccount: AccountOptions.Limit is negative (-1)": func() { NewAccount(AccountOptions{Limit: -1}) },
 	} {
 		mustMisuse(t, words, f)
 		if a.Held() != 100 || auto() != before {
@@ -252,7 +252,7 @@ func TestRefusalsShareCollections(t *testing.T) {
 
 // TestGrowth has everything live: collections are in vain, and few.
 func TestGrowth(t *testing.T) {
-	p := start(t, Options{Duty: 1})
+	p := start(t, Options{MaxGCShare: 1})
 	a := newAccount(t, AccountOptions{})
 	for range 1024 {
 		if err := a.Add(mib); err != nil {
@@ -280,11 +280,11 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestDuty has each collection free many bytes, and a duty that is too small for
-// these collections.
-func TestDuty(t *testing.T) {
-	cycles := func(duty float64) int64 {
-		start(t, Options{Duty: duty})
+// TestMaxGCShare has each collection free many bytes, and a share that is too small
+// for these collections.
+func TestMaxGCShare(t *testing.T) {
+	cycles := func(share float64) int64 {
+		start(t, Options{MaxGCShare: share})
 		defer Stop()
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
@@ -302,7 +302,7 @@ func TestDuty(t *testing.T) {
 		return ReadStats().Cycles
 	}
 	if few, many := cycles(1e-6), cycles(1); few > 1 || many <= 2*few {
-		t.Errorf("%d collections with a duty of a millionth, %d with one of 1", few, many)
+		t.Errorf("%d collections with a share of a millionth, %d with one of 1", few, many)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestDuty(t *testing.T) {
 // limit that changes, and looks for drift.
 func TestHammerAccounts(t *testing.T) {
 	before, autoBefore := account.Held(), auto()
-	p := start(t, Options{Duty: 1})
+	p := start(t, Options{MaxGCShare: 1})
 	accounts := []*Account{
 		newAccount(t, AccountOptions{}), newAccount(t, AccountOptions{Limit: 40 * mib}),
 		newAccount(t, AccountOptions{Manual: true}), newAccount(t, AccountOptions{Manual: true, Limit: 50 * mib}),

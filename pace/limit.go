@@ -104,7 +104,7 @@ func (p *pacer) restore() {
 func abs(n int64) int64 { return max(n, -n) }
 
 // environmentLimit returns the limit from the environment, see
-// Options.Environment, or 0.
+// Options.LimitFromEnvironment, or 0.
 func environmentLimit() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if most := cgroupLimit("/"); most > 0 {

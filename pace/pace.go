@@ -17,18 +17,19 @@ type Options struct {
 	// bytes. 0 sets no limit. See [SetLimit].
 	Limit int64
 
-	// Environment, if Limit is 0, takes the limit from the environment: the
-	// smaller of the runtime's memory limit, which GOMEMLIMIT or
+	// LimitFromEnvironment, if Limit is 0, takes the limit from the environment:
+	// the smaller of the runtime's memory limit, which GOMEMLIMIT or
 	// [debug.SetMemoryLimit] has set, and nine tenths of the memory.max of the
 	// process's cgroup. If neither is set there is no limit.
-	Environment bool
+	LimitFromEnvironment bool
 
-	// Duty is the largest share of processor time, from 0 to 1, that collections
-	// started by this package may take. 0 means 0.2.
-	Duty float64
+	// MaxGCShare is the largest share of processor time, from 0 to 1, that the
+	// collections may take that this package starts because memory has grown. 0
+	// means 0.2. A request that meets a limit starts a collection in any case.
+	MaxGCShare float64
 }
 
-const defaultDuty = 0.2
+const defaultMaxGCShare = 0.2
 
 // ErrStarted is returned by [Start] if it was called before, without a [Stop]
 // since.
@@ -41,25 +42,25 @@ var (
 
 // Start starts pacing for the whole program. It returns [ErrStarted] if that was
 // done already. It panics with a [cheap.MisuseError] if Options.Limit is negative
-// or Options.Duty is not between 0 and 1.
+// or Options.MaxGCShare is not between 0 and 1.
 func Start(o Options) error {
 	if o.Limit < 0 {
-		panicMisuse("pace", "Start", "the limit %d is negative; use 0 for no limit", o.Limit)
+		panicMisuse("pace", "Start", "Options.Limit is negative (%d); use 0 for no limit", o.Limit)
 	}
-	if !(o.Duty >= 0 && o.Duty <= 1) { // a NaN is neither
-		panicMisuse("pace", "Start", "the duty is %v; it must be between 0 and 1", o.Duty)
+	if !(o.MaxGCShare >= 0 && o.MaxGCShare <= 1) { // a NaN is neither
+		panicMisuse("pace", "Start", "Options.MaxGCShare is %v; set it to a share between 0 and 1", o.MaxGCShare)
 	}
 	startMu.Lock()
 	defer startMu.Unlock()
 	if current.Load() != nil {
 		return ErrStarted
 	}
-	p := &pacer{duty: o.Duty, backoff: 1}
-	if p.duty == 0 {
-		p.duty = defaultDuty
+	p := &pacer{maxShare: o.MaxGCShare, backoff: 1}
+	if p.maxShare == 0 {
+		p.maxShare = defaultMaxGCShare
 	}
 	p.limit.Store(o.Limit)
-	if o.Limit == 0 && o.Environment {
+	if o.Limit == 0 && o.LimitFromEnvironment {
 		p.limit.Store(environmentLimit())
 	}
 	p.begin()

@@ -20,7 +20,7 @@ import (
 // or under way. After a collection that the program or the runtime has started,
 // the function that watch has registered calls collected.
 type pacer struct {
-	duty float64
+	maxShare float64 // Options.MaxGCShare, or the default
 
 	limit   atomic.Int64 // 0 if there is none
 	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
@@ -44,7 +44,7 @@ type pacer struct {
 	// The rest is under mu.
 	mark    mark
 	backoff int64
-	notYet  time.Time        // no collection starts before this time, because of duty
+	notYet  time.Time        // no collection starts before this time, because of maxShare
 	costs   [4]time.Duration // of the last collections
 	reader  reader
 	before  int64 // the runtime's memory limit before Start
@@ -115,8 +115,8 @@ func (p *pacer) pressure() {
 		p.mu.Unlock()
 		p.watch()
 		if rest > 0 && p.farBehind() {
-			// A collection is due, but must wait because of duty. The allocation
-			// waits as well.
+			// A collection is due, but must wait because of maxShare. The
+			// allocation waits as well.
 			p.sleep(func() { time.Sleep(min(rest, longestWait)) })
 			p.mu.Lock()
 			due = p.look(p.reader.read())
@@ -231,7 +231,7 @@ func (p *pacer) collect() {
 	// The least cost of the last collections is taken as the real cost. A higher
 	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
-	p.notYet = begin.Add(time.Duration(share / p.duty))
+	p.notYet = begin.Add(time.Duration(share / p.maxShare))
 	p.stats.freed.Add(freed)
 	p.stats.lastFreed.Store(freed)
 	p.stats.time.Add(int64(took))

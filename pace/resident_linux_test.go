@@ -578,7 +578,7 @@ func TestCgroup(t *testing.T) {
 		}
 	}
 	o := inChild(t, func() outcome {
-		mustPace(Options{Environment: true})
+		mustPace(Options{LimitFromEnvironment: true})
 		return underLimit(200*mib, time.Duration(scaled(30_000, 1500))*time.Millisecond)
 	}, enter)
 	atMost(t, o, limit)

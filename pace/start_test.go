@@ -32,11 +32,11 @@ func TestStartOptions(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{Options{Limit: -1}, "pace.Start: the limit -1"},
-		{Options{Duty: -0.1}, "pace.Start: the duty is -0.1"},
-		{Options{Duty: 1.1}, "pace.Start: the duty is 1.1"},
-		{Options{Duty: math.NaN()}, "pace.Start: the duty is NaN"},
-		{Options{Duty: math.Inf(1)}, "pace.Start: the duty is +Inf"},
+		{Options{Limit: -1}, "pace.Start: Options.Limit is negative (-1)"},
+		{Options{MaxGCShare: -0.1}, "pace.Start: Options.MaxGCShare is -0.1"},
+		{Options{MaxGCShare: 1.1}, "pace.Start: Options.MaxGCShare is 1.1"},
+		{Options{MaxGCShare: math.NaN()}, "pace.Start: Options.MaxGCShare is NaN"},
+		{Options{MaxGCShare: math.Inf(1)}, "pace.Start: Options.MaxGCShare is +Inf"},
 	} {
 		mustMisuse(t, row.says, func() { Start(row.o) })
 		if current.Load() != nil {
@@ -45,8 +45,8 @@ func TestStartOptions(t *testing.T) {
 		}
 	}
 	p := start(t, Options{})
-	if p.duty != defaultDuty {
-		t.Errorf("the duty is %v", p.duty)
+	if p.maxShare != defaultMaxGCShare {
+		t.Errorf("MaxGCShare is %v", p.maxShare)
 	}
 }
 
@@ -182,12 +182,12 @@ func TestSetLimit(t *testing.T) {
 // TestEnvironment takes the limit from the runtime's, which GOMEMLIMIT sets.
 func TestEnvironment(t *testing.T) {
 	setMemoryLimit(t, 700*mib) // no cgroup in which tests run has less
-	start(t, Options{Environment: true})
+	start(t, Options{LimitFromEnvironment: true})
 	if limit := ReadStats().Limit; limit != 700*mib {
 		t.Errorf("the limit is %d", limit)
 	}
 	Stop()
-	start(t, Options{Environment: true, Limit: 1 << 30})
+	start(t, Options{LimitFromEnvironment: true, Limit: 1 << 30})
 	if limit := ReadStats().Limit; limit != 1<<30 {
 		t.Errorf("the limit is %d, and was given", limit)
 	}
@@ -223,7 +223,7 @@ func TestGOGCIsRead(t *testing.T) {
 	defer debug.SetGCPercent(was)
 	cycles := func(gogc int) int64 {
 		debug.SetGCPercent(gogc)
-		p := start(t, Options{Duty: 1})
+		p := start(t, Options{MaxGCShare: 1})
 		defer Stop()
 		a := NewAccount(AccountOptions{})
 		defer a.Close()

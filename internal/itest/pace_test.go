@@ -171,7 +171,7 @@ func (m *paceModel) drop(i int) {
 
 func (m *paceModel) start(t *rapid.T) {
 	limit := rapid.SampledFrom([]int64{0, 0, 200 * mib, 1 << 40}).Draw(t, "limit")
-	switch err := pace.Start(pace.Options{Limit: limit, Duty: 1}); {
+	switch err := pace.Start(pace.Options{Limit: limit, MaxGCShare: 1}); {
 	case m.started && err != pace.ErrStarted, !m.started && err != nil:
 		t.Fatalf("Start: %v, started before: %v", err, m.started)
 	case !m.started:
