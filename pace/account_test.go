@@ -182,7 +182,7 @@ func TestBinding(t *testing.T) {
 	if high > 512*mib {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, ReadStats())
 	}
-	if st := ReadStats(); st.Cycles == 0 || st.GivenBack < 4000*mib || st.Yields == 0 {
+	if st := ReadStats(); st.Cycles == 0 || st.Released < 4000*mib || st.Yields == 0 {
 		t.Errorf("%+v", st)
 	}
 	forget(t, a)
@@ -260,7 +260,7 @@ func TestGrowth(t *testing.T) {
 		}
 		idle(t, p)
 	}
-	if st := ReadStats(); st.Cycles == 0 || st.Cycles > 12 || st.GivenBack != 0 {
+	if st := ReadStats(); st.Cycles == 0 || st.Cycles > 12 || st.Released != 0 {
 		t.Errorf("%+v", st)
 	}
 }

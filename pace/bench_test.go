@@ -94,7 +94,7 @@ func BenchmarkGrowth(b *testing.B) {
 		took := time.Since(begin)
 		st := ReadStats()
 		Stop()
-		b.ReportMetric(100*float64(st.Time)/float64(took)/float64(runtime.GOMAXPROCS(0)), "%-of-time")
+		b.ReportMetric(100*float64(st.CPUTime)/float64(took)/float64(runtime.GOMAXPROCS(0)), "%-of-time")
 		b.ReportMetric(float64(st.Cycles), "cycles")
 		for _, m := range live {
 			m.Close()

@@ -78,7 +78,6 @@ func (p *pacer) set(bytes int64) {
 	if was != 0 && is != was {
 		p.changed, p.before = true, is
 		p.goLimit.Store(0)
-		p.stats.moved.Add(1)
 		return
 	}
 	if was == 0 {
@@ -94,8 +93,6 @@ func (p *pacer) restore() {
 	if was := p.goLimit.Load(); was != 0 {
 		if debug.SetMemoryLimit(-1) == was {
 			debug.SetMemoryLimit(p.before)
-		} else {
-			p.stats.moved.Add(1)
 		}
 		p.goLimit.Store(0)
 	}

@@ -113,24 +113,26 @@ func SetLimit(bytes int64) int64 {
 	return was
 }
 
-// Stats are the counters of pacing since Start, and some current values.
+// Stats are the counters of pacing since Start, and some current values. Under
+// concurrent use the fields may not be mutually consistent.
 type Stats struct {
-	Cycles    int64         // collections started by this package
-	GivenBack int64         // bytes outside the Go heap released after these collections
-	LastFreed int64         // the part of GivenBack released after the last collection
-	Time      time.Duration // processor time of these collections
-	Yields    int64         // allocations that yielded while a collection was due
-	Waits     int64         // allocations that waited for a collection
-	WaitTime  time.Duration // sum of the times that they waited
-	Refusals  int64         // requests that failed at a limit
-	Auto      int64         // bytes that automatic release could free, now
-	Held      int64         // bytes in all accounts, now
-	Limit     int64         // for the Go heap and Held together; 0 if there is none
-	GoLimit   int64         // the runtime's memory limit, if set by this package; else 0
+	Cycles   int64         // collections started by this package
+	CPUTime  time.Duration // processor time of these collections
+	Released int64         // bytes outside the Go heap released after these collections
 
-	// LimitMoved counts how often the program itself changed the runtime's memory
-	// limit. This package then leaves that limit alone until SetLimit.
-	LimitMoved int64
+	Yields   int64         // allocations that yielded while a collection was due
+	Waits    int64         // allocations that waited for a collection
+	WaitTime time.Duration // sum of the times that they waited
+	Refusals int64         // requests that failed at a limit
+
+	Held  int64 // bytes in all accounts, now
+	Auto  int64 // the part of Held that collections release, once unreachable
+	Limit int64 // for the Go heap and Held together; 0 if there is none
+
+	// GoLimit is the runtime's memory limit as this package has set it. It is 0
+	// without a Limit, after Stop, and after the program itself has changed the
+	// runtime's limit, which this package then leaves alone until SetLimit.
+	GoLimit int64
 }
 
 // ReadStats returns the counters. After Stop they are those of the last Start.
@@ -144,11 +146,11 @@ func ReadStats() Stats {
 	if p == nil {
 		return st
 	}
-	st.Cycles, st.GivenBack, st.LastFreed = p.stats.cycles.Load(), p.stats.freed.Load(), p.stats.lastFreed.Load()
-	st.Time = time.Duration(p.stats.time.Load())
+	st.Cycles, st.Released = p.stats.cycles.Load(), p.stats.released.Load()
+	st.CPUTime = time.Duration(p.stats.time.Load())
 	st.Yields, st.Waits, st.WaitTime = p.stats.yields.Load(), p.stats.waits.Load(), time.Duration(p.stats.waited.Load())
 	st.Refusals = p.stats.refusals.Load()
-	st.Limit, st.GoLimit, st.LimitMoved = p.limit.Load(), p.goLimit.Load(), p.stats.moved.Load()
+	st.Limit, st.GoLimit = p.limit.Load(), p.goLimit.Load()
 	return st
 }
 

@@ -51,7 +51,7 @@ type pacer struct {
 	changed bool  // the program has changed that limit since
 
 	stats struct {
-		cycles, freed, lastFreed, time, yields, waits, waited, refusals, moved atomic.Int64
+		cycles, released, time, yields, waits, waited, refusals atomic.Int64
 	}
 }
 
@@ -232,8 +232,7 @@ func (p *pacer) collect() {
 	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
 	p.notYet = begin.Add(time.Duration(share / p.maxShare))
-	p.stats.freed.Add(freed)
-	p.stats.lastFreed.Store(freed)
+	p.stats.released.Add(freed)
 	p.stats.time.Add(int64(took))
 	p.trim(after)
 	p.ended.Add(1)

@@ -228,7 +228,7 @@ func TestGrowthToGigabyte(t *testing.T) {
 			if o.Stats.Cycles == 0 || o.Stats.Cycles > 12 {
 				t.Errorf("%d collections were started", o.Stats.Cycles)
 			}
-			t.Logf("%.2f %% of the time", 100*float64(o.Stats.Time)/float64(o.Elapsed)/float64(runtime.GOMAXPROCS(0)))
+			t.Logf("%.2f %% of the time", 100*float64(o.Stats.CPUTime)/float64(o.Elapsed)/float64(runtime.GOMAXPROCS(0)))
 		})
 	}
 }
