@@ -25,8 +25,8 @@ type AccountOptions struct {
 // that free them after they become unreachable. The resources of package own and
 // the heaps of package cheap are counted without one.
 //
-// An Account is made by [NewAccount]. Its methods may be called from any
-// goroutine.
+// An Account is made by [NewAccount]; the methods of the zero Account panic. They
+// may be called from any goroutine.
 type Account struct {
 	o       AccountOptions
 	account *account.Account
@@ -62,6 +62,7 @@ func NewAccount(o AccountOptions) *Account {
 //
 // Add panics with a [cheap.MisuseError] if n is negative.
 func (a *Account) Add(n int64) error {
+	a.mustBeMade("Add")
 	if n < 0 {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
@@ -85,6 +86,7 @@ func (a *Account) Add(n int64) error {
 // [cheap.MisuseError] if n is negative, or larger than the sum in the account.
 // After the account's Close it does nothing.
 func (a *Account) Remove(n int64) {
+	a.mustBeMade("Remove")
 	if n >= 0 && a.closed.Load() {
 		return
 	}
@@ -104,6 +106,7 @@ func (a *Account) Remove(n int64) {
 // Close removes the account, with all its bytes, from the sums and from
 // [Accounts]. Add must not be called after Close.
 func (a *Account) Close() {
+	a.mustBeMade("Close")
 	a.closed.Store(true)
 	if left := a.account.Close(); !a.o.Manual {
 		account.GiveAuto(left)
@@ -111,7 +114,17 @@ func (a *Account) Close() {
 }
 
 // Held returns the number of bytes added and not removed.
-func (a *Account) Held() int64 { return a.account.Held() }
+func (a *Account) Held() int64 {
+	a.mustBeMade("Held")
+	return a.account.Held()
+}
+
+// mustBeMade panics if a is not from NewAccount, in the name of a method.
+func (a *Account) mustBeMade(method string) {
+	if a == nil || a.account == nil {
+		panicMisuse("pace.Account", method, "the Account is nil or zero; make it with NewAccount")
+	}
+}
 
 // Usage describes one account: that of a heap, that of package own, or one made
 // by [NewAccount].

@@ -82,6 +82,20 @@ func TestAccountMisuse(t *testing.T) {
 	}
 }
 
+// TestNoAccount calls the methods of an account that NewAccount has not made.
+func TestNoAccount(t *testing.T) {
+	for _, a := range []*Account{nil, new(Account)} {
+		for method, f := range map[string]func(){
+			"Add":    func() { a.Add(1) },
+			"Remove": func() { a.Remove(1) },
+			"Close":  a.Close,
+			"Held":   func() { a.Held() },
+		} {
+			mustMisuse(t, "pace.Account."+method+": the Account is nil or zero; make it with NewAccount", f)
+		}
+	}
+}
+
 // TestRemoveTwice removes the same bytes from two goroutines: one of them must
 // panic, and the account must not go below 0.
 func TestRemoveTwice(t *testing.T) {
