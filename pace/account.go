@@ -25,8 +25,8 @@ type AccountOptions struct {
 // that free them after they become unreachable. The resources of package own and
 // the heaps of package cheap are counted without one.
 //
-// An Account is made by [NewAccount]; the methods of the zero Account panic. They
-// may be called from any goroutine.
+// An Account is made by [NewAccount]. Its methods may be called from any
+// goroutine; those of the zero Account panic.
 type Account struct {
 	o       AccountOptions
 	account *account.Account
@@ -104,7 +104,7 @@ func (a *Account) Remove(n int64) {
 }
 
 // Close removes the account, with all its bytes, from the sums and from
-// [Accounts]. Add must not be called after Close.
+// [Accounts]. Add must not be called after Close. A second Close does nothing.
 func (a *Account) Close() {
 	a.mustBeMade("Close")
 	a.closed.Store(true)

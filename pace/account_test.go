@@ -58,6 +58,7 @@ func TestAccount(t *testing.T) {
 	}
 	a.Close()
 	m.Close()
+	a.Close()
 	if account.Held() != before || auto() != autoBefore {
 		t.Errorf("%d bytes are held after Close, %d automatically", account.Held()-before, auto()-autoBefore)
 	}

@@ -80,6 +80,22 @@ func ExampleAccount() {
 	// Output: true
 }
 
+// Accounts lists who holds memory outside the Go heap: the heaps, package own, and
+// the accounts of bindings.
+func ExampleAccounts() {
+	textures := pace.NewAccount(pace.AccountOptions{Name: "textures", Limit: 64 << 20})
+	defer textures.Close()
+	if err := textures.Add(4096); err != nil {
+		log.Fatal(err)
+	}
+	for _, u := range pace.Accounts() {
+		if u.Name == "textures" {
+			fmt.Printf("%s: %d bytes of at most %d\n", u.Name, u.Held, u.Limit)
+		}
+	}
+	// Output: textures: 4096 bytes of at most 67108864
+}
+
 // A limit holds for the Go heap and all counted memory together.
 func ExampleSetLimit() {
 	if err := pace.Start(pace.Options{Limit: 1 << 40}); err != nil {

@@ -124,6 +124,26 @@ func TestDocShowsNoInternals(t *testing.T) {
 	}
 }
 
+// firstScreens are the packages whose documentation says in its first lines what
+// the package is for and how to begin. The details follow under headings.
+var firstScreens = []string{".", "libc", "pace"}
+
+// TestDocFirstScreen counts the lines that go doc prints before the first heading.
+func TestDocFirstScreen(t *testing.T) {
+	const screen = 24
+	heading := regexp.MustCompile(`(?m)^(#|func|type|var|const) `)
+	for _, name := range firstScreens {
+		out := command(t, root(t), []string{"CGO_ENABLED=1"}, "go", "doc", "./"+name)
+		at := heading.FindStringIndex(out)
+		if at == nil {
+			t.Fatalf("go doc of %s prints no heading and no names:\n%s", name, out)
+		}
+		if n := strings.Count(out[:at[0]], "\n"); n > screen {
+			t.Errorf("go doc of %s prints %d lines before its first heading; a screen has %d", name, n, screen)
+		}
+	}
+}
+
 // TestCommentLines looks for lines of comments that were not wrapped.
 func TestCommentLines(t *testing.T) {
 	textFiles(t, func(name, text string) {
