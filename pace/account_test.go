@@ -182,25 +182,32 @@ func newImage(a *Account, size int64) (*image, error) {
 
 // TestBinding has a binding with cleanups of its own forget its images.
 func TestBinding(t *testing.T) {
-	start(t, Options{})
-	a := newAccount(t, AccountOptions{Name: "images"})
-	high, pixels := int64(0), make([]byte, mib)
-	for range 5000 {
-		if _, err := newImage(a, mib); err != nil {
-			t.Fatal(err)
+	const tries = 3 // the cleanups wait for a processor, and others may have it
+	for try := range tries {
+		start(t, Options{})
+		a := newAccount(t, AccountOptions{Name: "images"})
+		high, pixels := int64(0), make([]byte, mib)
+		for range 5000 {
+			if _, err := newImage(a, mib); err != nil {
+				t.Fatal(err)
+			}
+			fillBytes(pixels) // to make an image takes time
+			high = max(high, a.Held())
 		}
-		fillBytes(pixels) // to make an image takes time
-		high = max(high, a.Held())
+		st := ReadStats()
+		forget(t, a)
+		Stop()
+		if st.Cycles == 0 || st.Yields == 0 {
+			t.Errorf("%+v", st)
+		}
+		// Of 5000. Some 30 on an idle machine, up to 813 on a busy one. Without
+		// waits there are 1300 and more.
+		if high <= 1000*mib && st.Released >= 4000*mib {
+			return
+		}
+		t.Logf("try %d: %d MiB were held at one time; %+v", try, high/mib, st)
 	}
-	// Of 5000. Some 30 on an idle machine: the cleanups wait for a processor as
-	// well.
-	if high > 512*mib {
-		t.Errorf("%d MiB were held at one time; %+v", high/mib, ReadStats())
-	}
-	if st := ReadStats(); st.Cycles == 0 || st.Released < 4000*mib || st.Yields == 0 {
-		t.Errorf("%+v", st)
-	}
-	forget(t, a)
+	t.Errorf("too much was held at one time, or too little released, in each of %d tries", tries)
 }
 
 // forget waits until all images are gone.
@@ -298,12 +305,16 @@ func TestManual(t *testing.T) {
 // TestMaxGCShare has each collection free many bytes, and a share that is too small
 // for these collections.
 func TestMaxGCShare(t *testing.T) {
-	cycles := func(share float64) int64 {
+	// work makes and frees bytes until enough reports true.
+	work := func(share float64, enough func(cycles int64, took time.Duration) bool) (cycles int64, took time.Duration) {
 		start(t, Options{MaxGCShare: share})
 		defer Stop()
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
-		for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; {
+		for begin := time.Now(); ; took = time.Since(begin) {
+			if cycles = ReadStats().Cycles; enough(cycles, took) {
+				return cycles, took
+			}
 			if err := a.Add(10 * mib); err != nil {
 				t.Fatal(err)
 			}
@@ -314,10 +325,11 @@ func TestMaxGCShare(t *testing.T) {
 			runtime.Gosched()
 			a.Remove(10 * mib)
 		}
-		return ReadStats().Cycles
 	}
-	if few, many := cycles(1e-6), cycles(1); few > 1 || many <= 2*few {
-		t.Errorf("%d collections with a share of a millionth, %d with one of 1", few, many)
+	many, took := work(1, func(cycles int64, took time.Duration) bool { return cycles >= 4 || took > longest })
+	few, _ := work(1e-6, func(_ int64, is time.Duration) bool { return is > max(took, 200*time.Millisecond) })
+	if few > 1 || many < 4 {
+		t.Errorf("%d collections with a share of 1 in %v, %d with one of a millionth in the same time", many, took, few)
 	}
 }
 
