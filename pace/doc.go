@@ -47,4 +47,8 @@
 // With a limit, the Go heap and all counted memory stay below one number. The
 // runtime's memory limit follows. A request that would exceed the limit gets an
 // error, after collections were tried. See Options.Limit and [SetLimit].
+//
+// Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
+// an own.Pool. Own counts a resource that C has allocated already. It is not
+// refused at a limit, so a binding calls Reserve before C allocates.
 package pace
