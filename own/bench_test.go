@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -39,6 +40,53 @@ func BenchmarkOwn(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkWays makes an owner in each way and closes it.
+func BenchmarkWays(b *testing.B) {
+	var x byte
+	p := NewPool(Options{Release: released(func([]uintptr) {})})
+	numbers := NewPool(Options{Release: released(func([]uintptr) {}), Numbers: true})
+	ctx := context.Background()
+	b.Run("by=owner", func(b *testing.B) {
+		for b.Loop() {
+			m := new(Owner)
+			p.Own(m, unsafe.Pointer(&x), 100)
+			sinkOwner = m
+			m.Close()
+		}
+	})
+	b.Run("by=handle", func(b *testing.B) {
+		for b.Loop() {
+			m := new(Handle[*byte])
+			m.Own(p, &x, 100)
+			sinkHandle = m
+			m.Close()
+		}
+	})
+	b.Run("by=number", func(b *testing.B) {
+		for b.Loop() {
+			m := new(Number[int])
+			m.Own(numbers, 7, 100)
+			sinkNumber = m
+			m.Close()
+		}
+	})
+	b.Run("by=room", func(b *testing.B) {
+		for b.Loop() {
+			m := new(Owner)
+			room, _ := p.Reserve(ctx, 100)
+			room.Own(m, nil, unsafe.Pointer(&x))
+			sinkOwner = m
+			m.Close()
+		}
+	})
+}
+
+var (
+	sinkOwner  *Owner
+	sinkHandle *Handle[*byte]
+	sinkNumber *Number[int]
+)
 
 func BenchmarkMake(b *testing.B) {
 	p := NewPool(Options{

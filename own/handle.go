@@ -125,8 +125,12 @@ func pointerOf[P any](p P) unsafe.Pointer {
 
 func mustBePointerType[P any]() {
 	if k := reflect.TypeFor[P]().Kind(); k != reflect.Pointer && k != reflect.UnsafePointer {
-		panicMisuse("own", "Handle", "%v is not the type of a pointer; use a type such as *C.image, or a Number", reflect.TypeFor[P]())
+		panicNoPointerType(reflect.TypeFor[P]())
 	}
+}
+
+func panicNoPointerType(t reflect.Type) {
+	panicMisuse("own", "Handle", "%v is not the type of a pointer; use a type such as *C.image, or a Number", t)
 }
 
 // mustHavePointers panics for op, which takes or returns a pointer, in a pool of
@@ -259,14 +263,22 @@ func wordOf[N Integer](p *Pool, op string, n N) uintptr {
 	p.mustHaveNumbers(op)
 	w := uintptr(n)
 	if N(w) != n {
-		panicMisuse(p.kind.Name, op, "the number %d does not fit in a uintptr", n)
+		p.panicTooLarge(op, uint64(n))
 	}
 	return w
+}
+
+func (p *Pool) panicTooLarge(op string, n uint64) {
+	panicMisuse(p.kind.Name, op, "the number %#x does not fit in a uintptr", n)
 }
 
 // mustHaveNumbers panics for op in a pool without Options.Numbers.
 func (p *Pool) mustHaveNumbers(op string) {
 	if !p.kind.Numbers {
-		panicMisuse(p.kind.Name, op, "the resources of the pool are pointers; set Options.Numbers, or use a Handle")
+		p.panicPointers(op)
 	}
+}
+
+func (p *Pool) panicPointers(op string) {
+	panicMisuse(p.kind.Name, op, "the resources of the pool are pointers; set Options.Numbers, or use a Handle")
 }

@@ -159,7 +159,15 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 	if uintptr(resource) < p.least || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
-	return p.own(o, uintptr(resource), size)
+	// As own, to save a call.
+	n := p.sized(size)
+	if n > 0 && o.ref.Token() == nil {
+		if t, i := p.intake.Put(uintptr(resource), n); t != nil {
+			o.ref = ledger.RefTo(t, i)
+			return nil
+		}
+	}
+	return p.ownSlow(o, nil, uintptr(resource), size)
 }
 
 // own is Own of a resource that is checked.

@@ -16,9 +16,10 @@ import (
 // After that it is empty, and so is the zero Room. A Room must not be copied, and only
 // one goroutine at a time may use it.
 type Room struct {
-	_    noCopy
-	pool *Pool
-	size int64
+	_       noCopy
+	pool    *Pool
+	size    int64
+	counted int64 // size, or 0 if there was no limit
 }
 
 // Reserve makes sure that there is room for a resource of size bytes, before C
@@ -38,28 +39,40 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 		panicMisuse(p.kind.Name, "Reserve", "the size %d is negative; use 0 if it is unknown", size)
 	}
 	n = min(n, ledger.MaxSize)
-	for try := 0; n > account.Room(); try++ {
-		if err := ctx.Err(); err != nil {
-			return Room{}, err
-		}
-		if err := account.Reclaim(n, try); err != nil {
-			return Room{}, fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
-		}
-	}
 	if err := p.intake.Refuses(); err != nil {
 		return Room{}, err
 	}
+	counted := int64(0)
+	if account.Limited() {
+		if err := p.waitForRoom(ctx, n); err != nil {
+			return Room{}, err
+		}
+		counted = n
+	}
+	return Room{pool: p, size: n, counted: counted}, nil
+}
+
+// waitForRoom counts n bytes when there is room for them.
+func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
+	for try := 0; n > account.Room(); try++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := account.Reclaim(n, try); err != nil {
+			return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
+		}
+	}
 	ledger.Reserve(n)
 	account.Notify()
-	return Room{pool: p, size: n}, nil
+	return nil
 }
 
 // Release gives the room back: the resource was not made.
 func (r *Room) Release() {
-	if r.pool != nil {
-		ledger.Reserve(-r.size)
-		*r = Room{}
+	if r.counted != 0 {
+		ledger.Reserve(-r.counted)
 	}
+	*r = Room{}
 }
 
 // Own makes o the owner of a resource for which the room was reserved; see [Pool.Own].
@@ -86,19 +99,22 @@ func (r *Room) own(o, parent *Owner, resource uintptr) error {
 	p, size := r.pool, r.size
 	p.mustBeVacant(o, "Own")
 	r.Release()
-	var f *ledger.Family
 	if parent != nil {
-		t := parent.ref.Token()
-		defer runtime.KeepAlive(t)
-		if f = p.familyOf(t, parent); f == nil {
-			return ErrClosed
-		}
+		return p.ownReservedUnder(o, parent, resource, size)
 	}
+	if t, i := p.intake.Put(resource, size); t != nil {
+		o.ref = ledger.RefTo(t, i)
+		return nil
+	}
+	return p.count(p.intake.OwnReserved(&o.ref, nil, resource, size))
+}
+
+func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) error {
+	t := parent.ref.Token()
+	defer runtime.KeepAlive(t)
+	f := p.familyOf(t, parent)
 	if f == nil {
-		if t, i := p.intake.Put(resource, size); t != nil {
-			o.ref = ledger.RefTo(t, i)
-			return nil
-		}
+		return ErrClosed
 	}
 	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size))
 }

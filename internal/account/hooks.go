@@ -69,6 +69,9 @@ func Reclaim(n int64, try int) error {
 // ErrUnpaced says that package pace has not been started.
 var ErrUnpaced = errors.New("cheap: package pace has not been started")
 
+// Limited reports whether there is a bound on the sum of all accounts.
+func Limited() bool { return ceiling.Load() != math.MaxInt64 }
+
 // Room returns how many more bytes the bound on the sum of all accounts leaves.
 func Room() int64 { return ceiling.Load() - total.Load() }
 

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own/internal/ledger"
@@ -31,6 +32,7 @@ type Intake struct {
 	mu        sync.Mutex
 	families  map[*ledger.Family]*shard // under mu; shards of children, see lockFamily
 	destroyed bool                      // under mu
+	ended     atomic.Bool               // is destroyed, for Refuses
 }
 
 // ErrQueueFull is returned while Kind.MaxQueued releases are queued.
@@ -112,11 +114,8 @@ func (in *Intake) full() bool {
 
 // Refuses returns why Own would take no resource now, or nil.
 func (in *Intake) Refuses() error {
-	in.mu.Lock()
-	destroyed := in.destroyed
-	in.mu.Unlock()
 	switch {
-	case destroyed:
+	case in.ended.Load():
 		return cheap.ErrDestroyed
 	case in.full():
 		return ErrQueueFull
@@ -165,6 +164,7 @@ func (s *shard) remove() {
 func (in *Intake) End() (batches, stock []*ledger.Ledger, first bool) {
 	in.mu.Lock()
 	first, in.destroyed = !in.destroyed, true
+	in.ended.Store(true)
 	in.mu.Unlock()
 	if !first {
 		return nil, nil, false
