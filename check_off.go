@@ -9,10 +9,13 @@ import "github.com/cheapgo/cheap/internal/span"
 const checking = false
 
 func fillFree(p, n uintptr)                       {}
-func isFilled(p, n uintptr) bool                  { return true }
+func fillSpan(s *span.Span)                       {}
 func mustBeFilled(op string, block, p, n uintptr) {}
 func mustBeFilledTail(p, from uintptr)            {}
 
-func (h *Heap) fillFreeBlock(s *span.Span, p uintptr)   {}
-func (h *Heap) lookAtFree(s *span.Span)                 {}
-func (h *Heap) mustBeFilledBlock(p uintptr, fresh bool) {}
+func unfilled(p, n uintptr, was blockState) (from, to uintptr) { return 0, 0 }
+
+func (h *Heap) fillFreeBlock(s *span.Span, p uintptr)       {}
+func (h *Heap) lookAtFree(s *span.Span)                     {}
+func (h *Heap) lookAtUncarved(p, size uintptr)              {}
+func (h *Heap) mustBeFilledBlock(p uintptr, was blockState) {}

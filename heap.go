@@ -28,6 +28,7 @@ package cheap
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what an address is, and the panics that say it
+//	heap_damage.go    a free block that was written to, and the panic that says where
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
 //	local.go          a cache that belongs to a goroutine
@@ -143,10 +144,9 @@ type Heap struct {
 	_       [64]byte
 	account *account.Account
 
-	// damaged is the address of a free block that was written to or, with the bit
-	// freedTwice, was freed twice at the same time, until a panic has reported it;
-	// else 0.
-	damaged atomic.Uintptr
+	// damaged is what is known of a free block that was written to, or was freed twice
+	// at the same time, until a panic has reported it; else nil.
+	damaged atomic.Pointer[damage]
 
 	// seize is held while caches are installed in the table or taken out.
 	seize     sync.Mutex

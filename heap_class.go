@@ -166,8 +166,8 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size
-		if checking && !s.Fresh && !isFilled(p, sizeclass.Quantum) {
-			h.noteDamage(p) // what is behind these bytes shows when the block is handed out
+		if checking && !s.Fresh {
+			h.lookAtUncarved(p, s.Size)
 		}
 		blockAt(p).setCached(p, next, state, cl.factor)
 		next = p
@@ -461,7 +461,7 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	base, cost := s.Base, spanCost(uint8(s.Tag))
 	if checking {
 		h.lookAtFree(s)
-		fillFree(base, uintptr(s.Carved)*s.Size)
+		fillSpan(s)
 	}
 	retire(s)
 	span.FreeCarved(base)

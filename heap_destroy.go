@@ -61,7 +61,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 			h.empty(cacheAt(s.Slot))
 		}
 		s := h.count()
-		if s.Blocks > 0 || h.damaged.Load() != 0 {
+		if s.Blocks > 0 || h.damaged.Load() != nil {
 			h.caches.Restore(seized)
 		}
 		h.mustBeUndamaged(0)
@@ -109,7 +109,7 @@ func (h *Heap) releaseAny(s *span.Span, keep bool) {
 	}
 	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask].SpanBytes()
 	if checking {
-		fillFree(base, uintptr(s.Carved)*s.Size)
+		fillSpan(s)
 	}
 	retire(s)
 	if keep {

@@ -23,50 +23,6 @@ func (h *Heap) panicNotOpen(op string) {
 	panicMisuse(op, 0, "the heap was not made by NewHeap")
 }
 
-// noteDamage records that the free block at p was written to. The caller has
-// taken the block, and what its link led to, out of all lists and counts. It may
-// hold locks; the panic comes from mustBeUndamaged.
-//
-//go:norace
-func (h *Heap) noteDamage(p uintptr) { h.damaged.CompareAndSwap(0, p) }
-
-// noteTwice is noteDamage for a block that was freed twice at the same time. The
-// block is the one at p, or one that p's list leads to.
-//
-//go:norace
-func (h *Heap) noteTwice(p uintptr) { h.damaged.CompareAndSwap(0, p|freedTwice) }
-
-// freedTwice is set in Heap.damaged by noteTwice. It is no part of a block's
-// address.
-const freedTwice = 1
-
-// mustBeUndamaged panics if noteDamage or noteTwice was called since the last such
-// panic. It frees the block at p before, unless p is 0: the caller gets the panic
-// instead of the block.
-func (h *Heap) mustBeUndamaged(p uintptr) {
-	if h.damaged.Load() != 0 {
-		h.panicDamaged(p)
-	}
-}
-
-// panicDamaged is apart from mustBeUndamaged so that the compiler can inline that.
-//
-//go:noinline
-func (h *Heap) panicDamaged(p uintptr) {
-	written := h.damaged.Swap(0)
-	if written == 0 {
-		return // another goroutine has panicked with it
-	}
-	if p != 0 {
-		h.freeSlow("Heap.Free", nil, p)
-	}
-	if written&freedTwice != 0 {
-		written &^= freedTwice
-		panicMisuse("Heap", written, "the block at %#x, or one behind it in a list of free blocks, was freed twice at the same time; look for two goroutines that free one block", written)
-	}
-	panicMisuse("Heap", written, "the free block at %#x was written to after it was freed; look for a pointer that is used after Free", written)
-}
-
 // A verdict says what an address is to a heap.
 type verdict int
 

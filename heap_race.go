@@ -19,7 +19,7 @@ func (h *Heap) handedOut(p uintptr, was blockState) {
 		acquire(p, was)
 	}
 	if checking {
-		h.mustBeFilledBlock(p, was&stateZeroed != 0)
+		h.mustBeFilledBlock(p, was)
 	}
 }
 

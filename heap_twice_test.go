@@ -443,7 +443,7 @@ func TestTwoLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newPair(t)
 			f(w, w.blocks[5], w.blocks[9], w.blocks[2])
-			w.h.damaged.Store(0)
+			w.h.damaged.Store(nil)
 			w.a.Destroy()
 			w.b.Destroy()
 			w.h.DestroyAll()

@@ -1,0 +1,191 @@
+package cheap
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A damage is what is known of a free block that was written to, or that was freed
+// twice at the same time.
+type damage struct {
+	block, size uintptr
+	twice       bool // it was freed twice, or a block behind it in a list was
+
+	// The bytes in [from, to) of the block were written to. If exact is false, the
+	// bytes that were are among these.
+	from, to uintptr
+	exact    bool
+}
+
+// noteDamage records that the free block at p was written to. The caller has
+// taken the block, and what its link led to, out of all lists and counts. It may
+// hold locks; the panic comes from mustBeUndamaged.
+//
+//go:norace
+func (h *Heap) noteDamage(p uintptr) {
+	if h.damaged.Load() == nil {
+		h.note(h.lookAtDamage(p))
+	}
+}
+
+// noteTwice is noteDamage for a block that was freed twice at the same time. The
+// block is the one at p, or one that p's list leads to.
+func (h *Heap) noteTwice(p uintptr) { h.note(damage{block: p, twice: true}) }
+
+// note records d, unless something is recorded already.
+//
+//go:norace
+func (h *Heap) note(d damage) { h.damaged.CompareAndSwap(nil, &d) }
+
+// mustBeUndamaged panics if noteDamage or noteTwice was called since the last such
+// panic. It frees the block at p before, unless p is 0: the caller gets the panic
+// instead of the block.
+func (h *Heap) mustBeUndamaged(p uintptr) {
+	if h.damaged.Load() != nil {
+		h.panicDamaged(p)
+	}
+}
+
+// panicDamaged is apart from mustBeUndamaged so that the compiler can inline that.
+//
+//go:noinline
+func (h *Heap) panicDamaged(p uintptr) {
+	d := h.damaged.Swap(nil)
+	if d == nil {
+		return // another goroutine has panicked with it
+	}
+	if p != 0 {
+		if checking {
+			h.freeing(p) // which fills it
+		}
+		h.freeSlow("Heap.Free", nil, p)
+	}
+	if d.twice {
+		panicMisuse("Heap", d.block, "the block at %#x, or one behind it in a list of free blocks, was freed twice at the same time; look for two goroutines that free one block", d.block)
+	}
+	panicWritten("Heap", *d)
+}
+
+// panicWritten panics because a free block was written to.
+func panicWritten(op string, d damage) {
+	where := fmt.Sprintf("%d bytes from byte %d on", d.to-d.from, d.from)
+	if !d.exact {
+		where = fmt.Sprintf("some of its first %d bytes", d.to)
+	}
+	panicMisuse(op, d.block, "the free block at %#x (%d bytes) was written to after it was freed: %s; look for a pointer that is used after Free", d.block, d.size, where)
+}
+
+// lookAtDamage returns what was written to of the free block at p.
+//
+//go:norace
+func (h *Heap) lookAtDamage(p uintptr) damage {
+	s := span.Find(p)
+	tag := s.LoadTag()
+	d := damage{block: p, size: s.Size, to: sizeclass.Quantum}
+	if tag>>span.KindBits != h.id || tag&span.KindMask >= span.KindBody {
+		return d // its span went back: a list led there because a block was freed twice
+	}
+	d.from, d.to, d.exact = headDamage(p, tag)
+	was := stateNew // which is right for every block of which the state is lost
+	if d.from == d.to {
+		was = stateOf(blockAt(p).link)
+	}
+	if from, to := unfilled(p+sizeclass.Quantum, s.Size-sizeclass.Quantum, was); from < to {
+		from, to = from+sizeclass.Quantum, to+sizeclass.Quantum
+		if d.from == d.to {
+			d.from = from
+		}
+		d.to = to
+	}
+	if d.from == d.to { // the mark is right, but not that of the list that the block is in
+		d.to, d.exact = sizeclass.Quantum, false
+	}
+	return d
+}
+
+// headDamage returns which of the first 16 bytes of the free block at p were written
+// to, those in [from, to): none if the mark is right. tag is that of its span.
+//
+// As long as the mark is what the heap wrote, it says what the link was. A link that
+// it says by accident leads nowhere. If the link leads somewhere, and half of the mark is
+// what the link asks for, the rest of the mark was written to. Otherwise both words may
+// have been, and exact is false.
+//
+//go:norace
+func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
+	b, factor := blockAt(p), factorOf(tag)
+	if b.isFree(p, factor) {
+		return 0, 0, true
+	}
+	for bit := range uint64(sortedBit + 1) {
+		if link := unseal(p, b.mark^bit, factor); mayBeLink(link, tag) {
+			from, to, _ = changedBytes(link, b.link)
+			return from, to, true
+		}
+	}
+	const word = unsafe.Sizeof(b.link)
+	if mayBeLink(b.link, tag) {
+		// The low bytes of a mark depend on the low bits of the link alone, so that they
+		// are right does not say that the link is.
+		most := word/2 - 1
+		for bit := range uint64(sortedBit + 1) {
+			if f, t, same := changedBytes(seal(p, b.link, factor)^bit, b.mark); same > most {
+				from, to, most = word+f, word+t, same
+			}
+		}
+		if to != 0 {
+			return from, to, true
+		}
+	}
+	return 0, sizeclass.Quantum, false
+}
+
+// unseal returns the link of which the mark was made: seal backwards.
+//
+//go:norace
+func unseal(p uintptr, mark, factor uint64) (link uint64) {
+	inverse := factor // of 3 bits; each round doubles the number of bits that are right
+	for range 5 {
+		inverse *= 2 - factor*inverse
+	}
+	return bits.RotateLeft64(mark*inverse^uint64(p), -1)
+}
+
+// mayBeLink reports whether a block in a span with that tag may have the link: whether
+// it leads to a block of the same class and heap, or ends a list.
+//
+//go:norace
+func mayBeLink(link uint64, tag uintptr) bool {
+	next := nextOf(link)
+	if uint64(next) != link&^uint64(stateBits) {
+		return false // more than an address
+	}
+	if next == 0 {
+		return true
+	}
+	s := span.Lookup(next)
+	return s != nil && s.LoadTag() == tag && startsBlock(s, next)
+}
+
+// changedBytes returns the range of bytes in memory in which two words differ, and how
+// many bytes do not differ.
+//
+//go:norace
+func changedBytes(was, is uint64) (from, to, same uintptr) {
+	change := was ^ is
+	for i, c := range (*[8]byte)(unsafe.Pointer(&change)) { // in the order of memory
+		switch {
+		case c == 0:
+			same++
+			continue
+		case to == 0:
+			from = uintptr(i)
+		}
+		to = uintptr(i) + 1
+	}
+	return from, to, same
+}
