@@ -47,6 +47,21 @@ func resident(t *testing.T, addr, n uintptr) uintptr {
 	return sum
 }
 
+// mustBeUnmapped looks whether the system has n bytes at addr back. A part of them may be
+// mapped again: by Go, or for the stack of a thread.
+func mustBeUnmapped(t *testing.T, addr, n uintptr) {
+	t.Helper()
+	page := make([]byte, 1)
+	for i := range uintptr(8) {
+		at := (addr + n/8*i) &^ (osmem.PageSize - 1)
+		_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, at, osmem.PageSize, uintptr(unsafe.Pointer(&page[0])))
+		if errno == syscall.ENOMEM { // what mincore says of a page that is not mapped
+			return
+		}
+	}
+	t.Errorf("%d bytes at %#x are mapped", n, addr)
+}
+
 // TestTrimResident looks whether the system has the memory back after Trim.
 func TestTrimResident(t *testing.T) {
 	h := newHeap(t, HeapOptions{})

@@ -55,6 +55,29 @@ func TestDecay(t *testing.T) {
 	waitUntil(t, "nothing is idle after a shorter decay", func() bool { return span.Idle() == 0 })
 }
 
+// TestDecayBounds frees a block and looks, again and again, whether its memory is idle: at
+// least for half the time of decay, and not forever. It compares with the time after each
+// look, so a machine that is busy makes it prove less, and not fail.
+func TestDecayBounds(t *testing.T) {
+	const d = 200 * time.Millisecond
+	h := newHeap(t, HeapOptions{})
+	setDecay(t, d)
+	for _, size := range []int{100, 20_000, 500_000} {
+		p := h.Malloc(size)
+		waitUntil(t, "nothing is idle after Trim", func() bool { Trim(); return span.Idle() == 0 })
+		freed := time.Now()
+		h.Free(p)
+		h.reclaim() // out of the cache
+		waitUntil(t, "nothing is idle", func() bool {
+			idle := span.Idle()
+			if took := time.Since(freed); idle == 0 && took < d/2 {
+				t.Errorf("a block of %d bytes was idle for %v, the decay is %v", size, took, d)
+			}
+			return idle == 0
+		})
+	}
+}
+
 // TestDecayKeepsBlocks lets memory decay next to blocks that are live.
 func TestDecayKeepsBlocks(t *testing.T) {
 	h := newHeap(t, HeapOptions{})

@@ -1,8 +1,11 @@
 package span
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/osmem"
 )
 
 // waitIdle waits until nothing is idle.
@@ -65,6 +68,89 @@ func TestDecay(t *testing.T) {
 	if got := Idle(); got != 0 {
 		t.Errorf("%d bytes are idle", got)
 	}
+}
+
+// TestDecayCurve frees units at random times, in a time that the test makes: half of the
+// decay passes with each tick. What is freed between two ticks is idle at both, and has
+// left memory at the next one. What is used again meanwhile stays.
+func TestDecayCurve(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	TrimAll()
+	SetDecay(24 * time.Hour) // so no timer ticks
+	r := rand.New(rand.NewPCG(1, 7))
+	var live, young, old []run // handed out; freed since the last tick; freed before
+	idle := func() (n uintptr) {
+		for _, r := range append(append([]run{}, young...), old...) {
+			n += uintptr(r.units) * UnitSize
+		}
+		return n
+	}
+	for tickNumber := range 300 {
+		for range r.IntN(6) {
+			switch r.IntN(3) {
+			case 0:
+				live = append(live, allocRun(t, live, 1+r.IntN(8), 1))
+				live[len(live)-1].dirty()
+				// It may have taken idle units.
+				young, old = without(young, live[len(live)-1]), without(old, live[len(live)-1])
+			default:
+				if len(live) > 0 {
+					i := r.IntN(len(live))
+					Free(live[i].base, live[i].units)
+					for u := range live[i].units {
+						young = append(young, run{live[i].base + uintptr(u)*UnitSize, 1})
+					}
+					live = append(live[:i], live[i+1:]...)
+					Decay()
+				}
+			}
+		}
+		if got, want := Idle(), idle(); got != want {
+			t.Fatalf("before tick %d: %d bytes are idle, want %d", tickNumber, got, want)
+		}
+		if idle() > 0 && !decay.armed.Load() {
+			t.Fatalf("tick %d: memory is idle and no timer is armed", tickNumber)
+		}
+		tick(decay.serial)
+		gone := old
+		young, old = nil, young
+		if got, want := Idle(), idle(); got != want {
+			t.Fatalf("after tick %d: %d bytes are idle, want %d", tickNumber, got, want)
+		}
+		for _, r := range gone {
+			if !osmem.DecommitRevokes && !r.zero() {
+				t.Fatalf("after tick %d: the memory at %#x has contents, although it was idle for two ticks", tickNumber, r.base)
+			}
+		}
+		for _, r := range old {
+			r.mustBeDirty(t)
+		}
+	}
+	for _, r := range live {
+		r.mustBeDirty(t)
+		Free(r.base, r.units)
+	}
+	TrimAll()
+}
+
+// mustBeDirty looks whether r has what dirty has written.
+func (r run) mustBeDirty(t *testing.T) {
+	t.Helper()
+	for a := r.base; a < r.end(); a += UnitSize {
+		if *(*byte)(osmem.Pointer(a + 100)) != 1 || *(*byte)(osmem.Pointer(a + UnitSize - 1)) != 1 {
+			t.Fatalf("the unit at %#x has lost its contents", a)
+		}
+	}
+}
+
+// without returns the runs, of one unit each, that are not in taken.
+func without(units []run, taken run) (rest []run) {
+	for _, u := range units {
+		if u.base < taken.base || u.base >= taken.end() {
+			rest = append(rest, u)
+		}
+	}
+	return rest
 }
 
 // TestOnTick looks whether the function is called.

@@ -1,0 +1,110 @@
+package cheap
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TestThousandHeaps has as many heaps at once, each with blocks of all kinds.
+func TestThousandHeaps(t *testing.T) {
+	const n = 1000
+	type one struct {
+		h      *Heap
+		blocks []handed
+	}
+	for range 2 { // the second thousand use the memory of the first
+		var heaps []one
+		for i := range n {
+			h, err := NewHeap(HeapOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := one{h: h}
+			for j, size := range []int{16, 600, 40_000} {
+				if size < sizeclass.MaxSize || i%10 == 0 {
+					o.blocks = append(o.blocks, wrap(h, size, uint64(i*10+j)))
+				}
+			}
+			heaps = append(heaps, o)
+		}
+		for i, o := range heaps {
+			other := heaps[(i+1)%n]
+			for _, b := range o.blocks {
+				if i%50 == 0 {
+					mustAccuse(t, "Heap.Free", uintptr(b.p), func() { other.h.Free(b.p) }, "belongs to another heap")
+				}
+				if other.h.Owns(b.p) || !o.h.Owns(b.p) {
+					t.Fatalf("heap %d: Owns is wrong", i)
+				}
+			}
+			if s := o.h.Stats(); s.Blocks != int64(len(o.blocks)) {
+				t.Fatalf("heap %d: %+v", i, s)
+			}
+		}
+		for i, o := range heaps {
+			if i%2 == 0 {
+				for _, b := range o.blocks {
+					b.unwrap(t, o.h)
+				}
+				if err := o.h.Destroy(); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			for _, b := range o.blocks {
+				if err := shadow.Check(b.p, b.size, b.seed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := o.h.DestroyAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestDestroyWithMappings destroys a heap that has blocks with mappings of their own. The
+// system has the memory back, and another heap may use the addresses.
+func TestDestroyWithMappings(t *testing.T) {
+	sizes := []int{span.OwnMapping, span.OwnMapping + 1, 2*span.OwnMapping + 12_345, span.RegionSize, span.RegionSize + 1}
+	if osmemIsScarce {
+		sizes = sizes[:2]
+	}
+	other := newHeap(t, HeapOptions{})
+	for range 2 {
+		h, err := NewHeap(HeapOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var blocks []unsafe.Pointer
+		for _, size := range append(sizes, 100, 50_000) {
+			p := h.Malloc(size)
+			markEnds(p, size, 1)
+			blocks = append(blocks, p)
+		}
+		if e, ok := h.Destroy().(*LiveError); !ok || e.Blocks != len(blocks) {
+			t.Fatalf("Destroy with %d blocks: %v", len(blocks), e)
+		}
+		for i, size := range sizes {
+			if !hasEnds(blocks[i], size, 1) {
+				t.Error("a block has changed")
+			}
+		}
+		if err := h.DestroyAll(); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range blocks {
+			mustAccuse(t, "Heap.Free", uintptr(p), func() { other.Free(p) }, "given back")
+			if i < len(sizes) {
+				mustBeUnmapped(t, uintptr(p), uintptr(sizes[i]))
+			}
+		}
+		b := wrap(other, sizes[len(sizes)-1], 5)
+		b.unwrap(t, other)
+	}
+	mustHoldNothing(t, other)
+}
