@@ -108,7 +108,7 @@ func Example_paceLimit() {
 	defer pace.Stop()
 
 	var album []*guide.Image // keeps all images reachable
-	for {
+	for range 512 { // the limit is met before
 		image, err := guide.NewImage(1024, 1024)
 		if err != nil {
 			fmt.Println(len(album) < 256, errors.Is(err, cheap.ErrLimit))
