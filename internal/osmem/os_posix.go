@@ -14,8 +14,11 @@ const noReserve = 0
 // Only Linux promises that memory is zero after MADV_DONTNEED. Elsewhere a new mapping
 // replaces the old one.
 func sysDecommit(addr, size uintptr) {
-	_, err := unix.MmapPtr(-1, 0, Pointer(addr), size, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
+	err := fault(OpDecommit, size)
+	if err == nil {
+		_, err = unix.MmapPtr(-1, 0, Pointer(addr), size, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED)
+	}
 	if err != nil {
 		clear(bytes(addr, size)) // the pages stay, but read as zero
 	}

@@ -50,7 +50,7 @@ func sysReserve(size, align uintptr) (uintptr, error) {
 // may. Then the memory is returned and the addresses are lost, which is better than a
 // panic in the middle of a Free.
 func sysRelease(addr, size uintptr) {
-	if unix.MunmapPtr(Pointer(addr), size) != nil {
+	if fault(OpRelease, size) != nil || unix.MunmapPtr(Pointer(addr), size) != nil {
 		_ = unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED)
 	}
 }

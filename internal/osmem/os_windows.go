@@ -42,13 +42,15 @@ func sysCommit(addr, size uintptr) error {
 }
 
 func sysDecommit(addr, size uintptr) {
-	if windows.VirtualFree(addr, size, windows.MEM_DECOMMIT) != nil {
+	if fault(OpDecommit, size) != nil || windows.VirtualFree(addr, size, windows.MEM_DECOMMIT) != nil {
 		clear(unsafe.Slice((*byte)(Pointer(addr)), size)) // the pages stay, but read as zero
 	}
 }
 
 func sysRelease(addr, size uintptr) {
-	_ = windows.VirtualFree(addr, 0, windows.MEM_RELEASE) // if not, the addresses are lost
+	if fault(OpRelease, size) == nil {
+		_ = windows.VirtualFree(addr, 0, windows.MEM_RELEASE) // if not, the addresses are lost
+	}
 }
 
 func mapMeta(size uintptr) (uintptr, error) {

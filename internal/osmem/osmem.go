@@ -39,17 +39,20 @@ func RoundPage(n uintptr) uintptr { return (n + PageSize - 1) &^ (PageSize - 1) 
 // An Op names a call that the system may refuse.
 type Op string
 
-// The calls that Fault is asked about.
+// The calls that Fault is asked about. OpDecommit and OpRelease are calls of the system:
+// Reserve makes some to cut an address range, and with cheap_gomem there are none.
 const (
-	OpReserve Op = "reserve"
-	OpCommit  Op = "commit"
-	OpMap     Op = "map"
-	OpRemap   Op = "remap"
+	OpReserve  Op = "reserve"
+	OpCommit   Op = "commit"
+	OpMap      Op = "map"
+	OpRemap    Op = "remap"
+	OpDecommit Op = "decommit"
+	OpRelease  Op = "release"
 )
 
 // Fault, if it is set, is called before each call that the system may refuse. If it
-// returns an error, that error is returned, and the system is not called. Tests set
-// it to see what happens when there is no memory.
+// returns an error, the system is not called, and what happens is what happens when the
+// system returns that error. Tests set it to see what happens when there is no memory.
 var Fault atomic.Pointer[func(op Op, size uintptr) error]
 
 func fault(op Op, size uintptr) error {

@@ -2,6 +2,7 @@ package osmem
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -128,6 +129,49 @@ func TestFault(t *testing.T) {
 	}
 	if want := 4; len(asked) != want {
 		t.Errorf("asked about %v", asked)
+	}
+}
+
+// TestFaultOfGivingBack has the system refuse to take memory back: pages stay, and read
+// as zero.
+func TestFaultOfGivingBack(t *testing.T) {
+	if GoBacked {
+		return // the system is not called
+	}
+	size := 2 * PageSize
+	addr, err := Reserve(size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Commit(addr, size); err != nil {
+		t.Fatal(err)
+	}
+	mem := unsafe.Slice((*byte)(Pointer(addr)), size)
+	mem[0], mem[size-1] = 1, 2
+	var asked []Op
+	f := func(op Op, n uintptr) error {
+		asked = append(asked, op)
+		return errors.New("refused")
+	}
+	Fault.Store(&f)
+	Decommit(addr, size)
+	Fault.Store(nil)
+	if mem[0] != 0 || mem[size-1] != 0 {
+		t.Errorf("bytes are %d and %d after Decommit", mem[0], mem[size-1])
+	}
+	Fault.Store(&f)
+	Release(addr, size)
+	Fault.Store(nil)
+	if !slices.Equal(asked, []Op{OpDecommit, OpRelease}) {
+		t.Errorf("asked about %v", asked)
+	}
+	other, err := Reserve(size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Release(other, size)
+	if other < addr+size && addr < other+size {
+		t.Error("addresses that are lost were reserved again")
 	}
 }
 
