@@ -87,5 +87,18 @@ func mustMul(op string, count, size int) (n int, ok bool) {
 	return int(p), ok
 }
 
-// noMemory wraps an error of the operating system.
-func noMemory(err error) error { return fmt.Errorf("%w: %w", ErrNoMemory, err) }
+// noMemory wraps an error of the operating system. It is called under locks, and between
+// Enter and Leave of package race, where the detector would misread the locks of package
+// fmt. So the text is made when it is asked for. It is not inlined, to keep its callers
+// small.
+//
+//go:noinline
+func noMemory(err error) error { return &refusedError{err} }
+
+// A refusedError is an ErrNoMemory with its cause.
+type refusedError struct{ cause error }
+
+func (e *refusedError) Error() string { return ErrNoMemory.Error() + ": " + e.cause.Error() }
+
+// Unwrap returns ErrNoMemory and the cause.
+func (e *refusedError) Unwrap() []error { return []error{ErrNoMemory, e.cause} }

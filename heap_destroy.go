@@ -48,7 +48,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		defer race.Leave()
 	}
 	if h.id == 0 {
-		h.mustBeOpen(op)
+		h.panicInside(op)
 	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
@@ -64,7 +64,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		if s.Blocks > 0 || h.damaged.Load() != nil {
 			h.caches.Restore(seized)
 		}
-		h.mustBeUndamaged(0)
+		seen(func() { h.mustBeUndamaged(0) })
 		if s.Blocks > 0 {
 			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
 		}

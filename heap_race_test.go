@@ -263,3 +263,65 @@ func TestRaceOfAllocator(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestRaceOfMessages has goroutines make mistakes, and get no memory, at the same time.
+// What they are told is text that package fmt has made, with locks that the detector must
+// see.
+func TestRaceOfMessages(t *testing.T) {
+	for name, f := range map[string]func(h *Heap){
+		"mistakes": func(h *Heap) {
+			l := h.NewLocal()
+			p, large := h.Malloc(100), h.Malloc(100_000)
+			h.Free(p)
+			h.Free(large)
+			for range 100 {
+				catch(func() { h.Free(p) })
+				catch(func() { h.Free(large) })
+				catch(func() { l.Free(p) })
+				catch(func() { h.Free(unsafe.Pointer(l)) })
+			}
+		},
+		"no memory": func(h *Heap) {
+			for range 100 {
+				for _, size := range []int{1000, 30_000, 100_000, span.OwnMapping} {
+					for {
+						if _, err := h.TryMalloc(size); err != nil {
+							_ = err.Error()
+							break
+						}
+					}
+				}
+			}
+		},
+		"destroyed": func(h *Heap) {
+			other, err := NewHeap(HeapOptions{})
+			if err != nil {
+				panic(err)
+			}
+			other.DestroyAll()
+			for range 100 {
+				catch(func() { other.Calloc(1, 1) })
+				catch(func() { new(Heap).Destroy() })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustReport(t, false, func() {
+				h, err := NewHeap(HeapOptions{})
+				if err != nil {
+					panic(err)
+				}
+				if name == "no memory" {
+					h.Free(h.Malloc(1))
+					fault := func(osmem.Op, uintptr) error { return errRefused }
+					osmem.Fault.Store(&fault)
+				}
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() { f(h) })
+				}
+				wg.Wait()
+			})
+		})
+	}
+}

@@ -108,9 +108,15 @@ func (h *Heap) begin(op string) {
 	h.busy.Add(1)
 	if h.closed.Load() || h.id == 0 {
 		h.busy.Add(-1)
-		h.mustBeOpen(op)
+		h.panicInside(op)
 	}
 }
+
+// panicInside panics because the heap is not open, between Enter and Leave of package
+// race. It is apart from begin so that the compiler can inline that.
+//
+//go:noinline
+func (h *Heap) panicInside(op string) { seen(func() { h.mustBeOpen(op) }) }
 
 // end ends what begin began.
 //

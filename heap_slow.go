@@ -180,10 +180,6 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 	if p == 0 {
 		return
 	}
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
 	for {
 		h.mustBeOpen(op)
 		if h.freeIn(local, p) {
@@ -199,6 +195,10 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 //
 //go:norace
 func (h *Heap) freeIn(local *cache, p uintptr) bool {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
 	s := span.Lookup(p)
 	if s == nil || atomic.LoadUintptr(&s.Chunk) != 0 {
 		return false

@@ -231,9 +231,11 @@ func (l *Local) malloc(op string, size, align int) (uintptr, error) {
 func (l *Local) empty() {
 	if race.Told {
 		race.Enter()
-		defer race.Leave()
 	}
 	l.h.empty(l.k)
+	if race.Told {
+		race.Leave()
+	}
 	l.h.mustBeUndamaged(0)
 	runtime.KeepAlive(l)
 }
