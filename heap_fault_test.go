@@ -1,14 +1,17 @@
 package cheap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -18,15 +21,15 @@ import (
 // every n, each in a process of its own, because most of what is taken from the
 // system is never given back.
 func TestRefusal(t *testing.T) {
-	for _, forever := range []bool{false, true} {
-		t.Run(fmt.Sprintf("forever=%v", forever), func(t *testing.T) {
+	for _, times := range []int{1, forever} {
+		t.Run(fmt.Sprintf("forever=%v", times == forever), func(t *testing.T) {
 			calls := 1
-			few := testing.Short() || osmem.GoBacked
+			few := testing.Short() || memoryCosts
 			for n := 1; n <= calls; n++ {
 				if few && n > 3 && n%5 != 0 {
 					continue
 				}
-				out, status := testchild.Run(t, func() { refusedProgram(forever) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
+				out, status := testchild.Run(t, func() { refusedProgram(times) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
 				if _, err := fmt.Sscanf(out, "calls=%d\n", &calls); err != nil || status != 0 {
 					t.Fatalf("call %d fails: status %d\n%s", n, status, out)
 				}
@@ -39,18 +42,18 @@ func TestRefusal(t *testing.T) {
 }
 
 // refusedProgram prints how many calls of the system there were, or panics.
-func refusedProgram(forever bool) {
+func refusedProgram(times int) {
 	n, err := strconv.Atoi(os.Getenv("CHEAP_TEST_N"))
 	if err != nil {
 		panic(err)
 	}
-	end := refuse(n, forever)
+	system := refuse(n, times)
 	h, err := NewHeap(HeapOptions{})
 	if err != nil {
 		if !errors.Is(err, ErrNoMemory) || !errors.Is(err, errRefused) {
 			panic(err)
 		}
-		fmt.Printf("calls=%d\n", max(n+1, end()))
+		fmt.Printf("calls=%d\n", max(n+1, system.end()))
 		if h, err = NewHeap(HeapOptions{}); err != nil {
 			panic(err) // there is memory again
 		}
@@ -61,7 +64,7 @@ func refusedProgram(forever bool) {
 	m.refusal = ErrNoMemory
 	const mapping = span.OwnMapping
 	far, align := 3*span.RegionSize, 2*span.RegionSize
-	if osmem.GoBacked { // where every byte costs
+	if osmem.GoBacked {
 		far, align = mapping+span.UnitSize, mapping
 	}
 	steps := []func(){
@@ -104,7 +107,7 @@ func refusedProgram(forever bool) {
 		}
 	}
 	run()
-	fmt.Printf("calls=%d\n", end())
+	fmt.Printf("calls=%d\n", system.end())
 	run() // the heap works on, or works now
 	before := m.live.Len()
 	m.refusal = nil
@@ -126,6 +129,138 @@ func refusedProgram(forever bool) {
 	}
 	if err := h.Destroy(); err != nil {
 		panic(err)
+	}
+}
+
+// TestEveryFault runs a program in which calls of the system fail, from the n-th on: one
+// call, three, or all. By default n is some of the numbers from 1 to 1,000, and with the
+// flag all of them. Each n has a process of its own.
+func TestEveryFault(t *testing.T) {
+	numbers := []int{1, 2, 20, 200, 1000}
+	switch {
+	case memoryCosts || race.Build || testing.Short():
+		numbers = numbers[:3] // where memory costs there are fewer calls
+	case *long:
+		numbers = numbers[:0]
+		for n := range 1000 {
+			numbers = append(numbers, n+1)
+		}
+	}
+	for name, times := range map[string]int{"once": 1, "three times": 3, "for ever": forever} {
+		t.Run(name, func(t *testing.T) {
+			kinds := map[string]int{} // of calls, by how many programs had them fail first
+			calls, raised := 0, 0
+			for _, n := range numbers {
+				out, status := testchild.Run(t, func() { faultyProgram(times) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
+				var c, f int
+				var op string
+				if _, err := fmt.Sscanf(out, "%d %d %s\n", &c, &f, &op); err != nil || status != 0 {
+					t.Fatalf("from call %d on: status %d\n%s", n, status, out)
+				}
+				kinds[op]++
+				calls, raised = calls+c, raised+f
+			}
+			t.Logf("%d programs; %d calls of the system, %d of them failed; the first that failed: %v", len(numbers), calls, raised, kinds)
+			if kinds["none"] > len(numbers)/4 {
+				t.Errorf("%d of %d programs ended before a call failed", kinds["none"], len(numbers))
+			}
+		})
+	}
+}
+
+// memoryCosts says whether a byte costs that was never written to: blocks are Go memory, or
+// are filled when they are freed.
+const memoryCosts = osmem.GoBacked || checking
+
+// bulkyMix has many large blocks, and many with a mapping, so that the system is called
+// often.
+var bulkyMix = mix{
+	size: func(r *rand.Rand) int {
+		switch r.IntN(8) {
+		case 0, 1:
+			if memoryCosts && r.IntN(32) > 0 {
+				return 1 << 20
+			}
+			return span.OwnMapping + r.IntN(4*span.OwnMapping) // a region or two
+		case 2, 3:
+			return 32<<10 + r.IntN(4<<20)
+		case 4:
+			return r.IntN(32 << 10)
+		}
+		return r.IntN(2000)
+	},
+	most: 40, align: 24, wide: 8, life: 300, realloc: 40, bursts: 1, rare: 12, near: true,
+}
+
+// faultyProgram lets calls of the system fail while a user does operations. Whenever one
+// has failed it compares all contents and counts with the reference. When no more fail, no
+// request is refused but for a limit; and at the end nothing is left.
+func faultyProgram(times int) {
+	t := panicker{}
+	n, err := strconv.Atoi(os.Getenv("CHEAP_TEST_N"))
+	if err != nil {
+		panic(err)
+	}
+	SetDecay(-1) // what idles goes back when the program trims, and not when the clock says
+	const limit = 1 << 30
+	ops := 6000
+	if memoryCosts {
+		ops /= 4
+	}
+	system := refuse(n, times)
+	s, err := newScene(t, 1, limit, bulkyMix)
+	for ; err != nil; s, err = newScene(t, 1, limit, bulkyMix) {
+		if !errors.Is(err, ErrNoMemory) || !errors.Is(err, errRefused) {
+			panic(err)
+		}
+		if times == forever {
+			system.end()
+		}
+	}
+	s.refuse(ErrNoMemory)
+	u := s.users[0]
+	for checked := int64(0); u.done.ops < ops; {
+		u.step()
+		if raised := system.raised.Load(); raised > checked && (raised < 10 || raised > checked+50) {
+			s.check()
+			checked = raised
+		}
+	}
+	s.check()
+	calls := system.end()
+	s.refuse(nil)
+	s.work(ops / 4)
+	s.check()
+	done := s.end()
+	takeFooting(t).mustBe(t, footing{heaps: 1, accounts: 1})
+	fmt.Printf("%d %d %s\n%s\n", calls, system.raised.Load(), cmp.Or(system.first, "none"), done)
+}
+
+// TestHammerFaults has users work at the same time while one of eight calls of the system
+// fails.
+func TestHammerFaults(t *testing.T) {
+	out, status := testchild.Run(t, func() {
+		t := panicker{}
+		s, err := newScene(t, 4, 1<<30, bulkyMix)
+		s.must(err)
+		for range 2 {
+			s.refuse(ErrNoMemory)
+			// Not by a generator: the race detector does not see the locks of the heap.
+			system := refuseIf(func(call int) bool { return uint32(call)*0x9E3779B1>>29 == 0 })
+			s.work(hammerRounds(1000))
+			s.check()
+			if system.end(); system.raised.Load() == 0 {
+				panic("no call has failed")
+			}
+			s.refuse(nil)
+			s.work(hammerRounds(250))
+			s.check()
+		}
+		fmt.Println(s.end())
+		takeFooting(t).mustBe(t, footing{heaps: 1, accounts: 1})
+	})
+	if status != 0 {
+		t.Errorf("status %d\n%s", status, out)
 	}
 }
 
@@ -153,9 +288,9 @@ func TestRefusalHarmsNothing(t *testing.T) {
 		"AlignedMalloc": func() unsafe.Pointer { return h.AlignedMalloc(100, span.RegionSize) },
 		"Realloc":       func() unsafe.Pointer { return h.Realloc(large, 2*span.RegionSize) },
 	} {
-		end := refuse(1, true)
+		system := refuse(1, forever)
 		p := f()
-		if end() == 0 || p != nil {
+		if system.end() == 0 || p != nil {
 			t.Errorf("%s = %p, without memory", name, p)
 		}
 		if s := h.Stats(); s.Held != before.Held || s.Blocks != before.Blocks || s.Bytes != before.Bytes {

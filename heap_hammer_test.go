@@ -37,30 +37,40 @@ func (b handed) unwrap(t *testing.T, a Allocator) {
 }
 
 // disturb changes GOMAXPROCS and trims h, over and over, until stop is called.
-func disturb(h *Heap) (stop func()) {
+func disturb(h *Heap) (stop func() int) {
+	return changeProcs(6, func(i int) {
+		if i%3 == 0 {
+			h.Trim()
+		}
+		for range 50 {
+			runtime.Gosched()
+		}
+	})
+}
+
+// changeProcs sets GOMAXPROCS to all numbers from 1 to most in turn and calls pause after
+// the i-th change, until stop is called, which returns how many changes there were.
+func changeProcs(most int, pause func(i int)) (stop func() (changes int)) {
 	before := runtime.GOMAXPROCS(0)
 	done := make(chan bool)
+	changes := 0
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for i := 0; ; i++ {
+		for ; ; changes++ {
 			select {
 			case <-done:
 				return
 			default:
 			}
-			runtime.GOMAXPROCS(i%6 + 1)
-			if i%3 == 0 {
-				h.Trim()
-			}
-			for range 50 {
-				runtime.Gosched()
-			}
+			runtime.GOMAXPROCS(changes%most + 1)
+			pause(changes)
 		}
 	})
-	return func() {
+	return func() int {
 		close(done)
 		wg.Wait()
 		runtime.GOMAXPROCS(before)
+		return changes
 	}
 }
 

@@ -4,6 +4,7 @@ package cheap
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -20,16 +21,33 @@ import (
 // RAM.
 func residentAnon(t *testing.T) int64 {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
+	n, err := ofProcess("RssAnon")
 	if err != nil {
 		t.Skip(err)
 	}
-	_, rest, _ := bytes.Cut(status, []byte("\nRssAnon:"))
+	return n
+}
+
+// ofProcess returns a number of bytes that the system knows of the process.
+func ofProcess(name string) (int64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(status, []byte("\n"+name+":"))
 	var kib int64
 	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
-		t.Skip("RssAnon:", err)
+		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	return kib << 10
+	return kib << 10, nil
+}
+
+func init() {
+	residentNow = func() (now, peak int64, err error) {
+		now, err1 := ofProcess("RssAnon")
+		peak, err2 := ofProcess("VmHWM")
+		return now, peak, errors.Join(err1, err2)
+	}
 }
 
 // resident returns how many of n bytes at addr, a multiple of the page size,

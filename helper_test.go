@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"errors"
+	"math"
 	"math/bits"
 	"strings"
 	"sync"
@@ -210,23 +211,41 @@ func onAllPs(n int32, f func()) {
 // touched, or address space that there is little of.
 const osmemIsScarce = osmem.GoBacked || bits.UintSize == 32
 
-// refuse lets the n-th call of the system fail, and with forever all that come
-// after it, counted from 1. It returns how to end that, which tells how many
-// calls there were.
-func refuse(n int, forever bool) (end func() (calls int)) {
-	calls := 0
-	f := func(osmem.Op, uintptr) error {
-		calls++
-		if calls == n || forever && calls > n {
-			return errRefused
+// A refusal lets calls of the system fail.
+type refusal struct {
+	calls  atomic.Int64 // how many there were
+	raised atomic.Int64 // how many of them failed
+	first  osmem.Op     // what the first of these was; read it after end
+}
+
+// forever, as the number of calls that fail, is all.
+const forever = math.MaxInt32
+
+// refuse lets so many calls of the system fail, from the n-th on, counted from 1.
+func refuse(n, times int) *refusal {
+	return refuseIf(func(call int) bool { return call >= n && call-n < times })
+}
+
+// refuseIf lets the calls of the system fail for which f returns true.
+func refuseIf(f func(call int) bool) *refusal {
+	r := &refusal{}
+	fault := func(op osmem.Op, _ uintptr) error {
+		if !f(int(r.calls.Add(1))) {
+			return nil
 		}
-		return nil
+		if r.raised.Add(1) == 1 {
+			r.first = op
+		}
+		return errRefused
 	}
-	osmem.Fault.Store(&f)
-	return func() int {
-		osmem.Fault.Store(nil)
-		return calls
-	}
+	osmem.Fault.Store(&fault)
+	return r
+}
+
+// end ends that, and returns how many calls there were.
+func (r *refusal) end() (calls int) {
+	osmem.Fault.Store(nil)
+	return int(r.calls.Load())
 }
 
 // errRefused is what the system says in these tests.
@@ -253,7 +272,7 @@ func hammerRounds(n int) int {
 
 // mustHoldNothing looks whether h, all whose blocks have been freed, is left
 // with its caches alone after a Trim.
-func mustHoldNothing(t *testing.T, h *Heap) {
+func mustHoldNothing(t testing.TB, h *Heap) {
 	t.Helper()
 	h.Trim()
 	s := h.Stats()

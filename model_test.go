@@ -17,11 +17,13 @@ type machine struct {
 	t       testing.TB
 	h       *Heap
 	limit   int64
-	refusal error // what a request that gets no block wraps; nil if all get one
+	refusal error // what a request that the system refuses wraps; nil if it refuses none
 	live    shadow.Set
 	mallocs int64
+	refused int       // requests that got no block
 	freed   []uintptr // of late; some may be live again
 	workers [4]worker
+	alone   bool // workers have no goroutines; the machine's own does their operations
 }
 
 // A worker is a goroutine that the machine has operations done by, one at a
@@ -37,16 +39,13 @@ func newMachine(t testing.TB, limit int64) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := machineOn(t, h)
-	if m.limit = limit; limit != 0 {
-		m.refusal = ErrLimit
-	}
-	return m
+	return machineOn(t, h)
 }
 
 // machineOn returns a machine for a heap that has not been used yet.
 func machineOn(t testing.TB, h *Heap) *machine {
-	m := &machine{t: t, h: h}
+	m := aloneOn(t, h)
+	m.alone = false
 	for i := range m.workers {
 		w := &m.workers[i]
 		w.do, w.done = make(chan func()), make(chan any)
@@ -60,24 +59,47 @@ func machineOn(t testing.TB, h *Heap) *machine {
 	return m
 }
 
+// aloneOn returns a machine that has no goroutines. Several of them may work at the same
+// time on one heap, each with blocks of its own; see checkTogether.
+func aloneOn(t testing.TB, h *Heap) *machine {
+	return &machine{t: t, h: h, limit: h.Stats().Limit, alone: true}
+}
+
 // on has f done by worker i, and fails if it panics.
 func (m *machine) on(i int, f func()) {
 	m.t.Helper()
+	if m.alone {
+		f()
+		return
+	}
 	if v := m.recoverOn(i, f); v != nil {
 		m.t.Fatalf("panic: %v", v)
 	}
 }
 
 func (m *machine) recoverOn(i int, f func()) any {
+	if m.alone {
+		return catch(f)
+	}
 	m.workers[i].do <- f
 	return <-m.workers[i].done
 }
 
-// added enters a block that was asked for.
-func (m *machine) added(p unsafe.Pointer, size, align int) {
+// mayRefuse reports whether a request may get no block.
+func (m *machine) mayRefuse() bool { return m.limit != 0 || m.refusal != nil }
+
+// isRefusal reports whether err is a reason for which a request may get no block.
+func (m *machine) isRefusal(err error) bool {
+	return m.limit != 0 && errors.Is(err, ErrLimit) || m.refusal != nil && errors.Is(err, m.refusal)
+}
+
+// added enters a block that was asked for. It returns false if there is none, and there
+// need not be.
+func (m *machine) added(p unsafe.Pointer, size, align int) bool {
 	m.t.Helper()
-	if p == nil && m.refusal != nil {
-		return
+	if p == nil && m.mayRefuse() {
+		m.refused++
+		return false
 	}
 	usable := 0
 	if p != nil {
@@ -90,9 +112,11 @@ func (m *machine) added(p unsafe.Pointer, size, align int) {
 		m.t.Fatalf("a block of %d bytes has %d, RoundUp says %d", size, usable, want)
 	}
 	m.mallocs++
+	return true
 }
 
-func (m *machine) malloc(i, size int) {
+// malloc, and the methods below, return false if the request was refused.
+func (m *machine) malloc(i, size int) bool {
 	m.t.Helper()
 	var p unsafe.Pointer
 	m.on(i, func() {
@@ -102,14 +126,14 @@ func (m *machine) malloc(i, size int) {
 		}
 		var err error
 		p, err = m.h.TryMalloc(size)
-		if (p == nil) != (err != nil) || err != nil && (m.refusal == nil || !errors.Is(err, m.refusal)) {
+		if (p == nil) != (err != nil) || err != nil && !m.isRefusal(err) {
 			m.t.Errorf("TryMalloc(%d) = %p, %v", size, p, err)
 		}
 	})
-	m.added(p, size, 1)
+	return m.added(p, size, 1)
 }
 
-func (m *machine) calloc(i, count, size int) {
+func (m *machine) calloc(i, count, size int) bool {
 	m.t.Helper()
 	var p unsafe.Pointer
 	m.on(i, func() {
@@ -124,10 +148,10 @@ func (m *machine) calloc(i, count, size int) {
 			}
 		}
 	})
-	m.added(p, count*size, 1)
+	return m.added(p, count*size, 1)
 }
 
-func (m *machine) aligned(i, size, align int) {
+func (m *machine) aligned(i, size, align int) bool {
 	m.t.Helper()
 	var p unsafe.Pointer
 	m.on(i, func() {
@@ -137,13 +161,13 @@ func (m *machine) aligned(i, size, align int) {
 			p = m.h.AlignedMalloc(size, align)
 		}
 	})
-	m.added(p, size, align)
+	return m.added(p, size, align)
 }
 
-func (m *machine) realloc(i, n, size int) {
+func (m *machine) realloc(i, n, size int) bool {
 	m.t.Helper()
 	if m.live.Len() == 0 {
-		return
+		return true
 	}
 	from := m.live.At(n % m.live.Len())
 	var to unsafe.Pointer
@@ -154,8 +178,9 @@ func (m *machine) realloc(i, n, size int) {
 			to = m.h.Realloc(osmem.Pointer(from.Addr), size)
 		}
 	})
-	if to == nil && m.refusal != nil {
-		return // and what was there must be there; check looks
+	if to == nil && m.mayRefuse() {
+		m.refused++
+		return false // and what was there must be there; check looks
 	}
 	if uintptr(to) != from.Addr {
 		m.mallocs++
@@ -168,6 +193,7 @@ func (m *machine) realloc(i, n, size int) {
 	if err := m.live.Move(from.Addr, to, size, usable, sizeclass.Quantum); err != nil {
 		m.t.Fatal(err)
 	}
+	return true
 }
 
 func (m *machine) free(i, n int) {
@@ -253,12 +279,26 @@ func (m *machine) local(i int) {
 // check compares the heap's counts with the reference.
 func (m *machine) check() {
 	m.t.Helper()
+	checkTogether(m)
+}
+
+// checkTogether is check of all machines of a heap, while none of them works.
+func checkTogether(all ...*machine) {
+	m := all[0]
+	m.t.Helper()
 	s := m.h.Stats()
-	if m.refusal != nil { // a move that was refused halfway is a malloc and a free
-		m.mallocs = s.Mallocs
+	var blocks, bytes, mallocs int64
+	for _, m := range all {
+		blocks += int64(m.live.Len())
+		bytes += m.live.Bytes()
+		mallocs += m.mallocs
 	}
-	if s.Blocks != int64(m.live.Len()) || s.Bytes != m.live.Bytes() || s.Mallocs != m.mallocs || s.Frees != m.mallocs-s.Blocks {
-		m.t.Fatalf("%+v, but %d blocks of %d bytes are live after %d mallocs", s, m.live.Len(), m.live.Bytes(), m.mallocs)
+	if m.refusal != nil { // a move that was refused halfway is a malloc and a free
+		m.mallocs += s.Mallocs - mallocs
+		mallocs = s.Mallocs
+	}
+	if s.Blocks != blocks || s.Bytes != bytes || s.Mallocs != mallocs || s.Frees != mallocs-blocks {
+		m.t.Fatalf("%+v, but %d blocks of %d bytes are live after %d mallocs", s, blocks, bytes, mallocs)
 	}
 	if s.Held < s.Bytes || m.limit != 0 && s.Held > m.limit {
 		m.t.Fatalf("%+v: held is below what is live, or above the limit", s)
@@ -281,19 +321,27 @@ func (m *machine) finish() {
 	for n := 0; m.live.Len() > 0; n++ {
 		m.free(n%len(m.workers), n)
 	}
-	for i := range m.workers {
-		if m.workers[i].local != nil {
-			m.local(i)
-		}
-	}
+	m.closeLocals()
 	m.check()
 	if err := m.h.Destroy(); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
+// closeLocals closes the Locals of all workers.
+func (m *machine) closeLocals() {
+	for i := range m.workers {
+		if m.workers[i].local != nil {
+			m.local(i)
+		}
+	}
+}
+
 // stop ends the workers.
 func (m *machine) stop() {
+	if m.alone {
+		return
+	}
 	for i := range m.workers {
 		close(m.workers[i].do)
 		<-m.workers[i].done

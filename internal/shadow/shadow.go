@@ -33,6 +33,10 @@ type Set struct {
 	seeds  uint64
 }
 
+// Seed makes the patterns of the blocks that are added from now on those that begin at
+// seed. Sets whose blocks must not be taken for each other begin at different ones.
+func (s *Set) Seed(seed uint64) { s.seeds = seed }
+
 // Len returns how many blocks are live.
 func (s *Set) Len() int { return len(s.blocks) }
 
@@ -100,6 +104,24 @@ func Insert[B bounded](blocks *[]B, b B) error {
 		}
 	}
 	*blocks = slices.Insert(*blocks, i, b)
+	return nil
+}
+
+// Take removes the i-th live block by address, which goes to another set.
+func (s *Set) Take(i int) Block {
+	b := s.blocks[i]
+	s.blocks = slices.Delete(s.blocks, i, i+1)
+	s.bytes -= int64(b.Usable)
+	return b
+}
+
+// Give adds a block that Take has removed from a set. It keeps its contents. Give returns
+// an error if the block overlaps a live one.
+func (s *Set) Give(b Block) error {
+	if err := Insert(&s.blocks, b); err != nil {
+		return err
+	}
+	s.bytes += int64(b.Usable)
 	return nil
 }
 

@@ -68,6 +68,37 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestTake hands blocks from one Set to another.
+func TestTake(t *testing.T) {
+	mem := make([]uint64, 64)
+	at := func(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&mem[0]), i) }
+	var from, to Set
+	from.Seed(10)
+	to.Seed(20)
+	for i, s := range []*Set{&from, &to} {
+		if err := s.Add(at(i*64), 64, 64, 8); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := from.Take(0)
+	if from.Len() != 0 || from.Bytes() != 0 || b.Addr != uintptr(at(0)) {
+		t.Errorf("%v was taken, %d blocks of %d bytes are left", b, from.Len(), from.Bytes())
+	}
+	if err := to.Give(b); err != nil || to.Len() != 2 || to.Bytes() != 128 {
+		t.Errorf("%v; %d blocks of %d bytes", err, to.Len(), to.Bytes())
+	}
+	if to.Give(b) == nil {
+		t.Error("a block that was given twice is not noticed")
+	}
+	if err := to.Remove(at(0)); err != nil {
+		t.Errorf("a block that was handed over: %v", err)
+	}
+	mem[8], mem[0] = mem[0], mem[8]
+	if to.Remove(at(64)) == nil {
+		t.Error("two Sets have the same patterns")
+	}
+}
+
 // TestPattern looks for a change of any byte, at both ends of a large block too.
 func TestPattern(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 100, Whole, Whole + 1, 3*stride + 5} {

@@ -53,6 +53,21 @@ func Find(addr uintptr) *Span {
 	return At(table + addr>>UnitShift%regionUnits*spanSize)
 }
 
+// EachRecord calls f for all records that there are, of units in use and of others. It
+// looks at the whole map, which takes some milliseconds, so it is for tests.
+func EachRecord(f func(*Span)) {
+	if !initMap.done.Load() {
+		return
+	}
+	for i := range regions {
+		if table := atomic.LoadUintptr(&regions[i]); table != 0 {
+			for u := range uintptr(regionUnits) {
+				f(At(table + u*spanSize))
+			}
+		}
+	}
+}
+
 // Lookup is Find, and may be called before Init.
 func Lookup(addr uintptr) *Span {
 	if !initMap.done.Load() {

@@ -406,6 +406,20 @@ func Warm() int {
 // Idle returns how many bytes the warm units have.
 func Idle() uintptr { return uintptr(Warm()) * UnitSize }
 
+// InUse returns how many units of regions are handed out, and how many spans have a
+// mapping of their own. Addresses that Abandon was called for stay in use.
+//
+//go:norace
+func InUse() (units, mapped int) {
+	pages.mu.Lock()
+	units = pages.used
+	pages.mu.Unlock()
+	mappings.mu.Lock()
+	mapped = mappings.n
+	mappings.mu.Unlock()
+	return units, mapped
+}
+
 // Each calls f for the first record of each span of a heap, with no lock held. It may
 // miss spans that are handed out or freed meanwhile.
 //

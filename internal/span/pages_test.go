@@ -294,6 +294,42 @@ func TestReuse(t *testing.T) {
 	TrimAll()
 }
 
+// TestInUse takes units and a mapping, and finds them in the counts and in the map.
+func TestInUse(t *testing.T) {
+	const tag = 0x7E57 << KindBits
+	tagged := func() (n int) {
+		EachRecord(func(s *Span) {
+			if s.LoadTag() == tag {
+				n++
+			}
+		})
+		return n
+	}
+	units, mapped := InUse()
+	base, _, err := Alloc(3, 1, 3*UnitSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, space, err := AllocMapping(OwnMapping, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []uintptr{base, base + 2*UnitSize, own} {
+		Find(addr).StoreTag(tag)
+	}
+	if u, m := InUse(); u != units+3 || m != mapped+1 || tagged() != 3 {
+		t.Errorf("%d units and %d mappings more, %d records with the tag", u-units, m-mapped, tagged())
+	}
+	for _, addr := range []uintptr{base, base + 2*UnitSize, own} {
+		Find(addr).StoreTag(0)
+	}
+	Free(base, 3)
+	FreeMapping(own, space)
+	if u, m := InUse(); u != units || m != mapped || tagged() != 0 {
+		t.Errorf("%d units and %d mappings more, %d records with the tag, and all is free", u-units, m-mapped, tagged())
+	}
+}
+
 // TestEach finds the spans of a heap.
 func TestEach(t *testing.T) {
 	const heap, other = 1 << 20, 1<<20 + 1
