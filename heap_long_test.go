@@ -16,7 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
-var long = flag.Bool("cheap.long", false, "do 1,000,000,000 operations in TestLongRun, and fail each of 1,000 calls of the system in TestEveryFault")
+var long = flag.Bool("cheap.long", false, "do 1,000,000,000 operations in TestLongRun, fail each of 1,000 calls of the system in TestEveryFault, and try every size up to 64 KiB with every alignment")
 
 // residentNow returns how many bytes of anonymous memory the process has, and the most
 // memory that it ever had. It is nil where the tests do not know how to ask.

@@ -2,7 +2,6 @@ package cheap
 
 import (
 	"bytes"
-	"flag"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
-
-var longHeap = flag.Bool("heap.long", false, "try every size up to 64 KiB with every alignment, more pairs of sizes in Realloc, and 200,000 foreign numbers")
 
 // matrixSizes are sizes up to twice the largest of a class: all up to dense, and from
 // there on those beside the borders of classes, units and powers of two, and a few others.
@@ -45,14 +42,14 @@ func TestAlignmentMatrix(t *testing.T) {
 	if race.Build || osmem.GoBacked || checking {
 		dense, count = 256, 2
 	}
-	if *longHeap {
+	if *long {
 		dense, count = 2*sizeclass.MaxSize, 10
 	}
 	ways := []AlignedAllocator{h, l}
 	blocks := make([]unsafe.Pointer, count)
 	for _, size := range matrixSizes(dense) {
 		for align := 1; align <= 2*span.UnitSize; align *= 2 {
-			if align > max(64, 2*size) && !*longHeap && size%16 != 1 {
+			if align > max(64, 2*size) && !*long && size%16 != 1 {
 				continue
 			}
 			for i := range blocks {
@@ -96,13 +93,13 @@ func TestReallocMatrix(t *testing.T) {
 	defer l.Destroy()
 	sizes := []int{0, 1, 15, 16, 17, 100, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 12_000, 32_767, 32_768, 32_769, 50_000,
 		span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 3 * span.UnitSize, 1<<20 - 1, 1 << 20, 1<<20 + 1}
-	if *longHeap {
+	if *long {
 		sizes = append(matrixSizes(0), sizes...)
 	}
 	slow := race.Build || osmem.GoBacked || checking
 	for i, from := range sizes {
 		for j, to := range sizes {
-			if !*longHeap && (slow && (i*7+j)%4 > 0 || max(from, to) > 100_000 && (i+j)%3 > 0) {
+			if !*long && (slow && (i*7+j)%4 > 0 || max(from, to) > 100_000 && (i+j)%3 > 0) {
 				continue
 			}
 			a := interface {
@@ -227,7 +224,7 @@ func TestForeignNumbers(t *testing.T) {
 		0xDEAD_BEEF, 0xDEADBEEF0000000,
 	}
 	count := hammerRounds(40_000)
-	if *longHeap {
+	if *long {
 		count = 200_000
 	}
 	r := rand.New(rand.NewPCG(3, 4))
