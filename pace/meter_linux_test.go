@@ -7,29 +7,33 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // A meter samples the resident memory of the process.
 type meter struct {
-	statm *os.File
 	begin time.Time
 	gcs   uint32
 	start int64
 	high  atomic.Int64
 	stop  chan bool
 	ended chan bool
+
+	mu     sync.Mutex
+	status *os.File
+	text   [4 * kib]byte // of status, as it was last
 }
 
 // measure begins to sample, every millisecond if the processors are not busy.
 // The kernel knows the maximum between two samples, and is asked at the end.
 func measure() *meter {
-	f, err := os.Open("/proc/self/statm")
+	f, err := os.Open("/proc/self/status")
 	if err != nil {
 		panic(err)
 	}
-	m := &meter{statm: f, stop: make(chan bool), ended: make(chan bool)}
+	m := &meter{status: f, stop: make(chan bool), ended: make(chan bool)}
 	// From here on VmHWM is the peak of the measurement alone.
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		panic(err)
@@ -53,14 +57,21 @@ func measure() *meter {
 }
 
 // read returns the bytes that are resident now.
-func (m *meter) read() int64 {
-	var text [128]byte
-	n, err := m.statm.ReadAt(text[:], 0)
-	var size, resident int64
-	if _, scan := fmt.Sscan(string(text[:n]), &size, &resident); scan != nil {
-		panic(fmt.Sprint(err, scan))
+func (m *meter) read() int64 { return m.field("VmRSS") }
+
+// field returns a number of bytes that the kernel gives in kibibytes. The numbers of
+// /proc/self/statm are in pages, and under qemu-user a page of the kernel that counts
+// is not a page of the program.
+func (m *meter) field(name string) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.status.ReadAt(m.text[:], 0)
+	_, rest, _ := bytes.Cut(m.text[:n], []byte("\n"+name+":"))
+	var size int64
+	if _, scan := fmt.Fscan(bytes.NewReader(rest), &size); scan != nil {
+		panic(fmt.Sprint(name, ": ", scan, " ", err))
 	}
-	return resident * int64(os.Getpagesize())
+	return size * kib
 }
 
 // now returns how many bytes more are resident than at the start.
@@ -71,16 +82,7 @@ func (m *meter) outcome() outcome {
 	o := outcome{Elapsed: time.Since(m.begin), GCs: int64(collections() - m.gcs), Stats: ReadStats()}
 	close(m.stop)
 	<-m.ended
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		panic(err)
-	}
-	var most int64
-	_, rest, _ := bytes.Cut(status, []byte("\nVmHWM:"))
-	if _, err := fmt.Sscan(string(rest), &most); err != nil {
-		panic(err)
-	}
-	o.Resident = max(m.high.Load(), most*kib) - m.start
+	o.Resident = max(m.high.Load(), m.field("VmHWM")) - m.start
 	return o
 }
 
