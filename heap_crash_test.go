@@ -107,14 +107,21 @@ func TestDeadlock(t *testing.T) {
 	const says = "all goroutines are asleep - deadlock!"
 	notices := testchild.Is()
 	t.Run("without a heap", func(t *testing.T) {
-		out, _ := testchild.RunFor(t, time.Second, func() { select {} })
-		notices = strings.Contains(out, says)
+		for limit := time.Second; ; limit *= 2 { // the child may need long to start
+			out, _ := testchild.RunFor(t, limit, func() {
+				fmt.Println("it waits")
+				select {}
+			})
+			if notices = strings.Contains(out, says); out != "" || limit > time.Minute {
+				break
+			}
+		}
 	})
 	t.Run("after the decay", func(t *testing.T) {
 		if !notices {
 			t.Skip("with cgo, and under the race detector, Go does not notice deadlocks")
 		}
-		out, status := testchild.RunFor(t, 10*time.Second, func() {
+		out, status := testchild.Run(t, func() {
 			SetDecay(time.Millisecond)
 			for _, size := range []int{100, 10_000, 1_000_000} {
 				Free(Malloc(size))

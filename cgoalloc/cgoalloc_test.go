@@ -271,8 +271,13 @@ func TestFixedBlockErrors(t *testing.T) {
 	a := fixed(t, d, 4096, 64, 8)
 	wantPanic(t, "size 65; want 0 to 64", func() { a.Malloc(65) })
 	wantPanic(t, "", func() { a.Malloc(-1) })
-	if p := a.Malloc(64); p == nil {
+	p := a.Malloc(64)
+	if p == nil {
 		t.Error("no block")
+	}
+	a.Free(p)
+	if err := a.Destroy(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -325,8 +330,13 @@ func TestFixedBlockWrongFreePanics(t *testing.T) {
 	wantPanic(t, "free already", func() { a.Free(p) })
 	a.Free(q)
 	wantPanic(t, "free already", func() { a.Free(p) })
-	if !a.tryFree(a.Malloc(1)) || a.tryFree(b.Malloc(1)) {
+	r := b.Malloc(1)
+	if !a.tryFree(a.Malloc(1)) || a.tryFree(r) {
 		t.Error("tryFree does not know its own")
+	}
+	b.Free(r)
+	if err := errors.Join(a.Destroy(), b.Destroy()); err != nil {
+		t.Error(err)
 	}
 }
 

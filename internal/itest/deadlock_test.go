@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // TestDeadlock looks whether a program whose main goroutine blocks for good
@@ -31,7 +33,7 @@ func mustDeadlock(t *testing.T, program, want string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, exe)
+	cmd := testchild.Program(ctx, exe)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

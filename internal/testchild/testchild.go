@@ -105,10 +105,16 @@ func Command(t *testing.T, limit time.Duration, args ...string) *exec.Cmd {
 	run := "-test.run=^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	args = slices.Concat(strings.Fields(os.Getenv(under)), []string{os.Args[0], run, "-test.timeout=0"}, args)
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := Program(ctx, os.Args[0], slices.Concat([]string{run, "-test.timeout=0"}, args)...)
 	cmd.Env = append(os.Environ(),
 		variable+"="+t.Name(),
 		"GORACE=atexit_sleep_ms=0") // or a child under the race detector takes a second to exit
 	return cmd
+}
+
+// Program returns a command that runs a program which was built for the system and the
+// processor that the test runs on.
+func Program(ctx context.Context, path string, args ...string) *exec.Cmd {
+	args = slices.Concat(strings.Fields(os.Getenv(under)), []string{path}, args)
+	return exec.CommandContext(ctx, args[0], args[1:]...)
 }
