@@ -3,6 +3,7 @@ package cheap
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -164,7 +165,7 @@ func TestPooledArenaWaitsAtHome(t *testing.T) {
 }
 
 // TestHammerPooledArenas moves arenas between goroutines while others take
-// them, with contents verified, under changing GOMAXPROCS.
+// them and collect, with contents verified, under changing GOMAXPROCS.
 func TestHammerPooledArenas(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	type job struct {
@@ -173,6 +174,7 @@ func TestHammerPooledArenas(t *testing.T) {
 		v uint64
 	}
 	jobs := make(chan job, 8)
+	var done atomic.Bool
 	var wg, readers sync.WaitGroup
 	for range 2 {
 		readers.Go(func() {
@@ -209,7 +211,13 @@ func TestHammerPooledArenas(t *testing.T) {
 			}
 		})
 	}
+	readers.Go(func() {
+		for !done.Load() {
+			runtime.GC()
+		}
+	})
 	wg.Wait()
+	done.Store(true)
 	close(jobs)
 	readers.Wait()
 }
