@@ -107,8 +107,8 @@ func Example_paceLimit() {
 	}
 	defer pace.Stop()
 
-	var album []*guide.Image // keeps all images reachable
-	for range 512 { // the limit is met before
+	var album []*guide.Image // keeps all images reachable, and meets the limit
+	for range 512 {
 		image, err := guide.NewImage(1024, 1024)
 		if err != nil {
 			fmt.Println(len(album) < 256, errors.Is(err, cheap.ErrLimit))
