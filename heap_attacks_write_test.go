@@ -3,6 +3,7 @@ package cheap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 )
 
@@ -176,35 +177,25 @@ func (a *attacked) listOf64() []unsafe.Pointer {
 	return append(append(all[:32:32], a.p), all[32:]...)
 }
 
-// sendOff frees the block and others, so that it leaves the cache of its P as part of a
-// batch, which waits for another cache.
+// sendOff frees the block and others, until a batch has left the cache of this P and waits
+// for another cache. The first block of the batch is the one that is attacked.
 func (a *attacked) sendOff() {
-	for range 100 { // the goroutine may move to another P, and leave the block behind
-		all := append([]unsafe.Pointer{a.p}, a.mallocs(2000)...)
-		for i, p := range all {
-			a.h.Free(p)
-			if a.size > sizeclass.MaxSize || i%32 == 31 && a.isUnderWay() {
-				return
-			}
+	all := append([]unsafe.Pointer{a.p}, a.mallocs(5000)...)
+	for _, p := range all {
+		a.h.Free(p)
+		if a.size > sizeclass.MaxSize {
+			return
 		}
-		a.p = a.malloc()
-	}
-	panic("the block is still in a cache")
-}
-
-// isUnderWay reports whether the block is in a batch that its class keeps whole.
-func (a *attacked) isUnderWay() bool {
-
-	cl := &a.h.classes[sizeclass.Of(a.size)]
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for _, b := range cl.batches[:cl.nbatches] {
-		for p, n := b.list, b.n; n > 0; n-- {
-			if p == uintptr(a.p) {
-				return true
-			}
-			p = nextOf(blockAt(p).link)
+		cl := &a.h.classes[sizeclass.Of(a.size)]
+		cl.mu.Lock()
+		n := cl.nbatches
+		if n > 0 {
+			a.p = osmem.Pointer(cl.batches[0].list)
+		}
+		cl.mu.Unlock()
+		if n > 0 {
+			return
 		}
 	}
-	return false
+	panic("all batches are in caches")
 }
