@@ -376,8 +376,7 @@ func setProcs(t testing.TB, n int) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
 }
 
-// useNumber, number and disownNumber are Use, Resource and Disown of a number, also in
-// a pool of pointers.
+// useNumber and number are Use and Resource of a number, also in a pool of pointers.
 func (o *Owner) useNumber(f func(uintptr)) {
 	t := o.use("Use")
 	defer unuse(t, o.ref.Index)
@@ -390,11 +389,6 @@ func (o *Owner) number() uintptr {
 		return 0
 	}
 	return t.Ledger.Words[o.ref.Index]
-}
-
-func (o *Owner) disownNumber() (uintptr, error) {
-	n := Number[uintptr]{*o}
-	return n.Disown()
 }
 
 // released makes a release function of f.
