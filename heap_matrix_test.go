@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // matrixSizes are sizes up to twice the largest of a class: all up to dense, and from
@@ -203,8 +204,17 @@ func TestCallocOfTails(t *testing.T) {
 	}
 }
 
-// TestForeignNumbers frees numbers that are no block's: at random, and near blocks.
+// TestForeignNumbers frees numbers that are no block's: at random, and near blocks. On
+// 32-bit systems some are addresses in free parts of the Go heap, which the runtime does
+// not accept in a pointer unless it is told not to look.
 func TestForeignNumbers(t *testing.T) {
+	out, status := testchild.Run(t, func() { freeForeignNumbers(t) }, "GODEBUG=invalidptr=0")
+	if status != 0 || out != "" {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+func freeForeignNumbers(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	defer l.Destroy()
