@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -132,6 +133,9 @@ func refusedProgram(times int) {
 	}
 }
 
+// patience is how long a program of some seconds may take on a machine that is busy.
+const patience = 4 * time.Minute
+
 // TestEveryFault runs a program in which calls of the system fail, from the n-th on: one
 // call, three, or all. By default n is some of the numbers from 1 to 1,000, and with the
 // flag all of them. Each n has a process of its own.
@@ -151,7 +155,7 @@ func TestEveryFault(t *testing.T) {
 			kinds := map[string]int{} // of calls, by how many programs had them fail first
 			calls, raised := 0, 0
 			for _, n := range numbers {
-				out, status := testchild.Run(t, func() { faultyProgram(times) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
+				out, status := testchild.RunFor(t, patience, func() { faultyProgram(times) }, fmt.Sprintf("CHEAP_TEST_N=%d", n))
 				var c, f int
 				var op string
 				if _, err := fmt.Sscanf(out, "%d %d %s\n", &c, &f, &op); err != nil || status != 0 {
@@ -239,7 +243,7 @@ func faultyProgram(times int) {
 // TestHammerFaults has users work at the same time while one of eight calls of the system
 // fails.
 func TestHammerFaults(t *testing.T) {
-	out, status := testchild.Run(t, func() {
+	out, status := testchild.RunFor(t, patience, func() {
 		t := panicker{}
 		s, err := newScene(t, 4, 1<<30, bulkyMix)
 		s.must(err)

@@ -28,7 +28,7 @@ var residentNow func() (now, peak int64, err error)
 // and all counts are compared with the reference, and at the end nothing is left. It runs
 // in a process of its own, which has nothing when it begins.
 func TestLongRun(t *testing.T) {
-	ops, most := hammerRounds(1_000_000), time.Minute
+	ops, most := hammerRounds(1_000_000), patience
 	if *long {
 		ops, most = 1_000_000_000, 24*time.Hour
 	}
