@@ -1,7 +1,16 @@
 // Package own frees C resources when the Go values that own them become
 // unreachable, at a fraction of the cost of [runtime.AddCleanup].
 //
-// A binding's type has a [Handle], and a [Pool] takes charge of the resource:
+// A [Pool] takes charge of resources. A [Handle] owns one that is a typed pointer, a
+// [Number] one that is a number, and an [Owner] either. [Options] say how resources are
+// released: by which function, on which goroutine, in what batches. [Pool.OwnUnder] is
+// for resources that depend on others, [Pool.Reserve] for a program with a limit. A
+// [Memory] hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
+//
+// # A binding
+//
+// The binding's type has a Handle in a field that is not exported, and the methods that
+// its users need:
 //
 //	type Image struct{ h own.Handle[*C.image] }
 //
@@ -25,17 +34,9 @@
 //
 //	func (m *Image) Close() error { return m.h.Close() }
 //
-// A program that forgets Close leaks nothing.
-//
-// A [Handle] owns a typed pointer, a [Number] a number, and an [Owner] either. A field
-// of a binding's type that is not exported keeps their methods from its users. A type
-// that needs more than the release at its end, such as a writer with a last block to
-// write, does that in its own Close, before the Close of the Handle. The release of a
-// writer that was forgotten does not.
-//
-// [Options] say how resources are released: by which function, on which goroutine,
-// in what batches. [Pool.OwnUnder] is for resources that depend on others. A [Memory]
-// hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
+// A program that forgets Close leaks nothing. A type that needs more than the release
+// at its end, such as a writer with a last block to write, does that in its own Close,
+// before the Close of the Handle. The release of a writer that was forgotten does not.
 //
 // # How it works
 //
