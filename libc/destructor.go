@@ -152,7 +152,9 @@ func ContextDestructor(fn unsafe.Pointer, options ...Option) func(state any, res
 //
 //	int fn(void *resource)
 //
-// such as fclose, whose result says whether it succeeded. If a result is not 0, the
+// such as fclose, whose result says whether it succeeded. The result must be an int: of
+// a wider one a part is lost, and a narrower one has undefined bits; wrap such a
+// function, and one that returns true for success. If a result is not 0, the
 // returned function returns check of the first such result; the other resources are
 // destroyed as well. StatusDestructor panics if check is nil.
 func StatusDestructor(fn unsafe.Pointer, check func(status int) error, options ...Option) func(state any, resources []uintptr) error {

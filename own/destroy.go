@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
 // Destroy ends the pool and releases its resources, after their children in
@@ -46,9 +47,7 @@ func (p *Pool) Destroy(ctx context.Context) error {
 
 	for last := pause(0); ; last = pause(last) {
 		inUse, _, releasing := left(d.done)
-		if p.queue != nil && p.queue.Thread {
-			releasing += int(p.kind.Counts.Queued.Load()) // they need no call of Drain
-		}
+		releasing += onThreads(p, d.done)
 		if inUse+releasing == 0 {
 			break
 		}
@@ -74,6 +73,21 @@ func sortOrigins(origins []Origin) {
 	slices.SortFunc(origins, func(a, b Origin) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(a.Stack, b.Stack))
 	})
+}
+
+// onThreads returns how many entries are queued that need no call of Drain: those of p
+// and of batches in other pools.
+func onThreads(p *Pool, batches []*ledger.Ledger) (n int) {
+	kinds := map[*ledger.Kind]bool{&p.kind: true}
+	for _, l := range batches {
+		kinds[l.Kind] = true
+	}
+	for k := range kinds {
+		if q, ok := k.Sink.(*worker.Queue); ok && q.Thread {
+			n += int(k.Counts.Queued.Load())
+		}
+	}
+	return n
 }
 
 // left adds up the entries of batches that are not released. Entries that wait

@@ -70,8 +70,11 @@
 // held. While no release is due, the package has no goroutine and no timer.
 //
 // Own and Make may be called with a lock held that the release function takes, such
-// as the lock of a C library: they call no release function. Close, Destroy and Drain
-// call it on the goroutine of the caller, who must not hold such a lock.
+// as the lock of a C library: Own calls no release function, and Make only if the pool
+// is destroyed meanwhile. Close, CloseWait, Destroy, Drain, Discard, Disown of a last
+// child, and the end of a Use during which the owner was closed call it on the goroutine
+// of the caller, who must not hold such a lock. Neither may the caller of Reserve, which
+// waits for releases.
 //
 // # What is not promised
 //

@@ -22,14 +22,14 @@ var (
 	ErrInUse = errInUse
 
 	// ErrChildren is returned by Disown while a resource that depends on this one
-	// is not released.
+	// is not released, and by SetState after the first such resource.
 	ErrChildren = errChildren
 
-	// ErrInRelease is returned by Flush in a release function or in
-	// Options.OnCollect, where it would wait for itself.
+	// ErrInRelease is returned by Flush in a release function, in Options.OnCollect or
+	// in Options.OnReleaseError, where it would wait for itself.
 	ErrInRelease = errors.New("cheap: own: Flush in a release function would wait for itself")
 
-	// ErrQueueFull is returned by Own and Make while Options.MaxQueued releases
+	// ErrQueueFull is returned by Own, Make and Reserve while Options.MaxQueued releases
 	// wait for [Pool.Drain].
 	ErrQueueFull = errQueueFull
 

@@ -38,7 +38,8 @@ func Releases() ReleaseStats {
 // When main returns, and at os.Exit, queued releases are dropped. A program that
 // needs them to run calls Flush before.
 //
-// In a release function and in Options.OnCollect Flush would wait for itself. It
+// In a release function, in Options.OnCollect and in Options.OnReleaseError Flush would
+// wait for itself. It
 // returns [ErrInRelease] there. It does not notice that a release function waits
 // for another goroutine, which calls Flush.
 func Flush(ctx context.Context) error {

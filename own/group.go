@@ -41,7 +41,7 @@ import (
 // KiB. A block that is large in comparison is taken separately. All that the
 // Group took from the heap returns there when the Group is closed; its first 1
 // KiB returns with the batch, as blocks of the Memory do. A batch whose groups
-// grow beyond Options.Pinned takes no more groups.
+// grow beyond MemoryOptions.Pinned takes no more groups.
 //
 // A Group must not be copied.
 type Group struct {

@@ -49,8 +49,10 @@ func (h *Handle[P]) Make(pool *Pool) error {
 	return pool.Make(&h.owner)
 }
 
-// Owner returns the Owner in h, as a parent of other resources.
-func (h *Handle[P]) Owner() *Owner { return &h.owner }
+// Owner returns a copy of the Owner in h, as a parent of other resources.
+func (h *Handle[P]) Owner() *Owner { return copyOf(h.owner) }
+
+func copyOf(o Owner) *Owner { return &o }
 
 // Close releases the resource; see [Owner.Close].
 func (h *Handle[P]) Close() error { return h.owner.Close() }
@@ -100,7 +102,11 @@ func (h *Handle[P]) KeepAlive() { h.owner.KeepAlive() }
 // caller from now on; see [Owner.Disown].
 func (h *Handle[P]) Disown() (P, error) {
 	p, err := h.owner.Disown()
-	return *(*P)(unsafe.Pointer(&p)), err // P is a pointer, see pointerOf
+	if err != nil {
+		var none P
+		return none, err
+	}
+	return *(*P)(unsafe.Pointer(&p)), nil // P is a pointer, see pointerOf
 }
 
 // Resize records that the resource has size bytes now; see [Owner.Resize].
@@ -161,7 +167,7 @@ type Number[N Integer] struct{ owner Owner }
 
 // Own makes n the owner of a resource of size bytes in pool; see [Pool.Own]. It panics
 // if the pool has not Options.Numbers, or, on 32-bit systems, if the number does not
-// fit in 32 bits.
+// fit in 32 bits, as a negative int64 does not.
 func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
 	return pool.own(&n.owner, wordOf(pool, "Own", resource), size)
 }
@@ -187,11 +193,18 @@ func Discard[N Integer](pool *Pool, resource N) error {
 // [Pool.Make].
 func (n *Number[N]) Make(pool *Pool) error {
 	pool.mustHaveNumbers("Make")
-	return pool.Make(&n.owner)
+	if err := pool.Make(&n.owner); err != nil {
+		return err
+	}
+	if w := n.owner.ref.Token().Ledger.Words[n.owner.ref.Index]; uintptr(N(w)) != w {
+		n.owner.Close()
+		pool.panicTooLarge("Make", uint64(w))
+	}
+	return nil
 }
 
-// Owner returns the Owner in n, as a parent of other resources.
-func (n *Number[N]) Owner() *Owner { return &n.owner }
+// Owner returns a copy of the Owner in n, as a parent of other resources.
+func (n *Number[N]) Owner() *Owner { return copyOf(n.owner) }
 
 // Close releases the resource; see [Owner.Close].
 func (n *Number[N]) Close() error { return n.owner.Close() }
@@ -269,7 +282,7 @@ func wordOf[N Integer](p *Pool, op string, n N) uintptr {
 }
 
 func (p *Pool) panicTooLarge(op string, n uint64) {
-	panicMisuse(p.kind.Name, op, "the number %#x does not fit in a uintptr", n)
+	panicMisuse(p.kind.Name, op, "the number %#x does not fit in the type of the Number or in a uintptr", n)
 }
 
 // mustHaveNumbers panics for op in a pool without Options.Numbers.

@@ -123,7 +123,6 @@ func TestNumbers(t *testing.T) {
 		{"Own, Parent", Options{Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
 		{"OwnUnder", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.OwnUnder(p, parent.Owner(), next, 16) }},
 		{"Make", Options{Construct: count}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
-		{"Make, Parent", Options{Construct: count, Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
 		{"Make, Trace", Options{Construct: count, Trace: true}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
 	} {
 		for _, unshared := range []bool{false, true} {

@@ -350,39 +350,6 @@ func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
 	}
 }
 
-// TestMakeUnderParent has the stock in the pool and the children with their
-// parent.
-func TestMakeUnderParent(t *testing.T) {
-	w := newWorld(t, 200)
-	f := &factory{w: w}
-	q := w.pool(Options{})
-	parent := w.own(t, q, 10)
-	p := f.pool(Options{Parent: &parent.Owner})
-	aside(func() {
-		for range 20 {
-			m := f.make(t, p)
-			m.cell.parent = 0
-			parent.cell.children.Add(1)
-		}
-	})
-	collectAtMost(t, few, "the children", func() bool { return parent.cell.children.Load() == 0 })
-	m := f.make(t, p)
-	m.cell.parent = 0
-	parent.cell.children.Add(1)
-	parent.Close()
-	mustBeAlive(t, parent.cell, "before its child")
-	if err := p.Make(new(Owner)); err != ErrClosed {
-		t.Errorf("Make under a closed parent: %v", err)
-	}
-	m.Close()
-	mustBeReleased(t, parent.cell, "after its last child")
-	mustDestroy(t, p)
-	mustDestroy(t, q)
-	if n := w.alive(); n != 0 {
-		t.Errorf("%d are left", n)
-	}
-}
-
 // TestHammerMake makes from many goroutines while others collect.
 func TestHammerMake(t *testing.T) {
 	n := times(40_000)

@@ -34,11 +34,11 @@ type Options struct {
 	// last Use or last child came after Close, and of those that Drain, Thread or
 	// Destroy release.
 	//
-	// Release runs on a goroutine of this package, in Close, in Destroy or in
-	// Drain. Several calls may run at the same time. Release may own, close and
-	// allocate, also in its own pool. It may take a lock that the program holds
-	// while it calls Own, but none that the program holds while it calls Close,
-	// Destroy or Drain.
+	// Release runs on a goroutine of this package, in Close, in Destroy, in Drain, or
+	// where else the package documentation says. Several calls may run at the same
+	// time. Release may own, close and allocate, also in its own pool. It may take a
+	// lock that the program holds while it calls Own, but none that the program holds
+	// while it calls Close, Destroy or Drain.
 	//
 	// Release must not refer to an owner of its own pool, nor to an object that
 	// refers to one. The pool keeps reachable what Release refers to, until all
@@ -134,7 +134,7 @@ type Options struct {
 	//
 	//	wake := make(chan struct{}, 1)
 	//
-	// A channel made in a bubble of testing/synctest does not work, because the
+	// The channel must not be closed. One made in a bubble of testing/synctest does not work, because the
 	// collector's releases are queued outside of all bubbles.
 	NotifyQueued chan<- struct{}
 
@@ -145,7 +145,7 @@ type Options struct {
 	// context current itself. A thread for a single release costs about 90 µs.
 	Thread bool
 
-	// MaxQueued makes Own and Make return [ErrQueueFull] while that many releases
+	// MaxQueued makes Own, Make and Reserve return [ErrQueueFull] while that many releases
 	// are queued for Drain or Thread. 0 sets no bound.
 	MaxQueued int
 

@@ -9,10 +9,11 @@ import (
 func TestBadOptions(t *testing.T) {
 	release := func(_ any, _ []uintptr) error { return nil }
 	var nothing Owner
-	w := newWorld(t, 1)
+	w := newWorld(t, 2)
 	q := w.pool(Options{})
 	closed := w.own(t, q, 1)
 	closed.Close()
+	open := w.own(t, q, 1)
 	for _, row := range []struct {
 		o    Options
 		says string
@@ -31,10 +32,12 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Thread: true, Workers: 1}, "exclude"},
 		{Options{Release: release, Parent: &nothing}, "Parent"},
 		{Options{Release: release, Parent: &closed.Owner}, "Parent"},
+		{Options{Release: release, Parent: &open.Owner, Construct: func([]uintptr) (int, error) { return 0, nil }}, "exclude"},
 	} {
 		mustMisuse(t, "own.NewPool", func() { NewPool(row.o) }, row.says)
 	}
 	NewPool(Options{Release: release, Numbers: true, Batch: mostBatch, Pinned: 1 << 30, Size: 1 << 30, Drain: true, MaxQueued: 1})
+	open.Close()
 	mustDestroy(t, q)
 }
 

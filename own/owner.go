@@ -36,7 +36,7 @@ type Owner struct{ ref ledger.Ref }
 // While the resource is in [Owner.Use], or has children that are not released,
 // Close marks the owner closed and returns. The resource is then released after
 // the last Use has returned and the last child is released. In a pool with
-// Options.Drain the release is queued.
+// Options.Drain or Thread the release is queued.
 //
 // Close returns the error of the release function, if it calls that function. A
 // panic of the release function reaches the caller.
@@ -56,8 +56,9 @@ func (o *Owner) Close() error {
 // the error of the release function where Close does. If the owner is closed already,
 // it returns nil at once.
 //
-// CloseWait must not be called in a Use of the same resource, nor in a release
-// function: it would wait for itself until ctx is done.
+// CloseWait must not be called in a Use of the same resource, in a release function, or
+// with Options.Drain on the goroutine that calls Drain: it would wait for itself until
+// ctx is done.
 func (o *Owner) CloseWait(ctx context.Context) error {
 	t := o.ref.Token()
 	if t == nil {
@@ -267,11 +268,13 @@ func (o *Owner) Resize(size int) {
 }
 
 // SetState sets the state that the release function of this resource's children
-// gets, in place of their Options.State: a lock of a context, for one. The state is
-// kept until the resource and its children are released. It must not refer to o, nor
-// to an owner of a child; see Options.Release. SetState comes before the first child
-// and before a pool with this owner as Options.Parent. It returns [ErrClosed] if o is
-// closed, and [ErrChildren] after the first child.
+// gets, in place of their Options.State: a lock of a context, for one. The state stays
+// reachable at least until the resource and its children are released. It must not
+// refer to an owner of the pool of o, nor to an owner of a pool whose resources depend on
+// that pool's, directly or not: such an owner would never be found unreachable; see
+// Options.Release. SetState comes before the first child and before a pool with this
+// owner as Options.Parent. It returns [ErrClosed] if o is closed, and [ErrChildren] after
+// the first child or such a pool.
 func (o *Owner) SetState(state any) error {
 	t := o.ref.Token()
 	if t == nil {

@@ -1,7 +1,6 @@
 package own
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -330,10 +329,7 @@ func TestParentOption(t *testing.T) {
 func TestPoolDoesNotKeepItsParent(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
-	o := Options{
-		OnCollect: func(Collected) {},
-		Construct: func([]uintptr) (int, error) { return 0, errors.New("none") },
-	}
+	o := Options{OnCollect: func(Collected) {}, OnReleaseError: func(ReleaseError) {}}
 	var q *Pool
 	aside(func() {
 		o := o

@@ -58,7 +58,10 @@ type Pool struct {
 	intake intake.Intake
 	queue  *worker.Queue // with Options.Drain or Thread, else nil
 	parent bool          // Options.Parent is set
-	least  uintptr       // Own refuses lower addresses: those that are none, or all in a pool of numbers
+
+	// addresses is the number of addresses from ledger.LeastAddress on that Own takes:
+	// all, or none in a pool of numbers.
+	addresses uintptr
 
 	statsMu sync.Mutex // held by Stats
 }
@@ -74,6 +77,8 @@ func NewPool(o Options) *Pool {
 		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
 	case o.NotifyQueued != nil && !o.Drain:
 		bad("Options.NotifyQueued has no effect without Drain; set both or none")
+	case o.Parent != nil && o.Construct != nil:
+		bad("Options.Parent and Construct exclude each other: what is made in advance has no owner that could keep the parent; call OwnUnder")
 	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread):
 		bad("Options.Drain, Thread and Workers exclude each other; set one of them")
 	}
@@ -95,9 +100,7 @@ func NewPool(o Options) *Pool {
 		}
 		runtime.KeepAlive(t)
 		p.parent = true
-		if s := f.State(); s != nil {
-			p.kind.State = s // also for resources made in advance
-		}
+		f.Fix()
 	}
 	p.intake.Init(&p.kind, o.Construct, f)
 	p.noteMade()
@@ -124,9 +127,8 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 		State:     o.State,
 		Numbers:   o.Numbers,
 	}}
-	p.least = ledger.LeastAddress
-	if o.Numbers {
-		p.least = math.MaxUint
+	if !o.Numbers {
+		p.addresses = math.MaxUint - ledger.LeastAddress + 1
 	}
 	if tell, name := o.OnCollect, p.kind.Name; tell != nil {
 		// The function must not refer to o, which has a pointer to the parent's owner.
@@ -156,7 +158,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 //
 // [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource) < p.least || o == nil {
+	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	// As own, to save a call.
@@ -250,7 +252,7 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 // OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
 // a pool with Options.Parent, and if parent is nil.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource) < p.least || o == nil {
+	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	return p.ownUnder(o, parent, uintptr(resource), size)
@@ -301,7 +303,7 @@ func (p *Pool) Make(o *Owner) error {
 	if o == nil {
 		p.panicNothing(o, 0)
 	}
-	if o.ref.Token() == nil && !p.parent {
+	if o.ref.Token() == nil {
 		if t, i := p.intake.Next(); t != nil {
 			o.ref = ledger.RefTo(t, i)
 			return nil

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -304,31 +304,95 @@ func TestState(t *testing.T) {
 	mustDestroy(t, contexts)
 }
 
-// TestStateOfParentOption uses Options.Parent, also for resources that were made in
-// advance and never handed out.
+// TestStateOfParentOption uses Options.Parent, whose state cannot change any more.
 func TestStateOfParentOption(t *testing.T) {
 	var states []any
 	contexts := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 	var context Number[int]
 	must(t, context.Own(contexts, 1, 10))
 	must(t, context.SetState("the parent's"))
-	p := NewPool(Options{
-		Numbers: true, State: "the pool's", Parent: context.Owner(), Size: 16,
-		Construct: func(r []uintptr) (int, error) { return len(r), nil },
-		Release: func(state any, r []uintptr) error {
-			states = append(states, state)
-			return nil
-		},
-	})
-	var made, owned Number[int]
-	must(t, made.Make(p))
-	must(t, owned.Own(p, 5, 10))
-	made.Close()
-	owned.Close()
+	p := NewPool(Options{Numbers: true, State: "the pool's", Parent: context.Owner(), Release: func(state any, r []uintptr) error {
+		states = append(states, state)
+		return nil
+	}})
+	if err := context.SetState("another"); err != ErrChildren {
+		t.Errorf("SetState after NewPool: %v", err)
+	}
+	var n Number[int]
+	must(t, n.Own(p, 5, 10))
+	mustMisuse(t, "own.Owner.Discard", func() { Discard(p, 7) }, "Options.Parent")
+	n.Close()
 	mustDestroy(t, p)
-	if len(states) < 3 || slices.ContainsFunc(states, func(s any) bool { return s != "the parent's" }) {
+	if fmt.Sprint(states) != "[the parent's]" {
 		t.Errorf("states %v", states)
 	}
 	context.Close()
 	mustDestroy(t, contexts)
+}
+
+// TestStateIsDropped looks whether the collector finds the state when the parent and
+// its children are released, although owners of the batch live.
+func TestStateIsDropped(t *testing.T) {
+	contexts := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	children := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	var mate, context, child Number[int]
+	must(t, mate.Own(contexts, 1, 10))
+	must(t, context.Own(contexts, 2, 10))
+	gone := make(chan bool, 1)
+	aside(func() {
+		state := new([64]byte)
+		runtime.SetFinalizer(state, func(*[64]byte) { gone <- true })
+		must(t, context.SetState(state))
+	})
+	must(t, child.OwnUnder(children, context.Owner(), 3, 10))
+	context.Close()
+	child.Close()
+	child = Number[int]{} // its batch has the state, too
+	wait(t, "the state to be collected", func() bool {
+		runtime.GC()
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+	runtime.KeepAlive(&mate)
+	mate.Close()
+}
+
+// TestDestroyWaitsForThreadsOfChildren destroys a pool whose resources have children
+// that are released on a thread.
+func TestDestroyWaitsForThreadsOfChildren(t *testing.T) {
+	var order []uintptr
+	parents := NewPool(Options{Numbers: true, Release: released(func(r []uintptr) { order = append(order, r...) })})
+	children := NewPool(Options{Numbers: true, Thread: true, Release: released(func(r []uintptr) {
+		time.Sleep(5 * time.Millisecond)
+		order = append(order, r...)
+	})})
+	var parent, child Number[int]
+	must(t, parent.Own(parents, 1, 10))
+	must(t, child.OwnUnder(children, parent.Owner(), 2, 10))
+	if e := destroyError(t, parents, longest); e.NeverClosed != 1 || e.Waiting+e.Releasing+e.Queued != 0 {
+		t.Errorf("%+v", e)
+	}
+	if fmt.Sprint(order) != "[2 1]" {
+		t.Errorf("released %d", order)
+	}
+	mustDestroy(t, children)
+}
+
+// TestNumberOfTooFewBits makes a number that its type cannot have.
+func TestNumberOfTooFewBits(t *testing.T) {
+	var got []uintptr
+	p := NewPool(Options{Name: "texture", Numbers: true, Construct: func(r []uintptr) (int, error) {
+		r[0] = 300
+		return 1, nil
+	}, Release: released(func(r []uintptr) { got = append(got, r...) })})
+	var n Number[uint8]
+	mustMisuse(t, "texture.Make", func() { n.Make(p) }, "0x12c")
+	if !n.Closed() || fmt.Sprint(got) != "[300]" {
+		t.Errorf("released %d", got)
+	}
+	mustDestroy(t, p)
 }

@@ -23,10 +23,11 @@ type Room struct {
 }
 
 // Reserve makes sure that there is room for a resource of size bytes, before C
-// allocates it: under a limit that package pace keeps, and in the queue, if the pool has
-// Options.MaxQueued. At a limit it collects and waits for releases. If that does not
-// help, it returns an error that wraps [cheap.ErrLimit], or [ErrQueueFull]. If ctx is
-// done before, it returns the error of ctx. After Destroy it returns [ErrDestroyed].
+// allocates it, under a limit that package pace keeps. At the limit it collects and
+// waits for releases. If that does not help, it returns an error that wraps
+// [cheap.ErrLimit]. Between two collections it looks whether ctx is done, and then
+// returns the error of ctx. Reserve returns [ErrQueueFull] if the queue of a pool with
+// Options.MaxQueued is full, without waiting, and after Destroy [ErrDestroyed].
 //
 // The caller must not hold a lock that a release function takes. [Pool.Own] neither
 // waits nor refuses: to refuse what is allocated already saves nothing. A size of 0
@@ -54,7 +55,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
-	for try := 0; n > account.Room(); try++ {
+	for try := 0; !ledger.Reserve(n); try++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -62,7 +63,6 @@ func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 			return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
 		}
 	}
-	ledger.Reserve(n)
 	account.Notify()
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 // Release gives the room back: the resource was not made.
 func (r *Room) Release() {
 	if r.counted != 0 {
-		ledger.Reserve(-r.counted)
+		ledger.Unreserve(r.counted)
 	}
 	*r = Room{}
 }
@@ -81,7 +81,7 @@ func (r *Room) Release() {
 // is empty.
 func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error {
 	p := r.mustHavePool("Own")
-	if uintptr(resource) < p.least || o == nil {
+	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	return r.own(o, parent, uintptr(resource))
@@ -98,7 +98,7 @@ func (r *Room) mustHavePool(op string) *Pool {
 func (r *Room) own(o, parent *Owner, resource uintptr) error {
 	p, size := r.pool, r.size
 	p.mustBeVacant(o, "Own")
-	r.Release()
+	defer r.Release() // after the resource is counted, so that no other takes the room
 	if parent != nil {
 		return p.ownReservedUnder(o, parent, resource, size)
 	}
@@ -119,19 +119,26 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size))
 }
 
-// Discard releases a resource that nobody owns, by the pool's release function, as
-// Close of its owner would: a resource for which Own has returned an error, for one. In
-// a pool with Options.Drain or Thread the release is queued. Discard may be called after
-// Destroy. It returns the error of the release function, if it calls that. It panics in
-// a pool with Options.Numbers.
+// Discard releases a resource that nobody owns, by the pool's release function with
+// Options.State: a resource for which Own has returned an error, for one. In a pool with
+// Options.Drain or Thread the release is queued, also in a release function. Discard may
+// be called after Destroy. It returns the error of the release function, if it calls
+// that. It panics in a pool with Options.Numbers, for which there is the function
+// [Discard], and in one with Options.Parent.
+//
+// Discard is not for children: it knows neither the state of a parent nor the order. If
+// OwnUnder has returned an error, the binding destroys the resource itself.
 func (p *Pool) Discard(resource unsafe.Pointer) error {
-	if uintptr(resource) < p.least {
+	if uintptr(resource)-ledger.LeastAddress >= p.addresses {
 		p.panicNothing(new(Owner), uintptr(resource))
 	}
 	return p.discard(uintptr(resource))
 }
 
 func (p *Pool) discard(resource uintptr) error {
+	if p.parent {
+		panicMisuse(p.kind.Name, "Discard", "the pool has Options.Parent; destroy the resource directly")
+	}
 	if p.kind.Queues {
 		l := ledger.New(&p.kind, nil, nil, 1)
 		l.Put(0, resource, p.kind.Size, 0)

@@ -77,19 +77,16 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 	var s *shard
 	if f = cmp.Or(f, in.parent); f == nil {
 		s = in.owning.lock()
-	} else if !f.Join() {
-		return false, ledger.ErrClosed
 	} else {
-		defer func() {
-			if err != nil {
-				f.Leave()
-			}
-		}()
 		s = in.lockFamily(f)
 	}
 	defer s.unlock()
 	if s.destroyed {
 		return false, cheap.ErrDestroyed
+	}
+	// Nothing fails after Join. To take it back could release the parent, here.
+	if f != nil && !f.Join() {
+		return false, ledger.ErrClosed
 	}
 	size = min(size, ledger.MaxSize)
 	if size >= s.kind.Pinned || s.kind.Batch == 1 {

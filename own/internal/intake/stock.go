@@ -3,7 +3,6 @@ package intake
 import (
 	"cmp"
 	"errors"
-	"runtime"
 	"slices"
 
 	"github.com/cheapgo/cheap"
@@ -14,37 +13,8 @@ import (
 // ErrMadeNone is what Make returns if the constructor made nothing, and no error.
 var ErrMadeNone = errors.New("cheap: own: the constructor made nothing, and returned no error")
 
-// makeUnder is Make in a pool whose resources have a parent. The stock belongs to
-// the pool; an entry moves to the family's batch when it is handed out.
-func (in *Intake) makeUnder(r *ledger.Ref) error {
-	var one ledger.Ref
-	if err := in.make(in.making.lock(), &one); err != nil {
-		return err
-	}
-	l, k := one.Token().Ledger, in.kind
-	resource := l.Words[one.Index]
-	err := l.Disown(one.Index)
-	runtime.KeepAlive(one.Token())
-	if err != nil {
-		return err // the pool was destroyed meanwhile, and has released it
-	}
-	if _, err = in.Own(r, in.parent, resource, k.Size); err == nil {
-		return nil
-	}
-	// No owner took it.
-	l = ledger.New(k, nil, nil, 1)
-	l.Put(0, resource, k.Size, 0)
-	k.Counts.Made.Add(1)
-	k.Count(0, k.Size)
-	l.ReleaseStock()
-	return err
-}
-
 // Make is the slow path of Next. r owns nothing.
 func (in *Intake) Make(r *ledger.Ref) error {
-	if in.parent != nil {
-		return in.makeUnder(r)
-	}
 	return in.make(in.making.lock(), r)
 }
 

@@ -19,7 +19,7 @@ type Family struct {
 
 	mu      sync.Mutex
 	state   any  // for the release function of the children, or nil
-	joined  bool // a child has joined; state does not change any more
+	joined  bool // a child or a pool has joined; state does not change any more
 	pending int  // children that are not released
 	closed  bool // the parent is closed: no child can join, and the last child releases it
 
@@ -94,18 +94,18 @@ func (f *Family) SetState(state any) bool {
 	return true
 }
 
+// Fix ends the time in which SetState may be called.
+func (f *Family) Fix() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.joined = true
+}
+
 // State returns what SetState set, or nil.
 func (f *Family) State() any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state
-}
-
-// Leave takes back a Join whose child did not come to be.
-func (f *Family) Leave() {
-	if f.leave(1) {
-		f.parent.Dispose(f.index)
-	}
 }
 
 // leave counts k children as released. It reports whether the caller must release
@@ -114,7 +114,7 @@ func (f *Family) leave(k int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pending -= k
-	return f.pending == 0 && f.closed
+	return f.over()
 }
 
 // close records that the parent is closed and in no Use. It reports whether the
@@ -123,7 +123,17 @@ func (f *Family) close() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	return f.pending == 0
+	return f.over()
+}
+
+// over reports whether the parent is closed and has no child left. Then nothing needs
+// the state. The caller holds f.mu.
+func (f *Family) over() bool {
+	if !f.closed || f.pending > 0 {
+		return false
+	}
+	f.state = nil
+	return true
 }
 
 // waits reports whether children are not released.

@@ -128,14 +128,12 @@ func init() {
 	held = account.Open("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
 }
 
-// Reserve counts bytes that a resource will have, or gives them back if n is negative.
-func Reserve(n int64) {
-	if n >= 0 {
-		held.Put(n)
-	} else {
-		held.Give(-n)
-	}
-}
+// Reserve counts n bytes that a resource will have, if there is room for them, and
+// reports whether there is. Unreserve gives them back.
+func Reserve(n int64) bool { return held.Take(n) }
+
+// Unreserve takes back a Reserve.
+func Unreserve(n int64) { held.Give(n) }
 
 // Count adds n resources of bytes in all. n may be negative, and bytes with it.
 func (k *Kind) Count(n int, bytes int64) {
