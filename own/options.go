@@ -134,8 +134,8 @@ type Options struct {
 	//
 	//	wake := make(chan struct{}, 1)
 	//
-	// The channel must not be closed. One made in a bubble of testing/synctest does not work, because the
-	// collector's releases are queued outside of all bubbles.
+	// The channel must not be closed. One made in a bubble of testing/synctest does not
+	// work, because the collector's releases are queued outside of all bubbles.
 	NotifyQueued chan<- struct{}
 
 	// Thread is Drain without a call of Pool.Drain: all releases, those of Close

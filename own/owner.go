@@ -11,14 +11,17 @@ import (
 
 // An Owner owns a resource until it is closed. While any copy of the Owner is
 // reachable the resource stays. After all copies become unreachable the resource
-// is released. A binding's type embeds an Owner, and so gets its methods:
+// is released. A binding's type has an Owner, or a [Handle] or [Number] with an Owner
+// inside, in a field that is not exported:
 //
 //	type Image struct {
-//		own.Owner
+//		owner         own.Owner
 //		width, height int
 //	}
 //
-// [Pool.Own] and [Pool.Make] put a resource into an Owner. The value that embeds
+// A type that embeds an Owner has all its methods, Disown among them.
+//
+// [Pool.Own] and [Pool.Make] put a resource into an Owner. The value that contains
 // the Owner may be of any type, may refer to anything, and may be on the heap or
 // on the stack. All copies refer to the same resource, which is released once,
 // whichever copy is closed.

@@ -232,7 +232,7 @@ func (p *Pool) sized(size int) int64 {
 //go:noinline
 func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	if o == nil {
-		panicMisuse(p.kind.Name, "Own", "the Owner is nil; pass the address of the one that the caller's value embeds")
+		panicMisuse(p.kind.Name, "Own", "the Owner is nil; pass the address of the one in the caller's value")
 	}
 	if p.kind.Numbers {
 		panicMisuse(p.kind.Name, "Own", "the pool has Options.Numbers, and the resource is a pointer; use a Number, or another pool")
