@@ -45,7 +45,7 @@ type Owner struct{ ref ledger.Ref }
 // panic of the release function reaches the caller.
 func (o *Owner) Close() error {
 	if t := o.ref.Token(); t != nil {
-		err := t.Ledger.Close(o.ref.Index)
+		_, err := t.Ledger.Close(o.ref.Index)
 		runtime.KeepAlive(t)
 		return err
 	}
@@ -69,7 +69,7 @@ func (o *Owner) CloseWait(ctx context.Context) error {
 	}
 	defer runtime.KeepAlive(t)
 	l, i := t.Ledger, o.ref.Index
-	later, err := l.CloseOrLeave(i)
+	later, err := l.Close(i)
 	if !later {
 		return err
 	}

@@ -279,16 +279,10 @@ func (k *Kind) misuse(op, reason string) *cheap.MisuseError {
 	return &cheap.MisuseError{Op: k.Name + "." + op, Reason: reason}
 }
 
-// Close closes an entry, and releases it unless a Use or a child does so later. It
-// returns the error of the release function.
-func (l *Ledger) Close(i uint32) error {
-	_, err := l.CloseOrLeave(i)
-	return err
-}
-
-// CloseOrLeave is Close that reports whether it has left the release to others, who
-// set Gone.
-func (l *Ledger) CloseOrLeave(i uint32) (later bool, err error) {
+// Close closes an entry, and releases it unless a Use, a child or a queue does so later.
+// It reports whether it has left that to others, who set Gone, and returns the error of
+// the release function.
+func (l *Ledger) Close(i uint32) (later bool, err error) {
 	for {
 		s := l.State(i)
 		if s&Open == 0 {
