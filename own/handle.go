@@ -184,7 +184,7 @@ func (n *Number[N]) OwnIn(room *Room, parent *Owner, resource N) error {
 	return room.own(&n.owner, parent, wordOf(room.mustHavePool("OwnIn"), "OwnIn", resource))
 }
 
-// Discard releases a number that nobody owns; see [Pool.Discard].
+// Discard releases a number that has no owner; see [Pool.Discard].
 func Discard[N Integer](pool *Pool, resource N) error {
 	return pool.discard(wordOf(pool, "Discard", resource))
 }

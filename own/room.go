@@ -119,7 +119,7 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size))
 }
 
-// Discard releases a resource that nobody owns, by the pool's release function with
+// Discard releases a resource that has no owner, by the pool's release function with
 // Options.State: a resource for which Own has returned an error, for one. In a pool with
 // Options.Drain or Thread the release is queued, also in a release function. Discard may
 // be called after Destroy. It returns the error of the release function, if it calls
