@@ -95,11 +95,11 @@ func unreleased(pools []weak.Pointer[Pool]) (left []string) {
 			continue
 		}
 		text := fmt.Sprintf("%d of %s", n, p.kind.Name)
-		origins := map[ledger.Origin]int{}
+		var unclosed ledger.Unclosed
 		for _, l := range p.intake.Batches() {
-			l.Unclosed(origins)
+			unclosed.Add(l)
 		}
-		for o, n := range origins {
+		for o, n := range unclosed.Origins {
 			text += fmt.Sprintf("\n%d made by\n%s", n, &o)
 		}
 		left = append(left, text)

@@ -35,10 +35,11 @@ func (p *Pool) Destroy(ctx context.Context) error {
 		return ErrDestroyed
 	}
 	e := &DestroyError{Pool: p.kind.Name}
-	origins := map[ledger.Origin]int{}
+	var unclosed ledger.Unclosed
 	for _, l := range mine {
-		e.NeverClosed += l.Unclosed(origins)
+		unclosed.Add(l)
 	}
+	e.NeverClosed = unclosed.N
 	d := destruction{seen: map[*ledger.Ledger]bool{}, stock: stock, todo: slices.Clone(mine)}
 	d.run()
 	if d.panicked != nil {
@@ -61,10 +62,12 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued == 0 {
 		return nil
 	}
-	for o, n := range origins {
+	for o, n := range unclosed.Origins {
 		e.Origins = append(e.Origins, Origin{Count: n, Stack: o.String()})
 	}
 	sortOrigins(e.Origins)
+	slices.Sort(unclosed.Labels)
+	e.Labels = slices.Compact(unclosed.Labels)
 	return e
 }
 

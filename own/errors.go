@@ -55,6 +55,7 @@ type DestroyError struct {
 	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
 	Queued      int      // releases that wait for Drain or Thread
 	Origins     []Origin // of the owners never closed, most frequent first; with Options.Trace
+	Labels      []string // of the owners never closed, sorted, each once; see Owner.SetLabel
 
 	cause error
 }
@@ -68,6 +69,9 @@ type Origin struct {
 	Count int    // number of these owners
 	Stack string // in the format of a goroutine's trace
 }
+
+// fewLabels is the number of labels in the text of a DestroyError.
+const fewLabels = 10
 
 // Error describes what is left, and with Options.Trace where it was made.
 func (e *DestroyError) Error() string {
@@ -87,6 +91,13 @@ func (e *DestroyError) Error() string {
 		}
 	}
 	text := fmt.Sprintf("cheap: %s: Pool.Destroy: %s", e.Pool, strings.Join(parts, ", "))
+	if n := len(e.Labels); n > 0 {
+		text += fmt.Sprintf(" (%s", strings.Join(e.Labels[:min(n, fewLabels)], ", "))
+		if n > fewLabels {
+			text += fmt.Sprintf(" and %d more", n-fewLabels)
+		}
+		text += ")"
+	}
 	for _, o := range e.Origins {
 		text += fmt.Sprintf("\n%d made by\n%s", o.Count, o.Stack)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -127,6 +128,9 @@ func (m *Memory) Destroy(ctx context.Context) error {
 	b.cause = cmp.Or(b.cause, g.cause)
 	b.Origins = append(b.Origins, g.Origins...)
 	sortOrigins(b.Origins)
+	b.Labels = append(b.Labels, g.Labels...)
+	slices.Sort(b.Labels)
+	b.Labels = slices.Compact(b.Labels)
 	return b
 }
 

@@ -82,11 +82,12 @@ type Ledger struct {
 
 	mu sync.Mutex
 	// The rest is under mu.
-	dead      bool      // the batch is queued for release, which claims its open entries
-	families  []*Family // by entry; nil before the first
-	origins   []*Origin // by entry; nil without Kind.Trace
-	sampled   *Origin   // of the entry at SampleAt, if not nil
-	forgotten *Origin   // of an entry that the collector found, until OnCollect is told
+	dead      bool              // the batch is queued for release, which claims its open entries
+	families  []*Family         // by entry; nil before the first
+	origins   []*Origin         // by entry; nil without Kind.Trace
+	labels    map[uint32]string // by entry; nil before the first
+	sampled   *Origin           // of the entry at SampleAt, if not nil
+	forgotten *Origin           // of an entry that the collector found, until OnCollect is told
 }
 
 // The state of an entry is one word:

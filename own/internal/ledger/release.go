@@ -325,24 +325,30 @@ func (l *Ledger) Tell(k int) {
 	l.Kind.OnCollect(k, stack)
 }
 
-// Unclosed counts the entries that are neither closed nor found by the collector,
-// and adds up where they were made. It looks at sealed batches only.
-func (l *Ledger) Unclosed(origins map[Origin]int) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead || !l.Sealed() {
-		return 0
+// An Unclosed adds up entries that are neither closed nor found by the collector.
+type Unclosed struct {
+	N       int
+	Origins map[Origin]int // with Kind.Trace
+	Labels  []string
+}
+
+// Add adds those of a batch, if that is sealed.
+func (u *Unclosed) Add(l *Ledger) {
+	if !l.Sealed() {
+		return
 	}
-	for i := range l.n {
-		if l.State(i)&Open == 0 {
-			continue
-		}
-		n++
+	for _, e := range l.OpenOnes(nil) {
+		u.N++
 		if l.origins != nil {
-			origins[*l.origins[i]]++
+			if u.Origins == nil {
+				u.Origins = map[Origin]int{}
+			}
+			u.Origins[*e.Origin]++
+		}
+		if e.Label != "" {
+			u.Labels = append(u.Labels, e.Label)
 		}
 	}
-	return n
 }
 
 // Left adds up the entries of sealed batches that are not released: those in Use,
