@@ -52,6 +52,7 @@ var imports = map[string][]string{
 	},
 	"pace":     {".", "internal/account", "internal/aftergc"},
 	"libc":     {"C", "."},
+	"libc/cxx": {},
 	"cgoalloc": {"C", ".", "libc"},
 	"cgoparam": {"."},
 
@@ -62,13 +63,15 @@ var imports = map[string][]string{
 	"internal/repotest":   {},
 	"libc/internal/ctest": {"C"},
 
+	"libc/internal/cxxtest": {"C"},
+
 	// For docs/guide.md.
 	"libc/internal/guide": {"C", ".", "libc", "own"},
 }
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "libc/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "libc/internal/ctest", "libc/internal/cxxtest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
@@ -84,6 +87,8 @@ var testsOnly = map[string][]string{
 	"internal/cleanup": {"internal/testchild"},
 
 	"internal/span": {"internal/testchild"},
+
+	"libc/internal/cxxtest": {"internal/testchild", "libc", "own"},
 
 	"libc/internal/guide": {"pace"},
 }

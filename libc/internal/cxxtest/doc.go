@@ -1,0 +1,7 @@
+// Package cxxtest holds objects of C++ for the tests of cheap.hpp, of which it has a copy.
+//
+// The build tag cxx says that there is a C++ compiler. Without the tag, and without cgo,
+// the package is empty.
+package cxxtest
+
+//go:generate go run ../../cxx
