@@ -47,7 +47,6 @@ inline std::terminate_handler next() noexcept;
 // handler that was there before. That of the C++ library prints the exception and aborts.
 [[noreturn]] inline void terminated() noexcept {
 	if (const char *name = pool()) {
-		pool() = nullptr; // once, if the handler comes back here
 		std::fprintf(stderr, "cheap: %s: the destructor of a resource %s\n", name,
 			std::current_exception() ? "let an exception out" : "called std::terminate");
 	}

@@ -1,9 +1,12 @@
 //go:build cgo && cxx
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "cheap.hpp"
 #include "cxxtest.h"
@@ -61,6 +64,27 @@ struct around {
 	~around() { cheap::destroy<may_throw>(new may_throw, CXXTEST_INNER); }
 };
 
+// Its destructor does not return, in another thread than that of the one that throws.
+std::atomic<bool> stays;
+
+struct staying {
+	~staying() {
+		for (stays = true;;) {
+			std::this_thread::sleep_for(std::chrono::hours(1));
+		}
+	}
+};
+
+struct beside {
+	~beside() {
+		std::thread([] { cheap::destroy<staying>(new staying, CXXTEST_INNER); }).detach();
+		while (!stays) {
+			std::this_thread::yield();
+		}
+		raised();
+	}
+};
+
 template <class R> void destroy(void *p) { cheap::destroy<R>(p, CXXTEST_BROKEN); }
 
 template <class T> cxxtest_breaker breaker(const char *name) {
@@ -92,6 +116,7 @@ const cxxtest_breaker breakers[] = {
 	{"a deleter of a shared_ptr", [] { return cheap::give(shared(new int(1), deleter())); }, destroy<shared>},
 	breaker<outer>("after another pool"),
 	breaker<around>("within another pool"),
+	breaker<beside>("beside another pool"),
 };
 
 } // namespace

@@ -4,7 +4,6 @@ package cxxtest_test
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -77,32 +76,6 @@ func TestBroken(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestBrokenAmongThreads wants the name of the pool whose resource ends the program, not
-// of those that other threads destroy.
-func TestBrokenAmongThreads(t *testing.T) {
-	got := ends(t, func() {
-		good, broken := cxxtest.Kinds()[0], cxxtest.Breakers()[0]
-		destroy := libc.Destructor(good.Destroy)
-		var all, begun sync.WaitGroup
-		begun.Add(4)
-		for range 4 {
-			all.Go(func() {
-				for i := 0; ; i++ {
-					destroy(nil, []uintptr{uintptr(good.Make(i))})
-					if i == 1000 {
-						begun.Done()
-					}
-				}
-			})
-		}
-		begun.Wait()
-		libc.Destructor(broken.Destroy)(nil, []uintptr{uintptr(broken.Make())})
-	})
-	if !strings.HasPrefix(got, says(cxxtest.Broken, letOut)) {
-		t.Errorf("the program ended with\n%s", got)
 	}
 }
 

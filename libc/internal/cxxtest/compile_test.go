@@ -28,6 +28,7 @@ func TestWarnings(t *testing.T) {
 	for _, std := range []string{"c++11", "c++14", "c++17", "c++20"} {
 		for _, args := range [][]string{
 			{"cxxtest.cc"},
+			{"broken.cc"},
 			{"testdata/quiet.cc", "-fno-exceptions", "-fno-rtti"},
 		} {
 			if out, err := compile(t, args[0], append(args[1:], "-std="+std)...); err != nil || out != "" {

@@ -50,6 +50,16 @@ func Destroyed() int { return int(C.cxxtest_destroyed()) }
 // Deleted returns how often a deleter was called that is not of the C++ library.
 func Deleted() int { return int(C.cxxtest_deleted()) }
 
+// Blocks returns the number of blocks that new has allocated and delete has not freed.
+func Blocks() int { return int(C.cxxtest_blocks()) }
+
+// Refuse calls f while new without exceptions has no memory.
+func Refuse(f func()) {
+	C.cxxtest_refuse = 1
+	f()
+	C.cxxtest_refuse = 0
+}
+
 // Empties are the resources of pointers to nothing.
 func Empties() (list []unsafe.Pointer) {
 	for i := range 4 {

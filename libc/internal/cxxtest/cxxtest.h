@@ -28,6 +28,11 @@ long cxxtest_alive(void);
 long cxxtest_destroyed(void);
 long cxxtest_deleted(void);
 
+// The number of blocks that new has allocated and delete has not freed, in the program.
+// While cxxtest_refuse is not 0, new has no memory for those who ask without exceptions.
+long cxxtest_blocks(void);
+extern int cxxtest_refuse;
+
 // Resources of nothing: what give makes of an empty pointer, which is NULL.
 void *cxxtest_empty(int i);
 

@@ -17,7 +17,9 @@ import (
 // counts are the counts of C++ at a moment.
 type counts struct{ alive, destroyed, deleted int }
 
-func now() counts { return counts{cxxtest.Alive(), cxxtest.Destroyed(), cxxtest.Deleted()} }
+func now() counts {
+	return counts{cxxtest.Alive(), cxxtest.Destroyed(), cxxtest.Deleted()}
+}
 
 // since returns how the counts have changed.
 func (c counts) since() counts {
@@ -35,7 +37,7 @@ func TestKinds(t *testing.T) {
 				"NoCallback":    libc.Destructor(k.Destroy, libc.NoCallback),
 			} {
 				for _, n := range []int{1, 2, 1000} {
-					before := now()
+					before, blocks := now(), cxxtest.Blocks()
 					var resources []uintptr
 					sum := 0
 					for i := range n {
@@ -54,6 +56,9 @@ func TestKinds(t *testing.T) {
 					}
 					if got, want := before.since(), (counts{0, sum, n * k.Deleters}); got != want {
 						t.Errorf("%s, %d are destroyed: %+v, want %+v", name, n, got, want)
+					}
+					if got := cxxtest.Blocks(); got != blocks {
+						t.Errorf("%s, %d are destroyed, and %d blocks are not freed", name, n, got-blocks)
 					}
 				}
 			}
@@ -136,6 +141,29 @@ func TestEmpty(t *testing.T) {
 		if p != nil {
 			t.Errorf("resource %d of nothing is %p", i, p)
 		}
+	}
+}
+
+// TestNoMemory makes resources when there is no memory for a copy of their pointer. What
+// needs none is made.
+func TestNoMemory(t *testing.T) {
+	refused := 0
+	for _, k := range cxxtest.Kinds() {
+		before, blocks := now(), cxxtest.Blocks()
+		var p unsafe.Pointer
+		cxxtest.Refuse(func() { p = k.Make(3) })
+		want := counts{0, 3, k.Deleters}
+		if p != nil {
+			libc.Destructor(k.Destroy)(nil, []uintptr{uintptr(p)})
+		} else {
+			refused++
+		}
+		if got := before.since(); got != want || cxxtest.Blocks() != blocks {
+			t.Errorf("%s: %+v, want %+v, and %d blocks are not freed", k.Name, got, want, cxxtest.Blocks()-blocks)
+		}
+	}
+	if want := 7; refused != want {
+		t.Errorf("%d kinds are refused, want %d: four deleters, three of shared_ptr", refused, want)
 	}
 }
 
