@@ -25,6 +25,7 @@ var demonstrations = []demonstration{
 	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache"}, true},
 	{"docs/porting.md", []string{
 		"cmd/cheap/internal/porting", "cmd/cheap/internal/porting/before", "cmd/cheap/internal/porting/after", "cgoparam",
+		"cmd/cheap/internal/porting/before/shapes", "cmd/cheap/internal/porting/after/shapes",
 	}, false},
 }
 
@@ -36,7 +37,7 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 		sources := sourcesOf(t, d.packages)
 		shown := ""
 		for _, b := range parseDocument(t, d.document).blocks {
-			if b.lang != "go" && b.lang != "c" {
+			if extensions[b.lang] == nil {
 				continue
 			}
 			if isWholeFile(b) {
@@ -79,8 +80,10 @@ func TestPortingBeforeAndAfter(t *testing.T) {
 		}
 		return all
 	}
-	if before, after := outputs("before"), outputs("after"); len(before) == 0 || !maps.Equal(before, after) {
-		t.Errorf("the examples before print %q, those after %q", before, after)
+	for _, dir := range []string{"", "/shapes"} {
+		if before, after := outputs("before"+dir), outputs("after"+dir); len(before) == 0 || !maps.Equal(before, after) {
+			t.Errorf("the examples before%s print %q, those after%s %q", dir, before, dir, after)
+		}
 	}
 }
 
@@ -99,14 +102,17 @@ func sourcesOf(t *testing.T, packages []string) map[string]string {
 // isWholeFile reports whether a block is all of a Go file, from the package clause on.
 func isWholeFile(b codeBlock) bool { return b.lang == "go" && strings.HasPrefix(b.text, "package ") }
 
+// extensions are those of the files of a language.
+var extensions = map[string][]string{
+	"go":  {".go"},
+	"c":   {".c", ".h"},
+	"cpp": {".cc", ".hpp"},
+}
+
 // isIn reports whether whole lines of a file in a language are the text.
 func isIn(sources map[string]string, lang, text string) bool {
 	for name, source := range sources {
-		ofLang := path.Ext(name) == ".go"
-		if lang == "c" {
-			ofLang = path.Ext(name) == ".c" || path.Ext(name) == ".h"
-		}
-		if ofLang && strings.Contains("\n"+source, "\n"+text) {
+		if slices.Contains(extensions[lang], path.Ext(name)) && strings.Contains("\n"+source, "\n"+text) {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ func TestCopiesOfTheHeader(t *testing.T) {
 		}
 		copies++
 		if read(t, name) != want {
-			t.Errorf("%s is not %s; run go generate in its folder", name, header)
+			t.Errorf("%s is not %s; start go run github.com/cheapgo/cheap/libc/cxx in its folder", name, header)
 		}
 	}
 	if copies == 0 {
