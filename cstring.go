@@ -28,7 +28,8 @@ func CBytes(a Allocator, b []byte) unsafe.Pointer {
 
 // CStrings copies the strings into one block of a and returns the block, or nil if a
 // has no memory. For C the block is a char **: an array of pointers to the strings, and
-// a NULL pointer after the last; each string ends with a NUL. One a.Free frees all.
+// a NULL pointer after the last; each string ends with a NUL. If a string contains a NUL,
+// it ends there for C. One a.Free frees all.
 func CStrings(a Allocator, strings []string) unsafe.Pointer {
 	const word = int(unsafe.Sizeof(uintptr(0)))
 	// Strings may share their bytes, so the sum of their lengths may be more than there

@@ -94,7 +94,7 @@ const NoCallback Option = 1
 // them. This is what all C compilers for the systems of Go do, although the C standard
 // leaves such a call undefined. A function needs a small C function around it that the
 // linker can see if it is static, inline or a macro, if its result is a structure, or if
-// it has other parameters.
+// it has other parameters. So does what is C++; see the package documentation.
 //
 // The C function may be called on any thread, and on several at once. It may call into
 // Go, unless [NoCallback] is set. A panic there reaches the caller, and the resources

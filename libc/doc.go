@@ -12,6 +12,9 @@
 //   - [Constructor] returns a function that calls a C function that makes
 //     resources, many of them in one cgo call. It is Options.Construct of package
 //     own.
+//   - For libraries of C++, github.com/cheapgo/cheap/libc/cxx writes a header whose
+//     templates destroy an object, a unique_ptr or a shared_ptr of any class, as the C
+//     function of [Destructor].
 //
 // # Without cgo
 //

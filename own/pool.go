@@ -146,7 +146,8 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 
 // Own makes o the owner of a resource of size bytes. The resource is released
 // after all copies of o become unreachable, unless it is closed or disowned
-// before. A size of 0 means that the size is unknown: Options.Size is assumed.
+// before. An estimate of the size is enough; Options.Size says what a wrong one costs. A
+// size of 0 means that the size is unknown: Options.Size is assumed.
 //
 // If Own returns an error, the resource still belongs to the caller, who may pass it
 // to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
