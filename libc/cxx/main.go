@@ -50,12 +50,17 @@
 //	SIGABRT: abort
 //
 // All other functions that Go calls must catch what they throw, and return an error: an
-// exception that reaches Go ends the program as well.
+// exception that reaches Go ends the program as well. If a destructor calls into Go, and
+// that panics, the rest of the destructor does not run.
 //
 // # Versions
 //
 // Programs may link copies of different versions. A copy need not be renewed when the
 // module is. The file needs C++11, and works with -fno-exceptions and -fno-rtti.
+//
+// In a module with a vendor folder, which has no commands, it is
+//
+//	go run -mod=mod github.com/cheapgo/cheap/libc/cxx
 package main
 
 import (
