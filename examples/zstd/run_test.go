@@ -68,7 +68,7 @@ func TestForget(t *testing.T) {
 	}
 	without, _ := strconv.ParseFloat(string(m[1]), 64)
 	with, _ := strconv.ParseFloat(string(m[2]), 64)
-	if without < 600 || with <= 0 || with > without/2 {
+	if without < 300 || with <= 0 || with > without/2 {
 		t.Errorf("%v MiB without pace, and %v with it", without, with)
 	}
 }

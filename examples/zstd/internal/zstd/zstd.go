@@ -66,6 +66,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -97,6 +98,10 @@ var (
 		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeDCtx), libc.NoCallback),
 	})
 )
+
+// Buffers are Go's, as C uses them during a call only. They are no arenas, because at a limit of
+// package pace an arena may get no memory, and a Writer could not even end its frame.
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // A Writer compresses what is written to it. Only Close ends the frame: what a forgotten
 // Writer has written lacks its end, and a Reader of it returns io.ErrUnexpectedEOF. One
@@ -153,12 +158,9 @@ func (z *Writer) compress(p []byte, end C.ZSTD_EndDirective) error {
 	if z.err != nil {
 		return z.err
 	}
-	a := cheap.GetArena()
-	defer a.Put()
-	out := cheap.MakeSlice[byte](a, 32<<10, 32<<10)
-	if out == nil {
-		return cheap.ErrNoMemory
-	}
+	buffer := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buffer)
+	out := buffer[:]
 	for {
 		var r C.progress
 		err := z.h.TryUse(func(c *C.ZSTD_CCtx) error {
