@@ -156,7 +156,9 @@ func ContextDestructor(fn unsafe.Pointer, options ...Option) func(state any, res
 // a wider one a part is lost, and a narrower one has undefined bits; wrap such a
 // function, and one that returns true for success. If a result is not 0, the
 // returned function returns check of the first such result; the other resources are
-// destroyed as well. StatusDestructor panics if check is nil.
+// destroyed as well. Package own counts a resource as released whatever the result is.
+// A function that may leave its resource alive, such as sqlite3_close, needs one around it
+// that does not: examples/sqlite has it. StatusDestructor panics if check is nil.
 func StatusDestructor(fn unsafe.Pointer, check func(status int) error, options ...Option) func(state any, resources []uintptr) error {
 	f, noCallback := mustBeFunction("StatusDestructor", fn), quiet(options)
 	if check == nil {

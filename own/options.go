@@ -28,7 +28,9 @@ type Options struct {
 	// state is Options.State, or what [Owner.SetState] has given the parent of the
 	// resources. All resources of a call have one parent, or none.
 	//
-	// All resources count as released when Release returns, also with an error.
+	// All resources count as released when Release returns, also with an error: nobody
+	// calls it for them again. What a C function may refuse to destroy, as sqlite3_close
+	// does, Release must destroy in another way, or leave behind.
 	// [Owner.Close] returns the error if it calls Release. All other errors go to
 	// Options.OnReleaseError: of resources that the collector found, of those whose
 	// last Use or last child came after Close, and of those that Drain, Thread or
@@ -149,7 +151,8 @@ type Options struct {
 	// are queued for Drain or Thread. 0 sets no bound.
 	MaxQueued int
 
-	// Parent is an owner that all resources of the pool depend on. Each of them
+	// Parent is an owner that all resources of the pool depend on: for a pool of one
+	// parent. A pool for the children of many parents needs OwnUnder instead. Each resource
 	// is released before the parent's resource; see [Pool.OwnUnder]. The parent
 	// must be open when NewPool is called. The pool does not keep it alive: after
 	// the parent is closed, or found unreachable, Own returns [ErrClosed].

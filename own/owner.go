@@ -57,7 +57,8 @@ func (o *Owner) Close() error {
 // Options.Drain or Thread the release function has run. If ctx is done before,
 // CloseWait returns its error, and the resource is released later. CloseWait returns
 // the error of the release function where Close does. If the owner is closed already,
-// it returns nil at once.
+// it returns nil at once. CloseWait does not collect: a child that the program has
+// forgotten is released after a collection, which may be long after.
 //
 // CloseWait must not be called in a Use of the same resource, in a release function, or
 // with Options.Drain on the goroutine that calls Drain: it would wait for itself until
@@ -251,10 +252,15 @@ func (o *Owner) disown(t *ledger.Token) error {
 	return err
 }
 
-// Resize records that the resource has size bytes now. A batch that grows beyond
-// Options.Pinned takes no more owners. If the owner is closed, Resize does
-// nothing. It panics if size is negative, and for memory of a [Memory], whose
-// size does not change.
+// Resize records that the resource has size bytes now. Package pace counts them from
+// now on, and Resize may start a collection, as Own may. It refuses nothing at a limit.
+//
+// A batch that grows beyond Options.Pinned takes no more owners, but those that it has
+// stay. So a resource that always grows, such as a stream that allocates its buffers
+// later, is best owned with the size that it will have.
+//
+// If the owner is closed, Resize does nothing. It panics if size is negative, and for
+// memory of a [Memory], whose size does not change.
 func (o *Owner) Resize(size int) {
 	t := o.ref.Token()
 	if t == nil {

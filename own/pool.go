@@ -247,8 +247,9 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 // OwnUnder is [Pool.Own] for a resource that depends on another one, its parent,
 // as a commit depends on its repository. The resource is released before its
 // parent, also when both become unreachable together, and when the parent's pool
-// is destroyed. If the parent is closed, its release is delayed until its last
-// child is released. A parent may have a parent itself.
+// is destroyed. If the parent is closed, or becomes unreachable before a child, its
+// release is delayed until its last child is released: a child need not refer to the Go
+// value of its parent. A parent may have a parent itself.
 //
 // OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
 // a pool with Options.Parent, and if parent is nil.
