@@ -136,6 +136,9 @@ func TestUseAfterCloseIsCaught(t *testing.T) {
 	defer tree.Close()
 	c.Close()
 	c.Close() // does nothing
+	if _, err := c.Tree(); err != own.ErrClosed {
+		t.Errorf("the tree of a closed commit: error %v, want %v", err, own.ErrClosed)
+	}
 	defer func() {
 		var misuse *cheap.MisuseError
 		if err, ok := recover().(error); !ok || !errors.As(err, &misuse) {

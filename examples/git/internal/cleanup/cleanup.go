@@ -22,40 +22,41 @@ import (
 
 // Each of these types is an object, with the fields that its methods need.
 type (
-	Repository struct{ object }
-	Walk       struct{ object }
-	Commit     struct{ object }
-	Entry      struct{ object }
-	Tree       struct{ object }
-	Blob       struct{ object }
-	Diff       struct{ object }
+	Repository struct{ object[*raw.GitRepo] }
+	Walk       struct{ object[*raw.GitWalk] }
+	Commit     struct{ object[*raw.GitCommit] }
+	Entry      struct{ object[*raw.GitEntry] }
+	Tree       struct{ object[*raw.GitTree] }
+	Blob       struct{ object[*raw.GitBlob] }
+	Diff       struct{ object[*raw.GitDiff] }
 )
 
 // An object is an object of libgit2. The value that embeds it is registered with
 // the collector.
-type object struct {
-	p    unsafe.Pointer
+type object[P raw.Object] struct {
+	p    P
 	repo *shared
 }
 
-func (*object) Close() error { return nil }
+func (*object[P]) Close() error { return nil }
 
 // shared is a C repository. It is not registered itself, so the cleanups of other
 // objects can refer to it.
 type shared struct {
-	p    unsafe.Pointer
+	p    *raw.GitRepo
 	refs atomic.Int64 // objects that have not been freed, the repository among them
 }
 
 func (s *shared) release() {
 	if s.refs.Add(-1) == 0 {
-		raw.Free(raw.Repository, s.p)
+		raw.Free(raw.Repository, unsafe.Pointer(s.p))
 	}
 }
 
 // resource is the argument of a cleanup.
 type resource struct {
-	object
+	p    unsafe.Pointer
+	repo *shared
 	kind raw.Kind
 }
 
@@ -65,9 +66,9 @@ func (r resource) free() {
 }
 
 // registered has an object freed after value, which embeds it, becomes unreachable.
-func registered[T any](value *T, kind raw.Kind, o object) *T {
+func registered[T any, P raw.Object](value *T, kind raw.Kind, o object[P]) *T {
 	o.repo.refs.Add(1)
-	runtime.AddCleanup(value, resource.free, resource{o, kind})
+	runtime.AddCleanup(value, resource.free, resource{unsafe.Pointer(o.p), o.repo, kind})
 	return value
 }
 
@@ -79,7 +80,7 @@ func Open(dir string) (git.Repository, error) {
 	}
 	s := &shared{p: m.Object}
 	s.refs.Store(1)
-	r := &Repository{object{m.Object, s}}
+	r := &Repository{object[*raw.GitRepo]{m.Object, s}}
 	runtime.AddCleanup(r, (*shared).release, s)
 	return r, nil
 }
@@ -90,7 +91,7 @@ func (r *Repository) Walk() (git.Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, r.repo}
+	o := object[*raw.GitWalk]{m.Object, r.repo}
 	return registered(&Walk{o}, raw.Walk, o), nil
 }
 
@@ -100,7 +101,7 @@ func (r *Repository) Commit(id git.ID) (git.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, r.repo}
+	o := object[*raw.GitCommit]{m.Object, r.repo}
 	return registered(&Commit{o}, raw.Commit, o), nil
 }
 
@@ -110,7 +111,7 @@ func (r *Repository) Blob(id git.ID) (git.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, r.repo}
+	o := object[*raw.GitBlob]{m.Object, r.repo}
 	return registered(&Blob{o}, raw.Blob, o), nil
 }
 
@@ -119,7 +120,7 @@ func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
 	defer runtime.KeepAlive(r)
 	defer runtime.KeepAlive(old)
 	defer runtime.KeepAlive(new)
-	var from unsafe.Pointer
+	var from *raw.GitTree
 	if old != nil {
 		from = old.(*Tree).p
 	}
@@ -127,7 +128,7 @@ func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, r.repo}
+	o := object[*raw.GitDiff]{m.Object, r.repo}
 	return registered(&Diff{o}, raw.Diff, o), nil
 }
 
@@ -147,7 +148,7 @@ func (c *Commit) Parent(n int) (git.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, c.repo}
+	o := object[*raw.GitCommit]{m.Object, c.repo}
 	return registered(&Commit{o}, raw.Commit, o), nil
 }
 
@@ -157,7 +158,7 @@ func (c *Commit) Tree() (git.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, c.repo}
+	o := object[*raw.GitTree]{m.Object, c.repo}
 	return registered(&Tree{o}, raw.Tree, o), nil
 }
 
@@ -167,7 +168,7 @@ func (t *Tree) Entry(path string) (git.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := object{m.Object, t.repo}
+	o := object[*raw.GitEntry]{m.Object, t.repo}
 	return registered(&Entry{o}, raw.Entry, o), nil
 }
 

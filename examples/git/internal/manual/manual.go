@@ -15,25 +15,25 @@ import (
 
 // Each of these types is an object, with the fields that its methods need.
 type (
-	Repository struct{ object }
-	Walk       struct{ object }
-	Commit     struct{ object }
-	Entry      struct{ object }
-	Tree       struct{ object }
-	Blob       struct{ object }
-	Diff       struct{ object }
+	Repository struct{ object[*raw.GitRepo] }
+	Walk       struct{ object[*raw.GitWalk] }
+	Commit     struct{ object[*raw.GitCommit] }
+	Entry      struct{ object[*raw.GitEntry] }
+	Tree       struct{ object[*raw.GitTree] }
+	Blob       struct{ object[*raw.GitBlob] }
+	Diff       struct{ object[*raw.GitDiff] }
 )
 
 // An object is an object of libgit2.
-type object struct {
-	p    unsafe.Pointer // nil when closed
+type object[P raw.Object] struct {
+	p    P // nil when closed
 	kind raw.Kind
 }
 
 // Close frees the object. A second Close does nothing.
-func (o *object) Close() error {
+func (o *object[P]) Close() error {
 	if o.p != nil {
-		raw.Free(o.kind, o.p)
+		raw.Free(o.kind, unsafe.Pointer(o.p))
 		o.p = nil
 	}
 	return nil
@@ -45,7 +45,7 @@ func Open(dir string) (git.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{object{m.Object, raw.Repository}}, nil
+	return &Repository{object[*raw.GitRepo]{m.Object, raw.Repository}}, nil
 }
 
 func (r *Repository) Walk() (git.Walk, error) {
@@ -53,7 +53,7 @@ func (r *Repository) Walk() (git.Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Walk{object{m.Object, raw.Walk}}, nil
+	return &Walk{object[*raw.GitWalk]{m.Object, raw.Walk}}, nil
 }
 
 func (r *Repository) Commit(id git.ID) (git.Commit, error) {
@@ -61,7 +61,7 @@ func (r *Repository) Commit(id git.ID) (git.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Commit{object{m.Object, raw.Commit}}, nil
+	return &Commit{object[*raw.GitCommit]{m.Object, raw.Commit}}, nil
 }
 
 func (r *Repository) Blob(id git.ID) (git.Blob, error) {
@@ -69,12 +69,12 @@ func (r *Repository) Blob(id git.ID) (git.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Blob{object{m.Object, raw.Blob}}, nil
+	return &Blob{object[*raw.GitBlob]{m.Object, raw.Blob}}, nil
 }
 
 // Diff takes trees of this package.
 func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
-	var from unsafe.Pointer
+	var from *raw.GitTree
 	if old != nil {
 		from = old.(*Tree).p
 	}
@@ -82,7 +82,7 @@ func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Diff{object{m.Object, raw.Diff}}, nil
+	return &Diff{object[*raw.GitDiff]{m.Object, raw.Diff}}, nil
 }
 
 func (w *Walk) Next() (id git.ID, ok bool, err error) { return raw.Next(w.p) }
@@ -94,7 +94,7 @@ func (c *Commit) Parent(n int) (git.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Commit{object{m.Object, raw.Commit}}, nil
+	return &Commit{object[*raw.GitCommit]{m.Object, raw.Commit}}, nil
 }
 
 func (c *Commit) Tree() (git.Tree, error) {
@@ -102,7 +102,7 @@ func (c *Commit) Tree() (git.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{object{m.Object, raw.Tree}}, nil
+	return &Tree{object[*raw.GitTree]{m.Object, raw.Tree}}, nil
 }
 
 func (t *Tree) Entry(path string) (git.Entry, error) {
@@ -110,7 +110,7 @@ func (t *Tree) Entry(path string) (git.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Entry{object{m.Object, raw.Entry}}, nil
+	return &Entry{object[*raw.GitEntry]{m.Object, raw.Entry}}, nil
 }
 
 func (e *Entry) ID() git.ID { return raw.EntryID(e.p) }

@@ -5,6 +5,9 @@
 // freed immediately. Any goroutine may call Close at any time. The object is then
 // freed after C calls in progress, and a repository after all objects that came from
 // it.
+//
+// A method of a closed object returns [own.ErrClosed], or panics if it returns no
+// error.
 package owned
 
 import (
@@ -16,23 +19,24 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// Each of these types embeds the owner of an object of libgit2, and so has Close. A
-// type from which other objects come has a field for the repository, which is the
-// parent of all objects.
+// Each of these types has the Handle of an object of libgit2 in a field that is not
+// exported. A program sees Close and the methods of internal/git. A type from which
+// other objects come has a field for the repository, which is the parent of all
+// objects.
 type (
-	Repository struct{ own.Owner }
-	Walk       struct{ own.Owner }
+	Repository struct{ h own.Handle[*raw.GitRepo] }
+	Walk       struct{ h own.Handle[*raw.GitWalk] }
 	Commit     struct {
-		own.Owner
+		h    own.Handle[*raw.GitCommit]
 		repo *Repository
 	}
 	Tree struct {
-		own.Owner
+		h    own.Handle[*raw.GitTree]
 		repo *Repository
 	}
-	Entry struct{ own.Owner }
-	Blob  struct{ own.Owner }
-	Diff  struct{ own.Owner }
+	Entry struct{ h own.Handle[*raw.GitEntry] }
+	Blob  struct{ h own.Handle[*raw.GitBlob] }
+	Diff  struct{ h own.Handle[*raw.GitDiff] }
 )
 
 // All repositories of the program share these pools.
@@ -66,15 +70,15 @@ func timed(release func(any, []uintptr) error, k raw.Kind) func(any, []uintptr) 
 	}
 }
 
-// under makes o the owner of an object that C has made, to be freed before r. m and
+// under makes h the owner of an object that C has made, to be freed before r. m and
 // err are the results of the C call. If under returns an error, that of the call or its
 // own, the object is freed already.
-func (r *Repository) under(pool *own.Pool, k raw.Kind, o *own.Owner, m raw.Made, err error) error {
+func under[P raw.Object](r *Repository, pool *own.Pool, k raw.Kind, h *own.Handle[P], m raw.Made[P], err error) error {
 	if err != nil {
 		return err
 	}
-	if err := pool.OwnUnder(o, &r.Owner, m.Object, m.Size); err != nil {
-		raw.Free(k, m.Object)
+	if err := h.OwnUnder(pool, r.h.Owner(), m.Object, m.Size); err != nil {
+		raw.Free(k, unsafe.Pointer(m.Object))
 		return err
 	}
 	return nil
@@ -87,19 +91,21 @@ func Open(dir string) (git.Repository, error) {
 		return nil, err
 	}
 	r := new(Repository)
-	if err := repositories.Own(&r.Owner, m.Object, m.Size); err != nil {
-		raw.Free(raw.Repository, m.Object)
+	if err := r.h.Own(repositories, m.Object, m.Size); err != nil {
+		raw.Free(raw.Repository, unsafe.Pointer(m.Object))
 		return nil, err
 	}
 	return r, nil
 }
 
+// Close frees the repository when the last object that came from it is freed.
+func (r *Repository) Close() error { return r.h.Close() }
+
 func (r *Repository) Walk() (git.Walk, error) {
 	w := new(Walk)
-	var err error
-	r.Use(func(repo unsafe.Pointer) {
-		m, e := raw.NewWalk(repo)
-		err = r.under(walks, raw.Walk, &w.Owner, m, e)
+	err := r.h.TryUse(func(repo *raw.GitRepo) error {
+		m, err := raw.NewWalk(repo)
+		return under(r, walks, raw.Walk, &w.h, m, err)
 	})
 	if err != nil {
 		return nil, err
@@ -109,10 +115,9 @@ func (r *Repository) Walk() (git.Walk, error) {
 
 func (r *Repository) Commit(id git.ID) (git.Commit, error) {
 	c := &Commit{repo: r}
-	var err error
-	r.Use(func(repo unsafe.Pointer) {
-		m, e := raw.LookupCommit(repo, id)
-		err = r.under(commits, raw.Commit, &c.Owner, m, e)
+	err := r.h.TryUse(func(repo *raw.GitRepo) error {
+		m, err := raw.LookupCommit(repo, id)
+		return under(r, commits, raw.Commit, &c.h, m, err)
 	})
 	if err != nil {
 		return nil, err
@@ -122,10 +127,9 @@ func (r *Repository) Commit(id git.ID) (git.Commit, error) {
 
 func (r *Repository) Blob(id git.ID) (git.Blob, error) {
 	b := new(Blob)
-	var err error
-	r.Use(func(repo unsafe.Pointer) {
-		m, e := raw.LookupBlob(repo, id)
-		err = r.under(blobs, raw.Blob, &b.Owner, m, e)
+	err := r.h.TryUse(func(repo *raw.GitRepo) error {
+		m, err := raw.LookupBlob(repo, id)
+		return under(r, blobs, raw.Blob, &b.h, m, err)
 	})
 	if err != nil {
 		return nil, err
@@ -136,19 +140,19 @@ func (r *Repository) Blob(id git.ID) (git.Blob, error) {
 // Diff takes trees of this package.
 func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
 	d := &Diff{}
-	var err error
-	compare := func(from unsafe.Pointer) {
-		new.(*Tree).Use(func(to unsafe.Pointer) {
-			r.Use(func(repo unsafe.Pointer) {
-				m, e := raw.NewDiff(repo, from, to)
-				err = r.under(diffs, raw.Diff, &d.Owner, m, e)
+	compare := func(from *raw.GitTree) error {
+		return new.(*Tree).h.TryUse(func(to *raw.GitTree) error {
+			return r.h.TryUse(func(repo *raw.GitRepo) error {
+				m, err := raw.NewDiff(repo, from, to)
+				return under(r, diffs, raw.Diff, &d.h, m, err)
 			})
 		})
 	}
+	var err error
 	if old != nil {
-		old.(*Tree).Use(compare)
+		err = old.(*Tree).h.TryUse(compare)
 	} else {
-		compare(nil)
+		err = compare(nil)
 	}
 	if err != nil {
 		return nil, err
@@ -156,22 +160,28 @@ func (r *Repository) Diff(old, new git.Tree) (git.Diff, error) {
 	return d, nil
 }
 
+func (w *Walk) Close() error { return w.h.Close() }
+
 func (w *Walk) Next() (id git.ID, ok bool, err error) {
-	w.Use(func(walk unsafe.Pointer) { id, ok, err = raw.Next(walk) })
+	err = w.h.TryUse(func(walk *raw.GitWalk) (err error) {
+		id, ok, err = raw.Next(walk)
+		return err
+	})
 	return id, ok, err
 }
 
+func (c *Commit) Close() error { return c.h.Close() }
+
 func (c *Commit) Parents() (n int) {
-	c.Use(func(commit unsafe.Pointer) { n = raw.Parents(commit) })
+	c.h.Use(func(commit *raw.GitCommit) { n = raw.Parents(commit) })
 	return n
 }
 
 func (c *Commit) Parent(n int) (git.Commit, error) {
 	p := &Commit{repo: c.repo}
-	var err error
-	c.Use(func(commit unsafe.Pointer) {
-		m, e := raw.Parent(commit, n)
-		err = c.repo.under(commits, raw.Commit, &p.Owner, m, e)
+	err := c.h.TryUse(func(commit *raw.GitCommit) error {
+		m, err := raw.Parent(commit, n)
+		return under(c.repo, commits, raw.Commit, &p.h, m, err)
 	})
 	if err != nil {
 		return nil, err
@@ -181,10 +191,9 @@ func (c *Commit) Parent(n int) (git.Commit, error) {
 
 func (c *Commit) Tree() (git.Tree, error) {
 	t := &Tree{repo: c.repo}
-	var err error
-	c.Use(func(commit unsafe.Pointer) {
-		m, e := raw.TreeOf(commit)
-		err = c.repo.under(trees, raw.Tree, &t.Owner, m, e)
+	err := c.h.TryUse(func(commit *raw.GitCommit) error {
+		m, err := raw.TreeOf(commit)
+		return under(c.repo, trees, raw.Tree, &t.h, m, err)
 	})
 	if err != nil {
 		return nil, err
@@ -192,40 +201,47 @@ func (c *Commit) Tree() (git.Tree, error) {
 	return t, nil
 }
 
+func (t *Tree) Close() error { return t.h.Close() }
+
 func (t *Tree) Entry(path string) (git.Entry, error) {
-	entry := new(Entry)
-	var err error
-	t.Use(func(tree unsafe.Pointer) {
-		m, e := raw.LookupEntry(tree, path)
-		err = t.repo.under(entries, raw.Entry, &entry.Owner, m, e)
+	e := new(Entry)
+	err := t.h.TryUse(func(tree *raw.GitTree) error {
+		m, err := raw.LookupEntry(tree, path)
+		return under(t.repo, entries, raw.Entry, &e.h, m, err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return entry, nil
+	return e, nil
 }
 
+func (e *Entry) Close() error { return e.h.Close() }
+
 func (e *Entry) ID() (id git.ID) {
-	e.Use(func(entry unsafe.Pointer) { id = raw.EntryID(entry) })
+	e.h.Use(func(entry *raw.GitEntry) { id = raw.EntryID(entry) })
 	return id
 }
 
 func (e *Entry) IsBlob() (is bool) {
-	e.Use(func(entry unsafe.Pointer) { is = raw.IsBlob(entry) })
+	e.h.Use(func(entry *raw.GitEntry) { is = raw.IsBlob(entry) })
 	return is
 }
 
+func (b *Blob) Close() error { return b.h.Close() }
+
 func (b *Blob) Lines() (n int) {
-	b.Use(func(blob unsafe.Pointer) { n = raw.Lines(blob) })
+	b.h.Use(func(blob *raw.GitBlob) { n = raw.Lines(blob) })
 	return n
 }
 
+func (d *Diff) Close() error { return d.h.Close() }
+
 func (d *Diff) Len() (n int) {
-	d.Use(func(diff unsafe.Pointer) { n = raw.Deltas(diff) })
+	d.h.Use(func(diff *raw.GitDiff) { n = raw.Deltas(diff) })
 	return n
 }
 
 func (d *Diff) Delta(n int) (delta git.Delta) {
-	d.Use(func(diff unsafe.Pointer) { delta = raw.DeltaAt(diff, n) })
+	d.h.Use(func(diff *raw.GitDiff) { delta = raw.DeltaAt(diff, n) })
 	return delta
 }

@@ -3,7 +3,7 @@
 // Package raw calls the part of libgit2 that walks a history. It has no owners. It
 // counts live objects, in C, and measures the time that freeing takes.
 //
-// An object is a pointer that libgit2 has returned. When it is no longer used, a
+// An Object is a pointer that libgit2 has returned. When it is no longer used, a
 // binding frees it once, by Free or by the function that Destructor returns. Objects
 // are freed before their repository. An object may be freed on any thread, also while
 // others of the same repository are in use.
@@ -50,7 +50,23 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/git"
 )
 
-// A Kind is a type of libgit2 objects.
+// The types of libgit2, with names that other packages can use.
+type (
+	GitRepo   = C.git_repository
+	GitWalk   = C.git_revwalk
+	GitCommit = C.git_commit
+	GitTree   = C.git_tree
+	GitEntry  = C.git_tree_entry
+	GitBlob   = C.git_blob
+	GitDiff   = C.git_diff
+)
+
+// An Object is a pointer to one of them.
+type Object interface {
+	*GitRepo | *GitWalk | *GitCommit | *GitTree | *GitEntry | *GitBlob | *GitDiff
+}
+
+// A Kind is the number of such a type.
 type Kind int
 
 const (
@@ -65,8 +81,8 @@ const (
 )
 
 // Made is a new object, which the caller must free.
-type Made struct {
-	Object unsafe.Pointer
+type Made[P Object] struct {
+	Object P
 	Size   int // bytes of C memory that it keeps, about
 }
 
@@ -74,90 +90,83 @@ type Made struct {
 var initialize = sync.OnceFunc(func() { C.raw_init() })
 
 // Open opens the repository that contains dir.
-func Open(dir string) (Made, error) {
+func Open(dir string) (Made[*GitRepo], error) {
 	initialize()
-	return result("open "+dir, C.raw_open(cstring(dir)))
+	return result[*GitRepo]("open "+dir, C.raw_open(cstring(dir)))
 }
 
 // NewWalk returns a walk of a repository that begins at HEAD.
-func NewWalk(repo unsafe.Pointer) (Made, error) {
-	return result("walk", C.raw_walk((*C.git_repository)(repo)))
+func NewWalk(repo *GitRepo) (Made[*GitWalk], error) {
+	return result[*GitWalk]("walk", C.raw_walk(repo))
 }
 
 // Next returns the next commit of a walk, or false after the last one.
-func Next(walk unsafe.Pointer) (id git.ID, ok bool, err error) {
-	m := C.raw_next((*C.git_revwalk)(walk), oid(&id))
+func Next(walk *GitWalk) (id git.ID, ok bool, err error) {
+	m := C.raw_next(walk, oid(&id))
 	if m.code == C.GIT_ITEROVER {
 		return git.ID{}, false, nil
 	}
-	_, err = result("walk", m)
+	_, err = result[*GitWalk]("walk", m)
 	return id, err == nil, err
 }
 
 // LookupCommit returns a commit of a repository.
-func LookupCommit(repo unsafe.Pointer, id git.ID) (Made, error) {
-	return result("commit", C.raw_commit((*C.git_repository)(repo), oid(&id)))
+func LookupCommit(repo *GitRepo, id git.ID) (Made[*GitCommit], error) {
+	return result[*GitCommit]("commit", C.raw_commit(repo, oid(&id)))
 }
 
 // Parents returns the number of parents of a commit.
-func Parents(commit unsafe.Pointer) int {
-	return int(C.git_commit_parentcount((*C.git_commit)(commit)))
-}
+func Parents(commit *GitCommit) int { return int(C.git_commit_parentcount(commit)) }
 
 // Parent returns a parent of a commit.
-func Parent(commit unsafe.Pointer, n int) (Made, error) {
-	return result("parent", C.raw_parent((*C.git_commit)(commit), C.uint(n)))
+func Parent(commit *GitCommit, n int) (Made[*GitCommit], error) {
+	return result[*GitCommit]("parent", C.raw_parent(commit, C.uint(n)))
 }
 
 // TreeOf returns the tree of a commit.
-func TreeOf(commit unsafe.Pointer) (Made, error) {
-	return result("tree", C.raw_tree((*C.git_commit)(commit)))
+func TreeOf(commit *GitCommit) (Made[*GitTree], error) {
+	return result[*GitTree]("tree", C.raw_tree(commit))
 }
 
 // LookupEntry returns a copy of an entry of a tree or of one below it.
-func LookupEntry(tree unsafe.Pointer, path string) (Made, error) {
-	return result("entry", C.raw_entry((*C.git_tree)(tree), cstring(path)))
+func LookupEntry(tree *GitTree, path string) (Made[*GitEntry], error) {
+	return result[*GitEntry]("entry", C.raw_entry(tree, cstring(path)))
 }
 
 // EntryID returns the name of the object that an entry refers to.
-func EntryID(entry unsafe.Pointer) git.ID {
-	id := C.git_tree_entry_id((*C.git_tree_entry)(entry))
+func EntryID(entry *GitEntry) git.ID {
+	id := C.git_tree_entry_id(entry)
 	// A git_oid is an array of 20 bytes, and this one lives as long as the entry.
 	return *(*git.ID)(unsafe.Pointer(id))
 }
 
 // IsBlob reports whether that object is a blob.
-func IsBlob(entry unsafe.Pointer) bool {
-	return C.git_tree_entry_type((*C.git_tree_entry)(entry)) == C.GIT_OBJECT_BLOB
-}
+func IsBlob(entry *GitEntry) bool { return C.git_tree_entry_type(entry) == C.GIT_OBJECT_BLOB }
 
 // LookupBlob returns a blob of a repository.
-func LookupBlob(repo unsafe.Pointer, id git.ID) (Made, error) {
-	return result("blob", C.raw_blob((*C.git_repository)(repo), oid(&id)))
+func LookupBlob(repo *GitRepo, id git.ID) (Made[*GitBlob], error) {
+	return result[*GitBlob]("blob", C.raw_blob(repo, oid(&id)))
 }
 
 // Lines returns the number of line ends in a blob.
-func Lines(blob unsafe.Pointer) int {
-	b := (*C.git_blob)(blob)
+func Lines(blob *GitBlob) int {
 	// The slice is the blob's memory, which does not change. It is used in this
 	// function only, while the caller keeps the blob alive.
-	data := unsafe.Slice((*byte)(C.git_blob_rawcontent(b)), int(C.git_blob_rawsize(b)))
+	data := unsafe.Slice((*byte)(C.git_blob_rawcontent(blob)), int(C.git_blob_rawsize(blob)))
 	return bytes.Count(data, []byte{'\n'})
 }
 
 // NewDiff compares two trees. The first may be nil.
-func NewDiff(repo, from, to unsafe.Pointer) (Made, error) {
-	return result("diff", C.raw_diff((*C.git_repository)(repo), (*C.git_tree)(from), (*C.git_tree)(to)))
+func NewDiff(repo *GitRepo, from, to *GitTree) (Made[*GitDiff], error) {
+	return result[*GitDiff]("diff", C.raw_diff(repo, from, to))
 }
 
 // Deltas returns the number of changed files.
-func Deltas(diff unsafe.Pointer) int {
-	return int(C.git_diff_num_deltas((*C.git_diff)(diff)))
-}
+func Deltas(diff *GitDiff) int { return int(C.git_diff_num_deltas(diff)) }
 
 // DeltaAt returns the changed file n, which is below Deltas.
-func DeltaAt(diff unsafe.Pointer, n int) git.Delta {
-	d := C.raw_delta_at((*C.git_diff)(diff), C.size_t(n))
+func DeltaAt(diff *GitDiff, n int) git.Delta {
+	d := C.raw_delta_at(diff, C.size_t(n))
 	return git.Delta{Path: C.GoString(d.path), Deleted: d.deleted != 0}
 }
 
@@ -168,17 +177,18 @@ func Destructor(k Kind) unsafe.Pointer { return C.raw_destructor(C.int(k)) }
 // Live returns the number of objects of a kind that are made and not freed.
 func Live(k Kind) int { return int(C.raw_live(C.int(k))) }
 
-// result returns the object of a call, or its error.
-func result(what string, m C.raw_made) (Made, error) {
+// result returns the object of a call, or its error. A raw_made has no type for the
+// object: the caller knows it.
+func result[P Object](what string, m C.raw_made) (Made[P], error) {
 	if m.code >= 0 {
-		return Made{m.object, int(m.size)}, nil
+		return Made[P]{P(m.object), int(m.size)}, nil
 	}
 	if m.message == nil {
-		return Made{}, fmt.Errorf("%s: libgit2 error %d", what, int(m.code))
+		return Made[P]{}, fmt.Errorf("%s: libgit2 error %d", what, int(m.code))
 	}
 	// The message was made by strdup.
 	defer C.free(unsafe.Pointer(m.message))
-	return Made{}, fmt.Errorf("%s: %s", what, C.GoString(m.message))
+	return Made[P]{}, fmt.Errorf("%s: %s", what, C.GoString(m.message))
 }
 
 // cstring returns a copy of s that ends with a zero, in Go memory. C reads it during

@@ -6,7 +6,6 @@ package cleanup
 
 import (
 	"runtime"
-	"unsafe"
 
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
@@ -15,7 +14,7 @@ import (
 // An Image is a picture. Each method keeps it alive while C works with it: after its
 // last use in Go an object is unreachable, even while a call of its own method is in
 // C.
-type Image struct{ image unsafe.Pointer }
+type Image struct{ image *raw.Image }
 
 // Open decodes a JPEG file.
 func Open(file string) (picture.Picture, error) { return registered(raw.Read(file)) }

@@ -5,16 +5,15 @@
 package owned
 
 import (
-	"unsafe"
-
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
 
-// An Image is a picture that owns its memory.
-type Image struct{ own.Owner }
+// An Image is a picture that owns its memory. It has no Close, because a Picture has
+// none.
+type Image struct{ h own.Handle[*raw.Image] }
 
 var images = own.NewPool(own.Options{
 	Name:    "thumbnails.Image",
@@ -26,19 +25,19 @@ func Open(file string) (picture.Picture, error) { return owned(raw.Read(file)) }
 
 // Scale returns a smaller picture of the same shape.
 func (m *Image) Scale(width int) (p picture.Picture, err error) {
-	m.Owner.Use(func(image unsafe.Pointer) { p, err = owned(raw.Scale(image, width)) })
+	m.h.Use(func(image *raw.Image) { p, err = owned(raw.Scale(image, width)) })
 	return p, err
 }
 
 // Write encodes the picture to a JPEG file.
 func (m *Image) Write(file string) (err error) {
-	m.Owner.Use(func(image unsafe.Pointer) { err = raw.Write(image, file, picture.Quality) })
+	m.h.Use(func(image *raw.Image) { err = raw.Write(image, file, picture.Quality) })
 	return err
 }
 
 // Use calls f with the size and the bytes, which f must not keep.
 func (m *Image) Use(f func(width, height int, pixels []byte)) {
-	m.Owner.Use(func(image unsafe.Pointer) {
+	m.h.Use(func(image *raw.Image) {
 		width, height := raw.Bounds(image)
 		f(width, height, raw.Pixels(image))
 	})
@@ -51,7 +50,7 @@ func owned(made raw.Made, err error) (picture.Picture, error) {
 		return nil, err
 	}
 	m := new(Image)
-	if err := images.Own(&m.Owner, made.Image, made.Size); err != nil {
+	if err := m.h.Own(images, made.Image, made.Size); err != nil {
 		raw.Free(made.Image)
 		return nil, err
 	}

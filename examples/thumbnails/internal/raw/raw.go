@@ -3,8 +3,8 @@
 // Package raw has images in C memory, read and written by libjpeg-turbo. It has no
 // owners. It counts live images, in C.
 //
-// An image is a pointer. When it is no longer used, a binding frees it once, by Free
-// or by the function that Destructor returns. An image does not change, so several
+// An Image is in C memory. When it is no longer used, a binding frees it once, by Free
+// or by the function that Destructor returns. An Image does not change, so several
 // goroutines may use it, and any goroutine may free it.
 package raw
 
@@ -30,9 +30,12 @@ import (
 	"unsafe"
 )
 
+// Image is the type of C, with a name that other packages can use.
+type Image = C.raw_image
+
 // Made is a new image, which the caller must free.
 type Made struct {
-	Image unsafe.Pointer
+	Image *Image
 	Size  int // bytes of C memory
 }
 
@@ -42,32 +45,29 @@ func Read(file string) (Made, error) {
 }
 
 // Scale returns a smaller image of the same shape.
-func Scale(image unsafe.Pointer, width int) (Made, error) {
-	return result("scale", C.raw_scale((*C.raw_image)(image), C.int(width)))
+func Scale(image *Image, width int) (Made, error) {
+	return result("scale", C.raw_scale(image, C.int(width)))
 }
 
 // Write encodes an image to a JPEG file, with a quality from 1 to 100.
-func Write(image unsafe.Pointer, file string, quality int) error {
-	_, err := result("write "+file, C.raw_write((*C.raw_image)(image), cstring(file), C.int(quality)))
+func Write(image *Image, file string, quality int) error {
+	_, err := result("write "+file, C.raw_write(image, cstring(file), C.int(quality)))
 	return err
 }
 
 // Bounds returns the width and the height of an image, in pixels.
-func Bounds(image unsafe.Pointer) (width, height int) {
-	m := (*C.raw_image)(image)
-	return int(m.width), int(m.height)
-}
+func Bounds(image *Image) (width, height int) { return int(image.width), int(image.height) }
 
 // Pixels returns the bytes of an image, in place: red, green and blue, rows from the
 // top. The caller must keep the image alive while it uses them.
-func Pixels(image unsafe.Pointer) []byte {
+func Pixels(image *Image) []byte {
 	width, height := Bounds(image)
 	// The pixels follow the head of the image, which has their number.
-	return unsafe.Slice((*byte)(unsafe.Add(image, unsafe.Sizeof(C.raw_image{}))), width*height*3)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(image), unsafe.Sizeof(*image))), width*height*3)
 }
 
 // Free frees an image.
-func Free(image unsafe.Pointer) { C.raw_free(image) }
+func Free(image *Image) { C.raw_free(unsafe.Pointer(image)) }
 
 // Destructor returns the C function, void (*)(void *), that frees an image.
 func Destructor() unsafe.Pointer { return C.raw_destructor() }
@@ -81,7 +81,7 @@ func result(what string, m C.raw_made) (Made, error) {
 	if m.message[0] != 0 {
 		return Made{}, errors.New(what + ": " + C.GoString(&m.message[0]))
 	}
-	return Made{unsafe.Pointer(m.image), int(m.size)}, nil
+	return Made{m.image, int(m.size)}, nil
 }
 
 // cstring returns a copy of s that ends with a zero, in Go memory. C reads it during
