@@ -134,7 +134,9 @@ func inChild(t *testing.T, f func() outcome, before ...func(*exec.Cmd)) outcome 
 }
 
 // A buffer is a binding's type.
-type buffer struct{ own.Owner }
+type buffer struct{ h own.Handle[unsafe.Pointer] }
+
+func (m *buffer) Close() error { return m.h.Close() }
 
 // buffers makes them: blocks of a heap that own gives back.
 type buffers struct {
@@ -163,7 +165,7 @@ func (b *buffers) make(size int) *buffer {
 	}
 	fill(p, size)
 	m := new(buffer)
-	if err := b.pool.Own(&m.Owner, p, size); err != nil {
+	if err := m.h.Own(b.pool, p, size); err != nil {
 		panic(err)
 	}
 	return m

@@ -464,7 +464,7 @@ func TestLockHeld(t *testing.T) {
 					p, err := h.TryMalloc(mib)
 					if err == nil {
 						b := new(buffer)
-						if err = pool.Own(&b.Owner, p, mib); err == nil {
+						if err = b.h.Own(pool, p, mib); err == nil {
 							held[i%2] = b
 						} else {
 							h.Free(p)

@@ -16,9 +16,9 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A thing is an owner's type.
+// A thing owns a number.
 type thing struct {
-	own.Number[uintptr]
+	n    own.Number[uintptr]
 	name string
 }
 
@@ -44,7 +44,7 @@ func useOwn(t testing.TB) {
 	var wg sync.WaitGroup
 	wg.Go(func() { // so that nothing stays behind on this stack
 		parent := &thing{name: "parent"}
-		if err := parent.Own(parents, 1, 100); err != nil {
+		if err := parent.n.Own(parents, 1, 100); err != nil {
 			t.Error(err)
 		}
 		born.Add(1)
@@ -54,20 +54,20 @@ func useOwn(t testing.TB) {
 				var err error
 				switch {
 				case i == len(pools)-1:
-					err = m.Make(p)
+					err = m.n.Make(p)
 				case j%5 == 0:
 					born.Add(1)
-					err = m.OwnUnder(p, parent.Owner(), 1, 100)
+					err = m.n.OwnUnder(p, parent.n.Owner(), 1, 100)
 				default:
 					born.Add(1)
-					err = m.Own(p, 1, 100)
+					err = m.n.Own(p, 1, 100)
 				}
 				if err != nil {
 					t.Error(err)
 				}
-				m.Use(func(uintptr) {
+				m.n.Use(func(uintptr) {
 					if j%3 == 0 {
-						m.Close()
+						m.n.Close()
 					}
 				})
 			}
@@ -138,8 +138,8 @@ func TestBubbleLeavesOwners(t *testing.T) {
 			go func() {
 				defer close(done)
 				for range 10 {
-					mustOwn(&new(thing).Number, 1, 16)
-					mustOwn(&new(thing).Number, 2, 1<<20)
+					mustOwn(&new(thing).n, 1, 16)
+					mustOwn(&new(thing).n, 2, 1<<20)
 				}
 			}()
 			<-done
@@ -238,11 +238,11 @@ func TestCheckFinalizers(t *testing.T) {
 					var last thing
 					for i := range 2*batch + 10 {
 						m := &thing{}
-						if err := m.Own(p, 1, 8); err != nil {
+						if err := m.n.Own(p, 1, 8); err != nil {
 							panic(err)
 						}
 						if i == batch/2 {
-							if err := last.OwnUnder(p, m.Owner(), 1, 1<<20); err != nil {
+							if err := last.n.OwnUnder(p, m.n.Owner(), 1, 1<<20); err != nil {
 								panic(err)
 							}
 						}

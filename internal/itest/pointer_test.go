@@ -26,7 +26,7 @@ func TestReleaseByNumber(t *testing.T) {
 		}
 		return nil
 	}})
-	type owned struct{ own.Owner }
+	type owned struct{ h own.Handle[unsafe.Pointer] }
 	done := make(chan bool)
 	go func() { // no stack that stays keeps an owner
 		defer close(done)
@@ -34,12 +34,12 @@ func TestReleaseByNumber(t *testing.T) {
 			block := h.Malloc(100)
 			*(*byte)(block), *(*byte)(unsafe.Add(block, 99)) = 7, 7
 			o := new(owned)
-			if err := p.Own(&o.Owner, block, 100); err != nil {
+			if err := o.h.Own(p, block, 100); err != nil {
 				t.Error(err)
 				return
 			}
 			if i%3 == 0 {
-				o.Close()
+				o.h.Close()
 			}
 		}
 	}()

@@ -66,3 +66,19 @@ func TestPlainWords(t *testing.T) {
 	re := regexp.MustCompile(`(?i)\b(?:who` + `ever|no` + `body's|some` + `body|him` + `self|what li` + `es)\b`)
 	eachMatch(t, re, "write who or what it is: the caller, the goroutine, the heap")
 }
+
+// TestOwnersAreFields looks for types that embed an Owner, a Handle or a Number, in
+// code that a reader may take as a model. Such a type has all their methods, Disown
+// among them.
+func TestOwnersAreFields(t *testing.T) {
+	re := regexp.MustCompile(`(?m)(?:^|[{;])[ \t]*\*?own\.(?:Owner|(?:Handle|Number)\[.*\])[ \t]*(?://.*)?(?:$|[};])`)
+	textFiles(t, func(name, text string) {
+		// The tests of own call all methods of an Owner.
+		if strings.HasPrefix(name, "own/") || strings.HasPrefix(name, "cmd/cheap/internal/owntest/") {
+			return
+		}
+		if m := re.FindString(text); m != "" {
+			t.Errorf("%s: %q: embedded; write a field that is not exported", name, m)
+		}
+	})
+}

@@ -26,35 +26,35 @@ func BenchmarkUse(b *testing.B) {
 			Unshared: unshared,
 		})
 		o := lifetime.NewOwned(p)
-		defer o.Close()
+		defer o.Owner.Close()
 		if unshared {
 			b.Run("by=use-unshared", func(b *testing.B) {
 				for b.Loop() {
-					o.Use(read)
+					o.Owner.Use(read)
 				}
 			})
 			continue
 		}
 		b.Run("by=use", func(b *testing.B) {
 			for b.Loop() {
-				o.Use(read)
+				o.Owner.Use(read)
 			}
 		})
 		b.Run("by=use-parallel", func(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					o.Use(func(p unsafe.Pointer) { _ = *(*byte)(p) })
+					o.Owner.Use(func(p unsafe.Pointer) { _ = *(*byte)(p) })
 				}
 			})
 		})
 		b.Run("by=resource", func(b *testing.B) {
 			for b.Loop() {
-				read(o.Resource())
+				read(o.Owner.Resource())
 				runtime.KeepAlive(o)
 			}
 		})
 		b.Run("by=pointer", func(b *testing.B) {
-			q := o.Resource()
+			q := o.Owner.Resource()
 			for b.Loop() {
 				read(q)
 			}

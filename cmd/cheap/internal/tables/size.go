@@ -24,9 +24,9 @@ type object[Rest any] struct {
 
 // An owning object has an Owner instead of the word.
 type owning[Rest any] struct {
-	rest Rest
-	_    [16 - unsafe.Sizeof(own.Owner{})]byte
-	own.Owner
+	rest  Rest
+	_     [16 - unsafe.Sizeof(own.Owner{})]byte
+	owner own.Owner
 }
 
 // objects is how many objects of a size a round forgets: enough for the collections
@@ -165,7 +165,7 @@ func withOwner[Rest any]() measure.Work {
 	w := t.work(func(n int) {
 		for range n {
 			o := new(owning[Rest])
-			if err := p.Own(&o.Owner, unsafe.Pointer(&resource), ownedBytes); err != nil {
+			if err := p.Own(&o.owner, unsafe.Pointer(&resource), ownedBytes); err != nil {
 				panic(err) // the pool is open, and has no limit
 			}
 			sizeSink = unsafe.Pointer(o)
