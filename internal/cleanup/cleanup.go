@@ -81,11 +81,25 @@ func Add[T, A any](ptr *T, f func(*A), arg *A) Handle {
 	// Each func(*A) is called as every other one: with a pointer, in a register or a
 	// word of the stack that does not depend on the type. The first byte of the object
 	// stands for the object: it lives as long.
-	return add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*function)(unsafe.Pointer(&f)), unsafe.Pointer(arg))
+	return add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), 0, false)
 }
 
-// A function is a func(*A), for some A.
-type function = func(unsafe.Pointer)
+// Watch is [Add] of a function that gets a number as well, and is told of an object that
+// lives long: f(arg, n, object) is called after two collections, at least one of which
+// began after Watch, have found the object reachable. If it returns true it is called
+// again after more collections. When the object is unreachable, the call is
+// f(arg, n, nil), as that of Add. It cannot be stopped. ptr points to the object, and
+// not into it.
+func Watch[T, A any](ptr *T, f func(arg *A, n uint16, object *T) (again bool), arg *A, n uint16) {
+	add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), n, true)
+}
+
+// The two types of functions, for some types of pointers. A func value is a pointer, so
+// a slot has it as one.
+type (
+	function = func(arg unsafe.Pointer)
+	watcher  = func(arg unsafe.Pointer, n uint16, object unsafe.Pointer) (again bool)
+)
 
 // Stop removes the function, unless it is about to be called.
 func (h Handle) Stop() {
@@ -101,16 +115,20 @@ func (h Handle) Stop() {
 }
 
 // slots is the number of slots of a block: one for each bit of block.used. A block
-// takes 2 KiB on 64-bit systems.
+// takes 2.25 KiB on 64-bit systems.
 const slots = 64
 
 // A block has slots for functions. All of it but shard is under the shard's lock.
 type block struct {
-	used   uint64 // which slots are in use, by bit
-	weak   [slots]weak.Pointer[byte]
-	f      [slots]function
-	arg    [slots]unsafe.Pointer
-	serial [slots]uint32 // number of functions that the slot had before
+	used    uint64 // which slots are in use, by bit
+	watched uint64 // of these, those of Watch
+	asks    uint64 // of these, those whose function is to be told that the object lives
+	weak    [slots]weak.Pointer[byte]
+	f       [slots]unsafe.Pointer // a function or a watcher
+	arg     [slots]unsafe.Pointer
+	n       [slots]uint16 // for a watcher
+	due     [slots]uint8  // the round from which on it is told, modulo 256
+	serial  [slots]uint32 // number of functions that the slot had before
 
 	shard      *shard // does not change
 	prev, next *block // in shard.blocks
@@ -136,7 +154,7 @@ var registry [32]shard
 // leastAdds is the least number of calls of Add from one early walk to the next.
 const leastAdds = 8
 
-func add(p weak.Pointer[byte], f function, arg unsafe.Pointer) Handle {
+func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Handle {
 	place := percpu.Here() % uint(len(registry))
 	s := &registry[place]
 	s.mu.Lock()
@@ -148,6 +166,11 @@ func add(p weak.Pointer[byte], f function, arg unsafe.Pointer) Handle {
 	i := bits.TrailingZeros64(^b.used)
 	b.used |= 1 << i
 	b.weak[i], b.f[i], b.arg[i] = p, f, arg
+	if watched {
+		b.watched |= 1 << i
+		b.asks |= 1 << i
+		b.n[i], b.due[i] = n, uint8(rounds.current.Load())+outlives
+	}
 	h := Handle{b, uint32(i), b.serial[i]}
 	if b.used == ^uint64(0) {
 		b.leaveRoom()
@@ -210,6 +233,8 @@ func (b *block) free(i int) {
 		b.enterRoom()
 	}
 	b.used &^= 1 << i
+	b.watched &^= 1 << i
+	b.asks &^= 1 << i
 	b.serial[i]++
 	b.weak[i], b.f[i], b.arg[i] = weak.Pointer[byte]{}, nil, nil
 	b.shard.n--

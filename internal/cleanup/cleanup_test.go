@@ -560,7 +560,7 @@ func TestEmpty(t *testing.T) {
 	collections(t, "the blocks are gone", 3, func() bool { return blocks(t) <= len(registry) })
 	collections(t, "the rounds end", 3, func() bool { return !rounds.armed.Load() })
 	const word = unsafe.Sizeof(uintptr(0))
-	if size := unsafe.Sizeof(block{}); size > 8+slots*(3*word+4)+6*word {
+	if size := unsafe.Sizeof(block{}); size > 3*8+slots*(3*word+4+2+1)+5*word {
 		t.Errorf("a block has %d bytes", size)
 	}
 }

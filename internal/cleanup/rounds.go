@@ -27,8 +27,9 @@ import (
 // If no function waits, no round begins, until Add arms the rounds again. So an idle
 // program has neither a goroutine nor a timer of this package.
 var rounds struct {
-	armed    atomic.Bool // a round goes on
-	sweeping atomic.Bool // the round has begun, and no end of a sweep was reported
+	armed    atomic.Bool   // a round goes on
+	current  atomic.Uint32 // number, modulo 1<<32
+	sweeping atomic.Bool   // the round has begun, and no end of a sweep was reported
 
 	mu sync.Mutex
 	// The rest is under mu.
@@ -50,6 +51,10 @@ var reported atomic.Bool
 
 func init() { reported.Store(true) }
 
+// Round returns the number of the round that goes on, modulo 1<<32. A round is the time
+// between two collections.
+func Round() uint32 { return rounds.current.Load() }
+
 // arm begins a round if there is none.
 func arm() {
 	if rounds.armed.CompareAndSwap(false, true) {
@@ -66,6 +71,7 @@ func begin() {
 	p := new(probe)
 	rounds.mu.Lock()
 	rounds.number++
+	rounds.current.Store(uint32(rounds.number))
 	rounds.swept = false
 	// A probe was dropped before the round. So it died in the collection after that
 	// at the latest, and was swept one collection later.
@@ -100,10 +106,20 @@ func next(since uint64) {
 	}
 }
 
+// onSwept are the functions of OnSwept, which init functions add.
+var onSwept []func()
+
+// OnSwept has f called at the end of each sweep that is reported, before the walk, while
+// functions of Add wait. f must return soon. Only init functions call OnSwept.
+func OnSwept(f func()) { onSwept = append(onSwept, f) }
+
 // swept is called at the end of a sweep, mostly.
 func swept(since uint64) {
 	if !reported.Load() {
 		return
+	}
+	for _, f := range onSwept {
+		f()
 	}
 	rounds.mu.Lock()
 	rounds.swept = true

@@ -104,10 +104,8 @@ func walkOver(shards []shard) {
 func (s *shard) walk(since uint64) bool {
 	peek := peeking.Load()
 	var pointers [slots]weak.Pointer[byte]
-	var calls [slots]struct {
-		f   function
-		arg unsafe.Pointer
-	}
+	var calls [slots]call
+	round := uint8(rounds.current.Load())
 	s.mu.Lock()
 	for b := s.blocks; b != nil; {
 		used := b.used
@@ -132,12 +130,23 @@ func (s *shard) walk(since uint64) bool {
 		for m := dead & b.used; m != 0; m &= m - 1 {
 			// Stop may have been called, and Add for another object since.
 			if i := bits.TrailingZeros64(m); b.weak[i] == pointers[i] {
-				calls[n].f, calls[n].arg = b.f[i], b.arg[i]
+				calls[n] = call{f: b.f[i], arg: b.arg[i], n: b.n[i], watched: b.watched>>i&1 != 0}
 				b.free(i)
 				n++
 			}
 		}
+		// The newest first, as blocks are: a watcher may add others for objects beside its
+		// own, and the runtime adds one that has the lowest address of a span most cheaply.
+		for m := b.asks & used &^ dead; m != 0 && peek; m &^= 1 << (bits.Len64(m) - 1) {
+			if i := bits.Len64(m) - 1; b.weak[i] == pointers[i] && int8(round-b.due[i]) >= 0 {
+				calls[n] = call{b: b, slot: i, serial: b.serial[i], f: b.f[i], arg: b.arg[i], n: b.n[i], object: pointers[i]}
+				n++
+			}
+		}
 		next := b.next // only walks remove blocks, and a new one is the first
+		if n == 0 {
+			b.empty()
+		}
 		if b.used == 0 {
 			b.unlink()
 		}
@@ -148,14 +157,91 @@ func (s *shard) walk(since uint64) bool {
 		s.mu.Unlock()
 		for i := range n {
 			c := calls[i]
-			calls[i].f, calls[i].arg = nil, nil
-			c.f(c.arg)
+			calls[i] = call{}
+			c.do(round)
 		}
 		s.mu.Lock()
 	}
 	s.mu.Unlock()
 	return true
 }
+
+// empty moves watchers of a block of which few slots are in use to other blocks, which
+// have room. Many watchers come together, and few of them may stay. A slot with a
+// function that Stop can remove is not moved, because a Handle has its place. The caller
+// holds the shard's lock.
+func (b *block) empty() {
+	if b.used != b.watched || bits.OnesCount64(b.used) > slots/4 {
+		return
+	}
+	for m := b.used; m != 0; m &= m - 1 {
+		to := b.shard.room
+		if to == b {
+			to = b.nextRoom
+		}
+		if to == nil {
+			return
+		}
+		i, j := bits.TrailingZeros64(m), bits.TrailingZeros64(^to.used)
+		to.used |= 1 << j
+		to.watched |= 1 << j
+		to.asks |= b.asks >> i & 1 << j
+		to.weak[j], to.f[j], to.arg[j], to.n[j], to.due[j] = b.weak[i], b.f[i], b.arg[i], b.n[i], b.due[i]
+		if to.used == ^uint64(0) {
+			to.leaveRoom()
+		}
+		b.shard.n++ // free counts one less
+		b.free(i)
+	}
+}
+
+// A call is one of the function of a slot.
+type call struct {
+	f, arg  unsafe.Pointer
+	n       uint16
+	watched bool // f is a watcher
+
+	// For a watcher that is told of an object that may live: the object, and the slot.
+	object weak.Pointer[byte]
+	b      *block
+	slot   int
+	serial uint32
+}
+
+// do calls the function. The walk holds no lock.
+func (c *call) do(round uint8) {
+	switch {
+	case c.b != nil:
+		// A walk that comes while the runtime sweeps may have seen a handle of a dead
+		// object that is not 0 yet. Value knows.
+		object := c.object.Value()
+		if object == nil {
+			return
+		}
+		again := (*(*watcher)(unsafe.Pointer(&c.f)))(c.arg, c.n, unsafe.Pointer(object))
+		c.b.shard.mu.Lock()
+		defer c.b.shard.mu.Unlock()
+		switch i := c.slot; {
+		case c.b.used>>i&1 == 0 || c.b.serial[i] != c.serial: // Stop was called
+		case again:
+			c.b.due[i] = round + asksAgain
+		default:
+			c.b.asks &^= 1 << i
+		}
+	case c.watched:
+		(*(*watcher)(unsafe.Pointer(&c.f)))(c.arg, c.n, nil)
+	default:
+		(*(*function)(unsafe.Pointer(&c.f)))(c.arg)
+	}
+}
+
+// A watcher is told of an object that lives when outlives rounds have begun since
+// Watch, and again after asksAgain rounds. A collection may mark while Watch is called,
+// and keeps the object then. The second one does not.
+const (
+	outlives  = 2
+	asksAgain = 4
+)
 
 // peeking says whether the walk reads handles. It is false if weak pointers of this
 // version of Go do not look as they are expected to: the first of them is examined
