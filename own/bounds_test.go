@@ -16,16 +16,16 @@ type tally struct {
 }
 
 // tallies sorts owners by their batch.
-func tallies(things []*thing) map[*ledger.Token]*tally {
-	all := map[*ledger.Token]*tally{}
+func tallies(things []*thing) map[*ledger.Ledger]*tally {
+	all := map[*ledger.Ledger]*tally{}
 	for _, m := range things {
 		if m.Closed() {
 			continue
 		}
-		b := all[m.ref.Token()]
+		b := all[m.ref.Token().Ledger]
 		if b == nil {
 			b = &tally{kept: m}
-			all[m.ref.Token()] = b
+			all[m.ref.Token().Ledger] = b
 		}
 		b.owners++
 		b.bytes += m.cell.size
@@ -148,12 +148,12 @@ func TestClosedPinNothing(t *testing.T) {
 	w := newWorld(t, n+1000)
 	p := w.pool(Options{Batch: 64})
 	var things []*thing
-	entries := map[*ledger.Token]int{}
+	entries := map[*ledger.Ledger]int{}
 	most := 0
 	for i := range n {
 		m := w.own(t, p, 100)
-		entries[m.ref.Token()]++
-		most = max(most, entries[m.ref.Token()])
+		entries[m.ref.Token().Ledger]++
+		most = max(most, entries[m.ref.Token().Ledger])
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}

@@ -170,7 +170,7 @@ func (d *destruction) close() {
 	for d.next < l.Len() {
 		i := d.next
 		d.next++
-		state, release, f := l.Shut(i)
+		e, release, f := l.Shut(i)
 		if f != nil {
 			n := len(d.todo)
 			d.todo = f.Children(d.todo)
@@ -183,7 +183,7 @@ func (d *destruction) close() {
 		case l.Kind.Queues:
 			d.do(func() { l.Dispose(i) })
 		default:
-			d.picked.Add(i, state)
+			d.picked.Add(e)
 		}
 	}
 	picked := d.picked

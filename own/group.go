@@ -120,7 +120,7 @@ func (m *Memory) NewGroup() (*Group, error) {
 	}
 	g := (*Group)(h) // newGroups has made it as a Group
 	g.rest = bump.Chunk{Base: block + groupHeaderSize, Left: groupRoom}
-	g.state = unsafe.Pointer(&g.owner.ref.Token().Ledger.States[g.owner.ref.Index])
+	g.state = unsafe.Pointer(&g.owner.ref.Token().At(g.owner.ref.Index).State)
 	return g, nil
 }
 
@@ -229,7 +229,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	defer account.Notify()
 	// From here on the group is not released, also in a pool with
 	// Options.Unshared.
-	if !l.Enter(i, op) {
+	if !t.Enter(i, op) {
 		l.Kind.PanicClosed(op)
 	}
 	defer t.Exit(i)
@@ -240,7 +240,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	if int64(size) > min(ledger.MaxSize, math.MaxInt/2) || align > math.MaxInt/4 {
 		return nil, b.NoMemory(op, size, cheap.ErrNoMemory)
 	}
-	h := (*groupHeader)(l.Pointer(i)) // not freed while in Use
+	h := (*groupHeader)(t.Pointer(i)) // not freed while in Use
 	if l.State(i)&ledger.Extra == 0 {
 		*h = groupHeader{grow: firstGrow}
 	}

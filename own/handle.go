@@ -118,7 +118,7 @@ func (h *Handle[P]) SetState(state any) error { return h.owner.SetState(state) }
 
 // typed returns the resource of an entry, which a Handle of the type P owns.
 func typed[P any](t *ledger.Token, i uint32) P {
-	p := t.Ledger.Pointer(i)
+	p := t.Pointer(i)
 	return *(*P)(unsafe.Pointer(&p)) // P is a pointer, see pointerOf
 }
 
@@ -196,7 +196,7 @@ func (n *Number[N]) Make(pool *Pool) error {
 	if err := pool.Make(&n.owner); err != nil {
 		return err
 	}
-	if w := n.owner.ref.Token().Ledger.Words[n.owner.ref.Index]; uintptr(N(w)) != w {
+	if w := n.owner.ref.Token().Word(n.owner.ref.Index); uintptr(N(w)) != w {
 		n.owner.Close()
 		pool.panicTooLarge("Make", uint64(w))
 	}
@@ -221,7 +221,7 @@ func (n *Number[N]) Closed() bool { return n.owner.Closed() }
 func (n *Number[N]) Use(f func(N)) {
 	t := n.owner.use("Use")
 	defer unuse(t, n.owner.ref.Index)
-	f(N(t.Ledger.Words[n.owner.ref.Index]))
+	f(N(t.Word(n.owner.ref.Index)))
 }
 
 // TryUse is [Number.Use] that returns [ErrClosed], without a call of f, if n is closed.
@@ -232,7 +232,7 @@ func (n *Number[N]) TryUse(f func(N) error) error {
 		return ErrClosed
 	}
 	defer unuse(t, n.owner.ref.Index)
-	return f(N(t.Ledger.Words[n.owner.ref.Index]))
+	return f(N(t.Word(n.owner.ref.Index)))
 }
 
 // Value returns the resource, and whether n is open. If n is closed the resource is 0.
@@ -243,7 +243,7 @@ func (n *Number[N]) Value() (resource N, open bool) {
 	if t == nil {
 		return 0, false
 	}
-	return N(t.Ledger.Words[n.owner.ref.Index]), true
+	return N(t.Word(n.owner.ref.Index)), true
 }
 
 // KeepAlive keeps the resource from being released because n becomes unreachable; see
@@ -257,7 +257,7 @@ func (n *Number[N]) Disown() (N, error) {
 	if t == nil {
 		return 0, ErrClosed
 	}
-	resource := N(t.Ledger.Words[n.owner.ref.Index])
+	resource := N(t.Word(n.owner.ref.Index))
 	if err := n.owner.disown(t); err != nil {
 		return 0, err
 	}

@@ -380,7 +380,7 @@ func setProcs(t testing.TB, n int) {
 func (o *Owner) useNumber(f func(uintptr)) {
 	t := o.use("Use")
 	defer unuse(t, o.ref.Index)
-	f(t.Ledger.Words[o.ref.Index])
+	f(t.Word(o.ref.Index))
 }
 
 func (o *Owner) number() uintptr {
@@ -388,7 +388,7 @@ func (o *Owner) number() uintptr {
 	if t == nil {
 		return 0
 	}
-	return t.Ledger.Words[o.ref.Index]
+	return t.Word(o.ref.Index)
 }
 
 // released makes a release function of f.

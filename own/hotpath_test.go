@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 )
 
@@ -93,13 +94,14 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 			row.o.Release = release
 			p := NewPool(row.o)
 			objects, bytes := mallocs(func() { row.f(t, p) })
-			if objects > n/10 {
+			if objects > n/3 { // mostly tokens, one for four owners of a new pool
 				t.Errorf("%d objects allocated for %d owners", objects, n)
 			}
-			// Without the race detector, which makes objects larger. What packages
+			// Without the race detector, which makes objects larger, and where pages are not
+			// in Go memory. What packages
 			// cleanup and aftergc need once for a collection is not a share of owners.
 			const once = 32 << 10
-			if !race.Build && bytes > row.bytes*n+once {
+			if !race.Build && !osmem.GoBacked && bytes > row.bytes*n+once {
 				t.Errorf("%d bytes allocated for %d owners", bytes, n)
 			}
 			clear(owners)

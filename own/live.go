@@ -27,7 +27,7 @@ type LiveOwner struct {
 // batches, the closed ones included.
 func (p *Pool) Live() iter.Seq[LiveOwner] {
 	return func(yield func(LiveOwner) bool) {
-		var entries []ledger.Entry
+		var entries []ledger.OpenEntry
 		for _, l := range p.intake.Batches() {
 			entries = intake.OpenOnes(l, entries[:0])
 			for _, e := range entries {

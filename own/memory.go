@@ -264,7 +264,7 @@ func (x *Mem[T]) Owner() *Owner { return &x.owner }
 func (x *Mem[T]) Use(f func(*T)) {
 	t := x.owner.use("Use")
 	defer unuse(t, x.owner.ref.Index)
-	f((*T)(t.Ledger.Pointer(x.owner.ref.Index)))
+	f((*T)(t.Pointer(x.owner.ref.Index)))
 }
 
 // TryUse is [Mem.Use] that returns [ErrClosed], without a call of f, if the Mem is
@@ -275,7 +275,7 @@ func (x *Mem[T]) TryUse(f func(*T) error) error {
 		return ErrClosed
 	}
 	defer unuse(t, x.owner.ref.Index)
-	return f((*T)(t.Ledger.Pointer(x.owner.ref.Index)))
+	return f((*T)(t.Pointer(x.owner.ref.Index)))
 }
 
 // Get returns a pointer to the T, or nil if the Mem is closed. The pointer does
@@ -402,7 +402,7 @@ func (o *Owner) size() int {
 
 // bytesOf returns the block of an entry. Its size does not change.
 func bytesOf(l *ledger.Ledger, i uint32) []byte {
-	return unsafe.Slice((*byte)(osmem.Pointer(l.Words[i])), ledger.SizeOf(l.State(i)))
+	return unsafe.Slice((*byte)(osmem.Pointer(l.Word(i))), ledger.SizeOf(l.State(i)))
 }
 
 func stringOf(l *ledger.Ledger, i uint32) string {

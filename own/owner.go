@@ -45,7 +45,7 @@ type Owner struct{ ref ledger.Ref }
 // panic of the release function reaches the caller.
 func (o *Owner) Close() error {
 	if t := o.ref.Token(); t != nil {
-		_, err := t.Ledger.Close(o.ref.Index)
+		_, err := t.Close(o.ref.Index)
 		runtime.KeepAlive(t)
 		return err
 	}
@@ -69,12 +69,11 @@ func (o *Owner) CloseWait(ctx context.Context) error {
 		return nil
 	}
 	defer runtime.KeepAlive(t)
-	l, i := t.Ledger, o.ref.Index
-	later, err := l.Close(i)
+	later, err := t.Close(o.ref.Index)
 	if !later {
 		return err
 	}
-	for wait := pause(0); l.State(i)&ledger.Gone == 0; wait = pause(wait) {
+	for wait := pause(0); t.State(o.ref.Index)&ledger.Gone == 0; wait = pause(wait) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -101,7 +100,7 @@ func (o *Owner) Closed() bool {
 func (o *Owner) Use(f func(resource unsafe.Pointer)) {
 	t := o.usePointer("Use")
 	defer unuse(t, o.ref.Index)
-	f(t.Ledger.Pointer(o.ref.Index))
+	f(t.Pointer(o.ref.Index))
 }
 
 // TryUse is [Owner.Use] that returns [ErrClosed], without a call of f, if the owner
@@ -115,7 +114,7 @@ func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
 		return ErrClosed
 	}
 	defer unuse(t, o.ref.Index)
-	return f(t.Ledger.Pointer(o.ref.Index))
+	return f(t.Pointer(o.ref.Index))
 }
 
 // usePointer is use of a resource that is no number.
@@ -134,10 +133,10 @@ func (o *Owner) use(op string) *ledger.Token {
 		panicOwnsNothing(op)
 	}
 	if !t.Ledger.Kind.Unshared {
-		if !t.Ledger.Enter(o.ref.Index, op) {
+		if !t.Enter(o.ref.Index, op) {
 			t.Ledger.Kind.PanicClosed(op)
 		}
-	} else if t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
+	} else if t.State(o.ref.Index)&ledger.Open == 0 {
 		t.Ledger.Kind.PanicClosed(op)
 	}
 	return t
@@ -150,10 +149,10 @@ func (o *Owner) tryUse(op string) *ledger.Token {
 	case t == nil:
 		return nil
 	case t.Ledger.Kind.Unshared:
-		if t.Ledger.State(o.ref.Index)&ledger.Open == 0 {
+		if t.State(o.ref.Index)&ledger.Open == 0 {
 			return nil
 		}
-	case !t.Ledger.Enter(o.ref.Index, op):
+	case !t.Enter(o.ref.Index, op):
 		return nil
 	}
 	return t
@@ -197,12 +196,12 @@ func (o *Owner) Resource() unsafe.Pointer {
 		return nil
 	}
 	mustHavePointers(t, "Resource")
-	return t.Ledger.Pointer(o.ref.Index)
+	return t.Pointer(o.ref.Index)
 }
 
 // open returns the token, or nil if the owner is closed.
 func (o *Owner) open() *ledger.Token {
-	if t := o.ref.Token(); t != nil && t.Ledger.State(o.ref.Index)&ledger.Open != 0 {
+	if t := o.ref.Token(); t != nil && t.State(o.ref.Index)&ledger.Open != 0 {
 		return t
 	}
 	return nil
@@ -239,7 +238,7 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 		return nil, ErrClosed
 	}
 	mustHavePointers(t, "Disown")
-	p := t.Ledger.Pointer(o.ref.Index)
+	p := t.Pointer(o.ref.Index)
 	if err := o.disown(t); err != nil {
 		return nil, err
 	}

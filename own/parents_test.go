@@ -374,7 +374,7 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 		parent *cell
 		pool   *Pool
 	}
-	places := map[*ledger.Token]place{}
+	places := map[*ledger.Ledger]place{}
 	siblings := 0
 	for range 50 {
 		for _, parent := range []*thing{nil, small, other, exact} {
@@ -387,8 +387,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 					m = w.ownUnder(t, pool, parent, 16)
 					here.parent = parent.cell
 				}
-				if there, ok := places[m.ref.Token()]; !ok {
-					places[m.ref.Token()] = here
+				if there, ok := places[m.ref.Token().Ledger]; !ok {
+					places[m.ref.Token().Ledger] = here
 				} else if there != here {
 					t.Fatalf("a batch has owners of %+v and %+v", there, here)
 				} else if parent == exact {

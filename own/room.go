@@ -140,7 +140,7 @@ func (p *Pool) discard(resource uintptr) error {
 		panicMisuse(p.kind.Name, "Discard", "the pool has Options.Parent; destroy the resource directly")
 	}
 	if p.kind.Queues {
-		l := ledger.New(&p.kind, nil, nil, 1)
+		l := ledger.New(&p.kind, nil, nil, 1, ledger.OneToken)
 		l.Put(0, resource, p.kind.Size, 0)
 		p.kind.Counts.Made.Add(1)
 		p.kind.Count(0, p.kind.Size)

@@ -39,11 +39,11 @@ var imports = map[string][]string{
 		"internal/pointerfree", "internal/race", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine"},
+	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/osmem", "internal/race", "internal/span"},
 	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
 	"own/internal/window": {"internal/percpu", "internal/race", "own/internal/ledger"},
 	"own/internal/intake": {
-		".", "internal/account", "internal/aftergc", "internal/osmem", "internal/percpu",
+		".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/osmem", "internal/percpu",
 		"own/internal/ledger", "own/internal/window",
 	},
 	"own": {

@@ -106,9 +106,8 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		if err != nil {
 			return nil, nil, c.NoMemory(op, size, err)
 		}
-		t := new(ledger.Token)
+		t := ledger.NewToken()
 		handles := c.NewHandles(t, n)
-
 		s = c.In.owning.lock()
 		if s.destroyed || s.fits(need) {
 			c.Heap.Free(chunk) // another goroutine was faster, or this is another P
@@ -244,7 +243,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 func (c *Carver) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
 	s := l.State(i)
 	if s&ledger.Extra != 0 {
-		l.Kind.Release(nil, l.Words[i:i+1])
+		l.Kind.Release(nil, []uintptr{l.Word(i)})
 	}
 	size := ledger.SizeOf(s)
 	// The block makes room before it counts as gone. Once it counts as gone the
@@ -266,7 +265,7 @@ func (c *Carver) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
 func (s *shard) makeRoom(l *ledger.Ledger, i uint32, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := l.Words[i]; s.open == l && at+uintptr(window.Takes(size)) == s.At {
+	if at := l.Word(i); s.open == l && at+uintptr(window.Takes(size)) == s.At {
 		s.At = at
 	}
 }
@@ -275,12 +274,12 @@ func (s *shard) makeRoom(l *ledger.Ledger, i uint32, size int64) {
 // and calls no code of the program, so it needs no worker.
 func (c *Carver) Dead(l *ledger.Ledger, i uint32) {
 	switch {
-	case i != ledger.All:
+	case i&ledger.Lost == 0:
 		l.Dispose(i)
 	case l.Kind.OnCollect != nil:
 		c.Workers.Dead(l, i)
 	default:
-		d := ledger.Dead{Ledger: l}
+		d := ledger.Dead{Ledger: l, Job: i}
 		p := d.Claim(int(l.Len()))
 		p.Release()
 		l.Tell(d.Found)

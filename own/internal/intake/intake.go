@@ -95,7 +95,7 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 	}
 	if !s.look(size) {
 		s.seal()
-		s.begin(s.newLedger(s.grow), new(ledger.Token))
+		s.begin(s.newLedger(s.grow), nil)
 		s.look(size)
 		began = true
 	}

@@ -1,11 +1,14 @@
 package intake
 
 import (
+	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
@@ -137,7 +140,7 @@ func (ps *places) lockAny() *shard {
 // caller holds s.mu, and the window is closed.
 func (s *shard) show() {
 	if s.window != nil && s.N < s.Limit && !s.destroyed {
-		s.window.Open(s.token, s.Fill, s.handles)
+		s.window.Open(s.tokens, s.Fill, s.handles)
 	}
 }
 
@@ -173,9 +176,10 @@ func (s *shard) windowClosed() {
 //
 // The window of another P cannot be closed. Its limit is set to 0 instead: the next
 // goroutine that makes an owner there finds no room, closes the window, and sees the
-// request to seal. If there is no such goroutine until the next collection, because
-// the P makes no more owners or no longer runs, that collection has stopped the
-// world meanwhile, and the window can be closed from any P.
+// request to seal. If there is no such goroutine until the end of the sweep, because the
+// P makes no more owners or no longer runs, the world is stopped for a moment, and the
+// window can be closed from any P; see foldAsked. If the end of the sweep is not
+// reported, the next collection has stopped the world meanwhile.
 func (s *shard) sealOrAsk() bool {
 	if !s.closeWindow() {
 		s.ask()
@@ -220,17 +224,68 @@ func (s *shard) ask() {
 	s.asks = max(s.asks+1, 1)
 	s.asked = s.asks
 	s.window.Narrow()
-	number := s.asked
+	a := asked{s, s.asked}
+	narrowed.mu.Lock()
+	if narrowed.all == nil {
+		narrowed.all = map[asked]struct{}{}
+	}
+	narrowed.all[a] = struct{}{}
+	narrowed.mu.Unlock()
 	// The limit is 0 before the collection begins. So the collection has stopped
 	// the world after that.
-	aftergc.Next(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.window.Opened() && s.asked == number { // else another goroutine was faster
-			s.window.Fold(&s.Fill)
-			s.windowClosed()
-		}
+	aftergc.Next(a.fold)
+}
+
+// An asked is a request to seal the batch of a shard, and its number.
+type asked struct {
+	s      *shard
+	number uint32
+}
+
+// open reports whether the window is open, and nobody was faster. The caller holds s.mu.
+func (a asked) open() bool { return a.s.window.Opened() && a.s.asked == a.number }
+
+// fold closes the window, and seals the batch. The world was stopped since ask.
+func (a asked) fold() {
+	narrowed.mu.Lock()
+	delete(narrowed.all, a)
+	narrowed.mu.Unlock()
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	if a.open() {
+		a.s.window.Fold(&a.s.Fill)
+		a.s.windowClosed()
+	}
+}
+
+// narrowed are the requests since the end of the last sweep, and since the last
+// collection: the end of a sweep may not be reported.
+var narrowed struct {
+	mu  sync.Mutex
+	all map[asked]struct{} // under mu
+}
+
+func init() { cleanup.OnSwept(foldAsked) }
+
+// foldAsked seals the batches of which the Ps have made no more owners since the
+// collection.
+func foldAsked() {
+	narrowed.mu.Lock()
+	all := narrowed.all
+	narrowed.all = nil
+	narrowed.mu.Unlock()
+	maps.DeleteFunc(all, func(a asked, _ struct{}) bool {
+		a.s.mu.Lock()
+		defer a.s.mu.Unlock()
+		return !a.open()
 	})
+	if len(all) == 0 {
+		return
+	}
+	percpu.Wait()
+	for a := range all {
+		a.fold()
+	}
 }
 
 // inUse returns N and Taken of the open batch, from the window if that is open.

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/window"
 	"github.com/cheapgo/cheap/own/internal/worker"
@@ -320,7 +321,7 @@ func TestPlacesBeginSmall(t *testing.T) {
 	if n := len(p.in.shards()); n > 2 {
 		t.Errorf("%d shards after one Own", n)
 	}
-	r.Token().Ledger.Close(r.Index)
+	r.Token().Close(r.Index)
 	if p.alive.Load() != 0 {
 		t.Error("not released")
 	}
@@ -359,12 +360,12 @@ func TestFamiliesAreForgotten(t *testing.T) {
 		if _, err := children.in.Own(&late, f, 1, 16); err != nil {
 			t.Fatal(err)
 		}
-		kept[0].Token().Ledger.Close(kept[0].Index)
-		kept[1].Token().Ledger.Close(kept[1].Index)
+		kept[0].Token().Close(kept[0].Index)
+		kept[1].Token().Close(kept[1].Index)
 		if parents.alive.Load() != n {
 			t.Error("a parent was released before its last child")
 		}
-		late.Token().Ledger.Close(late.Index)
+		late.Token().Close(late.Index)
 		if parents.alive.Load() != n-1 {
 			t.Error("a parent was not released after its last child")
 		}
@@ -375,4 +376,35 @@ func TestFamiliesAreForgotten(t *testing.T) {
 		return parents.alive.Load() == 0 && children.alive.Load() == 0 &&
 			len(children.in.Batches()) == 0 && len(parents.in.Batches()) == 0
 	})
+}
+
+// TestFoldForgets asks for a seal, and has no end of a sweep reported. The request, which
+// keeps the pool, is not kept beyond the collection.
+func TestFoldForgets(t *testing.T) {
+	p := newPool(0)
+	defer p.in.End()
+	for window.Possible {
+		if err := p.own(new(ledger.Ref)); err != nil {
+			t.Fatal(err)
+		}
+		s := p.in.owning.lock()
+		s.unlock() // opens the window
+		s.mu.Lock()
+		if !s.window.Opened() {
+			s.mu.Unlock()
+			continue // the goroutine has moved to another P
+		}
+		s.ask()
+		a := asked{s, s.asked}
+		s.mu.Unlock()
+		percpu.Wait()
+		a.fold()
+		narrowed.mu.Lock()
+		_, kept := narrowed.all[a]
+		narrowed.mu.Unlock()
+		if kept {
+			t.Error("the request is kept")
+		}
+		return
+	}
 }

@@ -18,14 +18,15 @@ type shard struct {
 
 	window.Fill // of the open batch. While the window is open, it is in the window
 
-	token *ledger.Token  // of the open batch, nil if there is none
-	open  *ledger.Ledger // likewise
-	grow  uint32         // number of entries of the next batch
+	tokens []*ledger.Token // of the open batch, none if there is none. The array is used again
+	open   *ledger.Ledger  // nil if there is none
+	grow   uint32          // number of entries of the next batch
 
-	begun     uint8 // batches begun, modulo 256
-	listed    bool  // in opened.shards
-	destroyed bool  // no owner is added any more
-	removed   bool  // of a family: Intake.children does not have it any more
+	begun     uint8  // batches begun, modulo 256
+	unprobed  uint32 // owners since the last batch that is a probe
+	listed    bool   // in opened.shards
+	destroyed bool   // no owner is added any more
+	removed   bool   // of a family: Intake.children does not have it any more
 
 	made   uint32           // for Make: entries of the open batch that have a resource, N or more; else 0
 	makes  bool             // the shard is for Make
@@ -71,14 +72,34 @@ const (
 
 // newLedger returns a ledger with room for n entries.
 func (s *shard) newLedger(n uint32) *ledger.Ledger {
-	return ledger.New(s.kind, s, s.family, n)
+	share := s.kind.Share(n)
+	s.unprobed += n
+	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
+	switch {
+	case s.kind.Heap != nil:
+		share = ledger.OneToken // the blocks have one chunk
+	case probe:
+		share, s.unprobed = ledger.FineShare, 0
+	}
+	l := ledger.New(s.kind, s, s.family, n, share)
+	l.Probe = probe
+	return l
 }
 
-// begin opens a batch. The shard has none.
+// A batch is a probe after so many owners. A small batch tells little, so one in
+// fewProbes of them is one.
+const (
+	ownersAProbe = 1 << 14
+	fewEntries   = 32
+	fewProbes    = 8
+)
+
+// begin opens a batch. The shard has none. t is the token of all owners if there is one
+// already, or nil.
 func (s *shard) begin(l *ledger.Ledger, t *ledger.Token) {
-	t.Ledger = l
+	s.tokens = l.NewTokens(s.tokens, t)
 	l.Link(s.list)
-	s.open, s.token = l, t
+	s.open = l
 	s.N, s.Taken, s.made = 0, 0, 0
 	s.used = true
 	s.sealAfterGC()
@@ -98,7 +119,7 @@ func (s *shard) look(size int64) bool {
 	}
 	gone, given := l.Gone()
 	k := s.kind
-	s.Limit = min(uint32(len(l.States)), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
+	s.Limit = min(l.Size(), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
 	s.Room = min(k.Pinned+given, mostTaken)
 	if s.N >= s.Limit || s.Taken+size > s.Room {
 		return false
@@ -122,7 +143,7 @@ func (s *shard) put(r *ledger.Ref, resource uintptr, size int64, flags uint64) {
 // hand gives the next entry to an owner.
 func (s *shard) hand(r *ledger.Ref) {
 	s.open.Record(s.N)
-	*r = ledger.RefTo(s.token, s.N)
+	*r = ledger.RefTo(s.tokens[s.N>>s.open.Share], s.N)
 	s.N++
 	if s.N >= s.Limit {
 		s.look(1) // for the next resource, of at least 1 byte
@@ -132,7 +153,7 @@ func (s *shard) hand(r *ledger.Ref) {
 // alone puts a resource into a batch of its own, whose only owner has index 0, and
 // seals that batch at once. The open batch does not change.
 func (s *shard) alone(l *ledger.Ledger, resource uintptr, size int64, flags uint64) *ledger.Token {
-	t := &ledger.Token{Ledger: l}
+	t := l.NewTokens(nil, nil)[0]
 	l.Put(0, resource, size, flags)
 	l.Record(0)
 	l.Link(s.list)
@@ -142,22 +163,26 @@ func (s *shard) alone(l *ledger.Ledger, resource uintptr, size int64, flags uint
 
 // seal ends the open batch.
 func (s *shard) seal() {
-	l, t := s.open, s.token
+	l := s.open
 	if l == nil {
 		return
 	}
-	n, taken := s.N, s.Taken
+	t, n, taken := s.tokens[0], s.N, s.Taken
 	if s.made > 0 {
 		s.kind.Counts.Made.Add(-int64(n))
 		s.kind.Count(0, -int64(n)*s.kind.Size)
 		if n < s.made {
 			// The entries from n on are made and not handed out.
 			rest := s.newLedger(s.made - n)
-			copy(rest.Words, l.Words[n:])
+			for i := range s.made - n {
+				rest.Fill(i, l.Word(n+i))
+			}
 			s.spare = append(s.spare, rest)
 		}
 	}
-	s.open, s.token = nil, nil
+	s.open = nil
+	clear(s.tokens)
+	s.tokens = s.tokens[:0]
 	s.Fill, s.made = window.Fill{}, 0
 	s.uncarve(n, taken)
 	gone := l.Seal(t, n, taken)
@@ -168,7 +193,7 @@ func (s *shard) seal() {
 	if gone > n/2 {
 		most = max(most, mostEntries)
 	}
-	if int(n) == len(l.States) {
+	if n == l.Size() {
 		s.grow = min(2*n, most)
 	} else {
 		s.grow = max(min(n, most), 1)
@@ -211,7 +236,7 @@ func Resize(l *ledger.Ledger, i uint32, bytes int) {
 
 // OpenOnes appends the open entries of a batch to buf. The shard writes no entry
 // meanwhile, but for those that a window takes.
-func OpenOnes(l *ledger.Ledger, buf []ledger.Entry) []ledger.Entry {
+func OpenOnes(l *ledger.Ledger, buf []ledger.OpenEntry) []ledger.OpenEntry {
 	s, ok := l.Home.(*shard)
 	if !ok {
 		return buf // a resource that nobody owns

@@ -32,7 +32,7 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 			return cheap.ErrDestroyed
 		}
 		if s.N < s.made {
-			s.open.States[s.N] = uint64(k.Size)<<ledger.StateSize | ledger.Open
+			s.open.Hand(s.N)
 			s.Taken += k.Size
 			s.hand(r)
 			s.stocked()
@@ -47,8 +47,8 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 			l := s.spare[last]
 			s.spare[last] = nil
 			s.spare = s.spare[:last]
-			s.begin(l, new(ledger.Token))
-			s.made = uint32(len(l.States))
+			s.begin(l, nil)
+			s.made = l.Size()
 			s.stocked()
 			continue
 		}
@@ -94,8 +94,8 @@ func (s *shard) stocked() {
 // made none.
 func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
 	k := in.kind
-	l := ledger.New(k, nil, nil, n)
-	made, err := in.construct(l.Words)
+	words := make([]uintptr, n)
+	made, err := in.construct(words)
 	switch {
 	case made < 0 || made > int(n):
 		k.PanicMisuse("Make", "Options.Construct returned %d for a slice of %d resources; return how many it made", made, n)
@@ -103,12 +103,16 @@ func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
 		return nil, cmp.Or(err, ErrMadeNone)
 	}
 	// If they are fewer, without an error, the constructor is called again later.
-	l.Words, l.States = l.Words[:made], l.States[:made]
+	words = words[:made]
+	l := ledger.New(k, nil, nil, uint32(made), k.Share(uint32(made)))
+	for i, w := range words {
+		l.Fill(uint32(i), w)
+	}
 	k.Counts.Made.Add(int64(made))
 	k.Count(0, int64(made)*k.Size)
 	if !k.Numbers {
-		if i := slices.IndexFunc(l.Words, func(w uintptr) bool { return 0 < w && w < ledger.LeastAddress }); i >= 0 {
-			number := l.Words[i]
+		if i := slices.IndexFunc(words, func(w uintptr) bool { return 0 < w && w < ledger.LeastAddress }); i >= 0 {
+			number := words[i]
 			l.ReleaseStock()
 			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Numbers, and use a Number", number)
 		}

@@ -55,13 +55,14 @@ func (l *Ledger) Family(i uint32) *Family {
 		if s&kinBit != 0 {
 			return l.families[i]
 		}
+		l.note()
 		if l.families == nil {
-			l.families = make([]*Family, len(l.States))
+			l.families = make([]*Family, l.size)
 		}
 		// A goroutine that sees the bit also sees the family: it reads that under
 		// l.mu.
 		l.families[i] = &Family{parent: l, index: i}
-		if atomic.CompareAndSwapUint64(&l.States[i], s, s|kinBit) {
+		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s|kinBit) {
 			return l.families[i]
 		}
 		l.families[i] = nil

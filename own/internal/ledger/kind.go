@@ -84,6 +84,7 @@ type Kind struct {
 	Queues bool // the sink queues all releases
 
 	Counts Counts
+	mix    mix
 }
 
 // Counts are the counters of a pool.
@@ -102,8 +103,9 @@ type Sink interface {
 	// zero Outcome.
 	Closed(l *Ledger, i uint32) Outcome
 
-	// Dead takes a dead batch, or, if i is not [All], a parent whose last child a
-	// worker has released. It does not block. It is called by cleanups and workers,
+	// Dead takes a dead batch, or, if i is [Lost] and the number of a token, what the
+	// owners of that token leave behind, or else a parent whose last child a worker has
+	// released. It does not block. It is called by cleanups and workers,
 	// outside of all bubbles of testing/synctest. If the kind queues, it is also
 	// called where a stock is released, on any goroutine.
 	Dead(l *Ledger, i uint32)

@@ -3,7 +3,6 @@ package ledger
 import (
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -11,34 +10,6 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/cleanup"
 )
-
-// A Ref is what an owner consists of. The zero Ref owns nothing.
-type Ref struct {
-	// token is a *Token. Its type keeps all code that prints or compares values by
-	// reflection from following it: into the batch, whose states other goroutines
-	// write, and from there into the pool.
-	token unsafe.Pointer
-	Index uint32
-}
-
-// RefTo returns the Ref to an entry of the batch that t belongs to.
-func RefTo(t *Token, index uint32) Ref { return Ref{token: unsafe.Pointer(t), Index: index} }
-
-// Token returns the token of the batch, or nil.
-func (r *Ref) Token() *Token { return (*Token)(r.token) } // RefTo has put it there
-
-// A Token is the object to which all owners of a batch point. It is registered
-// with the collector instead of them. Only the owners point to it, and, while
-// the batch is open and the token not yet registered, the shard.
-type Token struct {
-	Ledger *Ledger
-
-	// A registration walks the list of registrations in the same span of the Go
-	// heap. A larger token makes that cheaper: 85 steps on average, not 256.
-	_ [tokenSize - unsafe.Sizeof(uintptr(0))]byte
-}
-
-const tokenSize = 64
 
 // A Ledger is the record of a batch. It refers to no owner and no token. It holds
 // resources as numbers, which the collector does not follow.
@@ -53,10 +24,14 @@ type Ledger struct {
 
 	state any // for the release function
 
-	// States and Words have one element for each owner. A word is a resource. It does
-	// not change after the owner is handed out.
-	States []uint64
-	Words  []uintptr
+	// The entries, by page. A page that no owner needs any more is nil in a batch that
+	// was split: it is dropped under mu, and read atomically.
+	pages     []unsafe.Pointer // of *Entry
+	onePage   [1]unsafe.Pointer
+	size      uint32 // number of entries
+	pageShift uint8  // a page has 1<<pageShift entries
+	Share     uint8  // 1<<Share owners share a token
+	outside   bool   // the pages are in the store
 
 	// gone counts the entries that are released or disowned:
 	// bytes<<goneBytes | owners<<goneOwners | goneSealed. Before the batch is
@@ -68,9 +43,11 @@ type Ledger struct {
 
 	n uint32 // entries in use; set by Seal
 
-	direct bool // Close calls the release function, and need not ask the sink
-	Whole  bool // the only entry is a block of the heap by itself
-	Stock  bool // the resources were made in advance and never handed out
+	direct bool        // Close calls the release function, and need not ask the sink
+	Whole  bool        // the only entry is a block of the heap by itself
+	Probe  bool        // split the batch, to see how its tokens die
+	old    atomic.Bool // the batch has outlived collections
+	Stock  bool        // the resources were made in advance and never handed out
 
 	node node // in the list of its shard or pool
 
@@ -82,13 +59,31 @@ type Ledger struct {
 
 	mu sync.Mutex
 	// The rest is under mu.
-	dead      bool              // the batch is queued for release, which claims its open entries
+	dead        bool   // the batch is queued for release, which claims its open entries
+	unreachable bool   // no owner is left
+	parts       *parts // nil if the batch was not split
+
+	*notes // nil if there are none
+}
+
+// The notes of a batch are what most batches do not need.
+type notes struct {
 	families  []*Family         // by entry; nil before the first
 	origins   []*Origin         // by entry; nil without Kind.Trace
 	labels    map[uint32]string // by entry; nil before the first
 	sampled   *Origin           // of the entry at SampleAt, if not nil
 	forgotten *Origin           // of an entry that the collector found, until OnCollect is told
 }
+
+// note makes room for notes. The caller holds l.mu, or is the only one that knows l.
+func (l *Ledger) note() {
+	if l.notes == nil {
+		l.notes = new(notes)
+	}
+}
+
+// traced reports whether the origin of each entry is recorded.
+func (l *Ledger) traced() bool { return l.Kind.Trace }
 
 // The state of an entry is one word:
 //
@@ -134,10 +129,14 @@ var (
 	ErrShared   = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
 )
 
-// New returns a ledger with room for n entries. If family is not nil, the entries
-// are its children.
-func New(k *Kind, home any, family *Family, n uint32) *Ledger {
-	l := &Ledger{Kind: k, Home: home, state: k.State, States: make([]uint64, n), Words: make([]uintptr, n)}
+// New returns a ledger with room for n entries, of which 1<<share have the same token.
+// If family is not nil, the entries are its children.
+func New(k *Kind, home any, family *Family, n uint32, share uint8) *Ledger {
+	l := &Ledger{Kind: k, Home: home, state: k.State, size: n, Share: share, pageShift: wholeShift}
+	if n > 1<<pageShift && share <= pageShift {
+		l.pageShift = pageShift
+	}
+	l.newPages(n)
 	l.direct = !k.Queues && k.Heap == nil && family == nil
 	l.node.ledger = l
 	if family != nil {
@@ -149,8 +148,10 @@ func New(k *Kind, home any, family *Family, n uint32) *Ledger {
 	}
 	switch {
 	case k.Trace:
+		l.note()
 		l.origins = make([]*Origin, n)
 	case k.OnCollect != nil:
+		l.note()
 		l.SampleAt = rand.Uint32N(n)
 	}
 	return l
@@ -165,17 +166,25 @@ func (l *Ledger) Link(list *List) {
 	}
 }
 
-// Vacant reports whether r owns nothing.
-func (r *Ref) Vacant() bool { return r.token == nil || r.Token().Ledger.State(r.Index)&Open == 0 }
-
 // Len returns the number of entries of a sealed batch.
 func (l *Ledger) Len() uint32 { return l.n }
+
+// Size returns the number of entries for which the ledger has room.
+func (l *Ledger) Size() uint32 { return l.size }
+
+// Fill writes the resource of an entry that was made in advance.
+func (l *Ledger) Fill(i uint32, resource uintptr) { l.at(i).Word = resource }
+
+// Hand opens an entry that was made in advance. The caller is the only one that writes
+// entries.
+func (l *Ledger) Hand(i uint32) { l.at(i).State = uint64(l.Kind.Size)<<StateSize | Open }
 
 // Put writes an entry. The caller is the only one that writes entries, and hands
 // out no owner of this one before Put returns.
 func (l *Ledger) Put(i int, resource uintptr, size int64, flags uint64) {
-	l.Words[i] = resource
-	l.States[i] = uint64(size)<<StateSize | flags | Open
+	e := l.at(uint32(i))
+	e.Word = resource
+	e.State = uint64(size)<<StateSize | flags | Open
 }
 
 // Gone returns how many entries are released or disowned, and, before the batch is
@@ -190,37 +199,27 @@ func split(gone uint64) (owners int, bytes int64) {
 func (l *Ledger) Sealed() bool { return l.gone.Load()&goneSealed != 0 }
 
 // Seal ends the adding of entries: there are n, of bytes in all. It registers the
-// token with the collector, unless all entries are gone. From here on only owners
-// may refer to the token. Seal returns the number of entries that are gone.
+// token with the collector, unless all entries are gone and in the Go heap. From here on
+// only owners may refer to the token. Seal returns the number of entries that are gone.
 func (l *Ledger) Seal(t *Token, n uint32, bytes int64) (gone uint32) {
 	l.n = n
 	owners, given := split(l.gone.Or(goneSealed))
 	if uint32(owners) == n {
 		l.end()
-		return n
+		if !l.outside {
+			return n
+		}
+	} else {
+		l.Kind.Count(int(n)-owners, bytes-given)
 	}
-	l.Kind.Count(int(n)-owners, bytes-given)
 	if !Leak {
-		cleanup.Add(t, (*Ledger).found, l)
+		cleanup.Watch(t, (*Ledger).watched, l, 0)
 	}
 	return uint32(owners)
 }
 
-// State returns the state of an entry.
-func (l *Ledger) State(i uint32) uint64 { return atomic.LoadUint64(&l.States[i]) }
-
 // SizeOf returns the size of a resource in bytes.
 func SizeOf(state uint64) int64 { return int64(state >> StateSize) }
-
-// Pointer returns the resource of an entry as a pointer. Its kind is not one of
-// numbers: the runtime ends the program when it finds a pointer below LeastAddress on
-// a stack, or a pointer into a free part of the Go heap. Pointer reads the word as a
-// pointer, which is safe: the resource was a pointer when Own got it, or
-// Options.Construct promises that it is an address outside the Go heap. The collector
-// ignores such addresses.
-func (l *Ledger) Pointer(i uint32) unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&l.Words[i]))
-}
 
 // Resize changes the size of an open entry, and returns the change. It reports
 // whether the entry is open.
@@ -230,42 +229,10 @@ func (l *Ledger) Resize(i uint32, size int64) (grown int64, open bool) {
 		if s&Open == 0 {
 			return 0, false
 		}
-		if atomic.CompareAndSwapUint64(&l.States[i], s, s&(1<<StateSize-1)|uint64(size)<<StateSize) {
+		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s&(1<<StateSize-1)|uint64(size)<<StateSize) {
 			return size - SizeOf(s), true
 		}
 	}
-}
-
-// Enter counts a Use. It returns false if the owner is closed.
-func (l *Ledger) Enter(i uint32, op string) bool {
-	for {
-		s := l.State(i)
-		if s&Open == 0 {
-			return false
-		}
-		if s&usesMask == usesMask {
-			l.Kind.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
-		}
-		if atomic.CompareAndSwapUint64(&l.States[i], s, s+OneUse) {
-			return true
-		}
-	}
-}
-
-// Exit ends a Use. After Close no new Use begins, so exactly one Exit is the last
-// one after a Close. Exit is a method of the token, because the token, not the
-// ledger, keeps the batch alive.
-func (t *Token) Exit(i uint32) {
-	l := t.Ledger
-	if s := atomic.AddUint64(&l.States[i], ^uint64(OneUse-1)); s&(Open|usesMask) == 0 {
-		if s&kinBit == 0 || l.family(i).close() {
-			l.Dispose(i)
-		} // else the last child releases it
-	}
-	// The token must be reachable until here. If the collector found the batch
-	// dead while the count is not 0, it would release the entry, and the last Exit
-	// would release it again.
-	runtime.KeepAlive(t)
 }
 
 // PanicClosed panics for op, a method that uses the resource of a closed owner. It is
@@ -280,53 +247,32 @@ func (k *Kind) misuse(op, reason string) *cheap.MisuseError {
 	return &cheap.MisuseError{Op: k.Name + "." + op, Reason: reason}
 }
 
-// Close closes an entry, and releases it unless a Use, a child or a queue does so later.
-// It reports whether it has left that to others, who set Gone, and returns the error of
-// the release function.
-func (l *Ledger) Close(i uint32) (later bool, err error) {
-	for {
-		s := l.State(i)
-		if s&Open == 0 {
-			return false, nil
-		}
-		if !atomic.CompareAndSwapUint64(&l.States[i], s, s&^Open) {
-			continue
-		}
-		switch {
-		case s&usesMask != 0: // the last Use releases it
-		case s&kinBit == 0 && l.direct:
-			return false, l.releaseDirect(i, s)
-		case s&kinBit != 0 && !l.family(i).close(): // the last child releases it
-		default:
-			o := l.Kind.Sink.Closed(l, i)
-			o.disposeOfParents()
-			return l.State(i)&Gone == 0 && l.Kind.Queues, o.Err
-		}
-		return true, nil
-	}
-}
-
 // Shut closes an entry for a Destroy. It reports whether the caller must release
 // the entry now: it was open, and no Use and no child does that later. If the entry
 // has, or had, children, Shut returns their family.
-func (l *Ledger) Shut(i uint32) (state uint64, release bool, f *Family) {
-	var s uint64
+//
+// It returns a copy of the entry as it was, because the page may be dropped as soon as the
+// entry is closed: the caller has no token.
+func (l *Ledger) Shut(i uint32) (e Entry, release bool, f *Family) {
 	l.mu.Lock()
+	defer func() {
+		l.mu.Unlock()
+		release = release && (f == nil || f.close())
+	}()
+	at := l.at(i)
 	for {
-		s = l.State(i)
+		s := atomic.LoadUint64(&at.State)
+		e = Entry{State: s, Word: at.Word}
 		if s&kinBit != 0 {
 			f = l.families[i]
 		}
-		if s&Open == 0 || l.dead {
-			break
+		if s&Open == 0 || l.found(i) {
+			return e, false, f
 		}
-		if atomic.CompareAndSwapUint64(&l.States[i], s, s&^Open) {
-			release = s&usesMask == 0
-			break
+		if atomic.CompareAndSwapUint64(&at.State, s, s&^Open) {
+			return e, s&usesMask == 0, f
 		}
 	}
-	l.mu.Unlock()
-	return s, release && (f == nil || f.close()), f
 }
 
 // Disown closes an entry without releasing it.
@@ -347,14 +293,14 @@ func (l *Ledger) Disown(i uint32) error {
 				f.mu.Unlock()
 				return ErrChildren
 			}
-			ok := atomic.CompareAndSwapUint64(&l.States[i], s, s&^Open)
+			ok := atomic.CompareAndSwapUint64(&l.at(i).State, s, s&^Open)
 			f.closed = f.closed || ok // no child can join any more
 			f.mu.Unlock()
 			if !ok {
 				continue
 			}
 		default:
-			if !atomic.CompareAndSwapUint64(&l.States[i], s, s&^Open) {
+			if !atomic.CompareAndSwapUint64(&l.at(i).State, s, s&^Open) {
 				continue
 			}
 		}

@@ -1,7 +1,7 @@
 package ledger
 
-// An Entry describes an open entry.
-type Entry struct {
+// An OpenEntry describes an open entry.
+type OpenEntry struct {
 	Label  string
 	Size   int64
 	Uses   int
@@ -10,24 +10,21 @@ type Entry struct {
 
 // OpenOnes appends the open entries of the batch, which may be open itself, to buf. It
 // appends nothing if the collector has found the batch.
-func (l *Ledger) OpenOnes(buf []Entry) []Entry {
+func (l *Ledger) OpenOnes(buf []OpenEntry) []OpenEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
 		return buf
 	}
 	// An entry that is not in use has the state 0. A window writes the state last.
-	for i := range uint32(len(l.States)) {
+	for i := range l.size {
 		s := l.State(i)
-		if s&Open == 0 {
+		if s&Open == 0 || l.found(i) {
 			continue
 		}
-		e := Entry{Label: l.labels[i], Size: SizeOf(s), Uses: int(s & usesMask >> stateUses)}
-		switch {
-		case l.origins != nil:
-			e.Origin = l.origins[i]
-		case l.sampled != nil && i == l.SampleAt:
-			e.Origin = l.sampled
+		e := OpenEntry{Size: SizeOf(s), Uses: int(s & usesMask >> stateUses)}
+		if l.notes != nil {
+			e.Label, e.Origin = l.labels[i], l.originOf(i)
 		}
 		buf = append(buf, e)
 	}
@@ -41,7 +38,7 @@ func (l *Ledger) SetLabel(i uint32, label string) {
 	if l.State(i)&Open == 0 {
 		return
 	}
-	if l.labels == nil {
+	if l.note(); l.labels == nil {
 		l.labels = map[uint32]string{}
 	}
 	l.labels[i] = label

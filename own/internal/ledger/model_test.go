@@ -9,6 +9,7 @@ import (
 
 // A resource is what the model knows of an entry.
 type resource struct {
+	b      *batch
 	l      *Ledger
 	i      uint32
 	parent *resource
@@ -23,13 +24,20 @@ type resource struct {
 // A batch is what the model knows of a ledger.
 type batch struct {
 	l       *Ledger
-	token   *Token
+	tokens  []*Token
 	entries []*resource
 	family  *resource // the parent of all entries, or nil
 	sealed  bool
-	dead    bool // its owners are dropped
-	steps   *Dead
+	split   bool
+	dead    map[uint32]bool // tokens whose owners are dropped
+	steps   []*Dead
 }
+
+// token returns the token of an entry.
+func (b *batch) token(i uint32) *Token { return b.tokens[i>>b.l.Share] }
+
+// dropped reports whether the owner of an entry is dropped.
+func (b *batch) dropped(i uint32) bool { return b.dead[i>>b.l.Share] }
 
 // A model is a simple reference for ledgers of two kinds: resources of one are
 // released when they are closed, those of the other by drain.
@@ -41,7 +49,7 @@ type model struct {
 	batches   []*batch
 	resources []*resource // the number of a resource is its index and 1
 	jobs      []*resource // of queue
-	dead      []*Ledger   // passed to the sinks
+	dead      []uint32    // jobs that the sinks got
 	log       []string
 }
 
@@ -52,14 +60,14 @@ type (
 )
 
 func (d direct) Closed(l *Ledger, i uint32) Outcome { return l.Release(i) }
-func (d direct) Dead(l *Ledger, i uint32)           { d.m.dead = append(d.m.dead, l) }
+func (d direct) Dead(l *Ledger, i uint32)           { d.m.dead = append(d.m.dead, i) }
 
 func (q queued) Closed(l *Ledger, i uint32) Outcome {
-	r := q.m.of(l.Words[i])
+	r := q.m.of(l.Word(i))
 	q.m.jobs = append(q.m.jobs, r)
 	return Outcome{}
 }
-func (q queued) Dead(l *Ledger, i uint32) { q.m.dead = append(q.m.dead, l) }
+func (q queued) Dead(l *Ledger, i uint32) { q.m.dead = append(q.m.dead, i) }
 
 func newModel(t *testing.T) *model {
 	m := &model{t: t}
@@ -126,8 +134,13 @@ func (m *model) begin(rnd *rand.Rand, parent *resource) *batch {
 			return nil
 		}
 	}
-	b.l = New(k, nil, f, uint32(1+rnd.IntN(8)))
-	b.token = &Token{Ledger: b.l}
+	n := uint32(1 + rnd.IntN(8))
+	if rnd.IntN(20) == 0 {
+		n = 1 << pageShift * 2
+	}
+	b.l = New(k, nil, f, n, uint8(1+rnd.IntN(3)))
+	b.l.Probe = true
+	b.tokens, b.dead = b.l.NewTokens(nil, nil), map[uint32]bool{}
 	b.l.Link(&m.list)
 	m.batches = append(m.batches, b)
 	return b
@@ -135,7 +148,7 @@ func (m *model) begin(rnd *rand.Rand, parent *resource) *batch {
 
 // put adds an entry.
 func (m *model) put(b *batch) {
-	if b.sealed || len(b.entries) == len(b.l.States) {
+	if b.sealed || len(b.entries) == int(b.l.Size()) {
 		return
 	}
 	if b.family != nil {
@@ -148,7 +161,7 @@ func (m *model) put(b *batch) {
 		}
 		b.family.children++
 	}
-	r := &resource{l: b.l, i: uint32(len(b.entries)), parent: b.family, open: true}
+	r := &resource{b: b, l: b.l, i: uint32(len(b.entries)), parent: b.family, open: true}
 	m.resources = append(m.resources, r)
 	b.l.Put(int(r.i), uintptr(len(m.resources)), 10, 0)
 	b.entries = append(b.entries, r)
@@ -158,17 +171,21 @@ func (m *model) put(b *batch) {
 func (m *model) step(rnd *rand.Rand) {
 	pick := func() (*batch, *resource) {
 		b := m.batches[rnd.IntN(len(m.batches))]
-		if len(b.entries) == 0 || b.dead {
+		if len(b.entries) == 0 {
 			return b, nil
 		}
-		return b, b.entries[rnd.IntN(len(b.entries))]
+		r := b.entries[rnd.IntN(len(b.entries))]
+		if b.dropped(r.i) {
+			return b, nil
+		}
+		return b, r
 	}
 	if len(m.batches) == 0 {
 		m.begin(rnd, nil)
 		return
 	}
 	b, r := pick()
-	op := rnd.IntN(12)
+	op := rnd.IntN(13)
 	m.log = append(m.log, fmt.Sprintf("%d on %p, %+v", op, b.l, r))
 	switch op {
 	case 0:
@@ -184,19 +201,19 @@ func (m *model) step(rnd *rand.Rand) {
 			return
 		}
 		r.open = false
-		b.l.Close(r.i)
+		b.token(r.i).Close(r.i)
 	case 6:
 		if r == nil || !r.open {
 			return
 		}
-		b.l.Enter(r.i, "Use")
+		b.token(r.i).Enter(r.i, "Use")
 		r.uses++
 	case 7:
 		if r == nil || r.uses == 0 {
 			return
 		}
 		r.uses--
-		b.token.Exit(r.i)
+		b.token(r.i).Exit(r.i)
 	case 8:
 		if r == nil {
 			return
@@ -221,8 +238,10 @@ func (m *model) step(rnd *rand.Rand) {
 	case 9:
 		m.seal(b)
 	case 10:
-		m.drop(b)
+		m.drop(b, uint32(rnd.IntN(len(b.tokens))))
 	case 11:
+		m.outlive(b)
+	case 12:
 		m.work(rnd)
 	}
 }
@@ -238,25 +257,67 @@ func (m *model) seal(b *batch) {
 			gone++
 		}
 	}
-	if got := b.l.Seal(b.token, uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
+	if got := b.l.Seal(b.tokens[0], uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
 		m.fail("Seal: %d are gone, want %d", got, gone)
 	}
 }
 
-// drop has the collector find a batch, if none of its owners is in Use.
-func (m *model) drop(b *batch) {
-	if !b.sealed || b.dead || slices.ContainsFunc(b.entries, func(r *resource) bool { return r.uses > 0 }) {
+// outlive has a batch outlive collections, and be split.
+func (m *model) outlive(b *batch) {
+	if !b.sealed || b.dead[0] {
 		return
 	}
-	b.dead = true
+	gone := true
+	for _, r := range b.entries {
+		gone = gone && (r.released || r.disowned)
+	}
+	again := b.l.outlived(b.tokens[0])
+	if want := !b.split && len(b.tokens) > 1 && !gone; again != want {
+		m.fail("outlived: %v, want %v", again, want)
+	} else if want {
+		b.split = true
+	}
+	if (b.l.parts != nil) != b.split {
+		m.fail("split: %v, want %v", !b.split, b.split)
+	}
+}
+
+// drop has the collector find a batch, or if it is split, the token j, if none of the
+// owners is in Use.
+func (m *model) drop(b *batch, j uint32) {
+	if !b.sealed || b.dead[j] {
+		return
+	}
+	var entries []*resource
+	for _, r := range b.entries {
+		if !b.split || r.i>>b.l.Share == j {
+			entries = append(entries, r)
+		}
+	}
+	if b.split && len(entries) == 0 {
+		return // nobody has registered it
+	}
+	if slices.ContainsFunc(entries, func(r *resource) bool { return r.uses > 0 }) {
+		return
+	}
+	job := Lost | j
+	if !b.split {
+		job = All
+		for j := range b.tokens {
+			b.dead[uint32(j)] = true
+		}
+	}
+	b.dead[j] = true
 	n := len(m.dead)
-	b.l.found()
-	left := slices.ContainsFunc(b.entries, func(r *resource) bool { return !r.released && !r.disowned })
-	if (len(m.dead) > n) != left {
-		m.fail("passed to the sink: %v, entries are left: %v", len(m.dead) > n, left)
+	b.l.lost(j)
+	left := slices.ContainsFunc(entries, func(r *resource) bool {
+		return r.open || !b.split && !r.released && !r.disowned
+	})
+	if (len(m.dead) > n) != left || left && m.dead[n] != job {
+		m.fail("passed to the sink: %x, entries are left: %v", m.dead[n:], left)
 	}
 	if left {
-		b.steps = &Dead{Ledger: b.l}
+		b.steps = append(b.steps, &Dead{Ledger: b.l, Job: job})
 	}
 }
 
@@ -269,14 +330,23 @@ func (m *model) work(rnd *rand.Rand) {
 		return
 	}
 	for _, b := range m.batches {
-		if b.steps == nil || b.steps.Next == b.l.Len() {
+		if len(b.steps) == 0 {
 			continue
 		}
-		from, most := b.steps.Next, 1+rnd.IntN(4)
-		p := b.steps.Claim(most)
+		d := b.steps[0]
+		from, most := d.Next, 1+rnd.IntN(4)
+		if d.Job != All && d.Next == 0 && rnd.IntN(2) == 0 {
+			d.Others, most = true, len(b.entries)
+		}
+		// If another job has taken the entries of this one, it takes none of others.
+		taken := d.Others && !slices.ContainsFunc(b.entries, func(r *resource) bool { return r.open && Lost|r.i>>b.l.Share == d.Job })
+		p := d.Claim(most)
 		found, ready := 0, 0
-		for _, r := range b.entries[from:b.steps.Next] {
-			if r.open {
+		for _, r := range b.entries {
+			switch j := r.i >> b.l.Share; {
+			case !r.open || !b.dead[j] || r.i < from || r.i >= d.Next || taken:
+			case d.Job != All && !d.Others && Lost|j != d.Job:
+			default:
 				r.open = false
 				found++
 				if r.children == 0 {
@@ -284,8 +354,11 @@ func (m *model) work(rnd *rand.Rand) {
 				}
 			}
 		}
-		if b.steps.Found != found || p.K != ready || ready > most {
-			m.fail("a step of %d claimed %d and found %d, want %d and %d", most, p.K, b.steps.Found, ready, found)
+		if d.Found != found || p.K != ready || ready > most {
+			m.fail("a step of %d of %x claimed %d and found %d, want %d and %d", most, d.Job, p.K, d.Found, ready, found)
+		}
+		if d.Next == b.l.Len() {
+			b.steps = b.steps[1:]
 		}
 		p.Release().Settle(p.Ledger.Kind, p.K)
 		return
@@ -302,7 +375,7 @@ func (m *model) compare() {
 	for _, b := range m.batches {
 		gone := 0
 		for _, r := range b.entries {
-			if got := b.l.State(r.i)&Open != 0; got != r.open && !b.dead {
+			if got := b.l.State(r.i)&Open != 0; got != r.open && !b.dropped(r.i) {
 				m.fail("an entry is open: %v, want %v", got, r.open)
 			}
 			if r.released || r.disowned {
@@ -350,14 +423,16 @@ func TestModel(t *testing.T) {
 			for _, r := range b.entries {
 				for ; r.uses > 0; r.uses-- {
 					r.uses--
-					b.token.Exit(r.i)
+					b.token(r.i).Exit(r.i)
 					r.uses++
 				}
 			}
 		}
 		for _, b := range m.batches {
 			m.seal(b)
-			m.drop(b)
+			for j := range b.tokens {
+				m.drop(b, uint32(j))
+			}
 		}
 		for range 10 * (len(m.resources) + len(m.batches)) {
 			m.work(rnd)

@@ -26,11 +26,23 @@ var (
 // Record records where the owner of an entry is being made, if the kind asks for
 // that and the entry is one of those that are recorded.
 func (l *Ledger) Record(i uint32) {
-	if l.origins != nil {
+	if l.traced() {
 		l.origins[i] = here()
 	} else if l.Kind.OnCollect != nil && i == l.SampleAt {
 		l.sampled = here()
 	}
+}
+
+// originOf returns the origin of an entry if it was recorded, or nil. The ledger has
+// notes.
+func (l *Ledger) originOf(i uint32) *Origin {
+	switch {
+	case l.origins != nil:
+		return l.origins[i]
+	case i == l.SampleAt:
+		return l.sampled
+	}
+	return nil
 }
 
 // here returns the origin of the owner that is being made: the stack of the call

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/goroutine"
@@ -54,25 +56,36 @@ func (l *Ledger) Dispose(i uint32) { l.pass(i).Settle(l.Kind, 1) }
 func (l *Ledger) pass(i uint32) Outcome {
 	o := l.Kind.Sink.Closed(l, i)
 	if l.Kind.Heap != nil {
-		atomic.OrUint64(&l.States[i], Gone)
+		atomic.OrUint64(&l.at(i).State, Gone)
 	}
 	return o
 }
 
 // Release calls the release function for one closed entry.
 func (l *Ledger) Release(i uint32) Outcome {
-	defer atomic.OrUint64(&l.States[i], Gone) // also in a panic
-	return l.releaseAll(l.Words[i:i+1:i+1], 1, SizeOf(l.State(i)))
+	defer l.setGone(i) // also in a panic
+	e := l.at(i)
+	return l.releaseAll(e.word(), 1, SizeOf(atomic.LoadUint64(&e.State)))
+}
+
+// setGone sets Gone in the state of an entry that is counted as gone. Its page may be
+// dropped by now. If a CloseWait waits, the token of its owner keeps the page.
+func (l *Ledger) setGone(i uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.at(i); e != &noEntry {
+		atomic.OrUint64(&e.State, Gone)
+	}
 }
 
 // releaseDirect is Release of an entry of a direct ledger.
-func (l *Ledger) releaseDirect(i uint32, s uint64) error {
+func (l *Ledger) releaseDirect(e *Entry, s uint64) error {
 	m := goroutine.Enter()
 	defer func() { // also in a panic
 		m.Leave()
 		l.Done(1, SizeOf(s))
 	}()
-	return l.Kind.Release(l.state, l.Words[i:i+1:i+1])
+	return l.Kind.Release(l.state, e.word())
 }
 
 // releaseAll calls the release function for k closed entries of bytes in all, whose
@@ -129,6 +142,14 @@ func (l *Ledger) Done(k int, bytes int64) {
 // caller may hold the lock of a shard: Free takes locks of the heap only, and calls
 // no other code.
 func (l *Ledger) end() {
+	if l.outside {
+		l.mu.Lock()
+		l.dropPages()
+		l.mu.Unlock()
+	}
+	if l.Share < OneToken && !l.old.Load() {
+		l.Kind.mix.ended()
+	}
 	l.node.remove()
 	if l.kin != nil {
 		l.kin.node.remove()
@@ -139,27 +160,13 @@ func (l *Ledger) end() {
 	}
 }
 
-// found is the cleanup of a batch's token: no owner of the batch is left. All other
-// cleanups of package cleanup wait for it. It mostly runs on one of the few goroutines
-// on which the runtime calls cleanups, which os.File needs as well. So the sink does
-// not block.
-func (l *Ledger) found() {
-	if gone, _ := l.Gone(); uint32(gone) == l.n {
-		return // each entry is closed and released
-	}
-	l.mu.Lock()
-	l.dead = true
-	l.mu.Unlock()
-	l.Kind.Sink.Dead(l, All)
-}
-
 // SealStock makes a sealed and dead batch of a ledger whose entries have resources,
 // made in advance, and no owners. The caller has the only reference to the ledger.
 func (l *Ledger) SealStock() {
-	l.Stock, l.dead = true, true
-	l.n = uint32(len(l.States))
-	for i := range l.States {
-		l.States[i] = uint64(l.Kind.Size)<<StateSize | Open
+	l.Stock, l.dead, l.unreachable = true, true, true
+	l.n = l.size
+	for i := range l.n {
+		l.at(i).State = uint64(l.Kind.Size)<<StateSize | Open
 	}
 	l.Kind.Counts.Made.Add(-int64(l.n))
 	l.Kind.Count(int(l.n), 0) // their bytes are counted already
@@ -174,132 +181,142 @@ func (l *Ledger) ReleaseStock() {
 		l.Kind.Sink.Dead(l, All)
 		return
 	}
-	d := Dead{Ledger: l}
+	d := Dead{Ledger: l, Job: All}
 	p := d.Claim(int(l.n))
 	p.Release().Settle(l.Kind, p.K)
 }
 
-// OpenEntries returns the number of open entries of a sealed batch.
-func (l *Ledger) OpenEntries() (n int64) {
-	for i := range l.n {
+// OpenEntries returns the number of open entries of a job: of a dead batch, or of what
+// the owners of a token have left behind.
+func (l *Ledger) OpenEntries(job uint32) (n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first, next := uint32(0), l.n
+	if job != All {
+		first, next = l.entriesOf(job &^ Lost)
+	}
+	for i := first; i < next; i++ {
 		n += int64(l.State(i) & Open)
 	}
 	return n
 }
 
-// A Dead is the release of a dead batch, in one step or several.
+// A Dead is the release of a dead batch, or of what the owners of a token have left
+// behind, in one step or several.
 type Dead struct {
 	Ledger *Ledger
+	Job    uint32    // as the sink has got it
+	Others bool      // take all tokens that are lost by now, because this is the only step; their jobs find nothing
 	Next   uint32    // the entry at which the next step begins
-	Buf    []uintptr // for the resources of a step, if they are not side by side
+	Buf    []uintptr // for the resources of a step
 	Found  int       // open entries that the last step has claimed
 }
 
 // Claim is a step: it takes open entries from d.Next on, until most can be
 // released. A parent whose children are not released is taken, and not among those
-// that are picked: the last child releases it. A dead batch whose entries are all
-// taken has d.Next at the end.
+// that are picked: the last child releases it. A job whose entries are all taken has
+// d.Next at the end of the batch.
 //
 // Claim does not change the states. No owner is left that could look at them, and
-// Destroy, which may run at the same time, leaves a dead batch alone.
+// Destroy, which may run at the same time, leaves these entries alone.
 func (d *Dead) Claim(most int) Picked {
 	l := d.Ledger
 	p := Pick(l)
-	p.buf = d.Buf[:0]
+	p.words = d.Buf[:0]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d.Found = 0
-	i, blocks := d.Next, l.Kind.Heap != nil
-	for ; i < l.n; i++ {
-		s := l.State(i)
-		if s&Open == 0 {
-			continue
+	switch {
+	case d.Job == All:
+		d.Next = d.claim(&p, d.Next, l.n, most)
+	case l.parts.claimed(d.Job &^ Lost):
+		d.Next = l.n
+	case d.Others:
+		for j := range l.tokens() {
+			if l.parts.dead(j) && !l.parts.claimed(j) {
+				first, next := l.entriesOf(j)
+				d.claim(&p, first, next, most)
+				l.claimed(j)
+			}
 		}
-		if p.K == most {
-			break
-		}
-		d.Found++
-		if l.origins != nil {
-			l.forgotten = l.origins[i]
-		} else if l.sampled != nil && i == l.SampleAt {
-			l.forgotten = l.sampled
-		}
-		switch {
-		case s&kinBit != 0 && !l.families[i].close(): // the last child releases it
-		case blocks && s&Extra == 0:
-			p.K++ // it returns with its chunk
-			p.bytes += SizeOf(s)
-		default:
-			p.Add(i, s)
+		d.Next = l.n
+	default:
+		j := d.Job &^ Lost
+		first, next := l.entriesOf(j)
+		if d.Next = d.claim(&p, max(d.Next, first), next, most); d.Next == next {
+			l.claimed(j)
+			d.Next = l.n
 		}
 	}
-	d.Next, d.Buf = i, p.buf
+	d.Buf = p.words
 	return p
 }
 
+// claim claims open entries from i on, below next. It returns the first one that is left.
+// The caller holds l.mu.
+func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
+	l := d.Ledger
+	for i < next {
+		end := min(next, (i|l.PageMask())+1)
+		first := l.at(i)
+		if first == &noEntry { // a Destroy, which had begun before, has released all
+			i = end
+			continue
+		}
+		page := unsafe.Slice(first, end-i) // the entries of a page are side by side
+		for k := range page {
+			e := &page[k]
+			s := atomic.LoadUint64(&e.State)
+			if s&Open == 0 {
+				continue
+			}
+			if p.K == most {
+				return i + uint32(k)
+			}
+			d.Found++
+			if l.notes != nil {
+				l.forgotten = cmp.Or(l.originOf(i+uint32(k)), l.forgotten)
+			}
+			if s&kinBit == 0 || l.families[i+uint32(k)].close() { // else the last child releases it
+				p.Add(Entry{State: s, Word: e.Word})
+			}
+		}
+		i = end
+	}
+	return i
+}
+
 // Picked are closed entries of one ledger, in ascending order, that are released by
-// one call. Their words are not copied while the entries are side by side.
+// one call.
 type Picked struct {
 	Ledger *Ledger
 	K      int // entries
 	bytes  int64
-
-	// The resources for the release function are those of the entries from first to
-	// next, or, if next is noRun, those in buf.
-	first, next uint32
-	buf         []uintptr
+	words  []uintptr // the resources for the release function
 }
-
-const noRun = 1<<32 - 1
 
 // Pick returns a Picked without entries.
-func Pick(l *Ledger) Picked { return Picked{Ledger: l, next: noRun} }
+func Pick(l *Ledger) Picked { return Picked{Ledger: l} }
 
-// Add adds an entry with its state. It is small enough to be inlined.
-func (p *Picked) Add(i uint32, state uint64) {
+// Add adds an entry.
+func (p *Picked) Add(e Entry) {
 	p.K++
-	p.bytes += int64(state >> StateSize)
-	if i != p.next {
-		p.add(i)
-	} else {
-		p.next++
+	p.bytes += SizeOf(e.State)
+	if p.Ledger.Kind.Heap == nil || e.State&Extra != 0 { // else it returns with its chunk
+		p.words = append(p.words, e.Word)
 	}
-}
-
-// add is Add for an entry that does not continue the run.
-func (p *Picked) add(i uint32) {
-	l := p.Ledger
-	switch {
-	case l.Kind.Heap != nil && l.State(i)&Extra == 0:
-		return // it returns with its chunk
-	case l.Kind.Heap == nil && p.K == 1:
-		p.first, p.next = i, i+1
-		return
-	case p.next != noRun:
-		p.buf = append(p.buf[:0], p.words()...)
-		p.next = noRun
-	}
-	p.buf = append(p.buf, l.Words[i])
 }
 
 // Release releases the entries.
 func (p *Picked) Release() (o Outcome) {
-	words := p.words()
 	switch {
 	case p.K == 0:
 		return Outcome{}
-	case len(words) == 0:
+	case len(p.words) == 0:
 		o.Parent, o.Index = p.Ledger.finish(p.K, p.bytes)
 		return o
 	}
-	return p.Ledger.releaseAll(words, p.K, p.bytes)
-}
-
-func (p *Picked) words() []uintptr {
-	if p.next == noRun {
-		return p.buf
-	}
-	return p.Ledger.Words[p.first:p.next:p.next]
+	return p.Ledger.releaseAll(p.words, p.K, p.bytes)
 }
 
 // Tell counts k entries that were released because of the collector, and calls
@@ -339,7 +356,7 @@ func (u *Unclosed) Add(l *Ledger) {
 	}
 	for _, e := range l.OpenOnes(nil) {
 		u.N++
-		if l.origins != nil {
+		if l.traced() {
 			if u.Origins == nil {
 				u.Origins = map[Origin]int{}
 			}
@@ -357,13 +374,15 @@ func Left(ledgers []*Ledger) (inUse, waiting, others int) {
 	for _, l := range ledgers {
 		gone, _ := l.Gone()
 		others += int(l.n) - gone
+		l.mu.Lock()
 		for i := range l.n {
 			if s := l.State(i); s&usesMask != 0 {
 				inUse++
-			} else if s&kinBit != 0 && l.family(i).waits() {
+			} else if s&kinBit != 0 && l.families[i].waits() {
 				waiting++
 			}
 		}
+		l.mu.Unlock()
 	}
 	return inUse, waiting, others - inUse - waiting
 }

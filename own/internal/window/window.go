@@ -72,9 +72,11 @@ type Window struct {
 	fill Fill
 
 	// Written while the window is closed, under the shard's lock.
-	words, states, handles unsafe.Pointer // the first of each
-	token                  *ledger.Token
-	ledger                 *ledger.Ledger
+	tokens  unsafe.Pointer // the first *ledger.Token, each of 1<<share owners
+	handles unsafe.Pointer // the first, or nil
+	ledger  *ledger.Ledger
+	share   uint8  // 1<<share owners have the same token
+	mask    uint32 // of the number of an entry in its page
 
 	_ [64]byte
 
@@ -99,11 +101,11 @@ func Takes(size int64) int64 { return (max(size, 1) + Quantum - 1) &^ (Quantum -
 func (w *Window) Opened() bool { return w != nil && w.opened }
 
 // Open opens a closed window for a batch that is filled as f says, if the goroutine
-// is on the window's P. handles is the first handle of the batch, or nil.
-func (w *Window) Open(t *ledger.Token, f Fill, handles unsafe.Pointer) {
-	w.token, w.ledger, w.handles = t, t.Ledger, handles
-	w.words = unsafe.Pointer(unsafe.SliceData(t.Ledger.Words))
-	w.states = unsafe.Pointer(unsafe.SliceData(t.Ledger.States))
+// is on the window's P. The batch has these tokens. The caller does not change them
+// while the window is open. handles is the first handle of the batch, or nil.
+func (w *Window) Open(tokens []*ledger.Token, f Fill, handles unsafe.Pointer) {
+	w.tokens, w.handles, w.ledger = unsafe.Pointer(unsafe.SliceData(tokens)), handles, tokens[0].Ledger
+	w.share, w.mask = w.ledger.Share, w.ledger.PageMask()
 	if percpu.Enter() == w.Place {
 		w.fill = f
 		w.opened = true
@@ -143,7 +145,7 @@ func (w *Window) fold(f *Fill) {
 // forget drops the window's references to the batch, so that the collector can
 // find it unreachable.
 func (w *Window) forget() {
-	w.words, w.states, w.handles, w.token, w.ledger = nil, nil, nil, nil, nil
+	w.tokens, w.handles, w.ledger = nil, nil, nil
 }
 
 // Narrow sets the limit of an open window to 0. A goroutine that is pinned to its
@@ -160,10 +162,14 @@ func (w *Window) Resize(grown int64) {
 // InUse returns N and Taken of the open batch. They may change while they are read.
 func (w *Window) InUse() (n, taken int64) { return int64(w.fill.N), w.fill.Taken + w.resized }
 
-const (
-	wordBytes  = unsafe.Sizeof(uintptr(0))
-	stateBytes = unsafe.Sizeof(uint64(0))
-)
+// token returns the token of entry i, which the batch has, and the entry.
+//
+//go:nosplit
+//go:nocheckptr
+func (w *Window) token(i uint32) (*ledger.Token, *ledger.Entry) {
+	t := *(**ledger.Token)(unsafe.Add(w.tokens, uintptr(i>>(w.share&31))*unsafe.Sizeof(uintptr(0))))
+	return t, (*ledger.Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&w.mask)*ledger.EntrySize))
+}
 
 // Put writes a resource of size bytes to the next entry of the P's window, and
 // returns the batch's token and the entry's index. It returns nil if the caller
@@ -179,10 +185,10 @@ func (t *Table) Put(resource uintptr, size int64) (token *ledger.Token, i uint32
 	w := t.At(percpu.Enter())
 	n, taken := w.fill.N, w.fill.Taken+size
 	if n < w.fill.Limit && taken <= w.fill.Room {
-		*(*uintptr)(unsafe.Add(w.words, uintptr(n)*wordBytes)) = resource
-		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | ledger.Open
+		t, e := w.token(n)
+		e.Word, e.State = resource, uint64(size)<<ledger.StateSize|ledger.Open
 		w.fill.N, w.fill.Taken = n+1, taken
-		token, i = w.token, n
+		token, i = t, n
 	}
 	percpu.Leave()
 	return token, i
@@ -195,9 +201,10 @@ func (t *Table) Put(resource uintptr, size int64) (token *ledger.Token, i uint32
 func (t *Table) Next(size int64) (token *ledger.Token, i uint32) {
 	w := t.At(percpu.Enter())
 	if n := w.fill.N; n < w.fill.Limit {
-		*(*uint64)(unsafe.Add(w.states, uintptr(n)*stateBytes)) = uint64(size)<<ledger.StateSize | ledger.Open
+		t, e := w.token(n)
+		e.State = uint64(size)<<ledger.StateSize | ledger.Open
 		w.fill.N, w.fill.Taken = n+1, w.fill.Taken+size
-		token, i = w.token, n
+		token, i = t, n
 	}
 	percpu.Leave()
 	return token, i
@@ -215,8 +222,8 @@ func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poi
 	// fits also fits when rounded up, because the chunk ends at a multiple of
 	// Quantum.
 	if uint(size-1) < uint(w.fill.End-at) && i < w.fill.Limit {
-		*(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes)) = at
-		*(*uint64)(unsafe.Add(w.states, uintptr(i)*stateBytes)) = uint64(size)<<ledger.StateSize | flags | ledger.Open
+		_, e := w.token(i)
+		e.Word, e.State = at, uint64(size)<<ledger.StateSize|flags|ledger.Open
 		handle = unsafe.Add(w.handles, uintptr(i)*stride)
 		w.fill.N, w.fill.At, w.fill.Taken = i+1, at+uintptr(size+Quantum-1)&^(Quantum-1), w.fill.Taken+int64(size)
 		block = at
@@ -230,9 +237,8 @@ func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poi
 func (t *Table) MakeRoom(l *ledger.Ledger, i uint32, size int64) {
 	// A window with limit 0 is closed, or another P may close it now.
 	if w := t.At(percpu.Enter()); w.fill.Limit != 0 && w.ledger == l {
-		at := *(*uintptr)(unsafe.Add(w.words, uintptr(i)*wordBytes))
-		if at+uintptr(Takes(size)) == w.fill.At {
-			w.fill.At = at
+		if _, e := w.token(i); e.Word+uintptr(Takes(size)) == w.fill.At {
+			w.fill.At = e.Word
 		}
 	}
 	percpu.Leave()

@@ -47,13 +47,13 @@ func (q *Queue) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
 // Dead queues a batch or an entry.
 func (q *Queue) Dead(l *ledger.Ledger, i uint32) {
 	n := int64(1)
-	if i == ledger.All {
-		n = l.OpenEntries()
+	if i&ledger.Lost != 0 {
+		n = l.OpenEntries(i)
 	}
 	q.enqueue(l, i, n)
 }
 
-// A job is one closed entry, or all open entries of a dead batch (ledger.All).
+// A job is one closed entry, or all open entries of a dead batch or token (ledger.Lost).
 type job struct {
 	ledger *ledger.Ledger
 	since  time.Duration // when it was queued, see clock; only in a Queue
@@ -205,15 +205,15 @@ func (q *Queue) drain(most int) (n int) {
 			break
 		}
 		j := *first
-		if j.entry != ledger.All {
+		if j.entry&ledger.Lost == 0 {
 			q.jobs.pop()
 		}
 		q.mu.Unlock()
 		q.in = "the release function"
-		if j.entry != ledger.All {
+		if j.entry&ledger.Lost == 0 {
 			n += q.drainOne(j)
 		} else {
-			n += q.drainBatch(j.ledger, most-n)
+			n += q.drainBatch(j, most-n)
 		}
 	}
 	return n
@@ -227,10 +227,11 @@ func (q *Queue) drainOne(j job) int {
 	return 1
 }
 
-// drainBatch releases up to most entries of a dead batch, which is the first job
-// of the queue. It removes the job when no entry is left.
-func (q *Queue) drainBatch(l *ledger.Ledger, most int) int {
-	d := ledger.Dead{Ledger: l, Next: q.cursor}
+// drainBatch releases up to most entries of a dead batch, or of a token, which is the
+// first job of the queue. It removes the job when no entry is left.
+func (q *Queue) drainBatch(j job, most int) int {
+	l := j.ledger
+	d := ledger.Dead{Ledger: l, Job: j.entry, Next: q.cursor}
 	picked := d.Claim(most)
 	if q.cursor = d.Next; q.cursor == l.Len() {
 		q.cursor = 0

@@ -349,11 +349,11 @@ func (w *worker) work() {
 // that waited for it. Parents in other pools are queued there.
 func (w *worker) release(l *ledger.Ledger) {
 	var o ledger.Outcome
-	if w.job.entry != ledger.All {
+	if w.job.entry&ledger.Lost == 0 {
 		o = l.Release(w.job.entry)
 		w.note(l.Kind, 1, o.Err)
 	} else {
-		d := ledger.Dead{Ledger: l, Buf: w.buf}
+		d := ledger.Dead{Ledger: l, Job: w.job.entry, Others: w.job.entry != ledger.All, Buf: w.buf}
 		picked := d.Claim(int(l.Len()))
 		w.found, w.buf = d.Found, d.Buf
 		o = picked.Release()

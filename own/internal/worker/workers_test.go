@@ -28,7 +28,7 @@ func newBlocker(workers int) *blocker {
 // kill queues n dead batches of one resource.
 func (b *blocker) kill(n int) {
 	for range n {
-		l := ledger.New(&b.kind, nil, nil, 1)
+		l := ledger.New(&b.kind, nil, nil, 1, ledger.OneToken)
 		l.SealStock()
 		b.kind.Sink.Dead(l, ledger.All)
 	}

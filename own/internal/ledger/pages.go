@@ -1,0 +1,144 @@
+package ledger
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// The pages of batches with more than one page are outside of the Go heap. They would be
+// two thirds of what owners add to the Go heap, and so make the collector run more often.
+// A page goes back when no owner is left that could look at its entries, which the
+// collector tells, and when all its entries are gone, or claimed for the last time:
+//
+//	a batch that was not split   lost, and its last entry is gone
+//	one that was split           the tokens of the page are claimed; or all are lost, and
+//	                             the last entry of the batch is gone
+//
+// A goroutine that looks at an entry has its token, and keeps that alive until it has
+// done so; or it holds Ledger.mu, under which pages go back; or it knows that the entry
+// is in a queue, waits for a child, or is that of a batch without tokens. The race detector
+// knows Go's memory only, so under it pages are there.
+var store struct {
+	mu    sync.Mutex
+	pages *cheap.FixedBlock // under mu
+	used  atomic.Int64      // bytes
+
+	garbage []byte // under mu; nil
+}
+
+func init() {
+	store.pages = cheap.NewFixedBlock(units{}, cheap.FixedBlockOptions{BlockSize: pageBytes})
+}
+
+// useStore is false where nothing tells when an owner is gone, and where the store would
+// be in Go memory as well.
+var useStore = !Leak && !race.Build && !osmem.GoBacked
+
+const pageBytes = int(EntrySize << pageShift)
+
+// A units is the inner allocator of the store: units of address space, which heaps have
+// their spans from, and which go back to the system when they are idle for a while. No
+// heap is below the store, because to allocate from one may call package pace, with locks
+// of this package held.
+type units struct{}
+
+// Malloc is not called: the store asks for aligned chunks.
+func (units) Malloc(size int) unsafe.Pointer { return nil }
+
+// AlignedMalloc returns a unit.
+func (units) AlignedMalloc(size, align int) unsafe.Pointer {
+	if size != span.UnitSize || align > span.UnitSize {
+		return nil
+	}
+	base, _, err := span.Alloc(1, 1, span.UnitSize)
+	if err != nil {
+		return nil
+	}
+	return osmem.Pointer(base) // a unit that is handed out to this caller alone
+}
+
+// Free gives a unit back.
+func (units) Free(chunk unsafe.Pointer) { span.Free(uintptr(chunk), 1) }
+
+// Trim does nothing.
+func (units) Trim() {}
+
+// Destroy does nothing.
+func (units) Destroy() error { return nil }
+
+// newPages makes the pages for n entries.
+func (l *Ledger) newPages(n uint32) {
+	if l.pageShift == wholeShift {
+		l.pages = l.onePage[:]
+		l.onePage[0] = unsafe.Pointer(unsafe.SliceData(make([]Entry, n)))
+		return
+	}
+	l.pages = make([]unsafe.Pointer, (n+1<<pageShift-1)>>pageShift)
+	if useStore && takePages(l.pages) {
+		l.outside = true
+		return
+	}
+	for j := range l.pages {
+		l.pages[j] = unsafe.Pointer(new([1 << pageShift]Entry))
+	}
+}
+
+// takePages fills the slice with pages of the store, and reports whether it did.
+func takePages(pages []unsafe.Pointer) bool {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	for j := range pages {
+		if pages[j] = store.pages.Malloc(pageBytes); pages[j] == nil {
+			for _, p := range pages[:j] {
+				store.pages.Free(p)
+			}
+			return false
+		}
+		clear(unsafe.Slice((*byte)(pages[j]), pageBytes))
+	}
+	store.used.Add(int64(len(pages) * pageBytes))
+	// The collector does not know what owners hold in C. The less Go memory they take, the
+	// later it begins, and the more of their resources are dead and wait for it. So the
+	// pages count as they would in the Go heap: as garbage of their size, which is gone
+	// after the next collection.
+	store.garbage = make([]byte, len(pages)*pageBytes)
+	store.garbage = nil
+	return true
+}
+
+// dropPage drops a page of a batch that was split. The caller holds l.mu.
+func (l *Ledger) dropPage(page uint32) {
+	// Nothing reads it without l.mu any more.
+	p := l.pages[page]
+	l.pages[page] = nil
+	if l.outside && p != nil {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		store.pages.Free(p)
+		store.used.Add(-int64(pageBytes))
+	}
+}
+
+// dropPages drops all pages if nothing needs them. The caller holds l.mu.
+func (l *Ledger) dropPages() {
+	if gone, _ := l.Gone(); !l.outside || !l.unreachable || uint32(gone) != l.n {
+		return
+	}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	for j, p := range l.pages {
+		if l.pages[j] = nil; p != nil {
+			store.pages.Free(p)
+			store.used.Add(-int64(pageBytes))
+		}
+	}
+}
+
+// Outside returns the bytes of the pages in the store that are in use.
+func Outside() int64 { return store.used.Load() }

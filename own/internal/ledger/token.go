@@ -1,0 +1,221 @@
+package ledger
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Ref is what an owner consists of. The zero Ref owns nothing.
+type Ref struct {
+	// token is a *Token. Its type keeps all code that prints or compares values by
+	// reflection from following it: into the batch, whose states other goroutines
+	// write, and from there into the pool.
+	token unsafe.Pointer
+	Index uint32
+}
+
+// RefTo returns the Ref to an entry of the batch that t belongs to. The owner of the
+// entry is one of those that share t.
+func RefTo(t *Token, index uint32) Ref { return Ref{token: unsafe.Pointer(t), Index: index} }
+
+// Token returns the token of the owner, or nil.
+func (r *Ref) Token() *Token { return (*Token)(r.token) } // RefTo has put it there
+
+// Vacant reports whether r owns nothing.
+func (r *Ref) Vacant() bool { return r.token == nil || r.Token().State(r.Index)&Open == 0 }
+
+// A Token is the object to which some owners of a batch point, those of adjacent
+// entries. Only they do, and, while the batch is open and not yet registered, the shard.
+//
+// The tokens of a batch form a ring, so each keeps all of them reachable. One of them,
+// the first, is registered with the collector. A batch that outlives collections may be
+// split: the ring is cut, and each token is registered; see split.go.
+type Token struct {
+	Ledger *Ledger
+	Page   *Entry // the first entry of the page in which the token's entries are
+	next   *Token // in the ring; nil if there is no other, or the ring is cut
+}
+
+// A registration walks the list of registrations in the same span of the Go heap. A
+// larger object makes that cheaper: 85 steps on average, not 256. So the first token has
+// 64 bytes.
+type firstToken struct {
+	Token
+	_ [64 - unsafe.Sizeof(Token{})]byte
+}
+
+// An Entry is the record of one resource. The window of package window writes it, and
+// package ledger.
+type Entry struct {
+	State uint64
+	_     [8 - unsafe.Sizeof(uintptr(0))]byte // not at the end, where Go would add more
+	Word  uintptr                             // the resource. It does not change after the owner is handed out
+}
+
+// EntrySize divides the addresses of entries. On 32-bit systems as well State can be
+// used atomically, because Go aligns an object whose size is a multiple of it.
+const EntrySize = unsafe.Sizeof(Entry{})
+
+// The entries of a batch are in pages, so that those of a batch that was split do not
+// all stay because of one.
+const (
+	pageShift  = 5
+	wholeShift = 31 // one page has all entries
+)
+
+// Each owner of a batch has the same token if the number of owners that share one is
+// given as 1<<OneToken.
+const OneToken = wholeShift
+
+// PageMask returns what is the number of an entry in its page.
+func (l *Ledger) PageMask() uint32 { return 1<<l.pageShift - 1 }
+
+// at returns an entry. It must not be changed if its page was dropped. The caller knows
+// that the entry is not gone, or that its token lives, or holds l.mu.
+func (l *Ledger) at(i uint32) *Entry {
+	p := (*Entry)(l.pages[i>>l.pageShift])
+	if p == nil {
+		return &noEntry
+	}
+	// The page has the entry.
+	return (*Entry)(unsafe.Add(unsafe.Pointer(p), uintptr(i&(1<<l.pageShift-1))*EntrySize))
+}
+
+// noEntry stands for each entry of a page that was dropped. Its state is that of an
+// entry that was never in use, which nobody changes.
+var noEntry Entry
+
+// At returns an entry. The token keeps its page from being dropped, so the caller must
+// keep the token alive.
+func (t *Token) At(i uint32) *Entry {
+	return (*Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&(1<<t.Ledger.pageShift-1))*EntrySize))
+}
+
+// NewToken returns a token for NewTokens. It may be the token of owners before.
+func NewToken() *Token { return &new(firstToken).Token }
+
+// NewTokens appends the tokens of the batch to buf, which is empty: that of entry i is
+// number i >> Share. If first is not nil, it is the first of them.
+func (l *Ledger) NewTokens(buf []*Token, first *Token) []*Token {
+	if first == nil {
+		first = NewToken()
+	}
+	first.Ledger, first.Page = l, (*Entry)(l.pages[0])
+	buf = append(buf, first)
+	last := first
+	for i := uint32(1) << l.Share; i < l.size; i += 1 << l.Share {
+		t := &Token{Ledger: l, Page: (*Entry)(l.pages[i>>l.pageShift])}
+		last.next = t
+		last = t
+		buf = append(buf, t)
+	}
+	if last != first {
+		last.next = first
+	}
+	return buf
+}
+
+// tokens returns the number of tokens of the entries in use of a sealed batch. Those of
+// the others have no owner.
+func (l *Ledger) tokens() uint32 { return (l.n + 1<<l.Share - 1) >> l.Share }
+
+// State returns the state of an entry.
+func (l *Ledger) State(i uint32) uint64 { return atomic.LoadUint64(&l.at(i).State) }
+
+// State returns the state of an entry of the token.
+func (t *Token) State(i uint32) uint64 {
+	s := atomic.LoadUint64(&t.At(i).State)
+	runtime.KeepAlive(t)
+	return s
+}
+
+// Word returns the resource of an entry, as a number.
+func (l *Ledger) Word(i uint32) uintptr { return l.at(i).Word }
+
+// Word returns the resource of an entry of the token, as a number.
+func (t *Token) Word(i uint32) uintptr {
+	w := t.At(i).Word
+	runtime.KeepAlive(t)
+	return w
+}
+
+// word returns the resource as a slice for a release function.
+func (e *Entry) word() []uintptr { return unsafe.Slice(&e.Word, 1) }
+
+// Pointer returns the resource of an entry as a pointer. Its kind is not one of
+// numbers: the runtime ends the program when it finds a pointer below LeastAddress on
+// a stack, or a pointer into a free part of the Go heap. Pointer reads the word as a
+// pointer, which is safe: the resource was a pointer when Own got it, or
+// Options.Construct promises that it is an address outside the Go heap. The collector
+// ignores such addresses.
+func (t *Token) Pointer(i uint32) unsafe.Pointer {
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&t.At(i).Word))
+	runtime.KeepAlive(t)
+	return p
+}
+
+// Enter counts a Use. It returns false if the owner is closed.
+func (t *Token) Enter(i uint32, op string) bool {
+	state := &t.At(i).State
+	for {
+		s := atomic.LoadUint64(state)
+		if s&Open == 0 {
+			runtime.KeepAlive(t)
+			return false
+		}
+		if s&usesMask == usesMask {
+			t.Ledger.Kind.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
+		}
+		if atomic.CompareAndSwapUint64(state, s, s+OneUse) {
+			runtime.KeepAlive(t)
+			return true
+		}
+	}
+}
+
+// Exit ends a Use. After Close no new Use begins, so exactly one Exit is the last
+// one after a Close.
+func (t *Token) Exit(i uint32) {
+	if s := atomic.AddUint64(&t.At(i).State, ^uint64(OneUse-1)); s&(Open|usesMask) == 0 {
+		l := t.Ledger
+		if s&kinBit == 0 || l.family(i).close() {
+			l.Dispose(i)
+		} // else the last child releases it
+	}
+	// The token must be reachable until here. If the collector found the batch
+	// dead while the count is not 0, it would release the entry, and the last Exit
+	// would release it again.
+	runtime.KeepAlive(t)
+}
+
+// Close closes an entry, and releases it unless a Use, a child or a queue does so later.
+// It reports whether it has left that to others, who set Gone, and returns the error of
+// the release function.
+func (t *Token) Close(i uint32) (later bool, err error) {
+	l, e := t.Ledger, t.At(i)
+	for {
+		s := atomic.LoadUint64(&e.State)
+		if s&Open == 0 {
+			runtime.KeepAlive(t)
+			return false, nil
+		}
+		if !atomic.CompareAndSwapUint64(&e.State, s, s&^Open) {
+			continue
+		}
+		switch {
+		case s&usesMask != 0: // the last Use releases it
+		case s&kinBit == 0 && l.direct:
+			err = l.releaseDirect(e, s)
+			runtime.KeepAlive(t) // the function may have read the page
+			return false, err
+		case s&kinBit != 0 && !l.family(i).close(): // the last child releases it
+		default:
+			o := l.Kind.Sink.Closed(l, i)
+			o.disposeOfParents()
+			later = l.Kind.Queues && t.State(i)&Gone == 0
+			return later, o.Err
+		}
+		return true, nil
+	}
+}

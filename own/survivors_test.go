@@ -1,0 +1,245 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A tallyman counts resources, and knows nothing else of them.
+type tallyman struct {
+	pool *Pool
+	live atomic.Int64
+}
+
+func newTallyman(o Options) *tallyman {
+	w := new(tallyman)
+	o.Release = func(_ any, r []uintptr) error {
+		w.live.Add(-int64(len(r)))
+		return nil
+	}
+	w.pool = NewPool(o)
+	return w
+}
+
+var place byte // the address of all their resources
+
+func (w *tallyman) own(t testing.TB, size int) *Owner {
+	o := new(Owner)
+	w.live.Add(1)
+	if err := w.pool.Own(o, unsafe.Pointer(&place), size); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// settle collects until nothing more is released, and returns how many are left.
+func (w *tallyman) settle(t testing.TB) int64 {
+	for last, same := int64(-1), 0; same < 10; {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+		flush(t)
+		if n := w.live.Load(); n == last {
+			same++
+		} else {
+			last, same = n, 0
+		}
+	}
+	return w.live.Load()
+}
+
+// TestSurvivors forgets owners, but for some. What these hold back is bounded, for
+// survivors at random and at a distance that is a power of two.
+func TestSurvivors(t *testing.T) {
+	for _, row := range []struct {
+		size, n int
+		one     int // of so many is kept
+		dead    int // owners that all die before
+		most    float64
+	}{
+		{100, 300_000, 10, 0, 4.5},
+		{100, 500_000, 100, 0, 14},
+		{100, 1_000_000, 1000, 0, 40},
+		{100, 500_000, 100, 500_000, 32},
+		{10 << 10, 60_000, 10, 0, 4},
+		{10 << 10, 100_000, 100, 0, 4},
+		{10 << 10, 200_000, 1000, 0, 4},
+	} {
+		if *long {
+			row.n, row.dead = 10*row.n, 10*row.dead
+		}
+		for _, at := range []string{"random", "stride"} {
+			t.Run(fmt.Sprintf("size=%d/one=%d/dead=%d/at=%s", row.size, row.one, row.dead, at), func(t *testing.T) {
+				w := newTallyman(Options{})
+				for range row.dead {
+					w.own(t, row.size)
+				}
+				stride := 1
+				for 2*stride <= row.one {
+					stride *= 2
+				}
+				var kept []*Owner
+				for i := range row.n {
+					o := w.own(t, row.size)
+					if at == "stride" && i%stride == 0 || at == "random" && rand.IntN(row.one) == 0 {
+						kept = append(kept, o)
+					}
+				}
+				held := float64(w.settle(t)) / float64(len(kept))
+				t.Logf("%d owners hold %.1f times what they own", len(kept), held)
+				if held > row.most {
+					t.Errorf("%d owners hold %.1f times what they own, want %.1f at most", len(kept), held, row.most)
+				}
+				runtime.KeepAlive(kept)
+				clear(kept)
+				if n := w.settle(t); n != 0 {
+					t.Errorf("%d of the survivors are not released", n)
+				}
+			})
+		}
+	}
+}
+
+// TestSurvivorsInACache replaces owners at random, without Close.
+func TestSurvivorsInACache(t *testing.T) {
+	const n, most = 100_000, 3.0
+	w := newTallyman(Options{})
+	cache := make([]*Owner, n)
+	for i := range cache {
+		cache[i] = w.own(t, 1<<10)
+	}
+	for range 15 * n {
+		cache[rand.IntN(n)] = w.own(t, 1<<10)
+	}
+	held := float64(w.settle(t)) / n
+	t.Logf("the cache holds %.2f times what it owns", held)
+	if held > most {
+		t.Errorf("the cache holds %.2f times what it owns, want %.1f at most", held, most)
+	}
+	runtime.KeepAlive(cache)
+}
+
+// TestSurvivorOfClosed closes all owners but one of each batch. It keeps little beyond
+// its resource: its page, and the record of the batch.
+func TestSurvivorOfClosed(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: mostBatch}} {
+		t.Run(fmt.Sprint("batch=", o.Batch), func(t *testing.T) {
+			w := newTallyman(o)
+			const n, each, most = 1 << 20, 512, 1 << 10
+			var before, after runtime.MemStats
+			runtime.GC()
+			w.settle(t)
+			runtime.ReadMemStats(&before)
+			pages := ledger.Outside()
+			kept := make([]*Owner, 0, n/each)
+			for i := range n {
+				if m := w.own(t, 100); i%each == each/2 {
+					kept = append(kept, m)
+				} else {
+					m.Close()
+				}
+			}
+			w.settle(t)
+			runtime.ReadMemStats(&after)
+			inGo := (int64(after.HeapAlloc)-int64(before.HeapAlloc))/int64(len(kept)) - int64(unsafe.Sizeof(Owner{})+unsafe.Sizeof(kept[0]))
+			outside := (ledger.Outside() - pages) / int64(len(kept))
+			t.Logf("each keeps %d bytes of the Go heap, and %d outside", inGo, outside)
+			if !race.Build && !osmem.GoBacked && inGo+outside > most { // there objects are larger
+				t.Errorf("each of %d owners keeps %d bytes of the Go heap, and %d outside, want %d in all at most", len(kept), inGo, outside, most)
+			}
+			if n := w.live.Load(); n != int64(len(kept)) {
+				t.Errorf("%d are live, and %d were kept", n, len(kept))
+			}
+			runtime.KeepAlive(kept)
+		})
+	}
+}
+
+// TestHammerSurvivors owns, uses, closes, forgets and replaces in several goroutines, while
+// the collector runs all the time and batches are split, and then destroys the pool under
+// them. Each resource is destroyed once.
+func TestHammerSurvivors(t *testing.T) {
+	const rounds, each, slots, workers = 6, 20_000, 500, 3
+	w := newWorld(t, rounds*each*workers)
+	for round := range rounds {
+		o := Options{OnCollect: func(Collected) {}}
+		if round%3 == 2 {
+			o.Drain = true
+		}
+		p := w.pool(o)
+		var stop atomic.Bool
+		var wg, background sync.WaitGroup
+		background.Go(func() {
+			for !stop.Load() {
+				runtime.GC()
+				if o.Drain {
+					p.Drain(0)
+				}
+			}
+		})
+		for range workers {
+			wg.Go(func() {
+				held := make([]*thing, slots)
+				for i := range each {
+					c := w.create(16)
+					m := &thing{cell: c}
+					if err := p.Own(&m.Owner, c.pointer(), 16); err != nil {
+						if p.Discard(c.pointer()); err != ErrDestroyed {
+							t.Error(err)
+						}
+						continue
+					}
+					at := &held[rand.IntN(slots)]
+					switch old := *at; {
+					case rand.IntN(4) == 0: // forget m
+					case old != nil && i%5 == 0:
+						old.Close()
+						*at = m
+					case old != nil && i%3 == 0:
+						old.TryUse(func(r unsafe.Pointer) error {
+							if !old.cell.alive() {
+								t.Error("in use and destroyed")
+							}
+							return nil
+						})
+					default:
+						*at = m
+					}
+				}
+				runtime.KeepAlive(held)
+			})
+		}
+		if round%2 == 1 {
+			time.Sleep(10 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), longest)
+			p.Destroy(ctx) // its error tells of owners that were never closed
+			cancel()
+		}
+		wg.Wait()
+		stop.Store(true)
+		background.Wait()
+		if round%2 == 0 {
+			for begin := time.Now(); p.Stats().Live > 0; p.Drain(0) {
+				if time.Since(begin) > longest {
+					t.Fatalf("left: %+v", p.Stats())
+				}
+				runtime.GC()
+				time.Sleep(time.Millisecond)
+			}
+			mustDestroy(t, p)
+		}
+		p.Drain(0)
+	}
+	flush(t)
+	collectAtMost(t, few, "all resources", func() bool { return w.alive() == 0 })
+}
