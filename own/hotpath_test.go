@@ -41,13 +41,13 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 			for i := range owners {
 				own(t, p, &owners[i])
 			}
-		}, 20},
+		}, 26},
 		{"close", Options{}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				own(t, p, &owners[i])
 				owners[i].Close()
 			}
-		}, 20},
+		}, 26},
 		{"stack", Options{}, func(t *testing.T, p *Pool) {
 			for range n {
 				var m struct {
@@ -60,26 +60,26 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				m.Use(func(unsafe.Pointer) { m.large[5]++ })
 				m.Close()
 			}
-		}, 20},
+		}, 26},
 		{"Number", Options{Numbers: true}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				if err := p.own(&owners[i], 1, 100); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}, 20},
+		}, 26},
 		{"Make", Options{Construct: construct, Size: 100}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				if err := p.Make(&owners[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}, 20},
+		}, 36},
 		{"told", Options{OnCollect: func(Collected) {}}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				own(t, p, &owners[i])
 			}
-		}, 20},
+		}, 26},
 		{"Use", Options{}, func(t *testing.T, p *Pool) {
 			own(t, p, &owners[0])
 			uses := 0

@@ -204,6 +204,9 @@ func (l *Ledger) Sealed() bool { return l.gone.Load()&goneSealed != 0 }
 func (l *Ledger) Seal(t *Token, n uint32, bytes int64) (gone uint32) {
 	l.n = n
 	owners, given := split(l.gone.Or(goneSealed))
+	if l.Kind.Heap == nil {
+		l.Kind.mix.sealed(uint32(owners) == n)
+	}
 	if uint32(owners) == n {
 		l.end()
 		if !l.outside {

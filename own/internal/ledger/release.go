@@ -147,7 +147,7 @@ func (l *Ledger) end() {
 		l.dropPages()
 		l.mu.Unlock()
 	}
-	if l.Share < OneToken && !l.old.Load() {
+	if !l.old.Load() {
 		l.Kind.mix.ended()
 	}
 	l.node.remove()

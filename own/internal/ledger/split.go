@@ -198,6 +198,10 @@ type mix struct {
 	whole, old uint32
 	from       uint32
 
+	// Batches of the recent past of which each owner was closed when they were sealed, and
+	// all others.
+	closed, others uint32
+
 	// Of the batches that were split and have a token that lives, and of which something
 	// was heard since: their tokens, and those of them that live.
 	tokens, living int
@@ -223,6 +227,21 @@ func (m *mix) ended() {
 	defer m.mu.Unlock()
 	m.whole++
 	m.fade()
+}
+
+// sealed is told of a batch that is sealed, and whether all its owners are closed.
+func (m *mix) sealed(closed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if closed {
+		m.closed++
+	} else {
+		m.others++
+	}
+	for m.closed+m.others > mostBatches {
+		m.closed /= 2
+		m.others /= 2
+	}
 }
 
 // outlived is told of a batch that has outlived collections.
@@ -266,12 +285,16 @@ func (m *mix) pays() bool {
 }
 
 // Share returns how many owners of the next batch, of n owners, share a token, as a
-// binary logarithm.
+// binary logarithm. Where owners are closed nearly always, one token is enough: then the
+// batch is not registered at all.
 func (k *Kind) Share(n uint32) uint8 {
 	m := &k.mix
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n > smallBatch && m.rare() {
+	switch all := m.closed + m.others; {
+	case all >= fewBatches && m.others <= all/16:
+		return OneToken
+	case n > smallBatch && m.rare():
 		return coarseShare
 	}
 	return FineShare
