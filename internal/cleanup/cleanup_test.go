@@ -401,7 +401,7 @@ func TestGoexit(t *testing.T) {
 	drop(func(*atomic.Int32) { runtime.Goexit() }, &calls)
 	runtime.GC()
 	time.Sleep(time.Millisecond)
-	go run()
+	go walkOver(registry[:], forever)
 	collections(t, "the function has ended the walk", 3, func() bool { return count() == 0 })
 	drop(func(c *atomic.Int32) { c.Add(1) }, &calls)
 	collections(t, "the next one is called", 3, func() bool { return calls.Load() == 1 })
@@ -737,7 +737,7 @@ func BenchmarkWalk(b *testing.B) {
 		runtime.GC()
 		t1 := time.Now()
 		for i := range registry {
-			registry[i].walk(1 << 62)
+			registry[i].walk(1<<62, func() bool { return false })
 		}
 		walking += time.Since(t1)
 		collecting += t1.Sub(t0)

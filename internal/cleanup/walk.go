@@ -1,11 +1,13 @@
 package cleanup
 
 import (
+	"math"
 	"math/bits"
 	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 	"weak"
 
@@ -51,9 +53,9 @@ func ask(since uint64) {
 	switch {
 	case running:
 	case int64(count()) > inline.Load():
-		go run()
+		go walkOver(registry[:], forever)
 	default:
-		run()
+		walkOver(registry[:], mostInline)
 	}
 }
 
@@ -69,39 +71,49 @@ func askEarly(place uint) {
 	walks.running = true
 	walks.mu.Unlock()
 	if !running {
-		go walkOver(registry[place : place+1])
+		go walkOver(registry[place:place+1], forever)
 	}
 }
 
-// run walks, and walks again on another goroutine if that was asked meanwhile.
-func run() { walkOver(registry[:]) }
+// A walk that runs on a goroutine of the runtime stops when its functions have taken
+// mostInline, and a walk on a goroutine of its own goes on. They may take long: a batch of
+// package own that is split adds dozens of functions.
+const (
+	mostInline = 10 * time.Millisecond
+	forever    = math.MaxInt64
+)
 
-// walkOver walks over shards.
-func walkOver(shards []shard) {
+// walkOver walks over shards, and walks again on another goroutine if that was asked
+// meanwhile, or if the functions take longer than most.
+func walkOver(shards []shard, most time.Duration) {
 	returned := false
 	defer func() {
 		walks.mu.Lock()
-		again := walks.again || !returned // a function has ended the goroutine
+		again := walks.again || !returned // it took too long, or a function has ended the goroutine
 		walks.running, walks.again = again, false
 		walks.mu.Unlock()
 		if again {
-			go run()
+			go walkOver(registry[:], forever)
 		}
 	}()
 	walks.mu.Lock()
 	since := walks.since
 	walks.mu.Unlock()
+	begin := time.Now()
+	long := func() bool { return most != forever && time.Since(begin) > most }
 	for i := range shards {
-		if !shards[i].walk(since) {
-			break
+		if !shards[i].walk(since, long) {
+			returned = !long()
+			return
 		}
 	}
 	returned = true
 }
 
 // walk calls the functions of the shard whose objects are gone. It reports false if
-// it has stopped early because of the race detector; see ordered.
-func (s *shard) walk(since uint64) bool {
+// it has stopped early: because of the race detector, see ordered, or because long says
+// that the functions take too long.
+func (s *shard) walk(since uint64, long func() bool) bool {
 	peek := peeking.Load()
 	var pointers [slots]weak.Pointer[byte]
 	var calls [slots]call
@@ -159,6 +171,9 @@ func (s *shard) walk(since uint64) bool {
 			c := calls[i]
 			calls[i] = call{}
 			c.do(round)
+		}
+		if long() {
+			return false
 		}
 		s.mu.Lock()
 	}
