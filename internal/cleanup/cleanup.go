@@ -170,6 +170,9 @@ func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Ha
 		b.watched |= 1 << i
 		b.asks |= 1 << i
 		b.n[i], b.due[i] = n, uint8(rounds.current.Load())+outlives
+		if !rounds.armed.Load() {
+			b.due[i]++ // arm begins a round at once
+		}
 	}
 	h := Handle{b, uint32(i), b.serial[i]}
 	if b.used == ^uint64(0) {

@@ -2,6 +2,8 @@ package cleanup
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
@@ -29,5 +31,135 @@ func TestLongWalk(t *testing.T) {
 	collections(t, "all are called", 3, func() bool { return there.Load()+elsewhere.Load() == n })
 	if k := there.Load(); k > n/2 {
 		t.Errorf("%d of %d functions were called on a goroutine of the runtime", k, n)
+	}
+}
+
+// A watched object is one of TestWatch, and what its function was told.
+type watched struct {
+	object       *object // nil if it is dropped
+	number       uint16
+	lives, dies  atomic.Int32
+	wrong, again atomic.Bool
+}
+
+func (w *watched) told(n uint16, o *object) (again bool) {
+	switch {
+	case n != w.number || o != nil && o != w.object:
+		w.wrong.Store(true)
+	case o == nil:
+		w.dies.Add(1)
+	default:
+		w.lives.Add(1)
+	}
+	return w.again.Load()
+}
+
+// round runs a collection, and waits until its walk has ended.
+func round(t *testing.T) {
+	t.Helper()
+	before := Round()
+	runtime.GC()
+	waitUntil(t, "the collection is reported", func() bool { return Round() != before || !rounds.armed.Load() })
+	for begin := time.Now(); time.Since(begin) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
+		rounds.mu.Lock()
+		swept := rounds.swept
+		rounds.mu.Unlock()
+		if swept && !Walking() {
+			return
+		}
+	} // the end of a sweep may be reported early, and then the next round walks
+}
+
+// TestWatch keeps some objects and drops the others. Their functions are told of the ones
+// when these have outlived two collections, and of the others.
+func TestWatch(t *testing.T) {
+	collectorOff(t)
+	const n, each = 40 * slots, 100 // one in each is kept
+	all := make([]watched, n)
+	aside(func() {
+		for i := range all {
+			w := &all[i]
+			w.object, w.number = new(object), uint16(i)
+			w.again.Store(i%(2*each) == 0)
+			Watch(w.object, (*watched).told, w, w.number)
+		}
+	})
+	wrong := func(lives, again, dies func(kept bool) int32) (text string) {
+		for i := range all {
+			w, kept := &all[i], i%each == 0
+			want := lives(kept)
+			if w.again.Load() {
+				want = again(kept)
+			}
+			if l, d := w.lives.Load(), w.dies.Load(); l != want || d != dies(kept) || w.wrong.Load() {
+				return fmt.Sprintf("object %d: told %d times that it lives, and %d times that it is dead; wrong: %v", i, l, d, w.wrong.Load())
+			}
+		}
+		return ""
+	}
+	expect := func(what string, lives, again, dies func(kept bool) int32) {
+		t.Helper()
+		for range 2 {
+			if wrong(lives, again, dies) == "" {
+				return
+			}
+			round(t)
+		}
+		if s := wrong(lives, again, dies); s != "" {
+			t.Fatal(what, s)
+		}
+	}
+	never := func(bool) int32 { return 0 }
+	once := func(bool) int32 { return 1 }
+	round(t)
+	if s := wrong(never, never, never); s != "" {
+		t.Fatal("after one collection: ", s)
+	}
+	round(t)
+	expect("after two: ", once, once, never)
+	for i := range all {
+		if i%each != 0 {
+			all[i].object = nil
+		}
+	}
+	others := func(kept bool) int32 {
+		if kept {
+			return 0
+		}
+		return 1
+	}
+	round(t)
+	round(t)
+	expect("after the others are dropped: ", once, once, others)
+	blocks := 0
+	for i := range registry {
+		s := &registry[i]
+		s.mu.Lock()
+		for b := s.blocks; b != nil; b = b.next {
+			blocks++
+		}
+		s.mu.Unlock()
+	}
+	if blocks > 2*len(registry) {
+		t.Errorf("%d blocks have %d functions", blocks, count())
+	}
+	for range asksAgain - 1 {
+		round(t)
+	}
+	twice := func(kept bool) int32 {
+		if kept {
+			return 2
+		}
+		return 1
+	}
+	expect("long after: ", once, twice, others)
+	for i := range all {
+		all[i].object = nil
+	}
+	round(t)
+	round(t)
+	expect("after all are dropped: ", once, twice, once)
+	if k := count(); k != 0 {
+		t.Errorf("%d functions wait", k)
 	}
 }
