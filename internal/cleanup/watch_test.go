@@ -74,7 +74,7 @@ func round(t *testing.T) {
 // when these have outlived two collections, and of the others.
 func TestWatch(t *testing.T) {
 	collectorOff(t)
-	const n, each = 40 * slots, 100 // one in each is kept
+	const n, each = 400 * slots, 100 // one in each is kept
 	all := make([]watched, n)
 	aside(func() {
 		for i := range all {
