@@ -98,13 +98,22 @@ func (r *Room) mustHavePool(op string) *Pool {
 func (r *Room) own(o, parent *Owner, resource uintptr) error {
 	p, size := r.pool, r.size
 	p.mustBeVacant(o, "Own")
-	defer r.Release() // after the resource is counted, so that no other takes the room
+	if parent == nil {
+		if t, i := p.intake.Put(resource, size); t != nil {
+			o.ref = ledger.RefTo(t, i)
+			r.Release() // after the resource is counted, so that no other takes the room
+			return nil
+		}
+	}
+	return r.ownSlow(o, parent, resource)
+}
+
+// ownSlow is the slow path of own.
+func (r *Room) ownSlow(o, parent *Owner, resource uintptr) error {
+	p, size := r.pool, r.size
+	defer r.Release()
 	if parent != nil {
 		return p.ownReservedUnder(o, parent, resource, size)
-	}
-	if t, i := p.intake.Put(resource, size); t != nil {
-		o.ref = ledger.RefTo(t, i)
-		return nil
 	}
 	return p.count(p.intake.OwnReserved(&o.ref, nil, resource, size))
 }
