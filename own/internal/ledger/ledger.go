@@ -24,8 +24,8 @@ type Ledger struct {
 
 	state any // for the release function
 
-	// The entries, by page. A page that no owner needs any more is nil in a batch that
-	// was split: it is dropped under mu, and read atomically.
+	// The entries, by page. A page that nothing needs any more is dropped, and nil: see
+	// pages.go. It is dropped under mu. See at for who may read it without.
 	pages     []unsafe.Pointer // of *Entry
 	onePage   [1]unsafe.Pointer
 	size      uint32 // number of entries

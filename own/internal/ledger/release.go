@@ -73,8 +73,8 @@ func (l *Ledger) Release(i uint32) Outcome {
 func (l *Ledger) setGone(i uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.at(i); e != &noEntry {
-		atomic.OrUint64(&e.State, Gone)
+	if l.pages[i>>l.pageShift] != nil {
+		atomic.OrUint64(&l.at(i).State, Gone)
 	}
 }
 
@@ -258,12 +258,9 @@ func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
 	l := d.Ledger
 	for i < next {
 		end := min(next, (i|l.PageMask())+1)
-		first := l.at(i)
-		if first == &noEntry { // a Destroy, which had begun before, has released all
-			i = end
-			continue
-		}
-		page := unsafe.Slice(first, end-i) // the entries of a page are side by side
+		// The entries of a page are side by side. The page may be dropped, if a Destroy, which
+		// had begun before, has released all.
+		page := unsafe.Slice(l.at(i), end-i)
 		for k := range page {
 			e := &page[k]
 			s := atomic.LoadUint64(&e.State)

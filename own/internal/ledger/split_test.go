@@ -1,6 +1,10 @@
 package ledger
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
 
 // splitBatch returns a sealed batch with n of size entries, and its tokens. It was split.
 func splitBatch(t *testing.T, k *Kind, size, n uint32) (*Ledger, []*Token) {
@@ -69,4 +73,107 @@ func TestSplitJobs(t *testing.T) {
 	claim(2, 0)
 	claim(3, 1<<FineShare)
 	claim(3, 0)
+}
+
+// later is the sink of kinds whose dead batches and queued entries the test releases.
+type later struct{}
+
+func (later) Closed(l *Ledger, i uint32) Outcome { return Outcome{} }
+func (later) Dead(l *Ledger, i uint32)           {}
+
+// TestSplitPages has the tokens of one page dead and claimed, and those of the other dead
+// only. A page stays while an entry of it has to be released, and no longer.
+func TestSplitPages(t *testing.T) {
+	for _, queues := range []bool{false, true} {
+		t.Run(fmt.Sprint("queues=", queues), func(t *testing.T) {
+			const page, n = 1 << pageShift, 2 << pageShift
+			const each = page >> FineShare // tokens of a page
+			var released []uintptr
+			k := Kind{Sink: later{}, Queues: queues}
+			k.Release = func(_ any, r []uintptr) error {
+				released = append(released, r...)
+				return nil
+			}
+			used := Outside()
+			l, tokens := splitBatch(t, &k, n, n)
+			closed := []uint32{0, page - 4, page - 3, page - 2, page - 1} // all of the last token
+			for _, i := range closed {
+				tokens[i>>FineShare].Close(i)
+			}
+			claim := func(j uint32) {
+				d := Dead{Ledger: l, Job: Lost | j}
+				p := d.Claim(n)
+				p.Release()
+			}
+			for j := range uint32(each) {
+				l.lost(each + j)
+			}
+			for j := range uint32(each) {
+				l.lost(j)
+				if j < each-1 {
+					claim(j)
+				}
+			}
+			for i, want := range []bool{queues, true} {
+				if got := l.pages[i] != nil; got != want {
+					t.Errorf("page %d is there: %v, want %v", i, got, want)
+				}
+			}
+			if !queues {
+				closed = nil
+			}
+			for _, i := range closed {
+				if i != 0 {
+					l.Release(i)
+				}
+			}
+			for j := range uint32(each) {
+				claim(each + j)
+			}
+			if queues {
+				l.Release(0) // drops the pages before it returns
+			}
+			if noPage != [page]Entry{} {
+				t.Error("an entry of a page that was dropped was written")
+				noPage = [page]Entry{}
+			}
+			if slices.Sort(released); len(released) != n || released[0] != 1 || len(slices.Compact(released)) != n {
+				t.Errorf("released: %v", released)
+			}
+			if now := Outside(); now != used {
+				t.Errorf("%d bytes of pages are left", now-used)
+			}
+		})
+	}
+}
+
+// TestClaimAfterDestroy has the collector find a batch whose entries a Destroy has closed.
+// Nothing is left when the job of the batch begins, not even the pages.
+func TestClaimAfterDestroy(t *testing.T) {
+	defer func(was bool) { Leak = was }(Leak)
+	Leak = true
+	const n = 2 << pageShift
+	released := 0
+	k := Kind{Sink: later{}}
+	k.Release = func(_ any, r []uintptr) error { released += len(r); return nil }
+	l := New(&k, nil, nil, n, FineShare)
+	tokens := l.NewTokens(nil, nil)
+	for i := range n {
+		l.Put(i, uintptr(i+1), 10, 0)
+	}
+	l.Seal(tokens[0], n, 10*n)
+	p := Pick(l)
+	for i := range uint32(n) {
+		e, _, _ := l.Shut(i)
+		p.Add(e)
+	}
+	l.lost(0)
+	p.Release()
+	d := Dead{Ledger: l, Job: All}
+	if p := d.Claim(n); p.K != 0 || d.Found != 0 || d.Next != n {
+		t.Errorf("%d entries are claimed, %d found, the next is %d", p.K, d.Found, d.Next)
+	}
+	if l.outside && l.pages[0] != nil || released != n {
+		t.Errorf("the pages are dropped: %v; %d entries are released, want %d", l.pages[0] == nil, released, n)
+	}
 }

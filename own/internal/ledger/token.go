@@ -76,15 +76,15 @@ func (l *Ledger) PageMask() uint32 { return 1<<l.pageShift - 1 }
 func (l *Ledger) at(i uint32) *Entry {
 	p := (*Entry)(l.pages[i>>l.pageShift])
 	if p == nil {
-		return &noEntry
+		p = &noPage[0] // a page with all entries is never dropped
 	}
 	// The page has the entry.
 	return (*Entry)(unsafe.Add(unsafe.Pointer(p), uintptr(i&(1<<l.pageShift-1))*EntrySize))
 }
 
-// noEntry stands for each entry of a page that was dropped. Its state is that of an
-// entry that was never in use, which nobody changes.
-var noEntry Entry
+// noPage stands for each page that was dropped. The states are those of entries that were
+// never in use, and are not written.
+var noPage [1 << pageShift]Entry
 
 // At returns an entry. The token keeps its page from being dropped, so the caller must
 // keep the token alive.
