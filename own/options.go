@@ -22,6 +22,9 @@ type Options struct {
 	// it ends the program under the race detector with the build tag cheap_gomem,
 	// where blocks are Go memory.
 	//
+	// The slice is valid until Release returns. Its memory is used again after that, for
+	// other resources or by the operating system, so a copy is what Release may keep.
+	//
 	// libc.Destructor returns a Release that calls a C function, for a whole batch
 	// in one cgo call.
 	//

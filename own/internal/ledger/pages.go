@@ -22,8 +22,8 @@ import (
 //
 // A goroutine that looks at an entry has its token, and keeps that alive until it has
 // done so; or it holds Ledger.mu, under which pages go back; or it knows that the entry
-// is in a queue, waits for a child, or is that of a batch without tokens. The race detector
-// knows Go's memory only, so under it pages are there.
+// is in a queue, waits for a child, or is that of a batch without tokens. The race
+// detector knows Go's memory only, so under it pages are there.
 var store struct {
 	mu    sync.Mutex
 	pages *cheap.FixedBlock // under mu

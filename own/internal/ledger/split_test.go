@@ -177,3 +177,27 @@ func TestClaimAfterDestroy(t *testing.T) {
 		t.Errorf("the pages are dropped: %v; %d entries are released, want %d", l.pages[0] == nil, released, n)
 	}
 }
+
+// TestSplitPagesOfClosed closes all owners of a batch that was split. One that is reachable
+// may look at its entry, so its page stays.
+func TestSplitPagesOfClosed(t *testing.T) {
+	const n = 2 << pageShift
+	k := Kind{Sink: later{}}
+	l, tokens := splitBatch(t, &k, n, n)
+	used := Outside()
+	for i := range uint32(n) {
+		tokens[i>>FineShare].Close(i)
+	}
+	for j := range tokens {
+		first, last := j < len(tokens)/2, j == len(tokens)-1
+		for page, want := range []bool{first, true} {
+			if got := l.pages[page] != nil; got != want {
+				t.Fatalf("%d tokens are dead, page %d is there: %v, want %v", j, page, got, want)
+			}
+		}
+		l.lost(uint32(j))
+		if left := Outside() - used; last && l.outside && left != -2*int64(pageBytes) {
+			t.Errorf("%d bytes of pages went back", -left)
+		}
+	}
+}
