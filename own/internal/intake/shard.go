@@ -174,9 +174,11 @@ func (s *shard) seal() {
 		if n < s.made {
 			// The entries from n on are made and not handed out.
 			rest := s.newLedger(s.made - n)
-			for i := range s.made - n {
-				rest.Fill(i, l.Word(n+i))
+			words := make([]uintptr, 0, s.made-n)
+			for i := n; i < s.made; i++ {
+				words = append(words, l.Word(i))
 			}
+			rest.Fill(words)
 			s.spare = append(s.spare, rest)
 		}
 	}

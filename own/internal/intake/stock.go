@@ -105,9 +105,7 @@ func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
 	// If they are fewer, without an error, the constructor is called again later.
 	words = words[:made]
 	l := ledger.New(k, nil, nil, uint32(made), k.Share(uint32(made)))
-	for i, w := range words {
-		l.Fill(uint32(i), w)
-	}
+	l.Fill(words)
 	k.Counts.Made.Add(int64(made))
 	k.Count(0, int64(made)*k.Size)
 	if !k.Numbers {

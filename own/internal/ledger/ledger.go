@@ -172,8 +172,17 @@ func (l *Ledger) Len() uint32 { return l.n }
 // Size returns the number of entries for which the ledger has room.
 func (l *Ledger) Size() uint32 { return l.size }
 
-// Fill writes the resource of an entry that was made in advance.
-func (l *Ledger) Fill(i uint32, resource uintptr) { l.at(i).Word = resource }
+// Fill writes resources that were made in advance, to the entries from the first on.
+func (l *Ledger) Fill(resources []uintptr) {
+	for i := uint32(0); len(resources) > 0; i += l.PageMask() + 1 {
+		n := int(min(uint32(len(resources)), l.PageMask()+1))
+		page := unsafe.Slice(l.at(i), n)
+		for k, r := range resources[:n] {
+			page[k].Word = r
+		}
+		resources = resources[n:]
+	}
+}
 
 // Hand opens an entry that was made in advance. The caller is the only one that writes
 // entries.
