@@ -131,6 +131,16 @@ func TestWatch(t *testing.T) {
 	round(t)
 	round(t)
 	expect("after the others are dropped: ", once, once, others)
+	for range asksAgain - 1 {
+		round(t)
+	}
+	twice := func(kept bool) int32 {
+		if kept {
+			return 2
+		}
+		return 1
+	}
+	expect("long after: ", once, twice, others)
 	blocks := 0
 	for i := range registry {
 		s := &registry[i]
@@ -143,16 +153,6 @@ func TestWatch(t *testing.T) {
 	if blocks > 2*len(registry) {
 		t.Errorf("%d blocks have %d functions", blocks, count())
 	}
-	for range asksAgain - 1 {
-		round(t)
-	}
-	twice := func(kept bool) int32 {
-		if kept {
-			return 2
-		}
-		return 1
-	}
-	expect("long after: ", once, twice, others)
 	for i := range all {
 		all[i].object = nil
 	}
