@@ -82,7 +82,7 @@ var testsOnly = map[string][]string{
 	"cgoalloc":            {"cheaptest"},
 	"cgoparam":            {"cheaptest"},
 	"cheaptest":           {"own"},
-	"pace":                {"internal/testchild", "own"},
+	"pace":                {"internal/testchild", "libc", "own"},
 
 	"internal/cleanup": {"internal/testchild"},
 
