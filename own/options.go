@@ -31,8 +31,8 @@ type Options struct {
 	// state is Options.State, or what [Owner.SetState] has given the parent of the
 	// resources. All resources of a call have one parent, or none.
 	//
-	// All resources count as released when Release returns, also with an error: nobody
-	// calls it for them again. What a C function may refuse to destroy, as sqlite3_close
+	// All resources count as released when Release returns, also with an error: it
+	// is not called for them again. What a C function may refuse to destroy, as sqlite3_close
 	// does, Release must destroy in another way, or leave behind.
 	// [Owner.Close] returns the error if it calls Release. All other errors go to
 	// Options.OnReleaseError: of resources that the collector found, of those whose

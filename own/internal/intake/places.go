@@ -242,7 +242,8 @@ type asked struct {
 	number uint32
 }
 
-// open reports whether the window is open, and nobody was faster. The caller holds s.mu.
+// open reports whether the window is open, and no other goroutine has closed it. The
+// caller holds s.mu.
 func (a asked) open() bool { return a.s.window.Opened() && a.s.asked == a.number }
 
 // fold closes the window, and seals the batch. The world was stopped since ask.

@@ -241,7 +241,7 @@ func Resize(l *ledger.Ledger, i uint32, bytes int) {
 func OpenOnes(l *ledger.Ledger, buf []ledger.OpenEntry) []ledger.OpenEntry {
 	s, ok := l.Home.(*shard)
 	if !ok {
-		return buf // a resource that nobody owns
+		return buf // a resource without an owner
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
