@@ -32,6 +32,14 @@ func Walking() bool {
 	return walks.running
 }
 
+// onWalked are the functions of OnWalked, which init functions add.
+var onWalked []func()
+
+// OnWalked has f called after each walk that no other follows at once: when Walking is
+// false, or another walk has begun. f must return soon. Only init functions call
+// OnWalked.
+func OnWalked(f func()) { onWalked = append(onWalked, f) }
+
 // inline is the number of functions up to which a walk runs on the goroutine of the
 // runtime that has reported the collection. Package pace waits for the cleanups that
 // were queued in a collection, and so for such a walk. A longer walk, which takes
@@ -94,6 +102,10 @@ func walkOver(shards []shard, most time.Duration) {
 		walks.mu.Unlock()
 		if again {
 			go walkOver(registry[:], forever)
+			return
+		}
+		for _, f := range onWalked {
+			f()
 		}
 	}()
 	walks.mu.Lock()

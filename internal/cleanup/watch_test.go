@@ -163,3 +163,32 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%d functions wait", k)
 	}
 }
+
+// ends counts the walks that have ended.
+var ends atomic.Int64
+
+func init() { OnWalked(func() { ends.Add(1) }) }
+
+// TestOnWalked counts the ends of walks. When the functions of dead objects were called, an
+// end follows.
+func TestOnWalked(t *testing.T) {
+	collectorOff(t)
+	for range 3 {
+		var called, before atomic.Int64
+		aside(func() {
+			Add(new(object), func(*int) {
+				if !Walking() {
+					t.Error("a function is called, and no walk is under way")
+				}
+				before.Store(ends.Load())
+				called.Add(1)
+			}, new(int))
+		})
+		collections(t, "it is called", 3, func() bool { return called.Load() == 1 })
+		for deadline := time.Now().Add(20 * time.Second); ends.Load() == before.Load(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the walk has no end")
+			}
+		}
+	}
+}
