@@ -290,6 +290,7 @@ type Picked struct {
 	K      int // entries
 	bytes  int64
 	words  []uintptr // the resources for the release function
+	found  int       // Dead.Found of a job of a bundle
 }
 
 // Pick returns a Picked without entries.

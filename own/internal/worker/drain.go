@@ -69,6 +69,7 @@ var started = time.Now()
 // empty. An empty queue has no chunk.
 type queue struct {
 	head, tail *chunk
+	n          int // jobs
 }
 
 type chunk struct {
@@ -82,6 +83,7 @@ const (
 )
 
 func (q *queue) push(j job) {
+	q.n++
 	t := q.tail
 	switch {
 	case t == nil:
@@ -105,6 +107,7 @@ func (q *queue) first() *job {
 
 // pop removes the first job.
 func (q *queue) pop() {
+	q.n--
 	h := q.head
 	h.jobs[0] = job{}
 	if h.jobs = h.jobs[1:]; len(h.jobs) > 0 {

@@ -6,7 +6,6 @@ package worker
 
 import (
 	"container/list"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,10 @@ import (
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
-func init() { account.SetReleases(waiting, goroutine.Entered) }
+func init() {
+	account.SetReleases(waiting, goroutine.Entered)
+	cleanup.OnWalked(walked)
+}
 
 // waiting returns the number of releases that wait or run. A walk over registrations
 // counts as one: it may find more, and releases those of a Memory.
@@ -36,8 +38,10 @@ type Call struct {
 
 	// Under work.mu.
 	dead    queue // for workers
+	entries int   // of the jobs in dead, at most
 	running int   // workers with a job of the pool
 	line    line
+	bundle  int // entries that are released in aBit, as far as is known
 }
 
 // NewCall returns the sink of a pool with a number of workers of its own. 0 stands
@@ -53,8 +57,23 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	c.dead.push(job{ledger: l, entry: i})
+	c.entries += max(ledger.Size(l, i), 1)
 	work.batches++
 	c.serve()
+	// A walk finds many in a short time. A worker that begins after it releases them in
+	// few calls. A walk may take long, so a few are not many.
+	if i&ledger.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
+		hire()
+	}
+}
+
+// walked is called after a walk.
+func walked() {
+	if queued.Load() == 0 {
+		return
+	}
+	work.mu.Lock()
+	defer work.mu.Unlock()
 	hire()
 }
 
@@ -69,6 +88,9 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 // StuckAfter at most, whatever the release functions of other pools do. A pool
 // occupies MostOfPool shared workers at most.
 //
+// A worker takes several dead batches at once, as many as it releases in a bit, going by
+// the last ones. What a pool has queued beyond that is for a second worker.
+//
 // A pool with Options.Workers has workers of its own instead, which serve no
 // other pool.
 const (
@@ -76,6 +98,11 @@ const (
 	mostBusy   = 8
 	MostOfPool = 4
 	StuckAfter = 50 * time.Millisecond
+
+	aBit       = 500 * time.Microsecond
+	mostBundle = 8192 // entries
+	mostJobs   = 1024 // of a bundle
+	manyJobs   = 64
 )
 
 // fewBusy returns how many shared workers may run that are not stuck.
@@ -103,40 +130,6 @@ type line struct {
 	since time.Time // when it came there
 }
 
-// A worker has a job, whose pool's release it calls.
-type worker struct {
-	index int // in work.workers
-	call  *Call
-	own   bool // it is one of the pool's own workers
-	job   job
-	since time.Time // when it got the job
-	stuck bool      // it is not counted in work.busy
-
-	// Used by the worker's goroutine only.
-	step  step
-	found int // entries of the batch that the collector found
-	errs  []failure
-	buf   []uintptr
-}
-
-// A failure is an error that the release of some entries has returned.
-type failure struct {
-	kind  *ledger.Kind
-	count int
-	err   error
-}
-
-// A step says how far a worker is with its job, also after a release function has
-// ended its goroutine.
-type step int
-
-const (
-	toRelease step = iota
-	released       // or in the release function
-	reported       // errors, or in OnReleaseError
-	told           // what the collector found, or in OnCollect
-)
-
 // queued counts the batches and parents that wait for a worker or are with one,
 // and the entries that wait for the thread of their pool. toDrain counts the
 // releases that wait for a Drain or run in one.
@@ -147,7 +140,9 @@ var queued, toDrain atomic.Int64
 func (c *Call) serve() {
 	if c.workers > 0 {
 		for c.running < c.workers && c.dead.first() != nil {
-			start(c, c.next(), true)
+			w := newWorker()
+			c.next(w)
+			start(w, true)
 		}
 		return
 	}
@@ -174,46 +169,68 @@ func (c *Call) leaveLine() {
 	}
 }
 
-// next takes the next job of a pool that has one. The caller holds work.mu.
-func (c *Call) next() job {
-	j := *c.dead.first()
-	c.dead.pop()
-	work.batches--
+// next gives a worker the next job of a pool that has one, and those behind it that may
+// be released with it in a bit. The caller holds work.mu.
+func (c *Call) next(w *worker) {
 	c.running++
-	return j
+	w.call = c
+	for room := c.bundle; ; {
+		j := *c.dead.first()
+		n := ledger.Size(j.ledger, j.entry)
+		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs) {
+			return
+		}
+		c.dead.pop()
+		c.entries -= max(n, 1)
+		work.batches--
+		w.jobs = append(w.jobs, j)
+		if room -= n; n == 0 || c.dead.first() == nil {
+			return
+		}
+	}
 }
 
-// turn takes the next job of the pool whose turn it is. It returns no job if no
+// another reports whether a pool with a worker needs another one, at the time now: it
+// has more queued than a worker releases in a bit, or has waited. The caller holds
+// work.mu.
+func (c *Call) another(now time.Time) bool {
+	return c.entries > c.bundle || now.Sub(c.line.since) >= StuckAfter
+}
+
+// turn gives a worker the next jobs of the pool whose turn it is. It reports false if no
 // further worker may run. The caller holds work.mu.
-func turn() (c *Call, j job, ok bool) {
+func turn(w *worker) bool {
 	e := work.waiting.Front()
-	free := work.busy < fewBusy()
-	if e == nil && free {
-		e = work.more.Front()
+	if work.busy < fewBusy() {
+		if e == nil && work.more.Len() > 0 {
+			now := time.Now()
+			for e = work.more.Front(); e != nil && !e.Value.(*Call).another(now); {
+				e = e.Next()
+			}
+		}
+	} else if e != nil && time.Since(e.Value.(*Call).line.since) < StuckAfter {
+		e = nil
 	}
 	if e == nil {
-		return nil, job{}, false
+		return false
 	}
-	c = e.Value.(*Call)
-	if !free && time.Since(c.line.since) < StuckAfter {
-		return nil, job{}, false
-	}
+	c := e.Value.(*Call)
 	c.leaveLine() // its next turn comes after those of the others
-	j = c.next()
+	c.next(w)
 	c.serve()
-	return c, j, true
+	return true
 }
 
 // hire starts shared workers, as many as may be started. The caller holds
 // work.mu.
 func hire() {
-	for {
-		c, j, ok := turn()
-		if !ok {
+	for w := newWorker(); ; w = newWorker() {
+		if !turn(w) {
+			w.drop()
 			break
 		}
 		work.busy++
-		start(c, j, false)
+		start(w, false)
 	}
 	if e := work.waiting.Front(); e != nil {
 		arm(StuckAfter - time.Since(e.Value.(*Call).line.since))
@@ -224,9 +241,9 @@ func hire() {
 	}
 }
 
-// start starts a worker with a job. The caller holds work.mu.
-func start(c *Call, j job, own bool) {
-	w := &worker{index: len(work.workers), call: c, own: own, job: j, since: time.Now()}
+// start starts a worker that has jobs. The caller holds work.mu.
+func start(w *worker, own bool) {
+	w.index, w.own, w.since = len(work.workers), own, time.Now()
 	work.workers = append(work.workers, w)
 	go w.run()
 }
@@ -261,137 +278,6 @@ func look() {
 	hire()
 }
 
-// run is the function of a worker's goroutine. After a release function has ended
-// the goroutine, the next one goes on with the same job.
-func (w *worker) run() {
-	for {
-		w.work()
-		work.mu.Lock()
-		if !w.another() {
-			work.mu.Unlock()
-			return
-		}
-		work.mu.Unlock()
-	}
-}
-
-// another ends the worker's job, and gives it another one or ends the worker. The
-// caller holds work.mu.
-func (w *worker) another() (ok bool) {
-	w.call.running--
-	queued.Add(-1)
-	w.job, w.step, w.found, w.errs = job{}, toRelease, 0, nil
-	switch {
-	case w.own:
-		if ok = w.call.dead.first() != nil; ok {
-			w.job = w.call.next()
-		}
-	default:
-		if !w.stuck {
-			work.busy--
-		}
-		w.stuck = false
-		w.call.serve()
-		if w.call, w.job, ok = turn(); ok {
-			work.busy++
-		}
-		hire() // arms or stops the timer
-	}
-	if ok {
-		w.since = time.Now()
-		return true
-	}
-	last := len(work.workers) - 1
-	work.workers[w.index] = work.workers[last]
-	work.workers[w.index].index = w.index
-	work.workers[last] = nil
-	if work.workers = work.workers[:last]; last == 0 {
-		work.workers = nil // idle, nothing is kept
-	}
-	return false
-}
-
-// work does what is left of the worker's job. If a release function or OnCollect
-// ends the goroutine, another one goes on behind it. If one panics, the program
-// ends, and the panic names the pool.
-func (w *worker) work() {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if v := recover(); v != nil {
-			panic(&releasePanic{pool: w.job.ledger.Kind.Name, in: w.step.function(), value: v})
-		}
-		go w.run()
-	}()
-	l := w.job.ledger
-	if w.step == toRelease {
-		w.step = released
-		w.release(l)
-	}
-	if w.step == released {
-		w.step = reported
-	}
-	for len(w.errs) > 0 { // OnReleaseError may end the goroutine
-		f := w.errs[0]
-		w.errs = w.errs[1:]
-		f.kind.Failed(f.count, f.err)
-	}
-	if w.step == reported {
-		w.step = told
-		l.Tell(w.found)
-	}
-	returned = true
-}
-
-// release releases the batch or the entry of the worker's job, and the parents
-// that waited for it. Parents in other pools are queued there.
-func (w *worker) release(l *ledger.Ledger) {
-	var o ledger.Outcome
-	if w.job.entry&ledger.Lost == 0 {
-		o = l.Release(w.job.entry)
-		w.note(l.Kind, 1, o.Err)
-	} else {
-		d := ledger.Dead{Ledger: l, Job: w.job.entry, Others: w.job.entry != ledger.All, Buf: w.buf}
-		picked := d.Claim(int(l.Len()))
-		w.found, w.buf = d.Found, d.Buf
-		o = picked.Release()
-		w.note(l.Kind, picked.K, o.Err)
-	}
-	for o.Parent != nil && o.Parent.Kind == l.Kind {
-		o = o.Parent.Release(o.Index)
-		w.note(l.Kind, 1, o.Err)
-	}
-	if o.Parent != nil {
-		o.Parent.Kind.Sink.Dead(o.Parent, o.Index)
-	}
-}
-
-// note keeps an error until all is released.
-func (w *worker) note(k *ledger.Kind, count int, err error) {
-	if err != nil {
-		w.errs = append(w.errs, failure{k, count, err})
-	}
-}
-
-// A releasePanic is the panic value with which a goroutine of this package ends the
-// program.
-type releasePanic struct {
-	pool  string
-	in    string // the function that panicked
-	value any
-}
-
-func (e *releasePanic) Error() string {
-	return fmt.Sprintf("cheap: %s: %s panicked: %v", e.pool, e.in, e.value)
-}
-
-// function names the function that a worker is in.
-func (s step) function() string {
-	return [...]string{released: "the release function", reported: "Options.OnReleaseError", told: "Options.OnCollect"}[s]
-}
-
 // A State describes the workers.
 type State struct {
 	Workers, Batches int
@@ -406,7 +292,7 @@ func Look() State {
 	st := State{Workers: len(work.workers), Batches: work.batches}
 	for _, w := range work.workers {
 		if d := time.Since(w.since); d >= st.Oldest {
-			st.Oldest, st.OldestPool = d, w.job.ledger.Kind.Name
+			st.Oldest, st.OldestPool = d, w.jobs[0].ledger.Kind.Name
 		}
 	}
 	return st

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,5 +92,129 @@ func TestOwnWorkersAreNotShared(t *testing.T) {
 		t.Errorf("%+v, %d shared workers are busy, the timer is armed: %v", s, busy, armed)
 	}
 	close(b.leave)
+	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+}
+
+// kill queues n dead batches of a kind, of size resources each, at ascending addresses
+// from at on, the last batch first.
+func kill(k *ledger.Kind, n int, size uint32, at uintptr) {
+	ledgers := make([]*ledger.Ledger, n)
+	for i := range ledgers {
+		l := ledger.New(k, nil, nil, size, ledger.OneToken)
+		words := make([]uintptr, size)
+		for j := range words {
+			words[j] = at
+			at += 64
+		}
+		l.Fill(words)
+		l.SealStock()
+		ledgers[i] = l
+	}
+	for _, l := range slices.Backward(ledgers) {
+		k.Sink.Dead(l, ledger.All)
+	}
+}
+
+// bundles sets how many resources workers of a pool release in a call.
+func (c *Call) bundles(n int) {
+	work.mu.Lock()
+	defer work.mu.Unlock()
+	c.bundle = n
+}
+
+// TestBundles has many dead batches wait for a worker. It releases them in few calls, in
+// the order of their addresses.
+func TestBundles(t *testing.T) {
+	slow := newBlocker(0)
+	slow.kill(fewBusy())
+	for range fewBusy() {
+		<-slow.began
+	}
+	var mu sync.Mutex
+	var calls [][]uintptr
+	call := NewCall(0)
+	k := ledger.Kind{Name: "bundles", Sink: call, Release: func(_ any, words []uintptr) error {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, slices.Clone(words))
+		return nil
+	}}
+	call.bundles(1000)
+	const n, size = 40, 100
+	kill(&k, n, size, 1<<20)
+	close(slow.leave)
+	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	total := 0
+	for i, words := range calls {
+		total += len(words)
+		if !slices.IsSorted(words) {
+			t.Errorf("call %d has its resources in another order than that of their addresses", i)
+		}
+		if len(words) > mostBundle {
+			t.Errorf("call %d has %d resources", i, len(words))
+		}
+	}
+	if total != n*size || len(calls[0]) != 1000 || len(calls) > n/8 {
+		t.Errorf("%d resources are released in %d calls, %d in the first; want %d, and 1000", total, len(calls), len(calls[0]), n*size)
+	}
+	if call.entries != 0 {
+		t.Errorf("%d resources are counted as queued, and none is", call.entries)
+	}
+}
+
+// TestSlowBundles has a release function that takes long for each resource. So the calls
+// have few, and with one that is quick again more.
+func TestSlowBundles(t *testing.T) {
+	var mu sync.Mutex
+	most, total := 0, 0
+	call := NewCall(1)
+	k := ledger.Kind{Name: "slow", Sink: call, Release: func(_ any, words []uintptr) error {
+		mu.Lock()
+		most, total = max(most, len(words)), total+len(words)
+		mu.Unlock()
+		time.Sleep(time.Duration(len(words)) * time.Millisecond)
+		return nil
+	}}
+	kill(&k, 30, 2, 1<<20)
+	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	if total != 60 || most != 2 {
+		t.Errorf("a call has up to %d resources, of %d; want 2, of 60", most, total)
+	}
+	if call.bundle != 1 {
+		t.Errorf("a bundle may have %d resources", call.bundle)
+	}
+	k.Release = func(any, []uintptr) error { return nil }
+	kill(&k, 1, 1000, 1<<20)
+	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	if call.bundle < 2 || call.bundle > mostBundle {
+		t.Errorf("a bundle may have %d resources after quick releases", call.bundle)
+	}
+}
+
+// TestFewBehindAStuckWorker has a release that does not return. A pool whose releases were
+// quick before gets another worker for the few that are queued behind it.
+func TestFewBehindAStuckWorker(t *testing.T) {
+	call := NewCall(0)
+	leave := make(chan struct{})
+	began := make(chan int, 10)
+	k := ledger.Kind{Name: "stuck", Sink: call, Release: func(_ any, words []uintptr) error {
+		began <- len(words)
+		if len(words) == 2 {
+			<-leave
+		}
+		return nil
+	}}
+	call.bundles(1000)
+	kill(&k, 1, 2, 1<<20)
+	<-began
+	begin := time.Now()
+	kill(&k, 2, 3, 1<<21)
+	if n := <-began; n != 6 {
+		t.Errorf("a call has %d resources, want 6", n)
+	}
+	if took := time.Since(begin); took < StuckAfter/2 {
+		t.Errorf("a second worker began after %v", took)
+	}
+	close(leave)
 	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
 }

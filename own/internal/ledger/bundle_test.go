@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// inOrder reports whether addresses are in the order of their cache lines.
+func inOrder(words []uintptr) bool {
+	return slices.IsSortedFunc(words, func(a, b uintptr) int { return cmp.Compare(a>>lineShift, b>>lineShift) })
+}
+
+// TestSortAddresses sorts addresses that are near each other, far from each other, and equal.
+func TestSortAddresses(t *testing.T) {
+	var spare []uintptr
+	for _, n := range []int{0, 1, 2, fewAddresses - 1, fewAddresses, 255, 256, 1000, 8192, 20_000} {
+		for name, next := range map[string]func(i int) uintptr{
+			"near":       func(int) uintptr { return 0xc0000000 + uintptr(rand.Uint32N(1<<22)) },
+			"far":        func(int) uintptr { return uintptr(rand.Uint64()) },
+			"two arenas": func(i int) uintptr { return uintptr(i%2)*(^uintptr(0)>>1) + uintptr(rand.Uint32N(1<<20)) },
+			"descending": func(i int) uintptr { return ^uintptr(0) - uintptr(i)*112 },
+			"ascending":  func(i int) uintptr { return uintptr(i) * 112 },
+			"equal":      func(int) uintptr { return 1 << 20 },
+			"one line":   func(int) uintptr { return 1<<20 + rand.N[uintptr](1<<lineShift) },
+		} {
+			words := make([]uintptr, n, n+n/3)
+			for i := range words {
+				words[i] = next(i)
+			}
+			want := slices.Sorted(slices.Values(words))
+			words, spare = sortAddresses(words, spare)
+			if !inOrder(words) {
+				t.Errorf("%d addresses, %s: they are not in order", n, name)
+			}
+			slices.Sort(words)
+			if !slices.Equal(words, want) {
+				t.Errorf("%d addresses, %s: some are lost", n, name)
+			}
+		}
+	}
+}
+
+// TestBundle releases dead batches, lost tokens and a batch of which some entries were
+// closed, all in one call, in the order of their addresses.
+func TestBundle(t *testing.T) {
+	var k Kind
+	var calls, told int
+	var got []uintptr
+	failure := errors.New("failed")
+	k.Release = func(_ any, words []uintptr) error {
+		calls++
+		got = append(got, words...)
+		if k.Counts.Owners.Load() == 0 {
+			t.Error("entries count as released within the release function")
+		}
+		return failure
+	}
+	k.OnCollect = func(count int, _ string) { told += count }
+	k.Sink = later{}
+	const n, size = 3, 8 << FineShare
+	var b Bundle
+	for range 2 { // a bundle is used again
+		calls, told, got = 0, 0, nil
+		want := size*n + 2<<FineShare
+		for range n {
+			l, _ := splitBatch(t, &k, size, size)
+			for j := range l.tokens() {
+				l.lost(j)
+			}
+			if Size(l, Lost|1) != 1<<FineShare {
+				t.Error("a token of a batch has another number of entries")
+			}
+			b.Add(l, Lost|1) // and all others
+			b.Add(l, Lost|0) // finds nothing
+		}
+		l, _ := splitBatch(t, &k, size, size)
+		l.lost(2)
+		l.lost(5)
+		b.Add(l, Lost|5)
+		if b.Len() != want {
+			t.Errorf("the bundle has %d entries, want %d", b.Len(), want)
+		}
+		before := k.Counts.Owners.Load()
+		if err := b.Release(); err != failure {
+			t.Errorf("Release returns %v", err)
+		}
+		if calls != 1 || len(got) != want || !inOrder(got) {
+			t.Errorf("%d calls, %d resources, want %d; in order: %v", calls, len(got), want, inOrder(got))
+		}
+		if n := k.Counts.Owners.Load(); n != before-int64(want) {
+			t.Errorf("%d entries are left, want %d", n, before-int64(want))
+		}
+		b.Tell()
+		if told != want {
+			t.Errorf("OnCollect is told of %d, want %d", told, want)
+		}
+		b.Reset()
+		l.lost(0) // and the rest, so that nothing is left
+		for j := range l.tokens() {
+			if j != 0 && j != 2 && j != 5 {
+				l.lost(j)
+			}
+		}
+		b.Add(l, Lost|0)
+		b.Release()
+		b.Tell()
+		b.Reset()
+	}
+	if n := k.Counts.Owners.Load(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// TestBundlePanics lets the release function panic. All its entries count as released.
+func TestBundlePanics(t *testing.T) {
+	var k Kind
+	k.Release = func(any, []uintptr) error { panic("planned") }
+	k.Sink = later{}
+	var b Bundle
+	for range 3 {
+		l, _ := splitBatch(t, &k, 8, 8)
+		l.lost(0)
+		b.Add(l, Lost|0)
+	}
+	func() {
+		defer func() {
+			if recover() != "planned" {
+				t.Error("the panic is lost")
+			}
+		}()
+		b.Release()
+	}()
+	if n := k.Counts.Owners.Load(); n != 3*8-3<<FineShare {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// TestBundleSize asks which jobs may be bundled.
+func TestBundleSize(t *testing.T) {
+	var k Kind
+	k.Release = func(any, []uintptr) error { return nil }
+	k.Sink = later{}
+	one := New(&k, nil, nil, 1, OneToken)
+	one.SealStock()
+	many := New(&k, nil, nil, 9, OneToken)
+	many.SealStock()
+	child := New(&k, nil, &Family{}, 9, OneToken)
+	for _, c := range []struct {
+		name string
+		l    *Ledger
+		job  uint32
+		want int
+	}{
+		{"a batch of one", one, All, 0},
+		{"a batch", many, All, 9},
+		{"a parent", many, 3, 0},
+		{"children", child, All, 0},
+	} {
+		if got := Size(c.l, c.job); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A worker has a job, whose pool's release it calls.
+type worker struct {
+	index int // in work.workers
+	call  *Call
+	own   bool      // it is one of the pool's own workers
+	jobs  []job     // one, or those of a bundle
+	since time.Time // when it got the jobs
+	stuck bool      // it is not counted in work.busy
+
+	// Used by the worker's goroutine only.
+	step   step
+	bundle ledger.Bundle
+	few    int // for Call.bundle; 0: not known
+	errs   []failure
+}
+
+// A failure is an error that the release of some entries has returned.
+type failure struct {
+	kind  *ledger.Kind
+	count int
+	err   error
+}
+
+// A step says how far a worker is with its job, also after a release function has
+// ended its goroutine.
+type step int
+
+const (
+	toRelease step = iota
+	released       // or in the release function
+	reported       // errors, or in OnReleaseError
+	told           // what the collector found, or in OnCollect
+)
+
+// workers keeps what ended, because of the memory of its bundle.
+var workers = sync.Pool{New: func() any { return new(worker) }}
+
+func newWorker() *worker { return workers.Get().(*worker) }
+
+// drop gives back a worker that is not in work.workers.
+func (w *worker) drop() { workers.Put(w) }
+
+// run is the function of a worker's goroutine. After a release function has ended
+// the goroutine, the next one goes on with the same job.
+func (w *worker) run() {
+	for {
+		w.work()
+		work.mu.Lock()
+		ok := w.goesOn()
+		work.mu.Unlock()
+		if !ok {
+			w.drop()
+			return
+		}
+	}
+}
+
+// goesOn ends the worker's jobs, and gives it others or ends the worker. The caller
+// holds work.mu.
+func (w *worker) goesOn() (ok bool) {
+	c := w.call
+	c.running--
+	if w.few > 0 {
+		c.bundle = w.few
+	}
+	queued.Add(-int64(len(w.jobs)))
+	clear(w.jobs)
+	w.bundle.Reset()
+	w.call, w.jobs, w.step, w.few, w.errs = nil, w.jobs[:0], toRelease, 0, nil
+	switch {
+	case w.own:
+		if ok = c.dead.first() != nil; ok {
+			c.next(w)
+		}
+	default:
+		if !w.stuck {
+			work.busy--
+		}
+		w.stuck = false
+		c.serve()
+		if ok = turn(w); ok {
+			work.busy++
+		}
+		hire() // arms or stops the timer
+	}
+	if ok {
+		w.since = time.Now()
+		return true
+	}
+	last := len(work.workers) - 1
+	work.workers[w.index] = work.workers[last]
+	work.workers[w.index].index = w.index
+	work.workers[last] = nil
+	if work.workers = work.workers[:last]; last == 0 {
+		work.workers = nil // idle, nothing is kept
+	}
+	return false
+}
+
+// work does what is left of the worker's jobs. If a release function or OnCollect
+// ends the goroutine, another one goes on behind it. If one panics, the program
+// ends, and the panic names the pool.
+func (w *worker) work() {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil {
+			panic(&releasePanic{pool: w.jobs[0].ledger.Kind.Name, in: w.step.function(), value: v})
+		}
+		go w.run()
+	}()
+	if w.step == toRelease {
+		w.step = released
+		w.release(w.jobs[0])
+	}
+	if w.step == released {
+		w.step = reported
+	}
+	for len(w.errs) > 0 { // OnReleaseError may end the goroutine
+		f := w.errs[0]
+		w.errs = w.errs[1:]
+		f.kind.Failed(f.count, f.err)
+	}
+	w.step = told
+	w.bundle.Tell()
+	returned = true
+}
+
+// release releases what the worker's jobs have left, of which j is the first, and the
+// parents that waited for it. Parents in other pools are queued there.
+func (w *worker) release(j job) {
+	l := j.ledger
+	var o ledger.Outcome
+	switch {
+	case j.entry&ledger.Lost == 0:
+		o = l.Release(j.entry)
+		w.note(l.Kind, 1, o.Err)
+	case ledger.Size(l, j.entry) > 0:
+		for _, j := range w.jobs {
+			w.bundle.Add(j.ledger, j.entry)
+		}
+		n, begin := w.bundle.Len(), time.Now()
+		w.note(l.Kind, n, w.bundle.Release())
+		if took := time.Since(begin); n > 0 {
+			w.few = int(max(min(int64(n)*int64(aBit)/max(int64(took), 1), mostBundle), 1))
+		}
+	default:
+		picked := w.bundle.Add(l, j.entry)
+		o = picked.Release()
+		w.note(l.Kind, picked.K, o.Err)
+	}
+	for o.Parent != nil && o.Parent.Kind == l.Kind {
+		o = o.Parent.Release(o.Index)
+		w.note(l.Kind, 1, o.Err)
+	}
+	if o.Parent != nil {
+		o.Parent.Kind.Sink.Dead(o.Parent, o.Index)
+	}
+}
+
+// note keeps an error until all is released.
+func (w *worker) note(k *ledger.Kind, count int, err error) {
+	if err != nil {
+		w.errs = append(w.errs, failure{k, count, err})
+	}
+}
+
+// A releasePanic is the panic value with which a goroutine of this package ends the
+// program.
+type releasePanic struct {
+	pool  string
+	in    string // the function that panicked
+	value any
+}
+
+func (e *releasePanic) Error() string {
+	return fmt.Sprintf("cheap: %s: %s panicked: %v", e.pool, e.in, e.value)
+}
+
+// function names the function that a worker is in.
+func (s step) function() string {
+	return [...]string{released: "the release function", reported: "Options.OnReleaseError", told: "Options.OnCollect"}[s]
+}
