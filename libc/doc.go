@@ -7,7 +7,7 @@
 //     call, which costs several times what malloc does. For all other memory a
 //     [github.com/cheapgo/cheap.Heap] is cheaper.
 //   - [Destructor], [ContextDestructor] and [StatusDestructor] return a function that
-//     destroys resources by a C function, a whole batch of them in one cgo call. It is
+//     destroys resources by a C function, many of them in one cgo call. It is
 //     Options.Release of package own.
 //   - [Constructor] returns a function that calls a C function that makes
 //     resources, many of them in one cgo call. It is Options.Construct of package
