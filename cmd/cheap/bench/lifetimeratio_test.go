@@ -42,9 +42,12 @@ func lifetimeRows() []lifetimeRow {
 		{owner: "group", than: "sixteens", ours: lifetime.Group, theirs: lifetime.Manual, malloc: "libc", n: 8_000_000, bar: 0.15},
 		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 1.1},
 		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 0.8},
-		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 3.5, load: "n=1e6"},
+		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.8, load: "n=1e6"},
+		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.4},
+		{owner: "bare", than: "manual", ours: lifetime.Bare, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 0.45},
+		{owner: "children", than: "own", ours: lifetime.Children, theirs: lifetime.Owner, malloc: "libc", n: 400_000, bar: 1.05},
 		{
-			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 3.5,
+			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
 			load: "goroutines=2", procs: 2,
 		},
 		{
@@ -54,7 +57,7 @@ func lifetimeRows() []lifetimeRow {
 	}
 	if *ownratioLong {
 		rows = append(rows, lifetimeRow{
-			owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 10_000_000, bar: 3.5, load: "n=1e7",
+			owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 10_000_000, bar: 1.8, load: "n=1e7",
 		})
 	}
 	return rows
@@ -128,6 +131,39 @@ func BenchmarkOwnRatio(b *testing.B) {
 				b.ReportMetric(r.peakBar, "peak-bar")
 			}
 			b.ReportMetric(0, "ns/op") // not the time of anything
+		})
+	}
+}
+
+// BenchmarkOwnScaling reports how many objects two goroutines on two Ps own and forget in
+// a second, until all are released, as a part of what one goroutine does on one P. The
+// rounds of both take turns.
+func BenchmarkOwnScaling(b *testing.B) {
+	const n = 1_000_000
+	on := func(procs int, l *lifetime.Lifetime, n int) cost {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		return round(b, l, n)
+	}
+	for _, o := range []struct {
+		owner    string
+		one, two lifetime.Way
+	}{
+		{"manual", lifetime.ManualObject, lifetime.ManualParallel(2)},
+		{"addcleanup", lifetime.Cleanup, lifetime.CleanupParallel(2)},
+		{"own", lifetime.Owner, lifetime.OwnerParallel(2)},
+	} {
+		b.Run("owner="+o.owner, func(b *testing.B) {
+			one, two := open(b, o.one), open(b, o.two)
+			on(2, two, 2*n) // fresh memory is touched
+			var ratios []float64
+			for b.Loop() {
+				for range rounds {
+					x, y := on(2, two, 2*n), on(1, one, n)
+					ratios = append(ratios, 2*float64(y.wall)/float64(x.wall))
+				}
+			}
+			b.ReportMetric(median(ratios), "x-one-P")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
