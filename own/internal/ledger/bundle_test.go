@@ -24,6 +24,10 @@ func TestSortAddresses(t *testing.T) {
 			"descending": func(i int) uintptr { return ^uintptr(0) - uintptr(i)*112 },
 			"ascending":  func(i int) uintptr { return uintptr(i) * 112 },
 			"equal":      func(int) uintptr { return 1 << 20 },
+			"runs":       func(i int) uintptr { return uintptr(i*0x9e3779b1>>7&0xff)<<20 + uintptr(i%40)*112 },
+			"slabs":      func(i int) uintptr { return uintptr((i>>7)*89%97)<<20 + uintptr(i&127)*112 },
+			"slabs down": func(i int) uintptr { return uintptr((i>>7)*89%97)<<20 - uintptr(i&127)*112 + 1<<16 },
+			"within":     func(i int) uintptr { return uintptr(i>>6)<<12 + uintptr(i&63)*448 },
 			"one line":   func(int) uintptr { return 1<<20 + rand.N[uintptr](1<<lineShift) },
 		} {
 			words := make([]uintptr, n, n+n/3)
