@@ -30,8 +30,7 @@ type Options struct {
 	//
 	// What the collector found is released in calls of many resources: of several
 	// batches, as many as took half a millisecond lately, and 8,192 at most, in the
-	// order of their addresses. In a pool with Batch 1, and for children, a call has
-	// those of one batch.
+	// order of their addresses. In a pool with Batch 1 a call has one resource.
 	//
 	// state is Options.State, or what [Owner.SetState] has given the parent of the
 	// resources. All resources of a call have one parent, or none.

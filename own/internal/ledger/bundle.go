@@ -1,10 +1,8 @@
 package ledger
 
-import "github.com/cheapgo/cheap/internal/goroutine"
-
 // A Bundle is what one call of the release function releases: open entries that several
-// jobs leave behind, of one kind. A job is a dead batch, or a token that was found, see
-// [Sink]. The batches have no parent, so they share Kind.State.
+// jobs leave behind, of one kind and one parent, or of none, so that they share a state.
+// A job is a dead batch, or a token that was found, see [Sink].
 type Bundle struct {
 	parts []Picked // one for each job; its resources are not valid
 	n     int      // entries
@@ -13,16 +11,24 @@ type Bundle struct {
 }
 
 // Size returns how many entries a job has at most, if a bundle may have it together with
-// others, and else 0. What has a parent is released alone, because the parent may
-// follow. So is a batch of one: with Options.Batch 1 a call has one resource.
+// others, and else 0. A batch of one is released alone: with Options.Batch 1 a call has one
+// resource.
 func Size(l *Ledger, job uint32) int {
 	switch {
-	case job&Lost == 0 || l.kin != nil || l.size == 1:
+	case job&Lost == 0 || l.size == 1:
 		return 0
 	case job == All:
 		return int(l.n)
 	}
 	return 1 << l.Share
+}
+
+// Together reports whether a bundle may have entries of both batches, which are of one kind.
+func Together(a, b *Ledger) bool {
+	if a.kin == nil || b.kin == nil {
+		return a.kin == b.kin
+	}
+	return a.kin.family == b.kin.family
 }
 
 // Add claims the open entries of a job. All tokens of the batch that are lost by now are
@@ -41,35 +47,34 @@ func (b *Bundle) Add(l *Ledger, job uint32) Picked {
 // Len returns the number of entries.
 func (b *Bundle) Len() int { return b.n }
 
-// Release releases the entries, in the order of their addresses. It returns the error of
-// the release function.
-func (b *Bundle) Release() error {
+// Release releases the entries, in the order of their addresses.
+func (b *Bundle) Release() (o Outcome) {
 	if b.n == 0 {
-		return nil
+		return Outcome{}
 	}
-	k := b.parts[0].Ledger.Kind
 	if len(b.words) == 0 { // blocks of a heap
-		b.done()
-		return nil
+		o.Parent, o.Index = b.finish()
+		return o
 	}
-	if !k.Numbers {
+	l := b.parts[0].Ledger
+	if !l.Kind.Numbers {
 		b.words, b.spare = sortAddresses(b.words, b.spare)
 	}
-	m := goroutine.Enter()
-	defer func() { // also in a panic
-		m.Leave()
-		b.done()
-	}()
-	return k.Release(k.State, b.words)
+	return l.call(b.words, b.finish)
 }
 
-// done counts the entries as released.
-func (b *Bundle) done() {
+// finish counts the entries as released. It returns their parent if the last child was among
+// them.
+func (b *Bundle) finish() (parent *Ledger, index uint32) {
 	for _, p := range b.parts {
-		if p.K > 0 {
-			p.Ledger.Done(p.K, p.bytes)
+		if p.K == 0 {
+			continue
+		}
+		if l, i := p.Ledger.finish(p.K, p.bytes); l != nil {
+			parent, index = l, i
 		}
 	}
+	return parent, index
 }
 
 // Tell tells OnCollect of what was released. If OnCollect ends the goroutine, the next

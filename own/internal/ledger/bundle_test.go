@@ -88,8 +88,8 @@ func TestBundle(t *testing.T) {
 			t.Errorf("the bundle has %d entries, want %d", b.Len(), want)
 		}
 		before := k.Counts.Owners.Load()
-		if err := b.Release(); err != failure {
-			t.Errorf("Release returns %v", err)
+		if o := b.Release(); o.Err != failure || o.Parent != nil {
+			t.Errorf("Release returns %v", o)
 		}
 		if calls != 1 || len(got) != want || !inOrder(got) {
 			t.Errorf("%d calls, %d resources, want %d; in order: %v", calls, len(got), want, inOrder(got))
@@ -152,6 +152,13 @@ func TestBundleSize(t *testing.T) {
 	many := New(&k, nil, nil, 9, OneToken)
 	many.SealStock()
 	child := New(&k, nil, &Family{}, 9, OneToken)
+	child.n = 9
+	if cousin := New(&k, nil, &Family{}, 9, OneToken); Together(child, cousin) || Together(child, many) || Together(many, cousin) {
+		t.Error("children of different parents, or of none, may be in one bundle")
+	}
+	if sibling := New(&k, nil, child.kin.family, 9, OneToken); !Together(child, sibling) || !Together(one, many) {
+		t.Error("children of a parent may not be in one bundle")
+	}
 	for _, c := range []struct {
 		name string
 		l    *Ledger
@@ -161,7 +168,7 @@ func TestBundleSize(t *testing.T) {
 		{"a batch of one", one, All, 0},
 		{"a batch", many, All, 9},
 		{"a parent", many, 3, 0},
-		{"children", child, All, 0},
+		{"children", child, All, 9},
 	} {
 		if got := Size(c.l, c.job); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)

@@ -89,14 +89,20 @@ func (l *Ledger) releaseDirect(e *Entry, s uint64) error {
 }
 
 // releaseAll calls the release function for k closed entries of bytes in all, whose
-// resources are words. If the release function panics, releaseAll itself disposes of
-// the parent.
-func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) (o Outcome) {
+// resources are words.
+func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) Outcome {
+	return l.call(words, func() (*Ledger, uint32) { return l.finish(k, bytes) })
+}
+
+// call calls the release function, and then finish, which counts the entries as released,
+// and returns their parent if that is due, or nil. If the release function panics, call
+// itself disposes of the parent.
+func (l *Ledger) call(words []uintptr, finish func() (parent *Ledger, index uint32)) (o Outcome) {
 	returned := false
 	m := goroutine.Enter()
 	defer func() {
 		m.Leave()
-		o.Parent, o.Index = l.finish(k, bytes)
+		o.Parent, o.Index = finish()
 		if !returned && o.Parent != nil {
 			defer func() { recover() }() // the first panic goes on
 			o.disposeOfParents()         // the caller cannot do that in a panic
@@ -104,7 +110,7 @@ func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) (o Outcome) {
 	}()
 	o.Err = l.Kind.Release(l.state, words)
 	returned = true
-	return
+	return o
 }
 
 // finish counts k entries as released. It returns their parent if the caller must

@@ -152,7 +152,8 @@ func (w *worker) release(j job) {
 			w.bundle.Add(j.ledger, j.entry)
 		}
 		n, begin := w.bundle.Len(), time.Now()
-		w.note(l.Kind, n, w.bundle.Release())
+		o = w.bundle.Release()
+		w.note(l.Kind, n, o.Err)
 		if took := time.Since(begin); n > 0 {
 			w.few = int(max(min(int64(n)*int64(aBit)/max(int64(took), 1), mostBundle), 1))
 		}

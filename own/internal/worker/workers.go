@@ -177,7 +177,7 @@ func (c *Call) next(w *worker) {
 	for room := c.bundle; ; {
 		j := *c.dead.first()
 		n := ledger.Size(j.ledger, j.entry)
-		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs) {
+		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || !ledger.Together(j.ledger, w.jobs[0].ledger)) {
 			return
 		}
 		c.dead.pop()
