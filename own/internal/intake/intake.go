@@ -31,6 +31,7 @@ type Intake struct {
 	children  ledger.List // batches of children
 	mu        sync.Mutex
 	families  map[*ledger.Family]*shard // under mu; shards of children, see lockFamily
+	last      atomic.Pointer[shard]     // the one of families that had a child last, or nil; written under its lock
 	destroyed bool                      // under mu
 	ended     atomic.Bool               // is destroyed, for Refuses
 }
@@ -122,6 +123,14 @@ func (in *Intake) Refuses() error {
 
 // lockFamily returns the shard for the children of a family, locked.
 func (in *Intake) lockFamily(f *ledger.Family) *shard {
+	if s := in.last.Load(); s != nil && s.family == f {
+		s.mu.Lock()
+		if !s.removed {
+			s.sealAfterGC() // and remove it
+			return s
+		}
+		s.mu.Unlock()
+	}
 	for {
 		in.mu.Lock()
 		s := in.families[f]
@@ -136,6 +145,7 @@ func (in *Intake) lockFamily(f *ledger.Family) *shard {
 		in.mu.Unlock()
 		s.mu.Lock()
 		if !s.removed {
+			in.last.Store(s)
 			s.sealAfterGC() // and remove it
 			return s
 		}
@@ -148,6 +158,7 @@ func (in *Intake) lockFamily(f *ledger.Family) *shard {
 // s.mu, and no batch is open.
 func (s *shard) remove() {
 	s.removed = true
+	s.in.last.CompareAndSwap(s, nil)
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()
 	delete(s.in.families, s.family)

@@ -78,7 +78,7 @@ func TestBundle(t *testing.T) {
 				t.Error("a token of a batch has another number of entries")
 			}
 			b.Add(l, Lost|1) // and all others
-			b.Add(l, Lost|0) // finds nothing
+			b.Add(l, Lost) // finds nothing
 		}
 		l, _ := splitBatch(t, &k, size, size)
 		l.lost(2)
@@ -108,7 +108,7 @@ func TestBundle(t *testing.T) {
 				l.lost(j)
 			}
 		}
-		b.Add(l, Lost|0)
+		b.Add(l, Lost)
 		b.Release()
 		b.Tell()
 		b.Reset()
@@ -127,7 +127,7 @@ func TestBundlePanics(t *testing.T) {
 	for range 3 {
 		l, _ := splitBatch(t, &k, 8, 8)
 		l.lost(0)
-		b.Add(l, Lost|0)
+		b.Add(l, Lost)
 	}
 	func() {
 		defer func() {

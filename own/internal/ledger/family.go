@@ -45,6 +45,10 @@ func (l *Ledger) family(i uint32) *Family {
 // Family returns the family of an entry, and makes it if there is none. It returns
 // nil if the owner is closed.
 func (l *Ledger) Family(i uint32) *Family {
+	// The bit is set after the family is written, and neither changes after that.
+	if l.State(i)&(Open|kinBit) == Open|kinBit {
+		return l.families[i]
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -59,8 +63,6 @@ func (l *Ledger) Family(i uint32) *Family {
 		if l.families == nil {
 			l.families = make([]*Family, l.size)
 		}
-		// A goroutine that sees the bit also sees the family: it reads that under
-		// l.mu.
 		l.families[i] = &Family{parent: l, index: i}
 		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s|kinBit) {
 			return l.families[i]
