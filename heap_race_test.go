@@ -268,12 +268,13 @@ func TestRaceOfAllocator(t *testing.T) {
 // What they are told is text that package fmt has made, with locks that the detector must
 // see.
 func TestRaceOfMessages(t *testing.T) {
-	for name, f := range map[string]func(h *Heap){
-		"mistakes": func(h *Heap) {
+	for name, f := range map[string]func(h *Heap, wait func()){
+		"mistakes": func(h *Heap, wait func()) {
 			l := h.NewLocal()
 			p, large := h.Malloc(100), h.Malloc(100_000)
 			h.Free(p)
 			h.Free(large)
+			wait() // or another goroutine gets p, and the second Free frees the block of that one
 			for range 100 {
 				catch(func() { h.Free(p) })
 				catch(func() { h.Free(large) })
@@ -281,7 +282,7 @@ func TestRaceOfMessages(t *testing.T) {
 				catch(func() { h.Free(unsafe.Pointer(l)) })
 			}
 		},
-		"no memory": func(h *Heap) {
+		"no memory": func(h *Heap, _ func()) {
 			for range 100 {
 				for _, size := range []int{1000, 30_000, 100_000, span.OwnMapping} {
 					for {
@@ -293,7 +294,7 @@ func TestRaceOfMessages(t *testing.T) {
 				}
 			}
 		},
-		"destroyed": func(h *Heap) {
+		"destroyed": func(h *Heap, _ func()) {
 			other, err := NewHeap(HeapOptions{})
 			if err != nil {
 				panic(err)
@@ -316,9 +317,16 @@ func TestRaceOfMessages(t *testing.T) {
 					fault := func(osmem.Op, uintptr) error { return errRefused }
 					osmem.Fault.Store(&fault)
 				}
-				var wg sync.WaitGroup
-				for range 4 {
-					wg.Go(func() { f(h) })
+				const goroutines = 4
+				var wg, all sync.WaitGroup
+				all.Add(goroutines)
+				for range goroutines {
+					wg.Go(func() {
+						f(h, func() {
+							all.Done()
+							all.Wait()
+						})
+					})
 				}
 				wg.Wait()
 			})
