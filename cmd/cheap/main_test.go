@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 )
 
 func TestMain(m *testing.M) {
@@ -27,10 +28,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond != "libc" {
+			var err error
+			switch cond {
+			case "libc":
+				_, err = peers.Lookup("libc")
+			case "jemalloc":
+				_, err = preload.Find("jemalloc")
+			default:
 				return false, errors.New("unknown condition " + cond)
 			}
-			_, err := peers.Lookup("libc")
 			return err == nil, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -39,6 +45,8 @@ func TestScripts(t *testing.T) {
 			"rows":  cmdRows,
 			"bench": cmdBench,
 			"lines": cmdLines,
+
+			"linesof": cmdLinesOf,
 		},
 	})
 }
@@ -78,6 +86,16 @@ func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(n) != args[0] {
 		ts.Fatalf("%d lines begin with %q, want %s", n, args[1], args[0])
+	}
+}
+
+// cmdLinesOf is "linesof stdout|stderr n": it has so many lines.
+func cmdLinesOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: linesof stdout|stderr n")
+	}
+	if n := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(n) != args[1] {
+		ts.Fatalf("%s has %d lines, want %s", args[0], n, args[1])
 	}
 }
 

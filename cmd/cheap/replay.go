@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
@@ -19,6 +20,8 @@ import (
 // replaySettings is what the arguments of `cheap replay` ask for.
 type replaySettings struct {
 	allocators []peers.Info
+	natives    []preload.Library
+	missing    []error // libraries that are not here
 	runs       int
 	out        output
 	verify     bool
@@ -59,6 +62,8 @@ func parseReplay(args []string) (*replaySettings, *flag.FlagSet, error) {
 	flags.IntVar(&s.runs, "runs", 5, "time this `number` of rounds; in a round, every allocator replays the trace once")
 	flags.StringVar(&s.out.format, "format", "text", "report in this `format`: text, json, or bench (for benchstat)")
 	flags.BoolVar(&s.verify, "verify", false, "before the timing, replay once with every block filled and its contents verified")
+	natives := flags.String("native", "", "replay on these `libraries` as well, each the malloc of a process of its own (LD_PRELOAD, on Linux): "+
+		strings.Join(preload.Names(), ", ")+", or the path of another, with commas between them")
 	flags.BoolVar(&s.rss, "rss", true, "measure resident memory, in a separate process for each trace and allocator")
 
 	err := flags.Parse(args)
@@ -66,7 +71,7 @@ func parseReplay(args []string) (*replaySettings, *flag.FlagSet, error) {
 		return nil, flags, err
 	}
 	if err != nil {
-		return nil, flags, usagef("%v; the flags are -allocator, -format, -rss, -runs and -verify", err)
+		return nil, flags, usagef("%v; the flags are -allocator, -format, -native, -rss, -runs and -verify", err)
 	}
 	for _, name := range strings.Split(*allocators, ",") {
 		info, err := peers.Lookup(name)
@@ -79,6 +84,11 @@ func parseReplay(args []string) (*replaySettings, *flag.FlagSet, error) {
 			}
 		}
 		s.allocators = append(s.allocators, info)
+	}
+	if *natives != "" {
+		if err := s.addNatives(strings.Split(*natives, ",")); err != nil {
+			return nil, flags, err
+		}
 	}
 	if s.runs < 1 {
 		return nil, flags, usagef("-runs: %d is too few; the least is 1", s.runs)
@@ -99,6 +109,28 @@ func parseReplay(args []string) (*replaySettings, *flag.FlagSet, error) {
 		}
 	}
 	return s, flags, nil
+}
+
+// addNatives finds the libraries. One that is not here is left out, and named.
+func (s *replaySettings) addNatives(names []string) error {
+	var found []string // the names of the rows
+	for _, name := range names {
+		l, err := preload.Find(name)
+		var missing *preload.MissingError
+		if err != nil && !errors.As(err, &missing) {
+			return usagef("-native: %v", err)
+		}
+		if slices.Contains(found, l.Name) || slices.ContainsFunc(peers.All(), func(i peers.Info) bool { return i.Name == l.Name }) {
+			return usagef("-native: %s would be the second row with the name %s", name, l.Name)
+		}
+		found = append(found, l.Name)
+		if missing != nil {
+			s.missing = append(s.missing, missing)
+		} else {
+			s.natives = append(s.natives, l)
+		}
+	}
+	return nil
 }
 
 // replayHelp describes the command.
@@ -151,6 +183,9 @@ func (s *replaySettings) replay(ctx context.Context, stderr io.Writer) (*result.
 	progress := newProgress(stderr, "cheap replay")
 	defer progress.clear()
 	report := &result.Report{Replay: true, Machine: thisMachine("off")} // no round is interrupted by a collection
+	for _, missing := range s.missing {
+		note(report, progress, missing)
+	}
 	for _, src := range s.sources {
 		if err := s.replaySource(ctx, src, report, progress); err != nil {
 			report.Partial = ctx.Err() != nil
@@ -160,6 +195,40 @@ func (s *replaySettings) replay(ctx context.Context, stderr io.Writer) (*result.
 	return report, nil
 }
 
+// note says on stderr and in the report what is not measured, and why.
+func note(report *result.Report, progress *progress, why error) {
+	progress.warn("%v", why)
+	report.Notes = append(report.Notes, why.Error())
+}
+
+// startNatives starts a process for each library. A library that the process does not
+// have as its malloc is left out from here on.
+func (s *replaySettings) startNatives(ctx context.Context, src source, report *result.Report, progress *progress) (children []*nativeChild, err error) {
+	var here []preload.Library
+	for _, l := range s.natives {
+		progress.show("%s: starting a process with %s", src.name, l.Name)
+		child, err := startNative(ctx, l, src)
+		var missing *preload.MissingError
+		switch {
+		case errors.As(err, &missing):
+			note(report, progress, missing)
+		case err != nil:
+			closeNatives(children)
+			return nil, err
+		default:
+			here, children = append(here, l), append(children, child)
+		}
+	}
+	s.natives = here
+	return children, nil
+}
+
+func closeNatives(children []*nativeChild) {
+	for _, child := range children {
+		child.close()
+	}
+}
+
 // replaySource replays one trace on every allocator and adds it to the report.
 func (s *replaySettings) replaySource(ctx context.Context, src source, report *result.Report, progress *progress) error {
 	progress.show("%s: reading", src.name)
@@ -167,6 +236,14 @@ func (s *replaySettings) replaySource(ctx context.Context, src source, report *r
 	if err != nil {
 		return err
 	}
+	children, err := s.startNatives(ctx, src, report, progress)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", src.arg, err)
+	}
+	defer closeNatives(children)
+
 	verified := ""
 	if s.verify {
 		verified = ", every block verified"
@@ -176,26 +253,44 @@ func (s *replaySettings) replaySource(ctx context.Context, src source, report *r
 				return fmt.Errorf("%s: %w", src.arg, err)
 			}
 		}
+		for _, child := range children {
+			progress.show("%s: verifying %s", src.name, child.library.Name)
+			if err := child.verify(); ctx.Err() != nil {
+				return ctx.Err()
+			} else if err != nil {
+				return fmt.Errorf("%s: %w", src.arg, err)
+			}
+		}
 	}
 
+	turners := make([]replay.Turner, len(children))
+	for i, child := range children {
+		turners[i] = child
+	}
 	perOp, err := replay.Time(ctx, tr, s.allocators, s.runs, func(round int) {
 		progress.show("%s: round %d of %d", src.name, round+1, s.runs)
-	})
+	}, turners...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", src.arg, err)
 	}
 
 	var rows []result.Row
-	for i, info := range s.allocators {
-		row := result.Row{Table: src.name, Row: info.Name, Procs: 1, Samples: perOp[i], Ops: len(tr.Ops)}
+	for i := range perOp {
+		row := result.Row{Table: src.name, Procs: 1, Samples: perOp[i], Ops: len(tr.Ops)}
+		name, library := "native", "" // in the process that measures memory
+		if i < len(s.allocators) {
+			name = s.allocators[i].Name
+			row.Row = name
+		} else {
+			l := s.natives[i-len(s.allocators)]
+			row.Row, row.Preloaded, library = l.Name, true, l.Path
+		}
 		row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(perOp[i])
 		if s.rss {
-			progress.show("%s: resident memory on %s", src.name, info.Name)
-			row.Memory, err = measureMemory(ctx, info, src)
+			progress.show("%s: resident memory on %s", src.name, row.Row)
+			row.Memory, err = measureMemory(ctx, name, src, library)
 			if errors.Is(err, errors.ErrUnsupported) {
-				note := fmt.Sprintf("resident memory is not measured: %v", err)
-				progress.warn("%s", note)
-				report.Notes = append(report.Notes, note)
+				note(report, progress, fmt.Errorf("resident memory is not measured: %w", err))
 				s.rss = false
 			} else if err != nil {
 				return fmt.Errorf("%s: %w", src.arg, err)

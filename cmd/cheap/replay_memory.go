@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
@@ -26,10 +27,16 @@ type memoryReply struct {
 	Unsupported string `json:",omitempty"` // why it was not measured
 }
 
-// memoryCommand is the child: its arguments are an allocator and a trace.
+// memoryCommand is the child: its arguments are an allocator, a trace, and, unless that
+// is "", the library that has been preloaded.
 func memoryCommand(args []string, stdout io.Writer) error {
-	if len(args) != 2 {
-		return usagef("the arguments are an allocator and a trace; only cheap replay runs this command")
+	if len(args) != 3 {
+		return usagef("the arguments are an allocator, a trace and a library; only cheap replay runs this command")
+	}
+	if library := args[2]; library != "" {
+		if err := preload.Check(library); err != nil {
+			return err
+		}
 	}
 	info, err := peers.Lookup(args[0])
 	if err != nil {
@@ -55,26 +62,30 @@ type errNotMeasured struct{ reason string }
 func (e errNotMeasured) Error() string { return e.reason }
 func (e errNotMeasured) Unwrap() error { return errors.ErrUnsupported }
 
-// measureMemory runs the child. The error is errors.ErrUnsupported where the
-// system does not report resident memory.
-func measureMemory(ctx context.Context, info peers.Info, src source) (*result.Memory, error) {
+// measureMemory runs the child, with a library preloaded unless it is "". The error is
+// errors.ErrUnsupported where the system does not report resident memory.
+func measureMemory(ctx context.Context, allocator string, src source, library string) (*result.Memory, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	var stdout, stderr bytes.Buffer
-	child := exec.CommandContext(ctx, self, memoryCommandName, info.Name, src.arg)
+	child := exec.CommandContext(ctx, self, memoryCommandName, allocator, src.arg, library)
+	if library != "" {
+		child.Env = append(os.Environ(), preload.Library{Path: library}.Env())
+		allocator = library // in errors
+	}
 	child.Stdout, child.Stderr = &stdout, &stderr
 	err = child.Run()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("process that measures the memory of %s: %w: %s", info.Name, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("process that measures the memory of %s: %w: %s", allocator, err, strings.TrimSpace(stderr.String()))
 	}
 	var reply memoryReply
 	if err := json.Unmarshal(stdout.Bytes(), &reply); err != nil {
-		return nil, fmt.Errorf("process that measures the memory of %s: %w", info.Name, err)
+		return nil, fmt.Errorf("process that measures the memory of %s: %w", allocator, err)
 	}
 	if reply.Unsupported != "" {
 		return nil, errNotMeasured{reply.Unsupported}

@@ -66,6 +66,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case "replay":
 			name = "cheap replay"
 			return replayCommand(ctx, args[1:], stdout, stderr)
+		case nativeCommandName:
+			signal.Ignore(os.Interrupt)
+			name = "cheap " + nativeCommandName
+			return nativeCommand(ctx, args[1:], stdin, stdout)
 		case memoryCommandName:
 			name = "cheap " + memoryCommandName
 			return memoryCommand(args[1:], stdout)

@@ -58,15 +58,20 @@ size_t cheap_replay(const struct cheap_op *ops, size_t n, uintptr_t *slots) {
 	return n;
 }
 
-const char *cheap_malloc_name(void) {
-	static char name[256];
+const char *cheap_malloc_file(void) {
 	Dl_info info;
 	void *at = dlsym(RTLD_DEFAULT, "malloc");
-	const char *file = "an unknown library";
 	if (at != NULL && dladdr(at, &info) != 0 && info.dli_fname != NULL) {
-		const char *slash = strrchr(info.dli_fname, '/');
-		file = slash != NULL ? slash + 1 : info.dli_fname;
+		return info.dli_fname;
 	}
+	return "an unknown library";
+}
+
+const char *cheap_malloc_name(void) {
+	static char name[256];
+	const char *path = cheap_malloc_file();
+	const char *slash = strrchr(path, '/');
+	const char *file = slash != NULL ? slash + 1 : path;
 #ifdef __GLIBC__
 	if (strncmp(file, "libc.", 5) == 0 || strncmp(file, "libc-", 5) == 0) {
 		snprintf(name, sizeof name, "glibc %s (%s)", gnu_get_libc_version(), file);

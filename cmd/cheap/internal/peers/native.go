@@ -58,3 +58,7 @@ func (native) Close() error { return nil }
 // CMalloc says which malloc this process is linked with: a C library and its version,
 // or the library that was preloaded instead.
 func CMalloc() string { return C.GoString(C.cheap_malloc_name()) }
+
+// MallocFile returns the path of the file that has the malloc which C calls in this
+// process, as the dynamic linker knows it.
+func MallocFile() string { return C.GoString(C.cheap_malloc_file()) }

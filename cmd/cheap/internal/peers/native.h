@@ -16,6 +16,10 @@ struct cheap_op {
 // live block.
 size_t cheap_replay(const struct cheap_op *ops, size_t n, uintptr_t *slots);
 
+// cheap_malloc_file returns the file that has the malloc of the process. The
+// string is static.
+const char *cheap_malloc_file(void);
+
 // cheap_malloc_name says which malloc the process is linked with. The string is
 // static and made by the first call; calls must not overlap.
 const char *cheap_malloc_name(void);

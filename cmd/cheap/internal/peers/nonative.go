@@ -10,3 +10,6 @@ var nativeInfo = Info{
 
 // CMalloc says which malloc this process is linked with, if that is known.
 func CMalloc() string { return "unknown to this build" }
+
+// MallocFile returns the path of the file that has C's malloc, if that is known.
+func MallocFile() string { return "an unknown library" }

@@ -14,6 +14,24 @@ var replayBases = []struct{ name, is string }{
 	{"libc", "calls the same malloc from Go through cgo"},
 }
 
+// replayedWith returns the allocators that the rows are compared with, those that rows has.
+// Libraries that were preloaded are among them.
+func replayedWith(rows []result.Row) []struct{ name, is string } {
+	bases := slices.Clone(replayBases)
+	for _, row := range rows {
+		base := struct{ name, is string }{row.Row, "is the malloc that a loop in C calls in a process with that library"}
+		if row.Preloaded && !slices.Contains(bases, base) {
+			bases = append(bases, base)
+		}
+	}
+	return slices.DeleteFunc(bases, func(b struct{ name, is string }) bool { return indexOf(rows, b.name) < 0 })
+}
+
+// indexOf returns the index of the first row with the name, or -1.
+func indexOf(rows []result.Row, name string) int {
+	return slices.IndexFunc(rows, func(r result.Row) bool { return r.Row == name })
+}
+
 // best returns the time of the fastest round.
 func best(row *result.Row) float64 { return slices.Min(rounds(row)) }
 
@@ -35,11 +53,8 @@ func (t *texter) replayed(rows []result.Row) {
 	if slices.ContainsFunc(rows, is(knowsSpread)) {
 		g.columns = append(g.columns, pm)
 	}
-	for _, base := range replayBases {
-		i := slices.IndexFunc(rows, func(r result.Row) bool { return r.Row == base.name })
-		if i < 0 {
-			continue
-		}
+	for _, base := range replayedWith(rows) {
+		i := indexOf(rows, base.name)
 		ratio := column{head: "of " + base.name}
 		for _, row := range rows {
 			ratio.cells = append(ratio.cells, cell{figure.Times(best(&row) / best(&rows[i])), plain})
@@ -59,10 +74,8 @@ func (t *texter) replayLegend(r *result.Report) {
 	if slices.ContainsFunc(r.Rows, is(knowsSpread)) {
 		t.explain("±", spreadMeans)
 	}
-	for _, base := range replayBases {
-		if slices.ContainsFunc(r.Rows, func(row result.Row) bool { return row.Row == base.name }) {
-			t.explain("of "+base.name, "the best time divided by that of "+base.name+", which "+base.is)
-		}
+	for _, base := range replayedWith(r.Rows) {
+		t.explain("of "+base.name, "the best time divided by that of "+base.name+", which "+base.is)
 	}
 	if slices.ContainsFunc(r.Rows, is(hasMemory)) {
 		t.explain("peak", "the most memory that was resident in a separate process, less what was resident before the first operation")

@@ -20,6 +20,9 @@ func Text(w io.Writer, r *result.Report, color bool) error {
 			t.table(table, rows, r.Replay)
 		}
 	}
+	if r.Replay {
+		t.replayedAll(r)
+	}
 	t.foot(r)
 	_, err := io.WriteString(w, t.out.String())
 	return err

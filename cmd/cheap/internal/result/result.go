@@ -78,8 +78,9 @@ type Row struct {
 
 	// Of a trace on an allocator, whose JSON has other fields: the operations of
 	// a round, and the memory, nil where it was not measured.
-	Ops    int     `json:"-"`
-	Memory *Memory `json:"-"`
+	Ops       int     `json:"-"`
+	Memory    *Memory `json:"-"`
+	Preloaded bool    `json:"-"` // the allocator is a library that was C's malloc in a process of its own
 }
 
 // A Memory is what a trace kept resident on an allocator, in bytes above what the

@@ -32,13 +32,14 @@ type fixtureRow struct {
 	profile   []result.Share
 	ops       int
 	memory    *result.Memory
+	preloaded bool
 }
 
 func (f *fixture) row(in fixtureRow) {
 	row := result.Row{
 		Table: f.Tables[len(f.Tables)-1].Name, Row: in.name, Procs: max(in.procs, 1),
 		CPUNsPerOp: in.cpu, AllocsPerOp: in.allocs, GoBytesPerOp: in.bytes,
-		Published: in.published, Note: in.note, Profile: in.profile, Ops: in.ops, Memory: in.memory,
+		Published: in.published, Note: in.note, Profile: in.profile, Ops: in.ops, Memory: in.memory, Preloaded: in.preloaded,
 	}
 	if row.CPUNsPerOp == 0 {
 		row.CPUNsPerOp = in.ns * 1.002
@@ -143,11 +144,13 @@ func Replay() *result.Report {
 	} {
 		f.row(fixtureRow{name: r.name, ns: r.ns, ops: 183052, memory: &result.Memory{Peak: int64(r.peak), Final: r.final}})
 	}
+	f.row(fixtureRow{name: "mimalloc", ns: 7.1, ops: 183052, preloaded: true, memory: &result.Memory{Peak: 7 * mib, Final: mib}})
 	f.rounds = 3
 	f.table(result.Table{Name: "my trace", Title: "1 operation, timed 3×"})
-	for _, name := range []string{"heap", "local", "modernc"} {
+	for _, name := range []string{"heap", "local", "native", "modernc"} {
 		f.row(fixtureRow{name: name, ns: 11, ops: 1})
 	}
+	f.row(fixtureRow{name: "mimalloc", ns: 9, ops: 1, preloaded: true})
 	return &f.Report
 }
 
