@@ -165,6 +165,8 @@ type Heap struct {
 	}
 
 	classes [sizeclass.Count]class
+
+	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 }
 
 // heapIDs counts all heaps that were ever made.

@@ -258,6 +258,19 @@ func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
 	}
 }
 
+// hasBlocks reports whether a list of k has a block. Any goroutine may call it.
+//
+//go:norace
+func (k *cache) hasBlocks() bool {
+	for i := range k.classes {
+		cc := &k.classes[i]
+		if atomic.LoadUintptr(&cc.head)|atomic.LoadUintptr(&cc.spare) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // cachePool holds unused caches. Their memory is used for caches only, because a
 // goroutine that had one in hand when it was seized may still try its lock.
 var cachePool struct {

@@ -30,7 +30,7 @@ type class struct {
 	// batches holds batches as caches gave them back, for the next cache that
 	// needs one. Their blocks are not in the lists of their spans.
 	batches  [maxBatches]batch
-	nbatches int
+	nbatches int32
 
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
@@ -392,7 +392,9 @@ func (cl *class) noteNotWhole(h *Heap, s *span.Span) {
 //
 //go:norace
 func (cl *class) sortBatches(h *Heap) {
-	for {
+	// Whatever the caller knows of was written before the call. A lock for each class
+	// would be what it costs a goroutine to be refused.
+	for atomic.LoadInt32(&cl.nbatches) != 0 {
 		cl.mu.Lock()
 		if cl.nbatches == 0 {
 			cl.mu.Unlock()
@@ -432,6 +434,9 @@ func (cl *class) forgetAll() {
 //
 //go:norace
 func (cl *class) releaseFreePages() {
+	if atomic.LoadUintptr(&cl.spans) == 0 {
+		return
+	}
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for a := cl.spans; a != 0; a = span.At(a).Next {

@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -312,4 +313,87 @@ func TestHammerLimit(t *testing.T) {
 		t.Error("the limit was never met")
 	}
 	mustHoldNothing(t, h)
+}
+
+// TestRefusedStopsNothing is refused again and again with nothing to reclaim: the caches
+// are not taken from their Ps. A block that is freed is found, on whatever P it is.
+func TestRefusedStopsNothing(t *testing.T) {
+	h := newHeap(t, HeapOptions{Limit: 1 << 20})
+	var blocks []unsafe.Pointer
+	fill := func() {
+		for _, size := range []int{100_000, 1000, 16} {
+			for p := h.Malloc(size); p != nil; p = h.Malloc(size) {
+				blocks = append(blocks, p)
+			}
+		}
+	}
+	fill()
+	before := h.emptyings.Load()
+	for range 100 {
+		for _, size := range []int{16, 5000, 100_000} {
+			if p := h.Malloc(size); p != nil {
+				t.Fatalf("%d bytes beyond the limit", size)
+			}
+		}
+	}
+	if n := h.emptyings.Load() - before; n != 0 {
+		t.Errorf("caches were emptied %d times, and had nothing", n)
+	}
+	// Each goroutine has a P, if there are as many, and its cache gets a block of 16
+	// bytes of each span. So no span is free before all caches are emptied.
+	gate := make(chan struct{})
+	var wg sync.WaitGroup
+	const goroutines = 4
+	for g := range goroutines {
+		wg.Go(func() {
+			<-gate
+			for i := g; i < len(blocks); i += goroutines {
+				h.Free(blocks[i])
+				if i%64 == g {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	close(gate)
+	wg.Wait()
+	blocks = nil
+	if p := h.Malloc(900_000); p == nil {
+		t.Error("no memory, and all blocks are free")
+	} else {
+		h.Free(p)
+	}
+}
+
+// BenchmarkRefused allocates at the limit, where there is nothing to reclaim.
+func BenchmarkRefused(b *testing.B) {
+	for _, goroutines := range []int{1, 4} {
+		for _, size := range []int{1000, 100_000} {
+			b.Run(fmt.Sprintf("goroutines=%d/size=%d", goroutines, size), func(b *testing.B) {
+				h := newHeap(b, HeapOptions{Limit: 1 << 20})
+				var blocks []unsafe.Pointer
+				for _, fill := range []int{100_000, 1000, 16} {
+					for p := h.Malloc(fill); p != nil; p = h.Malloc(fill) {
+						blocks = append(blocks, p)
+					}
+				}
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for range goroutines {
+					wg.Go(func() {
+						for range b.N / goroutines {
+							if p := h.Malloc(size); p != nil {
+								b.Error("not refused")
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				for _, p := range blocks {
+					h.Free(p)
+				}
+			})
+		}
+	}
 }

@@ -88,20 +88,50 @@ func (h *Heap) reclaim() {
 	}
 }
 
-// emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs.
+// emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs. It costs
+// a stop of the world. A goroutine whose requests are refused one after the other calls it
+// for each, and so do others at the same time. So it is left out where no cache has a
+// block, and where another goroutine has done all of it meanwhile.
 //
 //go:norace
 func (h *Heap) emptyCaches() {
+	begun := h.emptyings.Load()
+	if h.locals == nil && !h.hasCached() {
+		return
+	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
+	if h.emptyings.Load() != begun {
+		return // it began after this call, and has ended
+	}
+	h.emptyings.Add(1)
 	for l := h.locals; l != nil; l = l.next {
 		l.flush.Store(true)
+	}
+	if !h.hasCached() {
+		return
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
 	for _, s := range seized {
 		h.empty(cacheAt(s.Slot))
 	}
 	h.caches.Restore(seized)
+}
+
+// hasCached reports whether the cache of a P has blocks. It looks at words that only the
+// goroutine on the P may write, and so sees what was freed before the call. It looks twice,
+// because a list moves from one word to the other. Caches stay mapped.
+//
+//go:norace
+func (h *Heap) hasCached() bool {
+	for range 2 {
+		for id := range int(h.numPlaces.Load()) {
+			if slot := h.caches.Installed(id); slot != 0 && cacheAt(slot).hasBlocks() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // empty gives all blocks of k, which belongs to the caller, back to the classes.

@@ -1,6 +1,13 @@
 package cheap
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
 
 // TestSettleEnds uses an almost empty heap for one size after the other. After a
 // while it has what it takes, and gives none of it back to take it again.
@@ -24,5 +31,59 @@ func TestSettleEnds(t *testing.T) {
 		if k := h.consolidations.Load() - before; k > n/100 {
 			t.Errorf("%v: the heap settled %d times in %d rounds", sizes, k, n)
 		}
+	}
+}
+
+// TestHasBlocks looks for a block in each list of a cache.
+func TestHasBlocks(t *testing.T) {
+	var k cache
+	if k.hasBlocks() {
+		t.Error("an empty cache has blocks")
+	}
+	for i := range k.classes {
+		for _, list := range []*uintptr{&k.classes[i].head, &k.classes[i].spare} {
+			*list = 16
+			if !k.hasBlocks() {
+				t.Errorf("a block of class %d is not found", i)
+			}
+			*list = 0
+		}
+	}
+}
+
+// TestConsolidateReleasesPages frees blocks that are pages long, and keeps one of each
+// span. Their pages are given back, except where checks need the contents.
+func TestConsolidateReleasesPages(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	const size = releasePagesFrom * 2
+	var kept, freed []unsafe.Pointer
+	for i := range 40 {
+		if p := h.Malloc(size); i%4 == 0 {
+			kept = append(kept, p)
+		} else {
+			freed = append(freed, p)
+		}
+	}
+	for _, p := range freed {
+		h.Free(p)
+	}
+	h.consolidate(nil)
+	cl := &h.classes[sizeclass.Of(size)]
+	zeroed, other := 0, 0
+	for a := cl.spans; a != 0; a = span.At(a).Next {
+		s := span.At(a)
+		for p := s.Free; p != 0; p = nextOf(blockAt(p).link) {
+			if stateOf(blockAt(p).link)&stateZeroed != 0 {
+				zeroed++
+			} else {
+				other++
+			}
+		}
+	}
+	if gives := !checking && !osmem.DecommitRevokes; gives && (zeroed == 0 || other != 0) || !gives && zeroed != 0 {
+		t.Errorf("%d of %d free blocks have given their pages back", zeroed, zeroed+other)
+	}
+	for _, p := range kept {
+		h.Free(p)
 	}
 }
