@@ -89,11 +89,33 @@ func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
 	if !ok {
 		return nil, noMemory(errTooLarge)
 	}
-	p, was, err := h.malloc(op, n, sizeclass.Quantum)
-	if err != nil {
-		return nil, err
+	p, was := h.takeCached(n)
+	if p == 0 {
+		var err error
+		if p, was, err = h.malloc(op, n, sizeclass.Quantum); err != nil {
+			return nil, err
+		}
 	}
 	return zero(p, n, was), nil
+}
+
+// takeCached returns a block of size bytes from the list of the P's cache, and what its
+// mark said. p is 0 if there is none.
+//
+//go:norace
+func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
+	if uint(size) > sizeclass.MaxSize {
+		return 0, 0
+	}
+	slot := h.caches.Pin()
+	if slot != 0 {
+		p, was = cacheAt(slot).class(sizeclass.Of(size)).pop()
+	}
+	h.caches.Unpin(slot)
+	if instrumented && p != 0 {
+		h.handedOut(p, was)
+	}
+	return p, was
 }
 
 // begin and end enclose the code that writes to a block between taking it and

@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -349,4 +350,16 @@ func TestLargeSizes(t *testing.T) {
 		}
 	}
 	mustHoldNothing(t, h)
+}
+
+// BenchmarkCalloc allocates zeroed blocks and frees them.
+func BenchmarkCalloc(b *testing.B) {
+	for _, size := range []int{16, 64, 1024} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			h := newHeap(b, HeapOptions{})
+			for b.Loop() {
+				h.Free(h.Calloc(1, size))
+			}
+		})
+	}
 }

@@ -20,20 +20,8 @@ import (
 //
 //go:norace
 func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
-	if uint(size) <= sizeclass.MaxSize {
-		var p uintptr
-		var was blockState
-		slot := h.caches.Pin()
-		if slot != 0 {
-			p, was = cacheAt(slot).class(sizeclass.Of(size)).pop()
-		}
-		h.caches.Unpin(slot)
-		if p != 0 {
-			if instrumented {
-				h.handedOut(p, was)
-			}
-			return osmem.Pointer(p), nil
-		}
+	if p, _ := h.takeCached(size); p != 0 {
+		return osmem.Pointer(p), nil
 	}
 	p, _, err := h.malloc("Heap.TryMalloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p), err
