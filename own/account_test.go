@@ -213,8 +213,11 @@ func TestReserve(t *testing.T) {
 	parent := w.own(t, p, size)
 	refused := errors.New("refused")
 	tries := 0
-	account.SetPace(&account.Pace{Pressure: func() {}, Reclaim: func(n int64, try int) error {
-		if tries++; try < 2 {
+	account.SetPace(&account.Pace{Pressure: func() {}, Wait: func(ctx context.Context, _ int64, take func() bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if tries++; take() {
 			return nil
 		}
 		return refused
@@ -233,10 +236,10 @@ func TestReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustHold(size)
-	if _, err := p.Reserve(context.Background(), size); !errors.Is(err, refused) || tries != 3 || !strings.Contains(err.Error(), "image.Reserve") {
+	if _, err := p.Reserve(context.Background(), size); !errors.Is(err, refused) || tries != 1 || !strings.Contains(err.Error(), "image.Reserve") {
 		t.Errorf("Reserve: %v, after %d tries", err, tries)
 	}
-	if _, err := p.Reserve(waiting(0), size); !errors.Is(err, context.DeadlineExceeded) || tries != 3 {
+	if _, err := p.Reserve(waiting(0), size); !errors.Is(err, context.DeadlineExceeded) || tries != 1 {
 		t.Errorf("Reserve with a context that is done: %v", err)
 	}
 	mustHold(size)

@@ -151,8 +151,11 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 //
 // If Own returns an error, the resource still belongs to the caller, who may pass it
 // to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
-// Options.Parent [ErrClosed]. Own neither waits for room under a limit of package pace
-// nor refuses a resource because of one: [Pool.Reserve] does, before C allocates. Own
+// Options.Parent [ErrClosed]. Own does not refuse a resource because of a limit of
+// package pace: [Pool.Reserve] does, before C allocates. If package pace is started and
+// the program allocates faster than the collector's releases follow, Own slows it down:
+// it waits for releases, for up to 100 ms, or 1 ms while no release ends. A lock that a
+// release function takes may be held. Own
 // panics if size is negative, o owns something already, the pool has
 // Options.Numbers, or resource is nil or another number below 4,096, which is no
 // address.

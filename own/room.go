@@ -23,15 +23,17 @@ type Room struct {
 }
 
 // Reserve makes sure that there is room for a resource of size bytes, before C
-// allocates it, under a limit that package pace keeps. At the limit it collects and
-// waits for releases. If that does not help, it returns an error that wraps
-// [cheap.ErrLimit]. Between two collections it looks whether ctx is done, and then
-// returns the error of ctx. Reserve returns [ErrQueueFull] if the queue of a pool with
-// Options.MaxQueued is full, without waiting, and after Destroy [ErrDestroyed].
+// allocates it, under a limit that package pace keeps. At the limit it waits, first come
+// first served, for a collection that begins after the call, for its releases, and for
+// up to 100 ms more. If there is no room by then, it returns an error that wraps
+// [cheap.ErrLimit]. If ctx is done before, it returns the error of ctx. Reserve returns
+// [ErrQueueFull] if the queue of a pool with Options.MaxQueued is full, without waiting,
+// and after Destroy [ErrDestroyed].
 //
-// The caller must not hold a lock that a release function takes. [Pool.Own] neither
-// waits nor refuses: to refuse what is allocated already saves nothing. A size of 0
-// stands for Options.Size. Reserve panics if size is negative.
+// The caller must not hold a lock that a release function takes. If releases are queued
+// and none ends, Reserve does not wait any longer, and the error says so. [Pool.Own]
+// refuses nothing at a limit: to refuse what is allocated already saves nothing. A size
+// of 0 stands for Options.Size. Reserve panics if size is negative.
 //
 // Room is a part of what package pace counts, until the Room ends.
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
@@ -55,11 +57,13 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
-	for try := 0; !ledger.Reserve(n); try++ {
-		if err := ctx.Err(); err != nil {
+	if account.Waiting() || !ledger.Reserve(n) {
+		err := account.Wait(ctx, n, func() bool { return ledger.Reserve(n) })
+		switch {
+		case err == nil:
+		case err == ctx.Err():
 			return err
-		}
-		if err := account.Reclaim(n, try); err != nil {
+		default:
 			return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
 		}
 	}

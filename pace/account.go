@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -52,13 +53,14 @@ func NewAccount(o AccountOptions) *Account {
 }
 
 // Add counts n bytes that the caller has allocated, or is about to allocate. If a
-// collection is due, Add may start it and wait for some milliseconds.
+// collection is due, Add may start it, and wait for up to 100 ms.
 //
-// At a limit, that of the account or the program's, Add waits for up to two
-// collections. If they do not help, it counts nothing and returns an error that
-// wraps [cheap.ErrLimit]. Do not hold a lock that a release function needs: Add
-// may wait for releases. That is not a deadlock, because the wait is bounded,
-// but the releases then come too late and Add fails.
+// At a limit, that of the account or the program's, Add waits for room: for a
+// collection that begins after the call, and up to 100 ms more. If there is no room by
+// then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. Do not hold
+// a lock that a release function needs: Add may wait for releases. That is not a
+// deadlock, because the wait is bounded, but the releases then come too late and Add
+// fails.
 //
 // Add panics with a [cheap.MisuseError] if n is negative.
 func (a *Account) Add(n int64) error {
@@ -66,10 +68,11 @@ func (a *Account) Add(n int64) error {
 	if n < 0 {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
-	for try := 0; !a.account.Take(n); try++ {
-		if err := account.Reclaim(n, try); err == account.ErrUnpaced {
+	if !a.account.Take(n) {
+		switch err := account.Wait(context.Background(), n, func() bool { return a.account.Take(n) }); {
+		case err == account.ErrUnpaced:
 			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
-		} else if err != nil {
+		case err != nil:
 			return fmt.Errorf("cheap: %s.Add: %w", a.o.Name, err)
 		}
 	}

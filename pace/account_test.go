@@ -280,7 +280,7 @@ func TestGrowth(t *testing.T) {
 		if err := a.Add(mib); err != nil {
 			t.Fatal(err)
 		}
-		idle(t, p)
+		settled(t, p)
 	}
 	if st := ReadStats(); st.Cycles == 0 || st.Cycles > 12 || st.Released != 0 {
 		t.Errorf("%+v", st)
@@ -296,7 +296,7 @@ func TestManual(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	idle(t, p)
+	settled(t, p)
 	if st := ReadStats(); st.Cycles != 0 || st.Waits != 0 || st.Yields != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -311,19 +311,20 @@ func TestMaxGCShare(t *testing.T) {
 		defer Stop()
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
+		held := int64(0)
 		for begin := time.Now(); ; took = time.Since(begin) {
+			was := cycles
 			if cycles = ReadStats().Cycles; enough(cycles, took) {
 				return cycles, took
 			}
-			if err := a.Add(10 * mib); err != nil {
+			if cycles != was { // it has freed all
+				a.Remove(held)
+				held = 0
+			}
+			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}
-			a.Remove(10 * mib)
-			if err := a.Add(10 * mib); err != nil {
-				t.Fatal(err)
-			}
-			runtime.Gosched()
-			a.Remove(10 * mib)
+			held += mib
 		}
 	}
 	many, took := work(1, func(cycles int64, took time.Duration) bool { return cycles >= 4 || took > longest })
@@ -369,7 +370,7 @@ func TestHammerAccounts(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	idle(t, p)
+	settled(t, p)
 	for i, a := range accounts {
 		if a.Held() != 0 || a.live.Load() != 0 {
 			t.Errorf("account %d: %d bytes are held in %d parts", i, a.Held(), a.live.Load())

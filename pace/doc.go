@@ -20,16 +20,23 @@
 //
 // # When a collection starts
 //
-// A collection starts when the Go heap and the bytes that collections can release
-// have grown together by as much as GOGC allows for the heap alone. It runs in a
-// goroutine of its own. While no collection is due, the package has no goroutine
-// and no timer.
+// The Go heap and the bytes that collections can release may grow together by as much
+// as GOGC allows for the heap alone. A collection starts so early that its releases
+// have run by then: when half of these bytes have come, or later if few come during a
+// collection. It runs in a goroutine of its own. While no collection is due, the
+// package has no goroutine and no timer.
 //
-// A goroutine that allocates while a collection is due yields. It waits for the
-// collection, for up to 10 ms, if there are twice as many bytes as the collection
-// was due for. That slows down a goroutine that allocates faster than collections
-// release. Options.MaxGCShare bounds the time that collections take. With GOGC=off
-// a collection starts only for a request that meets a limit.
+// A goroutine that takes memory while a collection is due or under way yields. If all
+// of these bytes have come it waits, first come first served, until releases have made
+// room, but for 100 ms at most. That slows down a program that allocates faster than
+// collections release, so that its memory stays bounded. A goroutine waits in the
+// calls that count memory: those of a Heap and of package own that take memory, and
+// Account.Add. It never waits in a release function. If no release ends for 20 ms, as
+// when the goroutine holds a lock that the releases need, waits are 1 ms long for a
+// while.
+//
+// Options.MaxGCShare bounds the time that collections take. With GOGC=off collections
+// start because of a limit only, and without a limit Start returns [ErrCollectorOff].
 //
 // The rule is the one that Node and .NET use, applied to Go; docs/architecture.md
 // has it.
@@ -50,5 +57,7 @@
 //
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
 // an own.Pool. Own counts a resource that C has allocated already. It is not
-// refused at a limit, so a binding calls Reserve before C allocates.
+// refused at a limit, and waits there as it does at any bound. So without Reserve a
+// limit is exceeded by one resource for each goroutine that allocates. A binding calls
+// Reserve before C allocates.
 package pace

@@ -76,10 +76,10 @@ func wait(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// idle waits until no collection is under way.
-func idle(t testing.TB, p *pacer) {
+// settled waits until no collection is under way, nor its releases.
+func settled(t testing.TB, p *pacer) {
 	t.Helper()
-	wait(t, "the collection to end", func() bool { return !p.pending.Load() })
+	wait(t, "the collection to end", func() bool { s := p.state(); return s != collecting && s != draining })
 }
 
 // auto returns how many bytes a collection could free.

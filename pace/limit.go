@@ -17,6 +17,10 @@ type LimitError struct {
 	Go     int64 // bytes that the Go runtime has from the system
 	Held   int64 // bytes in all accounts
 	Auto   int64 // the part of Held that collections release, once unreachable
+
+	// Stuck is the number of releases that are queued while none ends. A release
+	// function may be waiting for a lock that the caller holds.
+	Stuck int64
 }
 
 // Error names the request, the limit and the memory in use.
@@ -26,14 +30,21 @@ func (e *LimitError) Error() string {
 	if e.Limit != 0 {
 		whole = fmt.Sprintf("a limit of %.1f MiB", float64(e.Limit)/mib)
 	}
-	return fmt.Sprintf("cheap: pace: %d bytes exceed %s, also after collections: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners",
-		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib)
+	stuck := ""
+	if e.Stuck > 0 {
+		stuck = fmt.Sprintf("; %d releases are queued, and none ends: does the caller hold a lock that the release function takes?", e.Stuck)
+	}
+	return fmt.Sprintf("cheap: pace: %d bytes exceed %s, also after collections: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s",
+		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, stuck)
 }
 
 // Is reports whether target is [cheap.ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
 
-func (p *pacer) refusal(n int64) error {
+// refusal returns the error for a request of n bytes, while stuck releases are queued
+// and none ends, and counts it.
+func (p *pacer) refusal(n, stuck int64) error {
+	p.stats.refusals.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.reader.read()
@@ -42,7 +53,7 @@ func (p *pacer) refusal(n int64) error {
 	if n <= account.Room() {
 		limit = 0 // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto}
+	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Stuck: stuck}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its

@@ -24,8 +24,8 @@ type Options struct {
 	LimitFromEnvironment bool
 
 	// MaxGCShare is the largest share of processor time, from 0 to 1, that the
-	// collections may take that this package starts because memory has grown. 0
-	// means 0.2. A request that meets a limit starts a collection in any case.
+	// collections may take that this package starts. 0 means 0.2. It delays a
+	// collection for a request that has met a limit by 100 ms at most.
 	MaxGCShare float64
 }
 
@@ -35,14 +35,20 @@ const defaultMaxGCShare = 0.2
 // since.
 var ErrStarted = errors.New("cheap: pace has been started already")
 
+// ErrCollectorOff is returned by [Start] if the collector is off (GOGC=off) and there
+// is no limit. Nothing would then start a collection, and nothing be released.
+var ErrCollectorOff = errors.New("cheap: pace.Start: GOGC is off and there is no limit, so no collection " +
+	"would ever start; set Options.Limit or LimitFromEnvironment, or GOGC")
+
 var (
 	startMu sync.Mutex
 	current atomic.Pointer[pacer]
 )
 
 // Start starts pacing for the whole program. It returns [ErrStarted] if that was
-// done already. It panics with a [cheap.MisuseError] if Options.Limit is negative
-// or Options.MaxGCShare is not between 0 and 1.
+// done already, and [ErrCollectorOff] if nothing would start a collection. It panics
+// with a [cheap.MisuseError] if Options.Limit is negative or Options.MaxGCShare is not
+// between 0 and 1.
 func Start(o Options) error {
 	if o.Limit < 0 {
 		panicMisuse("pace", "Start", "Options.Limit is negative (%d); use 0 for no limit", o.Limit)
@@ -55,13 +61,16 @@ func Start(o Options) error {
 	if current.Load() != nil {
 		return ErrStarted
 	}
-	p := &pacer{maxShare: o.MaxGCShare, backoff: 1}
+	p := &pacer{maxShare: o.MaxGCShare, backoff: 1, vainEver: -1}
 	if p.maxShare == 0 {
 		p.maxShare = defaultMaxGCShare
 	}
 	p.limit.Store(o.Limit)
 	if o.Limit == 0 && o.LimitFromEnvironment {
 		p.limit.Store(environmentLimit())
+	}
+	if p.limit.Load() == 0 && p.reader.read().gogc < 0 {
+		return ErrCollectorOff
 	}
 	p.begin()
 	current.Store(p)
@@ -93,9 +102,11 @@ var last atomic.Pointer[pacer]
 // The limit covers the Go heap plus all memory that is counted outside of it.
 // The package sets the runtime's memory limit to what remains for the Go heap,
 // but never to less than the Go heap needs. A request for memory outside that
-// would exceed the limit waits for up to two collections. If they do not help,
-// it fails with an error that wraps [cheap.ErrLimit] and contains a
-// [LimitError], or with a nil block.
+// would exceed the limit waits for a collection that begins after it, and for up to
+// 100 ms more, in which a second one may begin. If there is no room by then, it fails
+// with an error that wraps [cheap.ErrLimit] and contains a [LimitError], or with a nil
+// block. A request of a Heap or an own.Memory waits for its collections one by one, and
+// may be overtaken; others are served in the order in which they came.
 func SetLimit(bytes int64) int64 {
 	if bytes < 0 {
 		panicMisuse("pace", "SetLimit", "the limit %d is negative; use 0 for no limit", bytes)

@@ -9,20 +9,19 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/own"
 )
 
-// pendingFor has a collection pending that does not end until the test does, and
-// is due for no more than there is.
+// pendingFor has a collection under way that does not end until the test does.
 func pendingFor(t *testing.T, p *pacer) {
 	t.Helper()
-	wait(t, "the last collection to end", p.claim)
+	wait(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
+	account.SetAutoFrom(0)
 	t.Cleanup(func() {
-		p.ended.Add(1)
-		p.pending.Store(false)
-		close(*p.done.Load())
+		p.to(marked)
+		p.to(drained)
 	})
-	p.trigger.Store(1)
 }
 
 // TestSlowDown allocates while a collection is pending: the goroutine yields, or
@@ -34,16 +33,16 @@ func TestSlowDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	pendingFor(t, p)
-	p.trigger.Store(auto())
+	p.bound.Store(auto() + mib)
 	before := ReadStats()
 	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
 	st := ReadStats()
 	if st.Yields != before.Yields+1 || st.Waits != before.Waits {
-		t.Errorf("past the trigger: %+v", st)
+		t.Errorf("below the bound: %+v", st)
 	}
-	p.trigger.Store(auto() / 4)
+	p.bound.Store(auto())
 	begin := time.Now()
 	if err := a.Add(1); err != nil {
 		t.Fatal(err)
@@ -51,7 +50,7 @@ func TestSlowDown(t *testing.T) {
 	took := time.Since(begin)
 	st = ReadStats()
 	if st.Waits != before.Waits+1 || took < longestWait || st.WaitTime < longestWait {
-		t.Errorf("past twice the trigger: %v, %+v", took, st)
+		t.Errorf("at the bound: %v, %+v", took, st)
 	}
 	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Drain: true}} {
 		var in, out Stats

@@ -20,17 +20,29 @@ const (
 // requires. backoff is 1, or more if the last collections freed little.
 func (m mark) least(backoff int64) int64 { return max(floor, m.heap/3) * backoff }
 
-// trigger returns the number of auto bytes at which a collection is due, when the
-// Go heap has heap bytes of objects, dead ones included:
+// bound returns the number of auto bytes that there may be before the releases of
+// the next collection have run, when the Go heap has heap bytes of objects, dead ones
+// included:
 //
-//	On + Hnow >= (Om + Hm) * (1 + GOGC/100), and On - Om exceeds a bound.
+//	On + Hnow <= (Om + Hm) * (1 + GOGC/100), or On - Om <= 2 * least.
 //
-// gogc is negative if the collector is off; then no collection is due.
-func (m mark) trigger(heap int64, gogc int, backoff int64) int64 {
+// gogc is negative if the collector is off; then there is no bound.
+func (m mark) bound(heap int64, gogc int, backoff int64) int64 {
 	if gogc < 0 {
 		return noBound
 	}
-	return max(m.auto+m.least(backoff)+1, m.goal(gogc)-heap)
+	return max(m.auto+2*m.least(backoff), m.goal(gogc)-heap)
+}
+
+// due returns the number of auto bytes at which a collection is due, so that its
+// releases have run when there are bound bytes. lead bytes have come during one
+// collection lately. A collection is not due before half of the bytes have come.
+func (m mark) due(bound, lead int64) int64 {
+	if bound == noBound {
+		return noBound
+	}
+	slack := max(bound-m.auto, 0)
+	return bound - min(max(lead, slack/8), slack/2)
 }
 
 // goal returns the bytes to which heap and auto together may grow.

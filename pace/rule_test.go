@@ -5,33 +5,50 @@ import (
 	"testing"
 )
 
-func TestTrigger(t *testing.T) {
+func TestBound(t *testing.T) {
 	for _, row := range []struct {
-		name       string
-		mark       mark
-		auto, heap int64
-		gogc       int
-		backoff    int64
-		due        bool
+		name    string
+		mark    mark
+		heap    int64
+		gogc    int
+		backoff int64
+		bound   int64
 	}{
-		{"nothing", mark{}, 0, 0, 100, 1, false},
-		{"the floor", mark{}, floor, 0, 100, 1, false},
-		{"above the floor", mark{}, floor + 1, 0, 100, 1, true},
-		{"the collector is off", mark{}, 1 << 40, 0, -1, 1, false},
-		{"GOGC=0", mark{heap: 3 * mib}, floor + 1, 3 * mib, 0, 1, true},
-		{"as Go itself, of both", mark{heap: 20 * mib, auto: 20 * mib}, 50 * mib, 30 * mib, 100, 1, true},
-		{"a byte before", mark{heap: 20 * mib, auto: 20 * mib}, 50*mib - 1, 30 * mib, 100, 1, false},
-		{"the heap alone has grown", mark{heap: 20 * mib, auto: 20 * mib}, 20 * mib, 300 * mib, 100, 1, false},
-		{"a third of the heap", mark{heap: 300 * mib}, 100 * mib, 300 * mib, 10, 1, false},
-		{"above a third", mark{heap: 300 * mib}, 100*mib + 1, 300 * mib, 10, 1, true},
-		{"given back meanwhile", mark{auto: 100 * mib}, 50 * mib, 500 * mib, 100, 1, false},
-		{"backoff", mark{}, 4*floor + 1, 0, 100, 8, false},
-		{"beyond backoff", mark{}, 8*floor + 1, 0, 100, 8, true},
-		{"a huge GOGC", mark{heap: 1 << 40, auto: 1 << 40}, 1 << 50, 1 << 50, 1<<31 - 1, 1, false},
-		{"a huge everything", mark{heap: math.MaxInt64 / 8, auto: math.MaxInt64 / 8}, math.MaxInt64 / 3, math.MaxInt64 / 3, 1<<31 - 1, 1, true},
+		{"nothing", mark{}, 0, 100, 1, 2 * floor},
+		{"the collector is off", mark{heap: 1 << 30}, 0, -1, 1, noBound},
+		{"GOGC=0", mark{heap: 3 * mib}, 3 * mib, 0, 1, 2 * floor},
+		{"as Go itself, of both", mark{heap: 20 * mib, auto: 20 * mib}, 30 * mib, 100, 1, 50 * mib},
+		{"the heap alone has grown", mark{heap: 20 * mib, auto: 20 * mib}, 300 * mib, 100, 1, 20*mib + 2*floor},
+		{"two thirds of the heap", mark{heap: 300 * mib}, 300 * mib, 10, 1, 200 * mib},
+		{"the heap has shrunk", mark{heap: 20 * mib, auto: 100 * mib}, 10 * mib, 100, 1, 230 * mib},
+		{"backoff", mark{}, 0, 100, 8, 16 * floor},
+		{"a huge everything", mark{heap: math.MaxInt64 / 8, auto: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1 << 61},
 	} {
-		if at := row.mark.trigger(row.heap, row.gogc, row.backoff); row.auto >= at != row.due {
-			t.Errorf("%s: due at %d, there are %d; least %d, goal %d", row.name, at, row.auto, row.mark.least(row.backoff), row.mark.goal(row.gogc))
+		if bound := row.mark.bound(row.heap, row.gogc, row.backoff); bound != row.bound {
+			t.Errorf("%s: %d, want %d; least %d, goal %d", row.name, bound, row.bound, row.mark.least(row.backoff), row.mark.goal(row.gogc))
+		}
+	}
+}
+
+func TestDue(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		auto  int64 // at the mark
+		bound int64
+		lead  int64
+		due   int64
+	}{
+		{"nothing is known", 0, 80 * mib, 0, 70 * mib},
+		{"little comes during a collection", 0, 80 * mib, 1, 70 * mib},
+		{"some", 0, 80 * mib, 20 * mib, 60 * mib},
+		{"more than half", 0, 80 * mib, 60 * mib, 40 * mib},
+		{"live bytes do not count", 100 * mib, 180 * mib, 100 * mib, 140 * mib},
+		{"no bound", 100 * mib, noBound, 100 * mib, noBound},
+		{"nothing may come", 100 * mib, 100 * mib, mib, 100 * mib},
+		{"less", 100 * mib, 90 * mib, mib, 90 * mib},
+	} {
+		if due := (mark{auto: row.auto}).due(row.bound, row.lead); due != row.due {
+			t.Errorf("%s: due at %d, want %d", row.name, due, row.due)
 		}
 	}
 }
@@ -65,7 +82,7 @@ func TestNext(t *testing.T) {
 				for _, gogc := range []int{0, 25, 100, 800} {
 					for _, backoff := range []int64{1, mostBackoff} {
 						m := mark{heap: heap, auto: live}
-						first := m.trigger(heap+garbage, gogc, backoff)
+						first := m.due(m.bound(heap+garbage, gogc, backoff), 0)
 						at, looks := live, 0
 						for ; at < first; looks++ {
 							later := next(at, first)
@@ -85,7 +102,7 @@ func TestNext(t *testing.T) {
 			}
 		}
 	}
-	if at := next(100, (mark{}).trigger(0, -1, 1)); at != 100+floor {
+	if at := next(100, (mark{}).bound(0, -1, 1)); at != 100+floor {
 		t.Errorf("with the collector off, look at %d", at)
 	}
 }

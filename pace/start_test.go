@@ -197,7 +197,15 @@ func TestEnvironment(t *testing.T) {
 func TestCollectorOff(t *testing.T) {
 	was := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(was)
+	if err := Start(Options{}); err != ErrCollectorOff {
+		t.Errorf("with GOGC=off and no limit: %v", err)
+	}
+	if current.Load() != nil {
+		t.Error("it has started")
+	}
+	debug.SetGCPercent(100)
 	p := start(t, Options{})
+	debug.SetGCPercent(-1) // when the program is on its way
 	a := newAccount(t, AccountOptions{})
 	add := func() {
 		for range 100 {
@@ -207,14 +215,14 @@ func TestCollectorOff(t *testing.T) {
 		}
 	}
 	add()
-	idle(t, p)
+	settled(t, p)
 	if st := ReadStats(); st.Cycles != 0 || st.Waits != 0 {
 		t.Errorf("GOGC=off: %+v", st)
 	}
 	debug.SetGCPercent(100)
 	add()
 	wait(t, "a collection, with GOGC=100", func() bool { return ReadStats().Cycles > 0 })
-	idle(t, p)
+	settled(t, p)
 }
 
 // TestGOGCIsRead grows by the same bytes with different GOGC.
@@ -231,7 +239,7 @@ func TestGOGCIsRead(t *testing.T) {
 			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}
-			idle(t, p)
+			settled(t, p)
 			a.Remove(mib - mib/2) // half of it lives
 		}
 		return ReadStats().Cycles
@@ -249,7 +257,7 @@ func TestReadStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "a collection", func() bool { return ReadStats().Cycles == 1 })
-	idle(t, p)
+	settled(t, p)
 	st := ReadStats()
 	if st.Auto < 100*mib || st.Held < 100*mib || st.Released != 0 || st.CPUTime <= 0 {
 		t.Errorf("%+v", st)

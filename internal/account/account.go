@@ -49,6 +49,7 @@ var (
 
 	// What a collection could give back: now, and all that ever could.
 	auto, everAuto atomic.Int64
+	size           atomic.Int64 // of what is taken so, roughly
 )
 
 // Open returns an account. The name is for people to read. limit bounds what the
@@ -148,13 +149,23 @@ func Held() int64 { return total.Load() }
 // The caller calls [Notify] some time later, when it holds no lock.
 func TakeAuto(n int64) {
 	everAuto.Add(n)
+	is := size.Load()
+	size.Store(is + (n-is)/8) // of two at a time one may be lost
 	if auto.Add(n) >= autoAt.Load() {
 		pressed.Store(true)
 	}
 }
 
 // GiveAuto subtracts n such bytes.
-func GiveAuto(n int64) { auto.Add(-n) }
+func GiveAuto(n int64) {
+	auto.Add(-n)
+	if expecting.Load() > 0 {
+		Kick()
+	}
+}
+
+// Size returns how many bytes TakeAuto was called with lately, in the mean.
+func Size() int64 { return size.Load() }
 
 // Auto returns how many such bytes there are, and how many were ever taken. The
 // difference between two readings of ever is what was taken in between, whether

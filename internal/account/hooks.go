@@ -1,6 +1,7 @@
 package account
 
 import (
+	"context"
 	"errors"
 	"math"
 	"sync/atomic"
@@ -22,6 +23,8 @@ func init() { SetPace(nil) }
 type Pace struct {
 	Pressure func()                       // a bound was reached: see SetBounds
 	Reclaim  func(n int64, try int) error // see Reclaim
+
+	Wait func(ctx context.Context, n int64, take func() bool) error // see Wait
 }
 
 // SetPace sets the hooks of package pace, or unsets them if p is nil. There are no
@@ -64,6 +67,49 @@ func Reclaim(n int64, try int) error {
 		return p.Reclaim(n, try)
 	}
 	return ErrUnpaced
+}
+
+// Wait is Reclaim and Take in one: it asks package pace to make room for n bytes, and
+// calls take until that reports true. Those who wait are served in the order in which
+// they came. Without package pace the error is [ErrUnpaced]. It is the error of ctx if
+// that is done before. The caller holds no lock.
+func Wait(ctx context.Context, n int64, take func() bool) error {
+	p := pace.Load()
+	if p == nil {
+		if take() {
+			return nil
+		}
+		return ErrUnpaced
+	}
+	atLimit.Add(1)
+	defer atLimit.Add(-1)
+	return p.Wait(ctx, n, take)
+}
+
+// expecting is the number of goroutines that wait for releases.
+var expecting atomic.Int32
+
+// Expect adds n goroutines that wait for releases.
+func Expect(n int32) { expecting.Add(n) }
+
+// atLimit is the number of goroutines that are in Wait.
+var atLimit atomic.Int32
+
+// Waiting reports whether goroutines are in [Wait]. A goroutine that comes later has to
+// call Wait as well, or it is served before them.
+func Waiting() bool { return atLimit.Load() > 0 }
+
+// Kicked gets a value after a release, while goroutines wait. It has room for one, so
+// some releases send nothing. It is made here, outside of all bubbles of
+// testing/synctest.
+var Kicked = make(chan struct{}, 1)
+
+// Kick sends a value to Kicked. It does not block.
+func Kick() {
+	select {
+	case Kicked <- struct{}{}:
+	default:
+	}
 }
 
 // ErrUnpaced says that package pace has not been started.

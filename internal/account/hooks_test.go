@@ -1,0 +1,78 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+)
+
+// TestWait calls the hook with what Wait got, and without the hook takes once.
+func TestWait(t *testing.T) {
+	SetPace(nil)
+	tries := 0
+	take := func() bool { tries++; return tries > 1 }
+	if err := Wait(t.Context(), 5, take); err != ErrUnpaced || tries != 1 {
+		t.Errorf("without a hook: %v, after %d tries", err, tries)
+	}
+	if err := Wait(t.Context(), 5, take); err != nil {
+		t.Errorf("without a hook, with room: %v", err)
+	}
+	refused := errors.New("refused")
+	paced(t, Pace{Wait: func(ctx context.Context, n int64, take func() bool) error {
+		if ctx != t.Context() || n != 5 || !take() {
+			t.Errorf("the hook got %v and %d", ctx, n)
+		}
+		if !Waiting() {
+			t.Error("nobody is in Wait")
+		}
+		return refused
+	}})
+	if err := Wait(t.Context(), 5, take); err != refused {
+		t.Errorf("with a hook: %v", err)
+	}
+	if Waiting() {
+		t.Error("a goroutine is in Wait after it")
+	}
+}
+
+// TestKicked has releases send a value while a goroutine waits, and never block.
+func TestKicked(t *testing.T) {
+	kicked := func() bool {
+		select {
+		case <-Kicked:
+			return true
+		default:
+			return false
+		}
+	}
+	kicked()
+	TakeAuto(100)
+	if GiveAuto(10); kicked() {
+		t.Error("a value without a goroutine that waits")
+	}
+	Expect(1)
+	for range 3 {
+		GiveAuto(10)
+	}
+	if !kicked() || kicked() {
+		t.Error("not one value after three releases")
+	}
+	Expect(-1)
+	if GiveAuto(60); kicked() {
+		t.Error("a value after the wait")
+	}
+}
+
+// TestSize follows the sizes that are taken.
+func TestSize(t *testing.T) {
+	for _, want := range []int64{1 << 20, 1 << 10} {
+		for range 100 {
+			TakeAuto(want)
+			GiveAuto(want)
+		}
+		if got := Size(); math.Abs(float64(got-want)) > 0.1*float64(want) {
+			t.Errorf("the size is %d, want %d", got, want)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package pace
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
+)
+
+const (
+	longestDrain = 200 * time.Millisecond // of a collection, for its releases
+	stuckDrain   = 20 * time.Millisecond  // of a collection, for a release that makes no progress
+
+	// After mostVain collections in a row that freed nothing at a limit, there is
+	// no further one for vainPause times as long as the last one took.
+	mostVain  = 8
+	vainPause = 10
+
+	// looseWait bounds waits at the bound after a drain without progress, for
+	// loosePause times as long as the collection took.
+	loosePause = 10
+)
+
+// launch starts the collection that is due, in a goroutine of its own, if MaxGCShare
+// allows it, or in any case if regardless is set. The caller holds p.mu.
+func (p *pacer) launch(regardless bool) {
+	if p.state() != due || !regardless && time.Now().UnixNano() < p.notYet.Load() || aftergc.InBubble() || !p.to(begun) {
+		return
+	}
+	account.SetAutoFrom(0) // from now on each allocation yields
+	p.tasks.Add(1)
+	go p.collect()
+}
+
+// collect does the collection that has begun, waits for its releases, and takes the
+// mark.
+func (p *pacer) collect() {
+	defer p.tasks.Done()
+	var r reader
+	begin, before := time.Now(), r.read()
+	auto, ever := account.Auto()
+	held := account.Held()
+	runtime.GC()
+	p.to(marked)
+	stuck := drain(&r)
+	after := r.read()
+	took := max(after.cpu-before.cpu, 0)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.mark
+	freed := p.settle(after, auto, ever)
+	p.backoff = nextBackoff(p.backoff, freed, auto-was.auto)
+	n := p.stats.cycles.Add(1)
+	if n == 1 {
+		p.costs = [4]time.Duration{took, took, took, took}
+	}
+	p.costs[n%int64(len(p.costs))] = took
+	_, everNow := account.Auto()
+	p.leads[n%int64(len(p.leads))] = everNow - ever
+	// The least cost of the last collections is taken as the real cost. A higher
+	// one means that other processes took the processor away meanwhile.
+	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
+	p.notYet.Store(begin.Add(time.Duration(share / p.maxShare)).UnixNano())
+	p.stats.released.Add(freed)
+	p.stats.time.Add(int64(took))
+	p.noteStuck(stuck, time.Since(begin))
+	wanted := p.wanted
+	p.wanted = false
+	p.to(p.endOf(wanted, held, begin))
+	p.promised.Store(0)
+	p.look(after)
+	p.trim(wanted)
+	p.launch(false)
+	account.Kick()
+}
+
+// endOf returns the event with which a collection ends that has begun at begin, when
+// held bytes were held. wanted says that a request at a limit has wanted it. The caller
+// holds p.mu.
+func (p *pacer) endOf(wanted bool, held int64, begin time.Time) event {
+	switch {
+	case account.Held() < held:
+		p.vainCount = 0
+	case wanted:
+		if p.vainCount++; p.vainCount >= mostVain {
+			_, p.vainEver = account.Auto()
+			p.vainUntil = time.Now().Add(vainPause * time.Since(begin))
+			return vain
+		}
+	}
+	return drained
+}
+
+// noteStuck notes how a drain has ended, after a collection that took so long. stuck
+// is the number of releases that were queued and made no progress.
+func (p *pacer) noteStuck(stuck int64, took time.Duration) {
+	p.stuck.Store(stuck)
+	if stuck > 0 {
+		p.loose.Store(time.Now().Add(loosePause * took).UnixNano())
+	}
+}
+
+// trim returns idle memory to the system, as far as it exceeds half of the bytes that
+// may come until the next collection. Without that, idle memory adds to these: when
+// sizes differ much, new blocks do not fit into the space of old ones. At a limit it
+// counts, so all of it goes. The caller holds p.mu.
+func (p *pacer) trim(atLimit bool) {
+	if atLimit {
+		account.Trim(0)
+		return
+	}
+	bound := p.bound.Load()
+	if bound == noBound {
+		return
+	}
+	auto, _ := account.Auto()
+	if keep := max((bound-auto)/2, floor); account.Idle() > keep {
+		account.Trim(keep)
+	}
+}
+
+// settle takes the mark after a collection. At the beginning of the collection
+// there were auto bytes, and ever had been taken. It returns the number of bytes
+// freed since. The caller holds p.mu.
+func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
+	now, everNow := account.Auto()
+	since := everNow - ever
+	p.mark = mark{heap: r.live, auto: max(min(now-since, now), 0)}
+	return max(auto+since-now, 0)
+}
+
+// drain waits until the releases that follow a collection are done: the runtime
+// has run the cleanups that were queued, and the workers of package own have no
+// batch left. It gives up after longestDrain, or stuckDrain without progress, and
+// returns the number of releases that workers have or will have, in the second case.
+func drain(r *reader) (stuck int64) {
+	first := r.read()
+	start := time.Now()
+	moved, last := start, int64(-1)
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		now := r.read()
+		queued := account.Queued()
+		if now.executed >= first.queued && queued == 0 {
+			return 0
+		}
+		if left := first.queued - now.executed + queued; left != last {
+			moved, last = time.Now(), left
+		}
+		if time.Since(moved) > stuckDrain {
+			return queued
+		}
+		if time.Since(start) > longestDrain {
+			return 0
+		}
+		runtime.Gosched()
+		time.Sleep(pause)
+	}
+}
+
+// watch has collected called after the next collection, whatever starts it.
+func (p *pacer) watch() {
+	if p.state() == stopped || p.watching.Swap(true) {
+		return
+	}
+	aftergc.Next(p.collected)
+}
+
+// collected runs after a collection. If this package has not started it, it takes the
+// mark, and checks whether another collection is due.
+func (p *pacer) collected() {
+	p.watching.Store(false)
+	if p.state() == stopped {
+		return
+	}
+	auto, ever := account.Auto()
+	if auto < floor && p.limit.Load() == 0 {
+		// There is nothing to pace, so no sentinel is registered. pressure does
+		// that again when much memory is taken.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.mark = mark{heap: p.mark.heap, auto: auto}
+		p.look(p.reader.read())
+		return
+	}
+	p.watch()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.to(seen) {
+		return // collect marks
+	}
+	p.tasks.Add(1)
+	go p.follow(auto, ever)
+}
+
+// follow is collect after a collection that has ended already. When it ended there
+// were auto bytes, and ever had been taken.
+func (p *pacer) follow(auto, ever int64) {
+	defer p.tasks.Done()
+	var r reader
+	begin := time.Now()
+	stuck := drain(&r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := r.read()
+	p.settle(now, auto, ever)
+	p.promised.Store(0)
+	p.noteStuck(stuck, time.Since(begin))
+	p.to(drained)
+	p.look(now)
+	p.launch(false)
+	account.Kick()
+}

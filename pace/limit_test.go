@@ -1,0 +1,258 @@
+package pace
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/own"
+)
+
+// numbers is a pool of numbers, whose release does nothing.
+func numbers(t *testing.T) *own.Pool {
+	p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
+	t.Cleanup(func() { p.Destroy(context.Background()) })
+	return p
+}
+
+// most has an account take nearly all that a limit leaves. It returns how many bytes
+// are left.
+func most(t *testing.T, a *Account, left int64) int64 {
+	t.Helper()
+	for account.Room() > left {
+		if err := a.Add(account.Room() - left); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return account.Room()
+}
+
+// TestReserveWaitsForRoom has room made while a Reserve waits.
+func TestReserveWaitsForRoom(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p := start(t, Options{Limit: 100 * mib})
+	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
+	most(t, a, mib)
+	got := make(chan error)
+	go func() {
+		room, err := pool.Reserve(t.Context(), 20*mib)
+		if err == nil {
+			room.Release()
+		}
+		got <- err
+	}()
+	wait(t, "Reserve to wait", p.atLimit.waiting)
+	a.Remove(30 * mib)
+	// If the machine is busy the room comes after the wait.
+	if err := <-got; err != nil && !errors.Is(err, cheap.ErrLimit) {
+		t.Error(err)
+	}
+	if p.atLimit.waiting() || account.Waiting() {
+		t.Error("a goroutine waits still")
+	}
+	if room, err := pool.Reserve(t.Context(), 20*mib); err != nil {
+		t.Error(err)
+	} else {
+		room.Release()
+	}
+}
+
+// TestReserveContext has a context end the wait.
+func TestReserveContext(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p := start(t, Options{Limit: 100 * mib})
+	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
+	most(t, a, mib)
+	// No collection begins or ends, so that nothing but the context ends the wait.
+	pendingFor(t, p)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	got := make(chan error)
+	go func() {
+		_, err := pool.Reserve(ctx, 20*mib)
+		got <- err
+	}()
+	wait(t, "Reserve to wait", p.atLimit.waiting)
+	cancel(errors.New("the cause"))
+	if err := <-got; err != context.Canceled {
+		t.Errorf("the error is %v", err)
+	}
+	if p.atLimit.waiting() || account.Waiting() {
+		t.Error("a goroutine waits still")
+	}
+}
+
+// TestReserveInOrder has goroutines wait for room, each for as much as all others. The
+// one that came first is served first.
+func TestReserveInOrder(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p := start(t, Options{Limit: 100 * mib})
+	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
+	most(t, a, mib)
+	pendingFor(t, p) // so that nobody is refused
+	const n = 6
+	var mu sync.Mutex
+	var order []int
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			room, err := pool.Reserve(t.Context(), 5*mib)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			room.Release()
+		})
+		wait(t, "the next to wait", func() bool {
+			p.atLimit.mu.Lock()
+			defer p.atLimit.mu.Unlock()
+			return p.atLimit.turns.Len() == i+1
+		})
+	}
+	a.Remove(5 * mib)
+	wg.Wait()
+	if !slices.IsSorted(order) || len(order) != n {
+		t.Errorf("served in the order %v", order)
+	}
+}
+
+// TestReserveSaysStuck has a release function that does not return, and a lock as the
+// reason: Reserve is called by the goroutine that holds it.
+func TestReserveSaysStuck(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 100 * mib})
+	var mu sync.Mutex
+	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, State: &mu, Release: func(state any, _ []uintptr) error {
+		state.(*sync.Mutex).Lock()
+		defer state.(*sync.Mutex).Unlock()
+		return nil
+	}})
+	mu.Lock()
+	for account.Room() > 25*mib {
+		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	_, err := pool.Reserve(t.Context(), 30*mib)
+	took := time.Since(begin)
+	mu.Unlock()
+	var e *LimitError
+	if !errors.As(err, &e) || e.Stuck == 0 || !strings.Contains(err.Error(), "none ends: does the caller hold a lock") {
+		t.Errorf("after %v: %v", took, err)
+	}
+	if took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	wait(t, "room, with the lock released", func() bool {
+		room, err := pool.Reserve(t.Context(), 30*mib)
+		room.Release()
+		return err == nil
+	})
+	pool.Destroy(context.Background())
+}
+
+// TestCollectorOffWithLimit forgets many times the limit without Reserve, with
+// GOGC=off: the limit has collections start.
+func TestCollectorOffWithLimit(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const limit = 200 * mib
+	start(t, Options{Limit: limit})
+	pool := numbers(t)
+	high := int64(0)
+	for range 5000 {
+		if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
+			t.Fatal(err)
+		}
+		high = max(high, account.Held())
+	}
+	// A machine that is busy with something else lets a wait pass in vain.
+	if st := ReadStats(); st.Cycles == 0 || high > 5*limit {
+		t.Errorf("%d MiB were held at one time; %+v", high/mib, st)
+	}
+	t.Logf("%d MiB were held at one time", high/mib)
+}
+
+// TestGCPercentIsTheUsers has the program change GOGC all the time, while package
+// pace starts, stops and collects. It never changes GOGC.
+func TestGCPercentIsTheUsers(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	pool := numbers(t)
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if err := new(own.Number[int]).Own(pool, 1, 3*mib); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	is := 100
+	for i := range 60 {
+		err := Start(Options{Limit: int64(i%2) * 300 * mib})
+		if off := i%2 == 0 && is < 0; off != (err == ErrCollectorOff) || !off && err != nil {
+			t.Errorf("Start with GOGC=%d: %v", is, err)
+		}
+		next := []int{50, -1, 100, 800}[i%4]
+		if was := debug.SetGCPercent(next); was != is {
+			t.Errorf("GOGC is %d, and the program has set %d", was, is)
+		}
+		is = next
+		SetLimit(int64(i%3) * 200 * mib)
+		runtime.Gosched()
+		Stop()
+	}
+	close(over)
+	wg.Wait()
+	if is := debug.SetMemoryLimit(-1); is != math.MaxInt64 {
+		t.Errorf("the runtime's limit is %d", is)
+	}
+}
+
+// TestBursts has 500 MiB come at once, stay, and go, again and again.
+func TestBursts(t *testing.T) {
+	runtime.GC() // what tests before have forgotten is not live
+	own.Flush(t.Context())
+	p := start(t, Options{})
+	pool := numbers(t)
+	var high int64
+	for range 4 {
+		live := make([]*own.Number[int], 500)
+		begin := time.Now()
+		for i := range live {
+			live[i] = new(own.Number[int])
+			if err := live[i].Own(pool, 1, mib); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("500 owners took %v", took)
+		}
+		runtime.KeepAlive(live)
+		high = max(high, auto())
+	}
+	settled(t, p)
+	if st := ReadStats(); high > 1200*mib || st.Cycles > 60 {
+		t.Errorf("%d MiB at a time; %+v", high/mib, st)
+	}
+	t.Logf("%d MiB at a time; %+v", high/mib, ReadStats())
+}

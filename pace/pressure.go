@@ -1,0 +1,285 @@
+package pace
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
+)
+
+const (
+	// longestWait bounds how long a goroutine waits at the bound, how long a request
+	// at a limit waits after its collection, and how long MaxGCShare may delay that.
+	longestWait = 100 * time.Millisecond
+
+	// looseWait is the longest wait at the bound after a drain without progress: a
+	// goroutine that waits may hold the lock that the releases need.
+	looseWait = time.Millisecond
+
+	// tick is how often a goroutine that waits looks by itself, in case that nobody
+	// has told it.
+	tick = time.Millisecond
+)
+
+// pressure is called by a goroutine that takes memory beyond a bound.
+func (p *pacer) pressure() {
+	aftergc.Poll() // the runtime may not have told of the last collection
+	if n := p.promised.Load(); n > 0 {
+		p.promised.CompareAndSwap(n, n-1)
+	}
+	// If p.mu is locked, another goroutine is checking already.
+	if p.mustLook() && p.mu.TryLock() {
+		p.look(p.reader.read())
+		p.launch(false)
+		p.mu.Unlock()
+		p.watch()
+	}
+	p.giveWay()
+}
+
+// mustLook reports whether the bounds may be wrong.
+func (p *pacer) mustLook() bool {
+	switch p.state() {
+	case idle, refused:
+		return true
+	case due:
+		return time.Now().UnixNano() >= p.notYet.Load() || account.Held() >= p.heldAt.Load()
+	default: // only the limit needs a check
+		return account.Held() >= p.heldAt.Load()
+	}
+}
+
+// giveWay lets the collection run that is due or under way. The goroutine yields. It
+// waits for releases if there are as many bytes as may come until they have run.
+func (p *pacer) giveWay() {
+	if !p.busy() {
+		return
+	}
+	if p.full() && !aftergc.InBubble() && !account.Releasing() {
+		p.waitAtBound()
+		return
+	}
+	p.stats.yields.Add(1)
+	runtime.Gosched()
+}
+
+// busy reports whether a collection is due, or it or its releases are under way.
+func (p *pacer) busy() bool {
+	s := p.state()
+	return s == due || s == collecting || s == draining
+}
+
+// full reports whether those who take have to wait.
+func (p *pacer) full() bool {
+	auto, _ := account.Auto()
+	return p.busy() && auto+p.promised.Load()*account.Size() >= p.bound.Load()
+}
+
+// waitAtBound waits until releases have made room, first come first served, or no
+// collection is under way, but not longer than longestWait.
+func (p *pacer) waitAtBound() {
+	start := time.Now()
+	account.Expect(1)
+	defer account.Expect(-1)
+	t := p.atBound.enter()
+	defer p.atBound.leave(t)
+	timer := time.NewTimer(tick)
+	defer timer.Stop()
+	longest := longestWait
+	if start.UnixNano() < p.loose.Load() {
+		longest = looseWait
+	}
+	for time.Since(start) < longest && p.busy() {
+		if t.isFirst() {
+			if !p.full() {
+				break
+			}
+			p.nudge(false)
+			timer.Reset(tick)
+			select {
+			case <-account.Kicked:
+			case <-timer.C:
+			}
+			continue
+		}
+		timer.Reset(longest)
+		select {
+		case <-t.first:
+		case <-timer.C:
+		}
+	}
+	p.promised.Add(1)
+	p.stats.waits.Add(1)
+	p.stats.waited.Add(int64(time.Since(start)))
+}
+
+// nudge starts the collection that is due, if MaxGCShare allows it by now.
+func (p *pacer) nudge(regardless bool) {
+	if p.state() != due || !regardless && time.Now().UnixNano() < p.notYet.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.launch(regardless)
+}
+
+// look finds out whether a collection is due, and sets the bounds at which pressure
+// is called again. The caller holds p.mu.
+func (p *pacer) look(r reading) {
+	if p.state() == stopped {
+		return
+	}
+	auto, ever := account.Auto()
+	p.mark.heap = r.live // of the last collection, whatever started it
+	heldAt, ceiling := p.keep(r)
+	bound := p.mark.bound(r.heap, r.gogc, p.backoff)
+	if ceiling != noBound {
+		// What may be held under the limit, less what is not auto.
+		bound = min(bound, max(auto+ceiling-account.Held(), p.mark.auto+p.mark.least(p.backoff)/2))
+	}
+	at := p.mark.due(bound, p.lead())
+	switch {
+	case auto >= at:
+		p.to(reached)
+	case ever != p.vainEver || time.Now().After(p.vainUntil):
+		p.to(came)
+	}
+	p.bound.Store(bound)
+	p.heldAt.Store(heldAt)
+	autoAt := next(auto, at)
+	if p.busy() {
+		autoAt = 0 // each allocation yields
+	}
+	account.SetBounds(heldAt, autoAt, ceiling)
+}
+
+// lead returns how many bytes come during a collection, as far as is known. The
+// caller holds p.mu.
+func (p *pacer) lead() int64 {
+	most := int64(0)
+	for _, n := range p.leads {
+		most = max(most, n)
+	}
+	return most
+}
+
+// inVain reports whether a collection at a limit would free nothing: the last
+// ones freed nothing, and no auto bytes were added since, for a bounded time. A
+// program that meets a heap's limit all the time, and makes room by itself, must
+// not collect each time.
+func (p *pacer) inVain() bool {
+	if p.state() != refused {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ever := account.Auto(); ever == p.vainEver && time.Now().Before(p.vainUntil) {
+		return true
+	}
+	p.to(came)
+	return false
+}
+
+// reclaim is called when a request of n bytes has met a limit; try counts the
+// calls for one request, from 0. It waits for a collection that begins after the
+// call, or for room, so that the request can be tried again, or returns the error.
+func (p *pacer) reclaim(n int64, try int) error {
+	const collections, tries = 2, 8
+	if try == 0 && p.state() == stopped {
+		return nil // Stop has removed the limit
+	}
+	fits := func() bool { return n <= account.Room() }
+	switch {
+	case try == 0, try < collections && fits(): // the limit of one heap was met
+		return p.wait(context.Background(), n, nil)
+	case try < tries && !fits():
+		return p.wait(context.Background(), n, fits)
+	}
+	return p.refusal(n, 0)
+}
+
+// wait is called when a request of n bytes has met a limit. It waits, first come first
+// served, until take reports true. It returns an error if it did not by the time that
+// a collection that has begun after the call, and its releases, have ended, and
+// longestWait has passed. If take is nil, wait returns when the releases have ended.
+func (p *pacer) wait(ctx context.Context, n int64, take func() bool) error {
+	if p.state() == stopped || p.inVain() || aftergc.InBubble() || account.Releasing() {
+		return p.last(n, take)
+	}
+	asked := time.Now()
+	account.Expect(1)
+	defer account.Expect(-1)
+	t := p.atLimit.enter()
+	defer p.atLimit.leave(t)
+	begun, ended := p.counts()
+	want := begun + 1
+	most := want + 1          // a second one is for what was in a batch that was open when the first began
+	var over, still time.Time // when the wait ends; since when no release has ended
+	queued := int64(0)
+	timer := time.NewTimer(tick)
+	defer timer.Stop()
+	for {
+		if take != nil && t.isFirst() && take() {
+			return nil
+		}
+		switch begun, ended = p.counts(); {
+		case p.state() == stopped:
+			return p.last(n, take)
+		case ended >= want && take == nil:
+			return nil
+		case over.IsZero() && ended >= want:
+			over = time.Now().Add(longestWait)
+			still, queued = time.Now(), account.Queued()
+		}
+		if !over.IsZero() {
+			if is := account.Queued(); is != queued || is == 0 {
+				still, queued = time.Now(), is
+			}
+			stuck := p.stuck.Load()
+			switch {
+			case stuck > 0 && queued > 0 && time.Since(still) > stuckDrain:
+				return p.refusal(n, queued)
+			case time.Now().After(over), p.inVain():
+				return p.last(n, take)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if begun < most {
+			p.request(begun < want && time.Since(asked) > longestWait)
+		}
+		next := account.Kicked
+		if !t.isFirst() {
+			next = t.first
+		}
+		timer.Reset(tick)
+		select {
+		case <-next:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// last is the end of a wait: take is called once more.
+func (p *pacer) last(n int64, take func() bool) error {
+	if take != nil && take() {
+		return nil
+	}
+	return p.refusal(n, 0)
+}
+
+// request has a collection begin for a request at a limit. MaxGCShare may delay it,
+// unless regardless is set.
+func (p *pacer) request(regardless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to(met)
+	if p.state() == due {
+		p.wanted = true
+		p.launch(regardless)
+	}
+}

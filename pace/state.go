@@ -1,0 +1,210 @@
+package pace
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A state says what the pacer is doing. It is changed by events, and only as
+// transitions says. docs/architecture.md has a drawing.
+type state int32
+
+const (
+	idle       state = iota
+	due              // a collection is to begin, as soon as MaxGCShare allows it
+	collecting       // a collection that this package has started is under way
+	draining         // a collection has ended, and the releases that it caused run
+	refused          // as idle; but collections at a limit were in vain, and requests there fail at once
+	stopped          // after Stop
+	states
+)
+
+// An event is what changes a state.
+type event int32
+
+const (
+	reached event = iota // the bytes have come for which a collection is due
+	met                  // a request has met a limit, and wants a collection
+	begun                // the collection begins
+	marked               // the collection that begun has ended
+	seen                 // a collection has ended that the program or the runtime has started
+	drained              // the releases have run, or make no progress
+	vain                 // as drained; and this was one of several collections at a limit that freed nothing
+	came                 // owners have come since, or time has passed
+	stop                 // Stop is called
+	events
+)
+
+// An edge says that an event leads from one state to another.
+type edge struct {
+	from state
+	on   event
+	to   state
+}
+
+// transitions are all edges but those of stop, which leads from every other state to
+// stopped. An event for which a state has no edge is ignored: it has come too late, or
+// another goroutine has caused the same one before. So only one of several goroutines
+// gets to begin a collection.
+var transitions = []edge{
+	{idle, reached, due},
+	{idle, met, due},
+	{idle, seen, draining},
+	{due, begun, collecting},
+	{due, seen, draining},
+	{collecting, marked, draining},
+	{draining, drained, idle},
+	{draining, vain, refused},
+	{refused, came, idle},
+	{refused, reached, due},
+	{refused, seen, draining},
+}
+
+const none = -1 // in table, where there is no edge
+
+// table has transitions by state and event.
+var table = func() (t [states][events]state) {
+	for s := range t {
+		for e := range t[s] {
+			t[s][e] = none
+		}
+		t[s][stop] = stopped
+	}
+	t[stopped][stop] = none
+	for _, e := range transitions {
+		t[e.from][e.on] = e.to
+	}
+	return t
+}()
+
+// A machine is in a state, and counts the collections that it has gone through.
+type machine struct {
+	is atomic.Int32 // a state; written under mu
+
+	mu    sync.Mutex // no other lock is taken while it is held
+	begun int64      // collections that this package has started; under mu, as the rest
+	ended int64      // of these, those after which the releases have run
+	ours  bool       // it has started the one that is under way, or that ended last
+}
+
+func (m *machine) state() state { return state(m.is.Load()) }
+
+// to makes the transition, and reports whether there is one.
+func (m *machine) to(e event) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := table[m.state()][e]
+	if next == none {
+		return false
+	}
+	switch e {
+	case begun:
+		m.begun++
+		m.ours = true
+	case seen:
+		m.ours = false
+	case drained, vain:
+		if m.ours {
+			m.ended++
+		}
+	}
+	m.is.Store(int32(next))
+	return true
+}
+
+// counts returns how many collections this package has started, and after how many
+// of them the releases have run.
+func (m *machine) counts() (begun, ended int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begun, m.ended
+}
+
+// A pacer exists from Start to Stop. There is one at a time.
+//
+// A goroutine that takes memory and reaches a bound calls pressure, in pressure.go.
+// pressure decides whether a collection is due, and starts a goroutine for it; it
+// never collects itself. That goroutine runs collect, in collect.go. There is no
+// goroutine and no timer while no collection is due or under way. After a collection
+// that the program or the runtime has started, the function that watch has
+// registered calls collected.
+type pacer struct {
+	machine
+
+	maxShare float64 // Options.MaxGCShare, or the default
+
+	limit   atomic.Int64 // 0 if there is none
+	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
+
+	bound  atomic.Int64 // number of auto bytes at which those who take wait
+	heldAt atomic.Int64 // number of held bytes at which the limit needs a check
+	notYet atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
+	stuck  atomic.Int64 // releases that were queued when a drain saw no progress, or 0
+	loose  atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
+
+	atBound  line         // goroutines that have taken beyond the bound
+	atLimit  line         // goroutines whose request has met a limit
+	promised atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
+
+	watching atomic.Bool    // a sentinel is registered
+	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
+
+	mu sync.Mutex
+	// The rest is under mu.
+	mark    mark
+	backoff int64
+	wanted  bool             // a request at a limit wants the collection that is due or under way
+	costs   [4]time.Duration // of the last collections
+	leads   [4]int64         // auto bytes that came during each, until its releases had run
+	reader  reader
+	before  int64 // the runtime's memory limit before Start
+	changed bool  // the program has changed that limit since
+
+	vainCount int       // collections at a limit, in a row, that freed nothing
+	vainEver  int64     // in refused: auto bytes that had ever been taken then
+	vainUntil time.Time // in refused: its end, whether or not owners come
+
+	stats struct {
+		cycles, released, time, yields, waits, waited, refusals atomic.Int64
+	}
+}
+
+// begin sets the first bounds.
+func (p *pacer) begin() {
+	p.before = debug.SetMemoryLimit(-1)
+	if p.limit.Load() != 0 {
+		runtime.GC() // to know what the Go heap needs
+	}
+	p.mu.Lock()
+	account.SetPace(&account.Pace{Pressure: p.pressure, Reclaim: p.reclaim, Wait: p.wait})
+	r := p.reader.read()
+	auto, _ := account.Auto()
+	p.mark = mark{heap: r.live, auto: auto}
+	p.look(r)
+	p.mu.Unlock()
+	p.watchLimit()
+}
+
+// watchLimit has collected called after each collection, if there is a limit: the
+// runtime's memory limit must also follow releases.
+func (p *pacer) watchLimit() {
+	if p.limit.Load() != 0 {
+		p.watch()
+	}
+}
+
+// end stops the pacer, and restores the runtime's memory limit. All who wait see
+// that it is stopped.
+func (p *pacer) end() {
+	p.mu.Lock()
+	account.SetPace(nil)
+	p.to(stop) // from now on look sets no bounds, and nothing begins
+	p.restore()
+	p.mu.Unlock()
+	p.tasks.Wait()
+}
