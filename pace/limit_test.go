@@ -163,6 +163,41 @@ func TestReserveSaysStuck(t *testing.T) {
 	pool.Destroy(context.Background())
 }
 
+// TestRefusedWhileWaiting has requests wait when the collections at a limit turn out to
+// be in vain. No other one begins then, so nothing else would end the waits.
+func TestRefusedWhileWaiting(t *testing.T) {
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{Limit: 10})
+	pendingFor(t, p)
+	got := make(chan error)
+	go func() { got <- a.Add(11) }()
+	go func() { got <- p.wait(t.Context(), 11, nil) }() // as a heap does
+	wait(t, "both to wait", func() bool {
+		p.atLimit.mu.Lock()
+		defer p.atLimit.mu.Unlock()
+		return p.atLimit.turns.Len() == 2
+	})
+	p.mu.Lock()
+	_, p.vainEver = account.Auto()
+	p.vainUntil = time.Now().Add(time.Hour)
+	p.to(marked)
+	p.to(vain)
+	p.mu.Unlock()
+	for range 2 {
+		select {
+		case err := <-got:
+			if !errors.Is(err, cheap.ErrLimit) {
+				t.Errorf("the error is %v", err)
+			}
+		case <-time.After(longest):
+			t.Fatal("a request waits still")
+		}
+	}
+	if err := a.Add(11); !errors.Is(err, cheap.ErrLimit) || ReadStats().Cycles != 0 {
+		t.Errorf("later: %v; %+v", err, ReadStats())
+	}
+}
+
 // TestCollectorOffWithLimit forgets many times the limit without Reserve, with
 // GOGC=off: the limit has collections start.
 func TestCollectorOffWithLimit(t *testing.T) {

@@ -225,7 +225,7 @@ func (p *pacer) wait(ctx context.Context, n int64, take func() bool) error {
 			return nil
 		}
 		switch begun, ended = p.counts(); {
-		case p.state() == stopped:
+		case p.state() == stopped, p.inVain(): // in vain for others, maybe
 			return p.last(n, take)
 		case ended >= want && take == nil:
 			return nil
@@ -241,7 +241,7 @@ func (p *pacer) wait(ctx context.Context, n int64, take func() bool) error {
 			switch {
 			case stuck > 0 && queued > 0 && time.Since(still) > stuckDrain:
 				return p.refusal(n, queued)
-			case time.Now().After(over), p.inVain():
+			case time.Now().After(over):
 				return p.last(n, take)
 			}
 		}

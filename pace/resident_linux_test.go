@@ -457,7 +457,7 @@ func TestLockHeld(t *testing.T) {
 				begin := time.Now()
 				// Each collection costs the goroutine a wait. A slow machine may
 				// need longer for enough requests.
-				end := begin.Add(time.Duration(scaled(10_000, 1000)) * time.Millisecond)
+				end := begin.Add(time.Duration(scaled(10_000, 400)) * time.Millisecond)
 				for i := 0; time.Now().Before(end) || o.Done < 30 && time.Since(begin) < 30*time.Second; i++ {
 					mu.Lock()
 					start := time.Now()
@@ -495,42 +495,6 @@ func TestLockHeld(t *testing.T) {
 				t.Errorf("%d requests were served, the longest took %v", o.Done, o.Longest)
 			}
 		})
-	}
-}
-
-// TestOnlyGo counts collections of a program that has nothing outside the Go heap:
-// about as many with pace as without. Other work on the machine changes the number, so
-// there are several tries.
-func TestOnlyGo(t *testing.T) {
-	const tries = 6
-	for try := range tries {
-		gcs := map[bool]int64{}
-		for _, paced := range []bool{false, true} {
-			t.Run(fmt.Sprintf("try=%d/paced=%v", try, paced), func(t *testing.T) {
-				o := inChild(t, func() outcome {
-					if paced {
-						mustPace(Options{})
-					}
-					m := measure()
-					onlyGo(10_000)
-					return m.outcome()
-				})
-				report(t, o)
-				if gcs[paced] = o.GCs; o.Stats.Cycles != 0 || o.Stats.Yields != 0 || o.GCs < 10 {
-					t.Errorf("%d collections, %+v", o.GCs, o.Stats)
-				}
-			})
-		}
-		less, more := gcs[false], gcs[true]
-		if testchild.Is() {
-			continue // the child may be that of a later try
-		}
-		if more <= less+less/3 && less <= more+more/3 {
-			return
-		}
-		if try == tries-1 {
-			t.Errorf("%d collections without pace, %d with it", less, more)
-		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/own"
 )
 
 // setMemoryLimit is debug.SetMemoryLimit for the time of a test.
@@ -246,6 +248,33 @@ func TestGOGCIsRead(t *testing.T) {
 	}
 	if few, many := cycles(400), cycles(50); few == 0 || many <= few {
 		t.Errorf("%d collections with GOGC=400, %d with GOGC=50", few, many)
+	}
+}
+
+// TestOnlyGo has a program run that has nothing outside the Go heap. Pace does nothing
+// there at all: nothing has it look, and it waits for no collection. How many
+// collections the runtime starts is another matter, and depends on what else runs.
+func TestOnlyGo(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	wait(t, "what tests before have forgotten to be released", func() bool {
+		runtime.GC()
+		own.Flush(t.Context())
+		return auto() < floor/2
+	})
+	p := start(t, Options{})
+	var r reader
+	before := r.read()
+	onlyGo(3000)
+	after := r.read()
+	if after.cycles == before.cycles {
+		t.Error("the runtime has not collected, so the test shows nothing")
+	}
+	if after.gogc != before.gogc || debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		t.Errorf("GOGC is %d, before %d; the memory limit is %d", after.gogc, before.gogc, debug.SetMemoryLimit(-1))
+	}
+	st := ReadStats()
+	if st.Cycles != 0 || st.Yields != 0 || st.Waits != 0 || st.CPUTime != 0 || p.watching.Load() || p.state() != idle {
+		t.Errorf("in state %s, waiting for a collection: %v; %+v", stateNames[p.state()], p.watching.Load(), st)
 	}
 }
 
