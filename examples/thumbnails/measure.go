@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/owned"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
+	"github.com/cheapgo/cheap/examples/thumbnails/internal/sampler"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -65,7 +66,7 @@ func (v variant) measure(ctx context.Context, w work, every time.Duration, most 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var live int64 // used by the sampler while it runs
-	s, err := startSampler(every, func(resident int64) {
+	s, err := sampler.Start(every, func(resident int64) {
 		_, bytes := raw.Live()
 		live = max(live, bytes)
 		if resident > most {
@@ -79,7 +80,7 @@ func (v variant) measure(ctx context.Context, w work, every time.Duration, most 
 	images, err := w.do(ctx, v.open, &full)
 	m := measurement{Images: images, Took: time.Since(start), Full: full.Load()}
 	m.Waiting, _ = raw.Live()
-	points, samplerErr := s.end()
+	points, samplerErr := s.End()
 	m.Points, m.Live = points, live
 	runtime.ReadMemStats(&after)
 	m.Cycles = after.NumGC - before.NumGC

@@ -1,6 +1,5 @@
-//go:build linux && cgo && libjpeg
-
-package main
+// Package sampler reads the resident memory of its own process, on Linux.
+package sampler
 
 import (
 	"bytes"
@@ -12,9 +11,9 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/chart"
 )
 
-// A sampler reads the resident memory of its own process. It makes no garbage, which
+// A Sampler reads the resident memory of its own process. It makes no garbage, which
 // would make the collector run.
-type sampler struct {
+type Sampler struct {
 	file   *os.File // /proc/self/statm
 	text   [128]byte
 	start  time.Time
@@ -24,14 +23,14 @@ type sampler struct {
 	ended  chan struct{}
 }
 
-// startSampler reads a first sample, then one after each every, and one at the end. It
+// Start reads a first sample, then one after each every, and one at the end. It
 // calls seen with each sample.
-func startSampler(every time.Duration, seen func(resident int64)) (*sampler, error) {
+func Start(every time.Duration, seen func(resident int64)) (*Sampler, error) {
 	f, err := os.Open("/proc/self/statm")
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{
+	s := &Sampler{
 		file: f, start: time.Now(), points: make([]chart.Point, 0, 1<<16),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -39,7 +38,7 @@ func startSampler(every time.Duration, seen func(resident int64)) (*sampler, err
 	return s, nil
 }
 
-func (s *sampler) run(every time.Duration, seen func(resident int64)) {
+func (s *Sampler) run(every time.Duration, seen func(resident int64)) {
 	defer close(s.ended)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -63,7 +62,7 @@ func (s *sampler) run(every time.Duration, seen func(resident int64)) {
 }
 
 // resident reads the second number of statm, which is in pages.
-func (s *sampler) resident() (int64, error) {
+func (s *Sampler) resident() (int64, error) {
 	n, err := s.file.ReadAt(s.text[:], 0)
 	if n == 0 {
 		return 0, err
@@ -77,8 +76,8 @@ func (s *sampler) resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// end reads a last sample, and returns all samples.
-func (s *sampler) end() ([]chart.Point, error) {
+// End reads a last sample, and returns all samples.
+func (s *Sampler) End() ([]chart.Point, error) {
 	close(s.stop)
 	<-s.ended
 	s.file.Close()
