@@ -127,6 +127,43 @@ func TestReserveInOrder(t *testing.T) {
 	}
 }
 
+// TestReserveWaitsBehindOthers has a Reserve for which there is room come when another
+// one waits that wants more. It waits as well.
+func TestReserveWaitsBehindOthers(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p := start(t, Options{Limit: 100 * mib})
+	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
+	most(t, a, 2*mib)
+	pendingFor(t, p) // so that nobody is refused
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	large, small := make(chan error), make(chan error)
+	go func() {
+		_, err := pool.Reserve(ctx, 20*mib)
+		large <- err
+	}()
+	wait(t, "the first to wait", p.atLimit.waiting)
+	go func() {
+		room, err := pool.Reserve(t.Context(), mib/2)
+		if err == nil {
+			room.Release()
+		}
+		small <- err
+	}()
+	wait(t, "both to wait", func() bool {
+		p.atLimit.mu.Lock()
+		defer p.atLimit.mu.Unlock()
+		return p.atLimit.turns.Len() == 2
+	})
+	cancel()
+	if err := <-large; err != context.Canceled {
+		t.Errorf("the first: %v", err)
+	}
+	if err := <-small; err != nil {
+		t.Errorf("the second, when it is the first: %v", err)
+	}
+}
+
 // TestReserveSaysStuck has a release function that does not return, and a lock as the
 // reason: Reserve is called by the goroutine that holds it.
 func TestReserveSaysStuck(t *testing.T) {

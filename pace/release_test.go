@@ -80,6 +80,82 @@ func TestSlowDown(t *testing.T) {
 	}
 }
 
+// TestOneByOne has two goroutines wait at the bound, and room made for one: the other
+// goes when its time is up.
+func TestOneByOne(t *testing.T) {
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	for range 100 { // this is what a resource has
+		account.TakeAuto(mib)
+		account.GiveAuto(mib)
+	}
+	if err := a.Add(mib); err != nil {
+		t.Fatal(err)
+	}
+	pendingFor(t, p)
+	p.bound.Store(auto())
+	took := make([]time.Duration, 2)
+	var wg sync.WaitGroup
+	var passed atomic.Int32
+	for i := range took {
+		wg.Go(func() {
+			begin := time.Now()
+			p.waitAtBound()
+			took[i] = time.Since(begin)
+			passed.Add(1)
+		})
+		wait(t, "it to wait, or its time to be up", func() bool {
+			p.atBound.mu.Lock()
+			defer p.atBound.mu.Unlock()
+			return p.atBound.turns.Len()+int(passed.Load()) == i+1
+		})
+	}
+	a.Remove(mib / 2)
+	wg.Wait()
+	if took[1] < longestWait {
+		t.Errorf("the first went after %v, and the second after %v, with room for one", took[0], took[1])
+	}
+	if n := p.promised.Load(); n != 2 {
+		t.Errorf("%d are expected to bring something", n)
+	}
+	account.SetAutoFrom(0)
+	if err := a.Add(1); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.promised.Load(); n != 2 { // one has come, and has waited
+		t.Errorf("%d are expected to bring something, after one has", n)
+	}
+}
+
+// TestLooseWaits has a drain end without progress. Waits at the bound are short then.
+func TestLooseWaits(t *testing.T) {
+	const n = 30
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	if err := a.Add(mib); err != nil {
+		t.Fatal(err)
+	}
+	pendingFor(t, p)
+	p.bound.Store(auto())
+	p.noteStuck(1, time.Hour)
+	before, begin := ReadStats().Waits, time.Now()
+	for range n {
+		if err := a.Add(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begin); took > n*longestWait*9/10 {
+		t.Errorf("%d waits took %v", n, took)
+	}
+	if waits := ReadStats().Waits - before; waits != n {
+		t.Errorf("%d waits, want %d", waits, n)
+	}
+	p.noteStuck(0, time.Hour)
+	if p.stuck.Load() != 0 {
+		t.Error("releases are stuck after a drain that was not")
+	}
+}
+
 // TestLimitInRelease meets a limit in a release function, which must fail at once:
 // a release function that waits for releases would wait for itself.
 func TestLimitInRelease(t *testing.T) {

@@ -175,8 +175,8 @@ func TestMixedSizes(t *testing.T) {
 	const live, goroutines = 32 * mib, 2
 	// Twice the live bytes are due to pacing. The rest is idle memory of the heap:
 	// when sizes differ by a factor of 65,536, new blocks do not always fit into
-	// the space of old ones.
-	within(t, 6*live+16*mib, func() outcome {
+	// the space of old ones. It is 80 to 84 MiB in all on a machine that is not busy.
+	within(t, 3*live+16*mib, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		m := measure()
