@@ -96,7 +96,7 @@ func (p *pacer) waitAtBound() {
 			if !p.full() {
 				break
 			}
-			p.nudge(false)
+			p.nudge()
 			timer.Reset(tick)
 			select {
 			case <-account.Kicked:
@@ -116,13 +116,13 @@ func (p *pacer) waitAtBound() {
 }
 
 // nudge starts the collection that is due, if MaxGCShare allows it by now.
-func (p *pacer) nudge(regardless bool) {
-	if p.state() != due || !regardless && time.Now().UnixNano() < p.notYet.Load() {
+func (p *pacer) nudge() {
+	if p.state() != due || time.Now().UnixNano() < p.notYet.Load() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.launch(regardless)
+	p.launch(false)
 }
 
 // look finds out whether a collection is due, and sets the bounds at which pressure
