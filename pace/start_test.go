@@ -321,6 +321,9 @@ func TestOnlyGo(t *testing.T) {
 		return auto() < floor/2
 	})
 	p := start(t, Options{})
+	if p.watching.Load() {
+		t.Error("it waits for a collection from the beginning")
+	}
 	var r reader
 	before := r.read()
 	onlyGo(3000)
