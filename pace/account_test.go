@@ -139,7 +139,7 @@ func TestLimitError(t *testing.T) {
 		!strings.Contains(err.Error(), "cheap: images.Add: ") || !strings.Contains(err.Error(), "a limit of its own") {
 		t.Errorf("with Start: %v", err)
 	}
-	if st := ReadStats(); st.Refusals != 1 || st.Cycles != 2 {
+	if st := ReadStats(); st.Refusals != 1 || st.Cycles < 1 || st.Cycles > 2 { // the second has to begin within 100 ms
 		t.Errorf("%+v", st)
 	}
 	SetLimit(100 * mib)
@@ -187,7 +187,7 @@ func TestBinding(t *testing.T) {
 		start(t, Options{})
 		a := newAccount(t, AccountOptions{Name: "images"})
 		high, pixels := int64(0), make([]byte, mib)
-		for range 5000 {
+		for range 2000 {
 			if _, err := newImage(a, mib); err != nil {
 				t.Fatal(err)
 			}
@@ -200,9 +200,8 @@ func TestBinding(t *testing.T) {
 		if st.Cycles == 0 || st.Yields == 0 {
 			t.Errorf("%+v", st)
 		}
-		// Of 5000. Some 30 on an idle machine, up to 813 on a busy one. Without
-		// waits there are 1300 and more.
-		if high <= 1000*mib && st.Released >= 4000*mib {
+		// Of 2000. Some 30 on an idle machine. Without waits there are 500 and more.
+		if high <= 400*mib && st.Released >= 1600*mib {
 			return
 		}
 		t.Logf("try %d: %d MiB were held at one time; %+v", try, high/mib, st)

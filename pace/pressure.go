@@ -29,15 +29,35 @@ func (p *pacer) pressure() {
 	if n := p.promised.Load(); n > 0 {
 		p.promised.CompareAndSwap(n, n-1)
 	}
-	// If p.mu is locked, another goroutine is checking already.
-	if p.mustLook() && p.mu.TryLock() {
-		p.look(p.reader.read())
-		p.launch(false)
+	if p.mustLook() && p.lock() {
+		if p.mustLook() {
+			p.look(p.reader.read())
+			p.launch(false)
+		}
 		p.mu.Unlock()
 		p.watch()
 	}
 	p.giveWay()
 }
+
+// lock locks p.mu to look. If it is locked, another goroutine is looking already, so lock
+// returns false. At the bound it waits: that goroutine may have lost its processor, and
+// until it goes on nobody knows whether a collection is due.
+func (p *pacer) lock() bool {
+	if p.mu.TryLock() {
+		return true
+	}
+	auto, _ := account.Auto()
+	if auto < p.bound.Load() || !mayWait() {
+		return false
+	}
+	p.mu.Lock()
+	return true
+}
+
+// mayWait reports whether the goroutine may wait for others. In a release function it
+// would wait for itself. In a bubble of testing/synctest time stands still.
+func mayWait() bool { return !aftergc.InBubble() && !account.Releasing() }
 
 // mustLook reports whether the bounds may be wrong.
 func (p *pacer) mustLook() bool {
@@ -57,7 +77,7 @@ func (p *pacer) giveWay() {
 	if !p.busy() {
 		return
 	}
-	if p.full() && !aftergc.InBubble() && !account.Releasing() {
+	if p.full() && mayWait() {
 		p.waitAtBound()
 		return
 	}
@@ -133,6 +153,7 @@ func (p *pacer) look(r reading) {
 	}
 	auto, ever := account.Auto()
 	p.mark.heap = r.live // of the last collection, whatever started it
+	p.mark.auto = min(p.mark.auto, auto)
 	heldAt, ceiling := p.keep(r)
 	bound := p.mark.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
@@ -153,6 +174,12 @@ func (p *pacer) look(r reading) {
 		autoAt = 0 // each allocation yields
 	}
 	account.SetBounds(heldAt, autoAt, ceiling)
+	// If half of what lives is closed by hand, the bound is too high.
+	below := int64(0)
+	if p.mark.auto > 2*floor {
+		below = p.mark.auto / 2
+	}
+	account.SetAutoBelow(below)
 }
 
 // lead returns how many bytes come during a collection, as far as is known. The
@@ -205,7 +232,7 @@ func (p *pacer) reclaim(n int64, try int) error {
 // a collection that has begun after the call, and its releases, have ended, and
 // longestWait has passed. If take is nil, wait returns when the releases have ended.
 func (p *pacer) wait(ctx context.Context, n int64, take func() bool) error {
-	if p.state() == stopped || p.inVain() || aftergc.InBubble() || account.Releasing() {
+	if p.state() == stopped || p.inVain() || !mayWait() {
 		return p.last(n, take)
 	}
 	asked := time.Now()

@@ -158,7 +158,9 @@ func TakeAuto(n int64) {
 
 // GiveAuto subtracts n such bytes.
 func GiveAuto(n int64) {
-	auto.Add(-n)
+	if auto.Add(-n) < autoBelow.Load() {
+		pressed.Store(true)
+	}
 	if expecting.Load() > 0 {
 		Kick()
 	}

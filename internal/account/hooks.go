@@ -12,7 +12,9 @@ var (
 	ceiling atomic.Int64 // the most that all accounts together may hold
 	heldAt  atomic.Int64 // Pace.Pressure is called when they hold as much,
 	autoAt  atomic.Int64 // or when a collection could give back as much
-	pressed atomic.Bool  // heldAt or autoAt was reached, and Notify has not run yet
+	pressed atomic.Bool  // one of these was reached, and Notify has not run yet
+
+	autoBelow atomic.Int64 // likewise, when it could give back less
 
 	pace atomic.Pointer[Pace]
 )
@@ -32,6 +34,7 @@ type Pace struct {
 func SetPace(p *Pace) {
 	pace.Store(p)
 	SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
+	SetAutoBelow(0)
 }
 
 // SetBounds sets three bounds, each in bytes; math.MaxInt64 is none. Whenever
@@ -46,6 +49,10 @@ func SetBounds(heldFrom, autoFrom, most int64) {
 
 // SetAutoFrom changes one of the bounds: autoFrom.
 func SetAutoFrom(n int64) { autoAt.Store(n) }
+
+// SetAutoBelow has the next [Notify] call Pace.Pressure as well after something was
+// given back, if a collection could give back less than n bytes then. 0 is no bound.
+func SetAutoBelow(n int64) { autoBelow.Store(n) }
 
 // Notify calls Pace.Pressure if a bound was reached since the last call. The
 // caller holds no lock.

@@ -76,3 +76,29 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestAutoBelow sets a lower bound, and gives back what is above it and below.
+func TestAutoBelow(t *testing.T) {
+	calls := 0
+	paced(t, Pace{Pressure: func() { calls++ }})
+	TakeAuto(100)
+	now, _ := Auto()
+	Notify()
+	calls = 0
+	SetAutoBelow(now - 50)
+	for _, row := range []struct {
+		give  int64
+		calls int
+	}{{50, 0}, {1, 1}, {9, 2}} {
+		GiveAuto(row.give)
+		if Notify(); calls != row.calls {
+			t.Errorf("after %d were given back: %d calls, want %d", row.give, calls, row.calls)
+		}
+	}
+	SetPace(nil)
+	paced(t, Pace{Pressure: func() { calls++ }})
+	GiveAuto(40)
+	if Notify(); calls != 2 {
+		t.Errorf("%d calls with no bound", calls)
+	}
+}
