@@ -213,7 +213,10 @@ func TestReserve(t *testing.T) {
 	parent := w.own(t, p, size)
 	refused := errors.New("refused")
 	tries := 0
-	account.SetPace(&account.Pace{Pressure: func() {}, Wait: func(ctx context.Context, _ int64, take func() bool) error {
+	account.SetPace(&account.Pace{Pressure: func() {}, Wait: func(ctx context.Context, _ int64, inLine bool, take func() bool) error {
+		if !inLine {
+			t.Error("a Reserve is not in line")
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}

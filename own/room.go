@@ -58,7 +58,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 	if account.Waiting() || !ledger.Reserve(n) {
-		err := account.Wait(ctx, n, func() bool { return ledger.Reserve(n) })
+		err := account.Wait(ctx, n, true, func() bool { return ledger.Reserve(n) })
 		switch {
 		case err == nil:
 		case err == ctx.Err():

@@ -69,7 +69,7 @@ func (a *Account) Add(n int64) error {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
 	if !a.account.Take(n) {
-		switch err := account.Wait(context.Background(), n, func() bool { return a.account.Take(n) }); {
+		switch err := account.Wait(context.Background(), n, !a.account.Full(n), func() bool { return a.account.Take(n) }); {
 		case err == account.ErrUnpaced:
 			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		case err != nil:

@@ -208,12 +208,11 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	pendingFor(t, p)
 	got := make(chan error)
 	go func() { got <- a.Add(11) }()
-	go func() { got <- p.wait(t.Context(), 11, nil) }() // as a heap does
-	wait(t, "both to wait", func() bool {
-		p.atLimit.mu.Lock()
-		defer p.atLimit.mu.Unlock()
-		return p.atLimit.turns.Len() == 2
-	})
+	go func() { got <- p.wait(t.Context(), 11, false, nil) }() // as a heap does
+	wait(t, "both to wait", func() bool { return account.Expected() == 2 })
+	if account.Waiting() || p.atLimit.waiting() {
+		t.Error("a goroutine that waits at the limit of an account is in the way of others")
+	}
 	p.mu.Lock()
 	_, p.vainEver = account.Auto()
 	p.vainUntil = time.Now().Add(time.Hour)

@@ -41,8 +41,12 @@ func (l *line) leave(t *turn) {
 	}
 }
 
-// isFirst reports whether the goroutine is the first.
+// isFirst reports whether the goroutine is the first. A goroutine without a turn is in no
+// line, so it is.
 func (t *turn) isFirst() bool {
+	if t == nil {
+		return true
+	}
 	select {
 	case <-t.first:
 		return true

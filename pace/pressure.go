@@ -220,31 +220,38 @@ func (p *pacer) reclaim(n int64, try int) error {
 	fits := func() bool { return n <= account.Room() }
 	switch {
 	case try == 0, try < collections && fits(): // the limit of one heap was met
-		return p.wait(context.Background(), n, nil)
+		return p.wait(context.Background(), n, false, nil)
 	case try < tries && !fits():
-		return p.wait(context.Background(), n, fits)
+		return p.wait(context.Background(), n, true, fits)
 	}
 	return p.refusal(n, 0)
 }
 
-// wait is called when a request of n bytes has met a limit. It waits, first come first
-// served, until take reports true. It returns an error if it did not by the time that
-// a collection that has begun after the call, and its releases, have ended, and
-// longestWait has passed. If take is nil, wait returns when the releases have ended.
-func (p *pacer) wait(ctx context.Context, n int64, take func() bool) error {
+// wait is called when a request of n bytes has met a limit. It waits until take reports
+// true. With inLine set, the limit is that of all, and the first in line is served first.
+// wait returns an error if take did not by the time that a collection that has begun after
+// the call, and its releases, have ended, and longestWait has passed. If take is nil, wait
+// returns when the releases have ended.
+func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	if p.state() == stopped || p.inVain() || !mayWait() {
 		return p.last(n, take)
 	}
 	asked := time.Now()
 	account.Expect(1)
 	defer account.Expect(-1)
-	t := p.atLimit.enter()
-	defer p.atLimit.leave(t)
+	var t *turn
+	if inLine {
+		t = p.atLimit.enter()
+		defer p.atLimit.leave(t)
+	}
 	begun, ended := p.counts()
 	want := begun + 1
-	most := want + 1          // a second one is for what was in a batch that was open when the first began
-	var over, still time.Time // when the wait ends; since when no release has ended
-	queued := int64(0)
+	most := want + 1 // a second one is for what was in a batch that was open when the first began
+	var (
+		over   time.Time // when the wait ends
+		still  time.Time // since when no release has ended
+		queued int64
+	)
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for {

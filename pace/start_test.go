@@ -6,10 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
-	"unsafe"
 
-	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -183,44 +180,6 @@ func TestStopWaits(t *testing.T) {
 			t.Fatalf("after Stop %d collections have ended, of %d", ReadStats().Cycles, begun)
 		}
 		a.Remove(a.Held())
-	}
-}
-
-// TestIdleMemory frees blocks of a heap. A collection returns what is idle beyond half
-// of what may come, and all of it if it is for a request at a limit.
-func TestIdleMemory(t *testing.T) {
-	defer cheap.SetDecay(cheap.SetDecay(-1)) // nothing else returns it
-	defer cheap.Trim()
-	b := newBuffers()
-	a := newAccount(t, AccountOptions{Limit: 100 * mib})
-	free := func() {
-		var all []unsafe.Pointer
-		for range 64 {
-			p := b.heap.Malloc(mib)
-			fill(p, mib)
-			all = append(all, p)
-		}
-		for _, p := range all {
-			b.heap.Free(p)
-		}
-	}
-	p := start(t, Options{})
-	free()
-	if err := a.Add(40 * mib); err != nil {
-		t.Fatal(err)
-	}
-	wait(t, "a collection", func() bool { return ReadStats().Cycles > 0 })
-	settled(t, p)
-	if idle, most := account.Idle(), max(p.bound.Load()/2, floor); idle > most || idle < mib {
-		t.Errorf("%d MiB are idle after a collection, want at most %d, and some", idle/mib, most/mib)
-	}
-	free()
-	if err := a.Add(100 * mib); err == nil {
-		t.Error("not refused")
-	}
-	settled(t, p)
-	if idle := account.Idle(); idle > mib {
-		t.Errorf("%d MiB are idle after a collection at a limit", idle/mib)
 	}
 }
 

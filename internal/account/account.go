@@ -138,6 +138,9 @@ func (a *Account) TryGive(n int64) bool {
 // Held returns the bytes that were taken and not given back.
 func (a *Account) Held() int64 { return a.held.Load() }
 
+// Full reports whether n bytes exceed the bound that Open was told.
+func (a *Account) Full(n int64) bool { return a.limit != 0 && n > a.limit-a.held.Load() }
+
 // Limit returns the bound that Open was told, 0 if there is none.
 func (a *Account) Limit() int64 { return a.limit }
 

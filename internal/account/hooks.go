@@ -26,7 +26,7 @@ type Pace struct {
 	Pressure func()                       // a bound was reached: see SetBounds
 	Reclaim  func(n int64, try int) error // see Reclaim
 
-	Wait func(ctx context.Context, n int64, take func() bool) error // see Wait
+	Wait func(ctx context.Context, n int64, inLine bool, take func() bool) error // see Wait
 }
 
 // SetPace sets the hooks of package pace, or unsets them if p is nil. There are no
@@ -77,10 +77,12 @@ func Reclaim(n int64, try int) error {
 }
 
 // Wait is Reclaim and Take in one: it asks package pace to make room for n bytes, and
-// calls take until that reports true. Those who wait are served in the order in which
-// they came. Without package pace the error is [ErrUnpaced]. It is the error of ctx if
-// that is done before. The caller holds no lock.
-func Wait(ctx context.Context, n int64, take func() bool) error {
+// calls take until that reports true. If inLine is set, the goroutine waits for the bound
+// on the sum of all accounts. Those are served in the order in which they came. A
+// goroutine that waits for another bound is in the way of nobody. Without package pace
+// the error is [ErrUnpaced]. It is the error of ctx if that is done before. The caller
+// holds no lock.
+func Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	p := pace.Load()
 	if p == nil {
 		if take() {
@@ -88,9 +90,11 @@ func Wait(ctx context.Context, n int64, take func() bool) error {
 		}
 		return ErrUnpaced
 	}
-	atLimit.Add(1)
-	defer atLimit.Add(-1)
-	return p.Wait(ctx, n, take)
+	if inLine {
+		atLimit.Add(1)
+		defer atLimit.Add(-1)
+	}
+	return p.Wait(ctx, n, inLine, take)
 }
 
 // expecting is the number of goroutines that wait for releases.
@@ -99,10 +103,13 @@ var expecting atomic.Int32
 // Expect adds n goroutines that wait for releases.
 func Expect(n int32) { expecting.Add(n) }
 
-// atLimit is the number of goroutines that are in Wait.
+// Expected returns how many goroutines wait for releases.
+func Expected() int { return int(expecting.Load()) }
+
+// atLimit is the number of goroutines that are in Wait, in line.
 var atLimit atomic.Int32
 
-// Waiting reports whether goroutines are in [Wait]. A goroutine that comes later has to
+// Waiting reports whether goroutines are in [Wait], in line. A goroutine that comes later has to
 // call Wait as well, or it is served before them.
 func Waiting() bool { return atLimit.Load() > 0 }
 

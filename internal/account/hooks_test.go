@@ -12,24 +12,27 @@ func TestWait(t *testing.T) {
 	SetPace(nil)
 	tries := 0
 	take := func() bool { tries++; return tries > 1 }
-	if err := Wait(t.Context(), 5, take); err != ErrUnpaced || tries != 1 {
+	if err := Wait(t.Context(), 5, true, take); err != ErrUnpaced || tries != 1 {
 		t.Errorf("without a hook: %v, after %d tries", err, tries)
 	}
-	if err := Wait(t.Context(), 5, take); err != nil {
+	if err := Wait(t.Context(), 5, true, take); err != nil {
 		t.Errorf("without a hook, with room: %v", err)
 	}
 	refused := errors.New("refused")
-	paced(t, Pace{Wait: func(ctx context.Context, n int64, take func() bool) error {
+	paced(t, Pace{Wait: func(ctx context.Context, n int64, inLine bool, take func() bool) error {
 		if ctx != t.Context() || n != 5 || !take() {
 			t.Errorf("the hook got %v and %d", ctx, n)
 		}
-		if !Waiting() {
-			t.Error("nobody is in Wait")
+		if Waiting() != inLine {
+			t.Errorf("a goroutine is in line: %v", Waiting())
 		}
 		return refused
 	}})
-	if err := Wait(t.Context(), 5, take); err != refused {
+	if err := Wait(t.Context(), 5, true, take); err != refused {
 		t.Errorf("with a hook: %v", err)
+	}
+	if err := Wait(t.Context(), 5, false, take); err != refused {
+		t.Errorf("with a hook, and not in line: %v", err)
 	}
 	if Waiting() {
 		t.Error("a goroutine is in Wait after it")
