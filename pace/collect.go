@@ -44,7 +44,7 @@ func (p *pacer) collect() {
 	held := account.Held()
 	runtime.GC()
 	p.to(marked)
-	stuck := drain(&r)
+	stuck, done := drain(&r)
 	after := r.read()
 	took := max(after.cpu-before.cpu, 0)
 
@@ -69,7 +69,7 @@ func (p *pacer) collect() {
 	p.noteStuck(stuck, time.Since(begin))
 	wanted := p.wanted
 	p.wanted = false
-	p.to(p.endOf(wanted, held, begin))
+	p.to(p.endOf(wanted && done, held, begin))
 	p.promised.Store(0)
 	p.look(after)
 	p.trim(wanted)
@@ -78,8 +78,8 @@ func (p *pacer) collect() {
 }
 
 // endOf returns the event with which a collection ends that has begun at begin, when
-// held bytes were held. wanted says that a request at a limit has wanted it. The caller
-// holds p.mu.
+// held bytes were held. wanted says that a request at a limit has wanted it, and that
+// all releases have run. The caller holds p.mu.
 func (p *pacer) endOf(wanted bool, held int64, begin time.Time) event {
 	switch {
 	case account.Held() < held:
@@ -135,8 +135,9 @@ func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 // drain waits until the releases that follow a collection are done: the runtime
 // has run the cleanups that were queued, and the workers of package own have no
 // batch left. It gives up after longestDrain, or stuckDrain without progress, and
-// returns the number of releases that workers have or will have, in the second case.
-func drain(r *reader) (stuck int64) {
+// returns the number of releases that workers have or will have, in the second case. done
+// says that it did not give up.
+func drain(r *reader) (stuck int64, done bool) {
 	first := r.read()
 	start := time.Now()
 	moved, last := start, int64(-1)
@@ -144,16 +145,16 @@ func drain(r *reader) (stuck int64) {
 		now := r.read()
 		queued := account.Queued()
 		if now.executed >= first.queued && queued == 0 {
-			return 0
+			return 0, true
 		}
 		if left := first.queued - now.executed + queued; left != last {
 			moved, last = time.Now(), left
 		}
 		if time.Since(moved) > stuckDrain {
-			return queued
+			return queued, false
 		}
 		if time.Since(start) > longestDrain {
-			return 0
+			return 0, false
 		}
 		runtime.Gosched()
 		time.Sleep(pause)
@@ -201,7 +202,7 @@ func (p *pacer) follow(auto, ever int64) {
 	defer p.tasks.Done()
 	var r reader
 	begin := time.Now()
-	stuck := drain(&r)
+	stuck, _ := drain(&r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := r.read()
