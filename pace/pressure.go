@@ -244,7 +244,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
 	}
-	begun, ended := p.counts()
+	begun, _ := p.counts()
 	want := begun + 1
 	most := want + 1 // a second one is for what was in a batch that was open when the first began
 	var (
@@ -258,7 +258,9 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		if take != nil && t.isFirst() && take() {
 			return nil
 		}
-		switch begun, ended = p.counts(); {
+		now, ended := p.counts()
+		begun = now
+		switch {
 		case p.state() == stopped, p.inVain(): // in vain for others, maybe
 			return p.last(n, take)
 		case ended >= want && take == nil:
