@@ -174,13 +174,13 @@ func TestAuto(t *testing.T) {
 
 // TestReleases sets the hooks of package own.
 func TestReleases(t *testing.T) {
-	defer SetReleases(queued, releasing)
-	if Queued() != 0 || Releasing() {
-		t.Errorf("before SetReleases: %d, %v", Queued(), Releasing())
+	defer SetReleases(queued, toDrain, releasing)
+	if Queued() != 0 || ToDrain() != 0 || Releasing() {
+		t.Errorf("before SetReleases: %d, %d, %v", Queued(), ToDrain(), Releasing())
 	}
-	SetReleases(func() int64 { return 7 }, func() bool { return true })
-	if Queued() != 7 || !Releasing() {
-		t.Errorf("%d, %v", Queued(), Releasing())
+	SetReleases(func() int64 { return 7 }, func() int64 { return 9 }, func() bool { return true })
+	if Queued() != 7 || ToDrain() != 9 || !Releasing() {
+		t.Errorf("%d, %d, %v", Queued(), ToDrain(), Releasing())
 	}
 }
 

@@ -139,6 +139,7 @@ func Room() int64 { return ceiling.Load() - total.Load() }
 // initialized.
 var (
 	queued    = func() int64 { return 0 }
+	toDrain   = func() int64 { return 0 }
 	releasing = func() bool { return false }
 
 	idle = func() int64 { return 0 }
@@ -146,12 +147,18 @@ var (
 )
 
 // SetReleases sets the hooks of package own. waiting returns how many releases
-// wait for own's workers or run there. within reports whether the goroutine that
-// calls it is in a release function.
-func SetReleases(waiting func() int64, within func() bool) { queued, releasing = waiting, within }
+// wait for own's workers or run there. draining returns how many wait for a Drain that
+// the program calls, or run in one. within reports whether the goroutine that calls it is
+// in a release function.
+func SetReleases(waiting, draining func() int64, within func() bool) {
+	queued, toDrain, releasing = waiting, draining, within
+}
 
 // Queued returns how many releases the workers of package own have still to do.
 func Queued() int64 { return queued() }
+
+// ToDrain returns how many releases the program has still to do, by Drain of a pool.
+func ToDrain() int64 { return toDrain() }
 
 // Releasing reports whether the goroutine is in a release function. It must not
 // wait for other releases then.

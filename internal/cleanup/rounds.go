@@ -102,7 +102,7 @@ func next(since uint64) {
 	begin()
 	rounds.sweeping.Store(true)
 	if peeking.Load() && lost || !peeking.Load() && n%2 == 0 {
-		ask(since)
+		ask(since, 0)
 	}
 }
 
@@ -110,7 +110,8 @@ func next(since uint64) {
 var onSwept []func()
 
 // OnSwept has f called at the end of each sweep that is reported, before the walk, while
-// functions of Add wait. f must return soon. Only init functions call OnSwept.
+// functions of Add wait, and by [Walk]. f must return soon. Only init functions call
+// OnSwept.
 func OnSwept(f func()) { onSwept = append(onSwept, f) }
 
 // swept is called at the end of a sweep, mostly.
@@ -126,6 +127,6 @@ func swept(since uint64) {
 	rounds.sweeping.Store(false)
 	rounds.mu.Unlock()
 	if peeking.Load() {
-		ask(since)
+		ask(since, since+1) // at least: it may be of the next one, if that began before the report was made
 	}
 }

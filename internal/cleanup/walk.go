@@ -22,10 +22,45 @@ var walks struct {
 	running bool
 	again   bool // one more walk after the running one
 	since   uint64
+	asked   uint64 // the last collection for which a walk was asked after its sweep
+	over    uint64 // the last one for which a whole walk is over
 }
 
-// Walking reports whether a walk is under way, or follows the running one. Package pace
-// waits for it after a collection.
+// Walked reports whether a walk is over that began after the sweep of collection number n:
+// the functions of all objects that died in it, or before, have been called. n is what
+// aftergc.Cycles returned after the collection. The functions that such functions have
+// queued elsewhere may not have run. If Walked does not report true soon, no walk may
+// come: the report of the end of the sweep may be lost. Then who knows that the sweep is
+// over calls [Walk].
+//
+// Functions of Add are called later if weak pointers are not read; see peeking. Nobody
+// knows then, and Walked reports true.
+func Walked(n uint64) bool {
+	if !peeking.Load() {
+		return true
+	}
+	walks.mu.Lock()
+	defer walks.mu.Unlock()
+	return walks.over >= n
+}
+
+// Walk walks after the sweep of collection number n, if no walk was asked for that. The
+// sweep is over. The walk may go on when Walk returns; see Walked. With the race detector
+// Walk does nothing: only the runtime's report says what happened before; see ordered.
+func Walk(n uint64) {
+	walks.mu.Lock()
+	asked := walks.asked >= n
+	walks.mu.Unlock()
+	if asked || race.Build || !peeking.Load() || aftergc.InBubble() {
+		return
+	}
+	for _, f := range onSwept {
+		f()
+	}
+	ask(0, n)
+}
+
+// Walking reports whether a walk is under way, or follows the running one.
 func Walking() bool {
 	walks.mu.Lock()
 	defer walks.mu.Unlock()
@@ -41,22 +76,23 @@ var onWalked []func()
 func OnWalked(f func()) { onWalked = append(onWalked, f) }
 
 // inline is the number of functions up to which a walk runs on the goroutine of the
-// runtime that has reported the collection. Package pace waits for the cleanups that
-// were queued in a collection, and so for such a walk. A longer walk, which takes
-// several milliseconds, gets a goroutine of its own, which ends with the walk. Tests
-// change the number.
+// runtime that has reported the collection. A longer walk, which takes several
+// milliseconds, gets a goroutine of its own, which ends with the walk. Tests change the
+// number.
 var inline atomic.Int64
 
 func init() { inline.Store(1 << 20) }
 
 // ask walks, now or, if a walk is under way, after that. since is the number of
-// collections that had ended when the reporter of the collection was made. It runs
-// outside of all bubbles of testing/synctest, so the goroutine does, too.
-func ask(since uint64) {
+// collections that had ended when the reporter of the collection was made. swept is the
+// number of a collection whose sweep is over, or 0. ask runs outside of all bubbles of
+// testing/synctest, so the goroutine does, too.
+func ask(since, swept uint64) {
 	walks.mu.Lock()
 	running := walks.running
 	walks.running, walks.again = true, running
 	walks.since = since
+	walks.asked = max(walks.asked, swept)
 	walks.mu.Unlock()
 	switch {
 	case running:
@@ -94,9 +130,15 @@ const (
 // walkOver walks over shards, and walks again on another goroutine if that was asked
 // meanwhile, or if the functions take longer than most.
 func walkOver(shards []shard, most time.Duration) {
-	returned := false
+	returned, whole := false, false
+	walks.mu.Lock()
+	since, asked := walks.since, walks.asked
+	walks.mu.Unlock()
 	defer func() {
 		walks.mu.Lock()
+		if whole {
+			walks.over = max(walks.over, asked)
+		}
 		again := walks.again || !returned // it took too long, or a function has ended the goroutine
 		walks.running, walks.again = again, false
 		walks.mu.Unlock()
@@ -108,9 +150,6 @@ func walkOver(shards []shard, most time.Duration) {
 			f()
 		}
 	}()
-	walks.mu.Lock()
-	since := walks.since
-	walks.mu.Unlock()
 	begin := time.Now()
 	long := func() bool { return most != forever && time.Since(begin) > most }
 	for i := range shards {
@@ -119,7 +158,7 @@ func walkOver(shards []shard, most time.Duration) {
 			return
 		}
 	}
-	returned = true
+	returned, whole = true, len(shards) == len(registry)
 }
 
 // walk calls the functions of the shard whose objects are gone. It reports false if

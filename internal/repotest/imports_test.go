@@ -50,7 +50,7 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/osmem", "internal/pointerfree",
 		"own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
-	"pace":     {".", "internal/account", "internal/aftergc"},
+	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},
 	"libc":     {"C", "."},
 	"libc/cxx": {},
 	"cgoalloc": {"C", ".", "libc"},

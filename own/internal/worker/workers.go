@@ -18,18 +18,8 @@ import (
 )
 
 func init() {
-	account.SetReleases(waiting, goroutine.Entered)
+	account.SetReleases(queued.Load, toDrain.Load, goroutine.Entered)
 	cleanup.OnWalked(walked)
-}
-
-// waiting returns the number of releases that wait or run. A walk over registrations
-// counts as one: it may find more, and releases those of a Memory.
-func waiting() int64 {
-	n := queued.Load()
-	if cleanup.Walking() {
-		n++
-	}
-	return n
 }
 
 // A Call is the sink of a pool whose releases run in Close and on workers.
@@ -303,4 +293,4 @@ func Waiting() bool { return queued.Load() != 0 }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a
 // goroutine of this package or of package cleanup.
-func Idle() bool { return waiting()+toDrain.Load() == 0 }
+func Idle() bool { return !cleanup.Walking() && queued.Load()+toDrain.Load() == 0 }
