@@ -97,6 +97,7 @@ type outcome struct {
 	Failed   int           // requests that were refused
 	Done     int           // those that were not
 	Wrong    []string
+	Share    float64 // of the time of all processors, in collections
 	Stats    Stats
 }
 
