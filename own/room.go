@@ -31,7 +31,8 @@ type Room struct {
 // and after Destroy [ErrDestroyed].
 //
 // The caller must not hold a lock that a release function takes. If releases are queued
-// and none ends, Reserve does not wait any longer, and the error says so. [Pool.Own]
+// and none ends for 20 ms, Reserve does not wait any longer, and the error says so. That
+// includes releases that wait for a [Pool.Drain]. [Pool.Own]
 // refuses nothing at a limit: to refuse what is allocated already saves nothing. A size
 // of 0 stands for Options.Size. Reserve panics if size is negative.
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/cleanup"
 )
 
 const (
@@ -44,7 +45,7 @@ func (p *pacer) collect() {
 	held := account.Held()
 	runtime.GC()
 	p.to(marked)
-	stuck, done := drain(&r)
+	stuck, done := drain(&r, true)
 	after := r.read()
 	took := max(after.cpu-before.cpu, 0)
 
@@ -69,7 +70,7 @@ func (p *pacer) collect() {
 	p.noteStuck(stuck, time.Since(begin))
 	wanted := p.wanted
 	p.wanted = false
-	p.to(p.endOf(wanted && done, held, begin))
+	p.to(p.endOf(wanted && done, freed, held, begin))
 	p.promised.Store(0)
 	p.look(after)
 	p.trim(wanted)
@@ -79,10 +80,12 @@ func (p *pacer) collect() {
 
 // endOf returns the event with which a collection ends that has begun at begin, when
 // held bytes were held. wanted says that a request at a limit has wanted it, and that
-// all releases have run. The caller holds p.mu.
-func (p *pacer) endOf(wanted bool, held int64, begin time.Time) event {
+// all releases have run. freed is the number of auto bytes that these gave back, all of
+// which others may have taken by now: as many may be held as before. The caller holds
+// p.mu.
+func (p *pacer) endOf(wanted bool, freed, held int64, begin time.Time) event {
 	switch {
-	case account.Held() < held:
+	case freed > 0 || account.Held() < held:
 		p.vainCount = 0
 	case wanted:
 		if p.vainCount++; p.vainCount >= mostVain {
@@ -103,10 +106,11 @@ func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 	}
 }
 
-// trim returns idle memory to the system, as far as it exceeds half of the bytes that
-// may come until the next collection. Without that, idle memory adds to these: when
-// sizes differ much, new blocks do not fit into the space of old ones. At a limit it
-// counts, so all of it goes. The caller holds p.mu.
+// trim returns idle memory to the system. The idle memory that is kept is what may come
+// until the next collection, and spareIdle. So it does not add to the bound by more than
+// that when sizes differ much, and new blocks do not fit into the space of old ones. What
+// is returned and then needed costs more than the collection: 0.1 ms for each megabyte.
+// At a limit idle memory counts, so all of it goes. The caller holds p.mu.
 func (p *pacer) trim(atLimit bool) {
 	if atLimit {
 		account.Trim(0)
@@ -117,10 +121,13 @@ func (p *pacer) trim(atLimit bool) {
 		return
 	}
 	auto, _ := account.Auto()
-	if keep := max((bound-auto)/2, floor); account.Idle() > keep {
+	if keep := max(bound-auto, 0) + spareIdle; account.Idle() > keep {
 		account.Trim(keep)
 	}
 }
+
+// spareIdle is enough for the collections of one program to differ by a few blocks.
+const spareIdle = floor / 2
 
 // settle takes the mark after a collection. At the beginning of the collection
 // there were auto bytes, and ever had been taken. It returns the number of bytes
@@ -132,22 +139,36 @@ func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 	return max(auto+since-now, 0)
 }
 
-// drain waits until the releases that follow a collection are done: the runtime
-// has run the cleanups that were queued, and the workers of package own have no
-// batch left. It gives up after longestDrain, or stuckDrain without progress, and
-// returns the number of releases that workers have or will have, in the second case. done
-// says that it did not give up.
-func drain(r *reader) (stuck int64, done bool) {
+// drain waits until the releases that follow a collection are done:
+//
+//   - The walk of package cleanup that began after the sweep is over, so all owners that
+//     died are found. If swept is set, the sweep is over, and drain has the walk begin if
+//     the runtime does not report that soon.
+//   - The runtime has run the cleanups that were queued.
+//   - The workers of package own have no batch left. What waits for a Drain that the
+//     program calls does not count.
+//
+// It gives up after longestDrain, or stuckDrain without progress, and returns the number
+// of releases that workers have or will have, in the second case. done says that it did
+// not give up.
+func drain(r *reader, swept bool) (stuck int64, done bool) {
 	first := r.read()
+	n := uint64(first.cycles)
+	walked := false
 	start := time.Now()
 	moved, last := start, int64(-1)
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		if !walked && cleanup.Walked(n) {
+			walked, moved = true, time.Now()
+			first = r.read() // with all cleanups that the sweep has queued
+		}
 		now := r.read()
-		queued := account.Queued()
-		if now.executed >= first.queued && queued == 0 {
+		queued := account.Queued() // with all that the walk has queued
+		if walked && now.executed >= first.queued && queued == 0 {
 			return 0, true
 		}
-		if left := first.queued - now.executed + queued; left != last {
+		left := first.queued - now.executed + queued
+		if left != last || cleanup.Walking() {
 			moved, last = time.Now(), left
 		}
 		if time.Since(moved) > stuckDrain {
@@ -156,10 +177,16 @@ func drain(r *reader) (stuck int64, done bool) {
 		if time.Since(start) > longestDrain {
 			return 0, false
 		}
+		if swept && !walked && time.Since(start) > soon {
+			cleanup.Walk(n)
+		}
 		runtime.Gosched()
 		time.Sleep(pause)
 	}
 }
+
+// soon is how long a drain waits for the runtime's report that a sweep is over.
+const soon = 200 * time.Microsecond
 
 // watch has collected called after the next collection, whatever starts it.
 func (p *pacer) watch() {
@@ -202,7 +229,7 @@ func (p *pacer) follow(auto, ever int64) {
 	defer p.tasks.Done()
 	var r reader
 	begin := time.Now()
-	stuck, _ := drain(&r)
+	stuck, _ := drain(&r, false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := r.read()

@@ -21,6 +21,10 @@ type LimitError struct {
 	// Stuck is the number of releases that are queued while none ends. A release
 	// function may be waiting for a lock that the caller holds.
 	Stuck int64
+
+	// ToDrain is the number of releases that wait for the program to call Drain of a
+	// pool of package own.
+	ToDrain int64
 }
 
 // Error names the request, the limit and the memory in use.
@@ -33,6 +37,9 @@ func (e *LimitError) Error() string {
 	stuck := ""
 	if e.Stuck > 0 {
 		stuck = fmt.Sprintf("; %d releases are queued, and none ends: does the caller hold a lock that the release function takes?", e.Stuck)
+	}
+	if e.ToDrain > 0 {
+		stuck += fmt.Sprintf("; %d releases wait until the program calls Pool.Drain", e.ToDrain)
 	}
 	return fmt.Sprintf("cheap: pace: %d bytes exceed %s, also after collections: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s",
 		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, stuck)
@@ -53,7 +60,7 @@ func (p *pacer) refusal(n, stuck int64) error {
 	if n <= account.Room() {
 		limit = 0 // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Stuck: stuck}
+	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Stuck: stuck, ToDrain: account.ToDrain()}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its

@@ -200,6 +200,38 @@ func TestReserveSaysStuck(t *testing.T) {
 	pool.Destroy(context.Background())
 }
 
+// TestReserveSaysToDrain has a pool whose releases wait for a Drain that nobody calls. A
+// collection finds its owners dead, and gives nothing back.
+func TestReserveSaysToDrain(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	start(t, Options{Limit: 100 * mib})
+	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
+	for account.Room() > 25*mib {
+		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	_, err := pool.Reserve(t.Context(), 30*mib)
+	took := time.Since(begin)
+	var e *LimitError
+	if !errors.As(err, &e) || e.Stuck != 0 || e.ToDrain == 0 || !strings.Contains(err.Error(), "wait until the program calls Pool.Drain") {
+		t.Errorf("after %v: %v", took, err)
+	}
+	if took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	t.Log(took)
+	pool.Drain(0)
+	if room, err := pool.Reserve(t.Context(), 30*mib); err != nil {
+		t.Errorf("after Drain: %v", err)
+	} else {
+		room.Release()
+	}
+	pool.Destroy(context.Background())
+	pool.Drain(0)
+}
+
 // TestRefusedWhileWaiting has requests wait when the collections at a limit turn out to
 // be in vain. No other one begins then, so nothing else would end the waits.
 func TestRefusedWhileWaiting(t *testing.T) {

@@ -244,13 +244,13 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
 	}
-	begun, _ := p.counts()
-	want := begun + 1
+	before, _ := p.counts()
+	want := before + 1
 	most := want + 1 // a second one is for what was in a batch that was open when the first began
 	var (
 		over   time.Time // when the wait ends
 		still  time.Time // since when no release has ended
-		queued int64
+		queued int64     // releases, those that wait for a Drain included
 	)
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
@@ -258,8 +258,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		if take != nil && t.isFirst() && take() {
 			return nil
 		}
-		now, ended := p.counts()
-		begun = now
+		begun, ended := p.counts()
 		switch {
 		case p.state() == stopped, p.inVain(): // in vain for others, maybe
 			return p.last(n, take)
@@ -267,16 +266,16 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 			return nil
 		case over.IsZero() && ended >= want:
 			over = time.Now().Add(longestWait)
-			still, queued = time.Now(), account.Queued()
+			still, queued = time.Now(), account.Queued()+account.ToDrain()
 		}
 		if !over.IsZero() {
-			if is := account.Queued(); is != queued || is == 0 {
+			if is := account.Queued() + account.ToDrain(); is != queued || is == 0 {
 				still, queued = time.Now(), is
 			}
-			stuck := p.stuck.Load()
+			stuck := p.stuck.Load() > 0 || account.ToDrain() > 0 // the program may not call Drain
 			switch {
-			case stuck > 0 && queued > 0 && time.Since(still) > stuckDrain:
-				return p.refusal(n, queued)
+			case stuck && queued > 0 && time.Since(still) > stuckDrain:
+				return p.refusal(n, account.Queued())
 			case time.Now().After(over):
 				return p.last(n, take)
 			}
