@@ -74,9 +74,6 @@ func (m *meter) field(name string) int64 {
 	return size * kib
 }
 
-// now returns how many bytes more are resident than at the start.
-func (m *meter) now() int64 { return m.read() - m.start }
-
 // outcome ends the measurement.
 func (m *meter) outcome() outcome {
 	o := outcome{Elapsed: time.Since(m.begin), GCs: int64(collections() - m.gcs), Stats: ReadStats()}
