@@ -29,7 +29,7 @@ type Options struct {
 	// one cgo call.
 	//
 	// What the collector found is released in calls of many resources: of several
-	// batches, as many as took half a millisecond lately, and 8,192 at most, in the
+	// batches, as many as took two milliseconds lately, and 32,768 at most, in the
 	// order of their addresses. In a pool with Batch 1 a call has one resource.
 	//
 	// state is Options.State, or what [Owner.SetState] has given the parent of the

@@ -78,7 +78,7 @@ func TestBundle(t *testing.T) {
 				t.Error("a token of a batch has another number of entries")
 			}
 			b.Add(l, Lost|1) // and all others
-			b.Add(l, Lost) // finds nothing
+			b.Add(l, Lost)   // finds nothing
 		}
 		l, _ := splitBatch(t, &k, size, size)
 		l.lost(2)

@@ -89,9 +89,9 @@ const (
 	MostOfPool = 4
 	StuckAfter = 50 * time.Millisecond
 
-	aBit       = 500 * time.Microsecond
-	mostBundle = 8192 // entries
-	mostJobs   = 1024 // of a bundle
+	aBit       = 2 * time.Millisecond
+	mostBundle = 32768 // entries
+	mostJobs   = 1024  // of a bundle
 	manyJobs   = 64
 )
 
