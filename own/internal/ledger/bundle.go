@@ -1,5 +1,12 @@
 package ledger
 
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
 // A Bundle is what one call of the release function releases: open entries that several
 // jobs leave behind, of one kind and one parent, or of none, so that they share a state.
 // A job is a dead batch, or a token that was found, see [Sink].
@@ -8,6 +15,33 @@ type Bundle struct {
 	n     int      // entries
 	words []uintptr
 	spare []uintptr
+
+	// Of a large bundle words and spare are in units outside the Go heap, and these are
+	// those of small ones.
+	base       uintptr // of the units, or 0
+	units      int
+	smallWords []uintptr
+	smallSpare []uintptr
+}
+
+// A bundle of more entries is large. Its memory would be a part of the Go heap that is not
+// small, in a program that only forgets.
+const smallBundle = 2048
+
+// Grow makes room for n entries, at the beginning. A bundle may get more.
+func (b *Bundle) Grow(n int) {
+	if n <= smallBundle || !useStore {
+		return
+	}
+	each := (uintptr(n)*unsafe.Sizeof(uintptr(0)) + span.UnitSize - 1) / span.UnitSize
+	if b.base = takeUnits(int(2 * each)); b.base == 0 {
+		return
+	}
+	b.units = int(2 * each)
+	b.smallWords, b.smallSpare = b.words, b.spare
+	// The units are the bundle's alone until Reset, and have no Go pointers.
+	b.words = unsafe.Slice((*uintptr)(osmem.Pointer(b.base)), each*span.UnitSize/unsafe.Sizeof(uintptr(0)))[:0]
+	b.spare = unsafe.Slice((*uintptr)(osmem.Pointer(b.base+each*span.UnitSize)), each*span.UnitSize/unsafe.Sizeof(uintptr(0)))[:0]
 }
 
 // Size returns how many entries a job has at most, if a bundle may have it together with
@@ -89,8 +123,13 @@ func (b *Bundle) Tell() {
 	}
 }
 
-// Reset empties the bundle. It keeps the memory.
+// Reset empties the bundle. It keeps the memory of a small one. No lock is held.
 func (b *Bundle) Reset() {
+	if b.base != 0 {
+		giveUnits(b.base, b.units)
+		b.words, b.spare = b.smallWords, b.smallSpare
+		b.base, b.units, b.smallWords, b.smallSpare = 0, 0, nil, nil
+	}
 	clear(b.parts)
 	b.parts, b.n, b.words = b.parts[:0], 0, b.words[:0]
 }

@@ -175,3 +175,45 @@ func TestBundleSize(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeBundle releases more than fits into Go memory that the bundle keeps. After that
+// its memory has gone back.
+func TestLargeBundle(t *testing.T) {
+	var k Kind
+	var got []uintptr
+	k.Release = func(_ any, words []uintptr) error {
+		got = append(got, words...)
+		return nil
+	}
+	k.Sink = later{}
+	for _, n := range []int{smallBundle, smallBundle + 1, 9000, 40_000} {
+		var b Bundle
+		got = nil
+		b.Grow(n - n/10) // it gets more than was said
+		if large := n-n/10 > smallBundle; useStore && takesUnits && (b.base != 0) != large {
+			t.Errorf("%d entries: units are taken: %v", n, b.base != 0)
+		}
+		const size = 250
+		for i := 0; i < n; i += size {
+			m := min(size, n-i)
+			l := New(&k, nil, nil, uint32(m), OneToken)
+			words := make([]uintptr, m)
+			for j := range words {
+				words[j] = uintptr(rand.Uint32()) << lineShift
+			}
+			l.Fill(words)
+			l.SealStock()
+			b.Add(l, All)
+		}
+		if o := b.Release(); o != (Outcome{}) || len(got) != n || !slices.IsSorted(got) {
+			t.Errorf("%d entries: %d are released, in order: %v", n, len(got), slices.IsSorted(got))
+		}
+		b.Reset()
+		if b.base != 0 || cap(b.words) > smallBundle && n-n/10 > smallBundle && useStore && takesUnits {
+			t.Errorf("%d entries: the bundle keeps memory for %d words", n, cap(b.words))
+		}
+	}
+	if n := k.Counts.Owners.Load(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}

@@ -10,3 +10,20 @@ func takeUnit() (base uintptr, err error) {
 }
 
 func giveUnit(base uintptr) { span.Free(base, 1) }
+
+const takesUnits = true
+
+// takeUnits returns units in a row, or 0.
+func takeUnits(n int) uintptr {
+	base, _, err := span.Alloc(n, 1, uintptr(n)*span.UnitSize)
+	if err != nil {
+		return 0
+	}
+	return base
+}
+
+// giveUnits gives back what takeUnits returned. No lock is held.
+func giveUnits(base uintptr, n int) {
+	span.Free(base, n)
+	span.Decay()
+}

@@ -55,6 +55,7 @@ func (w *worker) drop() { workers.Put(w) }
 func (w *worker) run() {
 	for {
 		w.work()
+		w.bundle.Reset() // no lock is held
 		work.mu.Lock()
 		ok := w.goesOn()
 		work.mu.Unlock()
@@ -75,7 +76,6 @@ func (w *worker) goesOn() (ok bool) {
 	}
 	queued.Add(-int64(len(w.jobs)))
 	clear(w.jobs)
-	w.bundle.Reset()
 	w.call, w.jobs, w.step, w.few, w.errs = nil, w.jobs[:0], toRelease, 0, nil
 	switch {
 	case w.own:
@@ -148,6 +148,11 @@ func (w *worker) release(j job) {
 		o = l.Release(j.entry)
 		w.note(l.Kind, 1, o.Err)
 	case ledger.Size(l, j.entry) > 0:
+		room := 0
+		for _, j := range w.jobs {
+			room += ledger.Size(j.ledger, j.entry)
+		}
+		w.bundle.Grow(room)
 		for _, j := range w.jobs {
 			w.bundle.Add(j.ledger, j.entry)
 		}
