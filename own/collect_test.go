@@ -6,6 +6,9 @@ import (
 	"sync"
 	"testing"
 	"weak"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 )
 
 // TestForgottenAreReleased forgets owners of many sizes, from many goroutines.
@@ -335,7 +338,11 @@ func TestGraphDoesNotGrow(t *testing.T) {
 			live := bytes
 			mu.Unlock()
 			// A hundred of the youngest reach the rest of their batches.
-			if live > 400<<10 || now-before > 400<<10 {
+			most := int64(400 << 10)
+			if race.Build || osmem.GoBacked {
+				most += 512 << 10 // the array of a large bundle is Go memory
+			}
+			if live > 400<<10 || now-before > most {
 				t.Fatalf("after %d owners: %d C bytes live; Go heap %d bytes, %d before", i+1, live, now, before)
 			}
 		}

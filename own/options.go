@@ -30,7 +30,8 @@ type Options struct {
 	//
 	// What the collector found is released in calls of many resources: of several
 	// batches, as many as took two milliseconds lately, and 32,768 at most, in the
-	// order of their addresses. In a pool with Batch 1 a call has one resource.
+	// order of their addresses. Where Release becomes slow all at once, one such call
+	// lasts long. In a pool with Batch 1 a call has one resource.
 	//
 	// state is Options.State, or what [Owner.SetState] has given the parent of the
 	// resources. All resources of a call have one parent, or none.

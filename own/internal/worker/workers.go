@@ -54,6 +54,8 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 	// few calls. A walk may take long, so a few are not many.
 	if i&ledger.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
 		hire()
+	} else {
+		arm(StuckAfter)
 	}
 }
 
