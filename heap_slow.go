@@ -67,7 +67,7 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, er
 		h.mustBeOpen(op) // another goroutine may have destroyed it
 		if attempt > 0 {
 			// A collection may help, if package pace is at work.
-			if why := account.Reclaim(int64(size), attempt-1); why == account.ErrUnpaced {
+			if why := account.Reclaim(max(int64(size), h.account.Short()), attempt-1, h.account.Short() == 0); why == account.ErrUnpaced {
 				break
 			} else if why != nil {
 				err = fmt.Errorf("%w: %w", err, why)

@@ -68,8 +68,9 @@ func (a *Account) Add(n int64) error {
 	if n < 0 {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
-	if !a.account.Take(n) {
-		switch err := account.Wait(context.Background(), n, !a.account.Full(n), func() bool { return a.account.Take(n) }); {
+	inLine := !a.account.Full(n)
+	if inLine && account.Waiting() || !a.account.Take(n) {
+		switch err := account.Wait(context.Background(), n, inLine, func() bool { return a.account.Take(n) }); {
 		case err == account.ErrUnpaced:
 			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		case err != nil:

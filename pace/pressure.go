@@ -212,16 +212,16 @@ func (p *pacer) inVain() bool {
 // reclaim is called when a request of n bytes has met a limit; try counts the
 // calls for one request, from 0. It waits for a collection that begins after the
 // call, or for room, so that the request can be tried again, or returns the error.
-func (p *pacer) reclaim(n int64, try int) error {
+func (p *pacer) reclaim(n int64, try int, own bool) error {
 	const collections, tries = 2, 8
 	if try == 0 && p.state() == stopped {
 		return nil // Stop has removed the limit
 	}
 	fits := func() bool { return n <= account.Room() }
 	switch {
-	case try == 0, try < collections && fits(): // the limit of one heap was met
+	case try == 0, own && try < collections:
 		return p.wait(context.Background(), n, false, nil)
-	case try < tries && !fits():
+	case !own && try < tries: // also if another has taken the room, and there is some by now
 		return p.wait(context.Background(), n, true, fits)
 	}
 	return p.refusal(n, 0)
@@ -240,7 +240,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 	account.Expect(1)
 	defer account.Expect(-1)
 	var t *turn
-	if inLine {
+	if inLine && n <= account.Room()+account.Held() { // else it cannot be served, and is in the way of nobody
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
 	}
@@ -256,14 +256,15 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 	defer timer.Stop()
 	for {
 		if take != nil && t.isFirst() && take() {
+			p.served()
 			return nil
 		}
 		begun, ended := p.counts()
 		switch {
-		case p.state() == stopped, p.inVain(): // in vain for others, maybe
-			return p.last(n, take)
 		case ended >= want && take == nil:
 			return nil
+		case p.state() == stopped, p.inVain(): // in vain for others, maybe
+			return p.last(n, take)
 		case over.IsZero() && ended >= want:
 			over = time.Now().Add(longestWait)
 			still, queued = time.Now(), account.Queued()+account.ToDrain()
@@ -301,10 +302,21 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 
 // last is the end of a wait: take is called once more.
 func (p *pacer) last(n int64, take func() bool) error {
-	if take != nil && take() {
+	switch {
+	case take == nil && p.state() == stopped:
+		return nil // Stop has removed the limit
+	case take != nil && take():
+		p.served()
 		return nil
 	}
 	return p.refusal(n, 0)
+}
+
+// served notes that a request at a limit was served.
+func (p *pacer) served() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.vainCount = 0
 }
 
 // request has a collection begin for a request at a limit. MaxGCShare may delay it,

@@ -39,6 +39,7 @@ type Account struct {
 	name  string
 	limit int64
 	held  atomic.Int64
+	short atomic.Int64 // bytes of the last Take that the bound on the sum refused; 0 if the own limit did
 	live  func() (blocks, bytes int64)
 }
 
@@ -85,6 +86,7 @@ func (a *Account) Take(n int64) bool {
 	for {
 		held := a.held.Load()
 		if n > limit-held {
+			a.short.Store(0)
 			return false
 		}
 		if a.held.CompareAndSwap(held, held+n) {
@@ -95,6 +97,7 @@ func (a *Account) Take(n int64) bool {
 		sum := total.Load()
 		if n > 0 && n > ceiling.Load()-sum {
 			a.held.Add(-n)
+			a.short.Store(n)
 			return false
 		}
 		if total.CompareAndSwap(sum, sum+n) {
@@ -105,6 +108,10 @@ func (a *Account) Take(n int64) bool {
 		}
 	}
 }
+
+// Short returns how many bytes the last Take wanted that the bound on the sum of all
+// accounts refused, or 0 if the account's own limit did.
+func (a *Account) Short() int64 { return a.short.Load() }
 
 // Put is Take for bytes that exist already. It cannot be refused.
 func (a *Account) Put(n int64) {

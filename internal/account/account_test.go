@@ -151,7 +151,7 @@ func TestPressure(t *testing.T) {
 
 // TestUnpaced asks for room while package pace is not started.
 func TestUnpaced(t *testing.T) {
-	if err := Reclaim(1, 0); err != ErrUnpaced {
+	if err := Reclaim(1, 0, true); err != ErrUnpaced {
 		t.Errorf("Reclaim = %v", err)
 	}
 }
@@ -290,7 +290,7 @@ func TestHammerSum(t *testing.T) {
 	const most, goroutines = 4000, 16
 	before, auto := Held(), func() int64 { n, _ := Auto(); return n }
 	autoBefore := auto()
-	paced(t, Pace{Pressure: func() {}, Reclaim: func(int64, int) error { return ErrUnpaced }})
+	paced(t, Pace{Pressure: func() {}, Reclaim: func(int64, int, bool) error { return ErrUnpaced }})
 	SetBounds(before+most/2, autoBefore+most/2, before+most)
 	var wg sync.WaitGroup
 	accounts := []*Account{open(t, 0, 0, 0), open(t, 0, 0, 0), open(t, 0, 0, 0)}

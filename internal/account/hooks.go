@@ -23,8 +23,8 @@ func init() { SetPace(nil) }
 
 // Pace is what package pace does for the packages that count.
 type Pace struct {
-	Pressure func()                       // a bound was reached: see SetBounds
-	Reclaim  func(n int64, try int) error // see Reclaim
+	Pressure func()                                 // a bound was reached: see SetBounds
+	Reclaim  func(n int64, try int, own bool) error // see Reclaim
 
 	Wait func(ctx context.Context, n int64, inLine bool, take func() bool) error // see Wait
 }
@@ -66,12 +66,13 @@ func Notify() {
 }
 
 // Reclaim asks package pace to make room for n bytes that Take refused. try is 0
-// when it is called for the first time, and counts up. A nil error says that Take
+// when it is called for the first time, and counts up. own says that the account's own
+// limit refused, and not the bound on the sum. A nil error says that Take
 // may be tried once more. Without package pace the error is [ErrUnpaced]. The
 // caller holds no lock.
-func Reclaim(n int64, try int) error {
+func Reclaim(n int64, try int, own bool) error {
 	if p := pace.Load(); p != nil {
-		return p.Reclaim(n, try)
+		return p.Reclaim(n, try, own)
 	}
 	return ErrUnpaced
 }
