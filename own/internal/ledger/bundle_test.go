@@ -24,7 +24,7 @@ func TestSortAddresses(t *testing.T) {
 			"descending": func(i int) uintptr { return ^uintptr(0) - uintptr(i)*112 },
 			"ascending":  func(i int) uintptr { return uintptr(i) * 112 },
 			"equal":      func(int) uintptr { return 1 << 20 },
-			"runs":       func(i int) uintptr { return uintptr(i*0x9e3779b1>>7&0xff)<<20 + uintptr(i%40)*112 },
+			"runs":       func(i int) uintptr { return uintptr(uint32(i)*0x9e3779b1>>7&0xff)<<20 + uintptr(i%40)*112 },
 			"slabs":      func(i int) uintptr { return uintptr((i>>7)*89%97)<<20 + uintptr(i&127)*112 },
 			"slabs down": func(i int) uintptr { return uintptr((i>>7)*89%97)<<20 - uintptr(i&127)*112 + 1<<16 },
 			"within":     func(i int) uintptr { return uintptr(i>>6)<<12 + uintptr(i&63)*448 },
@@ -199,7 +199,7 @@ func TestLargeBundle(t *testing.T) {
 			l := New(&k, nil, nil, uint32(m), OneToken)
 			words := make([]uintptr, m)
 			for j := range words {
-				words[j] = uintptr(rand.Uint32()) << lineShift
+				words[j] = uintptr(rand.Uint32N(1<<26)) << lineShift
 			}
 			l.Fill(words)
 			l.SealStock()
