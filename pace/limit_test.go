@@ -97,7 +97,7 @@ func TestReserveInOrder(t *testing.T) {
 	p := start(t, Options{Limit: 100 * mib})
 	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
 	most(t, a, mib)
-	pendingFor(t, p) // so that nobody is refused
+	pendingFor(t, p) // so that no request is refused
 	const n = 6
 	var mu sync.Mutex
 	var order []int
@@ -134,7 +134,7 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 	p := start(t, Options{Limit: 100 * mib})
 	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
 	most(t, a, 2*mib)
-	pendingFor(t, p) // so that nobody is refused
+	pendingFor(t, p) // so that no request is refused
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	large, small := make(chan error), make(chan error)
@@ -200,7 +200,7 @@ func TestReserveSaysStuck(t *testing.T) {
 	pool.Destroy(context.Background())
 }
 
-// TestReserveSaysToDrain has a pool whose releases wait for a Drain that nobody calls. A
+// TestReserveSaysToDrain has a pool whose releases wait for a Drain that no goroutine calls. A
 // collection finds its owners dead, and gives nothing back.
 func TestReserveSaysToDrain(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)

@@ -18,7 +18,7 @@ const (
 	// goroutine that waits may hold the lock that the releases need.
 	looseWait = time.Millisecond
 
-	// tick is how often a goroutine that waits looks by itself, in case that nobody
+	// tick is how often a goroutine that waits looks by itself, in case that no goroutine
 	// has told it.
 	tick = time.Millisecond
 )
@@ -42,7 +42,7 @@ func (p *pacer) pressure() {
 
 // lock locks p.mu to look. If it is locked, another goroutine is looking already, so lock
 // returns false. At the bound it waits: that goroutine may have lost its processor, and
-// until it goes on nobody knows whether a collection is due.
+// until it goes on it is not known whether a collection is due.
 func (p *pacer) lock() bool {
 	if p.mu.TryLock() {
 		return true
@@ -240,7 +240,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 	account.Expect(1)
 	defer account.Expect(-1)
 	var t *turn
-	if inLine && n <= account.Room()+account.Held() { // else it cannot be served, and is in the way of nobody
+	if inLine && n <= account.Room()+account.Held() { // else it cannot be served, and is in the way of no other
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
 	}

@@ -127,10 +127,10 @@ func TestOneByOne(t *testing.T) {
 	}
 }
 
-// TestNobodyPassesALook has a goroutine hold the lock of the pacer, as one that has lost
+// TestNoPassingALook has a goroutine hold the lock of the pacer, as one that has lost
 // its processor does, while no collection is under way. Beyond the bound a goroutine
 // that takes memory waits until the bounds are known, but not in a release function.
-func TestNobodyPassesALook(t *testing.T) {
+func TestNoPassingALook(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	p.mu.Lock()

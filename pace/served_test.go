@@ -86,9 +86,9 @@ func TestAddWaitsInLine(t *testing.T) {
 	<-got
 }
 
-// TestTooLargeIsInNobodysWay asks for more than there will ever be room for. The request
+// TestTooLargeStandsInNoLine asks for more than there will ever be room for. The request
 // does not stand in line.
-func TestTooLargeIsInNobodysWay(t *testing.T) {
+func TestTooLargeStandsInNoLine(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	p := start(t, Options{Limit: 200 * mib})
 	pool := numbers(t)

@@ -236,7 +236,7 @@ func (w way) serve(b *testing.B, concurrency int, d time.Duration) (s served) {
 	return s
 }
 
-// discard is a response that nobody reads.
+// discard is a response that is not read.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

@@ -80,7 +80,7 @@ func Reclaim(n int64, try int, own bool) error {
 // Wait is Reclaim and Take in one: it asks package pace to make room for n bytes, and
 // calls take until that reports true. If inLine is set, the goroutine waits for the bound
 // on the sum of all accounts. Those are served in the order in which they came. A
-// goroutine that waits for another bound is in the way of nobody. Without package pace
+// goroutine that waits for another bound is in the way of no other. Without package pace
 // the error is [ErrUnpaced]. It is the error of ctx if that is done before. The caller
 // holds no lock.
 func Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {

@@ -33,8 +33,8 @@ var walks struct {
 // come: the report of the end of the sweep may be lost. Then who knows that the sweep is
 // over calls [Walk].
 //
-// Functions of Add are called later if weak pointers are not read; see peeking. Nobody
-// knows then, and Walked reports true.
+// Functions of Add are called later if weak pointers are not read; see peeking. It is
+// not known then, and Walked reports true.
 func Walked(n uint64) bool {
 	if !peeking.Load() {
 		return true
