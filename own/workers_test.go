@@ -231,6 +231,7 @@ func TestWorkersOfAPool(t *testing.T) {
 	if took := time.Since(begin); took > 20*worker.StuckAfter {
 		t.Errorf("that took %v", took)
 	}
+	wait(t, "the other batches to be queued", func() bool { return Releases().Batches == 20-workers })
 	time.Sleep(2 * worker.StuckAfter)
 	if s := Releases(); s.Workers != workers || s.Batches != 20-workers {
 		t.Errorf("%+v", s)
