@@ -51,6 +51,8 @@ var mixOptions = []Options{
 	{Trace: true},
 	{Drain: true},
 	{OnCollect: func(Collected) {}},
+	{Inline: true},
+	{Inline: true, Batch: 3},
 }
 
 // renew puts a new pool into a place.

@@ -103,7 +103,7 @@ func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 // init makes a pool for blocks of h.
 func (b *blocks) init(h *cheap.Heap, o Options) {
 	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
-	b.Heap, b.Workers, b.In = h, worker.NewCall(0), &b.pool.intake
+	b.Heap, b.Workers, b.In = h, worker.NewCall(0, false), &b.pool.intake
 	k := &b.pool.kind
 	k.Heap, k.Sink = h, b
 	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk

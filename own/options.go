@@ -47,8 +47,8 @@ type Options struct {
 	// Release runs on a goroutine of this package, in Close, in Destroy, in Drain, or
 	// where else the package documentation says. Several calls may run at the same
 	// time. Release may own, close and allocate, also in its own pool. It may take a
-	// lock that the program holds while it calls Own, but none that the program holds
-	// while it calls Close, Destroy or Drain.
+	// lock that the program holds while it calls Own, unless Inline is set, but none that
+	// the program holds while it calls Close, Destroy or Drain.
 	//
 	// Release must not refer to an owner of its own pool, nor to an object that
 	// refers to one. The pool keeps reachable what Release refers to, until all
@@ -64,9 +64,9 @@ type Options struct {
 	// pointer to a field refers to the whole object. The same holds for State,
 	// Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
 	//
-	// If Release panics, all resources of the call count as released. In Close,
-	// Drain and Destroy the panic reaches the caller. Anywhere else it ends the
-	// program. The same holds if Release ends its goroutine (runtime.Goexit), but
+	// If Release panics, all resources of the call count as released. In Close, Drain
+	// and Destroy, and with Inline in Own, the panic reaches the caller. Anywhere else it
+	// ends the program. The same holds if Release ends its goroutine (runtime.Goexit), but
 	// then a worker or Thread goes on with the next call on another goroutine.
 	Release func(state any, resources []uintptr) error
 
@@ -133,6 +133,18 @@ type Options struct {
 	// calls run at a time, and other pools do not wait for them. Workers end when
 	// nothing is queued.
 	Workers int
+
+	// Inline lets Own, OwnUnder and Make release what the collector has found, on the
+	// calling goroutine: once for each batch that they begin, one batch, or as many
+	// resources as took about a millisecond lately. Where Release calls C's free, that
+	// costs less processor time than workers do, because C gets memory back on the thread
+	// that asks for more. While no owner is made, workers release.
+	//
+	// The program promises that Release is quick, and that it holds no lock that Release,
+	// OnCollect or OnReleaseError takes while it calls Own, OwnUnder or Make. A panic of
+	// these functions then may reach the caller of Own, OwnUnder or Make: after Own and
+	// OwnUnder o owns the resource, after Make nothing.
+	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
 	// one thread which the program owns. Close, Destroy and the collector only

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
@@ -57,6 +58,7 @@ type Pool struct {
 	kind   ledger.Kind
 	intake intake.Intake
 	queue  *worker.Queue // with Options.Drain or Thread, else nil
+	inline *worker.Call  // with Options.Inline, else nil
 	parent bool          // Options.Parent is set
 
 	// addresses is the number of addresses from ledger.LeastAddress on that Own takes:
@@ -79,15 +81,18 @@ func NewPool(o Options) *Pool {
 		bad("Options.NotifyQueued has no effect without Drain; set both or none")
 	case o.Parent != nil && o.Construct != nil:
 		bad("Options.Parent and Construct exclude each other: what is made in advance has no owner that could keep the parent; call OwnUnder")
-	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread):
-		bad("Options.Drain, Thread and Workers exclude each other; set one of them")
+	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread) || o.Inline && (o.Drain || o.Thread || o.Workers > 0):
+		bad("Options.Drain, Thread, Workers and Inline exclude each other; set one of them")
 	}
 	p := newPool(o, bad)
 	if o.Drain || o.Thread {
 		p.queue = worker.NewQueue(&p.kind, o.Thread, o.NotifyQueued)
 		p.kind.Sink, p.kind.Queues = p.queue, true
 	} else {
-		p.kind.Sink = worker.NewCall(o.Workers)
+		c := worker.NewCall(o.Workers, o.Inline)
+		if p.kind.Sink = c; o.Inline {
+			p.inline = c
+		}
 	}
 	var f *ledger.Family
 	if o.Parent != nil {
@@ -201,10 +206,19 @@ func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int) e
 // count tells package pace of a batch that was begun. No lock is held.
 func (p *Pool) count(began bool, err error) error {
 	if began {
+		p.help()
 		account.Notify()
 		giveWay()
 	}
 	return err
+}
+
+// help releases something of what is queued in a pool with Options.Inline. No lock is
+// held.
+func (p *Pool) help() {
+	if p.inline != nil && !aftergc.InBubble() {
+		p.inline.Help()
+	}
 }
 
 func (p *Pool) mustBeVacant(o *Owner, op string) {
@@ -315,6 +329,7 @@ func (p *Pool) Make(o *Owner) error {
 		}
 	}
 	p.mustBeVacant(o, "Make")
+	p.help() // before more is made
 	err := p.intake.Make(&o.ref)
 	giveWay()
 	return err

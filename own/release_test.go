@@ -184,7 +184,7 @@ func TestFlushInOnReleaseError(t *testing.T) {
 // TestGoexitInOnReleaseError ends a worker's goroutine. What the worker had to do is
 // done, and it serves others.
 func TestGoexitInOnReleaseError(t *testing.T) {
-	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}} {
+	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}, {Inline: true}} {
 		w := newWorld(t, 500)
 		var l listener
 		o.Name, o.Batch, o.OnCollect = "bread", 5, l.hear

@@ -26,7 +26,9 @@ type Room struct {
 // allocates it, under a limit that package pace keeps. At the limit it waits, first come
 // first served, for a collection that begins after the call, for its releases, and for
 // up to 100 ms more. If there is no room by then, it returns an error that wraps
-// [cheap.ErrLimit]. If ctx is done before, it returns the error of ctx. Reserve returns
+// [cheap.ErrLimit]. After eight collections in a row that gave nothing back, it returns
+// that error at once, until more is owned or ten times the duration of a collection has
+// passed. If ctx is done before, it returns the error of ctx. Reserve returns
 // [ErrQueueFull] if the queue of a pool with Options.MaxQueued is full, without waiting,
 // and after Destroy [ErrDestroyed].
 //

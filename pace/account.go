@@ -57,7 +57,9 @@ func NewAccount(o AccountOptions) *Account {
 //
 // At a limit, that of the account or the program's, Add waits for room: for a
 // collection that begins after the call, and up to 100 ms more. If there is no room by
-// then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. Do not hold
+// then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. After eight
+// collections in a row that gave nothing back, it returns that error at once, until
+// more is owned or ten times the duration of a collection has passed. Do not hold
 // a lock that a release function needs: Add may wait for releases. That is not a
 // deadlock, because the wait is bounded, but the releases then come too late and Add
 // fails.

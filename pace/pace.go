@@ -24,12 +24,12 @@ type Options struct {
 	LimitFromEnvironment bool
 
 	// MaxGCShare is the largest share of processor time, from 0 to 1, that the
-	// collections may take that this package starts. 0 means 0.2. It delays a
+	// collections may take that this package starts. 0 means 0.15. It delays a
 	// collection for a request that has met a limit by 100 ms at most.
 	MaxGCShare float64
 }
 
-const defaultMaxGCShare = 0.2
+const defaultMaxGCShare = 0.15
 
 // ErrStarted is returned by [Start] if it was called before, without a [Stop]
 // since.

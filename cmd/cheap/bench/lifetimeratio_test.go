@@ -44,14 +44,21 @@ func lifetimeRows() []lifetimeRow {
 		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 0.8},
 		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.8, load: "n=1e6"},
 		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.4},
+		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 1.15},
+		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.8},
+		{owner: "make-inline", than: "manual", ours: lifetime.MakeInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.4},
 		{owner: "bare", than: "manual", ours: lifetime.Bare, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 0.45},
 		{owner: "children", than: "own", ours: lifetime.Children, theirs: lifetime.Owner, malloc: "libc", n: 400_000, bar: 1.05},
 		{
-			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
+			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
 			load: "goroutines=2", procs: 2,
 		},
 		{
-			owner: "own", than: "addcleanup", ours: lifetime.OwnerParallel(2), theirs: lifetime.CleanupParallel(2), malloc: "libc", n: 400_000, bar: 0.45,
+			owner: "own-inline", than: "manual", ours: lifetime.OwnerParallel(2, true), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
+			load: "goroutines=2", procs: 2,
+		},
+		{
+			owner: "own", than: "addcleanup", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.CleanupParallel(2), malloc: "libc", n: 400_000, bar: 0.45,
 			load: "goroutines=2", procs: 2,
 		},
 	}
@@ -150,7 +157,8 @@ func BenchmarkOwnScaling(b *testing.B) {
 	}{
 		{"manual", lifetime.ManualObject, lifetime.ManualParallel(2)},
 		{"addcleanup", lifetime.Cleanup, lifetime.CleanupParallel(2)},
-		{"own", lifetime.Owner, lifetime.OwnerParallel(2)},
+		{"own", lifetime.Owner, lifetime.OwnerParallel(2, false)},
+		{"own-inline", lifetime.OwnerInline, lifetime.OwnerParallel(2, true)},
 	} {
 		b.Run("owner="+o.owner, func(b *testing.B) {
 			one, two := open(b, o.one), open(b, o.two)

@@ -30,7 +30,7 @@ type pool struct {
 func newPool(ahead int) *pool {
 	p := &pool{kind: ledger.Kind{Name: "test", Batch: 256, Pinned: 64 << 10, Size: 16, Numbers: true}}
 	p.kind.Release = func(_ any, resources []uintptr) error { p.alive.Add(-int64(len(resources))); return nil }
-	p.kind.Sink = worker.NewCall(0)
+	p.kind.Sink = worker.NewCall(0, false)
 	var construct func([]uintptr) (int, error)
 	if ahead > 0 {
 		construct = func(resources []uintptr) (int, error) {

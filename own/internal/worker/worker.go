@@ -12,7 +12,8 @@ import (
 type worker struct {
 	index int // in work.workers
 	call  *Call
-	own   bool      // it is one of the pool's own workers
+	own   bool      // it is one of the pool's own workers, or helps
+	helps bool      // it is a goroutine that makes owners, for one job
 	jobs  []job     // one, or those of a bundle
 	since time.Time // when it got the jobs
 	stuck bool      // it is not counted in work.busy
@@ -53,24 +54,30 @@ func (w *worker) drop() { workers.Put(w) }
 // run is the function of a worker's goroutine. After a release function has ended
 // the goroutine, the next one goes on with the same job.
 func (w *worker) run() {
-	for {
-		w.work()
-		w.bundle.Reset() // no lock is held
-		work.mu.Lock()
-		ok := w.goesOn()
-		work.mu.Unlock()
-		if !ok {
-			w.drop()
-			return
-		}
+	for w.turn() {
 	}
+}
+
+// turn does what is left of the worker's jobs. It reports false if it ends the worker.
+func (w *worker) turn() bool {
+	w.work()
+	w.bundle.Reset() // no lock is held
+	work.mu.Lock()
+	ok := w.goesOn()
+	work.mu.Unlock()
+	if !ok {
+		w.drop()
+	}
+	return ok
 }
 
 // goesOn ends the worker's jobs, and gives it others or ends the worker. The caller
 // holds work.mu.
 func (w *worker) goesOn() (ok bool) {
 	c := w.call
-	c.running--
+	if !w.helps {
+		c.running--
+	}
 	if w.few > 0 {
 		c.bundle = w.few
 	}
@@ -78,9 +85,12 @@ func (w *worker) goesOn() (ok bool) {
 	clear(w.jobs)
 	w.call, w.jobs, w.step, w.few, w.errs = nil, w.jobs[:0], toRelease, 0, nil
 	switch {
+	case w.helps:
+		w.helps = false
 	case w.own:
 		if ok = c.dead.first() != nil; ok {
-			c.next(w)
+			c.running++
+			c.next(w, c.bundle)
 		}
 	default:
 		if !w.stuck {
@@ -109,17 +119,23 @@ func (w *worker) goesOn() (ok bool) {
 
 // work does what is left of the worker's jobs. If a release function or OnCollect
 // ends the goroutine, another one goes on behind it. If one panics, the program
-// ends, and the panic names the pool.
+// ends, and the panic names the pool. In a goroutine that helps the panic reaches the
+// caller, and another goroutine goes on.
 func (w *worker) work() {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if v := recover(); v != nil {
-			panic(&releasePanic{pool: w.jobs[0].ledger.Kind.Name, in: w.step.function(), value: v})
+		v := recover()
+		p := &releasePanic{pool: w.jobs[0].ledger.Kind.Name, in: w.step.function(), value: v}
+		if v != nil && !w.helps {
+			panic(p)
 		}
 		go w.run()
+		if v != nil {
+			panic(p) // reaches the caller of Own or Make
+		}
 	}()
 	if w.step == toRelease {
 		w.step = released

@@ -24,7 +24,8 @@ func init() {
 
 // A Call is the sink of a pool whose releases run in Close and on workers.
 type Call struct {
-	workers int // of its own; 0 if it shares those of all pools
+	workers int  // of its own; 0 if it shares those of all pools
+	inline  bool // goroutines that make owners help, see Help
 
 	// Under work.mu.
 	dead    queue // for workers
@@ -32,11 +33,13 @@ type Call struct {
 	running int   // workers with a job of the pool
 	line    line
 	bundle  int // entries that are released in aBit, as far as is known
+	help    help
 }
 
 // NewCall returns the sink of a pool with a number of workers of its own. 0 stands
-// for the workers that pools share.
-func NewCall(workers int) *Call { return &Call{workers: workers} }
+// for the workers that pools share. With inline set, the goroutines that make owners
+// call Help.
+func NewCall(workers int, inline bool) *Call { return &Call{workers: workers, inline: inline} }
 
 // Closed releases the entry.
 func (c *Call) Closed(l *ledger.Ledger, i uint32) ledger.Outcome { return l.Release(i) }
@@ -50,6 +53,10 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 	c.entries += max(ledger.Size(l, i), 1)
 	work.batches++
 	c.serve()
+	if c.inline && !c.help.late {
+		c.expectHelp()
+		return
+	}
 	// A walk finds many in a short time. A worker that begins after it releases them in
 	// few calls. A walk may take long, so a few are not many.
 	if i&ledger.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
@@ -133,14 +140,16 @@ func (c *Call) serve() {
 	if c.workers > 0 {
 		for c.running < c.workers && c.dead.first() != nil {
 			w := newWorker()
-			c.next(w)
+			c.running++
+			c.next(w, c.bundle)
 			start(w, true)
+			go w.run()
 		}
 		return
 	}
 	var want *list.List
 	switch {
-	case c.dead.first() == nil || c.running >= MostOfPool:
+	case c.dead.first() == nil || c.running >= MostOfPool || c.inline && !c.help.late:
 	case c.running == 0:
 		want = &work.waiting
 	default:
@@ -162,11 +171,11 @@ func (c *Call) leaveLine() {
 }
 
 // next gives a worker the next job of a pool that has one, and those behind it that may
-// be released with it in a bit. The caller holds work.mu.
-func (c *Call) next(w *worker) {
-	c.running++
+// be released with it, while there is room for their entries. The caller holds work.mu.
+func (c *Call) next(w *worker, room int) {
 	w.call = c
-	for room := c.bundle; ; {
+	defer c.isLate()
+	for {
 		j := *c.dead.first()
 		n := ledger.Size(j.ledger, j.entry)
 		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || !ledger.Together(j.ledger, w.jobs[0].ledger)) {
@@ -208,7 +217,8 @@ func turn(w *worker) bool {
 	}
 	c := e.Value.(*Call)
 	c.leaveLine() // its next turn comes after those of the others
-	c.next(w)
+	c.running++
+	c.next(w, c.bundle)
 	c.serve()
 	return true
 }
@@ -223,6 +233,7 @@ func hire() {
 		}
 		work.busy++
 		start(w, false)
+		go w.run()
 	}
 	if e := work.waiting.Front(); e != nil {
 		arm(StuckAfter - time.Since(e.Value.(*Call).line.since))
@@ -233,11 +244,10 @@ func hire() {
 	}
 }
 
-// start starts a worker that has jobs. The caller holds work.mu.
+// start adds a worker that has jobs to work.workers. The caller holds work.mu.
 func start(w *worker, own bool) {
 	w.index, w.own, w.since = len(work.workers), own, time.Now()
 	work.workers = append(work.workers, w)
-	go w.run()
 }
 
 // arm starts the timer that calls look, because a pool waits. The caller holds

@@ -18,7 +18,7 @@ type blocker struct {
 
 func newBlocker(workers int) *blocker {
 	b := &blocker{began: make(chan struct{}, 100), leave: make(chan struct{})}
-	b.kind.Name, b.kind.Sink = "blocker", NewCall(workers)
+	b.kind.Name, b.kind.Sink = "blocker", NewCall(workers, false)
 	b.kind.Release = func(_ any, _ []uintptr) error {
 		b.began <- struct{}{}
 		<-b.leave
@@ -132,7 +132,7 @@ func TestBundles(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var calls [][]uintptr
-	call := NewCall(0)
+	call := NewCall(0, false)
 	k := ledger.Kind{Name: "bundles", Sink: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -167,7 +167,7 @@ func TestBundles(t *testing.T) {
 func TestSlowBundles(t *testing.T) {
 	var mu sync.Mutex
 	most, total := 0, 0
-	call := NewCall(1)
+	call := NewCall(1, false)
 	k := ledger.Kind{Name: "slow", Sink: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		most, total = max(most, len(words)), total+len(words)
@@ -194,7 +194,7 @@ func TestSlowBundles(t *testing.T) {
 // TestFewBehindAStuckWorker has a release that does not return. A pool whose releases were
 // quick before gets another worker for the few that are queued behind it.
 func TestFewBehindAStuckWorker(t *testing.T) {
-	call := NewCall(0)
+	call := NewCall(0, false)
 	leave := make(chan struct{})
 	began := make(chan int, 10)
 	k := ledger.Kind{Name: "stuck", Sink: call, Release: func(_ any, words []uintptr) error {

@@ -25,8 +25,12 @@ var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
 var ownedSink *Owned
 
 // NewPool returns a pool of blocks.
-func NewPool() *own.Pool {
+func NewPool() *own.Pool { return newPool(false) }
+
+// newPool is NewPool with Options.Inline.
+func newPool(inline bool) *own.Pool {
 	return own.NewPool(own.Options{
+		Inline:    inline,
 		Name:      "bench.block",
 		Release:   libc.Destructor(cside.DestroyBlock, libc.NoCallback),
 		Construct: libc.Constructor(cside.ConstructBlock, nil),
@@ -68,8 +72,12 @@ func onPool(p *own.Pool, run func(n int)) *Lifetime {
 }
 
 // Owner forgets owners.
-func Owner() (*Lifetime, error) {
-	p := NewPool()
+func Owner() (*Lifetime, error) { return owner(NewPool()) }
+
+// OwnerInline is Owner with Options.Inline.
+func OwnerInline() (*Lifetime, error) { return owner(newPool(true)) }
+
+func owner(p *own.Pool) (*Lifetime, error) {
 	return onPool(p, func(n int) {
 		for range n {
 			ownedSink = NewOwned(p)
@@ -79,8 +87,12 @@ func Owner() (*Lifetime, error) {
 }
 
 // Make forgets owners of blocks that were made in advance.
-func Make() (*Lifetime, error) {
-	p := NewPool()
+func Make() (*Lifetime, error) { return makes(NewPool()) }
+
+// MakeInline is Make with Options.Inline.
+func MakeInline() (*Lifetime, error) { return makes(newPool(true)) }
+
+func makes(p *own.Pool) (*Lifetime, error) {
 	l := onPool(p, func(n int) {
 		for range n {
 			o := new(Owned)

@@ -8,10 +8,11 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// OwnerParallel forgets owners of one pool in so many goroutines.
-func OwnerParallel(goroutines int) Way {
+// OwnerParallel forgets owners of one pool, with or without Options.Inline, in so many
+// goroutines.
+func OwnerParallel(goroutines int, inline bool) Way {
 	return func() (*Lifetime, error) {
-		p := NewPool()
+		p := newPool(inline)
 		return onPool(p, parallel(goroutines, func() any { return NewOwned(p) })), nil
 	}
 }

@@ -1,0 +1,274 @@
+package own
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
+)
+
+// TestInlineReleasesWhereOwnersAreMade forgets owners on one goroutine, which releases
+// them itself, unless it loses its processor for long. When it has stopped, workers
+// release the rest.
+func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
+	for _, making := range []bool{false, true} {
+		n := times(200_000)
+		w := newWorld(t, 2*n)
+		o := Options{Inline: true, Size: 16}
+		if making {
+			o.Construct = func(resources []uintptr) (int, error) {
+				for i := range resources {
+					resources[i] = uintptr(w.create(16).pointer())
+				}
+				return len(resources), nil
+			}
+		}
+		var here, elsewhere atomic.Int64
+		var maker atomic.Uintptr
+		w.before = func(cells []*cell) {
+			if goroutine.ID() == maker.Load() {
+				here.Add(int64(len(cells)))
+			} else {
+				elsewhere.Add(int64(len(cells)))
+			}
+		}
+		p := w.pool(o)
+		aside(func() {
+			maker.Store(goroutine.ID())
+			for i := range n {
+				if i%(n/20) == 0 {
+					runtime.GC()
+				}
+				if !making {
+					w.own(t, p, 16)
+				} else if err := p.Make(&new(thing).Owner); err != nil {
+					t.Error(err)
+				}
+			}
+			maker.Store(0)
+		})
+		if h, e := here.Load(), elsewhere.Load(); h < int64(n)/4 {
+			t.Errorf("making=%v: %d of %d were released here, %d elsewhere", making, h, n, e)
+		}
+		collectAtMost(t, few, "all owners", func() bool { return p.Stats().Live == 0 })
+		wait(t, "the helpers to end", func() bool { return Releases() == ReleaseStats{} })
+		mustDestroy(t, p)
+		if w.alive() != 0 {
+			t.Errorf("%d resources are left", w.alive())
+		}
+	}
+}
+
+// TestInlineWithoutOwners forgets owners and makes no others. Workers release them soon.
+func TestInlineWithoutOwners(t *testing.T) {
+	w := newWorld(t, 100)
+	p := w.pool(Options{Inline: true})
+	for range 3 {
+		aside(func() {
+			for range 20 {
+				w.own(t, p, 1<<20)
+			}
+		})
+		cleanups(t)
+		wait(t, "the releases", func() bool { return w.alive() == 0 })
+	}
+	mustDestroy(t, p)
+}
+
+// TestInlineReleaseThatOwns has a release function own in its own pool, as many as begin
+// a batch. No release runs within a release.
+func TestInlineReleaseThatOwns(t *testing.T) {
+	w := newWorld(t, 10_000)
+	p := w.pool(Options{Inline: true})
+	var depth, deepest atomic.Int64
+	var inside atomic.Uintptr
+	w.before = func(cells []*cell) {
+		if inside.Load() == goroutine.ID() {
+			deepest.Store(1)
+		}
+		if depth.Add(1) == 1 {
+			inside.Store(goroutine.ID())
+			if w.next.Load() < 5000 {
+				for range 3 {
+					w.own(t, p, 1<<20)
+				}
+			}
+			inside.Store(0)
+		}
+		depth.Add(-1)
+	}
+	aside(func() {
+		for i := range 2000 {
+			w.own(t, p, 1<<20)
+			if i%100 == 0 {
+				cleanups(t)
+			}
+		}
+	})
+	collectAtMost(t, 5*few, "all of them", func() bool { return w.alive() == 0 })
+	if deepest.Load() != 0 {
+		t.Error("a release ran within a release of the same pool")
+	}
+	mustDestroy(t, p)
+}
+
+// TestInlinePanic has the release function panic on the goroutine that makes owners. The
+// panic reaches the caller of Own, whose owner has its resource; all others are released.
+func TestInlinePanic(t *testing.T) {
+	for _, goexit := range []bool{false, true} {
+		w := newWorld(t, 1000)
+		var maker atomic.Uintptr
+		var told atomic.Int64
+		p := w.pool(Options{Inline: true, Name: "git.Commit", OnCollect: func(c Collected) { told.Add(int64(c.Count)) }})
+		w.before = func(cells []*cell) {
+			if goroutine.ID() != maker.Load() {
+				return
+			}
+			maker.Store(0)
+			for _, c := range cells {
+				w.destroy(c)
+			}
+			if goexit {
+				runtime.Goexit()
+			}
+			panic("the oven is hot")
+		}
+		aside(func() {
+			for range 20 {
+				w.own(t, p, 1<<20)
+			}
+		})
+		var last *thing
+		var caught any
+		aside(func() {
+			cleanups(t)
+			maker.Store(goroutine.ID())
+			for range 500 {
+				if maker.Load() == 0 {
+					break
+				}
+				m := &thing{cell: w.create(1 << 20)}
+				last = m
+				if caught = catch(func() { p.Own(&m.Owner, m.cell.pointer(), 1<<20) }); caught != nil {
+					break
+				}
+				last = nil
+				if w.next.Load()%20 == 0 {
+					cleanups(t)
+				}
+			}
+		})
+		maker.Store(0)
+		if err, ok := caught.(error); !goexit && (!ok || err.Error() != "cheap: git.Commit: the release function panicked: the oven is hot") {
+			t.Errorf("the panic is %v", caught)
+		}
+		if last == nil || last.Closed() {
+			t.Fatalf("goexit=%v: the owner of the call is closed", goexit)
+		}
+		collectAtMost(t, few, "all others", func() bool { return w.alive() == 1 })
+		wait(t, "the helpers to end", func() bool { return Releases() == ReleaseStats{} })
+		if n := told.Load(); n != w.next.Load()-1 {
+			t.Errorf("OnCollect was told of %d of %d", n, w.next.Load()-1)
+		}
+		last.Close()
+		mustDestroy(t, p)
+	}
+}
+
+// TestInlineReportsErrors has the errors of releases reported, whichever goroutine
+// releases.
+func TestInlineReportsErrors(t *testing.T) {
+	var failed, released atomic.Int64
+	p := NewPool(Options{
+		Inline: true,
+		Release: func(_ any, resources []uintptr) error {
+			released.Add(int64(len(resources)))
+			return errors.New("it is cold")
+		},
+		OnReleaseError: func(e ReleaseError) { failed.Add(int64(e.Count)) },
+	})
+	aside(func() {
+		for i := range 1000 {
+			if err := p.own(&new(thing).Owner, 1, 1<<20); err != nil {
+				t.Error(err)
+			}
+			if i%100 == 0 {
+				cleanups(t)
+			}
+		}
+	})
+	collectAtMost(t, few, "all of them", func() bool { return p.Stats().Live == 0 })
+	flush(t)
+	if failed.Load() != 1000 || released.Load() != 1000 {
+		t.Errorf("%d were released, and %d errors reported", released.Load(), failed.Load())
+	}
+	mustDestroy(t, p)
+}
+
+// TestInlineInABubble owns in a bubble of testing/synctest, where no release runs: a
+// release function may use channels from outside.
+func TestInlineInABubble(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{Inline: true})
+	var bubble atomic.Uintptr
+	w.before = func([]*cell) {
+		if goroutine.ID() == bubble.Load() {
+			w.complain("a release ran in the bubble")
+		}
+	}
+	aside(func() {
+		for range 100 {
+			w.own(t, p, 1<<20)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		bubble.Store(goroutine.ID())
+		defer bubble.Store(0)
+		runtime.GC()
+		for range 500 {
+			w.own(t, p, 1<<20)
+		}
+	})
+	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
+	mustDestroy(t, p)
+}
+
+// TestInlineSlowRelease has a release function become slow. Calls of Own then release few
+// resources, but for the first calls, which have what was a moment's work before.
+func TestInlineSlowRelease(t *testing.T) {
+	w := newWorld(t, 100_000)
+	p := w.pool(Options{Inline: true, Batch: 16, Size: 16})
+	var slow atomic.Bool
+	var large atomic.Int64
+	w.before = func(cells []*cell) {
+		if slow.Load() {
+			if len(cells) > 512 {
+				large.Add(1)
+			}
+			time.Sleep(time.Duration(len(cells)) * 10 * time.Microsecond)
+		}
+	}
+	forget := func(n int) {
+		aside(func() {
+			for i := range n {
+				w.own(t, p, 16)
+				if i%2000 == 0 {
+					cleanups(t)
+				}
+			}
+		})
+	}
+	forget(20_000)
+	slow.Store(true)
+	forget(40_000)
+	if n := large.Load(); n > 4 {
+		t.Errorf("%d calls released more than 512 resources each", n)
+	}
+	slow.Store(false)
+	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
+	mustDestroy(t, p)
+}
