@@ -192,6 +192,11 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 		mustBePointerFree("NewMem", t)
 	}
 	var zero T
+	if unsafe.Sizeof(zero) <= intake.MostZeroed {
+		if h, _ := m.blocks.CarveZeroed(int(unsafe.Sizeof(zero))); h != nil {
+			return (*Mem[T])(h), nil // newOwners has made it as an Owner
+		}
+	}
 	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), ledger.OneUse)
 	if h == nil {
 		var err error
@@ -218,6 +223,9 @@ func mustBePointerFree(op string, ptr any) {
 // after it becomes unreachable. NewBytes panics if n is negative. The errors are
 // those of [NewMem].
 func (m *Memory) NewBytes(n int) (*Bytes, error) {
+	if h, _ := m.blocks.CarveZeroed(n); h != nil {
+		return (*Bytes)(h), nil // newOwners has made it as an Owner
+	}
 	h, block := m.blocks.Carve(n, ledger.OneUse)
 	if h == nil {
 		var err error

@@ -41,7 +41,7 @@ var imports = map[string][]string{
 
 	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/osmem", "internal/race", "internal/span"},
 	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
-	"own/internal/window": {"internal/percpu", "internal/race", "own/internal/ledger"},
+	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/ledger"},
 	"own/internal/intake": {
 		".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/osmem", "internal/percpu",
 		"own/internal/ledger", "own/internal/window",

@@ -62,6 +62,14 @@ func (c *Carver) Carve(size int, flags uint64) (handle unsafe.Pointer, block uin
 	return c.In.owning.Carve(size, flags, c.Stride)
 }
 
+// MostZeroed is the largest size, in bytes, of a block that CarveZeroed makes.
+const MostZeroed = window.MostZeroed
+
+// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most, which is in no Use. It returns nil for larger ones as well.
+func (c *Carver) CarveZeroed(size int) (handle unsafe.Pointer, block uintptr) {
+	return c.In.owning.CarveZeroed(size, c.Stride)
+}
+
 // CarveSlow is the slow path of Carve. If zero is set, the block is zeroed.
 //
 //go:noinline
@@ -278,6 +286,7 @@ func (c *Carver) Dead(l *ledger.Ledger, i uint32) {
 		l.Dispose(i)
 	case l.Kind.OnCollect != nil:
 		c.Workers.Dead(l, i)
+	case !c.Shared && l.EndWhole():
 	default:
 		d := ledger.Dead{Ledger: l, Job: i}
 		p := d.Claim(int(l.Len()))

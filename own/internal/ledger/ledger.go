@@ -41,7 +41,8 @@ type Ledger struct {
 	// no other field.
 	gone atomic.Uint64
 
-	n uint32 // entries in use; set by Seal
+	n     uint32 // entries in use; set by Seal
+	bytes int64  // their sizes, which change only with Resize; set by Seal
 
 	direct bool        // Close calls the release function, and need not ask the sink
 	Whole  bool        // the only entry is a block of the heap by itself
@@ -61,6 +62,7 @@ type Ledger struct {
 	// The rest is under mu.
 	dead        bool   // the batch is queued for release, which claims its open entries
 	unreachable bool   // no owner is left
+	shut        bool   // a Destroy has closed entries, or has tried to
 	parts       *parts // nil if the batch was not split
 
 	*notes // nil if there are none
@@ -211,7 +213,7 @@ func (l *Ledger) Sealed() bool { return l.gone.Load()&goneSealed != 0 }
 // token with the collector, unless all entries are gone and in the Go heap. From here on
 // only owners may refer to the token. Seal returns the number of entries that are gone.
 func (l *Ledger) Seal(t *Token, n uint32, bytes int64) (gone uint32) {
-	l.n = n
+	l.n, l.bytes = n, bytes
 	owners, given := split(l.gone.Or(goneSealed))
 	if l.Kind.Heap == nil {
 		l.Kind.mix.sealed(uint32(owners) == n)
@@ -271,6 +273,7 @@ func (l *Ledger) Shut(i uint32) (e Entry, release bool, f *Family) {
 		l.mu.Unlock()
 		release = release && (f == nil || f.close())
 	}()
+	l.shut = true
 	at := l.at(i)
 	for {
 		s := atomic.LoadUint64(&at.State)

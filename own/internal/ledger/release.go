@@ -258,6 +258,24 @@ func (d *Dead) Claim(most int) Picked {
 	return p
 }
 
+// EndWhole counts all entries of a dead batch as released if none was closed before. They
+// are blocks of a heap that return with their chunk, and whose sizes do not change. It
+// looks at no entry. It reports false if some entries are closed, or may be.
+func (l *Ledger) EndWhole() bool {
+	l.mu.Lock()
+	// An owner that closes an entry keeps its token alive until the entry is counted as gone.
+	// So in a dead batch the others that close entries are those of a Destroy, and the last
+	// children.
+	gone, _ := l.Gone()
+	whole := gone == 0 && !l.shut && l.parts == nil && (l.notes == nil || l.families == nil)
+	l.mu.Unlock()
+	if whole {
+		l.Done(int(l.n), l.bytes)
+		l.Tell(int(l.n))
+	}
+	return whole
+}
+
 // claim claims open entries from i on, below next. It returns the first one that is left.
 // The caller holds l.mu.
 func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/own/internal/ledger"
@@ -226,6 +227,33 @@ func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poi
 		e.Word, e.State = at, uint64(size)<<ledger.StateSize|flags|ledger.Open
 		handle = unsafe.Add(w.handles, uintptr(i)*stride)
 		w.fill.N, w.fill.At, w.fill.Taken = i+1, at+uintptr(size+Quantum-1)&^(Quantum-1), w.fill.Taken+int64(size)
+		block = at
+	}
+	percpu.Leave()
+	return handle, block
+}
+
+// MostZeroed is the largest size, in bytes, of a block that CarveZeroed makes.
+const MostZeroed = 256
+
+// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most. Whoever sees the
+// entry finds a block with contents, so the block is in no Use meanwhile.
+//
+//go:nosplit
+//go:nocheckptr
+func (t *Table) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, block uintptr) {
+	w := t.At(percpu.Enter())
+	i, at := w.fill.N, w.fill.At
+	if uint(size-1) < uint(min(w.fill.End-at, MostZeroed)) && i < w.fill.Limit {
+		// All that the block takes is in the chunk, which is memory that can be written.
+		end := at + uintptr(size+Quantum-1)&^(Quantum-1)
+		for p := at; p < end; p += Quantum {
+			*(*[Quantum / 8]uint64)(osmem.Pointer(p)) = [Quantum / 8]uint64{}
+		}
+		_, e := w.token(i)
+		e.Word, e.State = at, uint64(size)<<ledger.StateSize|ledger.Open
+		handle = unsafe.Add(w.handles, uintptr(i)*stride)
+		w.fill.N, w.fill.At, w.fill.Taken = i+1, end, w.fill.Taken+int64(size)
 		block = at
 	}
 	percpu.Leave()
