@@ -150,7 +150,9 @@ func TestAppendToGoSlice(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	for _, s := range [][]int{{1}, {}} {
 		v := catch(func() { _, _ = Append(h, s, 2) })
-		if e, ok := v.(*MisuseError); !ok || !strings.Contains(e.Reason, "not from a heap") {
+		e, ok := v.(*MisuseError)
+		// Go may have its memory where a heap had a block before.
+		if !ok || !strings.Contains(e.Reason, "not from a heap") && !strings.Contains(e.Reason, "given back") {
 			t.Errorf("Append to a Go slice of %d elements: %v", len(s), v)
 		}
 	}
