@@ -205,7 +205,7 @@ func TestBesideCleanups(t *testing.T) {
 		runtime.GC()
 		waitUntil(t, "the others have run", func() bool { return theirs.Load() == n })
 		found, since := int64(-1), time.Now()
-		for found < n && time.Since(since) < 20*time.Millisecond { // until the walk has ended
+		for found < n && time.Since(since) < 300*time.Millisecond { // until the walk has ended
 			if now := ours.Load(); now != found {
 				found, since = now, time.Now()
 			}
