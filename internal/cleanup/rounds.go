@@ -6,6 +6,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/race"
 )
 
 // rounds say when to walk. A round is the time from one collection to the next, as
@@ -49,7 +50,14 @@ func init() { aftergc.OnSwept(swept) }
 // reported is true. Tests take away the reports of ends of sweeps.
 var reported atomic.Bool
 
-func init() { reported.Store(true) }
+func init() {
+	reported.Store(true)
+	if race.Told {
+		// The runtime fills its table of metrics when they are first read. A heap may do that
+		// where the race detector sees no lock, and it would report the next one that reads.
+		aftergc.Cycles()
+	}
+}
 
 // Round returns the number of the round that goes on, modulo 1<<32. A round is the time
 // between two collections.
