@@ -65,7 +65,8 @@ func (c *Carver) Carve(size int, flags uint64) (handle unsafe.Pointer, block uin
 // MostZeroed is the largest size, in bytes, of a block that CarveZeroed makes.
 const MostZeroed = window.MostZeroed
 
-// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most, which is in no Use. It returns nil for larger ones as well.
+// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most, which is in no
+// Use. It returns nil for larger ones as well.
 func (c *Carver) CarveZeroed(size int) (handle unsafe.Pointer, block uintptr) {
 	return c.In.owning.CarveZeroed(size, c.Stride)
 }

@@ -236,8 +236,8 @@ func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poi
 // MostZeroed is the largest size, in bytes, of a block that CarveZeroed makes.
 const MostZeroed = 256
 
-// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most. Whoever sees the
-// entry finds a block with contents, so the block is in no Use meanwhile.
+// CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most. The
+// entry is written after the contents, so a Destroy that finds it need not wait for a Use.
 //
 //go:nosplit
 //go:nocheckptr
