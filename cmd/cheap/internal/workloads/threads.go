@@ -1,0 +1,343 @@
+package workloads
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+)
+
+// The constants of the workloads of several threads. native.h has the same.
+const (
+	larsonPlaces            = 5000 // of each thread
+	larsonLife              = 20_000
+	larsonLeast, larsonMost = 8, 1000 // bytes
+
+	rpPlaces        = 1000 // of each thread
+	rpLeast, rpMost = 16, 16_000
+	rpLoop          = 100
+	rpBatch         = 25 // blocks for another thread, after every second loop
+
+	xmallocBatch                    = 4096
+	xmallocQueue                    = 4 // batches for each pair of threads
+	xmallocLeast, xmallocDoublings  = 16, 6
+	scratchSize, scratchWrites      = 8, 100
+	stressBlocks, stressKept        = 5000, 2500 // of a session
+	stressTransfer                  = 1000       // places that all threads share
+	stressDoublings, keptDoublings  = 5, 7       // from a word on
+	stressLarge, stressLargeTimes   = 1000, 100  // one in so many is so many times as large
+	stressDrops, stressSwaps        = 66, 25     // of 100
+	stressPlaces                    = stressBlocks + stressKept
+	wordBytes, cacheLine, halfLines = 8, 64, 2
+)
+
+// quota is how many of n operations a thread does.
+func quota(n, threads, thread int) int {
+	q := n / threads
+	if thread == 0 {
+		q += n % threads
+	}
+	return q
+}
+
+// parallel runs a function once for each thread, and adds up what they did.
+func parallel(threads int, run func(thread int) Tally) (sum Tally) {
+	tallies := make([]Tally, threads)
+	var all sync.WaitGroup
+	for thread := range threads {
+		all.Go(func() { tallies[thread] = run(thread) })
+	}
+	all.Wait()
+	for _, t := range tallies {
+		sum.add(t)
+	}
+	return sum
+}
+
+// A server is the array of larson that goes from thread to thread.
+type server struct {
+	m    *cheap.Heap
+	s    table
+	r    random
+	left int
+	t    Tally
+	done *sync.WaitGroup
+}
+
+func larson(m *cheap.Heap, s table, n, threads int) (sum Tally) {
+	servers := make([]server, threads)
+	var all sync.WaitGroup
+	// The blocks of the beginning are of this thread.
+	for i := range servers {
+		v := &servers[i]
+		*v = server{m: m, s: s.from(i * larsonPlaces), r: newRandom(i), left: quota(n, threads, i), done: &all}
+		for place := range uint32(larsonPlaces) {
+			if v.left == 0 {
+				break
+			}
+			v.fill(place)
+		}
+	}
+	all.Add(threads)
+	for i := range servers {
+		go servers[i].live()
+	}
+	all.Wait()
+	for i := range servers {
+		freeAllOnHeap(m, servers[i].s, larsonPlaces, &servers[i].t)
+		sum.add(servers[i].t)
+	}
+	return sum
+}
+
+func (v *server) fill(place uint32) {
+	size := larsonLeast + v.r.below(larsonMost-larsonLeast+1)
+	block := v.m.Malloc(int(size))
+	v.t.put(block, size, place)
+	v.s.set(place, block)
+	v.left--
+}
+
+// live is one thread.
+func (v *server) live() {
+	for range min(larsonLife, v.left) {
+		place := v.r.below(larsonPlaces)
+		if block := v.s.at(place); block != nil {
+			v.t.take(block)
+			v.m.Free(block)
+		}
+		v.fill(place)
+	}
+	if v.left == 0 {
+		v.done.Done()
+		return
+	}
+	go v.live()
+}
+
+// A mailbox has the batches for a thread of rptest. A batch is a block of words: the
+// next batch, the number of blocks, and their addresses.
+type mailbox struct {
+	first atomic.Uintptr
+	_     [cacheLine*halfLines - unsafe.Sizeof(uintptr(0))]byte
+}
+
+const rpBatchBytes = (2 + rpBatch) * wordBytes
+
+func (b *mailbox) push(batch unsafe.Pointer) {
+	for {
+		first := b.first.Load()
+		*word(batch) = uint64(first)
+		if b.first.CompareAndSwap(first, uintptr(batch)) {
+			return
+		}
+	}
+}
+
+// empty frees the blocks and the batches.
+func (b *mailbox) empty(m *cheap.Heap, t *Tally) {
+	first := b.first.Swap(0)
+	batch := table{*(*unsafe.Pointer)(unsafe.Pointer(&first))}
+	for batch.base != nil {
+		for i := range uint32(rpBatch) {
+			block := batch.word(2 + i)
+			t.take(block)
+			m.Free(block)
+		}
+		next := batch.word(0)
+		t.Frees++
+		m.Free(batch.base)
+		batch.base = next
+	}
+}
+
+// word returns the address in a word of 64 bits.
+func (t table) word(i uint32) unsafe.Pointer {
+	// It is that of a block of the heap, or nil.
+	return *(*unsafe.Pointer)(unsafe.Add(t.base, i*wordBytes))
+}
+
+func rptest(m *cheap.Heap, s table, n, threads int) Tally {
+	boxes := make([]mailbox, threads)
+	t := parallel(threads, func(thread int) Tally {
+		return rpThread(m, s.from(thread*rpPlaces), quota(n, threads, thread), thread, boxes)
+	})
+	for i := range boxes {
+		boxes[i].empty(m, &t)
+	}
+	return t
+}
+
+func rpThread(m *cheap.Heap, s table, left, thread int, boxes []mailbox) (t Tally) {
+	r := newRandom(thread)
+	for loop := 0; left > 0; loop++ {
+		for range min(rpLoop, left) {
+			i := r.below(rpPlaces)
+			if block := s.at(i); block != nil {
+				t.take(block)
+				m.Free(block)
+			}
+			s.set(i, rpBlock(m, &r, &t))
+			left--
+		}
+		if loop%2 == 1 && left >= 1+rpBatch {
+			batch := table{m.Malloc(rpBatchBytes)}
+			t.put(batch.base, rpBatchBytes, 0)
+			for i := range uint32(rpBatch) {
+				*word(unsafe.Add(batch.base, (2+i)*wordBytes)) = uint64(uintptr(rpBlock(m, &r, &t)))
+			}
+			left -= 1 + rpBatch
+			boxes[(thread+1)%len(boxes)].push(batch.base)
+			boxes[thread].empty(m, &t)
+		}
+	}
+	freeAllOnHeap(m, s, rpPlaces, &t)
+	return t
+}
+
+// rpBlock makes a block of which half the size is more frequent.
+func rpBlock(m *cheap.Heap, r *random, t *Tally) unsafe.Pointer {
+	x := min(r.next(), r.next())
+	size := rpLeast + uint32(uint64(x)*(rpMost-rpLeast)>>32)
+	block := m.Malloc(int(size))
+	t.put(block, size, x)
+	return block
+}
+
+func xmalloc(m *cheap.Heap, s table, n, threads int) Tally {
+	// A batch is a part of the table.
+	type batch struct{ from, count int }
+	full, empty := make(chan batch, xmallocQueue*threads), make(chan batch, xmallocQueue*threads)
+	for i := range cap(empty) {
+		empty <- batch{from: i * xmallocBatch}
+	}
+	var producers sync.WaitGroup
+	producers.Add(threads)
+	go func() {
+		producers.Wait()
+		close(full)
+	}()
+	return parallel(2*threads, func(thread int) (t Tally) {
+		if thread >= threads {
+			for b := range full {
+				blocks := s.from(b.from)
+				for i := range uint32(b.count) {
+					t.take(blocks.at(i))
+					m.Free(blocks.at(i))
+				}
+				empty <- b
+			}
+			return t
+		}
+		defer producers.Done()
+		r := newRandom(thread)
+		for left := quota(n, threads, thread); left > 0; {
+			b := <-empty
+			b.count = min(xmallocBatch, left)
+			left -= b.count
+			blocks := s.from(b.from)
+			for i := range uint32(b.count) {
+				x := r.next()
+				size := xmallocSize(x)
+				block := m.Malloc(int(size))
+				t.put(block, size, x)
+				blocks.set(i, block)
+			}
+			full <- b
+		}
+		return t
+	})
+}
+
+// xmallocSize returns a power of two, or one and a half.
+func xmallocSize(x uint32) uint32 {
+	return (xmallocLeast + x&1*xmallocLeast/2) << (x >> 8 % xmallocDoublings)
+}
+
+func cacheScratch(m *cheap.Heap, s table, n, threads int) Tally {
+	var first Tally
+	threads = min(threads, n)
+	for i := range uint32(threads) {
+		block := m.Malloc(scratchSize)
+		first.put(block, scratchSize, i)
+		s.set(i, block)
+	}
+	t := parallel(threads, func(thread int) (t Tally) {
+		place := uint32(thread)
+		t.take(s.at(place))
+		m.Free(s.at(place))
+		for range quota(n, threads, thread) - 1 {
+			block := m.Malloc(scratchSize)
+			t.put(block, scratchSize, place)
+			for range scratchWrites {
+				*word(block)++
+			}
+			t.Frees++
+			t.Sum += *word(block)
+			m.Free(block)
+		}
+		return t
+	})
+	t.add(first)
+	return t
+}
+
+func mstress(m *cheap.Heap, s table, n, threads int) Tally {
+	transfer := make([]atomic.Uintptr, stressTransfer)
+	t := parallel(threads, func(thread int) Tally {
+		return stressThread(m, s.from(thread*stressPlaces), quota(n, threads, thread), thread, transfer)
+	})
+	for i := range transfer {
+		if block := transfer[i].Load(); block != 0 {
+			p := *(*unsafe.Pointer)(unsafe.Pointer(&block))
+			t.take(p)
+			m.Free(p)
+		}
+	}
+	return t
+}
+
+func stressThread(m *cheap.Heap, s table, left, thread int, transfer []atomic.Uintptr) (t Tally) {
+	r := newRandom(thread)
+	kept := s.from(stressBlocks)
+	for left > 0 {
+		drops, keeps := uint32(stressBlocks), uint32(stressKept)
+		for left > 0 && drops+keeps > 0 {
+			left--
+			if drops > 0 && (keeps == 0 || r.below(2) == 0) {
+				s.set(stressBlocks-drops, stressBlock(m, &r, &t, stressDoublings))
+				drops--
+			} else {
+				kept.set(stressKept-keeps, stressBlock(m, &r, &t, keptDoublings))
+				keeps--
+			}
+			top := stressBlocks - drops
+			if r.below(100) < stressDrops && top > 0 {
+				i := r.below(top)
+				if block := s.at(i); block != nil {
+					t.take(block)
+					m.Free(block)
+					s.set(i, nil)
+				}
+			}
+			if r.below(100) < stressSwaps && top > 0 {
+				i, j := r.below(top), r.below(stressTransfer)
+				old := transfer[j].Swap(uintptr(s.at(i)))
+				s.set(i, *(*unsafe.Pointer)(unsafe.Pointer(&old)))
+			}
+		}
+		freeAllOnHeap(m, s, stressPlaces, &t)
+	}
+	return t
+}
+
+func stressBlock(m *cheap.Heap, r *random, t *Tally, doublings uint32) unsafe.Pointer {
+	size := uint32(wordBytes) << r.below(doublings)
+	if r.below(stressLarge) == 0 {
+		size *= stressLargeTimes
+	}
+	block := m.Malloc(int(size))
+	t.put(block, size, size)
+	return block
+}

@@ -1,0 +1,92 @@
+package workloads
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestSame runs each workload on each allocator. What they did must be the same: as
+// many blocks and frees, the same bytes, and the same marks in them. Each runs twice,
+// because a run must leave its table as it was.
+func TestSame(t *testing.T) {
+	for _, w := range All() {
+		t.Run(w.Name, func(t *testing.T) {
+			counts := []int{1, 2, 1001, 20_011, w.Ops / 4}
+			if w.Name == "large" {
+				counts = []int{1, 2, 11}
+			}
+			for _, threads := range []int{1, 2, 3} {
+				if threads > 1 && !w.Threads {
+					break
+				}
+				for _, n := range counts {
+					w.same(t, n, threads)
+				}
+			}
+		})
+	}
+}
+
+func (w *Workload) same(t *testing.T, n, threads int) {
+	t.Helper()
+	var first Tally
+	for i, allocator := range w.Allocators() {
+		r, err := w.Open(allocator, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for run := range 2 {
+			got, err := r.Run(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Blocks != uint64(n) || got.Frees != uint64(n) || got.Bytes < 8*uint64(n) || got.Sum == 0 {
+				t.Errorf("%s, %d operations in %d threads: %+v", allocator, n, threads, got)
+			}
+			if i == 0 && run == 0 {
+				first = got
+			} else if got != first {
+				t.Errorf("%d operations in %d threads: %s did %+v in run %d, and %s did %+v",
+					n, threads, allocator, got, run, w.Allocators()[0], first)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("%s, %d operations in %d threads: %v", allocator, n, threads, err)
+		}
+	}
+}
+
+// TestAllocators says what must be there: the comparison above would pass for one.
+func TestAllocators(t *testing.T) {
+	for _, w := range All() {
+		want := Heap
+		if !w.Threads {
+			want += " " + Local
+		}
+		if missingNative == "" {
+			want += " " + Native
+		}
+		if got := strings.Join(w.Allocators(), " "); got != want {
+			t.Errorf("%s runs on %s, want %s", w.Name, got, want)
+		}
+	}
+	w := All()[0]
+	if _, err := w.Open("none", 1); err == nil {
+		t.Error("an allocator that does not exist was opened")
+	}
+}
+
+// TestTwins compares the files for Heap and for Local, which differ in that word only.
+func TestTwins(t *testing.T) {
+	of := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if of("single_local.go") != strings.ReplaceAll(of("single_heap.go"), "Heap", "Local") {
+		t.Error("single_local.go is not single_heap.go for a Local; make it by sed s/Heap/Local/g")
+	}
+}
