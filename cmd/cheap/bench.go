@@ -28,6 +28,7 @@ const (
 	quickBudget = 15 * time.Second
 
 	spliceBudget = 30 * time.Second // more, for the table that -splice adds
+	namedBudget  = 30 * time.Second // for each table that is measured only where -run names it
 )
 
 // benchSettings is what the arguments of `cheap bench` ask for.
@@ -121,7 +122,11 @@ func (s *benchSettings) parseRun(text string) (err error) {
 	if s.run, err = parsePattern(text); err != nil {
 		return err
 	}
-	return s.run.check(s.tables)
+	if err = s.run.check(s.tables); err != nil {
+		return err
+	}
+	s.tables = slices.DeleteFunc(s.tables, func(t measure.Table) bool { return t.Named && !s.run.names(t.Name) })
+	return nil
 }
 
 func (s *benchSettings) parseCount(text string, given bool) (err error) {
@@ -189,7 +194,11 @@ func benchHelp(flags *flag.FlagSet) string {
 	flags.SetOutput(&options)
 	flags.PrintDefaults()
 	for _, t := range tables.All() {
-		fmt.Fprintf(&list, "  %-12s%s\n", t.Name, t.Title)
+		only := ""
+		if t.Named {
+			only = ", with -run " + t.Name + " only"
+		}
+		fmt.Fprintf(&list, "  %-12s%s%s\n", t.Name, t.Title, only)
 	}
 	return fmt.Sprintf(benchUsage, options.String(), list.String())
 }
@@ -252,14 +261,28 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 
 // budget returns how long the run may take.
 func (s *benchSettings) budget() time.Duration {
-	total, extra := benchBudget, spliceBudget
+	usual, splice, named := benchBudget, spliceBudget, namedBudget
 	if s.quick {
-		total, extra = quickBudget, quickBudget
+		usual, splice, named = quickBudget, quickBudget, quickBudget
+	}
+	total := time.Duration(0)
+	if slices.ContainsFunc(s.tables, func(t measure.Table) bool { return !t.Named && s.keepsRows(&t) }) {
+		total = usual
 	}
 	if s.spliced != nil {
-		total += extra
+		total += splice
+	}
+	for _, t := range s.tables {
+		if t.Named {
+			total += named
+		}
 	}
 	return total
+}
+
+// keepsRows reports whether rows of a table are measured.
+func (s *benchSettings) keepsRows(t *measure.Table) bool {
+	return slices.ContainsFunc(t.Rows, func(r measure.Row) bool { return s.run.keeps(t.Name, r.Name) })
 }
 
 // environmentNotes names the settings of the environment that rows ignore.

@@ -80,6 +80,16 @@ func (p pattern) keeps(table, row string) bool {
 	return false
 }
 
+// names reports whether the pattern has a part for the table, which is not empty.
+func (p pattern) names(table string) bool {
+	for _, a := range p {
+		if a.table.String() != "" && a.table.MatchString(table) {
+			return true
+		}
+	}
+	return false
+}
+
 // check returns an error if an alternative selects nothing. The error lists the
 // rows of the tables that the alternative selects, or else the tables.
 func (p pattern) check(tables []measure.Table) error {
@@ -96,6 +106,10 @@ func (a alternative) check(tables []measure.Table) error {
 	empty := ""
 	for _, t := range tables {
 		selected := a.table.MatchString(t.Name)
+		if t.Named && a.table.String() == "" {
+			names = append(names, t.Name)
+			continue
+		}
 		if len(t.Rows) > 0 {
 			names = append(names, t.Name)
 		} else if selected {

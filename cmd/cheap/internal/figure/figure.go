@@ -55,6 +55,9 @@ func Percent(x float64) string {
 	return strconv.FormatFloat(100*x, 'f', 1, 64) + "%"
 }
 
+// MiB writes a number of bytes in the unit of its name.
+func MiB(bytes int64) string { return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB" }
+
 // Count writes an average number of allocations or bytes: whole numbers and
 // those above 100 without a point, others with two digits behind it.
 func Count(x float64) string {

@@ -58,7 +58,11 @@ func (u *unit) openHereOrApart(ctx context.Context, o *Options) (err error) {
 		return u.open()
 	}
 	u.work, err = Remote(func(procs int) *exec.Cmd {
-		return o.Child(ctx, u.table.Name, u.row.Name, strconv.Itoa(procs))
+		child := o.Child(ctx, u.table.Name, u.row.Name, strconv.Itoa(procs))
+		if len(u.row.Env) > 0 {
+			child.Env = append(child.Environ(), u.row.Env...)
+		}
+		return child
 	})(u.procs)
 	return err
 }

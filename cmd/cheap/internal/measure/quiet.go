@@ -13,9 +13,8 @@ import (
 // patience is how long a queued release may take.
 const patience = 20 * time.Second
 
-// quiet removes what the previous row has left: it collects, waits until no
-// finalizer, cleanup or release is queued, and has C's malloc release memory that
-// it does not use.
+// quiet removes what the previous row has left: it collects, and waits until no
+// finalizer, cleanup or release is queued.
 func quiet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -24,7 +23,6 @@ func quiet(ctx context.Context) error {
 		return err
 	}
 	runtime.GC() // frees what had a finalizer, and ends the sweep of the first
-	trim()
 	return nil
 }
 

@@ -9,25 +9,37 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"strings"
+	"time"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/resident"
 )
 
 // A row of another program is measured in a process that runs until the row is
 // closed, so that rows of several programs can take turns. The process reads
-// numbers of operations, one a line, and answers each with a sample.
+// numbers of operations, one a line, and answers each with a sample. At 0, it
+// releases what the Go heap does not use, before its memory is measured.
 
 // A reply is the answer to one number.
 type reply struct {
-	Sample sample
-	Failed string // the error, or ""; another number may follow it
+	Sample      sample
+	Failed      string // the error, or ""; another number may follow it
+	Unsupported bool   // the error is errors.ErrUnsupported, and the process ends
 }
+
+// unsupported is errors.ErrUnsupported, with the text of the process.
+type unsupported struct{ text string }
+
+func (e unsupported) Error() string { return e.text }
+func (e unsupported) Unwrap() error { return errors.ErrUnsupported }
 
 // Serve is that process. It returns at the end of its input.
 func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer) error {
 	debug.SetGCPercent(gogc)
 	debug.SetMemoryLimit(noLimit)
 	u := &unit{row: &row, procs: procs}
-	if err := u.open(); err != nil {
-		return err
+	opened := u.open()
+	if opened != nil && !errors.Is(opened, errors.ErrUnsupported) {
+		return opened
 	}
 	defer u.close()
 	numbers, replies := json.NewDecoder(in), json.NewEncoder(out)
@@ -37,6 +49,16 @@ func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer)
 			return nil
 		} else if err != nil {
 			return err
+		}
+		if opened != nil {
+			return replies.Encode(reply{Failed: opened.Error(), Unsupported: true})
+		}
+		if n == 0 {
+			debug.FreeOSMemory()
+			if err := replies.Encode(reply{}); err != nil {
+				return err
+			}
+			continue
 		}
 		var r reply
 		s, err := u.take(ctx, n)
@@ -59,7 +81,7 @@ func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 		if err != nil {
 			return Work{}, err
 		}
-		return Work{Time: r.time, Heap: r.heap, Close: r.close}, nil
+		return Work{Time: r.time, Heap: r.heap, Peak: r.peak, Close: r.close}, nil
 	}
 }
 
@@ -97,6 +119,9 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 	if err := r.replies.Decode(&answer); err != nil {
 		return 0, 0, r.died(err)
 	}
+	if answer.Unsupported {
+		return 0, 0, unsupported{answer.Failed}
+	}
 	if answer.Failed != "" {
 		return 0, 0, errors.New(answer.Failed)
 	}
@@ -105,6 +130,44 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 	}
 	r.last = answer.Sample
 	return r.last.Wall, r.last.CPU, nil
+}
+
+// betweenSamples is the time between two looks at the memory of the process. A look
+// walks its page tables.
+const betweenSamples = time.Millisecond
+
+// peak has the process do n operations, and looks at its memory meanwhile.
+func (r *remote) peak(n int) (int64, error) {
+	if _, _, err := r.time(0); err != nil {
+		return 0, err
+	}
+	memory, err := resident.Of(r.command.Process.Pid)
+	if err != nil {
+		_, _, err := r.time(n)
+		return 0, err
+	}
+	defer memory.Close()
+	before, err := memory.Bytes()
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := r.time(n)
+		done <- err
+	}()
+	tick := time.NewTicker(betweenSamples)
+	defer tick.Stop()
+	for most := before; ; {
+		select {
+		case err := <-done:
+			return most - before, err
+		case <-tick.C:
+			if now, err := memory.Bytes(); err == nil { // else the process has ended
+				most = max(most, now)
+			}
+		}
+	}
 }
 
 func (r *remote) heap() (allocs, bytes uint64) { return r.last.Allocs, r.last.Bytes }

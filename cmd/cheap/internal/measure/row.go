@@ -14,6 +14,12 @@ type Table struct {
 	// other tables; 0 is 1. Rows with long rounds need more.
 	Weight float64
 
+	// Named says that the table is measured only where -run names it.
+	Named bool
+
+	// Notes go to the report with the rows of the table.
+	Notes []string
+
 	// Profiled says that -cpuprofile runs the rows once more under the profiler.
 	Profiled bool
 }
@@ -27,6 +33,10 @@ type Row struct {
 	// group with which this row is compared, "" if there is none.
 	Group  string
 	Versus string
+
+	// CPUVersus are rows of the group with whose processor time that of this row is
+	// compared.
+	CPUVersus []string
 
 	Procs []int // GOMAXPROCS of each measurement; nil is 1; -cpu replaces it
 
@@ -42,6 +52,15 @@ type Row struct {
 	// Apart says that the row needs the Go heap for itself. All of its rounds run
 	// in one child process.
 	Apart bool
+
+	// Env is added to the environment of the process of a row that is Apart.
+	Env []string
+
+	// Keeps says that an allocator keeps its memory from round to round, as in a
+	// program that runs on. The row is Apart and has an N. A round before the first
+	// is not timed: it warms the allocator up, and shows how much memory becomes
+	// resident.
+	Keeps bool
 
 	Note string
 
@@ -73,6 +92,11 @@ type Work struct {
 	// Heap returns the allocations in the Go heap, and their bytes, of the last call
 	// of Time. It is nil if they are unknown.
 	Heap func() (allocs, bytes uint64)
+
+	// Peak does n operations, and returns the most memory that was resident in
+	// between, beyond what was before: 0 if the system does not report it. It is
+	// nil for a work in this process.
+	Peak func(n int) (int64, error)
 
 	Close func() // may be nil
 }

@@ -53,11 +53,14 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 	return r.report(tables, ctx.Err() != nil), errors.Join(errs...)
 }
 
-// failures returns the errors of rows, and adds them to the notes of the report.
+// failures returns the errors of rows, and adds them to the notes of the report. What
+// this machine does not have is in the notes only.
 func (r *run) failures() (errs []error) {
 	for _, u := range r.units {
 		if u.failed() {
-			errs = append(errs, fmt.Errorf("%v: %w", u, u.err))
+			if !u.unsupported() {
+				errs = append(errs, fmt.Errorf("%v: %w", u, u.err))
+			}
 			r.Notes = append(r.Notes, fmt.Sprintf("%v is missing: %v", u, u.err))
 		}
 	}
@@ -186,6 +189,11 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 	case u.row.NoGC:
 		u.n = u.row.N // its process warms up by itself
 		return nil
+	case u.row.Keeps:
+		var err error
+		u.n = u.row.N
+		u.peak, err = u.work.Peak(u.n)
+		return err
 	case u.row.N > 0:
 		u.n = u.row.N
 	case n > 0:
@@ -258,11 +266,12 @@ func (r *run) report(tables []Table, partial bool) *result.Report {
 		rows := len(out.Rows)
 		for _, u := range r.units {
 			if u.table == t && u.measured() {
-				out.Rows = append(out.Rows, u.summarize(r.versus(u)))
+				out.Rows = append(out.Rows, r.summarize(u))
 			}
 		}
 		if len(out.Rows) > rows {
 			out.Tables = append(out.Tables, t.Table)
+			out.Notes = append(out.Notes, t.Notes...)
 		}
 	}
 	for i := range out.Rows {
@@ -272,10 +281,10 @@ func (r *run) report(tables []Table, partial bool) *result.Report {
 	return out
 }
 
-// versus returns the unit with which u is compared, nil if there is none.
-func (r *run) versus(u *unit) *unit {
+// beside returns the unit of a row that takes turns with u, nil if it was not measured.
+func (r *run) beside(u *unit, row string) *unit {
 	i := slices.IndexFunc(r.units, func(v *unit) bool {
-		return u.row.Versus == v.row.Name && u.table == v.table && u.procs == v.procs && u.row.Group == v.row.Group
+		return row == v.row.Name && u.table == v.table && u.procs == v.procs && u.row.Group == v.row.Group
 	})
 	if i < 0 || !r.units[i].measured() {
 		return nil

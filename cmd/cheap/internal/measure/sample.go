@@ -22,6 +22,9 @@ func (u *unit) take(ctx context.Context, n int) (sample, error) {
 	if err := quiet(ctx); err != nil {
 		return sample{}, err
 	}
+	if !u.row.Keeps {
+		trim()
+	}
 	return u.takeNow(n)
 }
 

@@ -13,7 +13,8 @@ type unit struct {
 	procs int
 
 	work    Work
-	n       int // operations in a round
+	n       int   // operations in a round
+	peak    int64 // bytes that were resident, 0 if unknown
 	samples []sample
 	profile profiled
 	err     error // why there are no more samples
@@ -22,6 +23,10 @@ type unit struct {
 // failed reports whether the unit has an error, and so is missing in the report. A
 // unit that was interrupted keeps its samples.
 func (u *unit) failed() bool { return u.err != nil && !errors.Is(u.err, context.Canceled) }
+
+// unsupported reports whether the unit is missing because this machine does not have
+// what it measures.
+func (u *unit) unsupported() bool { return errors.Is(u.err, errors.ErrUnsupported) }
 
 // measured reports whether the unit is in the report.
 func (u *unit) measured() bool { return len(u.samples) > 0 && !u.failed() }

@@ -2,27 +2,36 @@ package measure
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/result"
 
-// summarize makes a row of a report. There is at least one sample.
-func (u *unit) summarize(versus *unit) result.Row {
-	wall := u.each(func(s sample) float64 { return s.perOp(s.Wall) })
+func wallTime(s sample) float64  { return s.perOp(s.Wall) }
+func cpuTimeOf(s sample) float64 { return s.perOp(s.CPU) }
+
+// summarize makes a row of a report. The unit has at least one sample.
+func (r *run) summarize(u *unit) result.Row {
+	wall := u.each(wallTime)
 	row := result.Row{
 		Table:        u.table.Name,
 		Row:          u.row.Name,
 		Procs:        u.procs,
 		Samples:      wall,
-		CPUNsPerOp:   median(u.each(func(s sample) float64 { return s.perOp(s.CPU) })),
+		CPUNsPerOp:   median(u.each(cpuTimeOf)),
 		AllocsPerOp:  median(u.each(func(s sample) float64 { return s.perOp(float64(s.Allocs)) })),
 		GoBytesPerOp: median(u.each(func(s sample) float64 { return s.perOp(float64(s.Bytes)) })),
 		Published:    []result.Published{},
 		Note:         u.row.Note,
 		Profile:      u.profile.shares,
+		Peak:         u.peak,
 	}
 	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(wall)
 	if u.row.Published != nil {
 		row.Published = append(row.Published, u.row.Published(u.procs)...)
 	}
-	if versus != nil {
-		row.Versus = ratio(wall, versus)
+	if versus := r.beside(u, u.row.Versus); versus != nil {
+		row.Versus = ratio(u, versus, wallTime)
+	}
+	for _, name := range u.row.CPUVersus {
+		if other := r.beside(u, name); other != nil && row.CPUNsPerOp > 0 {
+			row.CPUVersus = append(row.CPUVersus, *ratio(u, other, cpuTimeOf))
+		}
 	}
 	return row
 }
@@ -36,14 +45,14 @@ func (u *unit) each(figure func(sample) float64) []float64 {
 	return out
 }
 
-// ratio divides the time of each round by that of the other unit in the same round.
+// ratio divides a time of each round by that of the other unit in the same round.
 // The ratio is noisy if 1 is within its interval, or if there are too few rounds
 // for an interval.
-func ratio(wall []float64, versus *unit) *result.Ratio {
-	theirs := versus.each(func(s sample) float64 { return s.perOp(s.Wall) })
-	pairs := make([]float64, min(len(wall), len(theirs)))
+func ratio(u, versus *unit, figure func(sample) float64) *result.Ratio {
+	ours, theirs := u.each(figure), versus.each(figure)
+	pairs := make([]float64, min(len(ours), len(theirs)))
 	for i := range pairs {
-		pairs[i] = wall[i] / theirs[i]
+		pairs[i] = ours[i] / theirs[i]
 	}
 	out := &result.Ratio{To: versus.row.Name}
 	out.Ratio, out.CI95Low, out.CI95High = result.Summarize(pairs)

@@ -3,23 +3,27 @@ package measure
 import "testing"
 
 func samples(walls ...float64) *unit {
+
 	u := &unit{table: &Table{}, row: &Row{Name: "other"}}
 	for _, w := range walls {
-		u.samples = append(u.samples, sample{N: 10, Wall: 10 * w})
+		u.samples = append(u.samples, sample{N: 10, Wall: 10 * w, CPU: 10 / w})
 	}
 	return u
 }
 
 func TestRatio(t *testing.T) {
 	// The machine was slow in the third round, for both.
-	r := ratio([]float64{20, 22, 60, 20, 20, 20}, samples(10, 11, 30, 10, 10, 10))
+	r := ratio(samples(20, 22, 60, 20, 20, 20), samples(10, 11, 30, 10, 10, 10), wallTime)
 	if r.To != "other" || r.Ratio != 2 || r.CI95Low != 2 || r.CI95High != 2 || r.Noisy {
 		t.Errorf("%+v", r)
 	}
-	if r := ratio([]float64{1, 1, 1, 2, 2, 2}, samples(2, 2, 2, 1, 1, 1)); !r.Noisy || r.CI95Low != 0.5 || r.CI95High != 2 {
+	if r := ratio(samples(1, 1, 1, 2, 2, 2), samples(2, 2, 2, 1, 1, 1), wallTime); !r.Noisy || r.CI95Low != 0.5 || r.CI95High != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := ratio([]float64{1, 1, 1}, samples(2, 2, 2)); !r.Noisy || r.Ratio != 0.5 || r.CI95High != 0 {
+	if r := ratio(samples(1, 1, 1), samples(2, 2, 2), wallTime); !r.Noisy || r.Ratio != 0.5 || r.CI95High != 0 {
 		t.Errorf("%+v", r)
+	}
+	if r := ratio(samples(2, 2, 2), samples(1, 1, 1), cpuTimeOf); r.Ratio != 0.5 {
+		t.Errorf("of processor times: %+v", r)
 	}
 }

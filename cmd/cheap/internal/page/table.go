@@ -19,7 +19,7 @@ type tableView struct {
 	Profiles         []profileView
 	Sources          []sourceView
 
-	HasProcs, HasVersus, HasPublished, HasCPU, HasIntervals, HasNoise bool
+	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasPeak, HasIntervals, HasNoise bool
 }
 
 // A rowView is a row of a table.
@@ -29,6 +29,8 @@ type rowView struct {
 	Versus         *versusView
 	Published      []publishedView
 	CPU            string
+	CPUVersus      []versusView
+	Peak           string
 	Allocs, Bytes  string
 	Starts         bool // the first row of its name
 }
@@ -69,9 +71,12 @@ func newTableView(t table, caption string) tableView {
 		last = r.Row
 		v.Rows = append(v.Rows, row)
 		v.HasVersus = v.HasVersus || row.Versus != nil
-		v.HasNoise = v.HasNoise || row.Versus != nil && row.Versus.Noisy
+		v.HasNoise = v.HasNoise || row.Versus != nil && row.Versus.Noisy ||
+			slices.ContainsFunc(row.CPUVersus, func(v versusView) bool { return v.Noisy })
 		v.HasPublished = v.HasPublished || len(row.Published) > 0
 		v.HasCPU = v.HasCPU || row.CPU != ""
+		v.HasCPUVersus = v.HasCPUVersus || len(row.CPUVersus) > 0
+		v.HasPeak = v.HasPeak || row.Peak != ""
 		v.HasIntervals = v.HasIntervals || row.Interval != ""
 		if len(r.Profile) > 0 {
 			v.Profiles = append(v.Profiles, newProfileView(rowName(r.Row, r.Procs, v.HasProcs), r.Profile))
@@ -97,10 +102,22 @@ func newRowView(r result.Row) rowView {
 		v.Published = append(v.Published, publishedView{published(p.Ns), p.Source})
 	}
 	if ratio := r.Versus; ratio != nil {
-		v.Versus = &versusView{Ratio: figure.Times(ratio.Ratio), To: ratio.To, ShortTo: result.ShortTo(r.Row, ratio.To), Noisy: ratio.Noisy}
-		if ratio.CI95Low != 0 || ratio.CI95High != 0 {
-			v.Versus.Interval = together(strings.TrimSuffix(figure.Times(ratio.CI95Low), "×") + " – " + figure.Times(ratio.CI95High))
-		}
+		versus := newVersusView(r.Row, ratio)
+		v.Versus = &versus
+	}
+	for _, ratio := range r.CPUVersus {
+		v.CPUVersus = append(v.CPUVersus, newVersusView(r.Row, &ratio))
+	}
+	if r.Peak > 0 {
+		v.Peak = together(figure.MiB(r.Peak))
+	}
+	return v
+}
+
+func newVersusView(row string, ratio *result.Ratio) versusView {
+	v := versusView{Ratio: figure.Times(ratio.Ratio), To: ratio.To, ShortTo: result.ShortTo(row, ratio.To), Noisy: ratio.Noisy}
+	if ratio.CI95Low != 0 || ratio.CI95High != 0 {
+		v.Interval = together(strings.TrimSuffix(figure.Times(ratio.CI95Low), "×") + " – " + figure.Times(ratio.CI95High))
 	}
 	return v
 }

@@ -3,6 +3,7 @@
 package preload
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +45,9 @@ type MissingError struct{ Name, Reason string }
 
 // Error names the library and the reason.
 func (e *MissingError) Error() string { return fmt.Sprintf("%s is not measured: %s", e.Name, e.Reason) }
+
+// Unwrap returns [errors.ErrUnsupported].
+func (e *MissingError) Unwrap() error { return errors.ErrUnsupported }
 
 // Find finds the library of a name, or at a path, which has a slash. The error is a
 // *MissingError if it is not there, and another one if no library has the name.

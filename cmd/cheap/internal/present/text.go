@@ -121,23 +121,30 @@ func (t *texter) legend(r *result.Report) {
 	has := func(f func(*result.Row) bool) bool { return slices.ContainsFunc(r.Rows, is(f)) }
 	lines := make(map[string]bool) // tables with a line for each row, which have more columns
 	for _, table := range r.Tables {
-		lines[table.Name] = table.Chart != result.Procs && table.Chart != result.Sizes
+		lines[table.Name] = !slices.Contains([]result.Chart{result.Procs, result.Sizes, result.Peers}, table.Chart)
 	}
 	hasLine := func(f func(*result.Row) bool) bool {
 		return has(func(row *result.Row) bool { return lines[row.Table] && f(row) })
 	}
 	entry := t.explain
-	entry("time", "wall-clock time of one operation: the median of all rounds")
-	if has(knowsSpread) {
-		entry("±", spreadMeans)
+	beside := has(func(row *result.Row) bool { return len(row.CPUVersus) > 0 })
+	if !beside || len(r.Tables) > 1 {
+		entry("time", "wall-clock time of one operation: the median of all rounds")
+		if has(knowsSpread) {
+			entry("±", spreadMeans)
+		}
 	}
-	if hasLine(cpuMatters) {
+	if beside || hasLine(cpuMatters) {
 		entry("CPU", "processor time of the whole process for one operation, in all threads")
+	}
+	if beside {
+		entry("CPU of …", "the same divided by that of another allocator, round by round")
+		entry("peak", "the most memory that was resident, beyond what was before the first operation")
 	}
 	if hasLine(allocates) {
 		entry("allocs, B", "allocations in the Go heap, and their bytes, for one operation")
 	}
-	if has(func(r *result.Row) bool { return r.Versus != nil }) {
+	if has(func(r *result.Row) bool { return r.Versus != nil }) && (!beside || len(r.Tables) > 1) {
 		entry("of …, ratio", "the time divided by that of another row, round by round: 2.00× takes twice as long; "+
 			"the other row is named in the head or beside the ratio, or its line says base")
 	}
@@ -195,15 +202,23 @@ func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
 		t.pivot(rows, procsAxis)
 	case table.Chart == result.Sizes:
 		t.sizes(table, rows)
+	case table.Chart == result.Peers:
+		t.procsOf(rows)
+		t.peers(rows)
 	default:
-		if n := rows[0].Procs; n != 1 && !result.MixesProcs(rows) {
-			t.note("On " + figure.Plural(n, "processor") + ".")
-		}
+		t.procsOf(rows)
 		t.bars(rows)
 	}
 	t.rowNotes(rows)
 	t.sources(table.Sources)
 	t.profiles(rows)
+}
+
+// procsOf writes the number of processors of a table whose rows have the same one.
+func (t *texter) procsOf(rows []result.Row) {
+	if n := rows[0].Procs; n != 1 && !result.MixesProcs(rows) {
+		t.note("On " + figure.Plural(n, "processor") + ".")
+	}
 }
 
 // rowNotes writes the notes of rows.

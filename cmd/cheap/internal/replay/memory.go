@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/resident"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
@@ -36,15 +37,15 @@ func MeasureMemory(tr *trace.Trace, info peers.Info) (m result.Memory, err error
 
 	slots := newSlots(tr.Slots)
 	rest := frees(tr.Ops, tr.Slots)
-	res, err := openResident()
+	res, err := resident.Self()
 	if err != nil {
 		return result.Memory{}, err
 	}
-	defer func() { err = errors.Join(err, res.close()) }()
+	defer func() { err = errors.Join(err, res.Close()) }()
 
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	debug.FreeOSMemory() // otherwise the scavenger would do it between two samples
-	before, err := res.bytes()
+	before, err := res.Bytes()
 	if err != nil {
 		return result.Memory{}, err
 	}
@@ -61,7 +62,7 @@ func MeasureMemory(tr *trace.Trace, info peers.Info) (m result.Memory, err error
 			return result.Memory{}, outOfMemory(info.Name, tr.Ops, failed)
 		}
 		done += n
-		now, err := res.bytes()
+		now, err := res.Bytes()
 		if err != nil {
 			return result.Memory{}, err
 		}
@@ -74,7 +75,7 @@ func MeasureMemory(tr *trace.Trace, info peers.Info) (m result.Memory, err error
 	if err := p.Trim(); err != nil {
 		return result.Memory{}, err
 	}
-	after, err := res.bytes()
+	after, err := res.Bytes()
 	if err != nil {
 		return result.Memory{}, err
 	}

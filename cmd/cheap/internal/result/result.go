@@ -31,6 +31,7 @@ type Chart string
 
 const (
 	Bars  Chart = "bars"  // a bar for each row
+	Peers Chart = "peers" // a bar for each row; in text, a line for each row of cheap, with the others in columns
 	Procs Chart = "procs" // a line for each row name, over processors
 	Sizes Chart = "sizes" // a line for each row name without its last word, over that: a number of bytes or objects
 )
@@ -66,6 +67,9 @@ type Row struct {
 	GoBytesPerOp float64 `json:"go_bytes_per_op"` // in the Go heap
 
 	Versus *Ratio `json:"versus,omitempty"`
+
+	CPUVersus []Ratio `json:"cpu_versus,omitempty"`     // of processor times
+	Peak      int64   `json:"peak_rss_bytes,omitempty"` // resident at most, beyond what was before; 0 if unknown
 
 	Published []Published `json:"published"`
 	Note      string      `json:"note"`

@@ -15,6 +15,7 @@ func All() []measure.Table {
 		Live,
 		Strings,
 		Traces,
+		Workloads,
 	} {
 		all = append(all, table())
 	}

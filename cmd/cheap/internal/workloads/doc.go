@@ -15,7 +15,7 @@
 //   - alloc-test: one thread fills and empties random places, most of them few, with
 //     blocks of which twice the size is half as frequent (OLogN's alloc-test).
 //   - rptest: as larson with sizes up to 16,000 bytes, of which small ones are more
-//     frequent; other threads free a part (the benchmark of rpmalloc).
+//     frequent; other threads free a part, in batches of 25 (the benchmark of rpmalloc).
 //   - sh6bench: runs of blocks of one size after the other fill an array; a third is
 //     freed in order, a third in reverse order, a third later (MicroQuill's SmartHeap).
 //   - glibc-simple: blocks of one size, allocated and freed in batches of 25 to 1,600

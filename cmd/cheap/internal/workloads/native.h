@@ -37,7 +37,7 @@ enum {
 	large_page = 4096,
 
 	larson_places = 5000,
-	larson_life = 20000,
+	larson_life = 100000,
 	larson_least = 8,
 	larson_most = 1000,
 
@@ -46,7 +46,7 @@ enum {
 	rp_most = 16000,
 	rp_loop = 100,
 	rp_batch = 25,
-	rp_batch_bytes = (2 + rp_batch) * 8,
+	rp_batch_bytes = rp_batch * 8,
 
 	xmalloc_batch = 4096,
 	xmalloc_queue = 4,

@@ -149,32 +149,24 @@ struct workload_tally workload_larson(workload_table s, uint32_t n, int threads)
 
 // rptest
 
-// A batch is words: the next batch, the number of blocks, and their addresses.
 struct mailbox {
-	uint64_t *first;
+	uint64_t *batch; // of addresses of blocks
 	char rest[128 - sizeof(uint64_t *)];
 };
 
-static void push(struct mailbox *b, uint64_t *batch) {
-	uint64_t *first = __atomic_load_n(&b->first, __ATOMIC_RELAXED);
-	do {
-		batch[0] = (uintptr_t)first;
-	} while (!__atomic_compare_exchange_n(&b->first, &first, batch, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-}
-
-static void empty(struct mailbox *b, struct workload_tally *t) {
-	uint64_t *batch = __atomic_exchange_n(&b->first, NULL, __ATOMIC_ACQUIRE);
-	while (batch != NULL) {
-		for (int i = 0; i < rp_batch; i++) {
-			void *block = (void *)(uintptr_t)batch[2 + i];
-			take(t, block);
-			free(block);
-		}
-		uint64_t *next = (uint64_t *)(uintptr_t)batch[0];
-		t->frees++;
-		free(batch);
-		batch = next;
+// mail puts a batch into a mailbox, and frees what was there.
+static void mail(struct mailbox *b, uint64_t *batch, struct workload_tally *t) {
+	uint64_t *old = __atomic_exchange_n(&b->batch, batch, __ATOMIC_ACQ_REL);
+	if (old == NULL) {
+		return;
 	}
+	for (int i = 0; i < rp_batch; i++) {
+		void *block = (void *)(uintptr_t)old[i];
+		take(t, block);
+		free(block);
+	}
+	t->frees++;
+	free(old);
 }
 
 static void *rp_block(workload_random *r, struct workload_tally *t) {
@@ -209,11 +201,11 @@ static void *rp_thread(void *arg) {
 			uint64_t *batch = malloc(rp_batch_bytes);
 			put(&t, batch, rp_batch_bytes, 0);
 			for (int i = 0; i < rp_batch; i++) {
-				batch[2 + i] = (uintptr_t)rp_block(&r, &t);
+				batch[i] = (uintptr_t)rp_block(&r, &t);
 			}
 			left -= 1 + rp_batch;
-			push(&boxes[(self->number + 1) % run->threads], batch);
-			empty(&boxes[self->number], &t);
+			mail(&boxes[(self->number + 1) % run->threads], batch, &t);
+			mail(&boxes[self->number], NULL, &t);
 		}
 	}
 	free_all(s, rp_places, &t);
@@ -226,7 +218,7 @@ struct workload_tally workload_rptest(workload_table s, uint32_t n, int threads)
 	struct run run = {s, n, threads, boxes};
 	struct workload_tally t = parallel(threads, &run, rp_thread);
 	for (int i = 0; i < threads; i++) {
-		empty(&boxes[i], &t);
+		mail(&boxes[i], NULL, &t);
 	}
 	free(boxes);
 	return t;

@@ -11,7 +11,7 @@ import (
 // The constants of the workloads of several threads. native.h has the same.
 const (
 	larsonPlaces            = 5000 // of each thread
-	larsonLife              = 20_000
+	larsonLife              = 100_000
 	larsonLeast, larsonMost = 8, 1000 // bytes
 
 	rpPlaces        = 1000 // of each thread
@@ -116,40 +116,30 @@ func (v *server) live() {
 	go v.live()
 }
 
-// A mailbox has the batches for a thread of rptest. A batch is a block of words: the
-// next batch, the number of blocks, and their addresses.
+// A mailbox has a batch for a thread of rptest, or none. A batch is a block of
+// addresses of blocks, in words of 64 bits.
 type mailbox struct {
-	first atomic.Uintptr
+	batch atomic.Uintptr
 	_     [cacheLine*halfLines - unsafe.Sizeof(uintptr(0))]byte
 }
 
-const rpBatchBytes = (2 + rpBatch) * wordBytes
+const rpBatchBytes = rpBatch * wordBytes
 
-func (b *mailbox) push(batch unsafe.Pointer) {
-	for {
-		first := b.first.Load()
-		*word(batch) = uint64(first)
-		if b.first.CompareAndSwap(first, uintptr(batch)) {
-			return
-		}
+// put puts a batch, or nil, into the mailbox, and frees what was there: what others
+// have sent, or what the other thread has not fetched. So at most one batch for each
+// thread waits, however the threads are scheduled.
+func (b *mailbox) put(m *cheap.Heap, batch unsafe.Pointer, t *Tally) {
+	old := b.batch.Swap(uintptr(batch))
+	blocks := table{*(*unsafe.Pointer)(unsafe.Pointer(&old))}
+	if blocks.base == nil {
+		return
 	}
-}
-
-// empty frees the blocks and the batches.
-func (b *mailbox) empty(m *cheap.Heap, t *Tally) {
-	first := b.first.Swap(0)
-	batch := table{*(*unsafe.Pointer)(unsafe.Pointer(&first))}
-	for batch.base != nil {
-		for i := range uint32(rpBatch) {
-			block := batch.word(2 + i)
-			t.take(block)
-			m.Free(block)
-		}
-		next := batch.word(0)
-		t.Frees++
-		m.Free(batch.base)
-		batch.base = next
+	for i := range uint32(rpBatch) {
+		t.take(blocks.word(i))
+		m.Free(blocks.word(i))
 	}
+	t.Frees++
+	m.Free(blocks.base)
 }
 
 // word returns the address in a word of 64 bits.
@@ -164,7 +154,7 @@ func rptest(m *cheap.Heap, s table, n, threads int) Tally {
 		return rpThread(m, s.from(thread*rpPlaces), quota(n, threads, thread), thread, boxes)
 	})
 	for i := range boxes {
-		boxes[i].empty(m, &t)
+		boxes[i].put(m, nil, &t)
 	}
 	return t
 }
@@ -185,11 +175,11 @@ func rpThread(m *cheap.Heap, s table, left, thread int, boxes []mailbox) (t Tall
 			batch := table{m.Malloc(rpBatchBytes)}
 			t.put(batch.base, rpBatchBytes, 0)
 			for i := range uint32(rpBatch) {
-				*word(unsafe.Add(batch.base, (2+i)*wordBytes)) = uint64(uintptr(rpBlock(m, &r, &t)))
+				*word(unsafe.Add(batch.base, i*wordBytes)) = uint64(uintptr(rpBlock(m, &r, &t)))
 			}
 			left -= 1 + rpBatch
-			boxes[(thread+1)%len(boxes)].push(batch.base)
-			boxes[thread].empty(m, &t)
+			boxes[(thread+1)%len(boxes)].put(m, batch.base, &t)
+			boxes[thread].put(m, nil, &t)
 		}
 	}
 	freeAllOnHeap(m, s, rpPlaces, &t)

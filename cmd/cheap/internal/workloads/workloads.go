@@ -21,17 +21,17 @@ type Workload struct {
 // All returns the workloads in the order of the report.
 func All() []Workload {
 	return []Workload{
-		{Name: "larson", Ops: 1_000_000, Threads: true, places: each(larsonPlaces), heap: larson},
-		single("alloc-test", 1_000_000, allocTestPlaces, allocTestOnHeap, allocTestOnLocal),
+		{Name: "larson", Ops: 2_000_000, Threads: true, places: each(larsonPlaces), heap: larson},
+		single("alloc-test", 2_000_000, allocTestPlaces, allocTestOnHeap, allocTestOnLocal),
 		{Name: "rptest", Ops: 500_000, Threads: true, places: each(rpPlaces), heap: rptest},
-		single("sh6bench", 1_500_000, 3*shThird, shOnHeap, shOnLocal),
+		single("sh6bench", 3_000_000, 3*shThird, shOnHeap, shOnLocal),
 		single("glibc-simple", 3_000_000, simplePlaces, simpleOnHeap, simpleOnLocal),
-		single("mixture", 300_000, mixturePlaces, mixtureOnHeap, mixtureOnLocal),
-		{Name: "xmalloc", Ops: 1_000_000, Threads: true, places: each(xmallocQueue * xmallocBatch), heap: xmalloc},
-		{Name: "cache-scratch", Ops: 500_000, Threads: true, places: each(1), heap: cacheScratch},
+		single("mixture", 600_000, mixturePlaces, mixtureOnHeap, mixtureOnLocal),
+		{Name: "xmalloc", Ops: 1_500_000, Threads: true, places: each(xmallocQueue * xmallocBatch), heap: xmalloc},
+		{Name: "cache-scratch", Ops: 2_000_000, Threads: true, places: each(1), heap: cacheScratch},
 		{Name: "mstress", Ops: 1_000_000, Threads: true, places: each(stressPlaces), heap: mstress},
 		single("sawtooth", 1_360_000, toothPlaces+keptPlaces, sawtoothOnHeap, sawtoothOnLocal),
-		single("large", 200, largePlaces, largeOnHeap, largeOnLocal),
+		single("large", 40, largePlaces, largeOnHeap, largeOnLocal),
 	}
 }
 

@@ -1,6 +1,8 @@
-package replay
+package resident
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -17,14 +19,29 @@ func TestParseResident(t *testing.T) {
 	}
 }
 
-// TestResident holds the figure to memory that is touched in between.
-func TestResident(t *testing.T) {
-	res, err := openResident()
+// TestOf reads the memory of this process by its number.
+func TestOf(t *testing.T) {
+	res, err := Of(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.close()
-	before, err := res.bytes()
+	defer res.Close()
+	if n, err := res.Bytes(); err != nil || n < 64<<10 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, err := Of(1 << 30); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a process that does not exist: %v", err)
+	}
+}
+
+// TestResident holds the figure to memory that is touched in between.
+func TestResident(t *testing.T) {
+	res, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Close()
+	before, err := res.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +55,7 @@ func TestResident(t *testing.T) {
 	for i := 0; i < size; i += 4096 {
 		mem[i] = 1
 	}
-	after, err := res.bytes()
+	after, err := res.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +63,7 @@ func TestResident(t *testing.T) {
 	if grown := after - before; grown < size-size/4 || grown > size+size/4 {
 		t.Errorf("touching %d bytes made %d resident", size, grown)
 	}
-	if n := testing.AllocsPerRun(10, func() { res.bytes() }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { res.Bytes() }); n != 0 {
 		t.Errorf("reading allocates %v times, which would count itself", n)
 	}
 }

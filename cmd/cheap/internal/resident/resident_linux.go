@@ -1,4 +1,4 @@
-package replay
+package resident
 
 import (
 	"bytes"
@@ -8,34 +8,33 @@ import (
 	"strconv"
 )
 
-// A resident reads how much of this process's memory is in RAM and belongs to
-// no file. Reading allocates nothing.
-type resident struct {
+// A Reader reads the resident memory of a process. Reading allocates nothing.
+type Reader struct {
 	file  *os.File
 	parse func(text []byte) (int64, bool)
 	buf   [4096]byte
 }
 
-// openResident prefers smaps_rollup (Linux 4.14), which walks the page tables.
-// The counters in statm, which remain, are kept per CPU and folded now and
-// then: they may be wrong by some hundred KiB.
-func openResident() (*resident, error) {
-	file, err := os.Open("/proc/self/smaps_rollup")
+// open prefers smaps_rollup (Linux 4.14), which walks the page tables. The
+// counters in statm, which remain, are kept per CPU and folded now and then: they
+// may be wrong by some hundred KiB.
+func open(process string) (*Reader, error) {
+	file, err := os.Open("/proc/" + process + "/smaps_rollup")
 	if err == nil {
-		return &resident{file: file, parse: parseRollup}, nil
+		return &Reader{file: file, parse: parseRollup}, nil
 	}
-	file, err = os.Open("/proc/self/statm")
+	file, err = os.Open("/proc/" + process + "/statm")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: /proc is not mounted", errors.ErrUnsupported)
+		return nil, fmt.Errorf("%w: there is no /proc/%s", errors.ErrUnsupported, process)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &resident{file: file, parse: parseStatm}, nil
+	return &Reader{file: file, parse: parseStatm}, nil
 }
 
-// bytes returns the figure of this moment.
-func (r *resident) bytes() (int64, error) {
+// Bytes returns the figure of this moment.
+func (r *Reader) Bytes() (int64, error) {
 	n, err := r.file.ReadAt(r.buf[:], 0) // io.EOF is how it ends well
 	v, ok := r.parse(r.buf[:n])
 	if !ok {
@@ -44,7 +43,8 @@ func (r *resident) bytes() (int64, error) {
 	return v, nil
 }
 
-func (r *resident) close() error { return r.file.Close() }
+// Close closes the Reader.
+func (r *Reader) Close() error { return r.file.Close() }
 
 // parseRollup finds the line "Anonymous: 1234 kB".
 func parseRollup(text []byte) (int64, bool) {
