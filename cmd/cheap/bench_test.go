@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,6 +125,38 @@ func TestPatternCheck(t *testing.T) {
 		if got := fmt.Sprint(err); got != want && !(want == "" && err == nil) {
 			t.Errorf("%q: %s", pattern, got)
 		}
+	}
+}
+
+// TestNamed checks that a table which has to be named is in no other run, and that the
+// run takes its time.
+func TestNamed(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		named  bool
+		budget time.Duration
+	}{
+		{"", false, benchBudget},
+		{"-run calls", false, benchBudget},
+		{"-run /heap", false, benchBudget},
+		{"-run workloads", true, namedBudget},
+		{"-run w.*ds/larson-heap", true, namedBudget},
+		{"-run calls|workloads/large-heap", true, benchBudget + namedBudget},
+		{"-quick -run workloads", true, quickBudget},
+		{"-quick -run calls|workloads", true, 2 * quickBudget},
+	} {
+		s, _, err := parseBench(strings.Fields(c.args))
+		if err != nil {
+			t.Errorf("%q: %v", c.args, err)
+			continue
+		}
+		named := slices.ContainsFunc(s.tables, func(t measure.Table) bool { return t.Name == "workloads" })
+		if got := s.budget(); named != c.named || got != c.budget {
+			t.Errorf("%q: the table is measured: %v, in %v; want %v, in %v", c.args, named, got, c.named, c.budget)
+		}
+	}
+	if _, _, err := parseBench([]string{"-run", "/larson"}); err == nil || !strings.Contains(err.Error(), `no row matches "/larson"`) {
+		t.Errorf("a row of a table that is not named: %v", err)
 	}
 }
 

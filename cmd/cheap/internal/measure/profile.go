@@ -73,7 +73,7 @@ func (u *unit) profileRound(ctx context.Context, o *Options, n int) (*profile.Pr
 	if err := quiet(ctx); err != nil {
 		return nil, sample{}, err
 	}
-	trim()
+	trimMalloc()
 	var s sample
 	var buf bytes.Buffer
 	err := underProfile(&buf, func() (err error) {

@@ -26,6 +26,10 @@ func quiet(ctx context.Context) error {
 	return nil
 }
 
+// trimMalloc has C's malloc release memory that it does not use. It is a variable for
+// tests.
+var trimMalloc = trim
+
 // flush waits until the last collection's finalizers, cleanups and releases have
 // run.
 func flush(ctx context.Context) error {

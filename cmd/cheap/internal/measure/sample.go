@@ -23,7 +23,7 @@ func (u *unit) take(ctx context.Context, n int) (sample, error) {
 		return sample{}, err
 	}
 	if !u.row.Keeps {
-		trim()
+		trimMalloc()
 	}
 	return u.takeNow(n)
 }

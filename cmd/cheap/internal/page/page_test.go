@@ -52,6 +52,15 @@ func TestEverythingIsInTheTables(t *testing.T) {
 			}
 			want = append(want, figure.Times(row.Versus.Ratio)+` <span title="`+row.Versus.To+`">`+result.ShortTo(row.Row, row.Versus.To))
 		}
+		for _, v := range row.CPUVersus {
+			if v.Noisy {
+				noisy++
+			}
+			want = append(want, figure.Times(v.Ratio)+` <small title="`+v.To+`">`+result.ShortTo(row.Row, v.To))
+		}
+		if row.Peak > 0 {
+			want = append(want, measuredPeak(row.Peak))
+		}
 		for _, s := range row.Profile {
 			want = append(want, figure.Percent(s.Share)+"</b> <code>"+s.Function)
 		}
@@ -68,6 +77,8 @@ func TestEverythingIsInTheTables(t *testing.T) {
 		t.Errorf("%d ratios are marked as noisy, want %d", got, noisy)
 	}
 }
+
+func measuredPeak(bytes int64) string { return `"n">` + together(figure.MiB(bytes)) + "<" }
 
 // The file loads nothing: an address is that of a link.
 func TestNoOtherFiles(t *testing.T) {

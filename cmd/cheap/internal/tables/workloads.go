@@ -16,7 +16,10 @@ const mostWorkers = 8
 
 // Workloads is the table of the programs with which the literature compares
 // allocators.
-func Workloads() measure.Table {
+func Workloads() measure.Table { return workloadTable(preload.Find) }
+
+// workloadTable makes the table with the libraries that find finds.
+func workloadTable(find func(name string) (preload.Library, error)) measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "workloads",
 		Title: "Allocators in the workloads of the literature",
@@ -25,7 +28,7 @@ func Workloads() measure.Table {
 		Unit:  "operation",
 		Chart: result.Peers,
 	}, Named: true}
-	natives := nativeMallocs(&t)
+	natives := nativeMallocs(&t, find)
 	for _, w := range workloads.All() {
 		t.Rows = append(t.Rows, workloadRows(&w, natives)...)
 	}
@@ -34,14 +37,14 @@ func Workloads() measure.Table {
 
 // nativeMallocs returns what C's malloc may be on this machine: that of the C library,
 // and those to preload. What is not here is in the notes of the table.
-func nativeMallocs(t *measure.Table) []preload.Library {
+func nativeMallocs(t *measure.Table, find func(name string) (preload.Library, error)) []preload.Library {
 	if why := workloads.MissingNative(); why != "" {
 		t.Notes = append(t.Notes, fmt.Sprintf("workloads: no malloc of C is measured: %s", why))
 		return nil
 	}
 	all := []preload.Library{{Name: workloads.Native}}
 	for _, name := range preload.Names() {
-		l, err := preload.Find(name)
+		l, err := find(name)
 		if err != nil {
 			t.Notes = append(t.Notes, "workloads: "+err.Error())
 			continue

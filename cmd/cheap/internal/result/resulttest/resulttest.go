@@ -3,7 +3,9 @@ package resulttest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
@@ -33,6 +35,8 @@ type fixtureRow struct {
 	ops       int
 	memory    *result.Memory
 	preloaded bool
+	cpuVersus []string
+	peak      int64
 }
 
 func (f *fixture) row(in fixtureRow) {
@@ -40,6 +44,7 @@ func (f *fixture) row(in fixtureRow) {
 		Table: f.Tables[len(f.Tables)-1].Name, Row: in.name, Procs: max(in.procs, 1),
 		CPUNsPerOp: in.cpu, AllocsPerOp: in.allocs, GoBytesPerOp: in.bytes,
 		Published: in.published, Note: in.note, Profile: in.profile, Ops: in.ops, Memory: in.memory, Preloaded: in.preloaded,
+		Peak: in.peak,
 	}
 	if row.CPUNsPerOp == 0 {
 		row.CPUNsPerOp = in.ns * 1.002
@@ -51,7 +56,45 @@ func (f *fixture) row(in fixtureRow) {
 	if in.versus != "" {
 		row.Versus = f.versus(&row, in.versus)
 	}
+	for _, to := range in.cpuVersus {
+		row.CPUVersus = append(row.CPUVersus, *f.versus(&row, to))
+	}
 	f.Rows = append(f.Rows, row)
+}
+
+// workloads has no tcmalloc, and a line that names it.
+func (f *fixture) workloads() {
+	f.table(result.Table{
+		Name: "workloads", Title: "Allocators in the workloads of the literature",
+		About: "The same program on each allocator.", Unit: "operation", Chart: result.Peers,
+	})
+	f.rounds = 10
+	add := func(workload string, procs int, ours, natives map[string][2]float64) {
+		names := func(of map[string][2]float64) []string { return slices.Sorted(maps.Keys(of)) }
+		from := len(f.Rows)
+		for _, all := range []map[string][2]float64{natives, ours} {
+			for _, name := range names(all) {
+				r := fixtureRow{name: workload + "-" + name, procs: procs, ns: all[name][0], peak: int64(all[name][1] * (1 << 20))}
+				if _, ok := ours[name]; ok {
+					for _, other := range []string{"native", "jemalloc", "mimalloc"} {
+						r.cpuVersus = append(r.cpuVersus, workload+"-"+other)
+					}
+				}
+				if name != "native" {
+					r.versus = workload + "-native"
+				}
+				if name == "jemalloc" || name == "mimalloc" {
+					r.versus = "" // native is behind them
+				}
+				f.row(r)
+			}
+		}
+		// As in a report: those of cheap come first.
+		slices.SortStableFunc(f.Rows[from:], func(a, b result.Row) int { return len(b.CPUVersus) - len(a.CPUVersus) })
+	}
+	add("larson", 8, map[string][2]float64{"heap": {30, 6.8}}, map[string][2]float64{"native": {31, 11.9}, "jemalloc": {26, 12.5}, "mimalloc": {23, 17.3}})
+	add("glibc-simple", 1, map[string][2]float64{"heap": {13, 1.6}, "local": {9.3, 1.6}},
+		map[string][2]float64{"native": {46, 1}, "jemalloc": {21, 1.2}, "mimalloc": {4.4, 1.1}})
 }
 
 func (f *fixture) versus(row *result.Row, to string) *result.Ratio {
@@ -119,6 +162,7 @@ func Report() *result.Report {
 	f.live()
 	f.strings()
 	f.traces()
+	f.workloads()
 	f.Notes = []string{"The rows of table traces replay every eighth operation; `cheap replay` replays all of them, and verifies them."}
 	return &f.Report
 }
