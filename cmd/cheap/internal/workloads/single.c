@@ -179,15 +179,10 @@ struct workload_tally workload_sawtooth(workload_table s, uint32_t n) {
 		for (uint32_t i = 0; i < count; i++) {
 			void *block = at(s, i);
 			set(s, i, NULL);
-			if (below(&r, tooth_survivors) == 0) {
-				uint32_t place = survivors % kept_places;
+			if (below(&r, tooth_survivors) == 0 && survivors < kept_places) {
+				set(kept, survivors, block);
 				survivors++;
-				void *old = at(kept, place);
-				set(kept, place, block);
-				block = old;
-				if (block == NULL) {
-					continue;
-				}
+				continue;
 			}
 			take(&t, block);
 			free(block);

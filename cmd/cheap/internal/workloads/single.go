@@ -22,7 +22,7 @@ const (
 	toothLeast, toothMost = 32, 512  // bytes, the least of a tooth
 	toothPlaces           = toothBytes/toothLeast + 1
 	toothSurvivors        = 50      // one in so many
-	keptPlaces            = 1 << 15 // for survivors; the oldest makes room
+	keptPlaces            = 1 << 15 // for survivors
 
 	largePlaces           = 4
 	largeLeast, largeMost = 5 << 20, 25 << 20 // bytes

@@ -149,14 +149,10 @@ func sawtoothOnLocal(m *cheap.Local, s table, n int) (t Tally) {
 		for i := range count {
 			block := s.at(i)
 			s.set(i, nil)
-			if r.below(toothSurvivors) == 0 {
-				place := survivors % keptPlaces
+			if r.below(toothSurvivors) == 0 && survivors < keptPlaces {
+				kept.set(survivors, block)
 				survivors++
-				old := kept.at(place)
-				kept.set(place, block)
-				if block = old; block == nil {
-					continue
-				}
+				continue
 			}
 			t.take(block)
 			m.Free(block)

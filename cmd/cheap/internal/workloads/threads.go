@@ -10,26 +10,36 @@ import (
 
 // The constants of the workloads of several threads. native.h has the same.
 const (
-	larsonPlaces            = 5000 // of each thread
-	larsonLife              = 100_000
+	wordBytes = 8
+	twoLines  = 128 // of the cache
+
+	larsonPlaces            = 5000    // of each thread
+	larsonLife              = 100_000 // blocks
 	larsonLeast, larsonMost = 8, 1000 // bytes
 
-	rpPlaces        = 1000 // of each thread
-	rpLeast, rpMost = 16, 16_000
-	rpLoop          = 100
-	rpBatch         = 25 // blocks for another thread, after every second loop
+	rpPlaces        = 1000       // of each thread
+	rpLeast, rpMost = 16, 16_000 // bytes
+	rpLoop          = 100        // blocks
+	rpBatch         = 25         // blocks for another thread, after every second loop
 
-	xmallocBatch                    = 4096
-	xmallocQueue                    = 4 // batches for each pair of threads
-	xmallocLeast, xmallocDoublings  = 16, 6
-	scratchSize, scratchWrites      = 8, 100
-	stressBlocks, stressKept        = 5000, 2500 // of a session
-	stressTransfer                  = 1000       // places that all threads share
-	stressDoublings, keptDoublings  = 5, 7       // from a word on
-	stressLarge, stressLargeTimes   = 1000, 100  // one in so many is so many times as large
-	stressDrops, stressSwaps        = 66, 25     // of 100
-	stressPlaces                    = stressBlocks + stressKept
-	wordBytes, cacheLine, halfLines = 8, 64, 2
+	xmallocBatch     = 4096 // blocks
+	xmallocQueue     = 4    // batches for each pair of threads
+	xmallocLeast     = 16   // bytes
+	xmallocDoublings = 6
+
+	scratchSize   = 8   // bytes
+	scratchWrites = 100 // of its word
+
+	stressBlocks     = 5000 // of a session, which may be dropped
+	stressKept       = 2500 // and that stay until its end
+	stressPlaces     = stressBlocks + stressKept
+	stressTransfer   = 1000 // places that all threads share
+	stressDoublings  = 5    // from a word on
+	keptDoublings    = 7
+	stressLarge      = 1000 // one in so many
+	stressLargeTimes = 100  // is so many times as large
+	stressDrops      = 66   // of 100
+	stressSwaps      = 25
 )
 
 // quota is how many of n operations a thread does.
@@ -63,6 +73,7 @@ type server struct {
 	left int
 	t    Tally
 	done *sync.WaitGroup
+	_    [twoLines]byte // between what two threads write
 }
 
 func larson(m *cheap.Heap, s table, n, threads int) (sum Tally) {
@@ -120,7 +131,7 @@ func (v *server) live() {
 // addresses of blocks, in words of 64 bits.
 type mailbox struct {
 	batch atomic.Uintptr
-	_     [cacheLine*halfLines - unsafe.Sizeof(uintptr(0))]byte
+	_     [twoLines - unsafe.Sizeof(uintptr(0))]byte
 }
 
 const rpBatchBytes = rpBatch * wordBytes
