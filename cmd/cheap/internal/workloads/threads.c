@@ -151,20 +151,19 @@ struct workload_tally workload_larson(workload_table s, uint32_t n, int threads)
 // rptest
 
 struct mailbox {
-	uint64_t *batch; // of addresses of blocks
-	char rest[128 - sizeof(uint64_t *)];
+	workload_table batch;
+	char rest[128 - sizeof(workload_table)];
 };
 
 // mail puts a batch into a mailbox, and frees what was there.
-static void mail(struct mailbox *b, uint64_t *batch, struct workload_tally *t) {
-	uint64_t *old = __atomic_exchange_n(&b->batch, batch, __ATOMIC_ACQ_REL);
+static void mail(struct mailbox *b, workload_table batch, struct workload_tally *t) {
+	workload_table old = __atomic_exchange_n(&b->batch, batch, __ATOMIC_ACQ_REL);
 	if (old == NULL) {
 		return;
 	}
 	for (int i = 0; i < rp_batch; i++) {
-		void *block = (void *)(uintptr_t)old[i];
-		take(t, block);
-		free(block);
+		take(t, at(old, i));
+		free(at(old, i));
 	}
 	t->frees++;
 	free(old);
@@ -199,10 +198,10 @@ static void *rp_thread(void *arg) {
 			left--;
 		}
 		if (loop % 2 == 1 && left >= 1 + rp_batch) {
-			uint64_t *batch = malloc(rp_batch_bytes);
+			workload_table batch = malloc(rp_batch_bytes);
 			put(&t, batch, rp_batch_bytes, 0);
 			for (int i = 0; i < rp_batch; i++) {
-				batch[i] = (uintptr_t)rp_block(&r, &t);
+				set(batch, i, rp_block(&r, &t));
 			}
 			left -= 1 + rp_batch;
 			mail(&boxes[(self->number + 1) % run->threads], batch, &t);

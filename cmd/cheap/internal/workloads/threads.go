@@ -127,8 +127,8 @@ func (v *server) live() {
 	go v.live()
 }
 
-// A mailbox has a batch for a thread of rptest, or none. A batch is a block of
-// addresses of blocks, in words of 64 bits.
+// A mailbox has a batch for a thread of rptest, or none. A batch is a block with a
+// table of blocks.
 type mailbox struct {
 	batch atomic.Uintptr
 	_     [twoLines - unsafe.Sizeof(uintptr(0))]byte
@@ -146,17 +146,11 @@ func (b *mailbox) put(m *cheap.Heap, batch unsafe.Pointer, t *Tally) {
 		return
 	}
 	for i := range uint32(rpBatch) {
-		t.take(blocks.word(i))
-		m.Free(blocks.word(i))
+		t.take(blocks.at(i))
+		m.Free(blocks.at(i))
 	}
 	t.Frees++
 	m.Free(blocks.base)
-}
-
-// word returns the address in a word of 64 bits.
-func (t table) word(i uint32) unsafe.Pointer {
-	// It is that of a block of the heap, or nil.
-	return *(*unsafe.Pointer)(unsafe.Add(t.base, i*wordBytes))
 }
 
 func rptest(m *cheap.Heap, s table, n, threads int) Tally {
@@ -186,7 +180,7 @@ func rpThread(m *cheap.Heap, s table, left, thread int, boxes []mailbox) (t Tall
 			batch := table{m.Malloc(rpBatchBytes)}
 			t.put(batch.base, rpBatchBytes, 0)
 			for i := range uint32(rpBatch) {
-				*word(unsafe.Add(batch.base, i*wordBytes)) = uint64(uintptr(rpBlock(m, &r, &t)))
+				batch.set(i, rpBlock(m, &r, &t))
 			}
 			left -= 1 + rpBatch
 			boxes[(thread+1)%len(boxes)].put(m, batch.base, &t)
