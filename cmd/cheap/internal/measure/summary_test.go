@@ -27,3 +27,20 @@ func TestRatio(t *testing.T) {
 		t.Errorf("of processor times: %+v", r)
 	}
 }
+
+// TestCPUVersus compares rows of which the clock says the opposite.
+func TestCPUVersus(t *testing.T) {
+	told := func(name string, wall, cpu float64, cpuVersus ...string) Row {
+		return Row{Name: name, Group: "g", N: 10, CPUVersus: cpuVersus, Open: func(int) (Work, error) {
+			return Work{Time: func(n int) (float64, float64, error) { return float64(n) * wall, float64(n) * cpu, nil }}, nil
+		}}
+	}
+	report, err := Run(t.Context(), fakeTable(told("a", 1, 8, "b", "c", "none"), told("b", 2, 2), told("c", 4, 16)), Options{Count: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := report.Rows[0].CPUVersus
+	if len(v) != 2 || v[0].To != "b" || v[0].Ratio != 4 || v[0].CI95High != 4 || v[1].To != "c" || v[1].Ratio != 0.5 || report.Rows[1].CPUVersus != nil {
+		t.Errorf("%+v and %+v", v, report.Rows[1].CPUVersus)
+	}
+}

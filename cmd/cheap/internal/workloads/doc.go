@@ -7,7 +7,8 @@
 // generator with the same seeds, so each goroutine or thread asks for blocks of the
 // same sizes in the same order, and frees the same blocks. A block gets a mark in
 // its first eight bytes and in its last byte, and the mark is read before the block
-// is freed. The [Tally] of a run has what both versions must agree on. A run has a
+// is freed. The [Tally] of a run has what both versions must agree on, and a test
+// compares the constants. A run has a
 // fixed number of operations, and frees all of its blocks.
 //
 //   - larson: a server, by Larson and Krishnan (ISMM 1998). Each thread replaces

@@ -41,5 +41,5 @@ var natives = map[string]func(s table, n, threads int) Tally{
 func (t table) native() C.workload_table { return C.workload_table(t.base) }
 
 func tallyOf(t C.struct_workload_tally) Tally {
-	return Tally{Blocks: uint64(t.blocks), Frees: uint64(t.frees), Bytes: uint64(t.bytes), Sum: uint64(t.sum)}
+	return Tally{Blocks: uint64(t.blocks), Frees: uint64(t.frees), Bytes: uint64(t.bytes), Sum: uint64(t.sum), Asked: uint64(t.asked), Freed: uint64(t.freed)}
 }

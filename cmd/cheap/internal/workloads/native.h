@@ -71,7 +71,7 @@ enum {
 
 // What a run has done, as Tally.
 struct workload_tally {
-	uint64_t blocks, frees, bytes, sum;
+	uint64_t blocks, frees, bytes, sum, asked, freed;
 };
 
 typedef uintptr_t *workload_table;
@@ -126,6 +126,7 @@ static inline void put(struct workload_tally *t, void *block, uint32_t size, uin
 	}
 	t->blocks++;
 	t->bytes += size;
+	t->asked = (t->asked << 1 | t->asked >> 63) + size;
 	((volatile uint8_t *)block)[size - 1] = (uint8_t)size;
 	*(volatile uint64_t *)block = (uint64_t)number << 32 | size;
 }
@@ -134,6 +135,7 @@ static inline void take(struct workload_tally *t, void *block) {
 	t->frees++;
 	uint64_t word = *(volatile uint64_t *)block;
 	t->sum += word + ((volatile uint8_t *)block)[(uint32_t)word - 1];
+	t->freed = (t->freed << 1 | t->freed >> 63) + word;
 }
 
 static inline void *at(workload_table s, uint32_t i) { return (void *)s[i]; }

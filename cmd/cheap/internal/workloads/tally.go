@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"errors"
+	"math/bits"
 	"unsafe"
 )
 
@@ -11,6 +12,8 @@ type Tally struct {
 	Frees  uint64 // blocks that were freed or resized
 	Bytes  uint64 // of all sizes that were asked for
 	Sum    uint64 // of all marks that were read before the blocks were freed
+	Asked  uint64 // depends on the order of the sizes in each thread
+	Freed  uint64 // depends on the order of the frees; 0 where other threads free as well
 }
 
 var errNoMemory = errors.New("there is no memory")
@@ -22,6 +25,7 @@ func (t *Tally) put(block unsafe.Pointer, size, number uint32) {
 	}
 	t.Blocks++
 	t.Bytes += uint64(size)
+	t.Asked = bits.RotateLeft64(t.Asked, 1) + uint64(size)
 	// The block has size bytes.
 	*(*byte)(unsafe.Add(block, size-1)) = byte(size)
 	*(*uint64)(block) = uint64(number)<<32 | uint64(size)
@@ -33,6 +37,7 @@ func (t *Tally) take(block unsafe.Pointer) {
 	// put has written the word, and the byte at the end of the size in it.
 	word := *(*uint64)(block)
 	t.Sum += word + uint64(*(*byte)(unsafe.Add(block, uint32(word)-1)))
+	t.Freed = bits.RotateLeft64(t.Freed, 1) + word
 }
 
 // add adds the tally of another thread.
@@ -41,6 +46,7 @@ func (t *Tally) add(u Tally) {
 	t.Frees += u.Frees
 	t.Bytes += u.Bytes
 	t.Sum += u.Sum
+	t.Asked += u.Asked
 }
 
 // word returns the first word of a block.

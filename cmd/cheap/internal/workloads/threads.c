@@ -29,6 +29,7 @@ static void add(struct workload_tally *t, const struct workload_tally *u) {
 	t->frees += u->frees;
 	t->bytes += u->bytes;
 	t->sum += u->sum;
+	t->asked += u->asked;
 }
 
 // A run is what all threads share, a thread what each has.

@@ -75,16 +75,17 @@ func MissingNative() string { return missingNative }
 
 // A Runner runs a workload on one allocator, which keeps its memory from run to run.
 type Runner struct {
-	run   func(n int) Tally
-	open  func() error // nil when it has been called
-	close func() error
+	run     func(n int) Tally
+	open    func() error // nil when it has been called
+	close   func() error
+	threads bool // several may have freed
 }
 
 // Open makes a Runner for so many threads. The allocator takes no memory before the
 // first run.
 func (w *Workload) Open(allocator string, threads int) (*Runner, error) {
 	s := newTable(w.places(threads))
-	r := &Runner{close: func() error { return nil }}
+	r := &Runner{close: func() error { return nil }, threads: w.Threads}
 	switch {
 	case allocator == Native && natives[w.Name] != nil:
 		r.run = func(n int) Tally { return natives[w.Name](s, n, threads) }
@@ -126,7 +127,11 @@ func (r *Runner) Run(n int) (Tally, error) {
 	if n < 1 {
 		return Tally{}, nil
 	}
-	return r.run(n), nil
+	t := r.run(n)
+	if r.threads {
+		t.Freed = 0 // the scheduler decides
+	}
+	return t, nil
 }
 
 // Close releases the allocator. The error says that blocks are live.
