@@ -59,6 +59,7 @@ func TestPeers(t *testing.T) {
 		"geometric mean, local 0.25× – 0.25×",
 		"CPU processor time of the whole process for one operation, in all threads",
 		"CPU of … the same divided by that of another allocator, round by round",
+		"~ behind a ratio: the rounds do not show which row is faster, because the machine was",
 	)
 	if strings.Contains(out, "wall-clock") || strings.Contains(out, "100 ns") {
 		t.Errorf("it has times of the clock, which it does not show:\n%s", out)

@@ -174,7 +174,9 @@ func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
 // is the runtime's own.
 func allocates(r *result.Row) bool { return r.AllocsPerOp >= 0.005 || r.GoBytesPerOp >= 0.5 }
 
-func isNoisy(r *result.Row) bool { return r.Versus != nil && r.Versus.Noisy }
+func isNoisy(r *result.Row) bool {
+	return r.Versus != nil && r.Versus.Noisy || slices.ContainsFunc(r.CPUVersus, func(v result.Ratio) bool { return v.Noisy })
+}
 
 // cpuMatters reports whether a row's processor time differs from its time: by work
 // in other threads, or by waiting.
