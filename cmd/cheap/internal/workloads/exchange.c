@@ -147,7 +147,9 @@ static void *scratch_thread(void *arg) {
 
 struct workload_tally workload_cache_scratch(workload_table s, uint32_t n, int threads) {
 	struct workload_tally first = {0};
-	threads = (int)least(threads, n);
+	if (n < (uint32_t)threads) {
+		threads = (int)n;
+	}
 	for (int i = 0; i < threads; i++) {
 		void *block = malloc(scratch_size);
 		put(&first, block, scratch_size, i);

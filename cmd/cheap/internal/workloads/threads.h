@@ -15,7 +15,12 @@ static inline void *needed(void *block) {
 }
 
 // What is not of the workload is allocated once for a run, from the same malloc.
-static inline void *array(size_t count, size_t size) { return needed(calloc(count, size)); }
+static inline void *array(int count, size_t size) {
+	if (count < 1) {
+		fail("there is nothing to run");
+	}
+	return needed(calloc((size_t)count, size));
+}
 
 static inline void start(pthread_t *id, void *(*run)(void *), void *arg) {
 	if (pthread_create(id, NULL, run, arg) != 0) {
