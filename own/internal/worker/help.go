@@ -13,7 +13,7 @@ import (
 const (
 	helpWithin = 2 * time.Millisecond
 
-	// aMoment is how long a call of Help takes, if more than one job is queued.
+	// aMoment is how long a call of Help takes, if enough is queued.
 	aMoment = time.Millisecond
 )
 
@@ -25,18 +25,27 @@ type help struct {
 	late  bool // none has; workers serve the pool
 }
 
-// Help releases something of what is queued, if there is anything, on the calling
-// goroutine, which holds no lock that a release function takes and is in no bubble of
-// testing/synctest.
+// Help releases what takes a moment of what is queued, if there is anything, on the
+// calling goroutine, which holds no lock that a release function takes and is in no bubble
+// of testing/synctest.
 func (c *Call) Help() {
 	if queued.Load() == 0 || account.Releasing() {
 		return
 	}
+	// Parents, and batches of one, are released apart, and there may be many of them for
+	// each batch that is begun. So one release is not enough if it is short.
+	for begin := time.Now(); c.helpOnce() && time.Since(begin) < aMoment/2; {
+	}
+}
+
+// helpOnce releases what a worker would in half the time. It reports false if nothing is
+// queued.
+func (c *Call) helpOnce() bool {
 	work.mu.Lock()
 	c.help.came = true
 	if c.dead.first() == nil {
 		work.mu.Unlock()
-		return
+		return false
 	}
 	w := newWorker()
 	w.helps = true
@@ -45,6 +54,7 @@ func (c *Call) Help() {
 	start(w, true)
 	work.mu.Unlock()
 	w.turn()
+	return true
 }
 
 // expectHelp starts the timer. The caller holds work.mu.
