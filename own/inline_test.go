@@ -272,3 +272,60 @@ func TestInlineSlowRelease(t *testing.T) {
 	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
 	mustDestroy(t, p)
 }
+
+// TestInlineTrace has each call of Make take the slow path. One that calls Construct
+// releases, and no other does.
+func TestInlineTrace(t *testing.T) {
+	const n = 10_000
+	w := newWorld(t, 2*n)
+	var maker atomic.Uintptr
+	var constructs, releases atomic.Int64
+	over := make(chan struct{})
+	w.before = func([]*cell) {
+		if goroutine.ID() != maker.Load() {
+			<-over // a few workers take a batch each, and leave the others
+			return
+		}
+		releases.Add(1)
+		time.Sleep(time.Millisecond) // so that a call of Own has time for one batch
+	}
+	p := w.pool(Options{Inline: true, Trace: true, Size: 16, Construct: func(resources []uintptr) (int, error) {
+		constructs.Add(1)
+		for i := range resources {
+			resources[i] = uintptr(w.create(16).pointer())
+		}
+		return len(resources), nil
+	}})
+	makeOne := func() *thing {
+		m := new(thing)
+		if err := p.Make(&m.Owner); err != nil {
+			t.Error(err)
+		}
+		return m
+	}
+	aside(func() {
+		for range n {
+			makeOne()
+		}
+	})
+	for range few {
+		cleanups(t)
+	}
+	kept := make([]*thing, 0, 300)
+	aside(func() {
+		constructs.Store(0)
+		maker.Store(goroutine.ID())
+		for range cap(kept) {
+			kept = append(kept, makeOne())
+		}
+		maker.Store(0)
+	})
+	if c, r := constructs.Load(), releases.Load(); r == 0 || r > c {
+		t.Errorf("%d calls of Release in %d calls of Construct", r, c)
+	}
+	close(over)
+	runtime.KeepAlive(kept)
+	kept = nil
+	collectAtMost(t, few, "all of them", func() bool { return p.Stats().Live == 0 })
+	mustDestroy(t, p)
+}

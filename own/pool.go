@@ -108,6 +108,9 @@ func NewPool(o Options) *Pool {
 		f.Fix()
 	}
 	p.intake.Init(&p.kind, o.Construct, f)
+	if o.Inline {
+		p.intake.BeforeConstruct(p.help)
+	}
 	p.noteMade()
 	return p
 }
@@ -160,7 +163,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 // package pace: [Pool.Reserve] does, before C allocates. If package pace is started and
 // the program allocates faster than the collector's releases follow, Own slows it down:
 // it waits for releases, for up to 100 ms, or 1 ms while no release ends. A lock that a
-// release function takes may be held. Own
+// release function takes may be held, unless Options.Inline is set. Own
 // panics if size is negative, o owns something already, the pool has
 // Options.Numbers, or resource is nil or another number below 4,096, which is no
 // address.
@@ -329,7 +332,6 @@ func (p *Pool) Make(o *Owner) error {
 		}
 	}
 	p.mustBeVacant(o, "Make")
-	p.help() // before more is made
 	err := p.intake.Make(&o.ref)
 	giveWay()
 	return err

@@ -23,6 +23,7 @@ import (
 type Intake struct {
 	kind      *ledger.Kind
 	construct func(resources []uintptr) (int, error)
+	before    func()         // called before construct, or nil
 	parent    *ledger.Family // of all resources, or nil
 
 	owning places // for Own
@@ -48,6 +49,10 @@ func (in *Intake) Init(k *ledger.Kind, construct func([]uintptr) (int, error), p
 		in.making.init(in, true)
 	}
 }
+
+// BeforeConstruct has f called before each call of the constructor, on the same goroutine.
+// No other goroutine may know the Intake before BeforeConstruct returns.
+func (in *Intake) BeforeConstruct(f func()) { in.before = f }
 
 // Put writes a resource of size bytes, more than 0, to the next
 // entry of the P's window. It returns nil if the caller must call Own.

@@ -59,6 +59,9 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 		}
 		n := uint32(max(min(int64(s.grow), int64(k.Batch), k.Pinned/k.Size), 1))
 		s.mu.Unlock()
+		if in.before != nil {
+			in.before()
+		}
 		l, err := in.constructAhead(n)
 		if l == nil {
 			return err
