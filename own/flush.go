@@ -66,8 +66,9 @@ func pause(last time.Duration) time.Duration {
 	}
 	if aftergc.InBubble() {
 		// In a bubble a sleep takes no real time. A deadline would pass before a
-		// worker, which is in no bubble, can run.
-		for range 1000 {
+		// worker, which is in no bubble, can run. With Options.Inline one begins some
+		// milliseconds later.
+		for i := 0; i < 1000 || i < 20_000 && worker.Waiting(); i++ {
 			runtime.Gosched()
 		}
 		longest = 50 * time.Millisecond

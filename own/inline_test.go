@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
 // TestInlineReleasesWhereOwnersAreMade forgets owners on one goroutine, which releases
@@ -269,6 +271,33 @@ func TestInlineSlowRelease(t *testing.T) {
 		t.Errorf("%d calls released more than 512 resources each", n)
 	}
 	slow.Store(false)
+	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
+	mustDestroy(t, p)
+}
+
+// TestInlineFlushInABubble waits with deadlines, in bubbles of testing/synctest, where time
+// takes no time. The releases end before.
+func TestInlineFlushInABubble(t *testing.T) {
+	w := newWorld(t, 20*50)
+	p := w.pool(Options{Inline: true})
+	for i := range 20 {
+		aside(func() {
+			for range 50 {
+				w.own(t, p, 1<<20)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			runtime.GC()
+			for wait := 0; !worker.Waiting() && w.alive() > 0 && wait < 1e6; wait++ {
+				runtime.Gosched() // until they are found
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := Flush(ctx); err != nil {
+				t.Errorf("round %d: %v; %+v", i, err, Releases())
+			}
+		})
+	}
 	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
 	mustDestroy(t, p)
 }
