@@ -76,11 +76,13 @@
 // All functions and methods may be called from any goroutine. There is one
 // exception: Own and Make write to the Owner that they are given, so no other
 // goroutine may use that Owner meanwhile. Release functions run with no lock
-// held. While no release is due, the package has no goroutine and no timer.
+// held. While no release is due, the package has no goroutine and no timer, but for
+// a timer of a pool with Options.Inline, which ends within milliseconds.
 //
 // Own and Make may be called with a lock held that the release function takes, such
 // as the lock of a C library: Own calls no release function, and Make only if the pool
-// is destroyed meanwhile. Close, CloseWait, Destroy, Drain, Discard, Disown of a last
+// is destroyed meanwhile. With Options.Inline both call it, and no such lock may be held.
+// Close, CloseWait, Destroy, Drain, Discard, Disown of a last
 // child, and the end of a Use during which the owner was closed call it on the goroutine
 // of the caller, who must not hold such a lock. Neither may the caller of Reserve, which
 // waits for releases.

@@ -11,7 +11,8 @@ import (
 )
 
 // ReleaseStats describes the workers, the goroutines of this package that release
-// what the collector found unreachable.
+// what the collector found unreachable. A goroutine that does so in Own or Make, with
+// Options.Inline, counts as a worker meanwhile.
 type ReleaseStats struct {
 	Workers int // running workers
 	Batches int // batches that wait for a worker
@@ -27,9 +28,9 @@ func Releases() ReleaseStats {
 }
 
 // Flush waits until no release is queued and none is running on a goroutine of
-// this package. If ctx is done before, Flush returns its error. Releases that
-// wait for [Pool.Drain] count as queued: another goroutine must call Drain
-// meanwhile.
+// this package, or with Options.Inline in Own or Make. If ctx is done before, Flush
+// returns its error. Releases that wait for [Pool.Drain] count as queued: another
+// goroutine must call Drain meanwhile.
 //
 // Flush does not run the garbage collector. After its owner is dropped, a
 // resource may need up to three collections to be queued, because the owners of

@@ -65,9 +65,10 @@ type Options struct {
 	// Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
 	//
 	// If Release panics, all resources of the call count as released. In Close, Drain
-	// and Destroy, and with Inline in Own, the panic reaches the caller. Anywhere else it
-	// ends the program. The same holds if Release ends its goroutine (runtime.Goexit), but
-	// then a worker or Thread goes on with the next call on another goroutine.
+	// and Destroy the panic reaches the caller. With Inline it may reach the caller of Own
+	// or Make, as an error that names the pool. Anywhere else it ends the program. The same
+	// holds if Release ends its goroutine (runtime.Goexit), but then a worker or Thread goes
+	// on with the next call on another goroutine.
 	Release func(state any, resources []uintptr) error
 
 	// State is passed to Release: a lock, a table of callbacks, a context of the C
@@ -135,10 +136,11 @@ type Options struct {
 	Workers int
 
 	// Inline lets Own, OwnUnder and Make release what the collector has found, on the
-	// calling goroutine: once for each batch that they begin, one batch, or as many
-	// resources as took about a millisecond lately. Where Release calls C's free, that
-	// costs less processor time than workers do, because C gets memory back on the thread
-	// that asks for more. While no owner is made, workers release.
+	// calling goroutine, once for each batch that they begin: as many resources as took
+	// about a millisecond lately, and one batch at least. Make does it before it calls
+	// Construct. Where Release calls C's free, that costs less processor time than workers
+	// do, because C gets memory back on the thread that asks for more. If no batch is begun
+	// for some milliseconds, workers release, also beside goroutines that come later.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
 	// OnCollect or OnReleaseError takes while it calls Own, OwnUnder or Make. A panic of
