@@ -255,7 +255,15 @@ func (l *Local) freeSlow(p uintptr) {
 }
 
 // Calloc is [Heap.Calloc].
+//
+//go:norace
 func (l *Local) Calloc(count, size int) unsafe.Pointer {
+	if n := uint(count) * uint(size); uint(count)|uint(size) < 1<<16 && n <= sizeclass.MaxSize && !instrumented {
+		if p := l.k.calloc(n); p != 0 {
+			runtime.KeepAlive(l)
+			return osmem.Pointer(p)
+		}
+	}
 	p, _ := l.calloc("Local.Calloc", count, size)
 	return p
 }
@@ -297,7 +305,15 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 }
 
 // Realloc is [Heap.Realloc].
+//
+//go:norace
 func (l *Local) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	if uint(size) <= sizeclass.MaxSize && !instrumented {
+		if to := l.k.realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
+			runtime.KeepAlive(l)
+			return osmem.Pointer(to)
+		}
+	}
 	l.mustBeOpen("Local.Realloc")
 	p, _ := l.h.realloc("Local.Realloc", ptr, size, l.TryMalloc, l.Free)
 	return p
