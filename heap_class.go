@@ -271,29 +271,24 @@ func (cl *class) sort(h *Heap, b batch) {
 		return
 	}
 	cl.out -= int64(b.n)
-	tag, factor := cl.tag, cl.factor
 	p, left := b.list, b.n
-	for ; p != 0 && left > 0; left-- {
+	for p != 0 && left > 0 {
 		s := span.Find(p)
-		if s.LoadTag() != tag { // its span went back after it was sorted by way of another list
+		if s.LoadTag() != cl.tag { // its span went back after it was sorted by way of another list
 			h.noteTwice(p)
 			break
 		}
-		f := blockAt(p)
-		link := f.link
-		if f.mark != seal(p, link, factor) {
+		next, n := cl.sortRun(s, p, left)
+		if n == 0 {
 			cl.noteNotCached(h, p)
 			break
 		}
-		f.setSorted(p, s.Free, stateOf(link), factor)
-		s.Free = p
-		s.NumFree++
-		if s.NumFree == s.Carved || !s.Listed {
+		if s.NumFree >= s.Carved || !s.Listed {
 			if cl.cameBack(h, s) {
 				released = true
 			}
 		}
-		p = nextOf(link)
+		p, left = next, left-n
 	}
 	if (p != 0) != (left > 0) {
 		h.noteTwice(b.list)
@@ -302,6 +297,40 @@ func (cl *class) sort(h *Heap, b batch) {
 	if released {
 		span.Decay()
 	}
+}
+
+// sortRun sorts the first blocks of the list at p, which begins in s: those that are in s,
+// have the mark of a block in a list of a cache, and follow each other, and most at most.
+// It returns the block behind them, and how many they are.
+//
+// They keep their links, but for the last one. So for the others the mark is computed
+// once, and the record of the span is written to once for all of them. Each block has the
+// mark of a sorted one before sortRun looks at the next, which may be the same.
+//
+//go:norace
+func (cl *class) sortRun(s *span.Span, p uintptr, most int) (next uintptr, n int) {
+	factor := cl.factor
+	first, last := p, uintptr(0)
+	for {
+		b := blockAt(p)
+		link := b.link
+		if b.mark != seal(p, link, factor) {
+			break
+		}
+		b.mark ^= sortedBit
+		last, p = p, nextOf(link)
+		n++
+		if (p^first)>>span.UnitShift != 0 || n == most {
+			break
+		}
+	}
+	if n > 0 {
+		b := blockAt(last)
+		b.setSorted(last, s.Free, stateOf(b.link), factor)
+		s.Free = first
+		s.NumFree += uint32(n)
+	}
+	return p, n
 }
 
 // noteNotCached notes why the block at p, in a list of a cache, has not the mark of
@@ -319,8 +348,6 @@ func (cl *class) noteNotCached(h *Heap, p uintptr) {
 // giveBack makes the block at p a free block of its span s. If all carved blocks
 // of s are back then, s returns to package span, and giveBack returns true. The
 // caller holds the lock.
-//
-// class.sort contains a copy of it, which saves it a call.
 //
 //go:norace
 func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
@@ -342,7 +369,7 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 	case s.NumFree < s.Carved:
 		cl.list(s)
 		return false
-	case cl.isWhole(s):
+	case s.NumFree == s.Carved && cl.isWhole(s): // more than there are: one was counted twice
 		cl.release(h, s)
 		return true
 	}

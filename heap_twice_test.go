@@ -368,7 +368,7 @@ func TestTwoLists(t *testing.T) {
 			})
 		},
 		"sorted meanwhile, then allocated": func(w *pair, p, q, _ uintptr) {
-			w.free(w.a, p, q)
+			w.free(w.a, q, p) // p is the first of the list, and of the span's
 			w.a.empty()
 			w.push(w.b, p)
 			w.mustNotice(p, written, func() { w.h.Malloc(pairSize) })
@@ -388,6 +388,18 @@ func TestTwoLists(t *testing.T) {
 			w.free(w.b, q)
 			w.b.empty()
 			w.mustHave(1)
+		},
+		"all, of which one twice": func(w *pair, p, q, _ uintptr) {
+			for _, each := range w.blocks {
+				if each != q {
+					w.free(w.a, each)
+				}
+			}
+			w.sortAll()
+			w.push(w.b, p)
+			w.free(w.b, q) // both are sorted together, and the count goes beyond all
+			w.mustNotice(q, twice, w.b.empty)
+			w.mustHave(0) // they are lost
 		},
 		"all, of which one is written to": func(w *pair, p, q, _ uintptr) {
 			for _, each := range w.blocks {
