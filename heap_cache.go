@@ -27,7 +27,10 @@ type cache struct {
 	// base is the tag of the heap's spans, less the class.
 	base uintptr
 
-	_ [64 - 3*unsafe.Sizeof(uintptr(0))]byte
+	// room is by how many bytes the batches may still grow; see widen.
+	room int
+
+	_ [64 - 4*unsafe.Sizeof(uintptr(0))]byte
 
 	classes [sizeclass.Count]cacheClass
 }
@@ -68,7 +71,7 @@ const cacheBytes = int64(unsafe.Sizeof(cache{}))
 var (
 	_ [128]byte            = [unsafe.Offsetof(cache{}.classes)]byte{}
 	_ [cacheClassSize]byte = [unsafe.Sizeof(cacheClass{})]byte{}
-	_ [cacheLimit - sizeclass.CacheBytes]byte
+	_ [cacheLimit - sizeclass.CacheLeast]byte
 )
 
 // cacheAt returns the cache at slot, an address from the table of a heap:
@@ -160,25 +163,47 @@ func startsBlock(s *span.Span, p uintptr) bool {
 	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < atomic.LoadUint32(&s.Carved)
 }
 
-// fill makes a list of n blocks the list of cc, if that is empty, and batch its
-// largest length.
+// fill makes a list of n blocks the list of class c, and want its largest length, as far
+// as k has room. It returns false if k has no room for n, or the class has a list.
 //
 //go:norace
-func (cc *cacheClass) fill(list uintptr, n, batch int) bool {
+func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
+	cc := k.class(c)
 	if cc.head != 0 {
+		return false
+	}
+	if k.widen(c, max(want, n)); uint64(n) > cc.batch {
 		return false
 	}
 	cc.head = list
 	cc.setLength(n)
-	cc.batch = uint64(max(batch, n))
 	return true
+}
+
+// widen makes n the largest length of a list of class c, or less if k has no room for two
+// lists of n blocks.
+//
+// So the largest batches of all classes may be more than a cache may hold together, and
+// those classes have large ones that the program uses. One block is kept for each list.
+//
+//go:norace
+func (k *cache) widen(c uint8, n int) {
+	cc := k.class(c)
+	had := max(int(cc.batch), 1)
+	if n > had {
+		both := 2 * int(sizeclass.Classes[c].Size)
+		n = min(n, had+k.room/both)
+		k.room -= (n - had) * both
+	}
+	cc.batch = max(cc.batch, uint64(n))
 }
 
 // makeRoom makes room in the list of class c, and returns the batch that no
 // longer has a place in the cache.
 //
 //go:norace
-func (cc *cacheClass) makeRoom(c uint8) (over batch) {
+func (k *cache) makeRoom(c uint8) (over batch) {
+	cc := k.class(c)
 	// As push compares: after a block was freed twice, a list may be longer than
 	// its length, which then goes below 0.
 	if cc.head != 0 && cc.puts-cc.takes < cc.batch {
@@ -191,7 +216,7 @@ func (cc *cacheClass) makeRoom(c uint8) (over batch) {
 		cc.spare, cc.numSpare, cc.head = cc.head, uint64(cc.length()), 0
 	}
 	cc.setLength(0)
-	cc.batch = uint64(nextBatchSize(c, int(cc.batch)))
+	k.widen(c, nextBatchSize(c, int(cc.batch)))
 	return over
 }
 
@@ -256,6 +281,7 @@ func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
 		cc.setLength(0)
 		cc.batch = 0
 	}
+	k.room = cacheLimit - sizeclass.CacheLeast
 }
 
 // hasBlocks reports whether a list of k has a block. Any goroutine may call it.
@@ -306,6 +332,7 @@ func newCache(id uintptr) (slot uintptr, err error) {
 //go:norace
 func (k *cache) setHeap(id uintptr) {
 	k.base = id << span.KindBits
+	k.room = cacheLimit - sizeclass.CacheLeast
 	for c := range k.classes {
 		k.classes[c].factor = factorOf(k.base | uintptr(c))
 	}
@@ -317,7 +344,7 @@ func (k *cache) setHeap(id uintptr) {
 func freeCache(slot uintptr) {
 	k := cacheAt(slot)
 	clear(k.classes[:])
-	k.lastUnit, k.last, k.base = ^uintptr(0), 0, 0
+	k.lastUnit, k.last, k.base, k.room = ^uintptr(0), 0, 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
 	cachePool.free = append(cachePool.free, slot)

@@ -169,6 +169,36 @@ func TestCacheLimit(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestCacheRoom has a Local use all classes again and again, whose largest batches
+// together are more than a cache may hold. The second time the heap does not grow any
+// more, which would empty the cache.
+func TestCacheRoom(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	var most int64
+	for range 8 {
+		var blocks []unsafe.Pointer
+		for _, c := range sizeclass.Classes {
+			for range 3 * c.Batch {
+				blocks = append(blocks, l.Malloc(int(c.Size)))
+			}
+		}
+		for _, p := range blocks {
+			l.Free(p)
+			most = max(most, h.Stats().Cached)
+		}
+	}
+	if limit := h.Stats().CacheMax; most > limit || most < limit/2 {
+		t.Errorf("at most %d bytes were cached; at most %d may be, and half of that should", most, limit)
+	}
+	l.empty()
+	if got, want := l.k.room, cacheLimit-sizeclass.CacheLeast; got != want {
+		t.Errorf("the empty cache has room for %d bytes, want %d", got, want)
+	}
+	l.Destroy()
+	mustHoldNothing(t, h)
+}
+
 // TestHollow leaves free blocks among live ones, lets the heap grow, which may
 // take the memory of the free ones, and asks for zeroes.
 func TestHollow(t *testing.T) {

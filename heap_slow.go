@@ -140,7 +140,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	}
 	if more.n > 0 {
 		k := h.hold(local)
-		placed := k != nil && k.class(c).fill(more.list, more.n, want)
+		placed := k != nil && k.fill(c, more.list, more.n, want)
 		h.letGo(local, k)
 		if !placed {
 			cl.sort(h, more) // the list was filled meanwhile, or the P is another one
@@ -206,7 +206,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 		h.addCache()
 		return cl.putOne(h, s, p)
 	}
-	over := k.class(c).makeRoom(c)
+	over := k.makeRoom(c)
 	freed := k.free(s, p)
 	h.letGo(local, k)
 	if over.list != 0 {

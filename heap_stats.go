@@ -73,7 +73,7 @@ func (h *Heap) count() Stats {
 	s := Stats{
 		Held:     h.account.Held(),
 		Limit:    h.account.Limit(),
-		CacheMax: sizeclass.CacheBytes,
+		CacheMax: cacheLimit,
 		Caches:   t.caches,
 		Mallocs:  int64(t.mallocs) + h.large.mallocs.Load(),
 	}
