@@ -254,13 +254,14 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 	}
 	slot := h.caches.Pin()
 	if slot != 0 {
-		s := span.Find(p)
-		if s == nil {
+		table := span.TableOf(p)
+		if table == 0 {
 			goto slow
 		}
+		s := table.Record(p)
 		if c := s.LoadTag() - cacheAt(slot).base; c < sizeclass.Count {
 			if startsBlock(s, p) {
-				cc := cacheAt(slot).class(uint8(c))
+				cc := cacheAt(slot).at(c)
 				if !blockAt(p).isFree(p, cc.factor) {
 					if cc.push(p) {
 						h.caches.Unpin(slot)

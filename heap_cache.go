@@ -42,16 +42,17 @@ type cacheClass struct {
 	head  uintptr // first block of the list
 	spare uintptr // first block of the spare batch, or 0
 
-	// puts less takes is the length of the list. They are two words because
-	// each changes by a load, an addition and a store, and the next change of
-	// the same word waits for the store. With two words a pair of Malloc and
-	// Free waits once, not twice.
-	takes, puts uint64
+	// takes counts the blocks that were taken from the list, and puts those that came,
+	// less batch. So puts less takes is the length of the list less batch, and the list
+	// has room as long as puts is below takes. They are two words because each changes
+	// by a load, an addition and a store, and the next change of the same word waits
+	// for the store. With two words a pair of Malloc and Free waits once, not twice.
+	takes, puts int64
 
 	// batch is the largest length of the list. It starts small, and grows
 	// whenever blocks come from the class or go there, so that classes that
-	// are hardly used hold hardly any blocks.
-	batch uint64
+	// are hardly used hold hardly any blocks. setBatch changes it.
+	batch int64
 
 	numSpare uint64 // blocks in the spare batch
 
@@ -84,8 +85,13 @@ func cacheAt(slot uintptr) *cache { return (*cache)(osmem.Pointer(slot)) }
 // of a span of a class, are always in range.
 //
 //go:norace
-func (k *cache) class(c uint8) *cacheClass {
-	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), uintptr(c)*cacheClassSize))
+func (k *cache) class(c uint8) *cacheClass { return k.at(uintptr(c)) }
+
+// at is class of a number that is below sizeclass.Count.
+//
+//go:norace
+func (k *cache) at(c uintptr) *cacheClass {
+	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), c*cacheClassSize))
 }
 
 // pop takes a block from the list. It returns 0 if there is none, or if the
@@ -130,7 +136,7 @@ func (cc *cacheClass) popOrSpare() (p uintptr, was blockState, written uintptr, 
 //go:norace
 func (cc *cacheClass) push(p uintptr) bool {
 	puts := cc.puts
-	if puts-cc.takes >= cc.batch {
+	if puts >= cc.takes {
 		return false
 	}
 	blockAt(p).setCached(p, cc.head, 0, cc.factor)
@@ -172,7 +178,7 @@ func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
 	if cc.head != 0 {
 		return false
 	}
-	if k.widen(c, max(want, n)); uint64(n) > cc.batch {
+	if k.widen(c, max(want, n)); int64(n) > cc.batch {
 		return false
 	}
 	cc.head = list
@@ -195,7 +201,7 @@ func (k *cache) widen(c uint8, n int) {
 		n = min(n, had+k.room/both)
 		k.room -= (n - had) * both
 	}
-	cc.batch = max(cc.batch, uint64(n))
+	cc.setBatch(max(cc.batch, int64(n)))
 }
 
 // makeRoom makes room in the list of class c, and returns the batch that no
@@ -204,9 +210,7 @@ func (k *cache) widen(c uint8, n int) {
 //go:norace
 func (k *cache) makeRoom(c uint8) (over batch) {
 	cc := k.class(c)
-	// As push compares: after a block was freed twice, a list may be longer than
-	// its length, which then goes below 0.
-	if cc.head != 0 && cc.puts-cc.takes < cc.batch {
+	if cc.head != 0 && cc.puts < cc.takes { // as push compares
 		return batch{}
 	}
 	if cc.head != 0 {
@@ -231,15 +235,21 @@ func nextBatchSize(c uint8, n int) int {
 // A class begins with a part of its largest batch, one in slowStart.
 const slowStart = 8
 
-// length is the length of the list.
+// length is the length of the list. After a block was freed twice, the list may be
+// longer than its length, which then goes below 0.
 //
 //go:norace
-func (cc *cacheClass) length() int { return int(cc.puts - cc.takes) }
+func (cc *cacheClass) length() int { return int(cc.puts + cc.batch - cc.takes) }
 
 // setLength sets the length after another list was put in place.
 //
 //go:norace
-func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + uint64(n) }
+func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + int64(n) - cc.batch }
+
+// setBatch changes the largest length of the list, whose length stays as it is.
+//
+//go:norace
+func (cc *cacheClass) setBatch(n int64) { cc.puts, cc.batch = cc.puts-n+cc.batch, n }
 
 // cached returns how many blocks cc has. Any goroutine may call it.
 //
@@ -247,7 +257,7 @@ func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + uint64(n) }
 func (cc *cacheClass) cached() int {
 	n := 0
 	if atomic.LoadUintptr(&cc.head) != 0 {
-		n = int(atomic.LoadUint64(&cc.puts) - atomic.LoadUint64(&cc.takes))
+		n = int(atomic.LoadInt64(&cc.puts) + atomic.LoadInt64(&cc.batch) - atomic.LoadInt64(&cc.takes))
 	}
 	if atomic.LoadUintptr(&cc.spare) != 0 {
 		n += int(atomic.LoadUint64(&cc.numSpare))
@@ -260,7 +270,7 @@ func (cc *cacheClass) cached() int {
 //go:norace
 func (k *cache) mallocs() (n uint64) {
 	for i := range k.classes {
-		n += atomic.LoadUint64(&k.classes[i].takes)
+		n += uint64(atomic.LoadInt64(&k.classes[i].takes))
 	}
 	return n
 }
@@ -279,7 +289,7 @@ func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
 		}
 		cc.head, cc.spare = 0, 0
 		cc.setLength(0)
-		cc.batch = 0
+		cc.setBatch(0)
 	}
 	k.room = cacheLimit - sizeclass.CacheLeast
 }

@@ -248,15 +248,16 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 //
 //go:norace
 func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
-	s := span.Find(p)
-	if s == nil {
+	table := span.TableOf(p)
+	if table == 0 {
 		return 0
 	}
+	s := table.Record(p)
 	c := s.LoadTag() - k.base
 	if c >= sizeclass.Count || !startsBlock(s, p) {
 		return 0
 	}
-	from := k.class(uint8(c))
+	from := k.at(c)
 	if blockAt(p).isFree(p, from.factor) {
 		return 0
 	}
@@ -264,7 +265,7 @@ func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
 	if staysInPlace(size, old) {
 		return p
 	}
-	if size = min(size, old); size > most || from.puts-from.takes >= from.batch {
+	if size = min(size, old); size > most || from.puts >= from.takes {
 		return 0
 	}
 	if to, _ = k.class(n).pop(); to != 0 {

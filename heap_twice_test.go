@@ -239,7 +239,7 @@ func newPair(t *testing.T) *pair {
 	for _, l := range []*Local{w.a, w.b} {
 		l.Free(l.Malloc(pairSize))
 		l.empty()
-		l.k.class(c).batch = uint64(sizeclass.Classes[c].Batch)
+		l.k.class(c).setBatch(int64(sizeclass.Classes[c].Batch))
 	}
 	return w
 }
@@ -312,7 +312,7 @@ func TestTwoLists(t *testing.T) {
 			w.h.reclaim()
 			w.free(w.a, p)
 			k := w.h.hold(nil)
-			k.class(sizeclass.Of(pairSize)).batch = 4
+			k.class(sizeclass.Of(pairSize)).setBatch(4)
 			k.class(sizeclass.Of(pairSize)).push(p)
 			w.h.letGo(nil, k)
 			w.a.empty()
@@ -432,7 +432,7 @@ func TestTwoLists(t *testing.T) {
 			w.free(w.b, p)
 			w.b.k.class(sizeclass.Of(pairSize)).setLength(-1)
 			w.free(w.b, q)
-			w.mustNotice(p, twice, w.b.empty)
+			w.mustNotice(q, twice, w.b.empty)
 		},
 		"not cached": func(w *pair, p, q, _ uintptr) {
 			if !w.class.putOne(w.h, w.span, p) || w.class.putOne(w.h, w.span, p) {

@@ -159,15 +159,17 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 		if !l.cached() {
 			goto slow
 		}
-		if s = span.Find(p); s == nil {
+		table := span.TableOf(p)
+		if table == 0 {
 			goto slow
 		}
+		s = table.Record(p)
 		k.lastUnit, k.last = p>>span.UnitShift, s.Addr()
 	}
 	// A span of a destroyed heap has no tag.
 	if c := s.LoadTag() - k.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
-			cc := k.class(uint8(c))
+			cc := k.at(c)
 			if !blockAt(p).isFree(p, cc.factor) {
 				if cc.push(p) {
 					runtime.KeepAlive(l)

@@ -53,6 +53,33 @@ func Find(addr uintptr) *Span {
 	return At(table + addr>>UnitShift%regionUnits*spanSize)
 }
 
+// A Table is the address of the records of a region, or 0.
+type Table uintptr
+
+// TableOf is the first half of Find, for code that is called for every block. It is 0
+// if addr has no record.
+//
+//go:norace
+func TableOf(addr uintptr) Table {
+	i := addr >> regionShift
+	if i >= uintptr(len(regions)) {
+		return 0
+	}
+	// i is in range. A plain load without a bounds check is one instruction; an atomic
+	// load takes two, and the check of the pointer one more. The word changes once, from
+	// 0 to the address of a table, which the system has filled with zeros. And whoever
+	// has an address with a record got it after that.
+	return *(*Table)(unsafe.Add(unsafe.Pointer(regions), i*ptrSize))
+}
+
+// Record is the second half: the record of the unit that addr is in. t is TableOf(addr),
+// and is not 0.
+//
+//go:norace
+func (t Table) Record(addr uintptr) *Span {
+	return At(uintptr(t) + addr>>UnitShift%regionUnits*spanSize)
+}
+
 // EachRecord calls f for all records that there are, of units in use and of others. It
 // looks at the whole map, which takes some milliseconds, so it is for tests.
 func EachRecord(f func(*Span)) {
