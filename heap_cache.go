@@ -18,19 +18,13 @@ import (
 type cache struct {
 	percpu.Slot
 
-	// The unit of the block that was freed last, and the record of that unit.
-	// The record of a unit never changes, so this pair is never stale. It saves
-	// a look-up that the next Malloc would have to wait for.
-	lastUnit uintptr
-	last     uintptr
-
 	// base is the tag of the heap's spans, less the class.
 	base uintptr
 
 	// room is by how many bytes the batches may still grow; see widen.
 	room int
 
-	_ [64 - 4*unsafe.Sizeof(uintptr(0))]byte
+	_ [64 - 2*unsafe.Sizeof(uintptr(0))]byte
 
 	classes [sizeclass.Count]cacheClass
 }
@@ -332,7 +326,6 @@ func newCache(id uintptr) (slot uintptr, err error) {
 	if slot, err = span.AllocMeta(unsafe.Sizeof(cache{})); err != nil {
 		return 0, err
 	}
-	cacheAt(slot).lastUnit = ^uintptr(0)
 	cacheAt(slot).setHeap(id)
 	return slot, nil
 }
@@ -354,7 +347,7 @@ func (k *cache) setHeap(id uintptr) {
 func freeCache(slot uintptr) {
 	k := cacheAt(slot)
 	clear(k.classes[:])
-	k.lastUnit, k.last, k.base, k.room = ^uintptr(0), 0, 0, 0
+	k.base, k.room = 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
 	cachePool.free = append(cachePool.free, slot)

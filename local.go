@@ -26,6 +26,15 @@ import (
 type Local struct {
 	h      *Heap
 	k      *cache // off the Go heap, or noCache
+
+	// The unit of the block that was freed last, and the record of that unit.
+	// The record of a unit never changes, so this pair is never stale. It saves
+	// a look-up that the next Malloc would have to wait for.
+	lastUnit uintptr
+	last     uintptr
+
+	base uintptr // the tag of the heap's spans, less the class
+
 	c      *localCache
 	life   *life
 	closed bool
@@ -50,7 +59,7 @@ type localCache struct {
 
 // noCache has no blocks and no room, so a Local with it takes the slow path.
 // It is never written to.
-var noCache = cache{lastUnit: ^uintptr(0)}
+var noCache cache
 
 // NewLocal returns a Local of h. If there is no memory for its cache, a few KiB, or
 // the limit is reached, the Local has no cache and is no faster than the heap.
@@ -72,7 +81,7 @@ func (h *Heap) newLocal() *Local {
 		race.Enter()
 		defer race.Leave()
 	}
-	l := &Local{h: h, k: &noCache, c: &localCache{h: h}}
+	l := &Local{h: h, k: &noCache, c: &localCache{h: h}, lastUnit: ^uintptr(0), base: h.id << span.KindBits}
 	if !h.account.Take(cacheBytes) {
 		return l
 	}
@@ -151,25 +160,21 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	if instrumented {
 		l.h.freeing(p)
 	}
-	k := l.k
 	var s *span.Span
-	if p>>span.UnitShift == k.lastUnit {
-		s = span.At(k.last)
+	if p>>span.UnitShift == l.lastUnit {
+		s = span.At(l.last)
 	} else {
-		if !l.cached() {
-			goto slow
-		}
 		table := span.TableOf(p)
 		if table == 0 {
 			goto slow
 		}
 		s = table.Record(p)
-		k.lastUnit, k.last = p>>span.UnitShift, s.Addr()
+		l.lastUnit, l.last = p>>span.UnitShift, s.Addr()
 	}
 	// A span of a destroyed heap has no tag.
-	if c := s.LoadTag() - k.base; c < sizeclass.Count {
+	if c := s.LoadTag() - l.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
-			cc := k.at(c)
+			cc := l.k.at(c)
 			if !blockAt(p).isFree(p, cc.factor) {
 				if cc.push(p) {
 					runtime.KeepAlive(l)
