@@ -71,26 +71,49 @@ func (h *Heap) Owns(ptr unsafe.Pointer) bool {
 // nil if there is no memory, as [Heap.Malloc] does, and if the product overflows.
 // Memory that comes fresh from the operating system is zero already; Calloc does
 // not write to it again.
-//
-//go:norace
 func (h *Heap) Calloc(count, size int) unsafe.Pointer {
-	if n := uint(count) * uint(size); uint(count)|uint(size) < 1<<16 && n <= pinnedBytes && !instrumented {
-		slot := h.caches.Pin()
-		if slot != 0 {
-			if p := cacheAt(slot).calloc(n); p != 0 {
-				h.caches.Unpin(slot)
-				return osmem.Pointer(p)
-			}
-		}
-		h.caches.Unpin(slot)
+	if p := h.callocCached(count, size); p != nil {
+		return p
 	}
 	p, _ := h.calloc("Heap.Calloc", count, size)
 	return p
 }
 
-// pinnedBytes is how many bytes a goroutine clears or copies at most while it is
-// pinned: it takes about as long as Malloc and Free.
+// TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
+// [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
+	if p := h.callocCached(count, size); p != nil {
+		return p, nil
+	}
+	return h.calloc("Heap.TryCalloc", count, size)
+}
+
+// pinnedBytes is how many bytes a goroutine clears or copies at most while it is pinned.
+// That takes about as long as Malloc and Free.
 const pinnedBytes = 4 << 10
+
+// callocCached is Calloc from the list of the P's cache. It returns nil if that does not
+// serve.
+//
+//go:norace
+func (h *Heap) callocCached(count, size int) unsafe.Pointer {
+	n, small := smallProduct(count, size)
+	if !small || n > pinnedBytes || instrumented {
+		return nil
+	}
+	var p uintptr
+	slot := h.caches.Pin()
+	if slot != 0 {
+		p = cacheAt(slot).calloc(n)
+	}
+	h.caches.Unpin(slot)
+	return osmem.Pointer(p)
+}
+
+// smallProduct returns count × size and true, if neither is negative or above 65,535.
+func smallProduct(count, size int) (n uint, ok bool) {
+	return uint(count) * uint(size), uint(count)|uint(size) < 1<<16
+}
 
 // calloc takes a block from the list of the class of n bytes, and clears n bytes of it.
 // It returns 0 if the list has none.
@@ -105,12 +128,6 @@ func (k *cache) calloc(n uint) uintptr {
 		zero(p, int(n), was)
 	}
 	return p
-}
-
-// TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
-// [ErrLimit] or [ErrNoMemory].
-func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
-	return h.calloc("Heap.TryCalloc", count, size)
 }
 
 func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
@@ -198,6 +215,13 @@ func zero(p uintptr, n int, was blockState) unsafe.Pointer {
 // It panics if align is not a power of two.
 func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 	mustBePowerOfTwo("Heap.AlignedMalloc", align)
+	if size >= 0 && size <= sizeclass.MaxSize {
+		if c, ok := alignedClass(size, align); ok {
+			if p, _ := h.takeCached(int(sizeclass.Classes[c].Size)); p != 0 {
+				return osmem.Pointer(p)
+			}
+		}
+	}
 	p, _, _ := h.malloc("Heap.AlignedMalloc", size, align)
 	return osmem.Pointer(p)
 }
@@ -215,18 +239,9 @@ func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 // A large block that cannot grow in place needs room for both sizes under the limit,
 // because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
 // needs room for the difference only: its pages move to other addresses.
-//
-//go:norace
 func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
-	if uint(size) <= sizeclass.MaxSize && !instrumented {
-		slot := h.caches.Pin()
-		if slot != 0 {
-			if to := cacheAt(slot).realloc(uintptr(ptr), uintptr(size), pinnedBytes); to != 0 {
-				h.caches.Unpin(slot)
-				return osmem.Pointer(to)
-			}
-		}
-		h.caches.Unpin(slot)
+	if p := h.reallocCached(ptr, size); p != nil {
+		return p
 	}
 	p, _ := h.realloc("Heap.Realloc", ptr, size, h.TryMalloc, h.Free)
 	return p
@@ -235,7 +250,27 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 // TryRealloc is like [Heap.Realloc], but returns an error instead of nil. The error
 // wraps [ErrLimit] or [ErrNoMemory].
 func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	if p := h.reallocCached(ptr, size); p != nil {
+		return p, nil
+	}
 	return h.realloc("Heap.TryRealloc", ptr, size, h.TryMalloc, h.Free)
+}
+
+// reallocCached is Realloc of a small block within the P's cache. It returns nil if that
+// does not serve.
+//
+//go:norace
+func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	if uint(size) > sizeclass.MaxSize || instrumented {
+		return nil
+	}
+	var to uintptr
+	slot := h.caches.Pin()
+	if slot != 0 {
+		to = cacheAt(slot).realloc(uintptr(ptr), uintptr(size), pinnedBytes)
+	}
+	h.caches.Unpin(slot)
+	return osmem.Pointer(to)
 }
 
 // realloc resizes the small block at p, which may be any number, to size bytes: it leaves

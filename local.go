@@ -24,8 +24,8 @@ import (
 // without Destroy, its cached blocks return after the next garbage collection, and
 // are not available until then.
 type Local struct {
-	h      *Heap
-	k      *cache // off the Go heap, or noCache
+	h *Heap
+	k *cache // off the Go heap, or noCache
 
 	// The unit of the block that was freed last, and the record of that unit.
 	// The record of a unit never changes, so this pair is never stale. It saves
@@ -262,15 +262,7 @@ func (l *Local) freeSlow(p uintptr) {
 }
 
 // Calloc is [Heap.Calloc].
-//
-//go:norace
 func (l *Local) Calloc(count, size int) unsafe.Pointer {
-	if n := uint(count) * uint(size); uint(count)|uint(size) < 1<<16 && n <= sizeclass.MaxSize && !instrumented {
-		if p := l.k.calloc(n); p != 0 {
-			runtime.KeepAlive(l)
-			return osmem.Pointer(p)
-		}
-	}
 	p, _ := l.calloc("Local.Calloc", count, size)
 	return p
 }
@@ -280,7 +272,14 @@ func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
 	return l.calloc("Local.TryCalloc", count, size)
 }
 
+//go:norace
 func (l *Local) calloc(op string, count, size int) (unsafe.Pointer, error) {
+	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize && !instrumented {
+		if p := l.k.calloc(n); p != 0 {
+			runtime.KeepAlive(l) // as in Malloc
+			return osmem.Pointer(p), nil
+		}
+	}
 	n, ok := mustMul(op, count, size)
 	if !ok || n > sizeclass.MaxSize {
 		l.mustBeOpen(op)
@@ -312,24 +311,26 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 }
 
 // Realloc is [Heap.Realloc].
-//
-//go:norace
 func (l *Local) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
-	if uint(size) <= sizeclass.MaxSize && !instrumented {
-		if to := l.k.realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
-			runtime.KeepAlive(l)
-			return osmem.Pointer(to)
-		}
-	}
-	l.mustBeOpen("Local.Realloc")
-	p, _ := l.h.realloc("Local.Realloc", ptr, size, l.TryMalloc, l.Free)
+	p, _ := l.realloc("Local.Realloc", ptr, size)
 	return p
 }
 
 // TryRealloc is [Heap.TryRealloc].
 func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	l.mustBeOpen("Local.TryRealloc")
-	return l.h.realloc("Local.TryRealloc", ptr, size, l.TryMalloc, l.Free)
+	return l.realloc("Local.TryRealloc", ptr, size)
+}
+
+//go:norace
+func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	if uint(size) <= sizeclass.MaxSize && !instrumented {
+		if to := l.k.realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
+			runtime.KeepAlive(l) // as in Malloc
+			return osmem.Pointer(to), nil
+		}
+	}
+	l.mustBeOpen(op)
+	return l.h.realloc(op, ptr, size, l.TryMalloc, l.Free)
 }
 
 // UsableSize is [Heap.UsableSize].
