@@ -67,8 +67,8 @@ func TableOf(addr uintptr) Table {
 	}
 	// i is in range. A plain load without a bounds check is one instruction; an atomic
 	// load takes two, and the check of the pointer one more. The word changes once, from
-	// 0 to the address of a table, which the system has filled with zeros. And whoever
-	// has an address with a record got it after that.
+	// 0 to the address of a table, which the system has filled with zeros. A goroutine
+	// that has a block got it after that.
 	return *(*Table)(unsafe.Add(unsafe.Pointer(regions), i*ptrSize))
 }
 
