@@ -13,7 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 )
@@ -24,11 +26,15 @@ const rowCommandName = "bench-row"
 
 // How long a run takes, unless -count or -benchtime is given.
 const (
-	benchBudget = 85 * time.Second
+	benchBudget = 64 * time.Second
 	quickBudget = 15 * time.Second
 
 	spliceBudget = 30 * time.Second // more, for the table that -splice adds
-	namedBudget  = 30 * time.Second // for each table that is measured only where -run names it
+
+	// For each table that is measured only where -run names it: such a table has dozens of
+	// rows with rounds of a tenth of a second.
+	namedBudget      = 50 * time.Second
+	quickNamedBudget = 25 * time.Second
 )
 
 // benchSettings is what the arguments of `cheap bench` ask for.
@@ -42,6 +48,7 @@ type benchSettings struct {
 	profile string
 	out     output
 	old     *result.Report // of -compare, else nil
+	command string         // with its flags
 
 	tables []measure.Table
 	notes  []string // for the report
@@ -55,7 +62,9 @@ Usage:
 
 	cheap bench [flags]
 
-The command prints a report, and writes a page with charts to cheap-report.html.
+The command prints a report, and writes a page with charts: to cheap-report.html, with
+-quick to cheap-report-quick.html, and to cheap-report-part.html if only some rows are
+measured, or with other settings.
 
 Flags:
 
@@ -76,9 +85,9 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	count := flags.String("count", "", "measure this `number` of rounds (default: as many as fit in the time, 3 to 12)")
 	each := flags.String("benchtime", "", "let a round of a row take this `time`, such as 10ms, or have this number of operations,\nsuch as 1000x; a row with a fixed number of operations keeps it")
 	cpu := flags.String("cpu", "", "measure with each GOMAXPROCS of this `list`, such as 1,2,4, instead of those of the rows")
-	flags.BoolVar(&s.quick, "quick", false, "take about 20 seconds instead of 90, with fewer and shorter rounds")
+	flags.BoolVar(&s.quick, "quick", false, "take about 15 seconds instead of 65, with fewer and shorter rounds")
 	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
-	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: to cheap-report.html);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
+	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: a page);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
 	old := flags.String("compare", "", "compare the report with an older one, from this `file`, which -format json has written")
 	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the table release for another second under the CPU profiler,\nwrite the profile to this `file`, and report in which functions the rows spend their time")
 	splice := flags.Bool("splice", false, "add the table splice: cleanups and finalizers in the installed runtime, and in a copy\nof it with a faster search; builds this command twice")
@@ -101,6 +110,8 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 		flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 		return found
 	}
+	s.out.kind = kindOf(flags)
+	s.command = strings.Join(append([]string{"cheap bench"}, args...), " ")
 	for _, read := range []func() error{
 		func() error { return s.parseRun(*run) },
 		func() error { return s.parseCount(*count, given("count")) },
@@ -116,6 +127,23 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 		}
 	}
 	return s, flags, nil
+}
+
+// kindOf returns what kind of page the flags ask for.
+func kindOf(flags *flag.FlagSet) page.Kind {
+	kind := page.Whole
+	flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "o", "format", "compare", "cpuprofile": // the rows are the same
+		case "quick":
+			if kind == page.Whole && f.Value.String() == "true" {
+				kind = page.Quick
+			}
+		default:
+			kind = page.Part
+		}
+	})
+	return kind
 }
 
 func (s *benchSettings) parseRun(text string) (err error) {
@@ -219,14 +247,29 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 			return err
 		}
 	}
+	if missing := missing(); missing != "" {
+		fmt.Fprintf(stderr, "cheap bench: %s\n", missing)
+	}
 	report, failed := s.measure(ctx, stderr)
 	if report == nil {
 		return failed
+	}
+	report.Command, report.Version = s.command, version()
+	if missing := missing(); missing != "" {
+		report.Warnings = append(report.Warnings, missing)
 	}
 	if err := s.out.write(report, s.old, stdout, stderr); err != nil {
 		return errors.Join(err, failed)
 	}
 	return failed
+}
+
+// missing says what this build does not measure, "" if it measures everything.
+func missing() string {
+	if tables.HasC {
+		return ""
+	}
+	return "Most rows are missing, those that call C. They need a C compiler, such as gcc or clang, and cgo (CGO_ENABLED=1), on Unix."
 }
 
 // measure runs the tables. With an error it may return a report: of the rows that
@@ -236,6 +279,7 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 	defer progress.clear()
 	o := measure.Options{
 		Keep:    s.run.keeps,
+		First:   headline.Asks,
 		Procs:   s.procs,
 		Budget:  s.budget(),
 		Count:   s.count,
@@ -263,7 +307,7 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 func (s *benchSettings) budget() time.Duration {
 	usual, splice, named := benchBudget, spliceBudget, namedBudget
 	if s.quick {
-		usual, splice, named = quickBudget, quickBudget, quickBudget
+		usual, splice, named = quickBudget, quickBudget, quickNamedBudget
 	}
 	total := time.Duration(0)
 	if slices.ContainsFunc(s.tables, func(t measure.Table) bool { return !t.Named && s.keepsRows(&t) }) {

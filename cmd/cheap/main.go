@@ -10,6 +10,10 @@
 // replays the allocations of real programs, on the allocators of package cheap
 // and on those that Go programs use today.
 //
+//	cheap version
+//
+// prints the version.
+//
 // `cheap bench -h` and `cheap replay -h` describe the flags, and docs/bench.md
 // the reports.
 package main

@@ -18,8 +18,13 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// pageName is the file of the page, unless -o names another.
-const pageName = "cheap-report.html"
+// pageNames are the files of the page, unless -o names another. A page of a few rows
+// does not replace that of a whole run.
+var pageNames = map[page.Kind]string{
+	page.Whole: "cheap-report.html",
+	page.Quick: "cheap-report-quick.html",
+	page.Part:  "cheap-report-part.html",
+}
 
 // An output says where a report goes, and in which format. If file is "", the
 // report goes to stdout; if page is "", no page is written.
@@ -28,6 +33,7 @@ type output struct {
 	file   string // of the report in that format
 	page   string // of the page beside a text
 	asked  bool   // -o named the files
+	kind   page.Kind
 }
 
 var (
@@ -43,10 +49,10 @@ func (o *output) parse(format, file string, compares bool) error {
 	o.format, o.file, o.asked = format, file, file != ""
 	switch ending := filepath.Ext(file); {
 	case format == "html" && file == "":
-		o.file = pageName
+		o.file = pageNames[o.kind]
 	case format != "text":
 	case file == "":
-		o.page = pageName
+		o.page = pageNames[o.kind]
 	case strings.EqualFold(ending, ".html") || strings.EqualFold(ending, ".htm"):
 		o.file, o.page = "", file
 	default:
@@ -105,14 +111,24 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // write writes the report, and beside a text the page.
 func (o *output) write(report, old *result.Report, stdout, stderr io.Writer) error {
-	err := o.writeTo(o.file, stdout, func(w io.Writer, color bool) error { return o.report(w, report, color) })
+	if report.Partial {
+		o.becomePart()
+	}
+	if err := o.replaceable(); err != nil {
+		if o.format == "html" {
+			return err
+		}
+		fmt.Fprintf(stderr, "cheap bench: no page was written: %v\n", err)
+		o.page = ""
+	}
+	err := o.writeTo(o.file, stdout, func(w io.Writer, look present.Look) error { return o.report(w, report, look) })
 	if err == nil && old != nil {
-		err = o.writeTo("", stdout, func(w io.Writer, color bool) error { return present.Compare(w, old, report, color) })
+		err = o.writeTo("", stdout, func(w io.Writer, look present.Look) error { return present.Compare(w, old, report, look) })
 	}
 	if err != nil || o.page == "" || len(report.Rows) == 0 {
 		return err
 	}
-	err = o.writeTo(o.page, nil, func(w io.Writer, _ bool) error { return page.Write(w, report) })
+	err = o.writeTo(o.page, nil, func(w io.Writer, _ present.Look) error { return page.Write(w, report, o.kind) })
 	if err == nil {
 		fmt.Fprintf(stderr, "cheap bench: the charts are in %s\n", o.page)
 	} else if !o.asked { // the report is written, and the page was not asked for
@@ -122,23 +138,64 @@ func (o *output) write(report, old *result.Report, stdout, stderr io.Writer) err
 	return err
 }
 
+// becomePart gives the page of a run that was interrupted the name of its kind, unless
+// -o has named it.
+func (o *output) becomePart() {
+	o.kind = page.Part
+	if o.asked {
+		return
+	}
+	if o.format == "html" {
+		o.file = pageNames[o.kind]
+	} else if o.page != "" {
+		o.page = pageNames[o.kind]
+	}
+}
+
+// replaceable returns an error if a page that -o has not named would replace a file that
+// is not of its kind.
+func (o *output) replaceable() error {
+	name := o.page
+	if o.format == "html" {
+		name = o.file
+	}
+	if o.asked || name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil // it is new, or writing it says what is wrong
+	}
+	defer f.Close()
+	head := make([]byte, 1024)
+	n, _ := io.ReadFull(f, head)
+	if kind := page.KindOf(head[:n]); n > 0 && kind != o.kind {
+		return fmt.Errorf("%s is something else than such a page; remove it, or name another file with -o", name)
+	}
+	return nil
+}
+
 // report writes the report in the format.
-func (o *output) report(w io.Writer, r *result.Report, color bool) error {
+func (o *output) report(w io.Writer, r *result.Report, look present.Look) error {
 	switch o.format {
 	case "json":
 		return present.JSON(w, r)
 	case "bench":
 		return present.Bench(w, r)
 	case "html":
-		return page.Write(w, r)
+		return page.Write(w, r, o.kind)
 	}
-	return present.Text(w, r, color)
+	return present.Text(w, r, look)
 }
 
 // writeTo writes to a file, or to stdout if its name is "".
-func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, color bool) error) error {
+func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, look present.Look) error) error {
 	var buf bytes.Buffer
-	if err := write(&buf, file == "" && colors(stdout)); err != nil {
+	var look present.Look
+	if file == "" {
+		look = lookOf(stdout)
+	}
+	if err := write(&buf, look); err != nil {
 		return err
 	}
 	if file == "" {
@@ -146,6 +203,20 @@ func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, 
 		return err
 	}
 	return os.WriteFile(file, buf.Bytes(), 0o666)
+}
+
+// mostColumns is how wide a text is on a wide terminal: longer lines are hard to read.
+const mostColumns = 120
+
+// lookOf returns how a text looks on stdout. On a terminal it is as wide as that.
+func lookOf(w io.Writer) present.Look {
+	look := present.Look{Color: colors(w)}
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			look.Columns = min(width, mostColumns)
+		}
+	}
+	return look
 }
 
 // colors reports whether a text may have colors: on a terminal that has colors,

@@ -21,10 +21,12 @@ const usage = `Cheap measures what C memory costs in Go, and compares allocators
 
 Usage:
 
-	cheap bench [flags]                measure calls, owners, allocators and strings
-	cheap replay [flags] [trace ...]   replay the allocations of real programs on allocators
+  cheap bench [flags]               measure calls, owners, allocators, strings
+  cheap replay [flags] [trace ...]  replay what real programs allocated
+  cheap version                     print the version
 
-"cheap bench -h" and "cheap replay -h" describe the flags, docs/bench.md the reports.
+"cheap bench -h" and "cheap replay -h" describe the flags, and docs/bench.md the
+reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.
@@ -35,6 +37,9 @@ func (e *usageError) Error() string { return e.text }
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
+
+// errUsageShown says that no command was given, and that the usage is on stderr.
+var errUsageShown = errors.New("no command is given")
 
 // run is the command: results go to stdout, progress and errors to stderr. It
 // returns the exit code.
@@ -49,7 +54,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	name := "cheap"
 	err := func() error {
 		if len(args) == 0 {
-			return usagef("no command is given; the commands are bench and replay, and \"cheap help\" describes them")
+			_, err := io.WriteString(stderr, usage)
+			return errors.Join(errUsageShown, err)
 		}
 		switch args[0] {
 		case "bench":
@@ -73,17 +79,24 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case memoryCommandName:
 			name = "cheap " + memoryCommandName
 			return memoryCommand(args[1:], stdout)
+		case "version", "-version", "--version":
+			if len(args) > 1 {
+				return usagef("unexpected argument %q; cheap version takes none", args[1])
+			}
+			return versionCommand(stdout)
 		case "help", "-h", "-help", "--help":
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; the commands are bench and replay", args[0])
+		return usagef("unknown command %q; the commands are bench, replay and version", args[0])
 	}()
 
 	var mistake *usageError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, errUsageShown):
+		return exitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "%s: interrupted\n", name)
 		return exitInterrupted

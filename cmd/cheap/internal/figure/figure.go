@@ -56,7 +56,7 @@ func Percent(x float64) string {
 }
 
 // MiB writes a number of bytes in the unit of its name.
-func MiB(bytes int64) string { return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB" }
+func MiB(bytes float64) string { return strconv.FormatFloat(bytes/(1<<20), 'f', 1, 64) + " MiB" }
 
 // Count writes an average number of allocations or bytes: whole numbers and
 // those above 100 without a point, others with two digits behind it.
@@ -74,6 +74,17 @@ func Thousands(n int) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Bytes writes a number of bytes in three significant digits, in KiB or a larger unit.
+func Bytes(n float64) string {
+	units := []string{"KiB", "MiB", "GiB"}
+	n /= 1024
+	for len(units) > 1 && math.Abs(n) >= 999.5 {
+		n /= 1024
+		units = units[1:]
+	}
+	return significant(n) + " " + units[0]
 }
 
 // Plural writes a number and what it counts.

@@ -6,9 +6,9 @@ import (
 )
 
 func TestMiB(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0.0 MiB", 1 << 20: "1.0 MiB", 1<<30 + 1<<19: "1024.5 MiB"} {
+	for bytes, want := range map[float64]string{0: "0.0 MiB", 1 << 20: "1.0 MiB", 1<<30 + 1<<19: "1024.5 MiB"} {
 		if got := MiB(bytes); got != want {
-			t.Errorf("%d: %s, want %s", bytes, got, want)
+			t.Errorf("%v: %s, want %s", bytes, got, want)
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 // Options says what to measure, and for how long.
 type Options struct {
 	Keep  func(table, row string) bool // nil keeps every row
+	First func(table, row string) bool // the rows that are measured before the others; nil is none
 	Procs []int                        // instead of those of the rows; nil keeps those
 
 	// Budget is how long the whole run may take. The number of rounds and their
-	// length follow from it, unless Count or Each says otherwise.
+	// length follow from it, unless Count or Each says otherwise. A row that does not
+	// fit is left out, and named in the notes of the report.
 	Budget time.Duration
 	Count  int // rounds, 0 for as many as the budget allows
 	Each   Length
@@ -55,6 +57,9 @@ const (
 	// calibrationRounds is about how many more rounds it takes to find the number
 	// of operations in a round.
 	calibrationRounds = 4
+
+	// probe is which part of a round shows how long a whole one takes.
+	probe = 20
 
 	// overdraft is by which factor a row may exceed its share of the time to have
 	// enough rounds.

@@ -81,12 +81,13 @@ func TestPeak(t *testing.T) {
 		t.Fatalf("%+v", report.Rows)
 	}
 	for _, row := range report.Rows {
-		least, most := int64(peakBytes), int64(peakBytes+peakBytes/2)
+		// With cheap_gomem the race detector has a shadow of the block.
+		least, most := float64(peakBytes), float64(peakBytes*5/2)
 		if runtime.GOOS != "linux" {
 			least, most = 0, 0
 		}
-		if row.Peak < least || row.Peak > most {
-			t.Errorf("%s: %d bytes were resident, want %d to %d", row.Row, row.Peak, least, most)
+		if row.Resident < least || row.Resident > most {
+			t.Errorf("%s: %.0f bytes were resident, want %.0f to %.0f", row.Row, row.Resident, least, most)
 		}
 		// The round that touches memory allocates as well.
 		if len(row.Samples) != 1 || row.AllocsPerOp > 100 {

@@ -81,7 +81,7 @@ func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 		if err != nil {
 			return Work{}, err
 		}
-		return Work{Time: r.time, Heap: r.heap, Peak: r.peak, Close: r.close}, nil
+		return Work{Time: r.time, Heap: r.heap, Resident: r.resident, Watch: r.watch, Close: r.close}, nil
 	}
 }
 
@@ -136,8 +136,8 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 // walks its page tables.
 const betweenSamples = time.Millisecond
 
-// peak has the process do n operations, and looks at its memory meanwhile.
-func (r *remote) peak(n int) (int64, error) {
+// watch has the process do n operations, and looks at its memory meanwhile.
+func (r *remote) watch(n int) (int64, error) {
 	if _, _, err := r.time(0); err != nil {
 		return 0, err
 	}
@@ -169,6 +169,7 @@ func (r *remote) peak(n int) (int64, error) {
 		}
 	}
 }
+func (r *remote) resident() int64 { return r.last.Resident }
 
 func (r *remote) heap() (allocs, bytes uint64) { return r.last.Allocs, r.last.Bytes }
 

@@ -45,6 +45,15 @@ type Row struct {
 	// operation is long.
 	N int
 
+	// Steady says that a round is in a steady state: it has at least ten collections
+	// that the Go heap's growth has started, and a warm-up before it, off the clock. N
+	// is then the least number of operations. If the time is too short for ten
+	// collections, a round has fewer, and the row's note says so.
+	Steady bool
+
+	// Weight replaces the table's, unless it is 0.
+	Weight float64
+
 	// NoGC says that the collector is off while the row runs. Each round runs in a
 	// child process, has N operations, and leaks.
 	NoGC bool
@@ -62,7 +71,8 @@ type Row struct {
 	// resident.
 	Keeps bool
 
-	Note string
+	Note    string
+	Section string // as in result.Row
 
 	// Open sets up the work for procs processors. It is called once for each
 	// measurement, off the clock.
@@ -93,10 +103,14 @@ type Work struct {
 	// of Time. It is nil if they are unknown.
 	Heap func() (allocs, bytes uint64)
 
-	// Peak does n operations, and returns the most memory that was resident in
-	// between, beyond what was before: 0 if the system does not report it. It is
-	// nil for a work in this process.
-	Peak func(n int) (int64, error)
+	// Resident returns the most bytes of the process that were resident during the
+	// last round, less those before it, 0 if that is unknown. It is nil if the row is
+	// not about memory.
+	Resident func() int64
+
+	// Watch does n operations, and returns what Resident would, seen from outside of
+	// the process that does them. It is nil for a work in this process.
+	Watch func(n int) (int64, error)
 
 	Close func() // may be nil
 }

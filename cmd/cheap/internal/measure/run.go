@@ -22,8 +22,9 @@ const (
 type run struct {
 	*Options
 	start time.Time
-	done  float64 // weight of the groups that have been measured
-	left  float64 // weight of the others
+	end   time.Time // nothing begins after it; zero if the run takes as long as it takes
+	done  float64   // weight of the groups that have been measured
+	left  float64   // weight of the others
 	units []*unit
 }
 
@@ -36,7 +37,11 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(noLimit))
 
 	r := &run{Options: &o, start: time.Now(), units: units(tables, &o)}
+	if o.Count == 0 && o.Each == (Length{}) {
+		r.end = r.start.Add(o.Budget)
+	}
 	all := groups(r.units)
+	slices.SortStableFunc(all, func(a, b group) int { return b.first(&o) - a.first(&o) })
 	for _, g := range all {
 		r.left += g.weight()
 	}
@@ -46,6 +51,7 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 		r.left -= g.weight()
 	}
 	errs := r.failures()
+	r.leftOut(ctx)
 	if o.Profile != nil {
 		errs = append(errs, writeProfile(o.Profile, r.units))
 	}
@@ -74,23 +80,33 @@ func (r *run) group(ctx context.Context, g group) {
 	}
 	begin := time.Now()
 	share := r.share(g)
+	bounded, cancel := r.bounded(ctx)
+	defer cancel()
 	for _, u := range g {
 		defer u.close()
-		u.err = interrupted(ctx, u.openHereOrApart(ctx, r.Options))
+		if u.err = r.fits(0); u.err == nil {
+			u.err = r.cause(ctx, bounded, u.openHereOrApart(bounded, r.Options))
+		}
 	}
 	each := r.each(g, share)
 	for _, u := range g.alive() {
 		r.tell(u, "calibrating")
-		u.err = interrupted(ctx, u.calibrate(ctx, each, r.Each.N))
+		if u.err = r.fits(0); u.err == nil {
+			u.err = r.cause(ctx, bounded, u.calibrate(bounded, each, r.Each.N, r.fits))
+		}
 	}
+	over := r.lengthen(g.alive(), share)
 	rounds := time.Now()
-	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share); round++ {
+	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share, over); round++ {
 		for _, u := range g.alive().turns(round) {
 			if ctx.Err() != nil {
 				return
 			}
+			if u.err = r.fits(u.took); u.err != nil {
+				continue
+			}
 			r.tell(u, fmt.Sprintf("round %d", round+1))
-			r.round(ctx, u)
+			r.round(ctx, bounded, u)
 		}
 	}
 	if r.Profile != nil && g[0].table.Profiled {
@@ -106,14 +122,16 @@ func (r *run) group(ctx context.Context, g group) {
 }
 
 // round adds a sample.
-func (r *run) round(ctx context.Context, u *unit) {
+func (r *run) round(ctx, bounded context.Context, u *unit) {
 	var s sample
+	begin := time.Now()
 	if u.row.NoGC {
-		s, u.err = u.apart(ctx, r.Options, u.n, "")
+		s, u.err = u.apart(bounded, r.Options, u.n, "")
 	} else {
-		s, u.err = u.take(ctx, u.n)
+		s, u.err = u.take(bounded, u.n)
 	}
-	u.err = interrupted(ctx, u.err)
+	u.took = time.Since(begin)
+	u.err = r.cause(ctx, bounded, u.err)
 	if u.err == nil {
 		u.samples = append(u.samples, s)
 	}
@@ -131,9 +149,9 @@ func interrupted(ctx context.Context, err error) error {
 // share returns a group's part of the remaining time. If a group takes more or less
 // than its part, the groups after it share the difference.
 func (r *run) share(g group) time.Duration {
-	left := r.Budget - time.Since(r.start)
+	left := max(r.Budget-time.Since(r.start), 0)
 	least := time.Duration(r.Budget.Seconds() / (r.done + r.left) * g.weight() / 4 * float64(time.Second))
-	return max(time.Duration(float64(left)*g.weight()/r.left), least)
+	return max(time.Duration(float64(left)*g.weight()/r.left), min(least, left))
 }
 
 // each returns the length of one round of one unit.
@@ -146,8 +164,9 @@ func (r *run) each(g group, share time.Duration) time.Duration {
 }
 
 // another reports whether one more round follows after round rounds. The rounds
-// took rounds, and with the calibration spent of the share.
-func (r *run) another(round int, spent, rounds, share time.Duration) bool {
+// took rounds, and with the calibration spent of the share, which may be exceeded by the
+// factor over.
+func (r *run) another(round int, spent, rounds, share time.Duration, over float64) bool {
 	if r.Count > 0 {
 		return round < r.Count
 	}
@@ -158,7 +177,7 @@ func (r *run) another(round int, spent, rounds, share time.Duration) bool {
 	for _, goal := range []int{fewRounds, enoughRounds} {
 		if round < goal {
 			rest := one * time.Duration(goal-round)
-			return float64(spent+rest) <= overdraft*float64(share)
+			return float64(spent+rest) <= over*float64(share)
 		}
 	}
 	return round < mostRounds && spent+one <= share
@@ -182,7 +201,10 @@ func (r *run) tell(u *unit, step string) {
 
 // calibrate sets the number of operations in a round: to n if that is given, else to
 // the number that takes about each. It runs them once, so that caches are warm.
-func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
+//
+// A row with a number of operations of its own may be too long for the time that is
+// left. A small part of them shows it, to fits.
+func (u *unit) calibrate(ctx context.Context, each time.Duration, n int, fits func(time.Duration) error) error {
 	switch {
 	case u.row.NoGC && u.row.N == 0:
 		return errors.New("a row without a collector has no number of operations")
@@ -192,7 +214,9 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 	case u.row.Keeps:
 		var err error
 		u.n = u.row.N
-		u.peak, err = u.work.Peak(u.n)
+		begin := time.Now()
+		u.watched, err = u.work.Watch(u.n)
+		u.took = time.Since(begin)
 		return err
 	case u.row.N > 0:
 		u.n = u.row.N
@@ -206,7 +230,17 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int) error {
 	if u.work.Time != nil {
 		return nil // its preparations for a round are new each time, and may be long
 	}
-	_, err := u.take(ctx, u.n)
+	begin := time.Now()
+	if _, err := u.take(ctx, max(u.n/probe, 1)); err != nil {
+		return err
+	}
+	if err := fits(time.Since(begin) * time.Duration(min(probe, u.n))); err != nil {
+		return err
+	}
+	begin = time.Now()
+	var err error
+	u.tried, err = u.take(ctx, u.n)
+	u.took = time.Since(begin)
 	return err
 }
 

@@ -11,6 +11,8 @@ type sample struct {
 	N             int
 	Wall, CPU     float64 // nanoseconds of all operations together; CPU is 0 if it is unknown
 	Allocs, Bytes uint64  // in the Go heap
+	Collections   uint32  // that the growth of the Go heap has started
+	Resident      int64   // bytes, the most during the round; 0 if it is unknown
 }
 
 func (s sample) perOp(total float64) float64 { return total / float64(s.N) }
@@ -24,6 +26,11 @@ func (u *unit) take(ctx context.Context, n int) (sample, error) {
 	}
 	if !u.row.Keeps {
 		trimMalloc()
+	}
+	if u.warm > 0 {
+		if _, err := u.takeNow(u.warm); err != nil {
+			return sample{}, err
+		}
 	}
 	return u.takeNow(n)
 }
@@ -47,6 +54,7 @@ func (u *unit) clock(s *sample) (err error) {
 		if u.work.Heap != nil {
 			s.Allocs, s.Bytes = u.work.Heap()
 		}
+		u.resident(s)
 		return err
 	}
 	var before, after runtime.MemStats
@@ -60,7 +68,16 @@ func (u *unit) clock(s *sample) (err error) {
 	s.CPU = float64((cpuTime() - cpu).Nanoseconds())
 	runtime.ReadMemStats(&after)
 	s.Allocs, s.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	// Those of Settle are forced.
+	s.Collections = after.NumGC - before.NumGC - (after.NumForcedGC - before.NumForcedGC)
+	u.resident(s)
 	return err
+}
+
+func (u *unit) resident(s *sample) {
+	if u.work.Resident != nil {
+		s.Resident = u.work.Resident()
+	}
 }
 
 // setProcs sets GOMAXPROCS, which stops the world, where it is another.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // A unit is one measurement: a row on so many processors.
@@ -14,15 +15,20 @@ type unit struct {
 
 	work    Work
 	n       int   // operations in a round
-	peak    int64 // bytes that were resident, 0 if unknown
+	warm    int   // operations before it, off the clock
+	watched int64 // bytes that were resident in the round before the first, 0 if unknown
 	samples []sample
+	tried   sample        // of the calibration, if the row has an N
+	took    time.Duration // the last round, with what is done before it
 	profile profiled
 	err     error // why there are no more samples
 }
 
 // failed reports whether the unit has an error, and so is missing in the report. A
 // unit that was interrupted keeps its samples.
-func (u *unit) failed() bool { return u.err != nil && !errors.Is(u.err, context.Canceled) }
+func (u *unit) failed() bool {
+	return u.err != nil && !errors.Is(u.err, context.Canceled) && !errors.Is(u.err, errNoTime)
+}
 
 // unsupported reports whether the unit is missing because this machine does not have
 // what it measures.
@@ -35,6 +41,9 @@ func (u *unit) String() string { return u.table.Name + "/" + u.row.Name }
 
 // weight is the unit's part of the time.
 func (u *unit) weight() float64 {
+	if u.row.Weight > 0 {
+		return u.row.Weight
+	}
 	if u.table.Weight > 0 {
 		return u.table.Weight
 	}
@@ -50,6 +59,14 @@ func (g group) weight() float64 {
 		sum += u.weight()
 	}
 	return sum
+}
+
+// first is 1 if one of the units is to be measured before the others, else 0.
+func (g group) first(o *Options) int {
+	if o.First != nil && slices.ContainsFunc(g, func(u *unit) bool { return o.First(u.table.Name, u.row.Name) }) {
+		return 1
+	}
+	return 0
 }
 
 // alive returns the units that have not failed.

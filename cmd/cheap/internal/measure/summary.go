@@ -1,6 +1,11 @@
 package measure
 
-import "github.com/cheapgo/cheap/cmd/cheap/internal/result"
+import (
+	"runtime"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
 
 func wallTime(s sample) float64  { return s.perOp(s.Wall) }
 func cpuTimeOf(s sample) float64 { return s.perOp(s.CPU) }
@@ -16,12 +21,18 @@ func (r *run) summarize(u *unit) result.Row {
 		CPUNsPerOp:   median(u.each(cpuTimeOf)),
 		AllocsPerOp:  median(u.each(func(s sample) float64 { return s.perOp(float64(s.Allocs)) })),
 		GoBytesPerOp: median(u.each(func(s sample) float64 { return s.perOp(float64(s.Bytes)) })),
+		Resident:     max(median(u.each(func(s sample) float64 { return float64(s.Resident) })), float64(u.watched)),
 		Published:    []result.Published{},
 		Note:         u.row.Note,
+		Section:      u.row.Section,
 		Profile:      u.profile.shares,
-		Peak:         u.peak,
 	}
 	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(wall)
+	row.Collections = median(u.each(func(s sample) float64 { return float64(s.Collections) }))
+	if u.row.Steady && row.Collections < steadyCollections && row.GoBytesPerOp >= 1 {
+		row.Note = strings.TrimPrefix(row.Note+"; "+fewCollections, "; ")
+	}
+	row.Doubts = result.Doubts(&row, runtime.NumCPU())
 	if u.row.Published != nil {
 		row.Published = append(row.Published, u.row.Published(u.procs)...)
 	}

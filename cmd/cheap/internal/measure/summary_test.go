@@ -44,3 +44,13 @@ func TestCPUVersus(t *testing.T) {
 		t.Errorf("%+v and %+v", v, report.Rows[1].CPUVersus)
 	}
 }
+
+// A row that had a processor for a part of the time only is doubtful.
+func TestSummarizeDoubts(t *testing.T) {
+	for cpu, want := range map[float64]int{500: 1, 1800: 0} {
+		u := &unit{table: &Table{}, row: &Row{}, procs: 1, samples: []sample{{N: 1, Wall: 1800, CPU: cpu}}}
+		if got := new(run).summarize(u); len(got.Doubts) != want {
+			t.Errorf("1800 ns with %v ns of processor time: %v", cpu, got.Doubts)
+		}
+	}
+}

@@ -158,7 +158,7 @@ func (b *tab) open(r *result.Report) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := Write(f, r); err != nil {
+	if err := Write(f, r, Whole); err != nil {
 		b.t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A chart is what charts.js draws of a table. Each row of the table is one point
-// of one line. A bar chart is a single line without X.
+// A chart is what charts.js draws of a section of a table. Each row is one point of one
+// line. A chart of bars or dots is a single line without X.
 type chart struct {
 	ID      string   `json:"id"`
-	Kind    string   `json:"kind"` // "bars" or "lines"
+	Kind    string   `json:"kind"` // "bars", "dots" or "lines"
 	Log     bool     `json:"log"`
+	Bytes   bool     `json:"bytes"`   // figures are bytes, not nanoseconds
 	Label   string   `json:"label"`   // what the chart shows, in words
 	Sources []string `json:"sources"` // of the published figures
 	X       []string `json:"x"`       // the places on the axis; nil for bars
@@ -53,13 +54,19 @@ type mark struct {
 const logRange = 30
 
 func newChart(t table) chart {
-	c := chart{ID: t.Name, Kind: "bars", Log: isWide(t.rows)}
+	c := chart{ID: t.Name, Kind: "bars", Bytes: t.Chart == result.Bytes && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Resident > 0 })}
+	c.Log = !c.Bytes && isWide(t.rows)
 	split, ok := splitOf(t)
 	if ok {
 		c.Kind = "lines"
 		c.addLines(t, split)
 	} else {
 		c.addBars(t)
+		if c.Log {
+			// A bar is as long as its figure, from 0 on, which a logarithmic scale
+			// has not.
+			c.Kind = "dots"
+		}
 	}
 	c.Label = label(t, c)
 	return c
@@ -181,6 +188,10 @@ func (c *chart) point(r result.Row, name string, x int) point {
 		Ns: r.NsPerOp, Low: r.CI95Low, High: r.CI95High,
 		Time: measured(r.NsPerOp), Interval: interval(r.CI95Low, r.CI95High),
 	}
+	if c.Bytes {
+		p.Ns, p.Low, p.High, p.Time, p.Interval = r.Resident, 0, 0, together(figure.Bytes(r.Resident)), ""
+		return p
+	}
 	for _, pub := range r.Published {
 		p.Published = append(p.Published, mark{c.source(pub.Source), pub.Ns, published(pub.Ns)})
 	}
@@ -201,6 +212,9 @@ func label(t table, c chart) string {
 	s := "Wall-clock time"
 	if t.Unit != "" {
 		s = "Time for one " + t.Unit
+	}
+	if c.Bytes {
+		return "Resident memory"
 	}
 	if c.Kind == "lines" && t.Chart == result.Procs {
 		s += ", by number of processors"

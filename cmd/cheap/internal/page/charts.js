@@ -32,6 +32,13 @@
 		return ns === 0 ? '0' : +(ns / size).toPrecision(6) + ' ' + unit;
 	};
 
+	// size writes a round number of bytes.
+	const size = bytes => {
+		const units = [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
+		const [unit, name] = units.find(([u]) => bytes >= u * 0.9999) || [1, 'B'];
+		return bytes === 0 ? '0' : +(bytes / unit).toPrecision(4) + ' ' + name;
+	};
+
 	const figures = chart => chart.lines.flatMap(l => l.points.flatMap(p =>
 		[p.ns, p.low, p.high, ...(p.published || []).map(m => m.ns)])).filter(ns => ns > 0);
 
@@ -54,17 +61,31 @@
 		return ticks;
 	};
 
-	// timeAxis returns the axis of times. A bar on a logarithmic scale begins where
-	// the scale does, below the smallest figure.
+	// stepOf returns a round number that is at least as large: of bytes a power of two,
+	// of anything else 1, 2 or 5 times a power of ten.
+	const stepOf = (least, bytes) => {
+		if (bytes) return 2 ** Math.ceil(Math.log2(least));
+		const power = 10 ** Math.floor(Math.log10(least));
+		return power * ([1, 2, 5].find(s => s * power >= least * 0.9999) || 10);
+	};
+
+	// timeAxis returns the axis of times. It begins at 0, so that a bar twice as long is
+	// twice as much. A logarithmic scale, for dots and lines, begins below the smallest
+	// figure.
 	const timeAxis = (chart, t, room, margin) => {
 		const axis = {
 			type: 'value', min: 0, splitNumber: room,
 			axisLine: {show: false}, axisTick: {show: false},
-			axisLabel: {color: t.soft, fontFamily: font, fontSize, formatter: tick, hideOverlap: true, alignMaxLabel: margin > 0.02 ? 'right' : null},
+			axisLabel: {color: t.soft, fontFamily: font, fontSize, formatter: chart.bytes ? size : tick, hideOverlap: true, alignMaxLabel: margin > 0.02 ? 'right' : null},
 			splitLine: {lineStyle: {color: t.line}},
 		};
 		const all = figures(chart);
-		if (!chart.log || all.length === 0) return axis;
+		if (!chart.log || all.length === 0) {
+			const max = Math.max(...all, 1e-9);
+			axis.interval = stepOf(max / room, chart.bytes);
+			axis.max = axis.interval * Math.ceil(max / axis.interval);
+			return axis;
+		}
 		const min = Math.min(...all) / 1.6, max = Math.max(...all) * 1.15;
 		const ticks = ticksBetween(min, max, room, margin);
 		return Object.assign(axis, {
@@ -136,12 +157,15 @@
 		};
 	};
 
+	// bars draws a bar for each row, or a dot where the scale is logarithmic: the length
+	// of a bar means nothing there.
 	const bars = (chart, t, width) => {
 		const narrow = width < narrowBelow;
 		const points = chart.lines[0].points;
 		const band = bandOf(chart, narrow);
 		const axis = narrow ? timeAxis(chart, t, 4, 24 / width) : timeAxis(chart, t, 8, 0.02);
 		const names = points.map(p => p.name), times = points.map(p => p.time);
+		const edge = chart.kind === 'dots' ? 8 : 4; // half a dot
 		const right = Math.max(...times.map(text => widthOf(text, 'bold'))) + 12;
 		const left = Math.max(...names.map(text => widthOf(text))) + 12;
 		// A line of text that ends at the middle of the band has its own middle this far
@@ -166,16 +190,23 @@
 		}));
 		const spaces = band.spaces.map(h => h > 0 ? [space(h)] : []);
 		return Object.assign(common(chart, t), {
-			height: points.length * band.height + 34,
-			grid: {left: narrow ? 4 : left, right: narrow ? 4 : right, top: 4, bottom: 30, outerBoundsMode: 'none'},
-			xAxis: axis,
+			height: points.length * band.height + 60,
+			grid: {left: narrow ? edge : left, right: narrow ? edge : right, top: 30, bottom: 30, outerBoundsMode: 'none'},
+			// The same labels at the top as well: a long chart does not fit a screen.
+			xAxis: [axis, Object.assign({}, axis, {position: 'top', splitLine: {show: false}})],
 			yAxis: [
 				side(names, 'left', narrow ? {width: width - right - 20, overflow: 'truncate'} : {}),
 				side(times, 'right', {fontWeight: 'bold'}),
 			],
 			series: [
 				...spaces[0],
-				{
+				chart.kind === 'dots' ? {
+					type: 'scatter', name: 'measured here', symbol: 'circle', symbolSize: 11, z: 6, clip: false,
+					data: points.map(p => ({
+						value: [drawable(p.ns, axis), p.x], point: p, symbolOffset: [0, band.bar],
+						itemStyle: {color: p.ours ? t.ours : t.bar, opacity: 1},
+					})),
+				} : {
 					type: 'bar', name: 'measured here', barWidth: band.thickness, barGap: 0, barMinHeight: 1,
 					itemStyle: {borderRadius: [0, 3, 3, 0]},
 					data: points.map(p => ({
@@ -240,6 +271,7 @@
 			rect: ['rect', {x: 7, y: 3, width: 8, height: 8}],
 			triangle: ['path', {d: 'M11 2.5 15.5 11h-9z'}],
 			diamond: ['path', {d: 'M11 2l5 5-5 5-5-5z'}],
+			dot: ['circle', {cx: 11, cy: 7, r: 5}],
 			bar: ['rect', {x: 1, y: 2, width: 20, height: 10, rx: 2}],
 		}[shape];
 		const [tag, place] = outline;
@@ -264,10 +296,11 @@
 			return el;
 		};
 		const sources = chart.sources || [];
-		if (chart.kind === 'bars') {
+		if (chart.kind !== 'lines') {
 			const ours = chart.lines[0].points.some(p => p.ours);
-			box.replaceChildren(entry('measured here, with 95 % interval', swatch('bar', 'bar', t.bar), false),
-				...(ours ? [entry('the same, for this project', swatch('bar', 'bar', t.ours), false)] : []),
+			const mark = chart.kind === 'dots' ? 'dot' : 'bar';
+			box.replaceChildren(entry('measured here' + (chart.bytes ? '' : ', with 95 % interval'), swatch('bar', mark, t.bar), false),
+				...(ours ? [entry('the same, for this project', swatch('bar', mark, t.ours), false)] : []),
 				...sources.map((name, i) => entry(name, swatch('mark', shape(i), color(i)), true)));
 			return;
 		}
@@ -285,7 +318,7 @@
 		const draw = () => {
 			const t = theme();
 			const width = box.clientWidth;
-			const option = (chart.kind === 'bars' ? bars : lines)(chart, t, width);
+			const option = (chart.kind === 'lines' ? lines : bars)(chart, t, width);
 			option.legend.selected = Object.fromEntries([...hidden].map(name => [name, false]));
 			const height = option.height;
 			delete option.height;

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"image"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func TestBrowser(t *testing.T) {
 		{"change", testChange},
 		{"audit", testAuditFinds},
 		{"legend", testLegend},
+		{"axis", testAxis},
 		{"tooltip", testTooltip},
 		{"few", testFew},
 	} {
@@ -70,22 +72,33 @@ func (b *tab) check(name string, r *result.Report) audit {
 	if a.Texts < 4*len(r.Rows) {
 		b.t.Errorf("%s: %d texts for %d rows", name, a.Texts, len(r.Rows))
 	}
-	if len(a.Charts) != len(r.Tables) {
-		b.t.Fatalf("%s: %d charts for %d tables", name, len(a.Charts), len(r.Tables))
+	var want []string
+	for _, of := range r.Tables {
+		for i, part := range result.Sections(r.RowsOf(of.Name)) {
+			id := of.Name
+			if i > 0 {
+				id = fmt.Sprintf("%s-%d", of.Name, i+1)
+			}
+			published := 0
+			for _, row := range part.Rows {
+				published += len(row.Published)
+			}
+			drawn := published
+			if of.Chart == result.Bytes {
+				drawn = 0
+			}
+			want = append(want, fmt.Sprintf("%s: %d rows and %d published figures; drawn: %d and %d", id, len(part.Rows), published, len(part.Rows), drawn))
+		}
 	}
-	for i, c := range a.Charts {
-		rows, published := countRows(r, r.Tables[i].Name)
-		if c.ID != r.Tables[i].Name || c.Rows != rows || c.PublishedRows != published {
-			b.t.Errorf("%s: table %s has %d rows and %d published figures, want %s with %d and %d",
-				name, c.ID, c.Rows, c.PublishedRows, r.Tables[i].Name, rows, published)
-		}
-		if c.Measured != rows || c.Published != published {
-			b.t.Errorf("%s: chart %s shows %d rows and %d published figures, want %d and %d",
-				name, c.ID, c.Measured, c.Published, rows, published)
-		}
+	var got []string
+	for _, c := range a.Charts {
+		got = append(got, fmt.Sprintf("%s: %d rows and %d published figures; drawn: %d and %d", c.ID, c.Rows, c.PublishedRows, c.Measured, c.Published))
 		if c.Words == 0 {
 			b.t.Errorf("%s: chart %s has no words", name, c.ID)
 		}
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("%s: the charts are\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	return a
 }
@@ -106,16 +119,6 @@ func (b *tab) checkPicture(d device, a audit) {
 	if dark := luminance(img, 1, 1) < 0.5; dark != (d.scheme == "dark") {
 		b.t.Errorf("%s: the background is not %s", d.name, d.scheme)
 	}
-}
-
-func countRows(r *result.Report, table string) (rows, published int) {
-	for _, row := range r.Rows {
-		if row.Table == table {
-			rows++
-			published += len(row.Published)
-		}
-	}
-	return rows, published
 }
 
 // painted returns the share of pixels that are not of the colour of most.
@@ -148,7 +151,13 @@ func testAuditFinds(b *tab) {
 	for _, tt := range []struct{ name, script, want string }{
 		{"text over text", `document.querySelector('h2').style.marginBottom = '-1.5rem'`, "lies over"},
 		{"a mark that is gone", `document.querySelector('[data-chart=release] svg path[fill="' + getComputedStyle(document.documentElement).getPropertyValue('--bar').trim() + '"]').remove()`, "nothing is drawn"},
-		{"a mark over words", `document.querySelector('[data-chart=release] svg text').setAttribute('style', 'transform: translate(240px, 22px)')`, "the mark of"},
+		{"a mark over words", `(() => {
+			const box = document.querySelector('[data-chart=release]');
+			const word = [...box.querySelectorAll('svg text')].find(e => e.textContent === 'manual');
+			const color = getComputedStyle(document.documentElement).getPropertyValue('--ours').trim();
+			const from = word.getBoundingClientRect(), to = box.querySelector('svg path[fill="' + color + '"]').getBoundingClientRect();
+			word.style.translate = (to.left - from.left) + 'px ' + (to.top - from.top) + 'px';
+		})()`, "the mark of"},
 		{"a page that is too wide", `document.body.style.width = '5000px'; document.body.style.maxWidth = 'none'`, "wide"},
 	} {
 		b.become(devices[2])
@@ -167,6 +176,40 @@ func testAuditFinds(b *tab) {
 		b.t.Errorf("the browser did not complain:\n%s", list)
 	}
 	b.forget()
+}
+
+// testAxis looks at the charts of bars and dots: the axis has the same labels above and
+// below, and a bar is as long as its figure, from 0 on.
+func testAxis(b *tab) {
+	b.become(devices[2])
+	b.open(resulttest.Report())
+	for _, id := range []string{"calls", "release", "release-2", "resident"} {
+		above := evaluate[[]string](b, `(() => {
+			const box = document.querySelector('[data-chart=`+id+`]'), frame = box.getBoundingClientRect();
+			const texts = [...box.querySelectorAll('svg text')].filter(e => /^[\d.]+( \S+)?$/.test(e.textContent));
+			const side = f => texts.filter(e => f(e.getBoundingClientRect())).map(e => e.textContent).join(' ');
+			return [side(r => r.bottom < frame.top + 28), side(r => r.top > frame.bottom - 28)];
+		})()`)
+		if above[0] == "" || above[0] != above[1] {
+			b.t.Errorf("the labels of %s are %q above and %q below", id, above[0], above[1])
+		}
+	}
+	lengths := evaluate[[]float64](b, `(() => {
+		const box = document.querySelector('[data-chart=release]');
+		const points = JSON.parse(document.getElementById('charts').textContent).find(c => c.id === 'release').lines[0].points;
+		const color = getComputedStyle(document.documentElement).getPropertyValue('--bar').trim();
+		const bars = [...box.querySelectorAll('svg path[fill="' + color + '"]')].map(e => e.getBoundingClientRect().width);
+		const others = points.filter(p => !p.ours);
+		return others.map((p, i) => bars[i] / p.ns / (bars[0] / others[0].ns));
+	})()`)
+	if len(lengths) < 5 {
+		b.t.Errorf("%d bars", len(lengths))
+	}
+	for i, l := range lengths {
+		if l < 0.97 || l > 1.03 {
+			b.t.Errorf("bar %d is %.2f times as long as its figure", i, l)
+		}
+	}
 }
 
 // A click on an entry of a legend removes its marks, and another click brings them

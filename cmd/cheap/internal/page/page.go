@@ -13,6 +13,7 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
@@ -36,8 +37,15 @@ type view struct {
 	Script  template.JS
 
 	Summary string // one line
+	InShort []headline.Finding
+	Kind    Kind
+	Project string // its address
+	Version string
+	Command string
+	Warns   []string
 	Facts   []fact // of the machine
 	Partial bool
+	Doubts  string // how many rows are doubtful
 	Notes   []string
 	Tables  []tableView
 	Charts  []chart // of the tables, for the script
@@ -46,16 +54,48 @@ type view struct {
 // A fact is a property of the machine.
 type fact struct{ Name, Value string }
 
+// project is the address of the project.
+const project = "https://github.com/cheapgo/cheap"
+
+// A Kind says which of the runs a page is of. A page is replaced by one of its own kind
+// only.
+type Kind string
+
+// The kinds.
+const (
+	Whole Kind = "whole" // all tables, with the settings of the command
+	Quick Kind = "quick" // the same in less time
+	Part  Kind = "part"  // some rows, other settings, or a run that was interrupted
+)
+
+// KindOf returns the kind of a page from its first bytes, "" if it is no page of
+// `cheap bench`.
+func KindOf(head []byte) Kind {
+	_, rest, _ := bytes.Cut(head, []byte(`<meta name="cheap-bench" content="`))
+	kind, _, found := bytes.Cut(rest, []byte(`"`))
+	if !found {
+		return ""
+	}
+	return Kind(kind)
+}
+
 // Write writes r to w as an HTML page. If the page cannot be made, nothing is
 // written.
-func Write(w io.Writer, r *result.Report) error {
+func Write(w io.Writer, r *result.Report, kind Kind) error {
 	v := view{
 		Style:   template.CSS(pageCSS),
 		Library: template.JS(echartsJS),
 		Script:  template.JS(chartsJS),
 		Summary: summary(r.Machine),
+		InShort: headline.Of(r),
+		Kind:    kind,
+		Project: project,
+		Version: r.Version,
+		Command: r.Command,
+		Warns:   r.Warnings,
 		Facts:   facts(r.Machine),
 		Partial: r.Partial,
+		Doubts:  r.Doubtful(),
 		Notes:   r.Notes,
 	}
 	for _, of := range r.Tables {
@@ -63,9 +103,9 @@ func Write(w io.Writer, r *result.Report) error {
 		if len(t.rows) == 0 {
 			continue
 		}
-		c := newChart(t)
-		v.Charts = append(v.Charts, c)
-		v.Tables = append(v.Tables, newTableView(t, c.Label))
+		of, charts := newTableView(t)
+		v.Charts = append(v.Charts, charts...)
+		v.Tables = append(v.Tables, of)
 	}
 	var page bytes.Buffer
 	if err := pageTemplate.Execute(&page, v); err != nil {

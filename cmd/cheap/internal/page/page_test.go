@@ -17,7 +17,7 @@ import (
 func write(t *testing.T, r *result.Report) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, r); err != nil {
+	if err := Write(&b, r, Whole); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -58,27 +58,37 @@ func TestEverythingIsInTheTables(t *testing.T) {
 			}
 			want = append(want, figure.Times(v.Ratio)+` <small title="`+v.To+`">`+result.ShortTo(row.Row, v.To))
 		}
-		if row.Peak > 0 {
-			want = append(want, measuredPeak(row.Peak))
+		if row.Resident > 0 {
+			want = append(want, `"n"><b>`+together(figure.Bytes(row.Resident))+"</b><")
 		}
 		for _, s := range row.Profile {
 			want = append(want, figure.Percent(s.Share)+"</b> <code>"+s.Function)
 		}
+	}
+	heads := 0
+	for _, of := range r.Tables {
+		for _, part := range result.Sections(r.RowsOf(of.Name)) {
+			heads++
+			if part.Title != "" {
+				want = append(want, "<h3>"+part.Title+"</h3>")
+			}
+		}
+	}
+	if heads == len(r.Tables) {
+		t.Error("no table has parts")
 	}
 	for _, w := range want {
 		if !strings.Contains(page, w) {
 			t.Errorf("the page has no %q", w)
 		}
 	}
-	if got, want := strings.Count(page, "<tr"), len(r.Rows)+len(r.Tables); got != want {
+	if got, want := strings.Count(page, "<tr"), len(r.Rows)+heads; got != want {
 		t.Errorf("%d lines in tables, want %d", got, want)
 	}
 	if got := strings.Count(page, "≈</abbr>"); got != noisy || noisy == 0 {
 		t.Errorf("%d ratios are marked as noisy, want %d", got, noisy)
 	}
 }
-
-func measuredPeak(bytes int64) string { return `"n">` + together(figure.MiB(bytes)) + "<" }
 
 // The file loads nothing: an address is that of a link.
 func TestNoOtherFiles(t *testing.T) {
@@ -120,7 +130,7 @@ var errFull = errors.New("disk full")
 func (failing) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteFails(t *testing.T) {
-	if err := Write(failing{}, resulttest.Report()); !errors.Is(err, errFull) {
+	if err := Write(failing{}, resulttest.Report(), Whole); !errors.Is(err, errFull) {
 		t.Errorf("Write to a full disk: %v", err)
 	}
 }
@@ -153,8 +163,8 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"calls": "bars log", "scaling": "lines log", "release": "bars", "size": "lines log",
-		"allocators": "bars log", "live": "lines log", "strings": "bars", "traces": "bars",
+		"calls": "dots log", "scaling": "lines log", "release": "bars", "size": "lines log",
+		"allocators": "dots log", "live": "lines log", "strings": "bars", "traces": "bars", "resident": "bars",
 	}
 	for id, kind := range want {
 		if kinds[id] != kind {

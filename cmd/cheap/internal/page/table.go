@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
@@ -13,13 +14,20 @@ import (
 // left out.
 type tableView struct {
 	ID, Title, About string
-	Caption          string // of the chart
-	Rows             []rowView
+	Parts            []partView
 	Notes            []result.Note
 	Profiles         []profileView
 	Sources          []sourceView
 
-	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasPeak, HasIntervals, HasNoise bool
+	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident bool
+}
+
+// A partView is a section of a table, with a chart of its own.
+type partView struct {
+	ID      string // of the chart
+	Title   string // "" of the first part
+	Caption string // of the chart
+	Rows    []rowView
 }
 
 // A rowView is a row of a table.
@@ -30,7 +38,8 @@ type rowView struct {
 	Published      []publishedView
 	CPU            string
 	CPUVersus      []versusView
-	Peak           string
+	Resident       string // memory
+	Doubt          string // why the time says little
 	Allocs, Bytes  string
 	Starts         bool // the first row of its name
 }
@@ -58,25 +67,38 @@ type sourceView struct {
 	Details          string // author, date and machine
 }
 
-func newTableView(t table, caption string) tableView {
+// newTableView makes the view of a table, and its charts.
+func newTableView(t table) (tableView, []chart) {
 	v := tableView{
 		ID: t.Name, Title: cmp.Or(t.Title, t.Name), About: t.About,
-		Caption:  caption,
 		HasProcs: result.MixesProcs(t.rows),
 	}
-	last := ""
+	var charts []chart
+	for i, s := range result.Sections(t.rows) {
+		c := newChart(table{t.Table, s.Rows})
+		if i > 0 {
+			c.ID += "-" + strconv.Itoa(i+1)
+		}
+		charts = append(charts, c)
+		part := partView{ID: c.ID, Title: s.Title, Caption: c.Label}
+		last := ""
+		for _, r := range s.Rows {
+			row := newRowView(r)
+			row.Starts = r.Row != last
+			last = r.Row
+			part.Rows = append(part.Rows, row)
+		}
+		v.Parts = append(v.Parts, part)
+	}
 	for _, r := range t.rows {
 		row := newRowView(r)
-		row.Starts = r.Row != last
-		last = r.Row
-		v.Rows = append(v.Rows, row)
 		v.HasVersus = v.HasVersus || row.Versus != nil
 		v.HasNoise = v.HasNoise || row.Versus != nil && row.Versus.Noisy ||
 			slices.ContainsFunc(row.CPUVersus, func(v versusView) bool { return v.Noisy })
 		v.HasPublished = v.HasPublished || len(row.Published) > 0
 		v.HasCPU = v.HasCPU || row.CPU != ""
 		v.HasCPUVersus = v.HasCPUVersus || len(row.CPUVersus) > 0
-		v.HasPeak = v.HasPeak || row.Peak != ""
+		v.HasResident = v.HasResident || row.Resident != ""
 		v.HasIntervals = v.HasIntervals || row.Interval != ""
 		if len(r.Profile) > 0 {
 			v.Profiles = append(v.Profiles, newProfileView(rowName(r.Row, r.Procs, v.HasProcs), r.Profile))
@@ -86,7 +108,7 @@ func newTableView(t table, caption string) tableView {
 	for _, s := range t.Sources {
 		v.Sources = append(v.Sources, newSourceView(s))
 	}
-	return v
+	return v, charts
 }
 
 func newRowView(r result.Row) rowView {
@@ -98,6 +120,10 @@ func newRowView(r result.Row) rowView {
 	if r.CPUNsPerOp > 0 {
 		v.CPU = measured(r.CPUNsPerOp)
 	}
+	v.Doubt = doubt(r.Doubts)
+	if r.Resident > 0 {
+		v.Resident = together(figure.Bytes(r.Resident))
+	}
 	for _, p := range r.Published {
 		v.Published = append(v.Published, publishedView{published(p.Ns), p.Source})
 	}
@@ -108,9 +134,6 @@ func newRowView(r result.Row) rowView {
 	for _, ratio := range r.CPUVersus {
 		v.CPUVersus = append(v.CPUVersus, newVersusView(r.Row, &ratio))
 	}
-	if r.Peak > 0 {
-		v.Peak = together(figure.MiB(r.Peak))
-	}
 	return v
 }
 
@@ -120,6 +143,20 @@ func newVersusView(row string, ratio *result.Ratio) versusView {
 		v.Interval = together(strings.TrimSuffix(figure.Times(ratio.CI95Low), "×") + " – " + figure.Times(ratio.CI95High))
 	}
 	return v
+}
+
+// doubt says in words why a time says little.
+func doubt(of []result.Doubt) string {
+	var reasons []string
+	for _, d := range of {
+		switch d {
+		case result.Waited:
+			reasons = append(reasons, "Other programs had the processor for a part of the time.")
+		case result.Unsteady:
+			reasons = append(reasons, "The rounds differ by more than a quarter.")
+		}
+	}
+	return strings.Join(reasons, " ")
 }
 
 func newProfileView(row string, shares []result.Share) profileView {

@@ -40,7 +40,7 @@ func (t *texter) bars(rows []result.Row) {
 		}
 	}
 	g.columns = slices.Concat(g.columns, measured, published)
-	g.fit()
+	g.fit(t.columns)
 
 	t.out.WriteByte('\n')
 	t.out.WriteString(g.text(t.p))
@@ -64,8 +64,8 @@ func groupedByProcs(rows []result.Row) []result.Row {
 
 // fit removes columns until the grid is narrow enough, the least important ones
 // first. JSON has all of them.
-func (g *grid) fit() {
-	for _, head := range []string{"B", "allocs", "±"} {
+func (g *grid) fit(columns int) {
+	for _, head := range []string{"B", "allocs", "±", "final", "median"} {
 		if g.width() <= columns {
 			return
 		}
@@ -76,16 +76,21 @@ func (g *grid) fit() {
 // timeColumns returns the columns of the rows' own figures. A column that says
 // nothing is left out.
 func timeColumns(rows []result.Row) []column {
-	list := []column{{head: "time"}, {head: "±"}, {head: "CPU"}, {head: "allocs"}, {head: "B"}}
-	shown := []bool{true, slices.ContainsFunc(rows, is(knowsSpread)), slices.ContainsFunc(rows, is(cpuMatters)),
+	list := []column{{head: "resident"}, {head: "time"}, {head: "±"}, {head: "CPU"}, {head: "allocs"}, {head: "B"}}
+	shown := []bool{slices.ContainsFunc(rows, is(isResident)), true, slices.ContainsFunc(rows, is(knowsSpread)), slices.ContainsFunc(rows, is(cpuMatters)),
 		slices.ContainsFunc(rows, is(allocates)), slices.ContainsFunc(rows, is(allocates))}
 	for _, row := range rows {
 		cpu := figure.Missing
 		if row.CPUNsPerOp > 0 {
 			cpu = figure.Duration(row.CPUNsPerOp)
 		}
+		memory := figure.Missing
+		if row.Resident > 0 {
+			memory = figure.Bytes(row.Resident)
+		}
 		for i, c := range []cell{
-			{figure.Duration(row.NsPerOp), plain},
+			{memory, bold},
+			timeCell(&row),
 			{spread(&row), dim},
 			{cpu, plain},
 			{figure.Count(row.AllocsPerOp), plain},
@@ -94,6 +99,7 @@ func timeColumns(rows []result.Row) []column {
 			list[i].cells = append(list[i].cells, c)
 		}
 	}
+	align(list[1].cells, doubtMark)
 	var columns []column
 	for i, c := range list {
 		if shown[i] {

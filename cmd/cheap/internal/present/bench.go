@@ -73,8 +73,8 @@ func knownOnce(r *result.Report, row *result.Row) (values []benchfmt.Value) {
 			values = append(values, value(row.CPUNsPerOp, "cpu-ns/op"))
 		}
 		values = append(values, value(row.GoBytesPerOp, "B/op"), value(row.AllocsPerOp, "allocs/op"))
-		if row.Peak > 0 {
-			values = append(values, benchfmt.Value{Value: float64(row.Peak), Unit: "peak-RSS-bytes"})
+		if row.Resident > 0 {
+			values = append(values, benchfmt.Value{Value: row.Resident, Unit: "peak-RSS-bytes"})
 		}
 	case row.Memory != nil:
 		values = append(values, benchfmt.Value{Value: float64(row.Memory.Peak), Unit: "peak-RSS-bytes"},

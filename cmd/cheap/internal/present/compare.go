@@ -14,10 +14,10 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// Compare writes two reports side by side, for people, with color for a terminal.
+// Compare writes two reports side by side, for people.
 // It marks the changes that are unlikely to be chance.
-func Compare(w io.Writer, old, new *result.Report, color bool) error {
-	t := &texter{p: painter(color)}
+func Compare(w io.Writer, old, new *result.Report, look Look) error {
+	t := newTexter(look)
 	t.line(bold, "Two reports of cheap bench, side by side")
 	t.machines(&old.Machine, &new.Machine)
 
@@ -26,7 +26,7 @@ func Compare(w io.Writer, old, new *result.Report, color bool) error {
 		before[keyOf(&row)] = row
 	}
 	var all []pair
-	body := &texter{p: t.p}
+	body := newTexter(look)
 	for _, table := range new.Tables {
 		var pairs []pair
 		for _, row := range new.RowsOf(table.Name) {
@@ -146,7 +146,7 @@ func (t *texter) pairs(pairs []pair) {
 		list = slices.Delete(list, 1, 2)
 	}
 	g := &grid{columns: list}
-	g.fit()
+	g.fit(t.columns)
 	t.out.WriteString(g.text(t.p))
 }
 
@@ -220,7 +220,7 @@ func (t *texter) onlyIn(name string, one, other *result.Report) {
 		}
 	}
 	if len(names) > 0 {
-		text := hangWords("", "    ", append([]string{"Only in the " + name + " report:"}, names...))
+		text := t.hangWords("", "    ", append([]string{"Only in the " + name + " report:"}, names...))
 		t.out.WriteString("\n" + strings.TrimSuffix(text, ",\n") + "\n")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func compared(t *testing.T, old, new *result.Report) string {
 	t.Helper()
-	return string(written(t, func(w io.Writer) error { return Compare(w, old, new, false) }))
+	return string(written(t, func(w io.Writer) error { return Compare(w, old, new, Look{Color: false}) }))
 }
 
 // sampled makes a row of rounds around a time.

@@ -52,13 +52,13 @@ func written(t *testing.T, write func(io.Writer) error) []byte {
 func TestGolden(t *testing.T) {
 	r, replay := resulttest.Report(), resulttest.Replay()
 	for name, write := range map[string]func(io.Writer) error{
-		"report.txt":    func(w io.Writer) error { return Text(w, r, false) },
+		"report.txt":    func(w io.Writer) error { return Text(w, r, Look{Color: false}) },
 		"release.json":  func(w io.Writer) error { return JSON(w, only(r, "release")) },
 		"release.bench": func(w io.Writer) error { return Bench(w, only(r, "release")) },
-		"replay.txt":    func(w io.Writer) error { return Text(w, replay, false) },
+		"replay.txt":    func(w io.Writer) error { return Text(w, replay, Look{Color: false}) },
 		"replay.json":   func(w io.Writer) error { return JSON(w, replay) },
 		"replay.bench":  func(w io.Writer) error { return Bench(w, replay) },
-		"compare.txt":   func(w io.Writer) error { return Compare(w, r, changed(r), false) },
+		"compare.txt":   func(w io.Writer) error { return Compare(w, r, changed(r), Look{Color: false}) },
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, written(t, write)) })
 	}

@@ -41,9 +41,48 @@ func (t *texter) peers(rows []result.Row) {
 	for _, name := range others {
 		g.columns = append(g.columns, besideColumn(lines, name, ours))
 	}
-	g.columns = append(g.columns, peakColumns(rows, lines, ours)...)
+	g.columns = append(g.columns, residentColumns(rows, lines, ours)...)
+	t.narrow(g, lines)
 	t.out.WriteByte('\n')
 	t.out.WriteString(g.text(t.p))
+}
+
+// narrow removes columns until the grid is as narrow as the text, the least important
+// ones first. A sentence replaces the column procs, unless lines differ in nothing else.
+func (t *texter) narrow(g *grid, lines []result.Row) {
+	for _, drop := range []func(column) bool{
+		func(c column) bool { return c.head == "MiB" },
+		func(c column) bool { return c.head == "procs" && t.procsInWords(lines) },
+		func(c column) bool { return strings.HasPrefix(c.head, residentGroup) },
+	} {
+		if g.width() <= t.columns {
+			return
+		}
+		g.columns = slices.DeleteFunc(g.columns, drop)
+		if c := &g.columns[len(g.columns)-1]; c.group == residentGroup {
+			c.group, c.head = "", residentGroup+" "+c.head // in lines, which needs less room
+		}
+	}
+}
+
+// procsInWords writes which lines are on which number of processors. It reports false,
+// and writes nothing, if there are lines of one name, or more than two numbers.
+func (t *texter) procsInWords(lines []result.Row) bool {
+	last := lines[len(lines)-1].Procs
+	first := slices.DeleteFunc(slices.Clone(lines), func(r result.Row) bool { return r.Procs == last })
+	var names []string
+	for _, row := range first {
+		name := strings.TrimSuffix(row.Row, "-"+allocatorOf(row.Row))
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		same := func(r result.Row) bool { return r.Row == row.Row && r.Procs != row.Procs }
+		if row.Procs != first[0].Procs || slices.ContainsFunc(lines, same) {
+			return false
+		}
+	}
+	t.note("On " + figure.Plural(first[0].Procs, "processor") + ": " + strings.Join(names, ", ") + "; the others on " + figure.Thousands(last) + ".")
+	return true
 }
 
 // allocatorOf returns the end of the name of a row.
@@ -83,42 +122,45 @@ func besideColumn(lines []result.Row, name string, ours []string) column {
 	return c
 }
 
-// peakColumns returns the resident memory of lines, and its ratios to that of the first
-// allocator with which each is compared. It returns nothing if it is unknown.
-func peakColumns(rows, lines []result.Row, ours []string) []column {
+// residentGroup is the group of the columns of memory.
+const residentGroup = "resident"
+
+// residentColumns returns the resident memory of lines, and its ratios to that of the
+// first allocator with which each is compared. It returns nothing if it is unknown.
+func residentColumns(rows, lines []result.Row, ours []string) []column {
 	type key struct {
 		row   string
 		procs int
 	}
-	peaks := make(map[key]int64)
+	bytes := make(map[key]float64)
 	for _, row := range rows {
-		peaks[key{row.Row, row.Procs}] = row.Peak
+		bytes[key{row.Row, row.Procs}] = row.Resident
 	}
 	base := allocatorOf(lines[0].CPUVersus[0].To)
-	peak, ratio := column{group: "peak", head: "MiB"}, column{group: "peak", head: "of " + base}
+	memory, ratio := column{group: residentGroup, head: "MiB"}, column{group: residentGroup, head: "of " + base}
 	of := make(map[string][]float64)
 	known := false
 	for _, row := range lines {
 		mib, part := cell{figure.Missing, plain}, cell{figure.Missing, plain}
-		if row.Peak > 0 {
-			mib.text = strings.TrimSuffix(figure.MiB(row.Peak), " MiB")
+		if row.Resident > 0 {
+			mib.text = strings.TrimSuffix(figure.MiB(row.Resident), " MiB")
 			known = true
 		}
-		if theirs := peaks[key{row.CPUVersus[0].To, row.Procs}]; row.Peak > 0 && theirs > 0 && allocatorOf(row.CPUVersus[0].To) == base {
-			r := float64(row.Peak) / float64(theirs)
+		if theirs := bytes[key{row.CPUVersus[0].To, row.Procs}]; row.Resident > 0 && theirs > 0 && allocatorOf(row.CPUVersus[0].To) == base {
+			r := row.Resident / theirs
 			part.text = figure.Times(r)
 			of[allocatorOf(row.Row)] = append(of[allocatorOf(row.Row)], r)
 		}
-		peak.cells, ratio.cells = append(peak.cells, mib), append(ratio.cells, part)
+		memory.cells, ratio.cells = append(memory.cells, mib), append(ratio.cells, part)
 	}
 	if !known {
 		return nil
 	}
 	for range ours {
-		peak.cells = append(peak.cells, cell{})
+		memory.cells = append(memory.cells, cell{})
 	}
 	ratio.cells = append(ratio.cells, meanCells(of, ours)...)
-	return []column{peak, ratio}
+	return []column{memory, ratio}
 }
 
 // meanCells returns the geometric mean of each allocator.

@@ -10,8 +10,8 @@ import (
 // peersReport has two workloads on one allocator of cheap, and one on another. The
 // figures are powers of two, so that means are exact.
 func peersReport() *result.Report {
-	row := func(name string, cpu float64, peak int64, versus ...result.Ratio) result.Row {
-		return result.Row{Table: "w", Row: name, Procs: 1, NsPerOp: 100, CPUNsPerOp: cpu, Peak: peak << 20, CPUVersus: versus}
+	row := func(name string, cpu, mib float64, versus ...result.Ratio) result.Row {
+		return result.Row{Table: "w", Row: name, Procs: 1, NsPerOp: 100, CPUNsPerOp: cpu, Resident: mib * (1 << 20), CPUVersus: versus}
 	}
 	of := func(to string, ratio float64, noisy bool) result.Ratio {
 		return result.Ratio{To: to, Ratio: ratio, Noisy: noisy}
@@ -70,7 +70,7 @@ func TestPeers(t *testing.T) {
 func TestPeersWithout(t *testing.T) {
 	r := peersReport()
 	for i := range r.Rows {
-		r.Rows[i].Peak = 0
+		r.Rows[i].Resident = 0
 	}
 	out := text(t, r, false)
 	wantLines(t, out, "row CPU native jemalloc", "geometric mean, heap 1.00× 0.50×")
@@ -83,11 +83,43 @@ func TestPeersWithout(t *testing.T) {
 	wantLines(t, text(t, r, false), "row time CPU", "a-b-heap 100 ns 16.0 ns", "time wall-clock time of one operation: the median of all rounds")
 }
 
-// TestPeersProcs has two numbers of processors, whose peaks differ.
+// TestPeersNarrow has less and less room: the text leaves out what JSON has.
+func TestPeersNarrow(t *testing.T) {
+	r := peersReport()
+	for i := range r.Rows[:3] {
+		r.Rows[i].Procs = 8
+	}
+	narrow := func(columns int) string {
+		texter := newTexter(Look{})
+		texter.columns = columns
+		texter.peers(r.Rows)
+		return texter.out.String()
+	}
+	for _, tt := range []struct {
+		columns int
+		want    string
+	}{
+		{71, "row procs CPU native jemalloc MiB of native"},
+		{70, "row procs CPU native jemalloc of native"},
+		{65, "row CPU native jemalloc of native"},
+		{58, "row CPU native jemalloc"},
+	} {
+		out := narrow(tt.columns)
+		wantLines(t, out, tt.want)
+		inWords := strings.Contains(strings.Join(linesOf(out), " "), "On 8 processors: a-b; the others on 1.")
+		if inWords == strings.Contains(tt.want, "procs") {
+			t.Errorf("%d columns: the numbers of processors are in words and in a column, or in neither:\n%s", tt.columns, out)
+		}
+	}
+	r.Rows[3].Row = "a-b-heap" // as with -cpu=1,8
+	wantLines(t, narrow(50), "row procs CPU native jemalloc")
+}
+
+// TestPeersProcs has two numbers of processors, whose memory differs.
 func TestPeersProcs(t *testing.T) {
 	r := peersReport()
 	r.Rows = append(r.Rows,
-		result.Row{Table: "w", Row: "c-native", Procs: 2, NsPerOp: 1, CPUNsPerOp: 1, Peak: 1 << 20},
-		result.Row{Table: "w", Row: "c-heap", Procs: 2, NsPerOp: 1, CPUNsPerOp: 2, Peak: 3 << 20, CPUVersus: []result.Ratio{{To: "c-native", Ratio: 2}}})
+		result.Row{Table: "w", Row: "c-native", Procs: 2, NsPerOp: 1, CPUNsPerOp: 1, Resident: 1 << 20},
+		result.Row{Table: "w", Row: "c-heap", Procs: 2, NsPerOp: 1, CPUNsPerOp: 2, Resident: 3 << 20, CPUVersus: []result.Ratio{{To: "c-native", Ratio: 2}}})
 	wantLines(t, text(t, r, false), "c-heap 1 4.00 ns 0.50× – 4.0 0.50×", "c-heap 2 2.00 ns 2.00× – 3.0 3.00×")
 }

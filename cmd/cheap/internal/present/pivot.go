@@ -88,7 +88,7 @@ type series struct {
 func (t *texter) pivot(rows []result.Row, over axis) {
 	var legend []mark
 	keys, list := t.series(rows, over, &legend)
-	for _, part := range parts(keys, list) {
+	for _, part := range parts(keys, list, t.columns) {
 		t.out.WriteByte('\n')
 		t.out.WriteString(part.text(t.p))
 	}
@@ -158,7 +158,7 @@ func seriesColumns(line []result.Row, over axis, legend *[]mark) []column {
 		if row.Row == "" {
 			time.cells = append(time.cells, cell{figure.Missing, plain})
 		} else {
-			time.cells = append(time.cells, cell{figure.Duration(row.NsPerOp), plain})
+			time.cells = append(time.cells, timeCell(&row))
 		}
 		pm.cells = append(pm.cells, cell{spread(&row), dim})
 		ratio.cells = append(ratio.cells, ratioCell(row.Versus))
@@ -168,6 +168,7 @@ func seriesColumns(line []result.Row, over axis, legend *[]mark) []column {
 			}
 		}
 	}
+	align(time.cells, doubtMark)
 	list := []column{time}
 	if slices.ContainsFunc(line, is(knowsSpread)) {
 		list = append(list, pm)
@@ -184,7 +185,7 @@ func seriesColumns(line []result.Row, over axis, legend *[]mark) []column {
 
 // parts divides series among grids that are narrow enough. If one grid is enough
 // without the column ±, that column is left out.
-func parts(keys column, list []series) []*grid {
+func parts(keys column, list []series, columns int) []*grid {
 	all := join(keys, list)
 	if all.width() <= columns {
 		return []*grid{all}

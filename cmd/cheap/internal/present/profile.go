@@ -32,7 +32,7 @@ func (t *texter) profiles(rows []result.Row) {
 		}
 		name := rowAndProcs(&row, rows)
 		lead := name + strings.Repeat(" ", width-length(name)) + gap
-		text := hangWords(lead, strings.Repeat(" ", width+len(gap)), shares)
+		text := t.hangWords(lead, strings.Repeat(" ", width+len(gap)), shares)
 		t.out.WriteString(strings.TrimSuffix(text, ";\n") + "\n")
 	}
 }

@@ -100,6 +100,6 @@ func sourceName(source string) string {
 // marks writes the meaning of the letters behind figures.
 func (t *texter) marks(legend []mark) {
 	for _, m := range legend {
-		t.out.WriteString(hang("  "+m.letter+"  ", "     ", m.text))
+		t.out.WriteString(t.hang("  "+m.letter+"  ", "     ", m.text))
 	}
 }

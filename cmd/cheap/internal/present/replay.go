@@ -64,6 +64,7 @@ func (t *texter) replayed(rows []result.Row) {
 	if slices.ContainsFunc(rows, is(hasMemory)) {
 		g.columns = append(g.columns, peak, final)
 	}
+	g.fit(t.columns)
 	t.out.WriteByte('\n')
 	t.out.WriteString(g.text(t.p))
 }

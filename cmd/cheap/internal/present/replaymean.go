@@ -71,7 +71,7 @@ func (t *texter) replayedAll(r *result.Report) {
 	if peaks["native"] > 0 {
 		g.columns = append(g.columns, ratios("peak of native", "", names, peaks, "native"))
 	}
-	if g.width() > columns { // the times on each trace stand in its table
+	if g.width() > t.columns { // the times on each trace stand in its table
 		g.columns = slices.Delete(g.columns, 1, 1+perTrace)
 	}
 	t.out.WriteByte('\n')

@@ -10,10 +10,10 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// Text writes a report for people, in lines of at most 100 columns unless a
-// name is very long. With color it has ANSI escape sequences, for a terminal.
-func Text(w io.Writer, r *result.Report, color bool) error {
-	t := &texter{p: painter(color)}
+// Text writes a report for people, in lines as wide as look says unless a name is very
+// long.
+func Text(w io.Writer, r *result.Report, look Look) error {
+	t := newTexter(look)
 	t.head(r)
 	for _, table := range r.Tables {
 		if rows := r.RowsOf(table.Name); len(rows) > 0 {
@@ -30,17 +30,20 @@ func Text(w io.Writer, r *result.Report, color bool) error {
 
 // A texter collects the text of a report.
 type texter struct {
-	out strings.Builder
-	p   painter
+	out     strings.Builder
+	p       painter
+	columns int
 }
+
+func newTexter(look Look) *texter { return &texter{p: painter(look.Color), columns: look.columns()} }
 
 func (t *texter) line(s style, text string) {
 	t.out.WriteString(t.p.paint(s, text))
 	t.out.WriteByte('\n')
 }
 
-// note writes sentences in lines of at most 100 columns.
-func (t *texter) note(text string) { t.out.WriteString(hang("", "", text)) }
+// note writes sentences.
+func (t *texter) note(text string) { t.out.WriteString(t.hang("", "", text)) }
 
 // title writes the line that a table begins with.
 func (t *texter) title(name, text string) {
@@ -48,7 +51,7 @@ func (t *texter) title(name, text string) {
 	if text != "" {
 		title += ": " + text
 	}
-	rule := strings.Repeat("━", max(2, columns-4-length(title)))
+	rule := strings.Repeat("━", max(2, t.columns-4-length(title)))
 	t.out.WriteString("\n" + t.p.paint(dim, "━━") + " " + t.p.paint(bold, title) + " " + t.p.paint(dim, rule) + "\n")
 }
 
@@ -59,10 +62,19 @@ func (t *texter) head(r *result.Report) {
 	}
 	t.line(bold, title)
 	for _, line := range machineLines(&r.Machine) {
-		t.line(plain, line)
+		t.note(line)
+	}
+	if r.Command != "" {
+		t.note(r.Command + ", version " + r.Version)
 	}
 	if r.Partial {
 		t.line(yellow, "The run was interrupted. This is what was measured until then.")
+	}
+	for _, warning := range r.Warnings {
+		t.warning(warning)
+	}
+	if doubtful := r.Doubtful(); doubtful != "" {
+		t.warning(doubtful)
 	}
 	t.out.WriteByte('\n')
 	if r.Replay {
@@ -130,6 +142,9 @@ func (t *texter) legend(r *result.Report) {
 	beside := has(func(row *result.Row) bool { return len(row.CPUVersus) > 0 })
 	if !beside || len(r.Tables) > 1 {
 		entry("time", "wall-clock time of one operation: the median of all rounds")
+		if has(isDoubtful) {
+			entry("!", "behind a time: other programs had the processor for a part of it, or the rounds differ by more than a quarter")
+		}
 		if has(knowsSpread) {
 			entry("±", spreadMeans)
 		}
@@ -139,7 +154,9 @@ func (t *texter) legend(r *result.Report) {
 	}
 	if beside {
 		entry("CPU of …", "the same divided by that of another allocator, round by round")
-		entry("peak", "the most memory that was resident, beyond what was before the first operation")
+	}
+	if has(isResident) {
+		entry("resident", "the most memory of the process during a round, less what it had before")
 	}
 	if hasLine(allocates) {
 		entry("allocs, B", "allocations in the Go heap, and their bytes, for one operation")
@@ -165,7 +182,7 @@ const spreadMeans = "how far the median is from the farther bound of its 95 % co
 // entry writes a word, and a text that begins at a column.
 func (t *texter) entry(word string, at int, text string) {
 	lead := word + strings.Repeat(" ", max(0, at-length(word)))
-	t.out.WriteString(t.p.paint(bold, word) + strings.TrimPrefix(hang(lead, strings.Repeat(" ", at), text), word))
+	t.out.WriteString(t.p.paint(bold, word) + strings.TrimPrefix(t.hang(lead, strings.Repeat(" ", at), text), word))
 }
 
 func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
@@ -173,6 +190,29 @@ func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
 // allocates reports whether a row allocates in the Go heap. Less than half a byte
 // is the runtime's own.
 func allocates(r *result.Row) bool { return r.AllocsPerOp >= 0.005 || r.GoBytesPerOp >= 0.5 }
+
+// doubtMark stands behind a doubtful time.
+const doubtMark = " !"
+
+func isDoubtful(r *result.Row) bool { return len(r.Doubts) > 0 }
+
+// timeCell writes the time of a row, and marks it if it is doubtful.
+func timeCell(r *result.Row) cell {
+	if isDoubtful(r) {
+		return cell{figure.Duration(r.NsPerOp) + doubtMark, yellow}
+	}
+	return cell{figure.Duration(r.NsPerOp), plain}
+}
+
+// warning writes sentences that a reader should not miss.
+func (t *texter) warning(text string) {
+	for line := range strings.Lines(t.hang("", "", text)) {
+		t.line(yellow, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// isResident reports whether the resident memory of a row is known.
+func isResident(r *result.Row) bool { return r.Resident > 0 }
 
 func isNoisy(r *result.Row) bool {
 	return r.Versus != nil && r.Versus.Noisy || slices.ContainsFunc(r.CPUVersus, func(v result.Ratio) bool { return v.Noisy })
@@ -209,7 +249,13 @@ func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
 		t.peers(rows)
 	default:
 		t.procsOf(rows)
-		t.bars(rows)
+		for _, s := range result.Sections(rows) {
+			if s.Title != "" {
+				t.out.WriteByte('\n')
+				t.note(s.Title + ".")
+			}
+			t.bars(s.Rows)
+		}
 	}
 	t.rowNotes(rows)
 	t.sources(table.Sources)
@@ -230,7 +276,7 @@ func (t *texter) rowNotes(rows []result.Row) {
 		t.out.WriteByte('\n')
 	}
 	for _, n := range notes {
-		t.out.WriteString(hang("", "    ", n.Rows+": "+n.Text))
+		t.out.WriteString(t.hang("", "    ", n.Rows+": "+n.Text))
 	}
 }
 
@@ -239,7 +285,7 @@ func (t *texter) sources(sources []result.Source) {
 		t.out.WriteByte('\n')
 	}
 	for _, s := range sources {
-		t.out.WriteString(t.p.paint(cyan, s.Name) + strings.TrimPrefix(hang(s.Name, "    ", ": "+sourceText(&s)), s.Name))
+		t.out.WriteString(t.p.paint(cyan, s.Name) + strings.TrimPrefix(t.hang(s.Name, "    ", ": "+sourceText(&s)), s.Name))
 	}
 }
 
@@ -273,6 +319,7 @@ func (t *texter) foot(r *result.Report) {
 		t.title("notes", "")
 	}
 	for _, note := range r.Notes {
-		t.out.WriteString(hang("- ", "  ", note))
+		t.out.WriteString(t.hang("- ", "  ", note))
 	}
+	t.headlines(r)
 }

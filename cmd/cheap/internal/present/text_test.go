@@ -16,7 +16,7 @@ import (
 
 func text(t *testing.T, r *result.Report, color bool) string {
 	t.Helper()
-	return string(written(t, func(w io.Writer) error { return Text(w, r, color) }))
+	return string(written(t, func(w io.Writer) error { return Text(w, r, Look{Color: color}) }))
 }
 
 func TestGroupedByProcs(t *testing.T) {
@@ -35,18 +35,31 @@ func TestGroupedByProcs(t *testing.T) {
 	}
 }
 
-// Lines fit a terminal of 100 columns, with nothing behind their last letter.
+// Lines fit a terminal, from 80 columns on, with nothing behind their last letter.
 func TestLinesAreNarrow(t *testing.T) {
 	r := resulttest.Report()
-	compared := string(written(t, func(w io.Writer) error { return Compare(w, r, changed(r), false) }))
-	for _, out := range []string{text(t, r, false), text(t, resulttest.Replay(), false), compared} {
-		for i, line := range strings.Split(out, "\n") {
-			if n := length(line); n > columns {
-				t.Errorf("line %d has %d columns: %s", i+1, n, line)
+	r.Machine.Malloc = "glibc 2.36 (libc.so.6), preloaded from a folder with a long name"
+	r.Command, r.Version = "cheap bench"+strings.Repeat(" -cpu 1,2", 12), "v1.2.3"
+	for asked, columns := range map[int]int{0: 100, 40: 80, 80: 80, 90: 90, 120: 120} {
+		look := Look{Columns: asked}
+		widest := 0
+		for _, write := range []func(io.Writer) error{
+			func(w io.Writer) error { return Text(w, r, look) },
+			func(w io.Writer) error { return Text(w, resulttest.Replay(), look) },
+			func(w io.Writer) error { return Compare(w, r, changed(r), look) },
+		} {
+			for i, line := range strings.Split(string(written(t, write)), "\n") {
+				n := length(line)
+				if widest = max(widest, n); n > columns {
+					t.Errorf("line %d has %d columns, not %d: %s", i+1, n, columns, line)
+				}
+				if strings.TrimRight(line, " ") != line {
+					t.Errorf("line %d ends with spaces: %q", i+1, line)
+				}
 			}
-			if strings.TrimRight(line, " ") != line {
-				t.Errorf("line %d ends with spaces: %q", i+1, line)
-			}
+		}
+		if widest != columns {
+			t.Errorf("the widest line has %d columns of %d", widest, columns)
 		}
 	}
 }
@@ -63,7 +76,7 @@ func TestColor(t *testing.T) {
 	}
 	later := changed(r)
 	compare := func(color bool) string {
-		return string(written(t, func(w io.Writer) error { return Compare(w, r, later, color) }))
+		return string(written(t, func(w io.Writer) error { return Compare(w, r, later, Look{Color: color}) }))
 	}
 	if colored := compare(true); !strings.Contains(colored, "\x1b[31m12% slower\x1b[0m") || withoutEscapes(colored) != compare(false) {
 		t.Error("a comparison with color is not the one without it, colored")
@@ -251,6 +264,44 @@ func TestRatios(t *testing.T) {
 	}
 }
 
+// A doubtful time is marked, in tables of both kinds, and the head says how many there
+// are. Without one there is no mark, and no word about it.
+func TestDoubts(t *testing.T) {
+	doubts := []result.Doubt{result.Waited}
+	for _, chart := range []result.Chart{result.Bars, result.Sizes} {
+		r := report(result.Table{Name: "t", Chart: chart}, result.Row{Row: "x-8", NsPerOp: 1800, Doubts: doubts}, result.Row{Row: "x-16", NsPerOp: 7})
+		out := text(t, r, false)
+		if strings.Count(out, "1800 ns !") != 1 || strings.Contains(out, "7.00 ns !") || !strings.Contains(out, "Of 2 times, 1 is doubtful") {
+			t.Errorf("%s:\n%s", chart, out)
+		}
+		r.Rows[0].Doubts = nil
+		if out := text(t, r, false); strings.Contains(out, "!") || strings.Contains(out, "doubtful") {
+			t.Errorf("%s without a doubt:\n%s", chart, out)
+		}
+	}
+	r := resulttest.Report()
+	for i := range r.Rows {
+		if r.Rows[i].Row == "own-forget" {
+			r.Rows[i].Doubts = []result.Doubt{result.Unsteady}
+		}
+	}
+	if out := text(t, r, false); strings.Count(out, "with runtime.AddCleanup !") != 1 {
+		t.Error("a finding with a doubtful time is not marked")
+	}
+}
+
+// What is missing stands before the figures, and so does the command.
+func TestHead(t *testing.T) {
+	r := resulttest.Report()
+	r.Command, r.Version, r.Warnings = "cheap bench -count 3", "v1.2.3", []string{"Most rows are missing."}
+	head, _, _ := strings.Cut(text(t, r, false), "\n\n")
+	for _, want := range []string{"\ncheap bench -count 3, version v1.2.3\n", "\nMost rows are missing."} {
+		if !strings.Contains(head, want) {
+			t.Errorf("the head has no %q:\n%s", want, head)
+		}
+	}
+}
+
 // What no table shows is not explained.
 func TestLegend(t *testing.T) {
 	row := result.Row{Row: "x-8", NsPerOp: 1, CPUNsPerOp: 3, AllocsPerOp: 1}
@@ -304,10 +355,10 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 func TestWriteErrors(t *testing.T) {
 	r := resulttest.Report()
 	for name, write := range map[string]func(io.Writer) error{
-		"Text":    func(w io.Writer) error { return Text(w, r, false) },
+		"Text":    func(w io.Writer) error { return Text(w, r, Look{Color: false}) },
 		"JSON":    func(w io.Writer) error { return JSON(w, r) },
 		"Bench":   func(w io.Writer) error { return Bench(w, r) },
-		"Compare": func(w io.Writer) error { return Compare(w, r, r, false) },
+		"Compare": func(w io.Writer) error { return Compare(w, r, r, Look{Color: false}) },
 	} {
 		if err := write(brokenWriter{}); !errors.Is(err, errBroken) {
 			t.Errorf("%s returns %v where the writer fails", name, err)
@@ -319,9 +370,9 @@ func TestWriteErrors(t *testing.T) {
 func TestReportStays(t *testing.T) {
 	r, same := resulttest.Report(), resulttest.Report()
 	for _, write := range []func(io.Writer) error{
-		func(w io.Writer) error { return Text(w, r, true) },
+		func(w io.Writer) error { return Text(w, r, Look{Color: true}) },
 		func(w io.Writer) error { return Bench(w, r) },
-		func(w io.Writer) error { return Compare(w, r, r, true) },
+		func(w io.Writer) error { return Compare(w, r, r, Look{Color: true}) },
 	} {
 		written(t, write)
 	}

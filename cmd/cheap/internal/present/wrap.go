@@ -2,8 +2,24 @@ package present
 
 import "strings"
 
-// columns is the width that text is made for.
-const columns = 100
+// A Look says what a text is written for.
+type Look struct {
+	Color   bool // with ANSI escape sequences, for a terminal
+	Columns int  // the width of lines; 0 is 100
+}
+
+// The widths that text is made for.
+const (
+	usualColumns = 100
+	leastColumns = 80 // a text for less is as wide as this
+)
+
+func (l Look) columns() int {
+	if l.Columns == 0 {
+		return usualColumns
+	}
+	return max(l.Columns, leastColumns)
+}
 
 // wrap breaks a text into lines of at most width columns, between words. A word
 // that is longer has a line of its own.
@@ -25,11 +41,11 @@ func wrap(words []string, width int) []string {
 
 // hang writes text in lines that begin with indent, but for the first, which
 // begins with lead.
-func hang(lead, indent, text string) string {
-	return hangWords(lead, indent, strings.Fields(text))
+func (t *texter) hang(lead, indent, text string) string {
+	return t.hangWords(lead, indent, strings.Fields(text))
 }
 
-func hangWords(lead, indent string, words []string) string {
-	width := columns - max(length(lead), length(indent))
+func (t *texter) hangWords(lead, indent string, words []string) string {
+	width := t.columns - max(length(lead), length(indent))
 	return lead + strings.Join(wrap(words, width), "\n"+indent) + "\n"
 }

@@ -43,7 +43,7 @@ func (r *Reader) Bytes() (int64, error) {
 	return v, nil
 }
 
-// Close closes the Reader.
+// Close closes the file behind the Reader.
 func (r *Reader) Close() error { return r.file.Close() }
 
 // parseRollup finds the line "Anonymous: 1234 kB".

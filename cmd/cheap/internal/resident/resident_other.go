@@ -15,7 +15,7 @@ func open(string) (*Reader, error) {
 	return nil, fmt.Errorf("%w: resident memory is read from /proc, which %s has not", errors.ErrUnsupported, runtime.GOOS)
 }
 
-// Bytes returns errors.ErrUnsupported.
+// Bytes returns [errors.ErrUnsupported].
 func (*Reader) Bytes() (int64, error) { return 0, errors.ErrUnsupported }
 
 // Close does nothing.

@@ -13,6 +13,10 @@ type Report struct {
 	Rows    []Row   // of all tables, in the order of Tables
 	Notes   []string
 	Partial bool // the run was interrupted
+
+	Warnings []string // what a reader must know before the figures
+	Version  string   // of the program
+	Command  string   // with its flags: "cheap bench -quick"
 }
 
 // A Table says what its rows have in common.
@@ -33,6 +37,7 @@ const (
 	Bars  Chart = "bars"  // a bar for each row
 	Peers Chart = "peers" // a bar for each row; in text, a line for each row of cheap, with the others in columns
 	Procs Chart = "procs" // a line for each row name, over processors
+	Bytes Chart = "bytes" // a bar for each row, as long as the row's resident memory
 	Sizes Chart = "sizes" // a line for each row name without its last word, over that: a number of bytes or objects
 )
 
@@ -66,13 +71,26 @@ type Row struct {
 	AllocsPerOp  float64 `json:"allocs_per_op"`   // in the Go heap
 	GoBytesPerOp float64 `json:"go_bytes_per_op"` // in the Go heap
 
+	// Resident is the most memory of the process during a round, in bytes, less what
+	// it had before: the median of the rounds, or that of the round before the first
+	// where an allocator keeps its memory. It is 0 if it was not measured.
+	Resident float64 `json:"resident_bytes,omitempty"`
+
+	// Collections is how many collections the Go heap's growth has started in a round.
+	Collections float64 `json:"collections,omitempty"`
+
+	Doubts []Doubt `json:"doubts,omitempty"` // why the time says little; nil if nothing is doubtful
+
 	Versus *Ratio `json:"versus,omitempty"`
 
-	CPUVersus []Ratio `json:"cpu_versus,omitempty"`     // of processor times
-	Peak      int64   `json:"peak_rss_bytes,omitempty"` // resident at most, beyond what was before; 0 if unknown
+	CPUVersus []Ratio `json:"cpu_versus,omitempty"` // of processor times
 
 	Published []Published `json:"published"`
 	Note      string      `json:"note"`
+
+	// Section is the title of the part of the table that the row stands in, apart from
+	// the others: "" is the first part.
+	Section string `json:"section,omitempty"`
 
 	// Profile says where the row's CPU time went, the largest share first. It is
 	// nil without -cpuprofile.

@@ -17,6 +17,26 @@ func (r *Report) RowsOf(table string) []Row {
 	return rows
 }
 
+// A Section is a part of a table that stands apart.
+type Section struct {
+	Title string // "" of the first part
+	Rows  []Row
+}
+
+// Sections divides the rows of a table into its parts, in the order in which they come.
+func Sections(rows []Row) []Section {
+	var all []Section
+	for _, row := range rows {
+		i := slices.IndexFunc(all, func(s Section) bool { return s.Title == row.Section })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Section{Title: row.Section})
+		}
+		all[i].Rows = append(all[i].Rows, row)
+	}
+	return all
+}
+
 // SplitNumber splits the number off the end of a row's name. The number is the
 // place of the row in a table of [Sizes].
 func SplitNumber(name string) (series string, number int, ok bool) {

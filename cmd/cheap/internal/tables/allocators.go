@@ -49,7 +49,7 @@ func Allocators() measure.Table {
 		Title: "The benchmarks of cgoalloc",
 		About: fmt.Sprintf("A block is allocated and freed: immediately (temporary-data), or when there are %d (grow-shrink; the source had more). ", grown) +
 			"Blocks have 64 and 8 bytes; in the multilayer rows most have 4 bytes and some up to 512; the arena rows free two blocks of 64 bytes together. " +
-			"The blocks come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena." + withoutC,
+			"The blocks come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena.",
 		Unit:    "block",
 		Chart:   result.Bars,
 		Sources: []result.Source{sourceCgoalloc},

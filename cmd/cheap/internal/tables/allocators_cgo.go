@@ -12,6 +12,9 @@ import (
 
 const cgoHere = true
 
+// HasC says that this build has the rows that call C.
+const HasC = cgoHere
+
 // cgoRows are the rows on C's malloc, on cgoalloc, and on the drop-in.
 func (a allocation) cgoRows() []measure.Row {
 	original := a.original

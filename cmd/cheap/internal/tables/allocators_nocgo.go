@@ -6,4 +6,7 @@ import "github.com/cheapgo/cheap/cmd/cheap/internal/measure"
 
 const cgoHere = false
 
+// HasC says that this build has the rows that call C.
+const HasC = cgoHere
+
 func (allocation) cgoRows() []measure.Row { return nil }

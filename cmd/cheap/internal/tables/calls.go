@@ -92,7 +92,7 @@ func Calls() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "calls",
 		Title: "What a call costs",
-		About: "One call of an empty Go function, inlined and through a func value; of a C function that adds two ints; a lock and unlock of a mutex without contention; and, for comparison, the decoding of the integer 1 by encoding/json, with a Decoder that is reused." + withoutC,
+		About: "One call of an empty Go function, inlined and through a func value; of a C function that adds two ints; a lock and unlock of a mutex without contention; and, for comparison, the decoding of the integer 1 by encoding/json, with a Decoder that is reused.",
 		Unit:  "call", Chart: result.Bars,
 		Sources: []result.Source{sourceHansen, sourceLatencies},
 	}}

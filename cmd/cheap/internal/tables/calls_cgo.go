@@ -4,9 +4,6 @@ package tables
 
 import "github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 
-// withoutC says what is missing without C.
-const withoutC = ""
-
 // cgoCalls lists the calls of C functions.
 func cgoCalls() []call {
 	return []call{

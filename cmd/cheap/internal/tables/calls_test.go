@@ -41,7 +41,7 @@ func TestScaling(t *testing.T) {
 
 // here returns the rows that this build has.
 func here(names []string) []string {
-	if withoutC == "" {
+	if HasC {
 		return names
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {

@@ -71,12 +71,11 @@ func Release() measure.Table {
 		Table: result.Table{
 			Name:  "release",
 			Title: "What the release of C memory costs",
-			About: "A block of 100 bytes is allocated with C's malloc and released, by hand or in the way that the row names. If a row forgets its objects, its time ends when the last block has been released, collections included. With the collector off it ends when the last object is made, and the blocks leak, in a child process. The objects have 16 bytes, as an Owner has; those of the sources had 8." + withoutC,
+			About: "A block of 100 bytes is allocated with C's malloc and released, by hand or in the way that the row names. If a row forgets its objects, its time ends when the last block has been released, collections included. A round has ten collections, after a warm-up; the rows that end in -cold have neither. With the collector off it ends when the last object is made, and the blocks leak, in a child process. The objects have 16 bytes, as an Owner has; those of the sources had 8.",
 			Unit:  "block", Chart: result.Bars,
 			Sources: []result.Source{sourceLemire, sourceSiebenmann, sourceAddCleanup},
 		},
 		Rows:     releaseRows(),
-		Weight:   2,
 		Profiled: true,
 	}
 }

@@ -5,6 +5,7 @@ package tables
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +18,10 @@ var ways = []string{
 	"own-forget", "own-close", "own-memory", "own-group",
 }
 
+var coldWays = []string{"addcleanup-cold", "own-forget-cold", "own-memory-cold"}
+
 func TestRelease(t *testing.T) {
-	want := ways
+	want := slices.Concat(ways, coldWays)
 	for _, way := range ways {
 		want = append(want, way+"-gc-off")
 	}
@@ -27,6 +30,13 @@ func TestRelease(t *testing.T) {
 	for _, row := range table.Rows {
 		if off := strings.HasSuffix(row.Name, "-gc-off"); off != row.NoGC || row.N == 0 {
 			t.Errorf("%s: NoGC is %v, and N is %d", row.Name, row.NoGC, row.N)
+		}
+		if usual := row.Section == "" || row.Name == "own-memory" || row.Name == "own-group"; usual != row.Steady {
+			t.Errorf("%s is in section %q", row.Name, row.Section)
+		}
+		once := strings.HasSuffix(row.Name, "-cold") || strings.HasPrefix(row.Name, "finalizer-")
+		if row.Steady != (!once && !row.NoGC) {
+			t.Errorf("%s: Steady is %v", row.Name, row.Steady)
 		}
 		if !row.NoGC {
 			for _, n := range []int{1, 1000} {

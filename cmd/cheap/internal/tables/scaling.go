@@ -18,7 +18,7 @@ func Scaling() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "scaling",
 		Title: "What more processors bring",
-		About: "The calls of the table above, and the allocation and free of a block of 64 bytes, with one goroutine for each processor. The time is that of the round divided by the operations of all goroutines: if nothing is shared, twice the processors halve it." + withoutC,
+		About: "The calls of the table above, and the allocation and free of a block of 64 bytes, with one goroutine for each processor. The time is that of the round divided by the operations of all goroutines: if nothing is shared, twice the processors halve it.",
 		Unit:  "operation", Chart: result.Procs,
 		Sources: []result.Source{sourceHansen},
 	}, Weight: 0.5}

@@ -29,8 +29,7 @@ type owning[Rest any] struct {
 	owner own.Owner
 }
 
-// objects is how many objects of a size a round forgets: enough for the collections
-// at its end to be a small part of it.
+// objects is how many objects of a size a round forgets at least.
 func objects(bytes int) int {
 	if bytes <= 512 {
 		return 30_000
@@ -89,7 +88,7 @@ func Size() measure.Table {
 		Over:    "bytes",
 		Chart:   result.Sizes,
 		Sources: []result.Source{sourceOfSizes},
-	}}
+	}, Weight: 1.2}
 	for _, s := range published1260P {
 		t.Rows = append(t.Rows, s.rows(s)...)
 	}
@@ -105,12 +104,14 @@ func sizeRows[Rest, OwnerRest any](s sized) []measure.Row {
 			Group:  fmt.Sprint(s.bytes),
 			Versus: fmt.Sprintf("alloc-%d", s.bytes),
 			N:      objects(s.bytes),
+			Steady: true,
 			Open:   func(int) (measure.Work, error) { return open(), nil },
 		}
 	}
 	alloc := row("alloc", allocate[Rest])
 	alloc.Versus, alloc.N = "", 0
 	alloc.Published = figure(sourceOfSizes, s.alloc)
+	alloc.Steady = false
 	finalizer := row("finalizer", withFinalizer[Rest])
 	finalizer.Published = figure(sourceOfSizes, s.finalizer)
 	cleanup := row("addcleanup", withCleanup[Rest])

@@ -13,6 +13,7 @@ func All() []measure.Table {
 		Size,
 		Allocators,
 		Live,
+		Resident,
 		Strings,
 		Traces,
 		Workloads,

@@ -35,7 +35,7 @@ func Traces() measure.Table {
 		Title: "The allocations of real programs, replayed",
 		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
 			"in one goroutine, without collections. `cheap replay` does the same, and reports memory as well. " +
-			"native is C's malloc called from C, libc the same malloc called from Go." + withoutC,
+			"native is C's malloc called from C, libc the same malloc called from Go.",
 		Unit:  "operation",
 		Chart: result.Bars,
 	}}

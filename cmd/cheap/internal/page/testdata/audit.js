@@ -60,7 +60,7 @@
 	};
 
 	const charts = [...document.querySelectorAll('[data-chart]')].map(box => {
-		const section = box.closest('section');
+		const section = box.closest('.part');
 		const instance = echarts.getInstanceByDom(box);
 		const frame = box.getBoundingClientRect();
 		const shapes = [...box.querySelectorAll('svg path')].map(el => {
@@ -75,7 +75,7 @@
 			const paintOf = d => rgb(hollow ? s.itemStyle.borderColor : (d.itemStyle || s.itemStyle).color);
 			for (const d of s.data) {
 				const point = d.point, paint = paintOf(d);
-				const bar = s.type === 'bar';
+				const bar = s.type === 'bar', dot = s.type === 'scatter' && s.name === 'measured here';
 				const value = bar ? [d.value, point.x] : d.value;
 				const [x, y] = instance.convertToPixel({seriesIndex: i}, value);
 				const at = {x: frame.left + x, y: frame.top + y + (d.symbolOffset ? d.symbolOffset[1] : 0)};
@@ -94,7 +94,7 @@
 				}
 				marks.push({box: seen, name: point.name, lane: s.type === 'scatter'});
 				const figure = bar ? d.value : d.value[s.type === 'scatter' ? 0 : 1];
-				const isMeasured = bar || s.type === 'line' && !hollow;
+				const isMeasured = bar || dot || s.type === 'line' && !hollow;
 				if (isMeasured && figure !== point.ns && point.ns > 0) problems.push(`${point.name} is ${point.ns}, drawn at ${figure}`);
 				if (!isMeasured && !point.published.some(m => m.ns === figure)) problems.push(`${figure} of ${point.name} is not published`);
 				count[isMeasured ? 'measured' : 'published']++;

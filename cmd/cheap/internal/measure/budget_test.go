@@ -1,0 +1,153 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// starved is a row that takes so long for each operation, and cannot be interrupted.
+func starved(name, group string, op time.Duration) Row {
+	return Row{Name: name, Group: group, N: 1000, Open: func(int) (Work, error) {
+		return Work{Run: func(n int) { time.Sleep(time.Duration(n) * op) }}, nil
+	}}
+}
+
+// inTime runs a test with a budget of a second or so. On a machine that is busy with
+// something else, that may not be enough for what a run does beside its rounds: the test
+// is run again with more. Test returns what is wrong, or "".
+func inTime(t *testing.T, budget time.Duration, test func(budget time.Duration) string) {
+	t.Helper()
+	for try := 1; ; try++ {
+		wrong := test(budget)
+		if wrong == "" {
+			return
+		}
+		if try == 4 {
+			t.Fatalf("with a budget of %v: %s", budget, wrong)
+		}
+		budget *= 3
+	}
+}
+
+// TestBudgetHolds starves the rows of a run: each takes longer than all of them may.
+// The run ends about in time, and names what is missing.
+func TestBudgetHolds(t *testing.T) {
+	inTime(t, 2*time.Second, func(budget time.Duration) string {
+		var f fake
+		tables := fakeTable(f.row("quick", "", "", time.Microsecond), starved("slow", "", budget/100),
+			starved("slower", "", budget/50), f.row("small", "", "", time.Microsecond))
+		tables = append(tables, fakeTable(starved("a", "", budget/2), starved("b", "", budget/2))...)
+		tables[1].Name = "others"
+		begin := time.Now()
+		report, err := Run(t.Context(), tables, Options{Budget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 10*budget {
+			return fmt.Sprintf("it took %v", took)
+		}
+		want := fmt.Sprintf("Left out, because the time of %v was over: fakes: slow, slower, small; all of others.", budget)
+		without := strings.Replace(want, ", small", "", 1) // if small was in time
+		if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, want) && !strings.Contains(notes, without) {
+			return fmt.Sprintf("the notes are\n%s\nwant\n%s", notes, want)
+		}
+		if len(report.Rows) == 0 || report.Rows[0].Row != "quick" || report.Partial {
+			return fmt.Sprintf("rows %+v", report.Rows)
+		}
+		return ""
+	})
+}
+
+// TestBudgetEndsProcesses ends a row's process that takes too long. The samples of other
+// rows stay.
+func TestBudgetEndsProcesses(t *testing.T) {
+	var f fake
+	endless := Row{Name: "endless", NoGC: true, N: 1}
+	apart := Row{Name: "apart", Apart: true, N: 1}
+	inTime(t, 200*time.Millisecond, func(budget time.Duration) string {
+		begin := time.Now()
+		report, err := Run(t.Context(), fakeTable(f.row("quick", "", "", time.Microsecond), endless, apart), Options{
+			Budget: budget,
+			Child: func(ctx context.Context, _ ...string) *exec.Cmd {
+				return exec.CommandContext(ctx, "sleep", "60")
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 30*time.Second {
+			return fmt.Sprintf("it took %v", took)
+		}
+		if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "fakes: endless, apart.") || len(report.Rows) != 1 {
+			return fmt.Sprintf("rows %+v, notes\n%s", report.Rows, notes)
+		}
+		return ""
+	})
+}
+
+// With a number of rounds there is no end.
+func TestNoBudget(t *testing.T) {
+	for _, o := range []Options{{Count: 1}, {Each: Length{N: 1}}} {
+		o.Budget = time.Nanosecond
+		var f fake
+		report, err := Run(t.Context(), fakeTable(f.row("a", "", "", 0), f.row("b", "", "", 0)), o)
+		if err != nil || len(report.Rows) != 2 {
+			t.Errorf("%+v: %v, %v", o.Each, report.Rows, err)
+		}
+	}
+}
+
+// A row that has failed is not left out, and one that was left out has not failed.
+func TestCause(t *testing.T) {
+	r := &run{Options: &Options{}}
+	real := errors.New("real")
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		ctx, bounded context.Context
+		err, want    error
+	}{
+		{t.Context(), t.Context(), nil, nil},
+		{t.Context(), t.Context(), real, real},
+		{t.Context(), over, real, errNoTime},
+		{t.Context(), over, nil, nil},
+		{ended, ended, real, context.Canceled},
+	} {
+		if got := r.cause(tt.ctx, tt.bounded, tt.err); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.err, got, tt.want)
+		}
+	}
+	if u := (&unit{err: errNoTime, samples: []sample{{}}}); u.failed() || !u.measured() {
+		t.Error("samples are lost where the time was over")
+	}
+}
+
+// The rows that are to come first are measured first, with their group, and the report
+// keeps the order of the table.
+func TestFirst(t *testing.T) {
+	var f fake
+	rows := fakeTable(f.row("a", "", "", 0), f.row("b", "g", "", 0), f.row("c", "", "", 0), f.row("d", "g", "", 0))
+	report, err := Run(t.Context(), rows, Options{Count: 1, Each: Length{N: 1}, First: func(table, row string) bool { return table == "fakes" && row == "d" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured, listed string
+	for _, name := range f.log {
+		if len(name) == 1 && !strings.Contains(measured, name) {
+			measured += name
+		}
+	}
+	for _, r := range report.Rows {
+		listed += r.Row
+	}
+	if measured != "bdac" || listed != "abcd" {
+		t.Errorf("measured %s, listed %s", measured, listed)
+	}
+}

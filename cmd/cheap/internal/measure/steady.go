@@ -1,0 +1,78 @@
+package measure
+
+import (
+	"slices"
+	"time"
+)
+
+// The rounds of a row that is Steady.
+const (
+	steadyCollections = 10
+	warmPart          = 5 // a warm-up has a fifth of the operations of a round
+
+	// heapGrowth is by how many bytes the Go heap grows between two collections of a
+	// program that has next to nothing live: the least heap of GOGC=100.
+	heapGrowth = 4 << 20
+
+	// spareGrowth is how much more a round allocates, because what is live adds to it.
+	spareGrowth = 1.3
+
+	steadyOverdraft = 1.3
+)
+
+// fewCollections is the note of a row for which the time was too short.
+const fewCollections = "rounds of fewer than ten collections, because the time was short"
+
+// lengthen gives the rows that are Steady as many operations as a round of ten
+// collections needs. If that is too long for a few rounds of all of them, the longest
+// have fewer. The calibration has run N operations of each. It returns by which factor the
+// group may exceed its share: the rounds were made for the share.
+func (r *run) lengthen(g group, share time.Duration) float64 {
+	if r.Each != (Length{}) {
+		return overdraft
+	}
+	var steady []*unit
+	var wanted []float64 // nanoseconds of each
+	for _, u := range g {
+		if u.row.Steady && u.tried.N > 0 {
+			steady = append(steady, u)
+			wanted = append(wanted, u.tried.perOp(u.tried.Wall)*float64(u.steadyN()))
+		}
+	}
+	most := level(wanted, float64(share)/(enoughRounds+1)/(1+1.0/warmPart))
+	for _, u := range steady {
+		n := min(float64(u.steadyN()), most/max(u.tried.perOp(u.tried.Wall), 1e-3))
+		// A multiple of N: a row may need that.
+		u.n = max(int(n)/u.row.N, 1) * u.row.N
+		u.warm = u.n / warmPart
+		u.took *= time.Duration(1 + (u.n+u.warm)/u.row.N)
+	}
+	if len(steady) == 0 {
+		return overdraft
+	}
+	return steadyOverdraft
+}
+
+// steadyN is how many operations have ten collections. A row that allocates next to
+// nothing has none.
+func (u *unit) steadyN() int {
+	bytes := u.tried.perOp(float64(u.tried.Bytes))
+	if bytes < 1 {
+		return u.row.N
+	}
+	n := int(steadyCollections * heapGrowth * spareGrowth / bytes)
+	return max((n+u.row.N-1)/u.row.N, 1) * u.row.N
+}
+
+// level returns the height at which what is wanted has to be cut off for the sum to be
+// at most total.
+func level(wanted []float64, total float64) float64 {
+	sorted := slices.Sorted(slices.Values(wanted))
+	for i, w := range sorted {
+		if rest := float64(len(sorted) - i); w*rest > total {
+			return max(total/rest, 0)
+		}
+		total -= w
+	}
+	return 1e18
+}

@@ -1,0 +1,121 @@
+package present
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
+
+// document returns the name of a file of the checkout, and its text.
+func document(t *testing.T, name string) (path, text string) {
+	t.Helper()
+	path = filepath.Join("..", "..", "..", "..", filepath.FromSlash(name))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, string(data)
+}
+
+// stored is the report from which the figures of documents are.
+func stored(t *testing.T) *result.Report {
+	t.Helper()
+	_, text := document(t, "docs/report.json")
+	r, err := ReadJSON(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// sameDocument fails unless a document has the text that the report gives it. With
+// -update the document is written anew.
+func sameDocument(t *testing.T, path, got, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(gotLines), len(wantLines)) {
+		if gotLines[i] != wantLines[i] {
+			t.Errorf("%s:%d is\n%s\nthe report says\n%s\n(go test ./internal/present -update writes it anew)", path, i+1, gotLines[i], wantLines[i])
+		}
+	}
+	if len(gotLines) != len(wantLines) {
+		t.Errorf("%s has %d lines, and %d with the report", path, len(gotLines), len(wantLines))
+	}
+}
+
+// The table of README.md stands between these texts.
+const (
+	readmeHead = "| | with cheap | without it | |\n| --- | --- | --- | --- |\n"
+	readmeFoot = "\n\nThe figures are those of "
+	readmeEnd  = ".\n"
+)
+
+// TestReadmeFigures compares the table of README.md with the summary of the stored
+// report, and the machine and the date under it with those of the report.
+func TestReadmeFigures(t *testing.T) {
+	r := stored(t)
+	path, text := document(t, "README.md")
+	before, rest, found := strings.Cut(text, readmeHead)
+	_, rest, found2 := strings.Cut(rest, readmeFoot)
+	_, after, found3 := strings.Cut(rest, readmeEnd)
+	if !found || !found2 || !found3 {
+		t.Fatal("README.md has no table of the stored report")
+	}
+	var lines []string
+	for _, f := range headline.Of(r) {
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", f.What, f.Ours, f.Theirs, gains(f)))
+		if f.Doubt {
+			t.Errorf("%s: the stored report has a doubtful time", f.What)
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("the stored report has %d findings", len(lines))
+	}
+	m := &r.Machine
+	date, _, _ := strings.Cut(m.Date, "T")
+	machine := fmt.Sprintf("[one run](docs/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
+	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+after)
+}
+
+// figureLine is a line of a table with a row of the report and its time.
+var figureLine = regexp.MustCompile(`(?m)^(\|[^|]+\| (\w+) ([a-z0-9-]+) \| )([0-9.]+ [a-zµ]+)( \|)`)
+
+// TestAlternatives compares the processor times of docs/alternatives.md with those of the stored
+// report.
+func TestAlternatives(t *testing.T) {
+	r := stored(t)
+	path, text := document(t, "docs/alternatives.md")
+	lines := 0
+	want := figureLine.ReplaceAllStringFunc(text, func(line string) string {
+		lines++
+		m := figureLine.FindStringSubmatch(line)
+		for _, row := range r.Rows {
+			if row.Table == m[2] && row.Row == m[3] && row.Procs == 1 {
+				ns := row.CPUNsPerOp
+				if ns == 0 { // it is unknown
+					ns = row.NsPerOp
+				}
+				return m[1] + figure.Duration(ns) + m[5]
+			}
+		}
+		t.Errorf("the stored report has no row %s of %s", m[3], m[2])
+		return line
+	})
+	if lines < 17 {
+		t.Errorf("%s has %d times", path, lines)
+	}
+	sameDocument(t, path, text, want)
+}

@@ -1,0 +1,75 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
+)
+
+// A Doubt is a reason why a row's time says little.
+type Doubt string
+
+// The doubts.
+const (
+	Waited   Doubt = "waited"   // the process had no processor for a large part of the time
+	Unsteady Doubt = "unsteady" // the rounds differ
+)
+
+// The bounds of what is not doubted.
+const (
+	leastBusy   = 0.7  // processor time, as a part of the time of all processors of the row
+	mostSpread  = 0.25 // of the rounds but for the fastest and slowest quarter, as a part of the median
+	leastRounds = 3    // fewer rounds have no spread
+)
+
+// Doubts returns what is doubtful in a row's figures, measured on a machine of so many
+// cores.
+func Doubts(r *Row, cores int) []Doubt {
+	var all []Doubt
+	busy := r.NsPerOp * float64(max(min(r.Procs, cores), 1))
+	if r.CPUNsPerOp > 0 && r.CPUNsPerOp < leastBusy*busy {
+		all = append(all, Waited)
+	}
+	if n := len(r.Samples); n >= leastRounds {
+		rounds := slices.Sorted(slices.Values(r.Samples))
+		if low, high := rounds[n/4], rounds[n-1-n/4]; high-low > mostSpread*r.NsPerOp {
+			all = append(all, Unsteady)
+		}
+	}
+	return all
+}
+
+// Doubtful says how many rows of a report are doubtful, and why: "" if none is.
+func (r *Report) Doubtful() string {
+	all, waited, unsteady := 0, 0, 0
+	for _, row := range r.Rows {
+		if len(row.Doubts) > 0 {
+			all++
+		}
+		if slices.Contains(row.Doubts, Waited) {
+			waited++
+		}
+		if slices.Contains(row.Doubts, Unsteady) {
+			unsteady++
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("The machine was not quiet. Of %s, %s doubtful, and marked with !.", figure.Plural(len(r.Rows), "time"), are(all))
+	if waited > 0 {
+		text += fmt.Sprintf(" %s: the clock went on while other programs had the processor.", figure.Plural(waited, "row"))
+	}
+	if unsteady > 0 {
+		text += fmt.Sprintf(" %s: the rounds differ by more than a quarter.", figure.Plural(unsteady, "row"))
+	}
+	return text
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return figure.Thousands(n) + " are"
+}

@@ -1,0 +1,145 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/resident"
+	"github.com/cheapgo/cheap/own"
+	"github.com/cheapgo/cheap/pace"
+)
+
+// residentRows lists the rows. Each has a process of its own, because resident memory
+// and the pacing are those of a process.
+func residentRows() []measure.Row {
+	ways := []struct {
+		name string
+		open func() (*large, error)
+	}{
+		{"close", func() (*large, error) { return ownLarge(true), nil }},
+		{"addcleanup", func() (*large, error) { return cleanLarge(), nil }},
+		{"own", func() (*large, error) { return ownLarge(false), nil }},
+		{"own-pace", paceLarge},
+	}
+	var rows []measure.Row
+	for _, w := range ways {
+		rows = append(rows, measure.Row{
+			Name: w.name, Group: "resident", N: LargeObjects, Apart: true,
+			Open: func(int) (measure.Work, error) { return openLarge(w.open) },
+		})
+	}
+	return rows
+}
+
+// A large is a way to make large objects.
+type large struct {
+	*tally
+	make func()       // one object, which is written to and forgotten
+	end  func() error // when nothing is left
+}
+
+// newLarge returns C memory of which each page was written to.
+func newLarge() unsafe.Pointer {
+	p := needed(cside.Malloc(LargeBytes))
+	for i := 0; i < LargeBytes; i += 4096 {
+		*(*byte)(unsafe.Add(p, i)) = 1
+	}
+	return p
+}
+
+// largeSink makes objects escape.
+//
+//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
+var largeSink any
+
+func cleanLarge() *large {
+	t := new(tally)
+	return &large{tally: t, make: func() {
+		o := &lifetime.Plain{Block: newLarge()}
+		runtime.AddCleanup(o, func(p unsafe.Pointer) { cside.Free(p); t.release() }, o.Block)
+		largeSink = o
+	}, end: func() error { return nil }}
+}
+
+func ownLarge(closes bool) *large {
+	t := new(tally)
+	p := own.NewPool(own.Options{Name: "bench.large", Release: func(_ any, resources []uintptr) error {
+		for _, r := range resources {
+			cside.Free(cheap.Pointer(r))
+		}
+		t.released.Add(int64(len(resources)))
+		return nil
+	}})
+	return &large{tally: t, make: func() {
+		o := new(lifetime.Owned)
+		if err := p.Own(&o.Owner, newLarge(), LargeBytes); err != nil {
+			panic(err) // the pool is open, and has no limit
+		}
+		if largeSink = o; closes {
+			o.Owner.Close()
+		}
+	}, end: func() error { return p.Destroy(context.Background()) }}
+}
+
+func paceLarge() (*large, error) {
+	if err := pace.Start(pace.Options{}); err != nil {
+		return nil, err
+	}
+	l := ownLarge(false)
+	end := l.end
+	l.end = func() error { defer pace.Stop(); return end() }
+	return l, nil
+}
+
+// looksLarge is after how many objects resident memory is read.
+const looksLarge = 16
+
+// openLarge makes a work that reads the resident memory while it makes objects.
+func openLarge(open func() (*large, error)) (measure.Work, error) {
+	l, err := open()
+	if err != nil {
+		return measure.Work{}, err
+	}
+	memory, err := resident.Self()
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return measure.Work{}, err
+	}
+	now := func() int64 {
+		if memory == nil {
+			return 0
+		}
+		bytes, failed := memory.Bytes()
+		err = errors.Join(err, failed)
+		return bytes
+	}
+	var most int64
+	work := l.work(func(n int) {
+		before := now()
+		most = 0
+		for i := range n {
+			l.make()
+			if i%looksLarge == looksLarge-1 {
+				most = max(most, now()-before)
+			}
+		}
+		largeSink = nil
+	})
+	check := work.Check
+	work.Check = func(n int) error {
+		if memory != nil && err != nil {
+			return err
+		}
+		return check(n)
+	}
+	work.Resident = func() int64 { return most }
+	work.Close = func() { l.end() } // Check has found that nothing is left
+	return work, nil
+}
