@@ -164,6 +164,9 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	if p>>span.UnitShift == l.lastUnit {
 		s = span.At(l.last)
 	} else {
+		if !span.Ready() { // the system had no memory for a cache, nor for the map
+			goto slow
+		}
 		table := span.TableOf(p)
 		if table == 0 {
 			goto slow
@@ -323,7 +326,7 @@ func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error)
 
 //go:norace
 func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	if uint(size) <= sizeclass.MaxSize && !instrumented {
+	if uint(size) <= sizeclass.MaxSize && !instrumented && span.Ready() { // as in Free
 		if to := l.k.realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
 			runtime.KeepAlive(l) // as in Malloc
 			return osmem.Pointer(to), nil

@@ -1,6 +1,7 @@
 package cheap
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // TestLocalMixed allocates and frees through a Local, another one, and the
@@ -139,6 +141,36 @@ func TestLocalZero(t *testing.T) {
 		if v := catch(f); v == nil {
 			t.Error("a Local that was not made by NewLocal can be used")
 		}
+	}
+}
+
+// TestLocalBeforeMap uses a Local of the default heap, and one that no heap made, in a
+// process where the system has refused the memory for the map of spans. So neither has a
+// cache, and there is nothing to look addresses up in.
+func TestLocalBeforeMap(t *testing.T) {
+	out, status := testchild.Run(t, func() {
+		refuse := func(osmem.Op, uintptr) error { return errRefused }
+		osmem.Fault.Store(&refuse)
+		l := Default().NewLocal()
+		l.Free(nil)
+		if l.Malloc(1) != nil || l.Calloc(1, 1) != nil || l.Realloc(nil, 1) != nil {
+			fmt.Println("there is memory")
+		}
+		wrong := unsafe.Pointer(new([64]byte))
+		var zero Local
+		for i, f := range []func(){
+			func() { l.Free(wrong) }, func() { l.Realloc(wrong, 1) }, func() { zero.Realloc(wrong, 1) }, func() { zero.Free(wrong) },
+		} {
+			v := catch(f)
+			if _, ok := v.(*MisuseError); !ok && (v == nil || !instrumented || i != 3) {
+				fmt.Printf("call %d: %v\n", i, v)
+			}
+		}
+		osmem.Fault.Store(nil)
+		l.Free(l.Malloc(1))
+	})
+	if status != 0 || out != "" {
+		t.Errorf("status %d, output:\n%s", status, out)
 	}
 }
 

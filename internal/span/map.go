@@ -53,11 +53,17 @@ func Find(addr uintptr) *Span {
 	return At(table + addr>>UnitShift%regionUnits*spanSize)
 }
 
+// Ready reports whether TableOf may be called, which is after Init. A heap whose P has a
+// cache need not ask.
+//
+//go:norace
+func Ready() bool { return regions != nil }
+
 // A Table is the address of the records of a region, or 0.
 type Table uintptr
 
 // TableOf is the first half of Find, for code that is called for every block. It is 0
-// if addr has no record.
+// if addr has no record. It must not be called before Init.
 //
 //go:norace
 func TableOf(addr uintptr) Table {
