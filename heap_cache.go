@@ -184,18 +184,31 @@ func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
 // lists of n blocks.
 //
 // So the largest batches of all classes may be more than a cache may hold together, and
-// those classes have large ones that the program uses. One block is kept for each list.
+// those classes have large ones that the program uses. Each class has room for a few
+// blocks, or it would be slow for as long as the heap does not grow.
 //
 //go:norace
 func (k *cache) widen(c uint8, n int) {
 	cc := k.class(c)
-	had := max(int(cc.batch), 1)
-	if n > had {
-		both := 2 * int(sizeclass.Classes[c].Size)
-		n = min(n, had+k.room/both)
-		k.room -= (n - had) * both
-	}
-	cc.setBatch(max(cc.batch, int64(n)))
+	n = max(int(cc.batch), k.within(c, n))
+	k.room -= charge(c, n) - charge(c, int(cc.batch))
+	cc.setBatch(int64(n))
+}
+
+// within returns n, or less if k has no room for two lists of n blocks of class c.
+//
+//go:norace
+func (k *cache) within(c uint8, n int) int {
+	class := &sizeclass.Classes[c]
+	return min(n, max(int(k.class(c).batch), int(class.Least))+k.room/(2*int(class.Size)))
+}
+
+// charge is how much of the room two lists of n blocks of class c take.
+//
+//go:norace
+func charge(c uint8, n int) int {
+	class := &sizeclass.Classes[c]
+	return 2 * max(0, n-int(class.Least)) * int(class.Size)
 }
 
 // makeRoom makes room in the list of class c, and returns the batch that no

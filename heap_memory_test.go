@@ -199,6 +199,72 @@ func TestCacheRoom(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestCacheRoomLeft uses the classes of larger blocks until the cache has no room for
+// larger batches. Smaller blocks still come to the cache in batches, while the heap does
+// not grow, which would empty the cache.
+func TestCacheRoomLeft(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	const n = 1000
+	least := sizeclass.Of(256)
+	var live, free []unsafe.Pointer
+	for _, c := range sizeclass.Classes[:sizeclass.Of(16<<10)+1] {
+		for i := range 2 * n {
+			p := l.Malloc(int(c.Size))
+			if c.Size > 256 && i == 4*int(c.Batch) {
+				live = append(live, p)
+				break
+			}
+			if i%2 == 0 {
+				live = append(live, p) // it keeps the span
+			} else {
+				free = append(free, p)
+			}
+		}
+	}
+	for _, p := range free {
+		l.Free(p)
+	}
+	l.empty()
+	h.reclaim()
+	held := h.Stats().Held
+	var blocks []unsafe.Pointer
+	use := func(c, n int) {
+		for range n {
+			blocks = append(blocks, l.Malloc(int(sizeclass.Classes[c].Size)))
+		}
+		for _, p := range blocks {
+			l.Free(p)
+		}
+		blocks = blocks[:0]
+	}
+	for round := 0; round < 8; round++ {
+		for c := int(sizeclass.Of(16 << 10)); c > int(least); c-- {
+			use(c, 2*int(sizeclass.Classes[c].Batch))
+		}
+	}
+	if l.k.room > 2*256 {
+		t.Errorf("there is room for %d bytes more", l.k.room)
+	}
+	for c := range int(least) + 1 {
+		cl, size := &h.classes[c], int(sizeclass.Classes[c].Size)
+		use(c, n/2)
+		before := cl.mallocs
+		use(c, n/2)
+		if slow, most := cl.mallocs-before, uint64(n/2*size/(2<<10)+8); slow > most {
+			t.Errorf("of %d calls of Malloc of %d bytes %d were not served by the cache, want %d or fewer", n/2, size, slow, most)
+		}
+	}
+	if s := h.Stats(); s.Held != held {
+		t.Errorf("the heap has grown from %d to %d bytes", held, s.Held)
+	}
+	for _, p := range live {
+		l.Free(p)
+	}
+	l.Destroy()
+	mustHoldNothing(t, h)
+}
+
 // TestHollow leaves free blocks among live ones, lets the heap grow, which may
 // take the memory of the free ones, and asks for zeroes.
 func TestHollow(t *testing.T) {

@@ -117,7 +117,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	k := h.hold(local)
 	if k != nil {
 		cc := k.class(c)
-		want = max(1, nextBatchSize(c, int(cc.batch)))
+		want = max(1, k.within(c, nextBatchSize(c, int(cc.batch)))) // or fill would have to refuse them
 		p, was, written, lost := cc.popOrSpare()
 		h.letGo(local, k)
 		if p != 0 {

@@ -34,6 +34,10 @@ type Class struct {
 	// Batch is how many blocks move between a cache and the heap at once. It is 0 if
 	// the class is not cached.
 	Batch uint8
+
+	// Least is how many blocks of a batch a cache has room for whatever other classes
+	// take.
+	Least uint8
 }
 
 // SpanBytes returns how many bytes of a span have blocks in them, rounded up to pages of

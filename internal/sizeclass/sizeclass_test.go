@@ -45,7 +45,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	if CacheLeast > 1<<19 {
-		t.Errorf("two blocks of each class have %d bytes, which leaves little of the 1 MiB that a cache may hold", CacheLeast)
+		t.Errorf("what is set aside for each class is %d bytes, which leaves little of the 1 MiB that a cache may hold", CacheLeast)
 	}
 }
 
