@@ -85,7 +85,7 @@ func (a *Account) Take(n int64) bool {
 	}
 	for {
 		held := a.held.Load()
-		if n > limit-held {
+		if n > 0 && held > limit-n { // does not overflow, even if held is below 0
 			a.short.Store(0)
 			return false
 		}
@@ -95,7 +95,7 @@ func (a *Account) Take(n int64) bool {
 	}
 	for {
 		sum := total.Load()
-		if n > 0 && n > ceiling.Load()-sum {
+		if n > 0 && sum > ceiling.Load()-n {
 			a.held.Add(-n)
 			a.short.Store(n)
 			return false

@@ -385,3 +385,18 @@ func TestTakeHuge(t *testing.T) {
 	}
 	a.Give(most)
 }
+
+// TestTakeBelowZero takes from an account after more was given back than was taken, as
+// when a heap is destroyed beside other calls. Others must not be refused for it.
+func TestTakeBelowZero(t *testing.T) {
+	before := total.Load()
+	total.Store(-1000)
+	defer total.Store(before)
+	a := Open("test", 0, nil)
+	defer a.Close()
+	a.Put(-100)
+	if !a.Take(1) {
+		t.Error("refused")
+	}
+	a.Give(-99)
+}
