@@ -355,7 +355,11 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 		t.Fatalf("Drain: %d", got)
 	}
 	clear(owners)
-	if after := heap(); after > before+256<<10 {
+	after := heap()
+	for tries := 0; after > before+256<<10 && tries < few; tries++ {
+		after = heap() // what closed batches have registered ends with a collection
+	}
+	if after > before+256<<10 {
 		t.Errorf("%d KiB more than before %d closed owners, all drained", (after-before)>>10, n)
 	}
 	runtime.KeepAlive(owners)
