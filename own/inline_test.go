@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -307,6 +308,7 @@ func TestInlineFlushInABubble(t *testing.T) {
 // TestInlineTrace has each call of Make take the slow path. One that calls Construct
 // releases, and no other does.
 func TestInlineTrace(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // else calls of Make release before the test wants it
 	const n = 10_000
 	w := newWorld(t, 2*n)
 	var maker atomic.Uintptr
