@@ -217,3 +217,19 @@ func onlyGo(turns int) {
 	}
 	runtime.KeepAlive(live)
 }
+
+// reserve begins a Reserve of n bytes at the limit, and returns when that waits in line.
+// The channel gets its error; room that it gets is given back.
+func reserve(t *testing.T, p *pacer, pool *own.Pool, n int) <-chan error {
+	t.Helper()
+	got := make(chan error)
+	go func() {
+		room, err := pool.Reserve(t.Context(), n)
+		if err == nil {
+			room.Release()
+		}
+		got <- err
+	}()
+	wait(t, "Reserve to wait", p.atLimit.waiting)
+	return got
+}

@@ -42,15 +42,7 @@ func TestReserveWaitsForRoom(t *testing.T) {
 	p := start(t, Options{Limit: 100 * mib})
 	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
 	most(t, a, mib)
-	got := make(chan error)
-	go func() {
-		room, err := pool.Reserve(t.Context(), 20*mib)
-		if err == nil {
-			room.Release()
-		}
-		got <- err
-	}()
-	wait(t, "Reserve to wait", p.atLimit.waiting)
+	got := reserve(t, p, pool, 20*mib)
 	a.Remove(30 * mib)
 	// If the machine is busy the room comes after the wait.
 	if err := <-got; err != nil && !errors.Is(err, cheap.ErrLimit) {

@@ -70,15 +70,7 @@ func TestAddWaitsInLine(t *testing.T) {
 	b := newAccount(t, AccountOptions{Manual: true})
 	most(t, a, mib)
 	pool := numbers(t)
-	got := make(chan error)
-	go func() {
-		room, err := pool.Reserve(t.Context(), 20*mib)
-		if err == nil {
-			room.Release()
-		}
-		got <- err
-	}()
-	wait(t, "Reserve to wait", p.atLimit.waiting)
+	got := reserve(t, p, pool, 20*mib)
 	a.Remove(mib)
 	if err := b.Add(mib); err == nil && p.atLimit.waiting() {
 		t.Error("Account.Add is served before a Reserve that waits in line")
