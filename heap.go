@@ -93,6 +93,7 @@ package cheap
 // moment; then one of them uses it while the other has freed it.
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -107,6 +108,10 @@ import (
 
 // HeapOptions configure a [Heap]. The zero value is the default.
 type HeapOptions struct {
+	// Name is for people to read, in statistics and in profiles. The
+	// default is "cheap.Heap".
+	Name string
+
 	// Limit is the largest number of bytes that the heap may hold from the
 	// operating system: spans, large blocks and metadata. The heap checks it
 	// when it takes a span or a large block. A request that would exceed the
@@ -197,7 +202,7 @@ func (h *Heap) init(o HeapOptions) {
 		cl.tag = h.id<<span.KindBits | uintptr(c)
 		cl.factor = factorOf(cl.tag)
 	}
-	h.account = account.Open("cheap.Heap", o.Limit, h.live)
+	h.account = account.Open(cmp.Or(o.Name, "cheap.Heap"), o.Limit, h.live)
 	heaps.Store(h, nil)
 }
 

@@ -1,6 +1,7 @@
 package cheap
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -107,4 +108,33 @@ func TestDestroyWithMappings(t *testing.T) {
 		b.unwrap(t, other)
 	}
 	mustHoldNothing(t, other)
+}
+
+func TestHeapsAreListed(t *testing.T) {
+	h, err := NewHeap(HeapOptions{Name: "listed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Malloc(100)
+	if !slices.Contains(Heaps(), h) || !slices.Contains(Heaps(), Default()) {
+		t.Error("Heaps lacks a heap")
+	}
+	if h.Name() != "listed" || Default().Name() != "cheap.Heap" {
+		t.Errorf("the names are %q and %q", h.Name(), Default().Name())
+	}
+	if s, ok := h.TryStats(); !ok || s != h.Stats() || s.Blocks != 1 {
+		t.Errorf("TryStats returns %+v, %v, want %+v", s, ok, h.Stats())
+	}
+	if err := h.DestroyAll(); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(Heaps(), h) {
+		t.Error("Heaps has a heap that is destroyed")
+	}
+	if _, ok := h.TryStats(); ok {
+		t.Error("TryStats reads a heap that is destroyed")
+	}
+	if h.Name() != "listed" {
+		t.Error("a destroyed heap has no name")
+	}
 }

@@ -1,6 +1,9 @@
 package cheap
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -40,6 +43,37 @@ func (t *tally) add(k *cache) {
 	for i := range k.classes {
 		t.cached[i] += int64(k.classes[i].cached())
 	}
+}
+
+// Heaps returns the heaps of the program, those made first at the front. It is for tools
+// that show what a program holds. A heap that is destroyed is not among them.
+func Heaps() []*Heap {
+	var all []*Heap
+	for h := range heaps.Range {
+		all = append(all, h.(*Heap))
+	}
+	slices.SortFunc(all, func(x, y *Heap) int { return cmp.Compare(x.id, y.id) })
+	return all
+}
+
+// Name returns HeapOptions.Name, or its default. It may be called after Destroy.
+func (h *Heap) Name() string { return h.account.Name() }
+
+// TryStats is [Heap.Stats], or false if the heap is destroyed, also while it is called.
+func (h *Heap) TryStats() (Stats, bool) {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	if h.id == 0 {
+		return Stats{}, false
+	}
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	if h.closed.Load() {
+		return Stats{}, false
+	}
+	return h.count(), true
 }
 
 // Stats returns the heap's counts.

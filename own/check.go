@@ -3,31 +3,15 @@ package own
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"weak"
 
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
-
-// checks has the pools that were made during each running CheckReleased. A pool is
-// not kept reachable by it.
-var checks struct {
-	mu   sync.Mutex
-	made []*[]weak.Pointer[Pool]
-}
-
-// noteMade adds a new pool to the running checks.
-func (p *Pool) noteMade() {
-	checks.mu.Lock()
-	defer checks.mu.Unlock()
-	for _, made := range checks.made {
-		*made = append(*made, weak.Make(p))
-	}
-}
 
 // CheckReleased is for tests. It calls f on a new goroutine, collects, and returns
 // an error if owners in pools that f has made are neither closed nor released. f
@@ -45,21 +29,15 @@ func (p *Pool) noteMade() {
 // times, and takes half a second or more if it finds something. With CHEAPOWN=leak it
 // only calls f.
 func CheckReleased(f func()) error {
-	made := new([]weak.Pointer[Pool])
-	checks.mu.Lock()
-	checks.made = append(checks.made, made)
-	checks.mu.Unlock()
+	before := rostered()
 	done := make(chan struct{})
 	go func() { // so that no reference stays on this stack
 		defer close(done)
-		defer func() {
-			checks.mu.Lock()
-			defer checks.mu.Unlock()
-			checks.made = slices.DeleteFunc(checks.made, func(m *[]weak.Pointer[Pool]) bool { return m == made })
-		}()
 		f()
 	}()
 	<-done
+	made := rostered()
+	maps.DeleteFunc(made, func(w weak.Pointer[Pool], _ entry) bool { _, ok := before[w]; return ok })
 	if ledger.Leak {
 		return nil
 	}
@@ -73,7 +51,7 @@ func CheckReleased(f func()) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		Flush(ctx) // an error means that the numbers below are not 0
 		cancel()
-		if left = unreleased(*made); left == nil {
+		if left = unreleased(made); left == nil {
 			return nil
 		}
 	}
@@ -83,8 +61,8 @@ func CheckReleased(f func()) error {
 }
 
 // unreleased describes the pools that have owners which are not released.
-func unreleased(pools []weak.Pointer[Pool]) (left []string) {
-	for _, w := range pools {
+func unreleased(pools map[weak.Pointer[Pool]]entry) (left []string) {
+	for w := range pools {
 		p := w.Value()
 		if p == nil {
 			continue // a pool is collected after its last batch
@@ -104,5 +82,6 @@ func unreleased(pools []weak.Pointer[Pool]) (left []string) {
 		}
 		left = append(left, text)
 	}
+	slices.Sort(left)
 	return left
 }

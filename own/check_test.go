@@ -135,9 +135,6 @@ func TestCheckReleased(t *testing.T) {
 					t.Errorf("%q is not in: %v", want, err)
 				}
 			}
-			if len(checks.made) != 0 {
-				t.Error("the check is not over")
-			}
 		})
 	}
 }

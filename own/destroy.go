@@ -34,6 +34,7 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	if !first {
 		return ErrDestroyed
 	}
+	defer p.noteDestroyed()
 	e := &DestroyError{Pool: p.kind.Name}
 	var unclosed ledger.Unclosed
 	for _, l := range mine {

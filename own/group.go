@@ -99,7 +99,7 @@ func newGroups(t *ledger.Token, n uint32) unsafe.Pointer {
 
 func (m *Memory) initGroups(h *cheap.Heap, o Options) {
 	g := &m.groups
-	g.init(h, o)
+	g.init(m, h, o)
 	g.NewHandles, g.Stride = newGroups, unsafe.Sizeof(Group{})
 	g.Shared, g.pool.kind.Release = true, g.freeChunks
 }

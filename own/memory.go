@@ -94,21 +94,21 @@ func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 	}
 	m := new(Memory)
 	b := &m.blocks
-	b.init(h, all)
+	b.init(m, h, all)
 	b.NewHandles, b.Stride = newOwners, unsafe.Sizeof(Owner{})
 	m.initGroups(h, all)
 	return m
 }
 
-// init makes a pool for blocks of h.
-func (b *blocks) init(h *cheap.Heap, o Options) {
+// init makes a pool for blocks of h, which is a part of m.
+func (b *blocks) init(m *Memory, h *cheap.Heap, o Options) {
 	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
 	b.Heap, b.Workers, b.In = h, worker.NewCall(0, false), &b.pool.intake
 	k := &b.pool.kind
 	k.Heap, k.Sink = h, b
 	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk
 	b.In.Init(k, nil, nil)
-	b.pool.noteMade()
+	b.pool.noteMade(m)
 }
 
 // Destroy is [Pool.Destroy] for the Memory's blocks and groups. The heap itself
@@ -138,11 +138,7 @@ func (m *Memory) Destroy(ctx context.Context) error {
 // the sum of the sizes that blocks were requested with and of the bytes that
 // groups took from the heap. See [Pool.Stats].
 func (m *Memory) Stats() Stats {
-	st, g := m.blocks.pool.Stats(), m.groups.pool.Stats()
-	st.Live += g.Live
-	st.Bytes += g.Bytes + m.groups.grown.Load()
-	st.Collected += g.Collected
-	return st
+	return m.blocks.pool.Stats().plus(m.groups.pool.Stats())
 }
 
 // A Mem is a T in a block of a [Memory]. It is made by [NewMem]. Copies refer to the

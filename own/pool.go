@@ -111,7 +111,7 @@ func NewPool(o Options) *Pool {
 	if o.Inline {
 		p.intake.BeforeConstruct(p.help)
 	}
-	p.noteMade()
+	p.noteMade(nil)
 	return p
 }
 
@@ -358,6 +358,20 @@ func (p *Pool) Stats() Stats {
 	if p.queue != nil {
 		st.OldestQueued = p.queue.Oldest()
 	}
+	if b, ok := p.kind.Sink.(*blocks); ok {
+		st.Bytes += b.grown.Load()
+	}
+	return st
+}
+
+// plus returns the sum of two pools' counters.
+func (st Stats) plus(o Stats) Stats {
+	st.Live += o.Live
+	st.Bytes += o.Bytes
+	st.Made += o.Made
+	st.Collected += o.Collected
+	st.Queued += o.Queued
+	st.OldestQueued = max(st.OldestQueued, o.OldestQueued)
 	return st
 }
 

@@ -145,6 +145,9 @@ func (a *Account) TryGive(n int64) bool {
 // Held returns the bytes that were taken and not given back.
 func (a *Account) Held() int64 { return a.held.Load() }
 
+// Name returns the name that Open was told.
+func (a *Account) Name() string { return a.name }
+
 // Full reports whether n bytes exceed the bound that Open was told.
 func (a *Account) Full(n int64) bool { return a.limit != 0 && n > a.limit-a.held.Load() }
 
