@@ -29,6 +29,7 @@ package cheap
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what an address is, and the panics that say it
 //	heap_damage.go    a free block that was written to, and the panic that says where
+//	heap_sample.go    the blocks that package inspect makes profiles of
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
 //	local.go          a cache that belongs to a goroutine
@@ -121,6 +122,13 @@ type HeapOptions struct {
 	// A heap with one small block holds about 70 KiB. With a smaller Limit NewHeap
 	// succeeds, and each Malloc fails.
 	Limit int64
+
+	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
+	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
+	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
+	// goroutine that has asked, with no lock of this module held, and at most once a second.
+	// It may use the heap.
+	OnLimit func(size int, err error)
 }
 
 // A Heap is a general purpose allocator of memory outside the Go heap. Blocks
@@ -172,6 +180,11 @@ type Heap struct {
 	classes [sizeclass.Count]class
 
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
+
+	sampled atomic.Pointer[samples] // nil as long as no block was sampled
+
+	onLimit   func(size int, err error) // HeapOptions.OnLimit
+	limitTold atomic.Int64              // when it was called last, in nanoseconds after an instant; 0 is never
 }
 
 // heapIDs counts all heaps that were ever made.
@@ -187,7 +200,7 @@ func NewHeap(o HeapOptions) (*Heap, error) {
 	if err := span.Init(); err != nil {
 		return nil, noMemory(err)
 	}
-	h := &Heap{}
+	h := &Heap{onLimit: o.OnLimit}
 	h.init(o)
 	if h.id<<span.KindBits>>span.KindBits != h.id {
 		return nil, errors.New("cheap: NewHeap: more heaps were made than a word can number")
@@ -222,8 +235,8 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
 		slot := h.caches.Pin()
 		if slot != 0 {
-			cc := cacheAt(slot).class(sizeclass.Of(size))
-			if p := cc.head; p != 0 {
+			cc := cacheAt(slot).at(uintptr(sizeclass.Of(size)))
+			if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
 				b := blockAt(p)
 				link := b.link
 				if b.mark == seal(p, link, cc.factor) {
@@ -263,10 +276,10 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 		if table == 0 {
 			goto slow
 		}
-		s := table.Record(p)
-		if c := s.LoadTag() - cacheAt(slot).base; c < sizeclass.Count {
+		s, k := table.Record(p), cacheAt(slot)
+		if c := s.LoadTag() - k.base; c < sizeclass.Count {
 			if startsBlock(s, p) {
-				cc := cacheAt(slot).at(c)
+				cc := k.at(c)
 				if !blockAt(p).isFree(p, cc.factor) {
 					if cc.push(p) {
 						h.caches.Unpin(slot)

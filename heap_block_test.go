@@ -253,6 +253,7 @@ func TestBlockStates(t *testing.T) {
 // buffer in place, and lets each way out of the heap's lists find it: none follows
 // the link, and no block is handed out twice.
 func TestWriteAfterFreeInPlace(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	const size = 64
 	ways := map[string]func(h *Heap, l *Local) unsafe.Pointer{
 		"Heap.Malloc":     func(h *Heap, _ *Local) unsafe.Pointer { return h.Malloc(size) },

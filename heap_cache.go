@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -50,9 +51,13 @@ type cacheClass struct {
 
 	numSpare uint64 // blocks in the spare batch
 
-	factor uint64 // factorOf the tag of the class's spans
+	// sampleAt is how many takes there are when the next block is due that is sampled, or
+	// sample.Redraw. The owner of the cache writes it, and redrawSamples.
+	sampleAt int64
 
-	_ [cacheClassSize - 40 - 2*unsafe.Sizeof(uintptr(0))]byte
+	_ [16 - 2*unsafe.Sizeof(uintptr(0))]byte
+
+	factor uint64 // factorOf the tag of the class's spans
 }
 
 const cacheClassSize = 64 // a cache line
@@ -88,10 +93,16 @@ func (k *cache) at(c uintptr) *cacheClass {
 	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), c*cacheClassSize))
 }
 
-// pop takes a block from the list. It returns 0 if there is none, or if the
-// first one was written to after it was freed.
+// due reports whether the next block must come from the slow path, because it may have to
+// be sampled.
 //
-// Heap.Malloc and Local.Malloc contain a copy of it, which saves them a call.
+//go:norace
+func (cc *cacheClass) due() bool { return cc.takes >= cc.sampleAt }
+
+// pop takes a block from the list. It returns 0 if there is none, or if the first one was
+// written to after it was freed. The caller has looked at due.
+//
+// Heap.Malloc and Local.Malloc contain a copy of both, which saves them a call.
 //
 //go:norace
 func (cc *cacheClass) pop() (p uintptr, was blockState) {
@@ -351,6 +362,7 @@ func (k *cache) setHeap(id uintptr) {
 	k.room = cacheLimit - sizeclass.CacheLeast
 	for c := range k.classes {
 		k.classes[c].factor = factorOf(k.base | uintptr(c))
+		k.classes[c].sampleAt = sample.Redraw
 	}
 }
 

@@ -490,7 +490,7 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	if s.Listed {
 		cl.unlist(s)
 	}
-	base, cost := s.Base, spanCost(uint8(s.Tag))
+	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
 	if checking {
 		h.lookAtFree(s)
 		fillSpan(s)

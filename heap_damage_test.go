@@ -14,6 +14,7 @@ import (
 // TestDamageNamed changes bytes of the link and of the mark of a free block, on each way
 // that a free block takes, and looks whether the panic says which.
 func TestDamageNamed(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	ways := map[string]func(l *Local){
 		"in a cache":              func(*Local) {},
 		"in its span":             func(l *Local) { l.empty() },
@@ -108,6 +109,7 @@ func TestChangedBytes(t *testing.T) {
 
 // TestMayBeLink asks of all kinds of words whether they are links.
 func TestMayBeLink(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	p, other, large := uint64(uintptr(h.Malloc(64))), uint64(uintptr(h.Malloc(80))), uint64(uintptr(h.Malloc(100_000)))
 	tag := h.classes[sizeclass.Of(64)].tag

@@ -79,6 +79,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	for i := range h.classes {
 		h.classes[i].forgetAll()
 	}
+	h.forgetSamples()
 	percpu.Drop(seized)
 	for _, s := range seized {
 		h.gone.mallocs += cacheAt(s.Slot).mallocs()
@@ -107,7 +108,7 @@ func (h *Heap) releaseAny(s *span.Span, keep bool) {
 		h.dropLarge(s)
 		return
 	}
-	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask].SpanBytes()
+	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask&^span.KindSampled].SpanBytes()
 	if checking {
 		fillSpan(s)
 	}

@@ -153,6 +153,7 @@ func TestDoubleFreeAfterReuse(t *testing.T) {
 // TestWriteAfterFree writes to a block that is free. The next Malloc must not
 // trust it, and nothing that is live may be handed out.
 func TestWriteAfterFree(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	for _, size := range []int{16, 64, 1024, 16384} {
 		h, err := NewHeap(HeapOptions{})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -60,6 +61,9 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was blockState, err 
 	h.large.mu.Lock()
 	p, fresh, err := h.newLarge(size, align)
 	h.large.mu.Unlock()
+	if err == nil {
+		h.sampleLarge(p)
+	}
 	h.afterGrowth()
 	was = stateNew
 	if fresh {
@@ -102,7 +106,7 @@ func (h *Heap) placeLarge(size, align uintptr) (p uintptr, fresh bool, err error
 	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
 	s.ForgetChunk()
-	s.Base, s.Space = p, space
+	s.Base, s.Space, s.Sampled = p, space, false
 	atomic.StoreUintptr(&s.Size, size)
 	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
 	h.large.blocks.Add(1)
@@ -162,6 +166,10 @@ func (h *Heap) dropLarge(s *span.Span) {
 //go:norace
 func (h *Heap) unplaceLarge(s *span.Span) {
 	p, size, space := s.Base, s.Size, s.Space
+	if s.Sampled {
+		s.Sampled = false
+		seen(func() { sample.Remove(p) })
+	}
 	h.large.blocks.Add(-1)
 	h.large.bytes.Add(-int64(size))
 	s.StoreTag(0)

@@ -22,6 +22,7 @@ import (
 // there stays, the error says which limit it was, and what is freed can be
 // allocated again.
 func TestLimitMet(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	const limit = 512 << 10
 	for _, size := range []int{17, 100, 1000, 8192, 20_000, 40_000, 200_000} {
 		h := newHeap(t, HeapOptions{Limit: limit})
@@ -186,6 +187,7 @@ func TestLimitHuge(t *testing.T) {
 // asks for what must be left then: the limit, less what live blocks need, less
 // the spans that are in use. The caches hold most of it at that moment.
 func TestLimitPromise(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for seed := range uint64(hammerRounds(60)) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -130,6 +130,7 @@ func TestProducerConsumer(t *testing.T) {
 
 // TestCacheLimit frees more into every cache than it may hold.
 func TestCacheLimit(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
@@ -173,6 +174,7 @@ func TestCacheLimit(t *testing.T) {
 // together are more than a cache may hold. The second time the heap does not grow any
 // more, which would empty the cache.
 func TestCacheRoom(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	var most int64
@@ -203,6 +205,7 @@ func TestCacheRoom(t *testing.T) {
 // larger batches. Smaller blocks still come to the cache in batches, while the heap does
 // not grow, which would empty the cache.
 func TestCacheRoomLeft(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	const n = 1000

@@ -157,6 +157,7 @@ func TestMovedInRefill(t *testing.T) {
 // TestCacheOfEachP looks whether what one P has freed is what this P allocates next, and
 // what no other P allocates; and how many caches there are.
 func TestCacheOfEachP(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	const ps = 3
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(ps))
 	h := newHeap(t, HeapOptions{})

@@ -55,6 +55,7 @@ func TestHasBlocks(t *testing.T) {
 // span. Their pages are given back, except where checks need the contents and where
 // a page is as long as the largest blocks of a span.
 func TestConsolidateReleasesPages(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	size := int(max(releasePagesFrom, osmem.PageSize) * 2)
 	whole := size <= sizeclass.MaxSize // a block has a page for itself

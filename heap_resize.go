@@ -123,7 +123,11 @@ func smallProduct(count, size int) (n uint, ok bool) {
 //
 //go:norace
 func (k *cache) calloc(n uint) uintptr {
-	p, was := k.class(sizeclass.Of(int(n))).pop()
+	cc := k.class(sizeclass.Of(int(n)))
+	if cc.due() {
+		return 0
+	}
+	p, was := cc.pop()
 	if p != 0 {
 		zero(p, int(n), was)
 	}
@@ -157,7 +161,9 @@ func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
 	}
 	slot := h.caches.Pin()
 	if slot != 0 {
-		p, was = cacheAt(slot).class(sizeclass.Of(size)).pop()
+		if cc := cacheAt(slot).class(sizeclass.Of(size)); !cc.due() {
+			p, was = cc.pop()
+		}
 	}
 	h.caches.Unpin(slot)
 	if instrumented && p != 0 {
@@ -303,7 +309,11 @@ func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
 	if size = min(size, old); size > most || from.puts >= from.takes {
 		return 0
 	}
-	if to, _ = k.class(n).pop(); to != 0 {
+	cc := k.class(n)
+	if cc.due() {
+		return 0
+	}
+	if to, _ = cc.pop(); to != 0 {
 		copyBlock(osmem.Pointer(to), osmem.Pointer(p), size)
 		from.push(p)
 	}
@@ -374,6 +384,15 @@ func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {
 		h.freeing(p)
 	}
 	to := h.resizeLarge(s, p, osmem.RoundPage(size))
+	if to != 0 {
+		if race.Told {
+			race.Enter()
+		}
+		h.sampleLarge(to)
+		if race.Told {
+			race.Leave()
+		}
+	}
 	if race.Told && to != 0 {
 		acquire(to, stateNew)
 	}

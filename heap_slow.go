@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -77,8 +79,23 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, er
 		h.reclaim()
 	}
 	h.finish(p, was)
+	if err != nil && h.onLimit != nil && errors.Is(err, ErrLimit) {
+		h.tellLimit(size, err)
+	}
 	return p, was, err
 }
+
+// tellLimit calls HeapOptions.OnLimit, unless it was called within the last second.
+func (h *Heap) tellLimit(size int, err error) {
+	now, told := int64(time.Since(processStart))+1, h.limitTold.Load()
+	if told != 0 && now-told < int64(time.Second) || !h.limitTold.CompareAndSwap(told, now) {
+		return
+	}
+	h.onLimit(size, err)
+}
+
+// processStart is the instant from which limitTold counts.
+var processStart = time.Now()
 
 // finish is what each allocation ends with that has left the fast path. p is 0
 // where there is no memory.
@@ -112,6 +129,9 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		race.Enter()
 		defer race.Leave()
 	}
+	if p, was, ok := h.refillSampled(local, c); ok {
+		return p, was, nil
+	}
 	cl := &h.classes[c]
 	want := 1
 	k := h.hold(local)
@@ -130,6 +150,11 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	} else {
 		h.letGo(local, k)
 		h.addCache()
+	}
+	if sample.Chance(uintptr(sizeclass.Classes[c].Size)) { // what does not come from a list, no cache counts
+		if p, was, ok := h.mallocSampled(c); ok {
+			return p, was, nil
+		}
 	}
 	if h.mustConsolidate(spanCost(c), 1) && cl.needsSpan() {
 		h.consolidate(local)
@@ -192,8 +217,11 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 		return false
 	}
 	kind := s.LoadTag() - h.id<<span.KindBits
-	if kind >= sizeclass.Count {
-		return kind == span.KindLarge && h.freeLarge(s, p)
+	switch {
+	case kind == span.KindLarge:
+		return h.freeLarge(s, p)
+	case kind >= sizeclass.Count:
+		return h.freeSampled(s, p)
 	}
 	c := uint8(kind)
 	cl := &h.classes[c]

@@ -114,6 +114,11 @@ func (h *Heap) count() Stats {
 	for i := range h.classes {
 		s.Mallocs += int64(h.classes[i].read(&s, i, t.cached[i]))
 	}
+	if all := h.sampled.Load(); all != nil {
+		for i := range all.classes {
+			s.Mallocs += int64(all.classes[i].read(&s, i, 0))
+		}
+	}
 	s.Blocks += h.large.blocks.Load()
 	s.Bytes += h.large.bytes.Load()
 	s.Frees = s.Mallocs - s.Blocks

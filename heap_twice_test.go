@@ -283,6 +283,7 @@ func (w *pair) mustHave(n int) {
 
 // TestTwoLists goes through the ways that two lists with one block can take.
 func TestTwoLists(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	if checking {
 		return // the writes of one case to free memory would be detected in the next
 	}

@@ -13,6 +13,7 @@ import (
 // the first 16, or with checks anywhere, is a panic when the block is about to be used
 // again.
 func TestUseAfterFree(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	for _, size := range []int{8, 9, 16, 20, 32, 33, 48, 64, 65, 129, 255, 256} {
 		h := newHeap(t, HeapOptions{})
 		l := h.NewLocal() // all free blocks are in one cache
@@ -64,6 +65,7 @@ func TestUseAfterFree(t *testing.T) {
 // before, and goes on to use them. None of them is handed out again. Some nodes stay in
 // use, so that no span goes back.
 func TestUseAfterFreeOfRing(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	const n, size = 5000, 64
 	h, err := NewHeap(HeapOptions{})
 	if err != nil {

@@ -110,8 +110,8 @@ func (h *Heap) newLocal() *Local {
 //go:nosplit
 func (l *Local) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		cc := l.k.class(sizeclass.Of(size))
-		if p := cc.head; p != 0 {
+		cc := l.k.at(uintptr(sizeclass.Of(size)))
+		if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
 			b := blockAt(p)
 			link := b.link
 			// A block of a destroyed heap has no mark any more.
@@ -139,12 +139,14 @@ func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 //go:norace
 func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
-		if p, was := l.k.class(sizeclass.Of(size)).pop(); p != 0 {
-			runtime.KeepAlive(l) // as in Malloc
-			if instrumented {
-				l.h.handedOut(p, was)
+		if cc := l.k.class(sizeclass.Of(size)); !cc.due() {
+			if p, was := cc.pop(); p != 0 {
+				runtime.KeepAlive(l) // as in Malloc
+				if instrumented {
+					l.h.handedOut(p, was)
+				}
+				return osmem.Pointer(p), nil
 			}
-			return osmem.Pointer(p), nil
 		}
 	}
 	p, err := l.mallocSlow(op, size)

@@ -90,6 +90,7 @@ func TestLocalMallocs(t *testing.T) {
 
 // TestLocalDestroy looks at what Destroy gives back and what it leaves.
 func TestLocalDestroy(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	p, q := l.Malloc(100), l.Malloc(100)
@@ -230,6 +231,7 @@ func TestLocalKeepsCounts(t *testing.T) {
 // TestLocalFlush lets Trim ask an open Local for its blocks. It gives them back
 // when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	defer l.Destroy()

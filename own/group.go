@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/bump"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -256,6 +257,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 		}
 		bytes = alone
 	}
+	sample.SetPool(uintptr(chunk), b.pool.kind.Name)
 	b.link(l, (*uint64)(g.state), h, chunk, bytes)
 	at := uintptr(chunk) + chunkHeaderSize
 	if bytes == alone {

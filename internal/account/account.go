@@ -210,6 +210,27 @@ func List() []Usage {
 	return list
 }
 
+// Largest returns the n accounts that hold the most, the largest first. Live and Blocks are
+// not counted, so it takes some nanoseconds for each account.
+func Largest(n int) []Usage {
+	mu.Lock()
+	defer mu.Unlock()
+	var top []Usage
+	for a := range all {
+		u := Usage{Name: a.name, Held: a.held.Load(), Limit: a.limit}
+		if u.Held <= 0 || len(top) == n && u.Held <= top[n-1].Held {
+			continue
+		}
+		at := len(top)
+		for at > 0 && top[at-1].Held < u.Held {
+			at--
+		}
+		top = slices.Insert(top, at, u)
+		top = top[:min(n, len(top))]
+	}
+	return top
+}
+
 // Read returns the sum over all accounts.
 func Read() (sum Usage) {
 	for _, u := range List() {

@@ -29,6 +29,7 @@ var imports = map[string][]string{
 	"internal/aftergc":     {},
 	"internal/goroutine":   {},
 	"internal/bump":        {},
+	"internal/sample":      {},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":        {"internal/osmem"},
 	"internal/span":        {"internal/aftergc", "internal/osmem"},
@@ -36,7 +37,7 @@ var imports = map[string][]string{
 
 	".": {
 		"internal/account", "internal/bump", "internal/cleanup", "internal/osmem", "internal/percpu",
-		"internal/pointerfree", "internal/race", "internal/sizeclass", "internal/span",
+		"internal/pointerfree", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
 	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/osmem", "internal/race", "internal/span"},
@@ -44,11 +45,11 @@ var imports = map[string][]string{
 	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/ledger"},
 	"own/internal/intake": {
 		".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/osmem", "internal/percpu",
-		"own/internal/ledger", "own/internal/window",
+		"internal/sample", "own/internal/ledger", "own/internal/window",
 	},
 	"own": {
 		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/osmem", "internal/pointerfree",
-		"own/internal/intake", "own/internal/ledger", "own/internal/worker",
+		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
 	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},
 	"libc":     {"C", "."},

@@ -108,7 +108,10 @@ type Span struct {
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
-	_ [64 - (4*ptrSize + 12)]byte
+	// Sampled says that package sample knows of the large block.
+	Sampled bool
+
+	_ [64 - (4*ptrSize + 13)]byte
 }
 
 const (
@@ -125,9 +128,14 @@ var (
 // The kinds of span beside the size classes, in the low byte of Tag.
 const (
 	KindLarge = 0xFF // one block, from the span's start
-	KindBody  = 0xFE // a unit behind the first of a large block
-	KindMask  = 0xFF
-	KindBits  = 8
+
+	// KindSampled is added to a size class: the span has blocks of that class of which
+	// package sample knows.
+	KindSampled = 0x80
+
+	KindBody = 0xFE // a unit behind the first of a large block
+	KindMask = 0xFF
+	KindBits = 8
 )
 
 // At returns the Span at addr, which [Span.Addr] returned.

@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
@@ -115,6 +116,7 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		if err != nil {
 			return nil, nil, c.NoMemory(op, size, err)
 		}
+		sample.SetPool(uintptr(chunk), c.In.kind.Name)
 		t := ledger.NewToken()
 		handles := c.NewHandles(t, n)
 		s = c.In.owning.lock()
@@ -232,6 +234,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 			clear(unsafe.Slice((*byte)(block), size))
 		}
 	}
+	sample.SetPool(uintptr(block), c.In.kind.Name)
 	s := c.In.owning.lock()
 	if s.destroyed {
 		s.mu.Unlock()

@@ -1,0 +1,179 @@
+package cheap
+
+import (
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Package sample says which blocks are sampled, and keeps what is known of them.
+//
+// Malloc finds out by a comparison: a cache counts the blocks of each class that it hands
+// out, and has drawn beforehand at which count the next one is to be sampled. Then Malloc
+// takes the slow path, which allocates the block from a span of its own sort. The tag of
+// such a span is no class of the fast path of Free, so Free of a sampled block takes the
+// slow path as well, and Free of any other block pays nothing.
+//
+// The spans of sampled blocks have classes of their own, with the same sizes, whose blocks
+// no cache ever has.
+
+// samples has the classes of sampled blocks.
+type samples struct {
+	holder  sample.Holder
+	classes [sizeclass.Count]class
+}
+
+func init() {
+	sample.OnChange(func() {
+		for h := range heaps.Range {
+			h.(*Heap).redrawSamples()
+		}
+	})
+}
+
+// redrawSamples has each cache of the heap draw anew when its next sample is due, because
+// the rate has changed.
+//
+// The owner of a cache may draw at the same time. It reads the rate again after it has
+// written: either it finds the new rate, or it wrote before the rate changed, and so before
+// this function writes.
+//
+//go:norace
+func (h *Heap) redrawSamples() {
+	h.seize.Lock()
+	defer h.seize.Unlock()
+	for place := range int(h.numPlaces.Load()) {
+		if slot := h.caches.Installed(place); slot != 0 {
+			cacheAt(slot).redrawSamples()
+		}
+	}
+	for l := h.locals; l != nil; l = l.next {
+		cacheAt(l.slot).redrawSamples()
+	}
+}
+
+//go:norace
+func (k *cache) redrawSamples() {
+	for i := range k.classes {
+		atomic.StoreInt64(&k.classes[i].sampleAt, sample.Redraw)
+	}
+}
+
+// sampleDue reports whether the next block of the class, whose blocks have size bytes, is to
+// be sampled, and draws when the next one after that is due. The caller owns the cache.
+//
+//go:norace
+func (cc *cacheClass) sampleDue(size uintptr) bool {
+	at := atomic.LoadInt64(&cc.sampleAt)
+	if cc.takes < at {
+		return false
+	}
+	for due := at != sample.Redraw; ; due = false {
+		rate := sample.Rate()
+		d := sample.Distance(size, rate)
+		if d == 0 && !due { // drawn anew, and due already
+			due, d = true, sample.Distance(size, rate)
+		}
+		atomic.StoreInt64(&cc.sampleAt, cc.takes+d)
+		if sample.Rate() == rate {
+			return due && rate != 0
+		}
+	}
+}
+
+// refillSampled is refill if the block is to be sampled. Otherwise, and if there is no
+// memory for a sampled block, ok is false.
+//
+//go:norace
+func (h *Heap) refillSampled(local *cache, c uint8) (p uintptr, was blockState, ok bool) {
+	k := h.hold(local)
+	due := k != nil && k.class(c).sampleDue(uintptr(sizeclass.Classes[c].Size))
+	h.letGo(local, k)
+	if !due {
+		return 0, 0, false
+	}
+	return h.mallocSampled(c)
+}
+
+// mallocSampled returns a block of class c that is sampled. ok is false if there is no memory.
+//
+//go:norace
+func (h *Heap) mallocSampled(c uint8) (p uintptr, was blockState, ok bool) {
+	all := h.samples()
+	p, was, _, err := all.classes[c].get(h, c, 1)
+	if err != nil {
+		return 0, 0, false
+	}
+	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
+	h.afterGrowth()
+	return p, was, true
+}
+
+// samples returns the classes of sampled blocks.
+func (h *Heap) samples() *samples {
+	if all := h.sampled.Load(); all != nil {
+		return all
+	}
+	all := &samples{holder: sample.Holder{Name: h.Name(), ID: uint64(h.id)}}
+	for c := range all.classes {
+		cl := &all.classes[c]
+		cl.tag = h.id<<span.KindBits | span.KindSampled | uintptr(c)
+		cl.factor = factorOf(cl.tag)
+	}
+	h.sampled.CompareAndSwap(nil, all)
+	return h.sampled.Load()
+}
+
+// freeSampled frees the block at p, in the unit of s. It returns false, and changes nothing,
+// if p is not a live block of the heap that is sampled.
+//
+//go:norace
+func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
+	all := h.sampled.Load()
+	c := s.LoadTag() - h.id<<span.KindBits - span.KindSampled
+	if all == nil || c >= sizeclass.Count {
+		return false
+	}
+	// Before the block is free, or its next life could be ended. If it turns out not to be
+	// live, no sample of it was there, but one that another goroutine is ending now.
+	seen(func() { sample.Remove(p) })
+	return all.classes[c].putOne(h, s, p)
+}
+
+// sampleLarge decides whether the large block at p, which is new or has another size, is to
+// be sampled. The caller owns the block, and has called Enter of package race.
+//
+//go:norace
+func (h *Heap) sampleLarge(p uintptr) {
+	s := span.Find(p)
+	if sample.Rate() == 0 && !s.Sampled {
+		return
+	}
+	h.large.mu.Lock()
+	was := s.Sampled
+	s.Sampled = sample.Chance(s.Size)
+	is, size := s.Sampled, s.Size
+	h.large.mu.Unlock()
+	seen(func() {
+		switch {
+		case is:
+			sample.Add(p, size, &h.samples().holder)
+		case was:
+			sample.Remove(p)
+		}
+	})
+}
+
+// forgetSamples is a part of Destroy.
+func (h *Heap) forgetSamples() {
+	all := h.sampled.Load()
+	if all == nil {
+		return
+	}
+	for i := range all.classes {
+		all.classes[i].forgetAll()
+	}
+	seen(func() { sample.Drop(&all.holder) })
+}

@@ -1,0 +1,92 @@
+// Package sample keeps samples of the blocks that heaps hand out: where in the program they
+// were allocated, how many bytes are in use, and how long blocks live. Package inspect makes
+// profiles of them.
+//
+// # Which blocks are sampled
+//
+// A block of s bytes is sampled with the probability 1 − exp(−s/rate), as if a point was
+// drawn after each stretch of bytes whose mean is the rate, and every block were sampled
+// that has a point in it. That is what the runtime's heap profile does. The inverse of the
+// probability is the weight of the sample. So the sums of the weights are the numbers of
+// blocks in the mean, whatever the sizes are.
+//
+// The blocks of a size class have one size. So the caches of a heap count blocks instead of
+// bytes: [Distance] draws how many blocks follow that are not sampled. It has no memory, so
+// every class of every cache draws its own. Where a heap does not count, [Chance] decides
+// for one block.
+//
+// # Concurrency
+//
+// All functions may be called from any goroutine. The lock of the package is the last to be
+// taken: nothing is called under it but the Go allocator.
+package sample
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+const (
+	// Never is the distance to a sample that does not come. A cache never hands out so many
+	// blocks, and with a count of blocks added to it Never does not overflow.
+	Never = math.MaxInt64 / 2
+
+	// Redraw is a count of blocks that every cache has reached. A cache whose next sample
+	// is due then draws a distance, and samples nothing.
+	Redraw = -1
+)
+
+var (
+	rate    atomic.Int64 // 0 is off
+	changed []func()     // written while the package's users are initialized
+)
+
+// Rate returns how many bytes lie between two samples in the mean. 0 means that nothing is
+// sampled.
+func Rate() int64 { return rate.Load() }
+
+// SetRate sets the rate, and returns the old one. A rate below 0 is 0.
+func SetRate(n int64) int64 {
+	old := rate.Swap(max(0, n))
+	for _, f := range changed {
+		f()
+	}
+	return old
+}
+
+// OnChange has f called after each change of the rate. It is for the initialization of a
+// package.
+func OnChange(f func()) { changed = append(changed, f) }
+
+// Distance returns how many blocks of size bytes are handed out before the next one that
+// is to be sampled, with the given rate.
+func Distance(size uintptr, rate int64) int64 {
+	switch rate {
+	case 0:
+		return Never
+	case 1:
+		return 0
+	}
+	// The exponential distribution, rounded down, is the geometric one.
+	n := rand.ExpFloat64() * float64(rate) / float64(size)
+	if n >= Never {
+		return Never
+	}
+	return int64(n)
+}
+
+// Chance reports whether a block of size bytes is to be sampled.
+func Chance(size uintptr) bool {
+	r := Rate()
+	return r != 0 && (r == 1 || rand.Float64() < probability(size, r))
+}
+
+// probability is that of a block to be sampled. With a rate of 1 it is 1: a program that asks
+// for every block gets exact numbers.
+func probability(size uintptr, rate int64) float64 {
+	if rate <= 1 {
+		return 1
+	}
+	return -math.Expm1(-float64(size) / float64(rate))
+}
