@@ -61,11 +61,12 @@ func (k *cache) redrawSamples() {
 	}
 }
 
-// sampleDue reports whether the next block of the class, whose blocks have size bytes, is to
-// be sampled, and draws when the next one after that is due. The caller owns the cache.
+// sampleDue reports whether the next block of class c is to be sampled, and draws when the
+// next one after that is due. The caller owns the cache.
 //
 //go:norace
-func (cc *cacheClass) sampleDue(size uintptr) bool {
+func (k *cache) sampleDue(c uint8) bool {
+	cc, size := k.class(c), uintptr(sizeclass.Classes[c].Size)
 	at := atomic.LoadInt64(&cc.sampleAt)
 	if cc.takes < at {
 		return false
@@ -83,18 +84,14 @@ func (cc *cacheClass) sampleDue(size uintptr) bool {
 	}
 }
 
-// refillSampled is refill if the block is to be sampled. Otherwise, and if there is no
-// memory for a sampled block, ok is false.
+// skip counts a block that is not sampled and does not come from a list of the cache. The
+// caller owns the cache. Where redrawSamples writes at the same time, the count is lost.
 //
 //go:norace
-func (h *Heap) refillSampled(local *cache, c uint8) (p uintptr, was blockState, ok bool) {
-	k := h.hold(local)
-	due := k != nil && k.class(c).sampleDue(uintptr(sizeclass.Classes[c].Size))
-	h.letGo(local, k)
-	if !due {
-		return 0, 0, false
+func (cc *cacheClass) skip() {
+	if at := atomic.LoadInt64(&cc.sampleAt); at > cc.takes {
+		atomic.CompareAndSwapInt64(&cc.sampleAt, at, at-1)
 	}
-	return h.mallocSampled(c)
 }
 
 // mallocSampled returns a block of class c that is sampled. ok is false if there is no memory.
@@ -116,7 +113,7 @@ func (h *Heap) samples() *samples {
 	if all := h.sampled.Load(); all != nil {
 		return all
 	}
-	all := &samples{holder: sample.Holder{Name: h.Name(), ID: uint64(h.id)}}
+	all := &samples{holder: sample.Holder{Name: h.Name()}}
 	for c := range all.classes {
 		cl := &all.classes[c]
 		cl.tag = h.id<<span.KindBits | span.KindSampled | uintptr(c)

@@ -34,12 +34,8 @@ func withRate(t testing.TB, rate int64) {
 // sampled adds up the sites of a heap whose stacks have a function with that name; all of
 // them if it is "".
 func sampledIn(h *Heap, function string) (sum sample.Site) {
-	all := h.sampled.Load()
-	if all == nil {
-		return
-	}
 	for _, s := range sample.Sites() {
-		if s.Of != &all.holder || !strings.Contains(stackText(s.PCs), function) {
+		if s.Heap != h.Name() || !strings.Contains(stackText(s.PCs), function) {
 			continue
 		}
 		sum.Allocs += s.Allocs
@@ -66,7 +62,7 @@ func stackText(pcs []uintptr) string {
 // of large sizes. Every count must be exact, and so must those of the heap.
 func TestEverySample(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	l := h.NewLocal()
 	ways := []struct {
 		name string
@@ -130,7 +126,7 @@ func TestEverySample(t *testing.T) {
 // large ones that grow and shrink in place and by moving their pages.
 func TestSampledRealloc(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	p := h.Malloc(100)
 	for _, size := range []int{110, 60, 2000, 40 << 10, 90 << 10, 50 << 10, 1 << 20, span.OwnMapping, 2 * span.OwnMapping, span.OwnMapping + 5, 1 << 20, 10} {
 		fillAll(p, min(size, h.UsableSize(p)))
@@ -140,7 +136,7 @@ func TestSampledRealloc(t *testing.T) {
 		mustBeFull(t, p, min(size, 10))
 		live := 0.0
 		for _, s := range sample.Sites() {
-			if s.Of == &h.sampled.Load().holder && s.Allocs > s.Frees {
+			if s.Heap == h.Name() && s.Allocs > s.Frees {
 				live += s.Allocs - s.Frees
 				if int(s.Size) != h.UsableSize(p) {
 					t.Errorf("after Realloc to %d the sample has %d bytes, the block %d", size, s.Size, h.UsableSize(p))
@@ -173,8 +169,8 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 // TestSampledMisuse frees sampled blocks wrongly.
 func TestSampledMisuse(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{})
-	other := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
+	other := newHeap(t, HeapOptions{Name: t.Name()})
 	for _, size := range []int{16, 100, 5000, 40 << 10} {
 		p := h.Malloc(size)
 		next := h.Malloc(size)
@@ -206,7 +202,7 @@ func mustMisuse(t *testing.T, f func()) {
 // caches never run out, while the rate changes. Each must notice.
 func TestSampleRateChanges(t *testing.T) {
 	withRate(t, 0)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	l := h.NewLocal()
 	for range 1000 {
 		h.Free(h.Malloc(64))
@@ -242,7 +238,7 @@ func TestSampleRateChanges(t *testing.T) {
 // have the last one.
 func TestSampleRateRaces(t *testing.T) {
 	withRate(t, 0)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	var loops sync.WaitGroup
 	quit := make(chan struct{})
 	for range 4 {
@@ -280,7 +276,7 @@ func TestSampleRateRaces(t *testing.T) {
 func TestSampleGaps(t *testing.T) {
 	const size, rate, samples = 96, 2000, 20000
 	withRate(t, rate)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	p := 1 - math.Exp(-float64(size)/rate)
 	const bins = 20
 	var gaps [bins]float64
@@ -323,7 +319,7 @@ func TestSampleGaps(t *testing.T) {
 func TestSampleWeights(t *testing.T) {
 	const rate = 8 << 10
 	withRate(t, rate)
-	h := newHeap(t, HeapOptions{})
+	h := newHeap(t, HeapOptions{Name: t.Name()})
 	l := h.NewLocal()
 	defer l.Destroy()
 	for _, size := range []int{16, 64, 300, 1000, 5000, 20_000, 32 << 10, 50 << 10} {
@@ -343,7 +339,7 @@ func TestSampleWeights(t *testing.T) {
 		got := 0.0
 		usable := UsableSizeFor(size)
 		for _, s := range sample.Sites() {
-			if s.Of == &h.samples().holder && int(s.Size) == usable {
+			if s.Heap == h.Name() && int(s.Size) == usable {
 				got += s.Allocs
 			}
 		}

@@ -129,16 +129,23 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		race.Enter()
 		defer race.Leave()
 	}
-	if p, was, ok := h.refillSampled(local, c); ok {
-		return p, was, nil
-	}
 	cl := &h.classes[c]
 	want := 1
 	k := h.hold(local)
+	if k == nil && sample.Chance(uintptr(sizeclass.Classes[c].Size)) || k != nil && k.sampleDue(c) {
+		h.letGo(local, k)
+		if p, was, ok := h.mallocSampled(c); ok {
+			return p, was, nil
+		}
+		k = h.hold(local)
+	}
 	if k != nil {
 		cc := k.class(c)
 		want = max(1, k.within(c, nextBatchSize(c, int(cc.batch)))) // or fill would have to refuse them
 		p, was, written, lost := cc.popOrSpare()
+		if p == 0 {
+			cc.skip()
+		}
 		h.letGo(local, k)
 		if p != 0 {
 			return p, was, nil
@@ -150,11 +157,6 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	} else {
 		h.letGo(local, k)
 		h.addCache()
-	}
-	if sample.Chance(uintptr(sizeclass.Classes[c].Size)) { // what does not come from a list, no cache counts
-		if p, was, ok := h.mallocSampled(c); ok {
-			return p, was, nil
-		}
 	}
 	if h.mustConsolidate(spanCost(c), 1) && cl.needsSpan() {
 		h.consolidate(local)

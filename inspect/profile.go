@@ -140,8 +140,7 @@ func newBuilder(types ...*profile.ValueType) *builder {
 // add adds values to the sample of a site with that range of lives.
 func (b *builder) add(s sample.Site, lifetime string, values ...float64) {
 	stack := b.stack(s.PCs)
-	heap := s.Of.Name
-	key := fmt.Sprint(heap, "\x00", s.Pool, "\x00", s.Size, "\x00", lifetime)
+	key := fmt.Sprint(s.Heap, "\x00", s.Pool, "\x00", s.Size, "\x00", lifetime)
 	for _, l := range stack {
 		key += fmt.Sprint("\x00", l.ID)
 	}
@@ -150,7 +149,7 @@ func (b *builder) add(s sample.Site, lifetime string, values ...float64) {
 		sm = &profile.Sample{
 			Location: stack,
 			Value:    make([]int64, len(values)),
-			Label:    map[string][]string{"heap": {heap}},
+			Label:    map[string][]string{"heap": {s.Heap}},
 			NumLabel: map[string][]int64{"bytes": {int64(s.Size)}},
 			NumUnit:  map[string][]string{"bytes": {"bytes"}},
 		}

@@ -336,3 +336,35 @@ func BenchmarkWhere(b *testing.B) {
 		inspect.Where(5)
 	}
 }
+
+// deep calls f below n frames.
+//
+//go:noinline
+func deep(n int, f func()) {
+	if n == 0 {
+		f()
+		return
+	}
+	deep(n-1, f)
+}
+
+// TestDeepStacks has stacks that differ behind more frames than internal/goroutine reads.
+func TestDeepStacks(t *testing.T) {
+	withRate(t, 1)
+	h := newHeap(t, cheap.HeapOptions{Name: "deep"})
+	for id := range 8 {
+		for range id + 1 {
+			turn(id, 3, func() { deep(40, func() { h.Malloc(100) }) })
+		}
+	}
+	got := map[int]int64{}
+	for _, s := range heapSamples(t, "deep") {
+		id, _ := stackID(s)
+		got[id] += s.Value[0]
+	}
+	for id := range 8 {
+		if got[id] != int64(id+1) {
+			t.Errorf("stack %d has %d blocks, want %d", id, got[id], id+1)
+		}
+	}
+}

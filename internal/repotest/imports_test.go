@@ -29,7 +29,7 @@ var imports = map[string][]string{
 	"internal/aftergc":     {},
 	"internal/goroutine":   {},
 	"internal/bump":        {},
-	"internal/sample":      {},
+	"internal/sample":      {"internal/goroutine"},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":        {"internal/osmem"},
 	"internal/span":        {"internal/aftergc", "internal/osmem"},

@@ -70,7 +70,7 @@ func TestTable(t *testing.T) {
 	h := &Holder{Name: "table"}
 	find := func(pool string) (sum Site) {
 		for _, s := range Sites() {
-			if s.Of == h && s.Pool == pool {
+			if s.Heap == h.Name && s.Pool == pool {
 				sum.Allocs += s.Allocs
 				sum.Frees += s.Frees
 			}
@@ -113,5 +113,37 @@ func TestTable(t *testing.T) {
 	Add(2000, 64, h)
 	if n := Live() - before; n != 0 {
 		t.Error("a sample at rate 0")
+	}
+}
+
+// TestManySites has one stack that allocates blocks of many sizes, from many heaps that have
+// one name.
+func TestManySites(t *testing.T) {
+	defer SetRate(SetRate(1))
+	const sizes, heaps = 100, 50
+	p := uintptr(1 << 20)
+	for range heaps {
+		h := &Holder{Name: "many"}
+		for size := range sizes {
+			p += 16
+			Add(p, uintptr(size+1), h)
+		}
+		Drop(h)
+	}
+	seen := map[uintptr]float64{}
+	n := 0
+	for _, s := range Sites() {
+		if s.Heap == "many" {
+			seen[s.Size] = s.Allocs
+			n++
+		}
+	}
+	if n != sizes || len(seen) != sizes {
+		t.Errorf("%d sites of %d sizes, want %d", n, len(seen), sizes)
+	}
+	for size, allocs := range seen {
+		if allocs != heaps {
+			t.Errorf("size %d: %v blocks, want %d", size, allocs, heaps)
+		}
 	}
 }

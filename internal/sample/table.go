@@ -6,42 +6,48 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/goroutine"
 )
 
-// A Holder is what hands out blocks: a heap. Samples of different holders are counted apart.
-type Holder struct {
-	Name string // for people to read
-	ID   uint64 // tells holders of one name apart
+// A Holder is what hands out blocks: a heap. Samples of holders with different names are
+// counted apart.
+type Holder struct{ Name string }
+
+// A siteKey tells the sites of one stack apart. It has no holder, because a program may make
+// and destroy any number of heaps.
+type siteKey struct {
+	heap string // Name of the holder
+	pool string // what SetPool has said
+	size uintptr
 }
 
-// A site is a place in the program that allocated blocks of one size from one holder.
+// A site is a place in the program that allocated blocks of one size from heaps of one name.
 type site struct {
-	of    *Holder
-	pool  string // what SetPool has said
-	size  uintptr
+	siteKey
 	stack *stack
+
+	rate   int64 // for which weight was computed
+	weight float64
 
 	allocs, frees float64 // sums of weights
 	lives         *[Ages]Life
 }
 
-// A key finds a site.
-type key struct {
-	of    *Holder
-	pool  string
-	size  uintptr
-	stack *stack
-}
-
 // A stack is the program counters of a call, as [runtime.Callers] returns them. Equal stacks are
 // one.
 type stack struct {
-	pcs  []uintptr
-	live float64 // bytes in use
+	pcs   []uintptr
+	sites []*site
+	index map[siteKey]*site // of sites, from manySites of them on
+	live  float64           // bytes in use
 }
+
+const manySites = 16
 
 // A record is what is known of a sampled block that is in use.
 type record struct {
+	of     *Holder
 	site   *site
 	weight float64
 	since  time.Duration // after start
@@ -52,9 +58,12 @@ const deepest = 64
 
 var table struct {
 	mu     sync.Mutex
-	sites  map[key]*site
 	stacks map[uint64][]*stack // by hash
 	live   map[uintptr]record  // by address
+
+	// byFrames has the stacks by the return addresses on them. Several of these may lead to
+	// one stack of stacks, because they have the frames of package cheap.
+	byFrames map[[goroutine.MostFrames]uintptr]*stack
 }
 
 var start = time.Now()
@@ -62,25 +71,26 @@ var start = time.Now()
 // Add records a block that was handed out at p and is to be sampled. The stack is that of the
 // caller of Add. A sample that is still there for p is ended.
 func Add(p, size uintptr, of *Holder) {
-	var pcs [deepest]uintptr
-	n := runtime.Callers(2, pcs[:])
 	now := time.Since(start)
 	rate := Rate()
 	if rate == 0 {
 		return
 	}
-	weight := 1 / probability(size, rate)
 
 	table.mu.Lock()
 	defer table.mu.Unlock()
 	if table.live == nil {
-		table.sites, table.stacks, table.live = map[key]*site{}, map[uint64][]*stack{}, map[uintptr]record{}
+		table.stacks, table.live = map[uint64][]*stack{}, map[uintptr]record{}
+		table.byFrames = map[[goroutine.MostFrames]uintptr]*stack{}
 	}
 	end(p, now)
-	s := siteOf(key{of: of, size: size, stack: stackOf(pcs[:n])})
-	s.allocs += weight
-	s.stack.live += weight * float64(size)
-	table.live[p] = record{s, weight, now}
+	s := here().site(siteKey{of.Name, "", size})
+	if s.rate != rate {
+		s.rate, s.weight = rate, 1/probability(size, rate)
+	}
+	s.allocs += s.weight
+	s.stack.live += s.weight * float64(size)
+	table.live[p] = record{of, s, s.weight, now}
 }
 
 // Remove records that the block at p was freed, or is about to be. It does nothing if the
@@ -105,7 +115,7 @@ func SetPool(p uintptr, name string) {
 		return
 	}
 	r.site.allocs -= r.weight
-	r.site = siteOf(key{of: r.site.of, pool: name, size: r.site.size, stack: r.site.stack})
+	r.site = r.site.stack.site(siteKey{r.site.heap, name, r.site.size})
 	r.site.allocs += r.weight
 	table.live[p] = r
 }
@@ -115,7 +125,7 @@ func Drop(of *Holder) {
 	table.mu.Lock()
 	defer table.mu.Unlock()
 	for p, r := range table.live {
-		if r.site.of == of {
+		if r.of == of {
 			r.site.free(r.weight)
 			delete(table.live, p)
 		}
@@ -145,12 +155,49 @@ func (s *site) free(weight float64) {
 	s.stack.live -= weight * float64(s.size)
 }
 
-// siteOf returns the site with that key. The lock is held.
-func siteOf(k key) *site {
-	s := table.sites[k]
-	if s == nil {
-		s = &site{of: k.of, pool: k.pool, size: k.size, stack: k.stack}
-		table.sites[k] = s
+// site returns the site of a stack, which is new if there was none. The lock is held.
+func (st *stack) site(k siteKey) *site {
+	if s := st.index[k]; s != nil {
+		return s
+	}
+	if st.index == nil {
+		for _, s := range st.sites {
+			if s.siteKey == k {
+				return s
+			}
+		}
+	}
+	s := &site{siteKey: k, stack: st}
+	st.sites = append(st.sites, s)
+	switch {
+	case st.index != nil:
+		st.index[k] = s
+	case len(st.sites) == manySites:
+		st.index = map[siteKey]*site{}
+		for _, s := range st.sites {
+			st.index[s.siteKey] = s
+		}
+	}
+	return s
+}
+
+// here returns the stack of the caller of its caller. The lock is held.
+//
+// Most samples come from a stack that is known. The return addresses of the frames are
+// enough to find that, and [goroutine.Frames] reads them in a fiftieth of the time of
+// runtime.Callers, which knows of inlined functions as well. A deeper stack than it reads is
+// not found by them.
+func here() *stack {
+	var frames [goroutine.MostFrames]uintptr
+	short := goroutine.Frames(&frames)
+	short %= goroutine.MostFrames
+	if s := table.byFrames[frames]; s != nil && short > 0 {
+		return s
+	}
+	var pcs [deepest]uintptr
+	s := stackOf(pcs[:runtime.Callers(3, pcs[:])])
+	if short > 0 {
+		table.byFrames[frames] = s
 	}
 	return s
 }
@@ -202,10 +249,10 @@ func AgeLimit(i int) time.Duration {
 	return d
 }
 
-// A Site describes what one place in the program has allocated: blocks of one size, from one
-// holder. The numbers are estimates, sums over the samples.
+// A Site describes what one place in the program has allocated: blocks of one size, from
+// heaps of one name. The numbers are estimates, sums over the samples.
 type Site struct {
-	Of   *Holder
+	Heap string
 	Pool string  // for which pool of package own the blocks were allocated, or ""
 	Size uintptr // of a block in bytes
 	PCs  []uintptr
@@ -221,16 +268,20 @@ type Site struct {
 func Sites() []Site {
 	table.mu.Lock()
 	defer table.mu.Unlock()
-	all := make([]Site, 0, len(table.sites))
-	for _, s := range table.sites {
-		if s.allocs < 0.5 {
-			continue // SetPool has taken the only one
+	var all []Site
+	for _, same := range table.stacks {
+		for _, st := range same {
+			for _, s := range st.sites {
+				if s.allocs < 0.5 {
+					continue // SetPool has taken the only one
+				}
+				o := Site{Heap: s.heap, Pool: s.pool, Size: s.size, PCs: st.pcs, Allocs: s.allocs, Frees: s.frees}
+				if s.lives != nil {
+					o.Lives = *s.lives
+				}
+				all = append(all, o)
+			}
 		}
-		o := Site{Of: s.of, Pool: s.pool, Size: s.size, PCs: s.stack.pcs, Allocs: s.allocs, Frees: s.frees}
-		if s.lives != nil {
-			o.Lives = *s.lives
-		}
-		all = append(all, o)
 	}
 	return all
 }
