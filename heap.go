@@ -29,6 +29,7 @@ package cheap
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what an address is, and the panics that say it
 //	heap_damage.go    a free block that was written to, and the panic that says where
+//	heap_checked.go   heaps that look for mistakes in the use of blocks
 //	heap_sample.go    the blocks that package inspect makes profiles of
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
@@ -123,6 +124,17 @@ type HeapOptions struct {
 	// succeeds, and each Malloc fails.
 	Limit int64
 
+	// Check has the heap look for mistakes in the use of its blocks; see [CheckBlocks]. It
+	// takes time and memory: each block is up to 144 bytes larger, a Malloc and a Free take
+	// about ten times as long, with stacks more. Stats then count the bytes that were asked
+	// for, and UsableSize returns them. Where Check is CheckNone, the environment variable
+	// CHEAP_CHECK sets it for all heaps of the program: blocks or stacks.
+	Check CheckLevel
+
+	// Quarantine is how many bytes of freed blocks a heap with Check keeps from reuse; they
+	// count for Limit, and leave when it is reached. 0 means [DefaultQuarantine].
+	Quarantine int
+
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
@@ -183,6 +195,8 @@ type Heap struct {
 
 	sampled atomic.Pointer[samples] // nil as long as no block was sampled
 
+	checked *checked // nil with CheckNone
+
 	onLimit   func(size int, err error) // HeapOptions.OnLimit
 	limitTold atomic.Int64              // when it was called last, in nanoseconds after an instant; 0 is never
 }
@@ -200,6 +214,9 @@ func NewHeap(o HeapOptions) (*Heap, error) {
 	if err := span.Init(); err != nil {
 		return nil, noMemory(err)
 	}
+	if o.Quarantine < 0 || o.Check < CheckNone || o.Check > CheckStacks {
+		panicMisuse("NewHeap", 0, "HeapOptions.Quarantine or Check is out of range (%d, %d)", o.Quarantine, o.Check)
+	}
 	h := &Heap{onLimit: o.OnLimit}
 	h.init(o)
 	if h.id<<span.KindBits>>span.KindBits != h.id {
@@ -216,8 +233,15 @@ func (h *Heap) init(o HeapOptions) {
 		cl.factor = factorOf(cl.tag)
 	}
 	h.account = account.Open(cmp.Or(o.Name, "cheap.Heap"), o.Limit, h.live)
+	if level := max(o.Check, checkAll); level != CheckNone {
+		h.checked = newChecked(h, level, o.Quarantine)
+		numChecked.Add(1)
+	}
 	heaps.Store(h, nil)
 }
+
+// numChecked counts the heaps with a CheckLevel that were ever made.
+var numChecked atomic.Int64
 
 // Malloc returns a block of at least size bytes. Its contents are undefined. A
 // size of 0 gives a distinct block; a negative size panics.

@@ -385,7 +385,7 @@ func (h *Heap) addCache() {
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	place := h.caches.Place()
-	if place < 0 || h.closed.Load() {
+	if place < 0 || h.closed.Load() || h.checked != nil {
 		return
 	}
 	if !h.account.Take(cacheBytes) {

@@ -31,6 +31,9 @@ func (h *Heap) destroy(op string, all bool) error {
 		// The goroutine that destroys the heap frees the live blocks.
 		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
 	}
+	if h.checked != nil && !h.closed.Load() {
+		h.mustBeUndamagedAll(op)
+	}
 	err := h.destroyQuietly(op, all)
 	if err == nil {
 		h.account.Close()

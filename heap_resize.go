@@ -39,6 +39,9 @@ func UsableSize(ptr unsafe.Pointer) int {
 		return 0
 	}
 	s, v := judge(uintptr(ptr), anyHeap)
+	if h := checkedHeapOf(s); h != nil {
+		return h.checked.usable("UsableSize", uintptr(ptr))
+	}
 	if v != blockLive {
 		panicNotLive("UsableSize", uintptr(ptr), v, s)
 	}
@@ -56,6 +59,9 @@ func (h *Heap) usableSize(op string, ptr unsafe.Pointer) int {
 		return 0
 	}
 	h.mustBeOpen(op)
+	if h.checked != nil {
+		return h.checked.usable(op, uintptr(ptr))
+	}
 	return int(h.mustOwn(op, uintptr(ptr)).Size)
 }
 
@@ -63,6 +69,9 @@ func (h *Heap) usableSize(op string, ptr unsafe.Pointer) int {
 // have any value.
 func (h *Heap) Owns(ptr unsafe.Pointer) bool {
 	h.mustBeOpen("Heap.Owns")
+	if h.checked != nil {
+		return h.checked.owns(uintptr(ptr))
+	}
 	_, v := judge(uintptr(ptr), h.id)
 	return v == blockLive
 }
@@ -330,6 +339,9 @@ func staysInPlace(size, old uintptr) bool {
 
 //go:norace
 func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
+	if h.checked != nil {
+		return h.checked.realloc(op, ptr, size)
+	}
 	h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, uintptr(ptr), "negative size %d", size)

@@ -33,7 +33,7 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 //
 //go:noinline
 func (h *Heap) mallocSlow(size int) unsafe.Pointer {
-	if uint(size) <= sizeclass.MaxSize && h.id != 0 {
+	if uint(size) <= sizeclass.MaxSize && h.id != 0 && h.checked == nil {
 		// Most of the time a batch is at hand.
 		if p, was, err := h.refill(nil, sizeclass.Of(size)); err == nil {
 			h.finish(p, was)
@@ -45,9 +45,22 @@ func (h *Heap) mallocSlow(size int) unsafe.Pointer {
 }
 
 // malloc returns a block, and what its mark said.
+func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, err error) {
+	if h.checked != nil {
+		p, err = h.checked.malloc(op, size, align)
+	} else {
+		p, was, err = h.mallocPlain(op, size, align)
+	}
+	if err != nil && h.onLimit != nil && errors.Is(err, ErrLimit) {
+		h.tellLimit(size, err)
+	}
+	return p, was, err
+}
+
+// mallocPlain is malloc of a heap without a CheckLevel.
 //
 //go:norace
-func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) mallocPlain(op string, size, align int) (p uintptr, was blockState, err error) {
 	h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
@@ -79,9 +92,6 @@ func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, er
 		h.reclaim()
 	}
 	h.finish(p, was)
-	if err != nil && h.onLimit != nil && errors.Is(err, ErrLimit) {
-		h.tellLimit(size, err)
-	}
 	return p, was, err
 }
 
@@ -193,6 +203,11 @@ func (h *Heap) afterGrowth() {
 //go:norace
 func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 	if p == 0 {
+		return
+	}
+	if h.checked != nil {
+		h.mustBeOpen(op)
+		h.checked.free(op, p)
 		return
 	}
 	for {

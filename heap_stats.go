@@ -121,6 +121,9 @@ func (h *Heap) count() Stats {
 	}
 	s.Blocks += h.large.blocks.Load()
 	s.Bytes += h.large.bytes.Load()
+	if c := h.checked; c != nil {
+		s.Blocks, s.Bytes = c.live.Load(), c.bytes.Load() // not the quarantine
+	}
 	s.Frees = s.Mallocs - s.Blocks
 	return s
 }

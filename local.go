@@ -77,6 +77,16 @@ func (h *Heap) NewLocal() *Local {
 //
 //go:norace
 func (h *Heap) newLocal() *Local {
+	if h.checked != nil {
+		return &Local{h: h, k: &noCache, c: &localCache{h: h}, lastUnit: ^uintptr(0), base: h.id << span.KindBits}
+	}
+	return h.newCachedLocal()
+}
+
+// newCachedLocal is newLocal of a heap with a CheckLevel, too.
+//
+//go:norace
+func (h *Heap) newCachedLocal() *Local {
 	if race.Told {
 		race.Enter()
 		defer race.Leave()
@@ -304,7 +314,7 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
 	}
-	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize {
+	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize && l.h.checked == nil {
 		if c, ok := alignedClass(size, align); ok {
 			p, _ := l.tryMalloc(op, int(sizeclass.Classes[c].Size))
 			return p

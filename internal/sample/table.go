@@ -38,6 +38,7 @@ type site struct {
 // one.
 type stack struct {
 	pcs   []uintptr
+	id    uint32 // 0 if Stack has not returned it
 	sites []*site
 	index map[siteKey]*site // of sites, from manySites of them on
 	live  float64           // bytes in use
@@ -64,6 +65,8 @@ var table struct {
 	// byFrames has the stacks by the return addresses on them. Several of these may lead to
 	// one stack of stacks, because they have the frames of package cheap.
 	byFrames map[[goroutine.MostFrames]uintptr]*stack
+
+	numbered []*stack // by id, less 1
 }
 
 var start = time.Now()
@@ -79,10 +82,7 @@ func Add(p, size uintptr, of *Holder) {
 
 	table.mu.Lock()
 	defer table.mu.Unlock()
-	if table.live == nil {
-		table.stacks, table.live = map[uint64][]*stack{}, map[uintptr]record{}
-		table.byFrames = map[[goroutine.MostFrames]uintptr]*stack{}
-	}
+	prepare()
 	end(p, now)
 	s := here().site(siteKey{of.Name, "", size})
 	if s.rate != rate {
@@ -91,6 +91,38 @@ func Add(p, size uintptr, of *Holder) {
 	s.allocs += s.weight
 	s.stack.live += s.weight * float64(size)
 	table.live[p] = record{of, s, s.weight, now}
+}
+
+// prepare makes the maps. The lock is held.
+func prepare() {
+	if table.live == nil {
+		table.stacks, table.live = map[uint64][]*stack{}, map[uintptr]record{}
+		table.byFrames = map[[goroutine.MostFrames]uintptr]*stack{}
+	}
+}
+
+// Stack returns a number for the stack of the caller of its caller; equal stacks have one
+// number, which is not 0. PCs returns the stack.
+func Stack() uint32 {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	prepare()
+	s := here()
+	if s.id == 0 {
+		table.numbered = append(table.numbered, s)
+		s.id = uint32(len(table.numbered))
+	}
+	return s.id
+}
+
+// PCs returns the program counters of the stack with that number, or nil if there is none.
+func PCs(id uint32) []uintptr {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if id == 0 || int(id) > len(table.numbered) {
+		return nil
+	}
+	return table.numbered[id-1].pcs
 }
 
 // Remove records that the block at p was freed, or is about to be. It does nothing if the

@@ -1,0 +1,605 @@
+package cheap
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A CheckLevel says how closely a heap watches the use of its blocks.
+type CheckLevel int
+
+const (
+	// CheckNone is the default. The heap finds what costs nothing to find: frees of what is
+	// no block in use, and writes to the first 16 bytes of a free block.
+	CheckNone CheckLevel = iota
+
+	// CheckBlocks fills blocks when they are handed out and when they are freed, puts bytes
+	// before and behind each block that nobody may write to, and keeps freed blocks from
+	// reuse for a while. A write to these bytes is found when the block is freed and by
+	// Destroy; a write to a freed block when it leaves the quarantine, and by Destroy.
+	CheckBlocks
+
+	// CheckStacks is CheckBlocks with the stacks of the allocation and of the free in each
+	// report.
+	CheckStacks
+)
+
+// DefaultQuarantine is the default of HeapOptions.Quarantine.
+const DefaultQuarantine = 16 << 20
+
+// checkAll is the level for heaps that have CheckNone. The environment sets it.
+var checkAll = func() CheckLevel {
+	switch v := os.Getenv("CHEAP_CHECK"); v {
+	case "":
+		return CheckNone
+	case "blocks":
+		return CheckBlocks
+	case "stacks":
+		return CheckStacks
+	default:
+		fmt.Fprintf(os.Stderr, "cheap: CHEAP_CHECK is %q; it may be blocks or stacks\n", v)
+		return CheckNone
+	}
+}()
+
+// checked is what a heap with a CheckLevel has. No P and no Local has a cache of such a
+// heap, so every call takes the slow path, and comes here.
+//
+// A block of the heap holds, from its start: a checkedHeader, perhaps a gap for alignment, a
+// border, the bytes of the caller, and another border that fills the rest of the block.
+//
+// A block that was written to where nobody may is lost: it counts as freed, and is never used
+// again.
+type checked struct {
+	h          *Heap
+	stacks     bool
+	quarantine int // bytes
+
+	live, bytes atomic.Int64 // blocks in use, and the sum of their sizes
+
+	mu    sync.Mutex // taken before all locks of the heap
+	local *Local     // all small blocks come from its cache; nil before the first
+
+	// known has what is known of the blocks in use, with stacks only: a program may write to
+	// their headers.
+	known map[uintptr]checkedHeader // by the start of the block
+
+	// The blocks in quarantine, first in first out: ring[first], and n in all.
+	ring     []uintptr
+	first, n int
+	held     int // bytes of blocks in quarantine
+}
+
+// A checkedHeader is at the start of each block of a checked heap that was handed out, and
+// stays there until the block is handed out again. The link and the mark of a free block are
+// in its first 16 bytes.
+type checkedHeader struct {
+	_ [sizeclass.Quantum]byte
+
+	seal       uint64 // of the fields from size to serial
+	size       uint64 // that the caller asked for
+	state      uint32 // inUse, quarantined or released
+	front      uint32 // bytes before those of the caller
+	whole      uint64 // usable bytes of the block of the heap
+	allocStack uint32 // sample.Stack, or 0
+	freeStack  uint32
+}
+
+const (
+	inUse       = 0x11
+	quarantined = 0x22
+	released    = 0x33
+	lost        = 0x44
+
+	// headerBytes is how many bytes the header and the border before the caller's bytes have.
+	// The border is longer than most writes below an index of 0, so that these leave the
+	// header as it is.
+	headerBytes  = 128
+	borderBefore = headerBytes - int(unsafe.Sizeof(checkedHeader{}))
+
+	borderBehind = 16 // at least
+
+	// mostBorder is how much of the rest of a block is border. More would cost more than it
+	// finds.
+	mostBorder = 4 << 10
+)
+
+// sealOf computes the seal of a header. A change of one word gives another seal.
+func (hd *checkedHeader) sealOf() uint64 {
+	x := uint64(uintptr(unsafe.Pointer(hd))) ^ hd.size ^ bits.RotateLeft64(hd.whole, 16) ^
+		bits.RotateLeft64(uint64(hd.state)<<32|uint64(hd.front), 32) ^
+		bits.RotateLeft64(uint64(hd.allocStack)<<32|uint64(hd.freeStack), 48)
+	x *= mixFactor
+	return (x ^ x>>32) * mixFactor
+}
+
+// user returns the address of the caller's bytes.
+func (hd *checkedHeader) user() uintptr { return uintptr(unsafe.Pointer(hd)) + uintptr(hd.front) }
+
+// content returns the caller's bytes.
+func (hd *checkedHeader) content() []byte {
+	return unsafe.Slice((*byte)(osmem.Pointer(hd.user())), hd.size)
+}
+
+// borders returns the bytes before and behind the caller's that must not change.
+func (hd *checkedHeader) borders() (before, behind []byte) {
+	p := hd.user()
+	end := p + uintptr(hd.size)
+	n := min(uintptr(unsafe.Pointer(hd))+uintptr(hd.whole)-end, mostBorder)
+	return unsafe.Slice((*byte)(osmem.Pointer(p-uintptr(borderBefore))), borderBefore), unsafe.Slice((*byte)(osmem.Pointer(end)), n)
+}
+
+// headerAt returns the header at the start of a block of the heap. The block's span is the
+// heap's, and cannot go back while the caller holds checked.mu.
+func headerAt(base uintptr) *checkedHeader { return (*checkedHeader)(osmem.Pointer(base)) }
+
+// newChecked makes h, which is new, a heap with that level.
+func newChecked(h *Heap, level CheckLevel, quarantine int) *checked {
+	if quarantine == 0 {
+		quarantine = DefaultQuarantine
+	}
+	c := &checked{h: h, stacks: level == CheckStacks, quarantine: quarantine}
+	if c.stacks {
+		c.known = map[uintptr]checkedHeader{}
+	}
+	return c
+}
+
+// stack returns the stack of the caller of package cheap, if stacks are recorded.
+func (c *checked) stack() uint32 {
+	if !c.stacks {
+		return 0
+	}
+	return sample.Stack()
+}
+
+// malloc is Heap.malloc.
+func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
+	c.h.mustBeOpen(op)
+	if size < 0 {
+		panicMisuse(op, 0, "negative size %d", size)
+	}
+	front := max(headerBytes, align)
+	if uintptr(size) > maxLarge || align > int(maxLarge/2) {
+		return 0, c.h.tooLarge()
+	}
+	stack := c.stack()
+	whole := front + size + borderBehind
+	base := c.take(whole, align)
+	if base == 0 {
+		if base, _, err = c.h.mallocPlain(op, whole, align); err != nil {
+			// What is in quarantine may be what is missing.
+			c.empty()
+			if base, _, err = c.h.mallocPlain(op, whole, align); err != nil {
+				return 0, err
+			}
+		}
+	}
+	hd := headerAt(base)
+	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(front), whole: uint64(span.Find(base).Size), allocStack: stack}
+	hd.seal = hd.sealOf()
+	before, behind := hd.borders()
+	borderFill.write(before)
+	borderFill.write(behind)
+	newFill.write(hd.content())
+
+	c.live.Add(1)
+	c.bytes.Add(int64(size))
+	if c.stacks {
+		c.mu.Lock()
+		c.known[base] = *hd
+		c.mu.Unlock()
+	}
+	account.Notify()
+	return base + uintptr(front), nil
+}
+
+// take returns a small block from the cache, or 0.
+func (c *checked) take(size, align int) uintptr {
+	if size > sizeclass.MaxSize {
+		return 0
+	}
+	class, ok := alignedClass(size, align)
+	if !ok {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.local == nil {
+		c.local = c.h.newCachedLocal()
+	}
+	if !c.local.cached() {
+		return 0
+	}
+	if cc := c.local.k.class(class); !cc.due() {
+		if p, was := cc.pop(); p != 0 {
+			if instrumented {
+				c.h.handedOut(p, was)
+			}
+			return p
+		}
+	}
+	p, was, err := c.h.refill(c.local.k, class)
+	if err != nil {
+		return 0
+	}
+	c.h.mustBeUndamaged(p)
+	if instrumented {
+		c.h.handedOut(p, was)
+	}
+	return p
+}
+
+// free is Heap.freeSlow.
+func (c *checked) free(op string, p uintptr) {
+	stack := c.stack()
+	c.mu.Lock()
+	hd := c.find(op, p) // it unlocks if it panics
+	c.live.Add(-1)
+	c.bytes.Add(-int64(hd.size))
+	delete(c.known, uintptr(unsafe.Pointer(hd)))
+	if report := hd.damaged(); report != "" {
+		hd.become(lost)
+		c.mu.Unlock()
+		panicMisuse(op, p, "%s", report)
+	}
+	freedFill.write(hd.content())
+	hd.freeStack = stack
+	hd.become(quarantined)
+	c.push(hd)
+	for c.held > c.quarantine {
+		c.release(op)
+	}
+	c.mu.Unlock()
+}
+
+// push puts a block at the end of the quarantine. The lock is held.
+func (c *checked) push(hd *checkedHeader) {
+	if c.n == len(c.ring) {
+		ring := make([]uintptr, max(64, 2*c.n))
+		for i := range c.n {
+			ring[i] = c.ring[(c.first+i)%len(c.ring)]
+		}
+		c.ring, c.first = ring, 0
+	}
+	c.ring[(c.first+c.n)%len(c.ring)] = uintptr(unsafe.Pointer(hd))
+	c.n++
+	c.held += int(span.Find(uintptr(unsafe.Pointer(hd))).Size)
+}
+
+// release gives the oldest block of the quarantine back to the heap. It panics, and unlocks,
+// if the block was written to. The lock is held.
+func (c *checked) release(op string) {
+	hd := headerAt(c.ring[c.first])
+	c.first = (c.first + 1) % len(c.ring)
+	c.n--
+	size := span.Find(uintptr(unsafe.Pointer(hd))).Size
+	report := hd.writtenFree()
+	c.held -= int(size)
+	if report != "" {
+		hd.become(lost)
+		c.mu.Unlock()
+		panicMisuse(op, hd.user(), "%s", report)
+	}
+	hd.become(released)
+	c.freeBase(uintptr(unsafe.Pointer(hd)))
+}
+
+// freeBase frees a block of the heap. The lock is held.
+func (c *checked) freeBase(base uintptr) {
+	if instrumented {
+		c.h.freeing(base)
+	}
+	if c.local == nil || !c.local.cached() {
+		c.h.freeIn(nil, base)
+	} else if k := c.local.k; !k.free(span.Find(base), base) {
+		c.h.freeIn(k, base)
+	}
+}
+
+// empty gives all of the quarantine back.
+func (c *checked) empty() {
+	c.mu.Lock()
+	for c.n > 0 {
+		c.release("Heap")
+	}
+	c.mu.Unlock()
+}
+
+// look returns the header of the block that p is in, and what p is. hd is nil where p is in no
+// block that this heap has handed out; then the verdict is that of judge. The lock is held.
+func (c *checked) look(p uintptr) (hd *checkedHeader, s *span.Span, v verdict) {
+	s, v = judge(p, c.h.id)
+	base := p
+	switch v {
+	case blockLive, blockFree:
+	case blockInside:
+		if base = s.Base; s.LoadTag()&span.KindMask < span.KindBody {
+			base += (p - s.Base) / s.Size * s.Size
+		}
+	default:
+		return nil, s, v
+	}
+	hd = headerAt(base)
+	if hd.seal != hd.sealOf() {
+		return hd, s, headerLost
+	}
+	switch {
+	case p != hd.user():
+		return hd, s, blockInside
+	case hd.state == inUse:
+		return hd, s, blockLive
+	}
+	return hd, s, blockFree
+}
+
+// headerLost is a verdict of checked.look: the header of the block was written to, or the
+// block was never handed out.
+const headerLost verdict = 0xFF
+
+// find returns the header of the block in use at p. If p is anything else, it unlocks and
+// panics.
+func (c *checked) find(op string, p uintptr) *checkedHeader {
+	hd, s, v := c.look(p)
+	if v == blockLive {
+		return hd
+	}
+	defer c.mu.Unlock()
+	switch {
+	case hd == nil:
+		panicNotLive(op, p, v, s)
+	case v == headerLost:
+		c.panicHeaderLost(op, p, hd)
+	case v == blockInside:
+		panicMisuse(op, p, "%#x is inside the block at %#x (%d bytes), %d bytes after its start; pass the pointer that Malloc returned%s",
+			p, hd.user(), hd.size, int64(p)-int64(hd.user()), hd.stacksText())
+	}
+	panicMisuse(op, p, "the block at %#x (%d bytes) is free already; it is freed twice, or used after it was freed%s", p, hd.size, hd.stacksText())
+	return nil
+}
+
+// panicHeaderLost panics because the header of the block that p is in is not right.
+func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
+	was, ok := c.known[uintptr(unsafe.Pointer(hd))]
+	if !ok {
+		panicMisuse(op, p, "the bytes before %#x were written to, or no block is there; look for an index below 0, or for a write behind the end of the block before", p)
+	}
+	user := uintptr(unsafe.Pointer(hd)) + uintptr(was.front)
+	delete(c.known, uintptr(unsafe.Pointer(hd)))
+	c.live.Add(-1)
+	c.bytes.Add(-int64(was.size))
+	*hd = was
+	hd.become(lost)
+	panicMisuse(op, p, "the block at %#x (%d bytes) was written to before its start: more than %d bytes; look for an index below 0, or for a write behind the end of the block before%s",
+		user, was.size, borderBefore, stackLines("allocated by", was.allocStack))
+}
+
+// become changes the state of a block.
+func (hd *checkedHeader) become(state uint32) {
+	hd.state = state
+	hd.seal = hd.sealOf()
+}
+
+// damaged says what was written to of the header and the borders of a block, or "".
+func (hd *checkedHeader) damaged() string {
+	before, behind := hd.borders()
+	if from, to := borderFill.changed(before); from < to {
+		return fmt.Sprintf("the %s was written to before its start: %d bytes from byte %d on; look for an index below 0%s",
+			hd.name(), to-from, from-borderBefore, hd.stacksText())
+	}
+	if from, to := borderFill.changed(behind); from < to {
+		return fmt.Sprintf("the %s was written to behind its end: %d bytes from byte %d on; look for an index or a length that is too large%s",
+			hd.name(), to-from, int(hd.size)+from, hd.stacksText())
+	}
+	return ""
+}
+
+// writtenFree says what was written to of a block in quarantine, or "".
+func (hd *checkedHeader) writtenFree() string {
+	if hd.seal != hd.sealOf() {
+		return fmt.Sprintf("the bytes before the free block at %#x were written to; look for a write behind the end of the block before", uintptr(unsafe.Pointer(hd))+headerBytes)
+	}
+	if report := hd.damaged(); report != "" {
+		return report
+	}
+	if from, to := freedFill.changed(hd.content()); from < to {
+		return fmt.Sprintf("the free %s was written to after it was freed: %d bytes from byte %d on; look for a pointer that is used after Free%s",
+			hd.name(), to-from, from, hd.stacksText())
+	}
+	return ""
+}
+
+func (hd *checkedHeader) name() string {
+	return fmt.Sprintf("block at %#x (%d bytes)", hd.user(), hd.size)
+}
+
+// stacksText says who has allocated and freed the block, if that is known.
+func (hd *checkedHeader) stacksText() string {
+	text := stackLines("allocated by", hd.allocStack)
+	if hd.state != inUse {
+		text += stackLines("freed by", hd.freeStack)
+	}
+	return text
+}
+
+// stackLines lists a stack, from the caller of package cheap on.
+func stackLines(title string, id uint32) string {
+	pcs := sample.PCs(id)
+	if pcs == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s", title)
+	inside := true
+	for frames := runtime.CallersFrames(pcs); ; {
+		f, more := frames.Next()
+		inside = inside && strings.HasPrefix(f.Function, "github.com/cheapgo/cheap.") && !strings.HasSuffix(f.File, "_test.go")
+		if !inside {
+			fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
+		}
+		if !more {
+			return b.String()
+		}
+	}
+}
+
+// A fillPage is a page of bytes that are equal.
+type fillPage [4 << 10]byte
+
+var borderFill, newFill, freedFill = fillOf(0xB5), fillOf(0xA5), fillOf(0xDF)
+
+func fillOf(v byte) *fillPage {
+	f := new(fillPage)
+	for i := range f {
+		f[i] = v
+	}
+	return f
+}
+
+// write fills b.
+func (f *fillPage) write(b []byte) {
+	for len(b) > 0 {
+		b = b[copy(b, f[:]):]
+	}
+}
+
+// changed returns the range of bytes of b that write has not left: from is the first of them,
+// and to is behind the last.
+func (f *fillPage) changed(b []byte) (from, to int) {
+	for rest := b; ; rest = rest[len(f):] {
+		if len(rest) <= len(f) {
+			if string(rest) == string(f[:len(rest)]) {
+				return 0, 0
+			}
+			break
+		}
+		if string(rest[:len(f)]) != string(f[:]) {
+			break
+		}
+	}
+	for b[from] == f[0] {
+		from++
+	}
+	for to = len(b); b[to-1] == f[0]; to-- {
+	}
+	return from, to
+}
+
+// usable returns the size of the block in use at p.
+func (c *checked) usable(op string, p uintptr) int {
+	c.mu.Lock()
+	hd := c.find(op, p)
+	defer c.mu.Unlock()
+	return int(hd.size)
+}
+
+// owns reports whether p is the start of a block in use.
+func (c *checked) owns(p uintptr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _, v := c.look(p)
+	return v == blockLive
+}
+
+// realloc is Heap.realloc: the block always moves, so that an old pointer is found.
+func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	c.h.mustBeOpen(op)
+	if size < 0 {
+		panicMisuse(op, uintptr(ptr), "negative size %d", size)
+	}
+	old := 0
+	if ptr != nil {
+		old = c.usable(op, uintptr(ptr))
+	}
+	p, _, err := c.h.malloc(op, size, sizeclass.Quantum)
+	if err != nil {
+		return nil, err
+	}
+	to := osmem.Pointer(p)
+	if ptr != nil {
+		copyBlock(to, ptr, uintptr(min(old, size)))
+		c.free(op, uintptr(ptr))
+	}
+	return to, nil
+}
+
+// check looks at all blocks, those in use and those in quarantine, and returns where one was
+// written to that nobody may write to, and a report; or "". No other goroutine uses the heap.
+func (c *checked) check() (at uintptr, report string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.n {
+		hd := headerAt(c.ring[(c.first+i)%len(c.ring)])
+		if report := hd.writtenFree(); report != "" {
+			return hd.user(), report
+		}
+	}
+	span.Each(c.h.id, func(s *span.Span) {
+		if report != "" {
+			return
+		}
+		size, n := s.Size, atomic.LoadUint32(&s.Carved)
+		large := s.LoadTag()&span.KindMask == span.KindLarge
+		if large {
+			n = 1
+		}
+		for base := s.Base; n > 0 && report == ""; base, n = base+size, n-1 {
+			if !large && blockAt(base).isFree(base, factorOf(s.LoadTag())) {
+				continue
+			}
+			hd := headerAt(base)
+			if at = base + headerBytes; hd.seal != hd.sealOf() {
+				report = fmt.Sprintf("the bytes before the block at %#x were written to%s", at, stackLines("allocated by", c.known[base].allocStack))
+			} else if at = hd.user(); hd.state == inUse {
+				report = hd.damaged()
+			}
+		}
+	})
+	return at, report
+}
+
+// end gives up the cache, before the heap is destroyed.
+func (c *checked) end() {
+	c.mu.Lock()
+	l := c.local
+	c.local = nil
+	c.mu.Unlock()
+	if l != nil {
+		l.c.giveBack()
+	}
+}
+
+// checkedHeapOf returns the heap with a CheckLevel that s, which may be nil, belongs to, or nil.
+func checkedHeapOf(s *span.Span) *Heap {
+	if s == nil || numChecked.Load() == 0 {
+		return nil
+	}
+	id := s.LoadTag() >> span.KindBits
+	for h := range heaps.Range {
+		if h := h.(*Heap); h.id == id && h.checked != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// mustBeUndamagedAll panics if a block was written to where nobody may write. It is the beginning
+// of Destroy.
+func (h *Heap) mustBeUndamagedAll(op string) {
+	if at, report := h.checked.check(); report != "" {
+		panicMisuse(op, at, "%s", report)
+	}
+	h.checked.end()
+}
