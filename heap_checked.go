@@ -2,10 +2,7 @@ package cheap
 
 import (
 	"fmt"
-	"math/bits"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -81,69 +78,6 @@ type checked struct {
 	first, n int
 	held     int // bytes of blocks in quarantine
 }
-
-// A checkedHeader is at the start of each block of a checked heap that was handed out, and
-// stays there until the block is handed out again. The link and the mark of a free block are
-// in its first 16 bytes.
-type checkedHeader struct {
-	_ [sizeclass.Quantum]byte
-
-	seal       uint64 // of the fields from size to serial
-	size       uint64 // that the caller asked for
-	state      uint32 // inUse, quarantined or released
-	front      uint32 // bytes before those of the caller
-	whole      uint64 // usable bytes of the block of the heap
-	allocStack uint32 // sample.Stack, or 0
-	freeStack  uint32
-}
-
-const (
-	inUse       = 0x11
-	quarantined = 0x22
-	released    = 0x33
-	lost        = 0x44
-
-	// headerBytes is how many bytes the header and the border before the caller's bytes have.
-	// The border is longer than most writes below an index of 0, so that these leave the
-	// header as it is.
-	headerBytes  = 128
-	borderBefore = headerBytes - int(unsafe.Sizeof(checkedHeader{}))
-
-	borderBehind = 16 // at least
-
-	// mostBorder is how much of the rest of a block is border. More would cost more than it
-	// finds.
-	mostBorder = 4 << 10
-)
-
-// sealOf computes the seal of a header. A change of one word gives another seal.
-func (hd *checkedHeader) sealOf() uint64 {
-	x := uint64(uintptr(unsafe.Pointer(hd))) ^ hd.size ^ bits.RotateLeft64(hd.whole, 16) ^
-		bits.RotateLeft64(uint64(hd.state)<<32|uint64(hd.front), 32) ^
-		bits.RotateLeft64(uint64(hd.allocStack)<<32|uint64(hd.freeStack), 48)
-	x *= mixFactor
-	return (x ^ x>>32) * mixFactor
-}
-
-// user returns the address of the caller's bytes.
-func (hd *checkedHeader) user() uintptr { return uintptr(unsafe.Pointer(hd)) + uintptr(hd.front) }
-
-// content returns the caller's bytes.
-func (hd *checkedHeader) content() []byte {
-	return unsafe.Slice((*byte)(osmem.Pointer(hd.user())), hd.size)
-}
-
-// borders returns the bytes before and behind the caller's that must not change.
-func (hd *checkedHeader) borders() (before, behind []byte) {
-	p := hd.user()
-	end := p + uintptr(hd.size)
-	n := min(uintptr(unsafe.Pointer(hd))+uintptr(hd.whole)-end, mostBorder)
-	return unsafe.Slice((*byte)(osmem.Pointer(p-uintptr(borderBefore))), borderBefore), unsafe.Slice((*byte)(osmem.Pointer(end)), n)
-}
-
-// headerAt returns the header at the start of a block of the heap. The block's span is the
-// heap's, and cannot go back while the caller holds checked.mu.
-func headerAt(base uintptr) *checkedHeader { return (*checkedHeader)(osmem.Pointer(base)) }
 
 // newChecked makes h, which is new, a heap with that level.
 func newChecked(h *Heap, level CheckLevel, quarantine int) *checked {
@@ -384,117 +318,6 @@ func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
 	hd.become(lost)
 	panicMisuse(op, p, "the block at %#x (%d bytes) was written to before its start: more than %d bytes; look for an index below 0, or for a write behind the end of the block before%s",
 		user, was.size, borderBefore, stackLines("allocated by", was.allocStack))
-}
-
-// become changes the state of a block.
-func (hd *checkedHeader) become(state uint32) {
-	hd.state = state
-	hd.seal = hd.sealOf()
-}
-
-// damaged says what was written to of the header and the borders of a block, or "".
-func (hd *checkedHeader) damaged() string {
-	before, behind := hd.borders()
-	if from, to := borderFill.changed(before); from < to {
-		return fmt.Sprintf("the %s was written to before its start: %d bytes from byte %d on; look for an index below 0%s",
-			hd.name(), to-from, from-borderBefore, hd.stacksText())
-	}
-	if from, to := borderFill.changed(behind); from < to {
-		return fmt.Sprintf("the %s was written to behind its end: %d bytes from byte %d on; look for an index or a length that is too large%s",
-			hd.name(), to-from, int(hd.size)+from, hd.stacksText())
-	}
-	return ""
-}
-
-// writtenFree says what was written to of a block in quarantine, or "".
-func (hd *checkedHeader) writtenFree() string {
-	if hd.seal != hd.sealOf() {
-		return fmt.Sprintf("the bytes before the free block at %#x were written to; look for a write behind the end of the block before", uintptr(unsafe.Pointer(hd))+headerBytes)
-	}
-	if report := hd.damaged(); report != "" {
-		return report
-	}
-	if from, to := freedFill.changed(hd.content()); from < to {
-		return fmt.Sprintf("the free %s was written to after it was freed: %d bytes from byte %d on; look for a pointer that is used after Free%s",
-			hd.name(), to-from, from, hd.stacksText())
-	}
-	return ""
-}
-
-func (hd *checkedHeader) name() string {
-	return fmt.Sprintf("block at %#x (%d bytes)", hd.user(), hd.size)
-}
-
-// stacksText says who has allocated and freed the block, if that is known.
-func (hd *checkedHeader) stacksText() string {
-	text := stackLines("allocated by", hd.allocStack)
-	if hd.state != inUse {
-		text += stackLines("freed by", hd.freeStack)
-	}
-	return text
-}
-
-// stackLines lists a stack, from the caller of package cheap on.
-func stackLines(title string, id uint32) string {
-	pcs := sample.PCs(id)
-	if pcs == nil {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s", title)
-	inside := true
-	for frames := runtime.CallersFrames(pcs); ; {
-		f, more := frames.Next()
-		inside = inside && strings.HasPrefix(f.Function, "github.com/cheapgo/cheap.") && !strings.HasSuffix(f.File, "_test.go")
-		if !inside {
-			fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
-		}
-		if !more {
-			return b.String()
-		}
-	}
-}
-
-// A fillPage is a page of bytes that are equal.
-type fillPage [4 << 10]byte
-
-var borderFill, newFill, freedFill = fillOf(0xB5), fillOf(0xA5), fillOf(0xDF)
-
-func fillOf(v byte) *fillPage {
-	f := new(fillPage)
-	for i := range f {
-		f[i] = v
-	}
-	return f
-}
-
-// write fills b.
-func (f *fillPage) write(b []byte) {
-	for len(b) > 0 {
-		b = b[copy(b, f[:]):]
-	}
-}
-
-// changed returns the range of bytes of b that write has not left: from is the first of them,
-// and to is behind the last.
-func (f *fillPage) changed(b []byte) (from, to int) {
-	for rest := b; ; rest = rest[len(f):] {
-		if len(rest) <= len(f) {
-			if string(rest) == string(f[:len(rest)]) {
-				return 0, 0
-			}
-			break
-		}
-		if string(rest[:len(f)]) != string(f[:]) {
-			break
-		}
-	}
-	for b[from] == f[0] {
-		from++
-	}
-	for to = len(b); b[to-1] == f[0]; to-- {
-	}
-	return from, to
 }
 
 // usable returns the size of the block in use at p.

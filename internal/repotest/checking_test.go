@@ -1,0 +1,49 @@
+package repotest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestCheckingShowsWhatIsPrinted runs the program of docs/checking.md, and compares what it
+// prints with the document, but for addresses and directories.
+func TestCheckingShowsWhatIsPrinted(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "writes.exe")
+	command(t, root(t), nil, "go", "build", "-o", program, "./testdata/writes")
+	var shown []string
+	for _, b := range parseDocument(t, "docs/checking.md").blocks {
+		switch b.lang {
+		case "text":
+			shown = append(shown, strings.TrimSpace(b.text))
+		case "go":
+			if !strings.Contains(read(t, "testdata/writes/main.go"), b.text) {
+				t.Errorf("docs/checking.md:%d: the program has not this text", b.line)
+			}
+		}
+	}
+	arguments := []string{"over", "late"}
+	if len(shown) != len(arguments) {
+		t.Fatalf("the document shows %d outputs, want %d", len(shown), len(arguments))
+	}
+	if out, err := exec.Command(program, "over").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("without CHEAP_CHECK: %v, %s", err, out)
+	}
+	address := regexp.MustCompile(`0x[0-9a-f]{6,}`)
+	dir := regexp.MustCompile(`\S*/testdata/writes/`)
+	same := func(s string) string { return address.ReplaceAllString(dir.ReplaceAllString(s, ""), "0x…") }
+	for i, a := range arguments {
+		cmd := exec.Command(program, a)
+		cmd.Env = append(cmd.Environ(), "CHEAP_CHECK=stacks")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s: the program ends as if nothing was wrong", a)
+		}
+		text, _, _ := strings.Cut(string(out), "\n\ngoroutine")
+		if got, want := same(strings.TrimSpace(text)), same(shown[i]); got != want {
+			t.Errorf("%s prints\n%s\nthe document shows\n%s", a, got, want)
+		}
+	}
+}
