@@ -158,6 +158,9 @@ func (a *attacked) inOtherBlock() unsafe.Pointer {
 		if p := unsafe.Add(q, a.size); freed[p] {
 			return p
 		}
+		if a.h.checked != nil {
+			return unsafe.Add(q, a.size) // the freed blocks are in quarantine
+		}
 	}
 	panic("the memory was not used again")
 }

@@ -183,8 +183,8 @@ func (a *attacked) sendOff() {
 	all := append([]unsafe.Pointer{a.p}, a.mallocs(5000)...)
 	for _, p := range all {
 		a.h.Free(p)
-		if a.size > sizeclass.MaxSize {
-			return
+		if a.size > sizeclass.MaxSize || a.h.checked != nil {
+			return // it is in no batch
 		}
 		cl := &a.h.classes[sizeclass.Of(a.size)]
 		cl.mu.Lock()
