@@ -154,6 +154,11 @@ func (s *benchSettings) parseRun(text string) (err error) {
 		return err
 	}
 	s.tables = slices.DeleteFunc(s.tables, func(t measure.Table) bool { return t.Named && !s.run.names(t.Name) })
+	for i := range s.tables {
+		if t := &s.tables[i]; !s.run.names(t.Name) {
+			t.Rows = slices.DeleteFunc(t.Rows, func(r measure.Row) bool { return r.Named })
+		}
+	}
 	return nil
 }
 

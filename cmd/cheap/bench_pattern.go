@@ -116,6 +116,9 @@ func (a alternative) check(tables []measure.Table) error {
 			empty = t.Name
 		}
 		for _, r := range t.Rows {
+			if r.Named && a.table.String() == "" {
+				continue
+			}
 			if a.keeps(t.Name, r.Name) {
 				return nil
 			}

@@ -160,6 +160,35 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestNamedRows checks that a row which has to be named is measured only if its table is
+// named, and that no pattern selects such rows alone without it.
+func TestNamedRows(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "64 256 1024 4096", "-quick": "64 256 1024 4096", "-run calls|/own": "64 256 1024 4096",
+		"-run size": "8 16 32 64 128 256 512 1024 2048 4096", "-run size/own": "8 16 32 64 128 256 512 1024 2048 4096",
+	} {
+		s, _, err := parseBench(strings.Fields(args))
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		var sizes []string
+		for _, table := range s.tables {
+			for _, row := range table.Rows {
+				if size, ok := strings.CutPrefix(row.Name, "own-"); ok && table.Name == "size" && s.run.keeps("size", row.Name) {
+					sizes = append(sizes, size)
+				}
+			}
+		}
+		if got := strings.Join(sizes, " "); got != want {
+			t.Errorf("%q: the sizes are %s, want %s", args, got, want)
+		}
+	}
+	if _, _, err := parseBench([]string{"-run", "/own-8"}); err == nil || !strings.Contains(err.Error(), `no row matches "/own-8"`) {
+		t.Errorf("a row that is not named: %v", err)
+	}
+}
+
 // TestWritable checks that writable does not change a file.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()

@@ -51,6 +51,9 @@ type Row struct {
 	// collections, a round has fewer, and the row's note says so.
 	Steady bool
 
+	// Named says that the row is measured only where -run names its table.
+	Named bool
+
 	// Weight replaces the table's, unless it is 0.
 	Weight float64
 

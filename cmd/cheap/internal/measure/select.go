@@ -16,6 +16,7 @@ type unit struct {
 	work    Work
 	n       int   // operations in a round
 	warm    int   // operations before it, off the clock
+	ten     int   // operations that ten collections need, 0 if the row's rounds are not long
 	watched int64 // bytes that were resident in the round before the first, 0 if unknown
 	samples []sample
 	tried   sample        // of the calibration, if the row has an N

@@ -20,41 +20,71 @@ const (
 	steadyOverdraft = 1.3
 )
 
-// fewCollections is the note of a row for which the time was too short.
-const fewCollections = "rounds of fewer than ten collections, because the time was short"
+// The notes of a row whose rounds have fewer collections.
+const (
+	shortTime   = "rounds of fewer than ten collections, because the time was short"
+	shortRound  = "rounds of fewer than ten collections, because of -benchtime"
+	growingHeap = "rounds of fewer than ten collections, although they allocate 52 MiB: objects that wait for their finalizers make the heap larger, so that collections are rarer"
+)
+
+// fewCollections returns the note of a row that was to be in a steady state and had fewer
+// than ten collections in a round, and else "".
+func (u *unit) fewCollections(collections float64) string {
+	switch {
+	case !u.row.Steady || collections >= steadyCollections || u.tried.Bytes < uint64(u.tried.N):
+		return ""
+	case u.ten == 0:
+		return shortRound
+	case u.n < u.ten:
+		return shortTime
+	}
+	return growingHeap
+}
 
 // lengthen gives the rows that are Steady as many operations as a round of ten
-// collections needs. If that is too long for a few rounds of all of them, the longest
-// have fewer. The calibration has run N operations of each. It returns by which factor the
-// group may exceed its share: the rounds were made for the share.
+// collections needs. If six such rounds of all of them take too long, there are three; if
+// three do, the longest rows have fewer collections. The calibration has run N operations
+// of each. It returns by which factor the group may exceed its share: the rounds were made
+// for the share.
 func (r *run) lengthen(g group, share time.Duration) float64 {
 	if r.Each != (Length{}) {
 		return overdraft
 	}
 	var steady []*unit
 	var wanted []float64 // nanoseconds of each
+	sum := 0.0
 	for _, u := range g {
 		if u.row.Steady && u.tried.N > 0 {
 			steady = append(steady, u)
 			wanted = append(wanted, u.tried.perOp(u.tried.Wall)*float64(u.steadyN()))
+			sum += wanted[len(wanted)-1]
 		}
 	}
-	most := level(wanted, float64(share)/(enoughRounds+1)/(1+1.0/warmPart))
+	if len(steady) == 0 {
+		return overdraft
+	}
+	// What one round of all rows may take. The calibration takes about half a round.
+	may := func(rounds int) float64 {
+		return steadyOverdraft * float64(share) / (float64(rounds) + 0.5) / (1 + 1.0/warmPart)
+	}
+	most := may(enoughRounds)
+	if sum > most {
+		most = may(fewRounds)
+	}
+	most = level(wanted, most)
 	for _, u := range steady {
-		n := min(float64(u.steadyN()), most/max(u.tried.perOp(u.tried.Wall), 1e-3))
+		u.ten = u.steadyN()
+		n := min(float64(u.ten), most/max(u.tried.perOp(u.tried.Wall), 1e-3))
 		// A multiple of N: a row may need that.
 		u.n = max(int(n)/u.row.N, 1) * u.row.N
 		u.warm = u.n / warmPart
 		u.took *= time.Duration(1 + (u.n+u.warm)/u.row.N)
 	}
-	if len(steady) == 0 {
-		return overdraft
-	}
 	return steadyOverdraft
 }
 
-// steadyN is how many operations have ten collections. A row that allocates next to
-// nothing has none.
+// steadyN is how many operations have ten collections, if what is live does not grow. A
+// row that allocates next to nothing has none.
 func (u *unit) steadyN() int {
 	bytes := u.tried.perOp(float64(u.tried.Bytes))
 	if bytes < 1 {

@@ -60,14 +60,15 @@ func TestLengthen(t *testing.T) {
 	idle.tried.Bytes = 0
 	plain.row.Steady = false
 	const ten = 1_704_000 // of 32 bytes
-	const share = 7 * 1200 * time.Millisecond
+	// Three rounds and the half of one, with their warm-ups, are what the share has.
+	const share = 3500 * 1200 * time.Millisecond / 1000
 	if over := (&run{Options: &Options{}}).lengthen(group{fast, slow, idle, plain}, share); over != steadyOverdraft {
 		t.Errorf("the group may take %v times its share", over)
 	}
 	if fast.n != ten || fast.warm != ten/warmPart || idle.n != 1000 || plain.n != 1000 || plain.warm != 0 {
 		t.Errorf("%d operations after %d, %d and %d", fast.n, fast.warm, idle.n, plain.n)
 	}
-	if slow.n < 900_000 || slow.n > 1_000_000 || slow.took < time.Second || slow.took > 1300*time.Millisecond {
+	if slow.n < 1_250_000 || slow.n > 1_300_000 || slow.took < time.Second || slow.took > 1600*time.Millisecond {
 		t.Errorf("the slow row has %d operations, in %v", slow.n, slow.took)
 	}
 	r := &run{Options: &Options{Each: Length{N: 10}}}
@@ -76,14 +77,38 @@ func TestLengthen(t *testing.T) {
 	}
 }
 
-// A row without the time for ten collections says so, behind its own note.
+// A row has ten collections in each of three rounds before it has six shorter ones, and
+// six where they fit.
+func TestLengthenRounds(t *testing.T) {
+	for _, tt := range []struct {
+		rounds float64
+		want   int // a thousandth of what ten collections need
+	}{{6.5, 1000}, {4, 1000}, {3.5, 1000}, {1.75, 500}} {
+		const perOp, ten = 100, 1_704_000
+		u := &unit{row: &Row{N: 1000, Steady: true}, n: 1000, tried: sample{N: 1000, Wall: 1000 * perOp, Bytes: 1000 * 32}}
+		share := time.Duration(tt.rounds * 1.2 * perOp * ten / steadyOverdraft)
+		(&run{Options: &Options{}}).lengthen(group{u}, share)
+		if got := float64(u.n) / ten * 1000; got < float64(tt.want)-2 || got > float64(tt.want)+2 {
+			t.Errorf("with time for %v rounds one has %.0f thousandths of its operations, want %d", tt.rounds, got, tt.want)
+		}
+	}
+}
+
+// A row that has fewer than ten collections says why, behind its own note.
 func TestFewCollections(t *testing.T) {
 	for _, tt := range []struct {
 		collections uint32
 		bytes       uint64
+		n, ten      int
 		want        string
-	}{{3, 32, "own; " + fewCollections}, {10, 32, "own"}, {0, 0, "own"}} {
-		u := &unit{table: &Table{}, row: &Row{Steady: true, Note: "own"}, procs: 1, samples: []sample{{N: 1, Wall: 1, Bytes: tt.bytes, Collections: tt.collections}}}
+	}{
+		{3, 32, 5, 10, "own; " + shortTime}, {3, 32, 10, 10, "own; " + growingHeap}, {3, 32, 10, 0, "own; " + shortRound},
+		{10, 32, 10, 10, "own"}, {0, 0, 1, 0, "own"},
+	} {
+		u := &unit{
+			table: &Table{}, row: &Row{Steady: true, Note: "own"}, procs: 1, n: tt.n, ten: tt.ten,
+			tried: sample{N: 1, Bytes: tt.bytes}, samples: []sample{{N: 1, Wall: 1, Bytes: tt.bytes, Collections: tt.collections}},
+		}
 		if got := new(run).summarize(u); got.Note != tt.want || got.Collections != float64(tt.collections) {
 			t.Errorf("%d collections: %v, note %q", tt.collections, got.Collections, got.Note)
 		}

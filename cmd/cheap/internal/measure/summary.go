@@ -29,8 +29,8 @@ func (r *run) summarize(u *unit) result.Row {
 	}
 	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(wall)
 	row.Collections = median(u.each(func(s sample) float64 { return float64(s.Collections) }))
-	if u.row.Steady && row.Collections < steadyCollections && row.GoBytesPerOp >= 1 {
-		row.Note = strings.TrimPrefix(row.Note+"; "+fewCollections, "; ")
+	if few := u.fewCollections(row.Collections); few != "" {
+		row.Note = strings.TrimPrefix(row.Note+"; "+few, "; ")
 	}
 	row.Doubts = result.Doubts(&row, runtime.NumCPU())
 	if u.row.Published != nil {

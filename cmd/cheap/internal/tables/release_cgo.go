@@ -41,6 +41,7 @@ var releases = []release{
 	{"own-memory", "own.NewMem, no C", lifetime.Memory, true, withoutC},
 	{"own-group", fmt.Sprintf("own.Group, no C; a block is one of %d of %d bytes", lifetime.GroupBlocks, lifetime.GroupBlockSize), lifetime.Group, true, withoutC},
 	{"addcleanup" + cold, coldNote, lifetime.Cleanup, true, fromCold},
+	{"finalizer" + cold, coldNote, lifetime.Finalizer, true, fromCold},
 	{"own-forget" + cold, coldNote, lifetime.Owner, true, fromCold},
 	{"own-memory" + cold, coldNote, lifetime.Memory, true, fromCold},
 }
@@ -84,9 +85,10 @@ func (r release) row(off bool) measure.Row {
 		Group:     "release", Versus: "manual",
 		Open: func(int) (measure.Work, error) { return r.open(off) },
 	}
-	if row.Steady = !off && r.kind <= withoutC; row.Steady {
+	if row.Steady = !off && r.kind != fromCold; row.Steady {
 		row.Weight = steadyWeight
 	}
+	row.Named = r.kind == diagnostic
 	row.Section = sections[r.kind]
 	if off {
 		row.Section = "With the collector off"

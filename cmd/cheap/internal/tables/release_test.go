@@ -18,7 +18,7 @@ var ways = []string{
 	"own-forget", "own-close", "own-memory", "own-group",
 }
 
-var coldWays = []string{"addcleanup-cold", "own-forget-cold", "own-memory-cold"}
+var coldWays = []string{"addcleanup-cold", "finalizer-cold", "own-forget-cold", "own-memory-cold"}
 
 func TestRelease(t *testing.T) {
 	want := slices.Concat(ways, coldWays)
@@ -31,12 +31,14 @@ func TestRelease(t *testing.T) {
 		if off := strings.HasSuffix(row.Name, "-gc-off"); off != row.NoGC || row.N == 0 {
 			t.Errorf("%s: NoGC is %v, and N is %d", row.Name, row.NoGC, row.N)
 		}
-		if usual := row.Section == "" || row.Name == "own-memory" || row.Name == "own-group"; usual != row.Steady {
-			t.Errorf("%s is in section %q", row.Name, row.Section)
-		}
-		once := strings.HasSuffix(row.Name, "-cold") || strings.HasPrefix(row.Name, "finalizer-")
-		if row.Steady != (!once && !row.NoGC) {
+		cold := strings.HasSuffix(row.Name, "-cold")
+		if row.Steady != (!cold && !row.NoGC) {
 			t.Errorf("%s: Steady is %v", row.Name, row.Steady)
+		}
+		diagnostic := strings.HasPrefix(row.Name, "finalizer-empty") || strings.HasPrefix(row.Name, "finalizer-no-c")
+		apart := diagnostic || cold || row.NoGC || row.Name == "own-memory" || row.Name == "own-group"
+		if apart != (row.Section != "") || diagnostic != row.Named {
+			t.Errorf("%s is in section %q, and Named is %v", row.Name, row.Section, row.Named)
 		}
 		if !row.NoGC {
 			for _, n := range []int{1, 1000} {

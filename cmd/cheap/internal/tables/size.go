@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -28,6 +29,14 @@ type owning[Rest any] struct {
 	_     [16 - unsafe.Sizeof(own.Owner{})]byte
 	owner own.Owner
 }
+
+// Sizes of objects that are always measured. The others are measured if -run names the
+// table: a round with finalizers that has ten collections takes seconds for small objects.
+var usualSizes = []int{64, 256, 1024, 4096}
+
+// sizeWeight is the part of the time of a row. Ten collections take the longer, the
+// smaller the objects are.
+func sizeWeight(bytes int) float64 { return 1 + 320/float64(bytes) }
 
 // objects is how many objects of a size a round forgets at least.
 func objects(bytes int) int {
@@ -83,12 +92,13 @@ func Size() measure.Table {
 		About: "An object of so many bytes is allocated and forgotten: alone, with a finalizer, with a cleanup, and with an Owner in it. " +
 			"No object owns C memory, so the time is that of the runtime and of package own. " +
 			"The time ends when everything is released. " +
-			"Each object has a pointer, as owners have; from 1,024 bytes on the runtime therefore puts a header before it and takes the next size class.",
+			"Each object has a pointer, as owners have; from 1,024 bytes on the runtime therefore puts a header before it and takes the next size class. " +
+			"With -run size there are ten sizes, from 8 bytes on.",
 		Unit:    "object",
 		Over:    "bytes",
 		Chart:   result.Sizes,
 		Sources: []result.Source{sourceOfSizes},
-	}, Weight: 1.2}
+	}}
 	for _, s := range published1260P {
 		t.Rows = append(t.Rows, s.rows(s)...)
 	}
@@ -105,13 +115,14 @@ func sizeRows[Rest, OwnerRest any](s sized) []measure.Row {
 			Versus: fmt.Sprintf("alloc-%d", s.bytes),
 			N:      objects(s.bytes),
 			Steady: true,
+			Named:  !slices.Contains(usualSizes, s.bytes),
+			Weight: sizeWeight(s.bytes),
 			Open:   func(int) (measure.Work, error) { return open(), nil },
 		}
 	}
 	alloc := row("alloc", allocate[Rest])
-	alloc.Versus, alloc.N = "", 0
+	alloc.Versus, alloc.N, alloc.Steady = "", 0, false
 	alloc.Published = figure(sourceOfSizes, s.alloc)
-	alloc.Steady = false
 	finalizer := row("finalizer", withFinalizer[Rest])
 	finalizer.Published = figure(sourceOfSizes, s.finalizer)
 	cleanup := row("addcleanup", withCleanup[Rest])

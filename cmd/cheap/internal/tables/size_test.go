@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -56,6 +57,15 @@ func TestSizeNames(t *testing.T) {
 		}
 	}
 	wantNames(t, Size(), want)
+	for _, row := range Size().Rows {
+		usual := false
+		for _, size := range usualSizes {
+			usual = usual || strings.HasSuffix(row.Name, fmt.Sprintf("-%d", size))
+		}
+		if row.Named == usual || row.Steady != !strings.HasPrefix(row.Name, "alloc") {
+			t.Errorf("%s: Named is %v, Steady is %v", row.Name, row.Named, row.Steady)
+		}
+	}
 }
 
 // TestSizeAllocates checks that each object is one of its size in the Go heap.
