@@ -197,7 +197,7 @@ func (b *tab) become(d device) {
 // An audit is what testdata/audit.js has found.
 type audit struct {
 	Charts []struct {
-		ID                       string
+		ID, Part                 string
 		Rows, PublishedRows      int // of the table
 		Measured, Published      int // that are drawn
 		Words                    int // in the chart

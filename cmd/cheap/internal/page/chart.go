@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -11,30 +10,26 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A chart is what charts.js draws of a section of a table. Each row is one point of one
-// line. A chart of bars or dots is a single line without X.
+// A chart is what charts.js draws of a section of a table, or of a part of it: a bar for
+// each row, or a dot. The charts of a section have the same kind and the same sources, and
+// share a legend.
 type chart struct {
 	ID      string   `json:"id"`
-	Kind    string   `json:"kind"` // "bars", "dots" or "lines"
+	Legend  string   `json:"legend"` // the section's ID
+	Title   string   `json:"-"`      // of one of several charts: "64 bytes"
+	Kind    string   `json:"kind"`   // "bars" or "dots"
 	Log     bool     `json:"log"`
 	Bytes   bool     `json:"bytes"`   // figures are bytes, not nanoseconds
-	Label   string   `json:"label"`   // what the chart shows, in words
+	Small   bool     `json:"small"`   // one of several beside each other
 	Sources []string `json:"sources"` // of the published figures
-	X       []string `json:"x"`       // the places on the axis; nil for bars
-	Lines   []line   `json:"lines"`
-}
-
-// A line is points that are joined.
-type line struct {
-	Name   string  `json:"name"`
-	Points []point `json:"points"`
+	Points  []point  `json:"points"`
 }
 
 // A point is one row.
 type point struct {
 	Name      string  `json:"name"`
 	Ours      bool    `json:"ours"`
-	X         int     `json:"x"` // index in chart.X, or of the bar
+	X         int     `json:"x"` // which bar it is, from above
 	Ns        float64 `json:"ns"`
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
@@ -50,31 +45,48 @@ type mark struct {
 	Time   string  `json:"time"`
 }
 
-// logRange is the largest ratio between two figures on a linear scale.
-const logRange = 30
+// The largest ratios between two figures on a linear scale. In a small chart there are few
+// bars, and what is compared stands close together.
+const (
+	logRange      = 30
+	smallLogRange = 200
+)
 
-func newChart(t table) chart {
-	c := chart{ID: t.Name, Kind: "bars", Bytes: t.Chart == result.Bytes && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Resident > 0 })}
-	c.Log = !c.Bytes && isWide(t.rows)
-	split, ok := splitOf(t)
-	if ok {
-		c.Kind = "lines"
-		c.addLines(t, split)
-	} else {
-		c.addBars(t)
-		if c.Log {
+// newCharts returns the charts of a section of a table, and what they show, in words. If
+// its rows differ in a size or in the number of processors, there is one for each size, or
+// for each name of a row: a bar has a length that means something only beside bars of the
+// same kind.
+func newCharts(id string, t table) ([]chart, string) {
+	parts, ok := split(t)
+	most := float64(smallLogRange)
+	if !ok {
+		parts, most = []panel{{rows: t.rows, name: nameOf(t.rows)}}, logRange
+	}
+	bytes := t.Chart == result.Bytes && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Resident > 0 })
+	log := !bytes && slices.ContainsFunc(parts, func(p panel) bool { return rangeOf(p.rows) > most })
+	sources := sourcesOf(t.rows, bytes)
+	var charts []chart
+	for _, p := range parts {
+		c := chart{ID: id, Legend: id, Title: p.title, Kind: "bars", Log: log, Bytes: bytes, Small: ok, Sources: sources}
+		if ok {
+			c.ID += "." + p.key
+		}
+		if log {
 			// A bar is as long as its figure, from 0 on, which a logarithmic scale
 			// has not.
 			c.Kind = "dots"
 		}
+		for i, r := range p.rows {
+			c.Points = append(c.Points, c.point(r, p.name(r), i))
+		}
+		charts = append(charts, c)
 	}
-	c.Label = label(t, c)
-	return c
+	return charts, label(t, ok, log, bytes)
 }
 
-// isWide reports whether the figures differ by more than logRange, published ones
-// included, because the chart has them as well.
-func isWide(rows []result.Row) bool {
+// rangeOf returns how many times the largest figure is the smallest, published ones
+// included, because the chart has them as well. It is 0 without figures.
+func rangeOf(rows []result.Row) float64 {
 	low, high := math.Inf(1), 0.0
 	see := func(ns float64) {
 		if ns > 0 {
@@ -87,43 +99,67 @@ func isWide(rows []result.Row) bool {
 			see(p.Ns)
 		}
 	}
-	return high > logRange*low
+	return high / low
 }
 
-// A splitter returns the line that a row belongs to, and the row's place on the
-// axis.
-type splitter func(result.Row) (line string, x int)
+// A panel is one of the charts of a section.
+type panel struct {
+	key, title string
+	rows       []result.Row
+	name       func(result.Row) string // of a bar
+}
 
-// splitOf returns how the rows of a table form lines. They form none if the table
-// is drawn as bars, if a row has no place on the axis, or if all rows have the
-// same place, as with -cpu=1.
-func splitOf(t table) (splitter, bool) {
-	var split splitter
+// split divides the rows of a table among charts. It does not if the table has one chart,
+// if a row has no size, or if there is only one size or number of processors, as with
+// -cpu=1.
+func split(t table) ([]panel, bool) {
 	switch t.Chart {
 	case result.Procs:
-		split = func(r result.Row) (string, int) { return r.Row, r.Procs }
-	case result.Sizes:
-		several := result.MixesProcs(t.rows)
-		split = func(r result.Row) (string, int) {
-			name, x, ok := result.SplitNumber(r.Row)
-			if !ok {
-				x = -1
-			}
-			return rowName(name, r.Procs, several), x
-		}
-	default:
-		return nil, false
-	}
-	_, first := split(t.rows[0])
-	differ := false
-	for _, r := range t.rows {
-		_, x := split(r)
-		if x < 0 {
+		if !result.MixesProcs(t.rows) {
 			return nil, false
 		}
-		differ = differ || x != first
+		return divide(t.rows, func(r result.Row) panel {
+			return panel{key: r.Row, title: r.Row, name: func(r result.Row) string { return figure.Plural(r.Procs, "processor") }}
+		}), true
+	case result.Sizes:
+		several := result.MixesProcs(t.rows)
+		if slices.ContainsFunc(t.rows, func(r result.Row) bool { _, _, ok := result.SplitNumber(r.Row); return !ok }) {
+			return nil, false
+		}
+		panels := divide(t.rows, func(r result.Row) panel {
+			_, size, _ := result.SplitNumber(r.Row)
+			return panel{
+				key: strconv.Itoa(size), title: strings.TrimSpace(figure.Thousands(size) + " " + t.Over),
+				name: func(r result.Row) string {
+					series, _, _ := result.SplitNumber(r.Row)
+					return rowName(series, r.Procs, several)
+				},
+			}
+		})
+		return panels, len(panels) > 1
 	}
-	return split, differ
+	return nil, false
+}
+
+// divide divides rows among panels, in the order in which they come.
+func divide(rows []result.Row, of func(result.Row) panel) []panel {
+	var all []panel
+	for _, r := range rows {
+		p := of(r)
+		i := slices.IndexFunc(all, func(q panel) bool { return q.key == p.key })
+		if i < 0 {
+			i = len(all)
+			all = append(all, p)
+		}
+		all[i].rows = append(all[i].rows, r)
+	}
+	return all
+}
+
+// nameOf returns what the bars of one chart are called.
+func nameOf(rows []result.Row) func(result.Row) string {
+	several := result.MixesProcs(rows)
+	return func(r result.Row) string { return rowName(r.Row, r.Procs, several) }
 }
 
 // rowName is the name of a row, with its number of processors if there are several.
@@ -132,44 +168,6 @@ func rowName(row string, procs int, several bool) string {
 		return row
 	}
 	return row + " (" + strconv.Itoa(procs) + ")"
-}
-
-func (c *chart) addBars(t table) {
-	several := result.MixesProcs(t.rows)
-	bars := line{Name: "measured"}
-	for i, r := range t.rows {
-		bars.Points = append(bars.Points, c.point(r, rowName(r.Row, r.Procs, several), i))
-	}
-	c.Lines = []line{bars}
-}
-
-func (c *chart) addLines(t table, split splitter) {
-	var xs []int
-	for _, r := range t.rows {
-		_, x := split(r)
-		xs = append(xs, x)
-	}
-	slices.Sort(xs)
-	xs = slices.Compact(xs)
-	for _, x := range xs {
-		c.X = append(c.X, figure.Thousands(x))
-	}
-	index := make(map[string]int)
-	for _, r := range t.rows {
-		name, x := split(r)
-		i, ok := index[name]
-		if !ok {
-			i = len(c.Lines)
-			index[name] = i
-			c.Lines = append(c.Lines, line{Name: name})
-		}
-		place, _ := slices.BinarySearch(xs, x)
-		c.Lines[i].Points = append(c.Lines[i].Points, c.point(r, name, place))
-	}
-	// Points are joined from left to right.
-	for _, l := range c.Lines {
-		slices.SortStableFunc(l.Points, func(a, b point) int { return cmp.Compare(a.X, b.X) })
-	}
 }
 
 // isOurs reports whether a row is about this project, which has a color of its own:
@@ -181,7 +179,7 @@ func isOurs(row string) bool {
 	return words[0] == "own" || slices.Contains([]string{"heap", "local", "arena", "dropin"}, last)
 }
 
-// point makes a point of a row, and adds the sources of its figures.
+// point makes a point of a row.
 func (c *chart) point(r result.Row, name string, x int) point {
 	p := point{
 		Name: name, Ours: isOurs(r.Row), X: x,
@@ -193,35 +191,36 @@ func (c *chart) point(r result.Row, name string, x int) point {
 		return p
 	}
 	for _, pub := range r.Published {
-		p.Published = append(p.Published, mark{c.source(pub.Source), pub.Ns, published(pub.Ns)})
+		p.Published = append(p.Published, mark{slices.Index(c.Sources, pub.Source), pub.Ns, published(pub.Ns)})
 	}
 	return p
 }
 
-func (c *chart) source(name string) int {
-	i := slices.Index(c.Sources, name)
-	if i < 0 {
-		i = len(c.Sources)
-		c.Sources = append(c.Sources, name)
+// sourcesOf returns the sources of the figures that are drawn.
+func sourcesOf(rows []result.Row, bytes bool) (sources []string) {
+	for _, r := range rows {
+		for _, p := range r.Published {
+			if !bytes && !slices.Contains(sources, p.Source) {
+				sources = append(sources, p.Source)
+			}
+		}
 	}
-	return i
+	return sources
 }
 
-// label describes what a chart shows.
-func label(t table, c chart) string {
+// label describes what the charts of a section show.
+func label(t table, several, log, bytes bool) string {
 	s := "Wall-clock time"
 	if t.Unit != "" {
 		s = "Time for one " + t.Unit
 	}
-	if c.Bytes {
-		return "Resident memory"
+	if bytes {
+		s = "Resident memory"
 	}
-	if c.Kind == "lines" && t.Chart == result.Procs {
-		s += ", by number of processors"
-	} else if c.Kind == "lines" && t.Over != "" {
-		s += ", by " + t.Over
+	if several {
+		s += ", each chart with a scale of its own"
 	}
-	if c.Log {
+	if log {
 		s += ", on a logarithmic scale"
 	}
 	return s

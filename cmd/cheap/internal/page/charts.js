@@ -39,8 +39,8 @@
 		return bytes === 0 ? '0' : +(bytes / unit).toPrecision(4) + ' ' + name;
 	};
 
-	const figures = chart => chart.lines.flatMap(l => l.points.flatMap(p =>
-		[p.ns, p.low, p.high, ...(p.published || []).map(m => m.ns)])).filter(ns => ns > 0);
+	const figures = chart => chart.points.flatMap(p =>
+		[p.ns, p.low, p.high, ...(p.published || []).map(m => m.ns)]).filter(ns => ns > 0);
 
 	// ticksBetween returns the round numbers of a logarithmic scale: powers of ten,
 	// and numbers between them if the powers are few. Both ends keep a margin, a part
@@ -83,7 +83,7 @@
 		if (!chart.log || all.length === 0) {
 			const max = Math.max(...all, 1e-9);
 			axis.interval = stepOf(max / room, chart.bytes);
-			axis.max = axis.interval * Math.ceil(max / axis.interval);
+			axis.max = +(axis.interval * Math.ceil(max / axis.interval)).toPrecision(12);
 			return axis;
 		}
 		const min = Math.min(...all) / 1.6, max = Math.max(...all) * 1.15;
@@ -98,22 +98,18 @@
 	// drawable is a time as it is drawn: 0 has no place on a logarithmic scale.
 	const drawable = (ns, axis) => Math.max(ns, axis.min);
 
-	// whiskers draws the confidence intervals of points: along x for bars, which are
-	// horizontal, and along y for lines. The offset moves them down to the bar.
-	const whiskers = (name, points, along, offset, stroke) => ({
-		type: 'custom', name, silent: true, z: 4, clip: true,
-		data: points.filter(p => p.low > 0 && p.high > 0)
-			.map(p => along === 'x' ? [p.low, p.x, p.high] : [p.x, p.low, p.high]),
-		encode: along === 'x' ? {x: [0, 2], y: 1} : {x: 0, y: [1, 2]},
+	// whiskers draws the confidence intervals of points. The offset moves them down to
+	// the bar.
+	const whiskers = (points, offset, stroke) => ({
+		type: 'custom', name: 'intervals', silent: true, z: 4, clip: true,
+		data: points.filter(p => p.low > 0 && p.high > 0).map(p => [p.low, p.x, p.high]),
+		encode: {x: [0, 2], y: 1},
 		renderItem: (params, api) => {
 			const cap = 3;
-			const v = [0, 1, 2].map(i => api.value(i));
-			const [a, b] = along === 'x' ? [api.coord([v[0], v[1]]), api.coord([v[2], v[1]])]
-				: [api.coord([v[0], v[1]]), api.coord([v[0], v[2]])];
+			const [a, b] = [0, 2].map(i => api.coord([api.value(i), api.value(1)]));
 			const style = {stroke, lineWidth: 1.25, fill: null};
 			const segment = (x1, y1, x2, y2) => ({type: 'line', shape: {x1, y1: y1 + offset, x2, y2: y2 + offset}, style});
-			const ends = [a, b].map(p => along === 'x' ? segment(p[0], p[1] - cap, p[0], p[1] + cap)
-				: segment(p[0] - cap, p[1], p[0] + cap, p[1]));
+			const ends = [a, b].map(p => segment(p[0], p[1] - cap, p[0], p[1] + cap));
 			return {type: 'group', children: [segment(...a, ...b), ...ends]};
 		},
 	});
@@ -126,7 +122,7 @@
 		const box = document.createElement('div');
 		box.className = 'tip';
 		const add = (tag, text) => box.appendChild(document.createElement(tag)).textContent = text;
-		add('b', p.name + (chart.kind === 'lines' ? ', ' + chart.x[p.x] : ''));
+		add('b', p.name);
 		add('span', 'measured here: ' + p.time + (p.interval ? ' (' + p.interval + ')' : ''));
 		for (const m of p.published || []) add('span', chart.sources[m.source] + ': ' + m.time);
 		return box;
@@ -145,7 +141,7 @@
 	// The band of a bar, from above: its name where the chart is narrow, the bar, and
 	// a lane for each published figure.
 	const bandOf = (chart, narrow) => {
-		const lanes = Math.max(0, ...chart.lines[0].points.map(p => (p.published || []).length));
+		const lanes = Math.max(0, ...chart.points.map(p => (p.published || []).length));
 		const name = narrow ? 20 : 0, bar = 13, lane = 9;
 		const height = name + bar + lanes * lane;
 		return {
@@ -160,14 +156,15 @@
 	// bars draws a bar for each row, or a dot where the scale is logarithmic: the length
 	// of a bar means nothing there.
 	const bars = (chart, t, width) => {
-		const narrow = width < narrowBelow;
-		const points = chart.lines[0].points;
-		const band = bandOf(chart, narrow);
-		const axis = narrow ? timeAxis(chart, t, 4, 24 / width) : timeAxis(chart, t, 8, 0.02);
+		const points = chart.points;
 		const names = points.map(p => p.name), times = points.map(p => p.time);
 		const edge = chart.kind === 'dots' ? 8 : 4; // half a dot
 		const right = Math.max(...times.map(text => widthOf(text, 'bold'))) + 12;
 		const left = Math.max(...names.map(text => widthOf(text))) + 12;
+		const narrow = width < narrowBelow && left + right > width / 2;
+		const band = bandOf(chart, narrow);
+		const room = Math.max(2, Math.min(8, Math.floor((width - (narrow ? 0 : left + right)) / 72)));
+		const axis = timeAxis(chart, t, room, narrow ? 24 / width : 0.02);
 		// A line of text that ends at the middle of the band has its own middle this far
 		// above it.
 		const above = offset => offset < 0 ? {verticalAlign: 'bottom', lineHeight: -2 * offset} : {verticalAlign: 'middle'};
@@ -190,10 +187,10 @@
 		}));
 		const spaces = band.spaces.map(h => h > 0 ? [space(h)] : []);
 		return Object.assign(common(chart, t), {
-			height: points.length * band.height + 60,
-			grid: {left: narrow ? edge : left, right: narrow ? edge : right, top: 30, bottom: 30, outerBoundsMode: 'none'},
+			height: points.length * band.height + (chart.small ? 34 : 60),
+			grid: {left: narrow ? edge : left, right: narrow ? edge : right, top: chart.small ? 4 : 30, bottom: 30, outerBoundsMode: 'none'},
 			// The same labels at the top as well: a long chart does not fit a screen.
-			xAxis: [axis, Object.assign({}, axis, {position: 'top', splitLine: {show: false}})],
+			xAxis: chart.small ? axis : [axis, Object.assign({}, axis, {position: 'top', splitLine: {show: false}})],
 			yAxis: [
 				side(names, 'left', narrow ? {width: width - right - 20, overflow: 'truncate'} : {}),
 				side(times, 'right', {fontWeight: 'bold'}),
@@ -214,43 +211,9 @@
 					})),
 				},
 				...spaces[1],
-				whiskers('intervals', points, 'x', band.bar, t.whisker),
+				whiskers(points, band.bar, t.whisker),
 				...marks,
 			],
-		});
-	};
-
-	const lines = (chart, t, width) => {
-		const axis = timeAxis(chart, t, 6, 0);
-		const longest = Math.max(...(axis.axisLabel.customValues || figures(chart)).map(ns => widthOf(tick(+ns.toPrecision(2)))));
-		const series = chart.lines.flatMap((l, i) => {
-			const place = (p, ns) => ({value: [p.x, drawable(ns, axis)], point: p});
-			const style = {color: color(i)};
-			const base = {type: 'line', name: l.name, symbol: shape(i), itemStyle: style, connectNulls: true, clip: false};
-			const sources = [...new Set(l.points.flatMap(p => (p.published || []).map(m => m.source)))];
-			return [
-				...sources.map(source => Object.assign({}, base, {
-					symbolSize: 8, z: 3, itemStyle: {color: t.card, borderColor: style.color, borderWidth: 1.5},
-					lineStyle: Object.assign({type: 'dotted', width: 1.5, opacity: 0.8}, style),
-					data: l.points.flatMap(p => (p.published || []).filter(m => m.source === source).map(m => place(p, m.ns))),
-				})),
-				whiskers(l.name, l.points, 'y', 0, style.color),
-				Object.assign({}, base, {
-					symbolSize: 8, z: 5, lineStyle: Object.assign({width: 2}, style),
-					data: l.points.map(p => place(p, p.ns)),
-				}),
-			];
-		});
-		return Object.assign(common(chart, t), {
-			height: width < narrowBelow ? 340 : 420,
-			grid: {left: longest + 14, right: 8, top: 12, bottom: 30, outerBoundsMode: 'none'},
-			xAxis: {
-				type: 'category', data: chart.x,
-				axisLine: {lineStyle: {color: t.soft}}, axisTick: {show: false},
-				axisLabel: {color: t.soft, fontFamily: font, fontSize, hideOverlap: true},
-			},
-			yAxis: axis,
-			series,
 		});
 	};
 
@@ -262,10 +225,7 @@
 	};
 
 	// swatch is the picture of an entry of a legend, in the shapes of the chart.
-	const swatch = (kind, shape, color) => {
-		const fill = kind === 'hollow' ? 'none' : color;
-		const joined = kind === 'line' || kind === 'hollow';
-		const stroke = joined ? color : 'none';
+	const swatch = (shape, fill) => {
 		const outline = {
 			circle: ['circle', {cx: 11, cy: 7, r: 4}],
 			rect: ['rect', {x: 7, y: 3, width: 8, height: 8}],
@@ -275,16 +235,12 @@
 			bar: ['rect', {x: 1, y: 2, width: 20, height: 10, rx: 2}],
 		}[shape];
 		const [tag, place] = outline;
-		const parts = [svg(tag, Object.assign(place, {fill, stroke, 'stroke-width': 1.5}))];
-		if (joined) {
-			parts.unshift(svg('path', {d: kind === 'hollow' ? 'M0 7h6M16 7h6' : 'M0 7h22', stroke: color, 'stroke-width': 2,
-				'stroke-dasharray': kind === 'hollow' ? '2 2' : 'none', fill: 'none'}));
-		}
-		return svg('svg', {width: 22, height: 14, viewBox: '0 0 22 14', 'aria-hidden': 'true'}, ...parts);
+		return svg('svg', {width: 22, height: 14, viewBox: '0 0 22 14', 'aria-hidden': 'true'}, svg(tag, Object.assign(place, {fill})));
 	};
 
-	// legend says what is what. A button shows and hides what it names.
-	const legend = (chart, t, box, hidden, toggle) => {
+	// legend says what is what in the charts of a section. A button shows and hides what
+	// it names.
+	const legend = (all, t, box, hidden, toggle) => {
 		const entry = (name, picture, canHide) => {
 			const el = document.createElement(canHide ? 'button' : 'span');
 			el.append(picture, name);
@@ -295,51 +251,50 @@
 			}
 			return el;
 		};
-		const sources = chart.sources || [];
-		if (chart.kind !== 'lines') {
-			const ours = chart.lines[0].points.some(p => p.ours);
-			const mark = chart.kind === 'dots' ? 'dot' : 'bar';
-			box.replaceChildren(entry('measured here' + (chart.bytes ? '' : ', with 95 % interval'), swatch('bar', mark, t.bar), false),
-				...(ours ? [entry('the same, for this project', swatch('bar', mark, t.ours), false)] : []),
-				...sources.map((name, i) => entry(name, swatch('mark', shape(i), color(i)), true)));
-			return;
-		}
-		box.replaceChildren(...chart.lines.map((l, i) => entry(l.name, swatch('line', shape(i), color(i)), true)));
-		if (sources.length > 0) {
-			box.append(entry('hollow, dotted: published by ' + sources.join('; '), swatch('hollow', 'circle', t.soft), false));
-		}
+		const [chart] = all;
+		const ours = all.some(c => c.points.some(p => p.ours));
+		const mark = chart.kind === 'dots' ? 'dot' : 'bar';
+		box.replaceChildren(entry('measured here' + (chart.bytes ? '' : ', with 95 % interval'), swatch(mark, t.bar), false),
+			...(ours ? [entry('the same, for this project', swatch(mark, t.ours), false)] : []),
+			...(chart.sources || []).map((name, i) => entry(name, swatch(shape(i), color(i)), true)));
 	};
 
-	const start = chart => {
-		const box = document.querySelector('[data-chart="' + CSS.escape(chart.id) + '"]');
-		const key = document.querySelector('[data-legend="' + CSS.escape(chart.id) + '"]');
+	// start draws the charts of a section, and draws them anew when something changes.
+	const start = all => {
+		const key = document.querySelector('[data-legend="' + CSS.escape(all[0].legend) + '"]');
 		const hidden = new Set();
-		const instance = echarts.init(box, null, {renderer: 'svg', height: 100});
-		const draw = () => {
-			const t = theme();
-			const width = box.clientWidth;
-			const option = (chart.kind === 'lines' ? lines : bars)(chart, t, width);
+		const drawings = all.map(chart => {
+			const box = document.querySelector('[data-chart="' + CSS.escape(chart.id) + '"]');
+			return {chart, box, instance: echarts.init(box, null, {renderer: 'svg', height: 100}), drawn: 0};
+		});
+		const draw = d => {
+			d.drawn = d.box.clientWidth;
+			const option = bars(d.chart, theme(), d.drawn);
 			option.legend.selected = Object.fromEntries([...hidden].map(name => [name, false]));
 			const height = option.height;
 			delete option.height;
-			box.style.height = height + 'px';
-			instance.resize({width, height});
-			instance.setOption(option, {notMerge: true});
-			legend(chart, t, key, hidden, name => {
+			d.box.style.height = height + 'px';
+			d.instance.resize({width: d.drawn, height});
+			d.instance.setOption(option, {notMerge: true});
+		};
+		const drawAll = () => {
+			drawings.forEach(draw);
+			legend(all, theme(), key, hidden, name => {
 				if (!hidden.delete(name)) hidden.add(name);
-				draw();
+				drawAll();
 				[...key.querySelectorAll('button')].find(b => b.textContent === name).focus();
 			});
 		};
-		draw();
-		let drawn = box.clientWidth;
-		new ResizeObserver(() => {
-			if (box.clientWidth === drawn || box.clientWidth === 0) return;
-			drawn = box.clientWidth;
-			draw();
-		}).observe(box);
-		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+		drawAll();
+		for (const d of drawings) {
+			new ResizeObserver(() => {
+				if (d.box.clientWidth !== d.drawn && d.box.clientWidth !== 0) draw(d);
+			}).observe(d.box);
+		}
+		matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
 	};
 
-	charts.forEach(start);
+	const sections = new Map();
+	for (const c of charts) sections.set(c.legend, [...(sections.get(c.legend) || []), c]);
+	for (const all of sections.values()) start(all);
 })();

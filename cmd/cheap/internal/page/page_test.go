@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"os"
 	"regexp"
@@ -149,22 +150,27 @@ func TestKinds(t *testing.T) {
 	r := resulttest.Report()
 	for _, of := range r.Tables {
 		table := table{of, r.RowsOf(of.Name)}
-		c := newChart(table)
-		kinds[c.ID] = c.Kind
-		if c.Log {
-			kinds[c.ID] += " log"
-		}
+		charts, _ := newCharts(of.Name, table)
 		n := 0
-		for _, l := range c.Lines {
-			n += len(l.Points)
+		for _, c := range charts {
+			n += len(c.Points)
+			kind := c.Kind
+			if c.Log {
+				kind += " log"
+			}
+			if kinds[c.Legend] != "" && kinds[c.Legend] != kind {
+				t.Errorf("%s is drawn as %s, and others as %s", c.ID, kind, kinds[c.Legend])
+			}
+			kinds[c.Legend] = kind
 		}
 		if n != len(table.rows) {
-			t.Errorf("%s has %d points for %d rows", c.ID, n, len(table.rows))
+			t.Errorf("%s has %d points for %d rows", of.Name, n, len(table.rows))
 		}
+		kinds[of.Name] = fmt.Sprint(len(charts), " ", kinds[of.Name])
 	}
 	want := map[string]string{
-		"calls": "dots log", "scaling": "lines log", "release": "bars", "size": "lines log",
-		"allocators": "dots log", "live": "lines log", "strings": "bars", "traces": "bars", "resident": "bars",
+		"calls": "1 dots log", "scaling": "9 bars", "release": "1 bars", "size": "10 bars",
+		"allocators": "1 dots log", "live": "4 bars", "strings": "1 bars", "traces": "1 bars", "resident": "1 bars",
 	}
 	for id, kind := range want {
 		if kinds[id] != kind {
@@ -181,46 +187,64 @@ func rows(names ...string) []result.Row {
 	return all
 }
 
-func TestLines(t *testing.T) {
+func TestPanels(t *testing.T) {
 	for _, tt := range []struct {
 		kind result.Chart
 		rows []result.Row
-		want string // the lines and their points
+		want string // the charts and their bars
 	}{
-		{result.Sizes, rows("plain-16", "plain-8", "own-8"), "plain 8 16; own 8; "},
-		{result.Sizes, rows("plain-0", "plain-1000000"), "plain 0 1,000,000; "},
-		{result.Sizes, rows("plain-8", "plain"), ""},
-		{result.Sizes, rows("plain-8", "own-8"), ""},
-		{result.Procs, []result.Row{{Row: "cgo", Procs: 4}, {Row: "cgo", Procs: 1}}, "cgo 1 4; "},
-		{result.Procs, rows("cgo", "go"), ""},
-		{result.Sizes, []result.Row{{Row: "a-8", Procs: 1}, {Row: "a-9", Procs: 1}, {Row: "a-8", Procs: 2}}, "a (1) 8 9; a (2) 8; "},
+		{result.Sizes, rows("plain-16", "plain-8", "own-8"), "x.16, 16 bytes: plain; x.8, 8 bytes: plain, own; "},
+		{result.Sizes, rows("plain-0", "plain-1000000"), "x.0, 0 bytes: plain; x.1000000, 1,000,000 bytes: plain; "},
+		{result.Sizes, rows("plain-8", "plain"), "x, : plain-8, plain; "},
+		{result.Sizes, rows("plain-8", "own-8"), "x, : plain-8, own-8; "},
+		{result.Procs, []result.Row{{Row: "cgo", Procs: 1}, {Row: "go", Procs: 1}, {Row: "cgo", Procs: 4}}, "x.cgo, cgo: 1 processor, 4 processors; x.go, go: 1 processor; "},
+		{result.Procs, rows("cgo", "go"), "x, : cgo, go; "},
+		{result.Sizes, []result.Row{{Row: "a-8", Procs: 1}, {Row: "a-9", Procs: 1}, {Row: "a-8", Procs: 2}}, "x.8, 8 bytes: a (1), a (2); x.9, 9 bytes: a (1); "},
+		{result.Bars, rows("plain-8", "plain-9"), "x, : plain-8, plain-9; "},
 	} {
-		c := newChart(table{Table: result.Table{Chart: tt.kind}, rows: tt.rows})
+		charts, _ := newCharts("x", table{Table: result.Table{Chart: tt.kind, Over: "bytes"}, rows: tt.rows})
 		got := ""
-		if c.Kind == "lines" {
-			for _, l := range c.Lines {
-				got += l.Name
-				for _, p := range l.Points {
-					got += " " + c.X[p.X]
+		for _, c := range charts {
+			var names []string
+			for i, p := range c.Points {
+				names = append(names, p.Name)
+				if p.X != i {
+					t.Errorf("the bar %s is number %d, want %d", p.Name, p.X, i)
 				}
-				got += "; "
+			}
+			got += fmt.Sprintf("%s, %s: %s; ", c.ID, c.Title, strings.Join(names, ", "))
+			if c.Legend != "x" || c.Small != (c.Title != "") {
+				t.Errorf("%s: legend %s, small %v", c.ID, c.Legend, c.Small)
 			}
 		}
 		if got != tt.want {
-			t.Errorf("lines of %v are %q, want %q", tt.rows, got, tt.want)
+			t.Errorf("charts of %v are %q, want %q", tt.rows, got, tt.want)
 		}
 	}
 }
 
-func TestLog(t *testing.T) {
-	two := func(a, b float64) []result.Row { return []result.Row{{NsPerOp: a}, {NsPerOp: b}} }
+// The charts of a section have one scale, linear or not, and one list of sources.
+func TestScales(t *testing.T) {
+	two := func(a, b float64) []result.Row {
+		return []result.Row{{Row: "a-1", NsPerOp: a}, {Row: "b-1", NsPerOp: b}}
+	}
 	published := []result.Row{{NsPerOp: 2, Published: []result.Published{{Ns: 70}}}}
+	small := func(a, b float64) []result.Row {
+		return append(two(a, b), result.Row{Row: "a-2", NsPerOp: 1000, Published: []result.Published{{Ns: 1000, Source: "s"}}})
+	}
 	for _, tt := range []struct {
+		kind result.Chart
 		rows []result.Row
 		want bool
-	}{{two(1, 30), false}, {two(1, 31), true}, {two(0, 10), false}, {nil, false}, {published, true}} {
-		if got := isWide(tt.rows); got != tt.want {
-			t.Errorf("isWide(%v) = %v", tt.rows, got)
+	}{
+		{result.Bars, two(1, 30), false}, {result.Bars, two(1, 31), true}, {result.Bars, two(0, 10), false}, {result.Bars, nil, false}, {result.Bars, published, true},
+		{result.Sizes, small(1, 200), false}, {result.Sizes, small(1, 201), true},
+	} {
+		charts, _ := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: tt.rows})
+		for _, c := range charts {
+			if c.Log != tt.want || (c.Kind == "dots") != tt.want || len(c.Sources) != len(charts[0].Sources) {
+				t.Errorf("%v: logarithmic %v, drawn as %s, sources %q", tt.rows, c.Log, c.Kind, c.Sources)
+			}
 		}
 	}
 }

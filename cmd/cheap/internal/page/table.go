@@ -22,11 +22,12 @@ type tableView struct {
 	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident bool
 }
 
-// A partView is a section of a table, with a chart of its own.
+// A partView is a section of a table, with charts of its own.
 type partView struct {
-	ID      string // of the chart
+	ID      string
 	Title   string // "" of the first part
-	Caption string // of the chart
+	Caption string // of the charts
+	Charts  []chart
 	Rows    []rowView
 }
 
@@ -75,12 +76,12 @@ func newTableView(t table) (tableView, []chart) {
 	}
 	var charts []chart
 	for i, s := range result.Sections(t.rows) {
-		c := newChart(table{t.Table, s.Rows})
+		part := partView{ID: t.Name, Title: s.Title}
 		if i > 0 {
-			c.ID += "-" + strconv.Itoa(i+1)
+			part.ID += "-" + strconv.Itoa(i+1)
 		}
-		charts = append(charts, c)
-		part := partView{ID: c.ID, Title: s.Title, Caption: c.Label}
+		part.Charts, part.Caption = newCharts(part.ID, table{t.Table, s.Rows})
+		charts = append(charts, part.Charts...)
 		last := ""
 		for _, r := range s.Rows {
 			row := newRowView(r)

@@ -60,7 +60,7 @@
 	};
 
 	const charts = [...document.querySelectorAll('[data-chart]')].map(box => {
-		const section = box.closest('.part');
+		const part = box.closest('.part');
 		const instance = echarts.getInstanceByDom(box);
 		const frame = box.getBoundingClientRect();
 		const shapes = [...box.querySelectorAll('svg path')].map(el => {
@@ -71,8 +71,7 @@
 		const marks = [];
 		for (const [i, s] of instance.getOption().series.entries()) {
 			if (s.type === 'custom' || s.silent) continue;
-			const hollow = s.type === 'line' && s.itemStyle.borderColor !== undefined;
-			const paintOf = d => rgb(hollow ? s.itemStyle.borderColor : (d.itemStyle || s.itemStyle).color);
+			const paintOf = d => rgb((d.itemStyle || s.itemStyle).color);
 			for (const d of s.data) {
 				const point = d.point, paint = paintOf(d);
 				const bar = s.type === 'bar', dot = s.type === 'scatter' && s.name === 'measured here';
@@ -93,8 +92,8 @@
 					problems.push(`${box.dataset.chart}: ${point.name} is drawn beside the chart`);
 				}
 				marks.push({box: seen, name: point.name, lane: s.type === 'scatter'});
-				const figure = bar ? d.value : d.value[s.type === 'scatter' ? 0 : 1];
-				const isMeasured = bar || dot || s.type === 'line' && !hollow;
+				const figure = bar ? d.value : d.value[0];
+				const isMeasured = bar || dot;
 				if (isMeasured && figure !== point.ns && point.ns > 0) problems.push(`${point.name} is ${point.ns}, drawn at ${figure}`);
 				if (!isMeasured && !point.published.some(m => m.ns === figure)) problems.push(`${figure} of ${point.name} is not published`);
 				count[isMeasured ? 'measured' : 'published']++;
@@ -112,8 +111,9 @@
 		}
 		return Object.assign(count, {
 			id: box.dataset.chart,
-			rows: section.querySelectorAll('tbody tr').length,
-			publishedRows: section.querySelectorAll('tbody .pub').length,
+			part: part.querySelector('[data-legend]').dataset.legend,
+			rows: part.querySelectorAll('tbody tr').length,
+			publishedRows: part.querySelectorAll('tbody .pub').length,
 			words: words.length,
 			left: Math.round(frame.left + scrollX), top: Math.round(frame.top + scrollY),
 			width: Math.round(frame.width), height: Math.round(frame.height),
