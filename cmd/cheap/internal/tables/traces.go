@@ -48,6 +48,7 @@ func Traces() measure.Table {
 				Procs: []int{1},
 				Open:  func(int) (measure.Work, error) { return replaying(name, info) },
 			}
+			row.Note = traceNotes[row.Name]
 			if cgoHere && info.Name != "native" {
 				row.Versus = "native-" + name
 			}
@@ -55,6 +56,12 @@ func Traces() measure.Table {
 		}
 	}
 	return t
+}
+
+// traceNotes explain rows that are far from others of the same allocator.
+var traceNotes = map[string]string{
+	"modernc-sqlite": "empty regions go back to the system, and come again: about 2,300 page faults in each replay",
+	"modernc-gcc":    "one free list for each power of two, for one goroutine; no page fault, because nothing goes back to the system",
 }
 
 // recordedOps is how many operations each trace has. They are not counted, because
