@@ -89,7 +89,7 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
 	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: a page);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
 	old := flags.String("compare", "", "compare the report with an older one, from this `file`, which -format json has written")
-	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the table release for another second under the CPU profiler,\nwrite the profile to this `file`, and report in which functions the rows spend their time")
+	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, write the profile to this `file`, and report in which functions the rows\nspend their time")
 	splice := flags.Bool("splice", false, "add the table splice: cleanups and finalizers in the installed runtime, and in a copy\nof it with a faster search; builds this command twice")
 
 	err := flags.Parse(args)
@@ -211,12 +211,16 @@ func (s *benchSettings) checkProfile(given bool) error {
 	if !given {
 		return nil
 	}
+	profiled, others := false, false
 	for _, t := range s.tables {
-		for _, r := range t.Rows {
-			if t.Profiled && s.run.keeps(t.Name, r.Name) {
-				return writable("-cpuprofile", s.profile)
-			}
-		}
+		kept := s.keepsRows(&t)
+		profiled, others = profiled || kept && t.Profiled, others || kept && !t.Profiled
+	}
+	if others {
+		s.notes = append(s.notes, "-cpuprofile: the profile has the rows of the table release, and of no other table")
+	}
+	if profiled {
+		return writable("-cpuprofile", s.profile)
 	}
 	return usagef("-cpuprofile: only the table release is profiled, and none of its rows is measured")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
@@ -186,6 +187,23 @@ func TestNamedRows(t *testing.T) {
 	}
 	if _, _, err := parseBench([]string{"-run", "/own-8"}); err == nil || !strings.Contains(err.Error(), `no row matches "/own-8"`) {
 		t.Errorf("a row that is not named: %v", err)
+	}
+}
+
+// TestProfileNote checks that a report says which of its tables the profile has.
+func TestProfileNote(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cpu.pprof")
+	for run, want := range map[string]int{"release": 0, "release|calls": 1, "": 1} {
+		s, _, err := parseBench([]string{"-run", run, "-cpuprofile", file})
+		if !tables.HasC { // there is no table release
+			if err == nil {
+				t.Errorf("-run %q: the profile of nothing is no error", run)
+			}
+			continue
+		}
+		if err != nil || len(s.notes) != want {
+			t.Errorf("-run %q: %v, notes %q", run, err, s.notes)
+		}
 	}
 }
 

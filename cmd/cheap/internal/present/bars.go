@@ -12,6 +12,7 @@ import (
 const (
 	measuredGroup  = "measured here"
 	publishedGroup = "published, ns"
+	publishedShort = "published" // the legend has the unit
 )
 
 // bars writes a table that has a line for each row, those of one number of
@@ -63,13 +64,18 @@ func groupedByProcs(rows []result.Row) []result.Row {
 }
 
 // fit removes columns until the grid is narrow enough, the least important ones
-// first. JSON has all of them.
+// first, and shortens the name of a group. JSON has all of them.
 func (g *grid) fit(columns int) {
-	for _, head := range []string{"B", "allocs", "±", "final", "median"} {
+	for _, head := range []string{"B", "allocs", "±", "final", "median", publishedGroup, "CPU"} {
 		if g.width() <= columns {
 			return
 		}
 		g.columns = slices.DeleteFunc(g.columns, func(c column) bool { return c.head == head })
+		for i := range g.columns {
+			if g.columns[i].group == head {
+				g.columns[i].group = publishedShort
+			}
+		}
 	}
 }
 

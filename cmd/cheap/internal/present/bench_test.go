@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"golang.org/x/perf/benchfmt"
@@ -68,6 +69,15 @@ func TestBenchIsRead(t *testing.T) {
 		if got := once[keyOf(&row)]["B/op"]; got != row.GoBytesPerOp {
 			t.Errorf("%v: %v B/op, want %v", keyOf(&row), got, row.GoBytesPerOp)
 		}
+	}
+}
+
+// Resident memory is in the lines of the rows that have it, and in no others.
+func TestBenchResident(t *testing.T) {
+	r := report(result.Table{Name: "t"}, result.Row{Row: "has", NsPerOp: 1, Resident: 26_214_400}, result.Row{Row: "has-not", NsPerOp: 1})
+	out := string(written(t, func(w io.Writer) error { return Bench(w, r) }))
+	if !strings.Contains(out, "row=has-1 1 0 B/op 0 allocs/op 2.62144e+07 peak-RSS-bytes\n") || strings.Count(out, "peak-RSS-bytes") != 1 {
+		t.Errorf("the only row with resident memory is has, with 26,214,400 bytes:\n%s", out)
 	}
 }
 

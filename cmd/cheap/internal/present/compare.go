@@ -125,7 +125,16 @@ func (p *pair) chance() string {
 	return fmt.Sprintf("%.3f", p.P)
 }
 
+// pairs writes the rows of both reports, and behind their times the memory of those that
+// have been compared by that.
 func (t *texter) pairs(pairs []pair) {
+	t.times(pairs)
+	if pairs = slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.resident() }); len(pairs) > 0 {
+		t.memory(pairs)
+	}
+}
+
+func (t *texter) times(pairs []pair) {
 	list := []column{
 		{head: "row", left: true}, {head: "procs"},
 		{group: "old", head: "time"}, {group: "old", head: "±"},
@@ -150,6 +159,47 @@ func (t *texter) pairs(pairs []pair) {
 	t.out.WriteString(g.text(t.p))
 }
 
+// resident reports whether both reports have the resident memory of the row.
+func (p *pair) resident() bool { return p.old.Resident > 0 && p.new.Resident > 0 }
+
+// alikeMemory is how far the ratio of two sizes may be from 1 to say nothing: a report has
+// no rounds of them.
+const alikeMemory = 1.1
+
+// memoryChange describes the difference of the resident memory.
+func (p *pair) memoryChange() cell {
+	switch ratio := p.new.Resident / p.old.Resident; {
+	case ratio > alikeMemory:
+		return cell{figure.Percent(ratio-1) + " more", red}
+	case ratio < 1/alikeMemory:
+		return cell{figure.Percent(1-ratio) + " less", green}
+	}
+	return cell{"~", dim}
+}
+
+// memory writes the resident memory of rows in both reports.
+func (t *texter) memory(pairs []pair) {
+	list := []column{{head: "row", left: true}, {group: "resident", head: "old"}, {group: "resident", head: "new"}, {head: "change"}}
+	for _, p := range pairs {
+		for i, c := range []cell{
+			{rowName(&p.new), plain}, {figure.Bytes(p.old.Resident), plain}, {figure.Bytes(p.new.Resident), plain}, p.memoryChange(),
+		} {
+			list[i].cells = append(list[i].cells, c)
+		}
+	}
+	g := &grid{columns: list}
+	t.out.WriteByte('\n')
+	t.out.WriteString(g.text(t.p))
+}
+
+// rowName names a row, with its number of processors if that is not 1.
+func rowName(row *result.Row) string {
+	if row.Procs == 1 {
+		return row.Row
+	}
+	return row.Row + " on " + figure.Plural(row.Procs, "processor")
+}
+
 // shownChanges is how many changes stand together before the tables.
 const shownChanges = 20
 
@@ -170,7 +220,7 @@ func (t *texter) largest(pairs []pair) {
 		changes[i].new.Row = changes[i].new.Table + "/" + changes[i].new.Row
 	}
 	t.title("changes", title)
-	t.pairs(changes)
+	t.times(changes)
 }
 
 func (t *texter) summary(pairs []pair) {
@@ -194,6 +244,9 @@ func (t *texter) summary(pairs []pair) {
 	t.line(bold, fmt.Sprintf("Of %s in both, %d became faster and %d slower.", figure.Plural(len(pairs), "row"), faster, slower))
 	t.note("A row became faster or slower if its rounds differ by more than chance explains " +
 		"(Mann-Whitney U test, p at most 0.05; one in twenty rows that did not change passes it, too).")
+	if memory := memorySummary(pairs); memory != "" {
+		t.note(memory)
+	}
 	if same > 0 {
 		t.note(fmt.Sprintf("No such difference (~): %s.", figure.Plural(same, "row")))
 	}
@@ -201,6 +254,27 @@ func (t *texter) summary(pairs []pair) {
 		t.note(fmt.Sprintf("Too few rounds to find any change (?): %s. Four rounds in each report are enough (-count).",
 			figure.Plural(tooFew, "row")))
 	}
+}
+
+// memorySummary says how the resident memory of rows changed, "" if no row of both has it.
+func memorySummary(pairs []pair) string {
+	all, less, more := 0, 0, 0
+	for _, p := range pairs {
+		if !p.resident() {
+			continue
+		}
+		all++
+		switch p.memoryChange().style {
+		case green:
+			less++
+		case red:
+			more++
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Resident memory, of %s in both: less in %d, more in %d, by more than a tenth.", figure.Plural(all, "row"), less, more)
 }
 
 // onlyIn names the rows of one report that the other does not have.
@@ -212,11 +286,7 @@ func (t *texter) onlyIn(name string, one, other *result.Report) {
 	var names []string
 	for _, row := range one.Rows {
 		if !has[keyOf(&row)] {
-			text := row.Table + "/" + row.Row
-			if row.Procs != 1 {
-				text += " on " + figure.Plural(row.Procs, "processor")
-			}
-			names = append(names, text+",")
+			names = append(names, row.Table+"/"+rowName(&row)+",")
 		}
 	}
 	if len(names) > 0 {

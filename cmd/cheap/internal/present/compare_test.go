@@ -62,6 +62,41 @@ func TestCompareMarks(t *testing.T) {
 	}
 }
 
+// Resident memory is compared where both reports have it. It has no rounds: a change
+// counts from a tenth on.
+func TestCompareResident(t *testing.T) {
+	row := func(name string, resident float64) result.Row {
+		r := sampled(name, 6, 100)
+		r.Resident = resident
+		return r
+	}
+	table := result.Table{Name: "t"}
+	const mib = 1 << 20
+	old := report(table, row("less", 100*mib), row("more", 100*mib), row("alike", 100*mib), row("new-only", 0), row("none", 0))
+	new := report(table, row("less", 25*mib), row("more", 150*mib), row("alike", 105*mib), row("new-only", 5*mib), row("none", 0))
+	out := compared(t, old, new)
+	_, memory, found := strings.Cut(out, "─ resident ─")
+	if !found {
+		t.Fatalf("no resident memory in:\n%s", out)
+	}
+	for name, want := range map[string][]string{
+		"less": {"100", "MiB", "25.0", "MiB", "75%", "less"}, "more": {"100", "MiB", "150", "MiB", "50%", "more"}, "alike": {"100", "MiB", "105", "MiB", "~"},
+	} {
+		if got := lineOf(t, memory, name); !slices.Equal(got[1:], want) {
+			t.Errorf("%q, want %q behind the name", got, want)
+		}
+	}
+	if strings.Contains(memory, "new-only") || strings.Contains(memory, "none") {
+		t.Errorf("rows without two figures in:\n%s", memory)
+	}
+	if !strings.Contains(out, "Resident memory, of 3 rows in both: less in 1, more in 1") {
+		t.Errorf("no summary in:\n%s", out)
+	}
+	if out := compared(t, report(table, row("none", 0)), report(table, row("none", 0))); strings.Contains(strings.ToLower(out), "resident") {
+		t.Errorf("resident memory of nobody in:\n%s", out)
+	}
+}
+
 // The same row on other processors, or in another table, is another row.
 func TestCompareKeys(t *testing.T) {
 	a, b := sampled("x", 6, 1), sampled("x", 6, 1)

@@ -2,6 +2,7 @@ package present
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -88,6 +89,28 @@ func TestReadmeFigures(t *testing.T) {
 	date, _, _ := strings.Cut(m.Date, "T")
 	machine := fmt.Sprintf("[one run](docs/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
 	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+after)
+}
+
+// The stored report fits a terminal of 80 columns, also if all of its times are doubtful
+// and differ from the processor times.
+func TestStoredFits(t *testing.T) {
+	quiet, busy := stored(t), stored(t)
+	for i := range busy.Rows {
+		busy.Rows[i].Doubts = []result.Doubt{result.Unsteady}
+		busy.Rows[i].CPUNsPerOp = busy.Rows[i].NsPerOp / 2
+	}
+	for _, r := range []*result.Report{quiet, busy} {
+		for _, write := range []func(io.Writer) error{
+			func(w io.Writer) error { return Text(w, r, Look{Columns: 80}) },
+			func(w io.Writer) error { return Compare(w, quiet, r, Look{Columns: 80}) },
+		} {
+			for line := range strings.Lines(string(written(t, write))) {
+				if n := length(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+		}
+	}
 }
 
 // figureLine is a line of a table with a row of the report and its time.
