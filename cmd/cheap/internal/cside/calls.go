@@ -24,5 +24,8 @@ func AddQuiet(a, b int32) int32 { return int32(C.cside_add_quiet(C.int(a), C.int
 // cgo call.
 func Malloc(size int) unsafe.Pointer { return unsafe.Pointer(C.cside_malloc(C.size_t(size))) }
 
+// Calloc is Malloc of a block whose bytes are 0.
+func Calloc(size int) unsafe.Pointer { return unsafe.Pointer(C.cside_calloc(C.size_t(size))) }
+
 // Free frees a block, in one cgo call.
 func Free(block unsafe.Pointer) { C.cside_free((*C.char)(block)) }

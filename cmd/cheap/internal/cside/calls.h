@@ -7,7 +7,8 @@ int cside_add(int a, int b);
 // cside_add_quiet is the same.
 int cside_add_quiet(int a, int b);
 
-// cside_malloc and cside_free are those of the C library, for bytes: cgo checks a
+// cside_malloc, cside_calloc and cside_free are those of the C library, for bytes: cgo checks a
 // void pointer in each call.
 char *cside_malloc(size_t size);
+char *cside_calloc(size_t size);
 void cside_free(char *block);

@@ -12,6 +12,7 @@ func All() []measure.Table {
 		Release,
 		Size,
 		Allocators,
+		Blocks,
 		Live,
 		Resident,
 		Strings,
