@@ -74,6 +74,10 @@ type Row struct {
 	// resident.
 	Keeps bool
 
+	// Waits says that operations wait by themselves. So the processor time says nothing
+	// about other programs.
+	Waits bool
+
 	Note    string
 	Section string // as in result.Row
 
@@ -110,6 +114,10 @@ type Work struct {
 	// last round, less those before it, 0 if that is unknown. It is nil if the row is
 	// not about memory.
 	Resident func() int64
+
+	// Held and P99 return the row's figures of these names for the last round: see
+	// result.Row. They are nil if the row is not about them.
+	Held, P99 func() float64
 
 	// Watch does n operations, and returns what Resident would, seen from outside of
 	// the process that does them. It is nil for a work in this process.

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
@@ -22,6 +23,8 @@ func (r *run) summarize(u *unit) result.Row {
 		AllocsPerOp:  median(u.each(func(s sample) float64 { return s.perOp(float64(s.Allocs)) })),
 		GoBytesPerOp: median(u.each(func(s sample) float64 { return s.perOp(float64(s.Bytes)) })),
 		Resident:     max(median(u.each(func(s sample) float64 { return float64(s.Resident) })), float64(u.watched)),
+		Held:         median(u.each(func(s sample) float64 { return s.Held })),
+		P99:          median(u.each(func(s sample) float64 { return s.P99 })),
 		Published:    []result.Published{},
 		Note:         u.row.Note,
 		Section:      u.row.Section,
@@ -33,6 +36,9 @@ func (r *run) summarize(u *unit) result.Row {
 		row.Note = strings.TrimPrefix(row.Note+"; "+few, "; ")
 	}
 	row.Doubts = result.Doubts(&row, runtime.NumCPU())
+	if u.row.Waits {
+		row.Doubts = slices.DeleteFunc(row.Doubts, func(d result.Doubt) bool { return d == result.Waited })
+	}
 	if u.row.Published != nil {
 		row.Published = append(row.Published, u.row.Published(u.procs)...)
 	}

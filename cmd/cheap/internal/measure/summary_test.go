@@ -1,9 +1,13 @@
 package measure
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+)
 
 func samples(walls ...float64) *unit {
-
 	u := &unit{table: &Table{}, row: &Row{Name: "other"}}
 	for _, w := range walls {
 		u.samples = append(u.samples, sample{N: 10, Wall: 10 * w, CPU: 10 / w})
@@ -51,6 +55,24 @@ func TestSummarizeDoubts(t *testing.T) {
 		u := &unit{table: &Table{}, row: &Row{}, procs: 1, samples: []sample{{N: 1, Wall: 1800, CPU: cpu}}}
 		if got := new(run).summarize(u); len(got.Doubts) != want {
 			t.Errorf("1800 ns with %v ns of processor time: %v", cpu, got.Doubts)
+		}
+	}
+}
+
+// A row that waits by itself is not doubted for it, and one with figures besides times has
+// their medians.
+func TestFigures(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		u := &unit{table: &Table{}, row: &Row{Waits: waits}, procs: 1}
+		for i := range 3 {
+			u.samples = append(u.samples, sample{N: 1, Wall: 100, CPU: 10, Held: float64(i + 1), P99: float64(10 * i)})
+		}
+		got := new(run).summarize(u)
+		if got.Held != 2 || got.P99 != 10 {
+			t.Errorf("held %v, p99 %v", got.Held, got.P99)
+		}
+		if doubted := slices.Contains(got.Doubts, result.Waited); doubted == waits {
+			t.Errorf("Waits is %v, and the doubts are %v", waits, got.Doubts)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type chart struct {
 	Title   string   `json:"-"`      // of one of several charts: "64 bytes"
 	Kind    string   `json:"kind"`   // "bars" or "dots"
 	Log     bool     `json:"log"`
-	Bytes   bool     `json:"bytes"`   // figures are bytes, not nanoseconds
+	Unit    string   `json:"unit"`    // of the figures: "ns", "bytes" or "times"
 	Small   bool     `json:"small"`   // one of several beside each other
 	Sources []string `json:"sources"` // of the published figures
 	Points  []point  `json:"points"`
@@ -62,12 +62,12 @@ func newCharts(id string, t table) ([]chart, string) {
 	if !ok {
 		parts, most = []panel{{rows: t.rows, name: nameOf(t.rows)}}, logRange
 	}
-	bytes := t.Chart == result.Bytes && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Resident > 0 })
-	log := !bytes && slices.ContainsFunc(parts, func(p panel) bool { return rangeOf(p.rows) > most })
-	sources := sourcesOf(t.rows, bytes)
+	unit := unitOf(t)
+	log := unit == unitNs && slices.ContainsFunc(parts, func(p panel) bool { return rangeOf(p.rows) > most })
+	sources := sourcesOf(t.rows, unit)
 	var charts []chart
 	for _, p := range parts {
-		c := chart{ID: id, Legend: id, Title: p.title, Kind: "bars", Log: log, Bytes: bytes, Small: ok, Sources: sources}
+		c := chart{ID: id, Legend: id, Title: p.title, Kind: "bars", Log: log, Unit: unit, Small: ok, Sources: sources}
 		if ok {
 			c.ID += "." + p.key
 		}
@@ -81,7 +81,26 @@ func newCharts(id string, t table) ([]chart, string) {
 		}
 		charts = append(charts, c)
 	}
-	return charts, label(t, ok, log, bytes)
+	return charts, label(t, ok, log, unit)
+}
+
+// The units of figures.
+const (
+	unitNs    = "ns"
+	unitBytes = "bytes"
+	unitTimes = "times" // what is held, as a multiple of what is owned
+)
+
+// unitOf returns the unit of the figures that are drawn: nanoseconds if those that the
+// table is about were not measured.
+func unitOf(t table) string {
+	switch {
+	case t.Chart == result.Bytes && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Resident > 0 }):
+		return unitBytes
+	case t.Chart == result.Held && slices.ContainsFunc(t.rows, func(r result.Row) bool { return r.Held > 0 }):
+		return unitTimes
+	}
+	return unitNs
 }
 
 // rangeOf returns how many times the largest figure is the smallest, published ones
@@ -186,8 +205,12 @@ func (c *chart) point(r result.Row, name string, x int) point {
 		Ns: r.NsPerOp, Low: r.CI95Low, High: r.CI95High,
 		Time: measured(r.NsPerOp), Interval: interval(r.CI95Low, r.CI95High),
 	}
-	if c.Bytes {
-		p.Ns, p.Low, p.High, p.Time, p.Interval = r.Resident, 0, 0, together(figure.Bytes(r.Resident)), ""
+	if c.Unit != unitNs {
+		p.Low, p.High, p.Interval = 0, 0, ""
+		p.Ns, p.Time = r.Resident, together(figure.Bytes(r.Resident))
+		if c.Unit == unitTimes {
+			p.Ns, p.Time = r.Held, figure.Times(r.Held)
+		}
 		return p
 	}
 	for _, pub := range r.Published {
@@ -197,10 +220,10 @@ func (c *chart) point(r result.Row, name string, x int) point {
 }
 
 // sourcesOf returns the sources of the figures that are drawn.
-func sourcesOf(rows []result.Row, bytes bool) (sources []string) {
+func sourcesOf(rows []result.Row, unit string) (sources []string) {
 	for _, r := range rows {
 		for _, p := range r.Published {
-			if !bytes && !slices.Contains(sources, p.Source) {
+			if unit == unitNs && !slices.Contains(sources, p.Source) {
 				sources = append(sources, p.Source)
 			}
 		}
@@ -209,13 +232,16 @@ func sourcesOf(rows []result.Row, bytes bool) (sources []string) {
 }
 
 // label describes what the charts of a section show.
-func label(t table, several, log, bytes bool) string {
+func label(t table, several, log bool, unit string) string {
 	s := "Wall-clock time"
 	if t.Unit != "" {
 		s = "Time for one " + t.Unit
 	}
-	if bytes {
+	switch unit {
+	case unitBytes:
 		s = "Resident memory"
+	case unitTimes:
+		s = "What is held, as a multiple of what live objects own"
 	}
 	if several {
 		s += ", each chart with a scale of its own"

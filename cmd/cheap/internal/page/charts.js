@@ -39,6 +39,10 @@
 		return bytes === 0 ? '0' : +(bytes / unit).toPrecision(4) + ' ' + name;
 	};
 
+	// times writes a multiple.
+	const times = x => x === 0 ? '0' : +x.toPrecision(6) + '×';
+	const written = {ns: tick, bytes: size, times};
+
 	const figures = chart => chart.points.flatMap(p =>
 		[p.ns, p.low, p.high, ...(p.published || []).map(m => m.ns)]).filter(ns => ns > 0);
 
@@ -76,13 +80,13 @@
 		const axis = {
 			type: 'value', min: 0, splitNumber: room,
 			axisLine: {show: false}, axisTick: {show: false},
-			axisLabel: {color: t.soft, fontFamily: font, fontSize, formatter: chart.bytes ? size : tick, hideOverlap: true, alignMaxLabel: margin > 0.02 ? 'right' : null},
+			axisLabel: {color: t.soft, fontFamily: font, fontSize, formatter: written[chart.unit], hideOverlap: true, alignMaxLabel: margin > 0.02 ? 'right' : null},
 			splitLine: {lineStyle: {color: t.line}},
 		};
 		const all = figures(chart);
 		if (!chart.log || all.length === 0) {
 			const max = Math.max(...all, 1e-9);
-			axis.interval = stepOf(max / room, chart.bytes);
+			axis.interval = stepOf(max / room, chart.unit === 'bytes');
 			axis.max = +(axis.interval * Math.ceil(max / axis.interval)).toPrecision(12);
 			return axis;
 		}
@@ -254,7 +258,7 @@
 		const [chart] = all;
 		const ours = all.some(c => c.points.some(p => p.ours));
 		const mark = chart.kind === 'dots' ? 'dot' : 'bar';
-		box.replaceChildren(entry('measured here' + (chart.bytes ? '' : ', with 95 % interval'), swatch(mark, t.bar), false),
+		box.replaceChildren(entry('measured here' + (chart.unit === 'ns' ? ', with 95 % interval' : ''), swatch(mark, t.bar), false),
 			...(ours ? [entry('the same, for this project', swatch(mark, t.ours), false)] : []),
 			...(chart.sources || []).map((name, i) => entry(name, swatch(shape(i), color(i)), true)));
 	};

@@ -62,6 +62,12 @@ func TestEverythingIsInTheTables(t *testing.T) {
 		if row.Resident > 0 {
 			want = append(want, `"n"><b>`+together(figure.Bytes(row.Resident))+"</b><")
 		}
+		if row.Held > 0 {
+			want = append(want, `"n"><b>`+figure.Times(row.Held)+"</b><")
+		}
+		if row.P99 > 0 {
+			want = append(want, `"n">`+measured(row.P99)+"<")
+		}
 		for _, s := range row.Profile {
 			want = append(want, figure.Percent(s.Share)+"</b> <code>"+s.Function)
 		}
@@ -171,6 +177,7 @@ func TestKinds(t *testing.T) {
 	want := map[string]string{
 		"calls": "1 dots log", "scaling": "9 bars", "release": "1 bars", "size": "10 bars",
 		"allocators": "1 dots log", "live": "4 bars", "strings": "1 bars", "traces": "1 bars", "resident": "1 bars",
+		"survivors": "1 bars", "server": "1 bars",
 	}
 	for id, kind := range want {
 		if kinds[id] != kind {
@@ -245,6 +252,33 @@ func TestScales(t *testing.T) {
 			if c.Log != tt.want || (c.Kind == "dots") != tt.want || len(c.Sources) != len(charts[0].Sources) {
 				t.Errorf("%v: logarithmic %v, drawn as %s, sources %q", tt.rows, c.Log, c.Kind, c.Sources)
 			}
+		}
+	}
+}
+
+// A chart has the figures that its table is about, and times if these were not measured.
+func TestUnits(t *testing.T) {
+	row := result.Row{Row: "r", NsPerOp: 7, CI95Low: 6, CI95High: 8, Resident: 2 << 20, Held: 3.5, Published: []result.Published{{Ns: 5, Source: "s"}}}
+	for _, tt := range []struct {
+		kind   result.Chart
+		row    result.Row
+		want   string
+		figure float64
+	}{
+		{result.Bars, row, "ns 7.00\u00a0ns Wall-clock time", 7},
+		{result.Bytes, row, "bytes 2.00\u00a0MiB Resident memory", 2 << 20},
+		{result.Held, row, "times 3.50× What is held, as a multiple of what live objects own", 3.5},
+		{result.Bytes, result.Row{NsPerOp: 7}, "ns 7.00\u00a0ns Wall-clock time", 7},
+		{result.Held, result.Row{NsPerOp: 7}, "ns 7.00\u00a0ns Wall-clock time", 7},
+	} {
+		charts, label := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: []result.Row{tt.row}})
+		c := charts[0]
+		p := c.Points[0]
+		if got := c.Unit + " " + p.Time + " " + label; got != tt.want || p.Ns != tt.figure {
+			t.Errorf("%s: %s, drawn at %v; want %s", tt.kind, got, p.Ns, tt.want)
+		}
+		if drawn := c.Unit == unitNs; drawn != (p.High > 0) && tt.row.CI95High > 0 || drawn != (len(c.Sources) > 0) && len(tt.row.Published) > 0 {
+			t.Errorf("%s: an interval to %v, sources %q", tt.kind, p.High, c.Sources)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type tableView struct {
 	Profiles         []profileView
 	Sources          []sourceView
 
-	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident bool
+	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident, HasHeld, HasP99 bool
 }
 
 // A partView is a section of a table, with charts of its own.
@@ -40,6 +40,7 @@ type rowView struct {
 	CPU            string
 	CPUVersus      []versusView
 	Resident       string // memory
+	Held, P99      string
 	Doubt          string // why the time says little
 	Allocs, Bytes  string
 	Starts         bool // the first row of its name
@@ -99,6 +100,8 @@ func newTableView(t table) (tableView, []chart) {
 		v.HasPublished = v.HasPublished || len(row.Published) > 0
 		v.HasCPU = v.HasCPU || row.CPU != ""
 		v.HasCPUVersus = v.HasCPUVersus || len(row.CPUVersus) > 0
+		v.HasHeld = v.HasHeld || row.Held != ""
+		v.HasP99 = v.HasP99 || row.P99 != ""
 		v.HasResident = v.HasResident || row.Resident != ""
 		v.HasIntervals = v.HasIntervals || row.Interval != ""
 		if len(r.Profile) > 0 {
@@ -124,6 +127,12 @@ func newRowView(r result.Row) rowView {
 	v.Doubt = doubt(r.Doubts)
 	if r.Resident > 0 {
 		v.Resident = together(figure.Bytes(r.Resident))
+	}
+	if r.Held > 0 {
+		v.Held = figure.Times(r.Held)
+	}
+	if r.P99 > 0 {
+		v.P99 = measured(r.P99)
 	}
 	for _, p := range r.Published {
 		v.Published = append(v.Published, publishedView{published(p.Ns), p.Source})

@@ -82,8 +82,8 @@ func (g *grid) fit(columns int) {
 // timeColumns returns the columns of the rows' own figures. A column that says
 // nothing is left out.
 func timeColumns(rows []result.Row) []column {
-	list := []column{{head: "resident"}, {head: "time"}, {head: "±"}, {head: "CPU"}, {head: "allocs"}, {head: "B"}}
-	shown := []bool{slices.ContainsFunc(rows, is(isResident)), true, slices.ContainsFunc(rows, is(knowsSpread)), slices.ContainsFunc(rows, is(cpuMatters)),
+	list := []column{{head: "held"}, {head: "resident"}, {head: "time"}, {head: "±"}, {head: "p99"}, {head: "CPU"}, {head: "allocs"}, {head: "B"}}
+	shown := []bool{slices.ContainsFunc(rows, is(holds)), slices.ContainsFunc(rows, is(isResident)), true, slices.ContainsFunc(rows, is(knowsSpread)), slices.ContainsFunc(rows, is(knowsP99)), slices.ContainsFunc(rows, is(cpuMatters)),
 		slices.ContainsFunc(rows, is(allocates)), slices.ContainsFunc(rows, is(allocates))}
 	for _, row := range rows {
 		cpu := figure.Missing
@@ -94,10 +94,19 @@ func timeColumns(rows []result.Row) []column {
 		if row.Resident > 0 {
 			memory = figure.Bytes(row.Resident)
 		}
+		held, p99 := figure.Missing, figure.Missing
+		if holds(&row) {
+			held = figure.Times(row.Held)
+		}
+		if knowsP99(&row) {
+			p99 = figure.Duration(row.P99)
+		}
 		for i, c := range []cell{
+			{held, bold},
 			{memory, bold},
 			timeCell(&row),
 			{spread(&row), dim},
+			{p99, plain},
 			{cpu, plain},
 			{figure.Count(row.AllocsPerOp), plain},
 			{figure.Count(row.GoBytesPerOp), plain},
@@ -105,7 +114,7 @@ func timeColumns(rows []result.Row) []column {
 			list[i].cells = append(list[i].cells, c)
 		}
 	}
-	align(list[1].cells, doubtMark)
+	align(list[2].cells, doubtMark)
 	var columns []column
 	for i, c := range list {
 		if shown[i] {

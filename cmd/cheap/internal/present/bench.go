@@ -76,6 +76,12 @@ func knownOnce(r *result.Report, row *result.Row) (values []benchfmt.Value) {
 		if row.Resident > 0 {
 			values = append(values, benchfmt.Value{Value: row.Resident, Unit: "peak-RSS-bytes"})
 		}
+		if row.Held > 0 {
+			values = append(values, value(row.Held, "held"))
+		}
+		if row.P99 > 0 {
+			values = append(values, value(row.P99, "p99-ns"))
+		}
 	case row.Memory != nil:
 		values = append(values, benchfmt.Value{Value: float64(row.Memory.Peak), Unit: "peak-RSS-bytes"},
 			benchfmt.Value{Value: float64(row.Memory.Final), Unit: "final-RSS-bytes"})

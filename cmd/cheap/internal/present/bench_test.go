@@ -81,6 +81,15 @@ func TestBenchResident(t *testing.T) {
 	}
 }
 
+// So are what live objects hold, and the longest operations.
+func TestBenchHeld(t *testing.T) {
+	r := report(result.Table{Name: "t"}, result.Row{Row: "has", NsPerOp: 1, Held: 3.5, P99: 8_100_000}, result.Row{Row: "has-not", NsPerOp: 1})
+	out := string(written(t, func(w io.Writer) error { return Bench(w, r) }))
+	if !strings.Contains(out, "row=has-1 1 0 B/op 0 allocs/op 3.5 held 8.1e+06 p99-ns\n") || strings.Count(out, "held") != 1 || strings.Count(out, "p99") != 1 {
+		t.Errorf("the only row with these figures is has:\n%s", out)
+	}
+}
+
 // benchKey takes a benchmark's name apart as benchstat does.
 func benchKey(t *testing.T, name benchfmt.Name) rowKey {
 	t.Helper()

@@ -158,6 +158,12 @@ func (t *texter) legend(r *result.Report) {
 	if has(isResident) {
 		entry("resident", "the most memory of the process during a round, less what it had before")
 	}
+	if has(holds) {
+		entry("held", "resources of C that live for each that a live object owns, when what is unreachable has been collected")
+	}
+	if has(knowsP99) {
+		entry("p99", "one operation in a hundred takes longer")
+	}
 	if hasLine(allocates) {
 		entry("allocs, B", "allocations in the Go heap, and their bytes, for one operation")
 	}
@@ -213,6 +219,12 @@ func (t *texter) warning(text string) {
 
 // isResident reports whether the resident memory of a row is known.
 func isResident(r *result.Row) bool { return r.Resident > 0 }
+
+// holds reports whether it is known what the live objects of a row hold.
+func holds(r *result.Row) bool { return r.Held > 0 }
+
+// knowsP99 reports whether the row has single operations that were timed.
+func knowsP99(r *result.Row) bool { return r.P99 > 0 }
 
 func isNoisy(r *result.Row) bool {
 	return r.Versus != nil && r.Versus.Noisy || slices.ContainsFunc(r.CPUVersus, func(v result.Ratio) bool { return v.Noisy })

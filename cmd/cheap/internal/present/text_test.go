@@ -319,6 +319,27 @@ func TestPartialAndEmpty(t *testing.T) {
 	}
 }
 
+// What live objects hold, and the longest operations, have columns and a legend where they
+// are known.
+func TestHeldAndP99(t *testing.T) {
+	out := text(t, report(result.Table{Name: "t", Chart: result.Held}, result.Row{Row: "own", NsPerOp: 300, Held: 3.94, P99: 8_100_000}, result.Row{Row: "none", NsPerOp: 5}), false)
+	if got, want := strings.Join(lineOf(t, out, "own"), " "), "own 3.94× 300 ns 8.10 ms"; got != want {
+		t.Errorf("the line is %q, want %q", got, want)
+	}
+	if got, want := strings.Join(lineOf(t, out, "none"), " "), "none – 5.00 ns –"; got != want {
+		t.Errorf("the line is %q, want %q", got, want)
+	}
+	for _, want := range []string{"\nheld  ", "\np99  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the legend has no %q", want)
+		}
+	}
+	out = text(t, report(result.Table{Name: "t"}, result.Row{Row: "none", NsPerOp: 5}), false)
+	if strings.Contains(out, "held") || strings.Contains(out, "p99") {
+		t.Errorf("figures of nobody:\n%s", out)
+	}
+}
+
 // What is rare does not break the layout: rows without size among sizes, several
 // processors among them, no time, and more columns than fit.
 func TestOddTables(t *testing.T) {

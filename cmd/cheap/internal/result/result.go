@@ -37,6 +37,7 @@ const (
 	Bars  Chart = "bars"  // a bar for each row
 	Peers Chart = "peers" // a bar for each row; in text, a line for each row of cheap, with the others in columns
 	Procs Chart = "procs" // a line for each row name, over processors
+	Held  Chart = "held"  // a bar for each row, as long as what the row holds
 	Bytes Chart = "bytes" // a bar for each row, as long as the row's resident memory
 	Sizes Chart = "sizes" // a line for each row name without its last word, over that: a number of bytes or objects
 )
@@ -75,6 +76,14 @@ type Row struct {
 	// it had before: the median of the rounds, or that of the round before the first
 	// where an allocator keeps its memory. It is 0 if it was not measured.
 	Resident float64 `json:"resident_bytes,omitempty"`
+
+	// Held is how many resources of C live for each that a live object owns, when what is
+	// unreachable has been collected: the median of the rounds, 0 if it was not measured.
+	Held float64 `json:"held,omitempty"`
+
+	// P99 is the time of an operation that is longer than 99 of 100 others of its round,
+	// in nanoseconds: the median of the rounds, 0 if it was not measured.
+	P99 float64 `json:"p99_ns,omitempty"`
 
 	// Collections is how many collections the Go heap's growth has started in a round.
 	Collections float64 `json:"collections,omitempty"`

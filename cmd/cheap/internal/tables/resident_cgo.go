@@ -21,19 +21,14 @@ import (
 // and the pacing are those of a process.
 func residentRows() []measure.Row {
 	const alone = "a resource of 64 KiB or more has a batch of its own (own.Options.Pinned), about 300 bytes of the Go heap"
-	ways := []struct {
-		name, note string
-		open       func() (*large, error)
-	}{
-		{"close", alone, func() (*large, error) { return ownLarge(true), nil }},
-		{"addcleanup", "", func() (*large, error) { return cleanLarge(), nil }},
-		{"own", alone, func() (*large, error) { return ownLarge(false), nil }},
-		{"own-pace", alone, paceLarge},
-	}
 	var rows []measure.Row
-	for _, w := range ways {
+	for _, w := range largeWays {
+		note := alone
+		if w.name == "addcleanup" {
+			note = ""
+		}
 		rows = append(rows, measure.Row{
-			Name: w.name, Note: w.note, Group: "resident", N: LargeObjects, Apart: true,
+			Name: w.name, Note: note, Group: "resident", N: LargeObjects, Apart: true,
 			Open: func(int) (measure.Work, error) { return openLarge(w.open) },
 		})
 	}
@@ -43,30 +38,32 @@ func residentRows() []measure.Row {
 // A large is a way to make large objects.
 type large struct {
 	*tally
-	make func()       // one object, which is written to and forgotten
+	make func(size int) largeObject
 	end  func() error // when nothing is left
 }
 
-// newLarge returns C memory of which each page was written to.
-func newLarge() unsafe.Pointer {
-	p := needed(cside.Malloc(LargeBytes))
-	for i := 0; i < LargeBytes; i += 4096 {
-		*(*byte)(unsafe.Add(p, i)) = 1
-	}
-	return p
+// A largeObject is a Go object with a block of C. It is forgotten, or closed when it is not
+// used any more.
+type largeObject struct {
+	object any
+	block  unsafe.Pointer
+	closes *own.Owner // nil if it is forgotten
 }
 
-// largeSink makes objects escape.
-//
-//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
-var largeSink any
+// done ends the use of an object.
+func (o largeObject) done() {
+	if o.closes != nil {
+		o.closes.Close()
+	}
+	runtime.KeepAlive(o.object)
+}
 
 func cleanLarge() *large {
 	t := new(tally)
-	return &large{tally: t, make: func() {
-		o := &lifetime.Plain{Block: newLarge()}
+	return &large{tally: t, make: func(size int) largeObject {
+		o := &lifetime.Plain{Block: needed(cside.Malloc(size))}
 		runtime.AddCleanup(o, func(p unsafe.Pointer) { cside.Free(p); t.release() }, o.Block)
-		largeSink = o
+		return largeObject{object: o, block: o.Block}
 	}, end: func() error { return nil }}
 }
 
@@ -79,14 +76,16 @@ func ownLarge(closes bool) *large {
 		t.released.Add(int64(len(resources)))
 		return nil
 	}})
-	return &large{tally: t, make: func() {
+	return &large{tally: t, make: func(size int) largeObject {
 		o := new(lifetime.Owned)
-		if err := p.Own(&o.Owner, newLarge(), LargeBytes); err != nil {
+		block := needed(cside.Malloc(size))
+		if err := p.Own(&o.Owner, block, size); err != nil {
 			panic(err) // the pool is open, and has no limit
 		}
-		if largeSink = o; closes {
-			o.Owner.Close()
+		if closes {
+			return largeObject{o, block, &o.Owner}
 		}
+		return largeObject{object: o, block: block}
 	}, end: func() error { return p.Destroy(context.Background()) }}
 }
 
@@ -98,6 +97,17 @@ func paceLarge() (*large, error) {
 	end := l.end
 	l.end = func() error { defer pace.Stop(); return end() }
 	return l, nil
+}
+
+// largeWays are the ways to release large objects.
+var largeWays = []struct {
+	name string
+	open func() (*large, error)
+}{
+	{"close", func() (*large, error) { return ownLarge(true), nil }},
+	{"addcleanup", func() (*large, error) { return cleanLarge(), nil }},
+	{"own", func() (*large, error) { return ownLarge(false), nil }},
+	{"own-pace", paceLarge},
 }
 
 // looksLarge is after how many objects resident memory is read.
@@ -126,12 +136,13 @@ func openLarge(open func() (*large, error)) (measure.Work, error) {
 		before := now()
 		most = 0
 		for i := range n {
-			l.make()
+			o := l.make(LargeBytes)
+			write(o.block, LargeBytes)
+			o.done()
 			if i%looksLarge == looksLarge-1 {
 				most = max(most, now()-before)
 			}
 		}
-		largeSink = nil
 	})
 	check := work.Check
 	work.Check = func(n int) error {

@@ -35,6 +35,7 @@ type fixtureRow struct {
 	preloaded bool
 	cpuVersus []string
 	resident  float64
+	held, p99 float64
 }
 
 func (f *fixture) row(in fixtureRow) {
@@ -42,7 +43,7 @@ func (f *fixture) row(in fixtureRow) {
 		Table: f.Tables[len(f.Tables)-1].Name, Row: in.name, Procs: max(in.procs, 1),
 		CPUNsPerOp: in.cpu, AllocsPerOp: in.allocs, GoBytesPerOp: in.bytes,
 		Published: in.published, Note: in.note, Section: in.section, Profile: in.profile, Ops: in.ops, Memory: in.memory, Preloaded: in.preloaded,
-		Resident: in.resident,
+		Resident: in.resident, Held: in.held, P99: in.p99,
 	}
 	if row.CPUNsPerOp == 0 {
 		row.CPUNsPerOp = in.ns * 1.002
@@ -127,6 +128,8 @@ func Report() *result.Report {
 	f.traces()
 	f.workloads()
 	f.resident()
+	f.survivors()
+	f.server()
 	f.Notes = []string{"The rows of table traces replay every eighth operation; `cheap replay` replays all of them, and verifies them."}
 	return &f.Report
 }

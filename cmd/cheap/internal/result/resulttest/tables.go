@@ -249,6 +249,30 @@ func (f *fixture) resident() {
 	}
 }
 
+func (f *fixture) survivors() {
+	f.table(result.Table{
+		Name: "survivors", Title: "what survivors hold", Unit: "object", Chart: result.Held,
+		About: "All but a few objects are forgotten.",
+	})
+	for _, n := range []string{"10", "1000"} {
+		f.row(fixtureRow{name: "addcleanup-" + n, ns: 810, held: 1})
+		f.row(fixtureRow{name: "own-" + n, ns: 302, held: 3.94, versus: "addcleanup-" + n})
+	}
+}
+
+func (f *fixture) server() {
+	f.table(result.Table{
+		Name: "server", Title: "a server of images", Unit: "request", Chart: result.Bytes,
+		About: "Each request makes an image.",
+	})
+	for _, r := range []struct {
+		name       string
+		bytes, p99 float64
+	}{{"close", 5 << 20, 8.1e6}, {"addcleanup", 203 << 20, 9.4e6}, {"own-pace", 23 << 20, 8.3e6}} {
+		f.row(fixtureRow{name: r.name, procs: 2, ns: 540_000, resident: r.bytes, p99: r.p99})
+	}
+}
+
 func (f *fixture) traces() {
 	f.table(result.Table{
 		Name: "traces", Title: "what real programs allocated", Unit: "operation", Chart: result.Bars,

@@ -1,0 +1,76 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSurvivors does short rounds, and looks at what the survivors hold: with a cleanup
+// nothing but what is theirs, with a pool the blocks of at most a few others.
+func TestSurvivors(t *testing.T) {
+	table := Survivors()
+	wantNames(t, table, []string{"addcleanup-10", "own-10", "addcleanup-100", "own-100", "addcleanup-1000", "own-1000"})
+	for _, row := range table.Rows {
+		w, err := row.Open(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 5000
+		for range 2 {
+			w.Run(n)
+			if err := w.Check(n); err != nil {
+				t.Errorf("%s: %v", row.Name, err)
+			}
+			// A pool's batch has 256 owners until it is split, which takes collections
+			// that are late on a busy machine.
+			least, most := 1.0, 1.0
+			if strings.HasPrefix(row.Name, "own") {
+				least, most = 1.5, 256
+			}
+			if held := w.Held(); held < least || held > most {
+				t.Errorf("%s: a survivor holds %v blocks, want %v to %v", row.Name, held, least, most)
+			}
+		}
+		w.Run(n)
+		if err := w.Check(n + 1); err == nil {
+			t.Errorf("%s: %d objects passed for %d", row.Name, n, n+1)
+		}
+		w.Close()
+	}
+}
+
+// TestServer serves some requests in each way. Nothing is collected during them, except by
+// package pace.
+func TestServer(t *testing.T) {
+	table := Server()
+	wantNames(t, table, []string{"close", "addcleanup", "own", "own-pace"})
+	most := make(map[string]int64)
+	for _, row := range table.Rows {
+		if row.Procs[0] < 2 || row.Procs[0] > mostWorkers || !row.Apart || !row.Waits {
+			t.Errorf("%s: on %v processors, apart %v, waits %v", row.Name, row.Procs, row.Apart, row.Waits)
+		}
+		w, err := row.Open(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			const n = 100
+			wall, cpu, err := w.Time(n)
+			// Each request takes a millisecond at least, eight of them at once.
+			if err != nil || wall < n*1e6/8 || cpu <= 0 {
+				t.Errorf("%s: %v ns, %v of the processor, %v", row.Name, wall, cpu, err)
+			}
+			if p99 := w.P99(); p99 < 1e6 || p99 > wall {
+				t.Errorf("%s: p99 is %v ns of %v", row.Name, p99, wall)
+			}
+		}
+		most[row.Name] = w.Resident()
+		w.Close()
+	}
+	// A hundred images have 34 MiB on average.
+	if most["own"] > 0 && (most["close"] > most["own"]/2 || most["addcleanup"] < 8<<20) {
+		t.Errorf("resident: %v", most)
+	}
+}
