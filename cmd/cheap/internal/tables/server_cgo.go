@@ -99,10 +99,9 @@ func (s *server) serve(n int) (wall, cpu float64) {
 	}
 	serving.Wait()
 	wall, cpu = float64(time.Since(begin).Nanoseconds()), float64((cside.CPUTime() - used).Nanoseconds())
-	most = max(most, s.resident())
 	over.Store(true)
 	looking.Wait()
-	s.most = most - before
+	s.most = max(most, s.resident()) - before
 	all := slices.Sorted(slices.Values(slices.Concat(took...)))
 	s.p99 = float64(all[len(all)*99/100].Nanoseconds())
 	return wall, cpu
