@@ -18,6 +18,10 @@ const (
 	spareGrowth = 1.3
 
 	steadyOverdraft = 1.3
+
+	// leastPart is the part of ten collections that the longest rows have for the sake of
+	// enough rounds for an interval.
+	leastPart = 0.6
 )
 
 // The notes of a row whose rounds have fewer collections.
@@ -42,8 +46,9 @@ func (u *unit) fewCollections(collections float64) string {
 }
 
 // lengthen gives the rows that are Steady as many operations as a round of ten
-// collections needs. If six such rounds of all of them take too long, there are three; if
-// three do, the longest rows have fewer collections. The calibration has run N operations
+// collections needs. If six such rounds of all of them take too long, the longest rows have
+// down to six tenths of it; if that is still too long there are three rounds, and only then
+// fewer collections still. The calibration has run N operations
 // of each. It returns by which factor the group may exceed its share: the rounds were made
 // for the share.
 func (r *run) lengthen(g group, share time.Duration) float64 {
@@ -52,12 +57,10 @@ func (r *run) lengthen(g group, share time.Duration) float64 {
 	}
 	var steady []*unit
 	var wanted []float64 // nanoseconds of each
-	sum := 0.0
 	for _, u := range g {
 		if u.row.Steady && u.tried.N > 0 {
 			steady = append(steady, u)
 			wanted = append(wanted, u.tried.perOp(u.tried.Wall)*float64(u.steadyN()))
-			sum += wanted[len(wanted)-1]
 		}
 	}
 	if len(steady) == 0 {
@@ -67,11 +70,10 @@ func (r *run) lengthen(g group, share time.Duration) float64 {
 	may := func(rounds int) float64 {
 		return steadyOverdraft * float64(share) / (float64(rounds) + 0.5) / (1 + 1.0/warmPart)
 	}
-	most := may(enoughRounds)
-	if sum > most {
-		most = may(fewRounds)
+	most := level(wanted, may(enoughRounds))
+	if most < leastPart*slices.Max(wanted) {
+		most = level(wanted, may(fewRounds))
 	}
-	most = level(wanted, most)
 	for _, u := range steady {
 		u.ten = u.steadyN()
 		n := min(float64(u.ten), most/max(u.tried.perOp(u.tried.Wall), 1e-3))

@@ -77,13 +77,13 @@ func TestLengthen(t *testing.T) {
 	}
 }
 
-// A row has ten collections in each of three rounds before it has six shorter ones, and
-// six where they fit.
+// A row has somewhat shorter rounds before it has three, and three long ones before they
+// are much shorter.
 func TestLengthenRounds(t *testing.T) {
 	for _, tt := range []struct {
 		rounds float64
 		want   int // a thousandth of what ten collections need
-	}{{6.5, 1000}, {4, 1000}, {3.5, 1000}, {1.75, 500}} {
+	}{{6.5, 1000}, {5.2, 800}, {4, 615}, {3.8, 1000}, {3.5, 1000}, {1.75, 500}} {
 		const perOp, ten = 100, 1_704_000
 		u := &unit{row: &Row{N: 1000, Steady: true}, n: 1000, tried: sample{N: 1000, Wall: 1000 * perOp, Bytes: 1000 * 32}}
 		share := time.Duration(tt.rounds * 1.2 * perOp * ten / steadyOverdraft)

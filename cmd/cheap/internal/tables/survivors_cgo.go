@@ -3,6 +3,7 @@
 package tables
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
+	"github.com/cheapgo/cheap/own"
 )
 
 func survivorRows() []measure.Row {
@@ -19,14 +21,18 @@ func survivorRows() []measure.Row {
 		cleanup := measure.Row{
 			Name: fmt.Sprintf("addcleanup-%d", stride), Group: fmt.Sprint(stride), N: survivorObjects, Waits: true,
 			Open: func(int) (measure.Work, error) {
-				return outlive(func() any { return lifetime.NewWithCleanup() }, stride, func() error { return nil }), nil
+				return outlive(stride, func() (func() any, func() error) {
+					return func() any { return lifetime.NewWithCleanup() }, func() error { return nil }
+				}), nil
 			},
 		}
 		ours := measure.Row{
 			Name: fmt.Sprintf("own-%d", stride), Group: fmt.Sprint(stride), N: survivorObjects, Waits: true, Versus: cleanup.Name,
 			Open: func(int) (measure.Work, error) {
-				p := lifetime.NewPool()
-				return outlive(func() any { return lifetime.NewOwned(p) }, stride, func() error { return lifetime.ClosePool(p) }), nil
+				return outlive(stride, func() (func() any, func() error) {
+					p := lifetime.NewPool()
+					return func() any { return lifetime.NewOwned(p) }, func() error { return lifetime.ClosePool(p) }
+				}), nil
 			},
 		}
 		rows = append(rows, cleanup, ours)
@@ -34,8 +40,10 @@ func survivorRows() []measure.Row {
 	return rows
 }
 
-// outlive is the work of making objects of which one in stride survives.
-func outlive(make1 func() any, stride int, end func() error) measure.Work {
+// outlive is the work of making objects of which one in stride survives. Each round opens
+// a way to make them, and ends it: a pool learns from what its owners did.
+func outlive(stride int, open func() (make1 func() any, end func() error)) measure.Work {
+	var end func() error
 	var before cside.Counts
 	var kept []any
 	var held float64
@@ -46,6 +54,8 @@ func outlive(make1 func() any, stride int, end func() error) measure.Work {
 	return measure.Work{
 		Run: func(n int) {
 			before = cside.Count()
+			var make1 func() any
+			make1, end = open()
 			kept = make([]any, 0, n/stride+1)
 			for i := range n {
 				if o := make1(); i%stride == stride/2 {
@@ -62,21 +72,23 @@ func outlive(make1 func() any, stride int, end func() error) measure.Work {
 		Check: func(n int) error {
 			survived := len(kept)
 			kept = nil
-			err := lifetime.Collect(blocks)
+			err := errors.Join(lifetime.Collect(blocks), end())
 			if created := int(cside.Count().Created - before.Created); created != n || survived != (n+stride/2-1)/stride || survived > 0 && held < 1 {
 				err = errors.Join(err, fmt.Errorf("made %d blocks for %d objects, of which %d survived and held %v each", created, n, survived, held))
 			}
 			return err
 		},
-		Held:  func() float64 { return held },
-		Close: func() { _ = end() }, // Check has found that no block lives
+		Held: func() float64 { return held },
 	}
 }
 
 // awaitReleases returns when the releases of a collection have come to rest.
 func awaitReleases(left func() int) {
+	// Cleanups run in goroutines of the runtime, which nothing waits for; those of
+	// finalizers, which seal the batches of own, do as well.
 	for last := -1; left() != last; {
 		last = left()
-		time.Sleep(200 * time.Microsecond)
+		time.Sleep(time.Millisecond)
+		_ = own.Flush(context.Background()) // has no deadline to fail at
 	}
 }

@@ -37,7 +37,6 @@ func TestSurvivors(t *testing.T) {
 		if err := w.Check(n + 1); err == nil {
 			t.Errorf("%s: %d objects passed for %d", row.Name, n, n+1)
 		}
-		w.Close()
 	}
 }
 
