@@ -21,7 +21,7 @@ const (
 
 	// leastPart is the part of ten collections that the longest rows have for the sake of
 	// enough rounds for an interval.
-	leastPart = 0.6
+	leastPart = 0.5
 )
 
 // The notes of a row whose rounds have fewer collections.
@@ -47,7 +47,7 @@ func (u *unit) fewCollections(collections float64) string {
 
 // lengthen gives the rows that are Steady as many operations as a round of ten
 // collections needs. If six such rounds of all of them take too long, the longest rows have
-// down to six tenths of it; if that is still too long there are three rounds, and only then
+// down to half of it; if that is still too long there are three rounds, and only then
 // fewer collections still. The calibration has run N operations
 // of each. It returns by which factor the group may exceed its share: the rounds were made
 // for the share.
@@ -57,18 +57,22 @@ func (r *run) lengthen(g group, share time.Duration) float64 {
 	}
 	var steady []*unit
 	var wanted []float64 // nanoseconds of each
+	others := 0.0        // nanoseconds of a round that do not depend on how long these are
 	for _, u := range g {
+		others += float64(u.took)
 		if u.row.Steady && u.tried.N > 0 {
 			steady = append(steady, u)
 			wanted = append(wanted, u.tried.perOp(u.tried.Wall)*float64(u.steadyN()))
+			others -= u.tried.Wall
 		}
 	}
 	if len(steady) == 0 {
 		return overdraft
 	}
-	// What one round of all rows may take. The calibration takes about half a round.
+	// What one round of these rows may take. The calibration takes about half a round.
 	may := func(rounds int) float64 {
-		return steadyOverdraft * float64(share) / (float64(rounds) + 0.5) / (1 + 1.0/warmPart)
+		one := steadyOverdraft * float64(share) / (float64(rounds) + 0.5)
+		return max(one-others, 0) / (1 + 1.0/warmPart)
 	}
 	most := level(wanted, may(enoughRounds))
 	if most < leastPart*slices.Max(wanted) {

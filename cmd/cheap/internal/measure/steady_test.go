@@ -78,16 +78,22 @@ func TestLengthen(t *testing.T) {
 }
 
 // A row has somewhat shorter rounds before it has three, and three long ones before they
-// are much shorter.
+// are much shorter. What other rows take is not theirs.
 func TestLengthenRounds(t *testing.T) {
 	for _, tt := range []struct {
 		rounds float64
 		want   int // a thousandth of what ten collections need
-	}{{6.5, 1000}, {5.2, 800}, {4, 615}, {3.8, 1000}, {3.5, 1000}, {1.75, 500}} {
+	}{{6.5, 1000}, {5.2, 800}, {3.3, 508}, {3.2, 914}, {1.75, 500}} {
 		const perOp, ten = 100, 1_704_000
 		u := &unit{row: &Row{N: 1000, Steady: true}, n: 1000, tried: sample{N: 1000, Wall: 1000 * perOp, Bytes: 1000 * 32}}
-		share := time.Duration(tt.rounds * 1.2 * perOp * ten / steadyOverdraft)
-		(&run{Options: &Options{}}).lengthen(group{u}, share)
+		// A row that takes as long as one long round.
+		other := &unit{row: &Row{}, took: 1.2 * perOp * ten}
+		rounds := 3.5 // with the half of one for the calibration
+		if tt.rounds > 3.25 {
+			rounds = 6.5
+		}
+		share := time.Duration((tt.rounds*1.2*perOp*ten + rounds*float64(other.took)) / steadyOverdraft)
+		(&run{Options: &Options{}}).lengthen(group{u, other}, share)
 		if got := float64(u.n) / ten * 1000; got < float64(tt.want)-2 || got > float64(tt.want)+2 {
 			t.Errorf("with time for %v rounds one has %.0f thousandths of its operations, want %d", tt.rounds, got, tt.want)
 		}

@@ -9,7 +9,7 @@ import (
 
 // A request of the table server.
 const (
-	serverRequests = 600
+	serverRequests = 300
 	leastImage     = 64 << 10
 	mostImage      = 1 << 20
 	atOnce         = 4 // requests for each processor
@@ -29,6 +29,6 @@ func Server() measure.Table {
 			Chart: result.Bytes,
 		},
 		Rows:   serverRows(),
-		Weight: 4, // a round is some tenths of a second
+		Weight: 4, // a round is a tenth of a second or two
 	}
 }

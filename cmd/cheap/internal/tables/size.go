@@ -36,7 +36,7 @@ var usualSizes = []int{64, 256, 1024, 4096}
 
 // sizeWeight is the part of the time of a row. Ten collections take the longer, the
 // smaller the objects are.
-func sizeWeight(bytes int) float64 { return 1 + 320/float64(bytes) }
+func sizeWeight(bytes int) float64 { return 1.5 + 320/float64(bytes) }
 
 // objects is how many objects of a size a round forgets at least.
 func objects(bytes int) int {

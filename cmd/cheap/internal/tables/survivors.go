@@ -8,7 +8,7 @@ import (
 )
 
 // The objects of the table survivors: so many are made, and of each stride one survives.
-const survivorObjects = 100_000
+const survivorObjects = 50_000
 
 var strides = []int{10, 100, 1000}
 

@@ -88,7 +88,7 @@ func awaitReleases(left func() int) {
 	// finalizers, which seal the batches of own, do as well.
 	for last := -1; left() != last; {
 		last = left()
-		time.Sleep(time.Millisecond)
+		time.Sleep(300 * time.Microsecond)
 		_ = own.Flush(context.Background()) // has no deadline to fail at
 	}
 }
