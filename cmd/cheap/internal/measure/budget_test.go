@@ -71,6 +71,28 @@ func TestBudgetHolds(t *testing.T) {
 	})
 }
 
+// A group may exceed its share while those after it keep three quarters of theirs.
+func TestFree(t *testing.T) {
+	g := group{{table: &Table{}, row: &Row{}}} // of weight 1
+	for _, tt := range []struct {
+		done, left float64
+		spent      time.Duration
+		want       float64
+	}{
+		{0, 2, 0, 62.5 / 50},                // half of the time is for the other
+		{1, 1, 50 * time.Second, 1},         // the last one: there is nothing to take from
+		{1, 1, 20 * time.Second, 1},         // its share is all that is left
+		{8, 2, 80 * time.Second, 1.25},      // the last but one
+		{8, 2, 85 * time.Second, 7.5 / 7.5}, // the others took from both
+		{0, 10, 0, 32.5 / 10},               // early groups have most
+	} {
+		r := &run{Options: &Options{Budget: 100 * time.Second}, start: time.Now().Add(-tt.spent), done: tt.done, left: tt.left}
+		if got := r.free(g, r.share(g)); got < tt.want-0.01 || got > tt.want+0.01 {
+			t.Errorf("after %v of 100 s, with %v of %v groups done: %.3f times its share, want %.3f", tt.spent, tt.done, tt.done+tt.left, got, tt.want)
+		}
+	}
+}
+
 // TestBudgetEndsProcesses ends a row's process that takes too long. The samples of other
 // rows stay.
 func TestBudgetEndsProcesses(t *testing.T) {

@@ -80,6 +80,7 @@ func (r *run) group(ctx context.Context, g group) {
 	}
 	begin := time.Now()
 	share := r.share(g)
+	free := r.free(g, share)
 	bounded, cancel := r.bounded(ctx)
 	defer cancel()
 	for _, u := range g {
@@ -95,7 +96,7 @@ func (r *run) group(ctx context.Context, g group) {
 			u.err = r.cause(ctx, bounded, u.calibrate(bounded, each, r.Each.N, r.fits))
 		}
 	}
-	over := r.lengthen(g.alive(), share)
+	over := min(r.lengthen(g.alive(), share), free)
 	rounds := time.Now()
 	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share, over); round++ {
 		for _, u := range g.alive().turns(round) {
@@ -152,6 +153,17 @@ func (r *run) share(g group) time.Duration {
 	left := max(r.Budget-time.Since(r.start), 0)
 	least := time.Duration(r.Budget.Seconds() / (r.done + r.left) * g.weight() / 4 * float64(time.Second))
 	return max(time.Duration(float64(left)*g.weight()/r.left), min(least, left))
+}
+
+// keptShare is the part of their share that the groups after one keep that takes longer
+// than its own.
+const keptShare = 0.75
+
+// free returns by which factor a group may exceed its share, at most: the groups after it
+// keep a part of theirs.
+func (r *run) free(g group, share time.Duration) float64 {
+	after := keptShare * float64(r.Budget) * (r.left - g.weight()) / (r.done + r.left)
+	return max((float64(r.Budget-time.Since(r.start))-after)/max(float64(share), 1), 1)
 }
 
 // each returns the length of one round of one unit.
