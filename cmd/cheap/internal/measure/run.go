@@ -155,6 +155,10 @@ func (r *run) share(g group) time.Duration {
 	return max(time.Duration(float64(left)*g.weight()/r.left), min(least, left))
 }
 
+// cheapRounds is the part of its share that a group may take for more rounds although its
+// preparations, such as a million objects, have taken all of it.
+const cheapRounds = 2
+
 // keptShare is the part of their share that the groups after one keep that takes longer
 // than its own.
 const keptShare = 0.75
@@ -189,7 +193,7 @@ func (r *run) another(round int, spent, rounds, share time.Duration, over float6
 	for _, goal := range []int{fewRounds, enoughRounds} {
 		if round < goal {
 			rest := one * time.Duration(goal-round)
-			return float64(spent+rest) <= over*float64(share)
+			return float64(spent+rest) <= over*float64(share) || rest <= share/cheapRounds
 		}
 	}
 	return round < mostRounds && spent+one <= share

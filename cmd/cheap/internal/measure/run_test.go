@@ -202,22 +202,27 @@ func TestAnother(t *testing.T) {
 		round int
 		one   time.Duration
 		want  bool
+		first time.Duration // what the preparations took
 	}{
-		{0, time.Minute, true},
-		{1, time.Minute, false},
-		{1, 800 * time.Millisecond, true},
-		{1, 900 * time.Millisecond, false},
-		{3, 400 * time.Millisecond, true},
-		{3, 420 * time.Millisecond, false},
-		{5, 400 * time.Millisecond, true},
-		{6, 100 * time.Millisecond, true},
-		{6, 400 * time.Millisecond, false},
-		{6, 140 * time.Millisecond, true},
-		{12, time.Millisecond, false},
+		{1, 250 * time.Millisecond, true, time.Minute},
+		{1, 260 * time.Millisecond, false, time.Minute},
+		{3, 160 * time.Millisecond, true, time.Minute},
+		{6, time.Millisecond, false, time.Minute},
+		{0, time.Minute, true, 0},
+		{1, time.Minute, false, 0},
+		{1, 800 * time.Millisecond, true, 0},
+		{1, 900 * time.Millisecond, false, 0},
+		{3, 400 * time.Millisecond, true, 0},
+		{3, 420 * time.Millisecond, false, 0},
+		{5, 400 * time.Millisecond, true, 0},
+		{6, 100 * time.Millisecond, true, 0},
+		{6, 400 * time.Millisecond, false, 0},
+		{6, 140 * time.Millisecond, true, 0},
+		{12, time.Millisecond, false, 0},
 	} {
 		r := &run{Options: &Options{}}
 		spent := time.Duration(c.round) * c.one
-		if got := r.another(c.round, spent, spent, share, overdraft); got != c.want {
+		if got := r.another(c.round, c.first+spent, spent, share, overdraft); got != c.want {
 			t.Errorf("after %d rounds of %v: %v", c.round, c.one, got)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 
 	// leastPart is the part of ten collections that the longest rows have for the sake of
 	// enough rounds for an interval.
-	leastPart = 0.5
+	leastPart = 0.3
 )
 
 // The notes of a row whose rounds have fewer collections.
@@ -47,7 +47,7 @@ func (u *unit) fewCollections(collections float64) string {
 
 // lengthen gives the rows that are Steady as many operations as a round of ten
 // collections needs. If six such rounds of all of them take too long, the longest rows have
-// down to half of it; if that is still too long there are three rounds, and only then
+// down to three tenths of it; if that is still too long there are three rounds, and only then
 // fewer collections still. The calibration has run N operations
 // of each. It returns by which factor the group may exceed its share: the rounds were made
 // for the share.
