@@ -78,7 +78,7 @@ func unreleased(pools map[weak.Pointer[Pool]]entry) (left []string) {
 			unclosed.Add(l)
 		}
 		for o, n := range unclosed.Origins {
-			text += fmt.Sprintf("\n%d made by\n%s", n, &o)
+			text += fmt.Sprintf("\n%d made by\n%s", n, o)
 		}
 		left = append(left, text)
 	}

@@ -14,7 +14,7 @@ type LiveOwner struct {
 	Label string // what [Owner.SetLabel] has set
 	Size  int64  // size of the resource in bytes, as Own or Resize was told
 	Uses  int    // calls of Use that are running
-	Stack string // stack that made the owner: with Options.Trace, and of a sample with OnCollect
+	Stack string // stack that made the owner: with Options.Trace, and of a sample with OnCollect or a LeakLevel
 }
 
 // Live returns the pool's open owners, in no order. It is for reports and for

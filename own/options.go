@@ -118,7 +118,9 @@ type Options struct {
 	Unshared bool
 
 	// Trace records the stack that made each owner, for the error of Destroy and
-	// for OnCollect. It costs about a microsecond per owner.
+	// for OnCollect. It costs about 0.2 µs per owner on amd64 and arm64, if the stack is one of
+	// those that made owners lately, and else a microsecond. [LeakLevel] is a way to do that
+	// later, for some owners only.
 	Trace bool
 
 	// OnCollect is called when the collector, not Close, caused a release: the

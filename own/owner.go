@@ -136,7 +136,7 @@ func (o *Owner) use(op string) *ledger.Token {
 		if !t.Enter(o.ref.Index, op) {
 			t.Ledger.Kind.PanicClosed(op)
 		}
-	} else if t.State(o.ref.Index)&ledger.Open == 0 {
+	} else if !t.Peek(o.ref.Index) {
 		t.Ledger.Kind.PanicClosed(op)
 	}
 	return t
@@ -149,7 +149,7 @@ func (o *Owner) tryUse(op string) *ledger.Token {
 	case t == nil:
 		return nil
 	case t.Ledger.Kind.Unshared:
-		if t.State(o.ref.Index)&ledger.Open == 0 {
+		if !t.Peek(o.ref.Index) {
 			return nil
 		}
 	case !t.Enter(o.ref.Index, op):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
@@ -66,6 +67,11 @@ type Pool struct {
 	addresses uintptr
 
 	statsMu sync.Mutex // held by Stats
+
+	// The leak level that was set for this pool alone, and the number of that setting or 0.
+	// Under levels.
+	level       leaks.Level
+	levelNumber uint64
 }
 
 // NewPool returns a pool. It panics with a [cheap.MisuseError] if the options

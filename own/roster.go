@@ -27,6 +27,8 @@ type entry struct {
 
 // noteMade adds a new pool to the roster. memory is what it is part of, or nil.
 func (p *Pool) noteMade(memory *Memory) {
+	// After the pool is in the roster, so that a level that is set meanwhile is not missed.
+	defer p.setLevel()
 	roster.mu.Lock()
 	defer roster.mu.Unlock()
 	if roster.pools == nil {

@@ -28,6 +28,7 @@ var imports = map[string][]string{
 	"internal/account":     {},
 	"internal/aftergc":     {},
 	"internal/goroutine":   {},
+	"internal/leaks":       {},
 	"internal/bump":        {},
 	"internal/sample":      {"internal/goroutine"},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
@@ -40,7 +41,7 @@ var imports = map[string][]string{
 		"internal/pointerfree", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/osmem", "internal/race", "internal/span"},
+	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
 	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
 	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/ledger"},
 	"own/internal/intake": {
@@ -48,7 +49,7 @@ var imports = map[string][]string{
 		"internal/sample", "own/internal/ledger", "own/internal/window",
 	},
 	"own": {
-		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/osmem", "internal/pointerfree",
+		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
 	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},

@@ -98,6 +98,7 @@ const (
 // already, or nil.
 func (s *shard) begin(l *ledger.Ledger, t *ledger.Token) {
 	s.tokens = l.NewTokens(s.tokens, t)
+	l.Watch()
 	l.Link(s.list)
 	s.open = l
 	s.N, s.Taken, s.made = 0, 0, 0
@@ -125,7 +126,7 @@ func (s *shard) look(size int64) bool {
 		return false
 	}
 	switch {
-	case k.Trace || k.MaxQueued != 0:
+	case l.Every() || k.MaxQueued != 0:
 		s.Limit = s.N // the slow path sees each
 	case l.SampleAt >= s.N:
 		s.Limit = min(s.Limit, l.SampleAt) // the slow path sees the sample
@@ -154,6 +155,7 @@ func (s *shard) hand(r *ledger.Ref) {
 // seals that batch at once. The open batch does not change.
 func (s *shard) alone(l *ledger.Ledger, resource uintptr, size int64, flags uint64) *ledger.Token {
 	t := l.NewTokens(nil, nil)[0]
+	l.Watch()
 	l.Put(0, resource, size, flags)
 	l.Record(0)
 	l.Link(s.list)
@@ -246,6 +248,28 @@ func OpenOnes(l *ledger.Ledger, buf []ledger.OpenEntry) []ledger.OpenEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return l.OpenOnes(buf)
+}
+
+// Tally adds the open entries of a batch to t, as OpenOnes does.
+func Tally(l *ledger.Ledger, t *ledger.Tally) {
+	s, ok := l.Home.(*shard)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Add(l)
+}
+
+// Retire seals the open batches, now or before the next owner is added to them.
+func (in *Intake) Retire() {
+	for _, s := range in.shards() {
+		s.mu.Lock()
+		if s.open != nil {
+			s.sealOrAsk()
+		}
+		s.mu.Unlock()
+	}
 }
 
 // Retire seals a batch if it is open, now or soon. A batch of children is sealed

@@ -85,9 +85,9 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 func (s *shard) stocked() {
 	s.Limit = s.made
 	switch l := s.open; {
-	case s.kind.Trace || s.kind.MaxQueued != 0:
+	case l.Every() || s.kind.MaxQueued != 0:
 		s.Limit = s.N // the slow path sees each
-	case s.kind.OnCollect != nil && l.SampleAt >= s.N:
+	case l.SampleAt >= s.N:
 		s.Limit = min(s.Limit, l.SampleAt)
 	}
 }

@@ -49,10 +49,11 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/leaks"
 )
 
-// A Kind is what all resources of a pool have in common. All but its Counts does not
-// change after the first ledger is made.
+// A Kind is what all resources of a pool have in common. All but its Counts and its leak level
+// does not change after the first ledger is made.
 type Kind struct {
 	Name      string
 	Batch     int   // the largest number of live owners in a batch
@@ -85,7 +86,17 @@ type Kind struct {
 
 	Counts Counts
 	mix    mix
+
+	level atomic.Uint32 // see SetLevel
+	sites sites
 }
+
+// Level returns the leak level of the kind.
+func (k *Kind) Level() leaks.Level { return leaks.Level(k.level.Load()) }
+
+// SetLevel sets the leak level of batches that are begun from now on, and returns the one
+// before.
+func (k *Kind) SetLevel(l leaks.Level) leaks.Level { return leaks.Level(k.level.Swap(uint32(l))) }
 
 // Counts are the counters of a pool.
 type Counts struct {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -32,6 +31,7 @@ type Ledger struct {
 	pageShift uint8  // a page has 1<<pageShift entries
 	Share     uint8  // 1<<Share owners share a token
 	outside   bool   // the pages are in the store
+	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by Watch
 
 	// gone counts the entries that are released or disowned:
 	// bytes<<goneBytes | owners<<goneOwners | goneSealed. Before the batch is
@@ -49,6 +49,9 @@ type Ledger struct {
 	Probe  bool        // split the batch, to see how its tokens die
 	old    atomic.Bool // the batch has outlived collections
 	Stock  bool        // the resources were made in advance and never handed out
+	sited  bool        // the leak level was not off when the batch was begun
+	uses   bool        // the last uses of the sampled owners are recorded
+	nextAt uint32      // the next entry that is sampled. Under the shard's lock, as SampleAt
 
 	node node // in the list of its shard or pool
 
@@ -56,7 +59,7 @@ type Ledger struct {
 	Chunk uintptr
 	Grown atomic.Int64 // bytes that groups have taken beyond their blocks
 
-	SampleAt uint32 // the entry whose origin is recorded; does not change
+	SampleAt uint32 // the next entry whose origin is recorded
 
 	mu sync.Mutex
 	// The rest is under mu.
@@ -71,10 +74,13 @@ type Ledger struct {
 // The notes of a batch are what most batches do not need.
 type notes struct {
 	families  []*Family         // by entry; nil before the first
-	origins   []*Origin         // by entry; nil without Kind.Trace
 	labels    map[uint32]string // by entry; nil before the first
-	sampled   *Origin           // of the entry at SampleAt, if not nil
-	forgotten *Origin           // of an entry that the collector found, until OnCollect is told
+	samples   []sample          // with rate 1 by entry, else in ascending order
+	few       [2]sample         // of samples, as long as they fit
+	lastUses  map[uint32]*[mostUses]*Origin
+	oneAt     uint32  // with OnCollect and without rate 1: the entry of which sampled is recorded
+	sampled   *Origin // if not nil
+	forgotten *Origin // of an entry that the collector found, until OnCollect is told
 }
 
 // note makes room for notes. The caller holds l.mu, or is the only one that knows l.
@@ -84,12 +90,9 @@ func (l *Ledger) note() {
 	}
 }
 
-// traced reports whether the origin of each entry is recorded.
-func (l *Ledger) traced() bool { return l.Kind.Trace }
-
 // The state of an entry is one word:
 //
-//	size<<stateSize | uses<<stateUses | Gone | Extra | kinBit | Open
+//	size<<stateSize | uses<<stateUses | Noted | Gone | Extra | kinBit | Open
 //
 // Exactly one goroutine clears Open, and so closes the entry. The entry is released
 // once, by the goroutine that finds it closed with no Use and no child left. In a dead
@@ -105,6 +108,10 @@ const (
 	// Gone says that an entry was released which Close had left to the last Use, the
 	// last child, or a queue.
 	Gone = 1 << 4
+
+	// Noted says that the stacks of the last uses are recorded. It does not change after the
+	// owner is handed out.
+	Noted = 1 << 5
 
 	stateUses = 8
 	OneUse    = 1 << stateUses
@@ -147,14 +154,6 @@ func New(k *Kind, home any, family *Family, n uint32, share uint8) *Ledger {
 		if s := family.State(); s != nil {
 			l.state = s
 		}
-	}
-	switch {
-	case k.Trace:
-		l.note()
-		l.origins = make([]*Origin, n)
-	case k.OnCollect != nil:
-		l.note()
-		l.SampleAt = rand.Uint32N(n)
 	}
 	return l
 }

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"sync/atomic"
 	"unsafe"
 
@@ -268,6 +267,9 @@ func (l *Ledger) EndWhole() bool {
 	// children.
 	gone, _ := l.Gone()
 	whole := gone == 0 && !l.shut && l.parts == nil && (l.notes == nil || l.families == nil)
+	if whole && l.rate > 0 && l.notes != nil {
+		l.foundOpen(0, l.n)
+	}
 	l.mu.Unlock()
 	if whole {
 		l.Done(int(l.n), l.bytes)
@@ -280,6 +282,9 @@ func (l *Ledger) EndWhole() bool {
 // The caller holds l.mu.
 func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
 	l := d.Ledger
+	if l.notes != nil {
+		defer func(first uint32) { l.foundOpen(first, i) }(i)
+	}
 	for i < next {
 		end := min(next, (i|l.PageMask())+1)
 		// The entries of a page are side by side. The page may be dropped, if a Destroy, which
@@ -292,12 +297,10 @@ func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
 				continue
 			}
 			if p.K == most {
-				return i + uint32(k)
+				i += uint32(k)
+				return i
 			}
 			d.Found++
-			if l.notes != nil {
-				l.forgotten = cmp.Or(l.originOf(i+uint32(k)), l.forgotten)
-			}
 			if s&kinBit == 0 || l.families[i+uint32(k)].close() { // else the last child releases it
 				p.Add(Entry{State: s, Word: e.Word})
 			}
@@ -351,9 +354,11 @@ func (l *Ledger) Tell(k int) {
 	if l.Kind.OnCollect == nil {
 		return
 	}
+	var from *Origin
 	l.mu.Lock()
-	from := l.forgotten
-	l.forgotten = nil
+	if l.notes != nil {
+		from, l.forgotten = l.forgotten, nil
+	}
 	l.mu.Unlock()
 	stack := ""
 	if from != nil {
@@ -367,7 +372,7 @@ func (l *Ledger) Tell(k int) {
 // An Unclosed adds up entries that are neither closed nor found by the collector.
 type Unclosed struct {
 	N       int
-	Origins map[Origin]int // with Kind.Trace
+	Origins map[Stack]int // of batches of which each origin is recorded
 	Labels  []string
 }
 
@@ -378,11 +383,11 @@ func (u *Unclosed) Add(l *Ledger) {
 	}
 	for _, e := range l.OpenOnes(nil) {
 		u.N++
-		if l.traced() {
+		if l.Every() {
 			if u.Origins == nil {
-				u.Origins = map[Origin]int{}
+				u.Origins = map[Stack]int{}
 			}
-			u.Origins[*e.Origin]++
+			u.Origins[e.Origin.Stack()]++
 		}
 		if e.Label != "" {
 			u.Labels = append(u.Labels, e.Label)

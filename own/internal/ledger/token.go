@@ -160,9 +160,12 @@ func (t *Token) Enter(i uint32, op string) bool {
 	state := &t.At(i).State
 	for {
 		s := atomic.LoadUint64(state)
-		if s&Open == 0 {
-			runtime.KeepAlive(t)
-			return false
+		if s&(Open|Noted) != Open {
+			if s&Open == 0 {
+				runtime.KeepAlive(t)
+				return false
+			}
+			t.Ledger.used(i)
 		}
 		if s&usesMask == usesMask {
 			t.Ledger.Kind.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
@@ -172,6 +175,15 @@ func (t *Token) Enter(i uint32, op string) bool {
 			return true
 		}
 	}
+}
+
+// Peek is Enter without a count. The owner must not be closed before its use ends.
+func (t *Token) Peek(i uint32) bool {
+	s := t.State(i)
+	if s&(Open|Noted) == Open|Noted {
+		t.Ledger.used(i)
+	}
+	return s&Open != 0
 }
 
 // Exit ends a Use. After Close no new Use begins, so exactly one Exit is the last

@@ -1,0 +1,157 @@
+// Package leaks says which pools record the stacks that make their owners, and how many of
+// them. Package own asks it, and is told of changes. Packages that look for leaks change it.
+package leaks
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Level says what a pool records. Each one includes those before it.
+type Level uint8
+
+const (
+	Off      Level = iota
+	Sampled        // the stacks of one owner in Rate
+	Advanced       // the stacks of the last uses of these owners, too
+	All            // the stacks of all owners, and of their last uses
+)
+
+// Rate is the number of owners of which one is sampled, on average.
+const Rate = 128
+
+var names = [...]string{"off", "sampled", "advanced", "all"}
+
+// String returns the name of a level, as Parse takes it.
+func (l Level) String() string {
+	if int(l) < len(names) {
+		return names[l]
+	}
+	return fmt.Sprintf("level %d", int(l))
+}
+
+// Parse returns the level of a name, and whether there is one.
+func Parse(name string) (l Level, ok bool) {
+	i := slices.Index(names[:], name)
+	return Level(max(i, 0)), i >= 0
+}
+
+// A rule sets the level of the pools whose names match.
+type rule struct {
+	pattern string
+	level   Level
+	serial  uint64
+}
+
+var (
+	mu      sync.Mutex
+	rules   []rule // the newest at the end; no two have one pattern
+	raised  []*Level
+	serial  uint64 // of the newest setting
+	changed func() // or nil; does not change after the init functions
+)
+
+// OnChange has f called after each change, with no lock held. It is called by an init
+// function.
+func OnChange(f func()) { changed = f }
+
+// Set sets the level of the pools whose names match a pattern of path.Match, also of those
+// that are made later. The pattern * matches all names. Of several rules that match a name
+// the one that was set last counts. The error is that of a malformed pattern.
+func Set(pattern string, l Level) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return err
+	}
+	mu.Lock()
+	serial++
+	rules = slices.DeleteFunc(rules, func(r rule) bool { return r.pattern == pattern })
+	rules = append(rules, rule{pattern, l, serial})
+	mu.Unlock()
+	tell()
+	return nil
+}
+
+// Serial returns the number of a setting that is newer than all rules so far.
+func Serial() uint64 {
+	mu.Lock()
+	defer mu.Unlock()
+	serial++
+	return serial
+}
+
+// Of returns the level of a pool with a name. own is the level that was set for that pool
+// alone, with the number of that setting, or 0.
+func Of(name string, own Level, number uint64) (l Level) {
+	mu.Lock()
+	defer mu.Unlock()
+	l = own
+	for _, r := range slices.Backward(rules) {
+		if r.serial < number {
+			break
+		}
+		if ok, _ := path.Match(r.pattern, name); ok || r.pattern == "*" { // Set has looked at the pattern
+			l = r.level
+			break
+		}
+	}
+	for _, r := range raised {
+		l = max(l, *r)
+	}
+	return l
+}
+
+// Raise sets the level of all pools to l at least, until undo is called.
+func Raise(l Level) (undo func()) {
+	mu.Lock()
+	at := &l
+	raised = append(raised, at)
+	mu.Unlock()
+	tell()
+	return func() {
+		mu.Lock()
+		raised = slices.DeleteFunc(raised, func(r *Level) bool { return r == at })
+		mu.Unlock()
+		tell()
+	}
+}
+
+func tell() {
+	if changed != nil {
+		changed()
+	}
+}
+
+// SetAll sets the rules of a text such as "git.*=all,*=sampled". The first that matches a
+// name counts. A level without a pattern is one for all pools. If the text has a mistake,
+// no rule is set.
+func SetAll(text string) error {
+	type setting struct {
+		pattern string
+		level   Level
+	}
+	var all []setting
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		pattern, name := "*", part
+		if i := strings.LastIndexByte(part, '='); i >= 0 {
+			pattern, name = part[:i], part[i+1:]
+		}
+		l, ok := Parse(name)
+		if !ok {
+			return fmt.Errorf("%q is not off, sampled, advanced or all", name)
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%q: %w", pattern, err)
+		}
+		all = append(all, setting{pattern, l})
+	}
+	for _, s := range slices.Backward(all) {
+		Set(s.pattern, s.level) // the pattern is well formed
+	}
+	return nil
+}

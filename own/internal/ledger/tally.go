@@ -1,0 +1,229 @@
+package ledger
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/cheapgo/cheap/internal/leaks"
+)
+
+// A Tally adds up the open entries of batches by the stacks that made their owners. Of
+// batches that are sampled it estimates. In each of them each owner had the same chance to be
+// sampled. So among the entries of similar size a sampled one stands for as many as there are
+// entries for each sample. Hence the sums over all rows are exact.
+type Tally struct {
+	rows    map[rowKey]*Row
+	sampled strata // the entries of sampled batches
+}
+
+type rowKey struct {
+	stack Stack
+	label string
+}
+
+// A Row is the sum over the entries with a stack and a label.
+type Row struct {
+	Origin  *Origin // or nil
+	Label   string
+	Live    int64
+	Bytes   int64
+	Samples int64 // entries of which the origin is recorded
+	Born    uint32
+	Uses    []*Origin // the last uses of an entry, the last one first
+
+	strata strata // the samples of sampled batches
+}
+
+// strata are sums by the length of the size as a binary number.
+type strata map[int]*stratum
+
+type stratum struct{ n, bytes int64 }
+
+func (s *strata) add(size int64) {
+	if *s == nil {
+		*s = strata{}
+	}
+	b := bits.Len64(uint64(size))
+	if (*s)[b] == nil {
+		(*s)[b] = new(stratum)
+	}
+	(*s)[b].n++
+	(*s)[b].bytes += size
+}
+
+// Add adds the open entries of a batch. The caller holds the lock of its shard.
+func (t *Tally) Add(l *Ledger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return
+	}
+	for i := range l.size {
+		s := l.State(i)
+		if s&Open == 0 || l.found(i) {
+			continue
+		}
+		t.entry(l, i, SizeOf(s))
+	}
+}
+
+func (t *Tally) entry(l *Ledger, i uint32, size int64) {
+	var mine *sample
+	label := ""
+	if l.notes != nil {
+		mine, label = l.sampleOf(i), l.labels[i]
+	}
+	estimate := l.rate == leaks.Rate
+	if estimate {
+		t.sampled.add(size)
+		if mine == nil {
+			return
+		}
+	}
+	var r *Row
+	if mine == nil {
+		r = t.row(nil, label)
+	} else {
+		r = t.row(mine.origin, label)
+		if r.Samples == 0 || mine.born < r.Born {
+			r.Born = mine.born
+			r.Uses = nil
+		}
+		r.Samples++
+		if u := l.lastUses[i]; u != nil && r.Uses == nil {
+			r.Uses = slices.DeleteFunc(slices.Clone(u[:]), func(o *Origin) bool { return o == nil })
+		}
+	}
+	if estimate {
+		r.strata.add(size)
+	} else {
+		r.Live++
+		r.Bytes += size
+	}
+}
+
+func (t *Tally) row(o *Origin, label string) *Row {
+	if t.rows == nil {
+		t.rows = map[rowKey]*Row{}
+	}
+	key := rowKey{label: label}
+	if o != nil {
+		key.stack = o.Stack()
+	}
+	r := t.rows[key]
+	if r == nil {
+		r = &Row{Origin: o, Label: label}
+		t.rows[key] = r
+	}
+	return r
+}
+
+// Rows returns the rows, in no order. The Tally is of no use after that.
+func (t *Tally) Rows() []*Row {
+	sums := strata{} // of the samples
+	for _, r := range t.rows {
+		for b, s := range r.strata {
+			if sums[b] == nil {
+				sums[b] = new(stratum)
+			}
+			sums[b].n += s.n
+			sums[b].bytes += s.bytes
+		}
+	}
+	rows := t.sorted()
+	for _, b := range t.sampled.lengths() {
+		all, of := t.sampled[b], sums[b]
+		if of == nil { // no entry of about this size was sampled
+			r := t.row(nil, "")
+			r.Live += all.n
+			r.Bytes += all.bytes
+			continue
+		}
+		// What rounding leaves goes to the next row, so that the sum is exact.
+		n, bytes := shares(all.n, of.n), shares(all.bytes, of.bytes)
+		for _, r := range rows {
+			if s := r.strata[b]; s != nil {
+				r.Live += n(s.n)
+				r.Bytes += bytes(s.bytes)
+			}
+		}
+	}
+	return t.sorted()
+}
+
+// shares returns a function that gives out shares of all in proportion to its argument,
+// the sum of whose arguments is of.
+func shares(all, of int64) func(part int64) int64 {
+	seen, given := int64(0), int64(0)
+	return func(part int64) int64 {
+		seen += part
+		due := int64(0)
+		if of > 0 {
+			hi, lo := bits.Mul64(uint64(all), uint64(seen))
+			q, _ := bits.Div64(hi, lo, uint64(of)) // all, as seen is of at most
+			due = int64(q)
+		}
+		share := due - given
+		given = due
+		return share
+	}
+}
+
+func (s strata) lengths() []int {
+	var all []int
+	for b := range s {
+		all = append(all, b)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sorted returns the rows in an order that does not depend on the map.
+func (t *Tally) sorted() []*Row {
+	type keyed struct {
+		key rowKey
+		row *Row
+	}
+	all := make([]keyed, 0, len(t.rows))
+	for k, r := range t.rows {
+		all = append(all, keyed{k, r})
+	}
+	slices.SortFunc(all, func(x, y keyed) int {
+		if c := slices.Compare(x.key.stack[:], y.key.stack[:]); c != 0 {
+			return c
+		}
+		return strings.Compare(x.key.label, y.key.label)
+	})
+	rows := make([]*Row, len(all))
+	for i, k := range all {
+		rows[i] = k.row
+	}
+	return rows
+}
+
+// A Count says how many owners a stack has made while the leak level of their kind was not
+// off, and how many of them the collector found. The numbers are estimates if owners were
+// sampled.
+type Count struct {
+	Origin          *Origin // nil for the stacks that are not in the table
+	Made, Collected int64
+}
+
+// Sites returns the counts of all stacks.
+func (k *Kind) Sites() []Count {
+	list := []Count{}
+	for _, o := range k.sites.all() {
+		list = append(list, Count{o, o.made.Load(), o.collected.Load()})
+	}
+	if n := k.sites.others.made.Load(); n > 0 {
+		list = append(list, Count{nil, n, k.sites.others.collected.Load()})
+	}
+	return list
+}
+
+// Age returns how old an owner is, in seconds, that was born at a time of Row.Born.
+func Age(born uint32) int64 { return int64(clock()) - int64(born) }
+
+// Same reports whether two origins are of the same stack.
+func Same(a, b *Origin) bool { return slices.Equal(a.pcs, b.pcs) }

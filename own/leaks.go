@@ -1,0 +1,229 @@
+package own
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// A LeakLevel says of which owners a pool records the stacks that made them. With these
+// stacks [PoolInfo.Sites] tells where the owners come from that are open, or that the
+// collector had to release. The level is off at first.
+//
+// The environment variable CHEAP_LEAKS sets levels when the program starts:
+//
+//	CHEAP_LEAKS=sampled
+//	CHEAP_LEAKS='git.*=all,*=sampled'
+//
+// Names are matched with patterns of [path.Match], and the first pattern that matches
+// counts. The pattern * matches all names.
+type LeakLevel uint8
+
+const (
+	// LeaksOff records nothing, unless Options.Trace or OnCollect asks for that.
+	LeaksOff LeakLevel = iota
+
+	// LeaksSampled records one owner in 128, on average. Each owner has the same chance.
+	LeaksSampled
+
+	// LeaksAdvanced records besides the stacks of the last four calls of Use and TryUse of
+	// these owners. Each of these calls takes as long as a stack with Options.Trace.
+	LeaksAdvanced
+
+	// LeaksAll records each owner, and its last uses.
+	LeaksAll
+)
+
+// The levels are those of package leaks.
+var _ = [1]struct{}{}[uint8(LeaksAll)-uint8(leaks.All)]
+
+// String returns off, sampled, advanced or all.
+func (l LeakLevel) String() string { return leaks.Level(l).String() }
+
+// ParseLeakLevel returns the level with a name that String returns.
+func ParseLeakLevel(name string) (LeakLevel, error) {
+	l, ok := leaks.Parse(name)
+	if !ok {
+		return 0, fmt.Errorf("cheap: own: no leak level %q; there are off, sampled, advanced and all", name)
+	}
+	return LeakLevel(l), nil
+}
+
+// levels serializes the changes of levels of pools.
+var levels sync.Mutex
+
+func init() {
+	leaks.OnChange(setLevels)
+	if err := leaks.SetAll(os.Getenv("CHEAP_LEAKS")); err != nil {
+		fmt.Fprintln(os.Stderr, "cheap: own: CHEAP_LEAKS is ignored:", err)
+	}
+}
+
+// SetLeakLevel sets the leak level of the pools and memories whose names match a pattern of
+// [path.Match], also of those that are made later. The pattern * matches all names. The
+// newest setting that concerns a pool counts. What was owned before is not recorded after
+// the fact. SetLeakLevel panics if the pattern is malformed or there is no such level.
+//
+// SetLeakLevel may be called at any time. It ends the open batches of the pools, which costs
+// about a microsecond for each.
+func SetLeakLevel(pattern string, l LeakLevel) {
+	mustBeLeakLevel(l)
+	if err := leaks.Set(pattern, leaks.Level(l)); err != nil {
+		panicMisuse("own", "SetLeakLevel", "the pattern %q is malformed; see path.Match", pattern)
+	}
+}
+
+func mustBeLeakLevel(l LeakLevel) {
+	if l > LeaksAll {
+		panicMisuse("own", "SetLeakLevel", "there is no level %d; use one of the constants", l)
+	}
+}
+
+// SetLeakLevel is the function [SetLeakLevel] for one pool.
+func (p *Pool) SetLeakLevel(l LeakLevel) {
+	mustBeLeakLevel(l)
+	levels.Lock()
+	p.level, p.levelNumber = leaks.Level(l), leaks.Serial()
+	levels.Unlock()
+	p.setLevel()
+}
+
+// SetLeakLevel is the function [SetLeakLevel] for one memory.
+func (m *Memory) SetLeakLevel(l LeakLevel) {
+	m.blocks.pool.SetLeakLevel(l)
+	m.groups.pool.SetLeakLevel(l)
+}
+
+// LeakLevel returns the leak level of the pool.
+func (i PoolInfo) LeakLevel() LeakLevel { return LeakLevel(i.pools[0].kind.Level()) }
+
+// SetLeakLevel is the function [SetLeakLevel] for one pool or memory.
+func (i PoolInfo) SetLeakLevel(l LeakLevel) {
+	for _, p := range i.pools {
+		p.SetLeakLevel(l)
+	}
+}
+
+// setLevel sets the level as it was set for the pool or for its name.
+func (p *Pool) setLevel() {
+	levels.Lock()
+	l := leaks.Of(p.kind.Name, p.level, p.levelNumber)
+	before := p.kind.SetLevel(l)
+	levels.Unlock()
+	if l != before {
+		p.intake.Retire() // so that the next batch begins with the new level
+	}
+}
+
+func setLevels() {
+	for w := range rostered() {
+		if p := w.Value(); p != nil {
+			p.setLevel()
+		}
+	}
+}
+
+// A Site says what a stack has made of a pool's owners. If a part of the owners is recorded,
+// the numbers of a site are estimates. The sums over all sites of a pool are exact for Live
+// and Bytes.
+type Site struct {
+	// PCs is the stack from the caller of package own on, as [runtime.Callers] has it. It is
+	// nil for the owners of which none was recorded: those that are older than the level,
+	// and those of a size of which too few were made for a sample.
+	PCs []uintptr
+
+	Label string // what [Owner.SetLabel] has set
+
+	Live    int64         // open owners
+	Bytes   int64         // sizes of their resources
+	Samples int64         // how many of them were recorded
+	Age     time.Duration // of the oldest recorded one, in whole seconds
+
+	// Uses are the stacks of the last calls of Use of an owner that is open, the newest
+	// first. They are recorded with LeaksAdvanced and LeaksAll.
+	Uses [][]uintptr
+
+	// Made counts the owners that the stack has made since its first one was recorded, and
+	// Collected those of them that the collector had to release. The others, but for those
+	// that are open, were closed or disowned. Both are counted for a stack, whatever the
+	// labels are, and are in the first of its sites.
+	Made      int64
+	Collected int64
+}
+
+// mostLabels is the largest number of labels of a stack that have a site each.
+const mostLabels = 16
+
+// Sites returns where the open owners of the pool were made, the largest sum of sizes first,
+// and then where those were made that the collector had to release. It takes about 20 ns
+// for each entry of the pool's batches, the closed ones included.
+func (i PoolInfo) Sites() []Site {
+	var sites []Site
+	for _, p := range i.pools {
+		sites = append(sites, p.sites()...)
+	}
+	slices.SortStableFunc(sites, func(x, y Site) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Live, x.Live), cmp.Compare(y.Collected, x.Collected))
+	})
+	return sites
+}
+
+func (p *Pool) sites() (sites []Site) {
+	var t ledger.Tally
+	for _, l := range p.intake.Batches() {
+		intake.Tally(l, &t)
+	}
+	rows := t.Rows()
+	slices.SortStableFunc(rows, func(x, y *ledger.Row) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	type group struct{ first, last, labels int } // the sites of a stack, as numbers in sites
+	groups := map[ledger.Stack]*group{}
+	for _, r := range rows {
+		s := Site{Label: r.Label, Live: r.Live, Bytes: r.Bytes, Samples: r.Samples}
+		var stack ledger.Stack
+		if r.Origin != nil {
+			stack, s.PCs = r.Origin.Stack(), r.Origin.PCs()
+			s.Age = time.Duration(ledger.Age(r.Born)) * time.Second
+		}
+		for _, u := range r.Uses {
+			s.Uses = append(s.Uses, u.PCs())
+		}
+		g := groups[stack]
+		if g == nil {
+			g = &group{first: len(sites)}
+			groups[stack] = g
+		}
+		if g.labels++; g.labels <= mostLabels {
+			g.last = len(sites)
+			sites = append(sites, s)
+			continue
+		}
+		rest := &sites[g.last] // is for all other labels
+		rest.Label, rest.Uses = "", nil
+		rest.Live += s.Live
+		rest.Bytes += s.Bytes
+		rest.Samples += s.Samples
+		rest.Age = max(rest.Age, s.Age)
+	}
+	for _, c := range p.kind.Sites() {
+		var stack ledger.Stack
+		s := Site{}
+		if c.Origin != nil {
+			stack, s.PCs = c.Origin.Stack(), c.Origin.PCs()
+		}
+		at := len(sites)
+		if g := groups[stack]; g != nil {
+			at = g.first
+		} else {
+			sites = append(sites, s)
+		}
+		sites[at].Made, sites[at].Collected = c.Made, c.Collected
+	}
+	return sites
+}

@@ -1,0 +1,450 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// site returns the sites of a pool whose stacks have a function.
+func sitesIn(all []Site, function string) (found []Site) {
+	for _, s := range all {
+		if slices.Contains(functions(s.PCs), function) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// functions returns the names of the functions of a stack, without the path of the package.
+func functions(pcs []uintptr) (names []string) {
+	if len(pcs) == 0 {
+		return nil
+	}
+	for frames := runtime.CallersFrames(pcs); ; {
+		f, more := frames.Next()
+		names = append(names, f.Function[strings.LastIndexByte(f.Function, '/')+1:])
+		if !more {
+			return names
+		}
+	}
+}
+
+// poolInfo returns what Pools says of p.
+func poolInfo(t *testing.T, p *Pool) PoolInfo {
+	t.Helper()
+	for _, i := range Pools() {
+		if slices.Contains(i.pools, p) {
+			return i
+		}
+	}
+	t.Fatal("the pool is not in Pools")
+	return PoolInfo{}
+}
+
+// withLevel sets the level of all pools for the duration of a test.
+func withLevel(t *testing.T, l LeakLevel) {
+	t.Cleanup(leaks.Raise(leaks.Level(l)))
+}
+
+// nothing returns options of a pool that releases nothing.
+func nothing() Options { return Options{Release: func(any, []uintptr) error { return nil }} }
+
+// TestLeaksSampled makes owners in every way. Of each way about one in 128 is recorded, and
+// the sums are exact.
+func TestLeaksSampled(t *testing.T) {
+	n := times(100_000)
+	var x byte
+	ptr := unsafe.Pointer(&x)
+	parents := NewPool(nothing())
+	var parent Owner
+	if err := parents.Own(&parent, ptr, 1); err != nil {
+		t.Fatal(err)
+	}
+	owners := make([]Owner, n)
+	made, queued, one, told, numbers := nothing(), nothing(), nothing(), nothing(), nothing()
+	made.Construct = func(r []uintptr) (int, error) {
+		for i := range r {
+			r[i] = uintptr(ptr)
+		}
+		return len(r), nil
+	}
+	made.Size = 100
+	queued.MaxQueued, queued.Drain = 1<<30, true
+	one.Batch = 1
+	told.OnCollect = func(Collected) {}
+	numbers.Numbers = true
+	m := NewMemory(nil, MemoryOptions{Name: "sampled.Memory"})
+	for _, row := range []struct {
+		name string
+		o    Options
+		own  func(p *Pool, i int) error
+	}{
+		{"Own", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
+		{"large", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 1<<20) }},
+		{"unknown", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 0) }},
+		{"Numbers", numbers, func(p *Pool, i int) error { return p.own(&owners[i], 7, 100) }},
+		{"Batch", one, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
+		{"OnCollect", told, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
+		{"MaxQueued", queued, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
+		{"Make", made, func(p *Pool, i int) error { return p.Make(&owners[i]) }},
+		{"OwnUnder", nothing(), func(p *Pool, i int) error { return p.OwnUnder(&owners[i], &parent, ptr, 100) }},
+		{"Room", nothing(), func(p *Pool, i int) error {
+			room, err := p.Reserve(context.Background(), 100)
+			if err != nil {
+				return err
+			}
+			return room.Own(&owners[i], nil, ptr)
+		}},
+		{"Memory", Options{}, func(_ *Pool, i int) error {
+			b, err := m.NewBytes(100)
+			if err == nil {
+				owners[i] = b.owner
+			}
+			return err
+		}},
+		{"NewString", Options{}, func(_ *Pool, i int) error {
+			s, err := m.NewString("0123456789")
+			if err == nil {
+				owners[i] = s.owner
+			}
+			return err
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			clear(owners)
+			p := m.blocks.pool
+			if row.o.Release != nil {
+				p = NewPool(row.o)
+			}
+			info := poolInfo(t, p)
+			info.SetLeakLevel(LeaksSampled)
+			n := n
+			if row.name == "large" || row.name == "Batch" {
+				n /= 4
+			}
+			for i := range n {
+				if err := row.own(p, i); err != nil {
+					t.Fatal(err)
+				}
+				if i%4 == 0 {
+					owners[i].Close()
+				}
+			}
+			st, open := info.Stats(), int64(n-(n+3)/4)
+			if row.o.Drain {
+				p.Drain(0)
+				st = info.Stats()
+			}
+			var live, bytes, samples, made int64
+			for _, s := range info.Sites() {
+				live += s.Live
+				bytes += s.Bytes
+				samples += s.Samples
+				made += s.Made
+			}
+			if live != open || st.Live != open || bytes != st.Bytes-st.Made*100 {
+				t.Errorf("%d live of %d bytes, want %d of %d", live, bytes, open, st.Bytes)
+			}
+			// Five standard deviations: one test in two million fails by chance.
+			want := float64(open) / leaks.Rate
+			if d := math.Abs(float64(samples) - want); d > 5*math.Sqrt(want) {
+				t.Errorf("%d samples of %d owners, want about %.0f", samples, open, want)
+			}
+			if row.name == "NewString" {
+				return // NewBytes has made others
+			}
+			if d := math.Abs(float64(made-int64(n)) / leaks.Rate); d > 5*math.Sqrt(float64(n)/leaks.Rate) {
+				t.Errorf("%d made, want about %d", made, n)
+			}
+			for i := range owners {
+				owners[i].Close()
+			}
+			p.Drain(0)
+		})
+	}
+	runtime.KeepAlive(owners)
+	parent.Close()
+}
+
+// TestLeaksLevels sets levels in all ways, before and after pools are made.
+func TestLeaksLevels(t *testing.T) {
+	named := func(name string) *Pool {
+		o := nothing()
+		o.Name = name
+		return NewPool(o)
+	}
+	a, b := named("levels.a"), named("levels.b")
+	m := NewMemory(nil, MemoryOptions{Name: "levels/m"})
+	level := func(p *Pool, want LeakLevel) {
+		t.Helper()
+		if got := poolInfo(t, p).LeakLevel(); got != want {
+			t.Errorf("%s has the level %v, want %v", p.kind.Name, got, want)
+		}
+	}
+	defer SetLeakLevel("*", LeaksOff)
+	defer SetLeakLevel("levels.*", LeaksOff)
+	level(a, LeaksOff)
+	SetLeakLevel("levels.*", LeaksSampled)
+	level(a, LeaksSampled)
+	level(m.blocks.pool, LeaksOff)
+	a.SetLeakLevel(LeaksAll)
+	level(a, LeaksAll)
+	level(b, LeaksSampled)
+	level(named("levels.c"), LeaksSampled)
+	SetLeakLevel("*", LeaksAdvanced) // also matches a name with a slash
+	level(a, LeaksAdvanced)
+	level(m.groups.pool, LeaksAdvanced)
+	m.SetLeakLevel(LeaksOff)
+	level(m.groups.pool, LeaksOff)
+	SetLeakLevel("levels.b", LeaksOff)
+	level(b, LeaksOff)
+	level(a, LeaksAdvanced)
+	undo := leaks.Raise(leaks.All)
+	again := leaks.Raise(leaks.Sampled)
+	level(b, LeaksAll)
+	undo()
+	level(b, LeaksSampled)
+	level(a, LeaksAdvanced)
+	again()
+	level(b, LeaksOff)
+	mustMisuse(t, "own.SetLeakLevel", func() { SetLeakLevel("[", LeaksAll) }, "malformed")
+	mustMisuse(t, "own.SetLeakLevel", func() { SetLeakLevel("*", 9) }, "no level 9")
+	mustMisuse(t, "own.SetLeakLevel", func() { a.SetLeakLevel(4) }, "no level 4")
+	for l := LeaksOff; l <= LeaksAll; l++ {
+		if got, err := ParseLeakLevel(l.String()); got != l || err != nil {
+			t.Errorf("%v is %v, %v", l, got, err)
+		}
+	}
+	if _, err := ParseLeakLevel("none"); err == nil {
+		t.Error("none is a level")
+	}
+}
+
+// early is a pool of a package variable, which is made before main.
+var early = NewPool(Options{Name: "early.Pool", Release: func(any, []uintptr) error { return nil }})
+
+// TestLeaksEnvironment sets CHEAP_LEAKS in a child process.
+func TestLeaksEnvironment(t *testing.T) {
+	const mistake = "cheap: own: CHEAP_LEAKS is ignored: "
+	for env, want := range map[string]string{
+		"":                             "off off",
+		"all":                          "all all",
+		"early.*=sampled":              "sampled off",
+		"early.*=off, *=advanced":      "off advanced",
+		"*=advanced,early.*=off":       "advanced advanced",
+		"late.Pool=all,e*=sampled,":    "sampled all",
+		"early.*=often":                mistake + `"often" is not off, sampled, advanced or all` + "\noff off",
+		"[=all":                        mistake + `"[": syntax error in pattern` + "\noff off",
+		"early.Pool=all,late.Pool=bad": mistake + `"bad" is not off, sampled, advanced or all` + "\noff off",
+	} {
+		out, status := testchild.Run(t, func() {
+			late := nothing()
+			late.Name = "late.Pool"
+			p := NewPool(late)
+			fmt.Println(LeakLevel(early.kind.Level()), LeakLevel(p.kind.Level()))
+		}, "CHEAP_LEAKS="+env)
+		if strings.TrimSpace(out) != want || status != 0 {
+			t.Errorf("%q: status %d, %q, want %q", env, status, out, want)
+		}
+	}
+}
+
+// TestLeaksLevelChanges sets the level while a batch is open, also on another P. Owners of
+// before have no stack, and all of those made later have one.
+func TestLeaksLevelChanges(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{})
+	info := poolInfo(t, p)
+	held := make([]*thing, 0, 200)
+	for range 100 {
+		held = append(held, bakery(t, w, p))
+	}
+	done := make(chan bool)
+	go func() { // most likely on another P
+		info.SetLeakLevel(LeaksAll)
+		done <- true
+	}()
+	<-done
+	for range 100 {
+		held = append(held, butchery(t, w, p))
+	}
+	sites := info.Sites()
+	if len(sites) != 2 || len(sitesIn(sites, "own.butchery")) != 1 || len(sitesIn(sites, "own.bakery")) != 0 {
+		t.Fatalf("%+v", sites)
+	}
+	for _, s := range sites {
+		if s.Live != 100 || s.Bytes != 1000 || s.PCs == nil && s.Samples+s.Made != 0 || s.PCs != nil && (s.Samples != 100 || s.Made != 100) {
+			t.Errorf("%+v", s)
+		}
+	}
+	info.SetLeakLevel(LeaksOff)
+	bakery(t, w, p)
+	if s := sitesIn(info.Sites(), "own.bakery"); s != nil {
+		t.Errorf("recorded while the level is off: %+v", s)
+	}
+	runtime.KeepAlive(held)
+}
+
+// sum adds up sites.
+func sum(sites []Site) (made, collected, live int64) {
+	for _, s := range sites {
+		made += s.Made
+		collected += s.Collected
+		live += s.Live
+	}
+	return made, collected, live
+}
+
+// TestLeaksCollected closes some of what a stack makes, drops others, and keeps some.
+func TestLeaksCollected(t *testing.T) {
+	for _, o := range []Options{{}, {Batch: 1}, {Thread: true}, {OnCollect: func(Collected) {}}, {Workers: 1}} {
+		w := newWorld(t, 10_000)
+		p := w.pool(o)
+		info := poolInfo(t, p)
+		p.SetLeakLevel(LeaksAll)
+		aside(func() {
+			for i := range 2900 {
+				if m := bakery(t, w, p); i < 2000 {
+					m.Close()
+				}
+				butchery(t, w, p).Close()
+			}
+		})
+		collectAtMost(t, few, "the dropped", func() bool { return info.Stats().Collected == 900 })
+		kept := make([]*thing, 100)
+		for i := range kept {
+			kept[i] = bakery(t, w, p)
+		}
+		sites := info.Sites()
+		bread, meat := sitesIn(sites, "own.bakery"), sitesIn(sites, "own.butchery")
+		if made, collected, live := sum(bread); made != 3000 || collected != 900 || live != 100 {
+			t.Errorf("made %d, collected %d, live %d", made, collected, live)
+		}
+		if made, collected, live := sum(meat); made != 2900 || collected != 0 || live != 0 || len(sites) != 3 {
+			t.Errorf("made %d, collected %d, live %d; %d sites", made, collected, live, len(sites))
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// TestLeaksCollectedMemory is TestLeaksCollected of blocks, which are released as a whole
+// batch, and sampled.
+func TestLeaksCollectedMemory(t *testing.T) {
+	for _, level := range []LeakLevel{LeaksAll, LeaksSampled} {
+		m := NewMemory(nil, MemoryOptions{Name: "collected.Memory"})
+		m.SetLeakLevel(level)
+		n := times(100_000)
+		aside(func() {
+			for range n {
+				if _, err := m.NewBytes(50); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		collectAtMost(t, few, "the blocks", func() bool { return m.Stats().Collected == int64(n) })
+		sites := poolInfo(t, m.blocks.pool).Sites()
+		if len(sites) != 1 || sites[0].Made != sites[0].Collected {
+			t.Fatalf("%+v", sites)
+		}
+		if d := math.Abs(float64(sites[0].Made)/float64(n) - 1); level == LeaksAll && d != 0 || d > 5*math.Sqrt(leaks.Rate/float64(n)) {
+			t.Errorf("%v: %d made, want about %d", level, sites[0].Made, n)
+		}
+	}
+}
+
+//go:noinline
+func toast(m *thing) { m.Use(func(unsafe.Pointer) {}) }
+
+//go:noinline
+func slice(m *thing) { m.TryUse(func(unsafe.Pointer) error { return nil }) }
+
+// TestLeaksUses uses owners in two places.
+func TestLeaksUses(t *testing.T) {
+	for _, unshared := range []bool{false, true} {
+		for _, level := range []LeakLevel{LeaksSampled, LeaksAdvanced, LeaksAll} {
+			w := newWorld(t, 10_000)
+			p := w.pool(Options{Unshared: unshared})
+			p.SetLeakLevel(level)
+			var held []*thing
+			for range 5000 {
+				m := bakery(t, w, p)
+				for range 10 {
+					toast(m)
+				}
+				slice(m)
+				held = append(held, m)
+			}
+			s := sitesIn(poolInfo(t, p).Sites(), "own.bakery")
+			if len(s) != 1 {
+				t.Fatalf("%d sites", len(s))
+			}
+			uses := s[0].Uses
+			switch {
+			case level == LeaksSampled && len(uses) != 0:
+				t.Errorf("%d uses with the level %v", len(uses), level)
+			case level == LeaksSampled:
+			case len(uses) != 2 || functions(uses[0])[0] != "own.slice" || functions(uses[1])[0] != "own.toast":
+				t.Errorf("unshared=%v, %v: %d uses", unshared, level, len(uses))
+			}
+			runtime.KeepAlive(held)
+			for _, m := range held {
+				m.Close()
+			}
+		}
+	}
+}
+
+// TestLeaksLabels has more labels than sites of a stack.
+func TestLeaksLabels(t *testing.T) {
+	w := newWorld(t, 1000)
+	p := w.pool(Options{})
+	p.SetLeakLevel(LeaksAll)
+	var held []*thing
+	for i := range 100 {
+		m := w.own(t, p, 100-i)
+		m.SetLabel(fmt.Sprintf("%02d", i))
+		held = append(held, m)
+	}
+	sites := poolInfo(t, p).Sites()
+	live, bytes := int64(0), int64(0)
+	labels := map[string]bool{}
+	for _, s := range sites {
+		live += s.Live
+		bytes += s.Bytes
+		labels[s.Label] = true
+	}
+	if len(sites) != mostLabels || live != 100 || bytes != 5050 || !labels["00"] || !labels["14"] || !labels[""] {
+		t.Errorf("%d sites of %d owners of %d bytes, with the labels %v", len(sites), live, bytes, labels)
+	}
+	runtime.KeepAlive(held)
+}
+
+// TestLeaksStacksAreBounded makes owners by more stacks than a pool keeps.
+func TestLeaksStacksAreBounded(t *testing.T) {
+	const bits = 12
+	w := newWorld(t, 2<<bits)
+	p := w.pool(Options{})
+	p.SetLeakLevel(LeaksAll)
+	aside(func() {
+		for n := range 1 << bits {
+			deepStack(n, bits, func() { w.own(t, p, 16) })
+		}
+	})
+	collectAtMost(t, few, "all owners", func() bool { return p.Stats().Collected == 1<<bits })
+	after := poolInfo(t, p).Sites()
+	if len(after) != 2048+1 { // one for the others
+		t.Errorf("%d sites after all are collected", len(after))
+	}
+	if made, collected, _ := sum(after); made != 1<<bits || collected != 1<<bits {
+		t.Errorf("%d made, %d collected, want %d", made, collected, 1<<bits)
+	}
+}
