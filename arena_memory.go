@@ -3,6 +3,8 @@ package cheap
 import (
 	"math"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/leaks"
 )
 
 // arenaMemory is everything that an arena has to give back. It does not refer to its
@@ -12,6 +14,7 @@ type arenaMemory struct {
 	chunkSize int
 	chunks    []arenaChunk
 	large     []arenaChunk // blocks with a chunk of their own, the oldest first
+	pooled    bool         // of an arena of the pool
 
 	// All blocks are in [lo, hi); other memory may be there, too.
 	lo, hi uintptr
@@ -30,6 +33,7 @@ func (m *arenaMemory) newChunk() bool {
 	if raw == nil {
 		return false
 	}
+	m.count(1)
 	// No block begins where the chunk does: inner would take the block for the chunk,
 	// and Free of inner would take the memory of all its blocks.
 	pad := 16 + int(-uintptr(raw)&15)
@@ -43,6 +47,7 @@ func (m *arenaMemory) newLarge(size, align int) unsafe.Pointer {
 	if raw == nil {
 		return nil
 	}
+	m.count(1)
 	p := unsafe.Add(raw, int(-uintptr(raw)&uintptr(align-1))) // rawLarge made room for that
 	m.large = append(m.large, m.note(arenaChunk{raw, p, size}))
 	return p
@@ -72,6 +77,13 @@ func (m *arenaMemory) rawLarge(size, align int) unsafe.Pointer {
 		return nil
 	}
 	return m.inner.Malloc(size + align - 1)
+}
+
+// count counts the blocks of inner that pooled arenas have.
+func (m *arenaMemory) count(n int64) {
+	if m.pooled {
+		leaks.ArenaBlocks.Add(n)
+	}
 }
 
 // note extends the range of the arena's blocks by c.
@@ -105,6 +117,9 @@ func (m *arenaMemory) free(list []arenaChunk, n int) []arenaChunk {
 	for i := n; i < len(list); i++ {
 		raw := list[i].raw
 		list[i] = arenaChunk{}
+		if raw != nil {
+			m.count(-1)
+		}
 		m.inner.Free(raw) // ignores nil
 	}
 	return list[:n]

@@ -163,6 +163,7 @@ func getArenaSlow() *Arena {
 func newPooledArena(inner Allocator, home *arenaBox) *Arena {
 	a := NewArena(inner, pooledChunk)
 	a.home, a.life = home, new(life)
+	a.mem.pooled = true
 	a.state = arenaPut
 	a.mem.newChunk() // if there is no memory for it, Malloc tries again
 	a.rewind()

@@ -3,6 +3,7 @@ package own
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -56,11 +57,23 @@ func ParseLeakLevel(name string) (LeakLevel, error) {
 	return LeakLevel(l), nil
 }
 
-// levels serializes the changes of levels of pools.
-var levels sync.Mutex
+// levels serializes the changes of levels of pools. kept has the tables of pools by their
+// serial numbers, while a level is raised. A test that has raised it reads them also if a
+// pool was collected.
+var levels struct {
+	sync.Mutex
+	kept map[uint64]keptTables
+}
+
+type keptTables struct {
+	name   string
+	memory bool
+	tables []*ledger.Table
+}
 
 func init() {
 	leaks.OnChange(setLevels)
+	leaks.Read = readSites
 	if err := leaks.SetAll(os.Getenv("CHEAP_LEAKS")); err != nil {
 		fmt.Fprintln(os.Stderr, "cheap: own: CHEAP_LEAKS is ignored:", err)
 	}
@@ -115,19 +128,52 @@ func (i PoolInfo) SetLeakLevel(l LeakLevel) {
 func (p *Pool) setLevel() {
 	levels.Lock()
 	l := leaks.Of(p.kind.Name, p.level, p.levelNumber)
-	before := p.kind.SetLevel(l)
+	generation, raised := leaks.Generation()
+	if p.base == nil && (l != leaks.Off || raised) {
+		p.base = new(ledger.Table)
+	}
+	table, fresh := p.base, false
+	if !raised {
+		p.raised = nil
+	} else {
+		if n := len(p.raised); n == 0 || p.raised[n-1].Generation != generation {
+			p.raised = append(p.raised, &ledger.Table{Generation: generation})
+			fresh = true
+		}
+		table = p.raised[len(p.raised)-1]
+		if levels.kept == nil {
+			levels.kept = map[uint64]keptTables{}
+		}
+		levels.kept[p.serial] = keptTables{p.kind.Name, p.kind.Heap != nil, p.raised}
+	}
+	before := p.kind.SetLevel(l, table)
 	levels.Unlock()
-	if l != before {
+	if l != before || fresh {
 		p.intake.Retire() // so that the next batch begins with the new level
 	}
 }
 
 func setLevels() {
+	if _, raised := leaks.Generation(); !raised {
+		levels.Lock()
+		levels.kept = nil
+		levels.Unlock()
+	}
 	for w := range rostered() {
 		if p := w.Value(); p != nil {
 			p.setLevel()
 		}
 	}
+}
+
+// tables returns the tables of the pool.
+func (p *Pool) tables() []*ledger.Table {
+	levels.Lock()
+	defer levels.Unlock()
+	if p.base == nil {
+		return nil
+	}
+	return append([]*ledger.Table{p.base}, p.raised...)
 }
 
 // A Site says what a stack has made of a pool's owners. If a part of the owners is recorded,
@@ -211,19 +257,69 @@ func (p *Pool) sites() (sites []Site) {
 		rest.Samples += s.Samples
 		rest.Age = max(rest.Age, s.Age)
 	}
-	for _, c := range p.kind.Sites() {
-		var stack ledger.Stack
-		s := Site{}
-		if c.Origin != nil {
-			stack, s.PCs = c.Origin.Stack(), c.Origin.PCs()
+	for _, table := range p.tables() {
+		for _, c := range table.Counts() {
+			var stack ledger.Stack
+			s := Site{}
+			if c.Origin != nil {
+				stack, s.PCs = c.Origin.Stack(), c.Origin.PCs()
+			}
+			g := groups[stack]
+			if g == nil {
+				g = &group{first: len(sites)}
+				groups[stack] = g
+				sites = append(sites, s)
+			}
+			sites[g.first].Made += c.Made
+			sites[g.first].Collected += c.Collected
 		}
-		at := len(sites)
-		if g := groups[stack]; g != nil {
-			at = g.first
-		} else {
-			sites = append(sites, s)
-		}
-		sites[at].Made, sites[at].Collected = c.Made, c.Collected
 	}
 	return sites
+}
+
+// readSites returns the sites of all pools, for tests.
+func readSites() (all []leaks.Site) {
+	levels.Lock()
+	kept := maps.Clone(levels.kept)
+	levels.Unlock()
+	for w := range rostered() {
+		p := w.Value()
+		if p == nil {
+			continue
+		}
+		delete(kept, p.serial)
+		pool := leaks.Site{Pool: p.kind.Name, Memory: p.kind.Heap != nil}
+		t := ledger.Tally{Exact: true}
+		for _, l := range p.intake.Batches() {
+			intake.Tally(l, &t)
+		}
+		for _, r := range t.Rows() {
+			s := pool
+			s.Live, s.Bytes, s.Generation = r.Live, r.Bytes, r.Generation
+			if r.Origin != nil {
+				s.PCs = r.Origin.PCs()
+			}
+			all = append(all, s)
+		}
+		all = appendCounts(all, pool, p.tables())
+	}
+	for _, k := range kept { // of pools that were collected
+		all = appendCounts(all, leaks.Site{Pool: k.name, Memory: k.memory}, k.tables)
+	}
+	return all
+}
+
+// appendCounts appends what tables have counted to all.
+func appendCounts(all []leaks.Site, pool leaks.Site, tables []*ledger.Table) []leaks.Site {
+	for _, t := range tables {
+		for _, c := range t.Counts() {
+			s := pool
+			s.Generation, s.Made, s.Collected = t.Generation, c.Made, c.Collected
+			if c.Origin != nil {
+				s.PCs = c.Origin.PCs()
+			}
+			all = append(all, s)
+		}
+	}
+	return all
 }

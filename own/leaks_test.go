@@ -50,11 +50,6 @@ func poolInfo(t *testing.T, p *Pool) PoolInfo {
 	return PoolInfo{}
 }
 
-// withLevel sets the level of all pools for the duration of a test.
-func withLevel(t *testing.T, l LeakLevel) {
-	t.Cleanup(leaks.Raise(leaks.Level(l)))
-}
-
 // nothing returns options of a pool that releases nothing.
 func nothing() Options { return Options{Release: func(any, []uintptr) error { return nil }} }
 
@@ -208,8 +203,8 @@ func TestLeaksLevels(t *testing.T) {
 	SetLeakLevel("levels.b", LeaksOff)
 	level(b, LeaksOff)
 	level(a, LeaksAdvanced)
-	undo := leaks.Raise(leaks.All)
-	again := leaks.Raise(leaks.Sampled)
+	_, undo := leaks.Raise(leaks.All)
+	_, again := leaks.Raise(leaks.Sampled)
 	level(b, LeaksAll)
 	undo()
 	level(b, LeaksSampled)

@@ -72,6 +72,10 @@ type Pool struct {
 	// Under levels.
 	level       leaks.Level
 	levelNumber uint64
+	base        *ledger.Table   // nil if the level was always off
+	raised      []*ledger.Table // while a level is raised: one for each generation since
+
+	serial uint64 // see entry; does not change after the constructor
 }
 
 // NewPool returns a pool. It panics with a [cheap.MisuseError] if the options

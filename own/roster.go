@@ -35,6 +35,7 @@ func (p *Pool) noteMade(memory *Memory) {
 		roster.pools = map[weak.Pointer[Pool]]entry{}
 	}
 	roster.made++
+	p.serial = roster.made
 	roster.pools[weak.Make(p)] = entry{roster.made, weak.Make(memory)}
 	if len(roster.pools) < roster.prune {
 		return

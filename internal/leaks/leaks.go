@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // A Level says what a pool records. Each one includes those before it.
@@ -47,12 +48,45 @@ type rule struct {
 }
 
 var (
-	mu      sync.Mutex
-	rules   []rule // the newest at the end; no two have one pattern
-	raised  []*Level
+	mu     sync.Mutex
+	rules  []rule // the newest at the end; no two have one pattern
+	base   Level  // where nothing else is set
+	raised []*Level
+
+	generation uint64
+
 	serial  uint64 // of the newest setting
 	changed func() // or nil; does not change after the init functions
 )
+
+// ArenaBlocks counts the blocks that pooled arenas have in the default heap. They stay there
+// after Put, and are no leak.
+var ArenaBlocks atomic.Int64
+
+// A Site is what a stack has made of a pool's owners, see own.Site.
+type Site struct {
+	Pool   string
+	Memory bool // it is a pool of a Memory
+	PCs    []uintptr
+
+	// Generation is that in which the owners were made, or 0 if that is not known.
+	Generation uint64
+
+	Live, Bytes     int64
+	Made, Collected int64
+}
+
+// Read returns the sites of all pools. Those of the pools that were collected while a level
+// was raised are among them, until none is.
+var Read func() []Site
+
+// Generation returns the number of calls of Raise and undo so far, and whether a level is
+// raised.
+func Generation() (n uint64, is bool) {
+	mu.Lock()
+	defer mu.Unlock()
+	return generation, len(raised) > 0
+}
 
 // OnChange has f called after each change, with no lock held. It is called by an init
 // function.
@@ -74,6 +108,14 @@ func Set(pattern string, l Level) error {
 	return nil
 }
 
+// SetBase sets the level of the pools for which there is no rule.
+func SetBase(l Level) {
+	mu.Lock()
+	base = l
+	mu.Unlock()
+	tell()
+}
+
 // Serial returns the number of a setting that is newer than all rules so far.
 func Serial() uint64 {
 	mu.Lock()
@@ -87,7 +129,9 @@ func Serial() uint64 {
 func Of(name string, own Level, number uint64) (l Level) {
 	mu.Lock()
 	defer mu.Unlock()
-	l = own
+	if l = own; number == 0 {
+		l = base
+	}
 	for _, r := range slices.Backward(rules) {
 		if r.serial < number {
 			break
@@ -103,15 +147,19 @@ func Of(name string, own Level, number uint64) (l Level) {
 	return l
 }
 
-// Raise sets the level of all pools to l at least, until undo is called.
-func Raise(l Level) (undo func()) {
+// Raise sets the level of all pools to l at least, until undo is called. The owners that are
+// made from now on are of the generation n or a later one.
+func Raise(l Level) (n uint64, undo func()) {
 	mu.Lock()
 	at := &l
 	raised = append(raised, at)
+	generation++
+	n = generation
 	mu.Unlock()
 	tell()
-	return func() {
+	return n, func() {
 		mu.Lock()
+		generation++
 		raised = slices.DeleteFunc(raised, func(r *Level) bool { return r == at })
 		mu.Unlock()
 		tell()

@@ -28,7 +28,12 @@ func TestRules(t *testing.T) {
 	if len(rules) != 2 {
 		t.Errorf("%d rules of 2 patterns", len(rules))
 	}
-	undo := Raise(Sampled)
+	SetBase(Advanced)
+	is("c.D", Off, 0, Advanced)
+	is("a.B", Off, 0, Off)
+	is("c.D", Off, n, Off)
+	SetBase(Off)
+	_, undo := Raise(Sampled)
 	is("c/d", Off, 0, Sampled)
 	undo()
 	is("c/d", Off, 0, Off)
@@ -41,7 +46,7 @@ func TestRules(t *testing.T) {
 	if Set("[", All) == nil || SetAll("*=off,[=all") == nil || SetAll("x=y") == nil || len(rules) != before {
 		t.Error("a mistake has set a rule")
 	}
-	if calls != 7 {
+	if calls != 9 {
 		t.Errorf("told %d times", calls)
 	}
 	if Level(7).String() != "level 7" || All.String() != "all" {

@@ -37,7 +37,7 @@ var imports = map[string][]string{
 	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},
 
 	".": {
-		"internal/account", "internal/bump", "internal/cleanup", "internal/osmem", "internal/percpu",
+		"internal/account", "internal/bump", "internal/cleanup", "internal/leaks", "internal/osmem", "internal/percpu",
 		"internal/pointerfree", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 

@@ -88,15 +88,18 @@ type Kind struct {
 	mix    mix
 
 	level atomic.Uint32 // see SetLevel
-	sites sites
+	sites atomic.Pointer[Table]
 }
 
 // Level returns the leak level of the kind.
 func (k *Kind) Level() leaks.Level { return leaks.Level(k.level.Load()) }
 
 // SetLevel sets the leak level of batches that are begun from now on, and returns the one
-// before.
-func (k *Kind) SetLevel(l leaks.Level) leaks.Level { return leaks.Level(k.level.Swap(uint32(l))) }
+// before. From now on owners are counted in t, which is not nil after a level was not off.
+func (k *Kind) SetLevel(l leaks.Level, t *Table) leaks.Level {
+	k.sites.Store(t)
+	return leaks.Level(k.level.Swap(uint32(l)))
+}
 
 // Counts are the counters of a pool.
 type Counts struct {

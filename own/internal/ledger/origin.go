@@ -29,6 +29,7 @@ type Origin struct {
 	// If sited, the origin is in the table of its kind. It counts the owners that the stack
 	// made, and those of them that the collector found, each sampled one as Rate.
 	sited           bool
+	generation      uint64 // of the table
 	made, collected atomic.Int64
 }
 
@@ -47,8 +48,10 @@ type keyed struct {
 	origin *Origin
 }
 
-// sites are the origins of a kind, while its leak level is not off.
-type sites struct {
+// A Table has the origins of a kind, while its leak level is not off.
+type Table struct {
+	Generation uint64 // see package leaks; does not change
+
 	mu     sync.RWMutex
 	byKey  map[uint64]*Origin
 	bySum  map[uint64]*Origin
@@ -87,21 +90,25 @@ func sumOf(pcs []uintptr) (sum uint64) {
 //go:noinline
 func here(k *Kind) *Origin {
 	key := keyOf()
-	if k != nil && key != 0 {
-		if o := k.sites.known(key); o != nil {
+	var t *Table
+	if k != nil {
+		t = k.sites.Load()
+	}
+	if t != nil && key != 0 {
+		if o := t.known(key); o != nil {
 			return o
 		}
 	}
 	slot := &recentKeys[key%uint64(len(recentKeys))]
-	if k == nil || k.sites.full.Load() {
+	if t == nil || t.full.Load() {
 		if r := slot.Load(); r != nil && r.key == key && key != 0 {
 			return r.origin
 		}
 	}
 	var pcs Stack
 	n := runtime.Callers(3, pcs[:])
-	if k != nil {
-		if o := k.sites.find(key, pcs[:n]); o != nil {
+	if t != nil {
+		if o := t.find(key, pcs[:n]); o != nil {
 			return o
 		}
 	}
@@ -116,7 +123,7 @@ func here(k *Kind) *Origin {
 }
 
 // known returns the origin with a key, or nil.
-func (t *sites) known(key uint64) *Origin {
+func (t *Table) known(key uint64) *Origin {
 	t.mu.RLock()
 	o := t.byKey[key]
 	t.mu.RUnlock()
@@ -124,7 +131,7 @@ func (t *sites) known(key uint64) *Origin {
 }
 
 // find returns the origin of a stack, and adds it if there is room.
-func (t *sites) find(key uint64, pcs []uintptr) *Origin {
+func (t *Table) find(key uint64, pcs []uintptr) *Origin {
 	sum := sumOf(pcs)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +144,7 @@ func (t *sites) find(key uint64, pcs []uintptr) *Origin {
 		if t.bySum == nil {
 			t.bySum, t.byKey = map[uint64]*Origin{}, map[uint64]*Origin{}
 		}
-		o = &Origin{pcs: slices.Clone(pcs), sited: true}
+		o = &Origin{pcs: slices.Clone(pcs), sited: true, generation: t.Generation}
 		t.bySum[sum] = o
 	}
 	if !slices.Equal(o.pcs, pcs) {
@@ -150,7 +157,7 @@ func (t *sites) find(key uint64, pcs []uintptr) *Origin {
 }
 
 // all returns the origins of the table.
-func (t *sites) all() []*Origin {
+func (t *Table) all() []*Origin {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	list := make([]*Origin, 0, len(t.bySum))
@@ -165,7 +172,7 @@ func (k *Kind) countMade(o *Origin, n int64) {
 	if o.sited {
 		o.made.Add(n)
 	} else {
-		k.sites.others.made.Add(n)
+		k.sites.Load().others.made.Add(n)
 	}
 }
 
@@ -174,7 +181,7 @@ func (k *Kind) countCollected(o *Origin, n int64) {
 	if o.sited {
 		o.collected.Add(n)
 	} else {
-		k.sites.others.collected.Add(n)
+		k.sites.Load().others.collected.Add(n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -13,20 +14,28 @@ import (
 // sampled. So among the entries of similar size a sampled one stands for as many as there are
 // entries for each sample. Hence the sums over all rows are exact.
 type Tally struct {
+	// Exact has the stack left out of the entries of sampled batches, and a row for each
+	// generation of a stack.
+	Exact bool
+
 	rows    map[rowKey]*Row
 	sampled strata // the entries of sampled batches
 }
 
 type rowKey struct {
-	stack Stack
-	label string
+	stack      Stack
+	label      string
+	generation uint64
 }
 
 // A Row is the sum over the entries with a stack and a label.
 type Row struct {
-	Origin  *Origin // or nil
-	Label   string
-	Live    int64
+	Origin *Origin // or nil
+	Label  string
+	Live   int64
+
+	Generation uint64 // 0 if it is not known
+
 	Bytes   int64
 	Samples int64 // entries of which the origin is recorded
 	Born    uint32
@@ -75,7 +84,10 @@ func (t *Tally) entry(l *Ledger, i uint32, size int64) {
 		mine, label = l.sampleOf(i), l.labels[i]
 	}
 	estimate := l.rate == leaks.Rate
-	if estimate {
+	switch {
+	case estimate && t.Exact:
+		mine, estimate = nil, false
+	case estimate:
 		t.sampled.add(size)
 		if mine == nil {
 			return
@@ -109,11 +121,13 @@ func (t *Tally) row(o *Origin, label string) *Row {
 	}
 	key := rowKey{label: label}
 	if o != nil {
-		key.stack = o.Stack()
+		if key.stack = o.Stack(); t.Exact {
+			key.generation = o.generation
+		}
 	}
 	r := t.rows[key]
 	if r == nil {
-		r = &Row{Origin: o, Label: label}
+		r = &Row{Origin: o, Label: label, Generation: key.generation}
 		t.rows[key] = r
 	}
 	return r
@@ -193,7 +207,7 @@ func (t *Tally) sorted() []*Row {
 		if c := slices.Compare(x.key.stack[:], y.key.stack[:]); c != 0 {
 			return c
 		}
-		return strings.Compare(x.key.label, y.key.label)
+		return cmp.Or(strings.Compare(x.key.label, y.key.label), cmp.Compare(x.key.generation, y.key.generation))
 	})
 	rows := make([]*Row, len(all))
 	for i, k := range all {
@@ -210,14 +224,14 @@ type Count struct {
 	Made, Collected int64
 }
 
-// Sites returns the counts of all stacks.
-func (k *Kind) Sites() []Count {
+// Counts returns the counts of all stacks.
+func (t *Table) Counts() []Count {
 	list := []Count{}
-	for _, o := range k.sites.all() {
+	for _, o := range t.all() {
 		list = append(list, Count{o, o.made.Load(), o.collected.Load()})
 	}
-	if n := k.sites.others.made.Load(); n > 0 {
-		list = append(list, Count{nil, n, k.sites.others.collected.Load()})
+	if n := t.others.made.Load(); n > 0 {
+		list = append(list, Count{nil, n, t.others.collected.Load()})
 	}
 	return list
 }

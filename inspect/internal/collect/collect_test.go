@@ -1,0 +1,74 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+var x byte
+
+// A link refers to the next one, and has a finalizer, so it takes a collection of its own.
+type link struct {
+	owner own.Owner
+	next  *link
+}
+
+// TestAll drops owners, some in a chain of objects that are found one after the other.
+func TestAll(t *testing.T) {
+	released := 0
+	p := own.NewPool(own.Options{Name: "collect.Pool", Release: func(_ any, r []uintptr) error {
+		time.Sleep(time.Millisecond)
+		released += len(r)
+		return nil
+	}, Workers: 1})
+	const chain, alone = 5, 1000
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		var first *link
+		for range chain {
+			first = &link{next: first}
+			if err := p.Own(&first.owner, unsafe.Pointer(&x), 100); err != nil {
+				t.Error(err)
+			}
+			runtime.SetFinalizer(first, func(*link) {})
+		}
+		for range alone {
+			if err := p.Own(&new(link).owner, unsafe.Pointer(&x), 100); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	<-done
+	if err := All(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if st := p.Stats(); st.Live != 0 || released != chain+alone {
+		t.Errorf("%d live, %d released", st.Live, released)
+	}
+}
+
+// TestAllWithDrain has releases that wait for a Drain, and one that takes long.
+func TestAllWithDrain(t *testing.T) {
+	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Drain: true})
+	var o own.Owner
+	if err := p.Own(&o, unsafe.Pointer(&x), 100); err != nil {
+		t.Fatal(err)
+	}
+	o.Close()
+	if err := All(context.Background()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := All(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	p.Drain(0)
+}

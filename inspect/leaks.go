@@ -1,0 +1,207 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap/inspect/internal/collect"
+	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own"
+)
+
+// A Level says of which owners the stacks are recorded that made them; see [own.LeakLevel].
+type Level = own.LeakLevel
+
+// The levels.
+const (
+	LeaksOff      = own.LeaksOff      // of none
+	LeaksSampled  = own.LeaksSampled  // of one in 128
+	LeaksAdvanced = own.LeaksAdvanced // and the stacks of the last uses of these
+	LeaksAll      = own.LeaksAll      // of all, and of their last uses
+)
+
+// SetLeakLevel sets the level of the pools and memories whose names match a pattern of
+// [path.Match], also of those that are made later; see [own.SetLeakLevel]. For one pool there
+// is [own.Pool.SetLeakLevel]. The environment variable CHEAP_LEAKS does the same when the
+// program starts, as in CHEAP_LEAKS='git.*=all,*=sampled'.
+func SetLeakLevel(pattern string, l Level) { own.SetLeakLevel(pattern, l) }
+
+var enable sync.Once
+
+// EnableLeaks sets the level of all pools to [LeaksSampled] for which no level was set, and
+// registers a profile with package [runtime/pprof]: [net/http/pprof] shows it as
+// /debug/pprof/cheapleak. What it has is that of [WriteLeaks], which collects first, and with
+// debug=1 that of [WriteSuspects]. EnableLeaks may be called again.
+//
+// It is best called at the beginning of main. Of owners that were made before, the program
+// knows how many there are, and not who made them.
+func EnableLeaks() {
+	leaks.SetBase(leaks.Sampled)
+	enable.Do(register)
+}
+
+// A Suspect is a stack that has made owners, in a pool, with a label. If a part of the owners
+// is recorded, its numbers are estimates. The sums of Live and Bytes over all suspects of a
+// pool are exact.
+type Suspect struct {
+	Pool  string `json:"pool"`
+	Label string `json:"label,omitempty"` // what [own.Owner.SetLabel] has set
+
+	// Stack is the stack that made the owners, from the caller of package own on, in the
+	// format of a goroutine's trace. It is empty for owners of which none was recorded: those
+	// that are older than the level, and a few of a size of which none was sampled.
+	Stack string `json:"stack"`
+
+	Live    int64         `json:"live"`              // open owners
+	Bytes   int64         `json:"bytes"`             // sizes of their resources
+	Samples int64         `json:"samples,omitempty"` // how many of them were recorded
+	Age     time.Duration `json:"age_ns,omitempty"`  // of the oldest recorded one, in whole seconds
+
+	// Made, Collected and Closed count owners of the stack, whatever their labels are, since
+	// the first one was recorded: how many it has made, how many of them the collector had to
+	// release, and how many were closed or disowned.
+	Made      int64 `json:"made,omitempty"`
+	Collected int64 `json:"collected,omitempty"`
+	Closed    int64 `json:"closed,omitempty"`
+
+	// MissingClose says that the collector had to release owners of this stack, while at
+	// least half of the pool's owners that ended were closed.
+	MissingClose bool `json:"missing_close,omitempty"`
+
+	// Uses are the stacks of the last calls of Use of an open owner, the newest first. They
+	// are recorded with LeaksAdvanced and LeaksAll.
+	Uses []string `json:"uses,omitempty"`
+
+	pcs []uintptr
+}
+
+// Suspects returns who made the open owners of all pools and memories, the most bytes first,
+// and then who made owners that the collector had to release. It does not collect: owners that
+// the program has forgotten, and the collector has not yet found, are open. It reads the
+// entries of all pools, which takes about 20 ns for each.
+func Suspects() []Suspect {
+	var all []Suspect
+	for _, p := range own.Pools() {
+		first, closed, collected := len(all), int64(0), int64(0)
+		for _, s := range p.Sites() {
+			x := Suspect{
+				Pool: p.Name, Label: s.Label, Stack: stackText(s.PCs),
+				Live: s.Live, Bytes: s.Bytes, Samples: s.Samples, Age: s.Age,
+				Made: s.Made, Collected: s.Collected, pcs: s.PCs,
+			}
+			for _, u := range s.Uses {
+				x.Uses = append(x.Uses, stackText(u))
+			}
+			all = append(all, x)
+		}
+		open := map[string]int64{} // by stack
+		for _, s := range all[first:] {
+			open[s.Stack] += s.Live
+		}
+		for i := range all[first:] {
+			s := &all[first+i]
+			if s.Made > 0 {
+				s.Closed = max(s.Made-s.Collected-open[s.Stack], 0)
+			}
+			closed += s.Closed
+			collected += s.Collected
+		}
+		for i := range all[first:] {
+			s := &all[first+i]
+			s.MissingClose = s.Collected > 0 && closed >= collected
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Suspect) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Live, x.Live), cmp.Compare(y.Collected, x.Collected))
+	})
+	return all
+}
+
+// stackText returns a stack in the format of a goroutine's trace.
+func stackText(pcs []uintptr) string {
+	if len(pcs) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	for frames := runtime.CallersFrames(pcs); ; {
+		f, more := frames.Next()
+		fmt.Fprintf(&text, "%s\n\t%s:%d\n", f.Function, f.File, f.Line)
+		if !more {
+			return text.String()
+		}
+	}
+}
+
+// Collect collects until the collector finds no more owners, and what it found is released:
+// until three collections in a row have changed nothing, and 30 times at most. It does not wait
+// for releases that need a call of [own.Pool.Drain]. If ctx is done before, it returns its error.
+func Collect(ctx context.Context) error { return collect.All(ctx) }
+
+// WriteSuspects writes [Suspects] as text. It does not collect.
+func WriteSuspects(w io.Writer) error {
+	all := Suspects()
+	var text strings.Builder
+	live, bytes := int64(0), int64(0)
+	for _, s := range all {
+		live += s.Live
+		bytes += s.Bytes
+	}
+	fmt.Fprintf(&text, "%s open, %s bytes\n", digits(live), digits(bytes))
+	for _, s := range all {
+		text.WriteByte('\n')
+		s.write(&text)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// write writes one suspect.
+func (s *Suspect) write(text *strings.Builder) {
+	fmt.Fprintf(text, "%s: %s open, %s bytes", s.Pool, digits(s.Live), digits(s.Bytes))
+	if s.Label != "" {
+		fmt.Fprintf(text, ", labeled %q", s.Label)
+	}
+	if s.Age > 0 {
+		fmt.Fprintf(text, ", the oldest for %v", s.Age)
+	}
+	if s.Samples > 0 && s.Samples != s.Live {
+		fmt.Fprintf(text, " (estimated from %s)", digits(s.Samples))
+	}
+	text.WriteByte('\n')
+	if s.Made > 0 {
+		fmt.Fprintf(text, "%s made since recording began, %s closed, %s released by the collector",
+			digits(s.Made), digits(s.Closed), digits(s.Collected))
+		if s.MissingClose {
+			text.WriteString(": a Close is missing")
+		}
+		text.WriteByte('\n')
+	}
+	if s.Stack == "" {
+		text.WriteString("who made them was not recorded\n")
+	} else {
+		text.WriteString("made by\n" + s.Stack)
+	}
+	for i, u := range s.Uses {
+		if i == 0 {
+			text.WriteString("one of them was last used by\n" + u)
+		} else {
+			text.WriteString("and before by\n" + u)
+		}
+	}
+}
+
+// digits returns a number with a comma before each three digits.
+func digits(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,403 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own"
+)
+
+var resource byte
+
+// ownOne makes an owner.
+func ownOne(t testing.TB, p *own.Pool, size int) *own.Owner {
+	o := new(own.Owner)
+	if err := p.Own(o, unsafe.Pointer(&resource), size); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func newPool(t testing.TB, name string, l Level) *own.Pool {
+	p := own.NewPool(own.Options{Name: name, Release: func(any, []uintptr) error { return nil }})
+	p.SetLeakLevel(l)
+	t.Cleanup(func() { p.Destroy(context.Background()) })
+	return p
+}
+
+// suspects returns those of a pool.
+func suspects(pool string) []Suspect {
+	return slices.DeleteFunc(Suspects(), func(s Suspect) bool { return s.Pool != pool })
+}
+
+// site calls f by one of 1 << bits stacks.
+func site(n, bits int, f func()) {
+	switch {
+	case bits == 0:
+		f()
+	case n&1 == 0:
+		even(n>>1, bits-1, f)
+	default:
+		odd(n>>1, bits-1, f)
+	}
+}
+
+//go:noinline
+func even(n, bits int, f func()) { site(n, bits, f) }
+
+//go:noinline
+func odd(n, bits int, f func()) { site(n, bits, f) }
+
+// siteOf returns the number that site was called with for a stack.
+func siteOf(stack string) (n int) {
+	for line := range strings.Lines(stack) { // the last call of site at the front
+		switch {
+		case strings.HasSuffix(line, "inspect.even\n"):
+			n <<= 1
+		case strings.HasSuffix(line, "inspect.odd\n"):
+			n = n<<1 + 1
+		}
+	}
+	return n
+}
+
+// TestSuspectsAgainstTheTruth plants 1,000 stacks that make owners, each of the 20 largest with
+// 1.25 times the bytes of the next. Most of what they make is closed or dropped. The level
+// is sampled. The 20 are in their places, and the sums are right.
+func TestSuspectsAgainstTheTruth(t *testing.T) {
+	const bits, sites, top = 10, 1000, 20
+	const rounds, many, few = 40, 4000, 20 // owners that stay, of each stack, in each round
+	p := own.NewPool(own.Options{Name: "planted.Pool", Pinned: 1 << 30, Release: func(any, []uintptr) error { return nil }})
+	defer p.Destroy(context.Background())
+	p.SetLeakLevel(LeaksSampled)
+	held := make([]own.Owner, 0, rounds*(top*many+(sites-top)*few))
+	size := func(n int) int {
+		if n >= top {
+			return 16
+		}
+		return int(8_000 / math.Pow(1.25, float64(n)))
+	}
+	for range rounds {
+		for n := range sites {
+			each := few
+			if n < top {
+				each = many
+			}
+			site(n, bits, func() {
+				for i := range 2 * each {
+					var closed own.Owner // as many come and go as stay
+					o := &closed
+					if i%2 == 0 {
+						held = held[:len(held)+1]
+						o = &held[len(held)-1]
+					}
+					if err := p.Own(o, unsafe.Pointer(&resource), size(n)); err != nil {
+						t.Fatal(err)
+					}
+					closed.Close()
+				}
+			})
+		}
+	}
+	all := suspects("planted.Pool")
+	var live, total, named int64
+	for i, s := range all {
+		live += s.Live
+		total += s.Bytes
+		if s.Stack != "" {
+			named += s.Bytes
+		}
+		if i >= top {
+			continue
+		}
+		if n := siteOf(s.Stack); n != i {
+			t.Errorf("in place %d is stack %d with %d bytes:\n%s", i, n, s.Bytes, s.Stack)
+		}
+		if want := float64(rounds * many * size(i)); math.Abs(float64(s.Bytes)/want-1) > 0.2 {
+			t.Errorf("stack %d has %d bytes, want about %.0f", i, s.Bytes, want)
+		}
+	}
+	var want int64
+	for n := range sites {
+		if n < top {
+			want += int64(rounds * many * size(n))
+		} else {
+			want += int64(rounds * few * size(n))
+		}
+	}
+	if live != int64(len(held)) || total != want || float64(named) < 0.95*float64(want) {
+		t.Errorf("%d open, %d bytes, of which the stacks are known of %d; want %d, %d", live, total, named, len(held), want)
+	}
+	if len(all) < sites/2 {
+		t.Errorf("%d suspects of %d stacks", len(all), sites)
+	}
+	runtime.KeepAlive(held)
+}
+
+//go:noinline
+func openConn(t testing.TB, p *own.Pool) *own.Owner { return ownOne(t, p, 1000) }
+
+//go:noinline
+func openFile(t testing.TB, p *own.Pool) *own.Owner { return ownOne(t, p, 10) }
+
+// forgetSome has one function that forgets some of what it makes, one that closes all,
+// and one that keeps all. It returns what is kept.
+func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Owner) {
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for i := range 1000 {
+			if o := openConn(t, p); i%10 != 0 {
+				o.Close()
+			}
+			openFile(t, p).Close()
+		}
+	}()
+	<-done
+	for i := range 5 {
+		o := openFile(t, p)
+		o.SetLabel(fmt.Sprint("file ", i/3))
+		kept = append(kept, o)
+	}
+	return kept
+}
+
+// TestMissingClose looks at a pool whose owners are mostly closed, and at one whose owners
+// are left to the collector.
+func TestMissingClose(t *testing.T) {
+	p, q := newPool(t, "closed.Pool", LeaksAll), newPool(t, "left.Pool", LeaksAll)
+	kept := forgetSome(t, p)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for i := range 100 {
+			if o := openConn(t, q); i == 0 {
+				o.Close()
+			}
+		}
+	}()
+	<-done
+	if err := Collect(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	missing := 0
+	for _, s := range suspects("closed.Pool") {
+		switch {
+		case strings.Contains(s.Stack, "inspect.openConn"):
+			if missing++; !s.MissingClose || s.Made != 1000 || s.Collected != 100 || s.Closed != 900 || s.Live != 0 {
+				t.Errorf("%+v", s)
+			}
+		case s.MissingClose || s.Collected != 0:
+			t.Errorf("%+v", s)
+		}
+	}
+	if missing != 1 {
+		t.Errorf("%d suspects have no Close", missing)
+	}
+	if s := suspects("left.Pool"); len(s) != 1 || s[0].MissingClose || s[0].Collected != 99 || s[0].Closed != 1 {
+		t.Errorf("%+v", s)
+	}
+	runtime.KeepAlive(kept)
+}
+
+// TestWriteLeaks reads the profile, and has go tool pprof read it.
+func TestWriteLeaks(t *testing.T) {
+	p := newPool(t, "profiled.Pool", LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	kept := forgetSome(t, p)
+	var file bytes.Buffer
+	if err := WriteLeaks(&file); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "leaks.pb.gz")
+	if err := os.WriteFile(name, file.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "tool", "pprof", "-top", "-sample_index=collected_objects", "-tagfocus=pool=profiled.Pool", name).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "inspect.openConn") || strings.Contains(string(out), "inspect.openFile") {
+		t.Errorf("go tool pprof: %v\n%s", err, out)
+	}
+	mustBeLeaks(t, &file)
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(before)
+}
+
+// mustBeLeaks looks at a profile of what forgetSome has left in profiled.Pool.
+func mustBeLeaks(t *testing.T, file *bytes.Buffer) {
+	t.Helper()
+	f, err := profile.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	if f.DefaultSampleType != "live_space" {
+		t.Errorf("the default is %s", f.DefaultSampleType)
+	}
+	got := map[string][3]int64{}
+	for _, s := range f.Sample {
+		pool := s.Label["pool"][0]
+		if pool != "profiled.Pool" && pool != "unknown.Pool" {
+			continue
+		}
+		made := s.Location[0].Line[0].Function.Name
+		for _, l := range s.Location {
+			if name := l.Line[0].Function.Name; strings.Contains(name, "inspect.open") {
+				made = name[strings.LastIndexByte(name, '.')+1:]
+			}
+		}
+		key := strings.Join(append([]string{pool, made}, s.Label["label"]...), " ")
+		v := got[key]
+		for i := range v {
+			v[i] += s.Value[i]
+		}
+		got[key] = v
+	}
+	want := map[string][3]int64{
+		"profiled.Pool openConn":        {0, 0, 100},
+		"profiled.Pool openFile file 0": {3, 30, 0},
+		"profiled.Pool openFile file 1": {2, 20, 0},
+		"unknown.Pool (not recorded)":   {1, 77, 0},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the profile has\n%v, want\n%v", got, want)
+	}
+}
+
+// TestCheapleak reads the profile as net/http/pprof does.
+func TestCheapleak(t *testing.T) {
+	SetLeakLevel("quiet.*", LeaksOff)
+	defer leaks.SetBase(leaks.Off)
+	EnableLeaks()
+	EnableLeaks()
+	if l := levelOf(t, newNamed("quiet.Pool")); l != LeaksOff {
+		t.Errorf("EnableLeaks has set %v where a level was set", l)
+	}
+	if l := levelOf(t, newNamed("other.Pool")); l != LeaksSampled {
+		t.Errorf("the level is %v", l)
+	}
+	p := newPool(t, "profiled.Pool", LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	kept := forgetSome(t, p)
+	f := pprof.Lookup("cheapleak")
+	if f == nil {
+		t.Fatal("there is no profile cheapleak")
+	}
+	if n := f.Count(); n < 6 || n > 106+500 {
+		t.Errorf("cheapleak counts %d", n)
+	}
+	var file, text bytes.Buffer
+	if err := f.WriteTo(&file, 0); err != nil {
+		t.Fatal(err)
+	}
+	mustBeLeaks(t, &file)
+	if err := f.WriteTo(&text, 1); err != nil || !strings.Contains(text.String(), "a Close is missing\nmade by\ngithub.com/cheapgo/cheap/inspect.ownOne\n") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(before)
+}
+
+func newNamed(name string) *own.Pool {
+	return own.NewPool(own.Options{Name: name, Release: func(any, []uintptr) error { return nil }})
+}
+
+func levelOf(t *testing.T, p *own.Pool) (l Level) {
+	found := ownOne(t, p, 1) // so that it differs from others of that name
+	defer found.Close()
+	for _, i := range own.Pools() {
+		if i.Stats().Live > 0 && i.Name[0] == 'q' || i.Name[0] == 'o' {
+			l = i.LeakLevel()
+		}
+	}
+	return l
+}
+
+// TestSetField has a field of another type, and none.
+func TestSetField(t *testing.T) {
+	var x struct{ count func() string }
+	v := reflect.ValueOf(&x).Elem()
+	count := func() int { return 1 }
+	if setField(v.FieldByName("count"), count) || x.count != nil {
+		t.Error("a field of another type was set")
+	}
+	if setField(v.FieldByName("write"), count) {
+		t.Error("a field that does not exist was set")
+	}
+}
+
+// TestServe asks for suspects in both forms, and for the profile.
+func TestServe(t *testing.T) {
+	p := newPool(t, "profiled.Pool", LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	kept := forgetSome(t, p)
+	get := func(url, accept string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", url, nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		if ServeSuspects(w, r); w.Code != 200 || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d, %v", url, w.Code, w.Header())
+		}
+		return w
+	}
+	text := get("/debug/cheap/suspects?gc=1", "text/html")
+	for _, want := range []string{
+		"profiled.Pool: 3 open, 30 bytes, labeled \"file 0\"\n",
+		"profiled.Pool: 0 open, 0 bytes\n1,000 made since recording began, 900 closed, 100 released by the collector: a Close is missing\nmade by\n",
+		"unknown.Pool: 1 open, 77 bytes\nwho made them was not recorded\n",
+	} {
+		if !strings.Contains(text.Body.String(), want) {
+			t.Errorf("the text has no %q:\n%s", want, text.Body)
+		}
+	}
+	if c := text.Header().Get("Content-Type"); c != "text/plain; charset=utf-8" {
+		t.Error(c)
+	}
+	for _, w := range []*httptest.ResponseRecorder{get("/debug/cheap/suspects?format=json", "*/*"), get("/debug/cheap/suspects", "application/json")} {
+		var got []Suspect
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Content-Type") != "application/json" {
+			t.Fatalf("%v\n%s", err, w.Body)
+		}
+		want := Suspects()
+		for i := range want {
+			want[i].pcs = nil
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	ServeLeaks(w, httptest.NewRequest("GET", "/debug/cheap/leaks", nil))
+	if w.Header().Get("Content-Type") != "application/octet-stream" {
+		t.Error(w.Header())
+	}
+	mustBeLeaks(t, w.Body)
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(before)
+}
+
+func TestDigits(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -123: "-123", -1234: "-1,234"} {
+		if got := digits(n); got != want {
+			t.Errorf("%d is %s", n, got)
+		}
+	}
+}
