@@ -132,6 +132,9 @@ func stackText(pcs []uintptr) string {
 	var text strings.Builder
 	for frames := runtime.CallersFrames(pcs); ; {
 		f, more := frames.Next()
+		if f.Function == "runtime.main" || f.Function == "runtime.goexit" {
+			return text.String() // as in the trace of a goroutine
+		}
 		fmt.Fprintf(&text, "%s\n\t%s:%d\n", f.Function, f.File, f.Line)
 		if !more {
 			return text.String()

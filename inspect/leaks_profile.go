@@ -3,16 +3,12 @@ package inspect
 import (
 	"context"
 	"io"
-	"net/http"
 	"reflect"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
-
-	"encoding/json"
 
 	"github.com/cheapgo/cheap/own"
 )
@@ -33,41 +29,13 @@ func WriteLeaks(w io.Writer) error {
 
 // leakProfile makes a profile.
 func leakProfile(all []Suspect) *profile.Profile {
-	m := &profile.Mapping{ID: 1, HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
-	p := &profile.Profile{
-		SampleType: []*profile.ValueType{
-			{Type: "live_objects", Unit: "count"},
-			{Type: "live_space", Unit: "bytes"},
-			{Type: "collected_objects", Unit: "count"},
-		},
-		DefaultSampleType: "live_space",
-		TimeNanos:         time.Now().UnixNano(),
-		Mapping:           []*profile.Mapping{m},
-	}
-	locations := map[uintptr]*profile.Location{}
-	functions := map[string]*profile.Function{}
-	location := func(pc uintptr) *profile.Location {
-		if l := locations[pc]; l != nil {
-			return l
-		}
-		// Each entry of runtime.Callers is one frame, also of a function that was inlined.
-		f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
-		key := f.Function + "\n" + f.File
-		fn := functions[key]
-		if fn == nil {
-			fn = &profile.Function{ID: uint64(len(p.Function) + 1), Name: f.Function, SystemName: f.Function, Filename: f.File}
-			functions[key] = fn
-			p.Function = append(p.Function, fn)
-		}
-		l := &profile.Location{
-			ID: uint64(len(p.Location) + 1), Mapping: m, Address: uint64(pc),
-			Line: []profile.Line{{Function: fn, Line: int64(f.Line)}},
-		}
-		locations[pc] = l
-		p.Location = append(p.Location, l)
-		return l
-	}
-	unknown := &profile.Function{Name: "(not recorded)"}
+	b := newBuilder(
+		&profile.ValueType{Type: "live_objects", Unit: "count"},
+		&profile.ValueType{Type: "live_space", Unit: "bytes"},
+		&profile.ValueType{Type: "collected_objects", Unit: "count"},
+	)
+	b.p.PeriodType, b.p.Period = nil, 0
+	b.p.DefaultSampleType = "live_space"
 	for _, s := range all {
 		if s.Live == 0 && s.Collected == 0 {
 			continue
@@ -80,21 +48,29 @@ func leakProfile(all []Suspect) *profile.Profile {
 			sample.Label["label"] = []string{s.Label}
 		}
 		for _, pc := range s.pcs {
-			sample.Location = append(sample.Location, location(pc))
+			l := b.locations[pc]
+			if l == nil {
+				// Each entry of runtime.Callers is one frame, also of a function that was
+				// inlined. The frames behind the first are entries as well.
+				f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+				l = b.intern(uint64(pc), b.frame(pc, f))
+			}
+			sample.Location = append(sample.Location, l)
 		}
 		if len(s.pcs) == 0 {
-			if unknown.ID == 0 {
-				unknown.ID = uint64(len(p.Function) + 1)
-				p.Function = append(p.Function, unknown)
-				l := &profile.Location{ID: uint64(len(p.Location) + 1), Mapping: m, Line: []profile.Line{{Function: unknown}}}
-				locations[0] = l
-				p.Location = append(p.Location, l)
-			}
-			sample.Location = []*profile.Location{locations[0]}
+			sample.Location = append(sample.Location, b.intern(0, b.frame(0, runtime.Frame{Function: "(not recorded)"})))
 		}
-		p.Sample = append(p.Sample, sample)
+		b.p.Sample = append(b.p.Sample, sample)
 	}
-	return p
+	return b.p
+}
+
+// frame returns a location with one frame.
+func (b *builder) frame(pc uintptr, f runtime.Frame) *profile.Location {
+	return &profile.Location{
+		Mapping: b.mapping, Address: uint64(pc),
+		Line: []profile.Line{{Function: b.function(f), Line: int64(f.Line)}},
+	}
 }
 
 // register registers the profile cheapleak.
@@ -133,37 +109,4 @@ func setField(field reflect.Value, value any) (ok bool) {
 	// A field of that type, which reflect does not set because it is not exported.
 	reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem().Set(reflect.ValueOf(value))
 	return true
-}
-
-// ServeLeaks answers with [WriteLeaks].
-func ServeLeaks(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", `attachment; filename="cheapleak.pb.gz"`)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	WriteLeaks(w) // an error is that of the connection
-}
-
-// ServeSuspects answers with [Suspects]: as text, or, if the query has format=json or the
-// client accepts application/json only, as an array in JSON. With gc=1 in the query it collects
-// first, as [Collect] does.
-func ServeSuspects(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if r.FormValue("gc") == "1" {
-		ctx, cancel := context.WithTimeout(r.Context(), collectFor)
-		defer cancel()
-		Collect(ctx) // what is not released by then is shown as open
-	}
-	if r.FormValue("format") == "json" || strings.TrimSpace(r.Header.Get("Accept")) == "application/json" {
-		w.Header().Set("Content-Type", "application/json")
-		all := Suspects()
-		if all == nil {
-			all = []Suspect{}
-		}
-		e := json.NewEncoder(w)
-		e.SetIndent("", "\t")
-		e.Encode(all) // an error is that of the connection
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	WriteSuspects(w) // likewise
 }

@@ -31,7 +31,9 @@ const (
 	// LeaksOff records nothing, unless Options.Trace or OnCollect asks for that.
 	LeaksOff LeakLevel = iota
 
-	// LeaksSampled records one owner in 128, on average. Each owner has the same chance.
+	// LeaksSampled records one owner in 128, on average, and one in 16 of those that have a
+	// registration with the collector each: with Options.Batch 1, or for a resource of
+	// Options.Pinned bytes or more. Which ones is left to chance.
 	LeaksSampled
 
 	// LeaksAdvanced records besides the stacks of the last four calls of Use and TryUse of

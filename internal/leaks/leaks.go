@@ -24,6 +24,10 @@ const (
 // Rate is the number of owners of which one is sampled, on average.
 const Rate = 128
 
+// RateAlone is that of owners that have a registration with the collector each. To make such
+// an owner takes ten times as long.
+const RateAlone = 16
+
 var names = [...]string{"off", "sampled", "advanced", "all"}
 
 // String returns the name of a level, as Parse takes it.

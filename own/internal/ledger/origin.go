@@ -212,6 +212,12 @@ func (l *Ledger) Watch() {
 		l.note()
 		l.samples = make([]sample, l.size)
 		return
+	case level != leaks.Off && l.size == 1:
+		l.rate = leaks.RateAlone
+		if rand.Uint32N(leaks.RateAlone) == 0 {
+			l.nextAt = 0
+		}
+		l.SampleAt = l.nextAt
 	case level != leaks.Off:
 		l.rate = leaks.Rate
 		l.nextAt = gap()

@@ -5,13 +5,11 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-
-	"github.com/cheapgo/cheap/internal/leaks"
 )
 
 // A Tally adds up the open entries of batches by the stacks that made their owners. Of
-// batches that are sampled it estimates. In each of them each owner had the same chance to be
-// sampled. So among the entries of similar size a sampled one stands for as many as there are
+// batches that are sampled it estimates. Of those of one rate each owner had the same chance to
+// be sampled. So among the entries of similar size a sampled one stands for as many as there are
 // entries for each sample. Hence the sums over all rows are exact.
 type Tally struct {
 	// Exact has the stack left out of the entries of sampled batches, and a row for each
@@ -44,16 +42,21 @@ type Row struct {
 	strata strata // the samples of sampled batches
 }
 
-// strata are sums by the length of the size as a binary number.
-type strata map[int]*stratum
+// strata are sums by the rate of the batch and the length of the size as a binary number.
+type strata map[stratumKey]*stratum
+
+type stratumKey struct {
+	rate   uint8
+	length int
+}
 
 type stratum struct{ n, bytes int64 }
 
-func (s *strata) add(size int64) {
+func (s *strata) add(rate uint8, size int64) {
 	if *s == nil {
 		*s = strata{}
 	}
-	b := bits.Len64(uint64(size))
+	b := stratumKey{rate, bits.Len64(uint64(size))}
 	if (*s)[b] == nil {
 		(*s)[b] = new(stratum)
 	}
@@ -83,12 +86,12 @@ func (t *Tally) entry(l *Ledger, i uint32, size int64) {
 	if l.notes != nil {
 		mine, label = l.sampleOf(i), l.labels[i]
 	}
-	estimate := l.rate == leaks.Rate
+	estimate := l.rate > 1
 	switch {
 	case estimate && t.Exact:
 		mine, estimate = nil, false
 	case estimate:
-		t.sampled.add(size)
+		t.sampled.add(l.rate, size)
 		if mine == nil {
 			return
 		}
@@ -108,7 +111,7 @@ func (t *Tally) entry(l *Ledger, i uint32, size int64) {
 		}
 	}
 	if estimate {
-		r.strata.add(size)
+		r.strata.add(l.rate, size)
 	} else {
 		r.Live++
 		r.Bytes += size
@@ -146,7 +149,7 @@ func (t *Tally) Rows() []*Row {
 		}
 	}
 	rows := t.sorted()
-	for _, b := range t.sampled.lengths() {
+	for b := range t.sampled {
 		all, of := t.sampled[b], sums[b]
 		if of == nil { // no entry of about this size was sampled
 			r := t.row(nil, "")
@@ -182,15 +185,6 @@ func shares(all, of int64) func(part int64) int64 {
 		given = due
 		return share
 	}
-}
-
-func (s strata) lengths() []int {
-	var all []int
-	for b := range s {
-		all = append(all, b)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // sorted returns the rows in an order that does not depend on the map.
