@@ -27,8 +27,8 @@ import (
 // and of the first Free, for a block that is freed already, for the inside of a block, and for
 // any other address; and if the 16 bytes behind the block were written to. New blocks are
 // filled with 0xcd, but for those of Calloc, and freed ones with 0xdd. So a test that reads
-// what it has not written, or has freed, is likely to fail. Of a block that was freed the
-// stacks are kept until its address is allocated again.
+// what it has not written, or has freed, is likely to fail. The stacks of the last 65,536
+// blocks that were freed, or a part of them, are kept.
 //
 // The methods may be called from any goroutine if that is true of the inner allocator.
 type Allocator struct {
@@ -119,7 +119,6 @@ func (a *Allocator) add(p unsafe.Pointer, size int, made []uintptr, fill bool) u
 	set(all[size:], borderByte)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.freed, uintptr(p))
 	a.live[uintptr(p)] = block{size: size, made: made}
 	a.bytes += size
 	return p
