@@ -323,7 +323,7 @@ func TestSampleWeights(t *testing.T) {
 	l := h.NewLocal()
 	defer l.Destroy()
 	for _, size := range []int{16, 64, 300, 1000, 5000, 20_000, 32 << 10, 50 << 10} {
-		n := max(2000, 60_000_000/size/4)
+		n := max(1000, 10_000_000/size)
 		for i := range n {
 			switch i % 4 {
 			case 0:
