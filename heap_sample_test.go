@@ -31,7 +31,11 @@ func withRate(t testing.TB, rate int64) {
 	t.Cleanup(func() { sample.SetRate(old) })
 }
 
-// sampled adds up the sites of a heap whose stacks have a function with that name; all of
+// uniqueName returns a name for a heap whose samples are not to be counted with those of
+// another, also where a test runs several times.
+func uniqueName(t *testing.T) string { return fmt.Sprint(t.Name(), " ", heapIDs.Load()) }
+
+// sampledIn adds up the sites of a heap whose stacks have a function with that name; all of
 // them if it is "".
 func sampledIn(h *Heap, function string) (sum sample.Site) {
 	for _, s := range sample.Sites() {
@@ -62,7 +66,7 @@ func stackText(pcs []uintptr) string {
 // of large sizes. Every count must be exact, and so must those of the heap.
 func TestEverySample(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	l := h.NewLocal()
 	ways := []struct {
 		name string
@@ -126,7 +130,7 @@ func TestEverySample(t *testing.T) {
 // large ones that grow and shrink in place and by moving their pages.
 func TestSampledRealloc(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	p := h.Malloc(100)
 	for _, size := range []int{110, 60, 2000, 40 << 10, 90 << 10, 50 << 10, 1 << 20, span.OwnMapping, 2 * span.OwnMapping, span.OwnMapping + 5, 1 << 20, 10} {
 		fillAll(p, min(size, h.UsableSize(p)))
@@ -169,8 +173,8 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 // TestSampledMisuse frees sampled blocks wrongly.
 func TestSampledMisuse(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
-	other := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
+	other := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	for _, size := range []int{16, 100, 5000, 40 << 10} {
 		p := h.Malloc(size)
 		next := h.Malloc(size)
@@ -202,7 +206,7 @@ func mustMisuse(t *testing.T, f func()) {
 // caches never run out, while the rate changes. Each must notice.
 func TestSampleRateChanges(t *testing.T) {
 	withRate(t, 0)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	l := h.NewLocal()
 	for range 1000 {
 		h.Free(h.Malloc(64))
@@ -238,7 +242,7 @@ func TestSampleRateChanges(t *testing.T) {
 // have the last one.
 func TestSampleRateRaces(t *testing.T) {
 	withRate(t, 0)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	var loops sync.WaitGroup
 	quit := make(chan struct{})
 	for range 4 {
@@ -276,7 +280,7 @@ func TestSampleRateRaces(t *testing.T) {
 func TestSampleGaps(t *testing.T) {
 	const size, rate, samples = 96, 2000, 20000
 	withRate(t, rate)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	p := 1 - math.Exp(-float64(size)/rate)
 	const bins = 20
 	var gaps [bins]float64
@@ -319,7 +323,7 @@ func TestSampleGaps(t *testing.T) {
 func TestSampleWeights(t *testing.T) {
 	const rate = 8 << 10
 	withRate(t, rate)
-	h := newHeap(t, HeapOptions{Name: t.Name()})
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	l := h.NewLocal()
 	defer l.Destroy()
 	for _, size := range []int{16, 64, 300, 1000, 5000, 20_000, 32 << 10, 50 << 10} {
