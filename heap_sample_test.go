@@ -267,7 +267,7 @@ func TestSampleRateRaces(t *testing.T) {
 			}
 		})
 	}
-	for i := range 2000 {
+	for i := range 500 {
 		sample.SetRate(int64([]int{0, 64, 4096, 0, 1}[i%5]))
 	}
 	sample.SetRate(1)

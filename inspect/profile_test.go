@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -38,6 +39,11 @@ func newHeap(t testing.TB, o cheap.HeapOptions) *cheap.Heap {
 	})
 	return h
 }
+
+var names atomic.Int64
+
+// unique returns a name that no other heap has, also where a test runs several times.
+func unique(name string) string { return fmt.Sprint(name, names.Add(1)) }
 
 // zero and one are two functions, so that their calls make 1<<10 stacks that differ.
 //
@@ -91,7 +97,7 @@ func stackID(s *profile.Sample) (id int, ok bool) {
 func TestProfileTruth(t *testing.T) {
 	const sites, top, total = 1000, 20, 8 << 30
 	withRate(t, 16<<10)
-	h := newHeap(t, cheap.HeapOptions{Name: "truth"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("truth")})
 	l := h.NewLocal()
 	defer l.Destroy()
 	want := map[int]float64{}
@@ -128,7 +134,7 @@ func TestProfileTruth(t *testing.T) {
 		})
 	}
 	got := map[int]float64{}
-	for _, s := range heapSamples(t, "truth") {
+	for _, s := range heapSamples(t, h.Name()) {
 		if id, ok := stackID(s); ok {
 			got[id] += float64(s.Value[1])
 		}
@@ -183,13 +189,13 @@ func leakInProfile(h *cheap.Heap, n int) (blocks []unsafe.Pointer) {
 // TestProfileExact has a rate of 1, so that all numbers are exact.
 func TestProfileExact(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, cheap.HeapOptions{Name: "exact"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("exact")})
 	blocks := leakInProfile(h, 100)
 	for _, p := range blocks[:30] {
 		h.Free(p)
 	}
 	size := int64(h.UsableSize(blocks[99]))
-	all := heapSamples(t, "exact")
+	all := heapSamples(t, h.Name())
 	if len(all) != 1 {
 		t.Fatalf("%d samples, want 1: %v", len(all), all)
 	}
@@ -208,7 +214,7 @@ func TestProfileExact(t *testing.T) {
 // TestProfileCommand has go tool pprof read the profile.
 func TestProfileCommand(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, cheap.HeapOptions{Name: "command"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("command")})
 	leakInProfile(h, 1000)
 	name := filepath.Join(t.TempDir(), "heap.pb.gz")
 	f, err := os.Create(name)
@@ -221,7 +227,7 @@ func TestProfileCommand(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=heap=command", name).CombinedOutput()
+	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=heap="+h.Name(), name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -234,7 +240,7 @@ func TestProfileCommand(t *testing.T) {
 
 func TestLifetimes(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, cheap.HeapOptions{Name: "lifetimes"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("lifetimes")})
 	blocks := leakInProfile(h, 50)
 	for _, p := range blocks {
 		h.Free(p)
@@ -249,7 +255,7 @@ func TestLifetimes(t *testing.T) {
 	}
 	var freed, life int64
 	for _, s := range p.Sample {
-		if !slices.Contains(s.Label["heap"], "lifetimes") {
+		if !slices.Contains(s.Label["heap"], h.Name()) {
 			continue
 		}
 		freed += s.Value[0]
@@ -267,7 +273,7 @@ func TestLifetimes(t *testing.T) {
 // are sampled. The bytes must be right in the mean.
 func TestProfileOfMemory(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, cheap.HeapOptions{Name: "chunks"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("chunks")})
 	m := own.NewMemory(h, own.MemoryOptions{Name: "profiled.Memory"})
 	var keep []own.Bytes
 	for range 5000 {
@@ -278,7 +284,7 @@ func TestProfileOfMemory(t *testing.T) {
 		keep = append(keep, *b)
 	}
 	var inUse int64
-	for _, s := range heapSamples(t, "chunks") {
+	for _, s := range heapSamples(t, h.Name()) {
 		inUse += s.Value[3]
 		if !slices.Equal(s.Label["pool"], []string{"profiled.Memory"}) {
 			t.Errorf("the label pool is %q", s.Label["pool"])
@@ -296,8 +302,7 @@ func TestProfileOfMemory(t *testing.T) {
 func TestWhere(t *testing.T) {
 	withRate(t, 64<<10)
 	var told []string
-	var h *cheap.Heap
-	h = newHeap(t, cheap.HeapOptions{Name: "full", Limit: 32 << 20, OnLimit: func(size int, err error) {
+	h := newHeap(t, cheap.HeapOptions{Name: "full", Limit: 32 << 20, OnLimit: func(size int, err error) {
 		told = append(told, fmt.Sprint(size, err, inspect.Where(5)))
 	}})
 	n := 0
@@ -351,14 +356,14 @@ func deep(n int, f func()) {
 // TestDeepStacks has stacks that differ behind more frames than internal/goroutine reads.
 func TestDeepStacks(t *testing.T) {
 	withRate(t, 1)
-	h := newHeap(t, cheap.HeapOptions{Name: "deep"})
+	h := newHeap(t, cheap.HeapOptions{Name: unique("deep")})
 	for id := range 8 {
 		for range id + 1 {
 			turn(id, 3, func() { deep(40, func() { h.Malloc(100) }) })
 		}
 	}
 	got := map[int]int64{}
-	for _, s := range heapSamples(t, "deep") {
+	for _, s := range heapSamples(t, h.Name()) {
 		id, _ := stackID(s)
 		got[id] += s.Value[0]
 	}
