@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 )
 
 // cmdBench is "bench n table/row/procs...": stdout is the JSON of these rows, in

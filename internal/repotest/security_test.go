@@ -19,7 +19,7 @@ func TestSecurity(t *testing.T) {
 			continue
 		}
 		rows++
-		for i, word := range cells[1:1+3*len(builds)] {
+		for i, word := range cells[1 : 1+3*len(builds)] {
 			column, ok := columns[word]
 			if !ok {
 				t.Fatalf("docs/attacks.md has the word %q", word)
