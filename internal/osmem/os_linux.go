@@ -1,8 +1,10 @@
 package osmem
 
 import (
+	"runtime"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,5 +61,19 @@ func sysRemap(from, to, size uintptr) error {
 		_, _ = unix.MmapPtr(-1, 0, Pointer(to), size, unix.PROT_NONE,
 			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
 	}
+	return err
+}
+
+// names are the purposes as C strings, which the kernel copies.
+var names = map[Purpose]*byte{Heap: cString(Heap), Owners: cString(Owners), Metadata: cString(Metadata)}
+
+func cString(p Purpose) *byte { return unsafe.StringData(string(p) + "\x00") }
+
+// A kernel before 5.17, or without CONFIG_ANON_VMA_NAME, returns EINVAL.
+func sysSetName(addr, size uintptr, p Purpose) error {
+	name := names[p]
+	// The name is in static memory or in the Go heap, which does not move, and is kept alive.
+	err := unix.Prctl(unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, addr, size, uintptr(unsafe.Pointer(name)))
+	runtime.KeepAlive(name)
 	return err
 }

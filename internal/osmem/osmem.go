@@ -68,7 +68,15 @@ func Reserve(size, align uintptr) (uintptr, error) {
 	if err := fault(OpReserve, size); err != nil {
 		return 0, err
 	}
-	return reserve(size, align)
+	addr, err := reserve(size, align)
+	if err == nil {
+		counts.reserved.Add(int64(size))
+		counts.changes.Add(1)
+		if !GoBacked {
+			Name(addr, size, Heap)
+		}
+	}
+	return addr, err
 }
 
 // Commit makes size bytes at addr usable.
@@ -81,11 +89,19 @@ func Commit(addr, size uintptr) error {
 
 // Decommit returns the memory behind size bytes at addr to the system. Their contents
 // are lost.
-func Decommit(addr, size uintptr) { decommit(addr, size) }
+func Decommit(addr, size uintptr) {
+	decommit(addr, size)
+	counts.decommits.Add(1)
+	counts.decommitted.Add(int64(size))
+}
 
 // Release returns size bytes of address space at addr to the system. They are all that
 // one Reserve returned.
-func Release(addr, size uintptr) { release(addr, size) }
+func Release(addr, size uintptr) {
+	release(addr, size)
+	counts.reserved.Add(-int64(size))
+	counts.changes.Add(1)
+}
 
 // Remap moves size bytes from one address to another, with their pages instead of by
 // copying. The address space at to must be reserved. That at from reads as zero
@@ -104,7 +120,12 @@ func Map(size uintptr) (uintptr, error) {
 	if err := fault(OpMap, size); err != nil {
 		return 0, err
 	}
-	return mapMeta(size)
+	addr, err := mapMeta(size)
+	if err == nil {
+		counts.mapped.Add(int64(size))
+		Name(addr, size, Metadata)
+	}
+	return addr, err
 }
 
 // MapSparse is Map for memory of which little is ever written to. It reads as zero, and
@@ -115,7 +136,11 @@ func MapSparse(size uintptr) (uintptr, error) {
 	if err := fault(OpMap, size); err != nil {
 		return 0, err
 	}
-	return mapSparse(size)
+	addr, err := mapSparse(size)
+	if err == nil {
+		Name(addr, size, Metadata)
+	}
+	return addr, err
 }
 
 // Writable makes size bytes of MapSparse at addr writable. It may be called again for the

@@ -25,14 +25,44 @@ func (units) AlignedMalloc(size, align int) unsafe.Pointer {
 	if err != nil {
 		return nil
 	}
+	nameUnit(base)
 	return osmem.Pointer(base) // a unit that is handed out to this caller alone
 }
 
 // Free gives a unit back.
-func (units) Free(chunk unsafe.Pointer) { giveUnit(uintptr(chunk)) }
+func (units) Free(chunk unsafe.Pointer) {
+	unnameUnit(uintptr(chunk))
+	giveUnit(uintptr(chunk))
+}
 
 // Trim does nothing.
 func (units) Trim() {}
 
 // Destroy does nothing.
 func (units) Destroy() error { return nil }
+
+// named are the units that bear the name of owners in /proc/self/smaps. They are in regions
+// that bear that of heaps. Each run of named units may be a mapping more, and Go's runtime
+// ends the program when it cannot have another one. So they are mostNamed at most. It is
+// under store.mu.
+var named map[uintptr]struct{}
+
+const mostNamed = 1024
+
+func nameUnit(base uintptr) {
+	if !osmem.Names() || len(named) == mostNamed {
+		return
+	}
+	if named == nil {
+		named = map[uintptr]struct{}{}
+	}
+	named[base] = struct{}{}
+	osmem.Name(base, span.UnitSize, osmem.Owners)
+}
+
+func unnameUnit(base uintptr) {
+	if _, ok := named[base]; ok {
+		delete(named, base)
+		osmem.Name(base, span.UnitSize, osmem.Heap)
+	}
+}
