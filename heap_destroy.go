@@ -85,9 +85,10 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	h.forgetSamples()
 	percpu.Drop(seized)
 	for _, s := range seized {
-		h.gone.mallocs += cacheAt(s.Slot).mallocs()
+		h.gone.keep(cacheAt(s.Slot))
 		freeCache(s.Slot)
 	}
+	h.noteGone()
 	// A goroutine in a method of a Local is not pinned and cannot be waited for.
 	// It will find the heap closed; until then the spans must stay readable, and
 	// must not become another heap's.

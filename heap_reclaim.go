@@ -27,6 +27,7 @@ func runIdleHooks() {
 
 func init() {
 	span.OnTick(func() {
+		ticks.Add(1)
 		runIdleHooks()
 		for h := range heaps.Range {
 			h.(*Heap).dropIdle()
@@ -175,7 +176,7 @@ func (h *Heap) dropIdle() {
 	h.numPlaces.Store(int32(most))
 	percpu.Drop(seized)
 	for _, s := range seized {
-		h.gone.mallocs += cacheAt(s.Slot).mallocs()
+		h.gone.keep(cacheAt(s.Slot))
 		h.account.Give(cacheBytes)
 		h.empty(cacheAt(s.Slot))
 		freeCache(s.Slot)

@@ -30,8 +30,9 @@ type Stats struct {
 // tally is a sum over caches.
 type tally struct {
 	caches  int
-	mallocs uint64                 // blocks that they handed out
-	cached  [sizeclass.Count]int64 // blocks
+	mallocs uint64                  // blocks that they handed out
+	byClass [sizeclass.Count]uint64 // the same, of the caches of Ps; see keep
+	cached  [sizeclass.Count]int64  // blocks
 }
 
 // add counts the blocks of k, which other goroutines may be using.

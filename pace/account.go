@@ -48,7 +48,7 @@ func NewAccount(o AccountOptions) *Account {
 	a := &Account{o: o}
 	// A call of Accounts may run before Open returns, so the function that counts
 	// does not read a.account.
-	a.account = account.Open(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
+	a.account = account.OpenQuick(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
 	return a
 }
 

@@ -36,17 +36,20 @@ type Usage struct {
 // An Account counts the bytes of one holder. [Open] makes it. Its methods may be
 // called from any goroutine, and under any lock.
 type Account struct {
-	name  string
-	limit int64
-	held  atomic.Int64
-	short atomic.Int64 // bytes of the last Take that the bound on the sum refused; 0 if the own limit did
-	live  func() (blocks, bytes int64)
+	number uint64 // accounts are numbered in the order in which they are opened
+	name   string
+	limit  int64
+	held   atomic.Int64
+	short  atomic.Int64 // bytes of the last Take that the bound on the sum refused; 0 if the own limit did
+	live   func() (blocks, bytes int64)
+	quick  bool // live waits for no lock
 }
 
 var (
-	mu    sync.Mutex
-	all   = map[*Account]bool{} // those that are open; under mu
-	total atomic.Int64          // the sum of what they hold
+	mu     sync.Mutex
+	all    = map[*Account]bool{} // those that are open; under mu
+	opened uint64                // how many were ever opened; under mu
+	total  atomic.Int64          // the sum of what they hold
 
 	// What a collection could give back: now, and all that ever could.
 	auto, everAuto atomic.Int64
@@ -57,9 +60,19 @@ var (
 // account may hold, in bytes; 0 is no bound. live counts what is handed out. It is
 // called by [List] and [Read] only, with no lock of this package held.
 func Open(name string, limit int64, live func() (blocks, bytes int64)) *Account {
-	a := &Account{name: name, limit: limit, live: live}
+	return register(&Account{name: name, limit: limit, live: live})
+}
+
+// OpenQuick is Open with a function that waits for no lock.
+func OpenQuick(name string, limit int64, live func() (blocks, bytes int64)) *Account {
+	return register(&Account{name: name, limit: limit, live: live, quick: true})
+}
+
+func register(a *Account) *Account {
 	mu.Lock()
 	defer mu.Unlock()
+	opened++
+	a.number = opened
 	all[a] = true
 	return a
 }
@@ -193,12 +206,7 @@ func Auto() (now, ever int64) {
 // List reads all accounts. They are sorted by name, then by Held, the largest
 // first.
 func List() []Usage {
-	mu.Lock()
-	open := make([]*Account, 0, len(all))
-	for a := range all {
-		open = append(open, a)
-	}
-	mu.Unlock()
+	open := All()
 	list := make([]Usage, 0, len(open))
 	for _, a := range open {
 		blocks, bytes := a.live()
@@ -229,6 +237,30 @@ func Largest(n int) []Usage {
 		top = top[:min(n, len(top))]
 	}
 	return top
+}
+
+// All returns the open accounts, those opened first at the front.
+func All() []*Account {
+	mu.Lock()
+	open := make([]*Account, 0, len(all))
+	for a := range all {
+		open = append(open, a)
+	}
+	mu.Unlock()
+	slices.SortFunc(open, func(x, y *Account) int { return cmp.Compare(x.number, y.number) })
+	return open
+}
+
+// Number returns the number of the account.
+func (a *Account) Number() uint64 { return a.number }
+
+// TryLive counts what is handed out, or returns false if that may wait for a lock.
+func (a *Account) TryLive() (blocks, bytes int64, ok bool) {
+	if !a.quick {
+		return 0, 0, false
+	}
+	blocks, bytes = a.live()
+	return blocks, bytes, true
 }
 
 // Read returns the sum over all accounts.

@@ -33,11 +33,12 @@ var imports = map[string][]string{
 	"internal/sample":      {"internal/goroutine"},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":        {"internal/osmem"},
+	"internal/census":      {"internal/sizeclass"},
 	"internal/span":        {"internal/aftergc", "internal/osmem"},
 	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},
 
 	".": {
-		"internal/account", "internal/bump", "internal/cleanup", "internal/leaks", "internal/osmem", "internal/percpu",
+		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/leaks", "internal/osmem", "internal/percpu",
 		"internal/pointerfree", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
@@ -45,11 +46,11 @@ var imports = map[string][]string{
 	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
 	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/ledger"},
 	"own/internal/intake": {
-		".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/osmem", "internal/percpu",
+		".", "internal/account", "internal/aftergc", "internal/census", "internal/cleanup", "internal/osmem", "internal/percpu",
 		"internal/sample", "own/internal/ledger", "own/internal/window",
 	},
 	"own": {
-		".", "internal/account", "internal/aftergc", "internal/bump", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
+		".", "internal/account", "internal/aftergc", "internal/bump", "internal/census", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
 	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},

@@ -108,6 +108,7 @@ type Counts struct {
 	Made      atomic.Int64 // made in advance and not handed out
 	Collected atomic.Int64 // released because of the collector
 	Queued    atomic.Int64 // releases that wait for Drain or for a thread
+	Sealed    atomic.Int64 // owners that sealed batches ever had
 }
 
 // A Sink decides where the resources of a kind are released.
@@ -141,7 +142,7 @@ var (
 )
 
 func init() {
-	held = account.Open("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
+	held = account.OpenQuick("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
 }
 
 // Reserve counts n bytes that a resource will have, if there is room for them, and

@@ -214,6 +214,7 @@ func (l *Ledger) Sealed() bool { return l.gone.Load()&goneSealed != 0 }
 func (l *Ledger) Seal(t *Token, n uint32, bytes int64) (gone uint32) {
 	l.n, l.bytes = n, bytes
 	owners, given := split(l.gone.Or(goneSealed))
+	l.Kind.Counts.Sealed.Add(int64(n))
 	if l.Kind.Heap == nil {
 		l.Kind.mix.sealed(uint32(owners) == n)
 	}

@@ -1,0 +1,107 @@
+package cheap
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+)
+
+// found returns what readHeaps counts of h, or nil.
+func found(h *Heap) *census.Heap {
+	var all census.Heaps
+	readHeaps(&all)
+	for i := range all.List {
+		if all.List[i].ID == uint64(h.id) {
+			return &all.List[i]
+		}
+	}
+	return nil
+}
+
+// TestCensusEqualsStats compares the counts that are read without locks with Stats, with
+// caches of Ps and of a Local.
+func TestCensusEqualsStats(t *testing.T) {
+	h := newHeap(t, HeapOptions{Name: "census"})
+	l := h.NewLocal()
+	var blocks []unsafe.Pointer
+	for i := range 3000 {
+		blocks = append(blocks, h.Malloc(i), l.Malloc(i%500))
+	}
+	blocks = append(blocks, h.Malloc(100<<10))
+	for i := 0; i < len(blocks); i += 3 {
+		h.Free(blocks[i])
+	}
+	compare := func() {
+		t.Helper()
+		c, s := found(h), h.Stats()
+		if c == nil || c.Busy {
+			t.Fatalf("readHeaps found %+v", c)
+		}
+		n, cached := c.LargeBlocks, int64(0)
+		for i, k := range c.Classes {
+			n += k.Blocks
+			cached += k.Cached * int64(sizeclass.Classes[i].Size)
+		}
+		if n != s.Blocks || c.Mallocs != s.Mallocs || c.Frees != s.Frees || cached != s.Cached || c.Caches != int64(s.Caches) || c.Held != s.Held {
+			t.Errorf("%d blocks, %d mallocs, %d frees, %d bytes cached, %d caches, %d held; Stats says %+v", n, c.Mallocs, c.Frees, cached, c.Caches, c.Held, s)
+		}
+	}
+	compare()
+	l.Destroy()
+	compare()
+	h.Trim()
+	compare()
+	for i, p := range blocks {
+		if i%3 != 0 {
+			h.Free(p)
+		}
+	}
+	compare()
+	if err := h.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if c := found(h); c != nil {
+		t.Errorf("readHeaps found %+v, which is destroyed", c)
+	}
+}
+
+// TestCensusDoesNotWait reads while locks of the heap are held.
+func TestCensusDoesNotWait(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	h.Free(h.Malloc(100))
+	read := func() *census.Heap {
+		t.Helper()
+		done := make(chan *census.Heap, 1)
+		go func() { done <- found(h) }()
+		select {
+		case c := <-done:
+			return c
+		case <-time.After(30 * time.Second):
+			t.Fatal("readHeaps waits")
+			return nil
+		}
+	}
+	h.seize.Lock()
+	c := read()
+	h.seize.Unlock()
+	if c == nil || !c.Busy || c.Held == 0 {
+		t.Errorf("while seize is held: %+v", c)
+	}
+	if unsafe.Sizeof(uintptr(0)) == 8 { // else it takes the lock of a class
+		for i := range h.classes {
+			h.classes[i].mu.Lock()
+		}
+		h.large.mu.Lock()
+		c = read()
+		h.large.mu.Unlock()
+		for i := range h.classes {
+			h.classes[i].mu.Unlock()
+		}
+		if c == nil || c.Busy || c.Mallocs != 1 {
+			t.Errorf("while the locks of the classes are held: %+v", c)
+		}
+	}
+}

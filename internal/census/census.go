@@ -1,0 +1,83 @@
+// Package census has the counts that package inspect reads of heaps and of pools, and the
+// functions that read them. The packages that count set these functions when they are
+// initialized, as those that meet in package account do.
+//
+// A reader stops nothing. Where it would have to wait for a lock that may be held for long,
+// it says so by Busy, and the counts are zero: the caller goes on with those that it read
+// before. Counts that change while they are read may not be mutually consistent.
+package census
+
+import "github.com/cheapgo/cheap/internal/sizeclass"
+
+// A Class is what is counted of one size class, in one heap or in all.
+type Class struct {
+	Blocks int64 // in use
+	Cached int64 // free, in caches
+	Spans  int64 // that have blocks of the class
+
+	// Mallocs is how many blocks were handed out, by the caches of Ps and past caches. Those
+	// that a Local has handed out are in Heap.Mallocs only.
+	Mallocs int64
+}
+
+// A Heap is what is counted of a heap that is not destroyed.
+type Heap struct {
+	ID   uint64 // heaps are numbered in the order in which they were made
+	Name string
+
+	Busy bool // the rest is zero, except for Held, Limit and spans
+
+	Held, Limit    int64
+	Mallocs, Frees int64 // blocks handed out, and those that came back
+	Caches         int64
+	Consolidations int64
+
+	LargeBlocks, LargeBytes, LargeMallocs int64
+	LargeSpans                            int64
+
+	Classes [sizeclass.Count]Class
+}
+
+// Heaps is what is counted of all heaps.
+type Heaps struct {
+	List []Heap // those made first at the front
+
+	Destroyed int64                  // heaps that were destroyed
+	Gone      [sizeclass.Count]int64 // blocks that these had handed out, as Class.Mallocs
+	GoneLarge int64                  // and those above the largest class
+	Ticks     int64                  // how often idle memory was looked for
+
+	Units   int64 // units handed out, to heaps and to others
+	Idle    int64 // units that hold nothing and may have memory
+	Regions int64 // how many there are
+
+	Large         int64 // bytes of the spans of large blocks
+	Mapped, Space int64 // of these, bytes of those that have a mapping, and its address space
+}
+
+// ReadHeaps reads the counts of all heaps into h, whose slice is used again.
+var ReadHeaps = func(h *Heaps) {}
+
+// A Pool is what is counted of a pool or a Memory of package own.
+type Pool struct {
+	Number uint64 // pools are numbered in the order in which they were made
+	Name   string
+	Memory bool // it is a Memory, which has two pools
+
+	Busy bool // the rest is zero
+
+	Live      int64 // resources that are owned and not released
+	Bytes     int64 // their sizes, and those of resources made in advance
+	Made      int64 // made in advance, and not handed out
+	Created   int64 // owners that were ever made
+	Collected int64 // released because of the collector
+	Queued    int64 // releases that wait for Drain or for a thread
+	Oldest    int64 // nanoseconds that the first of these has waited
+	Open      int64 // batches that are not sealed
+}
+
+// ReadPools appends the counts of all pools to list.
+var ReadPools = func(list []Pool) []Pool { return list }
+
+// ReadStore returns the bytes of what package own keeps of owners outside the Go heap.
+var ReadStore = func() int64 { return 0 }

@@ -1,0 +1,75 @@
+package own
+
+import (
+	"testing"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/census"
+)
+
+// counted returns what readPools counts of the pool with a name.
+func counted(t *testing.T, name string) census.Pool {
+	t.Helper()
+	for _, c := range readPools(nil) {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("readPools does not find %s", name)
+	return census.Pool{}
+}
+
+// TestCensus compares the counts that are read without waiting with Stats.
+func TestCensus(t *testing.T) {
+	p := NewPool(Options{
+		Name: "census", Numbers: true, Batch: 16,
+		Release:   func(any, []uintptr) error { return nil },
+		Construct: func(r []uintptr) (int, error) { return len(r), nil },
+	})
+	var kept [100]Number[uintptr]
+	for i := range kept {
+		var err error
+		if i%2 == 0 {
+			err = kept[i].Own(p, uintptr(i), i)
+		} else {
+			err = p.Make(&kept[i].owner)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 30 {
+		if err := kept[i].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c census.Pool
+	wait(t, "the pool is not busy", func() bool { c = counted(t, "census"); return !c.Busy })
+	s := p.Stats()
+	if c.Live != s.Live || c.Bytes != s.Bytes || c.Made != s.Made || c.Created != 100 || c.Live != 70 || c.Open == 0 {
+		t.Errorf("%+v, Stats says %+v", c, s)
+	}
+	if err := p.Destroy(t.Context()); err == nil {
+		t.Error("Destroy does not say that owners were not closed")
+	}
+}
+
+// TestCensusOfMemory checks that the two pools of a Memory are counted as one.
+func TestCensusOfMemory(t *testing.T) {
+	m := NewMemory(cheap.Default(), MemoryOptions{Name: "census-memory"})
+	b, err := m.NewBytes(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.NewGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c census.Pool
+	wait(t, "the pool is not busy", func() bool { c = counted(t, "census-memory"); return !c.Busy })
+	if s := m.Stats(); !c.Memory || c.Live != 2 || c.Created != 2 || c.Bytes != s.Bytes {
+		t.Errorf("%+v, Stats says %+v", c, s)
+	}
+	b.Close()
+	g.Close()
+}
