@@ -1,93 +1,74 @@
 package inspect
 
 import (
+	"bytes"
+	"flag"
+	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// TestLeaksDocument compares docs/leaks.md with the programs that it shows, and with what
-// they print.
-func TestLeaksDocument(t *testing.T) {
-	page, err := os.ReadFile("../docs/leaks.md")
+var update = flag.Bool("update", false, "write docs/metrics.md")
+
+// metricsPage is docs/metrics.md, made of the tables.
+func metricsPage() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# Metrics
+
+These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/tables.go](../inspect/tables.go); a test keeps them equal.
+
+A label named number tells heaps, accounts or pools of one name from each other: they are numbered in the order in which they were made. A counter begins at 0 with what it counts. Without labels there is one value.
+
+A read does not stop the world, does not collect, and waits for no lock that may be held for long. The counts of a heap or a pool that is busy at that moment are those of the read before.
+`)
+	for _, t := range tables {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", t.title, t.about)
+		if len(t.labels) > 0 {
+			fmt.Fprintf(&b, " Labels: %s.", strings.Join(t.labels, ", "))
+		}
+		fmt.Fprintf(&b, "\n\n| metric | kind | unit | |\n| --- | --- | --- | --- |\n")
+		for _, c := range t.columns {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, c.Kind, c.Unit, c.Help)
+		}
+	}
+	return b.String()
+}
+
+func TestDocumentation(t *testing.T) {
+	const file = "../docs/metrics.md"
+	want := metricsPage()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var outputs []string
-	for _, f := range []func(t *testing.T) string{forgottenTest, profileOfServer, suspectsOfServer} {
-		outputs = append(outputs, strings.TrimSpace(f(t)))
+	if string(got) != want {
+		t.Errorf("%s is not what the tables say; run go test -run=TestDocumentation -update in inspect", file)
 	}
-	sources := ""
-	for _, name := range []string{"leaktest/testdata/forgotten/forgotten_test.go", "testdata/server/main.go"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// TestNames holds the names to the rules of Prometheus.
+func TestNames(t *testing.T) {
+	valid := regexp.MustCompile(`^cheap(_[a-z]+)+$`)
+	seen := map[string]bool{}
+	for _, m := range Metrics() {
+		base, total := strings.CutSuffix(m.Name, "_total")
+		switch {
+		case !valid.MatchString(m.Name) || seen[m.Name]:
+			t.Errorf("%s is not a name, or there twice", m.Name)
+		case total != (m.Kind == Counter):
+			t.Errorf("%s is a %s", m.Name, m.Kind)
+		case (m.Unit == "bytes" || m.Unit == "seconds") && !strings.HasSuffix(base, "_"+m.Unit):
+			t.Errorf("%s does not end in its unit, %s", m.Name, m.Unit)
+		case m.Help == "" || strings.Contains(m.Help, "\n") || !strings.HasSuffix(m.Help, "."):
+			t.Errorf("%s: %q is no description of one line", m.Name, m.Help)
 		}
-		sources += string(text)
+		seen[m.Name] = true
 	}
-	var shown []string
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
-		switch lang, text := m[1], m[2]; lang {
-		case "go":
-			if !strings.Contains(sources, text) {
-				t.Errorf("no program has\n%s", text)
-			}
-		case "text":
-			shown = append(shown, strings.TrimSpace(text))
-		}
-	}
-	if !slices.Equal(shown, outputs) {
-		t.Errorf("docs/leaks.md shows\n%s\nand the programs print\n%s", strings.Join(shown, "\n\n"), strings.Join(outputs, "\n\n"))
-	}
-}
-
-// run runs a command, and returns its output without what differs from run to run.
-func run(t *testing.T, env []string, name string, args ...string) string {
-	t.Helper()
-	c := exec.Command(name, args...)
-	c.Env = append(os.Environ(), env...)
-	out, err := c.CombinedOutput()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
-		t.Fatal(err)
-	}
-	text := regexp.MustCompile(`\S*/(forgotten_test\.go|main\.go):`).ReplaceAllString(string(out), "$1:")
-	text = regexp.MustCompile(`, the oldest for \S+`).ReplaceAllString(text, "")
-	return strings.ReplaceAll(text, "\r", "")
-}
-
-func forgottenTest(t *testing.T) string {
-	out := run(t, nil, "go", "test", "-count=1", "./leaktest/testdata/forgotten")
-	out = regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(out, "(0.01s)")
-	out, _, _ = strings.Cut(out, "FAIL\tgithub.com/")
-	return out
-}
-
-var served struct{ profile, text string }
-
-// serve runs the server once.
-func serve(t *testing.T) {
-	t.Helper()
-	if served.text == "" {
-		served.profile = filepath.Join(t.TempDir(), "leaks.pb.gz")
-		served.text = run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", served.profile)
-	}
-}
-
-func profileOfServer(t *testing.T) string {
-	serve(t)
-	out := run(t, nil, "go", "tool", "pprof", "-top", served.profile)
-	_, out, _ = strings.Cut(out, " UTC\n")
-	if i := strings.Index(out, "Showing"); i >= 0 {
-		out = out[i:]
-	}
-	return out
-}
-
-func suspectsOfServer(t *testing.T) string {
-	serve(t)
-	return served.text
 }

@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLeaksDocument compares docs/leaks.md with the programs that it shows, and with what
+// they print.
+func TestLeaksDocument(t *testing.T) {
+	page, err := os.ReadFile("../docs/leaks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outputs []string
+	for _, f := range []func(t *testing.T) string{forgottenTest, profileOfServer, suspectsOfServer} {
+		outputs = append(outputs, strings.TrimSpace(f(t)))
+	}
+	sources := ""
+	for _, name := range []string{"leaktest/testdata/forgotten/forgotten_test.go", "testdata/server/main.go"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources += string(text)
+	}
+	var shown []string
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		switch lang, text := m[1], m[2]; lang {
+		case "go":
+			if !strings.Contains(sources, text) {
+				t.Errorf("no program has\n%s", text)
+			}
+		case "text":
+			shown = append(shown, strings.TrimSpace(text))
+		}
+	}
+	if !slices.Equal(shown, outputs) {
+		t.Errorf("docs/leaks.md shows\n%s\nand the programs print\n%s", strings.Join(shown, "\n\n"), strings.Join(outputs, "\n\n"))
+	}
+}
+
+// run runs a command, and returns its output without what differs from run to run.
+func run(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`\S*/(forgotten_test\.go|main\.go):`).ReplaceAllString(string(out), "$1:")
+	text = regexp.MustCompile(`, the oldest for \S+`).ReplaceAllString(text, "")
+	return strings.ReplaceAll(text, "\r", "")
+}
+
+func forgottenTest(t *testing.T) string {
+	out := run(t, nil, "go", "test", "-count=1", "./leaktest/testdata/forgotten")
+	out = regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(out, "(0.01s)")
+	out, _, _ = strings.Cut(out, "FAIL\tgithub.com/")
+	return out
+}
+
+var served struct{ profile, text string }
+
+// serve runs the server once.
+func serve(t *testing.T) {
+	t.Helper()
+	if served.text == "" {
+		served.profile = filepath.Join(t.TempDir(), "leaks.pb.gz")
+		served.text = run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", served.profile)
+	}
+}
+
+func profileOfServer(t *testing.T) string {
+	serve(t)
+	out := run(t, nil, "go", "tool", "pprof", "-top", served.profile)
+	_, out, _ = strings.Cut(out, " UTC\n")
+	if i := strings.Index(out, "Showing"); i >= 0 {
+		out = out[i:]
+	}
+	return out
+}
+
+func suspectsOfServer(t *testing.T) string {
+	serve(t)
+	return served.text
+}

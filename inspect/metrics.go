@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Kind says how the values of a metric follow each other.
+type Kind int
+
+// The kinds.
+const (
+	Gauge   Kind = iota // goes up and down
+	Counter             // goes up only, for as long as the program, the heap or the pool exists
+)
+
+// String returns "gauge" or "counter".
+func (k Kind) String() string {
+	if k == Counter {
+		return "counter"
+	}
+	return "gauge"
+}
+
+// A Metric describes a number that [Read] returns, once or for each value of its labels.
+type Metric struct {
+	Name   string // in the style of Prometheus: unit at the end, and _total behind it in a counter
+	Unit   string // "bytes", "seconds", or what is counted
+	Help   string // one line
+	Kind   Kind
+	Labels []string // names, in the order of Sample.Labels; nil if there is one value
+}
+
+// A Sample is a value of a metric.
+type Sample struct {
+	Metric *Metric
+	Labels []string // values of Metric.Labels. The caller must not change them
+	Value  float64  // a whole number, but for seconds; exact up to 2⁵³
+}
+
+// A column is a metric, and where its values come from.
+type column struct {
+	Metric
+	head string // of the column in a table
+	get  func(r *row) float64
+}
+
+// A row is what the values of a line of a table are computed from. One field is set, besides
+// all.
+type row struct {
+	all     *snapshot
+	heap    *heapFigures
+	class   *classFigures
+	account *accountFigures
+	pool    *poolFigures
+}
+
+// A table is metrics with the same labels.
+type table struct {
+	name, title, about string
+	labels             []string
+	columns            []column
+	rows               func(s *snapshot, emit func(labels []string, r row))
+}
+
+// metrics are the metrics of all tables, sorted by name.
+var metrics = func() []Metric {
+	var all []Metric
+	for _, t := range tables {
+		for i := range t.columns {
+			t.columns[i].Labels = t.labels
+			all = append(all, t.columns[i].Metric)
+		}
+	}
+	slices.SortFunc(all, func(x, y Metric) int { return cmp.Compare(x.Name, y.Name) })
+	return all
+}()
+
+// Metrics returns the descriptions of what Read returns, sorted by name. docs/metrics.md is
+// made of them.
+func Metrics() []Metric {
+	list := slices.Clone(metrics)
+	for i := range list {
+		list[i].Labels = slices.Clone(list[i].Labels)
+	}
+	return list
+}
+
+// Read returns the values of all metrics, sorted by the name of the metric and then in the
+// order in which heaps, accounts and pools were made.
+//
+// It does not stop the world, does not collect, and takes no lock that Malloc, Free or the
+// release of a resource waits for. The counts of a heap or a pool that is busy are those of
+// the last call. Under concurrent use the values may not be mutually consistent.
+func Read() []Sample {
+	reader.mu.Lock()
+	defer reader.mu.Unlock()
+	s := reader.read()
+	byName := make(map[string][]Sample, len(metrics))
+	total := 0
+	for _, t := range tables {
+		lists := make([][]Sample, len(t.columns))
+		t.rows(s, func(labels []string, r row) {
+			r.all = s
+			for i := range t.columns {
+				c := &t.columns[i]
+				lists[i] = append(lists[i], Sample{&c.Metric, labels, c.get(&r)})
+			}
+		})
+		for i, list := range lists {
+			byName[t.columns[i].Name] = list
+			total += len(list)
+		}
+	}
+	samples := make([]Sample, 0, total)
+	for i := range metrics {
+		samples = append(samples, byName[metrics[i].Name]...)
+	}
+	return samples
+}

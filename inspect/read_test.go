@@ -1,0 +1,308 @@
+package inspect
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/own"
+	"github.com/cheapgo/cheap/pace"
+)
+
+func TestReadHeap(t *testing.T) {
+	h := newHeap(t, "read-heap")
+	var blocks []unsafe.Pointer
+	for range 1000 {
+		blocks = append(blocks, h.Malloc(100)) // of 112 bytes
+	}
+	large := h.Malloc(1 << 20)
+	mapped := h.Malloc(span.OwnMapping)
+	for _, p := range blocks[:400] {
+		h.Free(p)
+	}
+	v, stats := readAll(), h.Stats()
+	v.want(t, "cheap_heap_blocks", "read-heap", 602)
+	v.want(t, "cheap_heap_allocated_bytes", "read-heap", float64(stats.Bytes))
+	v.want(t, "cheap_heap_mallocs_total", "read-heap", 1002)
+	v.want(t, "cheap_heap_frees_total", "read-heap", 400)
+	v.want(t, "cheap_heap_held_bytes", "read-heap", float64(stats.Held))
+	v.want(t, "cheap_heap_fragmentation_bytes", "read-heap", float64(stats.Held-stats.Bytes))
+	v.want(t, "cheap_heap_cached_bytes", "read-heap", float64(stats.Cached))
+	v.want(t, "cheap_heap_caches", "read-heap", float64(stats.Caches))
+	v.want(t, "cheap_heap_large_blocks", "read-heap", 2)
+	v.want(t, "cheap_heap_large_bytes", "read-heap", 1<<20+span.OwnMapping)
+	v.want(t, "cheap_heap_malloc_bytes_total", "read-heap", 1000*112)
+	if spans := v.of(t, "cheap_heap_spans", "read-heap"); spans < 4 || spans > 5 { // 112,000 bytes, and two
+		t.Errorf("%v spans", spans)
+	}
+	if n := v.of(t, "cheap_class_blocks", "112"); n < 600 {
+		t.Errorf("%v blocks of 112 bytes", n)
+	}
+	h.Free(large)
+	h.Free(mapped)
+	v = readAll()
+	v.want(t, "cheap_heap_large_bytes", "read-heap", 0)
+	v.want(t, "cheap_heap_frees_total", "read-heap", 402)
+	for _, p := range blocks[400:] {
+		h.Free(p)
+	}
+}
+
+// TestReadTotals checks what the totals have to do with each other.
+func TestReadTotals(t *testing.T) {
+	h := newHeap(t, "read-totals")
+	before := readAll()
+	var pieces []unsafe.Pointer
+	for range 20 {
+		pieces = append(pieces, h.Malloc(512<<10))
+	}
+	m := h.Malloc(2*span.OwnMapping + 1)
+	v := readAll()
+	get := func(v values, name string) float64 { return v.of(t, "cheap_"+name+"_bytes", "") }
+	for _, name := range []string{"allocated", "active", "mapped"} {
+		grown := get(v, name) - get(before, name)
+		if least := float64(10<<20 + 2*span.OwnMapping + 1); grown < least || grown > least+1<<20 {
+			t.Errorf("%s grew by %v, want about %v", name, grown, least)
+		}
+	}
+	if get(v, "allocated") > get(v, "active") || get(v, "active")+get(v, "metadata") > get(v, "mapped") || get(v, "active") > get(v, "resident") {
+		t.Errorf("allocated %v, active %v, resident %v, mapped %v", get(v, "allocated"), get(v, "active"), get(v, "resident"), get(v, "mapped"))
+	}
+	if get(v, "metadata") <= 0 || get(v, "retained") <= 0 {
+		t.Errorf("metadata %v, retained %v", get(v, "metadata"), get(v, "retained"))
+	}
+	for _, p := range pieces {
+		h.Free(p)
+	}
+	h.Free(m)
+	if idle := get(readAll(), "idle"); idle < 10<<20 {
+		t.Errorf("%v bytes are idle after Free of 10 MiB", idle)
+	}
+	cheap.Trim()
+	after := readAll()
+	if idle := get(after, "idle"); idle >= 10<<20 {
+		t.Errorf("%v bytes are idle after Trim", idle)
+	}
+	if given := after.of(t, "cheap_decommitted_bytes_total", "") - v.of(t, "cheap_decommitted_bytes_total", ""); given < 10<<20 {
+		t.Errorf("%v bytes were given back", given)
+	}
+}
+
+func TestReadPool(t *testing.T) {
+	released := 0
+	pool := own.NewPool(own.Options{Name: "read-pool", Drain: true, Release: func(_ any, r []uintptr) error {
+		released += len(r)
+		return nil
+	}, Numbers: true})
+	type thing struct{ n own.Number[int] }
+	var kept []*thing
+	for i := range 1000 {
+		x := new(thing)
+		if err := x.n.Own(pool, i, 10); err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, x)
+	}
+	for _, x := range kept[:100] {
+		x.n.Close()
+	}
+	v := readAll()
+	v.want(t, "cheap_pool_created_total", "read-pool", 1000)
+	v.want(t, "cheap_pool_queued", "read-pool", 100)
+	v.want(t, "cheap_pool_live", "read-pool", 1000) // queued ones included
+	if v.of(t, "cheap_pool_oldest_queued_seconds", "read-pool") <= 0 {
+		t.Error("the oldest of the queue has not waited")
+	}
+	if v.of(t, "cheap_pool_open_batches", "read-pool") < 1 {
+		t.Error("no batch is open")
+	}
+	pool.Drain(0)
+	v = readAll()
+	v.want(t, "cheap_pool_live", "read-pool", 900)
+	v.want(t, "cheap_pool_live_bytes", "read-pool", 9000)
+	v.want(t, "cheap_pool_released_total", "read-pool", 100)
+	v.want(t, "cheap_pool_collected_total", "read-pool", 0)
+	runtime.KeepAlive(kept)
+	kept = nil
+	eventually(t, "the collector finds 900 owners", func() bool { pool.Drain(0); return pool.Stats().Collected == 900 })
+	v = readAll()
+	v.want(t, "cheap_pool_created_total", "read-pool", 1000)
+	v.want(t, "cheap_pool_released_total", "read-pool", 1000)
+	v.want(t, "cheap_pool_collected_total", "read-pool", 900)
+	if released != 1000 {
+		t.Errorf("%d were released", released)
+	}
+}
+
+func TestReadAccount(t *testing.T) {
+	a := pace.NewAccount(pace.AccountOptions{Name: "read-account", Limit: 1 << 20})
+	defer a.Close()
+	if err := a.Add(1000); err != nil {
+		t.Fatal(err)
+	}
+	v := readAll()
+	v.want(t, "cheap_account_held_bytes", "read-account", 1000)
+	v.want(t, "cheap_account_limit_bytes", "read-account", 1<<20)
+	v.want(t, "cheap_account_live", "read-account", 1)
+	a.Remove(1000)
+}
+
+// TestDestroyedCounts checks that what a heap has handed out stays in the counts of classes.
+func TestDestroyedCounts(t *testing.T) {
+	h := newHeap(t, "destroyed-counts")
+	h.Malloc(3000) // of 3,072 bytes
+	first := readAll()
+	for range 5000 {
+		h.Malloc(3000)
+	}
+	before := readAll()
+	if err := h.DestroyAll(); err != nil {
+		t.Fatal(err)
+	}
+	v := readAll()
+	for _, name := range []string{"cheap_class_mallocs_total", "cheap_class_malloc_bytes_total"} {
+		v.want(t, name, "3072", before.of(t, name, "3072"))
+	}
+	v.want(t, "cheap_class_mallocs_total", "3072", first.of(t, "cheap_class_mallocs_total", "3072")+5000)
+	v.want(t, "cheap_heaps_destroyed_total", "", before.of(t, "cheap_heaps_destroyed_total", "")+1)
+	if _, ok := v["cheap_heap_blocks{destroyed-counts,"]; ok {
+		t.Error("the heap is still there")
+	}
+}
+
+// TestHammerRead reads while goroutines allocate, and make and destroy heaps and pools. No
+// counter goes down, and at the end all counts are right.
+func TestHammerRead(t *testing.T) {
+	h := newHeap(t, "hammer-read")
+	pool := own.NewPool(own.Options{Name: "hammer-read", Numbers: true, Release: func(any, []uintptr) error { return nil }})
+	defer runtime.KeepAlive(pool)
+	var stop atomic.Bool
+	var work sync.WaitGroup
+	mallocs := make([]int64, 4)
+	owners := make([]int64, 2)
+	for g := range mallocs {
+		work.Go(func() {
+			var ring [64]unsafe.Pointer
+			for i := 0; !stop.Load(); i++ {
+				p := &ring[i%len(ring)]
+				h.Free(*p)
+				*p = h.Malloc(1 + i*37%5000)
+				mallocs[g]++
+				if i%5000 == 0 {
+					cheap.Trim()
+				}
+			}
+			for _, p := range ring {
+				h.Free(p)
+			}
+		})
+	}
+	for g := range owners {
+		work.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				var n own.Number[int]
+				if err := n.Own(pool, i, 1); err != nil {
+					t.Error(err)
+				}
+				owners[g]++
+				if i%3 == 0 {
+					n.Close()
+				}
+			}
+		})
+	}
+	work.Go(func() { // heaps and pools that come and go
+		for i := 0; !stop.Load(); i++ {
+			x, err := cheap.NewHeap(cheap.HeapOptions{Name: "hammer-passing"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l := x.NewLocal()
+			l.Free(l.Malloc(100))
+			x.Malloc(200)
+			x.Malloc(1 << 20)
+			l.Destroy()
+			if err := x.DestroyAll(); err != nil {
+				t.Error(err)
+			}
+			q := own.NewPool(own.Options{Name: "hammer-passing" + strconv.Itoa(i), Numbers: true, Release: func(any, []uintptr) error { return nil }})
+			var n own.Number[int]
+			if err := n.Own(q, 1, 1); err != nil {
+				t.Error(err)
+			}
+			if err := q.Destroy(t.Context()); err == nil {
+				t.Error("Destroy does not say that an owner was never closed")
+			}
+		}
+	})
+	last := map[string]float64{}
+	reads := 300
+	if testing.Short() {
+		reads = 50
+	}
+	for range reads {
+		for _, s := range Read() {
+			if s.Value < 0 {
+				t.Fatalf("%s%q is %v", s.Metric.Name, s.Labels, s.Value)
+			}
+			if s.Metric.Kind == Counter {
+				key := s.Metric.Name
+				for _, l := range s.Labels {
+					key += "," + l
+				}
+				if s.Value < last[key] {
+					t.Fatalf("%s went from %v to %v", key, last[key], s.Value)
+				}
+				last[key] = s.Value
+			}
+		}
+		runtime.Gosched()
+	}
+	stop.Store(true)
+	work.Wait()
+	handedOut, made := float64(mallocs[0]+mallocs[1]+mallocs[2]+mallocs[3]), float64(owners[0]+owners[1])
+	eventually(t, "the counts of the heap and of the pool, which may be busy, are right", func() bool {
+		v := readAll()
+		return v.of(t, "cheap_heap_mallocs_total", "hammer-read") == handedOut && v.of(t, "cheap_heap_blocks", "hammer-read") == 0 &&
+			v.of(t, "cheap_pool_created_total", "hammer-read") == made
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, n := range []struct{ heaps, pools int }{{1, 1}, {1000, 100}} {
+		b.Run("heaps="+strconv.Itoa(n.heaps)+"/pools="+strconv.Itoa(n.pools), func(b *testing.B) {
+			var heaps []*cheap.Heap
+			for i := range n.heaps {
+				h := newHeap(b, "bench")
+				for size := 16; size < 4096; size *= 2 {
+					h.Malloc(size + i%100)
+				}
+				heaps = append(heaps, h)
+			}
+			type thing struct{ n own.Number[int] }
+			var kept []*thing
+			for i := range n.pools {
+				p := own.NewPool(own.Options{Name: "bench", Numbers: true, Release: func(any, []uintptr) error { return nil }})
+				for range 100 {
+					x := new(thing)
+					if err := x.n.Own(p, i, 10); err != nil {
+						b.Fatal(err)
+					}
+					kept = append(kept, x)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				Read()
+			}
+			runtime.KeepAlive(heaps)
+			runtime.KeepAlive(kept)
+		})
+	}
+}

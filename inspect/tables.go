@@ -1,0 +1,220 @@
+package inspect
+
+import (
+	"time"
+
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// tables are all metrics. This is their only list: Metrics, Read, the page, its texts and the
+// documentation are made of it.
+var tables = []table{
+	{
+		name: "totals", title: "Totals",
+		about: "All heaps together, and what package own keeps of owners. The first six are defined as the statistics of jemalloc of the same names.",
+		rows:  func(s *snapshot, emit func([]string, row)) { emit(nil, row{}) },
+		columns: []column{
+			gauge("cheap_allocated_bytes", "bytes", "allocated", "Bytes of the blocks in use. Each counts as the size of its class.",
+				func(r *row) float64 { return float64(r.all.allocated) }),
+			gauge("cheap_active_bytes", "bytes", "active", "Bytes of the spans that heaps have. At least cheap_allocated_bytes, and a multiple of 4 KiB.",
+				func(r *row) float64 { return float64(r.all.active) }),
+			gauge("cheap_resident_bytes", "bytes", "resident", "The most bytes that may be resident: of spans, of idle units, of owners and of metadata. Pages that were never touched count as well.",
+				func(r *row) float64 {
+					return float64(r.all.active + r.all.idleBytes() + r.all.store + r.all.metadata())
+				}),
+			gauge("cheap_retained_bytes", "bytes", "retained", "Bytes of address space that are kept, and hold no span and no idle memory.",
+				func(r *row) float64 { return float64(r.all.retained()) }),
+			gauge("cheap_mapped_bytes", "bytes", "mapped", "Bytes of address space that are handed out to heaps and to owners, in units of 64 KiB, and metadata. Idle units are not among them.",
+				func(r *row) float64 { return float64(r.all.mapped()) }),
+			gauge("cheap_metadata_bytes", "bytes", "metadata", "Bytes that are mapped for records and caches.",
+				func(r *row) float64 { return float64(r.all.metadata()) }),
+			gauge("cheap_idle_bytes", "bytes", "idle", "Bytes of units that hold nothing and may have memory. The decay gives them back.",
+				func(r *row) float64 { return float64(r.all.idleBytes()) }),
+			gauge("cheap_owners_bytes", "bytes", "owners", "Bytes outside the Go heap that package own keeps of owners, without their resources.",
+				func(r *row) float64 { return float64(r.all.store) }),
+			counter("cheap_decay_ticks_total", "ticks", "ticks", "How often the decay has looked for idle memory.",
+				func(r *row) float64 { return float64(r.all.totals.Ticks) }),
+			counter("cheap_decommits_total", "calls", "given back", "Calls of the system that gave memory back and kept the addresses: by the decay, by Trim, and at limits.",
+				func(r *row) float64 { return float64(r.all.system.Decommits) }),
+			counter("cheap_decommitted_bytes_total", "bytes", "bytes", "Bytes that these calls gave back. Pages that were never touched count as well.",
+				func(r *row) float64 { return float64(r.all.system.Decommitted) }),
+			gauge("cheap_heaps", "heaps", "heaps", "Heaps that are not destroyed.",
+				func(r *row) float64 { return float64(len(r.all.heaps)) }),
+			counter("cheap_heaps_destroyed_total", "heaps", "destroyed", "Heaps that were destroyed.",
+				func(r *row) float64 { return float64(r.all.totals.Destroyed) }),
+			gauge("cheap_pools", "pools", "pools", "Pools and memories of package own that were neither collected nor destroyed.",
+				func(r *row) float64 { return float64(len(r.all.pools)) }),
+			gauge("cheap_releases_queued", "releases", "queued", "Releases that wait for a goroutine of package own, or for Drain.",
+				func(r *row) float64 { return float64(r.all.queued) }),
+		},
+	},
+	{
+		name: "pace", title: "Pacing",
+		about: "What package pace has done since pace.Start.",
+		rows:  func(s *snapshot, emit func([]string, row)) { emit(nil, row{}) },
+		columns: []column{
+			counter("cheap_pace_collections_total", "collections", "collections", "Garbage collections that package pace has started.",
+				func(r *row) float64 { return float64(r.all.pace.Cycles) }),
+			counter("cheap_pace_cpu_seconds_total", "seconds", "CPU", "Processor time of these collections.",
+				func(r *row) float64 { return r.all.pace.CPUTime.Seconds() }),
+			counter("cheap_pace_released_bytes_total", "bytes", "released", "Bytes outside the Go heap that were released after these collections.",
+				func(r *row) float64 { return float64(r.all.pace.Released) }),
+			counter("cheap_pace_yields_total", "yields", "yields", "Allocations that yielded while a collection was due.",
+				func(r *row) float64 { return float64(r.all.pace.Yields) }),
+			counter("cheap_pace_waits_total", "waits", "waits", "Allocations that waited for a collection.",
+				func(r *row) float64 { return float64(r.all.pace.Waits) }),
+			counter("cheap_pace_wait_seconds_total", "seconds", "waited", "The sum of the times that they waited.",
+				func(r *row) float64 { return r.all.pace.WaitTime.Seconds() }),
+			counter("cheap_pace_refusals_total", "requests", "refusals", "Requests that failed at a limit.",
+				func(r *row) float64 { return float64(r.all.pace.Refusals) }),
+			gauge("cheap_pace_held_bytes", "bytes", "held", "Bytes in all accounts, those of heaps included.",
+				func(r *row) float64 { return float64(r.all.pace.Held) }),
+			gauge("cheap_pace_auto_bytes", "bytes", "auto", "Of these, bytes that a collection releases once their owners are unreachable.",
+				func(r *row) float64 { return float64(r.all.pace.Auto) }),
+			gauge("cheap_pace_limit_bytes", "bytes", "limit", "The limit for the Go heap and all accounts together, or 0.",
+				func(r *row) float64 { return float64(r.all.pace.Limit) }),
+			gauge("cheap_pace_go_limit_bytes", "bytes", "Go limit", "The runtime's memory limit as package pace has set it, or 0.",
+				func(r *row) float64 { return float64(r.all.pace.GoLimit) }),
+		},
+	},
+	{
+		name: "heaps", title: "Heaps",
+		about:  "Each heap that is not destroyed. Heaps are numbered in the order in which they were made.",
+		labels: []string{"heap", "number"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.heaps {
+				emit(s.heaps[i].labels, row{heap: &s.heaps[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_heap_blocks", "blocks", "blocks", "Blocks in use.",
+				func(r *row) float64 { return float64(r.heap.blocks) }),
+			gauge("cheap_heap_allocated_bytes", "bytes", "allocated", "Usable bytes of the blocks in use.",
+				func(r *row) float64 { return float64(r.heap.bytes) }),
+			gauge("cheap_heap_held_bytes", "bytes", "held", "Bytes held from the system, records and caches included.",
+				func(r *row) float64 { return float64(r.heap.Held) }),
+			gauge("cheap_heap_limit_bytes", "bytes", "limit", "HeapOptions.Limit, or 0.",
+				func(r *row) float64 { return float64(r.heap.Limit) }),
+			gauge("cheap_heap_fragmentation_bytes", "bytes", "held, not allocated", "Bytes held and not in blocks in use.",
+				func(r *row) float64 { return float64(max(r.heap.Held-r.heap.bytes, 0)) }),
+			gauge("cheap_heap_cached_bytes", "bytes", "cached", "Bytes of free blocks in caches, those of Locals included.",
+				func(r *row) float64 { return float64(r.heap.cached) }),
+			gauge("cheap_heap_caches", "caches", "caches", "Caches, those of Locals included.",
+				func(r *row) float64 { return float64(r.heap.Caches) }),
+			gauge("cheap_heap_spans", "spans", "spans", "Spans, of blocks of a class and of one large block.",
+				func(r *row) float64 { return float64(r.heap.spans) }),
+			gauge("cheap_heap_large_blocks", "blocks", "large", "Blocks in use of more than 32 KiB.",
+				func(r *row) float64 { return float64(r.heap.LargeBlocks) }),
+			gauge("cheap_heap_large_bytes", "bytes", "their bytes", "Usable bytes of these.",
+				func(r *row) float64 { return float64(r.heap.LargeBytes) }),
+			counter("cheap_heap_mallocs_total", "blocks", "mallocs", "Blocks that were handed out.",
+				func(r *row) float64 { return float64(r.heap.Mallocs) }),
+			counter("cheap_heap_frees_total", "blocks", "frees", "Blocks that were freed.",
+				func(r *row) float64 { return float64(r.heap.Frees) }),
+			counter("cheap_heap_malloc_bytes_total", "bytes", "malloc bytes", "Usable bytes of the blocks of up to 32 KiB that were handed out, without those that a Local has handed out.",
+				func(r *row) float64 { return float64(r.heap.mallocBytes) }),
+			counter("cheap_heap_consolidations_total", "times", "consolidations", "How often free blocks were sorted into their spans before the heap grew.",
+				func(r *row) float64 { return float64(r.heap.Consolidations) }),
+		},
+	},
+	{
+		name: "classes", title: "Size classes",
+		about:  "Blocks by their size, in all heaps. A class that was never used is not there.",
+		labels: []string{"size"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.classes {
+				emit(s.classes[i].labels, row{class: &s.classes[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_class_blocks", "blocks", "blocks", "Blocks in use.",
+				func(r *row) float64 { return float64(r.class.Blocks) }),
+			gauge("cheap_class_allocated_bytes", "bytes", "allocated", "Bytes of the blocks in use.",
+				func(r *row) float64 { return float64(r.class.bytes) }),
+			gauge("cheap_class_spans", "spans", "spans", "Spans that have blocks of the class.",
+				func(r *row) float64 { return float64(r.class.Spans) }),
+			gauge("cheap_class_waste_bytes", "bytes", "waste", "Bytes of these spans that are not in blocks in use.",
+				func(r *row) float64 { return float64(max(r.class.spanBytes-r.class.bytes, 0)) }),
+			gauge("cheap_class_cached_blocks", "blocks", "cached", "Free blocks in caches.",
+				func(r *row) float64 { return float64(r.class.Cached) }),
+			counter("cheap_class_mallocs_total", "blocks", "mallocs", "Blocks that were handed out, in destroyed heaps as well, without those that a Local has handed out.",
+				func(r *row) float64 { return float64(r.class.Mallocs) }),
+			counter("cheap_class_malloc_bytes_total", "bytes", "malloc bytes", "Bytes of these.",
+				func(r *row) float64 { return float64(r.class.mallocBytes) }),
+		},
+	},
+	{
+		name: "accounts", title: "Accounts",
+		about:  "What is counted besides heaps: the resources of all pools, and what programs report to a pace.Account.",
+		labels: []string{"account", "number"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.accounts {
+				emit(s.accounts[i].labels, row{account: &s.accounts[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_account_held_bytes", "bytes", "held", "Bytes in the account.",
+				func(r *row) float64 { return float64(r.account.held) }),
+			gauge("cheap_account_limit_bytes", "bytes", "limit", "The account's own limit, or 0.",
+				func(r *row) float64 { return float64(r.account.limit) }),
+			gauge("cheap_account_live_bytes", "bytes", "live", "Bytes that are in use.",
+				func(r *row) float64 { return float64(r.account.live) }),
+			gauge("cheap_account_live", "resources", "resources", "Resources that are in use.",
+				func(r *row) float64 { return float64(r.account.blocks) }),
+		},
+	},
+	{
+		name: "pools", title: "Pools",
+		about:  "Each own.Pool and own.Memory, and what the collector had to release there because it was not closed.",
+		labels: []string{"pool", "number"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.pools {
+				emit(s.pools[i].labels, row{pool: &s.pools[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_pool_live", "owners", "live", "Resources that are owned and not released, queued ones included.",
+				func(r *row) float64 { return float64(r.pool.Live) }),
+			gauge("cheap_pool_live_bytes", "bytes", "bytes", "Their sizes, and those of resources made in advance.",
+				func(r *row) float64 { return float64(r.pool.Bytes) }),
+			gauge("cheap_pool_made", "resources", "made ahead", "Resources made in advance and not handed out.",
+				func(r *row) float64 { return float64(r.pool.Made) }),
+			gauge("cheap_pool_open_batches", "batches", "open batches", "Batches of owners that are not registered with the collector yet.",
+				func(r *row) float64 { return float64(r.pool.Open) }),
+			counter("cheap_pool_created_total", "owners", "created", "Owners that were made.",
+				func(r *row) float64 { return float64(r.pool.Created) }),
+			counter("cheap_pool_released_total", "owners", "released", "Owners whose resource was released, or that were disowned.",
+				func(r *row) float64 { return float64(r.pool.Created - r.pool.Live) }),
+			counter("cheap_pool_collected_total", "owners", "by the collector", "Of these, those that the collector had to find. The program has closed the others.",
+				func(r *row) float64 { return float64(r.pool.Collected) }),
+			gauge("cheap_pool_queued", "releases", "queued", "Releases that wait for Drain or for the pool's thread.",
+				func(r *row) float64 { return float64(r.pool.Queued) }),
+			gauge("cheap_pool_oldest_queued_seconds", "seconds", "oldest", "How long the first of these has waited.",
+				func(r *row) float64 { return time.Duration(r.pool.Oldest).Seconds() }),
+		},
+	},
+}
+
+func gauge(name, unit, head, help string, get func(*row) float64) column {
+	return column{Metric{Name: name, Unit: unit, Help: help, Kind: Gauge}, head, get}
+}
+
+func counter(name, unit, head, help string, get func(*row) float64) column {
+	return column{Metric{Name: name, Unit: unit, Help: help, Kind: Counter}, head, get}
+}
+
+func (s *snapshot) idleBytes() int64 { return s.totals.Idle * span.UnitSize }
+
+func (s *snapshot) metadata() int64 { return s.system.Mapped }
+
+// mapped is whole units, whole mappings, and metadata.
+func (s *snapshot) mapped() int64 {
+	return s.totals.Units*span.UnitSize + s.totals.Mapped + s.metadata()
+}
+
+// retained is the address space of regions, but for units in use and idle ones, and that behind
+// the memory of mappings.
+func (s *snapshot) retained() int64 {
+	units := s.totals.Regions * (span.RegionSize / span.UnitSize)
+	return max(units-s.totals.Units-s.totals.Idle, 0)*span.UnitSize + max(s.totals.Space-s.totals.Mapped, 0)
+}
