@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // replaySettings is what the arguments of `cheap replay` ask for.

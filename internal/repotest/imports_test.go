@@ -33,6 +33,8 @@ var imports = map[string][]string{
 	"internal/sample":      {"internal/goroutine"},
 	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":        {"internal/osmem"},
+	"internal/figure":      {},
+	"internal/look":        {},
 	"internal/census":      {"internal/sizeclass"},
 	"internal/span":        {"internal/aftergc", "internal/osmem"},
 	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},

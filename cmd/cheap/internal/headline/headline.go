@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // A Finding compares a row of this module with one that a program has without it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/look"
 )
 
 var (
@@ -83,7 +84,7 @@ func KindOf(head []byte) Kind {
 // written.
 func Write(w io.Writer, r *result.Report, kind Kind) error {
 	v := view{
-		Style:   template.CSS(pageCSS),
+		Style:   template.CSS(look.CSS + pageCSS),
 		Library: template.JS(echartsJS),
 		Script:  template.JS(chartsJS),
 		Summary: summary(r.Machine),

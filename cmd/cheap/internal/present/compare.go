@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // Compare writes two reports side by side, for people.

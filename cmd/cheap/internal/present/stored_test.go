@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // document returns the name of a file of the checkout, and its text.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // A Doubt is a reason why a row's time says little.

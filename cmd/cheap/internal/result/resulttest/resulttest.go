@@ -4,8 +4,8 @@ package resulttest
 import (
 	"math/rand/v2"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/figure"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // A fixture makes a report.
