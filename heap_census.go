@@ -60,6 +60,7 @@ func readHeaps(all *census.Heaps) {
 		}
 		if k := tag & span.KindMask; k < sizeclass.Count {
 			c.Classes[k].Spans++
+			c.Classes[k].Carved += int64(atomic.LoadUint32(&s.Carved))
 			return
 		}
 		c.LargeSpans++

@@ -63,8 +63,8 @@ type table struct {
 	rows               func(s *snapshot, emit func(labels []string, r row))
 }
 
-// metrics are the metrics of all tables, sorted by name.
-var metrics = func() []Metric {
+// allMetrics are the metrics of all tables, sorted by name.
+var allMetrics = func() []Metric {
 	var all []Metric
 	for _, t := range tables {
 		for i := range t.columns {
@@ -79,7 +79,7 @@ var metrics = func() []Metric {
 // Metrics returns the descriptions of what Read returns, sorted by name. docs/metrics.md is
 // made of them.
 func Metrics() []Metric {
-	list := slices.Clone(metrics)
+	list := slices.Clone(allMetrics)
 	for i := range list {
 		list[i].Labels = slices.Clone(list[i].Labels)
 	}
@@ -96,7 +96,7 @@ func Read() []Sample {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read()
-	byName := make(map[string][]Sample, len(metrics))
+	byName := make(map[string][]Sample, len(allMetrics))
 	total := 0
 	for _, t := range tables {
 		lists := make([][]Sample, len(t.columns))
@@ -113,8 +113,8 @@ func Read() []Sample {
 		}
 	}
 	samples := make([]Sample, 0, total)
-	for i := range metrics {
-		samples = append(samples, byName[metrics[i].Name]...)
+	for i := range allMetrics {
+		samples = append(samples, byName[allMetrics[i].Name]...)
 	}
 	return samples
 }

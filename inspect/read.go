@@ -41,7 +41,7 @@ type classFigures struct {
 	labels      []string
 	bytes       int64 // of blocks in use
 	mallocBytes int64
-	spanBytes   int64
+	carvedBytes int64
 }
 
 type accountFigures struct {
@@ -107,9 +107,9 @@ func (r *statReader) mergeHeaps() {
 			h.Mallocs, h.Frees, h.Caches, h.Consolidations = was.Mallocs, was.Frees, was.Caches, was.Consolidations
 			h.LargeBlocks, h.LargeBytes, h.LargeMallocs = was.LargeBlocks, was.LargeBytes, was.LargeMallocs
 			for c := range h.Classes {
-				spans := h.Classes[c].Spans
+				now := h.Classes[c] // the spans are counted without the heap
 				h.Classes[c] = was.Classes[c]
-				h.Classes[c].Spans = spans
+				h.Classes[c].Spans, h.Classes[c].Carved = now.Spans, now.Carved
 			}
 			continue
 		}
@@ -175,12 +175,13 @@ func (r *statReader) addClasses(s *snapshot) {
 		f.Mallocs = s.totals.Gone[c]
 		for _, h := range s.heaps {
 			k := &h.Classes[c]
-			f.Blocks, f.Cached, f.Spans, f.Mallocs = f.Blocks+k.Blocks, f.Cached+k.Cached, f.Spans+k.Spans, f.Mallocs+k.Mallocs
+			f.Blocks, f.Cached, f.Mallocs = f.Blocks+k.Blocks, f.Cached+k.Cached, f.Mallocs+k.Mallocs
+			f.Spans, f.Carved = f.Spans+k.Spans, f.Carved+k.Carved
 		}
 		f.Mallocs = max(f.Mallocs, r.classes[c])
 		r.classes[c] = f.Mallocs
 		f.bytes, f.mallocBytes = f.Blocks*int64(class.Size), f.Mallocs*int64(class.Size)
-		f.spanBytes = f.Spans * int64(class.SpanBytes())
+		f.carvedBytes = f.Carved * int64(class.Size)
 		if f.Spans > 0 || f.Mallocs > 0 {
 			s.classes = append(s.classes, f)
 		}

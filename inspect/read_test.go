@@ -43,6 +43,9 @@ func TestReadHeap(t *testing.T) {
 	if n := v.of(t, "cheap_class_blocks", "112"); n < 600 {
 		t.Errorf("%v blocks of 112 bytes", n)
 	}
+	if n := v.of(t, "cheap_class_waste_bytes", "112"); n < 400*112 || n > 500*112 { // and what was carved ahead
+		t.Errorf("%v bytes are wasted by 400 free blocks of 112 bytes", n)
+	}
 	h.Free(large)
 	h.Free(mapped)
 	v = readAll()

@@ -6,6 +6,7 @@ require (
 	github.com/CannibalVox/cgoalloc v1.2.1
 	github.com/CannibalVox/cgoparam v1.1.0
 	github.com/cheapgo/cheap v0.0.0
+	github.com/cheapgo/cheap/inspect v0.0.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
@@ -22,4 +23,7 @@ require (
 	golang.org/x/tools v0.26.0 // indirect
 )
 
-replace github.com/cheapgo/cheap => ../..
+replace (
+	github.com/cheapgo/cheap => ../..
+	github.com/cheapgo/cheap/inspect => ../../inspect
+)

@@ -14,6 +14,7 @@ type Class struct {
 	Blocks int64 // in use
 	Cached int64 // free, in caches
 	Spans  int64 // that have blocks of the class
+	Carved int64 // blocks that were made of these, in use or not
 
 	// Mallocs is how many blocks were handed out, by the caches of Ps and past caches. Those
 	// that a Local has handed out are in Heap.Mallocs only.

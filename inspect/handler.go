@@ -1,0 +1,204 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap"
+)
+
+// Options configure [Handler]. The zero value is the default.
+type Options struct {
+	// Title is for people to read, at the top of the page. The default is the name of the
+	// program.
+	Title string
+
+	// Remote answers requests from other machines as well. By default only those are answered
+	// that come from this machine and were sent to it under its own name (localhost or a
+	// loopback address), and through no proxy. What the page shows are names, sizes and
+	// counts, and no contents of memory.
+	Remote bool
+
+	// Access, if not nil, is called for each request that is not refused already. If it
+	// returns false the request is refused; then it may have answered by itself.
+	Access func(w http.ResponseWriter, r *http.Request) bool
+
+	// Pprof is the address to which the page links for Go's own profiles. The default is
+	// "/debug/pprof/".
+	Pprof string
+}
+
+// Handler returns the page, its tables and the purge. Importing the package registers
+// nothing, so the program does:
+//
+//	http.Handle("/debug/cheap/", inspect.Handler(inspect.Options{}))
+//
+// Below the address it is registered at, which ends in a slash, there are
+//
+//	          the page, which reads all.json every two seconds while it is open
+//	all.json  all tables, as [Figures]
+//	all.txt   all tables as text
+//	X.json    table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident
+//	X.txt     the same as text
+//	trim      POST calls [cheap.Trim]; not from the page of another site
+//
+// The page needs no other file and no network. To read it costs the program what [Tables]
+// costs.
+func Handler(o Options) http.Handler {
+	h := &handler{o: o, page: newPage(o)}
+	return http.HandlerFunc(h.serve)
+}
+
+type handler struct {
+	o        Options
+	page     *page
+	cross    http.CrossOriginProtection
+	trimming sync.Mutex
+}
+
+// Figures are the JSON of the page.
+type Figures struct {
+	Time    time.Time `json:"time"`
+	Program string    `json:"program"`
+	Tables  []Table   `json:"tables"`
+}
+
+func newReport(o Options, name string) (r Figures, ok bool) {
+	r = Figures{Time: time.Now(), Program: programOf(o), Tables: Tables()}
+	if name == "all" {
+		return r, true
+	}
+	for _, t := range r.Tables {
+		if t.Name == name {
+			r.Tables = []Table{t}
+			return r, true
+		}
+	}
+	return r, false
+}
+
+// serve answers a request.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cache-Control", "no-store")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Content-Security-Policy", h.page.policy)
+	if !h.o.Remote && !isLocal(r) {
+		http.Error(w, "only for requests from the machine itself; see Options.Remote of package inspect", http.StatusForbidden)
+		return
+	}
+	if h.o.Access != nil {
+		answered := &answer{ResponseWriter: w}
+		if !h.o.Access(answered, r) {
+			if !answered.begun {
+				http.Error(w, "refused", http.StatusForbidden)
+			}
+			return
+		}
+	}
+	name := ""
+	if !strings.HasSuffix(r.URL.Path, "/") {
+		name = path.Base(r.URL.Path)
+	}
+	if name == "trim" {
+		h.trim(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		head.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	if name == "" {
+		head.Set("Content-Type", "text/html; charset=utf-8")
+		h.page.write(w)
+		return
+	}
+	table, kind, _ := strings.Cut(name, ".")
+	report, ok := Figures{}, kind == "json" || kind == "txt"
+	if ok {
+		report, ok = newReport(h.o, table)
+	}
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if kind == "json" {
+		head.Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(report) // an error is that of a reader who has gone
+		return
+	}
+	head.Set("Content-Type", "text/plain; charset=utf-8")
+	var text bytes.Buffer
+	for i := range report.Tables {
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		_ = report.Tables[i].WriteText(&text) // a Buffer returns no error
+	}
+	_, _ = text.WriteTo(w)
+}
+
+// trim gives idle memory back, and goes back to the page if a form has asked for it.
+func (h *handler) trim(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+		return
+	}
+	if err := h.cross.Check(r); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	if !h.trimming.TryLock() {
+		http.Error(w, "another Trim runs", http.StatusConflict)
+		return
+	}
+	defer h.trimming.Unlock()
+	cheap.Trim()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// isLocal reports whether a request comes from this machine, and was sent to it by its own
+// name. A page of another site may have the browser ask this machine under a name of its own.
+func isLocal(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	to, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && to.Unmap().IsLoopback()
+}
+
+// answer notes whether Options.Access has answered.
+type answer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (a *answer) WriteHeader(code int) { a.begun = true; a.ResponseWriter.WriteHeader(code) }
+
+func (a *answer) Write(b []byte) (int, error) { a.begun = true; return a.ResponseWriter.Write(b) }

@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+)
+
+// ask sends a request to a handler that is registered at /debug/cheap/.
+func ask(h http.Handler, method, target string, change func(r *http.Request)) *httptest.ResponseRecorder {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/cheap/", h)
+	r := httptest.NewRequest(method, "http://localhost:6060/debug/cheap/"+target, nil)
+	r.RemoteAddr = "127.0.0.1:50000"
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+func TestHandlerAnswers(t *testing.T) {
+	h := Handler(Options{Title: "a <title>"})
+	for _, c := range []struct {
+		method, target string
+		code           int
+		kind, contains string
+	}{
+		{"GET", "", 200, "text/html; charset=utf-8", "a &lt;title&gt;"},
+		{"HEAD", "", 200, "text/html; charset=utf-8", ""},
+		{"GET", "all.json", 200, "application/json", `"name":"totals"`},
+		{"GET", "all.txt", 200, "text/plain; charset=utf-8", "# Size classes"},
+		{"GET", "heaps.json", 200, "application/json", `"cheap_heap_blocks"`},
+		{"GET", "heaps.txt", 200, "text/plain; charset=utf-8", "# Heaps"},
+		{"GET", "resident.txt", 200, "text/plain; charset=utf-8", "Go heap"},
+		{"GET", "heaps", 404, "text/plain; charset=utf-8", ""},
+		{"GET", "heaps.xml", 404, "text/plain; charset=utf-8", ""},
+		{"GET", "nothing.json", 404, "text/plain; charset=utf-8", ""},
+		{"POST", "", 405, "text/plain; charset=utf-8", "only GET"},
+		{"DELETE", "all.json", 405, "text/plain; charset=utf-8", "only GET"},
+		{"GET", "trim", 405, "text/plain; charset=utf-8", "only POST"},
+		{"POST", "trim", 204, "", ""},
+	} {
+		w := ask(h, c.method, c.target, nil)
+		if w.Code != c.code || w.Header().Get("Content-Type") != c.kind || !strings.Contains(w.Body.String(), c.contains) {
+			t.Errorf("%s %q: %d, %q: %.200s", c.method, c.target, w.Code, w.Header().Get("Content-Type"), w.Body)
+		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s %q: %s is %q, want %q", c.method, c.target, name, got, want)
+			}
+		}
+		if p := w.Header().Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || !strings.Contains(p, "frame-ancestors 'none'") || strings.Contains(p, "unsafe") {
+			t.Errorf("%s %q: the policy is %q", c.method, c.target, p)
+		}
+	}
+}
+
+// TestHandlerRefuses sends requests that do not come from the machine itself, or that the
+// program refuses, or that a page of another site has sent.
+func TestHandlerRefuses(t *testing.T) {
+	from := func(addr, host string) func(*http.Request) {
+		return func(r *http.Request) { r.RemoteAddr, r.Host = addr, host }
+	}
+	with := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	refused := func(w http.ResponseWriter, r *http.Request) bool { return false }
+	for _, c := range []struct {
+		what   string
+		o      Options
+		method string
+		target string
+		change func(*http.Request)
+		code   int
+	}{
+		{"IPv6", Options{}, "GET", "", from("[::1]:1", "[::1]:6060"), 200},
+		{"loopback, mapped", Options{}, "GET", "", from("[::ffff:127.0.0.1]:1", "127.0.0.1"), 200},
+		{"another machine", Options{}, "GET", "", from("192.0.2.1:1", "localhost"), 403},
+		{"another machine, allowed", Options{Remote: true}, "GET", "", from("192.0.2.1:1", "example.com"), 200},
+		{"no address", Options{}, "GET", "", from("@", "localhost"), 403},
+		{"another name for this machine", Options{}, "GET", "all.json", from("127.0.0.1:1", "rebound.example.com"), 403},
+		{"a proxy on this machine", Options{}, "GET", "", with("X-Forwarded-For", "192.0.2.1"), 403},
+		{"the hook", Options{Access: refused}, "GET", "", nil, 403},
+		{"the hook, for all addresses", Options{Access: refused}, "POST", "trim", nil, 403},
+		{"the hook that answers", Options{Access: func(w http.ResponseWriter, r *http.Request) bool {
+			w.WriteHeader(http.StatusUnauthorized)
+			return false
+		}}, "GET", "", nil, 401},
+		{"the hook that allows", Options{Access: func(w http.ResponseWriter, r *http.Request) bool { return true }}, "GET", "", nil, 200},
+		{"trim by another site", Options{}, "POST", "trim", with("Sec-Fetch-Site", "cross-site"), 403},
+		{"trim by another origin", Options{}, "POST", "trim", with("Origin", "http://example.com"), 403},
+		{"trim by the page", Options{}, "POST", "trim", with("Sec-Fetch-Site", "same-origin"), 204},
+	} {
+		if w := ask(Handler(c.o), c.method, c.target, c.change); w.Code != c.code {
+			t.Errorf("%s: %d, want %d: %s", c.what, w.Code, c.code, w.Body)
+		}
+	}
+}
+
+func TestTrimGivesBack(t *testing.T) {
+	h := newHeap(t, "trim-gives-back")
+	was := cheap.SetDecay(-1)
+	defer cheap.SetDecay(was)
+	h.Free(h.Malloc(4 << 20 / 8))
+	if readAll().of(t, "cheap_idle_bytes", "") == 0 {
+		t.Fatal("nothing is idle")
+	}
+	ask(Handler(Options{}), "POST", "trim", nil)
+	readAll().want(t, "cheap_idle_bytes", "", 0)
+}
+
+// TestTextAndJSON compares the two forms of one table, and both with Read.
+func TestTextAndJSON(t *testing.T) {
+	h := newHeap(t, "text and\tJSON\x1b[2J")
+	h.Malloc(123)
+	var r Figures
+	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "heaps.json", nil).Body.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	text := ask(Handler(Options{}), "GET", "heaps.txt", nil).Body.String()
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("the text has what a terminal takes for a command: %q", text)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")[2:]
+	if len(r.Tables) != 1 || len(r.Tables[0].Rows) != len(lines) {
+		t.Fatalf("%d rows of JSON, %d lines of text", len(r.Tables[0].Rows), len(lines))
+	}
+	v := readAll()
+	for i, row := range r.Tables[0].Rows {
+		fields := strings.Fields(lines[i])
+		values := fields[len(fields)-len(row.Values):]
+		for j, m := range r.Tables[0].Metrics {
+			if values[j] != exact(row.Values[j]) || v[m.Name+"{"+strings.Join(row.Labels, ",")+"}"] != row.Values[j] {
+				t.Errorf("%s of %q: text %s, JSON %v, Read %v", m.Name, row.Labels, values[j], row.Values[j], v[m.Name+"{"+strings.Join(row.Labels, ",")+"}"])
+			}
+		}
+	}
+}
+
+// TestResident checks the parts against the whole, where the system tells it.
+func TestResident(t *testing.T) {
+	h := newHeap(t, "resident")
+	block := unsafe.Slice((*byte)(h.Malloc(32<<20)), 32<<20) // of as many bytes, freed with the heap
+	for i := range block {
+		block[i] = 1
+	}
+	parts := map[string]float64{}
+	for _, table := range Tables() {
+		if table.Name == "resident" {
+			for _, r := range table.Rows {
+				parts[r.Labels[0]] = r.Values[0]
+			}
+		}
+	}
+	if parts["heaps of cheap"] < 32<<20 || parts["Go heap"] <= 0 || parts["Go stacks"] <= 0 || parts["Go runtime"] <= 0 {
+		t.Errorf("the parts are %v", parts)
+	}
+	if _, err := os.Stat("/proc/self/statm"); err == nil && parts["resident in all"] < 32<<20 {
+		t.Errorf("%v bytes are resident in all", parts["resident in all"])
+	}
+}
+
+// TestImportRegistersNothing checks that the default mux has no address of ours, nor of expvar.
+func TestImportRegistersNothing(t *testing.T) {
+	for _, path := range []string{"/debug/cheap/", "/debug/vars", "/debug/pprof/"} {
+		w := httptest.NewRecorder()
+		http.DefaultServeMux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if body, _ := io.ReadAll(w.Body); w.Code != http.StatusNotFound {
+			t.Errorf("%s answers %d: %.80s", path, w.Code, body)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/cheapgo/cheap/internal/look"
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS string
+	//go:embed page.js
+	pageJS string
+)
+
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+
+// A page is what does not change from request to request. The figures are not in it: its script
+// reads them, at first and from then on in the same way.
+type page struct {
+	Program string
+	Pprof   string
+	Style   template.CSS
+	Script  template.JS
+	Tables  []pageTable
+	Links   []link
+
+	policy string // the Content-Security-Policy
+}
+
+// A pageTable is the frame of a table.
+type pageTable struct {
+	Name, Title, About string
+}
+
+// A link is another address below that of the page.
+type link struct {
+	Name, Title string
+	serve       http.HandlerFunc
+}
+
+// links are what the package can show beside its tables.
+var links []link
+
+func newPage(o Options) *page {
+	style := look.CSS + pageCSS
+	p := &page{
+		Program: programOf(o),
+		Pprof:   cmp.Or(o.Pprof, "/debug/pprof/"),
+		Style:   template.CSS(style),
+		Script:  template.JS(pageJS),
+		Links:   links,
+		policy: "default-src 'none'; script-src " + hash(pageJS) + "; style-src " + hash(style) +
+			"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+	for _, name := range []string{"resident", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
+		p.Tables = append(p.Tables, pageTableOf(name))
+	}
+	return p
+}
+
+func pageTableOf(name string) pageTable {
+	for _, t := range tables {
+		if t.name == name {
+			return pageTable{t.name, t.title, t.about}
+		}
+	}
+	t := residentFrame()
+	return pageTable{t.Name, t.Title, t.About}
+}
+
+// hash is how a policy names an element that may run or apply, by what stands between its tags.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func programOf(o Options) string { return cmp.Or(o.Title, filepath.Base(os.Args[0])) }
+
+// write writes the page.
+func (p *page) write(w http.ResponseWriter) {
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = b.WriteTo(w)
+}

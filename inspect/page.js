@@ -1,0 +1,210 @@
+// Reads the figures every two seconds while the page is in front, and shows them. Names come
+// from the program, and are text everywhere.
+'use strict';
+
+(() => {
+	const every = 2000; // milliseconds
+	const most = 900; // points of the chart
+	const rowsShown = 100;
+	const body = document.body;
+	const at = id => document.getElementById(id);
+	const make = (tag, className, text) => {
+		const el = document.createElement(tag);
+		if (className) el.className = className;
+		if (text !== undefined) el.textContent = text;
+		return el;
+	};
+	const svg = (tag, attributes, text) => {
+		const el = document.createElementNS('http://www.w3.org/2000/svg', tag);
+		for (const [name, value] of Object.entries(attributes)) el.setAttribute(name, value);
+		if (text !== undefined) el.textContent = text;
+		return el;
+	};
+
+	// value returns the figure of a metric in a row of a table, and 0 if there is none.
+	const value = (table, row, metric) => row.values[table.metrics.findIndex(m => m.name === metric)] || 0;
+	const bytes = n => {
+		const units = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
+		const [unit, name] = units.find(([u]) => n >= u) || [1, 'B'];
+		return +(n / unit).toPrecision(3) + ' ' + name;
+	};
+
+	// meters say how much of what a row has, for a bar beside the figures.
+	const meters = {
+		resident: {head: 'share', of: (t, r) => {
+			const all = t.rows.find(x => x.labels[0] === 'resident in all');
+			return [r.values[0], all ? all.values[0] : Math.max(...t.rows.map(x => x.values[0]))];
+		}},
+		classes: {head: 'waste', much: 0.5, of: (t, r) => {
+			const waste = value(t, r, 'cheap_class_waste_bytes');
+			return [waste, waste + value(t, r, 'cheap_class_allocated_bytes')];
+		}},
+		accounts: {head: 'of the limit', much: 0.8, of: (t, r) => [value(t, r, 'cheap_account_held_bytes'), value(t, r, 'cheap_account_limit_bytes')]},
+		pools: {head: 'by the collector', much: 0.5, of: (t, r) => [value(t, r, 'cheap_pool_collected_total'), value(t, r, 'cheap_pool_released_total')]},
+		heaps: {head: 'of the limit', much: 0.8, of: (t, r) => [value(t, r, 'cheap_heap_held_bytes'), value(t, r, 'cheap_heap_limit_bytes')]},
+	};
+
+	// order says by which metric rows are sorted, the largest first.
+	const order = {accounts: 'cheap_account_held_bytes', pools: 'cheap_pool_live_bytes', heaps: 'cheap_heap_held_bytes'};
+
+	const meterCell = (meter, table, row) => {
+		const cell = make('td', 'meter');
+		const [part, all] = meter.of(table, row);
+		if (!(all > 0)) return cell;
+		const share = Math.min(part / all, 1);
+		const bar = svg('svg', {role: 'img', 'aria-label': Math.round(100 * share) + ' %', preserveAspectRatio: 'none', viewBox: '0 0 100 9'});
+		bar.append(svg('rect', {width: 100 * share, height: 9, class: meter.much && share >= meter.much ? 'much' : ''}));
+		cell.append(bar);
+		return cell;
+	};
+
+	// figure is a cell with a value, which is also there as it is.
+	const figure = (row, i) => {
+		const cell = make('td', 'n', row.text[i]);
+		cell.dataset.value = row.values[i];
+		return cell;
+	};
+
+	const head = cells => {
+		const line = make('tr');
+		for (const [text, help, className] of cells) {
+			const cell = make('th', className, text);
+			cell.scope = 'col';
+			if (help) cell.title = help;
+			line.append(cell);
+		}
+		return line;
+	};
+
+	// list shows a table without labels: a line for each metric.
+	const list = (table, tbody) => {
+		const row = table.rows[0];
+		tbody.replaceChildren(...table.metrics.map((m, i) => {
+			const line = make('tr');
+			line.append(Object.assign(make('th', '', m.head), {scope: 'row', title: m.name}), figure(row, i), make('td', 'help', m.help));
+			return line;
+		}));
+	};
+
+	const show = table => {
+		const el = document.querySelector('[data-table="' + table.name + '"]');
+		if (!el) return;
+		if (table.labels.length === 0) {
+			list(table, el.tBodies[0]);
+			return;
+		}
+		const meter = meters[table.name];
+		el.tHead.replaceChildren(head([
+			...table.labels.map(name => [name]),
+			...(meter ? [[meter.head]] : []),
+			...table.metrics.map(m => [m.head, m.name + ': ' + m.help, 'n']),
+		]));
+		const rows = [...table.rows];
+		const by = order[table.name];
+		if (by) rows.sort((a, b) => value(table, b, by) - value(table, a, by));
+		el.tBodies[0].replaceChildren(...rows.slice(0, rowsShown).map(row => {
+			const line = make('tr', row.labels[0] === 'resident in all' ? 'sum' : '');
+			row.labels.forEach((label, i) => line.append(i === 0 ? Object.assign(make('th', '', label), {scope: 'row'}) : make('td', '', label)));
+			if (meter) line.append(meterCell(meter, table, row));
+			row.values.forEach((_, i) => line.append(figure(row, i)));
+			return line;
+		}));
+		const key = el.closest('section').querySelector('.key');
+		key.hidden = rows.length > 0 && rows.length <= rowsShown;
+		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
+	};
+
+	const series = [
+		{name: 'blocks', of: t => value(t.totals, t.totals.rows[0], 'cheap_allocated_bytes')},
+		{name: 'resources', of: t => t.accounts.rows.reduce((sum, r) => sum + value(t.accounts, r, 'cheap_account_held_bytes'), 0)},
+		{name: 'Go heap', of: t => (t.resident.rows.find(r => r.labels[0] === 'Go heap') || {values: [0]}).values[0]},
+		{name: 'resident in all', of: t => (t.resident.rows.find(r => r.labels[0] === 'resident in all') || {values: [0]}).values[0]},
+	];
+	const points = []; // {at, values}
+
+	// draw draws the points as lines over the time since the first.
+	const draw = () => {
+		const box = at('chart');
+		const width = Math.max(box.clientWidth, 200), height = 260;
+		const left = 66, right = 8, top = 8, bottom = 24;
+		const high = Math.max(1024, ...points.flatMap(p => p.values));
+		let step = 2 ** Math.ceil(Math.log2(high / 5));
+		const max = step * Math.ceil(high / step);
+		const first = points[0].at, span = Math.max(points[points.length - 1].at - first, 30000);
+		const x = t => left + (width - left - right) * (t - first) / span;
+		const y = n => height - bottom - (height - top - bottom) * n / max;
+		const picture = svg('svg', {viewBox: '0 0 ' + width + ' ' + height, 'aria-hidden': 'true'});
+		for (let n = 0; n <= max; n += step) {
+			picture.append(svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(n), y2: y(n)}),
+				svg('text', {x: left - 8, y: y(n) + 4, 'text-anchor': 'end'}, n === 0 ? '0' : bytes(n)));
+		}
+		const room = width < 560 ? 3 : 6;
+		const every = [5, 10, 30, 60, 120, 300, 600].find(s => span / 1000 / s <= room) || 1800;
+		for (let s = 0; s * 1000 <= span; s += every) {
+			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, s < 120 ? s + ' s' : s / 60 + ' min'));
+		}
+		series.forEach((_, i) => {
+			const line = points.map(p => x(p.at).toFixed(1) + ',' + y(p.values[i]).toFixed(1)).join(' ');
+			picture.append(svg('polyline', {class: 'line s' + i + ' d' + i, points: line}));
+		});
+		box.replaceChildren(picture);
+		at('legend').replaceChildren(...series.map((s, i) => {
+			const entry = make('span');
+			const swatch = svg('svg', {width: 26, height: 8, 'aria-hidden': 'true'});
+			swatch.append(svg('line', {class: 'line s' + i + ' d' + i, x1: 0, x2: 26, y1: 4, y2: 4}));
+			entry.append(swatch, s.name + ' ', make('b', '', bytes(points[points.length - 1].values[i])));
+			return entry;
+		}));
+	};
+
+	let paused = false, asking = false;
+
+	const update = async () => {
+		if (asking) return;
+		asking = true;
+		try {
+			const answer = await fetch('all.json', {cache: 'no-store', credentials: 'same-origin'});
+			if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
+			const report = await answer.json();
+			const tables = Object.fromEntries(report.tables.map(t => [t.name, t]));
+			points.push({at: Date.parse(report.time), values: series.map(s => s.of(tables))});
+			if (points.length > most) points.shift();
+			report.tables.forEach(show);
+			draw();
+			at('state').textContent = 'Read at ' + new Date(report.time).toLocaleTimeString() + '.';
+			at('problem').hidden = true;
+			body.dataset.updates = Number(body.dataset.updates) + 1;
+		} catch (error) {
+			at('problem').textContent = 'The figures are old: the program does not answer (' + error.message + ').';
+			at('problem').hidden = false;
+		} finally {
+			asking = false;
+		}
+	};
+
+	at('pause').onclick = () => {
+		paused = !paused;
+		at('pause').textContent = paused ? 'Go on' : 'Pause';
+		at('pause').setAttribute('aria-pressed', String(paused));
+		if (!paused) update();
+	};
+	at('trim').onclick = async () => {
+		at('trim').disabled = true;
+		try {
+			const answer = await fetch('trim', {method: 'POST', credentials: 'same-origin'});
+			at('trimmed').textContent = answer.ok ? 'Idle memory was given back.' : 'Refused: ' + await answer.text();
+			await update();
+		} catch (error) {
+			at('trimmed').textContent = 'The program does not answer.';
+		}
+		at('trim').disabled = false;
+	};
+	let drawn = 0;
+	new ResizeObserver(() => {
+		if (at('chart').clientWidth === drawn || points.length === 0) return;
+		drawn = at('chart').clientWidth;
+		draw();
+	}).observe(at('chart'));
+	setInterval(() => { if (!paused && !document.hidden) update(); }, every);
+	update();
+})();

@@ -1,0 +1,110 @@
+package inspect
+
+import (
+	"bytes"
+	"os"
+	"runtime/metrics"
+	"strconv"
+)
+
+// residentTable takes the resident memory of the process apart. It is no part of Read: to sum
+// up the pages of a process takes the kernel a while, in which it maps no memory for it.
+func residentTable(s *snapshot) Table {
+	t := residentFrame()
+	sum := int64(0)
+	part := func(name string, n int64) {
+		sum += n
+		t.add([]string{name}, []float64{float64(n)})
+	}
+	g := readGo()
+	part("Go heap", g.heap)
+	part("Go stacks", g.stacks)
+	part("Go runtime", g.runtime)
+	part("heaps of cheap", s.touched())
+	part("idle memory of cheap", s.idleBytes())
+	part("owners", s.store)
+	part("metadata of cheap", s.metadata())
+	all, anonymous, ok := readResident()
+	if !ok {
+		return t // no such file on this system
+	}
+	part("files: program and libraries", all-anonymous)
+	t.add([]string{"the rest"}, []float64{float64(max(all-sum, 0))})
+	t.add([]string{"resident in all"}, []float64{float64(all)})
+	return t
+}
+
+func residentFrame() Table {
+	return Table{
+		Name: "resident", Title: "Resident memory",
+		About:  "What the memory of the process is for. Pages that were never touched are not resident, so the part of heaps, idle memory and metadata may be less than it says. The rest is C's malloc and the stacks of threads.",
+		Labels: []string{"part"}, Rows: []TableRow{},
+		Metrics: []Heading{{Head: "bytes", Unit: "bytes", Kind: Gauge.String(), Help: "Bytes of the part."}},
+	}
+}
+
+// touched is what of the spans had a block in it at some time.
+func (s *snapshot) touched() int64 {
+	n := s.totals.Large
+	for _, c := range s.classes {
+		n += c.carvedBytes
+	}
+	return n
+}
+
+type goMemory struct{ heap, stacks, runtime int64 }
+
+// readGo reads what Go has of the system and did not give back. It does not stop the world.
+func readGo() (g goMemory) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/memory/classes/os-stacks:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples)
+	n := func(i int) int64 {
+		if v := samples[i].Value; v.Kind() == metrics.KindUint64 {
+			return int64(v.Uint64())
+		}
+		return 0 // not in this version of Go
+	}
+	g.heap, g.stacks = n(4)+n(5)+n(6), n(2)+n(3)
+	g.runtime = n(0) - n(1) - g.heap - g.stacks
+	return g
+}
+
+// readResident returns the resident bytes of the process, and those that are no pages of files.
+// It reads smaps_rollup, which Linux has since 4.14, or else statm.
+func readResident() (all, anonymous int64, ok bool) {
+	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
+		all, anonymous = kilobytes(text, "Rss:"), kilobytes(text, "Anonymous:")
+		return all, anonymous, all > 0
+	}
+	text, err := os.ReadFile("/proc/self/statm")
+	fields := bytes.Fields(text)
+	if err != nil || len(fields) < 3 {
+		return 0, 0, false
+	}
+	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	page := int64(os.Getpagesize())
+	return resident * page, (resident - shared) * page, err1 == nil && err2 == nil
+}
+
+// kilobytes finds a line such as "Rss: 1234 kB", and returns the bytes, or 0.
+func kilobytes(text []byte, name string) int64 {
+	_, rest, ok := bytes.Cut(text, []byte("\n"+name))
+	if !ok {
+		return 0
+	}
+	kb, _, _ := bytes.Cut(rest, []byte(" kB"))
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(kb)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}

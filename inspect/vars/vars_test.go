@@ -1,0 +1,52 @@
+package vars
+
+import (
+	"encoding/json"
+	"expvar"
+	"testing"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/inspect"
+)
+
+func TestPublish(t *testing.T) {
+	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "published"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.DestroyAll()
+	h.Malloc(100)
+	h.Malloc(100)
+	Publish("cheap")
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(expvar.Get("cheap").String()), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range inspect.Metrics() {
+		if len(m.Labels) > 0 {
+			continue // there may be none
+		}
+		var n float64
+		if err := json.Unmarshal(all[m.Name], &n); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+	var heaps []struct {
+		Heap  string
+		Value float64
+	}
+	if err := json.Unmarshal(all["cheap_heap_blocks"], &heaps); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, x := range heaps {
+		if x.Heap == "published" {
+			if found++; x.Value != 2 {
+				t.Errorf("%v blocks, want 2", x.Value)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d heaps, want 1: %s", found, all["cheap_heap_blocks"])
+	}
+}
