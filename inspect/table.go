@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/cheapgo/cheap/internal/figure"
 )
@@ -107,7 +105,7 @@ func (t *Table) WriteText(w io.Writer) error {
 	fmt.Fprintln(out)
 	for _, r := range t.Rows {
 		for _, label := range r.Labels {
-			fmt.Fprintf(out, "%s\t", printable(label))
+			fmt.Fprintf(out, "%s\t", figure.Printable(label))
 		}
 		for _, v := range r.Values {
 			fmt.Fprintf(out, "%s\t", exact(v))
@@ -119,13 +117,3 @@ func (t *Table) WriteText(w io.Writer) error {
 
 // exact writes a value with all its digits.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// printable is a name of the program's without what a terminal takes for a command.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-}

@@ -10,6 +10,10 @@
 // replays the allocations of real programs, on the allocators of package cheap
 // and on those that Go programs use today.
 //
+//	cheap top [flags] URL
+//
+// shows the memory of a program that has the page of package inspect.
+//
 //	cheap version
 //
 // prints the version.

@@ -17,16 +17,18 @@ const (
 	exitInterrupted = 130 // a shell reports the same for a program that SIGINT ended
 )
 
-const usage = `Cheap measures what C memory costs in Go, and compares allocators.
+const usage = `Cheap measures what C memory costs in Go, compares allocators, and shows the memory
+of a program that runs.
 
 Usage:
 
   cheap bench [flags]               measure calls, owners, allocators, strings
   cheap replay [flags] [trace ...]  replay what real programs allocated
+  cheap top [flags] URL             show the memory of a program that runs
   cheap version                     print the version
 
-"cheap bench -h" and "cheap replay -h" describe the flags, and docs/bench.md the
-reports.
+"cheap bench -h", "cheap replay -h" and "cheap top -h" describe the flags, and
+docs/bench.md the reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.
@@ -79,6 +81,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case memoryCommandName:
 			name = "cheap " + memoryCommandName
 			return memoryCommand(args[1:], stdout)
+		case "top":
+			name = "cheap top"
+			return topCommand(ctx, args[1:], stdout)
 		case "version", "-version", "--version":
 			if len(args) > 1 {
 				return usagef("unexpected argument %q; cheap version takes none", args[1])
@@ -88,7 +93,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; the commands are bench, replay and version", args[0])
+		return usagef("unknown command %q; the commands are bench, replay, top and version", args[0])
 	}()
 
 	var mistake *usageError

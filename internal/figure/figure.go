@@ -5,6 +5,8 @@ package figure
 import (
 	"math"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Missing stands where there is no figure.
@@ -117,3 +119,14 @@ func Round(x float64, digits int) float64 {
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Printable is a name without what a terminal takes for a command: a question mark stands in
+// its place.
+func Printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, name)
+}

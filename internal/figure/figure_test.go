@@ -64,3 +64,9 @@ func TestRound(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintable(t *testing.T) {
+	if got := Printable("größe 1\t\x1b[2J\n"); got != "größe 1??[2J?" {
+		t.Errorf("Printable gives %q", got)
+	}
+}
