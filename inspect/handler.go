@@ -125,6 +125,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.page.write(w)
 		return
 	}
+	for _, p := range links {
+		if p.Name == name {
+			p.serve(w, r)
+			return
+		}
+	}
 	table, kind, _ := strings.Cut(name, ".")
 	report, ok := Figures{}, kind == "json" || kind == "txt"
 	if ok {

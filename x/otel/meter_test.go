@@ -1,0 +1,72 @@
+package cheapotel
+
+import (
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/inspect"
+)
+
+// collect returns the points of all instruments.
+func collect(t *testing.T, reader metric.Reader) map[string][]metricdata.DataPoint[float64] {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	points := map[string][]metricdata.DataPoint[float64]{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch d := m.Data.(type) {
+			case metricdata.Gauge[float64]:
+				points[m.Name+" gauge "+m.Unit] = d.DataPoints
+			case metricdata.Sum[float64]:
+				if !d.IsMonotonic {
+					t.Errorf("%s may go down", m.Name)
+				}
+				points[m.Name+" counter "+m.Unit] = d.DataPoints
+			}
+		}
+	}
+	return points
+}
+
+func TestRegister(t *testing.T) {
+	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "observed\xff"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.DestroyAll()
+	h.Malloc(1000)
+	reader := metric.NewManualReader()
+	registration, err := Register(metric.NewMeterProvider(metric.WithReader(reader)).Meter("cheap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := collect(t, reader)
+	for _, m := range inspect.Metrics() {
+		key := strings.TrimSuffix(m.Name, "_total") + " " + m.Kind.String() + " " + unitOf(m.Unit)
+		if len(m.Labels) == 0 && len(points[key]) != 1 {
+			t.Errorf("%s has %d points", key, len(points[key]))
+		}
+	}
+	found := 0.0
+	for _, p := range points["cheap_heap_allocated_bytes gauge By"] {
+		if name, _ := p.Attributes.Value("heap"); name.AsString() == "observed\uFFFD" {
+			found += p.Value
+		}
+	}
+	if found != 1024 {
+		t.Errorf("the heap has %v bytes, want 1024", found)
+	}
+	if err := registration.Unregister(); err != nil {
+		t.Fatal(err)
+	}
+	if points := collect(t, reader); len(points) > 0 {
+		t.Errorf("%d instruments after Unregister", len(points))
+	}
+}

@@ -1,0 +1,89 @@
+package cheapprometheus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/inspect"
+)
+
+// heap makes a heap with three blocks.
+func heap(t *testing.T, name string) *cheap.Heap {
+	t.Helper()
+	h, err := cheap.NewHeap(cheap.HeapOptions{Name: name, Limit: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.DestroyAll() })
+	for range 3 {
+		h.Malloc(1000)
+	}
+	return h
+}
+
+func TestLint(t *testing.T) {
+	heap(t, "lint")
+	problems, err := testutil.CollectAndLint(NewCollector())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestCollect(t *testing.T) {
+	heap(t, "collected")
+	number := ""
+	for _, s := range inspect.Read() {
+		if s.Metric.Name == "cheap_heap_blocks" && s.Labels[0] == "collected" {
+			number = s.Labels[1]
+		}
+	}
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(NewCollector()); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, f := range families {
+		found[f.GetName()] = true
+		if f.GetName() != "cheap_heap_blocks" {
+			continue
+		}
+		for _, m := range f.Metric {
+			if m.Label[0].GetValue() == "collected" && m.Label[1].GetValue() == number && m.Gauge.GetValue() != 3 {
+				t.Errorf("%v blocks, want 3", m.Gauge.GetValue())
+			}
+		}
+	}
+	for _, m := range inspect.Metrics() {
+		if len(m.Labels) == 0 && !found[m.Name] {
+			t.Errorf("%s is not exported", m.Name)
+		}
+	}
+	const want = "# HELP cheap_heaps Heaps that are not destroyed.\n# TYPE cheap_heaps gauge\ncheap_heaps %d\n"
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(want, len(cheap.Heaps()))), "cheap_heaps"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNames gives heaps names that Prometheus does not take as they are, and one name twice.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a\xff\"\n", "twice", "twice", strings.Repeat("long", 1000)} {
+		heap(t, name)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewCollector())
+	if _, err := registry.Gather(); err != nil {
+		t.Error(err)
+	}
+}

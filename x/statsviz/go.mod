@@ -1,0 +1,17 @@
+module github.com/cheapgo/cheap/x/statsviz
+
+go 1.26.0
+
+require (
+	github.com/arl/statsviz v0.8.2
+	github.com/cheapgo/cheap v0.0.0
+	github.com/cheapgo/cheap/inspect v0.0.0
+	github.com/gorilla/websocket v1.5.3
+)
+
+require golang.org/x/sys v0.49.0 // indirect
+
+replace (
+	github.com/cheapgo/cheap => ../..
+	github.com/cheapgo/cheap/inspect => ../../inspect
+)
