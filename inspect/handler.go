@@ -42,12 +42,13 @@ type Options struct {
 //
 // Below the address it is registered at, which ends in a slash, there are
 //
-//	          the page, which reads all.json every two seconds while it is open
-//	all.json  all tables, as [Figures]
-//	all.txt   all tables as text
-//	X.json    table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident
-//	X.txt     the same as text
-//	trim      POST calls [cheap.Trim]; not from the page of another site
+//	              the page, which reads all.json every two seconds while it is open
+//	all.json      all tables, as [Figures]
+//	all.txt       all tables as text
+//	X.json        table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident
+//	X.txt         the same as text
+//	history.json  the points of the chart: one for each request of all.json, a second apart
+//	trim          POST calls [cheap.Trim]; not from the page of another site
 //
 // The page needs no other file and no network. To read it costs the program what [Tables]
 // costs.
@@ -61,18 +62,21 @@ type handler struct {
 	page     *page
 	cross    http.CrossOriginProtection
 	trimming sync.Mutex
+	history  history
 }
 
 // Figures are the JSON of the page.
 type Figures struct {
 	Time    time.Time `json:"time"`
 	Program string    `json:"program"`
+	Series  []Series  `json:"series,omitempty"` // of all.json
 	Tables  []Table   `json:"tables"`
 }
 
 func newReport(o Options, name string) (r Figures, ok bool) {
 	r = Figures{Time: time.Now(), Program: programOf(o), Tables: Tables()}
 	if name == "all" {
+		r.Series = seriesOf(r.Tables)
 		return r, true
 	}
 	for _, t := range r.Tables {
@@ -131,6 +135,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if name == "history.json" {
+		head.Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.history.all()) // an error is that of a reader who has gone
+		return
+	}
 	table, kind, _ := strings.Cut(name, ".")
 	report, ok := Figures{}, kind == "json" || kind == "txt"
 	if ok {
@@ -140,9 +149,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if report.Series != nil {
+		h.history.add(&report)
+	}
 	if kind == "json" {
 		head.Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(report) // an error is that of a reader who has gone
+		_ = json.NewEncoder(w).Encode(report) // as above
 		return
 	}
 	head.Set("Content-Type", "text/plain; charset=utf-8")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -145,6 +146,33 @@ func TestTextAndJSON(t *testing.T) {
 				t.Errorf("%s of %q: text %s, JSON %v, Read %v", m.Name, row.Labels, values[j], row.Values[j], v[m.Name+"{"+strings.Join(row.Labels, ",")+"}"])
 			}
 		}
+	}
+}
+
+// TestHistory checks that the points of the chart are kept for a page that is opened later.
+func TestHistory(t *testing.T) {
+	h := Handler(Options{})
+	points := func() (list []point) {
+		if err := json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if n := len(points()); n != 0 {
+		t.Errorf("%d points before the first request", n)
+	}
+	ask(h, "GET", "heaps.json", nil)
+	ask(h, "GET", "all.json", nil)
+	ask(h, "GET", "all.json", nil) // too early
+	if list := points(); len(list) != 1 || len(list[0].Values) != 4 || list[0].Values[0] < 0 || list[0].Values[2] <= 0 {
+		t.Errorf("the points are %v", list)
+	}
+	var all history
+	for i := range mostPoints + 10 {
+		all.add(&Figures{Time: time.Unix(int64(i), 0)})
+	}
+	if list := all.all(); len(list) != mostPoints || list[0].Time.Unix() != 10 {
+		t.Errorf("%d points, from %v on", len(list), list[0].Time)
 	}
 }
 

@@ -114,13 +114,8 @@
 		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
 	};
 
-	const series = [
-		{name: 'blocks', of: t => value(t.totals, t.totals.rows[0], 'cheap_allocated_bytes')},
-		{name: 'resources', of: t => t.accounts.rows.reduce((sum, r) => sum + value(t.accounts, r, 'cheap_account_held_bytes'), 0)},
-		{name: 'Go heap', of: t => (t.resident.rows.find(r => r.labels[0] === 'Go heap') || {values: [0]}).values[0]},
-		{name: 'resident in all', of: t => (t.resident.rows.find(r => r.labels[0] === 'resident in all') || {values: [0]}).values[0]},
-	];
-	const points = []; // {at, values}
+	let names = []; // of the lines
+	const points = []; // {at, values}, since this page or another one was opened
 
 	// draw draws the points as lines over the time since the first.
 	const draw = () => {
@@ -143,16 +138,16 @@
 		for (let s = 0; s * 1000 <= span; s += every) {
 			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, s < 120 ? s + ' s' : s / 60 + ' min'));
 		}
-		series.forEach((_, i) => {
+		names.forEach((_, i) => {
 			const line = points.map(p => x(p.at).toFixed(1) + ',' + y(p.values[i]).toFixed(1)).join(' ');
 			picture.append(svg('polyline', {class: 'line s' + i + ' d' + i, points: line}));
 		});
 		box.replaceChildren(picture);
-		at('legend').replaceChildren(...series.map((s, i) => {
+		at('legend').replaceChildren(...names.map((name, i) => {
 			const entry = make('span');
 			const swatch = svg('svg', {width: 26, height: 8, 'aria-hidden': 'true'});
 			swatch.append(svg('line', {class: 'line s' + i + ' d' + i, x1: 0, x2: 26, y1: 4, y2: 4}));
-			entry.append(swatch, s.name + ' ', make('b', '', bytes(points[points.length - 1].values[i])));
+			entry.append(swatch, name + ' ', make('b', '', bytes(points[points.length - 1].values[i])));
 			return entry;
 		}));
 	};
@@ -166,8 +161,8 @@
 			const answer = await fetch('all.json', {cache: 'no-store', credentials: 'same-origin'});
 			if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
 			const report = await answer.json();
-			const tables = Object.fromEntries(report.tables.map(t => [t.name, t]));
-			points.push({at: Date.parse(report.time), values: series.map(s => s.of(tables))});
+			names = report.series.map(s => s.name);
+			points.push({at: Date.parse(report.time), values: report.series.map(s => s.value)});
 			if (points.length > most) points.shift();
 			report.tables.forEach(show);
 			draw();
@@ -205,6 +200,15 @@
 		drawn = at('chart').clientWidth;
 		draw();
 	}).observe(at('chart'));
+	const begin = async () => {
+		try {
+			const answer = await fetch('history.json', {cache: 'no-store', credentials: 'same-origin'});
+			if (answer.ok) points.push(...(await answer.json()).map(p => ({at: Date.parse(p.time), values: p.values})));
+		} catch (error) {
+			// update says what is wrong
+		}
+		update();
+	};
 	setInterval(() => { if (!paused && !document.hidden) update(); }, every);
-	update();
+	begin();
 })();

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"image/png"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/inspect"
+)
+
+var update = flag.Bool("update", false, "write docs/inspect.png, the picture of README.md")
+
+// start starts the server, and returns the address of the page.
+func start(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	done := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() { done <- run(ctx, []string{"-addr=localhost:0"}, write, &stderr) }()
+	t.Cleanup(func() {
+		cancel()
+		if code := <-done; code != 0 {
+			t.Errorf("the server ended with %d: %s", code, &stderr)
+		}
+	})
+	line, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	return strings.TrimSpace(line)
+}
+
+func get(t *testing.T, address string) []byte {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", address, answer.Status, err)
+	}
+	return body
+}
+
+// TestServer waits until the figures show what the shop does.
+func TestServer(t *testing.T) {
+	page := start(t)
+	if text := string(get(t, page)); !strings.Contains(text, "<h1>image shop</h1>") {
+		t.Errorf("the page is %.300s", text)
+	}
+	if text := string(get(t, strings.Replace(page, "cheap", "pprof", 1))); !strings.Contains(text, "goroutine") {
+		t.Errorf("the page of pprof is %.300s", text)
+	}
+	value := func(r inspect.Figures, table, label, metric string) float64 {
+		for _, t := range r.Tables {
+			for _, row := range t.Rows {
+				for i, m := range t.Metrics {
+					if t.Name == table && row.Labels[0] == label && m.Name == metric {
+						return row.Values[i]
+					}
+				}
+			}
+		}
+		return -1
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		var r inspect.Figures
+		if err := json.Unmarshal(get(t, page+"all.json"), &r); err != nil {
+			t.Fatal(err)
+		}
+		figures := []float64{
+			value(r, "heaps", "uploads", "cheap_heap_frees_total"),
+			value(r, "pools", "decoder", "cheap_pool_collected_total"),
+			value(r, "pools", "decoder", "cheap_pool_released_total") - value(r, "pools", "decoder", "cheap_pool_collected_total"),
+			value(r, "pools", "thumbnails", "cheap_pool_live_bytes"),
+			value(r, "accounts", "font cache", "cheap_account_held_bytes"),
+		}
+		enough := true
+		for _, f := range figures {
+			enough = enough && f > 0
+		}
+		if enough {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute the figures are %v", figures)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"-seconds=-1"}, {"x"}, {"-port=1"}} {
+		var out bytes.Buffer
+		if code := run(t.Context(), args, &out, &out); code != 2 {
+			t.Errorf("%q: code %d: %s", args, code, &out)
+		}
+	}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-addr=localhost:x"}, &out, &out); code != 1 {
+		t.Errorf("a wrong address: code %d: %s", code, &out)
+	}
+	if code := run(t.Context(), []string{"-addr=localhost:0", "-seconds=0.1"}, &out, &out); code != 0 {
+		t.Errorf("a short run: code %d: %s", code, &out)
+	}
+}
+
+// TestScreenshot takes a picture of the page, of README.md if -update is set.
+func TestScreenshot(t *testing.T) {
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if p, err := exec.LookPath(name); err == nil {
+			program = p
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no Chromium is installed; on Debian: apt-get install chromium")
+	}
+	page := start(t)
+	if *update { // the chart has what was asked before
+		for range 40 {
+			get(t, page+"all.json")
+			time.Sleep(time.Second)
+		}
+	}
+	const width, height = 1000, 1060
+	file := filepath.Join(t.TempDir(), "inspect.png")
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=3000",
+		fmt.Sprintf("--window-size=%d,%d", width, height), "--screenshot="+file, page)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	picture, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := image.Bounds(); b.Dx() != width || b.Dy() != height {
+		t.Errorf("the picture has %v", b)
+	}
+	line := 0 // pixels in the color of the second line
+	for y := range height {
+		for x := range width {
+			if r, g, b, _ := image.At(x, y).RGBA(); r>>8 == 0xc8 && g>>8 == 0x50 && b>>8 == 0x0a {
+				line++
+			}
+		}
+	}
+	if line < 20 {
+		t.Errorf("%d pixels have the color of the line of resources; the chart is not there", line)
+	}
+	if len(picture) > 200<<10 {
+		t.Errorf("the picture has %d bytes; README.md should have at most 200 KiB", len(picture))
+	}
+	if *update {
+		if err := os.WriteFile("../../docs/inspect.png", picture, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package inspect
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Series is a number of the chart.
+type Series struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"` // in bytes
+}
+
+// seriesOf returns what the chart shows of all tables.
+func seriesOf(tables []Table) []Series {
+	sum := func(table, label, metric string) (n float64) {
+		for _, t := range tables {
+			i := slices.IndexFunc(t.Metrics, func(h Heading) bool { return h.Name == metric })
+			for _, r := range t.Rows {
+				if t.Name == table && i >= 0 && (label == "" || r.Labels[0] == label) {
+					n += r.Values[i]
+				}
+			}
+		}
+		return n
+	}
+	return []Series{
+		{"blocks", sum("totals", "", "cheap_allocated_bytes")},
+		{"resources", sum("accounts", "", "cheap_account_held_bytes")},
+		{"Go heap", sum("resident", "Go heap", "")},
+		{"resident in all", sum("resident", "resident in all", "")},
+	}
+}
+
+// A point is the series at a time.
+type point struct {
+	Time   time.Time `json:"time"`
+	Values []float64 `json:"values"`
+}
+
+const (
+	mostPoints = 900
+	closest    = time.Second // two points are so far from each other
+)
+
+// history has the points of the requests for all tables. It grows by requests only: a program of
+// which no page is open does nothing for it.
+type history struct {
+	mu     sync.Mutex
+	points []point // under mu
+}
+
+func (h *history) add(r *Figures) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.points); n > 0 && r.Time.Sub(h.points[n-1].Time) < closest {
+		return
+	}
+	values := make([]float64, len(r.Series))
+	for i, s := range r.Series {
+		values[i] = s.Value
+	}
+	if len(h.points) >= mostPoints {
+		h.points = append(h.points[:0], h.points[1:]...)
+	}
+	h.points = append(h.points, point{r.Time, values})
+}
+
+// all returns the points.
+func (h *history) all() []point {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]point{}, h.points...)
+}
