@@ -58,7 +58,8 @@ func readHeaps(all *census.Heaps) {
 		if c == nil {
 			return
 		}
-		if k := tag & span.KindMask; k < sizeclass.Count {
+		if k := tag & span.KindMask; k != span.KindLarge {
+			k &^= span.KindSampled
 			c.Classes[k].Spans++
 			c.Classes[k].Carved += int64(atomic.LoadUint32(&s.Carved))
 			return
@@ -102,6 +103,14 @@ func (h *Heap) read(c *census.Heap) bool {
 		out, mallocs := h.classes[i].peek()
 		c.Classes[i] = census.Class{Blocks: out, Mallocs: int64(mallocs + h.gone.byClass[i])}
 		c.Mallocs += int64(mallocs)
+	}
+	if all := h.sampled.Load(); all != nil { // no cache has their blocks
+		for i := range all.classes {
+			out, mallocs := all.classes[i].peek()
+			c.Classes[i].Blocks += out
+			c.Classes[i].Mallocs += int64(mallocs)
+			c.Mallocs += int64(mallocs)
+		}
 	}
 	for place := range int(h.numPlaces.Load()) {
 		if slot := h.caches.Installed(place); slot != 0 {
@@ -175,5 +184,11 @@ func (h *Heap) noteGone() {
 	for i := range h.classes {
 		_, mallocs := h.classes[i].peek()
 		gone.mallocs[i] += int64(mallocs + h.gone.byClass[i])
+	}
+	if all := h.sampled.Load(); all != nil {
+		for i := range all.classes {
+			_, mallocs := all.classes[i].peek()
+			gone.mallocs[i] += int64(mallocs)
+		}
 	}
 }

@@ -1,11 +1,13 @@
 package cheap
 
 import (
+	"strconv"
 	"testing"
 	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 )
 
@@ -22,8 +24,17 @@ func found(h *Heap) *census.Heap {
 }
 
 // TestCensusEqualsStats compares the counts that are read without locks with Stats, with
-// caches of Ps and of a Local.
+// caches of Ps and of a Local, with and without blocks that are sampled.
 func TestCensusEqualsStats(t *testing.T) {
+	for _, rate := range []int64{0, 2000} {
+		t.Run(strconv.FormatInt(rate, 10), func(t *testing.T) {
+			defer sample.SetRate(sample.SetRate(rate))
+			compareCensus(t)
+		})
+	}
+}
+
+func compareCensus(t *testing.T) {
 	h := newHeap(t, HeapOptions{Name: "census"})
 	l := h.NewLocal()
 	var blocks []unsafe.Pointer
