@@ -47,6 +47,9 @@ type Options struct {
 //	all.txt       all tables as text
 //	X.json        table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident
 //	X.txt         the same as text
+//	heap          the profile of [WriteHeap], for go tool pprof
+//	lifetimes     the profile of [WriteLifetimes]
+//	where         the text of [Where], with the ten largest of each
 //	history.json  the points of the chart: one for each request of all.json, a second apart
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
@@ -129,9 +132,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.page.write(w)
 		return
 	}
-	for _, p := range links {
-		if p.Name == name {
-			p.serve(w, r)
+	for _, l := range links {
+		if l.Name == name {
+			l.serve(w)
 			return
 		}
 	}

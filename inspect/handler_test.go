@@ -30,6 +30,7 @@ func ask(h http.Handler, method, target string, change func(r *http.Request)) *h
 
 func TestHandlerAnswers(t *testing.T) {
 	h := Handler(Options{Title: "a <title>"})
+	cheap.Default().Free(cheap.Malloc(100)) // it holds something from now on
 	for _, c := range []struct {
 		method, target string
 		code           int
@@ -42,6 +43,9 @@ func TestHandlerAnswers(t *testing.T) {
 		{"GET", "heaps.json", 200, "application/json", `"cheap_heap_blocks"`},
 		{"GET", "heaps.txt", 200, "text/plain; charset=utf-8", "# Heaps"},
 		{"GET", "resident.txt", 200, "text/plain; charset=utf-8", "Go heap"},
+		{"GET", "heap", 200, "application/octet-stream", "\x1f\x8b"}, // gzip
+		{"GET", "lifetimes", 200, "application/octet-stream", "\x1f\x8b"},
+		{"GET", "where", 200, "text/plain; charset=utf-8", "cheap.Heap holds"},
 		{"GET", "heaps", 404, "text/plain; charset=utf-8", ""},
 		{"GET", "heaps.xml", 404, "text/plain; charset=utf-8", ""},
 		{"GET", "nothing.json", 404, "text/plain; charset=utf-8", ""},

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -46,11 +47,32 @@ type pageTable struct {
 // A link is another address below that of the page.
 type link struct {
 	Name, Title string
-	serve       http.HandlerFunc
+	serve       func(w http.ResponseWriter)
 }
 
 // links are what the package can show beside its tables.
-var links []link
+var links = []link{
+	{"heap", "heap profile", profileOf("heap", WriteHeap)},
+	{"lifetimes", "lifetimes", profileOf("lifetimes", WriteLifetimes)},
+	{"where", "where it went", func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, Where(10).String()) // an error is that of a reader who has gone
+	}},
+}
+
+// profileOf serves a profile as a file for go tool pprof.
+func profileOf(name string, write func(io.Writer) error) func(w http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="cheap-`+name+`.pb.gz"`)
+		_, _ = b.WriteTo(w)
+	}
+}
 
 func newPage(o Options) *page {
 	style := look.CSS + pageCSS

@@ -157,6 +157,7 @@ func TestReadAccount(t *testing.T) {
 
 // TestDestroyedCounts checks that what a heap has handed out stays in the counts of classes.
 func TestDestroyedCounts(t *testing.T) {
+	defer SetRate(SetRate(64 << 10)) // some of the blocks are sampled
 	h := newHeap(t, "destroyed-counts")
 	h.Malloc(3000) // of 3,072 bytes
 	first := readAll()

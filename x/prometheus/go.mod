@@ -7,6 +7,8 @@ require (
 	github.com/cheapgo/cheap/inspect v0.0.0
 )
 
+require github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -9,7 +9,10 @@ require (
 	github.com/gorilla/websocket v1.5.3
 )
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace (
 	github.com/cheapgo/cheap => ../..
