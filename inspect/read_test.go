@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
@@ -159,23 +160,53 @@ func TestReadAccount(t *testing.T) {
 func TestDestroyedCounts(t *testing.T) {
 	defer SetRate(SetRate(64 << 10)) // some of the blocks are sampled
 	h := newHeap(t, "destroyed-counts")
-	h.Malloc(3000) // of 3,072 bytes
+	h.Malloc(200) // of 208 bytes
 	first := readAll()
 	for range 5000 {
-		h.Malloc(3000)
+		h.Malloc(200)
 	}
-	before := readAll()
-	if err := h.DestroyAll(); err != nil {
+	if err := h.DestroyAll(); err != nil { // before anything was read
 		t.Fatal(err)
 	}
 	v := readAll()
-	for _, name := range []string{"cheap_class_mallocs_total", "cheap_class_malloc_bytes_total"} {
-		v.want(t, name, "3072", before.of(t, name, "3072"))
+	for name, n := range map[string]float64{"cheap_class_mallocs_total": 5000, "cheap_class_malloc_bytes_total": 5000 * 208} {
+		v.want(t, name, "208", first.of(t, name, "208")+n)
 	}
-	v.want(t, "cheap_class_mallocs_total", "3072", first.of(t, "cheap_class_mallocs_total", "3072")+5000)
-	v.want(t, "cheap_heaps_destroyed_total", "", before.of(t, "cheap_heaps_destroyed_total", "")+1)
+	v.want(t, "cheap_heaps_destroyed_total", "", first.of(t, "cheap_heaps_destroyed_total", "")+1)
 	if _, ok := v["cheap_heap_blocks{destroyed-counts,"]; ok {
 		t.Error("the heap is still there")
+	}
+}
+
+// TestMerge gives the reader counts that went down, and heaps and pools that are busy.
+func TestMerge(t *testing.T) {
+	heap := func(id uint64, busy bool, n int64) census.Heap {
+		h := census.Heap{ID: id, Busy: busy, Mallocs: n, Frees: n, LargeBlocks: n}
+		h.Classes[0] = census.Class{Blocks: n, Mallocs: n, Spans: n}
+		return h
+	}
+	var r statReader
+	r.last.List = []census.Heap{heap(1, false, 10), heap(2, false, 10), heap(4, false, 10)}
+	r.now.List = []census.Heap{heap(2, false, 9), heap(3, true, 0), heap(4, true, 1)}
+	r.mergeHeaps()
+	got := r.now.List
+	if h := got[0]; h.Mallocs != 10 || h.Frees != 10 || h.LargeBlocks != 9 || h.Classes[0].Mallocs != 10 || h.Classes[0].Blocks != 9 {
+		t.Errorf("counters that went down: %+v", h)
+	}
+	if h := got[1]; h.Mallocs != 0 {
+		t.Errorf("a new heap that is busy: %+v", h)
+	}
+	if h := got[2]; h.Mallocs != 10 || h.LargeBlocks != 10 || h.Classes[0].Blocks != 10 || h.Classes[0].Spans != 1 {
+		t.Errorf("a heap that is busy: %+v", h)
+	}
+	r.lastPools = []census.Pool{{Number: 1, Created: 5}, {Number: 2, Created: 10, Live: 3, Collected: 4}, {Number: 3, Created: 7}}
+	r.pools = []census.Pool{{Number: 2, Created: 9, Live: 4, Collected: 3}, {Number: 3, Busy: true}, {Number: 4, Busy: true}}
+	r.mergePools()
+	if p := r.pools[0]; p.Created != 10 || p.Collected != 4 || p.Created-p.Live != 7 {
+		t.Errorf("counters that went down: %+v", p)
+	}
+	if p := r.pools[1]; p.Created != 7 || p.Busy {
+		t.Errorf("a pool that is busy: %+v", p)
 	}
 }
 

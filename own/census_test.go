@@ -1,6 +1,7 @@
 package own
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/cheapgo/cheap"
@@ -72,4 +73,47 @@ func TestCensusOfMemory(t *testing.T) {
 	}
 	b.Close()
 	g.Close()
+	if err := m.Destroy(t.Context()); err != nil { // and so it is not found again
+		t.Error(err)
+	}
+}
+
+// TestHammerCensus reads while batches of two are sealed all the time: no owner is counted
+// twice, and none is left out.
+func TestHammerCensus(t *testing.T) {
+	p := NewPool(Options{Name: "hammer-census", Numbers: true, Batch: 2, Release: func(any, []uintptr) error { return nil }})
+	var made atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range times(200_000) {
+			var n Number[uintptr]
+			if err := n.Own(p, uintptr(i), 1); err != nil {
+				t.Error(err)
+				return
+			}
+			made.Add(1)
+			n.Close()
+		}
+	}()
+	read := 0
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		before := made.Load()
+		c := census.Pool{Name: "hammer-census"}
+		p.census(&c)
+		if after := made.Load() + 1; !c.Busy && (c.Created < before || c.Created > after) {
+			t.Fatalf("%d owners were made, and %d when they were counted as %d", before, after, c.Created)
+		}
+		if !c.Busy {
+			read++
+		}
+	}
+	if read == 0 {
+		t.Error("the pool is always busy")
+	}
 }
