@@ -120,13 +120,18 @@ func (h *Heap) read(c *census.Heap) bool {
 	for l := h.locals; l != nil; l = l.next {
 		c.Mallocs += cacheAt(l.slot).census(c, false)
 	}
-	c.Frees = c.Mallocs - c.LargeBlocks
+	c.Blocks, c.Bytes = c.LargeBlocks, c.LargeBytes
 	for i := range c.Classes {
 		k := &c.Classes[i]
 		k.Cached = max(k.Cached, 0)
 		k.Blocks = max(k.Blocks-k.Cached, 0)
-		c.Frees -= k.Blocks
+		c.Blocks += k.Blocks
+		c.Bytes += k.Blocks * int64(sizeclass.Classes[i].Size)
 	}
+	if h.checked != nil {
+		c.Blocks, c.Bytes = h.checked.live.Load(), h.checked.bytes.Load()
+	}
+	c.Frees = c.Mallocs - c.Blocks
 	return true
 }
 

@@ -24,18 +24,20 @@ func found(h *Heap) *census.Heap {
 }
 
 // TestCensusEqualsStats compares the counts that are read without locks with Stats, with
-// caches of Ps and of a Local, with and without blocks that are sampled.
+// caches of Ps and of a Local, with and without
+// blocks that are sampled, and of a heap with a CheckLevel.
 func TestCensusEqualsStats(t *testing.T) {
 	for _, rate := range []int64{0, 2000} {
 		t.Run(strconv.FormatInt(rate, 10), func(t *testing.T) {
 			defer sample.SetRate(sample.SetRate(rate))
-			compareCensus(t)
+			compareCensus(t, HeapOptions{Name: "census"})
 		})
 	}
+	t.Run("checked", func(t *testing.T) { compareCensus(t, HeapOptions{Name: "census", Check: CheckBlocks}) })
 }
 
-func compareCensus(t *testing.T) {
-	h := newHeap(t, HeapOptions{Name: "census"})
+func compareCensus(t *testing.T, o HeapOptions) {
+	h := newHeap(t, o)
 	l := h.NewLocal()
 	var blocks []unsafe.Pointer
 	for i := range 3000 {
@@ -51,13 +53,12 @@ func compareCensus(t *testing.T) {
 		if c == nil || c.Busy {
 			t.Fatalf("readHeaps found %+v", c)
 		}
-		n, cached := c.LargeBlocks, int64(0)
+		cached := int64(0)
 		for i, k := range c.Classes {
-			n += k.Blocks
 			cached += k.Cached * int64(sizeclass.Classes[i].Size)
 		}
-		if n != s.Blocks || c.Mallocs != s.Mallocs || c.Frees != s.Frees || cached != s.Cached || c.Caches != int64(s.Caches) || c.Held != s.Held {
-			t.Errorf("%d blocks, %d mallocs, %d frees, %d bytes cached, %d caches, %d held; Stats says %+v", n, c.Mallocs, c.Frees, cached, c.Caches, c.Held, s)
+		if c.Blocks != s.Blocks || c.Bytes != s.Bytes || c.Mallocs != s.Mallocs || c.Frees != s.Frees || cached != s.Cached || c.Caches != int64(s.Caches) || c.Held != s.Held {
+			t.Errorf("%d blocks, %d bytes, %d mallocs, %d frees, %d bytes cached, %d caches, %d held; Stats says %+v", c.Blocks, c.Bytes, c.Mallocs, c.Frees, cached, c.Caches, c.Held, s)
 		}
 	}
 	compare()

@@ -31,7 +31,6 @@ type snapshot struct {
 type heapFigures struct {
 	*census.Heap
 	labels                 []string
-	blocks, bytes          int64
 	cached, spans          int64
 	spanBytes, mallocBytes int64
 }
@@ -104,6 +103,7 @@ func (r *statReader) mergeHeaps() {
 		}
 		was := &last[0]
 		if h.Busy {
+			h.Blocks, h.Bytes = was.Blocks, was.Bytes
 			h.Mallocs, h.Frees, h.Caches, h.Consolidations = was.Mallocs, was.Frees, was.Caches, was.Consolidations
 			h.LargeBlocks, h.LargeBytes, h.LargeMallocs = was.LargeBlocks, was.LargeBytes, was.LargeMallocs
 			for c := range h.Classes {
@@ -147,21 +147,19 @@ func (r *statReader) addHeaps(s *snapshot) {
 	s.heaps = make([]heapFigures, len(r.now.List))
 	for i := range r.now.List {
 		h := &r.now.List[i]
-		f := heapFigures{Heap: h, labels: r.lastNames[h.ID], blocks: h.LargeBlocks, bytes: h.LargeBytes, spans: h.LargeSpans}
+		f := heapFigures{Heap: h, labels: r.lastNames[h.ID], spans: h.LargeSpans}
 		if f.labels == nil {
 			f.labels = []string{h.Name, strconv.FormatUint(h.ID, 10)}
 		}
 		r.labels[h.ID] = f.labels
 		for c := range h.Classes {
 			k, size := &h.Classes[c], int64(sizeclass.Classes[c].Size)
-			f.blocks += k.Blocks
-			f.bytes += k.Blocks * size
 			f.cached += k.Cached * size
 			f.mallocBytes += k.Mallocs * size
 			f.spans += k.Spans
 			f.spanBytes += k.Spans * int64(sizeclass.Classes[c].SpanBytes())
 		}
-		s.allocated += f.bytes
+		s.allocated += h.Bytes
 		s.active += f.spanBytes
 		s.heaps[i] = f
 	}

@@ -29,6 +29,7 @@ type Heap struct {
 	Busy bool // the rest is zero, except for Held, Limit and spans
 
 	Held, Limit    int64
+	Blocks, Bytes  int64 // in use; the classes of a heap with a CheckLevel have its quarantine as well
 	Mallocs, Frees int64 // blocks handed out, and those that came back
 	Caches         int64
 	Consolidations int64
