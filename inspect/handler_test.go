@@ -121,8 +121,11 @@ func TestTrimGivesBack(t *testing.T) {
 	if readAll().of(t, "cheap_idle_bytes", "") == 0 {
 		t.Fatal("nothing is idle")
 	}
-	ask(Handler(Options{}), "POST", "trim", nil)
-	readAll().want(t, "cheap_idle_bytes", "", 0)
+	handler := Handler(Options{})
+	eventually(t, "nothing is idle", func() bool { // other tests may have left something to release
+		ask(handler, "POST", "trim", nil)
+		return readAll().of(t, "cheap_idle_bytes", "") == 0
+	})
 }
 
 // TestTextAndJSON compares the two forms of one table, and both with Read.

@@ -276,10 +276,15 @@ func TestHammerRead(t *testing.T) {
 			}
 		}
 	})
+	work.Go(func() { // another reader
+		for !stop.Load() {
+			Tables()
+		}
+	})
 	last := map[string]float64{}
-	reads := 300
+	reads := 100
 	if testing.Short() {
-		reads = 50
+		reads = 30
 	}
 	for range reads {
 		for _, s := range Read() {

@@ -8,7 +8,8 @@ import (
 )
 
 // residentTable takes the resident memory of the process apart. It is no part of Read: to sum
-// up the pages of a process takes the kernel a while, in which it maps no memory for it.
+// up the pages of a process takes the kernel a while, in which it maps no memory for it. It uses
+// nothing of s that the next read writes to.
 func residentTable(s *snapshot) Table {
 	t := residentFrame()
 	sum := int64(0)

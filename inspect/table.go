@@ -37,6 +37,11 @@ type TableRow struct {
 
 // Tables returns the tables of the metrics, with the values of one read. See [Read].
 func Tables() []Table {
+	list, s := readTables()
+	return append(list, residentTable(s)) // without the lock, because it takes the kernel a while
+}
+
+func readTables() ([]Table, *snapshot) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read()
@@ -56,7 +61,7 @@ func Tables() []Table {
 		})
 		list = append(list, v)
 	}
-	return append(list, residentTable(s))
+	return list, s
 }
 
 // add adds a row.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -183,7 +184,23 @@ func allocate(t *testing.T) (stop func()) {
 		})
 	}
 	var once sync.Once
-	stop = func() { once.Do(func() { done.Store(true); work.Wait() }) }
+	stop = func() {
+		once.Do(func() {
+			done.Store(true)
+			work.Wait()
+			left := int64(0) // what was forgotten is released by now, and not later
+			for _, list := range kept {
+				left += int64(len(list))
+			}
+			for deadline := time.Now().Add(time.Minute); pool.Stats().Live > left; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Errorf("%d owners are left, %d were kept", pool.Stats().Live, left)
+					return
+				}
+				runtime.GC()
+			}
+		})
+	}
 	t.Cleanup(func() {
 		stop()
 		if err := h.DestroyAll(); err != nil {
