@@ -50,6 +50,8 @@ type Options struct {
 //	heap          the profile of [WriteHeap], for go tool pprof
 //	lifetimes     the profile of [WriteLifetimes]
 //	where         the text of [Where], with the ten largest of each
+//	suspects      who holds resources, and who forgot to close them: see [ServeSuspects]
+//	leaks         the profile of [WriteLeaks], after a collection
 //	history.json  the points of the chart: one for each request of all.json, a second apart
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
@@ -134,7 +136,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, l := range links {
 		if l.Name == name {
-			l.serve(w)
+			l.serve(w, r)
 			return
 		}
 	}

@@ -46,6 +46,9 @@ func TestHandlerAnswers(t *testing.T) {
 		{"GET", "heap", 200, "application/octet-stream", "\x1f\x8b"}, // gzip
 		{"GET", "lifetimes", 200, "application/octet-stream", "\x1f\x8b"},
 		{"GET", "where", 200, "text/plain; charset=utf-8", "cheap.Heap holds"},
+		{"GET", "suspects", 200, "text/plain; charset=utf-8", " open, "},
+		{"GET", "suspects?format=json", 200, "application/json", "["},
+		{"GET", "leaks", 200, "application/octet-stream", "\x1f\x8b"},
 		{"GET", "heaps", 404, "text/plain; charset=utf-8", ""},
 		{"GET", "heaps.xml", 404, "text/plain; charset=utf-8", ""},
 		{"GET", "nothing.json", 404, "text/plain; charset=utf-8", ""},

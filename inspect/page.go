@@ -47,22 +47,24 @@ type pageTable struct {
 // A link is another address below that of the page.
 type link struct {
 	Name, Title string
-	serve       func(w http.ResponseWriter)
+	serve       http.HandlerFunc
 }
 
 // links are what the package can show beside its tables.
 var links = []link{
 	{"heap", "heap profile", profileOf("heap", WriteHeap)},
 	{"lifetimes", "lifetimes", profileOf("lifetimes", WriteLifetimes)},
-	{"where", "where it went", func(w http.ResponseWriter) {
+	{"where", "where it went", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, Where(10).String()) // an error is that of a reader who has gone
 	}},
+	{"suspects", "leak suspects", ServeSuspects},
+	{"leaks", "leak profile", ServeLeaks},
 }
 
 // profileOf serves a profile as a file for go tool pprof.
-func profileOf(name string, write func(io.Writer) error) func(w http.ResponseWriter) {
-	return func(w http.ResponseWriter) {
+func profileOf(name string, write func(io.Writer) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
