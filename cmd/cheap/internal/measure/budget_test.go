@@ -83,7 +83,7 @@ func TestFree(t *testing.T) {
 		{1, 1, 50 * time.Second, 1},         // the last one: there is nothing to take from
 		{1, 1, 20 * time.Second, 1},         // its share is all that is left
 		{8, 2, 80 * time.Second, 1.25},      // the last but one
-		{8, 2, 85 * time.Second, 7.5 / 7.5}, // the others took from both
+		{8, 2, 85 * time.Second, 1},         // the others took from both
 		{0, 10, 0, 32.5 / 10},               // early groups have most
 	} {
 		r := &run{Options: &Options{Budget: 100 * time.Second}, start: time.Now().Add(-tt.spent), done: tt.done, left: tt.left}
