@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -106,7 +107,8 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 		panicMisuse(op, 0, "negative size %d", size)
 	}
 	front := max(headerBytes, align)
-	if uintptr(size) > maxLarge || align > int(maxLarge/2) {
+	// None of the three is above a half of a word, so the sum does not overflow.
+	if uintptr(size) > maxLarge || align > int(maxLarge/2) || uintptr(front)+uintptr(size)+borderBehind > maxLarge {
 		return 0, c.h.tooLarge()
 	}
 	stack := c.stack()
@@ -121,21 +123,20 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 			}
 		}
 	}
+	c.mu.Lock() // another goroutine may look at this block to find who wrote to the one behind it
 	hd := headerAt(base)
-	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(front), whole: uint64(span.Find(base).Size), allocStack: stack}
+	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(bits.TrailingZeros(uint(front))), whole: uint64(span.Find(base).Size), allocStack: stack}
 	hd.seal = hd.sealOf()
 	before, behind := hd.borders()
 	borderFill.write(before)
 	borderFill.write(behind)
+	if c.stacks {
+		c.known[base] = *hd
+	}
+	c.mu.Unlock()
 	newFill.write(hd.content())
-
 	c.live.Add(1)
 	c.bytes.Add(int64(size))
-	if c.stacks {
-		c.mu.Lock()
-		c.known[base] = *hd
-		c.mu.Unlock()
-	}
 	account.Notify()
 	return base + uintptr(front), nil
 }
@@ -310,7 +311,7 @@ func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
 	if !ok {
 		panicMisuse(op, p, "the bytes before %#x were written to, or no block is there; look for an index below 0, or for a write behind the end of the block before", p)
 	}
-	user := uintptr(unsafe.Pointer(hd)) + uintptr(was.front)
+	user := hd.userAt(was.front)
 	delete(c.known, uintptr(unsafe.Pointer(hd)))
 	c.live.Add(-1)
 	c.bytes.Add(-int64(was.size))

@@ -21,7 +21,7 @@ type checkedHeader struct {
 	seal       uint64 // of the fields below
 	size       uint64 // that the caller asked for
 	state      uint32 // inUse, quarantined, released or lost
-	front      uint32 // bytes before those of the caller
+	front      uint32 // binary logarithm of the bytes before those of the caller
 	whole      uint64 // usable bytes of the block of the heap
 	allocStack uint32 // sample.Stack, or 0
 	freeStack  uint32
@@ -56,7 +56,12 @@ func (hd *checkedHeader) sealOf() uint64 {
 }
 
 // user returns the address of the caller's bytes.
-func (hd *checkedHeader) user() uintptr { return uintptr(unsafe.Pointer(hd)) + uintptr(hd.front) }
+func (hd *checkedHeader) user() uintptr { return hd.userAt(hd.front) }
+
+// userAt is user with that front.
+func (hd *checkedHeader) userAt(front uint32) uintptr {
+	return uintptr(unsafe.Pointer(hd)) + uintptr(1)<<front
+}
 
 // content returns the caller's bytes.
 func (hd *checkedHeader) content() []byte {
