@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -150,6 +151,15 @@ func (c *checked) take(size, align int) uintptr {
 	if !ok {
 		return 0
 	}
+	p := c.takeClass(class)
+	if p != 0 {
+		c.h.mustBeUndamaged(p)
+	}
+	return p
+}
+
+// takeClass is take of a class.
+func (c *checked) takeClass(class uint8) uintptr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.local == nil {
@@ -170,7 +180,6 @@ func (c *checked) take(size, align int) uintptr {
 	if err != nil {
 		return 0
 	}
-	c.h.mustBeUndamaged(p)
 	if instrumented {
 		c.h.handedOut(p, was)
 	}
@@ -221,15 +230,26 @@ func (c *checked) release(op string) {
 	c.first = (c.first + 1) % len(c.ring)
 	c.n--
 	size := span.Find(uintptr(unsafe.Pointer(hd))).Size
-	report := hd.writtenFree()
+	at, report := c.writtenFree(hd)
 	c.held -= int(size)
 	if report != "" {
 		hd.become(lost)
 		c.mu.Unlock()
-		panicMisuse(op, hd.user(), "%s", report)
+		panicMisuse(op, at, "%s", report)
 	}
 	hd.become(released)
 	c.freeBase(uintptr(unsafe.Pointer(hd)))
+}
+
+// writtenFree says what was written to of a block in quarantine, and where that is, or "". The
+// lock is held.
+func (c *checked) writtenFree(hd *checkedHeader) (at uintptr, report string) {
+	if hd.seal != hd.sealOf() {
+		if at, report := c.writtenOver(uintptr(unsafe.Pointer(hd))); report != "" {
+			return at, report
+		}
+	}
+	return hd.user(), hd.writtenFree()
 }
 
 // freeBase frees a block of the heap. The lock is held.
@@ -305,9 +325,52 @@ func (c *checked) find(op string, p uintptr) *checkedHeader {
 	return nil
 }
 
+// writtenOver looks for the block whose end was written over so that the block at base, or what
+// lies before that, was reached. It returns where that block is, and a report; or "". The lock
+// is held.
+func (c *checked) writtenOver(base uintptr) (at uintptr, report string) {
+	for range mostWrittenOver {
+		hd, s, v := c.look(base - 1)
+		switch {
+		case hd == nil:
+			return 0, ""
+		case v != headerLost && (hd.state == inUse || hd.state == quarantined):
+			if report := hd.damaged(); strings.Contains(report, "behind its end") {
+				return hd.user(), report
+			}
+			return 0, ""
+		case s.LoadTag()&span.KindMask >= span.KindBody:
+			base = s.Base
+		default:
+			base = uintptr(unsafe.Pointer(hd))
+		}
+	}
+	return 0, ""
+}
+
+// mostWrittenOver is how many blocks writtenOver looks at: more than a span has.
+const mostWrittenOver = 1 << 10
+
+// panicDamaged is Heap.panicDamaged: the free block of d was written to, and the caller would
+// have got the one at p, or none if p is 0.
+func (c *checked) panicDamaged(p uintptr, d *damage) {
+	c.mu.Lock()
+	if p != 0 {
+		c.freeBase(p)
+	}
+	at, report := c.writtenOver(d.block)
+	c.mu.Unlock()
+	if report != "" {
+		panicMisuse("Heap", at, "%s", report)
+	}
+}
+
 // panicHeaderLost panics because the header of the block that p is in is not right.
 func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
 	was, ok := c.known[uintptr(unsafe.Pointer(hd))]
+	if at, report := c.writtenOver(uintptr(unsafe.Pointer(hd))); report != "" {
+		panicMisuse(op, at, "%s", report)
+	}
 	if !ok {
 		panicMisuse(op, p, "the bytes before %#x were written to, or no block is there; look for an index below 0, or for a write behind the end of the block before", p)
 	}
@@ -366,8 +429,8 @@ func (c *checked) check() (at uintptr, report string) {
 	defer c.mu.Unlock()
 	for i := range c.n {
 		hd := headerAt(c.ring[(c.first+i)%len(c.ring)])
-		if report := hd.writtenFree(); report != "" {
-			return hd.user(), report
+		if at, report := c.writtenFree(hd); report != "" {
+			return at, report
 		}
 	}
 	span.Each(c.h.id, func(s *span.Span) {

@@ -1,7 +1,10 @@
 package cheap
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestCheckedAlignments asks for alignments that are large, with a size for which there may be
@@ -30,3 +33,91 @@ func TestCheckedAlignments(t *testing.T) {
 }
 
 const maxInt = int(^uint(0) >> 1)
+
+// within fails the test if f takes long.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s does not return", what)
+	}
+}
+
+// TestCheckedFreeNeighbour writes behind the end of a block into one that is free. The next
+// Malloc finds that; it must name the block whose end was written over, and hold no lock.
+func TestCheckedFreeNeighbour(t *testing.T) {
+	for _, size := range []int{16, 1 << 10, 20_000} {
+		for _, over := range []int{17, 32, 300, 2000} {
+			t.Run(fmt.Sprintf("size=%d/over=%d", size, over), func(t *testing.T) {
+				h := newCheckedHeap(t, HeapOptions{Check: CheckStacks})
+				p := makeChecked(h, size)
+				rest := int(headerAt(uintptr(p)-headerBytes).whole) - headerBytes - size
+				write(p, size, size+rest+over)
+				within(t, "Malloc", func() {
+					var v any
+					for range 100 {
+						if v = catch(func() { h.Malloc(size) }); v != nil {
+							break
+						}
+					}
+					if v == nil { // no block was in the memory behind
+						v = catch(func() { h.Free(p) })
+					}
+					e, ok := v.(*MisuseError)
+					if !ok {
+						t.Errorf("panic value %v", v)
+						return
+					}
+					for _, w := range []string{fmt.Sprintf("(%d bytes)", size), "behind its end", "makeChecked"} {
+						if !strings.Contains(e.Reason, w) {
+							t.Errorf("%q is not in: %v", w, e)
+						}
+					}
+				})
+				within(t, "Malloc after the report", func() { catch(func() { h.Free(h.Malloc(size)) }) })
+			})
+		}
+	}
+}
+
+// TestCheckedOverQuarantined writes behind the end of a block over the header of one in quarantine,
+// and over that of one in use.
+func TestCheckedOverQuarantined(t *testing.T) {
+	for _, size := range []int{16, 1 << 10} {
+		for _, free := range []bool{true, false} {
+			for _, end := range []string{"quarantine", "Free", "Destroy"} {
+				h := newCheckedHeap(t, HeapOptions{Check: CheckStacks, Quarantine: 64 << 10})
+				a, b := makeChecked(h, size), h.Malloc(size)
+				if uintptr(b) < uintptr(a) {
+					t.Fatal("the second block lies before the first")
+				}
+				if free {
+					h.Free(b)
+				}
+				write(a, size, int(uintptr(b)-uintptr(a)))
+				v := catch(func() {
+					switch end {
+					case "quarantine":
+						for range 10_000 {
+							h.Free(h.Malloc(100))
+						}
+						h.Free(a)
+					case "Free":
+						h.Free(b)
+					case "Destroy":
+						h.DestroyAll()
+					}
+				})
+				e, _ := v.(*MisuseError)
+				for _, w := range []string{fmt.Sprintf("%#x (%d bytes)", a, size), "behind its end", "makeChecked"} {
+					if e == nil || !strings.Contains(e.Reason, w) {
+						t.Errorf("size %d, free %v, %s: %q is not in: %v", size, free, end, w, v)
+					}
+				}
+			}
+		}
+	}
+}

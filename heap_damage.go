@@ -58,7 +58,9 @@ func (h *Heap) panicDamaged(p uintptr) {
 	if d == nil {
 		return // another goroutine has panicked with it
 	}
-	if p != 0 {
+	if h.checked != nil {
+		h.checked.panicDamaged(p, d)
+	} else if p != 0 {
 		if checking {
 			h.freeing(p) // which fills it
 		}
