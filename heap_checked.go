@@ -291,6 +291,9 @@ func (c *checked) look(p uintptr) (hd *checkedHeader, s *span.Span, v verdict) {
 	if hd.seal != hd.sealOf() {
 		return hd, s, headerLost
 	}
+	if tag := s.LoadTag(); (hd.state == inUse || hd.state == quarantined) && tag&span.KindMask < span.KindBody && blockAt(base).isFree(base, factorOf(tag)) {
+		return hd, s, headerLost // a heap that is destroyed has left the header
+	}
 	switch {
 	case p != hd.user():
 		return hd, s, blockInside

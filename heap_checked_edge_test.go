@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // TestCheckedAlignments asks for alignments that are large, with a size for which there may be
@@ -79,6 +80,38 @@ func TestCheckedFreeNeighbour(t *testing.T) {
 				})
 				within(t, "Malloc after the report", func() { catch(func() { h.Free(h.Malloc(size)) }) })
 			})
+		}
+	}
+}
+
+// TestCheckedStale frees a block of a destroyed heap, whose span a second heap has.
+func TestCheckedStale(t *testing.T) {
+	for _, size := range []int{16, 1000} {
+		var stale []unsafe.Pointer
+		h := newCheckedHeap(t, HeapOptions{Check: CheckStacks})
+		for range 300 {
+			stale = append(stale, h.Malloc(size))
+		}
+		if err := h.DestroyAll(); err != nil {
+			t.Fatal(err)
+		}
+		h = newCheckedHeap(t, HeapOptions{Check: CheckStacks})
+		live := map[unsafe.Pointer]bool{}
+		for range 20 {
+			live[h.Malloc(size)] = true
+		}
+		for _, p := range stale {
+			if !live[p] {
+				if h.Owns(p) {
+					t.Errorf("size %d: Owns(%p) of a free block", size, p)
+				}
+				if v, ok := catch(func() { h.Free(p) }).(*MisuseError); !ok {
+					t.Errorf("size %d: Free(%p) of a free block: %v", size, p, v)
+				}
+			}
+		}
+		if n := h.Stats().Blocks; n != 20 {
+			t.Errorf("%d blocks", n)
 		}
 	}
 }
