@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -168,6 +169,7 @@ func (c *checked) takeClass(class uint8) uintptr {
 	if !c.local.cached() {
 		return 0
 	}
+	c.flush(false)
 	if cc := c.local.k.class(class); !cc.due() {
 		if p, was := cc.pop(); p != 0 {
 			if instrumented {
@@ -184,6 +186,21 @@ func (c *checked) takeClass(class uint8) uintptr {
 		c.h.handedOut(p, was)
 	}
 	return p
+}
+
+// flush empties the cache, if the heap has asked for that or now is true. The lock is held.
+//
+//go:norace
+func (c *checked) flush(now bool) {
+	if c.local == nil || !c.local.cached() || !now && !c.local.c.flush.Load() {
+		return
+	}
+	c.local.c.flush.Store(false)
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	c.h.empty(c.local.k)
 }
 
 // free is Heap.freeSlow.
@@ -206,6 +223,7 @@ func (c *checked) free(op string, p uintptr) {
 	for c.held > c.quarantine {
 		c.release(op)
 	}
+	c.flush(false)
 	c.mu.Unlock()
 }
 
@@ -270,6 +288,7 @@ func (c *checked) empty() {
 	for c.n > 0 {
 		c.release("Heap")
 	}
+	c.flush(true)
 	c.mu.Unlock()
 }
 

@@ -116,6 +116,25 @@ func TestCheckedStale(t *testing.T) {
 	}
 }
 
+// TestCheckedTrim gives all back.
+func TestCheckedTrim(t *testing.T) {
+	h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks, Quarantine: 1})
+	var blocks []unsafe.Pointer
+	for i := range 5000 {
+		blocks = append(blocks, h.Malloc(i%3000))
+	}
+	for _, p := range blocks {
+		h.Free(p)
+	}
+	h.Trim()
+	h.Free(h.Malloc(10))
+	h.Trim()
+	h.Free(h.Malloc(10))
+	if s := h.Stats(); s.Cached > 64<<10 || s.Held > 256<<10 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestCheckedOverQuarantined writes behind the end of a block over the header of one in quarantine,
 // and over that of one in use.
 func TestCheckedOverQuarantined(t *testing.T) {
@@ -150,6 +169,29 @@ func TestCheckedOverQuarantined(t *testing.T) {
 						t.Errorf("size %d, free %v, %s: %q is not in: %v", size, free, end, w, v)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestCheckedLimitClasses fills a heap with blocks of one class after those of another.
+func TestCheckedLimitClasses(t *testing.T) {
+	for _, limit := range []int64{1 << 20, 4 << 20} {
+		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks, Limit: limit})
+		for _, size := range []int{10, 100, 500, 1000, 2000, 4000, 8000, 20} {
+			var blocks []unsafe.Pointer
+			for {
+				p := h.Malloc(size)
+				if p == nil {
+					break
+				}
+				blocks = append(blocks, p)
+			}
+			if n := len(blocks) * (size + 144); n < int(limit)/2 {
+				t.Errorf("limit %d: %d blocks of %d bytes: %+v", limit, len(blocks), size, h.Stats())
+			}
+			for _, p := range blocks {
+				h.Free(p)
 			}
 		}
 	}
