@@ -140,7 +140,8 @@ type HeapOptions struct {
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
 	// goroutine that has asked, with no lock of this module held, and at most once a second.
-	// It may use the heap.
+	// It may use the heap, and may panic. A request that is served after all, as that of a
+	// Realloc which leaves the block where it is, is no refusal.
 	OnLimit func(size int, err error)
 }
 

@@ -432,14 +432,21 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 	if ptr != nil {
 		old = c.usable(op, uintptr(ptr))
 	}
-	p, _, err := c.h.malloc(op, size, sizeclass.Quantum)
+	p, err := c.malloc(op, size, sizeclass.Quantum)
 	if err != nil {
 		return nil, err
 	}
 	to := osmem.Pointer(p)
 	if ptr != nil {
 		copyBlock(to, ptr, uintptr(min(old, size)))
+		freed := false
+		defer func() {
+			if !freed { // it panics, so nobody gets the new block
+				c.free(op, p)
+			}
+		}()
 		c.free(op, uintptr(ptr))
+		freed = true
 	}
 	return to, nil
 }

@@ -145,6 +145,13 @@ func (k *cache) calloc(n uint) uintptr {
 
 func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
 	n, ok := mustMul(op, count, size)
+	ptr, err := h.tryCalloc(op, n, ok)
+	h.refused(n, err)
+	return ptr, err
+}
+
+// tryCalloc is calloc of n bytes without a call of HeapOptions.OnLimit.
+func (h *Heap) tryCalloc(op string, n int, ok bool) (unsafe.Pointer, error) {
 	h.begin(op)
 	defer h.end()
 	if !ok {
@@ -153,7 +160,7 @@ func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
 	p, was := h.takeCached(n)
 	if p == 0 {
 		var err error
-		if p, was, err = h.malloc(op, n, sizeclass.Quantum); err != nil {
+		if p, was, err = h.tryMalloc(op, n, sizeclass.Quantum); err != nil {
 			return nil, err
 		}
 	}
@@ -258,7 +265,7 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p
 	}
-	p, _ := h.realloc("Heap.Realloc", ptr, size, h.TryMalloc, h.Free)
+	p, _ := h.realloc("Heap.Realloc", ptr, size, h.mallocForRealloc, h.Free)
 	return p
 }
 
@@ -268,7 +275,7 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p, nil
 	}
-	return h.realloc("Heap.TryRealloc", ptr, size, h.TryMalloc, h.Free)
+	return h.realloc("Heap.TryRealloc", ptr, size, h.mallocForRealloc, h.Free)
 }
 
 // reallocCached is Realloc of a small block within the P's cache. It returns nil if that
@@ -337,8 +344,26 @@ func staysInPlace(size, old uintptr) bool {
 	return size <= old && uintptr(sizeclass.Classes[sizeclass.Of(int(size))].Size) > old/2
 }
 
+// mallocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
+//
 //go:norace
+func (h *Heap) mallocForRealloc(size int) (unsafe.Pointer, error) {
+	if p, _ := h.takeCached(size); p != 0 {
+		return osmem.Pointer(p), nil
+	}
+	p, _, err := h.tryMalloc("Heap.TryMalloc", size, sizeclass.Quantum)
+	return osmem.Pointer(p), err
+}
+
+// realloc is Realloc. malloc does not call HeapOptions.OnLimit.
 func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
+	to, err := h.tryRealloc(op, ptr, size, malloc, free)
+	h.refused(size, err)
+	return to, err
+}
+
+//go:norace
+func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
 	if h.checked != nil {
 		return h.checked.realloc(op, ptr, size)
 	}

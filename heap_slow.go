@@ -46,15 +46,27 @@ func (h *Heap) mallocSlow(size int) unsafe.Pointer {
 
 // malloc returns a block, and what its mark said.
 func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, err error) {
+	p, was, err = h.tryMalloc(op, size, align)
+	h.refused(size, err)
+	return p, was, err
+}
+
+// tryMalloc is malloc without a call of HeapOptions.OnLimit: the caller may still serve the
+// request in another way.
+func (h *Heap) tryMalloc(op string, size, align int) (p uintptr, was blockState, err error) {
 	if h.checked != nil {
 		p, err = h.checked.malloc(op, size, align)
-	} else {
-		p, was, err = h.mallocPlain(op, size, align)
+		return p, 0, err
 	}
+	return h.mallocPlain(op, size, align)
+}
+
+// refused is called with the error of a request, nil included, when that is the answer. The
+// caller is not between begin and end.
+func (h *Heap) refused(size int, err error) {
 	if err != nil && h.onLimit != nil && errors.Is(err, ErrLimit) {
 		h.tellLimit(size, err)
 	}
-	return p, was, err
 }
 
 // mallocPlain is malloc of a heap without a CheckLevel.

@@ -224,6 +224,15 @@ func (l *Local) mustBeOpen(op string) {
 //go:noinline
 //go:norace
 func (l *Local) mallocSlow(op string, size int) (uintptr, error) {
+	p, err := l.tryMallocSlow(op, size)
+	l.h.refused(size, err)
+	return p, err
+}
+
+// tryMallocSlow is mallocSlow without a call of HeapOptions.OnLimit.
+//
+//go:norace
+func (l *Local) tryMallocSlow(op string, size int) (uintptr, error) {
 	l.mustBeOpen(op)
 	if uint(size) <= sizeclass.MaxSize && l.cached() {
 		p, was, err := l.h.refill(l.k, sizeclass.Of(size))
@@ -233,16 +242,23 @@ func (l *Local) mallocSlow(op string, size int) (uintptr, error) {
 			return p, nil
 		}
 	}
-	return l.malloc(op, size, sizeclass.Quantum)
+	return l.tryPastCache(op, size, sizeclass.Quantum)
 }
 
 // malloc allocates past the cache. If there is no memory it empties the cache and
 // tries again.
 func (l *Local) malloc(op string, size, align int) (uintptr, error) {
-	p, _, err := l.h.malloc(op, size, align)
+	p, err := l.tryPastCache(op, size, align)
+	l.h.refused(size, err)
+	return p, err
+}
+
+// tryPastCache is malloc without a call of HeapOptions.OnLimit.
+func (l *Local) tryPastCache(op string, size, align int) (uintptr, error) {
+	p, _, err := l.h.tryMalloc(op, size, align)
 	if err != nil && l.cached() {
 		l.empty()
-		p, _, err = l.h.malloc(op, size, align)
+		p, _, err = l.h.tryMalloc(op, size, align)
 	}
 	return p, err
 }
@@ -345,7 +361,13 @@ func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer
 		}
 	}
 	l.mustBeOpen(op)
-	return l.h.realloc(op, ptr, size, l.TryMalloc, l.Free)
+	return l.h.realloc(op, ptr, size, l.mallocForRealloc, l.Free)
+}
+
+// mallocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
+func (l *Local) mallocForRealloc(size int) (unsafe.Pointer, error) {
+	p, err := l.tryMallocSlow("Local.TryMalloc", size)
+	return osmem.Pointer(p), err
 }
 
 // UsableSize is [Heap.UsableSize].
