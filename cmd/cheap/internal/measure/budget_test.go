@@ -79,12 +79,12 @@ func TestFree(t *testing.T) {
 		spent      time.Duration
 		want       float64
 	}{
-		{0, 2, 0, 62.5 / 50},                // half of the time is for the other
-		{1, 1, 50 * time.Second, 1},         // the last one: there is nothing to take from
-		{1, 1, 20 * time.Second, 1},         // its share is all that is left
-		{8, 2, 80 * time.Second, 1.25},      // the last but one
-		{8, 2, 85 * time.Second, 1},         // the others took from both
-		{0, 10, 0, 32.5 / 10},               // early groups have most
+		{0, 2, 0, 62.5 / 50},           // half of the time is for the other
+		{1, 1, 50 * time.Second, 1},    // the last one: there is nothing to take from
+		{1, 1, 20 * time.Second, 1},    // its share is all that is left
+		{8, 2, 80 * time.Second, 1.25}, // the last but one
+		{8, 2, 85 * time.Second, 1},    // the others took from both
+		{0, 10, 0, 32.5 / 10},          // early groups have most
 	} {
 		r := &run{Options: &Options{Budget: 100 * time.Second}, start: time.Now().Add(-tt.spent), done: tt.done, left: tt.left}
 		if got := r.free(g, r.share(g)); got < tt.want-0.01 || got > tt.want+0.01 {
