@@ -21,7 +21,8 @@ package cheap
 //	heap.go           Heap; Malloc and Free while the P's cache serves
 //	heap_block.go     a free block, its link and its mark
 //	heap_cache.go     the blocks at hand for one P, or for a Local
-//	heap_class.go     the spans and batches of one size class
+//	heap_class.go     the spans of one size class
+//	heap_batch.go     the batches that a class keeps whole
 //	heap_slow.go      Malloc and Free where the cache does not serve
 //	heap_large.go     blocks with a span of their own
 //	heap_resize.go    Calloc, AlignedMalloc, Realloc, UsableSize
@@ -52,9 +53,10 @@ package cheap
 //	             on the list of the P's cache
 //	freeSlow     when the list is a full batch, keeps it as the spare, and
 //	             gives the spare that was there to
-//	class.put    which keeps some batches whole for the next get, and sorts the
-//	             blocks of the others into their spans; a span that has all its
-//	             blocks back returns to package span
+//	class.put    which keeps some batches whole for the next get, a few for any
+//	             time and others until nobody has asked for them for a while, and
+//	             sorts the blocks of the rest into their spans; a span that has all
+//	             its blocks back returns to package span
 //
 // So any goroutine may free a block, and the block reaches the place that needs
 // it.

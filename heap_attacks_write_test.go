@@ -188,9 +188,9 @@ func (a *attacked) sendOff() {
 		}
 		cl := &a.h.classes[sizeclass.Of(a.size)]
 		cl.mu.Lock()
-		n := cl.nbatches
+		n := cl.numWhole
 		if n > 0 {
-			a.p = osmem.Pointer(cl.batches[0].list)
+			a.p = osmem.Pointer(cl.whole[0].list)
 		}
 		cl.mu.Unlock()
 		if n > 0 {

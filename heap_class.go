@@ -27,30 +27,13 @@ type class struct {
 	// came back, or blocks that are still to be carved.
 	spans uintptr
 
-	// batches holds batches as caches gave them back, for the next cache that
-	// needs one. Their blocks are not in the lists of their spans.
-	batches  [maxBatches]batch
-	nbatches int32
+	batches // as caches gave them back, for the next cache that needs one
 
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
 
-	_ [24]byte // two classes do not share a cache line
+	_ [48]byte // two classes do not share a cache line
 }
-
-// A batch is a list of n free blocks of one class, which moves as a whole. (In
-// package own a batch is something else: owners that share a registration.)
-type batch struct {
-	list uintptr
-	n    int
-}
-
-// A class keeps up to maxBatches batches whole, if they have wholeBatch blocks or
-// more.
-const (
-	maxBatches = 4
-	wholeBatch = 4
-)
 
 // spanCost is the number of bytes that a span of class c holds from the system,
 // record included.
@@ -94,9 +77,8 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 //
 //go:norace
 func (cl *class) takeBatch(h *Heap, c uint8, want int) (got batch, err error) {
-	if cl.nbatches > 0 {
-		cl.nbatches--
-		return cl.batches[cl.nbatches], nil
+	if cl.numWhole > 0 {
+		return cl.takeWhole(c), nil
 	}
 	for got.n == 0 {
 		if cl.spans == 0 {
@@ -183,7 +165,7 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 func (cl *class) needsSpan() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return cl.nbatches == 0 && cl.spans == 0
+	return cl.numWhole == 0 && cl.spans == 0
 }
 
 // grow takes a span from package span. The caller holds the lock.
@@ -209,22 +191,6 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	cl.list(s)
 	h.grew.Store(true)
 	return nil
-}
-
-// put takes a batch back.
-//
-//go:norace
-func (cl *class) put(h *Heap, b batch) {
-	cl.mu.Lock()
-	if b.n >= wholeBatch && cl.nbatches < maxBatches && !h.closed.Load() {
-		cl.batches[cl.nbatches] = b
-		cl.nbatches++
-		cl.out -= int64(b.n)
-		cl.mu.Unlock()
-		return
-	}
-	cl.mu.Unlock()
-	cl.sort(h, b)
 }
 
 // putOne takes back the block at p, which is not in a cache; s is the record of
@@ -415,26 +381,6 @@ func (cl *class) noteNotWhole(h *Heap, s *span.Span) {
 	h.noteTwice(s.Free)
 }
 
-// sortBatches gives the blocks of the batches back to their spans.
-//
-//go:norace
-func (cl *class) sortBatches(h *Heap) {
-	// Whatever the caller knows of was written before the call. A lock for each class
-	// would be what it costs a goroutine to be refused.
-	for atomic.LoadInt32(&cl.nbatches) != 0 {
-		cl.mu.Lock()
-		if cl.nbatches == 0 {
-			cl.mu.Unlock()
-			return
-		}
-		cl.nbatches--
-		b := cl.batches[cl.nbatches]
-		cl.out += int64(b.n) // as put left it; sort subtracts it again
-		cl.mu.Unlock()
-		cl.sort(h, b)
-	}
-}
-
 // lose takes n blocks that were free in a cache out of the counts.
 //
 //go:norace
@@ -452,7 +398,10 @@ func (cl *class) lose(n int) {
 func (cl *class) forgetAll() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	cl.spans, cl.nbatches, cl.out = 0, 0, 0
+	for cl.numWhole > 0 {
+		cl.takeWhole(uint8(cl.tag))
+	}
+	cl.spans, cl.out = 0, 0
 }
 
 // releaseFreePages gives the memory of the class's free blocks back to the

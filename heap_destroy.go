@@ -63,6 +63,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		for _, s := range seized {
 			h.empty(cacheAt(s.Slot))
 		}
+		h.sortBatches() // which looks at their marks
 		s := h.count()
 		if s.Blocks > 0 || h.damaged.Load() != nil {
 			h.caches.Restore(seized)

@@ -31,6 +31,7 @@ func init() {
 		runIdleHooks()
 		for h := range heaps.Range {
 			h.(*Heap).dropIdle()
+			h.(*Heap).sortUnasked()
 		}
 	})
 	account.SetIdle(
@@ -84,9 +85,7 @@ func (h *Heap) reclaim() {
 		defer race.Leave()
 	}
 	h.emptyCaches()
-	for i := range h.classes {
-		h.classes[i].sortBatches(h)
-	}
+	h.sortBatches()
 }
 
 // emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs. It costs
@@ -208,8 +207,8 @@ func (h *Heap) consolidate(local *cache) {
 	}
 	h.letGo(local, k)
 	h.sortAll(&lists)
+	h.sortBatches()
 	for i := range h.classes {
-		h.classes[i].sortBatches(h)
 		if sizeclass.Classes[i].Size >= releasePagesFrom && !checking {
 			h.classes[i].releaseFreePages()
 		}

@@ -267,7 +267,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 	freed := k.free(s, p)
 	h.letGo(local, k)
 	if over.list != 0 {
-		cl.put(h, over)
+		cl.put(h, c, over)
 	}
 	return freed
 }

@@ -254,7 +254,7 @@ func (w *pair) free(l *Local, blocks ...uintptr) {
 // sortAll sorts the blocks of a, and the batches that the class has got from it.
 func (w *pair) sortAll() {
 	w.a.empty()
-	w.class.sortBatches(w.h)
+	w.class.sortBatches(w.h, sizeclass.Of(pairSize))
 }
 
 // push puts a block on the list of l, as the second of two calls of Free does.

@@ -8,10 +8,14 @@ import (
 	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
-// The memory of idle units is released after a while. As long as there are some, a
-// timer is armed. No goroutine waits, because leak checks report parked goroutines.
+// The memory of idle units is released after a while. As long as there are some, or spare
+// memory, a timer is armed. No goroutine waits, because leak checks report parked
+// goroutines.
 // As soon as there are none, no timer is armed, because with an armed timer Go does
 // not notice that all goroutines are blocked forever.
+//
+// Spare memory is released by the function that OnTick has set: free blocks that the
+// holders of spans keep at hand, in spans that would be idle without them.
 //
 // A timer must not be started in a bubble of testing/synctest. There the next
 // collection does the timer's work.
@@ -30,6 +34,37 @@ var decay = struct {
 	onTick func()
 }{d: DefaultDecay}
 
+// spareMost is how many bytes may be spare.
+const spareMost = 4 << 20
+
+var (
+	spare    atomic.Int64 // so many bytes are
+	unspared atomic.Bool  // none may be, because the decay is 0
+)
+
+// KeepSpare counts n more bytes as spare, if there may be so many. It reports whether it
+// did. The caller calls Decay some time later.
+//
+//go:norace
+func KeepSpare(n int64) bool {
+	if unspared.Load() {
+		return false
+	}
+	if spare.Add(n) > spareMost {
+		spare.Add(-n)
+		return false
+	}
+	return true
+}
+
+// Spare returns how many bytes are spare.
+func Spare() int64 { return spare.Load() }
+
+// DropSpare takes back what KeepSpare has counted.
+//
+//go:norace
+func DropSpare(n int64) { spare.Add(-n) }
+
 // SetDecay sets the time that units stay idle before their memory is released, and
 // returns what it was before. The memory is released after d/2 to d. With 0 it is
 // released at once, with a negative d never.
@@ -44,8 +79,14 @@ func SetDecay(d time.Duration) time.Duration {
 	}
 	decay.serial++ // a tick that cannot be stopped any more arms nothing
 	decay.armed.Store(false)
+	unspared.Store(d == 0)
+	f := decay.onTick
 	decay.mu.Unlock()
 	if d == 0 {
+		if f != nil && spare.Load() > 0 {
+			f() // as if two ticks had passed
+			f()
+		}
 		TrimAll()
 	}
 	Decay()
@@ -53,7 +94,7 @@ func SetDecay(d time.Duration) time.Duration {
 }
 
 // OnTick sets the function that each tick calls, with no lock held, before it looks for
-// units that are idle.
+// units that are idle. It releases what was spare in the call before, and is since.
 //
 //go:norace
 func OnTick(f func()) {
@@ -62,12 +103,12 @@ func OnTick(f func()) {
 	decay.onTick = f
 }
 
-// Decay is called, with no lock held, when units may have become idle. It arms the timer
-// if none is armed.
+// Decay is called, with no lock held, when units may have become idle, or memory spare. It
+// arms the timer if none is armed.
 //
 //go:norace
 func Decay() {
-	if decay.armed.Load() || Warm() == 0 {
+	if decay.armed.Load() || spare.Load() == 0 && Warm() == 0 {
 		return
 	}
 	decay.mu.Lock()

@@ -1,0 +1,183 @@
+package cheap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// spread allocates blocks of some classes, of each with so many bytes together, and then
+// frees them, with a Local, whose cache is empty in the end.
+func spread(h *Heap, bytes int, classes ...int) {
+	l := h.NewLocal()
+	var blocks []uintptr
+	for _, c := range classes {
+		size := int(sizeclass.Classes[c].Size)
+		for range bytes / size {
+			blocks = append(blocks, uintptr(l.Malloc(size)))
+		}
+	}
+	for _, p := range blocks {
+		l.Free(osmem.Pointer(p))
+	}
+	_ = l.Destroy()
+}
+
+// spare returns how many bytes h keeps in batches beyond those that may stay.
+func (h *Heap) spare() (n int64) {
+	for c := range h.classes {
+		cl := &h.classes[c]
+		for i := int32(wholeLeast); i < cl.numWhole; i++ {
+			n += cl.whole[i].bytes(uint8(c))
+		}
+	}
+	return n
+}
+
+// TestSpareBounds frees many blocks of one class, and then of all classes. The batches that
+// are kept whole are bounded, and package span knows how many bytes they have.
+func TestSpareBounds(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	Trim()
+	before := span.Spare()
+	h := newHeap(t, HeapOptions{})
+	const c = 10
+	cl, class := &h.classes[c], &sizeclass.Classes[c]
+	batch := int64(class.Batch) * int64(class.Size)
+	spread(h, 2*wholeMost, c)
+	if got := int64(cl.numWhole) * batch; got < wholeMost-batch || got > wholeMost+batch {
+		t.Errorf("%d bytes are in whole batches, for %d", got, wholeMost)
+	}
+	if got, want := span.Spare()-before, h.spare(); got != want || want == 0 {
+		t.Errorf("%d bytes are counted, and %d are spare", got, want)
+	}
+	var all []int
+	for c := range h.classes {
+		all = append(all, c)
+	}
+	spread(h, wholeMost, all...)
+	const most = 4 << 20
+	if got := span.Spare(); got > most || got < most-most/4 {
+		t.Errorf("%d bytes are spare, of %d that may be", got, most)
+	}
+	if got, want := span.Spare()-before, h.spare(); got != want {
+		t.Errorf("%d bytes are counted, and %d are spare", got, want)
+	}
+	h.Trim()
+	if got := span.Spare(); got != before || h.spare() != 0 {
+		t.Errorf("%d bytes are spare after Trim, and were %d", got, before)
+	}
+	spread(h, 2*wholeMost, c)
+	if err := h.DestroyAll(); err != nil || span.Spare() != before {
+		t.Errorf("%v: %d bytes are spare after DestroyAll, and were %d", err, span.Spare(), before)
+	}
+}
+
+// TestSpareUnasked looks which batches a tick sorts: those that were there at the tick
+// before, and that no cache has asked for since.
+func TestSpareUnasked(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	Trim()
+	h := newHeap(t, HeapOptions{})
+	const c = 3
+	cl := &h.classes[c]
+	spread(h, 20*64*64, c)
+	n := cl.numWhole
+	if n < 10 {
+		t.Fatalf("%d batches are whole", n)
+	}
+	h.sortUnasked()
+	if cl.numWhole != n {
+		t.Errorf("the first tick left %d of %d batches", cl.numWhole, n)
+	}
+	l := h.NewLocal()
+	var blocks []uintptr
+	for cl.numWhole > n-3 {
+		blocks = append(blocks, uintptr(l.Malloc(int(sizeclass.Classes[c].Size))))
+	}
+	for _, p := range blocks {
+		l.Free(osmem.Pointer(p))
+	}
+	_ = l.Destroy()
+	now := cl.numWhole
+	h.sortUnasked()
+	if want := now - (n - 3) + wholeLeast; cl.numWhole != want {
+		t.Errorf("the second tick left %d of %d batches, not %d", cl.numWhole, now, want)
+	}
+	h.sortUnasked()
+	if cl.numWhole != wholeLeast || h.spare() != 0 {
+		t.Errorf("the third tick left %d batches", cl.numWhole)
+	}
+	if s := h.Stats(); s.Blocks != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSpareDecays waits until a timer has sorted the batches that nobody asks for. One block
+// of each span is in use, so no unit is idle, and nothing else arms the timer.
+func TestSpareDecays(t *testing.T) {
+	defer SetDecay(SetDecay(2 * time.Millisecond))
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	units := map[uintptr]uintptr{}
+	for range 3 {
+		var blocks []uintptr
+		for range 20 * 64 {
+			p := uintptr(l.Malloc(64))
+			if unit := p >> span.UnitShift; units[unit] == 0 {
+				units[unit] = p
+			} else {
+				blocks = append(blocks, p)
+			}
+		}
+		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 && span.Spare() == 0 })
+		for _, p := range blocks {
+			l.Free(osmem.Pointer(p))
+		}
+		if span.Idle() != 0 {
+			t.Error("a unit is idle")
+		}
+		waitUntil(t, "nothing is spare", func() bool { return span.Spare() == 0 })
+		if n := h.classes[sizeclass.Of(64)].numWhole; n > wholeLeast {
+			t.Errorf("%d batches are whole", n)
+		}
+	}
+	_ = l.Destroy()
+	for _, p := range units {
+		h.Free(osmem.Pointer(p))
+	}
+}
+
+// TestSpareNoDecay sets a decay of 0, with which nothing is kept but what always is.
+func TestSpareNoDecay(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	Trim()
+	h := newHeap(t, HeapOptions{})
+	spread(h, 20*64*64, 3)
+	if h.spare() == 0 {
+		t.Fatal("nothing is spare")
+	}
+	SetDecay(0)
+	if h.spare() != 0 || span.Idle() != 0 {
+		t.Errorf("%d bytes are spare, %d idle", h.spare(), span.Idle())
+	}
+	spread(h, 20*64*64, 3)
+	if h.spare() != 0 || h.classes[3].numWhole != wholeLeast {
+		t.Errorf("%d bytes are spare, %d batches are whole", h.spare(), h.classes[3].numWhole)
+	}
+}
+
+// TestDestroyLooksAtBatches writes to a free block that is in a batch of its class.
+func TestDestroyLooksAtBatches(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	spread(h, 8*64*64, 3)
+	if h.classes[3].numWhole == 0 {
+		t.Fatal("no batch is whole")
+	}
+	p := nextOf(blockAt(h.classes[3].whole[0].list).link)
+	blockAt(p).mark ^= 1 << 20
+	mustAccuse(t, "Heap", p, func() { _ = h.Destroy() }, "was written to")
+}
