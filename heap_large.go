@@ -83,21 +83,26 @@ func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) 
 	if !h.account.Take(cost) {
 		return 0, false, ErrLimit
 	}
-	if p, fresh, err = h.placeLarge(size, align); err != nil {
+	if p, fresh, err = h.placeLarge(size, align, true); err != nil {
 		h.account.Give(cost)
 	}
 	return p, fresh, err
 }
 
-// placeLarge is newLarge of a block whose cost the account has.
+// placeLarge is newLarge of a block whose cost the account has. warm says that a mapping may
+// have pages that had other contents. They have not the pattern that package cheap looks for
+// with cheap_check.
 //
 //go:norace
-func (h *Heap) placeLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool, err error) {
 	var space uintptr
-	if size >= span.OwnMapping || align >= span.OwnMapping {
+	switch own := size >= span.OwnMapping || align >= span.OwnMapping; {
+	case own && warm && !checking:
+		p, space, fresh, err = span.AllocWarmMapping(size, align)
+	case own:
 		fresh = true
 		p, space, err = span.AllocMapping(size, align)
-	} else {
+	default:
 		p, fresh, err = span.Alloc(unitsOf(size), max(1, int(align/span.UnitSize)), size)
 	}
 	if err != nil {
@@ -157,14 +162,15 @@ func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
 //go:norace
 func (h *Heap) dropLarge(s *span.Span) {
 	cost := largeCost(s.Size)
-	h.unplaceLarge(s)
+	h.unplaceLarge(s, true)
 	h.account.Give(cost)
 }
 
-// unplaceLarge is dropLarge of a block whose cost stays in the account.
+// unplaceLarge is dropLarge of a block whose cost stays in the account. hasPages is false if
+// its pages were moved to another block, or never touched.
 //
 //go:norace
-func (h *Heap) unplaceLarge(s *span.Span) {
+func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	p, size, space := s.Base, s.Size, s.Space
 	if s.Sampled {
 		s.Sampled = false
@@ -174,9 +180,12 @@ func (h *Heap) unplaceLarge(s *span.Span) {
 	h.large.bytes.Add(-int64(size))
 	s.StoreTag(0)
 	clearBodies(p, 1, unitsOf(size))
-	if space != 0 {
+	switch {
+	case space != 0 && hasPages && !checking:
+		span.FreeWarmMapping(p, size, space)
+	case space != 0:
 		span.FreeMapping(p, space)
-	} else {
+	default:
 		if checking {
 			fillFree(p, size)
 		}
@@ -284,16 +293,16 @@ func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
 	if !h.account.Take(cost) {
 		return 0
 	}
-	to, _, err := h.placeLarge(newSize, 1)
+	to, _, err := h.placeLarge(newSize, 1, false)
 	if err != nil {
 		h.account.Give(cost)
 		return 0
 	}
 	if !span.MoveMapping(s.Base, to, s.Size) {
-		h.unplaceLarge(span.Find(to))
+		h.unplaceLarge(span.Find(to), false)
 		h.account.Give(cost)
 		return 0
 	}
-	h.unplaceLarge(s)
+	h.unplaceLarge(s, false)
 	return to
 }

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -153,4 +154,44 @@ func TestDecayResident(t *testing.T) {
 	b := wrap(h, 60_000, 1)
 	b.unwrap(t, h)
 	waitUntil(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), 60_000) == 0 })
+}
+
+// TestLargeIsZero frees a block with a mapping that was written to, whose pages are kept. A
+// block of Calloc is zero, and has only the pages that the program touches. A block that
+// Realloc moves has its contents, and one of Malloc other pages than before.
+func TestLargeIsZero(t *testing.T) {
+	setDecay(t, -1)
+	Trim()
+	h := newHeap(t, HeapOptions{})
+	const size = span.OwnMapping + 5<<20
+	for range 2 {
+		p := h.Malloc(size)
+		shadow.Fill(p, size, 3)
+		h.Free(p)
+		if !checking && span.Idle() < span.OwnMapping {
+			t.Errorf("%d bytes are idle", span.Idle())
+		}
+		q := h.Calloc(1, size)
+		if n := resident(t, uintptr(q), size); n > 1<<20 {
+			t.Errorf("%d bytes of Calloc are resident", n)
+		}
+		for i, b := range unsafe.Slice((*byte)(q), size) {
+			if b != 0 {
+				t.Fatalf("byte %d is %d", i, b)
+			}
+		}
+		h.Free(q)
+		r := h.Malloc(size)
+		shadow.Fill(r, size, 4)
+		idle := span.Idle()
+		r = h.Realloc(r, 5*size)
+		if span.Idle() != idle {
+			t.Errorf("%d bytes are idle after Realloc, and %d before", span.Idle(), idle)
+		}
+		if err := shadow.Check(r, size, 4); err != nil {
+			t.Error(err)
+		}
+		h.Free(r)
+	}
+	mustHoldNothing(t, h)
 }

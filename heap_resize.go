@@ -229,6 +229,9 @@ func zero(p uintptr, n int, was blockState) unsafe.Pointer {
 		n = min(n, sizeclass.Quantum)
 	}
 	ptr := osmem.Pointer(p)
+	if was&stateZeroed == 0 && n >= span.OwnMapping && !checking && span.Hollow(p, osmem.RoundPage(uintptr(n))) {
+		return ptr // pages that the program does not touch take no memory
+	}
 	clear(unsafe.Slice((*byte)(ptr), n)) // the block has n bytes or more
 	return ptr
 }

@@ -54,12 +54,16 @@ func sysRemap(from, to, size uintptr) error {
 	// 5.7; an older kernel returns EINVAL.
 	_, err := unix.MremapPtr(Pointer(from), size, Pointer(to), size,
 		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED|unix.MREMAP_DONTUNMAP)
-	if err != nil {
-		// If the program has split the mapping at from, by mprotect or mlock, the
-		// call fails after it has unmapped to. The caller is about to release to,
-		// so map it again before another mapping is placed there.
-		_, _ = unix.MmapPtr(-1, 0, Pointer(to), size, unix.PROT_NONE,
-			unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
+	if err == nil {
+		return nil
+	}
+	// If the program has split the mapping at from, by mprotect or mlock, the call
+	// fails after it has unmapped to. Map it again before another mapping is placed
+	// there.
+	_, again := unix.MmapPtr(-1, 0, Pointer(to), size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED_NOREPLACE)
+	if again != nil {
+		return ErrLost
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package span
 import (
 	"errors"
 	"sync"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
@@ -49,41 +50,73 @@ func uncountMapping() {
 // usable and zero. It starts at a multiple of align bytes, a power of two. space is the
 // size of its address space, which is whole regions, so that no table has records of
 // two mappings.
-//
-//go:norace
 func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
+	base, space, _, err = allocMapping(size, align, false)
+	return base, space, err
+}
+
+// AllocWarmMapping is AllocMapping that takes the pages of warm units where it can. If it
+// has, fresh is false, and what is in the mapping is undefined.
+func AllocWarmMapping(size, align uintptr) (base, space uintptr, fresh bool, err error) {
+	return allocMapping(size, align, osmem.CanMove())
+}
+
+//go:norace
+func allocMapping(size, align uintptr, warm bool) (base, space uintptr, fresh bool, err error) {
 	if err := Init(); err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	space = (size + RegionSize - 1) &^ (RegionSize - 1)
 	if space < size {
-		return 0, 0, errAddress
+		return 0, 0, false, errAddress
 	}
 	if !countMapping() {
-		return 0, 0, errMappings
+		return 0, 0, false, errMappings
 	}
 	base, err = osmem.Reserve(space, max(align, RegionSize))
 	if err != nil {
 		uncountMapping()
-		return 0, 0, err
+		return 0, 0, false, err
+	}
+	n := 0
+	if warm {
+		var ok bool
+		if n, ok = fetch(base, size); !ok {
+			addPieces(-n)
+			release(base, base+uintptr(n)*chunkSize)
+			release(base+uintptr(n+1)*chunkSize, base+space)
+			uncountMapping()
+			return allocMapping(size, align, false)
+		}
 	}
 	if err = osmem.Commit(base, osmem.RoundPage(size)); err == nil {
 		err = ensure(base, space)
 	}
 	if err != nil {
+		addPieces(-n)
 		osmem.Release(base, space)
 		uncountMapping()
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	mappings.mu.Lock()
 	defer mappings.mu.Unlock()
 	s := Find(base)
 	s.Base, s.Prev, s.Next = base, 0, mappings.first
+	s.Pieces = uint32(n)
 	if mappings.first != 0 {
 		At(mappings.first).Prev = s.Addr()
 	}
 	mappings.first = s.Addr()
-	return base, space, nil
+	return base, space, n == 0, nil
+}
+
+// release releases the addresses in [start, end).
+//
+//go:norace
+func release(start, end uintptr) {
+	if start < end {
+		osmem.Release(start, end-start)
+	}
 }
 
 // GrowMapping makes newSize bytes of the mapping at base usable, of which size bytes
@@ -116,7 +149,42 @@ func ShrinkMapping(base, size, newSize uintptr) {
 //
 //go:norace
 func MoveMapping(from, to, size uintptr) bool {
-	return osmem.CanRemap && osmem.Remap(from, to, osmem.RoundPage(size)) == nil
+	if !osmem.CanRemap {
+		return false
+	}
+	size = osmem.RoundPage(size)
+	pieces := Find(from).Pieces // the system moves one mapping at a time
+	for at := uintptr(0); at < size; {
+		n := size - at
+		if at < uintptr(pieces)*chunkSize {
+			n = min(n, chunkSize)
+		}
+		if osmem.Remap(from+at, to+at, n) != nil {
+			copy(bytesAt(from, at), bytesAt(to, at)) // what was moved already; it is still usable at from
+			return false
+		}
+		at += n
+	}
+	addPieces(int(pieces))
+	Find(to).Pieces = pieces
+	return true
+}
+
+// bytesAt returns size bytes at addr.
+//
+//go:norace
+func bytesAt(addr, size uintptr) []byte {
+	return unsafe.Slice((*byte)(osmem.Pointer(addr)), size) // they are committed
+}
+
+// FreeWarmMapping is FreeMapping of a mapping of which size bytes are usable. Where it can,
+// it moves their pages to units, which are warm then. The caller calls Decay some time
+// later.
+func FreeWarmMapping(base, size, space uintptr) {
+	if osmem.CanMove() {
+		stow(base, size)
+	}
+	FreeMapping(base, space)
 }
 
 // FreeMapping releases a mapping, whose address space has space bytes.
@@ -135,5 +203,7 @@ func FreeMapping(base, space uintptr) {
 	}
 	mappings.mu.Unlock()
 	osmem.Release(base, space)
+	addPieces(-int(s.Pieces))
+	s.Pieces = 0
 	uncountMapping()
 }

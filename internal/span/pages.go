@@ -22,6 +22,8 @@ type region struct {
 	// spotty is the part of warm that was not carved; see AllocCarved.
 	spotty unitSet
 
+	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
+
 	free  int // units not in used
 	nwarm int // units in warm
 }
@@ -91,6 +93,9 @@ var pages struct {
 	used    int // units handed out
 	most    int // the largest value that used ever had
 	warm    int // units in the warm sets
+	pieces  int // chunks that may be mappings of their own for the system; see stow.go
+
+	unmoved bool // no chunk is moved any more, because the addresses of one were lost
 }
 
 // Alloc returns units in a row, at a multiple of align units, a power of two. Their
@@ -279,10 +284,15 @@ func free(base uintptr, units int, carved bool) {
 	pages.warm += units
 	pages.used -= units
 	pages.first = min(pages.first, r.index)
-	if most := max(warmFloor, pages.used/warmShare); pages.warm > most {
-		dropWarm(pages.warm - most)
+	if over := pages.warm - mostWarm(); over > 0 {
+		dropWarm(over)
 	}
 }
+
+// mostWarm returns how many units may be warm.
+//
+//go:norace
+func mostWarm() int { return max(warmFloor, pages.used/warmShare) }
 
 // Hollow releases the memory of all whole pages among size bytes at addr, and clears
 // the rest. It reports whether it did: if pages would fault from then on, or if no page

@@ -27,7 +27,8 @@
 // warm all the time between the two calls.
 //
 // A request of a quarter of a region or more gets a mapping of its own. That is
-// released as soon as it is freed.
+// released as soon as it is freed. Where pages can be moved, they are warm units before
+// and after; see stow.go.
 package span
 
 import (
@@ -108,10 +109,13 @@ type Span struct {
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
+	// Pieces is how many chunks at the start of a mapping were moved there; see fetch.
+	Pieces uint32
+
 	// Sampled says that package sample knows of the large block.
 	Sampled bool
 
-	_ [64 - (4*ptrSize + 13)]byte
+	_ [64 - (4*ptrSize + 17)]byte
 }
 
 const (

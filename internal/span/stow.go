@@ -1,0 +1,168 @@
+package span
+
+import (
+	"sync"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+)
+
+// Fresh pages are what a mapping costs: for 20 MiB, a thousand times as much as the system
+// calls. So where pages can be moved, those of a mapping that is freed move to units of
+// regions, which are warm then, as far as the bound on warm units allows. The addresses of
+// the mapping go back to the system all the same, so that an access faults. And a mapping
+// takes the pages of warm units first.
+//
+// Pages move by chunks, as large as what one page of a page table of amd64 has, and aligned
+// to that. To move one is to move one entry. Each chunk may be a mapping of its own for the
+// system from then on: a piece. There is a bound on their number, because the system has
+// one, which Go's runtime must not reach.
+
+const (
+	chunkUnits = 2 << 20 / UnitSize
+	chunkSize  = chunkUnits * UnitSize
+
+	// movedMost is how many chunks are moved for one mapping. It bounds the time for
+	// which the lock is held.
+	movedMost = regionUnits / chunkUnits
+)
+
+// mostPieces returns how many pieces there may be, a thirty-second of what the system
+// allows.
+var mostPieces = sync.OnceValue(func() int { return osmem.MaxMappings() / 32 })
+
+const chunkMask = 1<<chunkUnits - 1
+
+// chunk returns the units of s in the chunk that begins with unit i, as bits.
+//
+//go:norace
+func (s *unitSet) chunk(i int) uint64 { return s[i/64] >> (i % 64) & chunkMask }
+
+// stow moves chunks of the mapping at base, of which size bytes are usable, to units that
+// are neither in use nor warm. These are warm then.
+//
+//go:norace
+func stow(base, size uintptr) {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	if pages.unmoved {
+		return
+	}
+	most := min(int(size/chunkSize), (mostWarm()-pages.warm)/chunkUnits, movedMost)
+	n := 0
+	for j := pages.first; n < most; j++ {
+		if j == len(pages.regions) {
+			if n > 0 {
+				return
+			}
+			if _, err := newRegion(); err != nil { // all others are full
+				return
+			}
+		}
+		r := pages.regions[j]
+		for i := 0; i < regionUnits && n < most; i += chunkUnits {
+			if r.used.chunk(i)|r.warm.chunk(i) != 0 {
+				continue
+			}
+			if !r.split(i, 0) || !r.stowAt(i, base+uintptr(n)*chunkSize) {
+				return
+			}
+			n++
+		}
+	}
+}
+
+// stowAt moves the chunk at from to the units from i on. It reports whether it did.
+//
+//go:norace
+func (r *region) stowAt(i int, from uintptr) bool {
+	// The program may have changed the access.
+	if osmem.Commit(from, chunkSize) != nil || r.commit(i, chunkUnits, chunkSize) != nil {
+		return false
+	}
+	to := r.base + uintptr(i)*UnitSize
+	switch osmem.Remap(from, to, chunkSize) {
+	case nil:
+	case osmem.ErrLost: // the units stay in use forever
+		pages.unmoved = true
+		for u := i; u < i+chunkUnits; u++ {
+			r.used.add(u)
+		}
+		r.free -= chunkUnits
+		pages.used += chunkUnits
+		return false
+	default:
+		return false
+	}
+	if r.index == 0 {
+		osmem.SmallPages(to, chunkSize) // as in newRegion
+	}
+	for u := i; u < i+chunkUnits; u++ {
+		r.warm.add(u)
+		r.spotty.add(u)
+	}
+	r.nwarm += chunkUnits
+	pages.warm += chunkUnits
+	return true
+}
+
+// fetch moves chunks of warm units to a mapping of size bytes that is being made at base.
+// It returns how many, which are at its start. If ok is false the addresses of the chunk
+// behind them are lost.
+//
+//go:norace
+func fetch(base, size uintptr) (n int, ok bool) {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	if pages.unmoved {
+		return 0, true
+	}
+	most := min(int(size/chunkSize), pages.warm/chunkUnits, movedMost)
+	for j := len(pages.regions) - 1; j >= pages.first; j-- {
+		r := pages.regions[j]
+		for i := 0; i < regionUnits && n < most; i += chunkUnits {
+			if r.warm.chunk(i) != chunkMask {
+				continue
+			}
+			if !r.split(i, 1) {
+				return n, true
+			}
+			err := osmem.Remap(r.base+uintptr(i)*UnitSize, base+uintptr(n)*chunkSize, chunkSize)
+			if err != nil {
+				pages.pieces--
+				pages.unmoved = err == osmem.ErrLost
+				return n, !pages.unmoved
+			}
+			for u := i; u < i+chunkUnits; u++ {
+				r.chill(u)
+			}
+			n++
+		}
+	}
+	return n, true
+}
+
+// split counts the chunk that begins with unit i as a piece, if it is none yet, and so many
+// more pieces. It reports whether there may be so many.
+//
+//go:norace
+func (r *region) split(i, more int) bool {
+	bit := uint32(1) << (i / chunkUnits)
+	if r.pieces&bit == 0 {
+		more++
+	}
+	if pages.pieces+more > mostPieces() {
+		return false
+	}
+	r.pieces |= bit
+	pages.pieces += more
+	return true
+}
+
+// addPieces counts n more pieces, or fewer if n is below 0.
+//
+//go:norace
+func addPieces(n int) {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	pages.pieces += n
+}

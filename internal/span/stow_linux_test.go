@@ -1,0 +1,339 @@
+//go:build !cheap_gomem
+
+package span
+
+import (
+	"errors"
+	"runtime/debug"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+)
+
+// needsMoves fails the test on a kernel before 5.7, which does not move pages.
+func needsMoves(t *testing.T) {
+	t.Helper()
+	if !osmem.CanMove() {
+		t.Fatal("this kernel is too old: it does not move pages")
+	}
+	old := SetDecay(-1)
+	t.Cleanup(func() { SetDecay(old) })
+	TrimAll()
+}
+
+// write writes a word to each page of a mapping, and check says whether the first n bytes
+// have them.
+func write(base, size uintptr) {
+	for at := uintptr(0); at < size; at += osmem.PageSize {
+		*(*uintptr)(osmem.Pointer(base + at)) = at + 1
+	}
+}
+
+func check(t *testing.T, base, n uintptr) {
+	t.Helper()
+	for at := uintptr(0); at < n; at += osmem.PageSize {
+		if got := *(*uintptr)(osmem.Pointer(base + at)); got != at+1 {
+			t.Fatalf("at %#x is %#x", at, got)
+		}
+	}
+}
+
+// faults reports whether a read of the byte at addr faults.
+func faults(addr uintptr) (is bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { is = recover() != nil }()
+	sink = *(*byte)(osmem.Pointer(addr))
+	return false
+}
+
+var sink byte // or the compiler might leave the read out
+
+// warmMapping is AllocWarmMapping that succeeds.
+func warmMapping(t *testing.T, size uintptr) (base, space uintptr, fresh bool) {
+	t.Helper()
+	base, space, fresh, err := AllocWarmMapping(size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base, space, fresh
+}
+
+// TestStow frees mappings, whose pages become warm units, and makes mappings of them. The
+// addresses that were freed fault.
+func TestStow(t *testing.T) {
+	needsMoves(t)
+	const size = OwnMapping + 3*chunkSize + 100*UnitSize/64
+	for range 3 {
+		base, space, fresh := warmMapping(t, size)
+		if !fresh || *(*byte)(osmem.Pointer(base)) != 0 {
+			t.Error("not fresh")
+		}
+		write(base, size)
+		FreeWarmMapping(base, size, space)
+		const moved = size / chunkSize * chunkSize
+		if Idle() != moved {
+			t.Fatalf("%d bytes are idle, not %d", Idle(), moved)
+		}
+		for at := uintptr(0); at < size; at += chunkSize {
+			if !faults(base + at) {
+				t.Errorf("at %#x the mapping does not fault", at)
+			}
+		}
+		// Units have the pages.
+		units, fresh, err := Alloc(chunkUnits, 1, chunkSize)
+		if err != nil || fresh || *(*uintptr)(osmem.Pointer(units)) == 0 || Idle() != moved-chunkSize {
+			t.Errorf("%v; fresh: %v, %d bytes are idle", err, fresh, Idle())
+		}
+		Free(units, chunkUnits)
+		// So has the next mapping: other contents at the start, zero behind.
+		base, space, fresh = warmMapping(t, 2*size)
+		if fresh || Idle() != 0 {
+			t.Errorf("fresh: %v, %d bytes are idle", fresh, Idle())
+		}
+		for at := uintptr(0); at < 2*size; at += osmem.PageSize {
+			if got := *(*uintptr)(osmem.Pointer(base + at)); (got != 0) != (at < moved) {
+				t.Fatalf("at %#x is %#x", at, got)
+			}
+		}
+		if got, want := Find(base).Pieces, uint32(moved/chunkSize); got != want {
+			t.Errorf("%d pieces, not %d", got, want)
+		}
+		pieces := pages.pieces
+		FreeMapping(base, space)
+		if n := pieces - pages.pieces; n != moved/chunkSize || pages.pieces < moved/chunkSize {
+			t.Errorf("%d pieces less, %d are left", n, pages.pieces)
+		}
+	}
+	if Idle() != 0 {
+		t.Errorf("%d bytes are idle", Idle())
+	}
+}
+
+// TestStowBetween has units in use in some chunks, and warm ones beside them. They keep
+// what is theirs.
+func TestStowBetween(t *testing.T) {
+	needsMoves(t)
+	const size = OwnMapping
+	var used []uintptr
+	for range 5 {
+		units, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(units, chunkSize)
+		used = append(used, units)
+	}
+	// The first keeps a unit, the second all but a warm one, the third is warm, the fourth
+	// cold, the last in use.
+	Free(used[3], chunkUnits)
+	TrimAll()
+	Free(used[0]+UnitSize, chunkUnits-1)
+	Free(used[1], 1)
+	Free(used[2], chunkUnits)
+	for range 3 {
+		base, space, _ := warmMapping(t, size)
+		write(base, size)
+		check(t, used[4], chunkSize)
+		check(t, used[0], UnitSize)
+		FreeWarmMapping(base, size, space)
+		check(t, used[4], chunkSize)
+		check(t, used[0], UnitSize)
+		if got := *(*uintptr)(osmem.Pointer(used[1] + UnitSize)); got != UnitSize+1 {
+			t.Errorf("in a unit that is in use is %#x", got)
+		}
+		if got := *(*uintptr)(osmem.Pointer(used[0] + 2*UnitSize)); got != 2*UnitSize+1 {
+			t.Errorf("in a unit that is warm is %#x", got)
+		}
+	}
+	Free(used[0], 1)
+	Free(used[4], chunkUnits)
+	Free(used[1]+UnitSize, chunkUnits-1)
+	TrimAll()
+}
+
+// TestStowBounds frees more than may be warm, and with no piece left.
+func TestStowBounds(t *testing.T) {
+	needsMoves(t)
+	const size = RegionSize - UnitSize
+	var all [3]uintptr
+	for i := range all {
+		all[i], _, _ = warmMapping(t, size)
+	}
+	for _, base := range all {
+		FreeWarmMapping(base, size, RegionSize)
+		if most := uintptr(mostWarm()) * UnitSize; Idle() > most || Idle() < most-2*chunkSize {
+			t.Errorf("%d bytes are idle, of %d", Idle(), most)
+		}
+	}
+	before, used := mostPieces, pages.pieces
+	defer func() { mostPieces = before }()
+	mostPieces = func() int { return used }
+	base, space, fresh := warmMapping(t, size)
+	if !fresh || pages.pieces != used {
+		t.Errorf("fresh: %v, %d pieces, of %d", fresh, pages.pieces, used)
+	}
+	FreeWarmMapping(base, size, space)
+	TrimAll()
+	if Idle() != 0 {
+		t.Errorf("%d bytes are idle", Idle())
+	}
+}
+
+// TestMovePieces moves a mapping that was made of warm units to another, and has the system
+// refuse that at each step.
+func TestMovePieces(t *testing.T) {
+	needsMoves(t)
+	const size = OwnMapping + 5*UnitSize
+	base, space, _ := warmMapping(t, size)
+	write(base, size)
+	FreeWarmMapping(base, size, space)
+	base, space, fresh := warmMapping(t, size)
+	if fresh {
+		t.Fatal("it is fresh")
+	}
+	write(base, size)
+	to, toSpace, err := AllocMapping(2*size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	f := func(op osmem.Op, _ uintptr) error {
+		if op != osmem.OpRemap {
+			return nil
+		}
+		if left--; left < 0 {
+			return errors.New("refused")
+		}
+		return nil
+	}
+	osmem.Fault.Store(&f)
+	defer osmem.Fault.Store(nil)
+	for n := 0; ; n++ {
+		left = n
+		if MoveMapping(base, to, size) {
+			break
+		}
+		check(t, base, size)
+		if n > size/chunkSize+1 {
+			t.Fatal("it is refused for ever")
+		}
+	}
+	osmem.Fault.Store(nil)
+	check(t, to, size)
+	if got := Find(to).Pieces; got != size/chunkSize {
+		t.Errorf("%d pieces", got)
+	}
+	FreeMapping(base, space)
+	FreeMapping(to, toSpace)
+}
+
+// findLost returns a function that frees the units that are in use and were not before.
+func findLost() func() {
+	before := map[*region]unitSet{}
+	for _, r := range pages.regions {
+		before[r] = r.used
+	}
+	return func() {
+		for _, r := range pages.regions {
+			was := before[r]
+			for u := range regionUnits {
+				if r.used.has(u) && !was.has(u) {
+					r.used.remove(u)
+					r.free++
+					pages.used--
+				}
+			}
+		}
+		pages.first = 0
+	}
+}
+
+// TestStowRefused has the system refuse to move pages, or lose addresses.
+func TestStowRefused(t *testing.T) {
+	needsMoves(t)
+	const size = OwnMapping
+	defer findLost()()
+	refused := errors.New("refused")
+	for _, want := range []error{refused, osmem.ErrLost} {
+		for n := range 4 {
+			left := n
+			f := func(op osmem.Op, _ uintptr) error {
+				if op == osmem.OpRemap {
+					if left--; left < 0 {
+						return want
+					}
+				}
+				return nil
+			}
+			base, space, _ := warmMapping(t, size)
+			write(base, size)
+			units, mapped := InUse()
+			osmem.Fault.Store(&f)
+			FreeWarmMapping(base, size, space)
+			osmem.Fault.Store(nil)
+			lost := 0
+			if want == osmem.ErrLost {
+				lost = chunkUnits
+			}
+			if u, m := InUse(); Idle() != uintptr(n)*chunkSize || u != units+lost || m != mapped-1 {
+				t.Errorf("%v after %d: %d bytes are idle, %d units in use, and %d before", want, n, Idle(), u, units)
+			}
+			if pages.unmoved != (want == osmem.ErrLost) {
+				t.Errorf("%v: no more is moved: %v", want, pages.unmoved)
+			}
+			pages.unmoved = false
+			left = n - 1
+			osmem.Fault.Store(&f)
+			base, space, fresh := warmMapping(t, size)
+			osmem.Fault.Store(nil)
+			if fresh != (n <= 1 || want == osmem.ErrLost) {
+				t.Errorf("%v after %d: fresh: %v", want, left, fresh)
+			}
+			write(base, size)
+			check(t, base, size)
+			if want == osmem.ErrLost && n > 0 {
+				FreeWarmMapping(base, size, space)
+				if !pages.unmoved || Idle() > uintptr(n)*chunkSize {
+					t.Errorf("%d bytes are idle, although none is to be moved", Idle())
+				}
+			} else {
+				FreeMapping(base, space)
+			}
+			pages.unmoved = false
+			TrimAll()
+		}
+	}
+}
+
+// TestStowSplit frees a mapping of which the program has locked a page and changed the access
+// of others.
+func TestStowSplit(t *testing.T) {
+	needsMoves(t)
+	const size = OwnMapping
+	base, space, _ := warmMapping(t, size)
+	write(base, size)
+	page := func(at uintptr) []byte { return bytesAt(base+at, osmem.PageSize) }
+	if err := errors.Join(
+		unix.Mprotect(page(3*osmem.PageSize), unix.PROT_READ),
+		unix.Mprotect(page(chunkSize), unix.PROT_NONE),
+		unix.Mlock(page(3*chunkSize+UnitSize)),
+	); err != nil {
+		t.Fatal(err)
+	}
+	FreeWarmMapping(base, size, space)
+	if Idle() < 2*chunkSize {
+		t.Errorf("%d bytes are idle", Idle())
+	}
+	// Each unit can be used.
+	for Idle() > 0 {
+		unit, _, err := Alloc(1, 1, UnitSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer Free(unit, 1)
+		write(unit, UnitSize)
+		check(t, unit, UnitSize)
+	}
+}
