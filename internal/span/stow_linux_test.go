@@ -5,9 +5,8 @@ package span
 import (
 	"errors"
 	"runtime/debug"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
@@ -316,9 +315,9 @@ func TestStowSplit(t *testing.T) {
 	write(base, size)
 	page := func(at uintptr) []byte { return bytesAt(base+at, osmem.PageSize) }
 	if err := errors.Join(
-		unix.Mprotect(page(3*osmem.PageSize), unix.PROT_READ),
-		unix.Mprotect(page(chunkSize), unix.PROT_NONE),
-		unix.Mlock(page(3*chunkSize+UnitSize)),
+		syscall.Mprotect(page(3*osmem.PageSize), syscall.PROT_READ),
+		syscall.Mprotect(page(chunkSize), syscall.PROT_NONE),
+		syscall.Mlock(page(3*chunkSize+UnitSize)),
 	); err != nil {
 		t.Fatal(err)
 	}
