@@ -58,7 +58,7 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 // AllocWarmMapping is AllocMapping that takes the pages of warm units where it can. If it
 // has, fresh is false, and what is in the mapping is undefined.
 func AllocWarmMapping(size, align uintptr) (base, space uintptr, fresh bool, err error) {
-	return allocMapping(size, align, osmem.CanMove())
+	return allocMapping(size, align, Moves())
 }
 
 //go:norace
@@ -181,7 +181,7 @@ func bytesAt(addr, size uintptr) []byte {
 // it moves their pages to units, which are warm then. The caller calls Decay some time
 // later.
 func FreeWarmMapping(base, size, space uintptr) {
-	if osmem.CanMove() {
+	if Moves() {
 		stow(base, size)
 	}
 	FreeMapping(base, space)

@@ -26,6 +26,10 @@ const (
 	movedMost = regionUnits / chunkUnits
 )
 
+// Moves reports whether pages move: on a system that can, with 64 bits. With 32 a mapping
+// has few chunks, and the address space for the units is needed for more.
+func Moves() bool { return OwnMapping >= 4*chunkSize && osmem.CanMove() }
+
 // mostPieces returns how many pieces there may be, a thirty-second of what the system
 // allows.
 var mostPieces = sync.OnceValue(func() int { return osmem.MaxMappings() / 32 })
