@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -259,17 +258,6 @@ func (c *checked) release(op string) {
 	c.freeBase(uintptr(unsafe.Pointer(hd)))
 }
 
-// writtenFree says what was written to of a block in quarantine, and where that is, or "". The
-// lock is held.
-func (c *checked) writtenFree(hd *checkedHeader) (at uintptr, report string) {
-	if hd.seal != hd.sealOf() {
-		if at, report := c.writtenOver(uintptr(unsafe.Pointer(hd))); report != "" {
-			return at, report
-		}
-	}
-	return hd.user(), hd.writtenFree()
-}
-
 // freeBase frees a block of the heap. The lock is held.
 func (c *checked) freeBase(base uintptr) {
 	if instrumented {
@@ -347,65 +335,6 @@ func (c *checked) find(op string, p uintptr) *checkedHeader {
 	return nil
 }
 
-// writtenOver looks for the block whose end was written over so that the block at base, or what
-// lies before that, was reached. It returns where that block is, and a report; or "". The lock
-// is held.
-func (c *checked) writtenOver(base uintptr) (at uintptr, report string) {
-	for range mostWrittenOver {
-		hd, s, v := c.look(base - 1)
-		switch {
-		case hd == nil:
-			return 0, ""
-		case v != headerLost && (hd.state == inUse || hd.state == quarantined):
-			if report := hd.damaged(); strings.Contains(report, "behind its end") {
-				return hd.user(), report
-			}
-			return 0, ""
-		case s.LoadTag()&span.KindMask >= span.KindBody:
-			base = s.Base
-		default:
-			base = uintptr(unsafe.Pointer(hd))
-		}
-	}
-	return 0, ""
-}
-
-// mostWrittenOver is how many blocks writtenOver looks at: more than a span has.
-const mostWrittenOver = 1 << 10
-
-// panicDamaged is Heap.panicDamaged: the free block of d was written to, and the caller would
-// have got the one at p, or none if p is 0.
-func (c *checked) panicDamaged(p uintptr, d *damage) {
-	c.mu.Lock()
-	if p != 0 {
-		c.freeBase(p)
-	}
-	at, report := c.writtenOver(d.block)
-	c.mu.Unlock()
-	if report != "" {
-		panicMisuse("Heap", at, "%s", report)
-	}
-}
-
-// panicHeaderLost panics because the header of the block that p is in is not right.
-func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
-	was, ok := c.known[uintptr(unsafe.Pointer(hd))]
-	if at, report := c.writtenOver(uintptr(unsafe.Pointer(hd))); report != "" {
-		panicMisuse(op, at, "%s", report)
-	}
-	if !ok {
-		panicMisuse(op, p, "the bytes before %#x were written to, or no block is there; look for an index below 0, or for a write behind the end of the block before", p)
-	}
-	user := hd.userAt(was.front)
-	delete(c.known, uintptr(unsafe.Pointer(hd)))
-	c.live.Add(-1)
-	c.bytes.Add(-int64(was.size))
-	*hd = was
-	hd.become(lost)
-	panicMisuse(op, p, "the block at %#x (%d bytes) was written to before its start: more than %d bytes; look for an index below 0, or for a write behind the end of the block before%s",
-		user, was.size, borderBefore, stackLines("allocated by", was.allocStack))
-}
-
 // usable returns the size of the block in use at p.
 func (c *checked) usable(op string, p uintptr) int {
 	c.mu.Lock()
@@ -449,41 +378,6 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 		freed = true
 	}
 	return to, nil
-}
-
-// check looks at all blocks, those in use and those in quarantine, and returns where one was
-// written to that nobody may write to, and a report; or "". No other goroutine uses the heap.
-func (c *checked) check() (at uintptr, report string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.n {
-		hd := headerAt(c.ring[(c.first+i)%len(c.ring)])
-		if at, report := c.writtenFree(hd); report != "" {
-			return at, report
-		}
-	}
-	span.Each(c.h.id, func(s *span.Span) {
-		if report != "" {
-			return
-		}
-		size, n := s.Size, atomic.LoadUint32(&s.Carved)
-		large := s.LoadTag()&span.KindMask == span.KindLarge
-		if large {
-			n = 1
-		}
-		for base := s.Base; n > 0 && report == ""; base, n = base+size, n-1 {
-			if !large && blockAt(base).isFree(base, factorOf(s.LoadTag())) {
-				continue
-			}
-			hd := headerAt(base)
-			if at = base + headerBytes; hd.seal != hd.sealOf() {
-				report = fmt.Sprintf("the bytes before the block at %#x were written to%s", at, stackLines("allocated by", c.known[base].allocStack))
-			} else if at = hd.user(); hd.state == inUse {
-				report = hd.damaged()
-			}
-		}
-	})
-	return at, report
 }
 
 // end gives up the cache, before the heap is destroyed.
