@@ -114,7 +114,8 @@ import (
 
 // HeapOptions configure a [Heap]. The zero value is the default.
 type HeapOptions struct {
-	// Name is for people to read, in statistics and in profiles. The
+	// Name is for people to read, in statistics and in profiles. The profiles keep what they
+	// know of each name, so a program that makes many heaps gives them few names. The
 	// default is "cheap.Heap".
 	Name string
 
@@ -129,14 +130,16 @@ type HeapOptions struct {
 	Limit int64
 
 	// Check has the heap look for mistakes in the use of its blocks; see [CheckBlocks]. It
-	// takes time and memory: each block is up to 144 bytes larger, a Malloc and a Free take
-	// about ten times as long, with stacks more. Stats then count the bytes that were asked
-	// for, and UsableSize returns them. Where Check is CheckNone, the environment variable
-	// CHEAP_CHECK sets it for all heaps of the program: blocks or stacks.
+	// takes time and memory: each block is 144 bytes larger, more with an alignment above 128,
+	// a Malloc and a Free take about ten times as long, with stacks more. Stats then count
+	// the bytes that were asked for, and UsableSize returns them. The environment variable
+	// CHEAP_CHECK, which is blocks or stacks, sets the least level for all heaps of the
+	// program.
 	Check CheckLevel
 
 	// Quarantine is how many bytes of freed blocks a heap with Check keeps from reuse; they
-	// count for Limit, and leave when it is reached. 0 means [DefaultQuarantine].
+	// count for Limit, and leave when it is reached. Each heap has one of its own. 0 means
+	// [DefaultQuarantine].
 	Quarantine int
 
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a

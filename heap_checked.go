@@ -64,7 +64,8 @@ var checkAll = func() CheckLevel {
 type checked struct {
 	h          *Heap
 	stacks     bool
-	quarantine int // bytes
+	quarantine int  // bytes
+	reported   bool // Destroy has found something
 
 	live, bytes atomic.Int64 // blocks in use, and the sum of their sizes
 
@@ -135,11 +136,17 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 		c.known[base] = *hd
 	}
 	c.mu.Unlock()
-	newFill.write(hd.content())
+	if hd.filled() {
+		newFill.write(hd.content())
+	}
 	c.live.Add(1)
 	c.bytes.Add(int64(size))
+	p = base + uintptr(front)
+	if sample.Chance(uintptr(size)) { // the heap itself samples no block that has a header
+		sample.Add(p, uintptr(size), &c.h.samples().holder)
+	}
 	account.Notify()
-	return base + uintptr(front), nil
+	return p, nil
 }
 
 // take returns a small block from the cache, or 0.
@@ -169,13 +176,11 @@ func (c *checked) takeClass(class uint8) uintptr {
 		return 0
 	}
 	c.flush(false)
-	if cc := c.local.k.class(class); !cc.due() {
-		if p, was := cc.pop(); p != 0 {
-			if instrumented {
-				c.h.handedOut(p, was)
-			}
-			return p
+	if p, was := c.local.k.class(class).pop(); p != 0 {
+		if instrumented {
+			c.h.handedOut(p, was)
 		}
+		return p
 	}
 	p, was, err := c.h.refill(c.local.k, class)
 	if err != nil {
@@ -210,12 +215,17 @@ func (c *checked) free(op string, p uintptr) {
 	c.live.Add(-1)
 	c.bytes.Add(-int64(hd.size))
 	delete(c.known, uintptr(unsafe.Pointer(hd)))
+	if c.h.sampled.Load() != nil {
+		sample.Remove(p)
+	}
 	if report := hd.damaged(); report != "" {
 		hd.become(lost)
 		c.mu.Unlock()
 		panicMisuse(op, p, "%s", report)
 	}
-	freedFill.write(hd.content())
+	if hd.filled() {
+		freedFill.write(hd.content())
+	}
 	hd.freeStack = stack
 	hd.become(quarantined)
 	c.push(hd)
@@ -408,8 +418,11 @@ func checkedHeapOf(s *span.Span) *Heap {
 // mustBeUndamagedAll panics if a block was written to where nobody may write. It is the beginning
 // of Destroy.
 func (h *Heap) mustBeUndamagedAll(op string) {
-	if at, report := h.checked.check(); report != "" {
-		panicMisuse(op, at, "%s", report)
+	if !h.checked.reported {
+		if at, report := h.checked.check(); report != "" {
+			h.checked.reported = true // the next Destroy is to release what it can
+			panicMisuse(op, at, "%s", report)
+		}
 	}
 	h.checked.end()
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // TestCheckedAlignments asks for alignments that are large, with a size for which there may be
@@ -211,4 +214,65 @@ func TestCheckedReallocDamaged(t *testing.T) {
 	if s := h.Stats(); s.Blocks != 0 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestCheckedSamples has samples of a checked heap: they begin and end with the caller's block,
+// and have its size.
+func TestCheckedSamples(t *testing.T) {
+	withRate(t, 1)
+	h := newCheckedHeap(t, HeapOptions{Name: uniqueName(t), Check: CheckBlocks})
+	var all []unsafe.Pointer
+	for range 100 {
+		all = append(all, h.Malloc(100), h.Malloc(50_000))
+	}
+	sample.SetPool(uintptr(all[0]), "pool")
+	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 0 {
+		t.Errorf("%v allocated, %v freed, want 200 and 0", got.Allocs, got.Frees)
+	}
+	for _, p := range all[:150] {
+		h.Free(p)
+	}
+	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 150 {
+		t.Errorf("%v allocated, %v freed, want 200 and 150", got.Allocs, got.Frees)
+	}
+	pool := 0.0
+	for _, s := range sample.Sites() {
+		if s.Heap == h.Name() && s.Size != 100 && s.Size != 50_000 {
+			t.Errorf("a sample has %d bytes", s.Size)
+		}
+		if s.Heap == h.Name() && s.Pool == "pool" {
+			pool += s.Allocs
+		}
+	}
+	if pool != 1 {
+		t.Errorf("%v samples are of the pool, want 1", pool)
+	}
+}
+
+// TestCheckedDestroyAgain destroys a heap that Destroy has found something in.
+func TestCheckedDestroyAgain(t *testing.T) {
+	for _, off := range []int{10, -128} {
+		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
+		p := h.Malloc(10)
+		if off < 0 {
+			write(p, off, 0)
+		} else {
+			write(p, off, off+1)
+		}
+		wantMisuse(t, "Heap.DestroyAll", func() { h.DestroyAll() }, "written to")
+		if err := h.DestroyAll(); err != nil {
+			t.Errorf("the second DestroyAll returns %v", err)
+		}
+	}
+}
+
+// TestCheckedMapping has a block that is not filled: no page of it is touched.
+func TestCheckedMapping(t *testing.T) {
+	h := newCheckedHeap(t, HeapOptions{Check: CheckStacks})
+	p := h.Malloc(4 * span.OwnMapping)
+	if b := unsafe.Slice((*byte)(p), 4*span.OwnMapping); b[span.OwnMapping] != 0 {
+		t.Errorf("the block has bytes %#x", b[span.OwnMapping])
+	}
+	write(p, 4*span.OwnMapping, 4*span.OwnMapping+1)
+	wantMisuse(t, "Heap.Free", func() { h.Free(p) }, "behind its end")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A checkedHeader is at the start of each block of a checked heap that was handed out, and
@@ -68,6 +69,11 @@ func (hd *checkedHeader) content() []byte {
 	return unsafe.Slice((*byte)(osmem.Pointer(hd.user())), hd.size)
 }
 
+// filled reports whether the caller's bytes are filled. Those of a mapping are not: a program
+// may use a small part of it, and from its free on each access faults, unless the
+// quarantine is larger than it.
+func (hd *checkedHeader) filled() bool { return hd.size < span.OwnMapping }
+
 // borders returns the bytes before and behind the caller's that must not change.
 func (hd *checkedHeader) borders() (before, behind []byte) {
 	p := hd.user()
@@ -107,6 +113,9 @@ func (hd *checkedHeader) writtenFree() string {
 	}
 	if report := hd.damaged(); report != "" {
 		return report
+	}
+	if !hd.filled() {
+		return ""
 	}
 	if from, to := freedFill.changed(hd.content()); from < to {
 		return fmt.Sprintf("the free %s was written to after it was freed: %d bytes from byte %d on; look for a pointer that is used after Free%s",

@@ -145,7 +145,7 @@ func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
 //go:norace
 func (h *Heap) sampleLarge(p uintptr) {
 	s := span.Find(p)
-	if sample.Rate() == 0 && !s.Sampled {
+	if sample.Rate() == 0 && !s.Sampled || h.checked != nil {
 		return
 	}
 	h.large.mu.Lock()

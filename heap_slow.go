@@ -154,7 +154,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	cl := &h.classes[c]
 	want := 1
 	k := h.hold(local)
-	if k == nil && sample.Chance(uintptr(sizeclass.Classes[c].Size)) || k != nil && k.sampleDue(c) {
+	if h.checked == nil && (k == nil && sample.Chance(uintptr(sizeclass.Classes[c].Size)) || k != nil && k.sampleDue(c)) {
 		h.letGo(local, k)
 		if p, was, ok := h.mallocSampled(c); ok {
 			return p, was, nil

@@ -28,7 +28,7 @@ const DefaultRate = 512 << 10
 // inverse of that many blocks. So all numbers of the profiles are estimates without bias,
 // whatever the sizes; with a rate of 1 they are exact.
 //
-// A sample takes about a microsecond, most of it for the stack. A sampled block lies in a
+// A sample takes about 0.3 microseconds, and 2 from a stack that is new. A sampled block lies in a
 // span of its own sort: a heap has, for each size class that was sampled, one span of 64 KiB
 // at least, and counts it for its limit. Of such a span only the pages are resident that
 // have a sampled block. If the limit has no room for the span, the block is not sampled.
