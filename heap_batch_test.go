@@ -40,6 +40,7 @@ func (h *Heap) spare() (n int64) {
 // TestSpareBounds frees many blocks of one class, and then of all classes. The batches that
 // are kept whole are bounded, and package span knows how many bytes they have.
 func TestSpareBounds(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer SetDecay(SetDecay(-1))
 	Trim()
 	before := span.Spare()
@@ -79,6 +80,7 @@ func TestSpareBounds(t *testing.T) {
 // TestSpareUnasked looks which batches a tick sorts: those that were there at the tick
 // before, and that no cache has asked for since.
 func TestSpareUnasked(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer SetDecay(SetDecay(-1))
 	Trim()
 	h := newHeap(t, HeapOptions{})
@@ -150,6 +152,7 @@ func TestSpareDecays(t *testing.T) {
 
 // TestSpareNoDecay sets a decay of 0, with which nothing is kept but what always is.
 func TestSpareNoDecay(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer SetDecay(SetDecay(-1))
 	Trim()
 	h := newHeap(t, HeapOptions{})
@@ -170,6 +173,7 @@ func TestSpareNoDecay(t *testing.T) {
 
 // TestDestroyLooksAtBatches writes to a free block that is in a batch of its class.
 func TestDestroyLooksAtBatches(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	spread(h, 8*64*64, 3)
 	if h.classes[3].numWhole == 0 {

@@ -304,6 +304,7 @@ func TestHollow(t *testing.T) {
 // TestFewerPs fills the caches of several Ps and then takes the Ps away. What
 // they hold must not be lost.
 func TestFewerPs(t *testing.T) {
+	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	const ps = 4
 	before := runtime.GOMAXPROCS(ps)
 	defer runtime.GOMAXPROCS(before)

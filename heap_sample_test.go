@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,9 @@ var sampleRate = flag.Int64("cheap.sample", 0, "run all tests with samples this 
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if n, err := strconv.ParseInt(os.Getenv("CHEAP_TEST_SAMPLE"), 10, 64); err == nil && *sampleRate == 0 {
+		*sampleRate = n // of a step of .ci/run
+	}
 	sample.SetRate(*sampleRate)
 	os.Exit(m.Run())
 }
