@@ -309,6 +309,9 @@ func TestCheckedModel(t *testing.T) {
 		if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 || s.Mallocs != s.Frees {
 			t.Errorf("%+v", s)
 		}
+		if n := len(h.checked.known); n != 0 {
+			t.Errorf("%d blocks are still known", n)
+		}
 		if err := h.Destroy(); err != nil {
 			t.Error(err)
 		}

@@ -174,6 +174,28 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 	}
 }
 
+// TestReallocSamples moves blocks that were not sampled, when the next one is to be.
+func TestReallocSamples(t *testing.T) {
+	withRate(t, 0)
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, realloc := range []func(unsafe.Pointer, int) unsafe.Pointer{h.Realloc, l.Realloc} {
+		sample.SetRate(0)
+		h.Free(h.Malloc(500)) // the caches have blocks of both sizes
+		l.Free(l.Malloc(500))
+		p := l.Malloc(100)
+		l.Free(l.Malloc(100))
+		before := sampledIn(h, "").Allocs
+		sample.SetRate(1)
+		p = realloc(p, 500)
+		if n := sampledIn(h, "").Allocs - before; n != 1 {
+			t.Errorf("%v samples, want 1", n)
+		}
+		h.Free(p)
+	}
+}
+
 // TestSampledMisuse frees sampled blocks wrongly.
 func TestSampledMisuse(t *testing.T) {
 	withRate(t, 1)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -242,7 +243,11 @@ func TestLifetimes(t *testing.T) {
 	withRate(t, 1)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("lifetimes")})
 	blocks := leakInProfile(h, 50)
-	for _, p := range blocks {
+	for _, p := range blocks[:20] {
+		h.Free(p)
+	}
+	time.Sleep(15 * time.Millisecond)
+	for _, p := range blocks[20:] {
 		h.Free(p)
 	}
 	var b bytes.Buffer
@@ -254,9 +259,13 @@ func TestLifetimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var freed, life int64
+	slow := int64(0)
 	for _, s := range p.Sample {
 		if !slices.Contains(s.Label["heap"], h.Name()) {
 			continue
+		}
+		if l := s.Label["lifetime"]; slices.Contains(l, "10ms-100ms") || slices.Contains(l, "100ms-1s") || slices.Contains(l, "1s-10s") {
+			slow += s.Value[0]
 		}
 		freed += s.Value[0]
 		life += s.Value[2]
@@ -264,8 +273,8 @@ func TestLifetimes(t *testing.T) {
 			t.Errorf("the label lifetime is %q", s.Label["lifetime"])
 		}
 	}
-	if freed != 50 || life <= 0 {
-		t.Errorf("%d blocks lived %d ns, want 50 blocks", freed, life)
+	if least := 30 * int64(15*time.Millisecond); freed != 50 || life < least || slow < 30 {
+		t.Errorf("%d blocks lived %d ns, %d of them longer than 10 ms; want 50, at least %d ns and 30", freed, life, slow, least)
 	}
 }
 
@@ -295,6 +304,9 @@ func TestProfileOfMemory(t *testing.T) {
 	}
 	for i := range keep {
 		keep[i].Close()
+	}
+	if err := m.Destroy(t.Context()); err != nil { // before the heap
+		t.Error(err)
 	}
 }
 
