@@ -4,6 +4,7 @@ package inspect
 
 import (
 	"flag"
+	"math/bits"
 	"runtime"
 	"slices"
 	"strings"
@@ -145,6 +146,10 @@ func waitsOf(f func()) (waits []string) {
 			if !more {
 				break
 			}
+		}
+		// On 32-bit systems a reader takes the lock of a class for two loads.
+		if bits.UintSize == 32 && strings.Contains(text, "(*class).peek\n") {
+			continue
 		}
 		// The runtime's own locks are in the profile, too: those of collections.
 		if strings.HasPrefix(text, "sync.") && strings.Contains(text, "inspect.Read\n") {
