@@ -16,13 +16,14 @@ import (
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 var sampleRate = flag.Int64("cheap.sample", 0, "run all tests with samples this many bytes apart in the mean; 1 samples every block")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if n, err := strconv.ParseInt(os.Getenv("CHEAP_TEST_SAMPLE"), 10, 64); err == nil && *sampleRate == 0 {
+	if n, err := strconv.ParseInt(os.Getenv("CHEAP_TEST_SAMPLE"), 10, 64); err == nil && *sampleRate == 0 && !testchild.Is() {
 		*sampleRate = n // of a step of .ci/run
 	}
 	sample.SetRate(*sampleRate)
