@@ -55,7 +55,7 @@ package cheap
 //	freeSlow     when the list is a full batch, keeps it as the spare, and
 //	             gives the spare that was there to
 //	class.put    which keeps some batches whole for the next get, a few for any
-//	             time and others until nobody has asked for them for a while, and
+//	             time and others until no cache has asked for them for a while, and
 //	             sorts the blocks of the rest into their spans; a span that has all
 //	             its blocks back returns to package span
 //

@@ -118,7 +118,7 @@ func TestSpareUnasked(t *testing.T) {
 	}
 }
 
-// TestSpareDecays waits until a timer has sorted the batches that nobody asks for. One block
+// TestSpareDecays waits until a timer has sorted the batches that no cache asks for. One block
 // of each span is in use, so no unit is idle, and nothing else arms the timer.
 func TestSpareDecays(t *testing.T) {
 	defer SetDecay(SetDecay(2 * time.Millisecond))

@@ -25,7 +25,7 @@ const (
 	CheckNone CheckLevel = iota
 
 	// CheckBlocks fills blocks when they are handed out and when they are freed, puts bytes
-	// before and behind each block that nobody may write to, and keeps freed blocks from
+	// before and behind each block that must not change, and keeps freed blocks from
 	// reuse for a while. A write to these bytes is found when the block is freed and by
 	// Destroy; a write to a freed block when it leaves the quarantine, and by Destroy.
 	CheckBlocks
@@ -59,7 +59,7 @@ var checkAll = func() CheckLevel {
 // A block of the heap holds, from its start: a checkedHeader, perhaps a gap for alignment, a
 // border, the bytes of the caller, and another border that fills the rest of the block.
 //
-// A block that was written to where nobody may is lost: it counts as freed, and is never used
+// A block whose borders or header were written to is lost: it counts as freed, and is never used
 // again.
 type checked struct {
 	h          *Heap
@@ -380,7 +380,7 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 		copyBlock(to, ptr, uintptr(min(old, size)))
 		freed := false
 		defer func() {
-			if !freed { // it panics, so nobody gets the new block
+			if !freed { // it panics, so the new block has no owner
 				c.free(op, p)
 			}
 		}()
@@ -415,7 +415,7 @@ func checkedHeapOf(s *span.Span) *Heap {
 	return nil
 }
 
-// mustBeUndamagedAll panics if a block was written to where nobody may write. It is the beginning
+// mustBeUndamagedAll panics if a border or a freed block was written to. It is the beginning
 // of Destroy.
 func (h *Heap) mustBeUndamagedAll(op string) {
 	if !h.checked.reported {

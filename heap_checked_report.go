@@ -80,7 +80,8 @@ func (c *checked) writtenFree(hd *checkedHeader) (at uintptr, report string) {
 }
 
 // check looks at all blocks, those in use and those in quarantine, and returns where one was
-// written to that nobody may write to, and a report; or "". No other goroutine uses the heap.
+// written to outside of its bytes or after its free, and a report; or "". No other goroutine
+// uses the heap.
 func (c *checked) check() (at uintptr, report string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

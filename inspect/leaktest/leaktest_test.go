@@ -207,7 +207,7 @@ func TestOptions(t *testing.T) {
 	checked(drop, IgnorePool("["))
 }
 
-// TestCheckMemory has blocks whose Close nobody needs, arenas of the pool, and a group.
+// TestCheckMemory has blocks that need no Close, arenas of the pool, and a group.
 func TestCheckMemory(t *testing.T) {
 	m := own.NewMemory(nil, own.MemoryOptions{Name: "test.Memory"})
 	mustFail(t, checked(func(*fake) {

@@ -5,14 +5,10 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
@@ -30,24 +26,7 @@ func BenchmarkSampled(b *testing.B) {
 		for _, allocator := range []string{"heap", "local"} {
 			name, _, _ := strings.Cut(filepath.Base(file), ".")
 			b.Run(fmt.Sprintf("work=trace-%s/allocator=%s", name, allocator), func(b *testing.B) {
-				f, err := os.Open(file)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer f.Close()
-				tr, err := trace.Read(f)
-				if err != nil {
-					b.Fatal(err)
-				}
-				info, err := peers.Lookup(allocator)
-				if err != nil {
-					b.Fatal(err)
-				}
-				session, err := replay.NewSession(tr, []peers.Info{info})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer session.Close()
+				session := newSession(b, file, allocator)
 				defer sample.SetRate(0)
 				at := func(rate int64, turn int) float64 {
 					sample.SetRate(rate)

@@ -36,30 +36,7 @@ func traceRows() []row {
 // replayed returns rounds that replay a trace on both allocators.
 func replayed(file, ours, theirs string) func(testing.TB) func(turn int) float64 {
 	return func(tb testing.TB) func(turn int) float64 {
-		f, err := os.Open(file)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer f.Close()
-		tr, err := trace.Read(f)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		infos := make([]peers.Info, 2)
-		for i, name := range []string{ours, theirs} {
-			if infos[i], err = peers.Lookup(name); err != nil {
-				tb.Skip(err)
-			}
-		}
-		session, err := replay.NewSession(tr, infos)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() {
-			if err := session.Close(); err != nil {
-				tb.Error(err)
-			}
-		})
+		session := newSession(tb, file, ours, theirs)
 		return func(turn int) float64 {
 			took, err := session.Round(context.Background(), turn)
 			if err != nil {
@@ -68,4 +45,34 @@ func replayed(file, ours, theirs string) func(testing.TB) func(turn int) float64
 			return float64(took[0]) / float64(took[1])
 		}
 	}
+}
+
+// newSession returns a session that replays a trace on the allocators that are named. It ends
+// with the test.
+func newSession(tb testing.TB, file string, allocators ...string) *replay.Session {
+	f, err := os.Open(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	tr, err := trace.Read(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	infos := make([]peers.Info, len(allocators))
+	for i, name := range allocators {
+		if infos[i], err = peers.Lookup(name); err != nil {
+			tb.Skip(err)
+		}
+	}
+	session, err := replay.NewSession(tr, infos)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return session
 }
