@@ -25,7 +25,7 @@ func TestRefusal(t *testing.T) {
 	for _, times := range []int{1, forever} {
 		t.Run(fmt.Sprintf("forever=%v", times == forever), func(t *testing.T) {
 			calls := 1
-			few := testing.Short() || memoryCosts
+			few := testing.Short() || memoryCosts || testchild.Emulated()
 			for n := 1; n <= calls; n++ {
 				if few && n > 3 && n%5 != 0 {
 					continue
@@ -306,7 +306,7 @@ func TestRefusalHarmsNothing(t *testing.T) {
 	}
 
 	// A move that the system refuses is made by copying.
-	if osmem.CanRemap {
+	if osmem.CanMove() {
 		remaps := 0
 		f := func(op osmem.Op, size uintptr) error {
 			if op == osmem.OpRemap {

@@ -221,7 +221,7 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	if h.growLarge(s, newSize) {
 		return p
 	}
-	if s.Space != 0 && osmem.CanRemap {
+	if s.Space != 0 && osmem.CanMove() {
 		return h.moveLarge(s, newSize)
 	}
 	return 0

@@ -261,7 +261,7 @@ func TestReallocUnderLimit(t *testing.T) {
 			}
 			before := h.Stats()
 			q, err := realloc(p, row.to)
-			works := row.moves && (osmem.CanRemap || row.from < own)
+			works := row.moves && (osmem.CanMove() || row.from < own)
 			if (err == nil) != works || err != nil && !errors.Is(err, ErrLimit) {
 				t.Errorf("%s: from %d to %d under a limit of %d: %v", name, row.from, row.to, limit, err)
 			}

@@ -215,9 +215,10 @@ func TestMerge(t *testing.T) {
 func TestHammerRead(t *testing.T) {
 	h := newHeap(t, "hammer-read")
 	pool := own.NewPool(own.Options{Name: "hammer-read", Numbers: true, Release: func(any, []uintptr) error { return nil }})
-	defer runtime.KeepAlive(pool)
+	defer pool.Destroy(t.Context()) // the error tells of the owners that were never closed
 	var stop atomic.Bool
 	var work sync.WaitGroup
+	defer func() { stop.Store(true); work.Wait() }()
 	mallocs := make([]int64, 4)
 	owners := make([]int64, 2)
 	for g := range mallocs {
@@ -274,6 +275,7 @@ func TestHammerRead(t *testing.T) {
 			if err := q.Destroy(t.Context()); err == nil {
 				t.Error("Destroy does not say that an owner was never closed")
 			}
+			runtime.KeepAlive(&n)
 		}
 	})
 	work.Go(func() { // another reader

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -53,6 +54,7 @@ func TestCensus(t *testing.T) {
 	if err := p.Destroy(t.Context()); err == nil {
 		t.Error("Destroy does not say that owners were not closed")
 	}
+	runtime.KeepAlive(&kept)
 }
 
 // TestCensusOfMemory checks that the two pools of a Memory are counted as one.

@@ -336,7 +336,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 			mu.Unlock()
 			// A hundred of the youngest reach the rest of their batches.
 			// The array of a large bundle is Go memory with some build tags.
-			const most = 1 << 20
+			const most = 2 << 20
 			if live > 400<<10 || now-before > most {
 				t.Fatalf("after %d owners: %d C bytes live; Go heap %d bytes, %d before", i+1, live, now, before)
 			}

@@ -68,6 +68,34 @@ func sysRemap(from, to, size uintptr) error {
 	return err
 }
 
+// sysCanMove moves a page. An old kernel refuses. With qemu-user 7.2, which runs programs of
+// other processors, the page moves, but then the emulator takes the old address for
+// unmapped, and madvise does nothing there and says that it has: a page that was decommitted
+// would not be zero.
+func sysCanMove() bool {
+	from, err := sysReserve(PageSize, 1)
+	if err != nil {
+		return false
+	}
+	defer sysRelease(from, PageSize)
+	to, err := sysReserve(PageSize, 1)
+	if err != nil {
+		return false
+	}
+	defer sysRelease(to, PageSize)
+	// decommits reports whether what sysDecommit does is right for the page. It is where the
+	// call is refused, because the program has locked all pages. Tests let sysDecommit fail.
+	decommits := func(addr uintptr) bool {
+		if sysCommit(addr, PageSize) != nil {
+			return false
+		}
+		p := (*byte)(Pointer(addr)) // it is committed
+		*p = 1
+		return unix.Madvise(bytes(addr, PageSize), unix.MADV_DONTNEED) != nil || *p == 0
+	}
+	return sysCommit(from, PageSize) == nil && sysRemap(from, to, PageSize) == nil && decommits(to) && decommits(from)
+}
+
 // names are the purposes as C strings, which the kernel copies.
 var names = map[Purpose]*byte{Heap: cString(Heap), Owners: cString(Owners), Metadata: cString(Metadata)}
 

@@ -64,3 +64,5 @@ func sysMaxMappings() int { return math.MaxInt }
 func smallPages(addr, size uintptr) {}
 
 func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
+
+func sysCanMove() bool { return false }

@@ -107,9 +107,8 @@ func Release(addr, size uintptr) {
 
 // Remap moves size bytes from one address to another, with their pages instead of by
 // copying. The address space at to must be reserved. That at from reads as zero
-// afterwards. It may be called only where CanRemap is true, and there it may fail as
-// well, because the system is too old. If it fails, that at to may be committed, or the
-// error is ErrLost.
+// afterwards. It may be called only where CanMove returns true, and there it may fail as
+// well. If it fails, that at to may be committed, or the error is ErrLost.
 func Remap(from, to, size uintptr) error {
 	if err := fault(OpRemap, size); err != nil {
 		return err
@@ -117,24 +116,9 @@ func Remap(from, to, size uintptr) error {
 	return remap(from, to, size)
 }
 
-// CanMove reports whether Remap works with this system: whether CanRemap is true and the
-// system is not too old. It tries it once, with two pages of its own.
-var CanMove = sync.OnceValue(func() bool {
-	if !CanRemap {
-		return false
-	}
-	from, err := reserve(PageSize, 1)
-	if err != nil {
-		return false
-	}
-	defer release(from, PageSize)
-	to, err := reserve(PageSize, 1)
-	if err != nil {
-		return false
-	}
-	defer release(to, PageSize)
-	return commit(from, PageSize) == nil && remap(from, to, PageSize) == nil
-})
+// CanMove reports whether Remap works with this system. It tries it once, with two pages of
+// its own.
+var CanMove = sync.OnceValue(func() bool { return CanRemap && sysCanMove() })
 
 // ErrLost is the error of Remap if another mapping of the program may be where the pages
 // were to go. Neither may be touched from then on.

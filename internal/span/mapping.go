@@ -149,7 +149,7 @@ func ShrinkMapping(base, size, newSize uintptr) {
 //
 //go:norace
 func MoveMapping(from, to, size uintptr) bool {
-	if !osmem.CanRemap {
+	if !osmem.CanMove() {
 		return false
 	}
 	size = osmem.RoundPage(size)

@@ -28,6 +28,9 @@ const under = "CHEAP_TEST_EXEC"
 // Is reports whether this process is a child.
 func Is() bool { return os.Getenv(variable) != "" }
 
+// Emulated reports whether the tests run under a command that emulates a processor.
+func Emulated() bool { return os.Getenv(under) != "" }
+
 // Run runs f in a child. It returns what the child printed, and its exit status: 0
 // if f returned, -1 if the child was killed, which happens after a minute. In the
 // child Run does not return; see [Main]. env are variables for the child, such as
