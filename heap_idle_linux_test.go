@@ -1,0 +1,76 @@
+//go:build !cheap_gomem && !race && !asan && !msan
+
+package cheap
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// TestIdleResident measures what a heap with one block keeps in RAM: the first of the process,
+// and a second one.
+func TestIdleResident(t *testing.T) {
+	if testchild.Emulated() {
+		return // the emulator's own memory counts
+	}
+	out, status := testchild.Run(t, func() {
+		debug.SetGCPercent(-1)
+		var kib [3]int
+		readRollup() // touches what reading needs
+		for i := range kib {
+			if i > 0 {
+				h, err := NewHeap(HeapOptions{})
+				if err != nil {
+					panic(err)
+				}
+				h.Malloc(64)
+			}
+			_, rest, _ := bytes.Cut(readRollup(), []byte("\nAnonymous:"))
+			// Not by Sscan, which allocates.
+			for _, c := range bytes.TrimLeft(rest, " ") {
+				if c == ' ' {
+					break
+				}
+				kib[i] = 10*kib[i] + int(c-'0')
+			}
+		}
+		fmt.Printf("first=%d second=%d\n", kib[1]-kib[0], kib[2]-kib[1])
+	})
+	var first, second int
+	if _, err := fmt.Sscanf(out, "first=%d second=%d\n", &first, &second); err != nil || status != 0 {
+		t.Fatalf("status %d: %v\n%s", status, err, out)
+	}
+	t.Logf("the first heap: %d KiB, the second: %d KiB", first, second)
+	const atMost = 128
+	if first < 4 || first > atMost || second < 4 || second > atMost {
+		t.Errorf("the first heap keeps %d KiB in RAM, the second %d; each should keep 4 to %d", first, second, atMost)
+	}
+}
+
+var rollup [4096]byte
+
+// readRollup returns what the system says about the memory of the process.
+func readRollup() []byte {
+	fd, err := unix.Open("/proc/self/smaps_rollup", unix.O_RDONLY, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer unix.Close(fd)
+	n := 0
+	for {
+		k, err := unix.Read(fd, rollup[n:])
+		if err != nil {
+			panic(err)
+		}
+		if k == 0 {
+			return rollup[:n]
+		}
+		n += k
+	}
+}
