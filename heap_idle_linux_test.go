@@ -6,9 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cheapgo/cheap/internal/testchild"
 )
@@ -57,14 +56,14 @@ var rollup [4096]byte
 
 // readRollup returns what the system says about the memory of the process.
 func readRollup() []byte {
-	fd, err := unix.Open("/proc/self/smaps_rollup", unix.O_RDONLY, 0)
+	fd, err := syscall.Open("/proc/self/smaps_rollup", syscall.O_RDONLY, 0)
 	if err != nil {
 		panic(err)
 	}
-	defer unix.Close(fd)
+	defer syscall.Close(fd)
 	n := 0
 	for {
-		k, err := unix.Read(fd, rollup[n:])
+		k, err := syscall.Read(fd, rollup[n:])
 		if err != nil {
 			panic(err)
 		}
