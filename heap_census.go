@@ -61,7 +61,7 @@ func readHeaps(all *census.Heaps) {
 		if k := tag & span.KindMask; k != span.KindLarge {
 			k &^= span.KindSampled
 			c.Classes[k].Spans++
-			c.Classes[k].Carved += int64(atomic.LoadUint32(&s.Carved))
+			c.Classes[k].Carved += int64(carvedOf(s))
 			return
 		}
 		c.LargeSpans++
