@@ -21,8 +21,8 @@ func TestCheckedAlignments(t *testing.T) {
 		if align > uint64(maxInt) {
 			break
 		}
-		if 33 < shift && shift < 48 && testchild.Emulated() {
-			continue // the emulator needs memory for each page of address space
+		if 33 < shift && testchild.Emulated() {
+			break // the emulator needs memory for each page of address space
 		}
 		for _, size := range []int{0, 1, 100, maxInt, maxInt - 200, int(maxLarge)} {
 			if size <= 100 && osmemIsScarce && shift > 24 {
