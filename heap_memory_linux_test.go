@@ -55,26 +55,36 @@ func init() {
 // are in RAM.
 func resident(t *testing.T, addr, n uintptr) uintptr {
 	t.Helper()
-	pages := make([]byte, (n+osmem.PageSize-1)/osmem.PageSize)
+	in, err := mincore(addr, n)
+	if err != nil {
+		t.Skip("mincore:", err)
+	}
+	return in
+}
+
+// mincore returns how many of n bytes at addr, a multiple of the page size, are in RAM. An
+// emulator of a processor with larger pages passes the system's answer on, which has a byte
+// for each of the system's own pages.
+func mincore(addr, n uintptr) (in uintptr, err error) {
+	const unwritten = 0x80
+	pages := bytes.Repeat([]byte{unwritten}, int(n/4096)+2)
 	if _, _, errno := syscall.Syscall(syscall.SYS_MINCORE, addr, n, uintptr(unsafe.Pointer(&pages[0]))); errno != 0 {
-		t.Skip("mincore:", errno)
+		return 0, errno
 	}
-	sum := uintptr(0)
-	for _, p := range pages {
-		sum += uintptr(p&1) * osmem.PageSize
+	written := bytes.IndexByte(pages, unwritten)
+	for _, p := range pages[:written] {
+		in += uintptr(p & 1)
 	}
-	return sum
+	return in * (osmem.RoundPage(n) / uintptr(written)), nil
 }
 
 // mustBeUnmapped looks whether the system has n bytes at addr back. A part of them may be
 // mapped again: by Go, or for the stack of a thread.
 func mustBeUnmapped(t *testing.T, addr, n uintptr) {
 	t.Helper()
-	page := make([]byte, 1)
 	for i := range uintptr(8) {
 		at := (addr + n/8*i) &^ (osmem.PageSize - 1)
-		_, _, errno := syscall.Syscall(syscall.SYS_MINCORE, at, osmem.PageSize, uintptr(unsafe.Pointer(&page[0])))
-		if errno == syscall.ENOMEM { // what mincore says of a page that is not mapped
+		if _, err := mincore(at, osmem.PageSize); err == syscall.ENOMEM { // what mincore says of a page that is not mapped
 			return
 		}
 	}
