@@ -51,12 +51,13 @@ type Options struct {
 //	lifetimes     the profile of [WriteLifetimes]
 //	where         the text of [Where], with the ten largest of each
 //	suspects      who holds resources, and who forgot to close them: see [ServeSuspects]
+//	suspects.json the same as the page shows it, as [SuspectFigures]; suspects.txt as text
 //	leaks         the profile of [WriteLeaks], after a collection
 //	history.json  the points of the chart: one for each request of all.json, a second apart
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
 // The page needs no other file and no network. To read it costs the program what [Tables]
-// costs.
+// costs, and, every ten seconds, what [Suspects] costs.
 func Handler(o Options) http.Handler {
 	h := &handler{o: o, page: newPage(o)}
 	return http.HandlerFunc(h.serve)
@@ -140,7 +141,16 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if name == "history.json" {
+	switch name {
+	case "suspects.json":
+		h.serveSuspectFigures(w, r)
+		return
+	case "suspects.txt":
+		collectIfAsked(r)
+		head.Set("Content-Type", "text/plain; charset=utf-8")
+		_ = WriteSuspects(w) // an error is that of a reader who has gone
+		return
+	case "history.json":
 		head.Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.history.all()) // an error is that of a reader who has gone
 		return

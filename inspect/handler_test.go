@@ -48,6 +48,8 @@ func TestHandlerAnswers(t *testing.T) {
 		{"GET", "where", 200, "text/plain; charset=utf-8", "cheap.Heap holds"},
 		{"GET", "suspects", 200, "text/plain; charset=utf-8", " open, "},
 		{"GET", "suspects?format=json", 200, "application/json", "["},
+		{"GET", "suspects.json", 200, "application/json", `"suspects":[`},
+		{"GET", "suspects.txt?gc=1", 200, "text/plain; charset=utf-8", " open, "},
 		{"GET", "leaks", 200, "application/octet-stream", "\x1f\x8b"},
 		{"GET", "heaps", 404, "text/plain; charset=utf-8", ""},
 		{"GET", "heaps.xml", 404, "text/plain; charset=utf-8", ""},

@@ -161,8 +161,42 @@ func WriteSuspects(w io.Writer) error {
 		text.WriteByte('\n')
 		s.write(&text)
 	}
+	if more := leaksAdvice(); more != "" {
+		fmt.Fprintf(&text, "\n%s\n", more)
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// leaksAdvice says how the stacks of the pools are recorded whose level is [LeaksOff], or
+// nothing if there are none.
+func leaksAdvice() string {
+	const named = 5
+	var off []string
+	more := 0
+	for _, p := range own.Pools() {
+		name := p.Name
+		if name == "" {
+			name = "a pool without a name"
+		}
+		switch {
+		case p.LeakLevel() != own.LeaksOff || slices.Contains(off, name):
+		case len(off) == named:
+			more++
+		default:
+			off = append(off, name)
+		}
+	}
+	if len(off) == 0 {
+		return ""
+	}
+	list := strings.Join(off, ", ")
+	if more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return "No stacks are recorded of the owners of " + list +
+		". inspect.EnableLeaks() records one in 128 from then on, inspect.SetLeakLevel sets another level," +
+		" and so does the environment variable CHEAP_LEAKS, as in CHEAP_LEAKS=sampled."
 }
 
 // write writes one suspect.

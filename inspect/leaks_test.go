@@ -404,3 +404,51 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaksAdvice looks for the sentence that names the pools whose level is off.
+func TestLeaksAdvice(t *testing.T) {
+	levels := map[string]Level{}
+	for _, p := range own.Pools() { // those of other tests
+		levels[p.Name] = p.LeakLevel()
+		p.SetLeakLevel(LeaksAll)
+	}
+	defer func() {
+		for _, p := range own.Pools() {
+			if l, ok := levels[p.Name]; ok {
+				p.SetLeakLevel(l)
+			}
+		}
+	}()
+	if text := leaksAdvice(); text != "" {
+		t.Errorf("all pools record stacks: %q", text)
+	}
+	p := newPool(t, "advice.Pool", LeaksOff)
+	for range 2 {
+		newPool(t, "advice.Twin", LeaksOff)
+	}
+	var figures SuspectFigures
+	read := func() (text string) {
+		h := Handler(Options{Title: "advised"})
+		if err := json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures); err != nil {
+			t.Fatal(err)
+		}
+		return ask(h, "GET", "suspects.txt", nil).Body.String()
+	}
+	text := read()
+	if want := "No stacks are recorded of the owners of advice.Pool, advice.Twin. inspect.EnableLeaks()"; !strings.HasPrefix(figures.Advice, want) || !strings.HasSuffix(text, "\n"+figures.Advice+"\n") {
+		t.Errorf("the advice is %q, want %q, in the text, too:\n%s", figures.Advice, want, text)
+	}
+	if figures.Program != "advised" || figures.Time.IsZero() || figures.Suspects == nil {
+		t.Errorf("%+v", figures)
+	}
+	for i := range 5 {
+		newPool(t, fmt.Sprint("advice.", i), LeaksOff)
+	}
+	if text := leaksAdvice(); !strings.Contains(text, "advice.2 and 2 more. ") {
+		t.Errorf("of seven names: %q", text)
+	}
+	p.SetLeakLevel(LeaksSampled)
+	if text := leaksAdvice(); strings.Contains(text, "advice.Pool") {
+		t.Errorf("the pool records some stacks: %q", text)
+	}
+}

@@ -58,7 +58,7 @@ var links = []link{
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, Where(10).String()) // an error is that of a reader who has gone
 	}},
-	{"suspects", "leak suspects", ServeSuspects},
+	{"suspects", "leak suspects as text", ServeSuspects},
 	{"leaks", "leak profile", ServeLeaks},
 }
 

@@ -5,6 +5,7 @@
 (() => {
 	const every = 2000; // milliseconds
 	const most = 900; // points of the chart
+	const suspectsEvery = 5; // a read of the suspects looks at every owner
 	const rowsShown = 100;
 	const body = document.body;
 	const at = id => document.getElementById(id);
@@ -114,6 +115,66 @@
 		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
 	};
 
+	// The frames of a stack are pairs of lines: a function, and where in it.
+	const framesShown = 3;
+	const functions = stack => stack.split('\n').filter(l => l && !l.startsWith('\t')).map(f => f.slice(f.lastIndexOf('/') + 1));
+	const opened = new Set(); // the suspects whose whole stack is shown
+	const thousands = n => n.toLocaleString('en-US');
+
+	// stackOf shows the innermost functions of a suspect's stack, and all of it when it is opened.
+	const stackOf = s => {
+		if (!s.stack) return make('td', 'stack help', 'not recorded');
+		const cell = make('td', 'stack');
+		const whole = make('details');
+		const key = [s.pool, s.label, s.stack].join('\n');
+		const names = functions(s.stack);
+		const title = make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : ''));
+		if (s.missing_close) title.append(' ', make('b', 'missing', 'a Close is missing'));
+		whole.append(title, make('pre', '', s.stack));
+		(s.uses || []).forEach((use, i) => {
+			whole.append(i === 0 ? 'one of them was last used by' : 'and before by', make('pre', '', use));
+		});
+		whole.open = opened.has(key);
+		whole.ontoggle = () => { if (whole.open) opened.add(key); else opened.delete(key); };
+		cell.append(whole);
+		return cell;
+	};
+
+	const showSuspects = report => {
+		const el = document.querySelector('[data-table=suspects]');
+		el.tHead.replaceChildren(head([
+			['pool'], ['label', 'what Owner.SetLabel has set'],
+			['open', 'owners that are open', 'n'], ['bytes', 'the sizes of their resources', 'n'],
+			['by the collector', 'owners of the stack that the collector had to release, whatever their labels are', 'n'],
+			['made by', 'the innermost functions; all of the stack when it is opened'],
+		]));
+		const all = report.suspects;
+		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
+			const line = make('tr');
+			line.append(Object.assign(make('th', '', s.pool), {scope: 'row'}), make('td', 'label', s.label || ''));
+			for (const [n, text] of [[s.live, thousands(s.live)], [s.bytes, bytes(s.bytes)], [s.collected || 0, thousands(s.collected || 0)]]) {
+				const cell = make('td', 'n', text);
+				cell.dataset.value = n;
+				line.append(cell);
+			}
+			line.append(stackOf(s));
+			return line;
+		}));
+		el.closest('section').querySelectorAll('.key').forEach(key => {
+			key.hidden = all.length > 0 && all.length <= rowsShown;
+			key.textContent = all.length === 0 ? 'There are none.' : rowsShown + ' of ' + all.length + ' are shown. The text and the JSON have all.';
+		});
+		at('advice').hidden = !report.advice;
+		at('advice').textContent = report.advice || '';
+		body.dataset.suspects = Number(body.dataset.suspects) + 1;
+	};
+
+	const readSuspects = async query => {
+		const answer = await fetch('suspects.json' + query, {cache: 'no-store', credentials: 'same-origin'});
+		if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
+		showSuspects(await answer.json());
+	};
+
 	let names = []; // of the lines
 	const points = []; // {at, values}, since this page or another one was opened
 
@@ -152,7 +213,7 @@
 		}));
 	};
 
-	let paused = false, asking = false;
+	let paused = false, asking = false, turns = 0;
 
 	const update = async () => {
 		if (asking) return;
@@ -166,6 +227,7 @@
 			if (points.length > most) points.shift();
 			report.tables.forEach(show);
 			draw();
+			if (turns++ % suspectsEvery === 0) await readSuspects('');
 			at('state').textContent = 'Read at ' + new Date(report.time).toLocaleTimeString() + '.';
 			at('problem').hidden = true;
 			body.dataset.updates = Number(body.dataset.updates) + 1;
@@ -193,6 +255,16 @@
 			at('trimmed').textContent = 'The program does not answer.';
 		}
 		at('trim').disabled = false;
+	};
+	at('collect').onclick = async () => {
+		at('collect').disabled = true;
+		try {
+			await readSuspects('?gc=1');
+			at('collected').textContent = 'Collected at ' + new Date().toLocaleTimeString() + '.';
+		} catch (error) {
+			at('collected').textContent = 'The program does not answer (' + error.message + ').';
+		}
+		at('collect').disabled = false;
 	};
 	let drawn = 0;
 	new ResizeObserver(() => {

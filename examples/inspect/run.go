@@ -50,6 +50,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // serve serves the page, while the shop below has visitors, until ctx is done.
 func serve(ctx context.Context, addr string, stdout io.Writer) error {
+	inspect.EnableLeaks()                // the page names the stacks of leak suspects
+	inspect.SetRate(inspect.DefaultRate) // and has a heap profile
 	if err := pace.Start(pace.Options{Limit: 512 << 20}); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ func TestInspectPage(t *testing.T) {
 	b := startBrowser(t)
 	was := cheap.SetDecay(-1) // nothing changes behind the back of the test
 	defer cheap.SetDecay(was)
+	suspicious := own.NewPool(own.Options{Name: "decoder <i>", Numbers: true, Release: func(any, []uintptr) error { return nil }})
+	kept := makeSuspects(t, suspicious)
 	stop := allocate(t)
 	mux := http.NewServeMux()
 	mux.Handle("/debug/cheap/", inspect.Handler(inspect.Options{Title: "inspected <b>"}))
@@ -58,6 +60,11 @@ func TestInspectPage(t *testing.T) {
 	if n := evaluate[int](b, `Math.min(...[...document.querySelectorAll('#chart polyline')].map(l => l.points.numberOfItems))`); n < 4 {
 		t.Errorf("a line has %d points after 4 updates", n)
 	}
+	checkAdvice(b, "decoder <i>")
+	for _, info := range own.Pools() {
+		info.SetLeakLevel(own.LeaksAll)
+	}
+	kept = append(kept, makeSuspects(t, suspicious)...)
 	for _, d := range devices {
 		b.become(d)
 		b.screenshot("inspect-" + d.name)
@@ -78,6 +85,8 @@ func TestInspectPage(t *testing.T) {
 	for _, table := range []string{"heaps", "classes", "accounts", "pools"} {
 		agree(b, address, table)
 	}
+	checkSuspects(b, address)
+	runtime.KeepAlive(kept)
 	if got := evaluate[string](b, `document.title`); got != "inspected <b>: memory outside the Go heap" {
 		t.Errorf("the title is %q", got)
 	}
