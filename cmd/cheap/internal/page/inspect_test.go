@@ -64,7 +64,6 @@ func TestInspectPage(t *testing.T) {
 	for _, info := range own.Pools() {
 		info.SetLeakLevel(own.LeaksAll)
 	}
-	kept = append(kept, makeSuspects(t, suspicious)...)
 	for _, d := range devices {
 		b.become(d)
 		b.screenshot("inspect-" + d.name)
@@ -85,6 +84,7 @@ func TestInspectPage(t *testing.T) {
 	for _, table := range []string{"heaps", "classes", "accounts", "pools"} {
 		agree(b, address, table)
 	}
+	kept = append(kept, makeSuspects(t, suspicious)...) // after the last collection
 	checkSuspects(b, address)
 	runtime.KeepAlive(kept)
 	if got := evaluate[string](b, `document.title`); got != "inspected <b>: memory outside the Go heap" {
