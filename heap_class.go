@@ -194,6 +194,9 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		h.account.Give(cost)
 		return noMemory(err)
 	}
+	if cl.tag&span.KindSampled != 0 && !fresh {
+		fresh = hollowSampled(base, sc.SpanBytes())
+	}
 	s := span.Find(base)
 	s.ForgetChunk()
 	s.Size, s.Base = uintptr(sc.Size), base

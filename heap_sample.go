@@ -136,8 +136,27 @@ func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
 	// Before the block is free, or its next life could be ended. If it turns out not to be
 	// live, no sample of it was there, but one that another goroutine is ending now.
 	seen(func() { sample.Remove(p) })
-	return all.classes[c].putOne(h, s, p)
+	if !all.classes[c].putOne(h, s, p) {
+		return false
+	}
+	if sizeclass.Classes[c].Size >= pagesLong && samplesAreFew() {
+		all.classes[c].releaseFreePages()
+	}
+	return true
 }
+
+// pagesLong is the size of the smallest class whose blocks may have a whole page, besides their
+// first.
+const pagesLong = 4 << 10
+
+// samplesAreFew reports whether spans of sampled blocks keep pages that have no block in use.
+// Few blocks of a class are sampled by default, so what has no block waits long for the next.
+// Where each block or so is sampled it does not.
+func samplesAreFew() bool { return sample.Rate() >= 64<<10 && !checking }
+
+// hollowSampled releases the pages of a new span of sampled blocks, and reports whether it did.
+// Otherwise, all pages of an idle unit would stay resident for a few blocks.
+func hollowSampled(base, size uintptr) bool { return samplesAreFew() && span.Hollow(base, size) }
 
 // sampleLarge decides whether the large block at p, which is new or has another size, is to
 // be sampled. The caller owns the block, and has called Enter of package race.

@@ -7,6 +7,7 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	_ "github.com/cheapgo/cheap/own" // it sets census.ReadPools
 	"github.com/cheapgo/cheap/pace"
@@ -24,6 +25,8 @@ type snapshot struct {
 	store  int64 // bytes of the store of package own
 	pace   pace.Stats
 	queued int64 // releases that wait, of all pools
+
+	samples, sampleBytes int64 // blocks in use that are sampled, and what their records take
 
 	allocated, active int64 // bytes, as jemalloc defines them
 }
@@ -79,6 +82,7 @@ func (r *statReader) read() *snapshot {
 
 	s := &snapshot{totals: r.now, system: osmem.ReadCounts(), store: census.ReadStore(), pace: pace.ReadStats()}
 	s.totals.List = nil
+	s.samples, s.sampleBytes = sample.Count(), sample.Bytes()
 	s.queued = account.Queued() + account.ToDrain()
 	r.addHeaps(s)
 	r.addClasses(s)

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -14,24 +15,34 @@ import (
 // counted apart.
 type Holder struct{ Name string }
 
-// A siteKey tells the sites of one stack apart. It has no holder, because a program may make
-// and destroy any number of heaps.
-type siteKey struct {
+// names are what a sample is counted under besides its stack and its size. Equal names have one
+// address. They have no holder, because a program may make and destroy any number of heaps.
+type names struct {
 	heap string // Name of the holder
 	pool string // what SetPool has said
-	size uintptr
+}
+
+// A siteKey tells the sites of one stack apart.
+type siteKey struct {
+	of   *names
+	size uintptr // manySizes if fold has made the site of several
 }
 
 // A site is a place in the program that allocated blocks of one size from heaps of one name.
 type site struct {
 	siteKey
 	stack *stack
+	inUse int // samples of blocks in use
 
-	rate   int64 // for which weight was computed
-	weight float64
+	allocs, frees float64  // sums of weights
+	space         float64  // of allocs, in bytes
+	lives         []lifeOf // by age; those of a site have few ages
+}
 
-	allocs, frees float64 // sums of weights
-	lives         *[Ages]Life
+// A lifeOf adds up the lives of one range.
+type lifeOf struct {
+	age int
+	Life
 }
 
 // A stack is the program counters of a call, as [runtime.Callers] returns them. Equal stacks are
@@ -39,6 +50,7 @@ type site struct {
 type stack struct {
 	pcs   []uintptr
 	id    uint32 // 0 if Stack has not returned it
+	next  *stack // another one with the same hash
 	sites []*site
 	index map[siteKey]*site // of sites, from manySites of them on
 	live  float64           // bytes in use
@@ -50,6 +62,7 @@ const manySites = 16
 type record struct {
 	of     *Holder
 	site   *site
+	size   uintptr
 	weight float64
 	since  time.Duration // after start
 }
@@ -59,14 +72,21 @@ const deepest = 64
 
 var table struct {
 	mu     sync.Mutex
-	stacks map[uint64][]*stack // by hash
-	live   map[uintptr]record  // by address
+	stacks map[uint64]*stack  // by hash
+	live   map[uintptr]record // by address
 
-	// byFrames has the stacks by the return addresses on them. Several of these may lead to
-	// one stack of stacks, because they have the frames of package cheap.
-	byFrames map[[goroutine.MostFrames]uintptr]*stack
+	// byFrames has the stacks by a hash of the return addresses on them. Several of these may
+	// lead to one stack of stacks, because they have the frames of package cheap. The addresses
+	// themselves would take half of the memory of the table. Two of n stacks have one hash with
+	// the probability n² / 2⁶⁵: one in four million if there are three million stacks.
+	byFrames map[uint64]*stack
 
 	numbered []*stack // by id, less 1
+
+	names   map[names]*names
+	inUse   float64 // bytes of blocks in use
+	foldAt  int64   // see mayFold
+	counted         // what the table has
 }
 
 var start = time.Now()
@@ -84,20 +104,20 @@ func Add(p, size uintptr, of *Holder) {
 	defer table.mu.Unlock()
 	prepare()
 	end(p, now)
-	s := here().site(siteKey{of.Name, "", size})
-	if s.rate != rate {
-		s.rate, s.weight = rate, 1/probability(size, rate)
-	}
-	s.allocs += s.weight
-	s.stack.live += s.weight * float64(size)
-	table.live[p] = record{of, s, s.weight, now}
+	s := here().site(namesOf(of.Name, ""), size)
+	weight := 1 / probability(size, rate)
+	s.take(weight, size)
+	table.live[p] = record{of, s, size, weight, now}
+	table.records = max(table.records, len(table.live))
+	table.now.Store(int64(len(table.live)))
+	mayFold()
 }
 
 // prepare makes the maps. The lock is held.
 func prepare() {
 	if table.live == nil {
-		table.stacks, table.live = map[uint64][]*stack{}, map[uintptr]record{}
-		table.byFrames = map[[goroutine.MostFrames]uintptr]*stack{}
+		table.stacks, table.live = map[uint64]*stack{}, map[uintptr]record{}
+		table.byFrames, table.names = map[uint64]*stack{}, map[names]*names{}
 	}
 }
 
@@ -146,9 +166,11 @@ func SetPool(p uintptr, name string) {
 	if !ok {
 		return
 	}
-	r.site.allocs -= r.weight
-	r.site = r.site.stack.site(siteKey{r.site.heap, name, r.site.size})
-	r.site.allocs += r.weight
+	old := r.site
+	old.take(-r.weight, r.size)
+	old.inUse -= 2 // take has counted it as another one
+	r.site = old.stack.site(namesOf(old.of.heap, name), r.size)
+	r.site.take(r.weight, r.size)
 	table.live[p] = r
 }
 
@@ -158,10 +180,11 @@ func Drop(of *Holder) {
 	defer table.mu.Unlock()
 	for p, r := range table.live {
 		if r.of == of {
-			r.site.free(r.weight)
+			r.site.free(r.weight, r.size)
 			delete(table.live, p)
 		}
 	}
+	table.now.Store(int64(len(table.live)))
 }
 
 // end ends the sample of the block at p, if there is one. The lock is held.
@@ -171,24 +194,56 @@ func end(p uintptr, now time.Duration) {
 		return
 	}
 	delete(table.live, p)
+	table.now.Store(int64(len(table.live)))
 	s := r.site
-	s.free(r.weight)
-	if s.lives == nil {
-		s.lives = new([Ages]Life)
+	s.free(r.weight, r.size)
+	d := now - r.since
+	s.life(ageOf(d), Life{r.weight, r.weight * float64(d)})
+}
+
+// life adds blocks that lived for about as long.
+func (s *site) life(age int, l Life) {
+	i := slices.IndexFunc(s.lives, func(l lifeOf) bool { return l.age == age })
+	if i < 0 {
+		i = len(s.lives)
+		table.lives++
+		s.lives = append(slices.Grow(s.lives, 1), lifeOf{age: age})
 	}
-	l := &s.lives[ageOf(now-r.since)]
-	l.Blocks += r.weight
-	l.Total += r.weight * float64(now-r.since)
+	s.lives[i].Blocks += l.Blocks
+	s.lives[i].Total += l.Total
+}
+
+// take counts blocks that were handed out. The lock is held.
+func (s *site) take(weight float64, size uintptr) {
+	s.inUse++
+	s.allocs += weight
+	s.space += weight * float64(size)
+	s.stack.live += weight * float64(size)
+	table.inUse += weight * float64(size)
 }
 
 // free counts blocks that were freed. The lock is held.
-func (s *site) free(weight float64) {
+func (s *site) free(weight float64, size uintptr) {
+	s.inUse--
 	s.frees += weight
-	s.stack.live -= weight * float64(s.size)
+	s.stack.live -= weight * float64(size)
+	table.inUse -= weight * float64(size)
+}
+
+// namesOf returns the only names with these values. The lock is held.
+func namesOf(heap, pool string) *names {
+	n := names{heap, pool}
+	one := table.names[n]
+	if one == nil {
+		one = &n
+		table.names[n] = one
+	}
+	return one
 }
 
 // site returns the site of a stack, which is new if there was none. The lock is held.
-func (st *stack) site(k siteKey) *site {
+func (st *stack) site(n *names, size uintptr) *site {
+	k := siteKey{n, size}
 	if s := st.index[k]; s != nil {
 		return s
 	}
@@ -200,17 +255,22 @@ func (st *stack) site(k siteKey) *site {
 		}
 	}
 	s := &site{siteKey: k, stack: st}
+	table.sites++
 	st.sites = append(st.sites, s)
 	switch {
 	case st.index != nil:
 		st.index[k] = s
-	case len(st.sites) == manySites:
-		st.index = map[siteKey]*site{}
-		for _, s := range st.sites {
-			st.index[s.siteKey] = s
-		}
+	case len(st.sites) >= manySites:
+		st.makeIndex()
 	}
 	return s
+}
+
+func (st *stack) makeIndex() {
+	st.index = map[siteKey]*site{}
+	for _, s := range st.sites {
+		st.index[s.siteKey] = s
+	}
 }
 
 // here returns the stack of the caller of its caller. The lock is held.
@@ -223,30 +283,41 @@ func here() *stack {
 	var frames [goroutine.MostFrames]uintptr
 	short := goroutine.Frames(&frames)
 	short %= goroutine.MostFrames
-	if s := table.byFrames[frames]; s != nil && short > 0 {
+	sum := hash(frames[:short])
+	if s := table.byFrames[sum]; s != nil && short > 0 {
 		return s
 	}
 	var pcs [deepest]uintptr
 	s := stackOf(pcs[:runtime.Callers(3, pcs[:])])
 	if short > 0 {
-		table.byFrames[frames] = s
+		table.byFrames[sum] = s
 	}
 	return s
 }
 
-// stackOf returns the stack with those program counters. The lock is held.
-func stackOf(pcs []uintptr) *stack {
+// hash returns a number that depends on all program counters and on their order. Each step
+// permutes the numbers, and spreads each bit over the upper ones and, turned, over the lower.
+func hash(pcs []uintptr) uint64 {
 	sum := uint64(len(pcs))
 	for _, pc := range pcs {
 		sum = bits.RotateLeft64(sum^uint64(pc), 27) * 0x9E3779B97F4A7C15 // 2⁶⁴ divided by the golden ratio
 	}
-	for _, s := range table.stacks[sum] {
+	return sum
+}
+
+// stackOf returns the stack with those program counters. The lock is held.
+func stackOf(pcs []uintptr) *stack {
+	sum := hash(pcs)
+	first := table.stacks[sum]
+	for s := first; s != nil; s = s.next {
 		if slices.Equal(s.pcs, pcs) {
 			return s
 		}
 	}
-	s := &stack{pcs: slices.Clone(pcs)}
-	table.stacks[sum] = append(table.stacks[sum], s)
+	s := &stack{pcs: slices.Clone(pcs), next: first}
+	table.numStacks++
+	table.frames += len(pcs)
+	table.stacks[sum] = s
 	return s
 }
 
@@ -286,10 +357,11 @@ func AgeLimit(i int) time.Duration {
 type Site struct {
 	Heap string
 	Pool string  // for which pool of package own the blocks were allocated, or ""
-	Size uintptr // of a block in bytes
+	Size uintptr // of a block in bytes, or the mean if there are several
 	PCs  []uintptr
 
 	Allocs, Frees float64 // blocks
+	Space         float64 // bytes of Allocs
 
 	// Lives has the blocks in Frees by how long they lived: range i ends at AgeLimit(i). Those
 	// whose heap was destroyed are missing.
@@ -302,14 +374,17 @@ func Sites() []Site {
 	defer table.mu.Unlock()
 	var all []Site
 	for _, same := range table.stacks {
-		for _, st := range same {
+		for st := same; st != nil; st = st.next {
 			for _, s := range st.sites {
 				if s.allocs < 0.5 {
 					continue // SetPool has taken the only one
 				}
-				o := Site{Heap: s.heap, Pool: s.pool, Size: s.size, PCs: st.pcs, Allocs: s.allocs, Frees: s.frees}
-				if s.lives != nil {
-					o.Lives = *s.lives
+				o := Site{Heap: s.of.heap, Pool: s.of.pool, Size: s.size, PCs: st.pcs, Allocs: s.allocs, Frees: s.frees, Space: s.space}
+				if s.size == manySizes {
+					o.Size = uintptr(math.Round(s.space / s.allocs))
+				}
+				for _, l := range s.lives {
+					o.Lives[l.age] = l.Life
 				}
 				all = append(all, o)
 			}
@@ -330,7 +405,7 @@ func Top(n int) []Place {
 	var top []Place
 	table.mu.Lock()
 	for _, same := range table.stacks {
-		for _, s := range same {
+		for s := same; s != nil; s = s.next {
 			if s.live < 1 || len(top) == n && s.live <= top[n-1].Live {
 				continue
 			}

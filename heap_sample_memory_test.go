@@ -1,0 +1,137 @@
+//go:build linux && !cheap_gomem && !cheap_check
+
+package cheap
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
+)
+
+// TestSampleMemory has many places in a program allocate and free blocks, at the default rate.
+// The tables of samples and the pages of their spans that hold no block in use take at most
+// 512 KiB and one in 100 bytes in use. Each row has a process of its own, because neither maps
+// nor tables shrink.
+func TestSampleMemory(t *testing.T) {
+	if osmem.PageSize > 4<<10 {
+		return // a sampled block has a page for itself, of whatever size
+	}
+	for name, row := range map[string]sampledLoad{
+		"small blocks of one place":   {live: 64 << 20, places: 1, from: 16, to: 64, turnover: 1},
+		"all classes of 1,000 places": {live: 64 << 20, places: 1000, from: 16, to: 32 << 10, turnover: 32},
+		"large blocks, too":           {live: 256 << 20, places: 1000, from: 16, to: 256 << 10, turnover: 2},
+		"256 MiB of all classes":      {live: 256 << 20, places: 1000, from: 16, to: 32 << 10, turnover: 4},
+		"one size of 1,000 places":    {live: 64 << 20, places: 1000, from: 1000, to: 1001, turnover: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if race.Build || testchild.Emulated() {
+				row.live, row.turnover = min(row.live, 64<<20), min(row.turnover, 2)
+			}
+			out, ok := testchild.Test(t, row.measure)
+			if !ok {
+				t.Error(out)
+			}
+			t.Log(out)
+		})
+	}
+}
+
+// A sampledLoad is what a program does: it keeps live bytes of blocks of from to to bytes, small
+// ones mostly, allocated in so many places, and replaces all of them turnover times.
+type sampledLoad struct {
+	live, places, from, to, turnover int
+}
+
+func (l sampledLoad) measure(t *testing.T) {
+	setDecay(t, -1) // nothing is given back beside what samples give back
+	withRate(t, 512<<10)
+	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
+	defer h.DestroyAll()
+	blocks := make([]unsafe.Pointer, 0, l.live/l.from)
+	before := goHeap()
+	random := rand.New(rand.NewPCG(1, 2))
+	for total, live := 0, 0; total < l.turnover*l.live; {
+		r := random.Float64()
+		size := l.from + int(float64(l.to-l.from)*r*r*r)
+		var p unsafe.Pointer
+		atPlace(random.IntN(l.places), 10, func() { p = h.Malloc(size) })
+		clear(unsafe.Slice((*byte)(p), size)) // p is a block of that size
+		blocks = append(blocks, p)
+		total += size
+		for live += h.UsableSize(p); live > l.live; {
+			i, last := random.IntN(len(blocks)), len(blocks)-1
+			live -= h.UsableSize(blocks[i])
+			h.Free(blocks[i])
+			blocks[i] = blocks[last]
+			blocks = blocks[:last]
+		}
+	}
+	grown := goHeap() - before
+	runtime.KeepAlive(blocks)
+
+	tables, slack, most := sample.Bytes(), idleOfSampled(t, h), h.Stats().Bytes/100+512<<10
+	t.Logf("%d samples, the Go heap has grown by %d KiB, and package sample says %d; slack %d KiB; allowed %d KiB", sample.Live(), grown>>10, tables>>10, slack>>10, most>>10)
+	if sample.Live() < l.live>>20 {
+		t.Errorf("%d samples of %d MiB", sample.Live(), l.live>>20)
+	}
+	if max(grown, tables)+slack > most {
+		t.Errorf("samples take %d KiB, at most %d are allowed", (max(grown, tables)+slack)>>10, most>>10)
+	}
+	if d := tables - grown; bits.UintSize == 64 && max(d, -d) > grown/3+32<<10 {
+		t.Errorf("the Go heap has grown by %d KiB, and package sample says %d", grown>>10, tables>>10)
+	}
+}
+
+// goHeap returns the bytes of the Go heap that are in use.
+func goHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// idleOfSampled returns how many bytes are resident of the heap's spans of sampled blocks, less
+// those of blocks in use.
+func idleOfSampled(t *testing.T, h *Heap) (n int64) {
+	t.Helper()
+	span.Walk(func(s *span.Span, tag uintptr) {
+		c := tag & span.KindMask &^ span.KindSampled
+		if tag>>span.KindBits == h.id && tag&span.KindSampled != 0 && c < sizeclass.Count {
+			n += int64(resident(t, s.Base, sizeclass.Classes[c].SpanBytes()))
+		}
+	})
+	if all := h.sampled.Load(); all != nil {
+		for c := range all.classes {
+			n -= all.classes[c].out * int64(sizeclass.Classes[c].Size)
+		}
+	}
+	return n
+}
+
+//go:noinline
+func placeLeft(n, bits int, f func()) { atPlace(n, bits, f) }
+
+//go:noinline
+func placeRight(n, bits int, f func()) { atPlace(n, bits, f) }
+
+// atPlace calls f by the n-th of 1 << bits stacks.
+func atPlace(n, bits int, f func()) {
+	switch {
+	case bits == 0:
+		f()
+	case n&1 == 0:
+		placeLeft(n>>1, bits-1, f)
+	default:
+		placeRight(n>>1, bits-1, f)
+	}
+}
