@@ -101,9 +101,8 @@ func Add(p, size uintptr, of *Holder) {
 	}
 
 	table.mu.Lock()
-	defer table.mu.Unlock()
 	prepare()
-	end(p, now)
+	ended := end(p, now)
 	s := here().site(namesOf(of.Name, ""), size)
 	weight := 1 / probability(size, rate)
 	s.take(weight, size)
@@ -111,6 +110,13 @@ func Add(p, size uintptr, of *Holder) {
 	table.records = max(table.records, len(table.live))
 	table.now.Store(int64(len(table.live)))
 	mayFold()
+	table.mu.Unlock()
+	if t := tracer.Load(); t != nil {
+		if ended {
+			t.Free(p)
+		}
+		t.Alloc(p, size, weight)
+	}
 }
 
 // prepare makes the maps. The lock is held.
@@ -150,8 +156,11 @@ func PCs(id uint32) []uintptr {
 func Remove(p uintptr) {
 	now := time.Since(start)
 	table.mu.Lock()
-	defer table.mu.Unlock()
-	end(p, now)
+	ended := end(p, now)
+	table.mu.Unlock()
+	if t := tracer.Load(); t != nil && ended {
+		t.Free(p)
+	}
 }
 
 // SetPool says for which pool the block at p was allocated. It does nothing if the block was
@@ -176,22 +185,30 @@ func SetPool(p uintptr, name string) {
 
 // Drop ends all samples of a holder, whose blocks are gone. Their lives are not counted.
 func Drop(of *Holder) {
+	t := tracer.Load()
+	var ended []uintptr // if there is a tracer
 	table.mu.Lock()
-	defer table.mu.Unlock()
 	for p, r := range table.live {
 		if r.of == of {
 			r.site.free(r.weight, r.size)
 			delete(table.live, p)
+			if t != nil {
+				ended = append(ended, p)
+			}
 		}
 	}
 	table.now.Store(int64(len(table.live)))
+	table.mu.Unlock()
+	for _, p := range ended {
+		t.Free(p)
+	}
 }
 
-// end ends the sample of the block at p, if there is one. The lock is held.
-func end(p uintptr, now time.Duration) {
+// end ends the sample of the block at p, and returns false if there is none. The lock is held.
+func end(p uintptr, now time.Duration) bool {
 	r, ok := table.live[p]
 	if !ok {
-		return
+		return false
 	}
 	delete(table.live, p)
 	table.now.Store(int64(len(table.live)))
@@ -199,6 +216,7 @@ func end(p uintptr, now time.Duration) {
 	s.free(r.weight, r.size)
 	d := now - r.since
 	s.life(ageOf(d), Life{r.weight, r.weight * float64(d)})
+	return true
 }
 
 // life adds blocks that lived for about as long.
@@ -232,11 +250,10 @@ func (s *site) free(weight float64, size uintptr) {
 
 // namesOf returns the only names with these values. The lock is held.
 func namesOf(heap, pool string) *names {
-	n := names{heap, pool}
-	one := table.names[n]
+	one := table.names[names{heap, pool}]
 	if one == nil {
-		one = &n
-		table.names[n] = one
+		one = &names{heap, pool}
+		table.names[*one] = one
 	}
 	return one
 }

@@ -1,0 +1,23 @@
+package sample
+
+import "sync/atomic"
+
+// A Tracer is told of each sample. Its functions are called by the goroutine that allocates or
+// frees, without the lock of the package, but maybe with locks of a heap: they must not allocate
+// from heaps, free, or wait for a goroutine that does. For each address they are called in the
+// order of what they tell.
+type Tracer struct {
+	// Alloc is called before the allocator returns the block. weight is how many blocks the
+	// sample stands for.
+	Alloc func(p, size uintptr, weight float64)
+
+	// Free is called before the block can be handed out again. Of blocks that were sampled
+	// before the Tracer was set it is called as well.
+	Free func(p uintptr)
+}
+
+var tracer atomic.Pointer[Tracer]
+
+// SetTracer sets the Tracer, or none, and returns the old one. What is being told meanwhile is
+// told to either one.
+func SetTracer(t *Tracer) (old *Tracer) { return tracer.Swap(t) }
