@@ -195,7 +195,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		return noMemory(err)
 	}
 	if cl.tag&span.KindSampled != 0 && !fresh {
-		fresh = hollowSampled(base, sc.SpanBytes())
+		h.sampled.Load().warm.Add(1)
 	}
 	s := span.Find(base)
 	s.ForgetChunk()

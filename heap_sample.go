@@ -1,7 +1,9 @@
 package cheap
 
 import (
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -23,6 +25,13 @@ import (
 type samples struct {
 	holder  sample.Holder
 	classes [sizeclass.Count]class
+
+	// peaks has for each class the most blocks that were in use since the pages of its free
+	// blocks were released.
+	peaks [sizeclass.Count]atomic.Int64
+
+	warm     atomic.Int64 // spans made of idle units since then
+	released atomic.Int64 // when that was
 }
 
 func init() {
@@ -103,6 +112,9 @@ func (h *Heap) mallocSampled(c uint8) (p uintptr, was blockState, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
+	if out, _ := all.classes[c].peek(); out > all.peaks[c].Load() {
+		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
+	}
 	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
 	h.afterGrowth()
 	return p, was, true
@@ -139,24 +151,74 @@ func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
 	if !all.classes[c].putOne(h, s, p) {
 		return false
 	}
-	if sizeclass.Classes[c].Size >= pagesLong && samplesAreFew() {
-		all.classes[c].releaseFreePages()
+	if samplesAreFew() {
+		all.releaseIdle(h)
 	}
 	return true
 }
 
-// pagesLong is the size of the smallest class whose blocks may have a whole page, besides their
-// first.
-const pagesLong = 4 << 10
+// releaseIdle releases pages of the spans that have no block in use, if there are many: more than
+// idleLeast bytes and one in idleShare of what the heap holds. Those are the pages of free blocks,
+// and those that an idle unit brings along when it becomes a span, which has few blocks. Each
+// span costs a call of the system, and the pages are missed when blocks come again. So this is
+// done once in idlePause.
+//
+//go:norace
+func (all *samples) releaseIdle(h *Heap) {
+	idle := all.warm.Load() * span.UnitSize / 2
+	for c := firstPagesLong; c < sizeclass.Count; c++ {
+		out, _ := all.classes[c].peek()
+		idle += (all.peaks[c].Load() - out) * int64(sizeclass.Classes[c].Size)
+	}
+	if idle <= idleLeast+h.account.Held()/idleShare {
+		return
+	}
+	now, last := sample.Now(), all.released.Load()
+	if now-last < int64(idlePause) || !all.released.CompareAndSwap(last, now) {
+		return
+	}
+	all.warm.Store(0)
+	for c := range all.classes {
+		out, _ := all.classes[c].peek()
+		if c >= firstPagesLong && all.peaks[c].Load() > out {
+			all.classes[c].releaseFreePages()
+			all.peaks[c].Store(out)
+		}
+		all.classes[c].releaseTails()
+	}
+}
+
+const (
+	idleLeast = 64 << 10
+	idleShare = 1024
+	idlePause = 50 * time.Millisecond
+)
+
+// releaseTails releases the pages behind the blocks of spans, if they are not zero.
+//
+//go:norace
+func (cl *class) releaseTails() {
+	if atomic.LoadUintptr(&cl.spans) == 0 {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for a := cl.spans; a != 0; a = span.At(a).Next {
+		s := span.At(a)
+		from, to := s.Base+uintptr(s.Carved)*s.Size, s.Base+uintptr(s.Blocks)*s.Size
+		if !s.Fresh && s.Carved < s.Blocks && span.Hollow(from, to-from) {
+			s.Fresh = true
+		}
+	}
+}
+
+// firstPagesLong is the first class whose blocks may have a whole page, besides their first.
+var firstPagesLong = slices.IndexFunc(sizeclass.Classes[:], func(c sizeclass.Class) bool { return c.Size >= 4<<10 })
 
 // samplesAreFew reports whether spans of sampled blocks keep pages that have no block in use.
 // Few blocks of a class are sampled by default, so what has no block waits long for the next.
 // Where each block or so is sampled it does not.
 func samplesAreFew() bool { return sample.Rate() >= 64<<10 && !checking }
-
-// hollowSampled releases the pages of a new span of sampled blocks, and reports whether it did.
-// Otherwise, all pages of an idle unit would stay resident for a few blocks.
-func hollowSampled(base, size uintptr) bool { return samplesAreFew() && span.Hollow(base, size) }
 
 // sampleLarge decides whether the large block at p, which is new or has another size, is to
 // be sampled. The caller owns the block, and has called Enter of package race.

@@ -34,11 +34,11 @@ type counted struct {
 // The bytes of these on a system of 64 bits, with what their maps and slices keep free.
 // TestSampleMemory compares the sum with the Go heap.
 const (
-	stackBytes  = 160
+	stackBytes  = 140
 	frameBytes  = 9
-	siteBytes   = 112
-	lifeBytes   = 32
-	recordBytes = 100
+	siteBytes   = 104
+	lifeBytes   = 24
+	recordBytes = 96
 )
 
 // bytes returns about how many bytes the table has.

@@ -91,6 +91,9 @@ var table struct {
 
 var start = time.Now()
 
+// Now returns a time in nanoseconds, of a clock that only goes forward.
+func Now() int64 { return int64(time.Since(start)) }
+
 // Add records a block that was handed out at p and is to be sampled. The stack is that of the
 // caller of Add. A sample that is still there for p is ended.
 func Add(p, size uintptr, of *Holder) {
