@@ -162,8 +162,7 @@ func TestTracer(t *testing.T) {
 			told = append(told, fmt.Sprintf("alloc %d %d %v", p, size, weight))
 		},
 		Free: func(p uintptr) {
-			table.mu.Lock() // is not held
-			table.mu.Unlock()
+			Live() // which takes the lock
 			told = append(told, fmt.Sprint("free ", p))
 		},
 	}))
