@@ -27,7 +27,7 @@ func TestSampleMemory(t *testing.T) {
 		return // a sampled block has a page for itself, of whatever size
 	}
 	for name, row := range map[string]sampledLoad{
-		"small blocks of one place":   {live: 64 << 20, places: 1, from: 16, to: 64, turnover: 1},
+		"small blocks of one place":   {live: 64 << 20, places: 1, from: 64, to: 256, turnover: 1},
 		"all classes of 1,000 places": {live: 64 << 20, places: 1000, from: 16, to: 32 << 10, turnover: 24},
 		"large blocks, too":           {live: 256 << 20, places: 1000, from: 16, to: 256 << 10, turnover: 2},
 		"256 MiB of all classes":      {live: 256 << 20, places: 1000, from: 16, to: 32 << 10, turnover: 4},
