@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -135,6 +136,9 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	if next-c.base >= c.size {
 		f.panicDamaged(c)
 	}
+	if poison.Build {
+		poison.Unpoison(p, f.stride)
+	}
 	if checking {
 		mustBeFilled("FixedBlock.Malloc", p, p+wordSize, f.stride-wordSize)
 	}
@@ -170,6 +174,9 @@ func (f *FixedBlock) Free(ptr unsafe.Pointer) {
 	}
 	if checking {
 		fillFree(p+wordSize, f.stride-wordSize)
+	}
+	if poison.Build {
+		poison.Poison(p+wordSize, f.stride-wordSize)
 	}
 	*b = f.word(p, c.free)
 	c.free = p

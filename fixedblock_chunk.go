@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -92,7 +93,10 @@ func (f *FixedBlock) mallocSlow(size int) unsafe.Pointer {
 		}
 	}
 	p := osmem.Pointer(c.base + c.carved*f.stride) // in the chunk: carved < n
-	*(*uintptr)(p) = 0                             // the memory may be that of an earlier chunk, and look like a link
+	if poison.Build {
+		poison.Unpoison(uintptr(p), f.stride)
+	}
+	*(*uintptr)(p) = 0 // the memory may be that of an earlier chunk, and look like a link
 	c.carved++
 	c.slack++
 	return p
@@ -246,6 +250,9 @@ func (f *FixedBlock) newChunk() *fixedChunk {
 		f.inner.Free(raw)
 		return nil
 	}
+	if poison.Build {
+		poison.Poison(base, f.chunkSize)
+	}
 	c.place = len(f.all)
 	f.all = append(f.all, c)
 	return c
@@ -261,6 +268,9 @@ func (f *FixedBlock) release(c *fixedChunk) {
 		f.last = &noChunk
 	}
 	raw, m := c.raw, uintptr(unsafe.Pointer(c))
+	if poison.Build {
+		poison.Unpoison(c.base, f.chunkSize)
+	}
 	span.LeaveChunk(c.base, f.chunkSize, m)
 	span.FreeMeta(m, fixedChunkSize)
 	f.inner.Free(raw)

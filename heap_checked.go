@@ -67,6 +67,12 @@ type checked struct {
 	quarantine int  // bytes
 	reported   bool // Destroy has found something
 
+	// poisons says that the address sanitizer is told of the blocks: see heap_poison.go. told
+	// has the stacks that it knows.
+	poisons bool
+	ended   bool // of poison
+	told    map[uint32]bool
+
 	live, bytes atomic.Int64 // blocks in use, and the sum of their sizes
 
 	mu    sync.Mutex // taken before all locks of the heap
@@ -87,7 +93,7 @@ func newChecked(h *Heap, level CheckLevel, quarantine int) *checked {
 	if quarantine == 0 {
 		quarantine = DefaultQuarantine
 	}
-	c := &checked{h: h, stacks: level == CheckStacks, quarantine: quarantine}
+	c := &checked{h: h, stacks: level == CheckStacks, quarantine: quarantine, poisons: poisonsBlocks}
 	if c.stacks {
 		c.known = map[uintptr]checkedHeader{}
 	}
@@ -135,6 +141,8 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 	if c.stacks {
 		c.known[base] = *hd
 	}
+	c.tell(stack)
+	c.poison(hd)
 	c.mu.Unlock()
 	if hd.filled() {
 		newFill.write(hd.content())
@@ -218,8 +226,10 @@ func (c *checked) free(op string, p uintptr) {
 	if c.h.sampled.Load() != nil {
 		sample.Remove(p)
 	}
+	c.unpoison(hd)
 	if report := hd.damaged(); report != "" {
 		hd.become(lost)
+		c.poison(hd)
 		c.mu.Unlock()
 		panicMisuse(op, p, "%s", report)
 	}
@@ -228,6 +238,8 @@ func (c *checked) free(op string, p uintptr) {
 	}
 	hd.freeStack = stack
 	hd.become(quarantined)
+	c.tell(stack)
+	c.poison(hd)
 	c.push(hd)
 	for c.held > c.quarantine {
 		c.release(op)
@@ -264,6 +276,7 @@ func (c *checked) release(op string) {
 		c.mu.Unlock()
 		panicMisuse(op, at, "%s", report)
 	}
+	c.unpoison(hd)
 	hd.become(released)
 	c.freeBase(uintptr(unsafe.Pointer(hd)))
 }

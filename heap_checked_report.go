@@ -19,7 +19,7 @@ func (c *checked) writtenOver(base uintptr) (at uintptr, report string) {
 		case hd == nil:
 			return 0, ""
 		case v != headerLost && (hd.state == inUse || hd.state == quarantined):
-			if report := hd.damaged(); strings.Contains(report, "behind its end") {
+			if report := c.damaged(hd); strings.Contains(report, "behind its end") {
 				return hd.user(), report
 			}
 			return 0, ""
@@ -76,7 +76,16 @@ func (c *checked) writtenFree(hd *checkedHeader) (at uintptr, report string) {
 			return at, report
 		}
 	}
+	c.unpoison(hd)
+	defer c.poison(hd)
 	return hd.user(), hd.writtenFree()
+}
+
+// damaged is hd.damaged. The lock is held.
+func (c *checked) damaged(hd *checkedHeader) string {
+	c.unpoison(hd)
+	defer c.poison(hd)
+	return hd.damaged()
 }
 
 // check looks at all blocks, those in use and those in quarantine, and returns where one was
@@ -108,7 +117,7 @@ func (c *checked) check() (at uintptr, report string) {
 			if at = base + headerBytes; hd.seal != hd.sealOf() {
 				report = fmt.Sprintf("the bytes before the block at %#x were written to%s", at, stackLines("allocated by", c.known[base].allocStack))
 			} else if at = hd.user(); hd.state == inUse {
-				report = hd.damaged()
+				report = c.damaged(hd)
 			}
 		}
 	})

@@ -76,6 +76,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	h.closed.Store(true)
 	// A goroutine between begin and end may wait for seize.
 	h.seize.Unlock()
+	h.checked.endPoison()
 	for h.busy.Load() != 0 {
 		runtime.Gosched()
 	}
@@ -108,6 +109,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 //
 //go:norace
 func (h *Heap) releaseAny(s *span.Span, keep bool) {
+	forgetPoison(s)
 	tag := s.LoadTag()
 	if tag&span.KindMask == span.KindLarge {
 		h.dropLarge(s)

@@ -30,6 +30,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/poison"
 )
 
 // PageSize is the system's page size in bytes.
@@ -77,6 +79,9 @@ func Reserve(size, align uintptr) (uintptr, error) {
 		if !GoBacked {
 			Name(addr, size, Heap)
 		}
+		if poison.Build {
+			poison.Register(addr, size)
+		}
 	}
 	return addr, err
 }
@@ -100,6 +105,9 @@ func Decommit(addr, size uintptr) {
 // Release returns size bytes of address space at addr to the system. They are all that
 // one Reserve returned.
 func Release(addr, size uintptr) {
+	if poison.Build {
+		poison.Unregister(addr, size) // before another Reserve gets these addresses
+	}
 	release(addr, size)
 	counts.reserved.Add(-int64(size))
 	counts.changes.Add(1)

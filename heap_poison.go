@@ -1,0 +1,137 @@
+package cheap
+
+import (
+	"os"
+	"strings"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// # The address sanitizer
+//
+// With the build tag asan the compiler has each access of Go code looked at, that of this
+// package included, as the C compiler has. In a program that imports package asan all heaps
+// have a CheckLevel, and the sanitizer knows the borders of each block, and the contents of
+// those in quarantine. A free block that is not in quarantine it takes for any other memory,
+// so the heap writes its links and marks there, gives pages back, and moves them, as ever.
+//
+// What is poisoned is in a block with a header, or is free memory of a chunk of an Arena or
+// a FixedBlock. Each ends its poison before the block goes back. The header is not poisoned:
+// the heap reads it for any address.
+
+func init() {
+	if poison.Build {
+		poison.OnSet(poisonHeaps)
+	}
+}
+
+// poisonsBlocks says whether new heaps tell the sanitizer of their blocks.
+var poisonsBlocks bool
+
+// poisonHeaps gives each heap a CheckLevel, those that hold nothing yet included.
+func poisonHeaps() {
+	poison.Seal(mixFactor)
+	poisonsBlocks = true
+	if os.Getenv("CHEAP_CHECK") == "" {
+		checkAll = CheckStacks
+	}
+	for h := range heaps.Range {
+		if h := h.(*Heap); h.account.Held() == 0 {
+			if h.checked == nil {
+				h.checked = newChecked(h, checkAll, 0)
+				numChecked.Add(1)
+			}
+			h.checked.poisons = true
+		}
+	}
+}
+
+// poison has the sanitizer report each access outside of the caller's bytes of a block, and to
+// these if the block is free. A block whose header was written to stays as it is. The lock is
+// held.
+func (c *checked) poison(hd *checkedHeader) {
+	if !poison.Build || !c.poisons || c.ended || hd.seal != hd.sealOf() {
+		return
+	}
+	p := hd.user()
+	before, end := c.poisoned(hd)
+	poison.Poison(before, p-before)
+	if hd.state == inUse || !c.poisonsContent(hd) {
+		p += uintptr(hd.size)
+	}
+	poison.Poison(p, end-p)
+}
+
+// endPoison is called before the spans of the heap go back. A goroutine that uses the heap while
+// it is destroyed must not poison what may be another heap's soon.
+func (c *checked) endPoison() {
+	if poison.Build && c != nil {
+		c.mu.Lock()
+		c.ended = true
+		c.mu.Unlock()
+	}
+}
+
+// unpoison ends what poison began.
+func (c *checked) unpoison(hd *checkedHeader) {
+	if !poison.Build || !c.poisons || hd.seal != hd.sealOf() {
+		return
+	}
+	p := hd.user()
+	before, end := c.poisoned(hd)
+	poison.Unpoison(before, p-before)
+	if hd.state == inUse || !c.poisonsContent(hd) {
+		p += uintptr(hd.size)
+	}
+	poison.Unpoison(p, end-p)
+}
+
+// poisoned returns where the poison of a block begins and ends.
+func (c *checked) poisoned(hd *checkedHeader) (begin, end uintptr) {
+	base := uintptr(unsafe.Pointer(hd))
+	return max(base+unsafe.Sizeof(*hd), hd.user()-mostBorder), base + uintptr(hd.whole)
+}
+
+// poisonsContent reports whether the caller's bytes of a block in quarantine are poisoned. A
+// block that is larger than the quarantine leaves it at once, and the sanitizer takes memory
+// for what it knows of a block, an eighth of it.
+func (c *checked) poisonsContent(hd *checkedHeader) bool {
+	return hd.size <= uint64(c.quarantine) && hd.size < mostPoison
+}
+
+// mostPoison is from how many bytes on the contents of a block are not poisoned.
+const mostPoison = 1 << 30
+
+// Package asan reads headers in C; see the file report.c there.
+var _ [56]byte = [unsafe.Sizeof(checkedHeader{})]byte{}
+
+// tell says to the sanitizer what a stack is. The lock is held.
+func (c *checked) tell(stack uint32) {
+	if !poison.Build || !c.poisons || stack == 0 || c.told[stack] {
+		return
+	}
+	if c.told == nil {
+		c.told = map[uint32]bool{}
+	}
+	c.told[stack] = true
+	poison.Stack(stack, strings.TrimPrefix(stackLines("", stack), "\n"))
+}
+
+// forgetPoison ends all poison in a span of a heap that is being destroyed.
+func forgetPoison(s *span.Span) {
+	if !poison.Build || !poison.On() {
+		return
+	}
+	size := s.Size
+	if tag := s.LoadTag() & span.KindMask; tag != span.KindLarge {
+		size = sizeclass.Classes[tag&^span.KindSampled].SpanBytes()
+	}
+	// Of a block that is larger, what is behind its borders was never poisoned.
+	poison.Unpoison(s.Base, min(size, mostPoison))
+	if size > mostPoison {
+		poison.Unpoison(s.Base+size-mostBorder, mostBorder)
+	}
+}
