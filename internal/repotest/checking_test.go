@@ -17,10 +17,12 @@ func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 	for _, b := range parseDocument(t, "docs/checking.md").blocks {
 		switch b.lang {
 		case "text":
-			shown = append(shown, strings.TrimSpace(b.text))
+			if strings.HasPrefix(b.text, "panic: ") { // package asan has a test of the other one
+				shown = append(shown, strings.TrimSpace(b.text))
+			}
 		case "go":
-			if !strings.Contains(read(t, "testdata/writes/main.go"), b.text) {
-				t.Errorf("docs/checking.md:%d: the program has not this text", b.line)
+			if !strings.Contains(read(t, "testdata/writes/main.go")+read(t, "testdata/reads/main.go"), b.text) {
+				t.Errorf("docs/checking.md:%d: no program has this text", b.line)
 			}
 		}
 	}

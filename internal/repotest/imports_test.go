@@ -31,7 +31,8 @@ var imports = map[string][]string{
 	"internal/leaks":       {},
 	"internal/bump":        {},
 	"internal/sample":      {"internal/goroutine"},
-	"internal/osmem":       {"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
+	"internal/poison":      {},
+	"internal/osmem":       {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":        {"internal/osmem"},
 	"internal/figure":      {},
 	"internal/look":        {},
@@ -41,7 +42,7 @@ var imports = map[string][]string{
 
 	".": {
 		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/leaks", "internal/osmem", "internal/percpu",
-		"internal/pointerfree", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
+		"internal/pointerfree", "internal/poison", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
 	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
@@ -60,12 +61,14 @@ var imports = map[string][]string{
 	"libc/cxx": {},
 	"cgoalloc": {"C", ".", "libc"},
 	"cgoparam": {"."},
+	"asan":     {"C", "internal/poison"},
 
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
 	"internal/shadow":     {},
 	"internal/testchild":  {},
 	"internal/repotest":   {},
+	"internal/ctouch":     {"C"},
 	"libc/internal/ctest": {"C"},
 
 	"libc/internal/cxxtest": {"C"},
@@ -76,11 +79,13 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "libc/internal/ctest", "libc/internal/cxxtest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":                   {"internal/shadow", "internal/testchild"},
+	".":                   {"asan", "internal/shadow", "internal/testchild"},
+	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
+	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/race", "internal/testchild"},
 	"libc":                {"cheaptest", "libc/internal/ctest"},
 	"own/internal/intake": {"own/internal/worker"},

@@ -1,0 +1,31 @@
+//go:build asan
+
+package asan
+
+/*
+#include <stdint.h>
+#include <stdlib.h>
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+#include "report.h"
+
+static void poison(uintptr_t p, size_t n) { __asan_poison_memory_region((void *)p, n); }
+static void unpoison(uintptr_t p, size_t n) { __asan_unpoison_memory_region((void *)p, n); }
+static void add_region(uintptr_t p, size_t n) { __lsan_register_root_region((void *)p, n); }
+static void drop_region(uintptr_t p, size_t n) { __lsan_unregister_root_region((void *)p, n); }
+*/
+import "C"
+
+import "github.com/cheapgo/cheap/internal/poison"
+
+func init() {
+	C.cheap_report_init()
+	poison.Set(poison.Hooks{
+		Poison:     func(addr, size uintptr) { C.poison(C.uintptr_t(addr), C.size_t(size)) },
+		Unpoison:   func(addr, size uintptr) { C.unpoison(C.uintptr_t(addr), C.size_t(size)) },
+		Register:   func(addr, size uintptr) { C.add_region(C.uintptr_t(addr), C.size_t(size)) },
+		Unregister: func(addr, size uintptr) { C.drop_region(C.uintptr_t(addr), C.size_t(size)) },
+		Seal:       func(factor uint64) { C.cheap_report_factor(C.uint64_t(factor)) },
+		Stack:      func(id uint32, text string) { C.cheap_report_stack(C.uint32_t(id), C.CString(text)) },
+	})
+}

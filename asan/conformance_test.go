@@ -1,0 +1,38 @@
+//go:build asan
+
+package asan_test
+
+import (
+	"testing"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/cheaptest"
+)
+
+// TestConformance is the test of every allocator, with heaps that the sanitizer watches. A
+// freed block is in quarantine at first, so a heap does not reuse it soon.
+func TestConformance(t *testing.T) {
+	heap := func(t testing.TB) *cheap.Heap {
+		h, err := cheap.NewHeap(cheap.HeapOptions{Quarantine: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.DestroyAll() })
+		return h
+	}
+	test := func(name string, g cheaptest.Guarantees, f func(t testing.TB) cheap.Allocator) {
+		g.Align = 16
+		t.Run(name, func(t *testing.T) { cheaptest.TestAllocator(t, f, g) })
+	}
+	test("Heap", cheaptest.Guarantees{Concurrent: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator { return heap(t) })
+	test("Local", cheaptest.Guarantees{DetectsMisuse: true}, func(t testing.TB) cheap.Allocator { return heap(t).NewLocal() })
+	test("Arena", cheaptest.Guarantees{}, func(t testing.TB) cheap.Allocator { return cheap.NewArena(heap(t), 4096) })
+	test("FixedBlock", cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator {
+		return cheap.NewFixedBlock(heap(t), cheap.FixedBlockOptions{BlockSize: 112, Align: 16})
+	})
+	test("Fallback", cheaptest.Guarantees{CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator {
+		h := heap(t)
+		large := cheap.NewFallback(cheap.NewFixedBlock(h, cheap.FixedBlockOptions{BlockSize: 128 << 10, Align: 16}), h)
+		return cheap.NewFallback(cheap.NewFixedBlock(large, cheap.FixedBlockOptions{BlockSize: 64, Align: 16}), large)
+	})
+}
