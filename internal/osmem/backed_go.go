@@ -71,4 +71,6 @@ func release(addr, size uintptr) {
 	}
 }
 
+func revoke(addr, size uintptr, keep bool) error { return errors.ErrUnsupported }
+
 func remap(from, to, size uintptr) error { return errors.ErrUnsupported }

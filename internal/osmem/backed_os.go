@@ -18,3 +18,4 @@ func commit(addr, size uintptr) error              { return sysCommit(addr, size
 func decommit(addr, size uintptr)                  { sysDecommit(addr, size) }
 func release(addr, size uintptr)                   { sysRelease(addr, size) }
 func remap(from, to, size uintptr) error           { return sysRemap(from, to, size) }
+func revoke(addr, size uintptr, keep bool) error   { return sysRevoke(addr, size, keep) }

@@ -33,3 +33,5 @@ func smallPages(addr, size uintptr) {}
 func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
 
 func sysCanMove() bool { return false }
+
+func apart(addr, size uintptr) {}

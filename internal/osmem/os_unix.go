@@ -15,6 +15,15 @@ func sysCommit(addr, size uintptr) error {
 	return unix.Mprotect(bytes(addr, size), unix.PROT_READ|unix.PROT_WRITE)
 }
 
+// The contents are dropped after the pages are out of reach, so that no write is left in them.
+func sysRevoke(addr, size uintptr, keep bool) error {
+	if err := unix.Mprotect(bytes(addr, size), unix.PROT_NONE); err != nil || keep {
+		return err
+	}
+	_ = unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED) // pages that are locked stay
+	return nil
+}
+
 func sysReserve(size, align uintptr) (uintptr, error) {
 	// Not MAP_NORESERVE: with it the pages would not be accounted for when they are
 	// committed. Pages that are only reserved cost nothing anyway.

@@ -47,6 +47,11 @@ func sysDecommit(addr, size uintptr) {
 	}
 }
 
+// The system takes the memory, whatever keep says.
+func sysRevoke(addr, size uintptr, keep bool) error {
+	return windows.VirtualFree(addr, size, windows.MEM_DECOMMIT)
+}
+
 func sysRelease(addr, size uintptr) {
 	if fault(OpRelease, size) == nil {
 		_ = windows.VirtualFree(addr, 0, windows.MEM_RELEASE) // if not, the addresses are lost
@@ -66,3 +71,5 @@ func smallPages(addr, size uintptr) {}
 func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
 
 func sysCanMove() bool { return false }
+
+func apart(addr, size uintptr) {}

@@ -10,6 +10,7 @@
 // [Decommit] drops the contents of committed pages and the memory behind them. On
 // unix these pages stay committed and read as zero, on Windows they are reserved
 // again. On both Commit makes them usable; it may be called on committed pages, too.
+// [Revoke] leads from committed to reserved everywhere.
 // [Map] is Reserve and Commit in one, for metadata; [MapSparse] is for metadata that is
 // mostly read.
 //
@@ -52,6 +53,7 @@ const (
 	OpRemap    Op = "remap"
 	OpDecommit Op = "decommit"
 	OpRelease  Op = "release"
+	OpRevoke   Op = "revoke"
 )
 
 // Fault, if it is set, is called before each call that the system may refuse. If it
@@ -100,6 +102,16 @@ func Decommit(addr, size uintptr) {
 	decommit(addr, size)
 	counts.decommits.Add(1)
 	counts.decommitted.Add(int64(size))
+}
+
+// Revoke makes size bytes at addr reserved again, so that touching them faults. Commit makes
+// them usable, and then their contents are undefined. If keep is true the system keeps the
+// memory behind them. An error means that they may still be usable.
+func Revoke(addr, size uintptr, keep bool) error {
+	if err := fault(OpRevoke, size); err != nil {
+		return err
+	}
+	return revoke(addr, size, keep)
 }
 
 // Release returns size bytes of address space at addr to the system. They are all that
@@ -181,6 +193,11 @@ func MaxMappings() int {
 // SmallPages asks the system to use its smallest pages for size bytes at addr, so that
 // touching one byte does not cost a huge page.
 func SmallPages(addr, size uintptr) { smallPages(addr, size) }
+
+// Apart asks the system to keep size bytes at addr, which are reserved and stay so, in a mapping
+// of their own. Then it need not split and join mappings where Commit and Revoke are called
+// for the pages beside them.
+func Apart(addr, size uintptr) { apart(addr, size) }
 
 // Pointer returns the address of memory outside the Go heap as a pointer. It is where
 // the module goes from addresses to pointers. The rules of package unsafe protect Go
