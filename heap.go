@@ -33,6 +33,7 @@ package cheap
 //	heap_checked.go   heaps that look for mistakes in the use of blocks
 //	heap_checked_report.go  which block was written to, where that is seen beside it
 //	heap_header.go    what such a heap has around a block, and its reports
+//	heap_guard.go     blocks between inaccessible pages
 //	heap_sample.go    the blocks that package inspect makes profiles of
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
@@ -203,6 +204,8 @@ type Heap struct {
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 
 	sampled atomic.Pointer[samples] // nil as long as no block was sampled
+
+	guardHeld atomic.Int64 // bytes of the limit that guarded blocks have
 
 	checked *checked // nil with CheckNone
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -46,7 +47,7 @@ func readHeaps(all *census.Heaps) {
 		}
 	}
 
-	all.Large, all.Mapped, all.Space = 0, 0, 0
+	all.Large, all.Mapped, all.Space, all.Guarded = 0, 0, 0, 0
 	last, c := uintptr(0), (*census.Heap)(nil)
 	units := span.Walk(func(s *span.Span, tag uintptr) {
 		if id := tag >> span.KindBits; id != last {
@@ -58,7 +59,14 @@ func readHeaps(all *census.Heaps) {
 		if c == nil {
 			return
 		}
-		if k := tag & span.KindMask; k != span.KindLarge {
+		k := tag & span.KindMask
+		if k == span.KindGuarded {
+			size := atomic.LoadUintptr(&s.Size)
+			all.Guarded += int64(osmem.RoundPage(size))
+			c.Classes[sizeclass.Of(int(min(size, sizeclass.MaxSize)))].Carved++
+			return
+		}
+		if k != span.KindLarge {
 			k &^= span.KindSampled
 			c.Classes[k].Spans++
 			c.Classes[k].Carved += int64(carvedOf(s))

@@ -88,7 +88,7 @@ func (h *Heap) lookAtDamage(p uintptr) damage {
 	s := span.Find(p)
 	tag := s.LoadTag()
 	d := damage{block: p, size: s.Size, to: sizeclass.Quantum}
-	if tag>>span.KindBits != h.id || tag&span.KindMask >= span.KindBody {
+	if tag>>span.KindBits != h.id || tag&span.KindMask >= span.KindGuarded {
 		return d // its span went back: a list led there because a block was freed twice
 	}
 	d.from, d.to, d.exact = headDamage(p, tag)

@@ -115,6 +115,10 @@ func (h *Heap) releaseAny(s *span.Span, keep bool) {
 		h.dropLarge(s)
 		return
 	}
+	if tag&span.KindMask == span.KindGuarded {
+		h.dropGuarded(s)
+		return
+	}
 	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask&^span.KindSampled].SpanBytes()
 	if checking {
 		fillSpan(s)

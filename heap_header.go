@@ -149,7 +149,8 @@ func stackLines(title string, id uint32) string {
 	inside := true
 	for frames := runtime.CallersFrames(pcs); ; {
 		f, more := frames.Next()
-		inside = inside && strings.HasPrefix(f.Function, "github.com/cheapgo/cheap.") && !strings.HasSuffix(f.File, "_test.go")
+		ours := strings.HasPrefix(f.Function, "github.com/cheapgo/cheap.") || strings.HasPrefix(f.Function, "github.com/cheapgo/cheap/internal/")
+		inside = inside && ours && !strings.HasSuffix(f.File, "_test.go")
 		if !inside && !strings.HasPrefix(f.Function, "runtime.") {
 			fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
 		}

@@ -61,9 +61,9 @@ func judge(p, id uintptr) (*span.Span, verdict) {
 		return s, spanChunk
 	case tag>>span.KindBits != id && id != anyHeap:
 		return s, spanOtherHeap
-	case tag&span.KindMask == span.KindLarge && p == s.Base:
+	case tag&span.KindMask == span.KindLarge && p == s.Base, tag&span.KindMask == span.KindGuarded && p == s.Base:
 		return s, blockLive
-	case tag&span.KindMask >= span.KindBody:
+	case tag&span.KindMask >= span.KindGuarded:
 		return s, blockInside
 	}
 	off := uint32(p) % span.UnitSize
@@ -99,6 +99,9 @@ func (h *Heap) mustOwn(op string, p uintptr) *span.Span {
 //
 //go:norace
 func panicNotLive(op string, p uintptr, v verdict, s *span.Span) {
+	if report := guardReport(p, v); report != "" {
+		panicMisuse(op, p, "%s", report)
+	}
 	switch v {
 	case blockInside:
 		start := s.Base

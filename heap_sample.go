@@ -70,26 +70,30 @@ func (k *cache) redrawSamples() {
 	}
 }
 
-// sampleDue reports whether the next block of class c is to be sampled, and draws when the
-// next one after that is due. The caller owns the cache.
+// sampleDue returns what the next block of class c is picked for, and draws when the next
+// one after that is due. The caller owns the cache.
 //
 //go:norace
-func (k *cache) sampleDue(c uint8) bool {
+func (k *cache) sampleDue(c uint8) sample.Pick {
 	cc, size := k.class(c), uintptr(sizeclass.Classes[c].Size)
 	at := atomic.LoadInt64(&cc.sampleAt)
 	if cc.takes < at {
-		return false
+		return sample.Pick{}
 	}
 	for due := at != sample.Redraw; ; due = false {
-		rate := sample.Rate()
-		d := sample.Distance(size, rate)
+		rates := sample.CurrentRates()
+		d := rates.Distance(size)
 		if d == 0 && !due { // drawn anew, and due already
-			due, d = true, sample.Distance(size, rate)
+			due, d = true, rates.Distance(size)
 		}
 		atomic.StoreInt64(&cc.sampleAt, cc.takes+d)
-		if sample.Rate() == rate {
-			return due && rate != 0
+		if sample.CurrentRates() != rates {
+			continue
 		}
+		if !due {
+			return sample.Pick{}
+		}
+		return rates.Due(size)
 	}
 }
 
@@ -101,6 +105,25 @@ func (cc *cacheClass) skip() {
 	if at := atomic.LoadInt64(&cc.sampleAt); at > cc.takes {
 		atomic.CompareAndSwapInt64(&cc.sampleAt, at, at-1)
 	}
+}
+
+// mallocPicked returns a block of class c that is guarded, sampled, or both. ok is false if
+// there is no memory, or no room for a guarded block.
+//
+//go:norace
+func (h *Heap) mallocPicked(c uint8, pick sample.Pick) (p uintptr, was blockState, ok bool) {
+	if pick.Guard {
+		if p, was = h.mallocGuarded(c, pick.Profile); p != 0 {
+			if pick.Profile {
+				sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder)
+			}
+			return p, was, true
+		}
+	}
+	if !pick.Profile {
+		return 0, 0, false
+	}
+	return h.mallocSampled(c)
 }
 
 // mallocSampled returns a block of class c that is sampled. ok is false if there is no memory.

@@ -154,12 +154,20 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	cl := &h.classes[c]
 	want := 1
 	k := h.hold(local)
-	if h.checked == nil && (k == nil && sample.Chance(uintptr(sizeclass.Classes[c].Size)) || k != nil && k.sampleDue(c)) {
-		h.letGo(local, k)
-		if p, was, ok := h.mallocSampled(c); ok {
-			return p, was, nil
+	if h.checked == nil {
+		var pick sample.Pick
+		if k != nil {
+			pick = k.sampleDue(c)
+		} else {
+			pick = sample.CurrentRates().Draw(uintptr(sizeclass.Classes[c].Size))
 		}
-		k = h.hold(local)
+		if pick != (sample.Pick{}) {
+			h.letGo(local, k)
+			if p, was, ok := h.mallocPicked(c, pick); ok {
+				return p, was, nil
+			}
+			k = h.hold(local)
+		}
 	}
 	if k != nil {
 		cc := k.class(c)
@@ -249,6 +257,8 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 	switch {
 	case kind == span.KindLarge:
 		return h.freeLarge(s, p)
+	case kind == span.KindGuarded:
+		return h.freeGuarded(s, p)
 	case kind >= sizeclass.Count:
 		return h.freeSampled(s, p)
 	}

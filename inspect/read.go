@@ -167,7 +167,7 @@ func (r *statReader) addHeaps(s *snapshot) {
 		s.active += f.spanBytes
 		s.heaps[i] = f
 	}
-	s.active += s.totals.Large
+	s.active += s.totals.Large + s.totals.Guarded
 }
 
 func (r *statReader) addClasses(s *snapshot) {

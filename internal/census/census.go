@@ -54,6 +54,7 @@ type Heaps struct {
 	Regions int64 // how many there are
 
 	Large         int64 // bytes of the spans of large blocks
+	Guarded       int64 // bytes of the pages of guarded blocks
 	Mapped, Space int64 // of these, bytes of those that have a mapping, and its address space
 }
 

@@ -39,9 +39,10 @@ var imports = map[string][]string{
 	"internal/census":      {"internal/sizeclass"},
 	"internal/span":        {"internal/aftergc", "internal/osmem"},
 	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},
+	"internal/guard":       {"internal/goroutine", "internal/osmem", "internal/sample", "internal/span"},
 
 	".": {
-		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/leaks", "internal/osmem", "internal/percpu",
+		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
 		"internal/pointerfree", "internal/poison", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 

@@ -144,6 +144,10 @@ const (
 	// package sample knows.
 	KindSampled = 0x80
 
+	// KindGuarded is a unit with one block of a class that package guard has placed. Base is
+	// the start of the block, and may lie anywhere in the unit.
+	KindGuarded = 0xFD
+
 	KindBody = 0xFE // a unit behind the first of a large block
 	KindMask = 0xFF
 	KindBits = 8

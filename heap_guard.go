@@ -1,0 +1,156 @@
+package cheap
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/guard"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Package guard places some of the blocks between inaccessible pages. Package sample says
+// which, as it does for the profiles, and the tag of such a unit is no class of the fast path
+// of Free either.
+//
+// A guarded block has the size of its class, as any other block of the class: a program may use
+// all of it, and relies on UsableSizeFor. It is counted in the classes of sampled blocks.
+
+func init() {
+	v := os.Getenv("CHEAP_GUARD")
+	if v == "" {
+		return
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		fmt.Fprintf(os.Stderr, "cheap: CHEAP_GUARD is %q; it may be a number of blocks, such as 10000\n", v)
+		return
+	}
+	guard.SetRate(n)
+}
+
+// guardShare bounds what guarded blocks take of a limit, one part in so many, because they hold
+// pages where others hold bytes.
+const guardShare = 16
+
+// guardTag is the tag of the units with guarded blocks of the heap.
+func (h *Heap) guardTag() uintptr { return h.id<<span.KindBits | span.KindGuarded }
+
+// mallocGuarded returns a block of class c that is guarded, or 0 if there is no room for it, and
+// what its mark would say.
+//
+//go:norace
+func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) {
+	size := uintptr(sizeclass.Classes[c].Size)
+	cost := guard.Cost(size)
+	if limit := h.account.Limit(); limit != 0 && h.guardHeld.Load() > limit/guardShare-cost {
+		return 0, 0
+	}
+	if !h.account.Take(cost) {
+		return 0, 0
+	}
+	stack := sample.Stack()
+	cl := &h.samples().classes[c]
+	cl.mu.Lock()
+	if !h.closed.Load() {
+		p = guard.Place(size, h.guardTag(), stack, sampled)
+	}
+	if p != 0 {
+		cl.out++
+		cl.mallocs++
+		h.guardHeld.Add(cost)
+	}
+	cl.mu.Unlock()
+	if p == 0 {
+		h.account.Give(cost)
+		return 0, 0
+	}
+	if checking { // its pages had another block, and that is no damage
+		clear(unsafe.Slice((*byte)(osmem.Pointer(p)), size)) // the block
+		was = stateNew | stateZeroed
+	}
+	return p, was
+}
+
+// freeGuarded frees the block at p, in the unit of s. It returns false, and changes nothing,
+// if p is not a live block of the heap that is guarded.
+//
+//go:norace
+func (h *Heap) freeGuarded(s *span.Span, p uintptr) bool {
+	all, size := h.sampled.Load(), s.Size
+	if all == nil || size > sizeclass.MaxSize || p != s.Base {
+		return false
+	}
+	stack := sample.Stack()
+	cl := &all.classes[sizeclass.Of(int(size))]
+	if s.Sampled {
+		sample.Remove(p) // as in freeSampled
+	}
+	cl.mu.Lock()
+	if h.closed.Load() {
+		cl.mu.Unlock()
+		return false
+	}
+	d, ok := guard.Free(p, size, h.guardTag(), stack)
+	if ok {
+		cl.out--
+		h.guardHeld.Add(-guard.Cost(size))
+		h.account.Give(guard.Cost(size))
+	}
+	cl.mu.Unlock()
+	if ok && d.From < d.To {
+		panicSlack(p, d)
+	}
+	return ok
+}
+
+// panicSlack panics because the slack of the block at p, which is free now, was written to.
+func panicSlack(p uintptr, d guard.Damage) {
+	b, _ := guard.Find(p)
+	where, look := "behind its end", "an index or a length that is too large"
+	if d.From < 0 {
+		where, look = "before its start", "an index below 0"
+	}
+	panicMisuse("Heap.Free", p, "the block at %#x (%d bytes) was written to %s: %d bytes from byte %d on; look for %s%s",
+		b.Start, b.Size, where, d.To-d.From, d.From, look, guardStacks(&b))
+}
+
+// dropGuarded frees the block of a unit of a heap that is being destroyed.
+func (h *Heap) dropGuarded(s *span.Span) {
+	guard.Free(s.Base, s.Size, h.guardTag(), sample.Stack())
+}
+
+// guardReport says what p, which is no live block of the heap that was asked, is to a guarded
+// block, with the stacks of that; or "".
+func guardReport(p uintptr, v verdict) string {
+	b, ok := guard.Find(p)
+	if !ok {
+		return ""
+	}
+	var text strings.Builder
+	switch offset := int64(p) - int64(b.Start); {
+	case v == spanOtherHeap:
+		fmt.Fprintf(&text, "%#x belongs to another heap; use the heap that allocated the block", p)
+	case offset != 0 && b.Distance(p) == 0:
+		fmt.Fprintf(&text, "%#x is inside the block at %#x (%d bytes), %d bytes after its start; pass the pointer that Malloc returned", p, b.Start, b.Size, offset)
+	case offset != 0:
+		fmt.Fprintf(&text, "%#x is beside the block at %#x (%d bytes), %d bytes from its start; pass the pointer that Malloc returned", p, b.Start, b.Size, offset)
+	default:
+		fmt.Fprintf(&text, "the block at %#x (%d bytes) is free already; it is freed twice, or used after it was freed", p, b.Size)
+	}
+	return text.String() + guardStacks(&b)
+}
+
+// guardStacks says who has allocated and freed the block.
+func guardStacks(b *guard.Block) string {
+	text := stackLines("allocated by", b.AllocStack)
+	if b.FreeStack != 0 {
+		text += stackLines(b.FreedBy(), b.FreeStack)
+	}
+	return text
+}
