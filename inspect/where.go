@@ -49,6 +49,9 @@ func Where(n int) Report {
 // framesOf returns the frames of a stack, from the caller of this module on.
 func framesOf(pcs []uintptr) []runtime.Frame {
 	var all []runtime.Frame
+	if len(pcs) == 0 {
+		return nil
+	}
 	for frames := runtime.CallersFrames(pcs); ; {
 		f, more := frames.Next()
 		if f.Function != "" && (len(all) > 0 || !isOurs(f.Function)) {

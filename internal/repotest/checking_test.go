@@ -14,7 +14,12 @@ func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "writes.exe")
 	command(t, root(t), nil, "go", "build", "-o", program, "./testdata/writes")
 	var shown []string
+	all := read(t, "docs/checking.md")
+	from := strings.Count(all[:strings.Index(all, "\n## Guard pages\n")+1], "\n")
 	for _, b := range parseDocument(t, "docs/checking.md").blocks {
+		if b.line > from {
+			break // a test of package inspect looks at these
+		}
 		switch b.lang {
 		case "text":
 			if strings.HasPrefix(b.text, "panic: ") { // package asan has a test of the other one

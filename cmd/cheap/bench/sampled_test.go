@@ -9,15 +9,41 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // sampledRate is inspect.DefaultRate.
 const sampledRate = 512 << 10
 
+// guardRate is what the documentation of inspect.SetGuard proposes for production.
+const guardRate = 10_000
+
 // BenchmarkSampled reports what samples at the default rate of package inspect cost: the time
 // of each trace with them, divided by that without. The two take turns.
 func BenchmarkSampled(b *testing.B) {
+	compareTraces(b, "x-unsampled", func(on bool) {
+		sample.SetRate(0)
+		if on {
+			sample.SetRate(sampledRate)
+		}
+	})
+}
+
+// BenchmarkGuarded is BenchmarkSampled for guard pages around one block in 10,000.
+func BenchmarkGuarded(b *testing.B) {
+	compareTraces(b, "x-unguarded", func(on bool) {
+		guard.SetRate(0)
+		if on {
+			guard.SetRate(guardRate)
+		}
+	})
+}
+
+// compareTraces reports the time of each trace after set(true), divided by that after
+// set(false).
+func compareTraces(b *testing.B, unit string, set func(on bool)) {
+	defer set(false)
 	files, err := filepath.Glob(*traces)
 	if err != nil || len(files) == 0 {
 		b.Fatal("no traces match " + *traces)
@@ -27,9 +53,8 @@ func BenchmarkSampled(b *testing.B) {
 			name, _, _ := strings.Cut(filepath.Base(file), ".")
 			b.Run(fmt.Sprintf("work=trace-%s/allocator=%s", name, allocator), func(b *testing.B) {
 				session := newSession(b, file, allocator)
-				defer sample.SetRate(0)
-				at := func(rate int64, turn int) float64 {
-					sample.SetRate(rate)
+				at := func(on bool, turn int) float64 {
+					set(on)
 					took, err := session.Round(context.Background(), turn)
 					if err != nil {
 						b.Fatal(err)
@@ -38,19 +63,19 @@ func BenchmarkSampled(b *testing.B) {
 				}
 				var ratios []float64
 				for b.Loop() {
-					at(0, 0)
-					at(sampledRate, 0)
+					at(false, 0)
+					at(true, 0)
 					for turn := range sessions * rounds {
 						if turn%2 == 0 {
-							off := at(0, turn)
-							ratios = append(ratios, at(sampledRate, turn)/off)
+							off := at(false, turn)
+							ratios = append(ratios, at(true, turn)/off)
 						} else {
-							on := at(sampledRate, turn)
-							ratios = append(ratios, on/at(0, turn))
+							on := at(true, turn)
+							ratios = append(ratios, on/at(false, turn))
 						}
 					}
 				}
-				b.ReportMetric(median(ratios), "x-unsampled")
+				b.ReportMetric(median(ratios), unit)
 				b.ReportMetric(1.03, "bar")
 				b.ReportMetric(0, "ns/op")
 			})
