@@ -130,8 +130,10 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 				return 0, err
 			}
 		}
+		c.mu.Lock()
 	}
-	c.mu.Lock() // another goroutine may look at this block to find who wrote to the one behind it
+	// The lock is held: another goroutine may look at this block to find who wrote to the one
+	// behind it.
 	hd := headerAt(base)
 	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(bits.TrailingZeros(uint(front))), whole: uint64(span.Find(base).Size), allocStack: stack}
 	hd.seal = hd.sealOf()
@@ -157,7 +159,7 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 	return p, nil
 }
 
-// take returns a small block from the cache, or 0.
+// take returns a small block from the cache, or 0. If it returns a block, it holds the lock.
 func (c *checked) take(size, align int) uintptr {
 	if size > sizeclass.MaxSize {
 		return 0
@@ -166,17 +168,20 @@ func (c *checked) take(size, align int) uintptr {
 	if !ok {
 		return 0
 	}
+	c.mu.Lock()
 	p := c.takeClass(class)
-	if p != 0 {
-		c.h.mustBeUndamaged(p)
+	if p == 0 {
+		c.mu.Unlock()
+	} else if c.h.damaged.Load() != nil {
+		c.mu.Unlock()
+		c.h.panicDamaged(p)
+		c.mu.Lock() // another goroutine has panicked with it
 	}
 	return p
 }
 
-// takeClass is take of a class.
+// takeClass is take of a class. The lock is held.
 func (c *checked) takeClass(class uint8) uintptr {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.local == nil {
 		c.local = c.h.newCachedLocal()
 	}
