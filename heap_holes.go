@@ -12,7 +12,7 @@ import (
 // A hole is a page of a span on which no block in use lies, and whose memory the system has
 // back. Blocks that begin in a hole are in no list, and have no mark: a wrong Free could take
 // them for blocks in use. So Carved is 0 in the record of a span with holes, and no fast path
-// takes its blocks. They are freed in the slow path, which knows the holes.
+// takes its blocks. They are freed by way of the class, which knows the holes.
 //
 // The lock of the class is held where holes are made and filled. Without it a goroutine may
 // look at Carved, Hidden and Holes, in this order: that is the reverse of the order in which
@@ -58,25 +58,6 @@ func inHole(s *span.Span, p uintptr) bool { return atomic.LoadUint32(&s.Holes)>>
 //go:norace
 func startsVisible(s *span.Span, p uintptr) bool {
 	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < carvedOf(s) && !inHole(s, p)
-}
-
-// freeBesideHoles is cache.free for a block of a span that has holes.
-//
-// A block in a hole has lost its mark, so the holes are looked at once more when the mark was
-// read: a page is said to be a hole before its memory is gone. Both are read atomically, or a
-// processor might read the mark last. The fast paths of Free do not do that. They may take a
-// block that is freed twice for one in use if its page becomes a hole between two of their
-// instructions, as they may if two goroutines free it in the same moment.
-//
-//go:norace
-func (k *cache) freeBesideHoles(s *span.Span, p uintptr) bool {
-	c := s.LoadTag() - k.base
-	if c >= sizeclass.Count || atomic.LoadUint32(&s.Holes) == 0 || !startsVisible(s, p) {
-		return false
-	}
-	cc, b := k.class(uint8(c)), blockAt(p)
-	mark := atomic.LoadUint64(&b.mark)
-	return mark^seal(p, b.link, cc.factor) > sortedBit && !inHole(s, p) && cc.push(p)
 }
 
 // makeHoles makes holes in spans of which at least a half is free. A heap with a CheckLevel

@@ -289,37 +289,3 @@ func TestHammerHoles(t *testing.T) {
 		t.Errorf("an empty heap has %d holes", n)
 	}
 }
-
-// BenchmarkBesideHoles frees and allocates blocks of spans that have holes, and of others.
-func BenchmarkBesideHoles(b *testing.B) {
-	for _, holes := range []bool{false, true} {
-		b.Run(fmt.Sprintf("holes=%v", holes), func(b *testing.B) {
-			h := newHeap(b, HeapOptions{})
-			var all []unsafe.Pointer
-			for range 8192 {
-				all = append(all, h.Malloc(256))
-			}
-			kept := all[:0]
-			for i, p := range all {
-				if i%50 < 2 {
-					kept = append(kept, p)
-				} else {
-					h.Free(p)
-				}
-			}
-			if holes {
-				h.Trim()
-			}
-			for b.Loop() {
-				for i := 1; i < 32; i += 2 {
-					h.Free(kept[i])
-				}
-				for i := 1; i < 32; i += 2 {
-					kept[i] = h.Malloc(256)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/16, "ns/pair")
-			h.DestroyAll()
-		})
-	}
-}

@@ -264,7 +264,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 	}
 	c := uint8(kind)
 	cl := &h.classes[c]
-	if sizeclass.Classes[c].Batch == 0 {
+	if sizeclass.Classes[c].Batch == 0 || atomic.LoadUint32(&s.Holes) != 0 {
 		return cl.putOne(h, s, p)
 	}
 	k := h.hold(local)
@@ -274,7 +274,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 		return cl.putOne(h, s, p)
 	}
 	over := k.makeRoom(c)
-	freed := k.free(s, p) || k.freeBesideHoles(s, p)
+	freed := k.free(s, p)
 	h.letGo(local, k)
 	if over.list != 0 {
 		cl.put(h, c, over)
