@@ -190,7 +190,6 @@ type Heap struct {
 
 	// For consolidation, which is done before the heap grows: see consolidate.
 	grew           atomic.Bool  // a span or large block was taken; see afterGrowth
-	holes          atomic.Int64 // pages of its spans that are holes
 	consolidateAt  atomic.Int64 // at so many bytes held
 	consolidations atomic.Int64 // how often it was done
 

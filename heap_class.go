@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -88,13 +87,9 @@ func (cl *class) takeBatch(h *Heap, c uint8, want int) (got batch, err error) {
 			}
 		}
 		s := span.At(cl.spans)
-		switch {
-		case s.NumFree > 0:
+		if s.NumFree > 0 {
 			got = cl.takeFree(h, s, want)
-		case s.Holes != 0:
-			cl.fillHole(h, s)
-			continue
-		default:
+		} else {
 			got = cl.carve(h, s, want)
 		}
 		if s.NumFree == 0 && s.Carved == s.Blocks {
@@ -170,14 +165,7 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 func (cl *class) needsSpan() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.numWhole > 0 {
-		return false
-	}
-	if cl.spans == 0 {
-		return true
-	}
-	s := span.At(cl.spans)
-	return s.NumFree == 0 && s.Holes != 0 // a page is memory from the system as well
+	return cl.numWhole == 0 && cl.spans == 0
 }
 
 // grow takes a span from package span. The caller holds the lock.
@@ -218,7 +206,7 @@ func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {
 	cl.mu.Lock()
 	// Under the lock no span leaves the class, so if the tag is that of the class
 	// the memory of the block is committed.
-	if h.closed.Load() || s.LoadTag() != cl.tag || !startsBlock(s, p) && !startsVisible(s, p) {
+	if h.closed.Load() || s.LoadTag() != cl.tag || !startsBlock(s, p) {
 		cl.mu.Unlock()
 		return false
 	}
@@ -335,7 +323,7 @@ func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
 	blockAt(p).setSorted(p, s.Free, 0, cl.factor)
 	s.Free = p
 	s.NumFree++
-	if s.NumFree >= s.Carved || !s.Listed {
+	if s.NumFree == s.Carved || !s.Listed {
 		released = cl.cameBack(h, s)
 	}
 	return released
@@ -346,14 +334,11 @@ func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
 //
 //go:norace
 func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
-	all, free := carvedOf(s), s.NumFree+uint32(s.HoleBlocks)
 	switch {
-	case free < all:
-		if !s.Listed {
-			cl.list(s)
-		}
+	case s.NumFree < s.Carved:
+		cl.list(s)
 		return false
-	case free == all && cl.isWhole(s): // more than there are: one was counted twice
+	case s.NumFree == s.Carved && cl.isWhole(s): // more than there are: one was counted twice
 		cl.release(h, s)
 		return true
 	}
@@ -374,9 +359,9 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 //
 //go:norace
 func (cl *class) isWhole(s *span.Span) bool {
-	end := s.Base + uintptr(carvedOf(s))*s.Size
+	end := s.Base + uintptr(s.Carved)*s.Size
 	for p := s.Base; p < end; p += s.Size {
-		if !inHole(s, p) && !blockAt(p).isSorted(p, cl.factor) {
+		if !blockAt(p).isSorted(p, cl.factor) {
 			return false
 		}
 	}
@@ -462,7 +447,6 @@ func (cl *class) release(h *Heap, s *span.Span) {
 		h.lookAtFree(s)
 		fillSpan(s)
 	}
-	h.holes.Add(-int64(bits.OnesCount32(s.Holes)))
 	retire(s)
 	span.FreeCarved(base)
 	h.account.Give(cost)
@@ -474,7 +458,6 @@ func (cl *class) release(h *Heap, s *span.Span) {
 //go:norace
 func retire(s *span.Span) {
 	atomic.StoreUint32(&s.Carved, 0)
-	forgetHoles(s)
 	s.Free, s.NumFree, s.Listed = 0, 0, false
 	s.StoreTag(0)
 }

@@ -170,7 +170,7 @@ func mayBeLink(link uint64, tag uintptr) bool {
 		return true
 	}
 	s := span.Lookup(next)
-	return s != nil && s.LoadTag() == tag && (startsBlock(s, next) || startsVisible(s, next))
+	return s != nil && s.LoadTag() == tag && startsBlock(s, next)
 }
 
 // changedBytes returns the range of bytes in memory in which two words differ, and how

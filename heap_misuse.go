@@ -68,14 +68,11 @@ func judge(p, id uintptr) (*span.Span, verdict) {
 	}
 	off := uint32(p) % span.UnitSize
 	i := sizeclass.Index(off, s.Inverse, uint8(s.Shift))
-	if carved := carvedOf(s); i >= carved {
-		if off/uint32(s.Size) < carved && off%uint32(s.Size) != 0 {
+	if i >= atomic.LoadUint32(&s.Carved) {
+		if off/uint32(s.Size) < atomic.LoadUint32(&s.Carved) && off%uint32(s.Size) != 0 {
 			return s, blockInside
 		}
 		return s, spanUncarved
-	}
-	if inHole(s, p) {
-		return s, blockFree
 	}
 	if blockAt(p).isFree(p, factorOf(tag)) {
 		return s, blockFree

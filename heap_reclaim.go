@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -54,9 +53,8 @@ var _ [DefaultDecay]struct{} = [span.DefaultDecay]struct{}{}
 func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 
 // Trim releases all idle memory to the operating system: it empties the caches of
-// all heaps, and then releases all memory that holds no block, also most pages between
-// the blocks of a size of 128 bytes and more. Without Trim the memory of which no block is in
-// use within 64 KiB is released some time after it becomes idle; see [SetDecay]. An open Local
+// all heaps, and then releases all memory that holds no block. Without Trim the
+// same happens some time after memory becomes idle; see [SetDecay]. An open Local
 // empties its cache when it next runs out of blocks or of room.
 func Trim() {
 	runIdleHooks()
@@ -78,7 +76,7 @@ func (h *Heap) Trim() {
 	h.mustBeUndamaged(0)
 }
 
-// reclaim gives all spans back that have no block in use, and pages of the others.
+// reclaim gives all spans back that have no block in use.
 //
 //go:norace
 func (h *Heap) reclaim() {
@@ -88,7 +86,6 @@ func (h *Heap) reclaim() {
 	}
 	h.emptyCaches()
 	h.sortBatches()
-	h.makeHoles()
 }
 
 // emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs. It costs
@@ -187,28 +184,22 @@ func (h *Heap) dropIdle() {
 
 // mustConsolidate reports whether to consolidate before the heap takes cost more
 // bytes in so many units: whether it grows beyond a bound, and no idle unit
-// serves, or it takes pages that were holes.
+// serves.
 func (h *Heap) mustConsolidate(cost int64, units int) bool {
-	return h.touched()+cost > h.consolidateAt.Load() && (span.Warm() < units || h.holes.Load() > 0)
-}
-
-// touched returns how many bytes the heap holds, without its holes.
-func (h *Heap) touched() int64 {
-	return h.account.Held() - h.holes.Load()*int64(osmem.PageSize)
+	return h.account.Held()+cost > h.consolidateAt.Load() && span.Warm() < units
 }
 
 // consolidate sorts the free blocks at hand into their spans, so that whole spans
 // become free: the blocks of one cache, local or if that is nil the one of the
 // current P, and the batches that the classes keep. Free blocks that are pages
-// long give up their pages, and spans that are half free those on which no block
-// is in use. It is called before the heap takes memory that the
+// long give up their pages. It is called before the heap takes memory that the
 // process does not have yet, with no lock held: docs/rationale.md, "Why
 // consolidate before growing?", has the reason and the gain.
 //
 //go:norace
 func (h *Heap) consolidate(local *cache) {
 	h.consolidations.Add(1)
-	before, holes := h.touched(), h.holes.Load()
+	before := h.account.Held()
 	var lists [2 * sizeclass.Count]batch
 	k := h.hold(local)
 	if k != nil {
@@ -222,14 +213,10 @@ func (h *Heap) consolidate(local *cache) {
 			h.classes[i].releaseFreePages()
 		}
 	}
-	h.makeHoles()
-	held := h.touched()
+	held := h.account.Held()
 	at := held + held/consolidateShare
 	if held < before {
 		at = max(at, before+consolidateLeast) // it may take again what it gave back
-	}
-	if h.holes.Load() > holes {
-		at = max(at, before+before/holeShare)
 	}
 	h.consolidateAt.Store(at)
 }
@@ -242,11 +229,8 @@ const releasePagesFrom = 8 << 10
 // If a consolidation gave spans back, the heap may also grow by consolidateLeast,
 // a span with its records, beyond what it had before. Without that, an almost
 // empty heap that is used for one size after the other would give back for each
-// size what the others need. If it made holes, the heap may grow by one part in
-// holeShare: a program that comes to the same peak again and again would pay for each
-// page each time.
+// size what the others need.
 const (
 	consolidateShare = 64
-	holeShare        = 16
 	consolidateLeast = span.UnitSize + span.UnitSize/64
 )

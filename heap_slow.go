@@ -264,7 +264,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 	}
 	c := uint8(kind)
 	cl := &h.classes[c]
-	if sizeclass.Classes[c].Batch == 0 || atomic.LoadUint32(&s.Holes) != 0 {
+	if sizeclass.Classes[c].Batch == 0 {
 		return cl.putOne(h, s, p)
 	}
 	k := h.hold(local)

@@ -19,7 +19,7 @@ type Stats struct {
 	Mallocs int64 // blocks handed out since the heap was made
 	Frees   int64 // blocks freed since the heap was made
 
-	Held   int64 // bytes held from the operating system, metadata and pages between blocks included
+	Held   int64 // bytes held from the operating system, metadata included
 	Limit  int64 // HeapOptions.Limit
 	Cached int64 // bytes of free blocks in caches, including those of Locals
 

@@ -102,8 +102,6 @@ type Span struct {
 	Listed     bool    // the span is in its class's list
 	Next, Prev uintptr // in that list; addresses of Spans
 
-	_ [64 - (4*ptrSize + 32)]byte
-
 	// Space is the size of the mapping of a large block that has its own, in bytes, and
 	// 0 in all other spans.
 	Space uintptr
@@ -117,12 +115,7 @@ type Span struct {
 	// Sampled says that package sample knows of the large block.
 	Sampled bool
 
-	// In a span with holes Carved is 0, and Hidden is how many blocks have been carved. It
-	// stays when the holes are filled. Holes has a bit for each page that is a hole. Both are
-	// written atomically. HoleBlocks is how many blocks begin in a hole, and Tried what
-	// NumFree was when holes were last looked for.
-	Hidden, Holes     uint32
-	HoleBlocks, Tried uint16
+	_ [64 - (4*ptrSize + 17)]byte
 }
 
 const (
