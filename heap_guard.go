@@ -63,6 +63,7 @@ func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) 
 	if p != 0 {
 		cl.out++
 		cl.mallocs++
+		h.samples().guarded[c].Add(1)
 		h.guardHeld.Add(cost)
 	}
 	cl.mu.Unlock()
@@ -99,6 +100,7 @@ func (h *Heap) freeGuarded(s *span.Span, p uintptr) bool {
 	d, ok := guard.Free(p, size, h.guardTag(), stack)
 	if ok {
 		cl.out--
+		all.guarded[sizeclass.Of(int(size))].Add(-1)
 		h.guardHeld.Add(-guard.Cost(size))
 		h.account.Give(guard.Cost(size))
 	}
@@ -111,7 +113,7 @@ func (h *Heap) freeGuarded(s *span.Span, p uintptr) bool {
 
 // panicSlack panics because the slack of the block at p, which is free now, was written to.
 func panicSlack(p uintptr, d guard.Damage) {
-	b, _ := guard.Find(p)
+	b := d.Block
 	where, look := "behind its end", "an index or a length that is too large"
 	if d.From < 0 {
 		where, look = "before its start", "an index below 0"

@@ -5,6 +5,7 @@ package cheap
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -87,6 +88,16 @@ func eachWay(t *testing.T, f func(t *testing.T, h *Heap, malloc func(int) unsafe
 	})
 }
 
+// faultOf returns the address that the system says of a fault at byte i of the block at p. On
+// s390x that is of the page.
+func faultOf(p unsafe.Pointer, i int) uintptr {
+	addr := uintptr(p) + uintptr(i)
+	if runtime.GOARCH == "s390x" {
+		addr &^= osmem.PageSize - 1
+	}
+	return addr
+}
+
 // TestGuardedFaults guards each block. Each byte of it can be used. One byte behind its end or
 // before its start faults, or is found by Free, and one of the two faults. After the free
 // each byte faults.
@@ -104,7 +115,7 @@ func TestGuardedFaults(t *testing.T) {
 				over := faultAt(t, func() { writeByte(p, size) })
 				under := faultAt(t, func() { writeByte(p, -1) })
 				ends[fmt.Sprint(over != 0, under != 0)]++
-				if over != 0 && over != uintptr(p)+uintptr(size) || under != 0 && under != uintptr(p)-1 {
+				if over != 0 && over != faultOf(p, size) || under != 0 && under != faultOf(p, -1) {
 					t.Errorf("the block is at %p, the faults are at %#x and %#x", p, over, under)
 				}
 				if faultAt(t, func() { readByte(p, size) }) != over || faultAt(t, func() { readByte(p, -1) }) != under {
@@ -123,7 +134,7 @@ func TestGuardedFaults(t *testing.T) {
 					free(p)
 				}
 				for _, at := range []int{0, size / 2, size - 1} {
-					if got, want := faultAt(t, func() { writeByte(p, at) }), uintptr(p)+uintptr(at); got != want {
+					if got, want := faultAt(t, func() { writeByte(p, at) }), faultOf(p, at); got != want {
 						t.Errorf("a write to byte %d after the free faults at %#x, want %#x", at, got, want)
 					}
 				}

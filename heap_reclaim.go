@@ -60,6 +60,7 @@ func Trim() {
 	runIdleHooks()
 	for h := range heaps.Range {
 		h.(*Heap).reclaim()
+		h.(*Heap).releaseSampled(true)
 	}
 	span.TrimAll()
 	for h := range heaps.Range {
@@ -72,6 +73,7 @@ func (h *Heap) Trim() {
 	h.mustBeOpen("Heap.Trim")
 	runIdleHooks()
 	h.reclaim()
+	h.releaseSampled(true)
 	span.TrimAll()
 	h.mustBeUndamaged(0)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -30,8 +31,11 @@ type samples struct {
 	// blocks were released.
 	peaks [sizeclass.Count]atomic.Int64
 
+	guarded [sizeclass.Count]atomic.Int64 // blocks in use that are guarded, and in no span of the class
+
 	warm     atomic.Int64 // spans made of idle units since then
 	released atomic.Int64 // when that was
+	putOff   atomic.Bool  // a timer runs, after which it is done again
 }
 
 func init() {
@@ -135,7 +139,7 @@ func (h *Heap) mallocSampled(c uint8) (p uintptr, was blockState, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	if out, _ := all.classes[c].peek(); out > all.peaks[c].Load() {
+	if out := all.inSpans(int(c)); out > all.peaks[c].Load() {
 		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
 	}
 	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
@@ -184,25 +188,67 @@ func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
 // idleLeast bytes and one in idleShare of what the heap holds. Those are the pages of free blocks,
 // and those that an idle unit brings along when it becomes a span, which has few blocks. Each
 // span costs a call of the system, and the pages are missed when blocks come again. So this is
-// done once in idlePause.
+// done once in idlePause, where need be by a timer.
 //
 //go:norace
 func (all *samples) releaseIdle(h *Heap) {
 	idle := all.warm.Load() * span.UnitSize / 2
 	for c := firstPagesLong; c < sizeclass.Count; c++ {
-		out, _ := all.classes[c].peek()
-		idle += (all.peaks[c].Load() - out) * int64(sizeclass.Classes[c].Size)
+		idle += max(0, all.peaks[c].Load()-all.inSpans(c)) * int64(sizeclass.Classes[c].Size)
 	}
 	if idle <= idleLeast+h.account.Held()/idleShare {
 		return
 	}
 	now, last := sample.Now(), all.released.Load()
-	if now-last < int64(idlePause) || !all.released.CompareAndSwap(last, now) {
+	if now-last < int64(idlePause) {
+		if !all.putOff.Load() && !all.putOff.Swap(true) {
+			time.AfterFunc(idlePause, func() {
+				all.putOff.Store(false)
+				h.releaseSampled(false)
+			})
+		}
 		return
 	}
+	if all.released.CompareAndSwap(last, now) {
+		all.release()
+	}
+}
+
+// releaseSampled releases pages of the spans of sampled blocks: all that have no block in use,
+// or where there are many.
+//
+//go:norace
+func (h *Heap) releaseSampled(all bool) {
+	s := h.sampled.Load()
+	if s == nil || checking {
+		return
+	}
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	if all {
+		s.release()
+	} else if samplesAreFew() {
+		s.releaseIdle(h)
+	}
+}
+
+// inSpans returns how many blocks of class c are in use in its spans.
+//
+//go:norace
+func (all *samples) inSpans(c int) int64 {
+	out, _ := all.classes[c].peek()
+	return out - all.guarded[c].Load()
+}
+
+// release releases the pages of the spans that have no block in use.
+//
+//go:norace
+func (all *samples) release() {
 	all.warm.Store(0)
 	for c := range all.classes {
-		out, _ := all.classes[c].peek()
+		out := all.inSpans(c)
 		if c >= firstPagesLong && all.peaks[c].Load() > out {
 			all.classes[c].releaseFreePages()
 			all.peaks[c].Store(out)

@@ -101,6 +101,49 @@ func (l sampledLoad) measure(t *testing.T) {
 	}
 }
 
+// TestBurstOfFrees frees most of the sampled blocks in less time than passes between two looks
+// at their pages. A timer or Trim releases them, whatever lies between guard pages.
+func TestBurstOfFrees(t *testing.T) {
+	if osmem.PageSize > 4<<10 || testchild.Emulated() {
+		return
+	}
+	for _, trim := range []bool{false, true} {
+		setDecay(t, -1)
+		withRate(t, 64<<10)
+		old := sample.SetGuardRate(1)
+		h := newHeap(t, HeapOptions{Name: uniqueName(t)})
+		guarded := make([]unsafe.Pointer, 20)
+		for i := range guarded {
+			guarded[i] = h.Malloc(16 << 10)
+		}
+		sample.SetGuardRate(old)
+		blocks := make([]unsafe.Pointer, 4096)
+		for i := range blocks {
+			blocks[i] = h.Malloc(16 << 10)
+			clear(unsafe.Slice((*byte)(blocks[i]), 16<<10)) // a block of that size
+		}
+		for i, p := range blocks {
+			if i%4 != 0 {
+				h.Free(p)
+			}
+		}
+		// The first page of a free block stays, where another block of its span is in use.
+		most := int64(512<<10 + len(blocks)/4*3*4<<10/4)
+		if before := idleOfSampled(t, h); before < most*3/2 {
+			t.Errorf("%d KiB idle, and no pages to release", before>>10)
+		}
+		if trim {
+			h.Trim()
+		} else {
+			waitUntil(t, "the pages go back", func() bool { return idleOfSampled(t, h) <= most })
+		}
+		if n := idleOfSampled(t, h); n > most {
+			t.Errorf("trim %v: %d KiB idle, at most %d are allowed", trim, n>>10, most>>10)
+		}
+		h.DestroyAll()
+	}
+}
+
 // goHeap returns the bytes of the Go heap that are in use.
 func goHeap() int64 {
 	var m runtime.MemStats
@@ -122,7 +165,7 @@ func idleOfSampled(t *testing.T, h *Heap) (n int64) {
 	})
 	if all := h.sampled.Load(); all != nil {
 		for c := range all.classes {
-			n -= all.classes[c].out * int64(sizeclass.Classes[c].Size)
+			n -= all.inSpans(c) * int64(sizeclass.Classes[c].Size)
 		}
 	}
 	return n

@@ -101,13 +101,44 @@ func TestMonitorCalls(t *testing.T) {
 	}
 }
 
+// TestMonitorEnvironment has a program that changes its environment before it calls Monitor,
+// and a function that starts a program, which is not to watch anything.
+func TestMonitorEnvironment(t *testing.T) {
+	if osmem.GoBacked || testchild.Emulated() {
+		return
+	}
+	out, status := testchild.Run(t, func() {
+		if os.Getenv("CHEAP_TEST_TWICE") != "" && !watches {
+			os.Exit(3) // and not a third process
+		}
+		os.Setenv("CHEAP_TEST_TWICE", "1")
+		os.Unsetenv(monitorVariable)
+		err := Monitor(func(c Crash) {
+			sh, err := exec.Command("/bin/sh", "-c", `echo "guard=$CHEAP_GUARD monitor=$CHEAP_MONITOR"; kill -TERM $$; echo lives`).CombinedOutput()
+			fmt.Fprintf(os.Stderr, "%s%v\n", sh, err)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Monitor(nil); err == nil {
+			t.Error("a second call returns no error")
+		}
+		panic("of the test")
+	}, "CHEAP_GUARD=77")
+	if !strings.Contains(out, "guard=77 monitor=\nsignal: terminated\n") || strings.Contains(out, "lives") || status == 0 {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
 // TestFaultIn reads addresses from what the runtime prints on several systems.
 func TestFaultIn(t *testing.T) {
 	for text, want := range map[string]string{
 		"unexpected fault address 0x7f410401ffc8\nfatal error: fault\n[signal SIGSEGV: segmentation violation code=0x2 addr=0x7f410401ffc8 pc=0x617536]\n": "7f410401ffc8",
 		"SIGSEGV: segmentation violation\nPC=0x660f23 m=0 sigcode=2 addr=0x7f369401ffc8\nsignal arrived during cgo execution\n":                            "7f369401ffc8",
 		"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n":     "0",
-		"panic: of the program\n": "",
+		"panic: of the program\n":                           "",
+		"panic: request failed: addr=0x7f410401ffc8\n":      "",
+		"panic: two lines\n\t[signal addr=0x7f410401ffc8\n": "",
 	} {
 		got := ""
 		if m := faultAddress.FindStringSubmatch(text); m != nil {

@@ -209,6 +209,8 @@ func makeSlots() {
 // Damage says which bytes of the slack of a block were written to.
 type Damage struct {
 	From, To int // the bytes in [From, To), counted from the start of the block; none if they are equal
+
+	Block Block // as it is after its free; another block may have its slot when Free returns
 }
 
 // Free frees the block at p, if it is live, has that size, and its unit has that tag. Else it
@@ -227,6 +229,7 @@ func Free(p, size, tag uintptr, stack uint32) (d Damage, ok bool) {
 	span.Find(p).StoreTag(0)
 	d = b.damage()
 	b.Live, b.FreeStack, b.Free = false, stack, goroutine.ID()
+	d.Block = *b
 	writeSlot(i) // before an access can fault
 	start, n := b.pages()
 	// If the system refuses, a later access is not found.
@@ -315,10 +318,10 @@ func fill(slack []byte) { copy(slack, pattern) }
 func (b *Block) damage() Damage {
 	before, behind := b.slack()
 	if from, to := changed(before); from < to {
-		return Damage{from - len(before), to - len(before)}
+		return Damage{From: from - len(before), To: to - len(before)}
 	}
 	if from, to := changed(behind); from < to {
-		return Damage{int(b.Size) + from, int(b.Size) + to}
+		return Damage{From: int(b.Size) + from, To: int(b.Size) + to}
 	}
 	return Damage{}
 }

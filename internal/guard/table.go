@@ -51,13 +51,20 @@ func shareSlots() {
 // elsewhere.
 func anchor() uintptr { return reflect.ValueOf(Share).Pointer() }
 
+// What writeSlot and writeWords make of a slot, so that they allocate nothing; under pool.mu.
+var (
+	slotBuffer [slotWords]uint64
+	byteBuffer [slotWords * word]byte
+)
+
 // writeSlot writes the record of a slot. The lock is held.
 func writeSlot(i int) {
 	if table == nil {
 		return
 	}
 	b := &pool.slots[i]
-	words := make([]uint64, slotWords)
+	words := slotBuffer[:]
+	clear(words)
 	copy(words, []uint64{uint64(b.Start), uint64(b.Size), 0, uint64(b.Alloc), uint64(b.Free), 0, 0})
 	if b.Live {
 		words[2] = 1
@@ -75,7 +82,7 @@ func writeSlot(i int) {
 
 // writeWords writes to the table. If that fails, the other process knows less.
 func writeWords(at int, words []uint64) {
-	var b []byte
+	b := byteBuffer[:0]
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}

@@ -16,7 +16,7 @@ import (
 // sampledRate is inspect.DefaultRate.
 const sampledRate = 512 << 10
 
-// guardRate is what the documentation of inspect.SetGuard proposes for production.
+// guardRate is what the documentation of inspect.SetGuardRate proposes for production.
 const guardRate = 10_000
 
 // BenchmarkSampled reports what samples at the default rate of package inspect cost: the time
