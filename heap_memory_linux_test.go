@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -72,10 +73,13 @@ func mincore(addr, n uintptr) (in uintptr, err error) {
 		return 0, errno
 	}
 	written := bytes.IndexByte(pages, unwritten)
-	for _, p := range pages[:written] {
-		in += uintptr(p & 1)
+	all := osmem.RoundPage(n) / osmem.PageSize
+	for page := range slices.Chunk(pages[:written], written/int(all)) {
+		if slices.Contains(page, 1) {
+			in += osmem.PageSize
+		}
 	}
-	return in * (osmem.RoundPage(n) / uintptr(written)), nil
+	return in, nil
 }
 
 // mustBeUnmapped looks whether the system has n bytes at addr back. A part of them may be
