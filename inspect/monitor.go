@@ -22,20 +22,21 @@ import (
 // monitorVariable is set in the process that watches: to a colon, and what CHEAP_GUARD was.
 const monitorVariable = "CHEAP_MONITOR"
 
-// watches says that this process is one that watches, and guardWas what CHEAP_GUARD is in the
-// other one. They are read before main can change the environment. What this process starts
-// is not to watch anything, so the variables are as the program knows them from here on.
-var guardWas, watches = takeMonitorVariable()
+// watches says that this process is one that watches.
+var watches = takeMonitorVariable()
 
-func takeMonitorVariable() (guardWas string, watches bool) {
-	guardWas, watches = strings.CutPrefix(os.Getenv(monitorVariable), ":")
+// takeMonitorVariable reads the variable before main can change the environment. What this
+// process starts is not to watch anything, so the variables are from here on as they are in
+// the process that it watches.
+func takeMonitorVariable() bool {
+	guardWas, watches := strings.CutPrefix(os.Getenv(monitorVariable), ":")
 	if watches {
 		_ = os.Unsetenv(monitorVariable)
 		if _ = os.Unsetenv("CHEAP_GUARD"); guardWas != "" {
 			_ = os.Setenv("CHEAP_GUARD", guardWas)
 		}
 	}
-	return guardWas, watches
+	return watches
 }
 
 var monitored atomic.Bool
