@@ -126,7 +126,11 @@ func forgetPoison(s *span.Span) {
 		return
 	}
 	size := s.Size
-	if tag := s.LoadTag() & span.KindMask; tag != span.KindLarge {
+	switch tag := s.LoadTag() & span.KindMask; tag {
+	case span.KindGuarded:
+		return // such a block is never poisoned
+	case span.KindLarge:
+	default:
 		size = sizeclass.Classes[tag&^span.KindSampled].SpanBytes()
 	}
 	// Of a block that is larger, what is behind its borders was never poisoned.
