@@ -168,11 +168,8 @@ func (c *checked) take(size, align int) uintptr {
 	if !ok {
 		return 0
 	}
-	c.mu.Lock()
 	p := c.takeClass(class)
-	if p == 0 {
-		c.mu.Unlock()
-	} else if c.h.damaged.Load() != nil {
+	if p != 0 && c.h.damaged.Load() != nil {
 		c.mu.Unlock()
 		c.h.panicDamaged(p)
 		c.mu.Lock() // another goroutine has panicked with it
@@ -180,8 +177,14 @@ func (c *checked) take(size, align int) uintptr {
 	return p
 }
 
-// takeClass is take of a class. The lock is held.
-func (c *checked) takeClass(class uint8) uintptr {
+// takeClass is take of a class.
+func (c *checked) takeClass(class uint8) (taken uintptr) {
+	c.mu.Lock()
+	defer func() {
+		if taken == 0 { // no block, or a panic: handedOut may find that the block was written to
+			c.mu.Unlock()
+		}
+	}()
 	if c.local == nil {
 		c.local = c.h.newCachedLocal()
 	}
