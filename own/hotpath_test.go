@@ -90,22 +90,27 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			clear(owners)
 			row.o.Release = release
-			p := NewPool(row.o)
-			objects, bytes := mallocs(func() { row.f(t, p) })
-			if objects > n/3 { // mostly tokens, one for four owners of a new pool
-				t.Errorf("%d objects allocated for %d owners", objects, n)
+			// What another goroutine allocates meanwhile is counted, too. It is not there each
+			// time.
+			var objects, bytes uint64
+			for range 3 {
+				clear(owners)
+				p := NewPool(row.o)
+				objects, bytes = mallocs(func() { row.f(t, p) })
+				clear(owners)
+				p.Destroy(waiting(longest))
+				// The bytes are compared without the race detector, which makes objects larger,
+				// and where pages are not in Go memory. What packages cleanup and aftergc need
+				// once for a collection is not a share of owners.
+				const once = 32 << 10
+				fewBytes := race.Build || osmem.GoBacked || bytes <= row.bytes*n+once
+				// The objects are mostly tokens, one for four owners of a new pool.
+				if objects <= n/3 && fewBytes {
+					return
+				}
 			}
-			// Without the race detector, which makes objects larger, and where pages are not
-			// in Go memory. What packages
-			// cleanup and aftergc need once for a collection is not a share of owners.
-			const once = 32 << 10
-			if !race.Build && !osmem.GoBacked && bytes > row.bytes*n+once {
-				t.Errorf("%d bytes allocated for %d owners", bytes, n)
-			}
-			clear(owners)
-			p.Destroy(waiting(longest))
+			t.Errorf("%d objects and %d bytes allocated for %d owners", objects, bytes, n)
 		})
 	}
 }
