@@ -137,7 +137,7 @@ func (h *Heap) read(c *census.Heap) bool {
 		c.Bytes += k.Blocks * int64(sizeclass.Classes[i].Size)
 	}
 	if h.checked != nil {
-		c.Blocks, c.Bytes = h.checked.live.Load(), h.checked.bytes.Load()
+		c.Blocks, c.Bytes = h.checked.counts()
 	}
 	c.Frees = c.Mallocs - c.Blocks
 	return true

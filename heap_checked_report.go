@@ -60,8 +60,7 @@ func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
 	}
 	user := hd.userAt(was.front)
 	delete(c.known, uintptr(unsafe.Pointer(hd)))
-	c.live.Add(-1)
-	c.bytes.Add(-int64(was.size))
+	c.add(-1, -int64(was.size))
 	*hd = was
 	hd.become(lost)
 	panicMisuse(op, p, "the block at %#x (%d bytes) was written to before its start: more than %d bytes; look for an index below 0, or for a write behind the end of the block before%s",

@@ -123,7 +123,7 @@ func (h *Heap) count() Stats {
 	s.Blocks += h.large.blocks.Load()
 	s.Bytes += h.large.bytes.Load()
 	if c := h.checked; c != nil {
-		s.Blocks, s.Bytes = c.live.Load(), c.bytes.Load() // not the quarantine
+		s.Blocks, s.Bytes = c.counts() // not the quarantine
 	}
 	s.Frees = s.Mallocs - s.Blocks
 	return s
