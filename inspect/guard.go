@@ -112,7 +112,18 @@ func writeStack(b *strings.Builder, title string, stack []runtime.Frame) {
 //
 // Guard may be called by any number of goroutines at the same time, and within f. It takes
 // about 15 nanoseconds.
-func Guard(f func()) (err error) {
+func Guard(f func()) error {
+	ended, err := guardedCall(f)
+	if !ended {
+		panic(nil) // f did, in a program for which recover returns nil then: GODEBUG=panicnil=1
+	}
+	return err
+}
+
+// guardedCall is Guard, and says whether f has ended by a return or by a fault. It has not if
+// recover has returned nil for a panic. Where f calls runtime.Goexit recover returns nil as
+// well, and guardedCall does not return.
+func guardedCall(f func()) (ended bool, err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
@@ -122,14 +133,14 @@ func Guard(f func()) (err error) {
 		}
 		if e, ok := v.(addressError); ok {
 			if fault := faultAt(e.Addr()); fault != nil {
-				err = fault
+				ended, err = true, fault
 				return
 			}
 		}
 		panic(v)
 	}()
 	f()
-	return nil
+	return true, nil
 }
 
 // addressError is what the runtime panics with for a fault.

@@ -156,6 +156,32 @@ func TestGuardPassesOn(t *testing.T) {
 	<-ended
 }
 
+// TestGuardPassesNilOn has f panic with nil in a program for which recover returns nil then.
+func TestGuardPassesNilOn(t *testing.T) {
+	t.Setenv("GODEBUG", "panicnil=1")
+	for name, f := range map[string]func(){
+		"panic(nil)":        func() { panic(nil) },
+		"in a nested Guard": func() { _ = Guard(func() { panic(nil) }) },
+	} {
+		deferred, returned := false, false
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					t.Errorf("%s: the panic is %v", name, v)
+				}
+			}()
+			_ = Guard(func() {
+				defer func() { deferred = true }()
+				f()
+			})
+			returned = true
+		}()
+		if returned || !deferred {
+			t.Errorf("%s: Guard returns: %v, a deferred call ran: %v", name, returned, deferred)
+		}
+	}
+}
+
 // reserve returns an address that faults and that no slot has.
 func reserve(t *testing.T) uintptr {
 	if osmem.GoBacked {
