@@ -9,8 +9,10 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/inspect/leaktest"
 	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/own"
 )
 
 // withGuard guards each block in a test. It returns false where no block can be guarded.
@@ -108,6 +110,84 @@ func TestGuard(t *testing.T) {
 			}
 			if !c.free {
 				h.Free(p)
+			}
+		}
+	}
+}
+
+// TestFaultBeginsWithTheCaller has stacks of each way by which a program allocates and frees.
+func TestFaultBeginsWithTheCaller(t *testing.T) {
+	if !withGuard(t) {
+		return
+	}
+	for name, free := range map[string]func(h *cheap.Heap) unsafe.Pointer{
+		"Heap": func(h *cheap.Heap) unsafe.Pointer {
+			p := h.Malloc(64)
+			h.Free(p)
+			return p
+		},
+		"Realloc": func(h *cheap.Heap) unsafe.Pointer {
+			p := h.Realloc(nil, 64)
+			h.Realloc(p, 1024)
+			return p
+		},
+		"AlignedMalloc": func(h *cheap.Heap) unsafe.Pointer {
+			p := h.AlignedMalloc(64, 64)
+			h.Free(p)
+			return p
+		},
+		"Local": func(h *cheap.Heap) unsafe.Pointer {
+			l := h.NewLocal()
+			p := l.Malloc(64)
+			l.Free(p)
+			return p
+		},
+		"the default heap": func(*cheap.Heap) unsafe.Pointer {
+			p := cheap.Malloc(64)
+			cheap.Free(p)
+			return p
+		},
+		"New": func(h *cheap.Heap) unsafe.Pointer {
+			p := cheap.New[[64]byte](h)
+			cheap.Delete(h, p)
+			return unsafe.Pointer(p)
+		},
+		"Arena": func(h *cheap.Heap) unsafe.Pointer {
+			a := cheap.NewArena(h, 1024)
+			p := a.Malloc(64)
+			a.Destroy()
+			return p
+		},
+		"Memory": func(h *cheap.Heap) unsafe.Pointer {
+			m, err := own.NewMem[[64]byte](own.NewMemory(h, own.MemoryOptions{Batch: 1}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := unsafe.Pointer(m.Get())
+			m.Close()
+			return p
+		},
+		"leaktest": func(h *cheap.Heap) unsafe.Pointer {
+			a := leaktest.NewAllocator(h)
+			p := a.Malloc(64)
+			a.Free(p)
+			return p
+		},
+		"DestroyAll": func(h *cheap.Heap) unsafe.Pointer {
+			p := h.Malloc(64)
+			h.DestroyAll()
+			return p
+		},
+	} {
+		var f *Fault
+		p := free(newHeap(t, "caller"))
+		if err := Guard(func() { *(*byte)(p) = 1 }); !errors.As(err, &f) || !f.Freed {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, stack := range [][]runtime.Frame{f.Allocation, f.Free} {
+			if len(stack) == 0 || !strings.HasPrefix(stack[0].Function, "github.com/cheapgo/cheap/inspect.TestFaultBeginsWithTheCaller.func") {
+				t.Errorf("%s: a stack does not begin with the call of the program:\n%v", name, f)
 			}
 		}
 	}

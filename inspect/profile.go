@@ -254,13 +254,13 @@ func (b *builder) function(f runtime.Frame) *profile.Function {
 	return fn
 }
 
-// isOurs reports whether a function is one of this module's that allocate for a program.
+// isOurs reports whether a function is one of this module's that allocate, or free, for a program.
 func isOurs(function string) bool {
 	rest, ok := strings.CutPrefix(function, "github.com/cheapgo/cheap")
 	if !ok {
 		return false
 	}
-	for _, p := range []string{".", "/own.", "/own/internal/", "/internal/sample.", "/libc.", "/cgoalloc.", "/cgoparam.", "/x/arrow.", "/x/modernc."} {
+	for _, p := range []string{".", "/internal/", "/own.", "/own/internal/", "/libc.", "/cgoalloc.", "/cgoparam.", "/inspect/leaktest.(*Allocator).", "/x/arrow.", "/x/modernc."} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}
