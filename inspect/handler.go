@@ -52,7 +52,7 @@ type Options struct {
 //	where         the text of [Where], with the ten largest of each
 //	suspects      who holds resources, and who forgot to close them: see [ServeSuspects]
 //	suspects.json the same as the page shows it, as [SuspectFigures]; suspects.txt as text
-//	leaks         the profile of [WriteLeaks], after a collection
+//	leaks         the profile of [WriteLeaks], after a collection; see [ServeSuspects]
 //	history.json  the points of the chart: one for each request of all.json, a second apart
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
@@ -146,7 +146,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.serveSuspectFigures(w, r)
 		return
 	case "suspects.txt":
-		collectIfAsked(r)
+		if !collectIfAsked(w, r) {
+			return
+		}
 		head.Set("Content-Type", "text/plain; charset=utf-8")
 		_ = WriteSuspects(w) // an error is that of a reader who has gone
 		return

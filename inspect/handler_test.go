@@ -111,6 +111,16 @@ func TestHandlerRefuses(t *testing.T) {
 		{"trim by another site", Options{}, "POST", "trim", with("Sec-Fetch-Site", "cross-site"), 403},
 		{"trim by another origin", Options{}, "POST", "trim", with("Origin", "http://example.com"), 403},
 		{"trim by the page", Options{}, "POST", "trim", with("Sec-Fetch-Site", "same-origin"), 204},
+		{"a collection by another site", Options{}, "GET", "suspects?gc=1", with("Sec-Fetch-Site", "cross-site"), 403},
+		{"likewise, as text", Options{}, "GET", "suspects.txt?gc=1", with("Sec-Fetch-Site", "same-site"), 403},
+		{"likewise, as JSON", Options{}, "GET", "suspects.json?gc=1", with("Sec-Fetch-Site", "cross-site"), 403},
+		{"likewise, of the profile", Options{}, "GET", "leaks", with("Sec-Fetch-Site", "cross-site"), 403},
+		{"a collection by the page", Options{}, "GET", "suspects.json?gc=1", with("Sec-Fetch-Site", "same-origin"), 200},
+		{"a collection by a link on another site", Options{}, "GET", "suspects?gc=1", func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		}, 200},
+		{"no collection by another site", Options{}, "GET", "suspects", with("Sec-Fetch-Site", "cross-site"), 200},
 	} {
 		if w := ask(Handler(c.o), c.method, c.target, c.change); w.Code != c.code {
 			t.Errorf("%s: %d, want %d: %s", c.what, w.Code, c.code, w.Body)

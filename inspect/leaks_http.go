@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// ServeLeaks answers with [WriteLeaks].
-func ServeLeaks(w http.ResponseWriter, _ *http.Request) {
+// ServeLeaks answers with [WriteLeaks], which collects. Who may ask is as in [ServeSuspects].
+func ServeLeaks(w http.ResponseWriter, r *http.Request) {
+	if !mayCollect(w, r) {
+		return
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="cheapleak.pb.gz"`)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -19,9 +22,17 @@ func ServeLeaks(w http.ResponseWriter, _ *http.Request) {
 // ServeSuspects answers with [Suspects]: as text, or, if the query has format=json or the
 // client accepts application/json only, as an array in JSON. With gc=1 in the query it collects
 // first, as [Collect] does.
+//
+// A GET that collects is what [net/http/pprof] has for its profile heap, with gc=1 as well, and
+// what go tool pprof and curl send. It changes nothing that the next collection would not
+// change. Who may send it is up to the program, as for any profile: see Options.Access. A
+// request that collects is refused if a browser says that a page of another site sends it, and
+// that it does not follow a link.
 func ServeSuspects(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	collectIfAsked(r)
+	if !collectIfAsked(w, r) {
+		return
+	}
 	if r.FormValue("format") == "json" || strings.TrimSpace(r.Header.Get("Accept")) == "application/json" {
 		w.Header().Set("Content-Type", "application/json")
 		all := listSuspects()
@@ -34,14 +45,32 @@ func ServeSuspects(w http.ResponseWriter, r *http.Request) {
 	WriteSuspects(w) // likewise
 }
 
-// collectIfAsked collects if the query has gc=1.
-func collectIfAsked(r *http.Request) {
+// collectIfAsked collects if the query has gc=1. It returns false if it has refused that.
+func collectIfAsked(w http.ResponseWriter, r *http.Request) bool {
 	if r.FormValue("gc") != "1" {
-		return
+		return true
+	}
+	if !mayCollect(w, r) {
+		return false
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), collectFor)
 	defer cancel()
 	_ = Collect(ctx) // what is not released by then is shown as open
+	return true
+}
+
+// mayCollect refuses a request that a page of another site has a browser send by itself, as for
+// an image. It reports whether it has not.
+func mayCollect(w http.ResponseWriter, r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin": // no browser, or an address that was typed, or the page
+		return true
+	}
+	if r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return true
+	}
+	http.Error(w, "no collection for the page of another site", http.StatusForbidden)
+	return false
 }
 
 // listSuspects returns Suspects, which in JSON is an array.
@@ -62,7 +91,9 @@ type SuspectFigures struct {
 
 // serveSuspectFigures answers with SuspectFigures.
 func (h *handler) serveSuspectFigures(w http.ResponseWriter, r *http.Request) {
-	collectIfAsked(r)
+	if !collectIfAsked(w, r) {
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	f := SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
 	_ = json.NewEncoder(w).Encode(f) // an error is that of a reader who has gone
