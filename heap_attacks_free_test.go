@@ -112,7 +112,7 @@ var freeAttacks = []attack{
 	{"UsableSize of the number 1", func(a *attacked) { a.h.UsableSize(osmem.Pointer(1)) }, ""},
 	{"Free of a pointer that was read from a new block", func(a *attacked) {
 		a.h.Free(osmem.Pointer(*(*uintptr)(a.malloc())))
-	}, "a new large block is zero where the system had the page: Free of nil"},
+	}, "a new large block, or a guarded one, is zero where the system had the page: Free of nil"},
 	{"Free of a block after Destroy", func(a *attacked) {
 		a.h.DestroyAll()
 		a.h.Free(a.p)
@@ -158,8 +158,8 @@ func (a *attacked) inOtherBlock() unsafe.Pointer {
 		if p := unsafe.Add(q, a.size); freed[p] {
 			return p
 		}
-		if a.h.checked != nil {
-			return unsafe.Add(q, a.size) // the freed blocks are in quarantine
+		if a.h.checked != nil || a.side != noSide {
+			return unsafe.Add(q, a.size) // the freed blocks are in quarantine, or lie alone
 		}
 	}
 	panic("the memory was not used again")

@@ -121,7 +121,7 @@ var writeAttacks = []attack{
 		a.mustBeGone(a.size - 8)
 	}, "a block that stays in place keeps its room"},
 	{"a read of a new block whose memory was another's", func(a *attacked) {
-		all := append(a.mallocs(min(200, 4<<20/a.size)), a.p)
+		all := append(a.mallocs(min(300, 4<<20/a.size)), a.p) // more than can be guarded
 		for _, a.p = range all {
 			a.fill()
 			a.h.Free(a.p)
@@ -180,12 +180,13 @@ func (a *attacked) listOf64() []unsafe.Pointer {
 // sendOff frees the block and others, until a batch has left the cache of this P and waits
 // for another cache. The first block of the batch is the one that is attacked.
 func (a *attacked) sendOff() {
+	if a.size > sizeclass.MaxSize || a.h.checked != nil || a.side != noSide {
+		a.h.Free(a.p)
+		return // it is in no batch
+	}
 	all := append([]unsafe.Pointer{a.p}, a.mallocs(5000)...)
 	for _, p := range all {
 		a.h.Free(p)
-		if a.size > sizeclass.MaxSize || a.h.checked != nil {
-			return // it is in no batch
-		}
 		cl := &a.h.classes[sizeclass.Of(a.size)]
 		cl.mu.Lock()
 		n := cl.numWhole
