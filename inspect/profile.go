@@ -34,10 +34,10 @@ const DefaultRate = 512 << 10
 // have a sampled block. If the limit has no room for the span, the block is not sampled.
 //
 // At [DefaultRate] the records of samples and the pages that hold no sampled block in use take
-// at most 512 KiB and one in 100 bytes in use, but for pages that were in use in the last 50
-// milliseconds. To that end, when a stack has allocated blocks of very many sizes, those that
-// are freed are counted as blocks of their mean size. The records of more than 1,000 stacks take
-// more, about 0.4 KiB for each.
+// at most 512 KiB, and besides one in 100 bytes in use, but for pages that were in use in the
+// last 50 milliseconds. To that end, when a stack has allocated blocks of very many sizes, those
+// that are freed are counted as blocks of their mean size. The records of more than 1,000 stacks
+// take more, about 0.4 KiB for each.
 //
 // The blocks of an Arena, a FixedBlock and an own.Memory lie in larger blocks of a heap,
 // their chunks. A sample is of the chunk, and has the stack that has taken it.
