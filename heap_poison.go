@@ -50,19 +50,11 @@ func poisonHeaps() {
 }
 
 // poison has the sanitizer report each access outside of the caller's bytes of a block, and to
-// these if the block is free. A block whose header was written to stays as it is. The lock is
-// held.
+// these if the block is free. The lock is held.
 func (c *checked) poison(hd *checkedHeader) {
-	if !poison.Build || !c.poisons || c.ended || hd.seal != hd.sealOf() {
-		return
+	if poison.Build && !c.ended {
+		c.outside(hd, poison.Poison)
 	}
-	p := hd.user()
-	before, end := c.poisoned(hd)
-	poison.Poison(before, p-before)
-	if hd.state == inUse || !c.poisonsContent(hd) {
-		p += uintptr(hd.size)
-	}
-	poison.Poison(p, end-p)
 }
 
 // endPoison is called before the spans of the heap go back. A goroutine that uses the heap while
@@ -77,16 +69,24 @@ func (c *checked) endPoison() {
 
 // unpoison ends what poison began.
 func (c *checked) unpoison(hd *checkedHeader) {
-	if !poison.Build || !c.poisons || hd.seal != hd.sealOf() {
+	if poison.Build {
+		c.outside(hd, poison.Unpoison)
+	}
+}
+
+// outside calls f for the memory before and behind the bytes that a program may touch. It
+// does nothing for a block whose header was written to.
+func (c *checked) outside(hd *checkedHeader, f func(addr, size uintptr)) {
+	if !c.poisons || hd.seal != hd.sealOf() {
 		return
 	}
 	p := hd.user()
 	before, end := c.poisoned(hd)
-	poison.Unpoison(before, p-before)
+	f(before, p-before)
 	if hd.state == inUse || !c.poisonsContent(hd) {
 		p += uintptr(hd.size)
 	}
-	poison.Unpoison(p, end-p)
+	f(p, end-p)
 }
 
 // poisoned returns where the poison of a block begins and ends.

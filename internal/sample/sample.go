@@ -47,15 +47,9 @@ var (
 func Rate() int64 { return rate.Load() }
 
 // SetRate sets the rate, and returns the old one. A rate below 0 is 0.
-func SetRate(n int64) int64 {
-	old := rate.Swap(max(0, n))
-	for _, f := range changed {
-		f()
-	}
-	return old
-}
+func SetRate(n int64) int64 { return set(&rate, n) }
 
-// OnChange has f called after each change of the rate. It is for the initialization of a
+// OnChange has f called after each change of a rate. It is for the initialization of a
 // package.
 func OnChange(f func()) { changed = append(changed, f) }
 
