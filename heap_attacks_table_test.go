@@ -57,10 +57,7 @@ type attackColumn struct {
 
 // attackColumns are those for this build.
 func attackColumns() (attackTable, []attackColumn) {
-	columns := []attackColumn{{0, nil}, {3, []string{"CHEAP_CHECK=stacks"}}}
-	if !poison.Build { // where a process takes ten times as long
-		columns = append(columns, attackColumn{4, []string{"CHEAP_GUARD=1"}})
-	}
+	columns := []attackColumn{{0, nil}, {3, []string{"CHEAP_CHECK=stacks"}}, {4, []string{"CHEAP_GUARD=1"}}}
 	switch {
 	case unsafe.Sizeof(uintptr(0)) != 8 || percpu.Portable:
 		columns = nil
