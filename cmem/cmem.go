@@ -1,0 +1,88 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+/*
+#cgo CFLAGS: -O2 -fno-omit-frame-pointer -Wall
+#cgo LDFLAGS: -ldl -lm
+#include "cmem.h"
+*/
+import "C"
+
+import (
+	"math"
+	"runtime"
+	"unsafe"
+)
+
+func init() {
+	text, etext := goText()
+	C.cmem_start(C.uintptr_t(text), C.uintptr_t(etext))
+}
+
+// goText returns the range of the code of Go functions. The runtime names a function for each
+// address in it, and for no other: it is one range, around this function.
+func goText() (from, to uintptr) {
+	pc, _, _, _ := runtime.Caller(0)
+	return edge(pc, -1), edge(pc, 1) + 1
+}
+
+// edge returns the last address of Go code from pc on, in steps of that sign.
+func edge(pc uintptr, sign int) uintptr {
+	step := uintptr(1) << 40
+	for step > 0 {
+		next := pc + step
+		if sign < 0 {
+			next = pc - step
+		}
+		if (next > pc) == (sign > 0) && runtime.FuncForPC(next) != nil {
+			pc = next
+		} else {
+			step /= 2
+		}
+	}
+	return pc
+}
+
+func off() string { return C.GoString(C.cmem_off()) }
+
+func setRate(bytes int64) (old int64) {
+	old = int64(C.cmem_rate())
+	C.cmem_set_rate(C.int64_t(bytes))
+	return old
+}
+
+func rate() int64 { return int64(C.cmem_rate()) }
+
+func read() Stats {
+	var c C.struct_cmem_counts
+	C.cmem_read(&c)
+	return Stats{
+		Mallocs: int64(c.mallocs), Frees: int64(c.frees), Bytes: int64(c.bytes),
+		Live: int64(c.live), LiveError: int64(math.Sqrt(float64(c.live_variance))),
+		Samples: int64(c.samples), Lost: int64(c.lost),
+	}
+}
+
+func sites() []site {
+	var all []C.struct_cmem_site
+	for {
+		n := C.cmem_sites(unsafe.SliceData(all), C.size_t(len(all)))
+		if int(n) <= len(all) {
+			all = all[:n]
+			break
+		}
+		all = make([]C.struct_cmem_site, int(n)+64)
+	}
+	to := make([]site, len(all))
+	for i, s := range all {
+		// The addresses are in memory that C never frees.
+		pcs := unsafe.Slice((*uintptr)(unsafe.Pointer(s.pcs)), int(s.c)+int(s._go))
+		to[i] = site{
+			c: pcs[:s.c], goPart: pcs[s.c:],
+			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes),
+			frees: float64(s.frees), freeBytes: float64(s.free_bytes),
+		}
+	}
+	return to
+}

@@ -1,0 +1,43 @@
+// What the C files of this package and Go share. See doc.go.
+#ifndef CHEAP_CMEM_H
+#define CHEAP_CMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
+// addresses, c of C and behind them go of Go. The sums are estimates: each sampled block counts
+// for the inverse of its probability. A stack is never freed, and its addresses never change.
+struct cmem_stack {
+	struct cmem_stack *next, *all; // the next with the same hash; the next of all
+	uint64_t hash;
+	uint32_t c, go;
+	double allocs, alloc_bytes, frees, free_bytes;
+	uintptr_t pcs[];
+};
+
+// A cmem_site is what cmem_sites copies of a stack.
+struct cmem_site {
+	const uintptr_t *pcs;
+	uint32_t c, go;
+	double allocs, alloc_bytes, frees, free_bytes;
+};
+
+struct cmem_counts {
+	uint64_t mallocs, frees, bytes; // of all threads, since the program began
+	uint64_t threads;               // that have a record
+	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
+	double live, live_variance;     // bytes in use that the samples stand for
+};
+
+// Whether the functions of this package are those that the process calls. cmem_off says why not:
+// the text is "" if they are.
+const char *cmem_off(void);
+
+void cmem_start(uintptr_t text, uintptr_t etext);
+void cmem_set_rate(int64_t bytes);
+int64_t cmem_rate(void);
+void cmem_read(struct cmem_counts *to);
+size_t cmem_sites(struct cmem_site *to, size_t most);
+
+#endif

@@ -1,0 +1,102 @@
+// What the C files of this package share.
+#ifndef CHEAP_CMEM_INTERNAL_H
+#define CHEAP_CMEM_INTERNAL_H
+
+#include "cmem.h"
+
+#include <signal.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define hidden __attribute__((visibility("hidden")))
+
+// A thread has the counts of one thread, which alone writes to it: these functions take less than
+// a nanosecond. Others read it with atomic loads while they hold the lock. When the thread ends,
+// its counts are added to those of all that have ended.
+struct thread {
+	uint64_t left; // a block of so many bytes or more takes the slow path
+	uint64_t mallocs, frees;
+	uint64_t drawn;        // the sum of what was added to left, so the bytes are drawn - left
+	const uint8_t *filter; // cmem_filter, or where all are above 0: the slow path is taken
+	uint64_t random;       // the state of the thread's random numbers
+	int32_t points;        // left is the distance to a point, else only when to look at the rate again
+	int32_t listed;        // others know of the thread
+	struct thread *next, **at;
+};
+
+// A new thread takes the slow path at its first call, which lists it.
+extern hidden __thread struct thread cmem_me __attribute__((tls_model("initial-exec")));
+
+// cmem_filter has, by a part of the address, how many sampled blocks in use have that part. 255
+// stays. Free looks here first.
+enum { filter_bits = 16 };
+extern hidden uint8_t cmem_filter[1 << filter_bits];
+
+static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits) - 1); }
+
+// The allocator that would be called without this package.
+struct next {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*malloc_usable_size)(void *);
+	void *(*new_)(size_t); // operator new, which runs the handler of the program, and throws
+	void *(*new_aligned)(size_t, size_t);
+};
+extern hidden struct next cmem_next;
+
+// cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
+// caller, if n is left or more. It counts the bytes, lists the thread, and takes the sample.
+// errno stays as it is.
+hidden void cmem_note(void *p, size_t n, void *caller);
+
+// cmem_forget is called before a block is freed that the filter knows, or by a thread that is not
+// listed. It ends the sample.
+hidden void cmem_forget(void *p);
+
+// cmem_list lists the calling thread.
+hidden void cmem_list(void);
+
+// cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
+// belongs, and returns the number of addresses of C in *c and that of Go in *go.
+enum { most_c = 96, most_go = 64 };
+hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
+hidden void cmem_walk_start(uintptr_t text, uintptr_t etext);
+
+// A live is a sampled block in use, which counts for weight blocks.
+struct live {
+	uintptr_t p;
+	struct cmem_stack *stack;
+	size_t n;
+	double weight;
+};
+
+// cmem_take begins a sample of the block of n bytes at p, with that rate, and cmem_end ends it, if
+// there is one. The caller holds the lock.
+hidden int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go);
+hidden void cmem_end(void *p);
+
+// cmem_detach takes the sample of a block away, if there is one, before realloc frees the block:
+// another thread may have its address a moment later. cmem_detached says whether realloc freed it.
+hidden int cmem_detach(void *p, struct live *was);
+hidden void cmem_detached(const struct live *was, int freed);
+
+// cmem_live returns the bytes in use that the samples stand for, and the variance of that. The
+// caller holds the lock.
+hidden void cmem_live(double *bytes, double *variance);
+
+// The lock of this package is the last to be taken. The thread that holds it has all signals
+// blocked, so that no handler waits for it.
+hidden void cmem_lock(sigset_t *old);
+hidden void cmem_unlock(const sigset_t *old);
+
+// cmem_map returns memory of the system that is zero, or 0.
+hidden void *cmem_map(size_t n);
+
+#endif

@@ -1,0 +1,5 @@
+//go:build !cgo || !linux
+
+package main
+
+func main() { panic("cprog needs cgo, and Linux") }

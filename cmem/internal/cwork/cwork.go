@@ -1,0 +1,83 @@
+//go:build cgo && linux
+
+package cwork
+
+/*
+#cgo LDFLAGS: -lpthread
+#include <pthread.h>
+#include <stdlib.h>
+#include <stdint.h>
+
+static __attribute__((noinline)) void *cwork_alloc(size_t n) { void *volatile p = malloc(n); return p; }
+static __attribute__((noinline)) void *cwork_deep(int depth, size_t n) {
+	void *volatile p = depth == 0 ? cwork_alloc(n) : cwork_deep(depth - 1, n);
+	return p;
+}
+static void cwork_pairs(int n, size_t size) {
+	for (int i = 0; i < n; i++) {
+		void *volatile p = malloc(size);
+		free(p);
+	}
+}
+struct job { int n; size_t size; };
+static void *cwork_run(void *arg) {
+	struct job *j = arg;
+	cwork_pairs(j->n, j->size);
+	return 0;
+}
+static void cwork_threads(int threads, int n, size_t size) {
+	struct job j = {n, size};
+	pthread_t t[64];
+	for (int i = 0; i < threads; i++) pthread_create(&t[i], 0, cwork_run, &j);
+	for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
+}
+void *cwork_back(int depth, size_t n);
+const char *cwork_conform(void);
+void *cwork_site(unsigned site, size_t n);
+int cwork_fork(int times);
+void cwork_ending(int threads);
+int cwork_refuse(void);
+*/
+import "C"
+
+import "unsafe"
+
+// Alloc allocates below that many frames of C.
+func Alloc(depth, n int) unsafe.Pointer { return C.cwork_deep(C.int(depth), C.size_t(n)) }
+
+// Back allocates in C that Go has called, that C has called, that Go has called.
+func Back(depth, n int) unsafe.Pointer { return C.cwork_back(C.int(depth), C.size_t(n)) }
+
+//export cworkGo
+func cworkGo(depth C.int, n C.size_t) unsafe.Pointer {
+	if depth > 1 {
+		return C.cwork_back(depth-1, n)
+	}
+	return C.cwork_deep(3, n)
+}
+
+func Free(p unsafe.Pointer) { C.free(p) }
+
+func Realloc(p unsafe.Pointer, n int) unsafe.Pointer { return C.realloc(p, C.size_t(n)) }
+
+// Pairs runs n pairs of malloc and free.
+func Pairs(n, size int) { C.cwork_pairs(C.int(n), C.size_t(size)) }
+
+// Threads does so in threads of C.
+func Threads(threads, n, size int) { C.cwork_threads(C.int(threads), C.int(n), C.size_t(size)) }
+
+// Conform calls each function of the C library, and says what is wrong, or "".
+func Conform() string { return C.GoString(C.cwork_conform()) }
+
+// Site allocates n bytes below functions that the bits of site choose.
+func Site(site, n int) unsafe.Pointer { return C.cwork_site(C.uint(site), C.size_t(n)) }
+
+// Fork forks so often while threads allocate, and returns how many children failed.
+func Fork(times int) int { return int(C.cwork_fork(C.int(times))) }
+
+// Ending starts threads whose destructors allocate and free to the last.
+func Ending(threads int) { C.cwork_ending(C.int(threads)) }
+
+// Refuse has the system refuse process_vm_readv from now on, and returns 0, or the number of an
+// error.
+func Refuse() int { return int(C.cwork_refuse()) }

@@ -1,0 +1,44 @@
+package cmem
+
+// Stats are the counts of the C heap.
+type Stats struct {
+	// Mallocs and Frees are the calls since the program began, Bytes what Mallocs have asked
+	// for. A realloc is one of both. They are exact, but for calls that run meanwhile.
+	Mallocs, Frees, Bytes int64
+
+	// Live is an estimate of the bytes in use of what was allocated since sampling began, and
+	// LiveError its standard deviation.
+	Live, LiveError int64
+
+	// Samples is how many blocks were sampled; Lost is how many were not, because there was no
+	// memory to note them.
+	Samples, Lost int64
+}
+
+// Off says in a sentence why this package does nothing in this process. It is "" where it works.
+func Off() string { return off() }
+
+// Read returns the counts. It takes some nanoseconds for each thread of the process.
+func Read() Stats { return read() }
+
+// DefaultRate is the rate that a program begins with: one sample for 512 KiB that are allocated, as
+// in the profile of the Go heap.
+const DefaultRate = 512 << 10
+
+// SetRate sets the mean number of bytes between two samples, and returns the old one. 1 samples
+// every block, and 0 none. A thread looks at the rate after 256 KiB that it has allocated, at the
+// latest.
+//
+// A block of s bytes is sampled with the probability 1 − exp(−s/rate), and counts for the
+// inverse of that many blocks. So all estimates are without bias, whatever the sizes are, and
+// with a rate of 1 they are exact.
+func SetRate(bytes int) (old int) { return int(setRate(int64(max(0, bytes)))) }
+
+// Rate returns what SetRate has set.
+func Rate() int { return int(rate()) }
+
+// A site is a stack that has allocated, innermost frame first.
+type site struct {
+	c, goPart                            []uintptr // return addresses
+	allocs, allocBytes, frees, freeBytes float64
+}
