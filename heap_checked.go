@@ -61,6 +61,9 @@ var checkAll = func() CheckLevel {
 //
 // A block whose borders or header were written to is lost: it counts as freed, and is never used
 // again.
+//
+// Each call is between Heap.begin and Heap.end. So while headers, borders and contents are
+// looked at and written to, a Destroy by another goroutine waits, and the memory is the heap's.
 type checked struct {
 	// The blocks in use, and the sum of their sizes. They are written under mu, and counts
 	// reads them without it: four atomic additions would take a tenth of the time of a pair of
@@ -81,6 +84,10 @@ type checked struct {
 
 	mu    sync.Mutex // taken before all locks of the heap
 	local *Local     // all small blocks come from its cache; nil before the first
+
+	// starting is how many blocks may have left the heap, and have no header yet. All others
+	// that are in use have one while the lock is free.
+	starting int
 
 	// known has what is known of the blocks in use, with stacks only: a program may write to
 	// their headers.
@@ -114,7 +121,13 @@ func (c *checked) stack() uint32 {
 
 // malloc is Heap.malloc.
 func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
-	c.h.mustBeOpen(op)
+	c.h.begin(op)
+	defer c.h.end()
+	return c.allocate(op, size, align)
+}
+
+// allocate is malloc between begin and end.
+func (c *checked) allocate(op string, size, align int) (p uintptr, err error) {
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
 	}
@@ -127,14 +140,9 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 	whole := front + size + borderBehind
 	base := c.take(whole, align)
 	if base == 0 {
-		if base, _, err = c.h.mallocPlain(op, whole, align); err != nil {
-			// What is in quarantine may be what is missing.
-			c.empty()
-			if base, _, err = c.h.mallocPlain(op, whole, align); err != nil {
-				return 0, err
-			}
+		if base, err = c.takePlain(op, whole, align); err != nil {
+			return 0, err
 		}
-		c.mu.Lock()
 	}
 	// The lock is held: another goroutine may look at this block to find who wrote to the one
 	// behind it.
@@ -195,6 +203,29 @@ func (c *checked) take(size, align int) uintptr {
 	return p
 }
 
+// takePlain is take of any block, from the heap itself.
+func (c *checked) takePlain(op string, size, align int) (base uintptr, err error) {
+	c.mu.Lock()
+	c.starting++
+	c.mu.Unlock()
+	defer func() {
+		if base == 0 {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+		}
+		c.starting--
+	}()
+	if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+		// What is in quarantine may be what is missing.
+		c.empty()
+		if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+			return 0, err
+		}
+	}
+	c.mu.Lock()
+	return base, nil
+}
+
 // takeClass is take of a class.
 func (c *checked) takeClass(class uint8) (taken uintptr) {
 	c.mu.Lock()
@@ -243,6 +274,13 @@ func (c *checked) flush(now bool) {
 
 // free is Heap.freeSlow.
 func (c *checked) free(op string, p uintptr) {
+	c.h.begin(op)
+	defer c.h.end()
+	c.release(op, p)
+}
+
+// release is free between begin and end.
+func (c *checked) release(op string, p uintptr) {
 	stack := c.stack()
 	c.mu.Lock()
 	hd := c.find(op, p) // it unlocks if it panics
@@ -267,7 +305,7 @@ func (c *checked) free(op string, p uintptr) {
 	c.poison(hd)
 	c.push(hd)
 	for c.held > c.quarantine {
-		c.release(op)
+		c.leave(op)
 	}
 	c.flush(false)
 	c.mu.Unlock()
@@ -287,9 +325,9 @@ func (c *checked) push(hd *checkedHeader) {
 	c.held += int(span.Find(uintptr(unsafe.Pointer(hd))).Size)
 }
 
-// release gives the oldest block of the quarantine back to the heap. It panics, and unlocks,
+// leave gives the oldest block of the quarantine back to the heap. It panics, and unlocks,
 // if the block was written to. The lock is held.
-func (c *checked) release(op string) {
+func (c *checked) leave(op string) {
 	hd := headerAt(c.ring[c.first])
 	c.first = (c.first + 1) % len(c.ring)
 	c.n--
@@ -322,7 +360,7 @@ func (c *checked) freeBase(base uintptr) {
 func (c *checked) empty() {
 	c.mu.Lock()
 	for c.n > 0 {
-		c.release("Heap")
+		c.leave("Heap")
 	}
 	c.flush(true)
 	c.mu.Unlock()
@@ -385,6 +423,13 @@ func (c *checked) find(op string, p uintptr) *checkedHeader {
 
 // usable returns the size of the block in use at p.
 func (c *checked) usable(op string, p uintptr) int {
+	c.h.begin(op)
+	defer c.h.end()
+	return c.size(op, p)
+}
+
+// size is usable between begin and end.
+func (c *checked) size(op string, p uintptr) int {
 	c.mu.Lock()
 	hd := c.find(op, p)
 	defer c.mu.Unlock()
@@ -392,7 +437,9 @@ func (c *checked) usable(op string, p uintptr) int {
 }
 
 // owns reports whether p is the start of a block in use.
-func (c *checked) owns(p uintptr) bool {
+func (c *checked) owns(op string, p uintptr) bool {
+	c.h.begin(op)
+	defer c.h.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _, v := c.look(p)
@@ -401,15 +448,16 @@ func (c *checked) owns(p uintptr) bool {
 
 // realloc is Heap.realloc: the block always moves, so that an old pointer is found.
 func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	c.h.mustBeOpen(op)
+	c.h.begin(op)
+	defer c.h.end()
 	if size < 0 {
 		panicMisuse(op, uintptr(ptr), "negative size %d", size)
 	}
 	old := 0
 	if ptr != nil {
-		old = c.usable(op, uintptr(ptr))
+		old = c.size(op, uintptr(ptr))
 	}
-	p, err := c.malloc(op, size, sizeclass.Quantum)
+	p, err := c.allocate(op, size, sizeclass.Quantum)
 	if err != nil {
 		return nil, err
 	}
@@ -419,17 +467,20 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 		freed := false
 		defer func() {
 			if !freed { // it panics, so the new block has no owner
-				c.free(op, p)
+				c.release(op, p)
 			}
 		}()
-		c.free(op, uintptr(ptr))
+		c.release(op, uintptr(ptr))
 		freed = true
 	}
 	return to, nil
 }
 
-// end gives up the cache, before the heap is destroyed.
+// end gives up the cache, before the heap is destroyed. A nil c has none.
 func (c *checked) end() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	l := c.local
 	c.local = nil

@@ -2,6 +2,7 @@ package cheap
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -88,10 +89,9 @@ func (c *checked) damaged(hd *checkedHeader) string {
 }
 
 // check looks at all blocks, those in use and those in quarantine, and returns where one was
-// written to outside of its bytes or after its free, and a report; or "". No other goroutine
-// uses the heap.
+// written to outside of its bytes or after its free, and a report; or "".
 func (c *checked) check() (at uintptr, report string) {
-	c.mu.Lock()
+	c.lockSettled()
 	defer c.mu.Unlock()
 	for i := range c.n {
 		hd := headerAt(c.ring[(c.first+i)%len(c.ring)])
@@ -121,4 +121,13 @@ func (c *checked) check() (at uintptr, report string) {
 		}
 	})
 	return at, report
+}
+
+// lockSettled takes the lock when all blocks in use have a header. No other goroutine should use
+// the heap; where one does so all the same, that is its mistake, and no write to a header.
+func (c *checked) lockSettled() {
+	for c.mu.Lock(); c.starting > 0; c.mu.Lock() {
+		c.mu.Unlock()
+		runtime.Gosched()
+	}
 }

@@ -27,12 +27,12 @@ func (h *Heap) destroy(op string, all bool) error {
 	if h == std {
 		panicMisuse(op, 0, "the default heap cannot be destroyed, because other packages may use it; make a heap with NewHeap")
 	}
-	if race.Told && all {
-		// The goroutine that destroys the heap frees the live blocks.
-		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
-	}
 	if h.checked != nil && !h.closed.Load() {
 		h.mustBeUndamagedAll(op)
+	}
+	if race.Told && all {
+		// The goroutine that destroys the heap frees the live blocks, and has looked at them.
+		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
 	}
 	err := h.destroyQuietly(op, all)
 	if err == nil {
@@ -80,6 +80,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	for h.busy.Load() != 0 {
 		runtime.Gosched()
 	}
+	seen(h.checked.end) // a goroutine may have made another cache since the first call
 	h.seize.Lock()
 	for i := range h.classes {
 		h.classes[i].forgetAll()

@@ -333,3 +333,25 @@ func TestRaceOfMessages(t *testing.T) {
 		})
 	}
 }
+
+// TestRaceOfCheckedDestroy destroys a checked heap with blocks in use, at whose headers DestroyAll
+// looks. Another goroutine gets their memory from another heap.
+func TestRaceOfCheckedDestroy(t *testing.T) {
+	mustReport(t, false, func() {
+		var heaps [2]*Heap
+		for i := range heaps {
+			var err error
+			if heaps[i], err = NewHeap(HeapOptions{Check: CheckBlocks}); err != nil {
+				panic(err)
+			}
+		}
+		for range 100 {
+			heaps[0].Malloc(1000)
+		}
+		inTurns(func() { heaps[0].DestroyAll() }, func() {
+			for range 1000 {
+				heaps[1].Malloc(1000)
+			}
+		})
+	})
+}

@@ -68,9 +68,10 @@ func (h *Heap) usableSize(op string, ptr unsafe.Pointer) int {
 // Owns reports whether ptr is the start of a live block of this heap. ptr may
 // have any value.
 func (h *Heap) Owns(ptr unsafe.Pointer) bool {
-	h.mustBeOpen("Heap.Owns")
+	const op = "Heap.Owns"
+	h.mustBeOpen(op)
 	if h.checked != nil {
-		return h.checked.owns(uintptr(ptr))
+		return h.checked.owns(op, uintptr(ptr))
 	}
 	_, v := judge(uintptr(ptr), h.id)
 	return v == blockLive

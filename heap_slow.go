@@ -226,7 +226,6 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 		return
 	}
 	if h.checked != nil {
-		h.mustBeOpen(op)
 		h.checked.free(op, p)
 		return
 	}
