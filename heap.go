@@ -31,6 +31,7 @@ package cheap
 //	heap_misuse.go    what an address is, and the panics that say it
 //	heap_damage.go    a free block that was written to, and the panic that says where
 //	heap_checked.go   heaps that look for mistakes in the use of blocks
+//	heap_checked_blocks.go  where their blocks come from, and the quarantine
 //	heap_checked_report.go  which block was written to, where that is seen beside it
 //	heap_header.go    what such a heap has around a block, and its reports
 //	heap_guard.go     blocks between inaccessible pages

@@ -131,3 +131,15 @@ func (c *checked) lockSettled() {
 		runtime.Gosched()
 	}
 }
+
+// mustBeUndamagedAll panics if a border or a freed block was written to. It is the beginning
+// of Destroy.
+func (h *Heap) mustBeUndamagedAll(op string) {
+	if !h.checked.reported {
+		if at, report := h.checked.check(); report != "" {
+			h.checked.reported = true // the next Destroy is to release what it can
+			panicMisuse(op, at, "%s", report)
+		}
+	}
+	h.checked.end()
+}

@@ -274,6 +274,9 @@ func hammerRounds(n int) int {
 // with its caches alone after a Trim.
 func mustHoldNothing(t testing.TB, h *Heap) {
 	t.Helper()
+	if h.checked != nil {
+		h.checked.empty()
+	}
 	h.Trim()
 	s := h.Stats()
 	if want := int64(s.Caches) * cacheBytes; s.Blocks != 0 || s.Bytes != 0 || s.Cached != 0 || s.Held != want || s.Frees != s.Mallocs {

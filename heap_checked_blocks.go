@@ -1,0 +1,168 @@
+package cheap
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Where the blocks of a checked heap come from, and where they go: the one cache that all
+// goroutines share, the heap itself, and the quarantine.
+
+// take returns a small block from the cache, or 0. If it returns a block, it holds the lock.
+func (c *checked) take(size, align int) uintptr {
+	if size > sizeclass.MaxSize {
+		return 0
+	}
+	class, ok := alignedClass(size, align)
+	if !ok {
+		return 0
+	}
+	p := c.takeClass(class)
+	if p != 0 && c.h.damaged.Load() != nil {
+		c.mu.Unlock()
+		c.h.panicDamaged(p)
+		c.mu.Lock() // another goroutine has panicked with it
+	}
+	return p
+}
+
+// takePlain is take of any block, from the heap itself.
+func (c *checked) takePlain(op string, size, align int) (base uintptr, err error) {
+	c.mu.Lock()
+	c.starting++
+	c.mu.Unlock()
+	defer func() {
+		if base == 0 {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+		}
+		c.starting--
+	}()
+	if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+		// What is in quarantine may be what is missing.
+		c.empty()
+		if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+			return 0, err
+		}
+	}
+	c.mu.Lock()
+	return base, nil
+}
+
+// takeClass is take of a class.
+func (c *checked) takeClass(class uint8) (taken uintptr) {
+	c.mu.Lock()
+	defer func() {
+		if taken == 0 { // no block, or a panic: handedOut may find that the block was written to
+			c.mu.Unlock()
+		}
+	}()
+	if c.local == nil {
+		c.local = c.h.newCachedLocal()
+	}
+	if !c.local.cached() {
+		return 0
+	}
+	c.flush(false)
+	if p, was := c.local.k.class(class).pop(); p != 0 {
+		if instrumented {
+			c.h.handedOut(p, was)
+		}
+		return p
+	}
+	p, was, err := c.h.refill(c.local.k, class)
+	if err != nil {
+		return 0
+	}
+	if instrumented {
+		c.h.handedOut(p, was)
+	}
+	return p
+}
+
+// flush empties the cache, if the heap has asked for that or now is true. The lock is held.
+//
+//go:norace
+func (c *checked) flush(now bool) {
+	if c.local == nil || !c.local.cached() || !now && !c.local.c.flush.Load() {
+		return
+	}
+	c.local.c.flush.Store(false)
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	c.h.empty(c.local.k)
+}
+
+// push puts a block at the end of the quarantine. The lock is held.
+func (c *checked) push(hd *checkedHeader) {
+	if c.n == len(c.ring) {
+		ring := make([]uintptr, max(64, 2*c.n))
+		for i := range c.n {
+			ring[i] = c.ring[(c.first+i)%len(c.ring)]
+		}
+		c.ring, c.first = ring, 0
+	}
+	c.ring[(c.first+c.n)%len(c.ring)] = uintptr(unsafe.Pointer(hd))
+	c.n++
+	c.held += int(span.Find(uintptr(unsafe.Pointer(hd))).Size)
+}
+
+// leave gives the oldest block of the quarantine back to the heap. It panics, and unlocks,
+// if the block was written to. The lock is held.
+func (c *checked) leave(op string) {
+	hd := headerAt(c.ring[c.first])
+	c.first = (c.first + 1) % len(c.ring)
+	c.n--
+	size := span.Find(uintptr(unsafe.Pointer(hd))).Size
+	at, report := c.writtenFree(hd)
+	c.held -= int(size)
+	if report != "" {
+		hd.become(lost)
+		c.mu.Unlock()
+		panicMisuse(op, at, "%s", report)
+	}
+	c.unpoison(hd)
+	hd.become(released)
+	c.freeBase(uintptr(unsafe.Pointer(hd)))
+}
+
+// freeBase frees a block of the heap. The lock is held.
+func (c *checked) freeBase(base uintptr) {
+	if instrumented {
+		c.h.freeing(base)
+	}
+	if c.local == nil || !c.local.cached() {
+		c.h.freeIn(nil, base)
+	} else if k := c.local.k; !k.free(span.Find(base), base) {
+		c.h.freeIn(k, base)
+	}
+}
+
+// empty gives all of the quarantine back.
+func (c *checked) empty() {
+	c.mu.Lock()
+	for c.n > 0 {
+		c.leave("Heap")
+	}
+	c.flush(true)
+	c.mu.Unlock()
+}
+
+// end gives up the cache, before the heap is destroyed. A nil c has none.
+func (c *checked) end() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	l := c.local
+	c.local = nil
+	c.mu.Unlock()
+	if l != nil {
+		l.c.giveBack()
+	}
+}
