@@ -38,10 +38,11 @@ func (e *LiveError) Error() string {
 // negative size.
 //
 // The panic comes before anything has changed, so a program that recovers from it
-// can go on. One exception: a write to a freed block, or two calls of Free at the
+// can go on. There are two exceptions. One: a write to a freed block, or two calls of Free at the
 // same time, are detected only when the block is about to be used again or its span
 // is given back; the free blocks linked behind it are then lost. The program can go
-// on after that, too.
+// on after that, too. Another: a block whose surroundings were written to, with a
+// [CheckLevel] or between guard pages, is free after the panic of Free or Realloc.
 type MisuseError struct {
 	Op     string  // the function or method that was misused, such as "Heap.Free"
 	Addr   uintptr // the pointer that it got, or 0 if it got none

@@ -137,9 +137,9 @@ func (c *checked) freeBase(base uintptr) {
 		c.h.freeing(base)
 	}
 	if c.local == nil || !c.local.cached() {
-		c.h.freeIn(nil, base)
+		c.h.freeIn("Heap.Free", nil, base)
 	} else if k := c.local.k; !k.free(span.Find(base), base) {
-		c.h.freeIn(k, base)
+		c.h.freeIn("Heap.Free", k, base)
 	}
 }
 

@@ -280,3 +280,18 @@ func TestCheckedMapping(t *testing.T) {
 	write(p, 4*span.OwnMapping, 4*span.OwnMapping+1)
 	wantMisuse(t, "Heap.Free", func() { h.Free(p) }, "behind its end")
 }
+
+// TestCheckedDestroyFree writes to the mark of a block that has left the quarantine. Both ways to
+// destroy the heap find that.
+func TestCheckedDestroyFree(t *testing.T) {
+	for _, destroy := range []func(h *Heap) error{(*Heap).Destroy, (*Heap).DestroyAll} {
+		h := newCheckedHeap(t, HeapOptions{Check: CheckStacks, Quarantine: 1})
+		p := makeChecked(h, 100)
+		h.Free(p)
+		write(p, -headerBytes+8, -headerBytes+9)
+		wantMisuse(t, "Heap", func() { _ = destroy(h) }, "was written to after it was freed")
+		if err := destroy(h); err != nil {
+			t.Error(err)
+		}
+	}
+}

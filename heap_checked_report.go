@@ -132,9 +132,13 @@ func (c *checked) lockSettled() {
 	}
 }
 
-// mustBeUndamagedAll panics if a border or a freed block was written to. It is the beginning
-// of Destroy.
+// mustBeUndamagedAll panics if a border or a freed block was written to, or the slack of a guarded
+// block. It is the beginning of Destroy.
 func (h *Heap) mustBeUndamagedAll(op string) {
+	if h.checked == nil { // or no block is guarded
+		h.mustHaveSlack(op)
+		return
+	}
 	if !h.checked.reported {
 		if at, report := h.checked.check(); report != "" {
 			h.checked.reported = true // the next Destroy is to release what it can

@@ -27,7 +27,7 @@ func (h *Heap) destroy(op string, all bool) error {
 	if h == std {
 		panicMisuse(op, 0, "the default heap cannot be destroyed, because other packages may use it; make a heap with NewHeap")
 	}
-	if h.checked != nil && !h.closed.Load() {
+	if !h.closed.Load() {
 		h.mustBeUndamagedAll(op)
 	}
 	if race.Told && all {
@@ -59,17 +59,18 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		return ErrDestroyed
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
-	if !all {
+	if !all || h.checked != nil {
 		for _, s := range seized {
 			h.empty(cacheAt(s.Slot))
 		}
 		h.sortBatches() // which looks at their marks
 		s := h.count()
-		if s.Blocks > 0 || h.damaged.Load() != nil {
+		live := s.Blocks > 0 && !all
+		if live || h.damaged.Load() != nil {
 			h.caches.Restore(seized)
 		}
 		seen(func() { h.mustBeUndamaged(0) })
-		if s.Blocks > 0 {
+		if live {
 			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
 		}
 	}

@@ -79,10 +79,11 @@ func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) 
 }
 
 // freeGuarded frees the block at p, in the unit of s. It returns false, and changes nothing,
-// if p is not a live block of the heap that is guarded.
+// if p is not a live block of the heap that is guarded. If its slack was written to it panics, and
+// the block is free.
 //
 //go:norace
-func (h *Heap) freeGuarded(s *span.Span, p uintptr) bool {
+func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 	all, size := h.sampled.Load(), s.Size
 	if all == nil || size > sizeclass.MaxSize || p != s.Base {
 		return false
@@ -106,19 +107,46 @@ func (h *Heap) freeGuarded(s *span.Span, p uintptr) bool {
 	}
 	cl.mu.Unlock()
 	if ok && d.From < d.To {
-		panicSlack(p, d)
+		panicSlack(op, d)
 	}
 	return ok
 }
 
-// panicSlack panics because the slack of the block at p, which is free now, was written to.
-func panicSlack(p uintptr, d guard.Damage) {
+// freeMoved frees the guarded block at p for a Realloc: its contents are at to by now. If that
+// panics, the program does not get the block at to, and free frees it.
+func (h *Heap) freeMoved(op string, p uintptr, to unsafe.Pointer, free func(unsafe.Pointer)) {
+	freed := false
+	defer func() {
+		if !freed {
+			free(to)
+		}
+	}()
+	if instrumented {
+		h.freeing(p)
+	}
+	h.freeSlow(op, nil, p)
+	freed = true
+}
+
+// mustHaveSlack panics if the slack of a guarded block in use was written to, unless it has done
+// so before: the next Destroy is to release what it can. It is a part of Destroy.
+func (h *Heap) mustHaveSlack(op string) {
+	if h.guardHeld.Load() == 0 || h.samples().slackTold.Load() {
+		return
+	}
+	if d, ok := guard.Look(h.guardTag()); ok && !h.samples().slackTold.Swap(true) {
+		panicSlack(op, d)
+	}
+}
+
+// panicSlack panics because the slack of a block was written to.
+func panicSlack(op string, d guard.Damage) {
 	b := d.Block
 	where, look := "behind its end", "an index or a length that is too large"
 	if d.From < 0 {
 		where, look = "before its start", "an index below 0"
 	}
-	panicMisuse("Heap.Free", p, "the block at %#x (%d bytes) was written to %s: %d bytes from byte %d on; look for %s%s",
+	panicMisuse(op, b.Start, "the block at %#x (%d bytes) was written to %s: %d bytes from byte %d on; look for %s%s",
 		b.Start, b.Size, where, d.To-d.From, d.From, look, guardStacks(&b))
 }
 

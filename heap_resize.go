@@ -381,7 +381,8 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 	p := uintptr(ptr)
 	s := h.mustOwn(op, p)
 	old := s.Size
-	large := s.LoadTag()&span.KindMask == span.KindLarge
+	kind := s.LoadTag() & span.KindMask
+	large := kind == span.KindLarge
 	if !large && staysInPlace(uintptr(size), old) {
 		return ptr, nil
 	}
@@ -411,7 +412,11 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 		return nil, err
 	}
 	copyBlock(to, ptr, min(old, uintptr(size)))
-	free(ptr)
+	if kind == span.KindGuarded {
+		h.freeMoved(op, p, to, free)
+	} else {
+		free(ptr)
+	}
 	return to, nil
 }
 

@@ -31,7 +31,8 @@ type samples struct {
 	// blocks were released.
 	peaks [sizeclass.Count]atomic.Int64
 
-	guarded [sizeclass.Count]atomic.Int64 // blocks in use that are guarded, and in no span of the class
+	guarded   [sizeclass.Count]atomic.Int64 // blocks in use that are guarded, and in no span of the class
+	slackTold atomic.Bool                   // Destroy has panicked because of one
 
 	warm     atomic.Int64 // spans made of idle units since then
 	released atomic.Int64 // when that was

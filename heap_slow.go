@@ -231,7 +231,7 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 	}
 	for {
 		h.mustBeOpen(op)
-		if h.freeIn(local, p) {
+		if h.freeIn(op, local, p) {
 			break
 		}
 		h.mustOwn(op, p) // it returns if another goroutine freed the block, and got it again
@@ -240,10 +240,11 @@ func (h *Heap) freeSlow(op string, local *cache, p uintptr) {
 }
 
 // freeIn frees the block at p, which may be any number. It returns false, and
-// changes nothing, if p is not a live block of the heap.
+// changes nothing, if p is not a live block of the heap. It panics only if a guarded block was
+// written to behind its end or before its start.
 //
 //go:norace
-func (h *Heap) freeIn(local *cache, p uintptr) bool {
+func (h *Heap) freeIn(op string, local *cache, p uintptr) bool {
 	if race.Told {
 		race.Enter()
 		defer race.Leave()
@@ -257,7 +258,7 @@ func (h *Heap) freeIn(local *cache, p uintptr) bool {
 	case kind == span.KindLarge:
 		return h.freeLarge(s, p)
 	case kind == span.KindGuarded:
-		return h.freeGuarded(s, p)
+		return h.freeGuarded(op, s, p)
 	case kind >= sizeclass.Count:
 		return h.freeSampled(s, p)
 	}

@@ -475,7 +475,7 @@ func TestOvertakenByFree(t *testing.T) {
 		look := func(when string) {
 			t.Helper()
 			before := [2]Stats{h.Stats(), other.Stats()}
-			if h.freeIn(nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
+			if h.freeIn("Heap.Free", nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
 				t.Errorf("%d bytes, %s: freed again", size, when)
 			}
 			after := [2]Stats{h.Stats(), other.Stats()}

@@ -18,8 +18,8 @@ import (
 //
 // A guarded block is alone on its pages, and lies at their end or at their start, at random.
 // An access behind the end of one block, and before the start of another, faults at once. A
-// write to the rest of the pages is found when the block is freed: Free panics with a
-// cheap.MisuseError. After the free each access faults, until as many more blocks were
+// write to the rest of the pages is found when the block is freed, resized, or its heap is
+// destroyed: that panics with a cheap.MisuseError. After the free each access faults, until as many more blocks were
 // guarded as there are slots without a block in use. There are 255 slots, 62 on 32-bit
 // systems. A system call that gets such memory does not fault, but fails with EFAULT (bad
 // address). Reports have the stacks of the allocation and of the free.

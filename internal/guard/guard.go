@@ -210,7 +210,7 @@ func makeSlots() {
 type Damage struct {
 	From, To int // the bytes in [From, To), counted from the start of the block; none if they are equal
 
-	Block Block // as it is after its free; another block may have its slot when Free returns
+	Block Block // as Free leaves it; another block may have its slot when that returns
 }
 
 // Free frees the block at p, if it is live, has that size, and its unit has that tag. Else it
@@ -236,6 +236,24 @@ func Free(p, size, tag uintptr, stack uint32) (d Damage, ok bool) {
 	_ = osmem.Revoke(start, n, n == osmem.PageSize)
 	giveSlot(i)
 	return d, true
+}
+
+// Look returns the first damage of a block in use whose unit has that tag. It is false if there
+// is none.
+func Look(tag uintptr) (d Damage, ok bool) {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	for i := range pool.slots {
+		b := &pool.slots[i]
+		if !b.Live || span.Find(b.Start).LoadTag() != tag {
+			continue
+		}
+		if d = b.damage(); d.From < d.To {
+			d.Block = *b
+			return d, true
+		}
+	}
+	return Damage{}, false
 }
 
 // slotOf returns the slot that addr is in, or -1. The lock is held.
