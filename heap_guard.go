@@ -31,6 +31,9 @@ func init() {
 		fmt.Fprintf(os.Stderr, "cheap: CHEAP_GUARD is %q; it may be a number of blocks, such as 10000\n", v)
 		return
 	}
+	if n > 0 && osmem.GoBacked {
+		fmt.Fprintf(os.Stderr, "cheap: CHEAP_GUARD is %q; with the build tag cheap_gomem no block can be guarded\n", v)
+	}
 	guard.SetRate(n)
 }
 

@@ -16,11 +16,11 @@ import (
 // with, places none. The environment variable CHEAP_GUARD sets the rate when the program
 // starts, as in CHEAP_GUARD=10000.
 //
-// A guarded block is alone on its pages, and lies at their end or at their start, at random.
-// An access behind the end of one block, and before the start of another, faults at once. A
-// write to the rest of the pages is found when the block is freed, resized, or its heap is
-// destroyed: that panics with a cheap.MisuseError. After the free each access faults, until as many more blocks were
-// guarded as there are slots without a block in use. There are 255 slots, 62 on 32-bit
+// A guarded block is alone on its pages, and lies at their end or at their start, at random. An
+// access behind the end of one block, and before the start of another, faults at once. A write to
+// the rest of the pages is found when the block is freed, resized, or its heap is destroyed: that
+// panics with a cheap.MisuseError. After the free each access faults, until as many more blocks
+// were guarded as there are slots without a block in use. There are 255 slots, 62 on 32-bit
 // systems. A system call that gets such memory does not fault, but fails with EFAULT (bad
 // address). Reports have the stacks of the allocation and of the free.
 //
