@@ -38,12 +38,13 @@ const (
 	frameBytes  = 9
 	siteBytes   = 104
 	lifeBytes   = 24
-	recordBytes = 96
+	recordBytes = 64
+	placeBytes  = 32 // of a record in the map
 )
 
 // bytes returns about how many bytes the table has.
 func (c *counted) bytes() int64 {
-	n := int64(c.numStacks*stackBytes + c.frames*frameBytes + c.sites*siteBytes + c.lives*lifeBytes + c.records*recordBytes)
+	n := int64(c.numStacks*stackBytes + c.frames*frameBytes + c.sites*siteBytes + c.lives*lifeBytes + len(table.live)*recordBytes + c.records*placeBytes)
 	c.size.Store(n)
 	return n
 }

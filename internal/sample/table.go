@@ -13,7 +13,11 @@ import (
 
 // A Holder is what hands out blocks: a heap. Samples of holders with different names are
 // counted apart.
-type Holder struct{ Name string }
+type Holder struct {
+	Name string
+
+	first *record // of its blocks in use; under the lock of the table
+}
 
 // names are what a sample is counted under besides its stack and its size. Equal names have one
 // address. They have no holder, because a program may make and destroy any number of heaps.
@@ -58,13 +62,35 @@ type stack struct {
 
 const manySites = 16
 
-// A record is what is known of a sampled block that is in use.
+// A record is what is known of a sampled block that is in use. The records of a holder are a
+// list, so that Drop looks at no others.
 type record struct {
-	of     *Holder
-	site   *site
-	size   uintptr
-	weight float64
-	since  time.Duration // after start
+	of         *Holder
+	next, prev *record
+	site       *site
+	p, size    uintptr
+	weight     float64
+	since      time.Duration // after start
+}
+
+// link puts r at the head of its holder's list.
+func (r *record) link() {
+	if r.next = r.of.first; r.next != nil {
+		r.next.prev = r
+	}
+	r.of.first = r
+}
+
+// unlink takes r out of its holder's list.
+func (r *record) unlink() {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		r.of.first = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	}
 }
 
 // deepest is how many frames of a stack are kept, the innermost ones.
@@ -72,8 +98,8 @@ const deepest = 64
 
 var table struct {
 	mu     sync.Mutex
-	stacks map[uint64]*stack  // by hash
-	live   map[uintptr]record // by address
+	stacks map[uint64]*stack   // by hash
+	live   map[uintptr]*record // by address
 
 	// byFrames has the stacks by a hash of the return addresses on them. Several of these may
 	// lead to one stack of stacks, because they have the frames of package cheap. The addresses
@@ -109,7 +135,9 @@ func Add(p, size uintptr, of *Holder) {
 	s := here().site(namesOf(of.Name, ""), size)
 	weight := 1 / probability(size, rate)
 	s.take(weight, size)
-	table.live[p] = record{of, s, size, weight, now}
+	r := &record{of: of, site: s, p: p, size: size, weight: weight, since: now}
+	r.link()
+	table.live[p] = r
 	table.records = max(table.records, len(table.live))
 	table.now.Store(int64(len(table.live)))
 	mayFold()
@@ -125,7 +153,7 @@ func Add(p, size uintptr, of *Holder) {
 // prepare makes the maps. The lock is held.
 func prepare() {
 	if table.live == nil {
-		table.stacks, table.live = map[uint64]*stack{}, map[uintptr]record{}
+		table.stacks, table.live = map[uint64]*stack{}, map[uintptr]*record{}
 		table.byFrames, table.names = map[uint64]*stack{}, map[names]*names{}
 	}
 }
@@ -183,7 +211,6 @@ func SetPool(p uintptr, name string) {
 	old.inUse -= 2 // take has counted it as another one
 	r.site = old.stack.site(namesOf(old.of.heap, name), r.size)
 	r.site.take(r.weight, r.size)
-	table.live[p] = r
 }
 
 // Drop ends all samples of a holder, whose blocks are gone. Their lives are not counted.
@@ -191,15 +218,14 @@ func Drop(of *Holder) {
 	t := tracer.Load()
 	var ended []uintptr // if there is a tracer
 	table.mu.Lock()
-	for p, r := range table.live {
-		if r.of == of {
-			r.site.free(r.weight, r.size)
-			delete(table.live, p)
-			if t != nil {
-				ended = append(ended, p)
-			}
+	for r := of.first; r != nil; r = r.next {
+		r.site.free(r.weight, r.size)
+		delete(table.live, r.p)
+		if t != nil {
+			ended = append(ended, r.p)
 		}
 	}
+	of.first = nil
 	table.now.Store(int64(len(table.live)))
 	table.mu.Unlock()
 	for _, p := range ended {
@@ -213,6 +239,7 @@ func end(p uintptr, now time.Duration) bool {
 	if !ok {
 		return false
 	}
+	r.unlink()
 	delete(table.live, p)
 	table.now.Store(int64(len(table.live)))
 	s := r.site
