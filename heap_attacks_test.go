@@ -57,7 +57,7 @@ func sides(size int) []pageSide {
 
 // sideOf returns at which end of its pages the block lies, or noSide if it is not guarded.
 func sideOf(p unsafe.Pointer) pageSide {
-	b, ok := guard.Find(uintptr(p))
+	b, _, ok := guard.Find(uintptr(p))
 	switch {
 	case !ok || !b.Live:
 		return noSide

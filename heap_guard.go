@@ -57,7 +57,7 @@ func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) 
 	if !h.account.Take(cost) {
 		return 0, 0
 	}
-	stack := sample.Stack()
+	stack := sample.Hold()
 	cl := &h.samples().classes[c]
 	cl.mu.Lock()
 	if !h.closed.Load() {
@@ -71,6 +71,7 @@ func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) 
 	}
 	cl.mu.Unlock()
 	if p == 0 {
+		sample.LetGo(stack)
 		h.account.Give(cost)
 		return 0, 0
 	}
@@ -91,7 +92,7 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 	if all == nil || size > sizeclass.MaxSize || p != s.Base {
 		return false
 	}
-	stack := sample.Stack()
+	stack := sample.Hold()
 	cl := &all.classes[sizeclass.Of(int(size))]
 	if s.Sampled {
 		sample.Remove(p) // as in freeSampled
@@ -99,6 +100,7 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 	cl.mu.Lock()
 	if h.closed.Load() {
 		cl.mu.Unlock()
+		sample.LetGo(stack)
 		return false
 	}
 	d, ok := guard.Free(p, size, h.guardTag(), stack)
@@ -109,7 +111,9 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 		h.account.Give(guard.Cost(size))
 	}
 	cl.mu.Unlock()
-	if ok && d.From < d.To {
+	if !ok {
+		sample.LetGo(stack)
+	} else if d.From < d.To {
 		panicSlack(op, d)
 	}
 	return ok
@@ -149,19 +153,22 @@ func panicSlack(op string, d guard.Damage) {
 	if d.From < 0 {
 		where, look = "before its start", "an index below 0"
 	}
-	panicMisuse(op, b.Start, "the block at %#x (%d bytes) was written to %s: %d bytes from byte %d on; look for %s%s",
-		b.Start, b.Size, where, d.To-d.From, d.From, look, guardStacks(&b))
+	panicMisuse(op, b.Start, "the block at %#x (%d bytes) was written to %s: %d bytes from byte %d on; look for %s%s%s",
+		b.Start, b.Size, where, d.To-d.From, d.From, look, guardStacks(&b), earlierBlock(&d.Earlier))
 }
 
 // dropGuarded frees the block of a unit of a heap that is being destroyed.
 func (h *Heap) dropGuarded(s *span.Span) {
-	guard.Free(s.Base, s.Size, h.guardTag(), sample.Stack())
+	stack := sample.Hold()
+	if _, ok := guard.Free(s.Base, s.Size, h.guardTag(), stack); !ok {
+		sample.LetGo(stack)
+	}
 }
 
 // guardReport says what p, which is no live block of the heap that was asked, is to a guarded
 // block, with the stacks of that; or "".
 func guardReport(p uintptr, v verdict) string {
-	b, ok := guard.Find(p)
+	b, earlier, ok := guard.Find(p)
 	if !ok {
 		return ""
 	}
@@ -176,7 +183,15 @@ func guardReport(p uintptr, v verdict) string {
 	default:
 		fmt.Fprintf(&text, "the block at %#x (%d bytes) is free already; it is freed twice, or used after it was freed", p, b.Size)
 	}
-	return text.String() + guardStacks(&b)
+	return text.String() + guardStacks(&b) + earlierBlock(&earlier)
+}
+
+// earlierBlock says which block lay in the slot before, if there was one at the address.
+func earlierBlock(b *guard.Block) string {
+	if b.Start == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nor look for a pointer to the block that was here before, at %#x (%d bytes)%s", b.Start, b.Size, guardStacks(b))
 }
 
 // guardStacks says who has allocated and freed the block.

@@ -22,7 +22,8 @@ import (
 // panics with a cheap.MisuseError. After the free each access faults, until as many more blocks
 // were guarded as there are slots without a block in use. There are 255 slots, 62 on 32-bit
 // systems. A system call that gets such memory does not fault, but fails with EFAULT (bad
-// address). Reports have the stacks of the allocation and of the free.
+// address). Reports have the stacks of the allocation and of the free, also of the block that the
+// slot had before, if that had the same bytes.
 //
 // All blocks of a heap or a Local of up to 32 KiB can be guarded, but not those of a heap
 // with a cheap.CheckLevel, which looks at all of its blocks. A guarded block has the size that
@@ -61,6 +62,10 @@ type Fault struct {
 	// OtherGoroutine says that the block was freed by another goroutine than that which
 	// has allocated it.
 	OtherGoroutine bool
+
+	// Earlier is not nil if Addr was a byte of the block that lay there before this one. The
+	// pointer may be one to that block. Of still earlier ones nothing is known.
+	Earlier *Fault
 }
 
 // Offset returns how far Addr is behind the start of the block. It is below 0 for an access
@@ -69,6 +74,10 @@ func (f *Fault) Offset() int { return int(f.Addr - f.Block) }
 
 // Error says what was accessed, and who has allocated and freed the block.
 func (f *Fault) Error() string {
+	return "cheap: " + f.text()
+}
+
+func (f *Fault) text() string {
 	var b strings.Builder
 	what, look := "after it was freed", "a pointer that is used after Free"
 	switch at := f.Offset(); {
@@ -77,12 +86,15 @@ func (f *Fault) Error() string {
 	case at >= f.Size:
 		what, look = "behind its end", "an index or a length that is too large"
 	}
-	fmt.Fprintf(&b, "cheap: the block at %#x (%d bytes) was accessed %s, at byte %d; look for %s", f.Block, f.Size, what, f.Offset(), look)
+	fmt.Fprintf(&b, "the block at %#x (%d bytes) was accessed %s, at byte %d; look for %s", f.Block, f.Size, what, f.Offset(), look)
 	writeStack(&b, "allocated by", f.Allocation)
 	if f.OtherGoroutine {
 		writeStack(&b, "freed by, in another goroutine,", f.Free)
 	} else {
 		writeStack(&b, "freed by", f.Free)
+	}
+	if f.Earlier != nil {
+		fmt.Fprintf(&b, "\nor, of the block that was there before: %s", f.Earlier.text())
 	}
 	return b.String()
 }
@@ -151,22 +163,33 @@ type addressError interface {
 
 // faultAt returns the fault of an access to addr, or nil if addr is not beside a guarded block.
 func faultAt(addr uintptr) *Fault {
-	b, ok := guard.Find(addr)
+	b, earlier, ok := guard.Find(addr)
 	if !ok {
 		return nil
 	}
-	return newFault(addr, b, sample.PCs(b.AllocStack), sample.PCs(b.FreeStack))
+	return newFault(addr, guard.Trace(b), guard.Trace(earlier))
 }
 
-// newFault returns the fault of an access to addr that is near b, or nil if b is in use and has
-// addr: then the slot was used anew since.
-func newFault(addr uintptr, b guard.Block, alloc, free []uintptr) *Fault {
-	if b.Live && b.Distance(addr) == 0 {
-		return nil
+// newFault returns the fault of an access to addr that is near b. If b is in use and has addr, the
+// slot was used anew since; then it is the fault of the block before, or nil if that did not have
+// addr.
+func newFault(addr uintptr, b, earlier guard.Traced) *Fault {
+	var before *Fault
+	if earlier.Start != 0 {
+		before = faultOf(addr, earlier)
 	}
-	f := &Fault{Addr: addr, Block: b.Start, Size: int(b.Size), Freed: !b.Live, Allocation: framesOf(alloc)}
+	if b.Live && b.Distance(addr) == 0 {
+		return before
+	}
+	f := faultOf(addr, b)
+	f.Earlier = before
+	return f
+}
+
+func faultOf(addr uintptr, b guard.Traced) *Fault {
+	f := &Fault{Addr: addr, Block: b.Start, Size: int(b.Size), Freed: !b.Live, Allocation: framesOf(b.AllocPCs)}
 	if !b.Live {
-		f.Free, f.OtherGoroutine = framesOf(free), b.Free != b.Alloc
+		f.Free, f.OtherGoroutine = framesOf(b.FreePCs), b.Block.Free != b.Block.Alloc
 	}
 	return f
 }

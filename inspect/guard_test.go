@@ -94,6 +94,7 @@ func TestGuard(t *testing.T) {
 			if !errors.As(err, &f) || !ran {
 				t.Fatalf("%s, %d bytes: %v, deferred call ran: %v", c.name, size, err, ran)
 			}
+			f.Earlier = nil // the slot may have had other blocks before
 			if f.Block != uintptr(p) || f.Size != size || f.Offset() != c.at || f.Freed != c.free || f.OtherGoroutine != c.free {
 				t.Errorf("%s, %d bytes: %+v", c.name, size, f)
 			}
@@ -302,7 +303,7 @@ func TestGuardedStatistics(t *testing.T) {
 	h := newHeap(t, "guarded statistics")
 	before := readAll()
 	p := allocate(h, 64)
-	if b, ok := guard.Find(uintptr(p)); !ok || !b.Live {
+	if b, _, ok := guard.Find(uintptr(p)); !ok || !b.Live {
 		t.Fatal("the block is not guarded")
 	}
 	v := readAll()
@@ -315,4 +316,59 @@ func TestGuardedStatistics(t *testing.T) {
 	v = readAll()
 	v.want(t, "cheap_heap_blocks", "guarded statistics", 0)
 	v.want(t, "cheap_active_bytes", "", before["cheap_active_bytes{}"])
+}
+
+// TestGuardStale uses a pointer to a block whose slot has another one by now.
+func TestGuardStale(t *testing.T) {
+	if !withGuard(t) {
+		return
+	}
+	h := newHeap(t, "stale")
+	unit := func(p unsafe.Pointer) uintptr { return uintptr(p) >> 16 }
+	for range 10 {
+		p := allocate(h, 64)
+		release(h, p)
+		var q unsafe.Pointer
+		for range 2 * guard.MostSlots {
+			if q = h.Malloc(4096); unit(p) == unit(q) {
+				break
+			}
+			h.Free(q)
+		}
+		h.Free(q)
+		// The page faults again. The pointer is one to a byte of both blocks.
+		var f *Fault
+		if err := Guard(func() { *(*byte)(unsafe.Add(p, 3)) = 1 }); !errors.As(err, &f) || f.Size != 4096 || f.Earlier == nil {
+			t.Fatalf("%p in the block at %p: %v", p, q, err)
+		}
+		e := f.Earlier
+		if e.Block != uintptr(p) || e.Size != 64 || !e.Freed || e.Offset() != 3 || !hasFrame(e.Allocation, "inspect.allocate") || !hasFrame(e.Free, "inspect.release") || e.Earlier != nil {
+			t.Errorf("%+v", e)
+		}
+		want := fmt.Sprintf("\nor, of the block that was there before: the block at %p (64 bytes) was accessed after it was freed, at byte 3; look for a pointer that is used after Free\nallocated by\n", p)
+		if !strings.HasPrefix(f.Error(), "cheap: the block at") || !strings.Contains(f.Error(), want) {
+			t.Errorf("%v\nhas not %q", f, want)
+		}
+
+		// Where the block before has no byte it is none of the mistake.
+		if err := Guard(func() { *(*byte)(unsafe.Add(q, 4096)) = 1 }); !errors.As(err, &f) || f.Earlier != nil {
+			t.Errorf("behind the end of both: %v", err)
+		}
+	}
+}
+
+// TestFaultOfEarlier has a fault of a page whose slot has a block in use by the time that the
+// fault is looked at.
+func TestFaultOfEarlier(t *testing.T) {
+	live := guard.Traced{Block: guard.Block{Start: 1000, Size: 100, Live: true}}
+	was := guard.Traced{Block: guard.Block{Start: 1050, Size: 10}}
+	if f := newFault(1055, live, was); f == nil || f.Block != 1050 || !f.Freed || f.Earlier != nil {
+		t.Errorf("%+v", f)
+	}
+	if f := newFault(1055, live, guard.Traced{}); f != nil {
+		t.Errorf("a fault in a block in use: %+v", f)
+	}
+	if f := newFault(1100, live, guard.Traced{}); f == nil || f.Block != 1000 || f.Earlier != nil {
+		t.Errorf("%+v", f)
+	}
 }

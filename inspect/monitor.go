@@ -169,9 +169,9 @@ func faultIn(text []byte, table *guard.Table) *Fault {
 	if err != nil {
 		return nil
 	}
-	b, alloc, free, ok := table.Find(uintptr(addr))
+	b, earlier, ok := table.Find(uintptr(addr))
 	if !ok {
 		return nil
 	}
-	return newFault(uintptr(addr), b, alloc, free)
+	return newFault(uintptr(addr), b, earlier)
 }

@@ -85,6 +85,7 @@ var pool struct {
 	base     uintptr // of the first slot
 	slotSize uintptr
 	slots    []Block // Start is 0 in those that were never used
+	earlier  []Block // the blocks that the slots had before these; Start is 0 if there were none
 
 	// The free slots, first in first out: queue[first], and n in all. The last pages of the
 	// first ready of them are committed.
@@ -102,11 +103,11 @@ func Cost(size uintptr) int64 { return int64(osmem.RoundPage(size)) + recordByte
 // recordBytes is the metadata of a unit.
 const recordBytes = 128
 
-// Place returns the address of a block of size bytes in a unit whose record gets that tag,
-// or 0 if no slot is free, or the system refuses. stack is that of the caller of package
-// cheap. sampled says that package sample is going to know of the block. Size is at most
-// Largest. The address is a multiple of every power of two that size
-// is a multiple of.
+// Place returns the address of a block of size bytes in a unit whose record gets that tag, or 0 if
+// no slot is free, or the system refuses. stack is that of the caller of package cheap, which
+// sample.Hold has returned; if there is a block, Place takes it over. sampled says that package
+// sample is going to know of the block. Size is at most Largest. The address is a multiple of
+// every power of two that size is a multiple of.
 func Place(size, tag uintptr, stack uint32, sampled bool) uintptr {
 	if osmem.GoBacked {
 		return 0
@@ -131,7 +132,9 @@ func Place(size, tag uintptr, stack uint32, sampled bool) uintptr {
 	before, behind := b.slack()
 	fill(before)
 	fill(behind)
-	pool.slots[i] = b
+	sample.LetGo(pool.earlier[i].AllocStack)
+	sample.LetGo(pool.earlier[i].FreeStack)
+	pool.earlier[i], pool.slots[i] = pool.slots[i], b
 	writeSlot(i)
 	s := span.Find(b.Start)
 	s.ForgetChunk()
@@ -197,7 +200,8 @@ func makeSlots() {
 	// the mapping.
 	pool.base = base + span.UnitSize
 	n := min(MostSlots, (space-2*span.UnitSize)/pool.slotSize)
-	pool.slots, pool.queue, pool.n = make([]Block, n), make([]int, n), int(n)
+	pool.slots, pool.earlier = make([]Block, n), make([]Block, n)
+	pool.queue, pool.n = make([]int, n), int(n)
 	for i := range pool.queue {
 		pool.queue[i] = i
 		osmem.Apart(slotEnd(i)-pool.slotSize, pool.slotSize-osmem.PageSize)
@@ -210,11 +214,12 @@ func makeSlots() {
 type Damage struct {
 	From, To int // the bytes in [From, To), counted from the start of the block; none if they are equal
 
-	Block Block // as Free leaves it; another block may have its slot when that returns
+	Block   Block // as Free leaves it; another block may have its slot when that returns
+	Earlier Block // the block that had the first of these bytes before, or one with a Start of 0
 }
 
 // Free frees the block at p, if it is live, has that size, and its unit has that tag. Else it
-// returns false, and changes nothing.
+// returns false, and changes nothing. stack is as for Place.
 func Free(p, size, tag uintptr, stack uint32) (d Damage, ok bool) {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
@@ -227,7 +232,7 @@ func Free(p, size, tag uintptr, stack uint32) (d Damage, ok bool) {
 		return d, false
 	}
 	span.Find(p).StoreTag(0)
-	d = b.damage()
+	d = damage(i)
 	b.Live, b.FreeStack, b.Free = false, stack, goroutine.ID()
 	d.Block = *b
 	writeSlot(i) // before an access can fault
@@ -248,7 +253,7 @@ func Look(tag uintptr) (d Damage, ok bool) {
 		if !b.Live || span.Find(b.Start).LoadTag() != tag {
 			continue
 		}
-		if d = b.damage(); d.From < d.To {
+		if d = damage(i); d.From < d.To {
 			d.Block = *b
 			return d, true
 		}
@@ -269,13 +274,28 @@ func slotOf(addr uintptr) int {
 
 // Find returns the block that addr is in, or the one that it is nearest to in its slot and
 // the page behind that. It is false if that slot was never used.
-func Find(addr uintptr) (b Block, ok bool) {
+//
+// A pointer that is used after the free may be so old that the slot has another block by now.
+// earlier is the block before that, if addr is one of its bytes. Else its Start is 0.
+func Find(addr uintptr) (b, earlier Block, ok bool) {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
 	if pool.state != 1 {
-		return Block{}, false
+		return Block{}, Block{}, false
 	}
-	return nearest(addr, pool.base, pool.slotSize, pool.slots)
+	if i := slotOf(addr); i >= 0 {
+		earlier = pool.earlier[i].ifAt(addr)
+	}
+	b, ok = nearest(addr, pool.base, pool.slotSize, pool.slots)
+	return b, earlier, ok
+}
+
+// ifAt returns b if addr is one of its bytes, or else a Block with a Start of 0.
+func (b *Block) ifAt(addr uintptr) Block {
+	if b.Start == 0 || b.Distance(addr) != 0 {
+		return Block{}
+	}
+	return *b
 }
 
 // nearest is Find in a table of slots.
@@ -332,16 +352,20 @@ var pattern = func() []byte {
 
 func fill(slack []byte) { copy(slack, pattern) }
 
-// damage returns what was written to of the slack of b.
-func (b *Block) damage() Damage {
+// damage returns what was written to of the slack of the block in slot i, but for the block. The
+// lock is held.
+func damage(i int) (d Damage) {
+	b := &pool.slots[i]
 	before, behind := b.slack()
 	if from, to := changed(before); from < to {
-		return Damage{From: from - len(before), To: to - len(before)}
+		d.From, d.To = from-len(before), to-len(before)
+	} else if from, to := changed(behind); from < to {
+		d.From, d.To = int(b.Size)+from, int(b.Size)+to
+	} else {
+		return d
 	}
-	if from, to := changed(behind); from < to {
-		return Damage{From: int(b.Size) + from, To: int(b.Size) + to}
-	}
-	return Damage{}
+	d.Earlier = pool.earlier[i].ifAt(b.Start + uintptr(d.From))
+	return d
 }
 
 // changed returns the range of bytes of slack that fill has not left.

@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 	}
 	if table, err := ReadTable(bytes.NewReader(nil)); err != nil {
 		t.Error(err)
-	} else if _, _, _, ok := table.Find(1); ok {
+	} else if _, _, ok := table.Find(1); ok {
 		t.Error("an empty table has a block")
 	}
 	var early, late file
@@ -94,11 +94,12 @@ func TestTable(t *testing.T) {
 		live    bool
 	}{{p, 64, true}, {q, 5000, false}, {r, 48, true}} { // the free of r was not shared any more
 		for _, at := range []uintptr{0, w.size - 1} {
-			b, alloc, free, ok := table.Find(w.p + at)
+			b, _, ok := table.Find(w.p + at)
+			alloc, free := b.AllocPCs, b.FreePCs
 			if !ok || b.Start != w.p || b.Size != w.size || b.Live != w.live {
 				t.Errorf("at byte %d of %d there is %+v, %v", at, w.size, b, ok)
 			}
-			here, _ := Find(w.p + at)
+			here, _, _ := Find(w.p + at)
 			if !slices.Equal(alloc, sample.PCs(here.AllocStack)) || !w.live && !slices.Equal(free, sample.PCs(here.FreeStack)) || w.live && free != nil {
 				t.Errorf("of %d bytes the stacks are %v and %v", w.size, alloc, free)
 			}
@@ -138,4 +139,53 @@ func place(t *testing.T, size uintptr) uintptr {
 		t.Fatal(fmt.Sprint("no slot for ", size))
 	}
 	return p
+}
+
+// TestTableEarlier has a block placed where another one was freed. Both processes know both.
+func TestTableEarlier(t *testing.T) {
+	if osmem.GoBacked {
+		return
+	}
+	free := func(p, size uintptr) {
+		if _, ok := Free(p, size, tag, sample.Hold()); !ok {
+			t.Fatal("a block cannot be freed")
+		}
+	}
+	var shared file
+	Share(&shared)
+	defer Share(nil)
+	size := osmem.PageSize // so that each block of this size has all bytes of the page
+	p := place(t, 64)
+	free(p, 64)
+	var q uintptr
+	for n := 0; ; n++ {
+		if n > MostSlots {
+			t.Fatal("the slot does not come again")
+		}
+		if q = Place(size, tag, sample.Hold(), false); q == p&^(size-1) {
+			break
+		}
+		free(q, size)
+	}
+	table, err := ReadTable(bytes.NewReader(shared))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []uintptr{p - 1, p, p + 63, p + 64} {
+		want := at >= p && at < p+64
+		b, earlier, ok := table.Find(at)
+		here, earlierHere, okHere := Find(at)
+		if at >= q && at < q+size && (!ok || !okHere || b.Start != q || !b.Live || here != pool.slots[slotOf(q)]) {
+			t.Errorf("at %#x there are %+v and %+v", at, b, here)
+		}
+		for _, e := range []Traced{earlier, Trace(earlierHere)} {
+			if got := e.Start == p && e.Size == 64 && !e.Live; got != want || !want && e.Start != 0 {
+				t.Errorf("at %#x there was %+v before", at, e.Block)
+			}
+			if want && (!slices.Equal(e.AllocPCs, sample.PCs(earlierHere.AllocStack)) || !slices.Equal(e.FreePCs, sample.PCs(earlierHere.FreeStack)) || e.AllocPCs == nil || e.FreePCs == nil) {
+				t.Errorf("the stacks are %v and %v", e.AllocPCs, e.FreePCs)
+			}
+		}
+	}
+	free(q, size)
 }

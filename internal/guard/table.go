@@ -13,15 +13,17 @@ import (
 // that has ended this one. It reads a file that this process writes to whenever a block is
 // placed or freed. What is written to a file outlives the process.
 //
-// The file is words of 64 bits, the lowest byte first: a header, and a record for each slot.
+// The file is words of 64 bits, the lowest byte first: a header, and for each slot a record of its
+// block, and one of the block before that.
 
 const (
 	deepest     = 32 // frames of a stack, the innermost ones
 	headerWords = 8
-	slotWords   = 7 + 2*deepest
+	blockWords  = 7 + 2*deepest
+	slotWords   = 2 * blockWords
 	word        = 8
 
-	magic = 0x63686561_70677501 // its last byte is the version of the format
+	magic = 0x63686561_70677502 // its last byte is the version of the format
 )
 
 var table io.WriterAt // under pool.mu; nil if there is none
@@ -62,8 +64,13 @@ func writeSlot(i int) {
 	if table == nil {
 		return
 	}
-	b := &pool.slots[i]
-	words := slotBuffer[:]
+	pool.slots[i].put(slotBuffer[:blockWords])
+	pool.earlier[i].put(slotBuffer[blockWords:])
+	writeWords(headerWords+i*slotWords, slotBuffer[:])
+}
+
+// put makes the record of b.
+func (b *Block) put(words []uint64) {
 	clear(words)
 	copy(words, []uint64{uint64(b.Start), uint64(b.Size), 0, uint64(b.Alloc), uint64(b.Free), 0, 0})
 	if b.Live {
@@ -77,7 +84,6 @@ func writeSlot(i int) {
 			words[7+k*deepest+j] = uint64(pc)
 		}
 	}
-	writeWords(headerWords+i*slotWords, words)
 }
 
 // writeWords writes to the table. If that fails, the other process knows less.
@@ -93,7 +99,18 @@ func writeWords(at int, words []uint64) {
 type Table struct {
 	base, slotSize uintptr
 	slots          []Block
-	stacks         map[uintptr][2][]uintptr // by the start of the block: of its allocation, and of its free
+	traced         [][2]Traced // the blocks of each slot: that in slots, and the one before
+}
+
+// A Traced is a Block with its stacks as program counters.
+type Traced struct {
+	Block
+	AllocPCs, FreePCs []uintptr
+}
+
+// Trace returns b with its stacks. A stack is missing if the slot has been used anew twice since.
+func Trace(b Block) Traced {
+	return Traced{b, sample.PCs(b.AllocStack), sample.PCs(b.FreeStack)}
 }
 
 // ReadTable reads what Share has written, in a process of the same program.
@@ -102,7 +119,7 @@ func ReadTable(r io.Reader) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{stacks: map[uintptr][2][]uintptr{}}
+	t := &Table{}
 	if len(b) == 0 {
 		return t, nil // no block was guarded yet
 	}
@@ -119,30 +136,45 @@ func ReadTable(r io.Reader) (*Table, error) {
 	slide := anchor() - uintptr(at(1))
 	t.base, t.slotSize = uintptr(at(2)), uintptr(at(3))
 	for i := range int(n) {
-		first := headerWords + i*slotWords
-		s := Block{
-			Start: uintptr(at(first)), Size: uintptr(at(first + 1)), Live: at(first+2) != 0,
-			Alloc: uintptr(at(first + 3)), Free: uintptr(at(first + 4)),
+		var both [2]Traced
+		for k := range both {
+			both[k] = read(at, headerWords+i*slotWords+k*blockWords, slide)
 		}
-		var stacks [2][]uintptr
-		for k := range stacks {
-			for j := range int(min(at(first+5+k), deepest)) {
-				stacks[k] = append(stacks[k], uintptr(at(first+7+k*deepest+j))+slide)
-			}
-		}
-		t.slots = append(t.slots, s)
-		t.stacks[s.Start] = stacks
+		t.slots = append(t.slots, both[0].Block)
+		t.traced = append(t.traced, both)
 	}
 	return t, nil
 }
 
-// Find is the function of that name in the process that shares, with the stacks of the
-// block as program counters of this process.
-func (t *Table) Find(addr uintptr) (b Block, alloc, free []uintptr, ok bool) {
-	if t.slotSize == 0 {
-		return Block{}, nil, nil, false
+// read reads the record of a block at that word. slide is by how much the code lies higher here.
+func read(at func(int) uint64, first int, slide uintptr) Traced {
+	b := Traced{Block: Block{
+		Start: uintptr(at(first)), Size: uintptr(at(first + 1)), Live: at(first+2) != 0,
+		Alloc: uintptr(at(first + 3)), Free: uintptr(at(first + 4)),
+	}}
+	for k, pcs := range []*[]uintptr{&b.AllocPCs, &b.FreePCs} {
+		for j := range int(min(at(first+5+k), deepest)) {
+			*pcs = append(*pcs, uintptr(at(first+7+k*deepest+j))+slide)
+		}
 	}
-	b, ok = nearest(addr, t.base, t.slotSize, t.slots)
-	stacks := t.stacks[b.Start]
-	return b, stacks[0], stacks[1], ok
+	return b
+}
+
+// Find is the function of that name in the process that shares, with the stacks of the
+// blocks as program counters of this process.
+func (t *Table) Find(addr uintptr) (b, earlier Traced, ok bool) {
+	if t.slotSize == 0 {
+		return b, earlier, false
+	}
+	found, ok := nearest(addr, t.base, t.slotSize, t.slots)
+	if !ok {
+		return b, earlier, false
+	}
+	b = t.traced[(found.Start-t.base)/t.slotSize][0]
+	if i := (addr - t.base) / t.slotSize; i < uintptr(len(t.traced)) {
+		if e := &t.traced[i][1]; e.ifAt(addr).Start != 0 {
+			earlier = *e
+		}
+	}
+	return b, earlier, true
 }

@@ -176,6 +176,9 @@ func Stack() uint32 {
 func PCs(id uint32) []uintptr {
 	table.mu.Lock()
 	defer table.mu.Unlock()
+	if s := held.stacks[id]; s != nil {
+		return s.pcs
+	}
 	if id == 0 || int(id) > len(table.numbered) {
 		return nil
 	}
