@@ -61,8 +61,10 @@ var checkAll = func() CheckLevel {
 // A block whose borders or header were written to is lost: it counts as freed, and is never used
 // again.
 //
-// Each call is between Heap.begin and Heap.end. So while headers, borders and contents are
-// looked at and written to, a Destroy by another goroutine waits, and the memory is the heap's.
+// Headers and borders are looked at and written to under the lock, where the heap is known to be
+// open. Destroy takes the lock before it releases anything. So the memory is the heap's meanwhile,
+// though another goroutine may destroy it, which is misuse. What takes longer is between
+// Heap.begin and Heap.end, for which Destroy waits as well.
 type checked struct {
 	// The blocks in use, and the sum of their sizes. They are written under mu, and counts
 	// reads them without it: four atomic additions would take a tenth of the time of a pair of
@@ -118,15 +120,18 @@ func (c *checked) stack() uint32 {
 	return sample.Stack()
 }
 
-// malloc is Heap.malloc.
-func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
-	c.h.begin(op)
-	defer c.h.end()
-	return c.allocate(op, size, align)
+// lock takes the lock. It panics, and does not hold it, if the heap is destroyed.
+func (c *checked) lock(op string) {
+	c.mu.Lock()
+	if c.h.closed.Load() {
+		c.mu.Unlock()
+		c.h.panicNotOpen(op)
+	}
 }
 
-// allocate is malloc between begin and end.
-func (c *checked) allocate(op string, size, align int) (p uintptr, err error) {
+// malloc is Heap.malloc.
+func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
+	c.h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
 	}
@@ -137,8 +142,10 @@ func (c *checked) allocate(op string, size, align int) (p uintptr, err error) {
 	}
 	stack := c.stack()
 	whole := front + size + borderBehind
-	base := c.take(whole, align)
+	base := c.take(op, whole, align)
 	if base == 0 {
+		c.h.begin(op)
+		defer c.h.end()
 		if base, err = c.takePlain(op, whole, align); err != nil {
 			return 0, err
 		}
@@ -157,13 +164,17 @@ func (c *checked) allocate(op string, size, align int) (p uintptr, err error) {
 	c.tell(stack)
 	c.poison(hd)
 	c.add(1, int64(size))
-	c.mu.Unlock()
-	if hd.filled() {
-		newFill.write(hd.content())
-	}
 	p = base + uintptr(front)
 	if sample.Chance(uintptr(size)) { // the heap itself samples no block that has a header
 		sample.Add(p, uintptr(size), &c.h.samples().holder)
+	}
+	small := whole <= sizeclass.MaxSize
+	if small {
+		newFill.write(hd.content())
+	}
+	c.mu.Unlock()
+	if !small && hd.filled() {
+		newFill.write(hd.content())
 	}
 	account.Notify()
 	return p, nil
@@ -186,15 +197,8 @@ func (c *checked) counts() (live, bytes int64) {
 
 // free is Heap.freeSlow.
 func (c *checked) free(op string, p uintptr) {
-	c.h.begin(op)
-	defer c.h.end()
-	c.release(op, p)
-}
-
-// release is free between begin and end.
-func (c *checked) release(op string, p uintptr) {
 	stack := c.stack()
-	c.mu.Lock()
+	c.lock(op)
 	hd := c.find(op, p) // it unlocks if it panics
 	c.add(-1, -int64(hd.size))
 	delete(c.known, uintptr(unsafe.Pointer(hd)))
@@ -280,14 +284,7 @@ func (c *checked) find(op string, p uintptr) *checkedHeader {
 
 // usable returns the size of the block in use at p.
 func (c *checked) usable(op string, p uintptr) int {
-	c.h.begin(op)
-	defer c.h.end()
-	return c.size(op, p)
-}
-
-// size is usable between begin and end.
-func (c *checked) size(op string, p uintptr) int {
-	c.mu.Lock()
+	c.lock(op)
 	hd := c.find(op, p)
 	defer c.mu.Unlock()
 	return int(hd.size)
@@ -295,9 +292,7 @@ func (c *checked) size(op string, p uintptr) int {
 
 // owns reports whether p is the start of a block in use.
 func (c *checked) owns(op string, p uintptr) bool {
-	c.h.begin(op)
-	defer c.h.end()
-	c.mu.Lock()
+	c.lock(op)
 	defer c.mu.Unlock()
 	_, _, v := c.look(p)
 	return v == blockLive
@@ -312,9 +307,9 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 	}
 	old := 0
 	if ptr != nil {
-		old = c.size(op, uintptr(ptr))
+		old = c.usable(op, uintptr(ptr))
 	}
-	p, err := c.allocate(op, size, sizeclass.Quantum)
+	p, err := c.malloc(op, size, sizeclass.Quantum)
 	if err != nil {
 		return nil, err
 	}
@@ -324,10 +319,10 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 		freed := false
 		defer func() {
 			if !freed { // it panics, so the new block has no owner
-				c.release(op, p)
+				c.free(op, p)
 			}
 		}()
-		c.release(op, uintptr(ptr))
+		c.free(op, uintptr(ptr))
 		freed = true
 	}
 	return to, nil

@@ -12,7 +12,7 @@ import (
 // goroutines share, the heap itself, and the quarantine.
 
 // take returns a small block from the cache, or 0. If it returns a block, it holds the lock.
-func (c *checked) take(size, align int) uintptr {
+func (c *checked) take(op string, size, align int) uintptr {
 	if size > sizeclass.MaxSize {
 		return 0
 	}
@@ -20,16 +20,16 @@ func (c *checked) take(size, align int) uintptr {
 	if !ok {
 		return 0
 	}
-	p := c.takeClass(class)
+	p := c.takeClass(op, class)
 	if p != 0 && c.h.damaged.Load() != nil {
 		c.mu.Unlock()
 		c.h.panicDamaged(p)
-		c.mu.Lock() // another goroutine has panicked with it
+		c.lock(op) // another goroutine has panicked with it
 	}
 	return p
 }
 
-// takePlain is take of any block, from the heap itself.
+// takePlain is take of any block, from the heap itself. The caller is between begin and end.
 func (c *checked) takePlain(op string, size, align int) (base uintptr, err error) {
 	c.mu.Lock()
 	c.starting++
@@ -53,8 +53,8 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 }
 
 // takeClass is take of a class.
-func (c *checked) takeClass(class uint8) (taken uintptr) {
-	c.mu.Lock()
+func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
+	c.lock(op)
 	defer func() {
 		if taken == 0 { // no block, or a panic: handedOut may find that the block was written to
 			c.mu.Unlock()
@@ -151,6 +151,16 @@ func (c *checked) empty() {
 	}
 	c.flush(true)
 	c.mu.Unlock()
+}
+
+// settle is called when the heap is closed. When it returns no goroutine holds the lock, nor is one
+// going to find the heap open under it. c may be nil.
+func (c *checked) settle() {
+	if c != nil {
+		c.mu.Lock()
+		c.ended = true
+		c.mu.Unlock()
+	}
 }
 
 // end gives up the cache, before the heap is destroyed. A nil c has none.

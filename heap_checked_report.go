@@ -39,7 +39,7 @@ const mostWrittenOver = 1 << 10
 // panicDamaged is Heap.panicDamaged: the free block of d was written to, and the caller would
 // have got the one at p, or none if p is 0.
 func (c *checked) panicDamaged(p uintptr, d *damage) {
-	c.mu.Lock()
+	c.lock("Heap")
 	if p != 0 {
 		c.freeBase(p)
 	}

@@ -77,7 +77,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	h.closed.Store(true)
 	// A goroutine between begin and end may wait for seize.
 	h.seize.Unlock()
-	h.checked.endPoison()
+	seen(h.checked.settle)
 	for h.busy.Load() != 0 {
 		runtime.Gosched()
 	}

@@ -57,16 +57,6 @@ func (c *checked) poison(hd *checkedHeader) {
 	}
 }
 
-// endPoison is called before the spans of the heap go back. A goroutine that uses the heap while
-// it is destroyed must not poison what may be another heap's soon.
-func (c *checked) endPoison() {
-	if poison.Build && c != nil {
-		c.mu.Lock()
-		c.ended = true
-		c.mu.Unlock()
-	}
-}
-
 // unpoison ends what poison began.
 func (c *checked) unpoison(hd *checkedHeader) {
 	if poison.Build {
