@@ -153,17 +153,9 @@ func (c *checked) empty() {
 	c.mu.Unlock()
 }
 
-// settle is called when the heap is closed. When it returns no goroutine holds the lock, nor is one
-// going to find the heap open under it. c may be nil.
-func (c *checked) settle() {
-	if c != nil {
-		c.mu.Lock()
-		c.ended = true
-		c.mu.Unlock()
-	}
-}
-
-// end gives up the cache, before the heap is destroyed. A nil c has none.
+// end gives up the cache. It is called before the heap is destroyed, and again when it is closed:
+// then a goroutine that uses it, which is misuse, may have made another cache, or may hold the
+// lock still. None that takes the lock later finds the heap open. c may be nil.
 func (c *checked) end() {
 	if c == nil {
 		return
@@ -171,6 +163,7 @@ func (c *checked) end() {
 	c.mu.Lock()
 	l := c.local
 	c.local = nil
+	c.ended = c.h.closed.Load()
 	c.mu.Unlock()
 	if l != nil {
 		l.c.giveBack()

@@ -5,11 +5,16 @@ package cheap
 // Not where the race detector sees blocks, as in heap_hammer_destroy_test.go.
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // TestHammerCheckedDestroy destroys checked heaps while others use them, which is misuse. Those
@@ -93,6 +98,9 @@ func TestHammerCheckedDestroy(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
+		if h.locals != nil || h.checked.local != nil {
+			t.Error("a destroyed heap has a cache")
+		}
 	}
 	close(stop)
 	if n := <-stopped; n == 0 {
@@ -119,4 +127,86 @@ func mustRecoverDestroyed(t *testing.T) {
 	if m, ok := v.(*MisuseError); !ok || m.Reason != "the heap is destroyed" {
 		t.Errorf("panic: %v", v)
 	}
+}
+
+// mustWait runs use in a goroutine until it calls pause, which returns then. Meanwhile destroy
+// runs, and must not come to its end before use goes on.
+func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
+	t.Helper()
+	entered, proceed := make(chan bool), make(chan bool)
+	used, destroyed := make(chan any, 1), make(chan any, 1)
+	go func() {
+		used <- catch(func() { use(func() { close(entered); <-proceed }) })
+	}()
+	<-entered
+	go func() {
+		var err error
+		if v := catch(func() { err = destroy() }); v != nil {
+			destroyed <- v
+		} else {
+			destroyed <- err
+		}
+	}()
+	select {
+	case v := <-destroyed:
+		t.Errorf("the heap is destroyed while a call runs: %v", v)
+		destroyed <- v
+	case <-time.After(50 * time.Millisecond): // where it waits, that is no less right
+	}
+	close(proceed)
+	if m, ok := (<-used).(*MisuseError); ok && m.Reason != "the heap is destroyed" {
+		t.Errorf("the call panics: %v", m)
+	}
+	if v := <-destroyed; v != nil {
+		t.Errorf("DestroyAll returns %v", v)
+	}
+}
+
+// TestCheckedDestroyWaits stops calls of a checked heap at places where they have memory in hand.
+func TestCheckedDestroyWaits(t *testing.T) {
+	other := account.Open("TestCheckedDestroyWaits", 0, nil)
+	defer other.Close()
+	for name, c := range map[string]struct {
+		notify int // the call stops where it calls account.Notify so often
+		use    func(h *Heap, p unsafe.Pointer)
+	}{
+		"Malloc, without a header": {1, func(h *Heap, p unsafe.Pointer) { h.Malloc(100_000) }},
+		"Malloc":                   {2, func(h *Heap, p unsafe.Pointer) { h.Malloc(100_000) }},
+		"Realloc":                  {1, func(h *Heap, p unsafe.Pointer) { h.Realloc(p, 200) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
+			p := h.Malloc(100)
+			mustWait(t, func(pause func()) {
+				calls := 0
+				account.SetPace(&account.Pace{Pressure: func() {
+					if calls++; calls == c.notify {
+						account.SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
+						pause()
+					} else {
+						other.Take(1) // has the next Notify call Pressure as well
+					}
+				}})
+				account.SetBounds(0, math.MaxInt64, math.MaxInt64)
+				other.Take(1)
+				c.use(h, p)
+			}, h.DestroyAll)
+			account.SetPace(nil)
+			other.Give(other.Held())
+		})
+	}
+	t.Run("under the lock", func(t *testing.T) {
+		withRate(t, 1)
+		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
+		h.Malloc(100)
+		mustWait(t, func(pause func()) {
+			defer sample.SetTracer(sample.SetTracer(&sample.Tracer{
+				Alloc: func(p, size uintptr, weight float64) { pause() },
+				Free:  func(p uintptr) {},
+			}))
+			h.Malloc(100)
+		}, func() error { return h.destroyQuietly("Heap.DestroyAll", true) }) // without the check, which waits as well
+		h.account.Close()
+		heaps.Delete(h)
+	})
 }

@@ -59,15 +59,19 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		return ErrDestroyed
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
-	if !all || h.checked != nil {
+	if !all || h.checked != nil && !h.checked.reported {
 		for _, s := range seized {
 			h.empty(cacheAt(s.Slot))
 		}
 		h.sortBatches() // which looks at their marks
 		s := h.count()
 		live := s.Blocks > 0 && !all
-		if live || h.damaged.Load() != nil {
+		damaged := h.damaged.Load() != nil
+		if live || damaged {
 			h.caches.Restore(seized)
+		}
+		if damaged && h.checked != nil {
+			h.checked.reported = true // as in mustBeUndamagedAll
 		}
 		seen(func() { h.mustBeUndamaged(0) })
 		if live {
@@ -77,11 +81,10 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	h.closed.Store(true)
 	// A goroutine between begin and end may wait for seize.
 	h.seize.Unlock()
-	seen(h.checked.settle)
 	for h.busy.Load() != 0 {
 		runtime.Gosched()
 	}
-	seen(h.checked.end) // a goroutine may have made another cache since the first call
+	seen(h.checked.end)
 	h.seize.Lock()
 	for i := range h.classes {
 		h.classes[i].forgetAll()
