@@ -187,6 +187,7 @@ func stackOfOdd(n, bits int, f func()) { stackOf(n, bits, f) }
 // TestGuardedStacksBounded guards blocks of very many stacks. Those of blocks that are no longer
 // known are forgotten.
 func TestGuardedStacksBounded(t *testing.T) {
+	withRate(t, 0) // the stacks of samples stay
 	withGuard(t, 1)
 	h := newHeap(t, HeapOptions{})
 	inUse := func() uint64 {

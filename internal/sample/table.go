@@ -93,6 +93,30 @@ func (r *record) unlink() {
 	}
 }
 
+// newRecord returns a record, perhaps one that was used before. The lock is held.
+func newRecord(r record) *record {
+	n := table.spare
+	if n == nil {
+		n = new(record)
+	} else {
+		table.spare = n.next
+		table.spares--
+	}
+	*n = r
+	return n
+}
+
+// release gives back a record that is in no list. The lock is held.
+func (r *record) release() {
+	if table.spares < mostSpare {
+		*r = record{next: table.spare}
+		table.spare = r
+		table.spares++
+	}
+}
+
+const mostSpare = 256 // 16 KiB
+
 // deepest is how many frames of a stack are kept, the innermost ones.
 const deepest = 64
 
@@ -108,6 +132,11 @@ var table struct {
 	byFrames map[uint64]*stack
 
 	numbered []*stack // by id, less 1
+
+	// spare has up to mostSpare records of samples that have ended, so that a program that frees
+	// what it allocates makes no Go object for each sample.
+	spare  *record
+	spares int
 
 	names   map[names]*names
 	inUse   float64 // bytes of blocks in use
@@ -135,7 +164,7 @@ func Add(p, size uintptr, of *Holder) {
 	s := here().site(namesOf(of.Name, ""), size)
 	weight := 1 / probability(size, rate)
 	s.take(weight, size)
-	r := &record{of: of, site: s, p: p, size: size, weight: weight, since: now}
+	r := newRecord(record{of: of, site: s, p: p, size: size, weight: weight, since: now})
 	r.link()
 	table.live[p] = r
 	table.records = max(table.records, len(table.live))
@@ -179,7 +208,7 @@ func PCs(id uint32) []uintptr {
 	if s := held.stacks[id]; s != nil {
 		return s.pcs
 	}
-	if id == 0 || int(id) > len(table.numbered) {
+	if id == 0 || uint64(id) > uint64(len(table.numbered)) {
 		return nil
 	}
 	return table.numbered[id-1].pcs
@@ -249,6 +278,7 @@ func end(p uintptr, now time.Duration) bool {
 	s.free(r.weight, r.size)
 	d := now - r.since
 	s.life(ageOf(d), Life{r.weight, r.weight * float64(d)})
+	r.release()
 	return true
 }
 
