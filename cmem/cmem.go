@@ -12,12 +12,46 @@ import "C"
 import (
 	"math"
 	"runtime"
+	"slices"
 	"unsafe"
 )
 
 func init() {
 	text, etext := goText()
 	C.cmem_start(C.uintptr_t(text), C.uintptr_t(etext))
+	probe()
+}
+
+// probe finds out how the stack of a goroutine is found from a stack of C, by a call of C that
+// looks for the functions that have called it. If it does not find them, as may be with a later
+// version of Go, stacks have no functions of Go.
+//
+//go:noinline
+func probe() {
+	var pcs [C.cmem_probe_most]C.uintptr_t
+	self := ownName()
+	for k := C.int(0); ; k++ {
+		n := C.cmem_probe(k, &pcs[0])
+		if n < 0 {
+			return
+		}
+		var names []string
+		for _, pc := range pcs[:n] {
+			names = append(names, runtime.FuncForPC(uintptr(pc)-1).Name())
+		}
+		if n > 1 && names[0] == "runtime.cgocall" && slices.Contains(names, self) {
+			C.cmem_probed(k)
+			return
+		}
+	}
+}
+
+// ownName returns the name of the function that calls it, which has a frame.
+//
+//go:noinline
+func ownName() string {
+	pc, _, _, _ := runtime.Caller(1)
+	return runtime.FuncForPC(pc).Name()
 }
 
 // goText returns the range of the code of Go functions. The runtime names a function for each
@@ -82,7 +116,12 @@ func sites() []site {
 			c: pcs[:s.c], goPart: pcs[s.c:],
 			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes),
 			frees: float64(s.frees), freeBytes: float64(s.free_bytes),
+			stale: s.stale != 0,
 		}
 	}
 	return to
 }
+
+// initial reports whether the address is in a file that is mapped since the program began, and so
+// for ever.
+func initial(pc uintptr) bool { return C.cmem_initial(C.uintptr_t(pc)) != 0 }

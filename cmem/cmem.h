@@ -12,6 +12,7 @@ struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
 	uint64_t hash;
 	uint32_t c, go;
+	uint32_t closed; // how many libraries had been unloaded when it was seen first
 	double allocs, alloc_bytes, frees, free_bytes;
 	uintptr_t pcs[];
 };
@@ -20,12 +21,12 @@ struct cmem_stack {
 struct cmem_site {
 	const uintptr_t *pcs;
 	uint32_t c, go;
+	uint32_t stale; // a library was unloaded since
 	double allocs, alloc_bytes, frees, free_bytes;
 };
 
 struct cmem_counts {
 	uint64_t mallocs, frees, bytes; // of all threads, since the program began
-	uint64_t threads;               // that have a record
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
 };
@@ -35,6 +36,17 @@ struct cmem_counts {
 const char *cmem_off(void);
 
 void cmem_start(uintptr_t text, uintptr_t etext);
+
+// cmem_probe looks for the frames of Go that have called it, in way k of reading where runtime.asmcgocall
+// has saved the stack of the goroutine. It returns their number, which is 0 if nothing is found in
+// that way, and -1 from the last way on. cmem_probed has samples read it in way k.
+enum { cmem_probe_most = 64 };
+int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]);
+void cmem_probed(int k);
+
+// cmem_initial reports whether the address is in a file that is mapped since the program began,
+// and so for ever.
+int cmem_initial(uintptr_t pc);
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);

@@ -10,22 +10,24 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define hidden __attribute__((visibility("hidden")))
 
-// A thread has the counts of one thread, which alone writes to it: these functions take less than
-// a nanosecond. Others read it with atomic loads while they hold the lock. When the thread ends,
-// its counts are added to those of all that have ended.
+// A thread has the counts of one thread, which alone writes to it: these functions take about a
+// nanosecond. Others read it with atomic loads. Its memory is never given back, and when the thread
+// has ended another one goes on with it: so its counts stay, and no reader meets memory that is
+// gone.
 struct thread {
 	uint64_t left; // a block of so many bytes or more takes the slow path
 	uint64_t mallocs, frees;
 	uint64_t drawn;        // the sum of what was added to left, so the bytes are drawn - left
-	const uint8_t *filter; // cmem_filter, or where all are above 0: the slow path is taken
+	const uint8_t *filter; // cmem_filter
 	uint64_t random;       // the state of the thread's random numbers
-	int32_t points;        // left is the distance to a point, else only when to look at the rate again
-	int32_t listed;        // others know of the thread
-	struct thread *next, **at;
-};
+	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: only when to look again
+	struct thread *all, *free;
+} __attribute__((aligned(64)));
 
-// A new thread takes the slow path at its first call, which lists it.
-extern hidden __thread struct thread cmem_me __attribute__((tls_model("initial-exec")));
+// cmem_none is that of threads that have no other: they take the slow path each time. What they
+// count is added by atomic operations.
+extern hidden struct thread cmem_none;
+extern hidden __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec")));
 
 // cmem_filter has, by a part of the address, how many sampled blocks in use have that part. 255
 // stays. Free looks here first.
@@ -33,6 +35,19 @@ enum { filter_bits = 16 };
 extern hidden uint8_t cmem_filter[1 << filter_bits];
 
 static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits) - 1); }
+
+// The operators new of C++ that would be called without this package, or 0. Those that may throw
+// run the handler of the program.
+struct operators {
+	void *(*plain)(size_t);
+	void *(*array)(size_t);
+	void *(*nothrow)(size_t, const void *);
+	void *(*array_nothrow)(size_t, const void *);
+	void *(*aligned)(size_t, size_t);
+	void *(*array_aligned)(size_t, size_t);
+	void *(*aligned_nothrow)(size_t, size_t, const void *);
+	void *(*array_aligned_nothrow)(size_t, size_t, const void *);
+};
 
 // The allocator that would be called without this package.
 struct next {
@@ -46,28 +61,38 @@ struct next {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
-	void *(*new_)(size_t); // operator new, which runs the handler of the program, and throws
-	void *(*new_aligned)(size_t, size_t);
+	int (*dlclose)(void *);
+	struct operators ops;
 };
 extern hidden struct next cmem_next;
 
 // cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
-// caller, if n is left or more. It counts the bytes, lists the thread, and takes the sample.
-// errno stays as it is.
+// caller, if n is left or more. It counts the call, gives the thread a record, and takes the
+// sample. errno stays as it is.
 hidden void cmem_note(void *p, size_t n, void *caller);
 
-// cmem_forget is called before a block is freed that the filter knows, or by a thread that is not
-// listed. It ends the sample.
+// cmem_forget is called before a block is freed that the filter knows, or by a thread without a
+// record. It counts the call, and ends the sample. errno stays as it is.
 hidden void cmem_forget(void *p);
 
-// cmem_list lists the calling thread.
-hidden void cmem_list(void);
+// cmem_count_free is the part of cmem_forget that counts.
+hidden void cmem_count_free(void);
+
+// cmem_closed counts the libraries that were unloaded, as far as the program has asked for it.
+extern hidden uint32_t cmem_closed;
 
 // cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
 // belongs, and returns the number of addresses of C in *c and that of Go in *go.
 enum { most_c = 96, most_go = 64 };
 hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
-hidden void cmem_walk_start(uintptr_t text, uintptr_t etext);
+
+// cmem_unwinds reports whether the function that returns to caller is a part of the unwinder, which
+// may hold a lock that cmem_walk needs.
+hidden int cmem_unwinds(void *caller);
+
+// cmem_unwinder looks where the unwinder is. It returns 0 if malloc may be called with its locks
+// held, and no one can tell.
+hidden int cmem_unwinder(void);
 
 // A live is a sampled block in use, which counts for weight blocks.
 struct live {
@@ -83,7 +108,8 @@ hidden int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint
 hidden void cmem_end(void *p);
 
 // cmem_detach takes the sample of a block away, if there is one, before realloc frees the block:
-// another thread may have its address a moment later. cmem_detached says whether realloc freed it.
+// another thread may have its address a moment later. It counts the free. cmem_detached says
+// whether realloc freed it.
 hidden int cmem_detach(void *p, struct live *was);
 hidden void cmem_detached(const struct live *was, int freed);
 

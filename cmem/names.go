@@ -48,7 +48,7 @@ func mappings() ([]mapping, error) {
 			continue
 		}
 		if i := strings.IndexAny(lines.Text(), "/["); i >= 0 {
-			m.file = lines.Text()[i:]
+			m.file = strings.TrimSuffix(lines.Text()[i:], " (deleted)") // or replaced while the program runs
 		}
 		if strings.HasPrefix(m.file, "/") {
 			m.object = objectOf(m.file, inode)
@@ -109,7 +109,7 @@ func objectOf(file string, inode uint64) *object {
 	o, ok := objects.m[key]
 	if !ok {
 		name := file
-		if self, err := os.Executable(); err == nil && self == file {
+		if file == executable() {
 			name = "/proc/self/exe" // even if the file was replaced
 		}
 		o, _ = readObject(name)
@@ -119,6 +119,12 @@ func objectOf(file string, inode uint64) *object {
 		objects.m[key] = o
 	}
 	return o
+}
+
+// executable returns the file of the program.
+func executable() string {
+	name, _ := os.Readlink("/proc/self/exe")
+	return strings.TrimSuffix(name, " (deleted)")
 }
 
 func readObject(file string) (*object, error) {
@@ -169,6 +175,9 @@ func library(maps []mapping, c []uintptr) string {
 	last := ""
 	for _, pc := range c {
 		m := mappingOf(maps, uint64(pc-1))
+		if pc == 0 {
+			return "a library that was unloaded"
+		}
 		if m == nil || m.file == "" {
 			continue
 		}

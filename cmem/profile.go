@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -88,8 +87,8 @@ func (b *builder) add(s site) {
 	if v[0] == 0 {
 		return
 	}
-	sample := &profile.Sample{Value: v, Label: map[string][]string{"library": {library(b.maps, s.c)}}}
-	for _, pc := range s.c {
+	sample := &profile.Sample{Value: v, Label: map[string][]string{"library": {library(b.maps, s.known())}}}
+	for _, pc := range s.known() {
 		sample.Location = append(sample.Location, b.location(key{pc, inC}))
 	}
 	for _, pc := range s.goPart {
@@ -128,6 +127,8 @@ func (b *builder) location(k key) *profile.Location {
 	case k.of == calledFromC:
 		l.Address = 0
 		l.Line = []profile.Line{{Function: b.function("[other stacks]", "")}}
+	case k.pc == 0:
+		l.Line = []profile.Line{{Function: b.function("[library that was unloaded]", "")}}
 	case k.of == inGo:
 		l.Mapping = b.mapping(mappingOf(b.maps, uint64(k.pc-1)))
 		for _, pc := range inlined(k.pc) {
@@ -148,10 +149,7 @@ func (b *builder) location(k key) *profile.Location {
 	return l
 }
 
-func (b *builder) self() string {
-	self, _ := os.Executable()
-	return self
-}
+func (b *builder) self() string { return executable() }
 
 func (b *builder) mapping(m *mapping) *profile.Mapping {
 	if m == nil {
@@ -204,7 +202,7 @@ func Libraries() ([]Library, error) {
 	}
 	byName := map[string]*Library{}
 	for _, s := range sites() {
-		name := library(maps, s.c)
+		name := library(maps, s.known())
 		if byName[name] == nil {
 			byName[name] = &Library{Name: name}
 		}

@@ -1,5 +1,7 @@
 package cmem
 
+import "slices"
+
 // Stats are the counts of the C heap.
 type Stats struct {
 	// Mallocs and Frees are the calls since the program began, Bytes what Mallocs have asked
@@ -41,4 +43,21 @@ func Rate() int { return int(rate()) }
 type site struct {
 	c, goPart                            []uintptr // return addresses
 	allocs, allocBytes, frees, freeBytes float64
+
+	stale bool // a library was unloaded since the stack was seen first
+}
+
+// known returns the addresses of C that are in the files that they were in when the site
+// allocated. The others are 0: another library may lie there now.
+func (s *site) known() []uintptr {
+	if !s.stale {
+		return s.c
+	}
+	c := slices.Clone(s.c)
+	for i, pc := range c {
+		if !initial(pc) {
+			c[i] = 0
+		}
+	}
+	return c
 }

@@ -27,17 +27,18 @@ static size_t live_size, live_n;
 static double live_bytes, live_var;
 
 static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go) {
-	uint64_t h = (uint64_t)c << 32 | go;
+	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
+	uint64_t h = (uint64_t)c << 32 ^ (uint64_t)closed << 16 ^ go;
 	for (uint32_t i = 0; i < c + go; i++) {
 		h = (h ^ pcs[i]) * 0x9E3779B97F4A7C15u; // 2^64 divided by the golden ratio
 		h ^= h >> 29;
 	}
 	struct cmem_stack **at = &stacks[h % buckets];
 	for (struct cmem_stack *s = *at; s; s = s->next)
-		if (s->hash == h && s->c == c && s->go == go && memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
+		if (s->hash == h && s->c == c && s->go == go && s->closed == closed && memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
 			return s;
 	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
-	if (num_stacks == most_stacks && c + go > 0)
+	if (num_stacks >= most_stacks && c + go > 0)
 		return other ? other : (other = stack_of(pcs, 0, 0));
 	if (n > room_left) {
 		char *more = cmem_map(chunk);
@@ -52,6 +53,7 @@ static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go
 	s->hash = h;
 	s->c = c;
 	s->go = go;
+	s->closed = closed;
 	memcpy(s->pcs, pcs, (c + go) * sizeof *pcs);
 	s->next = *at;
 	*at = s;
@@ -152,6 +154,7 @@ void cmem_end(void *p) {
 
 int cmem_detach(void *p, struct live *was) {
 	sigset_t old;
+	cmem_count_free();
 	cmem_lock(&old);
 	struct live *l = find((uintptr_t)p);
 	if (l) {
@@ -181,7 +184,7 @@ size_t cmem_sites(struct cmem_site *to, size_t most) {
 	cmem_lock(&old);
 	for (struct cmem_stack *s = all_stacks; s; s = s->all, n++)
 		if (n < most)
-			to[n] = (struct cmem_site){s->pcs, s->c, s->go, s->allocs, s->alloc_bytes, s->frees, s->free_bytes};
+			to[n] = (struct cmem_site){s->pcs, s->c, s->go, s->closed != __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED), s->allocs, s->alloc_bytes, s->frees, s->free_bytes};
 	cmem_unlock(&old);
 	return n;
 }

@@ -11,18 +11,18 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const uint8_t slow[1 << filter_bits] = {[0 ...(1 << filter_bits) - 1] = 255};
-__thread struct thread cmem_me __attribute__((tls_model("initial-exec"))) = {.filter = slow};
+struct thread cmem_none = {.filter = slow};
+__thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &cmem_none;
 uint8_t cmem_filter[1 << filter_bits];
 
-static struct thread *threads;        // those that are listed
-static uint64_t mallocs, frees, bytes; // of threads that have ended; atomic
+static struct thread *all_threads, *free_threads; // the lock is held to write
 static int64_t rate = 512 << 10;            // bytes between two samples in the mean; 0 is off
 static int stopped;                         // in the child of a fork
-static uint64_t lost, taken, num_threads;
+static uint64_t lost, taken;
 
 // look_again is how many bytes a thread allocates at most before it looks at the rate again.
 enum { look_again = 256 << 10 };
@@ -31,9 +31,14 @@ enum { look_again = 256 << 10 };
 // is volatile because the compiler believes that the C library calls nothing in this file.
 static __thread volatile int busy __attribute__((tls_model("initial-exec")));
 
-// ended counts how often the destructor of the thread's slot has run. The C library runs
-// destructors again that were set meanwhile, a few times.
+// ended says that the destructor of the thread's key has run. The C library still frees, and other
+// destructors may allocate, but no destructor would give a record back.
 static __thread volatile int ended __attribute__((tls_model("initial-exec")));
+
+// few is how many blocks a thread frees before it gets a record, if it allocates none: a thread
+// that does nothing frees some when it has ended.
+enum { few = 64 };
+static __thread int freed_few __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
 static int have_key;
@@ -57,54 +62,32 @@ void *cmem_map(size_t n) {
 	return p == MAP_FAILED ? 0 : p;
 }
 
-static uint64_t bytes_of(const struct thread *t) {
-	return __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
-}
-
-// fold adds the counts of a thread to those that have ended. Only the thread itself writes to them,
-// or it is gone.
-static void fold(struct thread *t) {
-	__atomic_fetch_add(&mallocs, t->mallocs, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&frees, t->frees, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&bytes, bytes_of(t), __ATOMIC_RELAXED);
-}
-
-// unlist takes a thread off the list, adds its counts to those that have ended, and makes it a new
-// one, which takes the slow path.
-static void unlist(struct thread *t) {
+// end is the destructor of the key: another thread goes on with the record.
+static void end(void *mine) {
+	struct thread *t = mine;
 	sigset_t old;
+	ended = 1;
+	cmem_mine = &cmem_none;
 	cmem_lock(&old);
-	fold(t);
-	if (t->next)
-		t->next->at = t->at;
-	*t->at = t->next;
-	*t = (struct thread){.filter = slow};
+	t->free = free_threads;
+	free_threads = t;
 	cmem_unlock(&old);
 }
 
-// end is the destructor of the key: the thread ends, and its memory with it. What it allocates and
-// frees from then on takes the slow path.
-static void end(void *me) {
-	ended++;
-	unlist(me);
-}
-
+// The signals that the thread had blocked that forks. It has the lock, so there is one.
 static sigset_t forking;
-static void before_fork(void) { cmem_lock(&forking); }
-static void in_parent(void) { cmem_unlock(&forking); }
+static void before_fork(void) {
+	sigset_t old;
+	cmem_lock(&old);
+	forking = old;
+}
+static void in_parent(void) {
+	sigset_t old = forking;
+	cmem_unlock(&old);
+}
 static void in_child(void) {
-	// Other threads are gone, perhaps in the middle of a sample, and their memory is used again.
-	stopped = 1;
-	for (struct thread *t = threads; t; t = t->next)
-		if (t != &cmem_me)
-			fold(t);
-	threads = 0;
-	if (cmem_me.listed) {
-		threads = &cmem_me;
-		cmem_me.at = &threads;
-		cmem_me.next = 0;
-	}
-	cmem_unlock(&forking);
+	stopped = 1; // other threads were perhaps in the middle of a sample
+	in_parent();
 }
 
 __attribute__((constructor(102))) static void start(void) {
@@ -112,64 +95,89 @@ __attribute__((constructor(102))) static void start(void) {
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-static uint64_t next_random(void) { // xorshift64*, Vigna 2016
-	uint64_t x = cmem_me.random;
+static uint64_t next_random(struct thread *t) { // xorshift64*, Vigna 2016
+	uint64_t x = t->random;
 	x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
-	cmem_me.random = x;
+	t->random = x;
 	return x * 2685821657736338717u;
 }
 
-// distance returns how many bytes follow until the next point at which a block is sampled. It is
-// exponential, so a block of n bytes has a point in it with the probability 1 - exp(-n / rate),
-// whatever came before.
-static double distance(void) {
-	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED);
-	if (r <= 0 || stopped || *cmem_off() != 0)
+// distance returns how many bytes follow until the next point at which a block is sampled, and
+// sets the rate of that. It is exponential, so a block of n bytes has a point in it with the
+// probability 1 - exp(-n / rate), whatever came before.
+static double distance(struct thread *t) {
+	int64_t r = stopped || *cmem_off() != 0 ? 0 : __atomic_load_n(&rate, __ATOMIC_RELAXED);
+	t->rate = r;
+	if (r <= 0)
 		return INFINITY;
 	if (r == 1)
 		return 0;
-	return -log(((next_random() >> 11) + 1) * 0x1p-53) * r; // of a number above 0, at most 1
+	return -log(((next_random(t) >> 11) + 1) * 0x1p-53) * r; // of a number above 0, at most 1
 }
 
-// set_left sets the distance to the next point. The rest of a long one is drawn anew when the
-// thread looks at the rate: that changes nothing, because the distribution has no memory.
-static void set_left(double d) {
-	cmem_me.points = d < look_again;
-	uint64_t left = cmem_me.points ? (uint64_t)d : look_again;
-	cmem_me.drawn += left - cmem_me.left;
-	cmem_me.left = left;
+// set_left sets the distance to the next point: a block that is as long, or longer, has it. The
+// rest of a long distance is drawn anew when the thread looks at the rate again. That changes
+// nothing, because the distribution has no memory.
+static void set_left(struct thread *t, double d) {
+	uint64_t left = look_again;
+	if (d < look_again)
+		left = d <= 1 ? 1 : ceil(d);
+	else
+		t->rate = 0;
+	t->drawn += left - t->left;
+	t->left = left;
 }
 
-// A thread that ends runs the destructors of all keys, and again those that were set meanwhile, up
-// to four times. It is listed twice more; what comes later is counted in threads that have ended.
-enum { most_ends = 2 };
-
-void cmem_list(void) {
+// take_record gives the thread a record, if it is not ending.
+static struct thread *take_record(void) {
 	sigset_t old;
-	if (!have_key || cmem_me.listed || ended > most_ends)
-		return;
-	if (getrandom(&cmem_me.random, sizeof cmem_me.random, GRND_NONBLOCK) < 0 || cmem_me.random == 0)
-		cmem_me.random = (uintptr_t)&cmem_me * 2685821657736338717u | 1;
+	struct thread *t;
+	if (!have_key || ended)
+		return &cmem_none;
 	cmem_lock(&old);
-	cmem_me.listed = 1;
-	cmem_me.filter = cmem_filter;
-	if ((cmem_me.next = threads) != 0)
-		threads->at = &cmem_me.next;
-	cmem_me.at = &threads;
-	threads = &cmem_me;
-	num_threads++;
+	if (!free_threads) {
+		enum { bytes = 16 << 10 };
+		struct thread *more = cmem_map(bytes);
+		for (size_t i = 0; more && i < bytes / sizeof *more; i++) {
+			more[i].filter = cmem_filter;
+			more[i].free = free_threads;
+			free_threads = &more[i];
+			more[i].all = all_threads;
+			all_threads = &more[i];
+		}
+	}
+	if ((t = free_threads) != 0)
+		free_threads = t->free;
 	cmem_unlock(&old);
-	if (pthread_setspecific(key, &cmem_me) != 0) // it may allocate; this thread is busy
-		unlist(&cmem_me);                        // or the list would lead to it after its end
+	if (!t)
+		return &cmem_none;
+	if (t->random == 0) {
+		// Not getrandom of the C library: it is a place where a thread can be cancelled.
+		syscall(SYS_getrandom, &t->random, sizeof t->random, 1 /* do not wait */);
+		t->random ^= (uintptr_t)t * 2685821657736338717u;
+		t->random += t->random == 0;
+	}
+	t->drawn -= t->left; // what the thread before has not used
+	t->left = 0;
+	t->rate = 0;
+	if (pthread_setspecific(key, t) != 0) { // it may allocate; this thread is busy
+		cmem_lock(&old);
+		t->free = free_threads;
+		free_threads = t;
+		cmem_unlock(&old);
+		return &cmem_none;
+	}
+	return cmem_mine = t;
 }
 
-// sample takes a sample of the block of n bytes at p.
-static void sample(void *p, size_t n, void *caller) {
+static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_RELAXED); }
+
+// sample takes a sample of the block of n bytes at p, with that rate.
+static void sample(void *p, size_t n, int64_t r, void *caller) {
 	uintptr_t pcs[most_c + most_go];
 	uint32_t c, go;
 	sigset_t old;
-	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED);
-	if (!p || r <= 0)
+	if (!p || cmem_unwinds(caller))
 		return;
 	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
 	cmem_lock(&old);
@@ -180,44 +188,52 @@ static void sample(void *p, size_t n, void *caller) {
 	cmem_unlock(&old);
 }
 
-// count_unlisted adds what a thread has counted that is not listed, and never will be.
-static void count_unlisted(void) {
-	fold(&cmem_me);
-	cmem_me.mallocs = cmem_me.frees = cmem_me.drawn = 0;
-}
-
 void cmem_note(void *p, size_t n, void *caller) {
-	int saved = errno;
-	if (n <= PTRDIFF_MAX) // what is more is always refused
-		cmem_me.drawn += n;
-	if (busy) // the unwinder, or a signal handler
-		return;
+	struct thread *t = cmem_mine;
+	int saved = errno, was = busy;
 	busy = 1;
-	cmem_list();
-	if (!cmem_me.listed) {
-		count_unlisted();
-	} else if (n <= PTRDIFF_MAX) {
-		double d = cmem_me.points ? 0 : distance(), rest = n - cmem_me.left;
-		if (d <= rest) { // not if the rate is 0
-			sample(p, n, caller);
-			set_left(distance());
-		} else {
-			set_left(d - rest);
+	if (t == &cmem_none && !was)
+		t = take_record();
+	if (t == &cmem_none) {
+		add(&t->mallocs, 1);
+		add(&t->drawn, p ? n : 0);
+	} else {
+		t->mallocs++;
+		t->drawn += p ? n : 0;
+		if (!was && p && n >= t->left) { // not the unwinder, nor a signal handler while this one ran
+			double rest = n - t->left, d = 0;
+			if (t->rate == 0)
+				d = distance(t);
+			if (d <= rest) { // not if the rate is 0
+				sample(p, n, t->rate, caller);
+				set_left(t, distance(t));
+			} else {
+				set_left(t, d - rest);
+			}
 		}
 	}
-	busy = 0;
+	busy = was;
 	errno = saved;
+}
+
+void cmem_count_free(void) {
+	struct thread *t = cmem_mine;
+	if (t == &cmem_none && !busy && ++freed_few > few) {
+		busy = 1;
+		t = take_record();
+		if (t != &cmem_none)
+			set_left(t, distance(t));
+		busy = 0;
+	}
+	if (t == &cmem_none)
+		add(&t->frees, 1);
+	else
+		t->frees++;
 }
 
 void cmem_forget(void *p) {
 	int saved = errno;
-	if (!cmem_me.listed && !busy) {
-		busy = 1;
-		cmem_list();
-		if (!cmem_me.listed)
-			count_unlisted();
-		busy = 0;
-	}
+	cmem_count_free();
 	if (__atomic_load_n(&cmem_filter[filter_of((uintptr_t)p)], __ATOMIC_RELAXED) != 0) {
 		sigset_t old;
 		cmem_lock(&old);
@@ -235,15 +251,15 @@ void cmem_read(struct cmem_counts *to) {
 	sigset_t old;
 	memset(to, 0, sizeof *to);
 	cmem_lock(&old);
-	to->mallocs = __atomic_load_n(&mallocs, __ATOMIC_RELAXED);
-	to->frees = __atomic_load_n(&frees, __ATOMIC_RELAXED);
-	to->bytes = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
-	for (struct thread *t = threads; t; t = t->next) {
+	for (struct thread *t = all_threads;; t = t->all) {
+		if (!t)
+			t = &cmem_none;
 		to->mallocs += __atomic_load_n(&t->mallocs, __ATOMIC_RELAXED);
 		to->frees += __atomic_load_n(&t->frees, __ATOMIC_RELAXED);
-		to->bytes += bytes_of(t);
+		to->bytes += __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
+		if (t == &cmem_none)
+			break;
 	}
-	to->threads = num_threads;
 	to->samples = taken;
 	to->lost = lost;
 	cmem_live(&to->live, &to->live_variance);
