@@ -75,6 +75,36 @@ func TestEnding(t *testing.T) {
 	}
 }
 
+// TestOddEnds has threads that end in odd ways, after which their memory is gone.
+func TestOddEnds(t *testing.T) {
+	withRate(t, 1)
+	for _, f := range []func(int){cwork.Says, cwork.Detached, cwork.Late} {
+		for range 2 {
+			before := Read()
+			f(60) // 8 MiB of stack each; the C library keeps 40 MiB
+			after := Read()
+			if n := after.Mallocs - before.Mallocs; n < 0 || n > 60*20 {
+				t.Errorf("%d mallocs", n)
+			}
+		}
+	}
+	if cwork.Cancelled() {
+		t.Error("a thread was cancelled in malloc")
+	}
+}
+
+// TestRateChange allocates a block that was not sampled at the rate of before.
+func TestRateChange(t *testing.T) {
+	withRate(t, 1)
+	before := Read().Live
+	SetRate(DefaultRate)
+	p := cwork.Alloc(0, 100)
+	if n := Read().Live - before; n != 100 {
+		t.Errorf("a block of 100 bytes counts for %d", n)
+	}
+	cwork.Free(p)
+}
+
 // TestConform compares each function with what the C library promises.
 func TestConform(t *testing.T) {
 	for _, rate := range []int{0, 1, 5000} {
@@ -396,6 +426,22 @@ func TestStacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMovedStack looks for a stack of C that has called Go, which has moved the stack of the
+// goroutine.
+func TestMovedStack(t *testing.T) {
+	_, p := run(t, build(t))
+	all := stacks(p)
+	for s, bytes := range all {
+		if bytes == 77_777 {
+			if !strings.HasPrefix(s, "cwork_moved ") || !strings.HasSuffix(s, "cwork.Moved main.moved main.main.gowrap1 runtime.goexit") {
+				t.Error(s)
+			}
+			return
+		}
+	}
+	t.Errorf("not among %v", all)
 }
 
 // TestCalledFromC looks for a stack of C that Go has called, which C has called: it ends there.

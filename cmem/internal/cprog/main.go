@@ -19,6 +19,15 @@ func leaky() {
 	}
 }
 
+// moved is called on a goroutine whose stack is small.
+//
+//go:noinline
+func moved(done chan<- bool) {
+	cwork.Pairs(1000, 1000) // the thread looks at the rate
+	cwork.Moved(77_777)
+	done <- true
+}
+
 func main() {
 	if os.Getenv("CPROG_REFUSE") != "" {
 		if e := cwork.Refuse(); e != 0 {
@@ -29,6 +38,9 @@ func main() {
 	cmem.SetRate(1)
 	cwork.Pairs(1000, 1000) // the thread looks at the rate
 	leaky()
+	done := make(chan bool)
+	go moved(done)
+	<-done
 	back := cwork.Back(2, 50_000)
 	fmt.Printf("off: %s\nwrong: %s\n", cmem.Off(), cwork.Conform())
 	cwork.Free(back)

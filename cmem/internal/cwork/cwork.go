@@ -37,6 +37,11 @@ void *cwork_site(unsigned site, size_t n);
 int cwork_fork(int times);
 void cwork_ending(int threads);
 int cwork_refuse(void);
+void cwork_says(int threads);
+void cwork_detached(int threads);
+void cwork_late(int threads);
+int cwork_cancelled(void);
+void *cwork_moved(size_t n);
 */
 import "C"
 
@@ -81,3 +86,27 @@ func Ending(threads int) { C.cwork_ending(C.int(threads)) }
 // Refuse has the system refuse process_vm_readv from now on, and returns 0, or the number of an
 // error.
 func Refuse() int { return int(C.cwork_refuse()) }
+
+// Says, Detached and Late start threads that end in odd ways.
+func Says(threads int)     { C.cwork_says(C.int(threads)) }
+func Detached(threads int) { C.cwork_detached(C.int(threads)) }
+func Late(threads int)     { C.cwork_late(C.int(threads)) }
+
+// Cancelled reports whether a thread was cancelled in malloc, with a lock held.
+func Cancelled() bool { return C.cwork_cancelled() != 0 }
+
+// Moved allocates in C after that has called Go code which has moved the stack of the goroutine.
+func Moved(n int) unsafe.Pointer { return C.cwork_moved(C.size_t(n)) }
+
+//export cworkMove
+func cworkMove() { grow(200) }
+
+//go:noinline
+func grow(n int) byte {
+	var room [1024]byte
+	room[n%len(room)] = byte(n)
+	if n > 0 {
+		room[0] += grow(n - 1)
+	}
+	return room[n%len(room)]
+}
