@@ -204,7 +204,6 @@ static void resolve(void) {
 	FIND(valloc);
 	FIND(pvalloc);
 	FIND(malloc_usable_size);
-	FIND(dlclose);
 #define OPERATOR(op, name) *(void **)&found.ops.op = dlsym(RTLD_NEXT, name)
 	OPERATOR(plain, "_Znwm");
 	OPERATOR(array, "_Znam");
@@ -276,7 +275,7 @@ void *cmem_calloc(size_t n, size_t size) {
 	return p;
 }
 
-// realloc_known is realloc of a block that the filter knows, or in a thread that has no slot.
+// realloc_known is realloc of a block that the filter knows, or in a thread that has no record.
 static __attribute__((noinline)) void *realloc_known(void *p, size_t n) {
 	if (is_early(p)) {
 		void *q = cmem_next.malloc(n);
@@ -502,9 +501,13 @@ void cmem_delete_aligned_nothrow(void *p, size_t align, const void *tag) { cmem_
 // A library that is unloaded makes its addresses free for the next one.
 uint32_t cmem_closed;
 int cmem_dlclose(void *handle) {
-	if (!cmem_next.dlclose)
-		resolve();
-	int r = cmem_next.dlclose ? cmem_next.dlclose(handle) : -1;
+	static int (*next)(void *);
+	int (*f)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	if (!f) {
+		*(void **)&f = dlsym(RTLD_NEXT, "dlclose");
+		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
+	}
+	int r = f ? f(handle) : -1;
 	__atomic_fetch_add(&cmem_closed, 1, __ATOMIC_RELAXED);
 	return r;
 }

@@ -61,7 +61,6 @@ struct next {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
-	int (*dlclose)(void *);
 	struct operators ops;
 };
 extern hidden struct next cmem_next;

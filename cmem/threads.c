@@ -20,15 +20,15 @@ __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &
 uint8_t cmem_filter[1 << filter_bits];
 
 static struct thread *all_threads, *free_threads; // the lock is held to write
-static int64_t rate = 512 << 10;            // bytes between two samples in the mean; 0 is off
-static int stopped;                         // in the child of a fork
+static int64_t rate = 512 << 10; // bytes between two samples in the mean; 0 is off
+static int stopped;              // in the child of a fork
 static uint64_t lost, taken;
 
 // look_again is how many bytes a thread allocates at most before it looks at the rate again.
 enum { look_again = 256 << 10 };
 
-// A thread that is in this package, or in the unwinder for it, takes no sample. It
-// is volatile because the compiler believes that the C library calls nothing in this file.
+// A thread that is in this package, or in the unwinder for it, takes no sample. busy is volatile
+// because the compiler believes that the C library calls nothing in this file.
 static __thread volatile int busy __attribute__((tls_model("initial-exec")));
 
 // ended says that the destructor of the thread's key has run. The C library still frees, and other
