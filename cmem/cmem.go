@@ -98,6 +98,13 @@ func read() Stats {
 	}
 }
 
+// records returns how many threads have a record.
+func records() int {
+	var c C.struct_cmem_counts
+	C.cmem_read(&c)
+	return int(c.records)
+}
+
 func sites() []site {
 	var all []C.struct_cmem_site
 	for {

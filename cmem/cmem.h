@@ -27,6 +27,7 @@ struct cmem_site {
 
 struct cmem_counts {
 	uint64_t mallocs, frees, bytes; // of all threads, since the program began
+	uint64_t records;               // that threads have, and some that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
 };

@@ -67,9 +67,12 @@ func TestCounts(t *testing.T) {
 // TestEnding has threads that allocate while they end.
 func TestEnding(t *testing.T) {
 	withRate(t, 1)
-	before := Read()
+	before, was := Read(), records()
 	cwork.Ending(200)
 	after := Read()
+	if n := records(); n > was+20 { // the runtime starts threads, too
+		t.Errorf("%d threads have a record, %d before", n, was)
+	}
 	if n := after.Mallocs - before.Mallocs; n < 200*4 || n > 200*12 {
 		t.Errorf("%d mallocs", n)
 	}
@@ -152,6 +155,9 @@ func TestFork(t *testing.T) {
 	withRate(t, 4096)
 	if bad := cwork.Fork(50); bad != 0 {
 		t.Errorf("%d children have failed", bad)
+	}
+	if bad := cwork.ForkMasks(300); bad != 0 {
+		t.Errorf("a thread had other signals blocked after %d forks", bad)
 	}
 }
 

@@ -254,12 +254,15 @@ void cmem_read(struct cmem_counts *to) {
 	for (struct thread *t = all_threads;; t = t->all) {
 		if (!t)
 			t = &cmem_none;
+		to->records++;
 		to->mallocs += __atomic_load_n(&t->mallocs, __ATOMIC_RELAXED);
 		to->frees += __atomic_load_n(&t->frees, __ATOMIC_RELAXED);
 		to->bytes += __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
 		if (t == &cmem_none)
 			break;
 	}
+	for (struct thread *t = free_threads; t; t = t->free)
+		to->records--;
 	to->samples = taken;
 	to->lost = lost;
 	cmem_live(&to->live, &to->live_variance);

@@ -37,6 +37,7 @@ void *cwork_site(unsigned site, size_t n);
 int cwork_fork(int times);
 void cwork_ending(int threads);
 int cwork_refuse(void);
+int cwork_fork_masks(int times);
 void cwork_says(int threads);
 void cwork_detached(int threads);
 void cwork_late(int threads);
@@ -79,6 +80,10 @@ func Site(site, n int) unsafe.Pointer { return C.cwork_site(C.uint(site), C.size
 
 // Fork forks so often while threads allocate, and returns how many children failed.
 func Fork(times int) int { return int(C.cwork_fork(C.int(times))) }
+
+// ForkMasks has threads fork that have different signals blocked, and returns how often one had
+// others blocked afterwards.
+func ForkMasks(times int) int { return int(C.cwork_fork_masks(C.int(times))) }
 
 // Ending starts threads whose destructors allocate and free to the last.
 func Ending(threads int) { C.cwork_ending(C.int(threads)) }

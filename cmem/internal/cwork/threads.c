@@ -3,10 +3,12 @@
 // Threads that end in odd ways.
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void *says(void *arg) {
@@ -78,4 +80,38 @@ int cwork_cancelled(void) {
 	pthread_create(&t, 0, cancelled, 0);
 	pthread_join(t, 0);
 	return pthread_mutex_trylock(&lock) != 0 || pthread_mutex_unlock(&lock) != 0;
+}
+
+// cwork_fork_masks has threads fork that have different signals blocked, and returns how often one
+// had others blocked afterwards.
+static int fork_times;
+static void *forks(void *arg) {
+	int sig = arg ? SIGUSR1 : SIGUSR2;
+	long bad = 0;
+	sigset_t mine, is;
+	sigemptyset(&mine);
+	sigaddset(&mine, sig);
+	for (int i = 0; i < fork_times; i++) {
+		pthread_sigmask(SIG_SETMASK, &mine, 0);
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(0);
+		waitpid(pid, 0, 0);
+		pthread_sigmask(SIG_SETMASK, 0, &is);
+		bad += !sigismember(&is, sig) || sigismember(&is, arg ? SIGUSR2 : SIGUSR1) || sigismember(&is, SIGTERM);
+	}
+	return (void *)bad;
+}
+int cwork_fork_masks(int times) {
+	pthread_t t[4];
+	long bad = 0;
+	fork_times = times;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], 0, forks, i % 2 ? &fork_times : 0);
+	for (int i = 0; i < 4; i++) {
+		void *n;
+		pthread_join(t[i], &n);
+		bad += (long)n;
+	}
+	return bad;
 }
