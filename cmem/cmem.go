@@ -5,7 +5,7 @@ package cmem
 /*
 #cgo CFLAGS: -O2 -fno-omit-frame-pointer -Wall
 #cgo LDFLAGS: -ldl -lm
-#include "cmem.h"
+#include "source/cmem.h"
 */
 import "C"
 
@@ -14,6 +14,9 @@ import (
 	"runtime"
 	"slices"
 	"unsafe"
+
+	// The C code. The import makes it a part of what go mod vendor copies, and go build compares.
+	_ "github.com/cheapgo/cheap/cmem/source"
 )
 
 func init() {

@@ -1,0 +1,537 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// The functions of the C library that allocate and free. A symbol of the executable comes before
+// those of shared libraries, so these are called in the whole process. Each counts, and calls the
+// function that would have been called without it.
+//
+// They are weak: a program that is linked with an allocator of its own, or statically, keeps its
+// functions, and cmem_off says so.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+// To find the allocator, dlsym may allocate. What it asks for comes from here, and stays: the
+// filter knows these blocks for ever, so that they are told apart before they are freed.
+static char early[64 << 10] __attribute__((aligned(64)));
+static size_t early_used;
+
+// It is volatile because the compiler believes that dlsym calls nothing in this file.
+static __thread volatile int resolving __attribute__((tls_model("initial-exec")));
+
+static int is_early(const void *p) { return (uintptr_t)p - (uintptr_t)early < sizeof early; }
+
+static void *early_malloc(size_t n) {
+	size_t whole = (n + 16 + 15) & ~(size_t)15;
+	size_t at = n > sizeof early ? sizeof early : __atomic_fetch_add(&early_used, whole, __ATOMIC_RELAXED);
+	if (at > sizeof early - whole) {
+		errno = ENOMEM;
+		return 0;
+	}
+	char *p = early + at + 16;
+	*(size_t *)(p - 16) = n;
+	cmem_filter[filter_of((uintptr_t)p)] = 255;
+	return p;
+}
+
+static size_t early_size(void *p) { return *(size_t *)((char *)p - 16); }
+
+static void resolve(void);
+
+static void *first_malloc(size_t n) {
+	if (resolving)
+		return early_malloc(n);
+	resolve();
+	return cmem_next.malloc(n);
+}
+static void *first_calloc(size_t n, size_t size) {
+	size_t all;
+	if (resolving)
+		return __builtin_mul_overflow(n, size, &all) ? 0 : early_malloc(all);
+	resolve();
+	return cmem_next.calloc(n, size);
+}
+static void *first_realloc(void *p, size_t n) {
+	if (resolving) {
+		void *q = early_malloc(n);
+		if (q && p)
+			memcpy(q, p, early_size(p) < n ? early_size(p) : n);
+		return q;
+	}
+	resolve();
+	return cmem_next.realloc(p, n);
+}
+static void first_free(void *p) {
+	if (resolving)
+		return;
+	resolve();
+	cmem_next.free(p);
+}
+#define FIRST(ret, name, params, ...)     \
+	static ret first_##name params {      \
+		resolve();                        \
+		return cmem_next.name(__VA_ARGS__); \
+	}
+FIRST(void *, memalign, (size_t align, size_t n), align, n)
+FIRST(void *, aligned_alloc, (size_t align, size_t n), align, n)
+FIRST(int, posix_memalign, (void **p, size_t align, size_t n), p, align, n)
+FIRST(void *, valloc, (size_t n), n)
+FIRST(void *, pvalloc, (size_t n), n)
+FIRST(size_t, malloc_usable_size, (void *p), p)
+
+struct next cmem_next = {
+	first_malloc, first_free, first_calloc, first_realloc, first_memalign, first_aligned_alloc,
+	first_posix_memalign, first_valloc, first_pvalloc, first_malloc_usable_size,
+};
+
+void *cmem_malloc(size_t), *cmem_calloc(size_t, size_t), *cmem_realloc(void *, size_t), *cmem_reallocarray(void *, size_t, size_t);
+void *cmem_memalign(size_t, size_t), *cmem_aligned_alloc(size_t, size_t), *cmem_valloc(size_t), *cmem_pvalloc(size_t);
+void cmem_free(void *), cmem_free_sized(void *, size_t), cmem_free_aligned_sized(void *, size_t, size_t);
+int cmem_posix_memalign(void **, size_t, size_t);
+size_t cmem_malloc_usable_size(void *);
+void *cmem_new(size_t), *cmem_new_array(size_t);
+void *cmem_new_nothrow(size_t, const void *), *cmem_new_array_nothrow(size_t, const void *);
+void *cmem_new_aligned(size_t, size_t), *cmem_new_array_aligned(size_t, size_t);
+void *cmem_new_aligned_nothrow(size_t, size_t, const void *), *cmem_new_array_aligned_nothrow(size_t, size_t, const void *);
+void cmem_delete(void *), cmem_delete_any(void *), cmem_delete_any2(void *, size_t);
+void cmem_delete_aligned(void *, size_t), cmem_delete_any_aligned(void *, size_t);
+void cmem_delete_sized_aligned(void *, size_t, size_t), cmem_delete_aligned_nothrow(void *, size_t, const void *);
+int cmem_dlclose(void *);
+
+#define EXPORT(ret, name, params, ours) ret name params __attribute__((weak, alias(#ours), visibility("default")));
+EXPORT(void *, malloc, (size_t), cmem_malloc)
+EXPORT(void, free, (void *), cmem_free)
+EXPORT(void, cfree, (void *), cmem_free)
+EXPORT(void *, calloc, (size_t, size_t), cmem_calloc)
+EXPORT(void *, realloc, (void *, size_t), cmem_realloc)
+EXPORT(void *, reallocarray, (void *, size_t, size_t), cmem_reallocarray)
+EXPORT(void *, memalign, (size_t, size_t), cmem_memalign)
+EXPORT(void *, aligned_alloc, (size_t, size_t), cmem_aligned_alloc)
+EXPORT(int, posix_memalign, (void **, size_t, size_t), cmem_posix_memalign)
+EXPORT(void *, valloc, (size_t), cmem_valloc)
+EXPORT(void *, pvalloc, (size_t), cmem_pvalloc)
+EXPORT(size_t, malloc_usable_size, (void *), cmem_malloc_usable_size)
+EXPORT(void, free_sized, (void *, size_t), cmem_free_sized)
+EXPORT(void, free_aligned_sized, (void *, size_t, size_t), cmem_free_aligned_sized)
+EXPORT(int, dlclose, (void *), cmem_dlclose)
+// operator new, and with nothrow_t, align_val_t, and both; the same of arrays
+EXPORT(void *, _Znwm, (size_t), cmem_new)
+EXPORT(void *, _Znam, (size_t), cmem_new_array)
+EXPORT(void *, _ZnwmRKSt9nothrow_t, (size_t, const void *), cmem_new_nothrow)
+EXPORT(void *, _ZnamRKSt9nothrow_t, (size_t, const void *), cmem_new_array_nothrow)
+EXPORT(void *, _ZnwmSt11align_val_t, (size_t, size_t), cmem_new_aligned)
+EXPORT(void *, _ZnamSt11align_val_t, (size_t, size_t), cmem_new_array_aligned)
+EXPORT(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t, size_t, const void *), cmem_new_aligned_nothrow)
+EXPORT(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t, size_t, const void *), cmem_new_array_aligned_nothrow)
+// operator delete, likewise, and with the size
+EXPORT(void, _ZdlPv, (void *), cmem_delete)
+EXPORT(void, _ZdaPv, (void *), cmem_delete_any)
+EXPORT(void, _ZdlPvm, (void *, size_t), cmem_delete_any2)
+EXPORT(void, _ZdaPvm, (void *, size_t), cmem_delete_any2)
+EXPORT(void, _ZdlPvRKSt9nothrow_t, (void *, size_t), cmem_delete_any2)
+EXPORT(void, _ZdaPvRKSt9nothrow_t, (void *, size_t), cmem_delete_any2)
+EXPORT(void, _ZdlPvSt11align_val_t, (void *, size_t), cmem_delete_aligned)
+EXPORT(void, _ZdaPvSt11align_val_t, (void *, size_t), cmem_delete_any_aligned)
+EXPORT(void, _ZdlPvmSt11align_val_t, (void *, size_t, size_t), cmem_delete_sized_aligned)
+EXPORT(void, _ZdaPvmSt11align_val_t, (void *, size_t, size_t), cmem_delete_sized_aligned)
+EXPORT(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_aligned_nothrow)
+EXPORT(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_aligned_nothrow)
+
+static void *no_valloc(size_t n) { return cmem_next.memalign(4096, n); }
+
+#ifdef __GLIBC__
+// These bring the malloc of the C library along where the program is linked statically. Some of
+// its functions are weak there, too, and then those of this file are called.
+extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t), *__libc_valloc(size_t), *__libc_pvalloc(size_t);
+
+static int libc_posix_memalign(void **p, size_t align, size_t n) {
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	void *q = __libc_memalign(align, n);
+	if (!q)
+		return ENOMEM;
+	*p = q;
+	return 0;
+}
+
+static size_t libc_malloc_usable_size(void *p) {
+	size_t head = p ? ((size_t *)p)[-1] : 0; // a size and three flags, of which the second says that the block is mapped
+	return p ? (head & ~(size_t)7) - (head & 2 ? 2 : 1) * sizeof(size_t) : 0;
+}
+
+// resolve_own takes for each function that of the program, or else that of the C library.
+static void resolve_own(void) {
+	struct next found = {0};
+#define OWN(name, libc) found.name = (void *)name != (void *)cmem_##name ? name : libc
+	OWN(malloc, __libc_malloc);
+	OWN(free, __libc_free);
+	OWN(calloc, __libc_calloc);
+	OWN(realloc, __libc_realloc);
+	OWN(memalign, __libc_memalign);
+	OWN(aligned_alloc, __libc_memalign);
+	OWN(posix_memalign, libc_posix_memalign);
+	OWN(valloc, __libc_valloc);
+	OWN(pvalloc, __libc_pvalloc);
+	OWN(malloc_usable_size, libc_malloc_usable_size);
+	cmem_next = found;
+}
+#endif
+
+// resolve finds the next allocator. Several threads may do so at a time, and find the same.
+static void resolve(void) {
+	struct next found;
+#ifdef __GLIBC__
+	if ((void *)malloc != (void *)cmem_malloc) {
+		resolve_own();
+		return;
+	}
+#endif
+	resolving++;
+#define FIND(name) *(void **)&found.name = dlsym(RTLD_NEXT, #name)
+	FIND(malloc);
+	FIND(free);
+	FIND(calloc);
+	FIND(realloc);
+	FIND(memalign);
+	FIND(aligned_alloc);
+	FIND(posix_memalign);
+	FIND(valloc);
+	FIND(pvalloc);
+	FIND(malloc_usable_size);
+#define OPERATOR(op, name) *(void **)&found.ops.op = dlsym(RTLD_NEXT, name)
+	OPERATOR(plain, "_Znwm");
+	OPERATOR(array, "_Znam");
+	OPERATOR(nothrow, "_ZnwmRKSt9nothrow_t");
+	OPERATOR(array_nothrow, "_ZnamRKSt9nothrow_t");
+	OPERATOR(aligned, "_ZnwmSt11align_val_t");
+	OPERATOR(array_aligned, "_ZnamSt11align_val_t");
+	OPERATOR(aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t");
+	OPERATOR(array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t");
+	if (!found.valloc)
+		found.valloc = no_valloc;
+	if (!found.pvalloc)
+		found.pvalloc = no_valloc;
+	resolving--;
+	if (!found.malloc || !found.free || !found.calloc || !found.realloc || !found.memalign || !found.aligned_alloc || !found.posix_memalign)
+		abort(); // no allocator behind this one
+	cmem_next = found;
+}
+
+// counted counts an allocation of n bytes, and reports whether that is all. Else nothing is counted,
+// and cmem_note must be called behind it.
+static inline int counted(size_t n) {
+	struct thread *t = cmem_mine;
+	uint64_t left = t->left;
+	if (unlikely(n >= left))
+		return 0;
+	t->left = left - n;
+	t->mallocs++;
+	return 1;
+}
+
+// freed counts a free, and reports whether that is all. Else nothing is counted, and the block may
+// be sampled.
+static inline int freed(void *p) {
+	struct thread *t = cmem_mine;
+	if (unlikely(t->filter[filter_of((uintptr_t)p)] != 0))
+		return 0;
+	t->frees++;
+	return 1;
+}
+
+#define caller __builtin_return_address(0)
+
+void *cmem_malloc(size_t n) {
+	if (counted(n))
+		return cmem_next.malloc(n);
+	void *p = cmem_next.malloc(n);
+	cmem_note(p, n, caller);
+	return p;
+}
+
+void cmem_free(void *p) {
+	if (!p)
+		return;
+	if (!freed(p)) {
+		if (is_early(p))
+			return;
+		cmem_forget(p);
+	}
+	cmem_next.free(p);
+}
+
+void *cmem_calloc(size_t n, size_t size) {
+	size_t all = n * size; // a product that overflows is refused
+	if (counted(all))
+		return cmem_next.calloc(n, size);
+	void *p = cmem_next.calloc(n, size);
+	cmem_note(p, all, caller);
+	return p;
+}
+
+// realloc_known is realloc of a block that the filter knows, or in a thread that has no record.
+static __attribute__((noinline)) void *realloc_known(void *p, size_t n) {
+	if (is_early(p)) {
+		void *q = cmem_next.malloc(n);
+		if (q)
+			memcpy(q, p, early_size(p) < n ? early_size(p) : n);
+		return q;
+	}
+	struct live was;
+	int sampled = cmem_detach(p, &was); // it counts the free
+	void *q = cmem_next.realloc(p, n);
+	if (sampled) // 0 bytes free the block in glibc
+		cmem_detached(&was, q || n == 0);
+	return q;
+}
+
+static void *realloc_from(void *p, size_t n, void *from) {
+	void *q = p && !freed(p) ? realloc_known(p, n) : cmem_next.realloc(p, n);
+	if (!counted(n))
+		cmem_note(q, n, from);
+	return q;
+}
+
+void *cmem_realloc(void *p, size_t n) { return realloc_from(p, n, caller); }
+
+void *cmem_reallocarray(void *p, size_t n, size_t size) {
+	size_t all;
+	if (__builtin_mul_overflow(n, size, &all)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	return realloc_from(p, all, caller);
+}
+
+#define ALIGNED(name)                                 \
+	void *cmem_##name(size_t align, size_t n) {       \
+		void *p = cmem_next.name(align, n);           \
+		if (!counted(n))                    \
+			cmem_note(p, n, caller);                  \
+		return p;                                     \
+	}
+ALIGNED(memalign)
+ALIGNED(aligned_alloc)
+
+int cmem_posix_memalign(void **p, size_t align, size_t n) {
+	int r = cmem_next.posix_memalign(p, align, n);
+	if (!counted(n))
+		cmem_note(r == 0 ? *p : 0, n, caller);
+	return r;
+}
+
+#define PAGES(name)                         \
+	void *cmem_##name(size_t n) {           \
+		void *p = cmem_next.name(n);        \
+		if (!counted(n))          \
+			cmem_note(p, n, caller);        \
+		return p;                           \
+	}
+PAGES(valloc)
+PAGES(pvalloc)
+
+size_t cmem_malloc_usable_size(void *p) {
+	return is_early(p) ? early_size(p) : cmem_next.malloc_usable_size(p);
+}
+
+void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
+void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
+
+// The operators of C++. Those of libstdc++ call malloc; an allocator that is preloaded has its
+// own, which do not. If there is no memory, the operator that would have been called runs the
+// handler of the program, and throws.
+//
+// A program may replace the plain operators new and delete only. All others are to call these
+// then, as those of libstdc++ do.
+
+// Of libstdc++, where it is linked statically, and perhaps only in part.
+typedef void handler(void);
+extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
+extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak, noreturn));
+
+static void *allocated(size_t n, size_t align) {
+	void *p = 0;
+	if (align == 0)
+		return cmem_next.malloc(n ? n : 1);
+	if (align < sizeof(void *))
+		align = sizeof(void *);
+	return cmem_next.posix_memalign(&p, align, n ? n : 1) == 0 ? p : 0;
+}
+
+// again is called where there is no memory: it is the loop of the standard. It returns 0 if there
+// is no handler.
+static void *again(size_t n, size_t align) {
+	handler *h;
+	while (_ZSt15get_new_handlerv && (h = _ZSt15get_new_handlerv()) != 0) {
+		h();
+		void *p = allocated(n, align);
+		if (p)
+			return p;
+	}
+	return 0;
+}
+
+static __attribute__((noreturn)) void throw(void) {
+	if (_ZSt17__throw_bad_allocv)
+		_ZSt17__throw_bad_allocv();
+	abort();
+}
+
+static int replaced(void) { return (void *)_Znwm != (void *)cmem_new || (void *)_ZdlPv != (void *)cmem_delete; }
+static int replaced_aligned(void) {
+	return (void *)_ZnwmSt11align_val_t != (void *)cmem_new_aligned || (void *)_ZdlPvSt11align_val_t != (void *)cmem_delete_aligned;
+}
+
+// note counts a block of an operator.
+#define NOTE(p, n)      \
+	if (!counted(n))    \
+		cmem_note(p, n, caller)
+
+void *cmem_new(size_t n) {
+	void *p = allocated(n, 0);
+	if (unlikely(!p)) {
+		if (cmem_next.ops.plain)
+			return cmem_next.ops.plain(n); // it calls malloc, which counts
+		if (!(p = again(n, 0)))
+			throw();
+	}
+	NOTE(p, n);
+	return p;
+}
+
+void *cmem_new_array(size_t n) {
+	if (unlikely(replaced()))
+		return cmem_next.ops.array ? cmem_next.ops.array(n) : _Znwm(n);
+	void *p = allocated(n, 0);
+	if (unlikely(!p)) {
+		if (cmem_next.ops.array)
+			return cmem_next.ops.array(n);
+		if (!(p = again(n, 0)))
+			throw();
+	}
+	NOTE(p, n);
+	return p;
+}
+
+void *cmem_new_aligned(size_t n, size_t align) {
+	void *p = allocated(n, align);
+	if (unlikely(!p)) {
+		if (cmem_next.ops.aligned)
+			return cmem_next.ops.aligned(n, align);
+		if (!(p = again(n, align)))
+			throw();
+	}
+	NOTE(p, n);
+	return p;
+}
+
+void *cmem_new_array_aligned(size_t n, size_t align) {
+	if (unlikely(replaced_aligned()))
+		return cmem_next.ops.array_aligned ? cmem_next.ops.array_aligned(n, align) : _ZnwmSt11align_val_t(n, align);
+	void *p = allocated(n, align);
+	if (unlikely(!p)) {
+		if (cmem_next.ops.array_aligned)
+			return cmem_next.ops.array_aligned(n, align);
+		if (!(p = again(n, align)))
+			throw();
+	}
+	NOTE(p, n);
+	return p;
+}
+
+// Those that do not throw: where the plain operator is the program's, that of libstdc++ calls it,
+// and catches what it throws.
+#define NOTHROW(name, op, plain, is_replaced)                          \
+	void *name(size_t n, const void *tag) {                            \
+		if (unlikely(is_replaced()))                                   \
+			return cmem_next.ops.op ? cmem_next.ops.op(n, tag) : plain(n); \
+		void *p = allocated(n, 0);                                     \
+		if (unlikely(!p)) {                                            \
+			if (cmem_next.ops.op)                                      \
+				return cmem_next.ops.op(n, tag);                       \
+			p = again(n, 0);                                           \
+		}                                                              \
+		NOTE(p, n);                                                    \
+		return p;                                                      \
+	}
+NOTHROW(cmem_new_nothrow, nothrow, _Znwm, replaced)
+NOTHROW(cmem_new_array_nothrow, array_nothrow, _Znam, replaced)
+
+#define NOTHROW_ALIGNED(name, op, plain)                               \
+	void *name(size_t n, size_t align, const void *tag) {              \
+		if (unlikely(replaced_aligned()))                              \
+			return cmem_next.ops.op ? cmem_next.ops.op(n, align, tag) : plain(n, align); \
+		void *p = allocated(n, align);                                 \
+		if (unlikely(!p)) {                                            \
+			if (cmem_next.ops.op)                                      \
+				return cmem_next.ops.op(n, align, tag);                \
+			p = again(n, align);                                       \
+		}                                                              \
+		NOTE(p, n);                                                    \
+		return p;                                                      \
+	}
+NOTHROW_ALIGNED(cmem_new_aligned_nothrow, aligned_nothrow, _ZnwmSt11align_val_t)
+NOTHROW_ALIGNED(cmem_new_array_aligned_nothrow, array_aligned_nothrow, _ZnamSt11align_val_t)
+
+// The operators delete. The plain one is _ZdlPv; all others call it, or that of the program.
+void cmem_delete(void *p) { cmem_free(p); }
+void cmem_delete_any(void *p) {
+	if (unlikely(replaced()))
+		_ZdlPv(p);
+	else
+		cmem_free(p);
+}
+void cmem_delete_any2(void *p, size_t n) { cmem_delete_any(p); }
+void cmem_delete_aligned(void *p, size_t align) { cmem_free(p); }
+void cmem_delete_any_aligned(void *p, size_t align) {
+	if (unlikely(replaced_aligned()))
+		_ZdlPvSt11align_val_t(p, align);
+	else
+		cmem_free(p);
+}
+void cmem_delete_sized_aligned(void *p, size_t n, size_t align) { cmem_delete_any_aligned(p, align); }
+void cmem_delete_aligned_nothrow(void *p, size_t align, const void *tag) { cmem_delete_any_aligned(p, align); }
+
+// A library that is unloaded makes its addresses free for the next one.
+uint32_t cmem_closed;
+int cmem_dlclose(void *handle) {
+	static int (*next)(void *);
+	int (*f)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	if (!f) {
+		*(void **)&f = dlsym(RTLD_NEXT, "dlclose");
+		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
+	}
+	int r = f ? f(handle) : -1;
+	__atomic_fetch_add(&cmem_closed, 1, __ATOMIC_RELAXED);
+	return r;
+}
+
+static const char *off = "the program has not started";
+
+const char *cmem_off(void) { return off; }
+
+// start runs before the constructors of the program.
+__attribute__((constructor(101))) static void start(void) {
+	const char *e = getenv("CHEAPCMEM");
+	if ((void *)malloc != (void *)cmem_malloc)
+		off = "the program is linked with a malloc of its own, or statically";
+	else if (dlsym(RTLD_DEFAULT, "malloc") != (void *)cmem_malloc)
+		off = "the process calls another malloc: the program that has loaded this library does not have the package";
+	else if (e && strcmp(e, "off") == 0)
+		off = "CHEAPCMEM is off in the environment";
+	else if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))
+		off = "the unwinder takes a lock with this C library, which is not glibc 2.35 or newer";
+	else if (!cmem_unwinder())
+		off = "the unwinder is linked into the program, and is older than that of GCC 13: it allocates with a lock held that it needs to look at a stack";
+	else
+		off = "";
+	if (cmem_next.malloc == first_malloc)
+		resolve();
+}

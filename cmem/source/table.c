@@ -1,0 +1,191 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// The stacks that have allocated, and the sampled blocks in use. The lock is held in all functions
+// but those of realloc.
+
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { buckets = 1 << 14 };
+static struct cmem_stack *stacks[buckets];
+static struct cmem_stack *all_stacks;
+static size_t num_stacks;
+
+// Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
+// program whose stacks all differ must not fill the memory that it wants to look at.
+enum { chunk = 256 << 10, most_stacks = 1 << 17 };
+static char *room;
+static size_t room_left;
+static struct cmem_stack *other;
+
+// The sampled blocks in use: open addressing, with a power of two of places.
+static struct live *live;
+static size_t live_size, live_n;
+static double live_bytes, live_var;
+
+static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go) {
+	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
+	uint64_t h = (uint64_t)c << 32 ^ (uint64_t)closed << 16 ^ go;
+	for (uint32_t i = 0; i < c + go; i++) {
+		h = (h ^ pcs[i]) * 0x9E3779B97F4A7C15u; // 2^64 divided by the golden ratio
+		h ^= h >> 29;
+	}
+	struct cmem_stack **at = &stacks[h % buckets];
+	for (struct cmem_stack *s = *at; s; s = s->next)
+		if (s->hash == h && s->c == c && s->go == go && s->closed == closed && memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
+			return s;
+	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
+	if (num_stacks >= most_stacks && c + go > 0)
+		return other ? other : (other = stack_of(pcs, 0, 0));
+	if (n > room_left) {
+		char *more = cmem_map(chunk);
+		if (!more)
+			return 0;
+		room = more;
+		room_left = chunk;
+	}
+	struct cmem_stack *s = (struct cmem_stack *)room;
+	room += n;
+	room_left -= n;
+	s->hash = h;
+	s->c = c;
+	s->go = go;
+	s->closed = closed;
+	memcpy(s->pcs, pcs, (c + go) * sizeof *pcs);
+	s->next = *at;
+	*at = s;
+	s->all = all_stacks;
+	all_stacks = s;
+	num_stacks++;
+	return s;
+}
+
+static size_t place_of(uintptr_t p) { return (p >> 4) * 0x9E3779B97F4A7C15u >> 20 & (live_size - 1); }
+
+static struct live *find(uintptr_t p) {
+	if (live_size == 0)
+		return 0;
+	for (size_t i = place_of(p); live[i].p; i = (i + 1) & (live_size - 1))
+		if (live[i].p == p)
+			return &live[i];
+	return 0;
+}
+
+// put enters a block that is not there. It returns 0 if there is no memory.
+static int put(const struct live *l) {
+	if (2 * live_n >= live_size) {
+		size_t size = live_size ? 2 * live_size : 1024, was = live_size;
+		struct live *more = cmem_map(size * sizeof *more), *from = live;
+		if (!more)
+			return 0;
+		live = more;
+		live_size = size;
+		for (size_t i = 0; i < was; i++)
+			if (from[i].p) {
+				size_t at = place_of(from[i].p);
+				while (live[at].p)
+					at = (at + 1) & (live_size - 1);
+				live[at] = from[i];
+			}
+		if (from)
+			munmap(from, was * sizeof *from);
+	}
+	size_t at = place_of(l->p);
+	while (live[at].p)
+		at = (at + 1) & (live_size - 1);
+	live[at] = *l;
+	live_n++;
+	live_bytes += l->weight * l->n;
+	live_var += l->weight * (l->weight - 1) * l->n * l->n;
+	uint8_t *f = &cmem_filter[filter_of(l->p)];
+	if (*f != 255)
+		__atomic_store_n(f, *f + 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
+// take_off removes a block.
+static void take_off(struct live *l) {
+	uint8_t *f = &cmem_filter[filter_of(l->p)];
+	if (*f != 255)
+		__atomic_store_n(f, *f - 1, __ATOMIC_RELAXED);
+	live_n--;
+	live_bytes -= l->weight * l->n;
+	live_var -= l->weight * (l->weight - 1) * l->n * l->n;
+	// Those behind it move up if their place is at or before the gap.
+	size_t gap = l - live;
+	for (size_t i = (gap + 1) & (live_size - 1); live[i].p; i = (i + 1) & (live_size - 1)) {
+		size_t place = place_of(live[i].p);
+		if (((i - place) & (live_size - 1)) >= ((i - gap) & (live_size - 1))) {
+			live[gap] = live[i];
+			gap = i;
+		}
+	}
+	live[gap].p = 0;
+}
+
+static void freed(const struct live *l) {
+	l->stack->frees += l->weight;
+	l->stack->free_bytes += l->weight * l->n;
+}
+
+int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
+	struct cmem_stack *s = stack_of(pcs, c, go);
+	if (!s)
+		return 0;
+	cmem_end(p); // a block whose free this package has not seen
+	struct live l = {(uintptr_t)p, s, n, rate <= 1 || n == 0 ? 1 : -1 / expm1(-(double)n / rate)};
+	if (!put(&l))
+		return 0;
+	s->allocs += l.weight;
+	s->alloc_bytes += l.weight * n;
+	return 1;
+}
+
+void cmem_end(void *p) {
+	struct live *l = find((uintptr_t)p);
+	if (l) {
+		freed(l);
+		take_off(l);
+	}
+}
+
+int cmem_detach(void *p, struct live *was) {
+	sigset_t old;
+	cmem_count_free();
+	cmem_lock(&old);
+	struct live *l = find((uintptr_t)p);
+	if (l) {
+		*was = *l;
+		take_off(l);
+	}
+	cmem_unlock(&old);
+	return l != 0;
+}
+
+void cmem_detached(const struct live *was, int gone) {
+	sigset_t old;
+	cmem_lock(&old);
+	if (gone || !put(was))
+		freed(was);
+	cmem_unlock(&old);
+}
+
+void cmem_live(double *bytes, double *variance) {
+	*bytes = live_bytes > 0 ? live_bytes : 0;
+	*variance = live_var > 0 ? live_var : 0;
+}
+
+size_t cmem_sites(struct cmem_site *to, size_t most) {
+	sigset_t old;
+	size_t n = 0;
+	cmem_lock(&old);
+	for (struct cmem_stack *s = all_stacks; s; s = s->all, n++)
+		if (n < most)
+			to[n] = (struct cmem_site){s->pcs, s->c, s->go, s->closed != __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED), s->allocs, s->alloc_bytes, s->frees, s->free_bytes};
+	cmem_unlock(&old);
+	return n;
+}

@@ -1,0 +1,271 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// The counts of threads, and which block is sampled.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const uint8_t slow[1 << filter_bits] = {[0 ...(1 << filter_bits) - 1] = 255};
+struct thread cmem_none = {.filter = slow};
+__thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &cmem_none;
+uint8_t cmem_filter[1 << filter_bits];
+
+static struct thread *all_threads, *free_threads; // the lock is held to write
+static int64_t rate = 512 << 10; // bytes between two samples in the mean; 0 is off
+static int stopped;              // in the child of a fork
+static uint64_t lost, taken;
+
+// look_again is how many bytes a thread allocates at most before it looks at the rate again.
+enum { look_again = 256 << 10 };
+
+// A thread that is in this package, or in the unwinder for it, takes no sample. busy is volatile
+// because the compiler believes that the C library calls nothing in this file.
+static __thread volatile int busy __attribute__((tls_model("initial-exec")));
+
+// ended says that the destructor of the thread's key has run. The C library still frees, and other
+// destructors may allocate, but no destructor would give a record back.
+static __thread volatile int ended __attribute__((tls_model("initial-exec")));
+
+// few is how many blocks a thread frees before it gets a record, if it allocates none: a thread
+// that does nothing frees some when it has ended.
+enum { few = 64 };
+static __thread int freed_few __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t key;
+static int have_key;
+static char locked;
+
+void cmem_lock(sigset_t *old) {
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, old);
+	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+void cmem_unlock(const sigset_t *old) {
+	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	pthread_sigmask(SIG_SETMASK, old, 0);
+}
+
+void *cmem_map(size_t n) {
+	void *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? 0 : p;
+}
+
+// end is the destructor of the key: another thread goes on with the record.
+static void end(void *mine) {
+	struct thread *t = mine;
+	sigset_t old;
+	ended = 1;
+	cmem_mine = &cmem_none;
+	cmem_lock(&old);
+	t->free = free_threads;
+	free_threads = t;
+	cmem_unlock(&old);
+}
+
+// The signals that the thread had blocked that forks. It has the lock, so there is one.
+static sigset_t forking;
+static void before_fork(void) {
+	sigset_t old;
+	cmem_lock(&old);
+	forking = old;
+}
+static void in_parent(void) {
+	sigset_t old = forking;
+	cmem_unlock(&old);
+}
+static void in_child(void) {
+	stopped = 1; // other threads were perhaps in the middle of a sample
+	in_parent();
+}
+
+__attribute__((constructor(102))) static void start(void) {
+	have_key = pthread_key_create(&key, end) == 0;
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static uint64_t next_random(struct thread *t) { // xorshift64*, Vigna 2016
+	uint64_t x = t->random;
+	x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
+	t->random = x;
+	return x * 2685821657736338717u;
+}
+
+// distance returns how many bytes follow until the next point at which a block is sampled, and
+// sets the rate of that. It is exponential, so a block of n bytes has a point in it with the
+// probability 1 - exp(-n / rate), whatever came before.
+static double distance(struct thread *t) {
+	int64_t r = stopped || *cmem_off() != 0 ? 0 : __atomic_load_n(&rate, __ATOMIC_RELAXED);
+	t->rate = r;
+	if (r <= 0)
+		return INFINITY;
+	if (r == 1)
+		return 0;
+	return -log(((next_random(t) >> 11) + 1) * 0x1p-53) * r; // of a number above 0, at most 1
+}
+
+// set_left sets the distance to the next point: a block that is as long, or longer, has it. The
+// rest of a long distance is drawn anew when the thread looks at the rate again. That changes
+// nothing, because the distribution has no memory.
+static void set_left(struct thread *t, double d) {
+	uint64_t left = look_again;
+	if (d < look_again)
+		left = d <= 1 ? 1 : ceil(d);
+	else
+		t->rate = 0;
+	t->drawn += left - t->left;
+	t->left = left;
+}
+
+// take_record gives the thread a record, if it is not ending.
+static struct thread *take_record(void) {
+	sigset_t old;
+	struct thread *t;
+	if (!have_key || ended)
+		return &cmem_none;
+	cmem_lock(&old);
+	if (!free_threads) {
+		enum { bytes = 16 << 10 };
+		struct thread *more = cmem_map(bytes);
+		for (size_t i = 0; more && i < bytes / sizeof *more; i++) {
+			more[i].filter = cmem_filter;
+			more[i].free = free_threads;
+			free_threads = &more[i];
+			more[i].all = all_threads;
+			all_threads = &more[i];
+		}
+	}
+	if ((t = free_threads) != 0)
+		free_threads = t->free;
+	cmem_unlock(&old);
+	if (!t)
+		return &cmem_none;
+	if (t->random == 0) {
+		// Not getrandom of the C library: it is a place where a thread can be cancelled.
+		syscall(SYS_getrandom, &t->random, sizeof t->random, 1 /* do not wait */);
+		t->random ^= (uintptr_t)t * 2685821657736338717u;
+		t->random += t->random == 0;
+	}
+	t->drawn -= t->left; // what the thread before has not used
+	t->left = 0;
+	t->rate = 0;
+	if (pthread_setspecific(key, t) != 0) { // it may allocate; this thread is busy
+		cmem_lock(&old);
+		t->free = free_threads;
+		free_threads = t;
+		cmem_unlock(&old);
+		return &cmem_none;
+	}
+	return cmem_mine = t;
+}
+
+static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_RELAXED); }
+
+// sample takes a sample of the block of n bytes at p, with that rate.
+static void sample(void *p, size_t n, int64_t r, void *caller) {
+	uintptr_t pcs[most_c + most_go];
+	uint32_t c, go;
+	sigset_t old;
+	if (!p || cmem_unwinds(caller))
+		return;
+	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
+	cmem_lock(&old);
+	if (cmem_take(p, n, r, pcs, c, go))
+		taken++;
+	else
+		lost++;
+	cmem_unlock(&old);
+}
+
+void cmem_note(void *p, size_t n, void *caller) {
+	struct thread *t = cmem_mine;
+	int saved = errno, was = busy;
+	busy = 1;
+	if (t == &cmem_none && !was)
+		t = take_record();
+	if (t == &cmem_none) {
+		add(&t->mallocs, 1);
+		add(&t->drawn, p ? n : 0);
+	} else {
+		t->mallocs++;
+		t->drawn += p ? n : 0;
+		if (!was && p && n >= t->left) { // not the unwinder, nor a signal handler while this one ran
+			double rest = n - t->left, d = 0;
+			if (t->rate == 0)
+				d = distance(t);
+			if (d <= rest) { // not if the rate is 0
+				sample(p, n, t->rate, caller);
+				set_left(t, distance(t));
+			} else {
+				set_left(t, d - rest);
+			}
+		}
+	}
+	busy = was;
+	errno = saved;
+}
+
+void cmem_count_free(void) {
+	struct thread *t = cmem_mine;
+	if (t == &cmem_none && !busy && ++freed_few > few) {
+		busy = 1;
+		t = take_record();
+		if (t != &cmem_none)
+			set_left(t, distance(t));
+		busy = 0;
+	}
+	if (t == &cmem_none)
+		add(&t->frees, 1);
+	else
+		t->frees++;
+}
+
+void cmem_forget(void *p) {
+	int saved = errno;
+	cmem_count_free();
+	if (__atomic_load_n(&cmem_filter[filter_of((uintptr_t)p)], __ATOMIC_RELAXED) != 0) {
+		sigset_t old;
+		cmem_lock(&old);
+		cmem_end(p);
+		cmem_unlock(&old);
+	}
+	errno = saved;
+}
+
+void cmem_set_rate(int64_t to) { __atomic_store_n(&rate, to, __ATOMIC_RELAXED); }
+
+int64_t cmem_rate(void) { return __atomic_load_n(&rate, __ATOMIC_RELAXED); }
+
+void cmem_read(struct cmem_counts *to) {
+	sigset_t old;
+	memset(to, 0, sizeof *to);
+	cmem_lock(&old);
+	for (struct thread *t = all_threads;; t = t->all) {
+		if (!t)
+			t = &cmem_none;
+		to->records++;
+		to->mallocs += __atomic_load_n(&t->mallocs, __ATOMIC_RELAXED);
+		to->frees += __atomic_load_n(&t->frees, __ATOMIC_RELAXED);
+		to->bytes += __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
+		if (t == &cmem_none)
+			break;
+	}
+	for (struct thread *t = free_threads; t; t = t->free)
+		to->records--;
+	to->samples = taken;
+	to->lost = lost;
+	cmem_live(&to->live, &to->live_variance);
+	cmem_unlock(&old);
+}

@@ -1,0 +1,233 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// The stack of an allocation: first the frames of C, by the unwinder of the compiler, and then
+// those of Go, by Go's frame pointers.
+//
+// The frames of C end where Go code has called C, in runtime.asmcgocall. It runs on a stack of the
+// thread, on which it has saved the goroutine and how deep its stack is. The stack of the goroutine
+// may move while C runs, when C calls back into Go and that grows the stack; so its place is
+// computed from these two, as asmcgocall does when C returns. Where they lie is found out when the
+// program starts, by a call that looks for its own frames. No Go code runs, and no lock of Go's is
+// taken.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <unwind.h>
+
+// The code of Go functions.
+static uintptr_t text, etext;
+
+void cmem_start(uintptr_t from, uintptr_t to) {
+	__atomic_store_n(&etext, to, __ATOMIC_RELAXED);
+	__atomic_store_n(&text, from, __ATOMIC_RELEASE);
+}
+
+static int is_go(uintptr_t pc) {
+	uintptr_t from = __atomic_load_n(&text, __ATOMIC_ACQUIRE);
+	return from != 0 && pc >= from && pc < etext;
+}
+
+struct walk {
+	uintptr_t *pcs, caller;
+	uint32_t n, skipped, seen;
+	uintptr_t go, sp; // the address in Go code at which the frames of C end, and the stack pointer there
+};
+
+// most_frames is how many frames of C are walked to find those of Go.
+enum { most_frames = 1024 };
+
+static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
+	struct walk *w = walk;
+	uintptr_t pc = _Unwind_GetIP(at);
+	if (pc == 0)
+		return _URC_NORMAL_STOP;
+	if (is_go(pc)) {
+		w->go = pc;
+		w->sp = _Unwind_GetCFA(at);
+		return _URC_NORMAL_STOP;
+	}
+	if (w->n == 0 && pc != w->caller && w->skipped < 8) { // of this package
+		w->skipped++;
+		return _URC_NO_REASON;
+	}
+	if (w->n < most_c)
+		w->pcs[w->n++] = pc;
+	return ++w->seen < most_frames ? _URC_NO_REASON : _URC_NORMAL_STOP;
+}
+
+// read_stack copies up to n bytes of the stack at p, which are perhaps not mapped. It returns how
+// many it has copied.
+static size_t read_stack(void *to, uintptr_t p, size_t n) {
+	enum { page = 4096, most = 9 };
+	struct iovec here = {to, n}, there[most];
+	int k = 0;
+	for (uintptr_t at = p; at < p + n && k < most; k++) { // an element is copied whole, or not
+		uintptr_t end = (at | (page - 1)) + 1;
+		if (end > p + n)
+			end = p + n;
+		there[k] = (struct iovec){(void *)at, end - at};
+		at = end;
+	}
+	ssize_t r = process_vm_readv(getpid(), &here, 1, there, k, 0);
+	if (r < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) { // a filter of system calls
+		static int mem = -1;
+		int fd = __atomic_load_n(&mem, __ATOMIC_RELAXED);
+		if (fd == -1) {
+			// Not open and pread of the C library: a thread can be cancelled in these.
+			fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC);
+			__atomic_store_n(&mem, fd < 0 ? -2 : fd, __ATOMIC_RELAXED);
+		}
+		r = fd < 0 ? -1 : syscall(SYS_pread64, fd, to, n, p);
+	}
+	return r < 0 ? 0 : r;
+}
+
+// go_frames follows the frame pointers from frame on. Each points to that of the caller, above
+// which the return address lies. Whatever lies there, only a higher address is followed, and an
+// address that is not in Go code ends the stack.
+static __attribute__((noinline)) uint32_t go_frames(uintptr_t *pcs, uint32_t most, uintptr_t frame) {
+	uintptr_t words[2048], base = 0;
+	size_t have = 0;
+	uint32_t n = 0;
+	for (int reads = 0; n < most && frame != 0 && frame % sizeof frame == 0;) {
+		if (frame < base || frame - base + 16 > have) {
+			if (reads == 3)
+				break;
+			have = read_stack(words, frame, reads++ == 0 ? sizeof words / 4 : sizeof words);
+			base = frame;
+			if (have < 16)
+				break;
+		}
+		uintptr_t *at = &words[(frame - base) / sizeof frame];
+		if (!is_go(at[1]))
+			break;
+		pcs[n++] = at[1];
+		if (at[0] <= frame)
+			break;
+		frame = at[0];
+	}
+	return n;
+}
+
+// A way to read what asmcgocall has saved: where the depth and the goroutine lie above the stack
+// pointer, and what is to be added for the frame pointer.
+struct way {
+	int depth, g, add;
+};
+
+// way_of returns way k. On amd64 the depth lies below the goroutine, on arm64 above it, where the
+// frame pointer is saved below the stack pointer.
+static struct way way_of(int k) {
+	int at = k / 2 * 8;
+	if (k % 2 == 0)
+		return (struct way){at, at + 8, 0};
+	return (struct way){at + 8, at, -8};
+}
+enum { ways = 24 };
+
+static struct way way;
+static uintptr_t switch_pc; // where asmcgocall, or what it calls, goes on when C returns; 0 if no way is known
+
+// go_frame returns the frame pointer of the goroutine that has called C, whose stack pointer then
+// was sp, or 0 if there is no goroutine.
+static uintptr_t go_frame(uintptr_t sp, struct way w) {
+	uintptr_t g, depth, stack[2];
+	if (read_stack(&g, sp + w.g, sizeof g) != sizeof g || read_stack(&depth, sp + w.depth, sizeof depth) != sizeof depth || g == 0)
+		return 0;
+	// The record of a goroutine begins with the ends of its stack, as runtime/cgo knows as well.
+	if (read_stack(stack, g, sizeof stack) != sizeof stack || stack[0] >= stack[1] || depth >= stack[1] - stack[0])
+		return 0;
+	return stack[1] - depth + w.add;
+}
+
+void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
+	struct walk w = {.pcs = pcs, .caller = (uintptr_t)caller};
+	_Unwind_Backtrace(frame, &w);
+	if (w.n == 0 && !is_go((uintptr_t)caller))
+		pcs[w.n++] = (uintptr_t)caller; // the unwinder knows nothing of this function
+	*c = w.n;
+	*go = 0;
+	if (w.go != 0 && w.go == __atomic_load_n(&switch_pc, __ATOMIC_ACQUIRE))
+		*go = go_frames(pcs + w.n, most_go, go_frame(w.sp, way));
+}
+
+static uintptr_t probed_pc;
+
+int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]) {
+	uintptr_t c[most_c];
+	struct walk w = {.pcs = c};
+	if (k >= ways)
+		return -1;
+	_Unwind_Backtrace(frame, &w);
+	probed_pc = w.go;
+	return w.go == 0 ? 0 : go_frames(pcs, cmem_probe_most, go_frame(w.sp, way_of(k)));
+}
+
+void cmem_probed(int k) {
+	way = way_of(k);
+	__atomic_store_n(&switch_pc, probed_pc, __ATOMIC_RELEASE);
+}
+
+// The file that has the unwinder.
+static uintptr_t unwinder, unwinder_end;
+
+// The files that are mapped since the program began. What is dropped was loaded by the program.
+enum { most_files = 256 };
+static struct { uintptr_t from, to; } files[most_files];
+static int num_files;
+
+static int file(struct dl_phdr_info *info, size_t size, void *arg) {
+	uintptr_t from = UINTPTR_MAX, to = 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (info->dlpi_addr + p->p_vaddr < from)
+			from = info->dlpi_addr + p->p_vaddr;
+		if (info->dlpi_addr + p->p_vaddr + p->p_memsz > to)
+			to = info->dlpi_addr + p->p_vaddr + p->p_memsz;
+	}
+	if (num_files < most_files) {
+		files[num_files].from = from;
+		files[num_files++].to = to;
+	}
+	return 0;
+}
+
+int cmem_initial(uintptr_t pc) {
+	for (int i = 0; i < num_files; i++)
+		if (pc >= files[i].from && pc < files[i].to)
+			return 1;
+	return 0;
+}
+
+int cmem_unwinder(void) {
+	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace"), here = (uintptr_t)cmem_unwinder;
+	if (num_files == 0)
+		dl_iterate_phdr(file, 0);
+	if (!at)
+		at = (uintptr_t)_Unwind_Backtrace;
+	for (int i = 0; i < num_files; i++)
+		if (at >= files[i].from && at < files[i].to) {
+			unwinder = files[i].from;
+			unwinder_end = files[i].to;
+			if (here >= unwinder && here < unwinder_end) {
+				unwinder = unwinder_end = 0;
+				return __GNUC__ >= 13;
+			}
+			return 1;
+		}
+	return 0;
+}
+
+int cmem_unwinds(void *caller) { return (uintptr_t)caller >= unwinder && (uintptr_t)caller < unwinder_end; }
