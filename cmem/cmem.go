@@ -94,11 +94,15 @@ func rate() int64 { return int64(C.cmem_rate()) }
 func read() Stats {
 	var c C.struct_cmem_counts
 	C.cmem_read(&c)
-	return Stats{
+	s := Stats{
 		Mallocs: int64(c.mallocs), Frees: int64(c.frees), Bytes: int64(c.bytes),
 		Live: int64(c.live), LiveError: int64(math.Sqrt(float64(c.live_variance))),
 		Samples: int64(c.samples), Lost: int64(c.lost),
 	}
+	if c.exact != 0 {
+		s.Exact, s.Live, s.LiveError = true, max(0, int64(c.held)), 0
+	}
+	return s
 }
 
 // records returns how many threads have a record.

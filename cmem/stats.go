@@ -9,8 +9,13 @@ type Stats struct {
 	Mallocs, Frees, Bytes int64
 
 	// Live is an estimate of the bytes in use of what was allocated since sampling began, and
-	// LiveError its standard deviation.
+	// LiveError its standard deviation. Each block counts with the size that was asked for.
+	//
+	// With CHEAPCMEM=exact in the environment Live is exact, LiveError is 0, and Exact is set. Then
+	// each block counts with all bytes that the allocator lets the program use of it, as
+	// malloc_usable_size returns them.
 	Live, LiveError int64
+	Exact           bool
 
 	// Samples is how many blocks were sampled; Lost is how many were not, because there was no
 	// memory to note them.

@@ -112,6 +112,12 @@ type Options struct {
 	// release of more bytes than Pinned, and hides memory from package pace.
 	Size int
 
+	// CHeap says that the resources are in the C heap: C code makes them by malloc, operator new
+	// and the like. Package cmem, in a program that imports it, counts the C heap by itself, and
+	// does not count these resources a second time. Without CHeap they are taken for memory that
+	// cmem does not see, such as mappings and the memory of a graphics card.
+	CHeap bool
+
 	// Unshared makes Use cheaper: it no longer counts. The program promises that
 	// no owner is closed, and the pool not destroyed, while another goroutine may
 	// be in Use.

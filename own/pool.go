@@ -144,6 +144,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 		Release:   o.Release,
 		State:     o.State,
 		Numbers:   o.Numbers,
+		CHeap:     o.CHeap,
 	}}
 	if !o.Numbers {
 		p.addresses = math.MaxUint - ledger.LeastAddress + 1

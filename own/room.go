@@ -60,8 +60,8 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
-	if account.Waiting() || !ledger.Reserve(n) {
-		err := account.Wait(ctx, n, true, func() bool { return ledger.Reserve(n) })
+	if account.Waiting() || !p.kind.Reserve(n) {
+		err := account.Wait(ctx, n, true, func() bool { return p.kind.Reserve(n) })
 		switch {
 		case err == nil:
 		case err == ctx.Err():
@@ -77,7 +77,7 @@ func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 // Release gives the room back: the resource was not made.
 func (r *Room) Release() {
 	if r.counted != 0 {
-		ledger.Unreserve(r.counted)
+		r.pool.kind.Unreserve(r.counted)
 	}
 	*r = Room{}
 }

@@ -20,6 +20,11 @@ type AccountOptions struct {
 	// Manual means that only the program itself frees these bytes, so no
 	// collection can help. They count for limits, and start no collection.
 	Manual bool
+
+	// CHeap says that the bytes are part of the C heap: they were allocated by malloc,
+	// operator new and the like. Package cmem, in a program that imports it, counts the C heap
+	// by itself, and does not count these bytes a second time.
+	CHeap bool
 }
 
 // An Account counts bytes that a C library has allocated by itself, for Go values
@@ -49,6 +54,9 @@ func NewAccount(o AccountOptions) *Account {
 	// A call of Accounts may run before Open returns, so the function that counts
 	// does not read a.account.
 	a.account = account.OpenQuick(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
+	if o.CHeap {
+		a.account.InCHeap()
+	}
 	return a
 }
 

@@ -41,6 +41,7 @@ func (p *pacer) collect() {
 	defer p.tasks.Done()
 	var r reader
 	begin, before := time.Now(), r.read()
+	account.Refresh()
 	auto, ever := account.Auto()
 	held := account.Held()
 	runtime.GC()
@@ -133,6 +134,7 @@ const spareIdle = floor / 2
 // there were auto bytes, and ever had been taken. It returns the number of bytes
 // freed since. The caller holds p.mu.
 func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
+	account.Refresh()
 	now, everNow := account.Auto()
 	since := everNow - ever
 	p.mark = mark{heap: r.live, auto: max(min(now-since, now), 0)}
@@ -203,6 +205,7 @@ func (p *pacer) collected() {
 	if p.state() == stopped {
 		return
 	}
+	account.Refresh()
 	auto, ever := account.Auto()
 	if auto < floor && p.limit.Load() == 0 {
 		// There is nothing to pace, so no sentinel is registered. pressure does

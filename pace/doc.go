@@ -49,6 +49,10 @@
 // a Pool owns are counted by both, hence twice against a limit; blocks of an
 // own.Memory are counted once.
 //
+// A program that imports package cmem needs no Account: cmem counts what malloc has
+// handed out, to any library, and what of it other accounts count as well counts once,
+// if their CHeap is set.
+//
 // # Limits
 //
 // With a limit, the Go heap and all counted memory stay below one number. The

@@ -152,6 +152,7 @@ func ReadStats() Stats {
 	if p == nil {
 		p = last.Load()
 	}
+	account.Refresh()
 	auto, _ := account.Auto()
 	st := Stats{Auto: auto, Held: account.Held()}
 	if p == nil {

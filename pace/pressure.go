@@ -25,10 +25,16 @@ const (
 
 // pressure is called by a goroutine that takes memory beyond a bound.
 func (p *pacer) pressure() {
-	aftergc.Poll() // the runtime may not have told of the last collection
 	if n := p.promised.Load(); n > 0 {
 		p.promised.CompareAndSwap(n, n-1)
 	}
+	p.check()
+	p.giveWay()
+}
+
+// check finds out whether a collection is due, and starts it.
+func (p *pacer) check() {
+	aftergc.Poll() // the runtime may not have told of the last collection
 	if p.mustLook() && p.lock() {
 		if p.mustLook() {
 			p.look(p.reader.read())
@@ -37,7 +43,6 @@ func (p *pacer) pressure() {
 		p.mu.Unlock()
 		p.watch()
 	}
-	p.giveWay()
 }
 
 // lock locks p.mu to look. If it is locked, another goroutine is looking already, so lock
@@ -151,6 +156,7 @@ func (p *pacer) look(r reading) {
 	if p.state() == stopped {
 		return
 	}
+	account.Refresh()
 	auto, ever := account.Auto()
 	p.mark.heap = r.live // of the last collection, whatever started it
 	p.mark.auto = min(p.mark.auto, auto)

@@ -181,8 +181,9 @@ func (p *pacer) begin() {
 		runtime.GC() // to know what the Go heap needs
 	}
 	p.mu.Lock()
-	account.SetPace(&account.Pace{Pressure: p.pressure, Reclaim: p.reclaim, Wait: p.wait})
+	account.SetPace(&account.Pace{Pressure: p.pressure, Look: p.check, Reclaim: p.reclaim, Wait: p.wait})
 	r := p.reader.read()
+	account.Refresh()
 	auto, _ := account.Auto()
 	p.mark = mark{heap: r.live, auto: auto}
 	p.look(r)

@@ -30,6 +30,8 @@ struct cmem_counts {
 	uint64_t records;               // that threads have, and some that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
+	int exact;                      // held is counted:
+	int64_t held;                   // the bytes in use, by the allocator's own sizes
 };
 
 // Whether the functions of this package are those that the process calls. cmem_off says why not:
@@ -51,6 +53,12 @@ int cmem_initial(uintptr_t pc);
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);
+
+// cmem_growth returns the descriptor of an eventfd, or -1. It is written to, after cmem_watch(1) and
+// until cmem_watch(0), whenever the bytes in use have changed by much, and by cmem_wake.
+int cmem_growth(void);
+void cmem_watch(int on);
+void cmem_wake(void);
 size_t cmem_sites(struct cmem_site *to, size_t most);
 
 #endif

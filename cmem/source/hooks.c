@@ -218,6 +218,8 @@ static void resolve(void) {
 		found.valloc = no_valloc;
 	if (!found.pvalloc)
 		found.pvalloc = no_valloc;
+	if (found.malloc)
+		cmem_layer(&found);
 	resolving--;
 	if (!found.malloc || !found.free || !found.calloc || !found.realloc || !found.memalign || !found.aligned_alloc || !found.posix_memalign)
 		abort(); // no allocator behind this one

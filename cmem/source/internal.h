@@ -21,6 +21,7 @@ struct thread {
 	const uint8_t *filter; // cmem_filter
 	uint64_t random;       // the state of the thread's random numbers
 	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: only when to look again
+	int64_t held;          // bytes of blocks that it has made, less those that it has freed, if cmem_exact is set
 	struct thread *all, *free;
 } __attribute__((aligned(64)));
 
@@ -64,6 +65,11 @@ struct next {
 	struct operators ops;
 };
 extern hidden struct next cmem_next;
+
+// cmem_layer sets, if the environment asks for it, functions that count the bytes in use in place
+// of those of the allocator, and cmem_exact.
+hidden void cmem_layer(struct next *next);
+extern hidden int cmem_exact;
 
 // cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
 // caller, if n is left or more. It counts the call, gives the thread a record, and takes the

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -173,6 +174,53 @@ static struct thread *take_record(void) {
 
 static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_RELAXED); }
 
+// The eventfd that is told of growth. All under the lock.
+static int growth = -1;
+static int watched;
+static double told; // the bytes in use when it was told last
+
+// much returns the change of the bytes in use that is told of.
+static double much(void) { return told > 64 << 20 ? told / 64 : 1 << 20; }
+
+// changed returns the eventfd if it is to be told, or else -1. The caller holds the lock.
+static int changed(void) {
+	double is, variance;
+	if (!watched || stopped)
+		return -1;
+	cmem_live(&is, &variance);
+	if (fabs(is - told) < much())
+		return -1;
+	told = is;
+	return growth;
+}
+
+// tell writes to an eventfd, if it is one. The write function of the C library would be a place where
+// a thread can be cancelled. The call waits for no reader: the file does not block.
+static void tell(int fd) {
+	uint64_t one = 1;
+	if (fd >= 0)
+		syscall(SYS_write, fd, &one, sizeof one);
+}
+
+int cmem_growth(void) {
+	sigset_t old;
+	cmem_lock(&old);
+	if (growth < 0)
+		growth = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int fd = growth;
+	cmem_unlock(&old);
+	return fd;
+}
+
+void cmem_watch(int on) {
+	sigset_t old;
+	cmem_lock(&old);
+	watched = on;
+	cmem_unlock(&old);
+}
+
+void cmem_wake(void) { tell(growth); }
+
 // sample takes a sample of the block of n bytes at p, with that rate.
 static void sample(void *p, size_t n, int64_t r, void *caller) {
 	uintptr_t pcs[most_c + most_go];
@@ -186,7 +234,9 @@ static void sample(void *p, size_t n, int64_t r, void *caller) {
 		taken++;
 	else
 		lost++;
+	int fd = changed();
 	cmem_unlock(&old);
+	tell(fd);
 }
 
 void cmem_note(void *p, size_t n, void *caller) {
@@ -239,7 +289,9 @@ void cmem_forget(void *p) {
 		sigset_t old;
 		cmem_lock(&old);
 		cmem_end(p);
+		int fd = changed();
 		cmem_unlock(&old);
+		tell(fd);
 	}
 	errno = saved;
 }
@@ -259,9 +311,11 @@ void cmem_read(struct cmem_counts *to) {
 		to->mallocs += __atomic_load_n(&t->mallocs, __ATOMIC_RELAXED);
 		to->frees += __atomic_load_n(&t->frees, __ATOMIC_RELAXED);
 		to->bytes += __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
+		to->held += __atomic_load_n(&t->held, __ATOMIC_RELAXED);
 		if (t == &cmem_none)
 			break;
 	}
+	to->exact = cmem_exact;
 	for (struct thread *t = free_threads; t; t = t->free)
 		to->records--;
 	to->samples = taken;

@@ -7,12 +7,15 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
+require github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/cheapgo/cheap/cmem v0.0.0
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
@@ -20,3 +23,5 @@ require (
 )
 
 replace github.com/cheapgo/cheap => ../..
+
+replace github.com/cheapgo/cheap/cmem => ../../cmem

@@ -1,4 +1,4 @@
-// Thumbnails makes small images of large ones, in three ways, and draws the memory of
+// Thumbnails makes small images of large ones, in four ways, and draws the memory of
 // each.
 //
 //	go run -tags=libjpeg . [-n 400] [chart.svg]

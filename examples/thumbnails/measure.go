@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	_ "github.com/cheapgo/cheap/cmem" // all that the variant cmem needs besides package pace
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/chart"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/cleanup"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/owned"
@@ -25,12 +26,14 @@ type variant struct {
 	title string // in the chart
 	open  picture.Open
 	pace  bool
+	cmem  bool // package cmem tells package pace of the images
 }
 
 var variants = []variant{
-	{"cleanup", "runtime.AddCleanup", cleanup.Open, false},
-	{"own", "own", owned.Open, false},
-	{"pace", "own and pace", owned.Open, true},
+	{name: "cleanup", title: "runtime.AddCleanup", open: cleanup.Open},
+	{name: "own", title: "own", open: owned.Open},
+	{name: "pace", title: "own and pace", open: owned.Open, pace: true},
+	{name: "cmem", title: "AddCleanup, cmem and pace", open: cleanup.Open, pace: true, cmem: true},
 }
 
 // A measurement is the result of one process, for one variant.

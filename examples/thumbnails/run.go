@@ -198,6 +198,9 @@ func (o options) child(ctx context.Context, v variant) (m measurement, err error
 		fmt.Sprintf("-workers=%d", o.workers),
 		fmt.Sprintf("-every=%v", o.every),
 		fmt.Sprintf("-most=%v", float64(o.most)/(1<<30)))
+	if !v.cmem {
+		cmd.Env = append(os.Environ(), "CHEAPCMEM=off") // for each variant has the same program
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

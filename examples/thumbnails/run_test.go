@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		{[]string{"-size=0x5"}, 2, "", `thumbnails: invalid value "0x5" for flag -size`},
 		{[]string{"-size=70000x5"}, 2, "", `thumbnails: invalid value "70000x5" for flag -size`},
 		{[]string{"-variant=own"}, 2, "", "thumbnails: -variant needs -dir\n"},
-		{[]string{"-variant=none", "-dir=" + cards}, 2, "", "thumbnails: -variant none: there are cleanup, own, pace\n"},
+		{[]string{"-variant=none", "-dir=" + cards}, 2, "", "thumbnails: -variant none: there are cleanup, own, pace, cmem\n"},
 		{[]string{"-unknown"}, 2, "", "thumbnails: flag provided but not defined: -unknown\n"},
 		{[]string{"a", "b"}, 2, "", "thumbnails: 2 charts are given, and one can be written\n"},
 	} {

@@ -43,6 +43,7 @@ type Account struct {
 	short  atomic.Int64 // bytes of the last Take that the bound on the sum refused; 0 if the own limit did
 	live   func() (blocks, bytes int64)
 	quick  bool // live waits for no lock
+	inC    bool // see InCHeap
 }
 
 var (
@@ -50,6 +51,8 @@ var (
 	all    = map[*Account]bool{} // those that are open; under mu
 	opened uint64                // how many were ever opened; under mu
 	total  atomic.Int64          // the sum of what they hold
+
+	inCHeap atomic.Int64 // the part of total that is in the C heap, and not in its account
 
 	// What a collection could give back: now, and all that ever could.
 	auto, everAuto atomic.Int64
@@ -84,7 +87,7 @@ func (a *Account) Close() (left int64) {
 	defer mu.Unlock()
 	delete(all, a)
 	left = a.held.Swap(0)
-	total.Add(-left)
+	a.sum(-left)
 	return left
 }
 
@@ -114,6 +117,9 @@ func (a *Account) Take(n int64) bool {
 			return false
 		}
 		if total.CompareAndSwap(sum, sum+n) {
+			if a.inC {
+				inCHeap.Add(n)
+			}
 			if sum+n >= heldAt.Load() {
 				pressed.Store(true)
 			}
@@ -129,7 +135,7 @@ func (a *Account) Short() int64 { return a.short.Load() }
 // Put is Take for bytes that exist already. It cannot be refused.
 func (a *Account) Put(n int64) {
 	a.held.Add(n)
-	if total.Add(n) >= heldAt.Load() {
+	if a.sum(n) >= heldAt.Load() {
 		pressed.Store(true)
 	}
 }
@@ -137,7 +143,15 @@ func (a *Account) Put(n int64) {
 // Give subtracts n bytes.
 func (a *Account) Give(n int64) {
 	a.held.Add(-n)
-	total.Add(-n)
+	a.sum(-n)
+}
+
+// sum adds n to the sum of all accounts, and returns it.
+func (a *Account) sum(n int64) int64 {
+	if a.inC {
+		inCHeap.Add(n)
+	}
+	return total.Add(n)
 }
 
 // TryGive is Give if the account holds at least n bytes. It reports whether it
@@ -149,7 +163,7 @@ func (a *Account) TryGive(n int64) bool {
 			return false
 		}
 		if a.held.CompareAndSwap(held, held-n) {
-			total.Add(-n)
+			a.sum(-n)
 			return true
 		}
 	}
@@ -174,9 +188,13 @@ func Held() int64 { return total.Load() }
 // back from now on, because their owner is released when it becomes unreachable.
 // The caller calls [Notify] some time later, when it holds no lock.
 func TakeAuto(n int64) {
-	everAuto.Add(n)
 	is := size.Load()
 	size.Store(is + (n-is)/8) // of two at a time one may be lost
+	addAuto(n)
+}
+
+func addAuto(n int64) {
+	everAuto.Add(n)
 	if auto.Add(n) >= autoAt.Load() {
 		pressed.Store(true)
 	}
@@ -206,6 +224,7 @@ func Auto() (now, ever int64) {
 // List reads all accounts. They are sorted by name, then by Held, the largest
 // first.
 func List() []Usage {
+	Refresh()
 	open := All()
 	list := make([]Usage, 0, len(open))
 	for _, a := range open {

@@ -24,6 +24,7 @@ func init() { SetPace(nil) }
 // Pace is what package pace does for the packages that count.
 type Pace struct {
 	Pressure func()                                 // a bound was reached: see SetBounds
+	Look     func()                                 // likewise, for a goroutine that must not wait
 	Reclaim  func(n int64, try int, own bool) error // see Reclaim
 
 	Wait func(ctx context.Context, n int64, inLine bool, take func() bool) error // see Wait
@@ -35,6 +36,7 @@ func SetPace(p *Pace) {
 	pace.Store(p)
 	SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
 	SetAutoBelow(0)
+	watchCHeap(p != nil)
 }
 
 // SetBounds sets three bounds, each in bytes; math.MaxInt64 is none. Whenever
@@ -62,6 +64,16 @@ func Notify() {
 	}
 	if p := pace.Load(); p != nil {
 		p.Pressure()
+	}
+}
+
+// Look is [Notify] for a goroutine that must not wait: what it has counted, others have taken.
+func Look() {
+	if !pressed.Load() || !pressed.Swap(false) {
+		return
+	}
+	if p := pace.Load(); p != nil && p.Look != nil {
+		p.Look()
 	}
 }
 

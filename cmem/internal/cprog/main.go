@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
@@ -28,7 +29,37 @@ func moved(done chan<- bool) {
 	done <- true
 }
 
+// now returns what the allocator and the package count at one moment: the runtime may start a
+// thread at any time, for which the C library allocates.
+func now() (used int64, jemalloc bool, st cmem.Stats) {
+	for {
+		before, _ := cwork.Used()
+		st = cmem.Read()
+		if used, jemalloc = cwork.Used(); used == before {
+			return used, jemalloc, st
+		}
+	}
+}
+
+// churn compares the exact bytes in use with what the allocator counts.
+func churn(calls int) {
+	const threads, rounds = 8, 10
+	usedBefore, _, before := now()
+	cwork.Churn(threads, rounds, calls/threads/rounds)
+	used, jemalloc, after := now()
+	grown := after.Live - before.Live
+	if !jemalloc { // each block of glibc has a header
+		grown += 8 * (after.Mallocs - after.Frees - before.Mallocs + before.Frees)
+	}
+	fmt.Printf("off: %s, exact: %v, %d calls, %d bytes, the allocator counts %+d\n", cmem.Off(), after.Exact,
+		after.Mallocs+after.Frees-before.Mallocs-before.Frees, grown, used-usedBefore-grown)
+}
+
 func main() {
+	if n, err := strconv.Atoi(os.Getenv("CPROG_CHURN")); err == nil {
+		churn(n)
+		return
+	}
 	if os.Getenv("CPROG_REFUSE") != "" {
 		if e := cwork.Refuse(); e != 0 {
 			fmt.Println("seccomp: error", e)

@@ -43,6 +43,8 @@ void cwork_detached(int threads);
 void cwork_late(int threads);
 int cwork_cancelled(void);
 void *cwork_moved(size_t n);
+void cwork_churn(int threads, int rounds, int calls);
+int64_t cwork_used(int *jemalloc);
 */
 import "C"
 
@@ -96,6 +98,18 @@ func Refuse() int { return int(C.cwork_refuse()) }
 func Says(threads int)     { C.cwork_says(C.int(threads)) }
 func Detached(threads int) { C.cwork_detached(C.int(threads)) }
 func Late(threads int)     { C.cwork_late(C.int(threads)) }
+
+// Churn has threads that come and go make and free blocks of all kinds, so many calls each. The
+// last blocks stay.
+func Churn(threads, rounds, calls int) { C.cwork_churn(C.int(threads), C.int(rounds), C.int(calls)) }
+
+// Used returns the bytes in use as the allocator itself counts them: with jemalloc those of blocks,
+// with glibc those of chunks, which have a header of eight bytes more.
+func Used() (bytes int64, jemalloc bool) {
+	var j C.int
+	n := C.cwork_used(&j)
+	return int64(n), j != 0
+}
 
 // Cancelled reports whether a thread was cancelled in malloc, with a lock held.
 func Cancelled() bool { return C.cwork_cancelled() != 0 }

@@ -44,6 +44,7 @@ package ledger
 import (
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
@@ -63,6 +64,7 @@ type Kind struct {
 	Unshared  bool
 	Trace     bool
 	Numbers   bool // resources are numbers, never converted to pointers
+	CHeap     bool // resources are in the C heap
 
 	// Release destroys resources. state is that of their parent (Family.SetState),
 	// or else State.
@@ -133,24 +135,44 @@ const All = 1<<32 - 1
 // automatic release off.
 var Leak = os.Getenv("CHEAPOWN") == "leak"
 
-// held is the account of all kinds: the resources of sealed batches, and those
-// made in advance. Open batches are not counted; they are at most Kind.Pinned
-// bytes for each P and pool.
+// A holder counts the resources of sealed batches, and those made in advance, of all kinds that it
+// is for. Open batches are not counted; they are at most Kind.Pinned bytes for each P and pool.
+type holder struct {
+	account *account.Account
+	owners  atomic.Int64
+}
+
+// The resources in the C heap are counted apart, because package cmem counts them, too.
 var (
-	held       *account.Account
-	heldOwners atomic.Int64
+	others  holder
+	inCHeap holder
+
+	openCHeap = sync.OnceFunc(func() {
+		inCHeap.open("own, C heap")
+		inCHeap.account.InCHeap()
+	})
 )
 
-func init() {
-	held = account.OpenQuick("own", 0, func() (int64, int64) { return heldOwners.Load(), held.Held() })
+func init() { others.open("own") }
+
+func (h *holder) open(name string) {
+	h.account = account.OpenQuick(name, 0, func() (int64, int64) { return h.owners.Load(), h.account.Held() })
+}
+
+func (k *Kind) holder() *holder {
+	if k.CHeap {
+		openCHeap()
+		return &inCHeap
+	}
+	return &others
 }
 
 // Reserve counts n bytes that a resource will have, if there is room for them, and
 // reports whether there is. Unreserve gives them back.
-func Reserve(n int64) bool { return held.Take(n) }
+func (k *Kind) Reserve(n int64) bool { return k.holder().account.Take(n) }
 
 // Unreserve takes back a Reserve.
-func Unreserve(n int64) { held.Give(n) }
+func (k *Kind) Unreserve(n int64) { k.holder().account.Give(n) }
 
 // Count adds n resources of bytes in all. n may be negative, and bytes with it.
 func (k *Kind) Count(n int, bytes int64) {
@@ -164,11 +186,12 @@ func (k *Kind) Count(n int, bytes int64) {
 	if k.Heap != nil {
 		return
 	}
-	heldOwners.Add(int64(n))
+	h := k.holder()
+	h.owners.Add(int64(n))
 	if bytes >= 0 {
-		held.Put(bytes)
+		h.account.Put(bytes)
 	} else {
-		held.Give(-bytes)
+		h.account.Give(-bytes)
 	}
 }
 

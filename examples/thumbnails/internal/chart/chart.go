@@ -31,7 +31,7 @@ type Curve struct {
 }
 
 // Curves is the largest number of curves in a chart.
-const Curves = 3
+const Curves = 4
 
 // The styles of curves, in their order. The curves can be distinguished without
 // colours, and the colours also by colour-blind readers (Okabe and Ito). Later curves
@@ -44,6 +44,7 @@ var styles = [Curves]struct {
 	{color.RGBA{R: 213, G: 94, A: 255}, 3, nil},
 	{color.RGBA{R: 0, G: 114, B: 178, A: 255}, 1.5, []vg.Length{6, 3}},
 	{color.RGBA{G: 158, B: 115, A: 255}, 2, nil},
+	{color.RGBA{R: 230, G: 159, A: 255}, 1.5, []vg.Length{2, 2}},
 }
 
 // ErrPoints is returned if a curve has fewer than two points.

@@ -173,8 +173,8 @@ func TestTicks(t *testing.T) {
 
 func TestDrawRefuses(t *testing.T) {
 	ok := staircase("ok", 2, 1)
-	for _, n := range []int{0, 4} {
-		if err := Draw(io.Discard, "", slices.Repeat([]Curve{ok}, n)); err == nil || !strings.Contains(err.Error(), "1 to 3") {
+	for _, n := range []int{0, 5} {
+		if err := Draw(io.Discard, "", slices.Repeat([]Curve{ok}, n)); err == nil || !strings.Contains(err.Error(), "1 to 4") {
 			t.Errorf("%d curves: error %v", n, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestChartOfTheDocuments(t *testing.T) {
 			t.Errorf("curve %d has %d points, want 100 or more", i, n)
 		}
 	}
-	for _, text := range []string{"time (s)", "resident memory (MiB)", "runtime.AddCleanup", "own", "own and pace"} {
+	for _, text := range []string{"time (s)", "resident memory (MiB)", "runtime.AddCleanup", "own", "own and pace", "AddCleanup, cmem and pace"} {
 		if !slices.Contains(d.texts, text) {
 			t.Errorf("the chart does not say %q: %q", text, d.texts)
 		}

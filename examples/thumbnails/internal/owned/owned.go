@@ -17,6 +17,7 @@ type Image struct{ h own.Handle[*raw.Image] }
 
 var images = own.NewPool(own.Options{
 	Name:    "thumbnails.Image",
+	CHeap:   true,
 	Release: libc.Destructor(raw.Destructor(), libc.NoCallback),
 })
 
