@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
 // Package pace counts what the C heap has in use. While it runs, C tells of growth by an eventfd,
@@ -49,7 +50,12 @@ func watch(on bool) {
 		C.cmem_watch(1)
 		if !w.runs {
 			w.runs = true
-			go wait(w.file)
+			if aftergc.InBubble() {
+				// In a bubble of testing/synctest the goroutine would keep it from ending.
+				aftergc.Next(func() { go wait(w.file) })
+			} else {
+				go wait(w.file)
+			}
 		}
 	case !on && w.on:
 		C.cmem_watch(0)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -97,6 +98,25 @@ func TestWatcher(t *testing.T) {
 		pace.Stop()
 		is(0)
 	}
+}
+
+// TestBubble starts package pace in a bubble of testing/synctest, which ends.
+func TestBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start(t)
+		synctest.Wait()
+	})
+	runtime.GC()
+	for end := time.Now().Add(5 * time.Second); goroutines() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the goroutine goes on")
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start(t)
+		runtime.GC() // the goroutine begins in the time of the bubble
+		synctest.Wait()
+	})
 }
 
 // heldBy returns what the accounts of a name hold.
