@@ -92,19 +92,11 @@ struct next cmem_next = {
 
 void *cmem_malloc(size_t), *cmem_calloc(size_t, size_t), *cmem_realloc(void *, size_t), *cmem_reallocarray(void *, size_t, size_t);
 void *cmem_memalign(size_t, size_t), *cmem_aligned_alloc(size_t, size_t), *cmem_valloc(size_t), *cmem_pvalloc(size_t);
-void cmem_free(void *), cmem_free_sized(void *, size_t), cmem_free_aligned_sized(void *, size_t, size_t);
+void cmem_free_sized(void *, size_t), cmem_free_aligned_sized(void *, size_t, size_t);
 int cmem_posix_memalign(void **, size_t, size_t);
 size_t cmem_malloc_usable_size(void *);
-void *cmem_new(size_t), *cmem_new_array(size_t);
-void *cmem_new_nothrow(size_t, const void *), *cmem_new_array_nothrow(size_t, const void *);
-void *cmem_new_aligned(size_t, size_t), *cmem_new_array_aligned(size_t, size_t);
-void *cmem_new_aligned_nothrow(size_t, size_t, const void *), *cmem_new_array_aligned_nothrow(size_t, size_t, const void *);
-void cmem_delete(void *), cmem_delete_any(void *), cmem_delete_any2(void *, size_t);
-void cmem_delete_aligned(void *, size_t), cmem_delete_any_aligned(void *, size_t);
-void cmem_delete_sized_aligned(void *, size_t, size_t), cmem_delete_aligned_nothrow(void *, size_t, const void *);
 int cmem_dlclose(void *);
 
-#define EXPORT(ret, name, params, ours) ret name params __attribute__((weak, alias(#ours), visibility("default")));
 EXPORT(void *, malloc, (size_t), cmem_malloc)
 EXPORT(void, free, (void *), cmem_free)
 EXPORT(void, cfree, (void *), cmem_free)
@@ -120,28 +112,6 @@ EXPORT(size_t, malloc_usable_size, (void *), cmem_malloc_usable_size)
 EXPORT(void, free_sized, (void *, size_t), cmem_free_sized)
 EXPORT(void, free_aligned_sized, (void *, size_t, size_t), cmem_free_aligned_sized)
 EXPORT(int, dlclose, (void *), cmem_dlclose)
-// operator new, and with nothrow_t, align_val_t, and both; the same of arrays
-EXPORT(void *, _Znwm, (size_t), cmem_new)
-EXPORT(void *, _Znam, (size_t), cmem_new_array)
-EXPORT(void *, _ZnwmRKSt9nothrow_t, (size_t, const void *), cmem_new_nothrow)
-EXPORT(void *, _ZnamRKSt9nothrow_t, (size_t, const void *), cmem_new_array_nothrow)
-EXPORT(void *, _ZnwmSt11align_val_t, (size_t, size_t), cmem_new_aligned)
-EXPORT(void *, _ZnamSt11align_val_t, (size_t, size_t), cmem_new_array_aligned)
-EXPORT(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t, size_t, const void *), cmem_new_aligned_nothrow)
-EXPORT(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t, size_t, const void *), cmem_new_array_aligned_nothrow)
-// operator delete, likewise, and with the size
-EXPORT(void, _ZdlPv, (void *), cmem_delete)
-EXPORT(void, _ZdaPv, (void *), cmem_delete_any)
-EXPORT(void, _ZdlPvm, (void *, size_t), cmem_delete_any2)
-EXPORT(void, _ZdaPvm, (void *, size_t), cmem_delete_any2)
-EXPORT(void, _ZdlPvRKSt9nothrow_t, (void *, size_t), cmem_delete_any2)
-EXPORT(void, _ZdaPvRKSt9nothrow_t, (void *, size_t), cmem_delete_any2)
-EXPORT(void, _ZdlPvSt11align_val_t, (void *, size_t), cmem_delete_aligned)
-EXPORT(void, _ZdaPvSt11align_val_t, (void *, size_t), cmem_delete_any_aligned)
-EXPORT(void, _ZdlPvmSt11align_val_t, (void *, size_t, size_t), cmem_delete_sized_aligned)
-EXPORT(void, _ZdaPvmSt11align_val_t, (void *, size_t, size_t), cmem_delete_sized_aligned)
-EXPORT(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_aligned_nothrow)
-EXPORT(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_aligned_nothrow)
 
 static void *no_valloc(size_t n) { return cmem_next.memalign(4096, n); }
 
@@ -205,15 +175,6 @@ static void resolve(void) {
 	FIND(valloc);
 	FIND(pvalloc);
 	FIND(malloc_usable_size);
-#define OPERATOR(op, name) *(void **)&found.ops.op = dlsym(RTLD_NEXT, name)
-	OPERATOR(plain, "_Znwm");
-	OPERATOR(array, "_Znam");
-	OPERATOR(nothrow, "_ZnwmRKSt9nothrow_t");
-	OPERATOR(array_nothrow, "_ZnamRKSt9nothrow_t");
-	OPERATOR(aligned, "_ZnwmSt11align_val_t");
-	OPERATOR(array_aligned, "_ZnamSt11align_val_t");
-	OPERATOR(aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t");
-	OPERATOR(array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t");
 	if (!found.valloc)
 		found.valloc = no_valloc;
 	if (!found.pvalloc)
@@ -224,18 +185,7 @@ static void resolve(void) {
 	if (!found.malloc || !found.free || !found.calloc || !found.realloc || !found.memalign || !found.aligned_alloc || !found.posix_memalign)
 		abort(); // no allocator behind this one
 	cmem_next = found;
-}
-
-// counted counts an allocation of n bytes, and reports whether that is all. Else nothing is counted,
-// and cmem_note must be called behind it.
-static inline int counted(size_t n) {
-	struct thread *t = cmem_mine;
-	uint64_t left = t->left;
-	if (unlikely(n >= left))
-		return 0;
-	t->left = left - n;
-	t->mallocs++;
-	return 1;
+	cmem_operators();
 }
 
 // freed counts a free, and reports whether that is all. Else nothing is counted, and the block may
@@ -345,161 +295,6 @@ size_t cmem_malloc_usable_size(void *p) {
 
 void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
 void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
-
-// The operators of C++. Those of libstdc++ call malloc; an allocator that is preloaded has its
-// own, which do not. If there is no memory, the operator that would have been called runs the
-// handler of the program, and throws.
-//
-// A program may replace the plain operators new and delete only. All others are to call these
-// then, as those of libstdc++ do.
-
-// Of libstdc++, where it is linked statically, and perhaps only in part.
-typedef void handler(void);
-extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
-extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak, noreturn));
-
-static void *allocated(size_t n, size_t align) {
-	void *p = 0;
-	if (align == 0)
-		return cmem_next.malloc(n ? n : 1);
-	if (align < sizeof(void *))
-		align = sizeof(void *);
-	return cmem_next.posix_memalign(&p, align, n ? n : 1) == 0 ? p : 0;
-}
-
-// again is called where there is no memory: it is the loop of the standard. It returns 0 if there
-// is no handler.
-static void *again(size_t n, size_t align) {
-	handler *h;
-	while (_ZSt15get_new_handlerv && (h = _ZSt15get_new_handlerv()) != 0) {
-		h();
-		void *p = allocated(n, align);
-		if (p)
-			return p;
-	}
-	return 0;
-}
-
-static __attribute__((noreturn)) void throw(void) {
-	if (_ZSt17__throw_bad_allocv)
-		_ZSt17__throw_bad_allocv();
-	abort();
-}
-
-static int replaced(void) { return (void *)_Znwm != (void *)cmem_new || (void *)_ZdlPv != (void *)cmem_delete; }
-static int replaced_aligned(void) {
-	return (void *)_ZnwmSt11align_val_t != (void *)cmem_new_aligned || (void *)_ZdlPvSt11align_val_t != (void *)cmem_delete_aligned;
-}
-
-// note counts a block of an operator.
-#define NOTE(p, n)      \
-	if (!counted(n))    \
-		cmem_note(p, n, caller)
-
-void *cmem_new(size_t n) {
-	void *p = allocated(n, 0);
-	if (unlikely(!p)) {
-		if (cmem_next.ops.plain)
-			return cmem_next.ops.plain(n); // it calls malloc, which counts
-		if (!(p = again(n, 0)))
-			throw();
-	}
-	NOTE(p, n);
-	return p;
-}
-
-void *cmem_new_array(size_t n) {
-	if (unlikely(replaced()))
-		return cmem_next.ops.array ? cmem_next.ops.array(n) : _Znwm(n);
-	void *p = allocated(n, 0);
-	if (unlikely(!p)) {
-		if (cmem_next.ops.array)
-			return cmem_next.ops.array(n);
-		if (!(p = again(n, 0)))
-			throw();
-	}
-	NOTE(p, n);
-	return p;
-}
-
-void *cmem_new_aligned(size_t n, size_t align) {
-	void *p = allocated(n, align);
-	if (unlikely(!p)) {
-		if (cmem_next.ops.aligned)
-			return cmem_next.ops.aligned(n, align);
-		if (!(p = again(n, align)))
-			throw();
-	}
-	NOTE(p, n);
-	return p;
-}
-
-void *cmem_new_array_aligned(size_t n, size_t align) {
-	if (unlikely(replaced_aligned()))
-		return cmem_next.ops.array_aligned ? cmem_next.ops.array_aligned(n, align) : _ZnwmSt11align_val_t(n, align);
-	void *p = allocated(n, align);
-	if (unlikely(!p)) {
-		if (cmem_next.ops.array_aligned)
-			return cmem_next.ops.array_aligned(n, align);
-		if (!(p = again(n, align)))
-			throw();
-	}
-	NOTE(p, n);
-	return p;
-}
-
-// Those that do not throw: where the plain operator is the program's, that of libstdc++ calls it,
-// and catches what it throws.
-#define NOTHROW(name, op, plain, is_replaced)                          \
-	void *name(size_t n, const void *tag) {                            \
-		if (unlikely(is_replaced()))                                   \
-			return cmem_next.ops.op ? cmem_next.ops.op(n, tag) : plain(n); \
-		void *p = allocated(n, 0);                                     \
-		if (unlikely(!p)) {                                            \
-			if (cmem_next.ops.op)                                      \
-				return cmem_next.ops.op(n, tag);                       \
-			p = again(n, 0);                                           \
-		}                                                              \
-		NOTE(p, n);                                                    \
-		return p;                                                      \
-	}
-NOTHROW(cmem_new_nothrow, nothrow, _Znwm, replaced)
-NOTHROW(cmem_new_array_nothrow, array_nothrow, _Znam, replaced)
-
-#define NOTHROW_ALIGNED(name, op, plain)                               \
-	void *name(size_t n, size_t align, const void *tag) {              \
-		if (unlikely(replaced_aligned()))                              \
-			return cmem_next.ops.op ? cmem_next.ops.op(n, align, tag) : plain(n, align); \
-		void *p = allocated(n, align);                                 \
-		if (unlikely(!p)) {                                            \
-			if (cmem_next.ops.op)                                      \
-				return cmem_next.ops.op(n, align, tag);                \
-			p = again(n, align);                                       \
-		}                                                              \
-		NOTE(p, n);                                                    \
-		return p;                                                      \
-	}
-NOTHROW_ALIGNED(cmem_new_aligned_nothrow, aligned_nothrow, _ZnwmSt11align_val_t)
-NOTHROW_ALIGNED(cmem_new_array_aligned_nothrow, array_aligned_nothrow, _ZnamSt11align_val_t)
-
-// The operators delete. The plain one is _ZdlPv; all others call it, or that of the program.
-void cmem_delete(void *p) { cmem_free(p); }
-void cmem_delete_any(void *p) {
-	if (unlikely(replaced()))
-		_ZdlPv(p);
-	else
-		cmem_free(p);
-}
-void cmem_delete_any2(void *p, size_t n) { cmem_delete_any(p); }
-void cmem_delete_aligned(void *p, size_t align) { cmem_free(p); }
-void cmem_delete_any_aligned(void *p, size_t align) {
-	if (unlikely(replaced_aligned()))
-		_ZdlPvSt11align_val_t(p, align);
-	else
-		cmem_free(p);
-}
-void cmem_delete_sized_aligned(void *p, size_t n, size_t align) { cmem_delete_any_aligned(p, align); }
-void cmem_delete_aligned_nothrow(void *p, size_t align, const void *tag) { cmem_delete_any_aligned(p, align); }
 
 // A library that is unloaded makes its addresses free for the next one.
 uint32_t cmem_closed;

@@ -37,19 +37,6 @@ extern hidden uint8_t cmem_filter[1 << filter_bits];
 
 static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits) - 1); }
 
-// The operators new of C++ that would be called without this package, or 0. Those that may throw
-// run the handler of the program.
-struct operators {
-	void *(*plain)(size_t);
-	void *(*array)(size_t);
-	void *(*nothrow)(size_t, const void *);
-	void *(*array_nothrow)(size_t, const void *);
-	void *(*aligned)(size_t, size_t);
-	void *(*array_aligned)(size_t, size_t);
-	void *(*aligned_nothrow)(size_t, size_t, const void *);
-	void *(*array_aligned_nothrow)(size_t, size_t, const void *);
-};
-
 // The allocator that would be called without this package.
 struct next {
 	void *(*malloc)(size_t);
@@ -62,7 +49,6 @@ struct next {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
-	struct operators ops;
 };
 extern hidden struct next cmem_next;
 
@@ -70,6 +56,15 @@ extern hidden struct next cmem_next;
 // of those of the allocator, and cmem_exact.
 hidden void cmem_layer(struct next *next);
 extern hidden int cmem_exact;
+
+// cmem_operators looks whether a library has operators new and delete of its own. cmem_next is set.
+hidden void cmem_operators(void);
+
+// cmem_free is free.
+hidden void cmem_free(void *p);
+
+// A function that the process calls as name: weak, because a program may have its own.
+#define EXPORT(ret, name, params, ours) ret name params __attribute__((weak, alias(#ours), visibility("default")));
 
 // cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
 // caller, if n is left or more. It counts the call, gives the thread a record, and takes the
@@ -82,6 +77,18 @@ hidden void cmem_forget(void *p);
 
 // cmem_count_free is the part of cmem_forget that counts.
 hidden void cmem_count_free(void);
+
+// counted counts an allocation of n bytes, and reports whether that is all. Else nothing is counted,
+// and cmem_note must be called behind it.
+static inline int counted(size_t n) {
+	struct thread *t = cmem_mine;
+	uint64_t left = t->left;
+	if (unlikely(n >= left))
+		return 0;
+	t->left = left - n;
+	t->mallocs++;
+	return 1;
+}
 
 // cmem_closed counts the libraries that were unloaded, as far as the program has asked for it.
 extern hidden uint32_t cmem_closed;
