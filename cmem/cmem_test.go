@@ -96,6 +96,19 @@ func TestOddEnds(t *testing.T) {
 	}
 }
 
+// TestPriority has a thread of real-time priority wait for one of the lowest, on one processor: it
+// sleeps, so that the other one goes on.
+func TestPriority(t *testing.T) {
+	withRate(t, 1)
+	ms := cwork.Priority(2000)
+	if ms < 0 {
+		t.Log("the system refuses threads of real-time priority")
+	}
+	if ms > 2000 { // about 40; 33,000 if it spun
+		t.Errorf("%d ms of processor time", ms)
+	}
+}
+
 // TestRateChange allocates a block that was not sampled at the rate of before.
 func TestRateChange(t *testing.T) {
 	withRate(t, 1)
@@ -395,6 +408,14 @@ const (
 	leakBytes = 1_000_000
 )
 
+// installed reports whether the dynamic linker finds a library.
+func installed(name string) bool {
+	cmd := exec.Command("true")
+	cmd.Env = []string{"LD_PRELOAD=" + name} // where it is not, the dynamic linker complains
+	out, err := cmd.CombinedOutput()
+	return err == nil && len(out) == 0
+}
+
 // TestStacks looks for the stack of a leak in programs that are built in several ways, and with
 // other allocators preloaded.
 func TestStacks(t *testing.T) {
@@ -414,6 +435,11 @@ func TestStacks(t *testing.T) {
 		{"filtered", nil, []string{"CPROG_REFUSE=1"}, leakC},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			for _, e := range row.env {
+				if library, ok := strings.CutPrefix(e, "LD_PRELOAD="); ok && !installed(library) {
+					t.Skip(library, "is not installed")
+				}
+			}
 			said, p := run(t, build(t, row.args...), row.env...)
 			// Other allocators differ from glibc's in what they refuse, and how.
 			want := "off: \nwrong: \n"
@@ -498,4 +524,11 @@ func BenchmarkSample(b *testing.B) {
 	withRate(b, 1)
 	b.ResetTimer()
 	cwork.Pairs(b.N, 64)
+}
+
+// BenchmarkSampleThreads has two threads do so, which wait for each other's lock.
+func BenchmarkSampleThreads(b *testing.B) {
+	withRate(b, 1)
+	b.ResetTimer()
+	cwork.Threads(2, b.N, 64)
 }

@@ -7,9 +7,9 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -44,18 +44,27 @@ static __thread int freed_few __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
 static int have_key;
-static char locked;
+static int locked; // 0; 1 if a thread has the lock; 2 if others perhaps sleep until it is free
 
 void cmem_lock(sigset_t *old) {
 	sigset_t all;
+	int was = 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, old);
-	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
-		sched_yield();
+	if (likely(__atomic_compare_exchange_n(&locked, &was, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return;
+	int saved = errno;
+	while (__atomic_exchange_n(&locked, 2, __ATOMIC_ACQUIRE) != 0)
+		syscall(SYS_futex, &locked, FUTEX_WAIT_PRIVATE, 2, 0);
+	errno = saved;
 }
 
 void cmem_unlock(const sigset_t *old) {
-	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	if (unlikely(__atomic_exchange_n(&locked, 0, __ATOMIC_RELEASE) == 2)) {
+		int saved = errno;
+		syscall(SYS_futex, &locked, FUTEX_WAKE_PRIVATE, 1);
+		errno = saved;
+	}
 	pthread_sigmask(SIG_SETMASK, old, 0);
 }
 

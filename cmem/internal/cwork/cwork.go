@@ -45,6 +45,7 @@ int cwork_cancelled(void);
 void *cwork_moved(size_t n);
 void cwork_churn(int threads, int rounds, int calls);
 int64_t cwork_used(int *jemalloc);
+int cwork_priority(int times);
 */
 import "C"
 
@@ -129,3 +130,8 @@ func grow(n int) byte {
 	}
 	return room[n%len(room)]
 }
+
+// Priority has a real-time thread and one of the lowest priority allocate on one processor. It
+// returns the milliseconds of processor time that the first has taken for so many blocks, or -1 if
+// the system refuses such threads.
+func Priority(times int) int { return int(C.cwork_priority(C.int(times))) }

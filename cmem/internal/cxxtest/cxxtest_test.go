@@ -129,7 +129,9 @@ func TestPreloaded(t *testing.T) {
 	}
 	for _, name := range []string{"libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"} {
 		t.Run(name, func(t *testing.T) {
-			if out, _ := exec.Command("ldconfig", "-p").Output(); !strings.Contains(string(out), name) {
+			none := exec.Command("true")
+			none.Env = []string{"LD_PRELOAD=" + name} // the dynamic linker complains of one that is not there
+			if out, err := none.CombinedOutput(); err != nil || len(out) != 0 {
 				t.Skip(name, "is not installed")
 			}
 			if out, err := child(name); err != nil {
