@@ -13,6 +13,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	// The C code. The import makes it a part of what go mod vendor copies, and go build compares.
@@ -112,28 +113,31 @@ func records() int {
 	return int(c.records)
 }
 
-func sites() []site {
-	var all []C.struct_cmem_site
-	for {
-		n := C.cmem_sites(unsafe.SliceData(all), C.size_t(len(all)))
-		if int(n) <= len(all) {
-			all = all[:n]
-			break
-		}
-		all = make([]C.struct_cmem_site, int(n)+64)
+// siteBuffers are for eachSite: as many stacks as there are take a MiB in a large program.
+var siteBuffers sync.Pool
+
+// eachSite calls f for each stack, the newest first. f must not keep the pointer. What the site
+// refers to stays.
+func eachSite(f func(*site)) {
+	all, _ := siteBuffers.Get().([]C.struct_cmem_site)
+	if n := int(C.cmem_sites(nil, 0)); n > len(all) {
+		all = make([]C.struct_cmem_site, n+n/8+64)
 	}
-	to := make([]site, len(all))
-	for i, s := range all {
+	n := min(int(C.cmem_sites(unsafe.SliceData(all), C.size_t(len(all)))), len(all))
+	var one site
+	for i, s := range all[:n] {
 		// The addresses are in memory that C never frees.
 		pcs := unsafe.Slice((*uintptr)(unsafe.Pointer(s.pcs)), int(s.c)+int(s._go))
-		to[i] = site{
-			c: pcs[:s.c], goPart: pcs[s.c:],
-			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes),
-			frees: float64(s.frees), freeBytes: float64(s.free_bytes),
+		one = site{
+			number: n - 1 - i,
+			c:      pcs[:s.c], goPart: pcs[s.c:],
+			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes), allocVar: float64(s.alloc_var),
+			frees: float64(s.frees), freeBytes: float64(s.free_bytes), freeVar: float64(s.free_var),
 			stale: s.stale != 0,
 		}
+		f(&one)
 	}
-	return to
+	siteBuffers.Put(all)
 }
 
 // initial reports whether the address is in a file that is mapped since the program began, and so

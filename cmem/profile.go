@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -31,31 +30,36 @@ func WriteProfile(w io.Writer) error {
 
 // Profile returns the profile that [WriteProfile] writes.
 func Profile() (*profile.Profile, error) {
-	maps, err := mappings()
+	b, err := newBuilder()
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{
-		maps: maps,
-		p: &profile.Profile{
-			SampleType: []*profile.ValueType{
-				{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"},
-				{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"},
-			},
-			DefaultSampleType: "inuse_space",
-			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
-			Period:            int64(Rate()),
-			TimeNanos:         time.Now().UnixNano(),
-		},
-		byMapping: map[*mapping]*profile.Mapping{},
-		locations: map[key]*profile.Location{},
-		functions: map[string]*profile.Function{},
-	}
-	for _, s := range sites() {
-		b.add(s)
-	}
+	eachSite(func(s *site) {
+		if round(s.allocs) != 0 {
+			b.p.Sample = append(b.p.Sample, b.sample(s))
+		}
+	})
 	slices.SortStableFunc(b.p.Sample, func(x, y *profile.Sample) int { return cmp.Compare(y.Value[3], x.Value[3]) })
 	return b.p, b.p.CheckValid()
+}
+
+// Since returns what has changed since base, which [Profile] has returned in this process: of each
+// stack the differences. go tool pprof -base does the same with two files. What was in use then,
+// and was freed since, is negative.
+func Since(base *profile.Profile) (*profile.Profile, error) {
+	now, err := Profile()
+	if err != nil {
+		return nil, err
+	}
+	was := base.Copy()
+	was.Scale(-1)
+	p, err := profile.Merge([]*profile.Profile{now, was})
+	if err != nil {
+		return nil, err
+	}
+	p.TimeNanos, p.DurationNanos = base.TimeNanos, now.TimeNanos-base.TimeNanos
+	p.DefaultSampleType = now.DefaultSampleType
+	return p, nil
 }
 
 // A builder makes a profile.
@@ -82,12 +86,35 @@ const (
 	calledFromC
 )
 
-func (b *builder) add(s site) {
-	v := []int64{round(s.allocs), round(s.allocBytes), round(s.allocs - s.frees), round(s.allocBytes - s.freeBytes)}
-	if v[0] == 0 {
-		return
+func newBuilder() (*builder, error) {
+	maps, err := mappings()
+	if err != nil {
+		return nil, err
 	}
-	sample := &profile.Sample{Value: v, Label: map[string][]string{"library": {library(b.maps, s.known())}}}
+	return &builder{
+		maps: maps,
+		p: &profile.Profile{
+			SampleType: []*profile.ValueType{
+				{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"},
+				{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"},
+			},
+			DefaultSampleType: "inuse_space",
+			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
+			Period:            int64(Rate()),
+			TimeNanos:         time.Now().UnixNano(),
+		},
+		byMapping: map[*mapping]*profile.Mapping{},
+		locations: map[key]*profile.Location{},
+		functions: map[string]*profile.Function{},
+	}, nil
+}
+
+// sample returns what a stack has allocated.
+func (b *builder) sample(s *site) *profile.Sample {
+	sample := &profile.Sample{
+		Value: []int64{round(s.allocs), round(s.allocBytes), round(s.allocs - s.frees), round(s.allocBytes - s.freeBytes)},
+		Label: map[string][]string{"library": {library(b.maps, s.known())}},
+	}
 	for _, pc := range s.known() {
 		sample.Location = append(sample.Location, b.location(key{pc, inC}))
 	}
@@ -108,7 +135,7 @@ func (b *builder) add(s site) {
 	if len(s.c)+len(s.goPart) == 0 {
 		sample.Location = append(sample.Location, b.location(key{1, calledFromC}))
 	}
-	b.p.Sample = append(b.p.Sample, sample)
+	return sample
 }
 
 func round(v float64) int64 { return int64(math.Round(max(0, v))) }
@@ -182,41 +209,4 @@ func (b *builder) function(name, file string) *profile.Function {
 		b.p.Function = append(b.p.Function, f)
 	}
 	return f
-}
-
-// A Library is what the C code of one file holds.
-type Library struct {
-	Name   string // of the file, without its folder; or "C.malloc, C.CString, C.CBytes"
-	Live   int64  // bytes in use, an estimate
-	Blocks int64  // in use, likewise
-	Allocs int64  // bytes allocated since sampling began, likewise
-}
-
-// Libraries returns how much of the C heap each library has allocated, those that hold the most
-// first. A block belongs to the library of the innermost function that does not allocate for
-// others, as malloc, operator new and g_malloc do.
-func Libraries() ([]Library, error) {
-	maps, err := mappings()
-	if err != nil {
-		return nil, err
-	}
-	byName := map[string]*Library{}
-	for _, s := range sites() {
-		name := library(maps, s.known())
-		if byName[name] == nil {
-			byName[name] = &Library{Name: name}
-		}
-		l := byName[name]
-		l.Live += round(s.allocBytes - s.freeBytes)
-		l.Blocks += round(s.allocs - s.frees)
-		l.Allocs += round(s.allocBytes)
-	}
-	var all []Library
-	for _, l := range byName {
-		all = append(all, *l)
-	}
-	slices.SortFunc(all, func(x, y Library) int {
-		return cmp.Or(cmp.Compare(y.Live, x.Live), cmp.Compare(y.Allocs, x.Allocs), strings.Compare(x.Name, y.Name))
-	})
-	return all, nil
 }

@@ -46,10 +46,19 @@ func Rate() int { return int(rate()) }
 
 // A site is a stack that has allocated, innermost frame first.
 type site struct {
-	c, goPart                            []uintptr // return addresses
-	allocs, allocBytes, frees, freeBytes float64
+	number int // stacks are numbered in the order in which they were seen first
+
+	c, goPart []uintptr // return addresses
+
+	allocs, allocBytes, allocVar float64 // allocVar is the variance of allocBytes
+	frees, freeBytes, freeVar    float64 // of these, those that were freed
 
 	stale bool // a library was unloaded since the stack was seen first
+}
+
+// live returns the bytes in use, an estimate, and its variance.
+func (s *site) live() (bytes, variance float64) {
+	return max(0, s.allocBytes-s.freeBytes), max(0, s.allocVar-s.freeVar)
 }
 
 // known returns the addresses of C that are in the files that they were in when the site

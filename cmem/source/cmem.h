@@ -8,12 +8,14 @@
 // A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
 // addresses, c of C and behind them go of Go. The sums are estimates: each sampled block counts
 // for the inverse of its probability. A stack is never freed, and its addresses never change.
+// alloc_var is the variance of alloc_bytes, and free_var of that the part of free_bytes: their
+// difference is the variance of the bytes in use.
 struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
 	uint64_t hash;
 	uint32_t c, go;
 	uint32_t closed; // how many libraries had been unloaded when it was seen first
-	double allocs, alloc_bytes, frees, free_bytes;
+	double allocs, alloc_bytes, alloc_var, frees, free_bytes, free_var;
 	uintptr_t pcs[];
 };
 
@@ -22,7 +24,7 @@ struct cmem_site {
 	const uintptr_t *pcs;
 	uint32_t c, go;
 	uint32_t stale; // a library was unloaded since
-	double allocs, alloc_bytes, frees, free_bytes;
+	double allocs, alloc_bytes, alloc_var, frees, free_bytes, free_var;
 };
 
 struct cmem_counts {
@@ -59,6 +61,9 @@ void cmem_read(struct cmem_counts *to);
 int cmem_growth(void);
 void cmem_watch(int on);
 void cmem_wake(void);
+
+// cmem_sites copies the stacks, the newest first: at most that many, the oldest of all. It returns
+// how many there are. The numbers of one stack are of one moment, and those of two are not.
 size_t cmem_sites(struct cmem_site *to, size_t most);
 
 #endif

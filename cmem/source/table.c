@@ -27,6 +27,9 @@ static struct live *live;
 static size_t live_size, live_n;
 static double live_bytes, live_var;
 
+// variance is what a block adds to the variance of the bytes that are in use.
+static double variance(const struct live *l) { return l->weight * (l->weight - 1) * l->n * l->n; }
+
 static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go) {
 	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 	uint64_t h = (uint64_t)c << 32 ^ (uint64_t)closed << 16 ^ go;
@@ -100,7 +103,7 @@ static int put(const struct live *l) {
 	live[at] = *l;
 	live_n++;
 	live_bytes += l->weight * l->n;
-	live_var += l->weight * (l->weight - 1) * l->n * l->n;
+	live_var += variance(l);
 	uint8_t *f = &cmem_filter[filter_of(l->p)];
 	if (*f != 255)
 		__atomic_store_n(f, *f + 1, __ATOMIC_RELAXED);
@@ -114,7 +117,7 @@ static void take_off(struct live *l) {
 		__atomic_store_n(f, *f - 1, __ATOMIC_RELAXED);
 	live_n--;
 	live_bytes -= l->weight * l->n;
-	live_var -= l->weight * (l->weight - 1) * l->n * l->n;
+	live_var -= variance(l);
 	// Those behind it move up if their place is at or before the gap.
 	size_t gap = l - live;
 	for (size_t i = (gap + 1) & (live_size - 1); live[i].p; i = (i + 1) & (live_size - 1)) {
@@ -130,6 +133,7 @@ static void take_off(struct live *l) {
 static void freed(const struct live *l) {
 	l->stack->frees += l->weight;
 	l->stack->free_bytes += l->weight * l->n;
+	l->stack->free_var += variance(l);
 }
 
 int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
@@ -142,6 +146,7 @@ int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c,
 		return 0;
 	s->allocs += l.weight;
 	s->alloc_bytes += l.weight * n;
+	s->alloc_var += variance(&l);
 	return 1;
 }
 
@@ -180,12 +185,22 @@ void cmem_live(double *bytes, double *variance) {
 }
 
 size_t cmem_sites(struct cmem_site *to, size_t most) {
+	enum { at_once = 128 }; // stacks that are copied while the lock is held
 	sigset_t old;
-	size_t n = 0;
 	cmem_lock(&old);
-	for (struct cmem_stack *s = all_stacks; s; s = s->all, n++)
-		if (n < most)
-			to[n] = (struct cmem_site){s->pcs, s->c, s->go, s->closed != __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED), s->allocs, s->alloc_bytes, s->frees, s->free_bytes};
+	size_t n = num_stacks, left = n < most ? n : most;
+	struct cmem_stack *s = all_stacks;
 	cmem_unlock(&old);
+	if (most == 0)
+		return n;
+	for (size_t i = left; i < n; i++) // a stack never changes its neighbour
+		s = s->all;
+	while (left > 0) {
+		cmem_lock(&old);
+		uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
+		for (int i = 0; i < at_once && left > 0; i++, left--, s = s->all)
+			*to++ = (struct cmem_site){s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes, s->alloc_var, s->frees, s->free_bytes, s->free_var};
+		cmem_unlock(&old);
+	}
 	return n;
 }

@@ -1,0 +1,170 @@
+package cmem
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/pprof/profile"
+)
+
+// A Watch looks for stacks that keep growing. [NewWatch] makes one.
+//
+// A stack is a suspect if the bytes that it has in use have grown in each of the last intervals,
+// and if they have grown in all of these together by more than five times the standard deviation
+// of that estimate. So the samples alone make no suspect: a stack with small blocks needs about 25
+// samples of growth, which are 13 MiB with [DefaultRate]. Of blocks that are larger than the
+// rate, a few are enough.
+//
+// What a program does in waves can look like a leak while the wave rises. Let an interval be longer
+// than a wave. Bytes that change from interval to interval without a trend grow six times in a row
+// once in 5,040 times, and twelve times once in 6 × 10⁹.
+type Watch struct {
+	mu    sync.Mutex
+	looks [][]look // the last of them, of all stacks
+	most  int      // of looks
+}
+
+// A look is what was in use of a stack at a time.
+type look struct{ live, allocVar, freeVar float64 }
+
+func (l look) variance() float64 { return max(0, l.allocVar-l.freeVar) }
+
+// A Suspect is a stack whose bytes in use keep growing.
+type Suspect struct {
+	Library    string // as in [Library]
+	Live       int64  // bytes in use, an estimate
+	Grown      int64  // by how much in all intervals together, likewise
+	GrownError int64  // the standard deviation of Grown, at most
+	Stack      []Frame
+}
+
+// A Frame is a call on a stack.
+type Frame struct {
+	Function string // or, of C without symbols, the file and an address in it
+	File     string // of source code; of C, the file that is mapped
+	Line     int    // 0 in C
+}
+
+// NewWatch returns a Watch that looks at so many intervals, at least one. The first begins with
+// the first call of [Watch.Look].
+func NewWatch(intervals int) *Watch {
+	if intervals < 1 {
+		panic("cmem: NewWatch: less than one interval")
+	}
+	return &Watch{most: intervals + 1}
+}
+
+// Look ends an interval and begins the next one. It returns the suspects, those that have grown the
+// most first, and none before the first intervals have ended. The program decides when it calls
+// Look: once in a minute finds a leak of some hundred KiB in a second within minutes, and once in
+// an hour one of some KiB in a second within a day.
+//
+// A Watch keeps 24 bytes for each stack and interval.
+func (w *Watch) Look() ([]Suspect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var now []look
+	var found []Suspect
+	var stacks []site
+	full := len(w.looks) == w.most-1 && w.most > 1
+	eachSite(func(s *site) {
+		if now == nil {
+			now = make([]look, s.number+1) // the newest comes first
+		}
+		live, _ := s.live()
+		l := look{live, s.allocVar, s.freeVar}
+		now[s.number] = l
+		if full {
+			if grown, deviation := w.grows(s.number, l); grown > 0 {
+				found = append(found, Suspect{Live: round(live), Grown: round(grown), GrownError: round(deviation)})
+				stacks = append(stacks, *s)
+			}
+		}
+	})
+	if full {
+		w.looks = append(w.looks[:0], w.looks[1:]...)
+	}
+	w.looks = append(w.looks, now)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	b, err := newBuilder()
+	if err != nil {
+		return nil, err
+	}
+	for i := range stacks {
+		sample := b.sample(&stacks[i])
+		found[i].Library, found[i].Stack = sample.Label["library"][0], framesOf(sample)
+	}
+	slices.SortStableFunc(found, func(x, y Suspect) int { return cmp.Compare(y.Grown, x.Grown) })
+	return found, nil
+}
+
+// certain is how many standard deviations a suspect has grown by. If the bytes in use are constant,
+// and all blocks are replaced in each interval, the estimates at its ends differ by so much once in
+// 3,400,000 looks, and the estimates in between rise as well, with five intervals, once in 24 of
+// these.
+const certain = 5
+
+// grows returns by how much a stack has grown since the first look, and the standard deviation of
+// that, if it is a suspect; else 0.
+func (w *Watch) grows(number int, now look) (grown, deviation float64) {
+	at := now
+	for _, looks := range slices.Backward(w.looks) {
+		var before look // all zero before the stack was seen first
+		if number < len(looks) {
+			before = looks[number]
+		}
+		if before.live >= at.live {
+			return 0, 0
+		}
+		at = before
+	}
+	// Blocks that were in use at both times add nothing to the difference. Each of these bounds
+	// has other blocks too many: those, and the ones that were allocated and freed in between.
+	ends := now.variance() + at.variance()
+	calls := (now.allocVar - at.allocVar) + (now.freeVar - at.freeVar)
+	grown, deviation = now.live-at.live, math.Sqrt(min(ends, calls))
+	if grown <= certain*deviation {
+		return 0, 0
+	}
+	return grown, deviation
+}
+
+// framesOf returns the frames of a sample, innermost first.
+func framesOf(sample *profile.Sample) []Frame {
+	var all []Frame
+	for _, l := range sample.Location {
+		file := ""
+		if l.Mapping != nil {
+			file = l.Mapping.File
+		}
+		for _, line := range l.Line {
+			all = append(all, Frame{line.Function.Name, cmp.Or(line.Function.Filename, file), int(line.Line)})
+		}
+		if len(l.Line) == 0 && l.Mapping != nil {
+			at := l.Address - l.Mapping.Start + l.Mapping.Offset
+			all = append(all, Frame{Function: fmt.Sprintf("%s+%#x", filepath.Base(file), at), File: file})
+		}
+	}
+	return all
+}
+
+// stackText returns frames in the format of a goroutine's trace.
+func stackText(frames []Frame) string {
+	var text strings.Builder
+	for _, f := range frames {
+		fmt.Fprintf(&text, "%s\n", f.Function)
+		if f.Line > 0 {
+			fmt.Fprintf(&text, "\t%s:%d\n", f.File, f.Line)
+		} else if f.File != "" {
+			fmt.Fprintf(&text, "\t%s\n", f.File)
+		}
+	}
+	return text.String()
+}
