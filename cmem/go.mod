@@ -2,8 +2,9 @@ module github.com/cheapgo/cheap/cmem
 
 go 1.26.0
 
-require github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
-
-require github.com/cheapgo/cheap v0.0.0
+require (
+	github.com/cheapgo/cheap v0.0.0
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+)
 
 replace github.com/cheapgo/cheap => ..

@@ -25,12 +25,16 @@ func seriesOf(tables []Table) []Series {
 		}
 		return n
 	}
-	return []Series{
+	list := []Series{
 		{"blocks", sum("totals", "", "cheap_allocated_bytes")},
 		{"resources", sum("accounts", "", "cheap_account_held_bytes")},
 		{"Go heap", sum("resident", "Go heap", "")},
 		{"resident in all", sum("resident", "resident in all", "")},
 	}
+	if cmemRuns() {
+		list = append(list, Series{"C heap", sum("cmem", "", "cheap_cmem_live_bytes")})
+	}
+	return list
 }
 
 // A point is the series at a time.

@@ -53,6 +53,7 @@ type row struct {
 	class   *classFigures
 	account *accountFigures
 	pool    *poolFigures
+	library *libraryFigures
 }
 
 // A table is metrics with the same labels.
@@ -61,6 +62,10 @@ type table struct {
 	labels             []string
 	columns            []column
 	rows               func(s *snapshot, emit func(labels []string, r row))
+
+	// state reports whether the program has what the table is of, and why there are no rows, or
+	// "". If it is nil, the program has.
+	state func() (has bool, why string)
 }
 
 // allMetrics are the metrics of all tables, sorted by name.
@@ -77,7 +82,8 @@ var allMetrics = func() []Metric {
 }()
 
 // Metrics returns the descriptions of what Read returns, sorted by name. docs/metrics.md is
-// made of them.
+// made of them. Those whose names begin with cheap_cmem_ have values only in a program that
+// imports module cmem.
 func Metrics() []Metric {
 	list := slices.Clone(allMetrics)
 	for i := range list {

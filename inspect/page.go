@@ -34,7 +34,7 @@ type page struct {
 	Style   template.CSS
 	Script  template.JS
 	Tables  []pageTable
-	Links   []link
+	Links   []link // these two are found out for each request
 
 	policy string // the Content-Security-Policy
 }
@@ -70,10 +70,14 @@ func profileOf(name string, write func(io.Writer) error) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set("Content-Disposition", `attachment; filename="cheap-`+name+`.pb.gz"`)
-		_, _ = b.WriteTo(w)
+		sendProfile(w, name, &b)
 	}
+}
+
+func sendProfile(w http.ResponseWriter, name string, b *bytes.Buffer) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="cheap-`+name+`.pb.gz"`)
+	_, _ = b.WriteTo(w) // an error is that of a reader who has gone
 }
 
 func newPage(o Options) *page {
@@ -83,24 +87,31 @@ func newPage(o Options) *page {
 		Pprof:   cmp.Or(o.Pprof, "/debug/pprof/"),
 		Style:   template.CSS(style),
 		Script:  template.JS(pageJS),
-		Links:   links,
 		policy: "default-src 'none'; script-src " + hash(pageJS) + "; style-src " + hash(style) +
 			"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	}
-	for _, name := range []string{"resident", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
-		p.Tables = append(p.Tables, pageTableOf(name))
 	}
 	return p
 }
 
-func pageTableOf(name string) pageTable {
-	for _, t := range tables {
-		if t.name == name {
-			return pageTable{t.name, t.title, t.about}
+// pageTables returns the frames of the tables, in the order of the page.
+func pageTables() (list []pageTable) {
+	for _, name := range []string{"resident", "cmem", "libraries", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
+		if t, ok := pageTableOf(name); ok {
+			list = append(list, t)
 		}
 	}
-	t := residentFrame()
-	return pageTable{t.Name, t.Title, t.About}
+	return list
+}
+
+func pageTableOf(name string) (t pageTable, ok bool) {
+	for _, t := range tables {
+		if t.name == name {
+			has, _ := t.has()
+			return pageTable{t.name, t.title, t.about}, has
+		}
+	}
+	r := residentFrame()
+	return pageTable{r.Name, r.Title, r.About}, true
 }
 
 // hash is how a policy names an element that may run or apply, by what stands between its tags.
@@ -114,7 +125,9 @@ func programOf(o Options) string { return cmp.Or(o.Title, filepath.Base(os.Args[
 // write writes the page.
 func (p *page) write(w http.ResponseWriter) {
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, p); err != nil {
+	now := *p
+	now.Tables, now.Links = pageTables(), allLinks()
+	if err := pageTemplate.Execute(&b, now); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

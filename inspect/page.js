@@ -42,11 +42,15 @@
 		}},
 		accounts: {head: 'of the limit', much: 0.8, of: (t, r) => [value(t, r, 'cheap_account_held_bytes'), value(t, r, 'cheap_account_limit_bytes')]},
 		pools: {head: 'by the collector', much: 0.5, of: (t, r) => [value(t, r, 'cheap_pool_collected_total'), value(t, r, 'cheap_pool_released_total')]},
+		libraries: {head: 'share', of: (t, r) => {
+			const live = x => value(t, x, 'cheap_cmem_library_live_bytes');
+			return [live(r), t.rows.reduce((sum, x) => sum + live(x), 0)];
+		}},
 		heaps: {head: 'of the limit', much: 0.8, of: (t, r) => [value(t, r, 'cheap_heap_held_bytes'), value(t, r, 'cheap_heap_limit_bytes')]},
 	};
 
 	// order says by which metric rows are sorted, the largest first.
-	const order = {accounts: 'cheap_account_held_bytes', pools: 'cheap_pool_live_bytes', heaps: 'cheap_heap_held_bytes'};
+	const order = {libraries: 'cheap_cmem_library_live_bytes', accounts: 'cheap_account_held_bytes', pools: 'cheap_pool_live_bytes', heaps: 'cheap_heap_held_bytes'};
 
 	const meterCell = (meter, table, row) => {
 		const cell = make('td', 'meter');
@@ -90,6 +94,12 @@
 	const show = table => {
 		const el = document.querySelector('[data-table="' + table.name + '"]');
 		if (!el) return;
+		const key = el.closest('section').querySelector('.key');
+		if (table.note) {
+			key.hidden = false;
+			key.textContent = table.note;
+			return;
+		}
 		if (table.labels.length === 0) {
 			list(table, el.tBodies[0]);
 			return;
@@ -110,7 +120,6 @@
 			row.values.forEach((_, i) => line.append(figure(row, i)));
 			return line;
 		}));
-		const key = el.closest('section').querySelector('.key');
 		key.hidden = rows.length > 0 && rows.length <= rowsShown;
 		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
 	};
@@ -167,6 +176,48 @@
 		at('advice').hidden = !report.advice;
 		at('advice').textContent = report.advice || '';
 		body.dataset.suspects = Number(body.dataset.suspects) + 1;
+	};
+
+	// callsOf shows a stack of C and Go: the innermost functions that have a name, and all of it when
+	// it is opened.
+	const callsOf = s => {
+		const cell = make('td', 'stack');
+		const whole = make('details');
+		const names = functions(s.stack).filter(name => !name.includes('+0x') && !name.includes('._Cfunc_'));
+		whole.append(make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : '')), make('pre', '', s.stack));
+		whole.open = opened.has(s.stack);
+		whole.ontoggle = () => { if (whole.open) opened.add(s.stack); else opened.delete(s.stack); };
+		cell.append(whole);
+		return cell;
+	};
+
+	const readGrowth = async () => {
+		const el = document.querySelector('[data-table=growth]');
+		if (!el) return;
+		const answer = await fetch('growth.json', {cache: 'no-store', credentials: 'same-origin'});
+		if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
+		const report = await answer.json();
+		const all = report.suspects;
+		el.tHead.replaceChildren(...(all.length === 0 ? [] : [head([
+			['library'], ['in use', 'bytes, an estimate', 'n'], ['grown by', 'bytes in all intervals together, an estimate', 'n'],
+			['its error', 'the standard deviation of what it has grown by, at most', 'n'],
+			['allocated by', 'the innermost functions that have a name; all of the stack when it is opened'],
+		])]));
+		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
+			const line = make('tr');
+			line.append(Object.assign(make('th', '', s.library), {scope: 'row'}));
+			for (const n of [s.live, s.grown, s.error]) {
+				const cell = make('td', 'n', bytes(n));
+				cell.dataset.value = n;
+				line.append(cell);
+			}
+			line.append(callsOf(s));
+			return line;
+		}));
+		const key = el.closest('section').querySelector('.key');
+		key.hidden = all.length > 0 && all.length <= rowsShown;
+		key.textContent = report.note || (all.length === 0 ? 'There are none.' : rowsShown + ' of ' + all.length + ' are shown. The text and the JSON have all.');
+		body.dataset.growth = Number(body.dataset.growth || 0) + 1;
 	};
 
 	const readSuspects = async query => {
@@ -227,7 +278,10 @@
 			if (points.length > most) points.shift();
 			report.tables.forEach(show);
 			draw();
-			if (turns++ % suspectsEvery === 0) await readSuspects('');
+			if (turns++ % suspectsEvery === 0) {
+				await readSuspects('');
+				await readGrowth();
+			}
 			at('state').textContent = 'Read at ' + new Date(report.time).toLocaleTimeString() + '.';
 			at('problem').hidden = true;
 			body.dataset.updates = Number(body.dataset.updates) + 1;

@@ -20,6 +20,9 @@ type snapshot struct {
 	accounts []accountFigures
 	pools    []poolFigures
 
+	c         *census.CCounts // nil if nothing is counted
+	libraries []libraryFigures
+
 	totals census.Heaps // but for the list
 	system osmem.Counts
 	store  int64 // bytes of the store of package own
@@ -56,6 +59,11 @@ type poolFigures struct {
 	labels []string
 }
 
+type libraryFigures struct {
+	census.CLibrary
+	labels []string
+}
+
 // reader reads. It keeps what it read last, for heaps and pools that are busy, and so that no
 // counter goes down: the parts of a sum are read one after the other.
 var reader struct {
@@ -68,6 +76,7 @@ type statReader struct {
 	pools, lastPools  []census.Pool
 	classes           [sizeclass.Count]int64 // blocks handed out, by class
 	labels, lastNames map[uint64][]string    // of heaps
+	c                 census.CCounts
 }
 
 // read reads everything. The caller holds the lock of the reader until it no longer uses the
@@ -90,6 +99,7 @@ func (r *statReader) read() *snapshot {
 	for _, p := range r.pools {
 		s.pools = append(s.pools, poolFigures{p, []string{p.Name, strconv.FormatUint(p.Number, 10)}})
 	}
+	r.addC(s)
 	return s
 }
 

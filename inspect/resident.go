@@ -25,6 +25,9 @@ func residentTable(s *snapshot) Table {
 	part("idle memory of cheap", s.idleBytes())
 	part("owners", s.store)
 	part("metadata of cheap", s.metadata())
+	if s.c != nil {
+		part("C heap, about", s.c.Live)
+	}
 	all, anonymous, ok := readResident()
 	if !ok {
 		return t // no such file on this system
@@ -38,7 +41,7 @@ func residentTable(s *snapshot) Table {
 func residentFrame() Table {
 	return Table{
 		Name: "resident", Title: "Resident memory",
-		About:  "What the memory of the process is for. Pages that were never touched are not resident, so the part of heaps, idle memory and metadata may be less than it says. The rest is C's malloc and the stacks of threads.",
+		About:  "What the memory of the process is for. Pages that were never touched are not resident, so the part of heaps, idle memory and metadata may be less than it says. The rest is C's malloc, or with module cmem what it has besides the blocks in use, and the stacks of threads.",
 		Labels: []string{"part"}, Rows: []TableRow{},
 		Metrics: []Heading{{Head: "bytes", Unit: "bytes", Kind: Gauge.String(), Help: "Bytes of the part."}},
 	}

@@ -17,6 +17,7 @@ type Table struct {
 	Labels  []string   `json:"labels"` // names of the labels
 	Metrics []Heading  `json:"metrics"`
 	Rows    []TableRow `json:"rows"`
+	Note    string     `json:"note,omitempty"` // why there are no rows
 }
 
 // A Heading is a metric of a Table.
@@ -35,7 +36,8 @@ type TableRow struct {
 	Text   []string  `json:"text"`   // the values as people write them
 }
 
-// Tables returns the tables of the metrics, with the values of one read. See [Read].
+// Tables returns the tables of the metrics, with the values of one read. See [Read]. The tables of
+// the C heap are there if the program imports module cmem.
 func Tables() []Table {
 	list, s := readTables()
 	return append(list, residentTable(s)) // without the lock, because it takes the kernel a while
@@ -47,7 +49,11 @@ func readTables() ([]Table, *snapshot) {
 	s := reader.read()
 	list := make([]Table, 0, len(tables)+1)
 	for _, t := range tables {
-		v := Table{Name: t.name, Title: t.title, About: t.about, Labels: append([]string{}, t.labels...), Rows: []TableRow{}}
+		has, why := t.has()
+		if !has {
+			continue
+		}
+		v := Table{Name: t.name, Title: t.title, About: t.about, Labels: append([]string{}, t.labels...), Rows: []TableRow{}, Note: why}
 		for _, c := range t.columns {
 			v.Metrics = append(v.Metrics, Heading{Name: c.Name, Head: c.head, Unit: c.Unit, Kind: c.Kind.String(), Help: c.Help})
 		}
@@ -62,6 +68,13 @@ func readTables() ([]Table, *snapshot) {
 		list = append(list, v)
 	}
 	return list, s
+}
+
+func (t *table) has() (has bool, why string) {
+	if t.state == nil {
+		return true, ""
+	}
+	return t.state()
 }
 
 // add adds a row.
@@ -92,6 +105,10 @@ func write(v float64, unit string) string {
 // aligned, with the values as they are. If there are no labels, each metric has a line.
 func (t *Table) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "# %s\n", t.Title)
+	if t.Note != "" {
+		_, err := fmt.Fprintln(w, t.Note)
+		return err
+	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(t.Labels) == 0 {
 		for _, r := range t.Rows {

@@ -197,6 +197,51 @@ var tables = []table{
 				func(r *row) float64 { return time.Duration(r.pool.Oldest).Seconds() }),
 		},
 	},
+	{
+		name: "cmem", title: "C heap",
+		about: "What C libraries allocate by themselves, in a program that imports module cmem. The blocks of package libc are among it.",
+		state: cmemState,
+		rows: func(s *snapshot, emit func([]string, row)) {
+			if s.c != nil {
+				emit(nil, row{})
+			}
+		},
+		columns: []column{
+			gauge("cheap_cmem_live_bytes", "bytes", "in use", "Bytes of the blocks in use that were allocated since sampling began, an estimate.",
+				func(r *row) float64 { return float64(r.all.c.Live) }),
+			gauge("cheap_cmem_live_error_bytes", "bytes", "its error", "The standard deviation of that estimate.",
+				func(r *row) float64 { return float64(r.all.c.LiveError) }),
+			counter("cheap_cmem_mallocs_total", "calls", "mallocs", "Calls that allocate, exact. A realloc is one of these, and one that frees.",
+				func(r *row) float64 { return float64(r.all.c.Mallocs) }),
+			counter("cheap_cmem_frees_total", "calls", "frees", "Calls that free, exact.",
+				func(r *row) float64 { return float64(r.all.c.Frees) }),
+			counter("cheap_cmem_malloc_bytes_total", "bytes", "malloc bytes", "Bytes that these calls have asked for, exact.",
+				func(r *row) float64 { return float64(r.all.c.Bytes) }),
+			counter("cheap_cmem_samples_total", "blocks", "samples", "Blocks that were sampled.",
+				func(r *row) float64 { return float64(r.all.c.Samples) }),
+			counter("cheap_cmem_lost_samples_total", "blocks", "lost samples", "Blocks that were not sampled, because there was no memory to note them.",
+				func(r *row) float64 { return float64(r.all.c.Lost) }),
+		},
+	},
+	{
+		name: "libraries", title: "C heap by library",
+		about:  "Which library has allocated the blocks of the C heap: that of the innermost function that does not allocate for others. All figures are estimates.",
+		labels: []string{"library"},
+		state:  cmemState,
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.libraries {
+				emit(s.libraries[i].labels, row{library: &s.libraries[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_cmem_library_live_bytes", "bytes", "in use", "Bytes of the blocks in use.",
+				func(r *row) float64 { return float64(r.library.Live) }),
+			gauge("cheap_cmem_library_blocks", "blocks", "blocks", "Blocks in use.",
+				func(r *row) float64 { return float64(r.library.Blocks) }),
+			counter("cheap_cmem_library_malloc_bytes_total", "bytes", "malloc bytes", "Bytes that were allocated since sampling began.",
+				func(r *row) float64 { return float64(r.library.Allocs) }),
+		},
+	},
 }
 
 func gauge(name, unit, head, help string, get func(*row) float64) column {

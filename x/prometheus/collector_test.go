@@ -66,7 +66,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	for _, m := range inspect.Metrics() {
-		if len(m.Labels) == 0 && !found[m.Name] {
+		if len(m.Labels) == 0 && !found[m.Name] && !strings.HasPrefix(m.Name, "cheap_cmem_") {
 			t.Errorf("%s is not exported", m.Name)
 		}
 	}

@@ -70,7 +70,13 @@ func TestEachMetricHasALine(t *testing.T) {
 			}
 		}
 	}
-	if want := len(inspect.Metrics()); n != want {
+	want := 0
+	for _, m := range inspect.Metrics() {
+		if !strings.HasPrefix(m.Name, "cheap_cmem_") { // this program does not import module cmem
+			want++
+		}
+	}
+	if n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 }

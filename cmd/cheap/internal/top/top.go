@@ -31,9 +31,14 @@ func Frame(r, before *inspect.Figures, width, height int) []string {
 	out = append(out, wrap(v.totals(), width)...)
 	out = append(out, wrap(v.resident(), width)...)
 	out = append(out, wrap(v.pace(), width)...)
+	out = append(out, wrap(v.cmem(), width)...)
 	out = append(out, "")
 
 	lists := [][]string{
+		v.list("libraries", "LIBRARY", "cheap_cmem_library_live_bytes", []column{
+			{"BLOCKS", "cheap_cmem_library_blocks", 9, false}, {"IN USE", "cheap_cmem_library_live_bytes", 9, false},
+			{"BYTES/S", "cheap_cmem_library_malloc_bytes_total", 13, true},
+		}, width),
 		v.list("heaps", "HEAP", "cheap_heap_held_bytes", []column{
 			{"BLOCKS", "cheap_heap_blocks", 9, false}, {"ALLOCATED", "cheap_heap_allocated_bytes", 9, false},
 			{"HELD", "cheap_heap_held_bytes", 9, false}, {"LIMIT", "cheap_heap_limit_bytes", 9, false}, {"MALLOCS/S", "cheap_heap_mallocs_total", 10, true},
@@ -71,7 +76,7 @@ func fit(out []string, lists [][]string, width, height int) []string {
 				l = append(slices.Clone(l[:most-1]), fmt.Sprintf("... %d more", more))
 			}
 		}
-		if len(l) > 0 && i > 0 {
+		if len(l) > 0 && i > 0 && out[len(out)-1] != "" {
 			out = append(out, "")
 		}
 		out = append(out, l...)
@@ -133,6 +138,25 @@ func (v *view) pace() []string {
 	}
 }
 
+// cmem says what the C heap has, or why that is not known. It is empty if the program does not
+// import module cmem.
+func (v *view) cmem() []string {
+	t := v.now["cmem"]
+	switch {
+	case t == nil:
+		return nil
+	case t.Note != "":
+		return strings.Fields("C heap: " + t.Note)
+	}
+	return []string{
+		"C heap:",
+		"in use about " + v.text("cmem", "cheap_cmem_live_bytes") + " ± " + v.text("cmem", "cheap_cmem_live_error_bytes"),
+		"mallocs " + v.text("cmem", "cheap_cmem_mallocs_total"),
+		"frees " + v.text("cmem", "cheap_cmem_frees_total"),
+		"samples " + v.text("cmem", "cheap_cmem_samples_total"),
+	}
+}
+
 // A column of a list is a metric, or how much it grows in a second.
 type column struct {
 	head, metric string
@@ -143,7 +167,7 @@ type column struct {
 // list writes a table: its rows sorted by a metric, the largest first.
 func (v *view) list(table, head, by string, columns []column, width int) []string {
 	t := v.now[table]
-	if t == nil {
+	if t == nil || t.Note != "" {
 		return nil
 	}
 	name := width
@@ -205,6 +229,9 @@ func at(values []float64, i int) float64 {
 
 // wrap joins words to lines of at most width columns.
 func wrap(words []string, width int) []string {
+	if len(words) == 0 {
+		return nil
+	}
 	var lines []string
 	line := ""
 	for _, w := range words {

@@ -62,6 +62,32 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// TestFrameOfCmem has reports of programs that import module cmem.
+func TestFrameOfCmem(t *testing.T) {
+	heading := func(name string) inspect.Heading { return inspect.Heading{Name: "cheap_cmem_" + name} }
+	r := &inspect.Figures{Tables: []inspect.Table{
+		{Name: "cmem", Metrics: []inspect.Heading{heading("live_bytes"), heading("mallocs_total")}, Rows: []inspect.TableRow{{Values: []float64{5, 6}, Text: []string{"5 B", "6"}}}},
+		{Name: "libraries", Labels: []string{"library"}, Metrics: []inspect.Heading{heading("library_live_bytes")}, Rows: []inspect.TableRow{
+			{Labels: []string{"liba.so"}, Values: []float64{1}, Text: []string{"1 B"}}, {Labels: []string{"libb.so"}, Values: []float64{4}, Text: []string{"4 B"}},
+		}},
+	}}
+	text := strings.Join(Frame(r, r, 80, 0), "\n")
+	at := -1
+	for _, want := range []string{"\nC heap:  in use about 5 B", "mallocs 6", "\nLIBRARY ", "\nlibb.so ", "\nliba.so "} {
+		if i := strings.Index(text, want); i <= at {
+			t.Errorf("there is no %q, or too early, in\n%s", want, text)
+		} else {
+			at = i
+		}
+	}
+	const note = "Module cmem does nothing: there is a reason."
+	r.Tables = []inspect.Table{{Name: "cmem", Note: note}, {Name: "libraries", Note: note}}
+	text = strings.Join(strings.Fields(strings.Join(Frame(r, r, 40, 0), " ")), " ")
+	if !strings.Contains(text, "C heap: "+note) || strings.Contains(text, "LIBRARY") {
+		t.Error(text)
+	}
+}
+
 // TestFrameOfStrangers gives reports that no program sends.
 func TestFrameOfStrangers(t *testing.T) {
 	r := &inspect.Figures{Tables: []inspect.Table{

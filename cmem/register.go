@@ -1,0 +1,64 @@
+package cmem
+
+import (
+	"io"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/google/pprof/profile"
+)
+
+// Package inspect, which does not import this one, shows the C heap where this package is.
+func init() {
+	census.CHeap = &census.C{
+		Off: Off,
+		Read: func() census.CCounts {
+			s := Read()
+			return census.CCounts{
+				Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
+				Live: s.Live, LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
+			}
+		},
+		Libraries: func(list []census.CLibrary) []census.CLibrary {
+			all, _ := Libraries() // an error is that there is no /proc: then there are none
+			for _, l := range all {
+				list = append(list, census.CLibrary(l))
+			}
+			return list
+		},
+		WriteProfile: writeFor,
+		Watch: func(intervals int) func() []census.CSuspect {
+			w := NewWatch(intervals)
+			return func() (list []census.CSuspect) {
+				all, _ := w.Look() // as above
+				for _, s := range all {
+					list = append(list, census.CSuspect{
+						Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: stackText(s.Stack),
+					})
+				}
+				return list
+			}
+		},
+	}
+}
+
+// writeFor writes a profile: if d is not 0 of what changes from now until d has passed, or until
+// done is closed.
+func writeFor(to io.Writer, d time.Duration, done <-chan struct{}) error {
+	p, err := Profile()
+	if err == nil && d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-done:
+		}
+		var later *profile.Profile
+		later, err = Since(p)
+		p = later
+	}
+	if err != nil {
+		return err
+	}
+	return p.Write(to)
+}

@@ -1,0 +1,163 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/census"
+)
+
+// cmemState reports whether module cmem is in the program, and why it does nothing, or "".
+func cmemState() (has bool, why string) {
+	if census.CHeap == nil {
+		return false, ""
+	}
+	if off := census.CHeap.Off(); off != "" {
+		return true, "Module cmem does nothing: " + off + "."
+	}
+	return true, ""
+}
+
+// cmemRuns reports whether the C heap is counted.
+func cmemRuns() bool {
+	has, why := cmemState()
+	return has && why == ""
+}
+
+// addC adds the counts of the C heap, of which no counter goes down.
+func (r *statReader) addC(s *snapshot) {
+	if !cmemRuns() {
+		return
+	}
+	c := census.CHeap.Read()
+	c.Mallocs, c.Frees, c.Bytes = max(c.Mallocs, r.c.Mallocs), max(c.Frees, r.c.Frees), max(c.Bytes, r.c.Bytes)
+	r.c = c
+	s.c = &c
+	for _, l := range census.CHeap.Libraries(nil) {
+		s.libraries = append(s.libraries, libraryFigures{l, []string{l.Name}})
+	}
+}
+
+// allLinks returns links, and that to the profile of the C heap if there is one.
+func allLinks() []link {
+	if !cmemRuns() {
+		return links
+	}
+	return append(links[:len(links):len(links)], link{"cmem", "C heap profile", serveCmemProfile})
+}
+
+// mostSeconds bounds how long a request for a difference takes.
+const mostSeconds = 3600
+
+// serveCmemProfile serves the profile of the C heap, or of what changes in it meanwhile.
+func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
+	name := "cmem"
+	var d time.Duration
+	if text := r.FormValue("seconds"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostSeconds {
+			http.Error(w, fmt.Sprintf("seconds is a number from 1 to %d", mostSeconds), http.StatusBadRequest)
+			return
+		}
+		d, name = time.Duration(n)*time.Second, "cmem-since"
+	}
+	var b bytes.Buffer
+	if err := census.CHeap.WriteProfile(&b, d, r.Context().Done()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	sendProfile(w, name, &b)
+}
+
+// The page looks at the stacks of the C heap at these intervals. A stack that grows in all of them
+// is shown.
+const (
+	growthInterval  = 10 * time.Second
+	growthIntervals = 6
+)
+
+// growth is what the page shows of stacks that keep growing. It looks at requests only: a program
+// of which no page is open does nothing for it.
+type growth struct {
+	mu    sync.Mutex
+	look  func() []census.CSuspect
+	last  GrowthFigures
+	looks int
+}
+
+// GrowthFigures are the JSON of the stacks of the C heap that keep growing.
+type GrowthFigures struct {
+	Time     time.Time `json:"time"` // of the last look
+	Program  string    `json:"program"`
+	Note     string    `json:"note,omitempty"` // why there is nothing, or what is waited for
+	Suspects []Growth  `json:"suspects"`
+}
+
+// A Growth is a stack of the C heap whose bytes in use have grown in each of the last intervals.
+type Growth struct {
+	Library string `json:"library"` // as in the table libraries
+	Live    int64  `json:"live"`    // bytes in use, an estimate
+	Grown   int64  `json:"grown"`   // by how much in these intervals, likewise
+	Error   int64  `json:"error"`   // the standard deviation of Grown, at most
+	Stack   string `json:"stack"`   // functions of C, and then of Go, in the format of a goroutine's trace
+}
+
+// read looks, if an interval has ended.
+func (g *growth) read(program string) GrowthFigures {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if has, why := cmemState(); !has || why != "" {
+		if !has {
+			why = "The program does not import module cmem."
+		}
+		return GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []Growth{}}
+	}
+	now := time.Now()
+	if g.look == nil {
+		g.look = census.CHeap.Watch(growthIntervals)
+	}
+	switch since := now.Sub(g.last.Time); {
+	case since > 2*growthInterval: // no page was open: an interval would be too long
+		g.look, g.looks = census.CHeap.Watch(growthIntervals), 0
+	case since < growthInterval-growthInterval/20: // a page that is a little early
+		return g.last
+	}
+	g.last = GrowthFigures{Time: now, Program: program, Suspects: []Growth{}}
+	for _, s := range g.look() {
+		g.last.Suspects = append(g.last.Suspects, Growth(s))
+	}
+	if g.looks++; g.looks <= growthIntervals {
+		left := time.Duration(growthIntervals+1-g.looks) * growthInterval
+		g.last.Note = fmt.Sprintf("The first suspects can be named in %d seconds, if a page stays open.", left/time.Second)
+	}
+	return g.last
+}
+
+// serveGrowth answers with GrowthFigures.
+func (h *handler) serveGrowth(w http.ResponseWriter, _ *http.Request, asJSON bool) {
+	f := h.growth.read(programOf(h.o))
+	if asJSON {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(f) // an error is that of a reader who has gone
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if f.Note != "" {
+		fmt.Fprintln(w, f.Note)
+	}
+	for i, s := range f.Suspects {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s: about %s in use, grown by %s ± %s in %v; allocated by\n%s",
+			s.Library, bytesText(s.Live), bytesText(s.Grown), bytesText(s.Error), growthIntervals*growthInterval, s.Stack)
+	}
+	if len(f.Suspects) == 0 && f.Note == "" {
+		fmt.Fprintf(w, "No stack has grown in each of the last %d intervals of %v.\n", growthIntervals, growthInterval)
+	}
+}

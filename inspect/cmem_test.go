@@ -1,0 +1,199 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/census"
+)
+
+// withCHeap has the test see a C heap, as if module cmem were in the program. The counts are those
+// of the last value in c.
+func withCHeap(t *testing.T, off string, c *census.CCounts) *census.C {
+	was := census.CHeap
+	t.Cleanup(func() { census.CHeap = was })
+	census.CHeap = &census.C{
+		Off:  func() string { return off },
+		Read: func() census.CCounts { return *c },
+		Libraries: func(list []census.CLibrary) []census.CLibrary {
+			return append(list, census.CLibrary{Name: "libb.so", Live: 5, Blocks: 1, Allocs: 6}, census.CLibrary{Name: "liba.so", Live: 7 << 20, Blocks: 2, Allocs: 9 << 20})
+		},
+		WriteProfile: func(w io.Writer, d time.Duration, done <-chan struct{}) error {
+			_, err := fmt.Fprintf(w, "a profile of %v", d)
+			return err
+		},
+		Watch: func(intervals int) func() []census.CSuspect {
+			looks := 0
+			return func() []census.CSuspect {
+				if looks++; looks <= intervals {
+					return nil
+				}
+				return []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}}
+			}
+		},
+	}
+	return census.CHeap
+}
+
+func hasTable(t *testing.T, name string) (found *Table) {
+	t.Helper()
+	for _, table := range Tables() {
+		if table.Name == name {
+			found = &table
+		}
+	}
+	return found
+}
+
+// TestNoCmem has a program without module cmem.
+func TestNoCmem(t *testing.T) {
+	if hasTable(t, "cmem") != nil || hasTable(t, "libraries") != nil {
+		t.Error("there are tables of the C heap")
+	}
+	for name := range readAll() {
+		if strings.HasPrefix(name, "cheap_cmem_") {
+			t.Errorf("%s is read", name)
+		}
+	}
+	h := Handler(Options{})
+	for _, name := range []string{"cmem", "cmem.json", "libraries.txt"} {
+		if w := ask(h, "GET", name, nil); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+	}
+	if page := ask(h, "GET", "", nil).Body.String(); strings.Contains(page, "C heap") {
+		t.Error("the page has a section of the C heap")
+	}
+	if text := ask(h, "GET", "growth.txt", nil).Body.String(); text != "The program does not import module cmem.\n" {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestCmemOff has a program in which module cmem does nothing.
+func TestCmemOff(t *testing.T) {
+	withCHeap(t, "CHEAPCMEM is off in the environment", nil)
+	const why = "Module cmem does nothing: CHEAPCMEM is off in the environment."
+	h := Handler(Options{})
+	for _, name := range []string{"cmem", "libraries"} {
+		if table := hasTable(t, name); table == nil || table.Note != why || len(table.Rows) != 0 {
+			t.Errorf("%s: %+v", name, table)
+		}
+		if text := ask(h, "GET", name+".txt", nil).Body.String(); !strings.HasSuffix(text, "\n"+why+"\n") {
+			t.Errorf("%s.txt: %q", name, text)
+		}
+	}
+	if w := ask(h, "GET", "cmem", nil); w.Code != http.StatusNotFound {
+		t.Errorf("the profile: %d", w.Code)
+	}
+	if text := ask(h, "GET", "growth.txt", nil).Body.String(); text != why+"\n" {
+		t.Errorf("%q", text)
+	}
+	for name := range readAll() {
+		if strings.HasPrefix(name, "cheap_cmem_") {
+			t.Errorf("%s is read", name)
+		}
+	}
+}
+
+func TestCmem(t *testing.T) {
+	c := &census.CCounts{Mallocs: 10, Frees: 4, Bytes: 1000, Live: 7 << 20, LiveError: 1 << 10, Samples: 3, Lost: 1}
+	withCHeap(t, "", c)
+	v := readAll()
+	for name, want := range map[string]float64{
+		"mallocs_total": 10, "frees_total": 4, "malloc_bytes_total": 1000, "live_bytes": 7 << 20, "live_error_bytes": 1 << 10,
+		"samples_total": 3, "lost_samples_total": 1,
+	} {
+		v.want(t, "cheap_cmem_"+name, "", want)
+	}
+	v.want(t, "cheap_cmem_library_live_bytes", "liba.so", 7<<20)
+	v.want(t, "cheap_cmem_library_blocks", "libb.so", 1)
+	v.want(t, "cheap_cmem_library_malloc_bytes_total", "libb.so", 6)
+
+	c.Mallocs, c.Live = 9, 0 // as a read beside threads that allocate may see it
+	v = readAll()
+	v.want(t, "cheap_cmem_mallocs_total", "", 10)
+	v.want(t, "cheap_cmem_live_bytes", "", 0)
+	c.Live = 7 << 20
+
+	h := Handler(Options{})
+	var r Figures
+	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Series[len(r.Series)-1]; s.Name != "C heap" || s.Value != 7<<20 {
+		t.Errorf("the last line of the chart is %+v", s)
+	}
+	parts := map[string]float64{}
+	for _, row := range hasTable(t, "resident").Rows {
+		parts[row.Labels[0]] = row.Values[0]
+	}
+	if parts["C heap, about"] != 7<<20 {
+		t.Errorf("the resident memory is %v", parts)
+	}
+	page := ask(h, "GET", "", nil).Body.String()
+	for _, want := range []string{`data-table="cmem"`, `data-table="libraries"`, `data-table="growth"`, `<a href="cmem">C heap profile</a>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+func TestCmemProfile(t *testing.T) {
+	withCHeap(t, "", &census.CCounts{})
+	h := Handler(Options{})
+	for query, want := range map[string]string{"": "a profile of 0s", "?seconds=30": "a profile of 30s"} {
+		w := ask(h, "GET", "cmem"+query, nil)
+		if w.Code != http.StatusOK || w.Body.String() != want || !strings.Contains(w.Header().Get("Content-Disposition"), "cheap-cmem") {
+			t.Errorf("%q: %d, %q, %v", query, w.Code, w.Body, w.Header())
+		}
+	}
+	for _, query := range []string{"?seconds=0", "?seconds=-1", "?seconds=x", "?seconds=1e9"} {
+		if w := ask(h, "GET", "cmem"+query, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("%q: %d", query, w.Code)
+		}
+	}
+}
+
+// TestGrowth asks in the rhythm of a page, and of two, and after a pause.
+func TestGrowth(t *testing.T) {
+	withCHeap(t, "", &census.CCounts{})
+	var g growth
+	passed := func(d time.Duration) GrowthFigures {
+		g.last.Time = g.last.Time.Add(-d) // as if the last look was so long ago
+		return g.read("program")
+	}
+	f := g.read("program")
+	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 60 seconds") {
+		t.Errorf("at first: %+v", f)
+	}
+	for range growthIntervals { // the second of two pages asks in between
+		was := g.last.Time
+		if f = passed(growthInterval / 2); !f.Time.Before(was) {
+			t.Errorf("a look in the middle of an interval: %+v", f)
+		}
+		f = passed(growthInterval / 2)
+	}
+	if len(f.Suspects) != 1 || f.Note != "" || f.Suspects[0].Grown != 6<<20 {
+		t.Errorf("after some intervals: %+v", f)
+	}
+	if again := g.read("program"); len(again.Suspects) != 1 || again.Time != f.Time {
+		t.Errorf("a moment later: %+v", again)
+	}
+	if f = passed(time.Hour); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 60 seconds") {
+		t.Errorf("after an hour without a page: %+v", f)
+	}
+
+	h := &handler{growth: growth{}}
+	h.growth.look = census.CHeap.Watch(0)
+	h.growth.last.Time = time.Now().Add(-growthInterval)
+	h.growth.looks = growthIntervals
+	text := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, false) }), "GET", "growth.txt", nil).Body.String()
+	if want := "liba.so: about 7 MiB in use, grown by 6 MiB ± 1 MiB in 1m0s; allocated by\nleak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}
