@@ -93,12 +93,13 @@ func (w *Watch) Look() ([]Suspect, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	b, err := newBuilder()
+	p, err := process()
 	if err != nil {
 		return nil, err
 	}
+	b := p.NewBuilder(Rate())
 	for i := range stacks {
-		sample := b.sample(&stacks[i])
+		sample := b.Sample(stacks[i].known())
 		found[i].Library, found[i].Stack = sample.Label["library"][0], framesOf(sample)
 	}
 	slices.SortStableFunc(found, func(x, y Suspect) int { return cmp.Compare(y.Grown, x.Grown) })

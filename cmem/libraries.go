@@ -2,9 +2,12 @@ package cmem
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
 // A Library is what the C code of one file holds.
@@ -25,7 +28,7 @@ func Libraries() ([]Library, error) {
 	librariesOf.Lock()
 	defer librariesOf.Unlock()
 	all := make([]Library, 0, 16)
-	var maps []mapping
+	var p *heapprofile.Process
 	var err error
 	eachSite(func(s *site) {
 		for len(librariesOf.stacks) <= s.number {
@@ -33,13 +36,13 @@ func Libraries() ([]Library, error) {
 		}
 		i := librariesOf.stacks[s.number]
 		if i == 0 {
-			if maps == nil && err == nil {
-				maps, err = mappings()
+			if p == nil && err == nil {
+				p, err = process()
 			}
 			if err != nil {
 				return
 			}
-			i = numberOfLibrary(library(maps, s.known()))
+			i = numberOfLibrary(p.Library(s.known()))
 			librariesOf.stacks[s.number] = i
 		}
 		for len(all) < int(i) {
@@ -77,3 +80,5 @@ func numberOfLibrary(name string) int32 {
 	}
 	return int32(i + 1)
 }
+
+func round(v float64) int64 { return int64(math.Round(max(0, v))) }

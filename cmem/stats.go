@@ -1,6 +1,10 @@
 package cmem
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+)
 
 // Stats are the counts of the C heap.
 type Stats struct {
@@ -61,17 +65,20 @@ func (s *site) live() (bytes, variance float64) {
 	return max(0, s.allocBytes-s.freeBytes), max(0, s.allocVar-s.freeVar)
 }
 
-// known returns the addresses of C that are in the files that they were in when the site
+// known returns the site with the addresses of C that are in the files that they were in when it
 // allocated. The others are 0: another library may lie there now.
-func (s *site) known() []uintptr {
-	if !s.stale {
-		return s.c
-	}
-	c := slices.Clone(s.c)
-	for i, pc := range c {
-		if !initial(pc) {
-			c[i] = 0
+func (s *site) known() *heapprofile.Site {
+	c := s.c
+	if s.stale {
+		c = slices.Clone(s.c)
+		for i, pc := range c {
+			if !initial(pc) {
+				c[i] = 0
+			}
 		}
 	}
-	return c
+	return &heapprofile.Site{
+		C: c, Go: s.goPart,
+		Allocs: s.allocs, AllocBytes: s.allocBytes, Frees: s.frees, FreeBytes: s.freeBytes,
+	}
 }

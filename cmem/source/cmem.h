@@ -15,7 +15,10 @@ struct cmem_stack {
 	uint64_t hash;
 	uint32_t c, go;
 	uint32_t closed; // how many libraries had been unloaded when it was seen first
-	double allocs, alloc_bytes, alloc_var, frees, free_bytes, free_var;
+	double allocs, alloc_bytes, frees, free_bytes;
+	double alloc_var, free_var; // the variances of alloc_bytes and free_bytes
+	double peak_bytes; // what was in use when all stacks together had the most
+	uint64_t peak;     // the number of the most that this was; if there was another one since, it was what is in use
 	uintptr_t pcs[];
 };
 
@@ -52,6 +55,42 @@ void cmem_probed(int k);
 // cmem_initial reports whether the address is in a file that is mapped since the program began,
 // and so for ever.
 int cmem_initial(uintptr_t pc);
+
+// The record of all calls; see trace.c. An event is two words, of which the first is 0 until it is
+// written: the address in 48 bits, above it 4 of the kind, 4 of the thread (15 stands for 15 and
+// above), and 6 of the logarithm of the alignment. The second word is the size. A realloc is two
+// events: the second word of the latter is the position of the former.
+struct cmem_trace {
+	uint64_t head;    // how many positions were taken since the program began
+	uint64_t apart[7];
+	uint64_t read;    // all events before it were read, and set to 0; the reader writes it
+	uint64_t size;    // of the ring, in events: a power of two
+	uint64_t threads; // how many have written an event
+	uint64_t over;    // a thread has waited in vain: the record ends at the first event that is missing
+	uint64_t *ring;   // two words for each event
+};
+enum {
+	cmem_malloc_event = 1,
+	cmem_free_event, // of the address, or, if that is 0, of the block that is reallocated
+	cmem_calloc_event,
+	cmem_realloc_event, // begins
+	cmem_aligned_event,
+	cmem_moved_event, // ends a realloc: the block has this address now
+	cmem_kept_event,  // ends a realloc: there was no memory for it
+	cmem_marked = 8,  // set if a function has allocated that is marked
+};
+extern struct cmem_trace cmem_tracing;
+
+// cmem_trace_begin begins to record. It returns 0 if that has begun already, or if there is no
+// memory for it. cmem_trace_end ends it; calls that run at that moment may still write an event.
+// Only one thread may call these two at a time.
+int cmem_trace_begin(void);
+void cmem_trace_end(void);
+
+// cmem_trace_mark marks the blocks that a function of the program allocates by malloc. The code of
+// these C files is at self.
+void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_t self_to);
+
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);

@@ -297,7 +297,7 @@ void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
 void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
 
 // A library that is unloaded makes its addresses free for the next one.
-uint32_t cmem_closed;
+in_shared uint32_t cmem_closed;
 int cmem_dlclose(void *handle) {
 	static int (*next)(void *);
 	int (*f)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);

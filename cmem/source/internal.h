@@ -134,7 +134,35 @@ hidden void cmem_live(double *bytes, double *variance);
 hidden void cmem_lock(sigset_t *old);
 hidden void cmem_unlock(const sigset_t *old);
 
-// cmem_map returns memory of the system that is zero, or 0.
+// cmem_learn says which addresses of Go code the function runtime.cgocall has. Where the program
+// cannot call cmem_probe, it is known from the first stack that has them how frames of Go are found.
+hidden void cmem_learn(uintptr_t from, uintptr_t to);
+
+// cmem_map returns memory of the system that is zero, or 0. cmem_unmap gives it back.
 hidden void *cmem_map(size_t n);
+hidden void cmem_unmap(void *p, size_t n);
+
+// The library that cheap record preloads is compiled with CMEM_SHARED. What another process reads
+// is then in a file that both have mapped: the variables with in_shared are in pages of their own,
+// which that file replaces, and cmem_map hands out the rest of it. See shared.c.
+#ifdef CMEM_SHARED
+#define in_shared __attribute__((section("cmem_shared")))
+
+// Where the fields are that the other process reads: addresses of variables, and offsets of fields.
+struct fields {
+	uint64_t threads, none, thread_all, thread_left, thread_drawn, thread_mallocs, thread_frees;
+	uint64_t taken, lost, rate;
+	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
+	uint64_t live, live_variance, peak_live, peak, closed;
+	uint64_t trace;
+};
+hidden void cmem_thread_fields(struct fields *f);
+hidden void cmem_table_fields(struct fields *f);
+
+hidden void cmem_shared_child(void);                       // in the child of a fork
+hidden void cmem_shared_stack(const struct cmem_stack *s); // a stack was entered; the lock is held
+#else
+#define in_shared
+#endif
 
 #endif

@@ -8,11 +8,10 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { buckets = 1 << 14 };
 static struct cmem_stack *stacks[buckets];
-static struct cmem_stack *all_stacks;
+in_shared static struct cmem_stack *all_stacks;
 static size_t num_stacks;
 
 // Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
@@ -23,9 +22,13 @@ static size_t room_left;
 static struct cmem_stack *other;
 
 // The sampled blocks in use: open addressing, with a power of two of places.
-static struct live *live;
-static size_t live_size, live_n;
-static double live_bytes, live_var;
+in_shared static struct live *live;
+in_shared static size_t live_size, live_n;
+in_shared static double live_bytes, live_var;
+
+// The most that live_bytes was, and how often it was more than ever.
+in_shared static double peak_live;
+in_shared static uint64_t peak;
 
 // variance is what a block adds to the variance of the bytes that are in use.
 static double variance(const struct live *l) { return l->weight * (l->weight - 1) * l->n * l->n; }
@@ -62,8 +65,11 @@ static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go
 	s->next = *at;
 	*at = s;
 	s->all = all_stacks;
-	all_stacks = s;
+	__atomic_store_n(&all_stacks, s, __ATOMIC_RELEASE);
 	num_stacks++;
+#ifdef CMEM_SHARED
+	cmem_shared_stack(s);
+#endif
 	return s;
 }
 
@@ -95,7 +101,7 @@ static int put(const struct live *l) {
 				live[at] = from[i];
 			}
 		if (from)
-			munmap(from, was * sizeof *from);
+			cmem_unmap(from, was * sizeof *from);
 	}
 	size_t at = place_of(l->p);
 	while (live[at].p)
@@ -130,7 +136,17 @@ static void take_off(struct live *l) {
 	live[gap].p = 0;
 }
 
+// changes is called before the sums of a stack change. If there was a new most since they changed
+// last, they are what they were then.
+static void changes(struct cmem_stack *s) {
+	if (s->peak != peak) {
+		s->peak = peak;
+		s->peak_bytes = s->alloc_bytes - s->free_bytes;
+	}
+}
+
 static void freed(const struct live *l) {
+	changes(l->stack);
 	l->stack->frees += l->weight;
 	l->stack->free_bytes += l->weight * l->n;
 	l->stack->free_var += variance(l);
@@ -144,9 +160,14 @@ int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c,
 	struct live l = {(uintptr_t)p, s, n, rate <= 1 || n == 0 ? 1 : -1 / expm1(-(double)n / rate)};
 	if (!put(&l))
 		return 0;
+	changes(s);
 	s->allocs += l.weight;
 	s->alloc_bytes += l.weight * n;
 	s->alloc_var += variance(&l);
+	if (live_bytes > peak_live) {
+		peak_live = live_bytes;
+		peak++;
+	}
 	return 1;
 }
 
@@ -204,3 +225,22 @@ size_t cmem_sites(struct cmem_site *to, size_t most) {
 	}
 	return n;
 }
+
+#ifdef CMEM_SHARED
+void cmem_table_fields(struct fields *f) {
+	f->stacks = (uintptr_t)&all_stacks;
+	f->stack_all = offsetof(struct cmem_stack, all);
+	f->stack_c = offsetof(struct cmem_stack, c);
+	f->stack_go = offsetof(struct cmem_stack, go);
+	f->stack_closed = offsetof(struct cmem_stack, closed);
+	f->stack_allocs = offsetof(struct cmem_stack, allocs);
+	f->stack_peak_bytes = offsetof(struct cmem_stack, peak_bytes);
+	f->stack_peak = offsetof(struct cmem_stack, peak);
+	f->stack_pcs = offsetof(struct cmem_stack, pcs);
+	f->live = (uintptr_t)&live_bytes;
+	f->live_variance = (uintptr_t)&live_var;
+	f->peak_live = (uintptr_t)&peak_live;
+	f->peak = (uintptr_t)&peak;
+	f->closed = (uintptr_t)&cmem_closed;
+}
+#endif

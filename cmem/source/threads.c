@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 static const uint8_t slow[1 << filter_bits] = {[0 ...(1 << filter_bits) - 1] = 255};
-struct thread cmem_none = {.filter = slow};
+in_shared struct thread cmem_none = {.filter = slow};
 __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &cmem_none;
 uint8_t cmem_filter[1 << filter_bits];
 
-static struct thread *all_threads, *free_threads; // the lock is held to write
-static int64_t rate = 512 << 10; // bytes between two samples in the mean; 0 is off
+in_shared static struct thread *all_threads, *free_threads; // the lock is held to write
+in_shared static int64_t rate = 512 << 10; // bytes between two samples in the mean; 0 is off
 static int stopped;              // in the child of a fork
-static uint64_t lost, taken;
+in_shared static uint64_t lost, taken;
 
 // look_again is how many bytes a thread allocates at most before it looks at the rate again.
 enum { look_again = 256 << 10 };
@@ -68,10 +68,14 @@ void cmem_unlock(const sigset_t *old) {
 	pthread_sigmask(SIG_SETMASK, old, 0);
 }
 
+#ifndef CMEM_SHARED
 void *cmem_map(size_t n) {
 	void *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? 0 : p;
 }
+
+void cmem_unmap(void *p, size_t n) { munmap(p, n); }
+#endif
 
 // end is the destructor of the key: another thread goes on with the record.
 static void end(void *mine) {
@@ -98,6 +102,11 @@ static void in_parent(void) {
 }
 static void in_child(void) {
 	stopped = 1; // other threads were perhaps in the middle of a sample
+	cmem_trace_end();
+#ifdef CMEM_SHARED
+	cmem_shared_child();
+	cmem_mine = &cmem_none;
+#endif
 	in_parent();
 }
 
@@ -332,3 +341,18 @@ void cmem_read(struct cmem_counts *to) {
 	cmem_live(&to->live, &to->live_variance);
 	cmem_unlock(&old);
 }
+
+#ifdef CMEM_SHARED
+void cmem_thread_fields(struct fields *f) {
+	f->threads = (uintptr_t)&all_threads;
+	f->none = (uintptr_t)&cmem_none;
+	f->thread_all = offsetof(struct thread, all);
+	f->thread_left = offsetof(struct thread, left);
+	f->thread_drawn = offsetof(struct thread, drawn);
+	f->thread_mallocs = offsetof(struct thread, mallocs);
+	f->thread_frees = offsetof(struct thread, frees);
+	f->taken = (uintptr_t)&taken;
+	f->lost = (uintptr_t)&lost;
+	f->rate = (uintptr_t)&rate;
+}
+#endif

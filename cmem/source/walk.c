@@ -150,6 +150,28 @@ static uintptr_t go_frame(uintptr_t sp, struct way w) {
 	return stack[1] - depth + w.add;
 }
 
+// The code of runtime.cgocall, which calls asmcgocall, if the way is yet to be found.
+static uintptr_t cgocall, cgocall_end;
+
+void cmem_learn(uintptr_t from, uintptr_t to) {
+	cgocall = from;
+	cgocall_end = to;
+}
+
+// learn looks for the way in which the frames of Go are found that lie behind those of w: in each
+// other one the words of the stack lead nowhere. It returns how many frames there are.
+static uint32_t learn(const struct walk *w, uintptr_t *pcs) {
+	for (int k = 0; k < ways; k++) {
+		uint32_t n = go_frames(pcs, most_go, go_frame(w->sp, way_of(k)));
+		if (n > 1 && pcs[0] >= cgocall && pcs[0] < cgocall_end) {
+			way = way_of(k); // another thread may write the same
+			__atomic_store_n(&switch_pc, w->go, __ATOMIC_RELEASE);
+			return n;
+		}
+	}
+	return 0;
+}
+
 void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
 	struct walk w = {.pcs = pcs, .caller = (uintptr_t)caller};
 	_Unwind_Backtrace(frame, &w);
@@ -157,8 +179,11 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 		pcs[w.n++] = (uintptr_t)caller; // the unwinder knows nothing of this function
 	*c = w.n;
 	*go = 0;
-	if (w.go != 0 && w.go == __atomic_load_n(&switch_pc, __ATOMIC_ACQUIRE))
+	uintptr_t pc = __atomic_load_n(&switch_pc, __ATOMIC_ACQUIRE);
+	if (w.go != 0 && w.go == pc)
 		*go = go_frames(pcs + w.n, most_go, go_frame(w.sp, way));
+	else if (unlikely(w.go != 0 && pc == 0 && cgocall != 0))
+		*go = learn(&w, pcs + w.n);
 }
 
 static uintptr_t probed_pc;

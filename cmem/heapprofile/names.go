@@ -1,4 +1,4 @@
-package cmem
+package heapprofile
 
 import (
 	"bufio"
@@ -8,17 +8,17 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// A mapping is a range of addresses at which a file lies whose code may be run.
-type mapping struct {
-	start, end, offset uint64
-	file               string
-	object             *object // nil if the file cannot be read
+// A Mapping is a range of addresses at which a file lies whose code may be run.
+type Mapping struct {
+	Start, End, Offset uint64
+	File               string
+
+	object *object // nil if the file cannot be read
 }
 
 // An object is what is known of a file with code.
@@ -33,39 +33,61 @@ type symbol struct {
 	name    string
 }
 
-// mappings returns where files with code are mapped, by address.
-func mappings() ([]mapping, error) {
+// Mappings returns where files with code are mapped in this process, by address.
+func Mappings() ([]Mapping, error) {
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return nil, err
 	}
-	var all []mapping
+	var all []Mapping
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		var m mapping
+		var m Mapping
 		var mode, device string
 		var inode uint64
-		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s %x %s %d", &m.start, &m.end, &mode, &m.offset, &device, &inode); n != 6 || len(mode) < 3 || mode[2] != 'x' {
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s %x %s %d", &m.Start, &m.End, &mode, &m.Offset, &device, &inode); n != 6 || len(mode) < 3 || mode[2] != 'x' {
 			continue
 		}
 		if i := strings.IndexAny(lines.Text(), "/["); i >= 0 {
-			m.file = strings.TrimSuffix(lines.Text()[i:], " (deleted)") // or replaced while the program runs
+			m.File = strings.TrimSuffix(lines.Text()[i:], " (deleted)") // or replaced while the program runs
 		}
-		if strings.HasPrefix(m.file, "/") {
-			m.object = objectOf(m.file, inode)
+		if strings.HasPrefix(m.File, "/") {
+			m.object = objectOf(m.File, inode)
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(x, y mapping) int { return cmp.Compare(x.start, y.start) })
+	sortMappings(all)
 	return all, nil
 }
 
+// Loaded returns the mappings of a file whose addresses were moved by base when it was loaded.
+func Loaded(file string, base uint64) []Mapping {
+	o := objectOf(file, 0)
+	if o == nil {
+		return nil
+	}
+	var all []Mapping
+	const page = 4096
+	for _, l := range o.loads {
+		start := base + l.Vaddr&^(page-1)
+		all = append(all, Mapping{
+			Start: start, End: (base + l.Vaddr + l.Memsz + page - 1) &^ (page - 1), Offset: l.Off &^ (page - 1), File: file, object: o,
+		})
+	}
+	sortMappings(all)
+	return all
+}
+
+func sortMappings(all []Mapping) {
+	slices.SortFunc(all, func(x, y Mapping) int { return cmp.Compare(x.Start, y.Start) })
+}
+
 // mappingOf returns the mapping with that address, or nil.
-func mappingOf(all []mapping, pc uint64) *mapping {
-	i, found := slices.BinarySearchFunc(all, pc, func(m mapping, pc uint64) int { return cmp.Compare(m.start, pc) })
+func mappingOf(all []Mapping, pc uint64) *Mapping {
+	i, found := slices.BinarySearchFunc(all, pc, func(m Mapping, pc uint64) int { return cmp.Compare(m.Start, pc) })
 	if !found {
 		i--
 	}
-	if i < 0 || pc >= all[i].end {
+	if i < 0 || pc >= all[i].End {
 		return nil
 	}
 	return &all[i]
@@ -73,12 +95,12 @@ func mappingOf(all []mapping, pc uint64) *mapping {
 
 // function returns the name of the function that has the address, or "" if no symbol says so. An
 // address between two functions belongs to neither.
-func (m *mapping) function(pc uint64) string {
+func (m *Mapping) function(pc uint64) string {
 	if m == nil || m.object == nil {
 		return ""
 	}
 	o := m.object
-	at := pc - m.start + m.offset // in the file
+	at := pc - m.Start + m.Offset // in the file
 	for _, l := range o.loads {
 		if at < l.Off || at >= l.Off+l.Filesz {
 			continue
@@ -109,7 +131,7 @@ func objectOf(file string, inode uint64) *object {
 	o, ok := objects.m[key]
 	if !ok {
 		name := file
-		if file == executable() {
+		if file == Executable() {
 			name = "/proc/self/exe" // even if the file was replaced
 		}
 		o, _ = readObject(name)
@@ -121,8 +143,8 @@ func objectOf(file string, inode uint64) *object {
 	return o
 }
 
-// executable returns the file of the program.
-func executable() string {
+// Executable returns the file of this program.
+func Executable() string {
 	name, _ := os.Readlink("/proc/self/exe")
 	return strings.TrimSuffix(name, " (deleted)")
 }
@@ -167,49 +189,4 @@ func buildID(f *elf.File) string {
 		return ""
 	}
 	return hex.EncodeToString(b[at : at+uint64(desc)])
-}
-
-// library says to which library bytes belong that were allocated by such a stack of C, innermost
-// frame first: the first one that does not allocate for others.
-func library(maps []mapping, c []uintptr) string {
-	last := ""
-	for _, pc := range c {
-		m := mappingOf(maps, uint64(pc-1))
-		if pc == 0 {
-			return "a library that was unloaded"
-		}
-		if m == nil || m.file == "" {
-			continue
-		}
-		name := filepath.Base(m.file)
-		function := m.function(uint64(pc - 1))
-		if strings.HasPrefix(function, "_cgo_") && strings.Contains(function, "_Cfunc__Cmalloc") {
-			return "C.malloc, C.CString, C.CBytes"
-		}
-		last = name
-		if !allocatesForOthers(name, function) {
-			return name
-		}
-	}
-	if last == "" {
-		return "unknown"
-	}
-	return last
-}
-
-// The libraries whose blocks belong to their caller, by the beginning of the file's name.
-var allocatingLibraries = []string{"libc.so", "libc-", "libc.musl", "ld-linux", "ld-musl", "libstdc++.so", "libc++.so", "libc++abi.so"}
-
-// The functions that allocate for their caller, by their beginning.
-var allocatingFunctions = []string{
-	"g_malloc", "g_try_malloc", "g_realloc", "g_try_realloc", "g_memdup", "g_strdup", "g_slice_", "g_aligned_alloc", // GLib
-	"CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_memdup", "CRYPTO_strdup", // OpenSSL
-	"av_malloc", "av_calloc", "av_realloc", "av_fast_", // FFmpeg
-	"_Znw", "_Zna", // operator new
-	"xmalloc", "xcalloc", "xrealloc", "xstrdup",
-}
-
-func allocatesForOthers(library, function string) bool {
-	hasPrefix := func(s string) func(string) bool { return func(p string) bool { return strings.HasPrefix(s, p) } }
-	return slices.ContainsFunc(allocatingLibraries, hasPrefix(library)) || slices.ContainsFunc(allocatingFunctions, hasPrefix(function))
 }

@@ -1,0 +1,234 @@
+// Package heapprofile makes profiles of what [github.com/cheapgo/cheap/cmem] and the command cheap
+// record have seen of the C heap of a process. Programs need package cmem alone.
+package heapprofile
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// A Site is a stack that has allocated, innermost frame first. All numbers are estimates, and since
+// sampling began.
+type Site struct {
+	C, Go []uintptr // return addresses; 0 in a library that was unloaded
+
+	Allocs, AllocBytes, Frees, FreeBytes float64
+
+	PeakBytes float64 // in use when all sites together had the most; 0 if that is not known
+}
+
+// A Frame is a function of Go, and where it has called the next one.
+type Frame struct {
+	Function, File string
+	Line           int
+}
+
+// A Process is what is known of a process. It does not change while it is used.
+type Process struct {
+	Mappings []Mapping // by address
+	Program  string    // the file of the program, as in Mappings
+
+	// Frames returns the functions at a return address in Go code, innermost first.
+	Frames func(pc uintptr) []Frame
+}
+
+// Profile returns a profile of the sites, which were sampled with that rate, in bytes.
+func (p *Process) Profile(sites []Site, rate int) (*profile.Profile, error) {
+	b := p.NewBuilder(rate)
+	for i := range sites {
+		b.Add(&sites[i])
+	}
+	return b.Profile()
+}
+
+// A Library is what the C code of one file holds.
+type Library struct {
+	Name                 string // of the file, without its folder; or [AskedByGo]
+	Live, Blocks, Allocs int64  // bytes in use, blocks in use, bytes allocated
+	Peak                 int64  // bytes in use when all libraries together had the most
+}
+
+// Libraries adds the sites up by library, those that hold the most first.
+func (p *Process) Libraries(sites []Site) []Library {
+	byName := map[string]*Library{}
+	for i := range sites {
+		s := &sites[i]
+		name := p.Library(s)
+		if byName[name] == nil {
+			byName[name] = &Library{Name: name}
+		}
+		l := byName[name]
+		l.Live += round(s.AllocBytes - s.FreeBytes)
+		l.Blocks += round(s.Allocs - s.Frees)
+		l.Allocs += round(s.AllocBytes)
+		l.Peak += round(s.PeakBytes)
+	}
+	var all []Library
+	for _, l := range byName {
+		all = append(all, *l)
+	}
+	slices.SortFunc(all, func(x, y Library) int {
+		return cmp.Or(cmp.Compare(y.Live, x.Live), cmp.Compare(y.Allocs, x.Allocs), strings.Compare(x.Name, y.Name))
+	})
+	return all
+}
+
+// A Builder makes a profile, site by site. One goroutine at a time may use it.
+type Builder struct {
+	p         *profile.Profile
+	process   *Process
+	byMapping map[*Mapping]*profile.Mapping
+	locations map[key]*profile.Location
+	functions map[string]*profile.Function
+}
+
+// NewBuilder returns a Builder for sites that were sampled with that rate, in bytes.
+func (p *Process) NewBuilder(rate int) *Builder {
+	return &Builder{
+		process: p,
+		p: &profile.Profile{
+			SampleType: []*profile.ValueType{
+				{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"},
+				{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"},
+			},
+			DefaultSampleType: "inuse_space",
+			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
+			Period:            int64(rate),
+			TimeNanos:         time.Now().UnixNano(),
+		},
+		byMapping: map[*Mapping]*profile.Mapping{},
+		locations: map[key]*profile.Location{},
+		functions: map[string]*profile.Function{},
+	}
+}
+
+// Profile returns the profile, those that hold the most first. The Builder must not be used
+// afterwards.
+func (b *Builder) Profile() (*profile.Profile, error) {
+	slices.SortStableFunc(b.p.Sample, func(x, y *profile.Sample) int { return cmp.Compare(y.Value[3], x.Value[3]) })
+	return b.p, b.p.CheckValid()
+}
+
+// A key tells locations apart: an address may be one of C and, by mistake of a library that was
+// unloaded, one of Go.
+type key struct {
+	pc uintptr
+	of kind
+}
+
+type kind int
+
+const (
+	inC kind = iota
+	inGo
+	calledFromC
+)
+
+// Add adds a site to the profile, unless it has no block.
+func (b *Builder) Add(s *Site) {
+	if round(s.Allocs) != 0 {
+		b.p.Sample = append(b.p.Sample, b.Sample(s))
+	}
+}
+
+// Sample returns what Add would add.
+func (b *Builder) Sample(s *Site) *profile.Sample {
+	sample := &profile.Sample{
+		Value: []int64{round(s.Allocs), round(s.AllocBytes), round(s.Allocs - s.Frees), round(s.AllocBytes - s.FreeBytes)},
+		Label: map[string][]string{"library": {b.process.Library(s)}},
+	}
+	for _, pc := range s.C {
+		sample.Location = append(sample.Location, b.location(key{pc, inC}))
+	}
+	for _, pc := range s.Go {
+		l := b.location(key{pc, inGo})
+		name := ""
+		if len(l.Line) > 0 {
+			name = l.Line[len(l.Line)-1].Function.Name
+		}
+		if name == "runtime.cgocallback" || name == "crosscall2" {
+			sample.Location = append(sample.Location, b.location(key{0, calledFromC}))
+			break
+		}
+		if !isSwitch(name) {
+			sample.Location = append(sample.Location, l)
+		}
+	}
+	if len(s.C)+len(s.Go) == 0 {
+		sample.Location = append(sample.Location, b.location(key{1, calledFromC}))
+	}
+	return sample
+}
+
+func round(v float64) int64 { return int64(math.Round(max(0, v))) }
+
+// location returns the location of a return address.
+func (b *Builder) location(k key) *profile.Location {
+	if l := b.locations[k]; l != nil {
+		return l
+	}
+	l := &profile.Location{ID: uint64(len(b.p.Location) + 1), Address: uint64(k.pc)}
+	b.locations[k] = l
+	b.p.Location = append(b.p.Location, l)
+	switch {
+	case k.of == calledFromC && k.pc == 0:
+		l.Line = []profile.Line{{Function: b.function("[called from C]", "")}}
+	case k.of == calledFromC:
+		l.Address = 0
+		l.Line = []profile.Line{{Function: b.function("[other stacks]", "")}}
+	case k.pc == 0:
+		l.Line = []profile.Line{{Function: b.function("[library that was unloaded]", "")}}
+	case k.of == inGo:
+		l.Mapping = b.mapping(mappingOf(b.process.Mappings, uint64(k.pc-1)))
+		for _, f := range b.process.Frames(k.pc) {
+			l.Line = append(l.Line, profile.Line{Function: b.function(f.Function, f.File), Line: int64(f.Line)})
+		}
+	default:
+		m := mappingOf(b.process.Mappings, uint64(k.pc-1))
+		l.Mapping = b.mapping(m)
+		if name := m.function(uint64(k.pc - 1)); name != "" {
+			l.Line = []profile.Line{{Function: b.function(name, "")}}
+		} else if l.Mapping != nil && m.File != b.process.Program {
+			l.Mapping.HasFunctions = false // so that pprof looks for the name
+		}
+	}
+	return l
+}
+
+func (b *Builder) mapping(m *Mapping) *profile.Mapping {
+	if m == nil {
+		return nil
+	}
+	pm := b.byMapping[m]
+	if pm == nil {
+		pm = &profile.Mapping{
+			ID: uint64(len(b.p.Mapping) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset, File: m.File,
+			HasFunctions: true,
+		}
+		if m.object != nil {
+			pm.BuildID = m.object.buildID
+		}
+		if m.File == b.process.Program {
+			pm.HasFilenames, pm.HasLineNumbers, pm.HasInlineFrames = true, true, true
+		}
+		b.byMapping[m] = pm
+		b.p.Mapping = append(b.p.Mapping, pm)
+	}
+	return pm
+}
+
+func (b *Builder) function(name, file string) *profile.Function {
+	k := name + "\x00" + file
+	f := b.functions[k]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(b.p.Function) + 1), Name: name, SystemName: name, Filename: file}
+		b.functions[k] = f
+		b.p.Function = append(b.p.Function, f)
+	}
+	return f
+}

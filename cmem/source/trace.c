@@ -1,0 +1,185 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// A record of all calls, in their order. While it is made, the functions of this file stand between
+// those of hooks.c and the allocator: cmem_next has them, and below what was there before.
+//
+// An event is written into a ring at a position that one atomic addition has taken, so the position
+// is the order. A free takes it before the allocator has the block, and an allocation after the
+// allocator has given it; so an address never comes again before its free. A realloc has two
+// events, for the same reason. Nothing here allocates, and no lock is taken.
+//
+// If the ring is full, a thread waits for the reader, but not for ever: the reader may need this
+// very thread. Then the record ends.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+in_shared struct cmem_trace cmem_tracing;
+
+static struct next below;
+static int begun;               // functions of this file are called
+static uint32_t generation;     // of records, so that each counts its threads
+static __thread uint64_t number __attribute__((tls_model("initial-exec"))); // generation<<32 | number
+
+// The functions of the program whose blocks are marked, and the code of this library.
+enum { most_marked = 64 };
+static struct { uintptr_t from, to; } marked[most_marked], self;
+static int num_marked;
+
+// marks reports whether the function that was called with this frame, and returns to ra, was called
+// by one whose blocks are marked. If hooks.c has called it, the caller of that counts.
+static int marks(uintptr_t ra, uintptr_t *frame) {
+	if (ra - self.from < self.to - self.from)
+		ra = ((uintptr_t *)frame[0])[1];
+	for (int i = 0; i < num_marked; i++)
+		if (ra - marked[i].from < marked[i].to - marked[i].from)
+			return 1;
+	return 0;
+}
+
+void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_t self_to) {
+	self.from = self_from;
+	self.to = self_to;
+	if (num_marked < most_marked) {
+		marked[num_marked].from = from;
+		marked[num_marked++].to = to;
+	}
+}
+
+// wait_for waits until the reader has made room for the event, and reports whether it has.
+static __attribute__((noinline)) int wait_for(uint64_t at) {
+	struct cmem_trace *t = &cmem_tracing;
+	int saved = errno;
+	for (int i = 0; i < 10000; i++) { // two seconds, or a bit more
+		struct timespec some = {0, 200000};
+		if (__atomic_load_n(&t->over, __ATOMIC_RELAXED))
+			break;
+		// Not nanosleep of the C library: a thread can be cancelled there.
+		syscall(SYS_nanosleep, &some, 0);
+		if (at - __atomic_load_n(&t->read, __ATOMIC_ACQUIRE) < t->size) {
+			errno = saved;
+			return 1;
+		}
+	}
+	__atomic_store_n(&t->over, 1, __ATOMIC_RELAXED);
+	errno = saved;
+	return 0;
+}
+
+static inline uint64_t take_position(void) { return __atomic_fetch_add(&cmem_tracing.head, 1, __ATOMIC_SEQ_CST); }
+
+static __attribute__((noinline)) uint64_t take_number(void) {
+	uint64_t n = __atomic_fetch_add(&cmem_tracing.threads, 1, __ATOMIC_RELAXED);
+	return number = (uint64_t)generation << 32 | (n < UINT32_MAX ? n : UINT32_MAX);
+}
+
+// put writes the event of a position.
+static void put(uint64_t at, uint64_t kind, const void *p, uint64_t n) {
+	struct cmem_trace *t = &cmem_tracing;
+	uint64_t who = number;
+	if (unlikely(who >> 32 != generation))
+		who = take_number();
+	if (unlikely(at - __atomic_load_n(&t->read, __ATOMIC_ACQUIRE) >= t->size) && !wait_for(at))
+		return;
+	uint64_t *e = &t->ring[2 * (at & (t->size - 1))];
+	uint64_t thread = (uint32_t)who < 15 ? (uint32_t)who : 15;
+	e[1] = n;
+	__atomic_store_n(&e[0], ((uintptr_t)p & (((uint64_t)1 << 48) - 1)) | kind << 48 | thread << 52, __ATOMIC_RELEASE);
+}
+
+static uint64_t log_of(size_t align) {
+	uint64_t log = 0;
+	while (log < 47 && (size_t)1 << log < align)
+		log++;
+	return log << 8; // above the kind and the thread
+}
+
+static void *trace_malloc(size_t n) {
+	void *p = below.malloc(n);
+	if (p) {
+		uint64_t kind = cmem_malloc_event;
+		if (num_marked && marks((uintptr_t)__builtin_return_address(0), __builtin_frame_address(0)))
+			kind |= cmem_marked;
+		put(take_position(), kind, p, n);
+	}
+	return p;
+}
+
+static void trace_free(void *p) {
+	put(take_position(), cmem_free_event, p, 0);
+	below.free(p);
+}
+
+static void *trace_calloc(size_t n, size_t size) {
+	void *p = below.calloc(n, size);
+	if (p)
+		put(take_position(), cmem_calloc_event, p, n * size);
+	return p;
+}
+
+static void *trace_realloc(void *p, size_t n) {
+	if (!p)
+		return trace_malloc(n);
+	uint64_t began = take_position();
+	put(began, cmem_realloc_event, p, n);
+	void *q = below.realloc(p, n);
+	if (q)
+		put(take_position(), cmem_moved_event, q, began);
+	else if (n == 0) // glibc has freed it
+		put(take_position(), cmem_free_event, 0, began);
+	else
+		put(take_position(), cmem_kept_event, p, began);
+	return q;
+}
+
+static void *aligned(void *p, size_t align, size_t n) {
+	if (p)
+		put(take_position(), cmem_aligned_event | log_of(align), p, n);
+	return p;
+}
+
+static void *trace_memalign(size_t align, size_t n) { return aligned(below.memalign(align, n), align, n); }
+static void *trace_aligned_alloc(size_t align, size_t n) { return aligned(below.aligned_alloc(align, n), align, n); }
+static void *trace_valloc(size_t n) { return aligned(below.valloc(n), 4096, n); }
+static void *trace_pvalloc(size_t n) { return aligned(below.pvalloc(n), 4096, n); }
+static int trace_posix_memalign(void **p, size_t align, size_t n) {
+	int r = below.posix_memalign(p, align, n);
+	if (r == 0)
+		aligned(*p, align, n);
+	return r;
+}
+
+#define EACH(do) do(malloc) do(free) do(calloc) do(realloc) do(memalign) do(aligned_alloc) do(posix_memalign) do(valloc) do(pvalloc)
+
+int cmem_trace_begin(void) {
+	struct cmem_trace *t = &cmem_tracing;
+	if (begun)
+		return 0;
+	if (!t->ring) {
+		enum { events = 1 << 22 };
+		if (!(t->ring = cmem_map(events * 2 * sizeof *t->ring)))
+			return 0;
+		t->size = events;
+	}
+	t->over = t->threads = 0;
+	generation++;
+	below = cmem_next;
+	begun = 1;
+#define SET(name) __atomic_store_n(&cmem_next.name, trace_##name, __ATOMIC_RELEASE);
+	EACH(SET)
+	return 1;
+}
+
+void cmem_trace_end(void) {
+	if (!begun)
+		return;
+#define RESTORE(name) __atomic_store_n(&cmem_next.name, below.name, __ATOMIC_RELEASE);
+	EACH(RESTORE)
+	begun = 0;
+}
