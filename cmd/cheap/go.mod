@@ -19,6 +19,7 @@ require (
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
+	github.com/cheapgo/cheap/cmem v0.0.0
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
@@ -27,3 +28,5 @@ replace (
 	github.com/cheapgo/cheap => ../..
 	github.com/cheapgo/cheap/inspect => ../../inspect
 )
+
+replace github.com/cheapgo/cheap/cmem => ../../cmem
