@@ -24,11 +24,12 @@ Usage:
 
   cheap bench [flags]               measure calls, owners, allocators, strings
   cheap replay [flags] [trace ...]  replay what real programs allocated
+  cheap record [flags] program ...  run a program, and show its C heap
   cheap top [flags] URL             show the memory of a program that runs
   cheap version                     print the version
 
-"cheap bench -h", "cheap replay -h" and "cheap top -h" describe the flags, and
-docs/bench.md the reports.
+"cheap bench -h", "cheap replay -h", "cheap record -h" and "cheap top -h" describe
+the flags, and docs/bench.md the reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.
@@ -46,13 +47,20 @@ var errUsageShown = errors.New("no command is given")
 // run is the command: results go to stdout, progress and errors to stderr. It
 // returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 2 && args[0] == "help" {
+		args = []string{args[1], "-h"}
+	}
+	if len(args) > 0 && args[0] == "record" { // its signals are those of the program that it runs
+		code, err := recordCommand(args[1:], stdin, stdout, stderr)
+		if err != nil {
+			return fail("cheap record", err, stderr)
+		}
+		return code
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 
-	if len(args) == 2 && args[0] == "help" {
-		args = []string{args[1], "-h"}
-	}
 	name := "cheap"
 	err := func() error {
 		if len(args) == 0 {
@@ -93,13 +101,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; the commands are bench, replay, top and version", args[0])
+		return usagef("unknown command %q; the commands are bench, record, replay, top and version", args[0])
 	}()
 
+	if err == nil {
+		return exitOK
+	}
+	return fail(name, err, stderr)
+}
+
+// fail says what went wrong, and returns the exit code.
+func fail(name string, err error, stderr io.Writer) int {
 	var mistake *usageError
 	switch {
-	case err == nil:
-		return exitOK
 	case errors.Is(err, errUsageShown):
 		return exitUsage
 	case errors.Is(err, context.Canceled):

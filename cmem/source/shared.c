@@ -46,8 +46,10 @@ struct module {
 struct header {
 	char magic[8];
 	uint64_t version, started;
-	uint64_t base, variables, variables_at, used; // addresses; a place in the file; how much of it is in use
-	uint64_t modules, program;                    // a struct module; the base of the program
+	uint64_t base;                               // where the file is mapped
+	uint64_t variables, variables_n, variables_at; // the address, the length, and the place in the file
+	uint64_t used;                               // how much of the file
+	uint64_t modules, program;                   // a struct module; the base of the program
 	uint64_t pid;
 	struct fields fields;
 	char off[256];
@@ -236,6 +238,7 @@ __attribute__((constructor(101))) static void open_file(void) {
 		abort(); // the variables are gone
 	h->base = (uintptr_t)h;
 	h->variables = (uintptr_t)variables;
+	h->variables_n = variables_size;
 	h->variables_at = page;
 	h->used = page + variables_size;
 	h->pid = getpid();

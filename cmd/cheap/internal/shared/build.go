@@ -1,0 +1,92 @@
+//go:build linux
+
+// Package shared reads the counts and stacks that a preloaded library keeps in a file, while the
+// program runs and after it has ended. The library is that of package cmem, compiled for this; its
+// file shared.c describes the file.
+package shared
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmem/source"
+)
+
+// A CompilerError says that there is no C compiler.
+type CompilerError struct{ Name string }
+
+// Error names the compiler.
+func (e *CompilerError) Error() string {
+	return fmt.Sprintf("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, or name a compiler in the variable CC", e.Name)
+}
+
+// Build compiles the library into a folder, and returns its path. CC names the compiler, and
+// perhaps options, as it does for the go command.
+func Build(folder string) (string, error) {
+	cc := strings.Fields(os.Getenv("CC"))
+	if len(cc) == 0 {
+		cc = []string{"cc"}
+		for _, name := range []string{"cc", "gcc", "clang"} {
+			if _, err := exec.LookPath(name); err == nil {
+				cc = []string{name}
+				break
+			}
+		}
+	}
+	if _, err := exec.LookPath(cc[0]); err != nil {
+		return "", &CompilerError{cc[0]}
+	}
+	files, err := unpack(folder)
+	if err != nil {
+		return "", err
+	}
+	library := filepath.Join(folder, "libcheapcmem.so")
+	args := append(cc[1:], "-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED", "-o", library)
+	args = append(append(args, files...), "-ldl", "-lm", "-lpthread")
+	var output bytes.Buffer
+	command := exec.Command(cc[0], args...)
+	command.Stdout, command.Stderr = &output, &output
+	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LD_PRELOAD=") })
+	if err := command.Run(); err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(output.String()), "\n")
+		return "", fmt.Errorf("%s cannot compile the library that is preloaded: %w: %s", cc[0], err, line)
+	}
+	return library, nil
+}
+
+// unpack writes the C files, and returns those that are compiled: shared.c is the last.
+func unpack(folder string) ([]string, error) {
+	const last = "shared.c"
+	var files []string
+	err := fs.WalkDir(source.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := source.Files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(folder, name)
+		if strings.HasSuffix(name, ".c") && name != last {
+			files = append(files, to)
+		}
+		return os.WriteFile(to, text, 0o600)
+	})
+	return append(files, filepath.Join(folder, last)), err
+}
+
+// Check returns an error if a path cannot be preloaded: the dynamic linker separates paths by
+// spaces and colons.
+func Check(path string) error {
+	if strings.ContainsAny(path, " :") {
+		return errors.New("the folder of temporary files has a space or a colon in its name, so that no library in it can be preloaded; name another one in TMPDIR")
+	}
+	return nil
+}

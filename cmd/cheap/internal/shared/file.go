@@ -1,0 +1,217 @@
+//go:build linux
+
+package shared
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+)
+
+// A header is struct header of shared.c.
+type header struct {
+	magic                              [8]byte
+	version, started, base             uint64
+	variables, variablesN, variablesAt uint64
+	used, modules, program, pid        uint64
+	fields                             fields
+	off                                [256]byte
+}
+
+// The fields are struct fields of internal.h: where variables lie, and the fields of records.
+type fields struct {
+	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                    uint64
+	taken, lost, rate                                                                                uint64
+	stacks, stackAll, stackC, stackGo, stackClosed, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
+	live, liveVariance, peakLive, peak, closed                                                       uint64
+	trace                                                                                            uint64
+}
+
+// Size is the length of the file, which has memory only where the library has asked for it.
+const Size = 64 << 30
+
+// A File is what a program and this one have mapped. Its methods may be called from any goroutine.
+type File struct {
+	Path string
+	data []byte
+}
+
+// Create makes a file in memory, or in the folder if /dev/shm has little room.
+func Create(folder string) (*File, error) {
+	const least = 1 << 30
+	var fs syscall.Statfs_t
+	where := folder
+	if err := syscall.Statfs("/dev/shm", &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= least {
+		where = "/dev/shm"
+	}
+	f, err := os.CreateTemp(where, "cheap-record-")
+	if err != nil && where != folder {
+		f, err = os.CreateTemp(folder, "cheap-record-")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	path, err := filepath.Abs(f.Name())
+	if err == nil {
+		err = f.Truncate(Size)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return nil, err
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("%s cannot be mapped: %w", path, err)
+	}
+	return &File{Path: path, data: data}, nil
+}
+
+// Remove removes the file. Its memory is given back when the program has ended, too.
+func (f *File) Remove() error { return os.Remove(f.Path) }
+
+func (f *File) header() *header { return (*header)(unsafe.Pointer(unsafe.SliceData(f.data))) }
+
+// Started reports whether the library has begun. Before that, no other method may be called.
+func (f *File) Started() bool {
+	h := f.header()
+	return atomic.LoadUint64(&h.started) != 0 && string(h.magic[:]) == "cheapmem" && h.version == 1
+}
+
+// Off says in a sentence why the library counts nothing, or "".
+func (f *File) Off() string {
+	off := f.header().off[:]
+	if i := bytes.IndexByte(off, 0); i >= 0 {
+		off = off[:i]
+	}
+	return string(off)
+}
+
+// Base returns what is to be added to addresses of the program.
+func (f *File) Base() uint64 { return f.header().program }
+
+var errDamaged = errors.New("the file of the preloaded library is damaged: the program has written into it")
+
+// at returns where an address of the program lies here. There are n bytes.
+func (f *File) at(address, n uint64) (unsafe.Pointer, error) {
+	h := f.header()
+	at := address - h.base
+	if v := address - h.variables; v < h.variablesN {
+		at = h.variablesAt + v
+	}
+	if at >= Size || n > Size-at || address%8 != 0 {
+		return nil, errDamaged
+	}
+	return unsafe.Pointer(&f.data[at]), nil
+}
+
+func (f *File) uint64(address uint64) (uint64, error) {
+	p, err := f.at(address, 8)
+	if err != nil {
+		return 0, err
+	}
+	return atomic.LoadUint64((*uint64)(p)), nil
+}
+
+// A reader reads several words, and remembers the first error.
+type reader struct {
+	f   *File
+	err error
+}
+
+func (r *reader) uint64(address uint64) uint64 {
+	v, err := r.f.uint64(address)
+	if r.err == nil {
+		r.err = err
+	}
+	return v
+}
+
+func (r *reader) float64(address uint64) float64 { return math.Float64frombits(r.uint64(address)) }
+
+// uint32 reads a number that lies at a multiple of 4.
+func (r *reader) uint32(address uint64) uint32 {
+	v := r.uint64(address &^ 7)
+	if address%8 != 0 {
+		v >>= 32
+	}
+	return uint32(v)
+}
+
+// Counts are those of the program.
+type Counts struct {
+	Mallocs, Frees, Bytes uint64 // since the program began
+	Live, LiveError       int64  // bytes in use, an estimate, and its standard deviation
+	Peak                  int64  // the most that Live was
+	Samples, Lost         uint64
+	Rate                  int64
+}
+
+// Counts reads the counts.
+func (f *File) Counts() (Counts, error) {
+	var c Counts
+	r := &reader{f: f}
+	d := &f.header().fields
+	add := func(t uint64) {
+		c.Mallocs += r.uint64(t + d.threadMallocs)
+		c.Frees += r.uint64(t + d.threadFrees)
+		c.Bytes += r.uint64(t+d.threadDrawn) - r.uint64(t+d.threadLeft)
+	}
+	add(d.none)
+	for t := r.uint64(d.threads); t != 0 && r.err == nil; t = r.uint64(t + d.threadAll) {
+		add(t)
+	}
+	c.Samples, c.Lost, c.Rate = r.uint64(d.taken), r.uint64(d.lost), int64(r.uint64(d.rate))
+	c.Live, c.Peak = int64(max(0, r.float64(d.live))), int64(r.float64(d.peakLive))
+	c.LiveError = int64(math.Sqrt(max(0, r.float64(d.liveVariance))))
+	return c, r.err
+}
+
+// Sites reads the stacks.
+func (f *File) Sites() ([]heapprofile.Site, error) {
+	r := &reader{f: f}
+	d := &f.header().fields
+	modules, err := f.modules()
+	if err != nil {
+		return nil, err
+	}
+	closed, peak := r.uint32(d.closed), r.uint64(d.peak)
+	var all []heapprofile.Site
+	for s := r.uint64(d.stacks); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
+		c, goPart := r.uint32(s+d.stackC), r.uint32(s+d.stackGo)
+		if c > 1<<10 || goPart > 1<<10 {
+			return nil, errDamaged
+		}
+		pcs := make([]uintptr, c+goPart)
+		for i := range pcs {
+			pcs[i] = uintptr(r.uint64(s + d.stackPCs + 8*uint64(i)))
+		}
+		if r.uint32(s+d.stackClosed) != closed {
+			for i, pc := range pcs[:c] {
+				if !isInitial(modules, uint64(pc)) {
+					pcs[i] = 0
+				}
+			}
+		}
+		site := heapprofile.Site{
+			C: pcs[:c], Go: pcs[c:],
+			Allocs: r.float64(s + d.stackAllocs), AllocBytes: r.float64(s + d.stackAllocs + 8),
+			Frees: r.float64(s + d.stackAllocs + 16), FreeBytes: r.float64(s + d.stackAllocs + 24),
+		}
+		site.PeakBytes = site.AllocBytes - site.FreeBytes
+		if r.uint64(s+d.stackPeak) == peak {
+			site.PeakBytes = r.float64(s + d.stackPeakBytes)
+		}
+		all = append(all, site)
+	}
+	return all, r.err
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
+)
+
+const recordUsage = `Record runs a program, and shows the memory of its C heap: what C libraries allocate
+by themselves, which Go's tools do not see. The program need not be built for that.
+
+Usage:
+
+	cheap record [flags] [--] program [argument ...]
+
+Examples:
+
+	cheap record ./server -listen :8080
+	go tool pprof ./server cheap-record.pb.gz
+
+	cheap record -rate 1 -o heap.pb.gz -- ./convert -quality 9 in.jpg out.jpg
+	cheap record -http localhost:6061 ./server
+	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
+
+It needs Linux, glibc 2.35 or newer and a C compiler: it compiles a small library,
+which the dynamic linker loads into the program before all others, and which counts
+the calls of malloc and its like. A program that is linked statically has none.
+
+The profile has the stacks that have allocated, first the functions of C and then
+those of Go that have called them, with what they have allocated, what was in use at
+the end, and what was in use when the C heap held the most. The report at the end
+goes to stderr.
+
+The program has the input, the output, the arguments and the environment that it would
+have without this command. Signals that end or stop a program are passed on to it,
+and the exit code is that of the program, or 128 and the number of the signal that
+has ended it. Programs that it starts are not recorded, and what it does between a
+fork and an exec is not counted.
+
+Flags:
+
+%s`
+
+// recordSettings is what the arguments of `cheap record` ask for.
+type recordSettings struct {
+	out     string
+	trace   string
+	address string // of the page
+	rate    int
+	program *executable.Program
+	args    []string // of the program, the name first
+}
+
+// parseRecord reads the arguments, as parseReplay does.
+func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
+	s := new(recordSettings)
+	flags := flag.NewFlagSet("cheap record", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`")
+	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
+	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
+	flags.IntVar(&s.rate, "rate", 512<<10, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil, flags, err
+	case err != nil:
+		return nil, flags, usagef("%v; the flags are -http, -o, -rate and -trace", err)
+	case s.rate < 1:
+		return nil, flags, usagef("-rate: %d is too little; the least is 1", s.rate)
+	case s.out == "":
+		return nil, flags, usagef("-o: name a file for the profile")
+	case flags.NArg() == 0:
+		return nil, flags, usagef("no program is given; give one, such as cheap record -- ./program")
+	}
+	s.args = flags.Args()
+	path, err := exec.LookPath(s.args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, flags, usagef("%v; give the path of a program", err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, flags, err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, flags, usagef("%v", err)
+	}
+	if s.program, err = executable.Open(path); err != nil {
+		return nil, flags, usagef("%v", err)
+	}
+	for _, file := range []struct{ flag, name string }{{"-o", s.out}, {"-trace", s.trace}} {
+		if file.name == "" {
+			continue
+		}
+		if err := writable(file.flag, file.name); err != nil {
+			return nil, flags, err
+		}
+	}
+	return s, flags, nil
+}
+
+// recordHelp describes the command.
+func recordHelp(flags *flag.FlagSet) string {
+	var options strings.Builder
+	flags.SetOutput(&options)
+	flags.PrintDefaults()
+	return fmt.Sprintf(recordUsage, options.String())
+}

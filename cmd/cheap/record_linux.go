@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+)
+
+// recordCommand is `cheap record`. It returns the exit code of the program.
+func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
+	s, flags, err := parseRecord(args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err := io.WriteString(stdout, recordHelp(flags))
+		return 0, err
+	}
+	if err != nil {
+		return 0, err
+	}
+	folder, err := os.MkdirTemp("", "cheap-record-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if err := shared.Check(folder); err != nil {
+		return 0, usagef("%v", err)
+	}
+	var listener net.Listener
+	if s.address != "" {
+		if listener, err = net.Listen("tcp", s.address); err != nil {
+			return 0, usagef("-http: %v; give an address such as localhost:6061", err)
+		}
+		defer listener.Close()
+	}
+	library, err := shared.Build(folder)
+	var missing *shared.CompilerError
+	if errors.As(err, &missing) {
+		return 0, usagef("%v", err)
+	} else if err != nil {
+		return 0, err
+	}
+	file, err := shared.Create(folder)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Remove()) }()
+
+	r := &recording{recordSettings: s, file: file, stderr: stderr}
+	return r.run(library, listener, stdin, stdout)
+}
+
+// A recording is a program that runs, or has run.
+type recording struct {
+	*recordSettings
+	file   *shared.File
+	stderr io.Writer
+}
+
+// run runs the program, and writes what was asked for.
+func (r *recording) run(library string, listener net.Listener, stdin io.Reader, stdout io.Writer) (int, error) {
+	child := exec.Command(r.program.Path)
+	child.Args = r.args
+	child.Stdin, child.Stdout, child.Stderr = stdin, stdout, r.stderr
+	child.Env = r.environment(library)
+	if err := child.Start(); err != nil {
+		return 0, usagef("%v", err)
+	}
+	stop := passSignals(child.Process)
+	err := child.Wait()
+	stop()
+	code := exitCode(child.ProcessState)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if err := r.write(); err != nil {
+		fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
+		if code == 0 {
+			code = exitFailed
+		}
+	}
+	return code, nil
+}
+
+// environment returns that of the program. The library takes what is added here away again.
+func (r *recording) environment(library string) []string {
+	preload := library
+	var env []string
+	for _, v := range os.Environ() {
+		if others, ok := strings.CutPrefix(v, "LD_PRELOAD="); ok {
+			if others != "" {
+				preload += ":" + others
+			}
+			continue
+		}
+		env = append(env, v)
+	}
+	env = append(env, "LD_PRELOAD="+preload, "CHEAPCMEM_RECORD="+r.file.Path, fmt.Sprintf("CHEAPCMEM_RECORD_RATE=%x", r.rate))
+	if p := r.program; p.IsGo {
+		env = append(env, fmt.Sprintf("CHEAPCMEM_RECORD_GO=%x-%x,%x-%x", p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To))
+	}
+	return env
+}
+
+// exitCode returns that of a program, as a shell reports it.
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// write writes the profile, and the report.
+func (r *recording) write() error {
+	if !r.file.Started() {
+		return fmt.Errorf("nothing was recorded: the dynamic linker did not load the library into %s, or could not map its file", r.program.Path)
+	}
+	if off := r.file.Off(); off != "" {
+		return fmt.Errorf("nothing was recorded: %s", off)
+	}
+	sites, err := r.file.Sites()
+	if err != nil {
+		return err
+	}
+	process, err := r.file.Process(r.program)
+	if err != nil {
+		return err
+	}
+	profile, err := process.Profile(sites, r.rate)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(r.out)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(profile.Write(f), f.Close()); err != nil {
+		return err
+	}
+	c, err := r.file.Counts()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.stderr, "%+v\n%+v\n", c, process.Libraries(sites))
+	return nil
+}
