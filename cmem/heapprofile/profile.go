@@ -89,7 +89,7 @@ type Builder struct {
 
 // NewBuilder returns a Builder for sites that were sampled with that rate, in bytes.
 func (p *Process) NewBuilder(rate int) *Builder {
-	return &Builder{
+	b := &Builder{
 		process: p,
 		p: &profile.Profile{
 			SampleType: []*profile.ValueType{
@@ -105,6 +105,14 @@ func (p *Process) NewBuilder(rate int) *Builder {
 		locations: map[key]*profile.Location{},
 		functions: map[string]*profile.Function{},
 	}
+	// go tool pprof takes the first mapping for the program that its arguments name.
+	for i, m := range p.Mappings {
+		if m.File == p.Program {
+			b.mapping(&p.Mappings[i])
+			break
+		}
+	}
+	return b
 }
 
 // Profile returns the profile, those that hold the most first. The Builder must not be used
