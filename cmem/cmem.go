@@ -10,11 +10,15 @@ package cmem
 import "C"
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/fht"
 
 	// The C code. The import makes it a part of what go mod vendor copies, and go build compares.
 	_ "github.com/cheapgo/cheap/cmem/source"
@@ -143,3 +147,39 @@ func eachSite(f func(*site)) {
 // initial reports whether the address is in a file that is mapped since the program began, and so
 // for ever.
 func initial(pc uintptr) bool { return C.cmem_initial(C.uintptr_t(pc)) != 0 }
+
+// traceBegin begins to write events of all calls. What is left of an earlier recording is removed.
+func traceBegin() (*fht.Ring, error) {
+	if t := &C.cmem_tracing; t.ring != nil {
+		ring, events := traceRing(), make([]uint64, 2*4096)
+		for ring.Take(events) > 0 {
+		}
+		// A thread that never wrote its event would leave a gap for ever.
+		for atomic.LoadUint64(ring.Read) < atomic.LoadUint64(ring.Head) {
+			atomic.AddUint64(ring.Read, 1)
+			for ring.Take(events) > 0 {
+			}
+		}
+	}
+	if C.cmem_trace_begin() == 0 {
+		return nil, errors.New("cmem: Record: there is no memory for 64 MiB of events")
+	}
+	return traceRing(), nil
+}
+
+// traceRing returns the ring of events, which C never frees.
+func traceRing() *fht.Ring {
+	t := &C.cmem_tracing
+	return &fht.Ring{
+		Words: unsafe.Slice((*uint64)(unsafe.Pointer(t.ring)), 2*int(t.size)),
+		Head:  (*uint64)(unsafe.Pointer(&t.head)),
+		Read:  (*uint64)(unsafe.Pointer(&t.read)),
+		Over:  (*uint64)(unsafe.Pointer(&t.over)),
+	}
+}
+
+// traceEnd ends that, and returns how many threads have written an event.
+func traceEnd() uint64 {
+	C.cmem_trace_end()
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.cmem_tracing.threads)))
+}

@@ -1,0 +1,123 @@
+package cmem
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/cmem/fht"
+)
+
+// ErrRecording says that [Record] was called, and its stop function was not.
+var ErrRecording = errors.New("cmem: Record: calls are recorded already; stop that first")
+
+// ErrRecordCut says that a recording ends before stop was called, because calls came faster than
+// they could be read. What was written until then is valid.
+var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
+
+// Record records all calls of malloc and its like, of all threads and libraries, in their order,
+// until stop is called. Then stop writes them to w, in the format that cheap replay reads; nothing
+// is written before. The calls are kept in a temporary file until then, two to four bytes each.
+//
+// Of blocks that are older than the recording, frees are left out, and a realloc is recorded as a
+// malloc. Blocks that are in use when stop is called stay so at the end of the recording. Calls that
+// run when Record or stop is called may be missing.
+//
+// While calls are recorded, each takes some ten nanoseconds longer, and more if several threads
+// allocate at once; 64 MiB of memory and a goroutine are in use, which needs most of a processor
+// where a program does little but allocate. If that goroutine is behind by four million calls,
+// threads wait for it in malloc, for two seconds at most: after that the recording ends, and stop
+// returns [ErrRecordCut]. Without a recording nothing takes longer.
+//
+// One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine may
+// call stop, and more than once.
+func Record(w io.Writer) (stop func() error, err error) {
+	r, err := record(w)
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceValue(r.stop), nil
+}
+
+func record(w io.Writer) (*recorder, error) {
+	if s := Off(); s != "" {
+		return nil, fmt.Errorf("cmem: Record: %s", s)
+	}
+	if !recording.CompareAndSwap(false, true) {
+		return nil, ErrRecording
+	}
+	to, err := fht.NewWriter(w)
+	if err != nil {
+		recording.Store(false)
+		return nil, err
+	}
+	ring, err := traceBegin()
+	if err != nil {
+		recording.Store(false)
+		return nil, errors.Join(err, to.Close(0))
+	}
+	r := &recorder{ring: ring, to: to, ended: make(chan uint64, 1), done: make(chan bool)}
+	go r.read()
+	return r, nil
+}
+
+// recording says that there is a recording.
+var recording atomic.Bool
+
+// A recorder reads the events of a recording.
+type recorder struct {
+	ring    *fht.Ring
+	to      *fht.Writer
+	decoder fht.Decoder
+	ended   chan uint64 // the position at which the recording ends
+	done    chan bool   // whether all events until there were read
+}
+
+// read reads events until the recording has ended.
+func (r *recorder) read() {
+	const patience = time.Second // for threads that are about to write an event
+	r.decoder.Start(*r.ring.Read)
+	events := make([]uint64, 2*4096)
+	var end uint64
+	ended := false
+	for last := time.Now(); ; {
+		n := r.ring.Take(events)
+		r.decoder.Decode(events[:2*n], r.to.Write)
+		switch {
+		case n > 0:
+			last = time.Now()
+		case ended && *r.ring.Read >= end:
+			r.done <- true
+			return
+		case ended && time.Since(last) > patience:
+			r.done <- false
+			return
+		}
+		if n < len(events)/2 && !ended {
+			select {
+			case end = <-r.ended:
+				ended, last = true, time.Now()
+			case <-time.After(time.Millisecond):
+			}
+		} else if n == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// stop ends the recording, and writes it.
+func (r *recorder) stop() error {
+	threads := traceEnd()
+	r.ended <- atomic.LoadUint64(r.ring.Head)
+	whole := <-r.done
+	over := atomic.LoadUint64(r.ring.Over) != 0
+	err := r.to.Close(threads)
+	recording.Store(false)
+	if err == nil && (over || !whole) {
+		err = fmt.Errorf("%w after %d calls", ErrRecordCut, r.to.Ops())
+	}
+	return err
+}

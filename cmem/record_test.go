@@ -1,0 +1,298 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/fht"
+	"github.com/cheapgo/cheap/cmem/internal/cwork"
+)
+
+// A recorded is a recording that was read.
+type recorded struct {
+	threads uint64
+	ops     []fht.Op
+	live    map[uint32]uint64 // sizes, at the end
+}
+
+// readRecording reads a recording, and looks whether each operation is possible.
+func readRecording(t *testing.T, r io.Reader) *recorded {
+	t.Helper()
+	zip, err := gzip.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(zip)
+	number := func() uint64 {
+		n, err := binary.ReadUvarint(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	magic := make([]byte, 4)
+	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != "FHT1" {
+		t.Fatalf("magic %q, %v", magic, err)
+	}
+	slots, ops := number(), number()
+	all := &recorded{threads: number(), live: map[uint32]uint64{}}
+	for range ops {
+		b, err := in.ReadByte()
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := fht.Op{Kind: fht.Kind(b & 15), Thread: b >> 4, Slot: uint32(number())}
+		if op.Kind != fht.Free {
+			op.Size = number()
+		}
+		if op.Kind == fht.Aligned {
+			for align := number(); align > 1; align /= 2 {
+				op.AlignLog++
+			}
+		}
+		_, live := all.live[op.Slot]
+		if uint64(op.Slot) >= slots || live != (op.Kind == fht.Free || op.Kind == fht.Realloc) {
+			t.Fatalf("%+v with %d slots, live: %v", op, slots, live)
+		}
+		if op.Kind == fht.Free {
+			delete(all.live, op.Slot)
+		} else {
+			all.live[op.Slot] = op.Size
+		}
+		all.ops = append(all.ops, op)
+	}
+	if _, err := in.ReadByte(); err != io.EOF {
+		t.Fatalf("more follows: %v", err)
+	}
+	return all
+}
+
+// count returns how many operations are of a kind and size.
+func (r *recorded) count(kind fht.Kind, size uint64) int {
+	n := 0
+	for _, op := range r.ops {
+		if op.Kind == kind && op.Size == size {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRecord compares a recording with the calls, and with the counts.
+func TestRecord(t *testing.T) {
+	old := cwork.Alloc(0, 111)
+	other := cwork.Alloc(0, 112)
+	var file bytes.Buffer
+	r, err := record(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Record(io.Discard); !errors.Is(err, ErrRecording) {
+		t.Errorf("a second recording: %v", err)
+	}
+	before := Read()
+	const threads, pairs, size = 4, 100_000, 4567
+	cwork.Threads(threads, pairs, size)
+	after := Read()
+
+	p := cwork.Alloc(0, 1111)
+	p = cwork.Realloc(p, 222_222)
+	if q := cwork.Realloc(p, math.MaxInt64); q != nil {
+		t.Error("memory that no system has")
+	}
+	p = cwork.Realloc(p, 333_333)
+	cwork.Free(old)
+	other = cwork.Realloc(other, 44_444)
+	if s := cwork.Conform(); s != "" {
+		t.Errorf("while calls are recorded: %s", s)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cwork.Free(p)
+	cwork.Free(other)
+
+	all := readRecording(t, &file)
+	if n := all.count(fht.Malloc, size); n != threads*pairs {
+		t.Errorf("%d mallocs in threads, want %d", n, threads*pairs)
+	}
+	if n := after.Mallocs - before.Mallocs; n < threads*pairs || n > threads*pairs+100 {
+		t.Errorf("%d mallocs were counted", n)
+	}
+	if all.threads < threads || all.threads > 30 {
+		t.Errorf("%d threads", all.threads)
+	}
+	for _, c := range []struct {
+		kind fht.Kind
+		size uint64
+		want int
+	}{
+		{fht.Malloc, 1111, 1}, {fht.Realloc, 222_222, 1}, {fht.Realloc, math.MaxInt64, 0}, {fht.Realloc, 333_333, 1},
+		{fht.Malloc, 44_444, 1}, // a realloc of an older block
+		{fht.Malloc, 111, 0}, {fht.Malloc, 112, 0},
+	} {
+		if n := all.count(c.kind, c.size); n != c.want {
+			t.Errorf("kind %d of %d bytes: %d, want %d", c.kind, c.size, n, c.want)
+		}
+	}
+	sizes := map[uint64]int{}
+	for _, n := range all.live {
+		sizes[n]++
+	}
+	if sizes[333_333] != 1 || sizes[44_444] != 1 || sizes[1111]+sizes[222_222] != 0 {
+		t.Errorf("in use at the end: %v", sizes)
+	}
+	if r.decoder.Unknown == 0 || r.decoder.Missed > 0 {
+		t.Errorf("%d frees of older blocks, %d missed", r.decoder.Unknown, r.decoder.Missed)
+	}
+	for _, kind := range []fht.Kind{fht.Calloc, fht.Aligned} {
+		n := 0
+		for _, op := range all.ops {
+			if op.Kind == kind && (kind != fht.Aligned || op.AlignLog > 0) {
+				n++
+			}
+		}
+		if n == 0 {
+			t.Errorf("no operation of kind %d, which cwork.Conform calls", kind)
+		}
+	}
+}
+
+// TestRecordOrder has threads free and reallocate what others have allocated, so that addresses
+// come again in other threads at once: none may come before its free.
+func TestRecordOrder(t *testing.T) {
+	for range 3 {
+		var file bytes.Buffer
+		r, err := record(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := make(chan unsafe.Pointer, 16)
+		var makers, takers sync.WaitGroup
+		for i := range 4 {
+			makers.Go(func() {
+				for range 20_000 {
+					blocks <- cwork.Alloc(0, 2000)
+				}
+			})
+			takers.Go(func() {
+				for p := range blocks {
+					if i%2 == 0 {
+						p = cwork.Realloc(p, 3000)
+					}
+					cwork.Free(p)
+				}
+			})
+		}
+		makers.Wait()
+		close(blocks)
+		takers.Wait()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		all := readRecording(t, &file)
+		if n := all.count(fht.Malloc, 2000); n != 80_000 {
+			t.Errorf("%d mallocs, want 80,000", n)
+		}
+		if r.decoder.Missed > 0 {
+			t.Errorf("%d addresses came again before they were freed", r.decoder.Missed)
+		}
+		for _, n := range all.live {
+			if n == 2000 || n == 3000 {
+				t.Error("a block is in use at the end")
+			}
+		}
+	}
+}
+
+// TestRecordCut lets nothing read the events: threads wait two seconds, and the recording is cut.
+func TestRecordCut(t *testing.T) {
+	if !recording.CompareAndSwap(false, true) {
+		t.Fatal("a recording")
+	}
+	ring, err := traceBegin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	cwork.Threads(2, len(ring.Words)/2, 100)
+	if d := time.Since(start); d < 2*time.Second {
+		t.Errorf("threads went on after %v", d)
+	}
+	var file bytes.Buffer
+	to, err := fht.NewWriter(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{ring: ring, to: to, ended: make(chan uint64, 1), done: make(chan bool)}
+	go r.read()
+	if err := r.stop(); !errors.Is(err, ErrRecordCut) {
+		t.Errorf("the error is %v", err)
+	}
+	if all := readRecording(t, &file); len(all.ops) < len(ring.Words)/2-1000 {
+		t.Errorf("%d operations", len(all.ops))
+	}
+	// The next one is whole.
+	file.Reset()
+	stop, err := Record(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cwork.Pairs(1000, 7654)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := readRecording(t, &file).count(fht.Malloc, 7654); n != 1000 {
+		t.Errorf("%d mallocs, want 1,000", n)
+	}
+}
+
+// TestRecordFork records while children are forked, which record nothing.
+func TestRecordFork(t *testing.T) {
+	var file bytes.Buffer
+	stop, err := Record(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bad := cwork.Fork(20); bad != 0 {
+		t.Errorf("%d children have failed", bad)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	readRecording(t, &file)
+}
+
+// BenchmarkRecord is a pair of malloc and free in C while it is recorded.
+func BenchmarkRecord(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		for _, on := range []bool{false, true} {
+			b.Run(map[bool]string{false: "off", true: "on"}[on]+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
+				stop := func() error { return nil }
+				if on {
+					var err error
+					if stop, err = Record(io.Discard); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ResetTimer()
+				cwork.Threads(threads, b.N, 64)
+				b.StopTimer()
+				if err := stop(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
