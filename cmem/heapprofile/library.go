@@ -9,8 +9,8 @@ import (
 // AskedByGo is the name of the library of blocks that Go code has asked for by itself.
 const AskedByGo = "C.malloc, C.CString, C.CBytes"
 
-// Library says to which library the bytes of a site belong: that of the innermost function of C that does not
-// allocate for others.
+// Library says to which library the bytes of a site belong: that of the innermost function of C
+// that does not allocate for others.
 func (p *Process) Library(s *Site) string {
 	last := ""
 	if len(s.C) == 1 && p.inMalloc(s.Go) {

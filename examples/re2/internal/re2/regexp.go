@@ -33,6 +33,7 @@ type Regexp struct {
 
 var regexps = own.NewPool(own.Options{
 	Name:    C.REGEXP_POOL,
+	CHeap:   true,
 	Release: libc.Destructor(unsafe.Pointer(C.regexp_destroy), libc.NoCallback),
 })
 

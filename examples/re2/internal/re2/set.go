@@ -28,6 +28,7 @@ type Set struct {
 
 var sets = own.NewPool(own.Options{
 	Name:    C.SET_POOL,
+	CHeap:   true,
 	Release: libc.Destructor(unsafe.Pointer(C.set_destroy), libc.NoCallback),
 })
 

@@ -111,12 +111,14 @@ type Stmt struct{ h own.Handle[*C.sqlite3_stmt] }
 var (
 	databases = own.NewPool(own.Options{
 		Name:           "sqlite.DB",
+		CHeap:          true,
 		Release:        libc.StatusDestructor(unsafe.Pointer(C.close_db), failed, libc.NoCallback),
 		OnReleaseError: releaseError,
 		Batch:          1, // a database that stays open holds back no other one
 	})
 	statements = own.NewPool(own.Options{
 		Name:           "sqlite.Stmt",
+		CHeap:          true,
 		Release:        libc.StatusDestructor(unsafe.Pointer(C.sqlite3_finalize), failed, libc.NoCallback),
 		OnReleaseError: releaseError,
 	})

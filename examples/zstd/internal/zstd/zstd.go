@@ -91,10 +91,12 @@ func pointer(p []byte) *C.uchar { return (*C.uchar)(unsafe.SliceData(p)) }
 var (
 	compressors = own.NewPool(own.Options{
 		Name:    "zstd.Writer",
+		CHeap:   true,
 		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeCCtx), libc.NoCallback),
 	})
 	decompressors = own.NewPool(own.Options{
 		Name:    "zstd.Reader",
+		CHeap:   true,
 		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeDCtx), libc.NoCallback),
 	})
 )
