@@ -74,16 +74,18 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 	sendProfile(w, name, &b)
 }
 
-// The page looks at the stacks of the C heap at these intervals. A stack that grows in all of them
-// is shown.
+// The page looks at the stacks of the C heap after intervals of Options.Growth. A stack that grows
+// in each of the last ones is shown.
 const (
-	growthInterval  = 10 * time.Second
+	defaultGrowth   = 10 * time.Second
 	growthIntervals = 6
 )
 
 // growth is what the page shows of stacks that keep growing. It looks at requests only: a program
 // of which no page is open does nothing for it.
 type growth struct {
+	interval time.Duration // does not change
+
 	mu    sync.Mutex
 	look  func() []census.CSuspect
 	last  GrowthFigures
@@ -94,6 +96,7 @@ type growth struct {
 type GrowthFigures struct {
 	Time     time.Time `json:"time"` // of the last look
 	Program  string    `json:"program"`
+	Seconds  float64   `json:"seconds"`        // of all intervals together
 	Note     string    `json:"note,omitempty"` // why there is nothing, or what is waited for
 	Suspects []Growth  `json:"suspects"`
 }
@@ -122,18 +125,19 @@ func (g *growth) read(program string) GrowthFigures {
 		g.look = census.CHeap.Watch(growthIntervals)
 	}
 	switch since := now.Sub(g.last.Time); {
-	case since > 2*growthInterval: // no page was open: an interval would be too long
+	case since > 2*max(g.interval, defaultGrowth): // no page was open: the interval is too long
 		g.look, g.looks = census.CHeap.Watch(growthIntervals), 0
-	case since < growthInterval-growthInterval/20: // a page that is a little early
+	case since < g.interval-g.interval/20: // a page that is a little early
 		return g.last
 	}
-	g.last = GrowthFigures{Time: now, Program: program, Suspects: []Growth{}}
+	all := growthIntervals * g.interval
+	g.last = GrowthFigures{Time: now, Program: program, Seconds: all.Seconds(), Suspects: []Growth{}}
 	for _, s := range g.look() {
 		g.last.Suspects = append(g.last.Suspects, Growth(s))
 	}
 	if g.looks++; g.looks <= growthIntervals {
-		left := time.Duration(growthIntervals+1-g.looks) * growthInterval
-		g.last.Note = fmt.Sprintf("The first suspects can be named in %d seconds, if a page stays open.", left/time.Second)
+		left := time.Duration(growthIntervals+1-g.looks) * g.interval
+		g.last.Note = fmt.Sprintf("The first suspects can be named in %v, if a page stays open.", left)
 	}
 	return g.last
 }
@@ -150,14 +154,15 @@ func (h *handler) serveGrowth(w http.ResponseWriter, _ *http.Request, asJSON boo
 	if f.Note != "" {
 		fmt.Fprintln(w, f.Note)
 	}
+	all := growthIntervals * h.growth.interval
 	for i, s := range f.Suspects {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s: about %s in use, grown by %s ± %s in %v; allocated by\n%s",
-			s.Library, bytesText(s.Live), bytesText(s.Grown), bytesText(s.Error), growthIntervals*growthInterval, s.Stack)
+			s.Library, bytesText(s.Live), bytesText(s.Grown), bytesText(s.Error), all, s.Stack)
 	}
 	if len(f.Suspects) == 0 && f.Note == "" {
-		fmt.Fprintf(w, "No stack has grown in each of the last %d intervals of %v.\n", growthIntervals, growthInterval)
+		fmt.Fprintf(w, "No stack has grown in each of the last %d intervals of %v.\n", growthIntervals, h.growth.interval)
 	}
 }

@@ -162,13 +162,14 @@ func TestCmemProfile(t *testing.T) {
 // TestGrowth asks in the rhythm of a page, and of two, and after a pause.
 func TestGrowth(t *testing.T) {
 	withCHeap(t, "", &census.CCounts{})
-	var g growth
+	const growthInterval = defaultGrowth
+	g := growth{interval: growthInterval}
 	passed := func(d time.Duration) GrowthFigures {
 		g.last.Time = g.last.Time.Add(-d) // as if the last look was so long ago
 		return g.read("program")
 	}
 	f := g.read("program")
-	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 60 seconds") {
+	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") {
 		t.Errorf("at first: %+v", f)
 	}
 	for range growthIntervals { // the second of two pages asks in between
@@ -184,11 +185,11 @@ func TestGrowth(t *testing.T) {
 	if again := g.read("program"); len(again.Suspects) != 1 || again.Time != f.Time {
 		t.Errorf("a moment later: %+v", again)
 	}
-	if f = passed(time.Hour); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 60 seconds") {
+	if f = passed(time.Hour); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") {
 		t.Errorf("after an hour without a page: %+v", f)
 	}
 
-	h := &handler{growth: growth{}}
+	h := &handler{growth: growth{interval: growthInterval}}
 	h.growth.look = census.CHeap.Watch(0)
 	h.growth.last.Time = time.Now().Add(-growthInterval)
 	h.growth.looks = growthIntervals

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -33,6 +34,12 @@ type Options struct {
 	// Pprof is the address to which the page links for Go's own profiles. The default is
 	// "/debug/pprof/".
 	Pprof string
+
+	// Growth is the interval at which the page looks at the stacks of the C heap, in a program
+	// that imports module cmem: it shows those that have grown in each of the last six. The
+	// default is ten seconds. The page asks once in ten seconds, so a shorter one is for programs
+	// that ask for growth.json or growth.txt.
+	Growth time.Duration
 }
 
 // Handler returns the page, its tables and the purge. Importing the package registers
@@ -45,8 +52,8 @@ type Options struct {
 //	              the page, which reads all.json every two seconds while it is open
 //	all.json      all tables, as [Figures]
 //	all.txt       all tables as text
-//	X.json        table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident;
-//	              in a program that imports module cmem, cmem and libraries
+//	X.json        table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident,
+//	              mappings; in a program that imports module cmem, cmem and libraries
 //	X.txt         the same as text
 //	heap          the profile of [WriteHeap], for go tool pprof
 //	lifetimes     the profile of [WriteLifetimes]
@@ -65,7 +72,10 @@ type Options struct {
 // costs, and, every ten seconds, what [Suspects] costs, and 0.1 ms for each thousand stacks of
 // the C heap.
 func Handler(o Options) http.Handler {
-	h := &handler{o: o, page: newPage(o)}
+	if o.Growth < 0 {
+		panic(&cheap.MisuseError{Op: "inspect.Handler", Reason: "Options.Growth is negative"})
+	}
+	h := &handler{o: o, page: newPage(o), growth: growth{interval: cmp.Or(o.Growth, defaultGrowth)}}
 	return http.HandlerFunc(h.serve)
 }
 

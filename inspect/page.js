@@ -36,6 +36,7 @@
 			const all = t.rows.find(x => x.labels[0] === 'resident in all');
 			return [r.values[0], all ? all.values[0] : Math.max(...t.rows.map(x => x.values[0]))];
 		}},
+		mappings: {head: 'share', of: (t, r) => [r.values[0], Math.max(...t.rows.map(x => x.values[0]))]},
 		classes: {head: 'waste', much: 0.5, of: (t, r) => {
 			const waste = value(t, r, 'cheap_class_waste_bytes');
 			return [waste, waste + value(t, r, 'cheap_class_allocated_bytes')];
@@ -199,7 +200,7 @@
 		const report = await answer.json();
 		const all = report.suspects;
 		el.tHead.replaceChildren(...(all.length === 0 ? [] : [head([
-			['library'], ['in use', 'bytes, an estimate', 'n'], ['grown by', 'bytes in all intervals together, an estimate', 'n'],
+			['library'], ['in use', 'bytes, an estimate', 'n'], ['grown by', 'bytes in ' + report.seconds + ' seconds, an estimate', 'n'],
 			['its error', 'the standard deviation of what it has grown by, at most', 'n'],
 			['allocated by', 'the innermost functions that have a name; all of the stack when it is opened'],
 		])]));

@@ -10,7 +10,7 @@ import (
 // residentTable takes the resident memory of the process apart. It is no part of Read: to sum
 // up the pages of a process takes the kernel a while, in which it maps no memory for it. It uses
 // nothing of s that the next read writes to.
-func residentTable(s *snapshot) Table {
+func residentTable(s *snapshot, all, anonymous int64, ok bool) Table {
 	t := residentFrame()
 	sum := int64(0)
 	part := func(name string, n int64) {
@@ -28,7 +28,6 @@ func residentTable(s *snapshot) Table {
 	if s.c != nil {
 		part("C heap, about", s.c.Live)
 	}
-	all, anonymous, ok := readResident()
 	if !ok {
 		return t // no such file on this system
 	}

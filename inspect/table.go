@@ -40,14 +40,20 @@ type TableRow struct {
 // the C heap are there if the program imports module cmem.
 func Tables() []Table {
 	list, s := readTables()
-	return append(list, residentTable(s)) // without the lock, because it takes the kernel a while
+	// Without the lock, because this takes the kernel a while.
+	mappings, sum, ok := mappingsTable()
+	all, anonymous := sum.resident, sum.anonymous
+	if !ok {
+		all, anonymous, ok = readResident()
+	}
+	return append(list, residentTable(s, all, anonymous, ok), mappings)
 }
 
 func readTables() ([]Table, *snapshot) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read()
-	list := make([]Table, 0, len(tables)+1)
+	list := make([]Table, 0, len(tables)+2)
 	for _, t := range tables {
 		has, why := t.has()
 		if !has {

@@ -163,7 +163,11 @@ func readObject(file string) (*object, error) {
 	}
 	all, _ := f.Symbols()
 	dynamic, _ := f.DynamicSymbols()
+	text, etext := goSymbols(all)
 	for _, s := range append(all, dynamic...) {
+		if s.Value >= text && s.Value < etext {
+			continue
+		}
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value != 0 && s.Size != 0 && s.Section != elf.SHN_UNDEF {
 			o.symbols = append(o.symbols, symbol{s.Value, s.Value + s.Size, s.Name})
 		}
@@ -171,6 +175,20 @@ func readObject(file string) (*object, error) {
 	slices.SortStableFunc(o.symbols, func(x, y symbol) int { return cmp.Compare(x.at, y.at) })
 	o.symbols = slices.Clip(slices.CompactFunc(o.symbols, func(x, y symbol) bool { return x.at == y.at }))
 	return o, nil
+}
+
+// goSymbols returns the range of the functions of Go. The runtime has their names; here they would
+// take some MiB.
+func goSymbols(all []elf.Symbol) (text, etext uint64) {
+	for _, s := range all {
+		switch s.Name {
+		case "runtime.text":
+			text = s.Value
+		case "runtime.etext":
+			etext = s.Value
+		}
+	}
+	return text, etext
 }
 
 // buildID returns the build ID of the linker, in hexadecimal digits, or "".

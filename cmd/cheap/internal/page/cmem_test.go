@@ -1,0 +1,88 @@
+package page
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/census"
+)
+
+// TestInspectCmem looks at the page of a program with a C heap, of which one stack grows, and then at
+// that of a program in which module cmem does nothing. Module cmem itself is not in this program: it
+// would count what the tests allocate.
+func TestInspectCmem(t *testing.T) {
+	b := startBrowser(t)
+	was := census.CHeap
+	defer func() { census.CHeap = was }()
+	off := ""
+	const name = "libmany-and-very-long <i>.so.6.3.1"
+	census.CHeap = &census.C{
+		Off:  func() string { return off },
+		Read: func() census.CCounts { return census.CCounts{Mallocs: 1234, Live: 7 << 20} },
+		Libraries: func(list []census.CLibrary) []census.CLibrary {
+			return append(list, census.CLibrary{Name: "libsmall.so", Live: 1 << 10}, census.CLibrary{Name: name, Live: 7 << 20, Blocks: 3, Allocs: 8 << 20})
+		},
+		Watch: func(int) func() []census.CSuspect {
+			return func() []census.CSuspect {
+				return []census.CSuspect{{
+					Library: name, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
+					Stack: "libmany.so+0x123\n\t/lib/libmany.so\nmany_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n",
+				}}
+			}
+		},
+	}
+	server := httptest.NewServer(inspect.Handler(inspect.Options{Title: "with C"}))
+	defer server.Close()
+	open := func() {
+		t.Helper()
+		run(b, chromedp.Navigate(server.URL+"/debug/cheap/"))
+		for deadline := time.Now().Add(time.Minute); evaluate[int](b, `Number(document.body.dataset.growth || 0)`) == 0; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the page does not show the stacks that grow")
+			}
+		}
+	}
+	text := func(table string) string {
+		return evaluate[string](b, `[...document.querySelector('[data-table=`+table+`]').tBodies[0].rows].map(r => [...r.cells].map(c => c.innerText).join('|')).join('\n')`)
+	}
+	open()
+	for table, want := range map[string]string{
+		"cmem":      "mallocs|1,234|",
+		"libraries": name + "||7.00 MiB|3|8.00 MiB\nlibsmall.so||1.00 KiB|0|0",
+		"growth":    name + "|7 MiB|6 MiB|1 MiB|many_open ← main.leak ← main.main",
+	} {
+		if got := text(table); !strings.Contains(got, want) {
+			t.Errorf("the table %s has\n%s\nwant\n%s", table, got, want)
+		}
+	}
+	if n := evaluate[int](b, `document.querySelectorAll('#chart polyline').length`); n != 5 {
+		t.Errorf("the chart has %d lines, want 5", n)
+	}
+	evaluate[bool](b, `(document.querySelector('[data-table=growth] details').open = true)`)
+	for _, d := range devices {
+		b.become(d)
+		b.screenshot("cmem-" + d.name)
+		if wide := evaluate[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s: the page is %d pixels wider than the window", d.name, wide)
+		}
+	}
+
+	off = "there is a reason"
+	open()
+	for _, section := range []string{"cmem", "libraries", "growth"} {
+		got := evaluate[string](b, `document.querySelector('#`+section+` .key').innerText`)
+		if want := "Module cmem does nothing: there is a reason."; got != want {
+			t.Errorf("the section %s says %q, want %q", section, got, want)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, said := range b.said {
+		t.Errorf("the console was told: %s", said)
+	}
+}
