@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cheapgo/cheap/cmem/fht"
 )
@@ -28,9 +27,10 @@ var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 //
 // While calls are recorded, each takes some ten nanoseconds longer, and more if several threads
 // allocate at once; 64 MiB of memory and a goroutine are in use, which needs most of a processor
-// where a program does little but allocate. If that goroutine is behind by four million calls,
-// threads wait for it in malloc, for two seconds at most: after that the recording ends, and stop
-// returns [ErrRecordCut]. Without a recording nothing takes longer.
+// where a program does little but allocate. While that goroutine is behind by three million calls,
+// each call waits for it, a millisecond at most. If it is behind by four million, or reads nothing
+// for two seconds, the recording ends, and stop returns [ErrRecordCut]. Without a recording nothing
+// takes longer.
 //
 // One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine may
 // call stop, and more than once.
@@ -59,64 +59,26 @@ func record(w io.Writer) (*recorder, error) {
 		recording.Store(false)
 		return nil, errors.Join(err, to.Close(0))
 	}
-	r := &recorder{ring: ring, to: to, ended: make(chan uint64, 1), done: make(chan bool)}
-	go r.read()
-	return r, nil
+	return &recorder{ring, to, fht.Read(ring, to.Write)}, nil
 }
 
 // recording says that there is a recording.
 var recording atomic.Bool
 
-// A recorder reads the events of a recording.
+// A recorder is a recording.
 type recorder struct {
-	ring    *fht.Ring
-	to      *fht.Writer
-	decoder fht.Decoder
-	ended   chan uint64 // the position at which the recording ends
-	done    chan bool   // whether all events until there were read
-}
-
-// read reads events until the recording has ended.
-func (r *recorder) read() {
-	const patience = time.Second // for threads that are about to write an event
-	r.decoder.Start(*r.ring.Read)
-	events := make([]uint64, 2*4096)
-	var end uint64
-	ended := false
-	for last := time.Now(); ; {
-		n := r.ring.Take(events)
-		r.decoder.Decode(events[:2*n], r.to.Write)
-		switch {
-		case n > 0:
-			last = time.Now()
-		case ended && *r.ring.Read >= end:
-			r.done <- true
-			return
-		case ended && time.Since(last) > patience:
-			r.done <- false
-			return
-		}
-		if n < len(events)/2 && !ended {
-			select {
-			case end = <-r.ended:
-				ended, last = true, time.Now()
-			case <-time.After(time.Millisecond):
-			}
-		} else if n == 0 {
-			time.Sleep(time.Millisecond)
-		}
-	}
+	ring   *fht.Ring
+	to     *fht.Writer
+	reader *fht.Reader
 }
 
 // stop ends the recording, and writes it.
 func (r *recorder) stop() error {
 	threads := traceEnd()
-	r.ended <- atomic.LoadUint64(r.ring.Head)
-	whole := <-r.done
-	over := atomic.LoadUint64(r.ring.Over) != 0
+	whole := r.reader.Stop()
 	err := r.to.Close(threads)
 	recording.Store(false)
-	if err == nil && (over || !whole) {
+	if err == nil && !whole {
 		err = fmt.Errorf("%w after %d calls", ErrRecordCut, r.to.Ops())
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 )
@@ -11,13 +12,14 @@ import (
 // A Writer writes a recording. The numbers of its operations and slots come first in the format, so
 // the operations are kept in a temporary file until Close.
 type Writer struct {
-	to     io.Writer
-	file   *os.File
-	buffer *bufio.Writer
-	zip    *gzip.Writer
-	ops    uint64
-	slots  uint32
-	err    error
+	to      io.Writer
+	file    *os.File
+	buffer  *bufio.Writer
+	zip     *gzip.Writer
+	records []byte // that zip has not yet
+	ops     uint64
+	slots   uint32
+	err     error
 }
 
 // NewWriter makes a Writer. Close must be called.
@@ -34,11 +36,8 @@ func NewWriter(w io.Writer) (*Writer, error) {
 
 // Write adds an operation. Close returns the first error.
 func (w *Writer) Write(op Op) {
-	if w.err != nil {
-		return
-	}
-	var record [1 + 3*binary.MaxVarintLen64]byte
-	b := append(record[:0], byte(op.Kind)|op.Thread<<4)
+	const enough = 32 << 10
+	b := append(w.records, byte(op.Kind)|op.Thread<<4)
 	b = binary.AppendUvarint(b, uint64(op.Slot))
 	if op.Kind != Free {
 		b = binary.AppendUvarint(b, op.Size)
@@ -46,9 +45,17 @@ func (w *Writer) Write(op Op) {
 	if op.Kind == Aligned {
 		b = binary.AppendUvarint(b, 1<<op.AlignLog)
 	}
-	_, w.err = w.zip.Write(b)
 	w.ops++
 	w.slots = max(w.slots, op.Slot+1)
+	if w.records = b; len(b) >= enough {
+		w.err = errors.Join(w.err, w.flush())
+	}
+}
+
+func (w *Writer) flush() error {
+	_, err := w.zip.Write(w.records)
+	w.records = w.records[:0]
+	return err
 }
 
 // Ops returns how many operations were added.
@@ -58,7 +65,7 @@ func (w *Writer) Ops() uint64 { return w.ops }
 func (w *Writer) Close(threads uint64) error {
 	defer os.Remove(w.file.Name())
 	defer w.file.Close()
-	for _, f := range []func() error{w.zip.Close, w.buffer.Flush, w.rewind} {
+	for _, f := range []func() error{w.flush, w.zip.Close, w.buffer.Flush, w.rewind} {
 		if w.err == nil {
 			w.err = f()
 		}

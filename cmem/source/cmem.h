@@ -66,7 +66,7 @@ struct cmem_trace {
 	uint64_t read;    // all events before it were read, and set to 0; the reader writes it
 	uint64_t size;    // of the ring, in events: a power of two
 	uint64_t threads; // how many have written an event
-	uint64_t over;    // a thread has waited in vain: the record ends at the first event that is missing
+	uint64_t over;    // the reader was too slow: the record ends at the first event that is missing
 	uint64_t *ring;   // two words for each event
 };
 enum {

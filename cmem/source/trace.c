@@ -9,8 +9,9 @@
 // allocator has given it; so an address never comes again before its free. A realloc has two
 // events, for the same reason. Nothing here allocates, and no lock is taken.
 //
-// If the ring is full, a thread waits for the reader, but not for ever: the reader may need this
-// very thread. Then the record ends.
+// If the reader is far behind, each event waits for it a millisecond at most. It cannot wait longer:
+// in the same process, the reader may need a new thread of Go, for which this one calls malloc. If
+// the ring is full, or nothing is read for two seconds, the record ends.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -52,27 +53,40 @@ void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_
 	}
 }
 
-// wait_for waits until the reader has made room for the event, and reports whether it has.
-static __attribute__((noinline)) int wait_for(uint64_t at) {
+static int is_behind(void) {
 	struct cmem_trace *t = &cmem_tracing;
-	int saved = errno;
-	for (int i = 0; i < 10000; i++) { // two seconds, or a bit more
-		struct timespec some = {0, 200000};
-		if (__atomic_load_n(&t->over, __ATOMIC_RELAXED))
-			break;
-		// Not nanosleep of the C library: a thread can be cancelled there.
-		syscall(SYS_nanosleep, &some, 0);
-		if (at - __atomic_load_n(&t->read, __ATOMIC_ACQUIRE) < t->size) {
-			errno = saved;
-			return 1;
-		}
-	}
-	__atomic_store_n(&t->over, 1, __ATOMIC_RELAXED);
-	errno = saved;
-	return 0;
+	uint64_t read = __atomic_load_n(&t->read, __ATOMIC_RELAXED);
+	return __atomic_load_n(&t->head, __ATOMIC_RELAXED) - read > t->size / 4 * 3;
 }
 
-static inline uint64_t take_position(void) { return __atomic_fetch_add(&cmem_tracing.head, 1, __ATOMIC_SEQ_CST); }
+// slow_down waits for the reader.
+static __attribute__((noinline)) void slow_down(void) {
+	static uint64_t stuck; // the lower half of what was read, and of when that was seen first
+	struct cmem_trace *t = &cmem_tracing;
+	int saved = errno;
+	for (int i = 0; i < 5 && is_behind() && !__atomic_load_n(&t->over, __ATOMIC_RELAXED); i++) {
+		struct timespec some = {0, 200000};
+		// Not nanosleep of the C library: a thread can be cancelled there.
+		syscall(SYS_nanosleep, &some, 0);
+	}
+	if (is_behind()) {
+		struct timespec now;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		uint32_t ms = now.tv_sec * 1000 + now.tv_nsec / 1000000, read = __atomic_load_n(&t->read, __ATOMIC_RELAXED);
+		uint64_t was = __atomic_load_n(&stuck, __ATOMIC_RELAXED);
+		if (was >> 32 != read)
+			__atomic_store_n(&stuck, (uint64_t)read << 32 | ms, __ATOMIC_RELAXED);
+		else if (ms - (uint32_t)was > 2000 && ms - (uint32_t)was < UINT32_MAX / 2)
+			__atomic_store_n(&t->over, 1, __ATOMIC_RELAXED);
+	}
+	errno = saved;
+}
+
+static inline uint64_t take_position(void) {
+	if (unlikely(is_behind()) && !__atomic_load_n(&cmem_tracing.over, __ATOMIC_RELAXED))
+		slow_down();
+	return __atomic_fetch_add(&cmem_tracing.head, 1, __ATOMIC_SEQ_CST);
+}
 
 static __attribute__((noinline)) uint64_t take_number(void) {
 	uint64_t n = __atomic_fetch_add(&cmem_tracing.threads, 1, __ATOMIC_RELAXED);
@@ -85,8 +99,10 @@ static void put(uint64_t at, uint64_t kind, const void *p, uint64_t n) {
 	uint64_t who = number;
 	if (unlikely(who >> 32 != generation))
 		who = take_number();
-	if (unlikely(at - __atomic_load_n(&t->read, __ATOMIC_ACQUIRE) >= t->size) && !wait_for(at))
+	if (unlikely(at - __atomic_load_n(&t->read, __ATOMIC_ACQUIRE) >= t->size)) {
+		__atomic_store_n(&t->over, 1, __ATOMIC_RELAXED);
 		return;
+	}
 	uint64_t *e = &t->ring[2 * (at & (t->size - 1))];
 	uint64_t thread = (uint32_t)who < 15 ? (uint32_t)who : 15;
 	e[1] = n;
