@@ -61,6 +61,7 @@ type recording struct {
 	*recordSettings
 	file   *shared.File
 	stderr io.Writer
+	traced *traced // nil without -trace
 }
 
 // run runs the program, and writes what was asked for.
@@ -69,12 +70,24 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	child.Args = r.args
 	child.Stdin, child.Stdout, child.Stderr = stdin, stdout, r.stderr
 	child.Env = r.environment(library)
-	if err := child.Start(); err != nil {
+	if r.trace != "" {
+		var err error
+		if r.traced, err = startTrace(r.trace, r.file); err != nil {
+			return 0, err
+		}
+	}
+	signals := takeSignals()
+	defer signals.stop()
+	err := child.Start()
+	if err != nil {
 		return 0, usagef("%v", err)
 	}
-	stop := passSignals(child.Process)
-	err := child.Wait()
-	stop()
+	signals.passTo(child.Process)
+	if listener != nil {
+		server := r.serve(listener)
+		defer server.Close()
+	}
+	err = child.Wait()
 	code := exitCode(child.ProcessState)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -106,6 +119,13 @@ func (r *recording) environment(library string) []string {
 	if p := r.program; p.IsGo {
 		env = append(env, fmt.Sprintf("CHEAPCMEM_RECORD_GO=%x-%x,%x-%x", p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To))
 	}
+	if r.trace != "" {
+		var ranges []string
+		for _, m := range r.program.Mallocs {
+			ranges = append(ranges, fmt.Sprintf("%x-%x", m.From, m.To))
+		}
+		env = append(env, "CHEAPCMEM_RECORD_TRACE="+strings.Join(ranges, ","))
+	}
 	return env
 }
 
@@ -119,6 +139,10 @@ func exitCode(state *os.ProcessState) int {
 
 // write writes the profile, and the report.
 func (r *recording) write() error {
+	var cut error // the trace
+	if r.traced != nil {
+		cut = r.traced.stop()
+	}
 	if !r.file.Started() {
 		return fmt.Errorf("nothing was recorded: the dynamic linker did not load the library into %s, or could not map its file", r.program.Path)
 	}
@@ -148,6 +172,6 @@ func (r *recording) write() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.stderr, "%+v\n%+v\n", c, process.Libraries(sites))
-	return nil
+	r.report(r.stderr, c, process.Libraries(sites))
+	return cut
 }

@@ -13,29 +13,42 @@ var passed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
 }
 
-// passSignals passes signals on to the program until stop is called. Those that a terminal sends
-// reach the program by themselves. A signal that this process ignores is ignored by the program.
-func passSignals(to *os.Process) (stop func()) {
-	c := make(chan os.Signal, 16)
-	for _, s := range passed {
-		if !signal.Ignored(s) {
-			signal.Notify(c, s)
+// A signals takes signals from when it is made, so that none ends this process before the program.
+type signals struct {
+	c    chan os.Signal
+	done chan struct{} // nil until passTo is called
+}
+
+// takeSignals begins to take signals. One that this process ignores is ignored by the program, too.
+func takeSignals() *signals {
+	s := &signals{c: make(chan os.Signal, 16)}
+	for _, sig := range passed {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.c, sig)
 		}
 	}
-	done := make(chan struct{})
+	return s
+}
+
+// passTo passes signals on to a program. Those that a terminal sends reach the program by
+// themselves.
+func (s *signals) passTo(to *os.Process) {
+	s.done = make(chan struct{})
 	go func() {
-		defer close(done)
-		for s := range c {
-			if fromTerminal(s) {
-				continue
+		defer close(s.done)
+		for sig := range s.c {
+			if !fromTerminal(sig) {
+				to.Signal(sig) // the program may have ended
 			}
-			to.Signal(s) // the program may have ended
 		}
 	}()
-	return func() {
-		signal.Stop(c)
-		close(c)
-		<-done
+}
+
+func (s *signals) stop() {
+	signal.Stop(s.c)
+	close(s.c)
+	if s.done != nil {
+		<-s.done
 	}
 }
 

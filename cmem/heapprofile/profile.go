@@ -48,9 +48,12 @@ func (p *Process) Profile(sites []Site, rate int) (*profile.Profile, error) {
 
 // A Library is what the C code of one file holds.
 type Library struct {
-	Name                 string // of the file, without its folder; or [AskedByGo]
-	Live, Blocks, Allocs int64  // bytes in use, blocks in use, bytes allocated
-	Peak                 int64  // bytes in use when all libraries together had the most
+	Name   string // of the file, without its folder; or [AskedByGo]
+	Live   int64  // bytes in use
+	Blocks int64  // in use
+	Allocs int64  // bytes allocated
+	Calls  int64  // that have allocated
+	Peak   int64  // bytes in use when all libraries together had the most
 }
 
 // Libraries adds the sites up by library, those that hold the most first.
@@ -66,6 +69,7 @@ func (p *Process) Libraries(sites []Site) []Library {
 		l.Live += round(s.AllocBytes - s.FreeBytes)
 		l.Blocks += round(s.Allocs - s.Frees)
 		l.Allocs += round(s.AllocBytes)
+		l.Calls += round(s.Allocs)
 		l.Peak += round(s.PeakBytes)
 	}
 	var all []Library

@@ -280,6 +280,8 @@ __attribute__((constructor(103))) static void begin(void) {
 	strncpy(header->off, cmem_off(), sizeof header->off - 1);
 	memcpy(header->magic, "cheapmem", 8);
 	header->version = 1;
-	header->started = !trace || *cmem_off() != 0 || cmem_trace_begin();
 	hide(is_go);
+	if (trace && *cmem_off() == 0 && !cmem_trace_begin())
+		strcpy(header->off, "there is no room for the file that cheap and the program share");
+	__atomic_store_n(&header->started, 1, __ATOMIC_RELEASE);
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/cmem/fht"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
@@ -214,4 +215,35 @@ func (f *File) Sites() ([]heapprofile.Site, error) {
 		all = append(all, site)
 	}
 	return all, r.err
+}
+
+// Ring returns the ring of events, if the program was started with a trace.
+func (f *File) Ring() (*fht.Ring, error) {
+	r := &reader{f: f}
+	trace := f.header().fields.trace
+	const head, read, size, over, words = 0, 64, 72, 88, 96 // of struct cmem_trace
+	n, at := r.uint64(trace+size), r.uint64(trace+words)
+	if r.err != nil || n == 0 || n&(n-1) != 0 || n > Size/16 {
+		return nil, errDamaged
+	}
+	var p [4]*uint64
+	for i, field := range []uint64{head, read, over} {
+		v, err := f.at(trace+field, 8)
+		if err != nil {
+			return nil, err
+		}
+		p[i] = (*uint64)(v)
+	}
+	events, err := f.at(at, 16*n)
+	if err != nil {
+		return nil, err
+	}
+	return &fht.Ring{Words: unsafe.Slice((*uint64)(events), 2*n), Head: p[0], Read: p[1], Over: p[2]}, nil
+}
+
+// Threads returns how many threads have written an event.
+func (f *File) Threads() uint64 {
+	const threads = 80
+	n, _ := f.uint64(f.header().fields.trace + threads)
+	return n
 }

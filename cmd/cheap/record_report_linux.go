@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/figure"
+)
+
+// mostLibraries is how many libraries the report names.
+const mostLibraries = 8
+
+// report writes the report at the end.
+func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile.Library) {
+	name := figure.Printable(filepath.Base(r.program.Path))
+	fmt.Fprintf(w, "cheap record: the C heap of %s\n", name)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	line("calls", "%s of malloc and its like, for %s; %s of free", figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)))
+	if c.Samples == 0 {
+		line("samples", "none: the program has allocated little; sample more with -rate")
+	} else {
+		line("at most", "%s in use, by %s, one in %s", byteCount(c.Peak), figure.Plural(int(c.Samples), "sample"), byteCount(r.rate))
+		slices.SortStableFunc(libraries, func(x, y heapprofile.Library) int { return cmp.Compare(y.Peak, x.Peak) })
+		for i, l := range libraries {
+			if i == mostLibraries || l.Peak == 0 {
+				break
+			}
+			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
+		}
+		line("at the end", "%s in use", byteCount(c.Live))
+	}
+	if c.Lost > 0 {
+		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
+	}
+	r.reportMovable(line, libraries, c)
+	line("profile", "go tool pprof %s %s", quoted(r.args[0]), quoted(r.out))
+	if r.traced != nil {
+		line("trace", "cheap replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
+	}
+}
+
+// reportMovable says what Go code has asked for by itself, and what that would cost on a Heap.
+func (r *recording) reportMovable(line func(label, format string, args ...any), libraries []heapprofile.Library, c shared.Counts) {
+	m := movableOf(libraries, r.traced)
+	if m.calls == 0 {
+		return
+	}
+	about := ""
+	if m.ops == nil {
+		about = "about "
+	}
+	line("Go itself", "asked for %s%s in %s%s, by %s", about, byteCount(m.bytes), about, figure.Plural(int(m.calls), "block"), heapprofile.AskedByGo)
+	if price, err := m.price(context.Background()); err == nil {
+		line("", "%s", price)
+	} else {
+		line("", "what that would cost on a cheap.Heap was not measured: %v", err)
+	}
+}
+
+// byteCount writes a number of bytes.
+func byteCount[T ~int | ~int64 | ~uint64](n T) string {
+	if n < 1024 {
+		return fmt.Sprint(n, " bytes")
+	}
+	return figure.Bytes(float64(n))
+}
+
+// quoted writes an argument for a shell.
+func quoted(arg string) string {
+	if strings.ContainsAny(arg, " '\"\\$&;|<>()*?`\t\n") {
+		return "'" + strings.ReplaceAll(figure.Printable(arg), "'", `'\''`) + "'"
+	}
+	return figure.Printable(arg)
+}
