@@ -121,6 +121,16 @@ var checkedCommands = map[string]string{
 	"GOWORK=off go run . -rounds 7": "the tests of examples/cache run it with less to do",
 	"GOWORK=off go test ./...":      "a step of .ci/run",
 
+	"cd examples/where":   "the next ones are for that folder",
+	"GOWORK=off go run .": "the tests of examples/where build and run it",
+
+	"curl -s localhost:6060/debug/cheap/resident.txt":                                    "TestDocument of examples/where",
+	"curl -s localhost:6060/debug/cheap/mappings.txt":                                    "the same",
+	"curl -s localhost:6060/debug/cheap/libraries.txt":                                   "the same",
+	"curl -s localhost:6060/debug/cheap/growth.txt":                                      "the same",
+	"go tool pprof -top localhost:6060/debug/pprof/heap":                                 "the same",
+	"go tool pprof -top -cum -show='^main' 'localhost:6060/debug/cheap/cmem?seconds=10'": "the same",
+
 	"go mod init example.com/hello": "TestCheckout",
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
 	"go mod tidy": "TestCheckout",

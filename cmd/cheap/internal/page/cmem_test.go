@@ -12,9 +12,9 @@ import (
 	"github.com/cheapgo/cheap/internal/census"
 )
 
-// TestInspectCmem looks at the page of a program with a C heap, of which one stack grows, and then at
-// that of a program in which module cmem does nothing. Module cmem itself is not in this program: it
-// would count what the tests allocate.
+// TestInspectCmem looks at the page of a program with a C heap, of which one stack grows, and then
+// at that of a program in which module cmem does nothing. Module cmem itself is not in this
+// program: it would count what the tests allocate.
 func TestInspectCmem(t *testing.T) {
 	b := startBrowser(t)
 	was := census.CHeap
