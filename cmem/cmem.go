@@ -144,6 +144,9 @@ func eachSite(f func(*site)) {
 	siteBuffers.Put(all)
 }
 
+// closed returns a number that changes when a library is unloaded.
+func closed() uint32 { return uint32(C.cmem_unloaded()) }
+
 // initial reports whether the address is in a file that is mapped since the program began, and so
 // for ever.
 func initial(pc uintptr) bool { return C.cmem_initial(C.uintptr_t(pc)) != 0 }

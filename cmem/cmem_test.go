@@ -3,7 +3,6 @@
 package cmem
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,19 +12,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 	"github.com/google/pprof/profile"
 )
 
-var long = flag.Duration("cmem.long", time.Second, "how long TestHammer runs")
-
 func TestMain(m *testing.M) {
-	flag.Parse()
 	if s := Off(); s != "" {
 		fmt.Println(s)
 		os.Exit(1)
@@ -280,75 +273,6 @@ func TestGaps(t *testing.T) {
 	if want := n * size / rate; math.Abs(float64(all-want)) > 6*math.Sqrt(float64(want)) || chi > 39.3 {
 		t.Errorf("%d samples, want about %d; χ² %.1f: %v", all, want, chi, counts)
 	}
-}
-
-// TestHammer allocates on goroutines, half of them locked to their threads, on stacks that
-// grow, in callbacks, and while the collector runs.
-func TestHammer(t *testing.T) {
-	old := SetRate(2000)
-	defer SetRate(old)
-	end := time.Now().Add(*long)
-	var all sync.WaitGroup
-	for g := range 8 {
-		all.Go(func() {
-			if g%2 == 0 {
-				runtime.LockOSThread() // the thread ends with the goroutine
-			}
-			var ps []unsafe.Pointer
-			for time.Now().Before(end) {
-				deep(rand.IntN(300), func() {
-					switch p := unsafe.Pointer(nil); rand.IntN(4) {
-					case 0:
-						p = cwork.Back(1+rand.IntN(5), rand.IntN(3000))
-						ps = append(ps, p)
-					case 1:
-						ps = append(ps, cwork.Site(rand.IntN(100), rand.IntN(10_000)))
-					case 2:
-						if n := len(ps); n > 0 {
-							ps[n-1] = cwork.Realloc(ps[n-1], 1+rand.IntN(20_000))
-						}
-					default:
-						cwork.Pairs(rand.IntN(300), rand.IntN(500))
-					}
-				})
-				if len(ps) > 100 {
-					for _, p := range ps {
-						cwork.Free(p)
-					}
-					ps = nil
-				}
-			}
-			for _, p := range ps {
-				cwork.Free(p)
-			}
-		})
-	}
-	all.Go(func() {
-		for time.Now().Before(end) {
-			runtime.GC()
-			p, err := Profile()
-			if err != nil {
-				t.Error(err)
-			}
-			for _, l := range p.Location {
-				if l.Mapping == nil && l.Line == nil {
-					t.Errorf("%#x is in no mapping", l.Address)
-				}
-			}
-		}
-	})
-	all.Wait()
-}
-
-//go:noinline
-func deep(n int, f func()) {
-	var room [64]byte
-	if n > 0 {
-		deep(n-1, f)
-	} else {
-		f()
-	}
-	runtime.KeepAlive(&room)
 }
 
 // build builds cprog.

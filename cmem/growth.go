@@ -70,7 +70,7 @@ func (w *Watch) Look() ([]Suspect, error) {
 	defer w.mu.Unlock()
 	var now []look
 	var found []Suspect
-	var stacks []site
+	suspects := map[int]bool{} // by their numbers
 	full := len(w.looks) == w.most-1 && w.most > 1
 	eachSite(func(s *site) {
 		if now == nil {
@@ -82,7 +82,7 @@ func (w *Watch) Look() ([]Suspect, error) {
 		if full {
 			if grown, deviation := w.grows(s.number, l); grown > 0 {
 				found = append(found, Suspect{Live: round(live), Grown: round(grown), GrownError: round(deviation)})
-				stacks = append(stacks, *s)
+				suspects[s.number] = true
 			}
 		}
 	})
@@ -93,7 +93,7 @@ func (w *Watch) Look() ([]Suspect, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	p, err := process()
+	stacks, p, err := snapshot(func(s *site) bool { return suspects[s.number] }) // in the same order
 	if err != nil {
 		return nil, err
 	}

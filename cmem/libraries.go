@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
 // A Library is what the C code of one file holds.
@@ -27,36 +25,35 @@ type Library struct {
 func Libraries() ([]Library, error) {
 	librariesOf.Lock()
 	defer librariesOf.Unlock()
-	all := make([]Library, 0, 16)
-	var p *heapprofile.Process
-	var err error
+	of := &librariesOf.stacks
+	isNew := func(s *site) bool { return s.number >= len(*of) || (*of)[s.number] == 0 }
+	anyNew := false
+	eachSite(func(s *site) { anyNew = anyNew || isNew(s) })
+	if anyNew {
+		found, p, err := snapshot(isNew)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			s := &found[i]
+			if n := s.number + 1 - len(*of); n > 0 {
+				*of = append(*of, make([]int32, n)...)
+			}
+			(*of)[s.number] = numberOfLibrary(p.Library(s.known()))
+		}
+	}
+	all := make([]Library, len(librariesOf.names))
 	eachSite(func(s *site) {
-		for len(librariesOf.stacks) <= s.number {
-			librariesOf.stacks = append(librariesOf.stacks, 0)
+		if isNew(s) {
+			return // it has allocated for the first time meanwhile
 		}
-		i := librariesOf.stacks[s.number]
-		if i == 0 {
-			if p == nil && err == nil {
-				p, err = process()
-			}
-			if err != nil {
-				return
-			}
-			i = numberOfLibrary(p.Library(s.known()))
-			librariesOf.stacks[s.number] = i
-		}
-		for len(all) < int(i) {
-			all = append(all, Library{})
-		}
-		l := &all[i-1]
-		l.Name = librariesOf.names[i-1]
+		i := (*of)[s.number] - 1
+		l := &all[i]
+		l.Name = librariesOf.names[i]
 		l.Live += round(s.allocBytes - s.freeBytes)
 		l.Blocks += round(s.allocs - s.frees)
 		l.Allocs += round(s.allocBytes)
 	})
-	if err != nil {
-		return nil, err
-	}
 	all = slices.DeleteFunc(all, func(l Library) bool { return l.Name == "" })
 	slices.SortFunc(all, func(x, y Library) int {
 		return cmp.Or(cmp.Compare(y.Live, x.Live), cmp.Compare(y.Allocs, x.Allocs), strings.Compare(x.Name, y.Name))

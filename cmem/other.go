@@ -12,6 +12,7 @@ func setRate(int64) int64  { return 0 }
 func rate() int64          { return 0 }
 func read() Stats          { return Stats{} }
 func eachSite(func(*site)) {}
+func closed() uint32       { return 0 }
 func initial(uintptr) bool { return true }
 
 // Record returns before it would call these.

@@ -27,12 +27,14 @@ func WriteProfile(w io.Writer) error {
 
 // Profile returns the profile that [WriteProfile] writes.
 func Profile() (*profile.Profile, error) {
-	p, err := process()
+	all, p, err := snapshot(func(s *site) bool { return s.allocs != 0 })
 	if err != nil {
 		return nil, err
 	}
 	b := p.NewBuilder(Rate())
-	eachSite(func(s *site) { b.Add(s.known()) })
+	for i := range all {
+		b.Add(all[i].known())
+	}
 	return b.Profile()
 }
 
@@ -53,12 +55,6 @@ func Since(base *profile.Profile) (*profile.Profile, error) {
 	p.TimeNanos, p.DurationNanos = base.TimeNanos, now.TimeNanos-base.TimeNanos
 	p.DefaultSampleType = now.DefaultSampleType
 	return p, nil
-}
-
-// process returns what is known of this process.
-func process() (*heapprofile.Process, error) {
-	maps, err := heapprofile.Mappings()
-	return &heapprofile.Process{Mappings: maps, Program: heapprofile.Executable(), Frames: frames}, err
 }
 
 // frames returns the functions of Go at a return address.

@@ -37,6 +37,9 @@ type Process struct {
 	Frames func(pc uintptr) []Frame
 }
 
+// Mapped reports whether the function of a return address lies in a mapping.
+func (p *Process) Mapped(pc uintptr) bool { return mappingOf(p.Mappings, uint64(pc-1)) != nil }
+
 // Profile returns a profile of the sites, which were sampled with that rate, in bytes.
 func (p *Process) Profile(sites []Site, rate int) (*profile.Profile, error) {
 	b := p.NewBuilder(rate)

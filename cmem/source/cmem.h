@@ -91,6 +91,9 @@ void cmem_trace_end(void);
 // these C files is at self.
 void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_t self_to);
 
+// cmem_unloaded returns a number that changes when the program unloads a library.
+uint32_t cmem_unloaded(void);
+
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);

@@ -296,8 +296,10 @@ size_t cmem_malloc_usable_size(void *p) {
 void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
 void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
 
-// A library that is unloaded makes its addresses free for the next one.
+// A library that is unloaded makes its addresses free for the next one. It is counted before and
+// after: a stack that was seen earlier, or meanwhile, is not named by what lies there now.
 in_shared uint32_t cmem_closed;
+uint32_t cmem_unloaded(void) { return __atomic_load_n(&cmem_closed, __ATOMIC_SEQ_CST); }
 int cmem_dlclose(void *handle) {
 	static int (*next)(void *);
 	int (*f)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
@@ -305,8 +307,9 @@ int cmem_dlclose(void *handle) {
 		*(void **)&f = dlsym(RTLD_NEXT, "dlclose");
 		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
 	}
+	__atomic_fetch_add(&cmem_closed, 1, __ATOMIC_SEQ_CST);
 	int r = f ? f(handle) : -1;
-	__atomic_fetch_add(&cmem_closed, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&cmem_closed, 1, __ATOMIC_SEQ_CST);
 	return r;
 }
 

@@ -3,7 +3,7 @@
 package cwork
 
 /*
-#cgo LDFLAGS: -lpthread
+#cgo LDFLAGS: -lpthread -ldl
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdint.h>
@@ -46,6 +46,10 @@ void *cwork_moved(size_t n);
 void cwork_churn(int threads, int rounds, int calls);
 int64_t cwork_used(int *jemalloc);
 int cwork_priority(int times);
+int cwork_sqlite(void);
+int cwork_within(void);
+void cwork_many(int threads);
+int cwork_child(void);
 */
 import "C"
 
@@ -135,3 +139,16 @@ func grow(n int) byte {
 // returns the milliseconds of processor time that the first has taken for so many blocks, or -1 if
 // the system refuses such threads.
 func Priority(times int) int { return int(C.cwork_priority(C.int(times))) }
+
+// SQLite loads SQLite, has it add up the numbers from 1 to 100, and unloads it. It returns the sum,
+// or -1 if it is not installed.
+func SQLite() int { return int(C.cwork_sqlite()) }
+
+// Within allocates in callbacks of the C library. It returns 0 if something is wrong.
+func Within() int { return int(C.cwork_within()) }
+
+// Many does so in many threads at the same time.
+func Many(threads int) { C.cwork_many(C.int(threads)) }
+
+// Child forks, and returns whether the child ended well.
+func Child() bool { return C.cwork_child() == 0 }

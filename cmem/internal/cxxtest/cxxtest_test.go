@@ -3,16 +3,22 @@
 package cxxtest_test
 
 import (
+	"flag"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cxxtest"
+	"github.com/cheapgo/cheap/cmem/internal/hammer"
 )
+
+var long = flag.Duration("cmem.long", time.Second, "how long TestHammer runs")
 
 // few is what the runtime's threads and the C library allocate beside a test.
 const few = 60
@@ -119,6 +125,19 @@ func TestThrows(t *testing.T) {
 			t.Errorf("%d objects were destroyed, want %d", n, depth+1)
 		}
 	}
+}
+
+// TestHammer has exceptions, and each operator, among all other ways to allocate.
+func TestHammer(t *testing.T) {
+	kinds := cxxtest.Kinds()
+	hammer.Run(t, *long, func() {
+		if depth := rand.IntN(50); cxxtest.Throws(depth) != depth+1 {
+			t.Error("an object was not destroyed")
+		}
+		if s := kinds[rand.IntN(len(kinds))].Pairs(1+rand.IntN(20), rand.IntN(5000)); s != "" {
+			t.Error(s)
+		}
+	})
 }
 
 // TestPreloaded runs the tests with allocators that are preloaded, which have operators of their

@@ -1,0 +1,40 @@
+package cmem
+
+import (
+	"slices"
+
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+)
+
+// snapshot returns the stacks that have allocated and that wanted selects, the newest first, and
+// the process of a moment at which the files of those that are not stale lay where they did when
+// they allocated.
+func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
+	for tries := 0; ; tries++ {
+		var all []site
+		n := closed()
+		eachSite(func(s *site) {
+			if wanted(s) {
+				all = append(all, *s)
+			}
+		})
+		p, err := process()
+		if err != nil {
+			return nil, nil, err
+		}
+		if n != closed() && tries < 10 {
+			continue // a library was unloaded meanwhile
+		}
+		for i := range all {
+			s := &all[i]
+			s.stale = s.stale || n != closed() || slices.ContainsFunc(s.c, func(pc uintptr) bool { return !p.Mapped(pc) })
+		}
+		return all, p, nil
+	}
+}
+
+// process returns what is known of this process.
+func process() (*heapprofile.Process, error) {
+	maps, err := heapprofile.Mappings()
+	return &heapprofile.Process{Mappings: maps, Program: heapprofile.Executable(), Frames: frames}, err
+}
