@@ -297,7 +297,7 @@ void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
 void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
 
 // A library that is unloaded makes its addresses free for the next one. It is counted before and
-// after: a stack that was seen earlier, or meanwhile, is not named by what lies there now.
+// after: a stack that was seen earlier, or meanwhile, is not named by the library that is there now.
 in_shared uint32_t cmem_closed;
 uint32_t cmem_unloaded(void) { return __atomic_load_n(&cmem_closed, __ATOMIC_SEQ_CST); }
 int cmem_dlclose(void *handle) {

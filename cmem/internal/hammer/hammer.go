@@ -191,6 +191,9 @@ func wrong(s *profile.Sample) string {
 		}
 	}
 	if len(inGo) == 0 {
+		if strings.HasPrefix(last, "_cgo_") && strings.Contains(last, "_Cfunc_") {
+			return "the functions of Go are missing"
+		}
 		return ""
 	}
 	if !strings.Contains(inGo[0], "._Cfunc_") && !strings.HasPrefix(inGo[0], "runtime.") {
