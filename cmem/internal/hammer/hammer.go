@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
@@ -155,52 +156,62 @@ func Check(t *testing.T) {
 			t.Errorf("%#x is in no mapping", l.Address)
 		}
 	}
+	called := map[uint64]bool{} // by the address in C at which it goes on to functions of Go
+	missing := map[uint64]*profile.Sample{}
 	for _, s := range p.Sample {
-		if wrong := wrong(s); wrong != "" {
+		c, inGo := parts(s)
+		if wrong := wrong(c, inGo); wrong != "" {
 			t.Errorf("%s: %s", wrong, text(s))
 		}
+		switch n := len(c); {
+		case n == 0 || n == 96:
+		case len(inGo) > 0:
+			called[c[n-1].Address] = true
+		default:
+			missing[c[n-1].Address] = s
+		}
+	}
+	for at, s := range missing {
+		if called[at] {
+			t.Errorf("the functions of Go are missing: %s", text(s))
+		}
+	}
+	if len(called) == 0 {
+		t.Error("no stack has functions of Go")
 	}
 }
 
 // The packages whose functions are in the stacks of a test.
 var packages = []string{"github.com/cheapgo/cheap/cmem", "main.", "runtime.", "sync.", "testing.", "_cgoexp_", "_cgo_"}
 
-// wrong says what is wrong with a stack: Go code begins with a function of cgo that calls C, and
-// ends where a goroutine begins, or at C, or after 64 functions with those of the runtime.
-func wrong(s *profile.Sample) string {
-	var inGo []string
-	last := ""
+// parts returns the locations of C in a stack, and the names of the functions of Go.
+func parts(s *profile.Sample) (c []*profile.Location, inGo []string) {
 	for _, l := range s.Location {
-		if len(l.Line) == 0 {
-			if len(inGo) > 0 {
-				return "an address without a name among functions of Go"
-			}
-			last = "?"
-			continue
-		}
-		name := l.Line[len(l.Line)-1].Function.Name
-		// A name of C has no dot, but those of cgo and of parts of a function.
-		if l.Line[0].Line != 0 || strings.HasPrefix(name, "[called") {
+		if len(l.Line) > 0 && (l.Line[0].Line != 0 || l.Line[0].Function.Name == "[called from C]") {
 			for _, line := range l.Line {
 				inGo = append(inGo, line.Function.Name)
 			}
-		} else if len(inGo) > 0 && name != "runtime.goexit" {
-			return "a function of C among those of Go"
+		} else if len(inGo) == 0 {
+			c = append(c, l)
 		} else {
-			last = name
+			inGo = append(inGo, "?")
 		}
 	}
+	return c, inGo
+}
+
+// wrong says what is wrong with a stack. C ends where Go calls it, in a function that cgo has made
+// for the program, or where a thread begins. Go begins with a function of cgo, and ends where a
+// goroutine begins, or at C.
+func wrong(c []*profile.Location, inGo []string) string {
 	if len(inGo) == 0 {
-		if strings.HasPrefix(last, "_cgo_") && strings.Contains(last, "_Cfunc_") {
-			return "the functions of Go are missing"
-		}
 		return ""
+	}
+	if n := len(c); n > 0 && (c[n-1].Mapping == nil || c[n-1].Mapping.File != executable) {
+		return "Go does not call a library by itself"
 	}
 	if !strings.Contains(inGo[0], "._Cfunc_") && !strings.HasPrefix(inGo[0], "runtime.") {
 		return fmt.Sprintf("%s does not call C", inGo[0])
-	}
-	if !strings.HasPrefix(last, "_cgo_") && !strings.HasPrefix(last, "cwork_") && !strings.HasPrefix(last, "cxxtest_") && last != "?" && !strings.HasPrefix(inGo[0], "runtime.") {
-		return fmt.Sprintf("%s is called by Go", last)
 	}
 	for _, name := range inGo[:len(inGo)-1] {
 		known := false
@@ -211,11 +222,14 @@ func wrong(s *profile.Sample) string {
 			return fmt.Sprintf("%s is not of this program's stacks", name)
 		}
 	}
+	// 64 at most, with those of the runtime that a profile leaves out.
 	if end := inGo[len(inGo)-1]; end != "runtime.goexit" && end != "[called from C]" && len(inGo) < 60 {
 		return fmt.Sprintf("it ends in %s after %d functions", end, len(inGo))
 	}
 	return ""
 }
+
+var executable, _ = os.Readlink("/proc/self/exe")
 
 func text(s *profile.Sample) string {
 	var b strings.Builder
