@@ -53,7 +53,7 @@ th:first-child, td:first-child { text-align: left; }
 {{if .Wait}}<p>{{.Wait}}</p>{{else}}{{with .Counts}}
 <table>
 <tr><td>in use<td>{{bytes .Live}}, ± {{bytes .LiveError}}
-<tr><td>in use at most<td>{{bytes .Peak}}
+<tr><td>in use at most<td>{{bytes .Peak}}, ± {{bytes .PeakError}}
 <tr><td>calls of malloc and its like<td>{{thousands .Mallocs}}, for {{bytes .Bytes}}
 <tr><td>calls of free<td>{{thousands .Frees}}
 <tr><td>samples<td>{{thousands .Samples}}, one in {{bytes .Rate}}

@@ -28,7 +28,11 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 	if c.Samples == 0 {
 		line("samples", "none: the program has allocated little; sample more with -rate")
 	} else {
-		line("at most", "%s in use, by %s, one in %s", byteCount(c.Peak), figure.Plural(int(c.Samples), "sample"), byteCount(r.rate))
+		line("at most", "%s in use, give or take %s: from %s, one in %s",
+			byteCount(c.Peak), byteCount(c.PeakError), figure.Plural(int(c.Samples), "sample"), byteCount(r.rate))
+		if r.traced != nil && r.traced.peak > 0 {
+			line("", "%s by the trace, which has all calls", byteCount(r.traced.peak))
+		}
 		slices.SortStableFunc(libraries, func(x, y heapprofile.Library) int { return cmp.Compare(y.Peak, x.Peak) })
 		for i, l := range libraries {
 			if i == mostLibraries || l.Peak == 0 {

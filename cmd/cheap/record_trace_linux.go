@@ -23,6 +23,9 @@ type traced struct {
 	ended  chan bool
 	done   chan error
 
+	sizes      []uint64 // by slot
+	live, peak uint64   // bytes in use, and the most
+
 	movable []trace.Op // the first calls for blocks that Go code has asked for by itself
 	calls   int        // all mallocs of these
 	bytes   uint64     // of these
@@ -72,6 +75,12 @@ func (t *traced) read() error {
 
 func (t *traced) add(op fht.Op) {
 	t.writer.Write(op)
+	for int(op.Slot) >= len(t.sizes) {
+		t.sizes = append(t.sizes, 0)
+	}
+	t.live += op.Size - t.sizes[op.Slot] // the size of a block that is free is 0
+	t.sizes[op.Slot] = op.Size
+	t.peak = max(t.peak, t.live)
 	if !op.Marked {
 		return
 	}

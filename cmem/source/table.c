@@ -27,7 +27,7 @@ in_shared static size_t live_size, live_n;
 in_shared static double live_bytes, live_var;
 
 // The most that live_bytes was, and how often it was more than ever.
-in_shared static double peak_live;
+in_shared static double peak_live, peak_var;
 in_shared static uint64_t peak;
 
 // variance is what a block adds to the variance of the bytes that are in use.
@@ -166,6 +166,7 @@ int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c,
 	s->alloc_var += variance(&l);
 	if (live_bytes > peak_live) {
 		peak_live = live_bytes;
+		peak_var = live_var;
 		peak++;
 	}
 	return 1;
@@ -240,6 +241,7 @@ void cmem_table_fields(struct fields *f) {
 	f->live = (uintptr_t)&live_bytes;
 	f->live_variance = (uintptr_t)&live_var;
 	f->peak_live = (uintptr_t)&peak_live;
+	f->peak_variance = (uintptr_t)&peak_var;
 	f->peak = (uintptr_t)&peak;
 	f->closed = (uintptr_t)&cmem_closed;
 }

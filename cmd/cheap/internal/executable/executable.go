@@ -76,7 +76,7 @@ func notELF(file *os.File) error {
 
 // readGo looks for the tables of Go functions. If they are not found, IsGo stays false.
 func (p *Program) readGo(f *elf.File) {
-	image := &image{f: f}
+	image := &image{f: f, segments: map[*elf.Prog][]byte{}}
 	symbols, _ := f.Symbols()
 	named := map[string]uint64{}
 	for _, s := range symbols {
@@ -111,6 +111,9 @@ func (p *Program) readGo(f *elf.File) {
 	if err != nil || text == 0 || etext <= text {
 		return
 	}
+	if _, err := image.bytes(gofunc, 1); err != nil { // reads what the table needs
+		gofunc = 0
+	}
 	t.image, t.gofunc = image, gofunc
 	cgocall, ok := t.find("runtime.cgocall")
 	if !ok {
@@ -141,19 +144,28 @@ func (p *Program) Frames(pc uint64) []heapprofile.Frame {
 // An image reads the memory that a program begins with.
 type image struct {
 	f         *elf.File
-	relocated map[uint64]uint64 // what the dynamic linker writes, by address; nil until it is needed
+	relocated map[uint64]uint64    // what the dynamic linker writes, by address; nil until it is needed
+	segments  map[*elf.Prog][]byte // that were read
 }
 
 var errNoMemory = errors.New("no such memory")
 
-// bytes returns n bytes of the file.
+// bytes returns n bytes of memory. It reads the whole segment, and keeps that: the file may be closed
+// when another part of the segment is asked for.
 func (m *image) bytes(at, n uint64) ([]byte, error) {
 	for _, p := range m.f.Progs {
-		if p.Type == elf.PT_LOAD && at >= p.Vaddr && at-p.Vaddr < p.Filesz && n <= p.Filesz-(at-p.Vaddr) {
-			b := make([]byte, n)
-			_, err := p.ReadAt(b, int64(at-p.Vaddr))
-			return b, err
+		if p.Type != elf.PT_LOAD || at < p.Vaddr || at-p.Vaddr >= p.Filesz || n > p.Filesz-(at-p.Vaddr) {
+			continue
 		}
+		data, ok := m.segments[p]
+		if !ok {
+			data = make([]byte, p.Filesz)
+			if _, err := p.ReadAt(data, 0); err != nil {
+				return nil, err
+			}
+			m.segments[p] = data
+		}
+		return data[at-p.Vaddr:][:n], nil
 	}
 	return nil, errNoMemory
 }

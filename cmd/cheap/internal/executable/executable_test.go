@@ -38,9 +38,9 @@ func TestFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	f := &Program{Path: self}
 	f.readGo(file)
+	file.Close()
 	if !f.IsGo {
 		t.Fatal("the tables of Go functions were not found")
 	}

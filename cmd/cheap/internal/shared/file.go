@@ -32,7 +32,7 @@ type fields struct {
 	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                    uint64
 	taken, lost, rate                                                                                uint64
 	stacks, stackAll, stackC, stackGo, stackClosed, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
-	live, liveVariance, peakLive, peak, closed                                                       uint64
+	live, liveVariance, peakLive, peakVariance, peak, closed                                         uint64
 	trace                                                                                            uint64
 }
 
@@ -152,7 +152,7 @@ func (r *reader) uint32(address uint64) uint32 {
 type Counts struct {
 	Mallocs, Frees, Bytes uint64 // since the program began
 	Live, LiveError       int64  // bytes in use, an estimate, and its standard deviation
-	Peak                  int64  // the most that Live was
+	Peak, PeakError       int64  // the most that Live was, and the standard deviation of that
 	Samples, Lost         uint64
 	Rate                  int64
 }
@@ -174,6 +174,7 @@ func (f *File) Counts() (Counts, error) {
 	c.Samples, c.Lost, c.Rate = r.uint64(d.taken), r.uint64(d.lost), int64(r.uint64(d.rate))
 	c.Live, c.Peak = int64(max(0, r.float64(d.live))), int64(r.float64(d.peakLive))
 	c.LiveError = int64(math.Sqrt(max(0, r.float64(d.liveVariance))))
+	c.PeakError = int64(math.Sqrt(max(0, r.float64(d.peakVariance))))
 	return c, r.err
 }
 

@@ -1,0 +1,438 @@
+//go:build cgo
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+)
+
+var recordToolchain = flag.String("record.toolchain", "", "build the programs that are recorded with this GOTOOLCHAIN")
+
+// runVariable has the test program be the command.
+const runVariable = "CHEAP_TEST_RUN_MAIN"
+
+// buildRecorded builds testdata/record, with these flags of go build.
+func buildRecorded(t *testing.T, flags ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	build := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./testdata/record")...)
+	if *recordToolchain != "" {
+		build.Env = append(os.Environ(), "GOTOOLCHAIN="+*recordToolchain)
+	}
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return path
+}
+
+// A recordRun is a run of cheap record.
+type recordRun struct {
+	stdout, stderr string
+	code           int
+	out            string // the file of the profile
+}
+
+// recordCommandLine returns the command with these arguments behind -o.
+func recordCommandLine(t *testing.T, env []string, args ...string) (command *exec.Cmd, out string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = filepath.Join(t.TempDir(), "out.pb.gz")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	command = exec.CommandContext(ctx, self, append([]string{"record", "-o", out}, args...)...)
+	command.Env = append(append(os.Environ(), runVariable+"=1"), env...)
+	return command, out
+}
+
+func recordEnv(t *testing.T, env []string, args ...string) *recordRun {
+	t.Helper()
+	command, out := recordCommandLine(t, env, args...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Stdin = strings.NewReader("from stdin\n")
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return &recordRun{stdout.String(), stderr.String(), command.ProcessState.ExitCode(), out}
+}
+
+func record(t *testing.T, args ...string) *recordRun { return recordEnv(t, nil, args...) }
+
+// stacks returns what the profile has, of a sample type, by stack: the functions with spaces between
+// them, innermost first.
+func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
+	t.Helper()
+	f, err := os.Open(r.out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.stderr)
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.SampleType, func(v *profile.ValueType) bool { return v.Type == kind })
+	all := map[string]int64{}
+	for _, s := range p.Sample {
+		var names []string
+		for _, l := range s.Location {
+			for _, line := range l.Line {
+				names = append(names, line.Function.Name)
+			}
+		}
+		all[strings.Join(names, " ")] += s.Value[i]
+	}
+	return all
+}
+
+// sum adds the stacks up that match an expression.
+func sum(stacks map[string]int64, expression string) int64 {
+	n := int64(0)
+	for stack, v := range stacks {
+		if regexp.MustCompile(expression).MatchString(stack) {
+			n += v
+		}
+	}
+	return n
+}
+
+// TestRecordLeak records a program that ends by os.Exit, in each way to build it.
+func TestRecordLeak(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-buildmode=pie"}, {"-ldflags=-s"}, {"-buildmode=pie", "-ldflags=-s"}, {"-gcflags=-N -l"}} {
+		r := record(t, "-rate", "1", "--", buildRecorded(t, flags...), "leak", "-x", "a b")
+		if r.code != 3 || r.stdout != "[-x a b]\nfrom stdin\n" || !strings.HasPrefix(r.stderr, "on stderr\n") {
+			t.Fatalf("%v: code %d, stdout %q, stderr %s", flags, r.code, r.stdout, r.stderr)
+		}
+		stacks := r.stacks(t, "inuse_space")
+		c := "^leak .*_Cfunc_leak "
+		if strings.Contains(strings.Join(flags, " "), "-s") {
+			c = "^" // no names of C functions
+		}
+		if n := sum(stacks, c+`main\._Cfunc_leak main\.inlined main\.leaky main\.main runtime\.main runtime\.goexit$`); n != 1_000_000 {
+			t.Errorf("%v: %d bytes leaked, want 1,000,000: %v", flags, n, stacks)
+		}
+		if n := sum(stacks, `main\._cgo_cmalloc .*main\.asks main\.main`); n != 100_000 {
+			t.Errorf("%v: %d bytes of C.malloc, want 100,000: %v", flags, n, stacks)
+		}
+		for _, want := range []string{
+			`(?m)^  calls       [\d,]+ of malloc and its like, for [\d.]+ MiB; \d+ of free$`,
+			`(?m)^  at most     1\.05 MiB in use, give or take 0 bytes: `,
+			`(?m)^                 97\d KiB  program$`,
+			`(?m)^                [\d.]+ KiB  C\.malloc, C\.CString, C\.CBytes$`,
+			`(?m)^  Go itself   asked for about 195 KiB in about 120 blocks, by C\.malloc, C\.CString, C\.CBytes$`,
+			`(?m)^              a call takes [\d.]+ .?s on a cheap\.Heap and [\d.]+ .?s through cgo, measured now by pairs of 1666 bytes`,
+			`(?m)^  profile     go tool pprof \S+ \S+out\.pb\.gz$`,
+		} {
+			if !regexp.MustCompile(want).MatchString(r.stderr) {
+				t.Errorf("%v: no %s in\n%s", flags, want, r.stderr)
+			}
+		}
+	}
+}
+
+// TestRecordPprof has go tool pprof read the profile.
+func TestRecordPprof(t *testing.T) {
+	program := buildRecorded(t)
+	r := record(t, "-rate", "1", program, "leak")
+	text, err := exec.Command("go", "tool", "pprof", "-top", "-cum", program, r.out).CombinedOutput()
+	if err != nil || !regexp.MustCompile(`97[67](\.\d+)?kB .*main\.leaky\n`).Match(text) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestRecordTrace compares a trace with the calls of four threads.
+func TestRecordTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.fht.gz")
+	r := record(t, "-trace", file, buildRecorded(t), "threads")
+	if r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	tr := readTrace(t, file)
+	mallocs, frees := 0, 0
+	slots := map[uint32]bool{}
+	for _, op := range tr.Ops {
+		if op.Kind == trace.Malloc && op.Size == 777 {
+			mallocs++
+			slots[op.Slot] = true
+		}
+		if op.Kind == trace.Free && slots[op.Slot] {
+			frees++
+		}
+	}
+	if mallocs != 400_000 || frees < 400_000 || tr.Threads < 5 {
+		t.Errorf("%d mallocs and %d frees of %d threads, want 400,000 of 5", mallocs, frees, tr.Threads)
+	}
+	calls := regexp.MustCompile(`calls       ([\d,]+) of malloc`).FindStringSubmatch(r.stderr)
+	if calls == nil || !strings.HasPrefix(calls[1], "400,") {
+		t.Errorf("other counts in\n%s", r.stderr)
+	}
+
+	// The calls of Go code are replayed at the end.
+	r = record(t, "-rate", "1", "-trace", file, buildRecorded(t), "leak")
+	for _, want := range []string{
+		"\n  Go itself   asked for 195 KiB in 120 blocks, by ", "measured now by replaying them\n", "\n  trace       cheap replay ", " by the trace, which has all calls\n",
+	} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("no %q in\n%s", want, r.stderr)
+		}
+	}
+}
+
+func readTrace(t *testing.T, file string) *trace.Trace {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tr, err := trace.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// TestRecordEnds has programs that end and fork in other ways.
+func TestRecordEnds(t *testing.T) {
+	program := buildRecorded(t)
+	for _, c := range []struct {
+		mode string
+		code int
+	}{{"abort", 128 + int(syscall.SIGABRT)}, {"fork", 0}, {"closes", 0}} {
+		r := record(t, "-rate", "1", program, c.mode)
+		// Go turns abort into an exit with 2.
+		if r.code != c.code && !(c.mode == "abort" && r.code == 2) {
+			t.Errorf("%s: code %d, want %d: %s", c.mode, r.code, c.code, r.stderr)
+		}
+		if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 {
+			t.Errorf("%s: %d bytes leaked, want 1,000,000", c.mode, n)
+		}
+		if c.mode != "fork" {
+			continue
+		}
+		if regexp.MustCompile(`calls       \d{3},\d{3} `).MatchString(r.stderr) {
+			t.Errorf("what the child of a fork allocates is counted:\n%s", r.stderr)
+		}
+	}
+}
+
+// TestRecordEnvironment looks at what the program and its children see.
+func TestRecordEnvironment(t *testing.T) {
+	program := buildRecorded(t)
+	r := recordEnv(t, []string{"KEPT=kept"}, program, "environment")
+	if r.stdout != "child kept\n" {
+		t.Errorf("the program prints %q", r.stdout)
+	}
+	library, err := preload.Find("jemalloc")
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	r = recordEnv(t, []string{library.Env(), "KEPT=kept"}, program, "environment")
+	if want := "has " + library.Env() + "\nchild " + library.Path + " kept\n"; r.stdout != want {
+		t.Errorf("the program prints %q, want %q", r.stdout, want)
+	}
+	r = recordEnv(t, []string{library.Env()}, "-rate", "1", program, "leak")
+	if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 {
+		t.Errorf("%d bytes leaked with jemalloc, want 1,000,000", n)
+	}
+}
+
+// TestRecordOff has the library do nothing.
+func TestRecordOff(t *testing.T) {
+	r := recordEnv(t, []string{"CHEAPCMEM=off"}, buildRecorded(t), "leak")
+	if r.code != 3 || !strings.Contains(r.stderr, "cheap record: nothing was recorded: CHEAPCMEM is off in the environment\n") {
+		t.Errorf("code %d, %s", r.code, r.stderr)
+	}
+}
+
+// A lineWriter waits for a line.
+type lineWriter struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *lineWriter) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// waitFor waits until an expression matches, and returns the match.
+func (w *lineWriter) waitFor(t *testing.T, expression string) []string {
+	t.Helper()
+	e := regexp.MustCompile(expression)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if m := e.FindStringSubmatch(w.String()); m != nil {
+			return m
+		}
+	}
+	t.Fatalf("no %s in %s", expression, w)
+	return nil
+}
+
+// TestRecordSignals sends signals to the command alone.
+func TestRecordSignals(t *testing.T) {
+	program := buildRecorded(t)
+	for _, c := range []struct {
+		mode   string
+		signal syscall.Signal
+		code   int
+		stdout string
+	}{
+		{"wait", syscall.SIGTERM, 5, "ready\ngot terminated\n"},
+		{"sleep", syscall.SIGTERM, 128 + 15, "ready\n"},
+		{"sleep", syscall.SIGINT, 128 + 2, "ready\n"},
+		{"sleep", syscall.SIGHUP, 128 + 1, "ready\n"},
+	} {
+		command, out := recordCommandLine(t, nil, "-rate", "1", program, c.mode)
+		var stdout, stderr lineWriter
+		command.Stdout, command.Stderr = &stdout, &stderr
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stdout.waitFor(t, "ready\n")
+		command.Process.Signal(c.signal)
+		command.Wait()
+		r := &recordRun{out: out, stderr: stderr.String()}
+		if code := command.ProcessState.ExitCode(); code != c.code || stdout.String() != c.stdout {
+			t.Errorf("%s, %v: code %d, want %d, stdout %q, stderr %s", c.mode, c.signal, code, c.code, &stdout, &stderr)
+		}
+		if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 {
+			t.Errorf("%s, %v: %d bytes leaked, want 1,000,000", c.mode, c.signal, n)
+		}
+	}
+}
+
+// TestRecordHTTP reads the figures while the program runs.
+func TestRecordHTTP(t *testing.T) {
+	command, _ := recordCommandLine(t, nil, "-rate", "1", "-http", "localhost:0", buildRecorded(t), "sleep")
+	var stdout, stderr lineWriter
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := stderr.waitFor(t, `cheap record: the figures are at (http://\S+/)\n`)[1]
+	stdout.waitFor(t, "ready\n")
+	get := func(path string) []byte {
+		answer, err := http.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s, %v, %s", path, answer.Status, err, body)
+		}
+		return body
+	}
+	if page := string(get("")); !regexp.MustCompile(`<td>program<td>97\d KiB<td>1\d<td>`).MatchString(page) {
+		t.Errorf("the page is\n%s", page)
+	}
+	p, err := profile.ParseData(get("profile"))
+	if err != nil || len(p.Sample) == 0 {
+		t.Errorf("the profile: %v", err)
+	}
+	command.Process.Signal(syscall.SIGTERM)
+	command.Wait()
+}
+
+// TestRecordMistakes gives wrong arguments, and programs that cannot be recorded.
+func TestRecordMistakes(t *testing.T) {
+	folder := t.TempDir()
+	program := buildRecorded(t)
+	static := filepath.Join(folder, "static")
+	build := exec.Command("go", "build", "-o", static, ".")
+	build.Dir = filepath.Join(folder, "src")
+	for name, text := range map[string]string{
+		"src/go.mod": "module static\n", "src/main.go": "package main\n\nfunc main() {}\n", "script": "#!/bin/sh\n", "text": "text\n",
+	} {
+		os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o777)
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, c := range []struct {
+		env  string
+		args []string
+		want string
+	}{
+		{"", nil, "no program is given"},
+		{"", []string{"-what", program}, "flag provided but not defined: -what; the flags are "},
+		{"", []string{"-rate", "0", program}, "-rate: 0 is too little"},
+		{"", []string{"-o", "", program}, "-o: name a file"},
+		{"", []string{"-o", folder, program}, "-o: "},
+		{"", []string{"-trace", folder + "/no/file", program}, "-trace: "},
+		{"", []string{"-http", "nowhere", program}, "-http: "},
+		{"", []string{"no-such-program"}, "give the path of a program"},
+		{"", []string{folder + "/none"}, "give the path of a program"},
+		{"", []string{folder}, "give the path of a program"},
+		{"", []string{folder + "/script"}, "is a script"},
+		{"", []string{folder + "/text"}, "is no ELF file"},
+		{"", []string{static}, "is linked statically"},
+		{"CC=no-such-compiler -O3", []string{program}, "the C compiler no-such-compiler was not found"},
+	} {
+		r := recordEnv(t, []string{c.env}, c.args...)
+		if r.code != exitUsage || !strings.HasPrefix(r.stderr, "cheap record: ") || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("cheap record %q: code %d, want %q in %q", c.args, r.code, c.want, r.stderr)
+		}
+	}
+	r := recordEnv(t, []string{"CC=false"}, program)
+	if r.code != exitFailed || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("a compiler that fails: code %d, %q", r.code, r.stderr)
+	}
+	if files, _ := filepath.Glob("/dev/shm/cheap-record-*"); len(files) > 0 {
+		t.Errorf("files are left: %v", files)
+	}
+}
+
+// TestRecordHelp has the help, and no program.
+func TestRecordHelp(t *testing.T) {
+	for _, args := range [][]string{{"record", "-h"}, {"help", "record"}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK || stderr.Len() > 0 || !strings.Contains(stdout.String(), "cheap record -trace server.fht.gz ./server") {
+			t.Errorf("%v: code %d, %s%s", args, code, &stdout, &stderr)
+		}
+		for line := range strings.Lines(stdout.String()) {
+			if len(line) > 121 {
+				t.Errorf("a line of %d columns: %s", len(line), line)
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+//go:build cgo && linux
+
+// Command record is what the tests of cheap record run: a Go program whose C code allocates.
+package main
+
+/*
+#cgo LDFLAGS: -lpthread
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static __attribute__((noinline)) void *leak(size_t n) { void *volatile p = malloc(n); return p; }
+static void *pairs(void *n) {
+	for (uintptr_t i = 0; i < (uintptr_t)n; i++) {
+		void *volatile p = malloc(777);
+		free(p);
+	}
+	return 0;
+}
+static void threads(int threads, uintptr_t n) {
+	pthread_t t[16];
+	for (int i = 0; i < threads; i++) pthread_create(&t[i], 0, pairs, (void *)n);
+	for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
+}
+static int forks(void) {
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int i = 0; i < 1000; i++) leak(100000);
+		pairs((void *)100000);
+		_exit(0);
+	}
+	int status = 1;
+	return waitpid(pid, &status, 0) != pid || status != 0;
+}
+static void stops(void) { abort(); }
+*/
+import "C"
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+var kept []unsafe.Pointer
+
+//go:noinline
+func leaky() {
+	for range 10 {
+		inlined(100_000)
+	}
+}
+
+func inlined(n int) { C.leak(C.size_t(n)) }
+
+//go:noinline
+func asks() {
+	for range 20 {
+		kept = append(kept, C.malloc(5000))
+	}
+	for range 100 {
+		s := C.CString(strings.Repeat("x", 999))
+		C.free(unsafe.Pointer(s))
+	}
+}
+
+func main() {
+	switch os.Args[1] {
+	case "leak": // echoes its input, and ends with 3 without returning
+		leaky()
+		asks()
+		fmt.Println(os.Args[2:])
+		io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprintln(os.Stderr, "on stderr")
+		os.Exit(3)
+	case "threads":
+		C.threads(4, 100_000)
+	case "fork":
+		leaky()
+		if C.forks() != 0 {
+			os.Exit(1)
+		}
+	case "abort":
+		leaky()
+		C.stops()
+	case "closes": // all files but three, and goes elsewhere
+		for fd := 3; fd < 1000; fd++ {
+			syscall.Close(fd)
+		}
+		os.Chdir("/")
+		leaky()
+		asks()
+	case "environment":
+		for _, v := range os.Environ() {
+			if strings.HasPrefix(v, "CHEAPCMEM_") || strings.HasPrefix(v, "LD_PRELOAD") || v == "" {
+				fmt.Println("has", v)
+			}
+		}
+		child := exec.Command("/bin/sh", "-c", "echo child $LD_PRELOAD $CHEAPCMEM_RECORD $KEPT")
+		child.Stdout = os.Stdout
+		if err := child.Run(); err != nil {
+			fmt.Println(err)
+		}
+	case "wait": // for a signal
+		leaky()
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		fmt.Println("got", <-c)
+		os.Exit(5)
+	case "sleep":
+		leaky()
+		fmt.Println("ready")
+		time.Sleep(time.Minute)
+	}
+}
