@@ -123,10 +123,15 @@ var siteBuffers sync.Pool
 // eachSite calls f for each stack, the newest first. f must not keep the pointer. What the site
 // refers to stays.
 func eachSite(f func(*site)) {
-	all, _ := siteBuffers.Get().([]C.struct_cmem_site)
-	if n := int(C.cmem_sites(nil, 0)); n > len(all) {
-		all = make([]C.struct_cmem_site, n+n/8+64)
+	buffer, _ := siteBuffers.Get().(*[]C.struct_cmem_site)
+	if buffer == nil {
+		buffer = new([]C.struct_cmem_site)
 	}
+	defer siteBuffers.Put(buffer)
+	if n := int(C.cmem_sites(nil, 0)); n > len(*buffer) {
+		*buffer = make([]C.struct_cmem_site, n+n/8+64)
+	}
+	all := *buffer
 	n := min(int(C.cmem_sites(unsafe.SliceData(all), C.size_t(len(all)))), len(all))
 	var one site
 	for i, s := range all[:n] {
@@ -141,7 +146,6 @@ func eachSite(f func(*site)) {
 		}
 		f(&one)
 	}
-	siteBuffers.Put(all)
 }
 
 // closed returns a number that changes when a library is unloaded.

@@ -11,7 +11,9 @@
 //
 // One block in 512 KiB is sampled, with the stack that allocated it: first the functions of C,
 // and then those of Go that have called them. [WriteProfile] writes them for go tool pprof,
-// [Libraries] adds them up by library. Nothing calls back into Go, and no lock of Go's is taken.
+// [Libraries] adds them up by library, [Since] says what has changed, and a [Watch] which stacks
+// keep growing. The page of package inspect shows all of these in a program that imports both.
+// Nothing calls back into Go, and no lock of Go's is taken.
 //
 // # The garbage collector
 //

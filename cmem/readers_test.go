@@ -1,0 +1,50 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/cmem/internal/cwork"
+)
+
+// TestReaders reads what threads write that sample each block.
+func TestReaders(t *testing.T) {
+	withRate(t, 1)
+	end := time.Now().Add(500 * time.Millisecond)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			cwork.Pairs(600, 1000) // the thread looks at the rate
+			for time.Now().Before(end) {
+				for range 100 {
+					cwork.Free(cwork.Site(rand.IntN(100), rand.IntN(10_000)))
+				}
+			}
+		})
+	}
+	w := NewWatch(2)
+	for time.Now().Before(end) {
+		if _, err := Libraries(); err != nil {
+			t.Error(err)
+		}
+		found, err := w.Look()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range found {
+			if s.Grown > s.Live || len(s.Stack) == 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		eachSite(func(s *site) {
+			if s.frees > s.allocs*(1+1e-9) || s.freeBytes > s.allocBytes*(1+1e-9) || s.freeVar > s.allocVar*(1+1e-9) {
+				t.Errorf("more was freed than allocated: %+v", *s)
+			}
+		})
+	}
+	all.Wait()
+}
