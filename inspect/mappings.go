@@ -120,16 +120,24 @@ func kilobytesOf(text []byte) int64 {
 	return n << 10
 }
 
-// goHeap returns the terabyte of the address space in which the arenas of the Go heap are.
+// goHeap returns an address at or below the first arena of the Go heap. The arenas follow each other
+// from there on.
 var goHeap = sync.OnceValue(func() uint64 {
 	x := make([]byte, 64<<10+os.Getpid()&1) // of a size that the compiler does not know: not on a stack
-	return terabyte(uintptr(unsafe.Pointer(unsafe.SliceData(x))))
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x)))) &^ (64<<30 - 1)
 })
 
-func terabyte(addr uintptr) uint64 { return uint64(addr) >> 40 }
+// inGoHeap reports whether an address is of the Go heap. In 32 bits there is no telling.
+func inGoHeap(addr uintptr) bool {
+	const terabyte = 1 << 40
+	return strconv.IntSize == 64 && uint64(addr) >= goHeap() && uint64(addr)-goHeap() < terabyte
+}
 
-// ofCheap reports whether a unit of the mapping is in use by cheap.
+// ofCheap reports whether the mapping is a region of cheap, or has a unit that cheap uses.
 func (v *vma) ofCheap() bool {
+	if v.start%span.RegionSize == 0 && span.Lookup(v.start) != nil {
+		return true // also when all of it is idle
+	}
 	for at := v.start; at < v.end && at >= v.start; at += span.UnitSize {
 		if r := span.Lookup(at); r == nil {
 			at |= span.RegionSize - span.UnitSize // none in this region has a record
@@ -193,7 +201,7 @@ func (v *vma) kind(was *vma, program string) string {
 		return path.Base(v.name)
 	case v.name != "":
 		return v.name
-	case strconv.IntSize == 64 && terabyte(v.start) == goHeap():
+	case inGoHeap(v.start):
 		return "Go heap"
 	case v.ofCheap():
 		return "cheap"
