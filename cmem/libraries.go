@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
 // A Library is what the C code of one file holds.
@@ -23,33 +25,28 @@ type Library struct {
 // It looks for the library of a stack once. So a call takes a fraction of a millisecond for each
 // thousand stacks, unless there are new ones.
 func Libraries() ([]Library, error) {
-	librariesOf.Lock()
-	defer librariesOf.Unlock()
-	of := &librariesOf.stacks
-	isNew := func(s *site) bool { return s.number >= len(*of) || (*of)[s.number] == 0 }
+	isNew := func(s *site) bool {
+		librariesOf.Lock()
+		defer librariesOf.Unlock()
+		return *libraryOf(s) == 0
+	}
 	anyNew := false
 	eachSite(func(s *site) { anyNew = anyNew || isNew(s) })
 	if anyNew {
-		found, p, err := snapshot(isNew)
-		if err != nil {
+		if _, _, err := snapshot(isNew); err != nil { // it looks for the libraries
 			return nil, err
 		}
-		for i := range found {
-			s := &found[i]
-			if n := s.number + 1 - len(*of); n > 0 {
-				*of = append(*of, make([]int32, n)...)
-			}
-			(*of)[s.number] = numberOfLibrary(p.Library(s.known()))
-		}
 	}
+	librariesOf.Lock()
+	defer librariesOf.Unlock()
 	all := make([]Library, len(librariesOf.names))
 	eachSite(func(s *site) {
-		if isNew(s) {
+		i := *libraryOf(s)
+		if i == 0 {
 			return // it has allocated for the first time meanwhile
 		}
-		i := (*of)[s.number] - 1
-		l := &all[i]
-		l.Name = librariesOf.names[i]
+		l := &all[i-1]
+		l.Name = librariesOf.names[i-1]
 		l.Live += round(s.allocBytes - s.freeBytes)
 		l.Blocks += round(s.allocs - s.frees)
 		l.Allocs += round(s.allocBytes)
@@ -69,13 +66,32 @@ var librariesOf struct {
 	names  []string
 }
 
-func numberOfLibrary(name string) int32 {
-	i := slices.Index(librariesOf.names, name)
-	if i < 0 {
-		librariesOf.names = append(librariesOf.names, name)
-		i = len(librariesOf.names) - 1
+// libraryOf returns the place of the number of a stack's library. The lock is held.
+func libraryOf(s *site) *int32 {
+	if n := s.number + 1 - len(librariesOf.stacks); n > 0 {
+		librariesOf.stacks = append(librariesOf.stacks, make([]int32, n)...)
 	}
-	return int32(i + 1)
+	return &librariesOf.stacks[s.number]
+}
+
+// findLibraries looks for the libraries of stacks.
+func findLibraries(all []site, p *heapprofile.Process) {
+	librariesOf.Lock()
+	defer librariesOf.Unlock()
+	for i := range all {
+		s := &all[i]
+		number := libraryOf(s)
+		if *number == 0 {
+			name := p.Library(s.known())
+			at := slices.Index(librariesOf.names, name)
+			if at < 0 {
+				librariesOf.names = append(librariesOf.names, name)
+				at = len(librariesOf.names) - 1
+			}
+			*number = int32(at + 1)
+		}
+		s.library = librariesOf.names[*number-1]
+	}
 }
 
 func round(v float64) int64 { return int64(math.Round(max(0, v))) }

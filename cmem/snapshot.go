@@ -29,6 +29,7 @@ func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 			s := &all[i]
 			s.stale = s.stale || n != closed() || slices.ContainsFunc(s.c, func(pc uintptr) bool { return !p.Mapped(pc) })
 		}
+		findLibraries(all, p)
 		return all, p, nil
 	}
 }

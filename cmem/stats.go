@@ -57,7 +57,8 @@ type site struct {
 	allocs, allocBytes, allocVar float64 // allocVar is the variance of allocBytes
 	frees, freeBytes, freeVar    float64 // of these, those that were freed
 
-	stale bool // a library was unloaded since the stack was seen first
+	stale   bool   // a library was unloaded since the stack was seen first
+	library string // set by snapshot
 }
 
 // live returns the bytes in use, an estimate, and its variance.
@@ -78,7 +79,7 @@ func (s *site) known() *heapprofile.Site {
 		}
 	}
 	return &heapprofile.Site{
-		C: c, Go: s.goPart,
+		C: c, Go: s.goPart, Library: s.library,
 		Allocs: s.allocs, AllocBytes: s.allocBytes, Frees: s.frees, FreeBytes: s.freeBytes,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/census"
 )
 
@@ -157,6 +158,19 @@ func TestCmemProfile(t *testing.T) {
 			t.Errorf("%q: %d", query, w.Code)
 		}
 	}
+}
+
+func TestGrowthOption(t *testing.T) {
+	withCHeap(t, "", &census.CCounts{})
+	if text := ask(Handler(Options{Growth: time.Hour}), "GET", "growth.txt", nil).Body.String(); !strings.Contains(text, "in 6h0m0s") {
+		t.Errorf("%q", text)
+	}
+	defer func() {
+		if _, ok := recover().(*cheap.MisuseError); !ok {
+			t.Error("a negative interval is taken")
+		}
+	}()
+	Handler(Options{Growth: -1})
 }
 
 // TestGrowth asks in the rhythm of a page, and of two, and after a pause.

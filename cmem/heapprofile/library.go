@@ -12,6 +12,9 @@ const AskedByGo = "C.malloc, C.CString, C.CBytes"
 // Library says to which library the bytes of a site belong: that of the innermost function of C
 // that does not allocate for others.
 func (p *Process) Library(s *Site) string {
+	if s.Library != "" {
+		return s.Library
+	}
 	last := ""
 	if len(s.C) == 1 && p.inMalloc(s.Go) {
 		return AskedByGo

@@ -17,6 +17,8 @@ import (
 type Site struct {
 	C, Go []uintptr // return addresses; 0 in a library that was unloaded
 
+	Library string // "" if it is to be found from the addresses
+
 	Allocs, AllocBytes, Frees, FreeBytes float64
 
 	PeakBytes float64 // in use when all sites together had the most; 0 if that is not known
