@@ -120,8 +120,8 @@ func kilobytesOf(text []byte) int64 {
 	return n << 10
 }
 
-// goHeap returns an address at or below the first arena of the Go heap. The arenas follow each other
-// from there on.
+// goHeap returns an address at or below the first arena of the Go heap. The arenas follow each
+// other from there on.
 var goHeap = sync.OnceValue(func() uint64 {
 	x := make([]byte, 64<<10+os.Getpid()&1) // of a size that the compiler does not know: not on a stack
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x)))) &^ (64<<30 - 1)
