@@ -290,7 +290,8 @@ func build(t *testing.T, args ...string) string {
 func run(t *testing.T, name string, env ...string) (string, *profile.Profile) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "profile")
-	cmd := exec.Command(name, file)
+	args := append(strings.Fields(os.Getenv("CHEAP_TEST_EXEC")), name, file) // an emulator
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -430,8 +431,16 @@ func TestOff(t *testing.T) {
 		{"environment", "CHEAPCMEM is off", nil, []string{"CHEAPCMEM=off"}},
 		{"static", "statically", []string{"-ldflags=-linkmode=external -extldflags=-static"}, nil},
 		{"tag", "without it", []string{"-tags=cheap_nocmem"}, nil},
+		{"musl", "not glibc 2.35 or newer", nil, []string{"CC=musl-gcc"}},
+		{"musl static", "statically", []string{"-ldflags=-linkmode=external -extldflags=-static"}, []string{"CC=musl-gcc"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			if slices.Contains(row.env, "CC=musl-gcc") {
+				if _, err := exec.LookPath("musl-gcc"); err != nil {
+					t.Skip(err)
+				}
+				t.Setenv("CC", "musl-gcc")
+			}
 			said, p := run(t, build(t, row.args...), row.env...)
 			if !strings.Contains(said, row.want) || !strings.HasSuffix(said, "wrong: \n") || len(p.Sample) != 0 {
 				t.Errorf("%q, and %d samples", said, len(p.Sample))

@@ -48,8 +48,9 @@
 // It needs Linux, cgo, and glibc 2.35 or newer; [Off] says in a sentence why it does nothing
 // elsewhere: without cgo, with the build tags cheap_nocmem, asan and msan, with CHEAPCMEM=off in
 // the environment, in a program that is linked statically or brings a malloc of its own, and in a
-// library or plugin of a program that does not have it. In the child of a fork nothing is sampled
-// until it calls exec.
+// library or plugin of a program that does not have it. With musl, linked dynamically, it counts
+// calls and bytes, and samples nothing. In the child of a fork nothing is sampled until it calls
+// exec.
 //
 // # Concurrency
 //

@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <locale.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,69 @@ static void resolve_own(void) {
 	OWN(malloc_usable_size, libc_malloc_usable_size);
 	cmem_next = found;
 }
+#else
+// These musl has for itself, if the program is linked statically; no other symbol leads to its
+// malloc then, because those that a program may replace are this file's. The two functions that are
+// not weak bring them along. It has no realloc for itself, so blocks have a header of their own.
+extern void *__libc_malloc(size_t) __attribute__((weak)), __libc_free(void *) __attribute__((weak));
+__attribute__((used)) static const void *const bring[] = {newlocale, freelocale};
+
+struct header {
+	void *block; // what the C library knows
+	size_t n;
+};
+
+static void *headed_memalign(size_t align, size_t n) {
+	size_t all;
+	if (align < sizeof(struct header))
+		align = sizeof(struct header);
+	if (__builtin_add_overflow(n, 2 * align, &all)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	char *block = __libc_malloc(all);
+	if (!block)
+		return 0;
+	struct header *h = (struct header *)(((uintptr_t)(block + 2 * align - 1) & -align) - sizeof *h);
+	*h = (struct header){block, n};
+	return h + 1;
+}
+static void *headed_malloc(size_t n) { return headed_memalign(sizeof(struct header), n); }
+static void headed_free(void *p) {
+	if (p)
+		__libc_free(((struct header *)p)[-1].block);
+}
+static size_t headed_size(void *p) { return p ? ((struct header *)p)[-1].n : 0; }
+static void *headed_calloc(size_t n, size_t size) {
+	size_t all;
+	if (__builtin_mul_overflow(n, size, &all)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	void *p = headed_malloc(all);
+	return p ? memset(p, 0, all) : 0;
+}
+static void *headed_realloc(void *p, size_t n) {
+	void *q = headed_malloc(n);
+	if (q && p) {
+		memcpy(q, p, headed_size(p) < n ? headed_size(p) : n);
+		headed_free(p);
+	}
+	return q;
+}
+static int headed_posix_memalign(void **p, size_t align, size_t n) {
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	void *q = headed_memalign(align, n);
+	if (!q)
+		return ENOMEM;
+	*p = q;
+	return 0;
+}
+static const struct next headed = {
+	headed_malloc, headed_free, headed_calloc, headed_realloc, headed_memalign, headed_memalign,
+	headed_posix_memalign, no_valloc, no_valloc, headed_size,
+};
 #endif
 
 // resolve finds the next allocator. Several threads may do so at a time, and find the same.
@@ -182,6 +246,12 @@ static void resolve(void) {
 	if (found.malloc)
 		cmem_layer(&found);
 	resolving--;
+#ifndef __GLIBC__
+	if (!found.malloc && __libc_malloc && __libc_free) {
+		cmem_next = headed;
+		return;
+	}
+#endif
 	if (!found.malloc || !found.free || !found.calloc || !found.realloc || !found.memalign || !found.aligned_alloc || !found.posix_memalign)
 		abort(); // no allocator behind this one
 	cmem_next = found;
@@ -320,7 +390,9 @@ const char *cmem_off(void) { return off; }
 // start runs before the constructors of the program.
 __attribute__((constructor(101))) static void start(void) {
 	const char *e = getenv("CHEAPCMEM");
-	if ((void *)malloc != (void *)cmem_malloc)
+	if (cmem_next.malloc == first_malloc)
+		resolve();
+	if ((void *)malloc != (void *)cmem_malloc || dlsym(RTLD_NEXT, "malloc") == 0)
 		off = "the program is linked with a malloc of its own, or statically";
 	else if (dlsym(RTLD_DEFAULT, "malloc") != (void *)cmem_malloc)
 		off = "the process calls another malloc: the program that has loaded this library does not have the package";
@@ -332,6 +404,4 @@ __attribute__((constructor(101))) static void start(void) {
 		off = "the unwinder is linked into the program, and is older than that of GCC 13: it allocates with a lock held that it needs to look at a stack";
 	else
 		off = "";
-	if (cmem_next.malloc == first_malloc)
-		resolve();
 }

@@ -7,7 +7,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -46,6 +45,9 @@ static pthread_key_t key;
 static int have_key;
 static int locked; // 0; 1 if a thread has the lock; 2 if others perhaps sleep until it is free
 
+// Of linux/futex.h, which musl comes without: operations of this process.
+enum { futex_wait = 128 | 0, futex_wake = 128 | 1 };
+
 void cmem_lock(sigset_t *old) {
 	sigset_t all;
 	int was = 0;
@@ -55,14 +57,14 @@ void cmem_lock(sigset_t *old) {
 		return;
 	int saved = errno;
 	while (__atomic_exchange_n(&locked, 2, __ATOMIC_ACQUIRE) != 0)
-		syscall(SYS_futex, &locked, FUTEX_WAIT_PRIVATE, 2, 0);
+		syscall(SYS_futex, &locked, futex_wait, 2, 0);
 	errno = saved;
 }
 
 void cmem_unlock(const sigset_t *old) {
 	if (unlikely(__atomic_exchange_n(&locked, 0, __ATOMIC_RELEASE) == 2)) {
 		int saved = errno;
-		syscall(SYS_futex, &locked, FUTEX_WAKE_PRIVATE, 1);
+		syscall(SYS_futex, &locked, futex_wake, 1);
 		errno = saved;
 	}
 	pthread_sigmask(SIG_SETMASK, old, 0);

@@ -24,6 +24,14 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#ifndef __GLIBC__
+// The package is off, and the unwinder of a system that has another C library as well cannot be
+// linked. So the program need not have it.
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIP
+#pragma weak _Unwind_GetCFA
+#endif
+
 // The code of Go functions.
 static uintptr_t text, etext;
 
@@ -191,7 +199,7 @@ static uintptr_t probed_pc;
 int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]) {
 	uintptr_t c[most_c];
 	struct walk w = {.pcs = c};
-	if (k >= ways)
+	if (k >= ways || *cmem_off() != 0)
 		return -1;
 	_Unwind_Backtrace(frame, &w);
 	probed_pc = w.go;

@@ -3,8 +3,10 @@
 // C code that allocates in every way, and says what is wrong.
 #define _GNU_SOURCE
 #include <errno.h>
+#if __has_include(<linux/filter.h>) // musl comes without
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#endif
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -159,6 +161,9 @@ void cwork_ending(int threads) {
 
 // cwork_refuse has the system refuse process_vm_readv to all threads. It returns 0, or an error.
 int cwork_refuse(void) {
+#ifndef SECCOMP_SET_MODE_FILTER
+	return ENOSYS;
+#else
 	struct sock_filter f[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
@@ -169,4 +174,5 @@ int cwork_refuse(void) {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return errno;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) == 0 ? 0 : errno;
+#endif
 }
