@@ -15,7 +15,7 @@
 // has ended another one goes on with it: so its counts stay, and no reader meets memory that is
 // gone.
 struct thread {
-	uint64_t left; // a block of so many bytes or more takes the slow path
+	uint64_t left; // a block of more bytes takes the slow path, and one of none
 	uint64_t mallocs, frees;
 	uint64_t drawn;        // the sum of what was added to left, so the bytes are drawn - left
 	const uint8_t *filter; // cmem_filter
@@ -67,7 +67,7 @@ hidden void cmem_free(void *p);
 #define EXPORT(ret, name, params, ours) ret name params __attribute__((weak, alias(#ours), visibility("default")));
 
 // cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
-// caller, if n is left or more. It counts the call, gives the thread a record, and takes the
+// caller, if n is 0 or more than left. It counts the call, gives the thread a record, and takes the
 // sample. errno stays as it is.
 hidden void cmem_note(void *p, size_t n, void *caller);
 
@@ -83,7 +83,7 @@ hidden void cmem_count_free(void);
 static inline int counted(size_t n) {
 	struct thread *t = cmem_mine;
 	uint64_t left = t->left;
-	if (unlikely(n >= left))
+	if (unlikely(n - 1 >= left)) // that is n > left || n == 0
 		return 0;
 	t->left = left - n;
 	t->mallocs++;

@@ -157,7 +157,7 @@ int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c,
 	if (!s)
 		return 0;
 	cmem_end(p); // a block whose free this package has not seen
-	struct live l = {(uintptr_t)p, s, n, rate <= 1 || n == 0 ? 1 : -1 / expm1(-(double)n / rate)};
+	struct live l = {(uintptr_t)p, s, n, rate <= 1 ? 1 : -1 / expm1(-(double)(n ? n : 1) / rate)};
 	if (!put(&l))
 		return 0;
 	changes(s);

@@ -143,7 +143,7 @@ static double distance(struct thread *t) {
 static void set_left(struct thread *t, double d) {
 	uint64_t left = look_again;
 	if (d < look_again)
-		left = d <= 1 ? 1 : ceil(d);
+		left = d <= 1 ? 0 : ceil(d) - 1;
 	else
 		t->rate = 0;
 	t->drawn += left - t->left;
@@ -269,10 +269,15 @@ void cmem_note(void *p, size_t n, void *caller) {
 		add(&t->mallocs, 1);
 		add(&t->drawn, p ? n : 0);
 	} else {
+		// A block of no bytes is sampled as often as one of one byte.
+		uint64_t most = n ? n - 1 : 0;
 		t->mallocs++;
 		t->drawn += p ? n : 0;
-		if (!was && p && n >= t->left) { // not the unwinder, nor a signal handler while this one ran
-			double rest = n - t->left, d = 0;
+		if (most < t->left) {
+			t->left -= most + 1;
+			t->drawn -= most + 1;
+		} else if (!was && p) { // not the unwinder, nor a signal handler while this one ran
+			double rest = most - t->left, d = 0;
 			if (t->rate == 0)
 				d = distance(t);
 			if (d <= rest) { // not if the rate is 0

@@ -1,0 +1,173 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/internal/cwork"
+)
+
+// leaked returns the stack that has n bytes in use, as text.
+func leaked(t *testing.T, n int64) string {
+	t.Helper()
+	p, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := ""
+	for s, bytes := range stacks(p) {
+		if bytes == n {
+			found = s
+		}
+	}
+	if found == "" {
+		t.Errorf("no stack has %d bytes", n)
+	}
+	return found
+}
+
+// goPart returns what follows the addresses and functions of C.
+func goPart(stack string) string {
+	at := strings.Index(stack, "github.com/cheapgo/cheap/")
+	if at < 0 {
+		return ""
+	}
+	return strings.ReplaceAll(stack[at:], "github.com/cheapgo/cheap/cmem", "")
+}
+
+// TestJunk has frame pointers that are none, as C without frame pointers has: an unwinder that
+// follows them reads beyond the stack of C, into Go's memory (duckdb/duckdb#22630), and where C
+// calls Go, from the stack of Go into that of C (golang/go#59830).
+func TestJunk(t *testing.T) {
+	withRate(t, 1)
+	for _, through := range []bool{false, true} {
+		for k := 0; ; k++ {
+			size := 1_000_000 + 1000*k
+			if through {
+				size += 500_000
+			}
+			p := cwork.Junk(k, through, size)
+			if p == nil {
+				if k < 8 {
+					t.Errorf("only %d kinds", k)
+				}
+				break
+			}
+			s := goPart(leaked(t, int64(size)))
+			cwork.Free(p)
+			want := "/internal/cwork._Cfunc_cwork_junk /internal/cwork.Junk .TestJunk testing.tRunner testing.(*T).Run.gowrap1 runtime.goexit"
+			if through {
+				want = "/internal/cwork._Cfunc_cwork_deep /internal/cwork.cworkGo _cgoexp_"
+				if !strings.HasSuffix(s, " runtime.cgocallbackg [called from C]") {
+					t.Errorf("kind %d: %q", k, s)
+				}
+				s = s[:min(len(s), len(want))]
+			}
+			if s != want {
+				t.Errorf("kind %d, through Go %t: %q, want %q", k, through, s, want)
+			}
+		}
+	}
+}
+
+// TestOddCallers allocates below functions of other kinds. The stack ends where a function has no
+// table for unwinding, and on a stack of the program's own.
+func TestOddCallers(t *testing.T) {
+	withRate(t, 1)
+	for _, row := range []struct {
+		name string
+		f    func(int) unsafe.Pointer
+		ends bool // before Go
+	}{
+		{"no table", cwork.Without, true},
+		{"coroutine", cwork.Coroutine, true},
+		{"JIT", func(n int) unsafe.Pointer { return cwork.JIT(n, 3000) }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			const size = 3_333_333
+			p := row.f(size)
+			if p == nil {
+				return
+			}
+			s := leaked(t, size)
+			cwork.Free(p)
+			if in := goPart(s); (in == "") != row.ends || in != "" && !strings.HasSuffix(in, "testing.tRunner testing.(*T).Run.gowrap1 runtime.goexit") {
+				t.Errorf("%q", s)
+			}
+		})
+	}
+}
+
+// TestSignals has a signal handler allocate.
+func TestSignals(t *testing.T) {
+	for _, rate := range []int{1, 2000} {
+		withRate(t, rate)
+		if n := cwork.Signals(2000); n != 2000 {
+			t.Errorf("rate %d: the handler has allocated %d times", rate, n)
+		}
+	}
+}
+
+// TestForeign frees blocks that malloc of the program has not returned, and the other way around.
+func TestForeign(t *testing.T) {
+	for _, rate := range []int{1, 2000, 0} {
+		withRate(t, rate)
+		if s := cwork.Foreign(); s != "" {
+			t.Errorf("rate %d: %s", rate, s)
+		}
+	}
+}
+
+// TestExit ends a process as C does, with functions that allocate.
+func TestExit(t *testing.T) {
+	if os.Getenv("CMEM_EXIT") != "" {
+		withRate(t, 1)
+		cwork.Exit()
+	}
+	args := append(strings.Fields(os.Getenv("CHEAP_TEST_EXEC")), os.Args[0], "-test.run=^TestExit$")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "CMEM_EXIT=1")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "late\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestZero has blocks of no bytes: each is an object. At a rate of 16 one in 16.5 is sampled, and
+// stands for so many.
+func TestZero(t *testing.T) {
+	for rate, near := range map[int]int64{1: 0, 16: 120} { // 4 standard deviations
+		zero(t, rate, near)
+	}
+}
+
+func zero(t *testing.T, rate int, near int64) {
+	withRate(t, rate)
+	before := Read().Bytes
+	var ps []unsafe.Pointer
+	for range 16000 {
+		ps = append(ps, cwork.Site(1<<12|5+rate, 0))
+	}
+	p, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, s := range p.Sample {
+		n := s.Value[2]
+		found = found || s.Value[3] == 0 && s.Value[1] == 0 && s.Value[0] == n && 16000-16*near <= n && n <= 16000+16*near
+	}
+	if !found {
+		t.Errorf("rate %d: no stack has 16,000 blocks of no bytes", rate)
+	}
+	if n := Read().Bytes - before; n < 0 || n > 50_000 {
+		t.Errorf("rate %d: %d bytes", rate, n)
+	}
+	for _, p := range ps {
+		cwork.Free(p)
+	}
+}
