@@ -22,8 +22,8 @@ var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 // is written before. The calls are kept in a temporary file until then, two to four bytes each.
 //
 // Of blocks that are older than the recording, frees are left out, and a realloc is recorded as a
-// malloc. Blocks that are in use when stop is called stay so at the end of the recording. Calls that
-// run when Record or stop is called may be missing.
+// malloc. Blocks that are in use when stop is called stay so at the end of the recording. Calls
+// that run when Record or stop is called may be missing.
 //
 // While calls are recorded, each takes some ten nanoseconds longer, and more if several threads
 // allocate at once; 64 MiB of memory and a goroutine are in use, which needs most of a processor
@@ -32,8 +32,8 @@ var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 // for two seconds, the recording ends, and stop returns [ErrRecordCut]. Without a recording nothing
 // takes longer.
 //
-// One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine may
-// call stop, and more than once.
+// One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine
+// may call stop, and more than once.
 func Record(w io.Writer) (stop func() error, err error) {
 	r, err := record(w)
 	if err != nil {

@@ -216,7 +216,8 @@ func TestRecordOrder(t *testing.T) {
 	}
 }
 
-// TestRecordCut lets nothing read the events: threads wait, and after two seconds the recording is cut.
+// TestRecordCut lets nothing read the events: threads wait, and after two seconds the recording is
+// cut.
 func TestRecordCut(t *testing.T) {
 	if !recording.CompareAndSwap(false, true) {
 		t.Fatal("a recording")

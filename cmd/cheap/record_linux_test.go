@@ -83,8 +83,8 @@ func recordEnv(t *testing.T, env []string, args ...string) *recordRun {
 
 func record(t *testing.T, args ...string) *recordRun { return recordEnv(t, nil, args...) }
 
-// stacks returns what the profile has, of a sample type, by stack: the functions with spaces between
-// them, innermost first.
+// stacks returns what the profile has, of a sample type, by stack: the functions with spaces
+// between them, innermost first.
 func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
 	t.Helper()
 	f, err := os.Open(r.out)

@@ -18,7 +18,7 @@ struct cmem_stack {
 	double allocs, alloc_bytes, frees, free_bytes;
 	double alloc_var, free_var; // the variances of alloc_bytes and free_bytes
 	double peak_bytes; // what was in use when all stacks together had the most
-	uint64_t peak;     // the number of the most that this was; if there was another one since, it was what is in use
+	uint64_t peak;     // the number of that most; if there was a later one, it was what is in use now
 	uintptr_t pcs[];
 };
 

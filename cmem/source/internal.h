@@ -135,7 +135,7 @@ hidden void cmem_lock(sigset_t *old);
 hidden void cmem_unlock(const sigset_t *old);
 
 // cmem_learn says which addresses of Go code the function runtime.cgocall has. Where the program
-// cannot call cmem_probe, it is known from the first stack that has them how frames of Go are found.
+// cannot call cmem_probe, the first stack that has frames of Go shows how they are found.
 hidden void cmem_learn(uintptr_t from, uintptr_t to);
 
 // cmem_map returns memory of the system that is zero, or 0. cmem_unmap gives it back.

@@ -46,10 +46,10 @@ struct module {
 struct header {
 	char magic[8];
 	uint64_t version, started;
-	uint64_t base;                               // where the file is mapped
-	uint64_t variables, variables_n, variables_at; // the address, the length, and the place in the file
-	uint64_t used;                               // how much of the file
-	uint64_t modules, program;                   // a struct module; the base of the program
+	uint64_t base;                                 // where the file is mapped
+	uint64_t variables, variables_n, variables_at; // their address, their length, their place in the file
+	uint64_t used;                                 // how much of the file
+	uint64_t modules, program;                     // a struct module; the base of the program
 	uint64_t pid;
 	struct fields fields;
 	char off[256];

@@ -9,9 +9,9 @@
 // allocator has given it; so an address never comes again before its free. A realloc has two
 // events, for the same reason. Nothing here allocates, and no lock is taken.
 //
-// If the reader is far behind, each event waits for it a millisecond at most. It cannot wait longer:
-// in the same process, the reader may need a new thread of Go, for which this one calls malloc. If
-// the ring is full, or nothing is read for two seconds, the record ends.
+// If the reader is far behind, each event waits for it a millisecond at most. It cannot wait
+// longer: in the same process, the reader may need a new thread of Go, for which this one calls
+// malloc. If the ring is full, or nothing is read for two seconds, the record ends.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -24,9 +24,11 @@
 in_shared struct cmem_trace cmem_tracing;
 
 static struct next below;
-static int begun;               // functions of this file are called
-static uint32_t generation;     // of records, so that each counts its threads
-static __thread uint64_t number __attribute__((tls_model("initial-exec"))); // generation<<32 | number
+static int begun;           // functions of this file are called
+static uint32_t generation; // of records, so that each counts its threads
+
+// The upper half is the generation, the lower the number of the thread.
+static __thread uint64_t number __attribute__((tls_model("initial-exec")));
 
 // The functions of the program whose blocks are marked, and the code of this library.
 enum { most_marked = 64 };

@@ -123,8 +123,8 @@ func (p *Program) readGo(f *elf.File) {
 }
 
 // gofuncWord returns which word of the runtime's record of the program says where the tables of
-// inlined functions lie, for a version of Go. If it is another one, names of inlined functions are
-// missing, because what lies there is no such table.
+// inlined functions lie, for a version of Go. With an unknown one the tables are not found, and
+// names of inlined functions are missing.
 func gofuncWord(path string) uint64 {
 	info, err := buildinfo.ReadFile(path)
 	if err == nil && strings.HasPrefix(info.GoVersion, "go1.26") {
@@ -150,8 +150,8 @@ type image struct {
 
 var errNoMemory = errors.New("no such memory")
 
-// bytes returns n bytes of memory. It reads the whole segment, and keeps that: the file may be closed
-// when another part of the segment is asked for.
+// bytes returns n bytes of memory. It reads the whole segment, and keeps that: the file may be
+// closed when another part of the segment is asked for.
 func (m *image) bytes(at, n uint64) ([]byte, error) {
 	for _, p := range m.f.Progs {
 		if p.Type != elf.PT_LOAD || at < p.Vaddr || at-p.Vaddr >= p.Filesz || n > p.Filesz-(at-p.Vaddr) {

@@ -11,7 +11,8 @@ import (
 )
 
 // A table is that of the functions of a Go program, which the runtime calls pclntab. Its form is
-// that of Go 1.20 and later. Package debug/gosym reads it, too, but not which functions are inlined.
+// that of Go 1.20 and later. Package debug/gosym reads it, too, but not which functions are
+// inlined.
 type table struct {
 	order                         binary.ByteOrder
 	data                          []byte
