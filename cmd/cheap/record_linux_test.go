@@ -406,6 +406,7 @@ func TestRecordMistakes(t *testing.T) {
 		{"", []string{folder + "/script"}, "is a script"},
 		{"", []string{folder + "/text"}, "is no ELF file"},
 		{"", []string{static}, "is linked statically"},
+		{"CC=musl-gcc", []string{program}, "the C compiler musl-gcc "}, // not there, or for another C library
 		{"CC=no-such-compiler -O3", []string{program}, "the C compiler no-such-compiler was not found"},
 	} {
 		r := recordEnv(t, []string{c.env}, c.args...)

@@ -9,8 +9,9 @@
 //
 // So the command reads them while the program runs, and after it has ended, in whatever way: no
 // function need run at the end. All pointers are addresses of this process; the header says where
-// the file lies. The file is as long as all that the program could ever ask for, and has memory
-// only where fallocate has asked for it: a store never fails because a disk is full.
+// the file lies. The file is as long as all that the program could ever ask for. It has memory only
+// where fallocate has asked for it, so a store never fails because a disk is full. Only there it
+// can be written, so mlockall of the program does not ask for all of it.
 //
 // The child of a fork goes on with variables of its own. A program that is started by exec does not
 // find the library in its environment.
@@ -47,7 +48,7 @@ struct header {
 	char magic[8];
 	uint64_t version, started;
 	uint64_t base;                                 // where the file is mapped
-	uint64_t variables, variables_n, variables_at; // their address, their length, their place in the file
+	uint64_t variables, variables_n, variables_at; // their address, length and place in the file
 	uint64_t used;                                 // how much of the file
 	uint64_t modules, program;                     // a struct module; the base of the program
 	uint64_t pid;
@@ -63,15 +64,15 @@ static size_t variables_size;
 
 static struct header *in_file(void) { return __atomic_load_n(&header, __ATOMIC_ACQUIRE); }
 
-// reserve has the system find memory for a part of the file. The file is opened each time: the
-// program may close all files that it does not know.
-static int reserve(uint64_t at, size_t n) {
+// reserve has the system find memory for a part of the file, which is mapped at h. The file is
+// opened each time: the program may close all files that it does not know.
+static int reserve(struct header *h, uint64_t at, size_t n) {
 	int fd = syscall(SYS_openat, AT_FDCWD, file_name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	int r = syscall(SYS_fallocate, fd, 0, at, n);
 	syscall(SYS_close, fd);
-	return r == 0;
+	return r == 0 && mprotect((char *)h + at, n, PROT_READ | PROT_WRITE) == 0;
 }
 
 void *cmem_map(size_t n) {
@@ -86,7 +87,7 @@ void *cmem_map(size_t n) {
 		if (n > file_size - at)
 			return 0;
 	while (!__atomic_compare_exchange_n(&h->used, &at, at + n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	return reserve(at, n) ? (char *)h + at : 0;
+	return reserve(h, at, n) ? (char *)h + at : 0;
 }
 
 void cmem_unmap(void *p, size_t n) {
@@ -220,11 +221,11 @@ __attribute__((constructor(101))) static void open_file(void) {
 	file_name = strcpy(room, name);
 	variables_size = variables_end - variables;
 	if (fstat(fd, &st) != 0 || variables_size > sizeof at_start || (file_size = st.st_size) < variables_size + page ||
-		(h = mmap(0, file_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+		(h = mmap(0, file_size, PROT_NONE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
 		close(fd);
 		return;
 	}
-	if (!reserve(0, page + variables_size)) {
+	if (!reserve(h, 0, page + variables_size)) {
 		munmap(h, file_size);
 		close(fd);
 		return;

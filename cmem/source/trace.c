@@ -7,7 +7,8 @@
 // An event is written into a ring at a position that one atomic addition has taken, so the position
 // is the order. A free takes it before the allocator has the block, and an allocation after the
 // allocator has given it; so an address never comes again before its free. A realloc has two
-// events, for the same reason. Nothing here allocates, and no lock is taken.
+// events, for the same reason. Nothing here allocates, and no lock is taken: it would cost the same,
+// but the handler of a signal could wait for it, and all threads for one that does not run.
 //
 // If the reader is far behind, each event waits for it a millisecond at most. It cannot wait
 // longer: in the same process, the reader may need a new thread of Go, for which this one calls

@@ -7,7 +7,9 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -55,9 +57,16 @@ func Open(path string) (*Program, error) {
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
 		return nil, fmt.Errorf("%s is no program, but a file that is linked into one", path)
 	}
-	isDynamic := func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }
-	if !slices.ContainsFunc(f.Progs, isDynamic) {
+	i := slices.IndexFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	if i < 0 {
 		return nil, fmt.Errorf("%s is linked statically, so no library can be preloaded into it; if it is a Go program that uses cgo, build it without -static, and if it uses no cgo, it has no C heap", path)
+	}
+	linker, err := io.ReadAll(f.Progs[i].Open())
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-") {
+		return nil, fmt.Errorf("%s uses musl, and programs are recorded with glibc alone", path)
 	}
 	p := &Program{Path: path}
 	p.readGo(f)

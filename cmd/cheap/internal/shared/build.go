@@ -7,6 +7,7 @@ package shared
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,13 +20,11 @@ import (
 	"github.com/cheapgo/cheap/cmem/source"
 )
 
-// A CompilerError says that there is no C compiler.
-type CompilerError struct{ Name string }
+// A CompilerError says why there is no C compiler for the library.
+type CompilerError struct{ text string }
 
-// Error names the compiler.
-func (e *CompilerError) Error() string {
-	return fmt.Sprintf("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, or name a compiler in the variable CC", e.Name)
-}
+// Error says why, and what to do.
+func (e *CompilerError) Error() string { return e.text }
 
 // Build compiles the library into a folder, and returns its path. CC names the compiler, and
 // perhaps options, as it does for the go command.
@@ -41,7 +40,7 @@ func Build(folder string) (string, error) {
 		}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		return "", &CompilerError{cc[0]}
+		return "", &CompilerError{fmt.Sprintf("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, or name a compiler in the variable CC", cc[0])}
 	}
 	files, err := unpack(folder)
 	if err != nil {
@@ -58,7 +57,7 @@ func Build(folder string) (string, error) {
 		line, _, _ := strings.Cut(strings.TrimSpace(output.String()), "\n")
 		return "", fmt.Errorf("%s cannot compile the library that is preloaded: %w: %s", cc[0], err, line)
 	}
-	return library, nil
+	return library, isForGlibc(library, cc[0])
 }
 
 // unpack writes the C files, and returns those that are compiled: shared.c is the last.
@@ -80,6 +79,19 @@ func unpack(folder string) ([]string, error) {
 		return os.WriteFile(to, text, 0o600)
 	})
 	return append(files, filepath.Join(folder, last)), err
+}
+
+// isForGlibc returns an error if a library is linked with another C library than programs.
+func isForGlibc(library, cc string) error {
+	f, err := elf.Open(library)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if needs, err := f.ImportedLibraries(); err != nil || !slices.Contains(needs, "libc.so.6") {
+		return &CompilerError{fmt.Sprintf("the C compiler %s does not make libraries for glibc; name another one in the variable CC", cc)}
+	}
+	return nil
 }
 
 // Check returns an error if a path cannot be preloaded: the dynamic linker separates paths by
