@@ -26,11 +26,10 @@ var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 // that run when Record or stop is called may be missing.
 //
 // While calls are recorded, each takes about 25 nanoseconds longer, and 50 to 100 if two threads do
-// nothing but allocate; 64 MiB of memory and a goroutine are in use, which needs most of a processor
-// where a program does little but allocate. While that goroutine is behind by three million calls,
-// each call waits for it, a millisecond at most. If it is behind by four million, or reads nothing
-// for two seconds, the recording ends, and stop returns [ErrRecordCut]. Without a recording nothing
-// takes longer.
+// nothing but allocate; 64 MiB of memory and a goroutine are in use, which needs most of a
+// processor then. While that goroutine is behind by three million calls, each call waits for it, a
+// millisecond at most. If it is behind by four million, or reads nothing for two seconds, the
+// recording ends, and stop returns [ErrRecordCut]. Without a recording nothing takes longer.
 //
 // One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine
 // may call stop, and more than once.

@@ -10,6 +10,10 @@
 // replays the allocations of real programs, on the allocators of package cheap
 // and on those that Go programs use today.
 //
+//	cheap record [flags] program [argument ...]
+//
+// runs a program, and shows the memory of its C heap.
+//
 //	cheap top [flags] URL
 //
 // shows the memory of a program that has the page of package inspect.
@@ -18,8 +22,8 @@
 //
 // prints the version.
 //
-// `cheap bench -h` and `cheap replay -h` describe the flags, and docs/bench.md
-// the reports.
+// `cheap bench -h`, `cheap replay -h` and `cheap record -h` describe the flags,
+// and docs/bench.md the reports.
 package main
 
 import (
