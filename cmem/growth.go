@@ -24,9 +24,10 @@ import (
 // than a wave. Bytes that change from interval to interval without a trend grow six times in a row
 // once in 5,040 times, and twelve times once in 6 × 10⁹.
 type Watch struct {
+	intervals int
+
 	mu    sync.Mutex
-	looks [][]look // the last of them, of all stacks
-	most  int      // of looks
+	looks [][]look // at the beginning of each of the last intervals, of all stacks
 }
 
 // A look is what was in use of a stack at a time.
@@ -56,7 +57,7 @@ func NewWatch(intervals int) *Watch {
 	if intervals < 1 {
 		panic("cmem: NewWatch: less than one interval")
 	}
-	return &Watch{most: intervals + 1}
+	return &Watch{intervals: intervals}
 }
 
 // Look ends an interval and begins the next one. It returns the suspects, those that have grown the
@@ -71,7 +72,7 @@ func (w *Watch) Look() ([]Suspect, error) {
 	var now []look
 	var found []Suspect
 	suspects := map[int]bool{} // by their numbers
-	full := len(w.looks) == w.most-1 && w.most > 1
+	full := len(w.looks) == w.intervals
 	eachSite(func(s *site) {
 		if now == nil {
 			now = make([]look, s.number+1) // the newest comes first

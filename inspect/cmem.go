@@ -65,6 +65,10 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d, name = time.Duration(n)*time.Second, "cmem-since"
+		if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 && d >= s.WriteTimeout {
+			http.Error(w, "seconds is more than the WriteTimeout of the server", http.StatusBadRequest)
+			return
+		}
 	}
 	var b bytes.Buffer
 	if err := census.CHeap.WriteProfile(&b, d, r.Context().Done()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,25 @@ func TestGrowthOption(t *testing.T) {
 		}
 	}()
 	Handler(Options{Growth: -1})
+}
+
+// TestWriteTimeout has a server that would cut the answer off.
+func TestWriteTimeout(t *testing.T) {
+	withCHeap(t, "", &census.CCounts{})
+	server := httptest.NewUnstartedServer(Handler(Options{}))
+	server.Config.WriteTimeout = 20 * time.Second
+	server.Start()
+	defer server.Close()
+	for query, want := range map[string]int{"?seconds=10": http.StatusOK, "?seconds=30": http.StatusBadRequest} {
+		answer, err := http.Get(server.URL + "/cmem" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %s", query, answer.Status)
+		}
+	}
 }
 
 // TestGrowth asks in the rhythm of a page, and of two, and after a pause.

@@ -97,7 +97,9 @@ func Metrics() []Metric {
 //
 // It does not stop the world, does not collect, and takes no lock that Malloc, Free or the
 // release of a resource waits for. The counts of a heap or a pool that is busy are those of
-// the last call. Under concurrent use the values may not be mutually consistent.
+// the last call. Under concurrent use the values may not be mutually consistent. In a program that
+// imports module cmem, a block of C that is sampled waits for some microseconds while its stacks
+// are read.
 func Read() []Sample {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/census"
 )
 
 // heap makes a heap with three blocks.
@@ -85,5 +86,38 @@ func TestNames(t *testing.T) {
 	registry.MustRegister(NewCollector())
 	if _, err := registry.Gather(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCmem has a program that imports module cmem.
+func TestCmem(t *testing.T) {
+	was := census.CHeap
+	defer func() { census.CHeap = was }()
+	census.CHeap = &census.C{
+		Off:  func() string { return "" },
+		Read: func() census.CCounts { return census.CCounts{Mallocs: 3} },
+		Libraries: func(list []census.CLibrary) []census.CLibrary {
+			return append(list, census.CLibrary{Name: "liba.so", Live: 7}, census.CLibrary{Name: "b\xff"})
+		},
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewCollector())
+	const want = `# HELP cheap_cmem_library_live_bytes Bytes of the blocks in use.
+# TYPE cheap_cmem_library_live_bytes gauge
+cheap_cmem_library_live_bytes{library="b` + "\uFFFD" + `"} 0
+cheap_cmem_library_live_bytes{library="liba.so"} 7
+# HELP cheap_cmem_mallocs_total Calls that allocate, exact. A realloc is one of these, and one that frees.
+# TYPE cheap_cmem_mallocs_total counter
+cheap_cmem_mallocs_total 3
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "cheap_cmem_mallocs_total", "cheap_cmem_library_live_bytes"); err != nil {
+		t.Error(err)
+	}
+	problems, err := testutil.CollectAndLint(NewCollector())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 }
