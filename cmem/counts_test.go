@@ -13,14 +13,15 @@ import (
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 )
 
-var calls = flag.Int("cmem.calls", 1_000_000, "how many calls TestThreadsThatComeAndGo makes")
+// calls returns how many calls a test makes: the flag is that of TestExact as well.
+func calls() int { return flag.Lookup("cmem.calls").Value.(flag.Getter).Get().(int) }
 
 // TestThreadsThatComeAndGo compares the counts with those of the threads themselves, and with those
 // of jemalloc, if it is preloaded.
 func TestThreadsThatComeAndGo(t *testing.T) {
 	before := cmem.Read()
 	made, freed, jemalloc := cwork.Jemalloc()
-	mallocs, frees, bytes, threads := cwork.Counts(*calls)
+	mallocs, frees, bytes, threads := cwork.Counts(calls())
 	made2, freed2, _ := cwork.Jemalloc()
 	after := cmem.Read()
 	// The C library allocates for each thread: its table of thread-local storage, and what is behind

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var calls = flag.Int("cmem.calls", 1_000_000, "how many calls TestExact makes")
+var calls = flag.Int("cmem.calls", 1_000_000, "how many calls TestExact and TestThreadsThatComeAndGo make")
 
 // TestExact has eight threads that come and go make so many calls. Afterwards the exact bytes in
 // use are those that the allocator itself counts, if it keeps no blocks for its threads.
