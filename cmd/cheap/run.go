@@ -28,8 +28,8 @@ Usage:
   cheap top [flags] URL             show the memory of a program that runs
   cheap version                     print the version
 
-"cheap bench -h", "cheap replay -h", "cheap record -h" and "cheap top -h" describe
-the flags, and docs/bench.md the reports.
+"cheap bench -h" describes the flags of a command, and so do the others.
+docs/bench.md describes the reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.
