@@ -88,7 +88,9 @@ void *cwork_without(size_t n) {
 	return b.p;
 }
 
-// cwork_coroutine allocates on a stack of the program.
+// cwork_coroutine allocates on a stack of the program. musl has the header for that, and not the
+// functions.
+#ifdef __GLIBC__
 static ucontext_t here, there;
 static struct block on_other;
 static void coroutine(void) {
@@ -108,6 +110,9 @@ void *cwork_coroutine(size_t n) {
 	free(stack);
 	return on_other.p;
 }
+#else
+void *cwork_coroutine(size_t n) { return malloc(n); }
+#endif
 
 #ifdef __x86_64__
 // Code that is made while the program runs, and its table: it calls f(arg) with a frame of 8 bytes.
