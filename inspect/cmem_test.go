@@ -130,6 +130,12 @@ func TestCmem(t *testing.T) {
 	if s := r.Series[len(r.Series)-1]; s.Name != "C heap" || s.Value != 7<<20 {
 		t.Errorf("the last line of the chart is %+v", s)
 	}
+	accounts := Table{Name: "accounts", Metrics: []Heading{{Name: "cheap_account_held_bytes"}}, Rows: []TableRow{
+		{Labels: []string{"C heap", "1"}, Values: []float64{100}}, {Labels: []string{"own", "2"}, Values: []float64{5}},
+	}}
+	if s := seriesOf([]Table{accounts})[1]; s.Name != "resources" || s.Value != 5 {
+		t.Errorf("%+v, want 5: the C heap has a line of its own", s)
+	}
 	parts := map[string]float64{}
 	for _, row := range hasTable(t, "resident").Rows {
 		parts[row.Labels[0]] = row.Values[0]

@@ -207,9 +207,9 @@ var tables = []table{
 			}
 		},
 		columns: []column{
-			gauge("cheap_cmem_live_bytes", "bytes", "in use", "Bytes of the blocks in use that were allocated since sampling began, an estimate.",
+			gauge("cheap_cmem_live_bytes", "bytes", "in use", "Bytes of the blocks in use: an estimate, of those that were allocated since sampling began, or with CHEAPCMEM=exact in the environment exact, of all.",
 				func(r *row) float64 { return float64(r.all.c.Live) }),
-			gauge("cheap_cmem_live_error_bytes", "bytes", "its error", "The standard deviation of that estimate.",
+			gauge("cheap_cmem_live_error_bytes", "bytes", "its error", "The standard deviation of that estimate, or 0.",
 				func(r *row) float64 { return float64(r.all.c.LiveError) }),
 			counter("cheap_cmem_mallocs_total", "calls", "mallocs", "Calls that allocate, exact. A realloc is one of these, and one that frees.",
 				func(r *row) float64 { return float64(r.all.c.Mallocs) }),
