@@ -7,4 +7,6 @@ require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 )
 
+require golang.org/x/sys v0.49.0 // indirect
+
 replace github.com/cheapgo/cheap => ..
