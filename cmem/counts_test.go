@@ -50,6 +50,32 @@ func TestThreadsThatComeAndGo(t *testing.T) {
 		got[0], mallocs, got[1], frees, got[2], bytes, threads, made2-made, freed2-freed)
 }
 
+// TestBytesGrow reads the bytes while threads allocate little: they do not jump, and never shrink.
+func TestBytesGrow(t *testing.T) {
+	defer cmem.SetRate(cmem.SetRate(512))
+	done := make(chan bool)
+	go func() {
+		for range 6 {
+			cwork.Threads(4, 20_000, 300)
+		}
+		close(done)
+	}()
+	last := cmem.Read().Bytes
+	for reads := 0; ; reads++ {
+		select {
+		case <-done:
+			t.Log(reads, "reads")
+			return
+		default:
+		}
+		n := cmem.Read().Bytes
+		if n < last {
+			t.Fatalf("%d bytes after %d", n, last)
+		}
+		last = n
+	}
+}
+
 // TestJemallocCounts does so with jemalloc.
 func TestJemallocCounts(t *testing.T) {
 	const library = "libjemalloc.so.2"

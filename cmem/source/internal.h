@@ -22,6 +22,8 @@ struct thread {
 	uint64_t random;       // the state of the thread's random numbers
 	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: only when to look again
 	int64_t held;          // bytes of blocks that it has made, less those that it has freed, if cmem_exact is set
+	uint32_t setting;      // odd while left and drawn are set together
+	uint64_t seen;         // the bytes that it had allocated when they were read last; the lock is held
 	struct thread *all, *free;
 } __attribute__((aligned(64)));
 

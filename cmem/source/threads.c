@@ -137,6 +137,31 @@ static double distance(struct thread *t) {
 	return -log(((next_random(t) >> 11) + 1) * 0x1p-53) * r; // of a number above 0, at most 1
 }
 
+// set sets left, without a change of the bytes. Who reads these meanwhile reads them again.
+static void set(struct thread *t, uint64_t left) {
+	uint32_t n = t->setting;
+	__atomic_store_n(&t->setting, n + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&t->drawn, t->drawn + (left - t->left), __ATOMIC_RELAXED);
+	__atomic_store_n(&t->left, left, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->setting, n + 2, __ATOMIC_RELEASE);
+}
+
+// bytes_of returns the bytes that a thread has allocated; or those that it had when they were read
+// last, if it was interrupted in set. The caller holds the lock, and does not wait for it.
+static uint64_t bytes_of(struct thread *t) {
+	for (int tries = 0; tries < 100; tries++) {
+		uint32_t n = __atomic_load_n(&t->setting, __ATOMIC_ACQUIRE);
+		uint64_t bytes = __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (n % 2 == 0 && __atomic_load_n(&t->setting, __ATOMIC_RELAXED) == n) {
+			t->seen = bytes;
+			break;
+		}
+	}
+	return t->seen;
+}
+
 // set_left sets the distance to the next point: a block that is as long, or longer, has it. The
 // rest of a long distance is drawn anew when the thread looks at the rate again. That changes
 // nothing, because the distribution has no memory.
@@ -146,8 +171,7 @@ static void set_left(struct thread *t, double d) {
 		left = d <= 1 ? 0 : ceil(d) - 1;
 	else
 		t->rate = 0;
-	t->drawn += left - t->left;
-	t->left = left;
+	set(t, left);
 }
 
 // take_record gives the thread a record, if it is not ending.
@@ -179,8 +203,7 @@ static struct thread *take_record(void) {
 		t->random ^= (uintptr_t)t * 2685821657736338717u;
 		t->random += t->random == 0;
 	}
-	t->drawn -= t->left; // what the thread before has not used
-	t->left = 0;
+	set(t, 0); // what the thread before has not used
 	t->rate = 0;
 	if (pthread_setspecific(key, t) != 0) { // it may allocate; this thread is busy
 		cmem_lock(&old);
@@ -335,8 +358,8 @@ void cmem_read(struct cmem_counts *to) {
 		to->records++;
 		to->mallocs += __atomic_load_n(&t->mallocs, __ATOMIC_RELAXED);
 		to->frees += __atomic_load_n(&t->frees, __ATOMIC_RELAXED);
-		to->bytes += __atomic_load_n(&t->drawn, __ATOMIC_RELAXED) - __atomic_load_n(&t->left, __ATOMIC_RELAXED);
 		to->held += __atomic_load_n(&t->held, __ATOMIC_RELAXED);
+		to->bytes += bytes_of(t);
 		if (t == &cmem_none)
 			break;
 	}

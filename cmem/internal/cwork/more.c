@@ -31,9 +31,14 @@ static int filled(const char *p, size_t n, char c) {
 	return 1;
 }
 
+// Of C23, where the C library or package cmem has them.
+extern void free_sized(void *, size_t) __attribute__((weak)), free_aligned_sized(void *, size_t, size_t) __attribute__((weak));
+
 // cwork_conform calls each function, and returns what is not as the C library's, or 0.
 const char *cwork_conform(void) {
 	volatile size_t huge = (size_t)-1 / 2 + 2;
+	void (*volatile sized)(void *, size_t) = free_sized;
+	void (*volatile aligned_sized)(void *, size_t, size_t) = free_aligned_sized;
 	char *p, *q;
 	void *v;
 	for (size_t n = 1; n < 100000; n = n * 3 / 2 + 1) {
@@ -58,6 +63,18 @@ const char *cwork_conform(void) {
 		}
 		WRONG(!(p = valloc(n)) || (uintptr_t)p % 4096)
 		free(p);
+#ifdef __GLIBC__
+		if (!getenv("LD_PRELOAD")) { // jemalloc has none, and cannot free a block of the C library
+			WRONG(!(p = pvalloc(n)) || (uintptr_t)p % 4096 || malloc_usable_size(p) < (n + 4095) / 4096 * 4096)
+			free(p);
+		}
+#endif
+		if (sized) {
+			WRONG(!(p = malloc(n)))
+			sized(p, n);
+			WRONG(!(p = aligned_alloc(64, (n + 63) / 64 * 64)))
+			aligned_sized(p, 64, (n + 63) / 64 * 64);
+		}
 	}
 	errno = 0;
 	WRONG(malloc(huge) || errno != ENOMEM)
