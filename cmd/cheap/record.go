@@ -33,15 +33,15 @@ which the dynamic linker loads into the program before all others, and which cou
 the calls of malloc and its like. A program that is linked statically has none.
 
 The profile has the stacks that have allocated, first the functions of C and then
-those of Go that have called them, with what they have allocated, what was in use at
-the end, and what was in use when the C heap held the most. The report at the end
-goes to stderr.
+those of Go that have called them. Its sample types say what they have allocated,
+what was in use at the end, and, as peak_space, what was in use when the C heap held
+the most. The report at the end goes to stderr.
 
 The program has the input, the output, the arguments and the environment that it would
-have without this command. Signals that end or stop a program are passed on to it,
-and the exit code is that of the program, or 128 and the number of the signal that
-has ended it. Programs that it starts are not recorded, and what it does between a
-fork and an exec is not counted.
+have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
+passed on to it. The exit code is that of the program, or 128 and the number of the
+signal that has ended it, as in a shell. Programs that it starts are not recorded, and
+what the child of a fork does before it calls exec is not counted.
 
 Flags:
 

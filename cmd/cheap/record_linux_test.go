@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && (amd64 || arm64)
 
 package main
 
@@ -136,6 +136,9 @@ func TestRecordLeak(t *testing.T) {
 		if n := sum(stacks, c+`main\._Cfunc_leak main\.inlined main\.leaky main\.main runtime\.main runtime\.goexit$`); n != 1_000_000 {
 			t.Errorf("%v: %d bytes leaked, want 1,000,000: %v", flags, n, stacks)
 		}
+		if n := sum(r.stacks(t, "peak_space"), `main\.leaky main\.main`); n != 1_000_000 {
+			t.Errorf("%v: %d bytes at the peak, want 1,000,000", flags, n)
+		}
 		if n := sum(stacks, `main\._cgo_cmalloc .*main\.asks main\.main`); n != 100_000 {
 			t.Errorf("%v: %d bytes of C.malloc, want 100,000: %v", flags, n, stacks)
 		}
@@ -237,6 +240,45 @@ func TestRecordEnds(t *testing.T) {
 		}
 		if regexp.MustCompile(`calls       \d{3},\d{3} `).MatchString(r.stderr) {
 			t.Errorf("what the child of a fork allocates is counted:\n%s", r.stderr)
+		}
+	}
+}
+
+// TestRecordC records programs in C. In the first one the address of malloc is that of a stub of the
+// program; the second one has a malloc of its own.
+func TestRecordC(t *testing.T) {
+	const first = `
+#include <stdlib.h>
+void *(*volatile allocate)(size_t) = malloc;
+void *volatile kept;
+int main(void) { kept = allocate(123456); kept = malloc(654321); return malloc == allocate ? 7 : 1; }
+`
+	const second = `
+#include <stdlib.h>
+static char memory[1 << 20], *next = memory;
+void *malloc(size_t n) { void *p = next; next += (n + 15) / 16 * 16; return p; }
+void free(void *p) {}
+int main(void) { return malloc(1) < (void *)memory; }
+`
+	for _, c := range []struct {
+		text  string
+		flags []string
+		code  int
+		want  string
+	}{
+		{first, []string{"-no-pie", "-fno-pie"}, 7, "\n  at the end  760 KiB in use\n"},
+		{first, []string{"-pie", "-fPIE"}, 7, "\n  at the end  760 KiB in use\n"},
+		{second, nil, exitFailed, "cheap record: nothing was recorded: the program is linked with a malloc of its own, or statically\n"},
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		cc := exec.Command("cc", append(c.flags, "-x", "c", "-o", program, "-")...)
+		cc.Stdin = strings.NewReader(c.text)
+		if text, err := cc.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		r := record(t, "-rate", "1", program)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: code %d, no %q in\n%s", c.flags, r.code, c.want, r.stderr)
 		}
 	}
 }

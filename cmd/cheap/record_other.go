@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || !(amd64 || arm64)
 
 package main
 
@@ -9,5 +9,5 @@ import (
 
 // recordCommand is `cheap record`.
 func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	return 0, usagef("programs are recorded on Linux only, and this is %s", runtime.GOOS)
+	return 0, usagef("programs are recorded on Linux, on amd64 and arm64, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
 }

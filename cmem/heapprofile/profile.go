@@ -21,7 +21,7 @@ type Site struct {
 
 	Allocs, AllocBytes, Frees, FreeBytes float64
 
-	PeakBytes float64 // in use when all sites together had the most; 0 if that is not known
+	PeakBytes float64 // in use when all sites together had the most
 }
 
 // A Frame is a function of Go, and where it has called the next one.
@@ -34,6 +34,7 @@ type Frame struct {
 type Process struct {
 	Mappings []Mapping // by address
 	Program  string    // the file of the program, as in Mappings
+	Peak     bool      // whether the PeakBytes of sites are known
 
 	// Frames returns the functions at a return address in Go code, innermost first.
 	Frames func(pc uintptr) []Frame
@@ -114,6 +115,9 @@ func (p *Process) NewBuilder(rate int) *Builder {
 		locations: map[key]*profile.Location{},
 		functions: map[string]*profile.Function{},
 	}
+	if p.Peak {
+		b.p.SampleType = append(b.p.SampleType, &profile.ValueType{Type: "peak_space", Unit: "bytes"})
+	}
 	// go tool pprof takes the first mapping for the program that its arguments name.
 	for i, m := range p.Mappings {
 		if m.File == p.Program {
@@ -158,6 +162,9 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 	sample := &profile.Sample{
 		Value: []int64{round(s.Allocs), round(s.AllocBytes), round(s.Allocs - s.Frees), round(s.AllocBytes - s.FreeBytes)},
 		Label: map[string][]string{"library": {b.process.Library(s)}},
+	}
+	if b.process.Peak {
+		sample.Value = append(sample.Value, round(s.PeakBytes))
 	}
 	for _, pc := range s.C {
 		sample.Location = append(sample.Location, b.location(key{pc, inC}))

@@ -116,7 +116,7 @@ EXPORT(int, dlclose, (void *), cmem_dlclose)
 
 static void *no_valloc(size_t n) { return cmem_next.memalign(4096, n); }
 
-#ifdef __GLIBC__
+#if defined __GLIBC__ && !defined CMEM_SHARED
 // These bring the malloc of the C library along where the program is linked statically. Some of
 // its functions are weak there, too, and then those of this file are called.
 extern void *__libc_malloc(size_t), __libc_free(void *), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
@@ -221,7 +221,7 @@ static const struct next headed = {
 // resolve finds the next allocator. Several threads may do so at a time, and find the same.
 static void resolve(void) {
 	struct next found;
-#ifdef __GLIBC__
+#if defined __GLIBC__ && !defined CMEM_SHARED
 	if ((void *)malloc != (void *)cmem_malloc) {
 		resolve_own();
 		return;
@@ -383,6 +383,20 @@ int cmem_dlclose(void *handle) {
 	return r;
 }
 
+// is_called reports whether the program has no malloc of its own. In a library that is preloaded,
+// the address does not say it: where a program takes the address of malloc, that is of a stub of
+// the program, which calls the malloc of this library. So a call shows it.
+static int is_called(void) {
+#ifdef CMEM_SHARED
+	uint64_t before = __atomic_load_n(&cmem_none.mallocs, __ATOMIC_RELAXED); // no thread has a record yet
+	void *volatile p = malloc(1);
+	free(p);
+	return __atomic_load_n(&cmem_none.mallocs, __ATOMIC_RELAXED) != before;
+#else
+	return (void *)malloc == (void *)cmem_malloc;
+#endif
+}
+
 static const char *off = "the program has not started";
 
 const char *cmem_off(void) { return off; }
@@ -392,10 +406,12 @@ __attribute__((constructor(101))) static void start(void) {
 	const char *e = getenv("CHEAPCMEM");
 	if (cmem_next.malloc == first_malloc)
 		resolve();
-	if ((void *)malloc != (void *)cmem_malloc || dlsym(RTLD_NEXT, "malloc") == 0)
+	if (!is_called() || dlsym(RTLD_NEXT, "malloc") == 0)
 		off = "the program is linked with a malloc of its own, or statically";
+#ifndef CMEM_SHARED
 	else if (dlsym(RTLD_DEFAULT, "malloc") != (void *)cmem_malloc)
 		off = "the process calls another malloc: the program that has loaded this library does not have the package";
+#endif
 	else if (e && strcmp(e, "off") == 0)
 		off = "CHEAPCMEM is off in the environment";
 	else if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 // Package shared reads the counts and stacks that a preloaded library keeps in a file, while the
 // program runs and after it has ended. The library is that of package cmem, compiled for this; its

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package shared
 
@@ -53,7 +53,7 @@ func (f *File) Process(program *executable.Program) (*heapprofile.Process, error
 	if err != nil {
 		return nil, err
 	}
-	p := &heapprofile.Process{Program: program.Path}
+	p := &heapprofile.Process{Program: program.Path, Peak: true}
 	p.Frames = func(pc uintptr) []heapprofile.Frame { return program.Frames(uint64(pc) - f.Base()) }
 	// Of files that were loaded at the same addresses, the last one counts.
 	slices.SortStableFunc(modules, func(x, y module) int { return cmp.Compare(y.closed, x.closed) })
