@@ -4,122 +4,21 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"flag"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
-
-var recordToolchain = flag.String("record.toolchain", "", "build the programs that are recorded with this GOTOOLCHAIN")
-
-// runVariable has the test program be the command.
-const runVariable = "CHEAP_TEST_RUN_MAIN"
-
-// buildRecorded builds testdata/record, with these flags of go build.
-func buildRecorded(t *testing.T, flags ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "program")
-	build := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./testdata/record")...)
-	if *recordToolchain != "" {
-		build.Env = append(os.Environ(), "GOTOOLCHAIN="+*recordToolchain)
-	}
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return path
-}
-
-// A recordRun is a run of cheap record.
-type recordRun struct {
-	stdout, stderr string
-	code           int
-	out            string // the file of the profile
-}
-
-// recordCommandLine returns the command with these arguments behind -o.
-func recordCommandLine(t *testing.T, env []string, args ...string) (command *exec.Cmd, out string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out = filepath.Join(t.TempDir(), "out.pb.gz")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	command = exec.CommandContext(ctx, self, append([]string{"record", "-o", out}, args...)...)
-	command.Env = append(append(os.Environ(), runVariable+"=1"), env...)
-	return command, out
-}
-
-func recordEnv(t *testing.T, env []string, args ...string) *recordRun {
-	t.Helper()
-	command, out := recordCommandLine(t, env, args...)
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	command.Stdin = strings.NewReader("from stdin\n")
-	err := command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return &recordRun{stdout.String(), stderr.String(), command.ProcessState.ExitCode(), out}
-}
-
-func record(t *testing.T, args ...string) *recordRun { return recordEnv(t, nil, args...) }
-
-// stacks returns what the profile has, of a sample type, by stack: the functions with spaces
-// between them, innermost first.
-func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
-	t.Helper()
-	f, err := os.Open(r.out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, r.stderr)
-	}
-	defer f.Close()
-	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(p.SampleType, func(v *profile.ValueType) bool { return v.Type == kind })
-	all := map[string]int64{}
-	for _, s := range p.Sample {
-		var names []string
-		for _, l := range s.Location {
-			for _, line := range l.Line {
-				names = append(names, line.Function.Name)
-			}
-		}
-		all[strings.Join(names, " ")] += s.Value[i]
-	}
-	return all
-}
-
-// sum adds the stacks up that match an expression.
-func sum(stacks map[string]int64, expression string) int64 {
-	n := int64(0)
-	for stack, v := range stacks {
-		if regexp.MustCompile(expression).MatchString(stack) {
-			n += v
-		}
-	}
-	return n
-}
 
 // TestRecordLeak records a program that ends by os.Exit, in each way to build it.
 func TestRecordLeak(t *testing.T) {
@@ -204,20 +103,6 @@ func TestRecordTrace(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, r.stderr)
 		}
 	}
-}
-
-func readTrace(t *testing.T, file string) *trace.Trace {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	tr, err := trace.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
 }
 
 // TestRecordEnds has programs that end and fork in other ways.
@@ -313,37 +198,6 @@ func TestRecordOff(t *testing.T) {
 	}
 }
 
-// A lineWriter waits for a line.
-type lineWriter struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *lineWriter) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
-// waitFor waits until an expression matches, and returns the match.
-func (w *lineWriter) waitFor(t *testing.T, expression string) []string {
-	t.Helper()
-	e := regexp.MustCompile(expression)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if m := e.FindStringSubmatch(w.String()); m != nil {
-			return m
-		}
-	}
-	t.Fatalf("no %s in %s", expression, w)
-	return nil
-}
-
 // TestRecordSignals sends signals to the command alone.
 func TestRecordSignals(t *testing.T) {
 	program := buildRecorded(t)
@@ -409,6 +263,60 @@ func TestRecordHTTP(t *testing.T) {
 	}
 	command.Process.Signal(syscall.SIGTERM)
 	command.Wait()
+}
+
+// TestRecordHammer reads the figures while the program allocates in many ways. Each address of the
+// profile must be in a mapping.
+func TestRecordHammer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.fht.gz")
+	command, out := recordCommandLine(t, nil, "-rate", "2048", "-trace", file, "-http", "localhost:0", buildRecorded(t), "hammer")
+	var stderr lineWriter
+	command.Stderr = &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := stderr.waitFor(t, `cheap record: the figures are at (http://\S+/)\n`)[1]
+	reads := 0
+	for ; ; reads++ {
+		answer, err := http.Get(address + []string{"", "profile"}[reads%2])
+		if err != nil {
+			break // it has ended
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusServiceUnavailable {
+			t.Fatal(answer.Status)
+		}
+	}
+	if err := command.Wait(); err != nil || reads < 5 {
+		t.Fatalf("%v after %d reads: %s", err, reads, &stderr)
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range p.Location {
+		if l.Address != 0 && (l.Mapping == nil || l.Address < l.Mapping.Start || l.Address >= l.Mapping.Limit) {
+			t.Errorf("the address %#x is in no mapping", l.Address)
+		}
+	}
+	n := map[trace.Kind]int{}
+	for _, op := range readTrace(t, file).Ops {
+		if op.Kind != trace.Malloc || op.Size == 777 {
+			n[op.Kind]++
+		}
+	}
+	if n[trace.Malloc] != 5*8*4000 || n[trace.Realloc] < 8*3000 {
+		t.Errorf("the trace has %v, want 160,000 mallocs and 24,000 reallocs", n)
+	}
+	if regexp.MustCompile(`(?m)^  lost `).MatchString(stderr.String()) {
+		t.Errorf("samples were lost:\n%s", &stderr)
+	}
 }
 
 // TestRecordMistakes gives wrong arguments, and programs that cannot be recorded.

@@ -45,7 +45,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -71,6 +74,53 @@ func asks() {
 		s := C.CString(strings.Repeat("x", 999))
 		C.free(unsafe.Pointer(s))
 	}
+}
+
+//go:noinline
+func deep(n int, f func()) int {
+	var room [64]byte
+	if n == 0 {
+		f()
+		return len(room)
+	}
+	room[n%len(room)] = 1
+	return deep(n-1, f) + int(room[0])
+}
+
+// hammer allocates in goroutines, of which half are bound to their threads, and in threads of C,
+// while children are forked and the collector runs.
+func hammer() {
+	debug.SetGCPercent(1)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if i%2 == 0 {
+				runtime.LockOSThread()
+			}
+			for k := range 3000 {
+				deep(k%200, func() {
+					p := C.malloc(C.size_t(1000 + k))
+					p = C.realloc(p, C.size_t(5000+i))
+					C.free(p)
+					s := C.CString("a string")
+					C.free(unsafe.Pointer(s))
+				})
+			}
+		})
+	}
+	all.Go(func() {
+		for range 5 {
+			C.threads(8, 4000)
+		}
+	})
+	all.Go(func() {
+		for range 5 {
+			if C.forks() != 0 {
+				os.Exit(1)
+			}
+		}
+	})
+	all.Wait()
 }
 
 func main() {
@@ -99,6 +149,8 @@ func main() {
 		os.Chdir("/")
 		leaky()
 		asks()
+	case "hammer":
+		hammer()
 	case "environment":
 		for _, v := range os.Environ() {
 			if strings.HasPrefix(v, "CHEAPCMEM_") || strings.HasPrefix(v, "LD_PRELOAD") || v == "" {
