@@ -90,6 +90,7 @@ func TestOddCallers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			const size = 3_333_333
+			withRate(t, 1) // of this goroutine's thread
 			p := row.f(size)
 			if p == nil {
 				return

@@ -129,8 +129,8 @@ func TestRecordEnds(t *testing.T) {
 	}
 }
 
-// TestRecordC records programs in C. In the first one the address of malloc is that of a stub of the
-// program; the second one has a malloc of its own.
+// TestRecordC records programs in C. In the first one the address of malloc is that of a stub of
+// the program; the second one has a malloc of its own.
 func TestRecordC(t *testing.T) {
 	const first = `
 #include <stdlib.h>

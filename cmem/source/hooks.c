@@ -153,7 +153,7 @@ static void resolve_own(void) {
 	OWN(malloc_usable_size, libc_malloc_usable_size);
 	cmem_next = found;
 }
-#else
+#elif !defined __GLIBC__
 // These musl has for itself, if the program is linked statically; no other symbol leads to its
 // malloc then, because those that a program may replace are this file's. The two functions that are
 // not weak bring them along. It has no realloc for itself, so blocks have a header of their own.
