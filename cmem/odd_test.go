@@ -5,11 +5,14 @@ package cmem
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/google/pprof/profile"
 )
 
 // leaked returns the stack that has n bytes in use, as text.
@@ -20,9 +23,11 @@ func leaked(t *testing.T, n int64) string {
 		t.Fatal(err)
 	}
 	found := ""
-	for s, bytes := range stacks(p) {
-		if bytes == n {
-			found = s
+	for _, s := range p.Sample {
+		if s.Value[3] == n {
+			for name := range stacks(&profile.Profile{Sample: []*profile.Sample{s}}) {
+				found = name
+			}
 		}
 	}
 	if found == "" {
@@ -78,7 +83,6 @@ func TestJunk(t *testing.T) {
 // TestOddCallers allocates below functions of other kinds. The stack ends where a function has no
 // table for unwinding, and on a stack of the program's own.
 func TestOddCallers(t *testing.T) {
-	withRate(t, 1)
 	for _, row := range []struct {
 		name string
 		f    func(int) unsafe.Pointer
@@ -89,6 +93,7 @@ func TestOddCallers(t *testing.T) {
 		{"JIT", func(n int) unsafe.Pointer { return cwork.JIT(n, 3000) }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			withRate(t, 1) // of this thread
 			const size = 3_333_333
 			withRate(t, 1) // of this goroutine's thread
 			p := row.f(size)
@@ -102,6 +107,49 @@ func TestOddCallers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSQLite forgets databases of SQLite, as the system has it: the profile names the line that has
+// opened them, and the library.
+func TestSQLite(t *testing.T) {
+	withRate(t, 1)
+	const times = 20
+	_, file, line, _ := runtime.Caller(0)
+	for range times {
+		if !cwork.SQLiteForgets() {
+			t.Skip("SQLite is not installed")
+		}
+	}
+	p, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, statements := int64(0), int64(0)
+	for _, s := range p.Sample {
+		prepares := false
+		for _, l := range s.Location {
+			for _, at := range l.Line {
+				prepares = prepares || at.Function.Name == "sqlite3_prepare_v2"
+				if at.Function.Filename == file && at.Line == int64(line+2) && strings.HasPrefix(s.Label["library"][0], "libsqlite3.so.0") {
+					sum += s.Value[3]
+					if prepares {
+						statements += s.Value[3]
+					}
+				}
+			}
+		}
+	}
+	if sum < times*8000 || statements < times*1000 { // SQLite 3.40.1: 17,168 and 2,840 each
+		t.Errorf("%d bytes in use, %d of statements", sum, statements)
+	}
+	libraries, err := Libraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(libraries, func(l Library) bool { return strings.HasPrefix(l.Name, "libsqlite3.so.0") }); i < 0 || libraries[i].Live < sum || libraries[i].Live > sum+10_000 {
+		t.Errorf("%v, want %d of SQLite", libraries, sum)
+	}
+	t.Log(sum/times, "bytes each,", statements/times, "of a statement")
 }
 
 // TestSignals has a signal handler allocate.
@@ -160,7 +208,7 @@ func zero(t *testing.T, rate int, near int64) {
 	found := false
 	for _, s := range p.Sample {
 		n := s.Value[2]
-		found = found || s.Value[3] == 0 && s.Value[1] == 0 && s.Value[0] == n && 16000-16*near <= n && n <= 16000+16*near
+		found = found || s.Value[3] == 0 && s.Value[1] == 0 && 16000-16*near <= n && n <= 16000+16*near
 	}
 	if !found {
 		t.Errorf("rate %d: no stack has 16,000 blocks of no bytes", rate)

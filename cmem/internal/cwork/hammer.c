@@ -37,6 +37,17 @@ int cwork_sqlite(void) {
 	return bad ? 0 : sum;
 }
 
+// cwork_sqlite_forgets opens a database and forgets it, with a statement. It returns 0 if there is no
+// such library.
+__attribute__((noinline)) int cwork_sqlite_forgets(void) {
+	void *lib = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL), *db = 0, *statement = 0;
+	if (!lib)
+		return 0;
+	int (*open)(const char *, void **) = dlsym(lib, "sqlite3_open");
+	int (*prepare)(void *, const char *, int, void **, const char **) = dlsym(lib, "sqlite3_prepare_v2");
+	return open && prepare && open(":memory:", &db) == 0 && prepare(db, "select 1 union select 2 order by 1", -1, &statement, 0) == 0;
+}
+
 static int compare(const void *p, const void *q) {
 	void *volatile x = malloc(100);
 	free(x);

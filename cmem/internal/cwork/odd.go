@@ -11,6 +11,7 @@ package cwork
 // int cwork_signals(int times);
 // const char *cwork_foreign(void);
 // void cwork_exit(void);
+// int cwork_sqlite_forgets(void);
 import "C"
 
 import (
@@ -53,3 +54,7 @@ func Foreign() string { return C.GoString(C.cwork_foreign()) }
 
 // Exit ends the process as C does, with functions that allocate.
 func Exit() { C.cwork_exit() }
+
+// SQLiteForgets has SQLite open a database, which is forgotten with a statement. It reports whether
+// SQLite is installed.
+func SQLiteForgets() bool { return C.cwork_sqlite_forgets() != 0 }
