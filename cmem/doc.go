@@ -13,7 +13,8 @@
 // and then those of Go that have called them. [WriteProfile] writes them for go tool pprof,
 // [Libraries] adds them up by library, [Since] says what has changed, and a [Watch] which stacks
 // keep growing. The page of package inspect shows all of these in a program that imports both.
-// Nothing calls back into Go, and no lock of Go's is taken.
+// Nothing calls back into Go, and no lock of Go's is taken. [Record] writes all calls, for cheap
+// replay.
 //
 // # The garbage collector
 //

@@ -1,0 +1,61 @@
+package heapprofile
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestProfile has a program at two places, a library, and a stack of C.malloc in a program without
+// symbols.
+func TestProfile(t *testing.T) {
+	p := &Process{
+		Mappings: []Mapping{
+			{Start: 0x1000, End: 0x2000, File: "/lib/libfirst.so.1"},
+			{Start: 0x5000, End: 0x6000, File: "/bin/program"},
+			{Start: 0x9000, End: 0xa000, File: "/lib/libc.so.6"},
+		},
+		Program: "/bin/program",
+		Peak:    true,
+		Frames: func(pc uintptr) []Frame {
+			name := map[uintptr]string{1: "runtime.cgocall", 2: "main._cgo_cmalloc", 3: "main._Cfunc_f", 4: "main.main"}[pc]
+			return []Frame{{Function: name, File: "main.go", Line: int(pc)}}
+		},
+	}
+	sites := []Site{
+		{C: []uintptr{0x9010, 0x1010, 0x5010}, Go: []uintptr{1, 3, 4}, Allocs: 2, AllocBytes: 200, Frees: 1, FreeBytes: 100, PeakBytes: 150},
+		{C: []uintptr{0x5020}, Go: []uintptr{1, 2, 4}, Allocs: 1, AllocBytes: 50, PeakBytes: 50},
+		{C: []uintptr{0x9010, 0}, Allocs: 1, AllocBytes: 7},
+		{C: []uintptr{0x77777}, Allocs: 1, AllocBytes: 6},
+	}
+	got, err := p.Profile(sites, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// go tool pprof takes the first mapping for the program.
+	if got.Mapping[0].File != "/bin/program" {
+		t.Errorf("the first mapping is %v", got.Mapping[0])
+	}
+	var stacks []string
+	for _, s := range got.Sample {
+		names := []string{s.Label["library"][0]}
+		for _, l := range s.Location {
+			for _, line := range l.Line {
+				names = append(names, line.Function.Name)
+			}
+		}
+		stacks = append(stacks, strings.Join(names, " "))
+	}
+	want := []string{
+		"libfirst.so.1 main._Cfunc_f main.main", AskedByGo + " main._cgo_cmalloc main.main",
+		"a library that was unloaded [library that was unloaded]", "unknown",
+	}
+	if strings.Join(stacks, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", stacks, want)
+	}
+	if v := got.Sample[0].Value; len(v) != 5 || v[0] != 2 || v[1] != 200 || v[2] != 1 || v[3] != 100 || v[4] != 150 {
+		t.Errorf("values %v", v)
+	}
+	if l := p.Libraries(sites)[1]; l != (Library{Name: AskedByGo, Live: 50, Blocks: 1, Allocs: 50, Calls: 1, Peak: 50}) {
+		t.Errorf("%+v", l)
+	}
+}
