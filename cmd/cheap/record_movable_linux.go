@@ -35,8 +35,9 @@ func movableOf(libraries []heapprofile.Library, t *traced) movable {
 }
 
 // price measures what these calls cost through cgo, and on a Heap: it replays them, or, if they are
-// not known, pairs of Malloc and Free of a block of their mean size. It returns a sentence.
-func (m movable) price(ctx context.Context) (string, error) {
+// not known, pairs of Malloc and Free of a block of their mean size. It returns a sentence, which
+// ends with hint in that case.
+func (m movable) price(ctx context.Context, hint string) (string, error) {
 	var infos []peers.Info
 	for _, name := range []string{"heap", "libc"} {
 		info, err := peers.Lookup(name)
@@ -52,7 +53,7 @@ func (m movable) price(ctx context.Context) (string, error) {
 	}
 	if len(m.ops) == 0 {
 		size := int(m.bytes / m.calls)
-		how = fmt.Sprintf("by pairs of %d bytes, the mean; with -trace by replaying the calls", size)
+		how = fmt.Sprintf("by pairs of %d bytes, the mean%s", size, hint)
 		for range 20_000 {
 			tr.Ops = append(tr.Ops, trace.Op{Kind: trace.Malloc, Size: size, Touch: size > 0}, trace.Op{Kind: trace.Free})
 		}

@@ -65,7 +65,11 @@ func (r *recording) reportMovable(line func(label, format string, args ...any), 
 		about = "about "
 	}
 	line("Go itself", "asked for %s%s in %s%s, by %s", about, byteCount(m.bytes), about, figure.Plural(int(m.calls), "block"), heapprofile.AskedByGo)
-	if price, err := m.price(context.Background()); err == nil {
+	hint := "; with -trace by replaying the calls"
+	if len(r.program.Mallocs) == 0 {
+		hint = "; a trace does not have them apart, because the program has no symbols"
+	}
+	if price, err := m.price(context.Background(), hint); err == nil {
 		line("", "%s", price)
 	} else {
 		line("", "what that would cost on a cheap.Heap was not measured: %v", err)
