@@ -12,8 +12,9 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 )
 
-const recordUsage = `Record runs a program, and shows the memory of its C heap: what C libraries allocate
-by themselves, which Go's tools do not see. The program need not be built for that.
+const recordUsage = `Record runs a program, and shows the memory of its C heap: what C libraries
+allocate by themselves, which Go's tools do not see. The program need not be
+built for that.
 
 Usage:
 
@@ -28,20 +29,22 @@ Examples:
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
 
-It needs Linux, glibc 2.35 or newer and a C compiler: it compiles a small library,
-which the dynamic linker loads into the program before all others, and which counts
-the calls of malloc and its like. A program that is linked statically has none.
+It needs Linux, glibc 2.35 or newer and a C compiler: it compiles a small
+library, which the dynamic linker loads into the program before all others, and
+which counts the calls of malloc and its like. So a program that is linked
+statically cannot be recorded.
 
-The profile has the stacks that have allocated, first the functions of C and then
-those of Go that have called them. Its sample types say what they have allocated,
-what was in use at the end, and, as peak_space, what was in use when the C heap held
-the most. The report at the end goes to stderr.
+The profile has the stacks that have allocated, first the functions of C and
+then those of Go that have called them. Its sample types say what they have
+allocated, what was in use at the end, and, as peak_space, what was in use when
+the C heap held the most. The report at the end goes to stderr.
 
-The program has the input, the output, the arguments and the environment that it would
-have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
-passed on to it. The exit code is that of the program, or 128 and the number of the
-signal that has ended it, as in a shell. Programs that it starts are not recorded, and
-what the child of a fork does before it calls exec is not counted.
+The program has the input, the output, the arguments and the environment that it
+would have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and
+SIGUSR2 are passed on to it. The exit code is that of the program, or 128 and
+the number of the signal that has ended it, as in a shell. Programs that it
+starts are not recorded, and what the child of a fork does before it calls exec
+is not counted.
 
 Flags:
 
