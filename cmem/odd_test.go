@@ -3,6 +3,7 @@
 package cmem
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -107,6 +108,27 @@ func TestOddCallers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHandMade has stacks that the program has made by itself, as libraries for coroutines do,
+// whose first return address is none. The unwinder would read there.
+func TestHandMade(t *testing.T) {
+	withRate(t, 1)
+	data := new([100]uintptr)
+	for i, junk := range []uintptr{0, 1, 0x1000, 0xdeaddeaddeaddead, 1 << 47, math.MaxUint64, uintptr(unsafe.Pointer(data))} {
+		size := 5_000_000 + i*1000
+		p := cwork.HandMade(junk, size)
+		if p == nil {
+			return
+		}
+		s := leaked(t, int64(size))
+		cwork.Free(p)
+		// The two functions, of which a program without symbols has no names.
+		if len(strings.Fields(s)) != 2 {
+			t.Errorf("%#x: %q", junk, s)
+		}
+	}
+	runtime.KeepAlive(data)
 }
 
 // TestSQLite forgets databases of SQLite, as the system has it: the profile names the line that has

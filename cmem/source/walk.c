@@ -45,6 +45,67 @@ static int is_go(uintptr_t pc) {
 	return from != 0 && pc >= from && pc < etext;
 }
 
+// Where a function has no table, libgcc looks whether its code is that of a signal handler's return:
+// it reads at the address, which may be none. The end of a stack that the program has made by itself
+// has one that is not mapped, for example. So in a walk of this package such a function is found in
+// a table according to which the stack ends there. C++ exceptions find what they found without it.
+static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
+static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock
+
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+#ifdef __x86_64__
+enum { stack_register = 7, return_register = 16 };
+#else
+enum { stack_register = 31, return_register = 30 };
+#endif
+static const struct {
+	uint32_t cie_length, cie;
+	uint8_t cie_rest[16];
+	uint32_t fde_length, fde;
+	uint64_t from, size;
+	uint8_t fde_rest[8];
+} __attribute__((packed, aligned(8))) ends = {
+	// Version 1; code by 1, data by -8; the frame begins at the stack pointer, nothing is returned to.
+	20, 0, {1, 0, 1, 0x78, return_register, 0x0c, stack_register, 8, 0x07, return_register},
+	28, 28, 0, 0, {0},
+};
+
+struct bases {
+	void *text, *data, *function;
+};
+#define EXPORTS_TABLE
+const void *cmem_find_table(void *pc, struct bases *b);
+EXPORT(const void *, _Unwind_Find_FDE, (void *, struct bases *), cmem_find_table)
+
+// This brings the function of libgcc along where that is linked statically. Then it is called.
+extern void __register_frame(void *);
+__attribute__((used)) static void (*const bring)(void *) = __register_frame;
+
+const void *cmem_find_table(void *pc, struct bases *b) {
+	static const void *(*next)(void *, struct bases *);
+	const void *(*f)(void *, struct bases *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	if (!f) {
+		*(void **)&f = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
+		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
+	}
+	const void *table = f ? f(pc, b) : 0;
+	if (!walking)
+		return table;
+	walking = table ? 1 : 2;
+	if (table)
+		return table;
+	*b = (struct bases){0, 0, pc};
+	return &ends.fde_length;
+}
+#endif
+
+// is_code reports whether the address may be one of code: that of a function without a table lies
+// in a file.
+static int is_code(uintptr_t pc) {
+	char object[256];
+	return walking != 2 || !find_object || find_object((void *)(pc - 1), object) == 0;
+}
+
 struct walk {
 	uintptr_t *pcs, caller;
 	uint32_t n, skipped, seen;
@@ -68,6 +129,8 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 		w->skipped++;
 		return _URC_NO_REASON;
 	}
+	if (!is_code(pc))
+		return _URC_NORMAL_STOP;
 	if (w->n < most_c)
 		w->pcs[w->n++] = pc;
 	return ++w->seen < most_frames ? _URC_NO_REASON : _URC_NORMAL_STOP;
@@ -182,7 +245,9 @@ static uint32_t learn(const struct walk *w, uintptr_t *pcs) {
 
 void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
 	struct walk w = {.pcs = pcs, .caller = (uintptr_t)caller};
+	walking = 1;
 	_Unwind_Backtrace(frame, &w);
+	walking = 0;
 	if (w.n == 0 && !is_go((uintptr_t)caller))
 		pcs[w.n++] = (uintptr_t)caller; // the unwinder knows nothing of this function
 	*c = w.n;
@@ -250,6 +315,10 @@ int cmem_unwinder(void) {
 		dl_iterate_phdr(file, 0);
 	if (!at)
 		at = (uintptr_t)_Unwind_Backtrace;
+	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
+#ifdef EXPORTS_TABLE
+	cmem_find_table((void *)&ends, &(struct bases){0}); // finds the next one, before it is needed
+#endif
 	for (int i = 0; i < num_files; i++)
 		if (at >= files[i].from && at < files[i].to) {
 			unwinder = files[i].from;

@@ -114,6 +114,35 @@ void *cwork_coroutine(size_t n) {
 void *cwork_coroutine(size_t n) { return malloc(n); }
 #endif
 
+// cwork_handmade allocates on a stack that begins with that return address, which is none.
+#ifdef __x86_64__
+void *cwork_stack_before, *cwork_stack;
+void cwork_switch(void);
+static struct block on_handmade;
+__attribute__((used)) void cwork_on_handmade(void);
+__asm__(".text\ncwork_switch: push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\npush %r15\n"
+	"mov cwork_stack_before@GOTPCREL(%rip), %rax\nmov %rsp, (%rax)\n"
+	"mov cwork_stack@GOTPCREL(%rip), %rax\nmov (%rax), %rsp\njmp cwork_on_handmade\n"
+	"cwork_switch_back: mov cwork_stack_before@GOTPCREL(%rip), %rax\nmov (%rax), %rsp\n"
+	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\nret\n");
+void cwork_on_handmade(void) {
+	takes(&on_handmade);
+	__asm__ volatile("jmp cwork_switch_back");
+}
+void *cwork_handmade(uintptr_t junk, size_t n) {
+	char *stack = malloc(128 << 10);
+	uintptr_t *top = (uintptr_t *)((uintptr_t)(stack + (127 << 10)) & ~(uintptr_t)15);
+	*--top = junk;
+	cwork_stack = top;
+	on_handmade.n = n;
+	cwork_switch();
+	free(stack);
+	return on_handmade.p;
+}
+#else
+void *cwork_handmade(uintptr_t junk, size_t n) { return 0; }
+#endif
+
 #ifdef __x86_64__
 // Code that is made while the program runs, and its table: it calls f(arg) with a frame of 8 bytes.
 struct jit {

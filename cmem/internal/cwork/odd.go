@@ -12,6 +12,7 @@ package cwork
 // const char *cwork_foreign(void);
 // void cwork_exit(void);
 // int cwork_sqlite_forgets(void);
+// void *cwork_handmade(uintptr_t junk, size_t n);
 import "C"
 
 import (
@@ -58,3 +59,9 @@ func Exit() { C.cwork_exit() }
 // SQLiteForgets has SQLite open a database, which is forgotten with a statement. It reports whether
 // SQLite is installed.
 func SQLiteForgets() bool { return C.cwork_sqlite_forgets() != 0 }
+
+// HandMade allocates n bytes on a stack that begins with a return address which is none. It returns
+// nil where there is no such test.
+func HandMade(junk uintptr, n int) unsafe.Pointer {
+	return C.cwork_handmade(C.uintptr_t(junk), C.size_t(n))
+}

@@ -213,6 +213,9 @@ func TestBuilds(t *testing.T) {
 		{"-tags=cxx,cxx_replaced"},
 		{"-tags=cxx,cxx_replaced,cxx_arrays"},
 		{"-tags=cxx", "-ldflags=-extldflags=-static-libstdc++"},
+		// The unwinder linked statically is not hidden by a function of the package.
+		{"-tags=cxx", "-run=TestThrows", "-ldflags=-extldflags=-static-libgcc"},
+		{"-tags=cxx", "-run=TestThrows", "-ldflags=-linkmode=external -extldflags=-static"},
 	} {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "."}, args...)...)
 		cmd.Env = append(os.Environ(), "CXXTEST_CHILD=build")
