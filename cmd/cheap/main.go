@@ -18,12 +18,16 @@
 //
 // shows the memory of a program that has the page of package inspect.
 //
+//	cheap explain [flags] profile|URL|package
+//
+// says where the processor time of a program that calls C goes.
+//
 //	cheap version
 //
 // prints the version.
 //
-// `cheap bench -h`, `cheap replay -h` and `cheap record -h` describe the flags,
-// and docs/bench.md the reports.
+// `cheap bench -h` describes the flags of a command, and so do the others.
+// docs/bench.md and docs/explain.md describe the reports.
 package main
 
 import (

@@ -26,10 +26,11 @@ Usage:
   cheap replay [flags] [trace ...]  replay what real programs allocated
   cheap record [flags] program ...  run a program, and show its C heap
   cheap top [flags] URL             show the memory of a program that runs
+  cheap explain [flags] profile     say where the time of a program with C goes
   cheap version                     print the version
 
 "cheap bench -h" describes the flags of a command, and so do the others.
-docs/bench.md describes the reports.
+docs/bench.md and docs/explain.md describe the reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.
@@ -92,6 +93,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case "top":
 			name = "cheap top"
 			return topCommand(ctx, args[1:], stdout)
+		case "explain":
+			name = "cheap explain"
+			return explainCommand(ctx, args[1:], stdin, stdout, stderr)
+		case calibrateCommandName:
+			name = "cheap " + calibrateCommandName
+			return unbound(func() error { return calibrateCommand(stdout) })
 		case "version", "-version", "--version":
 			if len(args) > 1 {
 				return usagef("unexpected argument %q; cheap version takes none", args[1])
@@ -101,7 +108,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			_, err := io.WriteString(stdout, usage)
 			return err
 		}
-		return usagef("unknown command %q; the commands are bench, record, replay, top and version", args[0])
+		return usagef("unknown command %q; the commands are bench, explain, record, replay, top and version", args[0])
 	}()
 
 	if err == nil {

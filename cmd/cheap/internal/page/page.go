@@ -29,6 +29,9 @@ var (
 	echartsJS string
 )
 
+// Library returns the script of Apache ECharts that the pages of this command embed.
+func Library() string { return echartsJS }
+
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // A view is what the template shows.

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
+)
+
+// busyProfile is a CPU profile of this process.
+func busyProfile(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := pprof.StartCPUProfile(&b); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for start := time.Now(); time.Since(start) < 500*time.Millisecond; {
+		for i := range 1000 {
+			n += i * n
+		}
+	}
+	pprof.StopCPUProfile()
+	return b.Bytes()
+}
+
+// TestExplainURL explains what a server answers, with the address as it is and with what it
+// leaves out.
+func TestExplainURL(t *testing.T) {
+	data := busyProfile(t)
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked = append(asked, q.URL.String())
+		if q.URL.Path != "/debug/pprof/profile" {
+			http.NotFound(w, q)
+			return
+		}
+		w.Write(data)
+	}))
+	defer server.Close()
+	for _, c := range []struct{ path, asked string }{
+		{"", "/debug/pprof/profile?seconds=2"},
+		{"/debug/pprof/", "/debug/pprof/profile?seconds=2"},
+		{"/debug/pprof/profile?seconds=7", "/debug/pprof/profile?seconds=7"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), []string{"explain", "-seconds", "2", "-json", server.URL + c.path}, nil, &stdout, &stderr); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", c.path, code, stderr.String())
+		}
+		var r explain.Report
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got := asked[len(asked)-1]; got != c.asked || r.Samples == 0 {
+			t.Errorf("%s: asked for %s, want %s; %d samples", c.path, got, c.asked, r.Samples)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"explain", server.URL + "/debug/other"}, nil, &stdout, &stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "404") || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}
+
+// TestExplainHeap names a heap profile.
+func TestExplainHeap(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "heap.pprof")
+	var b bytes.Buffer
+	if err := pprof.Lookup("heap").WriteTo(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"explain", file}, nil, &stdout, &stderr)
+	if want := "this is a heap profile, and not a CPU profile"; code != exitUsage || !strings.Contains(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}
+
+// TestExplainServer ends a program that does not end by itself: after a time, and by an
+// interrupt.
+func TestExplainServer(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/server\n\ngo 1.26.0\n",
+		"main.go": `package main
+
+func main() {
+	for n := 1; ; n++ {
+		n *= n
+	}
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	t.Chdir(dir)
+	for name, args := range map[string][]string{"time": {"-for", "500ms", "."}, "interrupt": {"."}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if name == "interrupt" {
+				time.AfterFunc(5*time.Second, cancel) // after the build
+			}
+			var stdout, stderr bytes.Buffer
+			if code := run(ctx, append([]string{"explain"}, args...), nil, &stdout, &stderr); code != exitOK {
+				t.Fatalf("exit code %d: %s", code, stderr.String())
+			}
+			if !strings.Contains(stdout.String(), "main.main") && !strings.Contains(stdout.String(), "other Go code") {
+				t.Errorf("printed %s", stdout.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cheapgo/cheap/internal/figure"
+)
+
+// Advice says what would change a share of the processor time.
+type Advice struct {
+	Site     string  `json:"site"`     // the call site, or the call sites of one function
+	Now      float64 `json:"now"`      // the share that it is about
+	Expected float64 `json:"expected"` // what would be left of it, in parts of today's time
+	Text     string  `json:"text"`
+	Basis    string  `json:"basis"` // where the expectation comes from
+	Link     string  `json:"link"`  // a document of the project
+}
+
+// Figures are nanoseconds per operation, by table and row of `cheap bench`: strings/arena-20.
+type Figures struct {
+	Ns   map[string]float64
+	From string // the machine of the figures
+}
+
+// Stored are figures of docs/report.json.
+var Stored = Figures{
+	From: "docs/report.json, another machine",
+	Ns: map[string]float64{
+		"strings/cstring-20": 78.8, "strings/arena-20": 25.0,
+		"strings/four-parameters-malloc": 231, "strings/four-parameters-arena": 11.9,
+		"allocators/temporary-data-malloc": 51.5, "allocators/temporary-data-heap": 7.12,
+		"release/addcleanup": 586, "release/finalizer": 573, "release/own-forget": 99.2, "release/own-memory": 33.8,
+		"calls/cgo": 23.3, "calls/cgo-noescape-nocallback": 23.3,
+	},
+}
+
+// ratio returns what a row takes of the time of another.
+func (f Figures) ratio(row, of string) (ratio float64, basis string, ok bool) {
+	a, b := f.Ns[row], f.Ns[of]
+	if a <= 0 || b <= 0 {
+		return 0, "", false
+	}
+	return a / b, fmt.Sprintf("%s of the time: %s %s, %s %s (%s)", figure.Times(a/b), row, figure.Duration(a), of, figure.Duration(b), f.From), true
+}
+
+const (
+	leastAdvice = 0.02 // shares below are not worth a change
+	mostAdvice  = 6
+	batch       = 16 // calls that become one, in advice about fewer calls
+)
+
+// advise finds what would change the largest shares.
+func (r *Report) advise(f Figures) {
+	r.adviseStrings(f)
+	r.adviseRecords(f)
+	r.adviseCalls()
+	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
+	slices.SortFunc(r.Advice, func(a, b Advice) int {
+		return cmp.Or(cmp.Compare(b.Now-b.Expected, a.Now-a.Expected), cmp.Compare(a.Site, b.Site))
+	})
+	r.Advice = r.Advice[:min(len(r.Advice), mostAdvice)]
+}
+
+// adviseStrings is about functions that pass strings and blocks to C and free them.
+func (r *Report) adviseStrings(f Figures) {
+	type use struct {
+		share       float64
+		text, frees bool
+		first       Site
+		sites       int
+	}
+	uses := map[string]*use{}
+	for _, s := range r.Sites {
+		text := s.Callee == "C.CString" || s.Callee == "C.CBytes"
+		blocks := s.Callee == "C.malloc" || s.Callee == "C.calloc" || s.Callee == "C.realloc"
+		if s.Function == "" || !text && !blocks && s.Callee != "C.free" {
+			continue
+		}
+		u := uses[s.Function]
+		if u == nil {
+			u = &use{first: s}
+			uses[s.Function] = u
+		}
+		u.share += s.Share
+		u.sites++
+		u.text, u.frees = u.text || text, u.frees || s.Callee == "C.free"
+	}
+	for function, u := range uses {
+		where := u.first.place()
+		if u.sites > 1 {
+			where = shortName(function) + ", " + figure.Plural(u.sites, "call")
+		}
+		a := Advice{Site: where, Now: u.share, Link: "docs/porting.md#from-cmalloc"}
+		switch {
+		case u.text && u.frees:
+			ratio, basis, ok := f.ratio("strings/arena-20", "strings/cstring-20")
+			if !ok {
+				continue
+			}
+			a.Text = "The text is freed in the function that makes it: an arena for the arguments (cheap.GetArena, cheap.CString, Arena.Put) needs no call of C for it."
+			a.Expected, a.Basis = u.share*ratio, basis
+		default:
+			ratio, basis, ok := f.ratio("allocators/temporary-data-heap", "allocators/temporary-data-malloc")
+			if !ok {
+				continue
+			}
+			a.Text = "A Heap (cheap.Malloc and cheap.Free, or cheap.CString over it) makes and frees blocks without a call of C. Blocks that C frees, or that C has made, have to stay."
+			a.Expected, a.Basis = u.share*ratio, basis
+		}
+		r.Advice = append(r.Advice, a)
+	}
+}
+
+// adviseRecords is about cleanups and finalizers. The sites that register share what is released,
+// in the proportion of their registering.
+func (r *Report) adviseRecords(f Figures) {
+	all, released := 0.0, Of(r.Purposes, Releasing).Share
+	for _, s := range r.Sites {
+		if isRegistering(s) {
+			all += s.Share
+		}
+	}
+	for _, s := range r.Sites {
+		if !isRegistering(s) {
+			continue
+		}
+		row, link := "release/addcleanup", "docs/porting.md#from-addcleanup"
+		if s.Callee == "runtime.SetFinalizer" {
+			row, link = "release/finalizer", "docs/porting.md#from-setfinalizer"
+		}
+		ratio, basis, ok := f.ratio("release/own-forget", row)
+		if !ok {
+			continue
+		}
+		now := s.Share + released*s.Share/all
+		text := "With its part of releasing. A pool of package own shares registrations among its owners."
+		if memory, _, ok := f.ratio("release/own-memory", row); ok {
+			text += fmt.Sprintf(" Where the call only frees memory that the program has allocated, an own.Memory takes %s.", figure.Times(memory))
+		}
+		r.Advice = append(r.Advice, Advice{Site: s.place(), Now: now, Expected: now * ratio, Text: text, Basis: basis, Link: link})
+	}
+}
+
+func isRegistering(s Site) bool {
+	return s.Callee == "runtime.AddCleanup" || s.Callee == "runtime.SetFinalizer"
+}
+
+// adviseCalls is about calls whose way to C takes longer than C, about callbacks, and about
+// arguments that escape.
+func (r *Report) adviseCalls() {
+	alloc := map[string]float64{} // by line
+	for _, s := range r.Sites {
+		if s.Callee == "" {
+			alloc[fmt.Sprintf("%s:%d", s.File, s.Line)] += s.Mechanisms[mechanismIndex(mechAlloc)]
+		}
+	}
+	calls := map[string]*callsOf{} // by function
+	for _, s := range r.Sites {
+		if !strings.HasPrefix(s.Callee, "C.") || s.Purpose == Strings {
+			continue
+		}
+		crossing, callback := s.Mechanisms[mechanismIndex(mechCrossing)], s.Mechanisms[mechanismIndex(mechCallback)]
+		if callback > 0 {
+			r.Advice = append(r.Advice, Advice{
+				Site: s.place(), Now: callback, Expected: callback / batch, Link: "docs/guide.md#which-way-to-pass-memory-to-c",
+				Text:  fmt.Sprintf("C calls back into Go. If C writes what it finds to a buffer, for one callback in %d or for none, the rest of this share goes.", batch),
+				Basis: fmt.Sprintf("1/%d of the callbacks", batch),
+			})
+		}
+		if crossing > s.Mechanisms[mechanismIndex(mechC)]/2 {
+			of := calls[s.Function]
+			if of == nil {
+				of = &callsOf{first: s}
+				calls[s.Function] = of
+			}
+			of.sites++
+			of.crossing += crossing
+			if crossing >= leastAdvice/4 {
+				of.large++
+			}
+		}
+		if a := alloc[fmt.Sprintf("%s:%d", s.File, s.Line)]; a > 0 {
+			r.Advice = append(r.Advice, Advice{
+				Site: s.place(), Now: a, Expected: 0, Link: "docs/guide.md#go-memory-directly",
+				Text:  "Arguments of the call escape to the Go heap. If C neither keeps the pointer nor calls back, #cgo noescape and #cgo nocallback leave them on the stack.",
+				Basis: "the allocations on the line of the call",
+			})
+		}
+	}
+	for function, of := range calls {
+		a := Advice{Site: of.first.place(), Now: of.crossing, Link: "docs/guide.md#what-each-way-costs"}
+		if of.large > 1 {
+			a.Site = fmt.Sprintf("%s, %s of C", shortName(function), figure.Plural(of.sites, "call"))
+			a.Expected = of.crossing / float64(of.large)
+			a.Text = fmt.Sprintf("The way to C and back is a large part of these calls. If C does in one call what %d of them do, one crossing is left of so many.", of.large)
+			a.Basis = fmt.Sprintf("1/%d of the crossings; C itself stays", of.large)
+		} else {
+			a.Expected = of.crossing / batch
+			a.Text = fmt.Sprintf("The way to C and back is a large part of this call. A function of C that takes a list of %d arguments makes one call of %d.", batch, batch)
+			a.Basis = fmt.Sprintf("1/%d of the crossings; C itself stays", batch)
+		}
+		r.Advice = append(r.Advice, a)
+	}
+}
+
+// callsOf is what one function calls in C.
+type callsOf struct {
+	first        Site // the largest
+	sites, large int
+	crossing     float64
+}
+
+// place names a call site in one line.
+func (s Site) place() string {
+	text := shortName(s.Function)
+	if s.File != "" {
+		text += fmt.Sprintf(" %s:%d", filepath.Base(filepath.ToSlash(s.File)), s.Line)
+	}
+	if s.Callee != "" {
+		text += " " + s.Callee
+	}
+	return text
+}
+
+// shortName is the name of a function without the folders of its package.
+func shortName(function string) string {
+	return filepath.Base(filepath.ToSlash(function))
+}

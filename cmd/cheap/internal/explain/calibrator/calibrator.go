@@ -1,0 +1,93 @@
+// Package calibrator measures calls of C that do nothing: their price, and what a CPU profile
+// of them shows. Main runs in a process of its own, which another version of Go may have built
+// from the source of the package: it requires the standard library only.
+package calibrator
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"io"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"time"
+)
+
+// Source is the source of the package.
+//
+//go:embed *.go *.c *.h
+var Source embed.FS
+
+// A Result is what Main has measured.
+type Result struct {
+	Go         string
+	CallNs     float64 // the time of a call, what C does for it included
+	CallbackNs float64
+	CNs        float64 // what C does in a call that does nothing
+	Calls      []byte  // a CPU profile of calls
+	Callbacks  []byte  // and of callbacks
+}
+
+// hertz is how often the process is interrupted for the profile. Linux has no more signals
+// where its clock ticks less often.
+const hertz = 500
+
+// Main measures for some time, and writes a Result as JSON. The runtime complains on stderr that
+// the rate of the profile is set twice.
+func Main(w io.Writer, length time.Duration) error {
+	calls, callbacks, inC, err := loops()
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	r := Result{Go: runtime.Version()}
+	ns := timed(length/8, calls, callbacks, inC)
+	if r.Calls, err = profiled(length*3/8, calls); err != nil {
+		return err
+	}
+	if r.Callbacks, err = profiled(length*3/8, callbacks); err != nil {
+		return err
+	}
+	for i, more := range timed(length/8, calls, callbacks, inC) {
+		ns[i] = min(ns[i], more)
+	}
+	r.CallNs, r.CallbackNs, r.CNs = ns[0], ns[1], ns[2]
+	return json.NewEncoder(w).Encode(r)
+}
+
+// batch is how many calls are made before a loop looks at the clock.
+const batch = 2000
+
+// timed returns the nanoseconds of each loop, in turns, the lower quartile of its rounds: other
+// programs on the machine make some longer.
+func timed(length time.Duration, loops ...func(n int)) []float64 {
+	all := make([][]float64, len(loops))
+	for start := time.Now(); time.Since(start) < length; {
+		for i, loop := range loops {
+			t := time.Now()
+			loop(batch)
+			all[i] = append(all[i], float64(time.Since(t))/batch)
+		}
+	}
+	ns := make([]float64, len(loops))
+	for i := range all {
+		slices.Sort(all[i])
+		ns[i] = all[i][len(all[i])/4]
+	}
+	return ns
+}
+
+// profiled returns a CPU profile of a loop.
+func profiled(length time.Duration, loop func(n int)) ([]byte, error) {
+	var buf bytes.Buffer
+	runtime.SetCPUProfileRate(hertz) // StartCPUProfile alone would set 100
+	if err := pprof.StartCPUProfile(&buf); err != nil {
+		return nil, err
+	}
+	for start := time.Now(); time.Since(start) < length; {
+		loop(batch)
+	}
+	pprof.StopCPUProfile()
+	return buf.Bytes(), nil
+}

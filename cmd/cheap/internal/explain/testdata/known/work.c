@@ -1,0 +1,60 @@
+#include <stdlib.h>
+
+#include "_cgo_export.h"
+#include "work.h"
+
+void noop(void) {}
+
+// nothing is called as the wrappers of cgo call noop.
+__attribute__((noinline, noclone)) static void nothing(void) { __asm__ volatile(""); }
+
+#define NOTHING_8 nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), nothing(), nothing()
+
+void noop_33(void) { NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8; }
+
+static volatile unsigned long spun;
+
+void spin(long n) {
+	unsigned long x = spun;
+	for (long i = 0; i < n; i++) {
+		x = x * 6364136223846793005u + 1; // each needs the one before
+	}
+	spun = x;
+	// Or the processor would begin the call's way back before the end of the loop, and neither
+	// would have a time of its own.
+#if defined(__x86_64__)
+	__builtin_ia32_lfence();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
+static void (*volatile spin_of)(long) = spin;
+
+void spins(long calls, long n) {
+	for (long i = 0; i < calls; i++) {
+		spin_of(n);
+	}
+}
+
+void call_go(long n) {
+	for (long i = 0; i < n; i++) {
+		goNothing();
+	}
+}
+
+void call_c(long n) {
+	for (long i = 0; i < n; i++) {
+		nothing();
+	}
+}
+
+static void *volatile block;
+
+void pairs(long n, long size) {
+	for (long i = 0; i < n; i++) {
+		block = malloc(size);
+		*(volatile char *)block = 1;
+		free(block);
+	}
+}
