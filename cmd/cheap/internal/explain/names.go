@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 )
 
 // A mechanism is what a name stands for, in one dimension.
@@ -63,6 +64,7 @@ type nameTable struct {
 	all    []name
 	exact  map[string]*name
 	prefix []*name
+	found  sync.Map // what find has returned, by the function: a profile has the same ones often
 }
 
 func mustParseNames(text string) *nameTable {
@@ -103,6 +105,15 @@ func mustParseNames(text string) *nameTable {
 // find returns the line for a function, nil if there is none. The function has no type
 // parameters.
 func (t *nameTable) find(function string) *name {
+	if n, ok := t.found.Load(function); ok {
+		return n.(*name)
+	}
+	n := t.search(function)
+	t.found.Store(function, n)
+	return n
+}
+
+func (t *nameTable) search(function string) *name {
 	if n := t.exact[function]; n != nil {
 		return n
 	}
