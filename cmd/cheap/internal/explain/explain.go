@@ -17,8 +17,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// New explains a CPU profile. If it is exact, as that of a Program may be, no calibration is
-// needed for the shares. The figures are for the advice.
+// New explains a CPU profile. If it is exact, as that of a Program may be, no calibration of
+// callbacks is needed. The figures are for the advice.
 func New(p *profile.Profile, source string, cal Calibration, figures Figures, exact bool) *Report {
 	value, unit := valueOf(p)
 	groups := map[groupKey]*group{}
@@ -62,6 +62,9 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	}
 	if whole.total == 0 {
 		return r
+	}
+	if exact {
+		cal.PerCallback = Ratio{} // callbacks are known
 	}
 	split(groups, whole, cal)
 	r.fill(groups, whole)
@@ -262,10 +265,6 @@ func (r *Report) fillSites(groups map[groupKey]*group, whole *group) {
 		}
 	}
 	for _, s := range sites {
-		if r.Exact {
-			c := s.Mechanisms[mechanismIndex(mechC)]
-			s.C = Share{C, c, c, c}
-		}
 		r.Sites = append(r.Sites, *s)
 	}
 	slices.SortFunc(r.Sites, func(a, b Site) int {

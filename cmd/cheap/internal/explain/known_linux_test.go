@@ -27,7 +27,7 @@ var versions = []string{"", "go1.27.0"}
 // scenes are the programs. The short form has those of shortScenes.
 var (
 	scenes      = []string{"noop", "spin-200", "spin-2000", "callback", "callback-10", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
-	shortScenes = map[string][]string{"": {"noop", "spin-200", "callback", "cstring", "cleanup", "finalizer", "mixture"}, "go1.27.0": {"mixture"}}
+	shortScenes = map[string][]string{"": {"noop", "spin-200", "callback", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
 )
 
 // tolerance is how far a share may be from what is known.

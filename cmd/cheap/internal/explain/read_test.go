@@ -131,11 +131,12 @@ func TestClassify(t *testing.T) {
 		{"runtime.casgstatus runtime.reentersyscall runtime.entersyscall" + entry + called, false, mechCrossing, purposeRest, "main.f C.work"},
 		{"runtime.exitsyscall" + exit + called, false, mechCrossing, purposeRest, "main.f C.work"},
 		{"runtime.cgocall:3" + called, false, mechC, purposeRest, "main.f C.work"},
-		{"runtime.cgocall:3" + called, true, mechCrossing, purposeRest, "main.f C.work"},
+		{"runtime.cgocall:3" + called, true, mechC, purposeRest, "main.f C.work"},
 		{"runtime.cgocall:1" + called, false, mechCrossing, purposeRest, "main.f C.work"},
 		{"c_malloc" + entry + called, true, mechC, purposeRest, "main.f C.work"},
 		{"c_malloc" + entry + called, false, mechC, purposeRest, "main.f C.work"},
-		{"runtime.asmcgocall" + entry + called, true, mechCrossing, purposeRest, "main.f C.work"},
+		{"runtime.asmcgocall" + entry + called, true, mechC, purposeRest, "main.f C.work"},
+		{"_cgoexp_1_back" + entry + called, true, mechCallback, purposeRest, "main.f C.work"},
 		{"runtime.exitsyscall" + entry + called, true, mechCallback, purposeRest, "main.f C.work"},
 		{"runtime.exitsyscall runtime.cgocallbackg runtime.cgocallback" + exit + called, false, mechCallback, purposeRest, "main.f C.work"},
 		{"main.back main._cgoexp_1_back runtime.cgocallbackg1 runtime.cgocallbackg" + exit + called, false, mechGo, purposeRest, "main.back"},
@@ -185,8 +186,8 @@ func TestSplit(t *testing.T) {
 		t.Errorf("sites %+v, versions %s", r.Sites, r.Names)
 	}
 	exact := New(aProfile(stacks), "test", cal, Stored, true)
-	if c := Of(exact.Mechanisms, C); c.Share != 0 {
-		t.Errorf("C has %v of a profile that has no instruction of C", c.Share)
+	if c := Of(exact.Mechanisms, C); math.Abs(c.Share-0.2) > 1e-9 {
+		t.Errorf("C has %v of an exact profile, want 0.2", c.Share)
 	}
 }
 

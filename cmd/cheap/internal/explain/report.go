@@ -11,7 +11,7 @@ type Report struct {
 	Duration time.Duration `json:"duration_ns"`  // of the profile
 	CPU      time.Duration `json:"cpu_ns"`       // that the samples stand for
 	Samples  int64         `json:"samples"`
-	Exact    bool          `json:"exact"` // the profile tells C from the calls of C
+	Exact    bool          `json:"exact"` // the profile tells callbacks from C
 
 	Mechanisms []Share `json:"mechanisms"`
 	Purposes   []Share `json:"purposes"`

@@ -171,54 +171,41 @@ func (k *classifier) inC(stack []frame) (m mechanism, flat bool) {
 	}
 	first++
 	leaf := stack[0]
+	noted := first < len(stack) && stack[first].function == "runtime.cgocall" && stack[first].line == k.entry
 	switch {
 	case leaf.isC && !calledFromGo(stack):
 		return mechC, false // a thread of C
-	case !leaf.isC && isCall(leaf):
+	case k.exact && noted && !leaf.isC && stack[first-1].function == "runtime.entersyscall":
+		return "", false // on the way there, before the stack was noted
+	case k.exact && noted && isCallback(stack[first-1]):
+		return mechCallback, false
+	case leaf.isC || k.exact && noted:
+		return mechC, true
+	case isCall(leaf):
 		// Line 0 is that of a profile without lines.
 		if k.entry != 0 && leaf.line != 0 && leaf.line != k.entry && leaf.function == "runtime.cgocall" {
 			return mechCrossing, false
 		}
-		if k.exact {
-			return mechCrossing, false
-		}
 		return mechC, true
-	case !k.exact:
-		if leaf.isC {
-			return mechC, true
-		}
-		return "", false
-	case leaf.isC:
-		return ofC(leaf.function), false
-	case first < len(stack) && stack[first].function == "runtime.cgocall" && stack[first].line == k.entry:
-		// Go code, but on the way from or to C.
-		switch stack[first-1].function {
-		case "runtime.entersyscall":
-			return "", false
-		case "runtime.asmcgocall", "runtime.asmcgocall_landingpad", "gosave_systemstack_switch", "_cgo_topofstack", "runtime.cgocall":
-			return mechCrossing, false
-		}
-		return mechCallback, false
 	}
 	return "", false
+}
+
+// isCallback reports whether what was interrupted while C had been called is a part of a
+// callback: the code of the runtime, except for that of the call, and some of what cgo has made.
+func isCallback(f frame) bool {
+	switch f.function {
+	case "runtime.asmcgocall", "runtime.asmcgocall_landingpad", "gosave_systemstack_switch", "_cgo_topofstack", "runtime.cgocall":
+		return false
+	case "crosscall2", "_cgo_wait_runtime_init_done", "_cgo_get_context_function", "_cgo_release_context":
+		return true
+	}
+	return !f.isC || strings.HasPrefix(f.function, "_cgoexp_")
 }
 
 // isCall reports whether a frame is the runtime's call of C.
 func isCall(f frame) bool {
 	return f.function == "runtime.cgocall" || f.function == "runtime.asmcgocall" || f.function == "runtime.asmcgocall_landingpad"
-}
-
-// ofC returns the mechanism of a function of C: what cgo has made is a part of a call or of a
-// callback.
-func ofC(function string) mechanism {
-	switch {
-	case function == "crosscall2" || strings.HasPrefix(function, "_cgoexp_"), function == "_cgo_wait_runtime_init_done",
-		function == "_cgo_get_context_function", function == "_cgo_release_context":
-		return mechCallback
-	case strings.HasPrefix(function, "_cgo_"), strings.HasPrefix(function, "x_cgo_"):
-		return mechCrossing
-	}
-	return mechC
 }
 
 func lookup(f frame) *name {

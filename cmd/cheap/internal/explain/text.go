@@ -132,10 +132,12 @@ func (r *Report) callsLine() string {
 }
 
 func (r *Report) calibrationLine() string {
-	text := "C itself and crossings are separated by the instruction at which C was interrupted."
-	if !r.Exact {
-		text = fmt.Sprintf("C itself is what the profile shows in calls of C, less %s of entersyscall and exitsyscall, and %s of callbacks (%s, %s).",
-			figure.Times(r.Calibration.PerCall.Value), figure.Times(r.Calibration.PerCallback.Value), r.Calibration.Go, r.Calibration.From)
+	cal := r.Calibration
+	text := fmt.Sprintf("C itself is what the profile shows in calls of C, less %s of entersyscall and exitsyscall", figure.Times(cal.PerCall.Value))
+	if r.Exact {
+		text += fmt.Sprintf(" (%s, %s). Callbacks are known by the instruction at which C was interrupted.", cal.Go, cal.From)
+	} else {
+		text += fmt.Sprintf(", and %s of callbacks (%s, %s).", figure.Times(cal.PerCallback.Value), cal.Go, cal.From)
 	}
 	return strings.Join(wrap(text, 100), "\n")
 }
