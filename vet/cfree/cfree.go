@@ -1,0 +1,275 @@
+package cfree
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+//go:embed doc.go
+var doc string
+
+// Analyzer reports C memory that is not freed.
+var Analyzer = &analysis.Analyzer{
+	Name:             "cfree",
+	Doc:              help.Doc(doc, "cfree"),
+	URL:              help.URL,
+	Requires:         []*analysis.Analyzer{source.Analyzer},
+	Run:              run,
+	RunDespiteErrors: true,
+	FactTypes:        []analysis.Fact{new(Params), new(Results)},
+}
+
+// Params says what a function does with C memory that it is given.
+type Params struct {
+	// Roles has an entry for each parameter, the receiver first.
+	Roles []uses.Role
+}
+
+// AFact marks facts.
+func (*Params) AFact() {}
+
+func (f *Params) String() string { return fmt.Sprint("params", f.Roles) }
+
+// Results lists the results of a function that are C memory which the caller has to free.
+type Results struct{ Index []int }
+
+// AFact marks facts.
+func (*Results) AFact() {}
+
+func (f *Results) String() string { return fmt.Sprint("results", f.Index) }
+
+type checker struct {
+	*analysis.Pass
+	pkg     *source.Package
+	units   []*uses.Unit
+	byFunc  map[*types.Func]*uses.Unit
+	params  map[param]uses.Role
+	results map[*types.Func][]int
+	fields  []fieldStore
+}
+
+type param struct {
+	f     *types.Func
+	index int // 0 is the receiver of a method
+	inner bool
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	if !pkg.Cgo && !concerned(pass) {
+		return nil, nil
+	}
+	c := &checker{
+		Pass: pass, pkg: pkg, units: uses.Units(pkg),
+		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{},
+	}
+	for _, u := range c.units {
+		if u.Obj != nil {
+			c.byFunc[u.Obj] = u
+		}
+	}
+	// A function may return what another one has returned.
+	for round := 0; round < 4 && c.findResults(); round++ {
+	}
+	c.exportFacts()
+	for _, u := range c.units {
+		for _, a := range c.allocations(u) {
+			c.check(u, a)
+		}
+	}
+	c.checkFields()
+	return nil, nil
+}
+
+// concerned reports whether a package without cgo may have C memory.
+func concerned(pass *analysis.Pass) bool {
+	for _, imported := range pass.Pkg.Imports() {
+		if imported.Path() == cheapPath {
+			return true
+		}
+	}
+	return len(pass.AllObjectFacts()) > 0
+}
+
+// An allocation is a call with a result that has to be freed.
+type allocation struct {
+	call  *ast.CallExpr
+	index int    // which result
+	name  string // of the function, as it is written
+}
+
+// allocations returns the allocations of a unit, but not those in literals in it.
+func (c *checker) allocations(u *uses.Unit) []allocation {
+	var list []allocation
+	u.Own(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		if name := c.pkg.C(call.Fun); name != "" {
+			if c.pkg.Allocates(name) {
+				list = append(list, allocation{call, 0, "C." + name})
+			}
+			return
+		}
+		f := c.pkg.Callee(call)
+		if f == nil {
+			return
+		}
+		if fromCheap(c.pkg, f, call) {
+			list = append(list, allocation{call, 0, types.ExprString(call.Fun)})
+		}
+		for _, i := range c.resultsOf(f) {
+			list = append(list, allocation{call, i, types.ExprString(call.Fun)})
+		}
+	})
+	return list
+}
+
+func (c *checker) resultsOf(f *types.Func) []int {
+	if _, ok := c.byFunc[f]; ok {
+		return c.results[f]
+	}
+	var fact Results
+	c.ImportObjectFact(f, &fact)
+	return fact.Index
+}
+
+// findResults finds the functions that return what they have allocated, and reports whether there
+// are more than before.
+func (c *checker) findResults() bool {
+	found := false
+	for _, u := range c.units {
+		if u.Obj == nil {
+			continue
+		}
+		for _, a := range c.allocations(u) {
+			use := u.Assigned(a.call, a.index, c.calls)
+			index := -1
+			switch {
+			case use.Role == uses.Leaves && !use.Inner:
+				index = use.Index
+			case use.Role == uses.Names && !use.Inner:
+				if fate := u.Fate(use.Var, false, c.calls); !fate.Has(uses.Keeps) {
+					for _, use := range fate.Uses {
+						if use.Role == uses.Leaves && !use.Inner {
+							index = use.Index
+						}
+					}
+				}
+			}
+			if index >= 0 && !slices.Contains(c.results[u.Obj], index) {
+				c.results[u.Obj] = append(c.results[u.Obj], index)
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+func (c *checker) exportFacts() {
+	for f, u := range c.byFunc {
+		obj := c.pkg.Object(f)
+		if obj == nil {
+			continue
+		}
+		if index := c.results[f]; len(index) > 0 {
+			slices.Sort(index)
+			c.ExportObjectFact(obj, &Results{index})
+		}
+		if !f.Exported() {
+			continue
+		}
+		var roles []uses.Role
+		pointers := false
+		for i, v := range u.Params() {
+			role := uses.Looks
+			if v != nil && mayBeC(v.Type()) {
+				pointers = true
+				role = c.roleOf(f, i, false)
+			}
+			roles = append(roles, role)
+		}
+		if pointers {
+			c.ExportObjectFact(obj, &Params{roles})
+		}
+	}
+}
+
+// mayBeC reports whether a variable of the type may have the address of C memory. Types of C are
+// invalid.
+func mayBeC(t types.Type) bool {
+	switch t := t.Underlying().(type) {
+	case *types.Basic:
+		return t.Kind() == types.UnsafePointer || t.Kind() == types.Uintptr || t.Kind() == types.Invalid
+	case *types.Pointer:
+		return true
+	}
+	return false
+}
+
+// harmless are packages whose functions neither free nor keep what they are given.
+var harmless = map[string]bool{"fmt": true, "log": true, "runtime": true, "strings": true, "bytes": true, "strconv": true, "errors": true}
+
+// calls says what a call of a Go function does with an argument; see uses.Calls.
+func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) uses.Role {
+	if f == nil || f.Pkg() == nil {
+		return uses.Keeps
+	}
+	if harmless[f.Pkg().Path()] {
+		return uses.Looks
+	}
+	if freesForCheap(f, arg) {
+		return uses.Frees
+	}
+	sig := f.Signature()
+	if sig.Variadic() && arg >= sig.Params().Len()-1 {
+		inner = inner || !call.Ellipsis.IsValid()
+		arg = sig.Params().Len() - 1
+	}
+	if sig.Recv() != nil {
+		arg++
+	}
+	return c.roleOf(f, arg, inner)
+}
+
+func (c *checker) roleOf(f *types.Func, index int, inner bool) uses.Role {
+	u := c.byFunc[f]
+	if u == nil {
+		var fact Params
+		if !c.ImportObjectFact(f, &fact) || index < 0 || index >= len(fact.Roles) || inner {
+			return uses.Keeps
+		}
+		return fact.Roles[index]
+	}
+	key := param{f, index, inner}
+	if role, ok := c.params[key]; ok {
+		return role
+	}
+	c.params[key] = uses.Looks // what a recursive call finds
+	params := u.Params()
+	if index < 0 || index >= len(params) {
+		return uses.Keeps
+	}
+	role := uses.Looks
+	if v := params[index]; v != nil {
+		fate := u.Fate(v, inner, c.calls)
+		switch {
+		case fate.Has(uses.Frees):
+			role = uses.Frees
+		case fate.Has(uses.Keeps, uses.Leaves):
+			role = uses.Keeps
+		}
+	}
+	c.params[key] = role
+	return role
+}

@@ -1,0 +1,238 @@
+package cfree
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// A fieldStore is an allocation that was put into a field.
+type fieldStore struct {
+	unit  *uses.Unit
+	alloc allocation
+	field *types.Var
+}
+
+// check reports an allocation that is not freed.
+func (c *checker) check(u *uses.Unit, a allocation) {
+	use := u.Assigned(a.call, a.index, c.calls)
+	switch use.Role {
+	case uses.Drops, uses.Looks:
+		c.report(a, "dropped", "the result of %s is never freed: nothing has it", nil)
+	case uses.Keeps:
+		if use.Field != nil {
+			c.fields = append(c.fields, fieldStore{u, a, use.Field})
+		}
+	case uses.Names, uses.Stores:
+		fate := u.Fate(use.Var, use.Inner, c.calls)
+		if c.field(u, a, use, fate) {
+			return
+		}
+		if use.Inner {
+			if !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) {
+				c.report(a, "never", "the result of %s is never freed", nil)
+			}
+			return
+		}
+		c.checkVar(u, a, use, fate)
+	}
+}
+
+// field notes an allocation whose only way out of the function is a field.
+func (c *checker) field(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) bool {
+	var field *types.Var
+	for _, use := range append(fate.Uses, fate.Inner...) {
+		switch {
+		case use.Role == uses.Keeps && use.Field != nil && (field == nil || field == use.Field):
+			field = use.Field
+		case use.Role == uses.Writes:
+		default:
+			return false
+		}
+	}
+	if field == nil {
+		return false
+	}
+	c.fields = append(c.fields, fieldStore{u, a, field})
+	return true
+}
+
+// checkVar looks for a path on which a variable is not freed.
+func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) {
+	if len(fate.Inner) > 0 && fate.Has(uses.Keeps, uses.Frees, uses.Leaves) {
+		for _, use := range fate.Inner {
+			if use.Role != uses.Writes {
+				return // what was put into another value goes where that goes
+			}
+		}
+	}
+	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}}
+	freed := false
+	for _, use := range fate.Uses {
+		switch use.Role {
+		case uses.Writes:
+			search.Overwrites[use.Node] = true
+		default:
+			search.Stop[use.Node] = true
+			freed = true
+		}
+	}
+	for _, v := range fate.Vars {
+		search.Nil[v] = true
+	}
+	delete(search.Overwrites, use.Node)
+	if u.Loop(use.Node) != nil {
+		if u.Loop(use.Node) == u.Loop(a.call) {
+			search.Overwrites[use.Node] = true
+		}
+	}
+	search.Err = errorOf(u, a.call)
+	end := u.Find(search)
+	switch end := end.(type) {
+	case nil:
+	case *ast.ReturnStmt:
+		if !freed {
+			c.report(a, "never", "the result of %s is never freed", c.fix(u, a, use))
+			return
+		}
+		where := fmt.Sprintf("line %d", c.Fset.Position(end.Pos()).Line)
+		c.reportAt(a, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in %s", a.name, where), nil,
+			analysis.RelatedInformation{Pos: end.Pos(), Message: "it is not freed when the function returns here"})
+	default:
+		if !freed {
+			c.report(a, "never", "the result of %s is never freed", nil)
+			return
+		}
+		c.reportAt(a, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
+			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
+	}
+}
+
+// errorOf returns the variable of an error that is assigned together with the result of a call.
+func errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
+	s, ok := u.Parent(call).(*ast.AssignStmt)
+	if !ok || len(s.Rhs) != 1 || len(s.Lhs) < 2 {
+		return nil
+	}
+	return u.ObjectOf(s.Lhs[len(s.Lhs)-1])
+}
+
+// checkFields reports allocations in fields that nothing in the package frees. Other packages may
+// free a field with an exported name.
+func (c *checker) checkFields() {
+	checked := map[*types.Var]bool{} // whether it is freed, or goes elsewhere
+	for _, s := range c.fields {
+		if s.field.Exported() || s.field.Pkg() != c.pkg.Types {
+			continue
+		}
+		freed, ok := checked[s.field]
+		if !ok {
+			freed = c.goesOn(s.field)
+			checked[s.field] = freed
+		}
+		if !freed {
+			c.reportAt(s.alloc, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, s.field.Name()), nil)
+		}
+	}
+}
+
+// goesOn reports whether the value of a field is freed somewhere, or handed on.
+func (c *checker) goesOn(field *types.Var) bool {
+	for _, u := range c.units {
+		found := false
+		u.Own(func(n ast.Node) {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok || found || c.pkg.Info.Uses[sel.Sel] != field {
+				return
+			}
+			inner := false
+			if t := c.pkg.Info.Types[sel].Type; t != nil {
+				switch t.Underlying().(type) {
+				case *types.Slice, *types.Map, *types.Array, *types.Struct:
+					inner = true
+				}
+			}
+			use := u.Follow(sel, inner, c.calls)
+			switch use.Role {
+			case uses.Frees, uses.Keeps, uses.Leaves:
+				found = true
+			case uses.Names, uses.Stores:
+				found = u.Fate(use.Var, use.Inner, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
+			}
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) report(a allocation, category, format string, fix []analysis.SuggestedFix) {
+	c.reportAt(a, category, fmt.Sprintf(format, a.name), fix)
+}
+
+func (c *checker) reportAt(a allocation, category, message string, fix []analysis.SuggestedFix, related ...analysis.RelatedInformation) {
+	c.Report(analysis.Diagnostic{
+		Pos: a.call.Pos(), End: a.call.End(), Category: category,
+		Message: message, SuggestedFixes: fix, Related: related,
+	})
+}
+
+// fix returns the fix that defers C.free behind the allocation.
+func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use) []analysis.SuggestedFix {
+	file := c.file(a.call.Pos())
+	if file == nil || u.Loop(a.call) != nil || use.Var == nil || !strings.HasPrefix(a.name, "C.") || !hasStdlib(file) {
+		return nil
+	}
+	s := u.Statement(use.Node)
+	if s == nil || u.Parent(s) != u.Body {
+		return nil
+	}
+	unsafeName := ""
+	for _, spec := range file.Imports {
+		if spec.Path.Value == `"unsafe"` && spec.Name == nil {
+			unsafeName = "unsafe"
+		}
+	}
+	if unsafeName == "" {
+		return nil
+	}
+	arg := "unsafe.Pointer(" + use.Var.Name() + ")"
+	if name := a.name; name == "C.malloc" || name == "C.CBytes" {
+		arg = use.Var.Name()
+	}
+	return []analysis.SuggestedFix{{
+		Message: "free it when the function returns",
+		TextEdits: []analysis.TextEdit{{
+			Pos: s.End(), End: s.End(),
+			NewText: []byte("\n\tdefer C.free(" + arg + ")"),
+		}},
+	}}
+}
+
+func (c *checker) file(pos token.Pos) *ast.File {
+	for _, f := range c.pkg.Files {
+		if f.FileStart <= pos && pos < f.FileEnd {
+			return f
+		}
+	}
+	return nil
+}
+
+// hasStdlib reports whether a file knows C.free.
+func hasStdlib(f *ast.File) bool {
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if strings.Contains(c.Text, "stdlib.h") && group.End() < f.Imports[len(f.Imports)-1].End() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,33 @@
+// Package cfree defines an Analyzer that finds C memory which is not freed.
+//
+// # Analyzer cfree
+//
+// cfree: report C memory that is not freed
+//
+// The results of C.CString, C.CBytes, C.malloc and its kin, of functions above import "C" that
+// return what malloc has returned, and of cheap's Malloc belong to the caller. The analyzer
+// reports one that is neither freed nor handed on, on some path through the function:
+//
+//	func open(name string) *C.db {
+//		cname := C.CString(name)
+//		return C.db_open(cname) // cname is not freed
+//	}
+//
+// A function in Go that frees its argument is as good as C.free, and one that returns such memory
+// is looked at like C.CString, in other packages as well.
+//
+// What a function returns, stores outside of it, sends, or passes to a function that is not
+// known is not looked at any more. A function of C is expected to keep nothing, unless its name
+// says otherwise, as free, take, adopt and steal do.
+//
+// The findings are of these kinds:
+//
+//   - dropped: nothing has the result.
+//   - never: nothing in the function frees it.
+//   - path: it is freed, but not on the way to this return.
+//   - overwritten: the variable gets another value before.
+//   - field: it is put into a field of a type of the package, and nothing there frees the field.
+//
+// Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
+// defer behind the allocation.
+package cfree

@@ -1,0 +1,203 @@
+package source
+
+import (
+	"go/ast"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+// A cfunc is what the comment above import "C" says of a function.
+type cfunc struct {
+	frees     bool // it calls a function that frees
+	allocates bool // it returns what malloc has returned
+}
+
+// C returns the name after "C." in an expression, or the empty string.
+func (p *Package) C(e ast.Expr) string {
+	sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if id, ok := sel.X.(*ast.Ident); ok && id.Name == "C" && p.Cgo && p.isCgoImport(id) {
+		return sel.Sel.Name
+	}
+	return ""
+}
+
+// isCgoImport reports whether an identifier C is the import, and not a variable of that name.
+func (p *Package) isCgoImport(id *ast.Ident) bool {
+	obj := p.Info.Uses[id]
+	if obj == nil {
+		return true
+	}
+	name, ok := obj.(*types.PkgName)
+	return ok && name.Imported().Path() == "C"
+}
+
+// IsConversion reports whether a call converts its argument to another type. Whether C.name is a
+// type is guessed from where else the name is used, and from the name.
+func (p *Package) IsConversion(call *ast.CallExpr) bool {
+	if len(call.Args) != 1 {
+		return false
+	}
+	if p.Info.Types[call.Fun].IsType() {
+		return true
+	}
+	switch fun := ast.Unparen(call.Fun).(type) {
+	case *ast.StarExpr, *ast.ArrayType:
+		return true
+	case *ast.SelectorExpr:
+		name := p.C(fun)
+		return name != "" && p.IsCType(name)
+	}
+	return false
+}
+
+var basicC = regexp.MustCompile(`^(char|[su]?char|u?(short|int|long|longlong)|float|double|\w+_t|(struct|union|enum)_\w+|g(pointer|constpointer|char|boolean|u?int(8|16|32|64)?|size|float|double|u?long)|GL(u?int|enum|sizei|float)|GType)$`)
+
+// IsCType reports whether C.name is a type, as far as can be seen.
+func (p *Package) IsCType(name string) bool { return p.ctypes[name] || basicC.MatchString(name) }
+
+// readC collects the names of C types, and what the comments above import "C" define.
+func (p *Package) readC() {
+	p.ctypes, p.cfuncs = map[string]bool{}, map[string]cfunc{}
+	for _, f := range p.Files {
+		if !importsC(f) {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				p.typePosition(n.Type)
+			case *ast.ValueSpec:
+				p.typePosition(n.Type)
+			case *ast.TypeSpec:
+				p.typePosition(n.Type)
+			case *ast.CompositeLit:
+				p.typePosition(n.Type)
+			case *ast.ArrayType:
+				p.typePosition(n.Elt)
+			case *ast.MapType:
+				p.typePosition(n.Value)
+			case *ast.TypeAssertExpr:
+				p.typePosition(n.Type)
+			case *ast.CallExpr:
+				switch fun := ast.Unparen(n.Fun).(type) {
+				case *ast.StarExpr: // (*C.name)(x)
+					p.typePosition(fun)
+				case *ast.Ident:
+					if (fun.Name == "new" || fun.Name == "make") && len(n.Args) > 0 {
+						p.typePosition(n.Args[0])
+					}
+				}
+			}
+			return true
+		})
+		for _, decl := range f.Decls {
+			decl, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range decl.Specs {
+				spec, ok := spec.(*ast.ImportSpec)
+				if !ok || spec.Path.Value != `"C"` {
+					continue
+				}
+				doc := spec.Doc
+				if doc == nil {
+					doc = decl.Doc
+				}
+				if doc != nil {
+					p.readPreamble(doc)
+				}
+			}
+		}
+	}
+}
+
+func (p *Package) typePosition(e ast.Expr) {
+	for {
+		switch t := e.(type) {
+		case *ast.ParenExpr:
+			e = t.X
+		case *ast.StarExpr:
+			e = t.X
+		case *ast.ArrayType:
+			e = t.Elt
+		case *ast.Ellipsis:
+			e = t.Elt
+		case *ast.SelectorExpr:
+			if name := p.C(t); name != "" {
+				p.ctypes[name] = true
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+var (
+	cDefinition = regexp.MustCompile(`(?m)(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\{`)
+	cFrees      = regexp.MustCompile(`\b\w*[fF]ree\w*\s*\(`)
+	cMalloc     = regexp.MustCompile(`\b(malloc|calloc|strdup|strndup|realloc)\s*\(`)
+	cReturns    = regexp.MustCompile(`\breturn\s+[(\w]`)
+	cPointer    = regexp.MustCompile(`\*\s*$`)
+)
+
+// readPreamble looks for the functions that the comment above import "C" defines.
+func (p *Package) readPreamble(doc *ast.CommentGroup) {
+	var text strings.Builder
+	for _, c := range doc.List {
+		s := strings.TrimPrefix(c.Text, "//")
+		s = strings.TrimSuffix(strings.TrimPrefix(s, "/*"), "*/")
+		text.WriteString(s + "\n")
+	}
+	c := text.String()
+	for _, m := range cDefinition.FindAllStringSubmatchIndex(c, -1) {
+		body := block(c[m[1]-1:])
+		p.cfuncs[c[m[2]:m[3]]] = cfunc{
+			frees:     cFrees.MatchString(body),
+			allocates: cPointer.MatchString(c[:m[2]]) && cMalloc.MatchString(body) && cReturns.MatchString(body) && !cFrees.MatchString(body),
+		}
+	}
+}
+
+// block returns the text up to the brace that closes the first one.
+func block(text string) string {
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return text[:i]
+			}
+		}
+	}
+	return text
+}
+
+var (
+	freeing   = regexp.MustCompile(`(?i)(free|realloc|dealloc|_take|take_|takes|adopt|steal)`)
+	releasing = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit)`)
+)
+
+// Frees reports whether the C function of that name frees the memory that it is given, or takes
+// it over, as far as its name or its definition tell.
+func (p *Package) Frees(name string) bool { return freeing.MatchString(name) || p.cfuncs[name].frees }
+
+// Releases reports whether the C function of that name releases the object that it is given, as
+// far as its name or its definition tell.
+func (p *Package) Releases(name string) bool {
+	return releasing.MatchString(name) || p.cfuncs[name].frees
+}
+
+var allocators = map[string]bool{
+	"CString": true, "CBytes": true, "malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true, "aligned_alloc": true,
+}
+
+// Allocates reports whether the result of the C function of that name must be freed with C.free.
+func (p *Package) Allocates(name string) bool { return allocators[name] || p.cfuncs[name].allocates }

@@ -1,0 +1,250 @@
+// Package source gives analyzers the Go files of a package as they were written, with the types
+// that can be known without a C compiler.
+//
+// Drivers such as go vet hand an analyzer what cgo has made of a file. There C.free is a function
+// with another name within a function literal, so analyzers of this module look at the files
+// before cgo, as x/tools' cgocall does. What comes from C has an invalid type in them; all else
+// has the types that it should have. A driver that has read the files before cgo itself, as
+// package load does, has nothing to do twice.
+package source
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"reflect"
+	"strconv"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// A Package is a package before cgo. It is not changed after it was made.
+type Package struct {
+	Fset  *token.FileSet
+	Files []*ast.File
+	Info  *types.Info
+	Types *types.Package
+
+	Cgo bool // a file imports "C"
+
+	original *types.Package
+	ctypes   map[string]bool
+	cfuncs   map[string]cfunc
+	parents  map[ast.Node]ast.Node // made by Parent
+}
+
+// Analyzer makes the *Package of a package.
+var Analyzer = &analysis.Analyzer{
+	Name:             "cgosource",
+	Doc:              "read the files of a package before cgo",
+	Run:              run,
+	RunDespiteErrors: true,
+	ResultType:       reflect.TypeFor[*Package](),
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	p := &Package{Fset: pass.Fset, Files: pass.Files, Info: pass.TypesInfo, Types: pass.Pkg, original: pass.Pkg}
+	for _, f := range pass.Files {
+		if importsC(f) {
+			p.Cgo = true
+		}
+		if isTypes(pass.Pkg, f) {
+			if err := p.recheck(pass); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	if p.Cgo {
+		p.readC()
+	}
+	return p, nil
+}
+
+// recheck parses the files before cgo, and checks the types of the whole package again.
+func (p *Package) recheck(pass *analysis.Pass) error {
+	imports := map[string]*types.Package{}
+	p.Files, p.Cgo = nil, true
+	for _, f := range pass.Files {
+		if isTypes(pass.Pkg, f) {
+			continue
+		}
+		for _, spec := range f.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			if name, ok := pass.TypesInfo.PkgNameOf(spec), path != "C"; ok && name != nil {
+				imports[path] = name.Imported()
+			}
+		}
+		// A line directive of cgo leads to the file that it has read.
+		name := pass.Fset.Position(f.Pos()).Filename
+		if name != pass.Fset.File(f.FileStart).Name() {
+			raw, err := parser.ParseFile(pass.Fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return fmt.Errorf("reading a file before cgo: %w", err)
+			}
+			if importsC(raw) {
+				f = raw
+			}
+		}
+		p.Files = append(p.Files, f)
+	}
+	p.Info = NewInfo()
+	config := types.Config{
+		FakeImportC: true,
+		Sizes:       pass.TypesSizes,
+		GoVersion:   pass.Pkg.GoVersion(),
+		Error:       func(error) {}, // what comes from C has no type
+		Importer: importer(func(path string) (*types.Package, error) {
+			if imported := imports[path]; imported != nil {
+				return imported, nil
+			}
+			if path == "unsafe" {
+				return types.Unsafe, nil
+			}
+			return nil, fmt.Errorf("no package %s", path)
+		}),
+	}
+	p.Types, _ = config.Check(pass.Pkg.Path(), pass.Fset, p.Files, p.Info)
+	return nil
+}
+
+// isTypes reports whether f is the file with the types and the functions of C, which cgo writes.
+// Its name may be any.
+func isTypes(pkg *types.Package, f *ast.File) bool {
+	obj := pkg.Scope().Lookup("_Cgo_ptr")
+	return obj != nil && f.FileStart <= obj.Pos() && obj.Pos() < f.FileEnd
+}
+
+type importer func(path string) (*types.Package, error)
+
+func (f importer) Import(path string) (*types.Package, error) { return f(path) }
+
+// NewInfo returns an Info with all that the analyzers read.
+func NewInfo() *types.Info {
+	return &types.Info{
+		Types:        map[ast.Expr]types.TypeAndValue{},
+		Instances:    map[*ast.Ident]types.Instance{},
+		Defs:         map[*ast.Ident]types.Object{},
+		Uses:         map[*ast.Ident]types.Object{},
+		Implicits:    map[ast.Node]types.Object{},
+		Selections:   map[*ast.SelectorExpr]*types.Selection{},
+		Scopes:       map[ast.Node]*types.Scope{},
+		FileVersions: map[*ast.File]string{},
+	}
+}
+
+func importsC(f *ast.File) bool {
+	for _, spec := range f.Imports {
+		if spec.Path.Value == `"C"` {
+			return true
+		}
+	}
+	return false
+}
+
+// Object returns the object of pass.Pkg that declares what obj does: facts belong to it. It is
+// nil if there is none. Objects of other packages are returned as they are.
+func (p *Package) Object(obj *types.Func) *types.Func {
+	obj = obj.Origin()
+	if obj.Pkg() != p.Types || p.Types == p.original {
+		return obj
+	}
+	if recv := obj.Signature().Recv(); recv != nil {
+		name := TypeName(recv.Type())
+		if name == nil {
+			return nil
+		}
+		original, _ := p.original.Scope().Lookup(name.Name()).(*types.TypeName)
+		if original == nil {
+			return nil
+		}
+		m, _, _ := types.LookupFieldOrMethod(types.NewPointer(original.Type()), true, p.original, obj.Name())
+		f, _ := m.(*types.Func)
+		return f
+	}
+	f, _ := p.original.Scope().Lookup(obj.Name()).(*types.Func)
+	return f
+}
+
+// TypeName returns the name of a named type, or of what a pointer to one points to, or nil.
+func TypeName(t types.Type) *types.TypeName {
+	if t == nil {
+		return nil
+	}
+	t = types.Unalias(t)
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(ptr.Elem())
+	}
+	if named, ok := t.(*types.Named); ok {
+		return named.Origin().Obj()
+	}
+	return nil
+}
+
+// ObjectOf returns what an identifier, perhaps in parentheses, declares or uses, or nil.
+func (p *Package) ObjectOf(e ast.Expr) types.Object {
+	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
+		return p.Info.ObjectOf(id)
+	}
+	return nil
+}
+
+// Callee returns the function or method that is called, if that is known from the call alone:
+// not for function values and methods of interfaces.
+func (p *Package) Callee(call *ast.CallExpr) *types.Func {
+	fun := ast.Unparen(call.Fun)
+	switch index := fun.(type) {
+	case *ast.IndexExpr:
+		fun = index.X
+	case *ast.IndexListExpr:
+		fun = index.X
+	}
+	return p.Func(fun)
+}
+
+// Func returns the function or method that an expression names, or nil.
+func (p *Package) Func(e ast.Expr) *types.Func {
+	var id *ast.Ident
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		id = e
+	case *ast.SelectorExpr:
+		id = e.Sel
+	default:
+		return nil
+	}
+	f, _ := p.Info.Uses[id].(*types.Func)
+	if f == nil || f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+		return nil
+	}
+	return f.Origin()
+}
+
+// IsFunc reports whether f is the function of that name in the package of that path.
+func IsFunc(f *types.Func, path, name string) bool {
+	return f != nil && f.Name() == name && f.Pkg() != nil && f.Pkg().Path() == path && f.Signature().Recv() == nil
+}
+
+// Parent returns the node that n is a part of, or nil. It is not for concurrent use.
+func (p *Package) Parent(n ast.Node) ast.Node {
+	if p.parents == nil {
+		p.parents = map[ast.Node]ast.Node{}
+		for _, f := range p.Files {
+			var stack []ast.Node
+			ast.Inspect(f, func(n ast.Node) bool {
+				if n == nil {
+					stack = stack[:len(stack)-1]
+					return true
+				}
+				if len(stack) > 0 {
+					p.parents[n] = stack[len(stack)-1]
+				}
+				stack = append(stack, n)
+				return true
+			})
+		}
+	}
+	return p.parents[n]
+}

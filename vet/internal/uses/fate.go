@@ -1,0 +1,169 @@
+package uses
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// A Fate is all that becomes of a value that a variable was given.
+type Fate struct {
+	Uses  []Use          // Frees, Keeps, Leaves and Writes
+	Inner []Use          // the same, of variables that have the value within
+	Vars  []types.Object // the variables that have the value, the first one first
+}
+
+// Has reports whether there is a use with one of the roles.
+func (f Fate) Has(roles ...Role) bool {
+	return slices.ContainsFunc(slices.Concat(f.Uses, f.Inner), func(use Use) bool { return slices.Contains(roles, use.Role) })
+}
+
+// Fate follows the value of a variable, or with inner what is in it, through the variables that
+// get it.
+func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
+	type item struct {
+		v     types.Object
+		inner bool
+	}
+	var f Fate
+	todo, seen := []item{{v, inner}}, map[item]bool{}
+	for len(todo) > 0 {
+		it := todo[0]
+		todo = todo[1:]
+		if seen[it] {
+			continue
+		}
+		seen[it] = true
+		f.Vars = append(f.Vars, it.v)
+		for _, id := range u.idents(it.v) {
+			use := u.Follow(id, it.inner, calls)
+			if it.inner && use.Role == Writes {
+				continue
+			}
+			use = u.outside(id, use)
+			switch use.Role {
+			case Looks, Drops:
+			case Names, Stores:
+				todo = append(todo, item{use.Var, use.Inner})
+			default:
+				if it.inner {
+					f.Inner = append(f.Inner, use)
+				} else if use.Role != Writes || it.v == v {
+					f.Uses = append(f.Uses, use)
+				}
+			}
+		}
+		if it.inner {
+			// Elements that are written through a pointer are those of what it points into.
+			for _, w := range u.sources(it.v) {
+				todo = append(todo, item{w, true})
+			}
+		}
+	}
+	return f
+}
+
+// idents returns the uses of a variable in u, in its function literals as well.
+func (u *Unit) idents(v types.Object) []*ast.Ident {
+	var list []*ast.Ident
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && u.Info.ObjectOf(id) == v && v != nil {
+			list = append(list, id)
+		}
+		return true
+	})
+	return list
+}
+
+// outside turns a use in a function literal into what it is for u: that of a literal that is
+// called or deferred where it is written happens there, and one in any other literal at an
+// unknown time.
+func (u *Unit) outside(id *ast.Ident, use Use) Use {
+	lit := u.lit(id.Pos())
+	if lit == nil || use.Role == Looks || use.Role == Drops {
+		return use
+	}
+	if call, ok := u.Parent(lit).(*ast.CallExpr); ok && call.Fun == lit {
+		if _, ok := u.Parent(call).(*ast.GoStmt); !ok && use.Role == Frees {
+			return Use{Role: Frees, Node: call}
+		}
+	}
+	if use.Role == Writes {
+		return Use{Role: Keeps, Node: lit}
+	}
+	return Use{Role: Keeps, Node: lit}
+}
+
+// sources returns the local variables from which v was made by conversions and slicing.
+func (u *Unit) sources(v types.Object) []types.Object {
+	var list []types.Object
+	root := func(e ast.Expr) {
+		for {
+			switch x := ast.Unparen(e).(type) {
+			case *ast.Ident:
+				if obj := u.Info.ObjectOf(x); u.Local(obj) && obj != v {
+					list = append(list, obj)
+				}
+				return
+			case *ast.SliceExpr:
+				e = x.X
+			case *ast.UnaryExpr:
+				e = x.X
+			case *ast.StarExpr:
+				e = x.X
+			case *ast.IndexExpr:
+				e = x.X
+			case *ast.CallExpr:
+				if !u.IsConversion(x) && !u.unsafeSlice(x) {
+					return
+				}
+				e = x.Args[0]
+			default:
+				return
+			}
+		}
+	}
+	u.Own(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, lhs := range n.Lhs {
+				if id, ok := lhs.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && u.Info.ObjectOf(id) == v {
+					root(n.Rhs[i])
+				}
+			}
+		case *ast.ValueSpec:
+			for i, id := range n.Names {
+				if i < len(n.Values) && u.Info.Defs[id] == v {
+					root(n.Values[i])
+				}
+			}
+		}
+	})
+	return list
+}
+
+// Assigned returns what becomes of the result of a call, with several results of the one with
+// the index.
+func (u *Unit) Assigned(call *ast.CallExpr, index int, calls Calls) Use {
+	switch p := u.Parent(call).(type) {
+	case *ast.AssignStmt:
+		if len(p.Rhs) == 1 && index < len(p.Lhs) {
+			return u.assigned(p, p.Lhs[index], false)
+		}
+	case *ast.ValueSpec:
+		if len(p.Values) == 1 && index < len(p.Names) {
+			return u.assigned(p, p.Names[index], false)
+		}
+	case *ast.ReturnStmt:
+		if len(p.Results) == 1 {
+			return Use{Role: Leaves, Node: p, Index: index}
+		}
+	case *ast.ExprStmt:
+		return Use{Role: Drops, Node: p}
+	}
+	return u.Follow(call, false, calls)
+}
+
+// Pos is where a use is.
+func (use Use) Pos() token.Pos { return use.Node.Pos() }

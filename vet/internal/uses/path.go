@@ -1,0 +1,213 @@
+package uses
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/cfg"
+)
+
+// A Search looks for a way from a node to the end of the function.
+type Search struct {
+	From ast.Node
+
+	// Stop has the nodes at which a way ends without having been found.
+	Stop map[ast.Node]bool
+
+	// Nil has variables that are known not to be nil at From.
+	Nil map[types.Object]bool
+
+	// Err is an error that is nil where the value at From is of use, or nil.
+	Err types.Object
+
+	// Overwrites has nodes that end a way which has then been found.
+	Overwrites map[ast.Node]bool
+}
+
+// A state is where a search is. Err is not known to be nil once it was assigned to.
+type state struct {
+	block *cfg.Block
+	err   bool
+}
+
+// Find returns where the first way that it finds ends: a return statement, the end of the body,
+// or a node of Overwrites. It returns nil if there is no way.
+func (u *Unit) Find(s Search) ast.Node {
+	start, ok := u.find(s.From)
+	if !ok {
+		return nil
+	}
+	stop, over := map[place]bool{}, map[place]ast.Node{}
+	for n := range s.Stop {
+		if p, ok := u.find(n); ok {
+			stop[p] = true
+		}
+	}
+	for n := range s.Overwrites {
+		if p, ok := u.find(n); ok {
+			over[p] = n
+		}
+	}
+	if stop[start] {
+		return nil
+	}
+	known := u.conditions(s.From)
+	seen := map[state]bool{}
+	var walk func(b *cfg.Block, from int, err bool) ast.Node
+	walk = func(b *cfg.Block, from int, err bool) ast.Node {
+		for i := from; i < len(b.Nodes); i++ {
+			p := place{b, i}
+			if stop[p] {
+				return nil
+			}
+			if n := over[p]; n != nil {
+				return n
+			}
+			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok {
+				return ret
+			}
+			if err && s.Err != nil && u.assigns(b.Nodes[i], s.Err) {
+				err = false
+			}
+		}
+		for i, next := range b.Succs {
+			if len(b.Succs) == 2 && len(b.Nodes) > 0 {
+				if cond, ok := b.Nodes[len(b.Nodes)-1].(ast.Expr); ok && u.impossible(cond, i == 0, s, err, known) {
+					continue
+				}
+			}
+			if st := (state{next, err}); !seen[st] {
+				seen[st] = true
+				if n := walk(next, 0, err); n != nil {
+					return n
+				}
+			}
+		}
+		return nil
+	}
+	return walk(start.block, start.index+1, true)
+}
+
+// assigns reports whether a node gives v another value.
+func (u *Unit) assigns(n ast.Node, v types.Object) bool {
+	s, ok := n.(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	for _, lhs := range s.Lhs {
+		if u.ObjectOf(lhs) == v {
+			return true
+		}
+	}
+	return false
+}
+
+// conditions returns the conditions that hold at n because of the if statements around it, by
+// their text.
+func (u *Unit) conditions(n ast.Node) map[string]bool {
+	known := map[string]bool{}
+	for ; n != nil && n != u.Node; n = u.Parent(n) {
+		s, ok := u.Parent(n).(*ast.IfStmt)
+		if !ok {
+			continue
+		}
+		switch n {
+		case s.Body:
+			u.learn(s.Cond, true, known)
+		case s.Else:
+			u.learn(s.Cond, false, known)
+		}
+	}
+	return known
+}
+
+func (u *Unit) learn(cond ast.Expr, holds bool, known map[string]bool) {
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.BinaryExpr:
+		if c.Op == token.LAND && holds || c.Op == token.LOR && !holds {
+			u.learn(c.X, holds, known)
+			u.learn(c.Y, holds, known)
+			return
+		}
+	case *ast.UnaryExpr:
+		if c.Op == token.NOT {
+			u.learn(c.X, !holds, known)
+			return
+		}
+	}
+	if !calls(cond) {
+		known[types.ExprString(cond)] = holds
+	}
+}
+
+// calls reports whether an expression calls something, so that it may have another value the
+// next time. Conversions and len look alike.
+func calls(e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if id, ok := call.Fun.(*ast.Ident); !ok || id.Name != "len" {
+				found = true
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// impossible reports whether cond cannot have that value on the way.
+func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known map[string]bool) bool {
+	if holds, ok := known[types.ExprString(cond)]; ok && holds != value {
+		return true
+	}
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.UnaryExpr:
+		return c.Op == token.NOT && u.impossible(c.X, !value, s, err, known)
+	case *ast.BinaryExpr:
+		switch c.Op {
+		case token.LAND:
+			x, y := u.impossible(c.X, value, s, err, known), u.impossible(c.Y, value, s, err, known)
+			return value && (x || y) || x && y
+		case token.LOR:
+			x, y := u.impossible(c.X, value, s, err, known), u.impossible(c.Y, value, s, err, known)
+			return !value && (x || y) || x && y
+		case token.EQL, token.NEQ:
+			x, y := c.X, c.Y
+			if isNil(x) {
+				x, y = y, x
+			}
+			if !isNil(y) && !isZero(y) {
+				return false
+			}
+			for { // unsafe.Pointer(v) == nil
+				call, ok := ast.Unparen(x).(*ast.CallExpr)
+				if !ok || !u.IsConversion(call) {
+					break
+				}
+				x = call.Args[0]
+			}
+			obj := u.ObjectOf(x)
+			if obj == nil {
+				return false
+			}
+			if s.Nil[obj] {
+				return (c.Op == token.EQL) == value
+			}
+			if obj == s.Err && err {
+				return (c.Op == token.NEQ) == value
+			}
+		}
+	}
+	return false
+}
+
+func isNil(e ast.Expr) bool {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	return ok && id.Name == "nil"
+}
+
+func isZero(e ast.Expr) bool {
+	lit, ok := ast.Unparen(e).(*ast.BasicLit)
+	return ok && lit.Value == "0"
+}

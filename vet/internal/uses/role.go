@@ -1,0 +1,341 @@
+package uses
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// A Role is what an expression does with the value that it has.
+type Role int
+
+const (
+	Looks  Role = iota // it reads the value, or passes it to what only reads it
+	Frees              // it frees the value
+	Keeps              // it stores the value, or passes it to what may
+	Leaves             // it returns the value
+	Names              // it gives the value to a local variable, which then has it too
+	Stores             // it puts the value into a field or an element of a local variable
+	Drops              // nothing has the value
+	Writes             // it gives the variable another value
+)
+
+// A Use is what becomes of the value of an expression.
+type Use struct {
+	Role  Role
+	Node  ast.Node     // the call, the statement or the expression that decides it
+	Var   types.Object // of Names and Stores
+	Inner bool         // of Names and Stores: Var has the value within, in a field or an element
+	Field *types.Var   // of Keeps: the field of a struct that the value is put into
+	Index int          // of Leaves: which result
+}
+
+// Calls says what becomes of an argument of a call of a Go function, the receiver being argument
+// -1. It is asked for functions that are known, with f, and for others, with nil.
+type Calls func(u *Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) Role
+
+// Follow returns what becomes of the value of e. With inner the value is in a field or an element
+// of that of e.
+func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
+	var n ast.Node = e
+	for {
+		child := n
+		n = u.Parent(n)
+		switch p := n.(type) {
+		case *ast.ParenExpr, *ast.TypeAssertExpr:
+			continue
+		case *ast.KeyValueExpr:
+			if p.Value != child {
+				return Use{Role: Looks, Node: p}
+			}
+			continue
+		case *ast.CompositeLit:
+			if field := u.literalField(p, child.(ast.Expr)); field != nil && !u.frame(p) {
+				return Use{Role: Keeps, Node: p, Field: field}
+			}
+			inner = true
+			continue
+		case *ast.StarExpr, *ast.IndexExpr:
+			if ix, ok := p.(*ast.IndexExpr); ok && ix.Index == child {
+				return Use{Role: Looks, Node: p}
+			}
+			if !inner || u.written(n.(ast.Expr)) {
+				return Use{Role: Looks, Node: p}
+			}
+			inner = u.deeper(n.(ast.Expr))
+			continue
+		case *ast.SelectorExpr:
+			if call, ok := u.Parent(p).(*ast.CallExpr); ok && call.Fun == p {
+				if f := u.Func(p); f != nil {
+					return Use{Role: calls(u, call, f, -1, inner), Node: call}
+				}
+			}
+			if !inner || u.written(p) {
+				return Use{Role: Looks, Node: p}
+			}
+			inner = u.deeper(p)
+			continue
+		case *ast.SliceExpr:
+			if p.X != child {
+				return Use{Role: Looks, Node: p}
+			}
+			continue
+		case *ast.UnaryExpr:
+			if p.Op != token.AND {
+				return Use{Role: Looks, Node: p}
+			}
+			if id, ok := child.(*ast.Ident); ok && !inner && id != nil {
+				return Use{Role: Keeps, Node: p} // &v: what gets it can free v, or change it
+			}
+			inner = true
+			continue
+		case *ast.BinaryExpr:
+			if p.Op == token.ADD || p.Op == token.SUB {
+				continue
+			}
+			return Use{Role: Looks, Node: p}
+		case *ast.CallExpr:
+			use, on := u.argument(p, child, inner, calls)
+			if on {
+				continue
+			}
+			return use
+		case *ast.AssignStmt:
+			for _, lhs := range p.Lhs {
+				if lhs == child {
+					return Use{Role: Writes, Node: p}
+				}
+			}
+			for i, rhs := range p.Rhs {
+				if rhs == child {
+					if len(p.Rhs) != len(p.Lhs) {
+						i = 0
+					}
+					return u.assigned(p, p.Lhs[i], inner)
+				}
+			}
+			return Use{Role: Looks, Node: p}
+		case *ast.ValueSpec:
+			for i, value := range p.Values {
+				if value == child && i < len(p.Names) {
+					return u.assigned(p, p.Names[i], inner)
+				}
+			}
+			return Use{Role: Looks, Node: p}
+		case *ast.ReturnStmt:
+			for i, result := range p.Results {
+				if result == child {
+					return Use{Role: Leaves, Node: p, Inner: inner, Index: i}
+				}
+			}
+			return Use{Role: Leaves, Node: p}
+		case *ast.RangeStmt:
+			if p.X == child && inner && p.Value != nil {
+				return u.assigned(p, p.Value, false)
+			}
+			return Use{Role: Looks, Node: p}
+		case *ast.SendStmt:
+			if p.Value == child {
+				return Use{Role: Keeps, Node: p}
+			}
+			return Use{Role: Looks, Node: p}
+		case *ast.ExprStmt:
+			return Use{Role: Drops, Node: p}
+		default:
+			return Use{Role: Looks, Node: p}
+		}
+	}
+}
+
+// written reports whether e is assigned to.
+func (u *Unit) written(e ast.Expr) bool {
+	s, ok := u.Parent(e).(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	for _, lhs := range s.Lhs {
+		if lhs == e {
+			return true
+		}
+	}
+	return false
+}
+
+// deeper reports whether what is tracked is within e, and not e itself: e is a struct, an array
+// or a slice of Go.
+func (u *Unit) deeper(e ast.Expr) bool {
+	t := u.Info.Types[e].Type
+	if t == nil {
+		return false
+	}
+	switch t.Underlying().(type) {
+	case *types.Struct, *types.Array, *types.Slice, *types.Map:
+		return true
+	}
+	return false
+}
+
+// argument says what becomes of an argument of a call, or that the result has it too.
+func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Calls) (use Use, on bool) {
+	if call.Fun == arg {
+		return Use{Role: Looks, Node: call}, false
+	}
+	if u.IsConversion(call) {
+		return Use{}, true
+	}
+	index := 0
+	for i, a := range call.Args {
+		if a == arg {
+			index = i
+		}
+	}
+	if b, ok := u.ObjectOf(call.Fun).(*types.Builtin); ok {
+		return u.builtin(call, b.Name(), index)
+	}
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		if b, ok := u.Info.Uses[sel.Sel].(*types.Builtin); ok {
+			return u.builtin(call, b.Name(), index)
+		}
+	}
+	if _, ok := u.Parent(call).(*ast.GoStmt); ok {
+		return Use{Role: Keeps, Node: call}, false
+	}
+	if name := u.C(call.Fun); name != "" {
+		return Use{Role: u.cCall(call, name, inner), Node: call}, false
+	}
+	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
+}
+
+func (u *Unit) builtin(call *ast.CallExpr, name string, index int) (use Use, on bool) {
+	switch name {
+	case "append":
+		if index == 0 {
+			return Use{}, true
+		}
+		if s, ok := u.Parent(call).(*ast.AssignStmt); ok && len(s.Lhs) == 1 {
+			return u.assigned(s, s.Lhs[0], true), false
+		}
+		return Use{Role: Keeps, Node: call}, false
+	case "Slice", "String", "StringData", "SliceData", "Add":
+		return Use{}, index == 0
+	case "panic":
+		return Use{Role: Keeps, Node: call}, false
+	}
+	return Use{Role: Looks, Node: call}, false
+}
+
+// cCall says what a call of C does to its arguments.
+func (u *Unit) cCall(call *ast.CallExpr, name string, inner bool) Role {
+	if inner && name == "free" {
+		return Looks // at what is in the block
+	}
+	if u.Frees(name) {
+		return Frees
+	}
+	for _, arg := range call.Args { // C.bind(..., (*[0]byte)(C.free))
+		frees := false
+		ast.Inspect(arg, func(n ast.Node) bool {
+			if e, ok := n.(ast.Expr); ok {
+				if name := u.C(e); name != "" && u.Frees(name) {
+					frees = true
+				}
+			}
+			return true
+		})
+		if frees {
+			return Keeps
+		}
+	}
+	return Looks
+}
+
+// assigned says what becomes of a value that is assigned to lhs.
+func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
+	lhs = ast.Unparen(lhs)
+	if id, ok := lhs.(*ast.Ident); ok {
+		if id.Name == "_" {
+			return Use{Role: Looks, Node: n}
+		}
+		obj := u.Info.ObjectOf(id)
+		switch {
+		case u.Local(obj):
+			return Use{Role: Names, Node: n, Var: obj, Inner: inner}
+		case u.IsResult(obj):
+			return Use{Role: Leaves, Node: n, Inner: inner, Index: -1}
+		}
+		return Use{Role: Keeps, Node: n}
+	}
+	// A field or an element: of what?
+	var field *types.Var
+	for e := lhs; ; {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.SelectorExpr:
+			if field == nil {
+				field, _ = u.Info.Uses[x.Sel].(*types.Var)
+			}
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.SliceExpr:
+			e = x.X
+		case *ast.Ident:
+			if obj := u.Info.ObjectOf(x); u.Local(obj) {
+				return Use{Role: Stores, Node: n, Var: obj, Inner: true, Field: field}
+			}
+			return Use{Role: Keeps, Node: n, Field: field}
+		default:
+			if call, ok := x.(*ast.CallExpr); ok && (u.IsConversion(call) || u.unsafeSlice(call)) {
+				e = call.Args[0]
+				continue
+			}
+			return Use{Role: Keeps, Node: n, Field: field}
+		}
+	}
+}
+
+func (u *Unit) unsafeSlice(call *ast.CallExpr) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && (sel.Sel.Name == "Slice" || sel.Sel.Name == "Add") && len(call.Args) == 2
+}
+
+// literalField returns the field of the struct of this package that an element of a literal
+// gives a value, or nil.
+func (u *Unit) literalField(lit *ast.CompositeLit, elem ast.Expr) *types.Var {
+	t := u.Info.Types[lit].Type
+	if t == nil {
+		return nil
+	}
+	if ptr, ok := t.Underlying().(*types.Pointer); ok {
+		t = ptr.Elem()
+	}
+	st, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for i, e := range lit.Elts {
+		if e != elem {
+			continue
+		}
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			v, _ := u.ObjectOf(kv.Key).(*types.Var)
+			return v
+		}
+		if i < st.NumFields() {
+			return st.Field(i)
+		}
+	}
+	return nil
+}
+
+// frame reports whether the value of a literal stays in a local variable.
+func (u *Unit) frame(lit *ast.CompositeLit) bool {
+	switch p := u.Parent(lit).(type) {
+	case *ast.AssignStmt, *ast.ValueSpec:
+		return true
+	case *ast.CallExpr:
+		return u.C(p.Fun) != ""
+	}
+	return false
+}

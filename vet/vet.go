@@ -1,0 +1,18 @@
+// Package vet has analyzers that find mistakes with C memory in Go programs with cgo, whether or
+// not they use package cheap.
+//
+// Each analyzer has a package. The command cheapvet runs all of them, alone or for go vet.
+package vet
+
+import (
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/cfree"
+)
+
+// Analyzers returns all analyzers, in the order of their names.
+func Analyzers() []*analysis.Analyzer {
+	return []*analysis.Analyzer{
+		cfree.Analyzer,
+	}
+}
