@@ -8,11 +8,13 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/cfree"
+	"github.com/cheapgo/cheap/vet/keepalive"
 )
 
 // Analyzers returns all analyzers, in the order of their names.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
 		cfree.Analyzer,
+		keepalive.Analyzer,
 	}
 }

@@ -17,6 +17,7 @@ type fieldStore struct {
 	unit  *uses.Unit
 	alloc allocation
 	field *types.Var
+	c     string // of a struct of C
 }
 
 // check reports an allocation that is not freed.
@@ -26,17 +27,19 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 	case uses.Drops, uses.Looks:
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", nil)
 	case uses.Keeps:
-		if use.Field != nil {
-			c.fields = append(c.fields, fieldStore{u, a, use.Field})
-		}
+		c.put(u, a, use)
 	case uses.Names, uses.Stores:
 		fate := u.Fate(use.Var, use.Inner, c.calls)
-		if c.field(u, a, use, fate) {
+		if c.field(u, a, fate) {
 			return
 		}
 		if use.Inner {
-			if !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) {
+			switch {
+			case fate.Has(uses.Frees):
+			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
+			case use.C != "":
+				c.put(u, a, use)
 			}
 			return
 		}
@@ -44,13 +47,23 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 	}
 }
 
+// put notes an allocation that is put into a field.
+func (c *checker) put(u *uses.Unit, a allocation, use uses.Use) {
+	if use.Field != nil || use.C != "" {
+		c.fields = append(c.fields, fieldStore{u, a, use.Field, use.C})
+	}
+}
+
 // field notes an allocation whose only way out of the function is a field.
-func (c *checker) field(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) bool {
-	var field *types.Var
-	for _, use := range append(fate.Uses, fate.Inner...) {
+func (c *checker) field(u *uses.Unit, a allocation, fate uses.Fate) bool {
+	var field *uses.Use
+	if len(fate.Inner) > 0 {
+		return false
+	}
+	for _, use := range fate.Uses {
 		switch {
-		case use.Role == uses.Keeps && use.Field != nil && (field == nil || field == use.Field):
-			field = use.Field
+		case use.Role == uses.Keeps && (use.Field != nil || use.C != "") && field == nil:
+			field = &use
 		case use.Role == uses.Writes:
 		default:
 			return false
@@ -59,7 +72,7 @@ func (c *checker) field(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate
 	if field == nil {
 		return false
 	}
-	c.fields = append(c.fields, fieldStore{u, a, field})
+	c.put(u, a, *field)
 	return true
 }
 
@@ -124,41 +137,42 @@ func errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
 }
 
 // checkFields reports allocations in fields that nothing in the package frees. Other packages may
-// free a field with an exported name.
+// free a field with an exported name. Fields of structs of C are told apart by their names only.
 func (c *checker) checkFields() {
-	checked := map[*types.Var]bool{} // whether it is freed, or goes elsewhere
+	checked := map[any]bool{} // whether it is freed, or goes elsewhere
 	for _, s := range c.fields {
-		if s.field.Exported() || s.field.Pkg() != c.pkg.Types {
-			continue
+		var key any = s.c
+		name := s.c
+		if s.field != nil {
+			key, name = s.field, s.field.Name()
+			if s.field.Exported() || s.field.Pkg() != c.pkg.Types {
+				continue
+			}
 		}
-		freed, ok := checked[s.field]
+		freed, ok := checked[key]
 		if !ok {
-			freed = c.goesOn(s.field)
-			checked[s.field] = freed
+			freed = c.goesOn(s.field, s.c)
+			checked[key] = freed
 		}
 		if !freed {
-			c.reportAt(s.alloc, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, s.field.Name()), nil)
+			c.reportAt(s.alloc, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, name), nil)
 		}
 	}
 }
 
 // goesOn reports whether the value of a field is freed somewhere, or handed on.
-func (c *checker) goesOn(field *types.Var) bool {
+func (c *checker) goesOn(field *types.Var, name string) bool {
 	for _, u := range c.units {
 		found := false
 		u.Own(func(n ast.Node) {
 			sel, ok := n.(*ast.SelectorExpr)
-			if !ok || found || c.pkg.Info.Uses[sel.Sel] != field {
+			if !ok || found {
 				return
 			}
-			inner := false
-			if t := c.pkg.Info.Types[sel].Type; t != nil {
-				switch t.Underlying().(type) {
-				case *types.Slice, *types.Map, *types.Array, *types.Struct:
-					inner = true
-				}
+			if v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var); v != field || field == nil && sel.Sel.Name != name {
+				return
 			}
-			use := u.Follow(sel, inner, c.calls)
+			use := u.Follow(sel, c.holds(sel), c.calls)
 			switch use.Role {
 			case uses.Frees, uses.Keeps, uses.Leaves:
 				found = true
@@ -169,6 +183,19 @@ func (c *checker) goesOn(field *types.Var) bool {
 		if found {
 			return true
 		}
+	}
+	return false
+}
+
+// holds reports whether the value of an expression is in it, and not the value itself.
+func (c *checker) holds(e ast.Expr) bool {
+	t := c.pkg.Info.Types[e].Type
+	if t == nil {
+		return false
+	}
+	switch t.Underlying().(type) {
+	case *types.Slice, *types.Map, *types.Array, *types.Struct:
+		return true
 	}
 	return false
 }

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -38,13 +39,14 @@ type Config struct {
 type listed struct {
 	ImportPath, ForTest, Name, Dir string
 
-	Standard, DepOnly bool
-	GoFiles, CgoFiles []string
-	Imports           []string
-	ImportMap         map[string]string
-	Module            *packages.Module
-	Error             *struct{ Pos, Err string }
-	DepsErrors        []*struct{ Err string }
+	Standard, DepOnly                bool
+	GoFiles, CgoFiles                []string
+	CFiles, CXXFiles, MFiles, HFiles []string
+	Imports                          []string
+	ImportMap                        map[string]string
+	Module                           *packages.Module
+	Error                            *struct{ Pos, Err string }
+	DepsErrors                       []*struct{ Err string }
 }
 
 // Load returns the packages that the patterns name. What they import is loaded as well; of the
@@ -84,7 +86,7 @@ func Load(config Config, patterns ...string) ([]*packages.Package, error) {
 
 // list returns the packages and all that they import, each behind what it imports.
 func (c Config) list(patterns []string) ([]*listed, error) {
-	args := []string{"list", "-e", "-deps", "-json=ImportPath,ForTest,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,Imports,ImportMap,Module,Error"}
+	args := []string{"list", "-e", "-deps", "-json=ImportPath,ForTest,Name,Dir,Standard,DepOnly,GoFiles,CgoFiles,CFiles,CXXFiles,MFiles,HFiles,Imports,ImportMap,Module,Error"}
 	if c.Tests {
 		args = append(args, "-test")
 	}
@@ -149,6 +151,9 @@ func (l *loader) check(p *listed, root bool) (*packages.Package, error) {
 		if f != nil {
 			files = append(files, f)
 		}
+	}
+	for _, name := range slices.Concat(p.CFiles, p.CXXFiles, p.MFiles, p.HFiles) {
+		pkg.OtherFiles = append(pkg.OtherFiles, filepath.Join(p.Dir, name))
 	}
 	for _, path := range p.Imports {
 		if dep := l.done[path]; dep != nil {

@@ -3,6 +3,7 @@ package source
 import (
 	"go/ast"
 	"go/types"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -140,9 +141,10 @@ func (p *Package) typePosition(e ast.Expr) {
 
 var (
 	cDefinition = regexp.MustCompile(`(?m)(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\{`)
-	cFrees      = regexp.MustCompile(`\b\w*[fF]ree\w*\s*\(`)
+	cFrees      = regexp.MustCompile(`\b\w*[fF]ree\w*\s*\(|\bfree\b`)
 	cMalloc     = regexp.MustCompile(`\b(malloc|calloc|strdup|strndup|realloc)\s*\(`)
 	cReturns    = regexp.MustCompile(`\breturn\s+[(\w]`)
+	cName       = regexp.MustCompile(`\w+$`)
 	cPointer    = regexp.MustCompile(`\*\s*$`)
 )
 
@@ -154,12 +156,50 @@ func (p *Package) readPreamble(doc *ast.CommentGroup) {
 		s = strings.TrimSuffix(strings.TrimPrefix(s, "/*"), "*/")
 		text.WriteString(s + "\n")
 	}
-	c := text.String()
+	p.readFunctions(text.String(), true)
+}
+
+// readFunctions looks for definitions of functions in C or C++. Which parameters they free is read
+// above import "C" only, where functions are short.
+func (p *Package) readFunctions(c string, frees bool) {
 	for _, m := range cDefinition.FindAllStringSubmatchIndex(c, -1) {
 		body := block(c[m[1]-1:])
 		p.cfuncs[c[m[2]:m[3]]] = cfunc{
-			frees:     cFrees.MatchString(body),
+			frees:     frees && freesParam(body, c[m[4]:m[5]]),
 			allocates: cPointer.MatchString(c[:m[2]]) && cMalloc.MatchString(body) && cReturns.MatchString(body) && !cFrees.MatchString(body),
+		}
+	}
+}
+
+// freesParam reports whether the body of a function has a call of a function that frees, with a
+// parameter in it, or passes free on.
+func freesParam(body, params string) bool {
+	for param := range strings.SplitSeq(params, ",") {
+		name := cName.FindString(strings.TrimRight(param, " \t\n[]"))
+		if name == "" {
+			continue
+		}
+		for _, m := range cFrees.FindAllStringIndex(body, -1) {
+			args, _, _ := strings.Cut(body[m[1]:], ";")
+			if !strings.HasSuffix(body[m[0]:m[1]], "(") || regexp.MustCompile(`\b`+name+`\b`).MatchString(args) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxFile is the size of the largest file in C that is read. An amalgamation is larger.
+const maxFile = 1 << 20
+
+// readOther reads the files in C and C++ beside those in Go.
+func (p *Package) readOther(names []string, read func(string) ([]byte, error)) {
+	for _, name := range names {
+		switch filepath.Ext(name) {
+		case ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".m":
+			if text, err := read(name); err == nil && len(text) <= maxFile {
+				p.readFunctions(string(text), false)
+			}
 		}
 	}
 }
@@ -181,18 +221,21 @@ func block(text string) string {
 }
 
 var (
-	freeing   = regexp.MustCompile(`(?i)(free|realloc|dealloc|_take|take_|takes|adopt|steal)`)
-	releasing = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit)`)
+	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|_take|take_|takes|adopt|steal|^set_?(string|array)s?$)`)
+	notFreeing = regexp.MustCompile(`(?i)free(type|ze|nect|dom)`)
+	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit)`)
 )
 
 // Frees reports whether the C function of that name frees the memory that it is given, or takes
 // it over, as far as its name or its definition tell.
-func (p *Package) Frees(name string) bool { return freeing.MatchString(name) || p.cfuncs[name].frees }
+func (p *Package) Frees(name string) bool {
+	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfuncs[name].frees
+}
 
 // Releases reports whether the C function of that name releases the object that it is given, as
 // far as its name or its definition tell.
 func (p *Package) Releases(name string) bool {
-	return releasing.MatchString(name) || p.cfuncs[name].frees
+	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfuncs[name].frees
 }
 
 var allocators = map[string]bool{

@@ -16,11 +16,13 @@ import (
 	"go/types"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"golang.org/x/tools/go/analysis"
 )
 
-// A Package is a package before cgo. It is not changed after it was made.
+// A Package is a package before cgo. It is not changed after it was made, so analyzers may use it at
+// the same time.
 type Package struct {
 	Fset  *token.FileSet
 	Files []*ast.File
@@ -32,7 +34,9 @@ type Package struct {
 	original *types.Package
 	ctypes   map[string]bool
 	cfuncs   map[string]cfunc
-	parents  map[ast.Node]ast.Node // made by Parent
+
+	once    sync.Once // makes parents
+	parents map[ast.Node]ast.Node
 }
 
 // Analyzer makes the *Package of a package.
@@ -59,6 +63,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	if p.Cgo {
 		p.readC()
+		p.readOther(pass.OtherFiles, pass.ReadFile)
 	}
 	return p, nil
 }
@@ -168,6 +173,15 @@ func (p *Package) Object(obj *types.Func) *types.Func {
 	return f
 }
 
+// TypeObject returns the name in pass.Pkg of a type, as Object does for functions.
+func (p *Package) TypeObject(name *types.TypeName) *types.TypeName {
+	if name.Pkg() != p.Types || p.Types == p.original {
+		return name
+	}
+	original, _ := p.original.Scope().Lookup(name.Name()).(*types.TypeName)
+	return original
+}
+
 // TypeName returns the name of a named type, or of what a pointer to one points to, or nil.
 func TypeName(t types.Type) *types.TypeName {
 	if t == nil {
@@ -227,9 +241,9 @@ func IsFunc(f *types.Func, path, name string) bool {
 	return f != nil && f.Name() == name && f.Pkg() != nil && f.Pkg().Path() == path && f.Signature().Recv() == nil
 }
 
-// Parent returns the node that n is a part of, or nil. It is not for concurrent use.
+// Parent returns the node that n is a part of, or nil.
 func (p *Package) Parent(n ast.Node) ast.Node {
-	if p.parents == nil {
+	p.once.Do(func() {
 		p.parents = map[ast.Node]ast.Node{}
 		for _, f := range p.Files {
 			var stack []ast.Node
@@ -245,6 +259,6 @@ func (p *Package) Parent(n ast.Node) ast.Node {
 				return true
 			})
 		}
-	}
+	})
 	return p.parents[n]
 }

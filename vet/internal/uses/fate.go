@@ -57,7 +57,11 @@ func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
 		if it.inner {
 			// Elements that are written through a pointer are those of what it points into.
 			for _, w := range u.sources(it.v) {
-				todo = append(todo, item{w, true})
+				if u.Local(w) {
+					todo = append(todo, item{w, true})
+				} else {
+					f.Inner = append(f.Inner, Use{Role: Keeps, Node: u.Body})
+				}
 			}
 		}
 	}
@@ -81,7 +85,7 @@ func (u *Unit) idents(v types.Object) []*ast.Ident {
 // unknown time.
 func (u *Unit) outside(id *ast.Ident, use Use) Use {
 	lit := u.lit(id.Pos())
-	if lit == nil || use.Role == Looks || use.Role == Drops {
+	if lit == nil || use.Role == Looks || use.Role == Drops || use.Role == Names || use.Role == Stores {
 		return use
 	}
 	if call, ok := u.Parent(lit).(*ast.CallExpr); ok && call.Fun == lit {
@@ -89,20 +93,17 @@ func (u *Unit) outside(id *ast.Ident, use Use) Use {
 			return Use{Role: Frees, Node: call}
 		}
 	}
-	if use.Role == Writes {
-		return Use{Role: Keeps, Node: lit}
-	}
 	return Use{Role: Keeps, Node: lit}
 }
 
-// sources returns the local variables from which v was made by conversions and slicing.
+// sources returns the variables from which v was made by conversions and slicing.
 func (u *Unit) sources(v types.Object) []types.Object {
 	var list []types.Object
 	root := func(e ast.Expr) {
 		for {
 			switch x := ast.Unparen(e).(type) {
 			case *ast.Ident:
-				if obj := u.Info.ObjectOf(x); u.Local(obj) && obj != v {
+				if obj := u.Info.ObjectOf(x); obj != nil && obj != v {
 					list = append(list, obj)
 				}
 				return

@@ -26,7 +26,8 @@ type Use struct {
 	Node  ast.Node     // the call, the statement or the expression that decides it
 	Var   types.Object // of Names and Stores
 	Inner bool         // of Names and Stores: Var has the value within, in a field or an element
-	Field *types.Var   // of Keeps: the field of a struct that the value is put into
+	Field *types.Var   // of Keeps and Stores: the field of a struct that the value is put into
+	C     string       // the same, of a struct of C, of which only the name is known
 	Index int          // of Leaves: which result
 }
 
@@ -50,14 +51,21 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 			}
 			continue
 		case *ast.CompositeLit:
-			if field := u.literalField(p, child.(ast.Expr)); field != nil && !u.frame(p) {
+			if field := u.literalField(p, child.(ast.Expr)); field != nil && field.Pkg() == u.Types {
 				return Use{Role: Keeps, Node: p, Field: field}
 			}
 			inner = true
 			continue
 		case *ast.StarExpr, *ast.IndexExpr:
 			if ix, ok := p.(*ast.IndexExpr); ok && ix.Index == child {
+				if u.written(ix) {
+					return Use{Role: Keeps, Node: p} // as the key of a map
+				}
 				return Use{Role: Looks, Node: p}
+			}
+			if addr := u.address(p); addr != nil && !inner {
+				n = addr
+				continue
 			}
 			if !inner || u.written(n.(ast.Expr)) {
 				return Use{Role: Looks, Node: p}
@@ -69,6 +77,10 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 				if f := u.Func(p); f != nil {
 					return Use{Role: calls(u, call, f, -1, inner), Node: call}
 				}
+			}
+			if addr := u.address(p); addr != nil && !inner {
+				n = addr
+				continue
 			}
 			if !inner || u.written(p) {
 				return Use{Role: Looks, Node: p}
@@ -84,8 +96,8 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 			if p.Op != token.AND {
 				return Use{Role: Looks, Node: p}
 			}
-			if id, ok := child.(*ast.Ident); ok && !inner && id != nil {
-				return Use{Role: Keeps, Node: p} // &v: what gets it can free v, or change it
+			if _, ok := child.(*ast.Ident); ok && !inner {
+				return Use{Role: u.byAddress(p), Node: p}
 			}
 			inner = true
 			continue
@@ -143,6 +155,42 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 			return Use{Role: Drops, Node: p}
 		default:
 			return Use{Role: Looks, Node: p}
+		}
+	}
+}
+
+// byAddress says what becomes of v where &v is: what gets it can free v, or change it. A function
+// of C does so if its name says that.
+func (u *Unit) byAddress(e ast.Node) Role {
+	for {
+		call, ok := u.Parent(e).(*ast.CallExpr)
+		if !ok {
+			return Keeps
+		}
+		if u.IsConversion(call) {
+			e = call
+			continue
+		}
+		if name := u.C(call.Fun); name != "" && !u.Releases(name) {
+			return Looks
+		}
+		return Keeps
+	}
+}
+
+// address returns the expression &e, or &e.f and so on, which points into what e is a part of.
+func (u *Unit) address(e ast.Node) ast.Node {
+	for {
+		switch p := u.Parent(e).(type) {
+		case *ast.SelectorExpr, *ast.ParenExpr, *ast.IndexExpr:
+			e = p
+		case *ast.UnaryExpr:
+			if p.Op == token.AND {
+				return p
+			}
+			return nil
+		default:
+			return nil
 		}
 	}
 }
@@ -267,10 +315,16 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
 	}
 	// A field or an element: of what?
 	var field *types.Var
+	c := ""
+	if sel, ok := lhs.(*ast.SelectorExpr); ok {
+		if field, _ = u.Info.Uses[sel.Sel].(*types.Var); field == nil {
+			c = sel.Sel.Name
+		}
+	}
 	for e := lhs; ; {
 		switch x := ast.Unparen(e).(type) {
 		case *ast.SelectorExpr:
-			if field == nil {
+			if field == nil && c == "" {
 				field, _ = u.Info.Uses[x.Sel].(*types.Var)
 			}
 			e = x.X
@@ -282,15 +336,15 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
 			e = x.X
 		case *ast.Ident:
 			if obj := u.Info.ObjectOf(x); u.Local(obj) {
-				return Use{Role: Stores, Node: n, Var: obj, Inner: true, Field: field}
+				return Use{Role: Stores, Node: n, Var: obj, Inner: true, Field: field, C: c}
 			}
-			return Use{Role: Keeps, Node: n, Field: field}
+			return Use{Role: Keeps, Node: n, Field: field, C: c}
 		default:
 			if call, ok := x.(*ast.CallExpr); ok && (u.IsConversion(call) || u.unsafeSlice(call)) {
 				e = call.Args[0]
 				continue
 			}
-			return Use{Role: Keeps, Node: n, Field: field}
+			return Use{Role: Keeps, Node: n, Field: field, C: c}
 		}
 	}
 }
@@ -327,15 +381,4 @@ func (u *Unit) literalField(lit *ast.CompositeLit, elem ast.Expr) *types.Var {
 		}
 	}
 	return nil
-}
-
-// frame reports whether the value of a literal stays in a local variable.
-func (u *Unit) frame(lit *ast.CompositeLit) bool {
-	switch p := u.Parent(lit).(type) {
-	case *ast.AssignStmt, *ast.ValueSpec:
-		return true
-	case *ast.CallExpr:
-		return u.C(p.Fun) != ""
-	}
-	return false
 }

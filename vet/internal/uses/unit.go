@@ -94,9 +94,9 @@ func (u *Unit) IsResult(v types.Object) bool {
 	return false
 }
 
-// Local reports whether v is declared in the body of u, and not in a literal in it.
+// Local reports whether v is declared in the body of u, or in a literal in it.
 func (u *Unit) Local(v types.Object) bool {
-	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End() && u.lit(v.Pos()) == nil
+	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End()
 }
 
 // lit returns the outermost function literal in u that has pos, or nil.

@@ -1,0 +1,276 @@
+// Package corpus measures how many mistakes the analyzers find: in a package without the mistake
+// it deletes one statement that releases or keeps something, and looks whether there is a finding
+// that was not there before.
+package corpus
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+
+	"github.com/cheapgo/cheap/vet/internal/load"
+	"github.com/cheapgo/cheap/vet/internal/source"
+)
+
+// A Kind is a kind of statement that is deleted.
+type Kind string
+
+// The kinds.
+const (
+	Free      Kind = "C.free"
+	KeepAlive Kind = "runtime.KeepAlive"
+	Method    Kind = "defer x.Free"
+)
+
+// A Finding is what an analyzer has reported.
+type Finding struct {
+	Analyzer, Category, File string
+	Line                     int
+	Message                  string
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Analyzer, f.Message)
+}
+
+// A Mutation is one deletion, and whether an analyzer has found that something is missing.
+type Mutation struct {
+	Kind  Kind
+	File  string
+	Line  int
+	Text  string
+	Found bool
+}
+
+// A Module is a module that was analyzed.
+type Module struct {
+	Dir   string
+	roots []*packages.Package
+	facts map[*packages.Package]map[*analysis.Analyzer][]analysis.ObjectFact
+	all   []*analysis.Analyzer
+
+	Findings []Finding
+}
+
+// Open loads and analyzes the packages of a module, test files included.
+func Open(dir string, analyzers []*analysis.Analyzer, tags string) (*Module, error) {
+	roots, err := load.Load(load.Config{Dir: dir, Tests: true, Tags: tags, Env: []string{"GOFLAGS=-mod=mod", "GOWORK=off"}}, "./...")
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{Dir: dir, roots: roots, all: analyzers, facts: map[*packages.Package]map[*analysis.Analyzer][]analysis.ObjectFact{}}
+	graph, err := checker.Analyze(analyzers, roots, nil)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[Finding]bool{}
+	for act := range graph.All() {
+		if act.Err != nil {
+			return nil, fmt.Errorf("%s: %w", act, act.Err)
+		}
+		if m.facts[act.Package] == nil {
+			m.facts[act.Package] = map[*analysis.Analyzer][]analysis.ObjectFact{}
+		}
+		m.facts[act.Package][act.Analyzer] = act.AllObjectFacts()
+		if !act.IsRoot {
+			continue
+		}
+		for _, d := range act.Diagnostics {
+			if f := m.finding(act.Package, act.Analyzer, d); !seen[f] {
+				seen[f] = true
+				m.Findings = append(m.Findings, f)
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m *Module) finding(pkg *packages.Package, a *analysis.Analyzer, d analysis.Diagnostic) Finding {
+	pos := pkg.Fset.Position(d.Pos)
+	name := pos.Filename
+	if rel, err := filepath.Rel(m.Dir, name); err == nil {
+		name = rel
+	}
+	return Finding{a.Name, d.Category, name, pos.Line, d.Message}
+}
+
+// Mutate deletes each statement of a kind in turn, and runs the analyzer on the package.
+func (m *Module) Mutate(kind Kind, a *analysis.Analyzer) ([]Mutation, error) {
+	before := map[Finding]bool{}
+	for _, f := range m.Findings {
+		before[f] = true
+	}
+	var list []Mutation
+	for _, pkg := range m.roots {
+		for i, f := range pkg.Syntax {
+			for _, s := range m.statements(pkg, f, kind) {
+				name := pkg.Fset.File(f.FileStart).Name()
+				text, err := os.ReadFile(name)
+				if err != nil {
+					return nil, err
+				}
+				from, to := pkg.Fset.Position(s.Pos()), pkg.Fset.Position(s.End())
+				mu := Mutation{Kind: kind, File: name, Line: from.Line, Text: string(text[from.Offset:to.Offset])}
+				if rel, err := filepath.Rel(m.Dir, name); err == nil {
+					mu.File = rel
+				}
+				for k := from.Offset; k < to.Offset; k++ {
+					if text[k] != '\n' {
+						text[k] = ' '
+					}
+				}
+				found, err := m.run(pkg, i, text, a)
+				if err != nil {
+					return nil, fmt.Errorf("%s:%d: %w", name, from.Line, err)
+				}
+				for _, f := range found {
+					mu.Found = mu.Found || !before[f]
+				}
+				list = append(list, mu)
+			}
+		}
+	}
+	return list, nil
+}
+
+// statements returns the statements of a kind in a file.
+func (m *Module) statements(pkg *packages.Package, f *ast.File, kind Kind) []ast.Stmt {
+	var list []ast.Stmt
+	ast.Inspect(f, func(n ast.Node) bool {
+		var call *ast.CallExpr
+		s, ok := n.(ast.Stmt)
+		switch n := n.(type) {
+		case *ast.ExprStmt:
+			call, _ = n.X.(*ast.CallExpr)
+		case *ast.DeferStmt:
+			call = n.Call
+		}
+		if !ok || call == nil {
+			return true
+		}
+		sel, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		id, _ := sel.X.(*ast.Ident)
+		switch kind {
+		case Free:
+			ok = id != nil && id.Name == "C" && sel.Sel.Name == "free"
+		case KeepAlive:
+			ok = id != nil && id.Name == "runtime" && sel.Sel.Name == "KeepAlive"
+		case Method:
+			_, deferred := n.(*ast.DeferStmt)
+			ok = deferred && len(call.Args) == 0 && m.releases(pkg, sel)
+		}
+		if ok {
+			list = append(list, s)
+		}
+		return true
+	})
+	return list
+}
+
+var releaseNames = map[string]bool{"Free": true, "Close": true, "Destroy": true, "Delete": true, "Release": true, "Dispose": true, "Drop": true}
+
+// releases reports whether a method of the module whose name says that it releases something is
+// called.
+func (m *Module) releases(pkg *packages.Package, sel *ast.SelectorExpr) bool {
+	f, _ := pkg.TypesInfo.Uses[sel.Sel].(*types.Func)
+	if f == nil || !releaseNames[f.Name()] || f.Signature().Recv() == nil || f.Pkg() == nil {
+		return false
+	}
+	for _, root := range m.roots {
+		if strings.TrimSuffix(root.PkgPath, "_test") == f.Pkg().Path() {
+			return true
+		}
+	}
+	return false
+}
+
+// run analyzes a package of which one file has another text.
+func (m *Module) run(pkg *packages.Package, index int, text []byte, a *analysis.Analyzer) ([]Finding, error) {
+	name := pkg.Fset.File(pkg.Syntax[index].FileStart).Name()
+	f, err := parser.ParseFile(pkg.Fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	files := append([]*ast.File{}, pkg.Syntax...)
+	files[index] = f
+	info := source.NewInfo()
+	config := types.Config{FakeImportC: true, Sizes: pkg.TypesSizes, GoVersion: pkg.Types.GoVersion(), Error: func(error) {}, Importer: importerOf(pkg)}
+	checked, _ := config.Check(pkg.PkgPath, pkg.Fset, files, info)
+
+	var found []Finding
+	results := map[*analysis.Analyzer]any{}
+	var exec func(a *analysis.Analyzer) error
+	exec = func(a *analysis.Analyzer) error {
+		if _, done := results[a]; done {
+			return nil
+		}
+		for _, req := range a.Requires {
+			if err := exec(req); err != nil {
+				return err
+			}
+		}
+		imported := map[types.Object]map[reflect.Type]analysis.Fact{}
+		var all []analysis.ObjectFact
+		for _, dep := range pkg.Imports {
+			for _, of := range m.facts[dep][a] {
+				if imported[of.Object] == nil {
+					imported[of.Object] = map[reflect.Type]analysis.Fact{}
+				}
+				imported[of.Object][reflect.TypeOf(of.Fact)] = of.Fact
+				all = append(all, of)
+			}
+		}
+		var err error
+		results[a], err = a.Run(&analysis.Pass{
+			Analyzer: a, Fset: pkg.Fset, Files: files, OtherFiles: pkg.OtherFiles, Pkg: checked, TypesInfo: info, TypesSizes: pkg.TypesSizes, ResultOf: results,
+			Report:   func(d analysis.Diagnostic) { found = append(found, m.finding(pkg, a, d)) },
+			ReadFile: os.ReadFile,
+			ImportObjectFact: func(obj types.Object, fact analysis.Fact) bool {
+				have := imported[obj][reflect.TypeOf(fact)]
+				if have != nil {
+					reflect.ValueOf(fact).Elem().Set(reflect.ValueOf(have).Elem())
+				}
+				return have != nil
+			},
+			ExportObjectFact:  func(types.Object, analysis.Fact) {},
+			ImportPackageFact: func(*types.Package, analysis.Fact) bool { return false },
+			ExportPackageFact: func(analysis.Fact) {},
+			AllObjectFacts:    func() []analysis.ObjectFact { return all },
+			AllPackageFacts:   func() []analysis.PackageFact { return nil },
+		})
+		return err
+	}
+	err = exec(a)
+	return found, err
+}
+
+type importer map[string]*types.Package
+
+func (m importer) Import(path string) (*types.Package, error) {
+	if p := m[path]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("no package %s", path)
+}
+
+// importerOf gives a package what it has imported.
+func importerOf(pkg *packages.Package) importer {
+	m := importer{"unsafe": types.Unsafe}
+	for path, dep := range pkg.Imports {
+		path, _, _ = strings.Cut(path, " ") // of a test's variant
+		m[path] = dep.Types
+	}
+	return m
+}

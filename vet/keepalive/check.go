@@ -1,0 +1,302 @@
+package keepalive
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// A finding is a call of C during which an owner may be collected.
+type finding struct {
+	unit *uses.Unit
+	call *ast.CallExpr
+	name string // of the function of C
+	owned
+	kind string // of the variable
+}
+
+// check looks at the calls of C in a unit.
+func (c *checker) check(u *uses.Unit) {
+	if d, ok := u.Node.(*ast.FuncDecl); ok && kept(d) {
+		return
+	}
+	u.Own(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		name := c.pkg.C(call.Fun)
+		if name == "" || c.pkg.IsConversion(call) || name == "free" {
+			return
+		}
+		if _, ok := u.Parent(call).(*ast.DeferStmt); ok {
+			return
+		}
+		if c.finals[u.Obj] && c.pkg.Releases(name) {
+			return // the finalizer itself
+		}
+		seen := map[*types.Var]bool{}
+		for _, arg := range call.Args {
+			if v := c.hidden(arg); v != nil && !seen[v] {
+				seen[v] = true
+				if c.dies(u, v, call) != "" {
+					c.findings = append(c.findings, finding{u, call, name, owned{v, nil}, "number"})
+				}
+				continue
+			}
+			o := c.ownerOf(u, arg, false)
+			if o == nil || seen[o.root] {
+				continue
+			}
+			seen[o.root] = true
+			if kind := c.dies(u, o.root, call); kind != "" {
+				c.findings = append(c.findings, finding{u, call, name, *o, kind})
+			}
+		}
+	})
+}
+
+// dies reports whether nothing uses a variable behind a call, as the kind of the variable, or the
+// empty string.
+func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
+	kind, index := "local", slices.Index(u.Params(), v)
+	if d, ok := u.Node.(*ast.FuncDecl); ok && index >= 0 {
+		kind = "parameter"
+		if d.Recv != nil && index == 0 {
+			kind = "receiver"
+		}
+	} else if !u.Local(v) && index < 0 {
+		// A variable of the function around a literal. If the literal is an argument, the variable
+		// must live until that call returns.
+		lit, ok := u.Node.(*ast.FuncLit)
+		if !ok {
+			return ""
+		}
+		outer, ok := u.Parent(lit).(*ast.CallExpr)
+		around := c.around(lit)
+		if !ok || around == nil {
+			return ""
+		}
+		switch u.Parent(outer).(type) {
+		case *ast.DeferStmt, *ast.GoStmt:
+			return ""
+		}
+		if c.usedAfter(u, v, call, nil) || c.usedAfter(around, v, outer, lit) || c.stored(around, v) {
+			return ""
+		}
+		if i := slices.Index(around.Params(), v); i >= 0 && c.callersKeep(around, i, 0) {
+			return ""
+		}
+		return "captured"
+	}
+	if c.usedAfter(u, v, call, nil) || c.stored(u, v) {
+		return ""
+	}
+	if index >= 0 && c.callersKeep(u, index, 0) {
+		return ""
+	}
+	return kind
+}
+
+// around returns the unit that a literal is in.
+func (c *checker) around(lit ast.Node) *uses.Unit {
+	for n := c.pkg.Parent(lit); n != nil; n = c.pkg.Parent(n) {
+		for _, u := range c.units {
+			if u.Node == n {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+// usedAfter reports whether a variable is used behind a call, by what is deferred, or by a literal
+// other than except.
+func (c *checker) usedAfter(u *uses.Unit, v *types.Var, call ast.Node, except *ast.FuncLit) bool {
+	captured := false
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			if n.Pos() < call.Pos() && u.Mentions(n, v) {
+				captured = true
+			}
+		case *ast.FuncLit:
+			if n != except && u.Mentions(n, v) {
+				captured = true
+			}
+			return false
+		}
+		return true
+	})
+	return captured || u.UsedAfter(call, v)
+}
+
+// stored reports whether a variable is put somewhere, or cleared of its finalizer, or comes from a
+// list that has it as well.
+func (c *checker) stored(u *uses.Unit, v *types.Var) bool {
+	found := false
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok || c.pkg.Info.ObjectOf(id) != v || found {
+			return !found
+		}
+		switch p := u.Parent(id).(type) {
+		case *ast.CompositeLit, *ast.KeyValueExpr, *ast.SendStmt:
+			found = true
+		case *ast.AssignStmt:
+			found = slices.Contains(p.Rhs, ast.Expr(id))
+		case *ast.RangeStmt:
+			found = p.Value == id || p.Key == id
+		case *ast.CallExpr:
+			switch fun := ast.Unparen(p.Fun).(type) {
+			case *ast.Ident:
+				found = fun.Name == "append"
+			case *ast.SelectorExpr:
+				found = fun.Sel.Name == "SetFinalizer" && len(p.Args) == 2 && types.ExprString(p.Args[1]) == "nil"
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// callersKeep reports whether all callers of an unexported function use an argument behind the
+// call.
+func (c *checker) callersKeep(u *uses.Unit, index, depth int) bool {
+	if u.Obj == nil || depth > 4 || u.Obj.Exported() || c.values[u.Obj] || len(c.callers[u.Obj]) == 0 {
+		return false
+	}
+	for _, s := range c.callers[u.Obj] {
+		var arg ast.Expr
+		i := index
+		if u.Obj.Signature().Recv() != nil {
+			if i--; i < 0 {
+				if sel, ok := ast.Unparen(s.call.Fun).(*ast.SelectorExpr); ok {
+					arg = sel.X
+				}
+			}
+		}
+		if i >= 0 && i < len(s.call.Args) {
+			arg = s.call.Args[i]
+		}
+		if arg == nil || s.unit.Obj == u.Obj {
+			return false
+		}
+		root, _ := c.root(arg)
+		if root == nil {
+			return false
+		}
+		if i := slices.Index(s.unit.Params(), root); i >= 0 && c.callersKeep(s.unit, i, depth+1) {
+			continue
+		}
+		if !c.usedAfter(s.unit, root, s.call, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// report reports the findings, those with many calls as one.
+func (c *checker) report() {
+	slices.SortStableFunc(c.findings, func(a, b finding) int { return cmp.Compare(a.call.Pos(), b.call.Pos()) })
+	by := map[types.Object][]finding{}
+	for _, f := range c.findings {
+		by[f.from] = append(by[f.from], f)
+	}
+	reported := map[types.Object]bool{}
+	for _, f := range c.findings {
+		if f.from == nil {
+			c.Report(analysis.Diagnostic{
+				Pos: f.call.Pos(), End: f.call.End(), Category: f.kind,
+				Message:        fmt.Sprintf("%s may be collected while C.%s runs: C gets its address as a number, and nothing uses %s behind the call", f.root.Name(), f.name, f.root.Name()),
+				SuggestedFixes: c.fix(f),
+			})
+			continue
+		}
+		all := by[f.from]
+		if group > 0 && len(all) > group {
+			if !reported[f.from] {
+				reported[f.from] = true
+				c.reportGroup(all)
+			}
+			continue
+		}
+		c.Report(analysis.Diagnostic{
+			Pos: f.call.Pos(), End: f.call.End(), Category: f.kind,
+			Message:        fmt.Sprintf("%s may be collected while C.%s uses what it owns: nothing uses %s behind the call", f.root.Name(), f.name, f.root.Name()),
+			SuggestedFixes: c.fix(f),
+		})
+	}
+}
+
+func (c *checker) reportGroup(all []finding) {
+	first := all[0]
+	d := analysis.Diagnostic{
+		Pos: first.call.Pos(), End: first.call.End(), Category: "group",
+		Message: fmt.Sprintf("in %d calls of C such as this one the owner of what %s returns may be collected meanwhile: nothing uses it behind the call", len(all), c.describe(first)),
+	}
+	if _, ok := first.from.(*types.Var); ok {
+		d.Message = fmt.Sprintf("in %d calls of C such as this one the owner of %s may be collected meanwhile: nothing uses it behind the call", len(all), c.describe(first))
+	}
+	for _, f := range all[1:] {
+		d.Related = append(d.Related, analysis.RelatedInformation{Pos: f.call.Pos(), End: f.call.End(), Message: f.root.Name() + " and C." + f.name})
+	}
+	c.Report(d)
+}
+
+func (c *checker) describe(f finding) string {
+	name := f.from.Name()
+	if fn, ok := f.from.(*types.Func); ok {
+		return types.TypeString(fn.Signature().Recv().Type(), types.RelativeTo(c.pkg.Types)) + "." + name
+	}
+	return "the field " + name
+}
+
+// fix returns the fix that keeps an owner alive.
+func (c *checker) fix(f finding) []analysis.SuggestedFix {
+	file := c.file(f.call.Pos())
+	s := f.unit.Statement(f.call)
+	if file == nil || s == nil {
+		return nil
+	}
+	keep := "runtime.KeepAlive(" + f.root.Name() + ")"
+	edit := analysis.TextEdit{Pos: s.End(), End: s.End(), NewText: []byte("\n" + keep)}
+	switch s.(type) {
+	case *ast.ExprStmt, *ast.AssignStmt, *ast.DeclStmt:
+	default:
+		if f.unit.Loop(f.call) != nil {
+			return nil
+		}
+		edit = analysis.TextEdit{Pos: s.Pos(), End: s.Pos(), NewText: []byte("defer " + keep + "\n")}
+	}
+	edits := []analysis.TextEdit{edit}
+	if !imports(file, "runtime") {
+		edits = append(edits, analysis.TextEdit{Pos: file.Name.End(), End: file.Name.End(), NewText: []byte("\n\nimport \"runtime\"")})
+	}
+	return []analysis.SuggestedFix{{Message: "keep " + f.root.Name() + " alive until the call returns", TextEdits: edits}}
+}
+
+func imports(f *ast.File, path string) bool {
+	for _, spec := range f.Imports {
+		if spec.Path.Value == `"`+path+`"` && spec.Name == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) file(pos token.Pos) *ast.File {
+	for _, f := range c.pkg.Files {
+		if f.FileStart <= pos && pos < f.FileEnd {
+			return f
+		}
+	}
+	return nil
+}

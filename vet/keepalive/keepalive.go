@@ -1,0 +1,354 @@
+package keepalive
+
+import (
+	_ "embed"
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+//go:embed doc.go
+var doc string
+
+// Analyzer reports owners that may be collected while C uses what they own.
+var Analyzer = &analysis.Analyzer{
+	Name:             "keepalive",
+	Doc:              help.Doc(doc, "keepalive"),
+	URL:              help.URL,
+	Requires:         []*analysis.Analyzer{source.Analyzer},
+	Run:              run,
+	RunDespiteErrors: true,
+	FactTypes:        []analysis.Fact{new(Owner), new(Accessor)},
+}
+
+var group int
+
+func init() {
+	Analyzer.Flags.IntVar(&group, "group", 10, "report more than this many calls with the pointer of one method or field as one finding; 0 reports each")
+}
+
+// Owner marks types of which values have finalizers or cleanups.
+type Owner struct{}
+
+// AFact marks facts.
+func (*Owner) AFact() {}
+
+func (*Owner) String() string { return "owner" }
+
+// Accessor marks methods that return a pointer which their receiver owns.
+type Accessor struct{}
+
+// AFact marks facts.
+func (*Accessor) AFact() {}
+
+func (*Accessor) String() string { return "accessor" }
+
+type checker struct {
+	*analysis.Pass
+	pkg       *source.Package
+	units     []*uses.Unit
+	owners    map[*types.TypeName]bool
+	accessors map[*types.Func]bool
+	pointers  map[*types.Var]bool // fields that are pointers of C
+	handles   map[*types.Var]bool // fields that are owners of package own
+	callers   map[*types.Func][]site
+	values    map[*types.Func]bool // functions that are used as values
+	finals    map[*types.Func]bool // finalizers
+	defs      map[types.Object][]ast.Expr
+	findings  []finding
+}
+
+// A site is a call of a function of the package.
+type site struct {
+	unit *uses.Unit
+	call *ast.CallExpr
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	if !pkg.Cgo {
+		return nil, nil
+	}
+	c := &checker{
+		Pass: pass, pkg: pkg, units: uses.Units(pkg),
+		owners: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
+		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, defs: map[types.Object][]ast.Expr{},
+	}
+	c.findFields()
+	c.findOwners()
+	c.findCalls()
+	c.findAccessors()
+	c.export()
+	for _, u := range c.units {
+		c.check(u)
+	}
+	c.report()
+	return nil, nil
+}
+
+// findFields finds the fields whose types are pointers, and may be pointers of C, and the owners
+// that are so because of a field: of package own, or one with owner in its name, which keeps the
+// owner of a pointer in another field alive.
+func (c *checker) findFields() {
+	for _, f := range c.pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			st, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			pointer, parent := false, false
+			for _, field := range st.Fields.List {
+				pointer = pointer || c.isCPointer(field.Type)
+				for _, name := range field.Names {
+					parent = parent || strings.Contains(strings.ToLower(name.Name), "owner")
+				}
+				if c.isCPointer(field.Type) {
+					for _, name := range field.Names {
+						if v, ok := c.pkg.Info.Defs[name].(*types.Var); ok {
+							c.pointers[v] = true
+						}
+					}
+				}
+				if c.isOwner(field.Type) {
+					parent, pointer = true, true
+					for _, name := range field.Names {
+						if v, ok := c.pkg.Info.Defs[name].(*types.Var); ok {
+							c.handles[v] = true
+						}
+					}
+				}
+			}
+			if tn, ok := c.pkg.Info.Defs[spec.Name].(*types.TypeName); ok && parent && pointer {
+				c.owners[tn] = true
+			}
+			return true
+		})
+	}
+}
+
+// isOwner reports whether a type in the source is Owner, Handle[P] or Number[N] of package own. The
+// type may be invalid, because P is a type of C.
+func (c *checker) isOwner(e ast.Expr) bool {
+	if index, ok := e.(*ast.IndexExpr); ok {
+		e = index.X
+	}
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	obj := c.pkg.Info.Uses[sel.Sel]
+	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == ownPath && slices.Contains([]string{"Owner", "Handle", "Number"}, obj.Name())
+}
+
+const ownPath = "github.com/cheapgo/cheap/own"
+
+// isCPointer reports whether a type in the source may be that of a pointer to C memory.
+func (c *checker) isCPointer(e ast.Expr) bool {
+	switch t := ast.Unparen(e).(type) {
+	case *ast.StarExpr:
+		return c.pkg.C(t.X) != "" || c.isCPointer(t.X)
+	case *ast.SelectorExpr:
+		if t.Sel.Name == "Pointer" {
+			id, ok := t.X.(*ast.Ident)
+			return ok && id.Name == "unsafe"
+		}
+	case *ast.Ident:
+		return t.Name == "uintptr"
+	}
+	return false
+}
+
+// findOwners finds the types of which values have finalizers or cleanups.
+func (c *checker) findOwners() {
+	for _, u := range c.units {
+		u.Own(func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return
+			}
+			f := c.pkg.Callee(call)
+			if !source.IsFunc(f, "runtime", "SetFinalizer") && !source.IsFunc(f, "runtime", "AddCleanup") {
+				return
+			}
+			if final := c.pkg.Func(call.Args[1]); final != nil {
+				c.finals[final] = true
+			}
+			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" {
+				return
+			}
+			if name := source.TypeName(c.pkg.Info.Types[call.Args[0]].Type); name != nil && name.Pkg() == c.pkg.Types {
+				c.owners[name] = true
+			}
+		})
+	}
+	// An interface that an owner implements may have one.
+	scope := c.pkg.Types.Scope()
+	for _, name := range scope.Names() {
+		tn, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || !types.IsInterface(tn.Type()) {
+			continue
+		}
+		i := tn.Type().Underlying().(*types.Interface)
+		if i.NumMethods() == 0 {
+			continue
+		}
+		for owner := range c.owners {
+			if types.Implements(types.NewPointer(owner.Type()), i) {
+				c.owners[tn] = true
+			}
+		}
+	}
+}
+
+// owner reports whether values of a type, or what they point to, have finalizers or cleanups.
+func (c *checker) owner(t types.Type) bool {
+	name := source.TypeName(t)
+	if name == nil || name.Pkg() == nil {
+		return false
+	}
+	if name.Pkg() == c.pkg.Types {
+		return c.owners[name]
+	}
+	return c.ImportObjectFact(name, new(Owner))
+}
+
+// findCalls notes who calls which function of the package, and the values of local variables.
+func (c *checker) findCalls() {
+	called := map[ast.Expr]bool{}
+	for _, u := range c.units {
+		u.Own(func(n ast.Node) {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if f := c.pkg.Callee(n); f != nil && f.Pkg() == c.pkg.Types {
+					c.callers[f] = append(c.callers[f], site{u, n})
+					called[ast.Unparen(n.Fun)] = true
+				}
+			case *ast.AssignStmt:
+				for i, lhs := range n.Lhs {
+					if obj := c.pkg.ObjectOf(lhs); obj != nil && len(n.Lhs) == len(n.Rhs) {
+						c.defs[obj] = append(c.defs[obj], n.Rhs[i])
+					}
+				}
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if obj := c.pkg.Info.Defs[name]; obj != nil && i < len(n.Values) {
+						c.defs[obj] = append(c.defs[obj], n.Values[i])
+					}
+				}
+			}
+		})
+	}
+	for _, f := range c.pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			if f := c.pkg.Func(e); f != nil && !called[e] {
+				if sel, ok := c.pkg.Parent(e).(*ast.SelectorExpr); !ok || !called[sel] {
+					if decl, ok := c.pkg.Parent(e).(*ast.FuncDecl); !ok || decl.Name != e {
+						c.values[f] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// findAccessors finds the methods that return a pointer which their receiver owns, and methods of
+// interfaces that do so.
+func (c *checker) findAccessors() {
+	for range 3 { // an accessor may call another one
+		for _, u := range c.units {
+			d, ok := u.Node.(*ast.FuncDecl)
+			if !ok || u.Obj == nil || d.Recv == nil || d.Type.Results == nil || len(d.Type.Results.List) != 1 || d.Type.Params.NumFields() > 0 || c.accessors[u.Obj] {
+				continue
+			}
+			if !c.isCPointer(d.Type.Results.List[0].Type) {
+				continue
+			}
+			recv := u.Params()
+			if len(recv) == 0 || recv[0] == nil {
+				continue
+			}
+			u.Own(func(n ast.Node) {
+				ret, ok := n.(*ast.ReturnStmt)
+				if !ok || len(ret.Results) != 1 {
+					return
+				}
+				if o := c.ownerOf(u, ret.Results[0], true); o != nil && o.root == recv[0] {
+					c.accessors[u.Obj] = true
+				}
+			})
+		}
+	}
+	for _, f := range c.pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			i, ok := spec.Type.(*ast.InterfaceType)
+			if !ok || !c.owner(c.pkg.Info.TypeOf(spec.Name)) {
+				return true
+			}
+			for _, m := range i.Methods.List {
+				ft, ok := m.Type.(*ast.FuncType)
+				if ok && ft.Params.NumFields() == 0 && ft.Results.NumFields() == 1 && c.isCPointer(ft.Results.List[0].Type) {
+					if f, ok := c.pkg.Info.Defs[m.Names[0]].(*types.Func); ok {
+						c.accessors[f] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (c *checker) accessor(f *types.Func) bool {
+	if f == nil || f.Pkg() == nil {
+		return false
+	}
+	if f.Pkg() == c.pkg.Types {
+		return c.accessors[f]
+	}
+	return c.ImportObjectFact(f, new(Accessor))
+}
+
+func (c *checker) export() {
+	for name := range c.owners {
+		if obj := c.pkg.TypeObject(name); obj != nil {
+			c.ExportObjectFact(obj, new(Owner))
+		}
+	}
+	for f := range c.accessors {
+		if obj := c.pkg.Object(f); obj != nil && f.Exported() {
+			c.ExportObjectFact(obj, new(Accessor))
+		}
+	}
+}
+
+// kept reports whether the comment of a function says that callers keep its arguments alive.
+func kept(d *ast.FuncDecl) bool {
+	if d.Doc == nil {
+		return false
+	}
+	for _, line := range d.Doc.List {
+		if strings.HasPrefix(line.Text, "//cheapvet:kept") {
+			return true
+		}
+	}
+	return false
+}

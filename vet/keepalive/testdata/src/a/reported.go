@@ -1,0 +1,140 @@
+package a
+
+/*
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef struct { int n; } tree;
+static tree *tree_new(void) { return calloc(1, sizeof(tree)); }
+static void tree_free(tree *t) { free(t); }
+static int tree_len(tree *t) { return t->n; }
+static int tree_join(tree *t, tree *u) { return t->n + u->n; }
+static int sum(uintptr_t p, int n) { return ((char *)p)[0] + n; }
+*/
+import "C"
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+type Tree struct { // want Tree:"owner"
+	ptr  *C.tree
+	kids []*Tree
+	n    int
+}
+
+func NewTree() *Tree {
+	t := &Tree{ptr: C.tree_new()}
+	runtime.SetFinalizer(t, (*Tree).free)
+	return t
+}
+
+func (t *Tree) free() {
+	C.tree_free(t.ptr)
+}
+
+func (t *Tree) native() *C.tree {
+	if t == nil {
+		return nil
+	}
+	p := unsafe.Pointer(t.ptr)
+	return (*C.tree)(p)
+}
+
+func (t *Tree) Len() int {
+	return int(C.tree_len(t.ptr)) // want `t may be collected while C.tree_len uses what it owns: nothing uses t behind the call`
+}
+
+func (t *Tree) LenByAccessor() int {
+	return int(C.tree_len(t.native())) // want `t may be collected while C.tree_len`
+}
+
+func Join(t, u *Tree) (int, error) {
+	n := C.tree_join(t.ptr, u.native()) // want `u may be collected while C.tree_join`
+	if n == 0 {
+		return 0, errors.New("zero")
+	}
+	return int(n) + t.n, nil
+}
+
+func local() int {
+	t := NewTree()
+	return int(C.tree_len(t.ptr)) // want `t may be collected`
+}
+
+func byVariable(t *Tree) int {
+	p := t.ptr
+	n := C.tree_len(p) // want `t may be collected`
+	return int(n)
+}
+
+// A Branch keeps a tree alive as long as it is reachable itself.
+type Branch struct {
+	*Tree
+	name string
+}
+
+func (b *Branch) Len() int {
+	return int(C.tree_len(b.ptr)) // want `b may be collected`
+}
+
+type holder struct{ tree *Tree }
+
+func (h holder) len() int {
+	return int(C.tree_len(h.tree.ptr)) // want `h may be collected`
+}
+
+// A part has no finalizer. Its owner has.
+type part struct { // want part:"owner"
+	ptr   *C.tree
+	owner any
+}
+
+func (p *part) len() int {
+	return int(C.tree_len(p.ptr)) // want `p may be collected`
+}
+
+type image struct { // want image:"owner"
+	h own.Handle[*C.tree]
+}
+
+func (m *image) len() int {
+	return int(C.tree_len(m.h.Pointer())) // want `m may be collected`
+}
+
+type withCleanup struct { // want withCleanup:"owner"
+	p unsafe.Pointer
+}
+
+func newWithCleanup() *withCleanup {
+	w := &withCleanup{p: C.malloc(10)}
+	runtime.AddCleanup(w, func(p unsafe.Pointer) { C.free(p) }, w.p)
+	return w
+}
+
+func (w *withCleanup) len() int {
+	return int(C.tree_len((*C.tree)(w.p))) // want `w may be collected`
+}
+
+func enter(f func() C.int) int { return int(f()) }
+
+func captured(t *Tree) int {
+	return enter(func() C.int {
+		return C.tree_len(t.ptr) // want `t may be collected`
+	})
+}
+
+func number(data []byte) int {
+	return int(C.sum(C.uintptr_t(uintptr(unsafe.Pointer(&data[0]))), 3)) // want `data may be collected while C.sum runs: C gets its address as a number`
+}
+
+// All its callers drop the tree as well.
+func unexported(t *Tree) int {
+	return int(C.tree_len(t.ptr)) // want `t may be collected`
+}
+
+func callsUnexported(t *Tree) int { return unexported(t) }

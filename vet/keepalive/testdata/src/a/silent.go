@@ -1,0 +1,112 @@
+package a
+
+/*
+#include <stdint.h>
+
+typedef struct { int k; } bush;
+static int bush_len(void *t) { return t != 0; }
+static int bush_sum(uintptr_t p, int n) { return ((char *)p)[0] + n; }
+static int bush_bytes(void *p, int n) { return ((char *)p)[0] + n; }
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+func (t *Tree) kept() int {
+	n := C.bush_len(unsafe.Pointer(t.ptr))
+	runtime.KeepAlive(t)
+	return int(n)
+}
+
+func (t *Tree) keptByDefer() int {
+	defer runtime.KeepAlive(t)
+	return int(C.bush_len(unsafe.Pointer(t.ptr)))
+}
+
+func (t *Tree) keptByLiteral() int {
+	defer func() { t.n++ }()
+	return int(C.bush_len(unsafe.Pointer(t.ptr)))
+}
+
+func (t *Tree) usedLater() int {
+	n := C.bush_len(unsafe.Pointer(t.ptr))
+	return int(n) + t.n
+}
+
+func (t *Tree) usedOnAPath() int {
+	n := C.bush_len(unsafe.Pointer(t.ptr))
+	if n == 0 {
+		return t.n
+	}
+	return int(n)
+}
+
+func (t *Tree) inLoop() (n int) {
+	for range 3 {
+		n += int(C.bush_len(unsafe.Pointer(t.ptr)))
+	}
+	runtime.KeepAlive(t)
+	return n
+}
+
+func list(trees []*Tree) (n int) {
+	for _, t := range trees {
+		n += int(C.bush_len(unsafe.Pointer(t.ptr)))
+	}
+	return n
+}
+
+// The list has the tree.
+func (t *Tree) stored(to map[string]*Tree) int {
+	to["x"] = t
+	return int(C.bush_len(unsafe.Pointer(t.ptr)))
+}
+
+// Only a number goes to C.
+func (t *Tree) number() int { return int(C.bush_len(unsafe.Pointer(uintptr(t.n)))) }
+
+// There is no finalizer any more.
+func (t *Tree) Close() {
+	runtime.SetFinalizer(t, nil)
+	C.bush_len(unsafe.Pointer(t.ptr))
+}
+
+// plain has neither a finalizer nor an owner.
+type plain struct{ p unsafe.Pointer }
+
+func (p *plain) len() int { return int(C.bush_len(p.p)) }
+
+// contract is for callers that use t behind the call.
+//
+//cheapvet:kept
+func contract(t *Tree) int { return int(C.bush_len(unsafe.Pointer(t.ptr))) }
+
+func (t *Tree) helper() int { return int(C.bush_len(unsafe.Pointer(t.ptr))) }
+
+func callsHelper(t *Tree) int {
+	n := t.helper()
+	runtime.KeepAlive(t)
+	return n
+}
+
+var global = NewTree()
+
+func ofGlobal() int { return int(C.bush_len(unsafe.Pointer(global.ptr))) }
+
+func keptAround(t *Tree) int {
+	n := enter(func() C.int { return C.bush_len(unsafe.Pointer(t.ptr)) })
+	runtime.KeepAlive(t)
+	return n
+}
+
+// The argument of the call keeps the bytes alive.
+func bytes(data []byte) int { return int(C.bush_bytes(unsafe.Pointer(&data[0]), 3)) }
+
+func numberKept(data []byte) int {
+	n := C.bush_sum(C.uintptr_t(uintptr(unsafe.Pointer(&data[0]))), 3)
+	runtime.KeepAlive(data)
+	return int(n)
+}
