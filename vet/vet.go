@@ -8,13 +8,23 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/cfree"
+	"github.com/cheapgo/cheap/vet/cleanupcycle"
+	"github.com/cheapgo/cheap/vet/closeforgotten"
+	"github.com/cheapgo/cheap/vet/escapes"
+	"github.com/cheapgo/cheap/vet/gopointer"
 	"github.com/cheapgo/cheap/vet/keepalive"
+	"github.com/cheapgo/cheap/vet/perobject"
 )
 
 // Analyzers returns all analyzers, in the order of their names.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
 		cfree.Analyzer,
+		cleanupcycle.Analyzer,
+		closeforgotten.Analyzer,
+		escapes.Analyzer,
+		gopointer.Analyzer,
 		keepalive.Analyzer,
+		perobject.Analyzer,
 	}
 }

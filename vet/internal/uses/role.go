@@ -229,6 +229,9 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 		return Use{Role: Looks, Node: call}, false
 	}
 	if u.IsConversion(call) {
+		if u.copies(call) {
+			return Use{Role: Looks, Node: call}, false
+		}
 		return Use{}, true
 	}
 	index := 0
@@ -238,11 +241,11 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 		}
 	}
 	if b, ok := u.ObjectOf(call.Fun).(*types.Builtin); ok {
-		return u.builtin(call, b.Name(), index)
+		return u.builtin(call, b.Name(), index, inner)
 	}
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
 		if b, ok := u.Info.Uses[sel.Sel].(*types.Builtin); ok {
-			return u.builtin(call, b.Name(), index)
+			return u.builtin(call, b.Name(), index, inner)
 		}
 	}
 	if _, ok := u.Parent(call).(*ast.GoStmt); ok {
@@ -254,11 +257,33 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
 }
 
-func (u *Unit) builtin(call *ast.CallExpr, name string, index int) (use Use, on bool) {
+// copies reports whether a conversion makes a copy: of a slice to a string, or the other way.
+func (u *Unit) copies(call *ast.CallExpr) bool {
+	to, from := u.Info.TypeOf(call.Fun), u.Info.TypeOf(call.Args[0])
+	if to == nil || from == nil {
+		return false
+	}
+	return isString(to) != isString(from) && (isSlice(to) || isSlice(from))
+}
+
+func isString(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
+}
+
+func isSlice(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Slice)
+	return ok
+}
+
+func (u *Unit) builtin(call *ast.CallExpr, name string, index int, inner bool) (use Use, on bool) {
 	switch name {
 	case "append":
 		if index == 0 {
 			return Use{}, true
+		}
+		if call.Ellipsis.IsValid() && !inner {
+			return Use{Role: Looks, Node: call}, false
 		}
 		if s, ok := u.Parent(call).(*ast.AssignStmt); ok && len(s.Lhs) == 1 {
 			return u.assigned(s, s.Lhs[0], true), false

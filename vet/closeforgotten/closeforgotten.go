@@ -1,0 +1,382 @@
+// Package closeforgotten defines an Analyzer that finds owners which the program should close, and
+// does not.
+//
+// # Analyzer closeforgotten
+//
+// closeforgotten: report owners that are dropped without Close in a pool with OnCollect
+//
+// A pool of package own whose options have OnCollect wants its owners to be closed: OnCollect is
+// told of those that the collector has found instead. The analyzer reports an owner of such a pool
+// that is neither closed nor handed on, on some path:
+//
+//	img, err := NewImage() // calls img.h.Own(images, p, n)
+//	if err != nil {
+//		return err
+//	}
+//	return img.Show() // and img is forgotten
+//
+// Functions that return such an owner are known in other packages as well. It says nothing about
+// pools without OnCollect, where forgetting an owner is no mistake, and about owners that are
+// stored, returned, or passed to functions that are not known.
+//
+// The findings are of these kinds: never, path and dropped.
+package closeforgotten
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+//go:embed closeforgotten.go
+var doc string
+
+// Analyzer reports owners that are dropped without Close.
+var Analyzer = &analysis.Analyzer{
+	Name:             "closeforgotten",
+	Doc:              help.Doc(doc, "closeforgotten"),
+	URL:              help.URL,
+	Requires:         []*analysis.Analyzer{source.Analyzer},
+	Run:              run,
+	RunDespiteErrors: true,
+	FactTypes:        []analysis.Fact{new(Makes)},
+}
+
+// Makes marks functions whose first result has an owner that should be closed.
+type Makes struct{}
+
+// AFact marks facts.
+func (*Makes) AFact() {}
+
+func (*Makes) String() string { return "makes" }
+
+const ownPath = "github.com/cheapgo/cheap/own"
+
+type checker struct {
+	*analysis.Pass
+	pkg    *source.Package
+	units  []*uses.Unit
+	byFunc map[*types.Func]*uses.Unit
+	pools  map[types.Object]bool // variables and fields
+	makes  map[*types.Func]bool
+	known  map[*types.Func]uses.Role // of a method: what it does with its receiver
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	imported := false
+	for _, p := range pkg.Types.Imports() {
+		imported = imported || p.Path() == ownPath
+	}
+	if !imported && len(pass.AllObjectFacts()) == 0 {
+		return nil, nil
+	}
+	c := &checker{
+		Pass: pass, pkg: pkg, units: uses.Units(pkg), byFunc: map[*types.Func]*uses.Unit{},
+		pools: map[types.Object]bool{}, makes: map[*types.Func]bool{}, known: map[*types.Func]uses.Role{},
+	}
+	for _, u := range c.units {
+		if u.Obj != nil {
+			c.byFunc[u.Obj] = u
+		}
+	}
+	c.findPools()
+	for more := true; more; {
+		more = false
+		for _, u := range c.units {
+			for _, o := range c.owners(u) {
+				if u.Obj != nil && !c.makes[u.Obj] && c.returns(u, o) {
+					c.makes[u.Obj], more = true, true
+				}
+			}
+		}
+	}
+	for f := range c.makes {
+		if obj := pkg.Object(f); obj != nil && f.Exported() {
+			pass.ExportObjectFact(obj, new(Makes))
+		}
+	}
+	for _, u := range c.units {
+		for _, o := range c.owners(u) {
+			c.check(u, o)
+		}
+	}
+	return nil, nil
+}
+
+// findPools finds the variables and fields that get a pool with OnCollect.
+func (c *checker) findPools() {
+	for _, f := range c.pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !source.IsFunc(c.pkg.Callee(call), ownPath, "NewPool") || len(call.Args) != 1 || !hasOnCollect(call.Args[0]) {
+				return true
+			}
+			switch p := c.pkg.Parent(call).(type) {
+			case *ast.ValueSpec:
+				for i, v := range p.Values {
+					if v == call {
+						c.pools[c.pkg.Info.Defs[p.Names[i]]] = true
+					}
+				}
+			case *ast.AssignStmt:
+				for i, v := range p.Rhs {
+					if v == call && len(p.Lhs) == len(p.Rhs) {
+						c.pools[c.object(p.Lhs[i])] = true
+					}
+				}
+			case *ast.KeyValueExpr:
+				c.pools[c.object(p.Key)] = true
+			}
+			return true
+		})
+	}
+	delete(c.pools, nil)
+}
+
+func hasOnCollect(e ast.Expr) bool {
+	lit, ok := ast.Unparen(e).(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	for _, elem := range lit.Elts {
+		if kv, ok := elem.(*ast.KeyValueExpr); ok {
+			if id, ok := kv.Key.(*ast.Ident); ok && id.Name == "OnCollect" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// object returns the variable or the field that an expression names.
+func (c *checker) object(e ast.Expr) types.Object {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return c.pkg.Info.ObjectOf(e)
+	case *ast.SelectorExpr:
+		return c.pkg.Info.ObjectOf(e.Sel)
+	}
+	return nil
+}
+
+// An owner is a call that makes one.
+type owner struct {
+	call *ast.CallExpr
+	v    types.Object // the variable with the owner, nil if the result of the call has it
+}
+
+// owners returns the calls that make owners, with the local variables that get them.
+func (c *checker) owners(u *uses.Unit) []owner {
+	var list []owner
+	u.Own(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		if f := c.pkg.Callee(call); f != nil && (c.makes[f] || f.Pkg() != c.pkg.Types && c.ImportObjectFact(f, new(Makes))) {
+			list = append(list, owner{call, nil})
+			return
+		}
+		sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if !ok || len(call.Args) == 0 {
+			return
+		}
+		switch sel.Sel.Name {
+		case "Own", "OwnUnder", "Make":
+		default:
+			return
+		}
+		var at ast.Expr
+		switch {
+		case c.pools[c.object(call.Args[0])]: // o.Own(pool, ...)
+			at = sel.X
+		case c.pools[c.object(sel.X)]: // pool.Own(&o, ...)
+			at = call.Args[0]
+		default:
+			return
+		}
+		if v := root(c.pkg, at); u.Local(v) {
+			list = append(list, owner{call, v})
+		}
+	})
+	return list
+}
+
+// root returns the variable of which an expression reads fields.
+func root(p *source.Package, e ast.Expr) types.Object {
+	for {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.Ident:
+			return p.Info.ObjectOf(x)
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.UnaryExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
+
+var closes = map[string]bool{"Close": true, "CloseWait": true, "Disown": true}
+
+// fate returns the places where a variable with an owner is closed or handed on.
+func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, returned, closed bool) {
+	stops = map[ast.Node]bool{}
+	fate := u.Fate(v, false, c.calls)
+	for _, use := range append(fate.Uses, fate.Inner...) {
+		if use.Role == uses.Writes {
+			continue
+		}
+		if use.Role == uses.Keeps {
+			if addr, ok := use.Node.(*ast.UnaryExpr); ok {
+				if call, ok := u.Parent(addr).(*ast.CallExpr); ok && c.pools[c.objectOfFun(call)] {
+					continue // pool.Own(&v, ...)
+				}
+			}
+		}
+		stops[use.Node] = true
+		returned = returned || use.Role == uses.Leaves
+		closed = closed || use.Role == uses.Frees
+	}
+	for _, v := range fate.Vars {
+		for _, call := range c.closings(u, v) {
+			stops[call] = true
+			closed = true
+		}
+	}
+	return stops, returned, closed
+}
+
+func (c *checker) objectOfFun(call *ast.CallExpr) types.Object {
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		return c.object(sel.X)
+	}
+	return nil
+}
+
+// closings returns the calls v.Close, v.h.Close and so on, and of literals that have one.
+func (c *checker) closings(u *uses.Unit, v types.Object) []ast.Node {
+	var list []ast.Node
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if ok && closes[sel.Sel.Name] && root(c.pkg, sel.X) == v {
+			list = append(list, outermost(u, sel))
+		}
+		return true
+	})
+	return list
+}
+
+// outermost returns the outermost literal that n is in, or n.
+func outermost(u *uses.Unit, n ast.Node) ast.Node {
+	out := n
+	for p := u.Parent(n); p != nil && p != u.Node; p = u.Parent(p) {
+		if lit, ok := p.(*ast.FuncLit); ok {
+			out = lit
+		}
+	}
+	return out
+}
+
+// calls says what a call does with a value that has an owner.
+func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) uses.Role {
+	if arg >= 0 {
+		return uses.Keeps
+	}
+	if closes[f.Name()] {
+		return uses.Frees
+	}
+	body := c.byFunc[f]
+	if body == nil {
+		return uses.Looks
+	}
+	if role, ok := c.known[f]; ok {
+		return role
+	}
+	c.known[f] = uses.Looks
+	if params := body.Params(); len(params) > 0 && params[0] != nil {
+		if stops, _, _ := c.fate(body, params[0]); len(stops) > 0 {
+			c.known[f] = uses.Keeps
+		}
+	}
+	return c.known[f]
+}
+
+// variable returns the variable that has the owner.
+func (c *checker) variable(u *uses.Unit, o owner) (v types.Object, dropped bool) {
+	if o.v != nil {
+		return o.v, false
+	}
+	use := u.Assigned(o.call, 0, c.calls)
+	switch use.Role {
+	case uses.Drops, uses.Looks:
+		return nil, true
+	case uses.Names:
+		return use.Var, false
+	}
+	return nil, false
+}
+
+// returns reports whether a function returns an owner that it has made.
+func (c *checker) returns(u *uses.Unit, o owner) bool {
+	if o.v == nil {
+		if use := u.Assigned(o.call, 0, c.calls); use.Role == uses.Leaves {
+			return true
+		}
+	}
+	v, _ := c.variable(u, o)
+	if v == nil {
+		return false
+	}
+	_, returned, closed := c.fate(u, v)
+	return returned && !closed
+}
+
+func (c *checker) check(u *uses.Unit, o owner) {
+	report := func(kind, format string, args ...any) {
+		c.Report(analysis.Diagnostic{Pos: o.call.Pos(), End: o.call.End(), Category: kind, Message: fmt.Sprintf(format, args...)})
+	}
+	v, dropped := c.variable(u, o)
+	if dropped {
+		report("dropped", "an owner of a pool with OnCollect is made and dropped: close it")
+		return
+	}
+	if v == nil {
+		return
+	}
+	stops, _, _ := c.fate(u, v)
+	search := uses.Search{From: o.call, Stop: stops, Nil: map[types.Object]bool{v: true}, Err: c.errorOf(u, o.call)}
+	end, ok := u.Find(search).(*ast.ReturnStmt)
+	switch {
+	case !ok:
+	case len(stops) == 0:
+		report("never", "%s is dropped without Close, in a pool with OnCollect", v.Name())
+	default:
+		report("path", "%s is not closed on the way to the return in line %d, in a pool with OnCollect", v.Name(), c.Fset.Position(end.Pos()).Line)
+	}
+}
+
+// errorOf returns the variable of the error that a call has returned.
+func (c *checker) errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
+	s, ok := u.Parent(call).(*ast.AssignStmt)
+	if !ok || len(s.Rhs) != 1 {
+		return nil
+	}
+	obj := u.ObjectOf(s.Lhs[len(s.Lhs)-1])
+	if obj == nil || obj.Type() == nil || !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
+		if len(s.Lhs) == 1 && obj != nil && obj.Type() == types.Typ[types.Invalid] {
+			return obj // of an owner of a type of C
+		}
+		return nil
+	}
+	return obj
+}

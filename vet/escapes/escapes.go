@@ -1,0 +1,170 @@
+// Package escapes defines an Analyzer that finds pointers which are kept longer than they are
+// valid.
+//
+// # Analyzer escapes
+//
+// escapes: report a pointer of Use that is kept beyond the function
+//
+// Use and TryUse of an owner of package own pass what it owns to a function, and hold back its
+// release until the function returns. A copy of the pointer that is kept is not protected:
+//
+//	var p *point
+//	mem.Use(func(q *point) { p = q }) // mem may be released from here on
+//	p.x = 1
+//
+// The analyzer reports a function for Use that stores its argument outside of itself, sends or
+// returns it, or starts a goroutine with it. It says nothing about values that are read through the
+// pointer, and about functions that the argument is passed to.
+//
+// The findings are of one kind: kept.
+package escapes
+
+import (
+	_ "embed"
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+//go:embed escapes.go
+var doc string
+
+// Analyzer reports pointers that are kept longer than they are valid.
+var Analyzer = &analysis.Analyzer{
+	Name:             "escapes",
+	Doc:              help.Doc(doc, "escapes"),
+	URL:              help.URL,
+	Requires:         []*analysis.Analyzer{source.Analyzer},
+	Run:              run,
+	RunDespiteErrors: true,
+}
+
+const ownPath = "github.com/cheapgo/cheap/own"
+
+func run(pass *analysis.Pass) (any, error) {
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	imported := false
+	for _, p := range pkg.Types.Imports() {
+		imported = imported || p.Path() == ownPath
+	}
+	if !imported {
+		return nil, nil
+	}
+	handles := handleFields(pkg)
+	byNode := map[ast.Node]*uses.Unit{}
+	byFunc := map[*types.Func]*uses.Unit{}
+	units := uses.Units(pkg)
+	for _, u := range units {
+		byNode[u.Node] = u
+		if u.Obj != nil {
+			byFunc[u.Obj] = u
+		}
+	}
+	for _, u := range units {
+		u.Own(func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 || !isUse(pkg, call, handles) {
+				return
+			}
+			f := byNode[ast.Unparen(call.Args[0])]
+			if f == nil {
+				f = byFunc[pkg.Func(call.Args[0])]
+			}
+			if f != nil {
+				check(pass, f)
+			}
+		})
+	}
+	return nil, nil
+}
+
+// handleFields returns the variables and fields whose types are of package own. Those with a type
+// of C as a parameter are invalid, so the source is read.
+func handleFields(pkg *source.Package) map[types.Object]bool {
+	handles := map[types.Object]bool{}
+	of := func(names []*ast.Ident, t ast.Expr) {
+		if star, ok := t.(*ast.StarExpr); ok {
+			t = star.X
+		}
+		if index, ok := t.(*ast.IndexExpr); ok {
+			t = index.X
+		}
+		sel, ok := t.(*ast.SelectorExpr)
+		if !ok {
+			return
+		}
+		if obj := pkg.Info.Uses[sel.Sel]; obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != ownPath {
+			return
+		}
+		for _, name := range names {
+			handles[pkg.Info.Defs[name]] = true
+		}
+	}
+	for _, f := range pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				of(n.Names, n.Type)
+			case *ast.ValueSpec:
+				of(n.Names, n.Type)
+			}
+			return true
+		})
+	}
+	return handles
+}
+
+// isUse reports whether a call is one of Use or TryUse of package own.
+func isUse(pkg *source.Package, call *ast.CallExpr, handles map[types.Object]bool) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "Use" && sel.Sel.Name != "TryUse" {
+		return false
+	}
+	if f, ok := pkg.Info.Uses[sel.Sel].(*types.Func); ok {
+		return f.Pkg() != nil && f.Pkg().Path() == ownPath
+	}
+	switch x := ast.Unparen(sel.X).(type) {
+	case *ast.Ident:
+		return handles[pkg.Info.Uses[x]]
+	case *ast.SelectorExpr:
+		return handles[pkg.Info.Uses[x.Sel]]
+	}
+	return false
+}
+
+// check reports where a function keeps its parameter.
+func check(pass *analysis.Pass, u *uses.Unit) {
+	params := u.Params()
+	if len(params) == 0 || params[len(params)-1] == nil {
+		return
+	}
+	v := params[len(params)-1]
+	report := func(n ast.Node) {
+		pass.Report(analysis.Diagnostic{
+			Pos: n.Pos(), End: n.End(), Category: "kept",
+			Message: v.Name() + " is kept here, and is valid only until the function for Use returns",
+		})
+	}
+	u.Own(func(n ast.Node) {
+		if g, ok := n.(*ast.GoStmt); ok && u.Mentions(g, v) {
+			report(g)
+		}
+	})
+	fate := u.Fate(v, false, func(*uses.Unit, *ast.CallExpr, *types.Func, int, bool) uses.Role { return uses.Looks })
+	for _, use := range append(fate.Uses, fate.Inner...) {
+		switch use.Role {
+		case uses.Keeps, uses.Leaves:
+			if call, ok := use.Node.(*ast.CallExpr); ok {
+				if _, ok := u.Parent(call).(*ast.GoStmt); ok {
+					continue // reported
+				}
+			}
+			report(use.Node)
+		}
+	}
+}

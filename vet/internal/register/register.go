@@ -1,0 +1,83 @@
+// Package register finds the calls that register functions with the collector.
+package register
+
+import (
+	"go/ast"
+	"go/types"
+
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// A Call is a call of runtime.SetFinalizer or runtime.AddCleanup that registers a function.
+type Call struct {
+	Unit *uses.Unit
+	Call *ast.CallExpr
+	Name string   // SetFinalizer or AddCleanup
+	Ptr  ast.Expr // the object
+	Func ast.Expr // the function
+	Arg  ast.Expr // its argument, of AddCleanup
+}
+
+// Calls returns the calls in a package. SetFinalizer(x, nil) is none.
+func Calls(p *source.Package) []Call {
+	if !imports(p, "runtime") {
+		return nil
+	}
+	var list []Call
+	for _, u := range uses.Units(p) {
+		u.Own(func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return
+			}
+			switch f := p.Callee(call); {
+			case source.IsFunc(f, "runtime", "SetFinalizer") && len(call.Args) == 2:
+				if id, ok := ast.Unparen(call.Args[1]).(*ast.Ident); !ok || id.Name != "nil" {
+					list = append(list, Call{u, call, f.Name(), call.Args[0], call.Args[1], nil})
+				}
+			case source.IsFunc(f, "runtime", "AddCleanup") && len(call.Args) == 3:
+				list = append(list, Call{u, call, f.Name(), call.Args[0], call.Args[1], call.Args[2]})
+			}
+		})
+	}
+	return list
+}
+
+func imports(p *source.Package, path string) bool {
+	for _, imported := range p.Types.Imports() {
+		if imported.Path() == path {
+			return true
+		}
+	}
+	return false
+}
+
+// Literal returns the function literal that an expression is, or that a local variable was given,
+// or nil.
+func (c Call) Literal() *ast.FuncLit {
+	switch e := ast.Unparen(c.Func).(type) {
+	case *ast.FuncLit:
+		return e
+	case *ast.Ident:
+		v, _ := c.Unit.Info.ObjectOf(e).(*types.Var)
+		var found *ast.FuncLit
+		n := 0
+		c.Unit.Own(func(node ast.Node) {
+			s, ok := node.(*ast.AssignStmt)
+			if !ok || v == nil || len(s.Lhs) != len(s.Rhs) {
+				return
+			}
+			for i, lhs := range s.Lhs {
+				if c.Unit.ObjectOf(lhs) == v {
+					found, _ = s.Rhs[i].(*ast.FuncLit)
+					n++
+				}
+			}
+		})
+		if n == 1 {
+			return found
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+// Package perobject defines an Analyzer that finds registrations with the collector for single
+// objects of C.
+//
+// # Analyzer perobject
+//
+// perobject: report a finalizer or a cleanup for each object of C
+//
+// A registration with the collector for each object costs about as much as ten pairs of malloc and
+// free, and each collection visits each of them. The analyzer reports runtime.SetFinalizer and
+// runtime.AddCleanup with a function that ends in a call of C which releases something: a function,
+// a method such as (*T).Free, a method value or a literal, through calls of functions in Go and
+// through a go statement:
+//
+//	runtime.SetFinalizer(image, (*Image).free) // C.image_free
+//
+// An owner of package own does the same for a fifth to a third of the time: own.Handle in a field
+// of the type, and the function of C as Options.Release.
+//
+// It says nothing if the function releases something that is not of C. Whether a function of C
+// releases is seen from its name, as in free, destroy, unref, close and finalize.
+//
+// The findings are of these kinds: finalizer and cleanup.
+package perobject
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/register"
+	"github.com/cheapgo/cheap/vet/internal/source"
+)
+
+//go:embed perobject.go
+var doc string
+
+// Analyzer reports registrations with the collector for single objects of C.
+var Analyzer = &analysis.Analyzer{
+	Name:             "perobject",
+	Doc:              help.Doc(doc, "perobject"),
+	URL:              help.URL,
+	Requires:         []*analysis.Analyzer{source.Analyzer},
+	Run:              run,
+	RunDespiteErrors: true,
+	FactTypes:        []analysis.Fact{new(Releases)},
+}
+
+// Releases marks functions that end in a call of C which releases something.
+type Releases struct {
+	C string // the name of the function of C
+}
+
+// AFact marks facts.
+func (*Releases) AFact() {}
+
+func (f *Releases) String() string { return "releases by C." + f.C }
+
+type checker struct {
+	*analysis.Pass
+	pkg    *source.Package
+	bodies map[*types.Func]*ast.BlockStmt
+	known  map[*types.Func]string
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	c := &checker{Pass: pass, pkg: pkg, bodies: map[*types.Func]*ast.BlockStmt{}, known: map[*types.Func]string{}}
+	calls := register.Calls(pkg)
+	if len(calls) == 0 && !pkg.Cgo {
+		return nil, nil
+	}
+	for _, f := range pkg.Files {
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+				if fn, ok := pkg.Info.Defs[d.Name].(*types.Func); ok {
+					c.bodies[fn] = d.Body
+				}
+			}
+		}
+	}
+	for _, call := range calls {
+		name := ""
+		if lit := call.Literal(); lit != nil {
+			name = c.body(lit.Body)
+		} else if f := pkg.Func(call.Func); f != nil {
+			name = c.function(f)
+		} else {
+			name = pkg.C(call.Func)
+		}
+		if name == "" {
+			continue
+		}
+		kind := "finalizer"
+		if call.Name == "AddCleanup" {
+			kind = "cleanup"
+		}
+		pass.Report(analysis.Diagnostic{
+			Pos: call.Call.Pos(), End: call.Call.End(), Category: kind,
+			Message: fmt.Sprintf("a %s for each object, which ends in C.%s: an own.Handle does this for a fifth to a third of the time", kind, name),
+		})
+	}
+	if pkg.Cgo {
+		for f := range c.bodies {
+			if obj := pkg.Object(f); obj != nil && f.Exported() {
+				if name := c.function(f); name != "" {
+					pass.ExportObjectFact(obj, &Releases{name})
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// function returns the name of the function of C that a function calls to release something, or
+// the empty string.
+func (c *checker) function(f *types.Func) string {
+	body, ok := c.bodies[f]
+	if !ok {
+		var fact Releases
+		if f.Pkg() != nil && f.Pkg() != c.pkg.Types && c.ImportObjectFact(f, &fact) {
+			return fact.C
+		}
+		return ""
+	}
+	if name, ok := c.known[f]; ok {
+		return name
+	}
+	c.known[f] = "" // what a recursive call finds
+	c.known[f] = c.body(body)
+	return c.known[f]
+}
+
+func (c *checker) body(body *ast.BlockStmt) string {
+	name := ""
+	ast.Inspect(body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || name != "" {
+			return name == ""
+		}
+		if cname := c.pkg.C(call.Fun); cname != "" {
+			if c.pkg.Releases(cname) {
+				name = cname
+			}
+		} else if f := c.pkg.Callee(call); f != nil {
+			name = c.function(f)
+		}
+		return true
+	})
+	return name
+}

@@ -1,0 +1,120 @@
+package closeforgotten
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/own"
+)
+
+type Image struct{ h own.Handle[unsafe.Pointer] }
+
+var images = own.NewPool(own.Options{
+	Name:      "Image",
+	OnCollect: func(own.Collected) { println("forgotten") },
+})
+
+var others = own.NewPool(own.Options{Name: "Other"})
+
+func NewImage(p unsafe.Pointer) (*Image, error) { // want NewImage:"makes"
+	m := new(Image)
+	if err := m.h.Own(images, p, 1); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func NewOther(p unsafe.Pointer) (*Image, error) {
+	m := new(Image)
+	if err := m.h.Own(others, p, 1); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Image) Close() error { return m.h.Close() }
+func (m *Image) Show()        {}
+func (m *Image) end()         { m.Close() }
+
+func never(p unsafe.Pointer) error {
+	m, err := NewImage(p) // want `m is dropped without Close, in a pool with OnCollect`
+	if err != nil {
+		return err
+	}
+	m.Show()
+	return nil
+}
+
+func path(p unsafe.Pointer, n int) error {
+	m, err := NewImage(p) // want `m is not closed on the way to the return in line 54`
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("zero") // 54
+	}
+	return m.Close()
+}
+
+func dropped(p unsafe.Pointer) {
+	NewImage(p) // want `made and dropped`
+}
+
+func direct(p unsafe.Pointer) {
+	var o own.Owner
+	images.Own(&o, p, 1) // want `o is dropped without Close`
+}
+
+func closed(p unsafe.Pointer) error {
+	m, err := NewImage(p)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	m.Show()
+	return nil
+}
+
+func closedByMethod(p unsafe.Pointer) {
+	m, err := NewImage(p)
+	if err == nil {
+		m.end()
+	}
+}
+
+func closedByLiteral(p unsafe.Pointer) {
+	m, err := NewImage(p)
+	if err != nil {
+		return
+	}
+	defer func() { m.h.Close() }()
+	m.Show()
+}
+
+func handedOn(p unsafe.Pointer, to func(*Image), list []*Image) []*Image {
+	m, err := NewImage(p)
+	if err != nil {
+		return nil
+	}
+	to(m)
+	n, err := NewImage(p)
+	if err != nil {
+		return nil
+	}
+	return append(list, n)
+}
+
+func noOnCollect(p unsafe.Pointer) {
+	m, err := NewOther(p)
+	if err == nil {
+		m.Show()
+	}
+}
+
+func directClosed(p unsafe.Pointer) {
+	var o own.Owner
+	if err := images.Own(&o, p, 1); err != nil {
+		return
+	}
+	o.Close()
+}

@@ -1,0 +1,43 @@
+// Package own has the names of the package that the analyzers know.
+package own
+
+import "unsafe"
+
+type Collected struct{ Count int }
+
+type Options struct {
+	Name      string
+	Release   func(state any, resources []uintptr) error
+	OnCollect func(Collected)
+}
+
+type Pool struct{ o Options }
+
+func NewPool(o Options) *Pool { return &Pool{o} }
+
+func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error { return nil }
+
+type Owner struct{ p unsafe.Pointer }
+
+func (o *Owner) Close() error                              { return nil }
+func (o *Owner) Use(f func(unsafe.Pointer))                { f(o.p) }
+func (o *Owner) TryUse(f func(unsafe.Pointer) error) error { return f(o.p) }
+
+type Handle[P any] struct{ p P }
+
+func (h *Handle[P]) Own(pool *Pool, resource P, size int) error { return nil }
+func (h *Handle[P]) Close() error                               { return nil }
+func (h *Handle[P]) Pointer() P                                 { return h.p }
+func (h *Handle[P]) Use(f func(P))                              { f(h.p) }
+func (h *Handle[P]) TryUse(f func(P) error) error               { return f(h.p) }
+
+type Memory struct{}
+
+type Mem[T any] struct{ p *T }
+
+func NewMem[T any](m *Memory) (*Mem[T], error) { return nil, nil }
+func (m *Mem[T]) Use(f func(*T))               { f(m.p) }
+
+type Bytes struct{ b []byte }
+
+func (b *Bytes) Use(f func([]byte)) { f(b.b) }

@@ -1,0 +1,43 @@
+package perobject
+
+/*
+#include <stdlib.h>
+typedef struct { int n; } image;
+static image *image_new(void) { return calloc(1, sizeof(image)); }
+static void image_free(image *i) { free(i); }
+static int image_len(image *i) { return i->n; }
+*/
+import "C"
+
+import (
+	"os"
+	"runtime"
+	"unsafe"
+)
+
+type Image struct{ p *C.image }
+
+func (m *Image) Free() { C.image_free(m.p) } // want Free:"releases by C.image_free"
+
+func (m *Image) Close() { go m.Free() } // want Close:"releases by C.image_free"
+
+func (m *Image) Len() int { return int(C.image_len(m.p)) }
+
+func method(m *Image) {
+	runtime.SetFinalizer(m, (*Image).Free)                        // want `a finalizer for each object, which ends in C.image_free`
+	runtime.SetFinalizer(m, func(m *Image) { m.Close() })         // want `a finalizer for each object`
+	runtime.SetFinalizer(m, func(m *Image) { C.image_free(m.p) }) // want `a finalizer for each object`
+}
+
+func cleanup(m *Image, p unsafe.Pointer) {
+	runtime.AddCleanup(m, func(p unsafe.Pointer) { C.free(p) }, p) // want `a cleanup for each object, which ends in C.free`
+	free := func(p unsafe.Pointer) { C.free(p) }
+	runtime.AddCleanup(m, free, p) // want `a cleanup for each object`
+}
+
+func silent(m *Image, f *os.File) {
+	runtime.SetFinalizer(m, nil)
+	runtime.SetFinalizer(f, (*os.File).Close)
+	runtime.SetFinalizer(m, func(m *Image) { m.Len() })
+	runtime.AddCleanup(m, func(int) { println("gone") }, 1)
+}
