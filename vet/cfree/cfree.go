@@ -25,7 +25,7 @@ var Analyzer = &analysis.Analyzer{
 	Requires:         []*analysis.Analyzer{source.Analyzer},
 	Run:              run,
 	RunDespiteErrors: true,
-	FactTypes:        []analysis.Fact{new(Params), new(Results)},
+	FactTypes:        []analysis.Fact{new(Params), new(Results), new(Releases)},
 }
 
 // Params says what a function does with C memory that it is given.
@@ -54,7 +54,11 @@ type checker struct {
 	byFunc  map[*types.Func]*uses.Unit
 	params  map[param]uses.Role
 	results map[*types.Func][]int
-	fields  []fieldStore
+
+	releases map[*types.Func]bool
+	objects  map[*types.TypeName]bool
+
+	fields []fieldStore
 }
 
 type param struct {
@@ -71,11 +75,16 @@ func run(pass *analysis.Pass) (any, error) {
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{},
+		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
 	}
 	for _, u := range c.units {
 		if u.Obj != nil {
 			c.byFunc[u.Obj] = u
 		}
+	}
+	if pkg.Cgo {
+		c.findReleases()
+		c.findObjects()
 	}
 	// A function may return what another one has returned.
 	for round := 0; round < 4 && c.findResults(); round++ {
@@ -189,11 +198,14 @@ func (c *checker) exportFacts() {
 		if !f.Exported() {
 			continue
 		}
+		if c.releases[f] {
+			c.ExportObjectFact(obj, new(Releases))
+		}
 		var roles []uses.Role
 		pointers := false
 		for i, v := range u.Params() {
 			role := uses.Looks
-			if v != nil && mayBeC(v.Type()) {
+			if v != nil && (mayBeC(v.Type()) || c.isObject(v.Type())) {
 				pointers = true
 				role = c.roleOf(f, i, false)
 			}
@@ -228,7 +240,7 @@ func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int
 	if harmless[f.Pkg().Path()] {
 		return uses.Looks
 	}
-	if freesForCheap(f, arg) {
+	if freesForCheap(f, arg) || arg < 0 && c.releasesObject(f) {
 		return uses.Frees
 	}
 	sig := f.Signature()

@@ -237,10 +237,8 @@ func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, r
 			continue
 		}
 		if use.Role == uses.Keeps {
-			if addr, ok := use.Node.(*ast.UnaryExpr); ok {
-				if call, ok := u.Parent(addr).(*ast.CallExpr); ok && c.pools[c.objectOfFun(call)] {
-					continue // pool.Own(&v, ...)
-				}
+			if call, ok := use.Node.(*ast.CallExpr); ok && c.pools[c.objectOfFun(call)] {
+				continue // pool.Own(&v, ...)
 			}
 		}
 		stops[use.Node] = true

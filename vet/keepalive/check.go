@@ -27,6 +27,9 @@ func (c *checker) check(u *uses.Unit) {
 	if d, ok := u.Node.(*ast.FuncDecl); ok && kept(d) {
 		return
 	}
+	if c.finalLits[u.Node] {
+		return // the object was unreachable already
+	}
 	u.Own(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {

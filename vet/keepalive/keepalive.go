@@ -61,6 +61,7 @@ type checker struct {
 	callers   map[*types.Func][]site
 	values    map[*types.Func]bool // functions that are used as values
 	finals    map[*types.Func]bool // finalizers
+	finalLits map[ast.Node]bool    // the same, as literals
 	defs      map[types.Object][]ast.Expr
 	findings  []finding
 }
@@ -79,7 +80,7 @@ func run(pass *analysis.Pass) (any, error) {
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		owners: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
-		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, defs: map[types.Object][]ast.Expr{},
+		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{}, defs: map[types.Object][]ast.Expr{},
 	}
 	c.findFields()
 	c.findOwners()
@@ -183,6 +184,9 @@ func (c *checker) findOwners() {
 			}
 			if final := c.pkg.Func(call.Args[1]); final != nil {
 				c.finals[final] = true
+			}
+			if lit, ok := ast.Unparen(call.Args[1]).(*ast.FuncLit); ok {
+				c.finalLits[lit] = true
 			}
 			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" {
 				return

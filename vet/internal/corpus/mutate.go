@@ -49,6 +49,10 @@ type Mutation struct {
 	Line  int
 	Text  string
 	Found bool
+
+	// Needed is false if the program is correct without the statement: nothing has a finalizer
+	// that could run too early, or something has one that runs in place of the method.
+	Needed bool
 }
 
 // A Module is a module that was analyzed.
@@ -56,7 +60,8 @@ type Module struct {
 	Dir   string
 	roots []*packages.Package
 	facts map[*packages.Package]map[*analysis.Analyzer][]analysis.ObjectFact
-	all   []*analysis.Analyzer
+
+	finalized map[string]bool // types with finalizers or cleanups, made by findFinalized
 
 	Findings []Finding
 }
@@ -67,7 +72,7 @@ func Open(dir string, analyzers []*analysis.Analyzer, tags string) (*Module, err
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{Dir: dir, roots: roots, all: analyzers, facts: map[*packages.Package]map[*analysis.Analyzer][]analysis.ObjectFact{}}
+	m := &Module{Dir: dir, roots: roots, facts: map[*packages.Package]map[*analysis.Analyzer][]analysis.ObjectFact{}}
 	graph, err := checker.Analyze(analyzers, roots, nil)
 	if err != nil {
 		return nil, err
@@ -110,6 +115,7 @@ func (m *Module) Mutate(kind Kind, a *analysis.Analyzer) ([]Mutation, error) {
 		before[f] = true
 	}
 	var list []Mutation
+	m.findFinalized()
 	for _, pkg := range m.roots {
 		for i, f := range pkg.Syntax {
 			for _, s := range m.statements(pkg, f, kind) {
@@ -119,7 +125,7 @@ func (m *Module) Mutate(kind Kind, a *analysis.Analyzer) ([]Mutation, error) {
 					return nil, err
 				}
 				from, to := pkg.Fset.Position(s.Pos()), pkg.Fset.Position(s.End())
-				mu := Mutation{Kind: kind, File: name, Line: from.Line, Text: string(text[from.Offset:to.Offset])}
+				mu := Mutation{Kind: kind, File: name, Line: from.Line, Text: string(text[from.Offset:to.Offset]), Needed: m.needed(pkg, s, kind)}
 				if rel, err := filepath.Rel(m.Dir, name); err == nil {
 					mu.File = rel
 				}

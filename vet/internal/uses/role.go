@@ -74,6 +74,12 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 			continue
 		case *ast.SelectorExpr:
 			if call, ok := u.Parent(p).(*ast.CallExpr); ok && call.Fun == p {
+				if f, ok := u.Info.Uses[p.Sel].(*types.Func); ok && types.IsInterface(f.Signature().Recv().Type()) {
+					if u.Releases(f.Name()) {
+						return Use{Role: Frees, Node: call}
+					}
+					return Use{Role: Looks, Node: call}
+				}
 				if f := u.Func(p); f != nil {
 					return Use{Role: calls(u, call, f, -1, inner), Node: call}
 				}
@@ -97,7 +103,7 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 				return Use{Role: Looks, Node: p}
 			}
 			if _, ok := child.(*ast.Ident); ok && !inner {
-				return Use{Role: u.byAddress(p), Node: p}
+				return u.byAddress(p, calls)
 			}
 			inner = true
 			continue
@@ -161,20 +167,27 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 
 // byAddress says what becomes of v where &v is: what gets it can free v, or change it. A function
 // of C does so if its name says that.
-func (u *Unit) byAddress(e ast.Node) Role {
+func (u *Unit) byAddress(e ast.Node, calls Calls) Use {
 	for {
 		call, ok := u.Parent(e).(*ast.CallExpr)
 		if !ok {
-			return Keeps
+			return Use{Role: Keeps, Node: e}
 		}
 		if u.IsConversion(call) {
 			e = call
 			continue
 		}
-		if name := u.C(call.Fun); name != "" && !u.Releases(name) {
-			return Looks
+		if name := u.C(call.Fun); name != "" {
+			if u.Releases(name) {
+				return Use{Role: Keeps, Node: e}
+			}
+			return Use{Role: Looks, Node: e}
 		}
-		return Keeps
+		use, _ := u.argument(call, e, false, calls)
+		if use.Node == nil {
+			use = Use{Role: Keeps, Node: e}
+		}
+		return use
 	}
 }
 

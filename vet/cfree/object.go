@@ -1,0 +1,194 @@
+package cfree
+
+import (
+	"go/ast"
+	"go/types"
+	"regexp"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/register"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// An object is a value of a type in Go with a method that releases what a function of C has made,
+// such as a Mat with Close. If the type has no finalizer and no cleanup, the method must be called.
+
+// Releases marks methods that release what their receiver has got from C.
+type Releases struct{}
+
+// AFact marks facts.
+func (*Releases) AFact() {}
+
+func (*Releases) String() string { return "releases" }
+
+var _ analysis.Fact = new(Releases)
+
+// findReleases finds the methods that release what their receiver has got from C, and the types
+// that have one.
+func (c *checker) findReleases() {
+	finalized := map[*types.TypeName]bool{}
+	for _, call := range register.Calls(c.pkg) {
+		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil {
+			finalized[name] = true
+		}
+	}
+	for more := true; more; {
+		more = false
+		for f, u := range c.byFunc {
+			if c.releases[f] || f.Signature().Recv() == nil || f.Signature().Params().Len() > 0 {
+				continue
+			}
+			name := source.TypeName(f.Signature().Recv().Type())
+			if name == nil || finalized[name] || !c.releasesReceiver(u) {
+				continue
+			}
+			c.releases[f], more = true, true
+			c.objects[name] = true
+		}
+	}
+}
+
+// releasesReceiver reports whether a method passes a field of its receiver to a function of C that
+// releases it, or calls a method that does.
+func (c *checker) releasesReceiver(u *uses.Unit) bool {
+	params := u.Params()
+	if len(params) == 0 || params[0] == nil {
+		return false
+	}
+	found := false
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || found {
+			return !found
+		}
+		if name := c.pkg.C(call.Fun); name != "" && c.pkg.Releases(name) && !c.pkg.IsConversion(call) {
+			for _, arg := range call.Args {
+				found = found || fieldOf(c.pkg, arg) == params[0]
+			}
+		}
+		if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && c.releases[c.pkg.Callee(call)] {
+			found = found || c.pkg.ObjectOf(sel.X) == params[0]
+		}
+		return true
+	})
+	return found
+}
+
+// fieldOf returns the variable of which an expression, perhaps converted, is a field.
+func fieldOf(p *source.Package, e ast.Expr) types.Object {
+	for {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.CallExpr:
+			if !p.IsConversion(x) {
+				return nil
+			}
+			e = x.Args[0]
+		case *ast.UnaryExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			return p.ObjectOf(x.X)
+		default:
+			return nil
+		}
+	}
+}
+
+var makesName = regexp.MustCompile(`(?i)(new|create|open|alloc|make|load|clone|copy|compile|parse|build|init)`)
+
+// findObjects finds the functions that return an object which they have made: a literal, or what
+// another function of the package makes of what a function of C has returned.
+func (c *checker) findObjects() {
+	for _, u := range c.units {
+		if u.Obj == nil {
+			continue
+		}
+		results := u.Obj.Signature().Results()
+		if results.Len() == 0 || !c.isObject(results.At(0).Type()) {
+			continue
+		}
+		u.Own(func(n ast.Node) {
+			ret, ok := n.(*ast.ReturnStmt)
+			if !ok || len(ret.Results) == 0 || len(c.results[u.Obj]) > 0 {
+				return
+			}
+			if c.wraps(u, ret.Results[0], 0) {
+				c.results[u.Obj] = []int{0}
+			}
+		})
+	}
+}
+
+func (c *checker) isObject(t types.Type) bool { return c.objects[source.TypeName(t)] }
+
+// wraps reports whether an expression is an object around what a function of C has made.
+func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
+	var parts []ast.Expr
+	switch x := ast.Unparen(e).(type) {
+	case *ast.UnaryExpr:
+		return c.wraps(u, x.X, depth)
+	case *ast.CompositeLit:
+		parts = x.Elts
+	case *ast.CallExpr:
+		if f := c.pkg.Callee(x); f == nil || f.Pkg() != c.pkg.Types || f.Signature().Recv() != nil {
+			return false
+		}
+		parts = x.Args
+	case *ast.Ident:
+		def := c.definition(u, x)
+		return def != nil && depth < 3 && c.wraps(u, def, depth+1)
+	}
+	for _, part := range parts {
+		if kv, ok := part.(*ast.KeyValueExpr); ok {
+			part = kv.Value
+		}
+		for {
+			call, ok := ast.Unparen(part).(*ast.CallExpr)
+			if !ok || !c.pkg.IsConversion(call) {
+				break
+			}
+			part = call.Args[0]
+		}
+		if id, ok := ast.Unparen(part).(*ast.Ident); ok {
+			if def := c.definition(u, id); def != nil {
+				part = def
+			}
+		}
+		if call, ok := ast.Unparen(part).(*ast.CallExpr); ok {
+			if name := c.pkg.C(call.Fun); name != "" && makesName.MatchString(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// definition returns what a local variable is given, if that is one value.
+func (c *checker) definition(u *uses.Unit, id *ast.Ident) ast.Expr {
+	v := c.pkg.Info.ObjectOf(id)
+	if !u.Local(v) {
+		return nil
+	}
+	var def ast.Expr
+	n := 0
+	u.Own(func(node ast.Node) {
+		if s, ok := node.(*ast.AssignStmt); ok && len(s.Rhs) == len(s.Lhs) {
+			for i, lhs := range s.Lhs {
+				if c.pkg.ObjectOf(lhs) == v {
+					def = s.Rhs[i]
+					n++
+				}
+			}
+		}
+	})
+	if n != 1 {
+		return nil
+	}
+	return def
+}
+
+// releasesObject reports whether a method releases its receiver.
+func (c *checker) releasesObject(f *types.Func) bool {
+	return c.releases[f] || f.Pkg() != nil && f.Pkg() != c.pkg.Types && c.ImportObjectFact(f, new(Releases))
+}
