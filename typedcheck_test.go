@@ -1,3 +1,5 @@
+//cheapvet:ignore gopointer each of these types is refused, which is what is tested
+
 package cheap
 
 import (

@@ -1,3 +1,5 @@
+//cheapvet:ignore closeforgotten an example forgets an owner, to show OnCollect
+
 package own_test
 
 import (

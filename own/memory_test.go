@@ -129,6 +129,7 @@ func TestMem(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
+//cheapvet:ignore gopointer each of these types is refused
 func TestMemRefusesGoPointers(t *testing.T) {
 	type inner struct{ Names []string }
 	type outer struct {

@@ -1,5 +1,7 @@
 //go:build cgo && !race && !cheap_gomem
 
+//cheapvet:ignore perobject this is what owners are compared with
+
 package pace
 
 import (

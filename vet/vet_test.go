@@ -13,7 +13,7 @@ import (
 // Analyzers with fixes have tests in their own packages.
 func TestAnalyzers(t *testing.T) {
 	packages := map[string][]string{
-		"cleanupcycle":   {"cleanupcycle"},
+		"cleanupcycle":   {"cleanupcycle", "ignored", "ignoredfile"},
 		"closeforgotten": {"closeforgotten", "closeuser"},
 		"escapes":        {"escapes"},
 		"gopointer":      {"gopointer"},

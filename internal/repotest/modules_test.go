@@ -40,7 +40,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 }
 
 // modules are the directories of the modules of the repository.
-var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "tools", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"}
+var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "tools", "vet", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
 	var found []string
@@ -91,7 +91,7 @@ func TestWorkspace(t *testing.T) {
 		used = append(used, path.Clean(u.DiskPath))
 	}
 	slices.Sort(used)
-	if want := []string{".", "cmd/cheap", "cmem", "inspect", "internal/itest"}; !slices.Equal(used, want) {
+	if want := []string{".", "cmd/cheap", "cmem", "inspect", "internal/itest", "vet"}; !slices.Equal(used, want) {
 		t.Errorf("go.work joins %q, want %q", used, want)
 	}
 	if want := readModFile(t, "go.mod").Go; w.Go != want {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -69,6 +70,7 @@ type param struct {
 
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
 	if !pkg.Cgo && !concerned(pass) {
 		return nil, nil
 	}
@@ -205,7 +207,7 @@ func (c *checker) exportFacts() {
 		pointers := false
 		for i, v := range u.Params() {
 			role := uses.Looks
-			if v != nil && (mayBeC(v.Type()) || c.isObject(v.Type())) {
+			if v != nil && mayHold(v.Type()) {
 				pointers = true
 				role = c.roleOf(f, i, false)
 			}
@@ -217,16 +219,11 @@ func (c *checker) exportFacts() {
 	}
 }
 
-// mayBeC reports whether a variable of the type may have the address of C memory. Types of C are
-// invalid.
-func mayBeC(t types.Type) bool {
-	switch t := t.Underlying().(type) {
-	case *types.Basic:
-		return t.Kind() == types.UnsafePointer || t.Kind() == types.Uintptr || t.Kind() == types.Invalid
-	case *types.Pointer:
-		return true
-	}
-	return false
+// mayHold reports whether a variable of the type may have the address of C memory, itself or in it.
+// Types of C are invalid.
+func mayHold(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return !ok || b.Kind() == types.UnsafePointer || b.Kind() == types.Uintptr || b.Kind() == types.Invalid
 }
 
 // harmless are packages whose functions neither free nor keep what they are given.
@@ -235,6 +232,9 @@ var harmless = map[string]bool{"fmt": true, "log": true, "runtime": true, "strin
 // calls says what a call of a Go function does with an argument; see uses.Calls.
 func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) uses.Role {
 	if f == nil || f.Pkg() == nil {
+		return uses.Keeps
+	}
+	if source.IsFunc(f, "runtime", "AddCleanup") || source.IsFunc(f, "runtime", "SetFinalizer") {
 		return uses.Keeps
 	}
 	if harmless[f.Pkg().Path()] {

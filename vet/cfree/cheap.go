@@ -9,16 +9,15 @@ import (
 
 const cheapPath = "github.com/cheapgo/cheap"
 
-// fromCheap reports whether a call allocates a block of a heap of package cheap: by a function
-// for the default heap, or by a method of a Heap. Blocks of an Arena end with the Arena.
+// fromCheap reports whether a call allocates a block of the default heap of package cheap. Blocks
+// of another heap, or of an Arena, may end with it.
 func fromCheap(p *source.Package, f *types.Func, call *ast.CallExpr) bool {
 	if f.Pkg() == nil || f.Pkg().Path() != cheapPath || p.Types.Path() == cheapPath {
 		return false
 	}
 	switch f.Name() {
 	case "Malloc", "Calloc", "Realloc":
-		recv := f.Signature().Recv()
-		return recv == nil || isHeap(recv.Type())
+		return f.Signature().Recv() == nil
 	case "New", "MakeSlice", "CString", "CBytes":
 		if len(call.Args) == 0 || f.Signature().Recv() != nil {
 			return false
@@ -26,11 +25,6 @@ func fromCheap(p *source.Package, f *types.Func, call *ast.CallExpr) bool {
 		return isDefault(p, call.Args[0])
 	}
 	return false
-}
-
-func isHeap(t types.Type) bool {
-	name := source.TypeName(t)
-	return name != nil && name.Name() == "Heap" && name.Pkg() != nil && name.Pkg().Path() == cheapPath
 }
 
 // isDefault reports whether e is cheap.Default(), a heap that is never dropped as a whole.

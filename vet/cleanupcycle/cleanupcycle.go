@@ -34,6 +34,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
@@ -57,7 +58,9 @@ type checker struct {
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	c := &checker{pass, pass.ResultOf[source.Analyzer].(*source.Package)}
+	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
+	c := &checker{pass, pkg}
 	for _, call := range register.Calls(c.pkg) {
 		c.cycle(call)
 		c.tiny(call)

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -48,6 +49,7 @@ const ownPath = "github.com/cheapgo/cheap/own"
 
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
 	imported := false
 	for _, p := range pkg.Types.Imports() {
 		imported = imported || p.Path() == ownPath
@@ -144,6 +146,9 @@ func check(pass *analysis.Pass, u *uses.Unit) {
 		return
 	}
 	v := params[len(params)-1]
+	if !pointer(v.Type()) {
+		return
+	}
 	report := func(n ast.Node) {
 		pass.Report(analysis.Diagnostic{
 			Pos: n.Pos(), End: n.End(), Category: "kept",
@@ -167,4 +172,11 @@ func check(pass *analysis.Pass, u *uses.Unit) {
 			report(use.Node)
 		}
 	}
+}
+
+// pointer reports whether a value of a type leads to memory: all but numbers do. Types of C are
+// invalid.
+func pointer(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return !ok || b.Info()&types.IsNumeric == 0
 }

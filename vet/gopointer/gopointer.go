@@ -29,6 +29,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
@@ -57,6 +58,7 @@ var checked = map[string]bool{
 
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
 	ids := slices.SortedFunc(maps.Keys(pkg.Info.Instances), func(a, b *ast.Ident) int { return cmp.Compare(a.Pos(), b.Pos()) })
 	for _, id := range ids {
 		inst := pkg.Info.Instances[id]

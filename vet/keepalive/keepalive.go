@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -74,6 +75,7 @@ type site struct {
 
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
 	if !pkg.Cgo {
 		return nil, nil
 	}

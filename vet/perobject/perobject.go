@@ -31,6 +31,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/help"
+	"github.com/cheapgo/cheap/vet/internal/ignore"
 	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
@@ -68,6 +69,7 @@ type checker struct {
 
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
+	ignore.Apply(pass, pkg)
 	c := &checker{Pass: pass, pkg: pkg, bodies: map[*types.Func]*ast.BlockStmt{}, known: map[*types.Func]string{}}
 	calls := register.Calls(pkg)
 	if len(calls) == 0 && !pkg.Cgo {

@@ -1,3 +1,5 @@
+//cheapvet:ignore perobject this is what a binding is ported from
+
 package before
 
 // #include "../library.h"
