@@ -108,44 +108,113 @@ func (m *Module) finding(pkg *packages.Package, a *analysis.Analyzer, d analysis
 	return Finding{a.Name, d.Category, name, pos.Line, d.Message}
 }
 
-// Mutate deletes each statement of a kind in turn, and runs the analyzer on the package.
+// Mutate deletes each statement of a kind in turn, and runs the analyzer on the package. Statements
+// in different functions are deleted together: what is reported in a function belongs to the
+// statement in it. A C.free for which nothing was reported so is deleted again, alone, because it
+// may be the one of a function that frees for others.
 func (m *Module) Mutate(kind Kind, a *analysis.Analyzer) ([]Mutation, error) {
 	before := map[Finding]bool{}
 	for _, f := range m.Findings {
 		before[f] = true
 	}
-	var list []Mutation
 	m.findFinalized()
+	var list []Mutation
 	for _, pkg := range m.roots {
-		for i, f := range pkg.Syntax {
-			for _, s := range m.statements(pkg, f, kind) {
-				name := pkg.Fset.File(f.FileStart).Name()
-				text, err := os.ReadFile(name)
-				if err != nil {
+		for _, round := range m.rounds(pkg, kind) {
+			texts := map[int][]byte{}
+			for i := range round {
+				if err := round[i].delete(pkg, texts); err != nil {
 					return nil, err
 				}
-				from, to := pkg.Fset.Position(s.Pos()), pkg.Fset.Position(s.End())
-				mu := Mutation{Kind: kind, File: name, Line: from.Line, Text: string(text[from.Offset:to.Offset]), Needed: m.needed(pkg, s, kind)}
-				if rel, err := filepath.Rel(m.Dir, name); err == nil {
-					mu.File = rel
+				if rel, err := filepath.Rel(m.Dir, round[i].File); err == nil {
+					round[i].File = rel
 				}
-				for k := from.Offset; k < to.Offset; k++ {
-					if text[k] != '\n' {
-						text[k] = ' '
+			}
+			found, err := m.run(pkg, texts, a)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range round {
+				for _, f := range found {
+					// A deletion alone may be reported anywhere.
+					alone := len(round) == 1 || f.File == d.File && d.from <= f.Line && f.Line <= d.to
+					d.Found = d.Found || !before[f] && alone
+				}
+				if !d.Found && kind == Free && len(round) > 1 {
+					texts := map[int][]byte{}
+					d.File = pkg.Fset.File(pkg.Syntax[d.file].FileStart).Name()
+					if err := d.delete(pkg, texts); err != nil {
+						return nil, err
+					}
+					if d.File, err = filepath.Rel(m.Dir, d.File); err != nil {
+						return nil, err
+					}
+					again, err := m.run(pkg, texts, a)
+					if err != nil {
+						return nil, err
+					}
+					for _, f := range again {
+						d.Found = d.Found || !before[f]
 					}
 				}
-				found, err := m.run(pkg, i, text, a)
-				if err != nil {
-					return nil, fmt.Errorf("%s:%d: %w", name, from.Line, err)
-				}
-				for _, f := range found {
-					mu.Found = mu.Found || !before[f]
-				}
-				list = append(list, mu)
+				list = append(list, d.Mutation)
 			}
 		}
 	}
 	return list, nil
+}
+
+// A deletion is a Mutation with its place.
+type deletion struct {
+	Mutation
+	stmt     ast.Stmt
+	file     int // index in the syntax of the package
+	from, to int // lines of the function
+}
+
+// delete puts spaces where the statement is.
+func (d *deletion) delete(pkg *packages.Package, texts map[int][]byte) error {
+	text := texts[d.file]
+	if text == nil {
+		var err error
+		if text, err = os.ReadFile(d.File); err != nil {
+			return err
+		}
+		texts[d.file] = text
+	}
+	from, to := pkg.Fset.Position(d.stmt.Pos()).Offset, pkg.Fset.Position(d.stmt.End()).Offset
+	d.Text = string(text[from:to])
+	for k := from; k < to; k++ {
+		if text[k] != '\n' {
+			text[k] = ' '
+		}
+	}
+	return nil
+}
+
+// rounds returns the deletions of a kind in a package: in each round those that are done together.
+func (m *Module) rounds(pkg *packages.Package, kind Kind) [][]deletion {
+	var rounds [][]deletion
+	for i, f := range pkg.Syntax {
+		of := map[ast.Decl]int{}
+		for _, s := range m.statements(pkg, f, kind) {
+			var in ast.Decl
+			for _, d := range f.Decls {
+				if d.Pos() <= s.Pos() && s.Pos() < d.End() {
+					in = d
+				}
+			}
+			d := deletion{stmt: s, file: i, from: pkg.Fset.Position(in.Pos()).Line, to: pkg.Fset.Position(in.End()).Line}
+			d.Mutation = Mutation{Kind: kind, File: pkg.Fset.File(f.FileStart).Name(), Line: pkg.Fset.Position(s.Pos()).Line, Needed: m.needed(pkg, s, kind)}
+			n := of[in]
+			of[in]++
+			if n >= len(rounds) {
+				rounds = append(rounds, nil)
+			}
+			rounds[n] = append(rounds[n], d)
+		}
+	}
+	return rounds
 }
 
 // statements returns the statements of a kind in a file.
@@ -202,15 +271,17 @@ func (m *Module) releases(pkg *packages.Package, sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// run analyzes a package of which one file has another text.
-func (m *Module) run(pkg *packages.Package, index int, text []byte, a *analysis.Analyzer) ([]Finding, error) {
-	name := pkg.Fset.File(pkg.Syntax[index].FileStart).Name()
-	f, err := parser.ParseFile(pkg.Fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
+// run analyzes a package of which some files have other texts.
+func (m *Module) run(pkg *packages.Package, texts map[int][]byte, a *analysis.Analyzer) ([]Finding, error) {
 	files := append([]*ast.File{}, pkg.Syntax...)
-	files[index] = f
+	for i, text := range texts {
+		name := pkg.Fset.File(pkg.Syntax[i].FileStart).Name()
+		f, err := parser.ParseFile(pkg.Fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files[i] = f
+	}
 	info := source.NewInfo()
 	config := types.Config{FakeImportC: true, Sizes: pkg.TypesSizes, GoVersion: pkg.Types.GoVersion(), Error: func(error) {}, Importer: importerOf(pkg)}
 	checked, _ := config.Check(pkg.PkgPath, pkg.Fset, files, info)
@@ -258,7 +329,7 @@ func (m *Module) run(pkg *packages.Package, index int, text []byte, a *analysis.
 		})
 		return err
 	}
-	err = exec(a)
+	err := exec(a)
 	return found, err
 }
 
