@@ -1,5 +1,7 @@
 //go:build cgo && libgit2
 
+//cheapvet:ignore perobject this is what owners are compared with
+
 // Package cleanup binds libgit2 with runtime.AddCleanup, once for each object.
 // Close does nothing: an object is freed after a collection finds it unreachable.
 //

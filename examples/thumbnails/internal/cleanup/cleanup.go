@@ -1,5 +1,7 @@
 //go:build linux && cgo && libjpeg
 
+//cheapvet:ignore perobject this is what owners are compared with
+
 // Package cleanup has pictures whose memory is freed by runtime.AddCleanup. Their
 // sizes are not reported.
 package cleanup

@@ -1,0 +1,125 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/vet"
+	"github.com/cheapgo/cheap/vet/internal/cli"
+)
+
+func run(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = cli.Run(vet.Analyzers(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+const leaky = "./testdata/leaky"
+
+func TestFindings(t *testing.T) {
+	const leak, tiny = "leaky.go:8:45: the result of C.CString is never freed", "leaky_test.go:5:41: int has 8 bytes"
+	for _, test := range []struct {
+		args       []string
+		code       int
+		want, deny []string
+	}{
+		{[]string{leaky}, 1, []string{leak, tiny}, []string{"tagged.go"}},
+		{[]string{"-tests=false", leaky}, 1, []string{leak}, []string{tiny}},
+		{[]string{"-cfree", leaky}, 1, []string{leak}, []string{tiny}},
+		{[]string{"-cfree=false", leaky}, 1, []string{tiny}, []string{leak}},
+		{[]string{"-tags=tagged", leaky}, 1, []string{leak, "tagged.go:8:25"}, nil},
+		{[]string{"-c=0", "-cfree", leaky}, 1, []string{"8\tfunc look"}, nil},
+		{[]string{"-keepalive", leaky}, 0, nil, []string{leak, tiny}},
+		{[]string{"-json", leaky}, 0, []string{`"message": "the result of C.CString`, `"category": "dropped"`}, nil},
+	} {
+		code, stdout, stderr := run(test.args...)
+		if code != test.code || stderr != "" {
+			t.Errorf("%q: exit code %d, want %d; stderr %q", test.args, code, test.code, stderr)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%q: no %q in\n%s", test.args, want, stdout)
+			}
+		}
+		for _, deny := range test.deny {
+			if strings.Contains(stdout, deny) {
+				t.Errorf("%q: %q in\n%s", test.args, deny, stdout)
+			}
+		}
+	}
+}
+
+func TestSARIF(t *testing.T) {
+	code, stdout, stderr := run("-sarif", leaky)
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+	var log struct {
+		Version string
+		Runs    []struct {
+			Results []struct {
+				RuleID    string
+				Locations []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine int }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &log); err != nil {
+		t.Fatal(err)
+	}
+	if log.Version != "2.1.0" || len(log.Runs) != 1 || len(log.Runs[0].Results) != 2 {
+		t.Fatalf("got %+v", log)
+	}
+	at := map[string]int{}
+	for _, r := range log.Runs[0].Results {
+		l := r.Locations[0].PhysicalLocation
+		at[r.RuleID+" "+filepath.ToSlash(l.ArtifactLocation.URI)] = l.Region.StartLine
+	}
+	if at["cfree/dropped testdata/leaky/leaky.go"] != 8 || at["cleanupcycle/tiny testdata/leaky/leaky_test.go"] != 5 {
+		t.Errorf("got %v", at)
+	}
+}
+
+// What is wrong is said in one line, with exit code 2.
+func TestWrong(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "no packages"},
+		{[]string{"-nosuchflag", leaky}, "nosuchflag"},
+		{[]string{"-c=x", leaky}, "invalid value"},
+		{[]string{"./nosuchfolder"}, "nosuchfolder"},
+		{[]string{"-json", "-sarif", leaky}, "exclude"},
+		{[]string{"help", "nosuchanalyzer"}, "no analyzer nosuchanalyzer"},
+	} {
+		code, stdout, stderr := run(test.args...)
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "cheapvet: ") || !strings.Contains(stderr, test.want) {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q; want 2 and one line with %q", test.args, code, stdout, stderr, test.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"help", "cfree"}} {
+		code, stdout, stderr := run(args...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "cfree") {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+	if _, stdout, _ := run("-h"); !strings.Contains(stdout, "Examples:") || !strings.Contains(stdout, "-keepalive.group") {
+		t.Errorf("-h prints\n%s", stdout)
+	}
+	for _, a := range vet.Analyzers() {
+		if summary, rest, _ := strings.Cut(a.Doc, "\n"); len(summary) > 80 || !strings.Contains(rest, "kind") && !strings.Contains(rest, "reports\n\n") {
+			t.Errorf("%s: the documentation has no short summary, or no kinds: %s", a.Name, summary)
+		}
+	}
+}

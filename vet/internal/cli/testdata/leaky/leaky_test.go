@@ -1,0 +1,5 @@
+package leaky
+
+import "runtime"
+
+func finalizer() { runtime.SetFinalizer(new(int), func(*int) {}) }
