@@ -95,7 +95,8 @@ func fieldOf(p *source.Package, e ast.Expr) types.Object {
 	}
 }
 
-var makesName = regexp.MustCompile(`(?i)(new|create|open|alloc|make|load|clone|copy|compile|parse|build|init)`)
+// lends matches the names of functions of C whose result belongs to something else.
+var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|_at$|_data$|_ref$|_key$|_value$)`)
 
 // findObjects finds the functions that return an object which they have made: a literal, or what
 // another function of the package makes of what a function of C has returned.
@@ -110,10 +111,16 @@ func (c *checker) findObjects() {
 		}
 		u.Own(func(n ast.Node) {
 			ret, ok := n.(*ast.ReturnStmt)
-			if !ok || len(ret.Results) == 0 || len(c.results[u.Obj]) > 0 {
+			if !ok || len(c.results[u.Obj]) > 0 {
 				return
 			}
-			if c.wraps(u, ret.Results[0], 0) {
+			var result ast.Expr
+			if len(ret.Results) > 0 {
+				result = ret.Results[0]
+			} else if names := u.Type.Results.List[0].Names; len(names) > 0 {
+				result = names[0]
+			}
+			if result != nil && c.wraps(u, result, 0) {
 				c.results[u.Obj] = []int{0}
 			}
 		})
@@ -136,8 +143,20 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 		}
 		parts = x.Args
 	case *ast.Ident:
-		def := c.definition(u, x)
-		return def != nil && depth < 3 && c.wraps(u, def, depth+1)
+		for _, def := range c.definitions(u, x) {
+			if depth < 3 && c.wraps(u, def, depth+1) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, part := range parts {
+		if kv, ok := part.(*ast.KeyValueExpr); ok {
+			part = kv.Value
+		}
+		if id, ok := part.(*ast.Ident); ok && id.Name == "true" {
+			return false // a mark, such as freed: true
+		}
 	}
 	for _, part := range parts {
 		if kv, ok := part.(*ast.KeyValueExpr); ok {
@@ -151,12 +170,12 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 			part = call.Args[0]
 		}
 		if id, ok := ast.Unparen(part).(*ast.Ident); ok {
-			if def := c.definition(u, id); def != nil {
-				part = def
+			if defs := c.definitions(u, id); len(defs) == 1 {
+				part = defs[0]
 			}
 		}
 		if call, ok := ast.Unparen(part).(*ast.CallExpr); ok {
-			if name := c.pkg.C(call.Fun); name != "" && makesName.MatchString(name) {
+			if name := c.pkg.C(call.Fun); name != "" && !lends.MatchString(name) {
 				return true
 			}
 		}
@@ -164,28 +183,30 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 	return false
 }
 
-// definition returns what a local variable is given, if that is one value.
-func (c *checker) definition(u *uses.Unit, id *ast.Ident) ast.Expr {
+// definitions returns what a local variable, or a result with a name, is given.
+func (c *checker) definitions(u *uses.Unit, id *ast.Ident) []ast.Expr {
 	v := c.pkg.Info.ObjectOf(id)
-	if !u.Local(v) {
+	if !u.Local(v) && !u.IsResult(v) {
 		return nil
 	}
-	var def ast.Expr
-	n := 0
+	var defs []ast.Expr
 	u.Own(func(node ast.Node) {
-		if s, ok := node.(*ast.AssignStmt); ok && len(s.Rhs) == len(s.Lhs) {
+		switch s := node.(type) {
+		case *ast.AssignStmt:
 			for i, lhs := range s.Lhs {
-				if c.pkg.ObjectOf(lhs) == v {
-					def = s.Rhs[i]
-					n++
+				if len(s.Rhs) == len(s.Lhs) && c.pkg.ObjectOf(lhs) == v {
+					defs = append(defs, s.Rhs[i])
+				}
+			}
+		case *ast.ValueSpec:
+			for i, name := range s.Names {
+				if len(s.Values) == len(s.Names) && c.pkg.Info.Defs[name] == v {
+					defs = append(defs, s.Values[i])
 				}
 			}
 		}
 	})
-	if n != 1 {
-		return nil
-	}
-	return def
+	return defs
 }
 
 // releasesObject reports whether a method releases its receiver.

@@ -84,6 +84,9 @@ func (p *Package) readC() {
 			case *ast.TypeAssertExpr:
 				p.typePosition(n.Type)
 			case *ast.CallExpr:
+				if fun, ok := n.Fun.(*ast.ParenExpr); ok { // (C.name)(x)
+					p.typePosition(fun)
+				}
 				switch fun := ast.Unparen(n.Fun).(type) {
 				case *ast.StarExpr: // (*C.name)(x)
 					p.typePosition(fun)

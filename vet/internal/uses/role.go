@@ -267,7 +267,21 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 	if name := u.C(call.Fun); name != "" {
 		return Use{Role: u.cCall(call, name, inner), Node: call}, false
 	}
+	if checks(call) {
+		return Use{Role: Looks, Node: call}, false
+	}
 	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
+}
+
+// checks reports whether a call is one of a package that checks results in tests, as far as the
+// name tells. The package may not be there.
+func checks(call *ast.CallExpr) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && (id.Name == "require" || id.Name == "assert" || id.Name == "ensure")
 }
 
 // copies reports whether a conversion makes a copy: of a slice to a string, or the other way.
