@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -21,6 +22,9 @@ type finding struct {
 	owned
 	kind string // of the variable
 }
+
+// castName matches the names of functions of C that convert a pointer.
+var castName = regexp.MustCompile(`^to[A-Z]`)
 
 // check looks at the calls of C in a unit.
 func (c *checker) check(u *uses.Unit) {
@@ -44,6 +48,9 @@ func (c *checker) check(u *uses.Unit) {
 		}
 		if c.finals[u.Obj] && c.pkg.Releases(name) {
 			return // the finalizer itself
+		}
+		if castName.MatchString(name) && len(call.Args) == 1 {
+			return // it does not look at what the pointer points to
 		}
 		seen := map[*types.Var]bool{}
 		for _, arg := range call.Args {
@@ -99,7 +106,7 @@ func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
 		}
 		return "captured"
 	}
-	if c.usedAfter(u, v, call, nil) || c.stored(u, v) {
+	if c.usedAfter(u, v, call, nil) || c.stored(u, v) || c.handedOn(call, v) {
 		return ""
 	}
 	if index >= 0 && c.callersKeep(u, index, 0) {
@@ -167,6 +174,25 @@ func (c *checker) stored(u *uses.Unit, v *types.Var) bool {
 		}
 		return true
 	})
+	return found
+}
+
+// handedOn reports whether an argument of a call of C is a call in Go that has the variable as an
+// argument, and may have stored it.
+func (c *checker) handedOn(call *ast.CallExpr, v *types.Var) bool {
+	found := false
+	for _, arg := range call.Args {
+		ast.Inspect(arg, func(n ast.Node) bool {
+			inner, ok := n.(*ast.CallExpr)
+			if !ok || c.pkg.C(inner.Fun) != "" || c.pkg.IsConversion(inner) {
+				return true
+			}
+			for _, a := range inner.Args {
+				found = found || c.pkg.ObjectOf(a) == v
+			}
+			return true
+		})
+	}
 	return found
 }
 

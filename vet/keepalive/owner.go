@@ -48,7 +48,7 @@ func (c *checker) ownerAt(u *uses.Unit, e ast.Expr, anyOwner bool, depth int) *o
 			return c.ownerAt(u, e.Args[0], anyOwner, depth+1)
 		}
 		if name := c.pkg.C(e.Fun); name != "" {
-			if strings.HasPrefix(name, "to") && len(e.Args) == 1 { // a cast in C
+			if castName.MatchString(name) && len(e.Args) == 1 {
 				return c.ownerAt(u, e.Args[0], anyOwner, depth+1)
 			}
 			// In an accessor, what C returns for a pointer is a part of the same object, unless

@@ -5,6 +5,8 @@ package a
 
 typedef struct { int k; } bush;
 static int bush_len(void *t) { return t != 0; }
+static int bush_two(void *t, void *h) { return t != h; }
+static bush *toBush(void *t) { return t; }
 static int bush_sum(uintptr_t p, int n) { return ((char *)p)[0] + n; }
 static int bush_bytes(void *p, int n) { return ((char *)p)[0] + n; }
 */
@@ -109,4 +111,19 @@ func numberKept(data []byte) int {
 	n := C.bush_sum(C.uintptr_t(uintptr(unsafe.Pointer(&data[0]))), 3)
 	runtime.KeepAlive(data)
 	return int(n)
+}
+
+var handles []any
+
+func newHandle(v any) unsafe.Pointer {
+	handles = append(handles, v)
+	return nil
+}
+
+// The handle has t.
+func (t *Tree) handed() int { return int(C.bush_two(unsafe.Pointer(t.ptr), newHandle(t))) }
+
+func (t *Tree) cast() unsafe.Pointer {
+	p := unsafe.Pointer(t.ptr)
+	return unsafe.Pointer(C.toBush(p))
 }
