@@ -88,6 +88,12 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}}
 	freed := false
 	for _, use := range fate.Uses {
+		if call, ok := use.Node.(*ast.CallExpr); ok && use.Role == uses.Frees && call.Pos() < a.call.Pos() {
+			_, deferred := u.Parent(call).(*ast.DeferStmt)
+			if _, lit := call.Fun.(*ast.FuncLit); deferred && lit {
+				return // the literal frees what the variable has at the end
+			}
+		}
 		switch use.Role {
 		case uses.Writes:
 			search.Overwrites[use.Node] = true

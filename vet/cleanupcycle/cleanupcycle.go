@@ -196,7 +196,7 @@ func (c *checker) nilArgument(call register.Call) {
 // tiny reports objects that share their memory with others.
 func (c *checker) tiny(call register.Call) {
 	t := c.pkg.Info.TypeOf(call.Ptr)
-	if t == nil {
+	if t == nil || !c.alone(call) {
 		return
 	}
 	ptr, ok := t.Underlying().(*types.Pointer)
@@ -206,6 +206,35 @@ func (c *checker) tiny(call register.Call) {
 	if size := c.TypesSizes.Sizeof(ptr.Elem()); size > 0 && size < 16 {
 		c.report(call.Ptr, "tiny", "%s has %d bytes and no pointer, so it shares its memory with other objects: the function may run late or never", types.TypeString(ptr.Elem(), types.RelativeTo(c.pkg.Types)), size)
 	}
+}
+
+// alone reports whether the object is seen to be allocated as what it is, and is not a part of a
+// larger one.
+func (c *checker) alone(call register.Call) bool {
+	allocates := func(e ast.Expr) bool {
+		switch e := ast.Unparen(e).(type) {
+		case *ast.CallExpr:
+			id, ok := e.Fun.(*ast.Ident)
+			return ok && id.Name == "new"
+		case *ast.UnaryExpr:
+			_, ok := ast.Unparen(e.X).(*ast.CompositeLit)
+			return ok
+		}
+		return false
+	}
+	if allocates(call.Ptr) {
+		return true
+	}
+	v := c.pkg.ObjectOf(call.Ptr)
+	found := false
+	call.Unit.Own(func(n ast.Node) {
+		if s, ok := n.(*ast.AssignStmt); ok && v != nil && len(s.Lhs) == len(s.Rhs) {
+			for i, lhs := range s.Lhs {
+				found = found || c.pkg.ObjectOf(lhs) == v && allocates(s.Rhs[i])
+			}
+		}
+	})
+	return found
 }
 
 // plain reports whether values of a type have no pointers. It is not known of types of C and of

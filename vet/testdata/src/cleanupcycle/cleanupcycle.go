@@ -50,6 +50,16 @@ func tiny() {
 	runtime.AddCleanup(new(*int), func(int) {}, 1)
 }
 
+func partOfLarger() {
+	v := &new(struct {
+		n int
+		p *int
+	}).n
+	runtime.AddCleanup(v, func(int) {}, 1)
+	w := new(int)
+	runtime.AddCleanup(w, func(int) {}, 1) // want `int has 8 bytes and no pointer`
+}
+
 func generic[T any](v *T) { runtime.AddCleanup(v, func(int) {}, 1) }
 
 func silent(m *image) {

@@ -226,3 +226,13 @@ func inLoop(list []string) {
 		C.free(unsafe.Pointer(cs))
 	}
 }
+
+func deferredBefore(n C.size_t) {
+	p := C.malloc(n)
+	defer func() { C.free(p) }()
+	for range 3 {
+		C.free(p)
+		n *= 2
+		p = C.malloc(n)
+	}
+}
