@@ -236,3 +236,8 @@ func deferredBefore(n C.size_t) {
 		p = C.malloc(n)
 	}
 }
+
+func expectsError() bool {
+	_, err := make2("")
+	return err != nil
+}
