@@ -184,7 +184,7 @@ func (c *checker) handedOn(call *ast.CallExpr, v *types.Var) bool {
 	for _, arg := range call.Args {
 		ast.Inspect(arg, func(n ast.Node) bool {
 			inner, ok := n.(*ast.CallExpr)
-			if !ok || c.pkg.C(inner.Fun) != "" || c.pkg.IsConversion(inner) {
+			if !ok || c.pkg.Callee(inner) == nil {
 				return true
 			}
 			for _, a := range inner.Args {

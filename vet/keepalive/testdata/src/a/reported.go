@@ -129,7 +129,7 @@ func captured(t *Tree) int {
 }
 
 func number(data []byte) int {
-	return int(C.sum(C.uintptr_t(uintptr(unsafe.Pointer(&data[0]))), 3)) // want `data may be collected while C.sum runs: C gets its address as a number`
+	return int(C.sum(C.uintptr_t(uintptr(unsafe.Pointer(&data[0]))), C.int(len(data)))) // want `data may be collected while C.sum runs: C gets its address as a number`
 }
 
 // All its callers drop the tree as well.
