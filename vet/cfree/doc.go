@@ -16,9 +16,9 @@
 // A function in Go that frees its argument is as good as C.free, and one that returns such memory
 // is looked at like C.CString, in other packages as well.
 //
-// A value of a type with a method that releases what C has made, such as a Mat with Close, is looked
-// at as well if the type has no finalizer and no cleanup, and if the function that has returned it
-// is seen to make it.
+// A value of a type with a method that releases what C has made, such as a Mat with Close, is
+// looked at as well if the type has no finalizer and no cleanup, and if the function that has
+// returned it is seen to make it.
 //
 // What a function returns, stores outside of it, sends, or passes to a function that is not
 // known is not looked at any more. A function of C is expected to keep nothing, unless its name

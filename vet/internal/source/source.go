@@ -21,8 +21,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// A Package is a package before cgo. It is not changed after it was made, so analyzers may use it at
-// the same time.
+// A Package is a package before cgo. It is not changed after it was made, so analyzers may use it
+// at the same time.
 type Package struct {
 	Fset  *token.FileSet
 	Files []*ast.File

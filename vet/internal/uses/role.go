@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // A Role is what an expression does with the value that it has.
@@ -267,21 +268,26 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 	if name := u.C(call.Fun); name != "" {
 		return Use{Role: u.cCall(call, name, inner), Node: call}, false
 	}
-	if checks(call) {
+	switch name := check(call); {
+	case strings.HasPrefix(name, "Nil"):
+		return Use{Role: Keeps, Node: call}, false // the test wants that there is none
+	case name != "":
 		return Use{Role: Looks, Node: call}, false
 	}
 	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
 }
 
-// checks reports whether a call is one of a package that checks results in tests, as far as the
-// name tells. The package may not be there.
-func checks(call *ast.CallExpr) bool {
+// check returns the name of the function that is called if it is one of a package that checks
+// results in tests, as far as the name of the package tells: it may not be there.
+func check(call *ast.CallExpr) string {
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok {
-		return false
+		return ""
 	}
-	id, ok := sel.X.(*ast.Ident)
-	return ok && (id.Name == "require" || id.Name == "assert" || id.Name == "ensure")
+	if id, ok := sel.X.(*ast.Ident); ok && (id.Name == "require" || id.Name == "assert" || id.Name == "ensure") {
+		return sel.Sel.Name
+	}
+	return ""
 }
 
 // copies reports whether a conversion makes a copy: of a slice to a string, or the other way.
