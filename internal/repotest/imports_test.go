@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	},
 	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},
 	"libc":     {"C", "."},
+	"calls":    {"C", ".", "internal/cleanup"},
 	"libc/cxx": {},
 	"cgoalloc": {"C", ".", "libc"},
 	"cgoparam": {"."},
@@ -72,6 +73,9 @@ var imports = map[string][]string{
 	"internal/ctouch":     {"C"},
 	"libc/internal/ctest": {"C"},
 
+	"calls/internal/ctest": {"C", "calls"},
+	"calls/callgen":        {},
+
 	"libc/internal/cxxtest": {"C"},
 
 	// For docs/guide.md.
@@ -80,7 +84,7 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
@@ -89,6 +93,7 @@ var testsOnly = map[string][]string{
 	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/race", "internal/testchild"},
 	"libc":                {"cheaptest", "libc/internal/ctest"},
+	"calls":               {"calls/internal/ctest"},
 	"own/internal/intake": {"own/internal/worker"},
 	"cgoalloc":            {"cheaptest"},
 	"cgoparam":            {"cheaptest"},

@@ -46,7 +46,7 @@ func rows() []row {
 		{"handover/allocator=heap", "libc", 0.2, paired(40, heapHandover, libcHandover)},
 		{"arena/allocator=cheap", "cgoparam", 0.8, paired(50_000, cheapArena, cgoparamArena)},
 	}
-	return slices.Concat(all, traceRows(), cgoallocRows(), cgoparamRows())
+	return slices.Concat(all, traceRows(), cgoallocRows(), cgoparamRows(), listRows())
 }
 
 // BenchmarkRatio reports each ratio as the median of paired rounds. One

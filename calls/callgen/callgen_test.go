@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// needCompiler skips a test where there is no C compiler.
+func needCompiler(t *testing.T) {
+	out, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(strings.Fields(string(out))[0]); err != nil {
+		t.Skip("there is no C compiler")
+	}
+}
+
+// TestCommitted writes the file of the tests of package calls again.
+func TestCommitted(t *testing.T) {
+	needCompiler(t)
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("long has another size")
+	}
+	dir := filepath.Join("..", "internal", "ctest")
+	source, err := os.ReadFile(filepath.Join(dir, "mock.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(source), "calls/callgen ")
+	line, _, _ = strings.Cut(line, "\n")
+	want, err := os.ReadFile(filepath.Join(dir, "lists.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	t.Setenv("GOPACKAGE", "ctest")
+	out := filepath.Join(t.TempDir(), "lists.go")
+	args := strings.Fields(strings.Replace(line, "-o lists.go", "", 1))
+	j := job{out: "lists.go", include: args[1], strip: args[3], typ: "Calls", pkg: "ctest", names: args[4:]}
+	got, err := j.generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		os.WriteFile(out, got, 0o666)
+		t.Errorf("lists.go is not what callgen writes; run go generate ./calls/internal/ctest")
+	}
+}
+
+// A prototype is a declaration, and the method that is written for it, or why there is none.
+var prototypes = []struct{ name, c, method, refused string }{
+	{"f", "int f(void);", "func (c Calls) F() calls.Result {", ""},
+	{"f", "void f(void);", "func (c Calls) F() {", ""},
+	{"f", "long f(unsigned long x, size_t n, char c, _Bool b);", "func (c Calls) F(x uint64, n uint64, c0 int8, b bool) calls.Result {", ""},
+	{"f", "struct s; void f(struct s *p, const struct s *q, struct s **r, void *type);", "func (c Calls) F(p *C.struct_s, q *C.struct_s, r0 unsafe.Pointer, type0 unsafe.Pointer) {", ""},
+	{"f", "typedef struct s t; typedef struct s *handle; void f(t *p, const t *q, handle h);", "func (c Calls) F(p *C.t, q *C.t, h C.handle) {", ""},
+	{"f", "void f(void (*done)(void *), int, double d[3]);", "func (c Calls) F(a0 unsafe.Pointer, a1 int32, a2 unsafe.Pointer) {", ""},
+	{"f", "void f(void (*done)(void *), int (*why)(int, int), double values[3]);", "func (c Calls) F(done unsafe.Pointer, why unsafe.Pointer, values unsafe.Pointer) {", ""},
+	{"lib_do_it", "float lib_do_it(float a_b, double B);", "func (c Calls) DoIt(aB float32, b float64) calls.Result {", ""},
+	{"f", "enum e { A = -1 }; enum u { B }; enum e f(enum u x);", "func (c Calls) F(x uint32) calls.Result {", ""},
+	{"f", "static inline unsigned char f(signed char x) { return x; }", "func (c Calls) F(x int8) calls.Result {", ""},
+
+	{"f", "int f(const char *format, ...);", "", "f: it is variadic"},
+	{"f", "int f();", "", "f: it is variadic, or declared without a prototype"},
+	{"f", "struct point { int x, y; }; void f(int a, struct point p);", "", "f: parameter 2 is a struct that is passed by value"},
+	{"f", "typedef struct { int x; } t; t f(void);", "", "f: the result is a struct that is passed by value"},
+	{"f", "union u { int x; }; void f(union u x);", "", "f: parameter 1 is a union that is passed by value"},
+	{"f", "void f(long double x);", "", "f: parameter 1 is of a type that a word does not hold"},
+	{"f", "double _Complex f(void);", "", "f: the result is of a type that a word does not hold"},
+	{"f", "void f(__int128 x);", "", "f: parameter 1 is of a type that a word does not hold"},
+	{"f", "extern int f;", "", "f is not a function"},
+	{"g", "int f(void);", "", "g"},
+	{"list", "int list(void);", "", "the field List"},
+	{"f", "void f(" + strings.Repeat("int, ", 30) + "int);", "", "f: it has 31 parameters"},
+}
+
+// TestPrototypes reads prototypes of all kinds.
+func TestPrototypes(t *testing.T) {
+	needCompiler(t)
+	for _, p := range prototypes {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte("#include <stddef.h>\n"+p.c+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, "lists.go")
+		var stderr bytes.Buffer
+		code := run([]string{"-include", "f.h", "-strip", "lib_", "-package", "p", "-o", out, p.name}, &stderr)
+		if p.refused != "" {
+			if code != 1 || !strings.Contains(stderr.String(), p.refused) {
+				t.Errorf("%s: status %d, and %q, want %q", p.c, code, stderr.String(), p.refused)
+			}
+			continue
+		}
+		if code != 0 {
+			t.Errorf("%s: %s", p.c, stderr.String())
+			continue
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), p.method) {
+			t.Errorf("%s: no %s in\n%s", p.c, p.method, text)
+		}
+	}
+}
+
+// TestPreamble reads the preamble of a Go file, with flags for the compiler.
+func TestPreamble(t *testing.T) {
+	needCompiler(t)
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("binding.go", "//go:build linux && cgo\n\npackage binding\n\n// #cgo CFLAGS: -DTYPE=short\n// #cgo noescape f\n// #cgo nonesuch CFLAGS: -DTYPE=long\n// /* A function. */\n// static TYPE f(TYPE x) { return x; }\nimport \"C\"\n")
+	write("other.go", "package binding\n\n/*\n#cgo CFLAGS: -DOTHER=1\n*/\nimport \"C\"\n")
+	out := filepath.Join(dir, "lists.go")
+	var stderr bytes.Buffer
+	if code := run([]string{"-from", filepath.Join(dir, "binding.go"), "-type", "Batch", "-o", out, "f"}, &stderr); code != 0 {
+		t.Fatal(stderr.String())
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"//go:build linux && cgo\n", "package binding\n", "// static TYPE f(TYPE x) { return x; }\n",
+		"type Batch struct{ List *calls.List }", "func (c Batch) F(x int16) calls.Result",
+	} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	if strings.Contains(string(text), "#cgo") {
+		t.Errorf("the #cgo lines were copied, which are true of the whole package:\n%s", text)
+	}
+}
+
+// TestUsage gives wrong arguments.
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{nil, {"f"}, {"-from", "a.go"}, {"-from", "a.go", "-include", "a.h", "f"}, {"-nonesuch"}} {
+		if code := run(args, &bytes.Buffer{}); code != 2 {
+			t.Errorf("%q: status %d, want 2", args, code)
+		}
+	}
+	if code := run([]string{"-from", "nonesuch.go", "f"}, &bytes.Buffer{}); code != 1 {
+		t.Errorf("status %d for a file that does not exist", code)
+	}
+}

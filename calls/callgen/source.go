@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// A source is what the compiler reads.
+type source struct {
+	dir        string   // of the package
+	pkg        string   // its name
+	constraint string   // of the file: an expression of build tags
+	preamble   string   // C code
+	flags      []string // for the compiler
+}
+
+// readSource reads the Go file, or makes a preamble of the header.
+func (j *job) readSource() (*source, error) {
+	s := &source{dir: filepath.Dir(j.out), pkg: j.pkg, constraint: "cgo"}
+	var directives []string
+	if j.include != "" {
+		name := j.include
+		if !strings.HasPrefix(name, "<") && !strings.HasPrefix(name, `"`) {
+			name = "<" + name + ">"
+			if _, err := os.Stat(filepath.Join(s.dir, j.include)); err == nil {
+				name = strconv.Quote(j.include)
+			}
+		}
+		s.preamble = "#include " + name + "\n"
+		directives = j.cgo
+	} else {
+		var err error
+		if directives, err = s.parse(j.from); err != nil {
+			return nil, err
+		}
+	}
+	if j.pkg != "" {
+		s.pkg = j.pkg
+	}
+	if s.pkg == "" {
+		return nil, fmt.Errorf("give -package, or run it by go generate")
+	}
+	for _, d := range directives {
+		if err := s.directive(d); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// parse reads the preamble of a Go file, and returns the #cgo lines of the files of its
+// package, which are true of all of them.
+func (s *source) parse(name string) (directives []string, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	s.dir, s.pkg = filepath.Dir(name), f.Name.Name
+	for line := range strings.Lines(string(text)) {
+		if constraint.IsGoBuild(line) {
+			s.constraint = strings.TrimSpace(strings.TrimPrefix(line, "//go:build"))
+			break
+		}
+	}
+	preamble, ok := preambleOf(f)
+	if !ok {
+		return nil, fmt.Errorf("%s does not import \"C\"", name)
+	}
+	s.preamble, directives = split(preamble)
+	others, err := filepath.Glob(filepath.Join(s.dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		if filepath.Base(other) == filepath.Base(name) || strings.HasSuffix(other, "_test.go") {
+			continue
+		}
+		if f, err := parser.ParseFile(token.NewFileSet(), other, nil, parser.ParseComments|parser.ImportsOnly); err == nil {
+			if preamble, ok := preambleOf(f); ok {
+				_, more := split(preamble)
+				directives = append(directives, more...)
+			}
+		}
+	}
+	return directives, nil
+}
+
+// preambleOf returns the C code before import "C".
+func preambleOf(f *ast.File) (text string, found bool) {
+	for _, decl := range f.Decls {
+		d, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range d.Specs {
+			if i, ok := spec.(*ast.ImportSpec); ok && i.Path.Value == `"C"` {
+				doc := i.Doc
+				if doc == nil && len(d.Specs) == 1 {
+					doc = d.Doc
+				}
+				return rawText(doc), true
+			}
+		}
+	}
+	return "", false
+}
+
+// rawText is the text of a comment without its markers. CommentGroup.Text leaves out lines
+// that look like directives.
+func rawText(doc *ast.CommentGroup) string {
+	if doc == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, c := range doc.List {
+		if text, ok := strings.CutPrefix(c.Text, "//"); ok {
+			b.WriteString(strings.TrimPrefix(text, " "))
+		} else {
+			b.WriteString(strings.Trim(c.Text[2:len(c.Text)-2], "\n"))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// split returns C code without its #cgo lines, and what is behind #cgo in these.
+func split(preamble string) (code string, directives []string) {
+	var b strings.Builder
+	for line := range strings.Lines(preamble) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#cgo"); ok {
+			directives = append(directives, strings.TrimSpace(rest))
+			continue
+		}
+		b.WriteString(line)
+	}
+	return strings.TrimSpace(b.String()) + "\n", directives
+}
+
+// directive adds the flags for the compiler of a line behind #cgo.
+func (s *source) directive(line string) error {
+	key, value, ok := strings.Cut(line, ":")
+	if !ok {
+		return nil // noescape, nocallback
+	}
+	words := strings.Fields(key)
+	if len(words) == 0 || len(words) > 1 && !holds(words[:len(words)-1]) {
+		return nil
+	}
+	value = strings.ReplaceAll(value, "${SRCDIR}", s.dir)
+	switch words[len(words)-1] {
+	case "CFLAGS", "CPPFLAGS":
+		s.flags = append(s.flags, strings.Fields(value)...)
+	case "pkg-config":
+		out, err := exec.Command("pkg-config", append([]string{"--cflags", "--"}, strings.Fields(value)...)...).Output()
+		if err != nil {
+			return fmt.Errorf("pkg-config%s: %s", value, reason(err))
+		}
+		s.flags = append(s.flags, strings.Fields(string(out))...)
+	}
+	return nil
+}
+
+// holds reports whether one of the conditions of a #cgo line holds on this system.
+func holds(conditions []string) bool {
+	for _, c := range conditions {
+		all := true
+		for _, word := range strings.Split(c, ",") {
+			name, not := strings.CutPrefix(word, "!")
+			all = all && (name == runtime.GOOS || name == runtime.GOARCH || name == "cgo") != not
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// reason returns what a command has said, or else its error.
+func reason(err error) string {
+	if e, ok := err.(*exec.ExitError); ok && len(e.Stderr) > 0 {
+		return strings.TrimSpace(string(e.Stderr))
+	}
+	return err.Error()
+}

@@ -1,0 +1,49 @@
+// Package calls makes many calls of C functions for the price of one cgo call. A [List]
+// records calls; [List.Run] makes them in C, one after the other. A result can be an argument
+// of a later call of the list, can stop the list or skip calls, and is read after Run.
+//
+//	c := lite.Calls{List: calls.Get()}
+//	defer c.List.Put()
+//	for _, p := range people {
+//		c.BindText(stmt, 1, c.List.Text(p.Name), int32(len(p.Name)), nil)
+//		c.BindInt64(stmt, 2, p.Age)
+//		c.List.StopIf(calls.NotEqual(c.Step(stmt), lite.Done))
+//		c.Reset(stmt)
+//	}
+//	err := c.List.Run(ctx)
+//
+// Methods as BindText are written by github.com/cheapgo/cheap/calls/callgen, which reads the
+// prototypes of C functions. [List.Repeat] has C read rows into arrays.
+//
+// # When a list pays
+//
+// A cgo call costs 25 to 30 ns before C does anything. A recorded call costs 3 to 5, and a run
+// one cgo call and 8 ns. So a list of one call is slower than the call, and one of two is
+// faster. What the C functions themselves do takes as long as before. If Go must look at a
+// result before it knows what to call next, and conditions do not do, a list has nothing to
+// gain.
+//
+// # Memory
+//
+// A list keeps words, not pointers: it keeps no Go object alive. So a pointer that is recorded
+// is to C memory, or is what [List.Bytes], [List.Text], [List.String], [List.Alloc] or
+// [List.Pin] has returned. A program that is built with -race or the tag cheap_check panics
+// for others. What these methods return is valid until the list is reset or given back.
+//
+// # C
+//
+// Each recorded call is made by a C function that callgen has written, by the exact prototype,
+// and all of these functions have one type. So compilers that check calls through pointers
+// have nothing to report. They call the functions of the list on the thread, and on the stack,
+// on which a cgo call would. C functions may call Go, unless the list is made with
+// [NoCallback]; Go code that is called so must not use the list that runs.
+//
+// A debugger, and perf, show the C function of the call below cheap_calls_run, which Run has
+// called; a CPU profile of Go shows Run, without a line for each function.
+//
+// # Without cgo
+//
+// The package needs cgo: the environment variable CGO_ENABLED must be 1, and a C compiler must
+// be installed. In a program that is built without cgo, the first use of a name fails to
+// compile, with a message that contains needs_CGO_ENABLED_1_and_a_C_compiler.
+package calls

@@ -1,0 +1,483 @@
+//go:build cgo
+
+package calls_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/calls"
+	"github.com/cheapgo/cheap/calls/internal/ctest"
+)
+
+func newCalls() ctest.Calls { return ctest.Calls{List: calls.New()} }
+
+// mustRun runs a list that must come to its end.
+func mustRun(t testing.TB, l *calls.List) {
+	t.Helper()
+	if err := l.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustPanic calls f, which must panic with a MisuseError that contains part.
+func mustPanic(t *testing.T, part string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		v := recover()
+		e, ok := v.(*cheap.MisuseError)
+		if !ok {
+			t.Fatalf("panic of %v, want a MisuseError with %q", v, part)
+		}
+		if !strings.Contains(e.Error(), part) {
+			t.Errorf("%q does not contain %q", e, part)
+		}
+	}()
+	f()
+}
+
+func newMachine(t testing.TB) ctest.Machine {
+	m := ctest.NewMachine()
+	t.Cleanup(func() { ctest.FreeMachine(m) })
+	return m
+}
+
+// TestShapes calls functions with parameters and results of all types.
+func TestShapes(t *testing.T) {
+	c := newCalls()
+	for _, x := range []struct {
+		name string
+		r    calls.Result
+		want int64
+	}{
+		{"int", c.Add(-3, 1), -2},
+		{"int overflow", c.Add(math.MinInt32, -1), math.MaxInt32},
+		{"char", c.Char(0), -1},
+		{"char wraps", c.Char(-128), 127},
+		{"byte wraps", c.Byte(0), 255},
+		{"short", c.Short(0), -1},
+		{"unsigned short", c.Ushort(0), 65535},
+		{"unsigned", c.Uint(0), math.MaxUint32},
+		{"bool", c.Not(false), 1},
+		{"bool of true", c.Not(true), 0},
+		{"enum", c.Darker(0), -1},
+	} {
+		defer func() {
+			if got := x.r.Int(); got != x.want {
+				t.Errorf("%s: %d, want %d", x.name, got, x.want)
+			}
+		}()
+	}
+	mix, single := c.Mix(1, 2, 3, 4, 5, 6, 7, 8), c.Float(1.5)
+	mixed := c.MixArgs(calls.Int(-1), calls.Int(2), calls.Int(3), calls.Int(4), mix.Arg(), calls.Float(6), calls.Float(7), calls.Float(8))
+	mustRun(t, c.List)
+	if got, want := mix.Float(), ctest.Mix(1, 2, 3, 4, 5, 6, 7, 8); got != want {
+		t.Errorf("mix is %v, want %v", got, want)
+	}
+	if got, want := mixed.Float(), ctest.Mix(-1, 2, 3, 4, mix.Float(), 6, 7, 8); got != want {
+		t.Errorf("mix with a reference is %v, want %v", got, want)
+	}
+	if got := single.Float(); got != 0.5 {
+		t.Errorf("float is %v, want 0.5", got)
+	}
+}
+
+// TestReferences makes a machine by a parameter that C writes to, uses it, and reads its
+// fields, all in one run.
+func TestReferences(t *testing.T) {
+	c := newCalls()
+	slot := c.List.Alloc(8)
+	status := c.New(slot)
+	c.List.StopIf(calls.NotEqual(status, 0))
+	self := c.SelfArgs(calls.LoadAt(slot))
+	a := c.MulArgs(self.Arg(), calls.Int(5), calls.Int(7))
+	b := c.MulArgs(self.Plus(0), a.Arg(), a.Arg())
+	c.NoteArgs(self.Arg(), calls.Int(9))
+	calls8 := c.AddArgs(self.Load32(8), calls.Int(0)) // the field calls
+	state := c.ByteArgs(self.Load(0))                 // the field state
+	again := c.AddArgs(calls.Load32At(slot), calls.Int(0))
+	mustRun(t, c.List)
+
+	machine2 := newMachine(t)
+	ctest.Self(machine2)
+	x := ctest.Mul(machine2, 5, 7)
+	y := ctest.Mul(machine2, x, x)
+	ctest.Note(machine2, 9)
+	if a.Int() != x || b.Int() != y {
+		t.Errorf("results are %d and %d, want %d and %d", a.Int(), b.Int(), x, y)
+	}
+	if got := calls8.Int(); got != 4 {
+		t.Errorf("the machine had %d calls, want 4", got)
+	}
+	if got, want := again.Int(), int64(*(*int32)(slot)); got != want {
+		t.Errorf("the low half of the slot is %d, want %d", got, want)
+	}
+	got, _ := ctest.State((ctest.Machine)(self.Pointer()))
+	want, _ := ctest.State(machine2)
+	if got != want || state.Int() != int64(byte(want-1)) {
+		t.Errorf("the state is %#x, and %d less 1, want %#x", got, state.Int(), want)
+	}
+	made := ctest.Machine(*(*unsafe.Pointer)(slot))
+	c.List.Reset()
+	c.Free(made)
+	mustRun(t, c.List)
+}
+
+// TestConditions stops lists in all ways, and skips calls.
+func TestConditions(t *testing.T) {
+	m := newMachine(t)
+	for _, x := range []struct {
+		name  string
+		cond  func(calls.Result) calls.Condition
+		holds func(v int64) bool
+	}{
+		{"equal", func(r calls.Result) calls.Condition { return calls.Equal(r, 2) }, func(v int64) bool { return v == 2 }},
+		{"not equal", func(r calls.Result) calls.Condition { return calls.NotEqual(r, 2) }, func(v int64) bool { return v != 2 }},
+		{"less", func(r calls.Result) calls.Condition { return calls.Less(r, -1) }, func(v int64) bool { return v < -1 }},
+		{"at least", func(r calls.Result) calls.Condition { return calls.AtLeast(r, 2) }, func(v int64) bool { return v >= 2 }},
+		{"negative", calls.Negative, func(v int64) bool { return v < 0 }},
+		{"nil", calls.Nil, func(v int64) bool { return v == 0 }},
+	} {
+		for v := int32(-3); v <= 3; v++ {
+			c := newCalls()
+			_, before := ctest.State(m)
+			c.Note(m, 1)
+			r := c.Add(v, 0)
+			c.List.StopIf(x.cond(r))
+			c.Note(m, 2)
+			err := c.List.Run(context.Background())
+			_, after := ctest.State(m)
+			var stop *calls.StopError
+			if stopped := errors.As(err, &stop); stopped != x.holds(int64(v)) || stopped && (stop.Call != r || stop.Value != int64(v)) {
+				t.Errorf("%s, %d: Run returned %v", x.name, v, err)
+			}
+			if want := int64(2); after-before != want && !x.holds(int64(v)) || x.holds(int64(v)) && after-before != 1 {
+				t.Errorf("%s, %d: %d calls", x.name, v, after-before)
+			}
+
+			// The condition skips two calls, with what belongs to the second.
+			c.List.Reset()
+			r = c.Add(v, 0)
+			c.List.SkipIf(x.cond(r), 2)
+			c.Note(m, 1)
+			two := c.AddArgs(r.Arg(), calls.Int(100))
+			c.List.StopIf(calls.Equal(two, 100+int64(v)))
+			c.Note(m, 3)
+			err = c.List.Run(context.Background())
+			_, last := ctest.State(m)
+			if holds := x.holds(int64(v)); (err == nil) != holds || last-after != 1 {
+				t.Errorf("%s, %d: Run with a skip returned %v, after %d calls", x.name, v, err, last-after)
+			}
+		}
+	}
+}
+
+// TestSkips has skips that end at the same call, at the end, and within each other.
+func TestSkips(t *testing.T) {
+	for _, first := range []int64{0, 1} {
+		for _, second := range []int64{0, 1} {
+			c := newCalls()
+			a := c.Add(int32(first), 0)
+			b := c.Add(int32(second), 0)
+			c.List.SkipIf(calls.Equal(a, 1), 2)
+			x := c.Add(10, 0)
+			c.List.SkipIf(calls.Equal(b, 1), 2)
+			y := c.Add(20, 0)
+			z := c.Add(30, 0)
+			mustRun(t, c.List)
+			wantX, wantY, wantZ := int64(10), int64(20), int64(30)
+			if first == 1 {
+				wantX, wantY = 0, 0
+			} else if second == 1 {
+				wantY, wantZ = 0, 0
+			}
+			if x.Int() != wantX || y.Int() != wantY || z.Int() != wantZ {
+				t.Errorf("%d, %d: %d %d %d, want %d %d %d", first, second, x.Int(), y.Int(), z.Int(), wantX, wantY, wantZ)
+			}
+		}
+	}
+}
+
+// TestErrno reads the errno of each call.
+func TestErrno(t *testing.T) {
+	c := newCalls()
+	c.List.ClearErrno()
+	c.Fail(int32(syscall.ENOENT))
+	a := c.List.Errno()
+	c.Fail(0)
+	b := c.List.Errno() // as the last failure left it
+	c.List.ClearErrno()
+	c.Fail(0)
+	d := c.List.Errno()
+	c.List.StopIf(calls.NotEqual(d, 0))
+	mustRun(t, c.List)
+	if syscall.Errno(a.Int()) != syscall.ENOENT || syscall.Errno(b.Int()) != syscall.ENOENT || d.Int() != 0 {
+		t.Errorf("errno is %d, %d and %d", a.Int(), b.Int(), d.Int())
+	}
+}
+
+// TestMemory passes strings and bytes, copied and pinned.
+func TestMemory(t *testing.T) {
+	c := newCalls()
+	for round := range 3 {
+		short, long := "héllo", strings.Repeat("x", 10*calls.CopyMax)
+		n, m := c.Length(c.List.String(short)), c.Length(c.List.String(long))
+		var sums []calls.Result
+		var want []uint64
+		for _, size := range []int{0, 1, calls.CopyMax, calls.CopyMax + 1, 1 << 20} {
+			b := make([]byte, size)
+			for i := range b {
+				b[i] = byte(i * (round + 1))
+			}
+			sum := uint64(0)
+			for _, x := range b {
+				sum = sum*31 + uint64(x)
+			}
+			want = append(want, sum, sum)
+			sums = append(sums, c.Sum(c.List.Bytes(b), uint64(size)), c.Sum(c.List.Text(string(b)), uint64(size)))
+		}
+		written := make([]byte, 100)
+		c.Fill(c.List.Pin(unsafe.Pointer(&written[0])), 100, 7)
+		zero := c.List.Alloc(100)
+		nothing := c.Sum(zero, 100)
+		mustRun(t, c.List)
+		if n.Uint() != uint64(len(short)) || m.Uint() != uint64(len(long)) || nothing.Int() != 0 {
+			t.Errorf("lengths are %d and %d, the sum of zeros %d", n.Uint(), m.Uint(), nothing.Int())
+		}
+		for i := range sums {
+			if sums[i].Uint() != want[i] {
+				t.Errorf("sum %d is %d, want %d", i, sums[i].Uint(), want[i])
+			}
+		}
+		if written[0] != 7 || written[99] != 7 {
+			t.Error("C did not write to pinned memory")
+		}
+		c.List.Reset()
+	}
+}
+
+// TestRunAgain runs a recording several times, and reads results in between.
+func TestRunAgain(t *testing.T) {
+	c, m := newCalls(), newMachine(t)
+	other := newMachine(t)
+	r := c.Mul(m, 3, 4)
+	for range 5 {
+		mustRun(t, c.List)
+		if got, want := r.Int(), ctest.Mul(other, 3, 4); got != want {
+			t.Fatalf("the result is %d, want %d", got, want)
+		}
+	}
+	c.Note(m, 8) // more can be recorded
+	ctest.Mul(other, 3, 4)
+	ctest.Note(other, 8)
+	mustRun(t, c.List)
+	got, _ := ctest.State(m)
+	if want, _ := ctest.State(other); got != want {
+		t.Errorf("the state is %#x, want %#x", got, want)
+	}
+}
+
+// TestLong has a list whose memory grows, also where references look for room.
+func TestLong(t *testing.T) {
+	c := newCalls()
+	if c.List.Len() != 0 {
+		t.Errorf("a new list has %d words", c.List.Len())
+	}
+	r := c.Add(0, 1)
+	for i := range 20_000 {
+		if i%3 == 0 {
+			r = c.AddArgs(r.Arg(), calls.Int(1))
+		} else {
+			r = c.AddArgs(calls.Int(1), r.Arg())
+		}
+		c.List.StopIf(calls.NotEqual(r, int64(i+2)))
+	}
+	mustRun(t, c.List)
+	if r.Int() != 20_001 {
+		t.Errorf("the last result is %d", r.Int())
+	}
+	if c.List.Len() == 0 {
+		t.Error("the list has no words")
+	}
+}
+
+// TestCancelled ends a repetition that would go on for long by its context, from within.
+func TestCancelled(t *testing.T) {
+	c := newCalls()
+	ctx, cancel := context.WithCancel(context.Background())
+	loop := c.List.Repeat(1 << 40)
+	answer := c.Callback(5)
+	loop.While(calls.Equal(answer, 0))
+	for range 3 {
+		c.Add(1, 2) // the calls of one function are made in a row
+	}
+	loop.End()
+	last := c.Add(3, 4)
+	var turns, end int64
+	ctest.OnCallback = func(int64) int64 {
+		if turns++; turns == 10 {
+			cancel()
+		}
+		return end
+	}
+	if err := c.List.Run(ctx); err != context.Canceled {
+		t.Fatalf("Run returned %v", err)
+	}
+	if turns < 10 || int64(loop.Rows()) < turns-1 || !loop.More() || last.Int() != 0 {
+		t.Errorf("%d rows of %d turns, more: %t", loop.Rows(), turns, loop.More())
+	}
+	made := turns
+	if err := c.List.Run(ctx); err != context.Canceled || turns != made {
+		t.Errorf("Run of a cancelled context returned %v, after %d calls", err, turns-made)
+	}
+	end = 1
+	mustRun(t, c.List) // goes on
+	if turns > made+1 || loop.More() || last.Int() != 7 {
+		t.Errorf("%d turns more, more: %t", turns-made, loop.More())
+	}
+
+	timed, stop := context.WithCancel(context.Background())
+	defer stop()
+	if err := c.List.Run(timed); err != nil { // it may be cancelled, and is not
+		t.Error(err)
+	}
+}
+
+// TestCancelledInARow ends a row of calls of one function.
+func TestCancelledInARow(t *testing.T) {
+	c := newCalls()
+	ctx, cancel := context.WithCancel(context.Background())
+	for range 1_000_000 {
+		c.Callback(1)
+	}
+	turns := 0
+	ctest.OnCallback = func(int64) int64 {
+		if turns++; turns == 10 {
+			cancel()
+		}
+		return 0
+	}
+	if err := c.List.Run(ctx); err != context.Canceled {
+		t.Fatalf("Run returned %v, after %d calls", err, turns)
+	}
+	before := turns
+	c.List.Rewind()
+	mustRun(t, c.List)
+	if turns != before+1_000_000 {
+		t.Errorf("%d calls after Rewind, want all", turns-before)
+	}
+}
+
+// TestNoAllocation records and runs a list that is used again.
+func TestNoAllocation(t *testing.T) {
+	c, m := newCalls(), newMachine(t)
+	text := []byte("some bytes")
+	ctx := context.Background()
+	round := func() {
+		c.List.Reset()
+		r := c.Add(1, 2)
+		for range 100 {
+			c.Mul(m, 3, 4)
+			c.List.StopIf(calls.Negative(c.AddArgs(r.Arg(), calls.Int(1))))
+			c.Sum(c.List.Bytes(text), uint64(len(text)))
+			c.Length(c.List.String("text"))
+		}
+		c.List.SkipIf(calls.Equal(r, 0), 1)
+		c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+		if err := c.List.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		pooled := calls.Get()
+		ctest.Calls{List: pooled}.Add(1, 2)
+		if err := pooled.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		pooled.Put()
+	}
+	round()
+	if n := testing.AllocsPerRun(100, round); n > 0.5 && !raceEnabled {
+		t.Errorf("%v Go allocations", n)
+	}
+}
+
+// TestMisuse records and reads lists wrongly. No call is made.
+func TestMisuse(t *testing.T) {
+	c, m := newCalls(), newMachine(t)
+	other := newCalls()
+	r := c.Mul(m, 1, 2)
+	x := c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+	foreign := other.Add(1, 2)
+	mustPanic(t, "did not run", func() { r.Int() })
+	mustPanic(t, "not in this recording", func() { c.AddArgs(foreign.Arg(), calls.Int(1)) })
+	mustPanic(t, "not in this recording", func() { c.MulArgs(foreign.Arg(), calls.Int(1), calls.Int(1)) })
+	mustPanic(t, "not in this recording", func() { c.CharArgs(foreign.Arg()) })
+	mustPanic(t, "not in this recording", func() {
+		c.MixArgs(foreign.Arg(), calls.Int(2), calls.Int(3), calls.Int(4), calls.Float(5), calls.Float(6), calls.Float(7), calls.Float(8))
+	})
+	mustPanic(t, "not of an earlier call", func() { c.List.StopIf(calls.Negative(foreign)) })
+	mustPanic(t, "not of an earlier call", func() { c.List.SkipIf(calls.Negative(foreign), 1) })
+	mustPanic(t, "is a double", func() { c.AddArgs(x.Arg(), calls.Int(1)) })
+	mustPanic(t, "is a double", func() { c.AddArgs(calls.Float(1), calls.Int(1)) })
+	mustPanic(t, "use Float", func() { c.FloatArgs(calls.Int(1)) })
+	mustPanic(t, "is a double", func() { c.List.StopIf(calls.Negative(x)) })
+	mustPanic(t, "is a double", func() { x.Load(0) })
+	mustPanic(t, "skip of 0 calls", func() { c.List.SkipIf(calls.Negative(r), 0) })
+	mustPanic(t, "2 arguments for a function of 1", func() { c.List.OpArgs(nil, 1, calls.Int(1), calls.Int(2)) })
+	mustPanic(t, "no Option", func() { calls.New(7) })
+	mustPanic(t, "negative", func() { c.List.Alloc(-1) })
+	mustPanic(t, "of no call", func() { calls.Result{}.Int() })
+
+	c.List.SkipIf(calls.Equal(r, 1000), 2)
+	c.Note(m, 1)
+	mustPanic(t, "1 of the calls to skip", func() { c.List.Run(context.Background()) })
+	c.Note(m, 1)
+	if _, n := ctest.State(m); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+	mustRun(t, c.List)
+	if _, n := ctest.State(m); n != 3 {
+		t.Errorf("%d calls were made, want 3", n)
+	}
+	mustPanic(t, "no double", func() { r.Float() })
+	mustPanic(t, "use Float", func() { x.Int() })
+	c.List.Reset()
+	mustPanic(t, "reset", func() { r.Int() })
+	mustPanic(t, "not in this recording", func() { c.AddArgs(r.Arg(), calls.Int(1)) })
+	mustRun(t, c.List) // nothing
+
+	l := calls.Get()
+	pooled := ctest.Calls{List: l}
+	p := pooled.Add(1, 2)
+	mustRun(t, l)
+	l.Put()
+	mustPanic(t, "given back", func() { p.Int() })
+	mustPanic(t, "after Put", func() { pooled.Add(1, 2) })
+	mustPanic(t, "after Put", func() { l.Run(context.Background()) })
+	mustPanic(t, "after Put", func() { l.Reset() })
+	mustPanic(t, "after Put", func() { l.Put() })
+	mustPanic(t, "after Put", func() { l.String("") })
+	calls.Get() // it may be the same
+}
+
+// TestZeroList uses a list that no constructor made.
+func TestZeroList(t *testing.T) {
+	var l calls.List
+	mustRun(t, &l)
+	c := ctest.Calls{List: &l}
+	text := l.String("abc")
+	n := c.Length(text)
+	mustRun(t, &l)
+	if n.Int() != 3 {
+		t.Errorf("the length is %d", n.Int())
+	}
+	var m calls.List
+	m.StopIf(calls.Negative(ctest.Calls{List: &m}.Add(1, 2)))
+	mustRun(t, &m)
+}

@@ -1,0 +1,22 @@
+//go:build cgo && (race || cheap_check)
+
+package calls_test
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/calls"
+)
+
+// TestUnpinned records Go pointers that are not pinned.
+func TestUnpinned(t *testing.T) {
+	c := newCalls()
+	b := make([]byte, 100)
+	p := unsafe.Pointer(&b[0])
+	goPointers(t, func() { c.Sum(p, 100) })
+	goPointers(t, func() { c.SumArgs(calls.Pointer(p), calls.Int(100)) })
+	c.Sum(c.List.Pin(p), 100)
+	c.Sum(nil, 0)
+	mustRun(t, c.List)
+}

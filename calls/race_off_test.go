@@ -1,0 +1,5 @@
+//go:build cgo && !race
+
+package calls_test
+
+const raceEnabled = false

@@ -1,0 +1,282 @@
+//go:build cgo
+
+package calls
+
+/*
+#include "ops.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+)
+
+// A Repeat makes a range of calls again and again while a condition holds, and keeps results
+// of each turn, a row, in arrays. Record, in this order: [List.Repeat], the calls of which one
+// says whether there is a row, [Repeat.While], the calls that read the row with [Repeat.Ints],
+// [Repeat.Floats], [Repeat.Bytes] and [Repeat.Equal] for what to keep, and [Repeat.End].
+//
+// A run ends when the arrays have as many rows as they can, or when a text does not fit. The
+// next [List.Run] goes on there: a row that did not fit is its first, and no row is lost.
+// [Repeat.More] says whether there may be more rows.
+type Repeat struct {
+	list  *List
+	gen   uint32
+	rows  int
+	begin int // the operation that begins
+	body  int // behind While; 0 before
+	end   int // behind the last operation; 0 before End
+	whil  int // the operation of While
+	bytes bool
+}
+
+// Repeat begins a repetition, which keeps at most rows rows in a run. Repetitions can follow
+// each other, but not lie within each other.
+func (l *List) Repeat(rows int) *Repeat {
+	if rows < 1 {
+		panicMisuse("List.Repeat", "%d rows; the least is 1", rows)
+	}
+	l.mustBeIdle("recording")
+	if l.open != nil {
+		panicMisuse("List.Repeat", "a repetition is open; call its End before")
+	}
+	l.endSkips("a repetition")
+	w, at := l.add(C.cheap_calls_begin, 4)
+	l.plain = false
+	w[1], w[2], w[3] = 0, uint64(rows), 0
+	if l.inUse == len(l.loops) {
+		l.loops = append(l.loops, new(Repeat))
+	}
+	p := l.loops[l.inUse]
+	l.inUse++
+	*p = Repeat{list: l, gen: l.gen, rows: rows, begin: at}
+	l.open = p
+	return p
+}
+
+// mustBeOpen panics unless calls of the repetition are being recorded.
+func (p *Repeat) mustBeOpen(method string) {
+	if p.list.open != p {
+		panicMisuse("Repeat."+method, "the repetition is not being recorded")
+	}
+}
+
+// While records that the repetition ends if the condition does not hold. There is one for each
+// repetition.
+func (p *Repeat) While(c Condition) {
+	p.mustBeOpen("While")
+	if p.body != 0 {
+		panicMisuse("Repeat.While", "the repetition has a While; use StopIf or SkipIf for other conditions")
+	}
+	l := p.list
+	l.endSkips("While")
+	src := l.check(c, "Repeat.While")
+	w, at := l.add(skipOps[c.kind^condNot], 3)
+	w[1], w[2] = pair(at, src+1, at), uint64(c.value)
+	p.whil, p.body = at, l.n
+}
+
+// End ends the repetition.
+func (p *Repeat) End() {
+	p.mustBeOpen("End")
+	if p.body == 0 {
+		panicMisuse("Repeat.End", "the repetition has no While, and would never end")
+	}
+	l := p.list
+	l.endSkips("End")
+	w, at := l.add(C.cheap_calls_back, 2)
+	w[1] = pair(at, at, p.begin)
+	w, at = l.add(C.cheap_calls_done, 2)
+	w[1] = pair(at, at, p.begin)
+	to := l.word(p.whil + 1)
+	*to = *to&(1<<32-1) | uint64(at-p.whil)<<32
+	p.end = l.n
+	l.open = nil
+}
+
+// keep records an operation that keeps a result of the row.
+func (p *Repeat) keep(op unsafe.Pointer, n int, r Result, method string) (*[slack]uint64, int) {
+	p.mustBeOpen(method)
+	if p.body == 0 {
+		panicMisuse("Repeat."+method, "call While before: it says whether there is a row")
+	}
+	l := p.list
+	l.endSkips("what is kept of the row") // which is never skipped
+	src := r.index(l, "Repeat."+method)
+	w, at := l.add(op, n)
+	w[1] = pair(at, src+1, p.begin)
+	return w, at
+}
+
+// array returns memory for n elements of size bytes.
+func (p *Repeat) array(n, size int) unsafe.Pointer { return p.list.alloc(n * size) }
+
+// A Column has a number of each row.
+type Column[T int64 | float64] struct {
+	repeat *Repeat
+	data   unsafe.Pointer
+	gen    uint32
+}
+
+// Ints records that an integer or a pointer is kept for each row, widened to 64 bits.
+func (p *Repeat) Ints(r Result) Column[int64] {
+	if r.at&resultFloat != 0 {
+		panicMisuse("Repeat.Ints", "the result is a double; use Floats")
+	}
+	return Column[int64]{p, p.store(r, "Ints"), p.gen}
+}
+
+// Floats records that a double is kept for each row.
+func (p *Repeat) Floats(r Result) Column[float64] {
+	if r.at&resultFloat == 0 {
+		panicMisuse("Repeat.Floats", "the result is no double; use Ints")
+	}
+	return Column[float64]{p, p.store(r, "Floats"), p.gen}
+}
+
+func (p *Repeat) store(r Result, method string) unsafe.Pointer {
+	w, _ := p.keep(C.cheap_calls_store, 3, r, method)
+	data := p.array(p.rows, 8)
+	w[2] = uint64(uintptr(data))
+	return data
+}
+
+// Values returns the numbers of the rows of the last Run, in their order. They are outside
+// the Go heap, and valid until the next Run, Reset or Put of the list.
+func (c Column[T]) Values() []T {
+	return unsafe.Slice((*T)(c.data), c.repeat.readable(c.gen, "Column.Values"))
+}
+
+// Flags has a truth value of each row.
+type Flags struct {
+	repeat *Repeat
+	data   unsafe.Pointer
+	gen    uint32
+}
+
+// Equal records that for each row it is kept whether the result is v: for example whether a
+// column is NULL.
+func (p *Repeat) Equal(r Result, v int64) Flags {
+	if r.at&resultFloat != 0 {
+		panicMisuse("Repeat.Equal", "the result is a double; conditions are for integers and pointers")
+	}
+	w, _ := p.keep(C.cheap_calls_test, 4, r, "Equal")
+	data := p.array(p.rows, 1)
+	w[2], w[3] = uint64(uintptr(data)), uint64(v)
+	return Flags{p, data, p.gen}
+}
+
+// Values is [Column.Values] of truth values.
+func (f Flags) Values() []bool {
+	return unsafe.Slice((*bool)(f.data), f.repeat.readable(f.gen, "Flags.Values"))
+}
+
+// Texts has bytes of each row.
+type Texts struct {
+	repeat *Repeat
+	at     int // the operation
+	gen    uint32
+}
+
+// Bytes records that for each row n bytes at r are kept. Both are results; n may be 0 or less,
+// and r may be a null pointer, for no bytes. The texts of a run share a buffer of size bytes.
+// A text that is larger is kept: then the buffer grows.
+func (p *Repeat) Bytes(r, n Result, size int) Texts {
+	if size < 1 {
+		panicMisuse("Repeat.Bytes", "a buffer of %d bytes", size)
+	}
+	if (r.at|n.at)&resultFloat != 0 {
+		panicMisuse("Repeat.Bytes", "a result is a double")
+	}
+	length := n.index(p.list, "Repeat.Bytes")
+	w, at := p.keep(C.cheap_calls_bytes, 6, r, "Bytes")
+	w[1] = w[1]&(1<<32-1) | uint64(length+1-at)<<32
+	ends := p.array(p.rows+1, 8)
+	if ends != nil {
+		*(*uint64)(ends) = 0
+	}
+	w[2] = uint64(p.begin - at)
+	w[3], w[4], w[5] = uint64(uintptr(ends)), uint64(uintptr(p.array(size, 1))), uint64(size)
+	p.bytes = true
+	return Texts{p, at, p.gen}
+}
+
+// At returns the bytes of row i of the last Run. They are outside the Go heap, and valid until
+// the next Run, Reset or Put of the list.
+func (t Texts) At(i int) []byte {
+	rows := t.repeat.readable(t.gen, "Texts.At")
+	l := t.repeat.list
+	ends := unsafe.Slice((*uint64)(pointer(l.words[t.at+3])), rows+1)
+	begin, end := ends[i], ends[i+1] // i is a row, or this panics
+	return unsafe.Slice((*byte)(unsafe.Add(pointer(l.words[t.at+4]), begin)), end-begin)
+}
+
+// String returns a copy of the bytes of row i as a string.
+func (t Texts) String(i int) string { return string(t.At(i)) }
+
+// readable returns the number of rows, for a column of a recording.
+func (p *Repeat) readable(gen uint32, method string) int {
+	if p.gen != gen {
+		panicMisuse(method, "the list was reset or given back since")
+	}
+	return p.Rows()
+}
+
+// Rows returns how many rows the last Run has kept.
+func (p *Repeat) Rows() int {
+	p.mustHaveRun("Rows")
+	return int(*p.list.word(p.begin + 1))
+}
+
+// More reports whether the condition of [Repeat.While] has held until the end of the last
+// Run. Then the next Run goes on with the next row, unless the list was stopped or rewound.
+func (p *Repeat) More() bool {
+	p.mustHaveRun("More")
+	return *p.list.word(p.begin + 3) == 0
+}
+
+func (p *Repeat) mustHaveRun(method string) {
+	l := p.list
+	if l.gen != p.gen || l.state != idle {
+		panicMisuse("Repeat."+method, "the list was reset or given back since, or runs")
+	}
+	if !l.ran || p.end == 0 {
+		panicMisuse("Repeat."+method, "the list did not run")
+	}
+}
+
+// around returns the repetition in which an operation is, nil if there is none.
+func (l *List) around(at int) *Repeat {
+	for _, p := range l.loops[:l.inUse] {
+		if at > p.begin && at < p.end {
+			return p
+		}
+	}
+	return nil
+}
+
+// resumeAt returns where to go on after a run that ended at an operation. The columns of a row
+// that is not complete are read again, because the arrays begin again.
+func (l *List) resumeAt(at int) int {
+	if p := l.around(at); p != nil && at > p.body {
+		return p.body
+	}
+	return at
+}
+
+// growBuffer makes the buffer larger that an operation has found too small for a text, if it
+// is that of the first row. Otherwise there are rows to read before.
+func (l *List) growBuffer(at int) (grown bool, err error) {
+	if l.around(at).Rows() > 0 {
+		return false, nil
+	}
+	size := max(int(l.words[C.CHEAP_CALLS_NEED]), 2*int(*l.word(at + 5)))
+	p := l.memory.Malloc(size)
+	if p == nil {
+		return false, cheap.ErrNoMemory
+	}
+	*l.word(at + 4), *l.word(at + 5) = uint64(uintptr(p)), uint64(size)
+	return true, nil
+}
