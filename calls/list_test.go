@@ -402,7 +402,7 @@ func TestNoAllocation(t *testing.T) {
 		pooled.Put()
 	}
 	round()
-	if n := testing.AllocsPerRun(100, round); n > 0.5 && !raceEnabled {
+	if n := testing.AllocsPerRun(100, round); n > 0.5 && !checkedBuild {
 		t.Errorf("%v Go allocations", n)
 	}
 }

@@ -280,3 +280,17 @@ func (l *List) growBuffer(at int) (grown bool, err error) {
 	*l.word(at + 4), *l.word(at + 5) = uint64(uintptr(p)), uint64(size)
 	return true, nil
 }
+
+// AppendTo appends the bytes of all rows of the last Run to data, and for each row the length
+// that data has with it to ends. It returns both.
+func (t Texts) AppendTo(data []byte, ends []uint64) ([]byte, []uint64) {
+	rows := t.repeat.readable(t.gen, "Texts.AppendTo")
+	l := t.repeat.list
+	have := unsafe.Slice((*uint64)(pointer(l.words[t.at+3])), rows+1)
+	before := uint64(len(data))
+	data = append(data, unsafe.Slice((*byte)(pointer(l.words[t.at+4])), have[rows])...)
+	for _, end := range have[1:] {
+		ends = append(ends, before+end)
+	}
+	return data, ends
+}

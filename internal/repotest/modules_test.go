@@ -40,7 +40,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 }
 
 // modules are the directories of the modules of the repository.
-var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "tools", "vet", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"}
+var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "tools", "vet", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
 	var found []string
@@ -68,7 +68,7 @@ func TestModules(t *testing.T) {
 // Without the workspace each module must build as well, as it does for a user
 // who has only that one: by a replace line that leads to the checkout.
 func TestSubmodulesReplaceRoot(t *testing.T) {
-	for _, dir := range []string{"cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"} {
+	for _, dir := range []string{"cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"} {
 		m := readModFile(t, path.Join(dir, "go.mod"))
 		ok := false
 		for _, r := range m.Replace {

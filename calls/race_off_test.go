@@ -1,5 +1,0 @@
-//go:build cgo && !race
-
-package calls_test
-
-const raceEnabled = false
