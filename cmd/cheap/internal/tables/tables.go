@@ -8,6 +8,7 @@ func All() []measure.Table {
 	var all []measure.Table
 	for _, table := range []func() measure.Table{
 		Calls,
+		Lists,
 		Scaling,
 		Release,
 		Size,

@@ -1,0 +1,29 @@
+//go:build cgo && unix
+
+package tables
+
+import "testing"
+
+// TestLists makes some calls in each row, fewer and more than a list has.
+func TestLists(t *testing.T) {
+	table := Lists()
+	wantNames(t, table, []string{"cgo", "list-1", "list-5", "list-16", "list-64", "list-1024", "reference-64", "condition-64", "eight-cgo", "eight-list-64"})
+	for _, row := range table.Rows {
+		work, err := row.Open(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 3, 2500} {
+			work.Run(n)
+			if work.Check == nil {
+				continue
+			}
+			if err := work.Check(n); err != nil {
+				t.Errorf("%s: %v", row.Name, err)
+			}
+		}
+		if work.Close != nil {
+			work.Close()
+		}
+	}
+}
