@@ -98,139 +98,118 @@ func Load32At(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argLoad32At
 // refWords is the length of the operation that fetches an argument.
 const refWords = 3
 
-// refs is 1 for an argument that has such an operation, else 0.
-func (a Arg) refs() int {
-	if a.ref&argHow != 0 {
-		return 1
-	}
-	return 0
-}
-
 // isWrong reports whether an argument is a result of another recording.
 func (l *List) isWrong(a Arg) bool {
 	return a.ref&argHow != 0 && uint32(a.ref) != l.gen && a.ref&argHow < argLoadAt
 }
 
-// put writes an argument of a call at the word to, and the operation at another word that
-// fetches it, if it has one. It returns where the next such operation is.
-func (l *List) put(at, to int, a Arg) int {
-	if a.ref&argHow == 0 {
-		*(*uint64)(unsafe.Add(l.base, to*8)) = a.word
-		return at
-	}
-	l.putRef(at, to, a)
-	return at + refWords
+// isSimple reports whether an argument is a value, or a result of this recording that needs no
+// operation before the call: its distance and what is added fit in the word of the argument.
+func (l *List) isSimple(a Arg) bool {
+	return a.ref&argHow == 0 || a.ref&argHow == argRef && uint32(a.ref) == l.gen && a.word == uint64(int32(a.word))
 }
 
-func (l *List) putRef(at, to int, a Arg) {
-	w := (*[refWords]uint64)(unsafe.Add(l.base, at*8))
-	w[0] = uint64(uintptr(argOps[a.ref>>argHowAt&7]))
-	w[1] = pair(at, int(a.ref>>argIndex&(1<<28-1))+1, to)
-	w[2] = a.word
+// at returns the word of a simple argument of a call that begins at the word at, and 1 if it
+// is a result.
+func (a Arg) at(at int) (word, isResult uint64) {
+	if a.ref&argHow == 0 {
+		return a.word, 0
+	}
+	return uint64(uint32(int(a.ref>>argIndex&(1<<28-1))+1-at)) | a.word<<32, 1
 }
 
 // OpArgs1 is [List.OpArgs] of one argument.
 func (l *List) OpArgs1(op unsafe.Pointer, shape Shape, a Arg) Result {
 	at := l.n
-	if at+refWords+3 > l.room || (a.ref>>63)^uint64(shape>>shapeFloats) != 0 || l.isWrong(a) {
+	if at+4 > l.room || a.ref>>63 != uint64(shape>>shapeFloats) || !l.isSimple(a) {
 		return l.OpArgs(op, shape, a)
 	}
-	call := at + refWords*a.refs()
-	r := l.putCall(op, shape, call)
-	l.put(at, call+2, a)
-	l.n = call + 3
-	return r
+	w := (*[4]uint64)(unsafe.Add(l.base, at*8))
+	w[0], w[1] = uint64(uintptr(op)), 0
+	w[3], w[2] = a.at(at)
+	l.n = at + 4
+	return l.result(shape, at)
 }
 
 // OpArgs2 is [List.OpArgs] of two arguments.
 func (l *List) OpArgs2(op unsafe.Pointer, shape Shape, a, b Arg) Result {
 	at := l.n
-	if at+2*refWords+4 > l.room || (a.ref>>63|b.ref>>63<<1)^uint64(shape>>shapeFloats) != 0 || l.isWrong(a) || l.isWrong(b) {
+	if at+5 > l.room || a.ref>>63|b.ref>>63<<1 != uint64(shape>>shapeFloats) || !l.isSimple(a) || !l.isSimple(b) {
 		return l.OpArgs(op, shape, a, b)
 	}
-	call := at + refWords*(a.refs()+b.refs())
-	r := l.putCall(op, shape, call)
-	// As put does, which is not inlined.
-	w := (*[2]uint64)(unsafe.Add(l.base, (call+2)*8))
-	if a.ref&argHow == 0 {
-		w[0] = a.word
-	} else {
-		l.putRef(at, call+2, a)
-		at += refWords
-	}
-	if b.ref&argHow == 0 {
-		w[1] = b.word
-	} else {
-		l.putRef(at, call+3, b)
-	}
-	l.n = call + 4
-	return r
+	w := (*[5]uint64)(unsafe.Add(l.base, at*8))
+	w[0], w[1] = uint64(uintptr(op)), 0
+	first, isFirst := a.at(at)
+	second, isSecond := b.at(at)
+	w[2], w[3], w[4] = isFirst|isSecond<<1, first, second
+	l.n = at + 5
+	return l.result(shape, at)
 }
 
 // OpArgs3 is [List.OpArgs] of three arguments.
 func (l *List) OpArgs3(op unsafe.Pointer, shape Shape, a, b, c Arg) Result {
 	at := l.n
-	if at+3*refWords+5 > l.room || (a.ref>>63|b.ref>>63<<1|c.ref>>63<<2)^uint64(shape>>shapeFloats) != 0 || l.isWrong(a) || l.isWrong(b) || l.isWrong(c) {
+	if at+6 > l.room || a.ref>>63|b.ref>>63<<1|c.ref>>63<<2 != uint64(shape>>shapeFloats) || !l.isSimple(a) || !l.isSimple(b) || !l.isSimple(c) {
 		return l.OpArgs(op, shape, a, b, c)
 	}
-	call := at + refWords*(a.refs()+b.refs()+c.refs())
-	r := l.putCall(op, shape, call)
-	w := (*[3]uint64)(unsafe.Add(l.base, (call+2)*8))
-	if a.ref&argHow == 0 {
-		w[0] = a.word
-	} else {
-		l.putRef(at, call+2, a)
-		at += refWords
-	}
-	if b.ref&argHow == 0 {
-		w[1] = b.word
-	} else {
-		l.putRef(at, call+3, b)
-		at += refWords
-	}
-	if c.ref&argHow == 0 {
-		w[2] = c.word
-	} else {
-		l.putRef(at, call+4, c)
-	}
-	l.n = call + 5
-	return r
+	w := (*[6]uint64)(unsafe.Add(l.base, at*8))
+	w[0], w[1] = uint64(uintptr(op)), 0
+	first, isFirst := a.at(at)
+	second, isSecond := b.at(at)
+	third, isThird := c.at(at)
+	w[2], w[3], w[4], w[5] = isFirst|isSecond<<1|isThird<<2, first, second, third
+	l.n = at + 6
+	return l.result(shape, at)
 }
 
-// putCall writes what a call begins with.
-func (l *List) putCall(op unsafe.Pointer, shape Shape, at int) Result {
-	w := (*[2]uint64)(unsafe.Add(l.base, at*8))
-	w[0] = uint64(uintptr(op))
-	w[1] = 0
+// result is that of a call at a word.
+func (l *List) result(shape Shape, at int) Result {
 	return Result{l, uint32(at) | uint32(shape&shapeFloat)<<23, l.gen}
 }
 
-// OpArgs records a call like [List.Op], with arguments that may be earlier results. It makes
-// room itself. It panics if an argument is a result that is not of this recording, or if the
-// arguments are not what the shape says.
+// OpArgs records a call with arguments that may be earlier results, by its other operation,
+// which looks for them. The word behind the result says which arguments are results: such an
+// argument has the distance to the result in its low half, and what is added in its high half.
+// OpArgs makes room itself. It panics if an argument is a result that is not of this recording,
+// or if the arguments are not what the shape says.
 func (l *List) OpArgs(op unsafe.Pointer, shape Shape, args ...Arg) Result {
-	refs := 0
+	fetches := 0
 	for i, a := range args {
 		if l.isWrong(a) || a.ref>>63 != uint64(shape)>>(shapeFloats+i)&1 {
 			l.panicArg(i, a)
 		}
-		refs += a.refs()
+		if !l.isSimple(a) {
+			fetches++
+		}
 	}
 	if len(args) != int(shape&0xff) {
 		panicMisuse("List.OpArgs", "%d arguments for a function of %d", len(args), shape&0xff)
 	}
-	words := refs*refWords + 2 + len(args)
+	words := fetches*refWords + 3 + len(args)
 	at := l.n
 	if at+words > l.room {
 		at = l.makeRoom(words, true)
 	}
-	call := at + refs*refWords
-	r := l.putCall(op, shape, call)
+	call := at + fetches*refWords
+	w := (*[slack]uint64)(unsafe.Add(l.base, call*8))
+	w[0], w[1] = uint64(uintptr(op)), 0
+	results := uint64(0)
 	for i, a := range args {
-		at = l.put(at, call+2+i, a)
+		if l.isSimple(a) {
+			word, isResult := a.at(call)
+			w[3+i] = word
+			results |= isResult << i
+			continue
+		}
+		fetch := (*[refWords]uint64)(unsafe.Add(l.base, at*8))
+		fetch[0] = uint64(uintptr(argOps[a.ref>>argHowAt&7]))
+		fetch[1] = pair(at, int(a.ref>>argIndex&(1<<28-1))+1, call+3+i)
+		fetch[2] = a.word
+		at += refWords
 	}
-	l.n = call + 2 + len(args)
-	return r
+	w[2] = results
+	l.n = call + 3 + len(args)
+	return l.result(shape, call)
 }
 
 // panicArg says what is wrong with an argument.

@@ -76,8 +76,8 @@ const (
 	MaxWords = 30
 
 	// slack is kept free behind the words of a list, so that a recorded call can be written
-	// as an array of this size, without looking at its length.
-	slack = MaxWords + 2
+	// as an array of its largest size, without looking at its length.
+	slack = MaxWords + 3
 
 	firstWords = 256
 	mostWords  = 1 << 27 // of a list, 1 GiB: a distance has 31 bits, an index 28
@@ -91,7 +91,7 @@ type callWords struct {
 	args   [MaxWords]uint64
 }
 
-var _ [slack * 8]byte = [unsafe.Sizeof(callWords{})]byte{}
+var _ [slack*8 - unsafe.Sizeof(callWords{})]byte // it is not larger
 
 // An Option changes a list.
 type Option int

@@ -11,6 +11,14 @@ import (
 	"strings"
 )
 
+// fetch is for arguments that may be results: see List.OpArgs of package calls.
+const fetch = `
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+`
+
 // helpers are for functions with doubles.
 const helpers = `
 static inline double callgen_double(uint64_t word) {
@@ -33,6 +41,9 @@ func (j *job) write(s *source, functions []function) ([]byte, error) {
 	c.WriteString("\n\n#include <stdint.h>\n")
 	if slices.ContainsFunc(functions, function.hasFloats) {
 		c.WriteString("#include <string.h>\n" + helpers)
+	}
+	if slices.ContainsFunc(functions, func(f function) bool { return len(f.params) > 0 }) {
+		c.WriteString(fetch)
 	}
 	seen := map[string]string{}
 	for _, f := range functions {
@@ -100,11 +111,23 @@ func (f function) hasFloats() bool {
 
 // writeC writes the C function that makes a call, and the calls of the same function that
 // follow: a turn of this loop takes 1 ns less than to return to the list and be called again.
-// It ends when the flag of the list is set: see ops.h of package calls.
+// It ends when the flag of the list is set: see ops.h of package calls. A second one is for
+// arguments that may be results.
 func (f function) writeC(b *bytes.Buffer, op string) {
+	f.writeOp(b, op, len(f.params)+2, func(i int) string { return fmt.Sprintf("w[%d]", i+2) })
+	if len(f.params) > 0 {
+		f.writeOp(b, op+argsSuffix, len(f.params)+3, func(i int) string { return fmt.Sprintf("callgen_arg(w, %d)", i) })
+	}
+}
+
+// argsSuffix ends the name of the second C function.
+const argsSuffix = "_args"
+
+// writeOp writes one of them, for a call that has so many words.
+func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i int) string) {
 	var args []string
 	for i, p := range f.params {
-		word := fmt.Sprintf("w[%d]", i+2)
+		word := argument(i)
 		switch {
 		case p.isFloat():
 			word = "callgen_double(" + word + ")"
@@ -126,7 +149,15 @@ func (f function) writeC(b *bytes.Buffer, op string) {
 			call = "w[1] = (uint64_t)" + call
 		}
 	}
-	fmt.Fprintf(b, "\nuint64_t *%s(uint64_t *w, void *run) {\n\tdo {\n\t\t%s;\n\t\tw += %d;\n\t} while (w[0] == w[-%[3]d] && *(const volatile uint64_t *)run == 0);\n\treturn w;\n}\n", op, call, len(f.params)+2)
+	fmt.Fprintf(b, `
+uint64_t *%s(uint64_t *w, void *run) {
+	do {
+		%s;
+		w += %d;
+	} while (w[0] == w[-%[3]d] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+`, op, call, words)
 }
 
 // shape is the calls.Shape of a function.
@@ -203,5 +234,5 @@ func (f function) writeGo(b *bytes.Buffer, typ, method, op string) {
 	if len(f.params) <= 3 {
 		door += fmt.Sprint(len(f.params))
 	}
-	fmt.Fprintf(b, "\t%sc.List.%s(unsafe.Pointer(C.%s), %s, %s)\n}\n", give, door, op, shape, strings.Join(names, ", "))
+	fmt.Fprintf(b, "\t%sc.List.%s(unsafe.Pointer(C.%s), %s, %s)\n}\n", give, door, op+argsSuffix, shape, strings.Join(names, ", "))
 }

@@ -21,11 +21,24 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+
 uint64_t *calls_ctest_add_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_add(w[2], w[3]);
 		w += 4;
 	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_add_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_add(callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -37,11 +50,27 @@ uint64_t *calls_ctest_mix_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_mix_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(ctest_mix(callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2), callgen_arg(w, 3), callgen_double(callgen_arg(w, 4)), callgen_double(callgen_arg(w, 5)), callgen_double(callgen_arg(w, 6)), callgen_double(callgen_arg(w, 7))));
+		w += 11;
+	} while (w[0] == w[-11] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_mul_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
 	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_mul_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -53,11 +82,27 @@ uint64_t *calls_ctest_scale_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_scale_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_arg(w, 0), callgen_double(callgen_arg(w, 1)), callgen_arg(w, 2)));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_note_44c74039(uint64_t *w, void *run) {
 	do {
 		ctest_note((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
 	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_note_44c74039_args(uint64_t *w, void *run) {
+	do {
+		ctest_note((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -69,11 +114,27 @@ uint64_t *calls_ctest_self_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_self_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_new_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_new_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -85,11 +146,27 @@ uint64_t *calls_ctest_free_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_free_44c74039_args(uint64_t *w, void *run) {
+	do {
+		ctest_free((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_char_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_char(w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_char_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_char(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -101,11 +178,27 @@ uint64_t *calls_ctest_byte_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_byte_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_byte(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_short_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_short(w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_short_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_short(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -117,11 +210,27 @@ uint64_t *calls_ctest_ushort_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_ushort_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_ushort(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_uint_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)ctest_uint(w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_uint_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_uint(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -133,11 +242,27 @@ uint64_t *calls_ctest_not_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_not_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_not(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_float_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = callgen_word(ctest_float(callgen_double(w[2])));
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_float_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(ctest_float(callgen_double(callgen_arg(w, 0))));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -149,11 +274,27 @@ uint64_t *calls_ctest_darker_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_darker_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_darker(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_length_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_length_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -165,11 +306,27 @@ uint64_t *calls_ctest_sum_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_sum_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_fill_44c74039(uint64_t *w, void *run) {
 	do {
 		ctest_fill((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
 	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_fill_44c74039_args(uint64_t *w, void *run) {
+	do {
+		ctest_fill((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -181,11 +338,27 @@ uint64_t *calls_ctest_fail_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_fail_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_fail(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_callback_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_callback(w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_callback_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_callback(callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -197,11 +370,27 @@ uint64_t *calls_ctest_next_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_next_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_integer_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_integer_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -213,6 +402,14 @@ uint64_t *calls_ctest_real_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_real_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_arg(w, 0)));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_text_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)w[2]);
@@ -221,11 +418,27 @@ uint64_t *calls_ctest_text_44c74039(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_ctest_text_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_ctest_bytes_44c74039(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_ctest_bytes_44c74039_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 */
@@ -254,7 +467,7 @@ func (c Calls) Add(a int32, b int32) calls.Result {
 
 // AddArgs is Add with arguments that may be results of earlier calls.
 func (c Calls) AddArgs(a, b calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_add_44c74039), 2, a, b)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 2, a, b)
 }
 
 // Mix records a call of ctest_mix.
@@ -276,7 +489,7 @@ func (c Calls) Mix(a int32, b int32, c0 int32, d int32, e float64, f float64, g 
 
 // MixArgs is Mix with arguments that may be results of earlier calls.
 func (c Calls) MixArgs(a, b, c0, d, e, f, g, h calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_mix_44c74039), 0xf000000108, a, b, c0, d, e, f, g, h)
+	return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_mix_44c74039_args), 0xf000000108, a, b, c0, d, e, f, g, h)
 }
 
 // Mul records a call of ctest_mul.
@@ -293,7 +506,7 @@ func (c Calls) Mul(machine *C.ctest_machine, x int64, y int64) calls.Result {
 
 // MulArgs is Mul with arguments that may be results of earlier calls.
 func (c Calls) MulArgs(machine, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_mul_44c74039), 3, machine, x, y)
+	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 3, machine, x, y)
 }
 
 // Scale records a call of ctest_scale.
@@ -310,7 +523,7 @@ func (c Calls) Scale(machine *C.ctest_machine, x float64, y int32) calls.Result 
 
 // ScaleArgs is Scale with arguments that may be results of earlier calls.
 func (c Calls) ScaleArgs(machine, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_scale_44c74039), 0x200000103, machine, x, y)
+	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 0x200000103, machine, x, y)
 }
 
 // Note records a call of ctest_note.
@@ -325,7 +538,7 @@ func (c Calls) Note(machine *C.ctest_machine, x uint32) {
 
 // NoteArgs is Note with arguments that may be results of earlier calls.
 func (c Calls) NoteArgs(machine, x calls.Arg) {
-	c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_note_44c74039), 2, machine, x)
+	c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 2, machine, x)
 }
 
 // Self records a call of ctest_self.
@@ -340,7 +553,7 @@ func (c Calls) Self(machine *C.ctest_machine) calls.Result {
 
 // SelfArgs is Self with arguments that may be results of earlier calls.
 func (c Calls) SelfArgs(machine calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_self_44c74039), 1, machine)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 1, machine)
 }
 
 // New records a call of ctest_new.
@@ -355,7 +568,7 @@ func (c Calls) New(machine unsafe.Pointer) calls.Result {
 
 // NewArgs is New with arguments that may be results of earlier calls.
 func (c Calls) NewArgs(machine calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_new_44c74039), 1, machine)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 1, machine)
 }
 
 // Free records a call of ctest_free.
@@ -369,7 +582,7 @@ func (c Calls) Free(machine *C.ctest_machine) {
 
 // FreeArgs is Free with arguments that may be results of earlier calls.
 func (c Calls) FreeArgs(machine calls.Arg) {
-	c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_free_44c74039), 1, machine)
+	c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 1, machine)
 }
 
 // Char records a call of ctest_char.
@@ -384,7 +597,7 @@ func (c Calls) Char(x int8) calls.Result {
 
 // CharArgs is Char with arguments that may be results of earlier calls.
 func (c Calls) CharArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_char_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 1, x)
 }
 
 // Byte records a call of ctest_byte.
@@ -399,7 +612,7 @@ func (c Calls) Byte(x uint8) calls.Result {
 
 // ByteArgs is Byte with arguments that may be results of earlier calls.
 func (c Calls) ByteArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_byte_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 1, x)
 }
 
 // Short records a call of ctest_short.
@@ -414,7 +627,7 @@ func (c Calls) Short(x int16) calls.Result {
 
 // ShortArgs is Short with arguments that may be results of earlier calls.
 func (c Calls) ShortArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_short_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 1, x)
 }
 
 // Ushort records a call of ctest_ushort.
@@ -429,7 +642,7 @@ func (c Calls) Ushort(x uint16) calls.Result {
 
 // UshortArgs is Ushort with arguments that may be results of earlier calls.
 func (c Calls) UshortArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_ushort_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 1, x)
 }
 
 // Uint records a call of ctest_uint.
@@ -444,7 +657,7 @@ func (c Calls) Uint(x uint32) calls.Result {
 
 // UintArgs is Uint with arguments that may be results of earlier calls.
 func (c Calls) UintArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_uint_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 1, x)
 }
 
 // Not records a call of ctest_not.
@@ -459,7 +672,7 @@ func (c Calls) Not(x bool) calls.Result {
 
 // NotArgs is Not with arguments that may be results of earlier calls.
 func (c Calls) NotArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_not_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 1, x)
 }
 
 // Float records a call of ctest_float.
@@ -474,7 +687,7 @@ func (c Calls) Float(x float32) calls.Result {
 
 // FloatArgs is Float with arguments that may be results of earlier calls.
 func (c Calls) FloatArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_float_44c74039), 0x100000101, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 0x100000101, x)
 }
 
 // Darker records a call of ctest_darker.
@@ -489,7 +702,7 @@ func (c Calls) Darker(x int32) calls.Result {
 
 // DarkerArgs is Darker with arguments that may be results of earlier calls.
 func (c Calls) DarkerArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_darker_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 1, x)
 }
 
 // Length records a call of ctest_length.
@@ -504,7 +717,7 @@ func (c Calls) Length(text unsafe.Pointer) calls.Result {
 
 // LengthArgs is Length with arguments that may be results of earlier calls.
 func (c Calls) LengthArgs(text calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_length_44c74039), 1, text)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 1, text)
 }
 
 // Sum records a call of ctest_sum.
@@ -520,7 +733,7 @@ func (c Calls) Sum(p unsafe.Pointer, n uint64) calls.Result {
 
 // SumArgs is Sum with arguments that may be results of earlier calls.
 func (c Calls) SumArgs(p, n calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_sum_44c74039), 2, p, n)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 2, p, n)
 }
 
 // Fill records a call of ctest_fill.
@@ -536,7 +749,7 @@ func (c Calls) Fill(p unsafe.Pointer, n uint64, value int32) {
 
 // FillArgs is Fill with arguments that may be results of earlier calls.
 func (c Calls) FillArgs(p, n, value calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_fill_44c74039), 3, p, n, value)
+	c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 3, p, n, value)
 }
 
 // Fail records a call of ctest_fail.
@@ -551,7 +764,7 @@ func (c Calls) Fail(e int32) calls.Result {
 
 // FailArgs is Fail with arguments that may be results of earlier calls.
 func (c Calls) FailArgs(e calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_fail_44c74039), 1, e)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 1, e)
 }
 
 // Callback records a call of ctest_callback.
@@ -566,7 +779,7 @@ func (c Calls) Callback(x int64) calls.Result {
 
 // CallbackArgs is Callback with arguments that may be results of earlier calls.
 func (c Calls) CallbackArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_callback_44c74039), 1, x)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 1, x)
 }
 
 // Next records a call of ctest_next.
@@ -581,7 +794,7 @@ func (c Calls) Next(cursor *C.ctest_cursor) calls.Result {
 
 // NextArgs is Next with arguments that may be results of earlier calls.
 func (c Calls) NextArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_next_44c74039), 1, cursor)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 1, cursor)
 }
 
 // Integer records a call of ctest_integer.
@@ -596,7 +809,7 @@ func (c Calls) Integer(cursor *C.ctest_cursor) calls.Result {
 
 // IntegerArgs is Integer with arguments that may be results of earlier calls.
 func (c Calls) IntegerArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_integer_44c74039), 1, cursor)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 1, cursor)
 }
 
 // Real records a call of ctest_real.
@@ -611,7 +824,7 @@ func (c Calls) Real(cursor *C.ctest_cursor) calls.Result {
 
 // RealArgs is Real with arguments that may be results of earlier calls.
 func (c Calls) RealArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_real_44c74039), 0x101, cursor)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 0x101, cursor)
 }
 
 // Text records a call of ctest_text.
@@ -626,7 +839,7 @@ func (c Calls) Text(cursor *C.ctest_cursor) calls.Result {
 
 // TextArgs is Text with arguments that may be results of earlier calls.
 func (c Calls) TextArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_text_44c74039), 1, cursor)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 1, cursor)
 }
 
 // Bytes records a call of ctest_bytes.
@@ -641,5 +854,5 @@ func (c Calls) Bytes(cursor *C.ctest_cursor) calls.Result {
 
 // BytesArgs is Bytes with arguments that may be results of earlier calls.
 func (c Calls) BytesArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_bytes_44c74039), 1, cursor)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 1, cursor)
 }

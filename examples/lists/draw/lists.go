@@ -21,11 +21,24 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+
 uint64_t *calls_draw_colour_f5052dc4(uint64_t *w, void *run) {
 	do {
 		draw_colour((void *)(uintptr_t)w[2], w[3], w[4], w[5]);
 		w += 6;
 	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_draw_colour_f5052dc4_args(uint64_t *w, void *run) {
+	do {
+		draw_colour((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2), callgen_arg(w, 3));
+		w += 7;
+	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -37,11 +50,27 @@ uint64_t *calls_draw_move_f5052dc4(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_draw_move_f5052dc4_args(uint64_t *w, void *run) {
+	do {
+		draw_move((void *)(uintptr_t)callgen_arg(w, 0), callgen_double(callgen_arg(w, 1)), callgen_double(callgen_arg(w, 2)));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_draw_point_f5052dc4(uint64_t *w, void *run) {
 	do {
 		draw_point((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
 	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_draw_point_f5052dc4_args(uint64_t *w, void *run) {
+	do {
+		draw_point((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 */
@@ -71,7 +100,7 @@ func (c Calls) Colour(canvas *C.draw_canvas, r0 uint8, g uint8, b uint8) {
 
 // ColourArgs is Colour with arguments that may be results of earlier calls.
 func (c Calls) ColourArgs(canvas, r0, g, b calls.Arg) {
-	c.List.OpArgs(unsafe.Pointer(C.calls_draw_colour_f5052dc4), 4, canvas, r0, g, b)
+	c.List.OpArgs(unsafe.Pointer(C.calls_draw_colour_f5052dc4_args), 4, canvas, r0, g, b)
 }
 
 // Move records a call of draw_move.
@@ -87,7 +116,7 @@ func (c Calls) Move(canvas *C.draw_canvas, x float32, y float32) {
 
 // MoveArgs is Move with arguments that may be results of earlier calls.
 func (c Calls) MoveArgs(canvas, x, y calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_move_f5052dc4), 0x600000003, canvas, x, y)
+	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 0x600000003, canvas, x, y)
 }
 
 // Point records a call of draw_point.
@@ -103,5 +132,5 @@ func (c Calls) Point(canvas *C.draw_canvas, dx int32, dy int32) {
 
 // PointArgs is Point with arguments that may be results of earlier calls.
 func (c Calls) PointArgs(canvas, dx, dy calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_point_f5052dc4), 3, canvas, dx, dy)
+	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 3, canvas, dx, dy)
 }

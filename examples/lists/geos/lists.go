@@ -9,11 +9,24 @@ package geos
 
 #include <stdint.h>
 
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+
 uint64_t *calls_GEOSCoordSeq_getXY_r_c070f928(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)w[2], (void *)(uintptr_t)w[3], w[4], (void *)(uintptr_t)w[5], (void *)(uintptr_t)w[6]);
 		w += 7;
 	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_GEOSCoordSeq_getXY_r_c070f928_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_arg(w, 0), (void *)(uintptr_t)callgen_arg(w, 1), callgen_arg(w, 2), (void *)(uintptr_t)callgen_arg(w, 3), (void *)(uintptr_t)callgen_arg(w, 4));
+		w += 8;
+	} while (w[0] == w[-8] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 */
@@ -44,5 +57,5 @@ func (c Calls) CoordSeqGetXYR(handle C.GEOSContextHandle_t, s *C.GEOSCoordSequen
 
 // CoordSeqGetXYRArgs is CoordSeqGetXYR with arguments that may be results of earlier calls.
 func (c Calls) CoordSeqGetXYRArgs(handle, s, idx, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_GEOSCoordSeq_getXY_r_c070f928), 5, handle, s, idx, x, y)
+	return c.List.OpArgs(unsafe.Pointer(C.calls_GEOSCoordSeq_getXY_r_c070f928_args), 5, handle, s, idx, x, y)
 }

@@ -47,11 +47,24 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+
 uint64_t *calls_sqlite3_bind_int64_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
 	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_bind_int64_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -63,11 +76,27 @@ uint64_t *calls_sqlite3_bind_double_8fe2458a(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_sqlite3_bind_double_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_double(callgen_arg(w, 2)));
+		w += 6;
+	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_sqlite3_bind_text_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)w[2], w[3], (void *)(uintptr_t)w[4], w[5], (void *)(uintptr_t)w[6]);
 		w += 7;
 	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_bind_text_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), (void *)(uintptr_t)callgen_arg(w, 2), callgen_arg(w, 3), (void *)(uintptr_t)callgen_arg(w, 4));
+		w += 8;
+	} while (w[0] == w[-8] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -79,11 +108,27 @@ uint64_t *calls_sqlite3_bind_null_8fe2458a(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_sqlite3_bind_null_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_sqlite3_step_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)w[2]);
 		w += 3;
 	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_step_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -95,11 +140,27 @@ uint64_t *calls_sqlite3_reset_8fe2458a(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_sqlite3_reset_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_arg(w, 0));
+		w += 4;
+	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_sqlite3_column_int64_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
 	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_column_int64_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -111,11 +172,27 @@ uint64_t *calls_sqlite3_column_double_8fe2458a(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_sqlite3_column_double_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1)));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_sqlite3_column_text_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
 	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_column_text_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 
@@ -127,11 +204,27 @@ uint64_t *calls_sqlite3_column_bytes_8fe2458a(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_sqlite3_column_bytes_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_sqlite3_column_type_8fe2458a(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
 	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_sqlite3_column_type_8fe2458a_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 */
@@ -161,7 +254,7 @@ func (c Calls) BindInt64(a0 *C.sqlite3_stmt, a1 int32, a2 int64) calls.Result {
 
 // BindInt64Args is BindInt64 with arguments that may be results of earlier calls.
 func (c Calls) BindInt64Args(a0, a1, a2 calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a), 3, a0, a1, a2)
+	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 3, a0, a1, a2)
 }
 
 // BindDouble records a call of sqlite3_bind_double.
@@ -178,7 +271,7 @@ func (c Calls) BindDouble(a0 *C.sqlite3_stmt, a1 int32, a2 float64) calls.Result
 
 // BindDoubleArgs is BindDouble with arguments that may be results of earlier calls.
 func (c Calls) BindDoubleArgs(a0, a1, a2 calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a), 0x400000003, a0, a1, a2)
+	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 0x400000003, a0, a1, a2)
 }
 
 // BindText records a call of sqlite3_bind_text.
@@ -197,7 +290,7 @@ func (c Calls) BindText(a0 *C.sqlite3_stmt, a1 int32, a2 unsafe.Pointer, a3 int3
 
 // BindTextArgs is BindText with arguments that may be results of earlier calls.
 func (c Calls) BindTextArgs(a0, a1, a2, a3, a4 calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_text_8fe2458a), 5, a0, a1, a2, a3, a4)
+	return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_text_8fe2458a_args), 5, a0, a1, a2, a3, a4)
 }
 
 // BindNull records a call of sqlite3_bind_null.
@@ -213,7 +306,7 @@ func (c Calls) BindNull(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // BindNullArgs is BindNull with arguments that may be results of earlier calls.
 func (c Calls) BindNullArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a), 2, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 2, a0, a1)
 }
 
 // Step records a call of sqlite3_step.
@@ -228,7 +321,7 @@ func (c Calls) Step(a0 *C.sqlite3_stmt) calls.Result {
 
 // StepArgs is Step with arguments that may be results of earlier calls.
 func (c Calls) StepArgs(a0 calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a), 1, a0)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 1, a0)
 }
 
 // Reset records a call of sqlite3_reset.
@@ -243,7 +336,7 @@ func (c Calls) Reset(pStmt *C.sqlite3_stmt) calls.Result {
 
 // ResetArgs is Reset with arguments that may be results of earlier calls.
 func (c Calls) ResetArgs(pStmt calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a), 1, pStmt)
+	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 1, pStmt)
 }
 
 // ColumnInt64 records a call of sqlite3_column_int64.
@@ -259,7 +352,7 @@ func (c Calls) ColumnInt64(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnInt64Args is ColumnInt64 with arguments that may be results of earlier calls.
 func (c Calls) ColumnInt64Args(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a), 2, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 2, a0, a1)
 }
 
 // ColumnDouble records a call of sqlite3_column_double.
@@ -275,7 +368,7 @@ func (c Calls) ColumnDouble(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnDoubleArgs is ColumnDouble with arguments that may be results of earlier calls.
 func (c Calls) ColumnDoubleArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a), 0x102, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 0x102, a0, a1)
 }
 
 // ColumnText records a call of sqlite3_column_text.
@@ -291,7 +384,7 @@ func (c Calls) ColumnText(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnTextArgs is ColumnText with arguments that may be results of earlier calls.
 func (c Calls) ColumnTextArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a), 2, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 2, a0, a1)
 }
 
 // ColumnBytes records a call of sqlite3_column_bytes.
@@ -307,7 +400,7 @@ func (c Calls) ColumnBytes(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnBytesArgs is ColumnBytes with arguments that may be results of earlier calls.
 func (c Calls) ColumnBytesArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a), 2, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 2, a0, a1)
 }
 
 // ColumnType records a call of sqlite3_column_type.
@@ -323,5 +416,5 @@ func (c Calls) ColumnType(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnTypeArgs is ColumnType with arguments that may be results of earlier calls.
 func (c Calls) ColumnTypeArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a), 2, a0, a1)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 2, a0, a1)
 }

@@ -21,6 +21,11 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
+static inline uint64_t callgen_arg(const uint64_t *w, int i) {
+	uint64_t a = w[i + 3];
+	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+}
+
 uint64_t *calls_cside_add_895dcd89(uint64_t *w, void *run) {
 	do {
 		w[1] = (uint64_t)(int64_t)cside_add(w[2], w[3]);
@@ -29,11 +34,27 @@ uint64_t *calls_cside_add_895dcd89(uint64_t *w, void *run) {
 	return w;
 }
 
+uint64_t *calls_cside_add_895dcd89_args(uint64_t *w, void *run) {
+	do {
+		w[1] = (uint64_t)(int64_t)cside_add(callgen_arg(w, 0), callgen_arg(w, 1));
+		w += 5;
+	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
 uint64_t *calls_cside_mix_895dcd89(uint64_t *w, void *run) {
 	do {
 		w[1] = callgen_word(cside_mix(w[2], w[3], w[4], w[5], callgen_double(w[6]), callgen_double(w[7]), callgen_double(w[8]), callgen_double(w[9])));
 		w += 10;
 	} while (w[0] == w[-10] && *(const volatile uint64_t *)run == 0);
+	return w;
+}
+
+uint64_t *calls_cside_mix_895dcd89_args(uint64_t *w, void *run) {
+	do {
+		w[1] = callgen_word(cside_mix(callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2), callgen_arg(w, 3), callgen_double(callgen_arg(w, 4)), callgen_double(callgen_arg(w, 5)), callgen_double(callgen_arg(w, 6)), callgen_double(callgen_arg(w, 7))));
+		w += 11;
+	} while (w[0] == w[-11] && *(const volatile uint64_t *)run == 0);
 	return w;
 }
 */
@@ -62,7 +83,7 @@ func (c Calls) Add(a int32, b int32) calls.Result {
 
 // AddArgs is Add with arguments that may be results of earlier calls.
 func (c Calls) AddArgs(a, b calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_cside_add_895dcd89), 2, a, b)
+	return c.List.OpArgs2(unsafe.Pointer(C.calls_cside_add_895dcd89_args), 2, a, b)
 }
 
 // Mix records a call of cside_mix.
@@ -84,5 +105,5 @@ func (c Calls) Mix(a int32, b int32, c0 int32, d int32, e float64, f float64, g 
 
 // MixArgs is Mix with arguments that may be results of earlier calls.
 func (c Calls) MixArgs(a, b, c0, d, e, f, g, h calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_cside_mix_895dcd89), 0xf000000108, a, b, c0, d, e, f, g, h)
+	return c.List.OpArgs(unsafe.Pointer(C.calls_cside_mix_895dcd89_args), 0xf000000108, a, b, c0, d, e, f, g, h)
 }
