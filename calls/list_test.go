@@ -466,6 +466,35 @@ func TestMisuse(t *testing.T) {
 	calls.Get() // it may be the same
 }
 
+// TestNoMemory asks for more memory than there is. No call is made, until the list is reset.
+func TestNoMemory(t *testing.T) {
+	c, m := newCalls(), newMachine(t)
+	c.Note(m, 1)
+	if p := c.List.Alloc(1 << 56); p != nil {
+		t.Fatal("there is so much memory")
+	}
+	for range 2 {
+		if err := c.List.Run(context.Background()); !errors.Is(err, cheap.ErrNoMemory) {
+			t.Errorf("Run returned %v", err)
+		}
+	}
+	if _, n := ctest.State(m); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+	c.List.Reset()
+	loop := c.List.Repeat(1 << 50)
+	loop.While(calls.Equal(c.Add(1, 1), 0))
+	column := loop.Ints(c.Add(1, 2))
+	loop.End()
+	if err := c.List.Run(context.Background()); !errors.Is(err, cheap.ErrNoMemory) {
+		t.Errorf("Run returned %v", err)
+	}
+	mustPanic(t, "did not run", func() { column.Values() })
+	c.List.Reset()
+	c.Note(m, 1)
+	mustRun(t, c.List)
+}
+
 // TestZeroList uses a list that no constructor made.
 func TestZeroList(t *testing.T) {
 	var l calls.List

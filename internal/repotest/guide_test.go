@@ -22,10 +22,11 @@ type demonstration struct {
 }
 
 var demonstrations = []demonstration{
-	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache"}, true},
+	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
 		"cmd/cheap/internal/porting", "cmd/cheap/internal/porting/before", "cmd/cheap/internal/porting/after", "cgoparam",
 		"cmd/cheap/internal/porting/before/shapes", "cmd/cheap/internal/porting/after/shapes",
+		"examples/lists/sqlite",
 	}, false},
 }
 
