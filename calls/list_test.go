@@ -482,7 +482,7 @@ func TestNoMemory(t *testing.T) {
 		t.Errorf("%d calls were made", n)
 	}
 	c.List.Reset()
-	loop := c.List.Repeat(1 << 50)
+	loop := c.List.Repeat(math.MaxInt)
 	loop.While(calls.Equal(c.Add(1, 1), 0))
 	column := loop.Ints(c.Add(1, 2))
 	loop.End()

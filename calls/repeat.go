@@ -8,6 +8,7 @@ package calls
 import "C"
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -38,6 +39,7 @@ func (l *List) Repeat(rows int) *Repeat {
 	if rows < 1 {
 		panicMisuse("List.Repeat", "%d rows; the least is 1", rows)
 	}
+	rows = min(rows, mostRows)
 	l.mustBeIdle("recording")
 	if l.open != nil {
 		panicMisuse("List.Repeat", "a repetition is open; call its End before")
@@ -111,7 +113,12 @@ func (p *Repeat) keep(op unsafe.Pointer, n int, r Result, method string) (*[slac
 }
 
 // array returns memory for n elements of size bytes.
-func (p *Repeat) array(n, size int) unsafe.Pointer { return p.list.alloc(n * size) }
+func (p *Repeat) array(n, size int) unsafe.Pointer {
+	return p.list.alloc(n * size) // of mostRows it does not overflow
+}
+
+// mostRows is more than there is memory for, and more than are ever read.
+const mostRows = math.MaxInt/8 - 1
 
 // A Column has a number of each row.
 type Column[T int64 | float64] struct {
