@@ -66,7 +66,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	if exact {
 		cal.PerCallback = Ratio{} // callbacks are known
 	}
-	split(groups, whole, cal)
+	split(groups, whole, cal, exact)
 	r.fill(groups, whole)
 	r.fillSites(groups, whole)
 	r.advise(figures)
@@ -147,6 +147,7 @@ type group struct {
 	of      map[mechanism]float64
 
 	flat        float64 // C, as the profile shows it
+	near        float64 // the part of it that is known to be of the call
 	transitions float64 // of calls
 	callbacks   float64
 	roots       float64
@@ -166,6 +167,9 @@ func (g *group) add(c class, weight float64, samples int64) {
 	if c.flat {
 		g.flat += weight
 		g.flatSamples += samples
+		if c.near {
+			g.near += weight
+		}
 	}
 	switch {
 	case c.mechanism == mechCallback:

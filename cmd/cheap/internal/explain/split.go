@@ -11,13 +11,22 @@ import "math"
 //
 // A group with few samples may have less flat time than its calls would hide. So C of a group is
 // at least 0, and all are scaled to add up to C of the whole, which is known better.
-func split(groups map[groupKey]*group, whole *group, cal Calibration) {
+//
+// In an exact profile the callbacks are known. Behind a callback, the runtime's part of the call
+// takes longer than in the calibration, so it is taken as the profile shows it.
+func split(groups map[groupKey]*group, whole *group, cal Calibration, exact bool) {
 	whole.split(cal)
-	sum := 0.0
+	sum, known := 0.0, 0.0
 	for _, g := range groups {
 		g.split(cal)
+		if more := g.near - g.call; exact && g.callbacks > 0 && more > 0 {
+			g.call += more
+			known += more
+			g.c = Share{Share: math.Max(0, g.c.Share-more), Low: math.Max(0, g.c.Low-more), High: math.Max(0, g.c.High-more)}
+		}
 		sum += g.c.Share
 	}
+	whole.c = Share{Share: math.Max(0, whole.c.Share-known), Low: math.Max(0, whole.c.Low-known), High: math.Max(0, whole.c.High-known)}
 	scale := 0.0
 	if sum > 0 {
 		scale = whole.c.Share / sum

@@ -57,6 +57,7 @@ type class struct {
 	purpose   purpose
 
 	flat       bool // the profile cannot tell C from the runtime's part of a call
+	near       bool // flat, and the leaf is the runtime's part or cgo's wrapper
 	transition bool // entersyscall or exitsyscall, on their fast ways
 	roots      bool // the collector marks or sweeps records of cleanups and finalizers
 	checks     bool // the arguments of a call
@@ -86,11 +87,20 @@ type classifier struct {
 	// special are the lines of the sweep that deal with records of cleanups and finalizers. The
 	// loop there is a part of a larger function.
 	special [2]int64
+
+	// exports are the functions of C through which C calls back: cgo has made them.
+	exports map[string]bool
 }
 
 // newClassifier looks for the line in the stacks of a profile.
 func newClassifier(p *profile.Profile, exact bool) *classifier {
-	c := &classifier{exact: exact}
+	c := &classifier{exact: exact, exports: map[string]bool{}}
+	for _, f := range p.Function {
+		if _, name, found := strings.Cut(f.Name, "._cgoexp_"); found {
+			_, name, _ = strings.Cut(name, "_") // behind the hash
+			c.exports[name] = true
+		}
+	}
 	for _, s := range p.Sample {
 		stack := frames(s)
 		for i := range len(stack) - 1 {
@@ -122,6 +132,7 @@ func isOfSpecials(f frame) bool {
 func (k *classifier) classify(stack []frame) class {
 	var c class
 	c.mechanism, c.flat = k.inC(stack)
+	c.near = c.flat && (!stack[0].isC || strings.HasPrefix(stack[0].function, "_cgo_") || strings.HasPrefix(stack[0].function, "x_cgo_"))
 	slow := false
 	for i, f := range stack {
 		n := lookup(f)
@@ -177,7 +188,7 @@ func (k *classifier) inC(stack []frame) (m mechanism, flat bool) {
 		return mechC, false // a thread of C
 	case k.exact && noted && !leaf.isC && stack[first-1].function == "runtime.entersyscall":
 		return "", false // on the way there, before the stack was noted
-	case k.exact && noted && isCallback(stack[first-1]):
+	case k.exact && noted && (isCallback(stack[first-1]) || leaf.isC && k.exports[leaf.function]):
 		return mechCallback, false
 	case leaf.isC || k.exact && noted:
 		return mechC, true
