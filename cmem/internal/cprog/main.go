@@ -1,5 +1,7 @@
 //go:build cgo && linux
 
+//cheapvet:ignore cfree the program leaks for the tests of package cmem
+
 // Command cprog leaks C memory, and writes the profile to the file that its argument names. It says
 // whether package cmem is off, and what is wrong with the functions that allocate.
 package main
