@@ -109,57 +109,16 @@ func (l *List) isSimple(a Arg) bool {
 	return a.ref&argHow == 0 || a.ref&argHow == argRef && uint32(a.ref) == l.gen && a.word == uint64(int32(a.word))
 }
 
-// at returns the word of a simple argument of a call that begins at the word at, and 1 if it
-// is a result.
-func (a Arg) at(at int) (word, isResult uint64) {
+// Fits reports whether an argument of a call can be written by [Arg.In]: whether it is a value,
+// or a result of this recording. float says whether the parameter is a double, by its bit.
+func (l *List) Fits(a Arg, float uint64) bool { return a.ref>>63 == float && l.isSimple(a) }
+
+// In returns an argument as a word of the call whose result is r, and bit if it is a result.
+func (a Arg) In(r Result, bit uint64) (word, isResult uint64) {
 	if a.ref&argHow == 0 {
 		return a.word, 0
 	}
-	return uint64(uint32(int(a.ref>>argIndex&(1<<28-1))+1-at)) | a.word<<32, 1
-}
-
-// OpArgs1 is [List.OpArgs] of one argument.
-func (l *List) OpArgs1(op unsafe.Pointer, shape Shape, a Arg) Result {
-	at := l.n
-	if at+4 > l.room || a.ref>>63 != uint64(shape>>shapeFloats) || !l.isSimple(a) {
-		return l.OpArgs(op, shape, a)
-	}
-	w := (*[4]uint64)(unsafe.Add(l.base, at*8))
-	w[0], w[1] = uint64(uintptr(op)), 0
-	w[3], w[2] = a.at(at)
-	l.n = at + 4
-	return l.result(shape, at)
-}
-
-// OpArgs2 is [List.OpArgs] of two arguments.
-func (l *List) OpArgs2(op unsafe.Pointer, shape Shape, a, b Arg) Result {
-	at := l.n
-	if at+5 > l.room || a.ref>>63|b.ref>>63<<1 != uint64(shape>>shapeFloats) || !l.isSimple(a) || !l.isSimple(b) {
-		return l.OpArgs(op, shape, a, b)
-	}
-	w := (*[5]uint64)(unsafe.Add(l.base, at*8))
-	w[0], w[1] = uint64(uintptr(op)), 0
-	first, isFirst := a.at(at)
-	second, isSecond := b.at(at)
-	w[2], w[3], w[4] = isFirst|isSecond<<1, first, second
-	l.n = at + 5
-	return l.result(shape, at)
-}
-
-// OpArgs3 is [List.OpArgs] of three arguments.
-func (l *List) OpArgs3(op unsafe.Pointer, shape Shape, a, b, c Arg) Result {
-	at := l.n
-	if at+6 > l.room || a.ref>>63|b.ref>>63<<1|c.ref>>63<<2 != uint64(shape>>shapeFloats) || !l.isSimple(a) || !l.isSimple(b) || !l.isSimple(c) {
-		return l.OpArgs(op, shape, a, b, c)
-	}
-	w := (*[6]uint64)(unsafe.Add(l.base, at*8))
-	w[0], w[1] = uint64(uintptr(op)), 0
-	first, isFirst := a.at(at)
-	second, isSecond := b.at(at)
-	third, isThird := c.at(at)
-	w[2], w[3], w[4], w[5] = isFirst|isSecond<<1|isThird<<2, first, second, third
-	l.n = at + 6
-	return l.result(shape, at)
+	return uint64(uint32(int(a.ref>>argIndex&(1<<28-1))+1-int(r.at&^resultFloat))) | a.word<<32, bit
 }
 
 // result is that of a call at a word.
@@ -193,12 +152,12 @@ func (l *List) OpArgs(op unsafe.Pointer, shape Shape, args ...Arg) Result {
 	call := at + fetches*refWords
 	w := (*[slack]uint64)(unsafe.Add(l.base, call*8))
 	w[0], w[1] = uint64(uintptr(op)), 0
-	results := uint64(0)
+	results, r := uint64(0), l.result(shape, call)
 	for i, a := range args {
 		if l.isSimple(a) {
-			word, isResult := a.at(call)
+			word, isResult := a.In(r, 1<<i)
 			w[3+i] = word
-			results |= isResult << i
+			results |= isResult
 			continue
 		}
 		fetch := (*[refWords]uint64)(unsafe.Add(l.base, at*8))
@@ -209,7 +168,7 @@ func (l *List) OpArgs(op unsafe.Pointer, shape Shape, args ...Arg) Result {
 	}
 	w[2] = results
 	l.n = call + 3 + len(args)
-	return l.result(shape, call)
+	return r
 }
 
 // panicArg says what is wrong with an argument.

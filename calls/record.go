@@ -28,8 +28,8 @@ const (
 )
 
 // Full reports whether [List.Grow] must be called before a call of so many arguments is
-// recorded. It is for the code that callgen writes, as are Grow, Op, the methods whose names
-// begin with OpArgs, and OpFloat.
+// recorded. It is for the code that callgen writes, as are Grow, Op, OpFloat, OpArgs, Fits and
+// [Arg.In].
 func (l *List) Full(args int) bool { return l.n+2+args > l.room }
 
 // Grow makes room for a call of so many arguments. It panics if nothing may be recorded.

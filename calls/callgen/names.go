@@ -13,7 +13,8 @@ var (
 )
 
 // taken are names that the written code uses for itself.
-var taken = map[string]bool{"c": true, "w": true, "r": true, "C": true, "calls": true, "math": true, "unsafe": true}
+var taken = map[string]bool{"c": true, "w": true, "r": true, "C": true, "calls": true, "math": true, "unsafe": true,
+	"w0": true, "w1": true, "w2": true, "is0": true, "is1": true, "is2": true}
 
 // notNames are words that end the declaration of a parameter without a name.
 var notNames = map[string]bool{

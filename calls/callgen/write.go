@@ -192,6 +192,9 @@ func (v value) word() string {
 	return "uint64(" + v.name + ")"
 }
 
+// inlined is the most arguments for which the second method has its own code.
+const inlined = 3
+
 // writeGo writes the two methods.
 func (f function) writeGo(b *bytes.Buffer, typ, method, op string) {
 	var params, names []string
@@ -230,9 +233,28 @@ func (f function) writeGo(b *bytes.Buffer, typ, method, op string) {
 		return
 	}
 	fmt.Fprintf(b, "\n// %sArgs is %s with arguments that may be results of earlier calls.\nfunc (c %s) %sArgs(%s calls.Arg)%s {\n", method, method, typ, method, strings.Join(names, ", "), result)
-	door = "OpArgs"
-	if len(f.params) <= 3 {
-		door += fmt.Sprint(len(f.params))
+	slow := fmt.Sprintf("c.List.OpArgs(unsafe.Pointer(C.%s), %s, %s)", op+argsSuffix, shape, strings.Join(names, ", "))
+	if len(f.params) > inlined {
+		fmt.Fprintf(b, "\t%s%s\n}\n", give, slow)
+		return
 	}
-	fmt.Fprintf(b, "\t%sc.List.%s(unsafe.Pointer(C.%s), %s, %s)\n}\n", give, door, op+argsSuffix, shape, strings.Join(names, ", "))
+	// As OpArgs does, without a call.
+	fits, words, bits, targets := "", "", "", ""
+	for i, p := range f.params {
+		float := 0
+		if p.isFloat() {
+			float = 1
+		}
+		fits += fmt.Sprintf(" || !c.List.Fits(%s, %d)", p.name, float)
+		words += fmt.Sprintf("\tw%d, is%[1]d := %s.In(r, %d)\n", i, p.name, 1<<i)
+		bits += fmt.Sprintf(" | is%d", i)
+		targets += fmt.Sprintf("\tw[%d] = w%d\n", i+1, i)
+	}
+	fmt.Fprintf(b, "\tif c.List.Full(%d)%s {\n", len(f.params)+1, fits)
+	if f.result == nil {
+		fmt.Fprintf(b, "\t\t%s\n\t\treturn\n\t}\n", slow)
+	} else {
+		fmt.Fprintf(b, "\t\treturn %s\n\t}\n", slow)
+	}
+	fmt.Fprintf(b, "\tw, r := c.List.%s(unsafe.Pointer(C.%s), %d)\n%s\tw[0] = %s\n%s%s}\n", door, op+argsSuffix, len(f.params)+1, words, strings.TrimPrefix(bits, " | "), targets, end)
 }

@@ -467,7 +467,16 @@ func (c Calls) Add(a int32, b int32) calls.Result {
 
 // AddArgs is Add with arguments that may be results of earlier calls.
 func (c Calls) AddArgs(a, b calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 2, a, b)
+	if c.List.Full(3) || !c.List.Fits(a, 0) || !c.List.Fits(b, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 2, a, b)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 3)
+	w0, is0 := a.In(r, 1)
+	w1, is1 := b.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // Mix records a call of ctest_mix.
@@ -506,7 +515,18 @@ func (c Calls) Mul(machine *C.ctest_machine, x int64, y int64) calls.Result {
 
 // MulArgs is Mul with arguments that may be results of earlier calls.
 func (c Calls) MulArgs(machine, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 3, machine, x, y)
+	if c.List.Full(4) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 0) || !c.List.Fits(y, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 3, machine, x, y)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 4)
+	w0, is0 := machine.In(r, 1)
+	w1, is1 := x.In(r, 2)
+	w2, is2 := y.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
+	return r
 }
 
 // Scale records a call of ctest_scale.
@@ -523,7 +543,18 @@ func (c Calls) Scale(machine *C.ctest_machine, x float64, y int32) calls.Result 
 
 // ScaleArgs is Scale with arguments that may be results of earlier calls.
 func (c Calls) ScaleArgs(machine, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 0x200000103, machine, x, y)
+	if c.List.Full(4) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 1) || !c.List.Fits(y, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 0x200000103, machine, x, y)
+	}
+	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 4)
+	w0, is0 := machine.In(r, 1)
+	w1, is1 := x.In(r, 2)
+	w2, is2 := y.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
+	return r
 }
 
 // Note records a call of ctest_note.
@@ -538,7 +569,16 @@ func (c Calls) Note(machine *C.ctest_machine, x uint32) {
 
 // NoteArgs is Note with arguments that may be results of earlier calls.
 func (c Calls) NoteArgs(machine, x calls.Arg) {
-	c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 2, machine, x)
+	if c.List.Full(3) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 0) {
+		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 2, machine, x)
+		return
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 3)
+	w0, is0 := machine.In(r, 1)
+	w1, is1 := x.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
 }
 
 // Self records a call of ctest_self.
@@ -553,7 +593,14 @@ func (c Calls) Self(machine *C.ctest_machine) calls.Result {
 
 // SelfArgs is Self with arguments that may be results of earlier calls.
 func (c Calls) SelfArgs(machine calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 1, machine)
+	if c.List.Full(2) || !c.List.Fits(machine, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 1, machine)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 2)
+	w0, is0 := machine.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // New records a call of ctest_new.
@@ -568,7 +615,14 @@ func (c Calls) New(machine unsafe.Pointer) calls.Result {
 
 // NewArgs is New with arguments that may be results of earlier calls.
 func (c Calls) NewArgs(machine calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 1, machine)
+	if c.List.Full(2) || !c.List.Fits(machine, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 1, machine)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 2)
+	w0, is0 := machine.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Free records a call of ctest_free.
@@ -582,7 +636,14 @@ func (c Calls) Free(machine *C.ctest_machine) {
 
 // FreeArgs is Free with arguments that may be results of earlier calls.
 func (c Calls) FreeArgs(machine calls.Arg) {
-	c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 1, machine)
+	if c.List.Full(2) || !c.List.Fits(machine, 0) {
+		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 1, machine)
+		return
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 2)
+	w0, is0 := machine.In(r, 1)
+	w[0] = is0
+	w[1] = w0
 }
 
 // Char records a call of ctest_char.
@@ -597,7 +658,14 @@ func (c Calls) Char(x int8) calls.Result {
 
 // CharArgs is Char with arguments that may be results of earlier calls.
 func (c Calls) CharArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Byte records a call of ctest_byte.
@@ -612,7 +680,14 @@ func (c Calls) Byte(x uint8) calls.Result {
 
 // ByteArgs is Byte with arguments that may be results of earlier calls.
 func (c Calls) ByteArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Short records a call of ctest_short.
@@ -627,7 +702,14 @@ func (c Calls) Short(x int16) calls.Result {
 
 // ShortArgs is Short with arguments that may be results of earlier calls.
 func (c Calls) ShortArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Ushort records a call of ctest_ushort.
@@ -642,7 +724,14 @@ func (c Calls) Ushort(x uint16) calls.Result {
 
 // UshortArgs is Ushort with arguments that may be results of earlier calls.
 func (c Calls) UshortArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Uint records a call of ctest_uint.
@@ -657,7 +746,14 @@ func (c Calls) Uint(x uint32) calls.Result {
 
 // UintArgs is Uint with arguments that may be results of earlier calls.
 func (c Calls) UintArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Not records a call of ctest_not.
@@ -672,7 +768,14 @@ func (c Calls) Not(x bool) calls.Result {
 
 // NotArgs is Not with arguments that may be results of earlier calls.
 func (c Calls) NotArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Float records a call of ctest_float.
@@ -687,7 +790,14 @@ func (c Calls) Float(x float32) calls.Result {
 
 // FloatArgs is Float with arguments that may be results of earlier calls.
 func (c Calls) FloatArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 0x100000101, x)
+	if c.List.Full(2) || !c.List.Fits(x, 1) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 0x100000101, x)
+	}
+	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Darker records a call of ctest_darker.
@@ -702,7 +812,14 @@ func (c Calls) Darker(x int32) calls.Result {
 
 // DarkerArgs is Darker with arguments that may be results of earlier calls.
 func (c Calls) DarkerArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Length records a call of ctest_length.
@@ -717,7 +834,14 @@ func (c Calls) Length(text unsafe.Pointer) calls.Result {
 
 // LengthArgs is Length with arguments that may be results of earlier calls.
 func (c Calls) LengthArgs(text calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 1, text)
+	if c.List.Full(2) || !c.List.Fits(text, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 1, text)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 2)
+	w0, is0 := text.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Sum records a call of ctest_sum.
@@ -733,7 +857,16 @@ func (c Calls) Sum(p unsafe.Pointer, n uint64) calls.Result {
 
 // SumArgs is Sum with arguments that may be results of earlier calls.
 func (c Calls) SumArgs(p, n calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 2, p, n)
+	if c.List.Full(3) || !c.List.Fits(p, 0) || !c.List.Fits(n, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 2, p, n)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 3)
+	w0, is0 := p.In(r, 1)
+	w1, is1 := n.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // Fill records a call of ctest_fill.
@@ -749,7 +882,18 @@ func (c Calls) Fill(p unsafe.Pointer, n uint64, value int32) {
 
 // FillArgs is Fill with arguments that may be results of earlier calls.
 func (c Calls) FillArgs(p, n, value calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 3, p, n, value)
+	if c.List.Full(4) || !c.List.Fits(p, 0) || !c.List.Fits(n, 0) || !c.List.Fits(value, 0) {
+		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 3, p, n, value)
+		return
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 4)
+	w0, is0 := p.In(r, 1)
+	w1, is1 := n.In(r, 2)
+	w2, is2 := value.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
 }
 
 // Fail records a call of ctest_fail.
@@ -764,7 +908,14 @@ func (c Calls) Fail(e int32) calls.Result {
 
 // FailArgs is Fail with arguments that may be results of earlier calls.
 func (c Calls) FailArgs(e calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 1, e)
+	if c.List.Full(2) || !c.List.Fits(e, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 1, e)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 2)
+	w0, is0 := e.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Callback records a call of ctest_callback.
@@ -779,7 +930,14 @@ func (c Calls) Callback(x int64) calls.Result {
 
 // CallbackArgs is Callback with arguments that may be results of earlier calls.
 func (c Calls) CallbackArgs(x calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 1, x)
+	if c.List.Full(2) || !c.List.Fits(x, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 1, x)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 2)
+	w0, is0 := x.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Next records a call of ctest_next.
@@ -794,7 +952,14 @@ func (c Calls) Next(cursor *C.ctest_cursor) calls.Result {
 
 // NextArgs is Next with arguments that may be results of earlier calls.
 func (c Calls) NextArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 1, cursor)
+	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 1, cursor)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 2)
+	w0, is0 := cursor.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Integer records a call of ctest_integer.
@@ -809,7 +974,14 @@ func (c Calls) Integer(cursor *C.ctest_cursor) calls.Result {
 
 // IntegerArgs is Integer with arguments that may be results of earlier calls.
 func (c Calls) IntegerArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 1, cursor)
+	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 1, cursor)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 2)
+	w0, is0 := cursor.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Real records a call of ctest_real.
@@ -824,7 +996,14 @@ func (c Calls) Real(cursor *C.ctest_cursor) calls.Result {
 
 // RealArgs is Real with arguments that may be results of earlier calls.
 func (c Calls) RealArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 0x101, cursor)
+	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 0x101, cursor)
+	}
+	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 2)
+	w0, is0 := cursor.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Text records a call of ctest_text.
@@ -839,7 +1018,14 @@ func (c Calls) Text(cursor *C.ctest_cursor) calls.Result {
 
 // TextArgs is Text with arguments that may be results of earlier calls.
 func (c Calls) TextArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 1, cursor)
+	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 1, cursor)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 2)
+	w0, is0 := cursor.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Bytes records a call of ctest_bytes.
@@ -854,5 +1040,12 @@ func (c Calls) Bytes(cursor *C.ctest_cursor) calls.Result {
 
 // BytesArgs is Bytes with arguments that may be results of earlier calls.
 func (c Calls) BytesArgs(cursor calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 1, cursor)
+	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 1, cursor)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 2)
+	w0, is0 := cursor.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }

@@ -116,7 +116,18 @@ func (c Calls) Move(canvas *C.draw_canvas, x float32, y float32) {
 
 // MoveArgs is Move with arguments that may be results of earlier calls.
 func (c Calls) MoveArgs(canvas, x, y calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 0x600000003, canvas, x, y)
+	if c.List.Full(4) || !c.List.Fits(canvas, 0) || !c.List.Fits(x, 1) || !c.List.Fits(y, 1) {
+		c.List.OpArgs(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 0x600000003, canvas, x, y)
+		return
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 4)
+	w0, is0 := canvas.In(r, 1)
+	w1, is1 := x.In(r, 2)
+	w2, is2 := y.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
 }
 
 // Point records a call of draw_point.
@@ -132,5 +143,16 @@ func (c Calls) Point(canvas *C.draw_canvas, dx int32, dy int32) {
 
 // PointArgs is Point with arguments that may be results of earlier calls.
 func (c Calls) PointArgs(canvas, dx, dy calls.Arg) {
-	c.List.OpArgs3(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 3, canvas, dx, dy)
+	if c.List.Full(4) || !c.List.Fits(canvas, 0) || !c.List.Fits(dx, 0) || !c.List.Fits(dy, 0) {
+		c.List.OpArgs(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 3, canvas, dx, dy)
+		return
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 4)
+	w0, is0 := canvas.In(r, 1)
+	w1, is1 := dx.In(r, 2)
+	w2, is2 := dy.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
 }

@@ -254,7 +254,18 @@ func (c Calls) BindInt64(a0 *C.sqlite3_stmt, a1 int32, a2 int64) calls.Result {
 
 // BindInt64Args is BindInt64 with arguments that may be results of earlier calls.
 func (c Calls) BindInt64Args(a0, a1, a2 calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 3, a0, a1, a2)
+	if c.List.Full(4) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) || !c.List.Fits(a2, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 3, a0, a1, a2)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 4)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w2, is2 := a2.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
+	return r
 }
 
 // BindDouble records a call of sqlite3_bind_double.
@@ -271,7 +282,18 @@ func (c Calls) BindDouble(a0 *C.sqlite3_stmt, a1 int32, a2 float64) calls.Result
 
 // BindDoubleArgs is BindDouble with arguments that may be results of earlier calls.
 func (c Calls) BindDoubleArgs(a0, a1, a2 calls.Arg) calls.Result {
-	return c.List.OpArgs3(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 0x400000003, a0, a1, a2)
+	if c.List.Full(4) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) || !c.List.Fits(a2, 1) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 0x400000003, a0, a1, a2)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 4)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w2, is2 := a2.In(r, 4)
+	w[0] = is0 | is1 | is2
+	w[1] = w0
+	w[2] = w1
+	w[3] = w2
+	return r
 }
 
 // BindText records a call of sqlite3_bind_text.
@@ -306,7 +328,16 @@ func (c Calls) BindNull(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // BindNullArgs is BindNull with arguments that may be results of earlier calls.
 func (c Calls) BindNullArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 2, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 2, a0, a1)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // Step records a call of sqlite3_step.
@@ -321,7 +352,14 @@ func (c Calls) Step(a0 *C.sqlite3_stmt) calls.Result {
 
 // StepArgs is Step with arguments that may be results of earlier calls.
 func (c Calls) StepArgs(a0 calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 1, a0)
+	if c.List.Full(2) || !c.List.Fits(a0, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 1, a0)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 2)
+	w0, is0 := a0.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // Reset records a call of sqlite3_reset.
@@ -336,7 +374,14 @@ func (c Calls) Reset(pStmt *C.sqlite3_stmt) calls.Result {
 
 // ResetArgs is Reset with arguments that may be results of earlier calls.
 func (c Calls) ResetArgs(pStmt calls.Arg) calls.Result {
-	return c.List.OpArgs1(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 1, pStmt)
+	if c.List.Full(2) || !c.List.Fits(pStmt, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 1, pStmt)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 2)
+	w0, is0 := pStmt.In(r, 1)
+	w[0] = is0
+	w[1] = w0
+	return r
 }
 
 // ColumnInt64 records a call of sqlite3_column_int64.
@@ -352,7 +397,16 @@ func (c Calls) ColumnInt64(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnInt64Args is ColumnInt64 with arguments that may be results of earlier calls.
 func (c Calls) ColumnInt64Args(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 2, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 2, a0, a1)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // ColumnDouble records a call of sqlite3_column_double.
@@ -368,7 +422,16 @@ func (c Calls) ColumnDouble(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnDoubleArgs is ColumnDouble with arguments that may be results of earlier calls.
 func (c Calls) ColumnDoubleArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 0x102, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 0x102, a0, a1)
+	}
+	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // ColumnText records a call of sqlite3_column_text.
@@ -384,7 +447,16 @@ func (c Calls) ColumnText(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnTextArgs is ColumnText with arguments that may be results of earlier calls.
 func (c Calls) ColumnTextArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 2, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 2, a0, a1)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // ColumnBytes records a call of sqlite3_column_bytes.
@@ -400,7 +472,16 @@ func (c Calls) ColumnBytes(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnBytesArgs is ColumnBytes with arguments that may be results of earlier calls.
 func (c Calls) ColumnBytesArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 2, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 2, a0, a1)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // ColumnType records a call of sqlite3_column_type.
@@ -416,5 +497,14 @@ func (c Calls) ColumnType(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
 
 // ColumnTypeArgs is ColumnType with arguments that may be results of earlier calls.
 func (c Calls) ColumnTypeArgs(a0, a1 calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 2, a0, a1)
+	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 2, a0, a1)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 3)
+	w0, is0 := a0.In(r, 1)
+	w1, is1 := a1.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }

@@ -83,7 +83,16 @@ func (c Calls) Add(a int32, b int32) calls.Result {
 
 // AddArgs is Add with arguments that may be results of earlier calls.
 func (c Calls) AddArgs(a, b calls.Arg) calls.Result {
-	return c.List.OpArgs2(unsafe.Pointer(C.calls_cside_add_895dcd89_args), 2, a, b)
+	if c.List.Full(3) || !c.List.Fits(a, 0) || !c.List.Fits(b, 0) {
+		return c.List.OpArgs(unsafe.Pointer(C.calls_cside_add_895dcd89_args), 2, a, b)
+	}
+	w, r := c.List.Op(unsafe.Pointer(C.calls_cside_add_895dcd89_args), 3)
+	w0, is0 := a.In(r, 1)
+	w1, is1 := b.In(r, 2)
+	w[0] = is0 | is1
+	w[1] = w0
+	w[2] = w1
+	return r
 }
 
 // Mix records a call of cside_mix.
