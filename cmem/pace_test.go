@@ -25,6 +25,7 @@ var inPictures atomic.Int64
 func newPicture(n int) *picture {
 	p := &picture{cwork.Alloc(2, n)}
 	inPictures.Add(int64(n))
+	//cheapvet:ignore perobject this is what package pace shall bound
 	runtime.AddCleanup(p, func(data unsafe.Pointer) {
 		cwork.Free(data)
 		inPictures.Add(int64(-n))
