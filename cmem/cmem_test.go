@@ -474,3 +474,22 @@ func BenchmarkSampleThreads(b *testing.B) {
 	b.ResetTimer()
 	cwork.Threads(2, b.N, 64)
 }
+
+// BenchmarkDeepSample is a pair whose malloc is sampled below 60 functions of C and 20 of Go.
+func BenchmarkDeepSample(b *testing.B) {
+	withRate(b, 1)
+	below(20, func() {
+		for b.Loop() {
+			cwork.Free(cwork.Alloc(60, 64))
+		}
+	})
+}
+
+//go:noinline
+func below(n int, f func()) {
+	if n == 0 {
+		f()
+		return
+	}
+	below(n-1, f)
+}

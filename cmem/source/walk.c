@@ -212,8 +212,11 @@ static uintptr_t switch_pc; // where asmcgocall, or what it calls, goes on when 
 // go_frame returns the frame pointer of the goroutine that has called C, whose stack pointer then
 // was sp, or 0 if there is no goroutine.
 static uintptr_t go_frame(uintptr_t sp, struct way w) {
-	uintptr_t g, depth, stack[2];
-	if (read_stack(&g, sp + w.g, sizeof g) != sizeof g || read_stack(&depth, sp + w.depth, sizeof depth) != sizeof depth || g == 0)
+	uintptr_t saved[2], stack[2]; // the two that asmcgocall has saved lie side by side
+	if (read_stack(saved, sp + (w.g < w.depth ? w.g : w.depth), sizeof saved) != sizeof saved)
+		return 0;
+	uintptr_t g = saved[w.g > w.depth], depth = saved[w.depth > w.g];
+	if (g == 0)
 		return 0;
 	// The record of a goroutine begins with the ends of its stack, as runtime/cgo knows as well.
 	if (read_stack(stack, g, sizeof stack) != sizeof stack || stack[0] >= stack[1] || depth >= stack[1] - stack[0])
