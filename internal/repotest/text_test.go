@@ -36,6 +36,21 @@ func eachMatch(t *testing.T, re *regexp.Regexp, complaint string) {
 	})
 }
 
+// TestNoPrograms finds what go build has left in the checkout.
+func TestNoPrograms(t *testing.T) {
+	for _, name := range files(t) {
+		b, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, magic := range []string{"\x7fELF", "\xcf\xfa\xed\xfe", "MZ", "!<arch>\n"} {
+			if bytes.HasPrefix(b, []byte(magic)) {
+				t.Errorf("%s is a program or a library", name)
+			}
+		}
+	}
+}
+
 func TestNoPathsOfAMachine(t *testing.T) {
 	// Written so that it does not match itself.
 	re := regexp.MustCompile(`(?:^|[^\w.*)}\-])/(?:home|root|Users|work|farm|var/tmp|tmp)/\w`)
