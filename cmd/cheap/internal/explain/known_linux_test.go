@@ -27,8 +27,8 @@ var (
 // newest.
 var versions = []string{"", "go1.27.0"}
 
-// scenes are the programs. Without a flag, when the tests of other packages run as well, there is one
-// of them, and more tolerance.
+// scenes are the programs. Without a flag, when the tests of other packages run as well, there is
+// one of them, and more tolerance.
 var (
 	scenes      = []string{"noop", "spin-200", "spin-2000", "callback", "callback-10", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
 	shortScenes = map[string][]string{"": {"noop", "spin-200", "callback", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
