@@ -184,14 +184,17 @@ static uintptr_t number(const char **s) {
 }
 
 // hide takes the variables of the command out of the environment, and this library, which is the
-// first that is preloaded. A Go program reads the words that the kernel has written, and goes on
-// behind them: there must be as many as before, so the last ones are empty.
-static void hide(int is_go) {
+// first that is preloaded. The runtime of Go, which may come with a library that is loaded later,
+// reads the words that the kernel has written, and goes on behind them: there must be as many as
+// before, so the last ones are empty. C code gets a copy without these.
+static void hide(void) {
 	extern char **environ;
 	static const char preload[] = "LD_PRELOAD=", ours[] = "CHEAPCMEM_RECORD";
 	static char nothing[8];
-	char **to = environ, **e;
-	for (e = environ; e && *e; e++) {
+	char **to = environ, **e = environ;
+	if (!environ)
+		return;
+	for (; *e; e++) {
 		if (strncmp(*e, ours, sizeof ours - 1) == 0)
 			continue;
 		if (strncmp(*e, preload, sizeof preload - 1) == 0) {
@@ -202,10 +205,12 @@ static void hide(int is_go) {
 		}
 		*to++ = *e;
 	}
-	while (is_go && to < e)
+	size_t kept = to - environ;
+	while (to < e)
 		*to++ = nothing;
-	if (to)
-		*to = 0;
+	char **copy = mmap(0, (kept + 1) * sizeof *copy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy != MAP_FAILED)
+		environ = memcpy(copy, environ, kept * sizeof *copy); // a 0 is behind them
 }
 
 // open_file maps the file that CHEAPCMEM_RECORD names, and copies the variables into it. It runs
@@ -257,7 +262,7 @@ __attribute__((constructor(101))) static void open_file(void) {
 __attribute__((constructor(103))) static void begin(void) {
 	const char *go = getenv("CHEAPCMEM_RECORD_GO");
 	const char *rate = getenv("CHEAPCMEM_RECORD_RATE"), *trace = getenv("CHEAPCMEM_RECORD_TRACE");
-	int first = 1, is_go = go != 0;
+	int first = 1;
 	if (!header)
 		return;
 	dl_iterate_phdr(initial_module, &first);
@@ -281,7 +286,7 @@ __attribute__((constructor(103))) static void begin(void) {
 	strncpy(header->off, cmem_off(), sizeof header->off - 1);
 	memcpy(header->magic, "cheapmem", 8);
 	header->version = 1;
-	hide(is_go);
+	hide();
 	if (trace && *cmem_off() == 0 && !cmem_trace_begin())
 		strcpy(header->off, "there is no room for the file that cheap and the program share");
 	__atomic_store_n(&header->started, 1, __ATOMIC_RELEASE);

@@ -1,0 +1,70 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRecordLibraryOfGo records a program in C that loads a library in Go. Its runtime reads what
+// the kernel has written behind the environment.
+func TestRecordLibraryOfGo(t *testing.T) {
+	const text = `
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+extern char **environ;
+int main(int argc, char **argv) {
+	for (char **e = environ; *e; e++)
+		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAPCMEM_", 10) == 0)
+			printf("environ has [%s]\n", *e);
+	fflush(stdout);
+	void *library = dlopen(argv[1], RTLD_NOW);
+	void (*hello)(void) = library ? (void (*)(void))dlsym(library, "hello") : 0;
+	if (!hello)
+		return 1;
+	hello();
+	return 7;
+}
+`
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module library\n",
+		"main.go": `package main
+
+import "C"
+
+import (
+	"fmt"
+	"os"
+)
+
+//export hello
+func hello() { fmt.Println(os.Getpagesize() > 0, os.Getenv("KEPT"), os.Getenv("LD_PRELOAD")) }
+
+func main() {}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	library, program := filepath.Join(folder, "library.so"), filepath.Join(folder, "program")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", library, ".")
+	build.Env = append(os.Environ(), "GOWORK=off")
+	cc := exec.Command("cc", "-x", "c", "-o", program, "-", "-ldl")
+	cc.Stdin = strings.NewReader(text)
+	for _, command := range []*exec.Cmd{build, cc} {
+		command.Dir = folder
+		if text, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", command, err, text)
+		}
+	}
+	if r := recordEnv(t, []string{"KEPT=kept"}, program, library); r.code != 7 || r.stdout != "true kept \n" {
+		t.Errorf("code %d, the program prints %q, and stderr is %s", r.code, r.stdout, r.stderr)
+	}
+}
