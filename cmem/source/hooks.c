@@ -30,8 +30,8 @@ static int is_early(const void *p) { return (uintptr_t)p - (uintptr_t)early < si
 
 static void *early_malloc(size_t n) {
 	size_t whole = (n + 16 + 15) & ~(size_t)15;
-	size_t at = n > sizeof early ? sizeof early : __atomic_fetch_add(&early_used, whole, __ATOMIC_RELAXED);
-	if (at > sizeof early - whole) {
+	size_t at = whole < n || whole > sizeof early ? sizeof early : __atomic_fetch_add(&early_used, whole, __ATOMIC_RELAXED);
+	if (at >= sizeof early || at > sizeof early - whole) {
 		errno = ENOMEM;
 		return 0;
 	}
