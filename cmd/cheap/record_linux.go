@@ -26,6 +26,8 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	if err != nil {
 		return 0, err
 	}
+	signals := takeSignals() // from here on: what is made below is removed at the end
+	defer signals.stop()
 	folder, err := os.MkdirTemp("", "cheap-record-")
 	if err != nil {
 		return 0, err
@@ -54,16 +56,17 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
 
-	r := &recording{recordSettings: s, file: file, stderr: stderr}
+	r := &recording{recordSettings: s, signals: signals, file: file, stderr: stderr}
 	return r.run(library, listener, stdin, stdout)
 }
 
 // A recording is a program that runs, or has run.
 type recording struct {
 	*recordSettings
-	file   *shared.File
-	stderr io.Writer
-	traced *traced // nil without -trace
+	signals *signals
+	file    *shared.File
+	stderr  io.Writer
+	traced  *traced // nil without -trace
 }
 
 // run runs the program, and writes what was asked for.
@@ -78,13 +81,11 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 			return 0, err
 		}
 	}
-	signals := takeSignals()
-	defer signals.stop()
 	err := child.Start()
 	if err != nil {
 		return 0, usagef("%v", err)
 	}
-	signals.passTo(child.Process)
+	r.signals.passTo(child.Process)
 	if listener != nil {
 		server := r.serve(listener)
 		defer server.Close()

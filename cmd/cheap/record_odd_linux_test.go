@@ -68,3 +68,27 @@ func main() {}
 		t.Errorf("code %d, the program prints %q, and stderr is %s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// TestRecordNoReader has a report that goes to a pipe without a reader. What record has made for
+// itself is removed.
+func TestRecordNoReader(t *testing.T) {
+	folder := t.TempDir()
+	command, out := recordCommandLine(t, []string{"TMPDIR=" + folder}, buildRecorded(t), "threads")
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Close()
+	command.Stderr = to
+	command.Run()
+	to.Close()
+	if code := command.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("%v, want the code of the program, 0", command.ProcessState)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%v is left: %v", left, err)
+	}
+	if _, err := os.Stat(out); err != nil {
+		t.Error(err)
+	}
+}

@@ -22,6 +22,8 @@ type signals struct {
 }
 
 // takeSignals begins to take signals. One that this process ignores is ignored by the program, too.
+// SIGPIPE is taken, but not passed on: whether anyone reads the report or not, the file that the
+// program shares is removed at the end.
 func takeSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 16)}
 	for _, sig := range passed {
@@ -29,6 +31,7 @@ func takeSignals() *signals {
 			signal.Notify(s.c, sig)
 		}
 	}
+	signal.Notify(s.c, syscall.SIGPIPE)
 	return s
 }
 
@@ -39,7 +42,7 @@ func (s *signals) passTo(to *os.Process) {
 	go func() {
 		defer close(s.done)
 		for sig := range s.c {
-			if !fromTerminal(sig) {
+			if sig != syscall.SIGPIPE && !fromTerminal(sig) {
 				to.Signal(sig) // the program may have ended
 			}
 		}
