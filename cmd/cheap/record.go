@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -103,8 +104,27 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		if err := writable(file.flag, file.name); err != nil {
 			return nil, flags, err
 		}
+		if sameFile(file.name, path) {
+			return nil, flags, usagef("%s: %s is the program; name another file", file.flag, file.name)
+		}
+	}
+	if s.trace != "" && sameFile(s.out, s.trace) {
+		return nil, flags, usagef("-o and -trace name the same file, %s; name two", s.out)
 	}
 	return s, flags, nil
+}
+
+// sameFile reports whether two paths are those of one file, which perhaps does not exist yet.
+// Devices, such as /dev/null, are none.
+func sameFile(x, y string) bool {
+	fx, errX := os.Stat(x)
+	fy, errY := os.Stat(y)
+	if errX == nil && errY == nil {
+		return os.SameFile(fx, fy) && fx.Mode().IsRegular()
+	}
+	x, errX = filepath.Abs(x)
+	y, errY = filepath.Abs(y)
+	return errX == nil && errY == nil && x == y
 }
 
 // recordHelp describes the command.

@@ -92,3 +92,12 @@ func TestRecordNoReader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecordPath records a program that is found by PATH. The report has a command that finds it.
+func TestRecordPath(t *testing.T) {
+	program := buildRecorded(t)
+	r := recordEnv(t, []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH")}, filepath.Base(program), "leak")
+	if want := "go tool pprof " + program + " " + r.out + "\n"; r.code != 3 || !strings.Contains(r.stderr, want) {
+		t.Errorf("code %d, no %q in\n%s", r.code, want, r.stderr)
+	}
+}

@@ -48,7 +48,11 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
 	}
 	r.reportMovable(line, libraries, c)
-	line("profile", "go tool pprof %s %s", quoted(r.args[0]), quoted(r.out))
+	program := r.args[0]
+	if !strings.Contains(program, "/") {
+		program = r.program.Path // go tool pprof does not look in PATH
+	}
+	line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
 	if r.traced != nil {
 		line("trace", "cheap replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
 	}
