@@ -337,7 +337,7 @@ func TestRecordMistakes(t *testing.T) {
 	build := exec.Command("go", "build", "-o", static, ".")
 	build.Dir = filepath.Join(folder, "src")
 	for name, text := range map[string]string{
-		"src/go.mod": "module static\n", "src/main.go": "package main\n\nfunc main() {}\n", "script": "#!/bin/sh\n", "text": "text\n",
+		"src/go.mod": "module static\n", "src/main.go": "package main\n\nfunc main() {}\n", "script": "#!/bin/sh\n", "text": "text\n", "$ORIGIN/text": "",
 	} {
 		os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o777)
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o777); err != nil {
@@ -369,6 +369,7 @@ func TestRecordMistakes(t *testing.T) {
 		{"", []string{folder + "/script"}, "is a script"},
 		{"", []string{folder + "/text"}, "is no ELF file"},
 		{"", []string{static}, "is linked statically"},
+		{"TMPDIR=" + folder + "/$ORIGIN", []string{program}, "name another one in TMPDIR"},
 		{"CC=musl-gcc", []string{program}, "the C compiler musl-gcc "}, // not there, or for another C library
 		{"CC=no-such-compiler -O3", []string{program}, "the C compiler no-such-compiler was not found"},
 	} {

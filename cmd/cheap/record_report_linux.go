@@ -83,7 +83,7 @@ func (r *recording) reportMovable(line func(label, format string, args ...any), 
 // byteCount writes a number of bytes.
 func byteCount[T ~int | ~int64 | ~uint64](n T) string {
 	if n < 1024 {
-		return fmt.Sprint(n, " bytes")
+		return figure.Plural(int(n), "byte")
 	}
 	return figure.Bytes(float64(n))
 }

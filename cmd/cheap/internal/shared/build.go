@@ -95,10 +95,10 @@ func isForGlibc(library, cc string) error {
 }
 
 // Check returns an error if a path cannot be preloaded: the dynamic linker separates paths by
-// spaces and colons.
+// spaces and colons, and puts folders in place of names with a dollar sign.
 func Check(path string) error {
-	if strings.ContainsAny(path, " :") {
-		return errors.New("the folder of temporary files has a space or a colon in its name, so that no library in it can be preloaded; name another one in TMPDIR")
+	if strings.ContainsAny(path, " :$") {
+		return errors.New("the folder of temporary files has a space, a colon or a dollar sign in its name, so that no library in it can be preloaded; name another one in TMPDIR")
 	}
 	return nil
 }
