@@ -4,9 +4,13 @@ package cmem
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +122,34 @@ func TestBubble(t *testing.T) {
 		runtime.GC() // the goroutine begins in the time of the bubble
 		synctest.Wait()
 	})
+}
+
+// TestClosedFiles closes the eventfd, as programs do that close all files, and opens a file with its
+// number: nothing is written to it.
+func TestClosedFiles(t *testing.T) {
+	if os.Getenv("CMEM_CLOSED") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestClosedFiles$")
+		cmd.Env = append(os.Environ(), "CMEM_CLOSED=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	withRate(t, 1)
+	start(t)
+	fd := int(watcher.file.Fd())
+	name := filepath.Join(t.TempDir(), "file")
+	other, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Dup3(int(other.Fd()), fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	cwork.Free(cwork.Alloc(0, 100<<20))
+	if b, err := os.ReadFile(name); err != nil || len(b) > 0 {
+		t.Errorf("%q was written to a file of the program; %v", b, err)
+	}
 }
 
 // heldBy returns what the accounts of a name hold.

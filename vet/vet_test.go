@@ -12,6 +12,7 @@ import (
 
 // Analyzers with fixes have tests in their own packages.
 func TestAnalyzers(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1") // go list leaves packages with cgo out without it
 	packages := map[string][]string{
 		"cleanupcycle":   {"cleanupcycle", "ignored", "ignoredfile"},
 		"closeforgotten": {"closeforgotten", "closeuser"},

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -108,6 +109,7 @@ static void in_child(void) {
 #ifdef CMEM_SHARED
 	cmem_shared_child();
 	cmem_mine = &cmem_none;
+	pthread_setspecific(key, 0); // the record is the parent's
 #endif
 	in_parent();
 }
@@ -219,6 +221,7 @@ static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_R
 
 // The eventfd that is told of growth. All under the lock.
 static int growth = -1;
+static struct stat growth_stat;
 static int watched;
 static double told; // the bytes in use when it was told last
 
@@ -237,19 +240,22 @@ static int changed(void) {
 	return growth;
 }
 
-// tell writes to an eventfd, if it is one. The write function of the C library would be a place where
-// a thread can be cancelled. The call waits for no reader: the file does not block.
+// tell writes to the eventfd, if fd is not -1. A program may close all files that it does not know,
+// and the number may be one of its own by now: then nothing is written. The write function of the C
+// library would be a place where a thread can be cancelled. The call waits for no reader: the file
+// does not block.
 static void tell(int fd) {
 	uint64_t one = 1;
-	if (fd >= 0)
+	struct stat is;
+	if (fd >= 0 && fstat(fd, &is) == 0 && is.st_dev == growth_stat.st_dev && is.st_ino == growth_stat.st_ino)
 		syscall(SYS_write, fd, &one, sizeof one);
 }
 
 int cmem_growth(void) {
 	sigset_t old;
 	cmem_lock(&old);
-	if (growth < 0)
-		growth = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (growth < 0 && (growth = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+		fstat(growth, &growth_stat);
 	int fd = growth;
 	cmem_unlock(&old);
 	return fd;

@@ -9,6 +9,7 @@ import (
 
 // TestVettool runs go vet with the command.
 func TestVettool(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1") // go list leaves packages with cgo out without it
 	tool := filepath.Join(t.TempDir(), "cheapvet.exe")
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
