@@ -227,8 +227,13 @@ func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use) []analysis.Sugge
 		return nil
 	}
 	s := u.Statement(use.Node)
-	if s == nil || u.Parent(s) != u.Body {
+	if s == nil || u.Parent(s) != u.Body || !u.Imported(s, "unsafe", "unsafe") {
 		return nil
+	}
+	switch s.(type) {
+	case *ast.AssignStmt, *ast.DeclStmt:
+	default:
+		return nil // the variable is of an if or a switch
 	}
 	unsafeName := ""
 	for _, spec := range file.Imports {

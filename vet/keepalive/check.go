@@ -292,7 +292,10 @@ func (c *checker) describe(f finding) string {
 func (c *checker) fix(f finding) []analysis.SuggestedFix {
 	file := c.file(f.call.Pos())
 	s := f.unit.Statement(f.call)
-	if file == nil || s == nil {
+	if file == nil || s == nil || !f.unit.Imported(s, "runtime", "runtime") {
+		return nil
+	}
+	if comm, ok := f.unit.Parent(s).(*ast.CommClause); ok && comm.Comm == s {
 		return nil
 	}
 	keep := "runtime.KeepAlive(" + f.root.Name() + ")"
@@ -300,7 +303,7 @@ func (c *checker) fix(f finding) []analysis.SuggestedFix {
 	switch s.(type) {
 	case *ast.ExprStmt, *ast.AssignStmt, *ast.DeclStmt:
 	default:
-		if f.unit.Loop(f.call) != nil {
+		if f.unit.Loop(f.call) != nil || s.Pos() <= f.root.Pos() && f.root.Pos() < s.End() {
 			return nil
 		}
 		edit = analysis.TextEdit{Pos: s.Pos(), End: s.Pos(), NewText: []byte("defer " + keep + "\n")}

@@ -189,6 +189,13 @@ func (u *Unit) Loop(n ast.Node) ast.Node {
 	return nil
 }
 
+// Imported reports whether name means the package of that path at n, or nothing at all.
+func (u *Unit) Imported(n ast.Node, name, path string) bool {
+	_, obj := u.Types.Scope().Innermost(n.Pos()).LookupParent(name, n.Pos())
+	pkg, ok := obj.(*types.PkgName)
+	return obj == nil || ok && pkg.Imported().Path() == path
+}
+
 // Statement returns the statement in a block, or in a case of a switch, that n is in. It is nil
 // where there is none, as for the value of a package's variable.
 func (u *Unit) Statement(n ast.Node) ast.Stmt {

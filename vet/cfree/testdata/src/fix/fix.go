@@ -17,3 +17,15 @@ func g() int {
 	p := C.malloc(3) // want `the result of C.malloc is never freed`
 	return int(C.look((*C.char)(p)))
 }
+
+func inIf(s string) bool {
+	if cs := C.CString(s); C.look(cs) > 0 { // want `the result of C.CString is never freed`
+		return true
+	}
+	return false
+}
+
+func hidden(unsafe string) int {
+	cs := C.CString(unsafe) // want `the result of C.CString is never freed`
+	return int(C.look(cs))
+}

@@ -33,3 +33,21 @@ func (o *Object) condition() bool {
 	}
 	return true
 }
+
+func inIf() int {
+	if o := New(); C.look(o.ptr) == 0 { // want `may be collected`
+		return 1
+	}
+	return 0
+}
+
+func (o *Object) hidden(runtime int) {
+	C.look(o.ptr) // want `may be collected`
+}
+
+func (o *Object) sent(ch chan C.int) {
+	select {
+	case ch <- C.look(o.ptr): // want `may be collected`
+	default:
+	}
+}
