@@ -49,7 +49,7 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 		return help(analyzers, args[1:], stdout, stderr)
 	}
 	fail := func(err error) int {
-		fmt.Fprintf(stderr, "cheapvet: %v\n", err)
+		fmt.Fprintf(stderr, "cheapvet: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 		return exitUsage
 	}
 	flags := flag.NewFlagSet("cheapvet", flag.ContinueOnError)

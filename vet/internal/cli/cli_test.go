@@ -97,6 +97,8 @@ func TestWrong(t *testing.T) {
 		{[]string{"-nosuchflag", leaky}, "nosuchflag"},
 		{[]string{"-c=x", leaky}, "invalid value"},
 		{[]string{"./nosuchfolder"}, "nosuchfolder"},
+		{[]string{"nosuch.example/module"}, "nosuch.example/module"},
+		{[]string{"./testdata/missing"}, "nosuch.example/module"},
 		{[]string{"-json", "-sarif", leaky}, "exclude"},
 		{[]string{"help", "nosuchanalyzer"}, "no analyzer nosuchanalyzer"},
 	} {

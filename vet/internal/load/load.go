@@ -69,7 +69,7 @@ func Load(config Config, patterns ...string) ([]*packages.Package, error) {
 		if p.Name == "main" && strings.HasSuffix(p.ImportPath, ".test") {
 			continue
 		}
-		if p.Error != nil && !p.DepOnly {
+		if p.Error != nil && (!p.DepOnly || p.Name == "") {
 			return nil, errors.New(strings.TrimSpace(p.Error.Err))
 		}
 		root := !p.DepOnly && (p.ForTest != "" || !withTests[p.ImportPath])
