@@ -120,6 +120,9 @@ func (c *checker) findObjects() {
 			} else if names := u.Type.Results.List[0].Names; len(names) > 0 {
 				result = names[0]
 			}
+			if v := c.pkg.ObjectOf(result); u.Local(v) && u.Fate(v, false, c.calls).Has(uses.Keeps) {
+				return // something else has it as well, such as a cleanup of a test
+			}
 			if result != nil && c.wraps(u, result, 0) {
 				c.results[u.Obj] = []int{0}
 			}

@@ -43,6 +43,9 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 	case name != "":
 		return Use{Role: Looks, Node: call}, false
 	}
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Info.Types[sel.X].IsType() {
+		index-- // T.Method(receiver)
+	}
 	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
 }
 

@@ -84,6 +84,9 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 					return Use{Role: calls(u, call, f, -1, inner), Node: call}
 				}
 			}
+			if f, ok := u.Info.Uses[p.Sel].(*types.Func); ok && f.Signature().Recv() != nil {
+				return Use{Role: Keeps, Node: p} // a method value
+			}
 			if addr := u.address(p); addr != nil && !inner {
 				n = addr
 				continue
@@ -276,6 +279,8 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
 		case *ast.Ident:
 			if obj := u.Info.ObjectOf(x); u.Local(obj) {
 				return Use{Role: Stores, Node: n, Var: obj, Inner: true, Field: field, C: c}
+			} else if obj != nil && obj.Parent() == u.Types.Scope() {
+				return Use{Role: Keeps, Node: n} // there is one, until the program ends
 			}
 			return Use{Role: Keeps, Node: n, Field: field, C: c}
 		default:
