@@ -88,6 +88,45 @@ func TestExplainHeap(t *testing.T) {
 	}
 }
 
+// TestExplainFolders gives folders that are of another module than the one that is current, and
+// what is no folder of a program.
+func TestExplainFolders(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"prog/go.mod":   "module example.com/prog\n\ngo 1.26.0\n",
+		"prog/main.go":  "package main\n\nfunc main() { panic(1) }\n",
+		"prog/lib/a.go": "package lib\n",
+		"prog/none/a":   "",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	t.Chdir(dir)
+	for _, c := range []struct {
+		arg, want string
+		code      int
+	}{
+		{"prog", "one that panics", exitFailed}, // it is found, built and run
+		{"prog/lib", "its package is not main", exitUsage},
+		{"prog/none", "it has no Go files", exitUsage},
+		{"./nofolder", "there is no such folder", exitUsage},
+		{"./...", "there is no such folder", exitUsage},
+		{"nofolder", "no such file", exitUsage},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), []string{"explain", c.arg}, nil, &stdout, &stderr)
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		if code != c.code || !strings.Contains(lines[len(lines)-1], c.want) || code == exitUsage && len(lines) != 1 {
+			t.Errorf("%s: exit code %d, want %d and %q: %s", c.arg, code, c.code, c.want, stderr.String())
+		}
+	}
+}
+
 // TestExplainServer ends a program that does not end by itself: after a time, and by an
 // interrupt.
 func TestExplainServer(t *testing.T) {

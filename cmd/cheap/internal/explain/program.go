@@ -36,7 +36,7 @@ type Program struct {
 }
 
 // ErrNoProgram is the error of Build for a package that is no program.
-var ErrNoProgram = errors.New("is no program: its package is not main")
+var ErrNoProgram = errors.New("is no program")
 
 // listed is what go list says of a package.
 type listed struct {
@@ -48,10 +48,17 @@ type listed struct {
 	Standard   bool
 }
 
-// Build builds a main package with files that profile it. The files are in the folder out, and
-// the package's own folder stays as it is.
+// Build builds the main package in a folder with files that profile it. They are in the folder
+// out, and the package's own folder stays as it is.
 func Build(ctx context.Context, pkg, out string) (*Program, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", "--", pkg)
+	if info, err := os.Stat(pkg); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s %w: there is no such folder", pkg, ErrNoProgram)
+	}
+	if names, err := filepath.Glob(filepath.Join(pkg, "*.go")); err == nil && len(names) == 0 {
+		return nil, fmt.Errorf("%s %w: it has no Go files", pkg, ErrNoProgram)
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", ".")
+	list.Dir = pkg // it may be of another module
 	text, err := outputOf(ctx, list)
 	if err != nil {
 		return nil, err
@@ -71,7 +78,7 @@ func Build(ctx context.Context, pkg, out string) (*Program, error) {
 		main = p                                                            // the last is the package itself
 	}
 	if main.Name != "main" {
-		return nil, fmt.Errorf("%s %w", pkg, ErrNoProgram)
+		return nil, fmt.Errorf("%s %w: its package is not main", pkg, ErrNoProgram)
 	}
 	exact = exact && usesC && len(main.SFiles) == 0 // cgo and Go assembly exclude each other
 	files := map[string][]byte{"zz_cheap_explain.go": insideText}
@@ -96,7 +103,8 @@ func Build(ctx context.Context, pkg, out string) (*Program, error) {
 	}
 	p := &Program{Path: filepath.Join(out, "program.exe"), CallsC: usesC, Exact: exact}
 	// The linker has to allow the name of the runtime's hooks for the end of a process.
-	build := exec.CommandContext(ctx, "go", "build", "-o", p.Path, "-overlay", name, "-ldflags=-checklinkname=0", "--", pkg)
+	build := exec.CommandContext(ctx, "go", "build", "-o", p.Path, "-overlay", name, "-ldflags=-checklinkname=0", ".")
+	build.Dir = pkg
 	if _, err := outputOf(ctx, build); err != nil {
 		return nil, err
 	}
@@ -165,7 +173,7 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 		if how == "" {
 			how = "it did not end by itself"
 		}
-		return nil, fmt.Errorf("the program has left no profile: %s; one that a signal ends leaves none, and neither does one that profiles itself before", how)
+		return nil, fmt.Errorf("the program has left no profile: %s; one that panics or that a signal ends leaves none, and neither does one that profiles itself before", how)
 	}
 	words := strings.Fields(string(text))
 	if len(words) > 0 {

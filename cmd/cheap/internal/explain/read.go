@@ -33,7 +33,15 @@ func Read(data []byte) (*profile.Profile, error) {
 	if is := otherProfile(p); is != "" {
 		return nil, notCPU("%s", is)
 	}
-	if len(p.Sample) == 0 {
+	value, _ := valueOf(p)
+	positive := false
+	for _, s := range p.Sample {
+		if s.Value[value] < 0 {
+			return nil, notCPU("this is the difference of two profiles")
+		}
+		positive = positive || s.Value[value] > 0
+	}
+	if !positive {
 		return nil, errors.New("the profile has no samples: the program did not use the processor, or for less than 10 ms")
 	}
 	return p, nil

@@ -112,6 +112,35 @@ func aProfile(stacks map[string]int64) *profile.Profile {
 	return p
 }
 
+// TestReadOdd reads profiles that programs other than the runtime may write.
+func TestReadOdd(t *testing.T) {
+	profileOf := func(location []*profile.Location, value int64) []byte {
+		return written(t, func(b *bytes.Buffer) error {
+			p := &profile.Profile{
+				SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+				Sample:     []*profile.Sample{{Location: location, Value: []int64{value}}},
+				Location:   location,
+			}
+			return p.Write(b)
+		})
+	}
+	here := []*profile.Location{{ID: 1, Address: 1}}
+	var other *NotCPUError
+	if _, err := Read(profileOf(here, -1)); !errors.As(err, &other) || !strings.Contains(other.Is, "difference") {
+		t.Errorf("negative samples: %v", err)
+	}
+	if _, err := Read(profileOf(here, 0)); err == nil || !strings.Contains(err.Error(), "no samples") {
+		t.Errorf("samples of nothing: %v", err)
+	}
+	p, err := Read(profileOf(nil, 1e9)) // a sample without a stack
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := New(p, "", StoredCalibration(""), Stored, false); Of(r.Mechanisms, Rest).Share != 1 || Of(r.Purposes, Rest).Share != 1 {
+		t.Errorf("a sample without a stack: %+v, %+v", r.Mechanisms, r.Purposes)
+	}
+}
+
 const (
 	called = " main._Cfunc_work:1 main.f:5 main.main:1"
 	entry  = " runtime.cgocall:3"

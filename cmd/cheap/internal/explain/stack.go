@@ -131,6 +131,9 @@ func isOfSpecials(f frame) bool {
 // runtime, ends the search for a mechanism: what the runtime does for it is Go code.
 func (k *classifier) classify(stack []frame) class {
 	var c class
+	if len(stack) == 0 {
+		return class{mechanism: mechUnclassified, purpose: purposeRest}
+	}
 	c.mechanism, c.flat = k.inC(stack)
 	c.near = c.flat && (!stack[0].isC || strings.HasPrefix(stack[0].function, "_cgo_") || strings.HasPrefix(stack[0].function, "x_cgo_"))
 	slow := false
