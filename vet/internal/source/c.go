@@ -58,7 +58,12 @@ func (p *Package) IsConversion(call *ast.CallExpr) bool {
 var basicC = regexp.MustCompile(`^(char|[su]?char|u?(short|int|long|longlong)|float|double|\w+_t|(struct|union|enum)_\w+|g(pointer|constpointer|char|boolean|u?int(8|16|32|64)?|size|float|double|u?long)|GL(u?int|enum|sizei|float)|GType)$`)
 
 // IsCType reports whether C.name is a type, as far as can be seen.
-func (p *Package) IsCType(name string) bool { return p.ctypes[name] || basicC.MatchString(name) }
+func (p *Package) IsCType(name string) bool {
+	if name == "free" || allocators[name] {
+		return false // also where it is called as (C.free)(p)
+	}
+	return p.ctypes[name] || basicC.MatchString(name)
+}
 
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {

@@ -241,3 +241,5 @@ func expectsError() bool {
 	_, err := make2("")
 	return err != nil
 }
+
+func parentheses(s string) { (C.free)(unsafe.Pointer((C.CString)(s))) }
