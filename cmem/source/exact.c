@@ -49,9 +49,11 @@ static inline void *made(void *p) {
 // table, while malloc_usable_size has to find the block.
 static size_t (*nallocx)(size_t n, int flags);
 
-static void *exact_malloc(size_t n) {
+static void *exact_malloc(size_t n) { return made(below.malloc(n)); }
+
+static void *jemalloc_malloc(size_t n) {
 	void *p = below.malloc(n);
-	if (!nallocx || n == 0)
+	if (unlikely(n == 0))
 		return made(p);
 	if (likely(p != 0))
 		held(nallocx(n, 0));
@@ -104,6 +106,8 @@ void cmem_layer(struct next *next) {
 		*(void **)&nallocx = of_jemalloc;
 #define LAYER(name) next->name = exact_##name
 	LAYER(malloc);
+	if (nallocx)
+		next->malloc = jemalloc_malloc;
 	LAYER(free);
 	LAYER(calloc);
 	LAYER(realloc);

@@ -270,13 +270,14 @@ static inline int freed(void *p) {
 
 #define caller __builtin_return_address(0)
 
-void *cmem_malloc(size_t n) {
-	if (counted(n))
-		return cmem_next.malloc(n);
+// The slow ways are functions of their own, so that the others save no register.
+static __attribute__((noinline)) void *noted_malloc(size_t n, void *from) {
 	void *p = cmem_next.malloc(n);
-	cmem_note(p, n, caller);
+	cmem_note(p, n, from);
 	return p;
 }
+
+void *cmem_malloc(size_t n) { return counted(n) ? cmem_next.malloc(n) : noted_malloc(n, caller); }
 
 void cmem_free(void *p) {
 	if (!p)
@@ -289,13 +290,14 @@ void cmem_free(void *p) {
 	cmem_next.free(p);
 }
 
-void *cmem_calloc(size_t n, size_t size) {
-	size_t all = n * size; // a product that overflows is refused
-	if (counted(all))
-		return cmem_next.calloc(n, size);
+static __attribute__((noinline)) void *noted_calloc(size_t n, size_t size, void *from) {
 	void *p = cmem_next.calloc(n, size);
-	cmem_note(p, all, caller);
+	cmem_note(p, n * size, from);
 	return p;
+}
+
+void *cmem_calloc(size_t n, size_t size) { // a product that overflows is refused
+	return counted(n * size) ? cmem_next.calloc(n, size) : noted_calloc(n, size, caller);
 }
 
 // realloc_known is realloc of a block that the filter knows, or in a thread that has no record.
