@@ -124,8 +124,8 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// TestClosedFiles closes the eventfd, as programs do that close all files, and opens a file with its
-// number: nothing is written to it.
+// TestClosedFiles closes the eventfd, as programs do that close all files, and opens a file with
+// its number: nothing is written to it.
 func TestClosedFiles(t *testing.T) {
 	if os.Getenv("CMEM_CLOSED") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestClosedFiles$")
