@@ -290,8 +290,7 @@ func build(t *testing.T, args ...string) string {
 func run(t *testing.T, name string, env ...string) (string, *profile.Profile) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "profile")
-	args := append(strings.Fields(os.Getenv("CHEAP_TEST_EXEC")), name, file) // an emulator
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := command(name, file)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -307,6 +306,12 @@ func run(t *testing.T, name string, env ...string) (string, *profile.Profile) {
 		t.Fatal(err)
 	}
 	return string(out), p
+}
+
+// command returns a command that runs a program, by an emulator if it needs one.
+func command(name string, args ...string) *exec.Cmd {
+	all := append(strings.Fields(os.Getenv("CHEAP_TEST_EXEC")), name)
+	return exec.Command(all[0], append(all[1:], args...)...)
 }
 
 // stacks returns the stacks of a profile as text, with the bytes that they have in use.

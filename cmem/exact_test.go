@@ -24,7 +24,7 @@ func TestExact(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			needsPreload(t, row.env)
-			cmd := exec.Command(program)
+			cmd := command(program)
 			cmd.Env = append(os.Environ(), append(strings.Fields(row.env), "CHEAPCMEM=exact", fmt.Sprint("CPROG_CHURN=", *calls))...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -5,7 +5,6 @@ package cmem
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -128,7 +127,7 @@ func TestBubble(t *testing.T) {
 // its number: nothing is written to it.
 func TestClosedFiles(t *testing.T) {
 	if os.Getenv("CMEM_CLOSED") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestClosedFiles$")
+		cmd := command(os.Args[0], "-test.run=^TestClosedFiles$")
 		cmd.Env = append(os.Environ(), "CMEM_CLOSED=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

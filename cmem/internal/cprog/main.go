@@ -9,6 +9,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 
 	"github.com/cheapgo/cheap/cmem"
@@ -26,6 +27,7 @@ func leaky() {
 //
 //go:noinline
 func moved(done chan<- bool) {
+	runtime.LockOSThread()
 	cwork.Pairs(1000, 1000) // the thread looks at the rate
 	cwork.Moved(77_777)
 	done <- true
@@ -68,6 +70,7 @@ func main() {
 			os.Exit(1)
 		}
 	}
+	runtime.LockOSThread()
 	cmem.SetRate(1)
 	cwork.Pairs(1000, 1000) // the thread looks at the rate
 	leaky()
