@@ -60,18 +60,14 @@ func (l *List) Call(f Func, integers []uint64, doubles ...float64) Result {
 	if runtime.GOOS == "windows" && (nd > 0 || f.Result == Double) {
 		panicMisuse("List.Call", "doubles cannot be passed by address on Windows; use callgen")
 	}
-	if l.Full(2 + MaxIntegers + MaxDoubles) {
-		l.Grow(2 + MaxIntegers + MaxDoubles)
-	}
-	w, r := l.Op(C.cheap_calls_address, 2+ni+nd)
+	w, r := l.Begin()
 	if f.Result == Double {
-		r.at |= resultFloat
+		r.gen |= genFloat
 	}
-	w[0] = uint64(uintptr(f.Address))
-	w[1] = uint64(ni) | uint64(nd)<<8 | uint64(f.Result)<<16
-	copy(w[2:2+MaxIntegers], integers)
-	for i, d := range doubles {
-		w[2+ni+i] = math.Float64bits(d)
+	*w = append(*w, C.CALLS_ADDRESS, 0, uint64(ni)|uint64(nd)<<8|uint64(f.Result)<<16, uint64(uintptr(f.Address)))
+	*w = append(*w, integers...)
+	for _, d := range doubles {
+		*w = append(*w, math.Float64bits(d))
 	}
 	return r
 }

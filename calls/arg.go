@@ -2,11 +2,6 @@
 
 package calls
 
-/*
-#include "ops.h"
-*/
-import "C"
-
 import (
 	"math"
 	"unsafe"
@@ -16,45 +11,39 @@ import (
 // methods of generated code whose names end in Args take them. A number or a pointer is an
 // Arg by [Int], [Float] and [Pointer]; an earlier result by [Result.Arg], [Result.Plus],
 // [Result.Load] and [Result.Load32].
+//
+// The fields are for the code that callgen writes.
 type Arg struct {
-	word uint64 // the value, what is added to a result, or an address
+	// The value, an address, or for a result: its index in the low 28 bits, how it becomes the
+	// argument in the next four, and in the high half what is added to it.
+	Word uint64
 
-	// The generation of a result, the word where its call begins, how it becomes the argument,
-	// and whether it is a double.
-	ref uint64
+	// What the word is: the generation of a result, or one of the numbers below, which are none.
+	Ref uint64
 }
 
+// What the word of an argument is. The C code that callgen writes looks at the lowest three bits,
+// of which genResult is set if it is a result.
 const (
-	argIndex = 32 // a shift; 28 bits
-	argHow   = 7 << argHowAt
-	argFloat = 1 << 63
+	argValue = 0 // itself
+	argAt    = 2 // the address of a word
+	argAt32  = 4 // the address of an int32; the largest of these
+	argFloat = 8 // itself, a double
 
-	argHowAt    = 60
-	argRef      = 1 << argHowAt
-	argLoad     = 2 << argHowAt
-	argLoad32   = 3 << argHowAt
-	argLoadAt   = 4 << argHowAt
-	argLoad32At = 5 << argHowAt
+	// How a result becomes an argument, with what is added: itself, or what is there.
+	argLoad   = 1 << 28
+	argLoad32 = 2 << 28
 )
 
-// argOps are the operations of these ways.
-var argOps = [8]unsafe.Pointer{
-	argRef >> argHowAt:      C.cheap_calls_ref,
-	argLoad >> argHowAt:     C.cheap_calls_load,
-	argLoad32 >> argHowAt:   C.cheap_calls_load32,
-	argLoadAt >> argHowAt:   C.cheap_calls_load_at,
-	argLoad32At >> argHowAt: C.cheap_calls_load32_at,
-}
-
 // Int returns an argument that is an integer.
-func Int(v int64) Arg { return Arg{word: uint64(v)} }
+func Int(v int64) Arg { return Arg{Word: uint64(v)} }
 
 // Float returns an argument that is a double or a float.
-func Float(v float64) Arg { return Arg{word: math.Float64bits(v), ref: argFloat} }
+func Float(v float64) Arg { return Arg{math.Float64bits(v), argFloat} }
 
 // Pointer returns an argument that is a pointer: to C memory, or to what [List.Bytes] or
 // [List.Pin] has returned.
-func Pointer(p unsafe.Pointer) Arg { return Arg{word: Address(p)} }
+func Pointer(p unsafe.Pointer) Arg { return Arg{Word: Address(p)} }
 
 // Address returns a pointer as a word of a recorded call. It must be to C memory, or what
 // [List.Bytes] or [List.Pin] has returned: a Go pointer that is not pinned keeps nothing
@@ -66,10 +55,11 @@ func Address(p unsafe.Pointer) uint64 {
 }
 
 // Arg returns the result as an argument of a later call of the same recording.
-func (r Result) Arg() Arg { return Arg{ref: uint64(r.at)<<argIndex | uint64(r.gen) | argRef} }
+func (r Result) Arg() Arg { return Arg{uint64(r.at), uint64(r.gen)} }
 
-// Plus returns the result and offset as an argument: of a pointer, an address behind it.
-func (r Result) Plus(offset int) Arg { return r.address(offset, argRef, "Plus") }
+// Plus returns the result and offset as an argument: of a pointer, an address behind it. The
+// offset must be an int32, here and below.
+func (r Result) Plus(offset int) Arg { return r.address(offset, 0, "Plus") }
 
 // Load returns, as an argument, the pointer-sized word in memory that is offset bytes behind
 // where the result points to.
@@ -80,105 +70,50 @@ func (r Result) Load(offset int) Arg { return r.address(offset, argLoad, "Load")
 func (r Result) Load32(offset int) Arg { return r.address(offset, argLoad32, "Load32") }
 
 func (r Result) address(offset int, how uint64, method string) Arg {
-	if r.at&resultFloat != 0 {
+	if r.isFloat() {
 		panicMisuse("Result."+method, "the result is a double")
 	}
+	if int(int32(offset)) != offset {
+		panicMisuse("Result."+method, "the offset %d is not between -2³¹ and 2³¹-1", offset)
+	}
 	a := r.Arg()
-	return Arg{uint64(offset), a.ref&^argHow | how}
+	a.Word |= how | uint64(uint32(offset))<<32
+	return a
 }
 
 // LoadAt returns, as an argument, the pointer-sized word that is at p when the call is made.
 // An earlier call may write it there: a C function that returns a pointer by a parameter
 // gets p, memory of [List.Alloc].
-func LoadAt(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argLoadAt} }
+func LoadAt(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argAt} }
 
 // Load32At is [LoadAt] of an int32.
-func Load32At(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argLoad32At} }
+func Load32At(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argAt32} }
 
-// refWords is the length of the operation that fetches an argument.
-const refWords = 3
-
-// isWrong reports whether an argument is a result of another recording.
-func (l *List) isWrong(a Arg) bool {
-	return a.ref&argHow != 0 && uint32(a.ref) != l.gen && a.ref&argHow < argLoadAt
+// In returns the word of an argument of a call in l whose parameter is an integer or a pointer, for
+// generated code. It panics if the argument is a double, or a result that is not of the recording.
+// It is made so that methods that call it once are inlined, and those with two such arguments call
+// [List.Begin2].
+func (a Arg) In(l *List) uint64 {
+	if a.Ref > argAt32 && a.Ref != uint64(l.gen) {
+		panic(wrongArg)
+	}
+	return a.Word
 }
 
-// isSimple reports whether an argument is a value, or a result of this recording that needs no
-// operation before the call: its distance and what is added fit in the word of the argument.
-func (l *List) isSimple(a Arg) bool {
-	return a.ref&argHow == 0 || a.ref&argHow == argRef && uint32(a.ref) == l.gen && a.word == uint64(int32(a.word))
+// InFloat is [Arg.In] for a parameter that is a double or a float.
+func (a Arg) InFloat(l *List) uint64 {
+	if a.Ref != argFloat && a.Ref != uint64(l.gen|genFloat) {
+		panic(wrongArg)
+	}
+	return a.Word
 }
 
-// Fits reports whether an argument of a call can be written by [Arg.In]: whether it is a value,
-// or a result of this recording. float says whether the parameter is a double, by its bit.
-func (l *List) Fits(a Arg, float uint64) bool { return a.ref>>63 == float && l.isSimple(a) }
-
-// In returns an argument as a word of the call whose result is r, and bit if it is a result.
-func (a Arg) In(r Result, bit uint64) (word, isResult uint64) {
-	if a.ref&argHow == 0 {
-		return a.word, 0
+// Begin2 is [List.Begin] and [Arg.In] of two arguments.
+func (l *List) Begin2(a, b Arg) (*[]uint64, Result) {
+	if l.state != idle || a.Ref > argAt32 && a.Ref != uint64(l.gen) || b.Ref > argAt32 && b.Ref != uint64(l.gen) {
+		panic(refusals[l.state])
 	}
-	return uint64(uint32(int(a.ref>>argIndex&(1<<28-1))+1-int(r.at&^resultFloat))) | a.word<<32, bit
+	return &l.words, Result{l, uint32(len(l.words) + 1), l.gen}
 }
 
-// result is that of a call at a word.
-func (l *List) result(shape Shape, at int) Result {
-	return Result{l, uint32(at) | uint32(shape&shapeFloat)<<23, l.gen}
-}
-
-// OpArgs records a call with arguments that may be earlier results, by its other operation,
-// which looks for them. The word behind the result says which arguments are results: such an
-// argument has the distance to the result in its low half, and what is added in its high half.
-// OpArgs makes room itself. It panics if an argument is a result that is not of this recording,
-// or if the arguments are not what the shape says.
-func (l *List) OpArgs(op unsafe.Pointer, shape Shape, args ...Arg) Result {
-	fetches := 0
-	for i, a := range args {
-		if l.isWrong(a) || a.ref>>63 != uint64(shape)>>(shapeFloats+i)&1 {
-			l.panicArg(i, a)
-		}
-		if !l.isSimple(a) {
-			fetches++
-		}
-	}
-	if len(args) != int(shape&0xff) {
-		panicMisuse("List.OpArgs", "%d arguments for a function of %d", len(args), shape&0xff)
-	}
-	words := fetches*refWords + 3 + len(args)
-	at := l.n
-	if at+words > l.room {
-		at = l.makeRoom(words, true)
-	}
-	call := at + fetches*refWords
-	w := (*[slack]uint64)(unsafe.Add(l.base, call*8))
-	w[0], w[1] = uint64(uintptr(op)), 0
-	results, r := uint64(0), l.result(shape, call)
-	for i, a := range args {
-		if l.isSimple(a) {
-			word, isResult := a.In(r, 1<<i)
-			w[3+i] = word
-			results |= isResult
-			continue
-		}
-		fetch := (*[refWords]uint64)(unsafe.Add(l.base, at*8))
-		fetch[0] = uint64(uintptr(argOps[a.ref>>argHowAt&7]))
-		fetch[1] = pair(at, int(a.ref>>argIndex&(1<<28-1))+1, call+3+i)
-		fetch[2] = a.word
-		at += refWords
-	}
-	w[2] = results
-	l.n = call + 3 + len(args)
-	return r
-}
-
-// panicArg says what is wrong with an argument.
-func (l *List) panicArg(i int, a Arg) {
-	l.mustBeIdle("recording")
-	switch {
-	case l.isWrong(a):
-		panicMisuse("List", "argument %d is the result of a call that is not in this recording; use results of earlier calls of the same list since its Reset", i)
-	case a.ref&argFloat != 0:
-		panicMisuse("List", "argument %d is a double, and the parameter is an integer or a pointer", i)
-	}
-	panicMisuse("List", "argument %d is an integer or a pointer, and the parameter is a double; use Float", i)
-}
+var wrongArg = misuse("List", "an argument is the result of a call that is not in this recording; or it is a double and its parameter is none, or the reverse. Use results of earlier calls of the same list since its Reset; Float for doubles, Int and Pointer for others")

@@ -30,9 +30,7 @@ func TestCallback(t *testing.T) {
 		done := make(chan struct{})
 		go func() { // with a small stack
 			defer close(done)
-			var c ctest.Calls
-			var local calls.List // the compiler decides where it is
-			c.List = &local
+			c := newCalls()
 			var results []calls.Result
 			data := make([]byte, 3*calls.CopyMax)
 			for i := range data {
@@ -69,19 +67,19 @@ func TestCallbackUsesList(t *testing.T) {
 	c := newCalls()
 	r := c.Callback(1)
 	ctest.OnCallback = func(int64) int64 {
-		mustPanic(t, "while the list runs", func() { c.Add(1, 2) })
-		mustPanic(t, "while the list runs", func() { c.AddArgs(r.Arg(), calls.Int(2)) })
-		mustPanic(t, "while the list runs", func() { c.List.StopIf(calls.Negative(r)) })
-		mustPanic(t, "while the list runs", func() { c.List.SkipIf(calls.Negative(r), 1) })
-		mustPanic(t, "while the list runs", func() { c.List.Errno() })
-		mustPanic(t, "while the list runs", func() { c.List.Repeat(1) })
-		mustPanic(t, "while the list runs", func() { c.List.String("") })
-		mustPanic(t, "while the list runs", func() { c.List.Reset() })
-		mustPanic(t, "while the list runs", func() { c.List.Rewind() })
-		mustPanic(t, "while the list runs", func() { c.List.Put() })
-		mustPanic(t, "while the list runs", func() { c.List.Run(context.Background()) })
+		mustPanic(t, "the list runs", func() { c.Add(1, 2) })
+		mustPanic(t, "the list runs", func() { c.AddArgs(r.Arg(), calls.Int(2)) })
+		mustPanic(t, "the list runs", func() { c.List.StopIf(calls.Negative(r)) })
+		mustPanic(t, "the list runs", func() { c.List.SkipIf(calls.Negative(r), 1) })
+		mustPanic(t, "the list runs", func() { c.List.Errno() })
+		mustPanic(t, "the list runs", func() { c.List.Repeat(1) })
+		mustPanic(t, "the list runs", func() { c.List.String("") })
+		mustPanic(t, "the list runs", func() { c.List.Reset() })
+		mustPanic(t, "the list runs", func() { c.List.Rewind() })
+		mustPanic(t, "the list runs", func() { c.List.Put() })
+		mustPanic(t, "the list runs", func() { c.List.Run(context.Background()) })
 		ctx, cancel := context.WithCancel(context.Background())
-		mustPanic(t, "while the list runs", func() { c.List.Run(ctx) })
+		mustPanic(t, "the list runs", func() { c.List.Run(ctx) })
 		cancel()
 		mustPanic(t, "the list runs", func() { r.Int() })
 

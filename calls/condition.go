@@ -9,92 +9,84 @@ import "C"
 
 import (
 	"fmt"
-	"unsafe"
+	"math"
 )
 
 // A Condition compares the result of a recorded call, an integer or a pointer, with a value.
 // The list evaluates it while it runs.
 type Condition struct {
-	result Result
-	kind   uint32
-	value  int64
+	// It holds if the result is one of low to low + span. These are without a sign, and a
+	// range may go from the largest number to 0. So there is one comparison for all conditions.
+	result    Result
+	low, span uint64
 }
 
-const (
-	condEqual uint32 = iota
-	condNotEqual
-	condLess
-	condAtLeast
-	condNot = 1 // inverts the lowest bit of a kind
-)
+// never is a condition that does not hold: the first word of a list is 0.
+func never(r Result) Condition { return Condition{Result{r.list, 0, r.gen}, 1, 0} }
 
-var (
-	stopOps = [...]unsafe.Pointer{C.cheap_calls_stop_eq, C.cheap_calls_stop_ne, C.cheap_calls_stop_lt, C.cheap_calls_stop_ge}
-	skipOps = [...]unsafe.Pointer{C.cheap_calls_skip_eq, C.cheap_calls_skip_ne, C.cheap_calls_skip_lt, C.cheap_calls_skip_ge}
-)
+// not is the opposite.
+func (c Condition) not() Condition {
+	switch {
+	case c.span == math.MaxUint64:
+		return never(c.result)
+	case c.result.at == 0:
+		return Condition{c.result, 0, math.MaxUint64}
+	}
+	return Condition{c.result, c.low + c.span + 1, math.MaxUint64 - 1 - c.span}
+}
 
 // Equal is the condition that the result is v.
-func Equal(r Result, v int64) Condition { return Condition{r, condEqual, v} }
+func Equal(r Result, v int64) Condition { return Condition{r, uint64(v), 0} }
 
 // NotEqual is the condition that the result is not v.
-func NotEqual(r Result, v int64) Condition { return Condition{r, condNotEqual, v} }
+func NotEqual(r Result, v int64) Condition { return Condition{r, uint64(v) + 1, math.MaxUint64 - 1} }
 
 // Less is the condition that the result, as an integer with a sign, is less than v.
-func Less(r Result, v int64) Condition { return Condition{r, condLess, v} }
+func Less(r Result, v int64) Condition {
+	if v == math.MinInt64 {
+		return never(r)
+	}
+	return Condition{r, 1 << 63, uint64(v) - 1 - 1<<63}
+}
 
 // AtLeast is the condition that the result, as an integer with a sign, is v or more.
-func AtLeast(r Result, v int64) Condition { return Condition{r, condAtLeast, v} }
+func AtLeast(r Result, v int64) Condition { return Condition{r, uint64(v), math.MaxInt64 - uint64(v)} }
 
 // Negative is the condition that the result is less than 0.
-func Negative(r Result) Condition { return Condition{r, condLess, 0} }
+func Negative(r Result) Condition { return Condition{r, 1 << 63, math.MaxInt64} }
 
 // Nil is the condition that the result is a null pointer.
-func Nil(r Result) Condition { return Condition{r, condEqual, 0} }
+func Nil(r Result) Condition { return Condition{r, 0, 0} }
 
 // StopIf records that the list stops here if the condition holds. [List.Run] then returns a
 // [StopError], and no later call of the list is made.
 func (l *List) StopIf(c Condition) {
-	w, at := l.condition(stopOps[c.kind&3], c)
-	if w == nil {
-		w, at = l.conditionSlow(stopOps[c.kind&3], c, "List.StopIf")
+	if l.state != idle {
+		panic(refusals[l.state])
 	}
-	w[1], w[2] = uint64(uint32(int32(int(c.result.at)+1-at))), uint64(c.value)
+	if c.result.gen != l.gen {
+		panic(wrongCondition)
+	}
+	l.words = append(l.words, C.CALLS_STOP, uint64(c.result.at), c.low, c.span)
 }
 
-// condition records an operation with a condition. It returns nil where something must be
-// looked at: conditionSlow does.
-func (l *List) condition(op unsafe.Pointer, c Condition) (*[3]uint64, int) {
-	at := l.n
-	if at+3 > l.room || c.result.gen != l.gen || int32(c.result.at) < 0 {
-		return nil, 0
-	}
-	w := (*[3]uint64)(unsafe.Add(l.base, at*8))
-	w[0] = uint64(uintptr(op))
-	l.n = at + 3
-	return w, at
-}
+var wrongCondition = misuse("List", "the result of the condition is not of an earlier call of this recording, or it is a double: conditions are for integers and pointers")
 
-//go:noinline
-func (l *List) conditionSlow(op unsafe.Pointer, c Condition, method string) (*[3]uint64, int) {
+// check panics if a condition cannot be recorded. A method that calls it is not inlined.
+func (l *List) check(c Condition) {
 	l.mustBeIdle("recording")
-	l.check(c, method)
-	w, at := l.add(op, 3)
-	return (*[3]uint64)(w[:]), at
-}
-
-// check returns where the call of the condition begins.
-func (l *List) check(c Condition, method string) int {
-	if c.result.at&resultFloat != 0 {
-		panicMisuse(method, "the result is a double; conditions are for integers and pointers")
+	if c.result.gen != l.gen {
+		panic(wrongCondition)
 	}
-	return c.result.index(l, method)
 }
 
 // A skip waits for the call on which it ends.
 type skip struct {
-	at   int // the operation
-	left int // calls that are still to be recorded
+	at int // the operation
+	n  int // calls
 }
+
+const skipWords = 5
 
 // SkipIf records that the next n calls are not made if the condition holds, with what belongs
 // to them: the conditions that are recorded after each. What a repetition keeps of a row is
@@ -104,61 +96,58 @@ func (l *List) SkipIf(c Condition, n int) {
 	if n < 1 {
 		panicMisuse("List.SkipIf", "a skip of %d calls; the least is 1", n)
 	}
-	src := l.check(c, "List.SkipIf")
-	w, at := l.add(skipOps[c.kind], 3)
-	w[1], w[2] = pair(at, src+1, at), uint64(c.value)
+	l.check(c)
+	at := l.skip(c)
 	l.skips = append(l.skips, skip{at, n})
-	l.room, l.plain = 0, false // calls are counted now
+	l.plain = false
 }
 
-// countSkips counts a call that is about to be recorded.
-func (l *List) countSkips() {
-	kept := l.skips[:0]
-	for _, s := range l.skips {
-		if s.left == 0 {
-			l.land(s)
-			continue
-		}
-		s.left--
-		kept = append(kept, s)
-	}
-	l.skips = kept
+// skip records an operation that skips to an index which is not known yet.
+func (l *List) skip(c Condition) (at int) {
+	at = len(l.words)
+	l.words = append(l.words, C.CALLS_SKIP, uint64(c.result.at), c.low, c.span, 0)
+	return at
 }
 
-// land has a skip go on with what is recorded next.
-func (l *List) land(s skip) {
-	w := l.word(s.at + 1)
-	*w = *w&(1<<32-1) | uint64(l.n-s.at)<<32
-}
+// land has a skip go on at an index.
+func (l *List) land(at, target int) { l.words[at+4] = uint64(target) }
 
-// endSkips ends the skips before something at which none may be open.
+// endSkips ends the skips, before something which no skip goes beyond.
 func (l *List) endSkips(what string) {
-	if len(l.skips) == 0 {
-		return
-	}
 	for _, s := range l.skips {
-		if s.left > 0 {
-			panicMisuse("List.SkipIf", "%d of the calls to skip were not recorded before %s", s.left, what)
+		at, left := s.at+skipWords, s.n
+		for at < len(l.words) {
+			words, isCall := l.opWords(at)
+			if isCall {
+				if left == 0 {
+					break
+				}
+				left--
+			}
+			at += words
 		}
-		l.land(s)
+		if left > 0 {
+			panicMisuse("List.SkipIf", "%d of the calls to skip were not recorded before %s", left, what)
+		}
+		l.land(s.at, at)
 	}
 	l.skips = l.skips[:0]
-	l.room = max(len(l.words)-slack, 0)
 }
 
 // A StopError is what [List.Run] returns if a condition has stopped the list.
 type StopError struct {
-	Call  Result // the result of the condition: == says which call it was
-	Value int64  // what the call has returned
+	Call     Result // the result of the condition: == says which call it was
+	Value    int64  // what the call has returned
+	Function string // the name of the C function
 }
 
-// Error gives the result.
+// Error gives the function and the result.
 func (e *StopError) Error() string {
-	return fmt.Sprintf("cheap: calls.List.Run: a call returned %d, and the list was to stop at that", e.Value)
+	return fmt.Sprintf("cheap: calls.List.Run: %s returned %d, and the list was to stop at that", e.Function, e.Value)
 }
 
-// stopped makes the error of the stop operation at a word.
+// stopped makes the error of the stop operation at an index.
 func (l *List) stopped(at int) error {
-	result := at + int(int32(uint32(*l.word(at + 1))))
-	return &StopError{Result{l, uint32(result - 1), l.gen}, int64(*l.word(result))}
+	result := l.words[at+1]
+	return &StopError{Result{l, uint32(result), l.gen}, int64(l.words[result]), l.function(result)}
 }

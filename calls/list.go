@@ -12,38 +12,31 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cheapgo/cheap"
 )
 
-// A List records calls of C functions and makes them later, all in one cgo call. It is made
-// once and used again and again: methods record, [List.Run] makes the calls, results are
-// read, and [List.Reset] begins the next recording. A list that is used again allocates no Go
-// memory.
+// A List records calls of C functions and makes them later, all in one cgo call. [New] or
+// [Get] makes it, and it is used again and again: methods record, [List.Run] makes the calls,
+// results are read, and [List.Reset] begins the next recording. A list that is used again
+// allocates no Go memory.
 //
-// The zero List is ready for use. A List must not be copied after its first use. It is for
-// one goroutine at a time.
-//
-// A List that becomes unreachable needs no end: its memory is freed after a collection.
+// A List must not be copied. It is for one goroutine at a time. One that becomes unreachable
+// needs no end: its memory is freed after a collection.
 type List struct {
 	_ noCopy
 
-	// base is the address of words. The first words of it are the header, in which C says
-	// how a run ended.
-	base unsafe.Pointer
-	n    int    // words that are recorded, with the header
-	room int    // while n is at most this, a call can be recorded; 0 if something must be looked at
-	gen  uint32 // of the recording; no other recording of any list has it, but for a wrap
-
+	words []uint64 // what is recorded; the first one is 0, so that no operation has the index 0
 	state state
-	plain bool  // nothing but calls, references and StopIf was recorded, and no Run ended early
-	ran   bool  // there are results
+	gen   uint32 // of the recording; no other recording of any list has it, but for a wrap
+	ran   uint32 // gen if there are results, or 0
+
+	plain bool  // nothing but calls and StopIf was recorded, and no Run ended early
 	quiet bool  // NoCallback
 	err   error // why the recording cannot run
 
-	words []uint64
-	from  int // the word at which the next Run begins, 0: the first call
+	run  C.struct_cheap_calls_run
+	from int // the operation at which the next Run begins, 0: the first
 
 	skips []skip
 	loops []*Repeat // those of the recording, then those of former ones
@@ -64,34 +57,27 @@ func (*noCopy) Unlock() {}
 type state uint8
 
 const (
-	idle    state = iota // calls can be recorded and run
+	unmade  state = iota // the zero List
+	idle                 // calls can be recorded and run
 	running              // C is making them
 	put                  // the list is in the pool
 )
 
-const (
-	header = C.CHEAP_CALLS_HEADER // words, in which C says how a run ended
-
-	// MaxWords is the most arguments that a call can have.
-	MaxWords = 30
-
-	// slack is kept free behind the words of a list, so that a recorded call can be written
-	// as an array of its largest size, without looking at its length.
-	slack = MaxWords + 3
-
-	firstWords = 256
-	mostWords  = 1 << 27 // of a list, 1 GiB: a distance has 31 bits, an index 28
-	keptWords  = 1 << 15 // of a list in the pool
-)
-
-// callWords is a recorded call.
-type callWords struct {
-	op     uint64
-	result uint64
-	args   [MaxWords]uint64
+// refusals say why nothing can be done with a list in a state. There is one for each number that a
+// state can be, because an index that need not be looked at keeps Begin small.
+var refusals = [256]*cheap.MisuseError{
+	idle:    wrongArg, // see Begin2: nothing else can be wrong then
+	unmade:  misuse("List", "the zero List is no list; call New or Get"),
+	running: misuse("List", "the list runs; a callback, or another goroutine, must use another list"),
+	put:     misuse("List", "the list was given back by Put; call Get for another one"),
 }
 
-var _ [slack*8 - unsafe.Sizeof(callWords{})]byte // it is not larger
+const (
+	first      = 1       // the index of the first operation
+	firstWords = 256     // of a new list
+	mostWords  = 1 << 27 // of a list, 1 GiB; an index has 28 bits
+	keptWords  = 1 << 15 // of a list in the pool
+)
 
 // An Option changes a list.
 type Option int
@@ -100,9 +86,9 @@ type Option int
 // ends the program.
 const NoCallback Option = 1
 
-// New returns a list. Without options, &List{} is the same.
+// New returns a list.
 func New(options ...Option) *List {
-	l := new(List)
+	l := newList()
 	for _, o := range options {
 		if o != NoCallback {
 			panicMisuse("New", "%d is no Option; pass NoCallback or nothing", o)
@@ -112,13 +98,18 @@ func New(options ...Option) *List {
 	return l
 }
 
-var pool = sync.Pool{New: func() any { return new(List) }}
+func newList() *List {
+	l := &List{words: make([]uint64, first, firstWords), state: idle}
+	l.nextRecording()
+	return l
+}
+
+var pool = sync.Pool{New: func() any { return newList() }}
 
 // Get returns a list without options from a pool, for a single use. [List.Put] gives it back.
 func Get() *List {
 	l := pool.Get().(*List)
 	l.state = idle
-	l.nextRecording()
 	return l
 }
 
@@ -130,23 +121,23 @@ func (l *List) Put() {
 		panicMisuse("List.Put", "the list is not from Get; let go of it")
 	}
 	l.Reset()
-	if len(l.words) > keptWords {
-		l.words, l.base = nil, nil
+	if cap(l.words) > keptWords {
+		l.words = make([]uint64, first, firstWords)
 	}
 	if l.memory != nil {
 		l.memory.Put()
 		l.memory = nil
 	}
-	l.state, l.room, l.n = put, 0, 0
+	l.state = put
 	pool.Put(l)
 }
 
 // Reset forgets the calls of the list, and begins a new recording. Results, loops, strings,
 // bytes and arrays of the old one are no longer valid; what was pinned is unpinned.
 func (l *List) Reset() {
-	if l.plain && l.state == idle && l.gen&(generations-1) != 0 {
-		l.gen++
-		l.n, l.ran = header, false
+	if l.plain && l.state == idle && l.gen&(generations-genStep) != 0 {
+		l.gen += genStep
+		l.words, l.ran = l.words[:first], 0
 		return
 	}
 	l.resetSlow()
@@ -167,83 +158,41 @@ func (l *List) resetSlow() {
 
 // nextRecording makes the list empty.
 func (l *List) nextRecording() {
-	if l.gen&(generations-1) == 0 {
-		l.gen = nextGen.Add(generations) - generations
+	if l.gen&(generations-genStep) == 0 {
+		l.gen = nextGen.Add(generations) - generations + genResult
 	}
-	l.gen++
-	l.n, l.from, l.room = header, 0, max(len(l.words)-slack, 0)
-	l.plain, l.ran, l.err, l.open, l.inUse = true, false, nil, nil, 0
-	l.skips = l.skips[:0]
+	l.gen += genStep
+	l.words, l.skips, l.from = l.words[:first], l.skips[:0], 0
+	l.plain, l.ran, l.err, l.open, l.inUse = true, 0, nil, nil, 0
 }
 
-// Generations are numbers of recordings. A list takes some thousand at a time. The first of
-// them is left out, and the last is the first of the next.
-const generations = 1 << 12
+// A generation is the number of a recording. A result has it, with genFloat if it is a double. A
+// list takes some thousand at a time; the first is left out, and the last is the first of the next.
+const (
+	genResult = 1 // set in each, so that none is equal to argAt and its like
+	genFloat  = 2
+	genStep   = 8
+
+	generations = genStep << 12
+)
 
 var nextGen atomic.Uint32
 
-// makeRoom makes room for words more, of a call if isCall is true, and returns where they
-// begin. It is called where room says so: because the memory is used up, because skips count
-// calls, or because nothing may be recorded.
-//
-//go:noinline
-func (l *List) makeRoom(words int, isCall bool) int {
-	l.mustBeIdle("recording")
-	if l.gen == 0 {
-		l.nextRecording()
-	}
-	if isCall && len(l.skips) > 0 {
-		l.countSkips()
-	}
-	end := l.n + words
-	if have := len(l.words) - slack; end > have {
-		if end > mostWords {
-			panicMisuse("List", "a list has at most %d words; run it before, or repeat a range of calls", mostWords)
-		}
-		grown := make([]uint64, max(firstWords, 2*len(l.words), end+slack))
-		copy(grown, l.words[:min(l.n, len(l.words))])
-		l.words, l.base = grown, unsafe.Pointer(unsafe.SliceData(grown))
-	}
-	l.room = len(l.words) - slack
-	if len(l.skips) > 0 {
-		l.room = 0 // the next call comes here, too
-	}
-	return l.n
-}
-
-// add records an operation of n words, the first of which is its function, and returns its
-// words and where they begin.
-func (l *List) add(op unsafe.Pointer, n int) (*[slack]uint64, int) {
-	at := l.n
-	if at+n > l.room {
-		at = l.makeRoom(n, false)
-	}
-	w := (*[slack]uint64)(unsafe.Add(l.base, at*8))
-	w[0] = uint64(uintptr(op))
-	l.n = at + n
-	return w, at
-}
-
-// word is word i of the list.
-func (l *List) word(i int) *uint64 { return &l.words[i] }
-
-// mustBeIdle panics if the list runs, or was given back.
+// mustBeIdle panics unless calls can be recorded and run.
 func (l *List) mustBeIdle(what string) {
-	switch l.state {
-	case running:
-		panicMisuse("List", "%s while the list runs: a callback, or another goroutine, must use another list", what)
-	case put:
-		panicMisuse("List", "%s after Put; call Get for another list", what)
+	if l.state != idle {
+		refusal := *refusals[l.state]
+		refusal.Reason = what + ": " + refusal.Reason
+		panic(&refusal)
 	}
 }
 
 // panicMisuse panics with a [cheap.MisuseError] in the name of a function or method of this
 // package.
 func panicMisuse(name, format string, args ...any) {
-	panic(&cheap.MisuseError{Op: "calls." + name, Reason: fmt.Sprintf(format, args...)})
+	panic(misuse(name, format, args...))
 }
 
-// pair packs two distances from the word at: src in the low half.
-func pair(at, src, other int) uint64 {
-	return uint64(uint32(int32(src-at))) | uint64(uint32(int32(other-at)))<<32
+func misuse(name, format string, args ...any) *cheap.MisuseError {
+	return &cheap.MisuseError{Op: "calls." + name, Reason: fmt.Sprintf(format, args...)}
 }

@@ -138,6 +138,10 @@ func TestConditions(t *testing.T) {
 		cond  func(calls.Result) calls.Condition
 		holds func(v int64) bool
 	}{
+		{"less than the least", func(r calls.Result) calls.Condition { return calls.Less(r, math.MinInt64) }, func(int64) bool { return false }},
+		{"at least the least", func(r calls.Result) calls.Condition { return calls.AtLeast(r, math.MinInt64) }, func(int64) bool { return true }},
+		{"at least the largest", func(r calls.Result) calls.Condition { return calls.AtLeast(r, math.MaxInt64) }, func(int64) bool { return false }},
+		{"less than the largest", func(r calls.Result) calls.Condition { return calls.Less(r, math.MaxInt64) }, func(int64) bool { return true }},
 		{"equal", func(r calls.Result) calls.Condition { return calls.Equal(r, 2) }, func(v int64) bool { return v == 2 }},
 		{"not equal", func(r calls.Result) calls.Condition { return calls.NotEqual(r, 2) }, func(v int64) bool { return v != 2 }},
 		{"less", func(r calls.Result) calls.Condition { return calls.Less(r, -1) }, func(v int64) bool { return v < -1 }},

@@ -25,9 +25,6 @@ const CopyMax = 2048
 // error that wraps [cheap.ErrNoMemory].
 func (l *List) alloc(size int) unsafe.Pointer {
 	l.mustBeIdle("recording")
-	if l.gen == 0 {
-		l.nextRecording()
-	}
 	if l.memory == nil {
 		l.memory = cheap.GetArena()
 	}

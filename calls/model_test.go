@@ -5,6 +5,7 @@ package calls_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/cheapgo/cheap/calls"
@@ -122,6 +123,12 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 			isReal = true
 		case kind == 5 && pending == 0:
 			i, v := pick(ints), int64(int8(next()))
+			switch v { // the ends of the range
+			case -1:
+				v = math.MinInt64
+			case -2:
+				v = math.MaxInt64
+			}
 			which := next() % 4
 			cond, holds := condition(results[i], which, v)
 			if next()%4 == 0 {

@@ -35,17 +35,11 @@ type (
 	// ResultType needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	ResultType[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
 
-	// Shape needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-	Shape[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
-
 	// StopError needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	StopError[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
 
 	// Texts needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	Texts[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
-
-	// Words needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-	Words[needs_CGO_ENABLED_1_and_a_C_compiler any] struct{}
 
 	// Column needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	Column[T needs_CGO_ENABLED_1_and_a_C_compiler] struct{}
@@ -95,6 +89,9 @@ func Nil[needs_CGO_ENABLED_1_and_a_C_compiler any](r any) any { return nil }
 
 // NotEqual needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 func NotEqual[needs_CGO_ENABLED_1_and_a_C_compiler any](r any, v int64) any { return nil }
+
+// Op needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func Op[needs_CGO_ENABLED_1_and_a_C_compiler any](p unsafe.Pointer) uint64 { return 0 }
 
 // Pointer needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 func Pointer[needs_CGO_ENABLED_1_and_a_C_compiler any](p unsafe.Pointer) any { return nil }

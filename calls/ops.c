@@ -5,156 +5,38 @@
 
 #include "ops.h"
 
-// flagged looks at the flag, which another thread may set.
-static inline int flagged(const uint64_t *run) {
-	return __builtin_expect(*(const volatile uint64_t *)run != 0, 0);
+// end ends a run at an operation, and returns NULL.
+static inline uint64_t *end(struct cheap_calls_run *run, const uint64_t *w, uint64_t reason) {
+	run->at = (uint64_t)(w - (const uint64_t *)(uintptr_t)run->words);
+	run->reason = reason;
+	return NULL;
 }
 
-// Four operations in a turn, so that most of them are not followed by a jump.
-void cheap_calls_run(uint64_t *words, uint64_t from) {
-	uint64_t *w = words + from;
-	words[CHEAP_CALLS_REASON] = CHEAP_CALLS_END;
-#define ONE                                                      \
-	if (w[0] == 0 || flagged(words)) break;                      \
-	w = ((cheap_calls_op *)(uintptr_t)w[0])(w, words)
-	for (;;) {
-		ONE;
-		ONE;
-		ONE;
-		ONE;
-	}
-#undef ONE
-	if (w[0] != 0) {
-		words[CHEAP_CALLS_AT] = (uint64_t)(w - words);
-		words[CHEAP_CALLS_REASON] = CHEAP_CALLS_CANCEL;
-	}
-}
-
-void cheap_calls_run_quiet(uint64_t *words, uint64_t from) { cheap_calls_run(words, from); }
-
-static uint64_t *ends(uint64_t *w, void *run, uint64_t reason) {
-	uint64_t *words = run;
-	words[CHEAP_CALLS_AT] = (uint64_t)(w - words);
-	words[CHEAP_CALLS_REASON] = reason;
-	return words + CHEAP_CALLS_NONE;
-}
-
-static inline int64_t low(uint64_t word) { return (int32_t)(uint32_t)word; }
-static inline int64_t high(uint64_t word) { return (int32_t)(uint32_t)(word >> 32); }
-
-#define SRC(w) ((w)[low((w)[1])])
-#define OTHER(w) ((w) + high((w)[1]))
-
-// An operation before a call goes on with what is behind it at once.
-#define NEXT(w, run) return ((cheap_calls_op *)(uintptr_t)(w)[0])((w), (run))
-
-uint64_t *cheap_calls_ref(uint64_t *w, void *run) {
-	*OTHER(w) = SRC(w) + w[2];
-	w += 3;
-	NEXT(w, run);
-}
-
-uint64_t *cheap_calls_load(uint64_t *w, void *run) {
-	*OTHER(w) = *(uintptr_t *)(uintptr_t)(SRC(w) + w[2]);
-	w += 3;
-	NEXT(w, run);
-}
-
-uint64_t *cheap_calls_load32(uint64_t *w, void *run) {
-	*OTHER(w) = (uint64_t)(int64_t)*(int32_t *)(uintptr_t)(SRC(w) + w[2]);
-	w += 3;
-	NEXT(w, run);
-}
-
-uint64_t *cheap_calls_load_at(uint64_t *w, void *run) {
-	*OTHER(w) = *(uintptr_t *)(uintptr_t)w[2];
-	w += 3;
-	NEXT(w, run);
-}
-
-uint64_t *cheap_calls_load32_at(uint64_t *w, void *run) {
-	*OTHER(w) = (uint64_t)(int64_t)*(int32_t *)(uintptr_t)w[2];
-	w += 3;
-	NEXT(w, run);
-}
-
-#define CONDITION(name, type, compare)                                                       \
-	uint64_t *cheap_calls_stop_##name(uint64_t *w, void *run) {                              \
-		if ((type)SRC(w) compare (type)w[2]) return ends(w, run, CHEAP_CALLS_STOP);          \
-		w += 3;                                                                              \
-		if (w[0] == 0) return w;                                                             \
-		NEXT(w, run);                                                                        \
-	}                                                                                        \
-	uint64_t *cheap_calls_skip_##name(uint64_t *w, void *run) {                              \
-		(void)run;                                                                           \
-		return (type)SRC(w) compare (type)w[2] ? OTHER(w) : w + 3;                           \
-	}
-
-CONDITION(eq, uint64_t, ==)
-CONDITION(ne, uint64_t, !=)
-CONDITION(lt, int64_t, <)
-CONDITION(ge, int64_t, >=)
-
-uint64_t *cheap_calls_errno(uint64_t *w, void *run) {
-	(void)run;
-	w[1] = (uint64_t)(int64_t)errno;
-	return w + 2;
-}
-
-uint64_t *cheap_calls_clear_errno(uint64_t *w, void *run) {
-	(void)run;
-	errno = 0;
-	return w + 1;
-}
-
-uint64_t *cheap_calls_begin(uint64_t *w, void *run) {
-	(void)run;
-	w[1] = 0;
-	w[3] = 0;
-	return w + 4;
-}
-
-uint64_t *cheap_calls_back(uint64_t *w, void *run) {
-	uint64_t *begin = OTHER(w);
-	if (++begin[1] == begin[2]) {
-		return ends(begin + 4, run, CHEAP_CALLS_ROWS);
-	}
-	return begin + 4;
-}
-
-uint64_t *cheap_calls_done(uint64_t *w, void *run) {
-	(void)run;
-	OTHER(w)[3] = 1;
-	return w + 2;
-}
-
-uint64_t *cheap_calls_store(uint64_t *w, void *run) {
-	(void)run;
-	((uint64_t *)(uintptr_t)w[2])[OTHER(w)[1]] = SRC(w);
-	return w + 3;
-}
-
-uint64_t *cheap_calls_test(uint64_t *w, void *run) {
-	(void)run;
-	((uint8_t *)(uintptr_t)w[2])[OTHER(w)[1]] = SRC(w) == w[3];
-	return w + 4;
-}
-
-uint64_t *cheap_calls_bytes(uint64_t *w, void *run) {
-	int64_t n = (int64_t)*OTHER(w);
-	uint64_t row = w[(int64_t)w[2]+1];
-	uint64_t *ends_at = (uint64_t *)(uintptr_t)w[3], used = ends_at[row];
-	const void *from = (const void *)(uintptr_t)SRC(w);
+// Bytes of a row are added to a buffer.
+//
+//	1  index of their address
+//	2  index of their number
+//	3  index of CALLS_REPEAT
+//	4  address of the array of ends: element i is where row i begins, and i + 1 where it ends
+//	5  address of the buffer
+//	6  bytes of the buffer
+//
+// The run ends here if they do not fit.
+static uint64_t *cheap_calls_bytes(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
+	const void *from = (const void *)(uintptr_t)words[w[1]];
+	int64_t n = (int64_t)words[w[2]];
+	uint64_t row = words[w[3] + 1];
+	uint64_t *ends = (uint64_t *)(uintptr_t)w[4], used = ends[row];
 	if (n > 0 && from != NULL) {
-		if ((uint64_t)n > w[5] - used) {
-			((uint64_t *)run)[CHEAP_CALLS_NEED] = used + (uint64_t)n;
-			return ends(w, run, CHEAP_CALLS_BYTES);
+		if ((uint64_t)n > w[6] - used) {
+			run->need = used + (uint64_t)n;
+			return end(run, w, CALLS_FULL);
 		}
-		memcpy((char *)(uintptr_t)w[4] + used, from, (size_t)n);
+		memcpy((char *)(uintptr_t)w[5] + used, from, (size_t)n);
 		used += (uint64_t)n;
 	}
-	ends_at[row + 1] = used;
-	return w + 6;
+	ends[row + 1] = used;
+	return w + 7;
 }
 
 // The integers of a function are in other registers than its doubles, on the processors on
@@ -175,10 +57,17 @@ static inline double as_double(uint64_t word) {
 
 enum { RESULT_WORD, RESULT_INT32, RESULT_UINT32, RESULT_DOUBLE };
 
-uint64_t *cheap_calls_address(uint64_t *w, void *run) {
-	(void)run;
-	uintptr_t f = (uintptr_t)w[2];
-	unsigned integers = w[3] & 0xff, doubles = (w[3] >> 8) & 0xff, kind = (w[3] >> 16) & 0xff;
+// A function is called by its address.
+//
+//	1  its result
+//	2  the number of integers, of doubles, and the type of the result, in a byte each
+//	3  the address
+//	4  integers, and then doubles
+//
+// cheap_calls_address returns the next operation.
+static uint64_t *cheap_calls_address(uint64_t *w) {
+	unsigned integers = w[2] & 0xff, doubles = (w[2] >> 8) & 0xff, kind = (w[2] >> 16) & 0xff;
+	uintptr_t f = (uintptr_t)w[3];
 	uint64_t *a = w + 4, x = 0;
 	if (doubles == 0 && kind != RESULT_DOUBLE) {
 		switch (integers) {
@@ -208,6 +97,95 @@ uint64_t *cheap_calls_address(uint64_t *w, void *run) {
 	}
 	w[1] = x;
 	return a + integers + doubles;
+}
+
+// flagged looks at the flag, which another thread may set.
+static inline int flagged(const struct cheap_calls_run *run) {
+	return __builtin_expect(*(const volatile uint64_t *)&run->flag != 0, 0);
+}
+
+// others makes operations until there is a call of a function of callgen, and returns it, or NULL
+// if the run ends before. It is apart so that the loop of a run needs few registers.
+static __attribute__((noinline)) uint64_t *others(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
+	for (;;) {
+		switch (w[0]) {
+		case CALLS_END:
+			return end(run, w, CALLS_ENDED);
+		case CALLS_STOP:
+			if (words[w[1]] - w[2] <= w[3]) return end(run, w, CALLS_STOPPED);
+			w += 4;
+			break;
+		case CALLS_SKIP:
+			w = words[w[1]] - w[2] <= w[3] ? words + w[4] : w + 5;
+			break;
+		case CALLS_ERRNO:
+			w[1] = (uint64_t)(int64_t)errno;
+			w += 2;
+			break;
+		case CALLS_CLEAR_ERRNO:
+			errno = 0;
+			w += 1;
+			break;
+		case CALLS_REPEAT:
+			w[1] = 0;
+			w[3] = 0;
+			w += 4;
+			break;
+		case CALLS_ROW: {
+			uint64_t *repeat = words + w[1];
+			w = repeat + 4;
+			if (++repeat[1] == repeat[2]) return end(run, w, CALLS_ROWS);
+			if (flagged(run)) return end(run, w, CALLS_CANCELLED);
+			break;
+		}
+		case CALLS_NO_ROW:
+			words[w[1] + 3] = 1;
+			w += 2;
+			break;
+		case CALLS_STORE:
+			((uint64_t *)(uintptr_t)w[2])[words[w[3] + 1]] = words[w[1]];
+			w += 4;
+			break;
+		case CALLS_IS:
+			((uint8_t *)(uintptr_t)w[2])[words[w[3] + 1]] = words[w[1]] == w[4];
+			w += 5;
+			break;
+		case CALLS_BYTES:
+			w = cheap_calls_bytes(run, words, w);
+			if (w == NULL) return NULL;
+			break;
+		case CALLS_ADDRESS:
+			if (flagged(run)) return end(run, w, CALLS_CANCELLED);
+			w = cheap_calls_address(w);
+			break;
+		default:
+			return w;
+		}
+	}
+}
+
+void cheap_calls_run(struct cheap_calls_run *run, uint64_t *words, uint64_t from) {
+	uint64_t *w = words + from;
+	run->words = (uint64_t)(uintptr_t)words;
+	for (;;) {
+		if (w[0] == CALLS_END) {
+			run->reason = CALLS_ENDED;
+			return;
+		}
+		if (w[0] <= CALLS_ADDRESS) {
+			w = others(run, words, w);
+			if (w == NULL) return;
+		}
+		if (flagged(run)) {
+			end(run, w, CALLS_CANCELLED);
+			return;
+		}
+		w = ((const struct cheap_calls_op *)(uintptr_t)w[0])->call(w, run);
+	}
+}
+
+void cheap_calls_run_quiet(struct cheap_calls_run *run, uint64_t *words, uint64_t from) {
+	cheap_calls_run(run, words, from);
 }
 
 void cheap_calls_touch(void *p) { (void)p; }

@@ -1,81 +1,57 @@
 #include <stdint.h>
 
-// An operation of a list is the address of a function of this type, and the words behind it.
-// It returns the next operation. All operations have exactly this type, so a compiler that
-// checks calls through pointers has nothing to say.
-typedef uint64_t *cheap_calls_op(uint64_t *w, void *run);
-
-// The words that a list begins with.
+// A list is an array of words. Each operation is some of them, and its first word says which
+// operation it is: the address of a struct cheap_calls_op for a call that callgen has written,
+// or one of these numbers, which are no addresses. A word that is said to be an index is one of
+// the words of the list, by its number. CALLS_STOP is in the C code that callgen writes, too.
 enum {
-	CHEAP_CALLS_FLAG,   // not 0: stop before the next operation
-	CHEAP_CALLS_AT,     // the operation that ended the run
-	CHEAP_CALLS_REASON, // why it ended: see below
-	CHEAP_CALLS_NEED,   // with CHEAP_CALLS_BYTES, how large the buffer must be
-	CHEAP_CALLS_NONE,   // 0, the end of every list
-	CHEAP_CALLS_HEADER = 8,
+	CALLS_END,         // the list ends here
+	CALLS_STOP,        // index x, low, span: stop if x is between low and low + span
+	CALLS_SKIP,        // index x, low, span, index: go on there if it is
+	CALLS_ERRNO,       // result: it becomes errno
+	CALLS_CLEAR_ERRNO, // errno becomes 0
+	CALLS_REPEAT,      // row, rows, done: a repetition of at most so many rows in a run begins
+	CALLS_ROW,         // index of CALLS_REPEAT: a row is complete
+	CALLS_NO_ROW,      // index of CALLS_REPEAT: there are no more rows
+	CALLS_STORE,       // index x, array, index of CALLS_REPEAT: x is an element
+	CALLS_IS,          // index x, array, index of CALLS_REPEAT, value: whether x is the value is
+	CALLS_BYTES,       // see cheap_calls_bytes
+	CALLS_ADDRESS,     // see cheap_calls_address
+};
+
+// What C and Go say to each other in a run.
+struct cheap_calls_run {
+	uint64_t flag;   // not 0: end before the next operation
+	uint64_t words;  // the address of the first word
+	uint64_t at;     // the index of the operation that ended the run
+	uint64_t reason; // why it ended: see below
+	uint64_t need;   // with CALLS_FULL, how large the buffer must be
 };
 
 // Why a run ended.
 enum {
-	CHEAP_CALLS_END,    // after the last operation
-	CHEAP_CALLS_STOP,   // a condition stopped it
-	CHEAP_CALLS_CANCEL, // the flag was set
-	CHEAP_CALLS_ROWS,   // a repetition has as many rows as its arrays have room for
-	CHEAP_CALLS_BYTES,  // a text does not fit
+	CALLS_ENDED,     // after the last operation
+	CALLS_STOPPED,   // a condition stopped it
+	CALLS_CANCELLED, // the flag was set
+	CALLS_ROWS,      // a repetition has as many rows as its arrays have room for
+	CALLS_FULL,      // a text does not fit
 };
 
-// cheap_calls_run makes the operations from the word from on, up to a word that is 0, or until
-// the flag is set. Operations get the words of the list as run.
-void cheap_calls_run(uint64_t *words, uint64_t from);
+// A function that callgen has written. All have exactly the type of call, so a compiler that
+// checks calls through pointers has nothing to say. It gets the words of the operation, makes the
+// call, and returns the words of the next.
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words; // of the operation
+	const char *name;
+};
+
+// cheap_calls_run makes the operations from the one at an index on, up to CALLS_END, or until the
+// flag is set.
+void cheap_calls_run(struct cheap_calls_run *run, uint64_t *words, uint64_t from);
 
 // cheap_calls_run_quiet is the same, for lists of which no call calls Go.
-void cheap_calls_run_quiet(uint64_t *words, uint64_t from);
-
-// The words of an operation are numbered from its own address, word 0. The two halves of word
-// 1 are distances in words, with a sign: to a result, called src, and to another word.
-
-// An argument, the other word, is src and word 2; or what is at this address.
-uint64_t *cheap_calls_ref(uint64_t *w, void *run);
-uint64_t *cheap_calls_load(uint64_t *w, void *run);
-uint64_t *cheap_calls_load32(uint64_t *w, void *run);
-// The same of the address in word 2 alone.
-uint64_t *cheap_calls_load_at(uint64_t *w, void *run);
-uint64_t *cheap_calls_load32_at(uint64_t *w, void *run);
-
-// Stops if src is equal to word 2, is not, is less, or is not less.
-uint64_t *cheap_calls_stop_eq(uint64_t *w, void *run);
-uint64_t *cheap_calls_stop_ne(uint64_t *w, void *run);
-uint64_t *cheap_calls_stop_lt(uint64_t *w, void *run);
-uint64_t *cheap_calls_stop_ge(uint64_t *w, void *run);
-// Goes on at the other word if so.
-uint64_t *cheap_calls_skip_eq(uint64_t *w, void *run);
-uint64_t *cheap_calls_skip_ne(uint64_t *w, void *run);
-uint64_t *cheap_calls_skip_lt(uint64_t *w, void *run);
-uint64_t *cheap_calls_skip_ge(uint64_t *w, void *run);
-
-// Word 1 is errno; errno is 0.
-uint64_t *cheap_calls_errno(uint64_t *w, void *run);
-uint64_t *cheap_calls_clear_errno(uint64_t *w, void *run);
-
-// A repetition begins. Word 1 counts rows, word 2 is the most, word 3 says that the
-// repetition is done.
-uint64_t *cheap_calls_begin(uint64_t *w, void *run);
-// A row is complete. The other word is the beginning, here and below.
-uint64_t *cheap_calls_back(uint64_t *w, void *run);
-// There are no more rows.
-uint64_t *cheap_calls_done(uint64_t *w, void *run);
-// src is an element of the array at word 2.
-uint64_t *cheap_calls_store(uint64_t *w, void *run);
-// Whether src is word 3 is a byte of the array at word 2.
-uint64_t *cheap_calls_test(uint64_t *w, void *run);
-// Bytes are added to the buffer at word 4, which has word 5 bytes. src is their address. The
-// other word is their number. Word 2 is the distance of the beginning, word 3 the address of
-// the array of ends.
-uint64_t *cheap_calls_bytes(uint64_t *w, void *run);
-
-// Calls the function at word 2. Word 3 says how many integers and doubles follow, and what
-// its result is.
-uint64_t *cheap_calls_address(uint64_t *w, void *run);
+void cheap_calls_run_quiet(struct cheap_calls_run *run, uint64_t *words, uint64_t from);
 
 // cheap_calls_touch does nothing with p: cgo looks at what it is.
 void cheap_calls_touch(void *p);

@@ -12,50 +12,31 @@ import (
 	"unsafe"
 )
 
-// Words are the arguments of a recorded call, for generated code: integers and pointers as
-// they are, widened by their sign, doubles by their bits. Only as many may be written as the
-// call has.
-type Words = [MaxWords]uint64
-
-// A Shape says what a recorded call looks like, for generated code: how many arguments it
-// has in the low 8 bits, whether its result is a double in bit 8, and from bit 32 on which
-// arguments are doubles.
-type Shape uint64
-
-const (
-	shapeFloat  Shape = 1 << 8
-	shapeFloats       = 32
-)
-
-// Full reports whether [List.Grow] must be called before a call of so many arguments is
-// recorded. It is for the code that callgen writes, as are Grow, Op, OpFloat, OpArgs, Fits and
-// [Arg.In].
-func (l *List) Full(args int) bool { return l.n+2+args > l.room }
-
-// Grow makes room for a call of so many arguments. It panics if nothing may be recorded.
+// Begin begins to record a call, for code that callgen writes. The caller appends the words of
+// the call to those that Begin returns, and nothing else: the address of the struct that
+// describes the C function, a 0 for the result, and the arguments. Integers and pointers are
+// words as they are, widened by their sign, doubles by their bits. Begin returns the result of
+// the call, too.
 //
-//go:noinline
-func (l *List) Grow(args int) { l.makeRoom(2+args, true) }
-
-// Op records a call by its operation: the address of a C function that makes the call, which
-// callgen writes as well. There must be room for it: see [List.Full]. As many arguments as
-// the call has must be written to the words that Op returns, before anything else is recorded.
-// Room is checked in generated code because a method that calls nothing is inlined there.
-func (l *List) Op(op unsafe.Pointer, args int) (*Words, Result) {
-	at := l.n
-	w := (*callWords)(unsafe.Add(l.base, at*8))
-	w.op = uint64(uintptr(op))
-	w.result = 0
-	l.n = at + 2 + args
-	return &w.args, Result{l, uint32(at), l.gen}
+// Recording is an append because a method that calls no function is inlined.
+func (l *List) Begin() (*[]uint64, Result) {
+	if l.state != idle {
+		panic(refusals[l.state])
+	}
+	return &l.words, Result{l, uint32(len(l.words) + 1), l.gen}
 }
 
-// OpFloat is [List.Op] of a call whose result is a double or a float.
-func (l *List) OpFloat(op unsafe.Pointer, args int) (*Words, Result) {
-	w, r := l.Op(op, args)
-	r.at |= resultFloat
-	return w, r
+// BeginFloat is [List.Begin] of a call whose result is a double or a float.
+func (l *List) BeginFloat() (*[]uint64, Result) {
+	if l.state != idle {
+		panic(refusals[l.state])
+	}
+	return &l.words, Result{l, uint32(len(l.words) + 1), l.gen | genFloat}
 }
+
+// Op returns the address of the struct that describes a C function as a word. Generated code
+// calls it.
+func Op(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
 
 // A Result is the result of a recorded call. After [List.Run] its methods read it, and before
 // it can be an argument of a later call of the same recording, or part of a condition. It is
@@ -65,19 +46,47 @@ func (l *List) OpFloat(op unsafe.Pointer, args int) (*Words, Result) {
 // recording, or 0.
 type Result struct {
 	list *List
-	at   uint32 // the word where the call begins; and resultFloat
-	gen  uint32
+	at   uint32 // the index of the word of the result
+	gen  uint32 // of the recording; and genFloat
 }
 
-const resultFloat = 1 << 31
+func (r Result) isFloat() bool { return r.gen&genFloat != 0 }
 
-// read returns the word of a result.
-func (r Result) read(method string, float bool) uint64 {
-	l := r.list
-	if l == nil || l.gen != r.gen || !l.ran || l.state != idle || (r.at&resultFloat != 0) != float {
-		r.panicRead(method, float)
+// Int returns the result as an integer with a sign. Narrow integers were widened.
+func (r Result) Int() int64 {
+	if !r.isRead(0) {
+		r.panicRead("Int", false)
 	}
-	return l.words[r.at&^resultFloat+1]
+	return int64(r.list.words[r.at])
+}
+
+// Uint returns the result as an integer without a sign.
+func (r Result) Uint() uint64 {
+	if !r.isRead(0) {
+		r.panicRead("Uint", false)
+	}
+	return r.list.words[r.at]
+}
+
+// Float returns the result, a double or a float.
+func (r Result) Float() float64 {
+	if !r.isRead(genFloat) {
+		r.panicRead("Float", true)
+	}
+	return math.Float64frombits(r.list.words[r.at])
+}
+
+// Pointer returns the result, a pointer.
+func (r Result) Pointer() unsafe.Pointer {
+	if !r.isRead(0) {
+		r.panicRead("Pointer", false)
+	}
+	return pointer(r.list.words[r.at])
+}
+
+// isRead reports whether the result can be read, as a double or as something else.
+func (r Result) isRead(float uint32) bool {
+	return r.list != nil && r.list.ran|float == r.gen
 }
 
 func (r Result) panicRead(method string, float bool) {
@@ -85,11 +94,11 @@ func (r Result) panicRead(method string, float bool) {
 	switch {
 	case l == nil:
 		panicMisuse("Result."+method, "the zero Result is of no call")
-	case l.gen != r.gen:
+	case l.gen != r.gen&^genFloat:
 		panicMisuse("Result."+method, "the list was reset or given back since; read a result before")
 	case l.state == running:
 		panicMisuse("Result."+method, "the list runs; read a result after Run")
-	case !l.ran:
+	case l.ran != l.gen:
 		panicMisuse("Result."+method, "the list did not run; read a result after Run")
 	case float:
 		panicMisuse("Result."+method, "the result is no double; use Int, Uint or Pointer")
@@ -98,45 +107,36 @@ func (r Result) panicRead(method string, float bool) {
 	}
 }
 
-// Int returns the result as an integer with a sign. Narrow integers were widened.
-func (r Result) Int() int64 { return int64(r.read("Int", false)) }
-
-// Uint returns the result as an integer without a sign.
-func (r Result) Uint() uint64 { return r.read("Uint", false) }
-
-// Float returns the result, a double or a float.
-func (r Result) Float() float64 { return math.Float64frombits(r.read("Float", true)) }
-
-// Pointer returns the result, a pointer.
-func (r Result) Pointer() unsafe.Pointer { return pointer(r.read("Pointer", false)) }
-
 // pointer converts a word that C has returned, or an address outside the Go heap.
 func pointer(word uint64) unsafe.Pointer {
 	address := uintptr(word)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// index returns where a call begins that was recorded before in this list.
-func (r Result) index(l *List, method string) int {
-	if r.list != l || r.gen != l.gen {
+// index returns where the result is of a call that was recorded before in this list.
+func (r Result) index(l *List, method string) uint64 {
+	if r.list != l || r.gen&^genFloat != l.gen {
 		panicMisuse(method, "the result is not of an earlier call of this recording")
 	}
-	return int(r.at &^ resultFloat)
+	return uint64(r.at)
 }
 
 // Errno records that errno, as the call before has left it, is kept as a result. C functions
 // set errno only when they fail: [List.ClearErrno] before the call makes it 0.
 func (l *List) Errno() Result {
-	w, at := l.add(C.cheap_calls_errno, 2)
-	w[1] = 0
-	return Result{l, uint32(at), l.gen}
+	w, r := l.Begin()
+	*w = append(*w, C.CALLS_ERRNO, 0)
+	return r
 }
 
 // ClearErrno records that errno becomes 0.
-func (l *List) ClearErrno() { l.add(C.cheap_calls_clear_errno, 1) }
+func (l *List) ClearErrno() {
+	w, _ := l.Begin()
+	*w = append(*w, C.CALLS_CLEAR_ERRNO)
+}
 
 // Len returns how many words the recording has. A call has two and its arguments.
-func (l *List) Len() int { return max(l.n-header, 0) }
+func (l *List) Len() int { return max(len(l.words)-first, 0) }
 
 // Bit returns 1 for true and 0 for false. Generated code calls it.
 func Bit(b bool) uint64 {
@@ -144,4 +144,42 @@ func Bit(b bool) uint64 {
 		return 1
 	}
 	return 0
+}
+
+// opWords returns how many words the operation at an index has, and whether it is a call.
+func (l *List) opWords(at int) (words int, isCall bool) {
+	switch op := l.words[at]; op {
+	case C.CALLS_CLEAR_ERRNO:
+		return 1, false
+	case C.CALLS_ERRNO, C.CALLS_ROW, C.CALLS_NO_ROW:
+		return 2, false
+	case C.CALLS_STOP, C.CALLS_REPEAT, C.CALLS_STORE:
+		return 4, false
+	case C.CALLS_SKIP, C.CALLS_IS:
+		return 5, false
+	case C.CALLS_BYTES:
+		return 7, false
+	case C.CALLS_ADDRESS:
+		counts := l.words[at+2]
+		return 4 + int(counts&0xff) + int(counts>>8&0xff), true
+	default:
+		return int(description(op).words), true
+	}
+}
+
+// description is that of a C function, which callgen has written. It is a constant in C.
+func description(op uint64) *C.struct_cheap_calls_op {
+	return (*C.struct_cheap_calls_op)(pointer(op))
+}
+
+// function returns the name of the C function of the call whose result is at an index.
+func (l *List) function(result uint64) string {
+	switch op := l.words[result-1]; op {
+	case C.CALLS_ERRNO:
+		return "errno"
+	case C.CALLS_ADDRESS:
+		return "a function"
+	default:
+		return C.GoString(description(op).name)
+	}
 }

@@ -30,7 +30,6 @@ type Repeat struct {
 	body  int // behind While; 0 before
 	end   int // behind the last operation; 0 before End
 	whil  int // the operation of While
-	bytes bool
 }
 
 // Repeat begins a repetition, which keeps at most rows rows in a run. Repetitions can follow
@@ -45,9 +44,9 @@ func (l *List) Repeat(rows int) *Repeat {
 		panicMisuse("List.Repeat", "a repetition is open; call its End before")
 	}
 	l.endSkips("a repetition")
-	w, at := l.add(C.cheap_calls_begin, 4)
+	at := len(l.words)
+	l.words = append(l.words, C.CALLS_REPEAT, 0, uint64(rows), 0)
 	l.plain = false
-	w[1], w[2], w[3] = 0, uint64(rows), 0
 	if l.inUse == len(l.loops) {
 		l.loops = append(l.loops, new(Repeat))
 	}
@@ -74,10 +73,9 @@ func (p *Repeat) While(c Condition) {
 	}
 	l := p.list
 	l.endSkips("While")
-	src := l.check(c, "Repeat.While")
-	w, at := l.add(skipOps[c.kind^condNot], 3)
-	w[1], w[2] = pair(at, src+1, at), uint64(c.value)
-	p.whil, p.body = at, l.n
+	l.check(c)
+	p.whil = l.skip(c.not())
+	p.body = len(l.words)
 }
 
 // End ends the repetition.
@@ -88,28 +86,22 @@ func (p *Repeat) End() {
 	}
 	l := p.list
 	l.endSkips("End")
-	w, at := l.add(C.cheap_calls_back, 2)
-	w[1] = pair(at, at, p.begin)
-	w, at = l.add(C.cheap_calls_done, 2)
-	w[1] = pair(at, at, p.begin)
-	to := l.word(p.whil + 1)
-	*to = *to&(1<<32-1) | uint64(at-p.whil)<<32
-	p.end = l.n
+	l.words = append(l.words, C.CALLS_ROW, uint64(p.begin))
+	l.land(p.whil, len(l.words))
+	l.words = append(l.words, C.CALLS_NO_ROW, uint64(p.begin))
+	p.end = len(l.words)
 	l.open = nil
 }
 
-// keep records an operation that keeps a result of the row.
-func (p *Repeat) keep(op unsafe.Pointer, n int, r Result, method string) (*[slack]uint64, int) {
+// keep prepares for an operation that keeps a result of the row, and returns its index.
+func (p *Repeat) keep(r Result, method string) (result uint64) {
 	p.mustBeOpen(method)
 	if p.body == 0 {
 		panicMisuse("Repeat."+method, "call While before: it says whether there is a row")
 	}
 	l := p.list
 	l.endSkips("what is kept of the row") // which is never skipped
-	src := r.index(l, "Repeat."+method)
-	w, at := l.add(op, n)
-	w[1] = pair(at, src+1, p.begin)
-	return w, at
+	return r.index(l, "Repeat."+method)
 }
 
 // array returns memory for n elements of size bytes.
@@ -129,7 +121,7 @@ type Column[T int64 | float64] struct {
 
 // Ints records that an integer or a pointer is kept for each row, widened to 64 bits.
 func (p *Repeat) Ints(r Result) Column[int64] {
-	if r.at&resultFloat != 0 {
+	if r.isFloat() {
 		panicMisuse("Repeat.Ints", "the result is a double; use Floats")
 	}
 	return Column[int64]{p, p.store(r, "Ints"), p.gen}
@@ -137,16 +129,16 @@ func (p *Repeat) Ints(r Result) Column[int64] {
 
 // Floats records that a double is kept for each row.
 func (p *Repeat) Floats(r Result) Column[float64] {
-	if r.at&resultFloat == 0 {
+	if !r.isFloat() {
 		panicMisuse("Repeat.Floats", "the result is no double; use Ints")
 	}
 	return Column[float64]{p, p.store(r, "Floats"), p.gen}
 }
 
 func (p *Repeat) store(r Result, method string) unsafe.Pointer {
-	w, _ := p.keep(C.cheap_calls_store, 3, r, method)
+	x := p.keep(r, method)
 	data := p.array(p.rows, 8)
-	w[2] = uint64(uintptr(data))
+	p.list.words = append(p.list.words, C.CALLS_STORE, x, uint64(uintptr(data)), uint64(p.begin))
 	return data
 }
 
@@ -166,12 +158,12 @@ type Flags struct {
 // Equal records that for each row it is kept whether the result is v: for example whether a
 // column is NULL.
 func (p *Repeat) Equal(r Result, v int64) Flags {
-	if r.at&resultFloat != 0 {
+	if r.isFloat() {
 		panicMisuse("Repeat.Equal", "the result is a double; conditions are for integers and pointers")
 	}
-	w, _ := p.keep(C.cheap_calls_test, 4, r, "Equal")
+	x := p.keep(r, "Equal")
 	data := p.array(p.rows, 1)
-	w[2], w[3] = uint64(uintptr(data)), uint64(v)
+	p.list.words = append(p.list.words, C.CALLS_IS, x, uint64(uintptr(data)), uint64(p.begin), uint64(v))
 	return Flags{p, data, p.gen}
 }
 
@@ -194,19 +186,18 @@ func (p *Repeat) Bytes(r, n Result, size int) Texts {
 	if size < 1 {
 		panicMisuse("Repeat.Bytes", "a buffer of %d bytes", size)
 	}
-	if (r.at|n.at)&resultFloat != 0 {
+	if r.isFloat() || n.isFloat() {
 		panicMisuse("Repeat.Bytes", "a result is a double")
 	}
-	length := n.index(p.list, "Repeat.Bytes")
-	w, at := p.keep(C.cheap_calls_bytes, 6, r, "Bytes")
-	w[1] = w[1]&(1<<32-1) | uint64(length+1-at)<<32
+	from, length := p.keep(r, "Bytes"), n.index(p.list, "Repeat.Bytes")
 	ends := p.array(p.rows+1, 8)
 	if ends != nil {
 		*(*uint64)(ends) = 0
 	}
-	w[2] = uint64(p.begin - at)
-	w[3], w[4], w[5] = uint64(uintptr(ends)), uint64(uintptr(p.array(size, 1))), uint64(size)
-	p.bytes = true
+	l := p.list
+	at := len(l.words)
+	l.words = append(l.words, C.CALLS_BYTES, from, length, uint64(p.begin),
+		uint64(uintptr(ends)), uint64(uintptr(p.array(size, 1))), uint64(size))
 	return Texts{p, at, p.gen}
 }
 
@@ -215,9 +206,9 @@ func (p *Repeat) Bytes(r, n Result, size int) Texts {
 func (t Texts) At(i int) []byte {
 	rows := t.repeat.readable(t.gen, "Texts.At")
 	l := t.repeat.list
-	ends := unsafe.Slice((*uint64)(pointer(l.words[t.at+3])), rows+1)
+	ends := unsafe.Slice((*uint64)(pointer(l.words[t.at+4])), rows+1)
 	begin, end := ends[i], ends[i+1] // i is a row, or this panics
-	return unsafe.Slice((*byte)(unsafe.Add(pointer(l.words[t.at+4]), begin)), end-begin)
+	return unsafe.Slice((*byte)(unsafe.Add(pointer(l.words[t.at+5]), begin)), end-begin)
 }
 
 // String returns a copy of the bytes of row i as a string.
@@ -234,14 +225,14 @@ func (p *Repeat) readable(gen uint32, method string) int {
 // Rows returns how many rows the last Run has kept.
 func (p *Repeat) Rows() int {
 	p.mustHaveRun("Rows")
-	return int(*p.list.word(p.begin + 1))
+	return int(p.list.words[p.begin+1])
 }
 
 // More reports whether the condition of [Repeat.While] has held until the end of the last
 // Run. Then the next Run goes on with the next row, unless the list was stopped or rewound.
 func (p *Repeat) More() bool {
 	p.mustHaveRun("More")
-	return *p.list.word(p.begin + 3) == 0
+	return p.list.words[p.begin+3] == 0
 }
 
 func (p *Repeat) mustHaveRun(method string) {
@@ -249,7 +240,7 @@ func (p *Repeat) mustHaveRun(method string) {
 	if l.gen != p.gen || l.state != idle {
 		panicMisuse("Repeat."+method, "the list was reset or given back since, or runs")
 	}
-	if !l.ran || p.end == 0 {
+	if l.ran != p.gen || p.end == 0 {
 		panicMisuse("Repeat."+method, "the list did not run")
 	}
 }
@@ -279,12 +270,12 @@ func (l *List) growBuffer(at int) (grown bool, err error) {
 	if l.around(at).Rows() > 0 {
 		return false, nil
 	}
-	size := max(int(l.words[C.CHEAP_CALLS_NEED]), 2*int(*l.word(at + 5)))
+	size := max(int(l.run.need), 2*int(l.words[at+6]))
 	p := l.memory.Malloc(size)
 	if p == nil {
 		return false, cheap.ErrNoMemory
 	}
-	*l.word(at + 4), *l.word(at + 5) = uint64(uintptr(p)), uint64(size)
+	l.words[at+5], l.words[at+6] = uint64(uintptr(p)), uint64(size)
 	return true, nil
 }
 
@@ -293,9 +284,9 @@ func (l *List) growBuffer(at int) (grown bool, err error) {
 func (t Texts) AppendTo(data []byte, ends []uint64) ([]byte, []uint64) {
 	rows := t.repeat.readable(t.gen, "Texts.AppendTo")
 	l := t.repeat.list
-	have := unsafe.Slice((*uint64)(pointer(l.words[t.at+3])), rows+1)
+	have := unsafe.Slice((*uint64)(pointer(l.words[t.at+4])), rows+1)
 	before := uint64(len(data))
-	data = append(data, unsafe.Slice((*byte)(pointer(l.words[t.at+4])), have[rows])...)
+	data = append(data, unsafe.Slice((*byte)(pointer(l.words[t.at+5])), have[rows])...)
 	for _, end := range have[1:] {
 		ends = append(ends, before+end)
 	}

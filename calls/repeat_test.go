@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/cheapgo/cheap/calls"
@@ -179,4 +180,36 @@ func TestRepeatMisuse(t *testing.T) {
 	}
 	c.List.Reset()
 	mustPanic(t, "reset", func() { column.Values() })
+}
+
+// TestWhile repeats calls by each condition, as often as it holds.
+func TestWhile(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		cond func(calls.Result) calls.Condition
+		want int // rows, of 10 at most: the integers are 1, -2, 3, -4 and so on
+	}{
+		{"equal", func(r calls.Result) calls.Condition { return calls.Equal(r, 1) }, 1},
+		{"not equal", func(r calls.Result) calls.Condition { return calls.NotEqual(r, -4) }, 3},
+		{"less", func(r calls.Result) calls.Condition { return calls.Less(r, 3) }, 2},
+		{"less than the least", func(r calls.Result) calls.Condition { return calls.Less(r, math.MinInt64) }, 0},
+		{"at least", func(r calls.Result) calls.Condition { return calls.AtLeast(r, -4) }, 5},
+		{"at least the least", func(r calls.Result) calls.Condition { return calls.AtLeast(r, math.MinInt64) }, 10},
+		{"negative", calls.Negative, 0},
+		{"nil", calls.Nil, 0},
+	} {
+		cursor := ctest.NewCursor(20)
+		c := newCalls()
+		loop := c.List.Repeat(10)
+		c.Next(cursor)
+		n := c.Integer(cursor)
+		loop.While(x.cond(n))
+		column := loop.Ints(n)
+		loop.End()
+		mustRun(t, c.List)
+		if got := column.Values(); len(got) != x.want || loop.More() != (x.want == 10) {
+			t.Errorf("%s: the rows are %d, and more: %t; want %d rows", x.name, got, loop.More(), x.want)
+		}
+		ctest.FreeCursor(cursor)
+	}
 }

@@ -36,14 +36,14 @@ func (l *List) Run(ctx context.Context) error {
 	if ctx.Done() != nil {
 		return l.runUntil(ctx)
 	}
-	if l.plain && l.state == idle && l.n > header {
-		l.call(header)
-		if *l.word(C.CHEAP_CALLS_REASON) == C.CHEAP_CALLS_END {
-			return nil
-		}
+	if !l.plain || l.state != idle || uint(len(l.words)-first-1) >= mostWords {
+		return l.make()
+	}
+	l.call(first)
+	if l.run.reason != C.CALLS_ENDED {
 		return l.again()
 	}
-	return l.run()
+	return nil
 }
 
 // runUntil is Run with a ctx that may be done.
@@ -51,10 +51,10 @@ func (l *List) runUntil(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.state != idle || l.n <= header {
-		return l.run()
+	if l.state != idle || len(l.words) == first {
+		return l.make()
 	}
-	flag, set := (*uint64)(l.base), make(chan struct{})
+	flag, set := (*uint64)(&l.run.flag), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		atomic.StoreUint64(flag, 1)
 		close(set)
@@ -65,13 +65,13 @@ func (l *List) runUntil(ctx context.Context) error {
 			atomic.StoreUint64(flag, 0)
 		}
 	}()
-	if err := l.run(); err != errCancelled {
+	if err := l.make(); err != errCancelled {
 		return err
 	}
 	return ctx.Err()
 }
 
-// errCancelled is what run returns when the flag was set.
+// errCancelled is what make returns when the flag was set.
 var errCancelled = errors.New("cancelled")
 
 // Rewind has the next Run begin with the first call.
@@ -80,9 +80,9 @@ func (l *List) Rewind() {
 	l.from = 0
 }
 
-// run is Run until the flag is set.
-func (l *List) run() error {
-	if err := l.finish(); err != nil || l.n <= header {
+// make is Run until the flag is set.
+func (l *List) make() error {
+	if err := l.finish(); err != nil || len(l.words) == first {
 		return err
 	}
 	l.call(l.startFrom())
@@ -92,11 +92,10 @@ func (l *List) run() error {
 // again goes on with a run that has to, and returns its error.
 func (l *List) again() error {
 	for {
-		reason := *l.word(C.CHEAP_CALLS_REASON)
-		if reason == C.CHEAP_CALLS_END {
+		if l.run.reason == C.CALLS_ENDED {
 			return nil
 		}
-		if again, err := l.ended(reason); !again {
+		if again, err := l.ended(); !again {
 			return err
 		}
 		l.call(l.startFrom())
@@ -105,16 +104,16 @@ func (l *List) again() error {
 
 // ended looks at a run that did not come to the end of the list. It says whether to go on at
 // once.
-func (l *List) ended(reason uint64) (again bool, err error) {
+func (l *List) ended() (again bool, err error) {
 	l.plain = false
-	at := int(l.words[C.CHEAP_CALLS_AT])
-	switch reason {
-	case C.CHEAP_CALLS_STOP:
+	at := int(l.run.at)
+	switch l.run.reason {
+	case C.CALLS_STOPPED:
 		return false, l.stopped(at)
-	case C.CHEAP_CALLS_BYTES:
+	case C.CALLS_FULL:
 		l.from = l.resumeAt(at)
 		return l.growBuffer(at)
-	case C.CHEAP_CALLS_CANCEL:
+	case C.CALLS_CANCELLED:
 		l.from = l.resumeAt(at)
 		return false, errCancelled
 	}
@@ -124,20 +123,20 @@ func (l *List) ended(reason uint64) (again bool, err error) {
 
 // call crosses to C.
 func (l *List) call(from int) {
-	*(*uint64)(unsafe.Add(l.base, l.n*8)) = 0 // there is slack
-	words, start := (*C.uint64_t)(l.base), C.uint64_t(from)
-	room := l.room
-	l.room, l.state, l.from = 0, running, 0
+	l.words = append(l.words, C.CALLS_END)
+	l.words = l.words[:len(l.words)-1]
+	words := (*C.uint64_t)(unsafe.SliceData(l.words))
+	l.state, l.ran, l.from = running, 0, 0
 	if l.quiet {
-		C.cheap_calls_run_quiet(words, start)
-		l.called(room)
+		C.cheap_calls_run_quiet(&l.run, words, C.uint64_t(from))
+		l.called()
 		return
 	}
-	defer l.called(room) // also if a callback panics
-	C.cheap_calls_run(words, start)
+	defer l.called() // also if a callback panics
+	C.cheap_calls_run(&l.run, words, C.uint64_t(from))
 }
 
-func (l *List) called(room int) { l.room, l.state, l.ran = room, idle, true }
+func (l *List) called() { l.state, l.ran = idle, l.gen }
 
 // finish completes a recording, or says why it cannot run.
 func (l *List) finish() error {
@@ -148,9 +147,12 @@ func (l *List) finish() error {
 	if l.open != nil {
 		panicMisuse("List.Run", "a repetition has no end; call End")
 	}
+	if len(l.words) > mostWords {
+		panicMisuse("List.Run", "the list has %d words; the most are %d: run it before, or repeat a range of calls", len(l.words), mostWords)
+	}
 	l.endSkips("Run")
-	if l.n <= header {
-		l.ran = true
+	if len(l.words) == first {
+		l.ran = l.gen
 	}
 	return nil
 }
@@ -158,13 +160,13 @@ func (l *List) finish() error {
 // startFrom returns where a run begins, and has the repetitions begin without rows.
 func (l *List) startFrom() int {
 	for _, p := range l.loops[:l.inUse] {
-		*l.word(p.begin + 1) = 0
+		l.words[p.begin+1] = 0
 		if l.from == 0 {
-			*l.word(p.begin + 3) = 0
+			l.words[p.begin+3] = 0
 		}
 	}
 	if l.from == 0 {
-		return header
+		return first
 	}
 	return l.from
 }

@@ -73,7 +73,7 @@ var prototypes = []struct{ name, c, method, refused string }{
 	{"f", "extern int f;", "", "f is not a function"},
 	{"g", "int f(void);", "", "g"},
 	{"list", "int list(void);", "", "the field List"},
-	{"f", "void f(" + strings.Repeat("int, ", 30) + "int);", "", "f: it has 31 parameters"},
+	{"f", "void f(" + strings.Repeat("int, ", 32) + "int);", "", "f: it has 33 parameters"},
 }
 
 // TestPrototypes reads prototypes of all kinds.

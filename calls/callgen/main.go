@@ -25,7 +25,7 @@
 // without a result has a method without one.
 //
 // callgen refuses variadic functions, structures and unions that are passed by value, numbers
-// of more than 64 bits, and functions with more than calls.MaxWords parameters. A C function
+// of more than 64 bits, and functions with more than 32 parameters. A C function
 // of a few lines in the preamble, static or not, can call such a function. The preamble of
 // -from is copied, so a function that it defines must be static.
 package main

@@ -41,8 +41,8 @@ const (
 // variable is the prefix of the pointers whose types are read.
 const variable = "callgen_type_of_"
 
-// maxWords is calls.MaxWords. A program that is built without cgo cannot import it.
-const maxWords = 30
+// maxParams is the most parameters: an argument has two bits of a word, see calls.Arg.
+const maxParams = 32
 
 // prototypes has the compiler compile pointers to all functions, and reads their types.
 func (s *source) prototypes(names []string) ([]function, error) {
@@ -187,8 +187,8 @@ func convert(name string, t *dwarf.FuncType) (function, error) {
 		v.name = fmt.Sprint("a", i)
 		f.params = append(f.params, v)
 	}
-	if len(f.params) > maxWords {
-		return f, fmt.Errorf("it has %d parameters; a recorded call has %d at most", len(f.params), maxWords)
+	if len(f.params) > maxParams {
+		return f, fmt.Errorf("it has %d parameters; a recorded call has %d at most", len(f.params), maxParams)
 	}
 	if t.ReturnType == nil {
 		return f, nil

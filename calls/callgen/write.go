@@ -11,11 +11,54 @@ import (
 	"strings"
 )
 
-// fetch is for arguments that may be results: see List.OpArgs of package calls.
+// common is for all functions. Package calls has its struct and CALLS_STOP, which is 1, in ops.h:
+// what a run says to C begins with a flag that ends it, and the address of the first word.
+const common = `
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
+}
+`
+
+// fetch is for arguments that may be results: see Arg of package calls.
 const fetch = `
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
+}
+
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
 }
 `
 
@@ -38,9 +81,9 @@ func (j *job) write(s *source, functions []function) ([]byte, error) {
 	suffix := j.suffix(s)
 	var c, methods bytes.Buffer
 	c.WriteString(strings.TrimRight(s.preamble, "\n"))
-	c.WriteString("\n\n#include <stdint.h>\n")
+	c.WriteString("\n\n#include <stdint.h>\n#include <string.h>\n" + common)
 	if slices.ContainsFunc(functions, function.hasFloats) {
-		c.WriteString("#include <string.h>\n" + helpers)
+		c.WriteString(helpers)
 	}
 	if slices.ContainsFunc(functions, func(f function) bool { return len(f.params) > 0 }) {
 		c.WriteString(fetch)
@@ -110,13 +153,13 @@ func (f function) hasFloats() bool {
 }
 
 // writeC writes the C function that makes a call, and the calls of the same function that
-// follow: a turn of this loop takes 1 ns less than to return to the list and be called again.
-// It ends when the flag of the list is set: see ops.h of package calls. A second one is for
-// arguments that may be results.
+// follow, with conditions between them: a turn of this loop takes 1 to 2 ns less than to return to
+// the list and be called again. A second one is for arguments that may be results.
 func (f function) writeC(b *bytes.Buffer, op string) {
 	f.writeOp(b, op, len(f.params)+2, func(i int) string { return fmt.Sprintf("w[%d]", i+2) })
 	if len(f.params) > 0 {
-		f.writeOp(b, op+argsSuffix, len(f.params)+3, func(i int) string { return fmt.Sprintf("callgen_arg(w, %d)", i) })
+		n := len(f.params)
+		f.writeOp(b, op+argsSuffix, 2*n+2, func(i int) string { return fmt.Sprintf("callgen_arg(w, run, %d, %d)", i, n) })
 	}
 }
 
@@ -150,28 +193,16 @@ func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i
 		}
 	}
 	fmt.Fprintf(b, `
-uint64_t *%s(uint64_t *w, void *run) {
+static uint64_t *call_%s(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		%s;
 		w += %d;
-	} while (w[0] == w[-%[3]d] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
-`, op, call, words)
-}
-
-// shape is the calls.Shape of a function.
-func (f function) shape() uint64 {
-	shape := uint64(len(f.params))
-	if f.result != nil && f.result.isFloat() {
-		shape |= 1 << 8
-	}
-	for i, p := range f.params {
-		if p.isFloat() {
-			shape |= 1 << (32 + i)
-		}
-	}
-	return shape
+const struct cheap_calls_op %[1]s = {call_%[1]s, %[3]d, "%[4]s"};
+`, op, call, words, f.name)
 }
 
 // word returns the Go expression of a parameter as a word.
@@ -192,69 +223,52 @@ func (v value) word() string {
 	return "uint64(" + v.name + ")"
 }
 
-// inlined is the most arguments for which the second method has its own code.
-const inlined = 3
-
 // writeGo writes the two methods.
 func (f function) writeGo(b *bytes.Buffer, typ, method, op string) {
-	var params, names []string
+	var params, names, words, refs, inputs []string
 	for _, p := range f.params {
 		params = append(params, p.name+" "+p.typ)
 		names = append(names, p.name)
-	}
-	result, variable, end, give := "", "_", "", ""
-	if f.result != nil {
-		result, variable, end, give = " calls.Result", "r", "\treturn r\n", "return "
-	}
-	shape := fmt.Sprintf("%#x", f.shape())
-	if f.shape() < 10 {
-		shape = fmt.Sprint(f.shape())
-	}
-	fmt.Fprintf(b, "\n// %s records a call of %s.\nfunc (c %s) %s(%s)%s {\n", method, f.name, typ, method, strings.Join(params, ", "), result)
-	fmt.Fprintf(b, "\tif c.List.Full(%d) {\n\t\tc.List.Grow(%[1]d)\n\t}\n", len(f.params))
-	door := "Op"
-	if f.result != nil && f.result.isFloat() {
-		door = "OpFloat"
-	}
-	record := fmt.Sprintf("c.List.%s(unsafe.Pointer(C.%s), %d)", door, op, len(f.params))
-	switch {
-	case len(f.params) == 0 && f.result == nil:
-		fmt.Fprintf(b, "\t%s\n", record)
-	case len(f.params) == 0:
-		fmt.Fprintf(b, "\t_, r := %s\n", record)
-	default:
-		fmt.Fprintf(b, "\tw, %s := %s\n", variable, record)
-		for i, p := range f.params {
-			fmt.Fprintf(b, "\tw[%d] = %s\n", i, p.word())
-		}
-	}
-	fmt.Fprintf(b, "%s}\n", end)
-	if len(f.params) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n// %sArgs is %s with arguments that may be results of earlier calls.\nfunc (c %s) %sArgs(%s calls.Arg)%s {\n", method, method, typ, method, strings.Join(names, ", "), result)
-	slow := fmt.Sprintf("c.List.OpArgs(unsafe.Pointer(C.%s), %s, %s)", op+argsSuffix, shape, strings.Join(names, ", "))
-	if len(f.params) > inlined {
-		fmt.Fprintf(b, "\t%s%s\n}\n", give, slow)
-		return
-	}
-	// As OpArgs does, without a call.
-	fits, words, bits, targets := "", "", "", ""
-	for i, p := range f.params {
-		float := 0
+		words = append(words, p.word())
+		in := "In"
 		if p.isFloat() {
-			float = 1
+			in = "InFloat"
 		}
-		fits += fmt.Sprintf(" || !c.List.Fits(%s, %d)", p.name, float)
-		words += fmt.Sprintf("\tw%d, is%[1]d := %s.In(r, %d)\n", i, p.name, 1<<i)
-		bits += fmt.Sprintf(" | is%d", i)
-		targets += fmt.Sprintf("\tw[%d] = w%d\n", i+1, i)
+		refs = append(refs, p.name+".Ref")
+		inputs = append(inputs, fmt.Sprintf("%s.%s(c.List)", p.name, in))
 	}
-	fmt.Fprintf(b, "\tif c.List.Full(%d)%s {\n", len(f.params)+1, fits)
+	fmt.Fprintf(b, "\nvar %s = calls.Op(unsafe.Pointer(&C.%[1]s))\n", op)
+	if len(f.params) > 0 {
+		fmt.Fprintf(b, "var %s = calls.Op(unsafe.Pointer(&C.%[1]s))\n", op+argsSuffix)
+	}
+	fmt.Fprintf(b, "\n// %s records a call of %s.\nfunc (c %s) %[1]s(%[4]s)", method, f.name, typ, strings.Join(params, ", "))
+	f.writeRecord(b, f.begin(), op, words)
+	if len(f.params) > 0 {
+		fmt.Fprintf(b, "\n// %sArgs is %[1]s with arguments that may be results of earlier calls.\nfunc (c %s) %[1]sArgs(%[3]s calls.Arg)", method, typ, strings.Join(names, ", "))
+		begin := f.begin()
+		if len(names) == 2 && begin == "Begin()" && !slices.ContainsFunc(f.params, value.isFloat) {
+			begin = "Begin2(" + strings.Join(names, ", ") + ")"
+			inputs = []string{names[0] + ".Word", names[1] + ".Word"}
+		}
+		f.writeRecord(b, begin, op+argsSuffix, append(refs, inputs...))
+	}
+}
+
+// begin is the call that begins to record.
+func (f function) begin() string {
+	if f.result != nil && f.result.isFloat() {
+		return "BeginFloat()"
+	}
+	return "Begin()"
+}
+
+// writeRecord writes the result and the body of a method: what it appends to the words of a list.
+func (f function) writeRecord(b *bytes.Buffer, begin, op string, words []string) {
+	result, variable, end := " calls.Result", "r", "\treturn r\n"
 	if f.result == nil {
-		fmt.Fprintf(b, "\t\t%s\n\t\treturn\n\t}\n", slow)
-	} else {
-		fmt.Fprintf(b, "\t\treturn %s\n\t}\n", slow)
+		result, variable, end = "", "_", ""
 	}
-	fmt.Fprintf(b, "\tw, r := c.List.%s(unsafe.Pointer(C.%s), %d)\n%s\tw[0] = %s\n%s%s}\n", door, op+argsSuffix, len(f.params)+1, words, strings.TrimPrefix(bits, " | "), targets, end)
+	fmt.Fprintf(b, "%s {\n\tw, %s := c.List.%s\n", result, variable, begin)
+	words = append([]string{op, "0"}, words...)
+	fmt.Fprintf(b, "\t*w = append(*w, %s)\n%s}\n", strings.Join(words, ", "), end)
 }

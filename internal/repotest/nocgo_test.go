@@ -28,10 +28,8 @@ var withoutCgo = map[string][]string{
 		"var _ *calls.Repeat",
 		"var _ *calls.Result",
 		"var _ *calls.ResultType",
-		"var _ *calls.Shape",
 		"var _ *calls.StopError",
 		"var _ *calls.Texts",
-		"var _ *calls.Words",
 		"var _ calls.Column[int64]",
 		"var _ = calls.Address(nil)",
 		"var _ = calls.AtLeast(nil, 0)",
@@ -47,6 +45,7 @@ var withoutCgo = map[string][]string{
 		"var _ = calls.New()",
 		"var _ = calls.Nil(nil)",
 		"var _ = calls.NotEqual(nil, 0)",
+		"var _ = calls.Op(nil)",
 		"var _ = calls.Pointer(nil)",
 	},
 	"cgoalloc": {

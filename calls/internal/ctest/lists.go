@@ -10,6 +10,25 @@ package ctest
 #include <stdint.h>
 #include <string.h>
 
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
+}
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -21,426 +40,550 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
 }
 
-uint64_t *calls_ctest_add_44c74039(uint64_t *w, void *run) {
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
+}
+
+static uint64_t *call_calls_ctest_add_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_add(w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_add_44c74039 = {call_calls_ctest_add_44c74039, 4, "ctest_add"};
 
-uint64_t *calls_ctest_add_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_add_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_add(callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)ctest_add(callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_add_44c74039_args = {call_calls_ctest_add_44c74039_args, 6, "ctest_add"};
 
-uint64_t *calls_ctest_mix_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_mix_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = callgen_word(ctest_mix(w[2], w[3], w[4], w[5], callgen_double(w[6]), callgen_double(w[7]), callgen_double(w[8]), callgen_double(w[9])));
 		w += 10;
-	} while (w[0] == w[-10] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_mix_44c74039 = {call_calls_ctest_mix_44c74039, 10, "ctest_mix"};
 
-uint64_t *calls_ctest_mix_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_mix_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = callgen_word(ctest_mix(callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2), callgen_arg(w, 3), callgen_double(callgen_arg(w, 4)), callgen_double(callgen_arg(w, 5)), callgen_double(callgen_arg(w, 6)), callgen_double(callgen_arg(w, 7))));
-		w += 11;
-	} while (w[0] == w[-11] && *(const volatile uint64_t *)run == 0);
+		w[1] = callgen_word(ctest_mix(callgen_arg(w, run, 0, 8), callgen_arg(w, run, 1, 8), callgen_arg(w, run, 2, 8), callgen_arg(w, run, 3, 8), callgen_double(callgen_arg(w, run, 4, 8)), callgen_double(callgen_arg(w, run, 5, 8)), callgen_double(callgen_arg(w, run, 6, 8)), callgen_double(callgen_arg(w, run, 7, 8))));
+		w += 18;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_mix_44c74039_args = {call_calls_ctest_mix_44c74039_args, 18, "ctest_mix"};
 
-uint64_t *calls_ctest_mul_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_mul_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_mul_44c74039 = {call_calls_ctest_mul_44c74039, 5, "ctest_mul"};
 
-uint64_t *calls_ctest_mul_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_mul_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_mul_44c74039_args = {call_calls_ctest_mul_44c74039_args, 8, "ctest_mul"};
 
-uint64_t *calls_ctest_scale_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_scale_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)w[2], callgen_double(w[3]), w[4]));
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_scale_44c74039 = {call_calls_ctest_scale_44c74039, 5, "ctest_scale"};
 
-uint64_t *calls_ctest_scale_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_scale_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_arg(w, 0), callgen_double(callgen_arg(w, 1)), callgen_arg(w, 2)));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_double(callgen_arg(w, run, 1, 3)), callgen_arg(w, run, 2, 3)));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_scale_44c74039_args = {call_calls_ctest_scale_44c74039_args, 8, "ctest_scale"};
 
-uint64_t *calls_ctest_note_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_note_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		ctest_note((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_note_44c74039 = {call_calls_ctest_note_44c74039, 4, "ctest_note"};
 
-uint64_t *calls_ctest_note_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_note_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		ctest_note((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		ctest_note((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_note_44c74039_args = {call_calls_ctest_note_44c74039_args, 6, "ctest_note"};
 
-uint64_t *calls_ctest_self_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_self_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_self_44c74039 = {call_calls_ctest_self_44c74039, 3, "ctest_self"};
 
-uint64_t *calls_ctest_self_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_self_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_self_44c74039_args = {call_calls_ctest_self_44c74039_args, 4, "ctest_self"};
 
-uint64_t *calls_ctest_new_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_new_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_new_44c74039 = {call_calls_ctest_new_44c74039, 3, "ctest_new"};
 
-uint64_t *calls_ctest_new_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_new_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_new_44c74039_args = {call_calls_ctest_new_44c74039_args, 4, "ctest_new"};
 
-uint64_t *calls_ctest_free_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_free_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		ctest_free((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_free_44c74039 = {call_calls_ctest_free_44c74039, 3, "ctest_free"};
 
-uint64_t *calls_ctest_free_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_free_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		ctest_free((void *)(uintptr_t)callgen_arg(w, 0));
+		ctest_free((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_free_44c74039_args = {call_calls_ctest_free_44c74039_args, 4, "ctest_free"};
 
-uint64_t *calls_ctest_char_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_char_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_char(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_char_44c74039 = {call_calls_ctest_char_44c74039, 3, "ctest_char"};
 
-uint64_t *calls_ctest_char_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_char_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_char(callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_char(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_char_44c74039_args = {call_calls_ctest_char_44c74039_args, 4, "ctest_char"};
 
-uint64_t *calls_ctest_byte_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_byte_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_byte(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_byte_44c74039 = {call_calls_ctest_byte_44c74039, 3, "ctest_byte"};
 
-uint64_t *calls_ctest_byte_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_byte_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_byte(callgen_arg(w, 0));
+		w[1] = (uint64_t)ctest_byte(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_byte_44c74039_args = {call_calls_ctest_byte_44c74039_args, 4, "ctest_byte"};
 
-uint64_t *calls_ctest_short_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_short_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_short(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_short_44c74039 = {call_calls_ctest_short_44c74039, 3, "ctest_short"};
 
-uint64_t *calls_ctest_short_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_short_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_short(callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_short(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_short_44c74039_args = {call_calls_ctest_short_44c74039_args, 4, "ctest_short"};
 
-uint64_t *calls_ctest_ushort_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_ushort_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_ushort(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_ushort_44c74039 = {call_calls_ctest_ushort_44c74039, 3, "ctest_ushort"};
 
-uint64_t *calls_ctest_ushort_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_ushort_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_ushort(callgen_arg(w, 0));
+		w[1] = (uint64_t)ctest_ushort(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_ushort_44c74039_args = {call_calls_ctest_ushort_44c74039_args, 4, "ctest_ushort"};
 
-uint64_t *calls_ctest_uint_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_uint_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_uint(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_uint_44c74039 = {call_calls_ctest_uint_44c74039, 3, "ctest_uint"};
 
-uint64_t *calls_ctest_uint_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_uint_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_uint(callgen_arg(w, 0));
+		w[1] = (uint64_t)ctest_uint(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_uint_44c74039_args = {call_calls_ctest_uint_44c74039_args, 4, "ctest_uint"};
 
-uint64_t *calls_ctest_not_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_not_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_not(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_not_44c74039 = {call_calls_ctest_not_44c74039, 3, "ctest_not"};
 
-uint64_t *calls_ctest_not_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_not_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_not(callgen_arg(w, 0));
+		w[1] = (uint64_t)ctest_not(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_not_44c74039_args = {call_calls_ctest_not_44c74039_args, 4, "ctest_not"};
 
-uint64_t *calls_ctest_float_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_float_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = callgen_word(ctest_float(callgen_double(w[2])));
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_float_44c74039 = {call_calls_ctest_float_44c74039, 3, "ctest_float"};
 
-uint64_t *calls_ctest_float_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_float_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = callgen_word(ctest_float(callgen_double(callgen_arg(w, 0))));
+		w[1] = callgen_word(ctest_float(callgen_double(callgen_arg(w, run, 0, 1))));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_float_44c74039_args = {call_calls_ctest_float_44c74039_args, 4, "ctest_float"};
 
-uint64_t *calls_ctest_darker_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_darker_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_darker(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_darker_44c74039 = {call_calls_ctest_darker_44c74039, 3, "ctest_darker"};
 
-uint64_t *calls_ctest_darker_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_darker_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_darker(callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_darker(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_darker_44c74039_args = {call_calls_ctest_darker_44c74039_args, 4, "ctest_darker"};
 
-uint64_t *calls_ctest_length_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_length_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_length_44c74039 = {call_calls_ctest_length_44c74039, 3, "ctest_length"};
 
-uint64_t *calls_ctest_length_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_length_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_length_44c74039_args = {call_calls_ctest_length_44c74039_args, 4, "ctest_length"};
 
-uint64_t *calls_ctest_sum_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_sum_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_sum_44c74039 = {call_calls_ctest_sum_44c74039, 4, "ctest_sum"};
 
-uint64_t *calls_ctest_sum_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_sum_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_sum_44c74039_args = {call_calls_ctest_sum_44c74039_args, 6, "ctest_sum"};
 
-uint64_t *calls_ctest_fill_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_fill_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		ctest_fill((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_fill_44c74039 = {call_calls_ctest_fill_44c74039, 5, "ctest_fill"};
 
-uint64_t *calls_ctest_fill_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_fill_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		ctest_fill((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		ctest_fill((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_fill_44c74039_args = {call_calls_ctest_fill_44c74039_args, 8, "ctest_fill"};
 
-uint64_t *calls_ctest_fail_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_fail_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_fail(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_fail_44c74039 = {call_calls_ctest_fail_44c74039, 3, "ctest_fail"};
 
-uint64_t *calls_ctest_fail_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_fail_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_fail(callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_fail(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_fail_44c74039_args = {call_calls_ctest_fail_44c74039_args, 4, "ctest_fail"};
 
-uint64_t *calls_ctest_callback_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_callback_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_callback(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_callback_44c74039 = {call_calls_ctest_callback_44c74039, 3, "ctest_callback"};
 
-uint64_t *calls_ctest_callback_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_callback_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_callback(callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_callback(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_callback_44c74039_args = {call_calls_ctest_callback_44c74039_args, 4, "ctest_callback"};
 
-uint64_t *calls_ctest_next_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_next_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_next_44c74039 = {call_calls_ctest_next_44c74039, 3, "ctest_next"};
 
-uint64_t *calls_ctest_next_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_next_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_next_44c74039_args = {call_calls_ctest_next_44c74039_args, 4, "ctest_next"};
 
-uint64_t *calls_ctest_integer_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_integer_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_integer_44c74039 = {call_calls_ctest_integer_44c74039, 3, "ctest_integer"};
 
-uint64_t *calls_ctest_integer_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_integer_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_integer_44c74039_args = {call_calls_ctest_integer_44c74039_args, 4, "ctest_integer"};
 
-uint64_t *calls_ctest_real_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_real_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = callgen_word(ctest_real((void *)(uintptr_t)w[2]));
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_real_44c74039 = {call_calls_ctest_real_44c74039, 3, "ctest_real"};
 
-uint64_t *calls_ctest_real_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_real_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_arg(w, 0)));
+		w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_arg(w, run, 0, 1)));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_real_44c74039_args = {call_calls_ctest_real_44c74039_args, 4, "ctest_real"};
 
-uint64_t *calls_ctest_text_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_text_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_text_44c74039 = {call_calls_ctest_text_44c74039, 3, "ctest_text"};
 
-uint64_t *calls_ctest_text_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_text_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_text_44c74039_args = {call_calls_ctest_text_44c74039_args, 4, "ctest_text"};
 
-uint64_t *calls_ctest_bytes_44c74039(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_bytes_44c74039(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_bytes_44c74039 = {call_calls_ctest_bytes_44c74039, 3, "ctest_bytes"};
 
-uint64_t *calls_ctest_bytes_44c74039_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_ctest_bytes_44c74039_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_ctest_bytes_44c74039_args = {call_calls_ctest_bytes_44c74039_args, 4, "ctest_bytes"};
 */
 import "C"
 
@@ -454,598 +597,438 @@ import (
 // Calls records calls in its List.
 type Calls struct{ List *calls.List }
 
+var calls_ctest_add_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_add_44c74039))
+var calls_ctest_add_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_add_44c74039_args))
+
 // Add records a call of ctest_add.
 func (c Calls) Add(a int32, b int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_add_44c74039), 2)
-	w[0] = uint64(a)
-	w[1] = uint64(b)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_add_44c74039, 0, uint64(a), uint64(b))
 	return r
 }
 
 // AddArgs is Add with arguments that may be results of earlier calls.
 func (c Calls) AddArgs(a, b calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a, 0) || !c.List.Fits(b, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 2, a, b)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_add_44c74039_args), 3)
-	w0, is0 := a.In(r, 1)
-	w1, is1 := b.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a, b)
+	*w = append(*w, calls_ctest_add_44c74039_args, 0, a.Ref, b.Ref, a.Word, b.Word)
 	return r
 }
 
+var calls_ctest_mix_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_mix_44c74039))
+var calls_ctest_mix_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_mix_44c74039_args))
+
 // Mix records a call of ctest_mix.
 func (c Calls) Mix(a int32, b int32, c0 int32, d int32, e float64, f float64, g float64, h float64) calls.Result {
-	if c.List.Full(8) {
-		c.List.Grow(8)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_mix_44c74039), 8)
-	w[0] = uint64(a)
-	w[1] = uint64(b)
-	w[2] = uint64(c0)
-	w[3] = uint64(d)
-	w[4] = math.Float64bits(e)
-	w[5] = math.Float64bits(f)
-	w[6] = math.Float64bits(g)
-	w[7] = math.Float64bits(h)
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_mix_44c74039, 0, uint64(a), uint64(b), uint64(c0), uint64(d), math.Float64bits(e), math.Float64bits(f), math.Float64bits(g), math.Float64bits(h))
 	return r
 }
 
 // MixArgs is Mix with arguments that may be results of earlier calls.
 func (c Calls) MixArgs(a, b, c0, d, e, f, g, h calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_mix_44c74039_args), 0xf000000108, a, b, c0, d, e, f, g, h)
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_mix_44c74039_args, 0, a.Ref, b.Ref, c0.Ref, d.Ref, e.Ref, f.Ref, g.Ref, h.Ref, a.In(c.List), b.In(c.List), c0.In(c.List), d.In(c.List), e.InFloat(c.List), f.InFloat(c.List), g.InFloat(c.List), h.InFloat(c.List))
+	return r
 }
+
+var calls_ctest_mul_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_mul_44c74039))
+var calls_ctest_mul_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_mul_44c74039_args))
 
 // Mul records a call of ctest_mul.
 func (c Calls) Mul(machine *C.ctest_machine, x int64, y int64) calls.Result {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_mul_44c74039), 3)
-	w[0] = calls.Address(unsafe.Pointer(machine))
-	w[1] = uint64(x)
-	w[2] = uint64(y)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_mul_44c74039, 0, calls.Address(unsafe.Pointer(machine)), uint64(x), uint64(y))
 	return r
 }
 
 // MulArgs is Mul with arguments that may be results of earlier calls.
 func (c Calls) MulArgs(machine, x, y calls.Arg) calls.Result {
-	if c.List.Full(4) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 0) || !c.List.Fits(y, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 3, machine, x, y)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_mul_44c74039_args), 4)
-	w0, is0 := machine.In(r, 1)
-	w1, is1 := x.In(r, 2)
-	w2, is2 := y.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_mul_44c74039_args, 0, machine.Ref, x.Ref, y.Ref, machine.In(c.List), x.In(c.List), y.In(c.List))
 	return r
 }
 
+var calls_ctest_scale_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_scale_44c74039))
+var calls_ctest_scale_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_scale_44c74039_args))
+
 // Scale records a call of ctest_scale.
 func (c Calls) Scale(machine *C.ctest_machine, x float64, y int32) calls.Result {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_scale_44c74039), 3)
-	w[0] = calls.Address(unsafe.Pointer(machine))
-	w[1] = math.Float64bits(x)
-	w[2] = uint64(y)
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_scale_44c74039, 0, calls.Address(unsafe.Pointer(machine)), math.Float64bits(x), uint64(y))
 	return r
 }
 
 // ScaleArgs is Scale with arguments that may be results of earlier calls.
 func (c Calls) ScaleArgs(machine, x, y calls.Arg) calls.Result {
-	if c.List.Full(4) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 1) || !c.List.Fits(y, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 0x200000103, machine, x, y)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_scale_44c74039_args), 4)
-	w0, is0 := machine.In(r, 1)
-	w1, is1 := x.In(r, 2)
-	w2, is2 := y.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_scale_44c74039_args, 0, machine.Ref, x.Ref, y.Ref, machine.In(c.List), x.InFloat(c.List), y.In(c.List))
 	return r
 }
 
+var calls_ctest_note_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_note_44c74039))
+var calls_ctest_note_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_note_44c74039_args))
+
 // Note records a call of ctest_note.
 func (c Calls) Note(machine *C.ctest_machine, x uint32) {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_ctest_note_44c74039), 2)
-	w[0] = calls.Address(unsafe.Pointer(machine))
-	w[1] = uint64(x)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_ctest_note_44c74039, 0, calls.Address(unsafe.Pointer(machine)), uint64(x))
 }
 
 // NoteArgs is Note with arguments that may be results of earlier calls.
 func (c Calls) NoteArgs(machine, x calls.Arg) {
-	if c.List.Full(3) || !c.List.Fits(machine, 0) || !c.List.Fits(x, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 2, machine, x)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_note_44c74039_args), 3)
-	w0, is0 := machine.In(r, 1)
-	w1, is1 := x.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, _ := c.List.Begin2(machine, x)
+	*w = append(*w, calls_ctest_note_44c74039_args, 0, machine.Ref, x.Ref, machine.Word, x.Word)
 }
+
+var calls_ctest_self_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_self_44c74039))
+var calls_ctest_self_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_self_44c74039_args))
 
 // Self records a call of ctest_self.
 func (c Calls) Self(machine *C.ctest_machine) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_self_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(machine))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_self_44c74039, 0, calls.Address(unsafe.Pointer(machine)))
 	return r
 }
 
 // SelfArgs is Self with arguments that may be results of earlier calls.
 func (c Calls) SelfArgs(machine calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(machine, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 1, machine)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_self_44c74039_args), 2)
-	w0, is0 := machine.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_self_44c74039_args, 0, machine.Ref, machine.In(c.List))
 	return r
 }
 
+var calls_ctest_new_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_new_44c74039))
+var calls_ctest_new_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_new_44c74039_args))
+
 // New records a call of ctest_new.
 func (c Calls) New(machine unsafe.Pointer) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_new_44c74039), 1)
-	w[0] = calls.Address(machine)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_new_44c74039, 0, calls.Address(machine))
 	return r
 }
 
 // NewArgs is New with arguments that may be results of earlier calls.
 func (c Calls) NewArgs(machine calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(machine, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 1, machine)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_new_44c74039_args), 2)
-	w0, is0 := machine.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_new_44c74039_args, 0, machine.Ref, machine.In(c.List))
 	return r
 }
 
+var calls_ctest_free_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_free_44c74039))
+var calls_ctest_free_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_free_44c74039_args))
+
 // Free records a call of ctest_free.
 func (c Calls) Free(machine *C.ctest_machine) {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_ctest_free_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(machine))
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_ctest_free_44c74039, 0, calls.Address(unsafe.Pointer(machine)))
 }
 
 // FreeArgs is Free with arguments that may be results of earlier calls.
 func (c Calls) FreeArgs(machine calls.Arg) {
-	if c.List.Full(2) || !c.List.Fits(machine, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 1, machine)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_free_44c74039_args), 2)
-	w0, is0 := machine.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_ctest_free_44c74039_args, 0, machine.Ref, machine.In(c.List))
 }
+
+var calls_ctest_char_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_char_44c74039))
+var calls_ctest_char_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_char_44c74039_args))
 
 // Char records a call of ctest_char.
 func (c Calls) Char(x int8) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_char_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_char_44c74039, 0, uint64(x))
 	return r
 }
 
 // CharArgs is Char with arguments that may be results of earlier calls.
 func (c Calls) CharArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_char_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_char_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_byte_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_byte_44c74039))
+var calls_ctest_byte_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_byte_44c74039_args))
+
 // Byte records a call of ctest_byte.
 func (c Calls) Byte(x uint8) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_byte_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_byte_44c74039, 0, uint64(x))
 	return r
 }
 
 // ByteArgs is Byte with arguments that may be results of earlier calls.
 func (c Calls) ByteArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_byte_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_byte_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_short_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_short_44c74039))
+var calls_ctest_short_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_short_44c74039_args))
+
 // Short records a call of ctest_short.
 func (c Calls) Short(x int16) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_short_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_short_44c74039, 0, uint64(x))
 	return r
 }
 
 // ShortArgs is Short with arguments that may be results of earlier calls.
 func (c Calls) ShortArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_short_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_short_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_ushort_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_ushort_44c74039))
+var calls_ctest_ushort_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_ushort_44c74039_args))
+
 // Ushort records a call of ctest_ushort.
 func (c Calls) Ushort(x uint16) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_ushort_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_ushort_44c74039, 0, uint64(x))
 	return r
 }
 
 // UshortArgs is Ushort with arguments that may be results of earlier calls.
 func (c Calls) UshortArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_ushort_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_ushort_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_uint_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_uint_44c74039))
+var calls_ctest_uint_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_uint_44c74039_args))
+
 // Uint records a call of ctest_uint.
 func (c Calls) Uint(x uint32) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_uint_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_uint_44c74039, 0, uint64(x))
 	return r
 }
 
 // UintArgs is Uint with arguments that may be results of earlier calls.
 func (c Calls) UintArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_uint_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_uint_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_not_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_not_44c74039))
+var calls_ctest_not_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_not_44c74039_args))
+
 // Not records a call of ctest_not.
 func (c Calls) Not(x bool) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_not_44c74039), 1)
-	w[0] = calls.Bit(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_not_44c74039, 0, calls.Bit(x))
 	return r
 }
 
 // NotArgs is Not with arguments that may be results of earlier calls.
 func (c Calls) NotArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_not_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_not_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_float_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_float_44c74039))
+var calls_ctest_float_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_float_44c74039_args))
+
 // Float records a call of ctest_float.
 func (c Calls) Float(x float32) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_float_44c74039), 1)
-	w[0] = math.Float64bits(float64(x))
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_float_44c74039, 0, math.Float64bits(float64(x)))
 	return r
 }
 
 // FloatArgs is Float with arguments that may be results of earlier calls.
 func (c Calls) FloatArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 1) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 0x100000101, x)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_float_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_float_44c74039_args, 0, x.Ref, x.InFloat(c.List))
 	return r
 }
 
+var calls_ctest_darker_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_darker_44c74039))
+var calls_ctest_darker_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_darker_44c74039_args))
+
 // Darker records a call of ctest_darker.
 func (c Calls) Darker(x int32) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_darker_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_darker_44c74039, 0, uint64(x))
 	return r
 }
 
 // DarkerArgs is Darker with arguments that may be results of earlier calls.
 func (c Calls) DarkerArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_darker_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_darker_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_length_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_length_44c74039))
+var calls_ctest_length_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_length_44c74039_args))
+
 // Length records a call of ctest_length.
 func (c Calls) Length(text unsafe.Pointer) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_length_44c74039), 1)
-	w[0] = calls.Address(text)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_length_44c74039, 0, calls.Address(text))
 	return r
 }
 
 // LengthArgs is Length with arguments that may be results of earlier calls.
 func (c Calls) LengthArgs(text calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(text, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 1, text)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_length_44c74039_args), 2)
-	w0, is0 := text.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_length_44c74039_args, 0, text.Ref, text.In(c.List))
 	return r
 }
 
+var calls_ctest_sum_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_sum_44c74039))
+var calls_ctest_sum_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_sum_44c74039_args))
+
 // Sum records a call of ctest_sum.
 func (c Calls) Sum(p unsafe.Pointer, n uint64) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_sum_44c74039), 2)
-	w[0] = calls.Address(p)
-	w[1] = uint64(n)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_sum_44c74039, 0, calls.Address(p), uint64(n))
 	return r
 }
 
 // SumArgs is Sum with arguments that may be results of earlier calls.
 func (c Calls) SumArgs(p, n calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(p, 0) || !c.List.Fits(n, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 2, p, n)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_sum_44c74039_args), 3)
-	w0, is0 := p.In(r, 1)
-	w1, is1 := n.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(p, n)
+	*w = append(*w, calls_ctest_sum_44c74039_args, 0, p.Ref, n.Ref, p.Word, n.Word)
 	return r
 }
 
+var calls_ctest_fill_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_fill_44c74039))
+var calls_ctest_fill_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_fill_44c74039_args))
+
 // Fill records a call of ctest_fill.
 func (c Calls) Fill(p unsafe.Pointer, n uint64, value int32) {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_ctest_fill_44c74039), 3)
-	w[0] = calls.Address(p)
-	w[1] = uint64(n)
-	w[2] = uint64(value)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_ctest_fill_44c74039, 0, calls.Address(p), uint64(n), uint64(value))
 }
 
 // FillArgs is Fill with arguments that may be results of earlier calls.
 func (c Calls) FillArgs(p, n, value calls.Arg) {
-	if c.List.Full(4) || !c.List.Fits(p, 0) || !c.List.Fits(n, 0) || !c.List.Fits(value, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 3, p, n, value)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_fill_44c74039_args), 4)
-	w0, is0 := p.In(r, 1)
-	w1, is1 := n.In(r, 2)
-	w2, is2 := value.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_ctest_fill_44c74039_args, 0, p.Ref, n.Ref, value.Ref, p.In(c.List), n.In(c.List), value.In(c.List))
 }
+
+var calls_ctest_fail_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_fail_44c74039))
+var calls_ctest_fail_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_fail_44c74039_args))
 
 // Fail records a call of ctest_fail.
 func (c Calls) Fail(e int32) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_fail_44c74039), 1)
-	w[0] = uint64(e)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_fail_44c74039, 0, uint64(e))
 	return r
 }
 
 // FailArgs is Fail with arguments that may be results of earlier calls.
 func (c Calls) FailArgs(e calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(e, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 1, e)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_fail_44c74039_args), 2)
-	w0, is0 := e.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_fail_44c74039_args, 0, e.Ref, e.In(c.List))
 	return r
 }
 
+var calls_ctest_callback_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_callback_44c74039))
+var calls_ctest_callback_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_callback_44c74039_args))
+
 // Callback records a call of ctest_callback.
 func (c Calls) Callback(x int64) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_callback_44c74039), 1)
-	w[0] = uint64(x)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_callback_44c74039, 0, uint64(x))
 	return r
 }
 
 // CallbackArgs is Callback with arguments that may be results of earlier calls.
 func (c Calls) CallbackArgs(x calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(x, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 1, x)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_callback_44c74039_args), 2)
-	w0, is0 := x.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_callback_44c74039_args, 0, x.Ref, x.In(c.List))
 	return r
 }
 
+var calls_ctest_next_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_next_44c74039))
+var calls_ctest_next_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_next_44c74039_args))
+
 // Next records a call of ctest_next.
 func (c Calls) Next(cursor *C.ctest_cursor) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_next_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(cursor))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_next_44c74039, 0, calls.Address(unsafe.Pointer(cursor)))
 	return r
 }
 
 // NextArgs is Next with arguments that may be results of earlier calls.
 func (c Calls) NextArgs(cursor calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 1, cursor)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_next_44c74039_args), 2)
-	w0, is0 := cursor.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_next_44c74039_args, 0, cursor.Ref, cursor.In(c.List))
 	return r
 }
 
+var calls_ctest_integer_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_integer_44c74039))
+var calls_ctest_integer_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_integer_44c74039_args))
+
 // Integer records a call of ctest_integer.
 func (c Calls) Integer(cursor *C.ctest_cursor) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_integer_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(cursor))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_integer_44c74039, 0, calls.Address(unsafe.Pointer(cursor)))
 	return r
 }
 
 // IntegerArgs is Integer with arguments that may be results of earlier calls.
 func (c Calls) IntegerArgs(cursor calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 1, cursor)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_integer_44c74039_args), 2)
-	w0, is0 := cursor.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_integer_44c74039_args, 0, cursor.Ref, cursor.In(c.List))
 	return r
 }
 
+var calls_ctest_real_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_real_44c74039))
+var calls_ctest_real_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_real_44c74039_args))
+
 // Real records a call of ctest_real.
 func (c Calls) Real(cursor *C.ctest_cursor) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_real_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(cursor))
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_real_44c74039, 0, calls.Address(unsafe.Pointer(cursor)))
 	return r
 }
 
 // RealArgs is Real with arguments that may be results of earlier calls.
 func (c Calls) RealArgs(cursor calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 0x101, cursor)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_ctest_real_44c74039_args), 2)
-	w0, is0 := cursor.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_ctest_real_44c74039_args, 0, cursor.Ref, cursor.In(c.List))
 	return r
 }
 
+var calls_ctest_text_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_text_44c74039))
+var calls_ctest_text_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_text_44c74039_args))
+
 // Text records a call of ctest_text.
 func (c Calls) Text(cursor *C.ctest_cursor) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_text_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(cursor))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_text_44c74039, 0, calls.Address(unsafe.Pointer(cursor)))
 	return r
 }
 
 // TextArgs is Text with arguments that may be results of earlier calls.
 func (c Calls) TextArgs(cursor calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 1, cursor)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_text_44c74039_args), 2)
-	w0, is0 := cursor.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_text_44c74039_args, 0, cursor.Ref, cursor.In(c.List))
 	return r
 }
 
+var calls_ctest_bytes_44c74039 = calls.Op(unsafe.Pointer(&C.calls_ctest_bytes_44c74039))
+var calls_ctest_bytes_44c74039_args = calls.Op(unsafe.Pointer(&C.calls_ctest_bytes_44c74039_args))
+
 // Bytes records a call of ctest_bytes.
 func (c Calls) Bytes(cursor *C.ctest_cursor) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_bytes_44c74039), 1)
-	w[0] = calls.Address(unsafe.Pointer(cursor))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_bytes_44c74039, 0, calls.Address(unsafe.Pointer(cursor)))
 	return r
 }
 
 // BytesArgs is Bytes with arguments that may be results of earlier calls.
 func (c Calls) BytesArgs(cursor calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(cursor, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 1, cursor)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_ctest_bytes_44c74039_args), 2)
-	w0, is0 := cursor.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_ctest_bytes_44c74039_args, 0, cursor.Ref, cursor.In(c.List))
 	return r
 }

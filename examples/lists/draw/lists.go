@@ -10,6 +10,25 @@ package draw
 #include <stdint.h>
 #include <string.h>
 
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
+}
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -21,58 +40,90 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
 }
 
-uint64_t *calls_draw_colour_f5052dc4(uint64_t *w, void *run) {
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
+}
+
+static uint64_t *call_calls_draw_colour_f5052dc4(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		draw_colour((void *)(uintptr_t)w[2], w[3], w[4], w[5]);
 		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_colour_f5052dc4 = {call_calls_draw_colour_f5052dc4, 6, "draw_colour"};
 
-uint64_t *calls_draw_colour_f5052dc4_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_draw_colour_f5052dc4_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		draw_colour((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2), callgen_arg(w, 3));
-		w += 7;
-	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
+		draw_colour((void *)(uintptr_t)callgen_arg(w, run, 0, 4), callgen_arg(w, run, 1, 4), callgen_arg(w, run, 2, 4), callgen_arg(w, run, 3, 4));
+		w += 10;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_colour_f5052dc4_args = {call_calls_draw_colour_f5052dc4_args, 10, "draw_colour"};
 
-uint64_t *calls_draw_move_f5052dc4(uint64_t *w, void *run) {
+static uint64_t *call_calls_draw_move_f5052dc4(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		draw_move((void *)(uintptr_t)w[2], callgen_double(w[3]), callgen_double(w[4]));
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_move_f5052dc4 = {call_calls_draw_move_f5052dc4, 5, "draw_move"};
 
-uint64_t *calls_draw_move_f5052dc4_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_draw_move_f5052dc4_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		draw_move((void *)(uintptr_t)callgen_arg(w, 0), callgen_double(callgen_arg(w, 1)), callgen_double(callgen_arg(w, 2)));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		draw_move((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_double(callgen_arg(w, run, 1, 3)), callgen_double(callgen_arg(w, run, 2, 3)));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_move_f5052dc4_args = {call_calls_draw_move_f5052dc4_args, 8, "draw_move"};
 
-uint64_t *calls_draw_point_f5052dc4(uint64_t *w, void *run) {
+static uint64_t *call_calls_draw_point_f5052dc4(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		draw_point((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_point_f5052dc4 = {call_calls_draw_point_f5052dc4, 5, "draw_point"};
 
-uint64_t *calls_draw_point_f5052dc4_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_draw_point_f5052dc4_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		draw_point((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		draw_point((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_draw_point_f5052dc4_args = {call_calls_draw_point_f5052dc4_args, 8, "draw_point"};
 */
 import "C"
 
@@ -86,73 +137,47 @@ import (
 // Calls records calls in its List.
 type Calls struct{ List *calls.List }
 
+var calls_draw_colour_f5052dc4 = calls.Op(unsafe.Pointer(&C.calls_draw_colour_f5052dc4))
+var calls_draw_colour_f5052dc4_args = calls.Op(unsafe.Pointer(&C.calls_draw_colour_f5052dc4_args))
+
 // Colour records a call of draw_colour.
 func (c Calls) Colour(canvas *C.draw_canvas, r0 uint8, g uint8, b uint8) {
-	if c.List.Full(4) {
-		c.List.Grow(4)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_draw_colour_f5052dc4), 4)
-	w[0] = calls.Address(unsafe.Pointer(canvas))
-	w[1] = uint64(r0)
-	w[2] = uint64(g)
-	w[3] = uint64(b)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_colour_f5052dc4, 0, calls.Address(unsafe.Pointer(canvas)), uint64(r0), uint64(g), uint64(b))
 }
 
 // ColourArgs is Colour with arguments that may be results of earlier calls.
 func (c Calls) ColourArgs(canvas, r0, g, b calls.Arg) {
-	c.List.OpArgs(unsafe.Pointer(C.calls_draw_colour_f5052dc4_args), 4, canvas, r0, g, b)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_colour_f5052dc4_args, 0, canvas.Ref, r0.Ref, g.Ref, b.Ref, canvas.In(c.List), r0.In(c.List), g.In(c.List), b.In(c.List))
 }
+
+var calls_draw_move_f5052dc4 = calls.Op(unsafe.Pointer(&C.calls_draw_move_f5052dc4))
+var calls_draw_move_f5052dc4_args = calls.Op(unsafe.Pointer(&C.calls_draw_move_f5052dc4_args))
 
 // Move records a call of draw_move.
 func (c Calls) Move(canvas *C.draw_canvas, x float32, y float32) {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_draw_move_f5052dc4), 3)
-	w[0] = calls.Address(unsafe.Pointer(canvas))
-	w[1] = math.Float64bits(float64(x))
-	w[2] = math.Float64bits(float64(y))
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_move_f5052dc4, 0, calls.Address(unsafe.Pointer(canvas)), math.Float64bits(float64(x)), math.Float64bits(float64(y)))
 }
 
 // MoveArgs is Move with arguments that may be results of earlier calls.
 func (c Calls) MoveArgs(canvas, x, y calls.Arg) {
-	if c.List.Full(4) || !c.List.Fits(canvas, 0) || !c.List.Fits(x, 1) || !c.List.Fits(y, 1) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 0x600000003, canvas, x, y)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_draw_move_f5052dc4_args), 4)
-	w0, is0 := canvas.In(r, 1)
-	w1, is1 := x.In(r, 2)
-	w2, is2 := y.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_move_f5052dc4_args, 0, canvas.Ref, x.Ref, y.Ref, canvas.In(c.List), x.InFloat(c.List), y.InFloat(c.List))
 }
+
+var calls_draw_point_f5052dc4 = calls.Op(unsafe.Pointer(&C.calls_draw_point_f5052dc4))
+var calls_draw_point_f5052dc4_args = calls.Op(unsafe.Pointer(&C.calls_draw_point_f5052dc4_args))
 
 // Point records a call of draw_point.
 func (c Calls) Point(canvas *C.draw_canvas, dx int32, dy int32) {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_draw_point_f5052dc4), 3)
-	w[0] = calls.Address(unsafe.Pointer(canvas))
-	w[1] = uint64(dx)
-	w[2] = uint64(dy)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_point_f5052dc4, 0, calls.Address(unsafe.Pointer(canvas)), uint64(dx), uint64(dy))
 }
 
 // PointArgs is Point with arguments that may be results of earlier calls.
 func (c Calls) PointArgs(canvas, dx, dy calls.Arg) {
-	if c.List.Full(4) || !c.List.Fits(canvas, 0) || !c.List.Fits(dx, 0) || !c.List.Fits(dy, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 3, canvas, dx, dy)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_draw_point_f5052dc4_args), 4)
-	w0, is0 := canvas.In(r, 1)
-	w1, is1 := dx.In(r, 2)
-	w2, is2 := dy.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_draw_point_f5052dc4_args, 0, canvas.Ref, dx.Ref, dy.Ref, canvas.In(c.List), dx.In(c.List), dy.In(c.List))
 }

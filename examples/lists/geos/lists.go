@@ -8,27 +8,71 @@ package geos
 #include <geos_c.h>
 
 #include <stdint.h>
+#include <string.h>
 
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
 }
 
-uint64_t *calls_GEOSCoordSeq_getXY_r_c070f928(uint64_t *w, void *run) {
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
+}
+
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
+}
+
+static uint64_t *call_calls_GEOSCoordSeq_getXY_r_c070f928(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)w[2], (void *)(uintptr_t)w[3], w[4], (void *)(uintptr_t)w[5], (void *)(uintptr_t)w[6]);
 		w += 7;
-	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_GEOSCoordSeq_getXY_r_c070f928 = {call_calls_GEOSCoordSeq_getXY_r_c070f928, 7, "GEOSCoordSeq_getXY_r"};
 
-uint64_t *calls_GEOSCoordSeq_getXY_r_c070f928_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_GEOSCoordSeq_getXY_r_c070f928_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_arg(w, 0), (void *)(uintptr_t)callgen_arg(w, 1), callgen_arg(w, 2), (void *)(uintptr_t)callgen_arg(w, 3), (void *)(uintptr_t)callgen_arg(w, 4));
-		w += 8;
-	} while (w[0] == w[-8] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_arg(w, run, 0, 5), (void *)(uintptr_t)callgen_arg(w, run, 1, 5), callgen_arg(w, run, 2, 5), (void *)(uintptr_t)callgen_arg(w, run, 3, 5), (void *)(uintptr_t)callgen_arg(w, run, 4, 5));
+		w += 12;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_GEOSCoordSeq_getXY_r_c070f928_args = {call_calls_GEOSCoordSeq_getXY_r_c070f928_args, 12, "GEOSCoordSeq_getXY_r"};
 */
 import "C"
 
@@ -41,21 +85,19 @@ import (
 // Calls records calls in its List.
 type Calls struct{ List *calls.List }
 
+var calls_GEOSCoordSeq_getXY_r_c070f928 = calls.Op(unsafe.Pointer(&C.calls_GEOSCoordSeq_getXY_r_c070f928))
+var calls_GEOSCoordSeq_getXY_r_c070f928_args = calls.Op(unsafe.Pointer(&C.calls_GEOSCoordSeq_getXY_r_c070f928_args))
+
 // CoordSeqGetXYR records a call of GEOSCoordSeq_getXY_r.
 func (c Calls) CoordSeqGetXYR(handle C.GEOSContextHandle_t, s *C.GEOSCoordSequence, idx uint32, x unsafe.Pointer, y unsafe.Pointer) calls.Result {
-	if c.List.Full(5) {
-		c.List.Grow(5)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_GEOSCoordSeq_getXY_r_c070f928), 5)
-	w[0] = calls.Address(unsafe.Pointer(handle))
-	w[1] = calls.Address(unsafe.Pointer(s))
-	w[2] = uint64(idx)
-	w[3] = calls.Address(x)
-	w[4] = calls.Address(y)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_GEOSCoordSeq_getXY_r_c070f928, 0, calls.Address(unsafe.Pointer(handle)), calls.Address(unsafe.Pointer(s)), uint64(idx), calls.Address(x), calls.Address(y))
 	return r
 }
 
 // CoordSeqGetXYRArgs is CoordSeqGetXYR with arguments that may be results of earlier calls.
 func (c Calls) CoordSeqGetXYRArgs(handle, s, idx, x, y calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_GEOSCoordSeq_getXY_r_c070f928_args), 5, handle, s, idx, x, y)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_GEOSCoordSeq_getXY_r_c070f928_args, 0, handle.Ref, s.Ref, idx.Ref, x.Ref, y.Ref, handle.In(c.List), s.In(c.List), idx.In(c.List), x.In(c.List), y.In(c.List))
+	return r
 }

@@ -11,6 +11,25 @@ package mesa
 #include <stdint.h>
 #include <string.h>
 
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
+}
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -22,90 +41,130 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
 }
 
-uint64_t *calls_glClear_713fc228(uint64_t *w, void *run) {
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
+}
+
+static uint64_t *call_calls_glClear_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		glClear(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glClear_713fc228 = {call_calls_glClear_713fc228, 3, "glClear"};
 
-uint64_t *calls_glClear_713fc228_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_glClear_713fc228_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		glClear(callgen_arg(w, 0));
+		glClear(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glClear_713fc228_args = {call_calls_glClear_713fc228_args, 4, "glClear"};
 
-uint64_t *calls_glBegin_713fc228(uint64_t *w, void *run) {
+static uint64_t *call_calls_glBegin_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		glBegin(w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glBegin_713fc228 = {call_calls_glBegin_713fc228, 3, "glBegin"};
 
-uint64_t *calls_glBegin_713fc228_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_glBegin_713fc228_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		glBegin(callgen_arg(w, 0));
+		glBegin(callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glBegin_713fc228_args = {call_calls_glBegin_713fc228_args, 4, "glBegin"};
 
-uint64_t *calls_glColor3f_713fc228(uint64_t *w, void *run) {
+static uint64_t *call_calls_glColor3f_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		glColor3f(callgen_double(w[2]), callgen_double(w[3]), callgen_double(w[4]));
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glColor3f_713fc228 = {call_calls_glColor3f_713fc228, 5, "glColor3f"};
 
-uint64_t *calls_glColor3f_713fc228_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_glColor3f_713fc228_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		glColor3f(callgen_double(callgen_arg(w, 0)), callgen_double(callgen_arg(w, 1)), callgen_double(callgen_arg(w, 2)));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		glColor3f(callgen_double(callgen_arg(w, run, 0, 3)), callgen_double(callgen_arg(w, run, 1, 3)), callgen_double(callgen_arg(w, run, 2, 3)));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glColor3f_713fc228_args = {call_calls_glColor3f_713fc228_args, 8, "glColor3f"};
 
-uint64_t *calls_glVertex2f_713fc228(uint64_t *w, void *run) {
+static uint64_t *call_calls_glVertex2f_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		glVertex2f(callgen_double(w[2]), callgen_double(w[3]));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glVertex2f_713fc228 = {call_calls_glVertex2f_713fc228, 4, "glVertex2f"};
 
-uint64_t *calls_glVertex2f_713fc228_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_glVertex2f_713fc228_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		glVertex2f(callgen_double(callgen_arg(w, 0)), callgen_double(callgen_arg(w, 1)));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		glVertex2f(callgen_double(callgen_arg(w, run, 0, 2)), callgen_double(callgen_arg(w, run, 1, 2)));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glVertex2f_713fc228_args = {call_calls_glVertex2f_713fc228_args, 6, "glVertex2f"};
 
-uint64_t *calls_glEnd_713fc228(uint64_t *w, void *run) {
+static uint64_t *call_calls_glEnd_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		glEnd();
 		w += 2;
-	} while (w[0] == w[-2] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glEnd_713fc228 = {call_calls_glEnd_713fc228, 2, "glEnd"};
 
-uint64_t *calls_glGetError_713fc228(uint64_t *w, void *run) {
+static uint64_t *call_calls_glGetError_713fc228(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)glGetError();
 		w += 2;
-	} while (w[0] == w[-2] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_glGetError_713fc228 = {call_calls_glGetError_713fc228, 2, "glGetError"};
 */
 import "C"
 
@@ -119,112 +178,79 @@ import (
 // Calls records calls in its List.
 type Calls struct{ List *calls.List }
 
+var calls_glClear_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glClear_713fc228))
+var calls_glClear_713fc228_args = calls.Op(unsafe.Pointer(&C.calls_glClear_713fc228_args))
+
 // Clear records a call of glClear.
 func (c Calls) Clear(mask uint32) {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_glClear_713fc228), 1)
-	w[0] = uint64(mask)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glClear_713fc228, 0, uint64(mask))
 }
 
 // ClearArgs is Clear with arguments that may be results of earlier calls.
 func (c Calls) ClearArgs(mask calls.Arg) {
-	if c.List.Full(2) || !c.List.Fits(mask, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_glClear_713fc228_args), 1, mask)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_glClear_713fc228_args), 2)
-	w0, is0 := mask.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glClear_713fc228_args, 0, mask.Ref, mask.In(c.List))
 }
+
+var calls_glBegin_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glBegin_713fc228))
+var calls_glBegin_713fc228_args = calls.Op(unsafe.Pointer(&C.calls_glBegin_713fc228_args))
 
 // Begin records a call of glBegin.
 func (c Calls) Begin(mode uint32) {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_glBegin_713fc228), 1)
-	w[0] = uint64(mode)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glBegin_713fc228, 0, uint64(mode))
 }
 
 // BeginArgs is Begin with arguments that may be results of earlier calls.
 func (c Calls) BeginArgs(mode calls.Arg) {
-	if c.List.Full(2) || !c.List.Fits(mode, 0) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_glBegin_713fc228_args), 1, mode)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_glBegin_713fc228_args), 2)
-	w0, is0 := mode.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glBegin_713fc228_args, 0, mode.Ref, mode.In(c.List))
 }
+
+var calls_glColor3f_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glColor3f_713fc228))
+var calls_glColor3f_713fc228_args = calls.Op(unsafe.Pointer(&C.calls_glColor3f_713fc228_args))
 
 // Color3f records a call of glColor3f.
 func (c Calls) Color3f(red float32, green float32, blue float32) {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_glColor3f_713fc228), 3)
-	w[0] = math.Float64bits(float64(red))
-	w[1] = math.Float64bits(float64(green))
-	w[2] = math.Float64bits(float64(blue))
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glColor3f_713fc228, 0, math.Float64bits(float64(red)), math.Float64bits(float64(green)), math.Float64bits(float64(blue)))
 }
 
 // Color3fArgs is Color3f with arguments that may be results of earlier calls.
 func (c Calls) Color3fArgs(red, green, blue calls.Arg) {
-	if c.List.Full(4) || !c.List.Fits(red, 1) || !c.List.Fits(green, 1) || !c.List.Fits(blue, 1) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_glColor3f_713fc228_args), 0x700000003, red, green, blue)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_glColor3f_713fc228_args), 4)
-	w0, is0 := red.In(r, 1)
-	w1, is1 := green.In(r, 2)
-	w2, is2 := blue.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glColor3f_713fc228_args, 0, red.Ref, green.Ref, blue.Ref, red.InFloat(c.List), green.InFloat(c.List), blue.InFloat(c.List))
 }
+
+var calls_glVertex2f_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glVertex2f_713fc228))
+var calls_glVertex2f_713fc228_args = calls.Op(unsafe.Pointer(&C.calls_glVertex2f_713fc228_args))
 
 // Vertex2f records a call of glVertex2f.
 func (c Calls) Vertex2f(x float32, y float32) {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, _ := c.List.Op(unsafe.Pointer(C.calls_glVertex2f_713fc228), 2)
-	w[0] = math.Float64bits(float64(x))
-	w[1] = math.Float64bits(float64(y))
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glVertex2f_713fc228, 0, math.Float64bits(float64(x)), math.Float64bits(float64(y)))
 }
 
 // Vertex2fArgs is Vertex2f with arguments that may be results of earlier calls.
 func (c Calls) Vertex2fArgs(x, y calls.Arg) {
-	if c.List.Full(3) || !c.List.Fits(x, 1) || !c.List.Fits(y, 1) {
-		c.List.OpArgs(unsafe.Pointer(C.calls_glVertex2f_713fc228_args), 0x300000002, x, y)
-		return
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_glVertex2f_713fc228_args), 3)
-	w0, is0 := x.In(r, 1)
-	w1, is1 := y.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glVertex2f_713fc228_args, 0, x.Ref, y.Ref, x.InFloat(c.List), y.InFloat(c.List))
 }
+
+var calls_glEnd_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glEnd_713fc228))
 
 // End records a call of glEnd.
 func (c Calls) End() {
-	if c.List.Full(0) {
-		c.List.Grow(0)
-	}
-	c.List.Op(unsafe.Pointer(C.calls_glEnd_713fc228), 0)
+	w, _ := c.List.Begin()
+	*w = append(*w, calls_glEnd_713fc228, 0)
 }
+
+var calls_glGetError_713fc228 = calls.Op(unsafe.Pointer(&C.calls_glGetError_713fc228))
 
 // GetError records a call of glGetError.
 func (c Calls) GetError() calls.Result {
-	if c.List.Full(0) {
-		c.List.Grow(0)
-	}
-	_, r := c.List.Op(unsafe.Pointer(C.calls_glGetError_713fc228), 0)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_glGetError_713fc228, 0)
 	return r
 }

@@ -36,6 +36,25 @@ static int read_rows(sqlite3_stmt *stmt, int most, int64_t *ints, double *reals,
 #include <stdint.h>
 #include <string.h>
 
+struct cheap_calls_op {
+	uint64_t *(*call)(uint64_t *w, void *run);
+	uint64_t words;
+	const char *name;
+};
+
+// callgen_next goes on to the next operation, beyond a condition that does not hold. It reports
+// whether that is a call of the same function, and is to be made.
+static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
+	uint64_t *next = *w;
+	if (__builtin_expect(next[0] != op, 0)) {
+		if (next[0] != 1) return 0;
+		if (((const uint64_t *)(uintptr_t)run[1])[next[1]] - next[2] <= next[3]) return 0;
+		*w = next += 4;
+		if (next[0] != op) return 0;
+	}
+	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
+}
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -47,186 +66,250 @@ static inline uint64_t callgen_word(double d) {
 	return word;
 }
 
-static inline uint64_t callgen_arg(const uint64_t *w, int i) {
-	uint64_t a = w[i + 3];
-	return w[2] >> i & 1 ? w[(int32_t)(uint32_t)a] + (uint64_t)((int64_t)a >> 32) : a;
+static inline uint64_t callgen_load(uint64_t address) {
+	uintptr_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return word;
+}
+static inline uint64_t callgen_load32(uint64_t address) {
+	int32_t word;
+	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
+	return (uint64_t)(int64_t)word;
 }
 
-uint64_t *calls_sqlite3_bind_int64_8fe2458a(uint64_t *w, void *run) {
+// callgen_arg returns argument i of n: itself, a result and what is added, or what is there. Behind
+// the result of the call there are n words that say so, and n arguments.
+static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i, int n) {
+	uint64_t is = w[i + 2], a = w[i + 2 + n], x;
+	if ((is & 7) == 0) return a;
+	if (__builtin_expect((is & 1) == 0, 0)) return is & 2 ? callgen_load(a) : callgen_load32(a);
+	x = ((const uint64_t *)(uintptr_t)run[1])[a & 0xfffffff] + (uint64_t)((int64_t)a >> 32);
+	switch (__builtin_expect(a >> 28 & 15, 0)) {
+	case 0: return x;
+	case 1: return callgen_load(x);
+	}
+	return callgen_load32(x);
+}
+
+static uint64_t *call_calls_sqlite3_bind_int64_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)w[2], w[3], w[4]);
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_int64_8fe2458a = {call_calls_sqlite3_bind_int64_8fe2458a, 5, "sqlite3_bind_int64"};
 
-uint64_t *calls_sqlite3_bind_int64_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_int64_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_arg(w, 2));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_int64_8fe2458a_args = {call_calls_sqlite3_bind_int64_8fe2458a_args, 8, "sqlite3_bind_int64"};
 
-uint64_t *calls_sqlite3_bind_double_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_double_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)w[2], w[3], callgen_double(w[4]));
 		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_double_8fe2458a = {call_calls_sqlite3_bind_double_8fe2458a, 5, "sqlite3_bind_double"};
 
-uint64_t *calls_sqlite3_bind_double_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_double_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), callgen_double(callgen_arg(w, 2)));
-		w += 6;
-	} while (w[0] == w[-6] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_double(callgen_arg(w, run, 2, 3)));
+		w += 8;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_double_8fe2458a_args = {call_calls_sqlite3_bind_double_8fe2458a_args, 8, "sqlite3_bind_double"};
 
-uint64_t *calls_sqlite3_bind_text_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_text_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)w[2], w[3], (void *)(uintptr_t)w[4], w[5], (void *)(uintptr_t)w[6]);
 		w += 7;
-	} while (w[0] == w[-7] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_text_8fe2458a = {call_calls_sqlite3_bind_text_8fe2458a, 7, "sqlite3_bind_text"};
 
-uint64_t *calls_sqlite3_bind_text_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_text_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1), (void *)(uintptr_t)callgen_arg(w, 2), callgen_arg(w, 3), (void *)(uintptr_t)callgen_arg(w, 4));
-		w += 8;
-	} while (w[0] == w[-8] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_arg(w, run, 0, 5), callgen_arg(w, run, 1, 5), (void *)(uintptr_t)callgen_arg(w, run, 2, 5), callgen_arg(w, run, 3, 5), (void *)(uintptr_t)callgen_arg(w, run, 4, 5));
+		w += 12;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_text_8fe2458a_args = {call_calls_sqlite3_bind_text_8fe2458a_args, 12, "sqlite3_bind_text"};
 
-uint64_t *calls_sqlite3_bind_null_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_null_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_null_8fe2458a = {call_calls_sqlite3_bind_null_8fe2458a, 4, "sqlite3_bind_null"};
 
-uint64_t *calls_sqlite3_bind_null_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_bind_null_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_bind_null_8fe2458a_args = {call_calls_sqlite3_bind_null_8fe2458a_args, 6, "sqlite3_bind_null"};
 
-uint64_t *calls_sqlite3_step_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_step_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_step_8fe2458a = {call_calls_sqlite3_step_8fe2458a, 3, "sqlite3_step"};
 
-uint64_t *calls_sqlite3_step_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_step_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_step_8fe2458a_args = {call_calls_sqlite3_step_8fe2458a_args, 4, "sqlite3_step"};
 
-uint64_t *calls_sqlite3_reset_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_reset_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)w[2]);
 		w += 3;
-	} while (w[0] == w[-3] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_reset_8fe2458a = {call_calls_sqlite3_reset_8fe2458a, 3, "sqlite3_reset"};
 
-uint64_t *calls_sqlite3_reset_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_reset_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_arg(w, 0));
+		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_reset_8fe2458a_args = {call_calls_sqlite3_reset_8fe2458a_args, 4, "sqlite3_reset"};
 
-uint64_t *calls_sqlite3_column_int64_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_int64_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_int64_8fe2458a = {call_calls_sqlite3_column_int64_8fe2458a, 4, "sqlite3_column_int64"};
 
-uint64_t *calls_sqlite3_column_int64_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_int64_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_int64_8fe2458a_args = {call_calls_sqlite3_column_int64_8fe2458a_args, 6, "sqlite3_column_int64"};
 
-uint64_t *calls_sqlite3_column_double_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_double_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)w[2], w[3]));
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_double_8fe2458a = {call_calls_sqlite3_column_double_8fe2458a, 4, "sqlite3_column_double"};
 
-uint64_t *calls_sqlite3_column_double_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_double_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1)));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2)));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_double_8fe2458a_args = {call_calls_sqlite3_column_double_8fe2458a_args, 6, "sqlite3_column_double"};
 
-uint64_t *calls_sqlite3_column_text_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_text_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_text_8fe2458a = {call_calls_sqlite3_column_text_8fe2458a, 4, "sqlite3_column_text"};
 
-uint64_t *calls_sqlite3_column_text_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_text_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_text_8fe2458a_args = {call_calls_sqlite3_column_text_8fe2458a_args, 6, "sqlite3_column_text"};
 
-uint64_t *calls_sqlite3_column_bytes_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_bytes_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_bytes_8fe2458a = {call_calls_sqlite3_column_bytes_8fe2458a, 4, "sqlite3_column_bytes"};
 
-uint64_t *calls_sqlite3_column_bytes_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_bytes_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_bytes_8fe2458a_args = {call_calls_sqlite3_column_bytes_8fe2458a_args, 6, "sqlite3_column_bytes"};
 
-uint64_t *calls_sqlite3_column_type_8fe2458a(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_type_8fe2458a(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
 		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)w[2], w[3]);
 		w += 4;
-	} while (w[0] == w[-4] && *(const volatile uint64_t *)run == 0);
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_type_8fe2458a = {call_calls_sqlite3_column_type_8fe2458a, 4, "sqlite3_column_type"};
 
-uint64_t *calls_sqlite3_column_type_8fe2458a_args(uint64_t *w, void *run) {
+static uint64_t *call_calls_sqlite3_column_type_8fe2458a_args(uint64_t *w, void *run) {
+	const uint64_t op = w[0];
 	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_arg(w, 0), callgen_arg(w, 1));
-		w += 5;
-	} while (w[0] == w[-5] && *(const volatile uint64_t *)run == 0);
+		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
+		w += 6;
+	} while (callgen_next(&w, op, run));
 	return w;
 }
+const struct cheap_calls_op calls_sqlite3_column_type_8fe2458a_args = {call_calls_sqlite3_column_type_8fe2458a_args, 6, "sqlite3_column_type"};
 */
 import "C"
 
@@ -240,271 +323,189 @@ import (
 // Calls records calls in its List.
 type Calls struct{ List *calls.List }
 
+var calls_sqlite3_bind_int64_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_int64_8fe2458a))
+var calls_sqlite3_bind_int64_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_int64_8fe2458a_args))
+
 // BindInt64 records a call of sqlite3_bind_int64.
 func (c Calls) BindInt64(a0 *C.sqlite3_stmt, a1 int32, a2 int64) calls.Result {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a), 3)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
-	w[2] = uint64(a2)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_int64_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1), uint64(a2))
 	return r
 }
 
 // BindInt64Args is BindInt64 with arguments that may be results of earlier calls.
 func (c Calls) BindInt64Args(a0, a1, a2 calls.Arg) calls.Result {
-	if c.List.Full(4) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) || !c.List.Fits(a2, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 3, a0, a1, a2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_int64_8fe2458a_args), 4)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w2, is2 := a2.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_int64_8fe2458a_args, 0, a0.Ref, a1.Ref, a2.Ref, a0.In(c.List), a1.In(c.List), a2.In(c.List))
 	return r
 }
 
+var calls_sqlite3_bind_double_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_double_8fe2458a))
+var calls_sqlite3_bind_double_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_double_8fe2458a_args))
+
 // BindDouble records a call of sqlite3_bind_double.
 func (c Calls) BindDouble(a0 *C.sqlite3_stmt, a1 int32, a2 float64) calls.Result {
-	if c.List.Full(3) {
-		c.List.Grow(3)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a), 3)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
-	w[2] = math.Float64bits(a2)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_double_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1), math.Float64bits(a2))
 	return r
 }
 
 // BindDoubleArgs is BindDouble with arguments that may be results of earlier calls.
 func (c Calls) BindDoubleArgs(a0, a1, a2 calls.Arg) calls.Result {
-	if c.List.Full(4) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) || !c.List.Fits(a2, 1) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 0x400000003, a0, a1, a2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_double_8fe2458a_args), 4)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w2, is2 := a2.In(r, 4)
-	w[0] = is0 | is1 | is2
-	w[1] = w0
-	w[2] = w1
-	w[3] = w2
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_double_8fe2458a_args, 0, a0.Ref, a1.Ref, a2.Ref, a0.In(c.List), a1.In(c.List), a2.InFloat(c.List))
 	return r
 }
 
+var calls_sqlite3_bind_text_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_text_8fe2458a))
+var calls_sqlite3_bind_text_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_text_8fe2458a_args))
+
 // BindText records a call of sqlite3_bind_text.
 func (c Calls) BindText(a0 *C.sqlite3_stmt, a1 int32, a2 unsafe.Pointer, a3 int32, a4 unsafe.Pointer) calls.Result {
-	if c.List.Full(5) {
-		c.List.Grow(5)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_text_8fe2458a), 5)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
-	w[2] = calls.Address(a2)
-	w[3] = uint64(a3)
-	w[4] = calls.Address(a4)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_text_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1), calls.Address(a2), uint64(a3), calls.Address(a4))
 	return r
 }
 
 // BindTextArgs is BindText with arguments that may be results of earlier calls.
 func (c Calls) BindTextArgs(a0, a1, a2, a3, a4 calls.Arg) calls.Result {
-	return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_text_8fe2458a_args), 5, a0, a1, a2, a3, a4)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_text_8fe2458a_args, 0, a0.Ref, a1.Ref, a2.Ref, a3.Ref, a4.Ref, a0.In(c.List), a1.In(c.List), a2.In(c.List), a3.In(c.List), a4.In(c.List))
+	return r
 }
+
+var calls_sqlite3_bind_null_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_null_8fe2458a))
+var calls_sqlite3_bind_null_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_bind_null_8fe2458a_args))
 
 // BindNull records a call of sqlite3_bind_null.
 func (c Calls) BindNull(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_bind_null_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // BindNullArgs is BindNull with arguments that may be results of earlier calls.
 func (c Calls) BindNullArgs(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 2, a0, a1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_bind_null_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a0, a1)
+	*w = append(*w, calls_sqlite3_bind_null_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.Word, a1.Word)
 	return r
 }
 
+var calls_sqlite3_step_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_step_8fe2458a))
+var calls_sqlite3_step_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_step_8fe2458a_args))
+
 // Step records a call of sqlite3_step.
 func (c Calls) Step(a0 *C.sqlite3_stmt) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a), 1)
-	w[0] = calls.Address(unsafe.Pointer(a0))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_step_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)))
 	return r
 }
 
 // StepArgs is Step with arguments that may be results of earlier calls.
 func (c Calls) StepArgs(a0 calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(a0, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 1, a0)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_step_8fe2458a_args), 2)
-	w0, is0 := a0.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_step_8fe2458a_args, 0, a0.Ref, a0.In(c.List))
 	return r
 }
 
+var calls_sqlite3_reset_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_reset_8fe2458a))
+var calls_sqlite3_reset_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_reset_8fe2458a_args))
+
 // Reset records a call of sqlite3_reset.
 func (c Calls) Reset(pStmt *C.sqlite3_stmt) calls.Result {
-	if c.List.Full(1) {
-		c.List.Grow(1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a), 1)
-	w[0] = calls.Address(unsafe.Pointer(pStmt))
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_reset_8fe2458a, 0, calls.Address(unsafe.Pointer(pStmt)))
 	return r
 }
 
 // ResetArgs is Reset with arguments that may be results of earlier calls.
 func (c Calls) ResetArgs(pStmt calls.Arg) calls.Result {
-	if c.List.Full(2) || !c.List.Fits(pStmt, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 1, pStmt)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_reset_8fe2458a_args), 2)
-	w0, is0 := pStmt.In(r, 1)
-	w[0] = is0
-	w[1] = w0
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_reset_8fe2458a_args, 0, pStmt.Ref, pStmt.In(c.List))
 	return r
 }
 
+var calls_sqlite3_column_int64_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_int64_8fe2458a))
+var calls_sqlite3_column_int64_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_int64_8fe2458a_args))
+
 // ColumnInt64 records a call of sqlite3_column_int64.
 func (c Calls) ColumnInt64(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_column_int64_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // ColumnInt64Args is ColumnInt64 with arguments that may be results of earlier calls.
 func (c Calls) ColumnInt64Args(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 2, a0, a1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_int64_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a0, a1)
+	*w = append(*w, calls_sqlite3_column_int64_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.Word, a1.Word)
 	return r
 }
 
+var calls_sqlite3_column_double_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_double_8fe2458a))
+var calls_sqlite3_column_double_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_double_8fe2458a_args))
+
 // ColumnDouble records a call of sqlite3_column_double.
 func (c Calls) ColumnDouble(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_sqlite3_column_double_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // ColumnDoubleArgs is ColumnDouble with arguments that may be results of earlier calls.
 func (c Calls) ColumnDoubleArgs(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 0x102, a0, a1)
-	}
-	w, r := c.List.OpFloat(unsafe.Pointer(C.calls_sqlite3_column_double_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.BeginFloat()
+	*w = append(*w, calls_sqlite3_column_double_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.In(c.List), a1.In(c.List))
 	return r
 }
 
+var calls_sqlite3_column_text_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_text_8fe2458a))
+var calls_sqlite3_column_text_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_text_8fe2458a_args))
+
 // ColumnText records a call of sqlite3_column_text.
 func (c Calls) ColumnText(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_column_text_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // ColumnTextArgs is ColumnText with arguments that may be results of earlier calls.
 func (c Calls) ColumnTextArgs(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 2, a0, a1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_text_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a0, a1)
+	*w = append(*w, calls_sqlite3_column_text_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.Word, a1.Word)
 	return r
 }
 
+var calls_sqlite3_column_bytes_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_bytes_8fe2458a))
+var calls_sqlite3_column_bytes_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_bytes_8fe2458a_args))
+
 // ColumnBytes records a call of sqlite3_column_bytes.
 func (c Calls) ColumnBytes(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_column_bytes_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // ColumnBytesArgs is ColumnBytes with arguments that may be results of earlier calls.
 func (c Calls) ColumnBytesArgs(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 2, a0, a1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_bytes_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a0, a1)
+	*w = append(*w, calls_sqlite3_column_bytes_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.Word, a1.Word)
 	return r
 }
 
+var calls_sqlite3_column_type_8fe2458a = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_type_8fe2458a))
+var calls_sqlite3_column_type_8fe2458a_args = calls.Op(unsafe.Pointer(&C.calls_sqlite3_column_type_8fe2458a_args))
+
 // ColumnType records a call of sqlite3_column_type.
 func (c Calls) ColumnType(a0 *C.sqlite3_stmt, a1 int32) calls.Result {
-	if c.List.Full(2) {
-		c.List.Grow(2)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a), 2)
-	w[0] = calls.Address(unsafe.Pointer(a0))
-	w[1] = uint64(a1)
+	w, r := c.List.Begin()
+	*w = append(*w, calls_sqlite3_column_type_8fe2458a, 0, calls.Address(unsafe.Pointer(a0)), uint64(a1))
 	return r
 }
 
 // ColumnTypeArgs is ColumnType with arguments that may be results of earlier calls.
 func (c Calls) ColumnTypeArgs(a0, a1 calls.Arg) calls.Result {
-	if c.List.Full(3) || !c.List.Fits(a0, 0) || !c.List.Fits(a1, 0) {
-		return c.List.OpArgs(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 2, a0, a1)
-	}
-	w, r := c.List.Op(unsafe.Pointer(C.calls_sqlite3_column_type_8fe2458a_args), 3)
-	w0, is0 := a0.In(r, 1)
-	w1, is1 := a1.In(r, 2)
-	w[0] = is0 | is1
-	w[1] = w0
-	w[2] = w1
+	w, r := c.List.Begin2(a0, a1)
+	*w = append(*w, calls_sqlite3_column_type_8fe2458a_args, 0, a0.Ref, a1.Ref, a0.Word, a1.Word)
 	return r
 }
