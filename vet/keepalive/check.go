@@ -83,25 +83,7 @@ func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
 			kind = "receiver"
 		}
 	} else if !u.Local(v) && index < 0 {
-		// A variable of the function around a literal. If the literal is an argument, the variable
-		// must live until that call returns.
-		lit, ok := u.Node.(*ast.FuncLit)
-		if !ok {
-			return ""
-		}
-		outer, ok := u.Parent(lit).(*ast.CallExpr)
-		around := c.around(lit)
-		if !ok || around == nil {
-			return ""
-		}
-		switch u.Parent(outer).(type) {
-		case *ast.DeferStmt, *ast.GoStmt:
-			return ""
-		}
-		if c.usedAfter(u, v, call, nil) || c.usedAfter(around, v, outer, lit) || c.stored(around, v) {
-			return ""
-		}
-		if i := slices.Index(around.Params(), v); i >= 0 && c.callersKeep(around, i, 0) {
+		if !c.diesAround(u, v, call, nil) {
 			return ""
 		}
 		return "captured"
@@ -113,18 +95,6 @@ func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
 		return ""
 	}
 	return kind
-}
-
-// around returns the unit that a literal is in.
-func (c *checker) around(lit ast.Node) *uses.Unit {
-	for n := c.pkg.Parent(lit); n != nil; n = c.pkg.Parent(n) {
-		for _, u := range c.units {
-			if u.Node == n {
-				return u
-			}
-		}
-	}
-	return nil
 }
 
 // usedAfter reports whether a variable is used behind a call, by what is deferred, or by a literal

@@ -28,6 +28,10 @@
 // Where more than -keepalive.group calls of a package get their pointer from the same method or
 // field, there is one finding for all of them, at the first call.
 //
+// A variable that a function literal has captured must be used behind the calls of the literal, or
+// in the literal itself if a return has it: the last caller may hold nothing else. A
+// literal that is put elsewhere, such as into a field, keeps what it has captured alive.
+//
 // A slice of Go whose address C gets as a number is looked at in the same way: neither the
 // collector nor cgo knows that C uses it.
 //
