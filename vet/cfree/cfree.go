@@ -80,6 +80,7 @@ func run(pass *analysis.Pass) (any, error) {
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
 	}
 	for _, u := range c.units {
+		u.Owns = c.isObject
 		if u.Obj != nil {
 			c.byFunc[u.Obj] = u
 		}

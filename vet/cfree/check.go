@@ -146,7 +146,8 @@ func errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
 }
 
 // checkFields reports allocations in fields that nothing in the package frees. Other packages may
-// free a field with an exported name. Fields of structs of C are told apart by their names only.
+// free a field with an exported name, and methods of an embedded struct may do so under the name of
+// the struct around it. Fields of structs of C are told apart by their names only.
 func (c *checker) checkFields() {
 	checked := map[any]bool{} // whether it is freed, or goes elsewhere
 	for _, s := range c.fields {
@@ -154,7 +155,7 @@ func (c *checker) checkFields() {
 		name := s.c
 		if s.field != nil {
 			key, name = s.field, s.field.Name()
-			if s.field.Exported() || s.field.Pkg() != c.pkg.Types {
+			if s.field.Exported() || s.field.Embedded() || s.field.Pkg() != c.pkg.Types {
 				continue
 			}
 		}

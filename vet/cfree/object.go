@@ -130,7 +130,23 @@ func (c *checker) findObjects() {
 	}
 }
 
-func (c *checker) isObject(t types.Type) bool { return c.objects[source.TypeName(t)] }
+// isObject reports whether a type, or what it points to, has a method that releases.
+func (c *checker) isObject(t types.Type) bool {
+	name := source.TypeName(t)
+	if name == nil || name.Pkg() == c.pkg.Types {
+		return c.objects[name]
+	}
+	named, ok := name.Type().(*types.Named)
+	if !ok {
+		return false
+	}
+	for m := range named.Methods() {
+		if c.releasesObject(m) {
+			return true
+		}
+	}
+	return false
+}
 
 // wraps reports whether an expression is an object around what a function of C has made.
 func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {

@@ -67,6 +67,9 @@ func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
 				n = addr
 				continue
 			}
+			if star, ok := p.(*ast.StarExpr); ok && !inner && u.owns(star) && !u.written(star) {
+				continue // a copy of the struct has it as well
+			}
 			if !inner || u.written(n.(ast.Expr)) {
 				return Use{Role: Looks, Node: p}
 			}

@@ -24,6 +24,10 @@ type Unit struct {
 	Type *ast.FuncType
 	Body *ast.BlockStmt
 
+	// Owns reports whether structs of a type own what their fields point to. A copy of such a
+	// struct has it as well. If Owns is nil, none does.
+	Owns func(types.Type) bool
+
 	graph *cfg.CFG
 	place map[ast.Node]place // of the nodes of graph
 }
@@ -97,6 +101,16 @@ func (u *Unit) IsResult(v types.Object) bool {
 // Local reports whether v is declared in the body of u, or in a literal in it.
 func (u *Unit) Local(v types.Object) bool {
 	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End()
+}
+
+// owns reports whether an expression is a struct that owns what its fields point to.
+func (u *Unit) owns(e ast.Expr) bool {
+	t := u.Info.TypeOf(e)
+	if t == nil || u.Owns == nil {
+		return false
+	}
+	_, ok := t.Underlying().(*types.Struct)
+	return ok && u.Owns(t)
 }
 
 // lit returns the outermost function literal in u that has pos, or nil.

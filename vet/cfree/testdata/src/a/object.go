@@ -97,3 +97,80 @@ func global(s string) int {
 	theOnly.name = C.CString(s)
 	return int(C.peek(theOnly.name))
 }
+
+// A struct that is copied out of its pointer has what the pointer had.
+
+type pair struct {
+	image
+	n int
+}
+
+func copied() pair {
+	h := pair{*newImage(), 1}
+	return h
+}
+
+func copiedAndClosed() int {
+	i := *newImage()
+	defer i.Close()
+	return i.size()
+}
+
+func copiedInto(to *image) { *to = *newImage() }
+
+func copiedIntoList(to []image) {
+	i := newImage()
+	to[0] = *i
+}
+
+func copiedAndReturned() image { return *newImage() } // want copiedAndReturned:"results\\[0\\]"
+
+func copiedAndForgotten() int {
+	i := *newImage() // want `the result of newImage is never freed`
+	return i.size()
+}
+
+func copiedIntoPair() int {
+	h := pair{*newImage(), 1}
+	defer h.Close()
+	return h.size()
+}
+
+// Other structs have it in a field that has a name.
+
+type frame struct{ img, lost image }
+
+func copiedIntoFrame() frame {
+	f := frame{img: *newImage(), lost: *newImage()} // want `the result of newImage is put into the field lost, which nothing frees`
+	return f
+}
+
+func (f *frame) close() { f.img.Close() }
+
+// A closure that is returned.
+
+func closureThatLooks() func() int {
+	i := newImage() // want `the result of newImage is never freed`
+	return func() int { return i.size() }
+}
+
+func closureThatCloses() func() {
+	i := newImage()
+	return func() { i.Close() }
+}
+
+func closureThatReturns() func() *image {
+	i := newImage()
+	return func() *image { return i }
+}
+
+func closureOfString(s string) func() int {
+	cs := C.CString(s) // want `the result of C.CString is never freed`
+	return func() int { return int(C.peek(cs)) }
+}
+
+func closureLater(s string) func() int {
+	cs := C.CString(s) // want `the result of C.CString is never freed`
+	f := func() int { return int(C.peek(cs)) }
+	return f
+}
