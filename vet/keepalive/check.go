@@ -220,7 +220,7 @@ func (c *checker) report() {
 			continue
 		}
 		all := by[f.from]
-		if group > 0 && len(all) > group {
+		if group > 0 && len(all) > int(group) {
 			if !reported[f.from] {
 				reported[f.from] = true
 				c.reportGroup(all)

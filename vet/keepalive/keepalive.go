@@ -2,9 +2,11 @@ package keepalive
 
 import (
 	_ "embed"
+	"errors"
 	"go/ast"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -29,10 +31,27 @@ var Analyzer = &analysis.Analyzer{
 	FactTypes:        []analysis.Fact{new(Owner), new(Accessor)},
 }
 
-var group int
+var group count = 10
 
 func init() {
-	Analyzer.Flags.IntVar(&group, "group", 10, "report more than this many calls with the pointer of one method or field as one finding; 0 reports each")
+	Analyzer.Flags.Var(&group, "group", "report more than this `number` of calls with the pointer of one method or field as one finding; 0 reports each")
+}
+
+// A count is the value of a flag: a number that is not negative.
+type count int
+
+func (n *count) String() string { return strconv.Itoa(int(*n)) }
+
+func (n *count) Set(s string) error {
+	v, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return errors.New("give a number")
+	case v < 0:
+		return errors.New("the least is 0")
+	}
+	*n = count(v)
+	return nil
 }
 
 // Owner marks types of which values have finalizers or cleanups.

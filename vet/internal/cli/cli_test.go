@@ -96,6 +96,8 @@ func TestWrong(t *testing.T) {
 		{nil, "no packages"},
 		{[]string{"-nosuchflag", leaky}, "nosuchflag"},
 		{[]string{"-c=x", leaky}, "invalid value"},
+		{[]string{"-keepalive.group=-5", leaky}, "-keepalive.group: the least is 0"},
+		{[]string{"-keepalive.group=x", leaky}, "-keepalive.group: give a number"},
 		{[]string{"./nosuchfolder"}, "nosuchfolder"},
 		{[]string{"nosuch.example/module"}, "nosuch.example/module"},
 		{[]string{"./testdata/missing"}, "nosuch.example/module"},
