@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,8 +32,8 @@ Usage:
 	cheap explain [flags] URL              a program that serves net/http/pprof
 	cheap explain [flags] package args...  a program, which is built and run
 
-A package is a folder, or a path that begins with ./ or ../. The program is profiled until
-it ends; -for or an interrupt ends it before. What it prints goes to stderr.
+A package is a folder, a path that begins with ./ or ../, or files of Go. The program is
+profiled until it ends; -for or an interrupt ends it before. What it prints goes to stderr.
 
 Examples:
 
@@ -40,6 +41,7 @@ Examples:
 	cheap explain -html report.html cpu.pprof
 	cheap explain -seconds 10 http://localhost:6060/debug/pprof/profile
 	cheap explain ./cmd/prog -workers 4
+	cheap explain prog.go
 	cheap explain -for 30s ./cmd/server
 
 Flags:
@@ -56,6 +58,7 @@ type explainSettings struct {
 	length  time.Duration
 	figures explain.Figures
 	source  string
+	program []string // the folder, or the files of Go, if the source is a program
 	args    []string // of the program
 }
 
@@ -85,7 +88,9 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("nothing to explain is given; give a CPU profile, a URL or a package")
 	}
 	s.source, s.args = flags.Arg(0), flags.Args()[1:]
-	if len(s.args) > 0 && !explain.IsPackage(s.source) {
+	if n := explain.Source(flags.Args()); n > 0 {
+		s.program, s.args = flags.Args()[:n], flags.Args()[n:]
+	} else if len(s.args) > 0 {
 		if strings.HasPrefix(s.args[0], "-") {
 			return nil, flags, usagef("the flag %s follows %s; put the flags before it", s.args[0], s.source)
 		}
@@ -136,7 +141,7 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 	progress := newProgress(stderr, "cheap explain")
 	defer progress.clear()
 	var r *explain.Report
-	if explain.IsPackage(s.source) {
+	if len(s.program) > 0 {
 		r, err = s.explainProgram(ctx, stdin, stderr, progress)
 	} else {
 		r, err = s.explainProfile(ctx, progress)
@@ -284,8 +289,8 @@ func (s *explainSettings) explainProgram(ctx context.Context, stdin io.Reader, s
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	progress.show("building %s", s.source)
-	program, err := explain.Build(ctx, s.source, out)
+	progress.show("building %s", strings.Join(s.program, " "))
+	program, err := explain.Build(ctx, s.program, out)
 	if errors.Is(err, explain.ErrNoProgram) {
 		return nil, usagef("%v", err)
 	} else if err != nil {
@@ -315,7 +320,7 @@ func (s *explainSettings) explainProgram(ctx context.Context, stdin io.Reader, s
 	if cal.From == "" {
 		cal = explain.StoredCalibration(run.Go)
 	}
-	r := explain.New(p, strings.Join(append([]string{s.source}, s.args...), " "), cal, s.figures, program.Exact)
+	r := explain.New(p, strings.Join(slices.Concat(s.program, s.args), " "), cal, s.figures, program.Exact)
 	r.Go = run.Go
 	r.Compare(run.Calls)
 	if run.Ended != "" {

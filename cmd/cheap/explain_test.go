@@ -127,6 +127,49 @@ func TestExplainFolders(t *testing.T) {
 	}
 }
 
+// TestExplainFiles gives files of Go, of which one needs another, with arguments.
+func TestExplainFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":        "module example.com/prog\n\ngo 1.26.0\n",
+		"sub/prog.go":   "package main\n\nimport \"os\"\n\nfunc main() { println(work(), len(os.Args), os.Args[1]) }\n",
+		"sub/work.go":   "package main\n\nfunc work() (n int) {\n\tfor i := range 1 << 28 {\n\t\tn += i * n\n\t}\n\treturn n\n}\n",
+		"sub/broken.go": "package main\n\nfunc nothing() { missing() }\n",
+		"lib.go":        "package lib\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	t.Chdir(dir)
+	for _, c := range []struct {
+		args   string
+		want   string // on stderr
+		report string
+		code   int
+	}{
+		{"sub/prog.go sub/work.go file.txt -n", "0 3 file.txt", "sub/prog.go sub/work.go file.txt -n, go1.", exitOK},
+		{"./sub/work.go ./sub/prog.go x", "0 2 x", "./sub/work.go ./sub/prog.go x, go1.", exitOK},
+		{filepath.Join(dir, "sub/prog.go") + " " + filepath.Join(dir, "sub/work.go") + " x", "0 2 x", "work.go x, go1.", exitOK},
+		{"sub/prog.go", "undefined: work", "", exitFailed},
+		{"lib.go", "lib.go is no program: its package is not main", "", exitUsage},
+		{"none.go", "none.go is no program: there is no such file", "", exitUsage},
+		{"sub/prog.go none.go", "none.go is no program: there is no such file", "", exitUsage},
+		{"./none.go", "./none.go is no program: there is no such file", "", exitUsage},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"explain"}, strings.Fields(c.args)...), nil, &stdout, &stderr)
+		line := strings.TrimSpace(stderr.String())
+		if code != c.code || !strings.Contains(line, c.want) || strings.Contains(line, "\n") || !strings.Contains(stdout.String(), c.report) {
+			t.Errorf("%s: exit code %d, want %d and %q: %s%s", c.args, code, c.code, c.want, stderr.String(), stdout.String())
+		}
+	}
+}
+
 // TestExplainServer ends a program that does not end by itself: after a time, and by an
 // interrupt.
 func TestExplainServer(t *testing.T) {

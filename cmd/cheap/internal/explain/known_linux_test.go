@@ -68,7 +68,7 @@ func knownPrograms(t *testing.T) (built *Program, plain string) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	t.Chdir(dir)
-	built, err := Build(t.Context(), ".", out)
+	built, err := Build(t.Context(), []string{"."}, out)
 	if err != nil {
 		t.Fatal(err)
 	}

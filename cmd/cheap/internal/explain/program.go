@@ -23,6 +23,16 @@ var (
 	insideText []byte
 	//go:embed inside/where.go.txt
 	whereText []byte
+	//go:embed inside/nowhere.go.txt
+	nowhereText []byte
+)
+
+// The names of the files that Build adds. The variables of a package get their values in the order
+// of its files, where they do not need each other, and the go command sorts those of a folder by
+// name. So the variable in startName gets its value first, which starts the profile.
+const (
+	startName = "0_cheap_explain.go"
+	whereName = "0_cheap_explain_where.go"
 )
 
 // canTellWhere reports whether inside/where.go.txt knows the system and the processor.
@@ -48,17 +58,29 @@ type listed struct {
 	Standard   bool
 }
 
-// Build builds the main package in a folder with files that profile it. They are in the folder
-// out, and the package's own folder stays as it is.
-func Build(ctx context.Context, pkg, out string) (*Program, error) {
-	if info, err := os.Stat(pkg); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("%s %w: there is no such folder", pkg, ErrNoProgram)
+// Build builds a main package with files that profile it: the one in a folder, or the one that
+// consists of files of Go, as for go run. What Build writes is in the folder out, and the package's
+// own folder stays as it is.
+func Build(ctx context.Context, source []string, out string) (*Program, error) {
+	name := strings.Join(source, " ")
+	dir, args := "", source // files are those of the current module
+	if isGoFile(source[0]) {
+		for _, file := range source {
+			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+				return nil, fmt.Errorf("%s %w: there is no such file", file, ErrNoProgram)
+			}
+		}
+	} else {
+		dir, args = source[0], []string{"."} // it may be of another module
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("%s %w: there is no such folder", name, ErrNoProgram)
+		}
+		if names, err := filepath.Glob(filepath.Join(dir, "*.go")); err == nil && len(names) == 0 {
+			return nil, fmt.Errorf("%s %w: it has no Go files", name, ErrNoProgram)
+		}
 	}
-	if names, err := filepath.Glob(filepath.Join(pkg, "*.go")); err == nil && len(names) == 0 {
-		return nil, fmt.Errorf("%s %w: it has no Go files", pkg, ErrNoProgram)
-	}
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", ".")
-	list.Dir = pkg // it may be of another module
+	list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", "--"}, args)...)
+	list.Dir = dir
 	text, err := outputOf(ctx, list)
 	if err != nil {
 		return nil, err
@@ -78,12 +100,12 @@ func Build(ctx context.Context, pkg, out string) (*Program, error) {
 		main = p                                                            // the last is the package itself
 	}
 	if main.Name != "main" {
-		return nil, fmt.Errorf("%s %w: its package is not main", pkg, ErrNoProgram)
+		return nil, fmt.Errorf("%s %w: its package is not main", name, ErrNoProgram)
 	}
 	exact = exact && usesC && len(main.SFiles) == 0 // cgo and Go assembly exclude each other
-	files := map[string][]byte{"zz_cheap_explain.go": insideText}
+	files := map[string][]byte{startName: insideText, whereName: nowhereText}
 	if exact {
-		files["zz_cheap_explain_where.go"] = whereText
+		files[whereName] = whereText
 	}
 	overlay := map[string]map[string]string{"Replace": {}}
 	for name, text := range files {
@@ -93,18 +115,22 @@ func Build(ctx context.Context, pkg, out string) (*Program, error) {
 		}
 		overlay["Replace"][filepath.Join(main.Dir, name)] = file
 	}
+	if dir == "" {
+		folder := filepath.Dir(source[0])
+		args = slices.Concat([]string{filepath.Join(folder, startName)}, source, []string{filepath.Join(folder, whereName)})
+	}
 	text, err = json.Marshal(overlay)
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(out, "overlay.json")
-	if err := os.WriteFile(name, text, 0o644); err != nil {
+	replace := filepath.Join(out, "overlay.json")
+	if err := os.WriteFile(replace, text, 0o644); err != nil {
 		return nil, err
 	}
 	p := &Program{Path: filepath.Join(out, "program.exe"), CallsC: usesC, Exact: exact}
 	// The linker has to allow the name of the runtime's hooks for the end of a process.
-	build := exec.CommandContext(ctx, "go", "build", "-o", p.Path, "-overlay", name, "-ldflags=-checklinkname=0", ".")
-	build.Dir = pkg
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", p.Path, "-overlay", replace, "-ldflags=-checklinkname=0", "--"}, args)...)
+	build.Dir = dir
 	if _, err := outputOf(ctx, build); err != nil {
 		return nil, err
 	}
@@ -163,9 +189,9 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 			r.Ended = err.Error()
 		}
 	case <-over:
-		p.stop(command, folder, ended)
+		r.Ended = p.stop(command, folder, ended)
 	case <-ctx.Done():
-		p.stop(command, folder, ended)
+		r.Ended = p.stop(command, folder, ended)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "calls"))
 	if err != nil {
@@ -184,34 +210,62 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 	return &r, err
 }
 
-// stop has the program write its profile, and ends it.
-func (p *Program) stop(command *exec.Cmd, folder string, ended <-chan error) {
-	if err := os.WriteFile(filepath.Join(folder, "stop"), nil, 0o644); err != nil {
+// afterProfile is how long a program has after its profile. One in which all goroutines wait for
+// each other ends by itself then, and says so: before, the profile keeps the runtime from noticing.
+const afterProfile = 200 * time.Millisecond
+
+// stop has the program write its profile, and ends it. It returns how the program ended, if it did
+// so by itself.
+func (p *Program) stop(command *exec.Cmd, folder string, ended <-chan error) string {
+	kill := func() string {
 		command.Process.Kill()
-		return
+		<-ended
+		return ""
+	}
+	if err := os.WriteFile(filepath.Join(folder, "stop"), nil, 0o644); err != nil {
+		return kill()
 	}
 	deadline := time.After(10 * time.Second)
-	for {
+	for written := false; ; {
 		select {
-		case <-ended:
-			return
+		case err := <-ended:
+			if err != nil {
+				return err.Error()
+			}
+			return ""
 		case <-deadline:
-			command.Process.Kill()
-			<-ended
-			return
+			return kill()
 		case <-time.After(20 * time.Millisecond):
 		}
-		if _, err := os.Stat(filepath.Join(folder, "calls")); err == nil {
-			command.Process.Kill()
-			<-ended
-			return
+		if _, err := os.Stat(filepath.Join(folder, "calls")); err == nil && !written {
+			written, deadline = true, time.After(afterProfile)
 		}
 	}
 }
 
-// IsPackage reports whether an argument names a package: a folder, or a path that begins with a
-// dot.
-func IsPackage(arg string) bool {
+// Source returns how many of the arguments name a program: a folder, a path that begins with a dot,
+// or files of Go. It is 0 if the first argument does not.
+func Source(args []string) int {
+	files := 0
+	for files < len(args) && isGoFile(args[files]) {
+		files++
+	}
+	switch {
+	case files > 0:
+		return files
+	case len(args) > 0 && isFolder(args[0]):
+		return 1
+	}
+	return 0
+}
+
+// isGoFile reports whether an argument names a file of Go.
+func isGoFile(arg string) bool {
+	info, err := os.Stat(arg)
+	return strings.HasSuffix(arg, ".go") && (err != nil || !info.IsDir())
+}
+
+func isFolder(arg string) bool {
 	if info, err := os.Stat(arg); err == nil {
 		return info.IsDir()
 	}

@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// aFolder makes a folder with files.
+func aFolder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// timeIn returns the time in a function and what it calls.
+func timeIn(p *profile.Profile, function string) time.Duration {
+	var sum time.Duration
+	for _, s := range p.Sample {
+		if hasFunction(s, function) {
+			sum += time.Duration(s.Value[1])
+		}
+	}
+	return sum
+}
+
+func hasFunction(s *profile.Sample, name string) bool {
+	for _, l := range s.Location {
+		for _, line := range l.Line {
+			if line.Function.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestRunDeadlock ends a program in which all goroutines wait for each other. It says so when the
+// profile ends, which has kept the runtime from noticing.
+func TestRunDeadlock(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	dir := aFolder(t, map[string]string{
+		"go.mod": "module example.com/prog\n\ngo 1.24\n",
+		"main.go": `package main
+
+import "time"
+
+func main() {
+	spin()
+	<-make(chan int)
+}
+` + spinText,
+	})
+	out := t.TempDir()
+	program, err := Build(t.Context(), []string{dir}, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	run, err := program.Run(t.Context(), nil, out, time.Second, nil, &stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "fatal error: all goroutines are asleep - deadlock!"; !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "main.main()") {
+		t.Errorf("printed %q, want %q and the stack of main", stderr.String(), want)
+	}
+	if run.Ended != "exit status 2" {
+		t.Errorf("ended with %q", run.Ended)
+	}
+	p, err := Read(run.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := timeIn(p, "main.spin"); d < 50*time.Millisecond {
+		t.Errorf("main.spin has %v, want about 200 ms", d)
+	}
+}
+
+const spinText = `
+func spin() int {
+	n := 0
+	for start := time.Now(); time.Since(start) < 200*time.Millisecond; {
+		for i := range 1000 {
+			n += i * n
+		}
+	}
+	return n
+}
+`
+
+// TestBuildInit profiles a program that works before main: in the values of variables, and in an
+// init function.
+func TestBuildInit(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	files := map[string]string{
+		"go.mod": "module example.com/prog\n\ngo 1.24\n",
+		"A.go":   "package main\n\nvar first = ofFirst()\n\n//go:noinline\nfunc ofFirst() int { return spin() + 1 }\n",
+		"b.go":   "package main\n\nfunc init() { ofInit() }\n\n//go:noinline\nfunc ofInit() int { return spin() + 1 }\n",
+		"main.go": `package main
+
+import "time"
+
+func main() {}
+` + spinText,
+	}
+	want := []string{"main.ofFirst", "main.ofInit"}
+	for name, with := range map[string]string{
+		"Go":  "",
+		"cgo": "package main\n\nimport \"C\"\n\nvar inC = ofC()\n\n//go:noinline\nfunc ofC() int { return spin() + 1 }\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := want
+			if with != "" {
+				files["Calls.go"] = with
+				want = append(want, "main.ofC")
+			}
+			out := t.TempDir()
+			program, err := Build(t.Context(), []string{aFolder(t, files)}, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if exact := with != "" && canTellWhere; program.Exact != exact {
+				t.Errorf("Exact is %v, want %v", program.Exact, exact)
+			}
+			run, err := program.Run(t.Context(), nil, out, 0, nil, os.Stderr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := Read(run.Profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, function := range want {
+				if d := timeIn(p, function); d < 50*time.Millisecond {
+					t.Errorf("%s has %v, want about 200 ms", function, d)
+				}
+			}
+		})
+	}
+}
