@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -39,6 +40,7 @@ Examples:
 
 	cheap explain cpu.pprof
 	cheap explain -html report.html cpu.pprof
+	cheap explain -http localhost:6061 cpu.pprof
 	cheap explain -seconds 10 http://localhost:6060/debug/pprof/profile
 	cheap explain ./cmd/prog -workers 4
 	cheap explain prog.go
@@ -54,6 +56,7 @@ docs/explain.md describes the report.
 type explainSettings struct {
 	json    bool
 	html    string
+	http    string // an address
 	seconds int
 	length  time.Duration
 	figures explain.Figures
@@ -62,7 +65,7 @@ type explainSettings struct {
 	args    []string // of the program
 }
 
-const explainFlags = "the flags are -figures, -for, -html, -json and -seconds"
+const explainFlags = "the flags are -figures, -for, -html, -http, -json and -seconds"
 
 // parseExplain reads the arguments, as parseReplay does.
 func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
@@ -72,6 +75,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which cheap bench -format json has written on this machine")
 	flags.DurationVar(&s.length, "for", 0, "end the program after this `time`")
 	flags.StringVar(&s.html, "html", "", "write a page with a flame graph to this `file` as well")
+	flags.StringVar(&s.http, "http", "", "serve that page at this `address` as well, until an interrupt")
 	flags.BoolVar(&s.json, "json", false, "report in JSON")
 	flags.IntVar(&s.seconds, "seconds", 30, "profile the program of a URL for this `number` of seconds")
 	err := flags.Parse(args)
@@ -138,6 +142,13 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 	if err != nil {
 		return err
 	}
+	var listener net.Listener
+	if s.http != "" {
+		if listener, err = listen(s.http); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
 	progress := newProgress(stderr, "cheap explain")
 	defer progress.clear()
 	var r *explain.Report
@@ -158,9 +169,14 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 	if s.json {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "\t")
-		return e.Encode(r)
+		err = e.Encode(r)
+	} else {
+		err = r.Text(stdout)
 	}
-	return r.Text(stdout)
+	if err != nil || listener == nil {
+		return err
+	}
+	return serveReport(ctx, listener, r, stderr)
 }
 
 func writeExplainPage(name string, r *explain.Report) error {

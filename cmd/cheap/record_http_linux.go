@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
@@ -23,9 +22,7 @@ func (r *recording) serve(listener net.Listener) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", r.servePage)
 	mux.HandleFunc("GET /profile", r.serveProfile)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go server.Serve(listener)
-	return server
+	return serve(listener, mux)
 }
 
 // A livePage is what the page shows.

@@ -38,8 +38,8 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 	var listener net.Listener
 	if s.address != "" {
-		if listener, err = net.Listen("tcp", s.address); err != nil {
-			return 0, usagef("-http: %v; give an address such as localhost:6061", err)
+		if listener, err = listen(s.address); err != nil {
+			return 0, err
 		}
 		defer listener.Close()
 	}

@@ -26,6 +26,9 @@ var pageTemplate = template.Must(template.New("explain").Funcs(template.FuncMap{
 	"percent": figure.Percent,
 }).Parse(pageHTML))
 
+// PagePolicy is what the page may load, for the header Content-Security-Policy: nothing but itself.
+const PagePolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
 const (
 	project     = "https://github.com/cheapgo/cheap"
 	leastFrame  = 0.0005 // frames of the flame graph below that share are left out
@@ -40,6 +43,7 @@ type view struct {
 
 	*Report
 	Project  string
+	Policy   string
 	Version  string
 	Head     string
 	Bars     []bar
@@ -111,7 +115,7 @@ func (r *Report) Page(w io.Writer, version string) error {
 		Style:   template.CSS(look.CSS + pageCSS),
 		Library: template.JS(page.Library()),
 		Script:  template.JS(flameJS),
-		Report:  r, Project: project, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
+		Report:  r, Project: project, Policy: PagePolicy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
 		Columns: shortMechanisms,
 		Bars: []bar{
 			{"By mechanism", parts(r.Mechanisms, mechanismColors)},
