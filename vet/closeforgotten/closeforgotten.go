@@ -169,71 +169,18 @@ func (c *checker) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// An owner is a call that makes one.
-type owner struct {
-	call *ast.CallExpr
-	v    types.Object // the variable with the owner, nil if the result of the call has it
-}
-
-// owners returns the calls that make owners, with the local variables that get them.
-func (c *checker) owners(u *uses.Unit) []owner {
-	var list []owner
-	u.Own(func(n ast.Node) {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return
-		}
-		if f := c.pkg.Callee(call); f != nil && (c.makes[f] || f.Pkg() != c.pkg.Types && c.ImportObjectFact(f, new(Makes))) {
-			list = append(list, owner{call, nil})
-			return
-		}
-		sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if !ok || len(call.Args) == 0 {
-			return
-		}
-		switch sel.Sel.Name {
-		case "Own", "OwnUnder", "Make":
-		default:
-			return
-		}
-		var at ast.Expr
-		switch {
-		case c.pools[c.object(call.Args[0])]: // o.Own(pool, ...)
-			at = sel.X
-		case c.pools[c.object(sel.X)]: // pool.Own(&o, ...)
-			at = call.Args[0]
-		default:
-			return
-		}
-		if v := root(c.pkg, at); u.Local(v) {
-			list = append(list, owner{call, v})
-		}
-	})
-	return list
-}
-
-// root returns the variable of which an expression reads fields.
-func root(p *source.Package, e ast.Expr) types.Object {
-	for {
-		switch x := ast.Unparen(e).(type) {
-		case *ast.Ident:
-			return p.Info.ObjectOf(x)
-		case *ast.SelectorExpr:
-			e = x.X
-		case *ast.UnaryExpr:
-			e = x.X
-		default:
-			return nil
-		}
-	}
-}
-
 var closes = map[string]bool{"Close": true, "CloseWait": true, "Disown": true}
 
-// fate returns the places where a variable with an owner is closed or handed on.
+// fate returns the places where a variable with an owner is closed or handed on. What is put into
+// another variable, such as a list that is closed later, is handed on there.
 func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, returned, closed bool) {
 	stops = map[ast.Node]bool{}
 	fate := u.Fate(v, false, c.calls)
+	if fate.Has(uses.Frees, uses.Keeps, uses.Leaves) {
+		for _, n := range u.Stores(v, c.calls) {
+			stops[n] = true
+		}
+	}
 	for _, use := range append(fate.Uses, fate.Inner...) {
 		if use.Role == uses.Writes {
 			continue
@@ -319,7 +266,8 @@ func (c *checker) variable(u *uses.Unit, o owner) (v types.Object, dropped bool)
 	use := u.Assigned(o.call, 0, c.calls)
 	switch use.Role {
 	case uses.Drops, uses.Looks:
-		return nil, true
+		s, ok := use.Node.(*ast.AssignStmt)
+		return nil, !ok || len(s.Lhs) == 1 // _, err := : the caller expects an error
 	case uses.Names:
 		return use.Var, false
 	}

@@ -68,6 +68,18 @@ func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
 	return f
 }
 
+// Stores returns the statements of u that put the value of a variable into a field or an element of
+// a local variable.
+func (u *Unit) Stores(v types.Object, calls Calls) []ast.Node {
+	var list []ast.Node
+	for _, id := range u.idents(v) {
+		if use := u.Follow(id, false, calls); use.Role == Stores || use.Role == Names && use.Inner {
+			list = append(list, use.Node)
+		}
+	}
+	return list
+}
+
 // idents returns the uses of a variable in u, in its function literals as well.
 func (u *Unit) idents(v types.Object) []*ast.Ident {
 	var list []*ast.Ident

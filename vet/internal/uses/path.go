@@ -2,10 +2,14 @@ package uses
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/cfg"
+
+	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
 // A Search looks for a way from a node to the end of the function.
@@ -72,6 +76,9 @@ func (u *Unit) Find(s Search) ast.Node {
 			}
 		}
 		for i, next := range b.Succs {
+			if next.Kind == cfg.KindRangeLoop && u.enters(b, next) {
+				next = next.Succs[0] // the body
+			}
 			if len(b.Succs) == 2 && len(b.Nodes) > 0 {
 				if cond, ok := b.Nodes[len(b.Nodes)-1].(ast.Expr); ok && u.impossible(cond, i == 0, s, err, known) {
 					continue
@@ -87,6 +94,20 @@ func (u *Unit) Find(s Search) ast.Node {
 		return nil
 	}
 	return walk(start.block, start.index+1, true)
+}
+
+// enters reports whether a block is in front of a loop which runs at least once: over a constant,
+// or over a list that is written there.
+func (u *Unit) enters(b, loop *cfg.Block) bool {
+	s, ok := loop.Stmt.(*ast.RangeStmt)
+	if !ok || !slices.Contains(b.Nodes, ast.Node(s.X)) {
+		return false
+	}
+	if lit, ok := ast.Unparen(s.X).(*ast.CompositeLit); ok {
+		return len(lit.Elts) > 0
+	}
+	v := u.Info.Types[s.X].Value
+	return v != nil && v.Kind() == constant.Int && constant.Sign(v) > 0
 }
 
 // assigns reports whether a node gives v another value.
@@ -162,6 +183,10 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 		return true
 	}
 	switch c := ast.Unparen(cond).(type) {
+	case *ast.CallExpr: // errors.Is(err, target) says that there is one
+		f := u.Callee(c)
+		is := source.IsFunc(f, "errors", "Is") || source.IsFunc(f, "errors", "As")
+		return value && is && err && s.Err != nil && len(c.Args) == 2 && u.ObjectOf(c.Args[0]) == s.Err
 	case *ast.UnaryExpr:
 		return c.Op == token.NOT && u.impossible(c.X, !value, s, err, known)
 	case *ast.BinaryExpr:

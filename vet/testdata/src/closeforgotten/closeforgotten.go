@@ -118,3 +118,95 @@ func directClosed(p unsafe.Pointer) {
 	}
 	o.Close()
 }
+
+func expectsError(p unsafe.Pointer) bool {
+	if _, err := NewImage(p); err == nil {
+		return false
+	}
+	return true
+}
+
+func loopOfConstant(p unsafe.Pointer) {
+	m, err := NewImage(p)
+	if err != nil {
+		return
+	}
+	for range 2 {
+		m.Close()
+	}
+}
+
+func loopOfNumber(p unsafe.Pointer, n int) {
+	m, err := NewImage(p) // want `m is not closed on the way to the return`
+	if err != nil {
+		return
+	}
+	for range n {
+		m.Close()
+	}
+}
+
+func loopOfList(p unsafe.Pointer) {
+	m, err := NewImage(p)
+	if err != nil {
+		return
+	}
+	for range []string{"x", "y"} {
+		m.Close()
+	}
+}
+
+func endOfMemory(p unsafe.Pointer) error {
+	m := new(Image)
+	err := m.h.Own(images, p, 1)
+	if errors.Is(err, errNoMemory) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return m.Close()
+}
+
+var errNoMemory = errors.New("no memory")
+
+// Another variable has the owner.
+
+func ofList(p unsafe.Pointer, list []*Image) {
+	for _, m := range list {
+		if err := m.h.Own(images, p, 1); err != nil {
+			return
+		}
+	}
+}
+
+func ofArray(p unsafe.Pointer, list *[10]Image) {
+	m := &list[3]
+	if err := m.h.Own(images, p, 1); err != nil {
+		return
+	}
+	m.Show()
+}
+
+func ofVariable(p unsafe.Pointer) error {
+	var i Image
+	m := &i
+	if err := m.h.Own(images, p, 1); err != nil {
+		return err
+	}
+	return i.Close()
+}
+
+// What is put into a list goes where the list goes.
+func inList(p unsafe.Pointer, n int) {
+	all := map[int]*Image{}
+	for i := range n {
+		m := new(Image)
+		if err := m.h.Own(images, p, 1); err != nil {
+			return
+		}
+		all[i] = m
+	}
+	for _, m := range all {
+		m.Close()
+	}
+}
