@@ -65,7 +65,7 @@ type checker struct {
 	pkg    *source.Package
 	units  []*uses.Unit
 	byFunc map[*types.Func]*uses.Unit
-	pools  map[types.Object]bool // variables and fields
+	pools  map[types.Object]bool // variables and fields, rooms in pools as well
 	makes  map[*types.Func]bool
 	known  map[*types.Func]uses.Role // of a method: what it does with its receiver
 }
@@ -138,6 +138,28 @@ func (c *checker) findPools() {
 				c.pools[c.object(p.Key)] = true
 			}
 			return true
+		})
+	}
+	delete(c.pools, nil)
+	c.findRooms()
+}
+
+// findRooms finds the variables that get a room in such a pool.
+func (c *checker) findRooms() {
+	for _, u := range c.units {
+		u.Own(func(n ast.Node) {
+			s, ok := n.(*ast.AssignStmt)
+			if !ok || len(s.Rhs) != 1 {
+				return
+			}
+			call, ok := ast.Unparen(s.Rhs[0]).(*ast.CallExpr)
+			if !ok {
+				return
+			}
+			sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+			if ok && sel.Sel.Name == "Reserve" && c.pools[c.object(sel.X)] {
+				c.pools[c.object(s.Lhs[0])] = true
+			}
 		})
 	}
 	delete(c.pools, nil)

@@ -32,15 +32,15 @@ func (c *checker) owners(u *uses.Unit) []owner {
 			return
 		}
 		switch sel.Sel.Name {
-		case "Own", "OwnUnder", "Make":
+		case "Own", "OwnUnder", "OwnIn", "Make":
 		default:
 			return
 		}
 		var at ast.Expr
 		switch {
-		case c.pools[c.object(call.Args[0])]: // o.Own(pool, ...)
+		case c.pools[root(c.pkg, call.Args[0])], c.pools[c.object(call.Args[0])]: // o.Own(pool, ...), o.OwnIn(&room, ...)
 			at = sel.X
-		case c.pools[c.object(sel.X)]: // pool.Own(&o, ...)
+		case c.pools[c.object(sel.X)]: // pool.Own(&o, ...), room.Own(&o, ...)
 			at = call.Args[0]
 		default:
 			return

@@ -1,6 +1,7 @@
 package closeforgotten
 
 import (
+	"context"
 	"errors"
 	"unsafe"
 
@@ -46,12 +47,12 @@ func never(p unsafe.Pointer) error {
 }
 
 func path(p unsafe.Pointer, n int) error {
-	m, err := NewImage(p) // want `m is not closed on the way to the return in line 54`
+	m, err := NewImage(p) // want `m is not closed on the way to the return in line 55`
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return errors.New("zero") // 54
+		return errors.New("zero") // 55
 	}
 	return m.Close()
 }
@@ -209,4 +210,47 @@ func inList(p unsafe.Pointer, n int) {
 	for _, m := range all {
 		m.Close()
 	}
+}
+
+// A room belongs to a pool.
+
+func NewImageIn(p unsafe.Pointer) (*Image, error) { // want NewImageIn:"makes"
+	room, err := images.Reserve(context.Background(), 1)
+	if err != nil {
+		return nil, err
+	}
+	m := new(Image)
+	if err := m.h.OwnIn(&room, nil, p); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func inRoom(p unsafe.Pointer) error {
+	m, err := NewImageIn(p) // want `m is dropped without Close`
+	if err != nil {
+		return err
+	}
+	m.Show()
+	room, err := images.Reserve(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	var o, closed own.Owner
+	if err := room.Own(&o, nil, p); err != nil { // want `o is dropped without Close`
+		return err
+	}
+	if err := room.Own(&closed, nil, p); err != nil {
+		return err
+	}
+	return closed.Close()
+}
+
+func inOtherRoom(p unsafe.Pointer) error {
+	room, err := others.Reserve(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	m := new(Image)
+	return m.h.OwnIn(&room, nil, p)
 }

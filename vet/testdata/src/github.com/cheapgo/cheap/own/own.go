@@ -1,7 +1,10 @@
 // Package own has the names of the package that the analyzers know.
 package own
 
-import "unsafe"
+import (
+	"context"
+	"unsafe"
+)
 
 type Collected struct{ Count int }
 
@@ -17,6 +20,13 @@ func NewPool(o Options) *Pool { return &Pool{o} }
 
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error { return nil }
 
+func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) { return Room{p}, nil }
+
+type Room struct{ pool *Pool }
+
+func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error { return nil }
+func (r *Room) Release()                                            {}
+
 type Owner struct{ p unsafe.Pointer }
 
 func (o *Owner) Close() error                              { return nil }
@@ -27,9 +37,12 @@ type Handle[P any] struct{ p P }
 
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error { return nil }
 func (h *Handle[P]) Close() error                               { return nil }
-func (h *Handle[P]) Pointer() P                                 { return h.p }
-func (h *Handle[P]) Use(f func(P))                              { f(h.p) }
-func (h *Handle[P]) TryUse(f func(P) error) error               { return f(h.p) }
+
+func (h *Handle[P]) OwnIn(room *Room, parent *Owner, resource P) error { return nil }
+
+func (h *Handle[P]) Pointer() P                   { return h.p }
+func (h *Handle[P]) Use(f func(P))                { f(h.p) }
+func (h *Handle[P]) TryUse(f func(P) error) error { return f(h.p) }
 
 type Memory struct{}
 
