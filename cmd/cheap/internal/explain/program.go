@@ -29,10 +29,11 @@ var (
 
 // The names of the files that Build adds. The variables of a package get their values in the order
 // of its files, where they do not need each other, and the go command sorts those of a folder by
-// name. So the variable in startName gets its value first, which starts the profile.
+// name. So the variable in startName gets its value first, which starts the profile: a hyphen comes
+// before letters, digits, underscores and the period.
 const (
-	startName = "0_cheap_explain.go"
-	whereName = "0_cheap_explain_where.go"
+	startName = "0-cheap_explain.go"
+	whereName = "cheap_explain_where.go"
 )
 
 // canTellWhere reports whether inside/where.go.txt knows the system and the processor.

@@ -108,7 +108,7 @@ func TestBuildInit(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	files := map[string]string{
 		"go.mod": "module example.com/prog\n\ngo 1.24\n",
-		"A.go":   "package main\n\nvar first = ofFirst()\n\n//go:noinline\nfunc ofFirst() int { return spin() + 1 }\n",
+		"00.go":  "package main\n\nvar first = ofFirst()\n\n//go:noinline\nfunc ofFirst() int { return spin() + 1 }\n",
 		"b.go":   "package main\n\nfunc init() { ofInit() }\n\n//go:noinline\nfunc ofInit() int { return spin() + 1 }\n",
 		"main.go": `package main
 
