@@ -7,7 +7,7 @@
 #include "mock.h"
 #include "_cgo_export.h"
 
-int ctest_add(int a, int b) { return a + b; }
+int ctest_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 
 double ctest_mix(int a, int b, int c, int d, double e, double f, double g, double h) {
 	return a + 2.0 * b + 3.0 * c + 4.0 * d + 5.0 * e + 6.0 * f + 7.0 * g + 8.0 * h;
