@@ -1,7 +1,7 @@
-//go:build cgo && (race || cheap_check)
+//go:build cgo && (race || asan || cheap_check)
 
 package calls_test
 
-// checkedBuild says whether recording allocates: pointers are checked, and with the race detector
+// checkedBuild says whether recording allocates: pointers are checked, and with -race and -asan
 // sync.Pool drops some of what it gets.
 const checkedBuild = true

@@ -1,4 +1,4 @@
-//go:build cgo && !race && !cheap_check
+//go:build cgo && !race && !asan && !cheap_check
 
 package calls_test
 

@@ -96,5 +96,35 @@ func Op[needs_CGO_ENABLED_1_and_a_C_compiler any](p unsafe.Pointer) uint64 { ret
 // Pointer needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 func Pointer[needs_CGO_ENABLED_1_and_a_C_compiler any](p unsafe.Pointer) any { return nil }
 
-// NoCallback needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
-func NoCallback[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}
+// The constants are variables of a type that no other name has: it is in the message where one
+// of them is compared, passed or assigned.
+type constant_needs_CGO_ENABLED_1_and_a_C_compiler struct{}
+
+var (
+	// CopyMax needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	CopyMax constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// Double needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Double constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// Int32 needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Int32 constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// MaxDoubles needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	MaxDoubles constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// MaxIntegers needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	MaxIntegers constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// MaxWords needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	MaxWords constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// NoCallback needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	NoCallback constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// Uint32 needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Uint32 constant_needs_CGO_ENABLED_1_and_a_C_compiler
+
+	// Word needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+	Word constant_needs_CGO_ENABLED_1_and_a_C_compiler
+)
