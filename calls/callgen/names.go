@@ -14,6 +14,7 @@ var (
 
 // taken are names that the written code uses for itself.
 var taken = map[string]bool{"c": true, "w": true, "r": true, "C": true, "calls": true, "math": true, "unsafe": true,
+	"uint64": true, "float64": true,
 	"w0": true, "w1": true, "w2": true, "is0": true, "is1": true, "is2": true}
 
 // notNames are words that end the declaration of a parameter without a name.
@@ -137,6 +138,9 @@ func (j *job) method(name string) string {
 	runes := []rune(camel(strings.TrimLeft(strings.TrimPrefix(name, j.strip), "_")))
 	if len(runes) == 0 || !unicode.IsLetter(runes[0]) {
 		runes = []rune(camel(name))
+	}
+	if len(runes) == 0 || !unicode.IsLetter(runes[0]) {
+		runes = append([]rune{'F'}, runes...) // C has such names: _, _1
 	}
 	runes[0] = unicode.ToUpper(runes[0])
 	return string(runes)

@@ -7,6 +7,7 @@ import (
 	"debug/pe"
 	"errors"
 	"fmt"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ type function struct {
 	name   string
 	params []value
 	result *value // nil: void
+	macro  bool   // there is a macro of the same name as well
 }
 
 // A value is a parameter or a result.
@@ -52,9 +54,14 @@ func (s *source) prototypes(names []string) ([]function, error) {
 	}
 	defer os.RemoveAll(dir)
 	var b strings.Builder
-	fmt.Fprintf(&b, "#line 1 \"preamble\"\n%s\n#line 1 \"functions\"\n", s.preamble)
+	fmt.Fprintf(&b, "#line 1 \"preamble\"\n%s\n", s.preamble)
 	for _, name := range names {
-		fmt.Fprintf(&b, "__typeof__(%s) *%s%s;\n", name, variable, name)
+		if !token.IsIdentifier(name) && !token.IsKeyword(name) {
+			return nil, fmt.Errorf("%q is not the name of a function", name)
+		}
+		// A type has no address: one that is a function, as some callbacks are, is no function. The
+		// parentheses keep a macro of the name away.
+		fmt.Fprintf(&b, "#line 1 \"%s\"\n__typeof__(&(%[1]s)) %[2]s%[1]s;\n", name, variable)
 	}
 	file, object := filepath.Join(dir, "types.c"), filepath.Join(dir, "types.o")
 	if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
@@ -64,6 +71,10 @@ func (s *source) prototypes(names []string) ([]function, error) {
 		return nil, err
 	}
 	text, err := s.compiler("-E", "-P", file)
+	if err != nil {
+		return nil, err
+	}
+	macros, err := s.compiler("-E", "-dM", file)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +94,14 @@ func (s *source) prototypes(names []string) ([]function, error) {
 		}
 		t, ok := strip(p.Type).(*dwarf.FuncType)
 		if !ok {
-			return nil, fmt.Errorf("%s is not a function", name)
+			return nil, fmt.Errorf("%s is not a function, but of the type %s", name, p.Type)
 		}
 		f, err := convert(name, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		f.nameParams(text)
+		f.macro = strings.Contains(macros, "#define "+name+"(")
 		list = append(list, f)
 	}
 	return list, nil
@@ -150,7 +162,7 @@ func variableTypes(data *dwarf.Data) (map[string]dwarf.Type, error) {
 		off, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
 		if name, found := strings.CutPrefix(name, variable); found && ok && e.Tag == dwarf.TagVariable {
 			if types[name], err = data.Type(off); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: a type that is not known: %w", name, err)
 			}
 		}
 		if e.Tag != dwarf.TagCompileUnit {
@@ -251,6 +263,7 @@ func integer(k kind, size int64, t dwarf.Type) (value, error) {
 }
 
 // pointerType returns the Go type of a pointer: cgo's if it points to a structure with a name.
+// cgo has no name for a type that is called as a keyword of Go.
 func pointerType(t dwarf.Type, p *dwarf.PtrType) string {
 	for { // a typedef of a pointer
 		q, ok := t.(*dwarf.QualType)
@@ -271,10 +284,10 @@ func pointerType(t dwarf.Type, p *dwarf.PtrType) string {
 	if !ok {
 		return "unsafe.Pointer"
 	}
-	if name, ok := t.(*dwarf.TypedefType); ok {
+	if name, ok := t.(*dwarf.TypedefType); ok && !token.IsKeyword(name.Name) {
 		return "C." + name.Name
 	}
-	if name, ok := to.(*dwarf.TypedefType); ok {
+	if name, ok := to.(*dwarf.TypedefType); ok && !token.IsKeyword(name.Name) {
 		return "*C." + name.Name
 	}
 	if x.StructName != "" && (x.Kind == "struct" || x.Kind == "union") {
