@@ -160,3 +160,70 @@ func TestUsage(t *testing.T) {
 		t.Errorf("status %d for a file that does not exist", code)
 	}
 }
+
+// TestNamesOfMethods has two functions whose methods would have one name.
+func TestNamesOfMethods(t *testing.T) {
+	needCompiler(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int); int f_args(int); int g(void); int g_args(void);\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "lists.go")
+	var stderr bytes.Buffer
+	if code := run([]string{"-include", "f.h", "-package", "p", "-o", out, "f", "f_args"}, &stderr); code != 1 || !strings.Contains(stderr.String(), "FArgs has the name of f\n") {
+		t.Errorf("status %d: %s", code, stderr.String())
+	}
+	if code := run([]string{"-include", "f.h", "-package", "p", "-o", out, "g", "g_args"}, &stderr); code != 0 {
+		t.Error(stderr.String())
+	}
+}
+
+// TestLinks builds a program of packages that record calls of functions of the same names: two
+// that had no Go file before, and one with two types. A function has a macro of its name.
+func TestLinks(t *testing.T) {
+	needCompiler(t)
+	if testing.Short() {
+		t.Skip("it compiles")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "github.com/cheapgo/cheap"
+	write("go.mod", strings.Replace(string(mod), "module "+path, "module example.com/links\n\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root, 1))
+	write("go.sum", string(sum))
+	write("main.go", "package main\n\nimport (\n\t\"example.com/links/one\"\n\t\"example.com/links/two\"\n)\n\nfunc main() { _, _, _ = one.Calls{}, two.Calls{}, two.Others{} }\n")
+	for _, args := range []string{"one Calls", "two Calls", "two Others"} {
+		pkg, typ, _ := strings.Cut(args, " ")
+		write(pkg+"/f.h", "struct s { int x; };\nstatic int f(struct s *p) { return p->x; }\n#define f(p) ((p)->x)\n")
+		var stderr bytes.Buffer
+		if code := run([]string{"-include", "f.h", "-package", pkg, "-type", typ, "-o", filepath.Join(dir, pkg, typ+".go"), "f"}, &stderr); code != 0 {
+			t.Fatal(stderr.String())
+		}
+	}
+	cmd := exec.Command("go", "build", "-o", os.DevNull, ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -194,4 +195,28 @@ func reason(err error) string {
 		return strings.TrimSpace(string(e.Stderr))
 	}
 	return err.Error()
+}
+
+// importPath returns the import path of the package in a folder, or name if there is none. go
+// list has none for a folder that has no Go file yet.
+func importPath(dir, name string) string {
+	list := func(args ...string) string {
+		cmd := exec.Command("go", append([]string{"list"}, args...)...)
+		cmd.Dir = dir
+		if args[0] == "-m" {
+			cmd.Env = append(os.Environ(), "GOWORK=off") // the module of the folder, not all
+		}
+		out, _ := cmd.Output()
+		return strings.TrimSpace(string(out))
+	}
+	if path := list("-e", "-f", "{{.ImportPath}}", "."); path != "" && path != "." {
+		return path
+	}
+	module, root, ok := strings.Cut(list("-m", "-f", "{{.Path}}\n{{.Dir}}"), "\n")
+	if dir, err := filepath.Abs(dir); ok && err == nil {
+		if rel, err := filepath.Rel(root, dir); err == nil {
+			return path.Join(module, filepath.ToSlash(rel))
+		}
+	}
+	return name
 }

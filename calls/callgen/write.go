@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/format"
 	"hash/fnv"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,16 +87,19 @@ func (j *job) write(s *source, functions []function) ([]byte, error) {
 	if slices.ContainsFunc(functions, func(f function) bool { return len(f.params) > 0 }) {
 		c.WriteString(fetch)
 	}
-	seen := map[string]string{}
+	seen := map[string]string{"List": "the field List"}
 	for _, f := range functions {
 		op, method := "calls_"+f.name+suffix, j.method(f.name)
-		if other, twice := seen[method]; twice || method == "List" {
-			if !twice {
-				other = "the field List"
-			}
-			return nil, fmt.Errorf("%s: its method %s has the name of %s", f.name, method, other)
+		both := []string{method}
+		if len(f.params) > 0 {
+			both = append(both, method+"Args")
 		}
-		seen[method] = f.name
+		for _, method := range both {
+			if other, twice := seen[method]; twice {
+				return nil, fmt.Errorf("%s: its method %s has the name of %s", f.name, method, other)
+			}
+			seen[method] = f.name
+		}
 		f.writeC(&c, op)
 		f.writeGo(&methods, j.typ, method, op)
 	}
@@ -131,18 +133,13 @@ func (j *job) write(s *source, functions []function) ([]byte, error) {
 }
 
 // suffix returns the end of the names of the C functions: they are not static, and another
-// package of the program may record the same calls.
+// package of the program, or another type of the package, may record the same calls.
 func (j *job) suffix(s *source) string {
-	path := s.pkg
-	cmd := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}}", ".")
-	if cmd.Dir = filepath.Dir(j.out); cmd.Dir == "" {
-		cmd.Dir = "."
-	}
-	if out, err := cmd.Output(); err == nil && len(bytes.TrimSpace(out)) > 0 {
-		path = string(bytes.TrimSpace(out))
-	}
 	h := fnv.New32a()
-	h.Write([]byte(path))
+	h.Write([]byte(importPath(filepath.Dir(j.out), s.pkg)))
+	if j.typ != "Calls" {
+		h.Write([]byte("." + j.typ))
+	}
 	return fmt.Sprintf("_%08x", h.Sum32())
 }
 
@@ -179,7 +176,11 @@ func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i
 		}
 		args = append(args, word)
 	}
-	call := fmt.Sprintf("%s(%s)", f.name, strings.Join(args, ", "))
+	name := f.name
+	if f.macro {
+		name = "(" + name + ")" // the function, and not the macro
+	}
+	call := fmt.Sprintf("%s(%s)", name, strings.Join(args, ", "))
 	if f.result != nil {
 		switch {
 		case f.result.isFloat():
