@@ -151,7 +151,7 @@ func TestPreamble(t *testing.T) {
 
 // TestUsage gives wrong arguments.
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"f"}, {"-from", "a.go"}, {"-from", "a.go", "-include", "a.h", "f"}, {"-nonesuch"}} {
+	for _, args := range [][]string{nil, {"f"}, {"-from", "a.go"}, {"-from", "a.go", "-include", "a.h", "f"}, {"-nonesuch"}, {"-from", "a.go", "-cgo", "LDFLAGS: -lm", "f"}, {"-include", "a.h", "-type", "a b", "f"}, {"-include", "a.h", "-package", "a-b", "f"}} {
 		if code := run(args, &bytes.Buffer{}); code != 2 {
 			t.Errorf("%q: status %d, want 2", args, code)
 		}

@@ -21,18 +21,22 @@
 //
 // A pointer to a structure is of cgo's type for it, and so is a typedef of such a pointer.
 // All other pointers are unsafe.Pointer, integers and floats Go's types of the same size. An
-// integer whose size is not the same on all systems, as long, has the larger one. A function
-// without a result has a method without one.
+// integer whose size is not the same on all systems, as long and size_t, has the one that it has
+// where callgen runs: run it where it is the larger one, which is true of Linux and macOS with 64
+// bits. A function without a result has a method without one.
 //
 // callgen refuses variadic functions, structures and unions that are passed by value, numbers
 // of more than 64 bits, and functions with more than 32 parameters. A C function
 // of a few lines in the preamble, static or not, can call such a function. The preamble of
-// -from is copied, so a function that it defines must be static.
+// -from is copied, so a function that it defines must be static. A static variable of it is a
+// second one in the copy.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"go/token"
 	"io"
 	"os"
 	"strings"
@@ -74,12 +78,22 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: callgen [flags] function...")
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
 		return 2
 	}
 	j.names = flags.Args()
 	if (j.from == "") == (j.include == "") || len(j.names) == 0 {
 		fmt.Fprintln(stderr, "callgen: give -from or -include, and the names of functions")
+		return 2
+	}
+	if j.from != "" && len(j.cgo) > 0 {
+		fmt.Fprintln(stderr, "callgen: -cgo is for -include; with -from the #cgo lines of the package are read")
+		return 2
+	}
+	if !token.IsIdentifier(j.typ) || j.pkg != "" && !token.IsIdentifier(j.pkg) {
+		fmt.Fprintf(stderr, "callgen: -type %q and -package %q must be names of Go\n", j.typ, j.pkg)
 		return 2
 	}
 	text, err := j.generate()

@@ -107,20 +107,24 @@ func (s *source) prototypes(names []string) ([]function, error) {
 	return list, nil
 }
 
-// compiler runs the C compiler of the go command.
+// compiler runs the C compiler of the go command, in the folder of the package.
 func (s *source) compiler(args ...string) (string, error) {
-	out, err := exec.Command("go", "env", "CC", "CGO_CFLAGS").Output()
+	out, err := exec.Command("go", "env", "CC", "CGO_CPPFLAGS", "CGO_CFLAGS").Output()
 	if err != nil {
 		return "", errors.New(reason(err))
 	}
 	cc, flags, _ := strings.Cut(string(out), "\n")
-	command := strings.Fields(cc)
-	if len(command) == 0 {
-		return "", errors.New("go env CC names no compiler")
+	command, err := splitQuoted(cc)
+	if err != nil || len(command) == 0 {
+		return "", fmt.Errorf("go env CC names no compiler: %q", cc)
 	}
-	all := append(command[1:], strings.Fields(flags)...)
-	all = append(append(all, s.flags...), "-I", s.dir, "-w")
+	all, err := splitQuoted(flags)
+	if err != nil {
+		return "", fmt.Errorf("go env CGO_CPPFLAGS CGO_CFLAGS: %w", err)
+	}
+	all = append(append(append(command[1:], all...), s.flags...), "-I", ".", "-w")
 	cmd := exec.Command(command[0], append(all, args...)...)
+	cmd.Dir = s.dir
 	text, err := cmd.Output()
 	if err != nil {
 		return "", errors.New(reason(err))

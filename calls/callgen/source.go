@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -22,11 +21,12 @@ type source struct {
 	constraint string   // of the file: an expression of build tags
 	preamble   string   // C code
 	flags      []string // for the compiler
+	system     system   // for which it compiles
 }
 
 // readSource reads the Go file, or makes a preamble of the header.
 func (j *job) readSource() (*source, error) {
-	s := &source{dir: filepath.Dir(j.out), pkg: j.pkg, constraint: "cgo"}
+	s := &source{dir: filepath.Dir(j.out), pkg: j.pkg, constraint: "cgo", system: newSystem()}
 	var directives []string
 	if j.include != "" {
 		name := j.include
@@ -71,8 +71,9 @@ func (s *source) parse(name string) (directives []string, err error) {
 	}
 	s.dir, s.pkg = filepath.Dir(name), f.Name.Name
 	for line := range strings.Lines(string(text)) {
-		if constraint.IsGoBuild(line) {
+		if expr, err := constraint.Parse(line); err == nil && constraint.IsGoBuild(line) {
 			s.constraint = strings.TrimSpace(strings.TrimPrefix(line, "//go:build"))
+			s.system.assume(expr)
 			break
 		}
 	}
@@ -86,7 +87,7 @@ func (s *source) parse(name string) (directives []string, err error) {
 		return nil, err
 	}
 	for _, other := range others {
-		if filepath.Base(other) == filepath.Base(name) || strings.HasSuffix(other, "_test.go") {
+		if filepath.Base(other) == filepath.Base(name) || strings.HasSuffix(other, "_test.go") || !s.system.builds(other) {
 			continue
 		}
 		if f, err := parser.ParseFile(token.NewFileSet(), other, nil, parser.ParseComments|parser.ImportsOnly); err == nil {
@@ -148,45 +149,6 @@ func split(preamble string) (code string, directives []string) {
 		b.WriteString(line)
 	}
 	return strings.TrimSpace(b.String()) + "\n", directives
-}
-
-// directive adds the flags for the compiler of a line behind #cgo.
-func (s *source) directive(line string) error {
-	key, value, ok := strings.Cut(line, ":")
-	if !ok {
-		return nil // noescape, nocallback
-	}
-	words := strings.Fields(key)
-	if len(words) == 0 || len(words) > 1 && !holds(words[:len(words)-1]) {
-		return nil
-	}
-	value = strings.ReplaceAll(value, "${SRCDIR}", s.dir)
-	switch words[len(words)-1] {
-	case "CFLAGS", "CPPFLAGS":
-		s.flags = append(s.flags, strings.Fields(value)...)
-	case "pkg-config":
-		out, err := exec.Command("pkg-config", append([]string{"--cflags", "--"}, strings.Fields(value)...)...).Output()
-		if err != nil {
-			return fmt.Errorf("pkg-config%s: %s", value, reason(err))
-		}
-		s.flags = append(s.flags, strings.Fields(string(out))...)
-	}
-	return nil
-}
-
-// holds reports whether one of the conditions of a #cgo line holds on this system.
-func holds(conditions []string) bool {
-	for _, c := range conditions {
-		all := true
-		for _, word := range strings.Split(c, ",") {
-			name, not := strings.CutPrefix(word, "!")
-			all = all && (name == runtime.GOOS || name == runtime.GOARCH || name == "cgo") != not
-		}
-		if all {
-			return true
-		}
-	}
-	return false
 }
 
 // reason returns what a command has said, or else its error.
