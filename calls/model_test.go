@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
@@ -88,7 +89,8 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 	defer ctest.FreeMachine(ours)
 	defer ctest.FreeMachine(theirs)
 	c.List.Reset()
-	m := &model{}
+	self := c.Self(ours)
+	m := &model{steps: []step{{call: func(*model) (int64, float64) { ctest.Self(theirs); return 0, 0 }}}}
 	results := map[int]calls.Result{} // by step
 	var ints, reals []int             // steps
 	pick := func(list []int) int { return list[int(next())%len(list)] }
@@ -97,7 +99,7 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 		var s step
 		at := len(m.steps)
 		isReal, isCall := false, true
-		switch kind := next() % 9; {
+		switch kind := next() % 11; {
 		case kind == 0 || len(ints) == 0:
 			x, y := int64(int8(next())), int64(next())<<40
 			results[at] = c.Mul(ours, x, y)
@@ -121,7 +123,7 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 			results[at] = c.ScaleArgs(calls.Pointer(ctest.Pointer(ours)), results[i].Arg(), results[j].Arg())
 			s.call = func(m *model) (int64, float64) { return 0, ctest.Scale(theirs, m.reals[i], int32(m.ran[j])) }
 			isReal = true
-		case kind == 5 && pending == 0:
+		case kind == 5:
 			i, v := pick(ints), int64(int8(next()))
 			switch v { // the ends of the range
 			case -1:
@@ -135,9 +137,9 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 				c.List.StopIf(cond)
 				s.stop = func(m *model) bool { return holds(m.ran[i]) }
 			} else {
-				pending = int(next()%3) + 1
-				s.n = pending
-				c.List.SkipIf(cond, pending)
+				s.n = int(next()%3) + 1
+				pending = max(pending, s.n) // skips can lie within each other
+				c.List.SkipIf(cond, s.n)
 				s.skip = func(m *model) bool { return holds(m.ran[i]) }
 			}
 			isCall = false
@@ -153,6 +155,22 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 				return 0, ctest.Mix(1, int32(m.ran[i]), 3, int32(m.ran[i]+1), 1, 2, 3, 4)
 			}
 			isReal = true
+		case kind == 8: // how many calls the machine had
+			from := self.Load32(8)
+			if next()%2 == 0 {
+				from = calls.Load32At(unsafe.Add(ctest.Pointer(ours), 8))
+			}
+			results[at] = c.AddArgs(from, calls.Int(1))
+			s.call = func(*model) (int64, float64) {
+				_, n := ctest.State(theirs)
+				return n + 1, 0
+			}
+		case kind == 9:
+			e := int32(next()) % 3
+			c.List.ClearErrno()
+			c.Fail(e)
+			results[at] = c.List.Errno()
+			s.call = func(*model) (int64, float64) { return int64(e), 0 }
 		default:
 			x := uint32(next()) << 24
 			c.Note(ours, x)
