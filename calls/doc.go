@@ -4,6 +4,7 @@
 //
 //	c := lite.Calls{List: calls.Get()}
 //	defer c.List.Put()
+//	defer C.sqlite3_clear_bindings(stmt) // it has the address of the last name
 //	for _, p := range people {
 //		c.BindText(stmt, 1, c.List.Text(p.Name), int32(len(p.Name)), nil)
 //		c.BindInt64(stmt, 2, p.Age)
