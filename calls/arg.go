@@ -84,10 +84,10 @@ func (r Result) address(offset int, how uint64, method string) Arg {
 // LoadAt returns, as an argument, the pointer-sized word that is at p when the call is made.
 // An earlier call may write it there: a C function that returns a pointer by a parameter
 // gets p, memory of [List.Alloc].
-func LoadAt(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argAt} }
+func LoadAt(p unsafe.Pointer) Arg { return Arg{Address(p), argAt} }
 
 // Load32At is [LoadAt] of an int32.
-func Load32At(p unsafe.Pointer) Arg { return Arg{uint64(uintptr(p)), argAt32} }
+func Load32At(p unsafe.Pointer) Arg { return Arg{Address(p), argAt32} }
 
 // In returns the word of an argument of a call in l whose parameter is an integer or a pointer, for
 // generated code. It panics if the argument is a double, or a result that is not of the recording.

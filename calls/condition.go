@@ -89,9 +89,11 @@ type skip struct {
 const skipWords = 5
 
 // SkipIf records that the next n calls are not made if the condition holds, with what belongs
-// to them: the conditions that are recorded after each. What a repetition keeps of a row is
-// not skipped. Run panics if fewer than n calls are recorded after SkipIf, and so do the
-// methods of [Repeat] if a part of them is.
+// to them: conditions and [List.Errno] that are recorded after each, [List.ClearErrno] before.
+// The result of a call that was skipped is what it was before: see [Result]. What a repetition
+// keeps of a row is not skipped, so that of a skipped call is the result of a row before. Run
+// panics if fewer than n calls are recorded after SkipIf, and so do the methods of [Repeat] if
+// a part of them is.
 func (l *List) SkipIf(c Condition, n int) {
 	if n < 1 {
 		panicMisuse("List.SkipIf", "a skip of %d calls; the least is 1", n)
@@ -118,10 +120,10 @@ func (l *List) endSkips(what string) {
 		at, left := s.at+skipWords, s.n
 		for at < len(l.words) {
 			words, isCall := l.opWords(at)
+			if left == 0 && (isCall || l.words[at] == C.CALLS_CLEAR_ERRNO) {
+				break
+			}
 			if isCall {
-				if left == 0 {
-					break
-				}
 				left--
 			}
 			at += words

@@ -19,10 +19,14 @@ import (
 // A List records calls of C functions and makes them later, all in one cgo call. [New] or
 // [Get] makes it, and it is used again and again: methods record, [List.Run] makes the calls,
 // results are read, and [List.Reset] begins the next recording. A list that is used again
-// allocates no Go memory.
+// allocates no Go memory, but for an error, and where more than five objects are pinned in a
+// recording: a runtime.Pinner has room for so many.
 //
-// A List must not be copied. It is for one goroutine at a time. One that becomes unreachable
-// needs no end: its memory is freed after a collection.
+// A List must not be copied. It is for one goroutine at a time.
+//
+// A List that becomes unreachable needs no end: its memory is freed after a collection. What is
+// in it, as bytes of [List.Alloc] or the numbers of a [Column], does not keep the list: use
+// runtime.KeepAlive where the list is not used after it.
 type List struct {
 	_ noCopy
 

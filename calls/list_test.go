@@ -209,6 +209,21 @@ func TestSkips(t *testing.T) {
 	}
 }
 
+// TestManyConditions has more conditions in a row than there is stack for, where C is compiled
+// without optimization or with a sanitizer.
+func TestManyConditions(t *testing.T) {
+	c := newCalls()
+	r := c.Add(1, 2)
+	for range 1_000_000 {
+		c.List.StopIf(calls.Negative(r))
+	}
+	last := c.Add(3, 4)
+	mustRun(t, c.List)
+	if last.Int() != 7 {
+		t.Errorf("the last call returned %d", last.Int())
+	}
+}
+
 // TestErrno reads the errno of each call.
 func TestErrno(t *testing.T) {
 	c := newCalls()
@@ -224,6 +239,37 @@ func TestErrno(t *testing.T) {
 	mustRun(t, c.List)
 	if syscall.Errno(a.Int()) != syscall.ENOENT || syscall.Errno(b.Int()) != syscall.ENOENT || d.Int() != 0 {
 		t.Errorf("errno is %d, %d and %d", a.Int(), b.Int(), d.Int())
+	}
+}
+
+// TestErrnoSkips skips calls whose errno is kept, up to one whose errno is cleared before.
+func TestErrnoSkips(t *testing.T) {
+	for _, skipped := range []bool{false, true} {
+		c := newCalls()
+		var value int32
+		if skipped {
+			value = 1
+		}
+		a := c.Add(value, 0)
+		c.Fail(int32(syscall.ENOENT))
+		c.List.SkipIf(calls.Equal(a, 1), 2)
+		c.List.ClearErrno()
+		c.Fail(int32(syscall.EPERM))
+		first := c.List.Errno()
+		c.List.ClearErrno()
+		c.Fail(int32(syscall.EINTR))
+		second := c.List.Errno()
+		c.List.ClearErrno()
+		c.Fail(0)
+		last := c.List.Errno()
+		mustRun(t, c.List)
+		want := [3]int64{int64(syscall.EPERM), int64(syscall.EINTR), 0}
+		if skipped {
+			want = [3]int64{}
+		}
+		if got := [3]int64{first.Int(), second.Int(), last.Int()}; got != want {
+			t.Errorf("skipped %t: errno is %d, want %d", skipped, got, want)
+		}
 	}
 }
 

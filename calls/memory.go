@@ -37,9 +37,9 @@ func (l *List) alloc(size int) unsafe.Pointer {
 }
 
 // Alloc returns size zeroed bytes outside the Go heap, for C to write to. They are valid until
-// the list is reset or given back. If there is no memory the result is nil, and [List.Run]
-// makes no call and returns an error that wraps [cheap.ErrNoMemory]; this is true of all
-// methods of a List that return memory.
+// the list is reset, given back or unreachable. If there is no memory the result is nil, and
+// [List.Run] makes no call and returns an error that wraps [cheap.ErrNoMemory]; this is true of
+// all methods of a List that return memory.
 func (l *List) Alloc(size int) unsafe.Pointer {
 	if size < 0 {
 		panicMisuse("List.Alloc", "the size %d is negative", size)

@@ -16,7 +16,10 @@ func TestUnpinned(t *testing.T) {
 	p := unsafe.Pointer(&b[0])
 	goPointers(t, func() { c.Sum(p, 100) })
 	goPointers(t, func() { c.SumArgs(calls.Pointer(p), calls.Int(100)) })
+	goPointers(t, func() { calls.LoadAt(p) })
+	goPointers(t, func() { calls.Load32At(p) })
 	c.Sum(c.List.Pin(p), 100)
+	c.AddArgs(calls.LoadAt(p), calls.Load32At(p)) // it is pinned
 	c.Sum(nil, 0)
 	mustRun(t, c.List)
 }

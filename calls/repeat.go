@@ -21,7 +21,9 @@ import (
 //
 // A run ends when the arrays have as many rows as they can, or when a text does not fit. The
 // next [List.Run] goes on there: a row that did not fit is its first, and no row is lost.
-// [Repeat.More] says whether there may be more rows.
+// [Repeat.More] says whether there may be more rows. The calls behind While are made again for
+// a row that did not fit, and for one at which ctx was done: they should read the row, and
+// change nothing. Those before While are made once.
 type Repeat struct {
 	list  *List
 	gen   uint32
@@ -30,10 +32,12 @@ type Repeat struct {
 	body  int // behind While; 0 before
 	end   int // behind the last operation; 0 before End
 	whil  int // the operation of While
+	done  int // where While goes on after the last row
 }
 
-// Repeat begins a repetition, which keeps at most rows rows in a run. Repetitions can follow
-// each other, but not lie within each other.
+// Repeat begins a repetition, which keeps at most rows rows in a run: its arrays have room for
+// so many from the beginning. Repetitions can follow each other, but not lie within each other.
+// The Repeat must not be used after the list was reset: the list uses it again.
 func (l *List) Repeat(rows int) *Repeat {
 	if rows < 1 {
 		panicMisuse("List.Repeat", "%d rows; the least is 1", rows)
@@ -87,7 +91,8 @@ func (p *Repeat) End() {
 	l := p.list
 	l.endSkips("End")
 	l.words = append(l.words, C.CALLS_ROW, uint64(p.begin))
-	l.land(p.whil, len(l.words))
+	p.done = len(l.words)
+	l.land(p.whil, p.done)
 	l.words = append(l.words, C.CALLS_NO_ROW, uint64(p.begin))
 	p.end = len(l.words)
 	l.open = nil
@@ -143,7 +148,7 @@ func (p *Repeat) store(r Result, method string) unsafe.Pointer {
 }
 
 // Values returns the numbers of the rows of the last Run, in their order. They are outside
-// the Go heap, and valid until the next Run, Reset or Put of the list.
+// the Go heap, and valid until the next Run, Reset or Put of the list, which must be reachable.
 func (c Column[T]) Values() []T {
 	return unsafe.Slice((*T)(c.data), c.repeat.readable(c.gen, "Column.Values"))
 }
@@ -202,7 +207,7 @@ func (p *Repeat) Bytes(r, n Result, size int) Texts {
 }
 
 // At returns the bytes of row i of the last Run. They are outside the Go heap, and valid until
-// the next Run, Reset or Put of the list.
+// the next Run, Reset or Put of the list, which must be reachable.
 func (t Texts) At(i int) []byte {
 	rows := t.repeat.readable(t.gen, "Texts.At")
 	l := t.repeat.list
@@ -256,9 +261,10 @@ func (l *List) around(at int) *Repeat {
 }
 
 // resumeAt returns where to go on after a run that ended at an operation. The columns of a row
-// that is not complete are read again, because the arrays begin again.
+// that is not complete are read again, because the arrays begin again. The last operation of a
+// repetition has no row.
 func (l *List) resumeAt(at int) int {
-	if p := l.around(at); p != nil && at > p.body {
+	if p := l.around(at); p != nil && at > p.body && at != p.done {
 		return p.body
 	}
 	return at

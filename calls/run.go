@@ -18,12 +18,13 @@ import (
 )
 
 // Run makes the recorded calls, in their order, in one cgo call. It returns when all were
-// made; when the arrays of a [Repeat] are full; when a condition stops the list, with a
-// [StopError]; or when ctx is done, with its error. C is not interrupted: Run looks at ctx
-// between two calls.
+// made; when the arrays of a [Repeat] are full, or a text does not fit; when a condition stops
+// the list, with a [StopError]; or when ctx is done, with its error. C is not interrupted: Run
+// looks at ctx between two calls. If there was no memory for what the list has, Run makes no
+// call and returns an error that wraps cheap.ErrNoMemory.
 //
-// The next Run makes the calls again, from the first one on. After one that ended because
-// arrays were full, or because ctx was done, it goes on where that one ended; [List.Rewind]
+// The next Run makes the calls again, from the first one on. After one that ended because there
+// was no room for a row, or because ctx was done, it goes on where that one ended; [List.Rewind]
 // has it begin again. A list can be run again and again.
 //
 // Run panics with a *cheap.MisuseError, before any call was made, if the recording is not
@@ -31,7 +32,7 @@ import (
 // Go function that C has called reaches the caller of Run; the next Run begins with the first
 // call.
 //
-// If ctx can never be done, Run allocates no Go memory.
+// If ctx can never be done, Run allocates no Go memory but a StopError.
 func (l *List) Run(ctx context.Context) error {
 	if ctx.Done() != nil {
 		return l.runUntil(ctx)
@@ -98,7 +99,7 @@ func (l *List) again() error {
 		if again, err := l.ended(); !again {
 			return err
 		}
-		l.call(l.startFrom())
+		l.call(l.from) // the rows of other repetitions stay
 	}
 }
 

@@ -161,6 +161,23 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestRefused gives several functions that are refused: each is named.
+func TestRefused(t *testing.T) {
+	needCompiler(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int, ...); int g(int); extern int h; long double i(void);\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	code := run([]string{"-include", "f.h", "-package", "p", "-o", filepath.Join(dir, "lists.go"), "f", "g", "h", "i"}, &stderr)
+	if lines := strings.Split(strings.TrimSpace(stderr.String()), "\n"); code != 1 || len(lines) != 3 {
+		t.Errorf("status %d, and %q, want a line for f, h and i", code, lines)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "lists.go")); err == nil {
+		t.Error("a file was written")
+	}
+}
+
 // TestNamesOfMethods has two functions whose methods would have one name.
 func TestNamesOfMethods(t *testing.T) {
 	needCompiler(t)

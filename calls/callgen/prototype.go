@@ -87,24 +87,18 @@ func (s *source) prototypes(names []string) ([]function, error) {
 		return nil, err
 	}
 	var list []function
+	var refused []error // all of them, so that names are taken out at once
 	for _, name := range names {
-		p, ok := types[name].(*dwarf.PtrType)
-		if !ok {
-			return nil, fmt.Errorf("%s: the compiler has left no type", name)
-		}
-		t, ok := strip(p.Type).(*dwarf.FuncType)
-		if !ok {
-			return nil, fmt.Errorf("%s is not a function, but of the type %s", name, p.Type)
-		}
-		f, err := convert(name, t)
+		f, err := convert(name, types[name])
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			refused = append(refused, err)
+			continue
 		}
 		f.nameParams(text)
 		f.macro = strings.Contains(macros, "#define "+name+"(")
 		list = append(list, f)
 	}
-	return list, nil
+	return list, errors.Join(refused...)
 }
 
 // compiler runs the C compiler of the go command, in the folder of the package.
@@ -189,35 +183,51 @@ func strip(t dwarf.Type) dwarf.Type {
 	}
 }
 
-// convert makes a function of a type, or says why its calls cannot be recorded.
-func convert(name string, t *dwarf.FuncType) (function, error) {
+// convert makes a function of the type of its address, or says why its calls cannot be recorded.
+func convert(name string, address dwarf.Type) (function, error) {
 	f := function{name: name}
+	p, ok := address.(*dwarf.PtrType)
+	if !ok {
+		return f, fmt.Errorf("%s: the compiler has left no type", name)
+	}
+	t, ok := strip(p.Type).(*dwarf.FuncType)
+	if !ok {
+		return f, fmt.Errorf("%s is not a function, but of the type %s", name, p.Type)
+	}
+	if err := f.setTypes(t); err != nil {
+		return f, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+// setTypes adds the parameters and the result.
+func (f *function) setTypes(t *dwarf.FuncType) error {
 	for i, p := range t.ParamType {
 		if _, ok := p.(*dwarf.DotDotDotType); ok {
-			return f, errors.New("it is variadic, or declared without a prototype; write a C function around it that has the parameters of one use")
+			return errors.New("it is variadic, or declared without a prototype; write a C function around it that has the parameters of one use")
 		}
 		v, err := toGo(p)
 		if err != nil {
-			return f, fmt.Errorf("parameter %d %w", i+1, err)
+			return fmt.Errorf("parameter %d %w", i+1, err)
 		}
 		v.name = fmt.Sprint("a", i)
 		f.params = append(f.params, v)
 	}
 	if len(f.params) > maxParams {
-		return f, fmt.Errorf("it has %d parameters; a recorded call has %d at most", len(f.params), maxParams)
+		return fmt.Errorf("it has %d parameters; a recorded call has %d at most", len(f.params), maxParams)
 	}
 	if t.ReturnType == nil {
-		return f, nil
+		return nil
 	}
 	if _, void := strip(t.ReturnType).(*dwarf.VoidType); void {
-		return f, nil
+		return nil
 	}
 	v, err := toGo(t.ReturnType)
 	if err != nil {
-		return f, fmt.Errorf("the result %w", err)
+		return fmt.Errorf("the result %w", err)
 	}
 	f.result = &v
-	return f, nil
+	return nil
 }
 
 // toGo returns the kind and the Go type of a C type.
