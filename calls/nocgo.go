@@ -116,7 +116,6 @@ var (
 	// MaxIntegers needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	MaxIntegers constant_needs_CGO_ENABLED_1_and_a_C_compiler
 
-
 	// NoCallback needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 	NoCallback constant_needs_CGO_ENABLED_1_and_a_C_compiler
 
