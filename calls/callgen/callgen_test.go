@@ -196,7 +196,8 @@ func TestNamesOfMethods(t *testing.T) {
 }
 
 // TestLinks builds a program of packages that record calls of functions of the same names: two
-// that had no Go file before, and one with two types. A function has a macro of its name.
+// that had no Go file before, and one with two types. A function has a macro of its name, and some
+// have the names of variables in the code that callgen writes.
 func TestLinks(t *testing.T) {
 	needCompiler(t)
 	if testing.Short() {
@@ -231,9 +232,9 @@ func TestLinks(t *testing.T) {
 	write("main.go", "package main\n\nimport (\n\t\"example.com/links/one\"\n\t\"example.com/links/two\"\n)\n\nfunc main() { _, _, _ = one.Calls{}, two.Calls{}, two.Others{} }\n")
 	for _, args := range []string{"one Calls", "two Calls", "two Others"} {
 		pkg, typ, _ := strings.Cut(args, " ")
-		write(pkg+"/f.h", "struct s { int x; };\nstatic int f(struct s *p) { return p->x; }\n#define f(p) ((p)->x)\n")
+		write(pkg+"/f.h", "struct s { int x; };\nstatic int f(struct s *p) { return p->x; }\n#define f(p) ((p)->x)\nstatic int run(int append) { return append; }\nstatic double w(double uint64, int float64) { return uint64 + float64; }\nstatic void op(void) {}\n")
 		var stderr bytes.Buffer
-		if code := run([]string{"-include", "f.h", "-package", pkg, "-type", typ, "-o", filepath.Join(dir, pkg, typ+".go"), "f"}, &stderr); code != 0 {
+		if code := run([]string{"-include", "f.h", "-package", pkg, "-type", typ, "-o", filepath.Join(dir, pkg, typ+".go"), "f", "run", "w", "op"}, &stderr); code != 0 {
 			t.Fatal(stderr.String())
 		}
 	}

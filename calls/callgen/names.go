@@ -14,7 +14,7 @@ var (
 
 // taken are names that the written code uses for itself.
 var taken = map[string]bool{"c": true, "w": true, "r": true, "C": true, "calls": true, "math": true, "unsafe": true,
-	"uint64": true, "float64": true,
+	"uint64": true, "float64": true, "append": true,
 	"w0": true, "w1": true, "w2": true, "is0": true, "is1": true, "is2": true}
 
 // notNames are words that end the declaration of a parameter without a name.

@@ -6,6 +6,7 @@ import (
 	"go/format"
 	"hash/fnv"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -180,7 +181,7 @@ func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i
 	if f.macro {
 		name = "(" + name + ")" // the function, and not the macro
 	}
-	call := fmt.Sprintf("%s(%s)", name, strings.Join(args, ", "))
+	call := "callgen_callee(" + strings.Join(args, ", ") + ")"
 	if f.result != nil {
 		switch {
 		case f.result.isFloat():
@@ -193,7 +194,7 @@ func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i
 			call = "w[1] = (uint64_t)" + call
 		}
 	}
-	fmt.Fprintf(b, `
+	text := fmt.Sprintf(`
 static uint64_t *call_%s(uint64_t *w, void *run) {
 	const uint64_t op = w[0];
 	do {
@@ -203,8 +204,15 @@ static uint64_t *call_%s(uint64_t *w, void *run) {
 	return w;
 }
 const struct cheap_calls_op %[1]s = {call_%[1]s, %[3]d, "%[4]s"};
-`, op, call, words, f.name)
+`, op, call, words, "callgen_name")
+	if variables.FindString(f.name) == f.name { // which would hide the function
+		text = variables.ReplaceAllString(text, "callgen_$0")
+	}
+	b.WriteString(strings.NewReplacer("callgen_callee", name, "callgen_name", f.name).Replace(text))
 }
+
+// variables are those of the C functions.
+var variables = regexp.MustCompile(`\b(w|run|op)\b`)
 
 // word returns the Go expression of a parameter as a word.
 func (v value) word() string {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -225,7 +224,7 @@ func calibrateFor(ctx context.Context, versions string, progress *progress) (exp
 	self, err := os.Executable()
 	if err == nil {
 		var cal explain.Calibration
-		if cal, err = explain.Calibrate(ctx, exec.CommandContext(ctx, self, calibrateCommandName)); err == nil {
+		if cal, err = explain.Calibrate(ctx, self, calibrateCommandName); err == nil {
 			return cal, nil
 		}
 	}
@@ -236,7 +235,7 @@ func calibrateFor(ctx context.Context, versions string, progress *progress) (exp
 const calibrateCommandName = "explain-calibrate"
 
 func calibrateCommand(stdout io.Writer) error {
-	return calibrator.Main(stdout, explain.CalibrationTime)
+	return calibrator.Main(stdout, explain.ProcessTime)
 }
 
 // longestProfile bounds what is read of a file or an address that may be no profile.
@@ -360,5 +359,5 @@ func (s *explainSettings) calibrateBuilt(ctx context.Context, out string) (expla
 	if err != nil {
 		return explain.Calibration{}, err
 	}
-	return explain.Calibrate(ctx, exec.CommandContext(ctx, program))
+	return explain.Calibrate(ctx, program)
 }

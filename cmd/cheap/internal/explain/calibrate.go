@@ -22,45 +22,101 @@ import (
 // CalibrationTime is how long a calibration takes.
 const CalibrationTime = 2 * time.Second
 
-// Calibrate runs a command that ends in calibrator.Main, and returns what its profiles say.
-func Calibrate(ctx context.Context, command *exec.Cmd) (Calibration, error) {
+// processes is how many processes calibrate, one after the other. The system puts the code and the
+// stacks of each elsewhere, and that makes the runtime's part of a call, as a profile shows it,
+// longer or shorter by some hundredths of the call.
+const processes = 8
+
+// ProcessTime is how long one of them measures.
+const ProcessTime = CalibrationTime / processes
+
+// Calibrate runs a command, which calls calibrator.Main, some times, and returns what its profiles
+// say.
+func Calibrate(ctx context.Context, name string, args ...string) (Calibration, error) {
+	var results []*calibrator.Result
+	for range processes {
+		r, err := runCalibrator(exec.CommandContext(ctx, name, args...))
+		if ctx.Err() != nil {
+			return Calibration{}, ctx.Err()
+		} else if err != nil {
+			return Calibration{}, err
+		}
+		results = append(results, r)
+	}
+	return calibrationOf(results)
+}
+
+func runCalibrator(command *exec.Cmd) (*calibrator.Result, error) {
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
-		if ctx.Err() != nil {
-			return Calibration{}, ctx.Err()
-		}
 		// The runtime complains there about the rate. The last line is that of the command.
 		if lines := strings.Split(strings.TrimSpace(stderr.String()), "\n"); lines[len(lines)-1] != "" {
-			return Calibration{}, errors.New(lines[len(lines)-1])
+			return nil, errors.New(lines[len(lines)-1])
 		}
-		return Calibration{}, err
+		return nil, err
 	}
-	var r calibrator.Result
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		return Calibration{}, err
-	}
-	return calibrationOf(&r)
+	r := new(calibrator.Result)
+	return r, json.Unmarshal(stdout.Bytes(), r)
 }
 
-// calibrationOf computes the ratios from the profiles.
-func calibrationOf(r *calibrator.Result) (Calibration, error) {
-	cal := Calibration{Go: r.Go, From: "this machine", CallNs: r.CallNs - r.CNs, CallbackNs: r.CallbackNs - r.CNs}
-	calls, err := measured(r.Calls)
-	if err != nil {
-		return cal, err
+// calibrationOf computes the ratios from the profiles of some processes.
+func calibrationOf(results []*calibrator.Result) (Calibration, error) {
+	cal := Calibration{Go: results[0].Go, From: "this machine"}
+	var calls, callbacks hidden
+	for _, r := range results {
+		n := float64(len(results))
+		cal.CallNs += (r.CallNs - r.CNs) / n
+		cal.CallbackNs += (r.CallbackNs - r.CNs) / n
+		g, err := measured(r.Calls)
+		if err != nil {
+			return cal, err
+		}
+		calls.add(g.flat-g.total*r.CNs/r.CallNs, g.transitions, g.flat)
+		if g, err = measured(r.Callbacks); err != nil {
+			return cal, err
+		}
+		callbacks.add(g.flat-g.total*r.CNs/r.CallbackNs, g.callbacks, g.flat)
 	}
-	callbacks, err := measured(r.Callbacks)
-	if err != nil {
-		return cal, err
-	}
-	stored := StoredCalibration(r.Go)
-	cal.PerCall = ratio(calls.flat-calls.total*r.CNs/r.CallNs, calls.transitions, calls).and(stored.PerCall)
-	cal.PerCallback = ratio(callbacks.flat-callbacks.total*r.CNs/r.CallbackNs, callbacks.callbacks, callbacks).and(stored.PerCallback)
-	if calls.transitions == 0 || callbacks.callbacks == 0 {
+	stored := StoredCalibration(cal.Go)
+	cal.PerCall, cal.PerCallback = calls.ratio().and(stored.PerCall), callbacks.ratio().and(stored.PerCallback)
+	if calls.seen == 0 || callbacks.seen == 0 {
 		return cal, errors.New("the profiles of the calibration have no samples; other programs may be using the machine")
 	}
 	return cal, nil
+}
+
+// hidden has the samples of some processes that look like C and are none.
+type hidden struct {
+	hidden, seen, flat float64 // seen: of what the ratio is to
+	ratios             []float64
+}
+
+func (h *hidden) add(samples, seen, flat float64) {
+	h.hidden, h.seen, h.flat = h.hidden+samples, h.seen+seen, h.flat+flat
+	if seen > 0 {
+		h.ratios = append(h.ratios, samples/seen)
+	}
+}
+
+// ratio divides the hidden samples by the ones that are seen. Its range is that of two standard
+// errors of the counts, or of two standard deviations of the processes, of which the one that is
+// explained is another: the larger one.
+func (h *hidden) ratio() Ratio {
+	if h.seen <= 0 {
+		return Ratio{High: math.Inf(1)}
+	}
+	sum := math.Max(0, h.hidden)
+	value := sum / h.seen
+	width := math.Sqrt(math.Max(1, h.flat)+square(sum)/h.seen) / h.seen
+	if n := float64(len(h.ratios)); n > 1 {
+		variance := 0.0
+		for _, r := range h.ratios {
+			variance += square(r-h.hidden/h.seen) / (n - 1)
+		}
+		width = math.Max(width, math.Sqrt(variance*(1+1/n)))
+	}
+	return Ratio{Value: value, Low: math.Max(0, value-2*width), High: value + 2*width}
 }
 
 // StoredCalibration returns what was measured on the machine of docs/report.json, for a version
@@ -107,17 +163,6 @@ func measured(data []byte) (*group, error) {
 	return g, nil
 }
 
-// ratio divides the hidden samples by the ones that are seen. Its range is that of two standard
-// errors of the counts.
-func ratio(hidden, seen float64, g *group) Ratio {
-	if seen <= 0 {
-		return Ratio{High: math.Inf(1)}
-	}
-	hidden = math.Max(0, hidden)
-	width := 2 * math.Sqrt(math.Max(1, g.flat)+square(hidden)/seen) / seen
-	return Ratio{Value: hidden / seen, Low: math.Max(0, hidden/seen-width), High: hidden/seen + width}
-}
-
 // BuildCalibrator builds the calibrator with the go command as it is in a folder, and returns
 // the program, which is in the folder out.
 func BuildCalibrator(ctx context.Context, dir, out string) (string, error) {
@@ -128,7 +173,7 @@ func BuildCalibrator(ctx context.Context, dir, out string) (string, error) {
 	source := filepath.Join(out, "calibrate")
 	files := map[string]string{
 		"go.mod":  "module calibrate\n\ngo 1.24\n",
-		"main.go": "package main\n\nimport (\n\t\"os\"\n\t\"time\"\n\n\t\"calibrate/calibrator\"\n)\n\nfunc main() {\n\tif calibrator.Main(os.Stdout, " + fmt.Sprint(int64(CalibrationTime)) + "*time.Nanosecond) != nil {\n\t\tos.Exit(1)\n\t}\n}\n",
+		"main.go": "package main\n\nimport (\n\t\"os\"\n\t\"time\"\n\n\t\"calibrate/calibrator\"\n)\n\nfunc main() {\n\tif calibrator.Main(os.Stdout, " + fmt.Sprint(int64(ProcessTime)) + "*time.Nanosecond) != nil {\n\t\tos.Exit(1)\n\t}\n}\n",
 	}
 	err = fs.WalkDir(calibrator.Source, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

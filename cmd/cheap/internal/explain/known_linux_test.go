@@ -19,8 +19,8 @@ import (
 // themselves measure them, without a profile, by the times of their parts.
 
 var (
-	shares = flag.Bool("explain.shares", false, "compare within seven points, where no other program runs")
-	long   = flag.Bool("explain.long", false, "measure all programs, with all versions of Go, within seven points")
+	shares = flag.Bool("explain.shares", false, "compare within five points, where no other program runs")
+	long   = flag.Bool("explain.long", false, "measure all programs, with all versions of Go, within five points")
 )
 
 // versions are the versions of Go that build the programs: that of the go command, and the
@@ -38,9 +38,7 @@ var (
 // tolerance is how far a share may be from what is known.
 func tolerance() float64 {
 	if *shares || *long {
-		// Six points are missed where C does nothing: the part of a crossing that looks like C
-		// is not the same in each program.
-		return 0.07
+		return 0.05
 	}
 	return 0.15
 }
@@ -134,7 +132,7 @@ func TestKnownShares(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cal, err := Calibrate(t.Context(), exec.Command(calibrator))
+			cal, err := Calibrate(t.Context(), calibrator)
 			if err != nil {
 				t.Fatal(err)
 			}

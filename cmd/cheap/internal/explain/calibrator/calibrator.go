@@ -29,9 +29,11 @@ type Result struct {
 	Callbacks  []byte  // and of callbacks
 }
 
-// hertz is how often the process is interrupted for the profile. Linux has no more signals
-// where its clock ticks less often.
-const hertz = 500
+// How often the process is interrupted for the profile.
+const (
+	hertz = 500  // by the profiler; Linux has no more signals than ticks of its clock
+	often = 2000 // by interrupt
+)
 
 // Main measures for some time, and writes a Result as JSON. The runtime complains on stderr that
 // the rate of the profile is set twice.
@@ -85,9 +87,11 @@ func profiled(length time.Duration, loop func(n int)) ([]byte, error) {
 	if err := pprof.StartCPUProfile(&buf); err != nil {
 		return nil, err
 	}
+	end := interrupt(often)
 	for start := time.Now(); time.Since(start) < length; {
 		loop(batch)
 	}
+	end()
 	pprof.StopCPUProfile()
 	return buf.Bytes(), nil
 }

@@ -2,7 +2,10 @@
 
 package calibrator
 
-// #include "loops.h"
+/*
+#include "interrupts.h"
+#include "loops.h"
+*/
 import "C"
 
 //export calibratorGoNothing
@@ -18,4 +21,11 @@ func loops() (calls, callbacks, inC func(n int), err error) {
 	callbacks = func(n int) { C.calibrator_back(C.long(n)) }
 	inC = func(n int) { C.calibrator_nothings(C.long(n)) }
 	return calls, callbacks, inC, nil
+}
+
+// interrupt has the calling thread interrupted more often than the profiler does, until the
+// function that it returns is called. The caller is locked to the thread.
+func interrupt(hertz int) (end func()) {
+	C.calibrator_interrupt(C.long(hertz))
+	return func() { C.calibrator_end() }
 }
