@@ -23,3 +23,13 @@ func TestUnpinned(t *testing.T) {
 	c.Sum(nil, 0)
 	mustRun(t, c.List)
 }
+
+// TestRefusedPointer looks at what a call leaves whose pointer is refused.
+func TestRefusedPointer(t *testing.T) {
+	c := newCalls()
+	b := make([]byte, 100)
+	goPointers(t, func() { c.Sum(unsafe.Pointer(&b[0]), 100) })
+	if n := c.List.Len(); n != 0 {
+		t.Errorf("%d words were recorded", n)
+	}
+}
