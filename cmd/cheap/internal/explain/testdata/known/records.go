@@ -51,39 +51,36 @@ func init() {
 	}
 }
 
+// recordTime is how long rounds with records are timed. They become shorter with time, by a fifth
+// in some seconds: the memory of the records is in another order then. So it is as long as the
+// tests profile.
+const recordTime = 3 * time.Second
+
 // recordTruth times both halves of a round, with and without records.
 func recordTruth(name string) map[string]float64 {
-	var register, release, plain, collected, call float64
 	garbage := "garbage"
 	if name == "finalizer" {
 		garbage = "nothing" // it allocates nothing in the Go heap
 	}
-	// A round is like those before it in its memory. So some of each kind follow each other, of
-	// which the first does not count.
-	for range 4 {
-		for round := range 9 {
-			if r1, r2 := recordRound(name, cpu); round > 1 {
-				register, release = register+float64(r1), release+float64(r2)
-			}
-		}
-		for round := range 9 {
-			if p1, _ := recordRound("nothing", cpu); round > 1 {
-				plain += float64(p1)
-			}
-		}
-		for round := range 9 {
-			if _, p2 := recordRound(garbage, cpu); round > 1 {
-				collected += float64(p2)
-			}
-		}
-		call += timed1(noops) * inRound * 7
-	}
+	register, release := recordHalves(name, recordTime)
+	plain, _ := recordHalves("nothing", recordTime/10)
+	_, collected := recordHalves(garbage, recordTime/10)
 	all := register + release
 	truth := map[string]float64{"register": (register - plain) / all, "release": (release - collected) / all}
 	if name == "cleanup-c" {
-		truth["crossing"] = call / all
+		truth["crossing"] = timed(noops)[0] * inRound / all
 	}
 	return truth
+}
+
+// recordHalves returns the mean time of both halves of a round.
+func recordHalves(name string, length time.Duration) (register, release float64) {
+	rounds := 0.0
+	for start := cpu(); cpu()-start < length; rounds++ {
+		r1, r2 := recordRound(name, cpu)
+		register, release = register+float64(r1), release+float64(r2)
+	}
+	return register / rounds, release / rounds
 }
 
 // recordRound makes objects, forgets them, and collects until the calls for all of them ran. It
@@ -116,14 +113,6 @@ func makeObjects(record func(*object)) {
 		objects[i] = new(object)
 		record(objects[i])
 	}
-}
-
-// timed1 returns the nanoseconds of one loop.
-func timed1(part func(n int)) float64 {
-	const n = 100_000
-	start := cpu()
-	part(n)
-	return float64(cpu()-start) / n
 }
 
 // A phase is a part of the mixture.
