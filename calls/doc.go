@@ -20,9 +20,9 @@
 //
 // A cgo call costs 25 to 30 ns before C does anything. A recorded call costs 2 to 3, and 1 more
 // with an earlier result as an argument or with a condition. A run costs one cgo call and 9 ns.
-// So a list of one call is slower than the call, and one of two is faster. What
-// the C functions do takes as long as before. If Go must look at a result before it knows what
-// to call next, and conditions do not do, a list has nothing to gain.
+// So a list of one call is slower than the call, and one of two is faster. What the C functions
+// do takes as long as before. If Go must look at a result before it knows what to call next,
+// and conditions do not do, a list has nothing to gain.
 //
 // # Memory
 //
