@@ -3,6 +3,7 @@ package explain
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,10 +119,13 @@ func main() {}
 ` + spinText,
 	}
 	want := []string{"main.ofFirst", "main.ofInit"}
-	for name, with := range map[string]string{
-		"Go":  "",
-		"cgo": "package main\n\nimport \"C\"\n\nvar inC = ofC()\n\n//go:noinline\nfunc ofC() int { return spin() + 1 }\n",
-	} {
+	programs := map[string]string{"Go": ""}
+	if cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output(); err != nil {
+		t.Fatal(err)
+	} else if strings.TrimSpace(string(cgo)) == "1" {
+		programs["cgo"] = "package main\n\nimport \"C\"\n\nvar inC = ofC()\n\n//go:noinline\nfunc ofC() int { return spin() + 1 }\n"
+	}
+	for name, with := range programs {
 		t.Run(name, func(t *testing.T) {
 			want := want
 			if with != "" {
