@@ -20,7 +20,6 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain/calibrator"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/present"
 )
 
 const explainUsage = `Explain says which share of the processor a program spends on C, on calls of C, on
@@ -59,12 +58,13 @@ type explainSettings struct {
 	seconds int
 	length  time.Duration
 	figures explain.Figures
+	bench   bool // measure them
 	source  string
 	program []string // the folder, or the files of Go, if the source is a program
 	args    []string // of the program
 }
 
-const explainFlags = "the flags are -figures, -for, -html, -http, -json and -seconds"
+const explainFlags = "the flags are -bench, -figures, -for, -html, -http, -json and -seconds"
 
 // parseExplain reads the arguments, as parseReplay does.
 func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
@@ -72,6 +72,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	flags := flag.NewFlagSet("cheap explain", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which cheap bench -format json has written on this machine")
+	flags.BoolVar(&s.bench, "bench", false, "measure the figures of the advice on this machine, as cheap bench -quick does, in about 15 seconds")
 	flags.DurationVar(&s.length, "for", 0, "end the program after this `time`")
 	flags.StringVar(&s.html, "html", "", "write a page with a flame graph to this `file` as well")
 	flags.StringVar(&s.http, "http", "", "serve that page at this `address` as well, until an interrupt")
@@ -100,32 +101,14 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("unexpected argument %q; only a package has arguments", s.args[0])
 	}
 	if *figures != "" {
+		if s.bench {
+			return nil, flags, usagef("-bench measures figures, and -figures has some; give one of them")
+		}
 		if s.figures, err = readFigures(*figures); err != nil {
 			return nil, flags, err
 		}
 	}
 	return s, flags, nil
-}
-
-// readFigures reads a report of `cheap bench`.
-func readFigures(file string) (explain.Figures, error) {
-	const help = "name a file that cheap bench -format json has written"
-	f, err := os.Open(file)
-	if err != nil {
-		return explain.Figures{}, usagef("-figures: %v; %s", err, help)
-	}
-	defer f.Close()
-	report, err := present.ReadJSON(f)
-	if err != nil {
-		return explain.Figures{}, usagef("-figures: %s: %v; %s", file, oneLine(err), help)
-	}
-	figures := explain.Figures{Ns: map[string]float64{}, From: file}
-	for _, row := range report.Rows {
-		if row.Procs == 1 {
-			figures.Ns[row.Table+"/"+row.Row] = row.NsPerOp
-		}
-	}
-	return figures, nil
 }
 
 // explainCommand is `cheap explain`.
@@ -208,6 +191,11 @@ func (s *explainSettings) explainProfile(ctx context.Context, progress *progress
 			return nil, ctx.Err()
 		}
 	}
+	more, err := s.measure(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	notes = append(notes, more...)
 	r := explain.New(p, s.source, cal, s.figures, false)
 	r.Notes = append(r.Notes, notes...)
 	return r, nil
@@ -335,6 +323,11 @@ func (s *explainSettings) explainProgram(ctx context.Context, stdin io.Reader, s
 	if cal.From == "" {
 		cal = explain.StoredCalibration(run.Go)
 	}
+	more, err := s.measure(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	notes = append(notes, more...)
 	r := explain.New(p, strings.Join(slices.Concat(s.program, s.args), " "), cal, s.figures, program.Exact)
 	r.Go = run.Go
 	r.Compare(run.Calls)

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,16 @@ var Stored = Figures{
 		"release/addcleanup": 570, "release/finalizer": 597, "release/own-forget": 112, "release/own-memory": 35,
 		"calls/cgo": 25.5, "calls/cgo-noescape-nocallback": 25.8,
 	},
+}
+
+// Rows returns the names of the figures as the flag -run of `cheap bench` takes them.
+func (f Figures) Rows() string {
+	var tables, rows []string
+	for _, name := range slices.Sorted(maps.Keys(f.Ns)) {
+		table, row, _ := strings.Cut(name, "/")
+		tables, rows = append(tables, table), append(rows, row)
+	}
+	return "^(" + strings.Join(slices.Compact(tables), "|") + ")$/^(" + strings.Join(rows, "|") + ")$"
 }
 
 // ratio returns what a row takes of the time of another.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
@@ -268,6 +269,20 @@ func TestStoredFigures(t *testing.T) {
 		if math.Abs(found[name]/ns-1) > 0.005 {
 			t.Errorf("%s is %v, and %v in docs/report.json", name, ns, found[name])
 		}
+	}
+}
+
+// TestRows compares the pattern of the rows that are measured with the rows that are needed.
+func TestRows(t *testing.T) {
+	table, row, _ := strings.Cut(Stored.Rows(), "/")
+	for name := range Stored.Ns {
+		of, what, _ := strings.Cut(name, "/")
+		if !regexp.MustCompile(table).MatchString(of) || !regexp.MustCompile(row).MatchString(what) {
+			t.Errorf("%s/%s does not match %s", table, row, name)
+		}
+	}
+	if regexp.MustCompile(row).MatchString("arena-200") {
+		t.Errorf("%s matches arena-200", row)
 	}
 }
 
