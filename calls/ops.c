@@ -5,11 +5,10 @@
 
 #include "ops.h"
 
-// end ends a run at an operation, and returns NULL.
-static inline uint64_t *end(struct cheap_calls_run *run, const uint64_t *w, uint64_t reason) {
+// end ends a run at an operation.
+static inline void end(struct cheap_calls_run *run, const uint64_t *w, uint64_t reason) {
 	run->at = (uint64_t)(w - (const uint64_t *)(uintptr_t)run->words);
 	run->reason = reason;
-	return NULL;
 }
 
 // Bytes of a row are added to a buffer.
@@ -21,8 +20,8 @@ static inline uint64_t *end(struct cheap_calls_run *run, const uint64_t *w, uint
 //	5  address of the buffer
 //	6  bytes of the buffer
 //
-// The run ends here if they do not fit.
-static uint64_t *cheap_calls_bytes(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
+// It returns 0 if they do not fit.
+static int cheap_calls_bytes(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
 	const void *from = (const void *)(uintptr_t)words[w[1]];
 	int64_t n = (int64_t)words[w[2]];
 	uint64_t row = words[w[3] + 1];
@@ -30,13 +29,13 @@ static uint64_t *cheap_calls_bytes(struct cheap_calls_run *run, uint64_t *words,
 	if (n > 0 && from != NULL) {
 		if ((uint64_t)n > w[6] - used) {
 			run->need = used + (uint64_t)n;
-			return end(run, w, CALLS_FULL);
+			return 0;
 		}
 		memcpy((char *)(uintptr_t)w[5] + used, from, (size_t)n);
 		used += (uint64_t)n;
 	}
 	ends[row + 1] = used;
-	return w + 7;
+	return 1;
 }
 
 // The integers of a function are in other registers than its doubles, on the processors on
@@ -104,15 +103,24 @@ static inline int flagged(const struct cheap_calls_run *run) {
 	return __builtin_expect(*(const volatile uint64_t *)&run->flag != 0, 0);
 }
 
-// others makes operations until there is a call of a function of callgen, and returns it, or NULL
-// if the run ends before. It is apart so that the loop of a run needs few registers.
-static __attribute__((noinline)) uint64_t *others(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
+// call makes a call of a function of callgen, and more of them, and returns the next operation.
+static inline uint64_t *call(struct cheap_calls_run *run, uint64_t *w) {
+	return ((const struct cheap_calls_op *)(uintptr_t)w[0])->call(w, run);
+}
+
+// run_all is a run of all operations. It is apart because a list of calls alone needs fewer
+// registers.
+static __attribute__((noinline)) void run_all(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
 	for (;;) {
 		switch (w[0]) {
 		case CALLS_END:
-			return end(run, w, CALLS_ENDED);
+			end(run, w, CALLS_ENDED);
+			return;
 		case CALLS_STOP:
-			if (words[w[1]] - w[2] <= w[3]) return end(run, w, CALLS_STOPPED);
+			if (words[w[1]] - w[2] <= w[3]) {
+				end(run, w, CALLS_STOPPED);
+				return;
+			}
 			w += 4;
 			break;
 		case CALLS_SKIP:
@@ -134,8 +142,14 @@ static __attribute__((noinline)) uint64_t *others(struct cheap_calls_run *run, u
 		case CALLS_ROW: {
 			uint64_t *repeat = words + w[1];
 			w = repeat + 4;
-			if (++repeat[1] == repeat[2]) return end(run, w, CALLS_ROWS);
-			if (flagged(run)) return end(run, w, CALLS_CANCELLED);
+			if (++repeat[1] == repeat[2]) {
+				end(run, w, CALLS_ROWS);
+				return;
+			}
+			if (flagged(run)) {
+				end(run, w, CALLS_CANCELLED);
+				return;
+			}
 			break;
 		}
 		case CALLS_NO_ROW:
@@ -151,15 +165,18 @@ static __attribute__((noinline)) uint64_t *others(struct cheap_calls_run *run, u
 			w += 5;
 			break;
 		case CALLS_BYTES:
-			w = cheap_calls_bytes(run, words, w);
-			if (w == NULL) return NULL;
-			break;
-		case CALLS_ADDRESS:
-			if (flagged(run)) return end(run, w, CALLS_CANCELLED);
-			w = cheap_calls_address(w);
+			if (!cheap_calls_bytes(run, words, w)) {
+				end(run, w, CALLS_FULL);
+				return;
+			}
+			w += 7;
 			break;
 		default:
-			return w;
+			if (flagged(run)) {
+				end(run, w, CALLS_CANCELLED);
+				return;
+			}
+			w = w[0] == CALLS_ADDRESS ? cheap_calls_address(w) : call(run, w);
 		}
 	}
 }
@@ -167,21 +184,18 @@ static __attribute__((noinline)) uint64_t *others(struct cheap_calls_run *run, u
 void cheap_calls_run(struct cheap_calls_run *run, uint64_t *words, uint64_t from) {
 	uint64_t *w = words + from;
 	run->words = (uint64_t)(uintptr_t)words;
-	for (;;) {
-		if (w[0] == CALLS_END) {
-			run->reason = CALLS_ENDED;
-			return;
-		}
-		if (w[0] <= CALLS_ADDRESS) {
-			w = others(run, words, w);
-			if (w == NULL) return;
-		}
+	while (w[0] > CALLS_ADDRESS) {
 		if (flagged(run)) {
 			end(run, w, CALLS_CANCELLED);
 			return;
 		}
-		w = ((const struct cheap_calls_op *)(uintptr_t)w[0])->call(w, run);
+		w = call(run, w);
 	}
+	if (w[0] == CALLS_END) {
+		run->reason = CALLS_ENDED;
+		return;
+	}
+	run_all(run, words, w);
 }
 
 void cheap_calls_run_quiet(struct cheap_calls_run *run, uint64_t *words, uint64_t from) {
