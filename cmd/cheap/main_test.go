@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +40,9 @@ func TestScripts(t *testing.T) {
 				_, err = peers.Lookup("libc")
 			case "jemalloc":
 				_, err = preload.Find("jemalloc")
+			case "race":
+				info, ok := debug.ReadBuildInfo()
+				return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 			default:
 				return false, errors.New("unknown condition " + cond)
 			}
