@@ -9,6 +9,7 @@ package testchild
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // variable is set in a child, to the name of the test that it is to run.
@@ -25,6 +28,9 @@ const variable = "CHEAP_TEST_CHILD"
 // one that go test was told with -exec, such as qemu-aarch64.
 const under = "CHEAP_TEST_EXEC"
 
+// deadline is replaced by a test.
+var deadline = testwait.Deadline
+
 // Is reports whether this process is a child.
 func Is() bool { return os.Getenv(variable) != "" }
 
@@ -32,23 +38,19 @@ func Is() bool { return os.Getenv(variable) != "" }
 func Emulated() bool { return os.Getenv(under) != "" }
 
 // Run runs f in a child. It returns what the child printed, and its exit status: 0
-// if f returned, -1 if the child was killed, which happens after a minute. In the
-// child Run does not return; see [Main]. env are variables for the child, such as
-// "NAME=value".
+// if f returned, -1 if the child was killed, which happens shortly before the deadline
+// of the test binary. In the child Run does not return; see [Main]. env are variables for
+// the child, such as "NAME=value".
 func Run(t *testing.T, f func(), env ...string) (output string, status int) {
 	t.Helper()
-	return RunFor(t, time.Minute, f, env...)
-}
-
-// RunFor is Run with another time after which the child is killed.
-func RunFor(t *testing.T, limit time.Duration, f func(), env ...string) (output string, status int) {
-	t.Helper()
 	Main(t, f)
-	output, err := combined(Command(t, limit), env)
+	output, err := combined(Command(t), env)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return output, 0
+	case errors.Is(err, context.DeadlineExceeded):
+		return output, -1
 	case !errors.As(err, &exit):
 		t.Fatal(err)
 	}
@@ -57,14 +59,19 @@ func RunFor(t *testing.T, limit time.Duration, f func(), env ...string) (output 
 
 // Test runs f as a part of the calling test in a child. It returns what the child
 // printed, and whether the test passed there. In the child Test returns as well, so
-// what follows runs in both processes. A child that takes a minute fails.
+// what follows runs in both processes. The deadline of the child comes before that of
+// the test binary.
 func Test(t *testing.T, f func(t *testing.T), env ...string) (output string, passed bool) {
 	t.Helper()
 	if isFor(t) {
 		f(t)
 		return "", true
 	}
-	output, err := combined(Command(t, 2*time.Minute, "-test.v", "-test.timeout=1m"), env)
+	args := []string{"-test.v"}
+	if at, limited := deadline(t); limited {
+		args = append(args, fmt.Sprint("-test.timeout=", max(time.Until(at)-time.Second, time.Second)))
+	}
+	output, err := combined(Command(t, args...), env)
 	if err != nil {
 		output += err.Error() + "\n"
 	}
@@ -103,11 +110,15 @@ func isFor(t *testing.T) bool {
 
 // Command returns a command that runs the calling test in a child, with more
 // arguments. It prints nothing but what the test does, and no timer runs in it. It
-// is killed after limit, and at the end of the test.
-func Command(t *testing.T, limit time.Duration, args ...string) *exec.Cmd {
+// is killed shortly before the deadline of the test binary, and at the end of the test.
+func Command(t *testing.T, args ...string) *exec.Cmd {
 	run := "-test.run=^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
+	ctx := t.Context()
+	if at, limited := deadline(t); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at)
+		t.Cleanup(cancel)
+	}
 	cmd := Program(ctx, os.Args[0], slices.Concat([]string{run, "-test.timeout=0"}, args)...)
 	cmd.Env = append(os.Environ(),
 		variable+"="+t.Name(),

@@ -1,0 +1,86 @@
+// Package testwait has tests wait for what is to happen, until shortly before the deadline
+// of the test binary: a machine that is late is no failure, and what never happens is one.
+//
+// Only tests import it.
+package testwait
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// spare is how long before the deadline a test gives up, so that it can say what it has
+// waited for.
+const spare = 5 * time.Second
+
+// Deadline returns when t is to give up. ok is false if its test binary has no deadline, or
+// t does not know it.
+func Deadline(t testing.TB) (at time.Time, ok bool) {
+	d, knows := t.(interface{ Deadline() (time.Time, bool) })
+	if !knows {
+		return time.Time{}, false
+	}
+	if at, ok = d.Deadline(); ok {
+		at = at.Add(-spare)
+	}
+	return at, ok
+}
+
+// Until calls f until it returns true. At the deadline it fails the test, and says that it
+// has waited for what.
+func Until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	at, limited := Deadline(t)
+	for pause := 10 * time.Microsecond; !f(); pause = min(2*pause, time.Millisecond) {
+		time.Sleep(pause)
+		if limited && time.Now().After(at) {
+			t.Fatalf("still waiting until %s", what)
+		}
+	}
+}
+
+// Return calls f on another goroutine and waits until it returns. At the deadline it fails
+// the test, and says that what does not return.
+func Return(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	var gaveUp <-chan time.Time
+	if at, limited := Deadline(t); limited {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		gaveUp = timer.C
+	}
+	select {
+	case <-done:
+	case <-gaveUp:
+		t.Fatalf("%s does not return", what)
+	}
+}
+
+// Collect runs a collection, and waits until the runtime has called all cleanups and
+// finalizers that this one and those before it have queued. What a cleanup has started on
+// another goroutine may go on.
+//
+// The runtime loses cleanups while GOMAXPROCS is lowered, and one that blocks keeps others.
+// Collect fails the test after that.
+func Collect(t testing.TB) {
+	t.Helper()
+	runtime.GC()
+	Until(t, "the runtime has called the cleanups and finalizers that are queued", func() bool { return Queued() == 0 })
+}
+
+// Queued returns how many cleanups and finalizers are queued, or being called.
+func Queued() int {
+	s := []metrics.Sample{
+		{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"},
+		{Name: "/gc/finalizers/queued:finalizers"}, {Name: "/gc/finalizers/executed:finalizers"},
+	}
+	metrics.Read(s)
+	return int(s[0].Value.Uint64() - s[1].Value.Uint64() + s[2].Value.Uint64() - s[3].Value.Uint64())
+}
