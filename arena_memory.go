@@ -70,7 +70,10 @@ func (m *arenaMemory) rawLarge(size, align int) unsafe.Pointer {
 	if align > 16 {
 		if inner, ok := m.inner.(AlignedAllocator); ok {
 			if p := inner.AlignedMalloc(size, align); p != nil {
-				return p
+				if uintptr(p)&uintptr(align-1) == 0 {
+					return p
+				}
+				m.inner.Free(p) // inner aligns to less, though it must not
 			}
 		}
 	} else if p := m.inner.Malloc(size); p == nil || uintptr(p)%16 == 0 {

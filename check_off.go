@@ -12,6 +12,7 @@ func fillFree(p, n uintptr)                       {}
 func fillSpan(s *span.Span)                       {}
 func mustBeFilled(op string, block, p, n uintptr) {}
 func mustBeFilledTail(p, from uintptr)            {}
+func mustBeAligned(op string, p uintptr)          {}
 
 func unfilled(p, n uintptr, was blockState) (from, to uintptr) { return 0, 0 }
 

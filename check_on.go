@@ -148,6 +148,12 @@ func (h *Heap) enter() bool {
 	return true
 }
 
+// mustBeAligned panics if p, an address of a block or several of them ored, is no multiple of what
+// blocks are aligned to. Pinned code must not call it.
+//
+//go:norace
+func mustBeAligned(op string, p uintptr) { osmem.Must(p%sizeclass.Quantum == 0, op, "p", p) }
+
 // fillFreeBlock fills the block at p, except for its link and mark. s is the record of
 // its unit. A large block is filled when its units go back, because Realloc may keep it.
 //

@@ -220,7 +220,10 @@ func (f *FixedBlock) rawChunk() (raw unsafe.Pointer, base uintptr) {
 	size := f.chunkSize
 	if a, ok := f.inner.(AlignedAllocator); ok {
 		if p := a.AlignedMalloc(int(size), int(size)); p != nil {
-			return p, uintptr(p)
+			if uintptr(p)&(size-1) == 0 {
+				return p, uintptr(p)
+			}
+			f.inner.Free(p) // inner aligns to less, though it must not
 		}
 	}
 	over := f.overRequest()
@@ -228,6 +231,10 @@ func (f *FixedBlock) rawChunk() (raw unsafe.Pointer, base uintptr) {
 		return nil, 0
 	}
 	p := f.inner.Malloc(int(over))
+	if uintptr(p)&7 != 0 {
+		f.inner.Free(p)
+		panicMisuse("FixedBlock.Malloc", uintptr(p), "the inner allocator returned %#x, which is no multiple of 8; its blocks must be aligned to 8 or more", p)
+	}
 	return p, (uintptr(p) + size - 1) &^ (size - 1)
 }
 

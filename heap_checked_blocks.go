@@ -61,9 +61,10 @@ func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
 		}
 	}()
 	if c.local == nil {
-		c.local = c.h.newCachedLocal()
+		c.local = c.h.newLocal()
+		c.local.attach(true)
 	}
-	if !c.local.cached() {
+	if !c.local.c.has() {
 		return 0
 	}
 	c.flush(false)
@@ -87,7 +88,7 @@ func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
 //
 //go:norace
 func (c *checked) flush(now bool) {
-	if c.local == nil || !c.local.cached() || !now && !c.local.c.flush.Load() {
+	if c.local == nil || !c.local.c.has() || !now && !c.local.c.flush.Load() {
 		return
 	}
 	c.local.c.flush.Store(false)
@@ -136,7 +137,7 @@ func (c *checked) freeBase(base uintptr) {
 	if instrumented {
 		c.h.freeing(base)
 	}
-	if c.local == nil || !c.local.cached() {
+	if c.local == nil || !c.local.c.has() {
 		c.h.freeIn("Heap.Free", nil, base)
 	} else if k := c.local.k; !k.free(span.Find(base), base) {
 		c.h.freeIn("Heap.Free", k, base)

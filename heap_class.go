@@ -138,6 +138,7 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) batch {
 func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 	first := uintptr(s.Carved)
 	start := s.Base + first*s.Size
+	mustBeAligned("class.carve", start|s.Size)
 	pageEnd := osmem.RoundPage(start + s.Size)
 	made := int((pageEnd - start + s.Size - 1) / s.Size)
 	made = min(made, n, int(s.Blocks-s.Carved))

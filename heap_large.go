@@ -40,7 +40,19 @@ func unitsOf(size uintptr) int { return int((size + span.UnitSize - 1) / span.Un
 
 // largeCost is the number of bytes that a large block of size bytes, a multiple of
 // the page size, holds from the system, records included.
-func largeCost(size uintptr) int64 { return int64(size) + int64(unitsOf(size))*recordBytes }
+//
+//go:norace
+func largeCost(size uintptr) int64 {
+	mustBePages("largeCost", size)
+	return int64(size) + int64(unitsOf(size))*recordBytes
+}
+
+// mustBePages panics if size, of a large block, is no multiple of the page size.
+//
+//go:norace
+func mustBePages(op string, size uintptr) {
+	osmem.Must(size != 0 && size&(osmem.PageSize-1) == 0, op, "size", size)
+}
 
 // mallocLarge returns a block with a span of its own, and the state that a mark
 // would give for it.
@@ -76,6 +88,7 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was blockState, err 
 //
 //go:norace
 func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+	mustBePages("Heap.newLarge", size)
 	if h.closed.Load() {
 		return 0, false, ErrDestroyed
 	}
@@ -203,6 +216,7 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	if newSize > maxLarge {
 		return 0
 	}
+	mustBePages("Heap.resizeLarge", newSize)
 	if race.Told {
 		race.Enter()
 		defer race.Leave()
@@ -221,7 +235,9 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	if h.growLarge(s, newSize) {
 		return p
 	}
-	if s.Space != 0 && osmem.CanMove() {
+	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
+	// are the region's.
+	if s.Space != 0 && newSize >= span.OwnMapping && osmem.CanMove() {
 		return h.moveLarge(s, newSize)
 	}
 	return 0

@@ -230,7 +230,9 @@ func zero(p uintptr, n int, was blockState) unsafe.Pointer {
 		n = min(n, sizeclass.Quantum)
 	}
 	ptr := osmem.Pointer(p)
-	if was&stateZeroed == 0 && n >= span.OwnMapping && !checking && span.Hollow(p, osmem.RoundPage(uintptr(n))) {
+	// A block of a heap with a CheckLevel begins behind its header, so it need not begin or end
+	// with a page.
+	if was&stateZeroed == 0 && n >= span.OwnMapping && !checking && span.Hollow(p, uintptr(n)) {
 		return ptr // pages that the program does not touch take no memory
 	}
 	clear(unsafe.Slice((*byte)(ptr), n)) // the block has n bytes or more

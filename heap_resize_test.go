@@ -321,6 +321,38 @@ func TestReallocWithoutRemap(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestReallocShrunkMapping shrinks a block with a mapping to a size for which others have units, and
+// has the system refuse the memory behind it. Its pages are copied then: those of units do not move.
+func TestReallocShrunkMapping(t *testing.T) {
+	const from, to = 2*span.UnitSize + 1, 4 * span.UnitSize
+	h := newHeap(t, HeapOptions{})
+	p := h.Malloc(span.OwnMapping)
+	shadow.Fill(p, from, 5)
+	if q := h.Realloc(p, from); q != p {
+		t.Fatalf("%p was moved to %p to make it smaller", p, q)
+	}
+	first := h.Malloc(to)
+	h.Free(h.Malloc(to)) // there are units, not at the start of a region
+	defer mustHoldNothing(t, h)
+	defer h.Free(first)
+	refused := func(op osmem.Op, size uintptr) error {
+		if op == osmem.OpCommit && size < to {
+			return errRefused
+		}
+		return nil
+	}
+	osmem.Fault.Store(&refused)
+	defer osmem.Fault.Store(nil)
+	q, err := h.TryRealloc(p, to)
+	if err != nil || q == p {
+		t.Fatalf("%p was not moved: %p, %v", p, q, err)
+	}
+	if err := shadow.Check(q, from, 5); err != nil {
+		t.Error(err)
+	}
+	h.Free(q)
+}
+
 // TestLargeSizes allocates up to several GiB, of which it touches the ends.
 func TestLargeSizes(t *testing.T) {
 	h := newHeap(t, HeapOptions{})

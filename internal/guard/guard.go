@@ -109,6 +109,7 @@ const recordBytes = 128
 // sample is going to know of the block. Size is at most Largest. The address is a multiple of
 // every power of two that size is a multiple of.
 func Place(size, tag uintptr, stack uint32, sampled bool) uintptr {
+	osmem.Must(0 < size && size <= Largest, "guard.Place", "size", size)
 	if osmem.GoBacked {
 		return 0
 	}

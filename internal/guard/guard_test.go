@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -188,4 +189,18 @@ func TestTableEarlier(t *testing.T) {
 		}
 	}
 	free(q, size)
+}
+
+// TestPlaceSize asks for blocks that no slot holds.
+func TestPlaceSize(t *testing.T) {
+	for _, size := range []uintptr{0, Largest + 1, ^uintptr(0)} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "cheap: guard.Place: size is 0x") {
+					t.Errorf("%d bytes: %q", size, text)
+				}
+			}()
+			Place(size, 1, 0, false)
+		}()
+	}
 }

@@ -27,8 +27,25 @@ var backing struct {
 }
 
 type reservation struct {
-	start uintptr
-	mem   []byte
+	start, size uintptr
+	mem         []byte
+}
+
+// mustBeReserved panics if size bytes at addr are not in one reservation. Where the system has
+// them, another mapping might get hurt.
+//
+//go:norace
+func mustBeReserved(op string, addr, size uintptr) {
+	backing.Lock()
+	found := false
+	for i := range backing.all {
+		if r := &backing.all[i]; addr-r.start < r.size {
+			found = size <= r.size-(addr-r.start)
+			break
+		}
+	}
+	backing.Unlock()
+	Must(found, op, "addr", addr)
 }
 
 //go:norace
@@ -38,37 +55,50 @@ func reserve(size, align uintptr) (uintptr, error) {
 	if size > most || align > most {
 		return 0, errors.New("too large")
 	}
+	align = max(align, PageSize)
 	b := make([]byte, size+align)
 	start := (uintptr(unsafe.Pointer(unsafe.SliceData(b))) + align - 1) &^ (align - 1)
 	backing.Lock()
 	defer backing.Unlock()
-	backing.all = append(backing.all, reservation{start, b})
+	backing.all = append(backing.all, reservation{start, size, b})
 	return start, nil
 }
 
-func commit(addr, size uintptr) error { return nil }
+func commit(addr, size uintptr) error {
+	mustBeReserved("osmem.Commit", addr, size)
+	return nil
+}
 
 // The race detector would take the clearing for a write of the goroutine that returns
 // the memory.
 //
 //go:norace
 func decommit(addr, size uintptr) {
+	mustBeReserved("osmem.Decommit", addr, size)
 	clear(unsafe.Slice((*byte)(Pointer(addr)), size))
 }
 
 //go:norace
 func release(addr, size uintptr) {
+	Must(drop(addr, size), "osmem.Release", "addr", addr)
+}
+
+// drop reports whether there was a reservation of size bytes at addr.
+//
+//go:norace
+func drop(addr, size uintptr) bool {
 	backing.Lock()
 	defer backing.Unlock()
 	last := len(backing.all) - 1
 	for i := range backing.all {
-		if backing.all[i].start == addr {
+		if r := backing.all[i]; r.start == addr && r.size == size {
 			backing.all[i] = backing.all[last]
 			backing.all[last] = reservation{}
 			backing.all = backing.all[:last]
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func revoke(addr, size uintptr, keep bool) error { return errors.ErrUnsupported }

@@ -40,6 +40,7 @@ func Names() bool { return !GoBacked && !unnamed.Load() }
 // Neighbouring mappings with different names are two, and a process may have so many only.
 // So it is called for whole regions, and for few parts of them.
 func Name(addr, size uintptr, p Purpose) {
+	mustBePages("osmem.Name", addr, size)
 	if !unnamed.Load() && setName(addr, size, p) != nil {
 		unnamed.Store(true)
 	}

@@ -14,7 +14,7 @@
 // [Map] is Reserve and Commit in one, for metadata; [MapSparse] is for metadata that is
 // mostly read.
 //
-// Sizes and addresses are multiples of PageSize, unless a function says otherwise. Any
+// Sizes and addresses are multiples of PageSize, or the function panics. Any
 // function may be called from any goroutine, as long as no two work on the same
 // pages. Commit, Map, Remap and Reserve return an error if the system refuses.
 // Decommit and Release cannot fail: pages that the system does not take back are
@@ -71,6 +71,8 @@ func fault(op Op, size uintptr) error {
 // Reserve reserves size bytes of address space. They start at a multiple of align, a
 // power of two.
 func Reserve(size, align uintptr) (uintptr, error) {
+	mustBePages("osmem.Reserve", 0, size)
+	Must(IsPower(align), "osmem.Reserve", "align", align)
 	if err := fault(OpReserve, size); err != nil {
 		return 0, err
 	}
@@ -90,6 +92,7 @@ func Reserve(size, align uintptr) (uintptr, error) {
 
 // Commit makes size bytes at addr usable.
 func Commit(addr, size uintptr) error {
+	mustBePages("osmem.Commit", addr, size)
 	if err := fault(OpCommit, size); err != nil {
 		return err
 	}
@@ -99,6 +102,7 @@ func Commit(addr, size uintptr) error {
 // Decommit returns the memory behind size bytes at addr to the system. Their contents
 // are lost.
 func Decommit(addr, size uintptr) {
+	mustBePages("osmem.Decommit", addr, size)
 	decommit(addr, size)
 	counts.decommits.Add(1)
 	counts.decommitted.Add(int64(size))
@@ -108,6 +112,7 @@ func Decommit(addr, size uintptr) {
 // them usable, and then their contents are undefined. If keep is true the system keeps the
 // memory behind them. An error means that they may still be usable.
 func Revoke(addr, size uintptr, keep bool) error {
+	mustBePages("osmem.Revoke", addr, size)
 	if err := fault(OpRevoke, size); err != nil {
 		return err
 	}
@@ -117,6 +122,7 @@ func Revoke(addr, size uintptr, keep bool) error {
 // Release returns size bytes of address space at addr to the system. They are all that
 // one Reserve returned.
 func Release(addr, size uintptr) {
+	mustBePages("osmem.Release", addr, size)
 	if poison.Build {
 		poison.Unregister(addr, size) // before another Reserve gets these addresses
 	}
@@ -130,6 +136,8 @@ func Release(addr, size uintptr) {
 // afterwards. It may be called only where CanMove returns true, and there it may fail as
 // well. If it fails, that at to may be committed, or the error is ErrLost.
 func Remap(from, to, size uintptr) error {
+	mustBePages("osmem.Remap", from, size)
+	mustBePages("osmem.Remap", to, size)
 	if err := fault(OpRemap, size); err != nil {
 		return err
 	}
@@ -147,6 +155,7 @@ var ErrLost = errors.New("osmem: the addresses are lost")
 // Map returns size bytes of zeroed memory for metadata. It is never Go memory, and it
 // is never released.
 func Map(size uintptr) (uintptr, error) {
+	mustBePages("osmem.Map", 0, size)
 	if err := fault(OpMap, size); err != nil {
 		return 0, err
 	}
@@ -163,6 +172,7 @@ func Map(size uintptr) (uintptr, error) {
 // needs no memory for the other pages, even if the program locks all its memory
 // (mlockall).
 func MapSparse(size uintptr) (uintptr, error) {
+	mustBePages("osmem.MapSparse", 0, size)
 	if err := fault(OpMap, size); err != nil {
 		return 0, err
 	}
@@ -176,6 +186,7 @@ func MapSparse(size uintptr) (uintptr, error) {
 // Writable makes size bytes of MapSparse at addr writable. It may be called again for the
 // same pages.
 func Writable(addr, size uintptr) error {
+	mustBePages("osmem.Writable", addr, size)
 	if err := fault(OpCommit, size); err != nil {
 		return err
 	}
@@ -192,12 +203,18 @@ func MaxMappings() int {
 
 // SmallPages asks the system to use its smallest pages for size bytes at addr, so that
 // touching one byte does not cost a huge page.
-func SmallPages(addr, size uintptr) { smallPages(addr, size) }
+func SmallPages(addr, size uintptr) {
+	mustBePages("osmem.SmallPages", addr, size)
+	smallPages(addr, size)
+}
 
 // Apart asks the system to keep size bytes at addr, which are reserved and stay so, in a mapping
 // of their own. Then it need not split and join mappings where Commit and Revoke are called
 // for the pages beside them.
-func Apart(addr, size uintptr) { apart(addr, size) }
+func Apart(addr, size uintptr) {
+	mustBePages("osmem.Apart", addr, size)
+	apart(addr, size)
+}
 
 // Pointer returns the address of memory outside the Go heap as a pointer. It is where
 // the module goes from addresses to pointers. The rules of package unsafe protect Go
@@ -210,4 +227,5 @@ func Apart(addr, size uintptr) { apart(addr, size) }
 // alive. Checkptr does not know that and would object to the arithmetic.
 //
 //go:nocheckptr
+//go:nosplit
 func Pointer(addr uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), addr) }

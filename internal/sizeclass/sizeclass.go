@@ -5,7 +5,7 @@
 // so that rounding up wastes at most an eighth of a block.
 package sizeclass
 
-//go:generate go run gen.go
+//go:generate go run ./gen
 
 import "math/bits"
 

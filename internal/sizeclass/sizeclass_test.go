@@ -1,10 +1,6 @@
 package sizeclass
 
-import (
-	"os"
-	"os/exec"
-	"testing"
-)
+import "testing"
 
 func TestIndexExhaustively(t *testing.T) {
 	for i := range Classes {
@@ -46,34 +42,5 @@ func TestTable(t *testing.T) {
 	}
 	if CacheLeast > 1<<19 {
 		t.Errorf("what is set aside for each class is %d bytes, which leaves little of the 1 MiB that a cache may hold", CacheLeast)
-	}
-}
-
-// TestGenerated fails when table.go is not what gen.go writes.
-func TestGenerated(t *testing.T) {
-	want, err := os.ReadFile("table.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gen, err := os.ReadFile("gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/gen.go", gen, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", "run", "gen.go")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOARCH=", "GOOS=", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	got, err := os.ReadFile(dir + "/table.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != string(want) {
-		t.Error("table.go is stale: run go generate ./internal/sizeclass")
 	}
 }

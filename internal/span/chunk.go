@@ -34,6 +34,7 @@ var chunks sync.Mutex
 //
 //go:norace
 func EnterChunk(base, size, meta uintptr) error {
+	mustBeChunk("span.EnterChunk", base, size, meta)
 	if err := Init(); err != nil {
 		return err
 	}
@@ -51,10 +52,20 @@ func EnterChunk(base, size, meta uintptr) error {
 	return nil
 }
 
+// mustBeChunk panics if a chunk cannot have size bytes at base, or its record cannot be at meta.
+//
+//go:norace
+func mustBeChunk(op string, base, size, meta uintptr) {
+	osmem.Must(base%UnitSize == 0, op, "base", base)
+	osmem.Must(size > 0 && size%UnitSize == 0, op, "size", size)
+	osmem.Must(meta != 0 && meta%metaAlign == 0, op, "meta", meta)
+}
+
 // LeaveChunk takes a chunk out of the map. It must be the innermost one.
 //
 //go:norace
 func LeaveChunk(base, size, meta uintptr) {
+	mustBeChunk("span.LeaveChunk", base, size, meta)
 	chunks.Lock()
 	defer chunks.Unlock()
 	outer := (*entry)(osmem.Pointer(meta)).outer

@@ -57,6 +57,18 @@ func KeepSpare(n int64) bool {
 	return true
 }
 
+// watched counts what each tick must look at, though no unit is idle.
+var watched atomic.Int64
+
+// Watch has the timer be armed as long as the sum of all n is not 0. The caller calls Decay some
+// time after it has added one.
+//
+//go:norace
+func Watch(n int64) { watched.Add(n) }
+
+// Watched returns the sum.
+func Watched() int64 { return watched.Load() }
+
 // Spare returns how many bytes are spare.
 func Spare() int64 { return spare.Load() }
 
@@ -83,7 +95,7 @@ func SetDecay(d time.Duration) time.Duration {
 	f := decay.onTick
 	decay.mu.Unlock()
 	if d == 0 {
-		if f != nil && spare.Load() > 0 {
+		if f != nil && (spare.Load() > 0 || watched.Load() > 0) {
 			f() // as if two ticks had passed
 			f()
 		}
@@ -108,7 +120,7 @@ func OnTick(f func()) {
 //
 //go:norace
 func Decay() {
-	if decay.armed.Load() || spare.Load() == 0 && Warm() == 0 {
+	if decay.armed.Load() || spare.Load() == 0 && (watched.Load() == 0 || unspared.Load()) && Warm() == 0 {
 		return
 	}
 	decay.mu.Lock()

@@ -2,20 +2,18 @@ package span
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // waitIdle waits until nothing is idle.
 func waitIdle(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); Idle() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are idle still", Idle())
-		}
-	}
+	testwait.Until(t, "nothing is idle", func() bool { return Idle() == 0 })
 }
 
 // leaveIdle frees some units that were written to.
@@ -44,11 +42,7 @@ func TestDecay(t *testing.T) {
 		waitIdle(t)
 	}
 	// Nothing is armed while nothing is idle.
-	for deadline := time.Now().Add(20 * time.Second); decay.armed.Load(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("still armed")
-		}
-	}
+	testwait.Until(t, "no timer is armed", func() bool { return !decay.armed.Load() })
 	SetDecay(time.Hour)
 	leaveIdle(t, 1)
 	if !decay.armed.Load() {
@@ -156,20 +150,13 @@ func without(units []run, taken run) (rest []run) {
 // TestOnTick looks whether the function is called.
 func TestOnTick(t *testing.T) {
 	defer SetDecay(SetDecay(time.Millisecond))
-	ticks := make(chan bool, 1)
+	var ticks atomic.Int64
 	defer OnTick(nil)
 	OnTick(func() {
 		Idle() // no lock is held
-		select {
-		case ticks <- true:
-		default:
-		}
+		ticks.Add(1)
 	})
 	leaveIdle(t, 1)
-	select {
-	case <-ticks:
-	case <-time.After(20 * time.Second):
-		t.Error("not called")
-	}
+	testwait.Until(t, "the function is called", func() bool { return ticks.Load() > 0 })
 	waitIdle(t)
 }

@@ -28,7 +28,7 @@ func Init() error {
 	if initMap.done.Load() {
 		return nil
 	}
-	p, err := osmem.MapSparse(unsafe.Sizeof(*regions))
+	p, err := osmem.MapSparse(osmem.RoundPage(unsafe.Sizeof(*regions)))
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func ensureTable(i uintptr) error {
 	if err := osmem.Writable(page, osmem.PageSize); err != nil {
 		return err
 	}
-	table, err := osmem.Map(regionUnits * spanSize)
+	table, err := osmem.Map(osmem.RoundPage(regionUnits * spanSize)) // with 32 bits a page may be larger
 	if err != nil {
 		return err
 	}

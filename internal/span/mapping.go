@@ -63,6 +63,8 @@ func AllocWarmMapping(size, align uintptr) (base, space uintptr, fresh bool, err
 
 //go:norace
 func allocMapping(size, align uintptr, warm bool) (base, space uintptr, fresh bool, err error) {
+	osmem.Must(size > 0, "span.AllocMapping", "size", size)
+	osmem.Must(osmem.IsPower(align), "span.AllocMapping", "align", align)
 	if err := Init(); err != nil {
 		return 0, 0, false, err
 	}
@@ -110,6 +112,16 @@ func allocMapping(size, align uintptr, warm bool) (base, space uintptr, fresh bo
 	return base, space, n == 0, nil
 }
 
+// mustBeMapping panics if base cannot be where a mapping begins that has space bytes, of which size
+// are usable.
+//
+//go:norace
+func mustBeMapping(op string, base, size, space uintptr) {
+	osmem.Must(base%RegionSize == 0, op, "base", base)
+	osmem.Must(space%RegionSize == 0, op, "space", space)
+	osmem.Must(0 < size && size <= space, op, "size", size)
+}
+
 // release releases the addresses in [start, end).
 //
 //go:norace
@@ -125,6 +137,7 @@ func release(start, end uintptr) {
 //
 //go:norace
 func GrowMapping(base, size, newSize, space uintptr) bool {
+	mustBeMapping("span.GrowMapping", base, size, space)
 	if newSize > space {
 		return false
 	}
@@ -137,6 +150,8 @@ func GrowMapping(base, size, newSize, space uintptr) bool {
 //
 //go:norace
 func ShrinkMapping(base, size, newSize uintptr) {
+	osmem.Must(base%RegionSize == 0, "span.ShrinkMapping", "base", base)
+	osmem.Must(newSize <= size, "span.ShrinkMapping", "newSize", newSize)
 	from, to := osmem.RoundPage(newSize), osmem.RoundPage(size)
 	if from < to {
 		osmem.Decommit(base+from, to-from)
@@ -149,6 +164,8 @@ func ShrinkMapping(base, size, newSize uintptr) {
 //
 //go:norace
 func MoveMapping(from, to, size uintptr) bool {
+	osmem.Must(from%RegionSize == 0, "span.MoveMapping", "from", from)
+	osmem.Must(to%RegionSize == 0 && to != from, "span.MoveMapping", "to", to)
 	if !osmem.CanMove() {
 		return false
 	}
@@ -181,6 +198,7 @@ func bytesAt(addr, size uintptr) []byte {
 // it moves their pages to units, which are warm then. The caller calls Decay some time
 // later.
 func FreeWarmMapping(base, size, space uintptr) {
+	mustBeMapping("span.FreeWarmMapping", base, size, space)
 	if Moves() {
 		stow(base, size)
 	}
@@ -191,6 +209,7 @@ func FreeWarmMapping(base, size, space uintptr) {
 //
 //go:norace
 func FreeMapping(base, space uintptr) {
+	mustBeMapping("span.FreeMapping", base, 1, space)
 	mappings.mu.Lock()
 	s := Find(base)
 	if s.Prev != 0 {

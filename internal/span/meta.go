@@ -12,6 +12,9 @@ import (
 // memory only where it is touched.
 const metaChunk = 1 << 20
 
+// metaAlign is what the addresses of records are multiples of, in bytes.
+const metaAlign = 128
+
 var meta struct {
 	mu   sync.Mutex
 	next uintptr // what is left of the last chunk: [next, end)
@@ -23,12 +26,12 @@ var meta struct {
 }
 
 // AllocMeta returns size bytes of zeroed memory outside the Go heap for a record. They
-// are aligned to 128, and never unmapped.
+// are aligned to 128, or to pages if they have that size, and never unmapped.
 //
 //go:norace
 func AllocMeta(size uintptr) (uintptr, error) {
-	class := bits.Len(uint(max(size, 128) - 1))
-	size = 1 << class
+	size = MetaSize(size)
+	class := bits.Len(uint(size - 1))
 	meta.mu.Lock()
 	defer meta.mu.Unlock()
 	if p := meta.free[class]; p != 0 {
@@ -38,6 +41,9 @@ func AllocMeta(size uintptr) (uintptr, error) {
 	}
 	if size > metaChunk/8 {
 		return osmem.Map(osmem.RoundPage(size))
+	}
+	if size >= osmem.PageSize {
+		meta.next = osmem.RoundPage(meta.next) // so that their pages can be released; end is a multiple
 	}
 	if meta.end-meta.next < size {
 		p, err := osmem.Map(metaChunk)
@@ -51,12 +57,22 @@ func AllocMeta(size uintptr) (uintptr, error) {
 	return p, nil
 }
 
+// MetaSize returns how many bytes AllocMeta uses for size bytes.
+//
+//go:norace
+func MetaSize(size uintptr) uintptr { return 1 << bits.Len(uint(max(size, metaAlign)-1)) }
+
 // FreeMeta frees a record that AllocMeta returned. A goroutine that still reads it
 // finds zeroes, or another record of the same size.
 //
 //go:norace
 func FreeMeta(addr, size uintptr) {
-	class := bits.Len(uint(max(size, 128) - 1))
+	class := bits.Len(uint(max(size, metaAlign) - 1))
+	align := uintptr(metaAlign)
+	if MetaSize(size) >= osmem.PageSize {
+		align = osmem.PageSize
+	}
+	osmem.Must(addr != 0 && addr&(align-1) == 0, "span.FreeMeta", "addr", addr)
 	clear(unsafe.Slice((*byte)(osmem.Pointer(addr)), size))
 	meta.mu.Lock()
 	defer meta.mu.Unlock()

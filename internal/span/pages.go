@@ -98,9 +98,13 @@ var pages struct {
 	unmoved bool // no chunk is moved any more, because the addresses of one were lost
 }
 
-// Alloc returns units in a row, at a multiple of align units, a power of two. Their
-// first size bytes are committed. fresh says that these are known to read as zero.
+// Alloc returns units in a row, at a multiple of align units, a power of two. There are no more
+// of either than a region has. Their first size bytes are committed. fresh says that these are known to read as zero.
 func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error) {
+	const op = "span.Alloc"
+	osmem.Must(0 < units && units <= regionUnits, op, "units", uintptr(units))
+	osmem.Must(osmem.IsPower(uintptr(align)) && align <= regionUnits, op, "align", uintptr(align))
+	osmem.Must(size <= uintptr(units)*UnitSize, op, "size", size)
 	return alloc(units, align, size, false)
 }
 
@@ -114,6 +118,7 @@ func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error)
 // more units than it ever did, a spotty unit that is to be carved gives its memory
 // up first.
 func AllocCarved(size uintptr) (base uintptr, fresh bool, err error) {
+	osmem.Must(size <= UnitSize, "span.AllocCarved", "size", size)
 	return alloc(1, 1, size, true)
 }
 
@@ -236,6 +241,10 @@ func (r *region) chill(u int) {
 //
 //go:norace
 func Extend(base uintptr, units, more int, size uintptr) bool {
+	const op = "span.Extend"
+	mustBeUnits(op, base, units)
+	osmem.Must(0 < more && more <= regionUnits, op, "more", uintptr(more))
+	osmem.Must(uintptr(units)*UnitSize < size && size <= uintptr(units+more)*UnitSize, op, "size", size)
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
@@ -252,6 +261,7 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 //
 //go:norace
 func Commit(base, size uintptr) error {
+	osmem.Must(base%UnitSize == 0, "span.Commit", "base", base)
 	if !osmem.DecommitRevokes {
 		return nil // whole units are usable
 	}
@@ -260,11 +270,17 @@ func Commit(base, size uintptr) error {
 
 // FreeCarved frees a unit that AllocCarved returned. The caller calls Decay some time
 // later.
-func FreeCarved(base uintptr) { free(base, 1, true) }
+func FreeCarved(base uintptr) {
+	mustBeUnits("span.FreeCarved", base, 1)
+	free(base, 1, true)
+}
 
 // Free frees units that Alloc or Extend returned. The caller calls Decay some time
 // later.
-func Free(base uintptr, units int) { free(base, units, false) }
+func Free(base uintptr, units int) {
+	mustBeUnits("span.Free", base, units)
+	free(base, units, false)
+}
 
 //go:norace
 func free(base uintptr, units int, carved bool) {
@@ -289,6 +305,33 @@ func free(base uintptr, units int, carved bool) {
 	}
 }
 
+// mustEndInSpan panics if size bytes at addr begin in a span and end behind it.
+//
+//go:norace
+func mustEndInSpan(op string, addr, size uintptr) {
+	s := Lookup(addr)
+	if s == nil || s.LoadTag() == 0 {
+		return // memory for metadata
+	}
+	end := addr&^(UnitSize-1) + UnitSize
+	switch s.LoadTag() & KindMask {
+	case KindBody:
+		s = Find(s.Base)
+		fallthrough
+	case KindLarge:
+		end = s.Base + s.Size
+	}
+	osmem.Must(size <= end-addr, op, "size", size)
+}
+
+// mustBeUnits panics if base cannot be the first of so many units of a region.
+//
+//go:norace
+func mustBeUnits(op string, base uintptr, units int) {
+	osmem.Must(base%UnitSize == 0, op, "base", base)
+	osmem.Must(0 < units && units <= regionUnits-int(base%RegionSize/UnitSize), op, "units", uintptr(units))
+}
+
 // mostWarm returns how many units may be warm.
 //
 //go:norace
@@ -304,6 +347,7 @@ func Hollow(addr, size uintptr) bool {
 	if osmem.DecommitRevokes || start >= end {
 		return false
 	}
+	mustEndInSpan("span.Hollow", addr, size)
 	clear(unsafe.Slice((*byte)(osmem.Pointer(addr)), start-addr))
 	clear(unsafe.Slice((*byte)(osmem.Pointer(end)), addr+size-end))
 	osmem.Decommit(start, end-start)
@@ -316,6 +360,8 @@ func Hollow(addr, size uintptr) bool {
 //
 //go:norace
 func Abandon(base, size uintptr) {
+	mustBeUnits("span.Abandon", base, 1)
+	osmem.Must(size <= UnitSize, "span.Abandon", "size", size)
 	if osmem.DecommitRevokes {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(base)), size))
 		return
@@ -428,6 +474,21 @@ func InUse() (units, mapped int) {
 	mapped = mappings.n
 	mappings.mu.Unlock()
 	return units, mapped
+}
+
+// Reserved reports whether addr, which may be any number, is in a region.
+//
+//go:norace
+func Reserved(addr uintptr) bool {
+	base := addr &^ (RegionSize - 1)
+	s := Lookup(base)
+	if s == nil {
+		return false
+	}
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	i := int(s.Region)
+	return i < len(pages.regions) && pages.regions[i].base == base
 }
 
 // Each calls f for the first record of each span of a heap, with no lock held. It may

@@ -46,6 +46,7 @@ func (s *unitSet) chunk(i int) uint64 { return s[i/64] >> (i % 64) & chunkMask }
 //
 //go:norace
 func stow(base, size uintptr) {
+	osmem.Must(base%RegionSize == 0, "span.stow", "base", base) // so that chunks are aligned
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	if pages.unmoved {
@@ -79,6 +80,8 @@ func stow(base, size uintptr) {
 //
 //go:norace
 func (r *region) stowAt(i int, from uintptr) bool {
+	osmem.Must(i%chunkUnits == 0, "span.stowAt", "i", uintptr(i))
+	osmem.Must(from%chunkSize == 0, "span.stowAt", "from", from)
 	// The program may have changed the access.
 	if osmem.Commit(from, chunkSize) != nil || r.commit(i, chunkUnits, chunkSize) != nil {
 		return false
