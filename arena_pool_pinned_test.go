@@ -3,10 +3,10 @@
 package cheap
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 )
 
 // TestArenaPoolLoweredProcs fills the boxes of Ps that then stop running.
@@ -29,15 +29,9 @@ func TestArenaPoolLoweredProcs(t *testing.T) {
 	wg.Wait()
 	runtime.GOMAXPROCS(1)
 	const boxes = int64(len(arenaBoxes{}.box)) * pooledChunks * pooledChunk
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	waitUntil(t, fmt.Sprintf("pooled arenas keep the %d bytes that one P may keep", boxes), func() bool {
 		Trim()
 		runtime.GC()
-		if now := Default().Stats().Bytes; now <= before+boxes {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("pooled arenas keep %d bytes, one P may keep %d", now-before, boxes)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return Default().Stats().Bytes <= before+boxes
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -129,22 +128,15 @@ func TestPooledArenaDropped(t *testing.T) {
 	if inner.live() < len(homes)*4*pooledChunk {
 		t.Fatalf("%d bytes live", inner.live())
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	free := func() bool {
+	waitUntil(t, "dropped arenas have no memory and no home", func() bool {
+		runtime.GC()
 		for i := range homes {
 			if homes[i].owned.Load() {
 				return false
 			}
 		}
 		return inner.live() == 0
-	}
-	for !free() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes of dropped arenas are live", inner.live())
-		}
-		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
+	})
 }
 
 // TestPooledArenaWaitsAtHome: one that waits is not dropped.

@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"unsafe"
 
@@ -61,13 +60,15 @@ func factorOf(tag uintptr) uint64 {
 // link changes the highest bit of the mark and nothing else, whatever the factor.
 //
 //go:norace
+//go:nosplit
 func seal(p uintptr, link, factor uint64) uint64 {
-	return (bits.RotateLeft64(link, 1) ^ uint64(p)) * factor
+	return (link<<1 | link>>63 ^ uint64(p)) * factor
 }
 
 // nextOf returns the address of the next block.
 //
 //go:norace
+//go:nosplit
 func nextOf(link uint64) uintptr { return uintptr(link &^ uint64(stateBits)) }
 
 // stateOf returns the state of the block that has the link.
@@ -75,11 +76,15 @@ func nextOf(link uint64) uintptr { return uintptr(link &^ uint64(stateBits)) }
 //go:norace
 func stateOf(link uint64) blockState { return blockState(link) & stateBits }
 
-// blockAt returns the block at p, which is the start of a carved block. The block
+// blockAt returns the block at p, which is the start of a carved block. Pinned code calls it, so it
+// does not look at p: carve does, startsBlock does where p is an argument of a caller, and nextOf
+// is of a link whose seal was right. The block
 // lies in a span, whose memory stays committed while a heap has the span, and no
 // block is smaller than this type.
 //
 //go:norace
+//go:nosplit
+//go:nocheckptr
 func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
 
 // isFree reports whether b, which lies at p, has the mark of a free block, in
@@ -87,6 +92,7 @@ func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
 // the mark by accident with a probability of 2⁻⁶³.
 //
 //go:norace
+//go:nosplit
 func (b *block) isFree(p uintptr, factor uint64) bool {
 	return b.mark^seal(p, b.link, factor) <= sortedBit
 }
@@ -108,6 +114,7 @@ func (b *block) isSorted(p uintptr, factor uint64) bool {
 // cache or in a batch.
 //
 //go:norace
+//go:nosplit
 func (b *block) setCached(p, next uintptr, state blockState, factor uint64) {
 	link := uint64(next) | uint64(state)
 	b.link, b.mark = link, seal(p, link, factor)
@@ -117,6 +124,7 @@ func (b *block) setCached(p, next uintptr, state blockState, factor uint64) {
 //
 //go:norace
 func (b *block) setSorted(p, next uintptr, state blockState, factor uint64) {
+	mustBeAligned("block.setSorted", p|next)
 	link := uint64(next) | uint64(state)
 	b.link, b.mark = link, seal(p, link, factor)^sortedBit
 }

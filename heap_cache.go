@@ -89,6 +89,8 @@ func (k *cache) class(c uint8) *cacheClass { return k.at(uintptr(c)) }
 // at is class of a number that is below sizeclass.Count.
 //
 //go:norace
+//go:nosplit
+//go:nocheckptr
 func (k *cache) at(c uintptr) *cacheClass {
 	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), c*cacheClassSize))
 }
@@ -139,6 +141,7 @@ func (cc *cacheClass) popOrSpare() (p uintptr, was blockState, written uintptr, 
 // push puts the block at p, which is not free, on the list, if that has room.
 //
 //go:norace
+//go:nosplit
 func (cc *cacheClass) push(p uintptr) bool {
 	puts := cc.puts
 	if puts >= cc.takes {
@@ -330,7 +333,11 @@ func (k *cache) hasBlocks() bool {
 var cachePool struct {
 	mu   sync.Mutex
 	free []uintptr
+	cold []uintptr // their pages have no memory
 }
+
+// mostFree is how many unused caches keep their memory, 8 KiB each.
+const mostFree = 16
 
 // newCache returns the address of an empty cache for the heap with that id.
 //
@@ -341,11 +348,12 @@ func newCache(id uintptr) (slot uintptr, err error) {
 	}
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
-	if n := len(cachePool.free); n > 0 {
-		slot = cachePool.free[n-1]
-		cachePool.free = cachePool.free[:n-1]
-		cacheAt(slot).setHeap(id)
-		return slot, nil
+	for _, list := range []*[]uintptr{&cachePool.free, &cachePool.cold} {
+		if n := len(*list); n > 0 {
+			slot, *list = (*list)[n-1], (*list)[:n-1]
+			cacheAt(slot).setHeap(id)
+			return slot, nil
+		}
 	}
 	if slot, err = span.AllocMeta(unsafe.Sizeof(cache{})); err != nil {
 		return 0, err
@@ -375,7 +383,12 @@ func freeCache(slot uintptr) {
 	k.base, k.room = 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
-	cachePool.free = append(cachePool.free, slot)
+	// Where slots are locked, a goroutine that had the slot may write to its lock once more.
+	if len(cachePool.free) < mostFree || percpu.Portable || !span.Hollow(slot, span.MetaSize(unsafe.Sizeof(cache{}))) {
+		cachePool.free = append(cachePool.free, slot)
+	} else {
+		cachePool.cold = append(cachePool.cold, slot)
+	}
 }
 
 // addCache gives the current P a cache, if it has none and there is memory.

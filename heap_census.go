@@ -126,7 +126,9 @@ func (h *Heap) read(c *census.Heap) bool {
 		}
 	}
 	for l := h.locals; l != nil; l = l.next {
-		c.Mallocs += cacheAt(l.slot).census(c, false)
+		if l.slot != 0 {
+			c.Mallocs += cacheAt(l.slot).census(c, false)
+		}
 	}
 	c.Blocks, c.Bytes = c.LargeBlocks, c.LargeBytes
 	for i := range c.Classes {

@@ -2,13 +2,14 @@ package cheap
 
 import (
 	"strconv"
+	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // found returns what readHeaps counts of h, or nil.
@@ -85,35 +86,24 @@ func TestCensusDoesNotWait(t *testing.T) {
 	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	h.Free(h.Malloc(100))
-	read := func() *census.Heap {
+	read := func(locks ...*sync.Mutex) (c *census.Heap) {
 		t.Helper()
-		done := make(chan *census.Heap, 1)
-		go func() { done <- found(h) }()
-		select {
-		case c := <-done:
-			return c
-		case <-time.After(10 * time.Second):
-			t.Error("readHeaps waits") // and ends after the locks were given back
-			return nil
+		for _, mu := range locks {
+			mu.Lock()
+			defer mu.Unlock() // also if readHeaps waits: then the test ends, and destroys h
 		}
+		testwait.Return(t, "readHeaps", func() { c = found(h) })
+		return c
 	}
-	h.seize.Lock()
-	c := read()
-	h.seize.Unlock()
-	if c == nil || !c.Busy || c.Held == 0 {
+	if c := read(&h.seize); c == nil || !c.Busy || c.Held == 0 {
 		t.Errorf("while seize is held: %+v", c)
 	}
 	if unsafe.Sizeof(uintptr(0)) == 8 { // else it takes the lock of a class
+		locks := []*sync.Mutex{&h.large.mu}
 		for i := range h.classes {
-			h.classes[i].mu.Lock()
+			locks = append(locks, &h.classes[i].mu)
 		}
-		h.large.mu.Lock()
-		c = read()
-		h.large.mu.Unlock()
-		for i := range h.classes {
-			h.classes[i].mu.Unlock()
-		}
-		if c == nil || c.Busy || c.Mallocs != 1 {
+		if c := read(locks...); c == nil || c.Busy || c.Mallocs != 1 {
 			t.Errorf("while the locks of the classes are held: %+v", c)
 		}
 	}

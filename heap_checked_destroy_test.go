@@ -7,10 +7,10 @@ package cheap
 import (
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -148,12 +148,16 @@ func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
 			destroyed <- err
 		}
 	}()
-	select {
-	case v := <-destroyed:
-		t.Errorf("the heap is destroyed while a call runs: %v", v)
-		destroyed <- v
-	case <-time.After(50 * time.Millisecond): // where it waits, that is no less right
-	}
+	waitUntil(t, "it waits", func() bool {
+		select {
+		case v := <-destroyed:
+			t.Errorf("the heap is destroyed while a call runs: %v", v)
+			destroyed <- v
+			return true
+		default:
+			return waitsIn("(*Heap).destroy")
+		}
+	})
 	close(proceed)
 	if m, ok := (<-used).(*MisuseError); ok && m.Reason != "the heap is destroyed" {
 		t.Errorf("the call panics: %v", m)
@@ -161,6 +165,19 @@ func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
 	if v := <-destroyed; v != nil {
 		t.Errorf("DestroyAll returns %v", v)
 	}
+}
+
+// waitsIn reports whether a goroutine is in a function with that name, and yields there or
+// waits for a lock.
+func waitsIn(name string) bool {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, name) && (strings.Contains(stack, "runtime.Gosched(") || strings.Contains(stack, "sync.(*Mutex).Lock(")) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestCheckedDestroyWaits stops calls of a checked heap at places where they have memory in hand.

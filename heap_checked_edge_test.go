@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestCheckedAlignments asks for alignments that are large, with a size for which there may be
@@ -45,18 +45,6 @@ func TestCheckedAlignments(t *testing.T) {
 
 const maxInt = int(^uint(0) >> 1)
 
-// within fails the test if f takes long.
-func within(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s does not return", what)
-	}
-}
-
 // TestCheckedFreeNeighbour writes behind the end of a block into one that is free. The next
 // Malloc finds that; it must name the block whose end was written over, and hold no lock.
 func TestCheckedFreeNeighbour(t *testing.T) {
@@ -67,7 +55,7 @@ func TestCheckedFreeNeighbour(t *testing.T) {
 				p := makeChecked(h, size)
 				rest := int(headerAt(uintptr(p)-headerBytes).whole) - headerBytes - size
 				write(p, size, size+rest+over)
-				within(t, "Malloc", func() {
+				testwait.Return(t, "Malloc", func() {
 					var v any
 					for range 100 {
 						if v = catch(func() { h.Malloc(size) }); v != nil {
@@ -90,7 +78,7 @@ func TestCheckedFreeNeighbour(t *testing.T) {
 						}
 					}
 				})
-				within(t, "Malloc after the report", func() { catch(func() { h.Free(h.Malloc(size)) }) })
+				testwait.Return(t, "Malloc after the report", func() { catch(func() { h.Free(h.Malloc(size)) }) })
 			})
 		}
 	}

@@ -30,8 +30,9 @@ func (h *Heap) destroy(op string, all bool) error {
 	if !h.closed.Load() {
 		h.mustBeUndamagedAll(op)
 	}
-	if race.Told && all {
-		// The goroutine that destroys the heap frees the live blocks, and has looked at them.
+	if race.Told && (all || h.checked != nil) {
+		// The goroutine that destroys the heap frees the live blocks, and has looked at them; and
+		// at all blocks if the heap has a CheckLevel.
 		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
 	}
 	err := h.destroyQuietly(op, all)
@@ -98,8 +99,12 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	h.noteGone()
 	// A goroutine in a method of a Local is not pinned and cannot be waited for.
 	// It will find the heap closed; until then the spans must stay readable, and
-	// must not become another heap's.
-	keep := h.locals != nil
+	// must not become another heap's. A Local that has lost its cache has no block of them.
+	keep := false
+	for c := h.locals; c != nil; c = c.next {
+		keep = keep || c.slot != 0
+		c.unwatch()
+	}
 	h.large.mu.Lock()
 	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.mu.Unlock()

@@ -71,7 +71,7 @@ func sizeOf(a, b int) int {
 }
 
 func FuzzHeap(f *testing.F) {
-	for seed := range uint64(hammerRounds(40)) {
+	for seed := range uint64(hammerRounds(20)) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		program := make([]byte, 600+r.IntN(600))
 		for i := range program {

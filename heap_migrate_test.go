@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -119,14 +118,16 @@ func TestMovedInRefill(t *testing.T) {
 	for range hammerRounds(100) {
 		h := newHeap(t, HeapOptions{})
 		cl := &h.classes[sizeclass.Of(size)]
-		var locked, began atomic.Bool
+		var locked, began, ended atomic.Bool
 		done := make(chan unsafe.Pointer)
 		go func() {
 			h.Free(h.Malloc(3000)) // a cache
 			began.Store(true)
 			for !locked.Load() { // not yielding, so that this P is not the other one's
 			}
-			done <- h.Malloc(size) // waits for the lock, and goes on where that is unlocked
+			p := h.Malloc(size) // waits for the lock, and goes on where that is unlocked
+			ended.Store(true)
+			done <- p
 		}()
 		for !began.Load() {
 		}
@@ -135,7 +136,7 @@ func TestMovedInRefill(t *testing.T) {
 		mine := h.Malloc(size)
 		cl.mu.Lock()
 		locked.Store(true)
-		for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); { // not yielding, either
+		for !isAwaited(&cl.mu) && !ended.Load() { // not yielding, either
 		}
 		cl.mu.Unlock()
 		other := <-done
@@ -153,6 +154,10 @@ func TestMovedInRefill(t *testing.T) {
 		}
 	}
 }
+
+// isAwaited reports whether a goroutine waits for mu, which is locked. The first word of a
+// Mutex counts those above its three flags.
+func isAwaited(mu *sync.Mutex) bool { return atomic.LoadInt32((*int32)(unsafe.Pointer(mu)))>>3 > 0 }
 
 // TestCacheOfEachP looks whether what one P has freed is what this P allocates next, and
 // what no other P allocates; and how many caches there are.

@@ -130,6 +130,8 @@ func whatIs(p uintptr) string {
 		return "a small number, not an address"
 	case span.FindChunk(p) != 0:
 		return "a block of another allocator"
+	case span.Reserved(p):
+		return "in address space that was never handed out"
 	}
 	if name, ok := mappingOf(p); ok {
 		return name

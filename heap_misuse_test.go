@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -110,7 +111,8 @@ func TestForeignPointers(t *testing.T) {
 
 // TestNumberOnAnyStack frees numbers that the caller has in a pointer variable, in
 // goroutines whose stack ends, and is copied, in each part of Free. The runtime accepts
-// any number from 4,096 on.
+// any number from 4,096 on. By default each depth has one of the numbers, and with the flag
+// it has all: the heap reads what the system knows of the process to name each.
 func TestNumberOnAnyStack(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
@@ -118,12 +120,14 @@ func TestNumberOnAnyStack(t *testing.T) {
 	f := newFixed(h, 64, 0, 0)
 	f.Free(f.Malloc(1))
 	defer f.Destroy()
-	for _, n := range []uint64{4096, 4097, 65_535, 1<<31 + 1, 1<<47 - 8, 1 << 47, math.MaxUint} {
-		if n > math.MaxUint {
-			continue // on 32-bit systems
-		}
+	numbers := []uint64{4096, 4097, 65_535, 1<<31 + 1, 1<<47 - 8, 1 << 47, math.MaxUint}
+	numbers = slices.DeleteFunc(numbers, func(n uint64) bool { return n > math.MaxUint }) // on 32-bit systems
+	for i, n := range numbers {
 		for op, free := range map[string]func(unsafe.Pointer){"Heap.Free": h.Free, "Local.Free": l.Free, "FixedBlock.Free": f.Free} {
 			for depth := range 60 {
+				if !*long && depth%len(numbers) != i {
+					continue
+				}
 				panicked := make(chan any)
 				go func() { panicked <- freeAtDepth(depth, free, anyPointer(uintptr(n))) }()
 				mustAccuse(t, op, uintptr(n), func() { panic(<-panicked) })

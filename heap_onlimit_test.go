@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestOnLimitRealloc has a Realloc that leaves the block in place, because there is no memory.
@@ -75,7 +77,7 @@ func TestOnLimitDestroys(t *testing.T) {
 				t.Error(err)
 			}
 		}})
-		within(t, "a request", func() { f(h, h.Malloc(100_000)) })
+		testwait.Return(t, "a request", func() { f(h, h.Malloc(100_000)) })
 	}
 }
 
@@ -112,7 +114,7 @@ func TestOnLimitPanics(t *testing.T) {
 		}
 		h.Free(p)
 		l.Destroy()
-		within(t, "Destroy", func() {
+		testwait.Return(t, "Destroy", func() {
 			if err := h.Destroy(); err != nil {
 				t.Error(err)
 			}

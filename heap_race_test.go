@@ -3,6 +3,7 @@
 package cheap
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -334,24 +336,80 @@ func TestRaceOfMessages(t *testing.T) {
 	}
 }
 
-// TestRaceOfCheckedDestroy destroys a checked heap with blocks in use, at whose headers DestroyAll
-// looks. Another goroutine gets their memory from another heap.
+// TestRaceOfCheckedDestroy destroys a checked heap, at whose headers Destroy looks: with blocks in
+// use, and with blocks in quarantine. Another goroutine gets their memory from another heap.
 func TestRaceOfCheckedDestroy(t *testing.T) {
-	mustReport(t, false, func() {
-		var heaps [2]*Heap
-		for i := range heaps {
-			var err error
-			if heaps[i], err = NewHeap(HeapOptions{Check: CheckBlocks}); err != nil {
-				panic(err)
+	for name, destroy := range map[string]func(h *Heap, blocks []unsafe.Pointer) error{
+		"in use": func(h *Heap, _ []unsafe.Pointer) error { return h.DestroyAll() },
+		"quarantine": func(h *Heap, blocks []unsafe.Pointer) error {
+			for _, p := range blocks {
+				h.Free(p)
 			}
-		}
-		for range 100 {
-			heaps[0].Malloc(1000)
-		}
-		inTurns(func() { heaps[0].DestroyAll() }, func() {
-			for range 1000 {
-				heaps[1].Malloc(1000)
-			}
+			return h.Destroy()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustReport(t, false, func() {
+				var heaps [2]*Heap
+				for i := range heaps {
+					var err error
+					if heaps[i], err = NewHeap(HeapOptions{Check: CheckBlocks}); err != nil {
+						panic(err)
+					}
+				}
+				var blocks []unsafe.Pointer
+				for range 100 {
+					blocks = append(blocks, heaps[0].Malloc(1000), heaps[0].Malloc(100_000))
+				}
+				inTurns(func() {
+					if err := destroy(heaps[0], blocks); err != nil {
+						panic(err)
+					}
+				}, func() {
+					for range 1000 {
+						heaps[1].Malloc(1000)
+					}
+					heaps[1].Malloc(100_000)
+				})
+			})
 		})
-	})
+	}
+}
+
+// TestRaceOfSamples has goroutines sample the first blocks of a heap at the same time, and free
+// so many that their pages are released, some of them later by a timer.
+func TestRaceOfSamples(t *testing.T) {
+	for _, rate := range []int64{1, 64 << 10} {
+		t.Run(fmt.Sprint("rate=", rate), func(t *testing.T) {
+			mustReport(t, false, func() {
+				sample.SetRate(rate)
+				var wg sync.WaitGroup
+				for range 20 {
+					h, err := NewHeap(HeapOptions{})
+					if err != nil {
+						panic(err)
+					}
+					for range 4 {
+						wg.Go(func() {
+							var blocks []unsafe.Pointer
+							for i := range 100 {
+								blocks = append(blocks, h.Malloc(32_000-i*16))
+							}
+							for _, p := range blocks {
+								h.Free(p)
+							}
+						})
+					}
+				}
+				wg.Wait()
+				for h := range heaps.Range {
+					if all := h.(*Heap).sampled.Load(); all != nil {
+						for all.putOff.Load() { // its timer has not run
+							time.Sleep(time.Millisecond)
+						}
+					}
+				}
+			})
+		})
+	}
 }

@@ -14,6 +14,11 @@ import (
 // heaps has all heaps that are not destroyed, as keys.
 var heaps sync.Map
 
+// everyHeap yields all of them.
+func everyHeap(yield func(*Heap) bool) {
+	heaps.Range(func(h, _ any) bool { return yield(h.(*Heap)) })
+}
+
 // idleHooks are called before idle memory is looked for, with no lock held.
 // Whatever keeps blocks for later use registers a hook that lets go of them. It
 // is written while the package is initialized.
@@ -33,6 +38,7 @@ func init() {
 			h.(*Heap).dropIdle()
 			h.(*Heap).sortUnasked()
 		}
+		seizeLocals(everyHeap, (*localCache).rests)
 	})
 	account.SetIdle(
 		func() int64 { return int64(span.Idle()) },
@@ -48,16 +54,18 @@ var _ [DefaultDecay]struct{} = [span.DefaultDecay]struct{}{}
 // SetDecay sets how long memory that holds no block is kept for reuse before it is
 // released to the operating system, for all heaps of the program, and returns the
 // old value. Idle memory is released after d/2 to d. A d of 0 releases it at
-// once, so each reuse pays for fresh pages. A negative d keeps it until [Trim] or
-// [Heap.Trim].
+// once, so each reuse pays for fresh pages; what a [Local] caches stays until [Trim] or
+// [Heap.Trim] then, because nothing looks whether it is used. A negative d keeps all idle
+// memory until these are called.
 func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 
 // Trim releases all idle memory to the operating system: it empties the caches of
 // all heaps, and then releases all memory that holds no block. Without Trim the
-// same happens some time after memory becomes idle; see [SetDecay]. An open Local
-// empties its cache when it next runs out of blocks or of room.
+// same happens some time after memory becomes idle; see [SetDecay]. A Local in which a
+// goroutine is at this moment empties its cache when it next runs out of blocks or of room.
 func Trim() {
 	runIdleHooks()
+	seizeLocals(everyHeap, anyLocal)
 	for h := range heaps.Range {
 		h.(*Heap).reclaim()
 		h.(*Heap).releaseSampled(true)
@@ -72,6 +80,7 @@ func Trim() {
 func (h *Heap) Trim() {
 	h.mustBeOpen("Heap.Trim")
 	runIdleHooks()
+	seizeLocals(func(yield func(*Heap) bool) { yield(h) }, anyLocal)
 	h.reclaim()
 	h.releaseSampled(true)
 	span.TrimAll()

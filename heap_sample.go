@@ -64,7 +64,9 @@ func (h *Heap) redrawSamples() {
 		}
 	}
 	for l := h.locals; l != nil; l = l.next {
-		cacheAt(l.slot).redrawSamples()
+		if l.slot != 0 {
+			cacheAt(l.slot).redrawSamples()
+		}
 	}
 }
 
@@ -149,6 +151,11 @@ func (h *Heap) mallocSampled(c uint8) (p uintptr, was blockState, ok bool) {
 }
 
 // samples returns the classes of sampled blocks.
+//
+// Most callers are between Enter and Leave of package race, where the detector does not see that
+// the compare-and-swap hands on what was written before.
+//
+//go:norace
 func (h *Heap) samples() *samples {
 	if all := h.sampled.Load(); all != nil {
 		return all
@@ -203,9 +210,11 @@ func (all *samples) releaseIdle(h *Heap) {
 	now, last := sample.Now(), all.released.Load()
 	if now-last < int64(idlePause) {
 		if !all.putOff.Load() && !all.putOff.Swap(true) {
-			time.AfterFunc(idlePause, func() {
-				all.putOff.Store(false)
-				h.releaseSampled(false)
+			seen(func() { // else the function would look as if it ran before the timer was armed
+				time.AfterFunc(idlePause, func() {
+					all.putOff.Store(false)
+					h.releaseSampled(false)
+				})
 			})
 		}
 		return

@@ -34,8 +34,12 @@ func TestSampleMemory(t *testing.T) {
 		"one size of 1,000 places":    {live: 64 << 20, places: 1000, from: 1000, to: 1001, turnover: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if race.Build || testchild.Emulated() {
+			t.Parallel()
+			switch {
+			case race.Build || testchild.Emulated():
 				row.live, row.turnover = min(row.live, 64<<20), min(row.turnover, 2)
+			case !*long:
+				row.live, row.turnover = min(row.live, 96<<20), min(row.turnover, 2)
 			}
 			out, ok := testchild.Test(t, row.measure)
 			if !ok {
@@ -80,14 +84,13 @@ func (l sampledLoad) measure(t *testing.T) {
 		}
 	}
 	turn(l.turnover * l.live)
-	var grown, tables, slack, most int64
-	for try := 0; try == 0 || try < 5 && max(grown, tables)+slack > most; try++ {
-		// The pages of what comes and goes within idlePause are not released. So a sample that
-		// ends later may find too many, and release them.
-		time.Sleep(idlePause)
+	for range 5 {
+		// The pages of what comes and goes within idlePause are not released. A sample that
+		// ends later may find too many, and releases them.
+		h.samples().released.Store(sample.Now() - int64(idlePause))
 		turn(2 << 20)
-		grown, tables, slack, most = goHeap()-before, sample.Bytes(), idleOfSampled(t, h), h.Stats().Bytes/100+512<<10
 	}
+	grown, tables, slack, most := goHeap()-before, sample.Bytes(), idleOfSampled(t, h), h.Stats().Bytes/100+512<<10
 	runtime.KeepAlive(blocks)
 	t.Logf("%d samples, the Go heap has grown by %d KiB, and package sample says %d; slack %d KiB; allowed %d KiB", sample.Live(), grown>>10, tables>>10, slack>>10, most>>10)
 	if sample.Live() < l.live>>20 {
@@ -122,6 +125,7 @@ func TestBurstOfFrees(t *testing.T) {
 			blocks[i] = h.Malloc(16 << 10)
 			clear(unsafe.Slice((*byte)(blocks[i]), 16<<10)) // a block of that size
 		}
+		h.samples().released.Store(sample.Now() + int64(time.Hour)) // no look before the test says so
 		for i, p := range blocks {
 			if i%4 != 0 {
 				h.Free(p)
@@ -135,6 +139,7 @@ func TestBurstOfFrees(t *testing.T) {
 		if trim {
 			h.Trim()
 		} else {
+			h.samples().released.Store(0)
 			waitUntil(t, "the pages go back", func() bool { return idleOfSampled(t, h) <= most })
 		}
 		if n := idleOfSampled(t, h); n > most {

@@ -103,7 +103,9 @@ func (h *Heap) count() Stats {
 		}
 	}
 	for l := h.locals; l != nil; l = l.next {
-		t.add(cacheAt(l.slot))
+		if l.slot != 0 {
+			t.add(cacheAt(l.slot))
+		}
 	}
 	s := Stats{
 		Held:     h.account.Held(),

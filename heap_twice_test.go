@@ -169,7 +169,7 @@ func (w *twice) end() {
 // with everything else that moves blocks, and looks whether another heap, which
 // uses the same address space, stays as it is.
 func TestFreedTwice(t *testing.T) {
-	for seed := range uint64(hammerRounds(120)) {
+	for seed := range uint64(hammerRounds(40)) {
 		size := []int{16, 64, 512, 2048, 12288}[seed%5]
 		w := newTwice(t, size, seed)
 		nothing := func() {}
@@ -505,50 +505,50 @@ func TestHammerFreedTwice(t *testing.T) {
 		return // the detector slows one of the goroutines down so far that they do not meet
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
-	const n = 200
+	const n = 100
 	var blocks [n]unsafe.Pointer
 	var h *Heap
-	var turn, done atomic.Int64
 	var at, accused [2]atomic.Int64
 	free := func(me int) {
 		for i, p := range blocks {
 			at[me].Store(int64(i) + 1)
-			for at[1-me].Load() < int64(i)+1 {
+			for spins := 0; at[1-me].Load() < int64(i)+1; spins++ {
+				if spins > 1000 { // the other one may wait for a processor
+					time.Sleep(time.Microsecond)
+				}
 			}
 			if catch(func() { h.Free(p) }) != nil {
 				accused[me].Add(1)
 			}
 		}
-		done.Add(1)
 	}
+	turns, done := make(chan bool), make(chan bool)
+	defer close(turns)
 	go func() {
-		for round := int64(1); turn.Load() >= 0; {
-			if turn.Load() == round {
-				free(1)
-				round++
-			}
+		for range turns {
+			free(1)
+			done <- true
 		}
 	}()
-	defer turn.Store(-1)
 	missed := int64(0)
-	start := time.Now()
-	rounds := int64(hammerRounds(300))
-	for round := int64(1); round <= rounds && time.Since(start) < 5*time.Second; round++ {
+	rounds := int64(hammerRounds(30))
+	if *long {
+		rounds *= 10
+	}
+	for round := int64(1); round <= rounds; round++ {
 		size := []int{64, 16, 1024, 20_000, 1 << 17}[round%5]
 		w := newTwice(t, size, uint64(round))
 		h = w.h
 		for i := range blocks {
 			blocks[i] = h.Malloc(size)
 		}
-		done.Store(0)
 		for i := range at {
 			at[i].Store(0)
 			accused[i].Store(0)
 		}
-		turn.Store(round)
+		turns <- true
 		free(0)
-		for done.Load() < 2 {
-		}
+		<-done
 		noticed := accused[0].Load() + accused[1].Load()
 		missed += max(0, n-noticed)
 		if size > sizeclass.MaxSize && noticed != n {
@@ -559,5 +559,5 @@ func TestHammerFreedTwice(t *testing.T) {
 		w.others()
 		w.end()
 	}
-	t.Logf("%d of %d blocks were freed twice without a panic of Free", missed, n*turn.Load())
+	t.Logf("%d of %d blocks were freed twice without a panic of Free", missed, n*rounds)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
@@ -163,15 +164,10 @@ func catch(f func()) (v any) {
 	return nil
 }
 
-// waitUntil calls f until it returns true, and fails the test if that takes
-// long.
+// waitUntil calls f until it returns true.
 func waitUntil(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
+	testwait.Until(t, what, f)
 }
 
 // setDecay is SetDecay for the time of a test.

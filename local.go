@@ -2,8 +2,8 @@ package cheap
 
 import (
 	"runtime"
-	"sync/atomic"
 	"unsafe"
+	"weak"
 
 	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -16,16 +16,21 @@ import (
 // to its P, which is about half of the cost of Heap.Malloc and Heap.Free. It is
 // for hot loops.
 //
-// Several goroutines must not call methods of one Local at the same time. The
+// Several goroutines must not call methods of one Local at the same time. A Local must not
+// be copied: the heap takes the cache from the one that [Heap.NewLocal] has returned. The
 // blocks belong to the heap: the Heap, any Local of it, and any goroutine may free
 // them, and they stay valid when the Local is destroyed.
 //
 // Destroy returns the cached blocks to the heap. If a Local becomes unreachable
 // without Destroy, its cached blocks return after the next garbage collection, and
-// are not available until then.
+// are not available until then. The cached blocks of a Local that is not used return as
+// idle memory does: see [SetDecay] and [Trim].
 type Local struct {
-	h *Heap
-	k *cache // off the Go heap, or noCache
+	_ noCopy
+
+	// k is the cache, off the Go heap, or noCache. It is loaded by Local.cache and Local.enter
+	// only: local_cache.go says who may write to it.
+	k *cache
 
 	// The unit of the block that was freed last, and the record of that unit.
 	// The record of a unit never changes, so this pair is never stale. It saves
@@ -35,10 +40,20 @@ type Local struct {
 
 	base uintptr // the tag of the heap's spans, less the class
 
+	h      *Heap
 	c      *localCache
 	life   *life
 	closed bool
+
+	in     bool  // the goroutine may be in the cache; see local_cache.go
+	misses uint8 // so many more slow paths do not ask for a cache; see attach
 }
+
+// A noCopy makes go vet report copies of a type that contains it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // A life is an object that only one other refers to, a Local or an arena of the pool,
 // and whose end stands for that of the other. A program may set a finalizer on a Local,
@@ -46,71 +61,19 @@ type Local struct {
 // before that; one to its life is nil afterwards.
 type life [16]byte
 
-// localCache is the part of a Local that must outlive it if it is dropped.
-type localCache struct {
-	h     *Heap
-	slot  uintptr     // of cache, or 0; under h.seize
-	flush atomic.Bool // the heap asks for the blocks
-
-	next, prev *localCache // in the list of the open ones; under h.seize
-
-	dropped cleanup.Handle // of giveBack; used by the Local's goroutine
-}
-
-// noCache has no blocks and no room, so a Local with it takes the slow path.
-// It is never written to.
-var noCache cache
-
 // NewLocal returns a Local of h. If there is no memory for its cache, a few KiB, or
 // the limit is reached, the Local has no cache and is no faster than the heap.
 func (h *Heap) NewLocal() *Local {
 	h.mustBeOpen("Heap.NewLocal")
 	l := h.newLocal()
-	if l.cached() {
+	if h.checked == nil {
 		l.life = new(life)
+		l.c.local = weak.Make(l)
 		l.c.dropped = cleanup.Add(l.life, (*localCache).giveBack, l.c)
+		if l.attach(true) != nil {
+			l.leave()
+		}
 	}
-	return l
-}
-
-// newLocal returns a Local whose cache is not given back when the Local is dropped.
-//
-//go:norace
-func (h *Heap) newLocal() *Local {
-	if h.checked != nil {
-		return &Local{h: h, k: &noCache, c: &localCache{h: h}, lastUnit: ^uintptr(0), base: h.id << span.KindBits}
-	}
-	return h.newCachedLocal()
-}
-
-// newCachedLocal is newLocal of a heap with a CheckLevel, too.
-//
-//go:norace
-func (h *Heap) newCachedLocal() *Local {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
-	l := &Local{h: h, k: &noCache, c: &localCache{h: h}, lastUnit: ^uintptr(0), base: h.id << span.KindBits}
-	if !h.account.Take(cacheBytes) {
-		return l
-	}
-	h.seize.Lock()
-	defer h.seize.Unlock()
-	slot, err := newCache(h.id)
-	if err == nil && h.closed.Load() {
-		freeCache(slot)
-		err = ErrDestroyed
-	}
-	if err != nil {
-		h.account.Give(cacheBytes)
-		return l
-	}
-	l.k, l.c.slot = cacheAt(slot), slot
-	if l.c.next = h.locals; l.c.next != nil {
-		l.c.next.prev = l.c
-	}
-	h.locals = l.c
 	return l
 }
 
@@ -118,9 +81,12 @@ func (h *Heap) newCachedLocal() *Local {
 //
 //go:norace
 //go:nosplit
+//go:nocheckptr
+//go:noinline
 func (l *Local) Malloc(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize {
-		cc := l.k.at(uintptr(sizeclass.Of(size)))
+		c := uintptr(sizeclass.Of(size))
+		cc := l.cache().at(c)
 		if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
 			b := blockAt(p)
 			link := b.link
@@ -149,9 +115,10 @@ func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 //go:norace
 func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
-		if cc := l.k.class(sizeclass.Of(size)); !cc.due() {
+		l.in = true
+		if cc := l.cache().class(sizeclass.Of(size)); !cc.due() {
 			if p, was := cc.pop(); p != 0 {
-				runtime.KeepAlive(l) // as in Malloc
+				l.in = false
 				if instrumented {
 					l.h.handedOut(p, was)
 				}
@@ -167,6 +134,8 @@ func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
 //
 //go:norace
 //go:nosplit
+//go:nocheckptr
+//go:noinline
 func (l *Local) Free(ptr unsafe.Pointer) {
 	p := uintptr(ptr)
 	if instrumented {
@@ -189,7 +158,7 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	// A span of a destroyed heap has no tag.
 	if c := s.LoadTag() - l.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
-			cc := l.k.at(c)
+			cc := l.cache().at(c)
 			if !blockAt(p).isFree(p, cc.factor) {
 				if cc.push(p) {
 					runtime.KeepAlive(l)
@@ -207,6 +176,7 @@ slow:
 //
 //go:norace
 func (l *Local) mustBeOpen(op string) {
+	l.in = false // the way here may have led through the cache
 	if l.h == nil {
 		panicMisuse(op, 0, "the Local was not made by Heap.NewLocal")
 	}
@@ -234,12 +204,14 @@ func (l *Local) mallocSlow(op string, size int) (uintptr, error) {
 //go:norace
 func (l *Local) tryMallocSlow(op string, size int) (uintptr, error) {
 	l.mustBeOpen(op)
-	if uint(size) <= sizeclass.MaxSize && l.cached() {
-		p, was, err := l.h.refill(l.k, sizeclass.Of(size))
-		runtime.KeepAlive(l)
-		if err == nil {
-			l.h.finish(p, was)
-			return p, nil
+	if uint(size) <= sizeclass.MaxSize {
+		if k := l.enter(true); k != nil {
+			p, was, err := l.h.refill(k, sizeclass.Of(size))
+			l.in = false
+			if err == nil {
+				l.h.finish(p, was)
+				return p, nil
+			}
 		}
 	}
 	return l.tryPastCache(op, size, sizeclass.Quantum)
@@ -256,7 +228,7 @@ func (l *Local) malloc(op string, size, align int) (uintptr, error) {
 // tryPastCache is malloc without a call of HeapOptions.OnLimit.
 func (l *Local) tryPastCache(op string, size, align int) (uintptr, error) {
 	p, _, err := l.h.tryMalloc(op, size, align)
-	if err != nil && l.cached() {
+	if err != nil && l.c.has() {
 		l.empty()
 		p, _, err = l.h.tryMalloc(op, size, align)
 	}
@@ -270,12 +242,14 @@ func (l *Local) empty() {
 	if race.Told {
 		race.Enter()
 	}
-	l.h.empty(l.k)
+	if k := l.enter(false); k != nil {
+		l.h.empty(k)
+		l.in = false
+	}
 	if race.Told {
 		race.Leave()
 	}
 	l.h.mustBeUndamaged(0)
-	runtime.KeepAlive(l)
 }
 
 // freeSlow is Free where there is no room, and for mistakes.
@@ -284,12 +258,8 @@ func (l *Local) empty() {
 //go:norace
 func (l *Local) freeSlow(p uintptr) {
 	l.mustBeOpen("Local.Free")
-	k := l.k
-	if !l.cached() {
-		k = nil
-	}
-	l.h.freeSlow("Local.Free", k, p)
-	runtime.KeepAlive(l)
+	defer l.leave() // also where it panics
+	l.h.freeSlow("Local.Free", l.enter(true), p)
 }
 
 // Calloc is [Heap.Calloc].
@@ -306,8 +276,9 @@ func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
 //go:norace
 func (l *Local) calloc(op string, count, size int) (unsafe.Pointer, error) {
 	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize && !instrumented {
-		if p := l.k.calloc(n); p != 0 {
-			runtime.KeepAlive(l) // as in Malloc
+		l.in = true
+		if p := l.cache().calloc(n); p != 0 {
+			l.in = false
 			return osmem.Pointer(p), nil
 		}
 	}
@@ -355,8 +326,9 @@ func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error)
 //go:norace
 func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize && !instrumented && span.Ready() { // as in Free
-		if to := l.k.realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
-			runtime.KeepAlive(l) // as in Malloc
+		l.in = true
+		if to := l.cache().realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
+			l.in = false
 			return osmem.Pointer(to), nil
 		}
 	}
@@ -379,6 +351,8 @@ func (l *Local) UsableSize(ptr unsafe.Pointer) int {
 // Destroy returns the cached blocks of l to the heap. Live blocks stay as they are:
 // they belong to the heap. A second Destroy returns [ErrDestroyed]; any other use
 // of l after Destroy panics.
+//
+//go:norace
 func (l *Local) Destroy() error {
 	if l.h == nil {
 		l.mustBeOpen("Local.Destroy")
@@ -390,42 +364,4 @@ func (l *Local) Destroy() error {
 	l.c.dropped.Stop()
 	l.c.giveBack()
 	return nil
-}
-
-// cached reports whether l has a cache.
-func (l *Local) cached() bool { return l.k != &noCache }
-
-// giveBack gives the blocks and the cache back. Only the first call has an effect.
-// It is called when the Local was dropped, too.
-//
-//go:norace
-func (c *localCache) giveBack() {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
-	h := c.h
-	h.seize.Lock()
-	defer h.seize.Unlock()
-	slot := c.slot
-	if slot == 0 {
-		return
-	}
-	c.slot = 0
-	if c.prev != nil {
-		c.prev.next = c.next
-	} else {
-		h.locals = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	}
-	if h.closed.Load() {
-		freeCache(slot)
-		return
-	}
-	h.account.Give(cacheBytes)
-	h.empty(cacheAt(slot))
-	h.gone.mallocs += cacheAt(slot).mallocs()
-	freeCache(slot)
 }

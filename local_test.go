@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -228,8 +229,8 @@ func TestLocalKeepsCounts(t *testing.T) {
 	}
 }
 
-// TestLocalFlush lets Trim ask an open Local for its blocks. It gives them back
-// when it next runs out of blocks, or of room, or a large block goes through it.
+// TestLocalFlush has a request that the heap cannot serve ask an open Local for its blocks. It
+// gives them back when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
 	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
@@ -246,7 +247,7 @@ func TestLocalFlush(t *testing.T) {
 		for _, p := range blocks {
 			l.Free(p)
 		}
-		h.Trim()
+		h.reclaim()
 		if s := h.Stats(); s.Cached == 0 || s.Blocks != 0 {
 			t.Fatalf("%s: %+v; the Local has not been asked yet", name, s)
 		}
@@ -257,8 +258,8 @@ func TestLocalFlush(t *testing.T) {
 	}
 }
 
-// TestFinalizersUse sets a finalizer on a Local and on an arena of the pool, which uses
-// it once more. Until then neither has lost its memory.
+// TestFinalizersUse sets a finalizer on a Local and on an arena of the pool, which collects,
+// and uses it once more. Until then neither has lost its memory.
 func TestFinalizersUse(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	done := make(chan bool, 2)
@@ -266,7 +267,7 @@ func TestFinalizersUse(t *testing.T) {
 		l := h.NewLocal()
 		l.Free(l.Malloc(64))
 		runtime.SetFinalizer(l, func(l *Local) {
-			time.Sleep(20 * time.Millisecond) // time to give back too early
+			collect()
 			h.seize.Lock()
 			has := l.c.slot != 0
 			h.seize.Unlock()
@@ -277,20 +278,23 @@ func TestFinalizersUse(t *testing.T) {
 		a := GetArena()
 		a.Malloc(64)
 		runtime.SetFinalizer(a, func(a *Arena) {
-			time.Sleep(20 * time.Millisecond)
+			collect()
 			done <- len(a.mem.chunks) > 0
 		})
 	}()
-	for ended, begin := 0, time.Now(); ended < 2; {
-		if runtime.GC(); time.Since(begin) > 20*time.Second {
-			t.Fatalf("%d of 2 finalizers have ended", ended)
-		}
-		select {
-		case ok := <-done:
-			if ended++; !ok {
-				t.Error("its memory is gone before its finalizer has run")
-			}
-		case <-time.After(10 * time.Millisecond):
-		}
+	waitUntil(t, "both finalizers have ended", func() bool {
+		runtime.GC()
+		return len(done) == 2
+	})
+	if first, second := <-done, <-done; !first || !second {
+		t.Error("its memory is gone before its finalizer has run")
+	}
+}
+
+// collect collects, until the memory of all that was dropped before has been given back.
+func collect() {
+	runtime.GC()
+	for n := aftergc.Cycles(); !cleanup.Walked(n); runtime.GC() {
+		cleanup.Walk(n) // the report of the runtime may be lost
 	}
 }

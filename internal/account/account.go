@@ -54,6 +54,8 @@ var (
 
 	inCHeap atomic.Int64 // the part of total that is in the C heap, and not in its account
 
+	rooms atomic.Int64 // the part of total that is held for what is about to be made
+
 	// What a collection could give back: now, and all that ever could.
 	auto, everAuto atomic.Int64
 	size           atomic.Int64 // of what is taken so, roughly
@@ -183,6 +185,13 @@ func (a *Account) Limit() int64 { return a.limit }
 
 // Held returns the sum over all accounts.
 func Held() int64 { return total.Load() }
+
+// AddRoom says that n of the bytes that are held are for what is about to be made, or, if n
+// is negative, that -n of them are so no longer.
+func AddRoom(n int64) { rooms.Add(n) }
+
+// Rooms returns how many of the bytes that are held are for what is about to be made.
+func Rooms() int64 { return rooms.Load() }
 
 // TakeAuto counts n bytes, held in some account, that a collection could give
 // back from now on, because their owner is released when it becomes unreachable.

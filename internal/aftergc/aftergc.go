@@ -227,21 +227,25 @@ func Poll() {
 	}
 	now := time.Now()
 	next := waiting.next.Load()
-	if now.UnixNano() < next || now.Unix() < realClock || !waiting.next.CompareAndSwap(next, now.Add(pollInterval).UnixNano()) {
+	if now.UnixNano() < next || inBubble(now) || !waiting.next.CompareAndSwap(next, now.Add(pollInterval).UnixNano()) {
 		return
 	}
-	var due []*call
+	for _, c := range overdue() {
+		go c.run()
+	}
+}
+
+// overdue returns the calls since whose beginning two collections have ended.
+func overdue() (due []*call) {
 	waiting.mu.Lock()
+	defer waiting.mu.Unlock()
 	ended := cycles()
 	for _, c := range waiting.calls {
 		if ended >= c.cycles+2 {
 			due = append(due, c)
 		}
 	}
-	waiting.mu.Unlock()
-	for _, c := range due {
-		go c.run()
-	}
+	return due
 }
 
 const pollInterval = 20 * time.Millisecond
@@ -270,8 +274,10 @@ func cycles() uint64 {
 // if the bubble ends before; a goroutine keeps the bubble from ending. What has to
 // outlive the bubble is started by a function that Next calls.
 //
-// Go does not tell a goroutine that it is in a bubble, but time there begins in the
-// year 2000. A bubble that has slept for twenty years of its time is not noticed.
-func InBubble() bool { return time.Now().Unix() < realClock }
+// Go does not tell a goroutine that it is in a bubble. But time there begins in the year
+// 2000, and has no monotonic clock.
+func InBubble() bool { return inBubble(time.Now()) }
+
+func inBubble(now time.Time) bool { return now.Unix() < realClock || now == now.Round(0) }
 
 const realClock = 1_577_836_800 // the beginning of 2020, in Unix seconds

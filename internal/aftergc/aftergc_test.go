@@ -10,20 +10,9 @@ import (
 	"time"
 	"unsafe"
 	"weak"
-)
 
-// waitUntil calls f until it returns true. It looks at the clock outside of
-// bubbles, and in one counts: time stands still there.
-func waitUntil(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	const long = 20 * time.Second
-	for start, n := time.Now(), 0; !f(); n++ {
-		if time.Since(start) > long || n == 10_000_000 {
-			t.Fatalf("still waiting until %s", what)
-		}
-		runtime.Gosched()
-	}
-}
+	"github.com/cheapgo/cheap/internal/testwait"
+)
 
 // collectorOff leaves all collections to the test.
 func collectorOff(t *testing.T) {
@@ -37,23 +26,19 @@ func collectorOff(t *testing.T) {
 func TestNext(t *testing.T) {
 	collectorOff(t)
 	var calls atomic.Int64
-	for i := range int64(100) {
+	for i := range int64(30) {
 		Next(func() { calls.Add(1) })
-		for range 10 {
-			runtime.Gosched()
-		}
 		if n := calls.Load(); n != i {
 			t.Fatalf("called %d times after %d collections", n, i)
 		}
 		runtime.GC()
-		waitUntil(t, "it is called", func() bool { return calls.Load() > i })
+		testwait.Until(t, "it is called", func() bool { return calls.Load() > i })
 	}
 	for range 3 {
-		runtime.GC()
-		time.Sleep(time.Millisecond)
+		testwait.Collect(t)
 	}
-	if n := calls.Load(); n != 100 {
-		t.Errorf("100 functions were called %d times", n)
+	if n := calls.Load(); n != 30 {
+		t.Errorf("30 functions were called %d times", n)
 	}
 }
 
@@ -66,7 +51,7 @@ func TestNextOneWay(t *testing.T) {
 			by = ways
 			defer func() { by = byCleanup | byFinalizer | byWatch }()
 			var calls atomic.Int64
-			const n = 20
+			const n = 8
 			for i := range int64(n) {
 				var mu sync.Mutex
 				Next(func() {
@@ -76,26 +61,23 @@ func TestNextOneWay(t *testing.T) {
 				})
 				runtime.GC()
 				if ways == 0 {
-					Poll()
-					time.Sleep(2 * time.Millisecond)
-					if got := calls.Load(); got != i {
-						t.Fatalf("called %d times after %d collections, one of them too early to count", got, i)
+					if early := overdue(); len(early) != 0 || calls.Load() != i {
+						t.Fatalf("called %d times after %d collections, one of them too early to count; %d are due", calls.Load(), i, len(early))
 					}
 					runtime.GC()
 				}
 				mu.Lock() // Poll may be called with a lock that the function needs
-				waitUntil(t, "it is on its way", func() bool {
+				testwait.Until(t, "it is on its way", func() bool {
 					if ways == 0 {
+						waiting.next.Store(0) // it need not wait before it looks again
 						Poll()
 					}
 					return !waiting.some.Load()
 				})
 				mu.Unlock()
-				waitUntil(t, "it is called", func() bool { return calls.Load() == i+1 })
+				testwait.Until(t, "it is called", func() bool { return calls.Load() == i+1 })
 			}
-			runtime.GC()
-			Poll()
-			time.Sleep(time.Millisecond)
+			testwait.Collect(t)
 			if got := calls.Load(); got != n || len(waiting.calls) != 0 {
 				t.Errorf("called %d times, %d wait", got, len(waiting.calls))
 			}
@@ -112,14 +94,12 @@ func TestWatchBegunBefore(t *testing.T) {
 	var first, second atomic.Int64
 	Next(func() { first.Add(1) })
 	Next(func() { second.Add(1) })
-	runtime.GC()
-	waitUntil(t, "the first is called", func() bool { return first.Load() == 1 })
-	time.Sleep(time.Millisecond)
-	if n := second.Load(); n != 0 {
-		t.Errorf("the second was called after the first watch")
+	for n := range int64(2) {
+		testwait.Collect(t)
+		if first.Load() != 1 || second.Load() != n {
+			t.Errorf("after %d collections the first is called %d times, and the second %d times", n+1, first.Load(), second.Load())
+		}
 	}
-	runtime.GC()
-	waitUntil(t, "the second is called", func() bool { return second.Load() == 1 })
 }
 
 // TestOnSwept counts the reports of ends of sweeps, and looks whether objects that
@@ -144,7 +124,7 @@ func TestOnSwept(t *testing.T) {
 		object.Store(*(**uintptr)(unsafe.Pointer(&w)))
 		Next(func() {})
 		runtime.GC()
-		waitUntil(t, "it is reported", func() bool { return reports.Load() == i+1 })
+		testwait.Until(t, "it is reported", func() bool { return reports.Load() == i+1 })
 		runtime.KeepAlive(w)
 	}
 	if got := unswept.Load(); got > n/3 {
@@ -170,11 +150,11 @@ func TestHammerNext(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	waitUntil(t, "all are called", func() bool {
+	testwait.Until(t, "all are called", func() bool {
 		runtime.GC()
 		return calls.Load() == 4*each
 	})
-	time.Sleep(2 * time.Millisecond)
+	testwait.Collect(t)
 	if n := calls.Load(); n != 4*each {
 		t.Errorf("%d calls", n)
 	}
@@ -200,7 +180,7 @@ func TestNextBesideTinyObjects(t *testing.T) {
 		keep = append(keep, new([4]byte))
 	}
 	runtime.GC()
-	waitUntil(t, "all are called", func() bool { return calls.Load() == n })
+	testwait.Until(t, "all are called", func() bool { return calls.Load() == n })
 	runtime.KeepAlive(keep)
 }
 
@@ -219,13 +199,12 @@ func TestNextAgain(t *testing.T) {
 	Next(f)
 	for i := range int64(10) {
 		runtime.GC()
-		waitUntil(t, "it is called again", func() bool { return calls.Load() == i+1 })
+		testwait.Until(t, "it is called again", func() bool { return calls.Load() == i+1 })
 	}
 	stop.Store(true)
 	runtime.GC()
-	waitUntil(t, "it is called for the last time", func() bool { return calls.Load() == 11 })
-	runtime.GC()
-	time.Sleep(time.Millisecond)
+	testwait.Until(t, "it is called for the last time", func() bool { return calls.Load() == 11 })
+	testwait.Collect(t)
 	if n := calls.Load(); n != 11 {
 		t.Errorf("called %d times", n)
 	}
@@ -244,11 +223,11 @@ func TestNextKeeps(t *testing.T) {
 		return weak.Make(o)
 	}()
 	runtime.GC()
-	waitUntil(t, "it is called", func() bool { return got.Load() != 0 })
+	testwait.Until(t, "it is called", func() bool { return got.Load() != 0 })
 	if got.Load() != 7 {
 		t.Errorf("it saw %d", got.Load())
 	}
-	waitUntil(t, "it is forgotten", func() bool {
+	testwait.Until(t, "it is forgotten", func() bool {
 		runtime.GC()
 		return w.Value() == nil
 	})
@@ -287,11 +266,13 @@ func TestInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		Next(f)
 		runtime.GC()
-		waitUntil(t, "it is called", func() bool { return calls.Load() == 1 })
+		for calls.Load() == 0 { // no clock goes on in the bubble
+			runtime.Gosched()
+		}
 		Next(f)
 	})
 	runtime.GC()
-	waitUntil(t, "it is called after the bubble", func() bool { return calls.Load() == 2 })
+	testwait.Until(t, "it is called after the bubble", func() bool { return calls.Load() == 2 })
 	if wrong.Load() != 0 {
 		t.Errorf("%d of 2 were called in a bubble", wrong.Load())
 	}

@@ -18,25 +18,13 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // An object has something of the size of a batch's token.
 type object struct {
 	next *object
 	_    [56]byte
-}
-
-// waitUntil calls f until it returns true. It looks at the clock outside of
-// bubbles, and in one counts: time stands still there.
-func waitUntil(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	const long = 20 * time.Second
-	for start, n := time.Now(), 0; !f(); n++ {
-		if time.Since(start) > long || n == 10_000_000 {
-			t.Fatalf("still waiting until %s", what)
-		}
-		runtime.Gosched()
-	}
 }
 
 // aside runs f on another goroutine, whose stack keeps nothing afterwards.
@@ -56,31 +44,24 @@ func collectorOff(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 }
 
+// collect runs a collection, and waits until the walks are over that follow it.
+func collect(t *testing.T) {
+	t.Helper()
+	testwait.Collect(t)
+	testwait.Until(t, "the walk is over", func() bool { return !Walking() })
+}
+
 // collections runs collections, up to most of them, until f returns true, and
 // returns how many were needed.
-func collections(t *testing.T, what string, most int, f func() bool) int {
+func collections(t *testing.T, what string, most int, f func() bool) (n int) {
 	t.Helper()
-	wait := 5 * time.Millisecond
-	if race.Build {
-		wait = 100 * time.Millisecond // a walk does not go on beyond the next collection, see ordered
-	}
-	for n := 0; ; n++ {
-		if n == most && n > 0 {
-			wait = 5 * time.Second // a busy machine may be late with the walk
-		}
-		for start := time.Now(); ; time.Sleep(50 * time.Microsecond) {
-			if f() {
-				return n
-			}
-			if n == 0 || time.Since(start) > wait {
-				break
-			}
-		}
+	for ; !f(); n++ {
 		if n == most {
-			t.Fatalf("after %d collections still waiting until %s; %d functions wait", n, what, count())
+			t.Fatalf("after %d collections it is not so that %s; %d functions wait", n, what, count())
 		}
-		runtime.GC()
+		collect(t)
 	}
+	return n
 }
 
 func drop[A any](f func(*A), arg *A) { aside(func() { Add(new(object), f, arg) }) }
@@ -106,10 +87,15 @@ func (m mode) run(t *testing.T, f func(t *testing.T)) {
 	t.Run(m.name, func(t *testing.T) {
 		defer func(b bool) { peeking.Store(b) }(peeking.Load())
 		defer func(b bool) { reported.Store(b) }(reported.Load())
-		peeking.Store(m.peeking)
-		reported.Store(m.reported)
+		m.set()
 		f(t)
 	})
+}
+
+// set sets the mode of the process.
+func (m mode) set() {
+	peeking.Store(m.peeking)
+	reported.Store(m.reported)
 }
 
 // TestKnown fails if weak pointers of this version of Go are not as expected. The
@@ -136,8 +122,7 @@ func TestAdd(t *testing.T) {
 				}
 			})
 			for range 2 * m.most {
-				runtime.GC()
-				time.Sleep(time.Millisecond)
+				collect(t)
 			}
 			if d := dead.Load(); d != 0 {
 				t.Fatalf("%d functions were called for objects that live", d)
@@ -155,8 +140,7 @@ func TestAdd(t *testing.T) {
 			clear(kept)
 			collections(t, "all are dead", m.most+1, func() bool { return dead.Load() == n })
 			for range 2 * m.most {
-				runtime.GC()
-				time.Sleep(time.Millisecond)
+				collect(t)
 			}
 			if d := dead.Load(); d != n || count() != 0 {
 				t.Errorf("%d calls for %d objects, %d functions wait", d, n, count())
@@ -171,7 +155,7 @@ func TestCollectionsUntilCalled(t *testing.T) {
 	for _, m := range modes {
 		m.run(t, func(t *testing.T) {
 			collectorOff(t)
-			const tries = 20
+			const tries = 10
 			sum := 0
 			for range tries {
 				var called atomic.Bool
@@ -202,19 +186,14 @@ func TestBesideCleanups(t *testing.T) {
 				runtime.AddCleanup(new(object), func(int) { theirs.Add(1) }, 0)
 			}
 		})
-		runtime.GC()
-		waitUntil(t, "the others have run", func() bool { return theirs.Load() == n })
-		found, since := int64(-1), time.Now()
-		for found < n && time.Since(since) < 300*time.Millisecond { // until the walk has ended
-			if now := ours.Load(); now != found {
-				found, since = now, time.Now()
-			}
-			time.Sleep(100 * time.Microsecond)
+		collect(t)
+		if k := theirs.Load(); k != n {
+			t.Errorf("%d of %d cleanups of the program have run", k, n)
 		}
-		first += found
+		first += ours.Load()
 		collections(t, "all are called", 1, func() bool { return ours.Load() == n })
 	}
-	if first < tries*n/8 { // mostly it is all of them, on a busy machine a third
+	if first < tries*n/8 { // mostly it is all of them
 		t.Errorf("the first collection has found %d of %d", first, tries*n)
 	}
 }
@@ -225,29 +204,31 @@ func TestEarly(t *testing.T) {
 	if percpu.Portable || race.Build {
 		return // a walk of one shard may not find them, or does not begin
 	}
-	collectorOff(t)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so there is one shard
-	reported.Store(false)
-	defer reported.Store(true)
-	var calls atomic.Int32
-	const n = 100
-	aside(func() {
-		for range n {
-			Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
+	t.Parallel()
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		collectorOff(t)
+		reported.Store(false)
+		var calls atomic.Int32
+		const n = 100
+		aside(func() {
+			for range n {
+				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
+			}
+		})
+		collect(t)
+		if c := calls.Load(); c != 0 {
+			t.Errorf("%d calls, although nothing is reported", c)
 		}
-	})
-	runtime.GC()
-	time.Sleep(5 * time.Millisecond)
-	if c := calls.Load(); c != 0 {
-		t.Errorf("%d calls, although nothing is reported", c)
+		kept := new(object)
+		testwait.Until(t, "all are called", func() bool {
+			Add(kept, func(*int) {}, new(int)).Stop()
+			return calls.Load() == n
+		})
+		runtime.KeepAlive(kept)
+	}, "GOMAXPROCS=1") // so there is one shard
+	if !passed {
+		t.Error(output)
 	}
-	kept := new(object)
-	waitUntil(t, "all are called", func() bool {
-		Add(kept, func(*int) {}, new(int)).Stop()
-		return calls.Load() == n
-	})
-	rounds.sweeping.Store(false)
-	runtime.KeepAlive(kept)
 }
 
 // TestInside gives Add a pointer into an object, whose other parts are kept.
@@ -275,8 +256,7 @@ func TestInside(t *testing.T) {
 	inside := &last.b
 	last = nil
 	for range 4 {
-		runtime.GC()
-		time.Sleep(time.Millisecond)
+		collect(t)
 	}
 	if n := dead.Load(); n != 0 {
 		t.Errorf("%d calls for objects that live", n)
@@ -348,8 +328,7 @@ func TestStop(t *testing.T) {
 	for _, h := range handles {
 		h.Stop()
 	}
-	runtime.GC()
-	time.Sleep(time.Millisecond)
+	collect(t)
 	if n := calls.Load(); n != 1001 || count() != 0 {
 		t.Errorf("%d calls, %d functions wait", n, count())
 	}
@@ -395,12 +374,15 @@ func TestAddInFunction(t *testing.T) {
 func TestGoexit(t *testing.T) {
 	collectorOff(t)
 	var calls atomic.Int32
+	collect(t) // or a walk that is under way says that none is
 	walks.mu.Lock()
 	walks.running = true // a walk on a goroutine of the runtime must not end that
 	walks.mu.Unlock()
 	drop(func(*atomic.Int32) { runtime.Goexit() }, &calls)
-	runtime.GC()
-	time.Sleep(time.Millisecond)
+	testwait.Collect(t)
+	walks.mu.Lock()
+	walks.since = 1 << 62 // nor stop without the function, see ordered
+	walks.mu.Unlock()
 	go walkOver(registry[:], forever)
 	collections(t, "the function has ended the walk", 3, func() bool { return count() == 0 })
 	drop(func(c *atomic.Int32) { c.Add(1) }, &calls)
@@ -409,11 +391,11 @@ func TestGoexit(t *testing.T) {
 
 // TestPanic ends the program with a panic of a function.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	output, status := testchild.Run(t, func() {
 		drop(func(*int) { panic("of the function") }, new(int))
 		for {
 			runtime.GC()
-			time.Sleep(time.Millisecond)
 		}
 	})
 	if status != 2 || !strings.Contains(output, "panic: of the function") {
@@ -437,7 +419,7 @@ func TestBubble(t *testing.T) {
 	inline.Store(n / 2)
 	synctest.Test(t, func(t *testing.T) {
 		drop(f, &calls)
-		for i := 0; calls.Load() == 0 && i < 100; i++ {
+		for calls.Load() == 0 {
 			runtime.GC()
 			waitABit()
 		}
@@ -451,7 +433,7 @@ func TestBubble(t *testing.T) {
 	}
 }
 
-// waitABit is a sleep that works in a bubble.
+// waitABit lets others run. In a bubble no clock goes on.
 func waitABit() {
 	for range 1000 {
 		runtime.Gosched()
@@ -460,6 +442,7 @@ func waitABit() {
 
 // TestPoll leaves no way to learn of a collection but Poll, which Add calls.
 func TestPoll(t *testing.T) {
+	t.Parallel()
 	output, passed := testchild.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		block := make(chan int)
@@ -468,7 +451,8 @@ func TestPoll(t *testing.T) {
 			runtime.AddCleanup(new(object), func(int) { blocked.Add(1); <-block }, 0)
 			runtime.SetFinalizer(new(object), func(*object) { blocked.Add(1); <-block })
 		})
-		collections(t, "the queues are blocked", 3, func() bool { return blocked.Load() == 2 })
+		runtime.GC()
+		testwait.Until(t, "the queues are blocked", func() bool { return blocked.Load() == 2 })
 		aside(func() {
 			for range 100 {
 				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
@@ -476,13 +460,13 @@ func TestPoll(t *testing.T) {
 		})
 		for range 3 {
 			runtime.GC()
-			time.Sleep(time.Millisecond)
 		}
 		if n := calls.Load(); n != 0 {
 			t.Fatalf("%d functions were called, although all the runtime's queues are blocked", n)
 		}
 		var keep []*object
-		collections(t, "all are called", 20, func() bool {
+		testwait.Until(t, "all are called", func() bool {
+			runtime.GC() // with the race detector several walks stop; see ordered
 			for range slots {
 				keep = append(keep, new(object))
 				Add(keep[len(keep)-1], func(*int) {}, new(int))
@@ -570,7 +554,16 @@ func TestEmpty(t *testing.T) {
 // object that is kept nor after Stop, and all others are called in the end.
 func TestHammer(t *testing.T) {
 	for _, m := range modes {
-		m.run(t, hammer)
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			output, passed := testchild.Test(t, func(t *testing.T) {
+				m.set()
+				hammer(t)
+			})
+			if !passed {
+				t.Error(output)
+			}
+		})
 	}
 }
 
@@ -588,31 +581,27 @@ const (
 )
 
 func hammer(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(20))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	const goroutines, each = 6, 8_000
-	var calls, want atomic.Int64
+	debug.SetGCPercent(20)
+	runtime.GOMAXPROCS(4)
+	const goroutines, each = 6, 3_000
+	var calls, want, adds atomic.Int64
 	f := func(f *fate) {
 		if old := f.state.Swap(called); old != waits {
 			t.Errorf("called in state %d", old)
 		}
 		f.calls.Add(1)
 	}
-	done := make(chan struct{})
 	var disturb, users sync.WaitGroup
 	disturb.Go(func() {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				runtime.GC()
-			}
+		for n := adds.Load(); n < goroutines*each; n = adds.Load() {
+			runtime.GC()
 			if rnd.IntN(4) == 0 {
 				runtime.GOMAXPROCS(1 + rnd.IntN(8))
 			}
-			time.Sleep(time.Duration(rnd.IntN(500)) * time.Microsecond)
+			for next := min(n+rnd.Int64N(200), goroutines*each); adds.Load() < next; {
+				runtime.Gosched()
+			}
 		}
 	})
 	for g := range goroutines {
@@ -631,6 +620,7 @@ func hammer(t *testing.T) {
 					x.f.state.Store(kept)
 				}
 				x.h = Add(x.o, f, x.f)
+				adds.Add(1)
 				if !keeps {
 					want.Add(1)
 					continue
@@ -660,15 +650,13 @@ func hammer(t *testing.T) {
 		})
 	}
 	users.Wait()
-	close(done)
 	disturb.Wait()
-	collections(t, "all are called", 5, func() bool { return calls.Load() == want.Load() })
-	runtime.GC()
-	time.Sleep(time.Millisecond)
+	// With fewer Ps than before the runtime may have lost cleanups, so collect would wait for them.
+	testwait.Until(t, "all are called", func() bool { runtime.GC(); return calls.Load() >= want.Load() })
+	testwait.Until(t, "the blocks are gone", func() bool { runtime.GC(); return blocks(t) <= len(registry) && !Walking() })
 	if got := calls.Load(); got != want.Load() || count() != 0 {
 		t.Errorf("%d calls, want %d; %d functions wait", got, want.Load(), count())
 	}
-	collections(t, "the blocks are gone", 3, func() bool { return blocks(t) <= len(registry) })
 }
 
 // TestBackToBack runs one collection after the other, as with GOGC=1. What was
@@ -697,7 +685,7 @@ func TestBackToBack(t *testing.T) {
 					Add(new(object), func(c *atomic.Int64) { c.Add(1) }, &calls)
 				}
 			})
-			waitUntil(t, "all are called", func() bool { return calls.Load() == n })
+			testwait.Until(t, "all are called", func() bool { return calls.Load() == n })
 			close(done)
 			wg.Wait()
 		})

@@ -81,7 +81,17 @@ func OnWalked(f func()) { onWalked = append(onWalked, f) }
 // number.
 var inline atomic.Int64
 
-func init() { inline.Store(1 << 20) }
+// A walk that runs on a goroutine of the runtime stops when its functions have taken
+// mostInline, and a walk on a goroutine of its own goes on. They may take long: a batch of
+// package own that is split adds dozens of functions. Tests change the time.
+var mostInline atomic.Int64 // a time.Duration
+
+const forever = math.MaxInt64
+
+func init() {
+	inline.Store(1 << 20)
+	mostInline.Store(int64(10 * time.Millisecond))
+}
 
 // ask walks, now or, if a walk is under way, after that. since is the number of
 // collections that had ended when the reporter of the collection was made. swept is the
@@ -99,7 +109,7 @@ func ask(since, swept uint64) {
 	case int64(count()) > inline.Load():
 		go walkOver(registry[:], forever)
 	default:
-		walkOver(registry[:], mostInline)
+		walkOver(registry[:], time.Duration(mostInline.Load()))
 	}
 }
 
@@ -118,14 +128,6 @@ func askEarly(place uint) {
 		go walkOver(registry[place:place+1], forever)
 	}
 }
-
-// A walk that runs on a goroutine of the runtime stops when its functions have taken
-// mostInline, and a walk on a goroutine of its own goes on. They may take long: a batch of
-// package own that is split adds dozens of functions.
-const (
-	mostInline = 10 * time.Millisecond
-	forever    = math.MaxInt64
-)
 
 // walkOver walks over shards, and walks again on another goroutine if that was asked
 // meanwhile, or if the functions take longer than most.

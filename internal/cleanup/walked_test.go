@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestWalked has functions that take longer than a walk may on a goroutine of the
@@ -17,39 +17,38 @@ func TestWalked(t *testing.T) {
 		t.Fatal("weak pointers are not read")
 	}
 	collectorOff(t)
-	const n = 3 * slots
+	longWalks(t)
+	const n, tries = 3 * slots, 5
 	var calls atomic.Int64
-	early := 0
-	for i := range int64(5) {
+	lost := 0
+	for i := range int64(tries) {
+		goOn := make(chan struct{})
 		for range n {
-			drop(func(c *atomic.Int64) { time.Sleep(mostInline / slots); c.Add(1) }, &calls)
+			drop(func(c *atomic.Int64) { <-goOn; c.Add(1) }, &calls)
 		}
 		runtime.GC()
 		number := aftergc.Cycles()
-		asked := time.Now()
-		waitUntil(t, "the walk is over", func() bool {
-			if !Walked(number) {
-				early++
-				if time.Since(asked) > time.Second {
-					// The report is lost. It may be that no other comes in this process: TestGoexit
-					// ends a goroutine of the runtime that calls cleanups.
-					if race.Build {
-						return true
-					}
-					Walk(number)
-					asked = time.Now()
-				}
-				time.Sleep(100 * time.Microsecond)
-				return false
-			}
-			if got := calls.Load(); got != (i+1)*n {
+		if Walked(number) {
+			t.Errorf("collection %d: over, although no function has returned", i)
+		}
+		close(goOn)
+		testwait.Until(t, "the walk is over", func() bool {
+			idle := testwait.Queued() == 0 && !Walking()
+			over := Walked(number)
+			if got := calls.Load(); over && got != (i+1)*n {
 				t.Errorf("collection %d: over after %d calls of %d", i, got-i*n, n)
 			}
-			return true
+			if !over && idle { // the report is lost, as it may be
+				lost++
+				Walk(number)
+				return race.Build // where Walk does nothing
+			}
+			return over
 		})
+		collect(t)
 	}
-	if early == 0 {
-		t.Error("each walk was over at the first look")
+	if lost == tries {
+		t.Error("no end of a sweep is reported")
 	}
 }
 
@@ -62,9 +61,8 @@ func TestWalk(t *testing.T) {
 	var calls atomic.Int64
 	for i := range int64(5) {
 		drop(func(c *atomic.Int64) { c.Add(1) }, &calls)
-		runtime.GC()
+		collect(t)
 		number := aftergc.Cycles()
-		time.Sleep(2 * time.Millisecond)
 		if Walked(number) {
 			t.Fatal("a walk is over that was never asked for")
 		}
@@ -72,7 +70,7 @@ func TestWalk(t *testing.T) {
 		if race.Build { // it does nothing: the detector does not know what happened before
 			continue
 		}
-		waitUntil(t, "the walk is over", func() bool { return Walked(number) })
+		testwait.Until(t, "the walk is over", func() bool { return Walked(number) })
 		if got := calls.Load(); got != i+1 {
 			t.Errorf("%d calls after %d walks", got, i+1)
 		}

@@ -3,17 +3,24 @@ package cleanup
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/cheapgo/cheap/internal/testwait"
 )
+
+// longWalks has every walk be one whose functions take long, for the time of a test.
+func longWalks(t *testing.T) {
+	was := mostInline.Swap(-1)
+	t.Cleanup(func() { mostInline.Store(was) })
+}
 
 // TestLongWalk has a walk whose functions take long. It does not keep the goroutine of the
 // runtime, on which other cleanups wait.
 func TestLongWalk(t *testing.T) {
 	collectorOff(t)
+	longWalks(t)
 	const n = 4 * slots
 	var there, elsewhere atomic.Int64
 	aside(func() {
@@ -24,12 +31,11 @@ func TestLongWalk(t *testing.T) {
 				} else {
 					elsewhere.Add(1)
 				}
-				time.Sleep(mostInline / 10)
 			}, new(int))
 		}
 	})
 	collections(t, "all are called", 3, func() bool { return there.Load()+elsewhere.Load() == n })
-	if k := there.Load(); k > n/2 {
+	if k := there.Load(); k > slots { // the functions of a block
 		t.Errorf("%d of %d functions were called on a goroutine of the runtime", k, n)
 	}
 }
@@ -52,22 +58,6 @@ func (w *watched) told(n uint16, o *object) (again bool) {
 		w.lives.Add(1)
 	}
 	return w.again.Load()
-}
-
-// round runs a collection, and waits until its walk has ended.
-func round(t *testing.T) {
-	t.Helper()
-	before := Round()
-	runtime.GC()
-	waitUntil(t, "the collection is reported", func() bool { return Round() != before || !rounds.armed.Load() })
-	for begin := time.Now(); time.Since(begin) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
-		rounds.mu.Lock()
-		swept := rounds.swept
-		rounds.mu.Unlock()
-		if swept && !Walking() {
-			return
-		}
-	} // the end of a sweep may be reported early, and then the next round walks
 }
 
 // TestWatch keeps some objects and drops the others. Their functions are told of the ones
@@ -103,7 +93,7 @@ func TestWatch(t *testing.T) {
 			if wrong(lives, again, dies) == "" {
 				return
 			}
-			round(t)
+			collect(t)
 		}
 		if s := wrong(lives, again, dies); s != "" {
 			t.Fatal(what, s)
@@ -111,11 +101,11 @@ func TestWatch(t *testing.T) {
 	}
 	never := func(bool) int32 { return 0 }
 	once := func(bool) int32 { return 1 }
-	round(t)
+	collect(t)
 	if s := wrong(never, never, never); s != "" {
 		t.Fatal("after one collection: ", s)
 	}
-	round(t)
+	collect(t)
 	expect("after two: ", once, once, never)
 	for i := range all {
 		if i%each != 0 {
@@ -128,11 +118,11 @@ func TestWatch(t *testing.T) {
 		}
 		return 1
 	}
-	round(t)
-	round(t)
+	collect(t)
+	collect(t)
 	expect("after the others are dropped: ", once, once, others)
 	for range asksAgain - 1 {
-		round(t)
+		collect(t)
 	}
 	twice := func(kept bool) int32 {
 		if kept {
@@ -156,8 +146,8 @@ func TestWatch(t *testing.T) {
 	for i := range all {
 		all[i].object = nil
 	}
-	round(t)
-	round(t)
+	collect(t)
+	collect(t)
 	expect("after all are dropped: ", once, twice, once)
 	if k := count(); k != 0 {
 		t.Errorf("%d functions wait", k)
@@ -185,10 +175,6 @@ func TestOnWalked(t *testing.T) {
 			}, new(int))
 		})
 		collections(t, "it is called", 3, func() bool { return called.Load() == 1 })
-		for deadline := time.Now().Add(20 * time.Second); ends.Load() == before.Load(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the walk has no end")
-			}
-		}
+		testwait.Until(t, "the walk ends", func() bool { return ends.Load() != before.Load() })
 	}
 }

@@ -23,7 +23,10 @@
 // a place that is probably free.
 package percpu
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // A Slot is the first part of the contents of a slot. The zero value is ready.
 type Slot struct {
@@ -67,6 +70,17 @@ func (t *Table) Seize(want func(id int) bool) []Seized {
 		wait(seized)
 	}
 	return seized
+}
+
+// Stop stops all goroutines once, wherever each of them is, pinned ones behind their Leave or
+// Unpin. So each has a point in its code, reached during the call: what it wrote before that point
+// the caller sees after the call, and behind that point the goroutine sees what the caller wrote
+// before the call. Stop must not be called while pinned.
+//
+// ReadMemStats is the function whose documentation says that it stops the world.
+func Stop() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
 }
 
 // Restore puts slots that were seized back into the table.

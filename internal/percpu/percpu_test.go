@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -122,7 +121,9 @@ func TestHammerPin(t *testing.T) {
 			}
 			table.Restore(seized)
 			mu.Unlock()
-			time.Sleep(100 * time.Microsecond)
+			for next := want.Load() + 16; want.Load() < next && !stop.Load(); {
+				runtime.Gosched()
+			}
 		}
 	})
 	users.Wait()

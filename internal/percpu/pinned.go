@@ -67,10 +67,6 @@ func (t *Table) Place() int {
 // A pinned goroutine is not preempted, so the world cannot be stopped before the
 // goroutine has unpinned. Once the world has been stopped, every section that began
 // before has ended, and sections that began after see the table as it is now.
-// ReadMemStats is the function whose documentation says that it stops the world.
-func wait([]Seized) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-}
+func wait([]Seized) { Stop() }
 
 func unlock(uintptr) {}

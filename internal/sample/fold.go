@@ -58,6 +58,7 @@ func Count() int64 { return table.now.Load() }
 // mayFold folds the sites if the table is too large for the bytes in use. The lock is held.
 func mayFold() {
 	n, most := table.bytes(), foldLeast+int64(table.inUse)/foldShare
+	table.foldAt = min(table.foldAt, 2*n) // the samples may have ended that made the table large
 	if n <= max(most, table.foldAt) {
 		return
 	}

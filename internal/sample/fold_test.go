@@ -10,7 +10,7 @@ import (
 func TestFold(t *testing.T) {
 	defer SetRate(SetRate(1))
 	const sizes, each = 20_000, 3
-	h := &Holder{Name: "fold"}
+	h := &Holder{Name: unique("fold")}
 	defer Drop(h)
 	const inUse = uintptr(1 << 20)
 	for i := range uintptr(10) {

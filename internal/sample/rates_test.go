@@ -8,7 +8,7 @@ import (
 // TestRates draws picks of two rates, as a cache does, and compares how often a block was
 // picked for what with the probabilities.
 func TestRates(t *testing.T) {
-	const size, n = 64, 2_000_000
+	const size, n = 64, 400_000
 	for _, r := range []Rates{{0, 100}, {6400, 0}, {6400, 100}, {640, 1000}, {1, 50}, {6400, 1}, {1, 1}} {
 		wantProfile, wantGuard := 0.0, 0.0
 		if r.Bytes != 0 {

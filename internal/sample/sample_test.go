@@ -66,10 +66,18 @@ func TestAges(t *testing.T) {
 	}
 }
 
+var uniques int
+
+// unique returns a name that no holder had, also if the test runs several times: sites stay.
+func unique(name string) string {
+	uniques++
+	return fmt.Sprint(name, " ", uniques)
+}
+
 // TestTable adds, ends and moves samples, without a heap.
 func TestTable(t *testing.T) {
 	defer SetRate(SetRate(1))
-	h := &Holder{Name: "table"}
+	h := &Holder{Name: unique("table")}
 	find := func(pool string) (sum Site) {
 		for _, s := range Sites() {
 			if s.Heap == h.Name && s.Pool == pool {
@@ -123,9 +131,9 @@ func TestTable(t *testing.T) {
 func TestManySites(t *testing.T) {
 	defer SetRate(SetRate(1))
 	const sizes, heaps = 100, 50
-	p := uintptr(1 << 20)
+	p, name := uintptr(1<<20), unique("many")
 	for range heaps {
-		h := &Holder{Name: "many"}
+		h := &Holder{Name: name}
 		for size := range sizes {
 			p += 16
 			Add(p, uintptr(size+1), h)
@@ -135,7 +143,7 @@ func TestManySites(t *testing.T) {
 	seen := map[uintptr]float64{}
 	n := 0
 	for _, s := range Sites() {
-		if s.Heap == "many" {
+		if s.Heap == name {
 			seen[s.Size] = s.Allocs
 			n++
 		}
