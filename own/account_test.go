@@ -252,7 +252,7 @@ func TestReserve(t *testing.T) {
 	}
 	var o Owner
 	mustMisuse(t, "own.Room.Own", func() { room.Own(&o, nil, parent.cell.pointer()) }, "empty", "Pool.Reserve")
-	mustMisuse(t, "image.Reserve", func() { p.Reserve(context.Background(), -1) }, "negative")
+	mustMisuse(t, "image.Reserve", func() { p.Reserve(context.Background(), -1) }, "negative") //cheapvet:ignore closeforgotten it panics
 	for name, own := range map[string]func(m *thing) error{
 		"Own":             func(m *thing) error { return p.Own(&m.Owner, m.cell.pointer(), size) },
 		"OwnUnder":        func(m *thing) error { return p.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), size) },
@@ -307,7 +307,10 @@ func TestReserve(t *testing.T) {
 		t.Errorf("Own under a closed parent: %v", err)
 	}
 	child.Release()
-	mustDestroy(t, p)
+	mustStats(t, p, Stats{Rooms: 1, RoomBytes: 100})
+	if e := destroyError(t, p, patient(t)); e.Rooms != 1 || e.NeverClosed != 0 {
+		t.Errorf("Destroy: %v", e)
+	}
 	if err := room.Own(&o, nil, c.pointer()); err != ErrDestroyed || !o.Closed() {
 		t.Errorf("Own after Destroy: %v", err)
 	}

@@ -39,7 +39,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 			}
 		}},
 		{"Destroy", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
-			destroyError(t, p, longest)
+			destroyError(t, p, patient(t))
 		}},
 		{"collector", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
 			clear(owners)
@@ -72,7 +72,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 				}
 			})
 			row.end(t, p, owners)
-			p.Destroy(waiting(longest)) // what Make has not handed out
+			p.Destroy(patient(t)) // what Make has not handed out
 			p.Drain(0)
 			if st := h.Stats(); st.Blocks != 0 {
 				t.Errorf("%d blocks are left", st.Blocks)

@@ -47,7 +47,7 @@ func CheckReleased(f func()) error {
 	var left []string
 	for i := range collections {
 		runtime.GC()
-		time.Sleep(time.Millisecond << min(i, 6))
+		rest(i)
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		Flush(ctx) // an error means that the numbers below are not 0
 		cancel()
@@ -56,9 +56,13 @@ func CheckReleased(f func()) error {
 		}
 	}
 	return fmt.Errorf("cheap: own: not released after %d collections: %s\n"+
-		"Each is still reachable. Options.Release, or another function of the options, must not refer to an owner of its own pool, "+
+		"Each is still reachable. Options.Release, another function of the options, or a state must not refer to an owner of its own pool, "+
 		"nor to an object that refers to one", collections, strings.Join(left, ", "))
 }
+
+// rest leaves time for what follows from a collection, the more the later it is. Tests replace
+// it.
+var rest = func(collections int) { time.Sleep(time.Millisecond << min(collections, 6)) }
 
 // unreleased describes the pools that have owners which are not released.
 func unreleased(pools map[weak.Pointer[Pool]]entry) (left []string) {

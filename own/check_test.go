@@ -18,6 +18,13 @@ type readerContext struct {
 
 var kept any
 
+// restLittle has CheckReleased go on when the cleanups of a collection have run.
+func restLittle(t *testing.T) {
+	old := rest
+	rest = func(int) { mustRun(t) }
+	t.Cleanup(func() { rest = old })
+}
+
 // TestCheckReleased has functions of the options that refer to an owner of their
 // own pool, and others that do not.
 func TestCheckReleased(t *testing.T) {
@@ -28,6 +35,7 @@ func TestCheckReleased(t *testing.T) {
 		}
 	}
 	defer func() { kept = nil }()
+	restLittle(t)
 	for _, row := range []struct {
 		name string
 		f    func()
@@ -68,6 +76,20 @@ func TestCheckReleased(t *testing.T) {
 			p = NewPool(Options{Release: func(_ any, _ []uintptr) error { p.Stats(); return nil }})
 			c.pool = p
 			own(p, &c.reader)
+		}, nil},
+		{"the state of a resource refers to its owner", func() {
+			c := new(readerContext)
+			c.pool = NewPool(Options{Name: "cycle", Release: func(any, []uintptr) error { return nil }})
+			if err := c.pool.OwnWith(&c.reader, nil, unsafe.Pointer(&resource), 100, c); err != nil {
+				t.Error(err)
+			}
+		}, []string{"1 of cycle"}},
+		{"the state of a resource refers to its pool", func() {
+			c := new(readerContext)
+			c.pool = NewPool(Options{Release: func(any, []uintptr) error { return nil }})
+			if err := c.pool.OwnWith(&c.reader, nil, unsafe.Pointer(&resource), 100, c.pool); err != nil {
+				t.Error(err)
+			}
 		}, nil},
 		{"OnCollect refers to the context", func() {
 			c := new(readerContext)
@@ -142,6 +164,7 @@ func TestCheckReleased(t *testing.T) {
 // TestCheckReleasedWhileOwnersAreMade has a goroutine that goes on to make owners while
 // CheckReleased looks at their batches.
 func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
+	restLittle(t)
 	var resource [1]byte
 	var stop atomic.Bool
 	var maker sync.WaitGroup

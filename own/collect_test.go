@@ -122,7 +122,7 @@ func TestOpenBatchDoesNotWait(t *testing.T) {
 // TestOneOwnPerCollection owns and forgets one between two collections each: the
 // dead do not wait for their batch to fill.
 func TestOneOwnPerCollection(t *testing.T) {
-	const rounds = 100
+	rounds := times(100)
 	w := newWorld(t, rounds)
 	p := w.pool(Options{})
 	for i := range rounds {

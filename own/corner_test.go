@@ -2,9 +2,9 @@ package own
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -24,7 +24,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 				return
 			}
 			g.Malloc(50_000)
-			if err := p.ownUnder(&new(thing).Owner, g.Owner(), 1, 16); err != nil {
+			if err := p.ownUnder(&new(thing).Owner, g.Owner(), 1, 16, nil); err != nil {
 				t.Error(err)
 			}
 		}
@@ -59,12 +59,13 @@ func TestNilOwner(t *testing.T) {
 // stock.
 func TestDestroyWaitsForIdleStock(t *testing.T) {
 	var begun, released atomic.Int64
+	leave := make(chan struct{})
 	p := NewPool(Options{
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
 		Release: func(_ any, r []uintptr) error {
 			if len(r) > 1 {
 				begun.Add(1)
-				time.Sleep(50 * time.Millisecond)
+				<-leave
 			}
 			released.Add(int64(len(r)))
 			return nil
@@ -79,7 +80,7 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 	for begun.Load() == 0 {
 		cleanups(t)
 	}
-	if err := p.Destroy(waiting(longest)); err != nil {
+	if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
 		t.Error(err)
 	}
 	if n := released.Load(); n != made+1 {
@@ -143,18 +144,22 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 // blocks, and looks for writes to memory that was freed.
 func TestDestroyBesideFilling(t *testing.T) {
 	h := newHeap(t)
-	for range 100 {
+	for round := range times(100) {
 		m := NewMemory(h, MemoryOptions{Pinned: 1 << 20})
 		done := make(chan bool)
+		var made atomic.Int64
 		go func() {
 			defer close(done)
 			for {
 				if _, err := m.NewBytes(100 << 10); err != nil {
 					return
 				}
+				made.Add(1)
 			}
 		}()
-		time.Sleep(100 * time.Microsecond)
+		for made.Load() < int64(round%20) {
+			runtime.Gosched()
+		}
 		m.Destroy(waiting(0))
 		block := h.Malloc(1 << 20)
 		bytes := (*[1 << 20]byte)(block)

@@ -18,7 +18,8 @@ import (
 // does not wait.
 //
 // Destroy returns a [DestroyError] if owners were never closed, or if resources
-// are not released yet. Resources made in advance do not count as never closed.
+// are not released yet, or if a [Room] had not ended, which is given back. Resources made in
+// advance do not count as never closed.
 // A second Destroy returns [ErrDestroyed], and so do Own and Make from now on.
 // Close of an owner does nothing from now on.
 //
@@ -36,6 +37,7 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	}
 	defer p.noteDestroyed()
 	e := &DestroyError{Pool: p.kind.Name}
+	p.destroyRooms(ctx, e)
 	var unclosed ledger.Unclosed
 	for _, l := range mine {
 		unclosed.Add(l)
@@ -46,21 +48,18 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	if d.panicked != nil {
 		panic(d.panicked)
 	}
-
-	for last := pause(0); ; last = pause(last) {
-		inUse, _, releasing := left(d.done)
-		releasing += onThreads(p, d.done)
-		if inUse+releasing == 0 {
-			break
-		}
-		if e.cause = ctx.Err(); e.cause != nil {
-			break
-		}
+	for _, l := range d.done {
+		l.Announce()
 	}
+	e.cause = await(ctx, ledger.Changed.Listen, func() bool {
+		d.done = slices.DeleteFunc(d.done, (*ledger.Ledger).Ended)
+		inUse, _, releasing := left(d.done)
+		return inUse+releasing+onThreads(p, d.done) == 0
+	})
 	// Counted after the loop has ended, so what has been released is in no count.
 	e.InUse, e.Waiting, e.Releasing = left(mine)
 	e.Queued = int(p.kind.Counts.Queued.Load())
-	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued == 0 {
+	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued+e.Rooms == 0 {
 		return nil
 	}
 	for o, n := range unclosed.Origins {
@@ -181,7 +180,7 @@ func (d *destruction) close() {
 		}
 		switch {
 		case !release:
-		case l.Kind.Queues:
+		case l.Kind.Queues || f.Alone():
 			d.do(func() { l.Dispose(i) })
 		default:
 			d.picked.Add(e)

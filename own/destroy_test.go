@@ -1,13 +1,13 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap"
 )
@@ -27,7 +27,7 @@ func TestDestroyReleasesWhatIsLeft(t *testing.T) {
 				m.Close()
 			}
 		}
-		e := destroyError(t, p, 0)
+		e := destroyError(t, p, waiting(0))
 		if e.NeverClosed != 250 || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 || e.Pool != "image" {
 			t.Errorf("%+v", e)
 		}
@@ -61,7 +61,7 @@ func TestDestroyReleasesInBatches(t *testing.T) {
 	for range 1000 {
 		things = append(things, w.own(t, p, 16))
 	}
-	destroyError(t, p, 0)
+	destroyError(t, p, waiting(0))
 	runtime.KeepAlive(things)
 	if n := w.calls.Load(); n > 20 {
 		t.Errorf("%d calls of the release function for %d resources", n, len(things))
@@ -150,36 +150,37 @@ func TestDestroyWaitsForReleases(t *testing.T) {
 			end(t, w, p)
 			<-inside
 			if late {
-				if e := destroyError(t, p, time.Millisecond); e.Releasing != 1 || e.NeverClosed+e.InUse+e.Waiting+e.Queued != 0 {
+				if e := destroyError(t, p, doneAfter(1)); e.Releasing != 1 || e.NeverClosed+e.InUse+e.Waiting+e.Queued != 0 {
 					t.Errorf("%s: %+v", name, e)
 				}
 				close(leave)
 			} else {
-				time.AfterFunc(20*time.Millisecond, func() { close(leave) })
-				mustDestroy(t, p)
+				if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
 				mustBeReleased(t, &w.cells[0], "when Destroy returned: "+name)
 			}
 			flush(t)
-			wait(t, "the release", func() bool { return w.alive() == 0 })
+			wait(t, "it is counted as released", func() bool { return p.Stats().Live == 0 })
 			mustStats(t, p, Stats{})
 		}
 	}
 }
 
-// TestDestroyTakesAsLongAsItIsGiven looks at the deadline, with a Use that does
-// not end.
+// TestDestroyTakesAsLongAsItIsGiven has a Use that does not end. Destroy returns when its
+// context is done, and not before.
 func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
-	for _, give := range []time.Duration{-time.Hour, 0, 30 * time.Millisecond} {
+	for _, give := range []int64{0, 1, 50} {
 		w := newWorld(t, 1)
 		p := w.pool(Options{})
 		m := w.own(t, p, 10)
 		m.useNumber(func(_ uintptr) {
-			begin := time.Now()
-			if e := destroyError(t, p, give); e.InUse != 1 {
+			ctx := doneAfter(give)
+			if e := destroyError(t, p, ctx); e.InUse != 1 || !errors.Is(e, context.Canceled) {
 				t.Errorf("%+v", e)
 			}
-			if took := time.Since(begin); took < give {
-				t.Errorf("Destroy returned after %v, given %v", took, give)
+			if n := ctx.asked.Load(); n != give {
+				t.Errorf("Destroy has waited %d times for its context, which is done after %d", n, give)
 			}
 		})
 		mustBeReleased(t, m.cell, "after its Use")
@@ -202,7 +203,7 @@ func TestDestroyAfterDrop(t *testing.T) {
 			for range collections {
 				cleanups(t)
 			}
-			err := p.Destroy(waiting(longest))
+			err := p.Destroy(patient(t))
 			var e *DestroyError
 			if err != nil && !errors.As(err, &e) {
 				t.Fatal(err)
@@ -260,9 +261,9 @@ func TestDestroyDuringOwn(t *testing.T) {
 			})
 		}
 		for owned.Load() < 20 {
-			time.Sleep(time.Microsecond)
+			runtime.Gosched()
 		}
-		e := destroyError(t, p, longest)
+		e := destroyError(t, p, patient(t))
 		if e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
 			t.Errorf("%+v", e)
 		}
@@ -289,7 +290,7 @@ func TestDestroyTwiceAtOnce(t *testing.T) {
 	var won atomic.Int64
 	for range 4 {
 		wg.Go(func() {
-			if err := p.Destroy(waiting(longest)); err != ErrDestroyed {
+			if err := p.Destroy(patient(t)); err != ErrDestroyed {
 				won.Add(1)
 			}
 		})
@@ -312,7 +313,7 @@ func TestDestroyInRelease(t *testing.T) {
 			return
 		}
 		once = true
-		e := destroyError(t, p, time.Millisecond)
+		e := destroyError(t, p, doneAfter(1))
 		if e.NeverClosed != 1 || e.Releasing != 1 {
 			t.Errorf("%+v", e)
 		}

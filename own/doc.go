@@ -4,7 +4,8 @@
 // A [Pool] takes charge of resources. A [Handle] owns one that is a typed pointer, a
 // [Number] one that is a number, and an [Owner] either. [Options] say how resources are
 // released: by which function, on which goroutine, in what batches. [Pool.OwnUnder] is
-// for resources that depend on others, [Pool.Reserve] for a program with a limit. A
+// for resources that depend on others, [Pool.OwnWith] for one whose release needs a Go value
+// of its own, [Pool.Reserve] for a program with a limit. A
 // [Memory] hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
 //
 // # A binding
@@ -16,6 +17,7 @@
 //
 //	var images = own.NewPool(own.Options{
 //		Name:    "Image",
+//		CHeap:   true, // malloc's, which package cmem does not count twice then
 //		Release: libc.Destructor(unsafe.Pointer(C.image_free)), // image_free is not static
 //	})
 //
@@ -78,6 +80,10 @@
 // goroutine may use that Owner meanwhile. Release functions run with no lock
 // held. While no release is due, the package has no goroutine and no timer, but for
 // a timer of a pool with Options.Inline, which ends within milliseconds.
+//
+// CloseWait, Destroy and [Flush] are woken when what they wait for has happened. In a bubble of
+// testing/synctest they look by the bubble's clock, because a worker outside of the bubble
+// cannot wake them: they return late by a five-hundredth of the wait, and by a second at most.
 //
 // Own and Make may be called with a lock held that the release function takes, such
 // as the lock of a C library: Own calls no release function, and Make only if the pool

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -58,11 +59,11 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	if s.Queued < 7 || s.Queued > 27 || w.died.Load() != 0 {
 		t.Fatalf("%+v after the collection, and %d released", s, w.died.Load())
 	}
-	if s.OldestQueued <= 0 || s.OldestQueued > longest {
+	if s.OldestQueued <= 0 {
 		t.Errorf("the oldest has been queued for %v", s.OldestQueued)
 	}
 	runtime.KeepAlive(held)
-	e := destroyError(t, p, 0)
+	e := destroyError(t, p, waiting(0))
 	if e.Queued != 31 || e.InUse+e.Waiting+e.Releasing != 0 {
 		t.Errorf("%+v", e)
 	}
@@ -101,7 +102,7 @@ func TestDrainTakesNoMoreThanAsked(t *testing.T) {
 		}
 	}
 	held = nil
-	wait(t, "all to be queued", func() bool {
+	wait(t, "all are queued", func() bool {
 		cleanups(t)
 		return p.Stats().Queued == 1000
 	})
@@ -236,28 +237,29 @@ func TestMaxQueued(t *testing.T) {
 }
 
 // TestOldestQueued grows while the first waits, and is that of the next one when
-// it is gone.
+// it is gone. The time is that of a bubble.
 func TestOldestQueued(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{Drain: true})
-	if d := p.Stats().OldestQueued; d != 0 {
-		t.Errorf("%v, and nothing is queued", d)
-	}
-	w.own(t, p, 10).Close()
-	time.Sleep(20 * time.Millisecond)
-	begin := time.Now()
-	w.own(t, p, 10).Close()
-	if d := p.Stats().OldestQueued; d < 20*time.Millisecond {
-		t.Errorf("%v, more than 20 ms after the first", d)
-	}
-	p.Drain(1)
-	if d, most := p.Stats().OldestQueued, time.Since(begin); d > most {
-		t.Errorf("%v, at most %v after the second", d, most)
-	}
-	p.Drain(1)
-	if d := p.Stats().OldestQueued; d != 0 {
-		t.Errorf("%v, and nothing is queued", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		must := func(want time.Duration) {
+			t.Helper()
+			if d := p.Stats().OldestQueued; d != want {
+				t.Errorf("%v, want %v", d, want)
+			}
+		}
+		must(0)
+		w.own(t, p, 10).Close()
+		time.Sleep(20 * time.Millisecond)
+		w.own(t, p, 10).Close()
+		must(20 * time.Millisecond)
+		time.Sleep(time.Minute)
+		must(time.Minute + 20*time.Millisecond)
+		p.Drain(1)
+		must(time.Minute)
+		p.Drain(1)
+		must(0)
+	})
 	mustDestroy(t, p)
 }
 
@@ -266,13 +268,12 @@ func TestFlushWaitsForDrain(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{Drain: true})
 	w.own(t, p, 10).Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-	defer cancel()
-	if err := Flush(ctx); err != context.DeadlineExceeded {
+	if err := Flush(doneAfter(1)); err != context.Canceled {
 		t.Errorf("Flush: %v", err)
 	}
-	time.AfterFunc(5*time.Millisecond, func() { p.Drain(0) })
-	flush(t)
+	if err := Flush(whenWaiting(func() { p.Drain(0) })); err != nil {
+		t.Errorf("Flush: %v", err)
+	}
 	if w.alive() != 0 {
 		t.Error("Flush returned before Drain was called")
 	}
@@ -303,7 +304,7 @@ func TestDrainAtOnce(t *testing.T) {
 					return
 				default:
 					if p.Drain(50) == 0 {
-						time.Sleep(10 * time.Microsecond)
+						runtime.Gosched()
 					}
 				}
 			}
@@ -325,7 +326,7 @@ func TestDrainAtOnce(t *testing.T) {
 	owners.Wait()
 	close(done)
 	drainers.Wait()
-	wait(t, "the rest to be queued", func() bool {
+	wait(t, "the rest is queued", func() bool {
 		cleanups(t)
 		p.Drain(0)
 		return w.alive() == 0
@@ -372,18 +373,10 @@ func TestNotifyQueued(t *testing.T) {
 	w := newWorld(t, 600)
 	wake := make(chan struct{}, 1)
 	p := w.pool(Options{Drain: true, NotifyQueued: wake})
-	mustWake := func() {
-		t.Helper()
-		select {
-		case <-wake:
-		case <-time.After(longest):
-			t.Fatal("no notification")
-		}
-	}
 	first, second := w.own(t, p, 10), w.own(t, p, 10)
 	first.Close()
 	second.Close()
-	mustWake()
+	<-wake
 	select {
 	case <-wake:
 		t.Error("a second notification")
@@ -400,13 +393,13 @@ func TestNotifyQueued(t *testing.T) {
 		}
 	}()
 	for n := 0; n < 500; {
-		mustWake()
+		<-wake
 		n += p.Drain(0)
 	}
 	<-done
 	aside(func() { w.own(t, p, 1<<20) })
 	cleanups(t)
-	mustWake()
+	<-wake
 	p.Drain(0)
 	mustDestroy(t, p)
 }

@@ -44,8 +44,8 @@ var (
 	errShared, errQueueFull          = ledger.ErrShared, intake.ErrQueueFull
 )
 
-// A DestroyError is returned by [Pool.Destroy] if owners were never closed, or
-// if resources are not released yet. All resources that could be released are
+// A DestroyError is returned by [Pool.Destroy] if owners were never closed, if Rooms had
+// not ended, or if resources are not released yet. All resources that could be released are
 // released.
 type DestroyError struct {
 	Pool        string   // Options.Name
@@ -54,7 +54,8 @@ type DestroyError struct {
 	Waiting     int      // resources that wait for their children, which are in Use or queued
 	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
 	Queued      int      // releases that wait for Drain or Thread
-	Origins     []Origin // of the owners never closed, most frequent first; with Options.Trace
+	Rooms       int      // Rooms that had not ended before Destroy, under a limit of package pace
+	Origins     []Origin // of the owners never closed, and of Rooms, most frequent first; with Options.Trace
 	Labels      []string // of the owners never closed, sorted, each once; see Owner.SetLabel
 
 	cause error
@@ -85,6 +86,7 @@ func (e *DestroyError) Error() string {
 		{e.Waiting, "wait for their children"},
 		{e.Releasing, "are being released"},
 		{e.Queued, "are queued"},
+		{e.Rooms, "are rooms of Reserve that were neither used nor released"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))

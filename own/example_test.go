@@ -3,10 +3,13 @@
 package own_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,6 +161,55 @@ func ExampleOwner_SetState() {
 	// destroy shapes [7]
 	// destroy context [1]
 	// <nil> <nil> <nil>
+}
+
+// Each geometry is freed with the handle that made it. A handle has a lock, and refers to no
+// owner.
+func ExamplePool_OwnWith() {
+	type handle struct {
+		mu     sync.Mutex
+		number int
+	}
+	geometries := own.NewPool(own.Options{Name: "Geometry", Numbers: true, Release: func(state any, resources []uintptr) error {
+		h := state.(*handle)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		fmt.Println("destroy geometry", resources[0], "with handle", h.number)
+		return nil
+	}})
+	var first, second own.Number[int]
+	err := errors.Join(
+		first.OwnWith(geometries, nil, 7, 100, &handle{number: 1}),
+		second.OwnWith(geometries, nil, 8, 100, &handle{number: 2}),
+	)
+	fmt.Println(err, second.Close(), first.Close())
+	// Output:
+	// destroy geometry 8 with handle 2
+	// destroy geometry 7 with handle 1
+	// <nil> <nil> <nil>
+}
+
+// A C library writes through a callback, and flushes when its writer is freed. The state is
+// where it writes. It must not be the Archive, which has the owner.
+func ExampleHandle_OwnWith() {
+	type archive struct{ h own.Handle[*[64]byte] }
+	archives := own.NewPool(own.Options{Name: "Archive", Release: func(state any, resources []uintptr) error {
+		// As archive_free of C, which calls a callback with what is not written yet.
+		text := (*[64]byte)(cheap.Pointer(resources[0]))
+		_, err := fmt.Fprintf(state.(io.Writer), "%s", bytes.TrimRight(text[:], "\x00"))
+		cheap.Free(cheap.Pointer(resources[0]))
+		return err
+	}})
+	p := cheap.New[[64]byte](cheap.Default())
+	copy(p[:], "the last block")
+	var out strings.Builder
+	a := new(archive)
+	if err := a.h.OwnWith(archives, nil, p, len(p), &out); err != nil {
+		panic(err)
+	}
+	err := a.h.Close() // or not: then it is flushed when a is collected
+	fmt.Println(out.String(), err)
+	// Output: the last block <nil>
 }
 
 // Release may fail. Close returns its error.

@@ -2,10 +2,8 @@ package own
 
 import (
 	"context"
-	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/goroutine"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
@@ -47,33 +45,8 @@ func Flush(ctx context.Context) error {
 	if goroutine.Entered() {
 		return ErrInRelease
 	}
-	for wait := pause(0); !worker.Idle(); wait = pause(wait) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	if err := await(ctx, worker.BecameIdle, worker.Idle); err != nil {
+		return err
 	}
 	return ctx.Err()
-}
-
-// pause sleeps, longer from call to call. It does not wait on a channel or a
-// condition, because in a bubble of testing/synctest these would belong to the
-// bubble, and the workers are in none.
-func pause(last time.Duration) time.Duration {
-	const shortest = 20 * time.Microsecond
-	longest := time.Millisecond
-	if last == 0 {
-		runtime.Gosched()
-		return shortest
-	}
-	if aftergc.InBubble() {
-		// In a bubble a sleep takes no real time. A deadline would pass before a
-		// worker, which is in no bubble, can run. With Options.Inline one begins some
-		// milliseconds later.
-		for i := 0; i < 1000 || i < 20_000 && worker.Waiting(); i++ {
-			runtime.Gosched()
-		}
-		longest = 50 * time.Millisecond
-	}
-	time.Sleep(last)
-	return min(2*last, longest)
 }

@@ -156,11 +156,18 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 	c := x.w.create(size)
 	m := &thing{cell: c}
 	var err error
+	var over *Owner
 	if parent != nil && rnd.IntN(8) == 0 {
 		c.parent = int32(x.w.number(parent.cell))
-		err = p.OwnUnder(&m.Owner, &parent.Owner, c.pointer(), size)
+		over = &parent.Owner
 		slot = &x.slots[rnd.IntN(len(x.slots))]
-	} else {
+	}
+	switch {
+	case rnd.IntN(8) == 0:
+		err = p.OwnWith(&m.Owner, over, c.pointer(), size, c.hold())
+	case over != nil:
+		err = p.OwnUnder(&m.Owner, over, c.pointer(), size)
+	default:
 		err = p.Own(&m.Owner, c.pointer(), size)
 	}
 	switch {
@@ -180,31 +187,17 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 	return 1
 }
 
-// changeProcs changes GOMAXPROCS without pause, from 1 to 8, until stop is called.
-func changeProcs(t *testing.T) (stop func()) {
-	setProcs(t, 1)
-	var wg sync.WaitGroup
-	done := make(chan struct{})
-	wg.Go(func() {
-		rnd := rand.New(rand.NewPCG(1, 2))
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Duration(rnd.IntN(1000)) * time.Microsecond):
-				runtime.GOMAXPROCS(1 + rnd.IntN(8))
-			}
-		}
-	})
-	return func() {
-		close(done)
-		wg.Wait()
+// changeProcs changes GOMAXPROCS now and then, from 1 to 8.
+func changeProcs(rnd *rand.Rand) {
+	if rnd.IntN(500) == 0 {
+		runtime.GOMAXPROCS(1 + rnd.IntN(8))
 	}
 }
 
 // TestHammerExactlyOnce has 16 goroutines own, close, copy, disown, use, forget,
 // drain and destroy, and one more collects without pause. Each resource
-// is released once, after its children, and never in use. With -own.long there are
+// is released once, after its children, never in use, and with the state of its own if it
+// has one. With -own.long there are
 // 10,000,000 resources, GOGC is 1, and GOMAXPROCS changes.
 func TestHammerExactlyOnce(t *testing.T) {
 	const goroutines = 16
@@ -212,7 +205,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	if *long {
 		n = 10_000_000
 		defer debug.SetGCPercent(debug.SetGCPercent(1))
-		defer changeProcs(t)()
+		setProcs(t, 1)
 	}
 	w := newWorld(t, n+goroutines)
 	x := &mix{w: w, slots: make([]atomic.Pointer[thing], 500), pools: make([]atomic.Pointer[Pool], 2*len(mixOptions))}
@@ -228,6 +221,9 @@ func TestHammerExactlyOnce(t *testing.T) {
 			for made.Load() < int64(n) {
 				if x.step(t, rnd) > 0 {
 					made.Add(1)
+				}
+				if *long {
+					changeProcs(rnd)
 				}
 			}
 		})
@@ -254,14 +250,11 @@ func TestHammerExactlyOnce(t *testing.T) {
 // settle waits for all that a mix made.
 func (x *mix) settle(t *testing.T) {
 	t.Helper()
-	begin := time.Now()
-	for x.w.alive() != 0 {
+	wait(t, "none is alive", func() bool {
 		settle(t)
 		x.drain(0)
-		if time.Since(begin) > longest {
-			t.Fatalf("%d of %d are alive; %+v", x.w.alive(), x.w.next.Load(), Releases())
-		}
-	}
+		return x.w.alive() == 0
+	})
 }
 
 // TestHammerNeverInUse has few owners that all use, while others close them,
@@ -339,7 +332,11 @@ func TestHammerParents(t *testing.T) {
 				}
 				m := &thing{cell: w.create(16)}
 				m.cell.parent = int32(w.number(parent.cell))
-				switch err := []*Pool{p, q}[rnd.IntN(2)].OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), 16); err {
+				var state any
+				if rnd.IntN(4) == 0 {
+					state = m.cell.hold()
+				}
+				switch err := []*Pool{p, q}[rnd.IntN(2)].OwnWith(&m.Owner, &parent.Owner, m.cell.pointer(), 16, state); err {
 				case nil:
 					mine[rnd.IntN(len(mine))] = m
 				case ErrClosed:

@@ -18,10 +18,10 @@ import (
 // P is the type of the pointer, not of what it points to, because Go has no type
 // parameters for structures that C only declares.
 //
-// A Handle is made by [Handle.Own], [Handle.OwnUnder] or [Handle.Make]. Its zero value
-// owns nothing and counts as closed. Copies refer to the same resource, as copies of
-// an Owner do. Methods may be called from any goroutine, but not while one of these
-// three writes to the same Handle.
+// A Handle is made by [Handle.Own], [Handle.OwnUnder], [Handle.OwnWith] or [Handle.Make]. Its
+// zero value owns nothing and counts as closed. Copies refer to the same resource, as copies
+// of an Owner do. Methods may be called from any goroutine, but not while one of these
+// four writes to the same Handle.
 type Handle[P any] struct{ owner Owner }
 
 // Own makes h the owner of a resource of size bytes in pool; see [Pool.Own].
@@ -33,6 +33,12 @@ func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
 // [Pool.OwnUnder].
 func (h *Handle[P]) OwnUnder(pool *Pool, parent *Owner, resource P, size int) error {
 	return pool.OwnUnder(&h.owner, parent, pointerOf(resource), size)
+}
+
+// OwnWith is [Handle.Own] for a resource with a state of its own, under a parent if that is
+// not nil; see [Pool.OwnWith].
+func (h *Handle[P]) OwnWith(pool *Pool, parent *Owner, resource P, size int, state any) error {
+	return pool.OwnWith(&h.owner, parent, pointerOf(resource), size, state)
 }
 
 // OwnIn is [Handle.Own] of a resource for which room was reserved, under a parent if
@@ -159,9 +165,9 @@ type Integer interface {
 //
 // Any number may be a resource, 0 as well. Release gets it as a uintptr.
 //
-// A Number is made by [Number.Own], [Number.OwnUnder] or [Number.Make]. Its zero value
-// owns nothing and counts as closed. Copies refer to the same resource. Methods may be
-// called from any goroutine, but not while one of these three writes to the same
+// A Number is made by [Number.Own], [Number.OwnUnder], [Number.OwnWith] or [Number.Make]. Its
+// zero value owns nothing and counts as closed. Copies refer to the same resource. Methods
+// may be called from any goroutine, but not while one of these four writes to the same
 // Number.
 type Number[N Integer] struct{ owner Owner }
 
@@ -175,7 +181,13 @@ func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
 // OwnUnder is [Number.Own] for a resource that depends on a parent; see
 // [Pool.OwnUnder].
 func (n *Number[N]) OwnUnder(pool *Pool, parent *Owner, resource N, size int) error {
-	return pool.ownUnder(&n.owner, parent, wordOf(pool, "OwnUnder", resource), size)
+	return pool.ownUnder(&n.owner, parent, wordOf(pool, "OwnUnder", resource), size, nil)
+}
+
+// OwnWith is [Number.Own] for a resource with a state of its own, under a parent if that is
+// not nil; see [Pool.OwnWith].
+func (n *Number[N]) OwnWith(pool *Pool, parent *Owner, resource N, size int, state any) error {
+	return pool.ownWith(&n.owner, parent, wordOf(pool, "OwnWith", resource), size, state)
 }
 
 // OwnIn is [Number.Own] of a resource for which room was reserved, under a parent if

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -362,7 +361,7 @@ func TestCloseWait(t *testing.T) {
 				return
 			}
 			end := row.keep(w, p, m)
-			if err := m.CloseWait(waiting(5 * time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			if err := m.CloseWait(doneAfter(1)); !errors.Is(err, context.Canceled) {
 				t.Errorf("CloseWait: %v", err)
 			}
 			if !m.Closed() || m.cell.deaths.Load() != 0 {
@@ -372,8 +371,7 @@ func TestCloseWait(t *testing.T) {
 			mustBeReleased(t, m.cell, "after the end")
 			m = w.own(t, p, 10)
 			end = row.keep(w, p, m)
-			time.AfterFunc(5*time.Millisecond, end)
-			if err := m.CloseWait(waiting(longest)); err != nil {
+			if err := m.CloseWait(whenWaiting(end)); err != nil {
 				t.Error(err)
 			}
 			mustBeReleased(t, m.cell, "when CloseWait returned")
@@ -386,7 +384,7 @@ func TestCloseWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Use(func([]byte) {
-		if err := b.owner.CloseWait(waiting(time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.owner.CloseWait(doneAfter(1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("CloseWait of a block in Use: %v", err)
 		}
 	})
@@ -396,8 +394,7 @@ func TestCloseWait(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	go b.Use(func([]byte) { close(inside); <-leave })
 	<-inside
-	time.AfterFunc(time.Millisecond, func() { close(leave) })
-	if err := b.owner.CloseWait(waiting(longest)); err != nil {
+	if err := b.owner.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
 		t.Errorf("CloseWait of a block: %v", err)
 	}
 	mustDestroyMemory(t, m)

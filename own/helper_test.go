@@ -4,18 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
+	"weak"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
+
+// passed is the time that workers take as passed, beyond that of the clock.
+var passed atomic.Int64
+
+func init() {
+	worker.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+}
+
+// pass has a release function take long.
+func pass(d time.Duration) { passed.Add(int64(d)) }
 
 // A world stands for the C side. Its resources are cells, and their addresses.
 // It records the state of each, and every event that must not happen.
@@ -43,14 +60,26 @@ type cell struct {
 	children atomic.Int32 // that must be destroyed before it
 	parent   int32        // the number of another cell, -1 if none
 	size     int64
+	held     weak.Pointer[held] // the state of its own; zero if none
+}
+
+// A held is the state of a cell.
+type held struct{ cell *cell }
+
+// hold returns a state of its own for a resource that has no owner yet.
+func (c *cell) hold() *held {
+	h := &held{c}
+	c.held = weak.Make(h)
+	return h
 }
 
 // newWorld returns a world that can have n resources at all, and looks in the
-// end whether anything was wrong.
+// end whether anything was wrong. The states of what is destroyed must be gone.
 func newWorld(t testing.TB, n int) *world {
 	w := &world{cells: make([]cell, n)}
 	t.Cleanup(func() {
 		flush(t)
+		w.mustDropStates(t)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, s := range w.wrong {
@@ -58,6 +87,25 @@ func newWorld(t testing.TB, n int) *world {
 		}
 	})
 	return w
+}
+
+// mustDropStates looks for states of resources that were destroyed.
+func (w *world) mustDropStates(t testing.TB) {
+	t.Helper()
+	var dead []*cell
+	for i := range w.cells {
+		if c := &w.cells[i]; !c.alive() && c.held.Value() != nil {
+			dead = append(dead, c)
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	// A release may not have returned yet.
+	wait(t, "the states of what was destroyed are dropped", func() bool {
+		runtime.GC()
+		return !slices.ContainsFunc(dead, func(c *cell) bool { return c.held.Value() != nil })
+	})
 }
 
 // create makes a resource.
@@ -95,14 +143,18 @@ func (w *world) at(address uintptr) *cell {
 }
 
 // release destroys resources; it is a pool's release function.
-func (w *world) release(_ any, resources []uintptr) error {
+func (w *world) release(state any, resources []uintptr) error {
 	w.calls.Add(1)
+	mine, _ := state.(*held)
 	cells := make([]*cell, 0, 16)
 	for _, r := range resources {
 		c := w.at(r)
 		if c == nil || int64(w.number(c)) >= w.next.Load() {
 			w.complain("the release function got %#x, which is no resource", r)
 			continue
+		}
+		if weak.Make(mine) != c.held || mine != nil && len(resources) != 1 {
+			w.complain("resource %d was released with %d others and the state %v, want %v", w.number(c), len(resources)-1, state, c.held.Value())
 		}
 		cells = append(cells, c)
 	}
@@ -179,6 +231,22 @@ func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 	return m
 }
 
+// ownWith is own for one with a state of its own, which depends on another if that is not
+// nil.
+func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {
+	t.Helper()
+	m, over := new(thing), (*Owner)(nil)
+	if parent == nil {
+		m.cell = w.create(size)
+	} else {
+		m.cell, over = w.createUnder(parent.cell, size), &parent.Owner
+	}
+	if err := p.OwnWith(&m.Owner, over, m.cell.pointer(), size, m.cell.hold()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // ownUnder is own for one that depends on another.
 func (w *world) ownUnder(t testing.TB, p *Pool, parent *thing, size int) *thing {
 	t.Helper()
@@ -200,19 +268,10 @@ func aside(f func()) {
 	<-done
 }
 
-// longest is how long a test waits for an event that has to come.
-const longest = 20 * time.Second
-
-// patience is how long flush waits.
-var patience = longest
-
 // flush waits until nothing is queued or being released.
 func flush(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := Flush(ctx); err != nil {
-		patience = longest / 1000 // what one test has left behind need not hold up all others
+	if err := Flush(patient(t)); err != nil {
 		t.Fatalf("Flush: %v; %+v", err, Releases())
 	}
 }
@@ -229,19 +288,25 @@ func gc(t testing.TB) {
 func settle(t testing.TB) {
 	t.Helper()
 	cleanups(t)
-	wait(t, "the workers to end", func() bool { return Releases() == ReleaseStats{} })
+	mustEnd(t)
 }
 
 // cleanups collects, and waits until the cleanups of that collection have run.
 func cleanups(t testing.TB) {
 	t.Helper()
 	runtime.GC()
+	mustRun(t)
+}
+
+// mustRun waits until the cleanups have run that the runtime has queued.
+func mustRun(t testing.TB) {
+	t.Helper()
 	if procs := runtime.GOMAXPROCS(0); procs != lost.procs {
 		lost.procs, lost.cleanups = procs, 0
 	}
 	counts := []metrics.Sample{{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/cleanups/queued:cleanups"}}
 	executed, since := uint64(0), time.Now()
-	wait(t, "the cleanups to run", func() bool {
+	wait(t, "the cleanups have run", func() bool {
 		metrics.Read(counts)
 		if n := counts[0].Value.Uint64(); n != executed {
 			executed, since = n, time.Now()
@@ -270,15 +335,11 @@ func collect(t testing.TB, what string, done func() bool) {
 // collectAtMost is collect with a bound on the number of collections.
 func collectAtMost(t testing.TB, n int, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(longest)
 	for range n {
 		if done() {
 			return
 		}
 		gc(t)
-		if time.Now().After(deadline) {
-			break
-		}
 	}
 	if !done() {
 		t.Fatalf("not collected: %s; %+v", what, Releases())
@@ -292,11 +353,20 @@ const few = 8
 // wait waits until done reports true.
 func wait(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(longest); !done(); time.Sleep(50 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still waiting for %s; %+v", what, Releases())
+	ok := false
+	defer func() {
+		if !ok {
+			t.Logf("%+v", Releases())
 		}
-	}
+	}()
+	testwait.Until(t, what, done)
+	ok = true
+}
+
+// mustEnd waits until no worker is left.
+func mustEnd(t testing.TB) {
+	t.Helper()
+	wait(t, "the workers have ended", func() bool { return Releases() == ReleaseStats{} })
 }
 
 // catch returns what f panics with.
@@ -336,6 +406,64 @@ func mustStats(t testing.TB, p *Pool, want Stats) {
 	}
 }
 
+// patient returns a context for what has to end. It is done shortly before the deadline of
+// the tests.
+func patient(t testing.TB) context.Context {
+	if aftergc.InBubble() {
+		return context.Background()
+	}
+	at, limited := testwait.Deadline(t)
+	if !limited {
+		return context.Background()
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), at)
+	t.Cleanup(cancel) // a timer would be kept until then
+	return ctx
+}
+
+// An asker counts how often a goroutine begins to wait for it. The functions of this package
+// that wait do so before they wait for a change.
+type asker struct {
+	context.Context
+	cancel func()
+	most   int64
+	asked  atomic.Int64
+	then   func()
+}
+
+// doneAfter returns a context that is done when a goroutine has begun to wait for it n times.
+// Before that, it has a Destroy that waits look again.
+func doneAfter(n int64) *asker {
+	c := &asker{most: n}
+	c.Context, c.cancel = context.WithCancel(context.Background())
+	if n == 0 {
+		c.cancel()
+	}
+	return c
+}
+
+// whenWaiting returns a context that is never done. It has f called, on a goroutine of its
+// own, when a goroutine begins to wait for it.
+func whenWaiting(f func()) *asker {
+	c := doneAfter(math.MaxInt64)
+	c.then = f
+	return c
+}
+
+// Done counts.
+func (c *asker) Done() <-chan struct{} {
+	n := c.asked.Add(1)
+	if n == 1 && c.then != nil {
+		go c.then()
+	}
+	if n >= c.most {
+		c.cancel()
+	} else {
+		ledger.Changed.Ring()
+	}
+	return c.Context.Done()
+}
+
 // waiting returns a context that is done after d.
 func waiting(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -346,15 +474,15 @@ func waiting(d time.Duration) context.Context {
 // mustDestroy destroys a pool that has nothing left.
 func mustDestroy(t testing.TB, p *Pool) {
 	t.Helper()
-	if err := p.Destroy(waiting(longest)); err != nil {
+	if err := p.Destroy(patient(t)); err != nil {
 		t.Errorf("Destroy: %v", err)
 	}
 }
 
 // destroyError destroys a pool that has something left.
-func destroyError(t testing.TB, p *Pool, wait time.Duration) *DestroyError {
+func destroyError(t testing.TB, p *Pool, ctx context.Context) *DestroyError {
 	t.Helper()
-	err := p.Destroy(waiting(wait))
+	err := p.Destroy(ctx)
 	var e *DestroyError
 	if !errors.As(err, &e) {
 		t.Fatalf("Destroy: %v, want a DestroyError", err)
@@ -362,12 +490,15 @@ func destroyError(t testing.TB, p *Pool, wait time.Duration) *DestroyError {
 	return e
 }
 
-// times is n, or a tenth of it where all is slow.
+// times is n with -own.long, and else a sixth of it, or a tenth where all is slow.
 func times(n int) int {
-	if race.Build {
+	switch {
+	case *long:
+		return n
+	case race.Build:
 		return n / 10
 	}
-	return n
+	return n / 6
 }
 
 // setProcs is runtime.GOMAXPROCS for the time of a test.

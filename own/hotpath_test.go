@@ -99,7 +99,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				p := NewPool(row.o)
 				objects, bytes = mallocs(func() { row.f(t, p) })
 				clear(owners)
-				p.Destroy(waiting(longest))
+				p.Destroy(patient(t))
 				// The bytes are compared without the race detector, which makes objects larger,
 				// and where pages are not in Go memory. What packages cleanup and aftergc need
 				// once for a collection is not a share of owners.

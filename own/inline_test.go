@@ -58,7 +58,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 			t.Errorf("making=%v: %d of %d were released here, %d elsewhere", making, h, n, e)
 		}
 		collectAtMost(t, few, "all owners", func() bool { return p.Stats().Live == 0 })
-		wait(t, "the helpers to end", func() bool { return Releases() == ReleaseStats{} })
+		mustEnd(t)
 		mustDestroy(t, p)
 		if w.alive() != 0 {
 			t.Errorf("%d resources are left", w.alive())
@@ -77,7 +77,7 @@ func TestInlineWithoutOwners(t *testing.T) {
 			}
 		})
 		cleanups(t)
-		wait(t, "the releases", func() bool { return w.alive() == 0 })
+		wait(t, "all are released", func() bool { return w.alive() == 0 })
 	}
 	mustDestroy(t, p)
 }
@@ -175,7 +175,7 @@ func TestInlinePanic(t *testing.T) {
 			t.Fatalf("goexit=%v: the owner of the call is closed", goexit)
 		}
 		collectAtMost(t, few, "all others", func() bool { return w.alive() == 1 })
-		wait(t, "the helpers to end", func() bool { return Releases() == ReleaseStats{} })
+		mustEnd(t)
 		if n := told.Load(); n != w.next.Load()-1 {
 			t.Errorf("OnCollect was told of %d of %d", n, w.next.Load()-1)
 		}
@@ -254,7 +254,7 @@ func TestInlineSlowRelease(t *testing.T) {
 			if len(cells) > 512 {
 				large.Add(1)
 			}
-			time.Sleep(time.Duration(len(cells)) * 10 * time.Microsecond)
+			pass(time.Duration(len(cells)) * 10 * time.Microsecond)
 		}
 	}
 	forget := func(n int) {
@@ -320,7 +320,7 @@ func TestInlineTrace(t *testing.T) {
 			return
 		}
 		releases.Add(1)
-		time.Sleep(time.Millisecond) // so that a call of Own has time for one batch
+		pass(time.Millisecond) // so that a call of Own has time for one batch
 	}
 	p := w.pool(Options{Inline: true, Trace: true, Size: 16, Construct: func(resources []uintptr) (int, error) {
 		constructs.Add(1)

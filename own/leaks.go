@@ -101,13 +101,17 @@ func mustBeLeakLevel(l LeakLevel) {
 	}
 }
 
-// SetLeakLevel is the function [SetLeakLevel] for one pool.
+// SetLeakLevel is the function [SetLeakLevel] for one pool, and its rooms.
 func (p *Pool) SetLeakLevel(l LeakLevel) {
 	mustBeLeakLevel(l)
 	levels.Lock()
 	p.level, p.levelNumber = leaks.Level(l), leaks.Serial()
+	rooms := p.rooms.Load()
 	levels.Unlock()
 	p.setLevel()
+	if rooms != nil {
+		rooms.SetLeakLevel(l)
+	}
 }
 
 // SetLeakLevel is the function [SetLeakLevel] for one memory.

@@ -175,7 +175,8 @@ func TestLeaksSampled(t *testing.T) {
 
 // TestLeaksStrata has three stacks whose owners have different sizes, or, after a Resize, the
 // same size and another rate. None of them stands for owners of another stack, so the numbers
-// are exact although a part is recorded.
+// are exact although a part is recorded. Only where the goroutine changes its P a batch may begin
+// with owners of which none is recorded.
 func TestLeaksStrata(t *testing.T) {
 	const n, few, large = 20_000, 500, 1 << 20
 	var x byte
@@ -200,10 +201,17 @@ func TestLeaksStrata(t *testing.T) {
 	look := func(want ...[2]int64) {
 		t.Helper()
 		var got [][2]int64
+		sum := int64(2*n + few)
 		for _, s := range poolInfo(t, p).Sites() {
 			got = append(got, [2]int64{s.Live, s.Bytes})
+			sum -= s.Live
 		}
-		if !slices.Equal(got, want) {
+		wrong := sum != 0 || len(got) < len(want)
+		for i := 0; i < len(want) && !wrong; i++ {
+			live, bytes := got[i][0]-want[i][0], got[i][1]-want[i][1]
+			wrong = max(live, -live) > few/50 || max(bytes, -bytes) > want[i][1]/50
+		}
+		if wrong {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}

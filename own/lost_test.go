@@ -12,8 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -21,13 +21,14 @@ var long = flag.Bool("own.long", false, "run 1,000 processes for each kind of Te
 
 // TestNothingIsLost lowers GOMAXPROCS from 7 to 2 while goroutines own and forget, and
 // collections run. The runtime may lose cleanups then; see package internal/cleanup.
-// All that was forgotten is released within five collections at a GOMAXPROCS of 2.
+// All that was forgotten is released, within five collections at a GOMAXPROCS of 2 if the
+// machine is not late; with -own.long, nearly always.
 // It is so, too, if a finalizer of the program never returns, and if a cleanup of the
 // program never returns: with fewer than eight Ps there is one goroutine for each.
 //
 // Each process lowers GOMAXPROCS several times and looks once.
 func TestNothingIsLost(t *testing.T) {
-	processes := 3
+	processes := 2
 	if *long {
 		processes = 1000
 	}
@@ -37,8 +38,9 @@ func TestNothingIsLost(t *testing.T) {
 		"cleanup":   blockCleanups,
 	} {
 		t.Run(name, func(t *testing.T) {
-			lost := 0
-			var took [mostCollections + 1]int
+			t.Parallel()
+			lost, late := 0, 0
+			took := map[int]int{}
 			for i := range processes {
 				output, passed := testchild.Test(t, func(t *testing.T) {
 					block()
@@ -50,17 +52,25 @@ func TestNothingIsLost(t *testing.T) {
 				}
 				if n := regexp.MustCompile(`collections: (\d+)`).FindStringSubmatch(output); passed && n != nil {
 					k, _ := strconv.Atoi(n[1])
-					took[k]++
+					if took[k]++; k > usualCollections {
+						late++
+					}
 				} else if lost++; lost < 5 {
 					t.Error(output)
 				}
 			}
-			t.Logf("%d processes, %d lost something; processes by number of collections: %d", processes, lost, took)
+			t.Logf("%d processes, %d lost something; processes by number of collections: %v", processes, lost, took)
+			if *long && late > processes/50 {
+				t.Errorf("%d of %d processes took more than %d collections", late, processes, usualCollections)
+			}
 		})
 	}
 }
 
-const mostCollections = 5
+const (
+	usualCollections = 5
+	mostCollections  = 50 // what is lost is not released by any of them
+)
 
 // blockFinalizers has a finalizer that never returns.
 func blockFinalizers() {
@@ -70,7 +80,6 @@ func blockFinalizers() {
 	})
 	for !blocked.Load() {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -82,7 +91,6 @@ func blockCleanups() {
 	})
 	for !blocked.Load() {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -129,7 +137,8 @@ func loseCleanups(t *testing.T, seed uint64) {
 	}
 	for range 1 + rnd.IntN(4) {
 		runtime.GOMAXPROCS(7)
-		time.Sleep(time.Duration(5+rnd.IntN(15)) * time.Millisecond)
+		enough := made.Load() + 2000 + rnd.Int64N(6000)
+		wait(t, "some are made", func() bool { return made.Load() >= enough })
 		runtime.GOMAXPROCS(2)
 	}
 	stop.Store(true)
@@ -140,14 +149,15 @@ func loseCleanups(t *testing.T, seed uint64) {
 	}
 	for n := range mostCollections + 1 {
 		if n > 0 {
+			var told atomic.Bool
+			aftergc.Next(func() { told.Store(true) })
 			runtime.GC()
+			wait(t, "the collection is known", told.Load)
 		}
-		// Waiting longer does not help: the next steps need another collection.
-		for start := time.Now(); time.Since(start) < 10*time.Millisecond; time.Sleep(100 * time.Microsecond) {
-			if done() {
-				fmt.Println("collections:", n)
-				return
-			}
+		flush(t)
+		if done() {
+			fmt.Println("collections:", n)
+			return
 		}
 	}
 	t.Errorf("after %d collections %d of %d are not released; pool %+v, exact %+v, memory %+v",

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/own/internal/intake"
@@ -315,7 +314,7 @@ func TestMakeInDrainPool(t *testing.T) {
 	if n := p.Drain(0); n != 1 {
 		t.Errorf("Drain: %d", n)
 	}
-	e := destroyError(t, p, 0)
+	e := destroyError(t, p, waiting(0))
 	if e.NeverClosed != 0 || e.Queued != int(f.w.alive()) || e.Queued == 0 {
 		t.Errorf("%+v, and %d are alive", e, f.w.alive())
 	}
@@ -339,8 +338,7 @@ func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
 		})
 	}()
 	<-inside
-	time.AfterFunc(20*time.Millisecond, func() { close(leave) })
-	if e := destroyError(t, p, longest); e.InUse != 0 {
+	if e := destroyError(t, p, whenWaiting(func() { close(leave) })); e.InUse != 0 {
 		t.Errorf("Destroy did not wait for the Use: %+v", e)
 	}
 	<-left

@@ -105,7 +105,7 @@ func (b *blocks) init(m *Memory, h *cheap.Heap, o Options) {
 	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
 	b.Heap, b.Workers, b.In = h, worker.NewCall(0, false), &b.pool.intake
 	k := &b.pool.kind
-	k.Heap, k.Sink = h, b
+	k.Heap, k.Holder, k.Sink = h, nil, b
 	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk
 	b.In.Init(k, nil, nil)
 	b.pool.noteMade(m)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -67,24 +66,6 @@ func newMem[T any](t testing.TB, m *Memory) *Mem[T] {
 		t.Fatal(err)
 	}
 	return x
-}
-
-// collectMemory is collectAtMost for blocks of a Memory, which come back in the
-// cleanups themselves: flush does not wait for these.
-func collectMemory(t testing.TB, n int, what string, m *Memory, done func() bool) {
-	t.Helper()
-	collectAtMost(t, n, what, func() bool {
-		for last := int64(-1); ; time.Sleep(5 * time.Millisecond) {
-			if done() {
-				return true
-			}
-			now := m.Stats().Collected
-			if now == last {
-				return false
-			}
-			last = now
-		}
-	})
 }
 
 // address is where a block lies.
@@ -350,8 +331,8 @@ func TestForgottenMemoryComesBack(t *testing.T) {
 				}
 			}
 		})
-		collectMemory(t, few, "forgotten blocks", m, func() bool { return h.Stats().Blocks == 0 })
-		wait(t, "the account", func() bool { return m.Stats().Live == 0 })
+		collectAtMost(t, few, "forgotten blocks", func() bool { return h.Stats().Blocks == 0 })
+		wait(t, "the account has none", func() bool { return m.Stats().Live == 0 })
 		if st := m.Stats(); st.Bytes != 0 || st.Collected == 0 {
 			t.Errorf("%+v", st)
 		}
@@ -380,7 +361,7 @@ func TestMemoryPins(t *testing.T) {
 			})
 			bound := int64(len(kept)) * int64(max(pinned, size+16, map[bool]int{true: defaultPinned}[pinned == 0]))
 			bound += bound / 4 // blocks of the heap are larger than requested by up to that much
-			collectMemory(t, few, fmt.Sprintf("blocks of %d with Pinned %d beyond %d bytes", size, pinned, bound), m, func() bool {
+			collectAtMost(t, few, fmt.Sprintf("blocks of %d with Pinned %d beyond %d bytes", size, pinned, bound), func() bool {
 				return h.Stats().Bytes <= bound && h.Stats().Blocks <= int64(len(kept))
 			})
 			for _, b := range kept {
@@ -546,7 +527,7 @@ func TestDestroyMemory(t *testing.T) {
 	}
 	all[0].Close()
 	all[1].Use(func([]byte) {
-		err = m.Destroy(waiting(10 * time.Millisecond))
+		err = m.Destroy(doneAfter(1))
 	})
 	var e *DestroyError
 	if !errors.As(err, &e) || e.NeverClosed != 1000 || e.InUse != 1 || e.Pool != "Cache" {
@@ -831,14 +812,16 @@ func TestHammerMemory(t *testing.T) {
 // TestHammerDestroyMemory destroys a Memory while goroutines use it, close what
 // they have and forget it, with collections all the time.
 func TestHammerDestroyMemory(t *testing.T) {
-	for range times(50) {
+	for round := range times(50) {
 		h := newHeap(t)
 		m := NewMemory(h, MemoryOptions{Batch: 20})
 		var all sync.WaitGroup
+		var made atomic.Int64
 		for w := range 4 {
 			all.Go(func() {
 				var last [10]*Mem[[64]byte]
 				for i := 0; ; i++ {
+					made.Add(1)
 					x, err := NewMem[[64]byte](m)
 					if err == ErrDestroyed {
 						return
@@ -859,10 +842,12 @@ func TestHammerDestroyMemory(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Millisecond)
-		m.Destroy(waiting(longest))
+		for made.Load() < int64(round*100) {
+			runtime.Gosched()
+		}
+		m.Destroy(patient(t))
 		all.Wait()
-		wait(t, "the blocks", func() bool { return h.Stats().Blocks == 0 })
+		wait(t, "the blocks are free", func() bool { return h.Stats().Blocks == 0 })
 		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -914,9 +899,8 @@ func TestLeakedMemory(t *testing.T) {
 			b.Close()
 		})
 		for range 5 {
-			runtime.GC()
+			gc(t)
 		}
-		time.Sleep(10 * time.Millisecond)
 		before := m.Stats().Live
 		err := m.Destroy(waiting(0))
 		fmt.Println(before, err, h.Stats().Blocks)
@@ -951,7 +935,7 @@ func TestMemoryProcs(t *testing.T) {
 		}
 		all.Wait()
 	}
-	collectMemory(t, few, "blocks of all Ps", m, func() bool { return h.Stats().Blocks == 0 })
+	collectAtMost(t, few, "blocks of all Ps", func() bool { return h.Stats().Blocks == 0 })
 	if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 		t.Errorf("%+v", st)
 	}

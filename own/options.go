@@ -34,7 +34,8 @@ type Options struct {
 	// lasts long. In a pool with Batch 1 a call has one resource.
 	//
 	// state is Options.State, or what [Owner.SetState] has given the parent of the
-	// resources. All resources of a call have one parent, or none.
+	// resources, or that of [Pool.OwnWith]. All resources of a call have one parent, or none,
+	// and one with a state of its own has a call of its own.
 	//
 	// All resources count as released when Release returns, also with an error: it
 	// is not called for them again. What a C function may refuse to destroy, as sqlite3_close
@@ -61,8 +62,8 @@ type Options struct {
 	//
 	// refers to the owner. Put what Release needs into an object of its own, such
 	// as a new(sync.Mutex), to which context refers, and which is the State. A
-	// pointer to a field refers to the whole object. The same holds for State,
-	// Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
+	// pointer to a field refers to the whole object. The same holds for State, the states of
+	// OwnWith, Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
 	//
 	// If Release panics, all resources of the call count as released. In Close, Drain
 	// and Destroy the panic reaches the caller. With Inline it may reach the caller of Own
@@ -72,7 +73,8 @@ type Options struct {
 	Release func(state any, resources []uintptr) error
 
 	// State is passed to Release: a lock, a table of callbacks, a context of the C
-	// library as an unsafe.Pointer.
+	// library as an unsafe.Pointer. [Owner.SetState] sets another one for the children of an
+	// owner, but not for their children.
 	State any
 
 	// OnReleaseError is told of the errors of Release that no Close returns. It runs
@@ -140,13 +142,15 @@ type Options struct {
 	// with all other pools, and they take turns. A pool whose Release blocks for
 	// long, on a network or a slow library, has Workers of its own: as many of its
 	// calls run at a time, and other pools do not wait for them. Workers end when
-	// nothing is queued.
+	// nothing is queued. Drain, Thread, Workers and Inline exclude each other.
 	Workers int
 
 	// Inline lets Own, OwnUnder and Make release what the collector has found, on the
-	// calling goroutine, once for each batch that they begin: as many resources as took
-	// about a millisecond lately, and one batch at least. Make does it before it calls
-	// Construct. Where Release calls C's free, that costs less processor time than workers
+	// calling goroutine, once for each batch that they begin, for about a millisecond. That is
+	// measured as it goes: the call of Release that passes a millisecond is the last one, and
+	// a call has at most 16 resources there. So where Release becomes slow all at once, one
+	// Own takes a millisecond longer than 16 resources; the rest is left to the next one. Make
+	// does it before it calls Construct. Where Release calls C's free, that costs less processor time than workers
 	// do, because C gets memory back on the thread that asks for more. If no batch is begun
 	// for some milliseconds, workers release, also beside goroutines that come later.
 	//
@@ -158,7 +162,7 @@ type Options struct {
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
 	// one thread which the program owns. Close, Destroy and the collector only
-	// queue them.
+	// queue them. Drain, Thread, Workers and Inline exclude each other.
 	Drain bool
 
 	// NotifyQueued gets a value whenever a release is queued for Drain and none was

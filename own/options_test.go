@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 	}
 	unknown.Close()
 	mustMisuse(t, "own.Owner.Use", func() { unknown.Use(func(unsafe.Pointer) {}) }, "closed")
-	if err := destroyError(t, p, 0); err.Pool != "own.Owner" {
+	if err := destroyError(t, p, waiting(0)); err.Pool != "own.Owner" {
 		t.Errorf("the pool's name is %q", err.Pool)
 	}
 	runtime.KeepAlive([]*thing{small, large})

@@ -29,7 +29,9 @@ import (
 // The zero value owns nothing and counts as closed. Methods may be called from
 // any goroutine, but not while Own or Make writes to the same Owner.
 //
-// Owners are comparable: copies are equal, owners of different resources are not.
+// Owners are comparable: copies are equal, owners of different resources are not. So
+// reflect.DeepEqual of two values with an Owner, Handle or Number inside is false, unless one is
+// a copy of the other, also if C would call them equal. A test compares what C says of them.
 // Nothing that prints or compares values by reflection follows an Owner to its pool.
 type Owner struct{ ref ledger.Ref }
 
@@ -73,12 +75,8 @@ func (o *Owner) CloseWait(ctx context.Context) error {
 	if !later {
 		return err
 	}
-	for wait := pause(0); t.State(o.ref.Index)&ledger.Gone == 0; wait = pause(wait) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	released := func() bool { return t.State(o.ref.Index)&ledger.Gone != 0 }
+	return await(ctx, func() <-chan struct{} { return t.Await(o.ref.Index) }, released)
 }
 
 // Closed reports whether the owner was closed, disowned, or destroyed with its
@@ -276,7 +274,8 @@ func (o *Owner) Resize(size int) {
 }
 
 // SetState sets the state that the release function of this resource's children
-// gets, in place of their Options.State: a lock of a context, for one. The state stays
+// gets, in place of their Options.State: a lock of a context, for one. It is not inherited:
+// the children of a child get what was set for that child, or their Options.State. The state stays
 // reachable at least until the resource and its children are released. It must not
 // refer to an owner of the pool of o, nor to an owner of a pool whose resources depend on
 // that pool's, directly or not: such an owner would never be found unreachable; see

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -40,7 +39,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 			aside(func() {
 				var parent Owner
 				p.own(&parent, 1, 16)
-				q.ownUnder(&new(thing).Owner, &parent, 1, 16)
+				q.ownUnder(&new(thing).Owner, &parent, 1, 16, nil)
 				parent.Close()
 			})
 		}},
@@ -53,11 +52,11 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			out, status := testchild.Run(t, func() {
 				row.f(t)
-				for range 20 {
+				for range 100 {
 					gc(t)
-					time.Sleep(time.Millisecond)
 				}
 			})
 			what := "the release function panicked"
@@ -162,7 +161,7 @@ func TestPanicInDrain(t *testing.T) {
 			w.own(t, p, 10)
 		}
 	})
-	wait(t, "all to be queued", func() bool {
+	wait(t, "all are queued", func() bool {
 		cleanups(t)
 		return p.Stats().Queued == 10
 	})
@@ -204,7 +203,7 @@ func TestPanicInDestroy(t *testing.T) {
 			panic(v)
 		}
 	}
-	if v := catch(func() { p.Destroy(waiting(longest)) }); v != "first" {
+	if v := catch(func() { p.Destroy(patient(t)) }); v != "first" {
 		t.Errorf("panic value %v", v)
 	}
 	if len(values) != 3 {
@@ -238,7 +237,7 @@ func TestPanicInDestroyOfStock(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := catch(func() { p.Destroy(waiting(longest)) }); v != "oops" {
+	if v := catch(func() { p.Destroy(patient(t)) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustBeReleased(t, m.cell, "by Destroy")

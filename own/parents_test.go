@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
-	"time"
 	"unsafe"
 	"weak"
 
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -119,7 +119,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						if w.alive() == 0 {
 							break
 						}
-						cleanups(t)
+						settle(t)
 					}
 					if n := w.alive(); n != 0 {
 						t.Errorf("%d are not released", n)
@@ -511,7 +511,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 			never++
 		}
 	}
-	e := destroyError(t, p, longest)
+	e := destroyError(t, p, patient(t))
 	if e.NeverClosed != never || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
 		t.Errorf("%+v, want %d", e, never)
 	}
@@ -536,7 +536,7 @@ func TestDestroyWithChildInUse(t *testing.T) {
 	parent := w.own(t, p, 16)
 	child := w.ownUnder(t, q, parent, 16)
 	child.Use(func(unsafe.Pointer) {
-		if e := destroyError(t, p, time.Millisecond); e.NeverClosed != 1 || e.Waiting != 1 || e.InUse+e.Queued+e.Releasing != 0 {
+		if e := destroyError(t, p, doneAfter(1)); e.NeverClosed != 1 || e.Waiting != 1 || e.InUse+e.Queued+e.Releasing != 0 {
 			t.Errorf("%+v", e)
 		}
 		if !child.Closed() {
@@ -550,10 +550,16 @@ func TestDestroyWithChildInUse(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestDeepFamilies nests parents 100,000 deep, where a recursion would need more
-// stack than there is.
+// TestDeepFamilies nests parents 10,000 deep, or 100,000 with -own.long, where a recursion
+// would need more stack than there is.
 func TestDeepFamilies(t *testing.T) {
-	var depth int
+	depth := 10_000
+	switch {
+	case *long:
+		depth = 100_000
+	case race.Build:
+		depth = 5000
+	}
 	chain := func(t testing.TB, w *world, p *Pool) []*thing {
 		list := make([]*thing, depth)
 		list[0] = w.own(t, p, 16)
@@ -602,7 +608,7 @@ func TestDeepFamilies(t *testing.T) {
 		"destroy": func(t testing.TB, w *world) {
 			p := w.pool(Options{})
 			list := chain(t, w, p)
-			if e := destroyError(t, p, longest); e.NeverClosed != depth || e.Waiting != 0 {
+			if e := destroyError(t, p, patient(t)); e.NeverClosed != depth || e.Waiting != 0 {
 				t.Errorf("%v", e)
 			}
 			runtime.KeepAlive(list)
@@ -618,11 +624,7 @@ func TestDeepFamilies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			depth = 10_000
-			if name == "close" || name == "forget" {
-				depth = 100_000
-			}
-			depth = times(depth)
+			t.Parallel()
 			out, status := testchild.Run(t, func() {
 				debug.SetMaxStack(256 << 10)
 				w := newWorld(t, depth)

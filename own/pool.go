@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -35,7 +36,7 @@ func (e ReleaseError) Unwrap() error { return e.Err }
 // Options.OnCollect.
 type Collected struct {
 	Pool  string // Options.Name
-	Count int    // owners of one batch that were found unreachable and never closed
+	Count int    // owners, or Rooms, of one batch that were found unreachable and never closed
 	Stack string // stack that made one of them: always with Options.Trace, else for a sample
 }
 
@@ -67,6 +68,12 @@ type Pool struct {
 	addresses uintptr
 
 	statsMu sync.Mutex // held by Stats
+
+	// The pool of rooms, nil before the first Reserve under a limit. It is made under
+	// roomsMu, and never after Destroy has locked that.
+	rooms     atomic.Pointer[Pool]
+	roomsMu   sync.Mutex
+	onCollect func(Collected) // Options.OnCollect
 
 	// The leak level that was set for this pool alone, and the number of that setting or 0.
 	// Under levels.
@@ -144,11 +151,12 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 		Release:   o.Release,
 		State:     o.State,
 		Numbers:   o.Numbers,
-		CHeap:     o.CHeap,
+		Holder:    ledger.Holds(o.CHeap),
 	}}
 	if !o.Numbers {
 		p.addresses = math.MaxUint - ledger.LeastAddress + 1
 	}
+	p.onCollect = o.OnCollect
 	if tell, name := o.OnCollect, p.kind.Name; tell != nil {
 		// The function must not refer to o, which has a pointer to the parent's owner.
 		p.kind.OnCollect = func(count int, stack string) {
@@ -192,7 +200,7 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 			return nil
 		}
 	}
-	return p.ownSlow(o, nil, uintptr(resource), size)
+	return p.ownSlow(o, nil, uintptr(resource), size, nil)
 }
 
 // own is Own of a resource that is checked.
@@ -204,17 +212,18 @@ func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 			return nil
 		}
 	}
-	return p.ownSlow(o, nil, resource, size)
+	return p.ownSlow(o, nil, resource, size, nil)
 }
 
-// ownSlow is the slow path of Own. If the resource is a child, f is its family.
-func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int) error {
+// ownSlow is the slow path of Own. If the resource is a child, f is its family. A state
+// that is not nil is its own.
+func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int, state any) error {
 	n := p.sized(size)
 	if n < 0 {
 		panicMisuse(p.kind.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
 	}
 	p.mustBeVacant(o, "Own")
-	return p.count(p.intake.Own(&o.ref, f, resource, n))
+	return p.count(p.intake.Own(&o.ref, f, resource, n, state))
 }
 
 // count tells package pace of a batch that was begun. No lock is held.
@@ -288,10 +297,38 @@ func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) err
 	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
-	return p.ownUnder(o, parent, uintptr(resource), size)
+	return p.ownUnder(o, parent, uintptr(resource), size, nil)
 }
 
-func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int) error {
+// OwnWith is [Pool.Own] for a resource with a state of its own, which Release gets in place
+// of Options.State and of what [Owner.SetState] has set: the context that made it, for one,
+// or the Go value of a callback. With a parent that is not nil it is [Pool.OwnUnder].
+//
+// Release is called for this resource alone. The state stays reachable until that call has
+// returned, and is dropped then, or when the owner is disowned. It must not refer to o, nor
+// to another owner of the pool, nor to an owner of a pool whose resources depend on the
+// pool's: such an owner is never found unreachable, and only Close and Destroy release its
+// resource. [CheckReleased] finds this in a test. The state may refer to the parent's owner.
+// A nil state is none.
+//
+// Own and Close of other owners of the pool cost the same. An owner with a state takes 120
+// bytes more of the Go heap, and is made with a lock, as a child is. [Pool.Discard] does not
+// know the state: if OwnWith returns an error, the binding destroys the resource itself.
+func (p *Pool) OwnWith(o, parent *Owner, resource unsafe.Pointer, size int, state any) error {
+	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
+		p.panicNothing(o, uintptr(resource))
+	}
+	return p.ownWith(o, parent, uintptr(resource), size, state)
+}
+
+func (p *Pool) ownWith(o, parent *Owner, resource uintptr, size int, state any) error {
+	if parent == nil {
+		return p.ownSlow(o, nil, resource, size, state)
+	}
+	return p.ownUnder(o, parent, resource, size, state)
+}
+
+func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int, state any) error {
 	if parent == nil {
 		panicMisuse(p.kind.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
 	}
@@ -301,7 +338,7 @@ func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int) error {
 	if f == nil {
 		return ErrClosed
 	}
-	return p.ownSlow(o, f, resource, size)
+	return p.ownSlow(o, f, resource, size, state)
 }
 
 // familyOf returns the family of a parent, whose token is t, or nil if the parent is
@@ -355,6 +392,8 @@ type Stats struct {
 	Made      int64 // resources made in advance and not handed out
 	Collected int64 // resources released because of the collector, since NewPool
 	Queued    int64 // releases that wait for Drain or Thread
+	Rooms     int64 // Rooms under a limit of package pace that have not ended
+	RoomBytes int64 // bytes that these hold
 
 	OldestQueued time.Duration // how long the first of the queued releases has waited
 }
@@ -372,6 +411,10 @@ func (p *Pool) Stats() Stats {
 	if b, ok := p.kind.Sink.(*blocks); ok {
 		st.Bytes += b.grown.Load()
 	}
+	if rooms := p.rooms.Load(); rooms != nil {
+		of := rooms.Stats()
+		st.Rooms, st.RoomBytes = of.Live, of.Bytes
+	}
 	return st
 }
 
@@ -382,6 +425,8 @@ func (st Stats) plus(o Stats) Stats {
 	st.Made += o.Made
 	st.Collected += o.Collected
 	st.Queued += o.Queued
+	st.Rooms += o.Rooms
+	st.RoomBytes += o.RoomBytes
 	st.OldestQueued = max(st.OldestQueued, o.OldestQueued)
 	return st
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -51,9 +50,7 @@ func onAllPs(t testing.TB, n int, f func() error, done func() bool) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(longest); !done() && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	wait(t, "the goroutines have done enough", done)
 	stop.Store(true)
 	wg.Wait()
 }
@@ -63,7 +60,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	setProcs(t, 4)
 	all, p, m := makersOf(t, newWorld(t, 1_000_000))
 	mustDestroy(t, p)
-	if err := m.Destroy(waiting(longest)); err != nil {
+	if err := m.Destroy(patient(t)); err != nil {
 		t.Error(err)
 	}
 	for _, kind := range all[1:] { // Make, Memory, Group
@@ -149,11 +146,11 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 			m.Stats()
 		case 1:
 			if x.pool.CompareAndSwap(p, x.f.pool(Options{})) {
-				p.Destroy(waiting(longest))
+				p.Destroy(patient(t))
 			}
 		case 2:
 			if x.memory.CompareAndSwap(m, NewMemory(x.h, MemoryOptions{})) {
-				m.Destroy(waiting(longest))
+				m.Destroy(patient(t))
 			}
 		case 3:
 			if o := mine[slot]; o != nil {
@@ -204,7 +201,8 @@ func TestHammerProcs(t *testing.T) {
 	x := &procsMix{w: w, f: &factory{w: w}, h: newHeap(t)}
 	x.pool.Store(x.f.pool(Options{}))
 	x.memory.Store(NewMemory(x.h, MemoryOptions{}))
-	stopProcs, stopCollecting := changeProcs(t), collectWithoutPause()
+	setProcs(t, 1)
+	stop := collectWithoutPause()
 	var users sync.WaitGroup
 	for g := range 8 {
 		users.Go(func() {
@@ -213,6 +211,7 @@ func TestHammerProcs(t *testing.T) {
 			var blocks [16]*Bytes
 			for x.made.Load() < n {
 				x.step(t, rnd, &mine, &blocks)
+				changeProcs(rnd)
 			}
 			for i, b := range blocks {
 				if b != nil {
@@ -222,15 +221,14 @@ func TestHammerProcs(t *testing.T) {
 		})
 	}
 	users.Wait()
-	stopCollecting()
-	stopProcs()
+	stop()
 	p, m := x.pool.Load(), x.memory.Load()
 	collectNow(t, "all of them", func() bool {
 		return w.alive() == 0 && m.Stats() == Stats{Collected: m.Stats().Collected}
 	})
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
-	if err := m.Destroy(waiting(longest)); err != nil {
+	if err := m.Destroy(patient(t)); err != nil {
 		t.Error(err)
 	}
 	collectNow(t, "all blocks", func() bool { return x.h.Stats().Blocks == 0 })
@@ -240,15 +238,10 @@ func TestHammerProcs(t *testing.T) {
 // may be lost.
 func collectNow(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for range few {
+	wait(t, what+" are released", func() bool {
 		runtime.GC()
-		for start := time.Now(); time.Since(start) < longest/few/10; time.Sleep(100 * time.Microsecond) {
-			if done() {
-				return
-			}
-		}
-	}
-	t.Errorf("not collected: %s; %+v", what, Releases())
+		return done()
+	})
 }
 
 // findLostCleanups has the runtime find the cleanups that it has lost, for the tests

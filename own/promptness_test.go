@@ -2,10 +2,8 @@ package own
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -40,7 +38,8 @@ func TestCollectionsUntilReleased(t *testing.T) {
 			}
 			const owners, tries = 3, 5
 			var took []int
-			for range tries {
+			usual := 0 // tries that took no more than stated
+			for len(took) < tries && usual <= tries/2 {
 				var released atomic.Int64
 				m := NewMemory(nil, MemoryOptions{Batch: row.o.Batch})
 				o := row.o
@@ -54,19 +53,18 @@ func TestCollectionsUntilReleased(t *testing.T) {
 				n := 0
 				for ; n < 10 && released.Load()+m.Stats().Collected < owners; n++ {
 					gc(t)
-					time.Sleep(time.Millisecond) // the batches are sealed by a cleanup
-					flush(t)
 				}
-				took = append(took, n)
+				if took = append(took, n); n <= row.atMost {
+					usual++
+				}
 				mustDestroy(t, p)
 				mustDestroyMemory(t, m)
 			}
 			parent.Close()
 			mustDestroy(t, parents)
-			// On a busy machine a collection may begin before the cleanups of the last
-			// one have run. That is not the usual case.
-			slices.Sort(took)
-			if took[tries/2] > row.atMost {
+			// The end of a sweep may be reported early, and then it is one collection more;
+			// see OnSwept of package aftergc. That is not the usual case.
+			if usual <= tries/2 {
 				t.Errorf("collections: %d, want %d at most", took, row.atMost)
 			}
 		})
@@ -75,7 +73,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 
 func mustDestroyMemory(t testing.TB, m *Memory) {
 	t.Helper()
-	if err := m.Destroy(waiting(longest)); err != nil {
+	if err := m.Destroy(patient(t)); err != nil {
 		t.Errorf("Destroy: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -73,7 +72,7 @@ func TestReleaseErrors(t *testing.T) {
 			}
 		}, nil, 1},
 		{"Destroy", Options{}, func(t *testing.T, _ *world, p *Pool, m *thing) {
-			if e := destroyError(t, p, longest); e.NeverClosed != 1 {
+			if e := destroyError(t, p, patient(t)); e.NeverClosed != 1 {
 				t.Error(e)
 			}
 		}, nil, 1},
@@ -87,7 +86,7 @@ func TestReleaseErrors(t *testing.T) {
 					w.own(t, p, 10)
 				}
 			})
-			wait(t, "the forgotten", func() bool { settle(t); return p.Stats().Queued == 10 })
+			wait(t, "the forgotten are released", func() bool { settle(t); return p.Stats().Queued == 10 })
 			p.Drain(0)
 			must(t, m.Close())
 			p.Drain(0)
@@ -121,7 +120,7 @@ func TestReleaseErrors(t *testing.T) {
 				t.Errorf("%d are not released", w.alive())
 			}
 			mustStats(t, p, Stats{})
-			p.Destroy(waiting(longest))
+			p.Destroy(patient(t))
 		})
 	}
 }
@@ -171,7 +170,7 @@ func TestErrorsOfParents(t *testing.T) {
 func TestFlushInOnReleaseError(t *testing.T) {
 	var err error
 	p := NewPool(Options{Drain: true, Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported },
-		OnReleaseError: func(ReleaseError) { err = Flush(waiting(longest)) }})
+		OnReleaseError: func(ReleaseError) { err = Flush(patient(t)) }})
 	var n Number[int]
 	must(t, n.Own(p, 1, 10))
 	n.Close()
@@ -196,7 +195,7 @@ func TestGoexitInOnReleaseError(t *testing.T) {
 				w.own(t, p, 10)
 			}
 		})
-		wait(t, "the forgotten", func() bool {
+		wait(t, "the forgotten are released", func() bool {
 			gc(t)
 			n, _ := l.sum()
 			return w.alive() == 0 && n == 500
@@ -297,7 +296,7 @@ func TestState(t *testing.T) {
 			}
 			return true
 		}
-		wait(t, "all contexts and shapes", func() bool { settle(t); return gone() })
+		wait(t, "all contexts and shapes are released", func() bool { settle(t); return gone() })
 		shapes.Drain(0)
 		mustDestroy(t, shapes)
 	}
@@ -348,7 +347,7 @@ func TestStateIsDropped(t *testing.T) {
 	context.Close()
 	child.Close()
 	child = Number[int]{} // its batch has the state, too
-	wait(t, "the state to be collected", func() bool {
+	wait(t, "the state is collected", func() bool {
 		runtime.GC()
 		select {
 		case <-gone:
@@ -366,14 +365,15 @@ func TestStateIsDropped(t *testing.T) {
 func TestDestroyWaitsForThreadsOfChildren(t *testing.T) {
 	var order []uintptr
 	parents := NewPool(Options{Numbers: true, Release: released(func(r []uintptr) { order = append(order, r...) })})
+	leave := make(chan struct{})
 	children := NewPool(Options{Numbers: true, Thread: true, Release: released(func(r []uintptr) {
-		time.Sleep(5 * time.Millisecond)
+		<-leave
 		order = append(order, r...)
 	})})
 	var parent, child Number[int]
 	must(t, parent.Own(parents, 1, 10))
 	must(t, child.OwnUnder(children, parent.Owner(), 2, 10))
-	if e := destroyError(t, parents, longest); e.NeverClosed != 1 || e.Waiting+e.Releasing+e.Queued != 0 {
+	if e := destroyError(t, parents, whenWaiting(func() { close(leave) })); e.NeverClosed != 1 || e.Waiting+e.Releasing+e.Queued != 0 {
 		t.Errorf("%+v", e)
 	}
 	if fmt.Sprint(order) != "[2 1]" {

@@ -2,6 +2,7 @@ package own
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -9,17 +10,24 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/goroutine"
 	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
 // A Room is space under a limit for a resource that is about to be made. It is made by
 // [Pool.Reserve]. One of its two methods, or OwnIn of a [Handle] or [Number], ends it.
 // After that it is empty, and so is the zero Room. A Room must not be copied, and only
 // one goroutine at a time may use it.
+//
+// A Room that becomes unreachable without that is a mistake. Its bytes are given back after
+// a collection, as a resource is released whose owner was forgotten. The rooms of a pool are
+// a pool of their own, whose name has the suffix ", rooms". Options.OnCollect is called with
+// that name, and [Pools] has it, with the stacks that called Reserve if a [LeakLevel] is
+// set. Stats.Rooms counts those that have not ended.
 type Room struct {
-	_       noCopy
-	pool    *Pool
-	size    int64
-	counted int64 // size, or 0 if there was no limit
+	_    noCopy
+	pool *Pool
+	size int64
+	held Owner // in the pool of rooms; owns nothing if there was no limit
 }
 
 // Reserve makes sure that there is room for a resource of size bytes, before C
@@ -28,7 +36,8 @@ type Room struct {
 // up to 100 ms more. If there is no room by then, it returns an error that wraps
 // [cheap.ErrLimit]. After eight collections in a row that gave nothing back, it returns
 // that error at once, until more is owned or ten times the duration of a collection has
-// passed. If ctx is done before, it returns the error of ctx. Reserve returns
+// passed, and at once as well if size is larger than the whole limit. If ctx is done before, it
+// returns the error of ctx. Reserve returns
 // [ErrQueueFull] if the queue of a pool with Options.MaxQueued is full, without waiting,
 // and after Destroy [ErrDestroyed].
 //
@@ -48,37 +57,96 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 	if err := p.intake.Refuses(); err != nil {
 		return Room{}, err
 	}
-	counted := int64(0)
+	var held Owner
 	if account.Limited() {
 		if err := p.waitForRoom(ctx, n); err != nil {
 			return Room{}, err
 		}
-		counted = n
+		if err := p.hold(&held, n); err != nil {
+			p.kind.Holder.Unreserve(n)
+			return Room{}, err
+		}
+		account.Notify()
 	}
-	return Room{pool: p, size: n, counted: counted}, nil
+	return Room{pool: p, size: n, held: held}, nil
 }
 
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
-	if account.Waiting() || !p.kind.Reserve(n) {
-		err := account.Wait(ctx, n, true, func() bool { return p.kind.Reserve(n) })
-		switch {
-		case err == nil:
-		case err == ctx.Err():
-			return err
-		default:
-			return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
+	h := p.kind.Holder
+	if !account.Waiting() && h.Reserve(n) {
+		return nil
+	}
+	err := account.Wait(ctx, n, true, func() bool { return h.Reserve(n) })
+	if err == nil || err == ctx.Err() {
+		return err
+	}
+	return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
+}
+
+// hold makes o, which is in a Room, the owner of n bytes that are counted.
+func (p *Pool) hold(o *Owner, n int64) error {
+	rooms := p.rooms.Load()
+	if rooms == nil {
+		if rooms = p.makeRooms(); rooms == nil {
+			return ErrDestroyed
 		}
 	}
-	account.Notify()
-	return nil
+	return rooms.own(o, uintptr(n), int(n)) // n was an int
+}
+
+// makeRooms makes the pool of rooms, whose resources are numbers of bytes. A release gives
+// the bytes back, whether the Room has ended or was forgotten. It returns nil after Destroy.
+func (p *Pool) makeRooms() *Pool {
+	p.roomsMu.Lock()
+	defer p.roomsMu.Unlock()
+	if rooms := p.rooms.Load(); rooms != nil || p.intake.Ended() {
+		return rooms
+	}
+	h := p.kind.Holder
+	rooms := newPool(Options{
+		Name:      p.kind.Name + ", rooms",
+		Numbers:   true,
+		Batch:     p.kind.Batch,
+		Pinned:    int(p.kind.Pinned), // was an int
+		Trace:     p.kind.Trace,
+		OnCollect: p.onCollect,
+		Release: func(_ any, sizes []uintptr) error {
+			for _, n := range sizes {
+				h.Unreserve(int64(n))
+			}
+			return nil
+		},
+	}, nil)
+	rooms.kind.Rooms, rooms.kind.Holder, rooms.kind.Sink = true, nil, worker.NewCall(0, false)
+	rooms.intake.Init(&rooms.kind, nil, nil)
+	rooms.noteMade(nil)
+	levels.Lock()
+	rooms.level, rooms.levelNumber = p.level, p.levelNumber
+	p.rooms.Store(rooms)
+	levels.Unlock()
+	rooms.setLevel()
+	return rooms
+}
+
+// destroyRooms destroys the pool of rooms, after the pool's intake has ended, and adds to e
+// what is left.
+func (p *Pool) destroyRooms(ctx context.Context, e *DestroyError) {
+	p.roomsMu.Lock()
+	rooms := p.rooms.Load()
+	p.roomsMu.Unlock()
+	if rooms == nil {
+		return
+	}
+	var left *DestroyError
+	if errors.As(rooms.Destroy(ctx), &left) {
+		e.Rooms, e.Origins = left.NeverClosed, left.Origins
+	}
 }
 
 // Release gives the room back: the resource was not made.
 func (r *Room) Release() {
-	if r.counted != 0 {
-		r.pool.kind.Unreserve(r.counted)
-	}
+	r.held.Close() // the error is always nil
 	*r = Room{}
 }
 
@@ -122,7 +190,7 @@ func (r *Room) ownSlow(o, parent *Owner, resource uintptr) error {
 	if parent != nil {
 		return p.ownReservedUnder(o, parent, resource, size)
 	}
-	return p.count(p.intake.OwnReserved(&o.ref, nil, resource, size))
+	return p.count(p.intake.OwnReserved(&o.ref, nil, resource, size, nil))
 }
 
 func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) error {
@@ -132,7 +200,7 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 	if f == nil {
 		return ErrClosed
 	}
-	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size))
+	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size, nil))
 }
 
 // Discard releases a resource that has no owner, by the pool's release function with

@@ -50,7 +50,7 @@ func TestStaleOwners(t *testing.T) {
 		stale = append(stale, o)
 		o.Close()
 	}
-	if err := p.Destroy(waiting(longest)); err != nil {
+	if err := p.Destroy(patient(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -69,7 +69,8 @@ func mustPanic(t *testing.T, f func()) {
 // they closed, while others collect and read Stats; the pool is destroyed in
 // the middle. Each resource is released once.
 func TestOwnByMany(t *testing.T) {
-	const goroutines, each = 8, 20_000
+	const goroutines = 8
+	each := times(20_000)
 	counts := make([]atomic.Int32, goroutines*each)
 	p := NewPool(Options{Batch: 64, Release: func(_ any, rs []uintptr) error {
 		for _, r := range rs {
@@ -124,7 +125,7 @@ func TestOwnByMany(t *testing.T) {
 				}
 				stale.Close()
 				if i == each*3/4 && g == 0 {
-					p.Destroy(waiting(longest))
+					p.Destroy(patient(t))
 				}
 			}
 			for i := range kept {

@@ -1,14 +1,12 @@
 package own
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -43,12 +41,11 @@ func (w *tallyman) own(t testing.TB, size int) *Owner {
 	return o
 }
 
-// settle collects until nothing more is released, and returns how many are left.
+// settle collects until nothing more is released, and returns how many are left. A batch that
+// is not split is asked again four collections later.
 func (w *tallyman) settle(t testing.TB) int64 {
 	for last, same := int64(-1), 0; same < 10; {
-		runtime.GC()
-		time.Sleep(time.Millisecond)
-		flush(t)
+		gc(t)
 		if n := w.live.Load(); n == last {
 			same++
 		} else {
@@ -67,16 +64,19 @@ func TestSurvivors(t *testing.T) {
 		dead    int // owners that all die before
 		most    float64
 	}{
-		{100, 300_000, 10, 0, 4.5},
-		{100, 500_000, 100, 0, 14},
-		{100, 1_000_000, 1000, 0, 40},
-		{100, 500_000, 100, 500_000, 32},
-		{10 << 10, 60_000, 10, 0, 4},
-		{10 << 10, 100_000, 100, 0, 4},
-		{10 << 10, 200_000, 1000, 0, 4},
+		{100, 3_000_000, 10, 0, 4.5},
+		{100, 5_000_000, 100, 0, 14},
+		{100, 10_000_000, 1000, 0, 40},
+		{100, 5_000_000, 100, 5_000_000, 32},
+		{10 << 10, 600_000, 10, 0, 4},
+		{10 << 10, 1_000_000, 100, 0, 4},
+		{10 << 10, 2_000_000, 1000, 0, 4},
 	} {
-		if *long {
-			row.n, row.dead = 10*row.n, 10*row.dead
+		if part := 50; !*long {
+			if row.size == 100 && row.one > 10 {
+				part = 10 // of a few large batches the pool learns too little: one may be kept whole
+			}
+			row.n, row.dead = row.n/part, row.dead/part
 		}
 		for _, at := range []string{"random", "stride"} {
 			t.Run(fmt.Sprintf("size=%d/one=%d/dead=%d/at=%s", row.size, row.one, row.dead, at), func(t *testing.T) {
@@ -102,9 +102,7 @@ func TestSurvivors(t *testing.T) {
 				}
 				runtime.KeepAlive(kept)
 				clear(kept)
-				if n := w.settle(t); n != 0 {
-					t.Errorf("%d of the survivors are not released", n)
-				}
+				collectAtMost(t, 2*few, "the survivors", func() bool { return w.live.Load() == 0 })
 			})
 		}
 	}
@@ -112,7 +110,11 @@ func TestSurvivors(t *testing.T) {
 
 // TestSurvivorsInACache replaces owners at random, without Close.
 func TestSurvivorsInACache(t *testing.T) {
-	const n, most = 100_000, 3.0
+	const most = 3.0
+	n := 20_000
+	if *long {
+		n = 100_000
+	}
 	w := newTallyman(Options{})
 	cache := make([]*Owner, n)
 	for i := range cache {
@@ -121,7 +123,7 @@ func TestSurvivorsInACache(t *testing.T) {
 	for range 15 * n {
 		cache[rand.IntN(n)] = w.own(t, 1<<10)
 	}
-	held := float64(w.settle(t)) / n
+	held := float64(w.settle(t)) / float64(n)
 	t.Logf("the cache holds %.2f times what it owns", held)
 	if held > most {
 		t.Errorf("the cache holds %.2f times what it owns, want %.1f at most", held, most)
@@ -130,14 +132,20 @@ func TestSurvivorsInACache(t *testing.T) {
 }
 
 // TestSurvivorOfClosed closes all owners but one of each batch. It keeps little beyond
-// its resource: its page, and the record of the batch.
+// its resource: its page, and the record of the batch with its registration.
 func TestSurvivorOfClosed(t *testing.T) {
 	for _, o := range []Options{{}, {Batch: mostBatch}} {
 		t.Run(fmt.Sprint("batch=", o.Batch), func(t *testing.T) {
 			w := newTallyman(o)
-			const n, each, most = 1 << 20, 512, 1 << 10
+			const each, most = 512, 1200
+			n := 1 << 19
+			if *long {
+				n = 1 << 20
+			}
 			var before, after runtime.MemStats
-			runtime.GC()
+			for range n / 8 { // so that what the pool itself needs is there
+				w.own(t, 100).Close()
+			}
 			w.settle(t)
 			runtime.ReadMemStats(&before)
 			pages := ledger.Outside()
@@ -169,7 +177,8 @@ func TestSurvivorOfClosed(t *testing.T) {
 // the collector runs all the time and batches are split, and then destroys the pool under
 // them. Each resource is destroyed once.
 func TestHammerSurvivors(t *testing.T) {
-	const rounds, each, slots, workers = 6, 20_000, 500, 3
+	const rounds, slots, workers = 6, 500, 3
+	each := times(40_000)
 	w := newWorld(t, rounds*each*workers)
 	for round := range rounds {
 		o := Options{OnCollect: func(Collected) {}}
@@ -220,22 +229,20 @@ func TestHammerSurvivors(t *testing.T) {
 			})
 		}
 		if round%2 == 1 {
-			time.Sleep(10 * time.Millisecond)
-			ctx, cancel := context.WithTimeout(context.Background(), longest)
-			p.Destroy(ctx) // its error tells of owners that were never closed
-			cancel()
+			for w.next.Load() < int64(round*each*workers+each) {
+				runtime.Gosched()
+			}
+			p.Destroy(patient(t)) // its error tells of owners that were never closed
 		}
 		wg.Wait()
 		stop.Store(true)
 		background.Wait()
 		if round%2 == 0 {
-			for begin := time.Now(); p.Stats().Live > 0; p.Drain(0) {
-				if time.Since(begin) > longest {
-					t.Fatalf("left: %+v", p.Stats())
-				}
+			wait(t, "all of the pool are released", func() bool {
 				runtime.GC()
-				time.Sleep(time.Millisecond)
-			}
+				p.Drain(0)
+				return p.Stats().Live == 0
+			})
 			mustDestroy(t, p)
 		}
 		p.Drain(0)

@@ -40,7 +40,7 @@ func TestTraceSaysWhoMadeWhatWasNeverClosed(t *testing.T) {
 		}
 		bakery(t, w, p).Close()
 	}
-	e := destroyError(t, p, 0)
+	e := destroyError(t, p, waiting(0))
 	if e.NeverClosed != 16 || len(e.Origins) != 2 || e.Origins[0].Count != 12 || e.Origins[1].Count != 4 {
 		t.Fatalf("%+v", e)
 	}
@@ -76,7 +76,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 			return p.OwnUnder(o, &parent.Owner, w.create(10).pointer(), 10)
 		},
 		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
-			return p.ownUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 10)
+			return p.ownUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 10, nil)
 		},
 		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *Owner) error {
 			return p.Make(o)
@@ -93,7 +93,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			e := destroyError(t, p, 0)
+			e := destroyError(t, p, waiting(0))
 			runtime.KeepAlive(&owners)
 			if len(e.Origins) != 1 || e.Origins[0].Count != len(owners) {
 				t.Fatalf("%+v", e)
@@ -111,7 +111,7 @@ func TestWithoutTraceNoOrigins(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
 	m := bakery(t, w, p)
-	if e := destroyError(t, p, 0); e.Origins != nil || strings.Contains(e.Error(), "made by") || !m.Closed() {
+	if e := destroyError(t, p, waiting(0)); e.Origins != nil || strings.Contains(e.Error(), "made by") || !m.Closed() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -164,7 +164,7 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 					}
 				}
 			})
-			wait(t, "the forgotten", func() bool {
+			wait(t, "the forgotten are released", func() bool {
 				cleanups(t)
 				p.Drain(0)
 				n, _ := l.sum()

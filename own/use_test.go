@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/own/internal/ledger"
@@ -241,7 +240,7 @@ func TestDestroyInUse(t *testing.T) {
 	m.Use(func(unsafe.Pointer) {
 		closed.Use(func(unsafe.Pointer) {
 			closed.Close()
-			e := destroyError(t, p, 5*time.Millisecond)
+			e := destroyError(t, p, doneAfter(1))
 			if e.Pool != "image" || e.NeverClosed != 2 || e.InUse != 2 || e.Waiting+e.Queued+e.Releasing != 0 {
 				t.Errorf("%+v", e)
 			}
@@ -274,7 +273,7 @@ func TestDestroyWaitsForUse(t *testing.T) {
 	})
 	<-inside
 	wg.Go(func() {
-		wait(t, "Destroy to begin", func() bool {
+		wait(t, "Destroy has begun", func() bool {
 			return p.Make(new(Owner)) == ErrDestroyed
 		})
 		mustBeAlive(t, m.cell, "during Use")

@@ -70,16 +70,17 @@ func (in *Intake) Next() (t *ledger.Token, i uint32) {
 }
 
 // Own is the slow path of Put. r owns nothing, and size is not negative. If the
-// resource is a child, f is its family. Own reports whether it began a batch.
-func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64) (began bool, err error) {
+// resource is a child, f is its family. A state that is not nil is its own. Own reports
+// whether it began a batch.
+func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64, state any) (began bool, err error) {
 	if in.full() {
 		return false, ErrQueueFull
 	}
-	return in.OwnReserved(r, f, resource, size)
+	return in.OwnReserved(r, f, resource, size, state)
 }
 
 // OwnReserved is Own that does not refuse a resource because of Kind.MaxQueued.
-func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64) (began bool, err error) {
+func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64, state any) (began bool, err error) {
 	var s *shard
 	if f = cmp.Or(f, in.parent); f == nil {
 		s = in.owning.lock()
@@ -96,7 +97,8 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 	}
 	size = min(size, ledger.MaxSize)
 	if size >= s.kind.Pinned || s.kind.Batch == 1 {
-		*r = ledger.RefTo(s.alone(s.newLedger(1), resource, size, 0), 0)
+		l := s.newLedger(1)
+		*r = ledger.RefTo(s.alone(l, resource, size, give(l, 0, state)), 0)
 		return true, nil
 	}
 	if !s.look(size) {
@@ -105,8 +107,16 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 		s.look(size)
 		began = true
 	}
-	s.put(r, resource, size, 0)
+	s.put(r, resource, size, give(s.open, s.N, state))
 	return began, nil
+}
+
+// give gives the next entry a state of its own, if it has one, and returns its flags.
+func give(l *ledger.Ledger, i uint32, state any) (flags uint64) {
+	if state == nil {
+		return 0
+	}
+	return l.Give(i, state)
 }
 
 // full reports whether as many releases are queued as Kind.MaxQueued allows.
@@ -115,10 +125,13 @@ func (in *Intake) full() bool {
 	return k.MaxQueued != 0 && k.Counts.Queued.Load() >= k.MaxQueued
 }
 
+// Ended reports whether End was called.
+func (in *Intake) Ended() bool { return in.ended.Load() }
+
 // Refuses returns why Own would take no resource now, or nil.
 func (in *Intake) Refuses() error {
 	switch {
-	case in.ended.Load():
+	case in.Ended():
 		return cheap.ErrDestroyed
 	case in.full():
 		return ErrQueueFull

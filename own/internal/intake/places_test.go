@@ -2,20 +2,20 @@ package intake
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/window"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
-
-const longest = 20 * time.Second
 
 // A pool is an intake whose resources are numbers, and the count of those that are
 // not released.
@@ -49,7 +49,7 @@ func (p *pool) own(r *ledger.Ref) error {
 	if *r = ledger.RefTo(p.in.Put(1, 16)); r.Token() != nil {
 		return nil
 	}
-	_, err := p.in.Own(r, nil, 1, 16)
+	_, err := p.in.Own(r, nil, 1, 16, nil)
 	if err != nil {
 		p.alive.Add(-1)
 	}
@@ -155,23 +155,23 @@ func onAllPs(t *testing.T, n int, f func() error, done func() bool) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(longest); !done() && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "the goroutines have done enough", done)
 	stop.Store(true)
 	wg.Wait()
 }
 
-// collectAtMost collects until done reports true, n times at most.
+// collectAtMost collects until done reports true, n times at most. After each collection it
+// waits until the runtime has told of it, and the workers have done what follows from it.
 func collectAtMost(t *testing.T, n int, what string, done func() bool) {
 	t.Helper()
 	for range n {
+		var told atomic.Bool
+		aftergc.Next(func() { told.Store(true) })
 		runtime.GC()
-		for range 100 {
-			if done() {
-				return
-			}
-			time.Sleep(100 * time.Microsecond)
+		testwait.Until(t, "the collection is known", told.Load)
+		testwait.Until(t, "the workers have ended", func() bool { return worker.Idle() && worker.Look() == worker.State{} })
+		if done() {
+			return
 		}
 	}
 	t.Fatalf("not released: %s; %+v", what, worker.Look())
@@ -195,7 +195,7 @@ func TestWindowsFollowGOMAXPROCS(t *testing.T) {
 			used := 0 // a collection may end batches after that
 			onAllPs(t, 4, func() error {
 				if calls.Add(1) > 400_000 { // a machine with fewer cores takes turns
-					time.Sleep(time.Millisecond)
+					runtime.Gosched()
 				}
 				return kind.make()
 			}, func() bool { used = max(used, kind.places.used(4)); return used == 4 })
@@ -246,15 +246,14 @@ func TestShardsFollowGOMAXPROCS(t *testing.T) {
 			}
 			got := make(chan *shard)
 			go func() { got <- kind.places.lock() }()
-			select {
-			case <-got:
-				t.Errorf("%s: one shard more than GOMAXPROCS, which is %d", kind.name, procs)
-			case <-time.After(10 * time.Millisecond):
-			}
 			for _, s := range locked {
 				s.mu.Unlock()
 			}
-			(<-got).mu.Unlock()
+			s := <-got
+			s.mu.Unlock()
+			if !slices.Contains(locked, s) {
+				t.Errorf("%s: one shard more than GOMAXPROCS, which is %d", kind.name, procs)
+			}
 		}
 		if n := len(kind.places.all()); n != 6 {
 			t.Errorf("%s: %d shards, want 6", kind.name, n)
@@ -284,7 +283,7 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 		return n
 	}
 	onAllPs(t, 4, func() error {
-		time.Sleep(10 * time.Microsecond)
+		runtime.Gosched()
 		for range 10 {
 			if err := p.make(new(ledger.Ref)); err != nil {
 				return err
@@ -341,7 +340,7 @@ func TestFamiliesAreForgotten(t *testing.T) {
 			}
 			f := r.Token().Ledger.Family(r.Index)
 			children.alive.Add(1)
-			if _, err := children.in.Own(&child, f, 1, 16); err != nil {
+			if _, err := children.in.Own(&child, f, 1, 16, nil); err != nil {
 				t.Fatal(err)
 			}
 			kept = append(kept, r, child)
@@ -357,7 +356,7 @@ func TestFamiliesAreForgotten(t *testing.T) {
 		f := kept[0].Token().Ledger.Family(kept[0].Index)
 		children.alive.Add(1)
 		var late ledger.Ref
-		if _, err := children.in.Own(&late, f, 1, 16); err != nil {
+		if _, err := children.in.Own(&late, f, 1, 16, nil); err != nil {
 			t.Fatal(err)
 		}
 		kept[0].Token().Close(kept[0].Index)

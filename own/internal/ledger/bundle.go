@@ -13,6 +13,7 @@ import (
 type Bundle struct {
 	parts []Picked // one for each job; its resources are not valid
 	n     int      // entries
+	done  int      // of words, that were passed to the release function
 	words []uintptr
 	spare []uintptr
 
@@ -71,6 +72,9 @@ func Together(a, b *Ledger) bool {
 func (b *Bundle) Add(l *Ledger, job uint32) Picked {
 	d := Dead{Ledger: l, Job: job, Others: job != All, Buf: b.spare[:0]}
 	p := d.Claim(int(l.n))
+	for _, i := range d.Apart {
+		l.Kind.Sink.Dead(l, i)
+	}
 	b.spare, p.found = d.Buf, d.Found
 	b.words = append(b.words, p.words...)
 	b.n += p.K
@@ -78,11 +82,23 @@ func (b *Bundle) Add(l *Ledger, job uint32) Picked {
 	return p
 }
 
+// AddApart has Tell tell of an entry, which the caller releases, if it is one of Dead.Apart.
+func (b *Bundle) AddApart(l *Ledger, i uint32) {
+	if l.FoundApart(i) {
+		b.parts = append(b.parts, Picked{Ledger: l, apart: true, index: i})
+	}
+}
+
 // Len returns the number of entries.
 func (b *Bundle) Len() int { return b.n }
 
-// Release releases the entries, in the order of their addresses.
-func (b *Bundle) Release() (o Outcome) {
+// Left returns the number of entries that Release has not released.
+func (b *Bundle) Left() int { return b.n - b.done }
+
+// Release releases the next entries, n or fewer, in the order of their addresses. All count as
+// released after the last ones, and if the release function panics then its call is over. Blocks
+// of a heap are released all at once.
+func (b *Bundle) Release(n int) (o Outcome) {
 	if b.n == 0 {
 		return Outcome{}
 	}
@@ -91,10 +107,16 @@ func (b *Bundle) Release() (o Outcome) {
 		return o
 	}
 	l := b.parts[0].Ledger
-	if !l.Kind.Numbers {
+	if !l.Kind.Numbers && b.done == 0 {
 		b.words, b.spare = sortAddresses(b.words, b.spare)
 	}
-	return l.call(b.words, b.finish)
+	words := b.words[b.done:]
+	if len(words) > n {
+		b.done += n
+		return l.call(l.state, words[:n], func() (*Ledger, uint32) { return nil, 0 })
+	}
+	b.done = len(b.words)
+	return l.call(l.state, words, b.finish)
 }
 
 // finish counts the entries as released. It returns their parent if the last child was among
@@ -119,7 +141,11 @@ func (b *Bundle) Tell() {
 		p := b.parts[last]
 		b.parts[last] = Picked{}
 		b.parts = b.parts[:last]
-		p.Ledger.Tell(p.found)
+		if p.apart {
+			p.Ledger.TellApart(p.index)
+		} else {
+			p.Ledger.Tell(p.found)
+		}
 	}
 }
 
@@ -131,5 +157,5 @@ func (b *Bundle) Reset() {
 		b.base, b.units, b.smallWords, b.smallSpare = 0, 0, nil, nil
 	}
 	clear(b.parts)
-	b.parts, b.n, b.words = b.parts[:0], 0, b.words[:0]
+	b.parts, b.n, b.done, b.words = b.parts[:0], 0, 0, b.words[:0]
 }

@@ -88,7 +88,7 @@ func TestBundle(t *testing.T) {
 			t.Errorf("the bundle has %d entries, want %d", b.Len(), want)
 		}
 		before := k.Counts.Owners.Load()
-		if o := b.Release(); o.Err != failure || o.Parent != nil {
+		if o := b.Release(b.Left()); o.Err != failure || o.Parent != nil {
 			t.Errorf("Release returns %v", o)
 		}
 		if calls != 1 || len(got) != want || !inOrder(got) {
@@ -109,7 +109,7 @@ func TestBundle(t *testing.T) {
 			}
 		}
 		b.Add(l, Lost)
-		b.Release()
+		b.Release(b.Left())
 		b.Tell()
 		b.Reset()
 	}
@@ -135,7 +135,7 @@ func TestBundlePanics(t *testing.T) {
 				t.Error("the panic is lost")
 			}
 		}()
-		b.Release()
+		b.Release(b.Left())
 	}()
 	if n := k.Counts.Owners.Load(); n != 3*8-3<<FineShare {
 		t.Errorf("%d entries are left", n)
@@ -205,7 +205,7 @@ func TestLargeBundle(t *testing.T) {
 			l.SealStock()
 			b.Add(l, All)
 		}
-		if o := b.Release(); o != (Outcome{}) || len(got) != n || !slices.IsSorted(got) {
+		if o := b.Release(b.Left()); o != (Outcome{}) || len(got) != n || !slices.IsSorted(got) {
 			t.Errorf("%d entries: %d are released, in order: %v", n, len(got), slices.IsSorted(got))
 		}
 		b.Reset()

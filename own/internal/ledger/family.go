@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// A Family belongs to an entry that is a parent. It counts the children that are
-// not released, and has the list of their batches. It is made with the first
-// child.
+// A Family belongs to an entry that is a parent, or has a state of its own. It counts
+// the children that are not released, and has the list of their batches. It is made with
+// the first child, or with the entry.
 //
 // Children refer to their family, and the family refers to the parent's ledger,
 // never to its token. So a child does not keep its parent's owner alive, and the
@@ -16,8 +16,11 @@ import (
 type Family struct {
 	parent *Ledger
 	index  uint32
+	alone  bool // the entry has a state of its own, and so a call of the release function; does not change
 
 	mu      sync.Mutex
+	own     any  // that state, until the release function gets it; or nil
+	found   bool // the collector has found the entry, which is alone and had no child left
 	state   any  // for the release function of the children, or nil
 	joined  bool // a child or a pool has joined; state does not change any more
 	pending int  // children that are not released
@@ -59,17 +62,53 @@ func (l *Ledger) Family(i uint32) *Family {
 		if s&kinBit != 0 {
 			return l.families[i]
 		}
-		l.note()
-		if l.families == nil {
-			l.families = make([]*Family, l.size)
-		}
-		l.families[i] = &Family{parent: l, index: i}
+		l.makeFamily(i, new(Family))
 		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s|kinBit) {
 			return l.families[i]
 		}
 		l.families[i] = nil
 	}
 }
+
+// Give makes the Family of an entry that has a state of its own, before Put, and returns
+// what Put gets as flags. The caller is the only one that writes entries.
+func (l *Ledger) Give(i uint32, state any) (flags uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.makeFamily(i, &Family{alone: true, own: state})
+	return kinBit
+}
+
+// makeFamily puts a family where that of an entry belongs. The caller holds l.mu.
+func (l *Ledger) makeFamily(i uint32, f *Family) {
+	l.note()
+	if l.families == nil {
+		l.families = make([]*Family, l.size)
+	}
+	f.parent, f.index = l, i
+	l.families[i] = f
+}
+
+// take returns the state for the release function of an entry that is closed, and keeps
+// it no longer.
+func (f *Family) take() any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := f.own
+	f.own = nil
+	return state
+}
+
+// setFound records that the collector has found the entry.
+func (f *Family) setFound() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.found = true
+}
+
+// Alone reports whether the entry has a state of its own. Then a call of the release
+// function has no other entry.
+func (f *Family) Alone() bool { return f != nil && f.alone }
 
 // Join counts one more child. It reports whether the parent is open; a closed one
 // takes no child.

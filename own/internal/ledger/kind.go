@@ -64,10 +64,10 @@ type Kind struct {
 	Unshared  bool
 	Trace     bool
 	Numbers   bool // resources are numbers, never converted to pointers
-	CHeap     bool // resources are in the C heap
+	Rooms     bool // entries are rooms: Holder.Reserve of another kind has counted their bytes
 
-	// Release destroys resources. state is that of their parent (Family.SetState),
-	// or else State.
+	// Release destroys resources. state is that of the only one (Ledger.Give), or else
+	// that of their parent (Family.SetState), or else State.
 	Release func(state any, resources []uintptr) error
 	State   any
 
@@ -82,6 +82,9 @@ type Kind struct {
 	// Heap is not nil if resources are blocks in chunks of it. The chunk of a batch
 	// returns there when the last entry is gone. The heap counts it in its account.
 	Heap *cheap.Heap
+
+	// Holder counts the resources, unless a heap does, or they are rooms.
+	Holder *Holder
 
 	Sink   Sink
 	Queues bool // the sink queues all releases
@@ -122,7 +125,7 @@ type Sink interface {
 
 	// Dead takes a dead batch, or, if i is [Lost] and the number of a token, what the
 	// owners of that token leave behind, or else a parent whose last child a worker has
-	// released. It does not block. It is called by cleanups and workers,
+	// released, or one of Dead.Apart. It does not block. It is called by cleanups and workers,
 	// outside of all bubbles of testing/synctest. If the kind queues, it is also
 	// called where a stock is released, on any goroutine.
 	Dead(l *Ledger, i uint32)
@@ -135,17 +138,17 @@ const All = 1<<32 - 1
 // automatic release off.
 var Leak = os.Getenv("CHEAPOWN") == "leak"
 
-// A holder counts the resources of sealed batches, and those made in advance, of all kinds that it
+// A Holder counts the resources of sealed batches, and those made in advance, of all kinds that it
 // is for. Open batches are not counted; they are at most Kind.Pinned bytes for each P and pool.
-type holder struct {
+type Holder struct {
 	account *account.Account
 	owners  atomic.Int64
 }
 
 // The resources in the C heap are counted apart, because package cmem counts them, too.
 var (
-	others  holder
-	inCHeap holder
+	others  Holder
+	inCHeap Holder
 
 	openCHeap = sync.OnceFunc(func() {
 		inCHeap.open("own, C heap")
@@ -155,12 +158,13 @@ var (
 
 func init() { others.open("own") }
 
-func (h *holder) open(name string) {
+func (h *Holder) open(name string) {
 	h.account = account.OpenQuick(name, 0, func() (int64, int64) { return h.owners.Load(), h.account.Held() })
 }
 
-func (k *Kind) holder() *holder {
-	if k.CHeap {
+// Holds returns what counts resources that are in the C heap, or those that are not.
+func Holds(cHeap bool) *Holder {
+	if cHeap {
 		openCHeap()
 		return &inCHeap
 	}
@@ -169,24 +173,39 @@ func (k *Kind) holder() *holder {
 
 // Reserve counts n bytes that a resource will have, if there is room for them, and
 // reports whether there is. Unreserve gives them back.
-func (k *Kind) Reserve(n int64) bool { return k.holder().account.Take(n) }
+func (h *Holder) Reserve(n int64) bool {
+	if !h.account.Take(n) {
+		return false
+	}
+	account.AddRoom(n)
+	return true
+}
 
 // Unreserve takes back a Reserve.
-func (k *Kind) Unreserve(n int64) { k.holder().account.Give(n) }
+func (h *Holder) Unreserve(n int64) {
+	account.AddRoom(-n)
+	h.account.Give(n)
+	if account.Expected() > 0 {
+		account.Kick()
+	}
+}
 
 // Count adds n resources of bytes in all. n may be negative, and bytes with it.
 func (k *Kind) Count(n int, bytes int64) {
 	k.Counts.Owners.Add(int64(n))
 	k.Counts.Bytes.Add(bytes)
+	if k.Rooms {
+		return
+	}
 	if bytes >= 0 {
 		account.TakeAuto(bytes)
 	} else {
 		account.GiveAuto(-bytes)
 	}
-	if k.Heap != nil {
+	h := k.Holder
+	if h == nil {
 		return
 	}
-	h := k.holder()
 	h.owners.Add(int64(n))
 	if bytes >= 0 {
 		h.account.Put(bytes)

@@ -21,7 +21,7 @@ type Ledger struct {
 	Home any  // the shard whose batch it is. Only package intake looks at it
 	kin  *kin // if the entries are children, else nil
 
-	state any // for the release function
+	state any // for the release function, but for entries with a state of their own
 
 	// The entries, by page. A page that nothing needs any more is dropped, and nil: see
 	// pages.go. It is dropped under mu. See at for who may read it without.
@@ -34,7 +34,7 @@ type Ledger struct {
 	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by Watch
 
 	// gone counts the entries that are released or disowned:
-	// bytes<<goneBytes | owners<<goneOwners | goneSealed. Before the batch is
+	// bytes<<goneBytes | goneAnnounced | owners<<goneOwners | goneSealed. Before the batch is
 	// sealed its entries are counted nowhere else. After that, each addition to
 	// gone also goes to the account. The bytes are read only before the batch is
 	// sealed, when they fit; later the sum may overflow at the top, which affects
@@ -78,9 +78,10 @@ type notes struct {
 	samples   []sample          // with rate 1 by entry, else in ascending order
 	few       [2]sample         // of samples, as long as they fit
 	lastUses  map[uint32]*[mostUses]*Origin
-	oneAt     uint32  // with OnCollect and without rate 1: the entry of which sampled is recorded
-	sampled   *Origin // if not nil
-	forgotten *Origin // of an entry that the collector found, until OnCollect is told
+	oneAt     uint32                   // with OnCollect and without rate 1: the entry of which sampled is recorded
+	sampled   *Origin                  // if not nil
+	awaited   map[uint32]chan struct{} // by entry: closed when Gone is set
+	forgotten *Origin                  // of an entry that the collector found, until OnCollect is told
 }
 
 // note makes room for notes. The caller holds l.mu, or is the only one that knows l.
@@ -99,7 +100,7 @@ func (l *Ledger) note() {
 // batch nothing is cleared: its open entries belong to the one that claims them.
 const (
 	Open   = 1 << 0
-	kinBit = 1 << 1 // the entry has, or had, children
+	kinBit = 1 << 1 // the entry has a Family: it has, or had, children, or a state of its own
 
 	// Extra says that the release function has to be called for a block of a heap,
 	// because more than its chunk has to return. No other block needs that.
@@ -128,7 +129,12 @@ const (
 	goneSealed = 1
 	goneOwners = 1
 	goneBytes  = 24
-	goneMask   = 1<<(goneBytes-goneOwners) - 1
+	goneMask   = 1<<(goneBytes-goneOwners-1) - 1
+
+	// Each further change of gone is announced. The flag lies above the number of owners, so
+	// that one comparison finds it and the last owner.
+	goneAnnounced = 1 << (goneBytes - 1)
+	goneOver      = 1<<(goneBytes-goneOwners) - 1
 )
 
 var (
@@ -310,6 +316,9 @@ func (l *Ledger) Disown(i uint32) error {
 			}
 			ok := atomic.CompareAndSwapUint64(&l.at(i).State, s, s&^Open)
 			f.closed = f.closed || ok // no child can join any more
+			if ok {
+				f.state, f.own = nil, nil
+			}
 			f.mu.Unlock()
 			if !ok {
 				continue

@@ -13,6 +13,7 @@ type resource struct {
 	l      *Ledger
 	i      uint32
 	parent *resource
+	state  *resource // itself, if the state is its own, or nil
 
 	open     bool
 	disowned bool
@@ -90,10 +91,13 @@ func (m *model) fail(format string, args ...any) {
 }
 
 // release is the release function of both kinds.
-func (m *model) release(_ any, numbers []uintptr) error {
+func (m *model) release(state any, numbers []uintptr) error {
+	mine, _ := state.(*resource)
 	for _, n := range numbers {
 		r := m.of(n)
 		switch {
+		case mine != r.state, mine != nil && len(numbers) != 1:
+			m.fail("%d is released with %d others and the state %+v, want %+v", n, len(numbers)-1, mine, r.state)
 		case r.released:
 			m.fail("%d is released again", n)
 		case r.disowned:
@@ -147,7 +151,7 @@ func (m *model) begin(rnd *rand.Rand, parent *resource) *batch {
 }
 
 // put adds an entry.
-func (m *model) put(b *batch) {
+func (m *model) put(rnd *rand.Rand, b *batch) {
 	if b.sealed || len(b.entries) == int(b.l.Size()) {
 		return
 	}
@@ -163,7 +167,12 @@ func (m *model) put(b *batch) {
 	}
 	r := &resource{b: b, l: b.l, i: uint32(len(b.entries)), parent: b.family, open: true}
 	m.resources = append(m.resources, r)
-	b.l.Put(int(r.i), uintptr(len(m.resources)), 10, 0)
+	flags := uint64(0)
+	if rnd.IntN(4) == 0 {
+		r.state = r
+		flags = b.l.Give(r.i, r)
+	}
+	b.l.Put(int(r.i), uintptr(len(m.resources)), 10, flags)
 	b.entries = append(b.entries, r)
 }
 
@@ -195,7 +204,7 @@ func (m *model) step(rnd *rand.Rand) {
 			m.begin(rnd, r)
 		}
 	case 2, 3, 4:
-		m.put(b)
+		m.put(rnd, b)
 	case 5:
 		if r == nil {
 			return
@@ -342,17 +351,26 @@ func (m *model) work(rnd *rand.Rand) {
 		taken := d.Others && !slices.ContainsFunc(b.entries, func(r *resource) bool { return r.open && Lost|r.i>>b.l.Share == d.Job })
 		p := d.Claim(most)
 		found, ready := 0, 0
+		var apart []uint32
 		for _, r := range b.entries {
 			switch j := r.i >> b.l.Share; {
 			case !r.open || !b.dead[j] || r.i < from || r.i >= d.Next || taken:
 			case d.Job != All && !d.Others && Lost|j != d.Job:
 			default:
 				r.open = false
+				if r.state != nil && r.children == 0 {
+					apart = append(apart, r.i)
+					m.jobs = append(m.jobs, r)
+					continue
+				}
 				found++
 				if r.children == 0 {
 					ready++
 				}
 			}
+		}
+		if !slices.Equal(d.Apart, apart) {
+			m.fail("a step of %d of %x has set %d apart, want %d", most, d.Job, d.Apart, apart)
 		}
 		if d.Found != found || p.K != ready || ready > most {
 			m.fail("a step of %d of %x claimed %d and found %d, want %d and %d", most, d.Job, p.K, d.Found, ready, found)
@@ -383,6 +401,9 @@ func (m *model) compare() {
 			}
 			if m.due(r) && !r.released && !slices.Contains(m.jobs, r) {
 				m.fail("%+v is not released", r)
+			}
+			if r.state != nil && (r.released || r.disowned) && b.l.families[r.i].own != nil {
+				m.fail("%+v is gone, and its state is kept", r)
 			}
 		}
 		if got, _ := b.l.Gone(); got != gone {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -55,7 +56,7 @@ func (l *Ledger) Dispose(i uint32) { l.pass(i).Settle(l.Kind, 1) }
 func (l *Ledger) pass(i uint32) Outcome {
 	o := l.Kind.Sink.Closed(l, i)
 	if l.Kind.Heap != nil {
-		atomic.OrUint64(&l.at(i).State, Gone)
+		l.setGone(i)
 	}
 	return o
 }
@@ -64,7 +65,13 @@ func (l *Ledger) pass(i uint32) Outcome {
 func (l *Ledger) Release(i uint32) Outcome {
 	defer l.setGone(i) // also in a panic
 	e := l.at(i)
-	return l.releaseAll(e.word(), 1, SizeOf(atomic.LoadUint64(&e.State)))
+	s, state := atomic.LoadUint64(&e.State), l.state
+	if s&kinBit != 0 {
+		if f := l.family(i); f.alone {
+			state = f.take()
+		}
+	}
+	return l.call(state, e.word(), func() (*Ledger, uint32) { return l.finish(1, SizeOf(s)) })
 }
 
 // setGone sets Gone in the state of an entry that is counted as gone. Its page may be
@@ -74,6 +81,12 @@ func (l *Ledger) setGone(i uint32) {
 	defer l.mu.Unlock()
 	if l.pages[i>>l.pageShift] != nil {
 		atomic.OrUint64(&l.at(i).State, Gone)
+	}
+	if l.notes != nil && l.awaited != nil {
+		if c := l.awaited[i]; c != nil {
+			close(c)
+			delete(l.awaited, i)
+		}
 	}
 }
 
@@ -90,13 +103,13 @@ func (l *Ledger) releaseDirect(e *Entry, s uint64) error {
 // releaseAll calls the release function for k closed entries of bytes in all, whose
 // resources are words.
 func (l *Ledger) releaseAll(words []uintptr, k int, bytes int64) Outcome {
-	return l.call(words, func() (*Ledger, uint32) { return l.finish(k, bytes) })
+	return l.call(l.state, words, func() (*Ledger, uint32) { return l.finish(k, bytes) })
 }
 
 // call calls the release function, and then finish, which counts the entries as released,
 // and returns their parent if that is due, or nil. If the release function panics, call
 // itself disposes of the parent.
-func (l *Ledger) call(words []uintptr, finish func() (parent *Ledger, index uint32)) (o Outcome) {
+func (l *Ledger) call(state any, words []uintptr, finish func() (parent *Ledger, index uint32)) (o Outcome) {
 	returned := false
 	m := goroutine.Enter()
 	defer func() {
@@ -107,7 +120,8 @@ func (l *Ledger) call(words []uintptr, finish func() (parent *Ledger, index uint
 			o.disposeOfParents()         // the caller cannot do that in a panic
 		}
 	}()
-	o.Err = l.Kind.Release(l.state, words)
+	o.Err = l.Kind.Release(state, words)
+	runtime.KeepAlive(state) // the release function may need it in C only
 	returned = true
 	return o
 }
@@ -115,8 +129,10 @@ func (l *Ledger) call(words []uintptr, finish func() (parent *Ledger, index uint
 // finish counts k entries as released. It returns their parent if the caller must
 // dispose of it now, or nil.
 func (l *Ledger) finish(k int, bytes int64) (parent *Ledger, index uint32) {
-	l.Done(k, bytes)
-	if l.kin != nil && l.kin.family.leave(k) {
+	// The parent has to count as one that is being released before the last child is gone, or
+	// a Destroy that looks in between would not wait for it.
+	due := l.kin != nil && l.kin.family.leave(k)
+	if l.Done(k, bytes); due {
 		return l.kin.family.parent, l.kin.family.index
 	}
 	return nil, 0
@@ -138,8 +154,8 @@ func (l *Ledger) Done(k int, bytes int64) {
 	if !sealed {
 		l.Kind.Count(-k, -bytes) // the batch was sealed between Load and Add
 	}
-	if uint32(gone>>goneOwners&goneMask) == l.n {
-		l.end()
+	if uint32(gone>>goneOwners&goneOver) >= l.n {
+		l.over(gone)
 	}
 }
 
@@ -214,13 +230,15 @@ type Dead struct {
 	Others bool      // take all tokens that are lost by now, because this is the only step; their jobs find nothing
 	Next   uint32    // the entry at which the next step begins
 	Buf    []uintptr // for the resources of a step
-	Found  int       // open entries that the last step has claimed
+	Found  int       // open entries that the last step has claimed, but for those of Apart
+	Apart  []uint32  // those with a state of their own, each to be passed to Release
 }
 
 // Claim is a step: it takes open entries from d.Next on, until most can be
 // released. A parent whose children are not released is taken, and not among those
-// that are picked: the last child releases it. A job whose entries are all taken has
-// d.Next at the end of the batch.
+// that are picked: the last child releases it. Neither are entries with a state of their
+// own, which go to d.Apart. A job whose entries are all taken has d.Next at the end of the
+// batch.
 //
 // Claim does not change the states. No owner is left that could look at them, and
 // Destroy, which may run at the same time, leaves these entries alone.
@@ -230,7 +248,7 @@ func (d *Dead) Claim(most int) Picked {
 	p.words = d.Buf[:0]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.Found = 0
+	d.Found, d.Apart = 0, d.Apart[:0]
 	switch {
 	case d.Job == All:
 		d.Next = d.claim(&p, d.Next, l.n, most)
@@ -301,9 +319,19 @@ func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
 				return i
 			}
 			d.Found++
-			if s&kinBit == 0 || l.families[i+uint32(k)].close() { // else the last child releases it
-				p.Add(Entry{State: s, Word: e.Word})
+			if s&kinBit != 0 {
+				f := l.families[i+uint32(k)]
+				if !f.close() { // the last child releases it
+					continue
+				}
+				if f.alone {
+					f.setFound()
+					d.Found--
+					d.Apart = append(d.Apart, i+uint32(k))
+					continue
+				}
 			}
+			p.Add(Entry{State: s, Word: e.Word})
 		}
 		i = end
 	}
@@ -318,6 +346,8 @@ type Picked struct {
 	bytes  int64
 	words  []uintptr // the resources for the release function
 	found  int       // Dead.Found of a job of a bundle
+	apart  bool      // in a bundle: it is one of Dead.Apart, the entry
+	index  uint32
 }
 
 // Pick returns a Picked without entries.
@@ -350,15 +380,38 @@ func (l *Ledger) Tell(k int) {
 	if k == 0 || l.Stock {
 		return
 	}
+	l.tell(k, func() (from *Origin) {
+		if l.notes != nil {
+			from, l.forgotten = l.forgotten, nil
+		}
+		return from
+	})
+}
+
+// FoundApart reports whether the collector has found an entry that went to Dead.Apart.
+func (l *Ledger) FoundApart(i uint32) bool {
+	if l.State(i)&kinBit == 0 {
+		return false
+	}
+	f := l.family(i)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.found
+}
+
+// TellApart is Tell for an entry of which FoundApart is true.
+func (l *Ledger) TellApart(i uint32) {
+	l.tell(1, func() *Origin { return l.originOf(i) })
+}
+
+// tell counts k entries, and calls OnCollect. It calls origin with l.mu held.
+func (l *Ledger) tell(k int, origin func() *Origin) {
 	l.Kind.Counts.Collected.Add(int64(k))
 	if l.Kind.OnCollect == nil {
 		return
 	}
-	var from *Origin
 	l.mu.Lock()
-	if l.notes != nil {
-		from, l.forgotten = l.forgotten, nil
-	}
+	from := origin()
 	l.mu.Unlock()
 	stack := ""
 	if from != nil {

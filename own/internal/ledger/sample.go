@@ -155,7 +155,8 @@ func (l *Ledger) originOf(i uint32) *Origin {
 // foundOpen records that the collector has found the open entries from first on, below next.
 // The ledger has notes, and the caller holds l.mu.
 func (l *Ledger) foundOpen(first, next uint32) {
-	if first <= l.oneAt && l.oneAt < next && l.sampled != nil && l.State(l.oneAt)&Open != 0 {
+	apart := func(i uint32) bool { return l.families != nil && l.families[i].Alone() } // TellApart tells of it
+	if first <= l.oneAt && l.oneAt < next && l.sampled != nil && l.State(l.oneAt)&Open != 0 && !apart(l.oneAt) {
 		l.forgotten = l.sampled
 	}
 	for j := l.sampleFrom(first); j < len(l.samples) && l.samples[j].index < next; j++ {
@@ -163,7 +164,9 @@ func (l *Ledger) foundOpen(first, next uint32) {
 		if s.origin == nil || l.State(s.index)&Open == 0 {
 			continue
 		}
-		l.forgotten = s.origin
+		if !apart(s.index) {
+			l.forgotten = s.origin
+		}
 		if l.sited {
 			l.Kind.countCollected(s.origin, int64(l.rate))
 		}

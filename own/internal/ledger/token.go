@@ -193,7 +193,9 @@ func (t *Token) Exit(i uint32) {
 		l := t.Ledger
 		if s&kinBit == 0 || l.family(i).close() {
 			l.Dispose(i)
-		} // else the last child releases it
+		} else { // the last child releases it
+			l.announce()
+		}
 	}
 	// The token must be reachable until here. If the collector found the batch
 	// dead while the count is not 0, it would release the entry, and the last Exit

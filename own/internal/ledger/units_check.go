@@ -19,7 +19,10 @@ func takeUnit() (base uintptr, err error) {
 	return base, err
 }
 
-func giveUnit(base uintptr) { osmem.Release(base, span.UnitSize) }
+func giveUnit(base uintptr) {
+	osmem.Must(base%span.UnitSize == 0, "ledger.giveUnit", "base", base)
+	osmem.Release(base, span.UnitSize)
+}
 
 const takesUnits = false
 

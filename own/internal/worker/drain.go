@@ -151,12 +151,15 @@ func (q *Queue) tell() {
 
 // add counts n releases that wait, or -n that do so no longer.
 func (q *Queue) add(n int64) {
+	count := &toDrain
 	if q.Thread {
-		queued.Add(n)
-	} else {
-		toDrain.Add(n)
+		count = &queued
 	}
 	q.kind.Counts.Queued.Add(n)
+	if count.Add(n) == 0 {
+		becameIdle.Ring()
+	}
+	ledger.Changed.Ring()
 }
 
 // Oldest returns how long the first job has waited. It returns 0 if there is none.
@@ -225,6 +228,9 @@ func (q *Queue) drain(most int) (n int) {
 // drainOne releases one closed entry.
 func (q *Queue) drainOne(j job) int {
 	defer q.add(-1)
+	if l, i := j.ledger, j.entry; l.FoundApart(i) {
+		defer q.tellCollect(func() { l.TellApart(i) })
+	}
 	o := j.ledger.Release(j.entry)
 	q.settle(o, 1)
 	return 1
@@ -236,22 +242,29 @@ func (q *Queue) drainBatch(j job, most int) int {
 	l := j.ledger
 	d := ledger.Dead{Ledger: l, Job: j.entry, Next: q.cursor}
 	picked := d.Claim(most)
+	q.mu.Lock()
+	for _, i := range d.Apart { // they are counted already
+		q.jobs.push(job{ledger: l, entry: i, since: j.since})
+	}
 	if q.cursor = d.Next; q.cursor == l.Len() {
 		q.cursor = 0
-		q.mu.Lock()
 		q.jobs.pop()
-		q.mu.Unlock()
 	}
+	q.mu.Unlock()
 	defer q.add(-int64(d.Found))
-	defer func() { // also if a release function has ended the goroutine, or panicked
-		in := q.in
-		q.in = "Options.OnCollect"
-		l.Tell(d.Found)
-		q.in = in
-	}()
+	defer q.tellCollect(func() { l.Tell(d.Found) })
 	o := picked.Release()
 	q.settle(o, picked.K)
 	return picked.K
+}
+
+// tellCollect calls f, which calls OnCollect. It is deferred, because a release function may
+// have ended the goroutine, or panicked.
+func (q *Queue) tellCollect(f func()) {
+	in := q.in
+	q.in = "Options.OnCollect"
+	f()
+	q.in = in
 }
 
 // settle is Settle of a release of count entries.

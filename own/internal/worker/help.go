@@ -13,8 +13,11 @@ import (
 const (
 	helpWithin = 2 * time.Millisecond
 
-	// aMoment is how long a call of Help takes, if enough is queued.
-	aMoment = time.Millisecond
+	// aMoment is how long a call of Help takes, if enough is queued. It ends with the call of
+	// the release function that passes this time, and a call has mostShare resources at most,
+	// because a release function may become slow all at once.
+	aMoment   = time.Millisecond
+	mostShare = 16
 )
 
 // A help is the state of a Call whose pool has Options.Inline. It is under work.mu.
@@ -23,6 +26,8 @@ type help struct {
 	armed bool
 	came  bool // a goroutine has called Help since the timer was started
 	late  bool // none has; workers serve the pool
+
+	rests []*worker // what goroutines have begun and left, because their time was over
 }
 
 // Help releases what takes a moment of what is queued, if there is anything, on the
@@ -34,27 +39,55 @@ func (c *Call) Help() {
 	}
 	// Parents, and batches of one, are released apart, and there may be many of them for
 	// each batch that is begun. So one release is not enough if it is short.
-	for begin := time.Now(); c.helpOnce() && time.Since(begin) < aMoment/2; {
+	for begin := Now(); c.helpOnce(begin.Add(aMoment)) && Now().Sub(begin) < aMoment/2; {
 	}
 }
 
-// helpOnce releases what a worker would in half the time. It reports false if nothing is
-// queued.
-func (c *Call) helpOnce() bool {
+// helpOnce goes on with what another goroutine has left, or releases what a worker would in
+// half the time, until a time. It reports false if there is nothing.
+func (c *Call) helpOnce(until time.Time) bool {
 	work.mu.Lock()
 	c.help.came = true
-	if c.dead.first() == nil {
-		work.mu.Unlock()
+	var w *worker
+	if last := len(c.help.rests) - 1; last >= 0 {
+		w = c.help.rests[last]
+		c.help.rests[last] = nil
+		c.help.rests = c.help.rests[:last]
+	} else if c.dead.first() != nil {
+		w = newWorker()
+		w.helps = true
+		c.next(w, c.bundle/int(aBit/aMoment))
+		c.serve()
+		start(w, true)
+	}
+	work.mu.Unlock()
+	if w == nil {
 		return false
 	}
-	w := newWorker()
-	w.helps = true
-	c.next(w, c.bundle/int(aBit/aMoment))
-	c.serve()
-	start(w, true)
-	work.mu.Unlock()
+	w.until, w.share = until, 0
 	w.turn()
 	return true
+}
+
+// leave leaves what is not released to the next goroutine that helps, or to a goroutine of its
+// own if none comes.
+func (w *worker) leave() {
+	work.mu.Lock()
+	defer work.mu.Unlock()
+	c := w.call
+	c.bundle = max(w.few, 1)
+	if c.help.late {
+		w.goAlone()
+		return
+	}
+	c.help.rests = append(c.help.rests, w)
+	c.expectHelp()
+}
+
+// goAlone has a goroutine of its own end the jobs of a worker.
+func (w *worker) goAlone() {
+	w.until = time.Time{}
+	go w.run()
 }
 
 // expectHelp starts the timer. The caller holds work.mu.
@@ -77,11 +110,15 @@ func (c *Call) unhelped() {
 	defer work.mu.Unlock()
 	c.help.armed = false
 	switch {
-	case c.dead.first() == nil:
+	case c.dead.first() == nil && len(c.help.rests) == 0:
 	case c.help.came:
 		c.expectHelp()
 	default:
-		c.help.late = true
+		for _, w := range c.help.rests {
+			w.goAlone()
+		}
+		c.help.rests = nil
+		c.help.late = c.dead.first() != nil
 		c.serve()
 		hire()
 	}

@@ -1,7 +1,11 @@
 package worker
 
 import (
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -26,5 +30,123 @@ func TestHelpReleasesSeveral(t *testing.T) {
 	}
 	if st := Look(); st != (State{}) || !Idle() {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestHelpIsBounded has releases become slow before, or in the middle of a call of Help. It ends
+// with the call of the release function that passes a moment, and what it leaves is released by
+// later calls, each resource once.
+func TestHelpIsBounded(t *testing.T) {
+	const jobs, size = 8, 200
+	for _, slow := range []time.Duration{10, 10 * time.Microsecond, 50 * time.Microsecond, 700 * time.Microsecond, 5 * time.Millisecond} {
+		for _, from := range []int{0, 1, 100, 777, jobs * size} {
+			call := NewCall(0, true)
+			var released []uintptr
+			var longest time.Duration // a call of the release function
+			k := ledger.Kind{Name: "slow", Sink: call, Release: func(_ any, words []uintptr) error {
+				begin := Now()
+				for range words {
+					if len(released) >= from {
+						pass(slow)
+					} else {
+						pass(10)
+					}
+					released = append(released, 0)
+				}
+				copy(released[len(released)-len(words):], words)
+				if len(words) > mostShare {
+					t.Errorf("a call has %d resources", len(words))
+				}
+				longest = max(longest, Now().Sub(begin))
+				return nil
+			}}
+			call.help.armed = true // so that no worker serves
+			call.bundles(mostBundle)
+			kill(&k, jobs, size, 1<<20)
+			calls := 0
+			for ; calls < jobs*size && !Idle(); calls++ {
+				begin := Now()
+				call.Help()
+				if took := Now().Sub(begin); took > aMoment+longest {
+					t.Fatalf("%v each from %d on: Help takes %v, and the longest call of the release function %v", slow, from, took, longest)
+				}
+			}
+			slices.Sort(released)
+			if len(released) != jobs*size || len(slices.Compact(released)) != jobs*size {
+				t.Errorf("%v each from %d on: %d of %d are released, or some twice", slow, from, len(released), jobs*size)
+			}
+			if st := Look(); st != (State{}) || !Idle() {
+				t.Errorf("%+v", st)
+			}
+			if fast := slow == 10; fast && calls > 2 {
+				t.Errorf("%d calls of Help for %d quick releases", calls, jobs*size)
+			}
+		}
+	}
+}
+
+// TestHelpLeavesARest has a call of Help leave something, and no other follow. A goroutine of
+// its own releases that, in one call.
+func TestHelpLeavesARest(t *testing.T) {
+	call := NewCall(0, true)
+	var mu sync.Mutex
+	var calls []int
+	k := ledger.Kind{Name: "rest", Sink: call, Release: func(_ any, words []uintptr) error {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, len(words))
+		pass(aMoment)
+		return nil
+	}}
+	call.help.armed = true // the test is the timer
+	kill(&k, 1, 500, 1<<20)
+	call.Help()
+	if len(calls) != 1 || len(call.help.rests) != 1 || Idle() {
+		t.Fatalf("calls of %d resources, and %d rests", calls, len(call.help.rests))
+	}
+	call.unhelped() // a goroutine has helped, so another one may come
+	call.help.came = false
+	call.unhelped()
+	mustEnd(t)
+	if len(calls) != 2 || calls[1] != 499 {
+		t.Errorf("calls of %d resources", calls)
+	}
+}
+
+// TestHelpPanics has the release function panic, or end its goroutine, in the middle of a bundle.
+// The panic reaches who helps, and a goroutine releases what is left.
+func TestHelpPanics(t *testing.T) {
+	for _, goexit := range []bool{false, true} {
+		const size = 500
+		call := NewCall(0, true)
+		var mu sync.Mutex
+		n := 0
+		k := ledger.Kind{Name: "hot", Sink: call, Release: func(_ any, words []uintptr) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n += len(words); n == 31 && goexit {
+				runtime.Goexit()
+			} else if n == 31 {
+				panic("the oven is hot")
+			}
+			return nil
+		}}
+		call.help.armed = true
+		kill(&k, 1, size, 1<<20)
+		var v any
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { v = recover() }()
+			call.Help()
+		}()
+		<-done
+		if err, ok := v.(error); !goexit && (!ok || err.Error() != "cheap: hot: the release function panicked: the oven is hot") || goexit && v != nil {
+			t.Errorf("goexit=%v: the panic is %v", goexit, v)
+		}
+		mustEnd(t)
+		if n != size {
+			t.Errorf("goexit=%v: %d of %d are released", goexit, n, size)
+		}
 	}
 }

@@ -18,8 +18,13 @@ type worker struct {
 	since time.Time // when it got the jobs
 	stuck bool      // it is not counted in work.busy
 
-	// Used by the worker's goroutine only.
+	// Used by the goroutine only that works with the jobs.
 	step   step
+	until  time.Time     // when it leaves the rest of its jobs to the next goroutine that helps; or zero
+	share  int           // of the last call of the release function, if until is set
+	begun  bool          // the bundle has the jobs
+	count  int           // entries of it that were released,
+	took   time.Duration // in this time
 	bundle ledger.Bundle
 	few    int // for Call.bundle; 0: not known
 	errs   []failure
@@ -60,7 +65,10 @@ func (w *worker) run() {
 
 // turn does what is left of the worker's jobs. It reports false if it ends the worker.
 func (w *worker) turn() bool {
-	w.work()
+	if !w.work() {
+		w.leave()
+		return false
+	}
 	w.bundle.Reset() // no lock is held
 	work.mu.Lock()
 	ok := w.goesOn()
@@ -81,9 +89,12 @@ func (w *worker) goesOn() (ok bool) {
 	if w.few > 0 {
 		c.bundle = w.few
 	}
-	queued.Add(-int64(len(w.jobs)))
+	if queued.Add(-int64(len(w.jobs))) == 0 {
+		becameIdle.Ring()
+	}
 	clear(w.jobs)
 	w.call, w.jobs, w.step, w.few, w.errs = nil, w.jobs[:0], toRelease, 0, nil
+	w.until, w.begun, w.count, w.took = time.Time{}, false, 0, 0
 	switch {
 	case w.helps:
 		w.helps = false
@@ -104,7 +115,7 @@ func (w *worker) goesOn() (ok bool) {
 		hire() // arms or stops the timer
 	}
 	if ok {
-		w.since = time.Now()
+		w.since = Now()
 		return true
 	}
 	last := len(work.workers) - 1
@@ -121,7 +132,9 @@ func (w *worker) goesOn() (ok bool) {
 // ends the goroutine, another one goes on behind it. If one panics, the program
 // ends, and the panic names the pool. In a goroutine that helps the panic reaches the
 // caller, and another goroutine goes on.
-func (w *worker) work() {
+//
+// It reports false if the time is over, and something is left to release.
+func (w *worker) work() (done bool) {
 	returned := false
 	defer func() {
 		if returned {
@@ -132,14 +145,15 @@ func (w *worker) work() {
 		if v != nil && !w.helps {
 			panic(p)
 		}
+		w.until = time.Time{}
 		go w.run()
 		if v != nil {
 			panic(p) // reaches the caller of Own or Make
 		}
 	}()
-	if w.step == toRelease {
-		w.step = released
-		w.release(w.jobs[0])
+	if w.step == toRelease && !w.release(w.jobs[0]) {
+		returned = true
+		return false
 	}
 	if w.step == released {
 		w.step = reported
@@ -152,45 +166,78 @@ func (w *worker) work() {
 	w.step = told
 	w.bundle.Tell()
 	returned = true
+	return true
 }
 
 // release releases what the worker's jobs have left, of which j is the first, and the
-// parents that waited for it. Parents in other pools are queued there.
-func (w *worker) release(j job) {
+// parents that waited for it. Parents in other pools are queued there. It reports false if the
+// time is over, and something is left.
+func (w *worker) release(j job) bool {
 	l := j.ledger
 	var o ledger.Outcome
 	switch {
 	case j.entry&ledger.Lost == 0:
+		w.step = released
+		w.bundle.AddApart(l, j.entry)
 		o = l.Release(j.entry)
 		w.note(l.Kind, 1, o.Err)
 	case ledger.Size(l, j.entry) > 0:
-		room := 0
-		for _, j := range w.jobs {
-			room += ledger.Size(j.ledger, j.entry)
+		if !w.begun {
+			w.begun = true
+			room := 0
+			for _, j := range w.jobs {
+				room += ledger.Size(j.ledger, j.entry)
+			}
+			w.bundle.Grow(room)
+			for _, j := range w.jobs {
+				w.bundle.Add(j.ledger, j.entry)
+			}
 		}
-		w.bundle.Grow(room)
-		for _, j := range w.jobs {
-			w.bundle.Add(j.ledger, j.entry)
-		}
-		n, begin := w.bundle.Len(), time.Now()
-		o = w.bundle.Release()
-		w.note(l.Kind, n, o.Err)
-		if took := time.Since(begin); n > 0 {
-			w.few = int(max(min(int64(n)*int64(aBit)/max(int64(took), 1), mostBundle), 1))
+		for begin := Now(); w.step == toRelease; {
+			n := w.next()
+			if n == w.bundle.Left() {
+				w.step = released
+			}
+			o = w.bundle.Release(n)
+			w.note(l.Kind, n, o.Err)
+			now := Now()
+			w.count += n
+			w.took += now.Sub(begin)
+			if begin = now; w.count > 0 {
+				w.few = int(max(min(int64(w.count)*int64(aBit)/max(int64(w.took), 1), mostBundle), 1))
+			}
+			if w.step == toRelease && w.late(now) {
+				return false
+			}
 		}
 	default:
+		w.step = released
 		picked := w.bundle.Add(l, j.entry)
 		o = picked.Release()
 		w.note(l.Kind, picked.K, o.Err)
 	}
-	for o.Parent != nil && o.Parent.Kind == l.Kind {
+	for o.Parent != nil && o.Parent.Kind == l.Kind && !w.late(Now()) {
 		o = o.Parent.Release(o.Index)
 		w.note(l.Kind, 1, o.Err)
 	}
 	if o.Parent != nil {
 		o.Parent.Kind.Sink.Dead(o.Parent, o.Index)
 	}
+	return true
 }
+
+// next returns how many entries of the bundle the next call of the release function has.
+func (w *worker) next() int {
+	left := w.bundle.Left()
+	if w.until.IsZero() {
+		return left
+	}
+	w.share = min(max(2*w.share, 1), mostShare)
+	return min(w.share, left)
+}
+
+// late reports whether the time of a goroutine that helps is over.
+func (w *worker) late(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 
 // note keeps an error until all is released.
 func (w *worker) note(k *ledger.Kind, count int, err error) {
@@ -213,5 +260,5 @@ func (e *releasePanic) Error() string {
 
 // function names the function that a worker is in.
 func (s step) function() string {
-	return [...]string{released: "the release function", reported: "Options.OnReleaseError", told: "Options.OnCollect"}[s]
+	return [...]string{toRelease: "the release function", released: "the release function", reported: "Options.OnReleaseError", told: "Options.OnCollect"}[s]
 }

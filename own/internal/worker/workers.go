@@ -68,6 +68,7 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 
 // walked is called after a walk.
 func walked() {
+	becameIdle.Ring()
 	if queued.Load() == 0 {
 		return
 	}
@@ -106,6 +107,10 @@ const (
 
 // fewBusy returns how many shared workers may run that are not stuck.
 func fewBusy() int { return max(LeastBusy, min(runtime.GOMAXPROCS(0)/4, mostBusy)) }
+
+// Now returns the time by which releases are slow, and pools wait. Tests replace it by a clock
+// of their own, in init functions.
+var Now = time.Now
 
 var work struct {
 	mu sync.Mutex
@@ -158,7 +163,7 @@ func (c *Call) serve() {
 	if want != c.line.in {
 		c.leaveLine()
 		if want != nil {
-			c.line = line{in: want, at: want.PushBack(c), since: time.Now()}
+			c.line = line{in: want, at: want.PushBack(c), since: Now()}
 		}
 	}
 }
@@ -204,12 +209,12 @@ func turn(w *worker) bool {
 	e := work.waiting.Front()
 	if work.busy < fewBusy() {
 		if e == nil && work.more.Len() > 0 {
-			now := time.Now()
+			now := Now()
 			for e = work.more.Front(); e != nil && !e.Value.(*Call).another(now); {
 				e = e.Next()
 			}
 		}
-	} else if e != nil && time.Since(e.Value.(*Call).line.since) < StuckAfter {
+	} else if e != nil && Now().Sub(e.Value.(*Call).line.since) < StuckAfter {
 		e = nil
 	}
 	if e == nil {
@@ -236,7 +241,7 @@ func hire() {
 		go w.run()
 	}
 	if e := work.waiting.Front(); e != nil {
-		arm(StuckAfter - time.Since(e.Value.(*Call).line.since))
+		arm(StuckAfter - Now().Sub(e.Value.(*Call).line.since))
 	} else if work.more.Len() > 0 {
 		arm(StuckAfter)
 	} else if work.armed {
@@ -246,7 +251,7 @@ func hire() {
 
 // start adds a worker that has jobs to work.workers. The caller holds work.mu.
 func start(w *worker, own bool) {
-	w.index, w.own, w.since = len(work.workers), own, time.Now()
+	w.index, w.own, w.since = len(work.workers), own, Now()
 	work.workers = append(work.workers, w)
 }
 
@@ -270,7 +275,7 @@ func look() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	work.armed = false
-	now := time.Now()
+	now := Now()
 	for _, w := range work.workers {
 		if !w.own && !w.stuck && now.Sub(w.since) >= StuckAfter {
 			w.stuck = true
@@ -291,9 +296,10 @@ type State struct {
 func Look() State {
 	work.mu.Lock()
 	defer work.mu.Unlock()
+	now := Now()
 	st := State{Workers: len(work.workers), Batches: work.batches}
 	for _, w := range work.workers {
-		if d := time.Since(w.since); d >= st.Oldest {
+		if d := now.Sub(w.since); d >= st.Oldest {
 			st.Oldest, st.OldestPool = d, w.jobs[0].ledger.Kind.Name
 		}
 	}
@@ -302,6 +308,13 @@ func Look() State {
 
 // Waiting reports whether releases wait for a worker or a thread, or run there.
 func Waiting() bool { return queued.Load() != 0 }
+
+// becameIdle rings when Idle may have become true.
+var becameIdle ledger.Bell
+
+// BecameIdle returns a channel that is closed when Idle may have become true; see
+// [ledger.Bell].
+func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a
 // goroutine of this package or of package cleanup.

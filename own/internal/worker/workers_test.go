@@ -3,11 +3,24 @@ package worker
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
+
+// passed is the time that has passed. In these tests none does by itself, so what the timer
+// does before that, it does in vain.
+var passed atomic.Int64
+
+func init() {
+	begin := time.Now()
+	Now = func() time.Time { return begin.Add(time.Duration(passed.Load())) }
+}
+
+func pass(d time.Duration) { passed.Add(int64(d)) }
 
 // A blocker has a kind whose release function waits until the test ends it.
 type blocker struct {
@@ -36,13 +49,10 @@ func (b *blocker) kill(n int) {
 	}
 }
 
-func wait(t *testing.T, what string, done func() bool) {
+// mustEnd waits until no worker is left.
+func mustEnd(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still waiting for %s; %+v", what, Look())
-		}
-	}
+	testwait.Until(t, "all workers have ended", func() bool { return Look() == State{} && Idle() })
 }
 
 // shared returns how many shared workers are not stuck, and whether the timer is
@@ -66,16 +76,46 @@ func TestTimerOnlyWhileAPoolWaits(t *testing.T) {
 	}
 	close(quick.leave)
 	quick.kill(1)
-	begin := time.Now()
-	<-quick.began
-	if took := time.Since(begin); took > 10*StuckAfter {
-		t.Errorf("a pool waited for %v", took)
+	pass(StuckAfter - 1)
+	look()
+	if s := Look(); s.Workers != fewBusy() {
+		t.Errorf("%+v, and no worker is stuck yet", s)
 	}
+	pass(1)
+	look()
+	<-quick.began
 	close(slow.leave)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	mustEnd(t)
 	if busy, armed := shared(); busy != 0 || armed {
 		t.Errorf("%d workers are busy, the timer is armed: %v", busy, armed)
 	}
+}
+
+// TestStuckPoolsDelayOthersLittle has hundreds of pools wait whose releases block, and behind
+// them one whose releases do not. The timer looks once after StuckAfter, and then each pool
+// that waits has a worker.
+func TestStuckPoolsDelayOthersLittle(t *testing.T) {
+	const pools = 300
+	slow := make([]*blocker, pools)
+	for i := range slow {
+		slow[i] = newBlocker(0)
+		slow[i].kill(2)
+	}
+	quick := newBlocker(0)
+	close(quick.leave)
+	for range 3 {
+		quick.kill(1)
+		pass(StuckAfter)
+		look()
+		<-quick.began
+		if s := Look(); s.Workers < pools {
+			t.Errorf("%+v, of %d pools that wait", s, pools)
+		}
+	}
+	for _, b := range slow {
+		close(b.leave)
+	}
+	mustEnd(t)
 }
 
 // TestOwnWorkersAreNotShared blocks the workers of a pool that has its own. The
@@ -86,13 +126,14 @@ func TestOwnWorkersAreNotShared(t *testing.T) {
 	for range 3 {
 		<-b.began
 	}
-	time.Sleep(2 * StuckAfter)
+	pass(StuckAfter)
+	look()
 	busy, armed := shared()
 	if s := Look(); s.Workers != 3 || s.Batches != 17 || busy != 0 || armed {
 		t.Errorf("%+v, %d shared workers are busy, the timer is armed: %v", s, busy, armed)
 	}
 	close(b.leave)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	mustEnd(t)
 }
 
 // kill queues n dead batches of a kind, of size resources each, at ascending addresses
@@ -143,7 +184,7 @@ func TestBundles(t *testing.T) {
 	const n, size = 40, 100
 	kill(&k, n, size, 1<<20)
 	close(slow.leave)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	mustEnd(t)
 	total := 0
 	for i, words := range calls {
 		total += len(words)
@@ -172,11 +213,11 @@ func TestSlowBundles(t *testing.T) {
 		mu.Lock()
 		most, total = max(most, len(words)), total+len(words)
 		mu.Unlock()
-		time.Sleep(time.Duration(len(words)) * time.Millisecond)
+		pass(time.Duration(len(words)) * aBit * 3 / 4)
 		return nil
 	}}
 	kill(&k, 30, 2, 1<<20)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	mustEnd(t)
 	if total != 60 || most != 2 {
 		t.Errorf("a call has up to %d resources, of %d; want 2, of 60", most, total)
 	}
@@ -185,9 +226,9 @@ func TestSlowBundles(t *testing.T) {
 	}
 	k.Release = func(any, []uintptr) error { return nil }
 	kill(&k, 1, 1000, 1<<20)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
-	if call.bundle < 2 || call.bundle > mostBundle {
-		t.Errorf("a bundle may have %d resources after quick releases", call.bundle)
+	mustEnd(t)
+	if call.bundle != mostBundle {
+		t.Errorf("a bundle may have %d resources after a release that took no time", call.bundle)
 	}
 }
 
@@ -207,14 +248,17 @@ func TestFewBehindAStuckWorker(t *testing.T) {
 	call.bundles(1000)
 	kill(&k, 1, 2, 1<<20)
 	<-began
-	begin := time.Now()
 	kill(&k, 2, 3, 1<<21)
+	pass(StuckAfter - 1)
+	look()
+	if s := Look(); s.Workers != 1 || s.Batches != 2 {
+		t.Errorf("%+v, and the worker is not stuck yet", s)
+	}
+	pass(1)
+	look()
 	if n := <-began; n != 6 {
 		t.Errorf("a call has %d resources, want 6", n)
 	}
-	if took := time.Since(begin); took < StuckAfter/2 {
-		t.Errorf("a second worker began after %v", took)
-	}
 	close(leave)
-	wait(t, "all workers to end", func() bool { return Look() == State{} && Idle() })
+	mustEnd(t)
 }

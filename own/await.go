@@ -1,0 +1,71 @@
+package own
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/own/internal/worker"
+)
+
+// await waits until done reports true, and returns nil, or until ctx is done before, and
+// returns its error. listen returns a channel that is closed when done may have become true
+// since listen was called.
+func await(ctx context.Context, listen func() <-chan struct{}, done func() bool) error {
+	if aftergc.InBubble() {
+		return awaitInBubble(ctx, done)
+	}
+	for {
+		changed, begin := listen(), time.Now()
+		if done() {
+			return nil
+		}
+		// Changes may come one after the other. To look takes half of the time at most.
+		pause := time.Since(begin)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		if pause > time.Microsecond {
+			time.Sleep(pause)
+		}
+	}
+}
+
+// awaitInBubble is await in a bubble of testing/synctest. What has to happen may happen on a
+// goroutine outside, as that of a worker, which must not close a channel of the bubble. Or it
+// happens in the bubble when the bubble's time has passed, which stands still while a goroutine
+// of the bubble waits for a channel from outside. So await looks again and again there, by the
+// clock of the bubble: late by a five-hundredth of the wait, and by a second at most.
+func awaitInBubble(ctx context.Context, done func() bool) error {
+	const (
+		part           = 500
+		least, longest = 20 * time.Microsecond, time.Second
+
+		// A sleep in a bubble takes no real time. A deadline would pass before a worker, which is
+		// in no bubble, can run. With Options.Inline one begins some milliseconds later.
+		fewYields, manyYields = 10, 20_000
+	)
+	yields := 1_000_000 // a release may take longer than the test wants to wait
+	for begin := time.Now(); ; {
+		if done() {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := 0; i < fewYields || i < manyYields && yields > 0 && worker.Waiting(); i++ {
+			runtime.Gosched()
+			yields--
+		}
+		pause := min(max(time.Since(begin)/part, least), longest)
+		if at, ok := ctx.Deadline(); ok {
+			pause = min(pause, max(time.Until(at), least))
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,200 @@
+package own
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/own/internal/ledger"
+)
+
+// TestAwaitLooksWhenWoken counts how often a goroutine that waits looks: once, and once after
+// each change.
+func TestAwaitLooksWhenWoken(t *testing.T) {
+	var bell ledger.Bell
+	var looks, listens atomic.Int64
+	var over atomic.Bool
+	listen := func() <-chan struct{} {
+		listens.Add(1)
+		return bell.Listen()
+	}
+	got := make(chan error)
+	go func() {
+		got <- await(patient(t), listen, func() bool {
+			looks.Add(1)
+			return over.Load()
+		})
+	}()
+	const changes = 100
+	for i := range int64(changes) {
+		wait(t, "a look", func() bool { return looks.Load() == i+1 })
+		over.Store(i == changes-1)
+		bell.Ring()
+	}
+	if err := <-got; err != nil || looks.Load() != changes+1 || listens.Load() != changes+1 {
+		t.Errorf("%v; %d looks and %d calls of Listen for %d changes", err, looks.Load(), listens.Load(), changes)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { got <- await(ctx, listen, func() bool { looks.Add(1); return false }) }()
+	wait(t, "a look", func() bool { return looks.Load() == changes+2 })
+	cancel()
+	if err := <-got; err != context.Canceled || looks.Load() > changes+3 {
+		t.Errorf("%v; %d looks in all", err, looks.Load())
+	}
+}
+
+// TestHammerAwait has goroutines wait for releases that others cause in each way: the end of a
+// Use, the release of a child, a worker, a thread, a Drain. Nobody looks by itself, so a
+// change of which nobody is told ends the test.
+func TestHammerAwait(t *testing.T) {
+	ctx := patient(t)
+	w := newWorld(t, times(200_000))
+	for round := range times(400) {
+		direct, drained := w.pool(Options{}), w.pool(Options{Drain: true})
+		thread, parents := w.pool(Options{Thread: true}), w.pool(Options{})
+		destroyed := round%2 == 0 // meanwhile
+		var wg sync.WaitGroup
+		var over atomic.Bool
+		use := func(m *thing) {
+			in := make(chan struct{})
+			wg.Go(func() {
+				m.Use(func(unsafe.Pointer) {
+					close(in)
+					for range rand.IntN(200) {
+						runtime.Gosched()
+					}
+				})
+			})
+			<-in
+		}
+		closeWait := func(m *thing) {
+			wg.Go(func() {
+				// If a Destroy has closed it, CloseWait does not wait.
+				if err := m.CloseWait(ctx); err != nil || !destroyed && m.cell.alive() {
+					t.Errorf("CloseWait: %v; alive=%v", err, m.cell.alive())
+				}
+			})
+		}
+		var last []*thing
+		for _, p := range []*Pool{direct, drained, thread} {
+			for i := range 4 {
+				m := w.own(t, p, 16)
+				if use(m); i%2 == 0 {
+					closeWait(m)
+				} else {
+					last = append(last, m)
+				}
+			}
+			parent := w.own(t, parents, 16)
+			child := w.ownUnder(t, p, parent, 16)
+			use(child)
+			closeWait(parent)
+			closeWait(child)
+			last = append(last, parent, child)
+		}
+		aside(func() {
+			for range 20 {
+				w.own(t, direct, 1<<20)
+				w.own(t, thread, 1<<20)
+			}
+		})
+		drainer := make(chan struct{})
+		go func() {
+			defer close(drainer)
+			for !over.Load() {
+				drained.Drain(0)
+				runtime.Gosched()
+			}
+		}()
+		if round%8 == 0 {
+			runtime.GC()
+			wg.Go(func() {
+				if err := Flush(ctx); err != nil {
+					t.Errorf("Flush: %v", err)
+				}
+			})
+		}
+		for _, p := range []*Pool{direct, thread, parents, drained} {
+			if destroyed {
+				wg.Go(func() { p.Destroy(ctx) }) // the error says what was never closed
+			}
+		}
+		wg.Wait()
+		for _, p := range []*Pool{direct, thread, parents, drained} {
+			p.Destroy(ctx)
+		}
+		runtime.KeepAlive(last)
+		if err := Flush(ctx); err != nil {
+			t.Fatalf("Flush: %v", err)
+		}
+		over.Store(true)
+		<-drainer
+		drained.Drain(0)
+		if w.alive() != 0 {
+			t.Fatalf("round %d: %d resources are left", round, w.alive())
+		}
+	}
+}
+
+// TestAwaitInBubble waits for an hour of a bubble's time, in each way, for what happens in the
+// bubble. It looks a few thousand times, and is late by a second at most.
+func TestAwaitInBubble(t *testing.T) {
+	const hour = time.Hour
+	for _, name := range []string{"CloseWait", "Destroy", "Flush", "await"} {
+		w := newWorld(t, 10)
+		synctest.Test(t, func(t *testing.T) {
+			p := w.pool(Options{Drain: name == "Flush"})
+			m := w.own(t, p, 16)
+			begin, in := time.Now(), make(chan struct{})
+			var ended atomic.Bool
+			go func() {
+				m.Use(func(unsafe.Pointer) {
+					close(in)
+					time.Sleep(hour)
+					ended.Store(true)
+				})
+				p.Drain(0)
+			}()
+			<-in
+			looks := 0
+			var err error
+			switch name {
+			case "CloseWait":
+				err = m.CloseWait(t.Context())
+			case "Destroy":
+				if e := destroyError(t, p, t.Context()); e.NeverClosed != 1 || e.InUse != 0 {
+					t.Error(e)
+				}
+			case "Flush":
+				m.Close()
+				time.Sleep(hour - time.Second)
+				closed := w.own(t, p, 16)
+				closed.Close()
+				err = Flush(t.Context())
+			case "await":
+				err = awaitInBubble(t.Context(), func() bool { looks++; return ended.Load() })
+			}
+			took := time.Since(begin)
+			if err != nil || took < hour || took > hour+time.Second || looks > 10_000 {
+				t.Errorf("%s: %v after %v and %d looks", name, err, took, looks)
+			}
+			if name == "await" {
+				t.Logf("%d looks, %v late", looks, took-hour)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), hour)
+			defer cancel()
+			begin = time.Now()
+			if err := awaitInBubble(ctx, func() bool { return false }); err != context.DeadlineExceeded || time.Since(begin) > hour+time.Millisecond {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
+			p.Destroy(t.Context())
+			p.Drain(0)
+		})
+	}
+}
