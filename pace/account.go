@@ -67,7 +67,8 @@ func NewAccount(o AccountOptions) *Account {
 // collection that begins after the call, and up to 100 ms more. If there is no room by
 // then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. After eight
 // collections in a row that gave nothing back, it returns that error at once, until
-// more is owned or ten times the duration of a collection has passed. Do not hold
+// more is owned or ten times the duration of a collection has passed. What exceeds the
+// program's whole limit is refused at once. Do not hold
 // a lock that a release function needs: Add may wait for releases. That is not a
 // deadlock, because the wait is bounded, but the releases then come too late and Add
 // fails.

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	longestDrain = 200 * time.Millisecond // of a collection, for its releases
-	stuckDrain   = 20 * time.Millisecond  // of a collection, for a release that makes no progress
-
 	// After mostVain collections in a row that freed nothing at a limit, there is
 	// no further one for vainPause times as long as the last one took.
 	mostVain  = 8
 	vainPause = 10
 
-	// looseWait bounds waits at the bound after a drain without progress, for
+	// mostDelay is the longest time between two collections that MaxGCShare asks for. A share
+	// that is next to nothing would ask for more than a time.Duration can be.
+	mostDelay = 365 * 24 * time.Hour
+
+	// longest.loose bounds waits at the bound after a drain without progress, for
 	// loosePause times as long as the collection took.
 	loosePause = 10
 )
@@ -65,7 +66,7 @@ func (p *pacer) collect() {
 	// The least cost of the last collections is taken as the real cost. A higher
 	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
-	p.notYet.Store(begin.Add(time.Duration(share / p.maxShare)).UnixNano())
+	p.notYet.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
 	p.stats.released.Add(freed)
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
@@ -150,7 +151,7 @@ func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 //   - The workers of package own have no batch left. What waits for a Drain that the
 //     program calls does not count.
 //
-// It gives up after longestDrain, or stuckDrain without progress, and returns the number
+// It gives up after longest.drain, or longest.stuck without progress, and returns the number
 // of releases that workers have or will have, in the second case. done says that it did
 // not give up.
 func drain(r *reader, swept bool) (stuck int64, done bool) {
@@ -173,10 +174,10 @@ func drain(r *reader, swept bool) (stuck int64, done bool) {
 		if left != last || cleanup.Walking() {
 			moved, last = time.Now(), left
 		}
-		if time.Since(moved) > stuckDrain {
+		if time.Since(moved) > longest.stuck {
 			return queued, false
 		}
-		if time.Since(start) > longestDrain {
+		if time.Since(start) > longest.drain {
 			return 0, false
 		}
 		if swept && !walked && time.Since(start) > soon {

@@ -10,38 +10,51 @@ import (
 	"github.com/cheapgo/cheap/internal/cleanup"
 )
 
-// TestDrainWaitsForWalk drops objects whose functions take long, so that the walk goes on
-// elsewhere than on the runtime's goroutine. A drain is not over before all functions have
-// returned.
+// TestDrainWaitsForWalk drops objects whose functions do not return until the test says so. A
+// drain is not over before all of them have.
 func TestDrainWaitsForWalk(t *testing.T) {
-	const tries, n = 10, 200
-	for range tries {
-		calls := new(atomic.Int64)
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			for range n {
-				cleanup.Add(new([16]byte), func(calls *atomic.Int64) {
-					if calls.Load()%64 == 0 {
-						time.Sleep(stuckDrain)
-					}
-					calls.Add(1)
-				}, calls)
-			}
-		}()
-		<-over
-		runtime.GC()
+	const n = 200
+	bear(t, func(p *patience) { p.drain, p.stuck = time.Hour, time.Hour })
+	calls, goOn := new(atomic.Int64), make(chan struct{})
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		for range n {
+			cleanup.Add(new([16]byte), func(calls *atomic.Int64) {
+				<-goOn
+				calls.Add(1)
+			}, calls)
+		}
+	}()
+	<-made
+	runtime.GC()
+	over := make(chan int64)
+	go func() {
 		var r reader
-		_, whole := drain(&r, true)
-		if got := calls.Load(); whole {
+		if _, whole := drain(&r, true); !whole {
+			t.Error("the drain has given up")
+		}
+		over <- calls.Load()
+	}()
+	wait(t, "the walk to begin", cleanup.Walking)
+	select {
+	case <-over:
+		t.Fatal("the drain is over, and no function has returned")
+	default:
+	}
+	close(goOn)
+	wait(t, "the end of the drain", func() bool {
+		select {
+		case got := <-over:
 			if got != n {
 				t.Errorf("the drain is over after %d calls of %d", got, n)
 			}
-			return
+			return true
+		default:
+			runtime.GC() // in case that the end of the sweep is not reported
+			return false
 		}
-		wait(t, "the functions", func() bool { runtime.GC(); return calls.Load() == n })
-	} // a busy machine
-	t.Errorf("none of %d drains has ended before longestDrain", tries)
+	})
 }
 
 // TestNotInVain ends collections for requests at a limit. Those that have freed bytes are

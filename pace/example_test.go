@@ -62,14 +62,14 @@ func NewImage(width, height int) (*Image, error) {
 }
 
 // A binding with cleanups of its own reports what its C library allocates. The
-// images of this program are 1,000 MiB together, and never exceed 64 MiB at a
+// images of this program are 200 MiB together, and never exceed 64 MiB at a
 // time.
 func ExampleAccount() {
 	if err := pace.Start(pace.Options{}); err != nil {
 		log.Fatal(err)
 	}
 	defer pace.Stop()
-	for range 1000 {
+	for range 200 {
 		if _, err := NewImage(1024, 1024); err != nil {
 			fmt.Println(err)
 			return

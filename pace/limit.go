@@ -17,6 +17,7 @@ type LimitError struct {
 	Go     int64 // bytes that the Go runtime has from the system
 	Held   int64 // bytes in all accounts
 	Auto   int64 // the part of Held that collections release, once unreachable
+	Rooms  int64 // the part of Held that is reserved by Rooms of package own
 
 	// Stuck is the number of releases that are queued while none ends. A release
 	// function may be waiting for a lock that the caller holds.
@@ -30,9 +31,16 @@ type LimitError struct {
 // Error names the request, the limit and the memory in use.
 func (e *LimitError) Error() string {
 	const mib = 1 << 20
-	whole := "a limit of its own"
-	if e.Limit != 0 {
-		whole = fmt.Sprintf("a limit of %.1f MiB", float64(e.Limit)/mib)
+	whole := "a limit of its own, also after collections"
+	switch {
+	case e.Limit != 0 && e.Wanted > e.Limit:
+		whole = fmt.Sprintf("the whole limit of %.1f MiB, so no collection was tried", float64(e.Limit)/mib)
+	case e.Limit != 0:
+		whole = fmt.Sprintf("a limit of %.1f MiB, also after collections", float64(e.Limit)/mib)
+	}
+	rooms := ""
+	if e.Rooms > 0 {
+		rooms = fmt.Sprintf(", %.1f MiB by rooms of Pool.Reserve that have not ended", float64(e.Rooms)/mib)
 	}
 	stuck := ""
 	if e.Stuck > 0 {
@@ -41,8 +49,8 @@ func (e *LimitError) Error() string {
 	if e.ToDrain > 0 {
 		stuck += fmt.Sprintf("; %d releases wait until the program calls Pool.Drain", e.ToDrain)
 	}
-	return fmt.Sprintf("cheap: pace: %d bytes exceed %s, also after collections: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s",
-		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, stuck)
+	return fmt.Sprintf("cheap: pace: %d bytes exceed %s: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s%s",
+		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, rooms, stuck)
 }
 
 // Is reports whether target is [cheap.ErrLimit].
@@ -60,7 +68,7 @@ func (p *pacer) refusal(n, stuck int64) error {
 	if n <= account.Room() {
 		limit = 0 // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Stuck: stuck, ToDrain: account.ToDrain()}
+	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its

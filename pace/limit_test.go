@@ -39,13 +39,13 @@ func most(t *testing.T, a *Account, left int64) int64 {
 // TestReserveWaitsForRoom has room made while a Reserve waits.
 func TestReserveWaitsForRoom(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
+	bear(t, func(p *patience) { p.limit = time.Hour })
 	p := start(t, Options{Limit: 100 * mib})
 	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
 	most(t, a, mib)
 	got := reserve(t, p, pool, 20*mib)
 	a.Remove(30 * mib)
-	// If the machine is busy the room comes after the wait.
-	if err := <-got; err != nil && !errors.Is(err, cheap.ErrLimit) {
+	if err := <-got; err != nil {
 		t.Error(err)
 	}
 	if p.atLimit.waiting() || account.Waiting() {
@@ -160,7 +160,8 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 // reason: Reserve is called by the goroutine that holds it.
 func TestReserveSaysStuck(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 100 * mib})
+	bear(t, func(p *patience) { *p = usual })
+	p := start(t, Options{Limit: 100 * mib})
 	var mu sync.Mutex
 	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, State: &mu, Release: func(state any, _ []uintptr) error {
 		state.(*sync.Mutex).Lock()
@@ -173,16 +174,16 @@ func TestReserveSaysStuck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begin := time.Now()
+	before, _ := p.counts()
 	_, err := pool.Reserve(t.Context(), 30*mib)
-	took := time.Since(begin)
+	begun, _ := p.counts()
 	mu.Unlock()
 	var e *LimitError
 	if !errors.As(err, &e) || e.Stuck == 0 || !strings.Contains(err.Error(), "none ends: does the caller hold a lock") {
-		t.Errorf("after %v: %v", took, err)
+		t.Error(err)
 	}
-	if took > 10*time.Second {
-		t.Errorf("it took %v", took)
+	if begun-before > 2 {
+		t.Errorf("it took %d collections", begun-before)
 	}
 	wait(t, "room, with the lock released", func() bool {
 		room, err := pool.Reserve(t.Context(), 30*mib)
@@ -196,24 +197,24 @@ func TestReserveSaysStuck(t *testing.T) {
 // collection finds its owners dead, and gives nothing back.
 func TestReserveSaysToDrain(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 100 * mib})
+	bear(t, func(p *patience) { *p = usual })
+	p := start(t, Options{Limit: 100 * mib})
 	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
 	for account.Room() > 25*mib {
 		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
 			t.Fatal(err)
 		}
 	}
-	begin := time.Now()
+	before, _ := p.counts()
 	_, err := pool.Reserve(t.Context(), 30*mib)
-	took := time.Since(begin)
+	begun, _ := p.counts()
 	var e *LimitError
 	if !errors.As(err, &e) || e.Stuck != 0 || e.ToDrain == 0 || !strings.Contains(err.Error(), "wait until the program calls Pool.Drain") {
-		t.Errorf("after %v: %v", took, err)
+		t.Error(err)
 	}
-	if took > 10*time.Second {
-		t.Errorf("it took %v", took)
+	if begun-before > 2 {
+		t.Errorf("it took %d collections", begun-before)
 	}
-	t.Log(took)
 	pool.Drain(0)
 	if room, err := pool.Reserve(t.Context(), 30*mib); err != nil {
 		t.Errorf("after Drain: %v", err)
@@ -222,6 +223,46 @@ func TestReserveSaysToDrain(t *testing.T) {
 	}
 	pool.Destroy(context.Background())
 	pool.Drain(0)
+}
+
+// TestForgottenRooms has rooms fill a limit that are forgotten, or still there. Only the first
+// make way for another, and the error names the others.
+func TestForgottenRooms(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	for _, forget := range []bool{true, false} {
+		start(t, Options{Limit: 100 * mib})
+		pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
+		held, rooms := int64(0), make([]*own.Room, 100)
+		for i := 0; account.Room() > 20*mib; i++ {
+			room, err := pool.Reserve(t.Context(), 10*mib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rooms[i] = &room
+			held += 10 * mib
+		}
+		if st := pool.Stats(); st.RoomBytes != held || st.Rooms != held/10/mib {
+			t.Errorf("%+v, want rooms of %d bytes", st, held)
+		}
+		if forget {
+			clear(rooms)
+		}
+		room, err := pool.Reserve(t.Context(), 30*mib)
+		var e *LimitError
+		switch {
+		case forget && err != nil:
+			t.Errorf("the rooms are forgotten: %v", err)
+		case !forget && (!errors.As(err, &e) || e.Rooms != held || !strings.Contains(err.Error(), "MiB by rooms of Pool.Reserve that have not ended")):
+			t.Errorf("%d bytes are reserved: %v", held, err)
+		}
+		room.Release()
+		runtime.KeepAlive(rooms)
+		pool.Destroy(context.Background()) // the error says how many rooms are left
+		if n := account.Rooms(); n != 0 {
+			t.Errorf("forget=%v: %d bytes are reserved after Destroy", forget, n)
+		}
+		Stop()
+	}
 }
 
 // TestRefusedWhileWaiting has requests wait when the collections at a limit turn out to
@@ -244,13 +285,8 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	p.to(vain)
 	p.mu.Unlock()
 	for range 2 {
-		select {
-		case err := <-got:
-			if !errors.Is(err, cheap.ErrLimit) {
-				t.Errorf("the error is %v", err)
-			}
-		case <-time.After(longest):
-			t.Fatal("a request waits still")
+		if err := <-got; !errors.Is(err, cheap.ErrLimit) {
+			t.Errorf("the error is %v", err)
 		}
 	}
 	if err := a.Add(11); !errors.Is(err, cheap.ErrLimit) || ReadStats().Cycles != 0 {
@@ -263,18 +299,18 @@ func TestRefusedWhileWaiting(t *testing.T) {
 func TestCollectorOffWithLimit(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	bear(t, patient)
 	const limit = 200 * mib
 	start(t, Options{Limit: limit})
 	pool := numbers(t)
 	high := int64(0)
-	for range 5000 {
+	for range 2000 {
 		if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
 			t.Fatal(err)
 		}
 		high = max(high, account.Held())
 	}
-	// A machine that is busy with something else lets a wait pass in vain.
-	if st := ReadStats(); st.Cycles == 0 || high > 5*limit {
+	if st := ReadStats(); st.Cycles == 0 || high > 2*limit {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, st)
 	}
 	t.Logf("%d MiB were held at one time", high/mib)
@@ -302,7 +338,7 @@ func TestGCPercentIsTheUsers(t *testing.T) {
 		}
 	})
 	is := 100
-	for i := range 24 {
+	for i := range 12 {
 		err := Start(Options{Limit: int64(i%2) * 300 * mib})
 		if off := i%2 == 0 && is < 0; off != (err == ErrCollectorOff) || !off && err != nil {
 			t.Errorf("Start with GOGC=%d: %v", is, err)
@@ -349,20 +385,17 @@ func TestBoundFalls(t *testing.T) {
 
 // TestBursts has 500 MiB come at once, stay, and go, again and again.
 func TestBursts(t *testing.T) {
+	bear(t, patient)
 	p := start(t, Options{})
 	pool := numbers(t)
 	var high int64
 	for range 4 {
 		live := make([]*own.Number[int], 500)
-		begin := time.Now()
 		for i := range live {
 			live[i] = new(own.Number[int])
 			if err := live[i].Own(pool, 1, mib); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("500 owners took %v", took)
 		}
 		runtime.KeepAlive(live)
 		high = max(high, auto())

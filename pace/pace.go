@@ -105,8 +105,9 @@ var last atomic.Pointer[pacer]
 // would exceed the limit waits for a collection that begins after it, and for up to
 // 100 ms more, in which a second one may begin. If there is no room by then, it fails
 // with an error that wraps [cheap.ErrLimit] and contains a [LimitError], or with a nil
-// block. A request of a Heap or an own.Memory waits for its collections one by one, and
-// may be overtaken; others are served in the order in which they came.
+// block. What is larger than the limit itself is refused at once. A request of a Heap or an
+// own.Memory waits for its collections one by one, and may be overtaken; others are served
+// in the order in which they came, and one whose time is up takes what room there is.
 func SetLimit(bytes int64) int64 {
 	if bytes < 0 {
 		panicMisuse("pace", "SetLimit", "the limit %d is negative; use 0 for no limit", bytes)

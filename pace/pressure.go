@@ -9,19 +9,36 @@ import (
 	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
-const (
-	// longestWait bounds how long a goroutine waits at the bound, how long a request
-	// at a limit waits after its collection, and how long MaxGCShare may delay that.
-	longestWait = 100 * time.Millisecond
+// A patience says how long goroutines wait for others.
+type patience struct {
+	// bound is the longest wait at the bound.
+	bound time.Duration
 
-	// looseWait is the longest wait at the bound after a drain without progress: a
-	// goroutine that waits may hold the lock that the releases need.
-	looseWait = time.Millisecond
+	// loose is the longest wait at the bound after a drain without progress: a goroutine
+	// that waits may hold the lock that the releases need.
+	loose time.Duration
 
-	// tick is how often a goroutine that waits looks by itself, in case that no goroutine
-	// has told it.
-	tick = time.Millisecond
-)
+	// limit is how long a request at a limit waits after its collection, and how long
+	// MaxGCShare may delay that.
+	limit time.Duration
+
+	// drain is how long a collection waits for its releases, and stuck for one that
+	// makes no progress.
+	drain, stuck time.Duration
+}
+
+// longest is everyone's patience. Tests change it before Start.
+var longest = patience{
+	bound: 100 * time.Millisecond,
+	loose: time.Millisecond,
+	limit: 100 * time.Millisecond,
+	drain: 200 * time.Millisecond,
+	stuck: 20 * time.Millisecond,
+}
+
+// tick is how often a goroutine that waits looks by itself, in case that no goroutine
+// has told it.
+const tick = time.Millisecond
 
 // pressure is called by a goroutine that takes memory beyond a bound.
 func (p *pacer) pressure() {
@@ -103,7 +120,7 @@ func (p *pacer) full() bool {
 }
 
 // waitAtBound waits until releases have made room, first come first served, or no
-// collection is under way, but not longer than longestWait.
+// collection is under way, but not longer than longest.bound.
 func (p *pacer) waitAtBound() {
 	start := time.Now()
 	account.Expect(1)
@@ -112,11 +129,11 @@ func (p *pacer) waitAtBound() {
 	defer p.atBound.leave(t)
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
-	longest := longestWait
+	most := longest.bound
 	if start.UnixNano() < p.loose.Load() {
-		longest = looseWait
+		most = longest.loose
 	}
-	for time.Since(start) < longest && p.busy() {
+	for time.Since(start) < most && p.busy() {
 		if t.isFirst() {
 			if !p.full() {
 				break
@@ -129,7 +146,7 @@ func (p *pacer) waitAtBound() {
 			}
 			continue
 		}
-		timer.Reset(longest)
+		timer.Reset(most)
 		select {
 		case <-t.first:
 		case <-timer.C:
@@ -225,6 +242,7 @@ func (p *pacer) reclaim(n int64, try int, own bool) error {
 	}
 	fits := func() bool { return n <= account.Room() }
 	switch {
+	case !own && p.beyond(n):
 	case try == 0, own && try < collections:
 		return p.wait(context.Background(), n, false, nil)
 	case !own && try < tries: // also if another has taken the room, and there is some by now
@@ -233,14 +251,22 @@ func (p *pacer) reclaim(n int64, try int, own bool) error {
 	return p.refusal(n, 0)
 }
 
+// beyond reports whether n bytes are more than the whole limit. No collection makes room for
+// them, so nobody waits for one.
+func (p *pacer) beyond(n int64) bool {
+	limit := p.limit.Load()
+	return limit != 0 && n > limit
+}
+
 // wait is called when a request of n bytes has met a limit. It waits until take reports
-// true. With inLine set, the limit is that of all, and the first in line is served first.
-// wait returns an error if take did not by the time that a collection that has begun after
-// the call, and its releases, have ended, and longestWait has passed. If take is nil, wait
-// returns when the releases have ended.
+// true. With inLine set, the limit is that of all, and the first in line is served first. One
+// whose time is up takes what there is, whatever its place. wait returns an error if take
+// did not by the time that a collection that has begun after the call, and its releases,
+// have ended, and longest.limit has passed. If take is nil, wait returns when the releases
+// have ended.
 func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
-	if p.state() == stopped || p.inVain() || !mayWait() {
-		return p.last(n, take)
+	if p.state() == stopped || inLine && p.beyond(n) || p.inVain() || !mayWait() {
+		return p.last(n, 0, take)
 	}
 	asked := time.Now()
 	account.Expect(1)
@@ -270,28 +296,31 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		case ended >= want && take == nil:
 			return nil
 		case p.state() == stopped, p.inVain(): // in vain for others, maybe
-			return p.last(n, take)
+			return p.last(n, 0, take)
 		case over.IsZero() && ended >= want:
-			over = time.Now().Add(longestWait)
+			over = time.Now().Add(longest.limit)
 			still, queued = time.Now(), account.Queued()+account.ToDrain()
 		}
 		if !over.IsZero() {
 			if is := account.Queued() + account.ToDrain(); is != queued || is == 0 {
 				still, queued = time.Now(), is
 			}
-			stuck := p.stuck.Load() > 0 || account.ToDrain() > 0 // the program may not call Drain
+			stuck := queued > 0 && time.Since(still) > longest.stuck
+			late := time.Now().After(over)
 			switch {
-			case stuck && queued > 0 && time.Since(still) > stuckDrain:
+			case stuck && (p.stuck.Load() > 0 || account.ToDrain() > 0): // the program may not call Drain
 				return p.refusal(n, account.Queued())
-			case time.Now().After(over):
-				return p.last(n, take)
+			case stuck && late: // a machine that is busy has kept the drain from seeing it
+				return p.last(n, account.Queued(), take)
+			case late:
+				return p.last(n, 0, take)
 			}
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if begun < most {
-			p.request(begun < want && time.Since(asked) > longestWait)
+			p.request(begun < want && time.Since(asked) > longest.limit)
 		}
 		next := account.Kicked
 		if !t.isFirst() {
@@ -306,8 +335,9 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 	}
 }
 
-// last is the end of a wait: take is called once more.
-func (p *pacer) last(n int64, take func() bool) error {
+// last is the end of a wait: take is called once more. stuck is the number of releases that
+// are queued while none ends.
+func (p *pacer) last(n, stuck int64, take func() bool) error {
 	switch {
 	case take == nil && p.state() == stopped:
 		return nil // Stop has removed the limit
@@ -315,7 +345,7 @@ func (p *pacer) last(n int64, take func() bool) error {
 		p.served()
 		return nil
 	}
-	return p.refusal(n, 0)
+	return p.refusal(n, stuck)
 }
 
 // served notes that a request at a limit was served.

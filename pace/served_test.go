@@ -1,13 +1,14 @@
 package pace
 
 import (
+	"errors"
 	"math"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own"
 )
 
 // TestStopServesHeaps has a heap wait for room when Stop removes the limit. It gets its
@@ -15,7 +16,7 @@ import (
 func TestStopServesHeaps(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	for range 10 {
-		p := start(t, Options{Limit: 100 * mib})
+		p := start(t, Options{Limit: 100 * mib, MaxGCShare: 1})
 		a := NewAccount(AccountOptions{Manual: true})
 		most(t, a, mib)
 		h, _ := cheap.NewHeap(cheap.HeapOptions{})
@@ -65,6 +66,7 @@ func TestSmallAtTheLimit(t *testing.T) {
 // TestAddWaitsInLine has Account.Add come behind a Reserve that waits for more.
 func TestAddWaitsInLine(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
+	bear(t, func(p *patience) { p.limit = time.Hour })
 	p := start(t, Options{Limit: 200 * mib})
 	a := newAccount(t, AccountOptions{Manual: true})
 	b := newAccount(t, AccountOptions{Manual: true})
@@ -72,10 +74,20 @@ func TestAddWaitsInLine(t *testing.T) {
 	pool := numbers(t)
 	got := reserve(t, p, pool, 20*mib)
 	a.Remove(mib)
-	if err := b.Add(mib); err == nil && p.atLimit.waiting() {
+	added := make(chan error, 1)
+	go func() { added <- b.Add(mib) }()
+	wait(t, "Add to stand in line", func() bool {
+		p.atLimit.mu.Lock()
+		defer p.atLimit.mu.Unlock()
+		return p.atLimit.turns.Len() == 2 || len(added) > 0
+	})
+	if len(added) > 0 {
 		t.Error("Account.Add is served before a Reserve that waits in line")
 	}
-	<-got
+	a.Remove(20 * mib)
+	if err := errors.Join(<-got, <-added); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTooLargeStandsInNoLine asks for more than there will ever be room for. The request
@@ -87,7 +99,7 @@ func TestTooLargeStandsInNoLine(t *testing.T) {
 	got := make(chan error)
 	before, _ := p.counts()
 	go func() {
-		_, err := pool.Reserve(t.Context(), 1<<30)
+		_, err := pool.Reserve(t.Context(), 200*mib) // what the Go heap needs is a part of the limit
 		got <- err
 	}()
 	wait(t, "a collection for it", func() bool { n, _ := p.counts(); return n > before })
@@ -99,36 +111,62 @@ func TestTooLargeStandsInNoLine(t *testing.T) {
 	}
 }
 
-// TestNotInVainWhereOthersAreServed has room come each millisecond, by hand, at the limit.
-// Collections find nothing, and requests are served nevertheless.
+// TestBeyondTheLimit asks for more than the whole limit, in each way. No collection begins for
+// that, and nothing waits.
+func TestBeyondTheLimit(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	const limit = 200 * mib
+	p := start(t, Options{Limit: limit})
+	pool, a := numbers(t), newAccount(t, AccountOptions{})
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Destroy()
+	settled(t, p)
+	before, _ := p.counts()
+	for range 20 {
+		for name, ask := range map[string]func() error{
+			"Reserve":   func() error { _, err := pool.Reserve(t.Context(), limit+1); return err },
+			"Add":       func() error { return a.Add(limit + 1) },
+			"TryMalloc": func() error { _, err := h.TryMalloc(limit + 1); return err },
+		} {
+			err := ask()
+			var e *LimitError
+			if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) || !strings.Contains(err.Error(), "exceed the whole limit of 200.0 MiB, so no collection was tried:") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := new(own.Number[int]).Own(pool, 1, 1); err != nil { // so that requests are not refused as in vain
+			t.Fatal(err)
+		}
+	}
+	if n, _ := p.counts(); n != before {
+		t.Errorf("%d collections began", n-before)
+	}
+}
+
+// TestNotInVainWhereOthersAreServed has room come by hand, at the limit, again and again.
+// Collections find nothing, and more of them in a row than are in vain. Requests are served
+// nevertheless.
 func TestNotInVainWhereOthersAreServed(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 200 * mib})
+	bear(t, func(p *patience) { p.limit = time.Hour })
+	p := start(t, Options{Limit: 200 * mib, MaxGCShare: 1})
 	a := newAccount(t, AccountOptions{Manual: true})
-	most(t, a, 35*mib)
 	pool := numbers(t)
-	var wg sync.WaitGroup
-	var served, refused atomic.Int64
-	begin := time.Now()
-	for range 8 {
-		wg.Go(func() {
-			for time.Since(begin) < time.Second {
-				r, err := pool.Reserve(t.Context(), 10*mib)
-				if err == nil {
-					served.Add(1)
-					time.Sleep(time.Millisecond)
-					r.Release()
-					continue
-				}
-				refused.Add(1)
-				time.Sleep(time.Millisecond)
-			}
-		})
+	for range mostVain {
+		most(t, a, mib)
+		_, before := p.counts()
+		got := reserve(t, p, pool, 10*mib)
+		wait(t, "two collections to find nothing", func() bool { _, ended := p.counts(); return ended >= before+2 })
+		a.Remove(20 * mib)
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
 	}
-	wg.Wait()
-	t.Logf("%d served, %d refused", served.Load(), refused.Load())
-	if refused.Load() > served.Load()/4 {
-		t.Errorf("%d requests are refused, and %d served, though room comes all the time", refused.Load(), served.Load())
+	if st := ReadStats(); st.Refusals != 0 || p.state() == refused {
+		t.Errorf("in state %s; %+v", stateNames[p.state()], st)
 	}
 }
 
@@ -136,10 +174,10 @@ func TestNotInVainWhereOthersAreServed(t *testing.T) {
 // the last of them. Room has come by then, so the heap gets its block.
 func TestLastVainCollection(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	p := start(t, Options{})
+	p := start(t, Options{MaxGCShare: 1})
 	h, _ := cheap.NewHeap(cheap.HeapOptions{Limit: 32 * mib})
 	defer h.Destroy()
-	for range 10 {
+	for range 5 {
 		first, err := h.TryMalloc(20 * mib)
 		if err != nil {
 			t.Fatal(err)

@@ -174,15 +174,11 @@ type served struct {
 
 // serve has the way serve requests for a time, with no network.
 func (w way) serve(b *testing.B, concurrency int, d time.Duration) (s served) {
-	// What other turns have left goes first.
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.GC(); cBytes.now.Load() != 0; runtime.GC() {
+	wait(b, "the end of what other turns have left", func() bool {
+		runtime.GC()
 		own.Flush(b.Context())
-		time.Sleep(time.Millisecond)
-		if time.Now().After(deadline) {
-			b.Fatalf("%d bytes are left in C", cBytes.now.Load())
-		}
-	}
+		return cBytes.now.Load() == 0
+	})
 	libc.Allocator{}.Trim()
 	if w.paced != nil {
 		if err := Start(*w.paced); err != nil {
