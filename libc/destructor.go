@@ -48,14 +48,21 @@ static void cheap_libc_destroy_with(uintptr_t fn, uintptr_t context, const uintp
 	}
 }
 
-// cheap_libc_destroy_status returns the first status that is not 0.
-static int cheap_libc_destroy_status(uintptr_t fn, const uintptr_t *resources, size_t n) {
+// Which status is a failure.
+enum { CHEAP_LIBC_NOT_ZERO, CHEAP_LIBC_NEGATIVE, CHEAP_LIBC_ZERO };
+
+#define CHEAP_LIBC_FAILED ((uint64_t)1 << 32)
+
+// cheap_libc_destroy_status returns the first status that is a failure, with the flag
+// CHEAP_LIBC_FAILED, or 0.
+static uint64_t cheap_libc_destroy_status(uintptr_t fn, int failure, const uintptr_t *resources, size_t n) {
 	cheap_libc_status_destructor *destroy = (cheap_libc_status_destructor *)fn;
-	int first = 0;
+	uint64_t first = 0;
 	for (size_t i = 0; i < n; i++) {
 		int status = destroy((void *)resources[i]);
-		if (first == 0) {
-			first = status;
+		int failed = failure == CHEAP_LIBC_NOT_ZERO ? status != 0 : failure == CHEAP_LIBC_NEGATIVE ? status < 0 : status == 0;
+		if (failed && first == 0) {
+			first = CHEAP_LIBC_FAILED | (uint32_t)status;
 		}
 	}
 	return first;
@@ -69,8 +76,8 @@ static void cheap_libc_destroy_with_quiet(uintptr_t fn, uintptr_t context, const
 	cheap_libc_destroy_with(fn, context, resources, n);
 }
 
-static int cheap_libc_destroy_status_quiet(uintptr_t fn, const uintptr_t *resources, size_t n) {
-	return cheap_libc_destroy_status(fn, resources, n);
+static uint64_t cheap_libc_destroy_status_quiet(uintptr_t fn, int failure, const uintptr_t *resources, size_t n) {
+	return cheap_libc_destroy_status(fn, failure, resources, n);
 }
 */
 import "C"
@@ -84,6 +91,17 @@ type Option int
 // through other functions. The call may then be checked: a C function that breaks
 // the promise may end the program.
 const NoCallback Option = 1
+
+// What [StatusDestructor] takes for a failure. Without one of these it is each result that is
+// not 0.
+const (
+	// NegativeFails says that a negative result is a failure, and all others are successes: a
+	// number of bytes, for one.
+	NegativeFails Option = 2
+
+	// ZeroFails says that 0 is a failure, as false is, and all others are successes.
+	ZeroFails Option = 3
+)
 
 // Destructor returns a function that destroys resources by a C function, all of a
 // call in one cgo call. It suits Options.Release of package own. fn is the address of
@@ -160,29 +178,46 @@ func ContextDestructor(fn unsafe.Pointer, options ...Option) func(state any, res
 //	int fn(void *resource)
 //
 // such as fclose, whose result says whether it succeeded. The result must be an int: of
-// a wider one a part is lost, and a narrower one has undefined bits; wrap such a
-// function, and one that returns true for success. If a result is not 0, the
-// returned function returns check of the first such result; the other resources are
-// destroyed as well. Package own counts a resource as released whatever the result is.
+// a wider one a part is lost, and a narrower one, such as a bool, has undefined bits; wrap
+// such a function. If a result is a failure, the returned function returns check of the first
+// such result; the other resources are destroyed as well. A failure is a result that is not 0,
+// or, with one of the options [NegativeFails] and [ZeroFails], what that says. A function that
+// returns "a number of bytes, or -1" needs it: else the first success of a call hides the
+// failures behind it.
+// Package own counts a resource as released whatever the result is.
 // A function that may leave its resource alive, such as sqlite3_close, needs one around it
 // that does not: examples/sqlite has it. StatusDestructor panics if check is nil.
 func StatusDestructor(fn unsafe.Pointer, check func(status int) error, options ...Option) func(state any, resources []uintptr) error {
-	f, noCallback := mustBeFunction("StatusDestructor", fn), quiet(options)
+	failure := C.int(C.CHEAP_LIBC_NOT_ZERO)
+	var others []Option
+	for _, o := range options {
+		switch {
+		case o != NegativeFails && o != ZeroFails:
+			others = append(others, o)
+		case failure != C.CHEAP_LIBC_NOT_ZERO:
+			panicMisuse("StatusDestructor", "NegativeFails and ZeroFails exclude each other; pass one of them, once")
+		case o == NegativeFails:
+			failure = C.CHEAP_LIBC_NEGATIVE
+		default:
+			failure = C.CHEAP_LIBC_ZERO
+		}
+	}
+	f, noCallback := mustBeFunction("StatusDestructor", fn), quiet(others)
 	if check == nil {
 		panicMisuse("StatusDestructor", "check is nil; pass a function that returns the error of a status, or use Destructor")
 	}
 	return func(_ any, resources []uintptr) error {
 		array, n := arrayOf(resources)
-		status := C.int(0)
+		status := C.uint64_t(0)
 		switch {
 		case n == 0:
 		case noCallback && n > fewResources:
-			status = C.cheap_libc_destroy_status_quiet(f, array, n)
+			status = C.cheap_libc_destroy_status_quiet(f, failure, array, n)
 		default:
-			status = C.cheap_libc_destroy_status(f, array, n)
+			status = C.cheap_libc_destroy_status(f, failure, array, n)
 		}
 		if status != 0 {
-			return check(int(status))
+			return check(int(int32(status))) // the lower half
 		}
 		return nil
 	}
@@ -195,7 +230,7 @@ const fewResources = 2
 func quiet(options []Option) bool {
 	for _, o := range options {
 		if o != NoCallback {
-			panicMisuse("Destructor", "%d is no Option; pass NoCallback or nothing", o)
+			panicMisuse("Destructor", "%d is no Option of it; pass NoCallback or nothing", o)
 		}
 	}
 	return len(options) > 0

@@ -104,6 +104,38 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestStatusFailures destroys resources whose functions return what is no failure for some and
+// one for others, in calls of one and of many. A success does not hide a failure behind it.
+func TestStatusFailures(t *testing.T) {
+	failed := func(status int) error { return fmt.Errorf("status %d", status) }
+	const zero, seven, nine, negative = 1, 1007, 1009, 1 << 20
+	for _, c := range []struct {
+		option    libc.Option
+		resources []uintptr
+		says      string
+	}{
+		{libc.NegativeFails, []uintptr{seven, nine, negative, zero}, "status -1"},
+		{libc.NegativeFails, []uintptr{negative}, "status -1"},
+		{libc.NegativeFails, []uintptr{seven, zero, nine}, ""},
+		{libc.NegativeFails, []uintptr{zero}, ""},
+		{libc.ZeroFails, []uintptr{seven, negative, zero, nine}, "status 0"},
+		{libc.ZeroFails, []uintptr{zero}, "status 0"},
+		{libc.ZeroFails, []uintptr{seven, negative, nine}, ""},
+		{libc.ZeroFails, []uintptr{seven}, ""},
+		{libc.ZeroFails, nil, ""},
+	} {
+		for _, options := range [][]libc.Option{{c.option}, {c.option, libc.NoCallback}, {libc.NoCallback, c.option}} {
+			err := libc.StatusDestructor(ctest.DestroyStatus, failed, options...)(nil, c.resources)
+			if c.says == "" && err != nil || c.says != "" && (err == nil || err.Error() != c.says) {
+				t.Errorf("option %d, %d: %v, want %q", c.option, c.resources, err, c.says)
+			}
+			if n := len(ctest.Calls()); n != len(c.resources) {
+				t.Errorf("%d: %d are destroyed", c.resources, n)
+			}
+		}
+	}
+}
+
 // TestOtherResults destroys by functions whose result or parameter is of another type
 // than void and void *.
 func TestOtherResults(t *testing.T) {
@@ -217,6 +249,8 @@ func TestMisuseOfBatches(t *testing.T) {
 		{"ContextDestructor", "is a uintptr", func() { with(uintptr(5), []uintptr{1, 2, 3}) }},
 		{"StatusDestructor", "unsafe.Pointer(C.free)", func() { libc.StatusDestructor(nil, fail) }},
 		{"StatusDestructor", "check is nil", func() { libc.StatusDestructor(ctest.DestroyStatus, nil) }},
+		{"StatusDestructor", "exclude each other", func() { libc.StatusDestructor(ctest.DestroyStatus, fail, libc.NegativeFails, libc.ZeroFails) }},
+		{"Destructor", "is no Option", func() { libc.Destructor(ctest.Destroy, libc.NegativeFails) }},
 		{"Constructor", "the address of one", func() { libc.Constructor(nil, nil) }},
 	} {
 		t.Run(c.op+" "+c.fix, func(t *testing.T) {

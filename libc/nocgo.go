@@ -38,3 +38,9 @@ func StatusDestructor[needs_CGO_ENABLED_1_and_a_C_compiler any](fn unsafe.Pointe
 
 // NoCallback needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 func NoCallback[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}
+
+// NegativeFails needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func NegativeFails[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}
+
+// ZeroFails needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func ZeroFails[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}

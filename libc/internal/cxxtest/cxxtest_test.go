@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/cxxtest"
 	"github.com/cheapgo/cheap/own"
@@ -98,15 +98,13 @@ func TestForgotten(t *testing.T) {
 				})
 			}
 			all.Wait()
-			for end := time.Now().Add(time.Minute); cxxtest.Alive() > before.alive; {
-				if time.Now().After(end) {
-					t.Fatalf("%d are not destroyed after a minute", cxxtest.Alive()-before.alive)
-				}
+			testwait.Until(t, "all are destroyed", func() bool {
 				runtime.GC()
 				if err := own.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-			}
+				return cxxtest.Alive() <= before.alive
+			})
 			want := counts{0, goroutines * each * (each - 1) / 2, goroutines * each * k.Deleters}
 			if got := before.since(); got != want {
 				t.Errorf("%+v, want %+v", got, want)

@@ -18,7 +18,9 @@ import (
 type Image struct{ h own.Handle[*C.image] }
 
 var images = own.NewPool(own.Options{
-	Name:    "Image",
+	Name: "Image",
+	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
+	CHeap:   true,
 	Release: libc.Destructor(unsafe.Pointer(C.image_free), libc.NoCallback), // image_free does not call into Go
 })
 
