@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/vet/cfree"
 	"github.com/cheapgo/cheap/vet/cleanupcycle"
 	"github.com/cheapgo/cheap/vet/closeforgotten"
+	"github.com/cheapgo/cheap/vet/embedowner"
 	"github.com/cheapgo/cheap/vet/escapes"
 	"github.com/cheapgo/cheap/vet/gopointer"
 	"github.com/cheapgo/cheap/vet/keepalive"
@@ -22,6 +23,7 @@ func Analyzers() []*analysis.Analyzer {
 		cfree.Analyzer,
 		cleanupcycle.Analyzer,
 		closeforgotten.Analyzer,
+		embedowner.Analyzer,
 		escapes.Analyzer,
 		gopointer.Analyzer,
 		keepalive.Analyzer,

@@ -5,24 +5,29 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/analysistest"
 
 	"github.com/cheapgo/cheap/vet"
+	"github.com/cheapgo/cheap/vet/internal/vettest"
 )
 
 // Analyzers with fixes have tests in their own packages.
 func TestAnalyzers(t *testing.T) {
-	t.Setenv("CGO_ENABLED", "1") // go list leaves packages with cgo out without it
+	t.Parallel()
+	data := vettest.Open()
 	packages := map[string][]string{
 		"cleanupcycle":   {"cleanupcycle", "ignored", "ignoredfile"},
 		"closeforgotten": {"closeforgotten", "closeuser"},
+		"embedowner":     {"embedowner"},
 		"escapes":        {"escapes"},
 		"gopointer":      {"gopointer"},
 		"perobject":      {"perobject", "perobjectuser"},
 	}
 	for _, a := range vet.Analyzers() {
 		if paths := packages[a.Name]; paths != nil {
-			t.Run(a.Name, func(t *testing.T) { analysistest.Run(t, analysistest.TestData(), a, paths...) })
+			t.Run(a.Name, func(t *testing.T) {
+				t.Parallel()
+				data.Run(t, a, paths...)
+			})
 		}
 	}
 }
@@ -35,7 +40,7 @@ func TestNames(t *testing.T) {
 	for _, a := range vet.Analyzers() {
 		names = append(names, a.Name)
 	}
-	want := []string{"cfree", "cleanupcycle", "closeforgotten", "escapes", "gopointer", "keepalive", "perobject"}
+	want := []string{"cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject"}
 	if !slices.Equal(names, want) {
 		t.Errorf("analyzers %q, want %q: the names are stable", names, want)
 	}

@@ -22,7 +22,9 @@
 //
 // What a function returns, stores outside of it, sends, or passes to a function that is not
 // known is not looked at any more. A function of C is expected to keep nothing, unless its name
-// says otherwise, as free, take, adopt and steal do.
+// says otherwise, as free, take, adopt, steal and directly do. What is put into a field of a part of
+// an object of C, such as an entry that C.list_add(list) has returned, belongs to the object, and
+// goes where that goes.
 //
 // The findings are of these kinds:
 //

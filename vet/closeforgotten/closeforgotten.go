@@ -1,9 +1,9 @@
 // Package closeforgotten defines an Analyzer that finds owners which the program should close, and
-// does not.
+// does not, and rooms that it should release.
 //
 // # Analyzer closeforgotten
 //
-// closeforgotten: report owners that are dropped without Close in a pool with OnCollect
+// closeforgotten: report owners and rooms that a program has to end, and forgets
 //
 // A pool of package own whose options have OnCollect wants its owners to be closed: OnCollect is
 // told of those that the collector has found instead. The analyzer reports an owner of such a pool
@@ -18,6 +18,20 @@
 // Functions that return such an owner are known in other packages as well. It says nothing about
 // pools without OnCollect, where forgetting an owner is no mistake, and about owners that are
 // stored, returned, or passed to functions that are not known.
+//
+// A room that Pool.Reserve of any pool has returned counts under the limit until something is owned
+// in it, or until it is released. The analyzer reports one that is forgotten on some path:
+//
+//	room, err := images.Reserve(ctx, size)
+//	if err != nil {
+//		return nil, err
+//	}
+//	p := C.image_new(C.size_t(size))
+//	if p == nil {
+//		return nil, cheap.ErrNoMemory // and room is forgotten
+//	}
+//
+// A deferred room.Release ends a room on all paths, and does nothing where it has ended.
 //
 // The findings are of these kinds: never, path and dropped.
 package closeforgotten
@@ -39,7 +53,7 @@ import (
 //go:embed closeforgotten.go
 var doc string
 
-// Analyzer reports owners that are dropped without Close.
+// Analyzer reports owners that are dropped without Close, and rooms without Release.
 var Analyzer = &analysis.Analyzer{
 	Name:             "closeforgotten",
 	Doc:              help.Doc(doc, "closeforgotten"),
@@ -73,13 +87,6 @@ type checker struct {
 func run(pass *analysis.Pass) (any, error) {
 	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
 	ignore.Apply(pass, pkg)
-	imported := false
-	for _, p := range pkg.Types.Imports() {
-		imported = imported || p.Path() == ownPath
-	}
-	if !imported && len(pass.AllObjectFacts()) == 0 {
-		return nil, nil
-	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg), byFunc: map[*types.Func]*uses.Unit{},
 		pools: map[types.Object]bool{}, makes: map[*types.Func]bool{}, known: map[*types.Func]uses.Role{},
@@ -88,6 +95,16 @@ func run(pass *analysis.Pass) (any, error) {
 		if u.Obj != nil {
 			c.byFunc[u.Obj] = u
 		}
+	}
+	for _, u := range c.units {
+		c.checkRooms(u)
+	}
+	imported := false
+	for _, p := range pkg.Types.Imports() {
+		imported = imported || p.Path() == ownPath
+	}
+	if !imported && len(pass.AllObjectFacts()) == 0 {
+		return nil, nil
 	}
 	c.findPools()
 	for more := true; more; {
@@ -331,8 +348,12 @@ func (c *checker) check(u *uses.Unit, o owner) {
 	case len(stops) == 0:
 		report("never", "%s is dropped without Close, in a pool with OnCollect", v.Name())
 	default:
-		report("path", "%s is not closed on the way to the return in line %d, in a pool with OnCollect", v.Name(), c.Fset.Position(end.Pos()).Line)
+		report("path", "%s is not closed %s, in a pool with OnCollect", v.Name(), c.onTheWay(end))
 	}
+}
+
+func (c *checker) onTheWay(end *ast.ReturnStmt) string {
+	return fmt.Sprintf("on the way to the return in line %d", c.Fset.Position(end.Pos()).Line)
 }
 
 // errorOf returns the variable of the error that a call has returned.

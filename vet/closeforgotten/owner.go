@@ -32,7 +32,7 @@ func (c *checker) owners(u *uses.Unit) []owner {
 			return
 		}
 		switch sel.Sel.Name {
-		case "Own", "OwnUnder", "OwnIn", "Make":
+		case "Own", "OwnUnder", "OwnWith", "OwnIn", "Make":
 		default:
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -66,11 +67,51 @@ func (c *checker) check(u *uses.Unit) {
 				continue
 			}
 			seen[o.root] = true
+			if c.cleared(u, arg, o, call) {
+				continue
+			}
 			if kind := c.dies(u, o.root, call); kind != "" {
 				c.findings = append(c.findings, finding{u, call, name, *o, kind})
 			}
 		}
 	})
+}
+
+// cleared reports whether an argument of a call was read from a field that is nil on each way to the
+// call, so that the finalizer of the owner has nothing to free. A cleanup has a copy of the pointer.
+func (c *checker) cleared(u *uses.Unit, arg ast.Expr, o *owned, call *ast.CallExpr) bool {
+	name := source.TypeName(o.root.Type())
+	if name == nil || !c.owners[name] || c.cleanups[name] {
+		return false
+	}
+	for {
+		conversion, ok := ast.Unparen(arg).(*ast.CallExpr)
+		if !ok || !c.pkg.IsConversion(conversion) {
+			break
+		}
+		arg = conversion.Args[0]
+	}
+	v := c.pkg.ObjectOf(arg)
+	if v == nil || !u.Local(v) || len(c.defs[v]) != 1 {
+		return false
+	}
+	var nils []ast.Node
+	u.Own(func(n ast.Node) {
+		s, ok := n.(*ast.AssignStmt)
+		if !ok || len(s.Lhs) != len(s.Rhs) || s.Pos() < c.defs[v][0].Pos() {
+			return
+		}
+		for i, lhs := range s.Lhs {
+			sel, ok := ast.Unparen(lhs).(*ast.SelectorExpr)
+			if !ok || types.ExprString(s.Rhs[i]) != "nil" || c.pkg.Info.Uses[sel.Sel] != o.from {
+				continue
+			}
+			if root, _ := c.root(sel.X); root == o.root {
+				nils = append(nils, s)
+			}
+		}
+	})
+	return len(nils) > 0 && u.Always(nils, call)
 }
 
 // dies reports whether nothing uses a variable behind a call, as the kind of the variable, or the

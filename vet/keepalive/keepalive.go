@@ -75,6 +75,7 @@ type checker struct {
 	pkg       *source.Package
 	units     []*uses.Unit
 	owners    map[*types.TypeName]bool
+	cleanups  map[*types.TypeName]bool // owners with cleanups, which have a copy of the pointer
 	accessors map[*types.Func]bool
 	pointers  map[*types.Var]bool // fields that are pointers of C
 	handles   map[*types.Var]bool // fields that are owners of package own
@@ -100,7 +101,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		owners: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
+		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
 		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{}, defs: map[types.Object][]ast.Expr{},
 	}
 	c.findFields()
@@ -214,6 +215,9 @@ func (c *checker) findOwners() {
 			}
 			if name := source.TypeName(c.pkg.Info.Types[call.Args[0]].Type); name != nil && name.Pkg() == c.pkg.Types {
 				c.owners[name] = true
+				if f.Name() == "AddCleanup" {
+					c.cleanups[name] = true
+				}
 			}
 		})
 	}

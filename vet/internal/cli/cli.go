@@ -29,6 +29,7 @@ usage: cheapvet [flags] packages
 
 Alone it needs neither a C compiler nor the headers of C libraries. The exit code is 0 if it finds
 nothing, 1 if it does, and 2 for wrong input. With -json or -sarif it is 0 for findings as well.
+A package that cannot be read is named and left out. The others are looked at, and the code is 2.
 
 Examples:
 
@@ -79,9 +80,12 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	case *asJSON && *asSARIF:
 		return fail(errors.New("-json and -sarif exclude each other"))
 	}
-	pkgs, err := load.Load(config, flags.Args()...)
+	pkgs, broken, err := load.Load(config, flags.Args()...)
 	if err != nil {
 		return fail(err)
+	}
+	for _, err := range broken {
+		fail(err)
 	}
 	graph, err := checker.Analyze(choose(analyzers, chosen, flags), pkgs, nil)
 	if err != nil {
@@ -98,12 +102,15 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	case *asSARIF:
 		err = printSARIF(stdout, analyzers, graph)
 	default:
-		if err = graph.PrintText(stdout, *lines); err == nil && found(graph) {
-			return exitFindings
-		}
+		err = graph.PrintText(stdout, *lines)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fail(err)
+	case len(broken) > 0:
+		return exitUsage
+	case !*asJSON && !*asSARIF && found(graph):
+		return exitFindings
 	}
 	return exitClean
 }

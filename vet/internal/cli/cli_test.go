@@ -3,7 +3,10 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +112,69 @@ func TestWrong(t *testing.T) {
 			t.Errorf("%q: exit code %d, stdout %q, stderr %q; want 2 and one line with %q", test.args, code, stdout, stderr, test.want)
 		}
 	}
+}
+
+// One package that cannot be read does not keep the others from being looked at.
+func TestBroken(t *testing.T) {
+	const leak = "package %s\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc F() { C.CString(``) }\n"
+	module(t, map[string]string{
+		"good/good.go":     fmt.Sprintf(leak, "good"),
+		"syntax/syntax.go": "package syntax\n\nfunc F( {}\n",
+		"missing/m.go":     fmt.Sprintf(leak, "missing") + "\nvar V = module.V\n",
+		"missing/i.go":     "package missing\n\nimport \"nosuch.example/module\"\n\nvar W module.T\n",
+		"above/above.go":   fmt.Sprintf(leak, "above") + "\nvar V = missing.V\n",
+		"above/i.go":       "package above\n\nimport \"example.com/m/missing\"\n\nvar W = missing.W\n",
+	})
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"./..."}, []string{"above.go:6:", "good.go:6:"}},
+		{[]string{"-json", "./..."}, []string{"example.com/m/above", "example.com/m/good"}},
+		{[]string{"-sarif", "./good", "./syntax", "./missing"}, []string{"good/good.go"}},
+	} {
+		code, stdout, stderr := run(test.args...)
+		lines := strings.Split(stderr, "\n")
+		slices.Sort(lines)
+		if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "cheapvet: example.com/m/missing: ") || !strings.Contains(lines[1], "nosuch.example/module") || !strings.HasPrefix(lines[2], "cheapvet: example.com/m/syntax: ") {
+			t.Errorf("%q: exit code %d, stderr %q; want 2, and a line for each of the packages missing and syntax", test.args, code, stderr)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%q: no %q in\n%s", test.args, want, stdout)
+			}
+		}
+		if strings.Contains(stdout, "m/missing") || strings.Contains(stdout, "m/syntax") {
+			t.Errorf("%q: a broken package is in\n%s", test.args, stdout)
+		}
+	}
+}
+
+// A pattern that names nothing is a mistake, and no reason to say that all is well.
+func TestNoPackages(t *testing.T) {
+	module(t, map[string]string{"README": ""})
+	code, stdout, stderr := run("./...")
+	if want := "cheapvet: no packages match ./...\n"; code != 2 || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want 2 and %q", code, stdout, stderr, want)
+	}
+}
+
+// module makes a module with files, and its folder the current one.
+func module(t *testing.T, texts map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	texts["go.mod"] = "module example.com/m\n\ngo 1.26\n"
+	for name, text := range texts {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("GOWORK", "off")
 }
 
 func TestHelp(t *testing.T) {

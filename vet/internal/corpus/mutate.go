@@ -68,7 +68,10 @@ type Module struct {
 
 // Open loads and analyzes the packages of a module, test files included.
 func Open(dir string, analyzers []*analysis.Analyzer, tags string) (*Module, error) {
-	roots, err := load.Load(load.Config{Dir: dir, Tests: true, Tags: tags, Env: []string{"GOFLAGS=-mod=mod", "GOWORK=off"}}, "./...")
+	roots, broken, err := load.Load(load.Config{Dir: dir, Tests: true, Tags: tags, Env: []string{"GOFLAGS=-mod=mod", "GOWORK=off"}}, "./...")
+	if err == nil && len(broken) > 0 {
+		err = broken[0]
+	}
 	if err != nil {
 		return nil, err
 	}

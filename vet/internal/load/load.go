@@ -52,10 +52,13 @@ type listed struct {
 // Load returns the packages that the patterns name. What they import is loaded as well; of the
 // standard library only the declarations are, unless a pattern names it. A package with test files
 // comes once, with them.
-func Load(config Config, patterns ...string) ([]*packages.Package, error) {
+//
+// A package that cannot be read, or imports one that is not there, is left out. The packages that
+// import it are not. Broken has an error for each, of one line that begins with the package's path.
+func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken []error, err error) {
 	list, err := config.list(patterns)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	withTests := map[string]bool{}
 	for _, p := range list {
@@ -63,25 +66,63 @@ func Load(config Config, patterns ...string) ([]*packages.Package, error) {
 			withTests[p.ForTest] = true
 		}
 	}
-	var roots []*packages.Package
-	loader := &loader{config: config, fset: token.NewFileSet(), done: map[string]*packages.Package{}}
-	for _, p := range list {
-		if p.Name == "main" && strings.HasSuffix(p.ImportPath, ".test") {
+	isRoot := func(p *listed) bool {
+		main := p.Name == "main" && strings.HasSuffix(p.ImportPath, ".test")
+		return !p.DepOnly && !main && (p.ForTest != "" || !withTests[p.ImportPath])
+	}
+	// What only the main package of a test imports is not needed.
+	needed := map[string]bool{}
+	missing := map[string]error{}
+	for _, p := range slices.Backward(list) {
+		if !needed[p.ImportPath] && !isRoot(p) {
 			continue
 		}
-		if p.Error != nil && (!p.DepOnly || p.Name == "") {
-			return nil, errors.New(strings.TrimSpace(p.Error.Err))
+		needed[p.ImportPath] = true
+		for _, path := range p.Imports {
+			needed[path] = true
 		}
-		root := !p.DepOnly && (p.ForTest != "" || !withTests[p.ImportPath])
-		pkg, err := loader.check(p, !p.DepOnly)
-		if err != nil {
-			return nil, err
-		}
-		if root {
-			roots = append(roots, pkg)
+		if p.Error != nil && p.Name == "" {
+			missing[p.ImportPath] = oneLine(p.Error.Err)
 		}
 	}
-	return roots, nil
+	loader := &loader{config: config, fset: token.NewFileSet(), done: map[string]*packages.Package{}}
+	for _, p := range list {
+		if !needed[p.ImportPath] || missing[p.ImportPath] != nil && p.DepOnly {
+			continue
+		}
+		fail := func(err error) {
+			path, _, _ := strings.Cut(p.ImportPath, " ")
+			broken = append(broken, fmt.Errorf("%s: %w", path, err))
+		}
+		if p.Error != nil && !p.DepOnly {
+			fail(oneLine(p.Error.Err))
+			continue
+		}
+		pkg, err := loader.check(p, !p.DepOnly)
+		if err != nil {
+			delete(loader.done, p.ImportPath)
+		}
+		for _, path := range p.Imports {
+			if err == nil {
+				err = missing[path]
+			}
+		}
+		if err != nil {
+			fail(err)
+		} else if isRoot(p) {
+			pkgs = append(pkgs, pkg)
+		}
+	}
+	if len(pkgs) == 0 && len(broken) == 0 {
+		return nil, nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+	}
+	return pkgs, broken, nil
+}
+
+// oneLine returns an error of go list without what it proposes in further lines.
+func oneLine(text string) error {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return errors.New(line)
 }
 
 // list returns the packages and all that they import, each behind what it imports.

@@ -229,7 +229,7 @@ func block(text string) string {
 }
 
 var (
-	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|destroy|dispose|_take|take_|takes|adopt|steal|^set_?(string|array)s?$)`)
+	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|destroy|dispose|_take|take_|takes|adopt|steal|directly$|^set_?(string|array)s?$)`)
 	notFreeing = regexp.MustCompile(`(?i)free(type|ze|nect|dom)`)
 	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit)`)
 )

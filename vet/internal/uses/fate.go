@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 )
 
@@ -108,7 +109,29 @@ func (u *Unit) outside(id *ast.Ident, use Use) Use {
 	return Use{Role: Keeps, Node: lit}
 }
 
-// sources returns the variables from which v was made by conversions and slicing.
+// newName matches the names of functions of C whose result is no part of what they are given.
+var newName = regexp.MustCompile(`(?i)(new|create|copy|dup|clone|alloc|open|make|init)`)
+
+// partOf returns the argument of a call of C of which the result is a part, as an entry that was
+// added to a list is one of the list, or nil.
+func (u *Unit) partOf(call *ast.CallExpr) ast.Expr {
+	name := u.C(call.Fun)
+	if name == "" || newName.MatchString(name) || u.Allocates(name) || u.IsConversion(call) || len(call.Args) == 0 {
+		return nil
+	}
+	switch t := u.Info.TypeOf(call.Args[0]); t := t.(type) {
+	case nil, *types.Pointer:
+		return call.Args[0]
+	case *types.Basic:
+		if t.Kind() == types.Invalid || t.Kind() == types.UnsafePointer {
+			return call.Args[0]
+		}
+	}
+	return nil
+}
+
+// sources returns the variables from which v was made by conversions and slicing, and of which it
+// is a part in C.
 func (u *Unit) sources(v types.Object) []types.Object {
 	var list []types.Object
 	root := func(e ast.Expr) {
@@ -128,10 +151,14 @@ func (u *Unit) sources(v types.Object) []types.Object {
 			case *ast.IndexExpr:
 				e = x.X
 			case *ast.CallExpr:
-				if !u.IsConversion(x) && !u.unsafeSlice(x) {
+				switch {
+				case u.IsConversion(x) || u.unsafeSlice(x):
+					e = x.Args[0]
+				case u.partOf(x) != nil:
+					e = u.partOf(x)
+				default:
 					return
 				}
-				e = x.Args[0]
 			default:
 				return
 			}

@@ -96,6 +96,40 @@ func (u *Unit) Find(s Search) ast.Node {
 	return walk(start.block, start.index+1, true)
 }
 
+// Always reports whether each way from the beginning of the body to n goes through one of the
+// nodes.
+func (u *Unit) Always(through []ast.Node, n ast.Node) bool {
+	end, ok := u.find(n)
+	if !ok {
+		return false
+	}
+	stop := map[place]bool{}
+	for _, n := range through {
+		if p, ok := u.find(n); ok {
+			stop[p] = true
+		}
+	}
+	seen := map[*cfg.Block]bool{}
+	var reaches func(b *cfg.Block) bool
+	reaches = func(b *cfg.Block) bool {
+		if seen[b] {
+			return false
+		}
+		seen[b] = true
+		for i := range b.Nodes {
+			p := place{b, i}
+			if p == end {
+				return true
+			}
+			if stop[p] {
+				return false
+			}
+		}
+		return slices.ContainsFunc(b.Succs, reaches)
+	}
+	return !reaches(u.Graph().Blocks[0])
+}
+
 // enters reports whether a block is in front of a loop which runs at least once: over a constant,
 // or over a list that is written there.
 func (u *Unit) enters(b, loop *cfg.Block) bool {

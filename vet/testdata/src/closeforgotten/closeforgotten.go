@@ -254,3 +254,85 @@ func inOtherRoom(p unsafe.Pointer) error {
 	m := new(Image)
 	return m.h.OwnIn(&room, nil, p)
 }
+
+// A room has to end in any pool.
+
+func roomForgotten(p unsafe.Pointer) error {
+	room, err := others.Reserve(context.Background(), 1) // want `room is a room in which nothing is owned, and which is not released, on the way to the return in line`
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return errors.New("no memory")
+	}
+	m := new(Image)
+	return m.h.OwnIn(&room, nil, p)
+}
+
+func roomNever() error {
+	room, err := others.Reserve(context.Background(), 1) // want `room is a room in which nothing is owned, and which is not released$`
+	if err != nil {
+		return err
+	}
+	_ = room
+	return nil
+}
+
+func roomDropped() {
+	others.Reserve(context.Background(), 1) // want `a room is reserved and dropped`
+}
+
+func roomDeferred(p unsafe.Pointer) error {
+	room, err := others.Reserve(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	defer room.Release()
+	if p == nil {
+		return errors.New("no memory")
+	}
+	var o own.Owner
+	return room.Own(&o, nil, p)
+}
+
+func roomReleased(p unsafe.Pointer) error {
+	room, err := others.Reserve(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		room.Release()
+		return errors.New("no memory")
+	}
+	return fill(&room, p)
+}
+
+func fill(room *own.Room, p unsafe.Pointer) error {
+	var o own.Owner
+	return room.Own(&o, nil, p)
+}
+
+func roomReturned() (own.Room, error) { return others.Reserve(context.Background(), 1) }
+
+type keeper struct{ room own.Room }
+
+func (k *keeper) roomKept() (err error) {
+	k.room, err = others.Reserve(context.Background(), 1)
+	return err
+}
+
+func roomExpectedError() bool {
+	_, err := others.Reserve(context.Background(), 1)
+	return err != nil
+}
+
+func roomInClosure(p unsafe.Pointer) error {
+	room, err := others.Reserve(context.Background(), 1)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		room.Release()
+	}()
+	return nil
+}

@@ -5,6 +5,7 @@ typedef struct image image;
 image *image_new(void);
 void image_free(image *);
 int image_size(image *);
+int peek(char *);
 */
 import "C"
 
@@ -93,7 +94,7 @@ func expression() int {
 
 var theOnly struct{ name *C.char }
 
-func global(s string) int {
+func inGlobal(s string) int {
 	theOnly.name = C.CString(s)
 	return int(C.peek(theOnly.name))
 }

@@ -138,3 +138,25 @@ func unexported(t *Tree) int {
 }
 
 func callsUnexported(t *Tree) int { return unexported(t) }
+
+func (t *Tree) clearedOnAPath(last bool) int {
+	p := t.ptr
+	if last {
+		t.ptr = nil
+	}
+	return int(C.tree_len(p)) // want `t may be collected`
+}
+
+func (t *Tree) clearedBehind() int {
+	p := t.ptr
+	n := int(C.tree_len(p)) // not reported: t is used behind it
+	t.ptr = nil
+	return n
+}
+
+// A cleanup has a copy of the pointer.
+func (w *withCleanup) cleared() int {
+	p := w.p
+	w.p = nil
+	return int(C.tree_len((*C.tree)(p))) // want `w may be collected`
+}

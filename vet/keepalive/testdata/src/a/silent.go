@@ -127,3 +127,13 @@ func (t *Tree) cast() unsafe.Pointer {
 	p := unsafe.Pointer(t.ptr)
 	return unsafe.Pointer(C.toBush(p))
 }
+
+// The finalizer has nothing to free where the field is nil.
+func (t *Tree) cleared() int {
+	p := t.ptr
+	if p == nil {
+		return 0
+	}
+	t.ptr = nil
+	return int(C.bush_len(unsafe.Pointer(p)))
+}

@@ -44,6 +44,10 @@ func (h *Handle[P]) Pointer() P                   { return h.p }
 func (h *Handle[P]) Use(f func(P))                { f(h.p) }
 func (h *Handle[P]) TryUse(f func(P) error) error { return f(h.p) }
 
+type Number[N any] struct{ n N }
+
+func (n *Number[N]) Close() error { return nil }
+
 type Memory struct{}
 
 type Mem[T any] struct{ p *T }

@@ -1,0 +1,59 @@
+package closeforgotten
+
+import (
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// checkRooms reports the rooms of Pool.Reserve that nothing ends on some path.
+func (c *checker) checkRooms(u *uses.Unit) {
+	u.Own(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || !isReserve(c.pkg.Callee(call)) {
+			return
+		}
+		report := func(kind, message string) {
+			c.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Category: kind, Message: message})
+		}
+		use := u.Assigned(call, 0, endsRoom)
+		if use.Role == uses.Drops {
+			report("dropped", "a room is reserved and dropped: own a resource in it, or call Release")
+		}
+		if use.Role != uses.Names || use.Inner {
+			return // _, err := : the caller expects an error
+		}
+		stops := map[ast.Node]bool{}
+		fate := u.Fate(use.Var, false, endsRoom)
+		for _, use := range append(fate.Uses, fate.Inner...) {
+			if use.Role != uses.Writes {
+				stops[use.Node] = true
+			}
+		}
+		end, ok := u.Find(uses.Search{From: call, Stop: stops, Err: c.errorOf(u, call)}).(*ast.ReturnStmt)
+		switch {
+		case !ok:
+		case len(stops) == 0:
+			report("never", use.Var.Name()+" is a room in which nothing is owned, and which is not released")
+		default:
+			report("path", use.Var.Name()+" is a room in which nothing is owned, and which is not released, "+c.onTheWay(end))
+		}
+	})
+}
+
+// isReserve reports whether f is Pool.Reserve.
+func isReserve(f *types.Func) bool {
+	return f != nil && f.Name() == "Reserve" && f.Pkg() != nil && f.Pkg().Path() == ownPath && f.Signature().Recv() != nil
+}
+
+// endsRoom says what a call does with a room: its methods, and OwnIn of a Handle or Number, end it,
+// and so may any function that gets it.
+func endsRoom(_ *uses.Unit, _ *ast.CallExpr, _ *types.Func, arg int, _ bool) uses.Role {
+	if arg < 0 {
+		return uses.Frees
+	}
+	return uses.Keeps
+}
