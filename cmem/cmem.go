@@ -155,8 +155,11 @@ func closed() uint32 { return uint32(C.cmem_unloaded()) }
 // for ever.
 func initial(pc uintptr) bool { return C.cmem_initial(C.uintptr_t(pc)) != 0 }
 
+// fullTrace is that of each recording.
+var fullTrace = traceSize{C.cmem_trace_events, C.cmem_trace_patience}
+
 // traceBegin begins to write events of all calls. What is left of an earlier recording is removed.
-func traceBegin() (*fht.Ring, error) {
+func traceBegin(size traceSize) (*fht.Ring, error) {
 	if t := &C.cmem_tracing; t.ring != nil {
 		ring, events := traceRing(), make([]uint64, 2*4096)
 		for ring.Take(events) > 0 {
@@ -168,7 +171,7 @@ func traceBegin() (*fht.Ring, error) {
 			}
 		}
 	}
-	if C.cmem_trace_begin() == 0 {
+	if C.cmem_trace_begin(C.uint64_t(size.events), C.uint32_t(size.patience)) == 0 {
 		return nil, errors.New("cmem: Record: there is no memory for 64 MiB of events")
 	}
 	return traceRing(), nil

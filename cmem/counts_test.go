@@ -55,7 +55,7 @@ func TestBytesGrow(t *testing.T) {
 	defer cmem.SetRate(cmem.SetRate(512))
 	done := make(chan bool)
 	go func() {
-		for range 6 {
+		for range 3 {
 			cwork.Threads(4, 20_000, 300)
 		}
 		close(done)

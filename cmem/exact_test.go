@@ -12,17 +12,26 @@ import (
 	"testing"
 )
 
-var calls = flag.Int("cmem.calls", 1_000_000, "how many calls TestExact and TestThreadsThatComeAndGo make")
+const fewCalls = 1_000_000
+
+var calls = flag.Int("cmem.calls", fewCalls, "how many calls TestExact and TestThreadsThatComeAndGo make; with more than a million, other tests do more, too")
+
+var builds = flag.Bool("cmem.builds", false, "TestStacks and TestOff build their program with other compilers and settings as well")
+
+// isLong reports whether the tests are to take the time that they need to see more.
+func isLong() bool { return *calls > fewCalls }
 
 // TestExact has eight threads that come and go make so many calls. Afterwards the exact bytes in
 // use are those that the allocator itself counts, if it keeps no blocks for its threads.
 func TestExact(t *testing.T) {
-	program := build(t)
+	t.Parallel()
+	program := build(t, nil)
 	for _, row := range []struct{ name, env string }{
 		{"glibc", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"},
 		{"jemalloc", "LD_PRELOAD=libjemalloc.so.2 MALLOC_CONF=tcache:false"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			needsPreload(t, row.env)
 			cmd := command(program)
 			cmd.Env = append(os.Environ(), append(strings.Fields(row.env), "CHEAPCMEM=exact", fmt.Sprint("CPROG_CHURN=", *calls))...)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -148,10 +147,6 @@ func framesOf(sample *profile.Sample) []Frame {
 		}
 		for _, line := range l.Line {
 			all = append(all, Frame{line.Function.Name, cmp.Or(line.Function.Filename, file), int(line.Line)})
-		}
-		if len(l.Line) == 0 && l.Mapping != nil {
-			at := l.Address - l.Mapping.Start + l.Mapping.Offset
-			all = append(all, Frame{Function: fmt.Sprintf("%s+%#x", filepath.Base(file), at), File: file})
 		}
 	}
 	return all

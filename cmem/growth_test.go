@@ -48,7 +48,11 @@ func later(w *workload, n int) { w.add(n) }
 // one, and no other stack ever is.
 func TestWatch(t *testing.T) {
 	withRate(t, 8<<10)
-	const intervals, looks = 5, 250
+	const intervals = 5
+	looks := 100
+	if isLong() {
+		looks = 250
+	}
 	leak, wave := &workload{site: 0b10_0001}, &workload{site: 0b10_0010}
 	churn := []*workload{{site: 0b10_0100}, {site: 0b10_0101}, {site: 0b10_0110}, {site: 0b10_0111}, {site: 0b10_1000}, {site: 0b10_1001}}
 	for _, w := range churn {

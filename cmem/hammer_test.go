@@ -5,12 +5,11 @@ package cmem_test
 import (
 	"flag"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/cmem/internal/hammer"
 )
 
-var long = flag.Duration("cmem.long", time.Second, "how long TestHammer runs")
+var long = flag.Duration("cmem.long", 0, "how long TestHammer runs; 0 is some thousand steps")
 
 // TestHammer allocates in all ways at the same time.
 func TestHammer(t *testing.T) { hammer.Run(t, *long, func() {}) }

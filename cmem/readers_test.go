@@ -5,8 +5,8 @@ package cmem
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 )
@@ -14,20 +14,20 @@ import (
 // TestReaders reads what threads write that sample each block.
 func TestReaders(t *testing.T) {
 	withRate(t, 1)
-	end := time.Now().Add(500 * time.Millisecond)
+	const writers = 4
 	var all sync.WaitGroup
-	for range 4 {
+	var ended atomic.Int64
+	for range writers {
 		all.Go(func() {
 			cwork.Pairs(600, 1000) // the thread looks at the rate
-			for time.Now().Before(end) {
-				for range 100 {
-					cwork.Free(cwork.Site(rand.IntN(100), rand.IntN(10_000)))
-				}
+			for range 8000 {
+				cwork.Free(cwork.Site(rand.IntN(100), rand.IntN(10_000)))
 			}
+			ended.Add(1)
 		})
 	}
 	w := NewWatch(2)
-	for time.Now().Before(end) {
+	for ended.Load() < writers {
 		if _, err := Libraries(); err != nil {
 			t.Error(err)
 		}

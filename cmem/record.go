@@ -54,13 +54,17 @@ func record(w io.Writer) (*recorder, error) {
 		recording.Store(false)
 		return nil, err
 	}
-	ring, err := traceBegin()
+	ring, err := traceBegin(fullTrace)
 	if err != nil {
 		recording.Store(false)
 		return nil, errors.Join(err, to.Close(0))
 	}
 	return &recorder{ring, to, fht.Read(ring, to.Write)}, nil
 }
+
+// A traceSize says how many events are kept until they are read, and for how many milliseconds
+// none may be read while threads wait.
+type traceSize struct{ events, patience int }
 
 // recording says that there is a recording.
 var recording atomic.Bool

@@ -12,7 +12,6 @@ import (
 	"math"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/fht"
@@ -216,35 +215,47 @@ func TestRecordOrder(t *testing.T) {
 	}
 }
 
-// TestRecordCut lets nothing read the events: threads wait, and after two seconds the recording is
-// cut.
+// TestRecordCut lets nothing read the events. From three quarters of the ring on, each call of a
+// thread waits a millisecond. The recording is cut when that lasts too long, or when the ring is full.
 func TestRecordCut(t *testing.T) {
-	if !recording.CompareAndSwap(false, true) {
-		t.Fatal("a recording")
-	}
-	ring, err := traceBegin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	cwork.Threads(2, len(ring.Words)/2, 100)
-	if d := time.Since(start); d < 2*time.Second {
-		t.Errorf("threads went on after %v", d)
-	}
-	var file bytes.Buffer
-	to, err := fht.NewWriter(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{ring, to, fht.Read(ring, to.Write)}
-	if err := r.stop(); !errors.Is(err, ErrRecordCut) {
-		t.Errorf("the error is %v", err)
-	}
-	if all := readRecording(t, &file); len(all.ops) < len(ring.Words)/2*3/4 {
-		t.Errorf("%d operations", len(all.ops))
+	for _, row := range []struct {
+		name  string
+		size  traceSize
+		pairs int // of malloc and free, in each of two threads
+		cut   bool
+		ops   int // at least
+	}{
+		{"whole", traceSize{1 << 10, 3_600_000}, (3<<8 + 40) / 4, false, 3 << 8},
+		{"full", traceSize{1 << 10, 3_600_000}, 1 << 10, true, 1<<10 - 100}, // there may be frees of older blocks
+		// There is room for all events, and 200 of them wait: 100 ms, if both threads wait at a time.
+		{"stuck", traceSize{1 << 14, 50}, (3<<12 + 200) / 4, true, 3 << 12},
+	} {
+		if !recording.CompareAndSwap(false, true) {
+			t.Fatal("a recording")
+		}
+		ring, err := traceBegin(row.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(ring.Words) / 2; n != row.size.events {
+			t.Errorf("%s: a ring of %d events, want %d", row.name, n, row.size.events)
+		}
+		cwork.Threads(2, row.pairs, 100)
+		var file bytes.Buffer
+		to, err := fht.NewWriter(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &recorder{ring, to, fht.Read(ring, to.Write)}
+		if err := r.stop(); errors.Is(err, ErrRecordCut) != row.cut || err != nil && !row.cut {
+			t.Errorf("%s: the error is %v", row.name, err)
+		}
+		if n := len(readRecording(t, &file).ops); n < row.ops {
+			t.Errorf("%s: %d operations, want %d", row.name, n, row.ops)
+		}
 	}
 	// The next one is whole.
-	file.Reset()
+	var file bytes.Buffer
 	stop, err := Record(&file)
 	if err != nil {
 		t.Fatal(err)

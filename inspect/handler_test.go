@@ -8,10 +8,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/census"
 )
 
 // ask sends a request to a handler that is registered at /debug/cheap/.
@@ -172,7 +174,9 @@ func TestTextAndJSON(t *testing.T) {
 }
 
 // TestHistory checks that the points of the chart are kept for a page that is opened later.
-func TestHistory(t *testing.T) {
+func TestHistory(t *testing.T) { synctest.Test(t, testHistory) }
+
+func testHistory(t *testing.T) {
 	h := Handler(Options{})
 	points := func() (list []point) {
 		if err := json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &list); err != nil {
@@ -185,9 +189,15 @@ func TestHistory(t *testing.T) {
 	}
 	ask(h, "GET", "heaps.json", nil)
 	ask(h, "GET", "all.json", nil)
+	time.Sleep(closest - 1)
 	ask(h, "GET", "all.json", nil) // too early
 	if list := points(); len(list) != 1 || len(list[0].Values) != 4 || list[0].Values[0] < 0 || list[0].Values[2] <= 0 {
 		t.Errorf("the points are %v", list)
+	}
+	time.Sleep(time.Nanosecond)
+	ask(h, "GET", "all.json", nil)
+	if list := points(); len(list) != 2 {
+		t.Errorf("a second later the points are %v", list)
 	}
 	var all history
 	for i := range mostPoints + 10 {
@@ -218,6 +228,41 @@ func TestResident(t *testing.T) {
 	}
 	if _, err := os.Stat("/proc/self/statm"); err == nil && parts["resident in all"] < 32<<20 {
 		t.Errorf("%v bytes are resident in all", parts["resident in all"])
+	}
+	_, fresh := parts["the rest"]
+	if sum := sumOf(parts); fresh && sum != parts["resident in all"] {
+		t.Errorf("the parts add up to %v of %v: %v", sum, parts["resident in all"], parts)
+	}
+}
+
+// sumOf adds up the parts of resident memory.
+func sumOf(parts map[string]float64) (sum float64) {
+	for name, n := range parts {
+		if name != "resident in all" {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// TestResidentParts has less memory resident than what is counted: no page may be counted twice.
+func TestResidentParts(t *testing.T) {
+	s := &snapshot{store: 1 << 20, c: &census.CCounts{Live: 1 << 40}} // most of it was never touched
+	s.totals.Large = 1 << 40
+	for _, pages := range []resident{
+		{all: 100 << 20, anonymous: 90 << 20, known: true},
+		{all: 100 << 20, anonymous: 90 << 20, known: true, of: map[string]int64{"Go heap": 20 << 20, "cheap": 30 << 20}},
+	} {
+		parts := map[string]float64{}
+		for _, r := range residentTable(s, pages).Rows {
+			parts[r.Labels[0]] = r.Values[0]
+		}
+		if sumOf(parts) != float64(pages.all) || parts["the rest"] < 0 {
+			t.Errorf("%v", parts)
+		}
+		if pages.of != nil && (parts["heaps of cheap"] != 30<<20 || parts["Go heap"]+parts["Go stacks"] != 20<<20) {
+			t.Errorf("%v", parts)
+		}
 	}
 }
 

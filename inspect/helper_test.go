@@ -4,9 +4,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // values are the samples of one read, by the name of the metric and the values of its labels.
@@ -56,11 +56,11 @@ func newHeap(t testing.TB, name string) *cheap.Heap {
 // eventually collects until ok reports true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
+	testwait.Until(t, what, func() bool {
+		if ok() {
+			return true
 		}
 		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
+		return false
+	})
 }

@@ -60,7 +60,7 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 }
 
 func forgottenTest(t *testing.T) string {
-	out := run(t, nil, "go", "test", "-count=1", "./leaktest/testdata/forgotten")
+	out := run(t, nil, "go", "test", "-count=1", "-vet=off", "./leaktest/testdata/forgotten")
 	out = regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(out, "(0.01s)")
 	out, _, _ = strings.Cut(out, "FAIL\tgithub.com/")
 	return out

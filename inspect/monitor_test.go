@@ -21,9 +21,8 @@ import (
 func buildGuarded(t *testing.T, flags ...string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "guarded.exe")
-	args := append(append([]string{"build", "-o", program}, flags...), "./testdata/guarded")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := testchild.Build(program, nil, append(flags, "./testdata/guarded")...); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

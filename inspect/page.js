@@ -265,11 +265,11 @@
 		}));
 	};
 
-	let paused = false, asking = false, turns = 0;
+	let paused = false, turns = 0;
 
 	const update = async () => {
-		if (asking) return;
-		asking = true;
+		if (body.dataset.asking) return;
+		body.dataset.asking = 'all.json';
 		try {
 			const answer = await fetch('all.json', {cache: 'no-store', credentials: 'same-origin'});
 			if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
@@ -290,7 +290,7 @@
 			at('problem').textContent = 'The figures are old: the program does not answer (' + error.message + ').';
 			at('problem').hidden = false;
 		} finally {
-			asking = false;
+			delete body.dataset.asking;
 		}
 	};
 

@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"bytes"
 	"cmp"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -89,14 +90,19 @@ func stackID(s *profile.Sample) (id int, ok bool) {
 	return id, ok
 }
 
-// TestProfileTruth allocates 8 GiB from 1,000 stacks, of which 20 are apart by a factor of
+// TestProfileTruth allocates 1 GiB from 1,000 stacks, of which 20 are apart by a factor of
 // 1.25, and compares the profile with the truth. The ways to allocate and to free are mixed.
 //
-// At 16 KiB the last of the 20 has about 1,500 samples, so that the order of two of them is
-// wrong in one run of a million. At the default rate it has 47, and the order of the last
-// ones is a matter of luck; the total is within 5 % at any rate that gives 10,000 samples.
+// At 16 KiB the tenth has about 1,700 samples, so that the order of two of the first ten is
+// wrong in one run of a million. The long form allocates 8 GiB, and the twentieth has 1,500. At the
+// default rate it has 47, and the order of the last ones is a matter of luck; the total is within
+// 5 % at any rate that gives 10,000 samples.
 func TestProfileTruth(t *testing.T) {
-	const sites, top, total = 1000, 20, 8 << 30
+	const sites, largest = 1000, 20
+	top, total := 10, 1.0*(1<<30)
+	if flag.Lookup("inspect.long").Value.String() == "true" { // of the tests in package inspect
+		top, total = largest, 8<<30
+	}
 	withRate(t, 16<<10)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("truth")})
 	l := h.NewLocal()
@@ -105,8 +111,8 @@ func TestProfileTruth(t *testing.T) {
 	share := make([]float64, sites)
 	sum := 0.0
 	for i := range share {
-		share[i] = math.Pow(1.25, -float64(min(i, top+4)))
-		if i >= top {
+		share[i] = math.Pow(1.25, -float64(min(i, largest+4)))
+		if i >= largest {
 			share[i] /= 20
 		}
 		sum += share[i]
@@ -242,14 +248,20 @@ func TestProfileCommand(t *testing.T) {
 func TestLifetimes(t *testing.T) {
 	withRate(t, 1)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("lifetimes")})
+	start := time.Now()
 	blocks := leakInProfile(h, 50)
+	made := time.Now()
 	for _, p := range blocks[:20] {
 		h.Free(p)
 	}
-	time.Sleep(15 * time.Millisecond)
+	for time.Since(made) < 15*time.Millisecond {
+		time.Sleep(time.Millisecond)
+	}
+	least := 30 * int64(time.Since(made))
 	for _, p := range blocks[20:] {
 		h.Free(p)
 	}
+	most := 50 * int64(time.Since(start))
 	var b bytes.Buffer
 	if err := inspect.WriteLifetimes(&b); err != nil {
 		t.Fatal(err)
@@ -264,7 +276,8 @@ func TestLifetimes(t *testing.T) {
 		if !slices.Contains(s.Label["heap"], h.Name()) {
 			continue
 		}
-		if l := s.Label["lifetime"]; slices.Contains(l, "10ms-100ms") || slices.Contains(l, "100ms-1s") || slices.Contains(l, "1s-10s") {
+		from, _, _ := strings.Cut(strings.Join(s.Label["lifetime"], " and "), "-")
+		if !slices.Contains([]string{"0", "10µs", "100µs", "1ms"}, from) {
 			slow += s.Value[0]
 		}
 		freed += s.Value[0]
@@ -273,8 +286,8 @@ func TestLifetimes(t *testing.T) {
 			t.Errorf("the label lifetime is %q", s.Label["lifetime"])
 		}
 	}
-	if least := 30 * int64(15*time.Millisecond); freed != 50 || life < least || slow < 30 {
-		t.Errorf("%d blocks lived %d ns, %d of them longer than 10 ms; want 50, at least %d ns and 30", freed, life, slow, least)
+	if freed != 50 || life < least || life > most || slow < 30 {
+		t.Errorf("%d blocks lived %d ns, %d of them longer than 10 ms; want 50, %d to %d ns, and 30", freed, life, slow, least, most)
 	}
 }
 
@@ -324,9 +337,8 @@ func TestWhere(t *testing.T) {
 			leakInProfile(h, 50)
 		}
 	}
-	h.Malloc(1000)
-	if len(told) != 1 {
-		t.Fatalf("OnLimit was called %d times within a second, want once", len(told))
+	if len(told) == 0 {
+		t.Fatal("OnLimit was not called")
 	}
 	r := inspect.Where(5)
 	if len(r.Places) == 0 || !strings.HasSuffix(r.Places[0].Stack[0].Function, ".leakInProfile") {

@@ -7,40 +7,61 @@ import (
 	"strconv"
 )
 
+// A resident is what the kernel says of the resident memory.
+type resident struct {
+	all, anonymous int64            // anonymous is no pages of files
+	of             map[string]int64 // by the names of mappings; nil if they are not known
+	known          bool
+}
+
 // residentTable takes the resident memory of the process apart. It is no part of Read: to sum
 // up the pages of a process takes the kernel a while, in which it maps no memory for it. It uses
 // nothing of s that the next read writes to.
-func residentTable(s *snapshot, all, anonymous int64, ok bool) Table {
+//
+// What Go and cheap count are bytes that they have of the system, and a page that was never touched
+// is not resident. So a part is at most what its mappings have resident, where these are known, and
+// no more than the parts before it have left: the parts add up, and no page is counted twice.
+func residentTable(s *snapshot, pages resident) Table {
 	t := residentFrame()
-	sum := int64(0)
+	left := pages.anonymous
 	part := func(name string, n int64) {
-		sum += n
+		if pages.known {
+			n = max(0, min(n, left))
+			left -= n
+		}
 		t.add([]string{name}, []float64{float64(n)})
 	}
-	g := readGo()
-	part("Go heap", g.heap)
-	part("Go stacks", g.stacks)
-	part("Go runtime", g.runtime)
-	part("heaps of cheap", s.touched())
-	part("idle memory of cheap", s.idleBytes())
+	g, heaps, idle := readGo(), s.touched(), s.idleBytes()
+	if n, ok := pages.of["Go heap"]; ok {
+		g.heap = n - g.stacks
+	}
+	if n, ok := pages.of["cheap"]; ok {
+		heaps = min(heaps, n)
+		idle = min(idle, n-heaps)
+	}
+	part("heaps of cheap", heaps)
+	part("idle memory of cheap", idle)
 	part("owners", s.store)
 	part("metadata of cheap", s.metadata())
+	part("Go stacks", g.stacks)
+	part("Go heap", g.heap)
 	if s.c != nil {
 		part("C heap, about", s.c.Live)
 	}
-	if !ok {
+	part("Go runtime", g.runtime)
+	if !pages.known {
 		return t // no such file on this system
 	}
-	part("files: program and libraries", all-anonymous)
-	t.add([]string{"the rest"}, []float64{float64(max(all-sum, 0))})
-	t.add([]string{"resident in all"}, []float64{float64(all)})
+	t.add([]string{"the rest"}, []float64{float64(left)})
+	t.add([]string{"files: program and libraries"}, []float64{float64(pages.all - pages.anonymous)})
+	t.add([]string{"resident in all"}, []float64{float64(pages.all)})
 	return t
 }
 
 func residentFrame() Table {
 	return Table{
 		Name: "resident", Title: "Resident memory",
-		About:  "What the memory of the process is for. Pages that were never touched are not resident, so the part of heaps, idle memory and metadata may be less than it says. The rest is C's malloc, or with module cmem what it has besides the blocks in use, and the stacks of threads.",
+		About:  "What the resident memory of the process is for. The parts add up to the whole. The rest is C's malloc, or with module cmem what it has besides the blocks in use, and the stacks of threads.",
 		Labels: []string{"part"}, Rows: []TableRow{},
 		Metrics: []Heading{{Head: "bytes", Unit: "bytes", Kind: Gauge.String(), Help: "Bytes of the part."}},
 	}

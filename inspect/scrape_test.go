@@ -1,129 +1,117 @@
-//go:build unix
-
 package inspect
 
 import (
 	"flag"
 	"math/bits"
 	"runtime"
-	"slices"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own"
 )
 
-var long = flag.Bool("inspect.long", false, "run TestScrapes for ten seconds each way, seven times, and compare times")
+var long = flag.Bool("inspect.long", false, "read 100,000 times in TestScrapes, and allocate more where a profile is compared with the truth")
 
-// TestScrapes reads a thousand times a second while goroutines allocate. No goroutine that
-// allocates waits for a lock that a reader holds. The long form also compares how long a
-// thousand calls of Malloc take with how long they take beside a goroutine that uses the same
-// processor time and reads nothing.
+// TestScrapes reads while goroutines allocate, and looks for what would make them slower: no
+// goroutine waits for a lock that a reader holds, and a reader does not stop the world, and does not
+// collect.
 func TestScrapes(t *testing.T) {
+	h, memory := scraped(t)
+	reads := 300
+	if *long {
+		reads = 100_000
+	}
+	var batches atomic.Int64
+	stops, forced, all := stoppedWorlds(), collections("forced"), collections("total")
+	waits := waitsOf(func() {
+		load(h, memory, func(_ int, mallocs func()) { mallocs(); batches.Add(1) }, func() {
+			for range reads {
+				for n := batches.Load(); batches.Load() == n; { // each read is beside Mallocs
+					runtime.Gosched()
+				}
+				Read()
+			}
+		})
+	})
+	for _, w := range waits {
+		t.Errorf("goroutines have waited for a reader:\n%s", w)
+	}
+	// Package own stops it as well, once after a collection at most.
+	if n, most := stoppedWorlds()-stops, collections("total")-all+1; n > most {
+		t.Errorf("the world was stopped %d times in %d reads, want %d times at most", n, reads, most)
+	}
+	if n := collections("forced") - forced; n > 0 {
+		t.Errorf("%d collections were asked for in %d reads", n, reads)
+	}
+}
+
+// scraped returns a heap and a Memory beside others, all of whose caches and windows are made.
+func scraped(t *testing.T) (*cheap.Heap, *own.Memory) {
 	h := newHeap(t, "scraped")
 	memory := own.NewMemory(cheap.Default(), own.MemoryOptions{Name: "scraped"})
 	for range 20 {
 		newHeap(t, "beside").Malloc(100)
 	}
-	for range 3 { // all caches and windows are made
-		load(h, memory, 100*time.Millisecond, nil)
+	for range 3 {
+		var batches atomic.Int64
+		load(h, memory, func(_ int, mallocs func()) { mallocs(); batches.Add(1) }, func() {
+			for batches.Load() < 300 {
+				runtime.Gosched()
+			}
+		})
 	}
-	cost := costOfRead(500)
-
-	if !*long {
-		waits := waitsOf(func() { load(h, memory, time.Second, func() { Read() }) })
-		for _, w := range waits {
-			t.Errorf("goroutines have waited for a reader:\n%s", w)
-		}
-		return
-	}
-	var ratios, scraped, controlled []float64
-	reads := 0
-	waits := waitsOf(func() {
-		for range 7 {
-			x := load(h, memory, 10*time.Second, func() { Read(); reads++ })
-			y := load(h, memory, 10*time.Second, func() { spin(cost) })
-			scraped, controlled, ratios = append(scraped, x), append(controlled, y), append(ratios, x/y)
-		}
-	})
-	for _, w := range waits {
-		t.Errorf("goroutines have waited for a reader:\n%s", w)
-	}
-	slices.Sort(ratios)
-	t.Logf("a Read takes %v of processor time; %.0f in a second; p99.9 of 1,000 Mallocs: %.0f µs beside reads, %.0f µs beside the control; the ratios are %.3f",
-		cost, float64(reads)/70, scraped, controlled, ratios)
-	if ratio := ratios[len(ratios)/2]; ratio > 1.1 {
-		t.Errorf("the ratio is %.3f, the bar is 1.1", ratio)
-	}
+	return h, memory
 }
 
-// load allocates in a goroutine for each P, and calls beside a thousand times a second, if it is
-// not nil. It returns the time in µs that 999 of 1,000 batches of 1,000 Mallocs do not exceed.
-func load(h *cheap.Heap, memory *own.Memory, d time.Duration, beside func()) float64 {
+// load allocates in a goroutine for each P while f runs. batch is called with the number of the
+// goroutine and with a function that it calls, which is 1,000 Mallocs.
+func load(h *cheap.Heap, memory *own.Memory, batch func(g int, mallocs func()), f func()) {
 	var stop atomic.Bool
 	var work sync.WaitGroup
-	times := make([][]time.Duration, runtime.GOMAXPROCS(0))
-	for g := range times {
-		times[g] = make([]time.Duration, 0, 1<<20)
+	for g := range runtime.GOMAXPROCS(0) {
 		work.Go(func() {
 			var blocks [1000]unsafe.Pointer
 			for i := 0; !stop.Load(); i++ {
-				begin := time.Now()
-				for j := range blocks {
-					blocks[j] = h.Malloc(16 + (i+j)*37%2000)
-				}
-				times[g] = append(times[g], time.Since(begin))
+				batch(g, func() {
+					for j := range blocks {
+						blocks[j] = h.Malloc(16 + (i+j)*37%2000)
+					}
+				})
 				for _, p := range blocks {
 					h.Free(p)
 				}
 				if b, err := memory.NewBytes(100); err == nil {
 					b.Close()
 				}
+				runtime.Gosched() // f needs a P, too
 			}
 		})
 	}
-	if beside != nil {
-		work.Go(func() {
-			for next := time.Now(); !stop.Load(); next = next.Add(time.Millisecond) {
-				time.Sleep(time.Until(next))
-				beside()
-			}
-		})
-	}
-	time.Sleep(d)
+	f()
 	stop.Store(true)
 	work.Wait()
-	all := slices.Concat(times...)
-	slices.Sort(all)
-	return float64(all[len(all)*999/1000].Nanoseconds()) / 1e3
 }
 
-// costOfRead returns the processor time of a Read, with that of the collections that it causes.
-func costOfRead(n int) time.Duration {
-	begin := processorTime()
-	for range n {
-		Read()
+// stoppedWorlds returns how often the world was stopped for another reason than a collection.
+func stoppedWorlds() (n uint64) {
+	m := []metrics.Sample{{Name: "/sched/pauses/total/other:seconds"}}
+	metrics.Read(m)
+	for _, c := range m[0].Value.Float64Histogram().Counts {
+		n += c
 	}
-	return (processorTime() - begin) / time.Duration(n)
+	return n
 }
 
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // there is no other error than a wrong argument
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func spin(d time.Duration) {
-	for begin := time.Now(); time.Since(begin) < d; {
-	}
+// collections returns how many there were, in total or forced by the program.
+func collections(kind string) uint64 {
+	m := []metrics.Sample{{Name: "/gc/cycles/" + kind + ":gc-cycles"}}
+	metrics.Read(m)
+	return m[0].Value.Uint64()
 }
 
 // waitsOf returns the stacks of the mutex profile of f that are of a reader: it has held a lock

@@ -42,11 +42,16 @@ func Tables() []Table {
 	list, s := readTables()
 	// Without the lock, because this takes the kernel a while.
 	mappings, sum, ok := mappingsTable()
-	all, anonymous := sum.resident, sum.anonymous
-	if !ok {
-		all, anonymous, ok = readResident()
+	pages := resident{all: sum.resident, anonymous: sum.anonymous, known: ok}
+	if ok {
+		pages.of = map[string]int64{}
+		for _, r := range mappings.Rows {
+			pages.of[r.Labels[0]] = int64(r.Values[0])
+		}
+	} else {
+		pages.all, pages.anonymous, pages.known = readResident()
 	}
-	return append(list, residentTable(s, all, anonymous, ok), mappings)
+	return append(list, residentTable(s, pages), mappings)
 }
 
 func readTables() ([]Table, *snapshot) {

@@ -4,7 +4,9 @@ package heapprofile
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -215,11 +217,18 @@ func (b *Builder) location(k key) *profile.Location {
 	default:
 		m := mappingOf(b.process.Mappings, uint64(k.pc-1))
 		l.Mapping = b.mapping(m)
-		if name := m.function(uint64(k.pc - 1)); name != "" {
-			l.Line = []profile.Line{{Function: b.function(name, "")}}
-		} else if l.Mapping != nil && m.File != b.process.Program {
-			l.Mapping.HasFunctions = false // so that pprof looks for the name
+		// A function without a symbol is named by its place in the file. If a mapping had a location
+		// without a function, go tool pprof would ask the server that the profile comes from for its
+		// name, and fail.
+		name := m.function(uint64(k.pc - 1))
+		switch {
+		case name != "":
+		case m == nil || m.File == "":
+			name = "[memory without a file]"
+		default:
+			name = fmt.Sprintf("%s+%#x", filepath.Base(m.File), uint64(k.pc)-m.Start+m.Offset)
 		}
+		l.Line = []profile.Line{{Function: b.function(name, "")}}
 	}
 	return l
 }

@@ -1,8 +1,14 @@
 package heapprofile
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/pprof/profile"
 )
 
 // TestProfile has a program at two places, a library, and a stack of C.malloc in a program without
@@ -46,11 +52,14 @@ func TestProfile(t *testing.T) {
 		stacks = append(stacks, strings.Join(names, " "))
 	}
 	want := []string{
-		"libfirst.so.1 main._Cfunc_f main.main", AskedByGo + " main._cgo_cmalloc main.main",
-		"a library that was unloaded [library that was unloaded]", "unknown",
+		"libfirst.so.1 libc.so.6+0x10 libfirst.so.1+0x10 program+0x10 main._Cfunc_f main.main", AskedByGo + " program+0x20 main._cgo_cmalloc main.main",
+		"a library that was unloaded libc.so.6+0x10 [library that was unloaded]", "unknown [memory without a file]",
 	}
 	if strings.Join(stacks, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", stacks, want)
+	}
+	if text := served(t, got); !strings.Contains(text, "libfirst.so.1+0x10") || !strings.Contains(text, "main._Cfunc_f") {
+		t.Errorf("go tool pprof shows %s", text)
 	}
 	if v := got.Sample[0].Value; len(v) != 5 || v[0] != 2 || v[1] != 200 || v[2] != 1 || v[3] != 100 || v[4] != 150 {
 		t.Errorf("values %v", v)
@@ -58,4 +67,25 @@ func TestProfile(t *testing.T) {
 	if l := p.Libraries(sites)[1]; l != (Library{Name: AskedByGo, Live: 50, Blocks: 1, Allocs: 50, Calls: 1, Peak: 50}) {
 		t.Errorf("%+v", l)
 	}
+}
+
+// served returns what go tool pprof shows of a profile that a program serves. It asks the program for
+// names of functions if the profile does not have all, and shows nothing if there is no answer.
+func served(t *testing.T, p *profile.Profile) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/cheap/cmem" {
+			http.NotFound(w, r)
+		} else if err := p.Write(w); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum", server.URL+"/debug/cheap/cmem")
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("go tool pprof: %v", err)
+	}
+	return string(out)
 }

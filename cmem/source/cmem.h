@@ -81,10 +81,13 @@ enum {
 };
 extern struct cmem_trace cmem_tracing;
 
-// cmem_trace_begin begins to record. It returns 0 if that has begun already, or if there is no
-// memory for it. cmem_trace_end ends it; calls that run at that moment may still write an event.
-// Only one thread may call these two at a time.
-int cmem_trace_begin(void);
+// cmem_trace_begin begins to record in a ring of so many events, a power of two, of which nothing is
+// unread. The record ends if nothing is read for patience milliseconds while threads wait. It
+// returns 0 if a record has begun already, or if there is no memory for it. cmem_trace_end ends it;
+// calls that run at that moment may still write an event. Only one thread may call these two at a
+// time.
+enum { cmem_trace_events = 1 << 22, cmem_trace_patience = 2000 }; // the most, and what is usual
+int cmem_trace_begin(uint64_t events, uint32_t patience);
 void cmem_trace_end(void);
 
 // cmem_trace_mark marks the blocks that a function of the program allocates by malloc. The code of

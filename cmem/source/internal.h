@@ -155,7 +155,7 @@ struct fields {
 	uint64_t threads, none, thread_all, thread_left, thread_drawn, thread_mallocs, thread_frees;
 	uint64_t taken, lost, rate;
 	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
-	uint64_t live, live_variance, peak_live, peak_variance, peak, closed;
+	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
 	uint64_t trace;
 };
 hidden void cmem_thread_fields(struct fields *f);

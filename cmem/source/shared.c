@@ -287,7 +287,7 @@ __attribute__((constructor(103))) static void begin(void) {
 	memcpy(header->magic, "cheapmem", 8);
 	header->version = 1;
 	hide();
-	if (trace && *cmem_off() == 0 && !cmem_trace_begin())
+	if (trace && *cmem_off() == 0 && !cmem_trace_begin(cmem_trace_events, cmem_trace_patience))
 		strcpy(header->off, "there is no room for the file that cheap and the program share");
 	__atomic_store_n(&header->started, 1, __ATOMIC_RELEASE);
 }

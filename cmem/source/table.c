@@ -240,6 +240,7 @@ void cmem_table_fields(struct fields *f) {
 	f->stack_pcs = offsetof(struct cmem_stack, pcs);
 	f->live = (uintptr_t)&live_bytes;
 	f->live_variance = (uintptr_t)&live_var;
+	f->live_samples = (uintptr_t)&live_n;
 	f->peak_live = (uintptr_t)&peak_live;
 	f->peak_variance = (uintptr_t)&peak_var;
 	f->peak = (uintptr_t)&peak;

@@ -26,6 +26,7 @@ in_shared struct cmem_trace cmem_tracing;
 
 static struct next below;
 static int begun;           // functions of this file are called
+static uint32_t patience;   // milliseconds, while which the reader may read nothing
 static uint32_t generation; // of records, so that each counts its threads
 
 // The upper half is the generation, the lower the number of the thread.
@@ -56,6 +57,8 @@ void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_
 	}
 }
 
+static uint64_t stuck; // the lower half of what was read, and of when that was seen first
+
 static int is_behind(void) {
 	struct cmem_trace *t = &cmem_tracing;
 	uint64_t read = __atomic_load_n(&t->read, __ATOMIC_RELAXED);
@@ -64,7 +67,6 @@ static int is_behind(void) {
 
 // slow_down waits for the reader.
 static __attribute__((noinline)) void slow_down(void) {
-	static uint64_t stuck; // the lower half of what was read, and of when that was seen first
 	struct cmem_trace *t = &cmem_tracing;
 	int saved = errno;
 	for (int i = 0; i < 5 && is_behind() && !__atomic_load_n(&t->over, __ATOMIC_RELAXED); i++) {
@@ -79,7 +81,7 @@ static __attribute__((noinline)) void slow_down(void) {
 		uint64_t was = __atomic_load_n(&stuck, __ATOMIC_RELAXED);
 		if (was >> 32 != read)
 			__atomic_store_n(&stuck, (uint64_t)read << 32 | ms, __ATOMIC_RELAXED);
-		else if (ms - (uint32_t)was > 2000 && ms - (uint32_t)was < UINT32_MAX / 2)
+		else if (ms - (uint32_t)was > patience && ms - (uint32_t)was < UINT32_MAX / 2)
 			__atomic_store_n(&t->over, 1, __ATOMIC_RELAXED);
 	}
 	errno = saved;
@@ -176,16 +178,15 @@ static int trace_posix_memalign(void **p, size_t align, size_t n) {
 
 #define EACH(do) do(malloc) do(free) do(calloc) do(realloc) do(memalign) do(aligned_alloc) do(posix_memalign) do(valloc) do(pvalloc)
 
-int cmem_trace_begin(void) {
+int cmem_trace_begin(uint64_t events, uint32_t patient) {
 	struct cmem_trace *t = &cmem_tracing;
 	if (begun)
 		return 0;
-	if (!t->ring) {
-		enum { events = 1 << 22 };
-		if (!(t->ring = cmem_map(events * 2 * sizeof *t->ring)))
-			return 0;
-		t->size = events;
-	}
+	if (!t->ring && !(t->ring = cmem_map(cmem_trace_events * 2 * sizeof *t->ring)))
+		return 0;
+	t->size = events;
+	patience = patient;
+	stuck = ~t->read << 32; // what is read now was not seen yet
 	t->over = t->threads = 0;
 	generation++;
 	below = cmem_next;

@@ -15,10 +15,10 @@
 #include "internal.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -136,9 +136,68 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 	return ++w->seen < most_frames ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
+// Memory that is perhaps not mapped is read by /proc/self/mem. process_vm_readv would do it in one call,
+// but a filter of system calls may end the process for that, and programs install filters at any time.
+// So it is used only where /proc/self/mem cannot be opened, as in a process that is not dumpable, and no
+// filter was there when the program was started.
+static int may_call; // process_vm_readv
+
+static int mem = -1; // /proc/self/mem, or what the program has opened since it closed that
+static unsigned long device, inode; // of /proc/self/mem
+
+// Not open, read and close of the C library: a thread can be cancelled in these.
+static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC); }
+
+// open_mem returns /proc/self/mem, or -1. A program may close files that it does not know, and have
+// another file at that number then. To read from that by mistake, between two calls here, does no harm:
+// whatever is read is not trusted. The file may be opened late, when /proc is mounted or the process is
+// dumpable again, and on another device than before.
+static int open_mem(void) {
+	struct stat s;
+	int fd = __atomic_load_n(&mem, __ATOMIC_ACQUIRE);
+	if (fd >= 0 && fstat(fd, &s) == 0 && s.st_dev == __atomic_load_n(&device, __ATOMIC_RELAXED) && s.st_ino == __atomic_load_n(&inode, __ATOMIC_RELAXED))
+		return fd;
+	int opened = open_file("/proc/self/mem");
+	if (opened >= 0 && opened <= 2) { // the program has closed these, and will open its own there
+		int other = fcntl(opened, F_DUPFD_CLOEXEC, 3);
+		syscall(SYS_close, opened);
+		opened = other;
+	}
+	if (opened < 0)
+		return -1;
+	if (fstat(opened, &s) != 0) { // else it would be opened each time
+		syscall(SYS_close, opened);
+		return -1;
+	}
+	__atomic_store_n(&device, s.st_dev, __ATOMIC_RELAXED);
+	__atomic_store_n(&inode, s.st_ino, __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(&mem, &fd, opened, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+		syscall(SYS_close, opened); // another thread was faster
+		return fd;
+	}
+	return opened;
+}
+
+__attribute__((constructor(101))) static void look_for_filter(void) {
+	int status = open_mem() < 0 ? open_file("/proc/self/status") : -1;
+	if (status < 0)
+		return;
+	char text[8192];
+	long n = syscall(SYS_read, status, text, sizeof text - 1);
+	syscall(SYS_close, status);
+	text[n < 0 ? 0 : n] = 0;
+	may_call = strstr(text, "\nSeccomp:\t0") != 0;
+}
+
 // read_stack copies up to n bytes of the stack at p, which are perhaps not mapped. It returns how
 // many it has copied.
-static size_t read_stack(void *to, uintptr_t p, size_t n) {
+static size_t read_stack(int fd, void *to, uintptr_t p, size_t n) {
+	if (fd >= 0) {
+		long r = syscall(SYS_pread64, fd, to, n, p);
+		return r < 0 ? 0 : r;
+	}
+	if (!may_call)
+		return 0;
 	enum { page = 4096, most = 9 };
 	struct iovec here = {to, n}, there[most];
 	int k = 0;
@@ -150,23 +209,13 @@ static size_t read_stack(void *to, uintptr_t p, size_t n) {
 		at = end;
 	}
 	ssize_t r = process_vm_readv(getpid(), &here, 1, there, k, 0);
-	if (r < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) { // a filter of system calls
-		static int mem = -1;
-		int fd = __atomic_load_n(&mem, __ATOMIC_RELAXED);
-		if (fd == -1) {
-			// Not open and pread of the C library: a thread can be cancelled in these.
-			fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC);
-			__atomic_store_n(&mem, fd < 0 ? -2 : fd, __ATOMIC_RELAXED);
-		}
-		r = fd < 0 ? -1 : syscall(SYS_pread64, fd, to, n, p);
-	}
 	return r < 0 ? 0 : r;
 }
 
 // go_frames follows the frame pointers from frame on. Each points to that of the caller, above
 // which the return address lies. Whatever lies there, only a higher address is followed, and an
 // address that is not in Go code ends the stack.
-static __attribute__((noinline)) uint32_t go_frames(uintptr_t *pcs, uint32_t most, uintptr_t frame) {
+static __attribute__((noinline)) uint32_t go_frames(int fd, uintptr_t *pcs, uint32_t most, uintptr_t frame) {
 	uintptr_t words[2048], base = 0;
 	size_t have = 0;
 	uint32_t n = 0;
@@ -174,7 +223,7 @@ static __attribute__((noinline)) uint32_t go_frames(uintptr_t *pcs, uint32_t mos
 		if (frame < base || frame - base + 16 > have) {
 			if (reads == 3)
 				break;
-			have = read_stack(words, frame, reads++ == 0 ? sizeof words / 4 : sizeof words);
+			have = read_stack(fd, words, frame, reads++ == 0 ? sizeof words / 4 : sizeof words);
 			base = frame;
 			if (have < 16)
 				break;
@@ -211,15 +260,15 @@ static uintptr_t switch_pc; // where asmcgocall, or what it calls, goes on when 
 
 // go_frame returns the frame pointer of the goroutine that has called C, whose stack pointer then
 // was sp, or 0 if there is no goroutine.
-static uintptr_t go_frame(uintptr_t sp, struct way w) {
+static uintptr_t go_frame(int fd, uintptr_t sp, struct way w) {
 	uintptr_t saved[2], stack[2]; // the two that asmcgocall has saved lie side by side
-	if (read_stack(saved, sp + (w.g < w.depth ? w.g : w.depth), sizeof saved) != sizeof saved)
+	if (read_stack(fd, saved, sp + (w.g < w.depth ? w.g : w.depth), sizeof saved) != sizeof saved)
 		return 0;
 	uintptr_t g = saved[w.g > w.depth], depth = saved[w.depth > w.g];
 	if (g == 0)
 		return 0;
 	// The record of a goroutine begins with the ends of its stack, as runtime/cgo knows as well.
-	if (read_stack(stack, g, sizeof stack) != sizeof stack || stack[0] >= stack[1] || depth >= stack[1] - stack[0])
+	if (read_stack(fd, stack, g, sizeof stack) != sizeof stack || stack[0] >= stack[1] || depth >= stack[1] - stack[0])
 		return 0;
 	return stack[1] - depth + w.add;
 }
@@ -234,9 +283,9 @@ void cmem_learn(uintptr_t from, uintptr_t to) {
 
 // learn looks for the way in which the frames of Go are found that lie behind those of w: in each
 // other one the words of the stack lead nowhere. It returns how many frames there are.
-static uint32_t learn(const struct walk *w, uintptr_t *pcs) {
+static uint32_t learn(int fd, const struct walk *w, uintptr_t *pcs) {
 	for (int k = 0; k < ways; k++) {
-		uint32_t n = go_frames(pcs, most_go, go_frame(w->sp, way_of(k)));
+		uint32_t n = go_frames(fd, pcs, most_go, go_frame(fd, w->sp, way_of(k)));
 		if (n > 1 && pcs[0] >= cgocall && pcs[0] < cgocall_end) {
 			way = way_of(k); // another thread may write the same
 			__atomic_store_n(&switch_pc, w->go, __ATOMIC_RELEASE);
@@ -256,10 +305,10 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 	*c = w.n;
 	*go = 0;
 	uintptr_t pc = __atomic_load_n(&switch_pc, __ATOMIC_ACQUIRE);
-	if (w.go != 0 && w.go == pc)
-		*go = go_frames(pcs + w.n, most_go, go_frame(w.sp, way));
-	else if (unlikely(w.go != 0 && pc == 0 && cgocall != 0))
-		*go = learn(&w, pcs + w.n);
+	if (w.go == 0 || (w.go != pc && (pc != 0 || cgocall == 0)))
+		return;
+	int fd = open_mem();
+	*go = w.go == pc ? go_frames(fd, pcs + w.n, most_go, go_frame(fd, w.sp, way)) : learn(fd, &w, pcs + w.n);
 }
 
 static uintptr_t probed_pc;
@@ -271,7 +320,10 @@ int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]) {
 		return -1;
 	_Unwind_Backtrace(frame, &w);
 	probed_pc = w.go;
-	return w.go == 0 ? 0 : go_frames(pcs, cmem_probe_most, go_frame(w.sp, way_of(k)));
+	if (w.go == 0)
+		return 0;
+	int fd = open_mem();
+	return go_frames(fd, pcs, cmem_probe_most, go_frame(fd, w.sp, way_of(k)));
 }
 
 void cmem_probed(int k) {

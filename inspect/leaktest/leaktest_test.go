@@ -3,13 +3,13 @@ package leaktest
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -123,6 +123,11 @@ func TestCheckPools(t *testing.T) {
 	})
 	t.Run("open before, and dropped", func(t *testing.T) {
 		mustFail(t, checked(func(*fake) { kept = nil }))
+	})
+	t.Run("open, in the C heap", func(t *testing.T) {
+		pool := own.NewPool(own.Options{Name: "test.C", CHeap: true, Release: func(any, []uintptr) error { return nil }})
+		mustFail(t, checked(func(*fake) { openKept(pool) }), "test.C: 1 owner is open at the end, of 1000 bytes; "+openMade)
+		closeKept()
 	})
 	t.Run("sampled before", func(t *testing.T) {
 		conns.SetLeakLevel(own.LeaksSampled)
@@ -286,15 +291,30 @@ func TestVerifyTestMain(t *testing.T) {
 	closeKept()
 }
 
-// TestForgotten runs tests of which one forgets a Close, as a developer does.
+// TestForgotten runs tests of which one forgets a Close, in a process of their own. TestLeaksDocument of
+// package inspect does so as a developer does.
 func TestForgotten(t *testing.T) {
-	out, err := exec.Command("go", "test", "-count=1", "./testdata/forgotten").CombinedOutput()
-	text := string(out)
-	if err == nil || strings.Count(text, "--- FAIL: TestDecode ") != 1 || strings.Contains(text, "TestClosed") {
-		t.Fatalf("%v\n%s", err, text)
+	_, _, line, _ := runtime.Caller(0)
+	text, passed := testchild.Test(t, func(t *testing.T) {
+		t.Run("Decode", func(t *testing.T) {
+			Check(t)
+			defer open(conns).Close()
+			open(conns)
+		})
+		t.Run("Closed", func(t *testing.T) {
+			Check(t)
+			open(conns).Close()
+		})
+	})
+	if testchild.Is() {
+		return
 	}
-	if !strings.Contains(text, "forgotten_test.go:34\n") || strings.Contains(text, "forgotten_test.go:32\n") {
-		t.Errorf("the output does not name the thumbnail, or names what is closed:\n%s", text)
+	if passed || strings.Count(text, "--- FAIL: TestForgotten/Decode ") != 1 || !strings.Contains(text, "--- PASS: TestForgotten/Closed ") {
+		t.Fatal(text)
+	}
+	at := func(line int) string { return fmt.Sprintf("leaktest_test.go:%d\n", line) }
+	if !strings.Contains(text, at(line+5)) || strings.Contains(text, at(line+4)) {
+		t.Errorf("the output does not name what was forgotten, or names what is closed:\n%s", text)
 	}
 }
 

@@ -43,7 +43,7 @@ func look(generation uint64) snapshot {
 		}
 		s.owners[k] = v
 	}
-	others := map[string]bool{"own": true} // the account of the pools
+	others := map[string]bool{"own": true, "own, C heap": true} // the accounts of the pools
 	for _, h := range cheap.Heaps() {
 		others[h.Name()] = true
 		st, ok := h.TryStats()

@@ -11,6 +11,8 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
@@ -59,16 +61,34 @@ func churn(calls int) {
 		after.Mallocs+after.Frees-before.Mallocs-before.Frees, grown, used-usedBefore-grown)
 }
 
+// opened returns how many files of that name the program has open.
+func opened(name string) (n int) {
+	files, _ := os.ReadDir("/proc/self/fd")
+	for _, f := range files {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasSuffix(to, name) {
+			n++
+		}
+	}
+	return n
+}
+
 func main() {
 	if n, err := strconv.Atoi(os.Getenv("CPROG_CHURN")); err == nil {
 		churn(n)
 		return
 	}
-	if os.Getenv("CPROG_REFUSE") != "" {
-		if e := cwork.Refuse(); e != 0 {
+	if refuse := os.Getenv("CPROG_REFUSE"); refuse != "" {
+		if e := cwork.Refuse(refuse == "kill"); e != 0 {
 			fmt.Println("seccomp: error", e)
 			os.Exit(1)
 		}
+	}
+	if os.Getenv("CPROG_DUMPABLE") != "" {
+		if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 1, 0); e != 0 {
+			fmt.Println("prctl:", e)
+			os.Exit(1)
+		}
+		defer func() { fmt.Println("opened:", opened("/mem")) }()
 	}
 	runtime.LockOSThread()
 	cmem.SetRate(1)

@@ -36,7 +36,7 @@ const char *cwork_conform(void);
 void *cwork_site(unsigned site, size_t n);
 int cwork_fork(int times);
 void cwork_ending(int threads);
-int cwork_refuse(void);
+int cwork_refuse(int kill);
 int cwork_fork_masks(int times);
 void cwork_says(int threads);
 void cwork_detached(int threads);
@@ -95,9 +95,14 @@ func ForkMasks(times int) int { return int(C.cwork_fork_masks(C.int(times))) }
 // Ending starts threads whose destructors allocate and free to the last.
 func Ending(threads int) { C.cwork_ending(C.int(threads)) }
 
-// Refuse has the system refuse process_vm_readv from now on, and returns 0, or the number of an
-// error.
-func Refuse() int { return int(C.cwork_refuse()) }
+// Refuse has the system refuse process_vm_readv from now on, or kill the process for it, and returns
+// 0, or the number of an error.
+func Refuse(kill bool) int {
+	if kill {
+		return int(C.cwork_refuse(1))
+	}
+	return int(C.cwork_refuse(0))
+}
 
 // Says, Detached and Late start threads that end in odd ways.
 func Says(threads int)     { C.cwork_says(C.int(threads)) }

@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,7 +105,7 @@ void cwork_many(int threads) {
 int cwork_child(void) {
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(60); // if it hangs
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // if it hangs, the tests end and so does it
 		for (int k = 0; k < 100; k++) {
 			void *volatile p = malloc(5000);
 			p = realloc(p, 9000);

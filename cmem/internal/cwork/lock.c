@@ -56,7 +56,6 @@ int cwork_priority(int times) {
 	pthread_t a, b;
 	high_done = refused = 0;
 	pthread_create(&a, 0, low, 0);
-	usleep(1000);
 	pthread_create(&b, 0, high, &times);
 	pthread_join(b, 0);
 	pthread_join(a, 0);

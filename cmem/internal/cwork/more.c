@@ -135,7 +135,7 @@ int cwork_fork(int times) {
 	for (int i = 0; i < times; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(20); // if it hangs
+			prctl(PR_SET_PDEATHSIG, SIGKILL); // if it hangs, the tests end and so does it
 			for (int k = 0; k < 2000; k++) {
 				void *volatile p = malloc(5000);
 				p = realloc(p, 9000);
@@ -176,15 +176,16 @@ void cwork_ending(int threads) {
 	}
 }
 
-// cwork_refuse has the system refuse process_vm_readv to all threads. It returns 0, or an error.
-int cwork_refuse(void) {
+// cwork_refuse has the system refuse process_vm_readv to all threads, or kill the process that calls
+// it. It returns 0, or an error.
+int cwork_refuse(int kill) {
 #ifndef SECCOMP_SET_MODE_FILTER
 	return ENOSYS;
 #else
 	struct sock_filter f[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = {sizeof f / sizeof *f, f};

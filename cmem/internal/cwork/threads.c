@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,10 @@ static void *says(void *arg) {
 	char *volatile s = strerror(123456); // the C library frees the text after all destructors
 	return s ? 0 : arg;
 }
-static void *nothing(void *arg) { return arg; }
+static void *nothing(void *arg) {
+	__atomic_store_n((int *)arg, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	return 0;
+}
 
 // cwork_says has threads one after the other that have asked for the text of an error.
 void cwork_says(int threads) {
@@ -26,17 +30,21 @@ void cwork_says(int threads) {
 	}
 }
 
-// cwork_detached starts threads that are detached and do nothing. The C library keeps the stacks of
-// some, and unmaps those of the others.
+// cwork_detached starts threads that are detached and do nothing, and waits until the system knows
+// none of them any more. The C library keeps the stacks of some, and unmaps those of the others.
 void cwork_detached(int threads) {
 	pthread_attr_t a;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	int ids[threads];
 	for (int i = 0; i < threads; i++) {
 		pthread_t t;
-		pthread_create(&t, &a, nothing, 0);
+		ids[i] = 0;
+		pthread_create(&t, &a, nothing, &ids[i]);
 	}
-	usleep(100000);
+	for (int i = 0; i < threads; i++)
+		while (!__atomic_load_n(&ids[i], __ATOMIC_ACQUIRE) || syscall(SYS_tgkill, getpid(), ids[i], 0) == 0)
+			usleep(100);
 	pthread_attr_destroy(&a);
 }
 

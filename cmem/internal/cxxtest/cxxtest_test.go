@@ -11,14 +11,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cxxtest"
 	"github.com/cheapgo/cheap/cmem/internal/hammer"
 )
 
-var long = flag.Duration("cmem.long", time.Second, "how long TestHammer runs")
+var long = flag.Duration("cmem.long", 0, "how long TestHammer runs; 0 is some thousand steps")
 
 // few is what the runtime's threads and the C library allocate beside a test.
 const few = 60

@@ -12,6 +12,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -21,11 +22,17 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Run runs eight goroutines for a time, half of them locked to their threads, on stacks of up to
-// 300 functions. They allocate in C, in callbacks, in threads of C, in SQLite, which they load and
-// unload, in children that they fork, and in extra, which is called now and then. Meanwhile the
-// collector runs all the time, the CPU profiler looks 1,000 times a second, and the rate of samples
-// changes: every block, one in 64 bytes, and others.
+const (
+	goroutines = 8
+	short      = 150 // steps of a goroutine
+	between    = 250 // steps of all goroutines between two profiles
+)
+
+// Run runs eight goroutines for a time, or for a number of steps if that is 0, half of them locked
+// to their threads, on stacks of up to 300 functions. They allocate in C, in callbacks, in threads of
+// C, in SQLite, which they load and unload, in children that they fork, and in extra, which is called
+// now and then. Meanwhile the collector runs all the time, the CPU profiler looks 1,000 times a
+// second, and the rate of samples changes: every block, one in 64 bytes, and others.
 func Run(t *testing.T, d time.Duration, extra func()) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	defer cmem.SetRate(cmem.SetRate(1))
@@ -37,30 +44,42 @@ func Run(t *testing.T, d time.Duration, extra func()) {
 	defer pprof.StopCPUProfile()
 	before := cmem.Read()
 	end := time.Now().Add(d)
+	goOn := func(steps int) bool {
+		if d == 0 {
+			return steps < short
+		}
+		return time.Now().Before(end)
+	}
 	var all sync.WaitGroup
+	var running, taken atomic.Int64 // goroutines, and their steps
 	var forks, queries counter
-	for g := range 8 {
+	running.Store(goroutines)
+	for g := range goroutines {
 		all.Go(func() {
+			defer running.Add(-1)
 			if g%2 == 0 {
 				runtime.LockOSThread() // the thread ends with the goroutine
 			}
 			w := worker{t: t, forks: &forks, queries: &queries, extra: extra}
-			for time.Now().Before(end) {
+			for steps := 0; goOn(steps); steps++ {
 				deep(rand.IntN(300), w.step)
+				taken.Add(1)
 			}
 			w.free()
 		})
 	}
 	profiles := 0
-	for rates := []int{1, 64, 2000, cmem.DefaultRate, 0}; time.Now().Before(end); profiles++ {
+	for rates := []int{1, 64, 2000, cmem.DefaultRate, 0}; running.Load() > 0; profiles++ {
 		cmem.SetRate(rates[profiles%len(rates)])
-		time.Sleep(min(200*time.Millisecond, d/10))
+		for next := taken.Load() + between; taken.Load() < next && running.Load() > 0; {
+			time.Sleep(time.Millisecond)
+		}
 		runtime.GC()
 		Check(t)
 	}
 	all.Wait()
 	after := cmem.Read()
-	t.Logf("%d samples of %d blocks in %v; %d forks, %d times SQLite, %d profiles", after.Samples-before.Samples, after.Mallocs-before.Mallocs, d, forks.n, queries.n, profiles)
+	t.Logf("%d samples of %d blocks in %d steps; %d forks, %d times SQLite, %d profiles", after.Samples-before.Samples, after.Mallocs-before.Mallocs, taken.Load(), forks.n, queries.n, profiles)
 	if after.Lost != before.Lost {
 		t.Errorf("%d samples were lost", after.Lost-before.Lost)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/own"
@@ -19,14 +19,24 @@ type link struct {
 	next  *link
 }
 
-// TestAll drops owners, some in a chain of objects that are found one after the other.
+// TestAll drops owners, some in a chain of objects that are found one after the other. The first
+// release takes long.
 func TestAll(t *testing.T) {
 	released := 0
+	var once sync.Once
+	running, goOn := make(chan bool), make(chan bool)
 	p := own.NewPool(own.Options{Name: "collect.Pool", Release: func(_ any, r []uintptr) error {
-		time.Sleep(time.Millisecond)
+		once.Do(func() {
+			close(running)
+			<-goOn
+		})
 		released += len(r)
 		return nil
 	}, Workers: 1})
+	go func() {
+		<-running // and All waits
+		close(goOn)
+	}()
 	const chain, alone = 5, 1000
 	done := make(chan bool)
 	go func() {
@@ -54,7 +64,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestAllWithDrain has releases that wait for a Drain, and one that takes long.
+// TestAllWithDrain has releases that wait for a Drain, and a context that is done.
 func TestAllWithDrain(t *testing.T) {
 	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Drain: true})
 	var o own.Owner
