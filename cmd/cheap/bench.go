@@ -27,7 +27,6 @@ const rowCommandName = "bench-row"
 // How long a run takes, unless -count or -benchtime is given.
 const (
 	benchBudget = 64 * time.Second
-	quickBudget = 15 * time.Second
 
 	spliceBudget = 30 * time.Second // more, for the table that -splice adds
 
@@ -36,6 +35,12 @@ const (
 	namedBudget      = 50 * time.Second
 	quickNamedBudget = 25 * time.Second
 )
+
+// quickBudget is that of -quick. It is a variable for tests.
+var quickBudget = 15 * time.Second
+
+// profileTime is how long a row is profiled for -cpuprofile. It is a variable for tests.
+var profileTime = time.Second
 
 // benchSettings is what the arguments of `cheap bench` ask for.
 type benchSettings struct {
@@ -260,6 +265,9 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		fmt.Fprintf(stderr, "cheap bench: %s\n", missing)
 	}
 	report, failed := s.measure(ctx, stderr)
+	if errors.Is(failed, measure.ErrNothing) {
+		return usagef("%s; the machine may be busy; with -count a run takes as long as it takes", oneLine(failed))
+	}
 	if report == nil {
 		return failed
 	}
@@ -307,7 +315,7 @@ func (s *benchSettings) measure(ctx context.Context, stderr io.Writer) (*result.
 	if err != nil {
 		return nil, err
 	}
-	o.Profile = file
+	o.Profile, o.ProfileTime = file, profileTime
 	report, err := measure.Run(ctx, s.tables, o)
 	return report, errors.Join(err, file.Close())
 }

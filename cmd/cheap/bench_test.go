@@ -69,6 +69,24 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
+// TestBenchNothing has no time for one row: that is no success, and no report.
+func TestBenchNothing(t *testing.T) {
+	defer func(d time.Duration) { quickBudget = d }(quickBudget)
+	quickBudget = 1
+	t.Chdir(t.TempDir())
+	for _, format := range []string{"text", "json", "html"} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), []string{"bench", "-quick", "-run=calls", "-format=" + format}, nil, &stdout, &stderr)
+		const want = "cheap bench: nothing was measured: the time of 1ns was over before the first round; the machine may be busy; with -count a run takes as long as it takes\n"
+		if code != exitUsage || !strings.HasSuffix("\n"+stderr.String(), "\n"+want) || stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, stderr %q, stdout %q", format, code, &stderr, &stdout)
+		}
+		if files, _ := os.ReadDir("."); len(files) != 0 {
+			t.Errorf("it wrote %v", files)
+		}
+	}
+}
+
 // TestBenchClosedOutput checks that a report which cannot be written is an error.
 func TestBenchClosedOutput(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/present"
@@ -58,13 +59,16 @@ func (s *explainSettings) measure(ctx context.Context, progress *progress) (note
 	return nil, nil
 }
 
+// figureSettings are those of the cheap bench that measures figures. They are a variable for tests.
+var figureSettings = []string{"-quick"}
+
 func (s *explainSettings) runBench(ctx context.Context) (explain.Figures, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return explain.Figures{}, err
 	}
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(ctx, self, "bench", "-quick", "-run", explain.Stored.Rows(), "-format", "json")
+	command := exec.CommandContext(ctx, self, slices.Concat([]string{"bench", "-run", explain.Stored.Rows(), "-format", "json"}, figureSettings)...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
 		return explain.Figures{}, fmt.Errorf("cheap bench: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))

@@ -10,13 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestExplainHTTP reads the page, until an interrupt ends the command.
 func TestExplainHTTP(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpu.pprof")
-	if err := os.WriteFile(file, busyProfile(t), 0o644); err != nil {
+	if err := os.WriteFile(file, busyProfile(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, given := range []string{"localhost:0", ":0"} {
@@ -59,7 +58,7 @@ func TestExplainHTTP(t *testing.T) {
 			if c != exitOK {
 				t.Errorf("exit code %d: %s", c, stderr.String())
 			}
-		case <-time.After(time.Minute):
+		case <-untilDeadline(t).Done():
 			t.Fatal("an interrupt does not end it")
 		}
 	}

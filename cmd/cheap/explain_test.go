@@ -8,35 +8,36 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/pprof"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
 )
 
-// busyProfile is a CPU profile of this process.
-func busyProfile(t *testing.T) []byte {
-	t.Helper()
+// busyProfile is a CPU profile of this process, of some dozens of samples: the work has a length,
+// however long that takes.
+var busyProfile = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	if err := pprof.StartCPUProfile(&b); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	n := 0
-	for start := time.Now(); time.Since(start) < 500*time.Millisecond; {
-		for i := range 1000 {
-			n += i * n
-		}
+	for i := range 1 << 27 {
+		busySink += i * busySink
 	}
 	pprof.StopCPUProfile()
 	return b.Bytes()
-}
+})
+
+var busySink int
 
 // TestExplainURL explains what a server answers, with the address as it is and with what it
 // leaves out.
 func TestExplainURL(t *testing.T) {
-	data := busyProfile(t)
+	data := busyProfile()
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked = append(asked, q.URL.String())
@@ -170,6 +171,27 @@ func TestExplainFiles(t *testing.T) {
 	}
 }
 
+// TestExplainBench measures each of the figures of the advice.
+func TestExplainBench(t *testing.T) {
+	if !tables.HasC {
+		return // most of the rows are not in this build
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"bench", "-run", explain.Stored.Rows(), "-count", "1", "-benchtime", "1x", "-format", "json"}
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	figures, err := figuresOf(&stdout, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range explain.Stored.Ns {
+		if figures.Ns[name] <= 0 {
+			t.Errorf("%s: %v ns", name, figures.Ns[name])
+		}
+	}
+}
+
 // TestExplainServer ends a program that does not end by itself: after a time, and by an
 // interrupt.
 func TestExplainServer(t *testing.T) {
@@ -179,7 +201,12 @@ func TestExplainServer(t *testing.T) {
 		"main.go": `package main
 
 func main() {
-	for n := 1; ; n++ {
+	n := 1
+	for i := range 1 << 27 {
+		n += i * n
+	}
+	println("ready")
+	for ; ; n++ {
 		n *= n
 	}
 }
@@ -195,14 +222,22 @@ func main() {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			var stdout bytes.Buffer
+			var stderr lineWriter
+			code := make(chan int)
+			go func() { code <- run(ctx, append([]string{"explain"}, args...), nil, &stdout, &stderr) }()
 			if name == "interrupt" {
-				time.AfterFunc(5*time.Second, cancel) // after the build
+				stderr.waitFor(t, "ready\n")
+				cancel()
 			}
-			var stdout, stderr bytes.Buffer
-			if code := run(ctx, append([]string{"explain"}, args...), nil, &stdout, &stderr); code != exitOK {
-				t.Fatalf("exit code %d: %s", code, stderr.String())
+			if code := <-code; code != exitOK {
+				t.Fatalf("exit code %d: %s", code, &stderr)
 			}
-			if !strings.Contains(stdout.String(), "main.main") && !strings.Contains(stdout.String(), "other Go code") {
+			want := ", go1." // after a time the program may not even have begun
+			if name == "interrupt" {
+				want = "main.main|other Go code"
+			}
+			if !regexp.MustCompile(want).MatchString(stdout.String()) {
 				t.Errorf("printed %s", stdout.String())
 			}
 		})

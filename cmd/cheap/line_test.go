@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"regexp"
 	"sync"
 	"testing"
@@ -30,11 +31,24 @@ func (w *lineWriter) String() string {
 func (w *lineWriter) waitFor(t *testing.T, expression string) []string {
 	t.Helper()
 	e := regexp.MustCompile(expression)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for ctx := untilDeadline(t); ; time.Sleep(5 * time.Millisecond) {
 		if m := e.FindStringSubmatch(w.String()); m != nil {
 			return m
 		}
+		if ctx.Err() != nil {
+			t.Fatalf("no %s in %s", expression, w)
+		}
 	}
-	t.Fatalf("no %s in %s", expression, w)
-	return nil
+}
+
+// untilDeadline returns the context of a test, which ends some seconds before the test program
+// does: that is time to say what the test has waited for.
+func untilDeadline(t *testing.T) context.Context {
+	deadline, ok := t.Deadline()
+	if !ok {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), deadline.Add(-5*time.Second))
+	t.Cleanup(cancel)
+	return ctx
 }

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -16,13 +18,42 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv("CHEAP_TEST_RUN_MAIN") != "" { // of tests of cheap record
-		os.Unsetenv("CHEAP_TEST_RUN_MAIN")
-		main()
-	}
-	testscript.Main(m, map[string]func(){"cheap": main})
+// commands are what this program is, if it has one of these names. Scripts and tests find them by
+// PATH.
+var commands = map[string]func(){"cheap": shortMain}
+
+func TestMain(m *testing.M) { testscript.Main(keeper{m}, commands) }
+
+// shortMain is the command, which measures no longer than a test needs.
+func shortMain() {
+	profileTime = 200 * time.Millisecond
+	figureSettings = []string{"-count", "1", "-benchtime", "1x"}
+	main()
 }
+
+// kept is a folder for what several tests use.
+var kept string
+
+// A keeper runs the tests, and removes that folder.
+type keeper struct{ *testing.M }
+
+func (k keeper) Run() int {
+	var err error
+	if kept, err = os.MkdirTemp("", "cheap-test-"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(kept)
+	return k.M.Run()
+}
+
+// goCache is that of the go command, which has no home in a script.
+var goCache = sync.OnceValue(func() string {
+	text, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return "" // a script without a go command
+	}
+	return strings.TrimSpace(string(text))
+})
 
 // TestScripts runs the command lines in testdata/script.
 func TestScripts(t *testing.T) {
@@ -31,6 +62,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// Built with -race, a program would sleep for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("GOCACHE", goCache())
+			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {

@@ -4,41 +4,85 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 )
 
+var recordBuilds = flag.Bool("record.builds", false, "TestRecordLeak builds its program in ways for which the standard library is compiled again, too")
+
 var recordToolchain = flag.String("record.toolchain", "", "build the programs that are recorded with this GOTOOLCHAIN")
 
-// runVariable has the test program be the command.
-const runVariable = "CHEAP_TEST_RUN_MAIN"
+// recordedOnce is testdata/record, built once.
+var recordedOnce = sync.OnceValues(func() (string, error) { return goBuild(filepath.Join(kept, "recorded")) })
 
-// buildRecorded builds testdata/record, with these flags of go build.
-func buildRecorded(t *testing.T, flags ...string) string {
+// theRecorded returns that program.
+func theRecorded(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "program")
+	path, err := recordedOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// goBuild builds testdata/record into a folder, with these flags of go build.
+func goBuild(folder string, flags ...string) (path string, err error) {
+	path = filepath.Join(folder, "program")
 	build := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "./testdata/record")...)
 	if *recordToolchain != "" {
 		build.Env = append(os.Environ(), "GOTOOLCHAIN="+*recordToolchain)
 	}
 	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
+		return "", fmt.Errorf("%w: %s", err, text)
 	}
-	return path
+	return path, nil
 }
+
+// The C compiler of cheap record takes longer than what is tested. So the library that is preloaded
+// is compiled once, and libraryCompiler, which is this program, stands for the compiler: it copies
+// what libraryVariable names.
+const (
+	libraryCompiler = "cheap-test-cc"
+	libraryVariable = "CHEAP_TEST_LIBRARY"
+)
+
+var library = sync.OnceValues(func() (string, error) {
+	folder := filepath.Join(kept, "library")
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		return "", err
+	}
+	return shared.Build(folder)
+})
+
+func init() {
+	commands[libraryCompiler] = func() {
+		text, err := os.ReadFile(os.Getenv(libraryVariable))
+		if err == nil {
+			err = os.WriteFile(os.Args[slices.Index(os.Args, "-o")+1], text, 0o777)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// ownCompiler has cheap record compile the library itself.
+func ownCompiler() string { return "CC=" + os.Getenv("CC") }
 
 // A recordRun is a run of cheap record.
 type recordRun struct {
@@ -50,15 +94,13 @@ type recordRun struct {
 // recordCommandLine returns the command with these arguments behind -o.
 func recordCommandLine(t *testing.T, env []string, args ...string) (command *exec.Cmd, out string) {
 	t.Helper()
-	self, err := os.Executable()
+	text, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out = filepath.Join(t.TempDir(), "out.pb.gz")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	command = exec.CommandContext(ctx, self, append([]string{"record", "-o", out}, args...)...)
-	command.Env = append(append(os.Environ(), runVariable+"=1"), env...)
+	command = exec.CommandContext(untilDeadline(t), "cheap", append([]string{"record", "-o", out}, args...)...)
+	command.Env = append(append(os.Environ(), "CC="+libraryCompiler, libraryVariable+"="+text), env...)
 	return command, out
 }
 
@@ -73,7 +115,16 @@ func recordEnv(t *testing.T, env []string, args ...string) *recordRun {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
+	nothingShared(t, command)
 	return &recordRun{stdout.String(), stderr.String(), command.ProcessState.ExitCode(), out}
+}
+
+// nothingShared looks for a file that a command which has ended has left in memory.
+func nothingShared(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	if left, _ := filepath.Glob(fmt.Sprintf("/dev/shm/cheap-record-%d-*", command.Process.Pid)); len(left) > 0 {
+		t.Errorf("%v: %q are left", command, left)
+	}
 }
 
 func record(t *testing.T, args ...string) *recordRun { return recordEnv(t, nil, args...) }

@@ -35,6 +35,7 @@ type livePage struct {
 
 var livePageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bytes":     func(n any) string { return byteCount(wide(n)) },
+	"inUse":     inUse,
 	"thousands": func(n any) string { return figure.Thousands(int(wide(n))) },
 }).Parse(`<!DOCTYPE html>
 <html lang="en">
@@ -51,7 +52,7 @@ th:first-child, td:first-child { text-align: left; }
 <h1>The C heap of {{.Name}}</h1>
 {{if .Wait}}<p>{{.Wait}}</p>{{else}}{{with .Counts}}
 <table>
-<tr><td>in use<td>{{bytes .Live}}, ± {{bytes .LiveError}}
+<tr><td>in use<td>{{if .LiveSamples}}{{bytes .Live}}, ± {{bytes .LiveError}}{{else}}{{inUse .}}{{end}}
 <tr><td>in use at most<td>{{bytes .Peak}}, ± {{bytes .PeakError}}
 <tr><td>calls of malloc and its like<td>{{thousands .Mallocs}}, for {{bytes .Bytes}}
 <tr><td>calls of free<td>{{thousands .Frees}}

@@ -28,12 +28,12 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 	signals := takeSignals() // from here on: what is made below is removed at the end
 	defer signals.stop()
-	folder, err := os.MkdirTemp("", "cheap-record-")
+	folder, err := shared.MakeFolder()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if err := shared.Check(folder); err != nil {
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	if err := shared.Check(folder.Path); err != nil {
 		return 0, usagef("%v", err)
 	}
 	var listener net.Listener
@@ -43,7 +43,7 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		}
 		defer listener.Close()
 	}
-	library, err := shared.Build(folder)
+	library, err := shared.Build(folder.Path)
 	var missing *shared.CompilerError
 	if errors.As(err, &missing) {
 		return 0, usagef("%v", err)
@@ -147,7 +147,7 @@ func (r *recording) write() error {
 		cut = r.traced.stop()
 	}
 	if !r.file.Started() {
-		return fmt.Errorf("nothing was recorded: the dynamic linker did not load the library into %s, or could not map its file", r.program.Path)
+		return fmt.Errorf("nothing was recorded: %s did not load the library, or the library could not map its file; the dynamic linker does not load it into a program that gets other rights when it starts (AT_SECURE)", r.program.Path)
 	}
 	if off := r.file.Off(); off != "" {
 		return fmt.Errorf("nothing was recorded: %s", off)

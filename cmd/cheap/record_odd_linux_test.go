@@ -13,6 +13,7 @@ import (
 // TestRecordLibraryOfGo records a program in C that loads a library in Go. Its runtime reads what
 // the kernel has written behind the environment.
 func TestRecordLibraryOfGo(t *testing.T) {
+	t.Parallel()
 	const text = `
 #include <dlfcn.h>
 #include <stdio.h>
@@ -38,13 +39,14 @@ int main(int argc, char **argv) {
 
 import "C"
 
-import (
-	"fmt"
-	"os"
-)
+import "syscall" // and no more: all that is imported is compiled for this library only
 
 //export hello
-func hello() { fmt.Println(os.Getpagesize() > 0, os.Getenv("KEPT"), os.Getenv("LD_PRELOAD")) }
+func hello() {
+	kept, _ := syscall.Getenv("KEPT")
+	preload, _ := syscall.Getenv("LD_PRELOAD")
+	syscall.Write(1, []byte("[" + kept + "] [" + preload + "]\n"))
+}
 
 func main() {}
 `,
@@ -64,7 +66,7 @@ func main() {}
 			t.Fatalf("%v: %v: %s", command, err, text)
 		}
 	}
-	if r := recordEnv(t, []string{"KEPT=kept"}, program, library); r.code != 7 || r.stdout != "true kept \n" {
+	if r := recordEnv(t, []string{"KEPT=kept"}, program, library); r.code != 7 || r.stdout != "[kept] []\n" {
 		t.Errorf("code %d, the program prints %q, and stderr is %s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -72,8 +74,9 @@ func main() {}
 // TestRecordNoReader has a report that goes to a pipe without a reader. What record has made for
 // itself is removed.
 func TestRecordNoReader(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
-	command, out := recordCommandLine(t, []string{"TMPDIR=" + folder}, buildRecorded(t), "threads")
+	command, out := recordCommandLine(t, []string{"TMPDIR=" + folder}, theRecorded(t), "threads")
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +98,8 @@ func TestRecordNoReader(t *testing.T) {
 
 // TestRecordPath records a program that is found by PATH. The report has a command that finds it.
 func TestRecordPath(t *testing.T) {
-	program := buildRecorded(t)
+	t.Parallel()
+	program := theRecorded(t)
 	r := recordEnv(t, []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH")}, filepath.Base(program), "leak")
 	if want := "go tool pprof " + program + " " + r.out + "\n"; r.code != 3 || !strings.Contains(r.stderr, want) {
 		t.Errorf("code %d, no %q in\n%s", r.code, want, r.stderr)

@@ -42,7 +42,7 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 			}
 			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
 		}
-		line("at the end", "%s in use", byteCount(c.Live))
+		line("at the end", "%s", inUse(c))
 	}
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
@@ -78,6 +78,14 @@ func (r *recording) reportMovable(line func(label, format string, args ...any), 
 	} else {
 		line("", "what that would cost on a cheap.Heap was not measured: %v", err)
 	}
+}
+
+// inUse says what is in use.
+func inUse(c shared.Counts) string {
+	if bound := c.LiveBound(); c.LiveSamples == 0 && bound > 0 {
+		return fmt.Sprintf("less than %s in use, with a certainty of 95 %%: no sample is in use", byteCount(bound))
+	}
+	return byteCount(c.Live) + " in use"
 }
 
 // byteCount writes a number of bytes.

@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/cheapgo/cheap"
@@ -80,37 +78,15 @@ func TestTopFails(t *testing.T) {
 	}
 }
 
-// A lockedBuffer may be read while the command writes.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // TestTopAgain lets the command print three times, and ends it.
 func TestTopAgain(t *testing.T) {
 	address := inspected(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var stdout lockedBuffer
+	var stdout lineWriter
 	done := make(chan error, 1)
 	go func() { done <- topCommand(ctx, []string{"-every", "100ms", address}, &stdout) }()
-	for deadline := time.Now().Add(time.Minute); strings.Count(stdout.String(), "\nHEAP") < 3; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not printed three times in a minute:\n%s", stdout.String())
-		}
-	}
+	stdout.waitFor(t, `(?s)(\nHEAP.*){3}`)
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("an interrupt is an error: %v", err)

@@ -72,7 +72,7 @@ func cgoparamRows() []row {
 	var all []row
 	for _, s := range theTwo {
 		always := func(w work) contender { return func(testing.TB) work { return w } }
-		all = append(all, row{s.name + "/allocator=dropin", "cgoparam", 0.8, paired(s.n, always(s.dropin), always(s.original))})
+		all = append(all, row{s.name + "/allocator=dropin", "cgoparam", paired(s.n, always(s.dropin), always(s.original))})
 	}
 	return all
 }

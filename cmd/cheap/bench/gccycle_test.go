@@ -54,7 +54,6 @@ func (b burden) beyond() float64 {
 // bytes of the Go heap an owner takes beyond its object.
 func BenchmarkOwnLive(b *testing.B) {
 	const n, turns = 1_000_000, 5
-	const bar, heapBar = 0.30, 20
 	var wall, cpu, wallPlain, heap, heapCleanup []float64
 	var ns [3][]float64
 	for b.Loop() {
@@ -79,12 +78,10 @@ func BenchmarkOwnLive(b *testing.B) {
 			heapCleanup = append(heapCleanup, cleanup.beyond())
 		}
 	}
-	b.ReportMetric(median(wall), "x-addcleanup-wall")
-	b.ReportMetric(median(cpu), "x-addcleanup-cpu")
-	b.ReportMetric(bar, "bar")
+	report(b, "x-addcleanup-wall", median(wall))
+	report(b, "x-addcleanup-cpu", median(cpu))
 	b.ReportMetric(median(wallPlain), "x-plain-wall")
-	b.ReportMetric(median(heap), "heap-B/owner")
-	b.ReportMetric(heapBar, "heap-bar")
+	report(b, "heap-B/owner", median(heap))
 	b.ReportMetric(median(heapCleanup), "heap-B/addcleanup")
 	b.ReportMetric(median(ns[0])/1e6, "own-ms/gc")
 	b.ReportMetric(median(ns[1])/1e6, "addcleanup-ms/gc")

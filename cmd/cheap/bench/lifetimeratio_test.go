@@ -6,22 +6,21 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/lifetime"
 )
 
-// A lifetimeRow is one promise about the cost of owning: the wall-clock time and the
-// processor time should be at most bar of theirs, and the bytes that are live in C
-// at most peakBar of theirs.
+// A lifetimeRow compares the costs of two ways to own. There is a promise about the wall-clock
+// time and about the processor time, and with peak about the bytes that are live in C.
 type lifetimeRow struct {
 	owner, than  string
 	ours, theirs lifetime.Way
 	malloc       string // "libc", or "jemalloc", which is preloaded
 	n            int    // objects in a round, which then takes a tenth of a second or more
-	bar          float64
-	peakBar      float64 // 0 where theirs has one block at a time
+	peak         bool   // false where theirs has one block at a time
 
 	// The same pair under another load, with a name for it, or "".
 	load  string
@@ -30,41 +29,41 @@ type lifetimeRow struct {
 
 var ownratioLong = flag.Bool("ownratio.long", false, "run BenchmarkOwnRatio with 10,000,000 objects in a round as well, for half a minute more")
 
-// lifetimeRows lists the promises.
-func lifetimeRows() []lifetimeRow {
+// lifetimeRows lists the comparisons, with long those that take half a minute.
+func lifetimeRows(long bool) []lifetimeRow {
 	rows := []lifetimeRow{
-		{owner: "own", than: "addcleanup", ours: lifetime.Owner, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.45, peakBar: 1.25},
-		{owner: "make", than: "addcleanup", ours: lifetime.Make, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.35, peakBar: 1.25},
-		{owner: "close", than: "manual", ours: lifetime.Close, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.25},
-		{owner: "memory", than: "manual", ours: lifetime.Memory, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 0.75},
-		{owner: "memory", than: "addcleanup", ours: lifetime.Memory, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, bar: 0.1, peakBar: 1.25},
-		{owner: "memory", than: "go", ours: lifetime.Memory, theirs: lifetime.Arrays, malloc: "libc", n: 2_000_000, bar: 1},
-		{owner: "group", than: "sixteens", ours: lifetime.Group, theirs: lifetime.Manual, malloc: "libc", n: 8_000_000, bar: 0.15},
-		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 1.1},
-		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 0.8},
-		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.8, load: "n=1e6"},
-		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.4},
-		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000, bar: 1.15},
-		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.8},
-		{owner: "make-inline", than: "manual", ours: lifetime.MakeInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 1.4},
-		{owner: "bare", than: "manual", ours: lifetime.Bare, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, bar: 0.45},
-		{owner: "children", than: "own", ours: lifetime.Children, theirs: lifetime.Owner, malloc: "libc", n: 400_000, bar: 1.05},
+		{owner: "own", than: "addcleanup", ours: lifetime.Owner, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, peak: true},
+		{owner: "make", than: "addcleanup", ours: lifetime.Make, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, peak: true},
+		{owner: "close", than: "manual", ours: lifetime.Close, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "memory", than: "manual", ours: lifetime.Memory, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "memory", than: "addcleanup", ours: lifetime.Memory, theirs: lifetime.Cleanup, malloc: "libc", n: 400_000, peak: true},
+		{owner: "memory", than: "go", ours: lifetime.Memory, theirs: lifetime.Arrays, malloc: "libc", n: 2_000_000},
+		{owner: "group", than: "sixteens", ours: lifetime.Group, theirs: lifetime.Manual, malloc: "libc", n: 8_000_000},
+		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000},
+		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000},
+		{owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000, load: "n=1e6"},
+		{owner: "make", than: "manual", ours: lifetime.Make, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "jemalloc", n: 1_000_000},
+		{owner: "own-inline", than: "manual", ours: lifetime.OwnerInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "make-inline", than: "manual", ours: lifetime.MakeInline, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "bare", than: "manual", ours: lifetime.Bare, theirs: lifetime.ManualObject, malloc: "libc", n: 1_000_000},
+		{owner: "children", than: "own", ours: lifetime.Children, theirs: lifetime.Owner, malloc: "libc", n: 400_000},
 		{
-			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
+			owner: "own", than: "manual", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000,
 			load: "goroutines=2", procs: 2,
 		},
 		{
-			owner: "own-inline", than: "manual", ours: lifetime.OwnerParallel(2, true), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000, bar: 1.8,
+			owner: "own-inline", than: "manual", ours: lifetime.OwnerParallel(2, true), theirs: lifetime.ManualParallel(2), malloc: "libc", n: 1_000_000,
 			load: "goroutines=2", procs: 2,
 		},
 		{
-			owner: "own", than: "addcleanup", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.CleanupParallel(2), malloc: "libc", n: 400_000, bar: 0.45,
+			owner: "own", than: "addcleanup", ours: lifetime.OwnerParallel(2, false), theirs: lifetime.CleanupParallel(2), malloc: "libc", n: 400_000,
 			load: "goroutines=2", procs: 2,
 		},
 	}
-	if *ownratioLong {
+	if long {
 		rows = append(rows, lifetimeRow{
-			owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 10_000_000, bar: 1.8, load: "n=1e7",
+			owner: "own", than: "manual", ours: lifetime.Owner, theirs: lifetime.ManualObject, malloc: "libc", n: 10_000_000, load: "n=1e7",
 		})
 	}
 	return rows
@@ -76,6 +75,15 @@ func (r *lifetimeRow) name() string {
 		name += "/" + r.load
 	}
 	return name
+}
+
+// units are those of what the row reports.
+func (r *lifetimeRow) units() []string {
+	units := []string{"x-" + r.than + "-wall", "x-" + r.than + "-cpu"}
+	if r.peak {
+		units = append(units, "x-"+r.than+"-peak")
+	}
+	return units
 }
 
 // setProcs sets GOMAXPROCS as the row wants it until the returned function is called.
@@ -109,13 +117,13 @@ func (s *shares) compare(tb testing.TB, ours, theirs *lifetime.Lifetime, n, turn
 	s.peak = append(s.peak, float64(x.peak)/float64(y.peak))
 }
 
-// BenchmarkOwnRatio reports for each promise the medians of paired rounds. One
+// BenchmarkOwnRatio reports for each row the medians of paired rounds. One
 // iteration is all the rounds, so -benchtime=1x is enough. The promises are for
 // one P and for two: -cpu=1,2. Rows with two goroutines have two Ps in any case.
 //
 // Rows for jemalloc run in a child process, for which it is preloaded.
 func BenchmarkOwnRatio(b *testing.B) {
-	for _, r := range lifetimeRows() {
+	for _, r := range lifetimeRows(*ownratioLong) {
 		b.Run(r.name(), func(b *testing.B) {
 			if !r.here() {
 				inPreloaded(b, r.malloc)
@@ -130,12 +138,9 @@ func BenchmarkOwnRatio(b *testing.B) {
 					s.compare(b, ours, theirs, r.n, turn)
 				}
 			}
-			b.ReportMetric(median(s.wall), "x-"+r.than+"-wall")
-			b.ReportMetric(median(s.cpu), "x-"+r.than+"-cpu")
-			b.ReportMetric(r.bar, "bar")
-			if r.peakBar > 0 {
-				b.ReportMetric(median(s.peak), "x-"+r.than+"-peak")
-				b.ReportMetric(r.peakBar, "peak-bar")
+			values := [][]float64{s.wall, s.cpu, s.peak}
+			for i, unit := range r.units() {
+				report(b, unit, median(values[i]))
 			}
 			b.ReportMetric(0, "ns/op") // not the time of anything
 		})
@@ -179,7 +184,7 @@ func BenchmarkOwnScaling(b *testing.B) {
 // TestOwnRatioRows runs each comparison once with few objects, so that a side that
 // does not do its work fails a test and not only a benchmark.
 func TestOwnRatioRows(t *testing.T) {
-	for _, r := range lifetimeRows() {
+	for _, r := range lifetimeRows(*ownratioLong) {
 		t.Run(r.name(), func(t *testing.T) {
 			if !r.here() {
 				inPreloaded(t, r.malloc)
@@ -203,5 +208,52 @@ func TestOwnings(t *testing.T) {
 				t.Errorf("it took %v", c.wall)
 			}
 		})
+	}
+}
+
+// TestPromises looks whether the promises are about benchmarks that there are, and whether each was
+// measured.
+func TestPromises(t *testing.T) {
+	known := map[string]bool{
+		"OwnTail x-addcleanup-p99.9": true,
+		"OwnLive x-addcleanup-wall":  true, "OwnLive x-addcleanup-cpu": true, "OwnLive heap-B/owner": true,
+	}
+	for _, one := range survivorRates {
+		known[fmt.Sprintf("Survivors/one=%d x-addcleanup-cpu", one)] = true
+	}
+	for _, r := range rows() {
+		known["Ratio/"+r.name()+" x-"+r.than] = true
+		if trace, ok := strings.CutPrefix(r.work, "trace-"); ok && r.than == "native" {
+			trace, _, _ = strings.Cut(trace, "/")
+			for _, allocator := range []string{"heap", "local"} {
+				row := "/work=trace-" + trace + "/allocator=" + allocator
+				known["Sampled"+row+" x-unsampled"], known["Guarded"+row+" x-unguarded"] = true, true
+			}
+		}
+	}
+	for _, r := range lifetimeRows(true) {
+		for _, unit := range r.units() {
+			known["OwnRatio/"+r.name()+" "+unit] = true
+		}
+	}
+	seen := map[string]bool{}
+	for i := range promises {
+		p := &promises[i]
+		key := p.bench + " " + p.unit
+		if seen[key] {
+			t.Errorf("two promises about %s", key)
+		}
+		seen[key] = true
+		if !known[key] {
+			t.Errorf("nothing measures %s", key)
+		}
+		if p.bar <= 0 || p.limit(1) <= 0 || p.limit(2) <= 0 {
+			t.Errorf("%s has the bar %v and the limits %v and %v", key, p.bar, p.limit(1), p.limit(2))
+		}
+	}
+	for key := range known {
+		if !seen[key] {
+			t.Errorf("there is no promise about %s", key)
+		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
 )
 
-// listRows are the promises about lists of calls.
+// listRows are the ratios of lists of calls.
 func listRows() []row {
 	const n = 64_000
-	promise := func(work string, bar float64, list, plain contender) row {
-		return row{"calls/" + work, "cgo", bar, paired(n, list, plain)}
+	ratio := func(work string, list, plain contender) row {
+		return row{"calls/" + work, "cgo", paired(n, list, plain)}
 	}
 	return []row{
-		promise("list=64", 0.12, lists(64, addsPlain), cgoAdds),
-		promise("list=64,reference", 0.18, lists(64, addsReferring), cgoAdds),
-		promise("list=64,condition", 0.18, lists(64, addsChecked), cgoAdds),
-		promise("list=1", 1.25, single, cgoAdds),
-		promise("list=5", 0.4, lists(5, addsPlain), cgoAdds),
-		promise("list=64,mix", 0.2, lists(64, mixes), cgoMixes),
+		ratio("list=64", lists(64, addsPlain), cgoAdds),
+		ratio("list=64,reference", lists(64, addsReferring), cgoAdds),
+		ratio("list=64,condition", lists(64, addsChecked), cgoAdds),
+		ratio("list=1", single, cgoAdds),
+		ratio("list=5", lists(5, addsPlain), cgoAdds),
+		ratio("list=64,mix", lists(64, mixes), cgoMixes),
 	}
 }
 

@@ -75,8 +75,7 @@ func compareTraces(b *testing.B, unit string, set func(on bool)) {
 						}
 					}
 				}
-				b.ReportMetric(median(ratios), unit)
-				b.ReportMetric(1.03, "bar")
+				report(b, unit, median(ratios))
 				b.ReportMetric(0, "ns/op")
 			})
 		}

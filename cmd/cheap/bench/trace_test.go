@@ -27,8 +27,8 @@ func traceRows() []row {
 	for _, file := range files {
 		name, _, _ := strings.Cut(filepath.Base(file), ".")
 		all = append(all,
-			row{"trace-" + name + "/allocator=heap", "native", 1.0, replayed(file, "heap", "native")},
-			row{"trace-" + name + "/allocator=heap", "libc", 0.35, replayed(file, "heap", "libc")})
+			row{"trace-" + name + "/allocator=heap", "native", replayed(file, "heap", "native")},
+			row{"trace-" + name + "/allocator=heap", "libc", replayed(file, "heap", "libc")})
 	}
 	return all
 }

@@ -5,7 +5,6 @@ package cside
 import (
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
@@ -125,11 +124,7 @@ func TestLedgerSees(t *testing.T) {
 }
 
 func TestCPUTime(t *testing.T) {
-	before, start := CPUTime(), time.Now()
-	for time.Since(start) < 20*time.Millisecond {
-	}
-	if d := CPUTime() - before; d <= 0 || d > time.Minute {
-		t.Errorf("20 ms of work took %v", d)
+	for before := CPUTime(); CPUTime() <= before; { // until the test program is ended, if it stands still
 	}
 }
 

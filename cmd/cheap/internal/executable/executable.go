@@ -68,6 +68,9 @@ func Open(path string) (*Program, error) {
 	if strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-") {
 		return nil, fmt.Errorf("%s uses musl, and programs are recorded with glibc alone", path)
 	}
+	if err := moreRights(file); err != nil {
+		return nil, err
+	}
 	p := &Program{Path: path}
 	p.readGo(f)
 	return p, nil

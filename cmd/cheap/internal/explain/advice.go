@@ -31,11 +31,7 @@ type Figures struct {
 var Stored = Figures{
 	From: "docs/report.json, another machine",
 	Ns: map[string]float64{
-		"strings/cstring-20": 83.8, "strings/arena-20": 27.9,
-		"strings/four-parameters-malloc": 240, "strings/four-parameters-arena": 12.3,
-		"allocators/temporary-data-malloc": 58.2, "allocators/temporary-data-heap": 7.88,
 		"release/addcleanup": 570, "release/finalizer": 597, "release/own-forget": 112, "release/own-memory": 35,
-		"calls/cgo": 25.5, "calls/cgo-noescape-nocallback": 25.8,
 	},
 }
 
@@ -66,7 +62,7 @@ const (
 
 // advise finds what would change the largest shares.
 func (r *Report) advise(f Figures) {
-	r.adviseStrings(f)
+	r.adviseStrings()
 	r.adviseRecords(f)
 	r.adviseCalls()
 	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
@@ -76,52 +72,56 @@ func (r *Report) advise(f Figures) {
 	r.Advice = r.Advice[:min(len(r.Advice), mostAdvice)]
 }
 
-// adviseStrings is about functions that pass strings and blocks to C and free them.
-func (r *Report) adviseStrings(f Figures) {
+// adviseStrings is about functions that make strings and blocks for C and free them. What is freed
+// elsewhere gets no advice: the profile does not say which blocks an allocator frees, and C.free of a
+// block of cheap, or the other way round, is a crash. Neither does it say how large the blocks are.
+// So what is expected is that the crossings go; what C does and what is copied stays.
+func (r *Report) adviseStrings() {
 	type use struct {
-		share       float64
-		text, frees bool
-		first       Site
-		sites       int
+		share, crossing           float64
+		texts, blocks, free, grow bool
+		first                     Site
+		sites                     int
 	}
 	uses := map[string]*use{}
 	for _, s := range r.Sites {
-		text := s.Callee == "C.CString" || s.Callee == "C.CBytes"
-		blocks := s.Callee == "C.malloc" || s.Callee == "C.calloc" || s.Callee == "C.realloc"
-		if s.Function == "" || !text && !blocks && s.Callee != "C.free" {
+		if s.Function == "" {
 			continue
 		}
 		u := uses[s.Function]
 		if u == nil {
 			u = &use{first: s}
-			uses[s.Function] = u
 		}
+		switch s.Callee {
+		case "C.CString", "C.CBytes":
+			u.texts = true
+		case "C.malloc", "C.calloc":
+			u.blocks = true
+		case "C.realloc":
+			u.grow = true
+		case "C.free":
+			u.free = true
+		default:
+			continue
+		}
+		uses[s.Function] = u
 		u.share += s.Share
+		u.crossing += s.Mechanisms[mechanismIndex(mechCrossing)]
 		u.sites++
-		u.text, u.frees = u.text || text, u.frees || s.Callee == "C.free"
 	}
 	for function, u := range uses {
-		where := u.first.place()
-		if u.sites > 1 {
-			where = shortName(function) + ", " + figure.Plural(u.sites, "call")
+		if !u.free || !u.texts && !u.blocks || u.grow {
+			continue
 		}
-		a := Advice{Site: where, Now: u.share, Link: "docs/porting.md#from-cmalloc"}
-		switch {
-		case u.text && u.frees:
-			ratio, basis, ok := f.ratio("strings/arena-20", "strings/cstring-20")
-			if !ok {
-				continue
-			}
-			a.Text = "The text is freed in the function that makes it: an arena for the arguments (cheap.GetArena, cheap.CString, Arena.Put) needs no call of C for it."
-			a.Expected, a.Basis = u.share*ratio, basis
-		default:
-			ratio, basis, ok := f.ratio("allocators/temporary-data-heap", "allocators/temporary-data-malloc")
-			if !ok {
-				continue
-			}
-			a.Text = "A Heap (cheap.Malloc and cheap.Free, or cheap.CString over it) makes and frees blocks without a call of C. Blocks that C frees, or that C has made, have to stay."
-			a.Expected, a.Basis = u.share*ratio, basis
+		a := Advice{
+			Site: fmt.Sprintf("%s, %s", shortName(function), figure.Plural(u.sites, "call")), Now: u.share, Expected: u.share - u.crossing,
+			Basis: "the crossings; what C does, and what is copied, stays",
+			Text:  "The function frees what it makes. With a Heap (cheap.Malloc and cheap.Free) neither needs a call of C.", Link: "docs/porting.md#from-cmalloc",
 		}
+		if u.texts {
+			a.Text = "The function frees the text that it makes. With an arena for the arguments (cheap.GetArena, cheap.CString, Arena.Put) neither needs a call of C."
+		}
+		a.Text += " What C frees or has made has to stay."
 		r.Advice = append(r.Advice, a)
 	}
 }
@@ -203,16 +203,16 @@ func (r *Report) adviseCalls() {
 		}
 	}
 	for function, of := range calls {
-		a := Advice{Site: of.first.place(), Now: of.crossing, Link: "docs/guide.md#what-each-way-costs"}
+		a := Advice{Site: of.first.place(), Now: of.crossing, Link: "docs/guide.md#a-list-for-many-calls"}
 		if of.large > 1 {
 			a.Site = fmt.Sprintf("%s, %s of C", shortName(function), figure.Plural(of.sites, "call"))
 			a.Expected = of.crossing / float64(of.large)
-			a.Text = fmt.Sprintf("The way to C and back is a large part of these calls. If C does in one call what %d of them do, one crossing is left of so many.", of.large)
+			a.Text = fmt.Sprintf("The way to C and back is a large part of these calls. A List of package calls, or one function of C, makes %d of them in one crossing.", of.large)
 			a.Basis = fmt.Sprintf("1/%d of the crossings; C itself stays", of.large)
 		} else {
 			a.Expected = of.crossing / batch
-			a.Text = fmt.Sprintf("The way to C and back is a large part of this call. A function of C that takes a list of %d arguments makes one call of %d.", batch, batch)
-			a.Basis = fmt.Sprintf("1/%d of the crossings; C itself stays", batch)
+			a.Text = "The way to C and back is a large part of this call. Package calls makes many calls in one crossing, where arguments and results are numbers and pointers: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before."
+			a.Basis = fmt.Sprintf("1/%d of the crossings, if %d calls become one; C itself stays", batch, batch)
 		}
 		r.Advice = append(r.Advice, a)
 	}

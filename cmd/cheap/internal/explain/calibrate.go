@@ -60,27 +60,39 @@ func runCalibrator(command *exec.Cmd) (*calibrator.Result, error) {
 	return r, json.Unmarshal(stdout.Bytes(), r)
 }
 
-// calibrationOf computes the ratios from the profiles of some processes.
+// calibrationOf computes the ratios from the profiles of some processes. What a call hides is more
+// where the function has a result, and most where that is a struct. A profile does not say which kind
+// a function is, so the ratio is the mean of the kinds, and its range that of all.
 func calibrationOf(results []*calibrator.Result) (Calibration, error) {
 	cal := Calibration{Go: results[0].Go, From: "this machine"}
-	var calls, callbacks hidden
+	kinds := make([]hidden, len(results[0].Kinds))
+	var callbacks hidden
 	for _, r := range results {
 		n := float64(len(results))
-		cal.CallNs += (r.CallNs - r.CNs) / n
-		cal.CallbackNs += (r.CallbackNs - r.CNs) / n
-		g, err := measured(r.Calls)
+		for i, k := range r.Kinds {
+			cal.CallNs += (k.CallNs - k.CNs) / n / float64(len(kinds))
+			g, err := measured(k.Calls)
+			if err != nil {
+				return cal, err
+			}
+			kinds[i].add(g.flat-g.total*k.CNs/k.CallNs, g.transitions, g.flat)
+		}
+		nothing := r.Kinds[0].CNs
+		cal.CallbackNs += (r.CallbackNs - nothing) / n
+		g, err := measured(r.Callbacks)
 		if err != nil {
 			return cal, err
 		}
-		calls.add(g.flat-g.total*r.CNs/r.CallNs, g.transitions, g.flat)
-		if g, err = measured(r.Callbacks); err != nil {
-			return cal, err
-		}
-		callbacks.add(g.flat-g.total*r.CNs/r.CallbackNs, g.callbacks, g.flat)
+		callbacks.add(g.flat-g.total*nothing/r.CallbackNs, g.callbacks, g.flat)
 	}
-	stored := StoredCalibration(cal.Go)
-	cal.PerCall, cal.PerCallback = calls.ratio().and(stored.PerCall), callbacks.ratio().and(stored.PerCallback)
-	if calls.seen == 0 || callbacks.seen == 0 {
+	cal.PerCall = Ratio{Low: math.Inf(1)}
+	for i := range kinds {
+		r := kinds[i].ratio()
+		cal.PerCall.Value += r.Value / float64(len(kinds))
+		cal.PerCall.Low, cal.PerCall.High = math.Min(cal.PerCall.Low, r.Low), math.Max(cal.PerCall.High, r.High)
+	}
+	cal.PerCallback = callbacks.ratio()
+	if math.IsInf(cal.PerCall.High, 1) || math.IsInf(cal.PerCallback.High, 1) {
 		return cal, errors.New("the profiles of the calibration have no samples; other programs may be using the machine")
 	}
 	return cal, nil
@@ -140,13 +152,6 @@ func StoredCalibration(version string) Calibration {
 		wide(0.05, 3.2)
 	}
 	return cal
-}
-
-// and joins two independent figures, by the width of their ranges.
-func (r Ratio) and(other Ratio) Ratio {
-	a, b := 1/square((r.High-r.Low)/2+1e-9), 1/square((other.High-other.Low)/2+1e-9)
-	value, width := (r.Value*a+other.Value*b)/(a+b), math.Sqrt(1/(a+b))
-	return Ratio{Value: value, Low: math.Max(0, value-width), High: value + width}
 }
 
 // measured sums up a profile of a loop.

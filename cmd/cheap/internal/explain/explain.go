@@ -4,8 +4,8 @@
 // A sample of the profile belongs to the frame nearest its leaf that names.txt knows, once for
 // the mechanism and once for the purpose. One thing a profile does not show: a part of each
 // call of C runs where the profiler charges the Go function that has called, as it does for C
-// itself. That part is estimated from entersyscall and exitsyscall, which every call passes:
-// split.go.
+// itself. That part is estimated from entersyscall and exitsyscall, which every call passes, unless
+// the profile has the instruction that was interrupted: split.go.
 package explain
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// New explains a CPU profile. If it is exact, as that of a Program may be, no calibration of
-// callbacks is needed. The figures are for the advice.
+// New explains a CPU profile. One that is exact, as that of a Program may be, needs no calibration
+// but the price of a call. The figures are for the advice.
 func New(p *profile.Profile, source string, cal Calibration, figures Figures, exact bool) *Report {
 	value, unit := valueOf(p)
 	groups := map[groupKey]*group{}
@@ -62,9 +62,6 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	}
 	if whole.total == 0 {
 		return r
-	}
-	if exact {
-		cal.PerCallback = Ratio{} // callbacks are known
 	}
 	split(groups, whole, cal, exact)
 	r.fill(groups, whole)

@@ -213,7 +213,8 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 
 // afterProfile is how long a program has after its profile. One in which all goroutines wait for
 // each other ends by itself then, and says so: before, the profile keeps the runtime from noticing.
-const afterProfile = 200 * time.Millisecond
+// It is a variable for tests.
+var afterProfile = 200 * time.Millisecond
 
 // stop has the program write its profile, and ends it. It returns how the program ended, if it did
 // so by itself.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/explain/calibrator"
 )
 
 // written returns what a function writes.
@@ -97,7 +99,7 @@ func aProfile(stacks map[string]int64) *profile.Profile {
 					name, line = f[:at], int64(f[at+1]-'0')
 				}
 				file := "file.go"
-				if strings.HasPrefix(name, "c_") {
+				if strings.HasPrefix(name, "c_") || strings.HasPrefix(name, "_cgo_0") {
 					file = "libc.so"
 				}
 				fn := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name, Filename: file}
@@ -215,9 +217,54 @@ func TestSplit(t *testing.T) {
 	if len(r.Sites) != 2 || r.Sites[0].Function == "" || r.Names != "1.24-1.27" {
 		t.Errorf("sites %+v, versions %s", r.Sites, r.Names)
 	}
-	exact := New(aProfile(stacks), "test", cal, Stored, true)
-	if c := Of(exact.Mechanisms, C); math.Abs(c.Share-0.2) > 1e-9 {
-		t.Errorf("C has %v of an exact profile, want 0.2", c.Share)
+}
+
+// TestCalibrationOf has three kinds of functions, whose calls hide 1.5, 2 and 2.5 samples for each
+// that is seen: the ratio is the mean, and its range has all of them.
+func TestCalibrationOf(t *testing.T) {
+	calls := func(hidden, back int64) []byte {
+		p := aProfile(map[string]int64{
+			"runtime.reentersyscall runtime.entersyscall" + entry + called:                             10_000,
+			"runtime.exitsyscall" + exit + called:                                                      10_000,
+			"runtime.cgocall:3" + called:                                                               hidden,
+			"runtime.exitsyscall runtime.cgocallbackg runtime.cgocallback runtime.asmcgocall" + called: back,
+		})
+		return written(t, func(b *bytes.Buffer) error { return p.Write(b) })
+	}
+	r := &calibrator.Result{CallbackNs: 100, Callbacks: calls(30_000, 10_000)}
+	for _, hidden := range []int64{30_000, 50_000, 40_000} {
+		r.Kinds = append(r.Kinds, calibrator.Kind{CallNs: 40, Calls: calls(hidden, 0)})
+	}
+	cal, err := calibrationOf([]*calibrator.Result{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cal.PerCall
+	if math.Abs(c.Value-2) > 1e-9 || c.Low > 1.5 || c.Low < 1.4 || c.High < 2.5 || c.High > 2.6 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestSplitExact counts as C what was interrupted in a function of C, and as calls what was
+// interrupted in the runtime's part and in what cgo has made around the function. Nothing is
+// estimated, whatever the calibration says.
+func TestSplitExact(t *testing.T) {
+	noted := " runtime.cgocall:3" + called
+	stacks := map[string]int64{
+		"runtime.reentersyscall runtime.entersyscall" + entry + called: 100,
+		"runtime.exitsyscall" + exit + called:                          100,
+		"runtime.asmcgocall" + noted:                                   200,
+		"_cgo_topofstack" + noted:                                      50,
+		"_cgo_0123456789ab_Cfunc_f" + noted:                            70,
+		"c_f" + noted:                                                  80,
+		"c_[libf.so]" + noted:                                          20,
+		"main.other main.main":                                         380,
+	}
+	r := New(aProfile(stacks), "test", Calibration{PerCall: Ratio{0.9, 0.8, 1}}, Stored, true)
+	checkSums(t, r)
+	c, crossing := Of(r.Mechanisms, C), Of(r.Mechanisms, Crossing)
+	if math.Abs(c.Share-0.1) > 1e-9 || c.Low != c.Share || c.High != c.Share || math.Abs(crossing.Share-0.52) > 1e-9 {
+		t.Errorf("C %+v, crossing %v, want 0.1 and 0.52", c, crossing.Share)
 	}
 }
 
@@ -281,8 +328,43 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s/%s does not match %s", table, row, name)
 		}
 	}
-	if regexp.MustCompile(row).MatchString("arena-200") {
-		t.Errorf("%s matches arena-200", row)
+	if regexp.MustCompile(row).MatchString("own-forgets") {
+		t.Errorf("%s matches own-forgets", row)
+	}
+}
+
+// TestAdviceOfBlocks gives advice about strings and blocks only where a function frees what it makes.
+// An allocator that frees blocks of others cannot change to a Heap.
+func TestAdviceOfBlocks(t *testing.T) {
+	in := func(callee, function string) string {
+		return "runtime.exitsyscall" + exit + " main._Cfunc_" + callee + " main." + function
+	}
+	for name, test := range map[string]struct {
+		stacks []string
+		want   string // a word of the advice
+	}{
+		"text":                   {[]string{in("CString", "text:2"), in("free", "text:3")}, "arena"},
+		"block":                  {[]string{in("malloc", "block:2"), in("free", "block:3")}, "Heap"},
+		"freed elsewhere":        {[]string{in("malloc", "alloc.Malloc:2"), in("free", "alloc.Free:3")}, ""},
+		"an allocator and texts": {[]string{in("malloc", "alloc.Malloc:2"), in("CString", "text:2"), in("free", "alloc.Free:3")}, ""},
+		"grown":                  {[]string{in("malloc", "buffer:2"), in("realloc", "buffer:3"), in("free", "buffer:4")}, ""},
+		"a text of C":            {[]string{in("free", "name:4")}, ""},
+	} {
+		stacks := map[string]int64{"main.other main.main": 100, "runtime.memmove main._Cfunc_CString main.text:2": 10}
+		for _, s := range test.stacks {
+			stacks[s] = 30
+		}
+		r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+		var texts []string
+		for _, a := range r.Advice {
+			texts = append(texts, a.Text)
+			if a.Expected < 10.0/400-1e-9 && strings.Contains(test.want, "arena") {
+				t.Errorf("%s: %+v: the copy stays", name, a)
+			}
+		}
+		if all := strings.Join(texts, " "); test.want == "" && all != "" || !strings.Contains(all, test.want) {
+			t.Errorf("%s: %q, want %q", name, all, test.want)
+		}
 	}
 }
 

@@ -5,53 +5,58 @@ import "math"
 // split takes the part of calls and callbacks that the profile shows as C itself away from C,
 // in each group and in the whole.
 //
-// flat = C + perCall × transitions + perCallback × callbacks. The two ratios are those of
-// programs in which C does nothing, so they hold whatever C does, as long as its calls take the
-// fast ways through entersyscall and exitsyscall.
+// In an exact profile it is known: the instruction that was interrupted is of C, or of the runtime
+// and of what cgo has made around the function.
 //
-// A group with few samples may have less flat time than its calls would hide. So C of a group is
-// at least 0, and all are scaled to add up to C of the whole, which is known better.
-//
-// In an exact profile the callbacks are known. Behind a callback, the runtime's part of the call
-// takes longer than in the calibration, so it is taken as the profile shows it.
+// In others it is estimated: flat = C + perCall × transitions + perCallback × callbacks. The two
+// ratios are those of programs in which C does nothing, so they hold whatever C does, as long as its
+// calls take the fast ways through entersyscall and exitsyscall. A group with few samples may have
+// less flat time than its calls would hide. So C of a group is at least 0, and all are scaled to add
+// up to C of the whole, which is known better.
 func split(groups map[groupKey]*group, whole *group, cal Calibration, exact bool) {
-	whole.split(cal)
-	sum, known := 0.0, 0.0
-	for _, g := range groups {
-		g.split(cal)
-		if more := g.near - g.call; exact && g.callbacks > 0 && more > 0 {
-			g.call += more
-			known += more
-			g.c = Share{Share: math.Max(0, g.c.Share-more), Low: math.Max(0, g.c.Low-more), High: math.Max(0, g.c.High-more)}
+	if exact {
+		for _, g := range groups {
+			g.take(g.flat-g.near, g.near, 0)
 		}
+		whole.take(whole.flat-whole.near, whole.near, 0)
+		return
+	}
+	whole.estimate(cal)
+	sum := 0.0
+	for _, g := range groups {
+		g.estimate(cal)
 		sum += g.c.Share
 	}
-	whole.c = Share{Share: math.Max(0, whole.c.Share-known), Low: math.Max(0, whole.c.Low-known), High: math.Max(0, whole.c.High-known)}
 	scale := 0.0
 	if sum > 0 {
 		scale = whole.c.Share / sum
 	}
 	whole.call, whole.callback = 0, 0
 	for _, g := range groups {
-		g.c.Share = math.Min(g.flat, g.c.Share*scale)
-		hidden := g.call + g.callback
-		rest := g.flat - g.c.Share
-		if hidden > 0 {
-			g.call, g.callback = rest*g.call/hidden, rest*g.callback/hidden
-		} else {
-			g.call = rest
+		c := math.Min(g.flat, g.c.Share*scale)
+		low, high := g.c.Low, g.c.High
+		call, callback := g.flat-c, 0.0
+		if hidden := g.call + g.callback; hidden > 0 {
+			call, callback = call*g.call/hidden, call*g.callback/hidden
 		}
-		g.of[mechC] += -g.flat + g.c.Share
-		g.of[mechCrossing] += g.call
-		g.of[mechCallback] += g.callback
-		g.c.Low, g.c.High = math.Min(g.c.Low, g.c.Share), math.Max(g.c.High, g.c.Share)
-		whole.call += g.call
-		whole.callback += g.callback
+		g.take(c, call, callback)
+		g.c.Low, g.c.High = math.Min(low, c), math.Max(high, c)
+		whole.call += call
+		whole.callback += callback
 	}
 }
 
-// split estimates C itself and what the calls and callbacks of a group hide in its flat time.
-func (g *group) split(cal Calibration) {
+// take divides the flat time of a group into C itself, calls, and callbacks.
+func (g *group) take(c, call, callback float64) {
+	g.c = Share{Share: c, Low: c, High: c}
+	g.call, g.callback = call, callback
+	g.of[mechC] += c - g.flat
+	g.of[mechCrossing] += call
+	g.of[mechCallback] += callback
+}
+
+// estimate estimates C itself and what the calls and callbacks of a group hide in its flat time.
+func (g *group) estimate(cal Calibration) {
 	g.call, g.callback = cal.PerCall.Value*g.transitions, cal.PerCallback.Value*g.callbacks
 	low := cal.PerCall.Low*g.transitions + cal.PerCallback.Low*g.callbacks
 	high := cal.PerCall.High*g.transitions + cal.PerCallback.High*g.callbacks

@@ -26,7 +26,10 @@ func frames(s *profile.Sample) []frame {
 		for i, line := range loc.Line {
 			f := frame{line: line.Line, inlined: i+1 < len(loc.Line)}
 			if line.Function != nil {
-				f.function, f.file = withoutTypes(line.Function.Name), line.Function.Filename
+				f.function, f.file = line.Function.Name, line.Function.Filename
+				if !strings.HasPrefix(f.function, "[") { // the name of a library, which stands for one without symbols
+					f.function = withoutTypes(f.function)
+				}
 			}
 			f.isC = f.function == "" || !isGoFunction(f)
 			list = append(list, f)
@@ -57,7 +60,7 @@ type class struct {
 	purpose   purpose
 
 	flat       bool // the profile cannot tell C from the runtime's part of a call
-	near       bool // flat, and the leaf is the runtime's part or cgo's wrapper
+	near       bool // flat, and the leaf is the runtime's part, or what cgo has made around the function
 	transition bool // entersyscall or exitsyscall, on their fast ways
 	roots      bool // the collector marks or sweeps records of cleanups and finalizers
 	checks     bool // the arguments of a call

@@ -133,11 +133,10 @@ func (r *Report) callsLine() string {
 
 func (r *Report) calibrationLine() string {
 	cal := r.Calibration
-	text := fmt.Sprintf("C itself is what the profile shows in calls of C, less %s of entersyscall and exitsyscall", figure.Times(cal.PerCall.Value))
+	text := fmt.Sprintf("C itself is what the profile shows in calls of C, less %s of entersyscall and exitsyscall, and %s of callbacks (%s, %s).",
+		figure.Times(cal.PerCall.Value), figure.Times(cal.PerCallback.Value), cal.Go, cal.From)
 	if r.Exact {
-		text += fmt.Sprintf(" (%s, %s). Callbacks are known by the instruction at which C was interrupted.", cal.Go, cal.From)
-	} else {
-		text += fmt.Sprintf(", and %s of callbacks (%s, %s).", figure.Times(cal.PerCallback.Value), cal.Go, cal.From)
+		text = "The profile has the instruction at which C was interrupted. So C itself, calls of it and callbacks are told apart by it, not estimated."
 	}
 	return strings.Join(wrap(text, 100), "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -11,12 +12,15 @@ import (
 // errNoTime says that a round would end after the run.
 var errNoTime = errors.New("the time is over")
 
+// ErrNothing is the error of a run whose time was over before the first round.
+var ErrNothing = errors.New("nothing was measured")
+
 // grace is the part of the budget for which a process may go on when the time is over.
 const grace = 20
 
 // fits returns errNoTime if something that takes so long would end after the run.
 func (r *run) fits(took time.Duration) error {
-	if !r.end.IsZero() && !time.Now().Add(took).Before(r.end) {
+	if !r.end.IsZero() && !r.clock.now().Add(took).Before(r.end) {
 		return errNoTime
 	}
 	return nil
@@ -28,7 +32,7 @@ func (r *run) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 	if r.end.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithDeadline(ctx, r.end.Add(r.Budget/grace))
+	return context.WithTimeout(ctx, r.Budget/grace-r.clock.since(r.end))
 }
 
 // cause returns the reason of an error: that of ctx if ctx is done, because err is then
@@ -47,10 +51,11 @@ func (r *run) cause(ctx, bounded context.Context, err error) error {
 	return err
 }
 
-// leftOut names the rows that did not fit, in the notes of the report.
-func (r *run) leftOut(ctx context.Context) {
+// leftOut names the rows that did not fit, in the notes of the report. It returns ErrNothing if no
+// row did.
+func (r *run) leftOut(ctx context.Context) error {
 	if ctx.Err() != nil || r.end.IsZero() {
-		return // the report says that it was interrupted
+		return nil // the report says that it was interrupted
 	}
 	var names []string
 	for i := 0; i < len(r.units); {
@@ -73,9 +78,14 @@ func (r *run) leftOut(ctx context.Context) {
 			names = append(names, table.Name+": "+strings.Join(missing, ", "))
 		}
 	}
-	if len(names) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Left out, because the time of %v was over: %s.", r.Budget, strings.Join(names, "; ")))
+	if len(names) == 0 {
+		return nil
 	}
+	r.Notes = append(r.Notes, fmt.Sprintf("Left out, because the time of %v was over: %s.", r.Budget, strings.Join(names, "; ")))
+	if slices.ContainsFunc(r.units, (*unit).measured) {
+		return nil
+	}
+	return fmt.Errorf("%w: the time of %v was over before the first round", ErrNothing, r.Budget)
 }
 
 // name is the row's name, with its number of processors if that is not 1.

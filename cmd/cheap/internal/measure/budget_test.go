@@ -4,71 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 )
 
-// starved is a row that takes so long for each operation, and cannot be interrupted, but
-// for the end of a test that has failed.
-func starved(ctx context.Context, name string, op time.Duration) Row {
-	return Row{Name: name, N: 1000, Open: func(int) (Work, error) {
-		return Work{Run: func(n int) {
-			select {
-			case <-time.After(time.Duration(n) * op):
-			case <-ctx.Done():
-			}
-		}}, nil
-	}}
-}
+// hours is a budget of tests whose rows move the clock. The timer that ends processes is that of
+// the system, and does not come before the test is over.
+const hours = 10 * time.Hour
 
-// inTime runs a test with a budget of a second or so. On a machine that is busy with
-// something else, that may not be enough for what a run does beside its rounds: the test
-// is run again with more. Test returns what is wrong, or "".
-func inTime(t *testing.T, budget time.Duration, test func(budget time.Duration) string) {
-	t.Helper()
-	for try := 1; ; try++ {
-		wrong := test(budget)
-		if wrong == "" {
-			return
-		}
-		if try == 4 {
-			t.Fatalf("with a budget of %v: %s", budget, wrong)
-		}
-		budget *= 3
-	}
+// starved is a row that takes so long for each operation.
+func (f *fake) starved(name string, op time.Duration) Row {
+	row := f.row(name, "", "", op)
+	row.N = 1000
+	return row
 }
 
 // TestBudgetHolds starves the rows of a run: each takes longer than all of them may.
-// The run ends about in time, and names what is missing. If it does not, the test ends it
-// and fails at once: more time would not help.
+// The run ends about in time, and names what is missing.
 func TestBudgetHolds(t *testing.T) {
-	inTime(t, 2*time.Second, func(budget time.Duration) string {
-		var f fake
-		late, cancel := context.WithTimeout(t.Context(), 10*budget)
-		defer cancel()
-		tables := fakeTable(f.row("quick", "", "", time.Microsecond), starved(late, "slow", budget/100),
-			starved(late, "slower", budget/50), f.row("small", "", "", time.Microsecond))
-		tables = append(tables, fakeTable(starved(late, "a", budget/2), starved(late, "b", budget/2))...)
-		tables[1].Name = "others"
-		report, err := Run(late, tables, Options{Budget: budget})
-		if late.Err() != nil {
-			t.Fatalf("a run of %v was not over after %v", budget, 10*budget)
+	var f fake
+	tables := fakeTable(f.row("quick", "", "", time.Microsecond), f.starved("slow", hours/100),
+		f.starved("slower", hours/50), f.row("small", "", "", time.Microsecond))
+	tables = append(tables, fakeTable(f.starved("a", hours/2), f.starved("b", hours/2))...)
+	tables[1].Name = "others"
+	report, err := Run(t.Context(), tables, Options{Budget: hours, clock: f.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Left out, because the time of 10h0m0s was over: fakes: slow, slower, small; all of others."
+	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, want) {
+		t.Errorf("the notes are\n%s\nwant\n%s", notes, want)
+	}
+	if len(report.Rows) != 1 || report.Rows[0].Row != "quick" || report.Partial {
+		t.Errorf("rows %+v", report.Rows)
+	}
+	// A twentieth of a round of slow is half of the time, and one of slower is all of it.
+	if took := f.at.Sub(time.Time{}); took < hours || took > 2*hours {
+		t.Errorf("a run of %v took %v", hours, took)
+	}
+}
+
+// TestBudgetOfNothing has rows that are too slow for one round: the error says so.
+func TestBudgetOfNothing(t *testing.T) {
+	var f fake
+	report, err := Run(t.Context(), fakeTable(f.starved("slow", hours/100), f.starved("slower", hours/50)), Options{Budget: hours, clock: f.clock})
+	if want := "nothing was measured: the time of 10h0m0s was over before the first round"; !errors.Is(err, ErrNothing) || err.Error() != want || len(report.Rows) != 0 {
+		t.Errorf("%v, want %s; rows %+v", err, want, report.Rows)
+	}
+}
+
+// TestBusyMachine measures rows of one group where other programs have the processor most of the
+// time: it is this one's for four milliseconds, and then for 96 it is not. No number of operations
+// seems to make a round of 25 milliseconds there.
+func TestBusyMachine(t *testing.T) {
+	var f fake
+	const mine, turn = 4 * time.Millisecond, 100 * time.Millisecond
+	var worked time.Duration // in the present turn
+	busy := func(d time.Duration) {
+		worked += d
+		f.at = f.at.Add(d + worked/mine*(turn-mine))
+		worked %= mine
+	}
+	var rows []Row
+	for i := range 8 {
+		rows = append(rows, Row{Name: fmt.Sprint(i), Group: "two", Open: func(int) (Work, error) {
+			return Work{Run: func(n int) {
+				busy(time.Duration(n) * time.Microsecond)
+			}, Settle: func() error { busy(2 * time.Millisecond); return nil }}, nil
+		}})
+	}
+	const budget = 15 * time.Second // of cheap bench -quick
+	report, err := Run(t.Context(), fakeTable(rows...), Options{Budget: budget, clock: f.clock})
+	if err != nil || len(report.Rows) != len(rows) {
+		t.Fatalf("%d rows, %v, %q", len(report.Rows), err, report.Notes)
+	}
+	for _, row := range report.Rows {
+		if len(row.Samples) < fewRounds {
+			t.Errorf("%s has %d rounds", row.Row, len(row.Samples))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := fmt.Sprintf("Left out, because the time of %v was over: fakes: slow, slower, small; all of others.", budget)
-		without := strings.Replace(want, ", small", "", 1) // if small was in time
-		if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, want) && !strings.Contains(notes, without) {
-			return fmt.Sprintf("the notes are\n%s\nwant\n%s", notes, want)
-		}
-		if len(report.Rows) == 0 || report.Rows[0].Row != "quick" || report.Partial {
-			return fmt.Sprintf("rows %+v", report.Rows)
-		}
-		return ""
-	})
+	}
+	if took := f.at.Sub(time.Time{}); took > 2*budget {
+		t.Errorf("a run of %v took %v", budget, took)
+	}
 }
 
 // A group may exceed its share while those after it keep three quarters of theirs.
@@ -86,8 +106,9 @@ func TestFree(t *testing.T) {
 		{8, 2, 85 * time.Second, 1},    // the others took from both
 		{0, 10, 0, 32.5 / 10},          // early groups have most
 	} {
-		r := &run{Options: &Options{Budget: 100 * time.Second}, start: time.Now().Add(-tt.spent), done: tt.done, left: tt.left}
-		if got := r.free(g, r.share(g)); got < tt.want-0.01 || got > tt.want+0.01 {
+		f := fake{at: time.Time{}.Add(tt.spent)}
+		r := &run{Options: &Options{Budget: 100 * time.Second, clock: f.clock}, done: tt.done, left: tt.left}
+		if got := r.free(g, r.share(g)); math.Abs(got-tt.want) > 1e-6 {
 			t.Errorf("after %v of 100 s, with %v of %v groups done: %.3f times its share, want %.3f", tt.spent, tt.done, tt.done+tt.left, got, tt.want)
 		}
 	}
@@ -97,27 +118,39 @@ func TestFree(t *testing.T) {
 // rows stay.
 func TestBudgetEndsProcesses(t *testing.T) {
 	var f fake
+	const budget = 10 * time.Second
+	quick := f.row("quick", "", "", time.Microsecond)
+	open := quick.Open
+	quick.Open = func(procs int) (Work, error) {
+		w, err := open(procs)
+		w.Close = func() { f.at = time.Time{}.Add(budget - 1) } // the end is near for the others
+		return w, err
+	}
 	endless := Row{Name: "endless", NoGC: true, N: 1}
 	apart := Row{Name: "apart", Apart: true, N: 1}
-	inTime(t, 200*time.Millisecond, func(budget time.Duration) string {
-		begin := time.Now()
-		report, err := Run(t.Context(), fakeTable(f.row("quick", "", "", time.Microsecond), endless, apart), Options{
-			Budget: budget,
-			Child: func(ctx context.Context, _ ...string) *exec.Cmd {
-				return exec.CommandContext(ctx, "sleep", "60")
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begin); took > 30*time.Second {
-			return fmt.Sprintf("it took %v", took)
-		}
-		if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "fakes: endless, apart.") || len(report.Rows) != 1 {
-			return fmt.Sprintf("rows %+v, notes\n%s", report.Rows, notes)
-		}
-		return ""
+	var children []*exec.Cmd
+	report, err := Run(t.Context(), fakeTable(quick, endless, apart), Options{
+		Budget: budget, clock: f.clock,
+		Child: func(ctx context.Context, _ ...string) *exec.Cmd {
+			child := exec.CommandContext(ctx, "sleep", "3600")
+			children = append(children, child)
+			return child
+		},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "fakes: endless, apart.") || len(report.Rows) != 1 {
+		t.Errorf("rows %+v, notes\n%s", report.Rows, notes)
+	}
+	if len(children) != 2 {
+		t.Errorf("%d processes, want 2", len(children))
+	}
+	for _, child := range children {
+		if child.ProcessState == nil || child.ProcessState.Success() {
+			t.Errorf("%v was not ended: %v", child, child.ProcessState)
+		}
+	}
 }
 
 // With a number of rounds there is no end.
@@ -136,7 +169,7 @@ func TestNoBudget(t *testing.T) {
 func TestCause(t *testing.T) {
 	r := &run{Options: &Options{}}
 	real := errors.New("real")
-	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	ended, end := context.WithCancel(t.Context())
 	end()

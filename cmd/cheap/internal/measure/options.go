@@ -22,12 +22,15 @@ type Options struct {
 	Count  int // rounds, 0 for as many as the budget allows
 	Each   Length
 
-	Profile io.Writer // gets the profile of the tables that are Profiled; nil for none
+	Profile     io.Writer     // gets the profile of the tables that are Profiled; nil for none
+	ProfileTime time.Duration // CPU time that a row is profiled for; 0 is a second
 
 	Machine  result.Machine
 	Notes    []string                                            // of the report, before its own
 	Child    func(ctx context.Context, args ...string) *exec.Cmd // runs [Child] in a process of its own
 	Progress func(Progress)                                      // may be nil
+
+	clock clock // of tests
 }
 
 // A Length is the length of a round: a time, or a number of operations. With the
@@ -60,6 +63,10 @@ const (
 
 	// probe is which part of a round shows how long a whole one takes.
 	probe = 20
+
+	// searchRounds is how many rounds may pass until that number is found. Where other
+	// programs interrupt the rounds, no number seems to be right.
+	searchRounds = 16
 
 	// overdraft is by which factor a row may exceed its share of the time to have
 	// enough rounds.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,9 +18,12 @@ import (
 
 const peakBytes = 32 << 20
 
-// peaking returns rows for child processes: one that has peakBytes resident in its
-// first round, and looks at its environment, and one that is not supported here.
-func peaking() Table {
+// peakingVariable names a file that is there when the memory of the process has been looked at.
+const peakingVariable = "PEAKING"
+
+// peaking returns rows for child processes: two that have peakBytes resident in their first
+// round, until a file in a folder says that this was seen, and one that is not supported here.
+func peaking(folder string) Table {
 	open := func(int) (Work, error) {
 		rounds := 0
 		var err error
@@ -31,32 +35,30 @@ func peaking() Table {
 				for range 1000 * n {
 					sink = new([64]byte)
 				}
-				err = touch(peakBytes)
+				err = touch(peakBytes, os.Getenv(peakingVariable))
 			},
-			Check: func(int) error {
-				if got := os.Getenv("PEAKING"); got != "yes" {
-					return fmt.Errorf("PEAKING is %q", got)
-				}
-				return err
-			},
+			Check: func(int) error { return err },
 		}, nil
 	}
 	missing := func(int) (Work, error) { return Work{}, fmt.Errorf("%w: no such library", errors.ErrUnsupported) }
-	env := []string{"PEAKING=yes"}
+	env := func(row string) []string { return []string{peakingVariable + "=" + filepath.Join(folder, row)} }
 	return Table{
 		Table: result.Table{Name: "peaks"},
 		Notes: []string{"a note of the table"},
 		Rows: []Row{
-			{Name: "touches", Group: "g", Apart: true, Keeps: true, N: 10, Env: env, CPUVersus: []string{"again", "missing"}, Open: open},
-			{Name: "again", Group: "g", Apart: true, Keeps: true, N: 10, Env: env, Open: open},
-			{Name: "missing", Group: "g", Apart: true, Keeps: true, N: 10, Env: env, Open: missing},
+			{Name: "touches", Group: "g", Apart: true, Keeps: true, N: 10, Env: env("touches"), CPUVersus: []string{"again", "missing"}, Open: open},
+			{Name: "again", Group: "g", Apart: true, Keeps: true, N: 10, Env: env("again"), Open: open},
+			{Name: "missing", Group: "g", Apart: true, Keeps: true, N: 10, Env: env("missing"), Open: missing},
 		},
 	}
 }
 
-// touch has bytes resident until another process must have looked. They are not Go
+// touch has bytes resident until another process has looked, which makes a file. They are not Go
 // memory, of which the race detector keeps a shadow.
-func touch(bytes int) error {
+func touch(bytes int, file string) error {
+	if file == "" {
+		return errors.New("the process does not have the environment of its row")
+	}
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		return err
@@ -65,7 +67,12 @@ func touch(bytes int) error {
 	for i := 0; i < bytes; i += 4096 {
 		*(*byte)(unsafe.Add(block, i)) = 1
 	}
-	time.Sleep(200 * betweenSamples)
+	for runtime.GOOS == "linux" { // elsewhere nobody can look
+		if _, err := os.Stat(file); err == nil {
+			break
+		}
+		time.Sleep(betweenSamples)
+	}
 	h.Free(block)
 	return h.Destroy()
 }
@@ -73,7 +80,17 @@ func touch(bytes int) error {
 // TestPeak checks that memory is measured in a round that is no sample, that the process
 // has the environment of the row, and that a row which is not supported is only noted.
 func TestPeak(t *testing.T) {
-	report, err := Run(t.Context(), []Table{peaking()}, Options{Count: 1, Child: child})
+	folder, row := t.TempDir(), ""
+	defer func(f func(int64)) { looked = f }(looked)
+	looked = func(bytes int64) {
+		if bytes < peakBytes {
+			return
+		}
+		if err := os.WriteFile(filepath.Join(folder, row), nil, 0o666); err != nil {
+			t.Error(err)
+		}
+	}
+	report, err := Run(t.Context(), []Table{peaking(folder)}, Options{Count: 1, Child: child, Progress: func(p Progress) { row = p.Row }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +126,7 @@ func TestPeak(t *testing.T) {
 // TestNotesOfTables checks that a table without rows in the report has no notes there.
 func TestNotesOfTables(t *testing.T) {
 	keep := func(table, _ string) bool { return table != "peaks" }
-	report, err := Run(t.Context(), []Table{peaking()}, Options{Keep: keep, Count: 1, Child: child})
+	report, err := Run(t.Context(), []Table{peaking("")}, Options{Keep: keep, Count: 1, Child: child})
 	if err != nil || strings.Contains(strings.Join(report.Notes, "\n"), "note of the table") {
 		t.Errorf("%q, %v", report.Notes, err)
 	}

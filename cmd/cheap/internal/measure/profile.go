@@ -22,8 +22,8 @@ type profiled struct {
 	shares  []result.Share
 }
 
-// enoughProfile is the CPU time that a row is profiled for, in at most mostProfiles
-// rounds: a second has 100 samples.
+// enoughProfile is the CPU time that a row is profiled for, unless Options says otherwise, in at
+// most mostProfiles rounds: a second has 100 samples.
 const (
 	enoughProfile = time.Second
 	mostProfiles  = 10
@@ -33,8 +33,9 @@ const (
 // are timed.
 func (u *unit) underProfile(ctx context.Context, o *Options) (profiled, error) {
 	var parts []*profile.Profile
-	n := u.profileN()
-	for spent := 0.0; spent < float64(enoughProfile) && len(parts) < mostProfiles; {
+	enough := float64(cmp.Or(o.ProfileTime, enoughProfile))
+	n := u.profileN(enough)
+	for spent := 0.0; spent < enough && len(parts) < mostProfiles; {
 		part, s, err := u.profileRound(ctx, o, n)
 		if err != nil {
 			return profiled{}, err
@@ -55,13 +56,13 @@ func (u *unit) underProfile(ctx context.Context, o *Options) (profiled, error) {
 // profileN returns how many operations a round under the profiler has, which is
 // slow to stop: as many rounds' as take long enough, but no more than the memory
 // of a row that leaks allows.
-func (u *unit) profileN() int {
+func (u *unit) profileN(enough float64) int {
 	most := 100
 	if u.row.NoGC {
 		most = 10
 	}
 	last := u.samples[len(u.samples)-1]
-	return u.n * min(max(int(float64(enoughProfile)/last.Wall), 1), most)
+	return u.n * min(max(int(enough/last.Wall), 1), most)
 }
 
 // profileRound runs one round with the profiler on.

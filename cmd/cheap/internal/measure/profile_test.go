@@ -6,24 +6,28 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 )
 
 // TestProfile profiles rows of both kinds, and finds in the file what it is told.
 func TestProfile(t *testing.T) {
-	cleanups := Row{Name: "cleanups", N: 100_000, Open: func(int) (Work, error) {
+	// Each cleanup of an object makes the walk to the place of the next one longer.
+	cleanups := Row{Name: "cleanups", N: 2_000, Open: func(int) (Work, error) {
 		return Work{Run: func(n int) {
 			for range n {
 				sink = new([64]byte)
-				runtime.AddCleanup(sink, func(int) {}, 0)
+				for range 10 {
+					runtime.AddCleanup(sink, func(int) {}, 0)
+				}
 			}
 		}}, nil
 	}}
 	tables := leaking()
 	tables[0].Rows = append(tables[0].Rows[:1], cleanups)
 	var file bytes.Buffer
-	report, err := Run(t.Context(), tables, Options{Count: 1, Child: child, Profile: &file})
+	report, err := Run(t.Context(), tables, Options{Count: 1, Child: child, Profile: &file, ProfileTime: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,6 +136,9 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 // walks its page tables.
 const betweenSamples = time.Millisecond
 
+// looked is told what each look has seen, less what was there before. It is a variable for tests.
+var looked = func(int64) {}
+
 // watch has the process do n operations, and looks at its memory meanwhile.
 func (r *remote) watch(n int) (int64, error) {
 	if _, _, err := r.time(0); err != nil {
@@ -165,6 +168,7 @@ func (r *remote) watch(n int) (int64, error) {
 		case <-tick.C:
 			if now, err := memory.Bytes(); err == nil { // else the process has ended
 				most = max(most, now)
+				looked(now - before)
 			}
 		}
 	}

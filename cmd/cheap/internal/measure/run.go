@@ -30,13 +30,14 @@ type run struct {
 
 // Run measures the tables. When ctx is done, it returns a partial report of what
 // was measured until then, and the error of ctx. A row that fails is missing in the
-// report, and the error names the row and the reason.
+// report, and the error names the row and the reason. The error is [ErrNothing] if the budget is
+// used up before a row has a sample.
 func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error) {
 	defer setProcs(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(gogc))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(noLimit))
 
-	r := &run{Options: &o, start: time.Now(), units: units(tables, &o)}
+	r := &run{Options: &o, start: o.clock.now(), units: units(tables, &o)}
 	if o.Count == 0 && o.Each == (Length{}) {
 		r.end = r.start.Add(o.Budget)
 	}
@@ -50,8 +51,7 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 		r.done += g.weight()
 		r.left -= g.weight()
 	}
-	errs := r.failures()
-	r.leftOut(ctx)
+	errs := append(r.failures(), r.leftOut(ctx))
 	if o.Profile != nil {
 		errs = append(errs, writeProfile(o.Profile, r.units))
 	}
@@ -78,7 +78,7 @@ func (r *run) group(ctx context.Context, g group) {
 	if ctx.Err() != nil {
 		return
 	}
-	begin := time.Now()
+	begin := r.clock.now()
 	share := r.share(g)
 	free := r.free(g, share)
 	bounded, cancel := r.bounded(ctx)
@@ -97,8 +97,8 @@ func (r *run) group(ctx context.Context, g group) {
 		}
 	}
 	over := min(r.lengthen(g.alive(), share), free)
-	rounds := time.Now()
-	for round := 0; r.another(round, time.Since(begin), time.Since(rounds), share, over); round++ {
+	rounds := r.clock.now()
+	for round := 0; r.another(round, r.clock.since(begin), r.clock.since(rounds), share, over); round++ {
 		for _, u := range g.alive().turns(round) {
 			if ctx.Err() != nil {
 				return
@@ -125,13 +125,13 @@ func (r *run) group(ctx context.Context, g group) {
 // round adds a sample.
 func (r *run) round(ctx, bounded context.Context, u *unit) {
 	var s sample
-	begin := time.Now()
+	begin := r.clock.now()
 	if u.row.NoGC {
 		s, u.err = u.apart(bounded, r.Options, u.n, "")
 	} else {
 		s, u.err = u.take(bounded, u.n)
 	}
-	u.took = time.Since(begin)
+	u.took = r.clock.since(begin)
 	u.err = r.cause(ctx, bounded, u.err)
 	if u.err == nil {
 		u.samples = append(u.samples, s)
@@ -150,7 +150,7 @@ func interrupted(ctx context.Context, err error) error {
 // share returns a group's part of the remaining time. If a group takes more or less
 // than its part, the groups after it share the difference.
 func (r *run) share(g group) time.Duration {
-	left := max(r.Budget-time.Since(r.start), 0)
+	left := max(r.Budget-r.clock.since(r.start), 0)
 	least := time.Duration(r.Budget.Seconds() / (r.done + r.left) * g.weight() / 4 * float64(time.Second))
 	return max(time.Duration(float64(left)*g.weight()/r.left), min(least, left))
 }
@@ -167,7 +167,7 @@ const keptShare = 0.75
 // keep a part of theirs.
 func (r *run) free(g group, share time.Duration) float64 {
 	after := keptShare * float64(r.Budget) * (r.left - g.weight()) / (r.done + r.left)
-	return max((float64(r.Budget-time.Since(r.start))-after)/max(float64(share), 1), 1)
+	return max((float64(r.Budget-r.clock.since(r.start))-after)/max(float64(share), 1), 1)
 }
 
 // each returns the length of one round of one unit.
@@ -204,7 +204,7 @@ func (r *run) tell(u *unit, step string) {
 	if r.Progress == nil {
 		return
 	}
-	spent := time.Since(r.start)
+	spent := r.clock.since(r.start)
 	left := r.Budget - spent
 	if r.Count > 0 || r.Each != (Length{}) || left < 0 {
 		left = 0
@@ -230,9 +230,9 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int, fits fu
 	case u.row.Keeps:
 		var err error
 		u.n = u.row.N
-		begin := time.Now()
+		begin := u.clock.now()
 		u.watched, err = u.work.Watch(u.n)
-		u.took = time.Since(begin)
+		u.took = u.clock.since(begin)
 		return err
 	case u.row.N > 0:
 		u.n = u.row.N
@@ -246,28 +246,30 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int, fits fu
 	if u.work.Time != nil {
 		return nil // its preparations for a round are new each time, and may be long
 	}
-	begin := time.Now()
+	begin := u.clock.now()
 	if _, err := u.take(ctx, max(u.n/probe, 1)); err != nil {
 		return err
 	}
-	if err := fits(time.Since(begin) * time.Duration(min(probe, u.n))); err != nil {
+	if err := fits(u.clock.since(begin) * time.Duration(min(probe, u.n))); err != nil {
 		return err
 	}
-	begin = time.Now()
+	begin = u.clock.now()
 	var err error
 	u.tried, err = u.take(ctx, u.n)
-	u.took = time.Since(begin)
+	u.took = u.clock.since(begin)
 	return err
 }
 
 // search runs more and more operations until a round takes long enough. A round of
 // few operations is long as well if the system has interrupted it, or if starting
-// goroutines takes long. Then twice as many operations do not take longer.
+// goroutines takes long. Then twice as many operations do not take longer. On a busy machine that
+// may be so for any number: after searchRounds the last one is taken.
 func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
 	if _, err := u.take(ctx, 1); err != nil { // without garbage of the previous row
 		return 0, err
 	}
 	enough := 0.8 * float64(each)
+	begin := u.clock.now()
 	for n := 1; ; {
 		wall, err := u.wall(ctx, n)
 		if err != nil {
@@ -285,7 +287,7 @@ func (u *unit) search(ctx context.Context, each time.Duration) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if wall = min(wall, again); wall >= enough && twice >= 1.5*wall {
+		if wall = min(wall, again); wall >= enough && twice >= 1.5*wall || u.clock.since(begin) > searchRounds*each {
 			return n, nil
 		}
 		n = max(more(n, min(wall, twice), float64(each)), 2*n)
@@ -350,7 +352,7 @@ func (r *run) rounds() string {
 			least, most = min(least, len(u.samples)), max(most, len(u.samples))
 		}
 	}
-	took := time.Since(r.start).Round(time.Millisecond)
+	took := r.clock.since(r.start).Round(time.Millisecond)
 	if took > time.Second {
 		took = took.Round(time.Second / 10)
 	}

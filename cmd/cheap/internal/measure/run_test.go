@@ -14,13 +14,16 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 )
 
-// A fake is rows that write down what is done with them.
+// A fake is rows that write down what is done with them, and a clock that only they move.
 type fake struct {
 	log    []string
 	closed int
+	at     time.Time
 }
 
-// row returns a row that takes so long for each operation.
+func (f *fake) clock() time.Time { return f.at }
+
+// row returns a row that takes so long for each operation, by the clock of f.
 func (f *fake) row(name, group, versus string, op time.Duration) Row {
 	return Row{Name: name, Group: group, Versus: versus, Open: func(procs int) (Work, error) {
 		ran := 0
@@ -31,8 +34,7 @@ func (f *fake) row(name, group, versus string, op time.Duration) Row {
 				}
 				f.log = append(f.log, name)
 				ran += n
-				for start := time.Now(); time.Since(start) < time.Duration(n)*op; {
-				}
+				f.at = f.at.Add(time.Duration(n) * op)
 			},
 			Settle: func() error { ran += 0; f.log = append(f.log, "settle"); return nil },
 			Check: func(n int) error {
@@ -61,7 +63,7 @@ func TestRun(t *testing.T) {
 	machine := result.Machine{CPU: "an abacus"}
 	before := debug.SetGCPercent(50)
 	defer debug.SetGCPercent(before)
-	report, err := Run(t.Context(), fakeTable(slow, fast), Options{Count: 9, Each: Length{Time: time.Millisecond}, Machine: machine})
+	report, err := Run(t.Context(), fakeTable(slow, fast), Options{Count: 9, Each: Length{Time: time.Millisecond}, Machine: machine, clock: f.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +80,10 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(a.Published, published(1)) || b.Published == nil || len(b.Published) != 0 {
 		t.Errorf("published %v and %v", a.Published, b.Published)
 	}
-	if a.NsPerOp < 40_000 || a.CI95Low > a.NsPerOp || a.CI95High < a.NsPerOp || a.CI95Low < 40_000 {
+	if a.NsPerOp != 40_000 || a.CI95Low != a.NsPerOp || a.CI95High != a.NsPerOp {
 		t.Errorf("%v, %v to %v", a.NsPerOp, a.CI95Low, a.CI95High)
 	}
-	if v := a.Versus; v == nil || v.To != "fast" || v.Ratio <= 1 {
+	if v := a.Versus; v == nil || v.To != "fast" || v.Ratio != 4 {
 		t.Errorf("versus %+v", v)
 	}
 	if b.Versus != nil {
@@ -135,7 +137,7 @@ func TestRunFails(t *testing.T) {
 		return w, err
 	}
 	closed := Row{Name: "closed", Open: func(int) (Work, error) { return Work{}, errors.New("not today") }}
-	report, err := Run(t.Context(), fakeTable(bad, closed, f.row("good", "g", "bad", time.Microsecond)), Options{Count: 6, Each: Length{N: 10}})
+	report, err := Run(t.Context(), fakeTable(bad, closed, f.row("good", "g", "bad", time.Microsecond)), Options{Count: 6, Each: Length{N: 10}, clock: f.clock})
 	if err == nil || err.Error() != "fakes/bad: it did nothing\nfakes/closed: not today" {
 		t.Errorf("error %v", err)
 	}
@@ -156,7 +158,7 @@ func TestRunInterrupted(t *testing.T) {
 		}
 	}
 	rows := fakeTable(f.row("first", "", "", time.Microsecond), f.row("second", "", "", time.Microsecond), f.row("third", "", "", time.Microsecond))
-	report, err := Run(ctx, rows, Options{Count: 6, Each: Length{N: 10}, Progress: look})
+	report, err := Run(ctx, rows, Options{Count: 6, Each: Length{N: 10}, Progress: look, clock: f.clock})
 	if !errors.Is(err, context.Canceled) || !report.Partial {
 		t.Errorf("error %v, partial %v", err, report.Partial)
 	}
@@ -172,28 +174,25 @@ func TestRunInterrupted(t *testing.T) {
 // TestBudget runs rows of unequal length. What is slow has few rounds, and takes
 // nothing away from the others.
 func TestBudget(t *testing.T) {
-	inTime(t, 3*time.Second, func(budget time.Duration) string {
-		var f fake
-		slow := Row{Name: "slow", N: 1, Open: func(int) (Work, error) {
-			return Work{Time: func(int) (wall, cpu float64, err error) {
-				time.Sleep(budget / 5)
-				return float64(budget / 5), 0, nil
-			}}, nil
-		}}
-		tables := fakeTable(f.row("a", "", "", time.Microsecond), slow, f.row("b", "", "", time.Microsecond))
-		report, err := Run(t.Context(), tables, Options{Budget: budget})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a, s, b int
-		if len(report.Rows) == 3 { // else a row was left out
-			a, s, b = len(report.Rows[0].Samples), len(report.Rows[1].Samples), len(report.Rows[2].Samples)
-		}
-		if s >= fewRounds && s < enoughRounds && a >= enoughRounds && a <= mostRounds && b > fewRounds && b <= mostRounds {
-			return ""
-		}
-		return fmt.Sprintf("%d, %d and %d rounds", a, s, b)
-	})
+	var f fake
+	slow := Row{Name: "slow", N: 1, Open: func(int) (Work, error) {
+		return Work{Time: func(int) (wall, cpu float64, err error) {
+			f.at = f.at.Add(hours / 5)
+			return float64(hours / 5), 0, nil
+		}}, nil
+	}}
+	tables := fakeTable(f.row("a", "", "", time.Microsecond), slow, f.row("b", "", "", time.Microsecond))
+	report, err := Run(t.Context(), tables, Options{Budget: hours, clock: f.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rounds []int
+	for _, row := range report.Rows {
+		rounds = append(rounds, len(row.Samples))
+	}
+	if !slices.Equal(rounds, []int{mostRounds, fewRounds, mostRounds}) {
+		t.Errorf("%v rounds", rounds)
+	}
 }
 
 func TestAnother(t *testing.T) {

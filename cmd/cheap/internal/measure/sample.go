@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"runtime"
-	"time"
 )
 
 // A sample is one round of a row.
@@ -39,7 +38,7 @@ func (u *unit) take(ctx context.Context, n int) (sample, error) {
 // takeNow is take without removing what earlier rounds have left.
 func (u *unit) takeNow(n int) (sample, error) {
 	s := sample{N: n}
-	if err := u.clock(&s); err != nil {
+	if err := u.timed(&s); err != nil {
 		return sample{}, err
 	}
 	if u.work.Check != nil {
@@ -48,8 +47,8 @@ func (u *unit) takeNow(n int) (sample, error) {
 	return s, nil
 }
 
-// clock does the operations of s, and sets its times and allocations.
-func (u *unit) clock(s *sample) (err error) {
+// timed does the operations of s, and sets its times and allocations.
+func (u *unit) timed(s *sample) (err error) {
 	if u.work.Time != nil {
 		s.Wall, s.CPU, err = u.work.Time(s.N)
 		if u.work.Heap != nil {
@@ -60,12 +59,12 @@ func (u *unit) clock(s *sample) (err error) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu, start := cpuTime(), time.Now()
+	cpu, start := cpuTime(), u.clock.now()
 	u.work.Run(s.N)
 	if u.work.Settle != nil {
 		err = u.work.Settle()
 	}
-	s.Wall = float64(time.Since(start).Nanoseconds())
+	s.Wall = float64(u.clock.since(start).Nanoseconds())
 	s.CPU = float64((cpuTime() - cpu).Nanoseconds())
 	runtime.ReadMemStats(&after)
 	s.Allocs, s.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc

@@ -12,6 +12,7 @@ type unit struct {
 	table *Table
 	row   *Row
 	procs int
+	clock clock
 
 	work    Work
 	n       int   // operations in a round
@@ -100,7 +101,7 @@ func units(tables []Table, o *Options) []*unit {
 				continue
 			}
 			for _, procs := range procsOf(row, o) {
-				all = append(all, &unit{table: t, row: row, procs: procs})
+				all = append(all, &unit{table: t, row: row, procs: procs, clock: o.clock})
 			}
 		}
 	}

@@ -29,7 +29,7 @@ var forgottenBytes []byte
 // that allocates nothing keeps its rounds.
 func TestSteady(t *testing.T) {
 	var log, idle []int
-	report, err := Run(t.Context(), fakeTable(forgetful("forgets", 512, &log), forgetful("idle", 0, &idle)), Options{Budget: time.Minute})
+	report, err := Run(t.Context(), fakeTable(forgetful("forgets", 512, &log), forgetful("idle", 0, &idle)), Options{Budget: hours, Count: 2, clock: new(fake).clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package owntest
 import (
 	"errors"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/cside"
@@ -61,7 +60,7 @@ func TestDestructors(t *testing.T) {
 				}
 				collectUntil(t, "what was forgotten is destroyed", func() bool { return l.Report().Live < uint64(left+100) })
 				var e *own.DestroyError
-				if err := p.Destroy(within(time.Second)); !errors.As(err, &e) || e.NeverClosed < left {
+				if err := p.Destroy(t.Context()); !errors.As(err, &e) || e.NeverClosed < left {
 					t.Errorf("Destroy: %v, want at least %d that were never closed", err, left)
 				}
 				if err := l.Report().Err(); err != nil {
@@ -113,7 +112,7 @@ func TestConstructorRunsOut(t *testing.T) {
 		t.Error(err)
 	}
 	again.Close()
-	if err := p.Destroy(within(time.Second)); err != nil {
+	if err := p.Destroy(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := l.Report().Err(); err != nil {

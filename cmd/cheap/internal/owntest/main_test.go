@@ -4,11 +4,13 @@ package owntest
 
 import (
 	"context"
+	"flag"
 	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -23,20 +25,23 @@ var raceEnabled = func() bool {
 	return false
 }()
 
-// waitUntil calls f until it returns true, and fails if that takes long.
-func waitUntil(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
+var long = flag.Bool("own.long", false, "use ten times as many resources")
+
+// times is n with -own.long, and else a tenth of it, or a twentieth where all is slow.
+func times(n int) int {
+	switch {
+	case *long:
+		return n
+	case raceEnabled:
+		return n / 20
 	}
+	return n / 10
 }
 
-// collectUntil is waitUntil with a collection before each call.
+// collectUntil collects until f returns true.
 func collectUntil(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	waitUntil(t, what, func() bool {
+	testwait.Until(t, what, func() bool {
 		runtime.GC()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()

@@ -1,3 +1,5 @@
+//go:build browser
+
 package page
 
 import (
@@ -55,21 +57,24 @@ func startBrowser(t *testing.T) *tab {
 	if program == "" {
 		t.Skip("no Chromium is installed; on Debian: apt-get install chromium")
 	}
+	// The context of the test ends before the browser can be told to end.
+	ctx, cancel := context.WithCancel(context.Background())
+	if end, ok := t.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-10*time.Second)) // to say what was waited for
+	}
+	t.Cleanup(cancel)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
-		chromedp.NoSandbox, // which root must not have
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox,                   // which root must not have
+		chromedp.WSURLReadTimeout(time.Hour), // ctx ends before
 	)
-	// The context of the test ends before the browser can be told to end.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	t.Cleanup(func() { // and waits for its end
 		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("end of the browser: %v", err)
+			t.Logf("end of the browser: %v", err) // of its files, which are gone a moment later
 		}
 	})
 	b := &tab{t: t, ctx: ctx}
@@ -103,6 +108,19 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 func evaluate[T any](b *tab, script string) T {
 	b.t.Helper()
 	return run(b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// wait waits until an expression is true in the page. Nothing but the deadline of the tests bounds
+// how long that takes.
+func (b *tab) wait(what, condition string) {
+	b.t.Helper()
+	script := `new Promise(done => {
+		const look = () => { if (` + condition + `) done(true); else setTimeout(look, 20); };
+		look();
+	})`
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise)); err != nil {
+		b.t.Fatalf("waiting until %s: %v", what, err)
+	}
 }
 
 // frames waits until what has changed is drawn: sizes are looked at between two
@@ -141,6 +159,23 @@ func (b *tab) complaints() []string {
 		}
 	}
 	return list
+}
+
+// hears waits until the console was told all of the words. An event may come after the answer to the
+// script that has caused it.
+func (b *tab) hears(words ...string) {
+	b.t.Helper()
+	for {
+		list := strings.Join(b.complaints(), "\n")
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(list, w) }) {
+			return
+		}
+		select {
+		case <-b.ctx.Done():
+			b.t.Fatalf("the browser does not complain of %q:\n%s", words, list)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // forget drops what was said until now.

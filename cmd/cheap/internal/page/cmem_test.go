@@ -1,10 +1,11 @@
+//go:build browser
+
 package page
 
 import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -41,11 +42,7 @@ func TestInspectCmem(t *testing.T) {
 	open := func() {
 		t.Helper()
 		run(b, chromedp.Navigate(server.URL+"/debug/cheap/"))
-		for deadline := time.Now().Add(time.Minute); evaluate[int](b, `Number(document.body.dataset.growth || 0)`) == 0; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the page does not show the stacks that grow")
-			}
-		}
+		b.wait("the page shows the stacks that grow", `Number(document.body.dataset.growth || 0) > 0`)
 	}
 	text := func(table string) string {
 		return evaluate[string](b, `[...document.querySelector('[data-table=`+table+`]').tBodies[0].rows].map(r => [...r.cells].map(c => c.innerText).join('|')).join('\n')`)

@@ -1,9 +1,10 @@
+//go:build browser
+
 package page
 
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -39,21 +40,15 @@ func TestInspectPage(t *testing.T) {
 	address := server.URL + "/debug/cheap/"
 
 	run(b, chromedp.Navigate(address))
-	updates := func() int { return evaluate[int](b, `Number(document.body.dataset.updates)`) }
 	waitFor := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); updates() < n; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the page was updated %d times in a minute, want %d", updates(), n)
-			}
-		}
+		b.wait(fmt.Sprintf("the page was updated %d times", n), fmt.Sprintf(`Number(document.body.dataset.updates) >= %d`, n))
 	}
 	waitFor(1)
-	first := evaluate[string](b, `document.querySelector('[data-table=heaps] tbody').textContent`)
+	const heaps = `document.querySelector('[data-table=heaps] tbody').textContent`
+	evaluate[string](b, `window.first = `+heaps)
+	b.wait("the table of heaps changes while goroutines allocate", heaps+` !== window.first`)
 	waitFor(4)
-	if now := evaluate[string](b, `document.querySelector('[data-table=heaps] tbody').textContent`); now == first {
-		t.Error("the table of heaps did not change while goroutines allocate")
-	}
 	if n := evaluate[int](b, `document.querySelectorAll('#chart polyline').length`); n != 4 {
 		t.Errorf("the chart has %d lines, want 4", n)
 	}
@@ -72,15 +67,16 @@ func TestInspectPage(t *testing.T) {
 		}
 	}
 
-	stop()
-	evaluate[bool](b, `(async () => { document.getElementById('trim').click(); return true; })()`)
-	for deadline := time.Now().Add(time.Minute); evaluate[string](b, `document.getElementById('trimmed').textContent`) == ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the button does nothing")
-		}
-	}
-	waitFor(updates() + 1)
+	// From now on the page reads only when it is told to, and nothing changes between two reads.
 	evaluate[bool](b, `(document.getElementById('pause').click(), true)`)
+	b.wait("the last update has ended", `!document.body.dataset.asking`)
+	stop()
+	untilLive(t, suspicious, len(kept))
+	evaluate[bool](b, `(document.getElementById('trim').click(), true)`)
+	b.wait("the button that trims has updated the page", `!document.getElementById('trim').disabled`)
+	if got := evaluate[string](b, `document.getElementById('trimmed').textContent`); got != "Idle memory was given back." {
+		t.Errorf("the button that trims says %q", got)
+	}
 	for _, table := range []string{"heaps", "classes", "accounts", "pools"} {
 		agree(b, address, table)
 	}
@@ -112,17 +108,21 @@ func agree(b *tab, address, table string) {
 		b.t.Fatal(err)
 	}
 	var report inspect.Figures
-	if err := json.Unmarshal(get(b, address+table+".json"), &report); err != nil {
+	if err := json.Unmarshal(get(b.t, address+table+".json"), &report); err != nil {
 		b.t.Fatal(err)
 	}
 	for _, r := range report.Tables[0].Rows {
 		line := strings.Join(r.Labels, " ")
 		for _, v := range r.Values {
-			line += fmt.Sprintf(" %v", json.Number(strings.TrimSpace(string(mustJSON(b, v)))))
+			text, err := json.Marshal(v)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			line += " " + string(text)
 		}
 		inJSON = append(inJSON, line)
 	}
-	inText := strings.Split(strings.TrimSpace(string(get(b, address+table+".txt"))), "\n")[2:]
+	inText := strings.Split(strings.TrimSpace(string(get(b.t, address+table+".txt"))), "\n")[2:]
 	for i, line := range inText {
 		inText[i] = strings.Join(strings.Fields(line), " ")
 	}
@@ -132,28 +132,6 @@ func agree(b *tab, address, table string) {
 	if !slices.Equal(onPage, inJSON) || !slices.Equal(onPage, inText) || len(onPage) == 0 {
 		b.t.Errorf("%s: the page has\n%s\nthe JSON\n%s\nthe text\n%s", table, strings.Join(onPage, "\n"), strings.Join(inJSON, "\n"), strings.Join(inText, "\n"))
 	}
-}
-
-func mustJSON(b *tab, v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return text
-}
-
-func get(b *tab, address string) []byte {
-	b.t.Helper()
-	answer, err := http.Get(address)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		b.t.Fatalf("%s: %s, %v", address, answer.Status, err)
-	}
-	return text
 }
 
 // allocate starts four goroutines that allocate, in a heap and in a pool, until stop is called.
@@ -187,7 +165,7 @@ func allocate(t *testing.T) (stop func()) {
 					if len(kept[g]) < 1000 {
 						kept[g] = append(kept[g], x)
 					}
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // the browser needs a processor, too
 				}
 			}
 		})
@@ -198,14 +176,7 @@ func allocate(t *testing.T) (stop func()) {
 			done.Store(true)
 			work.Wait()
 			clear(kept)
-			// What is forgotten is released by now, and not while figures are compared.
-			for deadline := time.Now().Add(time.Minute); pool.Stats().Live > 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Errorf("%d owners are left", pool.Stats().Live)
-					return
-				}
-				runtime.GC()
-			}
+			untilLive(t, pool, 0) // and not while figures are compared
 		})
 	}
 	t.Cleanup(func() {
@@ -216,4 +187,70 @@ func allocate(t *testing.T) (stop func()) {
 		account.Close()
 	})
 	return stop
+}
+
+// checkAdvice looks for the sentence that says how stacks are recorded. It names the pools that
+// record none.
+func checkAdvice(b *tab, pool string) {
+	b.t.Helper()
+	text := evaluate[string](b, `document.getElementById('advice').hidden ? '' : document.getElementById('advice').textContent`)
+	for _, want := range []string{pool, "inspect.EnableLeaks()", "CHEAP_LEAKS=sampled"} {
+		if !strings.Contains(text, want) {
+			b.t.Errorf("a pool records no stacks, and the page says %q, without %q", text, want)
+		}
+	}
+}
+
+// checkSuspects has the page collect, and compares what it shows then with the JSON and the text.
+func checkSuspects(b *tab, address string) {
+	t := b.t
+	t.Helper()
+	collect := func() {
+		t.Helper()
+		evaluate[bool](b, `(document.getElementById('collect').click(), true)`)
+		b.wait("the button that collects has updated the page", `!document.getElementById('collect').disabled`)
+		if got := evaluate[string](b, `document.getElementById('collected').textContent`); !strings.HasPrefix(got, "Collected at ") {
+			t.Errorf("the button that collects says %q", got)
+		}
+	}
+	collect()
+	if !evaluate[bool](b, `document.getElementById('advice').hidden`) {
+		t.Error("all pools record stacks, and the page says what to do about it")
+	}
+	shown := evaluate[string](b, `JSON.stringify([...document.querySelector('[data-table=suspects]').tBodies[0].rows].map(r => {
+		const [pool, label, live, bytes, collected, stack] = r.cells;
+		return {
+			Pool: pool.textContent, Label: label.textContent,
+			Live: live.dataset.value, Bytes: bytes.dataset.value, Collected: collected.dataset.value,
+			Stack: stack.querySelector('pre')?.textContent ?? '', Missing: stack.querySelector('.missing') !== null,
+		};
+	}))`)
+	var onPage []suspect
+	if err := json.Unmarshal([]byte(shown), &onPage); err != nil {
+		t.Fatal(err)
+	}
+	inJSON, inText := suspectsOf(t, address)
+	if len(onPage) == 0 || !slices.Equal(onPage, inJSON) || !slices.Equal(onPage, inText) {
+		t.Errorf("the page has\n%+v\nthe JSON\n%+v\nthe text\n%+v", onPage, inJSON, inText)
+	}
+	// The first round was before stacks were recorded.
+	if missing, open := planted(onPage, "decoder <i>"); missing != 1 || open != 4 {
+		t.Errorf("%d stacks without Close and %d groups of 5 owners, want 1 and 4:\n%+v", missing, open, onPage)
+	}
+
+	// A stack that was opened stays open when the figures are read again.
+	evaluate[bool](b, `new Promise(done => {
+		const whole = document.querySelector('[data-table=suspects] details');
+		whole.addEventListener('toggle', () => done(true)); // after that of the page
+		whole.open = true;
+	})`)
+	collect()
+	if n := evaluate[int](b, `document.querySelectorAll('[data-table=suspects] details[open]').length`); n != 1 {
+		t.Errorf("%d stacks are open after the second read, want 1", n)
+	}
+	if first := evaluate[string](b, `document.querySelector('[data-table=suspects] summary').textContent`); !strings.HasPrefix(first, "page.newDecoder ← page.makeSuspects") {
+		t.Errorf("the first suspect was made by %q", first)
+	}
+	b.become(devices[len(devices)-1])
+	b.screenshot("inspect-suspects")
 }

@@ -3,13 +3,17 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -49,16 +53,34 @@ func makeSuspects(t *testing.T, p *own.Pool) (kept []*decoder) {
 	return kept
 }
 
-// checkAdvice looks for the sentence that says how stacks are recorded. It names the pools that
-// record none.
-func checkAdvice(b *tab, pool string) {
-	b.t.Helper()
-	text := evaluate[string](b, `document.getElementById('advice').hidden ? '' : document.getElementById('advice').textContent`)
-	for _, want := range []string{pool, "inspect.EnableLeaks()", "CHEAP_LEAKS=sampled"} {
-		if !strings.Contains(text, want) {
-			b.t.Errorf("a pool records no stacks, and the page says %q, without %q", text, want)
-		}
+// untilLive collects until a pool has no more than so many owners, so that its figures stay as they
+// are.
+func untilLive(t *testing.T, p *own.Pool, most int) {
+	t.Helper()
+	testwait.Until(t, fmt.Sprint("a pool has ", most, " owners"), func() bool {
+		runtime.GC()
+		return p.Stats().Live <= int64(most)
+	})
+}
+
+// TestSuspects compares the JSON of suspects with their text, by which the page of package inspect
+// is tested where a browser is.
+func TestSuspects(t *testing.T) {
+	const name = "suspected <i>"
+	p := own.NewPool(own.Options{Name: name, Numbers: true, Release: func(any, []uintptr) error { return nil }})
+	p.SetLeakLevel(own.LeaksAll)
+	kept := makeSuspects(t, p)
+	untilLive(t, p, len(kept))
+	server := httptest.NewServer(inspect.Handler(inspect.Options{}))
+	defer server.Close()
+	inJSON, inText := suspectsOf(t, server.URL+"/")
+	if !slices.Equal(inJSON, inText) {
+		t.Errorf("the JSON has\n%+v\nthe text\n%+v", inJSON, inText)
 	}
+	if missing, open := planted(inJSON, name); missing != 1 || open != 2 {
+		t.Errorf("%d stacks without Close and %d groups of 5 owners, want 1 and 2:\n%+v", missing, open, inJSON)
+	}
+	runtime.KeepAlive(kept)
 }
 
 // A suspect is what the page, the JSON and the text have in common.
@@ -67,76 +89,46 @@ type suspect struct {
 	Missing                                    bool // a Close
 }
 
-// checkSuspects has the page collect, and compares what it shows then with the JSON and the text.
-func checkSuspects(b *tab, address string) {
-	t := b.t
-	t.Helper()
-	evaluate[bool](b, `(document.getElementById('collect').click(), true)`)
-	for deadline := time.Now().Add(time.Minute); evaluate[string](b, `document.getElementById('collected').textContent`) == ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the button that collects does nothing")
-		}
-	}
-	if !evaluate[bool](b, `document.getElementById('advice').hidden`) {
-		t.Error("all pools record stacks, and the page says what to do about it")
-	}
-	shown := evaluate[string](b, `JSON.stringify([...document.querySelector('[data-table=suspects]').tBodies[0].rows].map(r => {
-		const [pool, label, live, bytes, collected, stack] = r.cells;
-		return {
-			Pool: pool.textContent, Label: label.textContent,
-			Live: live.dataset.value, Bytes: bytes.dataset.value, Collected: collected.dataset.value,
-			Stack: stack.querySelector('pre')?.textContent ?? '', Missing: stack.querySelector('.missing') !== null,
-		};
-	}))`)
-	var onPage []suspect
-	if err := json.Unmarshal([]byte(shown), &onPage); err != nil {
-		t.Fatal(err)
-	}
-	var figures inspect.SuspectFigures
-	if err := json.Unmarshal(get(b, address+"suspects.json"), &figures); err != nil {
-		t.Fatal(err)
-	}
-	var inJSON []suspect
-	for _, s := range figures.Suspects {
-		inJSON = append(inJSON, suspect{s.Pool, s.Label, fmt.Sprint(s.Live), fmt.Sprint(s.Bytes), fmt.Sprint(s.Collected), s.Stack, s.MissingClose})
-	}
-	inText := readSuspects(t, string(get(b, address+"suspects.txt")))
-	if len(onPage) == 0 || !slices.Equal(onPage, inJSON) || !slices.Equal(onPage, inText) {
-		t.Errorf("the page has\n%+v\nthe JSON\n%+v\nthe text\n%+v", onPage, inJSON, inText)
-	}
-
-	// What was planted is there. The first round was before stacks were recorded.
-	missing, open := 0, 0
-	for _, s := range onPage {
+// planted counts what makeSuspects has left in a pool: stacks without Close, and groups of owners
+// with a label or without.
+func planted(all []suspect, pool string) (missing, open int) {
+	for _, s := range all {
 		switch {
-		case s.Pool != "decoder <i>":
+		case s.Pool != pool:
 		case s.Missing && s.Live == "0" && s.Collected == "20" && strings.Contains(s.Stack, "makeSuspects"):
 			missing++
 		case s.Live == "5" && s.Bytes == "5000":
 			open++
 		}
 	}
-	if missing != 1 || open != 4 {
-		t.Errorf("%d stacks without Close and %d groups of 5 owners, want 1 and 4:\n%+v", missing, open, onPage)
-	}
+	return missing, open
+}
 
-	// A stack that was opened stays open when the figures are read again.
-	evaluate[bool](b, `(document.querySelector('[data-table=suspects] details').open = true, document.getElementById('collected').textContent = '', true)`)
-	time.Sleep(200 * time.Millisecond) // the event of the element comes later
-	evaluate[bool](b, `(document.getElementById('collect').click(), true)`)
-	for deadline := time.Now().Add(time.Minute); evaluate[string](b, `document.getElementById('collected').textContent`) == ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the button that collects does nothing the second time")
-		}
+// suspectsOf reads the suspects of the page at an address in both forms.
+func suspectsOf(t *testing.T, address string) (inJSON, inText []suspect) {
+	t.Helper()
+	var figures inspect.SuspectFigures
+	if err := json.Unmarshal(get(t, address+"suspects.json"), &figures); err != nil {
+		t.Fatal(err)
 	}
-	if n := evaluate[int](b, `document.querySelectorAll('[data-table=suspects] details[open]').length`); n != 1 {
-		t.Errorf("%d stacks are open after the second read, want 1", n)
+	for _, s := range figures.Suspects {
+		inJSON = append(inJSON, suspect{s.Pool, s.Label, fmt.Sprint(s.Live), fmt.Sprint(s.Bytes), fmt.Sprint(s.Collected), s.Stack, s.MissingClose})
 	}
-	if first := evaluate[string](b, `document.querySelector('[data-table=suspects] summary').textContent`); !strings.HasPrefix(first, "page.newDecoder ← page.makeSuspects") {
-		t.Errorf("the first suspect was made by %q", first)
+	return inJSON, readSuspects(t, string(get(t, address+"suspects.txt")))
+}
+
+func get(t *testing.T, address string) []byte {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.become(devices[len(devices)-1])
-	b.screenshot("inspect-suspects")
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", address, answer.Status, err)
+	}
+	return text
 }
 
 var suspectText = regexp.MustCompile(`^(.*): ([\d,]+) open, ([\d,]+) bytes(?:, labeled ("(?:[^"\\]|\\.)*"))?`)

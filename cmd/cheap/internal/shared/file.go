@@ -32,7 +32,7 @@ type fields struct {
 	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                    uint64
 	taken, lost, rate                                                                                uint64
 	stacks, stackAll, stackC, stackGo, stackClosed, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
-	live, liveVariance, peakLive, peakVariance, peak, closed                                         uint64
+	live, liveVariance, liveSamples, peakLive, peakVariance, peak, closed                            uint64
 	trace                                                                                            uint64
 }
 
@@ -43,42 +43,42 @@ const Size = 64 << 30
 type File struct {
 	Path string
 	data []byte
+	lock *os.File
 }
 
-// Create makes a file in memory, or in the folder if /dev/shm has little room.
-func Create(folder string) (*File, error) {
+// Create makes a file in memory, or in the folder if there is little room. Its name has the number of
+// this process.
+func Create(folder *Folder) (*File, error) {
 	const least = 1 << 30
 	var fs syscall.Statfs_t
-	where := folder
-	if err := syscall.Statfs("/dev/shm", &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= least {
-		where = "/dev/shm"
+	where := folder.Path
+	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= least {
+		where = memory
 	}
-	f, err := os.CreateTemp(where, "cheap-record-")
-	if err != nil && where != folder {
-		f, err = os.CreateTemp(folder, "cheap-record-")
+	f, err := makeFile(where)
+	if err != nil && where != folder.Path {
+		f, err = makeFile(folder.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	path, err := filepath.Abs(f.Name())
-	if err == nil {
+	file := &File{lock: f}
+	if file.Path, err = filepath.Abs(f.Name()); err == nil {
 		err = f.Truncate(Size)
 	}
+	if err == nil {
+		file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	}
 	if err != nil {
 		os.Remove(f.Name())
-		return nil, err
+		f.Close()
+		return nil, fmt.Errorf("%s, which the program and this command are to share, cannot be made: %w", f.Name(), err)
 	}
-	data, err := syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		os.Remove(f.Name())
-		return nil, fmt.Errorf("%s cannot be mapped: %w", path, err)
-	}
-	return &File{Path: path, data: data}, nil
+	return file, nil
 }
 
-// Remove removes the file. Its memory is given back when the program has ended, too.
-func (f *File) Remove() error { return os.Remove(f.Path) }
+// Remove removes the file, and ends its lock. Its memory is given back when the program has ended, too.
+func (f *File) Remove() error { return errors.Join(os.Remove(f.Path), f.lock.Close()) }
 
 func (f *File) header() *header { return (*header)(unsafe.Pointer(unsafe.SliceData(f.data))) }
 
@@ -153,8 +153,19 @@ type Counts struct {
 	Mallocs, Frees, Bytes uint64 // since the program began
 	Live, LiveError       int64  // bytes in use, an estimate, and its standard deviation
 	Peak, PeakError       int64  // the most that Live was, and the standard deviation of that
+	LiveSamples           uint64 // of what is in use
 	Samples, Lost         uint64
 	Rate                  int64
+}
+
+// LiveBound is what is in use at most, with a certainty of 95 %, where no sample of it is in use. A
+// sample stands for Rate bytes in the mean, so of 3 × Rate bytes there is none with a probability of
+// exp(-3), 5 %. With a rate of 1 all blocks are sampled.
+func (c Counts) LiveBound() int64 {
+	if c.Rate <= 1 {
+		return 0
+	}
+	return 3 * c.Rate
 }
 
 // Counts reads the counts.
@@ -171,6 +182,7 @@ func (f *File) Counts() (Counts, error) {
 	for t := r.uint64(d.threads); t != 0 && r.err == nil; t = r.uint64(t + d.threadAll) {
 		add(t)
 	}
+	c.LiveSamples = r.uint64(d.liveSamples)
 	c.Samples, c.Lost, c.Rate = r.uint64(d.taken), r.uint64(d.lost), int64(r.uint64(d.rate))
 	c.Live, c.Peak = int64(max(0, r.float64(d.live))), int64(r.float64(d.peakLive))
 	c.LiveError = int64(math.Sqrt(max(0, r.float64(d.liveVariance))))

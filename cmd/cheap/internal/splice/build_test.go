@@ -1,3 +1,5 @@
+//go:build splice
+
 package splice
 
 import (
@@ -97,7 +99,7 @@ func buildTests(t *testing.T, root, source, text string) (program string) {
 		t.Fatal(err)
 	}
 	program = filepath.Join(out, "specials.exe")
-	build := exec.Command(filepath.Join(root, "bin", "go"), "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./specialstest")
+	build := exec.Command(filepath.Join(root, "bin", "go"), "test", "-c", "-vet=off", "-tags=splice", "-overlay", overlay, "-o", program, "./specialstest")
 	build.Env = append(os.Environ(), "GOROOT="+root, "GOTOOLCHAIN=local", "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)

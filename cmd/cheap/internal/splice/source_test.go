@@ -2,18 +2,22 @@ package splice
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
+
+var gorootOnce = sync.OnceValues(func() (string, error) { return Goroot(context.Background(), ".") })
 
 // goroot returns the installation that runs the tests.
 func goroot(t *testing.T) string {
 	t.Helper()
-	root, err := Goroot(t.Context(), ".")
+	root, err := gorootOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +118,7 @@ func TestChangedSource(t *testing.T) {
 		{"no Go", "mheap.go", "func (h *mheap) reclaim(", "func func", "expected"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			root := copyRuntime(t)
 			path := filepath.Join(root, "src", "runtime", test.file)
 			text, err := os.ReadFile(path)

@@ -2,12 +2,12 @@ package tables
 
 import (
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
@@ -165,10 +165,9 @@ func testCode(t *testing.T, loops map[string][]string) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skipf("the test cannot read the code of %s", runtime.GOARCH)
 	}
-	// Not this program: test binaries have no symbols.
-	object := filepath.Join(t.TempDir(), "tables.a")
-	if out, err := exec.Command("go", "build", "-o", object, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	object, err := compiled()
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, calls := range loops {
 		body := loopCode(t, object, name)
@@ -182,6 +181,12 @@ func testCode(t *testing.T, loops map[string][]string) {
 		}
 	}
 }
+
+// compiled is this package in the build cache. It is not this program: test binaries have no symbols.
+var compiled = sync.OnceValues(func() (string, error) {
+	file, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", ".").Output()
+	return strings.TrimSpace(string(file)), err
+})
 
 var (
 	// instruction is a line of the disassembly: its address and itself.

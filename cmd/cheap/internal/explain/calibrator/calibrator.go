@@ -22,12 +22,19 @@ var Source embed.FS
 // A Result is what Main has measured.
 type Result struct {
 	Go         string
-	CallNs     float64 // the time of a call, what C does for it included
+	Kinds      []Kind // of functions: without a result, with a small one, with a large one
 	CallbackNs float64
-	CNs        float64 // what C does in a call that does nothing
-	Calls      []byte  // a CPU profile of calls
-	Callbacks  []byte  // and of callbacks
+	Callbacks  []byte // a CPU profile of callbacks
 }
+
+// A Kind is what was measured of calls of one kind of function.
+type Kind struct {
+	CallNs float64 // the time of a call, what C does for it included
+	CNs    float64 // what C does in a call that does nothing
+	Calls  []byte  // a CPU profile of calls
+}
+
+type loop struct{ calls, inC func(n int) }
 
 // How often the process is interrupted for the profile.
 const (
@@ -38,23 +45,33 @@ const (
 // Main measures for some time, and writes a Result as JSON. The runtime complains on stderr that
 // the rate of the profile is set twice.
 func Main(w io.Writer, length time.Duration) error {
-	calls, callbacks, inC, err := loops()
+	kinds, callbacks, err := loops()
 	if err != nil {
 		return err
 	}
 	runtime.LockOSThread()
 	r := Result{Go: runtime.Version()}
-	ns := timed(length/8, calls, callbacks, inC)
-	if r.Calls, err = profiled(length*3/8, calls); err != nil {
+	parts := []func(n int){callbacks}
+	for _, k := range kinds {
+		parts = append(parts, k.calls, k.inC)
+	}
+	ns := timed(length/8, parts...)
+	r.Kinds = make([]Kind, len(kinds))
+	for i, k := range kinds {
+		if r.Kinds[i].Calls, err = profiled(length/2/time.Duration(len(kinds)), k.calls); err != nil {
+			return err
+		}
+	}
+	if r.Callbacks, err = profiled(length/4, callbacks); err != nil {
 		return err
 	}
-	if r.Callbacks, err = profiled(length*3/8, callbacks); err != nil {
-		return err
-	}
-	for i, more := range timed(length/8, calls, callbacks, inC) {
+	for i, more := range timed(length/8, parts...) {
 		ns[i] = min(ns[i], more)
 	}
-	r.CallNs, r.CallbackNs, r.CNs = ns[0], ns[1], ns[2]
+	r.CallbackNs = ns[0]
+	for i := range r.Kinds {
+		r.Kinds[i].CallNs, r.Kinds[i].CNs = ns[1+2*i], ns[2+2*i]
+	}
 	return json.NewEncoder(w).Encode(r)
 }
 

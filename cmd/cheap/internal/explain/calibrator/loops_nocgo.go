@@ -4,8 +4,8 @@ package calibrator
 
 import "errors"
 
-func loops() (calls, callbacks, inC func(n int), err error) {
-	return nil, nil, nil, errors.New("built without cgo")
+func loops() (kinds []loop, callbacks func(n int), err error) {
+	return nil, nil, errors.New("built without cgo")
 }
 
 func interrupt(int) (end func()) { return func() {} }

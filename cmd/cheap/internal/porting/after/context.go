@@ -28,11 +28,13 @@ type library struct {
 
 var (
 	contexts = own.NewPool(own.Options{
-		Name:    "Context",
+		Name: "Context",
+		// The memory is malloc's. Where a program has package cmem, it is not counted twice.
+		CHeap:   true,
 		Release: libc.Destructor(unsafe.Pointer(C.context_free), libc.NoCallback),
 		Batch:   1, // a context that lives long holds back no other one
 	})
-	meshes = own.NewPool(own.Options{Name: "Mesh", Release: freeMeshes})
+	meshes = own.NewPool(own.Options{Name: "Mesh", CHeap: true, Release: freeMeshes})
 )
 
 // freeMeshes frees meshes of one context.

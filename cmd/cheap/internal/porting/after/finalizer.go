@@ -15,7 +15,9 @@ import (
 type Shape struct{ h own.Handle[*C.shape] }
 
 var shapes = own.NewPool(own.Options{
-	Name:    "Shape",
+	Name: "Shape",
+	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
+	CHeap:   true,
 	Release: libc.Destructor(unsafe.Pointer(C.shape_free), libc.NoCallback), // shape_free does not call into Go
 })
 

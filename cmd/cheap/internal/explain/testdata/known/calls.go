@@ -18,19 +18,16 @@ func goNothing() { called++ }
 var called int
 
 func init() {
-	scenes["noop"] = scene{noops, func() map[string]float64 {
-		ns := timed(noops, noops33, goLoop)
-		c := ofNothing(ns[1], ns[0])
-		return map[string]float64{"c": c / ns[0], "crossing": (ns[0] - c - ns[2]) / ns[0]}
-	}}
-	for name, count := range map[string]int{"spin-200": 200, "spin-2000": 2000} {
-		spins := func(n int) {
-			for range n {
-				C.spin(C.long(count))
-			}
-		}
-		scenes[name] = scene{spins, func() map[string]float64 {
-			ns := timed(spins, noops, noops33)
+	for name, k := range kinds {
+		scenes[name] = scene{k.one, func() map[string]float64 {
+			ns := timed(k.one, k.more, goLoop)
+			c := ofNothing(ns[1], ns[0])
+			return map[string]float64{"c": c / ns[0], "crossing": (ns[0] - c - ns[2]) / ns[0]}
+		}}
+	}
+	for name, s := range spins {
+		scenes[name] = scene{s.run, func() map[string]float64 {
+			ns := timed(s.run, kinds[s.kind].one, kinds[s.kind].more)
 			crossing := (ns[1] - ofNothing(ns[2], ns[1])) / ns[0]
 			return map[string]float64{"c": 1 - crossing, "crossing": crossing}
 		}}
@@ -75,6 +72,34 @@ func init() {
 	}
 }
 
+// A kind of function: one call of it, and one of what does 32 calls more.
+type kind struct{ one, more func(n int) }
+
+var kinds = map[string]kind{
+	"noop":   {noops, noops33},
+	"result": {results, results33},
+	"struct": {structs, structs33},
+}
+
+// spins call a function of a kind that counts.
+var spins = map[string]struct {
+	run  func(n int)
+	kind string
+}{
+	"spin-200":        {spin(200), "noop"},
+	"spin-2000":       {spin(2000), "noop"},
+	"spin-result-200": {spinResults, "result"},
+	"spin-struct-200": {spinStructs, "struct"},
+}
+
+func spin(count int) func(n int) {
+	return func(n int) {
+		for range n {
+			C.spin(C.long(count))
+		}
+	}
+}
+
 func noops(n int) {
 	for range n {
 		C.noop()
@@ -87,9 +112,47 @@ func noops33(n int) {
 	}
 }
 
-// ofNothing returns the time of a function of C that does nothing, of the times of noop_33 and
-// of noop: 32 of them are the difference.
-func ofNothing(noop33, noop float64) float64 { return (noop33 - noop) / 32 }
+func results(n int) {
+	for range n {
+		called += int(C.next(1))
+	}
+}
+
+func results33(n int) {
+	for range n {
+		called += int(C.next_33(1))
+	}
+}
+
+func spinResults(n int) {
+	for range n {
+		called += int(C.spin_next(200))
+	}
+}
+
+var numbers = C.struct_numbers{of: [6]C.long{200}}
+
+func structs(n int) {
+	for range n {
+		numbers = C.same(numbers)
+	}
+}
+
+func structs33(n int) {
+	for range n {
+		numbers = C.same_33(numbers)
+	}
+}
+
+func spinStructs(n int) {
+	for range n {
+		numbers = C.spin_same(numbers)
+	}
+}
+
+// ofNothing returns the time of a function of C that does nothing, of the times of 33 of them in one
+// call, and of one.
+func ofNothing(more, one float64) float64 { return (more - one) / 32 }
 
 func goLoop(n int) {
 	for range n {

@@ -12,6 +12,37 @@ __attribute__((noinline, noclone)) static void nothing(void) { __asm__ volatile(
 
 void noop_33(void) { NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8; }
 
+int next(int n) { return n + 1; }
+
+__attribute__((noinline, noclone)) static int next_in_c(int n) {
+	__asm__ volatile("");
+	return n + 1;
+}
+
+int next_33(int n) {
+#pragma GCC unroll 32
+	for (int i = 0; i < 32; i++) {
+		n = next_in_c(n);
+	}
+	return n + 1;
+}
+
+struct numbers same(struct numbers n) { return n; }
+
+__attribute__((noinline, noclone)) static struct numbers same_in_c(struct numbers n) {
+	__asm__ volatile("");
+	return n;
+}
+
+struct numbers same_33(struct numbers n) {
+	struct numbers r; // each of the calls has n, so none waits for the one before
+#pragma GCC unroll 32
+	for (int i = 0; i < 32; i++) {
+		r = same_in_c(n);
+	}
+	return r;
+}
+
 static volatile unsigned long spun;
 
 void spin(long n) {
@@ -27,6 +58,16 @@ void spin(long n) {
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif
+}
+
+int spin_next(int n) {
+	spin(n);
+	return n + 1;
+}
+
+struct numbers spin_same(struct numbers n) {
+	spin(n.of[0]);
+	return n;
 }
 
 static void (*volatile spin_of)(long) = spin;

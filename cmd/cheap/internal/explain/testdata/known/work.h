@@ -1,4 +1,5 @@
 // Work for C whose time is known.
+#pragma once
 
 // noop does nothing.
 void noop(void);
@@ -6,8 +7,22 @@ void noop(void);
 // noop_33 calls a function of C that does nothing, 32 times.
 void noop_33(void);
 
+// next returns n + 1. next_33 does what 32 of it more do.
+int next(int n);
+int next_33(int n);
+
+struct numbers { long of[6]; };
+
+// same returns its argument. same_33 does what 32 of it more do.
+struct numbers same(struct numbers n);
+struct numbers same_33(struct numbers n);
+
 // spin counts to n.
 void spin(long n);
+
+// spin_next is spin and next, and spin_same spin and same.
+int spin_next(int n);
+struct numbers spin_same(struct numbers n);
 
 // spins calls spin so many times, in one call.
 void spins(long calls, long n);

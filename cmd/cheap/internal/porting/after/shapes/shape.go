@@ -19,7 +19,9 @@ import (
 type Shape struct{ h own.Handle[unsafe.Pointer] }
 
 var shapes = own.NewPool(own.Options{
-	Name:    C.SHAPE_POOL,
+	Name: C.SHAPE_POOL,
+	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
+	CHeap:   true,
 	Release: libc.Destructor(unsafe.Pointer(C.shape_destroy), libc.NoCallback), // it does not call into Go
 })
 

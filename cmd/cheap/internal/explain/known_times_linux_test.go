@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && cheap_times
 
 package explain
 
@@ -16,36 +16,27 @@ import (
 )
 
 // The programs of testdata/known have shares that are known by construction. The programs
-// themselves measure them, without a profile, by the times of their parts.
+// themselves measure them, without a profile, by the times of their parts. So no other program may
+// run.
 
-var (
-	shares = flag.Bool("explain.shares", false, "compare within five points, where no other program runs")
-	long   = flag.Bool("explain.long", false, "measure all programs, with all versions of Go, within five points")
-)
+var long = flag.Bool("explain.long", false, "measure all programs, with all versions of Go")
 
 // versions are the versions of Go that build the programs: that of the go command, and the
 // newest.
 var versions = []string{"", "go1.27.0"}
 
-// scenes are the programs. Without a flag, when the tests of other packages run as well, there is
-// one of them, and more tolerance.
+// scenes are the programs.
 var (
-	scenes      = []string{"noop", "spin-200", "spin-2000", "callback", "callback-10", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
-	shortScenes = map[string][]string{"": {"noop", "spin-200", "callback", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
-	aScene      = map[string][]string{"": {"mixture"}}
+	scenes      = []string{"noop", "result", "struct", "spin-200", "spin-2000", "spin-result-200", "spin-struct-200", "callback", "callback-10", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
+	shortScenes = map[string][]string{"": {"noop", "result", "struct", "spin-200", "spin-struct-200", "callback", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
 )
 
-// tolerance is how far a share may be from what is known.
-func tolerance() float64 {
-	if *shares || *long {
-		return 0.05
-	}
-	return 0.15
-}
-
-// attempts is how often a scene is measured before it fails. Their mean counts: a share of 300
-// samples has a standard error of up to three points, and other programs disturb the times.
-const attempts = 6
+// A scene is measured so often, and the means are compared, once. They may be five points away from
+// what is known, and two standard errors: that of a share of 300 samples is up to 2.6 points.
+const (
+	times     = 4
+	tolerance = 0.05 + 2*0.026/2 // 2 is the root of times
+)
 
 // knownPrograms builds the programs twice: as Build does, and as a program that profiles itself
 // has no help from it.
@@ -110,9 +101,6 @@ func shareNamed(r *Report, name string) Share {
 
 func TestKnownShares(t *testing.T) {
 	for _, version := range versions {
-		if version != "" && !*shares && !*long {
-			continue
-		}
 		name := version
 		if name == "" {
 			name = "go"
@@ -136,11 +124,9 @@ func TestKnownShares(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list := aScene[version]
+			list := shortScenes[version]
 			if *long {
 				list = scenes
-			} else if *shares {
-				list = shortScenes[version]
 			}
 			for _, scene := range list {
 				t.Run(scene, func(t *testing.T) { testScene(t, program, plain, scene, cal) })
@@ -149,13 +135,12 @@ func TestKnownShares(t *testing.T) {
 	}
 }
 
-// A comparison sums up what is known of a share, and what was found.
+// A comparison has the means of what is known of a share, and of what was found.
 type comparison struct{ known, exact, sampled, low, high float64 }
 
-// testScene compares until all shares fit.
 func testScene(t *testing.T, program *Program, plain, scene string, cal Calibration) {
 	sums := map[string]*comparison{}
-	for attempt := 1; attempt <= attempts; attempt++ {
+	for range times {
 		truth := known(t, plain, scene)
 		exact, sampled := runKnown(t, program, scene, cal), profileKnown(t, plain, scene, cal)
 		for _, r := range []*Report{exact, sampled} {
@@ -164,7 +149,6 @@ func testScene(t *testing.T, program *Program, plain, scene string, cal Calibrat
 				t.Errorf("%.3f is unclassified", u)
 			}
 		}
-		wrong := ""
 		for name, share := range truth {
 			sum := sums[name]
 			if sum == nil {
@@ -172,22 +156,16 @@ func testScene(t *testing.T, program *Program, plain, scene string, cal Calibrat
 				sums[name] = sum
 			}
 			got, other := shareNamed(exact, name), shareNamed(sampled, name)
-			sum.known, sum.exact, sum.sampled = sum.known+share, sum.exact+got.Share, sum.sampled+other.Share
-			sum.low, sum.high = sum.low+other.Low, sum.high+other.High
-			n := float64(attempt)
-			want := sum.known / n
-			text := fmt.Sprintf("%s is %.3f, exact %.3f, sampled %.3f (%.3f to %.3f)", name, want, sum.exact/n, sum.sampled/n, sum.low/n, sum.high/n)
-			t.Logf("mean of %d: %s", attempt, text)
-			// What a range encloses is not claimed to be known better.
-			if math.Abs(sum.exact/n-want) > tolerance() || want < sum.low/n-tolerance() || want > sum.high/n+tolerance() {
-				wrong += text + "; "
-			}
+			sum.known, sum.exact, sum.sampled = sum.known+share/times, sum.exact+got.Share/times, sum.sampled+other.Share/times
+			sum.low, sum.high = sum.low+other.Low/times, sum.high+other.High/times
 		}
-		if wrong == "" {
-			return
-		}
-		if attempt == attempts {
-			t.Error(wrong)
+	}
+	for name, sum := range sums {
+		text := fmt.Sprintf("%s is %.3f, exact %.3f, sampled %.3f (%.3f to %.3f)", name, sum.known, sum.exact, sum.sampled, sum.low, sum.high)
+		t.Log(text)
+		// What a range encloses is not claimed to be known better.
+		if math.Abs(sum.exact-sum.known) > tolerance || sum.known < sum.low-tolerance || sum.known > sum.high+tolerance {
+			t.Error(text)
 		}
 	}
 }

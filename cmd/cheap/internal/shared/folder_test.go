@@ -1,0 +1,51 @@
+//go:build linux && (amd64 || arm64)
+
+package shared
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// TestFolders makes folders and files in several goroutines. Each removes what is left, and of the
+// others is nothing left: they hold their locks.
+func TestFolders(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 50 {
+				folder, err := MakeFolder()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				file, err := makeFile(folder.Path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				removeLeft(os.TempDir(), folder.Path)
+				for _, name := range []string{filepath.Join(folder.Path, lockName), file.Name()} {
+					if _, err := os.Stat(name); err != nil {
+						t.Error(err)
+					}
+				}
+				file.Close()
+				removeLeft(os.TempDir(), folder.Path)
+				if _, err := os.Stat(file.Name()); !os.IsNotExist(err) {
+					t.Errorf("a file without a lock is left: %v", err)
+				}
+				if err := folder.Remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}

@@ -1,0 +1,87 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestRecordKilled kills a run, and another one lives. A third one removes what the first has left,
+// and nothing else.
+func TestRecordKilled(t *testing.T) {
+	t.Parallel()
+	temporary := t.TempDir()
+	for _, name := range []string{"cheap-record-20260101", "cheap-record-notes"} { // of the user
+		if err := os.Mkdir(filepath.Join(temporary, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"TMPDIR=" + temporary}
+	start := func() (command *exec.Cmd, stdout *lineWriter, out string) {
+		command, out = recordCommandLine(t, env, "-rate", "1", theRecorded(t), "wait")
+		stdout = new(lineWriter)
+		command.Stdout, command.Stderr = stdout, io.Discard
+		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
+		stdout.waitFor(t, "ready\n")
+		return command, stdout, out
+	}
+	left := func(command *exec.Cmd) []string {
+		files, err := filepath.Glob(fmt.Sprintf("/dev/shm/cheap-record-%d-*", command.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	folders := func() int {
+		all, err := os.ReadDir(temporary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) - 2 // without those of the user
+	}
+
+	dead, deadOut, _ := start()
+	living, _, out := start()
+	if n, inMemory := folders(), left(dead); n != 2 {
+		t.Fatalf("two runs have %d folders, and in memory the first has %q", n, inMemory)
+	}
+	dead.Process.Kill()
+	dead.Process.Wait() // its program has the pipe of stdout
+	inMemory, livingMemory := left(dead), left(living)
+
+	if r := recordEnv(t, env, theRecorded(t), "threads"); r.code != 0 {
+		t.Fatalf("code %d, %s", r.code, r.stderr)
+	}
+	if n := folders(); n != 1 {
+		t.Errorf("there are %d folders, want that of the run that lives", n)
+	}
+	if files := left(dead); len(files) > 0 {
+		t.Errorf("of %q, %q are left", inMemory, files)
+	}
+	if files := left(living); len(files) != len(livingMemory) {
+		t.Errorf("of %q of the run that lives, %q are left", livingMemory, files)
+	}
+
+	living.Process.Signal(syscall.SIGTERM)
+	living.Wait()
+	r := &recordRun{out: out}
+	if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 || living.ProcessState.ExitCode() != 5 {
+		t.Errorf("the run that lived has %d bytes, want 1,000,000: %v", n, living.ProcessState)
+	}
+	if n := folders(); n != 0 {
+		t.Errorf("%d folders are left", n)
+	}
+	// The program of the run that was killed goes on without the file.
+	syscall.Kill(-dead.Process.Pid, syscall.SIGTERM)
+	deadOut.waitFor(t, "got terminated\n")
+}

@@ -1,0 +1,33 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+)
+
+// TestRecordInUse has the line of what is in use where no sample is.
+func TestRecordInUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		counts shared.Counts
+		want   string
+	}{
+		{shared.Counts{Rate: 512 << 10}, "less than 1.50 MiB in use, with a certainty of 95 %: no sample is in use"},
+		{shared.Counts{Rate: 512 << 10, LiveSamples: 2, Live: 1 << 20}, "1.00 MiB in use"},
+		{shared.Counts{Rate: 1}, "0 bytes in use"}, // each block is a sample
+	} {
+		if got := inUse(c.counts); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.counts, got, c.want)
+		}
+	}
+
+	// Each block of the program is freed at the end, so there is no sample in use, or there are few.
+	r := record(t, "-rate", "100000", theRecorded(t), "threads")
+	if !strings.Contains(r.stderr, "\n  at the end  ") || strings.Contains(r.stderr, "  0 bytes in use\n") {
+		t.Errorf("the report is\n%s", r.stderr)
+	}
+}
