@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
@@ -39,40 +38,38 @@ func TestGrowKeepsRows(t *testing.T) {
 	}
 }
 
-// TestCancelledAtTheEnd cancels runs of many repetitions without rows, so that some end between
-// a While that does not hold and what follows. None has a row afterwards.
+// TestCancelledAtTheEnd cancels runs of many repetitions without rows, each run while another
+// While is looked at that does not hold. None has a row afterwards.
 func TestCancelledAtTheEnd(t *testing.T) {
-	cursor := ctest.NewCursor(0)
-	defer ctest.FreeCursor(cursor)
+	const most = 100
 	c := newCalls()
 	var loops []*calls.Repeat
-	for range 20_000 {
+	for range most {
 		loop := c.List.Repeat(5)
-		loop.While(calls.Equal(c.Next(cursor), 100))
+		loop.While(calls.Equal(c.Callback(1), 100))
 		c.Add(1, 2)
 		loop.End()
 		loops = append(loops, loop)
 	}
-	begin := time.Now()
-	mustRun(t, c.List)
-	whole := time.Since(begin)
-	cancelled := 0
-	for round := 0; cancelled < 150 && round < 1500; round++ {
-		c.List.Rewind()
+	for end := 1; end < most; end++ {
 		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			for begin := time.Now(); time.Since(begin) < whole*time.Duration(round%10)/10; {
+		turns := 0
+		ctest.OnCallback = func(int64) int64 {
+			if turns++; turns == end {
+				cancelRun(c.List, cancel)
 			}
-			cancel()
-		}()
-		if c.List.Run(ctx) == nil {
-			continue
+			return 0
 		}
-		cancelled++
+		if err := c.List.Run(ctx); err != context.Canceled || turns != end {
+			t.Fatalf("Run returned %v, after %d calls, want %d", err, turns, end)
+		}
 		mustRun(t, c.List)
+		if turns != most {
+			t.Errorf("cancelled in call %d: %d calls, want %d", end, turns, most)
+		}
 		for i, loop := range loops {
 			if loop.Rows() != 0 || loop.More() {
-				t.Fatalf("repetition %d has %d rows of none, more: %t", i, loop.Rows(), loop.More())
+				t.Fatalf("cancelled in call %d: repetition %d has %d rows of none, more: %t", end, i, loop.Rows(), loop.More())
 			}
 		}
 	}
@@ -99,9 +96,12 @@ func readTables(t *testing.T, r *rand.Rand) {
 	var cancel context.CancelFunc
 	calm := false
 	ctest.OnCallback = func(int64) int64 {
-		if !calm && r.IntN(20) == 0 {
-			cancel()
-			time.Sleep(time.Duration(r.IntN(30)) * time.Microsecond)
+		switch {
+		case calm || r.IntN(20) > 0:
+		case r.IntN(2) == 0:
+			cancel() // C is told at some later time
+		default:
+			cancelRun(c.List, cancel)
 		}
 		return 0
 	}

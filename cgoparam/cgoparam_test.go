@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cheaptest"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // The signatures of the original.
@@ -156,12 +156,10 @@ func TestDropped(t *testing.T) {
 	if now := <-done; now < before+n {
 		t.Fatalf("%d blocks before, %d with %d allocators in use", before, now, n)
 	}
-	for deadline := time.Now().Add(20 * time.Second); heap.Stats().Blocks > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d blocks before, %d are left", before, heap.Stats().Blocks)
-		}
+	testwait.Until(t, fmt.Sprintf("the blocks are no more than before: %d", before), func() bool {
 		runtime.GC()
-	}
+		return heap.Stats().Blocks <= before
+	})
 }
 
 func TestCosts(t *testing.T) {

@@ -133,11 +133,12 @@ type trial struct {
 	guarantees Guarantees
 	maxSize    int // the largest size that Malloc accepts
 	time       time.Duration
+	now        func() time.Time
 	seed       uint64
 }
 
 func newTrial(r reporter, a cheap.Allocator, p Guarantees) *trial {
-	t := &trial{reporter: r, a: a, guarantees: p, maxSize: math.MaxInt, time: *longer, seed: *seed}
+	t := &trial{reporter: r, a: a, guarantees: p, maxSize: math.MaxInt, time: *longer, now: time.Now, seed: *seed}
 	if s, ok := a.(cheap.BoundedAllocator); ok {
 		t.maxSize = s.MaxSize()
 	}

@@ -34,7 +34,7 @@ type model struct {
 // an allocator whose Free frees nothing only as long as memory lasts.
 func (m *model) more(step int, begin time.Time) bool {
 	const most = 128 << 20
-	return step < 10_000 || time.Since(begin) < m.time && (m.guarantees.Reuses || m.asked < most)
+	return step < 10_000 || m.now().Sub(begin) < m.time && (m.guarantees.Reuses || m.asked < most)
 }
 
 // checkModel draws operations at random, and compares with the reference.
@@ -46,7 +46,7 @@ func checkModel(t *trial) {
 		}
 	}()
 	m := &model{trial: t, rng: rand.New(rand.NewPCG(t.seed, 0))}
-	begin := time.Now()
+	begin := m.now()
 	for step := 0; m.more(step, begin); step++ {
 		m.step()
 	}
@@ -167,7 +167,7 @@ func checkHammer(t *trial) {
 	var (
 		exchange = make(chan block, 100)
 		wg       sync.WaitGroup
-		begin    = time.Now()
+		begin    = t.now()
 		failures atomic.Int32
 	)
 	fail := func(format string, args ...any) {
@@ -185,7 +185,7 @@ func checkHammer(t *trial) {
 		wg.Go(func() {
 			m := &model{trial: t, rng: rand.New(rand.NewPCG(t.seed, uint64(g)))}
 			var own []block
-			for i := 0; (i < 5000 || time.Since(begin) < t.time) && failures.Load() == 0; i++ {
+			for i := 0; (i < 5000 || t.now().Sub(begin) < t.time) && failures.Load() == 0; i++ {
 				size := min(m.size(), 1<<13)
 				b := block{t.a.Malloc(size), size, g + goroutines*i}
 				if b.ptr == nil {

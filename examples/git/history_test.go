@@ -90,8 +90,14 @@ func counted(tb testing.TB, v variant, dir string) churn.Report {
 // settled waits until all objects are freed.
 func settled(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
-	defer cancel()
+	ctx := tb.Context()
+	if t, ok := tb.(*testing.T); ok {
+		if end, ok := t.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, end.Add(-5*time.Second)) // to say what is live
+			defer cancel()
+		}
+	}
 	if err := settle(ctx); err != nil {
 		tb.Error(err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestValgrindFindsNothing checks that no object is freed twice, or used after it is
@@ -75,13 +73,11 @@ func buildForValgrind(t *testing.T, tags string) string {
 func valgrind(t *testing.T, binary string, v variant, dir, leakCheck string) string {
 	t.Helper()
 	const found = 99
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	args := []string{leakCheck, "--undef-value-errors=no"}
 	if leakCheck == "--leak-check=no" {
 		args = append(args, "--error-exitcode="+strconv.Itoa(found))
 	}
-	cmd := exec.CommandContext(ctx, "valgrind", append(args, binary, "-binding", v.name, "-stats", dir)...)
+	cmd := exec.CommandContext(t.Context(), "valgrind", append(args, binary, "-binding", v.name, "-stats", dir)...)
 	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -114,7 +114,7 @@ func TestMemory(t *testing.T) {
 				t.Fatalf("%s: sample %d is of %v, the one before of %v", v.name, i, m.Points[i].At, m.Points[i-1].At)
 			}
 		}
-		if last := m.Points[len(m.Points)-1].At; last < m.Took/2 || last > m.Took+time.Second {
+		if last := m.Points[len(m.Points)-1].At; last < m.Took { // of the end, which comes later
 			t.Errorf("%s: the last sample is of %v, and it took %v", v.name, last, m.Took)
 		}
 	}

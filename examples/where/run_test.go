@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/inspect"
 )
 
 // build builds the program. The test binary has no names of C functions.
@@ -68,19 +71,30 @@ func get(t *testing.T, address string) string {
 	return string(body)
 }
 
-// watch looks at the stacks until some have grown in each interval, or six intervals have passed
-// more than once.
-func watch(t *testing.T, page string) (text string) {
+// watch waits until the program has looked at its stacks so often, which it does when it is asked
+// and an interval has ended, and done says that it is enough. It returns what the program says then.
+func watch(t *testing.T, page string, least, most int, done func(text string) bool) (text string) {
 	t.Helper()
-	for range 20 {
-		text = get(t, page+"growth.txt")
-		if strings.Contains(text, "allocated by") {
-			return text
+	for looks, last := 0, (time.Time{}); looks < most; {
+		var figures inspect.GrowthFigures
+		if err := json.Unmarshal([]byte(get(t, page+"growth.json")), &figures); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(1050 * time.Millisecond)
+		if figures.Time.Equal(last) {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		last = figures.Time
+		looks++
+		if text = get(t, page+"growth.txt"); looks >= least && done(text) {
+			break
+		}
 	}
 	return text
 }
+
+// intervals are those in each of which a stack has to grow, which are one second long here.
+const intervals = 6
 
 var quick = []string{"-growth=1s", "-rate=50"}
 
@@ -107,7 +121,8 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := start(t, build(t), quick...)
-	watch(t, page)
+	// A look at what the program allocates when it starts is no growth.
+	watch(t, page, intervals+1, 3*intervals, func(text string) bool { return strings.Contains(text, "allocated by") })
 	host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/debug/cheap/")
 	output, commands := "", 0
 	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(document), -1) {
@@ -166,11 +181,9 @@ func shell(t *testing.T, line string) string {
 // TestFix has no stack that grows.
 func TestFix(t *testing.T) {
 	page := start(t, build(t), append(quick, "-fix")...)
-	for range 9 { // what is filled at the start, and six intervals
-		get(t, page+"growth.txt")
-		time.Sleep(1050 * time.Millisecond)
-	}
-	if text := get(t, page+"growth.txt"); text != "No stack has grown in each of the last 6 intervals of 1s.\n" {
+	// At first some stacks grow: they fill what is kept.
+	const none = "No stack has grown in each of the last 6 intervals of 1s.\n"
+	if text := watch(t, page, intervals+3, 3*intervals, func(text string) bool { return text == none }); text != none {
 		t.Errorf("%s", text)
 	}
 	var live float64

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // useInBubble uses everything in a bubble of its own, as the test of a
@@ -28,7 +29,7 @@ func useInBubble(t *testing.T) {
 // runs now and then: it does the work of a timer where there cannot be one.
 func mustDecay(t *testing.T) {
 	t.Helper()
-	waitUntil(t, "nothing is idle", func() bool {
+	testwait.Until(t, "nothing is idle", func() bool {
 		runtime.GC()
 		return span.Idle() == 0
 	})
@@ -57,7 +58,7 @@ func TestDecayAfterBubble(t *testing.T) {
 		mustDecay(t)
 		for range 3 {
 			useAll(t)
-			waitUntil(t, "nothing is idle without a collection", func() bool { return span.Idle() == 0 })
+			testwait.Until(t, "nothing is idle without a collection", func() bool { return span.Idle() == 0 })
 		}
 	})
 }
@@ -107,7 +108,7 @@ func TestSetDecayAfterBubble(t *testing.T) {
 			useInBubble(t)
 			cheap.SetDecay(10 * time.Millisecond)
 			useAll(t)
-			waitUntil(t, "nothing is idle without a collection", func() bool { return span.Idle() == 0 })
+			testwait.Until(t, "nothing is idle without a collection", func() bool { return span.Idle() == 0 })
 			cheap.SetDecay(time.Hour)
 		}
 	})

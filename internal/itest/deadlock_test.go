@@ -3,40 +3,63 @@ package itest
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestDeadlock looks whether a program whose main goroutine blocks for good
 // still gets Go's message, once the decay is over.
 func TestDeadlock(t *testing.T) {
-	mustDeadlock(t, "./deadlock", "idle before: true\nidle after: false\n")
+	mustDeadlock(t, "heap", "idle before: true\nidle after: false\n")
 }
 
 // TestDeadlockAfterOwn looks for the same once everything is released that was
 // forgotten.
 func TestDeadlockAfterOwn(t *testing.T) {
-	mustDeadlock(t, "./deadlock/own", "busy: true\nbusy: false\n")
+	mustDeadlock(t, "own", "busy: true\nbusy: false\n")
 }
 
-// mustDeadlock runs a program, which has to print something and then end with
-// Go's message.
-func mustDeadlock(t *testing.T, program, want string) {
-	t.Helper()
-	exe := filepath.Join(t.TempDir(), "deadlock.exe")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags="+buildSetting("-tags"), "-o", exe, program).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+// deadlockDir has the program of the two tests. TestMain removes it.
+var deadlockDir string
+
+var buildDeadlock = sync.OnceValues(func() (exe string, err error) {
+	if deadlockDir, err = os.MkdirTemp("", "deadlock"); err != nil {
+		return "", err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	cmd := testchild.Program(ctx, exe)
+	exe = filepath.Join(deadlockDir, "deadlock.exe")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-w", "-tags="+buildSetting("-tags"), "-o", exe, "./deadlock")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %v\n%s", err, out)
+	}
+	return exe, nil
+})
+
+// mustDeadlock runs the program, which has to use a package, print something, and then
+// end with Go's message.
+func mustDeadlock(t *testing.T, use, want string) {
+	t.Helper()
+	t.Parallel()
+	exe, err := buildDeadlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if at, limited := testwait.Deadline(t); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at)
+		defer cancel()
+	}
+	cmd := testchild.Program(ctx, exe, use)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	err = cmd.Run()
 	if stdout.String() != want {
 		t.Errorf("the program printed %q, want %q", &stdout, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // spanSizes are sizes of blocks of which a few fill a span, or that have spans
@@ -60,7 +61,7 @@ func TestDecayedSpaceIsUsedAgain(t *testing.T) {
 			t.Fatal("nothing is idle")
 		}
 		cheap.SetDecay(2 * time.Millisecond)
-		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+		testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 		cheap.SetDecay(-1)
 		for unit := range fillSpans(t, h) {
 			seen[unit] = true

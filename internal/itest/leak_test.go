@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // useAll uses every allocator, from several goroutines, and leaves idle memory,
@@ -97,9 +98,9 @@ func TestNoLeakWhileIdle(t *testing.T) {
 func TestNoLeakAfterDecay(t *testing.T) {
 	setDecay(t, 20*time.Millisecond)
 	useAll(t)
-	waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	goleak.VerifyNone(t)
 	runtime.GC() // cleanups of the Local and the arena
-	waitUntil(t, "nothing is idle after a collection", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle after a collection", func() bool { return span.Idle() == 0 })
 	goleak.VerifyNone(t)
 }

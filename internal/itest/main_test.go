@@ -2,6 +2,7 @@ package itest
 
 import (
 	"flag"
+	"os"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -11,17 +12,23 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// TestMain fails if any test has left a goroutine behind. Models take more steps
-// than rapid's default of 30, unless the race detector makes them slow.
+// TestMain fails if any test has left a goroutine behind. Models are checked 25 times, not
+// 100 as is rapid's default, and take more steps than its 30, unless the race detector makes
+// them slow.
 func TestMain(m *testing.M) {
 	steps := "80"
 	if buildSetting("-race") == "true" {
 		steps = "20"
 	}
-	if err := flag.Set("rapid.steps", steps); err != nil { // the command line is looked at later
-		panic(err)
+	for name, value := range map[string]string{"rapid.steps": steps, "rapid.checks": "25"} {
+		if err := flag.Set(name, value); err != nil { // the command line is looked at later
+			panic(err)
+		}
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		os.RemoveAll(deadlockDir)
+		os.Exit(status)
+	}))
 }
 
 // buildSetting returns how this binary was built: the value of a flag of go
@@ -54,14 +61,4 @@ func newHeap(t interface {
 func setDecay(t testing.TB, d time.Duration) {
 	old := cheap.SetDecay(d)
 	t.Cleanup(func() { cheap.SetDecay(old) })
-}
-
-// waitUntil calls f until it returns true, and fails if that takes long.
-func waitUntil(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
 }

@@ -3,22 +3,22 @@ package itest
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
 // An ownModel uses pools and their owners, from one goroutine but for what is
 // inside of Use. It knows of each resource what has to have become of it.
 type ownModel struct {
+	test  *testing.T
 	pools []*ownPool // the first few are in use, the rest is destroyed
 	all   []*owned   // by resource
 
@@ -58,8 +58,9 @@ type ownUse struct{ leave, left chan struct{} }
 // model says so.
 func TestOwnModel(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	test := t
 	rapid.Check(t, func(t *rapid.T) {
-		m := &ownModel{}
+		m := &ownModel{test: test}
 		for range ownPools {
 			m.pools = append(m.pools, m.newPool(t))
 		}
@@ -278,15 +279,15 @@ func (m *ownModel) Collect(t *rapid.T) {
 
 // collect runs the collector once, and waits for what follows from that.
 func (m *ownModel) collect() {
-	runtime.GC()
-	counts := []metrics.Sample{{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/cleanups/queued:cleanups"}}
-	for {
-		metrics.Read(counts)
-		if counts[0].Value.Uint64() >= counts[1].Value.Uint64() && own.Releases() == (own.ReleaseStats{}) {
-			return
-		}
-		time.Sleep(10 * time.Microsecond)
-	}
+	testwait.Collect(m.test)
+	m.settle()
+}
+
+// settle waits until nothing is released any more.
+func (m *ownModel) settle() {
+	testwait.Until(m.test, "the releases have ended", func() bool {
+		return !cleanup.Walking() && own.Releases() == own.ReleaseStats{}
+	})
 }
 
 func (m *ownModel) Drain(t *rapid.T) {
@@ -407,17 +408,15 @@ func (m *ownModel) look(t *rapid.T) {
 }
 
 // Check compares everything with the pools' own counts. What the collector has found may be
-// released between a look at the log and one at the counts, so counts that differ are looked at
-// again. Nothing is owned meanwhile: a wrong count stays wrong.
+// released between a look at the log and one at the counts, so Check looks again when nothing
+// is released any more.
 func (m *ownModel) Check(t *rapid.T) {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(100 * time.Microsecond) {
-		difference := m.difference(t)
-		if difference == "" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal(difference)
-		}
+	if m.difference(t) == "" {
+		return
+	}
+	m.settle()
+	if difference := m.difference(t); difference != "" {
+		t.Fatal(difference)
 	}
 }
 

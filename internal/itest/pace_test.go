@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -250,7 +251,7 @@ func TestPaceLeavesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			waitUntil(t, "a collection has been started", func() bool { return pace.ReadStats().Cycles > 0 })
+			testwait.Until(t, "a collection has been started", func() bool { return pace.ReadStats().Cycles > 0 })
 			a.Close()
 			runtime.GC()
 			pace.Stop()
@@ -323,7 +324,7 @@ func TestFirstPaceInBubble(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		waitUntil(t, "a collection is started, outside of the bubble", func() bool { return pace.ReadStats().Cycles > 0 })
+		testwait.Until(t, "a collection is started, outside of the bubble", func() bool { return pace.ReadStats().Cycles > 0 })
 		synctest.Test(t, func(t *testing.T) {
 			for range 20 { // a collection may be under way, outside
 				if err := a.Add(mib); err != nil {

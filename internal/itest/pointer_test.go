@@ -3,10 +3,10 @@ package itest
 import (
 	"runtime"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -44,12 +44,11 @@ func TestReleaseByNumber(t *testing.T) {
 		}
 	}()
 	<-done
-	for deadline := time.Now().Add(time.Minute); h.Stats().Blocks > 0 && time.Now().Before(deadline); {
+	testwait.Until(t, "no block is left, and no owner", func() bool {
 		runtime.GC()
-		time.Sleep(time.Millisecond)
+		return h.Stats().Blocks == 0 && p.Stats().Live == 0
+	})
+	if err := p.Destroy(t.Context()); err != nil {
+		t.Error(err)
 	}
-	if s := h.Stats(); s.Blocks > 0 || p.Stats().Live > 0 {
-		t.Errorf("%d blocks are left, and %d owners", s.Blocks, p.Stats().Live)
-	}
-	_ = p.Destroy(within(time.Minute)) // its error counts owners that were never closed
 }

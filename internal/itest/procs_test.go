@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // manyPs is how many Ps the caches are filled on.
@@ -86,7 +87,7 @@ func TestFewerPsAfterDecay(t *testing.T) {
 	runtime.GOMAXPROCS(1)
 	h.Free(p) // so the P that is left has a cache, and the heap has not grown
 	cheap.SetDecay(10 * time.Millisecond)
-	waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	mustBeOneCache(t, h)
 }
 

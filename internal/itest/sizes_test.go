@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"testing"
-	"time"
 	"unsafe"
 
 	"pgregory.net/rapid"
@@ -88,7 +87,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 		}
 	}
 	g.Close()
-	if err := errors.Join(m.Destroy(within(time.Minute)), h.Destroy()); err != nil {
+	if err := errors.Join(m.Destroy(t.Context()), h.Destroy()); err != nil {
 		t.Error(err)
 	}
 }

@@ -43,9 +43,6 @@ func TestPlots(t *testing.T) {
 	}
 	defer conn.Close()
 	for _, event := range []string{"config", "metrics"} { // what is plotted, and the first values
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
 		_, message, err := conn.ReadMessage()
 		if err != nil {
 			t.Fatal(err)

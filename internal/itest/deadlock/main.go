@@ -1,6 +1,5 @@
-// Deadlock uses a heap, waits until nothing is idle any more, and then blocks
-// for good, so that Go ends it with its message for that. An armed timer or a
-// goroutine of the heap's would keep Go from noticing.
+// Deadlock uses what its argument says, a heap or package own, and then blocks for good, so
+// that Go ends it with its message for that.
 //
 // It is a program and not part of a test because the packages that tests import
 // have goroutines, and cgo, of their own.
@@ -8,6 +7,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 	"unsafe"
 
@@ -16,6 +16,18 @@ import (
 )
 
 func main() {
+	switch os.Args[1] {
+	case "heap":
+		useHeap()
+	case "own":
+		useOwn()
+	}
+	select {}
+}
+
+// useHeap uses a heap, and waits until nothing is idle any more. An armed timer or a
+// goroutine of the heap would keep Go from noticing.
+func useHeap() {
 	cheap.SetDecay(20 * time.Millisecond)
 	var blocks []unsafe.Pointer
 	for i := range 1000 {
@@ -35,5 +47,4 @@ func main() {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("idle after:", span.Idle() > 0)
-	select {}
 }

@@ -57,14 +57,20 @@ func hammer(t *testing.T, o Options) Stats {
 	)
 	c := newCache(t, o)
 	var wg sync.WaitGroup
-	var hits, left atomic.Int64
-	left.Store(goroutines)
+	var hits atomic.Int64
 	for g := range goroutines {
 		wg.Go(func() {
-			defer left.Add(-1)
 			r := rand.New(rand.NewPCG(uint64(g), 1))
 			var buf, dst []byte
-			for range steps {
+			for step := range steps {
+				if step%500 == 0 { // the other methods, at the same time
+					s := c.Stats()
+					if s.Bytes > o.Budget || s.Heap.Held > s.Heap.Limit {
+						t.Errorf("over the budget of %d: %+v", o.Budget, s)
+						return
+					}
+					c.Expire()
+				}
 				key := r.Uint64N(keys)
 				if r.IntN(2) == 0 {
 					key %= 100 // some are used more often
@@ -100,17 +106,6 @@ func hammer(t *testing.T, o Options) Stats {
 			}
 		})
 	}
-	wg.Go(func() { // the other methods, at the same time
-		for left.Load() > 0 {
-			s := c.Stats()
-			if s.Bytes > o.Budget || s.Heap.Held > s.Heap.Limit {
-				t.Errorf("over the budget of %d: %+v", o.Budget, s)
-				return
-			}
-			c.Expire()
-			time.Sleep(100 * time.Microsecond)
-		}
-	})
 	wg.Wait()
 	c.check(t)
 	s := c.Stats()

@@ -33,7 +33,7 @@ type Regexp struct {
 
 var regexps = own.NewPool(own.Options{
 	Name:    C.REGEXP_POOL,
-	CHeap:   true,
+	CHeap:   true, // malloc's, which package cmem does not count twice then
 	Release: libc.Destructor(unsafe.Pointer(C.regexp_destroy), libc.NoCallback),
 })
 

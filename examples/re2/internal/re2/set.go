@@ -28,7 +28,7 @@ type Set struct {
 
 var sets = own.NewPool(own.Options{
 	Name:    C.SET_POOL,
-	CHeap:   true,
+	CHeap:   true, // malloc's, which package cmem does not count twice then
 	Release: libc.Destructor(unsafe.Pointer(C.set_destroy), libc.NoCallback),
 })
 

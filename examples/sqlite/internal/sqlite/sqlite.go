@@ -111,7 +111,7 @@ type Stmt struct{ h own.Handle[*C.sqlite3_stmt] }
 var (
 	databases = own.NewPool(own.Options{
 		Name:           "sqlite.DB",
-		CHeap:          true,
+		CHeap:          true, // malloc's, which package cmem does not count twice then
 		Release:        libc.StatusDestructor(unsafe.Pointer(C.close_db), failed, libc.NoCallback),
 		OnReleaseError: releaseError,
 		Batch:          1, // a database that stays open holds back no other one

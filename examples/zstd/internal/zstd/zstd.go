@@ -91,7 +91,7 @@ func pointer(p []byte) *C.uchar { return (*C.uchar)(unsafe.SliceData(p)) }
 var (
 	compressors = own.NewPool(own.Options{
 		Name:    "zstd.Writer",
-		CHeap:   true,
+		CHeap:   true, // malloc's, which package cmem does not count twice then
 		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeCCtx), libc.NoCallback),
 	})
 	decompressors = own.NewPool(own.Options{

@@ -1,6 +1,3 @@
-// Own uses package own, waits until nothing is to be released any more, and then
-// blocks for good, so that Go ends it with its message for that. A worker or a
-// timer of own's would keep Go from noticing.
 package main
 
 import (
@@ -13,7 +10,9 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-func main() {
+// useOwn uses package own, and waits until nothing is to be released any more. A worker or
+// a timer of own would keep Go from noticing.
+func useOwn() {
 	var released atomic.Int64
 	stuck := make(chan struct{})
 	p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, r []uintptr) error {
@@ -61,5 +60,4 @@ func main() {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("busy:", own.Releases().Workers > 0)
-	select {}
 }

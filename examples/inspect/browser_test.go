@@ -1,0 +1,75 @@
+//go:build browser
+
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write docs/inspect.png, the picture of README.md")
+
+// TestScreenshot takes a picture of the page, of README.md if -update is set.
+func TestScreenshot(t *testing.T) {
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if p, err := exec.LookPath(name); err == nil {
+			program = p
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no Chromium is installed; on Debian: apt-get install chromium")
+	}
+	page := start(t)
+	if *update { // the chart has what was asked before
+		for range 40 {
+			get(t, page+"all.json")
+			time.Sleep(time.Second)
+		}
+	}
+	const width, height = 1000, 1610
+	file := filepath.Join(t.TempDir(), "inspect.png")
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=3000",
+		fmt.Sprintf("--window-size=%d,%d", width, height), "--screenshot="+file, page)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	picture, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := image.Bounds(); b.Dx() != width || b.Dy() != height {
+		t.Errorf("the picture has %v", b)
+	}
+	line := 0 // pixels in the color of the second line
+	for y := range height {
+		for x := range width {
+			if r, g, b, _ := image.At(x, y).RGBA(); r>>8 == 0xc8 && g>>8 == 0x50 && b>>8 == 0x0a {
+				line++
+			}
+		}
+	}
+	if line < 20 {
+		t.Errorf("%d pixels have the color of the line of resources; the chart is not there", line)
+	}
+	if len(picture) > 256<<10 {
+		t.Errorf("the picture has %d bytes; README.md should have at most 256 KiB", len(picture))
+	}
+	if *update {
+		if err := os.WriteFile("../../docs/inspect.png", picture, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
