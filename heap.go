@@ -39,6 +39,7 @@ package cheap
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
 //	local.go          a cache that belongs to a goroutine
+//	local_cache.go    how a Local that rests loses it
 //
 // # The way of an allocation
 //

@@ -2,7 +2,6 @@ package repotest
 
 import (
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,8 +10,14 @@ import (
 // TestCheckingShowsWhatIsPrinted runs the program of docs/checking.md, and compares what it
 // prints with the document, but for addresses and directories.
 func TestCheckingShowsWhatIsPrinted(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "writes.exe")
-	command(t, root(t), nil, "go", "build", "-o", program, "./testdata/writes")
+	t.Parallel()
+	run := func(argument string, env ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "go", "run", "./testdata/writes", argument)
+		cmd.Dir = root(t)
+		cmd.Env = append(cmd.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
 	var shown []string
 	all := read(t, "docs/checking.md")
 	from := strings.Count(all[:strings.Index(all, "\n## Guard pages\n")+1], "\n")
@@ -35,20 +40,18 @@ func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 	if len(shown) != len(arguments) {
 		t.Fatalf("the document shows %d outputs, want %d", len(shown), len(arguments))
 	}
-	if out, err := exec.Command(program, "over").CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := run("over"); err != nil || len(out) > 0 {
 		t.Errorf("without CHEAP_CHECK: %v, %s", err, out)
 	}
 	address := regexp.MustCompile(`0x[0-9a-f]{6,}`)
 	dir := regexp.MustCompile(`\S*/testdata/writes/`)
 	same := func(s string) string { return address.ReplaceAllString(dir.ReplaceAllString(s, ""), "0x…") }
 	for i, a := range arguments {
-		cmd := exec.Command(program, a)
-		cmd.Env = append(cmd.Environ(), "CHEAP_CHECK=stacks")
-		out, err := cmd.CombinedOutput()
+		out, err := run(a, "CHEAP_CHECK=stacks")
 		if err == nil {
 			t.Errorf("%s: the program ends as if nothing was wrong", a)
 		}
-		text, _, _ := strings.Cut(string(out), "\n\ngoroutine")
+		text, _, _ := strings.Cut(out, "\n\ngoroutine")
 		if got, want := same(strings.TrimSpace(text)), same(shown[i]); got != want {
 			t.Errorf("%s prints\n%s\nthe document shows\n%s", a, got, want)
 		}

@@ -1,30 +1,30 @@
 package repotest
 
 import (
+	"path"
 	"regexp"
-	"strings"
 	"testing"
 )
 
-var (
-	testName     = regexp.MustCompile(`\bTest[A-Z]\w*`)
-	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
-)
-
-// TestNamesInCI looks for the tests that .ci/run names, which it leaves out, lets skip or
-// runs alone. A name that is wrong would do nothing there.
+// TestNamesInCI looks for the tests that the scripts in .ci name, which they leave out, let skip or
+// run alone. A name that is wrong would do nothing there.
 func TestNamesInCI(t *testing.T) {
-	declared := map[string]bool{}
-	for _, name := range files(t) {
-		if strings.HasSuffix(name, "_test.go") {
-			for _, m := range declaredTest.FindAllStringSubmatch(read(t, name), -1) {
-				declared[m[1]] = true
+	t.Parallel()
+	testName := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	declared := declaredTests(t)
+	scripts := 0
+	for _, script := range files(t) {
+		if path.Dir(script) != ".ci" {
+			continue
+		}
+		scripts++
+		for _, name := range testName.FindAllString(read(t, script), -1) {
+			if !declared[name] {
+				t.Errorf("%s names %s, which is no test", script, name)
 			}
 		}
 	}
-	for _, name := range testName.FindAllString(read(t, ".ci/run"), -1) {
-		if !declared[name] {
-			t.Errorf(".ci/run names %s, which is no test", name)
-		}
+	if scripts == 0 {
+		t.Error("there is no script in .ci")
 	}
 }

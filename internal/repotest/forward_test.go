@@ -78,6 +78,7 @@ func Print() {
 // the folder with the files that the document shows, runs its commands, and runs a
 // program.
 func TestForward(t *testing.T) {
+	t.Parallel()
 	doc := parseDocument(t, forwardGuide)
 	text, mod, commands := read(t, forwardGuide), forwardMod(t, doc), ""
 	for _, b := range doc.blocks {
@@ -85,12 +86,13 @@ func TestForward(t *testing.T) {
 			commands += b.text
 		}
 	}
-	cgo := strings.TrimSpace(command(t, root(t), nil, "go", "env", "CGO_ENABLED")) == "1"
+	cgo := goEnv(t, "CGO_ENABLED") == "1"
 	for _, f := range forwardedPackages {
 		if f.needsCgo && !cgo {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			top := t.TempDir()
 			if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
 				t.Fatal(err)

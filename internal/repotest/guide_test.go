@@ -34,6 +34,7 @@ var demonstrations = []demonstration{
 // file of its packages, line by line, and each example of the packages in the
 // document. So what the document shows is what the tests compile and run.
 func TestDocumentsShowWhatRuns(t *testing.T) {
+	t.Parallel()
 	for _, d := range demonstrations {
 		sources := sourcesOf(t, d.packages)
 		shown := ""
@@ -73,6 +74,7 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 // TestPortingBeforeAndAfter compares the examples of the two, which are to do
 // the same: they have the same names and the same output.
 func TestPortingBeforeAndAfter(t *testing.T) {
+	t.Parallel()
 	outputs := func(dir string) map[string]string {
 		name := "cmd/cheap/internal/porting/" + dir + "/example_test.go"
 		all := map[string]string{}

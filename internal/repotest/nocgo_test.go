@@ -62,42 +62,42 @@ var withoutCgo = map[string][]string{
 	},
 }
 
-// TestWithoutCgo builds programs that use the packages that need cgo, without
+// TestWithoutCgo builds a program that uses the packages that need cgo, without
 // cgo. The compiler must name the cause, for each name that they export.
 func TestWithoutCgo(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{"main.go": "package main\n\nfunc main() {}\n"}
+	for pkg, lines := range withoutCgo {
+		texts[pkg+".go"] = "package main\n\nimport \"" + modulePath + "/" + pkg + "\"\n\n" + strings.Join(lines, "\n") + "\n"
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, texts)
+	args := []string{"build", "-gcflags=-e", "-o", os.DevNull}
+	for name := range texts {
+		args = append(args, filepath.Join(dir, name))
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root(t)
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Fatal("it builds")
+	}
 	for pkg, lines := range withoutCgo {
 		t.Run(pkg, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "main.go")
-			text := "package main\n\nimport \"" + modulePath + "/" + pkg + "\"\n\n" + strings.Join(lines, "\n") + "\n\nfunc main() {}\n"
-			if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
+			n := 0
+			for line := range strings.Lines(string(out)) {
+				if strings.Contains(line, pkg+".go:") && strings.Contains(line, "needs_CGO_ENABLED_1_and_a_C_compiler") {
+					n++
+				}
 			}
-			cmd := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file)
-			cmd.Dir = root(t)
-			cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
-			out, err := cmd.CombinedOutput()
-			if err == nil {
-				t.Fatalf("it builds:\n%s", text)
+			if n != len(lines) {
+				t.Errorf("the compiler names the cause %d times, want %d, one for each line of\n%s\nit says\n%s", n, len(lines), texts[pkg+".go"], out)
 			}
-			if n := strings.Count(string(out), "needs_CGO_ENABLED_1_and_a_C_compiler"); n != len(lines) {
-				t.Errorf("the compiler names the cause %d times, want %d, one for each line of\n%s\nit says\n%s", n, len(lines), text, out)
-			}
-			if n, want := exportedCount(t, pkg), len(lines); n != want {
+			d := parsePackage(t, pkg)
+			if n, want := len(d.Types)+len(d.funcs(false)), len(lines); n != want {
 				t.Errorf("%s exports %d types and functions, and %d are tried here", pkg, n, want)
 			}
 		})
 	}
-}
-
-// exportedCount returns how many types and functions a package exports with cgo.
-func exportedCount(t *testing.T, pkg string) (n int) {
-	t.Helper()
-	out := command(t, root(t), []string{"CGO_ENABLED=1"}, "go", "doc", "-short", "./"+pkg)
-	for line := range strings.Lines(out) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "func ") || strings.HasPrefix(line, "type ") {
-			n++
-		}
-	}
-	return n
 }

@@ -3,12 +3,14 @@ package repotest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,25 +27,23 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// read returns a file of the checkout.
-func read(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+// A tree is the checkout, which all tests read once. It is not changed after that.
+type tree struct {
+	names []string // with slashes, relative to the root, in order
+	texts map[string]string
 }
 
-// files returns the files of the checkout, as paths with slashes relative to
-// its root. It leaves out what .gitignore says, whose patterns are for names, and
-// git's own directory, which is a file in a worktree.
-func files(t *testing.T) []string {
-	t.Helper()
-	dir := root(t)
-	ignored := strings.Fields(read(t, ".gitignore"))
-	var names []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+// readTree reads the files of the checkout. It leaves out what .gitignore says, whose patterns are
+// for names, and git's own directory, which is a file in a worktree.
+var readTree = sync.OnceValues(func() (*tree, error) {
+	dir := filepath.Join("..", "..")
+	patterns, err := os.ReadFile(filepath.Join(dir, ".gitignore"))
+	if err != nil {
+		return nil, err
+	}
+	ignored := strings.Fields(string(patterns))
+	all := &tree{texts: map[string]string{}}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -51,30 +51,81 @@ func files(t *testing.T) []string {
 		switch {
 		case name == ".git" && d.IsDir():
 			return filepath.SkipDir
-		case name == ".git" || d.IsDir():
+		case name == ".git" || !d.Type().IsRegular():
 			return nil
 		}
 		isIgnored := slices.ContainsFunc(ignored, func(pattern string) bool {
 			match, err := filepath.Match(pattern, name)
 			return match && err == nil
 		})
-		if d.Type().IsRegular() && !isIgnored {
-			rel, err := filepath.Rel(dir, path)
-			if err != nil {
-				return err
-			}
-			names = append(names, filepath.ToSlash(rel))
+		if isIgnored {
+			return nil
 		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		all.names = append(all.names, rel)
+		all.texts[rel] = string(text)
 		return nil
 	})
+	if err == nil && all.texts["go.mod"] == "" {
+		err = errors.New(dir + " is not the root of the checkout")
+	}
+	return all, err
+})
+
+func checkout(t *testing.T) *tree {
+	t.Helper()
+	all, err := readTree()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(names, "go.mod") {
-		t.Fatalf("%s is not the root of the checkout", dir)
-	}
-	return names
+	return all
 }
+
+// read returns a file of the checkout.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, ok := checkout(t).texts[name]
+	if !ok {
+		t.Fatalf("the checkout has no file %s", name)
+	}
+	return text
+}
+
+// files returns the names of the files of the checkout.
+func files(t *testing.T) []string {
+	t.Helper()
+	return checkout(t).names
+}
+
+// kept returns a function that calls f once for each name.
+func kept[T any](f func(t *testing.T, name string) T) func(*testing.T, string) T {
+	var mu sync.Mutex
+	known := map[string]T{}
+	return func(t *testing.T, name string) T {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		v, ok := known[name]
+		if !ok {
+			v = f(t, name)
+			known[name] = v
+		}
+		return v
+	}
+}
+
+// goEnv returns a variable of go env.
+var goEnv = kept(func(t *testing.T, name string) string {
+	return strings.TrimSpace(command(t, root(t), nil, "go", "env", name))
+})
 
 // command runs a command in dir, with more variables in its environment, and
 // returns what it prints to its standard output. The test ends if it fails.

@@ -28,10 +28,10 @@ func (s symbolTable) add(pkg, name string) {
 	}
 }
 
-// addFile adds what a Go file declares.
-func (s symbolTable) addFile(t *testing.T, pkg, name string) {
+// addFile adds what a Go file declares. Its text is read if src is nil.
+func (s symbolTable) addFile(t *testing.T, pkg, name string, src any) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func ourSymbols(t *testing.T) symbolTable {
 		if path.Dir(name) == "." {
 			pkg = "cheap"
 		}
-		s.addFile(t, pkg, filepath.Join(root(t), filepath.FromSlash(name)))
+		s.addFile(t, pkg, name, read(t, name))
 	}
 	return s
 }
@@ -114,7 +114,7 @@ func ourSymbols(t *testing.T) symbolTable {
 // documents speak of declare.
 func standardSymbols(t *testing.T) symbolTable {
 	t.Helper()
-	src := filepath.Join(strings.TrimSpace(command(t, root(t), nil, "go", "env", "GOROOT")), "src")
+	src := filepath.Join(goEnv(t, "GOROOT"), "src")
 	s := symbolTable{}
 	for _, pkg := range []string{"os", "runtime", "runtime/pprof", "sync", "sync/atomic", "testing", "time", "unsafe", "weak"} {
 		dir := filepath.Join(src, filepath.FromSlash(pkg))
@@ -123,7 +123,7 @@ func standardSymbols(t *testing.T) symbolTable {
 				return fs.SkipDir
 			}
 			if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
-				s.addFile(t, path.Base(pkg), filepath.Join(dir, name))
+				s.addFile(t, path.Base(pkg), filepath.Join(dir, name), nil)
 			}
 			return nil
 		})
