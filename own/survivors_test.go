@@ -108,7 +108,9 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// TestSurvivorsInACache replaces owners at random, without Close.
+// TestSurvivorsInACache replaces owners at random, without Close. It collects by itself: a pool
+// learns from collections whether it pays to split batches, and the runtime starts few of them for
+// objects that are so small, at moments that differ from run to run.
 func TestSurvivorsInACache(t *testing.T) {
 	const most = 3.0
 	n := 20_000
@@ -120,8 +122,11 @@ func TestSurvivorsInACache(t *testing.T) {
 	for i := range cache {
 		cache[i] = w.own(t, 1<<10)
 	}
-	for range 15 * n {
-		cache[rand.IntN(n)] = w.own(t, 1<<10)
+	for range 15 {
+		for range n {
+			cache[rand.IntN(n)] = w.own(t, 1<<10)
+		}
+		gc(t)
 	}
 	held := float64(w.settle(t)) / float64(n)
 	t.Logf("the cache holds %.2f times what it owns", held)
