@@ -15,15 +15,10 @@ package libc
 #cgo nocallback cheap_libc_memalign
 #cgo noescape cheap_libc_free
 #cgo nocallback cheap_libc_free
-#cgo noescape cheap_libc_trim
-#cgo nocallback cheap_libc_trim
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 // Not C.malloc, which cgo makes end the program when memory is out.
 static void *cheap_libc_malloc(size_t size) {
@@ -66,11 +61,6 @@ static void cheap_libc_free(uintptr_t ptr) {
 	free((void *)ptr);
 }
 
-static void cheap_libc_trim(void) {
-#ifdef __GLIBC__
-	malloc_trim(0);
-#endif
-}
 */
 import "C"
 
@@ -150,11 +140,8 @@ func (Allocator) Free(ptr unsafe.Pointer) {
 	C.cheap_libc_free(C.uintptr_t(uintptr(ptr)))
 }
 
-// Trim has the C library release its free memory to the operating system, for the
-// whole process. It does nothing unless the C library is glibc.
-func (Allocator) Trim() {
-	C.cheap_libc_trim()
-}
+// Trim is [Trim].
+func (Allocator) Trim() { Trim() }
 
 // Destroy does nothing and returns nil: the C library does not know which blocks
 // an Allocator returned.

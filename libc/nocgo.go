@@ -44,3 +44,6 @@ func NegativeFails[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}
 
 // ZeroFails needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
 func ZeroFails[needs_CGO_ENABLED_1_and_a_C_compiler any]() {}
+
+// Trim needs cgo: CGO_ENABLED=1 and a C compiler. See the package.
+func Trim[needs_CGO_ENABLED_1_and_a_C_compiler any]() (returned int64) { return 0 }

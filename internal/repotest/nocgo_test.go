@@ -17,6 +17,7 @@ var withoutCgo = map[string][]string{
 		"var _ = libc.Destructor(nil)",
 		"var _ = libc.ContextDestructor(nil)",
 		"var _ = libc.StatusDestructor(nil, nil)",
+		"var _ = libc.Trim()",
 	},
 	"calls": {
 		"var _ *calls.Arg",

@@ -1,0 +1,143 @@
+//go:build cgo
+
+#define _GNU_SOURCE
+#include "cmalloc.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __GLIBC__
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+
+// The malloc of a program is glibc's, or that of a library that was preloaded or linked. Each of them
+// has functions of its own. Those that this program does not have are NULL.
+static struct {
+	int (*mallctl)(const char *, void *, size_t *, void *, size_t);                 // jemalloc
+	void (*mi_collect)(_Bool);                                                       // mimalloc
+	void (*tc_release)(void);                                                        // tcmalloc
+	int (*tc_number)(const char *, size_t *);                                        // tcmalloc
+} of;
+
+// from reports whether the library that has the malloc of the program has f as well: it may only be
+// loaded, for a part of the program.
+static int from(void *f) {
+	Dl_info malloc_is, f_is;
+	return f && dladdr(dlsym(RTLD_DEFAULT, "malloc"), &malloc_is) && dladdr(f, &f_is) && malloc_is.dli_fbase == f_is.dli_fbase;
+}
+
+static void *find(const char *name) {
+	void *f = dlsym(RTLD_DEFAULT, name);
+	return from(f) ? f : NULL;
+}
+
+static enum cheap_malloc is;
+
+static void look(void) {
+	void *f;
+	if ((f = find("mallctl"))) {
+		*(void **)&of.mallctl = f;
+		is = cheap_jemalloc;
+	} else if ((f = find("mi_collect"))) {
+		*(void **)&of.mi_collect = f;
+		is = cheap_mimalloc;
+	} else if ((f = find("MallocExtension_ReleaseFreeMemory"))) {
+		*(void **)&of.tc_release = f;
+		*(void **)&of.tc_number = find("MallocExtension_GetNumericProperty");
+		is = cheap_tcmalloc;
+	} else if (find("malloc_trim")) {
+		is = cheap_glibc;
+	}
+}
+
+enum cheap_malloc cheap_malloc_is(void) {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, look);
+	return is;
+}
+
+static size_t jemalloc_number(const char *name) {
+	size_t n = 0, size = sizeof n;
+	return of.mallctl(name, &n, &size, NULL, 0) == 0 ? n : 0;
+}
+
+int cheap_malloc_read(size_t *used, size_t *unused) {
+	*used = *unused = 0;
+	switch (cheap_malloc_is()) {
+	case cheap_glibc: {
+#if __GLIBC_PREREQ(2, 33)
+		struct mallinfo2 m = mallinfo2();
+		*used = m.uordblks + m.hblkhd;
+		*unused = m.fordblks;
+#else
+		struct mallinfo m = mallinfo(); // modulo 4 GiB
+		*used = (size_t)(unsigned)m.uordblks + (unsigned)m.hblkhd;
+		*unused = (unsigned)m.fordblks;
+#endif
+		return 1;
+	}
+	case cheap_jemalloc: {
+		uint64_t epoch = 1;
+		size_t size = sizeof epoch;
+		of.mallctl("epoch", &epoch, &size, &epoch, size);
+		size_t all = jemalloc_number("stats.resident");
+		*used = jemalloc_number("stats.allocated");
+		*unused = all > *used ? all - *used : 0;
+		return all != 0;
+	}
+	case cheap_tcmalloc:
+		return of.tc_number && of.tc_number("generic.current_allocated_bytes", used) &&
+			of.tc_number("tcmalloc.pageheap_free_bytes", unused);
+	default:
+		return 0;
+	}
+}
+
+void cheap_malloc_trim(void) {
+	switch (cheap_malloc_is()) {
+	case cheap_glibc:
+		malloc_trim(0);
+		break;
+	case cheap_jemalloc:
+		of.mallctl("arena.4096.purge", NULL, NULL, NULL, 0); // MALLCTL_ARENAS_ALL
+		break;
+	case cheap_mimalloc:
+		of.mi_collect(1);
+		break;
+	case cheap_tcmalloc:
+		of.tc_release();
+		break;
+	default:
+		break;
+	}
+}
+
+int cheap_malloc_arenas(void) {
+	if (cheap_malloc_is() != cheap_glibc)
+		return 0;
+	char *text = NULL;
+	size_t size = 0;
+	int n = 0;
+	FILE *f = open_memstream(&text, &size);
+	if (f == NULL)
+		return 0;
+	int failed = malloc_info(0, f);
+	if (fclose(f) == 0 && !failed)
+		for (const char *at = text; (at = strstr(at, "<heap nr=")) != NULL; at++)
+			n++;
+	free(text);
+	return n;
+}
+#else
+enum cheap_malloc cheap_malloc_is(void) { return cheap_unknown; }
+int cheap_malloc_read(size_t *used, size_t *unused) {
+	*used = *unused = 0;
+	return 0;
+}
+void cheap_malloc_trim(void) {}
+int cheap_malloc_arenas(void) { return 0; }
+#endif

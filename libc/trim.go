@@ -1,0 +1,55 @@
+//go:build cgo
+
+package libc
+
+/*
+#cgo linux LDFLAGS: -ldl
+#cgo noescape cheap_malloc_read
+#cgo nocallback cheap_malloc_read
+#cgo nocallback cheap_malloc_trim
+#cgo nocallback cheap_malloc_arenas
+#include "cmalloc.h"
+*/
+import "C"
+
+import (
+	"os"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// Trim has malloc give its free memory back to the operating system, for the whole process. It
+// returns by how many bytes the resident memory of the process is smaller after that, or 0 if it is
+// not: other threads allocate meanwhile.
+//
+// It knows the malloc of glibc, and that of jemalloc, mimalloc and tcmalloc where the program is
+// linked with it or preloads it. Otherwise, and on systems other than Linux, it does nothing. It
+// takes about 0.1 ms for each megabyte that is given back; threads that allocate wait meanwhile. The
+// memory has to be taken from the system again when it is needed, which costs more than
+// that. Package pace calls it by itself.
+func Trim() (returned int64) {
+	before := resident()
+	C.cheap_malloc_trim()
+	return max(before-resident(), 0)
+}
+
+// resident returns the bytes of the process that are in memory, or 0 if that is not known.
+func resident() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	return account.Resident(text, int64(os.Getpagesize()))
+}
+
+func init() {
+	account.SetMalloc(&account.Malloc{
+		Read: func() (used, free int64, ok bool) {
+			var u, f C.size_t
+			ok = C.cheap_malloc_read(&u, &f) != 0
+			return int64(u), int64(f), ok
+		},
+		Trim:   func() { C.cheap_malloc_trim() },
+		Arenas: func() int { return int(C.cheap_malloc_arenas()) },
+	})
+}
