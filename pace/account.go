@@ -54,6 +54,7 @@ func NewAccount(o AccountOptions) *Account {
 	// A call of Accounts may run before Open returns, so the function that counts
 	// does not read a.account.
 	a.account = account.OpenQuick(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
+	a.account.Told()
 	if o.CHeap {
 		a.account.InCHeap()
 	}

@@ -3,6 +3,8 @@ package pace
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -52,9 +54,12 @@ func TestCgroupLimit(t *testing.T) {
 			}
 			for name, text := range row.files {
 				write(filepath.Join("sys/fs/cgroup", name), text)
+				usage := strings.NewReplacer("memory.max", "memory.current", "limit_in", "usage_in").Replace(name)
+				write(filepath.Join("sys/fs/cgroup", usage), "1000\n")
 			}
-			if limit := cgroupLimit(root); limit != row.limit {
-				t.Errorf("the limit is %d, want %d", limit, row.limit)
+			var least atomic.Int64
+			if u := openCgroupUsage(root, &least); least.Load() != row.limit || (u == nil) != (row.limit == 0) {
+				t.Errorf("the limit is %d, want %d", least.Load(), row.limit)
 			}
 		})
 	}

@@ -28,12 +28,20 @@ const (
 // launch starts the collection that is due, in a goroutine of its own, if MaxGCShare
 // allows it, or in any case if regardless is set. The caller holds p.mu.
 func (p *pacer) launch(regardless bool) {
-	if p.state() != due || !regardless && time.Now().UnixNano() < p.notYet.Load() || aftergc.InBubble() || !p.to(begun) {
+	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || aftergc.InBubble() || !p.to(begun) {
 		return
 	}
 	account.SetAutoFrom(0) // from now on each allocation yields
 	p.tasks.Add(1)
 	go p.collect()
+}
+
+// from returns before which time no collection begins, in Unix nanoseconds.
+func (p *pacer) from() int64 {
+	if p.scarce.Load() {
+		return min(p.notYet.Load(), p.hardly.Load())
+	}
+	return p.notYet.Load()
 }
 
 // collect does the collection that has begun, waits for its releases, and takes the
@@ -47,7 +55,7 @@ func (p *pacer) collect() {
 	held := account.Held()
 	runtime.GC()
 	p.to(marked)
-	stuck, done := drain(&r, true)
+	stuck, done := drain(&r, true, p.patience())
 	after := r.read()
 	took := max(after.cpu-before.cpu, 0)
 
@@ -67,6 +75,7 @@ func (p *pacer) collect() {
 	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
 	p.notYet.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
+	p.hardly.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
 	p.stats.released.Add(freed)
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
@@ -74,6 +83,8 @@ func (p *pacer) collect() {
 	p.wanted = false
 	p.to(p.endOf(wanted && done, freed, held, begin))
 	p.promised.Store(0)
+	p.gauge.fade()
+	account.FadeLargest()
 	p.look(after)
 	p.trim(wanted)
 	p.launch(false)
@@ -114,7 +125,7 @@ func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 // is returned and then needed costs more than the collection: 0.1 ms for each megabyte.
 // At a limit idle memory counts, so all of it goes. The caller holds p.mu.
 func (p *pacer) trim(atLimit bool) {
-	if atLimit {
+	if atLimit || p.scarce.Load() {
 		account.Trim(0)
 		return
 	}
@@ -151,10 +162,10 @@ func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
 //   - The workers of package own have no batch left. What waits for a Drain that the
 //     program calls does not count.
 //
-// It gives up after longest.drain, or longest.stuck without progress, and returns the number
+// It gives up after most.drain, or most.stuck without progress, and returns the number
 // of releases that workers have or will have, in the second case. done says that it did
 // not give up.
-func drain(r *reader, swept bool) (stuck int64, done bool) {
+func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 	first := r.read()
 	n := uint64(first.cycles)
 	walked := false
@@ -174,10 +185,10 @@ func drain(r *reader, swept bool) (stuck int64, done bool) {
 		if left != last || cleanup.Walking() {
 			moved, last = time.Now(), left
 		}
-		if time.Since(moved) > longest.stuck {
+		if time.Since(moved) > most.stuck {
 			return queued, false
 		}
-		if time.Since(start) > longest.drain {
+		if time.Since(start) > most.drain {
 			return 0, false
 		}
 		if swept && !walked && time.Since(start) > soon {
@@ -208,7 +219,7 @@ func (p *pacer) collected() {
 	}
 	account.Refresh()
 	auto, ever := account.Auto()
-	if auto < floor && p.limit.Load() == 0 {
+	if auto < floor && p.most() == 0 {
 		// There is nothing to pace, so no sentinel is registered. pressure does
 		// that again when much memory is taken.
 		p.mu.Lock()
@@ -220,6 +231,7 @@ func (p *pacer) collected() {
 	p.watch()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.startGuard()
 	if !p.to(seen) {
 		return // collect marks
 	}
@@ -233,7 +245,7 @@ func (p *pacer) follow(auto, ever int64) {
 	defer p.tasks.Done()
 	var r reader
 	begin := time.Now()
-	stuck, _ := drain(&r, false)
+	stuck, _ := drain(&r, false, p.patience())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := r.read()

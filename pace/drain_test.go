@@ -31,7 +31,7 @@ func TestDrainWaitsForWalk(t *testing.T) {
 	over := make(chan int64)
 	go func() {
 		var r reader
-		if _, whole := drain(&r, true); !whole {
+		if _, whole := drain(&r, true, longest); !whole {
 			t.Error("the drain has given up")
 		}
 		over <- calls.Load()

@@ -3,6 +3,7 @@ package pace
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/cheapgo/cheap"
@@ -14,6 +15,7 @@ import (
 type LimitError struct {
 	Wanted int64 // bytes requested
 	Limit  int64 // limit of the program; 0 if the limit of one heap or account was met
+	Used   int64 // bytes that count against Limit, as far as the kernel says; else 0
 	Go     int64 // bytes that the Go runtime has from the system
 	Held   int64 // bytes in all accounts
 	Auto   int64 // the part of Held that collections release, once unreachable
@@ -26,6 +28,9 @@ type LimitError struct {
 	// ToDrain is the number of releases that wait for the program to call Drain of a
 	// pool of package own.
 	ToDrain int64
+
+	// Arenas is Stats.Arenas.
+	Arenas int
 }
 
 // Error names the request, the limit and the memory in use.
@@ -49,9 +54,19 @@ func (e *LimitError) Error() string {
 	if e.ToDrain > 0 {
 		stuck += fmt.Sprintf("; %d releases wait until the program calls Pool.Drain", e.ToDrain)
 	}
-	return fmt.Sprintf("cheap: pace: %d bytes exceed %s: the Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s%s",
-		e.Wanted, whole, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, rooms, stuck)
+	if e.Arenas > mostArenas() {
+		stuck += fmt.Sprintf("; malloc has %d arenas, what is free in one is of no use to the others: import github.com/cheapgo/cheap/libc/arenas", e.Arenas)
+	}
+	used := ""
+	if e.Used > 0 {
+		used = fmt.Sprintf("%.1f MiB are resident, ", float64(e.Used)/mib)
+	}
+	return fmt.Sprintf("cheap: pace: %d bytes exceed %s: %sthe Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s%s",
+		e.Wanted, whole, used, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, rooms, stuck)
 }
+
+// mostArenas returns how many arenas of malloc are not worth a word.
+func mostArenas() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // Is reports whether target is [cheap.ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
@@ -64,11 +79,14 @@ func (p *pacer) refusal(n, stuck int64) error {
 	defer p.mu.Unlock()
 	r := p.reader.read()
 	auto, _ := account.Auto()
-	limit := p.limit.Load()
-	if n <= account.Room() {
-		limit = 0 // the request fits: the limit of one heap or account was met
+	limit, used := p.most(), int64(0)
+	if p.metered.Load() {
+		used = p.gauge.used
 	}
-	return &LimitError{Wanted: n, Limit: limit, Go: r.total, Held: account.Held(), Auto: auto, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
+	if n <= account.Room() {
+		limit, used = 0, 0 // the request fits: the limit of one heap or account was met
+	}
+	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Held(), Auto: auto, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its
@@ -84,7 +102,7 @@ func (r *reading) needs() int64 {
 // returns how many bytes may be held in accounts, and at how many it must be
 // called again. The caller holds p.mu.
 func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
-	limit := p.limit.Load()
+	limit := p.most()
 	if limit == 0 {
 		p.restore()
 		return noBound, noBound
@@ -92,11 +110,28 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	held := account.Held()
 	needs := r.needs()
 	goLimit := max(limit-held-account.Idle(), needs)
+	heldAt, ceiling = held+limit/64, max(limit-needs, 0)
+	if p.metered.Load() {
+		goLimit, heldAt, ceiling = p.keepResident(r, limit, held, needs)
+	}
 	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(goLimit-was) > limit/256) {
 		p.set(goLimit)
 	}
-	return held + limit/64, max(limit-needs, 0)
+	return heldAt, ceiling
 }
+
+// keepResident is keep where the kernel says what is used.
+func (p *pacer) keepResident(r reading, limit, held, needs int64) (goLimit, heldAt, ceiling int64) {
+	g := &p.gauge
+	p.tend(r)
+	free := min(g.room, noBound/4)
+	p.scarce.Store(g.room <= 0)
+	step := g.declared(max(min(limit/64, free/4), leastStep))
+	return max(r.total+free, needs), held + step, max(held+g.declared(free), 0)
+}
+
+// leastStep is the least number of bytes after which the limit is checked again.
+const leastStep = 64 << 10
 
 // set sets the runtime's memory limit, unless the program has done so itself.
 func (p *pacer) set(bytes int64) {
@@ -126,15 +161,41 @@ func (p *pacer) restore() {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// environmentLimit returns the limit from the environment, see
-// Options.LimitFromEnvironment, or 0.
-func environmentLimit() int64 {
-	limit := debug.SetMemoryLimit(-1)
-	if most := cgroupLimit("/"); most > 0 {
-		limit = min(limit, most-most/10) // a tenth for memory that is not counted
-	}
-	if limit == math.MaxInt64 {
-		return 0
+// most returns the limit, 0 if there is none.
+func (p *pacer) most() int64 {
+	limit, cgroups := p.limit.Load(), p.cgroups.Load()
+	if limit == 0 || cgroups != 0 && cgroups < limit {
+		return cgroups
 	}
 	return limit
+}
+
+// setLimit sets the limit and its usages in Start.
+func (p *pacer) setLimit(o Options) {
+	p.limit.Store(o.Limit)
+	var cgroup usage
+	if o.Limit == 0 && o.LimitFromEnvironment {
+		if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+			p.limit.Store(limit)
+		}
+		cgroup = openCgroup(&p.cgroups)
+	}
+	p.setUsages(cgroup)
+}
+
+// setUsages sets the usages for p.limit, and that of the cgroup if it is not nil.
+func (p *pacer) setUsages(cgroup usage) {
+	p.gauge.usages = nil
+	if cgroup == nil {
+		p.cgroups.Store(0)
+	}
+	if p.limit.Load() != 0 {
+		if m := openProcess(&p.limit); m != nil {
+			p.gauge.usages = append(p.gauge.usages, m)
+		}
+	}
+	if cgroup != nil {
+		p.gauge.usages = append(p.gauge.usages, cgroup)
+	}
+	p.metered.Store(len(p.gauge.usages) > 0)
 }

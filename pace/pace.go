@@ -13,19 +13,23 @@ import (
 
 // Options configure [Start].
 type Options struct {
-	// Limit bounds the sum of the Go heap and all counted memory outside of it, in
-	// bytes. 0 sets no limit. See [SetLimit].
+	// Limit bounds the resident memory of the process, in bytes: that of Go, of heaps, of C, code
+	// and stacks. 0 sets no limit. See [SetLimit]. On systems other than Linux, and with the race
+	// detector, whose own memory is resident as well, it bounds the sum of the Go heap and all
+	// counted memory outside of it.
 	Limit int64
 
-	// LimitFromEnvironment, if Limit is 0, takes the limit from the environment:
-	// the smaller of the runtime's memory limit, which GOMEMLIMIT or
-	// [debug.SetMemoryLimit] has set, and nine tenths of the memory.max of the
-	// process's cgroup. If neither is set there is no limit.
+	// LimitFromEnvironment, if Limit is 0, takes the limit from the environment: that of the memory
+	// cgroup of the process, which is a container's, or of one around it, and the runtime's memory
+	// limit, which GOMEMLIMIT or [debug.SetMemoryLimit] has set. The first bounds what the cgroup is
+	// charged, less files that the kernel has cached and that were not read lately; it is read again
+	// ten times a second. The second is as Limit. If neither is set there is no limit.
 	LimitFromEnvironment bool
 
 	// MaxGCShare is the largest share of processor time, from 0 to 1, that the
 	// collections may take that this package starts. 0 means 0.15. It delays a
-	// collection for a request that has met a limit by 100 ms at most.
+	// collection for a request that has met a limit by 100 ms at most. Where the kernel says
+	// that there is no room under a limit, collections may take a quarter.
 	MaxGCShare float64
 }
 
@@ -65,11 +69,8 @@ func Start(o Options) error {
 	if p.maxShare == 0 {
 		p.maxShare = defaultMaxGCShare
 	}
-	p.limit.Store(o.Limit)
-	if o.Limit == 0 && o.LimitFromEnvironment {
-		p.limit.Store(environmentLimit())
-	}
-	if p.limit.Load() == 0 && p.reader.read().gogc < 0 {
+	p.setLimit(o)
+	if p.most() == 0 && p.reader.read().gogc < 0 {
 		return ErrCollectorOff
 	}
 	p.begin()
@@ -99,11 +100,12 @@ var last atomic.Pointer[pacer]
 // the old one. 0 means no limit. Before Start, SetLimit does nothing and returns
 // 0. It panics with a [cheap.MisuseError] if the limit is negative.
 //
-// The limit covers the Go heap plus all memory that is counted outside of it.
+// A limit that SetLimit has set is that of Options.Limit; one from the environment is dropped.
 // The package sets the runtime's memory limit to what remains for the Go heap,
 // but never to less than the Go heap needs. A request for memory outside that
 // would exceed the limit waits for a collection that begins after it, and for up to
-// 100 ms more, in which a second one may begin. If there is no room by then, it fails
+// a second more while releases end, in which a second one may begin; 100 ms where the limit is about
+// what is counted. If there is no room by then, it fails
 // with an error that wraps [cheap.ErrLimit] and contains a [LimitError], or with a nil
 // block. What is larger than the limit itself is refused at once. A request of a Heap or an
 // own.Memory waits for its collections one by one, and may be overtaken; others are served
@@ -116,8 +118,10 @@ func SetLimit(bytes int64) int64 {
 	if p == nil {
 		return 0
 	}
-	was := p.limit.Swap(bytes)
 	p.mu.Lock()
+	was := p.most()
+	p.limit.Store(bytes)
+	p.setUsages(nil)
 	p.changed = false
 	p.look(p.reader.read())
 	p.mu.Unlock()
@@ -137,9 +141,17 @@ type Stats struct {
 	WaitTime time.Duration // sum of the times that they waited
 	Refusals int64         // requests that failed at a limit
 
+	Trims   int64 // how often malloc gave memory back to the system, because there was little room
+	Trimmed int64 // by how many bytes the resident memory was smaller after that
+
 	Held  int64 // bytes in all accounts, now
 	Auto  int64 // the part of Held that collections release, once unreachable
-	Limit int64 // for the Go heap and Held together; 0 if there is none
+	Limit int64 // see Options; 0 if there is none
+	Used  int64 // bytes that counted against Limit when the package looked last, as far as the kernel says; else 0
+
+	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first
+	// time. It is 0 until then, and if their number is bounded, as package libc/arenas does.
+	Arenas int
 
 	// GoLimit is the runtime's memory limit as this package has set it. It is 0
 	// without a Limit, after Stop, and after the program itself has changed the
@@ -163,7 +175,13 @@ func ReadStats() Stats {
 	st.CPUTime = time.Duration(p.stats.time.Load())
 	st.Yields, st.Waits, st.WaitTime = p.stats.yields.Load(), p.stats.waits.Load(), time.Duration(p.stats.waited.Load())
 	st.Refusals = p.stats.refusals.Load()
-	st.Limit, st.GoLimit = p.limit.Load(), p.goLimit.Load()
+	st.Trims, st.Trimmed, st.Arenas = p.stats.trims.Load(), p.stats.trimmed.Load(), int(p.arenas.Load())
+	if p.metered.Load() {
+		p.mu.Lock()
+		st.Used = p.gauge.used
+		p.mu.Unlock()
+	}
+	st.Limit, st.GoLimit = p.most(), p.goLimit.Load()
 	return st
 }
 

@@ -36,6 +36,24 @@ var longest = patience{
 	stuck: 20 * time.Millisecond,
 }
 
+// longestMetered is everyone's patience where the kernel says what is used, and would kill. On a
+// busy machine no release ends for a while, though none is stuck.
+var longestMetered = patience{
+	bound: time.Second,
+	loose: time.Millisecond,
+	limit: time.Second,
+	drain: time.Second,
+	stuck: 200 * time.Millisecond,
+}
+
+// patience returns everyone's patience.
+func (p *pacer) patience() patience {
+	if p.metered.Load() {
+		return longestMetered
+	}
+	return longest
+}
+
 // tick is how often a goroutine that waits looks by itself, in case that no goroutine
 // has told it.
 const tick = time.Millisecond
@@ -87,7 +105,7 @@ func (p *pacer) mustLook() bool {
 	case idle, refused:
 		return true
 	case due:
-		return time.Now().UnixNano() >= p.notYet.Load() || account.Held() >= p.heldAt.Load()
+		return time.Now().UnixNano() >= p.from() || account.Held() >= p.heldAt.Load()
 	default: // only the limit needs a check
 		return account.Held() >= p.heldAt.Load()
 	}
@@ -129,9 +147,9 @@ func (p *pacer) waitAtBound() {
 	defer p.atBound.leave(t)
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
-	most := longest.bound
+	most := p.patience().bound
 	if start.UnixNano() < p.loose.Load() {
-		most = longest.loose
+		most = p.patience().loose
 	}
 	for time.Since(start) < most && p.busy() {
 		if t.isFirst() {
@@ -159,7 +177,7 @@ func (p *pacer) waitAtBound() {
 
 // nudge starts the collection that is due, if MaxGCShare allows it by now.
 func (p *pacer) nudge() {
-	if p.state() != due || time.Now().UnixNano() < p.notYet.Load() {
+	if p.state() != due || time.Now().UnixNano() < p.from() {
 		return
 	}
 	p.mu.Lock()
@@ -181,7 +199,14 @@ func (p *pacer) look(r reading) {
 	bound := p.mark.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
 		// What may be held under the limit, less what is not auto.
-		bound = min(bound, max(auto+ceiling-account.Held(), p.mark.auto+p.mark.least(p.backoff)/2))
+		least := p.mark.least(p.backoff) / 2
+		if p.metered.Load() {
+			least = p.gauge.declared(p.most() / 64)
+		}
+		if p.scarce.Load() {
+			least = 0
+		}
+		bound = min(bound, max(auto+ceiling-account.Held(), p.mark.auto+least))
 	}
 	at := p.mark.due(bound, p.lead())
 	switch {
@@ -254,7 +279,7 @@ func (p *pacer) reclaim(n int64, try int, own bool) error {
 // beyond reports whether n bytes are more than the whole limit. No collection makes room for
 // them, so nobody waits for one.
 func (p *pacer) beyond(n int64) bool {
-	limit := p.limit.Load()
+	limit := p.most()
 	return limit != 0 && n > limit
 }
 
@@ -298,14 +323,14 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		case p.state() == stopped, p.inVain(): // in vain for others, maybe
 			return p.last(n, 0, take)
 		case over.IsZero() && ended >= want:
-			over = time.Now().Add(longest.limit)
+			over = time.Now().Add(p.patience().limit)
 			still, queued = time.Now(), account.Queued()+account.ToDrain()
 		}
 		if !over.IsZero() {
 			if is := account.Queued() + account.ToDrain(); is != queued || is == 0 {
 				still, queued = time.Now(), is
 			}
-			stuck := queued > 0 && time.Since(still) > longest.stuck
+			stuck := queued > 0 && time.Since(still) > p.patience().stuck
 			late := time.Now().After(over)
 			switch {
 			case stuck && (p.stuck.Load() > 0 || account.ToDrain() > 0): // the program may not call Drain

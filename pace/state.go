@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/aftergc"
 )
 
 // A state says what the pacer is doing. It is changed by events, and only as
@@ -138,18 +139,26 @@ type pacer struct {
 
 	maxShare float64 // Options.MaxGCShare, or the default
 
-	limit   atomic.Int64 // 0 if there is none
+	limit   atomic.Int64 // that the program has set, 0 if there is none
+	cgroups atomic.Int64 // that of the cgroups, likewise
 	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
 
 	bound  atomic.Int64 // number of auto bytes at which those who take wait
 	heldAt atomic.Int64 // number of held bytes at which the limit needs a check
 	notYet atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
+	hardly atomic.Int64 // the same, when there is no room, because of hardShare
 	stuck  atomic.Int64 // releases that were queued when a drain saw no progress, or 0
 	loose  atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
 	atBound  line         // goroutines that have taken beyond the bound
 	atLimit  line         // goroutines whose request has met a limit
 	promised atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
+
+	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
+	scarce  atomic.Bool   // then: there is no room
+	alarm   chan struct{} // guard is to look at once
+	over    chan struct{} // closed in Stop; guard ends
+	arenas  atomic.Int64  // of malloc, when it first gave memory back at a limit, if they are not bounded
 
 	watching atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
@@ -162,6 +171,7 @@ type pacer struct {
 	costs   [4]time.Duration // of the last collections
 	leads   [4]int64         // auto bytes that came during each, until its releases had run
 	reader  reader
+	gauge   gauge
 	before  int64 // the runtime's memory limit before Start
 	changed bool  // the program has changed that limit since
 
@@ -170,14 +180,14 @@ type pacer struct {
 	vainUntil time.Time // in refused: its end, whether or not owners come
 
 	stats struct {
-		cycles, released, time, yields, waits, waited, refusals atomic.Int64
+		cycles, released, time, yields, waits, waited, refusals, trims, trimmed atomic.Int64
 	}
 }
 
 // begin sets the first bounds.
 func (p *pacer) begin() {
 	p.before = debug.SetMemoryLimit(-1)
-	if p.limit.Load() != 0 {
+	if p.most() != 0 {
 		runtime.GC() // to know what the Go heap needs
 	}
 	p.mu.Lock()
@@ -186,16 +196,31 @@ func (p *pacer) begin() {
 	account.Refresh()
 	auto, _ := account.Auto()
 	p.mark = mark{heap: r.live, auto: auto}
+	p.gauge.set(takeSample(), r, true)
 	p.look(r)
 	p.mu.Unlock()
 	p.watchLimit()
 }
 
 // watchLimit has collected called after each collection, if there is a limit: the
-// runtime's memory limit must also follow releases.
+// runtime's memory limit must also follow releases. It starts guard, too.
 func (p *pacer) watchLimit() {
-	if p.limit.Load() != 0 {
-		p.watch()
+	if p.most() == 0 {
+		return
+	}
+	p.watch()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.startGuard()
+}
+
+// startGuard starts guard if there is none. In a bubble of testing/synctest it would belong to the
+// bubble: then collected starts it, after the next collection. The caller holds p.mu.
+func (p *pacer) startGuard() {
+	if p.metered.Load() && p.over == nil && p.state() != stopped && !aftergc.InBubble() {
+		p.over = make(chan struct{})
+		p.tasks.Add(1)
+		go p.guard(p.over)
 	}
 }
 
@@ -205,6 +230,9 @@ func (p *pacer) end() {
 	p.mu.Lock()
 	account.SetPace(nil)
 	p.to(stop) // from now on look sets no bounds, and nothing begins
+	if p.over != nil {
+		close(p.over)
+	}
 	p.restore()
 	p.mu.Unlock()
 	p.tasks.Wait()

@@ -44,6 +44,7 @@ type Account struct {
 	live   func() (blocks, bytes int64)
 	quick  bool // live waits for no lock
 	inC    bool // see InCHeap
+	told   bool // see Told
 }
 
 var (
@@ -54,11 +55,14 @@ var (
 
 	inCHeap atomic.Int64 // the part of total that is in the C heap, and not in its account
 
+	told atomic.Int64 // the part of total that is in accounts that are Told
+
 	rooms atomic.Int64 // the part of total that is held for what is about to be made
 
 	// What a collection could give back: now, and all that ever could.
 	auto, everAuto atomic.Int64
 	size           atomic.Int64 // of what is taken so, roughly
+	largest        atomic.Int64 // of what was taken so at once, since the last Fade
 )
 
 // Open returns an account. The name is for people to read. limit bounds what the
@@ -119,9 +123,7 @@ func (a *Account) Take(n int64) bool {
 			return false
 		}
 		if total.CompareAndSwap(sum, sum+n) {
-			if a.inC {
-				inCHeap.Add(n)
-			}
+			a.part(n)
 			if sum+n >= heldAt.Load() {
 				pressed.Store(true)
 			}
@@ -150,10 +152,18 @@ func (a *Account) Give(n int64) {
 
 // sum adds n to the sum of all accounts, and returns it.
 func (a *Account) sum(n int64) int64 {
+	a.part(n)
+	return total.Add(n)
+}
+
+// part adds n to the sums of some accounts only.
+func (a *Account) part(n int64) {
 	if a.inC {
 		inCHeap.Add(n)
 	}
-	return total.Add(n)
+	if a.told {
+		told.Add(n)
+	}
 }
 
 // TryGive is Give if the account holds at least n bytes. It reports whether it
@@ -186,6 +196,14 @@ func (a *Account) Limit() int64 { return a.limit }
 // Held returns the sum over all accounts.
 func Held() int64 { return total.Load() }
 
+// Told says that the account counts what the program has said of memory that others have, which may
+// be wrong. The other accounts count what their holders have from the system. It is called
+// before anything is taken.
+func (a *Account) Told() { a.told = true }
+
+// HeldTold returns the sum over all accounts that are Told.
+func HeldTold() int64 { return told.Load() }
+
 // AddRoom says that n of the bytes that are held are for what is about to be made, or, if n
 // is negative, that -n of them are so no longer.
 func AddRoom(n int64) { rooms.Add(n) }
@@ -199,6 +217,9 @@ func Rooms() int64 { return rooms.Load() }
 func TakeAuto(n int64) {
 	is := size.Load()
 	size.Store(is + (n-is)/8) // of two at a time one may be lost
+	if n > largest.Load() {
+		largest.Store(n) // likewise
+	}
 	addAuto(n)
 }
 
@@ -221,6 +242,15 @@ func GiveAuto(n int64) {
 
 // Size returns how many bytes TakeAuto was called with lately, in the mean.
 func Size() int64 { return size.Load() }
+
+// LargestTaken returns the most bytes that TakeAuto was called with lately.
+func LargestTaken() int64 { return largest.Load() }
+
+// FadeLargest has LargestTaken forget a quarter.
+func FadeLargest() {
+	n := largest.Load()
+	largest.CompareAndSwap(n, n-n/4)
+}
 
 // Auto returns how many such bytes there are, and how many were ever taken. The
 // difference between two readings of ever is what was taken in between, whether

@@ -18,6 +18,7 @@ var cHeap struct {
 // when that has changed by much, until watch(false). It does not block.
 func OpenCHeap(read func() (blocks, bytes int64), watch func(on bool)) {
 	a := OpenQuick("C heap", 0, read)
+	a.Told() // malloc has it from the system, and more
 	cHeap.mu.Lock()
 	cHeap.account, cHeap.read, cHeap.watch = a, read, watch
 	cHeap.mu.Unlock()

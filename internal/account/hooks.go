@@ -36,6 +36,7 @@ func SetPace(p *Pace) {
 	pace.Store(p)
 	SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
 	SetAutoBelow(0)
+	SetScale(1)
 	watchCHeap(p != nil)
 }
 
@@ -55,6 +56,16 @@ func SetAutoFrom(n int64) { autoAt.Store(n) }
 // SetAutoBelow has the next [Notify] call Pace.Pressure as well after something was
 // given back, if a collection could give back less than n bytes then. 0 is no bound.
 func SetAutoBelow(n int64) { autoBelow.Store(n) }
+
+// scale is how many bytes there are for one that the program has declared.
+var scale atomic.Int64
+
+// SetScale sets it; 0 and 1 are the same.
+func SetScale(n int64) { scale.Store(n) }
+
+// Scale returns how many bytes there are for each that the program has declared, as far as package
+// pace knows, or 1 if that is less.
+func Scale() int64 { return max(scale.Load(), 1) }
 
 // Notify calls Pace.Pressure if a bound was reached since the last call. The
 // caller holds no lock.

@@ -58,13 +58,14 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/aftergc", "internal/bump", "internal/census", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
-	"pace":     {".", "internal/account", "internal/aftergc", "internal/cleanup"},
-	"libc":     {"C", "."},
-	"calls":    {"C", ".", "internal/cleanup"},
-	"libc/cxx": {},
-	"cgoalloc": {"C", ".", "libc"},
-	"cgoparam": {"."},
-	"asan":     {"C", "internal/poison"},
+	"pace":        {".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/race"},
+	"libc":        {"C", ".", "internal/account"},
+	"libc/arenas": {"C", "internal/account", "libc"},
+	"calls":       {"C", ".", "internal/cleanup"},
+	"libc/cxx":    {},
+	"cgoalloc":    {"C", ".", "libc"},
+	"cgoparam":    {"."},
+	"asan":        {"C", "internal/poison"},
 
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
@@ -100,7 +101,8 @@ var testsOnly = map[string][]string{
 	"cgoalloc":            {"cheaptest"},
 	"cgoparam":            {"cheaptest"},
 	"cheaptest":           {"own"},
-	"pace":                {"internal/race", "internal/testchild", "libc", "own"},
+	"libc/arenas":         {"internal/testchild"},
+	"pace":                {"internal/testchild", "libc", "libc/arenas", "own"},
 
 	"internal/cleanup": {"internal/testchild"},
 

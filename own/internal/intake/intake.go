@@ -96,7 +96,7 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 		return false, ledger.ErrClosed
 	}
 	size = min(size, ledger.MaxSize)
-	if size >= s.kind.Pinned || s.kind.Batch == 1 {
+	if size >= s.kind.Declared() || s.kind.Batch == 1 {
 		l := s.newLedger(1)
 		*r = ledger.RefTo(s.alone(l, resource, size, give(l, 0, state)), 0)
 		return true, nil

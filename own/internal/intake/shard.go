@@ -121,7 +121,7 @@ func (s *shard) look(size int64) bool {
 	gone, given := l.Gone()
 	k := s.kind
 	s.Limit = min(l.Size(), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
-	s.Room = min(k.Pinned+given, mostTaken)
+	s.Room = min(k.Declared()+given, mostTaken)
 	if s.N >= s.Limit || s.Taken+size > s.Room {
 		return false
 	}

@@ -160,6 +160,7 @@ func init() { others.open("own") }
 
 func (h *Holder) open(name string) {
 	h.account = account.OpenQuick(name, 0, func() (int64, int64) { return h.owners.Load(), h.account.Held() })
+	h.account.Told()
 }
 
 // Holds returns what counts resources that are in the C heap, or those that are not.
@@ -212,6 +213,15 @@ func (k *Kind) Count(n int, bytes int64) {
 	} else {
 		h.account.Give(-bytes)
 	}
+}
+
+// Declared returns how many bytes of declared sizes a batch may have: Pinned, or less if package pace
+// has found that resources are larger than that.
+func (k *Kind) Declared() int64 {
+	if k.Holder == nil {
+		return k.Pinned // sizes are exact
+	}
+	return k.Pinned / account.Scale()
 }
 
 // Failed tells OnReleaseError of an error, if err is one, that concerns count

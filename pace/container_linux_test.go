@@ -1,0 +1,167 @@
+//go:build cgo && !race && !cheap_gomem
+
+package pace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testchild"
+	_ "github.com/cheapgo/cheap/libc/arenas"
+	"github.com/cheapgo/cheap/own"
+)
+
+// imageSize is the size of the next image, from 64 KiB to 4 MiB.
+func imageSize() int { return int(64 * kib * math.Exp2(6*rand.Float64())) }
+
+// forgetImages has goroutines make images in C, declare their sizes times a factor, and forget them.
+func forgetImages(goroutines, images int, factor float64, reserve bool) (o outcome) {
+	pool := serverPool()
+	var left, refused atomic.Int64
+	left.Store(int64(images))
+	m := measure()
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				size := imageSize()
+				declared := int(float64(size) * factor)
+				h := new(own.Owner)
+				var room own.Room
+				if reserve {
+					var err error
+					if room, err = pool.Reserve(context.Background(), declared); err != nil {
+						refused.Add(1)
+						continue
+					}
+				}
+				p := cMake(size)
+				fillBytes(unsafe.Slice((*byte)(p), size)[unsafe.Sizeof(size):])
+				var err error
+				if reserve {
+					err = room.Own(h, nil, p)
+				} else {
+					err = pool.Own(h, p, declared)
+				}
+				if err != nil {
+					panic(err)
+				}
+				runtime.Gosched()
+				runtime.KeepAlive(h)
+			}
+		})
+	}
+	wg.Wait()
+	o = m.outcome()
+	o.Done, o.Failed = images, int(refused.Load())
+	return o
+}
+
+// TestContainer makes images in a cgroup in which a quarter of them would not fit, with sizes that
+// are declared rightly and wrongly. The kernel kills the process if it takes too much.
+func TestContainer(t *testing.T) {
+	const limit = 128 * mib
+	for _, row := range []struct {
+		factor  float64
+		reserve bool
+	}{{1, false}, {1, true}, {5, false}, {0.2, true}} {
+		t.Run(fmt.Sprintf("factor=%v/reserve=%v", row.factor, row.reserve), func(t *testing.T) {
+			var enter func(*exec.Cmd)
+			if !testchild.Is() {
+				var err error
+				if enter, err = makeCgroup(t, limit); err != nil {
+					t.Logf("no cgroup can be made here: %v", err)
+					return
+				}
+			}
+			o := inChild(t, func() outcome {
+				byKernel()
+				mustPace(Options{LimitFromEnvironment: true})
+				return forgetImages(8, scaled(20_000, 500), row.factor, row.reserve)
+			}, enter)
+			atMost(t, o, limit)
+			if o.Failed > 0 || o.Stats.Limit != limit || o.Stats.Arenas != 0 {
+				t.Errorf("%d refused, the limit is %d, %d arenas", o.Failed, o.Stats.Limit, o.Stats.Arenas)
+			}
+		})
+	}
+}
+
+// TestResidentLimit is TestContainer for a limit that the program has set. Nothing kills it, so more
+// may be resident for a moment: what goroutines allocate before they declare it.
+func TestResidentLimit(t *testing.T) {
+	const limit = 128 * mib
+	o := inChild(t, func() outcome {
+		byKernel()
+		mustPace(Options{Limit: limit})
+		return forgetImages(4, scaled(20_000, 500), 1, false)
+	})
+	atMost(t, o, limit+limit/4)
+}
+
+// TestAllInUse keeps all images, until there is no room. Requests fail then, with an error that says
+// what is resident, and not many collections are tried for each.
+func TestAllInUse(t *testing.T) {
+	const limit = 96 * mib
+	o := inChild(t, func() (o outcome) {
+		byKernel()
+		longestMetered.limit = time.Millisecond
+		mustPace(Options{Limit: limit})
+		pool := serverPool()
+		var album []*own.Owner
+		var e *LimitError
+		m := measure()
+		for o.Failed < 20 && o.Done < 1000 {
+			room, err := pool.Reserve(context.Background(), mib)
+			if err != nil {
+				if !errors.As(err, &e) || !errors.Is(err, cheap.ErrLimit) || e.Used < limit/2 || e.Used > limit || e.Limit != limit {
+					o.Wrong = append(o.Wrong, fmt.Sprintf("%v (%+v)", err, e))
+				}
+				o.Failed++
+				continue
+			}
+			h, p := new(own.Owner), cMake(mib)
+			fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
+			if err := room.Own(h, nil, p); err != nil {
+				panic(err)
+			}
+			album = append(album, h)
+			o.Done++
+		}
+		stats := ReadStats()
+		done, failed, wrong := o.Done, o.Failed, o.Wrong
+		o = m.outcome()
+		o.Done, o.Failed, o.Wrong, o.Stats = done, failed, wrong, stats
+		// A smaller limit refuses as well, and a larger one makes room.
+		SetLimit(limit / 2)
+		if _, err := pool.Reserve(context.Background(), mib); !errors.Is(err, cheap.ErrLimit) {
+			o.Wrong = append(o.Wrong, fmt.Sprint("half of the limit: ", err))
+		}
+		SetLimit(2 * limit)
+		if room, err := pool.Reserve(context.Background(), mib); err != nil {
+			o.Wrong = append(o.Wrong, fmt.Sprint("twice the limit: ", err))
+		} else {
+			room.Release()
+		}
+		for _, h := range album {
+			h.Close()
+		}
+		Stop()
+		return o
+	})
+	atMost(t, o, limit)
+	if o.Failed != 20 || o.Done < 30 || o.Stats.Cycles > 400 {
+		t.Errorf("%d images, %d refused, after %d collections", o.Done, o.Failed, o.Stats.Cycles)
+	}
+}

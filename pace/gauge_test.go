@@ -1,0 +1,198 @@
+package pace
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A fakeUsage is what a test says that the kernel counts.
+type fakeUsage struct{ used, limit int64 }
+
+func (f *fakeUsage) read() (int64, int64) { return f.used, f.limit }
+
+// newGauge returns a gauge of a process with a limit of a GiB, 10 MiB of code and stacks, and of
+// malloc what is said.
+func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
+	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
+	g := &gauge{usages: []usage{u}}
+	u.used, u.limit = 30*mib+inUse+free, 1<<30
+	g.set(sample{resident: u.used + account.Held() - account.HeldTold() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
+	return g, r
+}
+
+// TestGauge lets a process use more, of what accounts know and of what they do not.
+func TestGauge(t *testing.T) {
+	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
+	told.Told()
+	defer told.Close()
+	const limit, aim = 1 << 30, 1<<30 - (1<<30)/20
+	var u fakeUsage
+	g, r := newGauge(&u, 5*mib, 3*mib)
+	if g.scale != 1 || g.free != 3*mib || g.base < 9*mib || g.base > 11*mib {
+		t.Errorf("at the start %+v", g)
+	}
+	near := func(what string, got, want int64) {
+		t.Helper()
+		if d := got - want; d > mib || d < -mib {
+			t.Errorf("%s: %.1f MiB, want %.1f", what, float64(got)/mib, float64(want)/mib)
+		}
+	}
+	// look is how a process goes on that is calm: the excess is the least.
+	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.look(r) }
+	slack := min(account.LargestTaken(), limit/8) + limit/32
+	look()
+	near("room at the start", g.room, aim-38*mib-slack+2*mib)
+
+	// Declared, and resident.
+	told.Put(100 * mib)
+	u.used += 100 * mib
+	look()
+	near("room when 100 MiB have come", g.room, aim-138*mib-slack+2*mib)
+	near("free in malloc", g.unused, 3*mib)
+
+	// 60 MiB are released: malloc keeps them, and the kernel counts them still.
+	told.Give(60 * mib)
+	look()
+	near("free in malloc after a release, as far as is known", g.unused, 3*mib)
+	g.set(sample{resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
+	look()
+	near("free in malloc after a release", g.unused, 63*mib)
+	near("room after a release", g.room, aim-138*mib-slack+47*mib)
+
+	// They are used again.
+	told.Put(60 * mib)
+	look()
+	near("free in malloc when that is used again", g.unused, 3*mib)
+
+	// Somebody else uses 300 MiB, such as another process in the cgroup. Until the next sample that could
+	// be what malloc has free.
+	u.used += 300 * mib
+	look()
+	near("room beside others", g.room, aim-438*mib-slack+47*mib)
+	g.set(sample{resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
+	look()
+	near("room beside others, when that is known", g.room, aim-438*mib-slack+2*mib)
+	u.used -= 300 * mib
+
+	// Nobody has written what malloc has handed out: it will be used.
+	u.used, g.at.used = 38*mib, 38*mib
+	g.set(sample{resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
+	look()
+	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-account.Idle()-(account.Held()-account.HeldTold()))
+	if g.limit != limit {
+		t.Errorf("the limit is %d", g.limit)
+	}
+}
+
+// TestScale declares sizes that are wrong.
+func TestScale(t *testing.T) {
+	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
+	told.Told()
+	defer told.Close()
+	defer account.SetScale(1)
+	for _, row := range []struct {
+		declared, real int64
+		known          bool // whether malloc says what is in use
+		want           float64
+	}{
+		{100 * mib, 100 * mib, true, 1},
+		{100 * mib, 500 * mib, true, 5},
+		{500 * mib, 100 * mib, true, 0.2},
+		{100 * mib, 0, true, leastScale},
+		{mib, 500 * mib, true, 500},
+		{0, 500 * mib, true, mostScale},
+		{mib, mib / 2, true, 1}, // too little to tell
+		{100 * mib, 300 * mib, false, 3},
+		{500 * mib, 100 * mib, false, 1}, // maybe nobody has written it yet
+	} {
+		var u fakeUsage
+		g, r := newGauge(&u, 5*mib, 3*mib)
+		u.used += row.real
+		before := account.HeldTold()
+		told.Put(row.declared)
+		s := sample{resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
+		if !row.known {
+			s.used, s.free = 0, 0
+			g.base += 8 * mib
+		}
+		g.set(s, r, false)
+		if before == 0 && math.Abs(g.scale-row.want) > row.want/20 {
+			t.Errorf("%d bytes declared, and %d used: scale %.3f, want %.3f", row.declared, row.real, g.scale, row.want)
+		}
+		if d := g.declared(g.real(1000 * mib)); d < 999*mib || d > 1001*mib {
+			t.Errorf("there and back: %d", d)
+		}
+		told.Give(row.declared)
+	}
+}
+
+// TestExcess lets the process grow by what nobody has declared, and be calm for a while.
+func TestExcess(t *testing.T) {
+	var u fakeUsage
+	g, r := newGauge(&u, 0, 0)
+	g.look(r)
+	calm := g.excess
+	u.used += 100 * mib
+	g.look(r)
+	if g.excess != 100*mib || calm > 64*mib {
+		t.Errorf("the excess is %d, and %d before", g.excess, calm)
+	}
+	u.used += 900 * mib
+	g.look(r)
+	if g.excess != g.limit/4 {
+		t.Errorf("the excess is %d, more than a quarter of the limit", g.excess)
+	}
+	for range 1000 {
+		g.fade()
+		g.look(r)
+	}
+	if g.excess != g.limit/32 {
+		t.Errorf("after that it is %d, want %d", g.excess, g.limit/32)
+	}
+	// Where another usage has least room, the two are not compared.
+	other := &fakeUsage{2 << 30, 2 << 30}
+	g.usages = append(g.usages, other)
+	if g.look(r); g.by != other || g.excess != g.limit/32 || g.room > 0 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestNextPause(t *testing.T) {
+	const limit = 1 << 30
+	for _, row := range []struct {
+		pause       time.Duration
+		grown, room int64
+		want        time.Duration
+	}{
+		{10 * time.Millisecond, 0, 100 * mib, 20 * time.Millisecond},
+		{80 * time.Millisecond, -mib, 100 * mib, guardMost},
+		{10 * time.Millisecond, 10 * mib, 800 * mib, 100 * time.Millisecond},
+		{10 * time.Millisecond, 10 * mib, 80 * mib, 10 * time.Millisecond},
+		{10 * time.Millisecond, 100 * mib, 80 * mib, guardLeast},
+		{10 * time.Millisecond, 100 * mib, -80 * mib, guardLeast},
+		{time.Millisecond, 2 * mib, noBound, guardMost},
+	} {
+		if got := nextPause(row.pause, row.grown, row.room, limit); got != row.want {
+			t.Errorf("after %v in which %d came, with room for %d: %v, want %v", row.pause, row.grown, row.room, got, row.want)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoff
+	if !b.allowed() {
+		t.Error("the first time is not allowed")
+	}
+	for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+		b.set(false, 0)
+		if want *= time.Millisecond; b.pause != want {
+			t.Errorf("after %d times in vain the pause is %v, want %v", i+1, b.pause, want)
+		}
+	}
+	if b.set(true, time.Hour); b.pause != backoffLeast || b.allowed() || time.Until(b.next) < time.Minute {
+		t.Errorf("after a long one that has brought something: %+v", b)
+	}
+}

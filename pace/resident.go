@@ -1,0 +1,288 @@
+package pace
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A limit is about what the kernel counts, because by that it kills. What accounts count is the
+// means: it says who takes memory, and when. The two differ. Sizes that a program declares are
+// estimates. What malloc has free is resident, and in no account. So with a limit a goroutine, in
+// guard, keeps looking at both, as rarely as it can, and translates one into the other:
+//
+//	room = limit - limit/20 - used - the largest object + 3/4 of what is free in malloc - Rooms
+//
+// are the bytes that the process may come to use, and room/scale those that accounts may
+// take, where scale is how many bytes are used for one that is declared. Room is not more than
+//
+//	limit - limit/20 - what Go needs - what heaps hold - what malloc has handed out
+//
+// either: of that some may not be resident yet, but it will be when it is written.
+//
+// When there is little room, the following is tried, in this order:
+//
+//  1. The releases that wait run.
+//  2. Free memory returns to the system: that of malloc, in tend; that of heaps, after
+//     each collection; that of Go, whose limit follows room.
+//  3. Collections begin, in up to 25 % of processor time.
+//  4. Goroutines that make owners wait, up to a second while releases end.
+//  5. Requests that wait for a second are refused.
+
+// A usage reads what the kernel counts.
+type usage interface {
+	// read returns how many bytes are used, and how many may be; 0 if there is no limit.
+	read() (used, limit int64)
+}
+
+// Tests replace these: what they take is not resident.
+var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage { return openCgroupUsage("/", least) }
+
+// A gauge is what is known of the resident memory. All is under pacer.mu.
+type gauge struct {
+	usages []usage // empty: a limit is about what is counted
+
+	used, limit, room int64  // by the usage that leaves least room, when look was called last
+	by                usage  // that usage
+	last              moment // of that call
+
+	// By how many bytes used has grown lately from one call to the next, at most, that no account
+	// had told of: goroutines allocate before they declare, and the more of them at a time the busier
+	// the machine is.
+	excess int64
+
+	unused int64 // resident bytes that are free in malloc, as look estimates
+
+	// By sample, when used, Go's memory and the accounts were as at says.
+	inUse int64   // bytes in use in malloc, resident or not
+	free  int64   // resident bytes that are free in malloc
+	scale float64 // used bytes for each that is declared
+	at    moment
+
+	sampled, trimmed backoff
+
+	// When Start was called.
+	base int64 // resident bytes that nothing below counts: code, stacks, other libraries
+	inC  int64 // inUse
+}
+
+// A moment is what room compares with a later one.
+type moment struct{ used, goes, exact, told int64 }
+
+const (
+	// A scale beyond these bounds is not believed.
+	leastScale, mostScale = 1.0 / 8, 1 << 12
+
+	// hardShare is the share of processor time for collections when there is no room.
+	hardShare = 0.25
+)
+
+// now returns a moment. The caller holds p.mu.
+func (g *gauge) now(r reading) moment {
+	held, told := account.Held(), account.HeldTold()
+	return moment{used: g.used, goes: r.total, exact: held - told + account.Idle(), told: told}
+}
+
+func (m moment) since(was moment) moment {
+	return moment{m.used - was.used, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
+}
+
+// look reads the usages, and sets used, limit and room. The caller holds p.mu.
+func (g *gauge) look(r reading) {
+	g.room = noBound
+	was := g.by
+	for _, u := range g.usages {
+		used, limit := u.read()
+		if limit <= 0 {
+			continue
+		}
+		if room := limit - limit/20 - used - min(g.real(account.LargestTaken()), limit/8); room < g.room {
+			g.used, g.limit, g.room, g.by = used, limit, room, u
+		}
+	}
+	if g.room == noBound {
+		return
+	}
+	now := g.now(r)
+	if g.by == was {
+		d := now.since(g.last)
+		g.excess = max(g.excess, min(d.used-d.goes-d.exact-max(0, g.real(d.told)), g.limit/4))
+	}
+	g.excess = max(g.excess, g.limit/32)
+	g.last = now
+	g.room -= g.excess
+	d := now.since(g.at)
+	declared := g.real(d.told)
+	toBe := g.base + r.needs() + now.exact + g.inUse + declared
+	free := g.free + d.used - d.goes - d.exact - declared
+	g.unused = max(0, min(free, g.free+max(0, -declared)))
+	g.room = min(g.room+g.unused/4*3-g.real(account.Rooms()), g.limit-g.limit/20-toBe)
+}
+
+// fade forgets a part of the past, after a collection.
+func (g *gauge) fade() { g.excess -= g.excess / 64 }
+
+// real returns how many bytes are used for so many that are declared.
+func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.scale) }
+
+// declared is the opposite of real.
+func (g *gauge) declared(real int64) int64 {
+	return int64(min(float64(real)/g.scale, math.MaxInt64/4))
+}
+
+// A sample is what is read of malloc.
+type sample struct {
+	resident, used, free int64
+	ok                   bool // used and free are known
+	took                 time.Duration
+}
+
+func takeSample() (s sample) {
+	begin := time.Now()
+	if m := account.CMalloc(); m != nil {
+		s.used, s.free, s.ok = m.Read()
+	}
+	s.resident = residentBytes()
+	s.took = time.Since(begin)
+	return s
+}
+
+// set notes a sample, for a reading of the same time. first is set in Start. The caller holds
+// p.mu.
+func (g *gauge) set(s sample, r reading, first bool) {
+	g.look(r)
+	now := g.now(r)
+	if first {
+		g.scale = 1
+		g.excess, g.last = g.limit/16, now
+		g.inC = s.used // 0 if it is not known
+		g.base = max(0, s.resident-now.goes-now.exact-s.used-s.free)
+	}
+	rest := s.resident - now.goes - now.exact - g.base
+	if s.ok {
+		g.free = max(0, min(s.free, rest-s.used))
+	}
+	real, least := rest, 1.0
+	if s.ok {
+		real, least = s.used-g.inC, leastScale
+	}
+	if g.limit > 0 && max(now.told, real) > g.limit/32 {
+		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
+		account.SetScale(int64(g.scale))
+	}
+	if g.inUse = s.used; !s.ok {
+		g.inUse = g.real(now.told)
+	}
+	g.at = now
+	share := time.Duration(sampleShare)
+	if g.used > g.limit-g.limit/tight {
+		share /= 10
+	}
+	g.sampled.next = time.Now().Add(share * s.took)
+}
+
+// tend looks at malloc if there is little room, and has it give memory back if there is next to none.
+// It is called in look: whoever takes memory then waits for it. The caller holds p.mu.
+func (p *pacer) tend(r reading) {
+	g, m := &p.gauge, account.CMalloc()
+	g.look(r)
+	narrow := g.used > g.limit-g.limit/tight
+	if m == nil || g.limit == 0 || !narrow && g.room > g.limit/4 {
+		return
+	}
+	if g.sampled.allowed() {
+		g.set(takeSample(), p.reader.read(), false)
+		g.look(r)
+	}
+	if narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() {
+		begin, before, unused := time.Now(), residentBytes(), g.unused
+		m.Trim()
+		took := time.Since(begin)
+		s := takeSample()
+		returned := max(before-s.resident, 0)
+		p.stats.trims.Add(1)
+		if p.arenas.Load() == 0 && !account.ArenasBounded() {
+			p.arenas.Store(int64(max(m.Arenas(), 1)))
+		}
+		p.stats.trimmed.Add(returned)
+		g.trimmed.set(returned > unused/8, took)
+		g.set(s, p.reader.read(), false)
+		g.look(r)
+	}
+}
+
+// tight is the part of the limit that is left when malloc gives memory back.
+const tight = 8
+
+// guard looks at the resident memory from time to time, for as long as there is a limit, because
+// what accounts count may not show what is used.
+func (p *pacer) guard(over <-chan struct{}) {
+	defer p.tasks.Done()
+	var (
+		timer = time.NewTimer(guardFirst)
+		pause = guardFirst
+		last  int64
+	)
+	defer timer.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-timer.C:
+		}
+		p.mu.Lock()
+		p.look(p.reader.read())
+		p.launch(false)
+		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room
+		p.mu.Unlock()
+		account.Kick()
+		pause = nextPause(pause, used-last, room, limit)
+		last = used
+		timer.Reset(pause)
+	}
+}
+
+const (
+	guardFirst = 10 * time.Millisecond
+	guardLeast = time.Millisecond
+	guardMost  = 100 * time.Millisecond
+
+	// A sample takes one percent of a processor at most.
+	sampleShare = 100
+)
+
+// nextPause returns how long guard waits: a part of the time in which the room would be gone if it
+// went on as in the last pause, and ever longer if nothing changes.
+func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
+	if grown <= limit/1024 {
+		return min(2*pause, guardMost)
+	}
+	const part = 8
+	at := float64(pause) * float64(max(room, 0)) / float64(part*grown)
+	return max(guardLeast, min(time.Duration(at), guardMost))
+}
+
+// A backoff says when something may be tried again that may bring nothing.
+type backoff struct {
+	next  time.Time
+	pause time.Duration
+}
+
+func (b *backoff) allowed() bool { return !time.Now().Before(b.next) }
+
+const (
+	backoffLeast = 5 * time.Millisecond
+	backoffMost  = time.Second
+)
+
+// set notes whether it has brought something, and how long it took.
+func (b *backoff) set(good bool, took time.Duration) {
+	if good {
+		b.pause = backoffLeast
+	} else {
+		b.pause = min(max(2*b.pause, backoffLeast), backoffMost)
+	}
+	b.next = time.Now().Add(max(b.pause, took))
+}
