@@ -65,8 +65,8 @@ func NewAccount(o AccountOptions) *Account {
 // collection is due, Add may start it, and wait for up to 100 ms.
 //
 // At a limit, that of the account or the program's, Add waits for room: for a
-// collection that begins after the call, and up to 100 ms more. If there is no room by
-// then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. After eight
+// collection that begins after the call, and up to a second more while releases end (100 ms
+// where the limit is about what is counted). If there is no room by then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. After eight
 // collections in a row that gave nothing back, it returns that error at once, until
 // more is owned or ten times the duration of a collection has passed. What exceeds the
 // program's whole limit is refused at once. Do not hold

@@ -23,12 +23,12 @@
 // The Go heap and the bytes that collections can release may grow together by as much
 // as GOGC allows for the heap alone. A collection starts so early that its releases
 // have run by then: when half of these bytes have come, or later if few come during a
-// collection. It runs in a goroutine of its own. While no collection is due, the
-// package has no goroutine and no timer.
+// collection. It runs in a goroutine of its own. While no collection is due and there
+// is no limit, the package has no goroutine and no timer.
 //
 // A goroutine that takes memory while a collection is due or under way yields. If all
 // of these bytes have come it waits, first come first served, until releases have made
-// room, but for 100 ms at most. That slows down a program that allocates faster than
+// room, but for 100 ms at most, or a second with a limit. That slows down a program that allocates faster than
 // collections release, so that its memory stays bounded. A goroutine waits in the
 // calls that count memory: those of a Heap and of package own that take memory, and
 // Account.Add. It never waits in a release function. If no release ends for 20 ms, as
@@ -55,13 +55,23 @@
 //
 // # Limits
 //
-// With a limit, the Go heap and all counted memory stay below one number. The
-// runtime's memory limit follows. A request that would exceed the limit gets an
-// error, after collections were tried. See Options.Limit and [SetLimit].
+// A limit is about what the kernel counts, because the kernel kills by that: the resident memory of
+// the process, or what its cgroup is charged. What accounts count says who takes memory, and
+// when; sizes that are declared wrongly, by a factor of five, do no harm. When there is little room
+// the package has releases run, gives free memory back to the system, of malloc, of heaps and of Go,
+// collects, slows down the goroutines that make owners, by a second each at most, and
+// refuses requests, in this order. While there is a limit, a goroutine looks at what is
+// resident 10 to 1,000 times a second, as fast as that changes. See Options.Limit and [SetLimit].
+//
+// glibc's malloc keeps what it has free in an arena for each thread, and may keep more than is in
+// use. A program with a limit imports github.com/cheapgo/cheap/libc/arenas, which bounds their
+// number. Without that it may be killed under a limit in which it would live: Stats.Arenas and
+// the errors say so. With package libc, which most bindings import, the package knows what
+// glibc, jemalloc and tcmalloc have free, and gives it back.
 //
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
 // an own.Pool. Own counts a resource that C has allocated already. It is not
-// refused at a limit, and waits there as it does at any bound. So without Reserve a
-// limit is exceeded by one resource for each goroutine that allocates. A binding calls
-// Reserve before C allocates.
+// refused at a limit, and waits there as it does at any bound. So a binding calls Reserve before C
+// allocates, if its users should get an error in place of a process that is killed. Without Reserve
+// the package keeps as much room as goroutines have lately allocated before they called Own.
 package pace
