@@ -156,7 +156,6 @@ type pacer struct {
 
 	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
 	scarce  atomic.Bool   // then: there is no room
-	alarm   chan struct{} // guard is to look at once
 	over    chan struct{} // closed in Stop; guard ends
 	arenas  atomic.Int64  // of malloc, when it first gave memory back at a limit, if they are not bounded
 
