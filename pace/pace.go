@@ -123,6 +123,7 @@ func SetLimit(bytes int64) int64 {
 	p.limit.Store(bytes)
 	p.setUsages(nil)
 	p.changed = false
+	p.firstSample(p.reader.read())
 	p.look(p.reader.read())
 	p.mu.Unlock()
 	p.watchLimit()

@@ -63,9 +63,9 @@ type gauge struct {
 
 	sampled, trimmed backoff
 
-	// When Start was called.
+	// When there was a limit for the first time.
 	base int64 // resident bytes that nothing below counts: code, stacks, other libraries
-	inC  int64 // inUse
+	inC  int64 // inUse, less what was declared then
 }
 
 // A moment is what room compares with a later one.
@@ -149,7 +149,14 @@ func takeSample() (s sample) {
 	return s
 }
 
-// set notes a sample, for a reading of the same time. first is set in Start. The caller holds
+// firstSample takes a sample when there is a limit for the first time. The caller holds p.mu.
+func (p *pacer) firstSample(r reading) {
+	if p.metered.Load() && p.gauge.scale == 0 {
+		p.gauge.set(takeSample(), r, true)
+	}
+}
+
+// set notes a sample, for a reading of the same time. first is set in firstSample. The caller holds
 // p.mu.
 func (g *gauge) set(s sample, r reading, first bool) {
 	g.look(r)
@@ -157,7 +164,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	if first {
 		g.scale = 1
 		g.excess, g.last = g.limit/16, now
-		g.inC = s.used // 0 if it is not known
+		g.inC = max(0, s.used-now.told) // 0 if it is not known
 		g.base = max(0, s.resident-now.goes-now.exact-s.used-s.free)
 	}
 	rest := s.resident - now.goes - now.exact - g.base

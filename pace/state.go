@@ -195,7 +195,7 @@ func (p *pacer) begin() {
 	account.Refresh()
 	auto, _ := account.Auto()
 	p.mark = mark{heap: r.live, auto: auto}
-	p.gauge.set(takeSample(), r, true)
+	p.firstSample(r)
 	p.look(r)
 	p.mu.Unlock()
 	p.watchLimit()
