@@ -380,7 +380,7 @@ func TestHammerLocalRests(t *testing.T) {
 }
 
 // spin counts in a function that, as Local.Malloc and Local.Free, has no place where the goroutine
-// may be stopped. It reports whether after was set meanwhile.
+// may be stopped. Meanwhile inside is 1, and 2 after that. It reports whether after was set meanwhile.
 //
 //go:norace
 //go:nosplit
@@ -394,7 +394,7 @@ func spin(inside, after *uint32, n int) (stopped bool) {
 			break
 		}
 	}
-	*inside = 0
+	*inside = 2
 	return stopped
 }
 
@@ -402,7 +402,7 @@ func spin(inside, after *uint32, n int) (stopped bool) {
 func set(p *uint32) { *p = 1 }
 
 //go:norace
-func isSet(p *uint32) bool { return *p != 0 }
+func get(p *uint32) uint32 { return *p }
 
 // TestNosplitIsNotStopped is what the caches of Locals rely on: percpu.Stop does not return while a
 // goroutine is in a function that is marked go:nosplit.
@@ -413,10 +413,10 @@ func TestNosplitIsNotStopped(t *testing.T) {
 		inside, after := new(uint32), new(uint32)
 		stopped := make(chan bool)
 		go func() { stopped <- spin(inside, after, 30_000_000) }()
-		for !isSet(inside) {
+		for get(inside) == 0 { // it may be 2 before this goroutine looks
 			runtime.Gosched()
 		}
-		wasInside := isSet(inside)
+		wasInside := get(inside) == 1
 		percpu.Stop()
 		set(after)
 		if <-stopped {
