@@ -103,7 +103,8 @@ func TestScale(t *testing.T) {
 		{500 * mib, 100 * mib, true, 0.2},
 		{100 * mib, 0, true, leastScale},
 		{mib, 500 * mib, true, 500},
-		{0, 500 * mib, true, mostScale},
+		{0, 500 * mib, true, 1}, // nobody has declared anything
+		{512 * kib, 3 << 30, true, mostScale},
 		{mib, mib / 2, true, 1}, // too little to tell
 		{100 * mib, 300 * mib, false, 3},
 		{500 * mib, 100 * mib, false, 1}, // maybe nobody has written it yet

@@ -127,6 +127,9 @@ func (p *pacer) keepResident(r reading, limit, held, needs int64) (goLimit, held
 	free := min(g.room, noBound/4)
 	p.scarce.Store(g.room <= 0)
 	step := g.declared(max(min(limit/64, free/4), leastStep))
+	if !g.known {
+		step = step / unknownScale
+	}
 	return max(r.total+free, needs), held + step, max(held+g.declared(free), 0)
 }
 

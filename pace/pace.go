@@ -15,8 +15,8 @@ import (
 type Options struct {
 	// Limit bounds the resident memory of the process, in bytes: that of Go, of heaps, of C, code
 	// and stacks. 0 sets no limit. See [SetLimit]. On systems other than Linux, and with the race
-	// detector, whose own memory is resident as well, it bounds the sum of the Go heap and all
-	// counted memory outside of it.
+	// detector or a sanitizer, whose own memory is resident as well, it bounds the sum of the Go heap
+	// and all counted memory outside of it.
 	Limit int64
 
 	// LimitFromEnvironment, if Limit is 0, takes the limit from the environment: that of the memory

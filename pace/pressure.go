@@ -199,7 +199,7 @@ func (p *pacer) look(r reading) {
 	bound := p.mark.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
 		// What may be held under the limit, less what is not auto.
-		least := p.mark.least(p.backoff) / 2
+		least := p.mark.least(r.gogc, p.backoff) / 2
 		if p.metered.Load() {
 			least = p.gauge.declared(p.most() / 64)
 		}
@@ -230,10 +230,13 @@ func (p *pacer) look(r reading) {
 	account.SetAutoBelow(below)
 }
 
-// lead returns how many bytes come during a collection, as far as is known. The
-// caller holds p.mu.
+// lead returns how many bytes come during a collection, as far as is known. Where the kernel
+// would kill, nothing is known before the first one, which so begins early. The caller holds p.mu.
 func (p *pacer) lead() int64 {
 	most := int64(0)
+	if p.metered.Load() && p.stats.cycles.Load() == 0 {
+		most = noBound
+	}
 	for _, n := range p.leads {
 		most = max(most, n)
 	}

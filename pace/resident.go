@@ -2,6 +2,7 @@ package pace
 
 import (
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -59,6 +60,7 @@ type gauge struct {
 	inUse int64   // bytes in use in malloc, resident or not
 	free  int64   // resident bytes that are free in malloc
 	scale float64 // used bytes for each that is declared
+	known bool    // scale has been measured
 	at    moment
 
 	sampled, trimmed backoff
@@ -74,6 +76,11 @@ type moment struct{ used, goes, exact, told int64 }
 const (
 	// A scale beyond these bounds is not believed.
 	leastScale, mostScale = 1.0 / 8, 1 << 12
+
+	// Until the scale has been measured, which takes a 32nd of the limit, the limit is checked as often,
+	// and batches are as small, as if this were the scale. A program that declares no sizes would fill
+	// a container before the first check: 20 images of a megabyte are no more than 80 KiB in accounts.
+	unknownScale = 64
 
 	// hardShare is the share of processor time for collections when there is no room.
 	hardShare = 0.25
@@ -113,6 +120,9 @@ func (g *gauge) look(r reading) {
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
 	g.room -= g.excess
+	if g.scale > vagueScale {
+		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.Size()), g.limit/4)
+	}
 	d := now.since(g.at)
 	declared := g.real(d.told)
 	toBe := g.base + r.needs() + now.exact + g.inUse + declared
@@ -131,6 +141,11 @@ func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.
 func (g *gauge) declared(real int64) int64 {
 	return int64(min(float64(real)/g.scale, math.MaxInt64/4))
 }
+
+// A scale above vagueScale says that what is declared is no size, such as the 4 KiB of a resource
+// without one. Then excess cannot be told from the error of the scale. Each goroutine may have allocated
+// one resource that it has not declared yet.
+const vagueScale = 8
 
 // A sample is what is read of malloc.
 type sample struct {
@@ -162,7 +177,8 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	g.look(r)
 	now := g.now(r)
 	if first {
-		g.scale = 1
+		g.scale, g.known = 1, false
+		account.SetScale(unknownScale)
 		g.excess, g.last = g.limit/16, now
 		g.inC = max(0, s.used-now.told) // 0 if it is not known
 		g.base = max(0, s.resident-now.goes-now.exact-s.used-s.free)
@@ -175,8 +191,9 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	if s.ok {
 		real, least = s.used-g.inC, leastScale
 	}
-	if g.limit > 0 && max(now.told, real) > g.limit/32 {
+	if g.limit > 0 && max(now.told, real) > g.limit/32 && now.told > g.limit/4096 {
 		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
+		g.known = true
 		account.SetScale(int64(g.scale))
 	}
 	if g.inUse = s.used; !s.ok {
@@ -196,14 +213,15 @@ func (p *pacer) tend(r reading) {
 	g, m := &p.gauge, account.CMalloc()
 	g.look(r)
 	narrow := g.used > g.limit-g.limit/tight
-	if m == nil || g.limit == 0 || !narrow && g.room > g.limit/4 {
+	learn := !g.known && g.used-g.at.used > g.limit/32
+	if g.limit == 0 || !narrow && !learn && g.room > g.limit/4 {
 		return
 	}
 	if g.sampled.allowed() {
 		g.set(takeSample(), p.reader.read(), false)
 		g.look(r)
 	}
-	if narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() {
+	if m != nil && narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() {
 		begin, before, unused := time.Now(), residentBytes(), g.unused
 		m.Trim()
 		took := time.Since(begin)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/race"
 )
 
 // A kernelFile is a small file of the kernel that is read again and again.
@@ -54,10 +53,9 @@ type processUsage struct{ limit *atomic.Int64 }
 
 func (m processUsage) read() (used, limit int64) { return residentBytes(), m.limit.Load() }
 
-// openProcessUsage returns the usage for a limit that a program has set, or nil. What the race detector
-// needs is resident as well, several times as much as the program.
+// openProcessUsage returns the usage for a limit that a program has set, or nil.
 func openProcessUsage(limit *atomic.Int64) usage {
-	if race.Build || residentBytes() == 0 {
+	if sanitized || residentBytes() == 0 {
 		return nil
 	}
 	return processUsage{limit}

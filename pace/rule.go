@@ -16,9 +16,15 @@ const (
 	mostBackoff = 8
 )
 
-// least returns the number of new bytes since the mark that a collection
-// requires. backoff is 1, or more if the last collections freed little.
-func (m mark) least(backoff int64) int64 { return max(floor, m.heap/3) * backoff }
+// least returns the number of new bytes since the mark that a collection requires: a third
+// of what makes the runtime collect the Go heap, at most. backoff is 1, or more if the last
+// collections freed little.
+func (m mark) least(gogc int, backoff int64) int64 {
+	if gogc < 0 || gogc > 100 {
+		gogc = 100
+	}
+	return max(floor, m.heap/300*int64(gogc)) * backoff
+}
 
 // bound returns the number of auto bytes that there may be before the releases of
 // the next collection have run, when the Go heap has heap bytes of objects, dead ones
@@ -31,7 +37,7 @@ func (m mark) bound(heap int64, gogc int, backoff int64) int64 {
 	if gogc < 0 {
 		return noBound
 	}
-	return max(m.auto+2*m.least(backoff), m.goal(gogc)-heap)
+	return max(m.auto+2*m.least(gogc, backoff), m.goal(gogc)-heap)
 }
 
 // due returns the number of auto bytes at which a collection is due, so that its

@@ -19,13 +19,16 @@ func TestBound(t *testing.T) {
 		{"GOGC=0", mark{heap: 3 * mib}, 3 * mib, 0, 1, 2 * floor},
 		{"as Go itself, of both", mark{heap: 20 * mib, auto: 20 * mib}, 30 * mib, 100, 1, 50 * mib},
 		{"the heap alone has grown", mark{heap: 20 * mib, auto: 20 * mib}, 300 * mib, 100, 1, 20*mib + 2*floor},
-		{"two thirds of the heap", mark{heap: 300 * mib}, 300 * mib, 10, 1, 200 * mib},
+		{"two thirds of the heap", mark{heap: 300 * mib}, 600 * mib, 100, 1, 200 * mib},
+		{"a small GOGC", mark{heap: 300 * mib}, 300 * mib, 10, 1, 30 * mib},
+		{"a small GOGC, the heap has grown", mark{heap: 300 * mib}, 330 * mib, 10, 1, 20 * mib},
+		{"a large GOGC, the heap has grown", mark{heap: 300 * mib}, 1 << 40, 400, 1, 200 * mib},
 		{"the heap has shrunk", mark{heap: 20 * mib, auto: 100 * mib}, 10 * mib, 100, 1, 230 * mib},
 		{"backoff", mark{}, 0, 100, 8, 16 * floor},
 		{"a huge everything", mark{heap: math.MaxInt64 / 8, auto: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1 << 61},
 	} {
 		if bound := row.mark.bound(row.heap, row.gogc, row.backoff); bound != row.bound {
-			t.Errorf("%s: %d, want %d; least %d, goal %d", row.name, bound, row.bound, row.mark.least(row.backoff), row.mark.goal(row.gogc))
+			t.Errorf("%s: %d, want %d; least %d, goal %d", row.name, bound, row.bound, row.mark.least(row.gogc, row.backoff), row.mark.goal(row.gogc))
 		}
 	}
 }
