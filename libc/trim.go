@@ -39,7 +39,8 @@ func resident() int64 {
 	if err != nil {
 		return 0
 	}
-	return account.Resident(text, int64(os.Getpagesize()))
+	all, _ := account.Resident(text, int64(os.Getpagesize()))
+	return all
 }
 
 func init() {

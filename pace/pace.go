@@ -142,7 +142,7 @@ type Stats struct {
 	WaitTime time.Duration // sum of the times that they waited
 	Refusals int64         // requests that failed at a limit
 
-	Trims   int64 // how often malloc gave memory back to the system, because there was little room
+	Trims   int64 // how often malloc gave memory back to the system, because there was little room or it was free for long
 	Trimmed int64 // by how many bytes the resident memory was smaller after that
 
 	Held  int64 // bytes in all accounts, now

@@ -192,6 +192,7 @@ func (p *pacer) look(r reading) {
 		return
 	}
 	account.Refresh()
+	p.startGiver()
 	auto, ever := account.Auto()
 	p.mark.heap = r.live // of the last collection, whatever started it
 	p.mark.auto = min(p.mark.auto, auto)

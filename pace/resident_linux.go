@@ -45,7 +45,18 @@ var pageSize = int64(os.Getpagesize())
 
 // residentBytes returns the resident bytes of the process, or 0 if that is not known.
 func residentBytes() int64 {
-	return statm().read(func(text []byte) int64 { return account.Resident(text, pageSize) })
+	return statm().read(func(text []byte) int64 {
+		all, _ := account.Resident(text, pageSize)
+		return all
+	})
+}
+
+// anonymousBytes is residentBytes without pages of files, such as code.
+func anonymousBytes() int64 {
+	return statm().read(func(text []byte) int64 {
+		all, file := account.Resident(text, pageSize)
+		return all - file
+	})
 }
 
 // A processUsage is about the resident memory of the process.

@@ -156,7 +156,7 @@ type pacer struct {
 
 	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
 	scarce  atomic.Bool   // then: there is no room
-	over    chan struct{} // closed in Stop; guard ends
+	over    chan struct{} // closed in Stop; guard and give end
 	arenas  atomic.Int64  // of malloc, when it first gave memory back at a limit, if they are not bounded
 
 	watching atomic.Bool    // a sentinel is registered
@@ -174,13 +174,19 @@ type pacer struct {
 	before  int64 // the runtime's memory limit before Start
 	changed bool  // the program has changed that limit since
 
+	guarding, giving bool  // guard runs; give runs
+	giver            giver // of give
+
 	vainCount int       // collections at a limit, in a row, that freed nothing
 	vainEver  int64     // in refused: auto bytes that had ever been taken then
 	vainUntil time.Time // in refused: its end, whether or not owners come
 
-	stats struct {
-		cycles, released, time, yields, waits, waited, refusals, trims, trimmed atomic.Int64
-	}
+	stats stats
+}
+
+// stats are counters since Start.
+type stats struct {
+	cycles, released, time, yields, waits, waited, refusals, trims, trimmed atomic.Int64
 }
 
 // begin sets the first bounds.
@@ -216,11 +222,20 @@ func (p *pacer) watchLimit() {
 // startGuard starts guard if there is none. In a bubble of testing/synctest it would belong to the
 // bubble: then collected starts it, after the next collection. The caller holds p.mu.
 func (p *pacer) startGuard() {
-	if p.metered.Load() && p.over == nil && p.state() != stopped && !aftergc.InBubble() {
-		p.over = make(chan struct{})
-		p.tasks.Add(1)
-		go p.guard(p.over)
+	if p.metered.Load() && !p.guarding && p.state() != stopped && !aftergc.InBubble() {
+		p.guarding = true
+		p.goUntilOver(p.guard)
 	}
+}
+
+// goUntilOver starts a goroutine that ends when over is closed. It is not called in a bubble of
+// testing/synctest: over would belong to the bubble. The caller holds p.mu.
+func (p *pacer) goUntilOver(f func(over <-chan struct{})) {
+	if p.over == nil {
+		p.over = make(chan struct{})
+	}
+	p.tasks.Add(1)
+	go f(p.over)
 }
 
 // end stops the pacer, and restores the runtime's memory limit. All who wait see
