@@ -10,6 +10,6 @@ import (
 
 // run prints what is missing.
 func run(_ context.Context, _ []string, _, stderr io.Writer) int {
-	fmt.Fprintln(stderr, "server: built without cgo, or not for Linux")
+	fmt.Fprintln(stderr, "container: built without cgo, or not for Linux")
 	return 1
 }
