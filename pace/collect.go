@@ -77,6 +77,7 @@ func (p *pacer) collect() {
 	p.notYet.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
 	p.hardly.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
 	p.stats.released.Add(freed)
+	p.barren.Store(freed == 0 && done)
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
 	wanted := p.wanted

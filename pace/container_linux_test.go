@@ -165,3 +165,31 @@ func TestAllInUse(t *testing.T) {
 		t.Errorf("%d images, %d refused, after %d collections", o.Done, o.Failed, o.Stats.Cycles)
 	}
 }
+
+// TestAllLive keeps all images and does not ask for room, so that more is resident than may be. A
+// goroutine waits for one collection, which finds nothing to release, and not for a second of them.
+func TestAllLive(t *testing.T) {
+	o := inChild(t, func() (o outcome) {
+		byKernel()
+		mustPace(Options{Limit: 64 * mib})
+		pool := serverPool()
+		album := make([]own.Owner, 200)
+		m := measure()
+		for i := range album {
+			p := cMake(mib)
+			fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
+			if err := pool.Own(&album[i], p, mib); err != nil {
+				panic(err)
+			}
+		}
+		o = m.outcome()
+		for i := range album {
+			album[i].Close()
+		}
+		Stop()
+		return o
+	})
+	if s := o.Stats; s.Waits < 100 || s.Cycles > 3*s.Waits {
+		t.Errorf("%d collections in %d waits", s.Cycles, s.Waits)
+	}
+}

@@ -117,7 +117,7 @@ func TestScale(t *testing.T) {
 		s := sample{resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
 		if !row.known {
 			s.used, s.free = 0, 0
-			g.base += 8 * mib
+			g.rest += 8 * mib
 		}
 		g.set(s, r, false)
 		if before == 0 && math.Abs(g.scale-row.want) > row.want/20 {

@@ -138,7 +138,8 @@ func (p *pacer) full() bool {
 }
 
 // waitAtBound waits until releases have made room, first come first served, or no
-// collection is under way, but not longer than longest.bound.
+// collection is under way, but not longer than longest.bound, and not when a collection that has begun
+// meanwhile finds nothing to release.
 func (p *pacer) waitAtBound() {
 	start := time.Now()
 	account.Expect(1)
@@ -151,7 +152,11 @@ func (p *pacer) waitAtBound() {
 	if start.UnixNano() < p.loose.Load() {
 		most = p.patience().loose
 	}
+	before, _ := p.counts()
 	for time.Since(start) < most && p.busy() {
+		if _, ended := p.counts(); ended > before && p.barren.Load() {
+			break
+		}
 		if t.isFirst() {
 			if !p.full() {
 				break

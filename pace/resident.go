@@ -66,12 +66,13 @@ type gauge struct {
 	sampled, trimmed backoff
 
 	// When there was a limit for the first time.
-	base int64 // resident bytes that nothing below counts: code, stacks, other libraries
+	base int64 // of used, bytes that nothing below counts: code, stacks, other libraries, other processes
+	rest int64 // the same of the anonymous resident bytes of the process
 	inC  int64 // inUse, less what was declared then
 }
 
 // A moment is what room compares with a later one.
-type moment struct{ used, goes, exact, told int64 }
+type moment struct{ used, files, goes, exact, told int64 }
 
 const (
 	// A scale beyond these bounds is not believed.
@@ -89,11 +90,11 @@ const (
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
 	held, told := account.Held(), account.HeldTold()
-	return moment{used: g.used, goes: r.total, exact: held - told + account.Idle(), told: told}
+	return moment{used: g.used, files: fileBytes(), goes: r.total, exact: held - told + account.Idle(), told: told}
 }
 
 func (m moment) since(was moment) moment {
-	return moment{m.used - was.used, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
+	return moment{m.used - was.used, m.files - was.files, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
 }
 
 // look reads the usages, and sets used, limit and room. The caller holds p.mu.
@@ -115,7 +116,9 @@ func (g *gauge) look(r reading) {
 	now := g.now(r)
 	if g.by == was {
 		d := now.since(g.last)
-		g.excess = max(g.excess, min(d.used-d.goes-d.exact-max(0, g.real(d.told)), g.limit/4))
+		// Code that is read from a file for the first time is no allocation.
+		grown := d.used - max(0, d.files) - d.goes - d.exact - max(0, g.real(d.told))
+		g.excess = max(g.excess, min(grown, g.limit/4))
 	}
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
@@ -149,9 +152,10 @@ const vagueScale = 8
 
 // A sample is what is read of malloc.
 type sample struct {
-	resident, used, free int64
-	ok                   bool // used and free are known
-	took                 time.Duration
+	resident   int64 // bytes of the process that are not of files
+	used, free int64
+	ok         bool // used and free are known
+	took       time.Duration
 }
 
 func takeSample() (s sample) {
@@ -159,7 +163,7 @@ func takeSample() (s sample) {
 	if m := account.CMalloc(); m != nil {
 		s.used, s.free, s.ok = m.Read()
 	}
-	s.resident = residentBytes()
+	s.resident = anonymousBytes()
 	s.took = time.Since(begin)
 	return s
 }
@@ -181,9 +185,10 @@ func (g *gauge) set(s sample, r reading, first bool) {
 		account.SetScale(unknownScale)
 		g.excess, g.last = g.limit/16, now
 		g.inC = max(0, s.used-now.told) // 0 if it is not known
-		g.base = max(0, s.resident-now.goes-now.exact-s.used-s.free)
+		counted := now.goes + now.exact + s.used + s.free
+		g.base, g.rest = max(0, g.used-counted), max(0, s.resident-counted)
 	}
-	rest := s.resident - now.goes - now.exact - g.base
+	rest := s.resident - now.goes - now.exact - g.rest
 	if s.ok {
 		g.free = max(0, min(s.free, rest-s.used))
 	}
@@ -212,7 +217,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 func (p *pacer) tend(r reading) {
 	g, m := &p.gauge, account.CMalloc()
 	g.look(r)
-	narrow := g.used > g.limit-g.limit/tight
+	narrow := g.used > g.limit-g.limit/tight || account.Waiting()
 	learn := !g.known && g.used-g.at.used > g.limit/32
 	if g.limit == 0 || !narrow && !learn && g.room > g.limit/4 {
 		return
@@ -222,7 +227,7 @@ func (p *pacer) tend(r reading) {
 		g.look(r)
 	}
 	if m != nil && narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() {
-		begin, before, unused := time.Now(), residentBytes(), g.unused
+		begin, before, unused := time.Now(), anonymousBytes(), g.unused
 		m.Trim()
 		took := time.Since(begin)
 		s := takeSample()

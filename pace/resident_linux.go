@@ -51,7 +51,15 @@ func residentBytes() int64 {
 	})
 }
 
-// anonymousBytes is residentBytes without pages of files, such as code.
+// fileBytes returns how many of them are pages of files, such as code.
+func fileBytes() int64 {
+	return statm().read(func(text []byte) int64 {
+		_, file := account.Resident(text, pageSize)
+		return file
+	})
+}
+
+// anonymousBytes returns how many are not.
 func anonymousBytes() int64 {
 	return statm().read(func(text []byte) int64 {
 		all, file := account.Resident(text, pageSize)

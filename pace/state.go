@@ -150,6 +150,7 @@ type pacer struct {
 	stuck  atomic.Int64 // releases that were queued when a drain saw no progress, or 0
 	loose  atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
+	barren   atomic.Bool  // the last collection and all its releases have freed nothing
 	atBound  line         // goroutines that have taken beyond the bound
 	atLimit  line         // goroutines whose request has met a limit
 	promised atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
