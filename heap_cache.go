@@ -383,8 +383,9 @@ func freeCache(slot uintptr) {
 	k.base, k.room = 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
-	// Where slots are locked, a goroutine that had the slot may write to its lock once more.
-	if len(cachePool.free) < mostFree || percpu.Portable || !span.Hollow(slot, span.MetaSize(unsafe.Sizeof(cache{}))) {
+	// Where slots are locked, a goroutine that had the slot may write to its lock once more. Where
+	// spans are in Go memory, caches are not, and osmem.Decommit is for Go memory.
+	if len(cachePool.free) < mostFree || percpu.Portable || osmem.GoBacked || !span.Hollow(slot, span.MetaSize(unsafe.Sizeof(cache{}))) {
 		cachePool.free = append(cachePool.free, slot)
 	} else {
 		cachePool.cold = append(cachePool.cold, slot)
