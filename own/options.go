@@ -145,19 +145,22 @@ type Options struct {
 	// nothing is queued. Drain, Thread, Workers and Inline exclude each other.
 	Workers int
 
-	// Inline lets Own, OwnUnder and Make release what the collector has found, on the
-	// calling goroutine, once for each batch that they begin, for about a millisecond. That is
-	// measured as it goes: the call of Release that passes a millisecond is the last one, and
-	// a call has at most 16 resources there. So where Release becomes slow all at once, one
-	// Own takes a millisecond longer than 16 resources; the rest is left to the next one. Make
-	// does it before it calls Construct. Where Release calls C's free, that costs less processor time than workers
-	// do, because C gets memory back on the thread that asks for more. If no batch is begun
-	// for some milliseconds, workers release, also beside goroutines that come later.
+	// Inline lets Own, OwnUnder, OwnWith and Make release what the collector has found, on the
+	// calling goroutine, once for each batch that they begin, for about a millisecond on the
+	// clock. That is measured as it goes: the call of Release, OnReleaseError or OnCollect that
+	// passes a millisecond is the last one, and a call of Release has at most 16 resources
+	// there, and one at first. So where Release becomes slow all at once, one Own takes a
+	// millisecond longer than 16 resources, and where it is slow, two milliseconds longer than
+	// one; the rest is left to the next one. Time in which the thread waits for a processor
+	// comes on top. Make does it before it calls Construct. Where Release calls C's free, that
+	// costs less processor time than workers do, because C gets memory back on the thread that
+	// asks for more. If no batch is begun for some milliseconds, workers release, also beside
+	// goroutines that come later.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
-	// OnCollect or OnReleaseError takes while it calls Own, OwnUnder or Make. A panic of
-	// these functions then may reach the caller of Own, OwnUnder or Make: after Own and
-	// OwnUnder o owns the resource, after Make nothing.
+	// OnCollect or OnReleaseError takes while it calls one of these four. A panic of these
+	// functions then may reach their caller: after Make o owns nothing, after the others the
+	// resource.
 	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to

@@ -133,19 +133,20 @@ func (b *Bundle) finish() (parent *Ledger, index uint32) {
 	return parent, index
 }
 
-// Tell tells OnCollect of what was released. If OnCollect ends the goroutine, the next
-// Tell goes on behind it.
+// Untold returns the number of jobs of which Tell has not told.
+func (b *Bundle) Untold() int { return len(b.parts) }
+
+// Tell tells OnCollect of what was released of the next job, of which Untold says that there is
+// one. If OnCollect ends the goroutine, the next Tell goes on behind it.
 func (b *Bundle) Tell() {
-	for len(b.parts) > 0 {
-		last := len(b.parts) - 1
-		p := b.parts[last]
-		b.parts[last] = Picked{}
-		b.parts = b.parts[:last]
-		if p.apart {
-			p.Ledger.TellApart(p.index)
-		} else {
-			p.Ledger.Tell(p.found)
-		}
+	last := len(b.parts) - 1
+	p := b.parts[last]
+	b.parts[last] = Picked{}
+	b.parts = b.parts[:last]
+	if p.apart {
+		p.Ledger.TellApart(p.index)
+	} else {
+		p.Ledger.Tell(p.found)
 	}
 }
 

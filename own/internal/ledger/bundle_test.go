@@ -97,7 +97,7 @@ func TestBundle(t *testing.T) {
 		if n := k.Counts.Owners.Load(); n != before-int64(want) {
 			t.Errorf("%d entries are left, want %d", n, before-int64(want))
 		}
-		b.Tell()
+		tell(&b)
 		if told != want {
 			t.Errorf("OnCollect is told of %d, want %d", told, want)
 		}
@@ -110,7 +110,7 @@ func TestBundle(t *testing.T) {
 		}
 		b.Add(l, Lost)
 		b.Release(b.Left())
-		b.Tell()
+		tell(&b)
 		b.Reset()
 	}
 	if n := k.Counts.Owners.Load(); n != 0 {
@@ -215,5 +215,12 @@ func TestLargeBundle(t *testing.T) {
 	}
 	if n := k.Counts.Owners.Load(); n != 0 {
 		t.Errorf("%d entries are left", n)
+	}
+}
+
+// tell tells of all jobs.
+func tell(b *Bundle) {
+	for b.Untold() > 0 {
+		b.Tell()
 	}
 }

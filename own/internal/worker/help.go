@@ -14,8 +14,8 @@ const (
 	helpWithin = 2 * time.Millisecond
 
 	// aMoment is how long a call of Help takes, if enough is queued. It ends with the call of
-	// the release function that passes this time, and a call has mostShare resources at most,
-	// because a release function may become slow all at once.
+	// the release function, OnReleaseError or OnCollect that passes this time. A call of the
+	// release function has mostShare resources at most, because it may become slow all at once.
 	aMoment   = time.Millisecond
 	mostShare = 16
 )
@@ -69,13 +69,15 @@ func (c *Call) helpOnce(until time.Time) bool {
 	return true
 }
 
-// leave leaves what is not released to the next goroutine that helps, or to a goroutine of its
+// leave leaves what is not done to the next goroutine that helps, or to a goroutine of its
 // own if none comes.
 func (w *worker) leave() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	c := w.call
-	c.bundle = max(w.few, 1)
+	if w.few > 0 {
+		c.bundle = w.few
+	}
 	if c.help.late {
 		w.goAlone()
 		return

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +112,46 @@ func TestHelpLeavesARest(t *testing.T) {
 	mustEnd(t)
 	if len(calls) != 2 || calls[1] != 499 {
 		t.Errorf("calls of %d resources", calls)
+	}
+}
+
+// TestHelpTellsAMoment has OnReleaseError and OnCollect take long. A call of Help ends with the call
+// of one of them that passes a moment, and each is told of all in the end, also if no other call
+// of Help follows the first ones.
+func TestHelpTellsAMoment(t *testing.T) {
+	const jobs, size = 200, 20
+	for _, slow := range []time.Duration{10, 100 * time.Microsecond, 5 * time.Millisecond} {
+		for _, helps := range []int{1, 3, jobs * size} {
+			call := NewCall(0, true)
+			var failed, told atomic.Int64
+			k := ledger.Kind{
+				Name: "chatty", Sink: call,
+				Release:        func(any, []uintptr) error { return errors.New("no") },
+				OnReleaseError: func(n int, _ error) { failed.Add(int64(n)); pass(slow) },
+				OnCollect:      func(n int, _ string) { told.Add(int64(n)); pass(slow) },
+			}
+			call.help.armed = true // the test is the timer
+			call.bundles(mostBundle)
+			for range jobs {
+				l := ledger.New(&k, nil, nil, size, ledger.OneToken)
+				l.SealStock()
+				l.Stock = false // its entries had owners
+				call.Dead(l, ledger.All)
+			}
+			for range helps {
+				begin := Now()
+				call.Help()
+				if took := Now().Sub(begin); took > aMoment+slow {
+					t.Errorf("%v each: Help takes %v", slow, took)
+				}
+			}
+			call.help.came = false
+			call.unhelped()
+			mustEnd(t)
+			if n := int64(jobs * size); failed.Load() != n || told.Load() != n {
+				t.Errorf("%v each: OnReleaseError is told of %d, OnCollect of %d of %d", slow, failed.Load(), told.Load(), n)
+			}
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (w *worker) goesOn() (ok bool) {
 // ends, and the panic names the pool. In a goroutine that helps the panic reaches the
 // caller, and another goroutine goes on.
 //
-// It reports false if the time is over, and something is left to release.
+// It reports false if the time is over, and something is left to do.
 func (w *worker) work() (done bool) {
 	returned := false
 	defer func() {
@@ -158,15 +158,24 @@ func (w *worker) work() (done bool) {
 	if w.step == released {
 		w.step = reported
 	}
-	for len(w.errs) > 0 { // OnReleaseError may end the goroutine
+	// OnReleaseError and OnCollect may end the goroutine, and each call may take long.
+	done = true
+	for len(w.errs) > 0 && done {
 		f := w.errs[0]
 		w.errs = w.errs[1:]
 		f.kind.Failed(f.count, f.err)
+		done = len(w.errs)+w.bundle.Untold() == 0 || !w.late(Now())
 	}
-	w.step = told
-	w.bundle.Tell()
+	if done {
+		w.step = told
+	}
+	tells := w.jobs[0].ledger.Kind.OnCollect != nil
+	for w.bundle.Untold() > 0 && done {
+		w.bundle.Tell()
+		done = !tells || w.bundle.Untold() == 0 || !w.late(Now())
+	}
 	returned = true
-	return true
+	return done
 }
 
 // release releases what the worker's jobs have left, of which j is the first, and the

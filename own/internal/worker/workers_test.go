@@ -111,6 +111,12 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 		if s := Look(); s.Workers < pools {
 			t.Errorf("%+v, of %d pools that wait", s, pools)
 		}
+		// Else the pool has a worker when the next one is queued, and its turn is later.
+		testwait.Until(t, "the pool has no worker", func() bool {
+			work.mu.Lock()
+			defer work.mu.Unlock()
+			return quick.kind.Sink.(*Call).running == 0
+		})
 	}
 	for _, b := range slow {
 		close(b.leave)
