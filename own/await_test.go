@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -139,6 +140,72 @@ func TestHammerAwait(t *testing.T) {
 		if w.alive() != 0 {
 			t.Fatalf("round %d: %d resources are left", round, w.alive())
 		}
+	}
+}
+
+// TestDestroyIsWoken has a Destroy that waits look once, and then its reason to wait ends in each
+// way. No release follows that would wake it.
+func TestDestroyIsWoken(t *testing.T) {
+	// use begins a Use, and ends it when end is called.
+	use := func(m *thing) (end func()) {
+		in, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(left)
+			m.Use(func(unsafe.Pointer) { close(in); <-leave })
+		}()
+		<-in
+		return func() { close(leave); <-left }
+	}
+	t.Run("queued after its last Use", func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.pool(Options{Drain: true})
+		m := w.own(t, p, 16)
+		if e := destroyError(t, p, whenWaiting(use(m))); e.Queued != 1 || e.InUse != 0 {
+			t.Errorf("%+v", e)
+		}
+		p.Drain(0)
+	})
+	t.Run("waits for a child after its last Use", func(t *testing.T) {
+		w := newWorld(t, 2)
+		p, children := w.pool(Options{}), w.pool(Options{Drain: true})
+		m := w.own(t, p, 16)
+		child := w.ownUnder(t, children, m, 16)
+		if e := destroyError(t, p, whenWaiting(use(m))); e.Waiting != 1 || e.InUse != 0 {
+			t.Errorf("%+v", e)
+		}
+		runtime.KeepAlive(child)
+		children.Drain(0)
+	})
+	t.Run("out of the queue after its release", func(t *testing.T) {
+		var x byte
+		released, leave := make(chan struct{}), make(chan struct{})
+		p := NewPool(Options{
+			Thread:         true,
+			Release:        func(any, []uintptr) error { return ErrInUse },
+			OnReleaseError: func(ReleaseError) { close(released); <-leave },
+		})
+		var o Owner
+		if err := p.Own(&o, unsafe.Pointer(&x), 16); err != nil {
+			t.Fatal(err)
+		}
+		o.Close()
+		<-released // it is gone, and counts as queued
+		if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFlushIsWokenAfterAWalk has Flush wait for a walk that finds nothing to release.
+func TestFlushIsWokenAfterAWalk(t *testing.T) {
+	var in atomic.Bool
+	leave := make(chan struct{})
+	aside(func() {
+		cleanup.Add(new([4]*int), func(leave *chan struct{}) { in.Store(true); <-*leave }, &leave)
+	})
+	wait(t, "the walk", func() bool { runtime.GC(); return in.Load() })
+	if err := Flush(whenWaiting(func() { close(leave) })); err != nil {
+		t.Error(err)
 	}
 }
 

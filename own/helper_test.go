@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -443,23 +442,21 @@ func doneAfter(n int64) *asker {
 }
 
 // whenWaiting returns a context that is never done. It has f called, on a goroutine of its
-// own, when a goroutine begins to wait for it.
+// own, when a goroutine has looked for what it waits for, and begins to wait. What f causes has
+// to wake that.
 func whenWaiting(f func()) *asker {
-	c := doneAfter(math.MaxInt64)
-	c.then = f
-	return c
+	return &asker{Context: context.Background(), then: f}
 }
 
 // Done counts.
 func (c *asker) Done() <-chan struct{} {
-	n := c.asked.Add(1)
-	if n == 1 && c.then != nil {
-		go c.then()
-	}
-	if n >= c.most {
+	switch n := c.asked.Add(1); {
+	case c.then == nil && n >= c.most:
 		c.cancel()
-	} else {
+	case c.then == nil:
 		ledger.Changed.Ring()
+	case n == 1:
+		go c.then()
 	}
 	return c.Context.Done()
 }
