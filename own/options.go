@@ -155,7 +155,7 @@ type Options struct {
 	// comes on top. Make does it before it calls Construct. Where Release calls C's free, that
 	// costs less processor time than workers do, because C gets memory back on the thread that
 	// asks for more. If no batch is begun for some milliseconds, workers release, also beside
-	// goroutines that come later.
+	// goroutines that come later. Drain, Thread, Workers and Inline exclude each other.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
 	// OnCollect or OnReleaseError takes while it calls one of these four. A panic of these
@@ -182,7 +182,8 @@ type Options struct {
 	// and Destroy included, run on one goroutine of the pool, one after the other.
 	// The goroutine is locked to an operating system thread. Both end when nothing
 	// is queued, so Release finds no state of an earlier thread: it makes a GL
-	// context current itself. A thread for a single release costs about 90 µs.
+	// context current itself. A thread for a single release costs about 90 µs. Drain, Thread,
+	// Workers and Inline exclude each other.
 	Thread bool
 
 	// MaxQueued makes Own, Make and Reserve return [ErrQueueFull] while that many releases

@@ -33,11 +33,11 @@ type Room struct {
 // Reserve makes sure that there is room for a resource of size bytes, before C
 // allocates it, under a limit that package pace keeps. At the limit it waits, first come
 // first served, for a collection that begins after the call, for its releases, and for
-// up to a second more while releases end, or 100 ms if the limit is about what is counted. If there is no room by then, it returns an error that wraps
-// [cheap.ErrLimit]. After eight collections in a row that gave nothing back, it returns
-// that error at once, until more is owned or ten times the duration of a collection has
-// passed, and at once as well if size is larger than the whole limit. If ctx is done before, it
-// returns the error of ctx. Reserve returns
+// up to a second more while releases end, or 100 ms if the limit is about what is counted.
+// If there is no room by then, it returns an error that wraps [cheap.ErrLimit]. After eight
+// collections in a row that gave nothing back, it returns that error at once, until more is
+// owned or ten times the duration of a collection has passed, and at once as well if size is
+// larger than the whole limit. If ctx is done before, it returns the error of ctx. Reserve returns
 // [ErrQueueFull] if the queue of a pool with Options.MaxQueued is full, without waiting,
 // and after Destroy [ErrDestroyed].
 //
