@@ -79,6 +79,23 @@ func TestLocalRests(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestTrimTakesLocals has Trim empty the Locals of all heaps that no goroutine is in.
+func TestTrimTakesLocals(t *testing.T) {
+	setDecay(t, -1)
+	for range 2 {
+		h := newHeap(t, HeapOptions{})
+		l := h.NewLocal()
+		useLocal(l)
+		defer func() {
+			if s := h.Stats(); s.Cached != 0 || l.c.has() {
+				t.Errorf("after Trim: %+v", s)
+			}
+			l.Destroy()
+		}()
+	}
+	Trim()
+}
+
 // TestLocalDecay leaves the work to the decay: a Local that rests loses its blocks, and then no
 // timer is armed for it.
 func TestLocalDecay(t *testing.T) {
