@@ -11,7 +11,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -194,19 +193,6 @@ func TestDestroyIsWoken(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestFlushIsWokenAfterAWalk has Flush wait for a walk that finds nothing to release.
-func TestFlushIsWokenAfterAWalk(t *testing.T) {
-	var in atomic.Bool
-	leave := make(chan struct{})
-	aside(func() {
-		cleanup.Add(new([4]*int), func(leave *chan struct{}) { in.Store(true); <-*leave }, &leave)
-	})
-	wait(t, "the walk", func() bool { runtime.GC(); return in.Load() })
-	if err := Flush(whenWaiting(func() { close(leave) })); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestAwaitInBubble waits for an hour of a bubble's time, in each way, for what happens in the

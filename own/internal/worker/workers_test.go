@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -121,6 +123,26 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 	for _, b := range slow {
 		close(b.leave)
 	}
+	mustEnd(t)
+}
+
+// TestIdleAfterAWalk has a walk find nothing to release. Who waits until nothing is released is
+// woken when it is over.
+func TestIdleAfterAWalk(t *testing.T) {
+	var walks atomic.Bool
+	leave, dropped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(dropped)
+		cleanup.Add(new([4]*int), func(leave *chan struct{}) { walks.Store(true); <-*leave }, &leave)
+	}()
+	<-dropped
+	testwait.Until(t, "the walk", func() bool { runtime.GC(); return walks.Load() })
+	idle := BecameIdle()
+	if Idle() {
+		t.Error("Idle reports true during a walk")
+	}
+	close(leave)
+	testwait.Return(t, "the wait", func() { <-idle })
 	mustEnd(t)
 }
 
