@@ -23,11 +23,15 @@ static struct {
 	int (*tc_number)(const char *, size_t *);                                        // tcmalloc
 } of;
 
+// With package cmem the malloc of the program is cmem's, which counts and calls the next one.
+extern const char cmem_next __attribute__((weak)); // of package cmem, so there it has another type
+
 // from reports whether the library that has the malloc of the program has f as well: it may only be
 // loaded, for a part of the program.
 static int from(void *f) {
 	Dl_info malloc_is, f_is;
-	return f && dladdr(dlsym(RTLD_DEFAULT, "malloc"), &malloc_is) && dladdr(f, &f_is) && malloc_is.dli_fbase == f_is.dli_fbase;
+	void *of_program = dlsym(&cmem_next ? RTLD_NEXT : RTLD_DEFAULT, "malloc");
+	return f && of_program && dladdr(of_program, &malloc_is) && dladdr(f, &f_is) && malloc_is.dli_fbase == f_is.dli_fbase;
 }
 
 static void *find(const char *name) {
