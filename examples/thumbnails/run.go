@@ -178,7 +178,7 @@ func (o options) runAll(ctx context.Context, stdout io.Writer) error {
 	}
 	var svg bytes.Buffer
 	title := fmt.Sprintf("%d thumbnails through libjpeg-turbo, nothing closed", o.images)
-	if err := chart.Draw(&svg, title, curves); err != nil {
+	if err := chart.Draw(&svg, title, chart.Top, curves); err != nil {
 		return err
 	}
 	return os.WriteFile(o.chart, svg.Bytes(), 0o666)

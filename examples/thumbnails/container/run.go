@@ -149,17 +149,32 @@ func (o options) runProgram(ctx context.Context, stdout io.Writer) error {
 		if killed {
 			title += " (killed)"
 		}
-		curves = append(curves, chart.Curve{Name: title, Points: points})
+		curves = append(curves, chart.Curve{Name: title, Points: o.alive(points, killed)})
 	}
 	if o.chart == "" {
 		return nil
 	}
+	if len(curves) < chart.Curves {
+		end := time.Duration(o.seconds * float64(time.Second))
+		curves = append(curves, chart.Curve{Name: "limit", Points: []chart.Point{{Bytes: o.limit * mib}, {At: end, Bytes: o.limit * mib}}})
+	}
 	var svg bytes.Buffer
-	title := fmt.Sprintf("%s in %d goroutines, in a container of %d MiB", o.program.what, o.goroutines, o.limit)
-	if err := chart.Draw(&svg, title, curves); err != nil {
+	title := fmt.Sprintf("%d MiB, %d goroutines: %s", o.limit, o.goroutines, o.program.what)
+	if err := chart.Draw(&svg, title, chart.Bottom, curves); err != nil {
 		return err
 	}
 	return os.WriteFile(o.chart, svg.Bytes(), 0o666)
+}
+
+// alive returns the points from before the process ended.
+func (o options) alive(points []chart.Point, killed bool) []chart.Point {
+	end := 1
+	for i, p := range points {
+		if killed && p.Bytes > points[end].Bytes || !killed && p.At.Seconds() <= o.seconds {
+			end = i
+		}
+	}
+	return points[:end+1]
 }
 
 // runTable runs all programs.

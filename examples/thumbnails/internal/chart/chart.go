@@ -50,8 +50,16 @@ var styles = [Curves]struct {
 // ErrPoints is returned if a curve has fewer than two points.
 var ErrPoints = errors.New("a curve needs two points")
 
+// A Legend says where the names of the curves are.
+type Legend bool
+
+const (
+	Top    Legend = true  // on the left
+	Bottom Legend = false // on the right
+)
+
 // Draw writes an SVG image of one to Curves curves, each with all its points.
-func Draw(w io.Writer, title string, curves []Curve) error {
+func Draw(w io.Writer, title string, legend Legend, curves []Curve) error {
 	if len(curves) < 1 || len(curves) > Curves {
 		return fmt.Errorf("%d curves; a chart has 1 to %d", len(curves), Curves)
 	}
@@ -62,9 +70,12 @@ func Draw(w io.Writer, title string, curves []Curve) error {
 	p.X.Label.Text = "time (s)"
 	p.Y.Label.Text = "resident memory (MiB)"
 	p.X.Min, p.Y.Min = 0, 0
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left = legend == Top, true
 	p.Legend.Padding = 4
 	p.Legend.XOffs, p.Legend.YOffs = 8, -8
+	if legend == Bottom {
+		p.Legend.XOffs, p.Legend.YOffs = 400, 8 // the library believes that names are shorter than they are
+	}
 	p.Legend.ThumbnailWidth = 36
 	for _, style := range []*font.Font{
 		&p.Title.TextStyle.Font, &p.Legend.TextStyle.Font,

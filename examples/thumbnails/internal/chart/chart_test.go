@@ -96,7 +96,7 @@ func TestDraw(t *testing.T) {
 	const mib = 1 << 20
 	curves := []Curve{staircase("steep", 40, 4*mib), staircase("slow", 60, mib), staircase("flat", 50, 0)}
 	var svg bytes.Buffer
-	if err := Draw(&svg, "three stairs", curves); err != nil {
+	if err := Draw(&svg, "three stairs", Top, curves); err != nil {
 		t.Fatal(err)
 	}
 	d := parse(t, &svg)
@@ -137,7 +137,7 @@ func TestDraw(t *testing.T) {
 // TestDrawNothing draws a process that uses no memory, so that the axis has no length.
 func TestDrawNothing(t *testing.T) {
 	var svg bytes.Buffer
-	if err := Draw(&svg, "", []Curve{staircase("flat", 5, 0)}); err != nil {
+	if err := Draw(&svg, "", Top, []Curve{staircase("flat", 5, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(parse(t, &svg).curve(0)); n != 5 {
@@ -174,12 +174,12 @@ func TestTicks(t *testing.T) {
 func TestDrawRefuses(t *testing.T) {
 	ok := staircase("ok", 2, 1)
 	for _, n := range []int{0, 5} {
-		if err := Draw(io.Discard, "", slices.Repeat([]Curve{ok}, n)); err == nil || !strings.Contains(err.Error(), "1 to 4") {
+		if err := Draw(io.Discard, "", Top, slices.Repeat([]Curve{ok}, n)); err == nil || !strings.Contains(err.Error(), "1 to 4") {
 			t.Errorf("%d curves: error %v", n, err)
 		}
 	}
 	for n := range 2 {
-		if err := Draw(io.Discard, "", []Curve{ok, staircase("short", n, 1)}); !errors.Is(err, ErrPoints) {
+		if err := Draw(io.Discard, "", Top, []Curve{ok, staircase("short", n, 1)}); !errors.Is(err, ErrPoints) {
 			t.Errorf("a curve of %d points: error %v, want %v", n, err, ErrPoints)
 		}
 	}
