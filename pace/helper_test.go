@@ -137,6 +137,14 @@ func settled(t testing.TB, p *pacer) {
 	wait(t, "the collection to end", func() bool { s := p.state(); return s != collecting && s != draining })
 }
 
+// paced waits until this package has started a collection, and it has ended. One that the runtime has
+// begun may have taken the mark after the account's last bytes: then more have to come.
+func paced(t testing.TB, p *pacer, a *Account) {
+	t.Helper()
+	wait(t, "a collection", func() bool { return ReadStats().Cycles > 0 || a.Add(mib) != nil })
+	settled(t, p)
+}
+
 // auto returns how many bytes a collection could free.
 func auto() int64 {
 	n, _ := account.Auto()

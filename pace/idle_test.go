@@ -34,8 +34,7 @@ func TestIdleMemory(t *testing.T) {
 	if err := a.Add(40 * mib); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "a collection", func() bool { return ReadStats().Cycles > 0 })
-	settled(t, p)
+	paced(t, p, a)
 	if idle, most := account.Idle(), max(p.bound.Load()-auto(), 0)+spareIdle; idle > most || idle < mib {
 		t.Errorf("%d MiB are idle after a collection, want at most %d, and some", idle/mib, most/mib)
 	}

@@ -369,8 +369,7 @@ func TestBoundFalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait(t, "a collection", func() bool { return ReadStats().Cycles > 0 })
-	settled(t, p)
+	paced(t, p, a)
 	runtime.GC() // that is seen when all bytes are there
 	wait(t, "a bound above 1 GiB", func() bool { return p.bound.Load() > 1<<30 })
 	settled(t, p)
