@@ -264,6 +264,17 @@ func TestResidentParts(t *testing.T) {
 			t.Errorf("%v", parts)
 		}
 	}
+	// The stacks of goroutines are more than what their mappings have resident. What others have stays theirs.
+	heap := max(readGo().stacks, 2) / 2
+	parts := map[string]float64{}
+	for _, r := range residentTable(&snapshot{c: &census.CCounts{Live: 20 << 20}}, resident{
+		all: heap + 20<<20, anonymous: heap + 20<<20, known: true, of: map[string]int64{"Go heap": heap},
+	}).Rows {
+		parts[r.Labels[0]] = r.Values[0]
+	}
+	if parts["Go stacks"] != float64(heap) || parts["Go heap"] != 0 || parts["C heap, about"] != 20<<20 {
+		t.Errorf("of stacks with %d bytes resident: %v", heap, parts)
+	}
 }
 
 // TestImportRegistersNothing checks that the default mux has no address of ours, nor of expvar.

@@ -33,6 +33,7 @@ func residentTable(s *snapshot, pages resident) Table {
 	}
 	g, heaps, idle := readGo(), s.touched(), s.idleBytes()
 	if n, ok := pages.of["Go heap"]; ok {
+		g.stacks = min(g.stacks, n) // they lie in the same mappings
 		g.heap = n - g.stacks
 	}
 	if n, ok := pages.of["cheap"]; ok {
