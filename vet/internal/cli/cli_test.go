@@ -150,6 +150,31 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// A package whose test files are broken comes without them.
+func TestBrokenTests(t *testing.T) {
+	const leak = "package %s\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc F() { C.CString(``) }\n"
+	module(t, map[string]string{
+		"inside/p.go":        fmt.Sprintf(leak, "inside"),
+		"inside/i_test.go":   "package inside\n\nimport _ \"nosuch.example/module\"\n",
+		"syntax/p.go":        fmt.Sprintf(leak, "syntax"),
+		"syntax/i_test.go":   "package syntax\n\nfunc F( {}\n",
+		"outside/p.go":       fmt.Sprintf(leak, "outside"),
+		"outside/i_test.go":  "package outside\n",
+		"outside/o_test.go":  "package outside_test\n\nimport _ \"nosuch.example/module\"\n",
+		"external/p.go":      fmt.Sprintf(leak, "external"),
+		"external/o_test.go": "package external_test\n\nimport _ \"nosuch.example/module\"\n",
+	})
+	code, stdout, stderr := run("./...")
+	if code != 2 || strings.Count(stderr, "\n") != 4 || strings.Count(stderr, "nosuch.example/module\n") != 3 {
+		t.Errorf("exit code %d, stderr %q; want 2, and a line for each package", code, stderr)
+	}
+	for _, name := range []string{"inside", "syntax", "outside", "external"} {
+		if n := strings.Count(stdout, name+"/p.go:6:"); n != 1 {
+			t.Errorf("%d findings in %s, want 1:\n%s", n, name, stdout)
+		}
+	}
+}
+
 // A pattern that names nothing is a mistake, and no reason to say that all is well.
 func TestNoPackages(t *testing.T) {
 	module(t, map[string]string{"README": ""})

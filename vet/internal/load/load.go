@@ -54,7 +54,8 @@ type listed struct {
 // comes once, with them.
 //
 // A package that cannot be read, or imports one that is not there, is left out. The packages that
-// import it are not. Broken has an error for each, of one line that begins with the package's path.
+// import it are not. If only its test files are broken, it comes without them. Broken has an error for
+// each, of one line that begins with the package's path.
 func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken []error, err error) {
 	list, err := config.list(patterns)
 	if err != nil {
@@ -86,19 +87,14 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 		}
 	}
 	loader := &loader{config: config, fset: token.NewFileSet(), done: map[string]*packages.Package{}}
-	for _, p := range list {
-		if !needed[p.ImportPath] || missing[p.ImportPath] != nil && p.DepOnly {
-			continue
-		}
-		fail := func(err error) {
-			path, _, _ := strings.Cut(p.ImportPath, " ")
-			broken = append(broken, fmt.Errorf("%s: %w", path, err))
-		}
+	check := func(p *listed) (*packages.Package, error) {
 		if p.Error != nil && !p.DepOnly {
-			fail(oneLine(p.Error.Err))
-			continue
+			return nil, oneLine(p.Error.Err)
 		}
-		pkg, err := loader.check(p, !p.DepOnly)
+		pkg, err := loader.done[p.ImportPath], error(nil)
+		if pkg == nil {
+			pkg, err = loader.check(p, !p.DepOnly)
+		}
 		if err != nil {
 			delete(loader.done, p.ImportPath)
 		}
@@ -107,9 +103,29 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 				err = missing[path]
 			}
 		}
+		return pkg, err
+	}
+	withoutTests := map[string]*listed{}
+	for _, p := range list {
+		if withTests[p.ImportPath] {
+			withoutTests[p.ImportPath] = p
+		}
+		if !needed[p.ImportPath] || missing[p.ImportPath] != nil && p.DepOnly {
+			continue
+		}
+		pkg, err := check(p)
 		if err != nil {
-			fail(err)
-		} else if isRoot(p) {
+			path, _, _ := strings.Cut(p.ImportPath, " ")
+			broken = append(broken, fmt.Errorf("%s: %w", path, err))
+			plain := withoutTests[p.ForTest]
+			if plain == nil || strings.HasSuffix(p.Name, "_test") {
+				continue
+			}
+			if pkg, err = check(plain); err != nil {
+				continue
+			}
+		}
+		if isRoot(p) {
 			pkgs = append(pkgs, pkg)
 		}
 	}
@@ -122,7 +138,7 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 // oneLine returns an error of go list without what it proposes in further lines.
 func oneLine(text string) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return errors.New(line)
+	return errors.New(strings.TrimSuffix(line, "; to add it:"))
 }
 
 // list returns the packages and all that they import, each behind what it imports.
