@@ -438,9 +438,10 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// TestLateDumpable starts a program that is not dumpable, because it may not read its own file, and
-// which then says that it is. Stacks of Go are found from then on, by one file that is opened once.
-func TestLateDumpable(t *testing.T) {
+// TestNotDumpable starts programs that are not dumpable, because they may not read their own file.
+// One says later that it is dumpable: stacks of Go are found from then on, by one file that is opened
+// once. Another one installs a filter that kills for the call by which a stack could be read.
+func TestNotDumpable(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CHEAP_TEST_EXEC") != "" {
 		return // the emulator would have to read the program
@@ -455,38 +456,54 @@ func TestLateDumpable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	name, file := filepath.Join(dir, "cprog"), filepath.Join(dir, "profile")
-	if err := os.WriteFile(name, program, 0o700); err != nil {
-		t.Fatal(err)
+	name := filepath.Join(dir, "cprog")
+	syscall.ForkLock.RLock() // else a child of another test may have the file open, which cannot be started then
+	err = os.WriteFile(name, program, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err == nil {
+		err = os.Chmod(name, 0o111)
 	}
-	if err := os.Chmod(name, 0o111); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(name, file)
-	cmd.Env = append(os.Environ(), "CPROG_DUMPABLE=1")
-	if os.Getuid() == 0 { // who may read everything
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	}
-	out, err := cmd.CombinedOutput()
-	if want := "off: \nwrong: \nopened: 1\n"; err != nil || string(out) != want {
-		t.Fatalf("%q, want %q; %v", out, want, err)
-	}
-	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
+	for _, row := range []struct {
+		env, said, stack string // the end of the stack: names of C are in the file
+	}{
+		{"CPROG_NOTHING=1", "off: \nwrong: \n", leakGo},
+		{"CPROG_DUMPABLE=1", "off: \nwrong: \nopened: 1\n", leakGo},
+		{"CPROG_REFUSE=1", "off: \nwrong: \n", ""},
+		{"CPROG_REFUSE=kill", "off: \nwrong: \n", ""},
+	} {
+		t.Run(row.env, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(dir, "profile of "+row.env)
+			cmd := exec.Command(name, file)
+			cmd.Env = append(os.Environ(), row.env)
+			if os.Getuid() == 0 { // who may read everything
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			}
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != row.said {
+				t.Fatalf("%q, want %q; %v", out, row.said, err)
+			}
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			p, err := profile.Parse(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := stacks(p)
+			for s, bytes := range all {
+				if bytes >= leakBytes && strings.HasSuffix(s, row.stack) { // without Go, stacks of different callers are one
+					return
+				}
+			}
+			t.Errorf("the leak is not among %v", all)
+		})
 	}
-	all := stacks(p)
-	for s, bytes := range all {
-		if bytes == leakBytes && strings.HasSuffix(s, leakGo) { // names of C are in the file
-			return
-		}
-	}
-	t.Errorf("the leak is not among %v", all)
 }
 
 // TestMovedStack looks for a stack of C that has called Go, which has moved the stack of the

@@ -138,9 +138,9 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 
 // Memory that is perhaps not mapped is read by /proc/self/mem. process_vm_readv would do it in one call,
 // but a filter of system calls may end the process for that, and programs install filters at any time.
-// So it is used only where /proc/self/mem cannot be opened, as in a process that is not dumpable, and no
-// filter was there when the program was started.
-static int may_call; // process_vm_readv
+// So it is used only where /proc/self/mem cannot be opened, as in a process that is not dumpable, and
+// the kernel says that there is no filter.
+enum { by_call = -1, unreadable = -2 }; // instead of a file
 
 static int mem = -1; // /proc/self/mem, or what the program has opened since it closed that
 static unsigned long device, inode; // of /proc/self/mem
@@ -178,15 +178,27 @@ static int open_mem(void) {
 	return opened;
 }
 
-__attribute__((constructor(101))) static void look_for_filter(void) {
-	int status = open_mem() < 0 ? open_file("/proc/self/status") : -1;
+// A program may leave the folder with /proc behind.
+__attribute__((constructor(101))) static void open_early(void) { open_mem(); }
+
+// is_filtered reports whether the process has a filter of system calls, or may have one.
+static __attribute__((noinline)) int is_filtered(void) {
+	char text[4096];
+	int status = open_file("/proc/self/status");
 	if (status < 0)
-		return;
-	char text[8192];
+		return 1;
 	long n = syscall(SYS_read, status, text, sizeof text - 1);
 	syscall(SYS_close, status);
 	text[n < 0 ? 0 : n] = 0;
-	may_call = strstr(text, "\nSeccomp:\t0") != 0;
+	return strstr(text, "\nSeccomp:\t0") == 0;
+}
+
+// open_stack returns what read_stack reads from.
+static int open_stack(void) {
+	int fd = open_mem();
+	if (fd < 0)
+		return is_filtered() ? unreadable : by_call;
+	return fd;
 }
 
 // read_stack copies up to n bytes of the stack at p, which are perhaps not mapped. It returns how
@@ -196,7 +208,7 @@ static size_t read_stack(int fd, void *to, uintptr_t p, size_t n) {
 		long r = syscall(SYS_pread64, fd, to, n, p);
 		return r < 0 ? 0 : r;
 	}
-	if (!may_call)
+	if (fd == unreadable)
 		return 0;
 	enum { page = 4096, most = 9 };
 	struct iovec here = {to, n}, there[most];
@@ -307,7 +319,7 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 	uintptr_t pc = __atomic_load_n(&switch_pc, __ATOMIC_ACQUIRE);
 	if (w.go == 0 || (w.go != pc && (pc != 0 || cgocall == 0)))
 		return;
-	int fd = open_mem();
+	int fd = open_stack();
 	*go = w.go == pc ? go_frames(fd, pcs + w.n, most_go, go_frame(fd, w.sp, way)) : learn(fd, &w, pcs + w.n);
 }
 
@@ -322,7 +334,7 @@ int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]) {
 	probed_pc = w.go;
 	if (w.go == 0)
 		return 0;
-	int fd = open_mem();
+	int fd = open_stack();
 	return go_frames(fd, pcs, cmem_probe_most, go_frame(fd, w.sp, way_of(k)));
 }
 
