@@ -23,15 +23,20 @@ static struct {
 	int (*tc_number)(const char *, size_t *);                                        // tcmalloc
 } of;
 
-// With package cmem the malloc of the program is cmem's, which counts and calls the next one.
-extern const char cmem_next __attribute__((weak)); // of package cmem, so there it has another type
+static char here; // a thing of the program
+
+// same reports whether a and b are in the same file.
+static int same(void *a, void *b) {
+	Dl_info of_a, of_b;
+	return a && b && dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase;
+}
 
 // from reports whether the library that has the malloc of the program has f as well: it may only be
-// loaded, for a part of the program.
+// loaded, for a part of the program. With package cmem malloc is in the program itself, and calls the
+// next one. A symbol of package cmem cannot say so: Go's own linker knows no weak ones.
 static int from(void *f) {
-	Dl_info malloc_is, f_is;
-	void *of_program = dlsym(&cmem_next ? RTLD_NEXT : RTLD_DEFAULT, "malloc");
-	return f && of_program && dladdr(of_program, &malloc_is) && dladdr(f, &f_is) && malloc_is.dli_fbase == f_is.dli_fbase;
+	void *first = dlsym(RTLD_DEFAULT, "malloc");
+	return same(f, first) || (same(first, &here) && same(f, dlsym(RTLD_NEXT, "malloc")));
 }
 
 static void *find(const char *name) {
@@ -82,7 +87,7 @@ int cheap_malloc_read(size_t *used, size_t *unused) {
 		*used = (size_t)(unsigned)m.uordblks + (unsigned)m.hblkhd;
 		*unused = (unsigned)m.fordblks;
 #endif
-		return 1;
+		return *used != 0; // else the program has a malloc of its own, which does not call glibc's
 	}
 	case cheap_jemalloc: {
 		uint64_t epoch = 1;

@@ -23,8 +23,8 @@ import (
 // not: other threads allocate meanwhile.
 //
 // It knows the malloc of glibc, and that of jemalloc, mimalloc and tcmalloc where the program is
-// linked with it or preloads it. Otherwise, and on systems other than Linux, it does nothing. It
-// takes about 0.1 ms for each megabyte that is given back; threads that allocate wait meanwhile. The
+// linked with it or preloads it. Otherwise, in a program that is linked statically, and on systems
+// other than Linux, it does nothing. It takes about 0.1 ms for each megabyte that is given back; threads that allocate wait meanwhile. The
 // memory has to be taken from the system again when it is needed, which costs more than
 // that. Package pace calls it by itself.
 func Trim() (returned int64) {

@@ -3,11 +3,14 @@
 package libc_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/libc"
 )
 
@@ -52,5 +55,20 @@ func TestTrim(t *testing.T) {
 	}
 	if n := m.Arenas(); n < 1 {
 		t.Errorf("%d arenas", n)
+	}
+}
+
+// TestInternalLinker links a program with Go's own linker, which knows no weak symbols of C.
+func TestInternalLinker(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "trim")
+	if err := testchild.Build(file, nil, "-ldflags=-linkmode=internal", "./testdata/trim"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(file).CombinedOutput()
+	if err != nil || string(out) != "true\n" {
+		t.Errorf("%v: %q", err, out)
 	}
 }

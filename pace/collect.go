@@ -78,6 +78,9 @@ func (p *pacer) collect() {
 	p.hardly.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
 	p.stats.released.Add(freed)
 	p.barren.Store(freed == 0 && done)
+	if p.barren.Load() {
+		p.hardly.Store(p.notYet.Load()) // there is no hurry
+	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
 	wanted := p.wanted

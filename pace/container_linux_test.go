@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
 	_ "github.com/cheapgo/cheap/libc/arenas"
 	"github.com/cheapgo/cheap/own"
@@ -191,5 +192,40 @@ func TestAllLive(t *testing.T) {
 	})
 	if s := o.Stats; s.Waits < 100 || s.Cycles > 3*s.Waits {
 		t.Errorf("%d collections in %d waits", s.Cycles, s.Waits)
+	}
+}
+
+// TestLimitBelowUse has a limit below what the Go heap needs, in a program that owns nothing and does
+// nothing. No collection would help, so none begins.
+func TestLimitBelowUse(t *testing.T) {
+	o := inChild(t, func() (o outcome) {
+		byKernel()
+		heap := make([]byte, 64*mib)
+		clear(heap)
+		m := measure()
+		p := mustPace(Options{Limit: 32 * mib})
+		for range 20 { // as guard does
+			p.mu.Lock()
+			p.look(p.reader.read())
+			p.launch(false)
+			p.mu.Unlock()
+		}
+		o = m.outcome()
+		// Without the limit nothing of it stays.
+		SetLimit(0)
+		if n := account.Scale(); n != 1 || p.scarce.Load() {
+			o.Wrong = append(o.Wrong, fmt.Sprintf("the scale is %d, scarce %v", n, p.scarce.Load()))
+		}
+		wait(t, "guard to end", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return !p.guarding
+		})
+		runtime.KeepAlive(heap)
+		Stop()
+		return o
+	})
+	if o.Stats.Cycles > 0 || o.Stats.Used < 32*mib {
+		t.Errorf("%d collections, %d bytes are used", o.Stats.Cycles, o.Stats.Used)
 	}
 }

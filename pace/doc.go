@@ -24,7 +24,7 @@
 // as GOGC allows for the heap alone. A collection starts so early that its releases
 // have run by then: when half of these bytes have come, or later if few come during a
 // collection. It runs in a goroutine of its own. While no collection is due, there is no
-// limit, and malloc has next to nothing free, the package has no goroutine and no timer.
+// limit, and less than 8 MiB are counted, the package has no goroutine and no timer.
 //
 // A goroutine that takes memory while a collection is due or under way yields. If all
 // of these bytes have come it waits, first come first served, until releases have made
@@ -68,7 +68,7 @@
 // number. Without that it may be killed under a limit in which it would live: Stats.Arenas and
 // the errors say so. With package libc, which most bindings import, the package knows what
 // glibc, jemalloc and tcmalloc have free, and gives it back: when there is little room, and, with or
-// without a limit, when more than 8 MiB and an eighth of what is in use have been free for a second.
+// without a limit, when more than 8 MiB and an eighth of what is in use are free for some seconds.
 // That takes one percent of the time at most, and is tried more rarely where the program needs the
 // memory again at once.
 //

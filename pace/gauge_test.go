@@ -19,7 +19,7 @@ func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
 	g := &gauge{usages: []usage{u}}
 	u.used, u.limit = 30*mib+inUse+free, 1<<30
-	g.set(sample{resident: u.used + account.Held() - account.HeldTold() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
+	g.set(sample{all: 1 << 40, resident: u.used + account.Held() - account.HeldTold() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
 	return g, r
 }
 
@@ -57,7 +57,7 @@ func TestGauge(t *testing.T) {
 	told.Give(60 * mib)
 	look()
 	near("free in malloc after a release, as far as is known", g.unused, 3*mib)
-	g.set(sample{resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
+	g.set(sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
 	look()
 	near("free in malloc after a release", g.unused, 63*mib)
 	near("room after a release", g.room, aim-138*mib-slack+47*mib)
@@ -72,14 +72,14 @@ func TestGauge(t *testing.T) {
 	u.used += 300 * mib
 	look()
 	near("room beside others", g.room, aim-438*mib-slack+47*mib)
-	g.set(sample{resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
+	g.set(sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
 	near("room beside others, when that is known", g.room, aim-438*mib-slack+2*mib)
 	u.used -= 300 * mib
 
 	// Nobody has written what malloc has handed out: it will be used.
 	u.used, g.at.used = 38*mib, 38*mib
-	g.set(sample{resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
+	g.set(sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
 	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-account.Idle()-(account.Held()-account.HeldTold()))
 	if g.limit != limit {
@@ -114,7 +114,7 @@ func TestScale(t *testing.T) {
 		u.used += row.real
 		before := account.HeldTold()
 		told.Put(row.declared)
-		s := sample{resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
+		s := sample{all: 1 << 40, resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
 		if !row.known {
 			s.used, s.free = 0, 0
 			g.rest += 8 * mib

@@ -12,8 +12,8 @@ import (
 // second. There is a goroutine for that while memory outside the Go heap comes and goes:
 //
 //  1. Once a second it compares what is resident with what is known to be in use. This costs
-//     some microseconds. If the difference is small three times, the goroutine ends. The next
-//     check of the bounds starts another one.
+//     some microseconds. If the difference was small three times, and little is counted, the goroutine
+//     ends. The next check of the bounds at which 8 MiB are counted starts another one.
 //  2. If the difference is large now and was a second ago, malloc is asked. That walks its free blocks,
 //     so it takes one percent of the time at most.
 //  3. If much is free, malloc gives it back.
@@ -39,9 +39,10 @@ type giver struct {
 	stats  *stats
 	reader reader
 
-	base int64 // resident bytes that are not counted and that malloc could not give back, when it was asked
-	free int64 // resident bytes beyond that and what is counted, a second ago
-	calm int   // how many times in a row there were none
+	base  int64     // resident bytes that are not counted and that malloc could not give back, when it was asked
+	based time.Time // when that was
+	free  int64     // resident bytes beyond that and what is counted, a second ago
+	calm  int       // how many times in a row there were none
 
 	asked time.Time // malloc is not asked before
 
@@ -78,7 +79,7 @@ func (p *pacer) give(over <-chan struct{}) {
 		case <-timer.C:
 		}
 		g.look()
-		if g.calm < giveCalm {
+		if g.calm < giveCalm || account.Held() >= giveLeast {
 			continue
 		}
 		p.mu.Lock()
@@ -94,6 +95,10 @@ func (g *giver) look() {
 	if g.before != 0 {
 		g.judge(resident < g.after+(g.before-g.after)/2)
 	}
+	g.base = min(g.base, max(0, resident-held))
+	if time.Since(g.based) > giveMostPause {
+		g.base = 0 // it may have been freed
+	}
 	free := resident - held - g.base - giveLeast // as far as is known
 	was := g.free
 	if g.free = free; free <= 0 {
@@ -107,7 +112,7 @@ func (g *giver) look() {
 	s := takeSample()
 	g.asked = time.Now().Add(giveShare * s.took)
 	if excessOf(s, resident, held) == 0 {
-		g.base = resident - held
+		g.base, g.based = resident-held, time.Now()
 	} else if !time.Now().Before(g.next) {
 		g.giveBack(held)
 	}
@@ -142,7 +147,7 @@ func (g *giver) giveBack(held int64) {
 	g.next = time.Now().Add(max(g.pause, giveShare*g.took))
 	g.base, g.free = 0, 0
 	if g.before-g.after < giveLeast/2 { // what looks free cannot be given back
-		g.base = g.after - held
+		g.base, g.based = g.after-held, time.Now()
 		g.judge(false)
 	}
 }

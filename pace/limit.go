@@ -102,9 +102,16 @@ func (r *reading) needs() int64 {
 // returns how many bytes may be held in accounts, and at how many it must be
 // called again. The caller holds p.mu.
 func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
+	if p.metered.Load() && p.most() == 0 {
+		p.gauge.look(r) // a cgroup that has lost its limit may get another one
+	}
 	limit := p.most()
 	if limit == 0 {
+		p.scarce.Store(false)
 		p.restore()
+		if account.Held() < giveLeast {
+			return giveLeast, noBound // then give is to start
+		}
 		return noBound, noBound
 	}
 	held := account.Held()
@@ -201,4 +208,9 @@ func (p *pacer) setUsages(cgroup usage) {
 		p.gauge.usages = append(p.gauge.usages, cgroup)
 	}
 	p.metered.Store(len(p.gauge.usages) > 0)
+	if !p.metered.Load() {
+		p.gauge = gauge{}
+		p.scarce.Store(false)
+		account.SetScale(1)
+	}
 }

@@ -216,7 +216,7 @@ func (p *pacer) look(r reading) {
 	}
 	at := p.mark.due(bound, p.lead())
 	switch {
-	case auto >= at:
+	case auto >= at && auto > 0:
 		p.to(reached)
 	case ever != p.vainEver || time.Now().After(p.vainUntil):
 		p.to(came)

@@ -66,7 +66,7 @@ type gauge struct {
 	sampled, trimmed backoff
 
 	// When there was a limit for the first time.
-	base int64 // of used, bytes that nothing below counts: code, stacks, other libraries, other processes
+	base int64 // of used, bytes of the process that nothing below counts: code, stacks, other libraries
 	rest int64 // the same of the anonymous resident bytes of the process
 	inC  int64 // inUse, less what was declared then
 }
@@ -82,6 +82,10 @@ const (
 	// and batches are as small, as if this were the scale. A program that declares no sizes would fill
 	// a container before the first check: 20 images of a megabyte are no more than 80 KiB in accounts.
 	unknownScale = 64
+
+	// Where the limit is larger than a GiB the scale of batches is smaller: what a batch may be wrong by
+	// matters less there, and small batches cost time.
+	unknownMost = unknownScale << 30
 
 	// hardShare is the share of processor time for collections when there is no room.
 	hardShare = 0.25
@@ -153,6 +157,7 @@ const vagueScale = 8
 // A sample is what is read of malloc.
 type sample struct {
 	resident   int64 // bytes of the process that are not of files
+	all        int64 // those that are of files as well
 	used, free int64
 	ok         bool // used and free are known
 	took       time.Duration
@@ -163,7 +168,7 @@ func takeSample() (s sample) {
 	if m := account.CMalloc(); m != nil {
 		s.used, s.free, s.ok = m.Read()
 	}
-	s.resident = anonymousBytes()
+	s.resident, s.all = anonymousBytes(), residentBytes()
 	s.took = time.Since(begin)
 	return s
 }
@@ -182,11 +187,11 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	now := g.now(r)
 	if first {
 		g.scale, g.known = 1, false
-		account.SetScale(unknownScale)
+		account.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
 		g.excess, g.last = g.limit/16, now
 		g.inC = max(0, s.used-now.told) // 0 if it is not known
 		counted := now.goes + now.exact + s.used + s.free
-		g.base, g.rest = max(0, g.used-counted), max(0, s.resident-counted)
+		g.base, g.rest = max(0, min(g.used, s.all)-counted), max(0, s.resident-counted)
 	}
 	rest := s.resident - now.goes - now.exact - g.rest
 	if s.ok {
@@ -263,6 +268,11 @@ func (p *pacer) guard(over <-chan struct{}) {
 		case <-timer.C:
 		}
 		p.mu.Lock()
+		if !p.metered.Load() {
+			p.guarding = false
+			p.mu.Unlock()
+			return
+		}
 		p.look(p.reader.read())
 		p.launch(false)
 		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room

@@ -122,7 +122,12 @@ func openCgroupUsage(root string, least *atomic.Int64) usage {
 func (m *cgroupUsage) refresh() {
 	least := int64(0)
 	for _, g := range m.groups {
-		g.limit = g.limitFile.read(limitOf)
+		g.limit = g.limitFile.read(func(text []byte) int64 {
+			if len(text) == 0 {
+				return g.limit // it cannot be read for once
+			}
+			return limitOf(text)
+		})
 		if g.limit == 0 {
 			continue
 		}

@@ -130,8 +130,9 @@ func (m *machine) counts() (begun, ended int64) {
 //
 // A goroutine that takes memory and reaches a bound calls pressure, in pressure.go.
 // pressure decides whether a collection is due, and starts a goroutine for it; it
-// never collects itself. That goroutine runs collect, in collect.go. There is no
-// goroutine and no timer while no collection is due or under way. After a collection
+// never collects itself. That goroutine runs collect, in collect.go. Two more
+// goroutines look by themselves: guard, in resident.go, while there is a limit, and give, in
+// giveback.go, while much is counted outside the Go heap. After a collection
 // that the program or the runtime has started, the function that watch has
 // registered calls collected.
 type pacer struct {

@@ -95,7 +95,7 @@ var testsOnly = map[string][]string{
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/race", "internal/testchild"},
-	"libc":                {"cheaptest", "libc/internal/ctest"},
+	"libc":                {"cheaptest", "internal/testchild", "libc/internal/ctest"},
 	"calls":               {"calls/internal/ctest"},
 	"own/internal/intake": {"own/internal/worker"},
 	"cgoalloc":            {"cheaptest"},

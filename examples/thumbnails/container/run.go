@@ -141,7 +141,7 @@ func (o options) runProgram(ctx context.Context, stdout io.Writer) error {
 	fmt.Fprint(stdout, header)
 	var curves []chart.Curve
 	for _, w := range o.ways {
-		points, killed, err := o.contained(ctx, w, stdout)
+		points, killed, _, err := o.contained(ctx, w, stdout)
 		if err != nil {
 			return err
 		}
@@ -180,36 +180,37 @@ func (o options) alive(points []chart.Point, killed bool) []chart.Point {
 // runTable runs all programs.
 func (o options) runTable(ctx context.Context, stdout io.Writer) error {
 	fmt.Fprint(stdout, header)
-	runs, died := 0, 0
+	runs, died, refused := 0, 0, 0
 	for _, p := range programs {
 		for _, n := range goroutines {
 			for _, w := range o.ways {
 				o.program, o.goroutines, o.limit = p, n, p.limit(n)
-				_, killed, err := o.contained(ctx, w, stdout)
+				_, killed, r, err := o.contained(ctx, w, stdout)
 				if err != nil {
 					return err
 				}
 				runs++
+				refused += r.Refused
 				if killed {
 					died++
 				}
 			}
 		}
 	}
-	fmt.Fprintf(stdout, "%d of %d were killed\n", died, runs)
+	fmt.Fprintf(stdout, "%d of %d were killed, %d requests were refused\n", died, runs, refused)
 	return nil
 }
 
 // contained runs the program in a container, and prints a line. It returns what the cgroup was charged, over
 // time.
-func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (points []chart.Point, killed bool, err error) {
+func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (points []chart.Point, killed bool, r report, err error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, false, err
+		return nil, false, r, err
 	}
 	g, err := makeCgroup(o.limit * mib)
 	if err != nil {
-		return nil, false, err
+		return nil, false, r, err
 	}
 	defer func() { err = errors.Join(err, g.remove()) }()
 	defer compute(o.beside)()
@@ -220,7 +221,7 @@ func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (point
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	g.enter(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, false, err
+		return nil, false, r, err
 	}
 	begin, ended := time.Now(), make(chan error)
 	go func() { ended <- cmd.Wait() }()
@@ -241,19 +242,18 @@ func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (point
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL && ctx.Err() == nil {
 		fmt.Fprintf(stdout, "    killed after %.2f s\n", time.Since(begin).Seconds())
-		return points, true, nil
+		return points, true, r, nil
 	}
 	if err != nil {
 		fmt.Fprintln(stdout)
-		return nil, false, fmt.Errorf("%s: %w: %s", w.name, err, bytes.TrimSpace(errs.Bytes()))
+		return nil, false, r, fmt.Errorf("%s: %w: %s", w.name, err, bytes.TrimSpace(errs.Bytes()))
 	}
-	var r report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		return nil, false, err
+		return nil, false, r, err
 	}
 	fmt.Fprintf(stdout, "%10.0f  %8.2f  %8.2f  %7d  %5d  %11d  %5d\n",
 		float64(r.Requests)/o.seconds, r.P50.Seconds()*1000, r.P99.Seconds()*1000, r.Refused, r.Waits, r.Collections, r.Trims)
-	return points, false, nil
+	return points, false, r, nil
 }
 
 // compute has goroutines compute until the function that it returns is called.

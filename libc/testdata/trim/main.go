@@ -1,0 +1,15 @@
+// Trim has malloc give its memory back.
+package main
+
+import (
+	"fmt"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/libc"
+)
+
+func main() {
+	libc.Trim()
+	_, _, ok := account.CMalloc().Read()
+	fmt.Println(ok)
+}
