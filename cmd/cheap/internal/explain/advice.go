@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,52 +75,66 @@ func (r *Report) advise(f Figures) {
 
 // adviseStrings is about functions that make strings and blocks for C and free them. What is freed
 // elsewhere gets no advice: the profile does not say which blocks an allocator frees, and C.free of a
-// block of cheap, or the other way round, is a crash. Neither does it say how large the blocks are.
-// So what is expected is that the crossings go; what C does and what is copied stays.
+// block of cheap, or the other way round, is a crash. What a function frees before it makes something
+// is from elsewhere. What it frees behind that, or in a closure, as a deferred call is, may be what it
+// has made: the reader knows. Neither does the profile say how large the blocks are. So what is
+// expected is that the crossings go; what C does and what is copied stays.
 func (r *Report) adviseStrings() {
 	type use struct {
-		share, crossing           float64
-		texts, blocks, free, grow bool
-		first                     Site
-		sites                     int
+		share, crossing   float64
+		texts, free, grow bool
+		made              int64 // the first line that makes one
+		sites             int
+	}
+	makes := func(s Site) bool {
+		switch s.Callee {
+		case "C.CString", "C.CBytes", "C.malloc", "C.calloc":
+			return s.Function != ""
+		}
+		return false
 	}
 	uses := map[string]*use{}
 	for _, s := range r.Sites {
-		if s.Function == "" {
+		if !makes(s) {
 			continue
 		}
 		u := uses[s.Function]
 		if u == nil {
-			u = &use{first: s}
+			u = &use{made: s.Line}
+			uses[s.Function] = u
 		}
-		switch s.Callee {
-		case "C.CString", "C.CBytes":
-			u.texts = true
-		case "C.malloc", "C.calloc":
-			u.blocks = true
-		case "C.realloc":
-			u.grow = true
-		case "C.free":
-			u.free = true
-		default:
+		u.made = min(u.made, s.Line)
+		u.texts = u.texts || s.Callee == "C.CString" || s.Callee == "C.CBytes"
+	}
+	for _, s := range r.Sites {
+		free, grow := s.Callee == "C.free", s.Callee == "C.realloc"
+		if !free && !grow && !makes(s) {
 			continue
 		}
-		uses[s.Function] = u
+		u := uses[s.Function]
+		for f := s.Function; u == nil && isClosure.MatchString(s.Function) && strings.Contains(f, "."); u = uses[f] {
+			f = f[:strings.LastIndexByte(f, '.')]
+		}
+		if u == nil {
+			continue
+		}
+		u.grow = u.grow || grow
+		u.free = u.free || free && (u != uses[s.Function] || s.Line > u.made)
 		u.share += s.Share
 		u.crossing += s.Mechanisms[mechanismIndex(mechCrossing)]
 		u.sites++
 	}
 	for function, u := range uses {
-		if !u.free || !u.texts && !u.blocks || u.grow {
+		if !u.free || u.grow {
 			continue
 		}
 		a := Advice{
 			Site: fmt.Sprintf("%s, %s", shortName(function), figure.Plural(u.sites, "call")), Now: u.share, Expected: u.share - u.crossing,
 			Basis: "the crossings; what C does, and what is copied, stays",
-			Text:  "The function frees what it makes. With a Heap (cheap.Malloc and cheap.Free) neither needs a call of C.", Link: "docs/porting.md#from-cmalloc",
+			Text:  "The function makes blocks, and frees blocks. If these are the same, a Heap (cheap.Malloc and cheap.Free) needs no call of C for them.", Link: "docs/porting.md#from-cmalloc",
 		}
 		if u.texts {
-			a.Text = "The function frees the text that it makes. With an arena for the arguments (cheap.GetArena, cheap.CString, Arena.Put) neither needs a call of C."
+			a.Text = "The function makes texts for C, and frees texts. If these are the same, an arena for the arguments (cheap.GetArena, cheap.CString, Arena.Put) needs no call of C for them."
 		}
 		a.Text += " What C frees or has made has to stay."
 		r.Advice = append(r.Advice, a)
@@ -241,3 +256,7 @@ func (s Site) place() string {
 func shortName(function string) string {
 	return filepath.Base(filepath.ToSlash(function))
 }
+
+// isClosure matches the name of a closure, which begins with that of the function that has it. Where
+// the closure was in another one that was inlined, the name is longer: main.f.f.func1.func2.
+var isClosure = regexp.MustCompile(`\.func\d+`)

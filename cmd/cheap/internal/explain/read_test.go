@@ -345,6 +345,11 @@ func TestAdviceOfBlocks(t *testing.T) {
 	}{
 		"text":                   {[]string{in("CString", "text:2"), in("free", "text:3")}, "arena"},
 		"block":                  {[]string{in("malloc", "block:2"), in("free", "block:3")}, "Heap"},
+		"deferred":               {[]string{in("CString", "text:2"), in("free", "text.text.func1.func2:2")}, "arena"},
+		"in a closure":           {[]string{in("malloc", "block:2"), in("free", "block.func1:4")}, "Heap"},
+		"another one's closure":  {[]string{in("malloc", "block:2"), in("free", "blocks.func1:4")}, ""},
+		"freed before":           {[]string{in("CString", "set:3"), in("free", "set:2")}, ""},
+		"grown in a closure":     {[]string{in("malloc", "buffer:2"), in("realloc", "buffer.func1:3"), in("free", "buffer:4")}, ""},
 		"freed elsewhere":        {[]string{in("malloc", "alloc.Malloc:2"), in("free", "alloc.Free:3")}, ""},
 		"an allocator and texts": {[]string{in("malloc", "alloc.Malloc:2"), in("CString", "text:2"), in("free", "alloc.Free:3")}, ""},
 		"grown":                  {[]string{in("malloc", "buffer:2"), in("realloc", "buffer:3"), in("free", "buffer:4")}, ""},
