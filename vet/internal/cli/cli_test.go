@@ -108,7 +108,7 @@ func TestWrong(t *testing.T) {
 		{[]string{"help", "nosuchanalyzer"}, "no analyzer nosuchanalyzer"},
 	} {
 		code, stdout, stderr := run(test.args...)
-		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "cheapvet: ") || !strings.Contains(stderr, test.want) {
+		if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || strings.HasSuffix(stderr, ":\n") || !strings.HasPrefix(stderr, "cheapvet: ") || !strings.Contains(stderr, test.want) {
 			t.Errorf("%q: exit code %d, stdout %q, stderr %q; want 2 and one line with %q", test.args, code, stdout, stderr, test.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestBroken(t *testing.T) {
 		code, stdout, stderr := run(test.args...)
 		lines := strings.Split(stderr, "\n")
 		slices.Sort(lines)
-		if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "cheapvet: example.com/m/missing: ") || !strings.Contains(lines[1], "nosuch.example/module") || !strings.HasPrefix(lines[2], "cheapvet: example.com/m/syntax: ") {
+		if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "cheapvet: example.com/m/missing: ") || !strings.Contains(lines[1], "nosuch.example/module") || strings.HasSuffix(lines[1], ":") || !strings.HasPrefix(lines[2], "cheapvet: example.com/m/syntax: ") {
 			t.Errorf("%q: exit code %d, stderr %q; want 2, and a line for each of the packages missing and syntax", test.args, code, stderr)
 		}
 		for _, want := range test.want {

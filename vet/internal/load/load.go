@@ -135,10 +135,13 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 	return pkgs, broken, nil
 }
 
-// oneLine returns an error of go list without what it proposes in further lines.
+// oneLine returns the first line of what go list prints, with the second one if the first announces it.
 func oneLine(text string) error {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return errors.New(strings.TrimSuffix(line, "; to add it:"))
+	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if next, _, _ := strings.Cut(rest, "\n"); strings.HasSuffix(line, ":") {
+		line += " " + strings.TrimSpace(next)
+	}
+	return errors.New(line)
 }
 
 // list returns the packages and all that they import, each behind what it imports.
@@ -157,8 +160,7 @@ func (c Config) list(patterns []string) ([]*listed, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		line, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-		return nil, fmt.Errorf("go list: %s", strings.TrimPrefix(line, "go: "))
+		return nil, fmt.Errorf("go list: %w", oneLine(strings.TrimPrefix(stderr.String(), "go: ")))
 	}
 	var list []*listed
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
