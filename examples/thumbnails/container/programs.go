@@ -26,8 +26,8 @@ type program struct {
 var programs = []program{
 	{"server", "an image of 64 KiB to 4 MiB a request", server, map[int]int64{1: 24, 8: 50, 64: 248}},
 	{"small", "1,000 blocks of 4 KiB a request", small, map[int]int64{1: 11, 8: 58, 64: 351}},
-	{"cache", "100 bytes to 4 KiB, a million of them live beside a Go heap", cache, map[int]int64{1: 1585, 8: 1855, 64: 2472}},
-	{"bursts", "an image a request, and 20 for a tenth of each second", bursts, map[int]int64{1: 34, 8: 186, 64: 850}},
+	{"cache", "100 bytes to 4 KiB, a million of them live beside a Go heap", cache, map[int]int64{1: 1731, 8: 3077, 64: 4575}},
+	{"bursts", "an image a request, and 20 for a tenth of each second", bursts, map[int]int64{1: 43, 8: 204, 64: 1180}},
 }
 
 // limit returns the size of a container for so many goroutines, in MiB: a quarter more than what the
