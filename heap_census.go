@@ -141,6 +141,8 @@ func (h *Heap) read(c *census.Heap) bool {
 	if h.checked != nil {
 		c.Blocks, c.Bytes = h.checked.counts()
 	}
+	// A batch that is on its way to a cache counts as blocks, for a moment.
+	c.Blocks = min(c.Blocks, c.Mallocs)
 	c.Frees = c.Mallocs - c.Blocks
 	return true
 }
