@@ -72,6 +72,9 @@
 // That takes one percent of the time at most, and is tried more rarely where the program needs the
 // memory again at once.
 //
+// With jemalloc a small container needs MALLOC_CONF=narenas:2,dirty_decay_ms:0 as well. mimalloc says
+// nothing of what it has free, and a program with it may be killed. docs/rationale.md has who lives.
+//
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
 // an own.Pool. Own counts a resource that C has allocated already. It is not
 // refused at a limit, and waits there as it does at any bound. So a binding calls Reserve before C
