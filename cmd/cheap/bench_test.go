@@ -16,9 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/measure"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // cmdBench is "bench n table/row/procs...": stdout is the JSON of these rows, in
@@ -53,6 +53,7 @@ func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr bytes.Buffer
+	useTestLab(t)
 	t.Chdir(t.TempDir())
 	code := run(ctx, []string{"bench", "-format=json"}, nil, &stdout, &stderr)
 	if code != exitInterrupted || !strings.HasSuffix("\n"+stderr.String(), "\ncheap bench: interrupted\n") || strings.Join(strings.Fields(stdout.String()), "") != "[]" {
@@ -69,158 +70,15 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// TestBenchNothing has no time for one row: that is no success, and no report.
-func TestBenchNothing(t *testing.T) {
-	defer func(d time.Duration) { quickBudget = d }(quickBudget)
-	quickBudget = 1
-	t.Chdir(t.TempDir())
-	for _, format := range []string{"text", "json", "html"} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), []string{"bench", "-quick", "-run=calls", "-format=" + format}, nil, &stdout, &stderr)
-		const want = "cheap bench: nothing was measured: the time of 1ns was over before the first round; the machine may be busy; with -count a run takes as long as it takes\n"
-		if code != exitUsage || !strings.HasSuffix("\n"+stderr.String(), "\n"+want) || stdout.Len() > 0 {
-			t.Errorf("%s: exit code %d, stderr %q, stdout %q", format, code, &stderr, &stdout)
-		}
-		if files, _ := os.ReadDir("."); len(files) != 0 {
-			t.Errorf("it wrote %v", files)
-		}
-	}
-}
-
 // TestBenchClosedOutput checks that a report which cannot be written is an error.
 func TestBenchClosedOutput(t *testing.T) {
+	useTestLab(t)
 	t.Chdir(t.TempDir())
 	for _, format := range []string{"text", "json", "bench"} {
 		var stderr bytes.Buffer
 		args := []string{"bench", "-run=calls/inlined", "-count=1", "-benchtime=10x", "-format=" + format}
 		if code := run(t.Context(), args, nil, closedWriter{}, &stderr); code != exitFailed {
 			t.Errorf("%s: exit code %d, want %d; stderr %q", format, code, exitFailed, &stderr)
-		}
-	}
-}
-
-// TestPattern compares patterns with those of go test -run.
-func TestPattern(t *testing.T) {
-	for _, c := range []struct {
-		pattern, table, row string
-		want                bool
-	}{
-		{"", "calls", "cgo", true},
-		{"call", "calls", "cgo", true},
-		{"^call$", "calls", "cgo", false},
-		{"release/own", "release", "own-close", true},
-		{"release/own", "release", "finalizer", false},
-		{"release/^finalizer$", "release", "finalizer-empty", false},
-		{"/own", "release", "own-close", true},
-		{"a/b|release/own", "release", "own-close", true},
-		{"a/b|release/own", "a", "own", false},
-		{"(a|release)/own", "release", "own", true},
-		{"calls/[a/]go", "calls", "ago", true},
-		{"[|]|calls", "calls", "x", true},
-		{`calls\|`, "calls", "x", false},
-	} {
-		p, err := parsePattern(c.pattern)
-		if err != nil {
-			t.Errorf("%q: %v", c.pattern, err)
-		} else if got := p.keeps(c.table, c.row); got != c.want {
-			t.Errorf("%q keeps %s/%s: %v", c.pattern, c.table, c.row, got)
-		}
-	}
-}
-
-func TestPatternCheck(t *testing.T) {
-	tables := []measure.Table{{Table: result.Table{Name: "a"}, Rows: []measure.Row{{Name: "x"}, {Name: "y"}}}, {Table: result.Table{Name: "c"}}}
-	for pattern, want := range map[string]string{
-		"a/x": "", "": "", "a|a/y": "",
-		"b":   `-run: no table matches "b"; the tables are a`,
-		"a/z": `-run: no row matches "a/z"; the rows are a/x, a/y`,
-		"c":   `-run: the table c needs cgo, which this build does not have; the tables are a`,
-		"a|b": `-run: no table matches "b"; the tables are a`,
-	} {
-		p, err := parsePattern(pattern)
-		if err == nil {
-			err = p.check(tables)
-		}
-		if got := fmt.Sprint(err); got != want && !(want == "" && err == nil) {
-			t.Errorf("%q: %s", pattern, got)
-		}
-	}
-}
-
-// TestNamed checks that a table which has to be named is in no other run, and that the
-// run takes its time.
-func TestNamed(t *testing.T) {
-	for _, c := range []struct {
-		args   string
-		named  bool
-		budget time.Duration
-	}{
-		{"", false, benchBudget},
-		{"-run calls", false, benchBudget},
-		{"-run /heap", false, benchBudget},
-		{"-run workloads", true, namedBudget},
-		{"-run w.*ds/larson-heap", true, namedBudget},
-		{"-run calls|workloads/large-heap", true, benchBudget + namedBudget},
-		{"-quick -run workloads", true, quickNamedBudget},
-		{"-quick -run calls|workloads", true, quickBudget + quickNamedBudget},
-	} {
-		s, _, err := parseBench(strings.Fields(c.args))
-		if err != nil {
-			t.Errorf("%q: %v", c.args, err)
-			continue
-		}
-		named := slices.ContainsFunc(s.tables, func(t measure.Table) bool { return t.Name == "workloads" })
-		if got := s.budget(); named != c.named || got != c.budget {
-			t.Errorf("%q: the table is measured: %v, in %v; want %v, in %v", c.args, named, got, c.named, c.budget)
-		}
-	}
-	if _, _, err := parseBench([]string{"-run", "/larson"}); err == nil || !strings.Contains(err.Error(), `no row matches "/larson"`) {
-		t.Errorf("a row of a table that is not named: %v", err)
-	}
-}
-
-// TestNamedRows checks that a row which has to be named is measured only if its table is
-// named, and that no pattern selects such rows alone without it.
-func TestNamedRows(t *testing.T) {
-	for args, want := range map[string]string{
-		"": "64 256 1024 4096", "-quick": "64 256 1024 4096", "-run calls|/own": "64 256 1024 4096",
-		"-run size": "8 16 32 64 128 256 512 1024 2048 4096", "-run size/own": "8 16 32 64 128 256 512 1024 2048 4096",
-	} {
-		s, _, err := parseBench(strings.Fields(args))
-		if err != nil {
-			t.Errorf("%q: %v", args, err)
-			continue
-		}
-		var sizes []string
-		for _, table := range s.tables {
-			for _, row := range table.Rows {
-				if size, ok := strings.CutPrefix(row.Name, "own-"); ok && table.Name == "size" && s.run.keeps("size", row.Name) {
-					sizes = append(sizes, size)
-				}
-			}
-		}
-		if got := strings.Join(sizes, " "); got != want {
-			t.Errorf("%q: the sizes are %s, want %s", args, got, want)
-		}
-	}
-	if _, _, err := parseBench([]string{"-run", "/own-8"}); err == nil || !strings.Contains(err.Error(), `no row matches "/own-8"`) {
-		t.Errorf("a row that is not named: %v", err)
-	}
-}
-
-// TestProfileNote checks that a report says which of its tables the profile has.
-func TestProfileNote(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "cpu.pprof")
-	for run, want := range map[string]int{"release": 0, "release|calls": 1, "": 1} {
-		s, _, err := parseBench([]string{"-run", run, "-cpuprofile", file})
-		if !tables.HasC { // there is no table release
-			if err == nil {
-				t.Errorf("-run %q: the profile of nothing is no error", run)
-			}
-			continue
-		}
-		if err != nil || len(s.notes) != want {
-			t.Errorf("-run %q: %v, notes %q", run, err, s.notes)
 		}
 	}
 }
@@ -249,9 +107,26 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-func TestDescribeProgress(t *testing.T) {
-	p := measure.Progress{Table: "calls", Row: "cgo", Procs: 2, Step: "round 3", Left: 41400 * time.Millisecond}
-	if got, want := describeProgress(p), "calls/cgo on 2 processors: round 3, 41s left"; got != want {
-		t.Errorf("%q, want %q", got, want)
+// useTestLab has the command in this process use the laboratory of the tests.
+func useTestLab(t *testing.T) {
+	builtLab = testLab()
+	t.Cleanup(func() { builtLab = "" })
+}
+
+// TestHeadlineRowsExist looks for the rows of the headline in the list of the laboratory.
+func TestHeadlineRowsExist(t *testing.T) {
+	if _, err := peers.Lookup("libc"); err != nil {
+		t.Skip("most rows are about C")
+	}
+	useTestLab(t)
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"bench", "-list"}, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	list := strings.Fields(stdout.String())
+	for _, row := range headline.Rows() {
+		if !slices.Contains(list, row) {
+			t.Errorf("there is no row %s", row)
+		}
 	}
 }

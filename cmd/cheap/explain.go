@@ -72,7 +72,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	flags := flag.NewFlagSet("cheap explain", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which cheap bench -format json has written on this machine")
-	flags.BoolVar(&s.bench, "bench", false, "measure the figures of the advice on this machine, as cheap bench -quick does, in about 15 seconds")
+	flags.BoolVar(&s.bench, "bench", false, "measure the figures of the advice on this machine, in about ten seconds")
 	flags.DurationVar(&s.length, "for", 0, "end the program after this `time`")
 	flags.StringVar(&s.html, "html", "", "write a page with a flame graph to this `file` as well")
 	flags.StringVar(&s.http, "http", "", "serve that page at this `address` as well, until an interrupt")

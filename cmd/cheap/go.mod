@@ -3,8 +3,6 @@ module github.com/cheapgo/cheap/cmd/cheap
 go 1.26.0
 
 require (
-	github.com/CannibalVox/cgoalloc v1.2.1
-	github.com/CannibalVox/cgoparam v1.1.0
 	github.com/cheapgo/cheap v0.0.0
 	github.com/cheapgo/cheap/inspect v0.0.0
 	github.com/chromedp/cdproto v0.159.0
@@ -14,7 +12,6 @@ require (
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	modernc.org/memory v1.12.1
 )
 
 require (

@@ -2,20 +2,21 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/preload"
 )
 
 // commands are what this program is, if it has one of these names. Scripts and tests find them by
@@ -26,8 +27,8 @@ func TestMain(m *testing.M) { testscript.Main(keeper{m}, commands) }
 
 // shortMain is the command, which measures no longer than a test needs.
 func shortMain() {
-	profileTime = 200 * time.Millisecond
-	figureSettings = []string{"-count", "1", "-benchtime", "1x"}
+	waysObjects, waysRounds = 1000, 1
+	builtLab = os.Getenv("CHEAP_TEST_LAB")
 	main()
 }
 
@@ -55,6 +56,18 @@ var goCache = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(text))
 })
 
+// testLab is the laboratory for all tests, "" if there is no go command.
+var testLab = sync.OnceValue(func() string {
+	if _, err := exec.LookPath("go"); err != nil {
+		return ""
+	}
+	program := filepath.Join(kept, "lab")
+	if text, err := exec.Command("go", "build", "-C", "../../lab", "-o", program, ".").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%v: %s", err, text))
+	}
+	return program
+})
+
 // TestScripts runs the command lines in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -64,6 +77,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("GOCACHE", goCache())
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("CHEAP_TEST_LAB", testLab())
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -145,16 +159,3 @@ func cmdLinesOf(ts *testscript.TestScript, neg bool, args []string) {
 type closedWriter struct{}
 
 func (closedWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-func TestHugePages(t *testing.T) {
-	file := t.TempDir() + "/enabled"
-	if err := os.WriteFile(file, []byte("always [madvise] never\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if got := hugePages(file); got != "madvise" {
-		t.Errorf("mode is %q, want madvise", got)
-	}
-	if got := hugePages(file + ".missing"); got != "" {
-		t.Errorf("mode without a file is %q", got)
-	}
-}

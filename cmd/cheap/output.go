@@ -15,7 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/present"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // pageNames are the files of the page, unless -o names another. A page of a few rows

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 func TestKindOf(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 var recordBuilds = flag.Bool("record.builds", false, "TestRecordLeak builds its program in ways for which the standard library is compiled again, too")

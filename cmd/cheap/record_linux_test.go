@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 // TestRecordLeak records a program that ends by os.Exit, in each way to build it.

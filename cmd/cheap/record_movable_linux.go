@@ -6,11 +6,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/replay"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 // A movable is what Go code has asked for by itself, by C.malloc, C.CString and C.CBytes: the part

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
 	"github.com/cheapgo/cheap/cmem/fht"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 // mostMovable bounds the calls of Go code that are replayed at the end.

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/stats"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/replay"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // replaySettings is what the arguments of `cheap replay` ask for.
@@ -182,7 +183,7 @@ func replayCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 func (s *replaySettings) replay(ctx context.Context, stderr io.Writer) (*result.Report, error) {
 	progress := newProgress(stderr, "cheap replay")
 	defer progress.clear()
-	report := &result.Report{Replay: true, Machine: thisMachine("off")} // no round is interrupted by a collection
+	report := &result.Report{Replay: true, Machine: result.ThisMachine("off", peers.CMalloc())} // no round is interrupted by a collection
 	for _, missing := range s.missing {
 		note(report, progress, missing)
 	}
@@ -285,7 +286,7 @@ func (s *replaySettings) replaySource(ctx context.Context, src source, report *r
 			l := s.natives[i-len(s.allocators)]
 			row.Row, row.Preloaded, library = l.Name, true, l.Path
 		}
-		row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(perOp[i])
+		row.NsPerOp, row.CI95Low, row.CI95High = stats.Summarize(perOp[i])
 		if s.rss {
 			progress.show("%s: resident memory on %s", src.name, row.Row)
 			row.Memory, err = measureMemory(ctx, name, src, library)

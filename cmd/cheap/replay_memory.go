@@ -11,10 +11,10 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/replay"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // memoryCommandName is a command that only this program calls: the child process

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/peers"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/preload"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/replay"
+	"github.com/cheapgo/cheap/internal/replay"
+	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/preload"
 )
 
 // nativeCommandName is a command that only this program calls: the child process

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/recorded"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/trace"
+	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 // A source is where a trace comes from.

@@ -82,7 +82,7 @@ func TestReplayInterrupted(t *testing.T) {
 func TestReplayClosedOutput(t *testing.T) {
 	for _, format := range []string{"text", "json", "bench"} {
 		var stderr bytes.Buffer
-		args := []string{"replay", "-rss=false", "-runs=1", "-allocator=modernc", "-format=" + format, "gcc"}
+		args := []string{"replay", "-rss=false", "-runs=1", "-allocator=local", "-format=" + format, "gcc"}
 		if code := run(t.Context(), args, nil, closedWriter{}, &stderr); code != exitFailed {
 			t.Errorf("%s: exit code %d, want %d; stderr %q", format, code, exitFailed, &stderr)
 		}

@@ -71,15 +71,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		switch args[0] {
 		case "bench":
 			name = "cheap bench"
-			return unbound(func() error { return benchCommand(ctx, args[1:], stdout, stderr) })
-		case rowCommandName:
-			signal.Ignore(os.Interrupt) // the process that started this one ends it
-			name = "cheap " + rowCommandName
-			return unbound(func() error { return rowCommand(ctx, args[1:], stdin, stdout) })
-		case spliceCommandName:
-			signal.Ignore(os.Interrupt)
-			name = "cheap " + spliceCommandName
-			return unbound(func() error { return spliceCommand(ctx, args[1:], stdin, stdout) })
+			return benchCommand(ctx, args[1:], stdout, stderr)
 		case "replay":
 			name = "cheap replay"
 			return replayCommand(ctx, args[1:], stdout, stderr)
@@ -99,6 +91,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		case calibrateCommandName:
 			name = "cheap " + calibrateCommandName
 			return unbound(func() error { return calibrateCommand(stdout) })
+		case waysCommandName:
+			name = "cheap " + waysCommandName
+			return unbound(func() error { return waysCommand(ctx, stdout) })
 		case "version", "-version", "--version":
 			if len(args) > 1 {
 				return usagef("unexpected argument %q; cheap version takes none", args[1])

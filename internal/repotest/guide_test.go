@@ -24,8 +24,8 @@ type demonstration struct {
 var demonstrations = []demonstration{
 	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
-		"cmd/cheap/internal/porting", "cmd/cheap/internal/porting/before", "cmd/cheap/internal/porting/after", "cgoparam",
-		"cmd/cheap/internal/porting/before/shapes", "cmd/cheap/internal/porting/after/shapes",
+		"lab/internal/porting", "lab/internal/porting/before", "lab/internal/porting/after", "cgoparam",
+		"lab/internal/porting/before/shapes", "lab/internal/porting/after/shapes",
 		"examples/lists/sqlite",
 	}, false},
 }
@@ -76,7 +76,7 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 func TestPortingBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	outputs := func(dir string) map[string]string {
-		name := "cmd/cheap/internal/porting/" + dir + "/example_test.go"
+		name := "lab/internal/porting/" + dir + "/example_test.go"
 		all := map[string]string{}
 		for _, e := range examplesOf(t, name, read(t, name)) {
 			_, all[e.name], _ = strings.Cut(e.text, "// Output:")

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // A Finding compares a row of this module with one that a program has without it.
@@ -92,10 +92,13 @@ func Of(r *result.Report) []Finding {
 	return all
 }
 
-// Asks reports whether a row answers a question. On a busy machine these rows should be
-// measured before the time is over.
-func Asks(table, row string) bool {
-	return slices.ContainsFunc(questions, func(q question) bool { return q.table == table && (q.ours == row || q.theirs == row) })
+// Rows returns the rows that answer a question, each as table/row. On a busy machine they
+// should be measured before the time is over.
+func Rows() (all []string) {
+	for _, q := range questions {
+		all = append(all, q.table+"/"+q.ours, q.table+"/"+q.theirs)
+	}
+	return all
 }
 
 // find returns a row on the fewest processors that it was measured on, nil if it was

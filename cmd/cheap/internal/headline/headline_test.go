@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/tables"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 func row(table, name string, ns float64) result.Row {
@@ -142,28 +141,5 @@ func TestFewestProcessors(t *testing.T) {
 	r.Rows = append([]result.Row{on2}, r.Rows...)
 	if got, want := lines(Of(r)), lines(Of(whole())); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
-// TestRowsExist looks for the rows of the questions in the tables of the command.
-func TestRowsExist(t *testing.T) {
-	has := make(map[string]bool)
-	for _, table := range tables.All() {
-		for _, r := range table.Rows {
-			has[table.Name+"/"+r.Name] = true
-		}
-	}
-	for _, q := range questions {
-		if want := fmt.Sprintf("Forgetting %d C objects of %d KiB", tables.LargeObjects, tables.LargeBytes>>10); q.table == "resident" && q.what != want {
-			t.Errorf("the summary says %q of the objects of the table, want %q", q.what, want)
-		}
-		for _, row := range []string{q.ours, q.theirs} {
-			if !Asks(q.table, row) || Asks(q.table, row+"x") || Asks(q.table+"x", row) {
-				t.Errorf("Asks is wrong about %s/%s", q.table, row)
-			}
-			if tables.HasC && !has[q.table+"/"+row] {
-				t.Errorf("there is no row %s/%s", q.table, row)
-			}
-		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // Numbers are written as in the text, and on one line with their unit.

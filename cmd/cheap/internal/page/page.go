@@ -14,8 +14,8 @@ import (
 	"io"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/look"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 var (

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // Compare writes two reports side by side, for people.

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result/resulttest"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/stats"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 func compared(t *testing.T, old, new *result.Report) string {
@@ -21,7 +22,7 @@ func sampled(name string, rounds int, ns float64) result.Row {
 	for i := range rounds {
 		row.Samples = append(row.Samples, ns*(1+0.001*float64(i)))
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = result.Summarize(row.Samples)
+	row.NsPerOp, row.CI95Low, row.CI95High = stats.Summarize(row.Samples)
 	return row
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // headlines writes what the report has found, at its end: the last lines are what a

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // JSON writes the rows of a report, a list of objects, one in a line.

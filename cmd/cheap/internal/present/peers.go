@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // peers writes a table that has a line for each row that is compared by processor

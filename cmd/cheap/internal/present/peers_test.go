@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // peersReport has two workloads on one allocator of cheap, and one on another. The

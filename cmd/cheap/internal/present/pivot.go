@@ -3,8 +3,8 @@ package present
 import (
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // An axis says how rows form series, and the place of each row in its series.

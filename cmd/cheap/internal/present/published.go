@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // A mark is a letter behind a figure, and its meaning.

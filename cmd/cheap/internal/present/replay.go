@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // The allocators with which a replay compares the others.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // replayedAll writes the table of all traces, if there are several: a line for each

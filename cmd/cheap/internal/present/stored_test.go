@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // document returns the name of a file of the checkout, and its text.

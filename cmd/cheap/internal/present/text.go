@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // Text writes a report for people, in lines as wide as look says unless a name is very

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin
-
-package main
-
-import "os"
-
-// cpuName returns the name of the processor on Windows, "" elsewhere.
-func cpuName() string { return os.Getenv("PROCESSOR_IDENTIFIER") }

@@ -1,0 +1,11 @@
+//go:build unix
+
+package measure
+
+import (
+	"time"
+
+	"github.com/cheapgo/cheap/internal/cside"
+)
+
+func cpuTime() time.Duration { return cside.CPUTime() }

@@ -1,0 +1,78 @@
+package measure
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cheapgo/cheap/internal/result"
+)
+
+func samples(walls ...float64) *unit {
+	u := &unit{table: &Table{}, row: &Row{Name: "other"}}
+	for _, w := range walls {
+		u.samples = append(u.samples, sample{N: 10, Wall: 10 * w, CPU: 10 / w})
+	}
+	return u
+}
+
+func TestRatio(t *testing.T) {
+	// The machine was slow in the third round, for both.
+	r := ratio(samples(20, 22, 60, 20, 20, 20), samples(10, 11, 30, 10, 10, 10), wallTime)
+	if r.To != "other" || r.Ratio != 2 || r.CI95Low != 2 || r.CI95High != 2 || r.Noisy {
+		t.Errorf("%+v", r)
+	}
+	if r := ratio(samples(1, 1, 1, 2, 2, 2), samples(2, 2, 2, 1, 1, 1), wallTime); !r.Noisy || r.CI95Low != 0.5 || r.CI95High != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := ratio(samples(1, 1, 1), samples(2, 2, 2), wallTime); !r.Noisy || r.Ratio != 0.5 || r.CI95High != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := ratio(samples(2, 2, 2), samples(1, 1, 1), cpuTimeOf); r.Ratio != 0.5 {
+		t.Errorf("of processor times: %+v", r)
+	}
+}
+
+// TestCPUVersus compares rows of which the clock says the opposite.
+func TestCPUVersus(t *testing.T) {
+	told := func(name string, wall, cpu float64, cpuVersus ...string) Row {
+		return Row{Name: name, Group: "g", N: 10, CPUVersus: cpuVersus, Open: func(int) (Work, error) {
+			return Work{Time: func(n int) (float64, float64, error) { return float64(n) * wall, float64(n) * cpu, nil }}, nil
+		}}
+	}
+	report, err := Run(t.Context(), fakeTable(told("a", 1, 8, "b", "c", "none"), told("b", 2, 2), told("c", 4, 16)), Options{Count: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := report.Rows[0].CPUVersus
+	if len(v) != 2 || v[0].To != "b" || v[0].Ratio != 4 || v[0].CI95High != 4 || v[1].To != "c" || v[1].Ratio != 0.5 || report.Rows[1].CPUVersus != nil {
+		t.Errorf("%+v and %+v", v, report.Rows[1].CPUVersus)
+	}
+}
+
+// A row that had a processor for a part of the time only is doubtful.
+func TestSummarizeDoubts(t *testing.T) {
+	for cpu, want := range map[float64]int{500: 1, 1800: 0} {
+		u := &unit{table: &Table{}, row: &Row{}, procs: 1, samples: []sample{{N: 1, Wall: 1800, CPU: cpu}}}
+		if got := new(run).summarize(u); len(got.Doubts) != want {
+			t.Errorf("1800 ns with %v ns of processor time: %v", cpu, got.Doubts)
+		}
+	}
+}
+
+// A row that waits by itself is not doubted for it, and one with figures besides times has
+// their medians.
+func TestFigures(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		u := &unit{table: &Table{}, row: &Row{Waits: waits}, procs: 1}
+		for i := range 3 {
+			u.samples = append(u.samples, sample{N: 1, Wall: 100, CPU: 10, Held: float64(i + 1), P99: float64(10 * i)})
+		}
+		got := new(run).summarize(u)
+		if got.Held != 2 || got.P99 != 10 {
+			t.Errorf("held %v, p99 %v", got.Held, got.P99)
+		}
+		if doubted := slices.Contains(got.Doubts, result.Waited); doubted == waits {
+			t.Errorf("Waits is %v, and the doubts are %v", waits, got.Doubts)
+		}
+	}
+}

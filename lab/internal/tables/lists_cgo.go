@@ -1,0 +1,117 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"context"
+	"fmt"
+
+	cheapcalls "github.com/cheapgo/cheap/calls"
+	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/lab/internal/measure"
+)
+
+// mixed is what the function of eight arguments returns.
+var mixed = cside.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+
+// recorders record calls, and say what the last one returns; less than 0 is mixed.
+var recorders = map[string]func(c cside.Calls, size int) (last cheapcalls.Result, want int64){
+	"list": func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
+		for i := range int32(size) {
+			last = c.Add(i, 1)
+		}
+		return last, int64(size)
+	},
+	"reference": func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
+		first := c.Add(0, 1)
+		last = first
+		for i := range size - 1 {
+			last = c.AddArgs(first.Arg(), cheapcalls.Int(int64(i)+1))
+		}
+		return last, int64(size)
+	},
+	"condition": func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
+		for i := range int32(size) {
+			last = c.Add(i, 1)
+			c.List.StopIf(cheapcalls.Negative(last))
+		}
+		return last, int64(size)
+	},
+}
+
+// listRows compares lists with the same calls through cgo.
+func listRows() []measure.Row {
+	rows := []measure.Row{{
+		Name: "cgo", Group: "two",
+		Open: func(procs int) (measure.Work, error) { return parallel(procs, openAdder(add)) },
+	}}
+	for _, r := range []struct {
+		kind  string
+		sizes []int
+	}{
+		{"list", []int{1, 5, 16, 64, 1024}},
+		{"reference", []int{64}},
+		{"condition", []int{64}},
+	} {
+		for _, size := range r.sizes {
+			record := recorders[r.kind]
+			rows = append(rows, measure.Row{
+				Name: fmt.Sprintf("%s-%d", r.kind, size), Group: "two", Versus: "cgo",
+				Open: func(int) (measure.Work, error) { return listWork(size, record), nil },
+			})
+		}
+	}
+	return append(rows,
+		measure.Row{
+			Name: "eight-cgo", Group: "eight",
+			Open: func(int) (measure.Work, error) { return measure.Work{Run: mix}, nil },
+		},
+		measure.Row{
+			Name: "eight-list-64", Group: "eight", Versus: "eight-cgo",
+			Open: func(int) (measure.Work, error) {
+				return listWork(64, func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
+					for range size {
+						last = c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+					}
+					return last, -1
+				}), nil
+			},
+		})
+}
+
+// mix calls the function of eight arguments through cgo.
+//
+//go:noinline
+func mix(n int) {
+	for range n {
+		cside.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+	}
+}
+
+// listWork runs lists of size calls, of which the last may be shorter.
+func listWork(size int, record func(c cside.Calls, size int) (last cheapcalls.Result, want int64)) measure.Work {
+	c := cside.Calls{List: cheapcalls.New()}
+	ctx := context.Background()
+	return counted(func(n int) error {
+		for n > 0 {
+			k := min(n, size)
+			c.List.Reset()
+			last, want := record(c, k)
+			if err := c.List.Run(ctx); err != nil {
+				return err
+			}
+			if want < 0 {
+				if got := last.Float(); got != mixed {
+					return fmt.Errorf("the last call of a list returned %v, want %v", got, mixed)
+				}
+			} else if got := last.Int(); got != want {
+				return fmt.Errorf("the last call of a list returned %d, want %d", got, want)
+			}
+			n -= k
+		}
+		return nil
+	}, noCount, 0)
+}
+
+// noCount counts nothing: a list checks what its calls return.
+func noCount() int64 { return 0 }

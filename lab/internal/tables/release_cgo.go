@@ -1,0 +1,129 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"fmt"
+
+	"github.com/cheapgo/cheap/lab/internal/lifetime"
+	"github.com/cheapgo/cheap/lab/internal/measure"
+)
+
+// A release is a way to release C memory.
+type release struct {
+	name, note string
+	way        lifetime.Way
+	forgets    bool // the collector finds the objects
+	kind       kindOfRow
+}
+
+// A kindOfRow says what a row is for.
+type kindOfRow int
+
+const (
+	usual      kindOfRow = iota
+	withoutC             // memory that is not from C's malloc
+	diagnostic           // shows where the time of another row goes
+	fromCold             // the first objects after all memory was given back, not those in a steady state
+)
+
+// releases lists the ways in the order of the report.
+var releases = []release{
+	{"manual", "no Go object", lifetime.Manual, false, usual},
+	{"manual-object", "a Go object that escapes holds the pointer", lifetime.ManualObject, false, usual},
+	{"defer", "no Go object", lifetime.Defer, false, usual},
+	{"addcleanup", "", lifetime.Cleanup, true, usual},
+	{"finalizer", "", lifetime.Finalizer, true, usual},
+	{"finalizer-empty", "the block is destroyed by hand, and the finalizer only counts", lifetime.FinalizerEmpty, true, diagnostic},
+	{"finalizer-no-c", "the object holds nothing, and its finalizer only counts; it has 16 bytes, because the runtime ignores the finalizer of an object of no size", lifetime.FinalizerNoC, true, diagnostic},
+	{"own-forget", "own.Pool", lifetime.Owner, true, usual},
+	{"own-close", "own.Pool", lifetime.Close, false, usual},
+	{"own-memory", "own.NewMem, no C", lifetime.Memory, true, withoutC},
+	{"own-group", fmt.Sprintf("own.Group, no C; a block is one of %d of %d bytes", lifetime.GroupBlocks, lifetime.GroupBlockSize), lifetime.Group, true, withoutC},
+	{"addcleanup" + cold, coldNote, lifetime.Cleanup, true, fromCold},
+	{"finalizer" + cold, coldNote, lifetime.Finalizer, true, fromCold},
+	{"own-forget" + cold, coldNote, lifetime.Owner, true, fromCold},
+	{"own-memory" + cold, coldNote, lifetime.Memory, true, fromCold},
+}
+
+// forgotten is how many objects a round makes at least, a multiple of the blocks of a
+// group.
+const forgotten = 100_000
+
+// cold ends the names of rows that begin with nothing.
+const cold = "-cold"
+
+var coldNote = fmt.Sprintf("the first %d objects after all memory was given back to the system", forgotten)
+
+// steadyWeight is the part of the time of a row whose rounds are long.
+const steadyWeight = 10
+
+// sections are the parts of the table in which rows stand that are not usual.
+var sections = map[kindOfRow]string{
+	withoutC:   "Memory of package own, without C",
+	diagnostic: "What a finalizer costs that does nothing",
+	fromCold:   "A cold start",
+}
+
+// releaseRows lists the rows with a collector, then those without.
+func releaseRows() []measure.Row {
+	var rows []measure.Row
+	for _, off := range []bool{false, true} {
+		for _, r := range releases {
+			if !off || r.kind != fromCold {
+				rows = append(rows, r.row(off))
+			}
+		}
+	}
+	return rows
+}
+
+func (r release) row(off bool) measure.Row {
+	row := measure.Row{
+		Name: r.name, Note: r.note, N: forgotten,
+		Published: released(r.name, off),
+		Group:     "release", Versus: "manual",
+		Open: func(int) (measure.Work, error) { return r.open(off) },
+	}
+	if row.Steady = !off && r.kind != fromCold; row.Steady {
+		row.Weight = steadyWeight
+	}
+	row.Named = r.kind == diagnostic
+	row.Section = sections[r.kind]
+	if off {
+		row.Section = "With the collector off"
+		row.Name += gcOff
+		row.Group += gcOff
+		row.Versus += gcOff
+		row.NoGC = true
+	}
+	if row.Versus == row.Name {
+		row.Versus = ""
+	}
+	return row
+}
+
+// open makes the work of a row. With the collector off, the round of a row that
+// forgets its objects ends when they are made.
+func (r release) open(off bool) (measure.Work, error) {
+	l, err := r.way()
+	if err != nil {
+		return measure.Work{}, err
+	}
+	kept := off && r.forgets
+	work := measure.Work{
+		Run: func(n int) {
+			l.Begin()
+			l.Run(n)
+		},
+		Check: l.Check,
+		Close: func() { _ = l.Close() }, // Settle or Check has reported blocks that are left
+	}
+	switch {
+	case kept:
+		work.Check, work.Close = l.CheckKept, nil
+	case r.forgets:
+		work.Settle = l.Settle
+	}
+	return work, nil
+}

@@ -1,0 +1,64 @@
+//go:build cgo && unix
+
+package tables
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/lab/internal/measure"
+	"github.com/cheapgo/cheap/libc"
+)
+
+// TestResident does short rounds of each row, and looks at what was resident. Nothing is collected
+// in a round of a few objects, except by package pace. How early that is depends on what else the
+// machine does, and so does what is resident.
+func TestResident(t *testing.T) {
+	table := Resident()
+	wantNames(t, table, []string{"close", "addcleanup", "own", "own-pace"})
+	most := make(map[string]int64)
+	for _, row := range table.Rows {
+		round(t, row, 32)
+		most[row.Name] = heldBy(t, row)
+	}
+	if most["own"] == 0 { // the system does not say
+		return
+	}
+	if most["close"] > 8<<20 {
+		t.Errorf("resident with Close: %d bytes", most["close"])
+	}
+	if most["addcleanup"] < 24<<20 || most["own"] < 24<<20 {
+		t.Errorf("resident with cleanups: %d bytes, with own: %d", most["addcleanup"], most["own"])
+	}
+}
+
+// heldBy returns what a round of 64 MiB had resident.
+func heldBy(t *testing.T, row measure.Row) int64 {
+	t.Helper()
+	w, err := row.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const n = 256
+	libc.Allocator{}.Trim() // what was freed before is not resident any more
+	before := collections()
+	w.Run(n)
+	for row.Name == "own-pace" && collections() == before { // what pace collects for is there, and stays
+		time.Sleep(time.Millisecond)
+	}
+	if err := w.Settle(); err != nil {
+		t.Error(err)
+	}
+	if err := w.Check(n); err != nil {
+		t.Error(err)
+	}
+	return w.Resident()
+}
+
+func collections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}

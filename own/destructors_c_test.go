@@ -1,0 +1,121 @@
+//go:build cgo && unix
+
+package own_test
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+var sink []*thing
+
+// TestDestructors has each kind of C function destroy resources that are forgotten,
+// closed, or left to Destroy.
+func TestDestructors(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options func(l *cside.Ledger, o ...libc.Option) own.Options
+	}{
+		{"alone", func(_ *cside.Ledger, o ...libc.Option) own.Options {
+			return own.Options{Release: libc.Destructor(cside.DestroyEntry, o...)}
+		}},
+		{"with a context", func(l *cside.Ledger, o ...libc.Option) own.Options {
+			return own.Options{Release: libc.ContextDestructor(cside.DestroyEntryOf, o...), State: l.Context()}
+		}},
+	} {
+		for _, quiet := range []bool{false, true} {
+			name, options := c.name, []libc.Option{}
+			if quiet {
+				name, options = name+", without callbacks", append(options, libc.NoCallback)
+			}
+			t.Run(name, func(t *testing.T) {
+				const n = 3000
+				l := cside.NewLedger(n, false)
+				defer l.Close()
+				o := c.options(l, options...)
+				o.Batch = 100
+				p := own.NewPool(o)
+				for i := range n {
+					o := new(thing)
+					if err := p.Own(&o.Owner, l.Create(), 16); err != nil {
+						t.Fatal(err)
+					}
+					switch {
+					case i%3 == 0:
+						o.Close()
+					case i >= n-300:
+						sink = append(sink, o)
+					}
+				}
+				left := 0
+				for _, o := range sink {
+					if !o.Closed() {
+						left++
+					}
+				}
+				collectUntil(t, "what was forgotten is destroyed", func() bool { return l.Report().Live < uint64(left+100) })
+				var e *own.DestroyError
+				if err := p.Destroy(t.Context()); !errors.As(err, &e) || e.NeverClosed < left {
+					t.Errorf("Destroy: %v, want at least %d that were never closed", err, left)
+				}
+				if err := l.Report().Err(); err != nil {
+					t.Error(err)
+				}
+				sink = nil
+			})
+		}
+	}
+}
+
+// TestConstructorRunsOut makes more than C has room for.
+func TestConstructorRunsOut(t *testing.T) {
+	const room = 1000
+	l := cside.NewLedger(room, true)
+	defer l.Close()
+	p := own.NewPool(own.Options{
+		Release:   libc.Destructor(cside.DestroyEntry, libc.NoCallback),
+		Construct: libc.Constructor(cside.ConstructEntry, l.Context()),
+		Size:      32,
+	})
+	things := map[unsafe.Pointer]*thing{}
+	for {
+		o := new(thing)
+		err := p.Make(&o.Owner)
+		if errors.Is(err, libc.ErrConstruct) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		r := o.Resource()
+		if things[r] != nil || !l.Use(r, 1) {
+			t.Fatalf("%p was handed out twice, or is destroyed", r)
+		}
+		things[r] = o
+		if len(things) > room {
+			t.Fatalf("%d of %d resources were handed out", len(things), room)
+		}
+	}
+	// Each P makes batches, so another P may have kept some.
+	if st := p.Stats(); int64(len(things))+st.Made != room {
+		t.Errorf("%d were handed out and %d are left, of %d", len(things), st.Made, room)
+	}
+	for _, o := range things {
+		o.Close()
+	}
+	var again thing // the constructor is asked again
+	if err := p.Make(&again.Owner); err != nil {
+		t.Error(err)
+	}
+	again.Close()
+	if err := p.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := l.Report().Err(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,49 @@
+//go:build cgo && unix
+
+package own_test
+
+import (
+	"context"
+	"flag"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/own"
+)
+
+// raceEnabled says whether the race detector runs, which makes the tests slow.
+var raceEnabled = func() bool {
+	info, _ := debug.ReadBuildInfo()
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}()
+
+// times is n with -own.long, and else a tenth of it, or a twentieth where all is slow.
+func times(n int) int {
+	switch {
+	case flag.Lookup("own.long").Value.String() == "true":
+		return n
+	case raceEnabled:
+		return n / 20
+	}
+	return n / 10
+}
+
+// collectUntil collects until f returns true.
+func collectUntil(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	testwait.Until(t, what, func() bool {
+		runtime.GC()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		own.Flush(ctx) // what waits for Drain is f's
+		return f()
+	})
+}
