@@ -22,8 +22,7 @@
 // compiler must be installed. The go command sets CGO_ENABLED to 0 by itself if
 // it finds no C compiler, and if it compiles for another system.
 //
-// A program that is built without cgo may import the package, and cannot use it:
-// the first use of a name fails to compile, with a message that contains
-// needs_CGO_ENABLED_1_and_a_C_compiler. The packages cheap, own, pace, cgoparam
+// Without it the package has no names: the compiler says "undefined: libc.Trim".
+// The packages cheap, own, pace, cgoparam
 // and cheaptest work without cgo.
 package libc
