@@ -23,6 +23,5 @@
 // it finds no C compiler, and if it compiles for another system.
 //
 // Without it the package has no names: the compiler says "undefined: libc.Trim".
-// The packages cheap, own, pace, cgoparam
-// and cheaptest work without cgo.
+// The packages cheap, own, pace and cheaptest work without cgo.
 package libc
