@@ -20,8 +20,7 @@ type benchSettings struct {
 	lab     []string // flags for the laboratory
 	list    bool
 	out     output
-	old     *result.Report // of -compare, else nil
-	command string         // with its flags
+	command string // with its flags
 }
 
 const benchUsage = `Bench measures what C memory costs in Go on this machine: calls, owners,
@@ -43,7 +42,7 @@ Flags:
 
 %s`
 
-const benchFlags = "-benchtime, -compare, -count, -cpu, -cpuprofile, -format, -list, -o, -quick, -run and -splice"
+const benchFlags = "-benchtime, -count, -cpu, -cpuprofile, -format, -list, -o, -quick, -run and -splice"
 
 // measuring are the flags that the laboratory reads.
 var measuring = map[string]bool{
@@ -64,7 +63,6 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	flags.Bool("quick", false, "take about 15 seconds instead of 65, with fewer and shorter rounds")
 	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
 	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: a page);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
-	old := flags.String("compare", "", "compare the report with an older one, from this `file`, which -format json has written")
 	profile := flags.String("cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, write the profile to this `file`, and report in which functions the rows\nspend their time")
 	flags.Bool("splice", false, "add the table splice: cleanups and finalizers in the installed runtime, and in a copy\nof it with a faster search; builds the module lab twice more")
 
@@ -79,23 +77,18 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("unexpected argument %q; cheap bench takes flags only", flags.Arg(0))
 	}
 	s.lab = []string{"-first", strings.Join(headline.Rows(), ",")}
-	compares := false
 	flags.Visit(func(f *flag.Flag) {
 		if measuring[f.Name] {
 			s.lab = append(s.lab, "-"+f.Name+"="+f.Value.String())
 		}
-		compares = compares || f.Name == "compare"
 	})
 	s.out.kind = kindOf(flags)
 	s.command = strings.Join(append([]string{"cheap bench"}, args...), " ")
-	for _, read := range []func() error{
-		func() error { return s.out.parse(*format, *out, *old != "") },
-		func() error { return s.readOld(*old, compares) },
-		s.out.check,
-	} {
-		if err := read(); err != nil {
-			return nil, flags, err
-		}
+	if err := s.out.parse(*format, *out); err != nil {
+		return nil, flags, err
+	}
+	if err := s.out.check(); err != nil {
+		return nil, flags, err
 	}
 	if *profile != "" {
 		if err := writable("-cpuprofile", *profile); err != nil {
@@ -110,7 +103,7 @@ func kindOf(flags *flag.FlagSet) page.Kind {
 	kind := page.Whole
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "o", "format", "compare", "cpuprofile": // the rows are the same
+		case "o", "format", "cpuprofile": // the rows are the same
 		case "quick":
 			if kind == page.Whole && f.Value.String() == "true" {
 				kind = page.Quick
@@ -140,7 +133,7 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		return failed
 	}
 	report.Command, report.Version = s.command, version()
-	if err := s.out.write(report, s.old, stdout, stderr); err != nil {
+	if err := s.out.write(report, stdout, stderr); err != nil {
 		return errors.Join(err, failed)
 	}
 	return failed

@@ -42,7 +42,7 @@ var (
 )
 
 // parse understands -format and -o.
-func (o *output) parse(format, file string, compares bool) error {
+func (o *output) parse(format, file string) error {
 	if !slices.Contains(benchFormats, format) {
 		return usagef("-format: unknown format %q; the formats are text, json, bench and html", format)
 	}
@@ -57,9 +57,6 @@ func (o *output) parse(format, file string, compares bool) error {
 		o.file, o.page = "", file
 	default:
 		o.page = strings.TrimSuffix(file, ending) + ".html"
-	}
-	if compares && o.file == "" && format != "text" {
-		return usagef("-compare: the comparison goes to stdout; name a file for the %s with -o", format)
 	}
 	return nil
 }
@@ -91,26 +88,10 @@ func writable(name, file string) error {
 	return nil
 }
 
-// readOld reads the report to compare with.
-func (s *benchSettings) readOld(file string, given bool) error {
-	if !given {
-		return nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return usagef("-compare: %v; name a file that cheap bench -format json has written", err)
-	}
-	defer f.Close()
-	if s.old, err = present.ReadJSON(f); err != nil {
-		return usagef("-compare: %s: %v; name a file that cheap bench -format json has written", file, oneLine(err))
-	}
-	return nil
-}
-
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // write writes the report, and beside a text the page.
-func (o *output) write(report, old *result.Report, stdout, stderr io.Writer) error {
+func (o *output) write(report *result.Report, stdout, stderr io.Writer) error {
 	if report.Partial {
 		o.becomePart()
 	}
@@ -122,9 +103,6 @@ func (o *output) write(report, old *result.Report, stdout, stderr io.Writer) err
 		o.page = ""
 	}
 	err := o.writeTo(o.file, stdout, func(w io.Writer, look present.Look) error { return o.report(w, report, look) })
-	if err == nil && old != nil {
-		err = o.writeTo("", stdout, func(w io.Writer, look present.Look) error { return present.Compare(w, old, report, look) })
-	}
 	if err != nil || o.page == "" || len(report.Rows) == 0 {
 		return err
 	}

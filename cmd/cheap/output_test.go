@@ -37,10 +37,10 @@ func TestInterruptedPage(t *testing.T) {
 	for _, format := range []string{"text", "html"} {
 		t.Chdir(t.TempDir())
 		o := output{kind: page.Whole}
-		if err := o.parse(format, "", false); err != nil {
+		if err := o.parse(format, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.write(r, nil, new(strings.Builder), new(strings.Builder)); err != nil {
+		if err := o.write(r, new(strings.Builder), new(strings.Builder)); err != nil {
 			t.Fatal(err)
 		}
 		files, _ := filepath.Glob("*")

@@ -175,7 +175,7 @@ func replayCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if len(report.Rows) == 0 {
 		return failed
 	}
-	return errors.Join(s.out.write(report, nil, stdout, stderr), failed)
+	return errors.Join(s.out.write(report, stdout, stderr), failed)
 }
 
 // replay replays the traces. With an error it returns a report of those that it

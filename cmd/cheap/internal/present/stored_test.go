@@ -102,7 +102,6 @@ func TestStoredFits(t *testing.T) {
 	for _, r := range []*result.Report{quiet, busy} {
 		for _, write := range []func(io.Writer) error{
 			func(w io.Writer) error { return Text(w, r, Look{Columns: 80}) },
-			func(w io.Writer) error { return Compare(w, quiet, r, Look{Columns: 80}) },
 		} {
 			for line := range strings.Lines(string(written(t, write))) {
 				if n := length(strings.TrimSuffix(line, "\n")); n > 80 {

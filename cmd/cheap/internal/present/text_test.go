@@ -46,7 +46,6 @@ func TestLinesAreNarrow(t *testing.T) {
 		for _, write := range []func(io.Writer) error{
 			func(w io.Writer) error { return Text(w, r, look) },
 			func(w io.Writer) error { return Text(w, resulttest.Replay(), look) },
-			func(w io.Writer) error { return Compare(w, r, changed(r), look) },
 		} {
 			for i, line := range strings.Split(string(written(t, write)), "\n") {
 				n := length(line)
@@ -73,13 +72,6 @@ func TestColor(t *testing.T) {
 	}
 	if !strings.Contains(colored, "\x1b[36m") || withoutEscapes(colored) != plain {
 		t.Error("text with color is not the text without it, colored")
-	}
-	later := changed(r)
-	compare := func(color bool) string {
-		return string(written(t, func(w io.Writer) error { return Compare(w, r, later, Look{Color: color}) }))
-	}
-	if colored := compare(true); !strings.Contains(colored, "\x1b[31m12% slower\x1b[0m") || withoutEscapes(colored) != compare(false) {
-		t.Error("a comparison with color is not the one without it, colored")
 	}
 }
 
@@ -376,10 +368,9 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 func TestWriteErrors(t *testing.T) {
 	r := resulttest.Report()
 	for name, write := range map[string]func(io.Writer) error{
-		"Text":    func(w io.Writer) error { return Text(w, r, Look{Color: false}) },
-		"JSON":    func(w io.Writer) error { return JSON(w, r) },
-		"Bench":   func(w io.Writer) error { return Bench(w, r) },
-		"Compare": func(w io.Writer) error { return Compare(w, r, r, Look{Color: false}) },
+		"Text":  func(w io.Writer) error { return Text(w, r, Look{Color: false}) },
+		"JSON":  func(w io.Writer) error { return JSON(w, r) },
+		"Bench": func(w io.Writer) error { return Bench(w, r) },
 	} {
 		if err := write(brokenWriter{}); !errors.Is(err, errBroken) {
 			t.Errorf("%s returns %v where the writer fails", name, err)
@@ -393,7 +384,6 @@ func TestReportStays(t *testing.T) {
 	for _, write := range []func(io.Writer) error{
 		func(w io.Writer) error { return Text(w, r, Look{Color: true}) },
 		func(w io.Writer) error { return Bench(w, r) },
-		func(w io.Writer) error { return Compare(w, r, r, Look{Color: true}) },
 	} {
 		written(t, write)
 	}
