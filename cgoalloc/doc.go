@@ -27,7 +27,7 @@
 //
 // # Without cgo
 //
-// The package needs cgo: the environment variable CGO_ENABLED must be 1, and a C
-// compiler must be installed. Without cgo, the first use of a name fails to
-// compile, with a message that contains needs_CGO_ENABLED_1_and_a_C_compiler.
+// The package needs cgo: the environment variable CGO_ENABLED must be 1, and a C compiler must
+// be installed. Without it the package has no names: the compiler says "undefined:
+// cgoalloc.CString".
 package cgoalloc
