@@ -55,7 +55,7 @@ func TestSnippets(t *testing.T) {
 		}
 		prog := program(b.text)
 		if strings.Contains(prog, modulePath+"/") && !cgo {
-			continue // libc and cgoalloc are empty without it
+			continue // libc is empty without it
 		}
 		folder := fmt.Sprintf("line%d", b.line)
 		programs[folder+"/main.go"] = prog
@@ -124,7 +124,7 @@ func program(text string) string {
 		return text
 	}
 	var imports strings.Builder
-	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/cgoalloc", modulePath + "/own", modulePath + "/pace"} {
+	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/own", modulePath + "/pace"} {
 		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(text) {
 			imports.WriteString("import \"" + path + "\"\n")
 		}

@@ -26,9 +26,10 @@ var ranBy = map[string]string{
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
 	"go mod tidy": "TestCheckout",
 
-	"go mod edit -replace=github.com/CannibalVox/cgoalloc=./forward/cgoalloc": "TestForward",
-	"go mod edit -replace=github.com/CannibalVox/cgoparam=./forward/cgoparam": "TestForward",
-	"go mod edit -replace=github.com/cheapgo/cheap=../cheap":                  "TestForward",
+	"go mod edit -require=github.com/cheapgo/cheap/x/cgoalloc@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoalloc=../cheap/x/cgoalloc -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
+	"go mod edit -require=github.com/cheapgo/cheap/x/cgoparam@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
+	"go mod edit -replace=github.com/CannibalVox/cgoalloc=../cheap/x/cgoalloc -replace=github.com/cheapgo/cheap=../cheap":                                                         "TestDropIns",
+	"go mod edit -replace=github.com/CannibalVox/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap":                                                         "TestDropIns",
 
 	"go mod edit -require=github.com/cheapgo/cheap/x/arrow@v0.0.0 -replace=github.com/cheapgo/cheap/x/arrow=../cheap/x/arrow -replace=github.com/cheapgo/cheap=../cheap": "TestReadme",
 	"go mod edit -replace=modernc.org/memory=../cheap/x/modernc -replace=github.com/cheapgo/cheap=../cheap":                                                              "TestReplace",

@@ -24,7 +24,7 @@ type demonstration struct {
 var demonstrations = []demonstration{
 	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
-		"lab/internal/porting", "lab/internal/porting/before", "lab/internal/porting/after", "cgoparam",
+		"lab/internal/porting", "lab/internal/porting/before", "lab/internal/porting/after", "x/cgoparam",
 		"lab/internal/porting/before/shapes", "lab/internal/porting/after/shapes",
 		"examples/lists/sqlite",
 	}, false},
@@ -43,7 +43,7 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 				continue
 			}
 			if isWholeFile(b) {
-				continue // TestForward builds it
+				continue // a test builds it
 			}
 			shown += b.text
 			if !isIn(sources, b.lang, b.text) {

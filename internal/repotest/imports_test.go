@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// imports says what each package of the root module may import beside the
+// imports says what each package of the root module, and each drop-in, may import beside the
 // standard library: packages of the module by their path within it, others by
 // their full path. Packages are named from the bottom up; nothing points back.
 // The tests of a package may import what it may, itself, and what testsOnly
@@ -74,9 +74,12 @@ var imports = map[string][]string{
 	"internal/replay":          {".", "internal/replay/peers", "internal/replay/resident", "internal/replay/trace", "internal/result"},
 	"internal/cside":           {"C", "calls"},
 
-	"cgoalloc": {"C", ".", "libc"},
-	"cgoparam": {"."},
-	"asan":     {"C", "internal/poison"},
+	"asan": {"C", "internal/poison"},
+
+	// Modules of their own. A replace line may give them the paths of other modules, from which
+	// nothing internal can be imported.
+	"x/cgoalloc": {"C", ".", "libc"},
+	"x/cgoparam": {"."},
 
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
@@ -110,8 +113,8 @@ var testsOnly = map[string][]string{
 	"libc":                {"cheaptest", "internal/testchild", "libc/internal/ctest"},
 	"calls":               {"calls/internal/ctest"},
 	"own/internal/intake": {"own/internal/worker"},
-	"cgoalloc":            {"cheaptest"},
-	"cgoparam":            {"cheaptest"},
+	"x/cgoalloc":          {"cheaptest"},
+	"x/cgoparam":          {"cheaptest"},
 	"cheaptest":           {"own"},
 	"libc/arenas":         {"internal/testchild"},
 	"pace":                {"internal/testchild", "libc", "libc/arenas", "own"},
@@ -135,7 +138,7 @@ type goPackage struct {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out := command(t, root(t), nil, "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
+	out := command(t, root(t), nil, "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...", "./x/cgoalloc/...", "./x/cgoparam/...")
 	var list []goPackage
 	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var p goPackage

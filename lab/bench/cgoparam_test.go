@@ -7,7 +7,7 @@ import (
 
 	original "github.com/CannibalVox/cgoparam"
 
-	dropin "github.com/cheapgo/cheap/cgoparam"
+	dropin "github.com/cheapgo/cheap/x/cgoparam"
 )
 
 // The two benchmarks of cgoparam v1.1.0 that are not of C's malloc: four blocks,

@@ -5,7 +5,7 @@ package loops
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/cgoalloc"
+	"github.com/cheapgo/cheap/x/cgoalloc"
 )
 
 // Dropin is [Original] through the drop-in.

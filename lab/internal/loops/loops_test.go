@@ -32,7 +32,7 @@ func TestSameWork(t *testing.T) {
 		return body
 	}
 	original := body("original.go", "github.com/CannibalVox/cgoalloc")
-	dropin := body("dropin.go", "github.com/cheapgo/cheap/cgoalloc")
+	dropin := body("dropin.go", "github.com/cheapgo/cheap/x/cgoalloc")
 	if original != dropin {
 		t.Error("original.go and dropin.go differ in more than the import")
 	}

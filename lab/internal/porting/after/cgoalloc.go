@@ -3,7 +3,7 @@ package after
 // #include "../library.h"
 import "C"
 
-import "github.com/cheapgo/cheap/cgoalloc"
+import "github.com/cheapgo/cheap/x/cgoalloc"
 
 // A Pool makes pairs of blocks that it keeps. One goroutine at a time uses it.
 type Pool struct{ a cgoalloc.Allocator }

@@ -6,7 +6,7 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/cgoparam"
+	"github.com/cheapgo/cheap/x/cgoparam"
 )
 
 // Describe passes a struct that points to a string and an array.

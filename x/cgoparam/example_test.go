@@ -1,11 +1,10 @@
-package cgoparam_test
+package cgoparam
 
 import (
 	"fmt"
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/cgoparam"
 )
 
 // A request is a struct that C reads: a string and an array.
@@ -18,8 +17,8 @@ type request struct {
 // The arguments of one call of C: a struct, and the string and the array to which
 // it points.
 func Example() {
-	alloc := cgoparam.GetAlloc()
-	defer cgoparam.ReturnAlloc(alloc) // frees them together
+	alloc := GetAlloc()
+	defer ReturnAlloc(alloc) // frees them together
 
 	sides := []int32{3, 4, 5}
 	r := (*request)(alloc.Malloc(int(unsafe.Sizeof(request{}))))

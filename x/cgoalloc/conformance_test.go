@@ -1,19 +1,18 @@
 //go:build cgo
 
-package cgoalloc_test
+package cgoalloc
 
 import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/cgoalloc"
 	"github.com/cheapgo/cheap/cheaptest"
 )
 
 func TestConformance(t *testing.T) {
-	malloc := &cgoalloc.DefaultAllocator{}
-	fixed := func(t *testing.T, blockSize uintptr) cgoalloc.FixedBlockAllocator {
-		a, err := cgoalloc.CreateFixedBlockAllocator(malloc, 4096, blockSize, 8)
+	malloc := &DefaultAllocator{}
+	fixed := func(t *testing.T, blockSize uintptr) FixedBlockAllocator {
+		a, err := CreateFixedBlockAllocator(malloc, 4096, blockSize, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,12 +22,12 @@ func TestConformance(t *testing.T) {
 		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return malloc }, cheaptest.Guarantees{Concurrent: true})
 	})
 	t.Run("Arena", func(t *testing.T) {
-		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return cgoalloc.CreateArenaAllocator(malloc) }, cheaptest.Guarantees{})
+		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return CreateArenaAllocator(malloc) }, cheaptest.Guarantees{})
 	})
 	// A FixedBlockAllocator exports no MaxSize, so it is tested as a tier only.
 	t.Run("Fallback", func(t *testing.T) {
 		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
-			return cgoalloc.CreateFallbackAllocator(fixed(t, 64), cgoalloc.CreateFallbackAllocator(fixed(t, 1024), malloc))
+			return CreateFallbackAllocator(fixed(t, 64), CreateFallbackAllocator(fixed(t, 1024), malloc))
 		}, cheaptest.Guarantees{Align: 8})
 	})
 }

@@ -1,0 +1,159 @@
+package repotest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dropInGuide is the document that says how a program gets the drop-ins, under their own paths or
+// under those of the originals.
+const dropInGuide = "docs/porting.md"
+
+// A dropIn is one of them, with a package that imports the original, and what a program that calls
+// it prints.
+type dropIn struct {
+	name, dependency, prints string
+	needsCgo                 bool
+}
+
+var dropIns = []dropIn{
+	{"cgoparam", `package dependency
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/CannibalVox/cgoparam"
+)
+
+// Print needs alignment to 16, which the original does not have.
+func Print() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+	aligned := true
+	for range 10 {
+		aligned = aligned && uintptr(alloc.Malloc(1))%16 == 0
+	}
+	p := (*[5]byte)(alloc.CString("hello"))
+	q := (*[5]byte)(alloc.CBytes(p[:]))
+	fmt.Println(string(q[:]), aligned, describe(alloc))
+}
+
+func describe(alloc *cgoparam.Allocator) bool { return alloc.Malloc(0) != unsafe.Pointer(nil) }
+`, "hello true true\n", false},
+	{"cgoalloc", `package dependency
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/CannibalVox/cgoalloc"
+)
+
+// Print frees a block twice, which the original does not notice.
+func Print() {
+	var inner cgoalloc.Allocator = &cgoalloc.DefaultAllocator{}
+	var blocks cgoalloc.FixedBlockAllocator
+	blocks, err := cgoalloc.CreateFixedBlockAllocator(inner, 4096, 64, 8)
+	if err != nil {
+		panic(err)
+	}
+	var all *cgoalloc.FallbackAllocator = cgoalloc.CreateFallbackAllocator(blocks, inner)
+	var arena *cgoalloc.ArenaAllocator = cgoalloc.CreateArenaAllocator(all)
+	p := (*[5]byte)(unsafe.Pointer(cgoalloc.CString(arena, "hello")))
+	q := (*[5]byte)(cgoalloc.CBytes(arena, p[:]))
+	fmt.Println(string(q[:]))
+	arena.FreeAll()
+	defer func() { fmt.Println(recover() != nil) }()
+	block := blocks.Malloc(64)
+	blocks.Free(block)
+	blocks.Free(block)
+}
+`, "hello\ntrue\n", true},
+}
+
+// TestDropIns runs the commands of the document, and a program. Either the program imports a
+// drop-in, or a module that it requires imports the original.
+func TestDropIns(t *testing.T) {
+	t.Parallel()
+	cgo := goEnv(t, "CGO_ENABLED") == "1"
+	for _, d := range dropIns {
+		if d.needsCgo && !cgo {
+			continue
+		}
+		original, ours := "github.com/CannibalVox/"+d.name, modulePath+"/x/"+d.name
+		t.Run("way=import/package="+d.name, func(t *testing.T) {
+			t.Parallel()
+			d.run(t, "-require="+ours+"@", map[string]string{
+				"hello/go.mod":                   "module example.com/hello\n\ngo 1.22\n",
+				"hello/main.go":                  "package main\n\nimport \"example.com/hello/dependency\"\n\nfunc main() { dependency.Print() }\n",
+				"hello/dependency/dependency.go": strings.ReplaceAll(d.dependency, original, ours),
+			})
+		})
+		t.Run("way=replace/package="+d.name, func(t *testing.T) {
+			t.Parallel()
+			d.run(t, "-replace="+original+"=", map[string]string{
+				"dependency/go.mod":        "module example.com/dependency\n\ngo 1.22\n\nrequire " + original + " v1.1.0\n",
+				"dependency/dependency.go": d.dependency,
+
+				"hello/go.mod":  "module example.com/hello\n\ngo 1.22\n\nrequire example.com/dependency v0.0.0\n\nreplace example.com/dependency => ../dependency\n",
+				"hello/main.go": "package main\n\nimport \"example.com/dependency\"\n\nfunc main() { dependency.Print() }\n",
+			})
+		})
+	}
+}
+
+// run runs the program in the folder hello after the commands of the document that contain a flag.
+func (d dropIn) run(t *testing.T, flag string, texts map[string]string) {
+	t.Helper()
+	top := t.TempDir()
+	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, top, texts)
+	hello := filepath.Join(top, "hello")
+	commands := ""
+	for _, b := range parseDocument(t, dropInGuide).blocks {
+		if b.lang == "sh" && strings.Contains(b.text, flag) {
+			commands += b.text
+		}
+	}
+	if commands == "" {
+		t.Fatalf("%s has no commands with %s", dropInGuide, flag)
+	}
+	runLines(t, hello, commands)
+	if got := runLines(t, hello, "go run ."); got != d.prints {
+		t.Errorf("the program prints %q, want %q", got, d.prints)
+	}
+	text := read(t, dropInGuide)
+	var m modFile
+	goJSONAt(t, hello, &m, "mod", "edit", "-json")
+	if !strings.Contains(text, "of this module, "+m.Go) {
+		t.Errorf("the program's go.mod says go %s after go mod tidy, and %s does not", m.Go, dropInGuide)
+	}
+	for _, r := range m.Require {
+		switch r.Path {
+		case "example.com/dependency", "github.com/CannibalVox/" + d.name, modulePath, modulePath + "/x/" + d.name:
+		default:
+			if required := r.Path + " " + r.Version; !strings.Contains(text, required) {
+				t.Errorf("the program's go.mod requires %s, and %s does not say so", required, dropInGuide)
+			}
+		}
+	}
+}
+
+// writeFiles writes files, whose names have slashes, below a folder.
+func writeFiles(t *testing.T, top string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		name = filepath.Join(top, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
