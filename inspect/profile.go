@@ -42,7 +42,7 @@ const DefaultRate = 512 << 10
 // The blocks of an Arena, a FixedBlock and an own.Memory lie in larger blocks of a heap,
 // their chunks. A sample is of the chunk, and has the stack that has taken it.
 //
-// Package otelmemory shows the samples to a profiler outside of the process.
+// Module x/otelmemory shows the samples to a profiler outside of the process.
 //
 // SetRate may be called at any time, from any goroutine.
 func SetRate(bytes int) (old int) {
