@@ -264,7 +264,7 @@ func isOurs(function string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range []string{".", "/internal/", "/own.", "/own/internal/", "/libc.", "/inspect/leaktest.(*Allocator).", "/x/arrow.", "/x/cgoalloc.", "/x/cgoparam.", "/x/modernc."} {
+	for _, p := range []string{".", "/internal/", "/own.", "/own/internal/", "/libc.", "/inspect/leaktest.(*Allocator).", "/x/arrow.", "/x/cgoalloc.", "/x/cgoparam."} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

@@ -1,4 +1,4 @@
-module github.com/cheapgo/cheap/x/modernc/sqlitetest
+module github.com/cheapgo/cheap/lab/modernc/sqlitetest
 
 go 1.26.0
 

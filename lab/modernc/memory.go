@@ -1,7 +1,8 @@
 // Package memory has the API of modernc.org/memory, on the heap of
 // github.com/cheapgo/cheap. A program that depends on modernc.org/memory, as
 // modernc.org/sqlite and all users of modernc.org/libc do, uses it by a replace
-// line in its go.mod; see README.md.
+// line in its go.mod; see README.md. It is a suite for the heap: there is next to nothing to
+// gain for a program.
 //
 // # What is different
 //

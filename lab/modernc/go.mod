@@ -1,4 +1,4 @@
-module github.com/cheapgo/cheap/x/modernc
+module github.com/cheapgo/cheap/lab/modernc
 
 go 1.26.0
 
