@@ -82,19 +82,6 @@ func mincore(addr, n uintptr) (in uintptr, err error) {
 	return in, nil
 }
 
-// mustBeUnmapped looks whether the system has n bytes at addr back. A part of them may be
-// mapped again: by Go, or for the stack of a thread.
-func mustBeUnmapped(t *testing.T, addr, n uintptr) {
-	t.Helper()
-	for i := range uintptr(8) {
-		at := (addr + n/8*i) &^ (osmem.PageSize - 1)
-		if _, err := mincore(at, osmem.PageSize); err == syscall.ENOMEM { // what mincore says of a page that is not mapped
-			return
-		}
-	}
-	t.Errorf("%d bytes at %#x are mapped", n, addr)
-}
-
 // TestTrimResident looks whether the system has the memory back after Trim.
 func TestTrimResident(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
