@@ -79,7 +79,7 @@ func MeasureMemory(tr *trace.Trace, info peers.Info) (m result.Memory, err error
 	if err != nil {
 		return result.Memory{}, err
 	}
-	return result.Memory{Peak: most - before, Final: after - before}, p.Close()
+	return result.Memory{Peak: max(most, after) - before, Final: after - before}, p.Close() // Trim may need some
 }
 
 // stretch returns the number of operations up to the next sample.

@@ -12,6 +12,7 @@ import (
 // it when it is freed. It keeps what it is told to keep.
 type mapper struct {
 	keep   bool
+	trim   int               // bytes that Trim maps
 	blocks map[uint32][]byte // by slot
 	freed  [][]byte          // that were kept
 }
@@ -39,7 +40,14 @@ func (m *mapper) Replay(ops []trace.Op, _ peers.Slots) *trace.Op {
 	return nil
 }
 
-func (m *mapper) Trim() error { return nil }
+// Trim maps memory if it is told to.
+func (m *mapper) Trim() error {
+	if m.trim > 0 {
+		m.Replay([]trace.Op{{Kind: trace.Malloc, Slot: 2, Size: m.trim}}, nil)
+		m.freed = append(m.freed, m.blocks[2])
+	}
+	return nil
+}
 
 func (m *mapper) Close() error {
 	for _, mem := range m.freed {
@@ -56,23 +64,27 @@ func TestMeasureMemory(t *testing.T) {
 		{Kind: trace.Free, Slot: 0},
 		{Kind: trace.Malloc, Slot: 0, Size: 4096}, // the other is freed at the end
 	}}
-	for _, keep := range []bool{false, true} {
+	for _, c := range []struct {
+		keep        bool
+		trim        int
+		peak, final int64
+	}{
+		{false, 0, 2 * block, 0},
+		{true, 0, 2 * block, 2 * block},
+		{false, 3 * block, 3 * block, 3 * block},
+	} {
 		m, err := MeasureMemory(tr, peers.Info{Name: "mapper", Open: func(int) (peers.Peer, error) {
-			return &mapper{keep: keep, blocks: make(map[uint32][]byte)}, nil
+			return &mapper{keep: c.keep, trim: c.trim, blocks: make(map[uint32][]byte)}, nil
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		const peak, slack = 2 * block, 1 << 20 // the test binary may need a little itself
-		if m.Peak < peak-slack || m.Peak > peak+slack {
-			t.Errorf("keep=%v: peak is %d, want about %d", keep, m.Peak, peak)
+		const slack = 1 << 20 // the test binary may need a little itself
+		if m.Peak < c.peak-slack || m.Peak > c.peak+slack {
+			t.Errorf("%+v: the peak is %d", c, m.Peak)
 		}
-		final := int64(0)
-		if keep {
-			final = 2 * block
-		}
-		if m.Final < final-slack || m.Final > final+slack {
-			t.Errorf("keep=%v: final is %d, want about %d", keep, m.Final, final)
+		if m.Final < c.final-slack || m.Final > c.final+slack {
+			t.Errorf("%+v: the final is %d", c, m.Final)
 		}
 	}
 }

@@ -119,7 +119,7 @@ type Row struct {
 // no file: pages of code, which the first call of a function brings in, are not
 // the allocator's.
 type Memory struct {
-	Peak  int64 // the most that a sample saw
+	Peak  int64 // the most that a sample saw, that of Final included
 	Final int64 // after every block was freed and the allocator trimmed
 }
 
