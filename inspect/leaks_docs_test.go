@@ -18,8 +18,9 @@ func TestLeaksDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	var outputs []string
-	for _, f := range []func(t *testing.T) string{forgottenTest, profileOfServer, suspectsOfServer} {
-		outputs = append(outputs, strings.TrimSpace(f(t)))
+	profile, suspects := serve(t)
+	for _, out := range []string{forgottenTest(t), topOf(t, profile), suspects} {
+		outputs = append(outputs, strings.TrimSpace(out))
 	}
 	sources := ""
 	for _, name := range []string{"leaktest/testdata/forgotten/forgotten_test.go", "testdata/server/main.go"} {
@@ -66,28 +67,18 @@ func forgottenTest(t *testing.T) string {
 	return out
 }
 
-var served struct{ profile, text string }
-
-// serve runs the server once.
-func serve(t *testing.T) {
+// serve runs the server. It returns the name of the profile that it writes, and what it prints.
+func serve(t *testing.T) (profile, suspects string) {
 	t.Helper()
-	if served.text == "" {
-		served.profile = filepath.Join(t.TempDir(), "leaks.pb.gz")
-		served.text = run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", served.profile)
-	}
+	profile = filepath.Join(t.TempDir(), "leaks.pb.gz")
+	return profile, run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", profile)
 }
 
-func profileOfServer(t *testing.T) string {
-	serve(t)
-	out := run(t, nil, "go", "tool", "pprof", "-top", served.profile)
+func topOf(t *testing.T, profile string) string {
+	out := run(t, nil, "go", "tool", "pprof", "-top", profile)
 	_, out, _ = strings.Cut(out, " UTC\n")
 	if i := strings.Index(out, "Showing"); i >= 0 {
 		out = out[i:]
 	}
 	return out
-}
-
-func suspectsOfServer(t *testing.T) string {
-	serve(t)
-	return served.text
 }

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"expvar"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
 )
+
+var publish = sync.OnceFunc(func() { Publish("cheap") })
 
 func TestPublish(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "published"})
@@ -18,7 +21,7 @@ func TestPublish(t *testing.T) {
 	defer h.DestroyAll()
 	h.Malloc(100)
 	h.Malloc(100)
-	Publish("cheap")
+	publish() // again with -count would panic
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(expvar.Get("cheap").String()), &all); err != nil {
 		t.Fatal(err)
