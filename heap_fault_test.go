@@ -92,6 +92,7 @@ func refusedProgram(times int) {
 	if err != nil {
 		panic(err)
 	}
+	SetDecay(-1) // the timer would call the system from another goroutine
 	places := &placer{seen: map[string]bool{}}
 	system := refuse(n, times)
 	if n == 0 {
@@ -330,6 +331,7 @@ func (panicker) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, a
 // TestRefusalHarmsNothing lets every single call of the system fail that a
 // large block needs, in a heap that has blocks.
 func TestRefusalHarmsNothing(t *testing.T) {
+	setDecay(t, -1) // what idles stays held
 	h := newHeap(t, HeapOptions{})
 	const size = span.OwnMapping + span.UnitSize
 	small, large := h.Malloc(100), h.Malloc(size)

@@ -35,6 +35,7 @@ type twice struct {
 }
 
 func newTwice(t *testing.T, size int, seed uint64) *twice {
+	setDecay(t, -1) // freeTwice looks into a Local's cache, which would be taken if it is idle
 	w := &twice{t: t, r: rand.New(rand.NewPCG(seed, 1)), size: size, other: newHeap(t, HeapOptions{})}
 	h, err := NewHeap(HeapOptions{})
 	if err != nil {
@@ -220,6 +221,7 @@ const pairSize = 512
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
+	setDecay(t, -1) // the caches of Locals that are idle would be taken
 	h, err := NewHeap(HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
