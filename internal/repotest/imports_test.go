@@ -90,6 +90,8 @@ var imports = map[string][]string{
 	"internal/ctouch":     {"C"},
 	"libc/internal/ctest": {"C"},
 
+	"internal/result/resulttest": {"internal/figure", "internal/result"},
+
 	"calls/internal/ctest": {"C", "calls"},
 	"calls/callgen":        {},
 
@@ -101,7 +103,7 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 // TestBrowser checks pages in a browser.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
 	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 func write(t *testing.T, r *result.Report) string {

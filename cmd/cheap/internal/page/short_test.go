@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 // A doubtful time is marked, also in the summary, and a warning says how many there are.

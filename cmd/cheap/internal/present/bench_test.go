@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 // benchstat reads with benchfmt: every line is a result or configuration, names

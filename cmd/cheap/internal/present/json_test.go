@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/resulttest"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 func asJSON(t *testing.T, r *result.Report) []byte {

@@ -1,10 +1,10 @@
-// Package resulttest has a report for the tests of the packages that write one.
+// Package resulttest has reports for the tests of what shows them.
 package resulttest
 
 import (
 	"math/rand/v2"
+	"slices"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/stats"
 	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 )
@@ -52,7 +52,7 @@ func (f *fixture) row(in fixtureRow) {
 	for range f.rounds {
 		row.Samples = append(row.Samples, figure.Round(in.ns*(1+0.02*f.noise.NormFloat64()), 7))
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = Summarize(row.Samples)
+	row.NsPerOp, row.CI95Low, row.CI95High = summarize(row.Samples)
 	if in.versus != "" {
 		row.Versus = f.versus(&row, in.versus)
 	}
@@ -72,17 +72,24 @@ func (f *fixture) versus(row *result.Row, to string) *result.Ratio {
 			ratios = append(ratios, ns/base.Samples[i])
 		}
 		v := &result.Ratio{To: to}
-		v.Ratio, v.CI95Low, v.CI95High = Summarize(ratios)
+		v.Ratio, v.CI95Low, v.CI95High = summarize(ratios)
 		v.Noisy = v.CI95Low <= 1 && v.CI95High >= 1 || v.CI95High == 0
 		return v
 	}
 	panic("no row " + to)
 }
 
-// Summarize is [stats.Summarize], rounded: some processors multiply and add in
-// one step, so that the last digits differ.
-func Summarize(rounds []float64) (median, low, high float64) {
-	median, low, high = stats.Summarize(rounds)
+// summarize returns the median of rounds and its 95 % confidence interval, as the laboratory does for
+// so many rounds: from the second smallest to the second largest of nine or ten, and no interval, which
+// is two zeros, for five. They are rounded: some processors multiply and add in one step, so that the
+// last digits differ.
+func summarize(rounds []float64) (median, low, high float64) {
+	s := slices.Sorted(slices.Values(rounds))
+	n := len(s)
+	median = (s[(n-1)/2] + s[n/2]) / 2
+	if n >= 9 {
+		low, high = s[1], s[n-2]
+	}
 	return figure.Round(median, 7), figure.Round(low, 7), figure.Round(high, 7)
 }
 
