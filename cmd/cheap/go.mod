@@ -5,8 +5,6 @@ go 1.26.0
 require (
 	github.com/cheapgo/cheap v0.0.0
 	github.com/cheapgo/cheap/inspect v0.0.0
-	github.com/chromedp/cdproto v0.159.0
-	github.com/chromedp/chromedp v0.23.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
@@ -17,7 +15,6 @@ require (
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/cheapgo/cheap/cmem v0.0.0
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
 

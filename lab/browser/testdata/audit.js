@@ -1,5 +1,5 @@
 // Checks the page as a reader sees it: what is drawn, and what overlaps. The value
-// is JSON that browser_test.go reads.
+// is JSON that tab_test.go reads.
 (() => {
 	const doc = document.documentElement;
 	const overlaps = (a, b, slack) =>

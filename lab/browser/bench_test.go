@@ -1,6 +1,6 @@
 //go:build browser
 
-package page
+package browser
 
 import (
 	"fmt"
@@ -12,12 +12,13 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
+	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
-// TestBrowser checks pages in a browser.
-func TestBrowser(t *testing.T) {
+// TestBench checks pages of `cheap bench`.
+func TestBench(t *testing.T) {
 	b := startBrowser(t)
 	for _, tt := range []struct {
 		name string
@@ -265,7 +266,7 @@ func testTooltip(b *tab) {
 	run(b, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 	b.wait("there is a tooltip", `document.querySelector('.tip')?.textContent`)
 	text := run(b, chromedp.TextContent(".tip"))
-	for _, want := range []string{r.Rows[0].Row, measured(r.Rows[0].NsPerOp), "Hansen 2023, 1 core: 0.271"} {
+	for _, want := range []string{r.Rows[0].Row, strings.ReplaceAll(figure.Duration(r.Rows[0].NsPerOp), " ", "\u00a0"), "Hansen 2023, 1 core: 0.271"} {
 		if !strings.Contains(text, want) {
 			b.t.Errorf("the tooltip says %q, which has no %q", text, want)
 		}

@@ -1,6 +1,6 @@
 //go:build browser
 
-package page
+package browser
 
 import (
 	"bytes"
@@ -185,20 +185,15 @@ func (b *tab) forget() {
 	b.said, b.requests = nil, nil
 }
 
-// open shows a report.
+// open shows the page of a report.
 func (b *tab) open(r *result.Report) {
 	b.t.Helper()
-	name := filepath.Join(b.t.TempDir(), "report.html")
-	f, err := os.Create(name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := Write(f, r, Whole); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		b.t.Fatal(err)
-	}
+	b.openFile(benchPage(b.t, r))
+}
+
+// openFile shows a page of a file.
+func (b *tab) openFile(name string) {
+	b.t.Helper()
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(name)}
 	run(b, chromedp.Navigate(u.String()))
 }

@@ -1,6 +1,6 @@
 //go:build browser
 
-package page
+package browser
 
 import (
 	"net/http/httptest"
