@@ -24,6 +24,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	groups := map[groupKey]*group{}
 	whole := newGroup()
 	calls := lineCalls{}
+	var memory memoryTime
 	k := newClassifier(p, exact)
 	keys := make([]groupKey, len(p.Sample))
 	classes := make([]class, len(p.Sample))
@@ -49,6 +50,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 			groups[keys[i]] = newGroup()
 		}
 		groups[keys[i]].add(classes[i], weight, countOf(p, s))
+		memory.add(classes[i], weight)
 		whole.add(classes[i], weight, countOf(p, s))
 	}
 	r := &Report{
@@ -67,6 +69,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	r.fill(groups, whole)
 	r.fillSites(groups, whole)
 	r.advise(figures)
+	r.adviseMemory(memory, whole.total)
 	r.flame = newFlame(p, func(i int) (float64, class, *group) {
 		return float64(p.Sample[i].Value[value]) * unit / whole.total, classes[i], groups[keys[i]]
 	})

@@ -64,6 +64,9 @@ type class struct {
 	transition bool // entersyscall or exitsyscall, on their fast ways
 	roots      bool // the collector marks or sweeps records of cleanups and finalizers
 	checks     bool // the arguments of a call
+	malloc     bool // the allocator of C, called by C
+
+	collector string // the function that has called runtime.GC
 
 	site   frame  // the Go call site; no function if there is none
 	callee string // what it calls: C.name, runtime.AddCleanup
@@ -176,6 +179,8 @@ func (k *classifier) classify(stack []frame) class {
 	if c.purpose == "" {
 		c.purpose = purposeRest
 	}
+	c.malloc = isMalloc(stack[0]) && c.purpose != purposeStrings
+	c.collector = collectorOf(stack)
 	return c
 }
 
@@ -279,12 +284,22 @@ func calledFromGo(stack []frame) bool {
 	return false
 }
 
-// isOurs reports whether a package belongs to this module's library, whose lines are no call
-// sites: the line that calls it is.
+// ours are the folders of the repository with the library, its modules and its adapters, "" for the
+// root. Packages below them belong to them. The others have programs.
+var ours = map[string]bool{
+	"": true, "asan": true, "calls": true, "cheaptest": true, "cmem": true, "inspect": true, "internal": true,
+	"libc": true, "own": true, "pace": true, "x": true, "cgoalloc": true, "cgoparam": true,
+}
+
+// isOurs reports whether a package belongs to cheap, so that its lines are no call sites: the line
+// that calls it is.
 func isOurs(pkg string) bool {
 	rest, found := strings.CutPrefix(pkg, "github.com/cheapgo/cheap")
-	return found && (rest == "" || rest == "/libc" || rest == "/own" || rest == "/pace" ||
-		strings.HasPrefix(rest, "/own/internal/") || strings.HasPrefix(rest, "/internal/"))
+	if !found || rest != "" && rest[0] != '/' {
+		return false
+	}
+	folder, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	return ours[folder]
 }
 
 // findSite looks at one frame for the call site, and for what is called.

@@ -11,7 +11,8 @@ import (
 )
 
 // Symbolize gives names to the instructions of C in a profile, by the symbols of the program and
-// of its libraries. An instruction without a symbol gets the name of the library.
+// of its libraries. An instruction without a symbol gets the name of the library: [libc.so.6], and
+// in its allocator [libc.so.6 malloc].
 func Symbolize(p *profile.Profile) {
 	tables := map[string]*symbolTable{}
 	nextID := uint64(0)
@@ -27,9 +28,13 @@ func Symbolize(p *profile.Profile) {
 		if tables[m.File] == nil {
 			tables[m.File] = readSymbols(m.File)
 		}
-		name := tables[m.File].name(loc.Address - m.Start + m.Offset)
+		offset := loc.Address - m.Start + m.Offset
+		name := tables[m.File].name(offset)
 		if name == "" {
 			name = "[" + filepath.Base(m.File) + "]"
+			if tables[m.File].isBeforeMalloc(offset) {
+				name = "[" + filepath.Base(m.File) + inMalloc
+			}
 		}
 		key := m.File + " " + name
 		if functions[key] == nil {
@@ -118,4 +123,15 @@ func (t *symbolTable) name(offset uint64) string {
 		return ""
 	}
 	return t.symbols[i-1].name
+}
+
+// inMalloc is the end of the name of an instruction in an allocator.
+const inMalloc = " malloc]"
+
+// isBeforeMalloc reports whether an instruction without a symbol is most likely of an allocator: the
+// next function of the file that has a symbol is. In C, the functions that malloc and free are made of
+// are before them in a source file, and a stripped library has no symbols of these.
+func (t *symbolTable) isBeforeMalloc(offset uint64) bool {
+	i := sort.Search(len(t.symbols), func(i int) bool { return t.symbols[i].from > offset })
+	return i < len(t.symbols) && isMalloc(frame{function: t.symbols[i].name, isC: true})
 }

@@ -66,8 +66,12 @@ func (r *Report) Text(w io.Writer) error {
 	if len(r.Advice) > 0 {
 		b.WriteString("\nwhat would change it\n")
 		for i, a := range r.Advice {
-			fmt.Fprintf(&b, "%2d. %s: %s of the processor time, then about %s.\n", i+1, a.Site, figure.Percent(a.Now), figure.Percent(a.Expected))
-			for _, text := range []string{a.Text, "Expected from: " + a.Basis + ".", a.Link} {
+			then, basis := fmt.Sprintf(", then about %s", figure.Percent(a.Expected)), "Expected from: "+a.Basis+"."
+			if a.Open {
+				then, basis = "", ""
+			}
+			fmt.Fprintf(&b, "%2d. %s: %s of the processor time%s.\n", i+1, a.Site, figure.Percent(a.Now), then)
+			for _, text := range []string{a.Text, basis, a.Link} {
 				for _, line := range wrap(text, 92) {
 					b.WriteString("    " + line + "\n")
 				}
