@@ -1,4 +1,4 @@
-package itest
+package own
 
 import (
 	"runtime"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testwait"
-	"github.com/cheapgo/cheap/own"
 )
 
 // TestReleaseByNumber has a release function free blocks whose addresses it gets as
@@ -15,8 +14,12 @@ import (
 // memory, and with -race each conversion of a number is checked: cheap.Pointer passes,
 // and unsafe.Pointer(r) would end the program.
 func TestReleaseByNumber(t *testing.T) {
-	h := newHeap(t)
-	p := own.NewPool(own.Options{Name: "by number", Release: func(_ any, resources []uintptr) error {
+	h, err := cheap.NewHeap(cheap.HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.DestroyAll() })
+	p := NewPool(Options{Name: "by number", Release: func(_ any, resources []uintptr) error {
 		for _, r := range resources {
 			b := unsafe.Slice((*byte)(cheap.Pointer(r)), 100)
 			if b[0] != 7 || b[99] != 7 {
@@ -26,7 +29,7 @@ func TestReleaseByNumber(t *testing.T) {
 		}
 		return nil
 	}})
-	type owned struct{ h own.Handle[unsafe.Pointer] }
+	type owned struct{ h Handle[unsafe.Pointer] }
 	done := make(chan bool)
 	go func() { // no stack that stays keeps an owner
 		defer close(done)
