@@ -68,6 +68,9 @@ func main() {
 }
 `
 
+// pages are the files of pages, by the message of the laboratory.
+var pages = map[string]string{}
+
 // benchPage has the command write the page of a report, and returns its file.
 func benchPage(t *testing.T, r *result.Report) string {
 	t.Helper()
@@ -75,8 +78,11 @@ func benchPage(t *testing.T, r *result.Report) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "lab"), 0o777); err != nil {
+	if page := pages[string(message)]; page != "" {
+		return page
+	}
+	folder := filepath.Join(built, fmt.Sprint("report-", len(pages)))
+	if err := os.MkdirAll(filepath.Join(folder, "lab"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -89,5 +95,6 @@ func benchPage(t *testing.T, r *result.Report) string {
 		}
 	}
 	runCheap(t, folder, "bench", "-format=html", "-o=report.html")
-	return filepath.Join(folder, "report.html")
+	pages[string(message)] = filepath.Join(folder, "report.html")
+	return pages[string(message)]
 }
