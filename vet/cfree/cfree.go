@@ -9,8 +9,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -19,15 +18,7 @@ import (
 var doc string
 
 // Analyzer reports C memory that is not freed.
-var Analyzer = &analysis.Analyzer{
-	Name:             "cfree",
-	Doc:              help.Doc(doc, "cfree"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-	FactTypes:        []analysis.Fact{new(Params), new(Results), new(Releases)},
-}
+var Analyzer = analyzer.New("cfree", doc, run, new(Params), new(Results), new(Releases))
 
 // Params says what a function does with C memory that it is given.
 type Params struct {
@@ -68,11 +59,9 @@ type param struct {
 	inner bool
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	if !pkg.Cgo && !concerned(pass) {
-		return nil, nil
+		return
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
@@ -99,17 +88,11 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	c.checkFields()
-	return nil, nil
 }
 
 // concerned reports whether a package without cgo may have C memory.
 func concerned(pass *analysis.Pass) bool {
-	for _, imported := range pass.Pkg.Imports() {
-		if imported.Path() == cheapPath {
-			return true
-		}
-	}
-	return len(pass.AllObjectFacts()) > 0
+	return analyzer.Imports(pass.Pkg, analyzer.Cheap) || len(pass.AllObjectFacts()) > 0
 }
 
 // An allocation is a call with a result that has to be freed.

@@ -114,7 +114,9 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			search.Overwrites[use.Node] = true
 		}
 	}
-	search.Err = errorOf(u, a.call)
+	if v, of := u.LastResult(a.call); of > 1 {
+		search.Err = v
+	}
 	end := u.Find(search)
 	switch end := end.(type) {
 	case nil:
@@ -134,15 +136,6 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		c.reportAt(a, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
 			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
 	}
-}
-
-// errorOf returns the variable of an error that is assigned together with the result of a call.
-func errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
-	s, ok := u.Parent(call).(*ast.AssignStmt)
-	if !ok || len(s.Rhs) != 1 || len(s.Lhs) < 2 {
-		return nil
-	}
-	return u.ObjectOf(s.Lhs[len(s.Lhs)-1])
 }
 
 // checkFields reports allocations in fields that nothing in the package frees. Other packages may

@@ -27,14 +27,12 @@ package cleanupcycle
 
 import (
 	_ "embed"
-	"fmt"
 	"go/ast"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
@@ -43,23 +41,14 @@ import (
 var doc string
 
 // Analyzer reports finalizers, cleanups and release functions that never run.
-var Analyzer = &analysis.Analyzer{
-	Name:             "cleanupcycle",
-	Doc:              help.Doc(doc, "cleanupcycle"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-}
+var Analyzer = analyzer.New("cleanupcycle", doc, run)
 
 type checker struct {
 	*analysis.Pass
 	pkg *source.Package
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{pass, pkg}
 	for _, call := range register.Calls(c.pkg) {
 		c.cycle(call)
@@ -69,11 +58,10 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	c.options()
-	return nil, nil
 }
 
 func (c *checker) report(n ast.Node, kind, format string, args ...any) {
-	c.Report(analysis.Diagnostic{Pos: n.Pos(), End: n.End(), Category: kind, Message: fmt.Sprintf(format, args...)})
+	analyzer.Report(c.Pass, n, kind, format, args...)
 }
 
 // cycle reports a function or an argument that refers to the object.
@@ -262,21 +250,15 @@ func plain(t types.Type, depth int) bool {
 	return false
 }
 
-const ownPath = "github.com/cheapgo/cheap/own"
-
 // options reports functions in own.Options that refer to variables with owners.
 func (c *checker) options() {
-	imported := false
-	for _, p := range c.pkg.Types.Imports() {
-		imported = imported || p.Path() == ownPath
-	}
-	if !imported {
+	if !analyzer.Imports(c.pkg.Types, analyzer.Own) {
 		return
 	}
 	for _, f := range c.pkg.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			lit, ok := n.(*ast.CompositeLit)
-			if !ok || !isNamed(c.pkg.Info.TypeOf(lit), ownPath, "Options") {
+			if !ok || !isOwn(c.pkg.Info.TypeOf(lit), "Options") {
 				return true
 			}
 			for _, elem := range lit.Elts {
@@ -316,7 +298,7 @@ func (c *checker) captured(field string, fun *ast.FuncLit) {
 // that has.
 func hasOwner(t types.Type, depth int) bool {
 	for _, name := range []string{"Owner", "Handle", "Number", "Mem", "Bytes", "String", "Group"} {
-		if isNamed(t, ownPath, name) {
+		if isOwn(t, name) {
 			return true
 		}
 	}
@@ -335,7 +317,8 @@ func hasOwner(t types.Type, depth int) bool {
 	return false
 }
 
-func isNamed(t types.Type, path, name string) bool {
+// isOwn reports whether t is the type of that name of package own, or a pointer to it.
+func isOwn(t types.Type, name string) bool {
 	n := source.TypeName(t)
-	return n != nil && n.Pkg() != nil && n.Pkg().Path() == path && n.Name() == name
+	return n != nil && n.Name() == name && analyzer.Declares(analyzer.Own, n)
 }

@@ -44,8 +44,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -54,15 +53,7 @@ import (
 var doc string
 
 // Analyzer reports owners that are dropped without Close, and rooms without Release.
-var Analyzer = &analysis.Analyzer{
-	Name:             "closeforgotten",
-	Doc:              help.Doc(doc, "closeforgotten"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-	FactTypes:        []analysis.Fact{new(Makes)},
-}
+var Analyzer = analyzer.New("closeforgotten", doc, run, new(Makes))
 
 // Makes marks functions whose first result has an owner that should be closed.
 type Makes struct{}
@@ -71,8 +62,6 @@ type Makes struct{}
 func (*Makes) AFact() {}
 
 func (*Makes) String() string { return "makes" }
-
-const ownPath = "github.com/cheapgo/cheap/own"
 
 type checker struct {
 	*analysis.Pass
@@ -84,9 +73,7 @@ type checker struct {
 	known  map[*types.Func]uses.Role // of a method: what it does with its receiver
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg), byFunc: map[*types.Func]*uses.Unit{},
 		pools: map[types.Object]bool{}, makes: map[*types.Func]bool{}, known: map[*types.Func]uses.Role{},
@@ -99,12 +86,8 @@ func run(pass *analysis.Pass) (any, error) {
 	for _, u := range c.units {
 		c.checkRooms(u)
 	}
-	imported := false
-	for _, p := range pkg.Types.Imports() {
-		imported = imported || p.Path() == ownPath
-	}
-	if !imported && len(pass.AllObjectFacts()) == 0 {
-		return nil, nil
+	if !analyzer.Imports(pkg.Types, analyzer.Own) && len(pass.AllObjectFacts()) == 0 {
+		return
 	}
 	c.findPools()
 	for more := true; more; {
@@ -127,7 +110,6 @@ func run(pass *analysis.Pass) (any, error) {
 			c.check(u, o)
 		}
 	}
-	return nil, nil
 }
 
 // findPools finds the variables and fields that get a pool with OnCollect.
@@ -135,7 +117,7 @@ func (c *checker) findPools() {
 	for _, f := range c.pkg.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !source.IsFunc(c.pkg.Callee(call), ownPath, "NewPool") || len(call.Args) != 1 || !hasOnCollect(call.Args[0]) {
+			if !ok || !source.IsFunc(c.pkg.Callee(call), analyzer.Own, "NewPool") || len(call.Args) != 1 || !hasOnCollect(call.Args[0]) {
 				return true
 			}
 			switch p := c.pkg.Parent(call).(type) {
@@ -329,26 +311,23 @@ func (c *checker) returns(u *uses.Unit, o owner) bool {
 }
 
 func (c *checker) check(u *uses.Unit, o owner) {
-	report := func(kind, format string, args ...any) {
-		c.Report(analysis.Diagnostic{Pos: o.call.Pos(), End: o.call.End(), Category: kind, Message: fmt.Sprintf(format, args...)})
-	}
 	v, dropped := c.variable(u, o)
 	if dropped {
-		report("dropped", "an owner of a pool with OnCollect is made and dropped: close it")
+		analyzer.Report(c.Pass, o.call, "dropped", "an owner of a pool with OnCollect is made and dropped: close it")
 		return
 	}
 	if v == nil {
 		return
 	}
 	stops, _, _ := c.fate(u, v)
-	search := uses.Search{From: o.call, Stop: stops, Nil: map[types.Object]bool{v: true}, Err: c.errorOf(u, o.call)}
+	search := uses.Search{From: o.call, Stop: stops, Nil: map[types.Object]bool{v: true}, Err: errorOf(u, o.call)}
 	end, ok := u.Find(search).(*ast.ReturnStmt)
 	switch {
 	case !ok:
 	case len(stops) == 0:
-		report("never", "%s is dropped without Close, in a pool with OnCollect", v.Name())
+		analyzer.Report(c.Pass, o.call, "never", "%s is dropped without Close, in a pool with OnCollect", v.Name())
 	default:
-		report("path", "%s is not closed %s, in a pool with OnCollect", v.Name(), c.onTheWay(end))
+		analyzer.Report(c.Pass, o.call, "path", "%s is not closed %s, in a pool with OnCollect", v.Name(), c.onTheWay(end))
 	}
 }
 
@@ -357,17 +336,14 @@ func (c *checker) onTheWay(end *ast.ReturnStmt) string {
 }
 
 // errorOf returns the variable of the error that a call has returned.
-func (c *checker) errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
-	s, ok := u.Parent(call).(*ast.AssignStmt)
-	if !ok || len(s.Rhs) != 1 {
-		return nil
+func errorOf(u *uses.Unit, call *ast.CallExpr) types.Object {
+	v, of := u.LastResult(call)
+	switch {
+	case v == nil || v.Type() == nil:
+	case types.Identical(v.Type(), types.Universe.Lookup("error").Type()):
+		return v
+	case of == 1 && v.Type() == types.Typ[types.Invalid]:
+		return v // of an owner of a type of C
 	}
-	obj := u.ObjectOf(s.Lhs[len(s.Lhs)-1])
-	if obj == nil || obj.Type() == nil || !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
-		if len(s.Lhs) == 1 && obj != nil && obj.Type() == types.Typ[types.Invalid] {
-			return obj // of an owner of a type of C
-		}
-		return nil
-	}
-	return obj
+	return nil
 }

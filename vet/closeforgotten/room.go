@@ -4,8 +4,7 @@ import (
 	"go/ast"
 	"go/types"
 
-	"golang.org/x/tools/go/analysis"
-
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -16,12 +15,9 @@ func (c *checker) checkRooms(u *uses.Unit) {
 		if !ok || !isReserve(c.pkg.Callee(call)) {
 			return
 		}
-		report := func(kind, message string) {
-			c.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Category: kind, Message: message})
-		}
 		use := u.Assigned(call, 0, endsRoom)
 		if use.Role == uses.Drops {
-			report("dropped", "a room is reserved and dropped: own a resource in it, or call Release")
+			analyzer.Report(c.Pass, call, "dropped", "a room is reserved and dropped: own a resource in it, or call Release")
 		}
 		if use.Role != uses.Names || use.Inner {
 			return // _, err := : the caller expects an error
@@ -33,20 +29,20 @@ func (c *checker) checkRooms(u *uses.Unit) {
 				stops[use.Node] = true
 			}
 		}
-		end, ok := u.Find(uses.Search{From: call, Stop: stops, Err: c.errorOf(u, call)}).(*ast.ReturnStmt)
+		end, ok := u.Find(uses.Search{From: call, Stop: stops, Err: errorOf(u, call)}).(*ast.ReturnStmt)
 		switch {
 		case !ok:
 		case len(stops) == 0:
-			report("never", use.Var.Name()+" is a room in which nothing is owned, and which is not released")
+			analyzer.Report(c.Pass, call, "never", "%s is a room in which nothing is owned, and which is not released", use.Var.Name())
 		default:
-			report("path", use.Var.Name()+" is a room in which nothing is owned, and which is not released, "+c.onTheWay(end))
+			analyzer.Report(c.Pass, call, "path", "%s is a room in which nothing is owned, and which is not released, %s", use.Var.Name(), c.onTheWay(end))
 		}
 	})
 }
 
 // isReserve reports whether f is Pool.Reserve.
 func isReserve(f *types.Func) bool {
-	return f != nil && f.Name() == "Reserve" && f.Pkg() != nil && f.Pkg().Path() == ownPath && f.Signature().Recv() != nil
+	return f != nil && f.Name() == "Reserve" && analyzer.Declares(analyzer.Own, f) && f.Signature().Recv() != nil
 }
 
 // endsRoom says what a call does with a room: its methods, and OwnIn of a Handle or Number, end it,

@@ -2,14 +2,12 @@ package embedowner
 
 import (
 	_ "embed"
-	"fmt"
 	"go/ast"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
@@ -17,25 +15,14 @@ import (
 var doc string
 
 // Analyzer reports structs that embed an owner.
-var Analyzer = &analysis.Analyzer{
-	Name:             "embedowner",
-	Doc:              help.Doc(doc, "embedowner"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-}
-
-const ownPath = "github.com/cheapgo/cheap/own"
+var Analyzer = analyzer.New("embedowner", doc, run)
 
 // fields are the names that the message proposes for a field, by the name of its type.
 var fields = map[string]string{"Owner": "owner", "Handle": "h", "Number": "n"}
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
-	if pkg.Types.Path() == ownPath {
-		return nil, nil
+func run(pass *analysis.Pass, pkg *source.Package) {
+	if pkg.Types.Path() == analyzer.Own {
+		return
 	}
 	for _, f := range pkg.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -48,17 +35,13 @@ func run(pass *analysis.Pass) (any, error) {
 					continue
 				}
 				if name := owner(pkg, field.Type); name != nil {
-					pass.Report(analysis.Diagnostic{
-						Pos: field.Type.Pos(), End: field.Type.End(), Category: "embedded",
-						Message: fmt.Sprintf("the struct embeds an own.%s and exports its methods, Disown among them: write a field that is not exported: %s %s",
-							name.Name(), fields[name.Name()], types.ExprString(field.Type)),
-					})
+					analyzer.Report(pass, field.Type, "embedded", "the struct embeds an own.%s and exports its methods, Disown among them: write a field that is not exported: %s %s",
+						name.Name(), fields[name.Name()], types.ExprString(field.Type))
 				}
 			}
 			return true
 		})
 	}
-	return nil, nil
 }
 
 // owner returns the type of package own that e is, by whatever name, or that e is a pointer to. It
@@ -80,7 +63,7 @@ func owner(pkg *source.Package, e ast.Expr) *types.TypeName {
 
 // owning returns name if it is that of an owner, or nil.
 func owning(name *types.TypeName) *types.TypeName {
-	if name == nil || name.Pkg() == nil || name.Pkg().Path() != ownPath || fields[name.Name()] == "" {
+	if name == nil || !analyzer.Declares(analyzer.Own, name) || fields[name.Name()] == "" {
 		return nil
 	}
 	return name

@@ -26,8 +26,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -36,26 +35,11 @@ import (
 var doc string
 
 // Analyzer reports pointers that are kept longer than they are valid.
-var Analyzer = &analysis.Analyzer{
-	Name:             "escapes",
-	Doc:              help.Doc(doc, "escapes"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-}
+var Analyzer = analyzer.New("escapes", doc, run)
 
-const ownPath = "github.com/cheapgo/cheap/own"
-
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
-	imported := false
-	for _, p := range pkg.Types.Imports() {
-		imported = imported || p.Path() == ownPath
-	}
-	if !imported {
-		return nil, nil
+func run(pass *analysis.Pass, pkg *source.Package) {
+	if !analyzer.Imports(pkg.Types, analyzer.Own) {
+		return
 	}
 	handles := handleFields(pkg)
 	byNode := map[ast.Node]*uses.Unit{}
@@ -82,7 +66,6 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		})
 	}
-	return nil, nil
 }
 
 // handleFields returns the variables and fields whose types are of package own. Those with a type
@@ -100,7 +83,7 @@ func handleFields(pkg *source.Package) map[types.Object]bool {
 		if !ok {
 			return
 		}
-		if obj := pkg.Info.Uses[sel.Sel]; obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != ownPath {
+		if !analyzer.Declares(analyzer.Own, pkg.Info.Uses[sel.Sel]) {
 			return
 		}
 		for _, name := range names {
@@ -128,7 +111,7 @@ func isUse(pkg *source.Package, call *ast.CallExpr, handles map[types.Object]boo
 		return false
 	}
 	if f, ok := pkg.Info.Uses[sel.Sel].(*types.Func); ok {
-		return f.Pkg() != nil && f.Pkg().Path() == ownPath
+		return analyzer.Declares(analyzer.Own, f)
 	}
 	switch x := ast.Unparen(sel.X).(type) {
 	case *ast.Ident:
@@ -150,10 +133,7 @@ func check(pass *analysis.Pass, u *uses.Unit) {
 		return
 	}
 	report := func(n ast.Node) {
-		pass.Report(analysis.Diagnostic{
-			Pos: n.Pos(), End: n.End(), Category: "kept",
-			Message: v.Name() + " is kept here, and is valid only until the function for Use returns",
-		})
+		analyzer.Report(pass, n, "kept", "%s is kept here, and is valid only until the function for Use returns", v.Name())
 	}
 	u.Own(func(n ast.Node) {
 		if g, ok := n.(*ast.GoStmt); ok && u.Mentions(g, v) {

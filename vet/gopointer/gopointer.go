@@ -28,8 +28,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
@@ -37,28 +36,14 @@ import (
 var doc string
 
 // Analyzer reports types that must not be outside the Go heap.
-var Analyzer = &analysis.Analyzer{
-	Name:             "gopointer",
-	Doc:              help.Doc(doc, "gopointer"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-}
-
-const (
-	cheapPath = "github.com/cheapgo/cheap"
-	ownPath   = cheapPath + "/own"
-)
+var Analyzer = analyzer.New("gopointer", doc, run)
 
 var checked = map[string]bool{
-	cheapPath + ".New": true, cheapPath + ".MakeSlice": true, cheapPath + ".Append": true,
-	ownPath + ".NewMem": true,
+	analyzer.Cheap + ".New": true, analyzer.Cheap + ".MakeSlice": true, analyzer.Cheap + ".Append": true,
+	analyzer.Own + ".NewMem": true,
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	ids := slices.SortedFunc(maps.Keys(pkg.Info.Instances), func(a, b *ast.Ident) int { return cmp.Compare(a.Pos(), b.Pos()) })
 	for _, id := range ids {
 		inst := pkg.Info.Instances[id]
@@ -74,7 +59,6 @@ func run(pass *analysis.Pass) (any, error) {
 			})
 		}
 	}
-	return nil, nil
 }
 
 // end is the end of the name with its type arguments.

@@ -11,8 +11,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -21,15 +20,7 @@ import (
 var doc string
 
 // Analyzer reports owners that may be collected while C uses what they own.
-var Analyzer = &analysis.Analyzer{
-	Name:             "keepalive",
-	Doc:              help.Doc(doc, "keepalive"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-	FactTypes:        []analysis.Fact{new(Owner), new(Accessor)},
-}
+var Analyzer = analyzer.New("keepalive", doc, run, new(Owner), new(Accessor))
 
 var group count = 10
 
@@ -93,11 +84,9 @@ type site struct {
 	call *ast.CallExpr
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	if !pkg.Cgo {
-		return nil, nil
+		return
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
@@ -113,7 +102,6 @@ func run(pass *analysis.Pass) (any, error) {
 		c.check(u)
 	}
 	c.report()
-	return nil, nil
 }
 
 // findFields finds the fields whose types are pointers, and may be pointers of C, and the owners
@@ -171,10 +159,8 @@ func (c *checker) isOwner(e ast.Expr) bool {
 		return false
 	}
 	obj := c.pkg.Info.Uses[sel.Sel]
-	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == ownPath && slices.Contains([]string{"Owner", "Handle", "Number"}, obj.Name())
+	return analyzer.Declares(analyzer.Own, obj) && slices.Contains([]string{"Owner", "Handle", "Number"}, obj.Name())
 }
-
-const ownPath = "github.com/cheapgo/cheap/own"
 
 // isCPointer reports whether a type in the source may be that of a pointer to C memory.
 func (c *checker) isCPointer(e ast.Expr) bool {

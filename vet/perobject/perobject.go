@@ -24,14 +24,12 @@ package perobject
 
 import (
 	_ "embed"
-	"fmt"
 	"go/ast"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/help"
-	"github.com/cheapgo/cheap/vet/internal/ignore"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
@@ -40,15 +38,7 @@ import (
 var doc string
 
 // Analyzer reports registrations with the collector for single objects of C.
-var Analyzer = &analysis.Analyzer{
-	Name:             "perobject",
-	Doc:              help.Doc(doc, "perobject"),
-	URL:              help.URL,
-	Requires:         []*analysis.Analyzer{source.Analyzer},
-	Run:              run,
-	RunDespiteErrors: true,
-	FactTypes:        []analysis.Fact{new(Releases)},
-}
+var Analyzer = analyzer.New("perobject", doc, run, new(Releases))
 
 // Releases marks functions that end in a call of C which releases something.
 type Releases struct {
@@ -67,13 +57,11 @@ type checker struct {
 	known  map[*types.Func]string
 }
 
-func run(pass *analysis.Pass) (any, error) {
-	pkg := pass.ResultOf[source.Analyzer].(*source.Package)
-	ignore.Apply(pass, pkg)
+func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{Pass: pass, pkg: pkg, bodies: map[*types.Func]*ast.BlockStmt{}, known: map[*types.Func]string{}}
 	calls := register.Calls(pkg)
 	if len(calls) == 0 && !pkg.Cgo {
-		return nil, nil
+		return
 	}
 	for _, f := range pkg.Files {
 		for _, d := range f.Decls {
@@ -100,10 +88,7 @@ func run(pass *analysis.Pass) (any, error) {
 		if call.Name == "AddCleanup" {
 			kind = "cleanup"
 		}
-		pass.Report(analysis.Diagnostic{
-			Pos: call.Call.Pos(), End: call.Call.End(), Category: kind,
-			Message: fmt.Sprintf("a %s for each object, which ends in C.%s: an own.Handle does this for a fifth to a third of the time", kind, name),
-		})
+		analyzer.Report(pass, call.Call, kind, "a %s for each object, which ends in C.%s: an own.Handle does this for a fifth to a third of the time", kind, name)
 	}
 	if pkg.Cgo {
 		for f := range c.bodies {
@@ -114,7 +99,6 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 // function returns the name of the function of C that a function calls to release something, or

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/types"
 
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -21,7 +22,7 @@ type Call struct {
 
 // Calls returns the calls in a package. SetFinalizer(x, nil) is none.
 func Calls(p *source.Package) []Call {
-	if !imports(p, "runtime") {
+	if !analyzer.Imports(p.Types, "runtime") {
 		return nil
 	}
 	var list []Call
@@ -42,15 +43,6 @@ func Calls(p *source.Package) []Call {
 		})
 	}
 	return list
-}
-
-func imports(p *source.Package, path string) bool {
-	for _, imported := range p.Types.Imports() {
-		if imported.Path() == path {
-			return true
-		}
-	}
-	return false
 }
 
 // Literal returns the function literal that an expression is, or that a local variable was given,

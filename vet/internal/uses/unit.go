@@ -98,6 +98,16 @@ func (u *Unit) IsResult(v types.Object) bool {
 	return false
 }
 
+// LastResult returns the variable that the last result of a call is assigned to, which is the error
+// if there is one, and how many results the call has. The variable is nil if there is none.
+func (u *Unit) LastResult(call *ast.CallExpr) (v types.Object, of int) {
+	s, ok := u.Parent(call).(*ast.AssignStmt)
+	if !ok || len(s.Rhs) != 1 {
+		return nil, 0
+	}
+	return u.ObjectOf(s.Lhs[len(s.Lhs)-1]), len(s.Lhs)
+}
+
 // Local reports whether v is declared in the body of u, or in a literal in it.
 func (u *Unit) Local(v types.Object) bool {
 	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End()

@@ -1,5 +1,4 @@
-// Package ignore leaves out the findings that a comment says are on purpose.
-package ignore
+package analyzer
 
 import (
 	"go/ast"
@@ -14,13 +13,13 @@ import (
 
 const prefix = "//cheapvet:ignore "
 
-// Apply changes pass.Report so that it leaves out what a comment
+// ignore changes pass.Report so that it leaves out what a comment
 //
 //	//cheapvet:ignore name why
 //
 // names: at the end of the line or on the line before, in the comment of a function for all of
 // it, and before the package clause for a file. Several names have commas between them.
-func Apply(pass *analysis.Pass, pkg *source.Package) {
+func ignore(pass *analysis.Pass, pkg *source.Package) {
 	type span struct{ from, to token.Pos }
 	var ignored []span
 	for _, f := range pkg.Files {
