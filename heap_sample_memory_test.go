@@ -58,7 +58,7 @@ type sampledLoad struct {
 
 func (l sampledLoad) measure(t *testing.T) {
 	setDecay(t, -1) // nothing is given back beside what samples give back
-	withRate(t, 512<<10)
+	withRate(t, sample.DefaultRate)
 	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	defer h.DestroyAll()
 	blocks := make([]unsafe.Pointer, 0, l.live/l.from)

@@ -24,6 +24,9 @@ import (
 	_ "github.com/cheapgo/cheap/cmem/source"
 )
 
+// C code counts before Go code runs, so C has a constant as well.
+var _ [DefaultRate]struct{} = [C.cmem_default_rate]struct{}{}
+
 func init() {
 	text, etext := goText()
 	C.cmem_start(C.uintptr_t(text), C.uintptr_t(etext))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // Stats are the counts of the C heap.
@@ -34,7 +35,7 @@ func Read() Stats { return read() }
 
 // DefaultRate is the rate that a program begins with: one sample for 512 KiB that are allocated, as
 // in the profile of the Go heap.
-const DefaultRate = 512 << 10
+const DefaultRate = sample.DefaultRate
 
 // SetRate sets the mean number of bytes between two samples, and returns the old one. 1 samples
 // every block, and 0 none. A thread looks at the rate after 256 KiB that it has allocated, at the

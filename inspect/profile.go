@@ -17,7 +17,7 @@ import (
 
 // DefaultRate is the rate that costs next to nothing: one sample for 512 KiB that are
 // allocated, as in the profile of the Go heap.
-const DefaultRate = 512 << 10
+const DefaultRate = sample.DefaultRate
 
 // SetRate has heaps sample their blocks, so that [WriteHeap] and [WriteLifetimes] have
 // something to show, and returns the old rate. A rate is the number of bytes between two

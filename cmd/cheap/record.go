@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 const recordUsage = `Record runs a program, and shows the memory of its C heap: what C libraries
@@ -73,7 +74,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`")
 	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
 	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
-	flags.IntVar(&s.rate, "rate", 512<<10, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
+	flags.IntVar(&s.rate, "rate", sample.DefaultRate, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // TestRecordInUse has the line of what is in use where no sample is.
@@ -16,8 +17,8 @@ func TestRecordInUse(t *testing.T) {
 		counts shared.Counts
 		want   string
 	}{
-		{shared.Counts{Rate: 512 << 10}, "less than 1.50 MiB in use, with a certainty of 95 %: no sample is in use"},
-		{shared.Counts{Rate: 512 << 10, LiveSamples: 2, Live: 1 << 20}, "1.00 MiB in use"},
+		{shared.Counts{Rate: sample.DefaultRate}, "less than 1.50 MiB in use, with a certainty of 95 %: no sample is in use"},
+		{shared.Counts{Rate: sample.DefaultRate, LiveSamples: 2, Live: 1 << 20}, "1.00 MiB in use"},
 		{shared.Counts{Rate: 1}, "0 bytes in use"}, // each block is a sample
 	} {
 		if got := inUse(c.counts); got != c.want {

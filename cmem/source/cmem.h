@@ -97,6 +97,7 @@ void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_
 // cmem_unloaded returns a number that changes when the program unloads a library.
 uint32_t cmem_unloaded(void);
 
+enum { cmem_default_rate = 512 << 10 }; // what the rate is at first
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);

@@ -22,7 +22,7 @@ __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &
 uint8_t cmem_filter[1 << filter_bits];
 
 in_shared static struct thread *all_threads, *free_threads; // the lock is held to write
-in_shared static int64_t rate = 512 << 10; // bytes between two samples in the mean; 0 is off
+in_shared static int64_t rate = cmem_default_rate; // bytes between two samples in the mean; 0 is off
 static int stopped;              // in the child of a fork
 in_shared static uint64_t lost, taken;
 

@@ -28,6 +28,10 @@ import (
 )
 
 const (
+	// DefaultRate is the rate that costs next to nothing, in bytes between two samples in the mean:
+	// that of the profile of the Go heap. Modules cmem and inspect have it for programs.
+	DefaultRate = 512 << 10
+
 	// Never is the distance to a sample that does not come. A cache never hands out so many
 	// blocks, and with a count of blocks added to it Never does not overflow.
 	Never = math.MaxInt64 / 2

@@ -13,19 +13,16 @@ import (
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
-// sampledRate is inspect.DefaultRate.
-const sampledRate = 512 << 10
-
 // guardRate is what the documentation of inspect.SetGuardRate proposes for production.
 const guardRate = 10_000
 
-// BenchmarkSampled reports what samples at the default rate of package inspect cost: the time
+// BenchmarkSampled reports what samples at the default rate cost: the time
 // of each trace with them, divided by that without. The two take turns.
 func BenchmarkSampled(b *testing.B) {
 	compareTraces(b, "x-unsampled", func(on bool) {
 		sample.SetRate(0)
 		if on {
-			sample.SetRate(sampledRate)
+			sample.SetRate(sample.DefaultRate)
 		}
 	})
 }
