@@ -3,12 +3,12 @@
 package cheap
 
 import (
-	"bytes"
 	"fmt"
 	"runtime/debug"
 	"syscall"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -20,8 +20,8 @@ func TestIdleResident(t *testing.T) {
 	}
 	out, status := testchild.Run(t, func() {
 		debug.SetGCPercent(-1)
-		var kib [3]int
-		readRollup() // touches what reading needs
+		var kib [3]int64
+		procfs.Bytes(readRollup(), "Anonymous") // touches what reading needs
 		for i := range kib {
 			if i > 0 {
 				h, err := NewHeap(HeapOptions{})
@@ -30,14 +30,11 @@ func TestIdleResident(t *testing.T) {
 				}
 				h.Malloc(64)
 			}
-			_, rest, _ := bytes.Cut(readRollup(), []byte("\nAnonymous:"))
-			// Not by Sscan, which allocates.
-			for _, c := range bytes.TrimLeft(rest, " ") {
-				if c == ' ' {
-					break
-				}
-				kib[i] = 10*kib[i] + int(c-'0')
+			n, ok := procfs.Bytes(readRollup(), "Anonymous")
+			if !ok {
+				panic("no line Anonymous")
 			}
+			kib[i] = n >> 10
 		}
 		fmt.Printf("first=%d second=%d\n", kib[1]-kib[0], kib[2]-kib[1])
 	})

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -36,12 +37,11 @@ func ofProcess(name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := bytes.Cut(status, []byte("\n"+name+":"))
-	var kib int64
-	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+	n, ok := procfs.Bytes(status, name)
+	if !ok {
+		return 0, fmt.Errorf("no %s in /proc/self/status", name)
 	}
-	return kib << 10, nil
+	return n, nil
 }
 
 func init() {

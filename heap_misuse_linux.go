@@ -1,11 +1,11 @@
 package cheap
 
 import (
-	"bufio"
 	"io"
 	"os"
-	"strconv"
 	"strings"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // openMaps opens the list of the mappings of the process. Tests count its calls.
@@ -15,39 +15,32 @@ var openMaps = func() (io.ReadCloser, error) { return os.Open("/proc/self/maps")
 // lists with names: a file, [heap] for C's malloc, [stack], and since Go 1.25
 // and Linux 5.17 "[anon: Go: heap]" for Go's own.
 //
-// The kernel makes the list while it is read, a microsecond or so for each mapping, and a
-// process may have 65,530. So the list is read to the mapping of p only: it is in the order of
-// addresses.
+// The list is in the order of addresses, and is read to the mapping of p only.
 func mappingOf(p uintptr) (string, bool) {
 	f, err := openMaps()
 	if err != nil {
 		return "", false
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		// start-end, permissions, offset, device, inode, and perhaps a name
-		first, last, _ := strings.Cut(lines.Text(), "-")
-		last, rest, _ := strings.Cut(last, " ")
-		end, err := strconv.ParseUint(last, 16, 64)
-		if err != nil || uint64(p) >= end {
-			continue
+	what := "no address of this process"
+	err = procfs.Mappings(f, func(m procfs.Mapping) (more bool) {
+		if uint64(p) >= m.End {
+			return true
 		}
-		if start, err := strconv.ParseUint(first, 16, 64); err != nil || uint64(p) < start {
-			return "no address of this process", err == nil
+		switch {
+		case uint64(p) < m.Start:
+		case strings.HasPrefix(m.Name, "[anon: Go"):
+			what = "a Go pointer"
+		case m.Name == "[heap]":
+			what = "in the heap of C's malloc"
+		case strings.HasPrefix(m.Name, "/"):
+			what = "in the code or data of " + m.Name
+		case m.Name != "":
+			what = "in " + m.Name
+		default:
+			what = "" // a mapping without a name
 		}
-		fields := strings.Fields(rest)
-		switch name := strings.Join(fields[min(4, len(fields)):], " "); {
-		case strings.HasPrefix(name, "[anon: Go"):
-			return "a Go pointer", true
-		case name == "[heap]":
-			return "in the heap of C's malloc", true
-		case strings.HasPrefix(name, "/"):
-			return "in the code or data of " + name, true
-		case name != "":
-			return "in " + name, true
-		}
-		return "", false // a mapping without a name
-	}
-	return "no address of this process", lines.Err() == nil
+		return false
+	})
+	return what, err == nil && what != ""
 }

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"io"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -22,13 +21,8 @@ type mapped struct {
 	count                      int64 // of mappings
 }
 
-// A vma is one mapping, as /proc/self/smaps has it.
-type vma struct {
-	start, end          uintptr
-	writes, none        bool // what may be done there; nothing
-	name                string
-	resident, anonymous int64
-}
+// A vma is a mapping, as /proc/self/smaps has it.
+type vma procfs.Mapping
 
 // mostSmaps bounds how much of /proc/self/smaps is read: 6,000 mappings, which take 25 ms.
 const mostSmaps = 4 << 20
@@ -47,77 +41,31 @@ func readMappings() (list []mapped, all mapped, ok bool) {
 func sumMappings(from *io.LimitedReader) (list []mapped, all mapped, ok bool) {
 	byName := map[string]*mapped{}
 	program, _ := os.Readlink("/proc/self/exe")
-	var was, v vma
-	add := func() {
-		if v.end == 0 {
-			return
-		}
+	var was vma
+	err := procfs.Mappings(from, func(m procfs.Mapping) bool {
+		v := vma(m)
 		name := v.kind(&was, program)
-		m := byName[name]
-		if m == nil {
-			m = &mapped{name: name}
-			byName[name] = m
+		sums := byName[name]
+		if sums == nil {
+			sums = &mapped{name: name}
+			byName[name] = sums
 		}
-		for _, sum := range []*mapped{m, &all} {
-			sum.resident += v.resident
-			sum.anonymous += v.anonymous
-			sum.space += int64(v.end - v.start)
+		for _, sum := range []*mapped{sums, &all} {
+			sum.resident += v.Resident
+			sum.anonymous += v.Anonymous
+			sum.space += int64(v.End - v.Start)
 			sum.count++
 		}
-	}
-	for lines := bufio.NewReaderSize(from, 64<<10); ; {
-		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			break
-		}
-		if next, ok := parseVMA(line); ok {
-			add()
-			was, v = v, next
-			continue
-		}
-		switch {
-		case bytes.HasPrefix(line, []byte("Rss:")):
-			v.resident = kilobytesOf(line[4:])
-		case bytes.HasPrefix(line, []byte("Anonymous:")):
-			v.anonymous = kilobytesOf(line[10:])
-		}
-	}
-	add()
+		was = v
+		return true
+	})
 	for _, m := range byName {
 		list = append(list, *m)
 	}
 	slices.SortFunc(list, func(x, y mapped) int {
 		return cmp.Or(cmp.Compare(y.resident, x.resident), cmp.Compare(x.name, y.name))
 	})
-	return list, all, from.N > 0 && all.resident > 0
-}
-
-// parseVMA reads a line such as "7f00-7f10 rw-p 00000000 00:00 0   [heap]".
-func parseVMA(line []byte) (v vma, ok bool) {
-	at, rest, ok := bytes.Cut(line, []byte(" "))
-	from, to, isRange := bytes.Cut(at, []byte("-"))
-	if !ok || !isRange || len(rest) < 4 {
-		return v, false
-	}
-	start, err := strconv.ParseUint(string(from), 16, strconv.IntSize)
-	end, err2 := strconv.ParseUint(string(to), 16, strconv.IntSize)
-	if err != nil || err2 != nil {
-		return v, false
-	}
-	v = vma{start: uintptr(start), end: uintptr(end), writes: rest[1] == 'w', none: rest[0] == '-' && rest[1] == '-' && rest[2] == '-'}
-	for range 4 { // mode, offset, device, inode
-		_, rest, _ = bytes.Cut(rest, []byte(" "))
-	}
-	v.name = string(bytes.TrimSpace(rest))
-	return v, true
-}
-
-func kilobytesOf(text []byte) int64 {
-	n, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(text), []byte(" kB"))), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n << 10
+	return list, all, err == nil && from.N > 0 && all.resident > 0
 }
 
 // goHeap returns an address at or below the first arena of the Go heap. The arenas follow each
@@ -135,10 +83,10 @@ func inGoHeap(addr uintptr) bool {
 
 // ofCheap reports whether the mapping is a region of cheap, or has a unit that cheap uses.
 func (v *vma) ofCheap() bool {
-	if v.start%span.RegionSize == 0 && span.Lookup(v.start) != nil {
+	if v.Start%span.RegionSize == 0 && span.Lookup(uintptr(v.Start)) != nil {
 		return true // also when all of it is idle
 	}
-	for at := v.start; at < v.end && at >= v.start; at += span.UnitSize {
+	for at, end := uintptr(v.Start), uintptr(v.End); at < end && at >= uintptr(v.Start); at += span.UnitSize {
 		if r := span.Lookup(at); r == nil {
 			at |= span.RegionSize - span.UnitSize // none in this region has a record
 		} else if r.LoadTag() != 0 {
@@ -189,37 +137,40 @@ const mallocArena = 64 << 20
 func (v *vma) kind(was *vma, program string) string {
 	const next = " (deleted)"
 	switch {
-	case v.name == program || v.name == program+next:
+	case v.Name == program || v.Name == program+next:
 		return "the program"
-	case v.name == "[heap]":
+	case v.Name == "[heap]":
 		return "malloc: [heap]"
-	case v.name == "[stack]":
+	case v.Name == "[stack]":
 		return "stacks of threads"
-	case v.name == "[vdso]" || v.name == "[vvar]" || v.name == "[vvar_vclock]" || v.name == "[vsyscall]":
+	case v.Name == "[vdso]" || v.Name == "[vvar]" || v.Name == "[vvar_vclock]" || v.Name == "[vsyscall]":
 		return "of the kernel"
-	case v.name != "" && v.name[0] == '/':
-		return path.Base(v.name)
-	case v.name != "":
-		return v.name
-	case inGoHeap(v.start):
+	case v.Name != "" && v.Name[0] == '/':
+		return path.Base(v.Name)
+	case v.Name != "":
+		return v.Name
+	case inGoHeap(uintptr(v.Start)):
 		return "Go heap"
 	case v.ofCheap():
 		return "cheap"
-	case v.start%mallocArena == 0 && v.writes && v.end-v.start <= mallocArena:
+	case v.Start%mallocArena == 0 && v.Write && v.End-v.Start <= mallocArena:
 		return "malloc: arenas"
-	case v.none && was.writes && was.end == v.start && was.start%mallocArena == 0 && was.name == "":
+	case v.none() && was.Write && was.End == v.Start && was.Start%mallocArena == 0 && was.Name == "":
 		return "malloc: arenas" // the rest of one
-	case v.writes && was.none && was.end == v.start && was.end-was.start <= 64<<10:
+	case v.Write && was.none() && was.End == v.Start && was.End-was.Start <= 64<<10:
 		return "stacks of threads" // behind a guard
-	case was.file() && was.end == v.start && v.writes:
+	case was.file() && was.End == v.Start && v.Write:
 		return was.variables(program) // variables that are zero at first
-	case v.none:
+	case v.none():
 		return "reserved, without memory"
 	}
 	return "other anonymous"
 }
 
-func (v *vma) file() bool { return v.name != "" && v.name[0] == '/' }
+// none reports whether nothing may be done there.
+func (v *vma) none() bool { return !v.Read && !v.Write && !v.Exec }
+
+func (v *vma) file() bool { return v.Name != "" && v.Name[0] == '/' }
 
 func (v *vma) variables(program string) string {
 	var none vma

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // TestMappings compares the sum with what the kernel says of the process, and the parts of the Go
@@ -28,7 +30,11 @@ func TestMappings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return float64(kilobytes(text, "VmRSS:"))
+		n, ok := procfs.Bytes(text, "VmRSS")
+		if !ok {
+			t.Fatalf("no VmRSS in %s", text)
+		}
+		return float64(n)
 	}
 	read := func() map[string]float64 {
 		parts := map[string]float64{}
@@ -88,27 +94,27 @@ func TestSumMappings(t *testing.T) {
 	}
 	vmas := []struct {
 		at, mode, name string
-		kb             string
+		kb             int64
 		want           string
 	}{
-		{"400000-500000", "r-xp", program, "100", "the program"},
-		{"500000-510000", "rw-p", "", "4", "the program"}, // variables
-		{"2000000-2100000", "rw-p", "[heap]", "200", "malloc: [heap]"},
-		{"70000000-70010000", "r--p", "/lib/liba.so.1 (deleted)", "8", "liba.so.1 (deleted)"},
-		{"70020000-70021000", "---p", "", "0", "reserved, without memory"},
-		{"70021000-70821000", "rw-p", "", "16", "stacks of threads"},
-		{"74000000-74021000", "rw-p", "", "50", "malloc: arenas"},
-		{"74021000-78000000", "---p", "", "0", "malloc: arenas"},
-		{"79000000-79001000", "rw-p", "", "3", "other anonymous"},
-		{"7a000000-7a001000", "rw-p", "[anon: Go: heap]", "2", "[anon: Go: heap]"},
-		{"7ffc0000-7ffd0000", "rw-p", "[stack]", "7", "stacks of threads"},
-		{"7ffe0000-7ffe1000", "r-xp", "[vdso]", "1", "of the kernel"},
+		{"400000-500000", "r-xp", program, 100, "the program"},
+		{"500000-510000", "rw-p", "", 4, "the program"}, // variables
+		{"2000000-2100000", "rw-p", "[heap]", 200, "malloc: [heap]"},
+		{"70000000-70010000", "r--p", "/lib/liba.so.1 (deleted)", 8, "liba.so.1 (deleted)"},
+		{"70020000-70021000", "---p", "", 0, "reserved, without memory"},
+		{"70021000-70821000", "rw-p", "", 16, "stacks of threads"},
+		{"74000000-74021000", "rw-p", "", 50, "malloc: arenas"},
+		{"74021000-78000000", "---p", "", 0, "malloc: arenas"},
+		{"79000000-79001000", "rw-p", "", 3, "other anonymous"},
+		{"7a000000-7a001000", "rw-p", "[anon: Go: heap]", 2, "[anon: Go: heap]"},
+		{"7ffc0000-7ffd0000", "rw-p", "[stack]", 7, "stacks of threads"},
+		{"7ffe0000-7ffe1000", "r-xp", "[vdso]", 1, "of the kernel"},
 	}
 	var text strings.Builder
 	want := map[string]int64{}
 	for _, v := range vmas {
-		text.WriteString(v.at + " " + v.mode + " 00000000 08:01 1234       " + v.name + "\nSize: 9 kB\nRss:   " + v.kb + " kB\nPss: 1 kB\nAnonymous: 1 kB\nVmFlags: rd\n")
-		want[v.want] += kilobytesOf([]byte(v.kb + " kB")) // of several mappings
+		text.WriteString(v.at + " " + v.mode + " 00000000 08:01 1234       " + v.name + "\nSize: 9 kB\nRss:   " + fmt.Sprint(v.kb) + " kB\nPss: 1 kB\nAnonymous: 1 kB\nVmFlags: rd\n")
+		want[v.want] += v.kb << 10 // of several mappings
 	}
 	list, all, ok := sumMappings(&io.LimitedReader{R: strings.NewReader(text.String()), N: 1 << 20})
 	if !ok || all.count != int64(len(vmas)) || all.anonymous != int64(len(vmas))<<10 {

@@ -1,10 +1,10 @@
 package inspect
 
 import (
-	"bytes"
 	"os"
 	"runtime/metrics"
-	"strconv"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // A resident is what the kernel says of the resident memory.
@@ -106,30 +106,11 @@ func readGo() (g goMemory) {
 // It reads smaps_rollup, which Linux has since 4.14, or else statm.
 func readResident() (all, anonymous int64, ok bool) {
 	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
-		all, anonymous = kilobytes(text, "Rss:"), kilobytes(text, "Anonymous:")
+		all, _ = procfs.Bytes(text, "Rss")
+		anonymous, _ = procfs.Bytes(text, "Anonymous")
 		return all, anonymous, all > 0
 	}
 	text, err := os.ReadFile("/proc/self/statm")
-	fields := bytes.Fields(text)
-	if err != nil || len(fields) < 3 {
-		return 0, 0, false
-	}
-	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
-	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
-	page := int64(os.Getpagesize())
-	return resident * page, (resident - shared) * page, err1 == nil && err2 == nil
-}
-
-// kilobytes finds a line such as "Rss: 1234 kB", and returns the bytes, or 0.
-func kilobytes(text []byte, name string) int64 {
-	_, rest, ok := bytes.Cut(text, []byte("\n"+name))
-	if !ok {
-		return 0
-	}
-	kb, _, _ := bytes.Cut(rest, []byte(" kB"))
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(kb)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n << 10
+	all, file := procfs.Resident(text, int64(os.Getpagesize()))
+	return all, all - file, err == nil && all > 0
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // Trim has malloc give its free memory back to the operating system, for the whole process. It
@@ -39,7 +40,7 @@ func resident() int64 {
 	if err != nil {
 		return 0
 	}
-	all, _ := account.Resident(text, int64(os.Getpagesize()))
+	all, _ := procfs.Resident(text, int64(os.Getpagesize()))
 	return all
 }
 

@@ -3,13 +3,14 @@
 package pace
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // A meter samples the resident memory of the process.
@@ -66,12 +67,11 @@ func (m *meter) field(name string) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.status.ReadAt(m.text[:], 0)
-	_, rest, _ := bytes.Cut(m.text[:n], []byte("\n"+name+":"))
-	var size int64
-	if _, scan := fmt.Fscan(bytes.NewReader(rest), &size); scan != nil {
-		panic(fmt.Sprint(name, ": ", scan, " ", err))
+	size, ok := procfs.Bytes(m.text[:n], name)
+	if !ok {
+		panic(fmt.Sprintf("no %s in %s: %v", name, m.status.Name(), err))
 	}
-	return size * kib
+	return size
 }
 
 // outcome ends the measurement.

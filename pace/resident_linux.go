@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // A kernelFile is a small file of the kernel that is read again and again.
@@ -46,7 +46,7 @@ var pageSize = int64(os.Getpagesize())
 // residentBytes returns the resident bytes of the process, or 0 if that is not known.
 func residentBytes() int64 {
 	return statm().read(func(text []byte) int64 {
-		all, _ := account.Resident(text, pageSize)
+		all, _ := procfs.Resident(text, pageSize)
 		return all
 	})
 }
@@ -54,7 +54,7 @@ func residentBytes() int64 {
 // fileBytes returns how many of them are pages of files, such as code.
 func fileBytes() int64 {
 	return statm().read(func(text []byte) int64 {
-		_, file := account.Resident(text, pageSize)
+		_, file := procfs.Resident(text, pageSize)
 		return file
 	})
 }
@@ -62,7 +62,7 @@ func fileBytes() int64 {
 // anonymousBytes returns how many are not.
 func anonymousBytes() int64 {
 	return statm().read(func(text []byte) int64 {
-		all, file := account.Resident(text, pageSize)
+		all, file := procfs.Resident(text, pageSize)
 		return all - file
 	})
 }

@@ -1,8 +1,6 @@
 package heapprofile
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"debug/elf"
 	"encoding/hex"
@@ -11,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // A Mapping is a range of addresses at which a file lies whose code may be run.
@@ -35,28 +35,24 @@ type symbol struct {
 
 // Mappings returns where files with code are mapped in this process, by address.
 func Mappings() ([]Mapping, error) {
-	text, err := os.ReadFile("/proc/self/maps")
+	f, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
 	var all []Mapping
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		var m Mapping
-		var mode, device string
-		var inode uint64
-		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s %x %s %d", &m.Start, &m.End, &mode, &m.Offset, &device, &inode); n != 6 || len(mode) < 3 || mode[2] != 'x' {
-			continue
+	err = procfs.Mappings(f, func(p procfs.Mapping) (more bool) {
+		if p.Exec {
+			m := Mapping{Start: p.Start, End: p.End, Offset: p.Offset}
+			m.File = strings.TrimSuffix(p.Name, " (deleted)") // or replaced while the program runs
+			if strings.HasPrefix(m.File, "/") {
+				m.object = objectOf(m.File, p.Inode)
+			}
+			all = append(all, m)
 		}
-		if i := strings.IndexAny(lines.Text(), "/["); i >= 0 {
-			m.File = strings.TrimSuffix(lines.Text()[i:], " (deleted)") // or replaced while the program runs
-		}
-		if strings.HasPrefix(m.File, "/") {
-			m.object = objectOf(m.File, inode)
-		}
-		all = append(all, m)
-	}
-	sortMappings(all)
-	return all, nil
+		return true
+	})
+	return all, err
 }
 
 // Loaded returns the mappings of a file whose addresses were moved by base when it was loaded.

@@ -1,8 +1,6 @@
 package account
 
 import (
-	"bytes"
-	"strconv"
 	"sync/atomic"
 )
 
@@ -32,21 +30,3 @@ func BoundArenas() { arenasBounded.Store(true) }
 
 // ArenasBounded reports whether it has.
 func ArenasBounded() bool { return arenasBounded.Load() }
-
-// Resident returns the resident bytes that a statm file of Linux says, and how many of them are pages
-// of files: 0 if it does not say.
-func Resident(statm []byte, page int64) (all, file int64) {
-	fields := bytes.Fields(statm) // size, resident, shared, …
-	if len(fields) < 3 {
-		return 0, 0
-	}
-	all, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0, 0
-	}
-	file, err = strconv.ParseInt(string(fields[2]), 10, 64)
-	if err != nil {
-		return 0, 0
-	}
-	return all * page, file * page
-}

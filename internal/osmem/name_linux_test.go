@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // recordNames replaces the call of the kernel by one that records it and returns err.
@@ -68,13 +69,20 @@ func TestNamesInSmaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	refused := sysSetName(addr, PageSize, Metadata) != nil
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`(?m)^.*\[anon:cheap: metadata\]$`)
-	refused := sysSetName(addr, PageSize, Metadata) != nil
-	if found := line.Match(maps); found == refused {
+	defer maps.Close()
+	found := false
+	if err := procfs.Mappings(maps, func(m procfs.Mapping) (more bool) {
+		found = m.Name == "[anon:cheap: metadata]"
+		return !found
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found == refused {
 		t.Errorf("the kernel refuses names: %v; a mapping has ours: %v", refused, found)
 	}
 }

@@ -35,6 +35,7 @@ var imports = map[string][]string{
 	"internal/osmem":         {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":          {"internal/osmem"},
 	"internal/bump":          {"internal/osmem"},
+	"internal/procfs":        {},
 	"internal/figure":        {},
 	"internal/look":          {},
 	"internal/census":        {"internal/sizeclass"},
@@ -44,7 +45,7 @@ var imports = map[string][]string{
 
 	".": {
 		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
-		"internal/pointerfree", "internal/poison", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
+		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
 	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
@@ -58,8 +59,8 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/aftergc", "internal/bump", "internal/census", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/race"},
-	"libc":        {"C", ".", "internal/account"},
+	"pace":        {".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/procfs", "internal/race"},
+	"libc":        {"C", ".", "internal/account", "internal/procfs"},
 	"libc/arenas": {"C", "internal/account", "libc"},
 	"calls":       {"C", ".", "internal/cleanup"},
 	"libc/cxx":    {},
@@ -67,7 +68,7 @@ var imports = map[string][]string{
 	// For modules of this repository.
 	"internal/result":          {"internal/figure"},
 	"internal/replay/trace":    {},
-	"internal/replay/resident": {},
+	"internal/replay/resident": {"internal/procfs"},
 	"internal/replay/peers":    {"C", ".", "internal/replay/trace", "libc"},
 	"internal/replay/preload":  {"internal/replay/peers"},
 	"internal/replay/recorded": {"internal/replay/trace"},
@@ -123,7 +124,9 @@ var testsOnly = map[string][]string{
 
 	"internal/cleanup": {"internal/testchild"},
 
-	"internal/span": {"internal/testchild"},
+	"internal/osmem": {"internal/procfs"},
+
+	"internal/span": {"internal/procfs", "internal/testchild"},
 
 	"libc/internal/cxxtest": {"internal/testchild", "libc", "own"},
 

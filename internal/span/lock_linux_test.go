@@ -1,12 +1,11 @@
 package span
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -46,10 +45,9 @@ func resident(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "\nVmRSS:")
-	var kib int
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		t.Fatal(err)
+	n, ok := procfs.Bytes(text, "VmRSS")
+	if !ok {
+		t.Fatalf("no VmRSS in %s", text)
 	}
-	return kib << 10
+	return int(n)
 }

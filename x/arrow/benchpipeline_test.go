@@ -13,11 +13,11 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/x/arrow/internal/pipeline"
 )
 
@@ -170,11 +170,9 @@ func peakResident() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kib), "kB")), 10, 64)
-			return n << 10, err
-		}
+	n, ok := procfs.Bytes(status, "VmHWM")
+	if !ok {
+		return 0, fmt.Errorf("no VmHWM in /proc/self/status")
 	}
-	return 0, fmt.Errorf("no VmHWM in /proc/self/status")
+	return n, nil
 }

@@ -1,11 +1,11 @@
 package resident
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 // A Reader reads the resident memory of a process. Reading allocates nothing.
@@ -15,9 +15,7 @@ type Reader struct {
 	buf   [4096]byte
 }
 
-// open prefers smaps_rollup (Linux 4.14), which walks the page tables. The
-// counters in statm, which remain, are kept per CPU and folded now and then: they
-// may be wrong by some hundred KiB.
+// open prefers smaps_rollup (Linux 4.14), which is exact, to statm.
 func open(process string) (*Reader, error) {
 	file, err := os.Open("/proc/" + process + "/smaps_rollup")
 	if err == nil {
@@ -46,28 +44,9 @@ func (r *Reader) Bytes() (int64, error) {
 // Close closes the file behind the Reader.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// parseRollup finds the line "Anonymous: 1234 kB".
-func parseRollup(text []byte) (int64, bool) {
-	_, rest, ok := bytes.Cut(text, []byte("\nAnonymous:"))
-	if !ok {
-		return 0, false
-	}
-	kb, _, ok := bytes.Cut(rest, []byte(" kB"))
-	if !ok {
-		return 0, false
-	}
-	v, err := strconv.ParseInt(string(bytes.TrimSpace(kb)), 10, 64)
-	return v << 10, err == nil
-}
+func parseRollup(text []byte) (int64, bool) { return procfs.Bytes(text, "Anonymous") }
 
-// parseStatm takes the pages that are shared with files from those that are
-// resident: the third field from the second.
 func parseStatm(text []byte) (int64, bool) {
-	fields := bytes.Fields(text)
-	if len(fields) < 3 {
-		return 0, false
-	}
-	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
-	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
-	return (resident - shared) * int64(os.Getpagesize()), err1 == nil && err2 == nil
+	all, file := procfs.Resident(text, int64(os.Getpagesize()))
+	return all - file, all != 0
 }

@@ -7,18 +7,6 @@ import (
 	"testing"
 )
 
-func TestParseResident(t *testing.T) {
-	if v, ok := parseRollup([]byte("55ee-7fff ---p [rollup]\nRss:    1712 kB\nPss_Anon:  7 kB\nAnonymous:    112 kB\nKSM:   0 kB\n")); !ok || v != 112<<10 {
-		t.Errorf("smaps_rollup: %d, %v; want %d", v, ok, 112<<10)
-	}
-	if _, ok := parseRollup([]byte("Rss: 1712 kB\n")); ok {
-		t.Error("smaps_rollup: a figure where there is none")
-	}
-	if _, ok := parseStatm([]byte("765 420\n")); ok {
-		t.Error("statm: a figure where there is none")
-	}
-}
-
 // TestOf reads the memory of this process by its number.
 func TestOf(t *testing.T) {
 	res, err := Of(os.Getpid())

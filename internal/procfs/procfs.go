@@ -1,0 +1,55 @@
+// Package procfs parses what Linux says of a process in the files of /proc.
+package procfs
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// Bytes returns the bytes that the line of a name says in kB, in the text of status, smaps_rollup and
+// such files. It allocates nothing.
+func Bytes(text []byte, name string) (n int64, ok bool) {
+	for len(text) > 0 {
+		line := text
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			line, text = text[:i], text[i+1:]
+		} else {
+			text = nil
+		}
+		if n, ok := kilobytes(line, name); ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// kilobytes reads a line such as "Rss:    1234 kB".
+func kilobytes(line []byte, name string) (bytesOf int64, ok bool) {
+	if len(line) <= len(name) || line[len(name)] != ':' || string(line[:len(name)]) != name {
+		return 0, false
+	}
+	number, isKB := bytes.CutSuffix(bytes.TrimSpace(line[len(name)+1:]), []byte(" kB"))
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	return n << 10, isKB && err == nil
+}
+
+// Resident returns the resident bytes that the text of statm says, and how many of them are pages of
+// files: 0 if it does not say. page is the size of a page in bytes. It allocates nothing.
+//
+// The kernel keeps these counts for each processor, and adds them up now and then, so they may be wrong
+// by some hundred KiB. smaps_rollup, which Linux has since 4.14, walks the page tables.
+func Resident(statm []byte, page int64) (all, file int64) {
+	fields := bytes.Fields(statm) // size, resident, shared, …
+	if len(fields) < 3 {
+		return 0, 0
+	}
+	all, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0, 0
+	}
+	file, err = strconv.ParseInt(string(fields[2]), 10, 64)
+	if err != nil {
+		return 0, 0
+	}
+	return all * page, file * page
+}
