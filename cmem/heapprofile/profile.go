@@ -243,8 +243,8 @@ func (b *Builder) mapping(m *Mapping) *profile.Mapping {
 			ID: uint64(len(b.p.Mapping) + 1), Start: m.Start, Limit: m.End, Offset: m.Offset, File: m.File,
 			HasFunctions: true,
 		}
-		if m.object != nil {
-			pm.BuildID = m.object.buildID
+		if m.symbols != nil {
+			pm.BuildID = m.symbols.BuildID
 		}
 		if m.File == b.process.Program {
 			pm.HasFilenames, pm.HasLineNumbers, pm.HasInlineFrames = true, true, true

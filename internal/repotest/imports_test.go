@@ -66,6 +66,7 @@ var imports = map[string][]string{
 	"libc/cxx":    {},
 
 	// For modules of this repository.
+	"internal/symbols":         {},
 	"internal/result":          {"internal/figure"},
 	"internal/replay/trace":    {},
 	"internal/replay/resident": {"internal/procfs"},

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/symbols"
 )
 
 // A Range is one of addresses.
@@ -89,13 +90,9 @@ func notELF(file *os.File) error {
 // readGo looks for the tables of Go functions. If they are not found, IsGo stays false.
 func (p *Program) readGo(f *elf.File) {
 	image := &image{f: f, segments: map[*elf.Prog][]byte{}}
-	symbols, _ := f.Symbols()
-	named := map[string]uint64{}
-	for _, s := range symbols {
-		switch {
-		case s.Name == "runtime.text" || s.Name == "runtime.etext" || s.Name == "go:func.*":
-			named[s.Name] = s.Value
-		case strings.HasPrefix(s.Name, "_cgo_") && strings.HasSuffix(s.Name, "_Cfunc__Cmalloc") && s.Size > 0:
+	all, _ := f.Symbols()
+	for _, s := range all {
+		if strings.HasPrefix(s.Name, "_cgo_") && strings.HasSuffix(s.Name, "_Cfunc__Cmalloc") && s.Size > 0 {
 			p.Mallocs = append(p.Mallocs, Range{s.Value, s.Value + s.Size})
 		}
 	}
@@ -110,7 +107,7 @@ func (p *Program) readGo(f *elf.File) {
 	if err != nil {
 		return
 	}
-	text, etext, gofunc := named["runtime.text"], named["runtime.etext"], named["go:func.*"]
+	text, etext, gofunc := symbols.Value(all, "runtime.text"), symbols.Value(all, "runtime.etext"), symbols.Value(all, "go:func.*")
 	if module := f.Section(".go.module"); module != nil { // Go 1.26 and later
 		word := func(i uint64) uint64 { return image.word(module.Addr + 8*i) }
 		const textWord, etextWord = 22, 23

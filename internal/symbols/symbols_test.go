@@ -1,0 +1,99 @@
+package symbols
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// TestRead builds a program, and looks for a function by its offset in the file. The file of this
+// test has no symbols: go test leaves them out.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", program, source)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "main.main"
+	at := Value(all, name)
+	if at == 0 || Value(all, "no such symbol") != 0 {
+		t.Fatalf("%#x", at)
+	}
+	table, err := Read(program, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range table.Loads {
+		if at < l.Vaddr || at >= l.Vaddr+l.Filesz {
+			continue
+		}
+		offset := at - l.Vaddr + l.Off
+		if got := table.At(offset + 1); got != name {
+			t.Errorf("%q, want %q", got, name)
+		}
+		if got := table.At(offset - 1); got == name {
+			t.Errorf("%q before its beginning", got)
+		}
+		without, err := Read(program, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := without.At(offset + 1); got != "" {
+			t.Errorf("%q, without the functions of Go", got)
+		}
+		return
+	}
+	t.Errorf("no segment has %#x", at)
+}
+
+// TestNext has the same table.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	table := Table{
+		Loads:     []elf.ProgHeader{{Off: 0x100, Vaddr: 0x5000, Filesz: 0x50}},
+		functions: []function{{0x5000, 0x5010, "__libc_malloc"}, {0x5000, 0x5010, "malloc"}, {0x5020, 0x5030, "free"}},
+	}
+	for offset, want := range map[uint64]string{0xff: "", 0x100: "free", 0x118: "free", 0x120: "", 0x200: ""} {
+		if got := table.Next(offset); got != want {
+			t.Errorf("behind %#x is %q, want %q", offset, got, want)
+		}
+	}
+}
+
+// TestAt has a function with two names, a gap, a file that is loaded elsewhere, and no file.
+func TestAt(t *testing.T) {
+	t.Parallel()
+	table := Table{
+		Loads:     []elf.ProgHeader{{Off: 0x100, Vaddr: 0x5000, Filesz: 0x50}},
+		functions: []function{{0x5000, 0x5010, "__libc_malloc"}, {0x5000, 0x5010, "malloc"}, {0x5020, 0x5200, "free"}},
+	}
+	got := map[uint64]string{}
+	for _, offset := range []uint64{0xff, 0x100, 0x10f, 0x110, 0x120, 0x14f, 0x150, 0x5000} {
+		got[offset] = table.At(offset)
+	}
+	want := map[uint64]string{0xff: "", 0x100: "malloc", 0x10f: "malloc", 0x110: "", 0x120: "free", 0x14f: "free", 0x150: "", 0x5000: ""}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, err := Read("/no/such/file", true); err == nil {
+		t.Error("no error of a file that is not there")
+	}
+}
