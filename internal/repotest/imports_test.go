@@ -36,6 +36,7 @@ var imports = map[string][]string{
 	"internal/race":          {"internal/osmem"},
 	"internal/bump":          {"internal/osmem"},
 	"internal/procfs":        {},
+	"internal/cxxheader":     {},
 	"internal/figure":        {},
 	"internal/look":          {},
 	"internal/census":        {"internal/sizeclass"},
@@ -63,7 +64,7 @@ var imports = map[string][]string{
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
 	"libc/arenas": {"C", "internal/account", "libc"},
 	"calls":       {"C", ".", "internal/cleanup"},
-	"libc/cxx":    {},
+	"libc/cxx":    {"internal/cxxheader"},
 
 	// For modules of this repository.
 	"internal/symbols":         {},
@@ -97,7 +98,7 @@ var imports = map[string][]string{
 	"calls/internal/ctest": {"C", "calls"},
 	"calls/callgen":        {},
 
-	"libc/internal/cxxtest": {"C"},
+	"libc/internal/cxxtest": {"C", "internal/cxxheader"},
 
 	// For docs/guide.md.
 	"libc/internal/guide": {"C", ".", "libc", "own"},

@@ -65,14 +65,12 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"os"
-)
 
-//go:embed cheap.hpp
-var header []byte
+	"github.com/cheapgo/cheap/internal/cxxheader"
+)
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stderr))
@@ -84,7 +82,7 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: go run github.com/cheapgo/cheap/libc/cxx\nIt writes cheap.hpp into the current folder.")
 		return 2
 	}
-	if err := os.WriteFile("cheap.hpp", header, 0o666); err != nil {
+	if err := os.WriteFile("cheap.hpp", cxxheader.Text, 0o666); err != nil {
 		fmt.Fprintln(stderr, "cxx:", err)
 		return 1
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	want, err := os.ReadFile("cheap.hpp")
+	want, err := os.ReadFile("../../internal/cxxheader/cheap.hpp")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func compile(t *testing.T, file string, flags ...string) (output string, err err
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append(strings.Fields(string(cxx)), "-c", "-o", "/dev/null", "-O2", "-fPIC", "-I.",
+	args := append(strings.Fields(string(cxx)), "-c", "-o", "/dev/null", "-O2", "-fPIC", "-I.", "-I../../../internal/cxxheader",
 		"-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wnon-virtual-dtor", "-Werror")
 	args = append(append(args, flags...), file)
 	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()

@@ -2,11 +2,15 @@
 
 package cxxtest
 
-// #cgo CXXFLAGS: -std=c++11
+// #cgo CXXFLAGS: -std=c++11 -I${SRCDIR}/../../../internal/cxxheader
 // #include "cxxtest.h"
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	_ "github.com/cheapgo/cheap/internal/cxxheader" // so that a change of it is seen
+)
 
 // The names of pools, as C++ gives them to cheap::destroy.
 const (

@@ -1,7 +1,5 @@
-// Package cxxtest holds objects of C++ for the tests of cheap.hpp, of which it has a copy.
+// Package cxxtest holds objects of C++ for the tests of cheap.hpp.
 //
 // The build tag cxx says that there is a C++ compiler. Without the tag, and without cgo,
 // the package is empty.
 package cxxtest
-
-//go:generate go run ../../cxx
