@@ -137,7 +137,7 @@ func TestOpenAdvice(t *testing.T) {
 func TestOurs(t *testing.T) {
 	const root, module = "../../../..", "github.com/cheapgo/cheap"
 	programs := []string{"cmd", "examples", "lab", "tools", "vet"}
-	count := map[bool]int{}
+	count, found := map[bool]int{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -159,9 +159,10 @@ func TestOurs(t *testing.T) {
 				return err
 			}
 			dir = filepath.ToSlash(dir)
-			folder, _, _ := strings.Cut(dir, "/")
+			folder, _, _ := strings.Cut(strings.TrimPrefix(dir, "."), "/")
 			want := !slices.Contains(programs, folder)
 			count[want]++
+			found[folder] = true
 			if got := isOurs(path.Join(module, dir)); got != want {
 				t.Errorf("%s: ours is %v", path.Join(module, dir), got)
 			}
@@ -174,6 +175,16 @@ func TestOurs(t *testing.T) {
 	}
 	if count[true] < 30 || count[false] < 30 {
 		t.Errorf("%d packages are ours, %d are not", count[true], count[false])
+	}
+	for folder := range ours {
+		if !found[folder] {
+			t.Errorf("there is no folder %q", folder)
+		}
+	}
+	for _, pkg := range []string{"github.com/cheapgo/cheap/x/cgoalloc", "github.com/cheapgo/cheap/x/cgoparam", "github.com/cheapgo/cheap/own/internal/intake"} {
+		if !isOurs(pkg) {
+			t.Errorf("%q is not ours", pkg)
+		}
 	}
 	for _, pkg := range []string{"github.com/cheapgo/cheaper", "github.com/cheapgo/cheap/own_test", "example.com/own", "main", ""} {
 		if isOurs(pkg) {

@@ -288,7 +288,7 @@ func calledFromGo(stack []frame) bool {
 // root. Packages below them belong to them. The others have programs.
 var ours = map[string]bool{
 	"": true, "asan": true, "calls": true, "cheaptest": true, "cmem": true, "inspect": true, "internal": true,
-	"libc": true, "own": true, "pace": true, "x": true, "cgoalloc": true, "cgoparam": true,
+	"libc": true, "own": true, "pace": true, "x": true,
 }
 
 // isOurs reports whether a package belongs to cheap, so that its lines are no call sites: the line
