@@ -72,6 +72,7 @@ var imports = map[string][]string{
 	"internal/replay/trace":    {},
 	"internal/replay/resident": {"internal/procfs"},
 	"internal/replay/peers":    {"C", ".", "internal/replay/trace", "libc"},
+	"internal/replay/expand":   {},
 	"internal/replay/preload":  {"internal/replay/peers"},
 	"internal/replay/recorded": {"internal/replay/trace"},
 	"internal/replay":          {".", "internal/replay/peers", "internal/replay/resident", "internal/replay/trace", "internal/result"},

@@ -1,11 +1,6 @@
 package peers
 
-import (
-	"unsafe"
-
-	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/replay/trace"
-)
+import "github.com/cheapgo/cheap"
 
 // ours lists the allocators of package cheap.
 var ours = []Info{
@@ -18,6 +13,8 @@ var ours = []Info{
 	localInfo,
 }
 
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o heap_loop.go ../loop.tmpl package=peers type=heap alloc=p.heap
+
 // heap replays on a cheap.Heap.
 type heap struct{ heap *cheap.Heap }
 
@@ -27,36 +24,6 @@ func openHeap(int) (Peer, error) {
 		return nil, err
 	}
 	return heap{h}, nil
-}
-
-func (p heap) Replay(ops []trace.Op, slots Slots) *trace.Op {
-	h := p.heap
-	table := slots.Table()
-	for op, last := Ends(ops); ; op = After(op) {
-		var ptr unsafe.Pointer
-		switch op.Kind {
-		case trace.Malloc:
-			ptr = h.Malloc(op.Size)
-		case trace.Free:
-			h.Free(table.At(op))
-			if op == last {
-				return nil
-			}
-			continue
-		case trace.Calloc:
-			ptr = h.Calloc(1, op.Size)
-		case trace.Realloc:
-			ptr = h.Realloc(table.At(op), op.Size)
-		case trace.Aligned:
-			ptr = h.AlignedMalloc(op.Size, op.Align())
-		}
-		if !table.Put(op, ptr) {
-			return op
-		}
-		if op == last {
-			return nil
-		}
-	}
 }
 
 func (p heap) Trim() error {

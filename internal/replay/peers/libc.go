@@ -2,12 +2,7 @@
 
 package peers
 
-import (
-	"unsafe"
-
-	"github.com/cheapgo/cheap/internal/replay/trace"
-	"github.com/cheapgo/cheap/libc"
-)
+import "github.com/cheapgo/cheap/libc"
 
 // clib lists the ways to the C library's malloc.
 var clib = []Info{
@@ -19,37 +14,10 @@ var clib = []Info{
 	nativeInfo,
 }
 
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o libc_loop.go ../loop.tmpl build=cgo package=peers type=viaCgo alloc=p.alloc
+
 // viaCgo replays on the C library's malloc with a cgo call for each operation.
 type viaCgo struct{ alloc libc.Allocator }
-
-func (v viaCgo) Replay(ops []trace.Op, slots Slots) *trace.Op {
-	table := slots.Table()
-	for op, last := Ends(ops); ; op = After(op) {
-		var ptr unsafe.Pointer
-		switch op.Kind {
-		case trace.Malloc:
-			ptr = v.alloc.Malloc(op.Size)
-		case trace.Free:
-			v.alloc.Free(table.At(op))
-			if op == last {
-				return nil
-			}
-			continue
-		case trace.Calloc:
-			ptr = v.alloc.Calloc(1, op.Size)
-		case trace.Realloc:
-			ptr = v.alloc.Realloc(table.At(op), op.Size)
-		case trace.Aligned:
-			ptr = v.alloc.AlignedMalloc(op.Size, op.Align())
-		}
-		if !table.Put(op, ptr) {
-			return op
-		}
-		if op == last {
-			return nil
-		}
-	}
-}
 
 func (v viaCgo) Trim() error {
 	v.alloc.Trim()

@@ -1,11 +1,6 @@
 package peers
 
-import (
-	"unsafe"
-
-	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/replay/trace"
-)
+import "github.com/cheapgo/cheap"
 
 var localInfo = Info{
 	Name:  "local",
@@ -13,6 +8,8 @@ var localInfo = Info{
 	Align: 16,
 	Open:  openLocal,
 }
+
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o local_loop.go ../loop.tmpl package=peers type=*local alloc=p.local
 
 // local replays on a cheap.Local of a separate heap.
 type local struct {
@@ -26,36 +23,6 @@ func openLocal(int) (Peer, error) {
 		return nil, err
 	}
 	return &local{h, h.NewLocal()}, nil
-}
-
-func (p *local) Replay(ops []trace.Op, slots Slots) *trace.Op {
-	l := p.local
-	table := slots.Table()
-	for op, last := Ends(ops); ; op = After(op) {
-		var ptr unsafe.Pointer
-		switch op.Kind {
-		case trace.Malloc:
-			ptr = l.Malloc(op.Size)
-		case trace.Free:
-			l.Free(table.At(op))
-			if op == last {
-				return nil
-			}
-			continue
-		case trace.Calloc:
-			ptr = l.Calloc(1, op.Size)
-		case trace.Realloc:
-			ptr = l.Realloc(table.At(op), op.Size)
-		case trace.Aligned:
-			ptr = l.AlignedMalloc(op.Size, op.Align())
-		}
-		if !table.Put(op, ptr) {
-			return op
-		}
-		if op == last {
-			return nil
-		}
-	}
 }
 
 // Trim destroys the Local, which returns its blocks to the heap.

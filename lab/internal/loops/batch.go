@@ -2,27 +2,7 @@
 
 package loops
 
-import (
-	"github.com/CannibalVox/cgoalloc"
-	"github.com/CannibalVox/cgoparam"
-)
-
-// CgoparamBatch is ArenaBatch on cgoparam.
-func CgoparamBatch(n int) {
-	for range n {
-		cgoparamBatch()
-	}
-}
-
-func cgoparamBatch() {
-	alloc := cgoparam.GetAlloc()
-	defer cgoparam.ReturnAlloc(alloc)
-
-	_ = alloc.Malloc(1)
-	_ = alloc.Malloc(10)
-	_ = alloc.Malloc(100)
-	_ = alloc.Malloc(1000)
-}
+import "github.com/CannibalVox/cgoalloc"
 
 // MallocBatch is ArenaBatch on C's malloc and free, a cgo call for each.
 func MallocBatch(n int) {

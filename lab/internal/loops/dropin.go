@@ -1,3 +1,5 @@
+// Code generated from cgoalloc.tmpl by go generate. DO NOT EDIT.
+
 //go:build cgo
 
 package loops
@@ -6,9 +8,11 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/x/cgoalloc"
+	"github.com/cheapgo/cheap/x/cgoparam"
 )
 
-// Dropin is [Original] through the drop-in.
+// Dropin does what the benchmarks of cgoalloc do, under the names that they have there, and returns
+// an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
 var Dropin = map[string]func(n int) error{
 	"DefaultTemporaryData": func(n int) error {
 		alloc := &cgoalloc.DefaultAllocator{}
@@ -112,4 +116,37 @@ var Dropin = map[string]func(n int) error{
 		}
 		return alloc.Destroy()
 	},
+}
+
+// DropinBatch is ArenaBatch on cgoparam, as its benchmark of a small batch.
+func DropinBatch(n int) {
+	for range n {
+		dropinBatch()
+	}
+}
+
+func dropinBatch() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+
+	_ = alloc.Malloc(1)
+	_ = alloc.Malloc(10)
+	_ = alloc.Malloc(100)
+	_ = alloc.Malloc(1000)
+}
+
+// DropinPages is cgoparam's benchmark of blocks that do not fit in a page.
+func DropinPages(n int) {
+	for range n {
+		dropinPages()
+	}
+}
+
+func dropinPages() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+
+	for range 10 {
+		_ = alloc.Malloc(1000)
+	}
 }

@@ -1,10 +1,13 @@
 // Package loops has the loops of the benchmarks of cgoalloc v1.2.1 and of cgoparam
-// v1.1.0: on these packages, on the drop-in for cgoalloc, on C's malloc through
+// v1.1.0: on these packages, on the drop-ins for them, on C's malloc through
 // cgo, and on heaps and arenas. Loops that are compared allocate the same blocks.
 //
 // The benchmarks of Multilayer... allocate blocks of three sizes, most of them
 // of 4 bytes.
 package loops
+
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o original.go cgoalloc.tmpl name=Original lower=original from=github.com/CannibalVox
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o dropin.go cgoalloc.tmpl name=Dropin lower=dropin from=github.com/cheapgo/cheap/x
 
 // temporarySize is the size of the block of step i of MultilayerTemporaryData.
 func temporarySize(i int) int {

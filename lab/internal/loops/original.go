@@ -1,3 +1,5 @@
+// Code generated from cgoalloc.tmpl by go generate. DO NOT EDIT.
+
 //go:build cgo
 
 package loops
@@ -6,11 +8,11 @@ import (
 	"unsafe"
 
 	"github.com/CannibalVox/cgoalloc"
+	"github.com/CannibalVox/cgoparam"
 )
 
-// Original does what the benchmarks of cgoalloc do, under the names that they
-// have there, and returns an error if a block is left. [Dropin] differs in the
-// import, as its users' programs do.
+// Original does what the benchmarks of cgoalloc do, under the names that they have there, and returns
+// an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
 var Original = map[string]func(n int) error{
 	"DefaultTemporaryData": func(n int) error {
 		alloc := &cgoalloc.DefaultAllocator{}
@@ -114,4 +116,37 @@ var Original = map[string]func(n int) error{
 		}
 		return alloc.Destroy()
 	},
+}
+
+// OriginalBatch is ArenaBatch on cgoparam, as its benchmark of a small batch.
+func OriginalBatch(n int) {
+	for range n {
+		originalBatch()
+	}
+}
+
+func originalBatch() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+
+	_ = alloc.Malloc(1)
+	_ = alloc.Malloc(10)
+	_ = alloc.Malloc(100)
+	_ = alloc.Malloc(1000)
+}
+
+// OriginalPages is cgoparam's benchmark of blocks that do not fit in a page.
+func OriginalPages(n int) {
+	for range n {
+		originalPages()
+	}
+}
+
+func originalPages() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+
+	for range 10 {
+		_ = alloc.Malloc(1000)
+	}
 }

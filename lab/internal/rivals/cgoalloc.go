@@ -8,7 +8,6 @@ import (
 	"github.com/CannibalVox/cgoalloc"
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
-	"github.com/cheapgo/cheap/internal/replay/trace"
 	"github.com/cheapgo/cheap/libc"
 )
 
@@ -26,6 +25,8 @@ const (
 	tierPage  = 64 << 10
 	tierAlign = 16
 )
+
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o cgoalloc_loop.go ../../../internal/replay/loop.tmpl build=cgo package=rivals peers=peers. type=*cgoallocator alloc=p slot=op.Slot, free=a.alloc.Free(a.hand.begin(table.At(op)))
 
 // cgoallocator replays on cgoalloc as a program would set it up. It knows
 // malloc and free only, and not how large a block is.
@@ -48,15 +49,20 @@ func openCgoalloc(slots int) (peers.Peer, error) {
 	return c, nil
 }
 
-// calloc clears a block of malloc.
-func (c *cgoallocator) calloc(size int) unsafe.Pointer {
-	ptr := c.alloc.Malloc(size)
+func (c *cgoallocator) Malloc(slot uint32, size int) unsafe.Pointer {
+	c.caps[slot] = size
+	return c.alloc.Malloc(size)
+}
+
+// Calloc clears a block of Malloc.
+func (c *cgoallocator) Calloc(slot uint32, _, size int) unsafe.Pointer {
+	ptr := c.Malloc(slot, size)
 	clear(unsafe.Slice((*byte)(ptr), size)) // it does not return if there is no memory
 	return ptr
 }
 
-// realloc keeps the block if it is large enough.
-func (c *cgoallocator) realloc(ptr unsafe.Pointer, slot uint32, size int) unsafe.Pointer {
+// Realloc keeps the block if it is large enough.
+func (c *cgoallocator) Realloc(slot uint32, ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if size <= c.caps[slot] {
 		return ptr
 	}
@@ -67,36 +73,9 @@ func (c *cgoallocator) realloc(ptr unsafe.Pointer, slot uint32, size int) unsafe
 	return to
 }
 
-func (c *cgoallocator) Replay(ops []trace.Op, slots peers.Slots) *trace.Op {
-	table := slots.Table()
-	for op, last := peers.Ends(ops); ; op = peers.After(op) {
-		var ptr unsafe.Pointer
-		switch op.Kind {
-		case trace.Malloc:
-			ptr = c.alloc.Malloc(op.Size)
-			c.caps[op.Slot] = op.Size
-		case trace.Free:
-			c.alloc.Free(c.hand.begin(table.At(op)))
-			if op == last {
-				return nil
-			}
-			continue
-		case trace.Calloc:
-			ptr = c.calloc(op.Size)
-			c.caps[op.Slot] = op.Size
-		case trace.Realloc:
-			ptr = c.realloc(table.At(op), op.Slot, op.Size)
-		case trace.Aligned:
-			ptr = c.hand.aligned(op.Size, op.Align())
-			c.caps[op.Slot] = op.Size
-		}
-		if !table.Put(op, ptr) {
-			return op
-		}
-		if op == last {
-			return nil
-		}
-	}
+func (c *cgoallocator) AlignedMalloc(slot uint32, size, align int) unsafe.Pointer {
+	c.caps[slot] = size
+	return c.hand.aligned(size, align)
 }
 
 // Trim destroys the tiers, because they release nothing before that, and has malloc

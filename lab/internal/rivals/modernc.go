@@ -6,7 +6,6 @@ import (
 	"modernc.org/memory"
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
-	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
 var moderncInfo = peers.Info{
@@ -14,6 +13,8 @@ var moderncInfo = peers.Info{
 	About: "modernc.org/memory, an allocator in Go for one goroutine",
 	Open:  openModernc,
 }
+
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o modernc_loop.go ../../../internal/replay/loop.tmpl package=rivals peers=peers. type=*modernc alloc=p free=a.free(a.hand.begin(table.At(op)))
 
 // modernc replays on modernc.org/memory.
 type modernc struct {
@@ -23,12 +24,12 @@ type modernc struct {
 
 func openModernc(int) (peers.Peer, error) {
 	m := new(modernc)
-	m.hand.malloc, m.hand.free = m.malloc, m.free
+	m.hand.malloc, m.hand.free = m.Malloc, m.free
 	return m, nil
 }
 
-// malloc asks for 1 byte instead of 0, because the answer to 0 is nil.
-func (m *modernc) malloc(size int) unsafe.Pointer {
+// Malloc asks for 1 byte instead of 0, because the answer to 0 is nil.
+func (m *modernc) Malloc(size int) unsafe.Pointer {
 	ptr, err := m.alloc.UnsafeMalloc(max(size, 1))
 	if err != nil {
 		return nil
@@ -36,7 +37,7 @@ func (m *modernc) malloc(size int) unsafe.Pointer {
 	return ptr
 }
 
-func (m *modernc) calloc(size int) unsafe.Pointer {
+func (m *modernc) Calloc(_, size int) unsafe.Pointer {
 	ptr, err := m.alloc.UnsafeCalloc(max(size, 1))
 	if err != nil {
 		return nil
@@ -44,7 +45,7 @@ func (m *modernc) calloc(size int) unsafe.Pointer {
 	return ptr
 }
 
-func (m *modernc) realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+func (m *modernc) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if begin, ok := m.hand.begins[ptr]; ok {
 		behind := int(uintptr(ptr) - uintptr(begin))
 		return m.hand.move(ptr, memory.UnsafeUsableSize(begin)-behind, size)
@@ -56,37 +57,10 @@ func (m *modernc) realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	return ptr
 }
 
+func (m *modernc) AlignedMalloc(size, align int) unsafe.Pointer { return m.hand.aligned(size, align) }
+
 // free ignores the error: it is that of unmapping an empty page.
 func (m *modernc) free(ptr unsafe.Pointer) { _ = m.alloc.UnsafeFree(ptr) }
-
-func (m *modernc) Replay(ops []trace.Op, slots peers.Slots) *trace.Op {
-	table := slots.Table()
-	for op, last := peers.Ends(ops); ; op = peers.After(op) {
-		var ptr unsafe.Pointer
-		switch op.Kind {
-		case trace.Malloc:
-			ptr = m.malloc(op.Size)
-		case trace.Free:
-			m.free(m.hand.begin(table.At(op)))
-			if op == last {
-				return nil
-			}
-			continue
-		case trace.Calloc:
-			ptr = m.calloc(op.Size)
-		case trace.Realloc:
-			ptr = m.realloc(table.At(op), op.Size)
-		case trace.Aligned:
-			ptr = m.hand.aligned(op.Size, op.Align())
-		}
-		if !table.Put(op, ptr) {
-			return op
-		}
-		if op == last {
-			return nil
-		}
-	}
-}
 
 func (m *modernc) Trim() error  { return m.alloc.Trim() }
 func (m *modernc) Close() error { return m.alloc.Close() }

@@ -151,7 +151,7 @@ func cgoBatches() []measure.Row {
 			Name:      name + "cgoparam",
 			Published: figure(sourceCgoparam, 19.74),
 			Versus:    name + "malloc",
-			Open:      func(int) (measure.Work, error) { return measure.Work{Run: loops.CgoparamBatch}, nil },
+			Open:      func(int) (measure.Work, error) { return measure.Work{Run: loops.OriginalBatch}, nil },
 		},
 	}
 }

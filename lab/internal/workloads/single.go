@@ -1,5 +1,8 @@
 package workloads
 
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o single_heap.go single.tmpl type=Heap
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o single_local.go single.tmpl type=Local
+
 // The constants of the workloads of one thread. native.h has the same.
 const (
 	simpleLeast, simpleMost   = 16, 512  // bytes, each size twice the one before

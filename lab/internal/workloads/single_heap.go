@@ -1,3 +1,5 @@
+// Code generated from single.tmpl by go generate. DO NOT EDIT.
+
 package workloads
 
 import (
@@ -7,9 +9,8 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// The workloads of one goroutine on a Heap. A twin of this file has the same for the
-// other allocator, and a test compares them: a call through an interface or a type
-// parameter would cost a tenth of the faster workloads.
+// The workloads of one goroutine on a Heap. Each allocator has its own: a call through an
+// interface or a type parameter would cost a tenth of the faster workloads.
 
 func simpleOnHeap(m *cheap.Heap, s table, n int) (t Tally) {
 	left := uint32(n)

@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -79,19 +78,5 @@ func TestAllocators(t *testing.T) {
 	w := All()[0]
 	if _, err := w.Open("none", 1); err == nil {
 		t.Error("an allocator that does not exist was opened")
-	}
-}
-
-// TestTwins compares the files for Heap and for Local, which differ in that word only.
-func TestTwins(t *testing.T) {
-	of := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	if of("single_local.go") != strings.ReplaceAll(of("single_heap.go"), "Heap", "Local") {
-		t.Error("single_local.go is not single_heap.go for a Local; make it by sed s/Heap/Local/g")
 	}
 }
