@@ -96,8 +96,8 @@ const (
 
 	spliceBudget = 30 * time.Second // more, for the table that -splice adds
 
-	// For each table that is measured only where -run names it: such a table has dozens of
-	// rows with rounds of a tenth of a second.
+	// For each table with rows that are measured only where -run names it: dozens of rows with
+	// rounds of a tenth of a second.
 	namedBudget      = 50 * time.Second
 	quickNamedBudget = 25 * time.Second
 )
@@ -116,6 +116,7 @@ type settings struct {
 	procs   []int
 	first   []string // as table/row
 	quick   bool
+	limits  bool
 	spliced *spliced // nil without -splice
 	profile string
 
@@ -137,11 +138,15 @@ func parse(args []string) (*settings, bool, error) {
 	first := flags.String("first", "", "") // rows to measure before the others: table/row,...
 	flags.BoolVar(&s.quick, "quick", false, "")
 	flags.StringVar(&s.profile, "cpuprofile", "", "")
+	flags.BoolVar(&s.limits, "limits", false, "")
 	splice := flags.Bool("splice", false, "")
 	if err := flags.Parse(args); err != nil {
 		return nil, false, usagef("%v", err)
 	}
 	s.first = strings.Split(*first, ",")
+	if s.limits && *run == "" {
+		s.tables = tables.Promised()
+	}
 	if *splice {
 		s.spliced = newSpliced()
 		s.tables = s.spliced.addTo(s.tables)
@@ -153,6 +158,7 @@ func parse(args []string) (*settings, bool, error) {
 	for _, read := range []func() error{
 		func() error { return s.parseRun(*run) },
 		func() error { return s.parseCount(*count, given("count")) },
+		s.checkLimits,
 		func() error { return s.parseEach(*each, given("benchtime")) },
 		func() error { return s.parseProcs(*cpu, given("cpu")) },
 		func() error { return s.checkProfile(given("cpuprofile")) },
@@ -171,6 +177,9 @@ func (s *settings) parseRun(text string) (err error) {
 	if err = s.run.check(s.tables); err != nil {
 		return err
 	}
+	if s.limits && text == "" {
+		return nil // the tables have no other rows than those that are asked for
+	}
 	s.tables = slices.DeleteFunc(s.tables, func(t measure.Table) bool { return t.Named && !s.run.names(t.Name) })
 	for i := range s.tables {
 		if t := &s.tables[i]; !s.run.names(t.Name) {
@@ -188,6 +197,40 @@ func (s *settings) parseCount(text string, given bool) (err error) {
 		return usagef("-count: %q is not a number of rounds; the least is 1", text)
 	}
 	return nil
+}
+
+// limitRounds is how many rounds -limits has, unless -count says otherwise.
+const limitRounds = 9
+
+func (s *settings) checkLimits() error {
+	if !s.limits {
+		return nil
+	}
+	if s.count == 0 {
+		s.count = limitRounds
+	}
+	for _, t := range s.tables {
+		if slices.ContainsFunc(t.Rows, func(r measure.Row) bool { return len(r.Bars) > 0 && s.run.keeps(t.Name, r.Name) }) {
+			return nil
+		}
+	}
+	return usagef("-limits: nothing is promised of the rows that are measured")
+}
+
+// regressed returns an error that names the figures above their regression limits.
+func regressed(report *result.Report) error {
+	var above []string
+	for _, row := range report.Rows {
+		for _, b := range row.Bars {
+			if b.Regressed() {
+				above = append(above, fmt.Sprintf("%s/%s on %d: %s %.3g, limit %.3g", row.Table, row.Row, row.Procs, b.Figure, b.Value, b.Limit))
+			}
+		}
+	}
+	if above == nil {
+		return nil
+	}
+	return fmt.Errorf("above the regression limit: %s", strings.Join(above, "; "))
 }
 
 func (s *settings) parseEach(text string, given bool) error {
@@ -272,7 +315,7 @@ func bench(ctx context.Context, args []string, out messages) error {
 	if missing := missing(); missing != "" {
 		report.Warnings = append(report.Warnings, missing)
 	}
-	return errors.Join(failed, out.send(result.Message{Report: report}))
+	return errors.Join(failed, out.send(result.Message{Report: report}), regressed(report))
 }
 
 // list returns all tables, and below each the rows that the pattern keeps.
@@ -310,6 +353,7 @@ func (s *settings) measure(ctx context.Context, out messages) (*result.Report, e
 		Budget:  s.budget(),
 		Count:   s.count,
 		Each:    s.each,
+		Bars:    s.limits,
 		Machine: result.ThisMachine("100", peers.CMalloc()), // but for rows that say that the collector is off
 		Notes:   append(s.notes, environmentNotes()...),
 		Child:   rowChild,
@@ -343,7 +387,7 @@ func (s *settings) budget() time.Duration {
 		total += splice
 	}
 	for _, t := range s.tables {
-		if t.Named {
+		if t.Named || slices.ContainsFunc(t.Rows, func(r measure.Row) bool { return r.Named && s.run.keeps(t.Name, r.Name) }) {
 			total += named
 		}
 	}

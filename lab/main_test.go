@@ -128,6 +128,37 @@ func TestNamedRows(t *testing.T) {
 	}
 }
 
+// TestLimits checks which rows -limits measures, that it needs some about which there is a promise,
+// and that a figure above its limit is an error.
+func TestLimits(t *testing.T) {
+	if !tables.HasC {
+		t.Skip("most rows need C")
+	}
+	s, _, err := parse([]string{"-limits"})
+	if err != nil || s.count != limitRounds {
+		t.Fatalf("%d rounds, %v", s.count, err)
+	}
+	for _, table := range s.tables {
+		if table.Name == "calls" || table.Name == "workloads" || len(table.Rows) == 0 {
+			t.Errorf("table %s is measured", table.Name)
+		}
+	}
+	if s, _, err := parse([]string{"-limits", "-run", "strings/parameters", "-count", "3"}); err != nil || s.count != 3 {
+		t.Errorf("%d rounds, %v", s.count, err)
+	}
+	if _, _, err := parse([]string{"-limits", "-run", "calls"}); err == nil || !strings.Contains(err.Error(), "nothing is promised") {
+		t.Errorf("the table calls: %v", err)
+	}
+	row := result.Row{Table: "t", Row: "r", Procs: 2, Bars: []result.Bar{{Figure: "time", Value: 1.2, Bar: 1, Limit: 1.3}}}
+	if err := regressed(&result.Report{Rows: []result.Row{row}}); err != nil {
+		t.Error(err)
+	}
+	row.Bars[0].Limit = 1.1
+	if err := regressed(&result.Report{Rows: []result.Row{row}}); err == nil || err.Error() != "above the regression limit: t/r on 2: time 1.2, limit 1.1" {
+		t.Error(err)
+	}
+}
+
 // TestProfileNote checks that a report says which of its tables the profile has.
 func TestProfileNote(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpu.pprof")

@@ -117,6 +117,32 @@ func BenchmarkUse(b *testing.B) {
 			}
 		})
 	}
+	// What Use is compared with: the same without a count, and without protection.
+	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
+	x := new(byte)
+	m := &thing{}
+	p.Own(&m.Owner, unsafe.Pointer(x), 100)
+	b.Run("count=yes/parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				m.Use(func(q unsafe.Pointer) { _ = *(*byte)(q) })
+			}
+		})
+	})
+	var sum byte
+	b.Run("resource", func(b *testing.B) {
+		for b.Loop() {
+			sum += *(*byte)(m.Resource())
+			runtime.KeepAlive(m)
+		}
+	})
+	b.Run("pointer", func(b *testing.B) {
+		q := m.Resource()
+		for b.Loop() {
+			sum += *(*byte)(q)
+		}
+		runtime.KeepAlive(m)
+	})
 }
 
 // BenchmarkDrain drains a million closed entries. It reports the time for each,

@@ -42,11 +42,11 @@ Flags:
 
 %s`
 
-const benchFlags = "-benchtime, -count, -cpu, -cpuprofile, -format, -list, -o, -quick, -run and -splice"
+const benchFlags = "-benchtime, -count, -cpu, -cpuprofile, -format, -limits, -list, -o, -quick, -run and -splice"
 
 // measuring are the flags that the laboratory reads.
 var measuring = map[string]bool{
-	"run": true, "count": true, "benchtime": true, "cpu": true, "quick": true, "cpuprofile": true, "splice": true, "list": true,
+	"run": true, "count": true, "benchtime": true, "cpu": true, "quick": true, "cpuprofile": true, "splice": true, "list": true, "limits": true,
 }
 
 // parseBench reads the arguments. It returns flag.ErrHelp where they ask for
@@ -61,6 +61,7 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	flags.String("benchtime", "", "let a round of a row take this `time`, such as 10ms, or have this number of operations,\nsuch as 1000x; a row with a fixed number of operations keeps it")
 	flags.String("cpu", "", "measure with each GOMAXPROCS of this `list`, such as 1,2,4, instead of those of the rows")
 	flags.Bool("quick", false, "take about 15 seconds instead of 65, with fewer and shorter rounds")
+	flags.Bool("limits", false, "compare with what is promised, and fail if a figure is above its regression limit; without\n-run, all rows about which there is a promise")
 	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
 	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: a page);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
 	profile := flags.String("cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, write the profile to this `file`, and report in which functions the rows\nspend their time")

@@ -85,6 +85,15 @@ type Row struct {
 	// in nanoseconds: the median of the rounds, 0 if it was not measured.
 	P99 float64 `json:"p99_ns,omitempty"`
 
+	// P999 is the same of 999 in 1,000.
+	P999 float64 `json:"p999_ns,omitempty"`
+
+	// Peak is the most bytes that the row's objects had live in C at once, and HeapBytes the
+	// bytes of the Go heap for a live object beside its own: medians of the rounds, 0 if they
+	// were not measured.
+	Peak      float64 `json:"peak_bytes,omitempty"`
+	HeapBytes float64 `json:"heap_bytes,omitempty"`
+
 	// Collections is how many collections the Go heap's growth has started in a round.
 	Collections float64 `json:"collections,omitempty"`
 
@@ -93,6 +102,8 @@ type Row struct {
 	Versus *Ratio `json:"versus,omitempty"`
 
 	CPUVersus []Ratio `json:"cpu_versus,omitempty"` // of processor times
+
+	Bars []Bar `json:"bars,omitempty"` // what is promised of the row; nil without -limits
 
 	Published []Published `json:"published"`
 	Note      string      `json:"note"`
@@ -130,6 +141,29 @@ type Ratio struct {
 	CI95Low  float64 `json:"ci95_low"`
 	CI95High float64 `json:"ci95_high"`
 	Noisy    bool    `json:"noisy"` // the rounds do not show which row is faster
+}
+
+// A Bar is what a figure of a row is promised to stay under.
+type Bar struct {
+	Figure string  `json:"figure"`       // "time", "processor time", "most live in C"
+	To     string  `json:"to,omitempty"` // the row by whose figure it is divided, "" if it is not
+	Value  float64 `json:"value"`        // the median over rounds
+	Bar    float64 `json:"bar"`
+	Limit  float64 `json:"limit"` // above it something has become worse than it was
+}
+
+// Regressed reports whether a figure is above the regression limit.
+func (b Bar) Regressed() bool { return b.Value > b.Limit }
+
+// Verdict says where a figure is.
+func (b Bar) Verdict() string {
+	switch {
+	case b.Regressed():
+		return "above the limit"
+	case b.Value > b.Bar:
+		return "missed"
+	}
+	return "met"
 }
 
 // A Published figure is a source's time for what the row does.

@@ -100,8 +100,8 @@ func dropAll() {
 	Sink, ownedSink, goSink, memorySink, groupSink = nil, nil, nil, nil, nil
 }
 
-// live returns how many blocks of C are live.
-func live() int {
+// Live returns how many blocks of C are live.
+func Live() int {
 	c := cside.Count()
 	return int(c.Created - c.Destroyed)
 }
@@ -111,7 +111,7 @@ func destroyed() int { return int(cside.Count().Destroyed) }
 
 // onBlocks makes a Lifetime of objects with a block of C each.
 func onBlocks(run func(n int)) *Lifetime {
-	return &Lifetime{Run: run, Left: live, Released: destroyed, Close: nothing, blocks: true}
+	return &Lifetime{Run: run, Left: Live, Released: destroyed, Close: nothing, blocks: true}
 }
 
 func nothing() error { return nil }

@@ -101,7 +101,7 @@ func makes(p *own.Pool) (*Lifetime, error) {
 		}
 		ownedSink = nil
 	})
-	l.Left = func() int { return live() - int(p.Stats().Made) }
+	l.Left = func() int { return Live() - int(p.Stats().Made) }
 	l.Released = nil // C does not know it either: unused blocks made in advance are destroyed, too
 	l.ahead = true
 	return l, nil

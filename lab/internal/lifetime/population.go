@@ -5,7 +5,6 @@ package lifetime
 import (
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/cside"
 )
@@ -59,49 +58,6 @@ func fill[T any](n int, make1 func() *T) []*T {
 	return objects
 }
 
-// A Burden is the cost of live objects.
-type Burden struct {
-	Walls, CPUs []time.Duration // of each collection
-	Heap        int64           // bytes of the Go heap, the objects included
-}
-
-// Measure fills the Go heap with n objects, collects so many times, and drops
-// the objects. It returns when the last block has been destroyed.
-func (p *Population) Measure(n, collections int) (*Burden, error) {
-	if err := p.Settle(); err != nil {
-		return nil, err
-	}
-	p.Begin()
-	b, err := p.burden(n, collections)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Settle(); err != nil {
-		return nil, err
-	}
-	return b, p.Check(n)
-}
-
-func (p *Population) burden(n, collections int) (*Burden, error) {
-	b := new(Burden)
-	empty := heapBytes()
-	objects, drop := p.Fill(n)
-	heapBytes() // ends the collections that Fill has started
-	for range collections {
-		cpu, start := cside.CPUTime(), time.Now()
-		runtime.GC()
-		b.Walls = append(b.Walls, time.Since(start))
-		b.CPUs = append(b.CPUs, cside.CPUTime()-cpu)
-	}
-	b.Heap = heapBytes() - empty
-	runtime.KeepAlive(objects)
-	if err := p.CheckLive(n); err != nil {
-		return nil, err
-	}
-	drop()
-	return b, nil
-}
-
 // CheckLive returns an error unless n blocks have been made since Begin, and are
 // live.
 func (p *Population) CheckLive(n int) error {
@@ -114,8 +70,8 @@ func (p *Population) CheckLive(n int) error {
 	return nil
 }
 
-// heapBytes collects, and returns the bytes of Go objects that are left.
-func heapBytes() int64 {
+// HeapBytes collects, and returns the bytes of Go objects that are left.
+func HeapBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

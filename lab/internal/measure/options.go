@@ -26,6 +26,7 @@ type Options struct {
 	ProfileTime time.Duration // CPU time that a row is profiled for; 0 is a second
 
 	Machine  result.Machine
+	Bars     bool                                                // compare with what is promised of rows
 	Notes    []string                                            // of the report, before its own
 	Child    func(ctx context.Context, args ...string) *exec.Cmd // runs [Child] in a process of its own
 	Progress func(Progress)                                      // may be nil

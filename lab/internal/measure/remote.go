@@ -81,7 +81,7 @@ func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 		if err != nil {
 			return Work{}, err
 		}
-		return Work{Time: r.time, Heap: r.heap, Resident: r.resident, Held: r.held, P99: r.p99, Watch: r.watch, Close: r.close}, nil
+		return Work{Time: r.time, Heap: r.heap, Figures: r.figures, Watch: r.watch, Close: r.close}, nil
 	}
 }
 
@@ -174,9 +174,7 @@ func (r *remote) watch(n int) (int64, error) {
 	}
 }
 
-func (r *remote) resident() int64 { return r.last.Resident }
-func (r *remote) held() float64   { return r.last.Held }
-func (r *remote) p99() float64    { return r.last.P99 }
+func (r *remote) figures() Figures { return r.last.Figures }
 
 func (r *remote) heap() (allocs, bytes uint64) { return r.last.Allocs, r.last.Bytes }
 

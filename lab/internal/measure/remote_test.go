@@ -23,7 +23,7 @@ func served() Row {
 					sink = new([64]byte)
 				}
 			},
-			Held: func() float64 { return 3.5 }, P99: func() float64 { return 99 }, Resident: func() int64 { return 7 },
+			Figures: func() Figures { return Figures{Held: 3.5, P99: 99, Resident: 7} },
 			Check: func(n int) error {
 				if n == 13 {
 					return errors.New("an unlucky number")
@@ -49,8 +49,8 @@ func TestRemote(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if work.Held() != 3.5 || work.P99() != 99 || work.Resident() != 7 {
-			t.Errorf("held %v, p99 %v, resident %v", work.Held(), work.P99(), work.Resident())
+		if work.Figures() != (Figures{Held: 3.5, P99: 99, Resident: 7}) {
+			t.Errorf("figures %+v", work.Figures())
 		}
 		allocs, bytes := work.Heap()
 		if wall <= 0 || int(allocs) < n || int(allocs) > n+1000 || int(bytes) < 64*n {

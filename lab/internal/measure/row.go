@@ -38,6 +38,8 @@ type Row struct {
 	// compared.
 	CPUVersus []string
 
+	Bars []Bar // what is promised of the row; reported with Options.Bars
+
 	Procs []int // GOMAXPROCS of each measurement; nil is 1; -cpu replaces it
 
 	// N is the number of operations in a round. 0 has it found from the length of
@@ -110,18 +112,22 @@ type Work struct {
 	// of Time. It is nil if they are unknown.
 	Heap func() (allocs, bytes uint64)
 
-	// Resident returns the most bytes of the process that were resident during the
-	// last round, less those before it, 0 if that is unknown. It is nil if the row is
-	// not about memory.
-	Resident func() int64
-
-	// Held and P99 return the row's figures of these names for the last round: see
-	// result.Row. They are nil if the row is not about them.
-	Held, P99 func() float64
+	// Figures returns what the work knows of the last round besides times. It is nil if
+	// there is nothing.
+	Figures func() Figures
 
 	// Watch does n operations, and returns what Resident would, seen from outside of
 	// the process that does them. It is nil for a work in this process.
 	Watch func(n int) (int64, error)
 
 	Close func() // may be nil
+}
+
+// Figures are those of a round besides times, as in [result.Row]. 0 is unknown.
+type Figures struct {
+	Resident  int64 // bytes
+	Held      float64
+	P99, P999 float64 // nanoseconds
+	Peak      int64   // bytes of C
+	HeapBytes float64
 }

@@ -333,10 +333,11 @@ func (r *run) report(tables []Table, partial bool) *result.Report {
 	return out
 }
 
-// beside returns the unit of a row that takes turns with u, nil if it was not measured.
-func (r *run) beside(u *unit, row string) *unit {
+// beside returns the unit of a row on so many processors that takes turns with u, nil if it was not
+// measured.
+func (r *run) beside(u *unit, row string, procs int) *unit {
 	i := slices.IndexFunc(r.units, func(v *unit) bool {
-		return row == v.row.Name && u.table == v.table && u.procs == v.procs && u.row.Group == v.row.Group
+		return row == v.row.Name && u.table == v.table && v.procs == procs && u.row.Group == v.row.Group
 	})
 	if i < 0 || !r.units[i].measured() {
 		return nil

@@ -11,8 +11,8 @@ type sample struct {
 	Wall, CPU     float64 // nanoseconds of all operations together; CPU is 0 if it is unknown
 	Allocs, Bytes uint64  // in the Go heap
 	Collections   uint32  // that the growth of the Go heap has started
-	Resident      int64   // bytes, the most during the round; 0 if it is unknown
-	Held, P99     float64 // as in result.Row; 0 if they are unknown
+
+	Figures
 }
 
 func (s sample) perOp(total float64) float64 { return total / float64(s.N) }
@@ -54,7 +54,7 @@ func (u *unit) timed(s *sample) (err error) {
 		if u.work.Heap != nil {
 			s.Allocs, s.Bytes = u.work.Heap()
 		}
-		u.figures(s)
+		u.setFigures(s)
 		return err
 	}
 	var before, after runtime.MemStats
@@ -70,20 +70,14 @@ func (u *unit) timed(s *sample) (err error) {
 	s.Allocs, s.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	// Those of Settle are forced.
 	s.Collections = after.NumGC - before.NumGC - (after.NumForcedGC - before.NumForcedGC)
-	u.figures(s)
+	u.setFigures(s)
 	return err
 }
 
-// figures sets what the work knows besides times.
-func (u *unit) figures(s *sample) {
-	if u.work.Resident != nil {
-		s.Resident = u.work.Resident()
-	}
-	if u.work.Held != nil {
-		s.Held = u.work.Held()
-	}
-	if u.work.P99 != nil {
-		s.P99 = u.work.P99()
+// setFigures sets what the work knows besides times.
+func (u *unit) setFigures(s *sample) {
+	if u.work.Figures != nil {
+		s.Figures = u.work.Figures()
 	}
 }
 

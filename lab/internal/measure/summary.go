@@ -25,6 +25,9 @@ func (r *run) summarize(u *unit) result.Row {
 		Resident:     max(median(u.each(func(s sample) float64 { return float64(s.Resident) })), float64(u.watched)),
 		Held:         median(u.each(func(s sample) float64 { return s.Held })),
 		P99:          median(u.each(func(s sample) float64 { return s.P99 })),
+		P999:         median(u.each(P999.of)),
+		Peak:         median(u.each(Peak.of)),
+		HeapBytes:    median(u.each(HeapBytes.of)),
 		Published:    []result.Published{},
 		Note:         u.row.Note,
 		Section:      u.row.Section,
@@ -42,11 +45,14 @@ func (r *run) summarize(u *unit) result.Row {
 	if u.row.Published != nil {
 		row.Published = append(row.Published, u.row.Published(u.procs)...)
 	}
-	if versus := r.beside(u, u.row.Versus); versus != nil {
+	if versus := r.on(u.row.Versus, u); versus != nil {
 		row.Versus = ratio(u, versus, wallTime)
 	}
+	if len(u.row.Bars) > 0 && r.Bars {
+		row.Bars = r.bars(u)
+	}
 	for _, name := range u.row.CPUVersus {
-		if other := r.beside(u, name); other != nil && row.CPUNsPerOp > 0 {
+		if other := r.on(name, u); other != nil && row.CPUNsPerOp > 0 {
 			row.CPUVersus = append(row.CPUVersus, *ratio(u, other, cpuTimeOf))
 		}
 	}
@@ -66,13 +72,8 @@ func (u *unit) each(figure func(sample) float64) []float64 {
 // The ratio is noisy if 1 is within its interval, or if there are too few rounds
 // for an interval.
 func ratio(u, versus *unit, figure func(sample) float64) *result.Ratio {
-	ours, theirs := u.each(figure), versus.each(figure)
-	pairs := make([]float64, min(len(ours), len(theirs)))
-	for i := range pairs {
-		pairs[i] = ours[i] / theirs[i]
-	}
 	out := &result.Ratio{To: versus.row.Name}
-	out.Ratio, out.CI95Low, out.CI95High = summarize(pairs)
+	out.Ratio, out.CI95Low, out.CI95High = summarize(divided(u.each(figure), versus.each(figure)))
 	out.Noisy = out.CI95Low <= 1 && 1 <= out.CI95High || out.CI95High == 0
 	return out
 }

@@ -65,7 +65,7 @@ func TestFigures(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		u := &unit{table: &Table{}, row: &Row{Waits: waits}, procs: 1}
 		for i := range 3 {
-			u.samples = append(u.samples, sample{N: 1, Wall: 100, CPU: 10, Held: float64(i + 1), P99: float64(10 * i)})
+			u.samples = append(u.samples, sample{N: 1, Wall: 100, CPU: 10, Figures: Figures{Held: float64(i + 1), P99: float64(10 * i)}})
 		}
 		got := new(run).summarize(u)
 		if got.Held != 2 || got.P99 != 10 {
@@ -74,5 +74,47 @@ func TestFigures(t *testing.T) {
 		if doubted := slices.Contains(got.Doubts, result.Waited); doubted == waits {
 			t.Errorf("Waits is %v, and the doubts are %v", waits, got.Doubts)
 		}
+	}
+}
+
+// TestBars compares figures with their bars: of another row, of none, and on more processors.
+func TestBars(t *testing.T) {
+	limit := func(procs int) float64 { return 1 + float64(procs) }
+	ours := Row{Name: "ours", Group: "g", Bars: []Bar{
+		{Figure: Time, To: "theirs", Most: 1.5, Limit: limit},
+		{Figure: Time, To: "missing", Most: 1, Limit: limit},
+		{Figure: Peak, To: "theirs", Most: 1, Limit: limit}, // 0 by 0 is unknown
+		{Figure: HeapBytes, Most: 20, Limit: limit},
+		{Figure: Slowdown, To: "theirs", Most: 1, Limit: limit},
+		{Figure: CPU, To: "theirs", Most: 1, Limit: limit, Procs: 2},
+	}}
+	table := &Table{Rows: []Row{ours, {Name: "theirs", Group: "g"}}}
+	r := &run{Options: &Options{Bars: true}}
+	add := func(row, procs int, walls ...float64) {
+		u := &unit{table: table, row: &table.Rows[row], procs: procs}
+		for _, wall := range walls {
+			u.samples = append(u.samples, sample{N: 1, Wall: wall, CPU: 3, Figures: Figures{HeapBytes: 7}})
+		}
+		r.units = append(r.units, u)
+	}
+	add(0, 1, 200, 400, 600)
+	add(1, 1, 100, 100, 100)
+	add(0, 2, 100, 200, 600)
+	add(1, 2, 100, 100, 200)
+	r.units = append(r.units, &unit{table: table, row: &Row{Name: "missing", Group: "g"}, procs: 1})
+	bar := func(figure, to string, value, bar, limit float64) result.Bar {
+		return result.Bar{Figure: figure, To: to, Value: value, Bar: bar, Limit: limit}
+	}
+	one := []result.Bar{bar("time", "theirs", 4, 1.5, 2), bar("bytes of the Go heap", "", 7, 20, 2)}
+	if got := r.bars(r.units[0]); !slices.Equal(got, one) || !got[0].Regressed() || got[0].Verdict() != "above the limit" || got[1].Verdict() != "above the limit" {
+		t.Errorf("on one: %+v", got)
+	}
+	two := []result.Bar{bar("time", "theirs", 2, 1.5, 3), bar("bytes of the Go heap", "", 7, 20, 3), bar("time, of that on one P", "theirs", 0.5, 1, 3), bar("processor time", "theirs", 1, 1, 3)}
+	if got := r.bars(r.units[2]); !slices.Equal(got, two) || got[0].Verdict() != "missed" || got[2].Verdict() != "met" {
+		t.Errorf("on two: %+v", got)
+	}
+	r.Bars = false
+	if got := r.summarize(r.units[0]); got.Bars != nil {
+		t.Errorf("without Options.Bars: %+v", got.Bars)
 	}
 }

@@ -49,13 +49,18 @@ func Allocators() measure.Table {
 		Title: "The benchmarks of cgoalloc",
 		About: fmt.Sprintf("A block is allocated and freed: immediately (temporary-data), or when there are %d (grow-shrink; the source had more). ", grown) +
 			"Blocks have 64 and 8 bytes; in the multilayer rows most have 4 bytes and some up to 512; the arena rows free two blocks of 64 bytes together. " +
-			"The blocks come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena.",
+			"The blocks come from C's malloc through cgo, from cgoalloc as its benchmarks set it up, from the drop-in for it, and from a Heap or a pooled Arena. " +
+			"With -run allocators also from a Local, from malloc in a loop in C (native), and from the drop-in's DefaultAllocator.",
 		Unit:    "block",
 		Chart:   result.Bars,
 		Sources: []result.Source{sourceCgoalloc},
 	}}
 	for _, a := range allocations {
 		rows := append(a.cgoRows(), a.ourRow())
+		if a.original == "TemporaryData" {
+			rows = append(rows, measure.Row{Name: a.name + "-local", Named: true, Open: func(int) (measure.Work, error) { return openLocalPairs(1) }})
+			rows = append(rows, nativePairs(a.name+"-native")...)
+		}
 		for i := range rows {
 			rows[i].Group, rows[i].N = a.name, a.n
 		}

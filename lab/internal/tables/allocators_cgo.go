@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/cheapgo/cheap/internal/cside"
 	"github.com/cheapgo/cheap/lab/internal/loops"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
@@ -29,7 +30,22 @@ func (a allocation) cgoRows() []measure.Row {
 		malloc.Published = figure(sourceCgoalloc, a.malloc)
 	}
 	theirs.Published = figure(sourceCgoalloc, a.cgoalloc)
-	return []measure.Row{malloc, theirs, dropin}
+	rows := []measure.Row{malloc, theirs, dropin}
+	if name := "Default" + a.original; loops.Dropin[name] != nil {
+		rows = append(rows, measure.Row{Name: dropin.Name + "-default", Open: throughCgo(loops.Dropin[name], 2), Versus: malloc.Name, Named: true})
+	}
+	return rows
+}
+
+// nativePairs is a row of C's malloc and free without cgo.
+func nativePairs(name string) []measure.Row {
+	return []measure.Row{{Name: name, Named: true, Open: func(int) (measure.Work, error) {
+		did := 0
+		return measure.Work{
+			Run:   func(n int) { did = cside.Pairs(n, pairSize) },
+			Check: func(n int) error { return allDone(did, n) },
+		}, nil
+	}}}
 }
 
 // throughCgo is a loop that makes its allocator, and at least calls cgo calls for

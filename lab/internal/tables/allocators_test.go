@@ -4,6 +4,7 @@ package tables
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/replay/recorded"
@@ -13,7 +14,14 @@ import (
 func TestAllocators(t *testing.T) {
 	var want []string
 	for _, a := range []string{"temporary-data", "grow-shrink", "multilayer-temporary-data", "multilayer-grow-shrink"} {
-		want = append(want, a+"-malloc", a+"-cgoalloc", a+"-dropin", a+"-heap")
+		want = append(want, a+"-malloc", a+"-cgoalloc", a+"-dropin")
+		if !strings.HasPrefix(a, "multilayer") {
+			want = append(want, a+"-dropin-default")
+		}
+		want = append(want, a+"-heap")
+		if a == "temporary-data" {
+			want = append(want, a+"-local", a+"-native")
+		}
 	}
 	a := "arena-temporary-data"
 	want = append(want, a+"-malloc", a+"-cgoalloc", a+"-dropin", a+"-arena")
@@ -34,6 +42,7 @@ func TestStrings(t *testing.T) {
 	for _, way := range []string{"malloc", "cgoalloc", "cgoparam", "arena"} {
 		want = append(want, "four-parameters-"+way)
 	}
+	want = append(want, "four-parameters-dropin", "ten-parameters-cgoparam", "ten-parameters-dropin")
 	table := Strings()
 	wantNames(t, table, want)
 	for _, row := range table.Rows {
@@ -61,6 +70,9 @@ func TestTraces(t *testing.T) {
 	for _, name := range recorded.Names {
 		for _, info := range rivals.Available() {
 			want = append(want, info.Name+"-"+name)
+			if info.Name == "heap" || info.Name == "local" {
+				want = append(want, info.Name+"-sampled-"+name, info.Name+"-guarded-"+name)
+			}
 		}
 		tr, err := recorded.Read(name)
 		if err != nil {

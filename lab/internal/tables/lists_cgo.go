@@ -37,46 +37,39 @@ var recorders = map[string]func(c cside.Calls, size int) (last cheapcalls.Result
 		}
 		return last, int64(size)
 	},
+	"eight-list": func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
+		for range size {
+			last = c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
+		}
+		return last, -1
+	},
 }
 
 // listRows compares lists with the same calls through cgo.
 func listRows() []measure.Row {
 	rows := []measure.Row{{
 		Name: "cgo", Group: "two",
-		Open: func(procs int) (measure.Work, error) { return parallel(procs, openAdder(add)) },
+		Open: func(int) (measure.Work, error) { return parallel(1, openAdder(add)) },
 	}}
-	for _, r := range []struct {
-		kind  string
-		sizes []int
-	}{
-		{"list", []int{1, 5, 16, 64, 1024}},
-		{"reference", []int{64}},
-		{"condition", []int{64}},
-	} {
-		for _, size := range r.sizes {
-			record := recorders[r.kind]
+	sizes := []int{1, 5, 16, 64, 1024}
+	for _, kind := range []string{"list", "reference", "condition", "eight-list"} {
+		group, versus := "two", "cgo"
+		if kind == "eight-list" {
+			group, versus = "eight", "eight-cgo"
 			rows = append(rows, measure.Row{
-				Name: fmt.Sprintf("%s-%d", r.kind, size), Group: "two", Versus: "cgo",
-				Open: func(int) (measure.Work, error) { return listWork(size, record), nil },
+				Name: versus, Group: group,
+				Open: func(int) (measure.Work, error) { return measure.Work{Run: mix}, nil },
+			})
+		}
+		for _, size := range sizes {
+			rows = append(rows, measure.Row{
+				Name: fmt.Sprintf("%s-%d", kind, size), Group: group, Versus: versus,
+				Named: kind != "list" && size != 64,
+				Open:  func(int) (measure.Work, error) { return listWork(size, recorders[kind]), nil },
 			})
 		}
 	}
-	return append(rows,
-		measure.Row{
-			Name: "eight-cgo", Group: "eight",
-			Open: func(int) (measure.Work, error) { return measure.Work{Run: mix}, nil },
-		},
-		measure.Row{
-			Name: "eight-list-64", Group: "eight", Versus: "eight-cgo",
-			Open: func(int) (measure.Work, error) {
-				return listWork(64, func(c cside.Calls, size int) (last cheapcalls.Result, want int64) {
-					for range size {
-						last = c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
-					}
-					return last, -1
-				}), nil
-			},
-		})
+	return rows
 }
 
 // mix calls the function of eight arguments through cgo.

@@ -5,6 +5,7 @@ package tables
 import (
 	"fmt"
 	"runtime"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
@@ -49,7 +50,10 @@ func liveRows() []measure.Row {
 // openLive makes the work of collecting with n live objects.
 func openLive(p *lifetime.Population, n int) measure.Work {
 	p.Begin()
+	empty := lifetime.HeapBytes()
 	objects, drop := p.Fill(n)
+	lifetime.HeapBytes() // ends the collections that Fill has started
+	beside := 0.0
 	return measure.Work{
 		Run: func(collections int) {
 			for range collections {
@@ -57,9 +61,15 @@ func openLive(p *lifetime.Population, n int) measure.Work {
 			}
 		},
 		Check: func(int) error {
+			beside = 0
+			if n > 0 {
+				const own = float64(unsafe.Sizeof(lifetime.Plain{}) + unsafe.Sizeof(uintptr(0))) // in the slice that keeps it
+				beside = float64(lifetime.HeapBytes()-empty)/float64(n) - own
+			}
 			runtime.KeepAlive(objects)
 			return p.CheckLive(n)
 		},
+		Figures: func() measure.Figures { return measure.Figures{HeapBytes: beside} },
 		Close: func() {
 			drop()
 			objects, drop = nil, nil

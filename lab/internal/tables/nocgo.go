@@ -22,3 +22,7 @@ func serverRows() []measure.Row           { return nil }
 func stringRows() []measure.Row           { return nil }
 func cgoBatches() []measure.Row           { return nil }
 func survivorRows() []measure.Row         { return nil }
+func patternRows() []measure.Row          { return nil }
+func nativePairs(string) []measure.Row    { return nil }
+func dropinBatches() []measure.Row        { return nil }
+func tailRows() []measure.Row             { return nil }

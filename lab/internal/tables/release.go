@@ -71,7 +71,7 @@ func Release() measure.Table {
 		Table: result.Table{
 			Name:  "release",
 			Title: "What the release of C memory costs",
-			About: "A block of 100 bytes is allocated with C's malloc and released, by hand or in the way that the row names. If a row forgets its objects, its time ends when the last block has been released, collections included. A round has ten collections, after a warm-up; the rows that end in -cold have neither. With -run release there are finalizers that do nothing as well. With the collector off it ends when the last object is made, and the blocks leak, in a child process. The objects have 16 bytes, as an Owner has; those of the sources had 8.",
+			About: "A block of 100 bytes is allocated with C's malloc and released, by hand or in the way that the row names. If a row forgets its objects, its time ends when the last block has been released, collections included. A round has ten collections, after a warm-up; the rows that end in -cold have neither. With -run release there are finalizers that do nothing as well, more ways of package own, goroutines on two processors, and a process whose malloc is jemalloc's. With the collector off it ends when the last object is made, and the blocks leak, in a child process. The objects have 16 bytes, as an Owner has; those of the sources had 8.",
 			Unit:  "block", Chart: result.Bars,
 			Sources: []result.Source{sourceLemire, sourceSiebenmann, sourceAddCleanup},
 		},

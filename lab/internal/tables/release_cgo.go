@@ -3,8 +3,12 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
@@ -25,6 +29,7 @@ const (
 	withoutC             // memory that is not from C's malloc
 	diagnostic           // shows where the time of another row goes
 	fromCold             // the first objects after all memory was given back, not those in a steady state
+	more                 // what is promised of other ways than those that most programs use
 )
 
 // releases lists the ways in the order of the report.
@@ -44,6 +49,13 @@ var releases = []release{
 	{"finalizer" + cold, coldNote, lifetime.Finalizer, true, fromCold},
 	{"own-forget" + cold, coldNote, lifetime.Owner, true, fromCold},
 	{"own-memory" + cold, coldNote, lifetime.Memory, true, fromCold},
+	{"bulk", "one cgo call destroys 256 blocks", lifetime.Bulk, false, more},
+	{"own-inline", "Options.Inline", lifetime.OwnerInline, true, more},
+	{"own-make", "blocks made in advance", lifetime.Make, true, more},
+	{"own-make-inline", "blocks made in advance, Options.Inline", lifetime.MakeInline, true, more},
+	{"own-bare", "no C: release does nothing", lifetime.Bare, true, more},
+	{"own-children", "owners with a parent, which lives", lifetime.Children, true, more},
+	{"go-new", "no C: Go arrays of 100 bytes", lifetime.Arrays, true, more},
 }
 
 // forgotten is how many objects a round makes at least, a multiple of the blocks of a
@@ -63,6 +75,7 @@ var sections = map[kindOfRow]string{
 	withoutC:   "Memory of package own, without C",
 	diagnostic: "What a finalizer costs that does nothing",
 	fromCold:   "A cold start",
+	more:       "Other ways",
 }
 
 // releaseRows lists the rows with a collector, then those without.
@@ -70,10 +83,78 @@ func releaseRows() []measure.Row {
 	var rows []measure.Row
 	for _, off := range []bool{false, true} {
 		for _, r := range releases {
-			if !off || r.kind != fromCold {
+			if !off || r.kind != fromCold && r.kind != more {
 				rows = append(rows, r.row(off))
 			}
 		}
+	}
+	return slices.Concat(rows, parallelReleases(), jemallocReleases())
+}
+
+// parallelReleases are rows of as many goroutines as there are processors.
+func parallelReleases() []measure.Row {
+	var rows []measure.Row
+	for _, r := range []struct {
+		name string
+		way  func(procs int) lifetime.Way
+	}{
+		{"manual-object", lifetime.ManualParallel},
+		{"addcleanup", lifetime.CleanupParallel},
+		{"own-forget", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, false) }},
+		{"own-inline", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, true) }},
+	} {
+		row := release{name: r.name + "-parallel", forgets: true, kind: more}.row(false)
+		row.Section, row.Group, row.Versus, row.Procs = "One goroutine for each processor", "parallel", "manual-object-parallel", []int{2}
+		if row.Versus == row.Name {
+			row.Versus = ""
+		}
+		row.Open = func(procs int) (measure.Work, error) {
+			return release{way: r.way(procs), forgets: true}.open(false)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// jemallocReleases are rows of a process whose malloc is jemalloc's.
+func jemallocReleases() []measure.Row {
+	const n = 1_000_000
+	l, missing := preload.Find(jemallocName)
+	var rows []measure.Row
+	for _, r := range []release{
+		{"manual-object", "", lifetime.ManualObject, false, more},
+		{"own-forget", "", lifetime.Owner, true, more},
+		{"own-make", "blocks made in advance", lifetime.Make, true, more},
+		{"own-inline", "Options.Inline", lifetime.OwnerInline, true, more},
+	} {
+		row := r.row(false)
+		row.Name += "-jemalloc"
+		row.Section, row.Group, row.Versus = "On jemalloc", "jemalloc", "manual-object-jemalloc"
+		if row.Versus == row.Name {
+			row.Versus = ""
+		}
+		row.N, row.Steady, row.Apart = n, false, true
+		if missing == nil {
+			row.Env = []string{l.Env()}
+		}
+		row.Open = func(int) (measure.Work, error) {
+			if missing != nil {
+				return measure.Work{}, missing
+			}
+			if err := (blockWay{name: jemallocName, loaded: l.Path}).check(); err != nil {
+				return measure.Work{}, err
+			}
+			w, err := r.open(false)
+			if err != nil {
+				return w, err
+			}
+			w.Run(n / 10) // fresh memory is touched
+			if w.Settle != nil {
+				err = w.Settle()
+			}
+			return w, err
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -88,7 +169,7 @@ func (r release) row(off bool) measure.Row {
 	if row.Steady = !off && r.kind != fromCold; row.Steady {
 		row.Weight = steadyWeight
 	}
-	row.Named = r.kind == diagnostic
+	row.Named = r.kind == diagnostic || r.kind == more
 	row.Section = sections[r.kind]
 	if off {
 		row.Section = "With the collector off"
@@ -113,11 +194,29 @@ func (r release) open(off bool) (measure.Work, error) {
 	kept := off && r.forgets
 	work := measure.Work{
 		Run: func(n int) {
+			if r.forgets {
+				cside.ResetPeak()
+				if l.Peak != nil {
+					l.Peak()
+				}
+			}
 			l.Begin()
 			l.Run(n)
 		},
 		Check: l.Check,
 		Close: func() { _ = l.Close() }, // Settle or Check has reported blocks that are left
+	}
+	if r.kind == more {
+		// What was made in advance and is not used is no block of the next row.
+		work.Check = func(n int) error { return errors.Join(l.Check(n), lifetime.Collect(lifetime.Live)) }
+	}
+	if r.forgets {
+		work.Figures = func() measure.Figures {
+			if l.Peak != nil {
+				return measure.Figures{Peak: l.Peak()}
+			}
+			return measure.Figures{Peak: cside.Count().Peak}
+		}
 	}
 	switch {
 	case kept:

@@ -153,7 +153,7 @@ func openLarge(open func() (*large, error)) (measure.Work, error) {
 		}
 		return check(n)
 	}
-	work.Resident = func() int64 { return most }
+	work.Figures = func() measure.Figures { return measure.Figures{Resident: most} }
 	work.Close = func() { l.end() } // Check has found that nothing is left
 	return work, nil
 }

@@ -55,7 +55,7 @@ func heldBy(t *testing.T, row measure.Row) int64 {
 	if err := w.Check(n); err != nil {
 		t.Error(err)
 	}
-	return w.Resident()
+	return w.Figures().Resident
 }
 
 // settled gives back what was freed before, which is not resident any more then: Go would give it back

@@ -18,7 +18,7 @@ func Scaling() measure.Table {
 	t := measure.Table{Table: result.Table{
 		Name:  "scaling",
 		Title: "What more processors bring",
-		About: "The calls of the table above, and the allocation and free of a block of 64 bytes, with one goroutine for each processor. The time is that of the round divided by the operations of all goroutines: if nothing is shared, twice the processors halve it.",
+		About: "The calls of the table above, and the allocation and free of a block of 64 bytes, with one goroutine for each processor, and with -run scaling a loop that shares nothing (none). The time is that of the round divided by the operations of all goroutines: if nothing is shared, twice the processors halve it.",
 		Unit:  "operation", Chart: result.Procs,
 		Sources: []result.Source{sourceHansen},
 	}, Weight: 0.5}
@@ -31,10 +31,17 @@ func Scaling() measure.Table {
 		})
 	}
 	pairs := []measure.Row{
-		{Name: "heap", Open: openHeapPairs, Note: "one Heap for all"},
+		{Name: "heap", Group: "pairs", Open: openHeapPairs, Note: "one Heap for all"},
 		{Name: "local", Open: openLocalPairs, Note: "one Heap for all, with a Local for each goroutine"},
 	}
-	for _, row := range append(pairs, cgoPairs()...) {
+	pairs = append(pairs, cgoPairs()...)
+	pairs = append(pairs, measure.Row{
+		Name: "none", Group: "pairs", Named: true, Note: "a free list for each goroutine",
+		Open: func(procs int) (measure.Work, error) {
+			return parallel(procs, func() (worker, error) { return worker{run: privatePairs()}, nil })
+		},
+	})
+	for _, row := range pairs {
 		row.Procs = procs
 		t.Rows = append(t.Rows, row)
 	}
@@ -108,6 +115,24 @@ func heapPairs(h *cheap.Heap, n int) {
 func localPairs(l *cheap.Local, n int) {
 	for range n {
 		l.Free(needed(l.Malloc(pairSize)))
+	}
+}
+
+// privatePairs pops and pushes a private free list.
+func privatePairs() func(n int) {
+	list := &struct {
+		_    line
+		free uint32
+		next [15]uint32
+		_    line
+	}{}
+	return func(n int) {
+		for range n {
+			b := list.free & 7
+			list.free = list.next[b]
+			list.next[b] = list.free
+			list.free = b
+		}
 	}
 }
 

@@ -66,9 +66,8 @@ func (s *server) work() (measure.Work, error) {
 			s.made += int64(n)
 			return wall, cpu, errors.Join(rest.Settle(), rest.Check(n))
 		},
-		Resident: func() int64 { return s.most },
-		P99:      func() float64 { return s.p99 },
-		Close:    func() { s.end() }, // Check has found that nothing is left
+		Figures: func() measure.Figures { return measure.Figures{Resident: s.most, P99: s.p99} },
+		Close:   func() { s.end() }, // Check has found that nothing is left
 	}, nil
 }
 

@@ -156,4 +156,16 @@ func cgoBatches() []measure.Row {
 	}
 }
 
+// dropinBatches are the rows of the drop-in for cgoparam, and of what they are compared with.
+func dropinBatches() []measure.Row {
+	row := func(name, group, versus string, run func(n int)) measure.Row {
+		return measure.Row{Name: group + "-" + name, Group: group, Versus: versus, Named: true, Open: func(int) (measure.Work, error) { return measure.Work{Run: run}, nil }}
+	}
+	return []measure.Row{
+		row("dropin", "four-parameters", "four-parameters-cgoparam", loops.DropinBatch),
+		row("cgoparam", "ten-parameters", "", loops.OriginalPages),
+		row("dropin", "ten-parameters", "ten-parameters-cgoparam", loops.DropinPages),
+	}
+}
+
 func taken() int64 { return int64(cside.Taken()) }

@@ -12,30 +12,44 @@ import (
 	"github.com/cheapgo/cheap/internal/cside"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
+	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
 
 func survivorRows() []measure.Row {
 	var rows []measure.Row
-	for _, stride := range strides {
-		cleanup := measure.Row{
-			Name: fmt.Sprintf("addcleanup-%d", stride), Group: fmt.Sprint(stride), N: survivorObjects, Waits: true,
-			Open: func(int) (measure.Work, error) {
-				return outlive(stride, func() (func() any, func() error) {
-					return func() any { return lifetime.NewWithCleanup() }, func() error { return nil }
-				}), nil
-			},
+	for _, many := range []bool{false, true} {
+		n, infix := survivorObjects, ""
+		if many {
+			n, infix = manySurvivors, "-many"
 		}
-		ours := measure.Row{
-			Name: fmt.Sprintf("own-%d", stride), Group: fmt.Sprint(stride), N: survivorObjects, Waits: true, Versus: cleanup.Name,
-			Open: func(int) (measure.Work, error) {
-				return outlive(stride, func() (func() any, func() error) {
-					p := lifetime.NewPool()
+		for _, stride := range strides {
+			row := func(way string, open func() (make1 func() any, end func() error)) measure.Row {
+				return measure.Row{
+					Name: fmt.Sprintf("%s%s-%d", way, infix, stride), Group: fmt.Sprint(infix, stride), N: n, Waits: true, Named: many,
+					Open: func(int) (measure.Work, error) { return outlive(stride, open), nil },
+				}
+			}
+			cleanup := row("addcleanup", func() (func() any, func() error) {
+				return func() any { return lifetime.NewWithCleanup() }, func() error { return nil }
+			})
+			rows = append(rows, cleanup)
+			batches := []int{0}
+			if many {
+				batches = []int{0, 4, 16, 64} // what a smaller batch would cost
+			}
+			for _, batch := range batches {
+				ours := row("own", func() (func() any, func() error) {
+					p := own.NewPool(own.Options{Batch: batch, Release: libc.Destructor(cside.DestroyBlock, libc.NoCallback)})
 					return func() any { return lifetime.NewOwned(p) }, func() error { return lifetime.ClosePool(p) }
-				}), nil
-			},
+				})
+				if batch > 0 {
+					ours.Name = fmt.Sprintf("own-batch-%d-%d", batch, stride)
+				}
+				ours.Versus = cleanup.Name
+				rows = append(rows, ours)
+			}
 		}
-		rows = append(rows, cleanup, ours)
 	}
 	return rows
 }
@@ -78,7 +92,7 @@ func outlive(stride int, open func() (make1 func() any, end func() error)) measu
 			}
 			return err
 		},
-		Held: func() float64 { return held },
+		Figures: func() measure.Figures { return measure.Figures{Held: held} },
 	}
 }
 

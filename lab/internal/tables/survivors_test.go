@@ -3,6 +3,7 @@
 package tables
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,15 @@ import (
 // nothing but what is theirs, with a pool the blocks of at most a few others.
 func TestSurvivors(t *testing.T) {
 	table := Survivors()
-	wantNames(t, table, []string{"addcleanup-10", "own-10", "addcleanup-100", "own-100", "addcleanup-1000", "own-1000"})
+	var want []string
+	for _, ways := range [][]string{{"addcleanup", "own"}, {"addcleanup-many", "own-many", "own-batch-4", "own-batch-16", "own-batch-64"}} {
+		for _, stride := range strides {
+			for _, way := range ways {
+				want = append(want, fmt.Sprintf("%s-%d", way, stride))
+			}
+		}
+	}
+	wantNames(t, table, want)
 	for _, row := range table.Rows {
 		w, err := row.Open(1)
 		if err != nil {
@@ -28,8 +37,11 @@ func TestSurvivors(t *testing.T) {
 			least, most := 1.0, 1.0
 			if strings.HasPrefix(row.Name, "own") {
 				least, most = 1.5, 256
+				if strings.Contains(row.Name, "batch") {
+					least = 1
+				}
 			}
-			if held := w.Held(); held < least || held > most {
+			if held := w.Figures().Held; held < least || held > most {
 				t.Errorf("%s: a survivor holds %v blocks, want %v to %v", row.Name, held, least, most)
 			}
 		}
@@ -62,11 +74,11 @@ func TestServer(t *testing.T) {
 			if err != nil || wall <= 0 || cpu <= 0 {
 				t.Errorf("%s: %v ns, %v of the processor, %v", row.Name, wall, cpu, err)
 			}
-			if p99 := w.P99(); p99 <= 0 || p99 > wall {
+			if p99 := w.Figures().P99; p99 <= 0 || p99 > wall {
 				t.Errorf("%s: p99 is %v ns of %v", row.Name, p99, wall)
 			}
 		}
-		most[row.Name] = w.Resident()
+		most[row.Name] = w.Figures().Resident
 		w.Close()
 	}
 	// A hundred images have 34 MiB on average.

@@ -21,8 +21,11 @@ func All() []measure.Table {
 		Strings,
 		Traces,
 		Workloads,
+		Patterns,
+		Tail,
+		Arenas,
 	} {
 		all = append(all, table())
 	}
-	return all
+	return promiseTo(all)
 }

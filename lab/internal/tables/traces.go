@@ -3,14 +3,18 @@ package tables
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/replay"
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
 	"github.com/cheapgo/cheap/internal/replay/trace"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/rivals"
 )
@@ -36,7 +40,8 @@ func Traces() measure.Table {
 		Title: "The allocations of real programs, replayed",
 		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
 			"in one goroutine, without collections. `cheap replay` does the same, and reports memory as well. " +
-			"native is C's malloc called from C, libc the same malloc called from Go.",
+			"native is C's malloc called from C, libc the same malloc called from Go. " +
+			"With -run traces also with samples at the default rate of package inspect, and with guard pages around one block in 10,000.",
 		Unit:  "operation",
 		Chart: result.Bars,
 	}}
@@ -54,9 +59,51 @@ func Traces() measure.Table {
 				row.Versus = "native-" + name
 			}
 			t.Rows = append(t.Rows, row)
+			if info.Name == "heap" || info.Name == "local" {
+				t.Rows = append(t.Rows, aided(row, name, info)...)
+			}
 		}
 	}
 	return t
+}
+
+// sampledRate is inspect.DefaultRate, and guardRate what the documentation of inspect.SetGuardRate
+// proposes for production.
+const (
+	sampledRate = 512 << 10
+	guardRate   = 10_000
+)
+
+// aided are rows with what finds mistakes in production, which is off in the others.
+func aided(without measure.Row, name string, info peers.Info) []measure.Row {
+	var rows []measure.Row
+	for kind, set := range map[string]func(on bool){
+		"sampled": func(on bool) { sample.SetRate(onlyIf(on, sampledRate)) },
+		"guarded": func(on bool) { guard.SetRate(onlyIf(on, guardRate)) },
+	} {
+		row := without
+		row.Name, row.Versus, row.Note, row.Named = info.Name+"-"+kind+"-"+name, without.Name, "", true
+		row.Open = func(int) (measure.Work, error) {
+			w, err := replaying(name, info)
+			replay := w.Time
+			w.Time = func(n int) (wall, cpu float64, err error) {
+				set(true)
+				defer set(false)
+				return replay(n)
+			}
+			return w, err
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b measure.Row) int { return -strings.Compare(a.Name, b.Name) })
+	return rows
+}
+
+func onlyIf(on bool, rate int64) int64 {
+	if on {
+		return rate
+	}
+	return 0
 }
 
 // traceNotes explain rows that are far from others of the same allocator.

@@ -76,3 +76,16 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+// What is promised of rows stands behind their table.
+func TestBars(t *testing.T) {
+	r := resulttest.Report()
+	if strings.Contains(withoutScripts(write(t, r)), "What is promised") {
+		t.Error("without a promise there is one")
+	}
+	r.Rows[0].Bars = []result.Bar{{Figure: "processor time", To: "another", Value: 1.234, Bar: 1.2, Limit: 1.5}}
+	page := withoutScripts(write(t, r))
+	if want := `<td>processor time</td><td>another</td><td class="n">1.23</td><td class="n">1.2</td><td>missed</td><td class="n">1.5</td>`; !strings.Contains(page, want) {
+		t.Errorf("the page has no %s", want)
+	}
+}

@@ -16,6 +16,7 @@ type tableView struct {
 	ID, Title, About string
 	Parts            []partView
 	Notes            []result.Note
+	Bars             []barView
 	Profiles         []profileView
 	Sources          []sourceView
 
@@ -54,6 +55,9 @@ type versusView struct {
 }
 
 type publishedView struct{ Time, Source string }
+
+// A barView is what is promised of a row.
+type barView struct{ Row, Figure, To, Value, Bar, Verdict, Limit string }
 
 // A profileView says where the CPU time of a row went.
 type profileView struct {
@@ -104,6 +108,10 @@ func newTableView(t table) (tableView, []chart) {
 		v.HasP99 = v.HasP99 || row.P99 != ""
 		v.HasResident = v.HasResident || row.Resident != ""
 		v.HasIntervals = v.HasIntervals || row.Interval != ""
+		for _, b := range r.Bars {
+			number := func(x float64) string { return figure.Exact(figure.Round(x, 3)) }
+			v.Bars = append(v.Bars, barView{rowName(r.Row, r.Procs, v.HasProcs), b.Figure, b.To, number(b.Value), number(b.Bar), b.Verdict(), number(b.Limit)})
+		}
 		if len(r.Profile) > 0 {
 			v.Profiles = append(v.Profiles, newProfileView(rowName(r.Row, r.Procs, v.HasProcs), r.Profile))
 		}

@@ -82,6 +82,11 @@ func knownOnce(r *result.Report, row *result.Row) (values []benchfmt.Value) {
 		if row.P99 > 0 {
 			values = append(values, value(row.P99, "p99-ns"))
 		}
+		for _, v := range []benchfmt.Value{value(row.P999, "p99.9-ns"), value(row.Peak, "peak-bytes-in-C"), value(row.HeapBytes, "heap-bytes")} {
+			if v.Value > 0 {
+				values = append(values, v)
+			}
+		}
 	case row.Memory != nil:
 		values = append(values, benchfmt.Value{Value: float64(row.Memory.Peak), Unit: "peak-RSS-bytes"},
 			benchfmt.Value{Value: float64(row.Memory.Final), Unit: "final-RSS-bytes"})

@@ -16,7 +16,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, of := range []any{result.Row{}, result.Ratio{}, result.Published{}, result.Share{}, result.Machine{}, replayedRow{}} {
+	for _, of := range []any{result.Row{}, result.Ratio{}, result.Bar{}, result.Published{}, result.Share{}, result.Machine{}, replayedRow{}} {
 		kind := reflect.TypeOf(of)
 		for i := range kind.NumField() {
 			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")

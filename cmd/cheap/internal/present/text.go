@@ -269,6 +269,7 @@ func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
 			t.bars(s.Rows)
 		}
 	}
+	t.promised(rows)
 	t.rowNotes(rows)
 	t.sources(table.Sources)
 	t.profiles(rows)

@@ -1,14 +1,14 @@
-//go:build cgo
+//go:build cgo && unix
 
 #include <stdlib.h>
 
-#include "native.h"
+#include "pairs.h"
 
 // A compiler knows malloc, and leaves out a pair whose block is not used. It
 // must assume that this statement uses p.
 #define USE(p) __asm__ volatile("" : : "r"(p) : "memory")
 
-size_t cheap_pairs(size_t n, size_t size) {
+size_t cside_pairs(size_t n, size_t size) {
 	size_t got = 0;
 	for (size_t i = 0; i < n; i++) {
 		void *p = malloc(size);
@@ -19,10 +19,10 @@ size_t cheap_pairs(size_t n, size_t size) {
 	return got;
 }
 
-size_t cheap_replace(size_t n, const struct cheap_step *steps, size_t count, uintptr_t *slots) {
+size_t cside_replace(size_t n, const struct cside_step *steps, size_t count, uintptr_t *slots) {
 	size_t got = 0;
 	for (size_t i = 0; i < n; i++) {
-		const struct cheap_step *s = &steps[i & (count - 1)];
+		const struct cside_step *s = &steps[i & (count - 1)];
 		free((void *)slots[s->slot]);
 		char *p = malloc(s->size);
 		slots[s->slot] = (uintptr_t)p;
@@ -35,7 +35,7 @@ size_t cheap_replace(size_t n, const struct cheap_step *steps, size_t count, uin
 	return got;
 }
 
-void cheap_free_all(uintptr_t *slots, size_t n) {
+void cside_free_all(uintptr_t *slots, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		free((void *)slots[i]);
 		slots[i] = 0;
