@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestArenaPoolLoweredProcs fills the boxes of Ps that then stop running.
@@ -29,7 +31,7 @@ func TestArenaPoolLoweredProcs(t *testing.T) {
 	wg.Wait()
 	runtime.GOMAXPROCS(1)
 	const boxes = int64(len(arenaBoxes{}.box)) * pooledChunks * pooledChunk
-	waitUntil(t, fmt.Sprintf("pooled arenas keep the %d bytes that one P may keep", boxes), func() bool {
+	testwait.Until(t, fmt.Sprintf("pooled arenas keep the %d bytes that one P may keep", boxes), func() bool {
 		Trim()
 		runtime.GC()
 		return Default().Stats().Bytes <= before+boxes

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 func TestPooledArenaIsReused(t *testing.T) {
@@ -128,7 +130,7 @@ func TestPooledArenaDropped(t *testing.T) {
 	if inner.live() < len(homes)*4*pooledChunk {
 		t.Fatalf("%d bytes live", inner.live())
 	}
-	waitUntil(t, "dropped arenas have no memory and no home", func() bool {
+	testwait.Until(t, "dropped arenas have no memory and no home", func() bool {
 		runtime.GC()
 		for i := range homes {
 			if homes[i].owned.Load() {

@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDamageInBody writes to a freed block, behind its mark, and looks whether the panic
@@ -54,7 +55,7 @@ func testDamageInBody(t *testing.T, size, from, to int, value byte) {
 	} else {
 		b[from], b[to-1] = value, value
 	}
-	found, _ := catch(func() {
+	found, _ := testcall.Catch(func() {
 		for range max(100, 64<<20/size) {
 			if l.Malloc(size) == p {
 				return
@@ -90,7 +91,7 @@ func TestDamageInSpan(t *testing.T) {
 						h.reclaim() // not what is idle
 					}
 					*(*byte)(unsafe.Add(p, off)) = value
-					found, _ := catch(func() {
+					found, _ := testcall.Catch(func() {
 						h.reclaim()
 						h.mustBeUndamaged(0)
 						for range 3000 {

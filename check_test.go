@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestFreedIsFilled: with checks, what an arena has freed holds nothing that
@@ -108,7 +109,7 @@ func testWriteToFreed(t *testing.T, size, off, other int) {
 		if n > 64<<20/max(other, 16) {
 			t.Fatalf("the block at %p is not allocated again", p)
 		}
-		found = catch(func() {
+		found = testcall.Catch(func() {
 			q := l.Malloc(other)
 			if d := uintptr(q) - uintptr(p); d < usable {
 				again += uintptr(h.UsableSize(q))
@@ -152,7 +153,7 @@ func TestWriteToCutTail(t *testing.T) {
 				if off >= 0 {
 					*(*byte)(unsafe.Add(p, off)) ^= 0x42
 				}
-				found := catch(func() {
+				found := testcall.Catch(func() {
 					if grow {
 						h.Realloc(p, row.before)
 						return

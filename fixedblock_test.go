@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestFixedBlockModel compares a FixedBlock with a list of its live blocks, over
@@ -358,7 +359,7 @@ func TestFixedBlockStaleByte(t *testing.T) {
 				stale := (*byte)(unsafe.Add(p[7], off))
 				same := *stale == byte(v)
 				*stale = byte(v)
-				if detected := catch(func() { f.Malloc(1) }) != nil; same && detected {
+				if detected := testcall.Catch(func() { f.Malloc(1) }) != nil; same && detected {
 					t.Errorf("size %d: a panic, though byte %d is unchanged", size, off)
 				} else if !same && !detected {
 					undetected++

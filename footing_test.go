@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // A footing is what the process has that a scene must leave as it was.
@@ -21,7 +22,7 @@ type footing struct {
 
 // takeFooting waits until what was dropped is gone, and releases what is idle.
 func takeFooting(t testing.TB) footing {
-	waitUntil(t, "the default heap has no blocks", func() bool {
+	testwait.Until(t, "the default heap has no blocks", func() bool {
 		for i := range boxesOf {
 			for j := range boxesOf[i].box {
 				boxesOf[i].box[j].take() // no other goroutine uses the pool now

@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -111,7 +112,7 @@ func onAnotherP(f func()) {
 	var done atomic.Bool
 	var v any
 	go func() {
-		v = catch(f)
+		v = testcall.Catch(f)
 		done.Store(true)
 	}()
 	for !done.Load() { // not yielding

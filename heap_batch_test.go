@@ -7,6 +7,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // spread allocates blocks of some classes, of each with so many bytes together, and then
@@ -135,11 +136,11 @@ func TestSpareDecays(t *testing.T) {
 				blocks = append(blocks, p)
 			}
 		}
-		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 && span.Spare() == 0 })
+		testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 && span.Spare() == 0 })
 		for _, p := range blocks {
 			l.Free(osmem.Pointer(p))
 		}
-		waitUntil(t, "nothing is spare", func() bool { return span.Spare() == 0 })
+		testwait.Until(t, "nothing is spare", func() bool { return span.Spare() == 0 })
 		if n := h.classes[sizeclass.Of(64)].numWhole; n > wholeLeast {
 			t.Errorf("%d batches are whole", n)
 		}
@@ -164,7 +165,7 @@ func TestSpareNoDecay(t *testing.T) {
 	if h.spare() != 0 {
 		t.Errorf("%d bytes are spare", h.spare())
 	}
-	waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	spread(h, 20*64*64, 3)
 	if h.spare() != 0 || h.classes[3].numWhole != wholeLeast {
 		t.Errorf("%d bytes are spare, %d batches are whole", h.spare(), h.classes[3].numWhole)

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // repeated returns a word that repeats the lowest period bytes of w.
@@ -297,7 +298,7 @@ func TestWriteAfterFreeInPlace(t *testing.T) {
 			b[0], b[1] = op(b[0]), op(b[1])
 			var found *MisuseError
 			for range 4 * 64 {
-				v := catch(func() {
+				v := testcall.Catch(func() {
 					if p := way(h, l); p != nil {
 						if live[p] || p == written && found == nil {
 							t.Fatalf("%s, %s: %p is handed out; the block at %p was written to", opName, wayName, p, written)
@@ -315,7 +316,7 @@ func TestWriteAfterFreeInPlace(t *testing.T) {
 				}
 			}
 			if found == nil { // it is in the cache of another P
-				found, _ = catch(h.Trim).(*MisuseError)
+				found, _ = testcall.Catch(h.Trim).(*MisuseError)
 			}
 			if found == nil || found.Addr != uintptr(written) {
 				t.Fatalf("%s, %s: the block at %p: %v", opName, wayName, written, found)

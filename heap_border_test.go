@@ -6,6 +6,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestSpanBorders asks about every address of a span, and of those before and
@@ -63,7 +64,7 @@ func mustOnlyFreeLive(t *testing.T, h *Heap, live map[uintptr]bool, start, end u
 		if live[addr] || addr == 0 {
 			continue
 		}
-		e, ok := catch(func() { h.Free(osmem.Pointer(addr)) }).(*MisuseError)
+		e, ok := testcall.Catch(func() { h.Free(osmem.Pointer(addr)) }).(*MisuseError)
 		if !ok || e.Addr != addr {
 			t.Fatalf("Free(%#x): %v", addr, e)
 		}
@@ -105,16 +106,13 @@ func TestSmallNumbersOnAnyStack(t *testing.T) {
 	l := h.NewLocal()
 	defer l.Destroy()
 	for depth := range 200 {
-		done := make(chan bool)
-		go func() {
-			defer close(done)
+		testcall.Aside(func() {
 			for op, f := range accusers(h, l) {
-				if v := catch(func() { deep(depth, func() { f(osmem.Pointer(8)) }) }); v == nil {
+				if v := testcall.Catch(func() { deep(depth, func() { f(osmem.Pointer(8)) }) }); v == nil {
 					t.Errorf("%s(8) does not panic", op)
 				}
 			}
-		}()
-		<-done
+		})
 	}
 }
 

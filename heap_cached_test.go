@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // A resizer is what the tests of this file use of a Heap and of a Local.
@@ -135,7 +136,7 @@ func TestReallocWrong(t *testing.T) {
 		} {
 			for _, size := range []int{10, 64, 512} { // smaller, in place, larger
 				before := h.Stats()
-				e, ok := catch(func() { a.Realloc(p, size) }).(*MisuseError)
+				e, ok := testcall.Catch(func() { a.Realloc(p, size) }).(*MisuseError)
 				if !ok || !strings.Contains(e.Reason, name) {
 					t.Errorf("Realloc to %d bytes of what %s: %v", size, name, e)
 				}
@@ -189,7 +190,7 @@ func TestCallocOverflow(t *testing.T) {
 			}
 		}
 		for _, args := range [][2]int{{-1, 16}, {16, -1}, {-1, -16}, {0, -1}} {
-			if e, ok := catch(func() { a.Calloc(args[0], args[1]) }).(*MisuseError); !ok {
+			if e, ok := testcall.Catch(func() { a.Calloc(args[0], args[1]) }).(*MisuseError); !ok {
 				t.Errorf("Calloc(%d, %d): %v", args[0], args[1], e)
 			}
 		}

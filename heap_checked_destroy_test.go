@@ -16,6 +16,8 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestHammerCheckedDestroy destroys checked heaps while others use them, which is misuse. Those
@@ -137,18 +139,18 @@ func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
 	entered, proceed := make(chan bool), make(chan bool)
 	used, destroyed := make(chan any, 1), make(chan any, 1)
 	go func() {
-		used <- catch(func() { use(func() { close(entered); <-proceed }) })
+		used <- testcall.Catch(func() { use(func() { close(entered); <-proceed }) })
 	}()
 	<-entered
 	go func() {
 		var err error
-		if v := catch(func() { err = destroy() }); v != nil {
+		if v := testcall.Catch(func() { err = destroy() }); v != nil {
 			destroyed <- v
 		} else {
 			destroyed <- err
 		}
 	}()
-	waitUntil(t, "it waits", func() bool {
+	testwait.Until(t, "it waits", func() bool {
 		select {
 		case v := <-destroyed:
 			t.Errorf("the heap is destroyed while a call runs: %v", v)

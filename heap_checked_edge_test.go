@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
@@ -58,12 +59,12 @@ func TestCheckedFreeNeighbour(t *testing.T) {
 				testwait.Return(t, "Malloc", func() {
 					var v any
 					for range 100 {
-						if v = catch(func() { h.Malloc(size) }); v != nil {
+						if v = testcall.Catch(func() { h.Malloc(size) }); v != nil {
 							break
 						}
 					}
 					if v == nil { // no block was in the memory behind
-						v = catch(func() { h.Free(p) })
+						v = testcall.Catch(func() { h.Free(p) })
 					}
 					e, ok := v.(*MisuseError)
 					if !ok {
@@ -78,7 +79,7 @@ func TestCheckedFreeNeighbour(t *testing.T) {
 						}
 					}
 				})
-				testwait.Return(t, "Malloc after the report", func() { catch(func() { h.Free(h.Malloc(size)) }) })
+				testwait.Return(t, "Malloc after the report", func() { testcall.Catch(func() { h.Free(h.Malloc(size)) }) })
 			})
 		}
 	}
@@ -105,7 +106,7 @@ func TestCheckedStale(t *testing.T) {
 				if h.Owns(p) {
 					t.Errorf("size %d: Owns(%p) of a free block", size, p)
 				}
-				if v, ok := catch(func() { h.Free(p) }).(*MisuseError); !ok {
+				if v, ok := testcall.Catch(func() { h.Free(p) }).(*MisuseError); !ok {
 					t.Errorf("size %d: Free(%p) of a free block: %v", size, p, v)
 				}
 			}
@@ -150,7 +151,7 @@ func TestCheckedOverQuarantined(t *testing.T) {
 					h.Free(b)
 				}
 				write(a, size, int(uintptr(b)-uintptr(a)))
-				v := catch(func() {
+				v := testcall.Catch(func() {
 					switch end {
 					case "quarantine":
 						for range 10_000 {
@@ -281,12 +282,12 @@ func TestCheckedDestroyFree(t *testing.T) {
 		if checking {
 			want = "written to" // the header of a free block is filled, and no header
 		}
-		m, ok := catch(func() { _ = destroy(h) }).(*MisuseError)
+		m, ok := testcall.Catch(func() { _ = destroy(h) }).(*MisuseError)
 		if !ok || !strings.Contains(m.Reason, want) {
 			t.Errorf("%v does not say %q", m, want)
 		}
 		if checking {
-			catch(func() { _ = h.DestroyAll() }) // Destroy may report the mark as well
+			testcall.Catch(func() { _ = h.DestroyAll() }) // Destroy may report the mark as well
 		}
 		if err := h.DestroyAll(); err != nil && !checking {
 			t.Error(err)

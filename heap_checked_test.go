@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // newCheckedHeap returns a heap with a level, which is destroyed when the test ends, whatever
@@ -20,7 +21,7 @@ func newCheckedHeap(t testing.TB, o HeapOptions) *Heap {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if catch(func() { h.DestroyAll() }) == nil {
+		if testcall.Catch(func() { h.DestroyAll() }) == nil {
 			return
 		}
 		if err := h.DestroyAll(); err != nil { // the second call looks at nothing
@@ -66,12 +67,9 @@ func TestCheckedFaults(t *testing.T) {
 		{"double free by another goroutine", func(h *Heap, p unsafe.Pointer, size int) {
 			freeChecked(h, p)
 			var v any
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				v = catch(func() { h.Free(p) })
-			}()
-			<-done
+			testcall.Aside(func() {
+				v = testcall.Catch(func() { h.Free(p) })
+			})
 			if v != nil {
 				panic(v)
 			}
@@ -148,7 +146,7 @@ func TestCheckedFaults(t *testing.T) {
 				if strings.Contains(f.name, "by Destroy") || strings.Contains(f.name, "neighbour") {
 					h.Malloc(1)
 				}
-				v := catch(func() { f.commit(h, p, size) })
+				v := testcall.Catch(func() { f.commit(h, p, size) })
 				e, ok := v.(*MisuseError)
 				if !ok {
 					t.Fatalf("panic value %v, want a MisuseError", v)

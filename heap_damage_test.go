@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDamageNamed changes bytes of the link and of the mark of a free block, on each way
@@ -60,7 +61,7 @@ func testDamageNamed(t *testing.T, way func(l *Local), size, from, n int, last b
 	for i := range b[from : from+n] {
 		b[from+i] ^= byte(0x35 + i)
 	}
-	found, _ := catch(func() {
+	found, _ := testcall.Catch(func() {
 		for range 5000 {
 			l.Malloc(size)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDestroyLive destroys a heap that has live blocks, some of which were
@@ -95,18 +96,18 @@ func TestDestroyed(t *testing.T) {
 			"Local.Realloc":       func() { l.Realloc(nil, 16) },
 			"Local.AlignedMalloc": func() { l.AlignedMalloc(16, 16) },
 		} {
-			e, ok := catch(f).(*MisuseError)
+			e, ok := testcall.Catch(f).(*MisuseError)
 			if !ok || e.Reason != "the heap is destroyed" {
 				t.Errorf("%s: %v", name, e)
 			}
 		}
 		for _, p := range old {
 			for op, f := range accusers(h, l) {
-				if e, ok := catch(func() { f(p) }).(*MisuseError); !ok || e.Op != op {
+				if e, ok := testcall.Catch(func() { f(p) }).(*MisuseError); !ok || e.Op != op {
 					t.Errorf("%s of a block: %v", op, e)
 				}
 			}
-			if e, ok := catch(func() { other.Free(p) }).(*MisuseError); !ok || e.Addr != uintptr(p) {
+			if e, ok := testcall.Catch(func() { other.Free(p) }).(*MisuseError); !ok || e.Addr != uintptr(p) {
 				t.Errorf("another heap frees a block of it: %v", e)
 			}
 		}

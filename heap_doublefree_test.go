@@ -10,13 +10,14 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // mustBeFree frees the block at addr a second time, in every way.
 func mustBeFree(t *testing.T, h *Heap, l *Local, addr uintptr) {
 	t.Helper()
 	for op, f := range accusers(h, l) {
-		e, ok := catch(func() { f(osmem.Pointer(addr)) }).(*MisuseError)
+		e, ok := testcall.Catch(func() { f(osmem.Pointer(addr)) }).(*MisuseError)
 		if !ok || e.Op != op || e.Addr != addr {
 			t.Fatalf("%s of %#x, which is free: %v", op, addr, e)
 		}
@@ -108,7 +109,7 @@ func TestDoubleFreeElsewhere(t *testing.T) {
 			go func() {
 				for !freed.Load() { // keep this P
 				}
-				done <- catch(func() { h.Free(p) })
+				done <- testcall.Catch(func() { h.Free(p) })
 			}()
 			h.Free(p)
 			freed.Store(true)
@@ -165,7 +166,7 @@ func TestWriteAfterFree(t *testing.T) {
 		var got []unsafe.Pointer
 		var found *MisuseError
 		for range 200 {
-			if v := catch(func() { got = append(got, h.Malloc(size)) }); v != nil {
+			if v := testcall.Catch(func() { got = append(got, h.Malloc(size)) }); v != nil {
 				found, _ = v.(*MisuseError)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // withGuard sets the rate for a test.
@@ -32,7 +33,7 @@ func isGuarded(p unsafe.Pointer) bool {
 func faultAt(t testing.TB, f func()) (addr uintptr) {
 	t.Helper()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	v := catch(f)
+	v := testcall.Catch(f)
 	if v == nil {
 		return 0
 	}
@@ -46,7 +47,7 @@ func faultAt(t testing.TB, f func()) (addr uintptr) {
 // misuseOf returns the text of the MisuseError that f panics with.
 func misuseOf(t testing.TB, f func()) string {
 	t.Helper()
-	m, ok := catch(f).(*MisuseError)
+	m, ok := testcall.Catch(f).(*MisuseError)
 	if !ok {
 		t.Error("no MisuseError")
 		return ""

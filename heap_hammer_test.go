@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // A handed block is on its way from one goroutine to another. It is filled with
@@ -221,7 +222,7 @@ func TestHammerLocals(t *testing.T) {
 	if s := h.Stats(); s.Blocks != 0 || s.Mallocs != mallocs.Load() {
 		t.Errorf("%+v, want %d mallocs and no blocks", s, mallocs.Load())
 	}
-	waitUntil(t, "the caches of dropped Locals are gone", func() bool {
+	testwait.Until(t, "the caches of dropped Locals are gone", func() bool {
 		runtime.GC()
 		h.Trim()
 		return h.Stats().Caches <= percpu.Max && h.Stats().Cached == 0

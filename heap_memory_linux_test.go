@@ -18,6 +18,7 @@ import (
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // residentAnon returns how many bytes of anonymous memory the process has in
@@ -154,7 +155,7 @@ func TestDecayResident(t *testing.T) {
 	setDecay(t, 10*time.Millisecond)
 	b := wrap(h, 60_000, 1)
 	b.unwrap(t, h)
-	waitUntil(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), 60_000) == 0 })
+	testwait.Until(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), 60_000) == 0 })
 }
 
 // TestLargeIsZero frees a block with a mapping that was written to, whose pages are kept. A

@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestDecay leaves memory idle. It goes back by itself, unless it is to stay.
@@ -20,7 +21,7 @@ func TestDecay(t *testing.T) {
 	setDecay(t, 20*time.Millisecond)
 	for range 3 {
 		useSome(h)
-		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+		testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	}
 
 	if old := SetDecay(-1); old != 20*time.Millisecond { // no timer is armed then, see package span
@@ -50,7 +51,7 @@ func TestDecay(t *testing.T) {
 	SetDecay(time.Hour)
 	h.Free(h.Malloc(100_000))
 	SetDecay(10 * time.Millisecond)
-	waitUntil(t, "nothing is idle after a shorter decay", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle after a shorter decay", func() bool { return span.Idle() == 0 })
 }
 
 // TestDecayBounds frees blocks of each kind. Their memory is idle as long as no timer has
@@ -71,7 +72,7 @@ func TestDecayBounds(t *testing.T) {
 			t.Errorf("a block of %d bytes is not idle after Free", size)
 		}
 		SetDecay(time.Millisecond)
-		waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+		testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 		SetDecay(-1)
 	}
 }
@@ -85,7 +86,7 @@ func TestDecayKeepsBlocks(t *testing.T) {
 		kept = append(kept, wrap(h, i*i, uint64(i)))
 		useSome(h)
 	}
-	waitUntil(t, "nothing is idle", func() bool { return span.Idle() == 0 })
+	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	for _, b := range kept {
 		b.unwrap(t, h)
 	}
@@ -307,7 +308,7 @@ func TestFewerPs(t *testing.T) {
 	before := runtime.GOMAXPROCS(ps)
 	defer runtime.GOMAXPROCS(before)
 	h := newHeap(t, HeapOptions{})
-	waitUntil(t, "several Ps have a cache", func() bool {
+	testwait.Until(t, "several Ps have a cache", func() bool {
 		onAllPs(ps, func() {
 			for range 100 {
 				var blocks [50]unsafe.Pointer

@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // migrate moves the goroutine to another P, unless it stays on its own after a while. It
@@ -167,7 +168,7 @@ func TestCacheOfEachP(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(ps))
 	h := newHeap(t, HeapOptions{})
 	for _, size := range []int{16, 500, 3000} {
-		waitUntil(t, "each P has its own block back", func() bool {
+		testwait.Until(t, "each P has its own block back", func() bool {
 			var freed, got [ps]unsafe.Pointer
 			var turn atomic.Int32
 			wait := func(n int32) { // not yielding, so that the goroutine keeps its P

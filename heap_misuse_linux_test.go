@@ -9,6 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -73,7 +74,7 @@ func countMapsReads(t *testing.T) {
 		}
 		for _, free := range []func(unsafe.Pointer){h.Free, checked.Free} {
 			opened = 0
-			e, ok := catch(func() { free(row.p) }).(*MisuseError)
+			e, ok := testcall.Catch(func() { free(row.p) }).(*MisuseError)
 			if !ok || opened != row.reads {
 				t.Errorf("%s: %d reads, want %d: %v", row.name, opened, row.reads, e)
 			}

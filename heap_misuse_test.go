@@ -12,6 +12,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // accusers are the calls that take a pointer to a live block.
@@ -100,7 +101,7 @@ func TestForeignPointers(t *testing.T) {
 
 		// A stack moves when it grows, so this pointer is passed on as one.
 		stack := unsafe.Pointer(&onStack)
-		if v, ok := catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, "it is not from a heap") {
+		if v, ok := testcall.Catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, "it is not from a heap") {
 			t.Errorf("free of a stack pointer: %v", v)
 		}
 		h.Free(h.Malloc(100))

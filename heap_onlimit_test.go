@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -108,7 +109,7 @@ func TestOnLimitPanics(t *testing.T) {
 			func() { l.AlignedMalloc(500<<10, 64) },
 		} {
 			h.limitTold.Store(0)
-			if v := catch(f); v != what {
+			if v := testcall.Catch(f); v != what {
 				t.Errorf("%v", v)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -278,10 +279,10 @@ func TestRaceOfMessages(t *testing.T) {
 			h.Free(large)
 			wait() // or another goroutine gets p, and the second Free frees the block of that one
 			for range 100 {
-				catch(func() { h.Free(p) })
-				catch(func() { h.Free(large) })
-				catch(func() { l.Free(p) })
-				catch(func() { h.Free(unsafe.Pointer(l)) })
+				testcall.Catch(func() { h.Free(p) })
+				testcall.Catch(func() { h.Free(large) })
+				testcall.Catch(func() { l.Free(p) })
+				testcall.Catch(func() { h.Free(unsafe.Pointer(l)) })
 			}
 		},
 		"no memory": func(h *Heap, _ func()) {
@@ -303,8 +304,8 @@ func TestRaceOfMessages(t *testing.T) {
 			}
 			other.DestroyAll()
 			for range 100 {
-				catch(func() { other.Calloc(1, 1) })
-				catch(func() { new(Heap).Destroy() })
+				testcall.Catch(func() { other.Calloc(1, 1) })
+				testcall.Catch(func() { new(Heap).Destroy() })
 			}
 		},
 	} {

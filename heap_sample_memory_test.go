@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestSampleMemory has many places in a program allocate and free blocks, at the default rate.
@@ -140,7 +141,7 @@ func TestBurstOfFrees(t *testing.T) {
 			h.Trim()
 		} else {
 			h.samples().released.Store(0)
-			waitUntil(t, "the pages go back", func() bool { return idleOfSampled(t, h) <= most })
+			testwait.Until(t, "the pages go back", func() bool { return idleOfSampled(t, h) <= most })
 		}
 		if n := idleOfSampled(t, h); n > most {
 			t.Errorf("trim %v: %d KiB idle, at most %d are allowed", trim, n>>10, most>>10)

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // A twice is a heap whose blocks are sometimes freed twice at the same time, and
@@ -62,7 +63,7 @@ func (w *twice) take() unsafe.Pointer {
 // accused runs f, which may panic with a MisuseError and with nothing else. It
 // reports whether f did.
 func (w *twice) accused(f func()) bool {
-	v := catch(f)
+	v := testcall.Catch(f)
 	if _, ok := v.(*MisuseError); v != nil && !ok {
 		w.t.Fatalf("panic: %v", v)
 	}
@@ -269,7 +270,7 @@ func (w *pair) push(l *Local, p uintptr) {
 // mustNotice runs f, which has to panic about the block at p with that word.
 func (w *pair) mustNotice(p uintptr, word string, f func()) {
 	w.t.Helper()
-	e, ok := catch(f).(*MisuseError)
+	e, ok := testcall.Catch(f).(*MisuseError)
 	if !ok || e.Addr != p || !strings.Contains(e.Reason, word) {
 		w.t.Errorf("panic value %v, want a MisuseError about %#x that says %q", e, p, word)
 	}
@@ -519,7 +520,7 @@ func TestHammerFreedTwice(t *testing.T) {
 					time.Sleep(time.Microsecond)
 				}
 			}
-			if catch(func() { h.Free(p) }) != nil {
+			if testcall.Catch(func() { h.Free(p) }) != nil {
 				accused[me].Add(1)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestUseAfterFree uses freed blocks of twelve sizes. Where the mark is, or with checks
@@ -38,7 +39,7 @@ func TestUseAfterFree(t *testing.T) {
 			b[off] ^= 0x42
 			var found *MisuseError
 			for range 5000 {
-				v := catch(func() { kept[off%len(kept)] = l.Malloc(size) })
+				v := testcall.Catch(func() { kept[off%len(kept)] = l.Malloc(size) })
 				if v != nil {
 					found, _ = v.(*MisuseError)
 					kept[off%len(kept)] = nil
@@ -104,7 +105,7 @@ func TestUseAfterFreeOfRing(t *testing.T) {
 	panics := 0
 	live := map[unsafe.Pointer]bool{}
 	for range 2 * n {
-		v := catch(func() {
+		v := testcall.Catch(func() {
 			if p := l.Malloc(size); live[p] {
 				t.Fatalf("%p is handed out twice", p)
 			} else {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
@@ -141,7 +141,7 @@ func newHeap(t testing.TB, o HeapOptions) *Heap {
 // that says each of the words.
 func mustAccuse(t testing.TB, op string, addr uintptr, f func(), words ...string) {
 	t.Helper()
-	v := catch(f)
+	v := testcall.Catch(f)
 	e, ok := v.(*MisuseError)
 	if !ok {
 		t.Errorf("%s of %#x: panic value %v, want a MisuseError", op, addr, v)
@@ -155,19 +155,6 @@ func mustAccuse(t testing.TB, op string, addr uintptr, f func(), words ...string
 			t.Errorf("%s of %#x: %q does not say %q", op, addr, e.Reason, w)
 		}
 	}
-}
-
-// catch returns what f panics with.
-func catch(f func()) (v any) {
-	defer func() { v = recover() }()
-	f()
-	return nil
-}
-
-// waitUntil calls f until it returns true.
-func waitUntil(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	testwait.Until(t, what, f)
 }
 
 // setDecay is SetDecay for the time of a test.

@@ -18,6 +18,8 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // only yields one heap.
@@ -105,7 +107,7 @@ func TestLocalDecay(t *testing.T) {
 	defer l.Destroy()
 	for range 3 {
 		useLocal(l)
-		waitUntil(t, "the Local has no cache", func() bool { return h.Stats().Caches == 0 })
+		testwait.Until(t, "the Local has no cache", func() bool { return h.Stats().Caches == 0 })
 	}
 }
 
@@ -148,7 +150,7 @@ func TestLocalRestsInDestroy(t *testing.T) {
 			t.Errorf("rests: %v; %d units are in use, before %d", rests, after, before)
 		}
 		for _, use := range []func(){func() { l.Malloc(100) }, func() { l.Calloc(1, 100) }, func() { l.Realloc(nil, 100) }} {
-			if _, ok := catch(use).(*MisuseError); !ok {
+			if _, ok := testcall.Catch(use).(*MisuseError); !ok {
 				t.Errorf("rests: %v; the Local works", rests)
 			}
 		}
@@ -235,9 +237,9 @@ func TestLocalInside(t *testing.T) {
 		t.Error("it has not come back to its cache")
 	}
 	// A panic in the slow path does not leave it inside.
-	catch(func() { l.Free(unsafe.Pointer(&global)) })
-	catch(func() { l.Malloc(-1) })
-	catch(func() { l.Realloc(unsafe.Pointer(&global), 5) })
+	testcall.Catch(func() { l.Free(unsafe.Pointer(&global)) })
+	testcall.Catch(func() { l.Malloc(-1) })
+	testcall.Catch(func() { l.Realloc(unsafe.Pointer(&global), 5) })
 	h.Trim()
 	if l.c.has() {
 		t.Error("the Local is still inside")
@@ -384,7 +386,7 @@ func TestHammerLocalRests(t *testing.T) {
 	users.Wait()
 	close(turns)
 	others.Wait()
-	waitUntil(t, "the Locals that were dropped are found", func() bool {
+	testwait.Until(t, "the Locals that were dropped are found", func() bool {
 		runtime.GC()
 		h.seize.Lock()
 		defer h.seize.Unlock()

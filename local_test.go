@@ -11,7 +11,9 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestLocalMixed allocates and frees through a Local, another one, and the
@@ -116,15 +118,15 @@ func TestLocalDestroy(t *testing.T) {
 		"Local.Realloc":       func() { l.Realloc(p, 1) },
 		"Local.Free":          func() { l.Free(p) },
 	} {
-		e, ok := catch(f).(*MisuseError)
+		e, ok := testcall.Catch(f).(*MisuseError)
 		if !ok || e.Op != op || e.Reason != "the Local is destroyed" {
 			t.Errorf("%s after Destroy: %v", op, e)
 		}
 	}
-	if e, ok := catch(func() { l.Malloc(100_000) }).(*MisuseError); !ok {
+	if e, ok := testcall.Catch(func() { l.Malloc(100_000) }).(*MisuseError); !ok {
 		t.Errorf("Malloc of a large block after Close: %v", e)
 	}
-	if e, ok := catch(func() { l.Calloc(1<<40>>20, -1<<20) }).(*MisuseError); !ok {
+	if e, ok := testcall.Catch(func() { l.Calloc(1<<40>>20, -1<<20) }).(*MisuseError); !ok {
 		t.Errorf("Calloc of a negative size after Close: %v", e)
 	}
 	if s := h.Stats(); s.Blocks != 1 || s.Cached != 0 || !h.Owns(p) {
@@ -140,7 +142,7 @@ func TestLocalZero(t *testing.T) {
 	for _, f := range []func(){
 		func() { l.Malloc(1) }, func() { l.Free(unsafe.Pointer(&global)) }, func() { l.Calloc(1, 1) }, func() { l.Destroy() },
 	} {
-		if v := catch(f); v == nil {
+		if v := testcall.Catch(f); v == nil {
 			t.Error("a Local that was not made by NewLocal can be used")
 		}
 	}
@@ -163,7 +165,7 @@ func TestLocalBeforeMap(t *testing.T) {
 		for i, f := range []func(){
 			func() { l.Free(wrong) }, func() { l.Realloc(wrong, 1) }, func() { zero.Realloc(wrong, 1) }, func() { zero.Free(wrong) },
 		} {
-			v := catch(f)
+			v := testcall.Catch(f)
 			if _, ok := v.(*MisuseError); !ok && (v == nil || !instrumented || i != 3) {
 				fmt.Printf("call %d: %v\n", i, v)
 			}
@@ -182,9 +184,7 @@ func TestLocalDropped(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	const n = 1000
 	var kept unsafe.Pointer
-	done := make(chan bool)
-	go func() { // so that no stack holds the Local
-		defer close(done)
+	testcall.Aside(func() { // so that no stack holds the Local
 		l := h.NewLocal()
 		var blocks [n]unsafe.Pointer
 		for i := range blocks {
@@ -194,9 +194,8 @@ func TestLocalDropped(t *testing.T) {
 			l.Free(p)
 		}
 		kept = blocks[0]
-	}()
-	<-done
-	waitUntil(t, "the Local's cache is gone", func() bool {
+	})
+	testwait.Until(t, "the Local's cache is gone", func() bool {
 		runtime.GC()
 		h.Trim()
 		return h.Stats().Cached == 0
@@ -282,7 +281,7 @@ func TestFinalizersUse(t *testing.T) {
 			done <- len(a.mem.chunks) > 0
 		})
 	}()
-	waitUntil(t, "both finalizers have ended", func() bool {
+	testwait.Until(t, "both finalizers have ended", func() bool {
 		runtime.GC()
 		return len(done) == 2
 	})

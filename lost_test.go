@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestNothingIsLost drops Locals and pooled arenas in a program one of whose cleanups,
@@ -18,14 +20,9 @@ func TestNothingIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, passed := testchild.Test(t, func(t *testing.T) {
-				aside := func(f func()) {
-					done := make(chan int)
-					go func() { defer close(done); f() }()
-					<-done
-				}
 				var blocked atomic.Bool
-				aside(func() { block(&blocked) })
-				waitUntil(t, "the queue of the runtime is blocked", func() bool {
+				testcall.Aside(func() { block(&blocked) })
+				testwait.Until(t, "the queue of the runtime is blocked", func() bool {
 					runtime.GC()
 					return blocked.Load()
 				})
@@ -36,7 +33,7 @@ func TestNothingIsLost(t *testing.T) {
 				inner := &lockedFake{f: newFake(t)}
 				home := new(arenaBox)
 				home.owned.Store(true)
-				aside(func() {
+				testcall.Aside(func() {
 					l := h.NewLocal()
 					l.Free(l.Malloc(100))
 					newPooledArena(inner, home)
@@ -44,7 +41,7 @@ func TestNothingIsLost(t *testing.T) {
 				if h.Stats().Cached == 0 || inner.live() == 0 {
 					t.Fatal("nothing to lose")
 				}
-				waitUntil(t, "their memory has come back", func() bool {
+				testwait.Until(t, "their memory has come back", func() bool {
 					runtime.GC()
 					h.Trim()
 					return h.Stats().Cached == 0 && inner.live() == 0 && !home.owned.Load()

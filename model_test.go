@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // A machine runs operations on a heap and compares it, after each, with a
@@ -51,7 +52,7 @@ func machineOn(t testing.TB, h *Heap) *machine {
 		w.do, w.done = make(chan func()), make(chan any)
 		go func() {
 			for f := range w.do {
-				w.done <- catch(f)
+				w.done <- testcall.Catch(f)
 			}
 			close(w.done)
 		}()
@@ -79,7 +80,7 @@ func (m *machine) on(i int, f func()) {
 
 func (m *machine) recoverOn(i int, f func()) any {
 	if m.alone {
-		return catch(f)
+		return testcall.Catch(f)
 	}
 	m.workers[i].do <- f
 	return <-m.workers[i].done

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // A scene is some heaps, and what is over them, with users that do random operations on
@@ -395,7 +396,7 @@ func (s *scene) end() (sum deeds) {
 		sum.add(u.done)
 	}
 	for _, h := range []*Heap{s.shared[0], s.shared[1], s.under} {
-		waitUntil(s.t, "the caches of dropped Locals are gone", func() bool {
+		testwait.Until(s.t, "the caches of dropped Locals are gone", func() bool {
 			runtime.GC()
 			h.seize.Lock()
 			defer h.seize.Unlock()

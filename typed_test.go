@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 type point struct {
@@ -149,7 +151,7 @@ func TestAppend(t *testing.T) {
 func TestAppendToGoSlice(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	for _, s := range [][]int{{1}, {}} {
-		v := catch(func() { _, _ = Append(h, s, 2) })
+		v := testcall.Catch(func() { _, _ = Append(h, s, 2) })
 		e, ok := v.(*MisuseError)
 		// Go may have its memory where a heap had a block before.
 		if !ok || !strings.Contains(e.Reason, "not from a heap") && !strings.Contains(e.Reason, "given back") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // deep uses more stack than the goroutine has, so that the stack moves.
@@ -27,9 +28,7 @@ func deep(n int) int {
 // TestCallback calls Go from a list, moves the stack there, and collects.
 func TestCallback(t *testing.T) {
 	for range 20 {
-		done := make(chan struct{})
-		go func() { // with a small stack
-			defer close(done)
+		testcall.Aside(func() { // with a small stack
 			c := newCalls()
 			var results []calls.Result
 			data := make([]byte, 3*calls.CopyMax)
@@ -57,8 +56,7 @@ func TestCallback(t *testing.T) {
 			if last.Int() != 209 || sum.Uint() != after.Uint() {
 				t.Errorf("the last returned %d; the sums are %d and %d", last.Int(), sum.Uint(), after.Uint())
 			}
-		}()
-		<-done
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // An altered allocator is a heap, which is right in all respects, but for the methods
@@ -160,9 +161,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 // complaints runs a check and returns the errors that it reports.
 func complaints(c check, a cheap.Allocator, p Guarantees) []string {
 	r := new(recorder)
-	done := make(chan struct{})
-	go func() { // Fatalf may end this goroutine
-		defer close(done)
+	testcall.Aside(func() { // Fatalf may end this goroutine
 		defer func() {
 			if v := recover(); v != nil {
 				r.Errorf("panic: %v", v)
@@ -171,7 +170,6 @@ func complaints(c check, a cheap.Allocator, p Guarantees) []string {
 		t := newTrial(r, a, p)
 		t.time, t.seed = 0, 1
 		c.run(t)
-	}()
-	<-done
+	})
 	return r.errors
 }

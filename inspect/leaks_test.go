@@ -22,6 +22,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -170,17 +171,14 @@ func openFile(t testing.TB, p *own.Pool) *own.Owner { return ownOne(t, p, 10) }
 // forgetSome has one function that forgets some of what it makes, one that closes all,
 // and one that keeps all. It returns what is kept.
 func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Owner) {
-	done := make(chan bool)
-	go func() {
-		defer close(done)
+	testcall.Aside(func() {
 		for i := range 1000 {
 			if o := openConn(t, p); i%10 != 0 {
 				o.Close()
 			}
 			openFile(t, p).Close()
 		}
-	}()
-	<-done
+	})
 	for i := range 5 {
 		o := openFile(t, p)
 		o.SetLabel(fmt.Sprint("file ", i/3))
@@ -194,16 +192,13 @@ func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Owner) {
 func TestMissingClose(t *testing.T) {
 	p, q := newPool(t, "closed.Pool", LeaksAll), newPool(t, "left.Pool", LeaksAll)
 	kept := forgetSome(t, p)
-	done := make(chan bool)
-	go func() {
-		defer close(done)
+	testcall.Aside(func() {
 		for i := range 100 {
 			if o := openConn(t, q); i == 0 {
 				o.Close()
 			}
 		}
-	}()
-	<-done
+	})
 	if err := Collect(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -98,7 +99,7 @@ func TestHammerAwait(t *testing.T) {
 			closeWait(child)
 			last = append(last, parent, child)
 		}
-		aside(func() {
+		testcall.Aside(func() {
 			for range 20 {
 				w.own(t, direct, 1<<20)
 				w.own(t, thread, 1<<20)

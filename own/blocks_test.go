@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestReleaseOfBlocks owns blocks of a heap, and frees them by [cheap.Pointer] in
@@ -56,7 +57,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 			row.o.Release, row.o.Construct = release, construct
 			p := NewPool(row.o)
 			owners := make([]*Owner, n)
-			aside(func() {
+			testcall.Aside(func() {
 				for i := range owners {
 					owners[i] = new(Owner)
 					var err error

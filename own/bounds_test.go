@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -61,7 +62,7 @@ func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
 	p := w.pool(o)
 	var kept []*thing
 	var want int64
-	aside(func() {
+	testcall.Aside(func() {
 		var things []*thing
 		for range n {
 			s := size
@@ -123,7 +124,7 @@ func TestHeldOwnersPinLittle(t *testing.T) {
 	w := newWorld(t, n)
 	p := w.pool(Options{})
 	var kept []*thing
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range n {
 			if m := w.own(t, p, 1000); i%(n/held) == 0 {
 				kept = append(kept, m)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"weak"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestForgottenAreReleased forgets owners of many sizes, from many goroutines.
@@ -37,7 +39,7 @@ func TestHeldAreNotReleased(t *testing.T) {
 	w := newWorld(t, n)
 	p := w.pool(Options{})
 	held := make([]*thing, 0, n)
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range n {
 			if m := w.own(t, p, 16); i%3 == 0 {
 				held = append(held, m)
@@ -66,7 +68,7 @@ func TestCopyKeepsTheResource(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.pool(o)
 		var kept Owner
-		aside(func() { kept = w.own(t, p, 16).Owner })
+		testcall.Aside(func() { kept = w.own(t, p, 16).Owner })
 		for range few {
 			gc(t)
 		}
@@ -110,7 +112,7 @@ func TestMorePsThanAtFirst(t *testing.T) {
 func TestOpenBatchDoesNotWait(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 10 {
 			w.own(t, p, 16)
 		}
@@ -126,7 +128,7 @@ func TestOneOwnPerCollection(t *testing.T) {
 	w := newWorld(t, rounds)
 	p := w.pool(Options{})
 	for i := range rounds {
-		aside(func() { w.own(t, p, 16) })
+		testcall.Aside(func() { w.own(t, p, 16) })
 		gc(t)
 		if n := w.alive(); n > few {
 			t.Fatalf("round %d: %d are not released", i, n)
@@ -148,7 +150,7 @@ func TestGoValuesAreNotKept(t *testing.T) {
 	p := w.pool(Options{})
 	var held *large
 	var others []weak.Pointer[large]
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 50 {
 			m := &large{}
 			m.next = m // a cycle does no harm, as there is no finalizer
@@ -201,7 +203,7 @@ func TestDroppedTogether(t *testing.T) {
 		},
 		"collected before": func(w *world, l *library) {
 			for range few {
-				aside(func() { w.own(t, l.pool, 16) })
+				testcall.Aside(func() { w.own(t, l.pool, 16) })
 				gc(t)
 			}
 			w.own(t, l.pool, 16)
@@ -232,7 +234,7 @@ func TestDroppedTogether(t *testing.T) {
 		"panicked": func(w *world, l *library) {
 			m := w.own(t, l.pool, 16)
 			w.before = func([]*cell) { panic("oops") }
-			catch(func() { m.Close() })
+			testcall.Catch(func() { m.Close() })
 			w.before = nil
 			w.destroy(m.cell)
 		},
@@ -241,7 +243,7 @@ func TestDroppedTogether(t *testing.T) {
 			w := newWorld(t, 2000)
 			var context weak.Pointer[library]
 			var pool weak.Pointer[Pool]
-			aside(func() {
+			testcall.Aside(func() {
 				l := &library{world: w}
 				l.pool = NewPool(Options{
 					Release:   func(_ any, r []uintptr) error { return l.world.release(nil, r) },

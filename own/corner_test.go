@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestGroupAsParentComesBack forgets groups with a child each: a worker releases
@@ -16,7 +17,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 	h := newHeap(t)
 	m := NewMemory(h, MemoryOptions{})
 	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 50 {
 			g, err := m.NewGroup()
 			if err != nil {
@@ -47,7 +48,7 @@ func TestNilOwner(t *testing.T) {
 		"Make": func() { p.Make(nil) },
 	} {
 		var m *cheap.MisuseError
-		if err, _ := catch(f).(error); !errors.As(err, &m) {
+		if err, _ := testcall.Catch(f).(error); !errors.As(err, &m) {
 			t.Errorf("%s panicked with %v", name, err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 // closed.
 func TestDrainedBatchLeavesTheQueue(t *testing.T) {
 	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Drain: true, Batch: 4})
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 4 {
 			m := &thing{}
 			if err := p.own(&m.Owner, 1, 16); err != nil {

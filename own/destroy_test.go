@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDestroyReleasesWhatIsLeft has owners in batches of all kinds left.
@@ -135,7 +136,7 @@ func TestDestroyWaitsForReleases(t *testing.T) {
 			go m.Close()
 		},
 		"worker": func(t *testing.T, w *world, p *Pool) {
-			aside(func() { w.own(t, p, 1<<20) })
+			testcall.Aside(func() { w.own(t, p, 1<<20) })
 			cleanups(t)
 		},
 	} {
@@ -194,7 +195,7 @@ func TestDestroyAfterDrop(t *testing.T) {
 		for _, drain := range []bool{false, true} {
 			w := newWorld(t, 100)
 			p := w.pool(Options{Drain: drain})
-			aside(func() {
+			testcall.Aside(func() {
 				for range 50 {
 					w.own(t, p, 16)
 				}

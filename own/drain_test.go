@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDrainReleasesOnItsGoroutine closes, forgets and destroys: releases are
@@ -43,9 +44,9 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 		}
 	}
 	mustQueue(5, "Close")
-	aside(func() { held[5].Use(func(unsafe.Pointer) { held[5].Close() }) })
+	testcall.Aside(func() { held[5].Use(func(unsafe.Pointer) { held[5].Close() }) })
 	mustQueue(6, "Close in Use")
-	aside(func() {
+	testcall.Aside(func() {
 		for range 20 {
 			w.own(t, p, 16)
 		}
@@ -89,7 +90,7 @@ func TestDrainTakesNoMoreThanAsked(t *testing.T) {
 	w := newWorld(t, 1000)
 	p := w.pool(Options{Drain: true})
 	var held []*thing
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 1000 {
 			if m := w.own(t, p, 100); i%7 == 0 {
 				held = append(held, m)
@@ -146,7 +147,7 @@ func TestCloseWhileDraining(t *testing.T) {
 		}
 		inner.Close()
 		mustBeReleased(t, inner.cell, "by Close in Drain")
-		aside(func() { elsewhere.Close() })
+		testcall.Aside(func() { elsewhere.Close() })
 		mustBeAlive(t, elsewhere.cell, "by Close on another goroutine")
 		foreign.Close()
 		mustBeAlive(t, foreign.cell, "by the Drain of another pool")
@@ -397,7 +398,7 @@ func TestNotifyQueued(t *testing.T) {
 		n += p.Drain(0)
 	}
 	<-done
-	aside(func() { w.own(t, p, 1<<20) })
+	testcall.Aside(func() { w.own(t, p, 1<<20) })
 	cleanups(t)
 	<-wake
 	p.Drain(0)

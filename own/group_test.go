@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 func newGroup(t testing.TB, m *Memory) *Group {
@@ -228,7 +229,7 @@ func TestForgottenGroupsComeBack(t *testing.T) {
 	var kept []Owner
 	var texts []unsafe.Pointer
 	n := times(5000)
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range n {
 			g := newGroup(t, m)
 			for range rand.IntN(200) {
@@ -311,7 +312,7 @@ func TestHammerGroups(t *testing.T) {
 						var closer sync.WaitGroup
 						owner := *g.Owner()
 						closer.Go(func() { owner.Close() })
-						if v := catch(func() {
+						if v := testcall.Catch(func() {
 							for range 10 {
 								g.Use(func() { g.Malloc(r.IntN(3000)) })
 							}

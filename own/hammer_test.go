@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // collectWithoutPause runs one collection after the other until stop is called.
@@ -127,7 +128,7 @@ func (x *mix) step(t *testing.T, rnd *rand.Rand) int {
 // use uses a thing, if it is open, and says so in its cell.
 func use(t *testing.T, m *thing, f func()) {
 	inside := false
-	v := catch(func() {
+	v := testcall.Catch(func() {
 		m.Use(func(resource unsafe.Pointer) {
 			inside = true
 			c := m.cell

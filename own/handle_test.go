@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -44,7 +45,7 @@ func TestNumbersNeverBecomePointers(t *testing.T) {
 						fmt.Println(err)
 					}
 					var e *cheap.MisuseError
-					err, _ := catch(func() {
+					err, _ := testcall.Catch(func() {
 						form.call(n.Owner(), func(resource unsafe.Pointer) {
 							hold(func() unsafe.Pointer { return resource })
 						})
@@ -303,7 +304,7 @@ func TestWrongKindOfResource(t *testing.T) {
 		func() { wrong.Make(pointers) },
 	} {
 		var e *cheap.MisuseError
-		if err, _ := catch(f).(error); !errors.As(err, &e) || !strings.Contains(e.Reason, "Number") {
+		if err, _ := testcall.Catch(f).(error); !errors.As(err, &e) || !strings.Contains(e.Reason, "Number") {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}
@@ -449,7 +450,7 @@ func TestOwnRefusesSmallNumbers(t *testing.T) {
 				func() { p.Own(&o, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
 				func() { p.OwnUnder(&o, &m.Owner, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
 			} {
-				if v := fmt.Sprint(catch(f)); !strings.Contains(v, "texture.Own: the resource") || !strings.Contains(v, "Options.Numbers") {
+				if v := fmt.Sprint(testcall.Catch(f)); !strings.Contains(v, "texture.Own: the resource") || !strings.Contains(v, "Options.Numbers") {
 					fmt.Println(v)
 				}
 			}

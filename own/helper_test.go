@@ -18,6 +18,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
@@ -256,17 +257,6 @@ func (w *world) ownUnder(t testing.TB, p *Pool, parent *thing, size int) *thing 
 	return m
 }
 
-// aside runs f on a goroutine of its own, so that no reference stays behind in
-// this one's registers or stack.
-func aside(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
-}
-
 // flush waits until nothing is queued or being released.
 func flush(t testing.TB) {
 	t.Helper()
@@ -368,18 +358,11 @@ func mustEnd(t testing.TB) {
 	wait(t, "the workers have ended", func() bool { return Releases() == ReleaseStats{} })
 }
 
-// catch returns what f panics with.
-func catch(f func()) (v any) {
-	defer func() { v = recover() }()
-	f()
-	return nil
-}
-
 // mustMisuse runs f, which has to panic with a MisuseError of op that says each
 // of the words.
 func mustMisuse(t testing.TB, op string, f func(), words ...string) {
 	t.Helper()
-	v := catch(f)
+	v := testcall.Catch(f)
 	e, ok := v.(*cheap.MisuseError)
 	if !ok {
 		t.Errorf("%s: panic value %v, want a MisuseError", op, v)

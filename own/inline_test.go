@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -40,7 +41,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 			}
 		}
 		p := w.pool(o)
-		aside(func() {
+		testcall.Aside(func() {
 			maker.Store(goroutine.ID())
 			for i := range n {
 				if i%(n/20) == 0 {
@@ -71,7 +72,7 @@ func TestInlineWithoutOwners(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Inline: true})
 	for range 3 {
-		aside(func() {
+		testcall.Aside(func() {
 			for range 20 {
 				w.own(t, p, 1<<20)
 			}
@@ -105,7 +106,7 @@ func TestInlineReleaseThatOwns(t *testing.T) {
 		}
 		depth.Add(-1)
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 2000 {
 			w.own(t, p, 1<<20)
 			if i%100 == 0 {
@@ -142,14 +143,14 @@ func TestInlinePanic(t *testing.T) {
 			}
 			panic("the oven is hot")
 		}
-		aside(func() {
+		testcall.Aside(func() {
 			for range 20 {
 				w.own(t, p, 1<<20)
 			}
 		})
 		var last *thing
 		var caught any
-		aside(func() {
+		testcall.Aside(func() {
 			cleanups(t)
 			maker.Store(goroutine.ID())
 			for range 500 {
@@ -158,7 +159,7 @@ func TestInlinePanic(t *testing.T) {
 				}
 				m := &thing{cell: w.create(1 << 20)}
 				last = m
-				if caught = catch(func() { p.Own(&m.Owner, m.cell.pointer(), 1<<20) }); caught != nil {
+				if caught = testcall.Catch(func() { p.Own(&m.Owner, m.cell.pointer(), 1<<20) }); caught != nil {
 					break
 				}
 				last = nil
@@ -196,7 +197,7 @@ func TestInlineReportsErrors(t *testing.T) {
 		},
 		OnReleaseError: func(e ReleaseError) { failed.Add(int64(e.Count)) },
 	})
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 1000 {
 			if err := p.own(&new(thing).Owner, 1, 1<<20); err != nil {
 				t.Error(err)
@@ -225,7 +226,7 @@ func TestInlineInABubble(t *testing.T) {
 			w.complain("a release ran in the bubble")
 		}
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for range 100 {
 			w.own(t, p, 1<<20)
 		}
@@ -258,7 +259,7 @@ func TestInlineSlowRelease(t *testing.T) {
 		}
 	}
 	forget := func(n int) {
-		aside(func() {
+		testcall.Aside(func() {
 			for i := range n {
 				w.own(t, p, 16)
 				if i%2000 == 0 {
@@ -284,7 +285,7 @@ func TestInlineFlushInABubble(t *testing.T) {
 	w := newWorld(t, 20*50)
 	p := w.pool(Options{Inline: true})
 	for i := range 20 {
-		aside(func() {
+		testcall.Aside(func() {
 			for range 50 {
 				w.own(t, p, 1<<20)
 			}
@@ -336,7 +337,7 @@ func TestInlineTrace(t *testing.T) {
 		}
 		return m
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for range n {
 			makeOne()
 		}
@@ -345,7 +346,7 @@ func TestInlineTrace(t *testing.T) {
 		cleanups(t)
 	}
 	kept := make([]*thing, 0, 300)
-	aside(func() {
+	testcall.Aside(func() {
 		constructs.Store(0)
 		maker.Store(goroutine.ID())
 		for range cap(kept) {

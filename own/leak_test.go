@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -15,7 +16,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 	for name, f := range map[string]func(w *world){
 		"forget": func(w *world) {
 			p, q := w.pool(Options{}), w.pool(Options{Drain: true})
-			aside(func() {
+			testcall.Aside(func() {
 				for range 1000 {
 					w.own(t, p, 16)
 					w.own(t, q, 16)

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // site returns the sites of a pool whose stacks have a function.
@@ -242,7 +243,7 @@ func TestLeaksCollected(t *testing.T) {
 		p := w.pool(o)
 		info := poolInfo(t, p)
 		p.SetLeakLevel(LeaksAll)
-		aside(func() {
+		testcall.Aside(func() {
 			for i := range 2900 {
 				if m := bakery(t, w, p); i < 2000 {
 					m.Close()
@@ -274,7 +275,7 @@ func TestLeaksCollectedMemory(t *testing.T) {
 		m := NewMemory(nil, MemoryOptions{Name: "collected.Memory"})
 		m.SetLeakLevel(level)
 		n := times(100_000)
-		aside(func() {
+		testcall.Aside(func() {
 			for range n {
 				if _, err := m.NewBytes(50); err != nil {
 					t.Error(err)
@@ -365,7 +366,7 @@ func TestLeaksStacksAreBounded(t *testing.T) {
 	w := newWorld(t, 2<<bits)
 	p := w.pool(Options{})
 	p.SetLeakLevel(LeaksAll)
-	aside(func() {
+	testcall.Aside(func() {
 		for n := range 1 << bits {
 			deepStack(n, bits, func() { w.own(t, p, 16) })
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -75,7 +76,7 @@ const (
 // blockFinalizers has a finalizer that never returns.
 func blockFinalizers() {
 	var blocked atomic.Bool
-	aside(func() {
+	testcall.Aside(func() {
 		runtime.SetFinalizer(new([100]byte), func(*[100]byte) { blocked.Store(true); select {} })
 	})
 	for !blocked.Load() {
@@ -86,7 +87,7 @@ func blockFinalizers() {
 // blockCleanups has a cleanup that never returns.
 func blockCleanups() {
 	var blocked atomic.Bool
-	aside(func() {
+	testcall.Aside(func() {
 		runtime.AddCleanup(new([100]byte), func(int) { blocked.Store(true); select {} }, 0)
 	})
 	for !blocked.Load() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
@@ -65,7 +66,7 @@ func TestMakeHandsOutEachOnce(t *testing.T) {
 		f := &factory{w: newWorld(t, 3*n)}
 		p := f.pool(o)
 		seen := map[*cell]bool{}
-		aside(func() {
+		testcall.Aside(func() {
 			for i := range n {
 				m := f.make(t, p)
 				if m.cell == nil || seen[m.cell] || !m.cell.alive() {
@@ -226,7 +227,7 @@ func TestConstructorPanics(t *testing.T) {
 		return n, nil
 	}
 	p := f.pool(Options{})
-	if v := catch(func() { p.Make(new(Owner)) }); v != "oops" {
+	if v := testcall.Catch(func() { p.Make(new(Owner)) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	f.make(t, p).Close()

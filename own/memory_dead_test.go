@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestDeadMemoryIsCountedOnce has batches of a Memory die while some of their blocks are
@@ -31,7 +32,7 @@ func TestDeadMemoryIsCountedOnce(t *testing.T) {
 				b.Close()
 			}
 		})
-		aside(func() {
+		testcall.Aside(func() {
 			for k := range 100 {
 				b, err := m.NewBytes(100)
 				if err != nil {

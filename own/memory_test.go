@@ -18,6 +18,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -310,7 +311,7 @@ func TestForgottenMemoryComesBack(t *testing.T) {
 	for _, o := range []MemoryOptions{{}, {Batch: 1}, {Trace: true}, {OnCollect: func(Collected) {}}} {
 		h := newHeap(t)
 		m := NewMemory(h, o)
-		aside(func() {
+		testcall.Aside(func() {
 			for i := range times(20_000) {
 				x := newMem[[100]byte](t, m)
 				b := newBytes(t, m, i%2000)
@@ -351,7 +352,7 @@ func TestMemoryPins(t *testing.T) {
 			m := NewMemory(h, MemoryOptions{Pinned: pinned})
 			var kept []*Bytes
 			total := times(30 << 20)
-			aside(func() {
+			testcall.Aside(func() {
 				for i := range total / max(size, 200) {
 					b := newBytes(t, m, size)
 					if i%300 == 0 {
@@ -597,7 +598,7 @@ func TestBlockWithChildren(t *testing.T) {
 	m := NewMemory(h, MemoryOptions{})
 	p := w.pool(Options{})
 	for _, forget := range []bool{false, true} {
-		aside(func() {
+		testcall.Aside(func() {
 			for i := range 100 {
 				b := newBytes(t, m, 100)
 				child := &thing{cell: w.create(10)}
@@ -622,7 +623,7 @@ func TestBlockWithChildren(t *testing.T) {
 func TestDroppedMemory(t *testing.T) {
 	h := newHeap(t)
 	var gone atomic.Bool
-	aside(func() {
+	testcall.Aside(func() {
 		m := NewMemory(h, MemoryOptions{})
 		for i := range 1000 {
 			newBytes(t, m, i)
@@ -643,7 +644,7 @@ func TestMemoryTells(t *testing.T) {
 		count += c.Count
 		stack = c.Stack
 	}})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 100 {
 			newBytes(t, m, 100)
 		}
@@ -891,7 +892,7 @@ func TestLeakedMemory(t *testing.T) {
 	out, status := testchild.Run(t, func() {
 		h, _ := cheap.NewHeap(cheap.HeapOptions{})
 		m := NewMemory(h, MemoryOptions{})
-		aside(func() {
+		testcall.Aside(func() {
 			for range 1000 {
 				m.NewBytes(100)
 			}

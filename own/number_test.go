@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -30,9 +31,7 @@ func TestReleaseByNumber(t *testing.T) {
 		return nil
 	}})
 	type owned struct{ h Handle[unsafe.Pointer] }
-	done := make(chan bool)
-	go func() { // no stack that stays keeps an owner
-		defer close(done)
+	testcall.Aside(func() { // no stack that stays keeps an owner
 		for i := range 1000 {
 			block := h.Malloc(100)
 			*(*byte)(block), *(*byte)(unsafe.Add(block, 99)) = 7, 7
@@ -45,8 +44,7 @@ func TestReleaseByNumber(t *testing.T) {
 				o.h.Close()
 			}
 		}
-	}()
-	<-done
+	})
 	testwait.Until(t, "no block is left, and no owner", func() bool {
 		runtime.GC()
 		return h.Stats().Blocks == 0 && p.Stats().Live == 0

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 var _ io.Closer = (*Owner)(nil)
@@ -203,7 +204,7 @@ func TestDisown(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{})
 	var taken []*cell
-	aside(func() {
+	testcall.Aside(func() {
 		var forgotten []*thing
 		for i := range 50 {
 			m := w.own(t, p, 10)

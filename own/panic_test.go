@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -15,7 +16,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 	bad := released(func([]uintptr) { panic("the oven is hot") })
 	good := released(func([]uintptr) {})
 	failing := func(any, []uintptr) error { return errors.New("it is cold") }
-	forget := func(p *Pool) { aside(func() { p.own(&new(thing).Owner, 1, 16) }) }
+	forget := func(p *Pool) { testcall.Aside(func() { p.own(&new(thing).Owner, 1, 16) }) }
 	for _, row := range []struct {
 		name string
 		f    func(t *testing.T)
@@ -36,7 +37,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 		{"parent in another pool", func(t *testing.T) {
 			p := NewPool(Options{Name: "git.Commit", Release: bad})
 			q := NewPool(Options{Name: "git.Tree", Release: good})
-			aside(func() {
+			testcall.Aside(func() {
 				var parent Owner
 				p.own(&parent, 1, 16)
 				q.ownUnder(&new(thing).Owner, &parent, 1, 16, nil)
@@ -47,7 +48,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 			q := NewPool(Options{Name: "git.Tree", Release: bad})
 			var o Owner
 			q.own(&o, 1, 16)
-			catch(func() { o.Close() })
+			testcall.Catch(func() { o.Close() })
 			forget(NewPool(Options{Name: "git.Commit", Release: good, OnCollect: func(Collected) { panic("the oven is hot") }}))
 		}},
 	} {
@@ -85,17 +86,17 @@ func TestPanicInClose(t *testing.T) {
 		}
 		panic(oops)
 	}
-	if v := catch(func() { m.Close() }); v != oops {
+	if v := testcall.Catch(func() { m.Close() }); v != oops {
 		t.Errorf("panic value %v", v)
 	}
 	if !m.Closed() {
 		t.Error("the owner is open")
 	}
-	if v := catch(func() { m.Close() }); v != nil {
+	if v := testcall.Catch(func() { m.Close() }); v != nil {
 		t.Errorf("a second Close panics with %v", v)
 	}
 	mustStats(t, p, Stats{Live: 1, Bytes: 10})
-	if v := catch(func() {
+	if v := testcall.Catch(func() {
 		mate.Use(func(unsafe.Pointer) {
 			mate.Close()
 			mustBeAlive(t, mate.cell, "in use")
@@ -118,7 +119,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 	}
 	parent.Close()
 	bad.before = func(cells []*cell) { bad.destroy(cells[0]); panic("oops") }
-	if v := catch(func() { child.Close() }); v != "oops" {
+	if v := testcall.Catch(func() { child.Close() }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustBeReleased(t, parent.cell, "after its last child")
@@ -144,7 +145,7 @@ func TestPanicInDrain(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := catch(func() { p.Drain(0) }); v != "oops" {
+	if v := testcall.Catch(func() { p.Drain(0) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	if n := w.died.Load(); n != 5 {
@@ -156,7 +157,7 @@ func TestPanicInDrain(t *testing.T) {
 	}
 
 	// What the collector found is one call for each Drain.
-	aside(func() {
+	testcall.Aside(func() {
 		for range 10 {
 			w.own(t, p, 10)
 		}
@@ -171,7 +172,7 @@ func TestPanicInDrain(t *testing.T) {
 		}
 		panic("oops")
 	}
-	if v := catch(func() { p.Drain(3) }); v != "oops" {
+	if v := testcall.Catch(func() { p.Drain(3) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustStats(t, p, Stats{Live: 7, Bytes: 70, Queued: 7})
@@ -203,7 +204,7 @@ func TestPanicInDestroy(t *testing.T) {
 			panic(v)
 		}
 	}
-	if v := catch(func() { p.Destroy(patient(t)) }); v != "first" {
+	if v := testcall.Catch(func() { p.Destroy(patient(t)) }); v != "first" {
 		t.Errorf("panic value %v", v)
 	}
 	if len(values) != 3 {
@@ -237,7 +238,7 @@ func TestPanicInDestroyOfStock(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := catch(func() { p.Destroy(patient(t)) }); v != "oops" {
+	if v := testcall.Catch(func() { p.Destroy(patient(t)) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustBeReleased(t, m.cell, "by Destroy")

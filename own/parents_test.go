@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
@@ -103,7 +104,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						}
 					}
 					var f family
-					aside(func() {
+					testcall.Aside(func() {
 						f.parent = w.own(t, pools[0], size)
 						f.child = w.ownUnder(t, pools[1], f.parent, 16)
 						f.grandchild = w.ownUnder(t, pools[2], f.child, 16)
@@ -250,12 +251,12 @@ func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
 		},
 		"negative": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
-			catch(func() { p.OwnUnder(new(Owner), &parent.Owner, resource, -1) })
+			testcall.Catch(func() { p.OwnUnder(new(Owner), &parent.Owner, resource, -1) })
 		},
 		"not vacant": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
 			m := w.own(t, p, 1)
-			catch(func() { p.OwnUnder(&m.Owner, &parent.Owner, resource, 1) })
+			testcall.Catch(func() { p.OwnUnder(&m.Owner, &parent.Owner, resource, 1) })
 			m.Close()
 		},
 		"closed meanwhile": func(parent *thing, resource unsafe.Pointer) {
@@ -302,7 +303,7 @@ func TestParentOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	gc(t) // seals its batch
-	aside(func() {
+	testcall.Aside(func() {
 		for range 50 {
 			if err := own(&new(thing).Owner); err != nil {
 				t.Fatal(err)
@@ -331,7 +332,7 @@ func TestPoolDoesNotKeepItsParent(t *testing.T) {
 	p := w.pool(Options{})
 	o := Options{OnCollect: func(Collected) {}, OnReleaseError: func(ReleaseError) {}}
 	var q *Pool
-	aside(func() {
+	testcall.Aside(func() {
 		o := o
 		o.Parent = &w.own(t, p, 16).Owner
 		q = w.pool(o)
@@ -414,7 +415,7 @@ func TestChildDoesNotKeepItsParentsOwner(t *testing.T) {
 	q := w.pool(Options{})
 	var gone weak.Pointer[thing]
 	var child *thing
-	aside(func() {
+	testcall.Aside(func() {
 		parent := w.own(t, p, 16)
 		child = w.ownUnder(t, q, parent, 16)
 		gone = weak.Make(parent)
@@ -438,7 +439,7 @@ func TestForgottenFamilyIsTold(t *testing.T) {
 	w := newWorld(t, 20)
 	found := make(chan Collected, 20)
 	p := w.pool(Options{OnCollect: func(c Collected) { found <- c }})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 10 {
 			w.ownUnder(t, p, w.own(t, p, 16), 16)
 		}
@@ -464,7 +465,7 @@ func TestLargeParentsWithSmallChildren(t *testing.T) {
 	w := newWorld(t, 2000)
 	p, q := w.pool(Options{}), w.pool(Options{})
 	var kept *thing
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range 1000 {
 			if m := w.ownUnder(t, q, w.own(t, p, size), 16); i == 500 {
 				kept = m
@@ -601,7 +602,7 @@ func TestDeepFamilies(t *testing.T) {
 		},
 		"forget": func(t testing.TB, w *world) {
 			p := w.pool(Options{})
-			aside(func() { chain(t, w, p) })
+			testcall.Aside(func() { chain(t, w, p) })
 			collect(t, "the family", func() bool { return w.alive() == 0 })
 			mustDestroy(t, p)
 		},

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // A maker makes an owner of some kind.
@@ -162,7 +163,7 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 
 // fill writes to a block that no other goroutine has.
 func (x *procsMix) fill(t *testing.T, b *Bytes, v byte) {
-	if n := b.Len(); n > 0 && catch(func() {
+	if n := b.Len(); n > 0 && testcall.Catch(func() {
 		b.Use(func(p []byte) {
 			for i := range p {
 				if p[i] != 0 {
@@ -178,7 +179,7 @@ func (x *procsMix) fill(t *testing.T, b *Bytes, v byte) {
 
 // check looks whether a block has what fill wrote, unless its Memory was destroyed.
 func (x *procsMix) check(t *testing.T, b *Bytes, v byte) {
-	catch(func() {
+	testcall.Catch(func() {
 		b.Use(func(p []byte) {
 			for i := range p {
 				if p[i] != v {

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // TestCollectionsUntilReleased counts the collections from the drop of owners to
@@ -45,7 +47,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 				o := row.o
 				o.Release = func(_ any, r []uintptr) error { released.Add(int64(len(r))); return nil }
 				p := NewPool(o)
-				aside(func() {
+				testcall.Aside(func() {
 					for range owners {
 						row.own(p, m)
 					}

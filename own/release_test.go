@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // told keeps what OnReleaseError is told.
@@ -56,7 +58,7 @@ func TestReleaseErrors(t *testing.T) {
 			})
 		}, nil, 1},
 		{"collector", Options{}, func(t *testing.T, w *world, p *Pool, _ *thing) {
-			aside(func() {
+			testcall.Aside(func() {
 				for range 10 {
 					w.own(t, p, 10)
 				}
@@ -81,7 +83,7 @@ func TestReleaseErrors(t *testing.T) {
 			p.Drain(0)
 		}, nil, 1},
 		{"Drain of a batch", Options{Drain: true}, func(t *testing.T, w *world, p *Pool, m *thing) {
-			aside(func() {
+			testcall.Aside(func() {
 				for range 10 {
 					w.own(t, p, 10)
 				}
@@ -140,7 +142,7 @@ func TestErrorsOfParents(t *testing.T) {
 			}})
 		}
 		a, b, c := failing("a"), failing("b"), failing("c")
-		aside(func() {
+		testcall.Aside(func() {
 			top, middle := w.own(t, a, 10), new(Owner)
 			must(t, b.OwnUnder(middle, &top.Owner, w.create(10).pointer(), 10))
 			low := new(Owner)
@@ -190,7 +192,7 @@ func TestGoexitInOnReleaseError(t *testing.T) {
 		o.OnReleaseError = func(ReleaseError) { runtime.Goexit() }
 		o.Release = func(state any, r []uintptr) error { w.release(state, r); return errors.ErrUnsupported }
 		p := NewPool(o)
-		aside(func() {
+		testcall.Aside(func() {
 			for range 500 {
 				w.own(t, p, 10)
 			}
@@ -251,7 +253,7 @@ func TestState(t *testing.T) {
 		shapes := NewPool(o)
 		next := uintptr(0)
 		libraries := make([]*library, parents)
-		aside(func() {
+		testcall.Aside(func() {
 			all := make([]Number[uintptr], parents)
 			for i := range all {
 				lib := &library{children: map[uintptr]bool{}}
@@ -338,7 +340,7 @@ func TestStateIsDropped(t *testing.T) {
 	must(t, mate.Own(contexts, 1, 10))
 	must(t, context.Own(contexts, 2, 10))
 	gone := make(chan bool, 1)
-	aside(func() {
+	testcall.Aside(func() {
 		state := new([64]byte)
 		runtime.SetFinalizer(state, func(*[64]byte) { gone <- true })
 		must(t, context.SetState(state))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // limited sets a bound that more bytes than there are may reach, for the time of a test. It
@@ -85,7 +86,7 @@ func TestRoomForgotten(t *testing.T) {
 				return nil
 			}
 			p := NewPool(row.o)
-			aside(func() {
+			testcall.Aside(func() {
 				rooms := make([]Room, row.n)
 				reserved(t, p, rooms, row.size)
 				mustStats(t, p, Stats{Rooms: int64(row.n), RoomBytes: sum})

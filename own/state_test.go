@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unsafe"
 	"weak"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // release collects, and drains, until done reports true.
@@ -102,7 +104,7 @@ func TestOwnWith(t *testing.T) {
 					const n = 10
 					w := newWorld(t, 2*n)
 					s := &scene{w: w, p: w.pool(o)}
-					aside(func() {
+					testcall.Aside(func() {
 						for range n {
 							s.mine = append(s.mine, w.ownWith(t, s.p, nil, size))
 							s.others = append(s.others, w.own(t, s.p, size))
@@ -149,7 +151,7 @@ func TestOwnWithFamilies(t *testing.T) {
 					w := newWorld(t, 3)
 					p, q := w.pool(o), w.pool(Options{})
 					f := make([]*thing, 3)
-					aside(func() {
+					testcall.Aside(func() {
 						for i, pool := range []*Pool{p, q, p} {
 							switch {
 							case mask>>i&1 != 0 && i == 0:
@@ -271,7 +273,7 @@ func TestOwnWithErrors(t *testing.T) {
 				return row.release()
 			}
 			p := NewPool(o)
-			aside(func() {
+			testcall.Aside(func() {
 				for i := range 10 {
 					if err := new(Number[int]).OwnWith(p, nil, i, 16, &i); err != nil {
 						t.Error(err)
@@ -301,11 +303,11 @@ func TestOwnWithErrors(t *testing.T) {
 		if err := errors.Join(first.OwnWith(p, nil, 1, 16, state), second.OwnWith(p, nil, 2, 16, "second")); err != nil {
 			t.Fatal(err)
 		}
-		if v := catch(func() { first.Close() }); v != state {
+		if v := testcall.Catch(func() { first.Close() }); v != state {
 			t.Errorf("panic value %v", v)
 		}
 		state = nil
-		if v := catch(func() { p.Destroy(waiting(0)) }); v != "second" {
+		if v := testcall.Catch(func() { p.Destroy(waiting(0)) }); v != "second" {
 			t.Errorf("panic value of Destroy: %v", v)
 		}
 		runtime.GC()
@@ -332,7 +334,7 @@ func TestOwnWithErrors(t *testing.T) {
 func TestOwnWithDrain(t *testing.T) {
 	w := newWorld(t, 20)
 	p := w.pool(Options{Drain: true})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 10 {
 			w.ownWith(t, p, nil, 16)
 			w.own(t, p, 16)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // Places that own, which a stack is to name.
@@ -155,7 +156,7 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 			}
 			o.Release = w.release
 			p := NewPool(o)
-			aside(func() {
+			testcall.Aside(func() {
 				for i := range 3000 {
 					if i%3 != 0 {
 						bakery(t, w, p)

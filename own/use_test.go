@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -143,12 +144,12 @@ func TestUseEndsHoweverItEnds(t *testing.T) {
 		func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
 	} {
 		m := w.own(t, p, 10)
-		if v := catch(func() { use(m, func() { m.Close(); panic("oops") }) }); v != "oops" {
+		if v := testcall.Catch(func() { use(m, func() { m.Close(); panic("oops") }) }); v != "oops" {
 			t.Errorf("panic value %v", v)
 		}
 		mustBeReleased(t, m.cell, "after a Use that panicked")
 		m = w.own(t, p, 10)
-		aside(func() { use(m, func() { m.Close(); runtime.Goexit() }) })
+		testcall.Aside(func() { use(m, func() { m.Close(); runtime.Goexit() }) })
 		mustBeReleased(t, m.cell, "after a Use whose goroutine ended")
 	}
 	mustDestroy(t, p)
@@ -165,7 +166,7 @@ func TestUseKeepsTheOwnerAlive(t *testing.T) {
 			func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
 		} {
 			var c *cell
-			aside(func() {
+			testcall.Aside(func() {
 				m := w.own(t, p, 10)
 				c = m.cell
 				use(m, func() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -42,7 +43,7 @@ func (b *blocker) forget(t testing.TB, p *Pool, n int) {
 	t.Helper()
 	found := func() int { s := Releases(); return s.Workers + s.Batches }
 	before := found()
-	aside(func() {
+	testcall.Aside(func() {
 		for range n {
 			b.w.own(t, p, 1<<20)
 		}
@@ -59,7 +60,7 @@ func turn(t testing.TB) {
 	t.Helper()
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "turn"})
-	aside(func() { w.own(t, p, 1<<20) })
+	testcall.Aside(func() { w.own(t, p, 1<<20) })
 	before := Releases().Workers
 	wait(t, "what takes its turn is released", func() bool {
 		cleanups(t)
@@ -78,7 +79,7 @@ func TestBlockedReleaseStopsNobodyElse(t *testing.T) {
 	w := newWorld(t, 1000)
 	p := w.pool(Options{})
 	for range 20 {
-		aside(func() {
+		testcall.Aside(func() {
 			for range 10 {
 				w.own(t, p, 16)
 			}
@@ -98,7 +99,7 @@ func TestBlockedReleaseStopsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	aside(func() { end.WriteString("here") })
+	testcall.Aside(func() { end.WriteString("here") })
 	end = nil
 	done := make(chan struct{})
 	go func() {
@@ -162,7 +163,7 @@ func TestTwoReleasesRunAtATime(t *testing.T) {
 		meeting.Done()
 		meeting.Wait()
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		w.own(t, p, 1<<20)
 		w.own(t, p, 1<<20)
 	})
@@ -201,7 +202,7 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 	for i := range stuck {
 		pools = append(pools, b.w.pool(Options{Name: fmt.Sprint("stuck ", i)}))
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for _, p := range pools {
 			b.w.own(t, p, 1<<20)
 			b.w.own(t, p, 1<<20)
@@ -211,7 +212,7 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 	p := w.pool(Options{})
 	cleanups(t)
 	for i := range 3 {
-		aside(func() { w.own(t, p, 1<<20) })
+		testcall.Aside(func() { w.own(t, p, 1<<20) })
 		wait(t, "what does not block is released", func() bool {
 			cleanups(t)
 			return w.died.Load() == int64(i+1)
@@ -258,7 +259,7 @@ func TestParentOfAnotherPoolIsReleasedByItsWorkers(t *testing.T) {
 	parents := b.w.pool(Options{Name: "parents"})
 	w := newWorld(t, 20)
 	children := w.pool(Options{Name: "children", Workers: 1})
-	aside(func() {
+	testcall.Aside(func() {
 		for range 10 {
 			parent := b.w.own(t, parents, 1<<20)
 			m := &thing{cell: w.create(1 << 20)}
@@ -308,7 +309,7 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 		p.Stats()
 		Releases()
 	}
-	aside(func() { w.own(t, p, 16) })
+	testcall.Aside(func() { w.own(t, p, 16) })
 	collect(t, "all but what is held", func() bool { return runs.Load() > 30 && w.alive() == 1 })
 	held.Close()
 	mustDestroy(t, p)
@@ -329,7 +330,7 @@ func TestReleaseEndsItsGoroutine(t *testing.T) {
 			runtime.Goexit()
 		}
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for range 20 {
 			w.own(t, p, 1<<20)
 		}
@@ -388,10 +389,10 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 			p.Destroy(patient(t))
 			runtime.KeepAlive(m)
 		},
-		"collector": func(w *world, _ *Pool, own func() *thing) { aside(func() { own() }) },
+		"collector": func(w *world, _ *Pool, own func() *thing) { testcall.Aside(func() { own() }) },
 		"Drain":     func(_ *world, p *Pool, own func() *thing) { own().Close(); p.Drain(0) },
 		"Thread":    func(_ *world, _ *Pool, own func() *thing) { own().Close() },
-		"Workers":   func(_ *world, _ *Pool, own func() *thing) { aside(func() { own() }) },
+		"Workers":   func(_ *world, _ *Pool, own func() *thing) { testcall.Aside(func() { own() }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -466,7 +467,7 @@ func TestThread(t *testing.T) {
 	if n := p.Drain(0); n != 0 {
 		t.Errorf("Drain: %d", n)
 	}
-	aside(func() {
+	testcall.Aside(func() {
 		for range 500 {
 			w.own(t, p, 16)
 		}
@@ -519,7 +520,7 @@ func TestGoexitDoesNotStopDestroy(t *testing.T) {
 		}
 	}
 	returned := false
-	aside(func() {
+	testcall.Aside(func() {
 		p.Destroy(patient(t))
 		returned = true
 	})
@@ -549,7 +550,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 		runtime.Goexit()
 	}
 	held[0].Close()
-	aside(func() { p.Drain(0) })
+	testcall.Aside(func() { p.Drain(0) })
 	// Its release function has ended in Destroy, before it destroyed the first one.
 	if w.alive() != 1 || !first.alive() {
 		t.Errorf("%d are alive", w.alive())
@@ -578,7 +579,7 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 			}
 			runtime.Goexit()
 		}
-		aside(func() {
+		testcall.Aside(func() {
 			for range 100 {
 				w.own(t, p, 16)
 			}
@@ -586,7 +587,7 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 		for range few {
 			settle(t)
 			for o.Drain && p.Stats().Queued > 0 {
-				aside(func() { p.Drain(0) })
+				testcall.Aside(func() { p.Drain(0) })
 			}
 		}
 		flush(t)

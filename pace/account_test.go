@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 func TestAccount(t *testing.T) {
@@ -205,7 +206,7 @@ func TestBinding(t *testing.T) {
 // forget waits until all images are gone.
 func forget(t *testing.T, a *Account) {
 	t.Helper()
-	wait(t, "all to be given back", func() bool {
+	testwait.Until(t, "all to be given back", func() bool {
 		runtime.GC()
 		return a.Held() == 0
 	})

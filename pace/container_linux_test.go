@@ -19,6 +19,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
 	_ "github.com/cheapgo/cheap/libc/arenas"
 	"github.com/cheapgo/cheap/own"
 )
@@ -219,7 +220,7 @@ func TestLimitBelowUse(t *testing.T) {
 		if n := account.Scale(); n != 1 || p.scarce.Load() {
 			o.Wrong = append(o.Wrong, fmt.Sprintf("the scale is %d, scarce %v", n, p.scarce.Load()))
 		}
-		wait(t, "guard to end", func() bool {
+		testwait.Until(t, "guard to end", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return !p.guarding

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestDrainWaitsForWalk drops objects whose functions do not return until the test says so. A
@@ -36,14 +37,14 @@ func TestDrainWaitsForWalk(t *testing.T) {
 		}
 		over <- calls.Load()
 	}()
-	wait(t, "the walk to begin", cleanup.Walking)
+	testwait.Until(t, "the walk to begin", cleanup.Walking)
 	select {
 	case <-over:
 		t.Fatal("the drain is over, and no function has returned")
 	default:
 	}
 	close(goOn)
-	wait(t, "the end of the drain", func() bool {
+	testwait.Until(t, "the end of the drain", func() bool {
 		select {
 		case got := <-over:
 			if got != n {

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -48,7 +49,7 @@ func TestGiveBack(t *testing.T) {
 					album[i].Close()
 				}
 				most := left + left/3 + 16*mib
-				wait(t, "free memory is given back", func() bool { return ReadStats().Trims > 0 && m.read()-m.start <= most })
+				testwait.Until(t, "free memory is given back", func() bool { return ReadStats().Trims > 0 && m.read()-m.start <= most })
 				o = m.outcome()
 				if high < images*goroutines*size {
 					o.Wrong = append(o.Wrong, fmt.Sprintf("%d bytes were resident", high))

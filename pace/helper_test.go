@@ -71,12 +71,6 @@ func newAccount(t testing.TB, o AccountOptions) *Account {
 	return a
 }
 
-// wait waits until done reports true.
-func wait(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	testwait.Until(t, "it has come: "+what, done)
-}
-
 // bear changes how long goroutines wait for others, for the time of a test. It is called
 // before start.
 func bear(t testing.TB, f func(p *patience)) {
@@ -121,7 +115,7 @@ func patient(p *patience) {
 func waitIn(t *testing.T, function string, done func() bool) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
-	wait(t, "a goroutine waits for a lock in "+function, func() bool {
+	testwait.Until(t, "a goroutine waits for a lock in "+function, func() bool {
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if strings.Contains(stack, "sync.(*Mutex).Lock") && strings.Contains(stack, function) {
 				return true
@@ -134,14 +128,14 @@ func waitIn(t *testing.T, function string, done func() bool) {
 // settled waits until no collection is under way, nor its releases.
 func settled(t testing.TB, p *pacer) {
 	t.Helper()
-	wait(t, "the collection to end", func() bool { s := p.state(); return s != collecting && s != draining })
+	testwait.Until(t, "the collection to end", func() bool { s := p.state(); return s != collecting && s != draining })
 }
 
 // paced waits until this package has started a collection, and it has ended. One that the runtime has
 // begun may have taken the mark after the account's last bytes: then more have to come.
 func paced(t testing.TB, p *pacer, a *Account) {
 	t.Helper()
-	wait(t, "a collection", func() bool { return ReadStats().Cycles > 0 || a.Add(mib) != nil })
+	testwait.Until(t, "a collection", func() bool { return ReadStats().Cycles > 0 || a.Add(mib) != nil })
 	settled(t, p)
 }
 
@@ -296,6 +290,6 @@ func reserve(t *testing.T, p *pacer, pool *own.Pool, n int) <-chan error {
 		}
 		got <- err
 	}()
-	wait(t, "Reserve to wait", p.atLimit.waiting)
+	testwait.Until(t, "Reserve to wait", p.atLimit.waiting)
 	return got
 }

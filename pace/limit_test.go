@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -72,7 +73,7 @@ func TestReserveContext(t *testing.T) {
 		_, err := pool.Reserve(ctx, 20*mib)
 		got <- err
 	}()
-	wait(t, "Reserve to wait", p.atLimit.waiting)
+	testwait.Until(t, "Reserve to wait", p.atLimit.waiting)
 	cancel(errors.New("the cause"))
 	if err := <-got; err != context.Canceled {
 		t.Errorf("the error is %v", err)
@@ -106,7 +107,7 @@ func TestReserveInOrder(t *testing.T) {
 			mu.Unlock()
 			room.Release()
 		})
-		wait(t, "the next to wait", func() bool {
+		testwait.Until(t, "the next to wait", func() bool {
 			p.atLimit.mu.Lock()
 			defer p.atLimit.mu.Unlock()
 			return p.atLimit.turns.Len() == i+1
@@ -134,7 +135,7 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 		_, err := pool.Reserve(ctx, 20*mib)
 		large <- err
 	}()
-	wait(t, "the first to wait", p.atLimit.waiting)
+	testwait.Until(t, "the first to wait", p.atLimit.waiting)
 	go func() {
 		room, err := pool.Reserve(t.Context(), mib/2)
 		if err == nil {
@@ -142,7 +143,7 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 		}
 		small <- err
 	}()
-	wait(t, "both to wait", func() bool {
+	testwait.Until(t, "both to wait", func() bool {
 		p.atLimit.mu.Lock()
 		defer p.atLimit.mu.Unlock()
 		return p.atLimit.turns.Len() == 2
@@ -185,7 +186,7 @@ func TestReserveSaysStuck(t *testing.T) {
 	if begun-before > 2 {
 		t.Errorf("it took %d collections", begun-before)
 	}
-	wait(t, "room, with the lock released", func() bool {
+	testwait.Until(t, "room, with the lock released", func() bool {
 		room, err := pool.Reserve(t.Context(), 30*mib)
 		room.Release()
 		return err == nil
@@ -274,7 +275,7 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	got := make(chan error)
 	go func() { got <- a.Add(11) }()
 	go func() { got <- p.wait(t.Context(), 11, false, nil) }() // as a heap does
-	wait(t, "both to wait", func() bool { return account.Expected() == 2 })
+	testwait.Until(t, "both to wait", func() bool { return account.Expected() == 2 })
 	if account.Waiting() || p.atLimit.waiting() {
 		t.Error("a goroutine that waits at the limit of an account is in the way of others")
 	}
@@ -371,7 +372,7 @@ func TestBoundFalls(t *testing.T) {
 	}
 	paced(t, p, a)
 	runtime.GC() // that is seen when all bytes are there
-	wait(t, "a bound above 1 GiB", func() bool { return p.bound.Load() > 1<<30 })
+	testwait.Until(t, "a bound above 1 GiB", func() bool { return p.bound.Load() > 1<<30 })
 	settled(t, p)
 	a.Remove(a.Held() - mib)
 	if err := a.Add(mib); err != nil {

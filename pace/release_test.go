@@ -10,13 +10,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
 // pendingFor has a collection under way that does not end until the test does.
 func pendingFor(t *testing.T, p *pacer) {
 	t.Helper()
-	wait(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
+	testwait.Until(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
 	account.SetAutoFrom(0)
 	t.Cleanup(func() {
 		p.to(marked)
@@ -107,10 +108,10 @@ func TestOneByOne(t *testing.T) {
 			p.waitAtBound()
 			passed.Add(1)
 		})
-		wait(t, "it to wait", func() bool { return waiting() == i+1 })
+		testwait.Until(t, "it to wait", func() bool { return waiting() == i+1 })
 	}
 	a.Remove(mib / 2)
-	wait(t, "the first to go", func() bool { return passed.Load() == 1 })
+	testwait.Until(t, "the first to go", func() bool { return passed.Load() == 1 })
 	if n := waiting(); n != 1 || !p.full() {
 		t.Errorf("with room for one, %d wait still, and there is no more room: %v", n, p.full())
 	}
@@ -246,7 +247,7 @@ func TestOwnUnderLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait(t, "a release", func() bool { return released.Load() > 0 })
+	testwait.Until(t, "a release", func() bool { return released.Load() > 0 })
 	pool.Destroy(context.Background())
 	if released.Load() != n {
 		t.Errorf("%d of %d are released", released.Load(), n)

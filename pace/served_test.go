@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -29,7 +30,7 @@ func TestStopServesHeaps(t *testing.T) {
 			}
 			got <- err
 		}()
-		wait(t, "a collection for the heap", func() bool { n, _ := p.counts(); return n > before })
+		testwait.Until(t, "a collection for the heap", func() bool { n, _ := p.counts(); return n > before })
 		Stop()
 		if err := <-got; err != nil {
 			t.Errorf("refused although Stop has removed the limit: %v", err)
@@ -56,7 +57,7 @@ func TestSmallAtTheLimit(t *testing.T) {
 		}
 		got <- err
 	}()
-	wait(t, "the heap to stand in line", p.atLimit.waiting)
+	testwait.Until(t, "the heap to stand in line", p.atLimit.waiting)
 	a.Remove(20 * mib)
 	if err := <-got; err != nil {
 		t.Error(err)
@@ -76,7 +77,7 @@ func TestAddWaitsInLine(t *testing.T) {
 	a.Remove(mib)
 	added := make(chan error, 1)
 	go func() { added <- b.Add(mib) }()
-	wait(t, "Add to stand in line", func() bool {
+	testwait.Until(t, "Add to stand in line", func() bool {
 		p.atLimit.mu.Lock()
 		defer p.atLimit.mu.Unlock()
 		return p.atLimit.turns.Len() == 2 || len(added) > 0
@@ -102,7 +103,7 @@ func TestTooLargeStandsInNoLine(t *testing.T) {
 		_, err := pool.Reserve(t.Context(), 200*mib) // what the Go heap needs is a part of the limit
 		got <- err
 	}()
-	wait(t, "a collection for it", func() bool { n, _ := p.counts(); return n > before })
+	testwait.Until(t, "a collection for it", func() bool { n, _ := p.counts(); return n > before })
 	if p.atLimit.waiting() {
 		t.Error("it stands in line")
 	}
@@ -159,7 +160,7 @@ func TestNotInVainWhereOthersAreServed(t *testing.T) {
 		most(t, a, mib)
 		_, before := p.counts()
 		got := reserve(t, p, pool, 10*mib)
-		wait(t, "two collections to find nothing", func() bool { _, ended := p.counts(); return ended >= before+2 })
+		testwait.Until(t, "two collections to find nothing", func() bool { _, ended := p.counts(); return ended >= before+2 })
 		a.Remove(20 * mib)
 		if err := <-got; err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestLastVainCollection(t *testing.T) {
 		p.mu.Lock()
 		p.vainCount = mostVain - 1
 		p.mu.Unlock()
-		wait(t, "requests not to be refused", func() bool { return !p.inVain() })
+		testwait.Until(t, "requests not to be refused", func() bool { return !p.inVain() })
 		before, _ := p.counts()
 		got := make(chan error)
 		o := newAccount(t, AccountOptions{Manual: true})
@@ -196,7 +197,7 @@ func TestLastVainCollection(t *testing.T) {
 			}
 			got <- err
 		}()
-		wait(t, "a collection for the heap", func() bool { n, _ := p.counts(); return n > before })
+		testwait.Until(t, "a collection for the heap", func() bool { n, _ := p.counts(); return n > before })
 		o.Add(40 * mib) // elsewhere, so that no less is held at the end
 		h.Free(first)
 		if err := <-got; err != nil {

@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
@@ -174,7 +175,7 @@ type served struct {
 
 // serve has the way serve requests for a time, with no network.
 func (w way) serve(b *testing.B, concurrency int, d time.Duration) (s served) {
-	wait(b, "the end of what other turns have left", func() bool {
+	testwait.Until(b, "the end of what other turns have left", func() bool {
 		runtime.GC()
 		own.Flush(b.Context())
 		return cBytes.now.Load() == 0

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -107,7 +108,7 @@ func TestRuntimeLimitFollows(t *testing.T) {
 	}
 	a.Remove(a.Held() - 100*mib)
 	runtime.GC() // the pacer checks after it
-	wait(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
+	testwait.Until(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
 }
 
 // TestProgramChangesLimit has the program set the runtime's limit itself.
@@ -241,7 +242,7 @@ func TestCollectorOff(t *testing.T) {
 	}
 	debug.SetGCPercent(100)
 	add()
-	wait(t, "a collection, with GOGC=100", func() bool { return ReadStats().Cycles > 0 })
+	testwait.Until(t, "a collection, with GOGC=100", func() bool { return ReadStats().Cycles > 0 })
 	settled(t, p)
 }
 
@@ -274,7 +275,7 @@ func TestGOGCIsRead(t *testing.T) {
 // collections the runtime starts is another matter, and depends on what else runs.
 func TestOnlyGo(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	wait(t, "what tests before have forgotten to be released", func() bool {
+	testwait.Until(t, "what tests before have forgotten to be released", func() bool {
 		runtime.GC()
 		own.Flush(t.Context())
 		return auto() < floor/2

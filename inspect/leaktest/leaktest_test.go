@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
@@ -33,12 +34,9 @@ func (f *fake) Errorf(format string, args ...any) {
 func checked(body func(t *fake), opts ...Option) []string {
 	t := &fake{name: "Fake"}
 	Check(t, opts...)
-	done := make(chan bool)
-	go func() {
-		defer close(done)
+	testcall.Aside(func() {
 		body(t)
-	}()
-	<-done
+	})
 	for i := len(t.cleanups) - 1; i >= 0; i-- {
 		t.cleanups[i]()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
@@ -25,16 +26,6 @@ import (
 type object struct {
 	next *object
 	_    [56]byte
-}
-
-// aside runs f on another goroutine, whose stack keeps nothing afterwards.
-func aside(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
 }
 
 // collectorOff leaves all collections to the test.
@@ -64,7 +55,7 @@ func collections(t *testing.T, what string, most int, f func() bool) (n int) {
 	return n
 }
 
-func drop[A any](f func(*A), arg *A) { aside(func() { Add(new(object), f, arg) }) }
+func drop[A any](f func(*A), arg *A) { testcall.Aside(func() { Add(new(object), f, arg) }) }
 
 // A mode takes some of the ways of the package away.
 type mode struct {
@@ -115,7 +106,7 @@ func TestAdd(t *testing.T) {
 			var calls [n]atomic.Int32
 			var dead atomic.Int32
 			kept := make([]*object, n)
-			aside(func() {
+			testcall.Aside(func() {
 				for i := range n {
 					kept[i] = &object{next: &object{}}
 					Add(kept[i], func(c *atomic.Int32) { c.Add(1); dead.Add(1) }, &calls[i])
@@ -180,7 +171,7 @@ func TestBesideCleanups(t *testing.T) {
 	var first int64
 	for range tries {
 		var ours, theirs atomic.Int64
-		aside(func() {
+		testcall.Aside(func() {
 			for range n {
 				Add(new(object), func(a *atomic.Int64) { a.Add(1) }, &ours)
 				runtime.AddCleanup(new(object), func(int) { theirs.Add(1) }, 0)
@@ -210,7 +201,7 @@ func TestEarly(t *testing.T) {
 		reported.Store(false)
 		var calls atomic.Int32
 		const n = 100
-		aside(func() {
+		testcall.Aside(func() {
 			for range n {
 				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
 			}
@@ -241,7 +232,7 @@ func TestInside(t *testing.T) {
 	var dead atomic.Int32
 	f := func(d *atomic.Int32) { d.Add(1) }
 	var first, second, last *whole
-	aside(func() {
+	testcall.Aside(func() {
 		w := &whole{}
 		first = w
 		Add(&w.b, f, &dead)
@@ -276,7 +267,7 @@ func TestKeeps(t *testing.T) {
 	var arg weak.Pointer[object]
 	var dead weak.Pointer[object]
 	var kept *object
-	aside(func() {
+	testcall.Aside(func() {
 		kept = new(object)
 		a := &object{next: &object{}}
 		arg = weak.Make(a)
@@ -308,7 +299,7 @@ func TestStop(t *testing.T) {
 	var first Handle
 	first.Stop() // of nothing
 	var handles []Handle
-	aside(func() {
+	testcall.Aside(func() {
 		for range 1000 {
 			handles = append(handles, Add(new(object), f, &calls))
 		}
@@ -447,13 +438,13 @@ func TestPoll(t *testing.T) {
 		var calls atomic.Int32
 		block := make(chan int)
 		var blocked atomic.Int32
-		aside(func() {
+		testcall.Aside(func() {
 			runtime.AddCleanup(new(object), func(int) { blocked.Add(1); <-block }, 0)
 			runtime.SetFinalizer(new(object), func(*object) { blocked.Add(1); <-block })
 		})
 		runtime.GC()
 		testwait.Until(t, "the queues are blocked", func() bool { return blocked.Load() == 2 })
-		aside(func() {
+		testcall.Aside(func() {
 			for range 100 {
 				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
 			}
@@ -523,7 +514,7 @@ func TestEmpty(t *testing.T) {
 	var calls atomic.Int32
 	kept := make([]*object, n)
 	handles := make([]Handle, n)
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range kept {
 			kept[i] = new(object)
 			handles[i] = Add(kept[i], func(c *atomic.Int32) { c.Add(1) }, &calls)
@@ -680,7 +671,7 @@ func TestBackToBack(t *testing.T) {
 			}
 			var calls atomic.Int64
 			const n = 2000
-			aside(func() {
+			testcall.Aside(func() {
 				for range n {
 					Add(new(object), func(c *atomic.Int64) { c.Add(1) }, &calls)
 				}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -23,7 +24,7 @@ func TestLongWalk(t *testing.T) {
 	longWalks(t)
 	const n = 4 * slots
 	var there, elsewhere atomic.Int64
-	aside(func() {
+	testcall.Aside(func() {
 		for range n {
 			Add(new(object), func(*int) {
 				if bytes.Contains(debug.Stack(), []byte("runtime.runCleanups")) {
@@ -66,7 +67,7 @@ func TestWatch(t *testing.T) {
 	collectorOff(t)
 	const n, each = 400 * slots, 100 // one in each is kept
 	all := make([]watched, n)
-	aside(func() {
+	testcall.Aside(func() {
 		for i := range all {
 			w := &all[i]
 			w.object, w.number = new(object), uint16(i)
@@ -165,7 +166,7 @@ func TestOnWalked(t *testing.T) {
 	collectorOff(t)
 	for range 3 {
 		var called, before atomic.Int64
-		aside(func() {
+		testcall.Aside(func() {
 			Add(new(object), func(*int) {
 				if !Walking() {
 					t.Error("a function is called, and no walk is under way")

@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // An arenaModel uses an arena from one goroutine.
@@ -224,7 +225,7 @@ func (m *arenaModel) Check(t *rapid.T) {
 
 // mustMisuse fails unless f panics with a [cheap.MisuseError].
 func mustMisuse(t *rapid.T, what string, f func()) {
-	if v := catch(f); !isMisuse(v) {
+	if v := testcall.Catch(f); !isMisuse(v) {
 		t.Fatalf("%s: %v", what, v)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
@@ -132,15 +133,12 @@ func TestBubbleLeavesOwners(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			mustOwn(&inside, 1, 16)
 			outside.Close()
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
+			testcall.Aside(func() {
 				for range 10 {
 					mustOwn(&new(thing).n, 1, 16)
 					mustOwn(&new(thing).n, 2, 1<<20)
 				}
-			}()
-			<-done
+			})
 		})
 		inside.Close()
 		testwait.Until(t, "a release is stuck", func() bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 // A tierModel uses a [cheap.FixedBlock] or a [cheap.Fallback] from one goroutine.
@@ -168,7 +169,7 @@ func (m *tierModel) Misuse(t *rapid.T) {
 	b := drawBlock(t, &m.live)
 	p := osmem.Pointer(b.Addr + uintptr(rapid.IntRange(1, 7).Draw(t, "offset")))
 	var e *cheap.MisuseError
-	if err, _ := catch(func() { m.a.Free(p) }).(error); !errors.As(err, &e) {
+	if err, _ := testcall.Catch(func() { m.a.Free(p) }).(error); !errors.As(err, &e) {
 		t.Fatalf("Free(%p) within %v: %v", p, b, err)
 	}
 }
@@ -211,11 +212,4 @@ func (m *tierModel) mustDestroy(t *rapid.T) {
 	if err := m.a.Destroy(); err != cheap.ErrDestroyed {
 		t.Fatalf("a second Destroy returns %v", err)
 	}
-}
-
-// catch returns what f panics with.
-func catch(f func()) (v any) {
-	defer func() { v = recover() }()
-	f()
-	return nil
 }

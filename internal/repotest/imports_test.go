@@ -88,6 +88,7 @@ var imports = map[string][]string{
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
 	"internal/shadow":     {},
+	"internal/testcall":   {},
 	"internal/testchild":  {"internal/testwait"},
 	"internal/testwait":   {},
 	"internal/repotest":   {},
@@ -107,7 +108,7 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
@@ -178,7 +179,7 @@ func TestImports(t *testing.T) {
 		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			may := allowed
 			if strings.HasSuffix(file, "_test.go") {
-				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testwait"}) // any test may wait
+				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testcall", "internal/testwait"}) // any test may
 			}
 			for _, path := range importsOf(t, filepath.Join(p.Dir, file)) {
 				used[path] = true

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -31,9 +32,7 @@ func newDecoder(t *testing.T, p *own.Pool) *decoder {
 // makeSuspects makes owners in three places. In one all are kept, half of them with a label; in
 // one each is closed, and in one none.
 func makeSuspects(t *testing.T, p *own.Pool) (kept []*decoder) {
-	done := make(chan bool)
-	go func() { // whose stack refers to none of them later
-		defer close(done)
+	testcall.Aside(func() { // whose stack refers to none of them later
 		for i := range 10 {
 			d := newDecoder(t, p)
 			if i%2 == 0 {
@@ -47,8 +46,7 @@ func makeSuspects(t *testing.T, p *own.Pool) (kept []*decoder) {
 		for range 20 {
 			newDecoder(t, p)
 		}
-	}()
-	<-done
+	})
 	return kept
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -38,9 +39,7 @@ func TestAll(t *testing.T) {
 		close(goOn)
 	}()
 	const chain, alone = 5, 1000
-	done := make(chan bool)
-	go func() {
-		defer close(done)
+	testcall.Aside(func() {
 		var first *link
 		for range chain {
 			first = &link{next: first}
@@ -54,8 +53,7 @@ func TestAll(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}()
-	<-done
+	})
 	if err := All(context.Background()); err != nil {
 		t.Error(err)
 	}

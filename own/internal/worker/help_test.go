@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
@@ -181,13 +182,10 @@ func TestHelpPanics(t *testing.T) {
 		call.help.armed = true
 		kill(&k, 1, size, 1<<20)
 		var v any
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
+		testcall.Aside(func() {
 			defer func() { v = recover() }()
 			call.Help()
-		}()
-		<-done
+		})
 		if err, ok := v.(error); !goexit && (!ok || err.Error() != "cheap: hot: the release function panicked: the oven is hot") || goexit && v != nil {
 			t.Errorf("goexit=%v: the panic is %v", goexit, v)
 		}
