@@ -38,8 +38,8 @@ func TestUsableSizeOfAnyHeap(t *testing.T) {
 	for _, size := range []int{0, 100, 5000, 100_000} {
 		for _, a := range []Allocator{Default(), h, l} {
 			p := a.Malloc(size)
-			if got := UsableSize(p); got != UsableSizeFor(size) {
-				t.Errorf("%d bytes: UsableSize is %d, want %d", size, got, UsableSizeFor(size))
+			if got := UsableSize(p); got != GoodSize(size) {
+				t.Errorf("%d bytes: UsableSize is %d, want %d", size, got, GoodSize(size))
 			}
 			if size == 5000 {
 				wantMisuse(t, "UsableSize", func() { UsableSize(unsafe.Add(p, 8)) }, "inside")

@@ -110,20 +110,20 @@ func (a *Arena) Malloc(size int) unsafe.Pointer {
 		}
 		return osmem.Pointer(p) // in the chunk
 	}
-	return a.mallocSlow(size)
+	return a.allocSlow(size)
 }
 
 // mallocSlow is Malloc where the current chunk is too short, for a size of 0, and
 // for mistakes.
 //
 //go:noinline
-func (a *Arena) mallocSlow(size int) unsafe.Pointer {
+func (a *Arena) allocSlow(size int) unsafe.Pointer {
 	a.mustBeUsable("Malloc")
 	if size < 0 {
 		panicMisuse("Arena.Malloc", 0, "the size %d is negative", size)
 	}
 	size = max(size, 1)
-	return a.malloc(size, 16)
+	return a.alloc(size, 16)
 }
 
 // AlignedMalloc is like Malloc, for an address that is a multiple of align. It panics
@@ -135,11 +135,11 @@ func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 		panicMisuse("Arena.AlignedMalloc", 0, "the size %d is negative", size)
 	}
 	size = max(size, 1)
-	return a.malloc(size, max(align, 16))
+	return a.alloc(size, max(align, 16))
 }
 
-// malloc returns a block of size bytes, more than 0, aligned to align.
-func (a *Arena) malloc(size, align int) unsafe.Pointer {
+// alloc returns a block of size bytes, more than 0, aligned to align.
+func (a *Arena) alloc(size, align int) unsafe.Pointer {
 	m := a.mem
 	if p, ok := a.rest.CutAligned(size, align); ok {
 		if poison.Build {

@@ -286,7 +286,7 @@ func TestChunkOfArena(t *testing.T) {
 		}
 		last := len(blocks) - 2 // which ends the first chunk
 		for _, i := range []int{0, 1, last / 2, last - 1, last} {
-			mustAccuseAll(t, h, l, uintptr(blocks[i]), "inside the block", fmt.Sprintf("(%d bytes)", UsableSizeFor(chunkSize)))
+			mustAccuseAll(t, h, l, uintptr(blocks[i]), "inside the block", fmt.Sprintf("(%d bytes)", GoodSize(chunkSize)))
 		}
 		p := h.Malloc(chunkSize) // the heap would give the memory out again
 		clear(unsafe.Slice((*byte)(p), chunkSize))

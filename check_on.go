@@ -72,7 +72,7 @@ func others(b []byte, pattern byte) (from, to uintptr) {
 // program wrote to since the heap, or the system, has left them. No caller has these
 // bytes. was is the state of the block that they are in.
 //
-// Behind the mark, a block that was in use is filled with patternFree. One that was
+// Behind the canary, a block that was in use is filled with patternFree. One that was
 // carved from memory of the system is 0. Any other is part of a unit that was free: each
 // of its pages is filled, or is 0 if the system has had it or the unit never used it.
 //
@@ -154,7 +154,7 @@ func (h *Heap) enter() bool {
 //go:norace
 func mustBeAligned(op string, p uintptr) { osmem.Must(p%sizeclass.Quantum == 0, op, "p", p) }
 
-// fillFreeBlock fills the block at p, except for its link and mark. s is the record of
+// fillFreeBlock fills the block at p, except for its link and canary. s is the record of
 // its unit. A large block is filled when its units go back, because Realloc may keep it.
 //
 //go:norace
@@ -167,8 +167,8 @@ func (h *Heap) fillFreeBlock(s *span.Span, p uintptr) {
 
 // mustBeFilledBlock panics if the block at p is not as fillFreeBlock, or the system,
 // has left it; and then overwrites it, so that no caller relies on its
-// contents. The link and the mark are checked where the block comes off a list. A large
-// block has none, and one that is fresh was never handed out before. was is what the mark
+// contents. The link and the canary are checked where the block comes off a list. A large
+// block has none, and one that is fresh was never handed out before. was is what the canary
 // said.
 //
 //go:norace
@@ -223,7 +223,7 @@ func (h *Heap) lookAtFree(s *span.Span) {
 	}
 }
 
-// isWritten reports whether bytes behind the mark were written to, in the free block at p
+// isWritten reports whether bytes behind the canary were written to, in the free block at p
 // of size bytes. was is the state of the block.
 //
 //go:norace

@@ -67,7 +67,7 @@ func TestWriteToFreedBlock(t *testing.T) {
 	const unit = span.UnitSize
 	sizes := append([]int{20_000, 24_000, 32_769, 40_000, unit, unit + 1, 3 * unit, 1_000_000, span.OwnMapping - unit}, someSizes...)
 	for _, size := range sizes {
-		usable := UsableSizeFor(size)
+		usable := GoodSize(size)
 		for _, off := range []int{-1, 0, 7, 8, 15, 16, 17, usable / 2, usable - 1} { // -1: no write
 			if off >= usable || off == 7 && bits.UintSize == 32 { // between link and mark
 				continue

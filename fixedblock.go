@@ -129,7 +129,7 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	c := f.cur
 	p := c.free
 	if p&noBlock != 0 || uint(size) > f.max {
-		return f.mallocSlow(size)
+		return f.allocSlow(size)
 	}
 	b := (*uintptr)(osmem.Pointer(p)) // a free block of the chunk, because the link to it was checked
 	next := f.link(p, *b)

@@ -79,7 +79,7 @@ func (c *fixedChunk) setBias(bias int) {
 }
 
 // mallocSlow is Malloc where no block came back to the current chunk, and for mistakes.
-func (f *FixedBlock) mallocSlow(size int) unsafe.Pointer {
+func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
 	if uint(size) > f.max {
 		panicMisuse("FixedBlock.Malloc", 0, "size %d; want 0 to %d", size, f.max)
 	}

@@ -11,18 +11,18 @@ package cheap
 // them was never touched.
 //
 // The first word of a free block is a link: the address of the next block of its
-// list. The second word is a mark, which is computed from the link, the block's
-// own address and random keys. A block in use has no mark, because Malloc
+// list. The second word is a canary, which is computed from the link, the block's
+// own address and random keys. A block in use has no canary, because Malloc
 // clears it. So Free detects a block that is free already, and Malloc detects a
 // free block that was written to.
 //
 // # The files
 //
 //	heap.go           Heap; Malloc and Free while the P's cache serves
-//	heap_block.go     a free block, its link and its mark
+//	heap_block.go     a free block, its link and its canary
 //	heap_cache.go     the blocks at hand for one P, or for a Local
 //	heap_class.go     the spans of one size class
-//	heap_batch.go     the batches that a class keeps whole
+//	heap_magazine.go  the magazines that a class keeps whole
 //	heap_slow.go      Malloc and Free where the cache does not serve
 //	heap_large.go     blocks with a span of their own
 //	heap_resize.go    Calloc, AlignedMalloc, Realloc, UsableSize
@@ -45,19 +45,19 @@ package cheap
 //
 //	Malloc       takes a block from the list of the P's cache, pinned: no lock,
 //	             no atomic write; only the cache and the block are touched
-//	mallocSlow   makes the cache's spare batch its list; or
-//	class.get    takes a batch that another cache gave back; or blocks that
+//	allocSlow    makes the cache's spare magazine its list; or
+//	class.get    takes a magazine that another cache gave back; or blocks that
 //	             came back to a span; or carves blocks; or takes a new span
 //
 // # The way of a free
 //
 //	Free         finds the span's record by the address; checks that the span
 //	             belongs to this heap, that the address is the start of a
-//	             carved block, and that the block has no mark; puts the block
+//	             carved block, and that the block has no canary; puts the block
 //	             on the list of the P's cache
-//	freeSlow     when the list is a full batch, keeps it as the spare, and
+//	freeSlow     when the list is a full magazine, keeps it as the spare, and
 //	             gives the spare that was there to
-//	class.put    which keeps some batches whole for the next get, a few for any
+//	class.put    which keeps some magazines whole for the next get, a few for any
 //	             time and others until no cache has asked for them for a while, and
 //	             sorts the blocks of the rest into their spans; a span that has all
 //	             its blocks back returns to package span
@@ -78,22 +78,22 @@ package cheap
 //
 // # A free block that was written to
 //
-// Its mark is wrong, and its link cannot be trusted. Whichever slow path finds
+// Its canary is wrong, and its link cannot be trusted. Whichever slow path finds
 // it drops the rest of that list from all counts and calls Heap.noteDamage. The
 // next slow path of the heap that ends calls Heap.mustBeUndamaged, which panics.
 //
 // # A block that is freed twice at the same time
 //
-// Free looks for a mark and then writes one, without an atomic instruction. So two
+// Free looks for a canary and then writes one, without an atomic instruction. So two
 // calls for one block may both find none. Then two caches have the block in their
 // lists, with one link, and the lists are one from there on. The heap finds that
 // out later, and notes it as it notes a free block that was written to. Until then
 // no span with a block in use goes to another heap, and no list leads there:
 //
-//   - The mark of a block in the list of its span differs from other marks by a
+//   - The canary of a block in the list of its span differs from other canaries by a
 //     bit. No cache takes such a block, and class.sort sorts none again.
-//   - Before a span goes back, class.isWhole looks at the mark of each block.
-//   - The mark depends on the heap and on the class. A list that leads to memory
+//   - Before a span goes back, class.isWhole looks at the canary of each block.
+//   - The canary depends on the heap and on the class. A list that leads to memory
 //     that another heap has by now ends there.
 //
 // Two things remain, and the documentation of the package says so. The second call
@@ -276,10 +276,10 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 			if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
 				b := blockAt(p)
 				link := b.link
-				if b.mark == seal(p, link, cc.factor) {
+				if b.canary == checksum(p, link, cc.factor) {
 					cc.head = nextOf(link)
 					cc.takes++
-					b.mark = 0
+					b.canary = 0
 					h.caches.Unpin(slot)
 					if instrumented {
 						h.handedOut(p, stateOf(link))
@@ -290,7 +290,7 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 		}
 		h.caches.Unpin(slot)
 	}
-	return h.mallocSlow(size)
+	return h.allocSlow(size)
 }
 
 // Free frees a block. It ignores a nil pointer.

@@ -189,9 +189,9 @@ func (a *attacked) sendOff() {
 		a.h.Free(p)
 		cl := &a.h.classes[sizeclass.Of(a.size)]
 		cl.mu.Lock()
-		n := cl.numWhole
+		n := cl.numFull
 		if n > 0 {
-			a.p = osmem.Pointer(cl.whole[0].list)
+			a.p = osmem.Pointer(cl.full[0].list)
 		}
 		cl.mu.Unlock()
 		if n > 0 {

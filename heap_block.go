@@ -13,10 +13,10 @@ type block struct {
 	// lowest bits the state of this block.
 	link uint64
 
-	// mark is the seal of the block, with the lowest bit inverted if the block is in
-	// the list of its span. The seal is computed from the link and the block's own
-	// address. A block that is handed out gets a mark of 0.
-	mark uint64
+	// canary is the checksum of the block, with the lowest bit inverted if the block is in
+	// the list of its span. The checksum is computed from the link and the block's own
+	// address. A block that is handed out gets a canary of 0.
+	canary uint64
 }
 
 // A blockState is what is known about a free block. Blocks are aligned to 16
@@ -30,8 +30,8 @@ const (
 	stateBits = stateZeroed | stateNew
 )
 
-// sortedBit is the bit by which the mark of a block in the list of its span differs
-// from the mark of a block in a list of a cache. So a cache takes no block that is
+// sortedBit is the bit by which the canary of a block in the list of its span differs
+// from the canary of a block in a list of a cache. So a cache takes no block that is
 // sorted already, because its list has it, too: see class.sort.
 const sortedBit = 1
 
@@ -41,8 +41,8 @@ var _ [unsafe.Sizeof(block{})]byte = [16]byte{}
 var tagKey, mixFactor = rand.Uint64(), rand.Uint64() | 1
 
 // factorOf returns the factor for the blocks in spans with that tag: a random odd
-// number for each class of each heap. So a mark that another heap or another class
-// has left behind is no mark.
+// number for each class of each heap. So a canary that another heap or another class
+// has left behind is no canary.
 //
 //go:norace
 func factorOf(tag uintptr) uint64 {
@@ -50,18 +50,18 @@ func factorOf(tag uintptr) uint64 {
 	return (f^f>>32)*mixFactor | 1
 }
 
-// seal returns the seal of a free block at p with that link; factor is factorOf the
+// checksum returns the checksum of a free block at p with that link; factor is factorOf the
 // tag of its span.
 //
-// Every step can be undone, so a change of the link alone, of the mark alone or of
-// the address gives another seal. A change of both words by XOR or addition of one
-// value gives the right seal with one factor of 2⁶³ at most: docs/rationale.md, "Why
-// is the mark a product?". It takes the rotation. Without it, the highest bit of the
-// link changes the highest bit of the mark and nothing else, whatever the factor.
+// Every step can be undone, so a change of the link alone, of the canary alone or of
+// the address gives another checksum. A change of both words by XOR or addition of one
+// value gives the right checksum with one factor of 2⁶³ at most: docs/rationale.md, "Why
+// is the canary a product?". It takes the rotation. Without it, the highest bit of the
+// link changes the highest bit of the canary and nothing else, whatever the factor.
 //
 //go:norace
 //go:nosplit
-func seal(p uintptr, link, factor uint64) uint64 {
+func checksum(p uintptr, link, factor uint64) uint64 {
 	return (link<<1 | link>>63 ^ uint64(p)) * factor
 }
 
@@ -78,7 +78,7 @@ func stateOf(link uint64) blockState { return blockState(link) & stateBits }
 
 // blockAt returns the block at p, which is the start of a carved block. Pinned code calls it, so it
 // does not look at p: carve does, startsBlock does where p is an argument of a caller, and nextOf
-// is of a link whose seal was right. The block
+// is of a link whose checksum was right. The block
 // lies in a span, whose memory stays committed while a heap has the span, and no
 // block is smaller than this type.
 //
@@ -87,37 +87,39 @@ func stateOf(link uint64) blockState { return blockState(link) & stateBits }
 //go:nocheckptr
 func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
 
-// isFree reports whether b, which lies at p, has the mark of a free block, in
+// isFree reports whether b, which lies at p, has the canary of a free block, in
 // whatever list. A block that is in use, or was written to after it was freed, has
-// the mark by accident with a probability of 2⁻⁶³.
+// the canary by accident with a probability of 2⁻⁶³.
 //
 //go:norace
 //go:nosplit
 func (b *block) isFree(p uintptr, factor uint64) bool {
-	return b.mark^seal(p, b.link, factor) <= sortedBit
+	return b.canary^checksum(p, b.link, factor) <= sortedBit
 }
 
-// isCached reports whether b, which lies at p, has the mark of a block in a list of
-// a cache or in a batch. If it has, its link can be trusted.
+// isCached reports whether b, which lies at p, has the canary of a block in a list of
+// a cache or in a magazine. If it has, its link can be trusted.
 //
 //go:norace
-func (b *block) isCached(p uintptr, factor uint64) bool { return b.mark == seal(p, b.link, factor) }
+func (b *block) isCached(p uintptr, factor uint64) bool {
+	return b.canary == checksum(p, b.link, factor)
+}
 
 // isSorted is isCached for a block in the list of its span.
 //
 //go:norace
 func (b *block) isSorted(p uintptr, factor uint64) bool {
-	return b.mark == seal(p, b.link, factor)^sortedBit
+	return b.canary == checksum(p, b.link, factor)^sortedBit
 }
 
 // setCached makes b, which lies at p, a free block in front of next, in a list of a
-// cache or in a batch.
+// cache or in a magazine.
 //
 //go:norace
 //go:nosplit
 func (b *block) setCached(p, next uintptr, state blockState, factor uint64) {
 	link := uint64(next) | uint64(state)
-	b.link, b.mark = link, seal(p, link, factor)
+	b.link, b.canary = link, checksum(p, link, factor)
 }
 
 // setSorted is setCached for a block in the list of its span.
@@ -126,5 +128,5 @@ func (b *block) setCached(p, next uintptr, state blockState, factor uint64) {
 func (b *block) setSorted(p, next uintptr, state blockState, factor uint64) {
 	mustBeAligned("block.setSorted", p|next)
 	link := uint64(next) | uint64(state)
-	b.link, b.mark = link, seal(p, link, factor)^sortedBit
+	b.link, b.canary = link, checksum(p, link, factor)^sortedBit
 }

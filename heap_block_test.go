@@ -79,7 +79,7 @@ func TestSealFactors(t *testing.T) {
 				var longer []uint64
 				for _, f := range factors {
 					for _, f := range []uint64{f, f | 1<<(bit-1)} {
-						if (op(seal(p, link, f))^seal(p, changed, f))&low == 0 {
+						if (op(checksum(p, link, f))^checksum(p, changed, f))&low == 0 {
 							longer = append(longer, f)
 						}
 					}
@@ -94,9 +94,9 @@ func TestSealFactors(t *testing.T) {
 	}
 }
 
-// TestSealDamage writes to free blocks in the ways of programs that use a pointer
+// TestChecksumDamage writes to free blocks in the ways of programs that use a pointer
 // after Free, and counts how many still look free. Of 2¹⁸ tries 4 may.
-func TestSealDamage(t *testing.T) {
+func TestChecksumDamage(t *testing.T) {
 	tries := hammerRounds(1 << 18)
 	type words = [2]uint64
 	attacks := map[string]func(b words) words{
@@ -160,10 +160,10 @@ func TestSealDamage(t *testing.T) {
 		for range tries {
 			p, link := randomBlock()
 			factor := factorOf(uintptr(rand.Uint32N(1 << 20)))
-			before := words{link, seal(p, link, factor) ^ rand.Uint64N(2)*sortedBit}
+			before := words{link, checksum(p, link, factor) ^ rand.Uint64N(2)*sortedBit}
 			after := attack(before)
 			b := block{after[0], after[1]}
-			wasSorted := before[1] != seal(p, link, factor)
+			wasSorted := before[1] != checksum(p, link, factor)
 			if wasSorted && b.isSorted(p, factor) || !wasSorted && b.isCached(p, factor) {
 				passed++
 			}
@@ -238,13 +238,13 @@ func TestBlockStates(t *testing.T) {
 		for _, next := range []uintptr{0, p + 64, p - 64} {
 			b.setCached(p, next, state, factor)
 			look("in a cache", true, false, next, state)
-			b.mark ^= sortedBit
+			b.canary ^= sortedBit
 			look("sorted", false, true, next, state)
 			b.setSorted(p, next, state, factor)
 			look("sorted", false, true, next, state)
 		}
 	}
-	b.mark = 0
+	b.canary = 0
 	look("handed out", false, false, 0, 0)
 	*b = block{}
 	look("zero", false, false, 0, 0)

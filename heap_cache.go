@@ -22,7 +22,7 @@ type cache struct {
 	// base is the tag of the heap's spans, less the class.
 	base uintptr
 
-	// room is by how many bytes the batches may still grow; see widen.
+	// room is by how many bytes the magazines may still grow; see widen.
 	room int
 
 	_ [64 - 2*unsafe.Sizeof(uintptr(0))]byte
@@ -30,26 +30,27 @@ type cache struct {
 	classes [sizeclass.Count]cacheClass
 }
 
-// cacheClass is the part of a cache for one size class: a list of at most a
-// batch of blocks, and perhaps a spare batch. One that was never used has a
-// batch of 0, and so no room.
+// cacheClass is the part of a cache for one size class: a list of at most capacity
+// blocks, and perhaps a spare magazine. One that was never used has a capacity of 0.
 type cacheClass struct {
 	head  uintptr // first block of the list
-	spare uintptr // first block of the spare batch, or 0
+	spare uintptr // first block of the spare magazine, or 0
 
-	// takes counts the blocks that were taken from the list, and puts those that came,
-	// less batch. So puts less takes is the length of the list less batch, and the list
-	// has room as long as puts is below takes. They are two words because each changes
+	// takes and puts count the blocks that leave the list and that come, such that
+	//
+	//	length of the list = puts - takes + capacity
+	//
+	// So the list has room while puts < takes. They are two words because each changes
 	// by a load, an addition and a store, and the next change of the same word waits
 	// for the store. With two words a pair of Malloc and Free waits once, not twice.
 	takes, puts int64
 
-	// batch is the largest length of the list. It starts small, and grows
+	// capacity is the largest length of the list. It starts small, and grows
 	// whenever blocks come from the class or go there, so that classes that
-	// are hardly used hold hardly any blocks. setBatch changes it.
-	batch int64
+	// are hardly used hold hardly any blocks. setCapacity changes it.
+	capacity int64
 
-	numSpare uint64 // blocks in the spare batch
+	numSpare uint64 // blocks in the spare magazine
 
 	// sampleAt is how many takes there are when the next block is due that is sampled, or
 	// sample.Redraw. The owner of the cache writes it, and redrawSamples.
@@ -111,17 +112,17 @@ func (cc *cacheClass) pop() (p uintptr, was blockState) {
 	if p := cc.head; p != 0 {
 		b := blockAt(p)
 		link := b.link
-		if b.mark == seal(p, link, cc.factor) {
+		if b.canary == checksum(p, link, cc.factor) {
 			cc.head = nextOf(link)
 			cc.takes++
-			b.mark = 0
+			b.canary = 0
 			return p, stateOf(link)
 		}
 	}
 	return 0, 0
 }
 
-// popOrSpare is pop that makes the spare batch the list if the list is empty. If
+// popOrSpare is pop that makes the spare magazine the list if the list is empty. If
 // the first block of the list was written to it drops the list, and returns the
 // address of that block and how many blocks are lost.
 //
@@ -186,7 +187,7 @@ func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
 	if cc.head != 0 {
 		return false
 	}
-	if k.widen(c, max(want, n)); int64(n) > cc.batch {
+	if k.widen(c, max(want, n)); int64(n) > cc.capacity {
 		return false
 	}
 	cc.head = list
@@ -197,16 +198,16 @@ func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
 // widen makes n the largest length of a list of class c, or less if k has no room for two
 // lists of n blocks.
 //
-// So the largest batches of all classes may be more than a cache may hold together, and
+// So the capacities of all classes may be more than a cache may hold together, and
 // those classes have large ones that the program uses. Each class has room for a few
 // blocks, or it would be slow for as long as the heap does not grow.
 //
 //go:norace
 func (k *cache) widen(c uint8, n int) {
 	cc := k.class(c)
-	n = max(int(cc.batch), k.within(c, n))
-	k.room -= charge(c, n) - charge(c, int(cc.batch))
-	cc.setBatch(int64(n))
+	n = max(int(cc.capacity), k.within(c, n))
+	k.room -= charge(c, n) - charge(c, int(cc.capacity))
+	cc.setCapacity(int64(n))
 }
 
 // within returns n, or less if k has no room for two lists of n blocks of class c.
@@ -214,7 +215,7 @@ func (k *cache) widen(c uint8, n int) {
 //go:norace
 func (k *cache) within(c uint8, n int) int {
 	class := &sizeclass.Classes[c]
-	return min(n, max(int(k.class(c).batch), int(class.Least))+k.room/(2*int(class.Size)))
+	return min(n, max(int(k.class(c).capacity), int(class.Least))+k.room/(2*int(class.Size)))
 }
 
 // charge is how much of the room two lists of n blocks of class c take.
@@ -225,52 +226,52 @@ func charge(c uint8, n int) int {
 	return 2 * max(0, n-int(class.Least)) * int(class.Size)
 }
 
-// makeRoom makes room in the list of class c, and returns the batch that no
+// makeRoom makes room in the list of class c, and returns the magazine that no
 // longer has a place in the cache.
 //
 //go:norace
-func (k *cache) makeRoom(c uint8) (over batch) {
+func (k *cache) makeRoom(c uint8) (over magazine) {
 	cc := k.class(c)
 	if cc.head != 0 && cc.puts < cc.takes { // as push compares
-		return batch{}
+		return magazine{}
 	}
 	if cc.head != 0 {
 		if cc.spare != 0 {
-			over = batch{cc.spare, int(cc.numSpare)}
+			over = magazine{cc.spare, int(cc.numSpare)}
 		}
 		cc.spare, cc.numSpare, cc.head = cc.head, uint64(cc.length()), 0
 	}
 	cc.setLength(0)
-	k.widen(c, nextBatchSize(c, int(cc.batch)))
+	k.widen(c, nextCapacity(c, int(cc.capacity)))
 	return over
 }
 
-// nextBatchSize returns the batch size of class c that follows n.
+// nextCapacity returns the capacity of class c that follows n.
 //
 //go:norace
-func nextBatchSize(c uint8, n int) int {
-	most := int(sizeclass.Classes[c].Batch)
+func nextCapacity(c uint8, n int) int {
+	most := int(sizeclass.Classes[c].Magazine)
 	return min(max(2*n, (most+slowStart-1)/slowStart), most)
 }
 
-// A class begins with a part of its largest batch, one in slowStart.
+// A class begins with a capacity of one in slowStart of the largest.
 const slowStart = 8
 
 // length is the length of the list. After a block was freed twice, the list may be
 // longer than its length, which then goes below 0.
 //
 //go:norace
-func (cc *cacheClass) length() int { return int(cc.puts + cc.batch - cc.takes) }
+func (cc *cacheClass) length() int { return int(cc.puts + cc.capacity - cc.takes) }
 
 // setLength sets the length after another list was put in place.
 //
 //go:norace
-func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + int64(n) - cc.batch }
+func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + int64(n) - cc.capacity }
 
-// setBatch changes the largest length of the list, whose length stays as it is.
+// setCapacity changes the largest length of the list, whose length stays as it is.
 //
 //go:norace
-func (cc *cacheClass) setBatch(n int64) { cc.puts, cc.batch = cc.puts-n+cc.batch, n }
+func (cc *cacheClass) setCapacity(n int64) { cc.puts, cc.capacity = cc.puts-n+cc.capacity, n }
 
 // cached returns how many blocks cc has. Any goroutine may call it.
 //
@@ -278,7 +279,7 @@ func (cc *cacheClass) setBatch(n int64) { cc.puts, cc.batch = cc.puts-n+cc.batch
 func (cc *cacheClass) cached() int {
 	n := 0
 	if atomic.LoadUintptr(&cc.head) != 0 {
-		n = int(atomic.LoadInt64(&cc.puts) + atomic.LoadInt64(&cc.batch) - atomic.LoadInt64(&cc.takes))
+		n = int(atomic.LoadInt64(&cc.puts) + atomic.LoadInt64(&cc.capacity) - atomic.LoadInt64(&cc.takes))
 	}
 	if atomic.LoadUintptr(&cc.spare) != 0 {
 		n += int(atomic.LoadUint64(&cc.numSpare))
@@ -299,18 +300,18 @@ func (k *cache) mallocs() (n uint64) {
 // takeAll takes all lists out of k.
 //
 //go:norace
-func (k *cache) takeAll(lists *[2 * sizeclass.Count]batch) {
+func (k *cache) takeAll(lists *[2 * sizeclass.Count]magazine) {
 	for i := range k.classes {
 		cc := &k.classes[i]
 		if cc.head != 0 {
-			lists[2*i] = batch{cc.head, cc.length()}
+			lists[2*i] = magazine{cc.head, cc.length()}
 		}
 		if cc.spare != 0 {
-			lists[2*i+1] = batch{cc.spare, int(cc.numSpare)}
+			lists[2*i+1] = magazine{cc.spare, int(cc.numSpare)}
 		}
 		cc.head, cc.spare = 0, 0
 		cc.setLength(0)
-		cc.setBatch(0)
+		cc.setCapacity(0)
 	}
 	k.room = cacheLimit - sizeclass.CacheLeast
 }
@@ -402,12 +403,12 @@ func (h *Heap) addCache() {
 	if place < 0 || h.closed.Load() || h.checked != nil {
 		return
 	}
-	if !h.account.Take(cacheBytes) {
+	if !h.account.TryCharge(cacheBytes) {
 		return
 	}
 	slot, err := newCache(h.id)
 	if err != nil {
-		h.account.Give(cacheBytes)
+		h.account.Uncharge(cacheBytes)
 		return
 	}
 	h.caches.Install(place, slot)

@@ -106,7 +106,7 @@ func (h *Heap) read(c *census.Heap) bool {
 	c.LargeBlocks, c.LargeBytes, c.LargeMallocs = h.large.blocks.Load(), h.large.bytes.Load(), h.large.mallocs.Load()
 	c.Mallocs = int64(h.gone.mallocs) + c.LargeMallocs
 	for i := range h.classes {
-		// Before the caches: a batch that goes from the class to a cache meanwhile is missing
+		// Before the caches: a magazine that goes from the class to a cache meanwhile is missing
 		// for a moment, and makes no count negative that is bounded below here.
 		out, mallocs := h.classes[i].peek()
 		c.Classes[i] = census.Class{Blocks: out, Mallocs: int64(mallocs + h.gone.byClass[i])}
@@ -141,7 +141,7 @@ func (h *Heap) read(c *census.Heap) bool {
 	if h.checked != nil {
 		c.Blocks, c.Bytes = h.checked.counts()
 	}
-	// A batch that is on its way to a cache counts as blocks, for a moment.
+	// A magazine that is on its way to a cache counts as blocks, for a moment.
 	c.Blocks = min(c.Blocks, c.Mallocs)
 	c.Frees = c.Mallocs - c.Blocks
 	return true

@@ -129,8 +129,8 @@ func (c *checked) lock(op string) {
 	}
 }
 
-// malloc is Heap.malloc.
-func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
+// alloc is Heap.alloc.
+func (c *checked) alloc(op string, size, align int) (p uintptr, err error) {
 	c.h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
@@ -154,7 +154,7 @@ func (c *checked) malloc(op string, size, align int) (p uintptr, err error) {
 	// behind it.
 	hd := headerAt(base)
 	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(bits.TrailingZeros(uint(front))), whole: uint64(span.Find(base).Size), allocStack: stack}
-	hd.seal = hd.sealOf()
+	hd.checksum = hd.checksumOf()
 	before, behind := hd.borders()
 	borderFill.write(before)
 	borderFill.write(behind)
@@ -242,7 +242,7 @@ func (c *checked) look(p uintptr) (hd *checkedHeader, s *span.Span, v verdict) {
 		return nil, s, v
 	}
 	hd = headerAt(base)
-	if hd.seal != hd.sealOf() {
+	if hd.checksum != hd.checksumOf() {
 		return hd, s, headerLost
 	}
 	if tag := s.LoadTag(); (hd.state == inUse || hd.state == quarantined) && tag&span.KindMask < span.KindBody && blockAt(base).isFree(base, factorOf(tag)) {
@@ -309,7 +309,7 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 	if ptr != nil {
 		old = c.usable(op, uintptr(ptr))
 	}
-	p, err := c.malloc(op, size, sizeclass.Quantum)
+	p, err := c.alloc(op, size, sizeclass.Quantum)
 	if err != nil {
 		return nil, err
 	}

@@ -41,10 +41,10 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 		}
 		c.starting--
 	}()
-	if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+	if base, _, err = c.h.allocPlain(op, size, align); err != nil {
 		// What is in quarantine may be what is missing.
 		c.empty()
-		if base, _, err = c.h.mallocPlain(op, size, align); err != nil {
+		if base, _, err = c.h.allocPlain(op, size, align); err != nil {
 			return 0, err
 		}
 	}

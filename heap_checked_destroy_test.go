@@ -212,15 +212,15 @@ func TestCheckedDestroyWaits(t *testing.T) {
 						}
 						pause()
 					} else {
-						other.Take(1) // has the next Notify call Pressure as well
+						other.TryCharge(1) // has the next Notify call Pressure as well
 					}
 				}})
 				account.SetBounds(0, math.MaxInt64, math.MaxInt64)
-				other.Take(1)
+				other.TryCharge(1)
 				c.use(h, p)
 			}, h.DestroyAll)
 			account.SetPace(nil)
-			other.Give(other.Held())
+			other.Uncharge(other.Held())
 		})
 	}
 	t.Run("under the lock", func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestCheckedAlignments(t *testing.T) {
 			if size <= 100 && osmemIsScarce && shift > 24 {
 				continue
 			}
-			p, _, err := h.malloc("Heap.AlignedMalloc", size, int(align))
+			p, _, err := h.alloc("Heap.AlignedMalloc", size, int(align))
 			if err != nil {
 				continue
 			}

@@ -71,7 +71,7 @@ func (c *checked) panicHeaderLost(op string, p uintptr, hd *checkedHeader) {
 // writtenFree says what was written to of a block in quarantine, and where that is, or "". The
 // lock is held.
 func (c *checked) writtenFree(hd *checkedHeader) (at uintptr, report string) {
-	if hd.seal != hd.sealOf() {
+	if hd.checksum != hd.checksumOf() {
 		if at, report := c.writtenOver(uintptr(unsafe.Pointer(hd))); report != "" {
 			return at, report
 		}
@@ -113,7 +113,7 @@ func (c *checked) check() (at uintptr, report string) {
 				continue
 			}
 			hd := headerAt(base)
-			if at = base + headerBytes; hd.seal != hd.sealOf() {
+			if at = base + headerBytes; hd.checksum != hd.checksumOf() {
 				report = fmt.Sprintf("the bytes before the block at %#x were written to%s", at, stackLines("allocated by", c.known[base].allocStack))
 			} else if at = hd.user(); hd.state == inUse {
 				report = c.damaged(hd)

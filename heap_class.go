@@ -15,7 +15,7 @@ import (
 // Summed over the spans of the class, and as long as no free block was written
 // to and none was freed twice at the same time:
 //
-//	carved blocks = NumFree of the spans + blocks in batches + out
+//	carved blocks = NumFree of the spans + blocks in magazines + out
 //	blocks in use = out − blocks in caches
 type class struct {
 	mu sync.Mutex
@@ -27,7 +27,7 @@ type class struct {
 	// came back, or blocks that are still to be carved.
 	spans uintptr
 
-	batches // as caches gave them back, for the next cache that needs one
+	depot // as caches gave them back, for the next cache that needs one
 
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
@@ -44,20 +44,20 @@ func spanCost(c uint8) int64 {
 // recordBytes is the metadata of a unit.
 const recordBytes = 128
 
-// get returns a block, what its mark said, and more blocks for a cache: about
+// get returns a block, what its canary said, and more blocks for a cache: about
 // want in all. Where blocks were written to it loses them, and takes others.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more batch, err error) {
+func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more magazine, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
-		return 0, 0, batch{}, ErrDestroyed
+		return 0, 0, magazine{}, ErrDestroyed
 	}
 	for {
-		got, err := cl.takeBatch(h, c, want)
+		got, err := cl.takeMagazine(h, c, want)
 		if err != nil {
-			return 0, 0, batch{}, err
+			return 0, 0, magazine{}, err
 		}
 		b := blockAt(got.list)
 		if !b.isCached(got.list, cl.factor) {
@@ -66,24 +66,24 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 		}
 		cl.out += int64(got.n)
 		cl.mallocs++
-		b.mark = 0
-		return got.list, stateOf(b.link), batch{nextOf(b.link), got.n - 1}, nil
+		b.canary = 0
+		return got.list, stateOf(b.link), magazine{nextOf(b.link), got.n - 1}, nil
 	}
 }
 
-// takeBatch takes blocks out of the class: a batch, blocks that came back to a
+// takeMagazine takes blocks out of the class: a magazine, blocks that came back to a
 // span, blocks that it carves, or blocks of a new span. The caller holds the
 // lock.
 //
 //go:norace
-func (cl *class) takeBatch(h *Heap, c uint8, want int) (got batch, err error) {
-	if cl.numWhole > 0 {
-		return cl.takeWhole(c), nil
+func (cl *class) takeMagazine(h *Heap, c uint8, want int) (got magazine, err error) {
+	if cl.numFull > 0 {
+		return cl.takeFull(c), nil
 	}
 	for got.n == 0 {
 		if cl.spans == 0 {
 			if err := cl.grow(h, c); err != nil {
-				return batch{}, err
+				return magazine{}, err
 			}
 		}
 		s := span.At(cl.spans)
@@ -104,16 +104,16 @@ func (cl *class) takeBatch(h *Heap, c uint8, want int) (got batch, err error) {
 // them are lost, and with them the span, which never gets all its blocks back.
 //
 //go:norace
-func (cl *class) takeFree(h *Heap, s *span.Span, n int) batch {
-	taken := batch{list: s.Free}
+func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
+	taken := magazine{list: s.Free}
 	for p := s.Free; ; {
 		b := blockAt(p)
 		if !b.isSorted(p, cl.factor) {
 			h.noteDamage(p)
 			s.Free, s.NumFree = 0, 0
-			return batch{}
+			return magazine{}
 		}
-		b.mark ^= sortedBit
+		b.canary ^= sortedBit
 		next := nextOf(b.link)
 		taken.n++
 		if next == 0 || taken.n == n {
@@ -135,7 +135,7 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) batch {
 // needs it.
 //
 //go:norace
-func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
+func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	first := uintptr(s.Carved)
 	start := s.Base + first*s.Size
 	mustBeAligned("class.carve", start|s.Size)
@@ -155,9 +155,9 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 		blockAt(p).setCached(p, next, state, cl.factor)
 		next = p
 	}
-	// Not before the blocks have their marks: Free relies on it.
+	// Not before the blocks have their canaries: Free relies on it.
 	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
-	return batch{next, made}
+	return magazine{next, made}
 }
 
 // needsSpan reports whether the class has no blocks to give.
@@ -166,7 +166,7 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) batch {
 func (cl *class) needsSpan() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return cl.numWhole == 0 && cl.spans == 0
+	return cl.numFull == 0 && cl.spans == 0
 }
 
 // grow takes a span from package span. The caller holds the lock.
@@ -174,13 +174,13 @@ func (cl *class) needsSpan() bool {
 //go:norace
 func (cl *class) grow(h *Heap, c uint8) error {
 	cost := spanCost(c)
-	if !h.account.Take(cost) {
+	if !h.account.TryCharge(cost) {
 		return ErrLimit
 	}
 	sc := &sizeclass.Classes[c]
 	base, fresh, err := span.AllocCarved(sc.SpanBytes())
 	if err != nil {
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 		return noMemory(err)
 	}
 	if cl.tag&span.KindSampled != 0 && !fresh {
@@ -227,13 +227,13 @@ func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {
 // sort gives the blocks of b back to their spans. If one of them was written to,
 // the blocks behind it are lost. Blocks of a closed heap are left alone.
 //
-// If two goroutines freed a block at the same time, neither saw the mark of the
+// If two goroutines freed a block at the same time, neither saw the canary of the
 // other, so two caches have the block in their lists, with one link. Here the
 // lists part: no block is sorted twice, and no list gives more blocks than it was
 // counted for. sort loses the rest of such a list.
 //
 //go:norace
-func (cl *class) sort(h *Heap, b batch) {
+func (cl *class) sort(h *Heap, b magazine) {
 	released := false
 	cl.mu.Lock()
 	if h.closed.Load() {
@@ -270,12 +270,12 @@ func (cl *class) sort(h *Heap, b batch) {
 }
 
 // sortRun sorts the first blocks of the list at p, which begins in s: those that are in s,
-// have the mark of a block in a list of a cache, and follow each other, and most at most.
+// have the canary of a block in a list of a cache, and follow each other, and most at most.
 // It returns the block behind them, and how many they are.
 //
-// They keep their links, but for the last one. So for the others the mark is computed
+// They keep their links, but for the last one. So for the others the canary is computed
 // once, and the record of the span is written to once for all of them. Each block has the
-// mark of a sorted one before sortRun looks at the next, which may be the same.
+// canary of a sorted one before sortRun looks at the next, which may be the same.
 //
 //go:norace
 func (cl *class) sortRun(s *span.Span, p uintptr, most int) (next uintptr, n int) {
@@ -284,10 +284,10 @@ func (cl *class) sortRun(s *span.Span, p uintptr, most int) (next uintptr, n int
 	for {
 		b := blockAt(p)
 		link := b.link
-		if b.mark != seal(p, link, factor) {
+		if b.canary != checksum(p, link, factor) {
 			break
 		}
-		b.mark ^= sortedBit
+		b.canary ^= sortedBit
 		last, p = p, nextOf(link)
 		n++
 		if (p^first)>>span.UnitShift != 0 || n == most {
@@ -303,7 +303,7 @@ func (cl *class) sortRun(s *span.Span, p uintptr, most int) (next uintptr, n int
 	return p, n
 }
 
-// noteNotCached notes why the block at p, in a list of a cache, has not the mark of
+// noteNotCached notes why the block at p, in a list of a cache, has not the canary of
 // such a block: it was sorted by way of another list, or it was written to.
 //
 //go:norace
@@ -402,8 +402,8 @@ func (cl *class) lose(n int) {
 func (cl *class) forgetAll() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	for cl.numWhole > 0 {
-		cl.takeWhole(uint8(cl.tag))
+	for cl.numFull > 0 {
+		cl.takeFull(uint8(cl.tag))
 	}
 	cl.spans, cl.out = 0, 0
 }
@@ -450,7 +450,7 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	}
 	retire(s)
 	span.FreeCarved(base)
-	h.account.Give(cost)
+	h.account.Uncharge(cost)
 }
 
 // retire makes s a span of no heap. From then on, Free detects every address in

@@ -103,18 +103,18 @@ func (h *Heap) lookAtDamage(p uintptr) damage {
 		}
 		d.to = to
 	}
-	if d.from == d.to { // the mark is right, but not that of the list that the block is in
+	if d.from == d.to { // the canary is right, but not that of the list that the block is in
 		d.to, d.exact = sizeclass.Quantum, false
 	}
 	return d
 }
 
 // headDamage returns which of the first 16 bytes of the free block at p were written
-// to, those in [from, to): none if the mark is right. tag is that of its span.
+// to, those in [from, to): none if the canary is right. tag is that of its span.
 //
-// As long as the mark is what the heap wrote, it says what the link was. A link that
-// it says by accident leads nowhere. If the link leads somewhere, and half of the mark is
-// what the link asks for, the rest of the mark was written to. Otherwise both words may
+// As long as the canary is what the heap wrote, it says what the link was. A link that
+// it says by accident leads nowhere. If the link leads somewhere, and half of the canary is
+// what the link asks for, the rest of the canary was written to. Otherwise both words may
 // have been, and exact is false.
 //
 //go:norace
@@ -124,18 +124,18 @@ func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
 		return 0, 0, true
 	}
 	for bit := range uint64(sortedBit + 1) {
-		if link := unseal(p, b.mark^bit, factor); mayBeLink(link, tag) {
+		if link := invertChecksum(p, b.canary^bit, factor); mayBeLink(link, tag) {
 			from, to, _ = changedBytes(link, b.link)
 			return from, to, true
 		}
 	}
 	const word = unsafe.Sizeof(b.link)
 	if mayBeLink(b.link, tag) {
-		// The low bytes of a mark depend on the low bits of the link alone, so that they
+		// The low bytes of a canary depend on the low bits of the link alone, so that they
 		// are right does not say that the link is.
 		most := word/2 - 1
 		for bit := range uint64(sortedBit + 1) {
-			if f, t, same := changedBytes(seal(p, b.link, factor)^bit, b.mark); same > most {
+			if f, t, same := changedBytes(checksum(p, b.link, factor)^bit, b.canary); same > most {
 				from, to, most = word+f, word+t, same
 			}
 		}
@@ -146,10 +146,10 @@ func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
 	return 0, sizeclass.Quantum, false
 }
 
-// unseal returns the link of which the mark was made: seal backwards.
+// invertChecksum returns the link that has the checksum: checksum backwards.
 //
 //go:norace
-func unseal(p uintptr, mark, factor uint64) (link uint64) {
+func invertChecksum(p uintptr, mark, factor uint64) (link uint64) {
 	inverse := factor // of 3 bits; each round doubles the number of bits that are right
 	for range 5 {
 		inverse *= 2 - factor*inverse

@@ -64,7 +64,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		for _, s := range seized {
 			h.empty(cacheAt(s.Slot))
 		}
-		h.sortBatches() // which looks at their marks
+		h.sortMagazines() // which looks at their canaries
 		s := h.count()
 		live := s.Blocks > 0 && !all
 		damaged := h.damaged.Load() != nil

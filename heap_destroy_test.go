@@ -172,7 +172,7 @@ func TestOvertaken(t *testing.T) {
 	}
 	before := other.Stats()
 
-	h.classes[class].sort(h, batch{list, length})
+	h.classes[class].sort(h, magazine{list, length})
 	if h.classes[class].putOne(h, span.Find(uintptr(blocks[1])), uintptr(blocks[1])) {
 		t.Error("a block of a heap that was destroyed came back")
 	}
@@ -182,7 +182,7 @@ func TestOvertaken(t *testing.T) {
 	if to := h.resizeLarge(span.Find(uintptr(large)), uintptr(large), 1<<20); to != 0 {
 		t.Errorf("a large block of a heap that was destroyed has moved to %#x", to)
 	}
-	if p, _, err := h.mallocLarge(100_000, 1); !errors.Is(err, ErrDestroyed) {
+	if p, _, err := h.allocLarge(100_000, 1); !errors.Is(err, ErrDestroyed) {
 		t.Errorf("a heap that was destroyed allocated at %#x: %v", p, err)
 	}
 

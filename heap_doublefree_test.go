@@ -35,7 +35,7 @@ func TestDoubleFreeEverywhere(t *testing.T) {
 		h := newHeap(t, HeapOptions{})
 		l := h.NewLocal()
 		class := &sizeclass.Classes[sizeclass.Of(size)]
-		blocks := make([]unsafe.Pointer, 12*int(class.Batch)+int(class.Blocks)+7)
+		blocks := make([]unsafe.Pointer, 12*int(class.Magazine)+int(class.Blocks)+7)
 		for i := range blocks {
 			blocks[i] = h.Malloc(size)
 		}

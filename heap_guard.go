@@ -19,7 +19,7 @@ import (
 // of Free either.
 //
 // A guarded block has the size of its class, as any other block of the class: a program may use
-// all of it, and relies on UsableSizeFor. It is counted in the classes of sampled blocks.
+// all of it, and relies on GoodSize. It is counted in the classes of sampled blocks.
 
 func init() {
 	v := os.Getenv("CHEAP_GUARD")
@@ -44,17 +44,17 @@ const guardShare = 16
 // guardTag is the tag of the units with guarded blocks of the heap.
 func (h *Heap) guardTag() uintptr { return h.id<<span.KindBits | span.KindGuarded }
 
-// mallocGuarded returns a block of class c that is guarded, or 0 if there is no room for it, and
-// what its mark would say.
+// allocGuarded returns a block of class c that is guarded, or 0 if there is no room for it, and
+// what its canary would say.
 //
 //go:norace
-func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) {
+func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr, was blockState) {
 	size := uintptr(sizeclass.Classes[c].Size)
 	cost := guard.Cost(size)
 	if limit := h.account.Limit(); limit != 0 && h.guardHeld.Load() > limit/guardShare-cost {
 		return 0, 0
 	}
-	if !h.account.Take(cost) {
+	if !h.account.TryCharge(cost) {
 		return 0, 0
 	}
 	stack := sample.Hold()
@@ -72,7 +72,7 @@ func (h *Heap) mallocGuarded(c uint8, sampled bool) (p uintptr, was blockState) 
 	cl.mu.Unlock()
 	if p == 0 {
 		sample.LetGo(stack)
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 		return 0, 0
 	}
 	if checking { // its pages had another block, and that is no damage
@@ -108,7 +108,7 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 		cl.out--
 		all.guarded[sizeclass.Of(int(size))].Add(-1)
 		h.guardHeld.Add(-guard.Cost(size))
-		h.account.Give(guard.Cost(size))
+		h.account.Uncharge(guard.Cost(size))
 	}
 	cl.mu.Unlock()
 	if !ok {

@@ -14,12 +14,12 @@ import (
 )
 
 // A checkedHeader is at the start of each block of a checked heap that was handed out, and
-// stays there until the block is handed out again. The link and the mark of a free block are
+// stays there until the block is handed out again. The link and the canary of a free block are
 // in its first 16 bytes.
 type checkedHeader struct {
 	_ [sizeclass.Quantum]byte
 
-	seal       uint64 // of the fields below
+	checksum   uint64 // of the fields below
 	size       uint64 // that the caller asked for
 	state      uint32 // inUse, quarantined, released or lost
 	front      uint32 // binary logarithm of the bytes before those of the caller
@@ -47,8 +47,8 @@ const (
 	mostBorder = 4 << 10
 )
 
-// sealOf computes the seal of a header. A change of one word gives another seal.
-func (hd *checkedHeader) sealOf() uint64 {
+// checksumOf computes the checksum of a header. A change of one word gives another checksum.
+func (hd *checkedHeader) checksumOf() uint64 {
 	x := uint64(uintptr(unsafe.Pointer(hd))) ^ hd.size ^ bits.RotateLeft64(hd.whole, 16) ^
 		bits.RotateLeft64(uint64(hd.state)<<32|uint64(hd.front), 32) ^
 		bits.RotateLeft64(uint64(hd.allocStack)<<32|uint64(hd.freeStack), 48)
@@ -89,7 +89,7 @@ func headerAt(base uintptr) *checkedHeader { return (*checkedHeader)(osmem.Point
 // become changes the state of a block.
 func (hd *checkedHeader) become(state uint32) {
 	hd.state = state
-	hd.seal = hd.sealOf()
+	hd.checksum = hd.checksumOf()
 }
 
 // damaged says what was written to of the header and the borders of a block, or "".
@@ -108,7 +108,7 @@ func (hd *checkedHeader) damaged() string {
 
 // writtenFree says what was written to of a block in quarantine, or "".
 func (hd *checkedHeader) writtenFree() string {
-	if hd.seal != hd.sealOf() {
+	if hd.checksum != hd.checksumOf() {
 		return fmt.Sprintf("the bytes before the free block at %#x were written to; look for a write behind the end of the block before", uintptr(unsafe.Pointer(hd))+headerBytes)
 	}
 	if report := hd.damaged(); report != "" {

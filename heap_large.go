@@ -54,11 +54,11 @@ func mustBePages(op string, size uintptr) {
 	osmem.Must(size != 0 && size&(osmem.PageSize-1) == 0, op, "size", size)
 }
 
-// mallocLarge returns a block with a span of its own, and the state that a mark
+// allocLarge returns a block with a span of its own, and the state that a canary
 // would give for it.
 //
 //go:norace
-func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was blockState, err error) {
+func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err error) {
 	if size > maxLarge || align > maxLarge/2 {
 		return 0, 0, h.tooLarge()
 	}
@@ -84,7 +84,7 @@ func (h *Heap) mallocLarge(size, align uintptr) (p uintptr, was blockState, err 
 	return p, was, err
 }
 
-// newLarge is mallocLarge of a multiple of the page size, under the lock.
+// newLarge is allocLarge of a multiple of the page size, under the lock.
 //
 //go:norace
 func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
@@ -93,11 +93,11 @@ func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) 
 		return 0, false, ErrDestroyed
 	}
 	cost := largeCost(size)
-	if !h.account.Take(cost) {
+	if !h.account.TryCharge(cost) {
 		return 0, false, ErrLimit
 	}
 	if p, fresh, err = h.placeLarge(size, align, true); err != nil {
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 	}
 	return p, fresh, err
 }
@@ -176,7 +176,7 @@ func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
 func (h *Heap) dropLarge(s *span.Span) {
 	cost := largeCost(s.Size)
 	h.unplaceLarge(s, true)
-	h.account.Give(cost)
+	h.account.Uncharge(cost)
 }
 
 // unplaceLarge is dropLarge of a block whose cost stays in the account. hasPages is false if
@@ -259,7 +259,7 @@ func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
 		span.Free(p+uintptr(to)*span.UnitSize, from-to)
 	}
 	h.resized(s, newSize)
-	h.account.Give(largeCost(size) - largeCost(newSize))
+	h.account.Uncharge(largeCost(size) - largeCost(newSize))
 }
 
 // growLarge extends a large block in place, if that is possible.
@@ -269,7 +269,7 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 	p, size := s.Base, s.Size
 	from, to := unitsOf(size), unitsOf(newSize)
 	cost := largeCost(newSize) - largeCost(size)
-	if !h.account.Take(cost) {
+	if !h.account.TryCharge(cost) {
 		return false
 	}
 	ok := false
@@ -283,7 +283,7 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 		ok = span.Extend(p, from, to-from, newSize)
 	}
 	if !ok {
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 		return false
 	}
 	h.setBodies(p, from, to)
@@ -306,17 +306,17 @@ func (h *Heap) resized(s *span.Span, newSize uintptr) {
 //go:norace
 func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
 	cost := largeCost(newSize) - largeCost(s.Size)
-	if !h.account.Take(cost) {
+	if !h.account.TryCharge(cost) {
 		return 0
 	}
 	to, _, err := h.placeLarge(newSize, 1, false)
 	if err != nil {
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 		return 0
 	}
 	if !span.MoveMapping(s.Base, to, s.Size) {
 		h.unplaceLarge(span.Find(to), false)
-		h.account.Give(cost)
+		h.account.Uncharge(cost)
 		return 0
 	}
 	h.unplaceLarge(s, false)

@@ -180,7 +180,7 @@ func TestCacheRoom(t *testing.T) {
 	for range 8 {
 		var blocks []unsafe.Pointer
 		for _, c := range sizeclass.Classes {
-			for range 3 * c.Batch {
+			for range 3 * c.Magazine {
 				blocks = append(blocks, l.Malloc(int(c.Size)))
 			}
 		}
@@ -213,7 +213,7 @@ func TestCacheRoomLeft(t *testing.T) {
 	for _, c := range sizeclass.Classes[:sizeclass.Of(16<<10)+1] {
 		for i := range 2 * n {
 			p := l.Malloc(int(c.Size))
-			if c.Size > 256 && i == 4*int(c.Batch) {
+			if c.Size > 256 && i == 4*int(c.Magazine) {
 				live = append(live, p)
 				break
 			}
@@ -242,7 +242,7 @@ func TestCacheRoomLeft(t *testing.T) {
 	}
 	for round := 0; round < 8; round++ {
 		for c := int(sizeclass.Of(16 << 10)); c > int(least); c-- {
-			use(c, 2*int(sizeclass.Classes[c].Batch))
+			use(c, 2*int(sizeclass.Classes[c].Magazine))
 		}
 	}
 	if l.k.room > 2*256 {

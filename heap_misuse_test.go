@@ -217,7 +217,7 @@ func TestBadSizes(t *testing.T) {
 			"Local.AlignedMalloc": func() { l.AlignedMalloc(size, 16) },
 			"Local.Realloc":       func() { l.Realloc(nil, size) },
 			"Local.Calloc":        func() { l.Calloc(1, size) },
-			"UsableSizeFor":       func() { UsableSizeFor(size) },
+			"GoodSize":            func() { GoodSize(size) },
 		} {
 			mustAccuse(t, op, 0, f, "negative")
 		}

@@ -16,7 +16,7 @@ import (
 // package included, as the C compiler has. In a program that imports package asan all heaps
 // have a CheckLevel, and the sanitizer knows the borders of each block, and the contents of
 // those in quarantine. A free block that is not in quarantine it takes for any other memory,
-// so the heap writes its links and marks there, gives pages back, and moves them, as ever.
+// so the heap writes its links and canaries there, gives pages back, and moves them, as ever.
 //
 // What is poisoned is in a block with a header, or is free memory of a chunk of an Arena or
 // a FixedBlock. Each ends its poison before the block goes back. The header is not poisoned:
@@ -67,7 +67,7 @@ func (c *checked) unpoison(hd *checkedHeader) {
 // outside calls f for the memory before and behind the bytes that a program may touch. It
 // does nothing for a block whose header was written to.
 func (c *checked) outside(hd *checkedHeader, f func(addr, size uintptr)) {
-	if !c.poisons || hd.seal != hd.sealOf() {
+	if !c.poisons || hd.checksum != hd.checksumOf() {
 		return
 	}
 	p := hd.user()

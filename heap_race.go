@@ -11,7 +11,7 @@ import (
 const instrumented = race.Told || checking
 
 // handedOut is called when the block at p was taken off all lists and the caller
-// does not have it yet. was is what its mark said.
+// does not have it yet. was is what its canary said.
 //
 //go:norace
 func (h *Heap) handedOut(p uintptr, was blockState) {

@@ -96,7 +96,7 @@ func (h *Heap) reclaim() {
 		defer race.Leave()
 	}
 	h.emptyCaches()
-	h.sortBatches()
+	h.sortMagazines()
 }
 
 // emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs. It costs
@@ -149,7 +149,7 @@ func (h *Heap) hasCached() bool {
 //
 //go:norace
 func (h *Heap) empty(k *cache) {
-	var lists [2 * sizeclass.Count]batch
+	var lists [2 * sizeclass.Count]magazine
 	k.takeAll(&lists)
 	h.sortAll(&lists)
 }
@@ -157,7 +157,7 @@ func (h *Heap) empty(k *cache) {
 // sortAll gives the lists that takeAll took back to the classes.
 //
 //go:norace
-func (h *Heap) sortAll(lists *[2 * sizeclass.Count]batch) {
+func (h *Heap) sortAll(lists *[2 * sizeclass.Count]magazine) {
 	for i, b := range lists {
 		if b.list != 0 {
 			h.classes[i/2].sort(h, b)
@@ -187,7 +187,7 @@ func (h *Heap) dropIdle() {
 	percpu.Drop(seized)
 	for _, s := range seized {
 		h.gone.keep(cacheAt(s.Slot))
-		h.account.Give(cacheBytes)
+		h.account.Uncharge(cacheBytes)
 		h.empty(cacheAt(s.Slot))
 		freeCache(s.Slot)
 	}
@@ -202,7 +202,7 @@ func (h *Heap) mustConsolidate(cost int64, units int) bool {
 
 // consolidate sorts the free blocks at hand into their spans, so that whole spans
 // become free: the blocks of one cache, local or if that is nil the one of the
-// current P, and the batches that the classes keep. Free blocks that are pages
+// current P, and the magazines that the classes keep. Free blocks that are pages
 // long give up their pages. It is called before the heap takes memory that the
 // process does not have yet, with no lock held: docs/rationale.md, "Why
 // consolidate before growing?", has the reason and the gain.
@@ -211,14 +211,14 @@ func (h *Heap) mustConsolidate(cost int64, units int) bool {
 func (h *Heap) consolidate(local *cache) {
 	h.consolidations.Add(1)
 	before := h.account.Held()
-	var lists [2 * sizeclass.Count]batch
+	var lists [2 * sizeclass.Count]magazine
 	k := h.hold(local)
 	if k != nil {
 		k.takeAll(&lists)
 	}
 	h.letGo(local, k)
 	h.sortAll(&lists)
-	h.sortBatches()
+	h.sortMagazines()
 	for i := range h.classes {
 		if sizeclass.Classes[i].Size >= releasePagesFrom && !checking {
 			h.classes[i].releaseFreePages()

@@ -9,23 +9,23 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// UsableSizeFor returns the usable size, in bytes, of the block that a [Heap]
+// GoodSize returns the usable size, in bytes, of the block that a [Heap]
 // returns for a request of size bytes: the block size of its size class, or, for
 // more than 32 KiB, whole pages of the operating system. Above 128 bytes the
 // block is at most an eighth larger than size, or less than a page larger where pages
 // have more than 4 KiB: with pages of 64 KiB a block of 33 KiB takes 64. It is not for
-// AlignedMalloc, whose blocks may be larger. UsableSizeFor panics if size is negative, or
+// AlignedMalloc, whose blocks may be larger. GoodSize panics if size is negative, or
 // so large that rounding it up overflows.
-func UsableSizeFor(size int) int {
+func GoodSize(size int) int {
 	if size < 0 {
-		panicMisuse("UsableSizeFor", 0, "negative size %d", size)
+		panicMisuse("GoodSize", 0, "negative size %d", size)
 	}
 	if size <= sizeclass.MaxSize {
 		return int(sizeclass.Classes[sizeclass.Of(size)].Size)
 	}
 	rounded := int(osmem.RoundPage(uintptr(size)))
 	if rounded <= 0 {
-		panicMisuse("UsableSizeFor", 0, "%d bytes, rounded up to pages, overflow an int", size)
+		panicMisuse("GoodSize", 0, "%d bytes, rounded up to pages, overflow an int", size)
 	}
 	return rounded
 }
@@ -82,31 +82,31 @@ func (h *Heap) Owns(ptr unsafe.Pointer) bool {
 // Memory that comes fresh from the operating system is zero already; Calloc does
 // not write to it again.
 func (h *Heap) Calloc(count, size int) unsafe.Pointer {
-	if p := h.callocCached(count, size); p != nil {
+	if p := h.allocZeroedCached(count, size); p != nil {
 		return p
 	}
-	p, _ := h.calloc("Heap.Calloc", count, size)
+	p, _ := h.allocZeroed("Heap.Calloc", count, size)
 	return p
 }
 
 // TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
 // [ErrLimit] or [ErrNoMemory].
 func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
-	if p := h.callocCached(count, size); p != nil {
+	if p := h.allocZeroedCached(count, size); p != nil {
 		return p, nil
 	}
-	return h.calloc("Heap.TryCalloc", count, size)
+	return h.allocZeroed("Heap.TryCalloc", count, size)
 }
 
 // pinnedBytes is how many bytes a goroutine clears or copies at most while it is pinned.
 // That takes about as long as Malloc and Free.
 const pinnedBytes = 4 << 10
 
-// callocCached is Calloc from the list of the P's cache. It returns nil if that does not
+// allocZeroedCached is Calloc from the list of the P's cache. It returns nil if that does not
 // serve.
 //
 //go:norace
-func (h *Heap) callocCached(count, size int) unsafe.Pointer {
+func (h *Heap) allocZeroedCached(count, size int) unsafe.Pointer {
 	n, small := smallProduct(count, size)
 	if !small || n > pinnedBytes || instrumented {
 		return nil
@@ -114,7 +114,7 @@ func (h *Heap) callocCached(count, size int) unsafe.Pointer {
 	var p uintptr
 	slot := h.caches.Pin()
 	if slot != 0 {
-		p = cacheAt(slot).calloc(n)
+		p = cacheAt(slot).allocZeroed(n)
 	}
 	h.caches.Unpin(slot)
 	return osmem.Pointer(p)
@@ -125,14 +125,14 @@ func smallProduct(count, size int) (n uint, ok bool) {
 	return uint(count) * uint(size), uint(count)|uint(size) < 1<<16
 }
 
-// calloc takes a block from the list of the class of n bytes, and clears n bytes of it.
+// allocZeroed takes a block from the list of the class of n bytes, and clears n bytes of it.
 // It returns 0 if the list has none.
 //
 // The block is taken and cleared by the owner of the cache, so Destroy, which seizes the
 // cache, waits until it is cleared.
 //
 //go:norace
-func (k *cache) calloc(n uint) uintptr {
+func (k *cache) allocZeroed(n uint) uintptr {
 	cc := k.class(sizeclass.Of(int(n)))
 	if cc.due() {
 		return 0
@@ -144,15 +144,15 @@ func (k *cache) calloc(n uint) uintptr {
 	return p
 }
 
-func (h *Heap) calloc(op string, count, size int) (unsafe.Pointer, error) {
+func (h *Heap) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
 	n, ok := mustMul(op, count, size)
-	ptr, err := h.tryCalloc(op, n, ok)
+	ptr, err := h.tryAllocZeroed(op, n, ok)
 	h.refused(n, err)
 	return ptr, err
 }
 
 // tryCalloc is calloc of n bytes without a call of HeapOptions.OnLimit.
-func (h *Heap) tryCalloc(op string, n int, ok bool) (unsafe.Pointer, error) {
+func (h *Heap) tryAllocZeroed(op string, n int, ok bool) (unsafe.Pointer, error) {
 	h.begin(op)
 	defer h.end()
 	if !ok {
@@ -161,7 +161,7 @@ func (h *Heap) tryCalloc(op string, n int, ok bool) (unsafe.Pointer, error) {
 	p, was := h.takeCached(n)
 	if p == 0 {
 		var err error
-		if p, was, err = h.tryMalloc(op, n, sizeclass.Quantum); err != nil {
+		if p, was, err = h.tryAlloc(op, n, sizeclass.Quantum); err != nil {
 			return nil, err
 		}
 	}
@@ -169,7 +169,7 @@ func (h *Heap) tryCalloc(op string, n int, ok bool) (unsafe.Pointer, error) {
 }
 
 // takeCached returns a block of size bytes from the list of the P's cache, and what its
-// mark said. p is 0 if there is none.
+// canary said. p is 0 if there is none.
 //
 //go:norace
 func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
@@ -222,7 +222,7 @@ func (h *Heap) end() {
 	h.busy.Add(-1)
 }
 
-// zero clears the first n bytes of the block at p, whose mark said was.
+// zero clears the first n bytes of the block at p, whose canary said was.
 //
 //go:norace
 func zero(p uintptr, n int, was blockState) unsafe.Pointer {
@@ -250,7 +250,7 @@ func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 			}
 		}
 	}
-	p, _, _ := h.malloc("Heap.AlignedMalloc", size, align)
+	p, _, _ := h.alloc("Heap.AlignedMalloc", size, align)
 	return osmem.Pointer(p)
 }
 
@@ -271,7 +271,7 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p
 	}
-	p, _ := h.realloc("Heap.Realloc", ptr, size, h.mallocForRealloc, h.Free)
+	p, _ := h.realloc("Heap.Realloc", ptr, size, h.allocForRealloc, h.Free)
 	return p
 }
 
@@ -281,7 +281,7 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p, nil
 	}
-	return h.realloc("Heap.TryRealloc", ptr, size, h.mallocForRealloc, h.Free)
+	return h.realloc("Heap.TryRealloc", ptr, size, h.allocForRealloc, h.Free)
 }
 
 // reallocCached is Realloc of a small block within the P's cache. It returns nil if that
@@ -350,14 +350,14 @@ func staysInPlace(size, old uintptr) bool {
 	return size <= old && uintptr(sizeclass.Classes[sizeclass.Of(int(size))].Size) > old/2
 }
 
-// mallocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
+// allocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
 //
 //go:norace
-func (h *Heap) mallocForRealloc(size int) (unsafe.Pointer, error) {
+func (h *Heap) allocForRealloc(size int) (unsafe.Pointer, error) {
 	if p, _ := h.takeCached(size); p != 0 {
 		return osmem.Pointer(p), nil
 	}
-	p, _, err := h.tryMalloc("Heap.TryMalloc", size, sizeclass.Quantum)
+	p, _, err := h.tryAlloc("Heap.TryMalloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p), err
 }
 
@@ -404,7 +404,7 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 		if uintptr(size) <= old {
 			return ptr, nil // a smaller block would be better, but this one serves
 		}
-		// malloc has emptied the caches. What did not suffice for another block may
+		// alloc has emptied the caches. What did not suffice for another block may
 		// suffice for a larger one.
 		if resizable {
 			if to := h.resize(s, p, uintptr(size)); to != nil {

@@ -372,7 +372,7 @@ func TestLargeSizes(t *testing.T) {
 			}
 			first, last := (*byte)(p), (*byte)(unsafe.Add(p, size-1))
 			*first, *last = 1, 2
-			if usable := h.UsableSize(p); usable != UsableSizeFor(size) {
+			if usable := h.UsableSize(p); usable != GoodSize(size) {
 				t.Errorf("%d bytes: UsableSize = %d", size, usable)
 			}
 			if s := h.Stats(); s.Blocks != 1 || s.Bytes < int64(size) || s.Held < s.Bytes {

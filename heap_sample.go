@@ -114,13 +114,13 @@ func (cc *cacheClass) skip() {
 	}
 }
 
-// mallocPicked returns a block of class c that is guarded, sampled, or both. ok is false if
+// allocPicked returns a block of class c that is guarded, sampled, or both. ok is false if
 // there is no memory, or no room for a guarded block.
 //
 //go:norace
-func (h *Heap) mallocPicked(c uint8, pick sample.Pick) (p uintptr, was blockState, ok bool) {
+func (h *Heap) allocPicked(c uint8, pick sample.Pick) (p uintptr, was blockState, ok bool) {
 	if pick.Guard {
-		if p, was = h.mallocGuarded(c, pick.Profile); p != 0 {
+		if p, was = h.allocGuarded(c, pick.Profile); p != 0 {
 			if pick.Profile {
 				sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder)
 			}
@@ -130,13 +130,13 @@ func (h *Heap) mallocPicked(c uint8, pick sample.Pick) (p uintptr, was blockStat
 	if !pick.Profile {
 		return 0, 0, false
 	}
-	return h.mallocSampled(c)
+	return h.allocSampled(c)
 }
 
-// mallocSampled returns a block of class c that is sampled. ok is false if there is no memory.
+// allocSampled returns a block of class c that is sampled. ok is false if there is no memory.
 //
 //go:norace
-func (h *Heap) mallocSampled(c uint8) (p uintptr, was blockState, ok bool) {
+func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState, ok bool) {
 	all := h.samples()
 	p, was, _, err := all.classes[c].get(h, c, 1)
 	if err != nil {

@@ -377,7 +377,7 @@ func TestSampleWeights(t *testing.T) {
 			}
 		}
 		got := 0.0
-		usable := UsableSizeFor(size)
+		usable := GoodSize(size)
 		for _, s := range sample.Sites() {
 			if s.Heap == h.Name() && int(s.Size) == usable {
 				got += s.Allocs

@@ -25,40 +25,40 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 	if p, _ := h.takeCached(size); p != 0 {
 		return osmem.Pointer(p), nil
 	}
-	p, _, err := h.malloc("Heap.TryMalloc", size, sizeclass.Quantum)
+	p, _, err := h.alloc("Heap.TryMalloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p), err
 }
 
-// mallocSlow is Malloc where the list of the cache is empty.
+// allocSlow is Malloc where the list of the cache is empty.
 //
 //go:noinline
-func (h *Heap) mallocSlow(size int) unsafe.Pointer {
+func (h *Heap) allocSlow(size int) unsafe.Pointer {
 	if uint(size) <= sizeclass.MaxSize && h.id != 0 && h.checked == nil {
-		// Most of the time a batch is at hand.
+		// Most of the time a magazine is at hand.
 		if p, was, err := h.refill(nil, sizeclass.Of(size)); err == nil {
 			h.finish(p, was)
 			return osmem.Pointer(p)
 		}
 	}
-	p, _, _ := h.malloc("Heap.Malloc", size, sizeclass.Quantum)
+	p, _, _ := h.alloc("Heap.Malloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p)
 }
 
-// malloc returns a block, and what its mark said.
-func (h *Heap) malloc(op string, size, align int) (p uintptr, was blockState, err error) {
-	p, was, err = h.tryMalloc(op, size, align)
+// alloc returns a block, and what its canary said.
+func (h *Heap) alloc(op string, size, align int) (p uintptr, was blockState, err error) {
+	p, was, err = h.tryAlloc(op, size, align)
 	h.refused(size, err)
 	return p, was, err
 }
 
-// tryMalloc is malloc without a call of HeapOptions.OnLimit: the caller may still serve the
+// tryAlloc is alloc without a call of HeapOptions.OnLimit: the caller may still serve the
 // request in another way.
-func (h *Heap) tryMalloc(op string, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) tryAlloc(op string, size, align int) (p uintptr, was blockState, err error) {
 	if h.checked != nil {
-		p, err = h.checked.malloc(op, size, align)
+		p, err = h.checked.alloc(op, size, align)
 		return p, 0, err
 	}
-	return h.mallocPlain(op, size, align)
+	return h.allocPlain(op, size, align)
 }
 
 // refused is called with the error of a request, nil included, when that is the answer. The
@@ -69,10 +69,10 @@ func (h *Heap) refused(size int, err error) {
 	}
 }
 
-// mallocPlain is malloc of a heap without a CheckLevel.
+// allocPlain is alloc of a heap without a CheckLevel.
 //
 //go:norace
-func (h *Heap) mallocPlain(op string, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) allocPlain(op string, size, align int) (p uintptr, was blockState, err error) {
 	h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
@@ -86,7 +86,7 @@ func (h *Heap) mallocPlain(op string, size, align int) (p uintptr, was blockStat
 		if small {
 			p, was, err = h.refill(nil, c)
 		} else {
-			p, was, err = h.mallocLarge(uintptr(size), uintptr(align))
+			p, was, err = h.allocLarge(uintptr(size), uintptr(align))
 		}
 		if err == nil || errors.Is(err, errTooLarge) {
 			break
@@ -94,7 +94,7 @@ func (h *Heap) mallocPlain(op string, size, align int) (p uintptr, was blockStat
 		h.mustBeOpen(op) // another goroutine may have destroyed it
 		if attempt > 0 {
 			// A collection may help, if package pace is at work.
-			if why := account.Reclaim(max(int64(size), h.account.Short()), attempt-1, h.account.Short() == 0); why == account.ErrUnpaced {
+			if why := account.Reclaim(max(int64(size), h.account.Shortfall()), attempt-1, h.account.Shortfall() == 0); why == account.ErrUnpaced {
 				break
 			} else if why != nil {
 				err = fmt.Errorf("%w: %w", err, why)
@@ -141,7 +141,7 @@ func alignedClass(size, align int) (uint8, bool) {
 	return 0, false
 }
 
-// refill returns a block of class c, and what its mark said, where the list of
+// refill returns a block of class c, and what its canary said, where the list of
 // the cache is empty; it fills the list. The cache is local, that of a Local, or
 // if local is nil that of the P.
 //
@@ -163,7 +163,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		}
 		if pick != (sample.Pick{}) {
 			h.letGo(local, k)
-			if p, was, ok := h.mallocPicked(c, pick); ok {
+			if p, was, ok := h.allocPicked(c, pick); ok {
 				return p, was, nil
 			}
 			k = h.hold(local)
@@ -171,7 +171,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	}
 	if k != nil {
 		cc := k.class(c)
-		want = max(1, k.within(c, nextBatchSize(c, int(cc.batch)))) // or fill would have to refuse them
+		want = max(1, k.within(c, nextCapacity(c, int(cc.capacity)))) // or fill would have to refuse them
 		p, was, written, lost := cc.popOrSpare()
 		if p == 0 {
 			cc.skip()
@@ -264,7 +264,7 @@ func (h *Heap) freeIn(op string, local *cache, p uintptr) bool {
 	}
 	c := uint8(kind)
 	cl := &h.classes[c]
-	if sizeclass.Classes[c].Batch == 0 {
+	if sizeclass.Classes[c].Magazine == 0 {
 		return cl.putOne(h, s, p)
 	}
 	k := h.hold(local)

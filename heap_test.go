@@ -36,8 +36,8 @@ func TestManySizes(t *testing.T) {
 		if err := live.Add(p, size, usable, sizeclass.Quantum); err != nil {
 			t.Fatal(err)
 		}
-		if usable != UsableSizeFor(size) || !h.Owns(p) {
-			t.Fatalf("a block of %d bytes has %d, RoundUp says %d; Owns = %v", size, usable, UsableSizeFor(size), h.Owns(p))
+		if usable != GoodSize(size) || !h.Owns(p) {
+			t.Fatalf("a block of %d bytes has %d, RoundUp says %d; Owns = %v", size, usable, GoodSize(size), h.Owns(p))
 		}
 		blocks = append(blocks, p)
 	}
@@ -56,19 +56,19 @@ func TestManySizes(t *testing.T) {
 // TestRoundUp compares what is promised about the waste with every size.
 func TestRoundUp(t *testing.T) {
 	for size := range 200_000 {
-		got := UsableSizeFor(size)
+		got := GoodSize(size)
 		if got < size || got%sizeclass.Quantum != 0 || got == 0 {
-			t.Fatalf("UsableSizeFor(%d) = %d", size, got)
+			t.Fatalf("GoodSize(%d) = %d", size, got)
 		}
 		most := got / 8
 		if size > sizeclass.MaxSize {
 			most = max(most, int(osmem.PageSize)-1) // which is an eighth if pages have 4 KiB
 		}
 		if waste := got - size; size > 128 && waste > most {
-			t.Fatalf("UsableSizeFor(%d) = %d wastes %d", size, got, waste)
+			t.Fatalf("GoodSize(%d) = %d wastes %d", size, got, waste)
 		}
-		if again := UsableSizeFor(got); again != got {
-			t.Fatalf("UsableSizeFor(%d) = %d, and of that %d", size, got, again)
+		if again := GoodSize(got); again != got {
+			t.Fatalf("GoodSize(%d) = %d, and of that %d", size, got, again)
 		}
 	}
 }
@@ -165,11 +165,11 @@ func TestDefaultHeap(t *testing.T) {
 		t.Error(err)
 	}
 	r := Default().AlignedMalloc(10, 4096)
-	if uintptr(r)%4096 != 0 || UsableSize(p) != UsableSizeFor(100) || !Default().Owns(p) || !Default().Owns(q) || !Default().Owns(r) {
+	if uintptr(r)%4096 != 0 || UsableSize(p) != GoodSize(100) || !Default().Owns(p) || !Default().Owns(q) || !Default().Owns(r) {
 		t.Errorf("blocks %p, %p, %p", p, q, r)
 	}
 	p = Realloc(p, 100_000)
-	if UsableSize(p) != UsableSizeFor(100_000) {
+	if UsableSize(p) != GoodSize(100_000) {
 		t.Errorf("UsableSize = %d", UsableSize(p))
 	}
 	for _, b := range []unsafe.Pointer{nil, p, q, r} {

@@ -242,7 +242,7 @@ func newPair(t *testing.T) *pair {
 	for _, l := range []*Local{w.a, w.b} {
 		l.Free(l.Malloc(pairSize))
 		l.empty()
-		l.k.class(c).setBatch(int64(sizeclass.Classes[c].Batch))
+		l.k.class(c).setCapacity(int64(sizeclass.Classes[c].Magazine))
 	}
 	return w
 }
@@ -257,7 +257,7 @@ func (w *pair) free(l *Local, blocks ...uintptr) {
 // sortAll sorts the blocks of a, and the batches that the class has got from it.
 func (w *pair) sortAll() {
 	w.a.empty()
-	w.class.sortBatches(w.h, sizeclass.Of(pairSize))
+	w.class.sortMagazines(w.h, sizeclass.Of(pairSize))
 }
 
 // push puts a block on the list of l, as the second of two calls of Free does.
@@ -316,7 +316,7 @@ func TestTwoLists(t *testing.T) {
 			w.h.reclaim()
 			w.free(w.a, p)
 			k := w.h.hold(nil)
-			k.class(sizeclass.Of(pairSize)).setBatch(4)
+			k.class(sizeclass.Of(pairSize)).setCapacity(4)
 			k.class(sizeclass.Of(pairSize)).push(p)
 			w.h.letGo(nil, k)
 			w.a.empty()
@@ -450,7 +450,7 @@ func TestTwoLists(t *testing.T) {
 			w.mustHave(1)
 			w.free(w.a, slices.DeleteFunc(slices.Clone(w.blocks), func(each uintptr) bool { return each == p || each == q })...)
 			w.sortAll()
-			blockAt(p).mark = 0
+			blockAt(p).canary = 0
 			if w.class.putOne(w.h, w.span, p) {
 				w.t.Error("a block was taken back whose span is given back")
 			}

@@ -18,7 +18,7 @@ func TestUseAfterFree(t *testing.T) {
 	for _, size := range []int{8, 9, 16, 20, 32, 33, 48, 64, 65, 129, 255, 256} {
 		h := newHeap(t, HeapOptions{})
 		l := h.NewLocal() // all free blocks are in one cache
-		seen := UsableSizeFor(size)
+		seen := GoodSize(size)
 		if !checking {
 			seen = sizeclass.Quantum
 		}

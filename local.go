@@ -90,11 +90,11 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 		if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
 			b := blockAt(p)
 			link := b.link
-			// A block of a destroyed heap has no mark any more.
-			if b.mark == seal(p, link, cc.factor) {
+			// A block of a destroyed heap has no canary any more.
+			if b.canary == checksum(p, link, cc.factor) {
 				cc.head = nextOf(link)
 				cc.takes++
-				b.mark = 0
+				b.canary = 0
 				runtime.KeepAlive(l) // or its cleanup might empty the cache now
 				if instrumented {
 					l.h.handedOut(p, stateOf(link))
@@ -103,17 +103,17 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 			}
 		}
 	}
-	p, _ := l.mallocSlow("Local.Malloc", size)
+	p, _ := l.allocSlow("Local.Malloc", size)
 	return osmem.Pointer(p)
 }
 
 // TryMalloc is [Heap.TryMalloc].
 func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
-	return l.tryMalloc("Local.TryMalloc", size)
+	return l.tryAlloc("Local.TryMalloc", size)
 }
 
 //go:norace
-func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
+func (l *Local) tryAlloc(op string, size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
 		l.in = true
 		if cc := l.cache().class(sizeclass.Of(size)); !cc.due() {
@@ -126,7 +126,7 @@ func (l *Local) tryMalloc(op string, size int) (unsafe.Pointer, error) {
 			}
 		}
 	}
-	p, err := l.mallocSlow(op, size)
+	p, err := l.allocSlow(op, size)
 	return osmem.Pointer(p), err
 }
 
@@ -189,20 +189,20 @@ func (l *Local) mustBeOpen(op string) {
 	}
 }
 
-// mallocSlow is Malloc where the list is empty.
+// allocSlow is Malloc where the list is empty.
 //
 //go:noinline
 //go:norace
-func (l *Local) mallocSlow(op string, size int) (uintptr, error) {
-	p, err := l.tryMallocSlow(op, size)
+func (l *Local) allocSlow(op string, size int) (uintptr, error) {
+	p, err := l.tryAllocSlow(op, size)
 	l.h.refused(size, err)
 	return p, err
 }
 
-// tryMallocSlow is mallocSlow without a call of HeapOptions.OnLimit.
+// tryAllocSlow is allocSlow without a call of HeapOptions.OnLimit.
 //
 //go:norace
-func (l *Local) tryMallocSlow(op string, size int) (uintptr, error) {
+func (l *Local) tryAllocSlow(op string, size int) (uintptr, error) {
 	l.mustBeOpen(op)
 	if uint(size) <= sizeclass.MaxSize {
 		if k := l.enter(true); k != nil {
@@ -217,20 +217,20 @@ func (l *Local) tryMallocSlow(op string, size int) (uintptr, error) {
 	return l.tryPastCache(op, size, sizeclass.Quantum)
 }
 
-// malloc allocates past the cache. If there is no memory it empties the cache and
+// alloc allocates past the cache. If there is no memory it empties the cache and
 // tries again.
-func (l *Local) malloc(op string, size, align int) (uintptr, error) {
+func (l *Local) alloc(op string, size, align int) (uintptr, error) {
 	p, err := l.tryPastCache(op, size, align)
 	l.h.refused(size, err)
 	return p, err
 }
 
-// tryPastCache is malloc without a call of HeapOptions.OnLimit.
+// tryPastCache is alloc without a call of HeapOptions.OnLimit.
 func (l *Local) tryPastCache(op string, size, align int) (uintptr, error) {
-	p, _, err := l.h.tryMalloc(op, size, align)
+	p, _, err := l.h.tryAlloc(op, size, align)
 	if err != nil && l.c.has() {
 		l.empty()
-		p, _, err = l.h.tryMalloc(op, size, align)
+		p, _, err = l.h.tryAlloc(op, size, align)
 	}
 	return p, err
 }
@@ -264,20 +264,20 @@ func (l *Local) freeSlow(p uintptr) {
 
 // Calloc is [Heap.Calloc].
 func (l *Local) Calloc(count, size int) unsafe.Pointer {
-	p, _ := l.calloc("Local.Calloc", count, size)
+	p, _ := l.allocZeroed("Local.Calloc", count, size)
 	return p
 }
 
 // TryCalloc is [Heap.TryCalloc].
 func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
-	return l.calloc("Local.TryCalloc", count, size)
+	return l.allocZeroed("Local.TryCalloc", count, size)
 }
 
 //go:norace
-func (l *Local) calloc(op string, count, size int) (unsafe.Pointer, error) {
+func (l *Local) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
 	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize && !instrumented {
 		l.in = true
-		if p := l.cache().calloc(n); p != 0 {
+		if p := l.cache().allocZeroed(n); p != 0 {
 			l.in = false
 			return osmem.Pointer(p), nil
 		}
@@ -285,9 +285,9 @@ func (l *Local) calloc(op string, count, size int) (unsafe.Pointer, error) {
 	n, ok := mustMul(op, count, size)
 	if !ok || n > sizeclass.MaxSize {
 		l.mustBeOpen(op)
-		return l.h.calloc(op, count, size)
+		return l.h.allocZeroed(op, count, size)
 	}
-	ptr, err := l.tryMalloc(op, n)
+	ptr, err := l.tryAlloc(op, n)
 	if err != nil {
 		return nil, err
 	}
@@ -303,12 +303,12 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 	}
 	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize && l.h.checked == nil {
 		if c, ok := alignedClass(size, align); ok {
-			p, _ := l.tryMalloc(op, int(sizeclass.Classes[c].Size))
+			p, _ := l.tryAlloc(op, int(sizeclass.Classes[c].Size))
 			return p
 		}
 	}
 	l.mustBeOpen(op)
-	p, _ := l.malloc(op, size, align)
+	p, _ := l.alloc(op, size, align)
 	return osmem.Pointer(p)
 }
 
@@ -333,12 +333,12 @@ func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer
 		}
 	}
 	l.mustBeOpen(op)
-	return l.h.realloc(op, ptr, size, l.mallocForRealloc, l.Free)
+	return l.h.realloc(op, ptr, size, l.allocForRealloc, l.Free)
 }
 
-// mallocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
-func (l *Local) mallocForRealloc(size int) (unsafe.Pointer, error) {
-	p, err := l.tryMallocSlow("Local.TryMalloc", size)
+// allocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
+func (l *Local) allocForRealloc(size int) (unsafe.Pointer, error) {
+	p, err := l.tryAllocSlow("Local.TryMalloc", size)
 	return osmem.Pointer(p), err
 }
 

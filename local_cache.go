@@ -196,12 +196,12 @@ const neverMoved = ^uint64(0)
 //
 //go:norace
 func (h *Heap) newLocalCache() (slot uintptr) {
-	if !h.account.Take(cacheBytes) {
+	if !h.account.TryCharge(cacheBytes) {
 		return 0
 	}
 	slot, err := newCache(h.id)
 	if err != nil {
-		h.account.Give(cacheBytes)
+		h.account.Uncharge(cacheBytes)
 		return 0
 	}
 	return slot
@@ -266,7 +266,7 @@ func (c *localCache) drop() {
 	c.slot = 0
 	c.flush.Store(false)
 	if !h.closed.Load() {
-		h.account.Give(cacheBytes)
+		h.account.Uncharge(cacheBytes)
 		h.empty(cacheAt(slot))
 		h.gone.mallocs += cacheAt(slot).mallocs()
 	}

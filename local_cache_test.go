@@ -269,7 +269,7 @@ func TestLocalNoCacheAgain(t *testing.T) {
 		}
 	}
 	refuse := h.account.Limit() - h.account.Held()
-	if refuse >= cacheBytes && !h.account.Take(refuse) {
+	if refuse >= cacheBytes && !h.account.TryCharge(refuse) {
 		t.Fatal("no room to take")
 	}
 	l.Free(blocks[0])
@@ -277,7 +277,7 @@ func TestLocalNoCacheAgain(t *testing.T) {
 		t.Fatal("a cache beyond the limit")
 	}
 	if refuse >= cacheBytes {
-		h.account.Give(refuse)
+		h.account.Uncharge(refuse)
 	}
 	for _, p := range blocks[1:] {
 		h.Free(p)
@@ -469,7 +469,7 @@ func TestLocalSections(t *testing.T) {
 		"cacheClass.push": {nosplit},
 	}
 	// What runs behind the section; conversions; and what has no safe point.
-	others := []string{"mallocSlow", "freeSlow", "handedOut", "stateOf", "KeepAlive", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
+	others := []string{"allocSlow", "freeSlow", "handedOut", "stateOf", "KeepAlive", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
 	found := 0
 	for _, dir := range []string{".", "internal/osmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))

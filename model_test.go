@@ -109,7 +109,7 @@ func (m *machine) added(p unsafe.Pointer, size, align int) bool {
 	if err := m.live.Add(p, size, usable, max(align, sizeclass.Quantum)); err != nil {
 		m.t.Fatal(err)
 	}
-	if want := UsableSizeFor(size); align <= sizeclass.Quantum && usable != want {
+	if want := GoodSize(size); align <= sizeclass.Quantum && usable != want {
 		m.t.Fatalf("a block of %d bytes has %d, RoundUp says %d", size, usable, want)
 	}
 	m.mallocs++

@@ -53,7 +53,7 @@ func MakeSlice[T any](a Allocator, len, cap int) []T {
 	if !ok {
 		return nil
 	}
-	p := callocBytes(a, size)
+	p := allocZeroedBytes(a, size)
 	if p == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func FreeSlice[T any](a Allocator, s []T) {
 }
 
 // tryMalloc is a.Malloc with an error instead of nil.
-func tryMalloc(a Allocator, size int) (unsafe.Pointer, error) {
+func tryAlloc(a Allocator, size int) (unsafe.Pointer, error) {
 	if t, ok := a.(TryAllocator); ok {
 		return t.TryMalloc(size)
 	}
@@ -119,11 +119,11 @@ func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 		u.UsableSize(unsafe.Pointer(unsafe.SliceData(s))) // panics for a Go slice, before anything has changed
 	}
 	// The old block stays until the elements are copied: elems may be in it.
-	p, err := tryMalloc(a, int(size))
+	p, err := tryAlloc(a, int(size))
 	if err != nil && newCap > want {
 		newCap = want
 		size, _ = mul(want, unsafe.Sizeof(zero)) // less than a size that did not overflow
-		p, err = tryMalloc(a, int(size))
+		p, err = tryAlloc(a, int(size))
 	}
 	if err != nil {
 		return s, fmt.Errorf("cheap: Append: %d elements of %d bytes: %w", newCap, unsafe.Sizeof(zero), err)
@@ -150,9 +150,9 @@ func clearBytes(p unsafe.Pointer, size uintptr) {
 // memory pays. Below, clearing costs less than the type assertion.
 const callocThreshold = 16 << 10
 
-// callocBytes returns size zero bytes, or nil. Memory that is fresh from the operating
+// allocZeroedBytes returns size zero bytes, or nil. Memory that is fresh from the operating
 // system is not cleared again, if the allocator knows that it is.
-func callocBytes(a Allocator, size uintptr) unsafe.Pointer {
+func allocZeroedBytes(a Allocator, size uintptr) unsafe.Pointer {
 	if size >= callocThreshold {
 		if c, ok := a.(CallocAllocator); ok {
 			return c.Calloc(1, int(size))

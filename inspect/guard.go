@@ -27,7 +27,7 @@ import (
 //
 // All blocks of a heap or a Local of up to 32 KiB can be guarded, but not those of a heap
 // with a cheap.CheckLevel, which looks at all of its blocks. A guarded block has the size that
-// cheap.UsableSizeFor returns, as any other, so an access behind what was asked for, and within
+// cheap.GoodSize returns, as any other, so an access behind what was asked for, and within
 // that, is none behind the end. If all slots have a block in use, or if guarded blocks would
 // have more than a sixteenth of the limit of their heap, the next one is an ordinary block.
 // So blocks that live long keep their slots, and fewer others are guarded. A heap may reach

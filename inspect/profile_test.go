@@ -120,7 +120,7 @@ func TestProfileTruth(t *testing.T) {
 	sizes := []int{24, 100, 256, 1000, 3000, 9000, 30_000, 70_000}
 	for id, s := range share {
 		size := sizes[id%len(sizes)]
-		usable := cheap.UsableSizeFor(size)
+		usable := cheap.GoodSize(size)
 		n := max(1, int(s/sum*total)/usable)
 		want[id] = float64(n * usable)
 		turn(id, 10, func() {

@@ -23,7 +23,7 @@ func TestAccountIsExact(t *testing.T) {
 			// Open batches are not in the account yet.
 			settle(t)
 			settle(t)
-			auto, _ := account.Auto()
+			auto, _ := account.Reclaimable()
 			if u := account.Read(); u.Held != w.bytes.Load() || account.Held() != u.Held || u.Live != u.Held || auto != u.Held {
 				fmt.Printf("%s: %+v, of these %d automatically, and %d bytes live\n", when, u, auto, w.bytes.Load())
 			}
@@ -137,7 +137,7 @@ func TestAutoOfMemory(t *testing.T) {
 			settle(t)
 			settle(t)
 			settle(t)
-			auto, _ := account.Auto()
+			auto, _ := account.Reclaimable()
 			if st := m.Stats(); auto != st.Bytes {
 				fmt.Printf("%s: %d bytes could be given back, and the Memory has %d\n", when, auto, st.Bytes)
 			}
@@ -166,7 +166,7 @@ func TestAutoOfMemory(t *testing.T) {
 		must("some forgotten")
 		clear(held)
 		must("in the end")
-		if auto, _ := account.Auto(); auto != 0 {
+		if auto, _ := account.Reclaimable(); auto != 0 {
 			fmt.Println(auto, "bytes in the end")
 		}
 	})
@@ -189,13 +189,13 @@ func TestAutoOfGroups(t *testing.T) {
 			g.Malloc(size)
 			settle(t)
 			settle(t)
-			if auto, _ := account.Auto(); auto < int64(size) || auto != m.Stats().Bytes {
+			if auto, _ := account.Reclaimable(); auto < int64(size) || auto != m.Stats().Bytes {
 				fmt.Printf("%d bytes could be given back after a Malloc of %d, and the Memory has %d\n", auto, size, m.Stats().Bytes)
 			}
 		}
 		g.Close()
 		settle(t)
-		if auto, _ := account.Auto(); auto != 0 {
+		if auto, _ := account.Reclaimable(); auto != 0 {
 			fmt.Println(auto, "bytes in the end")
 		}
 	})

@@ -12,13 +12,13 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // TestAwaitLooksWhenWoken counts how often a goroutine that waits looks: once, and once after
 // each change.
 func TestAwaitLooksWhenWoken(t *testing.T) {
-	var bell ledger.Bell
+	var bell batch.Bell
 	var looks, listens atomic.Int64
 	var over atomic.Bool
 	listen := func() <-chan struct{} {

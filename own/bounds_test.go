@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A tally is what a batch holds that is not closed.
@@ -17,16 +17,16 @@ type tally struct {
 }
 
 // tallies sorts owners by their batch.
-func tallies(things []*thing) map[*ledger.Ledger]*tally {
-	all := map[*ledger.Ledger]*tally{}
+func tallies(things []*thing) map[*batch.Batch]*tally {
+	all := map[*batch.Batch]*tally{}
 	for _, m := range things {
 		if m.Closed() {
 			continue
 		}
-		b := all[m.ref.Token().Ledger]
+		b := all[m.ref.Sentinel().Batch]
 		if b == nil {
 			b = &tally{kept: m}
-			all[m.ref.Token().Ledger] = b
+			all[m.ref.Sentinel().Batch] = b
 		}
 		b.owners++
 		b.bytes += m.cell.size
@@ -149,12 +149,12 @@ func TestClosedPinNothing(t *testing.T) {
 	w := newWorld(t, n+1000)
 	p := w.pool(Options{Batch: 64})
 	var things []*thing
-	entries := map[*ledger.Ledger]int{}
+	entries := map[*batch.Batch]int{}
 	most := 0
 	for i := range n {
 		m := w.own(t, p, 100)
-		entries[m.ref.Token().Ledger]++
-		most = max(most, entries[m.ref.Token().Ledger])
+		entries[m.ref.Sentinel().Batch]++
+		most = max(most, entries[m.ref.Sentinel().Batch])
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}

@@ -7,12 +7,12 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 func init() {
 	census.ReadPools = readPools
-	census.ReadStore = ledger.Outside
+	census.ReadStore = batch.Outside
 }
 
 // readPools appends the counts of the pools of the program, those made first at the front. The
@@ -31,7 +31,7 @@ func readPools(list []census.Pool) []census.Pool {
 		i, second := index[m]
 		if !second {
 			i = len(list)
-			list = append(list, census.Pool{Number: all[w].serial, Name: p.kind.Name, Memory: m != weak.Pointer[Memory]{}})
+			list = append(list, census.Pool{Number: all[w].serial, Name: p.spec.Name, Memory: m != weak.Pointer[Memory]{}})
 			if list[i].Memory {
 				index[m] = i
 			}
@@ -58,12 +58,12 @@ func (p *Pool) census(c *census.Pool) {
 		return
 	}
 	c.Live, c.Bytes, c.Made, c.Created, c.Open = c.Live+n.Live, c.Bytes+n.Bytes, c.Made+n.Made, c.Created+n.Created, c.Open+n.Open
-	c.Collected += p.kind.Counts.Collected.Load()
-	c.Queued += p.kind.Counts.Queued.Load()
+	c.Collected += p.spec.Counts.Collected.Load()
+	c.Queued += p.spec.Counts.Queued.Load()
 	if p.queue != nil {
 		c.Oldest = max(c.Oldest, int64(p.queue.Oldest()))
 	}
-	if b, ok := p.kind.Sink.(*blocks); ok {
+	if b, ok := p.spec.Releaser.(*blocks); ok {
 		c.Bytes += b.grown.Load()
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 	"weak"
 
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // CheckReleased is for tests. It calls f on a new goroutine, collects, and returns
@@ -38,7 +38,7 @@ func CheckReleased(f func()) error {
 	<-done
 	made := rostered()
 	maps.DeleteFunc(made, func(w weak.Pointer[Pool], _ entry) bool { _, ok := before[w]; return ok })
-	if ledger.Leak {
+	if batch.Leak {
 		return nil
 	}
 	// A batch takes three collections at most. The others are for objects with
@@ -76,10 +76,10 @@ func unreleased(pools map[weak.Pointer[Pool]]entry) (left []string) {
 		if n == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%d of %s", n, p.kind.Name)
-		var unclosed ledger.Unclosed
-		for _, l := range p.intake.Batches() {
-			unclosed.Add(l)
+		text := fmt.Sprintf("%d of %s", n, p.spec.Name)
+		var unclosed batch.Unclosed
+		for _, b := range p.intake.Batches() {
+			unclosed.Add(b)
 		}
 		for o, n := range unclosed.Origins {
 			text += fmt.Sprintf("\n%d made by\n%s", n, o)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -36,29 +36,29 @@ func (p *Pool) Destroy(ctx context.Context) error {
 		return ErrDestroyed
 	}
 	defer p.noteDestroyed()
-	e := &DestroyError{Pool: p.kind.Name}
+	e := &DestroyError{Pool: p.spec.Name}
 	p.destroyRooms(ctx, e)
-	var unclosed ledger.Unclosed
-	for _, l := range mine {
-		unclosed.Add(l)
+	var unclosed batch.Unclosed
+	for _, b := range mine {
+		unclosed.Add(b)
 	}
 	e.NeverClosed = unclosed.N
-	d := destruction{seen: map[*ledger.Ledger]bool{}, stock: stock, todo: slices.Clone(mine)}
+	d := destruction{seen: map[*batch.Batch]bool{}, stock: stock, todo: slices.Clone(mine)}
 	d.run()
 	if d.panicked != nil {
 		panic(d.panicked)
 	}
-	for _, l := range d.done {
-		l.Announce()
+	for _, b := range d.done {
+		b.Announce()
 	}
-	e.cause = await(ctx, ledger.Changed.Listen, func() bool {
-		d.done = slices.DeleteFunc(d.done, (*ledger.Ledger).Ended)
+	e.cause = await(ctx, batch.Changed.Listen, func() bool {
+		d.done = slices.DeleteFunc(d.done, (*batch.Batch).Ended)
 		inUse, _, releasing := left(d.done)
 		return inUse+releasing+onThreads(p, d.done) == 0
 	})
 	// Counted after the loop has ended, so what has been released is in no count.
 	e.InUse, e.Waiting, e.Releasing = left(mine)
-	e.Queued = int(p.kind.Counts.Queued.Load())
+	e.Queued = int(p.spec.Counts.Queued.Load())
 	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued+e.Rooms == 0 {
 		return nil
 	}
@@ -80,13 +80,13 @@ func sortOrigins(origins []Origin) {
 
 // onThreads returns how many entries are queued that need no call of Drain: those of p
 // and of batches in other pools.
-func onThreads(p *Pool, batches []*ledger.Ledger) (n int) {
-	kinds := map[*ledger.Kind]bool{&p.kind: true}
-	for _, l := range batches {
-		kinds[l.Kind] = true
+func onThreads(p *Pool, batches []*batch.Batch) (n int) {
+	specs := map[*batch.Spec]bool{&p.spec: true}
+	for _, b := range batches {
+		specs[b.Spec] = true
 	}
-	for k := range kinds {
-		if q, ok := k.Sink.(*worker.Queue); ok && q.Thread {
+	for k := range specs {
+		if q, ok := k.Releaser.(*worker.Queue); ok && q.Thread {
 			n += int(k.Counts.Queued.Load())
 		}
 	}
@@ -95,13 +95,13 @@ func onThreads(p *Pool, batches []*ledger.Ledger) (n int) {
 
 // left adds up the entries of batches that are not released. Entries that wait
 // for Drain or Thread are in none of the three numbers.
-func left(batches []*ledger.Ledger) (inUse, waiting, releasing int) {
-	inUse, waiting, releasing = ledger.Left(batches)
-	kinds := map[*ledger.Kind]bool{}
-	for _, l := range batches {
-		if !kinds[l.Kind] {
-			kinds[l.Kind] = true
-			releasing -= int(l.Kind.Counts.Queued.Load())
+func left(batches []*batch.Batch) (inUse, waiting, releasing int) {
+	inUse, waiting, releasing = batch.Left(batches)
+	specs := map[*batch.Spec]bool{}
+	for _, b := range batches {
+		if !specs[b.Spec] {
+			specs[b.Spec] = true
+			releasing -= int(b.Spec.Counts.Queued.Load())
 		}
 	}
 	return inUse, waiting, max(releasing, 0)
@@ -109,14 +109,14 @@ func left(batches []*ledger.Ledger) (inUse, waiting, releasing int) {
 
 // A destruction closes batches and the batches of their children.
 type destruction struct {
-	stock      []*ledger.Ledger // made in advance
-	todo, done []*ledger.Ledger
-	seen       map[*ledger.Ledger]bool
+	stock      []*batch.Batch // made in advance
+	todo, done []*batch.Batch
+	seen       map[*batch.Batch]bool
 	panicked   any
 
 	// How far close is with a batch: its next entry, and those to be released.
 	next   uint32
-	picked ledger.Picked // of no ledger between two batches
+	picked batch.Picked // of no batch between two batches
 }
 
 // do calls f, recovers its panic, and keeps the first one. If f ends the
@@ -141,23 +141,23 @@ func (d *destruction) do(f func()) {
 // list. The last child that is released releases its parent, so there is no
 // recursion.
 func (d *destruction) run() {
-	if d.picked.Ledger != nil {
+	if d.picked.Batch != nil {
 		d.close() // a release function has ended the goroutine
 	}
 	for len(d.stock) > 0 {
-		l := d.stock[len(d.stock)-1]
+		b := d.stock[len(d.stock)-1]
 		d.stock = d.stock[:len(d.stock)-1]
-		d.do(l.ReleaseStock)
+		d.do(b.ReleaseStock)
 	}
 	for len(d.todo) > 0 {
-		l := d.todo[len(d.todo)-1]
+		b := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
-		if d.seen[l] {
+		if d.seen[b] {
 			continue // a batch of children in the pool itself is on the list twice
 		}
-		d.seen[l] = true
-		d.done = append(d.done, l)
-		d.next, d.picked = 0, ledger.Pick(l)
+		d.seen[b] = true
+		d.done = append(d.done, b)
+		d.next, d.picked = 0, batch.Pick(b)
 		d.close()
 	}
 }
@@ -166,11 +166,11 @@ func (d *destruction) run() {
 // the children of all entries on the list. Entries that can be released now are
 // released in one call, or passed to the pool's queue.
 func (d *destruction) close() {
-	l := d.picked.Ledger
-	for d.next < l.Len() {
+	b := d.picked.Batch
+	for d.next < b.Len() {
 		i := d.next
 		d.next++
-		e, release, f := l.Shut(i)
+		e, release, f := b.Shut(i)
 		if f != nil {
 			n := len(d.todo)
 			d.todo = f.Children(d.todo)
@@ -180,13 +180,13 @@ func (d *destruction) close() {
 		}
 		switch {
 		case !release:
-		case l.Kind.Queues || f.Alone():
-			d.do(func() { l.Dispose(i) })
+		case b.Spec.Queues || f.Alone():
+			d.do(func() { b.Dispose(i) })
 		default:
 			d.picked.Add(e)
 		}
 	}
 	picked := d.picked
-	d.picked = ledger.Picked{}
-	d.do(func() { picked.Release().Settle(l.Kind, picked.K) })
+	d.picked = batch.Picked{}
+	d.do(func() { picked.Release().Settle(b.Spec, picked.K) })
 }

@@ -44,16 +44,16 @@
 //
 // One [runtime.AddCleanup] for each value costs ten times what malloc and free
 // cost through cgo. So owners share a registration. All owners of a batch point
-// to a small Go object, the token of the batch, and only the token is registered
-// with the collector. When the collector finds the token unreachable, no owner
+// to a small Go object, the sentinel of the batch, and only the sentinel is registered
+// with the collector. When the collector finds the sentinel unreachable, no owner
 // of the batch is left. Then one call of the release function releases all
 // resources of the batch that were not closed.
 //
-// The resources of a batch are listed in its ledger, as numbers that the
-// collector does not follow. Each has one word of state, and one atomic
-// operation on that word decides every question: whether the owner is closed,
-// whether it is in use, and which goroutine releases the resource. So an Owner
-// may be copied, and a stale copy does no harm.
+// A batch lists its resources as numbers, which the collector does not follow.
+// Each has one word of state, and one atomic operation on that word decides
+// every question: whether the owner is closed, whether it is in use, and which
+// goroutine releases the resource. So an Owner may be copied, and a stale copy
+// does no harm.
 //
 // # What it costs in memory
 //

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 var (
@@ -40,8 +40,8 @@ var (
 
 // The packages below make these errors.
 var (
-	errClosed, errInUse, errChildren = ledger.ErrClosed, ledger.ErrInUse, ledger.ErrChildren
-	errShared, errQueueFull          = ledger.ErrShared, intake.ErrQueueFull
+	errClosed, errInUse, errChildren = batch.ErrClosed, batch.ErrInUse, batch.ErrChildren
+	errShared, errQueueFull          = batch.ErrShared, intake.ErrQueueFull
 )
 
 // A DestroyError is returned by [Pool.Destroy] if owners were never closed, if Rooms had
@@ -108,7 +108,7 @@ func (e *DestroyError) Error() string {
 
 // panicMisuse panics with a [cheap.MisuseError].
 func panicMisuse(name, op, format string, args ...any) {
-	ledger.PanicMisuse(name, op, format, args...)
+	batch.PanicMisuse(name, op, format, args...)
 }
 
 func panicOwnsNothing(op string) {

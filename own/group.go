@@ -11,8 +11,8 @@ import (
 	"github.com/cheapgo/cheap/internal/bump"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // A Group is an arena with a lifetime. All blocks that are allocated from it
@@ -52,9 +52,9 @@ type Group struct {
 	// The current chunk. Only the goroutine that allocates touches it.
 	rest bump.Chunk
 
-	// state is a *uint64, the group's state in its ledger. The pointer keeps the
+	// state is a *uint64, the group's state in its batch. The pointer keeps the
 	// states of the batch alive, not the batch. Printers do not follow its type;
-	// see ledger.Ref.
+	// see batch.Ref.
 	state unsafe.Pointer
 }
 
@@ -69,7 +69,7 @@ const (
 )
 
 // A groupHeader is at the beginning of a group's block, whose address is the
-// group's resource. It is valid once the state has ledger.Extra set. The goroutine
+// group's resource. It is valid once the state has batch.Extra set. The goroutine
 // that allocates writes it, in Use, so that the group is not released meanwhile.
 type groupHeader struct {
 	newest uintptr // chunk
@@ -87,13 +87,13 @@ const (
 	chunkHeaderSize = (unsafe.Sizeof(chunkHeader{}) + quantum - 1) &^ (quantum - 1)
 )
 
-// newGroups returns n Groups of a batch. A Group refers to the token, and to the
-// states of the ledger to which the token refers. So one reachable Group keeps only
+// newGroups returns n Groups of a batch. A Group refers to the sentinel, and to the
+// states of the batch to which the sentinel refers. So one reachable Group keeps only
 // these alive.
-func newGroups(t *ledger.Token, n uint32) unsafe.Pointer {
+func newGroups(t *batch.Sentinel, n uint32) unsafe.Pointer {
 	all := make([]Group, n)
 	for i := range all {
-		all[i].owner.ref = ledger.RefTo(t, uint32(i))
+		all[i].owner.ref = batch.RefTo(t, uint32(i))
 	}
 	return unsafe.Pointer(&all[0])
 }
@@ -102,7 +102,7 @@ func (m *Memory) initGroups(h *cheap.Heap, o Options) {
 	g := &m.groups
 	g.init(m, h, o)
 	g.NewHandles, g.Stride = newGroups, unsafe.Sizeof(Group{})
-	g.Shared, g.pool.kind.Release = true, g.freeChunks
+	g.Shared, g.pool.spec.Release = true, g.freeChunks
 }
 
 // A handle has its Owner at its beginning.
@@ -121,7 +121,7 @@ func (m *Memory) NewGroup() (*Group, error) {
 	}
 	g := (*Group)(h) // newGroups has made it as a Group
 	g.rest = bump.Chunk{Base: block + groupHeaderSize, Left: groupRoom}
-	g.state = unsafe.Pointer(&g.owner.ref.Token().At(g.owner.ref.Index).State)
+	g.state = unsafe.Pointer(&g.owner.ref.Sentinel().At(g.owner.ref.Index).State)
 	return g, nil
 }
 
@@ -130,7 +130,7 @@ func (m *Memory) NewGroup() (*Group, error) {
 // if size is negative or the group is closed.
 func (g *Group) Malloc(size int) unsafe.Pointer {
 	// A Group that was not made by Memory.NewGroup has no state, and nothing left.
-	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64((*uint64)(g.state))&ledger.Open != 0 {
+	if p, ok := g.rest.Cut(size); ok && atomic.LoadUint64((*uint64)(g.state))&batch.Open != 0 {
 		return osmem.Pointer(p) // in the chunk
 	}
 	p, _ := g.malloc("Group.Malloc", size, quantum)
@@ -205,7 +205,7 @@ func (g *Group) Size() int {
 	if g.Closed() {
 		return 0
 	}
-	if atomic.LoadUint64((*uint64)(g.state))&ledger.Extra == 0 {
+	if atomic.LoadUint64((*uint64)(g.state))&batch.Extra == 0 {
 		return groupBlock
 	}
 	n := groupBlock + (*groupHeader)(g.owner.Resource()).bytes
@@ -215,34 +215,34 @@ func (g *Group) Size() int {
 
 // malloc is the slow path of Malloc.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
-	t := g.owner.ref.Token()
+	t := g.owner.ref.Sentinel()
 	var b *blocks
 	if t != nil {
-		b, _ = t.Ledger.Kind.Sink.(*blocks)
+		b, _ = t.Batch.Spec.Releaser.(*blocks)
 	}
 	if b == nil {
 		panicMisuse("own", op, "the group was not made by Memory.NewGroup; the zero Group cannot allocate")
 	}
-	l, i := t.Ledger, g.owner.ref.Index
+	l, i := t.Batch, g.owner.ref.Index
 	if size < 0 {
-		panicMisuse(l.Kind.Name, op, "the size %d is negative", size)
+		panicMisuse(l.Spec.Name, op, "the size %d is negative", size)
 	}
 	defer account.Notify()
 	// From here on the group is not released, also in a pool with
 	// Options.Unshared.
 	if !t.Enter(i, op) {
-		l.Kind.PanicClosed(op)
+		l.Spec.PanicClosed(op)
 	}
 	defer t.Exit(i)
 	size = max(size, 1)
 	if p, ok := g.rest.CutAligned(size, align); ok {
 		return osmem.Pointer(p), nil // in the chunk
 	}
-	if int64(size) > min(ledger.MaxSize, math.MaxInt/2) || align > math.MaxInt/4 {
+	if int64(size) > min(batch.MaxSize, math.MaxInt/2) || align > math.MaxInt/4 {
 		return nil, b.NoMemory(op, size, cheap.ErrNoMemory)
 	}
 	h := (*groupHeader)(t.Pointer(i)) // not freed while in Use
-	if l.State(i)&ledger.Extra == 0 {
+	if l.State(i)&batch.Extra == 0 {
 		*h = groupHeader{grow: firstGrow}
 	}
 	chunk, bytes := unsafe.Pointer(nil), h.grow
@@ -257,7 +257,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 		}
 		bytes = alone
 	}
-	sample.SetPool(uintptr(chunk), b.pool.kind.Name)
+	sample.SetPool(uintptr(chunk), b.pool.spec.Name)
 	b.link(l, (*uint64)(g.state), h, chunk, bytes)
 	at := uintptr(chunk) + chunkHeaderSize
 	if bytes == alone {
@@ -271,14 +271,14 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 }
 
 // link adds a chunk to a group, which is in Use.
-func (b *blocks) link(l *ledger.Ledger, state *uint64, h *groupHeader, chunk unsafe.Pointer, bytes int) {
+func (b *blocks) link(l *batch.Batch, state *uint64, h *groupHeader, chunk unsafe.Pointer, bytes int) {
 	*(*chunkHeader)(chunk) = chunkHeader{next: h.newest}
 	h.newest = uintptr(chunk)
 	h.bytes += bytes
-	atomic.OrUint64(state, ledger.Extra)
+	atomic.OrUint64(state, batch.Extra)
 	b.grown.Add(int64(bytes))
-	account.TakeAuto(int64(bytes))
-	pinned := l.Kind.Pinned
+	account.ChargeReclaimable(int64(bytes))
+	pinned := l.Spec.Pinned
 	if grown := l.Grown.Add(int64(bytes)); grown > pinned && grown-int64(bytes) <= pinned {
 		intake.Retire(l)
 	}
@@ -289,7 +289,7 @@ func (b *blocks) freeChunks(_ any, resources []uintptr) error {
 	for _, r := range resources {
 		h := (*groupHeader)(osmem.Pointer(r)) // the caller is the one that releases the group
 		b.grown.Add(-int64(h.bytes))
-		account.GiveAuto(int64(h.bytes))
+		account.UnchargeReclaimable(int64(h.bytes))
 		for next := h.newest; next != 0; {
 			p := osmem.Pointer(next)
 			next = (*chunkHeader)(p).next

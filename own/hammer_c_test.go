@@ -25,7 +25,7 @@ type thing struct {
 }
 
 // poolKinds are pools that release in different ways. All resources come from
-// one ledger.
+// one batch.
 var poolKinds = []struct {
 	name    string
 	options func(l *cside.Ledger) own.Options

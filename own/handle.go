@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A Handle is an [Owner] of a pointer of type P, such as *C.sqlite3 or
@@ -123,7 +123,7 @@ func (h *Handle[P]) Resize(size int) { h.owner.Resize(size) }
 func (h *Handle[P]) SetState(state any) error { return h.owner.SetState(state) }
 
 // typed returns the resource of an entry, which a Handle of the type P owns.
-func typed[P any](t *ledger.Token, i uint32) P {
+func typed[P any](t *batch.Sentinel, i uint32) P {
 	p := t.Pointer(i)
 	return *(*P)(unsafe.Pointer(&p)) // P is a pointer, see pointerOf
 }
@@ -148,8 +148,8 @@ func panicNoPointerType(t reflect.Type) {
 // mustHavePointers panics for op, which takes or returns a pointer, in a pool of
 // numbers.
 func (p *Pool) mustHavePointers(op string) {
-	if p.kind.Numbers {
-		panicMisuse(p.kind.Name, op, "the pool has Options.Numbers; use a Number in place of a Handle")
+	if p.spec.Numbers {
+		panicMisuse(p.spec.Name, op, "the pool has Options.Numbers; use a Number in place of a Handle")
 	}
 }
 
@@ -208,7 +208,7 @@ func (n *Number[N]) Make(pool *Pool) error {
 	if err := pool.Make(&n.owner); err != nil {
 		return err
 	}
-	if w := n.owner.ref.Token().Word(n.owner.ref.Index); uintptr(N(w)) != w {
+	if w := n.owner.ref.Sentinel().Word(n.owner.ref.Index); uintptr(N(w)) != w {
 		n.owner.Close()
 		pool.panicTooLarge("Make", uint64(w))
 	}
@@ -265,7 +265,7 @@ func (n *Number[N]) KeepAlive() { n.owner.KeepAlive() }
 // Disown closes n without a release, and returns the resource, which belongs to the
 // caller from now on; see [Owner.Disown].
 func (n *Number[N]) Disown() (N, error) {
-	t := n.owner.ref.Token()
+	t := n.owner.ref.Sentinel()
 	if t == nil {
 		return 0, ErrClosed
 	}
@@ -294,16 +294,16 @@ func wordOf[N Integer](p *Pool, op string, n N) uintptr {
 }
 
 func (p *Pool) panicTooLarge(op string, n uint64) {
-	panicMisuse(p.kind.Name, op, "the number %#x does not fit in the type of the Number or in a uintptr", n)
+	panicMisuse(p.spec.Name, op, "the number %#x does not fit in the type of the Number or in a uintptr", n)
 }
 
 // mustHaveNumbers panics for op in a pool without Options.Numbers.
 func (p *Pool) mustHaveNumbers(op string) {
-	if !p.kind.Numbers {
+	if !p.spec.Numbers {
 		p.panicPointers(op)
 	}
 }
 
 func (p *Pool) panicPointers(op string) {
-	panicMisuse(p.kind.Name, op, "the resources of the pool are pointers; set Options.Numbers, or use a Handle")
+	panicMisuse(p.spec.Name, op, "the resources of the pool are pointers; set Options.Numbers, or use a Handle")
 }

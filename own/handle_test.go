@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // pointerForms are the methods of an Owner that return a resource as a pointer. Each
@@ -39,7 +39,7 @@ func TestNumbersNeverBecomePointers(t *testing.T) {
 		t.Run(form.name, func(t *testing.T) {
 			output, status := testchild.Run(t, func() {
 				p := NewPool(Options{Name: "texture", Numbers: true, Release: released(func([]uintptr) {})})
-				for _, number := range []uintptr{7, ledger.LeastAddress - 1, freed()} {
+				for _, number := range []uintptr{7, batch.LeastAddress - 1, freed()} {
 					var n Number[uintptr]
 					if err := n.Own(p, number, 16); err != nil {
 						fmt.Println(err)
@@ -406,7 +406,7 @@ func TestCloseWait(t *testing.T) {
 func TestConstructedNumbers(t *testing.T) {
 	var resource [1]byte
 	address := uintptr(unsafe.Pointer(&resource))
-	for _, number := range []uintptr{1, ledger.LeastAddress - 1} {
+	for _, number := range []uintptr{1, batch.LeastAddress - 1} {
 		made, released := 0, map[uintptr]int{}
 		p := NewPool(Options{
 			Name: "texture",
@@ -443,7 +443,7 @@ func TestOwnRefusesSmallNumbers(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.pool(Options{Name: "texture"})
 		m := w.own(t, p, 16)
-		numbers := []uintptr{1, ledger.LeastAddress - 1}
+		numbers := []uintptr{1, batch.LeastAddress - 1}
 		for i := range numbers {
 			var o Owner
 			for _, f := range []func(){

@@ -20,7 +20,7 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -437,7 +437,7 @@ func (c *asker) Done() <-chan struct{} {
 	case c.then == nil && n >= c.most:
 		c.cancel()
 	case c.then == nil:
-		ledger.Changed.Ring()
+		batch.Changed.Ring()
 	case n == 1:
 		go c.then()
 	}

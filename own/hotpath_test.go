@@ -105,7 +105,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				// once for a collection is not a share of owners.
 				const once = 32 << 10
 				fewBytes := race.Build || osmem.GoBacked || bytes <= row.bytes*n+once
-				// The objects are mostly tokens, one for four owners of a new pool.
+				// The objects are mostly sentinels, one for four owners of a new pool.
 				if objects <= n/3 && fewBytes {
 					return
 				}

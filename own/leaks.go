@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // A LeakLevel says of which owners a pool records the stacks that made them. With these
@@ -70,7 +70,7 @@ var levels struct {
 type keptTables struct {
 	name   string
 	memory bool
-	tables []*ledger.Table
+	tables []*batch.Table
 }
 
 func init() {
@@ -121,7 +121,7 @@ func (m *Memory) SetLeakLevel(l LeakLevel) {
 }
 
 // LeakLevel returns the leak level of the pool.
-func (i PoolInfo) LeakLevel() LeakLevel { return LeakLevel(i.pools[0].kind.Level()) }
+func (i PoolInfo) LeakLevel() LeakLevel { return LeakLevel(i.pools[0].spec.Level()) }
 
 // SetLeakLevel is the function [SetLeakLevel] for one pool or memory.
 func (i PoolInfo) SetLeakLevel(l LeakLevel) {
@@ -133,26 +133,26 @@ func (i PoolInfo) SetLeakLevel(l LeakLevel) {
 // setLevel sets the level as it was set for the pool or for its name.
 func (p *Pool) setLevel() {
 	levels.Lock()
-	l := leaks.Of(p.kind.Name, p.level, p.levelNumber)
+	l := leaks.Of(p.spec.Name, p.level, p.levelNumber)
 	generation, raised := leaks.Generation()
 	if p.base == nil && (l != leaks.Off || raised) {
-		p.base = new(ledger.Table)
+		p.base = new(batch.Table)
 	}
 	table, fresh := p.base, false
 	if !raised {
 		p.raised = nil
 	} else {
 		if n := len(p.raised); n == 0 || p.raised[n-1].Generation != generation {
-			p.raised = append(p.raised, &ledger.Table{Generation: generation})
+			p.raised = append(p.raised, &batch.Table{Generation: generation})
 			fresh = true
 		}
 		table = p.raised[len(p.raised)-1]
 		if levels.kept == nil {
 			levels.kept = map[uint64]keptTables{}
 		}
-		levels.kept[p.serial] = keptTables{p.kind.Name, p.kind.Heap != nil, p.raised}
+		levels.kept[p.serial] = keptTables{p.spec.Name, p.spec.Heap != nil, p.raised}
 	}
-	before := p.kind.SetLevel(l, table)
+	before := p.spec.SetLevel(l, table)
 	levels.Unlock()
 	if l != before || fresh {
 		p.intake.Retire() // so that the next batch begins with the new level
@@ -173,13 +173,13 @@ func setLevels() {
 }
 
 // tables returns the tables of the pool.
-func (p *Pool) tables() []*ledger.Table {
+func (p *Pool) tables() []*batch.Table {
 	levels.Lock()
 	defer levels.Unlock()
 	if p.base == nil {
 		return nil
 	}
-	return append([]*ledger.Table{p.base}, p.raised...)
+	return append([]*batch.Table{p.base}, p.raised...)
 }
 
 // A Site says what a stack has made of a pool's owners. If a part of the owners is recorded,
@@ -228,20 +228,20 @@ func (i PoolInfo) Sites() []Site {
 }
 
 func (p *Pool) sites() (sites []Site) {
-	var t ledger.Tally
-	for _, l := range p.intake.Batches() {
-		intake.Tally(l, &t)
+	var t batch.Tally
+	for _, b := range p.intake.Batches() {
+		intake.Tally(b, &t)
 	}
 	rows := t.Rows()
-	slices.SortStableFunc(rows, func(x, y *ledger.Row) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	slices.SortStableFunc(rows, func(x, y *batch.Row) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	type group struct{ first, last, labels int } // the sites of a stack, as numbers in sites
-	groups := map[ledger.Stack]*group{}
+	groups := map[batch.Stack]*group{}
 	for _, r := range rows {
 		s := Site{Label: r.Label, Live: r.Live, Bytes: r.Bytes, Samples: r.Samples}
-		var stack ledger.Stack
+		var stack batch.Stack
 		if r.Origin != nil {
 			stack, s.PCs = r.Origin.Stack(), r.Origin.PCs()
-			s.Age = time.Duration(ledger.Age(r.Born)) * time.Second
+			s.Age = time.Duration(batch.Age(r.Born)) * time.Second
 		}
 		for _, u := range r.Uses {
 			s.Uses = append(s.Uses, u.PCs())
@@ -265,7 +265,7 @@ func (p *Pool) sites() (sites []Site) {
 	}
 	for _, table := range p.tables() {
 		for _, c := range table.Counts() {
-			var stack ledger.Stack
+			var stack batch.Stack
 			s := Site{}
 			if c.Origin != nil {
 				stack, s.PCs = c.Origin.Stack(), c.Origin.PCs()
@@ -294,10 +294,10 @@ func readSites() (all []leaks.Site) {
 			continue
 		}
 		delete(kept, p.serial)
-		pool := leaks.Site{Pool: p.kind.Name, Memory: p.kind.Heap != nil}
-		t := ledger.Tally{Exact: true}
-		for _, l := range p.intake.Batches() {
-			intake.Tally(l, &t)
+		pool := leaks.Site{Pool: p.spec.Name, Memory: p.spec.Heap != nil}
+		t := batch.Tally{Exact: true}
+		for _, b := range p.intake.Batches() {
+			intake.Tally(b, &t)
 		}
 		for _, r := range t.Rows() {
 			s := pool
@@ -316,7 +316,7 @@ func readSites() (all []leaks.Site) {
 }
 
 // appendCounts appends what tables have counted to all.
-func appendCounts(all []leaks.Site, pool leaks.Site, tables []*ledger.Table) []leaks.Site {
+func appendCounts(all []leaks.Site, pool leaks.Site, tables []*batch.Table) []leaks.Site {
 	for _, t := range tables {
 		for _, c := range t.Counts() {
 			s := pool

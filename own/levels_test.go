@@ -22,7 +22,7 @@ func TestLeaksLevels(t *testing.T) {
 	level := func(p *Pool, want LeakLevel) {
 		t.Helper()
 		if got := poolInfo(t, p).LeakLevel(); got != want {
-			t.Errorf("%s has the level %v, want %v", p.kind.Name, got, want)
+			t.Errorf("%s has the level %v, want %v", p.spec.Name, got, want)
 		}
 	}
 	defer SetLeakLevel("*", LeaksOff)
@@ -85,7 +85,7 @@ func TestLeaksEnvironment(t *testing.T) {
 			late := nothing()
 			late.Name = "late.Pool"
 			p := NewPool(late)
-			fmt.Println(LeakLevel(early.kind.Level()), LeakLevel(p.kind.Level()))
+			fmt.Println(LeakLevel(early.spec.Level()), LeakLevel(p.spec.Level()))
 		}, "CHEAP_LEAKS="+env)
 		if strings.TrimSpace(out) != want || status != 0 {
 			t.Errorf("%q: status %d, %q, want %q", env, status, out, want)

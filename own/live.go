@@ -4,8 +4,8 @@ import (
 	"iter"
 	"runtime"
 
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // A LiveOwner describes a resource whose owner is open: neither closed, nor disowned,
@@ -27,9 +27,9 @@ type LiveOwner struct {
 // batches, the closed ones included.
 func (p *Pool) Live() iter.Seq[LiveOwner] {
 	return func(yield func(LiveOwner) bool) {
-		var entries []ledger.OpenEntry
-		for _, l := range p.intake.Batches() {
-			entries = intake.OpenOnes(l, entries[:0])
+		var entries []batch.OpenEntry
+		for _, b := range p.intake.Batches() {
+			entries = intake.OpenOnes(b, entries[:0])
 			for _, e := range entries {
 				o := LiveOwner{Label: e.Label, Size: e.Size, Uses: e.Uses}
 				if e.Origin != nil {
@@ -64,8 +64,8 @@ func (m *Memory) Live() iter.Seq[LiveOwner] {
 // error of [Pool.Destroy] if the owner was never closed. It may be called again. It does
 // nothing if o is closed.
 func (o *Owner) SetLabel(label string) {
-	if t := o.ref.Token(); t != nil {
-		t.Ledger.SetLabel(o.ref.Index, label)
+	if t := o.ref.Sentinel(); t != nil {
+		t.Batch.SetLabel(o.ref.Index, label)
 		runtime.KeepAlive(t)
 	}
 }

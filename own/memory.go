@@ -12,8 +12,8 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/pointerfree"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -104,8 +104,8 @@ func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 func (b *blocks) init(m *Memory, h *cheap.Heap, o Options) {
 	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
 	b.Heap, b.Workers, b.In = h, worker.NewCall(0, false), &b.pool.intake
-	k := &b.pool.kind
-	k.Heap, k.Holder, k.Sink = h, nil, b
+	k := &b.pool.spec
+	k.Heap, k.Holder, k.Releaser = h, nil, b
 	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk
 	b.In.Init(k, nil, nil)
 	b.pool.noteMade(m)
@@ -156,7 +156,7 @@ type Bytes struct{ owner Owner }
 type String struct{ owner Owner }
 
 // The handles of a batch are in one array of Owners. One reachable handle keeps
-// the whole array, which refers to the token only, as each handle does anyway. So
+// the whole array, which refers to the sentinel only, as each handle does anyway. So
 // each kind of handle is an Owner and nothing else.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Mem[[100]byte]{})-unsafe.Sizeof(Owner{})]
@@ -165,17 +165,17 @@ var (
 )
 
 // newOwners returns n Owners of a batch.
-func newOwners(t *ledger.Token, n uint32) unsafe.Pointer {
+func newOwners(t *batch.Sentinel, n uint32) unsafe.Pointer {
 	all := make([]Owner, n)
 	for i := range all {
-		all[i].ref = ledger.RefTo(t, uint32(i))
+		all[i].ref = batch.RefTo(t, uint32(i))
 	}
 	return unsafe.Pointer(&all[0])
 }
 
 // filled ends the Use that a block begins with. Until the contents are written,
 // a Destroy must not free the block.
-func (o *Owner) filled() { o.ref.Token().Exit(o.ref.Index) }
+func (o *Owner) filled() { o.ref.Sentinel().Exit(o.ref.Index) }
 
 // NewMem returns a zeroed T, which is freed when the Mem is closed, or after it
 // becomes unreachable. NewMem panics if a T contains Go pointers, as [cheap.New]
@@ -193,10 +193,10 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 			return (*Mem[T])(h), nil // newOwners has made it as an Owner
 		}
 	}
-	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), ledger.OneUse)
+	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), batch.OneUse)
 	if h == nil {
 		var err error
-		if h, _, err = m.blocks.CarveSlow("NewMem", int(unsafe.Sizeof(zero)), ledger.OneUse, true); err != nil {
+		if h, _, err = m.blocks.CarveSlow("NewMem", int(unsafe.Sizeof(zero)), batch.OneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
@@ -222,10 +222,10 @@ func (m *Memory) NewBytes(n int) (*Bytes, error) {
 	if h, _ := m.blocks.CarveZeroed(n); h != nil {
 		return (*Bytes)(h), nil // newOwners has made it as an Owner
 	}
-	h, block := m.blocks.Carve(n, ledger.OneUse)
+	h, block := m.blocks.Carve(n, batch.OneUse)
 	if h == nil {
 		var err error
-		if h, _, err = m.blocks.CarveSlow("NewBytes", n, ledger.OneUse, true); err != nil {
+		if h, _, err = m.blocks.CarveSlow("NewBytes", n, batch.OneUse, true); err != nil {
 			return nil, err
 		}
 	} else {
@@ -239,11 +239,11 @@ func (m *Memory) NewBytes(n int) (*Bytes, error) {
 // NewString returns a copy of s, which is freed when the result is closed, or after
 // it becomes unreachable. The errors are those of [NewMem].
 func (m *Memory) NewString(s string) (*String, error) {
-	h, at := m.blocks.Carve(len(s), ledger.OneUse)
+	h, at := m.blocks.Carve(len(s), batch.OneUse)
 	block := osmem.Pointer(at)
 	if h == nil {
 		var err error
-		if h, block, err = m.blocks.CarveSlow("NewString", len(s), ledger.OneUse, false); err != nil {
+		if h, block, err = m.blocks.CarveSlow("NewString", len(s), batch.OneUse, false); err != nil {
 			return nil, err
 		}
 	}
@@ -315,7 +315,7 @@ func (b *Bytes) Owner() *Owner { return &b.owner }
 func (b *Bytes) Use(f func([]byte)) {
 	t := b.owner.use("Use")
 	defer unuse(t, b.owner.ref.Index)
-	f(bytesOf(t.Ledger, b.owner.ref.Index))
+	f(bytesOf(t.Batch, b.owner.ref.Index))
 }
 
 // TryUse is [Bytes.Use] that returns [ErrClosed], without a call of f, if the Bytes are
@@ -326,7 +326,7 @@ func (b *Bytes) TryUse(f func([]byte) error) error {
 		return ErrClosed
 	}
 	defer unuse(t, b.owner.ref.Index)
-	return f(bytesOf(t.Ledger, b.owner.ref.Index))
+	return f(bytesOf(t.Batch, b.owner.ref.Index))
 }
 
 // Get returns the bytes, or nil if they are closed. The slice does not keep b
@@ -336,7 +336,7 @@ func (b *Bytes) Get() []byte {
 	if t == nil {
 		return nil
 	}
-	return bytesOf(t.Ledger, b.owner.ref.Index)
+	return bytesOf(t.Batch, b.owner.ref.Index)
 }
 
 // KeepAlive marks the last use of a slice of [Bytes.Get]; see [Owner.KeepAlive].
@@ -367,7 +367,7 @@ func (s *String) Closed() bool { return s.owner.Closed() }
 func (s *String) Use(f func(string)) {
 	t := s.owner.use("Use")
 	defer unuse(t, s.owner.ref.Index)
-	f(stringOf(t.Ledger, s.owner.ref.Index))
+	f(stringOf(t.Batch, s.owner.ref.Index))
 }
 
 // TryUse is [String.Use] that returns [ErrClosed], without a call of f, if the String is
@@ -378,7 +378,7 @@ func (s *String) TryUse(f func(string) error) error {
 		return ErrClosed
 	}
 	defer unuse(t, s.owner.ref.Index)
-	return f(stringOf(t.Ledger, s.owner.ref.Index))
+	return f(stringOf(t.Batch, s.owner.ref.Index))
 }
 
 // String returns a copy of the string in Go memory, which the caller may keep, or ""
@@ -396,20 +396,20 @@ func (s *String) Len() int { return s.owner.size() }
 
 // size returns the size of an open owner's resource.
 func (o *Owner) size() int {
-	if t := o.ref.Token(); t != nil {
-		if s := t.Ledger.State(o.ref.Index); s&ledger.Open != 0 {
-			return int(ledger.SizeOf(s))
+	if t := o.ref.Sentinel(); t != nil {
+		if s := t.Batch.State(o.ref.Index); s&batch.Open != 0 {
+			return int(batch.SizeOf(s))
 		}
 	}
 	return 0
 }
 
 // bytesOf returns the block of an entry. Its size does not change.
-func bytesOf(l *ledger.Ledger, i uint32) []byte {
-	return unsafe.Slice((*byte)(osmem.Pointer(l.Word(i))), ledger.SizeOf(l.State(i)))
+func bytesOf(b *batch.Batch, i uint32) []byte {
+	return unsafe.Slice((*byte)(osmem.Pointer(b.Word(i))), batch.SizeOf(b.State(i)))
 }
 
-func stringOf(l *ledger.Ledger, i uint32) string {
+func stringOf(l *batch.Batch, i uint32) string {
 	b := bytesOf(l, i)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }

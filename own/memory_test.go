@@ -414,7 +414,7 @@ func quietly(t *testing.T, f func()) {
 func inLargeBatch(t *testing.T, m *Memory) (chunk int) {
 	for {
 		b := newBytes(t, m, 0)
-		if n := int(b.owner.ref.Token().Ledger.Size()); n > 100 && int(b.owner.ref.Index) == n-1 {
+		if n := int(b.owner.ref.Sentinel().Batch.Size()); n > 100 && int(b.owner.ref.Index) == n-1 {
 			return (2*n + 1) * 16 // its batch is full, and the next one has twice as many
 		}
 	}

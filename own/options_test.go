@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	unknown := w.own(t, p, 0)
 	mustStats(t, p, Stats{Live: 1, Bytes: 4 << 10})
 	small, large := w.own(t, p, 64<<10-1), w.own(t, p, 64<<10)
-	if small.ref.Token().Ledger == large.ref.Token().Ledger {
+	if small.ref.Sentinel().Batch == large.ref.Sentinel().Batch {
 		t.Error("one of 64 KiB shares a batch")
 	}
 	unknown.Close()

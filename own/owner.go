@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 )
 
 // An Owner owns a resource until it is closed. While any copy of the Owner is
@@ -33,7 +33,7 @@ import (
 // reflect.DeepEqual of two values with an Owner, Handle or Number inside is false, unless one is
 // a copy of the other, also if C would call them equal. A test compares what C says of them.
 // Nothing that prints or compares values by reflection follows an Owner to its pool.
-type Owner struct{ ref ledger.Ref }
+type Owner struct{ ref batch.Ref }
 
 // Close releases the resource immediately, independently of other owners. A
 // second Close, through the same Owner or a copy, does nothing.
@@ -46,7 +46,7 @@ type Owner struct{ ref ledger.Ref }
 // Close returns the error of the release function, if it calls that function. A
 // panic of the release function reaches the caller.
 func (o *Owner) Close() error {
-	if t := o.ref.Token(); t != nil {
+	if t := o.ref.Sentinel(); t != nil {
 		_, err := t.Close(o.ref.Index)
 		runtime.KeepAlive(t)
 		return err
@@ -66,7 +66,7 @@ func (o *Owner) Close() error {
 // with Options.Drain on the goroutine that calls Drain: it would wait for itself until
 // ctx is done.
 func (o *Owner) CloseWait(ctx context.Context) error {
-	t := o.ref.Token()
+	t := o.ref.Sentinel()
 	if t == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (o *Owner) CloseWait(ctx context.Context) error {
 	if !later {
 		return err
 	}
-	released := func() bool { return t.State(o.ref.Index)&ledger.Gone != 0 }
+	released := func() bool { return t.State(o.ref.Index)&batch.Gone != 0 }
 	return await(ctx, func() <-chan struct{} { return t.Await(o.ref.Index) }, released)
 }
 
@@ -104,7 +104,7 @@ func (o *Owner) Use(f func(resource unsafe.Pointer)) {
 // TryUse is [Owner.Use] that returns [ErrClosed], without a call of f, if the owner
 // is closed or owns nothing. Else it returns the error of f.
 func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
-	if t := o.ref.Token(); t != nil {
+	if t := o.ref.Sentinel(); t != nil {
 		mustHavePointers(t, "TryUse")
 	}
 	t := o.tryUse("TryUse")
@@ -116,37 +116,37 @@ func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
 }
 
 // usePointer is use of a resource that is no number.
-func (o *Owner) usePointer(op string) *ledger.Token {
-	if t := o.ref.Token(); t != nil {
+func (o *Owner) usePointer(op string) *batch.Sentinel {
+	if t := o.ref.Sentinel(); t != nil {
 		mustHavePointers(t, op)
 	}
 	return o.use(op)
 }
 
-// use begins a Use, which unuse ends, and returns the token. It panics if the owner
+// use begins a Use, which unuse ends, and returns the sentinel. It panics if the owner
 // is closed.
-func (o *Owner) use(op string) *ledger.Token {
-	t := o.ref.Token()
+func (o *Owner) use(op string) *batch.Sentinel {
+	t := o.ref.Sentinel()
 	if t == nil {
 		panicOwnsNothing(op)
 	}
-	if !t.Ledger.Kind.Unshared {
+	if !t.Batch.Spec.Unshared {
 		if !t.Enter(o.ref.Index, op) {
-			t.Ledger.Kind.PanicClosed(op)
+			t.Batch.Spec.PanicClosed(op)
 		}
 	} else if !t.Peek(o.ref.Index) {
-		t.Ledger.Kind.PanicClosed(op)
+		t.Batch.Spec.PanicClosed(op)
 	}
 	return t
 }
 
 // tryUse is use that returns nil where use panics.
-func (o *Owner) tryUse(op string) *ledger.Token {
-	t := o.ref.Token()
+func (o *Owner) tryUse(op string) *batch.Sentinel {
+	t := o.ref.Sentinel()
 	switch {
 	case t == nil:
 		return nil
-	case t.Ledger.Kind.Unshared:
+	case t.Batch.Spec.Unshared:
 		if !t.Peek(o.ref.Index) {
 			return nil
 		}
@@ -158,8 +158,8 @@ func (o *Owner) tryUse(op string) *ledger.Token {
 
 // unuse ends a Use. It must be deferred, because the function that use precedes may
 // panic or end its goroutine.
-func unuse(t *ledger.Token, i uint32) {
-	if !t.Ledger.Kind.Unshared {
+func unuse(t *batch.Sentinel, i uint32) {
+	if !t.Batch.Spec.Unshared {
 		t.Exit(i)
 	}
 	runtime.KeepAlive(t)
@@ -197,9 +197,9 @@ func (o *Owner) Resource() unsafe.Pointer {
 	return t.Pointer(o.ref.Index)
 }
 
-// open returns the token, or nil if the owner is closed.
-func (o *Owner) open() *ledger.Token {
-	if t := o.ref.Token(); t != nil && t.State(o.ref.Index)&ledger.Open != 0 {
+// open returns the sentinel, or nil if the owner is closed.
+func (o *Owner) open() *batch.Sentinel {
+	if t := o.ref.Sentinel(); t != nil && t.State(o.ref.Index)&batch.Open != 0 {
 		return t
 	}
 	return nil
@@ -207,22 +207,22 @@ func (o *Owner) open() *ledger.Token {
 
 // mustHavePointers panics if the resources of the pool are numbers, which are never
 // converted to pointers.
-func mustHavePointers(t *ledger.Token, op string) {
-	if t.Ledger.Kind.Numbers {
+func mustHavePointers(t *batch.Sentinel, op string) {
+	if t.Batch.Spec.Numbers {
 		panicNumbers(t, op)
 	}
 }
 
 //go:noinline
-func panicNumbers(t *ledger.Token, op string) {
-	panicMisuse(t.Ledger.Kind.Name, op, "the resource is a number, because the pool has Options.Numbers; use a Number in place of an Owner")
+func panicNumbers(t *batch.Sentinel, op string) {
+	panicMisuse(t.Batch.Spec.Name, op, "the resource is a number, because the pool has Options.Numbers; use a Number in place of an Owner")
 }
 
 // KeepAlive keeps the resource from being released because the owner becomes
 // unreachable. The call marks the last use of a pointer that [Owner.Resource] has
 // returned, as [runtime.KeepAlive] does. It does not protect against a Close by
 // another goroutine.
-func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Token()) }
+func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Sentinel()) }
 
 // Disown closes the owner without a release, and returns the resource, which
 // belongs to the caller from now on. If Disown returns an error, nothing has
@@ -231,7 +231,7 @@ func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Token()) }
 // [ErrShared] for memory that cannot be disowned. Disown panics in a pool with
 // Options.Numbers.
 func (o *Owner) Disown() (unsafe.Pointer, error) {
-	t := o.ref.Token()
+	t := o.ref.Sentinel()
 	if t == nil {
 		return nil, ErrClosed
 	}
@@ -243,8 +243,8 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 	return p, nil
 }
 
-func (o *Owner) disown(t *ledger.Token) error {
-	err := t.Ledger.Disown(o.ref.Index)
+func (o *Owner) disown(t *batch.Sentinel) error {
+	err := t.Batch.Disown(o.ref.Index)
 	runtime.KeepAlive(t)
 	return err
 }
@@ -259,17 +259,17 @@ func (o *Owner) disown(t *ledger.Token) error {
 // If the owner is closed, Resize does nothing. It panics if size is negative, and for
 // memory of a [Memory], whose size does not change.
 func (o *Owner) Resize(size int) {
-	t := o.ref.Token()
+	t := o.ref.Sentinel()
 	if t == nil {
 		return
 	}
 	if size < 0 {
-		panicMisuse(t.Ledger.Kind.Name, "Resize", "the size %d is negative", size)
+		panicMisuse(t.Batch.Spec.Name, "Resize", "the size %d is negative", size)
 	}
-	if t.Ledger.Kind.Heap != nil {
-		panicMisuse(t.Ledger.Kind.Name, "Resize", "a block of a Memory has a fixed size; make another one")
+	if t.Batch.Spec.Heap != nil {
+		panicMisuse(t.Batch.Spec.Name, "Resize", "a block of a Memory has a fixed size; make another one")
 	}
-	intake.Resize(t.Ledger, o.ref.Index, size)
+	intake.Resize(t.Batch, o.ref.Index, size)
 	runtime.KeepAlive(t)
 }
 
@@ -283,11 +283,11 @@ func (o *Owner) Resize(size int) {
 // owner as Options.Parent. It returns [ErrClosed] if o is closed, and [ErrChildren] after
 // the first child or such a pool.
 func (o *Owner) SetState(state any) error {
-	t := o.ref.Token()
+	t := o.ref.Sentinel()
 	if t == nil {
 		return ErrClosed
 	}
-	f := t.Ledger.Family(o.ref.Index)
+	f := t.Batch.Family(o.ref.Index)
 	defer runtime.KeepAlive(t)
 	switch {
 	case f == nil:

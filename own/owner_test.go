@@ -277,12 +277,12 @@ func TestResize(t *testing.T) {
 	first.Resize(200)
 	mustStats(t, p, Stats{Live: 2, Bytes: 5200})
 	second := w.own(t, p, 100)
-	if second.ref.Token().Ledger != first.ref.Token().Ledger {
+	if second.ref.Sentinel().Batch != first.ref.Sentinel().Batch {
 		t.Error("two small ones do not share a batch")
 	}
 	first.Resize(990) // together they are beyond Pinned now
 	third := w.own(t, p, 100)
-	if third.ref.Token().Ledger == first.ref.Token().Ledger {
+	if third.ref.Sentinel().Batch == first.ref.Sentinel().Batch {
 		t.Error("a batch that outgrew Pinned got one more")
 	}
 	mustStats(t, p, Stats{Live: 4, Bytes: 6190})

@@ -11,7 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // TestChildrenBeforeParents ends a family of three generations in all ways, with
@@ -375,7 +375,7 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 		parent *cell
 		pool   *Pool
 	}
-	places := map[*ledger.Ledger]place{}
+	places := map[*batch.Batch]place{}
 	siblings := 0
 	for range 50 {
 		for _, parent := range []*thing{nil, small, other, exact} {
@@ -388,8 +388,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 					m = w.ownUnder(t, pool, parent, 16)
 					here.parent = parent.cell
 				}
-				if there, ok := places[m.ref.Token().Ledger]; !ok {
-					places[m.ref.Token().Ledger] = here
+				if there, ok := places[m.ref.Sentinel().Batch]; !ok {
+					places[m.ref.Sentinel().Batch] = here
 				} else if there != here {
 					t.Fatalf("a batch has owners of %+v and %+v", there, here)
 				} else if parent == exact {
@@ -508,7 +508,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 	family[0].Close()
 	never := 0
 	for _, m := range family {
-		if !m.Closed() && m.ref.Token().Ledger.Kind == &p.kind {
+		if !m.Closed() && m.ref.Sentinel().Batch.Spec == &p.spec {
 			never++
 		}
 	}

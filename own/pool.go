@@ -13,8 +13,8 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
-	"github.com/cheapgo/cheap/own/internal/ledger"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -57,13 +57,13 @@ const (
 // not be dropped: its queued releases would never run, and [Flush] would wait
 // for them.
 type Pool struct {
-	kind   ledger.Kind
+	spec   batch.Spec
 	intake intake.Intake
 	queue  *worker.Queue // with Options.Drain or Thread, else nil
 	inline *worker.Call  // with Options.Inline, else nil
 	parent bool          // Options.Parent is set
 
-	// addresses is the number of addresses from ledger.LeastAddress on that Own takes:
+	// addresses is the number of addresses from batch.LeastAddress on that Own takes:
 	// all, or none in a pool of numbers.
 	addresses uintptr
 
@@ -79,8 +79,8 @@ type Pool struct {
 	// Under levels.
 	level       leaks.Level
 	levelNumber uint64
-	base        *ledger.Table   // nil if the level was always off
-	raised      []*ledger.Table // while a level is raised: one for each generation since
+	base        *batch.Table   // nil if the level was always off
+	raised      []*batch.Table // while a level is raised: one for each generation since
 
 	serial uint64 // see entry; does not change after the constructor
 }
@@ -103,28 +103,28 @@ func NewPool(o Options) *Pool {
 	}
 	p := newPool(o, bad)
 	if o.Drain || o.Thread {
-		p.queue = worker.NewQueue(&p.kind, o.Thread, o.NotifyQueued)
-		p.kind.Sink, p.kind.Queues = p.queue, true
+		p.queue = worker.NewQueue(&p.spec, o.Thread, o.NotifyQueued)
+		p.spec.Releaser, p.spec.Queues = p.queue, true
 	} else {
 		c := worker.NewCall(o.Workers, o.Inline)
-		if p.kind.Sink = c; o.Inline {
+		if p.spec.Releaser = c; o.Inline {
 			p.inline = c
 		}
 	}
-	var f *ledger.Family
+	var f *batch.Family
 	if o.Parent != nil {
-		t := o.Parent.ref.Token()
+		t := o.Parent.ref.Sentinel()
 		if t == nil {
 			bad("Options.Parent owns nothing; give it a resource first")
 		}
-		if f = t.Ledger.Family(o.Parent.ref.Index); f == nil {
+		if f = t.Batch.Family(o.Parent.ref.Index); f == nil {
 			bad("Options.Parent is closed; make the pool while it is open")
 		}
 		runtime.KeepAlive(t)
 		p.parent = true
 		f.Fix()
 	}
-	p.intake.Init(&p.kind, o.Construct, f)
+	p.intake.Init(&p.spec, o.Construct, f)
 	if o.Inline {
 		p.intake.BeforeConstruct(p.help)
 	}
@@ -132,7 +132,7 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// newPool returns a pool without a sink and without an intake. bad panics.
+// newPool returns a pool without a releaser and without an intake. bad panics.
 func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	switch {
 	case o.Batch < 0 || o.Batch > mostBatch:
@@ -140,31 +140,31 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	case o.Pinned < 0 || o.Size < 0 || o.MaxQueued < 0 || o.Workers < 0:
 		bad("Options.Pinned, Size, MaxQueued or Workers is negative; use 0 for the default")
 	}
-	p := &Pool{kind: ledger.Kind{
+	p := &Pool{spec: batch.Spec{
 		Name:      cmp.Or(o.Name, "own.Owner"),
 		Batch:     cmp.Or(o.Batch, defaultBatch),
-		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), ledger.MaxSize),
-		Size:      min(int64(cmp.Or(o.Size, defaultSize)), ledger.MaxSize),
+		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), batch.MaxSize),
+		Size:      min(int64(cmp.Or(o.Size, defaultSize)), batch.MaxSize),
 		MaxQueued: int64(o.MaxQueued),
 		Unshared:  o.Unshared,
 		Trace:     o.Trace,
 		Release:   o.Release,
 		State:     o.State,
 		Numbers:   o.Numbers,
-		Holder:    ledger.Holds(o.CHeap),
+		Holder:    batch.Holds(o.CHeap),
 	}}
 	if !o.Numbers {
-		p.addresses = math.MaxUint - ledger.LeastAddress + 1
+		p.addresses = math.MaxUint - batch.LeastAddress + 1
 	}
 	p.onCollect = o.OnCollect
-	if tell, name := o.OnCollect, p.kind.Name; tell != nil {
+	if tell, name := o.OnCollect, p.spec.Name; tell != nil {
 		// The function must not refer to o, which has a pointer to the parent's owner.
-		p.kind.OnCollect = func(count int, stack string) {
+		p.spec.OnCollect = func(count int, stack string) {
 			tell(Collected{Pool: name, Count: count, Stack: stack})
 		}
 	}
-	if tell, name := o.OnReleaseError, p.kind.Name; tell != nil {
-		p.kind.OnReleaseError = func(count int, err error) {
+	if tell, name := o.OnReleaseError, p.spec.Name; tell != nil {
+		p.spec.OnReleaseError = func(count int, err error) {
 			tell(ReleaseError{Pool: name, Count: count, Err: err})
 		}
 	}
@@ -189,14 +189,14 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 //
 // [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	// As own, to save a call.
 	n := p.sized(size)
-	if n > 0 && o.ref.Token() == nil {
+	if n > 0 && o.ref.Sentinel() == nil {
 		if t, i := p.intake.Put(uintptr(resource), n); t != nil {
-			o.ref = ledger.RefTo(t, i)
+			o.ref = batch.RefTo(t, i)
 			return nil
 		}
 	}
@@ -206,9 +206,9 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 // own is Own of a resource that is checked.
 func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 	n := p.sized(size)
-	if n > 0 && o.ref.Token() == nil {
+	if n > 0 && o.ref.Sentinel() == nil {
 		if t, i := p.intake.Put(resource, n); t != nil {
-			o.ref = ledger.RefTo(t, i)
+			o.ref = batch.RefTo(t, i)
 			return nil
 		}
 	}
@@ -217,10 +217,10 @@ func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 
 // ownSlow is the slow path of Own. If the resource is a child, f is its family. A state
 // that is not nil is its own.
-func (p *Pool) ownSlow(o *Owner, f *ledger.Family, resource uintptr, size int, state any) error {
+func (p *Pool) ownSlow(o *Owner, f *batch.Family, resource uintptr, size int, state any) error {
 	n := p.sized(size)
 	if n < 0 {
-		panicMisuse(p.kind.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
+		panicMisuse(p.spec.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
 	}
 	p.mustBeVacant(o, "Own")
 	return p.count(p.intake.Own(&o.ref, f, resource, n, state))
@@ -246,14 +246,14 @@ func (p *Pool) help() {
 
 func (p *Pool) mustBeVacant(o *Owner, op string) {
 	if !o.ref.Vacant() {
-		panicMisuse(p.kind.Name, op, "the Owner owns something already; close or disown it first, or use another Owner")
+		panicMisuse(p.spec.Name, op, "the Owner owns something already; close or disown it first, or use another Owner")
 	}
 }
 
 // giveWay yields while releases wait. A goroutine that makes owners calls it once
 // for each batch, with no lock held. To release takes longer than to forget. With
 // all Ps busy, dead batches would pile up for some time slices of 10 ms. On a
-// single P giveWay always yields, because the sweeper, which finds dead tokens,
+// single P giveWay always yields, because the sweeper, which finds dead sentinels,
 // and the walk over the registrations have no other P to run on.
 func giveWay() {
 	if worker.Waiting() || runtime.GOMAXPROCS(0) == 1 {
@@ -265,7 +265,7 @@ func giveWay() {
 // to the slow path, which panics.
 func (p *Pool) sized(size int) int64 {
 	if size == 0 {
-		return p.kind.Size
+		return p.spec.Size
 	}
 	return int64(size)
 }
@@ -273,15 +273,15 @@ func (p *Pool) sized(size int) int64 {
 //go:noinline
 func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	if o == nil {
-		panicMisuse(p.kind.Name, "Own", "the Owner is nil; pass the address of the one in the caller's value")
+		panicMisuse(p.spec.Name, "Own", "the Owner is nil; pass the address of the one in the caller's value")
 	}
-	if p.kind.Numbers {
-		panicMisuse(p.kind.Name, "Own", "the pool has Options.Numbers, and the resource is a pointer; use a Number, or another pool")
+	if p.spec.Numbers {
+		panicMisuse(p.spec.Name, "Own", "the pool has Options.Numbers, and the resource is a pointer; use a Number, or another pool")
 	}
 	if resource != 0 {
-		panicMisuse(p.kind.Name, "Own", "the resource %#x is not an address; set Options.Numbers, and use a Number", resource)
+		panicMisuse(p.spec.Name, "Own", "the resource %#x is not an address; set Options.Numbers, and use a Number", resource)
 	}
-	panicMisuse(p.kind.Name, "Own", "the resource is nil; check the result of the C function before Own")
+	panicMisuse(p.spec.Name, "Own", "the resource is nil; check the result of the C function before Own")
 }
 
 // OwnUnder is [Pool.Own] for a resource that depends on another one, its parent,
@@ -294,7 +294,7 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 // OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
 // a pool with Options.Parent, and if parent is nil.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	return p.ownUnder(o, parent, uintptr(resource), size, nil)
@@ -315,7 +315,7 @@ func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) err
 // bytes more of the Go heap, and is made with a lock, as a child is. [Pool.Discard] does not
 // know the state: if OwnWith returns an error, the binding destroys the resource itself.
 func (p *Pool) OwnWith(o, parent *Owner, resource unsafe.Pointer, size int, state any) error {
-	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	return p.ownWith(o, parent, uintptr(resource), size, state)
@@ -330,9 +330,9 @@ func (p *Pool) ownWith(o, parent *Owner, resource uintptr, size int, state any) 
 
 func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int, state any) error {
 	if parent == nil {
-		panicMisuse(p.kind.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
+		panicMisuse(p.spec.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
 	}
-	t := parent.ref.Token()
+	t := parent.ref.Sentinel()
 	defer runtime.KeepAlive(t)
 	f := p.familyOf(t, parent)
 	if f == nil {
@@ -341,16 +341,16 @@ func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int, state any)
 	return p.ownSlow(o, f, resource, size, state)
 }
 
-// familyOf returns the family of a parent, whose token is t, or nil if the parent is
+// familyOf returns the family of a parent, whose sentinel is t, or nil if the parent is
 // closed or owns nothing.
-func (p *Pool) familyOf(t *ledger.Token, parent *Owner) *ledger.Family {
+func (p *Pool) familyOf(t *batch.Sentinel, parent *Owner) *batch.Family {
 	if t == nil {
 		return nil
 	}
 	if p.parent {
-		panicMisuse(p.kind.Name, "OwnUnder", "the pool has Options.Parent already; call Own, or leave that option out")
+		panicMisuse(p.spec.Name, "OwnUnder", "the pool has Options.Parent already; call Own, or leave that option out")
 	}
-	return t.Ledger.Family(parent.ref.Index)
+	return t.Batch.Family(parent.ref.Index)
 }
 
 // Make makes o the owner of a resource that Options.Construct has made. One call
@@ -368,14 +368,14 @@ func (p *Pool) familyOf(t *ledger.Token, parent *Owner) *ledger.Family {
 // Construct has made a number below 4,096 in a pool without Options.Numbers.
 func (p *Pool) Make(o *Owner) error {
 	if !p.intake.Makes() {
-		panicMisuse(p.kind.Name, "Make", "the pool has no Options.Construct; set it, or call Own")
+		panicMisuse(p.spec.Name, "Make", "the pool has no Options.Construct; set it, or call Own")
 	}
 	if o == nil {
 		p.panicNothing(o, 0)
 	}
-	if o.ref.Token() == nil {
+	if o.ref.Sentinel() == nil {
 		if t, i := p.intake.Next(); t != nil {
-			o.ref = ledger.RefTo(t, i)
+			o.ref = batch.RefTo(t, i)
 			return nil
 		}
 	}
@@ -403,12 +403,12 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
-	st := Stats{Collected: p.kind.Counts.Collected.Load(), Queued: p.kind.Counts.Queued.Load()}
+	st := Stats{Collected: p.spec.Counts.Collected.Load(), Queued: p.spec.Counts.Queued.Load()}
 	st.Live, st.Bytes, st.Made = p.intake.Totals()
 	if p.queue != nil {
 		st.OldestQueued = p.queue.Oldest()
 	}
-	if b, ok := p.kind.Sink.(*blocks); ok {
+	if b, ok := p.spec.Releaser.(*blocks); ok {
 		st.Bytes += b.grown.Load()
 	}
 	if rooms := p.rooms.Load(); rooms != nil {

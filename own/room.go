@@ -9,7 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/goroutine"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -51,9 +51,9 @@ type Room struct {
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 	n := p.sized(size)
 	if n < 0 {
-		panicMisuse(p.kind.Name, "Reserve", "the size %d is negative; use 0 if it is unknown", size)
+		panicMisuse(p.spec.Name, "Reserve", "the size %d is negative; use 0 if it is unknown", size)
 	}
-	n = min(n, ledger.MaxSize)
+	n = min(n, batch.MaxSize)
 	if err := p.intake.Refuses(); err != nil {
 		return Room{}, err
 	}
@@ -63,7 +63,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 			return Room{}, err
 		}
 		if err := p.hold(&held, n); err != nil {
-			p.kind.Holder.Unreserve(n)
+			p.spec.Holder.Unreserve(n)
 			return Room{}, err
 		}
 		account.Notify()
@@ -73,7 +73,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
-	h := p.kind.Holder
+	h := p.spec.Holder
 	if !account.Waiting() && h.Reserve(n) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 	if err == nil || err == ctx.Err() {
 		return err
 	}
-	return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.kind.Name, n, err)
+	return fmt.Errorf("cheap: %s.Reserve: %d bytes: %w", p.spec.Name, n, err)
 }
 
 // hold makes o, which is in a Room, the owner of n bytes that are counted.
@@ -103,13 +103,13 @@ func (p *Pool) makeRooms() *Pool {
 	if rooms := p.rooms.Load(); rooms != nil || p.intake.Ended() {
 		return rooms
 	}
-	h := p.kind.Holder
+	h := p.spec.Holder
 	rooms := newPool(Options{
-		Name:      p.kind.Name + ", rooms",
+		Name:      p.spec.Name + ", rooms",
 		Numbers:   true,
-		Batch:     p.kind.Batch,
-		Pinned:    int(p.kind.Pinned), // was an int
-		Trace:     p.kind.Trace,
+		Batch:     p.spec.Batch,
+		Pinned:    int(p.spec.Pinned), // was an int
+		Trace:     p.spec.Trace,
 		OnCollect: p.onCollect,
 		Release: func(_ any, sizes []uintptr) error {
 			for _, n := range sizes {
@@ -118,8 +118,8 @@ func (p *Pool) makeRooms() *Pool {
 			return nil
 		},
 	}, nil)
-	rooms.kind.Rooms, rooms.kind.Holder, rooms.kind.Sink = true, nil, worker.NewCall(0, false)
-	rooms.intake.Init(&rooms.kind, nil, nil)
+	rooms.spec.Rooms, rooms.spec.Holder, rooms.spec.Releaser = true, nil, worker.NewCall(0, false)
+	rooms.intake.Init(&rooms.spec, nil, nil)
 	rooms.noteMade(nil)
 	levels.Lock()
 	rooms.level, rooms.levelNumber = p.level, p.levelNumber
@@ -156,7 +156,7 @@ func (r *Room) Release() {
 // is empty.
 func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error {
 	p := r.mustHavePool("Own")
-	if uintptr(resource)-ledger.LeastAddress >= p.addresses || o == nil {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	return r.own(o, parent, uintptr(resource))
@@ -175,7 +175,7 @@ func (r *Room) own(o, parent *Owner, resource uintptr) error {
 	p.mustBeVacant(o, "Own")
 	if parent == nil {
 		if t, i := p.intake.Put(resource, size); t != nil {
-			o.ref = ledger.RefTo(t, i)
+			o.ref = batch.RefTo(t, i)
 			r.Release() // after the resource is counted, so that no other takes the room
 			return nil
 		}
@@ -194,7 +194,7 @@ func (r *Room) ownSlow(o, parent *Owner, resource uintptr) error {
 }
 
 func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) error {
-	t := parent.ref.Token()
+	t := parent.ref.Sentinel()
 	defer runtime.KeepAlive(t)
 	f := p.familyOf(t, parent)
 	if f == nil {
@@ -213,7 +213,7 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 // Discard is not for children: it knows neither the state of a parent nor the order. If
 // OwnUnder has returned an error, the binding destroys the resource itself.
 func (p *Pool) Discard(resource unsafe.Pointer) error {
-	if uintptr(resource)-ledger.LeastAddress >= p.addresses {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses {
 		p.panicNothing(new(Owner), uintptr(resource))
 	}
 	return p.discard(uintptr(resource))
@@ -221,17 +221,17 @@ func (p *Pool) Discard(resource unsafe.Pointer) error {
 
 func (p *Pool) discard(resource uintptr) error {
 	if p.parent {
-		panicMisuse(p.kind.Name, "Discard", "the pool has Options.Parent; destroy the resource directly")
+		panicMisuse(p.spec.Name, "Discard", "the pool has Options.Parent; destroy the resource directly")
 	}
-	if p.kind.Queues {
-		l := ledger.New(&p.kind, nil, nil, 1, ledger.OneToken)
-		l.Put(0, resource, p.kind.Size, 0)
-		p.kind.Counts.Made.Add(1)
-		p.kind.Count(0, p.kind.Size)
-		l.ReleaseStock()
+	if p.spec.Queues {
+		b := batch.New(&p.spec, nil, nil, 1, batch.OneSentinel)
+		b.Put(0, resource, p.spec.Size, 0)
+		p.spec.Counts.Made.Add(1)
+		p.spec.Count(0, p.spec.Size)
+		b.ReleaseStock()
 		return nil
 	}
 	m := goroutine.Enter()
 	defer m.Leave()
-	return p.kind.Release(p.kind.State, []uintptr{resource})
+	return p.spec.Release(p.spec.State, []uintptr{resource})
 }

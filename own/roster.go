@@ -92,7 +92,7 @@ func Pools() []PoolInfo {
 		if memory {
 			index[m] = len(infos)
 		}
-		infos = append(infos, PoolInfo{Name: p.kind.Name, Memory: memory, pools: []*Pool{p}})
+		infos = append(infos, PoolInfo{Name: p.spec.Name, Memory: memory, pools: []*Pool{p}})
 	}
 	return infos
 }

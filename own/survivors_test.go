@@ -11,7 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A tallyman counts resources, and knows nothing else of them.
@@ -155,7 +155,7 @@ func TestSurvivorOfClosed(t *testing.T) {
 			}
 			w.settle(t)
 			runtime.ReadMemStats(&before)
-			pages := ledger.Outside()
+			pages := batch.Outside()
 			kept := make([]*Owner, 0, n/each)
 			for i := range n {
 				if m := w.own(t, 100); i%each == each/2 {
@@ -167,7 +167,7 @@ func TestSurvivorOfClosed(t *testing.T) {
 			w.settle(t)
 			runtime.ReadMemStats(&after)
 			inGo := (int64(after.HeapAlloc)-int64(before.HeapAlloc))/int64(len(kept)) - int64(unsafe.Sizeof(Owner{})+unsafe.Sizeof(kept[0]))
-			outside := (ledger.Outside() - pages) / int64(len(kept))
+			outside := (batch.Outside() - pages) / int64(len(kept))
 			t.Logf("each keeps %d bytes of the Go heap, and %d outside", inGo, outside)
 			if !race.Build && !osmem.GoBacked && inGo+outside > most { // there objects are larger
 				t.Errorf("each of %d owners keeps %d bytes of the Go heap, and %d outside, want %d in all at most", len(kept), inGo, outside, most)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // mustBeAlive fails if a resource has been released.
@@ -220,12 +220,12 @@ func TestTooManyUses(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	m := w.own(t, p, 10)
-	e := m.ref.Token().At(m.ref.Index)
-	e.State += ledger.OneUse * (ledger.MostUses - 1)
+	e := m.ref.Sentinel().At(m.ref.Index)
+	e.State += batch.OneUse * (batch.MostUses - 1)
 	m.Use(func(unsafe.Pointer) {
 		mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "1048575")
 	})
-	e.State -= ledger.OneUse * (ledger.MostUses - 1)
+	e.State -= batch.OneUse * (batch.MostUses - 1)
 	mustStats(t, p, Stats{Live: 1, Bytes: 10}) // the size is not touched
 	m.Close()
 	mustBeReleased(t, m.cell, "by Close")

@@ -54,7 +54,7 @@ func NewAccount(o AccountOptions) *Account {
 	// A call of Accounts may run before Open returns, so the function that counts
 	// does not read a.account.
 	a.account = account.OpenQuick(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
-	a.account.Told()
+	a.account.Declared()
 	if o.CHeap {
 		a.account.InCHeap()
 	}
@@ -81,8 +81,8 @@ func (a *Account) Add(n int64) error {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
 	inLine := !a.account.Full(n)
-	if inLine && account.Waiting() || !a.account.Take(n) {
-		switch err := account.Wait(context.Background(), n, inLine, func() bool { return a.account.Take(n) }); {
+	if inLine && account.Waiting() || !a.account.TryCharge(n) {
+		switch err := account.Wait(context.Background(), n, inLine, func() bool { return a.account.TryCharge(n) }); {
 		case err == account.ErrUnpaced:
 			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		case err != nil:
@@ -92,7 +92,7 @@ func (a *Account) Add(n int64) error {
 	a.live.Add(1)
 	a.bytes.Add(n)
 	if !a.o.Manual {
-		account.TakeAuto(n)
+		account.ChargeReclaimable(n)
 	}
 	account.Notify()
 	return nil
@@ -106,7 +106,7 @@ func (a *Account) Remove(n int64) {
 	if n >= 0 && a.closed.Load() {
 		return
 	}
-	if n < 0 || !a.account.TryGive(n) {
+	if n < 0 || !a.account.TryUncharge(n) {
 		if n >= 0 && a.closed.Load() {
 			return // closed between the two checks
 		}
@@ -115,7 +115,7 @@ func (a *Account) Remove(n int64) {
 	a.live.Add(-1)
 	a.bytes.Add(-n)
 	if !a.o.Manual {
-		account.GiveAuto(n)
+		account.UnchargeReclaimable(n)
 	}
 }
 
@@ -125,7 +125,7 @@ func (a *Account) Close() {
 	a.mustBeMade("Close")
 	a.closed.Store(true)
 	if left := a.account.Close(); !a.o.Manual {
-		account.GiveAuto(left)
+		account.UnchargeReclaimable(left)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestRemoveTwice(t *testing.T) {
 		}
 		wg.Wait()
 		if held, more := a.Held(), auto()-before; held != 0 || more != 0 {
-			account.GiveAuto(more) // no other test is to see it
+			account.UnchargeReclaimable(more) // no other test is to see it
 			t.Fatalf("held %d, automatically %d more", held, more)
 		}
 	}
@@ -150,7 +150,7 @@ func TestLimitError(t *testing.T) {
 	}
 	err = free.Add(95 * mib)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) ||
-		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Auto < 10*mib || e.Auto > e.Held || e.Go < mib || e.Go > 100*mib {
+		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Reclaimable < 10*mib || e.Reclaimable > e.Held || e.Go < mib || e.Go > 100*mib {
 		t.Errorf("%v: %+v", err, e)
 	}
 	for _, words := range []string{"99614720 bytes", "100.0 MiB", "10.0 MiB of them"} {

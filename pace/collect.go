@@ -31,7 +31,7 @@ func (p *pacer) launch(regardless bool) {
 	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || aftergc.InBubble() || !p.to(begun) {
 		return
 	}
-	account.SetAutoFrom(0) // from now on each allocation yields
+	account.SetReclaimableFrom(0) // from now on each allocation yields
 	p.tasks.Add(1)
 	go p.collect()
 }
@@ -45,31 +45,31 @@ func (p *pacer) from() int64 {
 }
 
 // collect does the collection that has begun, waits for its releases, and takes the
-// mark.
+// baseline.
 func (p *pacer) collect() {
 	defer p.tasks.Done()
 	var r reader
 	begin, before := time.Now(), r.read()
 	account.Refresh()
-	auto, ever := account.Auto()
+	reclaimable, ever := account.Reclaimable()
 	held := account.Held()
 	runtime.GC()
-	p.to(marked)
+	p.to(completed)
 	stuck, done := drain(&r, true, p.patience())
 	after := r.read()
 	took := max(after.cpu-before.cpu, 0)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was := p.mark
-	freed := p.settle(after, auto, ever)
-	p.backoff = nextBackoff(p.backoff, freed, auto-was.auto)
+	was := p.baseline
+	freed := p.settle(after, reclaimable, ever)
+	p.backoff = nextBackoff(p.backoff, freed, reclaimable-was.reclaimable)
 	n := p.stats.cycles.Add(1)
 	if n == 1 {
 		p.costs = [4]time.Duration{took, took, took, took}
 	}
 	p.costs[n%int64(len(p.costs))] = took
-	_, everNow := account.Auto()
+	_, everNow := account.Reclaimable()
 	p.leads[n%int64(len(p.leads))] = everNow - ever
 	// The least cost of the last collections is taken as the real cost. A higher
 	// one means that other processes took the processor away meanwhile.
@@ -86,9 +86,9 @@ func (p *pacer) collect() {
 	wanted := p.wanted
 	p.wanted = false
 	p.to(p.endOf(wanted && done, freed, held, begin))
-	p.promised.Store(0)
+	p.admitted.Store(0)
 	p.gauge.fade()
-	account.FadeLargest()
+	account.FadeLargestCharge()
 	p.look(after)
 	p.trim(wanted)
 	p.launch(false)
@@ -97,7 +97,7 @@ func (p *pacer) collect() {
 
 // endOf returns the event with which a collection ends that has begun at begin, when
 // held bytes were held. wanted says that a request at a limit has wanted it, and that
-// all releases have run. freed is the number of auto bytes that these gave back, all of
+// all releases have run. freed is the number of reclaimable bytes that these gave back, all of
 // which others may have taken by now: as many may be held as before. The caller holds
 // p.mu.
 func (p *pacer) endOf(wanted bool, freed, held int64, begin time.Time) event {
@@ -106,9 +106,9 @@ func (p *pacer) endOf(wanted bool, freed, held int64, begin time.Time) event {
 		p.vainCount = 0
 	case wanted:
 		if p.vainCount++; p.vainCount >= mostVain {
-			_, p.vainEver = account.Auto()
+			_, p.futileEver = account.Reclaimable()
 			p.vainUntil = time.Now().Add(vainPause * time.Since(begin))
-			return vain
+			return futile
 		}
 	}
 	return drained
@@ -137,8 +137,8 @@ func (p *pacer) trim(atLimit bool) {
 	if bound == noBound {
 		return
 	}
-	auto, _ := account.Auto()
-	if keep := max(bound-auto, 0) + spareIdle; account.Idle() > keep {
+	reclaimable, _ := account.Reclaimable()
+	if keep := max(bound-reclaimable, 0) + spareIdle; account.Idle() > keep {
 		account.Trim(keep)
 	}
 }
@@ -146,15 +146,15 @@ func (p *pacer) trim(atLimit bool) {
 // spareIdle is enough for the collections of one program to differ by a few blocks.
 const spareIdle = floor / 2
 
-// settle takes the mark after a collection. At the beginning of the collection
-// there were auto bytes, and ever had been taken. It returns the number of bytes
+// settle takes the baseline after a collection. At the beginning of the collection
+// there were reclaimable bytes, and ever had been taken. It returns the number of bytes
 // freed since. The caller holds p.mu.
-func (p *pacer) settle(r reading, auto, ever int64) (freed int64) {
+func (p *pacer) settle(r reading, reclaimable, ever int64) (freed int64) {
 	account.Refresh()
-	now, everNow := account.Auto()
+	now, everNow := account.Reclaimable()
 	since := everNow - ever
-	p.mark = mark{heap: r.live, auto: max(min(now-since, now), 0)}
-	return max(auto+since-now, 0)
+	p.baseline = baseline{heap: r.live, reclaimable: max(min(now-since, now), 0)}
+	return max(reclaimable+since-now, 0)
 }
 
 // drain waits until the releases that follow a collection are done:
@@ -215,20 +215,20 @@ func (p *pacer) watch() {
 }
 
 // collected runs after a collection. If this package has not started it, it takes the
-// mark, and checks whether another collection is due.
+// baseline, and checks whether another collection is due.
 func (p *pacer) collected() {
 	p.watching.Store(false)
 	if p.state() == stopped {
 		return
 	}
 	account.Refresh()
-	auto, ever := account.Auto()
-	if auto < floor && p.most() == 0 {
+	reclaimable, ever := account.Reclaimable()
+	if reclaimable < floor && p.most() == 0 {
 		// There is nothing to pace, so no sentinel is registered. pressure does
 		// that again when much memory is taken.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.mark = mark{heap: p.mark.heap, auto: auto}
+		p.baseline = baseline{heap: p.baseline.heap, reclaimable: reclaimable}
 		p.look(p.reader.read())
 		return
 	}
@@ -236,16 +236,16 @@ func (p *pacer) collected() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.startGuard()
-	if !p.to(seen) {
-		return // collect marks
+	if !p.to(externalGC) {
+		return // collect sets the baseline
 	}
 	p.tasks.Add(1)
-	go p.follow(auto, ever)
+	go p.follow(reclaimable, ever)
 }
 
 // follow is collect after a collection that has ended already. When it ended there
-// were auto bytes, and ever had been taken.
-func (p *pacer) follow(auto, ever int64) {
+// were reclaimable bytes, and ever had been taken.
+func (p *pacer) follow(reclaimable, ever int64) {
 	defer p.tasks.Done()
 	var r reader
 	begin := time.Now()
@@ -253,8 +253,8 @@ func (p *pacer) follow(auto, ever int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := r.read()
-	p.settle(now, auto, ever)
-	p.promised.Store(0)
+	p.settle(now, reclaimable, ever)
+	p.admitted.Store(0)
 	p.noteStuck(stuck, time.Since(begin))
 	p.to(drained)
 	p.look(now)

@@ -76,7 +76,7 @@ func TestNotInVain(t *testing.T) {
 		for range 2 * mostVain {
 			last = p.endOf(true, row.freed, row.held, time.Now())
 		}
-		if (last == vain) != row.vain {
+		if (last == futile) != row.vain {
 			t.Errorf("%d bytes freed, %d more held before: %s", row.freed, row.held-held, eventNames[last])
 		}
 	}

@@ -19,14 +19,14 @@ func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
 	g := &gauge{usages: []usage{u}}
 	u.used, u.limit = 30*mib+inUse+free, 1<<30
-	g.set(sample{all: 1 << 40, resident: u.used + account.Held() - account.HeldTold() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
+	g.set(sample{all: 1 << 40, resident: u.used + account.Held() - account.HeldDeclared() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
 	return g, r
 }
 
 // TestGauge lets a process use more, of what accounts know and of what they do not.
 func TestGauge(t *testing.T) {
 	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
-	told.Told()
+	told.Declared()
 	defer told.Close()
 	const limit, aim = 1 << 30, 1<<30 - (1<<30)/20
 	var u fakeUsage
@@ -42,19 +42,19 @@ func TestGauge(t *testing.T) {
 	}
 	// look is how a process goes on that is calm: the excess is the least.
 	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.look(r) }
-	slack := min(account.LargestTaken(), limit/8) + limit/32
+	slack := min(account.LargestCharge(), limit/8) + limit/32
 	look()
 	near("room at the start", g.room, aim-38*mib-slack+2*mib)
 
 	// Declared, and resident.
-	told.Put(100 * mib)
+	told.Charge(100 * mib)
 	u.used += 100 * mib
 	look()
 	near("room when 100 MiB have come", g.room, aim-138*mib-slack+2*mib)
 	near("free in malloc", g.unused, 3*mib)
 
 	// 60 MiB are released: malloc keeps them, and the kernel counts them still.
-	told.Give(60 * mib)
+	told.Uncharge(60 * mib)
 	look()
 	near("free in malloc after a release, as far as is known", g.unused, 3*mib)
 	g.set(sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
@@ -63,7 +63,7 @@ func TestGauge(t *testing.T) {
 	near("room after a release", g.room, aim-138*mib-slack+47*mib)
 
 	// They are used again.
-	told.Put(60 * mib)
+	told.Charge(60 * mib)
 	look()
 	near("free in malloc when that is used again", g.unused, 3*mib)
 
@@ -81,7 +81,7 @@ func TestGauge(t *testing.T) {
 	u.used, g.at.used = 38*mib, 38*mib
 	g.set(sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
-	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-account.Idle()-(account.Held()-account.HeldTold()))
+	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-account.Idle()-(account.Held()-account.HeldDeclared()))
 	if g.limit != limit {
 		t.Errorf("the limit is %d", g.limit)
 	}
@@ -90,7 +90,7 @@ func TestGauge(t *testing.T) {
 // TestScale declares sizes that are wrong.
 func TestScale(t *testing.T) {
 	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
-	told.Told()
+	told.Declared()
 	defer told.Close()
 	defer account.SetScale(1)
 	for _, row := range []struct {
@@ -112,8 +112,8 @@ func TestScale(t *testing.T) {
 		var u fakeUsage
 		g, r := newGauge(&u, 5*mib, 3*mib)
 		u.used += row.real
-		before := account.HeldTold()
-		told.Put(row.declared)
+		before := account.HeldDeclared()
+		told.Charge(row.declared)
 		s := sample{all: 1 << 40, resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
 		if !row.known {
 			s.used, s.free = 0, 0
@@ -126,7 +126,7 @@ func TestScale(t *testing.T) {
 		if d := g.declared(g.real(1000 * mib)); d < 999*mib || d > 1001*mib {
 			t.Errorf("there and back: %d", d)
 		}
-		told.Give(row.declared)
+		told.Uncharge(row.declared)
 	}
 }
 

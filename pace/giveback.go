@@ -130,7 +130,7 @@ func excessOf(s sample, resident, held int64) int64 {
 	if !s.ok {
 		return 0
 	}
-	outside := held - account.HeldTold() // what is told is malloc's, as far as malloc knows of it
+	outside := held - account.HeldDeclared() // what is told is malloc's, as far as malloc knows of it
 	free := min(s.free, resident-outside-s.used)
 	return max(0, free-giveLeast-s.used/8)
 }

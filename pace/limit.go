@@ -13,13 +13,13 @@ import (
 // A LimitError describes a request that failed at a limit. [errors.Is] reports
 // true for it and [cheap.ErrLimit].
 type LimitError struct {
-	Wanted int64 // bytes requested
-	Limit  int64 // limit of the program; 0 if the limit of one heap or account was met
-	Used   int64 // bytes that count against Limit, as far as the kernel says; else 0
-	Go     int64 // bytes that the Go runtime has from the system
-	Held   int64 // bytes in all accounts
-	Auto   int64 // the part of Held that collections release, once unreachable
-	Rooms  int64 // the part of Held that is reserved by Rooms of package own
+	Wanted      int64 // bytes requested
+	Limit       int64 // limit of the program; 0 if the limit of one heap or account was met
+	Used        int64 // bytes that count against Limit, as far as the kernel says; else 0
+	Go          int64 // bytes that the Go runtime has from the system
+	Held        int64 // bytes in all accounts
+	Reclaimable int64 // the part of Held that collections release, once unreachable
+	Rooms       int64 // the part of Held that is reserved by Rooms of package own
 
 	// Stuck is the number of releases that are queued while none ends. A release
 	// function may be waiting for a lock that the caller holds.
@@ -62,7 +62,7 @@ func (e *LimitError) Error() string {
 		used = fmt.Sprintf("%.1f MiB are resident, ", float64(e.Used)/mib)
 	}
 	return fmt.Sprintf("cheap: pace: %d bytes exceed %s: %sthe Go runtime has %.1f MiB, %.1f MiB are held outside, %.1f MiB of them by owners%s%s",
-		e.Wanted, whole, used, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Auto)/mib, rooms, stuck)
+		e.Wanted, whole, used, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Reclaimable)/mib, rooms, stuck)
 }
 
 // mostArenas returns how many arenas of malloc are not worth a word.
@@ -78,7 +78,7 @@ func (p *pacer) refusal(n, stuck int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.reader.read()
-	auto, _ := account.Auto()
+	reclaimable, _ := account.Reclaimable()
 	limit, used := p.most(), int64(0)
 	if p.metered.Load() {
 		used = p.gauge.used
@@ -86,7 +86,7 @@ func (p *pacer) refusal(n, stuck int64) error {
 	if n <= account.Room() {
 		limit, used = 0, 0 // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Held(), Auto: auto, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
+	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Held(), Reclaimable: reclaimable, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its

@@ -110,7 +110,7 @@ func TestReserveInOrder(t *testing.T) {
 		testwait.Until(t, "the next to wait", func() bool {
 			p.atLimit.mu.Lock()
 			defer p.atLimit.mu.Unlock()
-			return p.atLimit.turns.Len() == i+1
+			return p.atLimit.waiters.Len() == i+1
 		})
 	}
 	a.Remove(5 * mib)
@@ -146,7 +146,7 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 	testwait.Until(t, "both to wait", func() bool {
 		p.atLimit.mu.Lock()
 		defer p.atLimit.mu.Unlock()
-		return p.atLimit.turns.Len() == 2
+		return p.atLimit.waiters.Len() == 2
 	})
 	cancel()
 	if err := <-large; err != context.Canceled {
@@ -280,10 +280,10 @@ func TestRefusedWhileWaiting(t *testing.T) {
 		t.Error("a goroutine that waits at the limit of an account is in the way of others")
 	}
 	p.mu.Lock()
-	_, p.vainEver = account.Auto()
+	_, p.futileEver = account.Reclaimable()
 	p.vainUntil = time.Now().Add(time.Hour)
-	p.to(marked)
-	p.to(vain)
+	p.to(completed)
+	p.to(futile)
 	p.mu.Unlock()
 	for range 2 {
 		if err := <-got; !errors.Is(err, cheap.ErrLimit) {
@@ -379,7 +379,7 @@ func TestBoundFalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bound := p.bound.Load(); bound > 400*mib {
-		t.Errorf("the bound is %d MiB, with %d there; %+v", bound/mib, auto()/mib, p.mark)
+		t.Errorf("the bound is %d MiB, with %d there; %+v", bound/mib, auto()/mib, p.baseline)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // TestLine compares a line with a slice: the first is the one that has waited longest.
 func TestLine(t *testing.T) {
-	var l line
-	var want []*turn
+	var l waitQueue
+	var want []*waiter
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 5000 {
 		if r.IntN(2) == 0 || len(want) == 0 {
@@ -34,7 +34,7 @@ func TestLine(t *testing.T) {
 
 // TestHammerLine has goroutines wait for their turn. There is one first at a time.
 func TestHammerLine(t *testing.T) {
-	var l line
+	var l waitQueue
 	var inside atomic.Int32
 	var wg sync.WaitGroup
 	for g := range 8 {

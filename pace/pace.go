@@ -65,7 +65,7 @@ func Start(o Options) error {
 	if current.Load() != nil {
 		return ErrStarted
 	}
-	p := &pacer{maxShare: o.MaxGCShare, backoff: 1, vainEver: -1}
+	p := &pacer{maxShare: o.MaxGCShare, backoff: 1, futileEver: -1}
 	if p.maxShare == 0 {
 		p.maxShare = defaultMaxGCShare
 	}
@@ -145,10 +145,10 @@ type Stats struct {
 	Trims   int64 // how often malloc gave memory back to the system, because there was little room or it was free for long
 	Trimmed int64 // by how many bytes the resident memory was smaller after that
 
-	Held  int64 // bytes in all accounts, now
-	Auto  int64 // the part of Held that collections release, once unreachable
-	Limit int64 // see Options; 0 if there is none
-	Used  int64 // bytes that counted against Limit when the package looked last, as far as the kernel says; else 0
+	Held        int64 // bytes in all accounts, now
+	Reclaimable int64 // the part of Held that collections release, once unreachable
+	Limit       int64 // see Options; 0 if there is none
+	Used        int64 // bytes that counted against Limit when the package looked last, as far as the kernel says; else 0
 
 	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first
 	// time. It is 0 until then, and if their number is bounded, as package libc/arenas does.
@@ -167,8 +167,8 @@ func ReadStats() Stats {
 		p = last.Load()
 	}
 	account.Refresh()
-	auto, _ := account.Auto()
-	st := Stats{Auto: auto, Held: account.Held()}
+	reclaimable, _ := account.Reclaimable()
+	st := Stats{Reclaimable: reclaimable, Held: account.Held()}
 	if p == nil {
 		return st
 	}

@@ -60,8 +60,8 @@ const tick = time.Millisecond
 
 // pressure is called by a goroutine that takes memory beyond a bound.
 func (p *pacer) pressure() {
-	if n := p.promised.Load(); n > 0 {
-		p.promised.CompareAndSwap(n, n-1)
+	if n := p.admitted.Load(); n > 0 {
+		p.admitted.CompareAndSwap(n, n-1)
 	}
 	p.check()
 	p.giveWay()
@@ -87,8 +87,8 @@ func (p *pacer) lock() bool {
 	if p.mu.TryLock() {
 		return true
 	}
-	auto, _ := account.Auto()
-	if auto < p.bound.Load() || !mayWait() {
+	reclaimable, _ := account.Reclaimable()
+	if reclaimable < p.bound.Load() || !mayWait() {
 		return false
 	}
 	p.mu.Lock()
@@ -133,8 +133,8 @@ func (p *pacer) busy() bool {
 
 // full reports whether those who take have to wait.
 func (p *pacer) full() bool {
-	auto, _ := account.Auto()
-	return p.busy() && auto+p.promised.Load()*account.Size() >= p.bound.Load()
+	reclaimable, _ := account.Reclaimable()
+	return p.busy() && reclaimable+p.admitted.Load()*account.MeanCharge() >= p.bound.Load()
 }
 
 // waitAtBound waits until releases have made room, first come first served, or no
@@ -175,7 +175,7 @@ func (p *pacer) waitAtBound() {
 		case <-timer.C:
 		}
 	}
-	p.promised.Add(1)
+	p.admitted.Add(1)
 	p.stats.waits.Add(1)
 	p.stats.waited.Add(int64(time.Since(start)))
 }
@@ -198,42 +198,42 @@ func (p *pacer) look(r reading) {
 	}
 	account.Refresh()
 	p.startGiver()
-	auto, ever := account.Auto()
-	p.mark.heap = r.live // of the last collection, whatever started it
-	p.mark.auto = min(p.mark.auto, auto)
+	reclaimable, ever := account.Reclaimable()
+	p.baseline.heap = r.live // of the last collection, whatever started it
+	p.baseline.reclaimable = min(p.baseline.reclaimable, reclaimable)
 	heldAt, ceiling := p.keep(r)
-	bound := p.mark.bound(r.heap, r.gogc, p.backoff)
+	bound := p.baseline.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
-		// What may be held under the limit, less what is not auto.
-		least := p.mark.least(r.gogc, p.backoff) / 2
+		// What may be held under the limit, less what is not reclaimable.
+		least := p.baseline.least(r.gogc, p.backoff) / 2
 		if p.metered.Load() {
 			least = p.gauge.declared(p.most() / 64)
 		}
 		if p.scarce.Load() {
 			least = 0
 		}
-		bound = min(bound, max(auto+ceiling-account.Held(), p.mark.auto+least))
+		bound = min(bound, max(reclaimable+ceiling-account.Held(), p.baseline.reclaimable+least))
 	}
-	at := p.mark.due(bound, p.lead())
+	at := p.baseline.due(bound, p.lead())
 	switch {
-	case auto >= at && auto > 0:
+	case reclaimable >= at && reclaimable > 0:
 		p.to(reached)
-	case ever != p.vainEver || time.Now().After(p.vainUntil):
-		p.to(came)
+	case ever != p.futileEver || time.Now().After(p.vainUntil):
+		p.to(resumed)
 	}
 	p.bound.Store(bound)
 	p.heldAt.Store(heldAt)
-	autoAt := next(auto, at)
+	reclaimableAt := next(reclaimable, at)
 	if p.busy() {
-		autoAt = 0 // each allocation yields
+		reclaimableAt = 0 // each allocation yields
 	}
-	account.SetBounds(heldAt, autoAt, ceiling)
+	account.SetBounds(heldAt, reclaimableAt, ceiling)
 	// If half of what lives is closed by hand, the bound is too high.
 	below := int64(0)
-	if p.mark.auto > 2*floor {
-		below = p.mark.auto / 2
+	if p.baseline.reclaimable > 2*floor {
+		below = p.baseline.reclaimable / 2
 	}
-	account.SetAutoBelow(below)
+	account.SetReclaimableBelow(below)
 }
 
 // lead returns how many bytes come during a collection, as far as is known. Where the kernel
@@ -250,7 +250,7 @@ func (p *pacer) lead() int64 {
 }
 
 // inVain reports whether a collection at a limit would free nothing: the last
-// ones freed nothing, and no auto bytes were added since, for a bounded time. A
+// ones freed nothing, and no reclaimable bytes were added since, for a bounded time. A
 // program that meets a heap's limit all the time, and makes room by itself, must
 // not collect each time.
 func (p *pacer) inVain() bool {
@@ -259,10 +259,10 @@ func (p *pacer) inVain() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ever := account.Auto(); ever == p.vainEver && time.Now().Before(p.vainUntil) {
+	if _, ever := account.Reclaimable(); ever == p.futileEver && time.Now().Before(p.vainUntil) {
 		return true
 	}
-	p.to(came)
+	p.to(resumed)
 	return false
 }
 
@@ -305,7 +305,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 	asked := time.Now()
 	account.Expect(1)
 	defer account.Expect(-1)
-	var t *turn
+	var t *waiter
 	if inLine && n <= account.Room()+account.Held() { // else it cannot be served, and is in the way of no other
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
@@ -394,7 +394,7 @@ func (p *pacer) served() {
 func (p *pacer) request(regardless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.to(met)
+	p.to(limitHit)
 	if p.state() == due {
 		p.wanted = true
 		p.launch(regardless)

@@ -18,9 +18,9 @@ import (
 func pendingFor(t *testing.T, p *pacer) {
 	t.Helper()
 	testwait.Until(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
-	account.SetAutoFrom(0)
+	account.SetReclaimableFrom(0)
 	t.Cleanup(func() {
-		p.to(marked)
+		p.to(completed)
 		p.to(drained)
 	})
 }
@@ -88,8 +88,8 @@ func TestOneByOne(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	for range 100 { // this is what a resource has
-		account.TakeAuto(mib)
-		account.GiveAuto(mib)
+		account.ChargeReclaimable(mib)
+		account.UnchargeReclaimable(mib)
 	}
 	if err := a.Add(3 * mib); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestOneByOne(t *testing.T) {
 	waiting := func() int {
 		p.atBound.mu.Lock()
 		defer p.atBound.mu.Unlock()
-		return p.atBound.turns.Len()
+		return p.atBound.waiters.Len()
 	}
 	for i := range 2 {
 		wg.Go(func() {
@@ -117,16 +117,16 @@ func TestOneByOne(t *testing.T) {
 	}
 	a.Remove(mib)
 	wg.Wait()
-	if n := p.promised.Load(); n != 2 {
+	if n := p.admitted.Load(); n != 2 {
 		t.Errorf("%d are expected to bring something", n)
 	}
 	longest.bound = time.Millisecond // nothing more makes room
 	p.bound.Store(auto())
-	account.SetAutoFrom(0)
+	account.SetReclaimableFrom(0)
 	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.promised.Load(); n != 2 { // one has come, and has waited
+	if n := p.admitted.Load(); n != 2 { // one has come, and has waited
 		t.Errorf("%d are expected to bring something, after one has", n)
 	}
 }
@@ -139,7 +139,7 @@ func TestNoPassingALook(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	p.mu.Lock()
 	p.bound.Store(auto() + mib)
-	account.SetAutoFrom(0)
+	account.SetReclaimableFrom(0)
 	if err := a.Add(mib / 2); err != nil { // below the bound it does not
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ const (
 
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
-	held, told := account.Held(), account.HeldTold()
+	held, told := account.Held(), account.HeldDeclared()
 	return moment{used: g.used, files: fileBytes(), goes: r.total, exact: held - told + account.Idle(), told: told}
 }
 
@@ -110,7 +110,7 @@ func (g *gauge) look(r reading) {
 		if limit <= 0 {
 			continue
 		}
-		if room := limit - limit/20 - used - min(g.real(account.LargestTaken()), limit/8); room < g.room {
+		if room := limit - limit/20 - used - min(g.real(account.LargestCharge()), limit/8); room < g.room {
 			g.used, g.limit, g.room, g.by = used, limit, room, u
 		}
 	}
@@ -128,7 +128,7 @@ func (g *gauge) look(r reading) {
 	g.last = now
 	g.room -= g.excess
 	if g.scale > vagueScale {
-		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.Size()), g.limit/4)
+		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.MeanCharge()), g.limit/4)
 	}
 	d := now.since(g.at)
 	declared := g.real(d.told)

@@ -2,10 +2,10 @@ package pace
 
 import "math"
 
-// A mark is the state after a collection and the releases that followed it.
-type mark struct {
-	heap int64 // reachable bytes of the Go heap
-	auto int64 // bytes outside that automatic release could still free
+// A baseline is the state after a collection and the releases that followed it.
+type baseline struct {
+	heap        int64 // reachable bytes of the Go heap
+	reclaimable int64 // bytes outside that automatic release could still free
 }
 
 const (
@@ -16,57 +16,57 @@ const (
 	mostBackoff = 8
 )
 
-// least returns the number of new bytes since the mark that a collection requires: a third
+// least returns the number of new bytes since the baseline that a collection requires: a third
 // of what makes the runtime collect the Go heap, at most. backoff is 1, or more if the last
 // collections freed little.
-func (m mark) least(gogc int, backoff int64) int64 {
+func (m baseline) least(gogc int, backoff int64) int64 {
 	if gogc < 0 || gogc > 100 {
 		gogc = 100
 	}
 	return max(floor, m.heap/300*int64(gogc)) * backoff
 }
 
-// bound returns the number of auto bytes that there may be before the releases of
+// bound returns the number of reclaimable bytes that there may be before the releases of
 // the next collection have run, when the Go heap has heap bytes of objects, dead ones
 // included:
 //
-//	On + Hnow <= (Om + Hm) * (1 + GOGC/100), or On - Om <= 2 * least.
+//	On + Hnow <= (Ob + Hb) * (1 + GOGC/100), or On - Ob <= 2 * least.
 //
 // gogc is negative if the collector is off; then there is no bound.
-func (m mark) bound(heap int64, gogc int, backoff int64) int64 {
+func (m baseline) bound(heap int64, gogc int, backoff int64) int64 {
 	if gogc < 0 {
 		return noBound
 	}
-	return max(m.auto+2*m.least(gogc, backoff), m.goal(gogc)-heap)
+	return max(m.reclaimable+2*m.least(gogc, backoff), m.goal(gogc)-heap)
 }
 
-// due returns the number of auto bytes at which a collection is due, so that its
+// due returns the number of reclaimable bytes at which a collection is due, so that its
 // releases have run when there are bound bytes. lead bytes have come during one
 // collection lately. A collection is not due before half of the bytes have come.
-func (m mark) due(bound, lead int64) int64 {
+func (m baseline) due(bound, lead int64) int64 {
 	if bound == noBound {
 		return noBound
 	}
-	slack := max(bound-m.auto, 0)
+	slack := max(bound-m.reclaimable, 0)
 	return bound - min(max(lead, slack/8), slack/2)
 }
 
-// goal returns the bytes to which heap and auto together may grow.
-func (m mark) goal(gogc int) int64 {
-	g := float64(m.auto+m.heap) * (1 + float64(gogc)/100)
+// goal returns the bytes to which heap and reclaimable together may grow.
+func (m baseline) goal(gogc int) int64 {
+	g := float64(m.reclaimable+m.heap) * (1 + float64(gogc)/100)
 	return int64(min(g, noBound/4))
 }
 
 const noBound = math.MaxInt64
 
-// next returns the number of auto bytes at which to check again, when there are
-// auto now. It is halfway to the trigger, because the Go heap grows meanwhile,
+// next returns the number of reclaimable bytes at which to check again, when there are
+// reclaimable now. It is halfway to the trigger, because the Go heap grows meanwhile,
 // which lowers the trigger.
-func next(auto, trigger int64) int64 {
+func next(reclaimable, trigger int64) int64 {
 	if trigger == noBound {
-		return auto + floor
+		return reclaimable + floor
 	}
-	return auto + max((trigger-auto)/2, floor/8)
+	return reclaimable + max((trigger-reclaimable)/2, floor/8)
 }
 
 // nextBackoff returns the backoff after a collection that freed freed bytes, when

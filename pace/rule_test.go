@@ -8,24 +8,24 @@ import (
 func TestBound(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		mark    mark
+		mark    baseline
 		heap    int64
 		gogc    int
 		backoff int64
 		bound   int64
 	}{
-		{"nothing", mark{}, 0, 100, 1, 2 * floor},
-		{"the collector is off", mark{heap: 1 << 30}, 0, -1, 1, noBound},
-		{"GOGC=0", mark{heap: 3 * mib}, 3 * mib, 0, 1, 2 * floor},
-		{"as Go itself, of both", mark{heap: 20 * mib, auto: 20 * mib}, 30 * mib, 100, 1, 50 * mib},
-		{"the heap alone has grown", mark{heap: 20 * mib, auto: 20 * mib}, 300 * mib, 100, 1, 20*mib + 2*floor},
-		{"two thirds of the heap", mark{heap: 300 * mib}, 600 * mib, 100, 1, 200 * mib},
-		{"a small GOGC", mark{heap: 300 * mib}, 300 * mib, 10, 1, 30 * mib},
-		{"a small GOGC, the heap has grown", mark{heap: 300 * mib}, 330 * mib, 10, 1, 20 * mib},
-		{"a large GOGC, the heap has grown", mark{heap: 300 * mib}, 1 << 40, 400, 1, 200 * mib},
-		{"the heap has shrunk", mark{heap: 20 * mib, auto: 100 * mib}, 10 * mib, 100, 1, 230 * mib},
-		{"backoff", mark{}, 0, 100, 8, 16 * floor},
-		{"a huge everything", mark{heap: math.MaxInt64 / 8, auto: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1 << 61},
+		{"nothing", baseline{}, 0, 100, 1, 2 * floor},
+		{"the collector is off", baseline{heap: 1 << 30}, 0, -1, 1, noBound},
+		{"GOGC=0", baseline{heap: 3 * mib}, 3 * mib, 0, 1, 2 * floor},
+		{"as Go itself, of both", baseline{heap: 20 * mib, reclaimable: 20 * mib}, 30 * mib, 100, 1, 50 * mib},
+		{"the heap alone has grown", baseline{heap: 20 * mib, reclaimable: 20 * mib}, 300 * mib, 100, 1, 20*mib + 2*floor},
+		{"two thirds of the heap", baseline{heap: 300 * mib}, 600 * mib, 100, 1, 200 * mib},
+		{"a small GOGC", baseline{heap: 300 * mib}, 300 * mib, 10, 1, 30 * mib},
+		{"a small GOGC, the heap has grown", baseline{heap: 300 * mib}, 330 * mib, 10, 1, 20 * mib},
+		{"a large GOGC, the heap has grown", baseline{heap: 300 * mib}, 1 << 40, 400, 1, 200 * mib},
+		{"the heap has shrunk", baseline{heap: 20 * mib, reclaimable: 100 * mib}, 10 * mib, 100, 1, 230 * mib},
+		{"backoff", baseline{}, 0, 100, 8, 16 * floor},
+		{"a huge everything", baseline{heap: math.MaxInt64 / 8, reclaimable: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1 << 61},
 	} {
 		if bound := row.mark.bound(row.heap, row.gogc, row.backoff); bound != row.bound {
 			t.Errorf("%s: %d, want %d; least %d, goal %d", row.name, bound, row.bound, row.mark.least(row.gogc, row.backoff), row.mark.goal(row.gogc))
@@ -50,7 +50,7 @@ func TestDue(t *testing.T) {
 		{"nothing may come", 100 * mib, 100 * mib, mib, 100 * mib},
 		{"less", 100 * mib, 90 * mib, mib, 90 * mib},
 	} {
-		if due := (mark{auto: row.auto}).due(row.bound, row.lead); due != row.due {
+		if due := (baseline{reclaimable: row.auto}).due(row.bound, row.lead); due != row.due {
 			t.Errorf("%s: due at %d, want %d", row.name, due, row.due)
 		}
 	}
@@ -58,15 +58,15 @@ func TestDue(t *testing.T) {
 
 func TestGoal(t *testing.T) {
 	for _, row := range []struct {
-		mark mark
+		mark baseline
 		gogc int
 		goal int64
 	}{
-		{mark{}, 100, 0},
-		{mark{heap: 10, auto: 20}, 100, 60},
-		{mark{heap: 10, auto: 20}, 0, 30},
-		{mark{heap: 10, auto: 20}, 50, 45},
-		{mark{heap: 1 << 62, auto: 1}, 1<<31 - 1, 1 << 61}, // a quarter of all there is
+		{baseline{}, 100, 0},
+		{baseline{heap: 10, reclaimable: 20}, 100, 60},
+		{baseline{heap: 10, reclaimable: 20}, 0, 30},
+		{baseline{heap: 10, reclaimable: 20}, 50, 45},
+		{baseline{heap: 1 << 62, reclaimable: 1}, 1<<31 - 1, 1 << 61}, // a quarter of all there is
 	} {
 		if goal := row.mark.goal(row.gogc); goal != row.goal {
 			t.Errorf("%+v.goal(%d) = %d, want %d", row.mark, row.gogc, goal, row.goal)
@@ -84,7 +84,7 @@ func TestNext(t *testing.T) {
 			for _, garbage := range []int64{0, heap / 2, heap} {
 				for _, gogc := range []int{0, 25, 100, 800} {
 					for _, backoff := range []int64{1, mostBackoff} {
-						m := mark{heap: heap, auto: live}
+						m := baseline{heap: heap, reclaimable: live}
 						first := m.due(m.bound(heap+garbage, gogc, backoff), 0)
 						at, looks := live, 0
 						for ; at < first; looks++ {
@@ -105,7 +105,7 @@ func TestNext(t *testing.T) {
 			}
 		}
 	}
-	if at := next(100, (mark{}).bound(0, -1, 1)); at != 100+floor {
+	if at := next(100, (baseline{}).bound(0, -1, 1)); at != 100+floor {
 		t.Errorf("with the collector off, look at %d", at)
 	}
 }

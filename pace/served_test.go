@@ -80,7 +80,7 @@ func TestAddWaitsInLine(t *testing.T) {
 	testwait.Until(t, "Add to stand in line", func() bool {
 		p.atLimit.mu.Lock()
 		defer p.atLimit.mu.Unlock()
-		return p.atLimit.turns.Len() == 2 || len(added) > 0
+		return p.atLimit.waiters.Len() == 2 || len(added) > 0
 	})
 	if len(added) > 0 {
 		t.Error("Account.Add is served before a Reserve that waits in line")

@@ -310,7 +310,7 @@ func TestReadStats(t *testing.T) {
 	paced(t, p, a)
 	st := ReadStats()
 	cycles := st.Cycles
-	if st.Auto < 100*mib || st.Held < 100*mib || st.Released != 0 || st.CPUTime <= 0 {
+	if st.Reclaimable < 100*mib || st.Held < 100*mib || st.Released != 0 || st.CPUTime <= 0 {
 		t.Errorf("%+v", st)
 	}
 	Stop()

@@ -29,15 +29,15 @@ const (
 type event int32
 
 const (
-	reached event = iota // the bytes have come for which a collection is due
-	met                  // a request has met a limit, and wants a collection
-	begun                // the collection begins
-	marked               // the collection that begun has ended
-	seen                 // a collection has ended that the program or the runtime has started
-	drained              // the releases have run, or make no progress
-	vain                 // as drained; and this was one of several collections at a limit that freed nothing
-	came                 // owners have come since, or time has passed
-	stop                 // Stop is called
+	reached    event = iota // the bytes have come for which a collection is due
+	limitHit                // a request has met a limit, and wants a collection
+	begun                   // the collection begins
+	completed               // the collection that begun has ended
+	externalGC              // a collection has ended that the program or the runtime has started
+	drained                 // the releases have run, or make no progress
+	futile                  // as drained; and this was one of several collections at a limit that freed nothing
+	resumed                 // owners have come since, or time has passed
+	stop                    // Stop is called
 	events
 )
 
@@ -54,16 +54,16 @@ type edge struct {
 // gets to begin a collection.
 var transitions = []edge{
 	{idle, reached, due},
-	{idle, met, due},
-	{idle, seen, draining},
+	{idle, limitHit, due},
+	{idle, externalGC, draining},
 	{due, begun, collecting},
-	{due, seen, draining},
-	{collecting, marked, draining},
+	{due, externalGC, draining},
+	{collecting, completed, draining},
 	{draining, drained, idle},
-	{draining, vain, refused},
-	{refused, came, idle},
+	{draining, futile, refused},
+	{refused, resumed, idle},
 	{refused, reached, due},
-	{refused, seen, draining},
+	{refused, externalGC, draining},
 }
 
 const none = -1 // in table, where there is no edge
@@ -107,9 +107,9 @@ func (m *machine) to(e event) bool {
 	case begun:
 		m.begun++
 		m.ours = true
-	case seen:
+	case externalGC:
 		m.ours = false
-	case drained, vain:
+	case drained, futile:
 		if m.ours {
 			m.ended++
 		}
@@ -144,7 +144,7 @@ type pacer struct {
 	cgroups atomic.Int64 // that of the cgroups, likewise
 	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
 
-	bound  atomic.Int64 // number of auto bytes at which those who take wait
+	bound  atomic.Int64 // number of reclaimable bytes at which those who take wait
 	heldAt atomic.Int64 // number of held bytes at which the limit needs a check
 	notYet atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
 	hardly atomic.Int64 // the same, when there is no room, because of hardShare
@@ -152,9 +152,9 @@ type pacer struct {
 	loose  atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
 	barren   atomic.Bool  // the last collection and all its releases have freed nothing
-	atBound  line         // goroutines that have taken beyond the bound
-	atLimit  line         // goroutines whose request has met a limit
-	promised atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
+	atBound  waitQueue    // goroutines that have taken beyond the bound
+	atLimit  waitQueue    // goroutines whose request has met a limit
+	admitted atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
 
 	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
 	scarce  atomic.Bool   // then: there is no room
@@ -166,22 +166,22 @@ type pacer struct {
 
 	mu sync.Mutex
 	// The rest is under mu.
-	mark    mark
-	backoff int64
-	wanted  bool             // a request at a limit wants the collection that is due or under way
-	costs   [4]time.Duration // of the last collections
-	leads   [4]int64         // auto bytes that came during each, until its releases had run
-	reader  reader
-	gauge   gauge
-	before  int64 // the runtime's memory limit before Start
-	changed bool  // the program has changed that limit since
+	baseline baseline
+	backoff  int64
+	wanted   bool             // a request at a limit wants the collection that is due or under way
+	costs    [4]time.Duration // of the last collections
+	leads    [4]int64         // reclaimable bytes that came during each, until its releases had run
+	reader   reader
+	gauge    gauge
+	before   int64 // the runtime's memory limit before Start
+	changed  bool  // the program has changed that limit since
 
 	guarding, giving bool  // guard runs; give runs
 	giver            giver // of give
 
-	vainCount int       // collections at a limit, in a row, that freed nothing
-	vainEver  int64     // in refused: auto bytes that had ever been taken then
-	vainUntil time.Time // in refused: its end, whether or not owners come
+	vainCount  int       // collections at a limit, in a row, that freed nothing
+	futileEver int64     // in refused: reclaimable bytes that had ever been taken then
+	vainUntil  time.Time // in refused: its end, whether or not owners come
 
 	stats stats
 }
@@ -201,8 +201,8 @@ func (p *pacer) begin() {
 	account.SetPace(&account.Pace{Pressure: p.pressure, Look: p.check, Reclaim: p.reclaim, Wait: p.wait})
 	r := p.reader.read()
 	account.Refresh()
-	auto, _ := account.Auto()
-	p.mark = mark{heap: r.live, auto: auto}
+	reclaimable, _ := account.Reclaimable()
+	p.baseline = baseline{heap: r.live, reclaimable: reclaimable}
 	p.firstSample(r)
 	p.look(r)
 	p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 var stateNames = [states]string{"idle", "due", "collecting", "draining", "refused", "stopped"}
 
-var eventNames = [events]string{"reached", "met", "begun", "marked", "seen", "drained", "vain", "came", "stop"}
+var eventNames = [events]string{"reached", "limithit", "begun", "completed", "externalgc", "drained", "futile", "resumed", "stop"}
 
 // drawn are the edges that docs/architecture.md draws: from state and event to state.
 func drawn(t *testing.T) map[string]string {
@@ -84,7 +84,7 @@ func TestMachineModel(t *testing.T) {
 			case ended:
 			case e == stop:
 				should, ended = true, true
-			case e == reached || e == met && !refuses:
+			case e == reached || e == limitHit && !refuses:
 				should = !wants && !collects && !drains
 				wants, refuses = wants || should, refuses && !should
 			case e == begun:
@@ -92,22 +92,22 @@ func TestMachineModel(t *testing.T) {
 					wants, collects, mine = false, true, true
 					began++
 				}
-			case e == marked:
+			case e == completed:
 				if should = collects; should {
 					collects, drains = false, true
 				}
-			case e == seen:
+			case e == externalGC:
 				if should = !collects && !drains; should {
 					wants, refuses, drains, mine = false, false, true, false
 				}
-			case e == drained || e == vain:
+			case e == drained || e == futile:
 				if should = drains; should {
-					drains, refuses = false, e == vain
+					drains, refuses = false, e == futile
 					if mine {
 						done++
 					}
 				}
-			case e == came:
+			case e == resumed:
 				should, refuses = refuses, false
 			}
 			if did != should {
@@ -135,10 +135,10 @@ func TestHammerMachine(t *testing.T) {
 			r := rand.New(rand.NewPCG(g, 2))
 			for range 5000 {
 				switch m.to(event(r.IntN(int(begun)))); {
-				case r.IntN(4) == 0 && m.to(seen):
+				case r.IntN(4) == 0 && m.to(externalGC):
 				case m.to(begun):
 					collections.Add(1)
-					if !m.to(marked) {
+					if !m.to(completed) {
 						t.Error("a collection ended without this goroutine")
 					}
 				default:
@@ -148,10 +148,10 @@ func TestHammerMachine(t *testing.T) {
 					t.Error("two drain at a time")
 				}
 				under.Add(-1)
-				if !m.to([]event{drained, vain}[r.IntN(2)]) {
+				if !m.to([]event{drained, futile}[r.IntN(2)]) {
 					t.Error("the releases ended without this goroutine")
 				}
-				m.to(came)
+				m.to(resumed)
 			}
 		})
 	}

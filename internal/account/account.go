@@ -7,7 +7,7 @@
 // all accounts can be read at any time.
 //
 // Besides, the packages that release automatically count the bytes that a
-// collection could give back, in whichever account they are held: see [TakeAuto].
+// collection could give back, in whichever account they are held: see [ChargeReclaimable].
 //
 // The package imports nothing of the module, and packages that must not import
 // each other meet here: package pace sets bounds and is called when one is
@@ -36,15 +36,15 @@ type Usage struct {
 // An Account counts the bytes of one holder. [Open] makes it. Its methods may be
 // called from any goroutine, and under any lock.
 type Account struct {
-	number uint64 // accounts are numbered in the order in which they are opened
-	name   string
-	limit  int64
-	held   atomic.Int64
-	short  atomic.Int64 // bytes of the last Take that the bound on the sum refused; 0 if the own limit did
-	live   func() (blocks, bytes int64)
-	quick  bool // live waits for no lock
-	inC    bool // see InCHeap
-	told   bool // see Told
+	number    uint64 // accounts are numbered in the order in which they are opened
+	name      string
+	limit     int64
+	held      atomic.Int64
+	shortfall atomic.Int64 // bytes of the last TryCharge that the bound on the sum refused; 0 if the own limit did
+	live      func() (blocks, bytes int64)
+	quick     bool // live waits for no lock
+	inC       bool // see InCHeap
+	declared  bool // see Declared
 }
 
 var (
@@ -55,14 +55,14 @@ var (
 
 	inCHeap atomic.Int64 // the part of total that is in the C heap, and not in its account
 
-	told atomic.Int64 // the part of total that is in accounts that are Told
+	declaredTotal atomic.Int64 // the part of total that is in accounts that are Declared
 
 	rooms atomic.Int64 // the part of total that is held for what is about to be made
 
 	// What a collection could give back: now, and all that ever could.
-	auto, everAuto atomic.Int64
-	size           atomic.Int64 // of what is taken so, roughly
-	largest        atomic.Int64 // of what was taken so at once, since the last Fade
+	reclaimable, everReclaimable atomic.Int64
+	meanCharge                   atomic.Int64 // of what is taken so, roughly
+	largestCharge                atomic.Int64 // of what was taken so at once, since the last Fade
 )
 
 // Open returns an account. The name is for people to read. limit bounds what the
@@ -97,10 +97,10 @@ func (a *Account) Close() (left int64) {
 	return left
 }
 
-// Take adds n bytes, unless the account's limit or the bound on the sum of all
+// TryCharge adds n bytes, unless the account's limit or the bound on the sum of all
 // accounts would be exceeded. It reports whether it did. The caller calls
 // [Notify] some time later, when it holds no lock.
-func (a *Account) Take(n int64) bool {
+func (a *Account) TryCharge(n int64) bool {
 	limit := a.limit
 	if limit == 0 {
 		limit = math.MaxInt64 // Held does not overflow
@@ -108,7 +108,7 @@ func (a *Account) Take(n int64) bool {
 	for {
 		held := a.held.Load()
 		if n > 0 && held > limit-n { // does not overflow, even if held is below 0
-			a.short.Store(0)
+			a.shortfall.Store(0)
 			return false
 		}
 		if a.held.CompareAndSwap(held, held+n) {
@@ -119,7 +119,7 @@ func (a *Account) Take(n int64) bool {
 		sum := total.Load()
 		if n > 0 && sum > ceiling.Load()-n {
 			a.held.Add(-n)
-			a.short.Store(n)
+			a.shortfall.Store(n)
 			return false
 		}
 		if total.CompareAndSwap(sum, sum+n) {
@@ -132,20 +132,20 @@ func (a *Account) Take(n int64) bool {
 	}
 }
 
-// Short returns how many bytes the last Take wanted that the bound on the sum of all
+// Shortfall returns how many bytes the last TryCharge wanted that the bound on the sum of all
 // accounts refused, or 0 if the account's own limit did.
-func (a *Account) Short() int64 { return a.short.Load() }
+func (a *Account) Shortfall() int64 { return a.shortfall.Load() }
 
-// Put is Take for bytes that exist already. It cannot be refused.
-func (a *Account) Put(n int64) {
+// Charge is TryCharge for bytes that exist already. It cannot be refused.
+func (a *Account) Charge(n int64) {
 	a.held.Add(n)
 	if a.sum(n) >= heldAt.Load() {
 		pressed.Store(true)
 	}
 }
 
-// Give subtracts n bytes.
-func (a *Account) Give(n int64) {
+// Uncharge subtracts n bytes.
+func (a *Account) Uncharge(n int64) {
 	a.held.Add(-n)
 	a.sum(-n)
 }
@@ -161,14 +161,14 @@ func (a *Account) part(n int64) {
 	if a.inC {
 		inCHeap.Add(n)
 	}
-	if a.told {
-		told.Add(n)
+	if a.declared {
+		declaredTotal.Add(n)
 	}
 }
 
-// TryGive is Give if the account holds at least n bytes. It reports whether it
+// TryUncharge is Uncharge if the account holds at least n bytes. It reports whether it
 // does.
-func (a *Account) TryGive(n int64) bool {
+func (a *Account) TryUncharge(n int64) bool {
 	for {
 		held := a.held.Load()
 		if n > held {
@@ -196,13 +196,13 @@ func (a *Account) Limit() int64 { return a.limit }
 // Held returns the sum over all accounts.
 func Held() int64 { return total.Load() }
 
-// Told says that the account counts what the program has said of memory that others have, which may
+// Declared says that the account counts what the program has said of memory that others have, which may
 // be wrong. The other accounts count what their holders have from the system. It is called
 // before anything is taken.
-func (a *Account) Told() { a.told = true }
+func (a *Account) Declared() { a.declared = true }
 
-// HeldTold returns the sum over all accounts that are Told.
-func HeldTold() int64 { return told.Load() }
+// HeldDeclared returns the sum over all accounts that are Declared.
+func HeldDeclared() int64 { return declaredTotal.Load() }
 
 // AddRoom says that n of the bytes that are held are for what is about to be made, or, if n
 // is negative, that -n of them are so no longer.
@@ -211,28 +211,28 @@ func AddRoom(n int64) { rooms.Add(n) }
 // Rooms returns how many of the bytes that are held are for what is about to be made.
 func Rooms() int64 { return rooms.Load() }
 
-// TakeAuto counts n bytes, held in some account, that a collection could give
+// ChargeReclaimable counts n bytes, held in some account, that a collection could give
 // back from now on, because their owner is released when it becomes unreachable.
 // The caller calls [Notify] some time later, when it holds no lock.
-func TakeAuto(n int64) {
-	is := size.Load()
-	size.Store(is + (n-is)/8) // of two at a time one may be lost
-	if n > largest.Load() {
-		largest.Store(n) // likewise
+func ChargeReclaimable(n int64) {
+	is := meanCharge.Load()
+	meanCharge.Store(is + (n-is)/8) // of two at a time one may be lost
+	if n > largestCharge.Load() {
+		largestCharge.Store(n) // likewise
 	}
-	addAuto(n)
+	addReclaimable(n)
 }
 
-func addAuto(n int64) {
-	everAuto.Add(n)
-	if auto.Add(n) >= autoAt.Load() {
+func addReclaimable(n int64) {
+	everReclaimable.Add(n)
+	if reclaimable.Add(n) >= reclaimableAt.Load() {
 		pressed.Store(true)
 	}
 }
 
-// GiveAuto subtracts n such bytes.
-func GiveAuto(n int64) {
-	if auto.Add(-n) < autoBelow.Load() {
+// UnchargeReclaimable subtracts n such bytes.
+func UnchargeReclaimable(n int64) {
+	if reclaimable.Add(-n) < reclaimableBelow.Load() {
 		pressed.Store(true)
 	}
 	if expecting.Load() > 0 {
@@ -240,24 +240,24 @@ func GiveAuto(n int64) {
 	}
 }
 
-// Size returns how many bytes TakeAuto was called with lately, in the mean.
-func Size() int64 { return size.Load() }
+// MeanCharge returns how many bytes ChargeReclaimable was called with lately, in the mean.
+func MeanCharge() int64 { return meanCharge.Load() }
 
-// LargestTaken returns the most bytes that TakeAuto was called with lately.
-func LargestTaken() int64 { return largest.Load() }
+// LargestCharge returns the most bytes that ChargeReclaimable was called with lately.
+func LargestCharge() int64 { return largestCharge.Load() }
 
-// FadeLargest has LargestTaken forget a quarter.
-func FadeLargest() {
-	n := largest.Load()
-	largest.CompareAndSwap(n, n-n/4)
+// FadeLargestCharge has LargestCharge forget a quarter.
+func FadeLargestCharge() {
+	n := largestCharge.Load()
+	largestCharge.CompareAndSwap(n, n-n/4)
 }
 
-// Auto returns how many such bytes there are, and how many were ever taken. The
+// Reclaimable returns how many such bytes there are, and how many were ever taken. The
 // difference between two readings of ever is what was taken in between, whether
 // or not it was given back.
-func Auto() (now, ever int64) {
-	now = auto.Load()
-	return now, everAuto.Load()
+func Reclaimable() (now, ever int64) {
+	now = reclaimable.Load()
+	return now, everReclaimable.Load()
 }
 
 // List reads all accounts. They are sorted by name, then by Held, the largest

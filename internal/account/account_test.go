@@ -43,16 +43,16 @@ func TestTake(t *testing.T) {
 		{huge, 1 << 62, false, 7},
 		{b, 1 << 40, true, 1 << 40},
 	} {
-		if ok := row.a.Take(row.n); ok != row.ok || row.a.Held() != row.held {
+		if ok := row.a.TryCharge(row.n); ok != row.ok || row.a.Held() != row.held {
 			t.Errorf("Take(%d) = %v, held %d", row.n, ok, row.a.Held())
 		}
 	}
 	if sum := Held() - before; sum != 150+7+1<<40 {
 		t.Errorf("the sum is %d", sum)
 	}
-	a.Give(50)
-	huge.Give(7)
-	b.Give(1 << 40)
+	a.Uncharge(50)
+	huge.Uncharge(7)
+	b.Uncharge(1 << 40)
 	if sum := Held() - before; sum != 100 || a.Held() != 100 || b.Held() != 0 {
 		t.Errorf("the sum is %d", sum)
 	}
@@ -73,22 +73,22 @@ func TestPut(t *testing.T) {
 	paced(t, Pace{})
 	SetBounds(math.MaxInt64, math.MaxInt64, before+10)
 	full := open(t, 5, 0, 0)
-	if full.Put(7); full.Held() != 7 || full.Take(1) {
+	if full.Charge(7); full.Held() != 7 || full.TryCharge(1) {
 		t.Errorf("held %d beyond the limit, or more was taken", full.Held())
 	}
-	full.Give(7)
-	a.Put(100)
+	full.Uncharge(7)
+	a.Charge(100)
 	if a.Held() != 100 || Held() != before+100 {
 		t.Errorf("held %d, the sum grew by %d", a.Held(), Held()-before)
 	}
-	if a.Take(1) {
+	if a.TryCharge(1) {
 		t.Error("what exceeds the bound on the sum was taken")
 	}
-	if !a.Take(0) || a.Held() != 100 {
+	if !a.TryCharge(0) || a.Held() != 100 {
 		t.Errorf("nothing was refused, or held is %d", a.Held())
 	}
-	a.Give(91)
-	if !a.Take(1) || a.Take(1) {
+	a.Uncharge(91)
+	if !a.TryCharge(1) || a.TryCharge(1) {
 		t.Error("the bound is not where it is")
 	}
 }
@@ -96,20 +96,20 @@ func TestPut(t *testing.T) {
 // TestPressure sets each bound and takes memory up to it.
 func TestPressure(t *testing.T) {
 	a, full := open(t, 0, 0, 0), open(t, 1, 0, 0)
-	now, _ := Auto()
+	now, _ := Reclaimable()
 	t.Cleanup(func() {
-		left, _ := Auto()
-		GiveAuto(left - now)
+		left, _ := Reclaimable()
+		UnchargeReclaimable(left - now)
 	})
 	for _, kind := range []struct {
 		name       string
 		take, give func(n int64)
 		from       func(n int64) // sets the bound n above what there is
 	}{
-		{"Take", func(n int64) { a.Take(n) }, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
-		{"Put", a.Put, a.Give, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
-		{"TakeAuto", TakeAuto, GiveAuto, func(n int64) {
-			now, _ := Auto()
+		{"Take", func(n int64) { a.TryCharge(n) }, a.Uncharge, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
+		{"Put", a.Charge, a.Uncharge, func(n int64) { SetBounds(Held()+n, math.MaxInt64, math.MaxInt64) }},
+		{"ChargeReclaimable", ChargeReclaimable, UnchargeReclaimable, func(n int64) {
+			now, _ := Reclaimable()
 			SetBounds(math.MaxInt64, now+n, math.MaxInt64)
 		}},
 	} {
@@ -137,7 +137,7 @@ func TestPressure(t *testing.T) {
 				t.Errorf("%s: after %d and nothing new: %d calls, want %d", kind.name, row.take, calls, row.calls)
 			}
 		}
-		full.Take(100) // refused, so nothing grows
+		full.TryCharge(100) // refused, so nothing grows
 		if Notify(); calls != 3 {
 			t.Errorf("%s: %d calls after a Take that was refused", kind.name, calls)
 		}
@@ -158,16 +158,16 @@ func TestUnpaced(t *testing.T) {
 
 // TestAuto counts what a collection could give back, and all that ever could.
 func TestAuto(t *testing.T) {
-	now, ever := Auto()
-	TakeAuto(100)
-	GiveAuto(30)
-	TakeAuto(5)
-	n, e := Auto()
+	now, ever := Reclaimable()
+	ChargeReclaimable(100)
+	UnchargeReclaimable(30)
+	ChargeReclaimable(5)
+	n, e := Reclaimable()
 	if n != now+75 || e != ever+105 {
 		t.Errorf("%d now, %d ever", n-now, e-ever)
 	}
-	GiveAuto(75)
-	if n, e = Auto(); n != now || e != ever+105 {
+	UnchargeReclaimable(75)
+	if n, e = Reclaimable(); n != now || e != ever+105 {
 		t.Errorf("%d now, %d ever, in the end", n-now, e-ever)
 	}
 }
@@ -209,7 +209,7 @@ func TestList(t *testing.T) {
 	}{{"TestList b", 0, 5}, {"TestList a", 0, 1}, {"TestList b", 99, 9}, {"TestList c", 0, 0}} {
 		a := Open(u.name, u.limit, func() (int64, int64) { return 1, u.held / 2 })
 		t.Cleanup(func() { a.Close() })
-		a.Put(u.held)
+		a.Charge(u.held)
 	}
 	list := slices.DeleteFunc(List(), func(u Usage) bool { return u.Name < "TestList" || u.Name > "TestList z" })
 	want := []Usage{
@@ -226,7 +226,7 @@ func TestList(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				a := Open("TestList", 0, func() (int64, int64) { return 0, 0 })
-				a.Put(1)
+				a.Charge(1)
 				if i := slices.IndexFunc(List(), func(u Usage) bool { return u.Name == "TestList" }); i < 0 {
 					t.Error("an account is not in the list")
 				}
@@ -260,9 +260,9 @@ func TestTakeThatFits(t *testing.T) {
 			wg.Go(func() {
 				begun.Done()
 				for !done.Load() {
-					if a.Take(room + 1) {
+					if a.TryCharge(room + 1) {
 						t.Errorf("%s: more than there is was taken", where)
-						a.Give(room + 1)
+						a.Uncharge(room + 1)
 					}
 				}
 			})
@@ -270,8 +270,8 @@ func TestTakeThatFits(t *testing.T) {
 		begun.Wait()
 		refused := 0
 		for range 100_000 {
-			if a.Take(1) {
-				a.Give(1)
+			if a.TryCharge(1) {
+				a.Uncharge(1)
 			} else {
 				refused++
 			}
@@ -288,7 +288,7 @@ func TestTakeThatFits(t *testing.T) {
 // drifts, and the bound can be taken exactly in the end.
 func TestHammerSum(t *testing.T) {
 	const most, goroutines = 4000, 16
-	before, auto := Held(), func() int64 { n, _ := Auto(); return n }
+	before, auto := Held(), func() int64 { n, _ := Reclaimable(); return n }
 	autoBefore := auto()
 	paced(t, Pace{Pressure: func() {}, Reclaim: func(int64, int, bool) error { return ErrUnpaced }})
 	SetBounds(before+most/2, autoBefore+most/2, before+most)
@@ -301,14 +301,14 @@ func TestHammerSum(t *testing.T) {
 				n := (g*31+i)%400 + 1
 				switch {
 				case i%7 == 0:
-					a.Put(n)
-				case !a.Take(n):
+					a.Charge(n)
+				case !a.TryCharge(n):
 					continue
 				}
-				TakeAuto(n)
+				ChargeReclaimable(n)
 				Notify()
-				GiveAuto(n)
-				a.Give(n)
+				UnchargeReclaimable(n)
+				a.Uncharge(n)
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestHammerSum(t *testing.T) {
 	if Held() != before || auto() != autoBefore {
 		t.Errorf("the sum drifted by %d, what can be given back by %d", Held()-before, auto()-autoBefore)
 	}
-	if !accounts[0].Take(most) || accounts[1].Take(1) {
+	if !accounts[0].TryCharge(most) || accounts[1].TryCharge(1) {
 		t.Error("the bound is not where it was")
 	}
 }
@@ -337,14 +337,14 @@ func TestHammerTake(t *testing.T) {
 		wg.Go(func() {
 			for i := range int64(20_000) {
 				n := (g*31+i)%400 + 1
-				if a.Take(n) {
+				if a.TryCharge(n) {
 					if held := a.Held(); held > limit {
 						t.Errorf("held %d", held)
 						return
 					}
-					a.Give(n)
+					a.Uncharge(n)
 				}
-				a.Take(limit + 1) // must not be in the way of the others
+				a.TryCharge(limit + 1) // must not be in the way of the others
 			}
 		})
 	}
@@ -352,7 +352,7 @@ func TestHammerTake(t *testing.T) {
 	if a.Held() != 0 || Held() != before {
 		t.Errorf("held %d, the sum changed by %d", a.Held(), Held()-before)
 	}
-	if !a.Take(limit) {
+	if !a.TryCharge(limit) {
 		t.Error("all was given back, and the limit cannot be taken")
 	}
 }
@@ -362,7 +362,7 @@ func TestHammerTake(t *testing.T) {
 func TestTakeHuge(t *testing.T) {
 	const most = math.MaxInt64 / 4 * 3
 	a := open(t, 0, 0, 0)
-	if !a.Take(most) {
+	if !a.TryCharge(most) {
 		t.Fatal("refused")
 	}
 	var least int64
@@ -370,7 +370,7 @@ func TestTakeHuge(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 100_000 {
-			if a.Take(most) {
+			if a.TryCharge(most) {
 				t.Error("not refused")
 			}
 		}
@@ -383,7 +383,7 @@ func TestTakeHuge(t *testing.T) {
 	if least < 0 || a.Held() != most {
 		t.Errorf("held %d, and once %d", a.Held(), least)
 	}
-	a.Give(most)
+	a.Uncharge(most)
 }
 
 // TestTakeBelowZero takes from an account after more was given back than was taken, as
@@ -394,9 +394,9 @@ func TestTakeBelowZero(t *testing.T) {
 	defer total.Store(before)
 	a := Open("test", 0, nil)
 	defer a.Close()
-	a.Put(-100)
-	if !a.Take(1) {
+	a.Charge(-100)
+	if !a.TryCharge(1) {
 		t.Error("refused")
 	}
-	a.Give(-99)
+	a.Uncharge(-99)
 }

@@ -18,7 +18,7 @@ var cHeap struct {
 // when that has changed by much, until watch(false). It does not block.
 func OpenCHeap(read func() (blocks, bytes int64), watch func(on bool)) {
 	a := OpenQuick("C heap", 0, read)
-	a.Told() // malloc has it from the system, and more
+	a.Declared() // malloc has it from the system, and more
 	cHeap.mu.Lock()
 	cHeap.account, cHeap.read, cHeap.watch = a, read, watch
 	cHeap.mu.Unlock()
@@ -53,10 +53,10 @@ func Refresh() {
 	by := rest - cHeap.held
 	cHeap.held = rest
 	if by > 0 {
-		cHeap.account.Put(by)
-		addAuto(by)
+		cHeap.account.Charge(by)
+		addReclaimable(by)
 	} else if by < 0 {
-		cHeap.account.Give(-by)
-		GiveAuto(-by)
+		cHeap.account.Uncharge(-by)
+		UnchargeReclaimable(-by)
 	}
 }

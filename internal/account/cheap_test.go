@@ -18,27 +18,27 @@ func TestCHeap(t *testing.T) {
 	other := Open("other", 0, func() (int64, int64) { return 0, 0 })
 	defer other.Close()
 	held := Held()
-	auto, ever := Auto()
+	auto, ever := Reclaimable()
 	check := func(step string, wantHeld, wantAuto, wantEver int64) {
 		t.Helper()
 		Refresh()
-		a, e := Auto()
+		a, e := Reclaimable()
 		if h := Held() - held; h != wantHeld || a-auto != wantAuto || e-ever != wantEver {
 			t.Errorf("%s: held %d, auto %d, ever %d, want %d, %d, %d", step, h, a-auto, e-ever, wantHeld, wantAuto, wantEver)
 		}
 	}
 	is = 100
 	check("grown", 100, 100, 100)
-	other.Put(5)
+	other.Charge(5)
 	check("another account", 105, 100, 100)
-	part.Put(30)
+	part.Charge(30)
 	check("a part is counted", 105, 70, 100)
-	part.Put(200)
+	part.Charge(200)
 	check("more than the C heap has", 235, 0, 100)
-	part.Give(200)
-	part.TryGive(10)
+	part.Uncharge(200)
+	part.TryUncharge(10)
 	check("less of it", 105, 80, 180)
-	if !part.Take(20) {
+	if !part.TryCharge(20) {
 		t.Fatal("refused")
 	}
 	check("taken", 105, 60, 180)
@@ -46,7 +46,7 @@ func TestCHeap(t *testing.T) {
 	check("shrunk", 65, 20, 180)
 	part.Close()
 	check("a part is forgotten", 65, 60, 220)
-	if n := Size(); n != 0 && n > 1000 {
+	if n := MeanCharge(); n != 0 && n > 1000 {
 		t.Errorf("the bytes of the C heap count as those of one owner: %d", n)
 	}
 

@@ -9,12 +9,12 @@ import (
 
 // The bounds that package pace sets.
 var (
-	ceiling atomic.Int64 // the most that all accounts together may hold
-	heldAt  atomic.Int64 // Pace.Pressure is called when they hold as much,
-	autoAt  atomic.Int64 // or when a collection could give back as much
-	pressed atomic.Bool  // one of these was reached, and Notify has not run yet
+	ceiling       atomic.Int64 // the most that all accounts together may hold
+	heldAt        atomic.Int64 // Pace.Pressure is called when they hold as much,
+	reclaimableAt atomic.Int64 // or when a collection could give back as much
+	pressed       atomic.Bool  // one of these was reached, and Notify has not run yet
 
-	autoBelow atomic.Int64 // likewise, when it could give back less
+	reclaimableBelow atomic.Int64 // likewise, when it could give back less
 
 	pace atomic.Pointer[Pace]
 )
@@ -35,27 +35,27 @@ type Pace struct {
 func SetPace(p *Pace) {
 	pace.Store(p)
 	SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
-	SetAutoBelow(0)
+	SetReclaimableBelow(0)
 	SetScale(1)
 	watchCHeap(p != nil)
 }
 
 // SetBounds sets three bounds, each in bytes; math.MaxInt64 is none. Whenever
 // something is taken while all accounts together hold at least heldFrom, or while
-// a collection could give back at least autoFrom, the next [Notify] calls
-// Pace.Pressure. Take refuses to bring the sum of all accounts above most.
-func SetBounds(heldFrom, autoFrom, most int64) {
+// a collection could give back at least reclaimableFrom, the next [Notify] calls
+// Pace.Pressure. TryCharge refuses to bring the sum of all accounts above most.
+func SetBounds(heldFrom, reclaimableFrom, most int64) {
 	heldAt.Store(heldFrom)
-	autoAt.Store(autoFrom)
+	reclaimableAt.Store(reclaimableFrom)
 	ceiling.Store(most)
 }
 
-// SetAutoFrom changes one of the bounds: autoFrom.
-func SetAutoFrom(n int64) { autoAt.Store(n) }
+// SetReclaimableFrom changes one of the bounds: reclaimableFrom.
+func SetReclaimableFrom(n int64) { reclaimableAt.Store(n) }
 
-// SetAutoBelow has the next [Notify] call Pace.Pressure as well after something was
+// SetReclaimableBelow has the next [Notify] call Pace.Pressure as well after something was
 // given back, if a collection could give back less than n bytes then. 0 is no bound.
-func SetAutoBelow(n int64) { autoBelow.Store(n) }
+func SetReclaimableBelow(n int64) { reclaimableBelow.Store(n) }
 
 // scale is how many bytes there are for one that the program has declared.
 var scale atomic.Int64
@@ -88,9 +88,9 @@ func Look() {
 	}
 }
 
-// Reclaim asks package pace to make room for n bytes that Take refused. try is 0
+// Reclaim asks package pace to make room for n bytes that TryCharge refused. try is 0
 // when it is called for the first time, and counts up. own says that the account's own
-// limit refused, and not the bound on the sum. A nil error says that Take
+// limit refused, and not the bound on the sum. A nil error says that TryCharge
 // may be tried once more. Without package pace the error is [ErrUnpaced]. The
 // caller holds no lock.
 func Reclaim(n int64, try int, own bool) error {
@@ -100,7 +100,7 @@ func Reclaim(n int64, try int, own bool) error {
 	return ErrUnpaced
 }
 
-// Wait is Reclaim and Take in one: it asks package pace to make room for n bytes, and
+// Wait is Reclaim and TryCharge in one: it asks package pace to make room for n bytes, and
 // calls take until that reports true. If inLine is set, the goroutine waits for the bound
 // on the sum of all accounts. Those are served in the order in which they came. A
 // goroutine that waits for another bound is in the way of no other. Without package pace

@@ -50,19 +50,19 @@ func TestKicked(t *testing.T) {
 		}
 	}
 	kicked()
-	TakeAuto(100)
-	if GiveAuto(10); kicked() {
+	ChargeReclaimable(100)
+	if UnchargeReclaimable(10); kicked() {
 		t.Error("a value without a goroutine that waits")
 	}
 	Expect(1)
 	for range 3 {
-		GiveAuto(10)
+		UnchargeReclaimable(10)
 	}
 	if !kicked() || kicked() {
 		t.Error("not one value after three releases")
 	}
 	Expect(-1)
-	if GiveAuto(60); kicked() {
+	if UnchargeReclaimable(60); kicked() {
 		t.Error("a value after the wait")
 	}
 }
@@ -71,10 +71,10 @@ func TestKicked(t *testing.T) {
 func TestSize(t *testing.T) {
 	for _, want := range []int64{1 << 20, 1 << 10} {
 		for range 100 {
-			TakeAuto(want)
-			GiveAuto(want)
+			ChargeReclaimable(want)
+			UnchargeReclaimable(want)
 		}
-		if got := Size(); math.Abs(float64(got-want)) > 0.1*float64(want) {
+		if got := MeanCharge(); math.Abs(float64(got-want)) > 0.1*float64(want) {
 			t.Errorf("the size is %d, want %d", got, want)
 		}
 	}
@@ -84,23 +84,23 @@ func TestSize(t *testing.T) {
 func TestAutoBelow(t *testing.T) {
 	calls := 0
 	paced(t, Pace{Pressure: func() { calls++ }})
-	TakeAuto(100)
-	now, _ := Auto()
+	ChargeReclaimable(100)
+	now, _ := Reclaimable()
 	Notify()
 	calls = 0
-	SetAutoBelow(now - 50)
+	SetReclaimableBelow(now - 50)
 	for _, row := range []struct {
 		give  int64
 		calls int
 	}{{50, 0}, {1, 1}, {9, 2}} {
-		GiveAuto(row.give)
+		UnchargeReclaimable(row.give)
 		if Notify(); calls != row.calls {
 			t.Errorf("after %d were given back: %d calls, want %d", row.give, calls, row.calls)
 		}
 	}
 	SetPace(nil)
 	paced(t, Pace{Pressure: func() { calls++ }})
-	GiveAuto(40)
+	UnchargeReclaimable(40)
 	if Notify(); calls != 2 {
 		t.Errorf("%d calls with no bound", calls)
 	}

@@ -66,8 +66,8 @@ func (m *heapModel) looks(t *rapid.T, p unsafe.Pointer, size, align int) {
 	if !m.h.Owns(p) {
 		t.Fatalf("Owns(%p) is false", p)
 	}
-	if usable, want := m.h.UsableSize(p), cheap.UsableSizeFor(size); usable < want || align <= sizeclass.Quantum && usable != want {
-		t.Fatalf("a block of %d bytes has %d, UsableSizeFor says %d", size, usable, want)
+	if usable, want := m.h.UsableSize(p), cheap.GoodSize(size); usable < want || align <= sizeclass.Quantum && usable != want {
+		t.Fatalf("a block of %d bytes has %d, GoodSize says %d", size, usable, want)
 	}
 }
 

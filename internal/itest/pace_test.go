@@ -50,7 +50,7 @@ func runPaceModel(t *rapid.T) {
 	runtime.GC()
 	m := &paceModel{pool: own.NewPool(own.Options{Numbers: true, Batch: 1, Release: func(_ any, _ []uintptr) error { return nil }})}
 	m.held = account.Held()
-	m.auto, _ = account.Auto()
+	m.auto, _ = account.Reclaimable()
 	defer pace.Stop()
 	defer m.pool.Destroy(within(time.Second))
 	t.Repeat(map[string]func(*rapid.T){
@@ -226,8 +226,8 @@ func (m *paceModel) check(t *rapid.T) {
 		}
 	}
 	st := pace.ReadStats()
-	if st.Held > held || st.Held < held-open || st.Auto > auto || st.Auto < auto-open {
-		t.Fatalf("%d bytes are held, want %d; automatically %d, want %d; %d of them may not be counted", st.Held, held, st.Auto, auto, open)
+	if st.Held > held || st.Held < held-open || st.Reclaimable > auto || st.Reclaimable < auto-open {
+		t.Fatalf("%d bytes are held, want %d; automatically %d, want %d; %d of them may not be counted", st.Held, held, st.Reclaimable, auto, open)
 	}
 	if st.Limit != m.limit && m.started {
 		t.Fatalf("the limit is %d, want %d", st.Limit, m.limit)

@@ -24,31 +24,31 @@ var anySize = rapid.OneOf(
 	rapid.IntRange(0, math.MaxInt-span.RegionSize),
 )
 
-// TestUsableSizeForModel compares what sizes are rounded to with what is promised.
-func TestUsableSizeForModel(t *testing.T) {
+// TestGoodSizeModel compares what sizes are rounded to with what is promised.
+func TestGoodSizeModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := anySize.Draw(t, "size")
-		got := cheap.UsableSizeFor(size)
+		got := cheap.GoodSize(size)
 		waste := got - size
 		if waste < 0 || got == 0 || got%sizeclass.Quantum != 0 {
-			t.Fatalf("UsableSizeFor(%d) = %d", size, got)
+			t.Fatalf("GoodSize(%d) = %d", size, got)
 		}
 		switch page := int(osmem.PageSize); {
 		case size > sizeclass.MaxSize:
 			if waste >= page || got%page != 0 {
-				t.Fatalf("UsableSizeFor(%d) = %d, with pages of %d", size, got, page)
+				t.Fatalf("GoodSize(%d) = %d, with pages of %d", size, got, page)
 			}
 		case size > 128 && waste > size/8:
-			t.Fatalf("UsableSizeFor(%d) = %d wastes more than an eighth", size, got)
+			t.Fatalf("GoodSize(%d) = %d wastes more than an eighth", size, got)
 		case size > 0 && waste >= max(sizeclass.Quantum, size/8+1):
-			t.Fatalf("UsableSizeFor(%d) = %d wastes a quantum", size, got)
+			t.Fatalf("GoodSize(%d) = %d wastes a quantum", size, got)
 		}
-		if again := cheap.UsableSizeFor(got); again != got {
-			t.Fatalf("UsableSizeFor(%d) = %d, and of that %d", size, got, again)
+		if again := cheap.GoodSize(got); again != got {
+			t.Fatalf("GoodSize(%d) = %d, and of that %d", size, got, again)
 		}
 		other := anySize.Draw(t, "another size")
-		if less, more := min(size, other), max(size, other); cheap.UsableSizeFor(less) > cheap.UsableSizeFor(more) {
-			t.Fatalf("UsableSizeFor(%d) = %d, but UsableSizeFor(%d) = %d", less, cheap.UsableSizeFor(less), more, cheap.UsableSizeFor(more))
+		if less, more := min(size, other), max(size, other); cheap.GoodSize(less) > cheap.GoodSize(more) {
+			t.Fatalf("GoodSize(%d) = %d, but GoodSize(%d) = %d", less, cheap.GoodSize(less), more, cheap.GoodSize(more))
 		}
 	})
 }
@@ -104,8 +104,8 @@ func TestUsableSizeModel(t *testing.T) {
 			h.Malloc(size), h.Calloc(1, size), h.AlignedMalloc(size, 16), h.Realloc(nil, size),
 			l.Malloc(size), l.Calloc(size, 1), l.AlignedMalloc(size, 1), l.Realloc(nil, size),
 		} {
-			if got, want := h.UsableSize(p), cheap.UsableSizeFor(size); got != want {
-				t.Fatalf("block %d of %d bytes has %d, UsableSizeFor says %d", i, size, got, want)
+			if got, want := h.UsableSize(p), cheap.GoodSize(size); got != want {
+				t.Fatalf("block %d of %d bytes has %d, GoodSize says %d", i, size, got, want)
 			}
 			h.Free(p)
 		}

@@ -49,16 +49,16 @@ var imports = map[string][]string{
 		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/ledger": {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
-	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/ledger"},
-	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/ledger"},
+	"own/internal/batch":  {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
+	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/batch"},
+	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
 	"own/internal/intake": {
 		".", "internal/account", "internal/aftergc", "internal/census", "internal/cleanup", "internal/osmem", "internal/percpu",
-		"internal/sample", "own/internal/ledger", "own/internal/window",
+		"internal/sample", "own/internal/batch", "own/internal/window",
 	},
 	"own": {
 		".", "internal/account", "internal/aftergc", "internal/bump", "internal/census", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
-		"internal/sample", "own/internal/intake", "own/internal/ledger", "own/internal/worker",
+		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/worker",
 	},
 	"pace":        {".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/procfs", "internal/race"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},

@@ -31,11 +31,11 @@ type Class struct {
 	Inverse uint32
 	Shift   uint8
 
-	// Batch is how many blocks move between a cache and the heap at once. It is 0 if
+	// Magazine is how many blocks move between a cache and the heap at once. It is 0 if
 	// the class is not cached.
-	Batch uint8
+	Magazine uint8
 
-	// Least is how many blocks of a batch a cache has room for whatever other classes
+	// Least is how many blocks of a magazine a cache has room for whatever other classes
 	// take.
 	Least uint8
 }

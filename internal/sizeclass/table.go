@@ -10,7 +10,7 @@ const MaxSize = 32768
 
 // Classes is the table, smallest size first.
 var Classes = [Count]Class{
-	// size, blocks,      inverse, shift, batch, least   waste: rounding up, end of span
+	// size, blocks,      inverse, shift, magazine, least   waste: rounding up, end of span
 	0:  {16, 4096, 0x00000001, 4, 64, 64}, // 93.8 %, 0.0 %
 	1:  {32, 2048, 0x00000001, 5, 64, 64}, // 46.9 %, 0.0 %
 	2:  {48, 1365, 0xaaaaaaab, 4, 64, 42}, // 31.2 %, 0.0 %
@@ -85,7 +85,7 @@ var Classes = [Count]Class{
 	71: {32768, 2, 0x00000001, 15, 0, 0},  // 6.2 %, 0.0 %
 }
 
-// CacheLeast is the size in bytes of two batches of each class that have Least blocks.
+// CacheLeast is the size in bytes of two magazines of each class that have Least blocks.
 const CacheLeast = 503840
 
 // index holds the class of each size, in units of Quantum, rounded up.

@@ -12,7 +12,7 @@
 // Free, Realloc and UsableSize panic with a [cheap.MisuseError] if the pointer is
 // not a live block of an Allocator. The original corrupts its lists.
 //
-// The usable size of a block is that of [cheap.UsableSizeFor]: above 128 bytes at
+// The usable size of a block is that of [cheap.GoodSize]: above 128 bytes at
 // most an eighth more than requested. In the original it is a power of two. Realloc
 // to less than half of the size frees memory, and may move the block. Blocks are
 // aligned to 16 bytes.

@@ -187,7 +187,7 @@ func TestSlices(t *testing.T) {
 	a := newAllocator(t)
 	for _, size := range []int{1, 15, 16, 17, 100, 4096, 32 << 10, 32<<10 + 1, 1 << 20} {
 		b := must[[]byte](t)(a.Malloc(size))
-		if len(b) != size || cap(b) != cheap.UsableSizeFor(size) || cap(b) != UsableSize(&b[0]) {
+		if len(b) != size || cap(b) != cheap.GoodSize(size) || cap(b) != UsableSize(&b[0]) {
 			t.Errorf("Malloc(%d): %d bytes of %d, usable %d", size, len(b), cap(b), UsableSize(&b[0]))
 		}
 		for i := range b {
@@ -237,7 +237,7 @@ func TestUsableSizeFindsTheAllocator(t *testing.T) {
 		allocators[i] = newAllocator(t)
 		size := 1000 << i
 		p := must[uintptr](t)(allocators[i].UintptrMalloc(size))
-		blocks = append(blocks, block{p, cheap.UsableSizeFor(size)})
+		blocks = append(blocks, block{p, cheap.GoodSize(size)})
 		for k, b := range blocks {
 			if n := UintptrUsableSize(b.p); n != b.size {
 				t.Errorf("with %d allocators the block of the %d. has %d bytes, want %d", i+1, k, n, b.size)
@@ -275,8 +275,8 @@ func TestHammerUsableSize(t *testing.T) {
 					return
 				}
 				for range 20 {
-					if n := UintptrUsableSize(p); n != cheap.UsableSizeFor(size) {
-						t.Errorf("%d bytes, want %d", n, cheap.UsableSizeFor(size))
+					if n := UintptrUsableSize(p); n != cheap.GoodSize(size) {
+						t.Errorf("%d bytes, want %d", n, cheap.GoodSize(size))
 						return
 					}
 				}

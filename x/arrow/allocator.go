@@ -50,7 +50,7 @@ var _ memory.Allocator = Allocator{}
 const alignment = 64
 
 // ownPages is the size in bytes above which blocks have pages of their own, which
-// the heap may know to be zero; see cheap.UsableSizeFor.
+// the heap may know to be zero; see cheap.GoodSize.
 const ownPages = 32 << 10
 
 // empty returns the address of all buffers of size 0. It is outside Go memory, so

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	quantum    = 16  // every size is a multiple, every block is aligned to it
-	fineMax    = 128 // up to here the classes are one quantum apart
-	perDouble  = 8   // classes for each doubling above: at most 1/8 wasted
-	maxSize    = 32 << 10
-	unit       = 64 << 10
-	page       = 4 << 10
-	batchBytes = 16 << 10 // a batch has blocks of about as many bytes together,
-	batchMax   = 64       // and at most as many blocks
-	leastBytes = 2 << 10  // a cache has room for so many bytes of each batch in any case
-	cachedMax  = 16 << 10 // larger blocks are not kept in caches
+	quantum       = 16  // every size is a multiple, every block is aligned to it
+	fineMax       = 128 // up to here the classes are one quantum apart
+	perDouble     = 8   // classes for each doubling above: at most 1/8 wasted
+	maxSize       = 32 << 10
+	unit          = 64 << 10
+	page          = 4 << 10
+	magazineBytes = 16 << 10 // a magazine has blocks of about as many bytes together,
+	magazineMax   = 64       // and at most as many blocks
+	leastBytes    = 2 << 10  // a cache has room for so many bytes of each magazine in any case
+	cachedMax     = 16 << 10 // larger blocks are not kept in caches
 )
 
 func main() {
@@ -52,23 +52,23 @@ func table() ([]byte, error) {
 	p("// MaxSize is the largest request, in bytes, that has a class.\nconst MaxSize = %d\n\n", maxSize)
 	least := 0
 	p("// Classes is the table, smallest size first.\nvar Classes = [Count]Class{\n")
-	p("//       size, blocks,      inverse, shift, batch, least   waste: rounding up, end of span\n")
+	p("//       size, blocks,      inverse, shift, magazine, least   waste: rounding up, end of span\n")
 	prev := 0
 	for i, s := range sizes {
 		blocks := unit / s
 		rot := bits.TrailingZeros32(uint32(s))
-		batch := min(batchMax, max(1, batchBytes/s))
+		magazine := min(magazineMax, max(1, magazineBytes/s))
 		if s > cachedMax {
-			batch = 0
+			magazine = 0
 		}
-		atLeast := min(batch, max(1, leastBytes/s))
+		atLeast := min(magazine, max(1, leastBytes/s))
 		least += 2 * atLeast * s
 		used := (blocks*s + page - 1) / page * page
-		p("%d: {%d, %d, %#08x, %d, %d, %d}, // %.1f %%, %.1f %%\n", i, s, blocks, inverse(uint32(s)>>rot), rot, batch, atLeast,
+		p("%d: {%d, %d, %#08x, %d, %d, %d}, // %.1f %%, %.1f %%\n", i, s, blocks, inverse(uint32(s)>>rot), rot, magazine, atLeast,
 			100*float64(s-prev-1)/float64(s), 100*float64(used-blocks*s)/float64(used))
 		prev = s
 	}
-	p("}\n\n// CacheLeast is the size in bytes of two batches of each class that have Least blocks.\nconst CacheLeast = %d\n\n", least)
+	p("}\n\n// CacheLeast is the size in bytes of two magazines of each class that have Least blocks.\nconst CacheLeast = %d\n\n", least)
 	p("// index holds the class of each size, in units of Quantum, rounded up.\nvar index = [MaxSize/Quantum + 1]uint8{")
 	c := 0
 	for q := 0; q <= maxSize/quantum; q++ {

@@ -10,37 +10,37 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
 
 // Blocks of a Memory are carved one after the other from the chunk of the
-// shard's open batch. The chunk is a block of the heap and belongs to the ledger.
+// shard's open batch. The chunk is a block of the heap and belongs to the batch.
 // It returns to the heap when the batch is sealed and its last entry is gone.
 //
 // The space of a block is not reused before that, with two exceptions, both in
 // the open batch. The block carved last makes room when it is closed. And when
 // all blocks are gone, the chunk is empty again. See Closed.
 
-// A Carver makes blocks of one kind, and is their sink. A Memory has one for blocks
+// A Carver makes blocks of one spec, and is its releaser. A Memory has one for blocks
 // whose handles are Owners and nothing else, and one for groups. The fields do not
 // change after the first block.
 type Carver struct {
 	Heap *cheap.Heap
 
 	// NewHandles returns n handles of a batch, side by side, each at a distance of
-	// Stride from the one before and beginning with its Ref: the token and the
+	// Stride from the one before and beginning with its Ref: the sentinel and the
 	// index.
-	NewHandles func(t *ledger.Token, n uint32) unsafe.Pointer
+	NewHandles func(t *batch.Sentinel, n uint32) unsafe.Pointer
 	Stride     uintptr
 
 	// Shared says that no block can be disowned, be it alone in its chunk or not.
 	Shared bool
 
-	// Workers take dead batches whose kind has OnCollect, which may block.
-	Workers ledger.Sink
+	// Workers take dead batches whose spec has OnCollect, which may block.
+	Workers batch.Releaser
 
-	// In is the intake of all blocks. The Carver is the sink of its kind.
+	// In is the intake of all blocks. The Carver is the releaser of its spec.
 	In *Intake
 }
 
@@ -76,11 +76,11 @@ func (c *Carver) CarveZeroed(size int) (handle unsafe.Pointer, block uintptr) {
 //
 //go:noinline
 func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle, block unsafe.Pointer, err error) {
-	k := c.In.kind
+	k := c.In.spec
 	if size < 0 {
 		k.PanicMisuse(op, "the size %d is negative", size)
 	}
-	if int64(size) > min(ledger.MaxSize, math.MaxInt-window.Quantum) {
+	if int64(size) > min(batch.MaxSize, math.MaxInt-window.Quantum) {
 		return nil, nil, c.NoMemory(op, size, cheap.ErrNoMemory)
 	}
 	need := window.Takes(int64(size))
@@ -116,16 +116,16 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		if err != nil {
 			return nil, nil, c.NoMemory(op, size, err)
 		}
-		sample.SetPool(uintptr(chunk), c.In.kind.Name)
-		t := ledger.NewToken()
+		sample.SetPool(uintptr(chunk), c.In.spec.Name)
+		t := batch.NewSentinel()
 		handles := c.NewHandles(t, n)
 		s = c.In.owning.lock()
 		if s.destroyed || s.fits(need) {
 			c.Heap.Free(chunk) // another goroutine was faster, or this is another P
 			continue
 		}
-		l := s.newLedger(n)
-		l.Chunk = uintptr(chunk)
+		b := s.newBatch(n)
+		b.Chunk = uintptr(chunk)
 		// The chunk is full, so the next batch should be larger. The batch may
 		// have unused entries, which seal would take as a sign of the opposite.
 		grow := s.grow
@@ -134,8 +134,8 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		}
 		s.seal()
 		s.grow = grow
-		s.begin(l, t)
-		s.base, s.At, s.End = l.Chunk, l.Chunk, l.Chunk+uintptr(bytes)
+		s.begin(b, t)
+		s.base, s.At, s.End = b.Chunk, b.Chunk, b.Chunk+uintptr(bytes)
 		s.handles = handles
 	}
 }
@@ -156,7 +156,7 @@ func (s *shard) unlockAndGiveWay() {
 
 // NoMemory returns the error of an operation that found no memory.
 func (c *Carver) NoMemory(op string, size int, err error) error {
-	return fmt.Errorf("cheap: %s.%s: %d bytes: %w", c.In.kind.Name, op, size, err)
+	return fmt.Errorf("cheap: %s.%s: %d bytes: %w", c.In.spec.Name, op, size, err)
 }
 
 // roundHandles returns the number of handles, n or fewer, that fills an object of
@@ -187,7 +187,7 @@ func (s *shard) fits(need int64) bool {
 func (c *Carver) cut(s *shard, size, need int64, flags uint64) (handle, block unsafe.Pointer) {
 	// There are as many handles as entries, and s.At is in the chunk.
 	handle, block = unsafe.Add(s.handles, uintptr(s.N)*c.Stride), osmem.Pointer(s.At)
-	var r ledger.Ref // as in the handle
+	var r batch.Ref // as in the handle
 	s.put(&r, s.At, size, flags)
 	s.At += uintptr(need)
 	return handle, block
@@ -197,7 +197,7 @@ func (c *Carver) cut(s *shard, size, need int64, flags uint64) (handle, block un
 // batch has no space, should be a block of the heap by itself. The alternative is
 // to seal the open batch with most of its chunk unused.
 func (s *shard) wasteful(need int64) bool {
-	return s.open != nil && need > s.kind.Pinned/4 && s.At-s.base < (s.End-s.base)/2
+	return s.open != nil && need > s.spec.Pinned/4 && s.At-s.base < (s.End-s.base)/2
 }
 
 // plan returns the number of entries and of bytes for the next batch, whose
@@ -208,7 +208,7 @@ func (s *shard) plan(need int64) (n uint32, bytes int64) {
 		mean = need
 		n = min(n, uint32(max(firstChunk/need, 1)))
 	}
-	bytes = max(min(int64(n)*mean, s.kind.Pinned&^(window.Quantum-1)), need)
+	bytes = max(min(int64(n)*mean, s.spec.Pinned&^(window.Quantum-1)), need)
 	return min(n, uint32(max(bytes/mean, 1))), bytes
 }
 
@@ -234,16 +234,16 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 			clear(unsafe.Slice((*byte)(block), size))
 		}
 	}
-	sample.SetPool(uintptr(block), c.In.kind.Name)
+	sample.SetPool(uintptr(block), c.In.spec.Name)
 	s := c.In.owning.lock()
 	if s.destroyed {
 		s.mu.Unlock()
 		c.Heap.Free(block)
 		return nil, nil, cheap.ErrDestroyed
 	}
-	l := s.newLedger(1)
-	l.Chunk, l.Whole = uintptr(block), !c.Shared
-	t := s.alone(l, uintptr(block), int64(size), flags)
+	b := s.newBatch(1)
+	b.Chunk, b.Whole = uintptr(block), !c.Shared
+	t := s.alone(b, uintptr(block), int64(size), flags)
 	handle = c.NewHandles(t, 1)
 	s.show()
 	s.unlockAndGiveWay()
@@ -252,49 +252,49 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 }
 
 // Closed gives a block back.
-func (c *Carver) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
-	s := l.State(i)
-	if s&ledger.Extra != 0 {
-		l.Kind.Release(nil, []uintptr{l.Word(i)})
+func (c *Carver) Closed(b *batch.Batch, i uint32) batch.Outcome {
+	s := b.State(i)
+	if s&batch.Extra != 0 {
+		b.Spec.Release(nil, []uintptr{b.Word(i)})
 	}
-	size := ledger.SizeOf(s)
+	size := batch.SizeOf(s)
 	// The block makes room before it counts as gone. Once it counts as gone the
 	// chunk may be empty, and its space may belong to another block. Before that,
 	// the next block is carved no lower than the end of this one, and exactly
 	// there only if all blocks above it have made room.
-	if !l.Sealed() {
+	if !b.Sealed() {
 		if window.Possible {
-			c.In.owning.MakeRoom(l, i, size)
+			c.In.owning.MakeRoom(b, i, size)
 		} else {
-			l.Home.(*shard).makeRoom(l, i, size)
+			b.Home.(*shard).makeRoom(b, i, size)
 		}
 	}
-	l.Done(1, size)
-	return ledger.Outcome{} // a block is the child of nothing
+	b.Done(1, size)
+	return batch.Outcome{} // a block is the child of nothing
 }
 
 // makeRoom is MakeRoom of a window, without windows.
-func (s *shard) makeRoom(l *ledger.Ledger, i uint32, size int64) {
+func (s *shard) makeRoom(b *batch.Batch, i uint32, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := l.Word(i); s.open == l && at+uintptr(window.Takes(size)) == s.At {
+	if at := b.Word(i); s.open == b && at+uintptr(window.Takes(size)) == s.At {
 		s.At = at
 	}
 }
 
 // Dead releases a dead batch, whose chunk returns to the heap. That does not block,
 // and calls no code of the program, so it needs no worker.
-func (c *Carver) Dead(l *ledger.Ledger, i uint32) {
+func (c *Carver) Dead(b *batch.Batch, i uint32) {
 	switch {
-	case i&ledger.Lost == 0:
-		l.Dispose(i)
-	case l.Kind.OnCollect != nil:
-		c.Workers.Dead(l, i)
-	case !c.Shared && l.EndWhole():
+	case i&batch.Lost == 0:
+		b.Dispose(i)
+	case b.Spec.OnCollect != nil:
+		c.Workers.Dead(b, i)
+	case !c.Shared && b.EndWhole():
 	default:
-		d := ledger.Dead{Ledger: l, Job: i}
-		p := d.Claim(int(l.Len()))
+		d := batch.Dead{Batch: b, Job: i}
+		p := d.Claim(int(b.Len()))
 		p.Release()
-		l.Tell(d.Found)
+		b.Tell(d.Found)
 	}
 }

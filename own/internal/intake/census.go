@@ -22,7 +22,7 @@ func (in *Intake) Census(c *census.Pool) bool {
 	}
 	in.mu.Unlock()
 
-	counts := &in.kind.Counts
+	counts := &in.spec.Counts
 	sealed := counts.Sealed.Load()
 	c.Live += counts.Owners.Load()
 	c.Bytes += counts.Bytes.Load()
@@ -32,8 +32,8 @@ func (in *Intake) Census(c *census.Pool) bool {
 		if !s.mu.TryLock() {
 			return false
 		}
-		if l := s.open; l != nil {
-			gone, given := l.Gone()
+		if b := s.open; b != nil {
+			gone, given := b.Gone()
 			n, taken := s.inUse()
 			c.Open++
 			c.Created += n
@@ -41,7 +41,7 @@ func (in *Intake) Census(c *census.Pool) bool {
 			c.Bytes += taken - given
 			if s.made > 0 {
 				c.Made -= n
-				c.Bytes -= n * in.kind.Size
+				c.Bytes -= n * in.spec.Size
 			}
 		}
 		s.mu.Unlock()

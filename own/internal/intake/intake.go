@@ -16,34 +16,34 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // An Intake is the way into a pool. Its methods may be called from any goroutine.
 type Intake struct {
-	kind      *ledger.Kind
+	spec      *batch.Spec
 	construct func(resources []uintptr) (int, error)
-	before    func()         // called before construct, or nil
-	parent    *ledger.Family // of all resources, or nil
+	before    func()        // called before construct, or nil
+	parent    *batch.Family // of all resources, or nil
 
 	owning places // for Own
 	making places // for Make; none without construct
 
-	children  ledger.List // batches of children
+	children  batch.List // batches of children
 	mu        sync.Mutex
-	families  map[*ledger.Family]*shard // under mu; shards of children, see lockFamily
-	last      atomic.Pointer[shard]     // the one of families that had a child last, or nil; written under its lock
-	destroyed bool                      // under mu
-	ended     atomic.Bool               // is destroyed, for Refuses
+	families  map[*batch.Family]*shard // under mu; shards of children, see lockFamily
+	last      atomic.Pointer[shard]    // the one of families that had a child last, or nil; written under its lock
+	destroyed bool                     // under mu
+	ended     atomic.Bool              // is destroyed, for Refuses
 }
 
-// ErrQueueFull is returned while Kind.MaxQueued releases are queued.
+// ErrQueueFull is returned while Spec.MaxQueued releases are queued.
 var ErrQueueFull = errors.New("cheap: own: too many releases are queued; call Drain")
 
-// Init makes the intake of a kind. construct and parent may be nil. No other
+// Init makes the intake of a spec. construct and parent may be nil. No other
 // goroutine may know the Intake before Init returns.
-func (in *Intake) Init(k *ledger.Kind, construct func([]uintptr) (int, error), parent *ledger.Family) {
-	in.kind, in.construct, in.parent = k, construct, parent
+func (in *Intake) Init(k *batch.Spec, construct func([]uintptr) (int, error), parent *batch.Family) {
+	in.spec, in.construct, in.parent = k, construct, parent
 	in.owning.init(in, false)
 	if construct != nil {
 		in.making.init(in, true)
@@ -56,7 +56,7 @@ func (in *Intake) BeforeConstruct(f func()) { in.before = f }
 
 // Put writes a resource of size bytes, more than 0, to the next
 // entry of the P's window. It returns nil if the caller must call Own.
-func (in *Intake) Put(resource uintptr, size int64) (t *ledger.Token, i uint32) {
+func (in *Intake) Put(resource uintptr, size int64) (t *batch.Sentinel, i uint32) {
 	return in.owning.Put(resource, size)
 }
 
@@ -65,22 +65,22 @@ func (in *Intake) Makes() bool { return in.construct != nil }
 
 // Next takes the next entry of the stock. It returns nil if the caller must call
 // Make.
-func (in *Intake) Next() (t *ledger.Token, i uint32) {
-	return in.making.Next(in.kind.Size)
+func (in *Intake) Next() (t *batch.Sentinel, i uint32) {
+	return in.making.Next(in.spec.Size)
 }
 
 // Own is the slow path of Put. r owns nothing, and size is not negative. If the
 // resource is a child, f is its family. A state that is not nil is its own. Own reports
 // whether it began a batch.
-func (in *Intake) Own(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64, state any) (began bool, err error) {
+func (in *Intake) Own(r *batch.Ref, f *batch.Family, resource uintptr, size int64, state any) (began bool, err error) {
 	if in.full() {
 		return false, ErrQueueFull
 	}
 	return in.OwnReserved(r, f, resource, size, state)
 }
 
-// OwnReserved is Own that does not refuse a resource because of Kind.MaxQueued.
-func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr, size int64, state any) (began bool, err error) {
+// OwnReserved is Own that does not refuse a resource because of Spec.MaxQueued.
+func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, size int64, state any) (began bool, err error) {
 	var s *shard
 	if f = cmp.Or(f, in.parent); f == nil {
 		s = in.owning.lock()
@@ -93,17 +93,17 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 	}
 	// Nothing fails after Join. To take it back could release the parent, here.
 	if f != nil && !f.Join() {
-		return false, ledger.ErrClosed
+		return false, batch.ErrClosed
 	}
-	size = min(size, ledger.MaxSize)
-	if size >= s.kind.Declared() || s.kind.Batch == 1 {
-		l := s.newLedger(1)
-		*r = ledger.RefTo(s.alone(l, resource, size, give(l, 0, state)), 0)
+	size = min(size, batch.MaxSize)
+	if size >= s.spec.Declared() || s.spec.Batch == 1 {
+		b := s.newBatch(1)
+		*r = batch.RefTo(s.alone(b, resource, size, give(b, 0, state)), 0)
 		return true, nil
 	}
 	if !s.look(size) {
 		s.seal()
-		s.begin(s.newLedger(s.grow), nil)
+		s.begin(s.newBatch(s.grow), nil)
 		s.look(size)
 		began = true
 	}
@@ -112,16 +112,16 @@ func (in *Intake) OwnReserved(r *ledger.Ref, f *ledger.Family, resource uintptr,
 }
 
 // give gives the next entry a state of its own, if it has one, and returns its flags.
-func give(l *ledger.Ledger, i uint32, state any) (flags uint64) {
+func give(b *batch.Batch, i uint32, state any) (flags uint64) {
 	if state == nil {
 		return 0
 	}
-	return l.Give(i, state)
+	return b.Give(i, state)
 }
 
-// full reports whether as many releases are queued as Kind.MaxQueued allows.
+// full reports whether as many releases are queued as Spec.MaxQueued allows.
 func (in *Intake) full() bool {
-	k := in.kind
+	k := in.spec
 	return k.MaxQueued != 0 && k.Counts.Queued.Load() >= k.MaxQueued
 }
 
@@ -140,7 +140,7 @@ func (in *Intake) Refuses() error {
 }
 
 // lockFamily returns the shard for the children of a family, locked.
-func (in *Intake) lockFamily(f *ledger.Family) *shard {
+func (in *Intake) lockFamily(f *batch.Family) *shard {
 	if s := in.last.Load(); s != nil && s.family == f {
 		s.mu.Lock()
 		if !s.removed {
@@ -156,7 +156,7 @@ func (in *Intake) lockFamily(f *ledger.Family) *shard {
 			s = newShard(in, firstChildren)
 			s.family, s.list = f, &in.children
 			if in.families == nil {
-				in.families = map[*ledger.Family]*shard{}
+				in.families = map[*batch.Family]*shard{}
 			}
 			in.families[f] = s
 		}
@@ -172,7 +172,7 @@ func (in *Intake) lockFamily(f *ledger.Family) *shard {
 }
 
 // remove takes a family's shard out of the map, where it keeps the family and the
-// parent's ledger reachable. The next child makes another one. The caller holds
+// parent's batch reachable. The next child makes another one. The caller holds
 // s.mu, and no batch is open.
 func (s *shard) remove() {
 	s.removed = true
@@ -187,7 +187,7 @@ func (s *shard) remove() {
 
 // End ends the intake. It returns the batches that are not ended, all sealed, and
 // those made in advance. It reports whether it is the first End.
-func (in *Intake) End() (batches, stock []*ledger.Ledger, first bool) {
+func (in *Intake) End() (batches, stock []*batch.Batch, first bool) {
 	in.mu.Lock()
 	first, in.destroyed = !in.destroyed, true
 	in.ended.Store(true)
@@ -209,7 +209,7 @@ func (in *Intake) End() (batches, stock []*ledger.Ledger, first bool) {
 
 // Batches returns the batches that are not ended. Before End, open ones are among
 // them.
-func (in *Intake) Batches() []*ledger.Ledger {
+func (in *Intake) Batches() []*batch.Batch {
 	batches := in.children.All(nil)
 	for _, s := range in.shards() {
 		batches = s.batches.All(batches)
@@ -234,23 +234,23 @@ func (in *Intake) shards() []*shard {
 // mutually consistent.
 func (in *Intake) Totals() (live, bytes, made int64) {
 	// All shards are locked at once, because sealing a batch moves numbers from a
-	// shard to the kind. No other code locks two shards, and there is one call at a
+	// shard to the spec. No other code locks two shards, and there is one call at a
 	// time, so this cannot deadlock.
 	shards := in.shards()
 	for _, s := range shards {
 		s.mu.Lock()
 	}
-	c := &in.kind.Counts
+	c := &in.spec.Counts
 	live, bytes, made = c.Owners.Load(), c.Bytes.Load(), c.Made.Load()
 	for _, s := range shards {
-		if l := s.open; l != nil {
-			gone, given := l.Gone()
+		if b := s.open; b != nil {
+			gone, given := b.Gone()
 			n, taken := s.inUse()
 			live += n - int64(gone)
 			bytes += taken - given
 			if s.made > 0 { // what is handed out is taken from the stock at seal
 				made -= n
-				bytes -= n * in.kind.Size
+				bytes -= n * in.spec.Size
 			}
 		}
 		s.mu.Unlock()

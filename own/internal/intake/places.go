@@ -62,7 +62,7 @@ func (ps *places) addWindow(id uint) *shard {
 // Destroy sets Intake.destroyed under the same lock, and then ends all shards of the
 // list. So a shard that is not on that list is destroyed from the beginning.
 func (ps *places) addShard() *shard {
-	s := newShard(ps.in, uint32(min(firstBatch, ps.in.kind.Batch)))
+	s := newShard(ps.in, uint32(min(firstBatch, ps.in.spec.Batch)))
 	s.makes = ps.makes
 	shards := append(slices.Clip(ps.all()), s)
 	ps.shards.Store(&shards)
@@ -140,7 +140,7 @@ func (ps *places) lockAny() *shard {
 // caller holds s.mu, and the window is closed.
 func (s *shard) show() {
 	if s.window != nil && s.N < s.Limit && !s.destroyed {
-		s.window.Open(s.tokens, s.Fill, s.handles)
+		s.window.Open(s.sentinels, s.Fill, s.handles)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/testwait"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/window"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
@@ -20,7 +20,7 @@ import (
 // A pool is an intake whose resources are numbers, and the count of those that are
 // not released.
 type pool struct {
-	kind  ledger.Kind
+	spec  batch.Spec
 	in    Intake
 	alive atomic.Int64
 }
@@ -28,9 +28,9 @@ type pool struct {
 // newPool returns a pool. If ahead is more than 0, the constructor makes as many
 // resources in a call.
 func newPool(ahead int) *pool {
-	p := &pool{kind: ledger.Kind{Name: "test", Batch: 256, Pinned: 64 << 10, Size: 16, Numbers: true}}
-	p.kind.Release = func(_ any, resources []uintptr) error { p.alive.Add(-int64(len(resources))); return nil }
-	p.kind.Sink = worker.NewCall(0, false)
+	p := &pool{spec: batch.Spec{Name: "test", Batch: 256, Pinned: 64 << 10, Size: 16, Numbers: true}}
+	p.spec.Release = func(_ any, resources []uintptr) error { p.alive.Add(-int64(len(resources))); return nil }
+	p.spec.Releaser = worker.NewCall(0, false)
 	var construct func([]uintptr) (int, error)
 	if ahead > 0 {
 		construct = func(resources []uintptr) (int, error) {
@@ -39,14 +39,14 @@ func newPool(ahead int) *pool {
 			return n, nil
 		}
 	}
-	p.in.Init(&p.kind, construct, nil)
+	p.in.Init(&p.spec, construct, nil)
 	return p
 }
 
 // own owns a resource.
-func (p *pool) own(r *ledger.Ref) error {
+func (p *pool) own(r *batch.Ref) error {
 	p.alive.Add(1)
-	if *r = ledger.RefTo(p.in.Put(1, 16)); r.Token() != nil {
+	if *r = batch.RefTo(p.in.Put(1, 16)); r.Sentinel() != nil {
 		return nil
 	}
 	_, err := p.in.Own(r, nil, 1, 16, nil)
@@ -57,8 +57,8 @@ func (p *pool) own(r *ledger.Ref) error {
 }
 
 // make makes a resource and owns it.
-func (p *pool) make(r *ledger.Ref) error {
-	if *r = ledger.RefTo(p.in.Next()); r.Token() != nil {
+func (p *pool) make(r *batch.Ref) error {
+	if *r = batch.RefTo(p.in.Next()); r.Sentinel() != nil {
 		return nil
 	}
 	return p.in.Make(r)
@@ -68,27 +68,27 @@ func (p *pool) make(r *ledger.Ref) error {
 func newCarver(h *cheap.Heap) *Carver {
 	c := &Carver{
 		Heap:   h,
-		Stride: unsafe.Sizeof(ledger.Ref{}),
+		Stride: unsafe.Sizeof(batch.Ref{}),
 		In:     new(Intake),
-		NewHandles: func(t *ledger.Token, n uint32) unsafe.Pointer {
-			all := make([]ledger.Ref, n)
+		NewHandles: func(t *batch.Sentinel, n uint32) unsafe.Pointer {
+			all := make([]batch.Ref, n)
 			for i := range all {
-				all[i] = ledger.RefTo(t, uint32(i))
+				all[i] = batch.RefTo(t, uint32(i))
 			}
 			return unsafe.Pointer(&all[0])
 		},
 	}
-	c.In.Init(&ledger.Kind{Name: "memory", Batch: 512, Pinned: 64 << 10, Heap: h, Sink: c}, nil, nil)
+	c.In.Init(&batch.Spec{Name: "memory", Batch: 512, Pinned: 64 << 10, Heap: h, Releaser: c}, nil, nil)
 	return c
 }
 
 // block makes a block.
-func (c *Carver) block(size int) (r *ledger.Ref, err error) {
+func (c *Carver) block(size int) (r *batch.Ref, err error) {
 	handle, _ := c.Carve(size, 0)
 	if handle == nil {
 		handle, _, err = c.CarveSlow("block", size, 0, false)
 	}
-	return (*ledger.Ref)(handle), err
+	return (*batch.Ref)(handle), err
 }
 
 // A maker makes owners of some kind.
@@ -109,8 +109,8 @@ func makers(t *testing.T) []maker {
 	p, q := newPool(0), newPool(1)
 	c := newCarver(h)
 	return []maker{
-		{"Own", &p.in.owning, func() error { return p.own(new(ledger.Ref)) }, p.alive.Load, func() { p.in.End() }},
-		{"Make", &q.in.making, func() error { return q.make(new(ledger.Ref)) }, q.alive.Load, func() { q.in.End() }},
+		{"Own", &p.in.owning, func() error { return p.own(new(batch.Ref)) }, p.alive.Load, func() { p.in.End() }},
+		{"Make", &q.in.making, func() error { return q.make(new(batch.Ref)) }, q.alive.Load, func() { q.in.End() }},
 		{"Carve", &c.In.owning, func() error { _, err := c.block(100); return err },
 			func() int64 { return h.Stats().Blocks }, func() { c.In.End(); h.DestroyAll() }},
 	}
@@ -288,7 +288,7 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 		onAllPs(t, 4, func() error {
 			runtime.Gosched()
 			for range 10 {
-				if err := p.make(new(ledger.Ref)); err != nil {
+				if err := p.make(new(batch.Ref)); err != nil {
 					return err
 				}
 			}
@@ -300,7 +300,7 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 	// stock would be released.
 	runtime.GOMAXPROCS(1)
 	collectAtMost(t, 8, "the stock of Ps that do not run", func() bool {
-		if err := p.make(new(ledger.Ref)); err != nil {
+		if err := p.make(new(batch.Ref)); err != nil {
 			t.Fatal(err)
 		}
 		live, _, made := p.in.Totals()
@@ -316,14 +316,14 @@ func TestPlacesBeginSmall(t *testing.T) {
 	if n := len(p.in.shards()); n != 1 {
 		t.Errorf("%d shards at first", n)
 	}
-	var r ledger.Ref
+	var r batch.Ref
 	if err := p.own(&r); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(p.in.shards()); n > 2 {
 		t.Errorf("%d shards after one Own", n)
 	}
-	r.Token().Close(r.Index)
+	r.Sentinel().Close(r.Index)
 	if p.alive.Load() != 0 {
 		t.Error("not released")
 	}
@@ -335,13 +335,13 @@ func TestFamiliesAreForgotten(t *testing.T) {
 	parents, children := newPool(0), newPool(0)
 	const n = 500
 	func() {
-		kept := make([]ledger.Ref, 0, 2*n)
+		kept := make([]batch.Ref, 0, 2*n)
 		for range n {
-			var r, child ledger.Ref
+			var r, child batch.Ref
 			if err := parents.own(&r); err != nil {
 				t.Fatal(err)
 			}
-			f := r.Token().Ledger.Family(r.Index)
+			f := r.Sentinel().Batch.Family(r.Index)
 			children.alive.Add(1)
 			if _, err := children.in.Own(&child, f, 1, 16, nil); err != nil {
 				t.Fatal(err)
@@ -356,18 +356,18 @@ func TestFamiliesAreForgotten(t *testing.T) {
 			t.Error("the intake keeps a map that is as large as it ever was")
 		}
 		// A child that comes later finds its family again.
-		f := kept[0].Token().Ledger.Family(kept[0].Index)
+		f := kept[0].Sentinel().Batch.Family(kept[0].Index)
 		children.alive.Add(1)
-		var late ledger.Ref
+		var late batch.Ref
 		if _, err := children.in.Own(&late, f, 1, 16, nil); err != nil {
 			t.Fatal(err)
 		}
-		kept[0].Token().Close(kept[0].Index)
-		kept[1].Token().Close(kept[1].Index)
+		kept[0].Sentinel().Close(kept[0].Index)
+		kept[1].Sentinel().Close(kept[1].Index)
 		if parents.alive.Load() != n {
 			t.Error("a parent was released before its last child")
 		}
-		late.Token().Close(late.Index)
+		late.Sentinel().Close(late.Index)
 		if parents.alive.Load() != n-1 {
 			t.Error("a parent was not released after its last child")
 		}
@@ -386,7 +386,7 @@ func TestFoldForgets(t *testing.T) {
 	p := newPool(0)
 	defer p.in.End()
 	for window.Possible {
-		if err := p.own(new(ledger.Ref)); err != nil {
+		if err := p.own(new(batch.Ref)); err != nil {
 			t.Fatal(err)
 		}
 		s := p.in.owning.lock()

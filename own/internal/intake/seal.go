@@ -5,12 +5,12 @@ import (
 
 	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A batch is registered with the collector when it is sealed, and not before.
-// While it is open, its shard refers to the token. A registration keeps the ledger
-// reachable, which refers to the shard. So the token of an open batch would be
+// While it is open, its shard refers to the sentinel. A registration keeps the batch
+// reachable, which refers to the shard. So the sentinel of an open batch would be
 // reachable from its own registration, and would never be found unreachable.
 //
 // A batch that does not fill up must be registered, too. So every open batch is
@@ -73,16 +73,16 @@ func (s *shard) afterGC(idle bool) {
 	if w := s.window; w != nil && percpu.Beyond(int(w.Place)) {
 		idle = true
 	}
-	if !idle || ledger.Leak {
+	if !idle || batch.Leak {
 		if len(s.spare) > 0 {
 			s.sealAfterGC()
 		}
 		return
 	}
-	for _, l := range s.spare {
-		l.SealStock()
-		l.Link(s.list) // so that Destroy waits for it
-		s.kind.Sink.Dead(l, ledger.All)
+	for _, b := range s.spare {
+		b.SealStock()
+		b.Link(s.list) // so that Destroy waits for it
+		s.spec.Releaser.Dead(b, batch.All)
 	}
 	s.spare, s.failed = nil, nil
 }

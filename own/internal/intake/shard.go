@@ -5,7 +5,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/aftergc"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
 
@@ -14,13 +14,13 @@ import (
 // for each family of children that has an open batch. See places.
 type shard struct {
 	mu sync.Mutex
-	// The rest is under mu; in, kind, family, list, makes and window do not change.
+	// The rest is under mu; in, spec, family, list, makes and window do not change.
 
 	window.Fill // of the open batch. While the window is open, it is in the window
 
-	tokens []*ledger.Token // of the open batch, none if there is none. The array is used again
-	open   *ledger.Ledger  // nil if there is none
-	grow   uint32          // number of entries of the next batch
+	sentinels []*batch.Sentinel // of the open batch, none if there is none. The array is used again
+	open      *batch.Batch      // nil if there is none
+	grow      uint32            // number of entries of the next batch
 
 	begun     uint8  // batches begun, modulo 256
 	unprobed  uint32 // owners since the last batch that is a probe
@@ -28,11 +28,11 @@ type shard struct {
 	destroyed bool   // no owner is added any more
 	removed   bool   // of a family: Intake.children does not have it any more
 
-	made   uint32           // for Make: entries of the open batch that have a resource, N or more; else 0
-	makes  bool             // the shard is for Make
-	used   bool             // a batch was begun since the last collection
-	spare  []*ledger.Ledger // for Make: batches made in advance; each entry has a resource
-	failed error            // the constructor's error after the last of these
+	made   uint32         // for Make: entries of the open batch that have a resource, N or more; else 0
+	makes  bool           // the shard is for Make
+	used   bool           // a batch was begun since the last collection
+	spare  []*batch.Batch // for Make: batches made in advance; each entry has a resource
+	failed error          // the constructor's error after the last of these
 
 	carving // for Memory
 
@@ -40,19 +40,19 @@ type shard struct {
 	asks, asked uint32         // requests to seal the batch while its window is open; which one is pending, or 0
 
 	in     *Intake
-	kind   *ledger.Kind
-	family *ledger.Family // whose children the entries are, or nil
+	spec   *batch.Spec
+	family *batch.Family // whose children the entries are, or nil
 
 	// list is where the batches are that are not ended: batches, or in a family a
 	// list that all families of the pool share.
-	list    *ledger.List
-	batches ledger.List
+	list    *batch.List
+	batches batch.List
 }
 
 // newShard returns a shard whose first batch has first entries. The caller holds
 // Intake.mu.
 func newShard(in *Intake, first uint32) *shard {
-	s := &shard{in: in, kind: in.kind, grow: first, destroyed: in.destroyed}
+	s := &shard{in: in, spec: in.spec, grow: first, destroyed: in.destroyed}
 	s.list = &s.batches
 	return s
 }
@@ -70,20 +70,20 @@ const (
 	mostTaken = 1 << 39
 )
 
-// newLedger returns a ledger with room for n entries.
-func (s *shard) newLedger(n uint32) *ledger.Ledger {
-	share := s.kind.Share(n)
+// newBatch returns a batch with room for n entries.
+func (s *shard) newBatch(n uint32) *batch.Batch {
+	share := s.spec.Share(n)
 	s.unprobed += n
 	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
 	switch {
-	case s.kind.Heap != nil:
-		share = ledger.OneToken // the blocks have one chunk
+	case s.spec.Heap != nil:
+		share = batch.OneSentinel // the blocks have one chunk
 	case probe:
-		share, s.unprobed = ledger.FineShare, 0
+		share, s.unprobed = batch.FineShare, 0
 	}
-	l := ledger.New(s.kind, s, s.family, n, share)
-	l.Probe = probe
-	return l
+	b := batch.New(s.spec, s, s.family, n, share)
+	b.Probe = probe
+	return b
 }
 
 // A batch is a probe after so many owners. A small batch tells little, so one in
@@ -94,13 +94,13 @@ const (
 	fewProbes    = 8
 )
 
-// begin opens a batch. The shard has none. t is the token of all owners if there is one
+// begin opens a batch. The shard has none. t is the sentinel of all owners if there is one
 // already, or nil.
-func (s *shard) begin(l *ledger.Ledger, t *ledger.Token) {
-	s.tokens = l.NewTokens(s.tokens, t)
-	l.Watch()
-	l.Link(s.list)
-	s.open = l
+func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
+	s.sentinels = b.NewSentinels(s.sentinels, t)
+	b.Watch()
+	b.Link(s.list)
+	s.open = b
 	s.N, s.Taken, s.made = 0, 0, 0
 	s.used = true
 	s.sealAfterGC()
@@ -114,37 +114,37 @@ func (s *shard) begin(l *ledger.Ledger, t *ledger.Token) {
 // look sets limit and room for the open batch: closed owners count for neither.
 // It reports whether there is room for one more resource of size bytes.
 func (s *shard) look(size int64) bool {
-	l := s.open
-	if l == nil {
+	b := s.open
+	if b == nil {
 		return false
 	}
-	gone, given := l.Gone()
-	k := s.kind
-	s.Limit = min(l.Size(), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
+	gone, given := b.Gone()
+	k := s.spec
+	s.Limit = min(b.Size(), s.N+uint32(max(k.Batch-(int(s.N)-gone), 0)))
 	s.Room = min(k.Declared()+given, mostTaken)
 	if s.N >= s.Limit || s.Taken+size > s.Room {
 		return false
 	}
 	switch {
-	case l.Every() || k.MaxQueued != 0:
+	case b.Every() || k.MaxQueued != 0:
 		s.Limit = s.N // the slow path sees each
-	case l.SampleAt >= s.N:
-		s.Limit = min(s.Limit, l.SampleAt) // the slow path sees the sample
+	case b.SampleAt >= s.N:
+		s.Limit = min(s.Limit, b.SampleAt) // the slow path sees the sample
 	}
 	return true
 }
 
 // put writes the next entry of the open batch, and gives it to an owner.
-func (s *shard) put(r *ledger.Ref, resource uintptr, size int64, flags uint64) {
+func (s *shard) put(r *batch.Ref, resource uintptr, size int64, flags uint64) {
 	s.open.Put(int(s.N), resource, size, flags)
 	s.Taken += size
 	s.hand(r)
 }
 
 // hand gives the next entry to an owner.
-func (s *shard) hand(r *ledger.Ref) {
+func (s *shard) hand(r *batch.Ref) {
 	s.open.Record(s.N)
-	*r = ledger.RefTo(s.tokens[s.N>>s.open.Share], s.N)
+	*r = batch.RefTo(s.sentinels[s.N>>s.open.Share], s.N)
 	s.N++
 	if s.N >= s.Limit {
 		s.look(1) // for the next resource, of at least 1 byte
@@ -153,51 +153,51 @@ func (s *shard) hand(r *ledger.Ref) {
 
 // alone puts a resource into a batch of its own, whose only owner has index 0, and
 // seals that batch at once. The open batch does not change.
-func (s *shard) alone(l *ledger.Ledger, resource uintptr, size int64, flags uint64) *ledger.Token {
-	t := l.NewTokens(nil, nil)[0]
-	l.Watch()
-	l.Put(0, resource, size, flags)
-	l.Record(0)
-	l.Link(s.list)
-	l.Seal(t, 1, size)
+func (s *shard) alone(b *batch.Batch, resource uintptr, size int64, flags uint64) *batch.Sentinel {
+	t := b.NewSentinels(nil, nil)[0]
+	b.Watch()
+	b.Put(0, resource, size, flags)
+	b.Record(0)
+	b.Link(s.list)
+	b.Seal(t, 1, size)
 	return t
 }
 
 // seal ends the open batch.
 func (s *shard) seal() {
-	l := s.open
-	if l == nil {
+	b := s.open
+	if b == nil {
 		return
 	}
-	t, n, taken := s.tokens[0], s.N, s.Taken
+	t, n, taken := s.sentinels[0], s.N, s.Taken
 	if s.made > 0 {
-		s.kind.Counts.Made.Add(-int64(n))
-		s.kind.Count(0, -int64(n)*s.kind.Size)
+		s.spec.Counts.Made.Add(-int64(n))
+		s.spec.Count(0, -int64(n)*s.spec.Size)
 		if n < s.made {
 			// The entries from n on are made and not handed out.
-			rest := s.newLedger(s.made - n)
+			rest := s.newBatch(s.made - n)
 			words := make([]uintptr, 0, s.made-n)
 			for i := n; i < s.made; i++ {
-				words = append(words, l.Word(i))
+				words = append(words, b.Word(i))
 			}
 			rest.Fill(words)
 			s.spare = append(s.spare, rest)
 		}
 	}
 	s.open = nil
-	clear(s.tokens)
-	s.tokens = s.tokens[:0]
+	clear(s.sentinels)
+	s.sentinels = s.sentinels[:0]
 	s.Fill, s.made = window.Fill{}, 0
 	s.uncarve(n, taken)
-	gone := l.Seal(t, n, taken)
+	gone := b.Seal(t, n, taken)
 
 	// The next batch has twice as many entries if this one is full, or as many as
 	// this one used. More than Options.Batch are useful only if most get closed.
-	most := uint32(s.kind.Batch)
+	most := uint32(s.spec.Batch)
 	if gone > n/2 {
 		most = max(most, mostEntries)
 	}
-	if n == l.Size() {
+	if n == b.Size() {
 		s.grow = min(2*n, most)
 	} else {
 		s.grow = max(min(n, most), 1)
@@ -211,18 +211,18 @@ func (s *shard) unlock() {
 }
 
 // Resize changes the size of an entry.
-func Resize(l *ledger.Ledger, i uint32, bytes int) {
+func Resize(b *batch.Batch, i uint32, bytes int) {
 	defer account.Notify() // with no lock held
-	s := l.Home.(*shard)
+	s := b.Home.(*shard)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == l {
+	if s.open == b {
 		s.closeWindow()
 	}
-	grown, open := l.Resize(i, min(int64(bytes), ledger.MaxSize))
+	grown, open := b.Resize(i, min(int64(bytes), batch.MaxSize))
 	switch {
-	case s.open != l:
-		s.kind.Count(0, grown)
+	case s.open != b:
+		s.spec.Count(0, grown)
 		return
 	case s.window.Opened():
 		s.window.Resize(grown)
@@ -233,32 +233,32 @@ func Resize(l *ledger.Ledger, i uint32, bytes int) {
 			s.seal()
 		}
 	}
-	if s.open == l {
+	if s.open == b {
 		s.show()
 	}
 }
 
 // OpenOnes appends the open entries of a batch to buf. The shard writes no entry
 // meanwhile, but for those that a window takes.
-func OpenOnes(l *ledger.Ledger, buf []ledger.OpenEntry) []ledger.OpenEntry {
-	s, ok := l.Home.(*shard)
+func OpenOnes(b *batch.Batch, buf []batch.OpenEntry) []batch.OpenEntry {
+	s, ok := b.Home.(*shard)
 	if !ok {
 		return buf // a resource without an owner
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.OpenOnes(buf)
+	return b.OpenOnes(buf)
 }
 
 // Tally adds the open entries of a batch to t, as OpenOnes does.
-func Tally(l *ledger.Ledger, t *ledger.Tally) {
-	s, ok := l.Home.(*shard)
+func Tally(b *batch.Batch, t *batch.Tally) {
+	s, ok := b.Home.(*shard)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.Add(l)
+	t.Add(b)
 }
 
 // Retire seals the open batches, now or before the next owner is added to them.
@@ -274,11 +274,11 @@ func (in *Intake) Retire() {
 
 // Retire seals a batch if it is open, now or soon. A batch of children is sealed
 // when Retire returns.
-func Retire(l *ledger.Ledger) {
-	s := l.Home.(*shard)
+func Retire(b *batch.Batch) {
+	s := b.Home.(*shard)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == l {
+	if s.open == b {
 		s.sealOrAsk()
 	}
 }

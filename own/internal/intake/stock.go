@@ -7,21 +7,21 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // ErrMadeNone is what Make returns if the constructor made nothing, and no error.
 var ErrMadeNone = errors.New("cheap: own: the constructor made nothing, and returned no error")
 
 // Make is the slow path of Next. r owns nothing.
-func (in *Intake) Make(r *ledger.Ref) error {
+func (in *Intake) Make(r *batch.Ref) error {
 	return in.make(in.making.lock(), r)
 }
 
 // make hands out an entry of the stock. The caller holds s.mu, and make unlocks it.
 // The constructor is called without a lock, because it may call package own again.
-func (in *Intake) make(s *shard, r *ledger.Ref) error {
-	k := in.kind
+func (in *Intake) make(s *shard, r *batch.Ref) error {
+	k := in.spec
 	if in.full() {
 		s.mu.Unlock()
 		return ErrQueueFull
@@ -44,11 +44,11 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 		}
 		s.seal()
 		if last := len(s.spare) - 1; last >= 0 {
-			l := s.spare[last]
+			b := s.spare[last]
 			s.spare[last] = nil
 			s.spare = s.spare[:last]
-			s.begin(l, nil)
-			s.made = l.Size()
+			s.begin(b, nil)
+			s.made = b.Size()
 			s.stocked()
 			continue
 		}
@@ -62,18 +62,18 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 		if in.before != nil {
 			in.before()
 		}
-		l, err := in.constructAhead(n)
-		if l == nil {
+		b, err := in.constructAhead(n)
+		if b == nil {
 			return err
 		}
 		s = in.making.lock()
-		l.Home = s
+		b.Home = s
 		if s.destroyed {
 			s.mu.Unlock()
-			l.ReleaseStock()
+			b.ReleaseStock()
 			return cheap.ErrDestroyed
 		}
-		s.spare = append(s.spare, l)
+		s.spare = append(s.spare, b)
 		if err != nil { // or keep the error that another goroutine left here
 			s.failed = err
 		}
@@ -84,19 +84,19 @@ func (in *Intake) make(s *shard, r *ledger.Ref) error {
 // stocked sets the limit up to which Make takes its fast path.
 func (s *shard) stocked() {
 	s.Limit = s.made
-	switch l := s.open; {
-	case l.Every() || s.kind.MaxQueued != 0:
+	switch b := s.open; {
+	case b.Every() || s.spec.MaxQueued != 0:
 		s.Limit = s.N // the slow path sees each
-	case l.SampleAt >= s.N:
-		s.Limit = min(s.Limit, l.SampleAt)
+	case b.SampleAt >= s.N:
+		s.Limit = min(s.Limit, b.SampleAt)
 	}
 }
 
-// constructAhead calls the constructor for n resources, and returns a ledger of
-// those that it made. The error is the constructor's. The ledger is nil if it
+// constructAhead calls the constructor for n resources, and returns a batch of
+// those that it made. The error is the constructor's. The batch is nil if it
 // made none.
-func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
-	k := in.kind
+func (in *Intake) constructAhead(n uint32) (*batch.Batch, error) {
+	k := in.spec
 	words := make([]uintptr, n)
 	made, err := in.construct(words)
 	switch {
@@ -107,17 +107,17 @@ func (in *Intake) constructAhead(n uint32) (*ledger.Ledger, error) {
 	}
 	// If they are fewer, without an error, the constructor is called again later.
 	words = words[:made]
-	l := ledger.New(k, nil, nil, uint32(made), k.Share(uint32(made)))
-	l.Fill(words)
+	b := batch.New(k, nil, nil, uint32(made), k.Share(uint32(made)))
+	b.Fill(words)
 	k.Counts.Made.Add(int64(made))
 	k.Count(0, int64(made)*k.Size)
 	if !k.Numbers {
-		if i := slices.IndexFunc(words, func(w uintptr) bool { return 0 < w && w < ledger.LeastAddress }); i >= 0 {
+		if i := slices.IndexFunc(words, func(w uintptr) bool { return 0 < w && w < batch.LeastAddress }); i >= 0 {
 			number := words[i]
-			l.ReleaseStock()
+			b.ReleaseStock()
 			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Numbers, and use a Number", number)
 		}
 	}
 	account.Notify()
-	return l, err
+	return b, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A Fill says how far an open batch is filled, and how far it may be. If the
@@ -73,11 +73,11 @@ type Window struct {
 	fill Fill
 
 	// Written while the window is closed, under the shard's lock.
-	tokens  unsafe.Pointer // the first *ledger.Token, each of 1<<share owners
-	handles unsafe.Pointer // the first, or nil
-	ledger  *ledger.Ledger
-	share   uint8  // 1<<share owners have the same token
-	mask    uint32 // of the number of an entry in its page
+	sentinels unsafe.Pointer // the first *batch.Sentinel, each of 1<<share owners
+	handles   unsafe.Pointer // the first, or nil
+	batch     *batch.Batch
+	share     uint8  // 1<<share owners have the same sentinel
+	mask      uint32 // of the number of an entry in its page
 
 	_ [64]byte
 
@@ -102,11 +102,11 @@ func Takes(size int64) int64 { return (max(size, 1) + Quantum - 1) &^ (Quantum -
 func (w *Window) Opened() bool { return w != nil && w.opened }
 
 // Open opens a closed window for a batch that is filled as f says, if the goroutine
-// is on the window's P. The batch has these tokens. The caller does not change them
+// is on the window's P. The batch has these sentinels. The caller does not change them
 // while the window is open. handles is the first handle of the batch, or nil.
-func (w *Window) Open(tokens []*ledger.Token, f Fill, handles unsafe.Pointer) {
-	w.tokens, w.handles, w.ledger = unsafe.Pointer(unsafe.SliceData(tokens)), handles, tokens[0].Ledger
-	w.share, w.mask = w.ledger.Share, w.ledger.PageMask()
+func (w *Window) Open(sentinels []*batch.Sentinel, f Fill, handles unsafe.Pointer) {
+	w.sentinels, w.handles, w.batch = unsafe.Pointer(unsafe.SliceData(sentinels)), handles, sentinels[0].Batch
+	w.share, w.mask = w.batch.Share, w.batch.PageMask()
 	if percpu.Enter() == w.Place {
 		w.fill = f
 		w.opened = true
@@ -146,7 +146,7 @@ func (w *Window) fold(f *Fill) {
 // forget drops the window's references to the batch, so that the collector can
 // find it unreachable.
 func (w *Window) forget() {
-	w.tokens, w.handles, w.ledger = nil, nil, nil
+	w.sentinels, w.handles, w.batch = nil, nil, nil
 }
 
 // Narrow sets the limit of an open window to 0. A goroutine that is pinned to its
@@ -163,18 +163,18 @@ func (w *Window) Resize(grown int64) {
 // InUse returns N and Taken of the open batch. They may change while they are read.
 func (w *Window) InUse() (n, taken int64) { return int64(w.fill.N), w.fill.Taken + w.resized }
 
-// token returns the token of entry i, which the batch has, and the entry.
+// sentinel returns the sentinel of entry i, which the batch has, and the entry.
 //
 //go:nosplit
 //go:nocheckptr
-func (w *Window) token(i uint32) (*ledger.Token, *ledger.Entry) {
-	t := *(**ledger.Token)(unsafe.Add(w.tokens, uintptr(i>>(w.share&31))*unsafe.Sizeof(uintptr(0))))
-	return t, (*ledger.Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&w.mask)*ledger.EntrySize))
+func (w *Window) sentinel(i uint32) (*batch.Sentinel, *batch.Entry) {
+	t := *(**batch.Sentinel)(unsafe.Add(w.sentinels, uintptr(i>>(w.share&31))*unsafe.Sizeof(uintptr(0))))
+	return t, (*batch.Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&w.mask)*batch.EntrySize))
 }
 
 // Put writes a resource of size bytes to the next entry of the P's window, and
-// returns the batch's token and the entry's index. It returns nil if the caller
-// must take the slow path. size is positive. The token keeps the batch alive until the
+// returns the batch's sentinel and the entry's index. It returns nil if the caller
+// must take the slow path. size is positive. The sentinel keeps the batch alive until the
 // owner refers to it.
 //
 // The code between Enter and Leave must not fault, panic, or call other code: see
@@ -182,33 +182,33 @@ func (w *Window) token(i uint32) (*ledger.Token, *ledger.Entry) {
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Put(resource uintptr, size int64) (token *ledger.Token, i uint32) {
+func (t *Table) Put(resource uintptr, size int64) (sentinel *batch.Sentinel, i uint32) {
 	w := t.At(percpu.Enter())
 	n, taken := w.fill.N, w.fill.Taken+size
 	if n < w.fill.Limit && taken <= w.fill.Room {
-		t, e := w.token(n)
-		e.Word, e.State = resource, uint64(size)<<ledger.StateSize|ledger.Open
+		t, e := w.sentinel(n)
+		e.Word, e.State = resource, uint64(size)<<batch.StateSize|batch.Open
 		w.fill.N, w.fill.Taken = n+1, taken
-		token, i = t, n
+		sentinel, i = t, n
 	}
 	percpu.Leave()
-	return token, i
+	return sentinel, i
 }
 
 // Next is Put for an entry that has its resource already.
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Next(size int64) (token *ledger.Token, i uint32) {
+func (t *Table) Next(size int64) (sentinel *batch.Sentinel, i uint32) {
 	w := t.At(percpu.Enter())
 	if n := w.fill.N; n < w.fill.Limit {
-		t, e := w.token(n)
-		e.State = uint64(size)<<ledger.StateSize | ledger.Open
+		t, e := w.sentinel(n)
+		e.State = uint64(size)<<batch.StateSize | batch.Open
 		w.fill.N, w.fill.Taken = n+1, w.fill.Taken+size
-		token, i = t, n
+		sentinel, i = t, n
 	}
 	percpu.Leave()
-	return token, i
+	return sentinel, i
 }
 
 // Carve is Put for a block of size bytes with undefined contents, the next one of
@@ -223,8 +223,8 @@ func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poi
 	// fits also fits when rounded up, because the chunk ends at a multiple of
 	// Quantum.
 	if uint(size-1) < uint(w.fill.End-at) && i < w.fill.Limit {
-		_, e := w.token(i)
-		e.Word, e.State = at, uint64(size)<<ledger.StateSize|flags|ledger.Open
+		_, e := w.sentinel(i)
+		e.Word, e.State = at, uint64(size)<<batch.StateSize|flags|batch.Open
 		handle = unsafe.Add(w.handles, uintptr(i)*stride)
 		w.fill.N, w.fill.At, w.fill.Taken = i+1, at+uintptr(size+Quantum-1)&^(Quantum-1), w.fill.Taken+int64(size)
 		block = at
@@ -250,8 +250,8 @@ func (t *Table) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, bl
 		for p := at; p < end; p += Quantum {
 			*(*[Quantum / 8]uint64)(osmem.Pointer(p)) = [Quantum / 8]uint64{}
 		}
-		_, e := w.token(i)
-		e.Word, e.State = at, uint64(size)<<ledger.StateSize|ledger.Open
+		_, e := w.sentinel(i)
+		e.Word, e.State = at, uint64(size)<<batch.StateSize|batch.Open
 		handle = unsafe.Add(w.handles, uintptr(i)*stride)
 		w.fill.N, w.fill.At, w.fill.Taken = i+1, end, w.fill.Taken+int64(size)
 		block = at
@@ -262,10 +262,10 @@ func (t *Table) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, bl
 
 // MakeRoom frees the space of a closed block if the block was carved last, and in
 // the window of the current P.
-func (t *Table) MakeRoom(l *ledger.Ledger, i uint32, size int64) {
+func (t *Table) MakeRoom(b *batch.Batch, i uint32, size int64) {
 	// A window with limit 0 is closed, or another P may close it now.
-	if w := t.At(percpu.Enter()); w.fill.Limit != 0 && w.ledger == l {
-		if _, e := w.token(i); e.Word+uintptr(Takes(size)) == w.fill.At {
+	if w := t.At(percpu.Enter()); w.fill.Limit != 0 && w.batch == b {
+		if _, e := w.sentinel(i); e.Word+uintptr(Takes(size)) == w.fill.At {
 			w.fill.At = e.Word
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/goroutine"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// A Queue is the sink of a pool with Options.Drain or Options.Thread. All releases
+// A Queue is the releaser of a pool with Options.Drain or Options.Thread. All releases
 // wait in it.
 type Queue struct {
 	Thread bool // a goroutine of the queue takes the place of Drain
-	kind   *ledger.Kind
+	spec   *batch.Spec
 	notify chan<- struct{} // or nil
 
 	mu      sync.Mutex
@@ -27,37 +27,37 @@ type Queue struct {
 	drainer atomic.Uintptr // goroutine.ID of the one in Drain, 0 if there is none
 }
 
-// NewQueue returns the queue of a kind. With thread set a goroutine of the queue
+// NewQueue returns the queue of a spec. With thread set a goroutine of the queue
 // takes the place of Drain. If notify is not nil, it gets a value whenever a release is
 // queued and none was before, and when a Drain leaves some.
-func NewQueue(k *ledger.Kind, thread bool, notify chan<- struct{}) *Queue {
-	return &Queue{kind: k, Thread: thread, notify: notify}
+func NewQueue(k *batch.Spec, thread bool, notify chan<- struct{}) *Queue {
+	return &Queue{spec: k, Thread: thread, notify: notify}
 }
 
 // Closed queues the entry. Within Drain, hence in a release function, it releases
 // the entry.
-func (q *Queue) Closed(l *ledger.Ledger, i uint32) ledger.Outcome {
+func (q *Queue) Closed(b *batch.Batch, i uint32) batch.Outcome {
 	if q.draining() {
-		return l.Release(i)
+		return b.Release(i)
 	}
-	q.enqueue(l, i, 1)
-	return ledger.Outcome{}
+	q.enqueue(b, i, 1)
+	return batch.Outcome{}
 }
 
 // Dead queues a batch or an entry.
-func (q *Queue) Dead(l *ledger.Ledger, i uint32) {
+func (q *Queue) Dead(b *batch.Batch, i uint32) {
 	n := int64(1)
-	if i&ledger.Lost != 0 {
-		n = l.OpenEntries(i)
+	if i&batch.Lost != 0 {
+		n = b.OpenEntries(i)
 	}
-	q.enqueue(l, i, n)
+	q.enqueue(b, i, n)
 }
 
-// A job is one closed entry, or all open entries of a dead batch or token (ledger.Lost).
+// A job is one closed entry, or all open entries of a dead batch or sentinel (batch.Lost).
 type job struct {
-	ledger *ledger.Ledger
-	since  time.Duration // when it was queued, see clock; only in a Queue
-	entry  uint32
+	batch *batch.Batch
+	since time.Duration // when it was queued, see clock; only in a Queue
+	entry uint32
 }
 
 // clock returns the time since the start of the program.
@@ -119,7 +119,7 @@ func (q *queue) pop() {
 }
 
 // enqueue queues a job with n releases.
-func (q *Queue) enqueue(l *ledger.Ledger, entry uint32, n int64) {
+func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	if n == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (q *Queue) enqueue(l *ledger.Ledger, entry uint32, n int64) {
 	now := clock()
 	q.mu.Lock()
 	first := q.jobs.first() == nil
-	q.jobs.push(job{ledger: l, entry: entry, since: now})
+	q.jobs.push(job{batch: b, entry: entry, since: now})
 	begin := q.Thread && !q.serving
 	if begin {
 		q.serving = true
@@ -155,11 +155,11 @@ func (q *Queue) add(n int64) {
 	if q.Thread {
 		count = &queued
 	}
-	q.kind.Counts.Queued.Add(n)
+	q.spec.Counts.Queued.Add(n)
 	if count.Add(n) == 0 {
 		becameIdle.Ring()
 	}
-	ledger.Changed.Ring()
+	batch.Changed.Ring()
 }
 
 // Oldest returns how long the first job has waited. It returns 0 if there is none.
@@ -185,7 +185,7 @@ func (q *Queue) Drain(most int) int {
 
 // drain is Drain, also for a queue with a thread.
 func (q *Queue) drain(most int) (n int) {
-	if q.kind.Counts.Queued.Load() == 0 || q.draining() {
+	if q.spec.Counts.Queued.Load() == 0 || q.draining() {
 		return 0
 	}
 	q.drainMu.Lock()
@@ -201,7 +201,7 @@ func (q *Queue) drain(most int) (n int) {
 		}
 	}()
 	if most <= 0 {
-		most = int(q.kind.Counts.Queued.Load())
+		most = int(q.spec.Counts.Queued.Load())
 	}
 	for n < most {
 		q.mu.Lock()
@@ -211,12 +211,12 @@ func (q *Queue) drain(most int) (n int) {
 			break
 		}
 		j := *first
-		if j.entry&ledger.Lost == 0 {
+		if j.entry&batch.Lost == 0 {
 			q.jobs.pop()
 		}
 		q.mu.Unlock()
 		q.in = "the release function"
-		if j.entry&ledger.Lost == 0 {
+		if j.entry&batch.Lost == 0 {
 			n += q.drainOne(j)
 		} else {
 			n += q.drainBatch(j, most-n)
@@ -228,31 +228,31 @@ func (q *Queue) drain(most int) (n int) {
 // drainOne releases one closed entry.
 func (q *Queue) drainOne(j job) int {
 	defer q.add(-1)
-	if l, i := j.ledger, j.entry; l.FoundApart(i) {
-		defer q.tellCollect(func() { l.TellApart(i) })
+	if b, i := j.batch, j.entry; b.FoundApart(i) {
+		defer q.tellCollect(func() { b.TellApart(i) })
 	}
-	o := j.ledger.Release(j.entry)
+	o := j.batch.Release(j.entry)
 	q.settle(o, 1)
 	return 1
 }
 
-// drainBatch releases up to most entries of a dead batch, or of a token, which is the
+// drainBatch releases up to most entries of a dead batch, or of a sentinel, which is the
 // first job of the queue. It removes the job when no entry is left.
 func (q *Queue) drainBatch(j job, most int) int {
-	l := j.ledger
-	d := ledger.Dead{Ledger: l, Job: j.entry, Next: q.cursor}
+	b := j.batch
+	d := batch.Dead{Batch: b, Job: j.entry, Next: q.cursor}
 	picked := d.Claim(most)
 	q.mu.Lock()
 	for _, i := range d.Apart { // they are counted already
-		q.jobs.push(job{ledger: l, entry: i, since: j.since})
+		q.jobs.push(job{batch: b, entry: i, since: j.since})
 	}
-	if q.cursor = d.Next; q.cursor == l.Len() {
+	if q.cursor = d.Next; q.cursor == b.Len() {
 		q.cursor = 0
 		q.jobs.pop()
 	}
 	q.mu.Unlock()
 	defer q.add(-int64(d.Found))
-	defer q.tellCollect(func() { l.Tell(d.Found) })
+	defer q.tellCollect(func() { b.Tell(d.Found) })
 	o := picked.Release()
 	q.settle(o, picked.K)
 	return picked.K
@@ -268,11 +268,11 @@ func (q *Queue) tellCollect(f func()) {
 }
 
 // settle is Settle of a release of count entries.
-func (q *Queue) settle(o ledger.Outcome, count int) {
+func (q *Queue) settle(o batch.Outcome, count int) {
 	if o.Err != nil {
 		q.in = "Options.OnReleaseError"
 	}
-	o.Settle(q.kind, count)
+	o.Settle(q.spec, count)
 }
 
 // draining reports whether the calling goroutine is in Drain, hence in a release
@@ -293,7 +293,7 @@ func (q *Queue) serve() {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(&releasePanic{pool: q.kind.Name, in: q.in, value: v})
+			panic(&releasePanic{pool: q.spec.Name, in: q.in, value: v})
 		}
 		go q.serve() // a release function has ended the goroutine
 	}()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // TestHelpReleasesSeveral queues batches of one resource, which are released apart, as
@@ -18,7 +18,7 @@ import (
 func TestHelpReleasesSeveral(t *testing.T) {
 	const n = 500
 	call, released := NewCall(0, true), 0
-	k := ledger.Kind{Name: "helped", Sink: call, Release: func(_ any, words []uintptr) error {
+	k := batch.Spec{Name: "helped", Releaser: call, Release: func(_ any, words []uintptr) error {
 		released += len(words)
 		return nil
 	}}
@@ -46,7 +46,7 @@ func TestHelpIsBounded(t *testing.T) {
 			call := NewCall(0, true)
 			var released []uintptr
 			var longest time.Duration // a call of the release function
-			k := ledger.Kind{Name: "slow", Sink: call, Release: func(_ any, words []uintptr) error {
+			k := batch.Spec{Name: "slow", Releaser: call, Release: func(_ any, words []uintptr) error {
 				begin := Now()
 				for range words {
 					if len(released) >= from {
@@ -99,7 +99,7 @@ func TestHelpLeavesARest(t *testing.T) {
 	call := NewCall(0, true)
 	var mu sync.Mutex
 	var calls []int
-	k := ledger.Kind{Name: "rest", Sink: call, Release: func(_ any, words []uintptr) error {
+	k := batch.Spec{Name: "rest", Releaser: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, len(words))
@@ -130,8 +130,8 @@ func TestHelpTellsAMoment(t *testing.T) {
 		for _, helps := range []int{1, 3, jobs * size} {
 			call := NewCall(0, true)
 			var failed, told atomic.Int64
-			k := ledger.Kind{
-				Name: "chatty", Sink: call,
+			k := batch.Spec{
+				Name: "chatty", Releaser: call,
 				Release:        func(any, []uintptr) error { return errors.New("no") },
 				OnReleaseError: func(n int, _ error) { failed.Add(int64(n)); pass(slow) },
 				OnCollect:      func(n int, _ string) { told.Add(int64(n)); pass(slow) },
@@ -139,10 +139,10 @@ func TestHelpTellsAMoment(t *testing.T) {
 			call.help.armed = true // the test is the timer
 			call.bundles(mostBundle)
 			for range jobs {
-				l := ledger.New(&k, nil, nil, size, ledger.OneToken)
-				l.SealStock()
-				l.Stock = false // its entries had owners
-				call.Dead(l, ledger.All)
+				b := batch.New(&k, nil, nil, size, batch.OneSentinel)
+				b.SealStock()
+				b.Stock = false // its entries had owners
+				call.Dead(b, batch.All)
 			}
 			for range helps {
 				begin := Now()
@@ -169,7 +169,7 @@ func TestHelpPanics(t *testing.T) {
 		call := NewCall(0, true)
 		var mu sync.Mutex
 		n := 0
-		k := ledger.Kind{Name: "hot", Sink: call, Release: func(_ any, words []uintptr) error {
+		k := batch.Spec{Name: "hot", Releaser: call, Release: func(_ any, words []uintptr) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if n += len(words); n == 31 && goexit {

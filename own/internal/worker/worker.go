@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A worker has a job, whose pool's release it calls.
@@ -25,14 +25,14 @@ type worker struct {
 	begun  bool          // the bundle has the jobs
 	count  int           // entries of it that were released,
 	took   time.Duration // in this time
-	bundle ledger.Bundle
+	bundle batch.Bundle
 	few    int // for Call.bundle; 0: not known
 	errs   []failure
 }
 
 // A failure is an error that the release of some entries has returned.
 type failure struct {
-	kind  *ledger.Kind
+	spec  *batch.Spec
 	count int
 	err   error
 }
@@ -141,7 +141,7 @@ func (w *worker) work() (done bool) {
 			return
 		}
 		v := recover()
-		p := &releasePanic{pool: w.jobs[0].ledger.Kind.Name, in: w.step.function(), value: v}
+		p := &releasePanic{pool: w.jobs[0].batch.Spec.Name, in: w.step.function(), value: v}
 		if v != nil && !w.helps {
 			panic(p)
 		}
@@ -163,13 +163,13 @@ func (w *worker) work() (done bool) {
 	for len(w.errs) > 0 && done {
 		f := w.errs[0]
 		w.errs = w.errs[1:]
-		f.kind.Failed(f.count, f.err)
+		f.spec.Failed(f.count, f.err)
 		done = len(w.errs)+w.bundle.Untold() == 0 || !w.late(Now())
 	}
 	if done {
 		w.step = told
 	}
-	tells := w.jobs[0].ledger.Kind.OnCollect != nil
+	tells := w.jobs[0].batch.Spec.OnCollect != nil
 	for w.bundle.Untold() > 0 && done {
 		w.bundle.Tell()
 		done = !tells || w.bundle.Untold() == 0 || !w.late(Now())
@@ -182,24 +182,24 @@ func (w *worker) work() (done bool) {
 // parents that waited for it. Parents in other pools are queued there. It reports false if the
 // time is over, and something is left.
 func (w *worker) release(j job) bool {
-	l := j.ledger
-	var o ledger.Outcome
+	b := j.batch
+	var o batch.Outcome
 	switch {
-	case j.entry&ledger.Lost == 0:
+	case j.entry&batch.Lost == 0:
 		w.step = released
-		w.bundle.AddApart(l, j.entry)
-		o = l.Release(j.entry)
-		w.note(l.Kind, 1, o.Err)
-	case ledger.Size(l, j.entry) > 0:
+		w.bundle.AddApart(b, j.entry)
+		o = b.Release(j.entry)
+		w.note(b.Spec, 1, o.Err)
+	case batch.Size(b, j.entry) > 0:
 		if !w.begun {
 			w.begun = true
 			room := 0
 			for _, j := range w.jobs {
-				room += ledger.Size(j.ledger, j.entry)
+				room += batch.Size(j.batch, j.entry)
 			}
 			w.bundle.Grow(room)
 			for _, j := range w.jobs {
-				w.bundle.Add(j.ledger, j.entry)
+				w.bundle.Add(j.batch, j.entry)
 			}
 		}
 		for begin := Now(); w.step == toRelease; {
@@ -208,7 +208,7 @@ func (w *worker) release(j job) bool {
 				w.step = released
 			}
 			o = w.bundle.Release(n)
-			w.note(l.Kind, n, o.Err)
+			w.note(b.Spec, n, o.Err)
 			now := Now()
 			w.count += n
 			w.took += now.Sub(begin)
@@ -221,16 +221,16 @@ func (w *worker) release(j job) bool {
 		}
 	default:
 		w.step = released
-		picked := w.bundle.Add(l, j.entry)
+		picked := w.bundle.Add(b, j.entry)
 		o = picked.Release()
-		w.note(l.Kind, picked.K, o.Err)
+		w.note(b.Spec, picked.K, o.Err)
 	}
-	for o.Parent != nil && o.Parent.Kind == l.Kind && !w.late(Now()) {
+	for o.Parent != nil && o.Parent.Spec == b.Spec && !w.late(Now()) {
 		o = o.Parent.Release(o.Index)
-		w.note(l.Kind, 1, o.Err)
+		w.note(b.Spec, 1, o.Err)
 	}
 	if o.Parent != nil {
-		o.Parent.Kind.Sink.Dead(o.Parent, o.Index)
+		o.Parent.Spec.Releaser.Dead(o.Parent, o.Index)
 	}
 	return true
 }
@@ -249,7 +249,7 @@ func (w *worker) next() int {
 func (w *worker) late(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 
 // note keeps an error until all is released.
-func (w *worker) note(k *ledger.Kind, count int, err error) {
+func (w *worker) note(k *batch.Spec, count int, err error) {
 	if err != nil {
 		w.errs = append(w.errs, failure{k, count, err})
 	}

@@ -1,6 +1,6 @@
 // Package worker runs releases that no Close runs: those that the collector caused,
 // and those of pools whose releases are bound to one goroutine. Its two types are
-// sinks of package ledger. A [Call] releases where the owner is closed, and leaves
+// releasers of package batch. A [Call] releases where the owner is closed, and leaves
 // dead batches to workers. A [Queue] leaves all to a Drain or to a thread.
 package worker
 
@@ -14,7 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/goroutine"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 func init() {
@@ -22,7 +22,7 @@ func init() {
 	cleanup.OnWalked(walked)
 }
 
-// A Call is the sink of a pool whose releases run in Close and on workers.
+// A Call is the releaser of a pool whose releases run in Close and on workers.
 type Call struct {
 	workers int  // of its own; 0 if it shares those of all pools
 	inline  bool // goroutines that make owners help, see Help
@@ -36,21 +36,21 @@ type Call struct {
 	help    help
 }
 
-// NewCall returns the sink of a pool with a number of workers of its own. 0 stands
+// NewCall returns the releaser of a pool with a number of workers of its own. 0 stands
 // for the workers that pools share. With inline set, the goroutines that make owners
 // call Help.
 func NewCall(workers int, inline bool) *Call { return &Call{workers: workers, inline: inline} }
 
 // Closed releases the entry.
-func (c *Call) Closed(l *ledger.Ledger, i uint32) ledger.Outcome { return l.Release(i) }
+func (c *Call) Closed(b *batch.Batch, i uint32) batch.Outcome { return b.Release(i) }
 
 // Dead queues a batch or an entry for a worker.
-func (c *Call) Dead(l *ledger.Ledger, i uint32) {
+func (c *Call) Dead(b *batch.Batch, i uint32) {
 	queued.Add(1)
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c.dead.push(job{ledger: l, entry: i})
-	c.entries += max(ledger.Size(l, i), 1)
+	c.dead.push(job{batch: b, entry: i})
+	c.entries += max(batch.Size(b, i), 1)
 	work.batches++
 	c.serve()
 	if c.inline && !c.help.late {
@@ -59,7 +59,7 @@ func (c *Call) Dead(l *ledger.Ledger, i uint32) {
 	}
 	// A walk finds many in a short time. A worker that begins after it releases them in
 	// few calls. A walk may take long, so a few are not many.
-	if i&ledger.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
+	if i&batch.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
 		hire()
 	} else {
 		arm(StuckAfter)
@@ -182,8 +182,8 @@ func (c *Call) next(w *worker, room int) {
 	defer c.isLate()
 	for {
 		j := *c.dead.first()
-		n := ledger.Size(j.ledger, j.entry)
-		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || !ledger.Together(j.ledger, w.jobs[0].ledger)) {
+		n := batch.Size(j.batch, j.entry)
+		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || !batch.Together(j.batch, w.jobs[0].batch)) {
 			return
 		}
 		c.dead.pop()
@@ -300,7 +300,7 @@ func Look() State {
 	st := State{Workers: len(work.workers), Batches: work.batches}
 	for _, w := range work.workers {
 		if d := now.Sub(w.since); d >= st.Oldest {
-			st.Oldest, st.OldestPool = d, w.jobs[0].ledger.Kind.Name
+			st.Oldest, st.OldestPool = d, w.jobs[0].batch.Spec.Name
 		}
 	}
 	return st
@@ -310,10 +310,10 @@ func Look() State {
 func Waiting() bool { return queued.Load() != 0 }
 
 // becameIdle rings when Idle may have become true.
-var becameIdle ledger.Bell
+var becameIdle batch.Bell
 
 // BecameIdle returns a channel that is closed when Idle may have become true; see
-// [ledger.Bell].
+// [batch.Bell].
 func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a

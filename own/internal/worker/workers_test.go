@@ -10,7 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/testwait"
-	"github.com/cheapgo/cheap/own/internal/ledger"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // passed is the time that has passed. In these tests none does by itself, so what the timer
@@ -26,15 +26,15 @@ func pass(d time.Duration) { passed.Add(int64(d)) }
 
 // A blocker has a kind whose release function waits until the test ends it.
 type blocker struct {
-	kind  ledger.Kind
+	spec  batch.Spec
 	began chan struct{}
 	leave chan struct{}
 }
 
 func newBlocker(workers int) *blocker {
 	b := &blocker{began: make(chan struct{}, 100), leave: make(chan struct{})}
-	b.kind.Name, b.kind.Sink = "blocker", NewCall(workers, false)
-	b.kind.Release = func(_ any, _ []uintptr) error {
+	b.spec.Name, b.spec.Releaser = "blocker", NewCall(workers, false)
+	b.spec.Release = func(_ any, _ []uintptr) error {
 		b.began <- struct{}{}
 		<-b.leave
 		return nil
@@ -45,9 +45,9 @@ func newBlocker(workers int) *blocker {
 // kill queues n dead batches of one resource.
 func (b *blocker) kill(n int) {
 	for range n {
-		l := ledger.New(&b.kind, nil, nil, 1, ledger.OneToken)
+		l := batch.New(&b.spec, nil, nil, 1, batch.OneSentinel)
 		l.SealStock()
-		b.kind.Sink.Dead(l, ledger.All)
+		b.spec.Releaser.Dead(l, batch.All)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 		testwait.Until(t, "the pool has no worker", func() bool {
 			work.mu.Lock()
 			defer work.mu.Unlock()
-			return quick.kind.Sink.(*Call).running == 0
+			return quick.spec.Releaser.(*Call).running == 0
 		})
 	}
 	for _, b := range slow {
@@ -166,21 +166,21 @@ func TestOwnWorkersAreNotShared(t *testing.T) {
 
 // kill queues n dead batches of a kind, of size resources each, at ascending addresses
 // from at on, the last batch first.
-func kill(k *ledger.Kind, n int, size uint32, at uintptr) {
-	ledgers := make([]*ledger.Ledger, n)
-	for i := range ledgers {
-		l := ledger.New(k, nil, nil, size, ledger.OneToken)
+func kill(k *batch.Spec, n int, size uint32, at uintptr) {
+	batches := make([]*batch.Batch, n)
+	for i := range batches {
+		b := batch.New(k, nil, nil, size, batch.OneSentinel)
 		words := make([]uintptr, size)
 		for j := range words {
 			words[j] = at
 			at += 64
 		}
-		l.Fill(words)
-		l.SealStock()
-		ledgers[i] = l
+		b.Fill(words)
+		b.SealStock()
+		batches[i] = b
 	}
-	for _, l := range slices.Backward(ledgers) {
-		k.Sink.Dead(l, ledger.All)
+	for _, b := range slices.Backward(batches) {
+		k.Releaser.Dead(b, batch.All)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestBundles(t *testing.T) {
 	var mu sync.Mutex
 	var calls [][]uintptr
 	call := NewCall(0, false)
-	k := ledger.Kind{Name: "bundles", Sink: call, Release: func(_ any, words []uintptr) error {
+	k := batch.Spec{Name: "bundles", Releaser: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, slices.Clone(words))
@@ -237,7 +237,7 @@ func TestSlowBundles(t *testing.T) {
 	var mu sync.Mutex
 	most, total := 0, 0
 	call := NewCall(1, false)
-	k := ledger.Kind{Name: "slow", Sink: call, Release: func(_ any, words []uintptr) error {
+	k := batch.Spec{Name: "slow", Releaser: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		most, total = max(most, len(words)), total+len(words)
 		mu.Unlock()
@@ -266,7 +266,7 @@ func TestFewBehindAStuckWorker(t *testing.T) {
 	call := NewCall(0, false)
 	leave := make(chan struct{})
 	began := make(chan int, 10)
-	k := ledger.Kind{Name: "stuck", Sink: call, Release: func(_ any, words []uintptr) error {
+	k := batch.Spec{Name: "stuck", Releaser: call, Release: func(_ any, words []uintptr) error {
 		began <- len(words)
 		if len(words) == 2 {
 			<-leave

@@ -186,7 +186,7 @@ func (c *Cache) Put(key uint64, value []byte) error {
 }
 
 func (c *Cache) put(key uint64, value []byte) error {
-	size := int64(cheap.UsableSizeFor(len(value)))
+	size := int64(cheap.GoodSize(len(value)))
 	s := c.shard(key)
 	s.Lock()
 	defer s.Unlock()

@@ -96,4 +96,4 @@ func (c *Cache) check(t testing.TB) {
 }
 
 // budgetFor returns the budget for a number of values of a size.
-func budgetFor(values, size int) int64 { return int64(values) * int64(cheap.UsableSizeFor(size)) }
+func budgetFor(values, size int) int64 { return int64(values) * int64(cheap.GoodSize(size)) }

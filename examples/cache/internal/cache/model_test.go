@@ -36,7 +36,7 @@ func (m *model) find(key uint64) *item {
 
 func (m *model) used() (n int64) {
 	for _, v := range m.values {
-		n += int64(cheap.UsableSizeFor(len(v.value)))
+		n += int64(cheap.GoodSize(len(v.value)))
 	}
 	return n
 }
@@ -91,7 +91,7 @@ func run(t *testing.T, steps []byte) {
 			if old := m.find(key); old != nil {
 				m.remove(old)
 			}
-			size := int64(cheap.UsableSizeFor(len(value)))
+			size := int64(cheap.GoodSize(len(value)))
 			if size > m.budget {
 				if err != ErrTooLarge {
 					t.Fatalf("Put of %d bytes: %v", len(value), err)

@@ -79,7 +79,7 @@ func (v value) bytes() []byte {
 }
 
 // usable returns the bytes that the budget counts for v.
-func (v value) usable() int64 { return int64(cheap.UsableSizeFor(int(v.size))) }
+func (v value) usable() int64 { return int64(cheap.GoodSize(int(v.size))) }
 
 // insert makes a block the value of a key that has none.
 func (s *shard) insert(key uint64, block unsafe.Pointer, size int, expires int64) {

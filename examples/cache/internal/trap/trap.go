@@ -35,7 +35,7 @@ func New(heap *cheap.Heap, budget int64) *Queue {
 
 // Put copies data into the queue, and reports whether there was room.
 func (q *Queue) Put(data []byte) bool {
-	usable := int64(cheap.UsableSizeFor(len(data)))
+	usable := int64(cheap.GoodSize(len(data)))
 	for q.budget > 0 && q.used+usable > q.budget && q.Len() > 0 {
 		q.evict()
 	}

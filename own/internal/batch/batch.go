@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"errors"
@@ -10,14 +10,14 @@ import (
 	"github.com/cheapgo/cheap/internal/cleanup"
 )
 
-// A Ledger is the record of a batch. It refers to no owner and no token. It holds
-// resources as numbers, which the collector does not follow.
+// A Batch has the entries of owners that share a registration. It refers to no owner and
+// no sentinel. It holds resources as numbers, which the collector does not follow.
 //
 // An entry is written once, by the shard whose batch is open. It is never used
 // again for another resource, so a stale owner finds its own entry, closed. The
 // state of an unused entry is 0.
-type Ledger struct {
-	Kind *Kind
+type Batch struct {
+	Spec *Spec
 	Home any  // the shard whose batch it is. Only package intake looks at it
 	kin  *kin // if the entries are children, else nil
 
@@ -29,7 +29,7 @@ type Ledger struct {
 	onePage   [1]unsafe.Pointer
 	size      uint32 // number of entries
 	pageShift uint8  // a page has 1<<pageShift entries
-	Share     uint8  // 1<<Share owners share a token
+	Share     uint8  // 1<<Share owners share a sentinel
 	outside   bool   // the pages are in the store
 	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by Watch
 
@@ -44,9 +44,9 @@ type Ledger struct {
 	n     uint32 // entries in use; set by Seal
 	bytes int64  // their sizes, which change only with Resize; set by Seal
 
-	direct bool        // Close calls the release function, and need not ask the sink
+	direct bool        // Close calls the release function, and need not ask the releaser
 	Whole  bool        // the only entry is a block of the heap by itself
-	Probe  bool        // split the batch, to see how its tokens die
+	Probe  bool        // split the batch, to see how its sentinels die
 	old    atomic.Bool // the batch has outlived collections
 	Stock  bool        // the resources were made in advance and never handed out
 	sited  bool        // the leak level was not off when the batch was begun
@@ -55,7 +55,7 @@ type Ledger struct {
 
 	node node // in the list of its shard or pool
 
-	// Chunk is the block of Kind.Heap that contains the blocks of the batch, or 0.
+	// Chunk is the block of Spec.Heap that contains the blocks of the batch, or 0.
 	Chunk uintptr
 	Grown atomic.Int64 // bytes that groups have taken beyond their blocks
 
@@ -84,10 +84,10 @@ type notes struct {
 	forgotten *Origin                  // of an entry that the collector found, until OnCollect is told
 }
 
-// note makes room for notes. The caller holds l.mu, or is the only one that knows l.
-func (l *Ledger) note() {
-	if l.notes == nil {
-		l.notes = new(notes)
+// note makes room for notes. The caller holds b.mu, or is the only one that knows l.
+func (b *Batch) note() {
+	if b.notes == nil {
+		b.notes = new(notes)
 	}
 }
 
@@ -144,46 +144,46 @@ var (
 	ErrShared   = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
 )
 
-// New returns a ledger with room for n entries, of which 1<<share have the same token.
+// New returns a batch with room for n entries, of which 1<<share have the same sentinel.
 // If family is not nil, the entries are its children.
-func New(k *Kind, home any, family *Family, n uint32, share uint8) *Ledger {
-	l := &Ledger{Kind: k, Home: home, state: k.State, size: n, Share: share, pageShift: wholeShift}
+func New(k *Spec, home any, family *Family, n uint32, share uint8) *Batch {
+	b := &Batch{Spec: k, Home: home, state: k.State, size: n, Share: share, pageShift: wholeShift}
 	if n > 1<<pageShift && share <= pageShift {
-		l.pageShift = pageShift
+		b.pageShift = pageShift
 	}
-	l.newPages(n)
-	l.direct = !k.Queues && k.Heap == nil && family == nil
-	l.node.ledger = l
+	b.newPages(n)
+	b.direct = !k.Queues && k.Heap == nil && family == nil
+	b.node.batch = b
 	if family != nil {
-		l.kin = &kin{family: family}
-		l.kin.node.ledger = l
+		b.kin = &kin{family: family}
+		b.kin.node.batch = b
 		if s := family.State(); s != nil {
-			l.state = s
+			b.state = s
 		}
 	}
-	return l
+	return b
 }
 
-// Link puts the ledger on a list, and on that of its family. It stays there until
+// Link puts the batch on a list, and on that of its family. It stays there until
 // its last entry is gone.
-func (l *Ledger) Link(list *List) {
-	list.add(&l.node)
-	if l.kin != nil {
-		l.kin.family.children.add(&l.kin.node)
+func (b *Batch) Link(list *List) {
+	list.add(&b.node)
+	if b.kin != nil {
+		b.kin.family.children.add(&b.kin.node)
 	}
 }
 
 // Len returns the number of entries of a sealed batch.
-func (l *Ledger) Len() uint32 { return l.n }
+func (b *Batch) Len() uint32 { return b.n }
 
-// Size returns the number of entries for which the ledger has room.
-func (l *Ledger) Size() uint32 { return l.size }
+// Size returns the number of entries for which the batch has room.
+func (b *Batch) Size() uint32 { return b.size }
 
 // Fill writes resources that were made in advance, to the entries from the first on.
-func (l *Ledger) Fill(resources []uintptr) {
-	for i := uint32(0); len(resources) > 0; i += l.PageMask() + 1 {
-		n := int(min(uint32(len(resources)), l.PageMask()+1))
-		page := unsafe.Slice(l.at(i), n)
+func (b *Batch) Fill(resources []uintptr) {
+	for i := uint32(0); len(resources) > 0; i += b.PageMask() + 1 {
+		n := int(min(uint32(len(resources)), b.PageMask()+1))
+		page := unsafe.Slice(b.at(i), n)
 		for k, r := range resources[:n] {
 			page[k].Word = r
 		}
@@ -193,47 +193,47 @@ func (l *Ledger) Fill(resources []uintptr) {
 
 // Hand opens an entry that was made in advance. The caller is the only one that writes
 // entries.
-func (l *Ledger) Hand(i uint32) { l.at(i).State = uint64(l.Kind.Size)<<StateSize | Open }
+func (b *Batch) Hand(i uint32) { b.at(i).State = uint64(b.Spec.Size)<<StateSize | Open }
 
 // Put writes an entry. The caller is the only one that writes entries, and hands
 // out no owner of this one before Put returns.
-func (l *Ledger) Put(i int, resource uintptr, size int64, flags uint64) {
-	e := l.at(uint32(i))
+func (b *Batch) Put(i int, resource uintptr, size int64, flags uint64) {
+	e := b.at(uint32(i))
 	e.Word = resource
 	e.State = uint64(size)<<StateSize | flags | Open
 }
 
 // Gone returns how many entries are released or disowned, and, before the batch is
 // sealed, their bytes.
-func (l *Ledger) Gone() (owners int, bytes int64) { return split(l.gone.Load()) }
+func (b *Batch) Gone() (owners int, bytes int64) { return split(b.gone.Load()) }
 
 func split(gone uint64) (owners int, bytes int64) {
 	return int(gone >> goneOwners & goneMask), int64(gone >> goneBytes)
 }
 
 // Sealed reports whether Seal was called.
-func (l *Ledger) Sealed() bool { return l.gone.Load()&goneSealed != 0 }
+func (b *Batch) Sealed() bool { return b.gone.Load()&goneSealed != 0 }
 
 // Seal ends the adding of entries: there are n, of bytes in all. It registers the
-// token with the collector, unless all entries are gone and in the Go heap. From here on
-// only owners may refer to the token. Seal returns the number of entries that are gone.
-func (l *Ledger) Seal(t *Token, n uint32, bytes int64) (gone uint32) {
-	l.n, l.bytes = n, bytes
-	owners, given := split(l.gone.Or(goneSealed))
-	l.Kind.Counts.Sealed.Add(int64(n))
-	if l.Kind.Heap == nil {
-		l.Kind.mix.sealed(uint32(owners) == n)
+// sentinel with the collector, unless all entries are gone and in the Go heap. From here on
+// only owners may refer to the sentinel. Seal returns the number of entries that are gone.
+func (b *Batch) Seal(t *Sentinel, n uint32, bytes int64) (gone uint32) {
+	b.n, b.bytes = n, bytes
+	owners, given := split(b.gone.Or(goneSealed))
+	b.Spec.Counts.Sealed.Add(int64(n))
+	if b.Spec.Heap == nil {
+		b.Spec.mix.sealed(uint32(owners) == n)
 	}
 	if uint32(owners) == n {
-		l.end()
-		if !l.outside {
+		b.end()
+		if !b.outside {
 			return n
 		}
 	} else {
-		l.Kind.Count(int(n)-owners, bytes-given)
+		b.Spec.Count(int(n)-owners, bytes-given)
 	}
 	if !Leak {
-		cleanup.Watch(t, (*Ledger).watched, l, 0)
+		cleanup.Watch(t, (*Batch).watched, b, 0)
 	}
 	return uint32(owners)
 }
@@ -243,13 +243,13 @@ func SizeOf(state uint64) int64 { return int64(state >> StateSize) }
 
 // Resize changes the size of an open entry, and returns the change. It reports
 // whether the entry is open.
-func (l *Ledger) Resize(i uint32, size int64) (grown int64, open bool) {
+func (b *Batch) Resize(i uint32, size int64) (grown int64, open bool) {
 	for {
-		s := l.State(i)
+		s := b.State(i)
 		if s&Open == 0 {
 			return 0, false
 		}
-		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s&(1<<StateSize-1)|uint64(size)<<StateSize) {
+		if atomic.CompareAndSwapUint64(&b.at(i).State, s, s&(1<<StateSize-1)|uint64(size)<<StateSize) {
 			return size - SizeOf(s), true
 		}
 	}
@@ -258,12 +258,12 @@ func (l *Ledger) Resize(i uint32, size int64) (grown int64, open bool) {
 // PanicClosed panics for op, a method that uses the resource of a closed owner. It is
 // inlined, so that the compiler sees that it does not return, and keeps nothing for
 // afterwards.
-func (k *Kind) PanicClosed(op string) { panic(k.misuse(op, closedReason)) }
+func (k *Spec) PanicClosed(op string) { panic(k.misuse(op, closedReason)) }
 
 const closedReason = "the owner is closed; close it after its last use, or call TryUse"
 
 //go:noinline
-func (k *Kind) misuse(op, reason string) *cheap.MisuseError {
+func (k *Spec) misuse(op, reason string) *cheap.MisuseError {
 	return &cheap.MisuseError{Op: k.Name + "." + op, Reason: reason}
 }
 
@@ -272,22 +272,22 @@ func (k *Kind) misuse(op, reason string) *cheap.MisuseError {
 // has, or had, children, Shut returns their family.
 //
 // It returns a copy of the entry as it was, because the page may be dropped as soon as the
-// entry is closed: the caller has no token.
-func (l *Ledger) Shut(i uint32) (e Entry, release bool, f *Family) {
-	l.mu.Lock()
+// entry is closed: the caller has no sentinel.
+func (b *Batch) Shut(i uint32) (e Entry, release bool, f *Family) {
+	b.mu.Lock()
 	defer func() {
-		l.mu.Unlock()
+		b.mu.Unlock()
 		release = release && (f == nil || f.close())
 	}()
-	l.shut = true
-	at := l.at(i)
+	b.shut = true
+	at := b.at(i)
 	for {
 		s := atomic.LoadUint64(&at.State)
 		e = Entry{State: s, Word: at.Word}
 		if s&kinBit != 0 {
-			f = l.families[i]
+			f = b.families[i]
 		}
-		if s&Open == 0 || l.found(i) {
+		if s&Open == 0 || b.found(i) {
 			return e, false, f
 		}
 		if atomic.CompareAndSwapUint64(&at.State, s, s&^Open) {
@@ -297,24 +297,24 @@ func (l *Ledger) Shut(i uint32) (e Entry, release bool, f *Family) {
 }
 
 // Disown closes an entry without releasing it.
-func (l *Ledger) Disown(i uint32) error {
+func (b *Batch) Disown(i uint32) error {
 	for {
-		s := l.State(i)
+		s := b.State(i)
 		switch {
 		case s&Open == 0:
 			return ErrClosed
-		case l.Kind.Heap != nil && !l.Whole:
+		case b.Spec.Heap != nil && !b.Whole:
 			return ErrShared
 		case s&usesMask != 0:
 			return ErrInUse
 		case s&kinBit != 0:
-			f := l.family(i)
+			f := b.family(i)
 			f.mu.Lock()
 			if f.pending > 0 {
 				f.mu.Unlock()
 				return ErrChildren
 			}
-			ok := atomic.CompareAndSwapUint64(&l.at(i).State, s, s&^Open)
+			ok := atomic.CompareAndSwapUint64(&b.at(i).State, s, s&^Open)
 			f.closed = f.closed || ok // no child can join any more
 			if ok {
 				f.state, f.own = nil, nil
@@ -324,14 +324,14 @@ func (l *Ledger) Disown(i uint32) error {
 				continue
 			}
 		default:
-			if !atomic.CompareAndSwapUint64(&l.at(i).State, s, s&^Open) {
+			if !atomic.CompareAndSwapUint64(&b.at(i).State, s, s&^Open) {
 				continue
 			}
 		}
-		if l.Whole {
-			l.Chunk = 0 // it belongs to the caller now
+		if b.Whole {
+			b.Chunk = 0 // it belongs to the caller now
 		}
-		if parent, j := l.finish(1, SizeOf(s)); parent != nil {
+		if parent, j := b.finish(1, SizeOf(s)); parent != nil {
 			parent.Dispose(j)
 		}
 		return nil

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"cmp"
@@ -47,10 +47,10 @@ func TestSortAddresses(t *testing.T) {
 	}
 }
 
-// TestBundle releases dead batches, lost tokens and a batch of which some entries were
+// TestBundle releases dead batches, lost sentinels and a batch of which some entries were
 // closed, all in one call, in the order of their addresses.
 func TestBundle(t *testing.T) {
-	var k Kind
+	var k Spec
 	var calls, told int
 	var got []uintptr
 	failure := errors.New("failed")
@@ -63,7 +63,7 @@ func TestBundle(t *testing.T) {
 		return failure
 	}
 	k.OnCollect = func(count int, _ string) { told += count }
-	k.Sink = later{}
+	k.Releaser = later{}
 	const n, size = 3, 8 << FineShare
 	var b Bundle
 	for range 2 { // a bundle is used again
@@ -71,11 +71,11 @@ func TestBundle(t *testing.T) {
 		want := size*n + 2<<FineShare
 		for range n {
 			l, _ := splitBatch(t, &k, size, size)
-			for j := range l.tokens() {
+			for j := range l.sentinels() {
 				l.lost(j)
 			}
 			if Size(l, Lost|1) != 1<<FineShare {
-				t.Error("a token of a batch has another number of entries")
+				t.Error("a sentinel of a batch has another number of entries")
 			}
 			b.Add(l, Lost|1) // and all others
 			b.Add(l, Lost)   // finds nothing
@@ -103,7 +103,7 @@ func TestBundle(t *testing.T) {
 		}
 		b.Reset()
 		l.lost(0) // and the rest, so that nothing is left
-		for j := range l.tokens() {
+		for j := range l.sentinels() {
 			if j != 0 && j != 2 && j != 5 {
 				l.lost(j)
 			}
@@ -120,9 +120,9 @@ func TestBundle(t *testing.T) {
 
 // TestBundlePanics lets the release function panic. All its entries count as released.
 func TestBundlePanics(t *testing.T) {
-	var k Kind
+	var k Spec
 	k.Release = func(any, []uintptr) error { panic("planned") }
-	k.Sink = later{}
+	k.Releaser = later{}
 	var b Bundle
 	for range 3 {
 		l, _ := splitBatch(t, &k, 8, 8)
@@ -144,24 +144,24 @@ func TestBundlePanics(t *testing.T) {
 
 // TestBundleSize asks which jobs may be bundled.
 func TestBundleSize(t *testing.T) {
-	var k Kind
+	var k Spec
 	k.Release = func(any, []uintptr) error { return nil }
-	k.Sink = later{}
-	one := New(&k, nil, nil, 1, OneToken)
+	k.Releaser = later{}
+	one := New(&k, nil, nil, 1, OneSentinel)
 	one.SealStock()
-	many := New(&k, nil, nil, 9, OneToken)
+	many := New(&k, nil, nil, 9, OneSentinel)
 	many.SealStock()
-	child := New(&k, nil, &Family{}, 9, OneToken)
+	child := New(&k, nil, &Family{}, 9, OneSentinel)
 	child.n = 9
-	if cousin := New(&k, nil, &Family{}, 9, OneToken); Together(child, cousin) || Together(child, many) || Together(many, cousin) {
+	if cousin := New(&k, nil, &Family{}, 9, OneSentinel); Together(child, cousin) || Together(child, many) || Together(many, cousin) {
 		t.Error("children of different parents, or of none, may be in one bundle")
 	}
-	if sibling := New(&k, nil, child.kin.family, 9, OneToken); !Together(child, sibling) || !Together(one, many) {
+	if sibling := New(&k, nil, child.kin.family, 9, OneSentinel); !Together(child, sibling) || !Together(one, many) {
 		t.Error("children of a parent may not be in one bundle")
 	}
 	for _, c := range []struct {
 		name string
-		l    *Ledger
+		b    *Batch
 		job  uint32
 		want int
 	}{
@@ -170,7 +170,7 @@ func TestBundleSize(t *testing.T) {
 		{"a parent", many, 3, 0},
 		{"children", child, All, 9},
 	} {
-		if got := Size(c.l, c.job); got != c.want {
+		if got := Size(c.b, c.job); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -179,13 +179,13 @@ func TestBundleSize(t *testing.T) {
 // TestLargeBundle releases more than fits into Go memory that the bundle keeps. After that
 // its memory has gone back.
 func TestLargeBundle(t *testing.T) {
-	var k Kind
+	var k Spec
 	var got []uintptr
 	k.Release = func(_ any, words []uintptr) error {
 		got = append(got, words...)
 		return nil
 	}
-	k.Sink = later{}
+	k.Releaser = later{}
 	for _, n := range []int{smallBundle, smallBundle + 1, 9000, 40_000} {
 		var b Bundle
 		got = nil
@@ -196,7 +196,7 @@ func TestLargeBundle(t *testing.T) {
 		const size = 250
 		for i := 0; i < n; i += size {
 			m := min(size, n-i)
-			l := New(&k, nil, nil, uint32(m), OneToken)
+			l := New(&k, nil, nil, uint32(m), OneSentinel)
 			words := make([]uintptr, m)
 			for j := range words {
 				words[j] = uintptr(rand.Uint32N(1<<26)) << lineShift

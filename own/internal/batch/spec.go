@@ -1,9 +1,9 @@
-// Package ledger keeps the records of batches: the resources of each, and whether
-// they are owned, in use, closed or released.
+// Package batch keeps batches of owners: the resources of each, and whether they are
+// owned, in use, closed or released.
 //
 // A batch is a number of owners that share one registration with the collector. An
-// owner is a [Ref]: a pointer to the [Token] of its batch, and the index of its entry
-// in the [Ledger]. The collector finds the token unreachable when no owner of the
+// owner is a [Ref]: a pointer to the [Sentinel] of its batch, and the index of its entry
+// in the [Batch]. The collector finds the sentinel unreachable when no owner of the
 // batch is left.
 //
 // # The life of an entry
@@ -24,22 +24,22 @@
 // alone, so its open entries belong to the goroutine that claims them. Hence exactly
 // one goroutine closes an entry. That goroutine releases it, or the one that ends the
 // last Use, or the one that releases the last child. "Releases" means that it passes
-// the entry to the sink of the [Kind]. Package intake makes entries, and package
+// the entry to the releaser of the [Spec]. Package intake makes entries, and package
 // worker runs the releases that no Close runs.
 //
 // # The life of a batch
 //
 //	open      Shards of package intake write entries. Close counts what is gone in
-//	          the ledger alone. The shard refers to the token.
-//	sealed    by Seal. No entry is added. The token is registered with the
+//	          the batch alone. The shard refers to the sentinel.
+//	sealed    by Seal. No entry is added. The sentinel is registered with the
 //	          collector, and only owners refer to it.
-//	dead      The collector has found the token unreachable. The open entries are
+//	dead      The collector has found the sentinel unreachable. The open entries are
 //	          claimed, in one or several steps, and released.
 //	ended     The last entry is gone. A chunk of a heap returns to the heap.
 //
 // A batch whose entries are all closed goes from sealed to ended, and is not dead in
 // between.
-package ledger
+package batch
 
 import (
 	"fmt"
@@ -53,9 +53,9 @@ import (
 	"github.com/cheapgo/cheap/internal/leaks"
 )
 
-// A Kind is what all resources of a pool have in common. All but its Counts and its leak level
-// does not change after the first ledger is made.
-type Kind struct {
+// A Spec is what all resources of a pool have in common. It does not change after the first
+// batch is made, but for its Counts and its leak level.
+type Spec struct {
 	Name      string
 	Batch     int   // the largest number of live owners in a batch
 	Pinned    int64 // the largest sum of the sizes of a batch
@@ -64,9 +64,9 @@ type Kind struct {
 	Unshared  bool
 	Trace     bool
 	Numbers   bool // resources are numbers, never converted to pointers
-	Rooms     bool // entries are rooms: Holder.Reserve of another kind has counted their bytes
+	Rooms     bool // entries are rooms: Holder.Reserve of another spec has counted their bytes
 
-	// Release destroys resources. state is that of the only one (Ledger.Give), or else
+	// Release destroys resources. state is that of the only one (Batch.Give), or else
 	// that of their parent (Family.SetState), or else State.
 	Release func(state any, resources []uintptr) error
 	State   any
@@ -86,8 +86,8 @@ type Kind struct {
 	// Holder counts the resources, unless a heap does, or they are rooms.
 	Holder *Holder
 
-	Sink   Sink
-	Queues bool // the sink queues all releases
+	Releaser Releaser
+	Queues   bool // the releaser queues all releases
 
 	Counts Counts
 	mix    mix
@@ -96,12 +96,12 @@ type Kind struct {
 	sites atomic.Pointer[Table]
 }
 
-// Level returns the leak level of the kind.
-func (k *Kind) Level() leaks.Level { return leaks.Level(k.level.Load()) }
+// Level returns the leak level of the spec.
+func (k *Spec) Level() leaks.Level { return leaks.Level(k.level.Load()) }
 
 // SetLevel sets the leak level of batches that are begun from now on, and returns the one
 // before. From now on owners are counted in t, which is not nil after a level was not off.
-func (k *Kind) SetLevel(l leaks.Level, t *Table) leaks.Level {
+func (k *Spec) SetLevel(l leaks.Level, t *Table) leaks.Level {
 	k.sites.Store(t)
 	return leaks.Level(k.level.Swap(uint32(l)))
 }
@@ -116,19 +116,19 @@ type Counts struct {
 	Sealed    atomic.Int64 // owners that sealed batches ever had
 }
 
-// A Sink decides where the resources of a kind are released.
-type Sink interface {
+// A Releaser decides where the resources of a spec are released.
+type Releaser interface {
 	// Closed takes an entry that is closed, in no Use and without children. The
-	// sink releases it now, on the calling goroutine, or queues it and returns the
+	// releaser releases it now, on the calling goroutine, or queues it and returns the
 	// zero Outcome.
-	Closed(l *Ledger, i uint32) Outcome
+	Closed(b *Batch, i uint32) Outcome
 
-	// Dead takes a dead batch, or, if i is [Lost] and the number of a token, what the
-	// owners of that token leave behind, or else a parent whose last child a worker has
+	// Dead takes a dead batch, or, if i is [Lost] and the number of a sentinel, what the
+	// owners of that sentinel leave behind, or else a parent whose last child a worker has
 	// released, or one of Dead.Apart. It does not block. It is called by cleanups and workers,
-	// outside of all bubbles of testing/synctest. If the kind queues, it is also
+	// outside of all bubbles of testing/synctest. If the spec queues, it is also
 	// called where a stock is released, on any goroutine.
-	Dead(l *Ledger, i uint32)
+	Dead(b *Batch, i uint32)
 }
 
 // All stands for all open entries of a batch, in place of an index.
@@ -138,8 +138,8 @@ const All = 1<<32 - 1
 // automatic release off.
 var Leak = os.Getenv("CHEAPOWN") == "leak"
 
-// A Holder counts the resources of sealed batches, and those made in advance, of all kinds that it
-// is for. Open batches are not counted; they are at most Kind.Pinned bytes for each P and pool.
+// A Holder counts the resources of sealed batches, and those made in advance, of all specs that it
+// is for. Open batches are not counted; they are at most Spec.Pinned bytes for each P and pool.
 type Holder struct {
 	account *account.Account
 	owners  atomic.Int64
@@ -160,7 +160,7 @@ func init() { others.open("own") }
 
 func (h *Holder) open(name string) {
 	h.account = account.OpenQuick(name, 0, func() (int64, int64) { return h.owners.Load(), h.account.Held() })
-	h.account.Told()
+	h.account.Declared()
 }
 
 // Holds returns what counts resources that are in the C heap, or those that are not.
@@ -175,7 +175,7 @@ func Holds(cHeap bool) *Holder {
 // Reserve counts n bytes that a resource will have, if there is room for them, and
 // reports whether there is. Unreserve gives them back.
 func (h *Holder) Reserve(n int64) bool {
-	if !h.account.Take(n) {
+	if !h.account.TryCharge(n) {
 		return false
 	}
 	account.AddRoom(n)
@@ -185,23 +185,23 @@ func (h *Holder) Reserve(n int64) bool {
 // Unreserve takes back a Reserve.
 func (h *Holder) Unreserve(n int64) {
 	account.AddRoom(-n)
-	h.account.Give(n)
+	h.account.Uncharge(n)
 	if account.Expected() > 0 {
 		account.Kick()
 	}
 }
 
 // Count adds n resources of bytes in all. n may be negative, and bytes with it.
-func (k *Kind) Count(n int, bytes int64) {
+func (k *Spec) Count(n int, bytes int64) {
 	k.Counts.Owners.Add(int64(n))
 	k.Counts.Bytes.Add(bytes)
 	if k.Rooms {
 		return
 	}
 	if bytes >= 0 {
-		account.TakeAuto(bytes)
+		account.ChargeReclaimable(bytes)
 	} else {
-		account.GiveAuto(-bytes)
+		account.UnchargeReclaimable(-bytes)
 	}
 	h := k.Holder
 	if h == nil {
@@ -209,15 +209,15 @@ func (k *Kind) Count(n int, bytes int64) {
 	}
 	h.owners.Add(int64(n))
 	if bytes >= 0 {
-		h.account.Put(bytes)
+		h.account.Charge(bytes)
 	} else {
-		h.account.Give(-bytes)
+		h.account.Uncharge(-bytes)
 	}
 }
 
 // Declared returns how many bytes of declared sizes a batch may have: Pinned, or less if package pace
 // has found that resources are larger than that.
-func (k *Kind) Declared() int64 {
+func (k *Spec) Declared() int64 {
 	if k.Holder == nil {
 		return k.Pinned // sizes are exact
 	}
@@ -226,7 +226,7 @@ func (k *Kind) Declared() int64 {
 
 // Failed tells OnReleaseError of an error, if err is one, that concerns count
 // entries.
-func (k *Kind) Failed(count int, err error) {
+func (k *Spec) Failed(count int, err error) {
 	if err == nil || k.OnReleaseError == nil {
 		return
 	}
@@ -235,8 +235,8 @@ func (k *Kind) Failed(count int, err error) {
 	k.OnReleaseError(count, err)
 }
 
-// PanicMisuse panics with a [cheap.MisuseError] of an operation of the kind.
-func (k *Kind) PanicMisuse(op, format string, args ...any) {
+// PanicMisuse panics with a [cheap.MisuseError] of an operation of the spec.
+func (k *Spec) PanicMisuse(op, format string, args ...any) {
 	PanicMisuse(k.Name, op, format, args...)
 }
 

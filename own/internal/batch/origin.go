@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type Stack [mostFrames]uintptr
 type Origin struct {
 	pcs []uintptr
 
-	// If sited, the origin is in the table of its kind. It counts the owners that the stack
+	// If sited, the origin is in the table of its spec. It counts the owners that the stack
 	// made, and those of them that the collector found, each sampled one as Rate.
 	sited           bool
 	generation      uint64 // of the table
@@ -44,7 +44,7 @@ type keyed struct {
 	origin *Origin
 }
 
-// A Table has the origins of a kind, while its leak level is not off.
+// A Table has the origins of a spec, while its leak level is not off.
 type Table struct {
 	Generation uint64 // see package leaks; does not change
 
@@ -55,7 +55,7 @@ type Table struct {
 	others struct{ made, collected atomic.Int64 } // of stacks that are not in bySum
 }
 
-// mostSites is the largest number of stacks that a kind counts owners by. They take half a
+// mostSites is the largest number of stacks that a spec counts owners by. They take half a
 // megabyte at most.
 const mostSites = 2048
 
@@ -81,10 +81,10 @@ func sumOf(pcs []uintptr) (sum uint64) {
 }
 
 // here returns the origin of what is being done: the stack of the call into package own. If
-// k is not nil it is the kind in whose table the origin is to be.
+// k is not nil it is the spec in whose table the origin is to be.
 //
 //go:noinline
-func here(k *Kind) *Origin {
+func here(k *Spec) *Origin {
 	key := keyOf()
 	var t *Table
 	if k != nil {
@@ -164,7 +164,7 @@ func (t *Table) all() []*Origin {
 }
 
 // countMade counts n owners that a stack made.
-func (k *Kind) countMade(o *Origin, n int64) {
+func (k *Spec) countMade(o *Origin, n int64) {
 	if o.sited {
 		o.made.Add(n)
 	} else {
@@ -173,7 +173,7 @@ func (k *Kind) countMade(o *Origin, n int64) {
 }
 
 // countCollected counts n owners that a stack made and the collector found.
-func (k *Kind) countCollected(o *Origin, n int64) {
+func (k *Spec) countCollected(o *Origin, n int64) {
 	if o.sited {
 		o.collected.Add(n)
 	} else {
@@ -234,5 +234,5 @@ func isOwn(file string) bool {
 // ownDir is the directory of package own, with a slash at its end.
 var ownDir = func() string {
 	_, file, _, _ := runtime.Caller(0)
-	return strings.TrimSuffix(filepath.ToSlash(file), "internal/ledger/origin.go")
+	return strings.TrimSuffix(filepath.ToSlash(file), "internal/batch/origin.go")
 }()

@@ -5,34 +5,34 @@ import (
 	"sync/atomic"
 )
 
-// A Mark counts how often a goroutine is in a section between [Enter] and
-// [Mark.Leave]. Package own marks its calls of release functions and of OnCollect.
-// Marks are found by the number of the goroutine. A mark is never removed: the
-// runtime uses a number again, so there are no more marks than goroutines were in
+// A Section counts how often a goroutine is in a section between [Enter] and
+// [Section.Leave]. Package own enters one around its calls of release functions and of
+// OnCollect. Sections are found by the number of the goroutine. None is ever removed: the
+// runtime uses a number again, so there are no more of them than goroutines were in
 // a section at a time.
 //
 // Only the goroutine that has the number at present touches depth, so depth needs
 // no atomic instruction. The race detector does not know that the runtime orders
 // a goroutine and the next one with its number, hence go:norace.
-type Mark struct {
+type Section struct {
 	id    uintptr // of the goroutine; does not change
 	depth int
 }
 
 // marks is a hash table with open addressing. Goroutines read it without a lock.
-// A full table is replaced by a larger one, which has the same marks.
-var marks struct {
-	table atomic.Pointer[[]atomic.Pointer[Mark]] // the length is a power of two
+// A full table is replaced by a larger one, which has the same sections.
+var sections struct {
+	table atomic.Pointer[[]atomic.Pointer[Section]] // the length is a power of two
 
-	mu sync.Mutex // held by addMark
-	n  int        // number of marks
+	mu sync.Mutex // held by addSection
+	n  int        // number of sections
 }
 
-// markOf returns the mark of the goroutine with number id, or nil.
+// sectionOf returns the section of the goroutine with number id, or nil.
 //
 //go:norace
-func markOf(id uintptr) *Mark {
-	t := marks.table.Load()
+func sectionOf(id uintptr) *Section {
+	t := sections.table.Load()
 	if t == nil {
 		return nil
 	}
@@ -48,18 +48,18 @@ func markOf(id uintptr) *Mark {
 // slot returns where the search for a number begins.
 func slot(id uintptr) uint32 { return uint32(uint64(id) * 0x9E3779B97F4A7C15 >> 32) }
 
-// addMark adds a mark for the calling goroutine, whose number is id.
-func addMark(id uintptr) *Mark {
-	marks.mu.Lock()
-	defer marks.mu.Unlock()
-	marks.n++
-	t := marks.table.Load()
-	if t == nil || marks.n > len(*t)/2 {
+// addSection adds a section for the calling goroutine, whose number is id.
+func addSection(id uintptr) *Section {
+	sections.mu.Lock()
+	defer sections.mu.Unlock()
+	sections.n++
+	t := sections.table.Load()
+	if t == nil || sections.n > len(*t)/2 {
 		size := 64
 		if t != nil {
 			size = 2 * len(*t)
 		}
-		larger := make([]atomic.Pointer[Mark], size)
+		larger := make([]atomic.Pointer[Section], size)
 		if t != nil {
 			for i := range *t {
 				if m := (*t)[i].Load(); m != nil {
@@ -69,14 +69,14 @@ func addMark(id uintptr) *Mark {
 		}
 		t = &larger
 	}
-	m := &Mark{id: id}
+	m := &Section{id: id}
 	m.insert(*t)
-	marks.table.Store(t)
+	sections.table.Store(t)
 	return m
 }
 
-// insert puts the mark into a table that has room.
-func (m *Mark) insert(table []atomic.Pointer[Mark]) {
+// insert puts the section into a table that has room.
+func (m *Section) insert(table []atomic.Pointer[Section]) {
 	for i := slot(m.id); ; i++ {
 		if p := &table[i&uint32(len(table)-1)]; p.CompareAndSwap(nil, m) {
 			return
@@ -88,11 +88,11 @@ func (m *Mark) insert(table []atomic.Pointer[Mark]) {
 // its end.
 //
 //go:norace
-func Enter() *Mark {
+func Enter() *Section {
 	id := ID()
-	m := markOf(id)
+	m := sectionOf(id)
 	if m == nil {
-		m = addMark(id)
+		m = addSection(id)
 	}
 	m.depth++
 	return m
@@ -101,12 +101,12 @@ func Enter() *Mark {
 // Leave ends a section.
 //
 //go:norace
-func (m *Mark) Leave() { m.depth-- }
+func (m *Section) Leave() { m.depth-- }
 
 // Entered reports whether the calling goroutine is in a section.
 //
 //go:norace
 func Entered() bool {
-	m := markOf(ID())
+	m := sectionOf(ID())
 	return m != nil && m.depth > 0
 }

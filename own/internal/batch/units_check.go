@@ -1,6 +1,6 @@
 //go:build cheap_check
 
-package ledger
+package batch
 
 import (
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -20,7 +20,7 @@ func takeUnit() (base uintptr, err error) {
 }
 
 func giveUnit(base uintptr) {
-	osmem.Must(base%span.UnitSize == 0, "ledger.giveUnit", "base", base)
+	osmem.Must(base%span.UnitSize == 0, "batch.giveUnit", "base", base)
 	osmem.Release(base, span.UnitSize)
 }
 

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"math"
@@ -88,5 +88,5 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A Ledger has a size class of Go's heap to itself, and each batch has one.
-const _ = uint(208 - unsafe.Sizeof(Ledger{}))
+// A Batch has a size class of Go's heap to itself, and each batch has one.
+const _ = uint(208 - unsafe.Sizeof(Batch{}))

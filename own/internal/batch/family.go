@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"sync"
@@ -9,12 +9,12 @@ import (
 // the children that are not released, and has the list of their batches. It is made with
 // the first child, or with the entry.
 //
-// Children refer to their family, and the family refers to the parent's ledger,
-// never to its token. So a child does not keep its parent's owner alive, and the
+// Children refer to their family, and the family refers to the parent's batch,
+// never to its sentinel. So a child does not keep its parent's owner alive, and the
 // collector may find both unreachable in one cycle, in any order. The parent's
 // release waits until the number of children is 0.
 type Family struct {
-	parent *Ledger
+	parent *Batch
 	index  uint32
 	alone  bool // the entry has a state of its own, and so a call of the release function; does not change
 
@@ -26,67 +26,67 @@ type Family struct {
 	pending int  // children that are not released
 	closed  bool // the parent is closed: no child can join, and the last child releases it
 
-	// children are batches that are not ended. A batch refers to its kind, and the
-	// kind's release function may refer to the parent's owner, which the parent's
-	// ledger must not reach. So an ended batch leaves the list at once.
+	// children are batches that are not ended. A batch refers to its spec, and the
+	// spec's release function may refer to the parent's owner, which the parent's
+	// batch must not reach. So an ended batch leaves the list at once.
 	children List
 }
 
-// A kin is the place of a ledger in a family.
+// A kin is the place of a batch in a family.
 type kin struct {
 	family *Family
 	node   node
 }
 
 // family returns the family of an entry that has one.
-func (l *Ledger) family(i uint32) *Family {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.families[i]
+func (b *Batch) family(i uint32) *Family {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.families[i]
 }
 
 // Family returns the family of an entry, and makes it if there is none. It returns
 // nil if the owner is closed.
-func (l *Ledger) Family(i uint32) *Family {
+func (b *Batch) Family(i uint32) *Family {
 	// The bit is set after the family is written, and neither changes after that.
-	if l.State(i)&(Open|kinBit) == Open|kinBit {
-		return l.families[i]
+	if b.State(i)&(Open|kinBit) == Open|kinBit {
+		return b.families[i]
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for {
-		s := l.State(i)
+		s := b.State(i)
 		if s&Open == 0 {
 			return nil
 		}
 		if s&kinBit != 0 {
-			return l.families[i]
+			return b.families[i]
 		}
-		l.makeFamily(i, new(Family))
-		if atomic.CompareAndSwapUint64(&l.at(i).State, s, s|kinBit) {
-			return l.families[i]
+		b.makeFamily(i, new(Family))
+		if atomic.CompareAndSwapUint64(&b.at(i).State, s, s|kinBit) {
+			return b.families[i]
 		}
-		l.families[i] = nil
+		b.families[i] = nil
 	}
 }
 
 // Give makes the Family of an entry that has a state of its own, before Put, and returns
 // what Put gets as flags. The caller is the only one that writes entries.
-func (l *Ledger) Give(i uint32, state any) (flags uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.makeFamily(i, &Family{alone: true, own: state})
+func (b *Batch) Give(i uint32, state any) (flags uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.makeFamily(i, &Family{alone: true, own: state})
 	return kinBit
 }
 
-// makeFamily puts a family where that of an entry belongs. The caller holds l.mu.
-func (l *Ledger) makeFamily(i uint32, f *Family) {
-	l.note()
-	if l.families == nil {
-		l.families = make([]*Family, l.size)
+// makeFamily puts a family where that of an entry belongs. The caller holds b.mu.
+func (b *Batch) makeFamily(i uint32, f *Family) {
+	b.note()
+	if b.families == nil {
+		b.families = make([]*Family, b.size)
 	}
-	f.parent, f.index = l, i
-	l.families[i] = f
+	f.parent, f.index = b, i
+	b.families[i] = f
 }
 
 // take returns the state for the release function of an entry that is closed, and keeps
@@ -187,19 +187,19 @@ func (f *Family) waits() bool {
 
 // Children appends the children's batches that are not ended to list. Open ones are
 // among them.
-func (f *Family) Children(list []*Ledger) []*Ledger { return f.children.All(list) }
+func (f *Family) Children(list []*Batch) []*Batch { return f.children.All(list) }
 
-// A List is a list of ledgers. The zero value is empty.
+// A List is a list of batches. The zero value is empty.
 type List struct {
 	mu    sync.Mutex
 	first *node
 }
 
-// A node is the place of a ledger in a list. All but ledger is under the list's
+// A node is the place of a batch in a list. All but batch is under the list's
 // lock; list does not change after add.
 type node struct {
-	ledger     *Ledger
-	list       *List // nil if the ledger was never on a list
+	batch      *Batch
+	list       *List // nil if the batch was never on a list
 	prev, next *node
 }
 
@@ -234,12 +234,12 @@ func (n *node) remove() {
 	n.prev, n.next = nil, nil
 }
 
-// All appends the ledgers of the list to buf.
-func (list *List) All(buf []*Ledger) []*Ledger {
+// All appends the batches of the list to buf.
+func (list *List) All(buf []*Batch) []*Batch {
 	list.mu.Lock()
 	defer list.mu.Unlock()
 	for n := list.first; n != nil; n = n.next {
-		buf = append(buf, n.ledger)
+		buf = append(buf, n.batch)
 	}
 	return buf
 }

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"unsafe"
@@ -8,8 +8,8 @@ import (
 )
 
 // A Bundle is what one call of the release function releases: open entries that several
-// jobs leave behind, of one kind and one parent, or of none, so that they share a state.
-// A job is a dead batch, or a token that was found, see [Sink].
+// jobs leave behind, of one spec and one parent, or of none, so that they share a state.
+// A job is a dead batch, or a sentinel that was found, see [Releaser].
 type Bundle struct {
 	parts []Picked // one for each job; its resources are not valid
 	n     int      // entries
@@ -48,32 +48,32 @@ func (b *Bundle) Grow(n int) {
 // Size returns how many entries a job has at most, if a bundle may have it together with
 // others, and else 0. A batch of one is released alone: with Options.Batch 1 a call has one
 // resource.
-func Size(l *Ledger, job uint32) int {
+func Size(b *Batch, job uint32) int {
 	switch {
-	case job&Lost == 0 || l.size == 1:
+	case job&Lost == 0 || b.size == 1:
 		return 0
 	case job == All:
-		return int(l.n)
+		return int(b.n)
 	}
-	return 1 << l.Share
+	return 1 << b.Share
 }
 
-// Together reports whether a bundle may have entries of both batches, which are of one kind.
-func Together(a, b *Ledger) bool {
+// Together reports whether a bundle may have entries of both batches, which are of one spec.
+func Together(a, b *Batch) bool {
 	if a.kin == nil || b.kin == nil {
 		return a.kin == b.kin
 	}
 	return a.kin.family == b.kin.family
 }
 
-// Add claims the open entries of a job. All tokens of the batch that are lost by now are
+// Add claims the open entries of a job. All sentinels of the batch that are lost by now are
 // taken, because the job is done in one step; their own jobs find nothing. If Size of
 // the job is 0, the caller releases what Add returns, and the bundle serves for Tell.
-func (b *Bundle) Add(l *Ledger, job uint32) Picked {
-	d := Dead{Ledger: l, Job: job, Others: job != All, Buf: b.spare[:0]}
+func (b *Bundle) Add(l *Batch, job uint32) Picked {
+	d := Dead{Batch: l, Job: job, Others: job != All, Buf: b.spare[:0]}
 	p := d.Claim(int(l.n))
 	for _, i := range d.Apart {
-		l.Kind.Sink.Dead(l, i)
+		l.Spec.Releaser.Dead(l, i)
 	}
 	b.spare, p.found = d.Buf, d.Found
 	b.words = append(b.words, p.words...)
@@ -83,9 +83,9 @@ func (b *Bundle) Add(l *Ledger, job uint32) Picked {
 }
 
 // AddApart has Tell tell of an entry, which the caller releases, if it is one of Dead.Apart.
-func (b *Bundle) AddApart(l *Ledger, i uint32) {
+func (b *Bundle) AddApart(l *Batch, i uint32) {
 	if l.FoundApart(i) {
-		b.parts = append(b.parts, Picked{Ledger: l, apart: true, index: i})
+		b.parts = append(b.parts, Picked{Batch: l, apart: true, index: i})
 	}
 }
 
@@ -106,14 +106,14 @@ func (b *Bundle) Release(n int) (o Outcome) {
 		o.Parent, o.Index = b.finish()
 		return o
 	}
-	l := b.parts[0].Ledger
-	if !l.Kind.Numbers && b.done == 0 {
+	l := b.parts[0].Batch
+	if !l.Spec.Numbers && b.done == 0 {
 		b.words, b.spare = sortAddresses(b.words, b.spare)
 	}
 	words := b.words[b.done:]
 	if len(words) > n {
 		b.done += n
-		return l.call(l.state, words[:n], func() (*Ledger, uint32) { return nil, 0 })
+		return l.call(l.state, words[:n], func() (*Batch, uint32) { return nil, 0 })
 	}
 	b.done = len(b.words)
 	return l.call(l.state, words, b.finish)
@@ -121,12 +121,12 @@ func (b *Bundle) Release(n int) (o Outcome) {
 
 // finish counts the entries as released. It returns their parent if the last child was among
 // them.
-func (b *Bundle) finish() (parent *Ledger, index uint32) {
+func (b *Bundle) finish() (parent *Batch, index uint32) {
 	for _, p := range b.parts {
 		if p.K == 0 {
 			continue
 		}
-		if l, i := p.Ledger.finish(p.K, p.bytes); l != nil {
+		if l, i := p.Batch.finish(p.K, p.bytes); l != nil {
 			parent, index = l, i
 		}
 	}
@@ -144,9 +144,9 @@ func (b *Bundle) Tell() {
 	b.parts[last] = Picked{}
 	b.parts = b.parts[:last]
 	if p.apart {
-		p.Ledger.TellApart(p.index)
+		p.Batch.TellApart(p.index)
 	} else {
-		p.Ledger.Tell(p.found)
+		p.Batch.Tell(p.found)
 	}
 }
 

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"fmt"
@@ -6,116 +6,116 @@ import (
 	"testing"
 )
 
-// splitBatch returns a sealed batch with n of size entries, and its tokens. It was split.
-func splitBatch(t *testing.T, k *Kind, size, n uint32) (*Ledger, []*Token) {
+// splitBatch returns a sealed batch with n of size entries, and its sentinels. It was split.
+func splitBatch(t *testing.T, k *Spec, size, n uint32) (*Batch, []*Sentinel) {
 	defer func(was bool) { Leak = was }(Leak)
-	Leak = true // the test finds the tokens itself
+	Leak = true // the test finds the sentinels itself
 	if k.Release == nil {
 		k.Release = func(any, []uintptr) error { return nil }
 	}
-	l := New(k, nil, nil, size, FineShare)
-	l.Probe = true
-	tokens := l.NewTokens(nil, nil)
+	b := New(k, nil, nil, size, FineShare)
+	b.Probe = true
+	sentinels := b.NewSentinels(nil, nil)
 	for i := range n {
-		l.Put(int(i), uintptr(i+1), 10, 0)
+		b.Put(int(i), uintptr(i+1), 10, 0)
 	}
-	l.Seal(tokens[0], n, int64(10*n))
-	if !l.outlived(tokens[0]) || l.parts == nil {
+	b.Seal(sentinels[0], n, int64(10*n))
+	if !b.outlived(sentinels[0]) || b.parts == nil {
 		t.Fatal("the batch was not split")
 	}
-	return l, tokens
+	return b, sentinels
 }
 
 // TestSplitUnused splits a batch that has room for more. What was never used is not taken
 // for owners that are dead, and its pages are dropped.
 func TestSplitUnused(t *testing.T) {
-	var k Kind
+	var k Spec
 	m := newModel(t)
-	k.Sink = direct{m}
-	l, tokens := splitBatch(t, &k, 8<<pageShift, 2<<FineShare)
-	for i, p := range l.pages {
+	k.Releaser = direct{m}
+	b, sentinels := splitBatch(t, &k, 8<<pageShift, 2<<FineShare)
+	for i, p := range b.pages {
 		if (p != nil) != (i == 0) {
 			t.Errorf("page %d is there: %v", i, p != nil)
 		}
 	}
 	expect := func(all, living int) {
 		t.Helper()
-		if m := &k.mix; m.tokens != all || m.living != living {
-			t.Errorf("%d tokens and %d living, want %d and %d", m.tokens, m.living, all, living)
+		if m := &k.mix; m.sentinels != all || m.living != living {
+			t.Errorf("%d sentinels and %d living, want %d and %d", m.sentinels, m.living, all, living)
 		}
 	}
-	l.outlived(tokens[1])
+	b.outlived(sentinels[1])
 	expect(2, 2)
-	l.lost(1)
+	b.lost(1)
 	expect(2, 1)
-	l.lost(0)
+	b.lost(0)
 	expect(0, 0)
 }
 
-// TestSplitJobs passes three tokens to a sink. A job whose entries another one has taken
-// does not look at all tokens again.
+// TestSplitJobs passes three sentinels to a releaser. A job whose entries another one has taken
+// does not look at all sentinels again.
 func TestSplitJobs(t *testing.T) {
-	var k Kind
+	var k Spec
 	m := newModel(t)
-	k.Sink = direct{m}
-	l, _ := splitBatch(t, &k, 8<<FineShare, 8<<FineShare)
+	k.Releaser = direct{m}
+	b, _ := splitBatch(t, &k, 8<<FineShare, 8<<FineShare)
 	claim := func(j uint32, want int) {
 		t.Helper()
-		d := Dead{Ledger: l, Job: Lost | j, Others: true}
-		if p := d.Claim(int(l.Len())); p.K != want || d.Next != l.Len() {
-			t.Errorf("the job of token %d takes %d entries, want %d; the next one is %d", j, p.K, want, d.Next)
+		d := Dead{Batch: b, Job: Lost | j, Others: true}
+		if p := d.Claim(int(b.Len())); p.K != want || d.Next != b.Len() {
+			t.Errorf("the job of sentinel %d takes %d entries, want %d; the next one is %d", j, p.K, want, d.Next)
 		}
 	}
-	l.lost(1)
-	l.lost(2)
+	b.lost(1)
+	b.lost(2)
 	claim(1, 2<<FineShare)
-	l.lost(3)
+	b.lost(3)
 	claim(2, 0)
 	claim(3, 1<<FineShare)
 	claim(3, 0)
 }
 
-// later is the sink of kinds whose dead batches and queued entries the test releases.
+// later is the releaser of kinds whose dead batches and queued entries the test releases.
 type later struct{}
 
-func (later) Closed(l *Ledger, i uint32) Outcome { return Outcome{} }
-func (later) Dead(l *Ledger, i uint32)           {}
+func (later) Closed(b *Batch, i uint32) Outcome { return Outcome{} }
+func (later) Dead(b *Batch, i uint32)           {}
 
-// TestSplitPages has the tokens of one page dead and claimed, and those of the other dead
+// TestSplitPages has the sentinels of one page dead and claimed, and those of the other dead
 // only. A page stays while an entry of it has to be released, and no longer.
 func TestSplitPages(t *testing.T) {
 	for _, queues := range []bool{false, true} {
 		t.Run(fmt.Sprint("queues=", queues), func(t *testing.T) {
 			const page, n = 1 << pageShift, 2 << pageShift
-			const each = page >> FineShare // tokens of a page
+			const each = page >> FineShare // sentinels of a page
 			var released []uintptr
-			k := Kind{Sink: later{}, Queues: queues}
+			k := Spec{Releaser: later{}, Queues: queues}
 			k.Release = func(_ any, r []uintptr) error {
 				released = append(released, r...)
 				return nil
 			}
 			used := Outside()
-			l, tokens := splitBatch(t, &k, n, n)
-			closed := []uint32{0, page - 4, page - 3, page - 2, page - 1} // all of the last token
+			b, sentinels := splitBatch(t, &k, n, n)
+			closed := []uint32{0, page - 4, page - 3, page - 2, page - 1} // all of the last sentinel
 			for _, i := range closed {
-				tokens[i>>FineShare].Close(i)
+				sentinels[i>>FineShare].Close(i)
 			}
 			claim := func(j uint32) {
-				d := Dead{Ledger: l, Job: Lost | j}
+				d := Dead{Batch: b, Job: Lost | j}
 				p := d.Claim(n)
 				p.Release()
 			}
 			for j := range uint32(each) {
-				l.lost(each + j)
+				b.lost(each + j)
 			}
 			for j := range uint32(each) {
-				l.lost(j)
+				b.lost(j)
 				if j < each-1 {
 					claim(j)
 				}
 			}
 			for i, want := range []bool{queues, true} {
-				if got := l.pages[i] != nil; got != want {
+				if got := b.pages[i] != nil; got != want {
 					t.Errorf("page %d is there: %v, want %v", i, got, want)
 				}
 			}
@@ -124,14 +124,14 @@ func TestSplitPages(t *testing.T) {
 			}
 			for _, i := range closed {
 				if i != 0 {
-					l.Release(i)
+					b.Release(i)
 				}
 			}
 			for j := range uint32(each) {
 				claim(each + j)
 			}
 			if queues {
-				l.Release(0) // drops the pages before it returns
+				b.Release(0) // drops the pages before it returns
 			}
 			if noPage != [page]Entry{} {
 				t.Error("an entry of a page that was dropped was written")
@@ -154,27 +154,27 @@ func TestClaimAfterDestroy(t *testing.T) {
 	Leak = true
 	const n = 2 << pageShift
 	released := 0
-	k := Kind{Sink: later{}}
+	k := Spec{Releaser: later{}}
 	k.Release = func(_ any, r []uintptr) error { released += len(r); return nil }
-	l := New(&k, nil, nil, n, FineShare)
-	tokens := l.NewTokens(nil, nil)
+	b := New(&k, nil, nil, n, FineShare)
+	sentinels := b.NewSentinels(nil, nil)
 	for i := range n {
-		l.Put(i, uintptr(i+1), 10, 0)
+		b.Put(i, uintptr(i+1), 10, 0)
 	}
-	l.Seal(tokens[0], n, 10*n)
-	p := Pick(l)
+	b.Seal(sentinels[0], n, 10*n)
+	p := Pick(b)
 	for i := range uint32(n) {
-		e, _, _ := l.Shut(i)
+		e, _, _ := b.Shut(i)
 		p.Add(e)
 	}
-	l.lost(0)
+	b.lost(0)
 	p.Release()
-	d := Dead{Ledger: l, Job: All}
+	d := Dead{Batch: b, Job: All}
 	if p := d.Claim(n); p.K != 0 || d.Found != 0 || d.Next != n {
 		t.Errorf("%d entries are claimed, %d found, the next is %d", p.K, d.Found, d.Next)
 	}
-	if l.outside && l.pages[0] != nil || released != n {
-		t.Errorf("the pages are dropped: %v; %d entries are released, want %d", l.pages[0] == nil, released, n)
+	if b.outside && b.pages[0] != nil || released != n {
+		t.Errorf("the pages are dropped: %v; %d entries are released, want %d", b.pages[0] == nil, released, n)
 	}
 }
 
@@ -182,21 +182,21 @@ func TestClaimAfterDestroy(t *testing.T) {
 // may look at its entry, so its page stays.
 func TestSplitPagesOfClosed(t *testing.T) {
 	const n = 2 << pageShift
-	k := Kind{Sink: later{}}
-	l, tokens := splitBatch(t, &k, n, n)
+	k := Spec{Releaser: later{}}
+	b, sentinels := splitBatch(t, &k, n, n)
 	used := Outside()
 	for i := range uint32(n) {
-		tokens[i>>FineShare].Close(i)
+		sentinels[i>>FineShare].Close(i)
 	}
-	for j := range tokens {
-		first, last := j < len(tokens)/2, j == len(tokens)-1
+	for j := range sentinels {
+		first, last := j < len(sentinels)/2, j == len(sentinels)-1
 		for page, want := range []bool{first, true} {
-			if got := l.pages[page] != nil; got != want {
-				t.Fatalf("%d tokens are dead, page %d is there: %v, want %v", j, page, got, want)
+			if got := b.pages[page] != nil; got != want {
+				t.Fatalf("%d sentinels are dead, page %d is there: %v, want %v", j, page, got, want)
 			}
 		}
-		l.lost(uint32(j))
-		if left := Outside() - used; last && l.outside && left != -2*int64(pageBytes) {
+		b.lost(uint32(j))
+		if left := Outside() - used; last && b.outside && left != -2*int64(pageBytes) {
 			t.Errorf("%d bytes of pages went back", -left)
 		}
 	}

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"sync"
@@ -16,12 +16,12 @@ import (
 // collector tells, and when all its entries are gone, or claimed for the last time:
 //
 //	a batch that was not split   lost, and its last entry is gone
-//	one that was split           the tokens of the page are claimed; or all are lost, and
+//	one that was split           the sentinels of the page are claimed; or all are lost, and
 //	                             the last entry of the batch is gone
 //
-// A goroutine that looks at an entry has its token, and keeps that alive until it has
-// done so; or it holds Ledger.mu, under which pages go back; or it knows that the entry
-// is in a queue, waits for a child, or is that of a batch without tokens. The race
+// A goroutine that looks at an entry has its sentinel, and keeps that alive until it has
+// done so; or it holds Batch.mu, under which pages go back; or it knows that the entry
+// is in a queue, waits for a child, or is that of a batch without sentinels. The race
 // detector knows Go's memory only, so under it pages are there.
 var store struct {
 	mu    sync.Mutex
@@ -42,19 +42,19 @@ var useStore = !Leak && !race.Build && !osmem.GoBacked
 const pageBytes = int(EntrySize << pageShift)
 
 // newPages makes the pages for n entries.
-func (l *Ledger) newPages(n uint32) {
-	if l.pageShift == wholeShift {
-		l.pages = l.onePage[:]
-		l.onePage[0] = unsafe.Pointer(unsafe.SliceData(make([]Entry, n)))
+func (b *Batch) newPages(n uint32) {
+	if b.pageShift == wholeShift {
+		b.pages = b.onePage[:]
+		b.onePage[0] = unsafe.Pointer(unsafe.SliceData(make([]Entry, n)))
 		return
 	}
-	l.pages = make([]unsafe.Pointer, (n+1<<pageShift-1)>>pageShift)
-	if useStore && takePages(l.pages) {
-		l.outside = true
+	b.pages = make([]unsafe.Pointer, (n+1<<pageShift-1)>>pageShift)
+	if useStore && takePages(b.pages) {
+		b.outside = true
 		return
 	}
-	for j := range l.pages {
-		l.pages[j] = unsafe.Pointer(new([1 << pageShift]Entry))
+	for j := range b.pages {
+		b.pages[j] = unsafe.Pointer(new([1 << pageShift]Entry))
 	}
 }
 
@@ -81,12 +81,12 @@ func takePages(pages []unsafe.Pointer) bool {
 	return true
 }
 
-// dropPage drops a page of a batch that was split. The caller holds l.mu.
-func (l *Ledger) dropPage(page uint32) {
-	// Nothing reads it without l.mu any more.
-	p := l.pages[page]
-	l.pages[page] = nil
-	if l.outside && p != nil {
+// dropPage drops a page of a batch that was split. The caller holds b.mu.
+func (b *Batch) dropPage(page uint32) {
+	// Nothing reads it without b.mu any more.
+	p := b.pages[page]
+	b.pages[page] = nil
+	if b.outside && p != nil {
 		store.mu.Lock()
 		defer store.mu.Unlock()
 		store.pages.Free(p)
@@ -94,15 +94,15 @@ func (l *Ledger) dropPage(page uint32) {
 	}
 }
 
-// dropPages drops all pages if nothing needs them. The caller holds l.mu.
-func (l *Ledger) dropPages() {
-	if gone, _ := l.Gone(); !l.outside || !l.unreachable || uint32(gone) != l.n {
+// dropPages drops all pages if nothing needs them. The caller holds b.mu.
+func (b *Batch) dropPages() {
+	if gone, _ := b.Gone(); !b.outside || !b.unreachable || uint32(gone) != b.n {
 		return
 	}
 	store.mu.Lock()
 	defer store.mu.Unlock()
-	for j, p := range l.pages {
-		if l.pages[j] = nil; p != nil {
+	for j, p := range b.pages {
+		if b.pages[j] = nil; p != nil {
 			store.pages.Free(p)
 			store.used.Add(-int64(pageBytes))
 		}

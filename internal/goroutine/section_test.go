@@ -41,16 +41,16 @@ func TestMarks(t *testing.T) {
 				}
 				if i%3 == 0 {
 					Enter() // and ends the goroutine in it
-					defer markOf(ID()).Leave()
+					defer sectionOf(ID()).Leave()
 					runtime.Goexit()
 				}
 			})
 		}
 		wg.Wait()
 	}
-	marks.mu.Lock()
-	n := marks.n
-	marks.mu.Unlock()
+	sections.mu.Lock()
+	n := sections.n
+	sections.mu.Unlock()
 	if n > 4*live {
 		t.Errorf("%d marks, and at most %d goroutines were in a release at a time", n, live)
 	}

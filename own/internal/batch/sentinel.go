@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"runtime"
@@ -8,45 +8,45 @@ import (
 
 // A Ref is what an owner consists of. The zero Ref owns nothing.
 type Ref struct {
-	// token is a *Token. Its type keeps all code that prints or compares values by
+	// sentinel is a *Sentinel. Its type keeps all code that prints or compares values by
 	// reflection from following it: into the batch, whose states other goroutines
 	// write, and from there into the pool.
-	token unsafe.Pointer
-	Index uint32
+	sentinel unsafe.Pointer
+	Index    uint32
 }
 
 // RefTo returns the Ref to an entry of the batch that t belongs to. The owner of the
 // entry is one of those that share t.
-func RefTo(t *Token, index uint32) Ref { return Ref{token: unsafe.Pointer(t), Index: index} }
+func RefTo(t *Sentinel, index uint32) Ref { return Ref{sentinel: unsafe.Pointer(t), Index: index} }
 
-// Token returns the token of the owner, or nil.
-func (r *Ref) Token() *Token { return (*Token)(r.token) } // RefTo has put it there
+// Sentinel returns the sentinel of the owner, or nil.
+func (r *Ref) Sentinel() *Sentinel { return (*Sentinel)(r.sentinel) } // RefTo has put it there
 
 // Vacant reports whether r owns nothing.
-func (r *Ref) Vacant() bool { return r.token == nil || r.Token().State(r.Index)&Open == 0 }
+func (r *Ref) Vacant() bool { return r.sentinel == nil || r.Sentinel().State(r.Index)&Open == 0 }
 
-// A Token is the object to which some owners of a batch point, those of adjacent
+// A Sentinel is the object to which some owners of a batch point, those of adjacent
 // entries. Only they do, and, while the batch is open and not yet registered, the shard.
 //
-// The tokens of a batch form a ring, so each keeps all of them reachable. One of them,
+// The sentinels of a batch form a ring, so each keeps all of them reachable. One of them,
 // the first, is registered with the collector. A batch that outlives collections may be
-// split: the ring is cut, and each token is registered; see split.go.
-type Token struct {
-	Ledger *Ledger
-	Page   *Entry // the first entry of the page in which the token's entries are
-	next   *Token // in the ring; nil if there is no other, or the ring is cut
+// split: the ring is cut, and each sentinel is registered; see split.go.
+type Sentinel struct {
+	Batch *Batch
+	Page  *Entry    // the first entry of the page in which the sentinel's entries are
+	next  *Sentinel // in the ring; nil if there is no other, or the ring is cut
 }
 
 // A registration walks the list of registrations in the same span of the Go heap. A
-// larger object makes that cheaper: 85 steps on average, not 256. So the first token has
+// larger object makes that cheaper: 85 steps on average, not 256. So the first sentinel has
 // 64 bytes.
-type firstToken struct {
-	Token
-	_ [64 - unsafe.Sizeof(Token{})]byte
+type firstSentinel struct {
+	Sentinel
+	_ [64 - unsafe.Sizeof(Sentinel{})]byte
 }
 
 // An Entry is the record of one resource. The window of package window writes it, and
-// package ledger.
+// package batch.
 type Entry struct {
 	State uint64
 	_     [8 - unsafe.Sizeof(uintptr(0))]byte // not at the end, where Go would add more
@@ -64,48 +64,48 @@ const (
 	wholeShift = 31 // one page has all entries
 )
 
-// Each owner of a batch has the same token if the number of owners that share one is
-// given as 1<<OneToken.
-const OneToken = wholeShift
+// Each owner of a batch has the same sentinel if the number of owners that share one is
+// given as 1<<OneSentinel.
+const OneSentinel = wholeShift
 
 // PageMask returns what is the number of an entry in its page.
-func (l *Ledger) PageMask() uint32 { return 1<<l.pageShift - 1 }
+func (b *Batch) PageMask() uint32 { return 1<<b.pageShift - 1 }
 
 // at returns an entry. It must not be changed if its page was dropped. The caller knows
-// that the entry is not gone, or that its token lives, or holds l.mu.
-func (l *Ledger) at(i uint32) *Entry {
-	p := (*Entry)(l.pages[i>>l.pageShift])
+// that the entry is not gone, or that its sentinel lives, or holds b.mu.
+func (b *Batch) at(i uint32) *Entry {
+	p := (*Entry)(b.pages[i>>b.pageShift])
 	if p == nil {
 		p = &noPage[0] // a page with all entries is never dropped
 	}
 	// The page has the entry.
-	return (*Entry)(unsafe.Add(unsafe.Pointer(p), uintptr(i&(1<<l.pageShift-1))*EntrySize))
+	return (*Entry)(unsafe.Add(unsafe.Pointer(p), uintptr(i&(1<<b.pageShift-1))*EntrySize))
 }
 
 // noPage stands for each page that was dropped. The states are those of entries that were
 // never in use, and are not written.
 var noPage [1 << pageShift]Entry
 
-// At returns an entry. The token keeps its page from being dropped, so the caller must
-// keep the token alive.
-func (t *Token) At(i uint32) *Entry {
-	return (*Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&(1<<t.Ledger.pageShift-1))*EntrySize))
+// At returns an entry. The sentinel keeps its page from being dropped, so the caller must
+// keep the sentinel alive.
+func (t *Sentinel) At(i uint32) *Entry {
+	return (*Entry)(unsafe.Add(unsafe.Pointer(t.Page), uintptr(i&(1<<t.Batch.pageShift-1))*EntrySize))
 }
 
-// NewToken returns a token for NewTokens. It may be the token of owners before.
-func NewToken() *Token { return &new(firstToken).Token }
+// NewSentinel returns a sentinel for NewSentinels. It may be the sentinel of owners before.
+func NewSentinel() *Sentinel { return &new(firstSentinel).Sentinel }
 
-// NewTokens appends the tokens of the batch to buf, which is empty: that of entry i is
+// NewSentinels appends the sentinels of the batch to buf, which is empty: that of entry i is
 // number i >> Share. If first is not nil, it is the first of them.
-func (l *Ledger) NewTokens(buf []*Token, first *Token) []*Token {
+func (b *Batch) NewSentinels(buf []*Sentinel, first *Sentinel) []*Sentinel {
 	if first == nil {
-		first = NewToken()
+		first = NewSentinel()
 	}
-	first.Ledger, first.Page = l, (*Entry)(l.pages[0])
+	first.Batch, first.Page = b, (*Entry)(b.pages[0])
 	buf = append(buf, first)
 	last := first
-	for i := uint32(1) << l.Share; i < l.size; i += 1 << l.Share {
-		t := &Token{Ledger: l, Page: (*Entry)(l.pages[i>>l.pageShift])}
+	for i := uint32(1) << b.Share; i < b.size; i += 1 << b.Share {
+		t := &Sentinel{Batch: b, Page: (*Entry)(b.pages[i>>b.pageShift])}
 		last.next = t
 		last = t
 		buf = append(buf, t)
@@ -116,25 +116,25 @@ func (l *Ledger) NewTokens(buf []*Token, first *Token) []*Token {
 	return buf
 }
 
-// tokens returns the number of tokens of the entries in use of a sealed batch. Those of
+// sentinels returns the number of sentinels of the entries in use of a sealed batch. Those of
 // the others have no owner.
-func (l *Ledger) tokens() uint32 { return (l.n + 1<<l.Share - 1) >> l.Share }
+func (b *Batch) sentinels() uint32 { return (b.n + 1<<b.Share - 1) >> b.Share }
 
 // State returns the state of an entry.
-func (l *Ledger) State(i uint32) uint64 { return atomic.LoadUint64(&l.at(i).State) }
+func (b *Batch) State(i uint32) uint64 { return atomic.LoadUint64(&b.at(i).State) }
 
-// State returns the state of an entry of the token.
-func (t *Token) State(i uint32) uint64 {
+// State returns the state of an entry of the sentinel.
+func (t *Sentinel) State(i uint32) uint64 {
 	s := atomic.LoadUint64(&t.At(i).State)
 	runtime.KeepAlive(t)
 	return s
 }
 
 // Word returns the resource of an entry, as a number.
-func (l *Ledger) Word(i uint32) uintptr { return l.at(i).Word }
+func (b *Batch) Word(i uint32) uintptr { return b.at(i).Word }
 
-// Word returns the resource of an entry of the token, as a number.
-func (t *Token) Word(i uint32) uintptr {
+// Word returns the resource of an entry of the sentinel, as a number.
+func (t *Sentinel) Word(i uint32) uintptr {
 	w := t.At(i).Word
 	runtime.KeepAlive(t)
 	return w
@@ -143,20 +143,20 @@ func (t *Token) Word(i uint32) uintptr {
 // word returns the resource as a slice for a release function.
 func (e *Entry) word() []uintptr { return unsafe.Slice(&e.Word, 1) }
 
-// Pointer returns the resource of an entry as a pointer. Its kind is not one of
+// Pointer returns the resource of an entry as a pointer. Its spec is not one of
 // numbers: the runtime ends the program when it finds a pointer below LeastAddress on
 // a stack, or a pointer into a free part of the Go heap. Pointer reads the word as a
 // pointer, which is safe: the resource was a pointer when Own got it, or
 // Options.Construct promises that it is an address outside the Go heap. The collector
 // ignores such addresses.
-func (t *Token) Pointer(i uint32) unsafe.Pointer {
+func (t *Sentinel) Pointer(i uint32) unsafe.Pointer {
 	p := *(*unsafe.Pointer)(unsafe.Pointer(&t.At(i).Word))
 	runtime.KeepAlive(t)
 	return p
 }
 
 // Enter counts a Use. It returns false if the owner is closed.
-func (t *Token) Enter(i uint32, op string) bool {
+func (t *Sentinel) Enter(i uint32, op string) bool {
 	state := &t.At(i).State
 	for {
 		s := atomic.LoadUint64(state)
@@ -165,10 +165,10 @@ func (t *Token) Enter(i uint32, op string) bool {
 				runtime.KeepAlive(t)
 				return false
 			}
-			t.Ledger.used(i)
+			t.Batch.used(i)
 		}
 		if s&usesMask == usesMask {
-			t.Ledger.Kind.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
+			t.Batch.Spec.PanicMisuse(op, "%d calls of Use are running already, the most at a time; return from Use sooner", MostUses)
 		}
 		if atomic.CompareAndSwapUint64(state, s, s+OneUse) {
 			runtime.KeepAlive(t)
@@ -178,26 +178,26 @@ func (t *Token) Enter(i uint32, op string) bool {
 }
 
 // Peek is Enter without a count. The owner must not be closed before its use ends.
-func (t *Token) Peek(i uint32) bool {
+func (t *Sentinel) Peek(i uint32) bool {
 	s := t.State(i)
 	if s&(Open|Noted) == Open|Noted {
-		t.Ledger.used(i)
+		t.Batch.used(i)
 	}
 	return s&Open != 0
 }
 
 // Exit ends a Use. After Close no new Use begins, so exactly one Exit is the last
 // one after a Close.
-func (t *Token) Exit(i uint32) {
+func (t *Sentinel) Exit(i uint32) {
 	if s := atomic.AddUint64(&t.At(i).State, ^uint64(OneUse-1)); s&(Open|usesMask) == 0 {
-		l := t.Ledger
-		if s&kinBit == 0 || l.family(i).close() {
-			l.Dispose(i)
+		b := t.Batch
+		if s&kinBit == 0 || b.family(i).close() {
+			b.Dispose(i)
 		} else { // the last child releases it
-			l.announce()
+			b.announce()
 		}
 	}
-	// The token must be reachable until here. If the collector found the batch
+	// The sentinel must be reachable until here. If the collector found the batch
 	// dead while the count is not 0, it would release the entry, and the last Exit
 	// would release it again.
 	runtime.KeepAlive(t)
@@ -206,8 +206,8 @@ func (t *Token) Exit(i uint32) {
 // Close closes an entry, and releases it unless a Use, a child or a queue does so later.
 // It reports whether it has left that to others, who set Gone, and returns the error of
 // the release function.
-func (t *Token) Close(i uint32) (later bool, err error) {
-	l, e := t.Ledger, t.At(i)
+func (t *Sentinel) Close(i uint32) (later bool, err error) {
+	b, e := t.Batch, t.At(i)
 	for {
 		s := atomic.LoadUint64(&e.State)
 		if s&Open == 0 {
@@ -219,15 +219,15 @@ func (t *Token) Close(i uint32) (later bool, err error) {
 		}
 		switch {
 		case s&usesMask != 0: // the last Use releases it
-		case s&kinBit == 0 && l.direct:
-			err = l.releaseDirect(e, s)
+		case s&kinBit == 0 && b.direct:
+			err = b.releaseDirect(e, s)
 			runtime.KeepAlive(t) // the function may have read the page
 			return false, err
-		case s&kinBit != 0 && !l.family(i).close(): // the last child releases it
+		case s&kinBit != 0 && !b.family(i).close(): // the last child releases it
 		default:
-			o := l.Kind.Sink.Closed(l, i)
+			o := b.Spec.Releaser.Closed(b, i)
 			o.disposeOfParents()
-			later = l.Kind.Queues && t.State(i)&Gone == 0
+			later = b.Spec.Queues && t.State(i)&Gone == 0
 			return later, o.Err
 		}
 		return true, nil

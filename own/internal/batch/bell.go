@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import "sync/atomic"
 
@@ -39,19 +39,19 @@ var Changed Bell
 
 // Announce has Changed ring from now on when entries of the batch, which is sealed, are
 // released, or come out of use.
-func (l *Ledger) Announce() { l.gone.Or(goneAnnounced) }
+func (b *Batch) Announce() { b.gone.Or(goneAnnounced) }
 
 // Ended reports whether each entry of a sealed batch is released or disowned.
-func (l *Ledger) Ended() bool {
-	owners, _ := l.Gone()
-	return owners == int(l.n)
+func (b *Batch) Ended() bool {
+	owners, _ := b.Gone()
+	return owners == int(b.n)
 }
 
 // over is called when the last entry of a sealed batch may be gone, or others are told. gone
 // is the state after an entry.
-func (l *Ledger) over(gone uint64) {
-	if owners, _ := split(gone); owners == int(l.n) {
-		l.end()
+func (b *Batch) over(gone uint64) {
+	if owners, _ := split(gone); owners == int(b.n) {
+		b.end()
 	}
 	if gone&goneAnnounced != 0 {
 		Changed.Ring()
@@ -59,27 +59,27 @@ func (l *Ledger) over(gone uint64) {
 }
 
 // announce rings Changed if Announce was called.
-func (l *Ledger) announce() {
-	if l.gone.Load()&goneAnnounced != 0 {
+func (b *Batch) announce() {
+	if b.gone.Load()&goneAnnounced != 0 {
 		Changed.Ring()
 	}
 }
 
 // Await returns a channel that is closed when an entry is released that Close has left to
 // others. The caller is in no bubble of testing/synctest.
-func (t *Token) Await(i uint32) <-chan struct{} {
-	l := t.Ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (t *Sentinel) Await(i uint32) <-chan struct{} {
+	b := t.Batch
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	c := make(chan struct{})
 	if t.State(i)&Gone != 0 {
 		close(c)
 		return c
 	}
-	l.note()
-	if l.awaited == nil {
-		l.awaited = map[uint32]chan struct{}{}
+	b.note()
+	if b.awaited == nil {
+		b.awaited = map[uint32]chan struct{}{}
 	}
-	l.awaited[i] = c // one call of Close leaves it to others, so there is one
+	b.awaited[i] = c // one call of Close leaves it to others, so there is one
 	return c
 }

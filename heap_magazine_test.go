@@ -31,8 +31,8 @@ func spread(h *Heap, bytes int, classes ...int) {
 func (h *Heap) spare() (n int64) {
 	for c := range h.classes {
 		cl := &h.classes[c]
-		for i := int32(wholeLeast); i < cl.numWhole; i++ {
-			n += cl.whole[i].bytes(uint8(c))
+		for i := int32(leastFull); i < cl.numFull; i++ {
+			n += cl.full[i].bytes(uint8(c))
 		}
 	}
 	return n
@@ -48,10 +48,10 @@ func TestSpareBounds(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	const c = 10
 	cl, class := &h.classes[c], &sizeclass.Classes[c]
-	batch := int64(class.Batch) * int64(class.Size)
-	spread(h, 2*wholeMost, c)
-	if got := int64(cl.numWhole) * batch; got < wholeMost-batch || got > wholeMost+batch {
-		t.Errorf("%d bytes are in whole batches, for %d", got, wholeMost)
+	batch := int64(class.Magazine) * int64(class.Size)
+	spread(h, 2*mostFullBytes, c)
+	if got := int64(cl.numFull) * batch; got < mostFullBytes-batch || got > mostFullBytes+batch {
+		t.Errorf("%d bytes are in whole batches, for %d", got, mostFullBytes)
 	}
 	if got, want := span.Spare()-before, h.spare(); got != want || want == 0 {
 		t.Errorf("%d bytes are counted, and %d are spare", got, want)
@@ -60,7 +60,7 @@ func TestSpareBounds(t *testing.T) {
 	for c := range h.classes {
 		all = append(all, c)
 	}
-	spread(h, wholeMost, all...)
+	spread(h, mostFullBytes, all...)
 	const most = 4 << 20
 	if got := span.Spare(); got > most || got < most-most/4 {
 		t.Errorf("%d bytes are spare, of %d that may be", got, most)
@@ -72,7 +72,7 @@ func TestSpareBounds(t *testing.T) {
 	if got := span.Spare(); got != before || h.spare() != 0 {
 		t.Errorf("%d bytes are spare after Trim, and were %d", got, before)
 	}
-	spread(h, 2*wholeMost, c)
+	spread(h, 2*mostFullBytes, c)
 	if err := h.DestroyAll(); err != nil || span.Spare() != before {
 		t.Errorf("%v: %d bytes are spare after DestroyAll, and were %d", err, span.Spare(), before)
 	}
@@ -88,31 +88,31 @@ func TestSpareUnasked(t *testing.T) {
 	const c = 3
 	cl := &h.classes[c]
 	spread(h, 20*64*64, c)
-	n := cl.numWhole
+	n := cl.numFull
 	if n < 10 {
 		t.Fatalf("%d batches are whole", n)
 	}
 	h.sortUnasked()
-	if cl.numWhole != n {
-		t.Errorf("the first tick left %d of %d batches", cl.numWhole, n)
+	if cl.numFull != n {
+		t.Errorf("the first tick left %d of %d batches", cl.numFull, n)
 	}
 	l := h.NewLocal()
 	var blocks []uintptr
-	for cl.numWhole > n-3 {
+	for cl.numFull > n-3 {
 		blocks = append(blocks, uintptr(l.Malloc(int(sizeclass.Classes[c].Size))))
 	}
 	for _, p := range blocks {
 		l.Free(osmem.Pointer(p))
 	}
 	_ = l.Destroy()
-	now := cl.numWhole
+	now := cl.numFull
 	h.sortUnasked()
-	if want := now - (n - 3) + wholeLeast; cl.numWhole != want {
-		t.Errorf("the second tick left %d of %d batches, not %d", cl.numWhole, now, want)
+	if want := now - (n - 3) + leastFull; cl.numFull != want {
+		t.Errorf("the second tick left %d of %d batches, not %d", cl.numFull, now, want)
 	}
 	h.sortUnasked()
-	if cl.numWhole != wholeLeast || h.spare() != 0 {
-		t.Errorf("the third tick left %d batches", cl.numWhole)
+	if cl.numFull != leastFull || h.spare() != 0 {
+		t.Errorf("the third tick left %d batches", cl.numFull)
 	}
 	if s := h.Stats(); s.Blocks != 0 {
 		t.Errorf("%+v", s)
@@ -141,7 +141,7 @@ func TestSpareDecays(t *testing.T) {
 			l.Free(osmem.Pointer(p))
 		}
 		testwait.Until(t, "nothing is spare", func() bool { return span.Spare() == 0 })
-		if n := h.classes[sizeclass.Of(64)].numWhole; n > wholeLeast {
+		if n := h.classes[sizeclass.Of(64)].numFull; n > leastFull {
 			t.Errorf("%d batches are whole", n)
 		}
 	}
@@ -167,8 +167,8 @@ func TestSpareNoDecay(t *testing.T) {
 	}
 	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	spread(h, 20*64*64, 3)
-	if h.spare() != 0 || h.classes[3].numWhole != wholeLeast {
-		t.Errorf("%d bytes are spare, %d batches are whole", h.spare(), h.classes[3].numWhole)
+	if h.spare() != 0 || h.classes[3].numFull != leastFull {
+		t.Errorf("%d bytes are spare, %d batches are whole", h.spare(), h.classes[3].numFull)
 	}
 }
 
@@ -177,10 +177,10 @@ func TestDestroyLooksAtBatches(t *testing.T) {
 	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	h := newHeap(t, HeapOptions{})
 	spread(h, 8*64*64, 3)
-	if h.classes[3].numWhole == 0 {
+	if h.classes[3].numFull == 0 {
 		t.Fatal("no batch is whole")
 	}
-	p := nextOf(blockAt(h.classes[3].whole[0].list).link)
-	blockAt(p).mark ^= 1 << 20
+	p := nextOf(blockAt(h.classes[3].full[0].list).link)
+	blockAt(p).canary ^= 1 << 20
 	mustAccuse(t, "Heap", p, func() { _ = h.Destroy() }, "was written to")
 }

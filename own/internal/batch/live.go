@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 // An OpenEntry describes an open entry.
 type OpenEntry struct {
@@ -10,21 +10,21 @@ type OpenEntry struct {
 
 // OpenOnes appends the open entries of the batch, which may be open itself, to buf. It
 // appends nothing if the collector has found the batch.
-func (l *Ledger) OpenOnes(buf []OpenEntry) []OpenEntry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
+func (b *Batch) OpenOnes(buf []OpenEntry) []OpenEntry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dead {
 		return buf
 	}
 	// An entry that is not in use has the state 0. A window writes the state last.
-	for i := range l.size {
-		s := l.State(i)
-		if s&Open == 0 || l.found(i) {
+	for i := range b.size {
+		s := b.State(i)
+		if s&Open == 0 || b.found(i) {
 			continue
 		}
 		e := OpenEntry{Size: SizeOf(s), Uses: int(s & usesMask >> stateUses)}
-		if l.notes != nil {
-			e.Label, e.Origin = l.labels[i], l.originOf(i)
+		if b.notes != nil {
+			e.Label, e.Origin = b.labels[i], b.originOf(i)
 		}
 		buf = append(buf, e)
 	}
@@ -32,14 +32,14 @@ func (l *Ledger) OpenOnes(buf []OpenEntry) []OpenEntry {
 }
 
 // SetLabel sets the label of an entry, if it is open.
-func (l *Ledger) SetLabel(i uint32, label string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.State(i)&Open == 0 {
+func (b *Batch) SetLabel(i uint32, label string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.State(i)&Open == 0 {
 		return
 	}
-	if l.note(); l.labels == nil {
-		l.labels = map[uint32]string{}
+	if b.note(); b.labels == nil {
+		b.labels = map[uint32]string{}
 	}
-	l.labels[i] = label
+	b.labels[i] = label
 }

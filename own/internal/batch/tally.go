@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"cmp"
@@ -65,33 +65,33 @@ func (s *strata) add(rate uint8, size int64) {
 }
 
 // Add adds the open entries of a batch. The caller holds the lock of its shard.
-func (t *Tally) Add(l *Ledger) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
+func (t *Tally) Add(b *Batch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dead {
 		return
 	}
-	for i := range l.size {
-		s := l.State(i)
-		if s&Open == 0 || l.found(i) {
+	for i := range b.size {
+		s := b.State(i)
+		if s&Open == 0 || b.found(i) {
 			continue
 		}
-		t.entry(l, i, SizeOf(s))
+		t.entry(b, i, SizeOf(s))
 	}
 }
 
-func (t *Tally) entry(l *Ledger, i uint32, size int64) {
+func (t *Tally) entry(b *Batch, i uint32, size int64) {
 	var mine *sample
 	label := ""
-	if l.notes != nil {
-		mine, label = l.sampleOf(i), l.labels[i]
+	if b.notes != nil {
+		mine, label = b.sampleOf(i), b.labels[i]
 	}
-	estimate := l.rate > 1
+	estimate := b.rate > 1
 	switch {
 	case estimate && t.Exact:
 		mine, estimate = nil, false
 	case estimate:
-		t.sampled.add(l.rate, size)
+		t.sampled.add(b.rate, size)
 		if mine == nil {
 			return
 		}
@@ -106,12 +106,12 @@ func (t *Tally) entry(l *Ledger, i uint32, size int64) {
 			r.Uses = nil
 		}
 		r.Samples++
-		if u := l.lastUses[i]; u != nil && r.Uses == nil {
+		if u := b.lastUses[i]; u != nil && r.Uses == nil {
 			r.Uses = slices.DeleteFunc(slices.Clone(u[:]), func(o *Origin) bool { return o == nil })
 		}
 	}
 	if estimate {
-		r.strata.add(l.rate, size)
+		r.strata.add(b.rate, size)
 	} else {
 		r.Live++
 		r.Bytes += size
@@ -210,7 +210,7 @@ func (t *Tally) sorted() []*Row {
 	return rows
 }
 
-// A Count says how many owners a stack has made while the leak level of their kind was not
+// A Count says how many owners a stack has made while the leak level of their spec was not
 // off, and how many of them the collector found. The numbers are estimates if owners were
 // sampled.
 type Count struct {

@@ -1,6 +1,6 @@
 //go:build !cheap_check
 
-package ledger
+package batch
 
 import "github.com/cheapgo/cheap/internal/span"
 

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"testing"
@@ -14,37 +14,37 @@ func TestEndWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func(was bool) { Leak = was }(Leak)
-	Leak = true // the test finds the tokens itself
+	Leak = true // the test finds the sentinels itself
 	for _, row := range []struct {
 		what  string
-		do    func(l *Ledger)
+		do    func(b *Batch)
 		whole bool
 	}{
-		{"nothing was closed", func(*Ledger) {}, true},
-		{"an entry is gone", func(l *Ledger) { l.Shut(3); l.shut = false; l.Done(1, 10) }, false},
-		{"Destroy has closed an entry", func(l *Ledger) { l.Shut(3) }, false},
-		{"an entry may have children", func(l *Ledger) { l.Family(3) }, false},
+		{"nothing was closed", func(*Batch) {}, true},
+		{"an entry is gone", func(b *Batch) { b.Shut(3); b.shut = false; b.Done(1, 10) }, false},
+		{"Destroy has closed an entry", func(b *Batch) { b.Shut(3) }, false},
+		{"an entry may have children", func(b *Batch) { b.Family(3) }, false},
 	} {
-		k := Kind{Heap: h}
-		l := New(&k, nil, nil, 8, OneToken)
-		tokens := l.NewTokens(nil, nil)
+		k := Spec{Heap: h}
+		b := New(&k, nil, nil, 8, OneSentinel)
+		sentinels := b.NewSentinels(nil, nil)
 		for i := range 5 {
-			l.Put(i, uintptr(1+i), 10, 0)
+			b.Put(i, uintptr(1+i), 10, 0)
 		}
-		l.Seal(tokens[0], 5, 50)
-		row.do(l)
-		l.mu.Lock()
-		l.dead, l.unreachable = true, true
-		l.mu.Unlock()
-		before, _ := l.Gone()
-		if whole := l.EndWhole(); whole != row.whole {
+		b.Seal(sentinels[0], 5, 50)
+		row.do(b)
+		b.mu.Lock()
+		b.dead, b.unreachable = true, true
+		b.mu.Unlock()
+		before, _ := b.Gone()
+		if whole := b.EndWhole(); whole != row.whole {
 			t.Errorf("%s: it ends as a whole: %v", row.what, whole)
 		}
 		want, left, collected := before, 5-before, 0
 		if row.whole {
 			want, left, collected = 5, 0, 5
 		}
-		if n, _ := l.Gone(); n != want {
+		if n, _ := b.Gone(); n != want {
 			t.Errorf("%s: %d are gone, want %d", row.what, n, want)
 		}
 		c := &k.Counts

@@ -1,4 +1,4 @@
-package ledger
+package batch
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // A resource is what the model knows of an entry.
 type resource struct {
 	b      *batch
-	l      *Ledger
+	l      *Batch
 	i      uint32
 	parent *resource
 	state  *resource // itself, if the state is its own, or nil
@@ -22,61 +22,61 @@ type resource struct {
 	children int // that are not released
 }
 
-// A batch is what the model knows of a ledger.
+// A batch is what the model knows of a batch.
 type batch struct {
-	l       *Ledger
-	tokens  []*Token
-	entries []*resource
-	family  *resource // the parent of all entries, or nil
-	sealed  bool
-	split   bool
-	dead    map[uint32]bool // tokens whose owners are dropped
-	steps   []*Dead
+	l         *Batch
+	sentinels []*Sentinel
+	entries   []*resource
+	family    *resource // the parent of all entries, or nil
+	sealed    bool
+	split     bool
+	dead      map[uint32]bool // sentinels whose owners are dropped
+	steps     []*Dead
 }
 
-// token returns the token of an entry.
-func (b *batch) token(i uint32) *Token { return b.tokens[i>>b.l.Share] }
+// sentinel returns the sentinel of an entry.
+func (b *batch) sentinel(i uint32) *Sentinel { return b.sentinels[i>>b.l.Share] }
 
 // dropped reports whether the owner of an entry is dropped.
 func (b *batch) dropped(i uint32) bool { return b.dead[i>>b.l.Share] }
 
-// A model is a simple reference for ledgers of two kinds: resources of one are
+// A model is a simple reference for batches of two kinds: resources of one are
 // released when they are closed, those of the other by drain.
 type model struct {
 	t         *testing.T
-	direct    Kind
-	queue     Kind
+	direct    Spec
+	queue     Spec
 	list      List
 	batches   []*batch
 	resources []*resource // the number of a resource is its index and 1
 	jobs      []*resource // of queue
-	dead      []uint32    // jobs that the sinks got
+	dead      []uint32    // jobs that the releasers got
 	log       []string
 }
 
-// direct and queued are the sinks of the two kinds.
+// direct and queued are the releasers of the two kinds.
 type (
 	direct struct{ m *model }
 	queued struct{ m *model }
 )
 
-func (d direct) Closed(l *Ledger, i uint32) Outcome { return l.Release(i) }
-func (d direct) Dead(l *Ledger, i uint32)           { d.m.dead = append(d.m.dead, i) }
+func (d direct) Closed(l *Batch, i uint32) Outcome { return l.Release(i) }
+func (d direct) Dead(l *Batch, i uint32)           { d.m.dead = append(d.m.dead, i) }
 
-func (q queued) Closed(l *Ledger, i uint32) Outcome {
+func (q queued) Closed(l *Batch, i uint32) Outcome {
 	r := q.m.of(l.Word(i))
 	q.m.jobs = append(q.m.jobs, r)
 	return Outcome{}
 }
-func (q queued) Dead(l *Ledger, i uint32) { q.m.dead = append(q.m.dead, i) }
+func (q queued) Dead(l *Batch, i uint32) { q.m.dead = append(q.m.dead, i) }
 
 func newModel(t *testing.T) *model {
 	m := &model{t: t}
-	for _, k := range []*Kind{&m.direct, &m.queue} {
+	for _, k := range []*Spec{&m.direct, &m.queue} {
 		k.Release = m.release
 	}
-	m.direct.Name, m.direct.Sink = "direct", direct{m}
-	m.queue.Name, m.queue.Sink, m.queue.Queues = "queue", queued{m}, true
+	m.direct.Name, m.direct.Releaser = "direct", direct{m}
+	m.queue.Name, m.queue.Releaser, m.queue.Queues = "queue", queued{m}, true
 	return m
 }
 
@@ -144,7 +144,7 @@ func (m *model) begin(rnd *rand.Rand, parent *resource) *batch {
 	}
 	b.l = New(k, nil, f, n, uint8(1+rnd.IntN(3)))
 	b.l.Probe = true
-	b.tokens, b.dead = b.l.NewTokens(nil, nil), map[uint32]bool{}
+	b.sentinels, b.dead = b.l.NewSentinels(nil, nil), map[uint32]bool{}
 	b.l.Link(&m.list)
 	m.batches = append(m.batches, b)
 	return b
@@ -210,19 +210,19 @@ func (m *model) step(rnd *rand.Rand) {
 			return
 		}
 		r.open = false
-		b.token(r.i).Close(r.i)
+		b.sentinel(r.i).Close(r.i)
 	case 6:
 		if r == nil || !r.open {
 			return
 		}
-		b.token(r.i).Enter(r.i, "Use")
+		b.sentinel(r.i).Enter(r.i, "Use")
 		r.uses++
 	case 7:
 		if r == nil || r.uses == 0 {
 			return
 		}
 		r.uses--
-		b.token(r.i).Exit(r.i)
+		b.sentinel(r.i).Exit(r.i)
 	case 8:
 		if r == nil {
 			return
@@ -247,7 +247,7 @@ func (m *model) step(rnd *rand.Rand) {
 	case 9:
 		m.seal(b)
 	case 10:
-		m.drop(b, uint32(rnd.IntN(len(b.tokens))))
+		m.drop(b, uint32(rnd.IntN(len(b.sentinels))))
 	case 11:
 		m.outlive(b)
 	case 12:
@@ -266,7 +266,7 @@ func (m *model) seal(b *batch) {
 			gone++
 		}
 	}
-	if got := b.l.Seal(b.tokens[0], uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
+	if got := b.l.Seal(b.sentinels[0], uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
 		m.fail("Seal: %d are gone, want %d", got, gone)
 	}
 }
@@ -280,8 +280,8 @@ func (m *model) outlive(b *batch) {
 	for _, r := range b.entries {
 		gone = gone && (r.released || r.disowned)
 	}
-	again := b.l.outlived(b.tokens[0])
-	if want := !b.split && len(b.tokens) > 1 && !gone; again != want {
+	again := b.l.outlived(b.sentinels[0])
+	if want := !b.split && len(b.sentinels) > 1 && !gone; again != want {
 		m.fail("outlived: %v, want %v", again, want)
 	} else if want {
 		b.split = true
@@ -291,7 +291,7 @@ func (m *model) outlive(b *batch) {
 	}
 }
 
-// drop has the collector find a batch, or if it is split, the token j, if none of the
+// drop has the collector find a batch, or if it is split, the sentinel j, if none of the
 // owners is in Use.
 func (m *model) drop(b *batch, j uint32) {
 	if !b.sealed || b.dead[j] {
@@ -312,7 +312,7 @@ func (m *model) drop(b *batch, j uint32) {
 	job := Lost | j
 	if !b.split {
 		job = All
-		for j := range b.tokens {
+		for j := range b.sentinels {
 			b.dead[uint32(j)] = true
 		}
 	}
@@ -326,16 +326,16 @@ func (m *model) drop(b *batch, j uint32) {
 		m.fail("passed to the sink: %x, entries are left: %v", m.dead[n:], left)
 	}
 	if left {
-		b.steps = append(b.steps, &Dead{Ledger: b.l, Job: job})
+		b.steps = append(b.steps, &Dead{Batch: b.l, Job: job})
 	}
 }
 
-// work does a part of what the sinks have got.
+// work does a part of what the releasers have got.
 func (m *model) work(rnd *rand.Rand) {
 	if len(m.jobs) > 0 && rnd.IntN(2) == 0 {
 		r := m.jobs[0]
 		m.jobs = m.jobs[1:]
-		r.l.Release(r.i).Settle(r.l.Kind, 1)
+		r.l.Release(r.i).Settle(r.l.Spec, 1)
 		return
 	}
 	for _, b := range m.batches {
@@ -378,14 +378,14 @@ func (m *model) work(rnd *rand.Rand) {
 		if d.Next == b.l.Len() {
 			b.steps = b.steps[1:]
 		}
-		p.Release().Settle(p.Ledger.Kind, p.K)
+		p.Release().Settle(p.Batch.Spec, p.K)
 		return
 	}
 }
 
 // compare looks at all entries and batches.
 func (m *model) compare() {
-	linked := map[*Ledger]bool{}
+	linked := map[*Batch]bool{}
 	for _, l := range m.list.All(nil) {
 		linked[l] = true
 	}
@@ -444,14 +444,14 @@ func TestModel(t *testing.T) {
 			for _, r := range b.entries {
 				for ; r.uses > 0; r.uses-- {
 					r.uses--
-					b.token(r.i).Exit(r.i)
+					b.sentinel(r.i).Exit(r.i)
 					r.uses++
 				}
 			}
 		}
 		for _, b := range m.batches {
 			m.seal(b)
-			for j := range b.tokens {
+			for j := range b.sentinels {
 				m.drop(b, uint32(j))
 			}
 		}

@@ -1,0 +1,152 @@
+package cheap
+
+import (
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A magazine is a list of n free blocks of one class, which moves as a whole between
+// caches and classes. Magazines and depots are those of Bonwick and Adams, "Magazines and
+// Vmem", 2001.
+type magazine struct {
+	list uintptr
+	n    int
+}
+
+// A depot has the magazines that a class keeps whole, for the next cache that needs one. Their
+// blocks are not in the lists of their spans, so a span that has one of them does not go
+// back. A class may keep a few until they are asked for, and more for a while: mostFullBytes
+// bounds how many bytes they have, span.KeepSpare bounds it for all heaps together, and
+// each tick of package span sorts those that no cache has asked for since the tick before.
+//
+// All of this is under the lock of the class.
+type depot struct {
+	full    []magazine // the last one is the next to go
+	numFull int32      // len(full); also read without the lock
+	unasked int32      // full[:unasked] were there at the last tick already
+}
+
+const (
+	leastFull     = 4                 // magazines that stay for any time
+	mostFullBytes = 4 * span.UnitSize // the bytes from which on a class keeps no more
+	leastBlocks   = 4                 // a magazine of fewer blocks is sorted
+)
+
+// put takes a magazine of class c back.
+//
+//go:norace
+func (cl *class) put(h *Heap, c uint8, b magazine) {
+	cl.mu.Lock()
+	more := cl.numFull >= leastFull
+	if b.n < leastBlocks || h.closed.Load() || more && !cl.mayKeep(c, b) {
+		cl.mu.Unlock()
+		cl.sort(h, b)
+		return
+	}
+	if int(cl.numFull) == len(cl.full) {
+		cl.full = append(cl.full, b)
+	} else {
+		cl.full[cl.numFull] = b
+	}
+	cl.numFull++
+	cl.out -= int64(b.n)
+	cl.mu.Unlock()
+	if more {
+		span.Decay()
+	}
+}
+
+// mayKeep reports whether the class, which is c, may keep b beside the magazines that it has,
+// and counts b as spare if it may.
+//
+//go:norace
+func (cl *class) mayKeep(c uint8, b magazine) bool {
+	return int64(cl.numFull)*b.bytes(c) < mostFullBytes && span.KeepSpare(b.bytes(c))
+}
+
+// bytes returns how many bytes the blocks of b, of class c, have.
+//
+//go:norace
+func (b magazine) bytes(c uint8) int64 { return int64(b.n) * int64(sizeclass.Classes[c].Size) }
+
+// takeFull takes one of the magazines of the class, which is c. There is one, and the caller
+// holds the lock.
+//
+//go:norace
+func (cl *class) takeFull(c uint8) magazine {
+	cl.numFull--
+	cl.unasked = min(cl.unasked, cl.numFull)
+	b := cl.full[cl.numFull]
+	if cl.numFull >= leastFull {
+		span.DropSpare(b.bytes(c))
+	}
+	return b
+}
+
+// sortMagazines gives the blocks of the magazines of class c back to their spans.
+//
+//go:norace
+func (cl *class) sortMagazines(h *Heap, c uint8) {
+	// Whatever the caller knows of was written before the call. A lock for each class
+	// would be what it costs a goroutine to be refused.
+	for atomic.LoadInt32(&cl.numFull) != 0 {
+		cl.mu.Lock()
+		if cl.numFull == 0 {
+			cl.mu.Unlock()
+			return
+		}
+		b := cl.takeFull(c)
+		cl.out += int64(b.n) // as put left it; sort subtracts it again
+		cl.mu.Unlock()
+		cl.sort(h, b)
+	}
+}
+
+// sortUnasked is sortMagazines of those magazines that were there at the last call, and that no
+// cache has asked for since, but for the first wholeLeast.
+//
+//go:norace
+func (cl *class) sortUnasked(h *Heap, c uint8) {
+	for atomic.LoadInt32(&cl.numFull) > leastFull {
+		cl.mu.Lock()
+		if cl.unasked <= leastFull {
+			cl.unasked = cl.numFull
+			cl.mu.Unlock()
+			return
+		}
+		cl.unasked--
+		cl.numFull--
+		b := cl.full[cl.unasked]
+		cl.full[cl.unasked] = cl.full[cl.numFull]
+		span.DropSpare(b.bytes(c))
+		cl.out += int64(b.n) // as in sortMagazines
+		cl.mu.Unlock()
+		cl.sort(h, b)
+	}
+}
+
+// sortMagazines gives the blocks of all magazines back to their spans.
+//
+//go:norace
+func (h *Heap) sortMagazines() {
+	for c := range h.classes {
+		h.classes[c].sortMagazines(h, uint8(c))
+	}
+}
+
+// sortUnasked sorts the magazines that no cache has asked for since the last call. It may run
+// in a goroutine of the runtime.
+//
+//go:norace
+func (h *Heap) sortUnasked() {
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
+	for c := range h.classes {
+		h.classes[c].sortUnasked(h, uint8(c))
+	}
+}

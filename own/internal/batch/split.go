@@ -1,0 +1,301 @@
+package batch
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cheapgo/cheap/internal/cleanup"
+)
+
+// One live owner keeps its batch, and so delays the release of what the others forgot.
+// A batch that outlives collections may be split. Its ring of sentinels is cut, and each
+// sentinel is registered. From then on an owner delays only those that share its sentinel.
+//
+//	   the first sentinel is registered             each sentinel is registered
+//
+//	           +------------------------+
+//	           v                        |
+//	owners --> sentinel --> sentinel --> sentinel       sentinel   sentinel   sentinel
+//	           |            |           |         -->       |          |          |
+//	           v            v           v                   v          v          v
+//	         [          the batch         ]               [        the batch        ]
+//
+// Most batches die as a whole, and pay for one registration only. What is left of a
+// population in which some die early and some live long is registered in fours. A
+// population that lives as a whole is not split, but for a few batches as a probe,
+// because that would release nothing. See mix.
+type parts struct {
+	bits  []uint64 // two for each sentinel, see dead and claimed
+	left  uint32   // sentinels not found
+	heard bool     // of a sentinel since the batch was split
+}
+
+func newParts(sentinels uint32) *parts {
+	return &parts{bits: make([]uint64, (sentinels+31)/32), left: sentinels}
+}
+
+// dead reports whether the collector has found a sentinel, and claimed whether then its open
+// entries were claimed.
+func (p *parts) dead(j uint32) bool    { return p.bits[j/32]>>(j%32)&1 != 0 }
+func (p *parts) claimed(j uint32) bool { return p.bits[j/32]>>(j%32)>>32&1 != 0 }
+
+func (p *parts) setDead(j uint32)    { p.bits[j/32] |= 1 << (j % 32) }
+func (p *parts) setClaimed(j uint32) { p.bits[j/32] |= 1 << 32 << (j % 32) }
+
+// Lost is set in what a releaser gets for a sentinel that the collector has found, with the
+// number of the sentinel, and in [All].
+const Lost = 1 << 31
+
+// watched is the function of a sentinel that is registered, of the number j: the sentinel was
+// found unreachable if alive is nil, and else has outlived some collections. It reports
+// whether it is to be asked again after some more. All other functions of package cleanup
+// wait for it. It mostly runs on one of the few goroutines on which the runtime calls
+// cleanups, which os.File needs as well. So it does not block.
+func (b *Batch) watched(j uint16, alive *Sentinel) (again bool) {
+	if alive == nil {
+		b.lost(uint32(j))
+		return false
+	}
+	return b.outlived(alive)
+}
+
+// lost takes what the owners of a sentinel leave behind, or of a batch that is not split.
+func (b *Batch) lost(j uint32) {
+	gone, _ := b.Gone()
+	job := uint32(All)
+	b.mu.Lock()
+	if p := b.parts; p == nil {
+		b.unreachable = true
+		if uint32(gone) == b.n { // each entry is closed and released
+			b.dropPages()
+			b.mu.Unlock()
+			return
+		}
+		b.dead = true
+	} else {
+		job = Lost | j
+		p.setDead(j)
+		b.heard()
+		p.left--
+		switch {
+		case b.Share != FineShare:
+		case p.left > 0:
+			b.Spec.mix.add(0, -1)
+		default:
+			b.Spec.mix.add(-int(b.sentinels()), -1)
+		}
+		first, next := b.entriesOf(j)
+		open := false
+		for i := first; i < next && !open; i++ {
+			open = b.State(i)&Open != 0
+		}
+		b.unreachable = p.left == 0
+		if !open {
+			b.claimed(j)
+			b.dropPages()
+			b.mu.Unlock()
+			return
+		}
+	}
+	b.mu.Unlock()
+	b.Spec.Releaser.Dead(b, job)
+}
+
+// heard adds the sentinels of a batch that was split to what the pool knows, when it is
+// first heard of one of them. The caller holds b.mu.
+func (b *Batch) heard() {
+	if p := b.parts; !p.heard && b.Share == FineShare {
+		b.Spec.mix.add(int(b.sentinels()), int(p.left))
+		p.heard = true
+	}
+}
+
+// entriesOf returns the entries in use of the sentinel j: from first on, and below next.
+func (b *Batch) entriesOf(j uint32) (first, next uint32) {
+	return j << b.Share, min((j+1)<<b.Share, b.n)
+}
+
+// found reports whether the collector has found the owner of an entry. The caller holds
+// b.mu.
+func (b *Batch) found(i uint32) bool {
+	return b.dead || b.parts != nil && b.parts.dead(i>>b.Share)
+}
+
+// claimed records that the open entries of a sentinel are claimed, and drops the page of
+// the sentinel if nothing needs it any more. The caller holds b.mu.
+func (b *Batch) claimed(j uint32) {
+	p := b.parts
+	p.setClaimed(j)
+	// An entry that is closed, and waits in a queue, or for a child, is needed.
+	if b.Spec.Queues || b.pageShift == wholeShift {
+		return
+	}
+	page := j << b.Share >> b.pageShift
+	first, next := page<<b.pageShift, min((page+1)<<b.pageShift, b.n)
+	for i := first; i < next; i++ {
+		if !p.claimed(i>>b.Share) || b.State(i)&kinBit != 0 {
+			return
+		}
+	}
+	b.dropPage(page)
+}
+
+// outlived is told that a sentinel, which is registered, has outlived some collections. It
+// reports whether it wants to hear that again.
+func (b *Batch) outlived(t *Sentinel) (again bool) {
+	m := &b.Spec.mix
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.parts != nil {
+		b.heard()
+		return false
+	}
+	gone, _ := b.Gone()
+	if b.dead || uint32(gone) == b.n {
+		return false
+	}
+	if b.old.CompareAndSwap(false, true) {
+		m.outlived()
+	}
+	if t.next == nil {
+		return false
+	}
+	// Where most owners are closed, their sentinels are dead, and their pages are not needed.
+	if !b.Probe && uint32(gone) < b.n/2 && !m.pays() {
+		return true
+	}
+	b.parts = newParts(b.sentinels())
+	var buf [64]*Sentinel
+	ring := buf[:0]
+	for next := t.next; next != t; {
+		cut := next
+		next, cut.next = cut.next, nil
+		ring = append(ring, cut)
+	}
+	t.next = nil
+	ring = ring[:b.sentinels()-1] // those of unused entries are not counted as dead owners
+	for page := (b.n-1)>>b.pageShift + 1; int(page) < len(b.pages); page++ {
+		b.dropPage(page)
+	}
+	// To register an object, the runtime goes past those with lower addresses that are
+	// registered in the same span. Sentinels have mostly ascending addresses.
+	for j, cut := range slices.Backward(ring) {
+		if !Leak {
+			cleanup.Watch(cut, (*Batch).watched, b, uint16(j+1))
+		}
+	}
+	return true // of its own entries from now on
+}
+
+// A mix is what a pool knows about the lifetimes of its owners.
+type mix struct {
+	mu sync.Mutex
+	// The rest is under mu.
+
+	// Batches of the recent past that have ended without outliving collections, and
+	// that have outlived them. The second is known two collections later than the first.
+	// So they are compared from a round of package cleanup on.
+	whole, old uint32
+	from       uint32
+
+	// Batches of the recent past of which each owner was closed when they were sealed, and
+	// all others.
+	closed, others uint32
+
+	// Of the batches that were split and have a sentinel that lives, and of which something
+	// was heard since: their sentinels, and those of them that live.
+	sentinels, living int
+}
+
+// Share of a batch, the binary logarithm of the number of owners that share a sentinel.
+const (
+	FineShare   = 2
+	coarseShare = pageShift
+)
+
+const (
+	fewBatches   = 32
+	mostBatches  = 256
+	fewSentinels = 16
+	settled      = 4 // rounds
+	smallBatch   = 128
+)
+
+// ended is told of a batch that has not outlived collections.
+func (m *mix) ended() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.whole++
+	m.fade()
+}
+
+// sealed is told of a batch that is sealed, and whether all its owners are closed.
+func (m *mix) sealed(closed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if closed {
+		m.closed++
+	} else {
+		m.others++
+	}
+	for m.closed+m.others > mostBatches {
+		m.closed /= 2
+		m.others /= 2
+	}
+}
+
+// outlived is told of a batch that has outlived collections.
+func (m *mix) outlived() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.old++
+	m.fade()
+}
+
+func (m *mix) fade() {
+	if m.from == 0 {
+		m.from = max(cleanup.Round()+settled, 1)
+	}
+	for m.whole+m.old > mostBatches {
+		m.whole /= 2
+		m.old /= 2
+	}
+}
+
+// add is told of a change of the sentinels of batches that were split.
+func (m *mix) add(sentinels, living int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sentinels += sentinels
+	m.living += living
+}
+
+// rare reports whether few batches outlive collections. The caller holds m.mu.
+func (m *mix) rare() bool {
+	n := m.whole + m.old
+	return n >= fewBatches && m.old <= n/8 && int32(cleanup.Round()-m.from) >= 0
+}
+
+// pays reports whether batches that outlive collections should be split: because they
+// are few, or because a quarter of the sentinels of others that were split are dead.
+func (m *mix) pays() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rare() || m.sentinels >= fewSentinels && m.living <= m.sentinels/4*3
+}
+
+// Share returns how many owners of the next batch, of n owners, share a sentinel, as a
+// binary logarithm. Where owners are closed nearly always, one sentinel is enough: then the
+// batch is not registered at all.
+func (k *Spec) Share(n uint32) uint8 {
+	m := &k.mix
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch all := m.closed + m.others; {
+	case all >= fewBatches && m.others <= all/16:
+		return OneSentinel
+	case n > smallBatch && m.rare():
+		return coarseShare
+	}
+	return FineShare
+}
