@@ -173,6 +173,9 @@ func TestFork(t *testing.T) {
 	if bad := cwork.Fork(children); bad != 0 {
 		t.Errorf("%d children have failed", bad)
 	}
+	if bad := cwork.ForkQuiet(children); bad != 0 {
+		t.Errorf("%d children have taken a sample", bad)
+	}
 	if bad := cwork.ForkMasks(each); bad != 0 {
 		t.Errorf("a thread had other signals blocked after %d forks", bad)
 	}

@@ -275,7 +275,9 @@ static void sample(void *p, size_t n, int64_t r, void *caller) {
 	uintptr_t pcs[most_c + most_go];
 	uint32_t c, go;
 	sigset_t old;
-	if (!p || cmem_unwinds(caller))
+	// In the child of a fork a point may be left that was drawn before, and another thread may
+	// have had the locks of the unwinder.
+	if (!p || stopped || cmem_unwinds(caller))
 		return;
 	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
 	cmem_lock(&old);

@@ -35,6 +35,7 @@ void *cwork_back(int depth, size_t n);
 const char *cwork_conform(void);
 void *cwork_site(unsigned site, size_t n);
 int cwork_fork(int times);
+int cwork_fork_quiet(int times);
 void cwork_ending(int threads);
 int cwork_refuse(int kill);
 int cwork_fork_masks(int times);
@@ -87,6 +88,9 @@ func Site(site, n int) unsafe.Pointer { return C.cwork_site(C.uint(site), C.size
 
 // Fork forks so often while threads allocate, and returns how many children failed.
 func Fork(times int) int { return int(C.cwork_fork(C.int(times))) }
+
+// ForkQuiet forks so often, and returns how many children have taken a sample, or failed.
+func ForkQuiet(times int) int { return int(C.cwork_fork_quiet(C.int(times))) }
 
 // ForkMasks has threads fork that have different signals blocked, and returns how often one had
 // others blocked afterwards.

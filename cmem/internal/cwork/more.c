@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../source/cmem.h"
+
 #define WRONG(cond) \
 	if (cond)       \
 		return #cond;
@@ -150,6 +152,35 @@ int cwork_fork(int times) {
 	stop = 1;
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], 0);
+	return bad;
+}
+
+// cwork_fork_quiet forks when this thread has drawn the point of its next sample, and returns how
+// many children have failed, or have taken a sample. Nothing is linked with package cmem where it is
+// not imported.
+__attribute__((weak)) void cmem_read(struct cmem_counts *to);
+static void pairs(int n) {
+	while (n-- > 0) {
+		void *volatile p = malloc(5000);
+		free(p);
+	}
+}
+int cwork_fork_quiet(int times) {
+	int bad = 0;
+	for (int i = 0; i < times; i++) {
+		pairs(10);
+		pid_t pid = fork();
+		if (pid == 0) {
+			struct cmem_counts before, after;
+			cmem_read(&before);
+			pairs(2000);
+			cmem_read(&after);
+			_exit(after.samples != before.samples);
+		}
+		int status = 1;
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+			bad++;
+	}
 	return bad;
 }
 
