@@ -173,7 +173,8 @@ func TestCacheLimit(t *testing.T) {
 // together are more than a cache may hold. The second time the heap does not grow any
 // more, which would empty the cache.
 func TestCacheRoom(t *testing.T) {
-	withRate(t, 0) // it looks at lists of blocks that are not sampled
+	withRate(t, 0)  // it looks at lists of blocks that are not sampled
+	setDecay(t, -1) // a cache that rests would be taken
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	var most int64
@@ -204,7 +205,8 @@ func TestCacheRoom(t *testing.T) {
 // larger batches. Smaller blocks still come to the cache in batches, while the heap does
 // not grow, which would empty the cache.
 func TestCacheRoomLeft(t *testing.T) {
-	withRate(t, 0) // it looks at lists of blocks that are not sampled
+	withRate(t, 0)  // it looks at lists of blocks that are not sampled
+	setDecay(t, -1) // a cache that rests would be taken
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	const n = 1000

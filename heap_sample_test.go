@@ -278,6 +278,7 @@ func TestSampleRateChanges(t *testing.T) {
 // have the last one.
 func TestSampleRateRaces(t *testing.T) {
 	withRate(t, 0)
+	setDecay(t, -1) // a cache that rests would be taken, with its counts
 	h := newHeap(t, HeapOptions{Name: uniqueName(t)})
 	var loops sync.WaitGroup
 	quit := make(chan struct{})

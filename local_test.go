@@ -260,6 +260,7 @@ func TestLocalFlush(t *testing.T) {
 // TestFinalizersUse sets a finalizer on a Local and on an arena of the pool, which collects,
 // and uses it once more. Until then neither has lost its memory.
 func TestFinalizersUse(t *testing.T) {
+	setDecay(t, -1) // the cache of a Local that rests would be taken
 	h := newHeap(t, HeapOptions{})
 	done := make(chan bool, 2)
 	func() {
