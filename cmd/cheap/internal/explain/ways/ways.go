@@ -27,8 +27,10 @@ type object struct {
 
 // What is made last escapes.
 var (
-	plain  *object
-	owned  *own.Owner
+	plain *object
+	owned *own.Owner
+
+	//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
 	memory *own.Mem[[cside.BlockSize]byte]
 )
 
