@@ -462,7 +462,7 @@ func TestLocalSections(t *testing.T) {
 		"cache.at":        {nosplit, nocheckptr},
 		".blockAt":        {nosplit, nocheckptr},
 		".Pointer":        {nosplit, nocheckptr}, // of package osmem
-		".seal":           {nosplit},
+		".checksum":       {nosplit},
 		".nextOf":         {nosplit},
 		"block.isFree":    {nosplit},
 		"block.setCached": {nosplit},
