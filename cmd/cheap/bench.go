@@ -170,6 +170,7 @@ func (s *benchSettings) measure(ctx context.Context, stdout, stderr io.Writer) (
 	defer context.AfterFunc(ctx, func() { stdin.Close() })()
 	defer func() {
 		stdin.Close()
+		messages.Close() // what it still writes, nobody reads
 		if ended := command.Wait(); ended != nil {
 			err = errors.Join(err, fmt.Errorf("the module lab: %w: %s", ended, bytes.TrimSpace(said.Bytes())))
 		}
