@@ -204,7 +204,7 @@ func TestExplainServer(t *testing.T) {
 
 func main() {
 	n := 1
-	for i := range 1 << 27 {
+	for i := range 1 << 29 {
 		n += i * n
 	}
 	println("ready")
