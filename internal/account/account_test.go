@@ -400,3 +400,16 @@ func TestTakeBelowZero(t *testing.T) {
 	}
 	a.Uncharge(-99)
 }
+
+// TestTryUncharge gives back what is held, and not a byte more.
+func TestTryUncharge(t *testing.T) {
+	a := open(t, 0, 0, 0)
+	a.Charge(10)
+	before := Held()
+	if a.TryUncharge(11) || a.Held() != 10 || Held() != before {
+		t.Errorf("a byte more than is held: %d are held, %d of %d in all", a.Held(), Held(), before)
+	}
+	if !a.TryUncharge(10) || a.Held() != 0 || Held() != before-10 {
+		t.Errorf("all: %d are held, %d of %d in all", a.Held(), Held(), before)
+	}
+}
