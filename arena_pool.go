@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
@@ -173,7 +173,7 @@ func newPooledArena(inner Allocator, home *arenaBox) *Arena {
 		mem  *arenaMemory
 		home *arenaBox
 	}
-	cleanup.Add(a.life, func(r *rest) {
+	gcwatch.AddCleanup(a.life, func(r *rest) {
 		r.mem.freeAll()
 		if r.home != nil {
 			r.home.owned.Store(false)

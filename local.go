@@ -5,7 +5,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -69,7 +69,7 @@ func (h *Heap) NewLocal() *Local {
 	if h.checked == nil {
 		l.life = new(life)
 		l.c.local = weak.Make(l)
-		l.c.dropped = cleanup.Add(l.life, (*localCache).giveBack, l.c)
+		l.c.dropped = gcwatch.AddCleanup(l.life, (*localCache).giveBack, l.c)
 		if l.attach(true) != nil {
 			l.leave()
 		}

@@ -69,7 +69,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
@@ -90,7 +90,7 @@ type localCache struct {
 	open       bool        // in the list of the heap
 	next, prev *localCache // in that list
 
-	dropped cleanup.Handle // of giveBack; used by the Local's goroutine
+	dropped gcwatch.Cleanup // of giveBack; used by the Local's goroutine
 }
 
 // has reports whether there is a cache. With a CheckLevel that is certain, because checked.mu is

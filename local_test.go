@@ -6,8 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -294,7 +293,7 @@ func TestFinalizersUse(t *testing.T) {
 // collect collects, until the memory of all that was dropped before has been given back.
 func collect() {
 	runtime.GC()
-	for n := aftergc.Cycles(); !cleanup.Walked(n); runtime.GC() {
-		cleanup.Walk(n) // the report of the runtime may be lost
+	for n := gcwatch.Cycles(); !gcwatch.Walked(n); runtime.GC() {
+		gcwatch.Walk(n) // the report of the runtime may be lost
 	}
 }

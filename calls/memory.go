@@ -14,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // CopyMax is the most bytes that [List.Bytes] copies. Larger ones are pinned: to pin costs as
@@ -98,7 +98,7 @@ func (l *List) pin(p unsafe.Pointer) unsafe.Pointer {
 	if l.pins == nil {
 		// A Pinner that is dropped with pins ends the program. The cleanup unpins.
 		l.pins = new(runtime.Pinner)
-		cleanup.Add(l, (*runtime.Pinner).Unpin, l.pins)
+		gcwatch.AddCleanup(l, (*runtime.Pinner).Unpin, l.pins)
 	}
 	l.pinned, l.plain = true, false
 	l.pins.Pin(p)

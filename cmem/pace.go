@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // Package pace counts what the C heap has in use. While it runs, C tells of growth by an eventfd,
@@ -50,9 +50,9 @@ func watch(on bool) {
 		C.cmem_watch(1)
 		if !w.runs {
 			w.runs = true
-			if aftergc.InBubble() {
+			if gcwatch.InBubble() {
 				// In a bubble of testing/synctest the goroutine would keep it from ending.
-				aftergc.Next(func() { go wait(w.file) })
+				gcwatch.Next(func() { go wait(w.file) })
 			} else {
 				go wait(w.file)
 			}

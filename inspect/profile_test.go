@@ -377,7 +377,7 @@ func deep(n int, f func()) {
 	deep(n-1, f)
 }
 
-// TestDeepStacks has stacks that differ behind more frames than internal/goroutine reads.
+// TestDeepStacks has stacks that differ behind more frames than internal/stacks reads.
 func TestDeepStacks(t *testing.T) {
 	withRate(t, 1)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("deep")})

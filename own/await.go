@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -13,7 +13,7 @@ import (
 // returns its error. listen returns a channel that is closed when done may have become true
 // since listen was called.
 func await(ctx context.Context, listen func() <-chan struct{}, done func() bool) error {
-	if aftergc.InBubble() {
+	if gcwatch.InBubble() {
 		return awaitInBubble(ctx, done)
 	}
 	for {

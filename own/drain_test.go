@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
@@ -18,9 +18,9 @@ import (
 func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Drain: true})
-	me := goroutine.ID()
+	me := gcwatch.GoroutineID()
 	w.before = func([]*cell) {
-		if id := goroutine.ID(); id != me {
+		if id := gcwatch.GoroutineID(); id != me {
 			t.Errorf("released on goroutine %d, and Drain is called on %d", id, me)
 		}
 	}

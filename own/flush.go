@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
@@ -42,7 +42,7 @@ func Releases() ReleaseStats {
 // returns [ErrInRelease] there. It does not notice that a release function waits
 // for another goroutine, which calls Flush.
 func Flush(ctx context.Context) error {
-	if goroutine.Entered() {
+	if gcwatch.InSection() {
 		return ErrInRelease
 	}
 	if err := await(ctx, worker.BecameIdle, worker.Idle); err != nil {

@@ -16,7 +16,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -391,7 +391,7 @@ func mustStats(t testing.TB, p *Pool, want Stats) {
 // patient returns a context for what has to end. It is done shortly before the deadline of
 // the tests.
 func patient(t testing.TB) context.Context {
-	if aftergc.InBubble() {
+	if gcwatch.InBubble() {
 		return context.Background()
 	}
 	at, limited := testwait.Deadline(t)

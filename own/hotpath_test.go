@@ -101,7 +101,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				clear(owners)
 				p.Destroy(patient(t))
 				// The bytes are compared without the race detector, which makes objects larger,
-				// and where pages are not in Go memory. What packages cleanup and aftergc need
+				// and where pages are not in Go memory. What package gcwatch needs
 				// once for a collection is not a share of owners.
 				const once = 32 << 10
 				fewBytes := race.Build || osmem.GoBacked || bytes <= row.bytes*n+once

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
@@ -34,7 +34,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 		var here, elsewhere atomic.Int64
 		var maker atomic.Uintptr
 		w.before = func(cells []*cell) {
-			if goroutine.ID() == maker.Load() {
+			if gcwatch.GoroutineID() == maker.Load() {
 				here.Add(int64(len(cells)))
 			} else {
 				elsewhere.Add(int64(len(cells)))
@@ -42,7 +42,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 		}
 		p := w.pool(o)
 		testcall.Aside(func() {
-			maker.Store(goroutine.ID())
+			maker.Store(gcwatch.GoroutineID())
 			for i := range n {
 				if i%(n/20) == 0 {
 					runtime.GC()
@@ -92,11 +92,11 @@ func TestInlineReleaseThatOwns(t *testing.T) {
 	var inside atomic.Uintptr
 	var over atomic.Bool // so that the number of collections has a bound
 	w.before = func(cells []*cell) {
-		if inside.Load() == goroutine.ID() {
+		if inside.Load() == gcwatch.GoroutineID() {
 			deepest.Store(1)
 		}
 		if depth.Add(1) == 1 {
-			inside.Store(goroutine.ID())
+			inside.Store(gcwatch.GoroutineID())
 			if !over.Load() && w.next.Load() < 5000 {
 				for range 3 {
 					w.own(t, p, 1<<20)
@@ -131,7 +131,7 @@ func TestInlinePanic(t *testing.T) {
 		var told atomic.Int64
 		p := w.pool(Options{Inline: true, Name: "git.Commit", OnCollect: func(c Collected) { told.Add(int64(c.Count)) }})
 		w.before = func(cells []*cell) {
-			if goroutine.ID() != maker.Load() {
+			if gcwatch.GoroutineID() != maker.Load() {
 				return
 			}
 			maker.Store(0)
@@ -152,7 +152,7 @@ func TestInlinePanic(t *testing.T) {
 		var caught any
 		testcall.Aside(func() {
 			cleanups(t)
-			maker.Store(goroutine.ID())
+			maker.Store(gcwatch.GoroutineID())
 			for range 500 {
 				if maker.Load() == 0 {
 					break
@@ -222,7 +222,7 @@ func TestInlineInABubble(t *testing.T) {
 	p := w.pool(Options{Inline: true})
 	var bubble atomic.Uintptr
 	w.before = func([]*cell) {
-		if goroutine.ID() == bubble.Load() {
+		if gcwatch.GoroutineID() == bubble.Load() {
 			w.complain("a release ran in the bubble")
 		}
 	}
@@ -232,7 +232,7 @@ func TestInlineInABubble(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		bubble.Store(goroutine.ID())
+		bubble.Store(gcwatch.GoroutineID())
 		defer bubble.Store(0)
 		runtime.GC()
 		for range 500 {
@@ -316,7 +316,7 @@ func TestInlineTrace(t *testing.T) {
 	var constructs, releases atomic.Int64
 	over := make(chan struct{})
 	w.before = func([]*cell) {
-		if goroutine.ID() != maker.Load() {
+		if gcwatch.GoroutineID() != maker.Load() {
 			<-over // a few workers take a batch each, and leave the others
 			return
 		}
@@ -348,7 +348,7 @@ func TestInlineTrace(t *testing.T) {
 	kept := make([]*thing, 0, 300)
 	testcall.Aside(func() {
 		constructs.Store(0)
-		maker.Store(goroutine.ID())
+		maker.Store(gcwatch.GoroutineID())
 		for range cap(kept) {
 			kept = append(kept, makeOne())
 		}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
@@ -21,7 +21,7 @@ import (
 var long = flag.Bool("own.long", false, "run 1,000 processes for each kind of TestNothingIsLost, and ten million resources in TestHammerExactlyOnce")
 
 // TestNothingIsLost lowers GOMAXPROCS from 7 to 2 while goroutines own and forget, and
-// collections run. The runtime may lose cleanups then; see package internal/cleanup.
+// collections run. The runtime may lose cleanups then; see package internal/gcwatch.
 // All that was forgotten is released, within five collections at a GOMAXPROCS of 2 if the
 // machine is not late; with -own.long, nearly always.
 // It is so, too, if a finalizer of the program never returns, and if a cleanup of the
@@ -151,7 +151,7 @@ func loseCleanups(t *testing.T, seed uint64) {
 	for n := range mostCollections + 1 {
 		if n > 0 {
 			var told atomic.Bool
-			aftergc.Next(func() { told.Store(true) })
+			gcwatch.Next(func() { told.Store(true) })
 			runtime.GC()
 			wait(t, "the collection is known", told.Load)
 		}

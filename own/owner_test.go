@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
@@ -60,7 +60,7 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{})
 	var here uintptr
-	w.before = func([]*cell) { here = goroutine.ID() }
+	w.before = func([]*cell) { here = gcwatch.GoroutineID() }
 	var things []*thing
 	for range 10 {
 		things = append(things, w.own(t, p, 10))
@@ -72,7 +72,7 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
-		if m.cell.alive() || !m.Closed() || here != goroutine.ID() {
+		if m.cell.alive() || !m.Closed() || here != gcwatch.GoroutineID() {
 			t.Fatalf("after Close: alive %v, closed %v", m.cell.alive(), m.Closed())
 		}
 		if n := w.died.Load(); n != int64(i/2+1) {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
@@ -239,7 +239,7 @@ func (p *Pool) count(began bool, err error) error {
 // help releases something of what is queued in a pool with Options.Inline. No lock is
 // held.
 func (p *Pool) help() {
-	if p.inline != nil && !aftergc.InBubble() {
+	if p.inline != nil && !gcwatch.InBubble() {
 		p.inline.Help()
 	}
 }

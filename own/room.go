@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
@@ -231,7 +231,7 @@ func (p *Pool) discard(resource uintptr) error {
 		b.ReleaseStock()
 		return nil
 	}
-	m := goroutine.Enter()
+	m := gcwatch.EnterSection()
 	defer m.Leave()
 	return p.spec.Release(p.spec.State, []uintptr{resource})
 }

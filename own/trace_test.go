@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
@@ -128,7 +128,7 @@ func (l *listener) hear(c Collected) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, c)
-	l.ids = append(l.ids, goroutine.ID())
+	l.ids = append(l.ids, gcwatch.GoroutineID())
 }
 
 // sum returns how many were told of, and how many times with a stack.
@@ -187,7 +187,7 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				if c.Stack != "" && !strings.Contains(c.Stack, "own.bakery") {
 					t.Errorf("the collector found what this made, which was closed:\n%s", c.Stack)
 				}
-				if l.ids[i] == goroutine.ID() && !o.Drain {
+				if l.ids[i] == gcwatch.GoroutineID() && !o.Drain {
 					t.Error("told on a goroutine that is not own's")
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
@@ -417,7 +417,7 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 			if asked.Load() != 1 || told.Load() != 1 && (name == "collector" || name == "Workers") {
 				t.Errorf("asked %d times, and %d times in OnCollect", asked.Load(), told.Load())
 			}
-			if goroutine.Entered() {
+			if gcwatch.InSection() {
 				t.Error("the test's own goroutine is in a release")
 			}
 			p.Destroy(waiting(0))
@@ -432,7 +432,7 @@ func TestThread(t *testing.T) {
 	before := runtime.NumGoroutine()
 	w := newWorld(t, 1000)
 	p := w.pool(Options{Thread: true, Batch: 1})
-	me := goroutine.ID()
+	me := gcwatch.GoroutineID()
 	var running atomic.Int64
 	w.before = func(inner func([]*cell)) func([]*cell) {
 		depth := 0
@@ -445,7 +445,7 @@ func TestThread(t *testing.T) {
 			depth--
 		}
 	}(func(cells []*cell) {
-		if running.Add(1) != 1 || goroutine.ID() == me {
+		if running.Add(1) != 1 || gcwatch.GoroutineID() == me {
 			t.Error("two releases at a time, or one on the caller's goroutine")
 		}
 		if died := w.died.Load(); w.number(cells[0]) == 0 {

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 const (
@@ -28,7 +27,7 @@ const (
 // launch starts the collection that is due, in a goroutine of its own, if MaxGCShare
 // allows it, or in any case if regardless is set. The caller holds p.mu.
 func (p *pacer) launch(regardless bool) {
-	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || aftergc.InBubble() || !p.to(begun) {
+	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || gcwatch.InBubble() || !p.to(begun) {
 		return
 	}
 	account.SetReclaimableFrom(0) // from now on each allocation yields
@@ -176,7 +175,7 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 	start := time.Now()
 	moved, last := start, int64(-1)
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
-		if !walked && cleanup.Walked(n) {
+		if !walked && gcwatch.Walked(n) {
 			walked, moved = true, time.Now()
 			first = r.read() // with all cleanups that the sweep has queued
 		}
@@ -186,7 +185,7 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 			return 0, true
 		}
 		left := first.queued - now.executed + queued
-		if left != last || cleanup.Walking() {
+		if left != last || gcwatch.Walking() {
 			moved, last = time.Now(), left
 		}
 		if time.Since(moved) > most.stuck {
@@ -196,7 +195,7 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 			return 0, false
 		}
 		if swept && !walked && time.Since(start) > soon {
-			cleanup.Walk(n)
+			gcwatch.Walk(n)
 		}
 		runtime.Gosched()
 		time.Sleep(pause)
@@ -211,7 +210,7 @@ func (p *pacer) watch() {
 	if p.state() == stopped || p.watching.Swap(true) {
 		return
 	}
-	aftergc.Next(p.collected)
+	gcwatch.Next(p.collected)
 }
 
 // collected runs after a collection. If this package has not started it, it takes the

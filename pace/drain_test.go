@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -21,7 +21,7 @@ func TestDrainWaitsForWalk(t *testing.T) {
 	go func() {
 		defer close(made)
 		for range n {
-			cleanup.Add(new([16]byte), func(calls *atomic.Int64) {
+			gcwatch.AddCleanup(new([16]byte), func(calls *atomic.Int64) {
 				<-goOn
 				calls.Add(1)
 			}, calls)
@@ -37,7 +37,7 @@ func TestDrainWaitsForWalk(t *testing.T) {
 		}
 		over <- calls.Load()
 	}()
-	testwait.Until(t, "the walk to begin", cleanup.Walking)
+	testwait.Until(t, "the walk to begin", gcwatch.Walking)
 	select {
 	case <-over:
 		t.Fatal("the drain is over, and no function has returned")

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // What a program frees stays in malloc, and resident: after a burst, after a cache was emptied, and in
@@ -56,7 +56,7 @@ type giver struct {
 // startGiver starts the goroutine if there is none and there may be something to give back. The caller
 // holds p.mu.
 func (p *pacer) startGiver() {
-	if p.giving || account.Held() < giveLeast || p.state() == stopped || aftergc.InBubble() {
+	if p.giving || account.Held() < giveLeast || p.state() == stopped || gcwatch.InBubble() {
 		return
 	}
 	if account.CMalloc() == nil || anonymousBytes() == 0 {

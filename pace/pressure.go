@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // A patience says how long goroutines wait for others.
@@ -69,7 +69,7 @@ func (p *pacer) pressure() {
 
 // check finds out whether a collection is due, and starts it.
 func (p *pacer) check() {
-	aftergc.Poll() // the runtime may not have told of the last collection
+	gcwatch.Poll() // the runtime may not have told of the last collection
 	if p.mustLook() && p.lock() {
 		if p.mustLook() {
 			p.look(p.reader.read())
@@ -97,7 +97,7 @@ func (p *pacer) lock() bool {
 
 // mayWait reports whether the goroutine may wait for others. In a release function it
 // would wait for itself. In a bubble of testing/synctest time stands still.
-func mayWait() bool { return !aftergc.InBubble() && !account.Releasing() }
+func mayWait() bool { return !gcwatch.InBubble() && !account.Releasing() }
 
 // mustLook reports whether the bounds may be wrong.
 func (p *pacer) mustLook() bool {

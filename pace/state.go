@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // A state says what the pacer is doing. It is changed by events, and only as
@@ -224,7 +224,7 @@ func (p *pacer) watchLimit() {
 // startGuard starts guard if there is none. In a bubble of testing/synctest it would belong to the
 // bubble: then collected starts it, after the next collection. The caller holds p.mu.
 func (p *pacer) startGuard() {
-	if p.metered.Load() && !p.guarding && p.state() != stopped && !aftergc.InBubble() {
+	if p.metered.Load() && !p.guarding && p.state() != stopped && !gcwatch.InBubble() {
 		p.guarding = true
 		p.goUntilOver(p.guard)
 	}

@@ -29,7 +29,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
@@ -58,7 +58,7 @@ type Block struct {
 	Live        bool
 	AllocStack  uint32  // of package sample
 	FreeStack   uint32  // 0 if it is live
-	Alloc, Free uintptr // goroutines, as goroutine.ID numbers them
+	Alloc, Free uintptr // goroutines, as gcwatch.GoroutineID numbers them
 }
 
 // End is the address behind the block.
@@ -126,7 +126,7 @@ func Place(size, tag uintptr, stack uint32, sampled bool) uintptr {
 		giveSlot(i)
 		return 0
 	}
-	b := Block{Start: start, Size: size, Live: true, AllocStack: stack, Alloc: goroutine.ID()}
+	b := Block{Start: start, Size: size, Live: true, AllocStack: stack, Alloc: gcwatch.GoroutineID()}
 	if rand.Uint64()&1 == 0 {
 		b.Start += pages - size
 	}
@@ -234,7 +234,7 @@ func Free(p, size, tag uintptr, stack uint32) (d Damage, ok bool) {
 	}
 	span.Find(p).StoreTag(0)
 	d = damage(i)
-	b.Live, b.FreeStack, b.Free = false, stack, goroutine.ID()
+	b.Live, b.FreeStack, b.Free = false, stack, gcwatch.GoroutineID()
 	d.Block = *b
 	writeSlot(i) // before an access can fault
 	start, n := b.pages()

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -286,7 +286,7 @@ func (m *ownModel) collect() {
 // settle waits until nothing is released any more.
 func (m *ownModel) settle() {
 	testwait.Until(m.test, "the releases have ended", func() bool {
-		return !cleanup.Walking() && own.Releases() == own.ReleaseStats{}
+		return !gcwatch.Walking() && own.Releases() == own.ReleaseStats{}
 	})
 }
 

@@ -27,10 +27,9 @@ var imports = map[string][]string{
 	"internal/pointerfree":   {},
 	"internal/percpu":        {},
 	"internal/account":       {},
-	"internal/aftergc":       {},
-	"internal/goroutine":     {},
+	"internal/stacks":        {},
 	"internal/leaks":         {},
-	"internal/sample":        {"internal/goroutine"},
+	"internal/sample":        {"internal/stacks"},
 	"internal/poison":        {},
 	"internal/osmem":         {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":          {"internal/osmem"},
@@ -40,30 +39,30 @@ var imports = map[string][]string{
 	"internal/figure":        {},
 	"internal/look":          {},
 	"internal/census":        {"internal/sizeclass"},
-	"internal/span":          {"internal/aftergc", "internal/osmem"},
-	"internal/cleanup":       {"internal/aftergc", "internal/percpu", "internal/race"},
-	"internal/guard":         {"internal/goroutine", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/gcwatch":       {"internal/percpu", "internal/race"},
+	"internal/span":          {"internal/gcwatch", "internal/osmem"},
+	"internal/guard":         {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
 
 	".": {
-		"internal/account", "internal/bump", "internal/census", "internal/cleanup", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
+		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
 		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/batch":  {".", "internal/account", "internal/cleanup", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/race", "internal/span"},
-	"own/internal/worker": {"internal/account", "internal/cleanup", "internal/goroutine", "own/internal/batch"},
+	"own/internal/batch":  {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks"},
+	"own/internal/worker": {"internal/account", "internal/gcwatch", "own/internal/batch"},
 	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
 	"own/internal/intake": {
-		".", "internal/account", "internal/aftergc", "internal/census", "internal/cleanup", "internal/osmem", "internal/percpu",
+		".", "internal/account", "internal/census", "internal/gcwatch", "internal/osmem", "internal/percpu",
 		"internal/sample", "own/internal/batch", "own/internal/window",
 	},
 	"own": {
-		".", "internal/account", "internal/aftergc", "internal/bump", "internal/census", "internal/goroutine", "internal/leaks", "internal/osmem", "internal/pointerfree",
+		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/aftergc", "internal/cleanup", "internal/procfs", "internal/race"},
+	"pace":        {".", "internal/account", "internal/gcwatch", "internal/procfs", "internal/race"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
 	"libc/arenas": {"C", "internal/account", "libc"},
-	"calls":       {"C", ".", "internal/cleanup"},
+	"calls":       {"C", ".", "internal/gcwatch"},
 	"libc/cxx":    {"internal/cxxheader"},
 
 	// For modules of this repository.
@@ -112,7 +111,7 @@ var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "in
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":                   {"asan", "internal/aftergc", "internal/shadow", "internal/testchild"},
+	".":                   {"asan", "internal/shadow", "internal/testchild"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/cside", "internal/race", "internal/testchild", "libc"},
@@ -126,7 +125,7 @@ var testsOnly = map[string][]string{
 	"libc/arenas":         {"internal/testchild"},
 	"pace":                {"internal/testchild", "libc", "libc/arenas", "own"},
 
-	"internal/cleanup": {"internal/testchild"},
+	"internal/gcwatch": {"internal/testchild"},
 
 	"internal/osmem": {"internal/procfs"},
 

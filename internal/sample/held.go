@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/stacks"
 )
 
 // Guarded blocks need stacks for as long as their slots, and there is a fixed number of slots.
@@ -39,8 +39,8 @@ func Hold() uint32 {
 	if held.stacks == nil {
 		held.stacks, held.byFrames = map[uint32]*heldStack{}, map[uint64]uint32{}
 	}
-	var frames [goroutine.MostFrames]uintptr
-	short := goroutine.Frames(&frames) % goroutine.MostFrames // as in here
+	var frames [stacks.MostFrames]uintptr
+	short := stacks.Frames(&frames) % stacks.MostFrames // as in here
 	sum := hash(frames[:short])
 	if id, ok := held.byFrames[sum]; ok && short > 0 {
 		held.stacks[id].users++

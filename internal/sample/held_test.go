@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/stacks"
 )
 
 // even and odd call hold by a stack that the lowest bits of n choose.
@@ -39,8 +39,8 @@ func holdHere() uint32 { return Hold() }
 func TestHold(t *testing.T) {
 	const bits = 6
 	known, was := func() int { table.mu.Lock(); defer table.mu.Unlock(); return table.numStacks }(), Held()
-	var frames [goroutine.MostFrames]uintptr
-	short := goroutine.Frames(&frames) != 0 // the processor has them
+	var frames [stacks.MostFrames]uintptr
+	short := stacks.Frames(&frames) != 0 // the processor has them
 	var ids []uint32
 	for n := range 1 << bits {
 		var twice [2]uint32

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/stacks"
 )
 
 // A Holder is what hands out blocks: a heap. Samples of holders with different names are
@@ -356,13 +356,13 @@ func (st *stack) makeIndex() {
 // here returns the stack of the caller of its caller. The lock is held.
 //
 // Most samples come from a stack that is known. The return addresses of the frames are
-// enough to find that, and [goroutine.Frames] reads them in a fiftieth of the time of
+// enough to find that, and [stacks.Frames] reads them in a fiftieth of the time of
 // runtime.Callers, which knows of inlined functions as well. A deeper stack than it reads is
 // not found by them.
 func here() *stack {
-	var frames [goroutine.MostFrames]uintptr
-	short := goroutine.Frames(&frames)
-	short %= goroutine.MostFrames
+	var frames [stacks.MostFrames]uintptr
+	short := stacks.Frames(&frames)
+	short %= stacks.MostFrames
 	sum := hash(frames[:short])
 	if s := table.byFrames[sum]; s != nil && short > 0 {
 		return s

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // The memory of idle units is released after a while. As long as there are some, or spare
@@ -25,7 +25,7 @@ import (
 const DefaultDecay = time.Second
 
 var decay = struct {
-	armed atomic.Bool // a tick is under way, by a timer or by aftergc
+	armed atomic.Bool // a tick is under way, by a timer or by gcwatch
 
 	mu     sync.Mutex
 	d      time.Duration
@@ -129,10 +129,10 @@ func Decay() {
 	case decay.armed.Load() || decay.d < 0:
 	case decay.d == 0:
 		TrimAll()
-	case aftergc.InBubble():
+	case gcwatch.InBubble():
 		decay.armed.Store(true)
 		serial := decay.serial
-		aftergc.Next(func() { tick(serial) })
+		gcwatch.Next(func() { tick(serial) })
 	default:
 		arm()
 	}

@@ -1,7 +1,10 @@
-// Package testcall has tests call functions: on another goroutine, or expecting a panic.
+// Package testcall has tests call functions: on another goroutine, deep in the stack, or expecting
+// a panic.
 //
 // Only tests import it.
 package testcall
+
+import "runtime"
 
 // Aside calls f on a goroutine of its own, and waits until it has returned. So no reference stays
 // behind in the registers or the stack of the caller.
@@ -19,4 +22,15 @@ func Catch(f func()) (v any) {
 	defer func() { v = recover() }()
 	f()
 	return nil
+}
+
+// Deep calls f below n frames, each of more than 1 KiB, so that the stack grows and moves.
+func Deep(n int, f func()) {
+	var page [1 << 10]byte
+	if page[n%len(page)]++; n > 0 {
+		Deep(n-1, f)
+	} else {
+		f()
+	}
+	runtime.KeepAlive(&page)
 }

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // A Batch has the entries of owners that share a registration. It refers to no owner and
@@ -233,7 +233,7 @@ func (b *Batch) Seal(t *Sentinel, n uint32, bytes int64) (gone uint32) {
 		b.Spec.Count(int(n)-owners, bytes-given)
 	}
 	if !Leak {
-		cleanup.Watch(t, (*Batch).watched, b, 0)
+		gcwatch.Watch(t, (*Batch).watched, b, 0)
 	}
 	return uint32(owners)
 }

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/stacks"
 )
 
 // mostFrames is the largest number of frames of a stack.
-const mostFrames = goroutine.MostFrames
+const mostFrames = stacks.MostFrames
 
 // A Stack is a stack as runtime.Callers has it, with zeros behind its end.
 type Stack [mostFrames]uintptr
@@ -65,7 +65,7 @@ const mostSites = 2048
 // not known.
 func keyOf() uint64 {
 	var pcs Stack
-	n := goroutine.Frames((*[goroutine.MostFrames]uintptr)(&pcs))
+	n := stacks.Frames((*[stacks.MostFrames]uintptr)(&pcs))
 	if n == 0 {
 		return 0
 	}

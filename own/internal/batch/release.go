@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // An Outcome is what a release has left to do.
@@ -92,7 +92,7 @@ func (b *Batch) setGone(i uint32) {
 
 // releaseDirect is Release of an entry of a direct batch.
 func (b *Batch) releaseDirect(e *Entry, s uint64) error {
-	m := goroutine.Enter()
+	m := gcwatch.EnterSection()
 	defer func() { // also in a panic
 		m.Leave()
 		b.Done(1, SizeOf(s))
@@ -111,7 +111,7 @@ func (b *Batch) releaseAll(words []uintptr, k int, bytes int64) Outcome {
 // itself disposes of the parent.
 func (b *Batch) call(state any, words []uintptr, finish func() (parent *Batch, index uint32)) (o Outcome) {
 	returned := false
-	m := goroutine.Enter()
+	m := gcwatch.EnterSection()
 	defer func() {
 		m.Leave()
 		o.Parent, o.Index = finish()
@@ -417,7 +417,7 @@ func (b *Batch) tell(k int, origin func() *Origin) {
 	if from != nil {
 		stack = from.String()
 	}
-	m := goroutine.Enter()
+	m := gcwatch.EnterSection()
 	defer m.Leave()
 	b.Spec.OnCollect(k, stack)
 }

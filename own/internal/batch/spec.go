@@ -49,7 +49,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/leaks"
 )
 
@@ -230,7 +230,7 @@ func (k *Spec) Failed(count int, err error) {
 	if err == nil || k.OnReleaseError == nil {
 		return
 	}
-	m := goroutine.Enter()
+	m := gcwatch.EnterSection()
 	defer m.Leave()
 	k.OnReleaseError(count, err)
 }

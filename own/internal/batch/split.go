@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // One live owner keeps its batch, and so delays the release of what the others forgot.
@@ -181,7 +181,7 @@ func (b *Batch) outlived(t *Sentinel) (again bool) {
 	// registered in the same span. Sentinels have mostly ascending addresses.
 	for j, cut := range slices.Backward(ring) {
 		if !Leak {
-			cleanup.Watch(cut, (*Batch).watched, b, uint16(j+1))
+			gcwatch.Watch(cut, (*Batch).watched, b, uint16(j+1))
 		}
 	}
 	return true // of its own entries from now on
@@ -254,7 +254,7 @@ func (m *mix) outlived() {
 
 func (m *mix) fade() {
 	if m.from == 0 {
-		m.from = max(cleanup.Round()+settled, 1)
+		m.from = max(gcwatch.Round()+settled, 1)
 	}
 	for m.whole+m.old > mostBatches {
 		m.whole /= 2
@@ -273,7 +273,7 @@ func (m *mix) add(sentinels, living int) {
 // rare reports whether few batches outlive collections. The caller holds m.mu.
 func (m *mix) rare() bool {
 	n := m.whole + m.old
-	return n >= fewBatches && m.old <= n/8 && int32(cleanup.Round()-m.from) >= 0
+	return n >= fewBatches && m.old <= n/8 && int32(gcwatch.Round()-m.from) >= 0
 }
 
 // pays reports whether batches that outlive collections should be split: because they

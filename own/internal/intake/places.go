@@ -7,8 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
@@ -233,7 +232,7 @@ func (s *shard) ask() {
 	narrowed.mu.Unlock()
 	// The limit is 0 before the collection begins. So the collection has stopped
 	// the world after that.
-	aftergc.Next(a.fold)
+	gcwatch.Next(a.fold)
 }
 
 // An asked is a request to seal the batch of a shard, and its number.
@@ -266,7 +265,7 @@ var narrowed struct {
 	all map[asked]struct{} // under mu
 }
 
-func init() { cleanup.OnSwept(foldAsked) }
+func init() { gcwatch.OnSwept(foldAsked) }
 
 // foldAsked seals the batches of which the Ps have made no more owners since the
 // collection.

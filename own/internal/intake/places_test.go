@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
@@ -166,7 +166,7 @@ func collectAtMost(t *testing.T, n int, what string, done func() bool) {
 	t.Helper()
 	for range n {
 		var told atomic.Bool
-		aftergc.Next(func() { told.Store(true) })
+		gcwatch.Next(func() { told.Store(true) })
 		runtime.GC()
 		testwait.Until(t, "the collection is known", told.Load)
 		testwait.Until(t, "the workers have ended", func() bool { return worker.Idle() && worker.Look() == worker.State{} })

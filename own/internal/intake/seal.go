@@ -3,7 +3,7 @@ package intake
 import (
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -33,7 +33,7 @@ func (s *shard) sealAfterGC() {
 	opened.shards = append(opened.shards, s)
 	if !opened.armed {
 		opened.armed = true
-		aftergc.Next(sealOpened)
+		gcwatch.Next(sealOpened)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/aftergc"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
@@ -107,7 +107,7 @@ func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
 	// Should the runtime not tell of the collection after which the open batches
 	// are sealed, a goroutine that makes owners notices.
 	if s.begun++; s.begun%16 == 0 {
-		aftergc.Poll()
+		gcwatch.Poll()
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -24,7 +24,7 @@ type Queue struct {
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
 	in      string         // under drainMu; the function that the drainer calls
-	drainer atomic.Uintptr // goroutine.ID of the one in Drain, 0 if there is none
+	drainer atomic.Uintptr // gcwatch.GoroutineID of the one in Drain, 0 if there is none
 }
 
 // NewQueue returns the queue of a spec. With thread set a goroutine of the queue
@@ -190,7 +190,7 @@ func (q *Queue) drain(most int) (n int) {
 	}
 	q.drainMu.Lock()
 	defer q.drainMu.Unlock()
-	q.drainer.Store(goroutine.ID())
+	q.drainer.Store(gcwatch.GoroutineID())
 	defer func() { // also after a panic
 		q.drainer.Store(0)
 		q.mu.Lock()
@@ -279,7 +279,7 @@ func (q *Queue) settle(o batch.Outcome, count int) {
 // function.
 func (q *Queue) draining() bool {
 	id := q.drainer.Load()
-	return id != 0 && id == goroutine.ID()
+	return id != 0 && id == gcwatch.GoroutineID()
 }
 
 // serve is the goroutine of a queue with a thread. It ends when the queue is

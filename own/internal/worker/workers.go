@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/cleanup"
-	"github.com/cheapgo/cheap/internal/goroutine"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 func init() {
-	account.SetReleases(queued.Load, toDrain.Load, goroutine.Entered)
-	cleanup.OnWalked(walked)
+	account.SetReleases(queued.Load, toDrain.Load, gcwatch.InSection)
+	gcwatch.OnWalked(walked)
 }
 
 // A Call is the releaser of a pool whose releases run in Close and on workers.
@@ -59,7 +58,7 @@ func (c *Call) Dead(b *batch.Batch, i uint32) {
 	}
 	// A walk finds many in a short time. A worker that begins after it releases them in
 	// few calls. A walk may take long, so a few are not many.
-	if i&batch.Lost == 0 || c.dead.n >= manyJobs || !cleanup.Walking() {
+	if i&batch.Lost == 0 || c.dead.n >= manyJobs || !gcwatch.Walking() {
 		hire()
 	} else {
 		arm(StuckAfter)
@@ -318,4 +317,4 @@ func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a
 // goroutine of this package or of package cleanup.
-func Idle() bool { return !cleanup.Walking() && queued.Load()+toDrain.Load() == 0 }
+func Idle() bool { return !gcwatch.Walking() && queued.Load()+toDrain.Load() == 0 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/cleanup"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -133,7 +133,7 @@ func TestIdleAfterAWalk(t *testing.T) {
 	leave, dropped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(dropped)
-		cleanup.Add(new([4]*int), func(leave *chan struct{}) { walks.Store(true); <-*leave }, &leave)
+		gcwatch.AddCleanup(new([4]*int), func(leave *chan struct{}) { walks.Store(true); <-*leave }, &leave)
 	}()
 	<-dropped
 	testwait.Until(t, "the walk", func() bool { runtime.GC(); return walks.Load() })

@@ -1,11 +1,10 @@
-package cleanup
+package gcwatch
 
 import (
 	"runtime"
 	"sync/atomic"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
@@ -27,7 +26,7 @@ func TestWalked(t *testing.T) {
 			drop(func(c *atomic.Int64) { <-goOn; c.Add(1) }, &calls)
 		}
 		runtime.GC()
-		number := aftergc.Cycles()
+		number := Cycles()
 		if Walked(number) {
 			t.Errorf("collection %d: over, although no function has returned", i)
 		}
@@ -62,7 +61,7 @@ func TestWalk(t *testing.T) {
 	for i := range int64(5) {
 		drop(func(c *atomic.Int64) { c.Add(1) }, &calls)
 		collect(t)
-		number := aftergc.Cycles()
+		number := Cycles()
 		if Walked(number) {
 			t.Fatal("a walk is over that was never asked for")
 		}

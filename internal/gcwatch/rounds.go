@@ -1,31 +1,30 @@
-package cleanup
+package gcwatch
 
 import (
 	"sync"
 	"sync/atomic"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
 )
 
 // rounds say when to walk. A round is the time from one collection to the next, as
-// package aftergc reports them. While functions wait, one round follows the other:
+// Next reports them. While functions wait, one round follows the other:
 //
 //	collections          N                         N+1                       N+2
 //	               mark, sweep               mark, sweep               mark, sweep
-//	aftergc.Next           round 7 begins            8                         9
-//	aftergc.OnSwept                  walk                      walk
+//	Next                   round 7 begins            8                         9
+//	end of a sweep                   walk                      walk
 //
-// A sweep may take a part of the time between two collections. So Add walks now and
-// then while it goes on: see askEarly.
+// A sweep may take a part of the time between two collections. So functions that
+// are added make a walk begin now and then while it goes on: see askEarly.
 //
 // A walk at the end of a sweep finds all that died in its collection. But the report
 // of that end may be lost, or be early. So the beginning of a round walks, too, if
 // there was no report in the last one. Nothing is lost then; what died is found
 // one collection later, because it was swept before this collection began.
 //
-// If no function waits, no round begins, until Add arms the rounds again. So an idle
+// If no function waits, no round begins, until one is added. So an idle
 // program has neither a goroutine nor a timer of this package.
 var rounds struct {
 	armed    atomic.Bool   // a round goes on
@@ -45,7 +44,7 @@ var rounds struct {
 // A probe has no pointers. It has 16 bytes, because smaller ones share their slots.
 type probe [16]byte
 
-func init() { aftergc.OnSwept(swept) }
+func init() { onSweepEnd(swept) }
 
 // reported is true. Tests take away the reports of ends of sweeps.
 var reported atomic.Bool
@@ -55,7 +54,7 @@ func init() {
 	if race.Told {
 		// The runtime fills its table of metrics when they are first read. A heap may do that
 		// where the race detector sees no lock, and it would report the next one that reads.
-		aftergc.Cycles()
+		Cycles()
 	}
 }
 
@@ -75,7 +74,7 @@ func arm() {
 
 // begin begins a round.
 func begin() {
-	since := cycles()
+	since := orderedCycles()
 	p := new(probe)
 	rounds.mu.Lock()
 	rounds.number++
@@ -89,7 +88,7 @@ func begin() {
 	copy(rounds.probes[1:], rounds.probes[:])
 	rounds.probes[0] = weak.Make(&p[0])
 	rounds.mu.Unlock()
-	aftergc.Next(func() { next(since) })
+	Next(func() { next(since) })
 }
 
 // next begins a round, or ends the last one if no function waits. It runs after a
@@ -118,7 +117,7 @@ func next(since uint64) {
 var onSwept []func()
 
 // OnSwept has f called at the end of each sweep that is reported, before the walk, while
-// functions of Add wait, and by [Walk]. f must return soon. Only init functions call
+// functions wait, and by [Walk]. f must return soon. Only init functions call
 // OnSwept.
 func OnSwept(f func()) { onSwept = append(onSwept, f) }
 

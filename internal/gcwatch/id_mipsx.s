@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func ID() uintptr
-TEXT ·ID(SB), NOSPLIT, $0-4
+// func GoroutineID() uintptr
+TEXT ·GoroutineID(SB), NOSPLIT, $0-4
 	MOVW g, R1
 	MOVW R1, ret+0(FP)
 	RET

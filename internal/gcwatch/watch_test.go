@@ -1,4 +1,4 @@
-package cleanup
+package gcwatch
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func TestLongWalk(t *testing.T) {
 	var there, elsewhere atomic.Int64
 	testcall.Aside(func() {
 		for range n {
-			Add(new(object), func(*int) {
+			AddCleanup(new(object), func(*int) {
 				if bytes.Contains(debug.Stack(), []byte("runtime.runCleanups")) {
 					there.Add(1)
 				} else {
@@ -167,7 +167,7 @@ func TestOnWalked(t *testing.T) {
 	for range 3 {
 		var called, before atomic.Int64
 		testcall.Aside(func() {
-			Add(new(object), func(*int) {
+			AddCleanup(new(object), func(*int) {
 				if !Walking() {
 					t.Error("a function is called, and no walk is under way")
 				}

@@ -1,39 +1,4 @@
-// Package cleanup calls a function after an object has become unreachable, as
-// runtime.AddCleanup does, and depends on no queue of the runtime.
-//
-// # Why not runtime.AddCleanup
-//
-// The runtime loses cleanups, and delays them for ever. A P that is destroyed while
-// the runtime sweeps, because GOMAXPROCS is lowered, keeps the cleanups that it has
-// queued (Go 1.26.8 and 1.27.0, p.destroy in runtime/proc.go). And one cleanup of the
-// program that blocks stops all others, as long as there are fewer than eight Ps. It
-// is the same with finalizers, which have one goroutine at any number of Ps.
-//
-// # What is here instead
-//
-// A list of weak pointers, and a walk over it after each collection. The walk calls
-// the functions whose objects are gone. Package aftergc says when a collection was;
-// it needs neither a certain cleanup nor a certain finalizer.
-//
-// # Reading a weak pointer
-//
-// A weak pointer is the address of a word, the handle. The handle has the address of
-// the object, and the sweeper sets it to 0. The walk reads the handle itself, which
-// takes 2 of the walk's 10 ns for a live object. [weak.Pointer.Value] would take 20 ns,
-// and has a second price: while the collector marks, Value keeps the object for one
-// more collection. Walks with Value that meet the marking of each collection would
-// keep all objects for ever.
-//
-// The handle of a dead object is 0 when its span was swept, and all spans are swept
-// before the next collection begins. So a walk finds what died in the last
-// collection but one, at any time; and what died in the last one, after its sweep. A
-// walk begins at the end of each sweep, which a cleanup of the runtime reports. If
-// that cleanup did not come, a walk begins with the next collection. See rounds.
-//
-// The package calls no function before Value has confirmed that the object is gone.
-// If weak pointers do not look like that in some version of Go, the walk uses Value
-// after every second collection. See peeking.
-package cleanup
+package gcwatch
 
 import (
 	"math/bits"
@@ -41,22 +6,21 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
-// A Handle is what Add returns. The zero Handle is of nothing.
-type Handle struct {
+// A Cleanup is what AddCleanup returns. The zero Cleanup is of nothing.
+type Cleanup struct {
 	b      *block
 	slot   uint32
 	serial uint32
 }
 
-// Add calls f(arg) once, some time after the object that ptr points to, or into,
+// AddCleanup calls f(arg) once, some time after the object that ptr points to, or into,
 // has become unreachable. It is called after the first collection that finds the
 // object unreachable, or at the latest after the next one.
 //
-// What is said of runtime.AddCleanup is true of Add: arg and f are kept reachable, and
+// What is said of runtime.AddCleanup is true of AddCleanup: arg and f are kept reachable, and
 // if the object is reachable from them it is never collected. There is one exception:
 // if the object has a finalizer, f is called before the finalizer, or at the same
 // time, because a weak pointer to the object is nil then. So the object is one on which
@@ -66,17 +30,17 @@ type Handle struct {
 //
 // f runs on a goroutine of the runtime or of this package, never in a bubble of
 // testing/synctest. It must return soon, because other functions wait for it. It may
-// call Add and Stop. The race detector takes all that the program did before f is
+// call AddCleanup and Stop. The race detector takes all that the program did before f is
 // called as done before.
 //
-// Add may be called with any lock that f does not need before it returns. The caller
+// AddCleanup may be called with any lock that f does not need before it returns. The caller
 // must not be pinned to its P.
-func Add[T, A any](ptr *T, f func(*A), arg *A) Handle {
+func AddCleanup[T, A any](ptr *T, f func(*A), arg *A) Cleanup {
 	if ptr == nil {
-		panic("cleanup: ptr is nil")
+		panic("gcwatch: ptr is nil")
 	}
 	if at := uintptr(unsafe.Pointer(arg)) - uintptr(unsafe.Pointer(ptr)); at < unsafe.Sizeof(*ptr) {
-		panic("cleanup: ptr is arg, or arg a part of it, so it is never collected")
+		panic("gcwatch: ptr is arg, or arg a part of it, so it is never collected")
 	}
 	// Each func(*A) is called as every other one: with a pointer, in a register or a
 	// word of the stack that does not depend on the type. The first byte of the object
@@ -84,11 +48,11 @@ func Add[T, A any](ptr *T, f func(*A), arg *A) Handle {
 	return add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), 0, false)
 }
 
-// Watch is [Add] of a function that gets a number as well, and is told of an object that
+// Watch is [AddCleanup] of a function that gets a number as well, and is told of an object that
 // lives long: f(arg, n, object) is called after two collections, at least one of which
 // began after Watch, have found the object reachable. If it returns true it is called
 // again after more collections. When the object is unreachable, the call is
-// f(arg, n, nil), as that of Add. It cannot be stopped. ptr points to the object, and
+// f(arg, n, nil), as that of AddCleanup. It cannot be stopped. ptr points to the object, and
 // not into it.
 func Watch[T, A any](ptr *T, f func(arg *A, n uint16, object *T) (again bool), arg *A, n uint16) {
 	add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), n, true)
@@ -102,7 +66,7 @@ type (
 )
 
 // Stop removes the function, unless it is about to be called.
-func (h Handle) Stop() {
+func (h Cleanup) Stop() {
 	b := h.b
 	if b == nil {
 		return
@@ -144,17 +108,17 @@ type shard struct {
 	blocks *block // the newest first; only the walk removes one
 	room   *block // those with a free slot
 	n      int    // slots in use
-	adds   int    // calls of Add since it last asked for a walk
+	adds   int    // functions that were added since it last asked for a walk
 
 	_ [128]byte
 }
 
 var registry [32]shard
 
-// leastAdds is the least number of calls of Add from one early walk to the next.
+// leastAdds is the least number of functions that are added from one early walk to the next.
 const leastAdds = 8
 
-func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Handle {
+func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Cleanup {
 	place := percpu.Here() % uint(len(registry))
 	s := &registry[place]
 	s.mu.Lock()
@@ -174,7 +138,7 @@ func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Ha
 			b.due[i]++ // arm begins a round at once
 		}
 	}
-	h := Handle{b, uint32(i), b.serial[i]}
+	h := Cleanup{b, uint32(i), b.serial[i]}
 	if b.used == ^uint64(0) {
 		b.leaveRoom()
 	}
@@ -191,7 +155,7 @@ func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Ha
 		askEarly(place)
 	}
 	if grown {
-		aftergc.Poll() // in case that the runtime has not told of a collection
+		Poll() // in case that the runtime has not told of a collection
 	}
 	return h
 }
@@ -259,7 +223,7 @@ func (b *block) unlink() {
 	if b.next != nil {
 		b.next.prev = b.prev
 	}
-	b.prev, b.next = nil, nil // a Handle may keep b
+	b.prev, b.next = nil, nil // a Cleanup may keep b
 }
 
 // count returns the number of functions that wait.

@@ -1,25 +1,4 @@
-// Package aftergc calls functions after the next garbage collection.
-//
-// # Three ways to learn of a collection
-//
-// The runtime has two: a cleanup and a finalizer of an object that becomes
-// unreachable. Neither is enough alone:
-//
-//   - A P that is destroyed while the runtime sweeps, because GOMAXPROCS is lowered,
-//     keeps the cleanups that it has queued. They run when there are as many Ps again,
-//     or never (Go 1.26.8 and 1.27.0, p.destroy in runtime/proc.go). Go lowers
-//     GOMAXPROCS by itself when the CPU limit of a container is lowered.
-//   - Finalizers run one after the other on one goroutine. One of them that blocks,
-//     in any package of the program, stops all others for ever. So does a cleanup
-//     that blocks, as long as there are fewer than eight Ps.
-//
-// So each function waits for a cleanup and for a finalizer, and the first of the two
-// calls it. Its cleanup may be kept by a P, while finalizers are blocked. So there is
-// one more object as long as functions wait, with so many cleanups that no P can keep
-// all of them; see watch. If cleanups are blocked as well, [Poll] calls the functions:
-// code that allocates calls Poll in its slow paths, and Poll looks at the number of
-// collections.
-package aftergc
+package gcwatch
 
 import (
 	"runtime"
@@ -31,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// A call is a function that waits for a collection.
-type call struct {
+// A nextCall is a function that waits for a collection.
+type nextCall struct {
 	f      func()
 	taken  atomic.Bool // f was called, or is about to be called
 	cycles uint64      // number of collections that had ended when the wait began
@@ -42,12 +21,12 @@ type call struct {
 // waiting are the calls that are not taken.
 var waiting struct {
 	mu    sync.Mutex
-	calls []*call
+	calls []*nextCall
 	some  atomic.Bool
 	next  atomic.Int64 // the time, in Unix nanoseconds, from which Poll looks again
 
-	number  uint64 // number of calls of Next
-	watched bool   // the runtime calls a watch after the next collection
+	number uint64 // number of calls of Next
+	filled bool   // the runtime calls a filler after the next collection
 
 	sample [1]metrics.Sample
 }
@@ -64,21 +43,21 @@ var waiting struct {
 //
 //go:norace
 func Next(f func()) {
-	c := &call{f: f}
+	c := &nextCall{f: f}
 	waiting.mu.Lock()
 	c.cycles = cycles()
 	waiting.number++
 	c.number = waiting.number
 	waiting.calls = append(waiting.calls, c)
 	waiting.some.Store(true)
-	watch := !waiting.watched && by&byWatch != 0
-	waiting.watched = waiting.watched || watch
+	fill := !waiting.filled && by&byFiller != 0
+	waiting.filled = waiting.filled || fill
 	waiting.mu.Unlock()
-	if watch {
-		begin(c.number, c.cycles)
+	if fill {
+		addFiller(c.number, c.cycles)
 	}
 	if by&byCleanup != 0 {
-		runtime.AddCleanup(&sentinel{}, (*call).run, c)
+		runtime.AddCleanup(&sentinel{}, (*nextCall).run, c)
 	}
 	if by&byFinalizer != 0 {
 		runtime.SetFinalizer(&sentinel{}, func(*sentinel) { c.run() })
@@ -86,17 +65,17 @@ func Next(f func()) {
 }
 
 // by are the ways by which Next learns of a collection. Tests take some away.
-var by = byCleanup | byFinalizer | byWatch
+var by = byCleanup | byFinalizer | byFiller
 
 const (
 	byCleanup = 1 << iota
 	byFinalizer
-	byWatch
+	byFiller
 )
 
-// A watch calls the functions that waited when the watch began, and have not been
-// called after a collection. A watch begins when there is none and a function waits.
-type watch struct {
+// A filler calls the functions that waited when it was made, and have not been
+// called after a collection. One is made when there is none and a function waits.
+type filler struct {
 	upTo  uint64      // the number of the last of these functions
 	taken atomic.Bool // run was called
 }
@@ -106,17 +85,17 @@ type watch struct {
 // runtime/mcleanup.go).
 const perBlock = 512 / (3 * unsafe.Sizeof(uintptr(0)))
 
-// begin begins a watch. Its object has perBlock cleanups. One P queues all of them, one
+// addFiller makes a filler. Its object has perBlock cleanups. One P queues all of them, one
 // after the other, when it sweeps the object. So the block of the P gets full, and is
 // passed on with at least one of them, whatever happens to the P later. 21 cleanups
 // take 20 µs, once for each collection.
-func begin(upTo, since uint64) {
-	w := &watch{upTo: upTo}
+func addFiller(upTo, since uint64) {
+	w := &filler{upTo: upTo}
 	s := &sentinel{}
 	for range perBlock {
-		runtime.AddCleanup(s, (*watch).run, w)
+		runtime.AddCleanup(s, (*filler).run, w)
 	}
-	if f := swept.Load(); f != nil {
+	if f := sweepEnd.Load(); f != nil {
 		if lasts.n.Add(1)%2 == 0 {
 			addLast(&lasts.a, *f, since)
 		} else {
@@ -125,34 +104,34 @@ func begin(upTo, since uint64) {
 	}
 }
 
-// run calls the functions, and begins another watch if more of them wait. Only the
+// run calls the functions, and makes another filler if more of them wait. Only the
 // first of the cleanups has an effect.
 //
 //go:norace
-func (w *watch) run() {
+func (w *filler) run() {
 	if w.taken.Swap(true) {
 		return
 	}
 	waiting.mu.Lock()
-	var due []*call
+	var due []*nextCall
 	for _, c := range waiting.calls {
 		if c.number <= w.upTo {
 			due = append(due, c)
 		}
 	}
 	upTo, since := waiting.number, cycles()
-	more := len(waiting.calls) > len(due) && by&byWatch != 0
-	waiting.watched = more
+	more := len(waiting.calls) > len(due) && by&byFiller != 0
+	waiting.filled = more
 	waiting.mu.Unlock()
 	if more {
-		begin(upTo, since)
+		addFiller(upTo, since)
 	}
 	for _, c := range due {
 		c.run()
 	}
 }
 
-var swept atomic.Pointer[func(uint64)]
+var sweepEnd atomic.Pointer[func(uint64)]
 
 // lasts has objects that the sweeper comes to last. The sweeper goes from small objects
 // to large ones. Objects without pointers are behind the others of their size. Still
@@ -164,7 +143,7 @@ var swept atomic.Pointer[func(uint64)]
 // once. Objects of these two sizes have a span each. So an object is used when the next
 // one has been allocated.
 var lasts struct {
-	n atomic.Uint32 // number of watches
+	n atomic.Uint32 // number of fillers
 	a atomic.Pointer[[32<<10 - 8]byte]
 	b atomic.Pointer[[24 << 10]byte]
 }
@@ -189,7 +168,7 @@ func addLast[T any](last *atomic.Pointer[T], f func(since uint64), since uint64)
 //
 // f gets a number of collections that had ended before this one began. There is one f.
 // It runs where the functions of Next run, and must return soon.
-func OnSwept(f func(since uint64)) { swept.Store(&f) }
+func onSweepEnd(f func(since uint64)) { sweepEnd.Store(&f) }
 
 // A sentinel is never reachable. The collection that is under way while it is
 // allocated does not free it, the next one does.
@@ -201,7 +180,7 @@ type sentinel struct{ _ [16]byte }
 // run calls f, unless it was called.
 //
 //go:norace
-func (c *call) run() {
+func (c *nextCall) run() {
 	if c.taken.Swap(true) {
 		return
 	}
@@ -236,7 +215,7 @@ func Poll() {
 }
 
 // overdue returns the calls since whose beginning two collections have ended.
-func overdue() (due []*call) {
+func overdue() (due []*nextCall) {
 	waiting.mu.Lock()
 	defer waiting.mu.Unlock()
 	ended := cycles()

@@ -1,4 +1,4 @@
-package goroutine
+package gcwatch
 
 import (
 	"runtime"
@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// TestMarks enters and leaves sections on many goroutines, while others
+// TestSections enters and leaves sections on many goroutines, while others
 // begin and end: each sees its own calls only.
-func TestMarks(t *testing.T) {
+func TestSections(t *testing.T) {
 	const live, rounds = 500, 20
 	var enter func(depth int)
 	enter = func(depth int) {
 		if depth == 0 {
 			return
 		}
-		m := Enter()
+		m := EnterSection()
 		defer m.Leave()
 		enter(depth - 1)
 		runtime.Gosched()
-		if !Entered() {
+		if !InSection() {
 			t.Error("not in a release after an inner one")
 		}
 	}
@@ -28,7 +28,7 @@ func TestMarks(t *testing.T) {
 		met.Add(live)
 		for i := range live {
 			wg.Go(func() {
-				if Entered() {
+				if InSection() {
 					t.Error("a new goroutine is in a release")
 				}
 				if i%2 == 0 {
@@ -36,12 +36,12 @@ func TestMarks(t *testing.T) {
 				}
 				met.Done()
 				met.Wait() // all are alive
-				if Entered() {
+				if InSection() {
 					t.Error("in a release after the last one")
 				}
 				if i%3 == 0 {
-					Enter() // and ends the goroutine in it
-					defer sectionOf(ID()).Leave()
+					EnterSection() // and ends the goroutine in it
+					defer sectionOf(GoroutineID()).Leave()
 					runtime.Goexit()
 				}
 			})
@@ -52,13 +52,13 @@ func TestMarks(t *testing.T) {
 	n := sections.n
 	sections.mu.Unlock()
 	if n > 4*live {
-		t.Errorf("%d marks, and at most %d goroutines were in a release at a time", n, live)
+		t.Errorf("%d sections, and at most %d goroutines were in a release at a time", n, live)
 	}
 }
 
-// BenchmarkMark is what a section costs.
-func BenchmarkMark(b *testing.B) {
+// BenchmarkSection is what a section costs.
+func BenchmarkSection(b *testing.B) {
 	for b.Loop() {
-		Enter().Leave()
+		EnterSection().Leave()
 	}
 }

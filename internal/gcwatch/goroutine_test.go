@@ -1,25 +1,16 @@
-package goroutine
+package gcwatch
 
 import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
-// deep calls f below n frames, so that the stack grows and moves.
-func deep(n int, f func()) {
-	var page [1 << 10]byte
-	if page[n%len(page)]++; n > 0 {
-		deep(n-1, f)
-	} else {
-		f()
-	}
-	runtime.KeepAlive(&page)
-}
-
-// TestID compares the numbers of many goroutines that live at the same time. Each
+// TestGoroutineID compares the numbers of many goroutines that live at the same time. Each
 // keeps its number while its stack moves, and from thread to thread.
-func TestID(t *testing.T) {
+func TestGoroutineID(t *testing.T) {
 	const n = 1000
 	var met, all sync.WaitGroup
 	var mu sync.Mutex
@@ -27,7 +18,7 @@ func TestID(t *testing.T) {
 	met.Add(n)
 	for range n {
 		all.Go(func() {
-			id := ID()
+			id := GoroutineID()
 			mu.Lock()
 			if id == 0 || seen[id] {
 				t.Errorf("two live goroutines have the number %#x, or it is 0", id)
@@ -38,8 +29,8 @@ func TestID(t *testing.T) {
 			met.Wait() // all are alive here
 			for range 3 {
 				runtime.Gosched()
-				deep(20, func() {
-					if now := ID(); now != id {
+				testcall.Deep(20, func() {
+					if now := GoroutineID(); now != id {
 						t.Errorf("the number %#x has become %#x", id, now)
 					}
 				})
@@ -52,8 +43,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-func BenchmarkID(b *testing.B) {
+func BenchmarkGoroutineID(b *testing.B) {
 	for b.Loop() {
-		ID()
+		GoroutineID()
 	}
 }

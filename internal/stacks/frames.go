@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package goroutine
+package stacks
 
 // MostFrames is the largest number that Frames returns.
 const MostFrames = 32

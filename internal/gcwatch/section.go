@@ -1,11 +1,11 @@
-package goroutine
+package gcwatch
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// A Section counts how often a goroutine is in a section between [Enter] and
+// A Section counts how often a goroutine is in a section between [EnterSection] and
 // [Section.Leave]. Package own enters one around its calls of release functions and of
 // OnCollect. Sections are found by the number of the goroutine. None is ever removed: the
 // runtime uses a number again, so there are no more of them than goroutines were in
@@ -19,7 +19,7 @@ type Section struct {
 	depth int
 }
 
-// marks is a hash table with open addressing. Goroutines read it without a lock.
+// sections is a hash table with open addressing. Goroutines read it without a lock.
 // A full table is replaced by a larger one, which has the same sections.
 var sections struct {
 	table atomic.Pointer[[]atomic.Pointer[Section]] // the length is a power of two
@@ -37,7 +37,7 @@ func sectionOf(id uintptr) *Section {
 		return nil
 	}
 	table := *t
-	for i := slot(id); ; i++ {
+	for i := sectionSlot(id); ; i++ {
 		m := table[i&uint32(len(table)-1)].Load()
 		if m == nil || m.id == id {
 			return m
@@ -45,8 +45,8 @@ func sectionOf(id uintptr) *Section {
 	}
 }
 
-// slot returns where the search for a number begins.
-func slot(id uintptr) uint32 { return uint32(uint64(id) * 0x9E3779B97F4A7C15 >> 32) }
+// sectionSlot returns where the search for a number begins.
+func sectionSlot(id uintptr) uint32 { return uint32(uint64(id) * 0x9E3779B97F4A7C15 >> 32) }
 
 // addSection adds a section for the calling goroutine, whose number is id.
 func addSection(id uintptr) *Section {
@@ -77,19 +77,19 @@ func addSection(id uintptr) *Section {
 
 // insert puts the section into a table that has room.
 func (m *Section) insert(table []atomic.Pointer[Section]) {
-	for i := slot(m.id); ; i++ {
+	for i := sectionSlot(m.id); ; i++ {
 		if p := &table[i&uint32(len(table)-1)]; p.CompareAndSwap(nil, m) {
 			return
 		}
 	}
 }
 
-// Enter records that the goroutine enters a section. The goroutine calls Leave at
+// EnterSection records that the goroutine enters a section. The goroutine calls Leave at
 // its end.
 //
 //go:norace
-func Enter() *Section {
-	id := ID()
+func EnterSection() *Section {
+	id := GoroutineID()
 	m := sectionOf(id)
 	if m == nil {
 		m = addSection(id)
@@ -103,10 +103,10 @@ func Enter() *Section {
 //go:norace
 func (m *Section) Leave() { m.depth-- }
 
-// Entered reports whether the calling goroutine is in a section.
+// InSection reports whether the calling goroutine is in a section.
 //
 //go:norace
-func Entered() bool {
-	m := sectionOf(ID())
+func InSection() bool {
+	m := sectionOf(GoroutineID())
 	return m != nil && m.depth > 0
 }

@@ -1,4 +1,4 @@
-package cleanup
+package gcwatch
 
 import (
 	"math"
@@ -11,7 +11,6 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/race"
 )
 
@@ -28,12 +27,12 @@ var walks struct {
 
 // Walked reports whether a walk is over that began after the sweep of collection number n:
 // the functions of all objects that died in it, or before, have been called. n is what
-// aftergc.Cycles returned after the collection. The functions that such functions have
+// Cycles returned after the collection. The functions that such functions have
 // queued elsewhere may not have run. If Walked does not report true soon, no walk may
 // come: the report of the end of the sweep may be lost. Then who knows that the sweep is
 // over calls [Walk].
 //
-// Functions of Add are called later if weak pointers are not read; see peeking. It is
+// Functions are called later if weak pointers are not read; see peeking. It is
 // not known then, and Walked reports true.
 func Walked(n uint64) bool {
 	if !peeking.Load() {
@@ -51,7 +50,7 @@ func Walk(n uint64) {
 	walks.mu.Lock()
 	asked := walks.asked >= n
 	walks.mu.Unlock()
-	if asked || race.Build || !peeking.Load() || aftergc.InBubble() {
+	if asked || race.Build || !peeking.Load() || InBubble() {
 		return
 	}
 	for _, f := range onSwept {
@@ -113,11 +112,11 @@ func ask(since, swept uint64) {
 	}
 }
 
-// askEarly walks over one shard while the runtime sweeps, unless a walk is under way. Add
+// askEarly walks over one shard while the runtime sweeps, unless a walk is under way. add
 // asks for it after as many calls as pay for the walk. So what a program drops, while it
 // makes more, does not wait for the end of the sweep.
 func askEarly(place uint) {
-	if race.Build || !peeking.Load() || aftergc.InBubble() {
+	if race.Build || !peeking.Load() || InBubble() {
 		return
 	}
 	walks.mu.Lock()
@@ -193,7 +192,7 @@ func (s *shard) walk(since uint64, long func() bool) bool {
 		s.mu.Lock()
 		n := 0
 		for m := dead & b.used; m != 0; m &= m - 1 {
-			// Stop may have been called, and Add for another object since.
+			// Stop may have been called, and AddCleanup for another object since.
 			if i := bits.TrailingZeros64(m); b.weak[i] == pointers[i] {
 				calls[n] = call{f: b.f[i], arg: b.arg[i], n: b.n[i], watched: b.watched>>i&1 != 0}
 				b.free(i)
@@ -236,7 +235,7 @@ func (s *shard) walk(since uint64, long func() bool) bool {
 
 // empty moves watchers of a block of which few slots are in use to other blocks, which
 // have room. Many watchers come together, and few of them may stay. A slot with a
-// function that Stop can remove is not moved, because a Handle has its place. The caller
+// function that Stop can remove is not moved, because a Cleanup has its place. The caller
 // holds the shard's lock.
 func (b *block) empty() {
 	if b.used != b.watched || bits.OnesCount64(b.used) > slots/4 {
@@ -349,7 +348,7 @@ func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) =
 // goes on. It goes on in any case after mostStops walks that have stopped: if neither
 // cleanups nor finalizers run any more, the detector cannot know.
 func ordered(since uint64) bool {
-	if !race.Build || cycles() <= since+1 {
+	if !race.Build || orderedCycles() <= since+1 {
 		stops.Store(0)
 		return true
 	}
@@ -360,10 +359,10 @@ var stops atomic.Uint32
 
 const mostStops = 4
 
-// cycles returns the number of collections that have ended, for ordered.
-func cycles() uint64 {
+// orderedCycles returns the number of collections that have ended, for ordered.
+func orderedCycles() uint64 {
 	if !race.Build {
 		return 0
 	}
-	return aftergc.Cycles()
+	return Cycles()
 }

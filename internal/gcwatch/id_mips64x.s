@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func ID() uintptr
-TEXT ·ID(SB), NOSPLIT, $0-8
+// func GoroutineID() uintptr
+TEXT ·GoroutineID(SB), NOSPLIT, $0-8
 	MOVV g, R1
 	MOVV R1, ret+0(FP)
 	RET

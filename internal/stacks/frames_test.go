@@ -1,4 +1,4 @@
-package goroutine
+package stacks
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/testcall"
 )
 
 //go:noinline
@@ -79,7 +81,7 @@ func mustBeAmongCallers(t *testing.T, got []uintptr) {
 // TestFramesOfDeepStacks has more frames than fit, while the stack grows.
 func TestFramesOfDeepStacks(t *testing.T) {
 	for _, depth := range []int{0, 1, 20, 40, 1000} {
-		deep(depth, func() {
+		testcall.Deep(depth, func() {
 			var pcs [MostFrames]uintptr
 			n := Frames(&pcs)
 			if n > MostFrames || n > 0 && n < min(depth, MostFrames) {
@@ -97,7 +99,7 @@ func TestFramesWhileStacksMove(t *testing.T) {
 		go func() {
 			var err error
 			for i := range 300 {
-				deep(i%50, func() {
+				testcall.Deep(i%50, func() {
 					var pcs [MostFrames]uintptr
 					for _, pc := range pcs[:Frames(&pcs)] {
 						if runtime.FuncForPC(pc-1) == nil {

@@ -1,4 +1,4 @@
-package cleanup
+package gcwatch
 
 import (
 	"math/bits"
@@ -14,7 +14,6 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/aftergc"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
@@ -55,7 +54,7 @@ func collections(t *testing.T, what string, most int, f func() bool) (n int) {
 	return n
 }
 
-func drop[A any](f func(*A), arg *A) { testcall.Aside(func() { Add(new(object), f, arg) }) }
+func drop[A any](f func(*A), arg *A) { testcall.Aside(func() { AddCleanup(new(object), f, arg) }) }
 
 // A mode takes some of the ways of the package away.
 type mode struct {
@@ -109,7 +108,7 @@ func TestAdd(t *testing.T) {
 			testcall.Aside(func() {
 				for i := range n {
 					kept[i] = &object{next: &object{}}
-					Add(kept[i], func(c *atomic.Int32) { c.Add(1); dead.Add(1) }, &calls[i])
+					AddCleanup(kept[i], func(c *atomic.Int32) { c.Add(1); dead.Add(1) }, &calls[i])
 				}
 			})
 			for range 2 * m.most {
@@ -173,7 +172,7 @@ func TestBesideCleanups(t *testing.T) {
 		var ours, theirs atomic.Int64
 		testcall.Aside(func() {
 			for range n {
-				Add(new(object), func(a *atomic.Int64) { a.Add(1) }, &ours)
+				AddCleanup(new(object), func(a *atomic.Int64) { a.Add(1) }, &ours)
 				runtime.AddCleanup(new(object), func(int) { theirs.Add(1) }, 0)
 			}
 		})
@@ -189,8 +188,8 @@ func TestBesideCleanups(t *testing.T) {
 	}
 }
 
-// TestEarly drops objects, and takes away the report of the end of the sweep. Calls of
-// Add find them, without another collection.
+// TestEarly drops objects, and takes away the report of the end of the sweep. New
+// functions find them, without another collection.
 func TestEarly(t *testing.T) {
 	if percpu.Portable || race.Build {
 		return // a walk of one shard may not find them, or does not begin
@@ -203,7 +202,7 @@ func TestEarly(t *testing.T) {
 		const n = 100
 		testcall.Aside(func() {
 			for range n {
-				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
+				AddCleanup(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
 			}
 		})
 		collect(t)
@@ -212,7 +211,7 @@ func TestEarly(t *testing.T) {
 		}
 		kept := new(object)
 		testwait.Until(t, "all are called", func() bool {
-			Add(kept, func(*int) {}, new(int)).Stop()
+			AddCleanup(kept, func(*int) {}, new(int)).Stop()
 			return calls.Load() == n
 		})
 		runtime.KeepAlive(kept)
@@ -222,7 +221,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestInside gives Add a pointer into an object, whose other parts are kept.
+// TestInside gives AddCleanup a pointer into an object, whose other parts are kept.
 func TestInside(t *testing.T) {
 	collectorOff(t)
 	type whole struct {
@@ -235,14 +234,14 @@ func TestInside(t *testing.T) {
 	testcall.Aside(func() {
 		w := &whole{}
 		first = w
-		Add(&w.b, f, &dead)
+		AddCleanup(&w.b, f, &dead)
 		w = &whole{}
 		second = w
-		Add(&w.a, f, &dead)
-		Add(&w.next, f, &dead)
+		AddCleanup(&w.a, f, &dead)
+		AddCleanup(&w.next, f, &dead)
 		w = &whole{}
 		last = w
-		Add(w, f, &dead)
+		AddCleanup(w, f, &dead)
 	})
 	inside := &last.b
 	last = nil
@@ -272,7 +271,7 @@ func TestKeeps(t *testing.T) {
 		a := &object{next: &object{}}
 		arg = weak.Make(a)
 		dead = weak.Make(kept)
-		Add(kept, func(a *object) {
+		AddCleanup(kept, func(a *object) {
 			if a.next != nil {
 				got.Add(1)
 			}
@@ -296,12 +295,12 @@ func TestStop(t *testing.T) {
 	collectorOff(t)
 	var calls atomic.Int32
 	f := func(c *atomic.Int32) { c.Add(1) }
-	var first Handle
+	var first Cleanup
 	first.Stop() // of nothing
-	var handles []Handle
+	var handles []Cleanup
 	testcall.Aside(func() {
 		for range 1000 {
-			handles = append(handles, Add(new(object), f, &calls))
+			handles = append(handles, AddCleanup(new(object), f, &calls))
 		}
 		for _, h := range handles[1:] {
 			h.Stop()
@@ -309,7 +308,7 @@ func TestStop(t *testing.T) {
 		}
 		runtime.LockOSThread() // so the goroutine mostly stays on its P
 		for range 1000 {
-			Add(new(object), f, &calls)
+			AddCleanup(new(object), f, &calls)
 		}
 		for _, h := range handles[1:] {
 			h.Stop() // of slots that have other functions now
@@ -325,16 +324,16 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestWrong gives Add what it cannot take.
+// TestWrong gives AddCleanup what it cannot take.
 func TestWrong(t *testing.T) {
 	for name, f := range map[string]func(){
-		"nil":  func() { Add((*object)(nil), func(*int) {}, new(int)) },
-		"arg":  func() { o := new(object); Add(o, func(*object) {}, o) },
-		"arg2": func() { o := new(object); Add(o, func(**object) {}, &o.next) },
+		"nil":  func() { AddCleanup((*object)(nil), func(*int) {}, new(int)) },
+		"arg":  func() { o := new(object); AddCleanup(o, func(*object) {}, o) },
+		"arg2": func() { o := new(object); AddCleanup(o, func(**object) {}, &o.next) },
 	} {
 		func() {
 			defer func() {
-				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "cleanup: ptr is ") {
+				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "gcwatch: ptr is ") {
 					t.Errorf("%s: %v", name, v)
 				}
 			}()
@@ -346,15 +345,15 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestAddInFunction calls Add and Stop in a function.
+// TestAddInFunction calls AddCleanup and Stop in a function.
 func TestAddInFunction(t *testing.T) {
 	collectorOff(t)
 	var calls atomic.Int32
 	var f func(c *atomic.Int32)
 	f = func(c *atomic.Int32) {
 		if c.Add(1) < 5 {
-			Add(new(object), func(*int) { t.Error("a stopped function is called") }, new(int)).Stop()
-			Add(new(object), f, c)
+			AddCleanup(new(object), func(*int) { t.Error("a stopped function is called") }, new(int)).Stop()
+			AddCleanup(new(object), f, c)
 		}
 	}
 	drop(f, &calls)
@@ -394,13 +393,13 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestBubble calls Add in a bubble. The function is called outside, while the
+// TestBubble calls AddCleanup in a bubble. The function is called outside, while the
 // bubble is there and afterwards, also by a walk with a goroutine of its own.
 func TestBubble(t *testing.T) {
 	collectorOff(t)
 	var calls, wrong atomic.Int64
 	f := func(c *atomic.Int64) {
-		if aftergc.InBubble() {
+		if InBubble() {
 			wrong.Add(1)
 		}
 		c.Add(1)
@@ -415,7 +414,7 @@ func TestBubble(t *testing.T) {
 			waitABit()
 		}
 		for range n {
-			Add(new(object), f, &calls)
+			AddCleanup(new(object), f, &calls)
 		}
 	})
 	collections(t, "all are called", 3, func() bool { return calls.Load() == n+1 })
@@ -431,7 +430,7 @@ func waitABit() {
 	}
 }
 
-// TestPoll leaves no way to learn of a collection but Poll, which Add calls.
+// TestPoll leaves no way to learn of a collection but Poll, which AddCleanup calls.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	output, passed := testchild.Test(t, func(t *testing.T) {
@@ -446,7 +445,7 @@ func TestPoll(t *testing.T) {
 		testwait.Until(t, "the queues are blocked", func() bool { return blocked.Load() == 2 })
 		testcall.Aside(func() {
 			for range 100 {
-				Add(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
+				AddCleanup(new(object), func(c *atomic.Int32) { c.Add(1) }, &calls)
 			}
 		})
 		for range 3 {
@@ -460,7 +459,7 @@ func TestPoll(t *testing.T) {
 			runtime.GC() // with the race detector several walks stop; see ordered
 			for range slots {
 				keep = append(keep, new(object))
-				Add(keep[len(keep)-1], func(*int) {}, new(int))
+				AddCleanup(keep[len(keep)-1], func(*int) {}, new(int))
 			}
 			return calls.Load() == 100
 		})
@@ -513,11 +512,11 @@ func TestEmpty(t *testing.T) {
 	const n = 50_000
 	var calls atomic.Int32
 	kept := make([]*object, n)
-	handles := make([]Handle, n)
+	handles := make([]Cleanup, n)
 	testcall.Aside(func() {
 		for i := range kept {
 			kept[i] = new(object)
-			handles[i] = Add(kept[i], func(c *atomic.Int32) { c.Add(1) }, &calls)
+			handles[i] = AddCleanup(kept[i], func(c *atomic.Int32) { c.Add(1) }, &calls)
 		}
 	})
 	if got := blocks(t); got < n/slots || got > n/slots+len(registry) {
@@ -599,7 +598,7 @@ func hammer(t *testing.T) {
 		users.Go(func() {
 			type mine struct {
 				o *object
-				h Handle
+				h Cleanup
 				f *fate
 			}
 			rnd := rand.New(rand.NewPCG(uint64(g), 3))
@@ -610,7 +609,7 @@ func hammer(t *testing.T) {
 				if keeps {
 					x.f.state.Store(kept)
 				}
-				x.h = Add(x.o, f, x.f)
+				x.h = AddCleanup(x.o, f, x.f)
 				adds.Add(1)
 				if !keeps {
 					want.Add(1)
@@ -673,7 +672,7 @@ func TestBackToBack(t *testing.T) {
 			const n = 2000
 			testcall.Aside(func() {
 				for range n {
-					Add(new(object), func(c *atomic.Int64) { c.Add(1) }, &calls)
+					AddCleanup(new(object), func(c *atomic.Int64) { c.Add(1) }, &calls)
 				}
 			})
 			testwait.Until(t, "all are called", func() bool { return calls.Load() == n })
@@ -688,7 +687,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.Run("by=cleanup", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			Add(new(object), func(*int) {}, &x)
+			AddCleanup(new(object), func(*int) {}, &x)
 		}
 	})
 	b.Run("by=runtime", func(b *testing.B) {
@@ -708,7 +707,7 @@ func BenchmarkWalk(b *testing.B) {
 	kept := make([]*object, n)
 	for i := range kept {
 		kept[i] = new(object)
-		Add(kept[i], func(*int) {}, &x)
+		AddCleanup(kept[i], func(*int) {}, &x)
 	}
 	var walking, collecting time.Duration
 	for b.Loop() {

@@ -1,8 +1,7 @@
-package aftergc
+package gcwatch
 
 import (
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,13 +12,6 @@ import (
 
 	"github.com/cheapgo/cheap/internal/testwait"
 )
-
-// collectorOff leaves all collections to the test.
-func collectorOff(t *testing.T) {
-	runtime.GC()
-	percent := debug.SetGCPercent(-1)
-	t.Cleanup(func() { debug.SetGCPercent(percent) })
-}
 
 // TestNext counts how often the function is called: not before a collection, once
 // after it, and not after others.
@@ -46,10 +38,10 @@ func TestNext(t *testing.T) {
 // is still called, once, and outside of the caller's locks.
 func TestNextOneWay(t *testing.T) {
 	collectorOff(t)
-	for name, ways := range map[string]int{"cleanup": byCleanup, "finalizer": byFinalizer, "watch": byWatch, "Poll": 0} {
+	for name, ways := range map[string]int{"cleanup": byCleanup, "finalizer": byFinalizer, "filler": byFiller, "Poll": 0} {
 		t.Run(name, func(t *testing.T) {
 			by = ways
-			defer func() { by = byCleanup | byFinalizer | byWatch }()
+			defer func() { by = byCleanup | byFinalizer | byFiller }()
 			var calls atomic.Int64
 			const n = 8
 			for i := range int64(n) {
@@ -85,12 +77,12 @@ func TestNextOneWay(t *testing.T) {
 	}
 }
 
-// TestWatchBegunBefore calls Next while a watch is under way, which does not count for
-// that call. The next watch does.
-func TestWatchBegunBefore(t *testing.T) {
+// TestFillerMadeBefore calls Next while a filler waits, which does not count for
+// that call. The next filler does.
+func TestFillerMadeBefore(t *testing.T) {
 	collectorOff(t)
-	by = byWatch
-	defer func() { by = byCleanup | byFinalizer | byWatch }()
+	by = byFiller
+	defer func() { by = byCleanup | byFinalizer | byFiller }()
 	var first, second atomic.Int64
 	Next(func() { first.Add(1) })
 	Next(func() { second.Add(1) })
@@ -106,10 +98,10 @@ func TestWatchBegunBefore(t *testing.T) {
 // died are swept then.
 func TestOnSwept(t *testing.T) {
 	collectorOff(t)
-	defer swept.Store(swept.Load())
+	defer sweepEnd.Store(sweepEnd.Load())
 	var reports, unswept atomic.Int64
 	var object atomic.Pointer[uintptr] // the handle of a weak pointer
-	OnSwept(func(since uint64) {
+	onSweepEnd(func(since uint64) {
 		if since+1 != Cycles() {
 			t.Errorf("since %d, now %d", since, Cycles())
 		}

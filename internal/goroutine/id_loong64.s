@@ -1,7 +1,0 @@
-#include "textflag.h"
-
-// func ID() uintptr
-TEXT ·ID(SB), NOSPLIT, $0-8
-	MOVV g, R4
-	MOVV R4, ret+0(FP)
-	RET

@@ -1,7 +1,0 @@
-#include "textflag.h"
-
-// func ID() uintptr
-TEXT ·ID(SB), NOSPLIT, $0-8
-	MOV g, X10
-	MOV X10, ret+0(FP)
-	RET

@@ -1,7 +1,0 @@
-#include "textflag.h"
-
-// func ID() uintptr
-TEXT ·ID(SB), NOSPLIT, $0-8
-	MOVD g, R2
-	MOVD R2, ret+0(FP)
-	RET
