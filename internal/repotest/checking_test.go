@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCheckingShowsWhatIsPrinted runs the program of docs/checking.md, and compares what it
-// prints with the document, but for addresses and directories.
+// TestCheckingShowsWhatIsPrinted runs the program of docs/memory.md that writes where it must not,
+// and compares what it prints with the document, but for addresses and directories.
 func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	run := func(argument string, env ...string) (string, error) {
@@ -19,11 +19,18 @@ func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 		return string(out), err
 	}
 	var shown []string
-	all := read(t, "docs/checking.md")
-	from := strings.Count(all[:strings.Index(all, "\n## Guard pages\n")+1], "\n")
-	for _, b := range parseDocument(t, "docs/checking.md").blocks {
-		if b.line > from {
-			break // a test of package inspect looks at these
+	all := read(t, "docs/memory.md")
+	line := func(title string) int {
+		i := strings.Index(all, "\n"+title+"\n")
+		if i < 0 {
+			t.Fatalf("docs/memory.md has no title %q", title)
+		}
+		return strings.Count(all[:i+1], "\n")
+	}
+	from, to := line("## Wrong reads and writes"), line("### Guard pages")
+	for _, b := range parseDocument(t, "docs/memory.md").blocks {
+		if b.line < from || b.line > to {
+			continue // tests of package inspect and of examples/where look at these
 		}
 		switch b.lang {
 		case "text":
@@ -32,7 +39,7 @@ func TestCheckingShowsWhatIsPrinted(t *testing.T) {
 			}
 		case "go":
 			if !strings.Contains(read(t, "testdata/writes/main.go")+read(t, "testdata/reads/main.go"), b.text) {
-				t.Errorf("docs/checking.md:%d: no program has this text", b.line)
+				t.Errorf("docs/memory.md:%d: no program has this text", b.line)
 			}
 		}
 	}
