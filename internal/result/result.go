@@ -56,67 +56,55 @@ type Source struct {
 // nanoseconds of wall-clock time for one operation, measured here. Only Published
 // has figures of others.
 type Row struct {
-	Table string `json:"table"`
-	Row   string `json:"row"`   // lower-case words joined by hyphens
+	Table string `json:"table"` // the table that the row is in
+	Row   string `json:"row"`   // its name, unique in its table: lower-case words joined by hyphens
 	Procs int    `json:"procs"` // GOMAXPROCS
 
-	// The median of the rounds, and the bounds of its 95 % confidence interval.
-	// The bounds are 0 if there were too few rounds for an interval.
-	NsPerOp  float64 `json:"ns_per_op"`
-	CI95Low  float64 `json:"ci95_low"`
-	CI95High float64 `json:"ci95_high"`
+	NsPerOp  float64 `json:"ns_per_op"` // the median of the rounds: nanoseconds of wall-clock time for one operation
+	CI95Low  float64 `json:"ci95_low"`  // the lower bound of its 95 % confidence interval, 0 if there were too few rounds
+	CI95High float64 `json:"ci95_high"` // the upper bound, likewise
 
-	CPUNsPerOp float64   `json:"cpu_ns_per_op"` // of the whole process; 0 if it is unknown
-	Samples    []float64 `json:"samples_ns"`    // of the rounds, in their order
+	CPUNsPerOp float64   `json:"cpu_ns_per_op"` // processor time of the process for one operation, 0 if it is unknown
+	Samples    []float64 `json:"samples_ns"`    // nanoseconds for one operation in each round, in order
 
-	AllocsPerOp  float64 `json:"allocs_per_op"`   // in the Go heap
-	GoBytesPerOp float64 `json:"go_bytes_per_op"` // in the Go heap
+	AllocsPerOp  float64 `json:"allocs_per_op"`   // allocations in the Go heap for one operation
+	GoBytesPerOp float64 `json:"go_bytes_per_op"` // their bytes
 
-	// Resident is the most memory of the process during a round, in bytes, less what
-	// it had before: the median of the rounds, or that of the round before the first
-	// where an allocator keeps its memory. It is 0 if it was not measured.
+	// Resident is the most memory of the process during a round, in bytes, less what it had
+	// before: the median of the rounds, or that of the round before the first where an
+	// allocator keeps its memory.
 	Resident float64 `json:"resident_bytes,omitempty"`
 
 	// Held is how many resources of C live for each that a live object owns, when what is
-	// unreachable has been collected: the median of the rounds, 0 if it was not measured.
+	// unreachable has been collected: the median of the rounds.
 	Held float64 `json:"held,omitempty"`
 
-	// P99 is the time of an operation that is longer than 99 of 100 others of its round,
-	// in nanoseconds: the median of the rounds, 0 if it was not measured.
-	P99 float64 `json:"p99_ns,omitempty"`
+	P99  float64 `json:"p99_ns,omitempty"`  // nanoseconds that one operation in a hundred exceeds, the median of the rounds
+	P999 float64 `json:"p999_ns,omitempty"` // the same of one in a thousand
 
-	// P999 is the same of 999 in 1,000.
-	P999 float64 `json:"p999_ns,omitempty"`
+	Peak        float64 `json:"peak_bytes,omitempty"`  // the most bytes that the row's objects had live in C at once, the median of the rounds
+	HeapBytes   float64 `json:"heap_bytes,omitempty"`  // bytes of the Go heap for a live object beside its own, the median of the rounds
+	Collections float64 `json:"collections,omitempty"` // how many collections the growth of the Go heap has started in a round, the median
 
-	// Peak is the most bytes that the row's objects had live in C at once, and HeapBytes the
-	// bytes of the Go heap for a live object beside its own: medians of the rounds, 0 if they
-	// were not measured.
-	Peak      float64 `json:"peak_bytes,omitempty"`
-	HeapBytes float64 `json:"heap_bytes,omitempty"`
+	// Doubts says why the time says little: "waited" if other programs had the processor for
+	// a large part of it, "unsteady" if the rounds differ.
+	Doubts []Doubt `json:"doubts,omitempty"`
 
-	// Collections is how many collections the Go heap's growth has started in a round.
-	Collections float64 `json:"collections,omitempty"`
+	Versus    *Ratio  `json:"versus,omitempty"`     // the comparison with another row
+	CPUVersus []Ratio `json:"cpu_versus,omitempty"` // the same for processor times, in the table workloads: one for each allocator of C
 
-	Doubts []Doubt `json:"doubts,omitempty"` // why the time says little; nil if nothing is doubtful
+	Bars []Bar `json:"bars,omitempty"` // with -limits: what is promised of the row
 
-	Versus *Ratio `json:"versus,omitempty"`
+	Published []Published `json:"published"` // published figures, may be empty
+	Note      string      `json:"note"`      // a remark on the row, may be empty
 
-	CPUVersus []Ratio `json:"cpu_versus,omitempty"` // of processor times
-
-	Bars []Bar `json:"bars,omitempty"` // what is promised of the row; nil without -limits
-
-	Published []Published `json:"published"`
-	Note      string      `json:"note"`
-
-	// Section is the title of the part of the table that the row stands in, apart from
-	// the others: "" is the first part.
+	// Section is the title of the part of the table in which the row stands apart; the first
+	// part has none.
 	Section string `json:"section,omitempty"`
 
-	// Profile says where the row's CPU time went, the largest share first. It is
-	// nil without -cpuprofile.
-	Profile []Share `json:"profile,omitempty"`
+	Profile []Share `json:"profile,omitempty"` // with -cpuprofile: where the processor time went, the largest share first
 
-	Machine *Machine `json:"machine"` // the same in all rows of a run
+	Machine *Machine `json:"machine"` // what the figures depend on besides the code; the same in all rows of a run
 
 	// Of a trace on an allocator, whose JSON has other fields: the operations of
 	// a round, and the memory, nil where it was not measured.
@@ -136,20 +124,20 @@ type Memory struct {
 
 // A Ratio is a row's time divided by that of another row in the same rounds.
 type Ratio struct {
-	To       string  `json:"to"` // the other row, of the same table and processors
-	Ratio    float64 `json:"ratio"`
-	CI95Low  float64 `json:"ci95_low"`
-	CI95High float64 `json:"ci95_high"`
-	Noisy    bool    `json:"noisy"` // the rounds do not show which row is faster
+	To       string  `json:"to"`        // the other row, of the same table and number of processors
+	Ratio    float64 `json:"ratio"`     // this row's time divided by that of the other row, the median over rounds
+	CI95Low  float64 `json:"ci95_low"`  // the lower bound of its 95 % confidence interval, 0 if there were too few rounds
+	CI95High float64 `json:"ci95_high"` // the upper bound, likewise
+	Noisy    bool    `json:"noisy"`     // the rounds do not show which row is faster
 }
 
 // A Bar is what a figure of a row is promised to stay under.
 type Bar struct {
-	Figure string  `json:"figure"`       // "time", "processor time", "most live in C"
-	To     string  `json:"to,omitempty"` // the row by whose figure it is divided, "" if it is not
+	Figure string  `json:"figure"`       // what is compared: "time", "processor time", "most live in C", and others
+	To     string  `json:"to,omitempty"` // the row by whose figure it is divided, in the same rounds
 	Value  float64 `json:"value"`        // the median over rounds
-	Bar    float64 `json:"bar"`
-	Limit  float64 `json:"limit"` // above it something has become worse than it was
+	Bar    float64 `json:"bar"`          // what it is to stay under
+	Limit  float64 `json:"limit"`        // the regression limit: above it something has become worse than it was
 }
 
 // Regressed reports whether a figure is above the regression limit.
@@ -168,26 +156,25 @@ func (b Bar) Verdict() string {
 
 // A Published figure is a source's time for what the row does.
 type Published struct {
-	Ns     float64 `json:"ns"`
-	Source string  `json:"source"` // Source.Name; which figure, if the source has several: "Lemire 2023, collector off"
+	Ns     float64 `json:"ns"`     // nanoseconds for one operation
+	Source string  `json:"source"` // the source's short name; behind a comma which figure it is, if the source has several: "Lemire 2023, collector off"
 }
 
 // A Share is a part of a row's CPU time.
 type Share struct {
-	Function string  `json:"function"` // "runtime.addspecial", or "the sweep" for several
-	Share    float64 `json:"share"`    // between 0 and 1
+	Function string  `json:"function"` // a function of the runtime, "runtime.addspecial", or several together, "the sweep"
+	Share    float64 `json:"share"`    // its part of the row's processor time, from 0 to 1
 }
 
 // A Machine describes what the figures depend on besides the code.
 type Machine struct {
-	Go     string `json:"go"`
-	OS     string `json:"os"`
-	Arch   string `json:"arch"`
-	CPU    string `json:"cpu"`
-	Cores  int    `json:"cores"`
-	GOGC   string `json:"gogc"`
-	Malloc string `json:"malloc"`
-	// HugePages is the mode of transparent huge pages, "" where there are none.
-	HugePages string `json:"huge_pages"`
-	Date      string `json:"date"` // RFC 3339
+	Go        string `json:"go"`         // the version of Go
+	OS        string `json:"os"`         // GOOS
+	Arch      string `json:"arch"`       // GOARCH
+	CPU       string `json:"cpu"`        // the processor's name
+	Cores     int    `json:"cores"`      // how many the program may use
+	GOGC      string `json:"gogc"`       // GOGC; rows that end in -gc-off run without a collector all the same
+	Malloc    string `json:"malloc"`     // the malloc that C is linked with, as far as is known
+	HugePages string `json:"huge_pages"` // the mode of transparent huge pages, empty if there are none
+	Date      string `json:"date"`       // when the run began, in RFC 3339
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // JSON writes the rows of a report, a list of objects, one in a line.
-// docs/bench.md describes them.
+// docs/json.md describes them.
 func JSON(w io.Writer, r *result.Report) error {
 	out := bufio.NewWriter(w)
 	out.WriteString("[")

@@ -47,7 +47,7 @@ func TestJSONRoundTrip(t *testing.T) {
 }
 
 // The fields are stable. If one is missing here, it was removed or renamed,
-// which breaks programs; a new one is added to docs/bench.md and here.
+// which breaks programs; a new one is added to docs/json.md and here.
 func TestJSONFields(t *testing.T) {
 	r := resulttest.Report()
 	r.Rows = slices.DeleteFunc(r.Rows, func(row result.Row) bool { return row.Row != "addcleanup" })

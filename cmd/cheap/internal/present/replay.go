@@ -92,13 +92,13 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.2f MiB", float64(n)/(1<<2
 // A replayedRow is the JSON of a trace on an allocator. Resident memory is null
 // where it was not measured.
 type replayedRow struct {
-	Trace         string  `json:"trace"`
-	Allocator     string  `json:"allocator"`
-	Ops           int     `json:"ops"`
-	NsPerOp       float64 `json:"ns_per_op"` // of the fastest round
-	NsPerOpMedian float64 `json:"ns_per_op_median"`
-	PeakRSSBytes  *int64  `json:"peak_rss_bytes"`
-	FinalRSSBytes *int64  `json:"final_rss_bytes"`
+	Trace         string  `json:"trace"`            // its name
+	Allocator     string  `json:"allocator"`        // its name
+	Ops           int     `json:"ops"`              // operations in a round
+	NsPerOp       float64 `json:"ns_per_op"`        // nanoseconds of wall-clock time for one operation, in the best round
+	NsPerOpMedian float64 `json:"ns_per_op_median"` // the same in the median round
+	PeakRSSBytes  *int64  `json:"peak_rss_bytes"`   // the most memory that was resident, less what was resident before; null if it was not measured
+	FinalRSSBytes *int64  `json:"final_rss_bytes"`  // the same after all blocks were freed and the allocator was trimmed; null if it was not measured
 }
 
 func newReplayedRow(row *result.Row) replayedRow {

@@ -91,6 +91,29 @@ func TestReadmeFigures(t *testing.T) {
 	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+after)
 }
 
+// What docs/tools.md shows of the stored report stands between these texts.
+const (
+	toolsHead = "these are of the stored [report](report.json):\n\n```text\n"
+	toolsFoot = "```\n"
+)
+
+// TestToolsFigures compares the last lines of the stored report with those that docs/tools.md shows.
+func TestToolsFigures(t *testing.T) {
+	r := stored(t)
+	path, text := document(t, "docs/tools.md")
+	before, rest, found := strings.Cut(text, toolsHead)
+	_, after, found2 := strings.Cut(rest, toolsFoot)
+	if !found || !found2 {
+		t.Fatal("docs/tools.md shows nothing of the stored report")
+	}
+	report := string(written(t, func(w io.Writer) error { return Text(w, r, Look{Columns: 100}) }))
+	i := strings.LastIndex(report, "\n━━ in short")
+	if i < 0 {
+		t.Fatal("the stored report has no last lines")
+	}
+	sameDocument(t, path, text, before+toolsHead+report[i+1:]+toolsFoot+after)
+}
+
 // The stored report fits a terminal of 80 columns, also if all of its times are doubtful
 // and differ from the processor times.
 func TestStoredFits(t *testing.T) {
