@@ -2,7 +2,6 @@ package tables
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,16 +60,16 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestDocument checks that docs/bench.md has every table, and that what the headline of
+// TestDocument checks that docs/figures.md has every table, and that what the headline of
 // `cheap bench` says of the objects of the table resident is true.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "bench.md"))
+	text, err := os.ReadFile(docs("figures.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range All() {
 		if !strings.Contains(string(text), "| `"+table.Name+"` |") {
-			t.Errorf("docs/bench.md has nothing about table %s", table.Name)
+			t.Errorf("docs/figures.md has nothing about table %s", table.Name)
 		}
 	}
 	if LargeObjects != 512 || LargeBytes != 256<<10 {
