@@ -47,7 +47,7 @@ Examples:
 Flags:
 
 %s
-docs/explain.md describes the report.
+docs/tools.md describes the report.
 `
 
 // explainSettings is what the arguments of `cheap explain` ask for.

@@ -27,7 +27,7 @@
 // prints the version.
 //
 // `cheap bench -h` describes the flags of a command, and so do the others.
-// docs/bench.md and docs/explain.md describe the reports.
+// docs/tools.md describes the reports.
 package main
 
 import (

@@ -30,7 +30,7 @@ Usage:
   cheap version                     print the version
 
 "cheap bench -h" describes the flags of a command, and so do the others.
-docs/bench.md and docs/explain.md describe the reports.
+docs/tools.md describes the reports.
 `
 
 // A usageError is a mistake in the arguments. Its text says what is right.

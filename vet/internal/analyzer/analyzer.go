@@ -26,7 +26,7 @@ func New(name, file string, run func(pass *analysis.Pass, pkg *source.Package), 
 	return &analysis.Analyzer{
 		Name:             name,
 		Doc:              doc(file, name),
-		URL:              "https://github.com/cheapgo/cheap/blob/main/docs/vet.md",
+		URL:              "https://github.com/cheapgo/cheap/blob/main/docs/tools.md#cheapvet",
 		Requires:         []*analysis.Analyzer{source.Analyzer},
 		RunDespiteErrors: true,
 		FactTypes:        facts,

@@ -62,7 +62,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("before the summary there is no %q", want)
 		}
 	}
-	for _, want := range []string{"<code>cheap bench -count 3</code>", "v1.2.3", `<a href="` + project + `/blob/main/docs/bench.md"`} {
+	for _, want := range []string{"<code>cheap bench -count 3</code>", "v1.2.3", `<a href="` + project + `/blob/main/docs/figures.md#how-it-is-measured"`} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("behind the summary there is no %q", want)
 		}
