@@ -90,5 +90,5 @@
 // # Build tags and environment
 //
 // The tags cheap_portable, cheap_gomem and cheap_check, the environment variables, and the
-// systems that are supported are listed in README.md.
+// systems that are supported are listed in docs/limits.md.
 package cheap
