@@ -1,11 +1,20 @@
-// Package cheap gives Go programs memory outside the Go heap, that C code may use and
-// keep. It is a heap in pure Go: [Malloc] and [Free] make no cgo call and work with
-// CGO_ENABLED=0. The garbage collector neither scans nor moves this memory.
+// Package cheap is malloc and free for Go programs, in pure Go: memory outside the Go heap,
+// which C code may use and keep. No call is a cgo call, and the garbage collector neither
+// scans nor moves a block.
 //
 // It is for arguments of C calls, for memory that C keeps, and for large data that the
-// garbage collector should not see, such as caches. Package own frees resources that C
-// made when the Go values that own them become unreachable; package pace makes the
-// garbage collector count memory outside its heap.
+// collector should not see, such as caches. Memory that C passes to its own free is
+// libc.Allocator's. For objects that C made, package own frees them when Go has forgotten
+// them, and package pace makes the collector count them.
+//
+//	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 64 << 20})
+//	...
+//	p := cheap.New[point](heap) // zeroed; nil if there is no memory
+//	name := cheap.CString(heap, "origin") // for C, a char *
+//	...
+//	cheap.Delete(heap, p)
+//	heap.Free(name)
+//	err = heap.Destroy() // an error if a block was not freed
 //
 // # What holds what
 //

@@ -1,5 +1,6 @@
-// Package cheaptest tests implementations of [cheap.Allocator]: those of this module, and
-// those of other modules.
+// Package cheaptest tests an implementation of [cheap.Allocator]. It is for the author of an
+// allocator, or of an adapter from an allocator of this module to another interface: the
+// allocators of this module pass it.
 //
 //	func TestConformance(t *testing.T) {
 //		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {

@@ -1,5 +1,18 @@
-// Package libc uses the C library, and constructors and destructors in C, from
-// Go.
+// Package libc gives package own the C functions that destroy and make resources, many of
+// them in one cgo call, and gives Go the malloc of the C library. A binding of a C library
+// needs it; a program that only needs memory takes a [github.com/cheapgo/cheap.Heap].
+//
+//	// void image_free(void *image);
+//	import "C"
+//
+//	var images = own.NewPool(own.Options{
+//		Name: "Image", CHeap: true,
+//		Release: libc.Destructor(unsafe.Pointer(C.image_free), libc.NoCallback),
+//	})
+//
+//	p := libc.Allocator{}.Malloc(100) // C code may pass it to free
+//
+// # What it has
 //
 //   - [Allocator] is the malloc and free of the C library as a
 //     [github.com/cheapgo/cheap.Allocator]. It is for memory that C code passes

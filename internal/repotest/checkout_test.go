@@ -2,110 +2,160 @@ package repotest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // outside is the environment of a program that knows the checkout only by a
 // replace line. The workspace would know it anyway. What go mod tidy adds is
-// golang.org/x/sys, whose sum the checkout's own go.sum has vouched for, so the
-// network is not asked again. With -trimpath the packages do not depend on the
-// folder that they are in, so the build cache has them.
-var outside = []string{"GOWORK=off", "GOFLAGS=-buildvcs=false -trimpath", "GONOSUMDB=golang.org/x/sys"}
+// in the checkout's own go.sum files, so the network is not asked again. With
+// -trimpath the packages do not depend on the folder that they are in, so the
+// build cache has them.
+var outside = []string{"GOWORK=off", "GOFLAGS=-buildvcs=false -trimpath", "GONOSUMDB=golang.org/x/sys,github.com/google/pprof"}
 
-// blocksOf returns the code blocks of README.md in a language.
-func blocksOf(t *testing.T, lang string) []codeBlock {
+// blockOf returns the one code block of README.md in a language that contains a text.
+func blockOf(t *testing.T, lang, contains string) codeBlock {
 	t.Helper()
-	var blocks []codeBlock
+	var found []codeBlock
 	for _, b := range parseDocument(t, "README.md").blocks {
-		if b.lang == lang {
-			blocks = append(blocks, b)
+		if b.lang == lang && strings.Contains(b.text, contains) {
+			found = append(found, b)
 		}
 	}
-	return blocks
+	if len(found) != 1 {
+		t.Fatalf("README.md has %d blocks of %s with %s, want 1", len(found), lang, contains)
+	}
+	return found[0]
 }
 
-// TestCheckout does what README.md says about a program that depends on a
-// checkout, with the first program that it shows, and compares what the
-// program prints.
-func TestCheckout(t *testing.T) {
-	t.Parallel()
-	dir := dependent(t, map[string]string{"main.go": blocksOf(t, "go")[0].text})
-	got := runLines(t, dir, "go run .")
-	if want := blocksOf(t, "text")[0].text; got != want {
-		t.Errorf("the first program printed\n%s\nREADME.md says\n%s", got, want)
-	}
-}
-
-// TestSnippets builds the other pieces of Go that README.md shows, and runs those
-// that a block of output follows.
-func TestSnippets(t *testing.T) {
-	t.Parallel()
-	cgo := goEnv(t, "CGO_ENABLED") == "1"
-	all := parseDocument(t, "README.md").blocks
-	programs := map[string]string{}
-	prints := map[string]string{} // by the folder of the program
-	for i, b := range all {
-		if b.lang != "go" || b == blocksOf(t, "go")[0] {
-			continue
-		}
-		prog := program(b.text)
-		if strings.Contains(prog, modulePath+"/") && !cgo {
-			continue // libc is empty without it
-		}
-		folder := fmt.Sprintf("line%d", b.line)
-		programs[folder+"/main.go"] = prog
-		if i+1 < len(all) && all[i+1].lang == "text" {
-			prints[folder] = all[i+1].text
-		}
-	}
-	dir := dependent(t, programs)
-	runLines(t, dir, "go vet ./...")
-	for name := range programs {
-		folder := path.Dir(name)
-		want, ok := prints[folder]
-		if !ok {
-			// What cgo leaves to the linker, vet does not see. The build cache has what go run has linked,
-			// so the program is built by go run, with a command that does not start it.
-			command(t, dir, outside, "go", "run", "-exec=go version", "./"+folder)
-			continue
-		}
-		if got := runLines(t, dir, "go run ./"+folder); got != want {
-			t.Errorf("README.md:%s: the program printed\n%s\nREADME.md says\n%s", strings.TrimPrefix(folder, "line"), got, want)
-		}
-	}
-	if len(prints) == 0 && cgo {
-		t.Error("no program but the first is run")
-	}
-}
-
-// dependent makes a module with files beside a link to the checkout, by the
-// commands of README.md, and returns its directory.
-func dependent(t *testing.T, texts map[string]string) string {
+// besideCheckout returns an empty folder beside a link to the checkout.
+func besideCheckout(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
 	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(top, "hello")
-	writeFiles(t, dir, texts)
-	for _, b := range blocksOf(t, "sh") {
-		if !strings.Contains(b.text, "-replace=") {
-			continue
-		}
-		setup, ok := strings.CutSuffix(b.text, "go run .\n")
-		if !ok {
-			t.Fatalf("README.md:%d: the commands do not end by running the program", b.line)
-		}
-		runLines(t, dir, setup)
-		return dir
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("README.md does not say how a program depends on a checkout")
-	return ""
+	return dir
+}
+
+// TestCheckout does what README.md says about a program that depends on a
+// checkout: in an empty folder its commands run the first program.
+func TestCheckout(t *testing.T) {
+	t.Parallel()
+	if goEnv(t, "CGO_ENABLED") != "1" {
+		return // the first program is a binding
+	}
+	const text = "12345" // that the commands pass to the program
+	script := blockOf(t, "sh", "-replace=").text
+	if !strings.HasSuffix(script, "seq 100000 | go run . "+text+"\n") {
+		t.Fatalf("the commands do not end by running the program:\n%s", script)
+	}
+	want := map[string]bool{}
+	for i := range text {
+		for j := i + 1; j <= len(text); j++ {
+			want[text[i:j]] = true
+		}
+	}
+	got := map[string]bool{}
+	for _, line := range strings.Fields(command(t, besideCheckout(t), outside, "sh", "-ec", script)) {
+		got[line] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the first program prints %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// TestReplaceLines reads the lines of README.md for the other modules, and builds a program with
+// them that imports two, of which one requires the other's.
+func TestReplaceLines(t *testing.T) {
+	t.Parallel()
+	lines := blockOf(t, "text", "replace (").text
+	want := "replace (\n"
+	for _, dir := range modules {
+		top, _, _ := strings.Cut(dir, "/")
+		// Others have programs, or are nobody's import.
+		if top == "cmem" || top == "inspect" || top == "x" {
+			want += fmt.Sprintf("\t%s/%s => ../cheap/%s\n", modulePath, dir, dir)
+		}
+	}
+	if want += ")\n"; lines != want {
+		t.Errorf("README.md has the lines\n%s\nwant\n%s", lines, want)
+	}
+	dir := besideCheckout(t)
+	writeFiles(t, dir, map[string]string{
+		"go.sum": read(t, "inspect/go.sum"),
+		"main.go": `package main
+
+import (
+	_ "` + modulePath + `/cmem"
+	"` + modulePath + `/inspect"
+)
+
+func main() { inspect.SetRate(0) }
+`,
+	})
+	for line := range strings.Lines(blockOf(t, "sh", "-replace=").text) {
+		if strings.HasPrefix(line, "go mod tidy") {
+			text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFiles(t, dir, map[string]string{"go.mod": string(text) + lines})
+		}
+		if strings.HasPrefix(line, "go mod ") {
+			runLines(t, dir, line)
+		}
+	}
+	runLines(t, dir, "go vet .")
+}
+
+// TestExcerpts looks at what README.md shows of the first program: a binding and a main, short.
+// TestDocumentsShowWhatRuns compares them with the program.
+func TestExcerpts(t *testing.T) {
+	t.Parallel()
+	var excerpts []codeBlock
+	for _, b := range parseDocument(t, "README.md").blocks {
+		if b.lang == "go" {
+			excerpts = append(excerpts, b)
+		}
+	}
+	if len(excerpts) != 2 {
+		t.Errorf("README.md shows %d pieces of Go, want 2", len(excerpts))
+	}
+	for _, b := range excerpts {
+		if n := strings.Count(b.text, "\n"); n > 15 {
+			t.Errorf("README.md:%d: an excerpt of %d lines; 15 are what a reader takes in", b.line, n)
+		}
+	}
+}
+
+// TestLength counts the words of documents that are read from begin to end. What grows beyond
+// its bound belongs on another page, or is said twice.
+func TestLength(t *testing.T) {
+	t.Parallel()
+	bounds := map[string]int{
+		"README.md": 1100, "CONTRIBUTING.md": 800, "SECURITY.md": 600,
+		"docs/guide.md": 6000, "docs/porting.md": 3000,
+	}
+	for _, name := range files(t) {
+		if path.Base(name) == "README.md" && bounds[name] == 0 && !strings.Contains(name, "/internal/") {
+			bounds[name] = 200
+		}
+	}
+	for name, bound := range bounds {
+		if n := len(strings.Fields(read(t, name))); n > bound {
+			t.Errorf("%s has %d words, and should have at most %d", name, n, bound)
+		}
+	}
 }
 
 // runLines runs commands, one a line, and returns what they print.
@@ -116,18 +166,4 @@ func runLines(t *testing.T, dir, lines string) string {
 		out += command(t, dir, outside, strings.Fields(line)...)
 	}
 	return out
-}
-
-// program makes a program of statements, unless it is one.
-func program(text string) string {
-	if strings.HasPrefix(text, "package ") {
-		return text
-	}
-	var imports strings.Builder
-	for _, path := range []string{"errors", "fmt", "log", "time", "unsafe", modulePath, modulePath + "/libc", modulePath + "/own", modulePath + "/pace"} {
-		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(text) {
-			imports.WriteString("import \"" + path + "\"\n")
-		}
-	}
-	return "package main\n\n" + imports.String() + "\nfunc main() {\n" + text + "}\n"
 }

@@ -22,9 +22,13 @@ var ranBy = map[string]string{
 	"go tool pprof -top localhost:6060/debug/pprof/heap":                                 "TestDocument",
 	"go tool pprof -top -cum -show='^main' 'localhost:6060/debug/cheap/cmem?seconds=10'": "TestDocument",
 
-	"go mod init example.com/hello": "TestCheckout",
+	"cp ../cheap/examples/first/*.go .": "TestCheckout",
+	"go mod init example.com/hello":     "TestCheckout",
 	"go mod edit -require=github.com/cheapgo/cheap@v0.0.0 -replace=github.com/cheapgo/cheap=../cheap": "TestCheckout",
-	"go mod tidy": "TestCheckout",
+	"go mod tidy":                 "TestCheckout",
+	"seq 100000 | go run . 12345": "TestCheckout",
+
+	"seq 100000 | GOWORK=off go run . 12345": "TestProgram",
 
 	"go mod edit -require=github.com/cheapgo/cheap/x/cgoalloc@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoalloc=../cheap/x/cgoalloc -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
 	"go mod edit -require=github.com/cheapgo/cheap/x/cgoparam@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
@@ -43,7 +47,7 @@ var goFlags = map[string]bool{
 }
 
 // commandLike is a line of text, or code within a line, that is a command.
-var commandLike = regexp.MustCompile(`^(?:[A-Z_]+=\S* )*(?:go (?:build|run|test|vet) \S|cheap [a-z]+ \S|\.ci/[a-z]+(?: |$))`)
+var commandLike = regexp.MustCompile(`^(?:[A-Z_]+=\S* )*(?:go (?:build|install|run|test|vet) \S|cheap [a-z]+ \S|\.ci/[a-z]+(?: |$))`)
 
 // TestCommands reads each command that a document shows. The folders, packages and tests that it
 // names exist, its flags are declared, and stand where the go command passes them on.
@@ -141,7 +145,7 @@ func (c *commands) command(line string, words []string) {
 		}
 	case first == "cheap" && len(words) > 1:
 		c.program("cmd/cheap", words[1:])
-	case first == "go" && len(words) > 1 && slices.Contains([]string{"build", "run", "test", "vet"}, words[1]):
+	case first == "go" && len(words) > 1 && slices.Contains([]string{"build", "install", "run", "test", "vet"}, words[1]):
 		c.goCommand(words[1], words[2:])
 	case first == "go" && slices.Equal(words[1:2], []string{"tool"}) && slices.Contains(words, "staticcheck"):
 	default:
@@ -149,7 +153,7 @@ func (c *commands) command(line string, words []string) {
 	}
 }
 
-// goCommand checks the arguments of go build, run, test and vet.
+// goCommand checks the arguments of go build, install, run, test and vet.
 func (c *commands) goCommand(verb string, args []string) {
 	c.t.Helper()
 	var patterns []string // of -run, -bench, -fuzz

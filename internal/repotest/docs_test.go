@@ -53,7 +53,7 @@ var (
 
 // foreign is what documents name that is not ours and not Go's.
 var foreign = []string{
-	"C.malloc", "C.free", "C.CString", "go.mod", "pace", "inspect", "leaktest",
+	"C.malloc", "C.free", "C.CString", "C.char", "go.mod", "pace", "inspect", "leaktest",
 	"../cheap", "../../..", "own.Owner",
 }
 

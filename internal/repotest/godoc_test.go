@@ -169,7 +169,7 @@ func TestDocShowsNoInternals(t *testing.T) {
 
 // firstScreens are the packages whose documentation says in its first lines what
 // the package is for and how to begin. The details follow under headings.
-var firstScreens = []string{".", "calls", "libc", "own", "pace"}
+var firstScreens = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc", "x/cgoparam"}
 
 // TestDocFirstScreen counts the lines that go doc prints before the first heading. The first two
 // are the package clause and an empty line.

@@ -34,8 +34,9 @@ import (
 // a live block counts as a buffer of size 0, and is ignored.
 //
 // A program that reads a buffer after its release reads memory that may belong to
-// another buffer. With the build tag cheap_check such a read finds a pattern, and a
-// write is detected; see README.md.
+// another buffer. With the build tag cheap_check such a read finds a pattern in a buffer
+// of up to 32 KiB, and a write to one of up to 16 KiB panics when its memory is allocated
+// again.
 type Allocator struct {
 	Heap *cheap.Heap // nil means cheap.Default()
 }

@@ -11,7 +11,7 @@ import (
 	cheaparrow "github.com/cheapgo/cheap/x/arrow"
 )
 
-// TestReleased reads and writes buffers after their release, which README.md says is
+// TestReleased reads and writes buffers after their release, which the comment of Allocator says is
 // detected with the build tag cheap_check.
 func TestReleased(t *testing.T) {
 	heap, err := cheap.NewHeap(cheap.HeapOptions{})

@@ -1,6 +1,16 @@
-// Package cgoalloc is github.com/CannibalVox/cgoalloc v1.2.1 on the engine of
-// [github.com/cheapgo/cheap]. A program changes the import path and its
-// go.mod; docs/porting.md shows how. New programs use package cheap itself.
+// Package cgoalloc is a drop-in for github.com/CannibalVox/cgoalloc v1.2.1, on the engine of
+// [github.com/cheapgo/cheap]. A program that uses the original changes the import path and
+// its go.mod; docs/porting.md shows how. New programs use package cheap itself.
+//
+//	c := &cgoalloc.DefaultAllocator{}
+//	blocks, err := cgoalloc.CreateFixedBlockAllocator(c, 4096, 64, 8)
+//	...
+//	arena := cgoalloc.CreateArenaAllocator(cgoalloc.CreateFallbackAllocator(blocks, c))
+//	name := cgoalloc.CString(arena, "hello")
+//	...
+//	arena.FreeAll()
+//
+// # Differences
 //
 // The package does what the original promises, errors and panics included. It
 // corrects these mistakes of the original:

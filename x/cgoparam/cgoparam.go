@@ -7,7 +7,9 @@
 //	info := (*C.VkBufferCreateInfo)(alloc.Malloc(C.sizeof_struct_VkBufferCreateInfo))
 //
 // An [Allocator] is an arena of [github.com/cheapgo/cheap.GetArena], which new
-// programs use directly. These are the differences from the original:
+// programs use directly.
+//
+// # Differences
 //
 //   - Blocks are aligned to 16 bytes, as those of C's malloc. The original aligns
 //     them to 8.

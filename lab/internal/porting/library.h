@@ -25,15 +25,3 @@ int64_t sum_pair(const pair *pair);
 // size bytes, as snprintf would.
 typedef struct { const char *name; const int *sides; int n; } request;
 int describe(const request *request, char *out, size_t size);
-
-// A context is used by one thread at a time, with its meshes. Meshes are freed before
-// their context.
-typedef struct context context;
-typedef struct mesh mesh;
-context *context_new(void);
-void context_free(void *context);
-mesh *mesh_new(context *context, int points);
-void mesh_free(context *context, mesh *mesh);
-int mesh_points(context *context, const mesh *mesh);
-int contexts_alive(void); // and meshes
-int context_misuses(void); // what was done by two threads at once, or in the wrong order

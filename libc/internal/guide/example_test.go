@@ -24,6 +24,11 @@ func Example_arena() {
 	// Output: arena
 }
 
+func Example_strings() {
+	fmt.Println(guide.Upper("from C, and freed"))
+	// Output: FROM C, AND FREED <nil>
+}
+
 func Example_heap() {
 	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 64 << 20})
 	if err != nil {
@@ -59,6 +64,23 @@ func Example_poolAndClose() {
 	// 0
 }
 
+func Example_inside() {
+	image, err := guide.NewImage(640, 480)
+	if err != nil {
+		panic(err)
+	}
+	line, err := image.Line(479)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(line.At(0)) // line keeps the image alive
+	image.Close()
+	fmt.Println(line.At(0))
+	// Output:
+	// 0 <nil>
+	// 0 cheap: own: the owner is closed
+}
+
 func Example_poolAndForget() {
 	for range 1000 {
 		if _, err := guide.NewImage(16, 16); err != nil {
@@ -76,6 +98,79 @@ func waitForRelease() {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
+}
+
+func Example_children() {
+	store, err := guide.NewStore()
+	if err != nil {
+		panic(err)
+	}
+	drawer, err := store.NewDrawer()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(store.Drawers())
+	store.Close()                    // it waits for its drawer
+	fmt.Println(guide.StoresAlive()) // 1 is alive
+	drawer.Close()
+	fmt.Println(guide.StoresAlive())
+	fmt.Println(store.Drawers())
+	// Output:
+	// 1 <nil>
+	// 1 0
+	// 0 0
+	// 0 cheap: own: the owner is closed
+}
+
+func Example_errors() {
+	journal, err := guide.NewJournal(1)
+	if err != nil {
+		panic(err)
+	}
+	journal.Write("kept")
+	journal.Write("lost")
+	fmt.Println(journal.Close())
+	fmt.Println(errors.Is(journal.Write("late"), own.ErrClosed))
+
+	go func() {
+		journal, _ := guide.NewJournal(0)
+		journal.Write("lost")
+	}() // and forgotten
+	fmt.Println(collected(guide.Forgotten))
+	// Output:
+	// 1 lines are lost
+	// true
+	// 1 lines are lost
+}
+
+// collected is for this example only: it does not wait for the next collection.
+func collected(errors <-chan error) error {
+	for {
+		runtime.GC()
+		select {
+		case err := <-errors:
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func Example_threads() {
+	runtime.LockOSThread() // the loop has a thread of its own
+	defer runtime.UnlockOSThread()
+	for range 100 {
+		texture, err := guide.NewTexture()
+		if err != nil {
+			panic(err)
+		}
+		go texture.Close() // by any goroutine
+	}
+	for deleted := 0; deleted < 100; {
+		<-guide.Wake
+		deleted += guide.Paint()
+	}
+	fmt.Println(guide.Strangers)
+	// Output: 0
 }
 
 func Example_pace() {

@@ -62,6 +62,9 @@ const (
 	readmeHead = "| | with cheap | without it | |\n| --- | --- | --- | --- |\n"
 	readmeFoot = "\n\nThe figures are those of "
 	readmeEnd  = ".\n"
+
+	pricesHead = "| | with cheap | without it |\n| --- | --- | --- |\n"
+	pricesFoot = "\n\nThe same run."
 )
 
 // TestReadmeFigures compares the table of README.md with the summary of the stored
@@ -88,7 +91,35 @@ func TestReadmeFigures(t *testing.T) {
 	m := &r.Machine
 	date, _, _ := strings.Cut(m.Date, "T")
 	machine := fmt.Sprintf("[one run](docs/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
-	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+after)
+	between, rest, found := strings.Cut(after, pricesHead)
+	_, after, found2 = strings.Cut(rest, pricesFoot)
+	if !found || !found2 {
+		t.Fatal("README.md has no table of prices")
+	}
+	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+
+		between+pricesHead+strings.Join(prices(t, r), "\n")+pricesFoot+after)
+}
+
+// prices returns the lines of README.md that say what this module costs.
+func prices(t *testing.T, r *result.Report) []string {
+	row := func(table, name string, procs int) *result.Row {
+		for i := range r.Rows {
+			if row := &r.Rows[i]; row.Table == table && row.Row == name && row.Procs == procs {
+				return row
+			}
+		}
+		t.Fatalf("the stored report has no row %s/%s", table, name)
+		return nil
+	}
+	hand := figure.Duration(row("release", "manual-object", 1).NsPerOp) + " by hand"
+	return []string{
+		fmt.Sprintf("| Making a C object and closing it | %s | %s |", figure.Duration(row("release", "own-close", 1).NsPerOp), hand),
+		fmt.Sprintf("| Making one and forgetting it | %s | %s |", figure.Duration(row("release", "own-forget", 1).NsPerOp), hand),
+		fmt.Sprintf("| What one object in ten holds that outlives the others | %s× what it owns | %s× with runtime.AddCleanup |",
+			figure.Exact(row("survivors", "own-10", 1).Held), figure.Exact(row("survivors", "addcleanup-10", 1).Held)),
+		fmt.Sprintf("| A server's request without Close, with pace: processor time | %s | %s by hand |",
+			figure.Duration(row("server", "own-pace", 2).CPUNsPerOp), figure.Duration(row("server", "close", 2).CPUNsPerOp)),
+	}
 }
 
 // What docs/tools.md shows of the stored report stands between these texts.
