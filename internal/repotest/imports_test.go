@@ -89,6 +89,7 @@ var imports = map[string][]string{
 	"internal/shadow":     {},
 	"internal/testcall":   {},
 	"internal/testchild":  {"internal/testwait"},
+	"internal/testtrace":  {},
 	"internal/testwait":   {},
 	"internal/repotest":   {},
 	"internal/ctouch":     {"C"},
@@ -107,14 +108,14 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
 	".":                   {"asan", "internal/shadow", "internal/testchild"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
-	"own":                 {"internal/cside", "internal/race", "internal/testchild", "libc"},
+	"own":                 {"internal/cside", "internal/percpu", "internal/race", "internal/testchild", "internal/testtrace", "libc"},
 	"internal/cside":      {"."},
 	"libc":                {"cheaptest", "internal/testchild", "libc/internal/ctest"},
 	"calls":               {"calls/internal/ctest"},
