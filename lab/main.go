@@ -24,7 +24,6 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
-	"github.com/cheapgo/cheap/lab/internal/splice"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
@@ -45,13 +44,8 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	// The parent of each of these processes ends it, by closing its stdin.
 	signal.Ignore(os.Interrupt)
 	ctx := context.Background()
-	if len(args) > 0 {
-		switch args[0] {
-		case rowCommandName:
-			return unbound(func() error { return measure.Child(ctx, tables.All(), args[1:], stdin, stdout) })
-		case spliceCommandName:
-			return unbound(func() error { return splice.Serve(ctx, releaseRows(), args[1:], stdin, stdout) })
-		}
+	if len(args) > 0 && args[0] == rowCommandName {
+		return unbound(func() error { return measure.Child(ctx, tables.All(), args[1:], stdin, stdout) })
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -94,8 +88,6 @@ const rowCommandName = "bench-row"
 const (
 	benchBudget = 64 * time.Second
 
-	spliceBudget = 30 * time.Second // more, for the table that -splice adds
-
 	// For each table with rows that are measured only where -run names it: dozens of rows with
 	// rounds of a tenth of a second.
 	namedBudget      = 50 * time.Second
@@ -117,7 +109,6 @@ type settings struct {
 	first   []string // as table/row
 	quick   bool
 	limits  bool
-	spliced *spliced // nil without -splice
 	profile string
 
 	tables []measure.Table
@@ -139,17 +130,12 @@ func parse(args []string) (*settings, bool, error) {
 	flags.BoolVar(&s.quick, "quick", false, "")
 	flags.StringVar(&s.profile, "cpuprofile", "", "")
 	flags.BoolVar(&s.limits, "limits", false, "")
-	splice := flags.Bool("splice", false, "")
 	if err := flags.Parse(args); err != nil {
 		return nil, false, usagef("%v", err)
 	}
 	s.first = strings.Split(*first, ",")
 	if s.limits && *run == "" {
 		s.tables = tables.Promised()
-	}
-	if *splice {
-		s.spliced = newSpliced()
-		s.tables = s.spliced.addTo(s.tables)
 	}
 	given := func(name string) (found bool) {
 		flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
@@ -296,12 +282,6 @@ func bench(ctx context.Context, args []string, out messages) error {
 	if list {
 		return out.send(result.Message{List: s.list()})
 	}
-	if s.spliced != nil {
-		defer s.spliced.remove()
-		if err := s.buildSpliced(ctx, out); err != nil {
-			return err
-		}
-	}
 	if missing := missing(); missing != "" {
 		out.send(result.Message{Warning: missing})
 	}
@@ -375,16 +355,13 @@ func (s *settings) measure(ctx context.Context, out messages) (*result.Report, e
 
 // budget returns how long the run may take.
 func (s *settings) budget() time.Duration {
-	usual, splice, named := benchBudget, spliceBudget, namedBudget
+	usual, named := benchBudget, namedBudget
 	if s.quick {
-		usual, splice, named = quickBudget, quickBudget, quickNamedBudget
+		usual, named = quickBudget, quickNamedBudget
 	}
 	total := time.Duration(0)
 	if slices.ContainsFunc(s.tables, func(t measure.Table) bool { return !t.Named && s.keepsRows(&t) }) {
 		total = usual
-	}
-	if s.spliced != nil {
-		total += splice
 	}
 	for _, t := range s.tables {
 		if t.Named || slices.ContainsFunc(t.Rows, func(r measure.Row) bool { return r.Named && s.run.keeps(t.Name, r.Name) }) {

@@ -15,7 +15,6 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
-	"github.com/cheapgo/cheap/lab/internal/splice"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
@@ -187,9 +186,6 @@ func TestDescribeProgress(t *testing.T) {
 func TestChildArguments(t *testing.T) {
 	if err := run([]string{rowCommandName}, strings.NewReader(""), io.Discard); !errors.Is(err, measure.ErrArgs) {
 		t.Errorf("%s: %v", rowCommandName, err)
-	}
-	if err := run([]string{spliceCommandName}, strings.NewReader(""), io.Discard); !errors.Is(err, splice.ErrArgs) {
-		t.Errorf("%s: %v", spliceCommandName, err)
 	}
 }
 

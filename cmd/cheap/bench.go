@@ -42,11 +42,11 @@ Flags:
 
 %s`
 
-const benchFlags = "-benchtime, -count, -cpu, -cpuprofile, -format, -limits, -list, -o, -quick, -run and -splice"
+const benchFlags = "-benchtime, -count, -cpu, -cpuprofile, -format, -limits, -list, -o, -quick and -run"
 
 // measuring are the flags that the laboratory reads.
 var measuring = map[string]bool{
-	"run": true, "count": true, "benchtime": true, "cpu": true, "quick": true, "cpuprofile": true, "splice": true, "list": true, "limits": true,
+	"run": true, "count": true, "benchtime": true, "cpu": true, "quick": true, "cpuprofile": true, "list": true, "limits": true,
 }
 
 // parseBench reads the arguments. It returns flag.ErrHelp where they ask for
@@ -64,8 +64,7 @@ func parseBench(args []string) (*benchSettings, *flag.FlagSet, error) {
 	flags.Bool("limits", false, "compare with what is promised, and fail if a figure is above its regression limit; without\n-run, all rows about which there is a promise")
 	format := flags.String("format", "text", "report in this `format`: text, json, html, or bench (for benchstat)")
 	out := flags.String("o", "", "write the report to this `file`, not to stdout (with -format html: a page);\nwith -format text, a name that ends in .html is for the page, and any other name is\nfor the text, with the page beside it")
-	profile := flags.String("cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, write the profile to this `file`, and report in which functions the rows\nspend their time")
-	flags.Bool("splice", false, "add the table splice: cleanups and finalizers in the installed runtime, and in a copy\nof it with a faster search; builds the module lab twice more")
+	profile := flags.String("cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, and write the profile to this `file`; its tags name the rows")
 
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -120,11 +119,7 @@ func kindOf(flags *flag.FlagSet) page.Kind {
 func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, flags, err := parseBench(args)
 	if errors.Is(err, flag.ErrHelp) {
-		var options strings.Builder
-		flags.SetOutput(&options)
-		flags.PrintDefaults()
-		_, err := fmt.Fprintf(stdout, benchUsage, options.String())
-		return err
+		return help(stdout, benchUsage, flags)
 	}
 	if err != nil {
 		return err
