@@ -36,7 +36,6 @@ var ranBy = map[string]string{
 	"go mod edit -replace=github.com/CannibalVox/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap":                                                         "TestDropIns",
 
 	"go mod edit -require=github.com/cheapgo/cheap/x/arrow@v0.0.0 -replace=github.com/cheapgo/cheap/x/arrow=../cheap/x/arrow -replace=github.com/cheapgo/cheap=../cheap": "TestReadme",
-	"go mod edit -replace=modernc.org/memory=../cheap/lab/modernc -replace=github.com/cheapgo/cheap=../cheap":                                                            "TestReplace",
 }
 
 // Flags of the go command that documents use, and whether a value follows one that has no "=".

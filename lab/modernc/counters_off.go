@@ -1,6 +1,0 @@
-//go:build !memory.counters
-
-package memory
-
-// counters is true if an Allocator updates its counters.
-const counters = false
