@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -25,8 +24,7 @@ var demonstrations = []demonstration{
 	{"README.md", []string{"examples/first"}, false},
 	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
-		"lab/internal/porting", "lab/internal/porting/before", "lab/internal/porting/after", "x/cgoparam",
-		"lab/internal/porting/before/shapes", "lab/internal/porting/after/shapes",
+		"lab/internal/porting", "x/cgoparam", "lab/internal/porting/shapes",
 		"examples/lists/sqlite",
 	}, false},
 }
@@ -43,8 +41,8 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 			if extensions[b.lang] == nil {
 				continue
 			}
-			if isWholeFile(b) {
-				continue // a test builds it
+			if isWholeFile(b) || b.before {
+				continue // a test builds it, or it is what a program had
 			}
 			shown += b.text
 			if !isIn(sources, b.lang, b.text) {
@@ -68,25 +66,6 @@ func TestDocumentsShowWhatRuns(t *testing.T) {
 		}
 		if examples == 0 && d.examples {
 			t.Errorf("%s have no examples", d.packages)
-		}
-	}
-}
-
-// TestPortingBeforeAndAfter compares the examples of the two, which are to do
-// the same: they have the same names and the same output.
-func TestPortingBeforeAndAfter(t *testing.T) {
-	t.Parallel()
-	outputs := func(dir string) map[string]string {
-		name := "lab/internal/porting/" + dir + "/example_test.go"
-		all := map[string]string{}
-		for _, e := range examplesOf(t, name, read(t, name)) {
-			_, all[e.name], _ = strings.Cut(e.text, "// Output:")
-		}
-		return all
-	}
-	for _, dir := range []string{"", "/shapes"} {
-		if before, after := outputs("before"+dir), outputs("after"+dir); len(before) == 0 || !maps.Equal(before, after) {
-			t.Errorf("the examples before%s print %q, those after%s %q", dir, before, dir, after)
 		}
 	}
 }

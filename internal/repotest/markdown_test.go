@@ -23,6 +23,8 @@ type codeBlock struct {
 	lang string
 	line int // of the opening fence, from 1
 	text string
+
+	before bool // the text above ends with "Before:", or with "Before, and after:"
 }
 
 // A span is a part of a line.
@@ -42,17 +44,22 @@ var parseDocument = kept(func(t *testing.T, name string) document {
 	t.Helper()
 	d := document{name: name}
 	var open *codeBlock
+	above := ""
 	for i, line := range strings.Split(read(t, name), "\n") {
 		fence, isFence := strings.CutPrefix(line, "```")
 		switch {
 		case isFence && open == nil:
-			d.blocks = append(d.blocks, codeBlock{lang: fence, line: i + 1})
+			d.blocks = append(d.blocks, codeBlock{lang: fence, line: i + 1, before: strings.HasSuffix(above, "Before:") || strings.HasSuffix(above, "Before, and after:")})
+			above = ""
 			open = &d.blocks[len(d.blocks)-1]
 		case isFence:
 			open = nil
 		case open != nil:
 			open.text += line + "\n"
 		default:
+			if line != "" {
+				above = line
+			}
 			if strings.HasPrefix(line, "#") {
 				title := strings.ToLower(strings.TrimLeft(line, "# "))
 				d.titles = append(d.titles, strings.ReplaceAll(notTitle.ReplaceAllString(title, ""), " ", "-"))

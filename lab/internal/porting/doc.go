@@ -1,4 +1,3 @@
-// Package porting is the code of docs/porting.md: bindings of one small library
-// as they are without this module, in package before, and as they are with it,
-// in package after. The examples of both are the same, and print the same.
+// Package porting is the code of docs/porting.md as it is with this module: a binding of one small
+// library.
 package porting

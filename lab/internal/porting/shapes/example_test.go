@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/lab/internal/porting/before/shapes"
+	"github.com/cheapgo/cheap/lab/internal/porting/shapes"
 )
 
 func Example_closed() {

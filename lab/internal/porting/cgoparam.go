@@ -1,12 +1,12 @@
-package before
+package porting
 
-// #include "../library.h"
+// #include "library.h"
 import "C"
 
 import (
 	"unsafe"
 
-	"github.com/CannibalVox/cgoparam"
+	"github.com/cheapgo/cheap/x/cgoparam"
 )
 
 // Describe passes a struct that points to a string and an array.

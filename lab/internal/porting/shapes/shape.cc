@@ -1,6 +1,6 @@
 //go:build cgo && cxx
 
-#include "../../shape.hpp"
+#include "../shape.hpp"
 #include "cheap.hpp"
 #include "shape.h"
 

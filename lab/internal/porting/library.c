@@ -1,3 +1,4 @@
+#include "library.h"
 // The library itself.
 
 #include <stdio.h>

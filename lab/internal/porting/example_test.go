@@ -1,18 +1,21 @@
 //go:build cgo
 
-package before_test
+package porting_test
 
 import (
 	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/lab/internal/porting/before"
+	"github.com/cheapgo/cheap/lab/internal/porting"
 )
 
 func Example_malloc() {
-	fmt.Println(before.CountLines("one\ntwo\n"))
-	pair := before.NewPair(40, 2)
+	fmt.Println(porting.CountLines("one\ntwo\n"))
+	pair, err := porting.NewPair(40, 2)
+	if err != nil {
+		panic(err)
+	}
 	defer pair.Free()
 	fmt.Println(pair.Sum())
 	// Output:
@@ -21,29 +24,29 @@ func Example_malloc() {
 }
 
 func Example_finalizer() {
-	shape, err := before.NewShape(5)
+	shape, err := porting.NewShape(5)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(shape.Sides())
 	shape.Close()
 	for range 100 {
-		if _, err := before.NewShape(3); err != nil { // and forget it
+		if _, err := porting.NewShape(3); err != nil { // and forget it
 			panic(err)
 		}
 	}
-	for before.ShapesAlive() > 0 {
+	for porting.ShapesAlive() > 0 {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println(before.ShapesAlive())
+	fmt.Println(porting.ShapesAlive())
 	// Output:
 	// 5
 	// 0
 }
 
 func Example_cleanup() {
-	h, err := before.NewHistogram()
+	h, err := porting.NewHistogram()
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +56,7 @@ func Example_cleanup() {
 }
 
 func Example_cgoalloc() {
-	pool, err := before.NewPool()
+	pool, err := porting.NewPool()
 	if err != nil {
 		panic(err)
 	}
@@ -65,6 +68,6 @@ func Example_cgoalloc() {
 }
 
 func Example_cgoparam() {
-	fmt.Println(before.Describe("prism", []int{3, 4, 4, 4, 3}))
+	fmt.Println(porting.Describe("prism", []int{3, 4, 4, 4, 3}))
 	// Output: prism: 18
 }

@@ -1,6 +1,6 @@
-package after
+package porting
 
-// #include "../library.h"
+// #include "library.h"
 import "C"
 
 import (

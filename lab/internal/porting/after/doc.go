@@ -1,2 +1,0 @@
-// Package after binds the library on this module.
-package after

@@ -1,2 +1,0 @@
-#include "../library.h"
-#include "../library.inc"
