@@ -3,73 +3,13 @@
 package tables
 
 import (
-	"errors"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 )
-
-// ways are the rows of release, with a collector and without.
-var ways = []string{
-	"manual", "manual-object", "defer", "addcleanup", "finalizer", "finalizer-empty", "finalizer-no-c",
-	"own-forget", "own-close", "own-memory", "own-group",
-}
-
-var coldWays = []string{"addcleanup-cold", "finalizer-cold", "own-forget-cold", "own-memory-cold"}
-
-var (
-	moreWays     = []string{"bulk", "own-inline", "own-make", "own-make-inline", "own-bare", "own-children", "go-new"}
-	parallelWays = []string{"manual-object-parallel", "addcleanup-parallel", "own-forget-parallel", "own-inline-parallel"}
-	jemallocWays = []string{"manual-object-jemalloc", "own-forget-jemalloc", "own-make-jemalloc", "own-inline-jemalloc"}
-)
-
-// isMore reports whether a row is one of those.
-func isMore(row string) bool {
-	return slices.Contains(slices.Concat(moreWays, parallelWays, jemallocWays), row)
-}
-
-func TestRelease(t *testing.T) {
-	want := slices.Concat(ways, coldWays, moreWays)
-	for _, way := range ways {
-		want = append(want, way+"-gc-off")
-	}
-	want = append(want, parallelWays...)
-	want = append(want, jemallocWays...)
-	table := Release()
-	wantNames(t, table, want)
-	for _, row := range table.Rows {
-		if off := strings.HasSuffix(row.Name, "-gc-off"); off != row.NoGC || row.N == 0 {
-			t.Errorf("%s: NoGC is %v, and N is %d", row.Name, row.NoGC, row.N)
-		}
-		cold := strings.HasSuffix(row.Name, "-cold")
-		if row.Apart != slices.Contains(jemallocWays, row.Name) {
-			t.Errorf("%s: Apart is %v", row.Name, row.Apart)
-		}
-		if row.Apart {
-			if _, err := row.Open(1); !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("%s in a process whose malloc is another one: %v", row.Name, err)
-			}
-			continue
-		}
-		if row.Steady != (!cold && !row.NoGC) {
-			t.Errorf("%s: Steady is %v", row.Name, row.Steady)
-		}
-		diagnostic := strings.HasPrefix(row.Name, "finalizer-empty") || strings.HasPrefix(row.Name, "finalizer-no-c")
-		apart := diagnostic || isMore(row.Name) || cold || row.NoGC || row.Name == "own-memory" || row.Name == "own-group"
-		if apart != (row.Section != "") || (diagnostic || isMore(row.Name)) != row.Named {
-			t.Errorf("%s is in section %q, and Named is %v", row.Name, row.Section, row.Named)
-		}
-		if !row.NoGC {
-			for _, n := range []int{1, 1000} {
-				round(t, row, n)
-			}
-		}
-	}
-}
 
 // TestReleaseKept runs the ways without a collector. Forgotten objects are kept until
 // a collection, and released by it.
@@ -115,52 +55,6 @@ func TestReleaseKept(t *testing.T) {
 	}
 }
 
-// TestReleaseUndone checks that a row which does not do its work is detected.
-func TestReleaseUndone(t *testing.T) {
-	for _, row := range Release().Rows {
-		// Of what is made in advance, more is released, and Go arrays are not counted.
-		if row.NoGC || row.Apart || strings.HasPrefix(row.Name, "own-make") || row.Name == "go-new" {
-			continue
-		}
-		w, err := row.Open(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Run(100)
-		if w.Settle != nil {
-			if err := w.Settle(); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := w.Check(101); err == nil {
-			t.Errorf("%s: 100 objects passed for 101", row.Name)
-		}
-		w.Close()
-	}
-}
-
-func TestPublishedReleases(t *testing.T) {
-	wantPublished(t, Release(), []int{1, 2, 16}, everywhere([]int{1, 2, 16}, map[string][]float64{
-		"manual":           {75, 73.4, 94.3},
-		"defer":            {75.0, 98.0},
-		"addcleanup":       {359.7, 567},
-		"finalizer":        {650, 676.9, 1058},
-		"manual-gc-off":    {75},
-		"finalizer-gc-off": {580},
-	}))
-}
-
-// everywhere says that figures hold for each number of processors.
-func everywhere(procs []int, figures map[string][]float64) []quotation {
-	var all []quotation
-	for row, ns := range figures {
-		for _, p := range procs {
-			all = append(all, quotation{row, p, ns})
-		}
-	}
-	return all
-}
-
 // TestNoSize checks the note on finalizer-no-c: the runtime ignores the finalizer of
 // an object of no size.
 func TestNoSize(t *testing.T) {
@@ -177,22 +71,6 @@ func TestNoSize(t *testing.T) {
 	runtime.GC()
 	if len(ran) > 0 {
 		t.Error("the finalizer of an object without a size ran")
-	}
-}
-
-func TestLive(t *testing.T) {
-	var want []string
-	for _, n := range []string{"0", "10000", "100000", "1000000"} {
-		for _, kind := range []string{"plain", "finalizer", "addcleanup", "own"} {
-			want = append(want, kind+"-"+n)
-		}
-	}
-	table := Live()
-	wantNames(t, table, want)
-	for _, row := range table.Rows {
-		if !strings.HasSuffix(row.Name, "00000") { // more take seconds
-			round(t, row, 2)
-		}
 	}
 }
 
