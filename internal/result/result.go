@@ -102,8 +102,6 @@ type Row struct {
 	// part has none.
 	Section string `json:"section,omitempty"`
 
-	Profile []Share `json:"profile,omitempty"` // with -cpuprofile: where the processor time went, the largest share first
-
 	Machine *Machine `json:"machine"` // what the figures depend on besides the code; the same in all rows of a run
 
 	// Of a trace on an allocator, whose JSON has other fields: the operations of
@@ -158,12 +156,6 @@ func (b Bar) Verdict() string {
 type Published struct {
 	Ns     float64 `json:"ns"`     // nanoseconds for one operation
 	Source string  `json:"source"` // the source's short name; behind a comma which figure it is, if the source has several: "Lemire 2023, collector off"
-}
-
-// A Share is a part of a row's CPU time.
-type Share struct {
-	Function string  `json:"function"` // a function of the runtime, "runtime.addspecial", or several together, "the sweep"
-	Share    float64 `json:"share"`    // its part of the row's processor time, from 0 to 1
 }
 
 // A Machine describes what the figures depend on besides the code.

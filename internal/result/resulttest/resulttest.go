@@ -29,7 +29,6 @@ type fixtureRow struct {
 	versus    string
 	published []result.Published
 	note      string
-	profile   []result.Share
 	section   string
 	ops       int
 	memory    *result.Memory
@@ -43,7 +42,7 @@ func (f *fixture) row(in fixtureRow) {
 	row := result.Row{
 		Table: f.Tables[len(f.Tables)-1].Name, Row: in.name, Procs: max(in.procs, 1),
 		CPUNsPerOp: in.cpu, AllocsPerOp: in.allocs, GoBytesPerOp: in.bytes,
-		Published: in.published, Note: in.note, Section: in.section, Profile: in.profile, Ops: in.ops, Memory: in.memory, Preloaded: in.preloaded,
+		Published: in.published, Note: in.note, Section: in.section, Ops: in.ops, Memory: in.memory, Preloaded: in.preloaded,
 		Resident: in.resident, Held: in.held, P99: in.p99,
 	}
 	if row.CPUNsPerOp == 0 {

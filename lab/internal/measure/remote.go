@@ -37,7 +37,14 @@ func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer)
 	debug.SetGCPercent(gogc)
 	debug.SetMemoryLimit(noLimit)
 	u := &unit{row: &row, procs: procs}
-	opened := u.open()
+	take := u.take
+	if row.NoGC { // from here on, between the rounds as well
+		debug.SetGCPercent(-1)
+		take = func(_ context.Context, n int) (sample, error) { return u.takeNow(n) }
+	}
+	setProcs(procs)
+	var opened error
+	u.work, opened = row.Open(procs)
 	if opened != nil && !errors.Is(opened, errors.ErrUnsupported) {
 		return opened
 	}
@@ -61,7 +68,7 @@ func Serve(ctx context.Context, row Row, procs int, in io.Reader, out io.Writer)
 			continue
 		}
 		var r reply
-		s, err := u.take(ctx, n)
+		s, err := take(ctx, n)
 		if err != nil {
 			r.Failed = err.Error()
 		} else {

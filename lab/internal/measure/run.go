@@ -115,6 +115,9 @@ func (r *run) group(ctx context.Context, g group) {
 			if ctx.Err() != nil {
 				return
 			}
+			if u.row.NoGC {
+				continue // it leaks, in processes of its own
+			}
 			r.tell(u, "profile")
 			u.profile, u.err = u.underProfile(ctx, r.Options)
 			u.err = interrupted(ctx, u.err)
@@ -127,7 +130,7 @@ func (r *run) round(ctx, bounded context.Context, u *unit) {
 	var s sample
 	begin := r.clock.now()
 	if u.row.NoGC {
-		s, u.err = u.apart(bounded, r.Options, u.n, "")
+		s, u.err = u.leak(bounded, r.Options, u.n)
 	} else {
 		s, u.err = u.take(bounded, u.n)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/google/pprof/profile"
 )
 
 // A unit is one measurement: a row on so many processors.
@@ -22,7 +24,7 @@ type unit struct {
 	samples []sample
 	tried   sample        // of the calibration, if the row has an N
 	took    time.Duration // the last round, with what is done before it
-	profile profiled
+	profile *profile.Profile
 	err     error // why there are no more samples
 }
 

@@ -31,7 +31,6 @@ func (r *run) summarize(u *unit) result.Row {
 		Published:    []result.Published{},
 		Note:         u.row.Note,
 		Section:      u.row.Section,
-		Profile:      u.profile.shares,
 	}
 	row.NsPerOp, row.CI95Low, row.CI95High = summarize(wall)
 	row.Collections = median(u.each(func(s sample) float64 { return float64(s.Collections) }))

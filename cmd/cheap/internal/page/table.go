@@ -17,7 +17,6 @@ type tableView struct {
 	Parts            []partView
 	Notes            []result.Note
 	Bars             []barView
-	Profiles         []profileView
 	Sources          []sourceView
 
 	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident, HasHeld, HasP99 bool
@@ -58,14 +57,6 @@ type publishedView struct{ Time, Source string }
 
 // A barView is what is promised of a row.
 type barView struct{ Row, Figure, To, Value, Bar, Verdict, Limit string }
-
-// A profileView says where the CPU time of a row went.
-type profileView struct {
-	Row    string
-	Shares []shareView
-}
-
-type shareView struct{ Function, Share string }
 
 // A sourceView is a source in the list under a table.
 type sourceView struct {
@@ -111,9 +102,6 @@ func newTableView(t table) (tableView, []chart) {
 		for _, b := range r.Bars {
 			number := func(x float64) string { return figure.Exact(figure.Round(x, 3)) }
 			v.Bars = append(v.Bars, barView{rowName(r.Row, r.Procs, v.HasProcs), b.Figure, b.To, number(b.Value), number(b.Bar), b.Verdict(), number(b.Limit)})
-		}
-		if len(r.Profile) > 0 {
-			v.Profiles = append(v.Profiles, newProfileView(rowName(r.Row, r.Procs, v.HasProcs), r.Profile))
 		}
 	}
 	v.Notes = result.Notes(t.rows)
@@ -175,14 +163,6 @@ func doubt(of []result.Doubt) string {
 		}
 	}
 	return strings.Join(reasons, " ")
-}
-
-func newProfileView(row string, shares []result.Share) profileView {
-	v := profileView{Row: row}
-	for _, s := range shares {
-		v.Shares = append(v.Shares, shareView{s.Function, figure.Percent(s.Share)})
-	}
-	return v
 }
 
 func newSourceView(s result.Source) sourceView {

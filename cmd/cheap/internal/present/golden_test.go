@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/result"
@@ -14,12 +15,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
 
-// golden compares what was written with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
+// golden compares what was written with a file.
+func golden(t *testing.T, path, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o666); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,26 +27,25 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Equal(got, want) {
-		return
-	}
-	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 	for i := range min(len(gotLines), len(wantLines)) {
-		if !bytes.Equal(gotLines[i], wantLines[i]) {
+		if gotLines[i] != wantLines[i] {
 			t.Fatalf("%s:%d:\n got %s\nwant %s\n(go test ./internal/present -update writes the file anew)", path, i+1, gotLines[i], wantLines[i])
 		}
 	}
-	t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
+	if len(gotLines) != len(wantLines) {
+		t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
+	}
 }
 
 // written returns what a format writes.
-func written(t *testing.T, write func(io.Writer) error) []byte {
+func written(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := write(&out); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	return out.String()
 }
 
 func TestGolden(t *testing.T) {
@@ -58,8 +57,9 @@ func TestGolden(t *testing.T) {
 		"replay.txt":    func(w io.Writer) error { return Text(w, replay, Look{Color: false}) },
 		"replay.json":   func(w io.Writer) error { return JSON(w, replay) },
 		"replay.bench":  func(w io.Writer) error { return Bench(w, replay) },
+		"cases.txt":     writeCases,
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, written(t, write)) })
+		t.Run(name, func(t *testing.T) { golden(t, filepath.Join("testdata", name), written(t, write)) })
 	}
 }
 

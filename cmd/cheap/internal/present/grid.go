@@ -4,18 +4,42 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cheapgo/cheap/internal/result"
 )
 
-// A grid is a table with aligned columns. The name of a group stands above its
-// columns.
-type grid struct {
-	columns []column
-	breaks  map[int]bool // rows with an empty line before them
+// A style is the number of an ANSI escape sequence. A text means the same without
+// its style.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+// A painter adds styles to text, or leaves the text as it is.
+type painter bool
+
+func (p painter) paint(s style, text string) string {
+	if !p || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
-// A column has a cell in each row of its grid.
+// A grid is a table with aligned columns.
+type grid struct {
+	columns []column
+	breaks  map[int]bool // lines with an empty line before them
+}
+
+// A column has a cell in each line of its grid.
 type column struct {
-	group string
 	head  string // is broken at spaces, and behind hyphens and slashes
 	left  bool   // aligned to the left, as text is; numbers are aligned to the right
 	cells []cell
@@ -24,6 +48,22 @@ type column struct {
 type cell struct {
 	text  string
 	style style
+}
+
+// columnOf makes a column with a cell for each row.
+func columnOf(head string, rows []result.Row, of func(*result.Row) cell) column {
+	c := column{head: head}
+	for i := range rows {
+		c.cells = append(c.cells, of(&rows[i]))
+	}
+	return c
+}
+
+// names makes a column of texts.
+func names(head string, rows []result.Row, of func(*result.Row) string) column {
+	c := columnOf(head, rows, func(r *result.Row) cell { return cell{of(r), plain} })
+	c.left = true
+	return c
 }
 
 // gap is what stands between columns.
@@ -48,152 +88,80 @@ func (c *column) width() int {
 
 // headLines breaks the head into lines about as wide as the cells.
 func (c *column) headLines(cells int) []string {
-	width := max(cells, headWidth)
+	// A word ends with a space, a hyphen or a slash.
+	var words []string
+	for _, field := range strings.Fields(c.head) {
+		for i, part := range strings.SplitAfter(strings.ReplaceAll(field, "/", "/-"), "-") {
+			part = strings.ReplaceAll(part, "/-", "/")
+			if i == 0 && len(words) > 0 {
+				part = " " + part
+			}
+			words = append(words, part)
+		}
+	}
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(c.head) {
-		between := " "
-		for _, part := range splitWord(word) {
-			switch {
-			case line == "":
-				line = part
-			case length(line+between+part) <= width:
-				line += between + part
-			default:
-				lines, line = append(lines, line), part
-			}
-			between = ""
+	for _, word := range words {
+		if line != "" && length(line+word) > max(cells, headWidth) {
+			lines, line = append(lines, line), ""
+		}
+		if line += word; len(line) == len(word) {
+			line = strings.TrimPrefix(line, " ")
 		}
 	}
 	return append(lines, line)
 }
 
-// splitWord returns the parts of a word of a head between which it can be broken.
-func splitWord(word string) []string {
-	var parts []string
-	for word != "" {
-		end := strings.IndexAny(word, "-/") + 1
-		if end == 0 {
-			end = len(word)
-		}
-		parts, word = append(parts, word[:end]), word[end:]
-	}
-	return parts
-}
-
-// widths returns the width of each column. If the name of a group is wider than
-// its columns, the first of them is widened.
-func (g *grid) widths() []int {
-	widths := make([]int, len(g.columns))
+// widths returns the width of each column, and of the grid.
+func (g *grid) widths() (widths []int, all int) {
 	for i := range g.columns {
-		widths[i] = g.columns[i].width()
+		widths = append(widths, g.columns[i].width())
+		all += widths[i] + len(gap)
 	}
-	for _, s := range g.groups() {
-		// The name has a space and a dash on either side.
-		if lack := length(s.name) + 4 - spanWidth(widths, s.from, s.to); lack > 0 && s.name != "" {
-			widths[s.from] += lack
+	return widths, all - len(gap)
+}
+
+// fit removes columns until the grid is narrow enough, in the order of their heads.
+func (g *grid) fit(columns int, heads ...string) {
+	for _, head := range heads {
+		if _, width := g.widths(); width <= columns {
+			return
 		}
+		g.columns = slices.DeleteFunc(g.columns, func(c column) bool { return c.head == head })
 	}
-	return widths
 }
 
-// A columnGroup is the columns from up to, but not including, to.
-type columnGroup struct {
-	name     string
-	from, to int
-}
-
-func (g *grid) groups() []columnGroup {
-	var groups []columnGroup
-	for i, c := range g.columns {
-		if n := len(groups); n > 0 && groups[n-1].name == c.group {
-			groups[n-1].to = i + 1
-			continue
-		}
-		groups = append(groups, columnGroup{c.group, i, i + 1})
-	}
-	return groups
-}
-
-func spanWidth(widths []int, from, to int) int {
-	sum := (to - from - 1) * len(gap)
-	for _, w := range widths[from:to] {
-		sum += w
-	}
-	return sum
-}
-
-// width returns how wide the grid is.
-func (g *grid) width() int {
-	widths := g.widths()
-	return spanWidth(widths, 0, len(widths))
-}
-
-// text returns the lines of the grid.
+// text returns the lines of the grid, with the last lines of heads side by side.
 func (g *grid) text(p painter) string {
-	widths := g.widths()
+	widths, _ := g.widths()
 	var out strings.Builder
-	g.writeGroups(&out, p, widths)
-	g.writeHeads(&out, p, widths)
-	for i := range g.columns[0].cells {
-		if g.breaks[i] {
-			out.WriteByte('\n')
-		}
-		line := make([]cell, len(g.columns))
-		for j, c := range g.columns {
-			line[j] = c.cells[i]
-		}
-		g.writeLine(&out, p, widths, line)
-	}
-	return out.String()
-}
-
-// writeGroups writes the names of groups, each in the middle of a rule over its
-// columns.
-func (g *grid) writeGroups(out *strings.Builder, p painter, widths []int) {
-	line, named := "", false
-	for i, s := range g.groups() {
-		if i > 0 {
-			line += gap
-		}
-		w := spanWidth(widths, s.from, s.to)
-		if s.name == "" {
-			line += strings.Repeat(" ", w)
-			continue
-		}
-		named = true
-		dashes := w - length(s.name) - 2
-		line += strings.Repeat("─", dashes/2) + " " + s.name + " " + strings.Repeat("─", dashes-dashes/2)
-	}
-	if named {
-		out.WriteString(p.paint(dim, strings.TrimRight(line, " ")))
-		out.WriteByte('\n')
-	}
-}
-
-// writeHeads writes the heads of the columns, with their last lines side by side.
-func (g *grid) writeHeads(out *strings.Builder, p painter, widths []int) {
-	heads := make([][]string, len(g.columns))
-	high := 0
+	heads, high := make([][]string, len(g.columns)), 0
 	for i := range g.columns {
 		heads[i] = g.columns[i].headLines(widths[i])
 		high = max(high, len(heads[i]))
 	}
 	for l := range high {
-		line := make([]cell, len(heads))
-		for i, head := range heads {
-			if at := l - (high - len(head)); at >= 0 {
-				line[i] = cell{head[at], bold}
+		g.writeLine(&out, p, widths, func(i int) cell {
+			if at := l - (high - len(heads[i])); at >= 0 {
+				return cell{heads[i][at], bold}
 			}
-		}
-		g.writeLine(out, p, widths, line)
+			return cell{}
+		})
 	}
+	for l := range g.columns[0].cells {
+		if g.breaks[l] {
+			out.WriteByte('\n')
+		}
+		g.writeLine(&out, p, widths, func(i int) cell { return g.columns[i].cells[l] })
+	}
+	return out.String()
 }
 
 // writeLine writes a line of cells, without spaces at its end.
-func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, line []cell) {
+func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, at func(column int) cell) {
 	blank := 0 // spaces before the next text
-	for i, c := range line {
+	for i := range g.columns {
+		c := at(i)
 		text := strings.TrimRight(c.text, " ")
 		before, after := widths[i]-length(c.text), length(c.text)-length(text)
 		if g.columns[i].left {
@@ -201,8 +169,7 @@ func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, line []c
 		}
 		blank += before
 		if text != "" {
-			out.WriteString(strings.Repeat(" ", blank))
-			out.WriteString(p.paint(c.style, text))
+			out.WriteString(strings.Repeat(" ", blank) + p.paint(c.style, text))
 			blank = 0
 		}
 		blank += after + len(gap)
@@ -210,18 +177,14 @@ func (g *grid) writeLine(out *strings.Builder, p painter, widths []int, line []c
 	out.WriteByte('\n')
 }
 
-// align adds spaces to cells that have none of the marks if other cells have one.
-// The marks are of the same length.
-func align(cells []cell, marks ...string) {
-	isMarked := func(c cell) bool {
-		return slices.ContainsFunc(marks, func(m string) bool { return strings.HasSuffix(c.text, m) })
-	}
-	if !slices.ContainsFunc(cells, isMarked) {
-		return
-	}
-	for i, c := range cells {
-		if c.text != "" && !isMarked(c) {
-			cells[i].text += strings.Repeat(" ", length(marks[0]))
+// align adds spaces to the cells that do not end in the mark if others do.
+func (c column) align(mark string) column {
+	if slices.ContainsFunc(c.cells, func(c cell) bool { return strings.HasSuffix(c.text, mark) }) {
+		for i, cell := range c.cells {
+			if cell.text != "" && !strings.HasSuffix(cell.text, mark) {
+				c.cells[i].text += strings.Repeat(" ", length(mark))
+			}
 		}
 	}
+	return c
 }

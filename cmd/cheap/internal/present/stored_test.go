@@ -2,7 +2,6 @@ package present
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,27 +33,6 @@ func stored(t *testing.T) *result.Report {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// sameDocument fails unless a document has the text that the report gives it. With
-// -update the document is written anew.
-func sameDocument(t *testing.T, path, got, want string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(gotLines), len(wantLines)) {
-		if gotLines[i] != wantLines[i] {
-			t.Errorf("%s:%d is\n%s\nthe report says\n%s\n(go test ./internal/present -update writes it anew)", path, i+1, gotLines[i], wantLines[i])
-		}
-	}
-	if len(gotLines) != len(wantLines) {
-		t.Errorf("%s has %d lines, and %d with the report", path, len(gotLines), len(wantLines))
-	}
 }
 
 // The table of README.md stands between these texts.
@@ -96,7 +74,7 @@ func TestReadmeFigures(t *testing.T) {
 	if !found || !found2 {
 		t.Fatal("README.md has no table of prices")
 	}
-	sameDocument(t, path, text, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+
+	golden(t, path, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+
 		between+pricesHead+strings.Join(prices(t, r), "\n")+pricesFoot+after)
 }
 
@@ -137,12 +115,12 @@ func TestToolsFigures(t *testing.T) {
 	if !found || !found2 {
 		t.Fatal("docs/tools.md shows nothing of the stored report")
 	}
-	report := string(written(t, func(w io.Writer) error { return Text(w, r, Look{Columns: 100}) }))
+	report := written(t, asText(r, Look{Columns: 100}))
 	i := strings.LastIndex(report, "\n━━ in short")
 	if i < 0 {
 		t.Fatal("the stored report has no last lines")
 	}
-	sameDocument(t, path, text, before+toolsHead+report[i+1:]+toolsFoot+after)
+	golden(t, path, before+toolsHead+report[i+1:]+toolsFoot+after)
 }
 
 // The stored report fits a terminal of 80 columns, also if all of its times are doubtful
@@ -154,13 +132,9 @@ func TestStoredFits(t *testing.T) {
 		busy.Rows[i].CPUNsPerOp = busy.Rows[i].NsPerOp / 2
 	}
 	for _, r := range []*result.Report{quiet, busy} {
-		for _, write := range []func(io.Writer) error{
-			func(w io.Writer) error { return Text(w, r, Look{Columns: 80}) },
-		} {
-			for line := range strings.Lines(string(written(t, write))) {
-				if n := length(strings.TrimSuffix(line, "\n")); n > 80 {
-					t.Errorf("%d columns: %s", n, line)
-				}
+		for line := range strings.Lines(written(t, asText(r, Look{Columns: 80}))) {
+			if n := length(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%d columns: %s", n, line)
 			}
 		}
 	}
@@ -194,5 +168,5 @@ func TestAlternatives(t *testing.T) {
 	if lines-without < 17 {
 		t.Errorf("%s has %d times, and %d rows that the stored report does not have", path, lines-without, without)
 	}
-	sameDocument(t, path, text, want)
+	golden(t, path, want)
 }

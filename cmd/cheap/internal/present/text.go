@@ -1,3 +1,5 @@
+// Package present writes the reports of `cheap bench` and `cheap replay`: as text
+// for people, as JSON, and in Go's benchmark format.
 package present
 
 import (
@@ -130,84 +132,33 @@ func day(date string) string {
 
 // legend explains the columns, those that the report has.
 func (t *texter) legend(r *result.Report) {
-	has := func(f func(*result.Row) bool) bool { return slices.ContainsFunc(r.Rows, is(f)) }
-	lines := make(map[string]bool) // tables with a line for each row, which have more columns
-	for _, table := range r.Tables {
-		lines[table.Name] = !slices.Contains([]result.Chart{result.Procs, result.Sizes, result.Peers}, table.Chart)
-	}
-	hasLine := func(f func(*result.Row) bool) bool {
-		return has(func(row *result.Row) bool { return lines[row.Table] && f(row) })
-	}
-	entry := t.explain
-	beside := has(func(row *result.Row) bool { return len(row.CPUVersus) > 0 })
-	if !beside || len(r.Tables) > 1 {
-		entry("time", "wall-clock time of one operation: the median of all rounds")
-		if has(isDoubtful) {
-			entry("!", "behind a time: other programs had the processor for a part of it, or the rounds differ by more than a quarter")
-		}
-		if has(knowsSpread) {
-			entry("±", spreadMeans)
+	beside := has(r.Rows, isBeside)
+	for _, f := range figureColumns {
+		if has(r.Rows, f.known) || beside && f.head == "CPU" {
+			t.explain(f.head, f.meaning)
 		}
 	}
-	if beside || hasLine(cpuMatters) {
-		entry("CPU", "processor time of the whole process for one operation, in all threads")
-	}
-	if beside {
-		entry("CPU of …", "the same divided by that of another allocator, round by round")
-	}
-	if has(isResident) {
-		entry("resident", "the most memory of the process during a round, less what it had before")
-	}
-	if has(holds) {
-		entry("held", "resources of C that live for each that a live object owns, when what is unreachable has been collected")
-	}
-	if has(knowsP99) {
-		entry("p99", "one operation in a hundred takes longer")
-	}
-	if hasLine(allocates) {
-		entry("allocs, B", "allocations in the Go heap, and their bytes, for one operation")
-	}
-	if has(func(r *result.Row) bool { return r.Versus != nil }) && (!beside || len(r.Tables) > 1) {
-		entry("of …, ratio", "the time divided by that of another row, round by round: 2.00× takes twice as long; "+
-			"the other row is named in the head or beside the ratio, or its line says base")
-	}
-	if has(isNoisy) {
-		entry("~", "behind a ratio: the rounds do not show which row is faster, because the machine was noisy or the rounds were few")
-	}
-	if has(func(r *result.Row) bool { return len(r.Published) > 0 }) {
-		entry("published", "figures of the sources under the table, in ns: other machines, other versions of Go")
+	for _, mark := range []struct {
+		name, meaning string
+		known         func(*result.Row) bool
+	}{
+		{"!", "behind a time: other programs had the processor for a part of it, or the rounds differ by more than a quarter", isDoubtful},
+		{"of …, ratio", "the time divided by that of another row, round by round: 2.00× takes twice as long; the other row is named in the head or beside the ratio", func(r *result.Row) bool { return r.Versus != nil && !isBeside(r) }},
+		{"CPU of …", "processor time divided by that of the program on another allocator, round by round", isBeside},
+		{"~", "behind a ratio: the rounds do not show which row is faster, because the machine was noisy or the rounds were few", isNoisy},
+		{"published", "figures of the sources under the table: other machines, other versions of Go", isPublished},
+	} {
+		if has(r.Rows, mark.known) {
+			t.explain(mark.name, mark.meaning)
+		}
 	}
 }
 
-// explain writes a word of the legend.
-func (t *texter) explain(word, text string) { t.entry(word, 14, text) }
-
-// spreadMeans explains the column ±.
-const spreadMeans = "how far the median is from the farther bound of its 95 % confidence interval"
-
-// entry writes a word, and a text that begins at a column.
-func (t *texter) entry(word string, at int, text string) {
+// explain writes a word of the legend, and a text that begins at a column.
+func (t *texter) explain(word, text string) {
+	const at = 14
 	lead := word + strings.Repeat(" ", max(0, at-length(word)))
 	t.out.WriteString(t.p.paint(bold, word) + strings.TrimPrefix(t.hang(lead, strings.Repeat(" ", at), text), word))
-}
-
-func knowsSpread(r *result.Row) bool { return r.CI95High > 0 }
-
-// allocates reports whether a row allocates in the Go heap. Less than half a byte
-// is the runtime's own.
-func allocates(r *result.Row) bool { return r.AllocsPerOp >= 0.005 || r.GoBytesPerOp >= 0.5 }
-
-// doubtMark stands behind a doubtful time.
-const doubtMark = " !"
-
-func isDoubtful(r *result.Row) bool { return len(r.Doubts) > 0 }
-
-// timeCell writes the time of a row, and marks it if it is doubtful.
-func timeCell(r *result.Row) cell {
-	if isDoubtful(r) {
-		return cell{figure.Duration(r.NsPerOp) + doubtMark, yellow}
-	}
-	return cell{figure.Duration(r.NsPerOp), plain}
 }
 
 // warning writes sentences that a reader should not miss.
@@ -215,29 +166,6 @@ func (t *texter) warning(text string) {
 	for line := range strings.Lines(t.hang("", "", text)) {
 		t.line(yellow, strings.TrimSuffix(line, "\n"))
 	}
-}
-
-// isResident reports whether the resident memory of a row is known.
-func isResident(r *result.Row) bool { return r.Resident > 0 }
-
-// holds reports whether it is known what the live objects of a row hold.
-func holds(r *result.Row) bool { return r.Held > 0 }
-
-// knowsP99 reports whether the row has single operations that were timed.
-func knowsP99(r *result.Row) bool { return r.P99 > 0 }
-
-func isNoisy(r *result.Row) bool {
-	return r.Versus != nil && r.Versus.Noisy || slices.ContainsFunc(r.CPUVersus, func(v result.Ratio) bool { return v.Noisy })
-}
-
-// cpuMatters reports whether a row's processor time differs from its time: by work
-// in other threads, or by waiting.
-func cpuMatters(r *result.Row) bool {
-	if r.CPUNsPerOp <= 0 {
-		return false
-	}
-	ratio := r.CPUNsPerOp / r.NsPerOp
-	return ratio < 0.9 || ratio > 1.1
 }
 
 func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
@@ -249,37 +177,24 @@ func (t *texter) table(table result.Table, rows []result.Row, replay bool) {
 	if about != "" {
 		t.note(about)
 	}
-	switch {
-	case replay:
+	if replay {
 		t.replayed(rows)
-	case table.Chart == result.Procs:
-		t.pivot(rows, procsAxis)
-	case table.Chart == result.Sizes:
-		t.sizes(table, rows)
-	case table.Chart == result.Peers:
-		t.procsOf(rows)
-		t.peers(rows)
-	default:
-		t.procsOf(rows)
-		for _, s := range result.Sections(rows) {
-			if s.Title != "" {
-				t.out.WriteByte('\n')
-				t.note(s.Title + ".")
-			}
-			t.bars(s.Rows)
+		t.rowNotes(rows)
+		return
+	}
+	if n := rows[0].Procs; n != 1 && !result.MixesProcs(rows) {
+		t.note("On " + figure.Plural(n, "processor") + ".")
+	}
+	for _, s := range result.Sections(rows) {
+		if s.Title != "" {
+			t.out.WriteByte('\n')
+			t.note(s.Title + ".")
 		}
+		t.lines(s.Rows)
 	}
 	t.promised(rows)
 	t.rowNotes(rows)
 	t.sources(table.Sources)
-	t.profiles(rows)
-}
-
-// procsOf writes the number of processors of a table whose rows have the same one.
-func (t *texter) procsOf(rows []result.Row) {
-	if n := rows[0].Procs; n != 1 && !result.MixesProcs(rows) {
-		t.note("On " + figure.Plural(n, "processor") + ".")
-	}
 }
 
 // rowNotes writes the notes of rows.

@@ -42,10 +42,6 @@ func wrap(words []string, width int) []string {
 // hang writes text in lines that begin with indent, but for the first, which
 // begins with lead.
 func (t *texter) hang(lead, indent, text string) string {
-	return t.hangWords(lead, indent, strings.Fields(text))
-}
-
-func (t *texter) hangWords(lead, indent string, words []string) string {
 	width := t.columns - max(length(lead), length(indent))
-	return lead + strings.Join(wrap(words, width), "\n"+indent) + "\n"
+	return lead + strings.Join(wrap(strings.Fields(text), width), "\n"+indent) + "\n"
 }
