@@ -3,13 +3,10 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
 	"net/url"
 	"os"
 	"os/exec"
@@ -227,11 +224,10 @@ func (b *tab) become(d device) {
 // An audit is what testdata/audit.js has found.
 type audit struct {
 	Charts []struct {
-		ID, Part                 string
-		Rows, PublishedRows      int // of the table
-		Measured, Published      int // that are drawn
-		Words                    int // in the chart
-		Left, Top, Width, Height int
+		ID, Part            string
+		Rows, PublishedRows int // of the table
+		Measured, Published int // that are drawn
+		Words               int // in the chart
 	}
 	Problems []string
 	Texts    int // lines of text that were compared
@@ -249,8 +245,8 @@ func (b *tab) audit() audit {
 	return a
 }
 
-// screenshot returns a picture of the whole page.
-func (b *tab) screenshot(name string) image.Image {
+// screenshot keeps a picture of the whole page among the artifacts of the test.
+func (b *tab) screenshot(name string) {
 	b.t.Helper()
 	yes := true
 	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
@@ -259,13 +255,7 @@ func (b *tab) screenshot(name string) image.Image {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	data := shot.Data
-	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), data, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), shot.Data, 0o666); err != nil {
 		b.t.Fatal(err)
 	}
-	img, err := png.Decode(bytes.NewReader(data))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return img
 }
