@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -115,11 +114,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s, flags, err := parseExplain(args)
 	if errors.Is(err, flag.ErrHelp) {
-		var text strings.Builder
-		flags.SetOutput(&text)
-		flags.PrintDefaults()
-		_, err := fmt.Fprintf(stdout, explainUsage, text.String())
-		return err
+		return help(stdout, explainUsage, flags)
 	}
 	if err != nil {
 		return err
@@ -226,9 +221,6 @@ func calibrateCommand(stdout io.Writer) error {
 	return calibrator.Main(stdout, explain.ProcessTime)
 }
 
-// longestProfile bounds what is read of a file or an address that may be no profile.
-const longestProfile = 1 << 30
-
 // read reads the file or the answer of the URL.
 func (s *explainSettings) read(ctx context.Context, progress *progress) ([]byte, error) {
 	if !strings.Contains(s.source, "://") {
@@ -246,21 +238,7 @@ func (s *explainSettings) read(ctx context.Context, progress *progress) ([]byte,
 		return nil, err
 	}
 	progress.show("%s: profiling for %v", address, length)
-	ctx, cancel := context.WithTimeout(ctx, length+30*time.Second)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %q; does the program import net/http/pprof, and is no other profile taken?", address, answer.Status)
-	}
-	return io.ReadAll(io.LimitReader(answer.Body, longestProfile))
+	return get(ctx, address, length+30*time.Second, "does the program import net/http/pprof, and is no other profile taken?")
 }
 
 // address returns the URL with what it leaves out, and for how long it profiles.

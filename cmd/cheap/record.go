@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -130,12 +128,4 @@ func sameFile(x, y string) bool {
 	x, errX = filepath.Abs(x)
 	y, errY = filepath.Abs(y)
 	return errX == nil && errY == nil && x == y
-}
-
-// recordHelp describes the command.
-func recordHelp(flags *flag.FlagSet) string {
-	var options strings.Builder
-	flags.SetOutput(&options)
-	flags.PrintDefaults()
-	return fmt.Sprintf(recordUsage, options.String())
 }

@@ -20,8 +20,7 @@ import (
 func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
 	s, flags, err := parseRecord(args)
 	if errors.Is(err, flag.ErrHelp) {
-		_, err := io.WriteString(stdout, recordHelp(flags))
-		return 0, err
+		return 0, help(stdout, recordUsage, flags)
 	}
 	if err != nil {
 		return 0, err

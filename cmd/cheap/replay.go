@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/replay/trace"
 	"github.com/cheapgo/cheap/internal/result"
 )
 
@@ -204,17 +205,17 @@ func note(report *result.Report, progress *progress, why error) {
 
 // startNatives starts a process for each library. A library that the process does not
 // have as its malloc is left out from here on.
-func (s *replaySettings) startNatives(ctx context.Context, src source, report *result.Report, progress *progress) (children []*nativeChild, err error) {
+func (s *replaySettings) startNatives(ctx context.Context, src source, report *result.Report, progress *progress) (children []*replayChild, err error) {
 	var here []preload.Library
 	for _, l := range s.natives {
 		progress.show("%s: starting a process with %s", src.name, l.Name)
-		child, err := startNative(ctx, l, src)
+		child, err := startReplay(ctx, "native", l, src)
 		var missing *preload.MissingError
 		switch {
 		case errors.As(err, &missing):
 			note(report, progress, missing)
 		case err != nil:
-			closeNatives(children)
+			closeAll(children)
 			return nil, err
 		default:
 			here, children = append(here, l), append(children, child)
@@ -224,46 +225,50 @@ func (s *replaySettings) startNatives(ctx context.Context, src source, report *r
 	return children, nil
 }
 
-func closeNatives(children []*nativeChild) {
+func closeAll(children []*replayChild) {
 	for _, child := range children {
 		child.close()
 	}
 }
 
-// replaySource replays one trace on every allocator and adds it to the report.
+// replaySource replays one trace on every allocator and adds it to the report. An error names the
+// trace.
 func (s *replaySettings) replaySource(ctx context.Context, src source, report *result.Report, progress *progress) error {
 	progress.show("%s: reading", src.name)
 	tr, err := src.read()
 	if err != nil {
 		return err
 	}
-	children, err := s.startNatives(ctx, src, report, progress)
+	rows, err := s.replayTrace(ctx, tr, src, report, progress)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", src.arg, err)
 	}
-	defer closeNatives(children)
-
 	verified := ""
 	if s.verify {
 		verified = ", every block verified"
-		for _, info := range s.allocators {
-			progress.show("%s: verifying %s", src.name, info.Name)
-			if err := replay.Verify(ctx, tr, info); err != nil {
-				return fmt.Errorf("%s: %w", src.arg, err)
-			}
-		}
-		for _, child := range children {
-			progress.show("%s: verifying %s", src.name, child.library.Name)
-			if err := child.verify(); ctx.Err() != nil {
-				return ctx.Err()
-			} else if err != nil {
-				return fmt.Errorf("%s: %w", src.arg, err)
-			}
+	}
+	report.Tables = append(report.Tables, result.Table{
+		Name:  src.name,
+		Title: fmt.Sprintf("%s, timed %d×%s", figure.Plural(len(tr.Ops), "operation"), s.runs, verified),
+	})
+	report.Rows = append(report.Rows, rows...)
+	return nil
+}
+
+// replayTrace returns a row for each allocator.
+func (s *replaySettings) replayTrace(ctx context.Context, tr *trace.Trace, src source, report *result.Report, progress *progress) ([]result.Row, error) {
+	children, err := s.startNatives(ctx, src, report, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(children)
+	if s.verify {
+		if err := s.verifyAll(ctx, tr, src, children, progress); err != nil {
+			return nil, err
 		}
 	}
-
 	turners := make([]replay.Turner, len(children))
 	for i, child := range children {
 		turners[i] = child
@@ -272,37 +277,48 @@ func (s *replaySettings) replaySource(ctx context.Context, src source, report *r
 		progress.show("%s: round %d of %d", src.name, round+1, s.runs)
 	}, turners...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", src.arg, err)
+		return nil, err
 	}
-
 	var rows []result.Row
 	for i := range perOp {
 		row := result.Row{Table: src.name, Procs: 1, Samples: perOp[i], Ops: len(tr.Ops)}
-		name, library := "native", "" // in the process that measures memory
+		name, library := "native", preload.Library{}
 		if i < len(s.allocators) {
 			name = s.allocators[i].Name
 			row.Row = name
 		} else {
-			l := s.natives[i-len(s.allocators)]
-			row.Row, row.Preloaded, library = l.Name, true, l.Path
+			library = s.natives[i-len(s.allocators)]
+			row.Row, row.Preloaded = library.Name, true
 		}
 		row.NsPerOp, row.CI95Low, row.CI95High = stats.Summarize(perOp[i])
 		if s.rss {
 			progress.show("%s: resident memory on %s", src.name, row.Row)
-			row.Memory, err = measureMemory(ctx, name, src, library)
+			row.Memory, err = measureMemory(ctx, name, library, src)
 			if errors.Is(err, errors.ErrUnsupported) {
 				note(report, progress, fmt.Errorf("resident memory is not measured: %w", err))
-				s.rss = false
+				row.Memory, s.rss = nil, false
 			} else if err != nil {
-				return fmt.Errorf("%s: %w", src.arg, err)
+				return nil, err
 			}
 		}
 		rows = append(rows, row)
 	}
-	report.Tables = append(report.Tables, result.Table{
-		Name:  src.name,
-		Title: fmt.Sprintf("%s, timed %d×%s", figure.Plural(len(tr.Ops), "operation"), s.runs, verified),
-	})
-	report.Rows = append(report.Rows, rows...)
+	return rows, nil
+}
+
+// verifyAll replays the trace once with every block filled and its contents verified.
+func (s *replaySettings) verifyAll(ctx context.Context, tr *trace.Trace, src source, children []*replayChild, progress *progress) error {
+	for _, info := range s.allocators {
+		progress.show("%s: verifying %s", src.name, info.Name)
+		if err := replay.Verify(ctx, tr, info); err != nil {
+			return err
+		}
+	}
+	for _, child := range children {
+		progress.show("%s: verifying %s", src.name, child.name)
+		if _, err := child.ask(verify); err != nil {
+			return err
+		}
+	}
 	return nil
 }

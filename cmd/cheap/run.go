@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 )
 
 // The exit codes of the command.
@@ -62,54 +64,66 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 
-	name := "cheap"
-	err := func() error {
-		if len(args) == 0 {
-			_, err := io.WriteString(stderr, usage)
-			return errors.Join(errUsageShown, err)
-		}
-		switch args[0] {
-		case "bench":
-			name = "cheap bench"
-			return benchCommand(ctx, args[1:], stdout, stderr)
-		case "replay":
-			name = "cheap replay"
-			return replayCommand(ctx, args[1:], stdout, stderr)
-		case nativeCommandName:
-			signal.Ignore(os.Interrupt)
-			name = "cheap " + nativeCommandName
-			return nativeCommand(ctx, args[1:], stdin, stdout)
-		case memoryCommandName:
-			name = "cheap " + memoryCommandName
-			return memoryCommand(args[1:], stdout)
-		case "top":
-			name = "cheap top"
-			return topCommand(ctx, args[1:], stdout)
-		case "explain":
-			name = "cheap explain"
-			return explainCommand(ctx, args[1:], stdin, stdout, stderr)
-		case calibrateCommandName:
-			name = "cheap " + calibrateCommandName
-			return unbound(func() error { return calibrateCommand(stdout) })
-		case waysCommandName:
-			name = "cheap " + waysCommandName
-			return unbound(func() error { return waysCommand(ctx, stdout) })
-		case "version", "-version", "--version":
-			if len(args) > 1 {
-				return usagef("unexpected argument %q; cheap version takes none", args[1])
-			}
-			return versionCommand(stdout)
-		case "help", "-h", "-help", "--help":
-			_, err := io.WriteString(stdout, usage)
-			return err
-		}
-		return usagef("unknown command %q; the commands are bench, explain, record, replay, top and version", args[0])
-	}()
-
+	name, err := command(ctx, args, stdin, stdout, stderr)
 	if err == nil {
 		return exitOK
 	}
 	return fail(name, err, stderr)
+}
+
+// hidden are commands that only this program calls: processes of other commands.
+var hidden = map[string]func(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error{
+	replayCommandName: func(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+		signal.Ignore(os.Interrupt)
+		return replayChildCommand(ctx, args, stdin, stdout)
+	},
+	calibrateCommandName: func(_ context.Context, _ []string, _ io.Reader, stdout io.Writer) error {
+		return unbound(func() error { return calibrateCommand(stdout) })
+	},
+	waysCommandName: func(ctx context.Context, _ []string, _ io.Reader, stdout io.Writer) error {
+		return unbound(func() error { return waysCommand(ctx, stdout) })
+	},
+}
+
+// command runs a command but for record. It returns its name, as messages have it.
+func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (name string, err error) {
+	if len(args) == 0 {
+		_, err := io.WriteString(stderr, usage)
+		return "cheap", errors.Join(errUsageShown, err)
+	}
+	name = "cheap " + args[0]
+	switch rest := args[1:]; args[0] {
+	case "bench":
+		return name, benchCommand(ctx, rest, stdout, stderr)
+	case "replay":
+		return name, replayCommand(ctx, rest, stdout, stderr)
+	case "top":
+		return name, topCommand(ctx, rest, stdout)
+	case "explain":
+		return name, explainCommand(ctx, rest, stdin, stdout, stderr)
+	case "version", "-version", "--version":
+		if len(rest) > 0 {
+			return "cheap", usagef("unexpected argument %q; cheap version takes none", rest[0])
+		}
+		return "cheap", versionCommand(stdout)
+	case "help", "-h", "-help", "--help":
+		_, err := io.WriteString(stdout, usage)
+		return "cheap", err
+	default:
+		if f := hidden[args[0]]; f != nil {
+			return name, f(ctx, rest, stdin, stdout)
+		}
+	}
+	return "cheap", usagef("unknown command %q; the commands are bench, explain, record, replay, top and version", args[0])
+}
+
+// help writes the usage of a command, in which its flags have their place.
+func help(out io.Writer, usage string, flags *flag.FlagSet) error {
+	var options strings.Builder
+	flags.SetOutput(&options)
+	flags.PrintDefaults()
+	_, err := fmt.Fprintf(out, usage, options.String())
+	return err
 }
 
 // fail says what went wrong, and returns the exit code.

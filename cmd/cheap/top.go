@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -89,11 +88,7 @@ func topAddress(arg string) (string, error) {
 func topCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	s, flags, err := parseTop(args)
 	if errors.Is(err, flag.ErrHelp) {
-		var text strings.Builder
-		flags.SetOutput(&text)
-		flags.PrintDefaults()
-		_, err := fmt.Fprintf(stdout, topUsage, text.String())
-		return err
+		return help(stdout, topUsage, flags)
 	}
 	if err != nil {
 		return err
@@ -145,27 +140,14 @@ func topCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 }
 
-// longestReport bounds what is read of an address that may be no page.
-const longestReport = 256 << 20
-
 // readReport reads the figures of a page.
 func readReport(ctx context.Context, address string) (*inspect.Figures, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	text, err := get(ctx, address, 30*time.Second, "is it the page of package inspect?")
 	if err != nil {
 		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %q; is it the page of package inspect?", address, answer.Status)
 	}
 	r := new(inspect.Figures)
-	if err := json.NewDecoder(io.LimitReader(answer.Body, longestReport)).Decode(r); err != nil || len(r.Tables) == 0 {
+	if err := json.Unmarshal(text, r); err != nil || len(r.Tables) == 0 {
 		return nil, fmt.Errorf("%s does not answer as the page of package inspect does", address)
 	}
 	return r, nil
