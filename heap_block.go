@@ -55,8 +55,8 @@ func factorOf(tag uintptr) uint64 {
 //
 // Every step can be undone, so a change of the link alone, of the canary alone or of
 // the address gives another checksum. A change of both words by XOR or addition of one
-// value gives the right checksum with one factor of 2⁶³ at most: docs/rationale.md, "Why
-// is the canary a product?". It takes the rotation. Without it, the highest bit of the
+// value gives the right checksum with one factor of 2⁶³ at most: docs/decisions.md has
+// the reason. It takes the rotation. Without it, the highest bit of the
 // link changes the highest bit of the canary and nothing else, whatever the factor.
 //
 //go:norace

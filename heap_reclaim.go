@@ -204,8 +204,8 @@ func (h *Heap) mustConsolidate(cost int64, units int) bool {
 // become free: the blocks of one cache, local or if that is nil the one of the
 // current P, and the magazines that the classes keep. Free blocks that are pages
 // long give up their pages. It is called before the heap takes memory that the
-// process does not have yet, with no lock held: docs/rationale.md, "Why
-// consolidate before growing?", has the reason and the gain.
+// process does not have yet, with no lock held: docs/decisions.md has
+// the reason and the gain.
 //
 //go:norace
 func (h *Heap) consolidate(local *cache) {

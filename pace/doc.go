@@ -38,7 +38,7 @@
 // Options.MaxGCShare bounds the time that collections take. With GOGC=off collections
 // start because of a limit only, and without a limit Start returns [ErrCollectorOff].
 //
-// The rule is the one that Node and .NET use, applied to Go; docs/architecture.md
+// The rule is the one that Node and .NET use, applied to Go; docs/internals.md
 // has it.
 //
 // # What is counted
@@ -73,7 +73,7 @@
 // memory again at once.
 //
 // With jemalloc a small container needs MALLOC_CONF=narenas:2,dirty_decay_ms:0 as well. mimalloc says
-// nothing of what it has free, and a program with it may be killed. docs/rationale.md has who lives.
+// nothing of what it has free, and a program with it may be killed. docs/figures.md has who lives.
 //
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
 // an own.Pool. Own counts a resource that C has allocated already. It is not

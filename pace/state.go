@@ -12,7 +12,7 @@ import (
 )
 
 // A state says what the pacer is doing. It is changed by events, and only as
-// transitions says. docs/architecture.md has a drawing.
+// transitions says. docs/internals.md has a drawing.
 type state int32
 
 const (

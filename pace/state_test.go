@@ -13,10 +13,10 @@ var stateNames = [states]string{"idle", "due", "collecting", "draining", "refuse
 
 var eventNames = [events]string{"reached", "limithit", "begun", "completed", "externalgc", "drained", "futile", "resumed", "stop"}
 
-// drawn are the edges that docs/architecture.md draws: from state and event to state.
+// drawn are the edges that docs/internals.md draws: from state and event to state.
 func drawn(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/architecture.md")
+	text, err := os.ReadFile("../docs/internals.md")
 	if err != nil {
 		t.Fatal(err)
 	}

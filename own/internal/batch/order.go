@@ -14,7 +14,7 @@ import (
 // more disorder with each collection, and each malloc waits for a cache line that
 // nothing could foresee. In the order of addresses, the processor foresees them. Where
 // a pair of glibc's malloc and free took 130 ns on two processors, it takes 70. See
-// docs/rationale.md.
+// docs/decisions.md.
 
 // Addresses are compared in units of a cache line.
 const lineShift = 6
