@@ -1,7 +1,9 @@
 package vet_test
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -43,5 +45,19 @@ func TestNames(t *testing.T) {
 	want := []string{"cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject"}
 	if !slices.Equal(names, want) {
 		t.Errorf("analyzers %q, want %q: the names are stable", names, want)
+	}
+}
+
+// TestPage looks for each analyzer in the table of docs/tools.md.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range vet.Analyzers() {
+		if !strings.Contains(string(text), "\n| "+a.Name+" | ") {
+			t.Errorf("docs/tools.md has nothing about the analyzer %s", a.Name)
+		}
 	}
 }
