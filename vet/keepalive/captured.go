@@ -46,6 +46,9 @@ func (c *checker) places(u *uses.Unit, v *types.Var, lit *ast.FuncLit) []ast.Nod
 		case *ast.DeferStmt, *ast.GoStmt:
 			return nil
 		}
+		if c.isUse(p, v) {
+			return nil
+		}
 		if _, builtin := c.pkg.ObjectOf(p.Fun).(*types.Builtin); builtin || c.pkg.IsConversion(p) {
 			return nil
 		}
@@ -96,6 +99,21 @@ func (c *checker) places(u *uses.Unit, v *types.Var, lit *ast.FuncLit) []ast.Nod
 		return nil
 	}
 	return list
+}
+
+// isUse reports whether a call is v.h.Use or v.h.TryUse, where h is an owner of package own: that
+// keeps v alive until the literal has returned. v.w.h.Use keeps w alive, and not v.
+func (c *checker) isUse(call *ast.CallExpr, v *types.Var) bool {
+	method, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "Use" && method.Sel.Name != "TryUse" {
+		return false
+	}
+	field, ok := ast.Unparen(method.X).(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	h, _ := c.pkg.Info.Uses[field.Sel].(*types.Var)
+	return c.handles[h] && c.pkg.ObjectOf(field.X) == v
 }
 
 // beside reports whether a return has a variable in a result, but for a literal.

@@ -160,3 +160,28 @@ func (w *withCleanup) cleared() int {
 	w.p = nil
 	return int(C.tree_len((*C.tree)(p))) // want `w may be collected`
 }
+
+// A leaf points into a tree, which it keeps alive.
+type leaf struct { // want leaf:"owner"
+	tree own.Handle[*C.tree]
+	p    *C.tree
+	next *leaf
+}
+
+// The owner is kept until the literal has returned.
+func (l *leaf) len() (n int, err error) {
+	err = l.tree.TryUse(func(*C.tree) error {
+		n = int(C.tree_len(l.p))
+		return nil
+	})
+	return n, err
+}
+
+// The next leaf is kept, and not the one whose pointer C uses.
+func (l *leaf) lenBesideNext() (n int, err error) {
+	err = l.next.tree.TryUse(func(*C.tree) error {
+		n = int(C.tree_len(l.p)) // want `l may be collected`
+		return nil
+	})
+	return n, err
+}

@@ -4,3 +4,5 @@ package own
 type Handle[P any] struct{ p P }
 
 func (h *Handle[P]) Pointer() P { return h.p }
+
+func (h *Handle[P]) TryUse(f func(P) error) error { return f(h.p) }
