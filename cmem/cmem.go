@@ -29,7 +29,7 @@ var _ [DefaultRate]struct{} = [C.cmem_default_rate]struct{}{}
 
 func init() {
 	text, etext := goText()
-	C.cmem_start(C.uintptr_t(text), C.uintptr_t(etext))
+	C.cmem_set_go_code(C.uintptr_t(text), C.uintptr_t(etext))
 	probe()
 }
 
@@ -39,6 +39,9 @@ func init() {
 //
 //go:noinline
 func probe() {
+	if off() != "" {
+		return
+	}
 	var pcs [C.cmem_probe_most]C.uintptr_t
 	self := ownName()
 	for k := C.int(0); ; k++ {

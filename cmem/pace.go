@@ -22,61 +22,61 @@ func init() {
 		account.OpenCHeap(func() (blocks, bytes int64) {
 			s := read()
 			return max(0, s.Mallocs-s.Frees), s.Live
-		}, watch)
+		}, listen)
 	}
 }
 
-var watcher struct {
+var listener struct {
 	mu   sync.Mutex
 	file *os.File // the eventfd. It stays open: C may be about to write to it
 	on   bool     // package pace runs
 	runs bool     // the goroutine runs, if only until it has seen that on is false
 }
 
-// watch starts the goroutine that waits, or ends it.
-func watch(on bool) {
-	w := &watcher
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.file == nil && on {
-		fd := C.cmem_growth()
+// listen starts the goroutine that waits, or ends it.
+func listen(on bool) {
+	l := &listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil && on {
+		fd := C.cmem_growth_open()
 		if fd < 0 {
 			return // package pace still reads the bytes when it looks
 		}
-		w.file = os.NewFile(uintptr(fd), "eventfd")
+		l.file = os.NewFile(uintptr(fd), "eventfd")
 	}
 	switch {
-	case on && !w.on:
-		C.cmem_watch(1)
-		if !w.runs {
-			w.runs = true
+	case on && !l.on:
+		C.cmem_growth_enable(1)
+		if !l.runs {
+			l.runs = true
 			if gcwatch.InBubble() {
 				// In a bubble of testing/synctest the goroutine would keep it from ending.
-				gcwatch.Next(func() { go wait(w.file) })
+				gcwatch.Next(func() { go wait(l.file) })
 			} else {
-				go wait(w.file)
+				go wait(l.file)
 			}
 		}
-	case !on && w.on:
-		C.cmem_watch(0)
-		C.cmem_wake()
+	case !on && l.on:
+		C.cmem_growth_enable(0)
+		C.cmem_growth_wake()
 	}
-	w.on = on && w.file != nil
+	l.on = on && l.file != nil
 }
 
 // wait waits for growth, until package pace has stopped.
 func wait(f *os.File) {
-	w := &watcher
+	l := &listener
 	for {
 		var n [8]byte
 		_, err := f.Read(n[:])
-		w.mu.Lock()
-		if err != nil || !w.on {
-			w.runs = false
-			w.mu.Unlock()
+		l.mu.Lock()
+		if err != nil || !l.on {
+			l.runs = false
+			l.mu.Unlock()
 			return
 		}
-		w.mu.Unlock()
+		l.mu.Unlock()
 		account.Refresh()
 		account.Look()
 	}

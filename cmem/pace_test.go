@@ -132,7 +132,7 @@ func TestClosedFiles(t *testing.T) {
 	}
 	withRate(t, 1)
 	start(t)
-	fd := int(watcher.file.Fd())
+	fd := int(listener.file.Fd())
 	name := filepath.Join(t.TempDir(), "file")
 	other, err := os.Create(name)
 	if err != nil {

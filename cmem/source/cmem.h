@@ -8,17 +8,17 @@
 // A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
 // addresses, c of C and behind them go of Go. The sums are estimates: each sampled block counts
 // for the inverse of its probability. A stack is never freed, and its addresses never change.
-// alloc_var is the variance of alloc_bytes, and free_var of that the part of free_bytes: their
-// difference is the variance of the bytes in use.
 struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
 	uint64_t hash;
 	uint32_t c, go;
 	uint32_t closed; // how many libraries had been unloaded when it was seen first
 	double allocs, alloc_bytes, frees, free_bytes;
-	double alloc_var, free_var; // the variances of alloc_bytes and free_bytes
-	double peak_bytes; // what was in use when all stacks together had the most
-	uint64_t peak;     // the number of that most; if there was a later one, it was what is in use now
+	double alloc_var, free_var; // alloc_var - free_var is the variance of alloc_bytes - free_bytes
+	// peak_bytes is what was in use when all stacks together had the most for the peak-th time. If they
+	// have had more since, it was what is in use now.
+	double peak_bytes;
+	uint64_t peak;
 	uintptr_t pcs[];
 };
 
@@ -43,7 +43,8 @@ struct cmem_counts {
 // the text is "" if they are.
 const char *cmem_off(void);
 
-void cmem_start(uintptr_t text, uintptr_t etext);
+// cmem_set_go_code says where the code of Go functions lies.
+void cmem_set_go_code(uintptr_t from, uintptr_t to);
 
 // cmem_probe looks for the frames of Go that have called it, in way k of reading where runtime.asmcgocall
 // has saved the stack of the goroutine. It returns their number, which is 0 if nothing is found in
@@ -61,7 +62,7 @@ int cmem_initial(uintptr_t pc);
 // above), and 6 of the logarithm of the alignment. The second word is the size. A realloc is two
 // events: the second word of the latter is the position of the former.
 struct cmem_trace {
-	uint64_t head;    // how many positions were taken since the program began
+	uint64_t head; // how many positions were taken since the program began
 	uint64_t apart[7];
 	uint64_t read;    // all events before it were read, and set to 0; the reader writes it
 	uint64_t size;    // of the ring, in events: a power of two
@@ -102,11 +103,12 @@ void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);
 
-// cmem_growth returns the descriptor of an eventfd, or -1. It is written to, after cmem_watch(1) and
-// until cmem_watch(0), whenever the bytes in use have changed by much, and by cmem_wake.
-int cmem_growth(void);
-void cmem_watch(int on);
-void cmem_wake(void);
+// cmem_growth_open returns the descriptor of an eventfd, or -1. It is written to, after
+// cmem_growth_enable(1) and until cmem_growth_enable(0), when the bytes in use have changed by a MiB,
+// or by a 64th of what is in use if that is more; and by cmem_growth_wake.
+int cmem_growth_open(void);
+void cmem_growth_enable(int on);
+void cmem_growth_wake(void);
 
 // cmem_sites copies the stacks, the newest first: at most that many, the oldest of all. It returns
 // how many there are. The numbers of one stack are of one moment, and those of two are not.

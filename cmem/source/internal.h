@@ -1,4 +1,49 @@
-// What the C files of this package share.
+// What the C files of this package share, and how they are built up. A call of malloc goes this way:
+//
+//	malloc, free      operator new
+//	(hooks.c)         (operators.c)
+//	      \            /
+//	       counted, freed             each call: two counts of the thread (threads.c)
+//	              |
+//	              |  one call for each 512 KiB: address, size, caller
+//	              v
+//	       cmem_note (sample.c) ----> cmem_walk (walk.c): the return addresses on the stack
+//	              |
+//	              |  address, size, rate, return addresses
+//	              v
+//	       cmem_take (table.c)        sums of each stack; the sampled blocks in use
+//	              |                       |
+//	              |  counts, stacks       |  bytes in use
+//	              v                       v
+//	       cmem_read, cmem_sites      eventfd (growth.c)
+//	              |                       |
+//	              v                       v
+//	       Go: profiles, statistics   Go: package pace
+//
+// The calls go on to the next allocator: cmem_next, in which exact.c or trace.c may have put
+// functions of theirs in front of the allocator that next.c has found.
+//
+// A file uses only files that come before it in this list, and this header has what they declare in
+// the same order; a test checks it.
+//
+//	system.c     the lock; memory of the system
+//	unload.c     dlclose, which is counted
+//	shared.c     the file that the library of cheap record and the command share
+//	threads.c    the counts of each thread
+//	exact.c      the bytes in use, exactly
+//	walk.c       the stack of C and Go functions that has called malloc
+//	table.c      the stacks that have allocated, the sampled blocks in use
+//	growth.c     the eventfd that tells Go that the bytes in use have changed
+//	sample.c     which blocks are sampled
+//	next.c       the allocator behind this package
+//	hooks.c      malloc, free, ...
+//	operators.c  operators new and delete
+//	trace.c      the record of all calls
+//	preload.c    what the library of cheap record does when the program starts
+//	start.c      what is done before the constructors of the program, and at a fork
+//
+// shared.c and preload.c are only in the library that cheap record compiles and preloads, with
+// CMEM_SHARED defined. cmem.h has what Go calls.
 #ifndef CHEAP_CMEM_INTERNAL_H
 #define CHEAP_CMEM_INTERNAL_H
 
@@ -10,14 +55,99 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define hidden __attribute__((visibility("hidden")))
 
-// A thread has the counts of one thread, which alone writes to it: these functions take about a
-// nanosecond. Others read it with atomic loads. Its memory is never given back, and when the thread
-// has ended another one goes on with it: so its counts stay, and no reader meets memory that is
-// gone.
+// EXPORT declares a function of this package, and that the process calls it as name: weak, because a
+// program may have its own.
+#define EXPORT(ret, name, params, ours) \
+	ret ours params; \
+	ret name params __attribute__((weak, alias(#ours), visibility("default")));
+
+// Variables that another process reads, if there is a file that both have mapped: they lie in pages
+// of their own, which that file replaces.
+#ifdef CMEM_SHARED
+#define in_shared __attribute__((section("cmem_shared")))
+#else
+#define in_shared
+#endif
+
+// ---- system.c
+
+// The lock of this package is the last to be taken. The thread that holds it has all signals
+// blocked, so that no handler waits for it.
+hidden void cmem_lock(sigset_t *old);
+hidden void cmem_unlock(const sigset_t *old);
+
+// cmem_map returns memory of the system that is zero, or 0. cmem_unmap gives it back.
+hidden void *cmem_map(size_t n);
+hidden void cmem_unmap(void *p, size_t n);
+
+// cmem_extent returns where a file is mapped.
+struct dl_phdr_info;
+hidden void cmem_extent(const struct dl_phdr_info *info, uintptr_t *from, uintptr_t *to);
+
+// ---- unload.c
+
+// cmem_closed changes when a library is unloaded, as far as the program has asked for it.
+extern hidden uint32_t cmem_closed;
+
+// ---- shared.c
+
+#ifdef CMEM_SHARED
+// Where the variables are that the other process reads: addresses, and offsets of fields.
+struct fields {
+	uint64_t threads, none, thread_all, thread_left, thread_drawn, thread_mallocs, thread_frees;
+	uint64_t taken, lost, rate;
+	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
+	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
+	uint64_t trace;
+};
+
+// The file begins with a header.
+struct header {
+	char magic[8];
+	uint64_t version, started;
+	uint64_t base;                                 // where the file is mapped
+	uint64_t variables, variables_n, variables_at; // their address, length and place in the file
+	uint64_t used;                                 // how much of the file
+	uint64_t modules, program;                     // a struct module; the base of the program
+	uint64_t pid;
+	struct fields fields;
+	char off[256]; // what cmem_off returns
+};
+
+// A module is the program or a library.
+struct module {
+	struct module *next;
+	uint64_t base, from, to; // what is to be added to its addresses; where it is mapped
+	uint64_t closed;         // cmem_closed when it was found
+	uint64_t initial;        // it is mapped since the program began
+	char name[];             // of the file; that of the program is ""
+};
+
+// cmem_shared_open maps the file of that name, and puts the variables into it. It returns 0 if that
+// cannot be done. cmem_map hands out memory of the file from then on.
+hidden struct header *cmem_shared_open(const char *name);
+
+// cmem_shared_modules enters all modules that are mapped now. cmem_shared_stack enters those of a new
+// stack that were loaded later. The caller holds the lock.
+hidden void cmem_shared_modules(void);
+hidden void cmem_shared_stack(const struct cmem_stack *s);
+
+// cmem_shared_child is called in the child of a fork, which goes on without the file. It returns 1
+// if the variables are what they were when the program began.
+hidden int cmem_shared_child(void);
+#endif
+
+// ---- threads.c
+
+// A thread has the counts of one thread, which alone writes to it; others read it with atomic loads.
+// Its memory is never given back: when the thread has ended, another one goes on with the record. So
+// the counts stay, and no reader meets memory that is gone.
+//
+// left counts down to the next sample: the bytes that were allocated are drawn - left.
 struct thread {
-	uint64_t left; // a block of more bytes takes the slow path, and one of none
+	uint64_t left; // malloc(n) is fast if 1 <= n <= left
 	uint64_t mallocs, frees;
-	uint64_t drawn;        // the sum of what was added to left, so the bytes are drawn - left
+	uint64_t drawn;        // the sum of what was added to left
 	const uint8_t *filter; // cmem_filter
 	uint64_t random;       // the state of the thread's random numbers
 	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: only when to look again
@@ -39,49 +169,8 @@ extern hidden uint8_t cmem_filter[1 << filter_bits];
 
 static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits) - 1); }
 
-// The allocator that would be called without this package.
-struct next {
-	void *(*malloc)(size_t);
-	void (*free)(void *);
-	void *(*calloc)(size_t, size_t);
-	void *(*realloc)(void *, size_t);
-	void *(*memalign)(size_t, size_t);
-	void *(*aligned_alloc)(size_t, size_t);
-	int (*posix_memalign)(void **, size_t, size_t);
-	void *(*valloc)(size_t);
-	void *(*pvalloc)(size_t);
-	size_t (*malloc_usable_size)(void *);
-};
-extern hidden struct next cmem_next;
-
-// cmem_layer sets, if the environment asks for it, functions that count the bytes in use in place
-// of those of the allocator, and cmem_exact.
-hidden void cmem_layer(struct next *next);
-extern hidden int cmem_exact;
-
-// cmem_operators looks whether a library has operators new and delete of its own. cmem_next is set.
-hidden void cmem_operators(void);
-
-// cmem_free is free.
-hidden void cmem_free(void *p);
-
-// A function that the process calls as name: weak, because a program may have its own.
-#define EXPORT(ret, name, params, ours) ret name params __attribute__((weak, alias(#ours), visibility("default")));
-
-// cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
-// caller, if n is 0 or more than left. It counts the call, gives the thread a record, and takes the
-// sample. errno stays as it is.
-hidden void cmem_note(void *p, size_t n, void *caller);
-
-// cmem_forget is called before a block is freed that the filter knows, or by a thread without a
-// record. It counts the call, and ends the sample. errno stays as it is.
-hidden void cmem_forget(void *p);
-
-// cmem_count_free is the part of cmem_forget that counts.
-hidden void cmem_count_free(void);
-
 // counted counts an allocation of n bytes, and reports whether that is all. Else nothing is counted,
-// and cmem_note must be called behind it.
+// and cmem_note must be called after it.
 static inline int counted(size_t n) {
 	struct thread *t = cmem_mine;
 	uint64_t left = t->left;
@@ -92,21 +181,68 @@ static inline int counted(size_t n) {
 	return 1;
 }
 
-// cmem_closed counts the libraries that were unloaded, as far as the program has asked for it.
-extern hidden uint32_t cmem_closed;
+// freed counts a free, and reports whether that is all. Else nothing is counted, and the block may
+// be sampled.
+static inline int freed(void *p) {
+	struct thread *t = cmem_mine;
+	if (unlikely(t->filter[filter_of((uintptr_t)p)] != 0))
+		return 0;
+	t->frees++;
+	return 1;
+}
+
+// cmem_threads_start lets threads have records: before, all have cmem_none.
+hidden void cmem_threads_start(void);
+
+// cmem_take_record gives the thread a record, if it is not ending; else it returns &cmem_none. It may
+// allocate.
+hidden struct thread *cmem_take_record(void);
+
+// cmem_set_left sets left, and changes drawn by as much, so that the bytes stay. Who reads these
+// meanwhile reads them again.
+hidden void cmem_set_left(struct thread *t, uint64_t left);
+
+// cmem_read_threads adds up the counts of all threads. The caller holds the lock.
+hidden void cmem_read_threads(struct cmem_counts *to);
+
+#ifdef CMEM_SHARED
+hidden void cmem_thread_fields(struct fields *f);
+
+// cmem_threads_child is called in the child of a fork. fresh says that the variables are what they
+// were when the program began.
+hidden void cmem_threads_child(int fresh);
+#endif
+
+// ---- exact.c
+
+struct next;
+
+// cmem_layer sets, if the environment asks for it, functions that count the bytes in use in place
+// of those of the allocator, and cmem_exact.
+hidden void cmem_layer(struct next *next);
+extern hidden int cmem_exact;
+
+// ---- walk.c
 
 // cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
 // belongs, and returns the number of addresses of C in *c and that of Go in *go.
 enum { most_c = 96, most_go = 64 };
 hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
+// cmem_unwinder looks where the unwinder is. It returns 0 if malloc may be called with its locks
+// held, and no one can tell. cmem_walk_start opens the file that cmem_walk reads.
+hidden int cmem_unwinder(void);
+hidden void cmem_walk_start(void);
+
 // cmem_unwinds reports whether the function that returns to caller is a part of the unwinder, which
 // may hold a lock that cmem_walk needs.
 hidden int cmem_unwinds(void *caller);
 
-// cmem_unwinder looks where the unwinder is. It returns 0 if malloc may be called with its locks
-// held, and no one can tell.
-hidden int cmem_unwinder(void);
+// cmem_set_cgocall says which addresses of Go code the function runtime.cgocall has. Where the
+// program cannot call cmem_probe, the first stack that has frames of Go shows how they are found.
+hidden void cmem_set_cgocall(uintptr_t from, uintptr_t to);
+
+// ---- table.c
 
 // A live is a sampled block in use, which counts for weight blocks.
 struct live {
@@ -122,8 +258,8 @@ hidden int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint
 hidden void cmem_end(void *p);
 
 // cmem_detach takes the sample of a block away, if there is one, before realloc frees the block:
-// another thread may have its address a moment later. It counts the free. cmem_detached says
-// whether realloc freed it.
+// another thread may have its address a moment later. cmem_detached says whether realloc freed it.
+// These two take the lock.
 hidden int cmem_detach(void *p, struct live *was);
 hidden void cmem_detached(const struct live *was, int freed);
 
@@ -131,40 +267,85 @@ hidden void cmem_detached(const struct live *was, int freed);
 // caller holds the lock.
 hidden void cmem_live(double *bytes, double *variance);
 
-// The lock of this package is the last to be taken. The thread that holds it has all signals
-// blocked, so that no handler waits for it.
-hidden void cmem_lock(sigset_t *old);
-hidden void cmem_unlock(const sigset_t *old);
-
-// cmem_learn says which addresses of Go code the function runtime.cgocall has. Where the program
-// cannot call cmem_probe, the first stack that has frames of Go shows how they are found.
-hidden void cmem_learn(uintptr_t from, uintptr_t to);
-
-// cmem_map returns memory of the system that is zero, or 0. cmem_unmap gives it back.
-hidden void *cmem_map(size_t n);
-hidden void cmem_unmap(void *p, size_t n);
-
-// The library that cheap record preloads is compiled with CMEM_SHARED. What another process reads
-// is then in a file that both have mapped: the variables with in_shared are in pages of their own,
-// which that file replaces, and cmem_map hands out the rest of it. See shared.c.
 #ifdef CMEM_SHARED
-#define in_shared __attribute__((section("cmem_shared")))
-
-// Where the fields are that the other process reads: addresses of variables, and offsets of fields.
-struct fields {
-	uint64_t threads, none, thread_all, thread_left, thread_drawn, thread_mallocs, thread_frees;
-	uint64_t taken, lost, rate;
-	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
-	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
-	uint64_t trace;
-};
-hidden void cmem_thread_fields(struct fields *f);
 hidden void cmem_table_fields(struct fields *f);
+#endif
 
-hidden void cmem_shared_child(void);                       // in the child of a fork
-hidden void cmem_shared_stack(const struct cmem_stack *s); // a stack was entered; the lock is held
-#else
-#define in_shared
+// ---- growth.c
+
+// cmem_growth_due returns the eventfd if it is to be written to, or else -1. The caller holds the
+// lock. cmem_growth_signal, which the caller calls without the lock, writes to it, if fd is not -1.
+hidden int cmem_growth_due(void);
+hidden void cmem_growth_signal(int fd);
+
+// ---- sample.c
+
+// cmem_sample_enable says whether blocks are sampled at all.
+hidden void cmem_sample_enable(int on);
+
+// cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
+// caller, if n is 0 or more than left. It counts the call, gives the thread a record, and takes the
+// sample. errno stays as it is.
+hidden void cmem_note(void *p, size_t n, void *caller);
+
+// cmem_forget is called before a block is freed that the filter knows, or by a thread without a
+// record. It counts the call, and ends the sample. errno stays as it is.
+hidden void cmem_forget(void *p);
+
+// cmem_count_free is the part of cmem_forget that counts.
+hidden void cmem_count_free(void);
+
+#ifdef CMEM_SHARED
+hidden void cmem_sample_fields(struct fields *f);
+#endif
+
+// ---- next.c
+
+// The functions of an allocator.
+struct next {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*malloc_usable_size)(void *);
+};
+
+// cmem_find_next finds the allocator behind this package, whose own functions are ours. It returns 1
+// if it was found by dlsym(RTLD_NEXT). dlsym may call malloc meanwhile.
+hidden int cmem_find_next(struct next *found, const struct next *ours);
+
+// ---- hooks.c
+
+// The allocator that would be called without this package.
+extern hidden struct next cmem_next;
+
+// cmem_resolve finds the next allocator, unless that was done. It returns what cmem_find_next has.
+hidden int cmem_resolve(void);
+
+// cmem_is_called reports whether the program has no malloc of its own.
+hidden int cmem_is_called(void);
+
+hidden void *cmem_malloc(size_t n);
+hidden void cmem_free(void *p);
+
+// ---- operators.c
+
+// cmem_find_operators reports whether a library has operators new and delete of its own, which are
+// called then.
+hidden int cmem_find_operators(void);
+
+// ---- preload.c
+
+#ifdef CMEM_SHARED
+// cmem_preload_open maps the file that the environment names; it returns 0 if there is none.
+// cmem_preload_begin begins to record into it. off is what cmem_off returns.
+hidden struct header *cmem_preload_open(void);
+hidden void cmem_preload_begin(struct header *h, const char *off);
 #endif
 
 #endif

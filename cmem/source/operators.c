@@ -20,16 +20,6 @@
 
 // A size, an alignment and nothrow_t are passed as they are named: m, St11align_val_t and
 // RKSt9nothrow_t. The first functions are those of this package, and throw if that is promised.
-void *cmem_new(size_t), *cmem_new_array(size_t);
-void *cmem_new_nothrow(size_t, const void *), *cmem_new_array_nothrow(size_t, const void *);
-void *cmem_new_aligned(size_t, size_t), *cmem_new_array_aligned(size_t, size_t);
-void *cmem_new_aligned_nothrow(size_t, size_t, const void *), *cmem_new_array_aligned_nothrow(size_t, size_t, const void *);
-void cmem_delete(void *), cmem_delete_array(void *), cmem_delete_sized(void *, size_t), cmem_delete_array_sized(void *, size_t);
-void cmem_delete_nothrow(void *, const void *), cmem_delete_array_nothrow(void *, const void *);
-void cmem_delete_aligned(void *, size_t), cmem_delete_array_aligned(void *, size_t);
-void cmem_delete_sized_aligned(void *, size_t, size_t), cmem_delete_array_sized_aligned(void *, size_t, size_t);
-void cmem_delete_aligned_nothrow(void *, size_t, const void *), cmem_delete_array_aligned_nothrow(void *, size_t, const void *);
-
 EXPORT(void *, _Znwm, (size_t), cmem_new)
 EXPORT(void *, _Znam, (size_t), cmem_new_array)
 EXPORT(void *, _ZnwmRKSt9nothrow_t, (size_t, const void *), cmem_new_nothrow)
@@ -57,8 +47,10 @@ typedef void handler(void);
 extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-// The operators of a library, which are called in place of these if theirs is set.
-static int theirs;
+// Whose operators are called: those of this file, those of a library that are in next, or it is yet
+// to be found out.
+enum whose { ours, theirs, unknown };
+static enum whose whose = unknown;
 static struct {
 	void *(*plain)(size_t);
 	void *(*array)(size_t);
@@ -88,16 +80,19 @@ static void *file_of(void *f) {
 	return f && dladdr(f, &info) ? info.dli_fbase : 0;
 }
 
-// cmem_operators calls those of a library if a plain one is neither of the library of C++ nor of
-// the allocator. The linker has exported those of this file if it has met a library with others.
-void cmem_operators(void) {
+// find_theirs finds the operators of a library, if a plain one is neither of the library of C++ nor
+// of the allocator. The linker has exported those of this file if it has met a library with others.
+static enum whose find_theirs(void) {
+	if (!cmem_resolve()) // the program is linked statically, or has a malloc of its own
+		return ours;
 	void *plain_new = dlsym(RTLD_NEXT, "_Znwm"), *plain_delete = dlsym(RTLD_NEXT, "_ZdlPv");
-	void *cxx = file_of(dlsym(RTLD_NEXT, "_ZSt17__throw_bad_allocv")), *allocator = file_of(*(void **)&cmem_next.malloc);
+	void *cxx = file_of(dlsym(RTLD_NEXT, "_ZSt17__throw_bad_allocv"));
+	void *allocator = file_of(*(void **)&cmem_next.malloc);
 	if (!plain_new || !plain_delete || !cxx || dlsym(RTLD_DEFAULT, "_Znwm") != (void *)cmem_new)
-		return;
+		return ours;
 	void *of_new = file_of(plain_new), *of_delete = file_of(plain_delete);
 	if ((of_new == cxx || of_new == allocator) && (of_delete == cxx || of_delete == allocator))
-		return;
+		return ours;
 	int missing = 0;
 #define FIND(op, name) missing += (*(void **)&next.op = dlsym(RTLD_NEXT, name)) == 0
 	FIND(plain, "_Znwm");
@@ -120,7 +115,21 @@ void cmem_operators(void) {
 	FIND(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t");
 	FIND(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t");
 	FIND(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t");
-	theirs = missing == 0;
+	return missing == 0 ? theirs : ours;
+}
+
+// Several threads may do so at a time, and find the same.
+__attribute__((noinline)) int cmem_find_operators(void) {
+	enum whose is = __atomic_load_n(&whose, __ATOMIC_ACQUIRE);
+	if (is == unknown) {
+		is = find_theirs();
+		__atomic_store_n(&whose, is, __ATOMIC_RELEASE);
+	}
+	return is == theirs;
+}
+
+static inline int are_theirs(void) {
+	return unlikely(__atomic_load_n(&whose, __ATOMIC_RELAXED) != ours) && cmem_find_operators();
 }
 
 // block takes a block from the allocator.
@@ -176,29 +185,30 @@ static inline int aligned_replaced(void) {
 	return REPLACED(_ZnwmSt11align_val_t, cmem_new_aligned) || REPLACED(_ZdlPvSt11align_val_t, cmem_delete_aligned);
 }
 static inline int array_aligned_replaced(void) {
-	return aligned_replaced() || REPLACED(_ZnamSt11align_val_t, cmem_new_array_aligned) || REPLACED(_ZdaPvSt11align_val_t, cmem_delete_array_aligned);
+	return aligned_replaced() || REPLACED(_ZnamSt11align_val_t, cmem_new_array_aligned) ||
+		REPLACED(_ZdaPvSt11align_val_t, cmem_delete_array_aligned);
 }
 
 void *cmem_new(size_t n) {
-	if (unlikely(theirs))
+	if (are_theirs())
 		return next.plain(n);
 	return made(n, 0, 1, caller);
 }
 
 void *cmem_new_array(size_t n) {
-	if (unlikely(theirs))
+	if (are_theirs())
 		return next.array(n);
 	return unlikely(plain_replaced()) ? _Znwm(n) : made(n, 0, 1, caller);
 }
 
 void *cmem_new_aligned(size_t n, size_t align) {
-	if (unlikely(theirs))
+	if (are_theirs())
 		return next.aligned(n, align);
 	return made(n, align, 1, caller);
 }
 
 void *cmem_new_array_aligned(size_t n, size_t align) {
-	if (unlikely(theirs))
+	if (are_theirs())
 		return next.array_aligned(n, align);
 	return unlikely(aligned_replaced()) ? _ZnwmSt11align_val_t(n, align) : made(n, align, 1, caller);
 }
@@ -214,44 +224,46 @@ static __attribute__((noinline)) void *of_cxx(const char *name) {
 	return dlsym(file, name); // the file stays open
 }
 
-#define NOTHROW(name, op, symbol, replaced, instead)                    \
-	void *name(size_t n, const void *tag) {                             \
-		if (unlikely(theirs))                                           \
-			return next.op(n, tag);                                     \
-		if (unlikely(replaced())) {                                     \
-			static void *(*f)(size_t, const void *);                    \
-			if (!f)                                                     \
-				*(void **)&f = of_cxx(symbol);                          \
-			return f ? f(n, tag) : instead(n);                          \
-		}                                                               \
-		return made(n, 0, 0, caller);                                   \
+#define NOTHROW(name, op, symbol, replaced, instead) \
+	void *name(size_t n, const void *tag) { \
+		if (are_theirs()) \
+			return next.op(n, tag); \
+		if (unlikely(replaced())) { \
+			static void *(*f)(size_t, const void *); \
+			if (!f) \
+				*(void **)&f = of_cxx(symbol); \
+			return f ? f(n, tag) : instead(n); \
+		} \
+		return made(n, 0, 0, caller); \
 	}
 NOTHROW(cmem_new_nothrow, nothrow, "_ZnwmRKSt9nothrow_t", plain_replaced, _Znwm)
 NOTHROW(cmem_new_array_nothrow, array_nothrow, "_ZnamRKSt9nothrow_t", array_replaced, _Znam)
 
-#define NOTHROW_ALIGNED(name, op, symbol, replaced, instead)            \
-	void *name(size_t n, size_t align, const void *tag) {               \
-		if (unlikely(theirs))                                           \
-			return next.op(n, align, tag);                              \
-		if (unlikely(replaced())) {                                     \
-			static void *(*f)(size_t, size_t, const void *);            \
-			if (!f)                                                     \
-				*(void **)&f = of_cxx(symbol);                          \
-			return f ? f(n, align, tag) : instead(n, align);            \
-		}                                                               \
-		return made(n, align, 0, caller);                               \
+#define NOTHROW_ALIGNED(name, op, symbol, replaced, instead) \
+	void *name(size_t n, size_t align, const void *tag) { \
+		if (are_theirs()) \
+			return next.op(n, align, tag); \
+		if (unlikely(replaced())) { \
+			static void *(*f)(size_t, size_t, const void *); \
+			if (!f) \
+				*(void **)&f = of_cxx(symbol); \
+			return f ? f(n, align, tag) : instead(n, align); \
+		} \
+		return made(n, align, 0, caller); \
 	}
-NOTHROW_ALIGNED(cmem_new_aligned_nothrow, aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", aligned_replaced, _ZnwmSt11align_val_t)
-NOTHROW_ALIGNED(cmem_new_array_aligned_nothrow, array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", array_aligned_replaced, _ZnamSt11align_val_t)
+NOTHROW_ALIGNED(cmem_new_aligned_nothrow, aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", aligned_replaced,
+	_ZnwmSt11align_val_t)
+NOTHROW_ALIGNED(cmem_new_array_aligned_nothrow, array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t",
+	array_aligned_replaced, _ZnamSt11align_val_t)
 
 // The operators delete: each calls the one with fewer parameters, which may be the program's, and
 // in the end the plain one.
-#define DELETE(op, params, args, instead)                               \
-	void cmem_##op params {                                             \
-		if (unlikely(theirs))                                           \
-			next.op args;                                               \
-		else                                                            \
-			instead;                                                    \
+#define DELETE(op, params, args, instead) \
+	void cmem_##op params { \
+		if (are_theirs()) \
+			next.op args; \
+		else \
+			instead; \
 	}
 DELETE(delete, (void *p), (p), cmem_free(p))
 DELETE(delete_array, (void *p), (p), _ZdlPv(p))
@@ -263,5 +275,7 @@ DELETE(delete_aligned, (void *p, size_t align), (p, align), cmem_free(p))
 DELETE(delete_array_aligned, (void *p, size_t align), (p, align), _ZdlPvSt11align_val_t(p, align))
 DELETE(delete_sized_aligned, (void *p, size_t n, size_t align), (p, n, align), _ZdlPvSt11align_val_t(p, align))
 DELETE(delete_array_sized_aligned, (void *p, size_t n, size_t align), (p, n, align), _ZdaPvSt11align_val_t(p, align))
-DELETE(delete_aligned_nothrow, (void *p, size_t align, const void *tag), (p, align, tag), _ZdlPvSt11align_val_t(p, align))
-DELETE(delete_array_aligned_nothrow, (void *p, size_t align, const void *tag), (p, align, tag), _ZdaPvSt11align_val_t(p, align))
+DELETE(
+	delete_aligned_nothrow, (void *p, size_t align, const void *tag), (p, align, tag), _ZdlPvSt11align_val_t(p, align))
+DELETE(delete_array_aligned_nothrow, (void *p, size_t align, const void *tag), (p, align, tag),
+	_ZdaPvSt11align_val_t(p, align))

@@ -42,7 +42,8 @@ static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go
 	}
 	struct cmem_stack **at = &stacks[h % buckets];
 	for (struct cmem_stack *s = *at; s; s = s->next)
-		if (s->hash == h && s->c == c && s->go == go && s->closed == closed && memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
+		if (s->hash == h && s->c == c && s->go == go && s->closed == closed &&
+			memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
 			return s;
 	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
 	if (num_stacks >= most_stacks && c + go > 0)
@@ -145,7 +146,7 @@ static void changes(struct cmem_stack *s) {
 	}
 }
 
-static void freed(const struct live *l) {
+static void ended(const struct live *l) {
 	changes(l->stack);
 	l->stack->frees += l->weight;
 	l->stack->free_bytes += l->weight * l->n;
@@ -175,14 +176,13 @@ int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c,
 void cmem_end(void *p) {
 	struct live *l = find((uintptr_t)p);
 	if (l) {
-		freed(l);
+		ended(l);
 		take_off(l);
 	}
 }
 
 int cmem_detach(void *p, struct live *was) {
 	sigset_t old;
-	cmem_count_free();
 	cmem_lock(&old);
 	struct live *l = find((uintptr_t)p);
 	if (l) {
@@ -197,7 +197,7 @@ void cmem_detached(const struct live *was, int gone) {
 	sigset_t old;
 	cmem_lock(&old);
 	if (gone || !put(was))
-		freed(was);
+		ended(was);
 	cmem_unlock(&old);
 }
 
@@ -221,7 +221,8 @@ size_t cmem_sites(struct cmem_site *to, size_t most) {
 		cmem_lock(&old);
 		uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 		for (int i = 0; i < at_once && left > 0; i++, left--, s = s->all)
-			*to++ = (struct cmem_site){s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes, s->alloc_var, s->frees, s->free_bytes, s->free_var};
+			*to++ = (struct cmem_site){s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes,
+				s->alloc_var, s->frees, s->free_bytes, s->free_var};
 		cmem_unlock(&old);
 	}
 	return n;

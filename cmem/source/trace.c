@@ -176,7 +176,8 @@ static int trace_posix_memalign(void **p, size_t align, size_t n) {
 	return r;
 }
 
-#define EACH(do) do(malloc) do(free) do(calloc) do(realloc) do(memalign) do(aligned_alloc) do(posix_memalign) do(valloc) do(pvalloc)
+#define EACH(f) \
+	f(malloc) f(free) f(calloc) f(realloc) f(memalign) f(aligned_alloc) f(posix_memalign) f(valloc) f(pvalloc)
 
 int cmem_trace_begin(uint64_t events, uint32_t patient) {
 	struct cmem_trace *t = &cmem_tracing;

@@ -35,7 +35,7 @@
 // The code of Go functions.
 static uintptr_t text, etext;
 
-void cmem_start(uintptr_t from, uintptr_t to) {
+void cmem_set_go_code(uintptr_t from, uintptr_t to) {
 	__atomic_store_n(&etext, to, __ATOMIC_RELAXED);
 	__atomic_store_n(&text, from, __ATOMIC_RELEASE);
 }
@@ -50,6 +50,7 @@ static int is_go(uintptr_t pc) {
 // has one that is not mapped, for example. So in a walk of this package such a function is found in
 // a table according to which the stack ends there. C++ exceptions find what they found without it.
 static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
+
 static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock
 
 #if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
@@ -58,23 +59,21 @@ enum { stack_register = 7, return_register = 16 };
 #else
 enum { stack_register = 31, return_register = 30 };
 #endif
-static const struct {
+struct table {
 	uint32_t cie_length, cie;
 	uint8_t cie_rest[16];
 	uint32_t fde_length, fde;
 	uint64_t from, size;
 	uint8_t fde_rest[8];
-} __attribute__((packed, aligned(8))) ends = {
+} __attribute__((packed, aligned(8)));
+static const struct table ends = {
 	// Version 1; code by 1, data by -8; the frame begins at the stack pointer, nothing is returned to.
-	20, 0, {1, 0, 1, 0x78, return_register, 0x0c, stack_register, 8, 0x07, return_register},
-	28, 28, 0, 0, {0},
-};
+	20, 0, {1, 0, 1, 0x78, return_register, 0x0c, stack_register, 8, 0x07, return_register}, 28, 28, 0, 0, {0}};
 
 struct bases {
 	void *text, *data, *function;
 };
 #define EXPORTS_TABLE
-const void *cmem_find_table(void *pc, struct bases *b);
 EXPORT(const void *, _Unwind_Find_FDE, (void *, struct bases *), cmem_find_table)
 
 // This brings the function of libgcc along where that is linked statically. Then it is called.
@@ -142,8 +141,9 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 // the kernel says that there is no filter.
 enum { by_call = -1, unreadable = -2 }; // instead of a file
 
-static int mem = -1; // /proc/self/mem, or what the program has opened since it closed that
-static unsigned long device, inode; // of /proc/self/mem
+// /proc/self/mem, or what the program has opened since it closed that; and where it was.
+static int mem = -1;
+static unsigned long device, inode;
 
 // Not open, read and close of the C library: a thread can be cancelled in these.
 static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC); }
@@ -155,7 +155,8 @@ static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, na
 static int open_mem(void) {
 	struct stat s;
 	int fd = __atomic_load_n(&mem, __ATOMIC_ACQUIRE);
-	if (fd >= 0 && fstat(fd, &s) == 0 && s.st_dev == __atomic_load_n(&device, __ATOMIC_RELAXED) && s.st_ino == __atomic_load_n(&inode, __ATOMIC_RELAXED))
+	if (fd >= 0 && fstat(fd, &s) == 0 && s.st_dev == __atomic_load_n(&device, __ATOMIC_RELAXED) &&
+		s.st_ino == __atomic_load_n(&inode, __ATOMIC_RELAXED))
 		return fd;
 	int opened = open_file("/proc/self/mem");
 	if (opened >= 0 && opened <= 2) { // the program has closed these, and will open its own there
@@ -178,8 +179,7 @@ static int open_mem(void) {
 	return opened;
 }
 
-// A program may leave the folder with /proc behind.
-__attribute__((constructor(101))) static void open_early(void) { open_mem(); }
+void cmem_walk_start(void) { open_mem(); }
 
 // is_filtered reports whether the process has a filter of system calls, or may have one.
 static __attribute__((noinline)) int is_filtered(void) {
@@ -288,7 +288,7 @@ static uintptr_t go_frame(int fd, uintptr_t sp, struct way w) {
 // The code of runtime.cgocall, which calls asmcgocall, if the way is yet to be found.
 static uintptr_t cgocall, cgocall_end;
 
-void cmem_learn(uintptr_t from, uintptr_t to) {
+void cmem_set_cgocall(uintptr_t from, uintptr_t to) {
 	cgocall = from;
 	cgocall_end = to;
 }
@@ -328,7 +328,7 @@ static uintptr_t probed_pc;
 int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]) {
 	uintptr_t c[most_c];
 	struct walk w = {.pcs = c};
-	if (k >= ways || *cmem_off() != 0)
+	if (k >= ways)
 		return -1;
 	_Unwind_Backtrace(frame, &w);
 	probed_pc = w.go;
@@ -352,16 +352,8 @@ static struct { uintptr_t from, to; } files[most_files];
 static int num_files;
 
 static int file(struct dl_phdr_info *info, size_t size, void *arg) {
-	uintptr_t from = UINTPTR_MAX, to = 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (info->dlpi_addr + p->p_vaddr < from)
-			from = info->dlpi_addr + p->p_vaddr;
-		if (info->dlpi_addr + p->p_vaddr + p->p_memsz > to)
-			to = info->dlpi_addr + p->p_vaddr + p->p_memsz;
-	}
+	uintptr_t from, to;
+	cmem_extent(info, &from, &to);
 	if (num_files < most_files) {
 		files[num_files].from = from;
 		files[num_files++].to = to;

@@ -60,7 +60,8 @@ func Build(folder string) (string, error) {
 	return library, isForGlibc(library, cc[0])
 }
 
-// unpack writes the C files, and returns those that are compiled: shared.c is the last.
+// unpack writes the C files, and returns those that are compiled: shared.c is the last, because its
+// variable is to be the last in the file.
 func unpack(folder string) ([]string, error) {
 	const last = "shared.c"
 	var files []string

@@ -1,0 +1,175 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// Which blocks are sampled: hooks.c calls this file for those that its counts do not settle.
+//
+// Points lie on the line of all bytes that a thread allocates, with exponential distances of rate
+// bytes in the mean, and a block that has a point in it is sampled. So whether a block of n bytes
+// is sampled does not depend on the blocks before, and the probability is 1 - exp(-n / rate).
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+in_shared static int64_t rate = cmem_default_rate; // bytes between two samples in the mean; 0 is off
+in_shared static uint64_t lost, taken;             // the lock is held to write
+static int enabled;                                // not before the program starts, nor in the child of a fork
+
+// look_again is how many bytes a thread allocates at most before it looks at the rate again.
+enum { look_again = 256 << 10 };
+
+// A thread that is in this package, or in the unwinder for it, takes no sample. busy is volatile
+// because the compiler believes that the C library calls nothing in this file.
+static __thread volatile int busy __attribute__((tls_model("initial-exec")));
+
+// few is how many blocks a thread frees before it gets a record, if it allocates none: a thread
+// that does nothing frees some when it has ended.
+enum { few = 64 };
+static __thread int freed_few __attribute__((tls_model("initial-exec")));
+
+void cmem_sample_enable(int on) { enabled = on; }
+
+static uint64_t next_random(struct thread *t) { // xorshift64*, Vigna 2016
+	uint64_t x = t->random;
+	x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
+	t->random = x;
+	return x * 2685821657736338717u;
+}
+
+// distance returns how many bytes follow until the next point, and sets the rate that it was drawn
+// with.
+static double distance(struct thread *t) {
+	int64_t r = enabled ? __atomic_load_n(&rate, __ATOMIC_RELAXED) : 0;
+	t->rate = r;
+	if (r <= 0)
+		return INFINITY;
+	if (r == 1)
+		return 0;
+	return -log(((next_random(t) >> 11) + 1) * 0x1p-53) * r; // of a number above 0, at most 1
+}
+
+// set_distance sets the distance to the next point: a block that is as long, or longer, has it. The
+// rest of a long distance is drawn anew when the thread looks at the rate again. That changes
+// nothing, because the exponential distribution has no memory.
+static void set_distance(struct thread *t, double d) {
+	uint64_t left = look_again;
+	if (d < look_again)
+		left = d <= 1 ? 0 : ceil(d) - 1;
+	else
+		t->rate = 0;
+	cmem_set_left(t, left);
+}
+
+// growth_due is cmem_growth_due, but in the child of a fork: the eventfd is the parent's.
+static int growth_due(void) { return enabled ? cmem_growth_due() : -1; }
+
+// sample takes a sample of the block of n bytes at p, with that rate.
+static void sample(void *p, size_t n, int64_t r, void *caller) {
+	uintptr_t pcs[most_c + most_go];
+	uint32_t c, go;
+	sigset_t old;
+	// In the child of a fork a point may be left that was drawn before, and another thread may
+	// have had the locks of the unwinder.
+	if (!p || !enabled || cmem_unwinds(caller))
+		return;
+	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
+	cmem_lock(&old);
+	if (cmem_take(p, n, r, pcs, c, go))
+		taken++;
+	else
+		lost++;
+	int fd = growth_due();
+	cmem_unlock(&old);
+	cmem_growth_signal(fd);
+}
+
+static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_RELAXED); }
+
+void cmem_note(void *p, size_t n, void *caller) {
+	struct thread *t = cmem_mine;
+	int saved = errno, was = busy;
+	busy = 1;
+	if (t == &cmem_none && !was)
+		t = cmem_take_record();
+	if (t == &cmem_none) {
+		add(&t->mallocs, 1);
+		add(&t->drawn, p ? n : 0);
+	} else {
+		// A block of no bytes is sampled as often as one of one byte.
+		uint64_t most = n ? n - 1 : 0;
+		t->mallocs++;
+		t->drawn += p ? n : 0;
+		if (most < t->left) {
+			t->left -= most + 1;
+			t->drawn -= most + 1;
+		} else if (!was && p) { // not the unwinder, nor a signal handler while this one ran
+			double rest = most - t->left, d = 0;
+			if (t->rate == 0)
+				d = distance(t);
+			if (d <= rest) { // not if the rate is 0
+				sample(p, n, t->rate, caller);
+				set_distance(t, distance(t));
+			} else {
+				set_distance(t, d - rest);
+			}
+		}
+	}
+	busy = was;
+	errno = saved;
+}
+
+void cmem_count_free(void) {
+	struct thread *t = cmem_mine;
+	if (t == &cmem_none && !busy && ++freed_few > few) {
+		busy = 1;
+		t = cmem_take_record();
+		if (t != &cmem_none)
+			set_distance(t, distance(t));
+		busy = 0;
+	}
+	if (t == &cmem_none)
+		add(&t->frees, 1);
+	else
+		t->frees++;
+}
+
+void cmem_forget(void *p) {
+	int saved = errno;
+	cmem_count_free();
+	if (__atomic_load_n(&cmem_filter[filter_of((uintptr_t)p)], __ATOMIC_RELAXED) != 0) {
+		sigset_t old;
+		cmem_lock(&old);
+		cmem_end(p);
+		int fd = growth_due();
+		cmem_unlock(&old);
+		cmem_growth_signal(fd);
+	}
+	errno = saved;
+}
+
+void cmem_set_rate(int64_t to) { __atomic_store_n(&rate, to, __ATOMIC_RELAXED); }
+
+int64_t cmem_rate(void) { return __atomic_load_n(&rate, __ATOMIC_RELAXED); }
+
+void cmem_read(struct cmem_counts *to) {
+	sigset_t old;
+	memset(to, 0, sizeof *to);
+	cmem_lock(&old);
+	cmem_read_threads(to);
+	to->exact = cmem_exact;
+	to->samples = taken;
+	to->lost = lost;
+	cmem_live(&to->live, &to->live_variance);
+	cmem_unlock(&old);
+}
+
+#ifdef CMEM_SHARED
+void cmem_sample_fields(struct fields *f) {
+	f->taken = (uintptr_t)&taken;
+	f->lost = (uintptr_t)&lost;
+	f->rate = (uintptr_t)&rate;
+}
+#endif

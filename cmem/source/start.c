@@ -1,0 +1,78 @@
+//go:build ignore
+// Package cmem includes it where it works.
+
+// What is done before the constructors of the program run, and when it forks.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *off = "the program has not started";
+
+const char *cmem_off(void) { return off; }
+
+static const char *why_off(void) {
+	const char *e = getenv("CHEAPCMEM");
+	if (!cmem_is_called() || dlsym(RTLD_NEXT, "malloc") == 0)
+		return "the program is linked with a malloc of its own, or statically";
+#ifndef CMEM_SHARED
+	if (dlsym(RTLD_DEFAULT, "malloc") != (void *)cmem_malloc)
+		return "the process calls another malloc: the program that has loaded this library does not have the package";
+#endif
+	if (e && strcmp(e, "off") == 0)
+		return "CHEAPCMEM is off in the environment";
+	if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))
+		return "the unwinder takes a lock with this C library, which is not glibc 2.35 or newer";
+	if (!cmem_unwinder())
+		return "the unwinder is linked into the program, and is older than that of GCC 13: it allocates with a lock held that it needs to look at a stack";
+	return "";
+}
+
+// The thread that forks holds the lock meanwhile, so no other one is in the middle of a change, and
+// there is one set of signals that it had blocked.
+static sigset_t forking;
+static void before_fork(void) {
+	sigset_t old;
+	cmem_lock(&old);
+	forking = old;
+}
+static void in_parent(void) {
+	sigset_t old = forking;
+	cmem_unlock(&old);
+}
+static void in_child(void) {
+	cmem_sample_enable(0); // another thread may have had a lock of the unwinder
+	cmem_trace_end();
+#ifdef CMEM_SHARED
+	cmem_threads_child(cmem_shared_child());
+#endif
+	in_parent();
+}
+
+__attribute__((constructor(101))) static void start(void) {
+	// 1. Find the next allocator, if no call of malloc has done so, and whose operators new are called.
+	cmem_resolve();
+	cmem_find_operators();
+	// 2. Find out whether the package works here. The call by which it may do so needs cmem_none, so
+	// no thread has a record yet.
+	off = why_off();
+	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind.
+	cmem_walk_start();
+#ifdef CMEM_SHARED
+	// 4. Map the file over the variables that it has, which nothing but cmem_none has written.
+	struct header *h = cmem_preload_open();
+#endif
+	// 5. From here on, threads have records, and blocks are sampled.
+	cmem_threads_start();
+	pthread_atfork(before_fork, in_parent, in_child);
+	cmem_sample_enable(*off == 0);
+#ifdef CMEM_SHARED
+	// 6. Tell the command, and begin to record.
+	if (h)
+		cmem_preload_begin(h, off);
+#endif
+}
