@@ -56,8 +56,7 @@ static uint64_t rotl(uint64_t x, int n) { return x << n | x >> (64 - n); }
 
 // is_sealed reports whether h is the header of a block at base: checkedHeader.sealOf.
 static int is_sealed(const struct header *h, uintptr_t base) {
-	uint64_t x = (uint64_t)base ^ h->size ^ rotl(h->whole, 16) ^
-		rotl((uint64_t)h->state << 32 | h->front, 32) ^
+	uint64_t x = (uint64_t)base ^ h->size ^ rotl(h->whole, 16) ^ rotl((uint64_t)h->state << 32 | h->front, 32) ^
 		rotl((uint64_t)h->allocated << 32 | h->freed, 48);
 	x *= factor;
 	return h->seal == (x ^ x >> 32) * factor;
@@ -116,7 +115,8 @@ static void describe(const char *report) {
 	} else {
 		fprintf(stderr, "byte %" PRIuPTR " of", at - user);
 	}
-	fprintf(stderr, " the %sblock at %#" PRIxPTR " (%" PRIu64 " bytes)", h.state == in_use ? "" : "free ", user, h.size);
+	const char *kind = h.state == in_use ? "" : "free ";
+	fprintf(stderr, " the %sblock at %#" PRIxPTR " (%" PRIu64 " bytes)", kind, user, h.size);
 	int chunk = h.state == in_use && at >= user && at - user < h.size;
 	fprintf(stderr, "%s\n", chunk ? ", a chunk of an Arena or a FixedBlock, in a part that is free" : "");
 	print_stack("allocated by", h.allocated);

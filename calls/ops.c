@@ -70,24 +70,26 @@ static uint64_t *cheap_calls_address(uint64_t *w) {
 	uint64_t *a = w + 4, x = 0;
 	if (doubles == 0 && kind != RESULT_DOUBLE) {
 		switch (integers) {
-		case 0: x = ((word (*)(void))f)(); break;
-		case 1: x = ((word (*)(word))f)(a[0]); break;
-		case 2: x = ((word (*)(word, word))f)(a[0], a[1]); break;
-		case 3: x = ((word (*)(word, word, word))f)(a[0], a[1], a[2]); break;
-		case 4: x = ((word (*)(word, word, word, word))f)(a[0], a[1], a[2], a[3]); break;
-		case 5: x = ((word (*)(word, word, word, word, word))f)(a[0], a[1], a[2], a[3], a[4]); break;
-		default: x = ((word (*)(INTEGERS))f)(a[0], a[1], a[2], a[3], a[4], a[5]); break;
+		case 0: x = ((word(*)(void))f)(); break;
+		case 1: x = ((word(*)(word))f)(a[0]); break;
+		case 2: x = ((word(*)(word, word))f)(a[0], a[1]); break;
+		case 3: x = ((word(*)(word, word, word))f)(a[0], a[1], a[2]); break;
+		case 4: x = ((word(*)(word, word, word, word))f)(a[0], a[1], a[2], a[3]); break;
+		case 5: x = ((word(*)(word, word, word, word, word))f)(a[0], a[1], a[2], a[3], a[4]); break;
+		default: x = ((word(*)(INTEGERS))f)(a[0], a[1], a[2], a[3], a[4], a[5]); break;
 		}
 	} else {
 		uint64_t i[6] = {0};
 		double d[8] = {0};
-		for (unsigned k = 0; k < integers; k++) i[k] = a[k];
-		for (unsigned k = 0; k < doubles; k++) d[k] = as_double(a[integers + k]);
+		for (unsigned k = 0; k < integers; k++)
+			i[k] = a[k];
+		for (unsigned k = 0; k < doubles; k++)
+			d[k] = as_double(a[integers + k]);
 		if (kind == RESULT_DOUBLE) {
 			double y = ((double (*)(INTEGERS, DOUBLES))f)(ALL);
 			memcpy(&x, &y, sizeof x);
 		} else {
-			x = ((word (*)(INTEGERS, DOUBLES))f)(ALL);
+			x = ((word(*)(INTEGERS, DOUBLES))f)(ALL);
 		}
 	}
 	switch (kind) {
@@ -113,9 +115,7 @@ static inline uint64_t *call(struct cheap_calls_run *run, uint64_t *w) {
 static __attribute__((noinline)) void run_all(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
 	for (;;) {
 		switch (w[0]) {
-		case CALLS_END:
-			end(run, w, CALLS_ENDED);
-			return;
+		case CALLS_END: end(run, w, CALLS_ENDED); return;
 		case CALLS_STOP:
 			if (words[w[1]] - w[2] <= w[3]) {
 				end(run, w, CALLS_STOPPED);
@@ -123,9 +123,7 @@ static __attribute__((noinline)) void run_all(struct cheap_calls_run *run, uint6
 			}
 			w += 4;
 			break;
-		case CALLS_SKIP:
-			w = words[w[1]] - w[2] <= w[3] ? words + w[4] : w + 5;
-			break;
+		case CALLS_SKIP: w = words[w[1]] - w[2] <= w[3] ? words + w[4] : w + 5; break;
 		case CALLS_ERRNO:
 			w[1] = (uint64_t)(int64_t)errno;
 			w += 2;

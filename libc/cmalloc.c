@@ -17,10 +17,10 @@
 // The malloc of a program is glibc's, or that of a library that was preloaded or linked. Each of them
 // has functions of its own. Those that this program does not have are NULL.
 static struct {
-	int (*mallctl)(const char *, void *, size_t *, void *, size_t);                 // jemalloc
-	void (*mi_collect)(_Bool);                                                       // mimalloc
-	void (*tc_release)(void);                                                        // tcmalloc
-	int (*tc_number)(const char *, size_t *);                                        // tcmalloc
+	int (*mallctl)(const char *, void *, size_t *, void *, size_t); // jemalloc
+	void (*mi_collect)(_Bool);                                      // mimalloc
+	void (*tc_release)(void);                                       // tcmalloc
+	int (*tc_number)(const char *, size_t *);                       // tcmalloc
 } of;
 
 static char here; // a thing of the program
@@ -101,27 +101,19 @@ int cheap_malloc_read(size_t *used, size_t *unused) {
 	case cheap_tcmalloc:
 		return of.tc_number && of.tc_number("generic.current_allocated_bytes", used) &&
 			of.tc_number("tcmalloc.pageheap_free_bytes", unused);
-	default:
-		return 0;
+	default: return 0;
 	}
 }
 
 void cheap_malloc_trim(void) {
 	switch (cheap_malloc_is()) {
-	case cheap_glibc:
-		malloc_trim(0);
-		break;
+	case cheap_glibc: malloc_trim(0); break;
 	case cheap_jemalloc:
 		of.mallctl("arena.4096.purge", NULL, NULL, NULL, 0); // MALLCTL_ARENAS_ALL
 		break;
-	case cheap_mimalloc:
-		of.mi_collect(1);
-		break;
-	case cheap_tcmalloc:
-		of.tc_release();
-		break;
-	default:
-		break;
+	case cheap_mimalloc: of.mi_collect(1); break;
+	case cheap_tcmalloc: of.tc_release(); break;
+	default: break;
 	}
 }
 

@@ -42,7 +42,8 @@ static int number_in(const char *name, int i, long *n) {
 static long quota(void) {
 	long time, period;
 	if (!(number_in("/sys/fs/cgroup/cpu.max", 0, &time) && number_in("/sys/fs/cgroup/cpu.max", 1, &period)) &&
-	    !(number_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", 0, &time) && number_in("/sys/fs/cgroup/cpu/cpu.cfs_period_us", 0, &period)))
+		!(number_in("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", 0, &time) &&
+			number_in("/sys/fs/cgroup/cpu/cpu.cfs_period_us", 0, &period)))
 		return 0;
 	return time > 0 && period > 0 ? (time + period - 1) / period : 0;
 }
