@@ -19,7 +19,7 @@ type owned struct {
 }
 
 // ownerOf returns the owner of the value of an expression, or nil if it has none. An accessor may
-// get the pointer of a receiver that has no finalizer itself, so with any all receivers count.
+// get the pointer of a receiver that has no finalizer itself, so with anyOwner all receivers count.
 func (c *checker) ownerOf(u *uses.Unit, e ast.Expr, anyOwner bool) *owned {
 	return c.ownerAt(u, e, anyOwner, 0)
 }
@@ -30,57 +30,12 @@ func (c *checker) ownerAt(u *uses.Unit, e ast.Expr, anyOwner bool, depth int) *o
 	}
 	switch e := ast.Unparen(e).(type) {
 	case *ast.SelectorExpr:
-		s := c.pkg.Info.Selections[e]
-		if s == nil || s.Kind() != types.FieldVal {
-			return nil
-		}
-		field := s.Obj().(*types.Var)
-		if !c.pointerField(field) {
-			return nil
-		}
-		root, owner := c.root(e.X)
-		if root == nil || !(anyOwner || owner || c.onPath(s)) {
-			return nil
-		}
-		return &owned{root, field}
+		return c.ownerOfField(e, anyOwner)
 	case *ast.CallExpr:
-		if c.pkg.IsConversion(e) {
-			return c.ownerAt(u, e.Args[0], anyOwner, depth+1)
+		if arg := c.samePointer(e, anyOwner); arg != nil {
+			return c.ownerAt(u, arg, anyOwner, depth+1)
 		}
-		if name := c.pkg.C(e.Fun); name != "" {
-			if castName.MatchString(name) && len(e.Args) == 1 {
-				return c.ownerAt(u, e.Args[0], anyOwner, depth+1)
-			}
-			// In an accessor, what C returns for a pointer is a part of the same object, unless
-			// the name says that it is a new one.
-			if anyOwner && len(e.Args) == 1 && !newName.MatchString(name) {
-				return c.ownerAt(u, e.Args[0], anyOwner, depth+1)
-			}
-			return nil
-		}
-		sel, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr)
-		if !ok {
-			return nil
-		}
-		if v := c.handle(sel); v != nil {
-			if root, _ := c.root(sel.X); root != nil {
-				return &owned{root, v}
-			}
-			return nil
-		}
-		f, _ := c.pkg.Info.Uses[sel.Sel].(*types.Func)
-		if f == nil || !c.accessor(f.Origin()) {
-			return nil
-		}
-		s := c.pkg.Info.Selections[sel]
-		if s == nil {
-			return nil
-		}
-		root, owner := c.root(sel.X)
-		if root == nil || !(anyOwner || owner || c.onPath(s) || c.owner(f.Signature().Recv().Type()) || c.holds(s.Recv(), 0)) {
-			return nil
-		}
-		return &owned{root, f.Origin()}
+		return c.ownerOfResult(e, anyOwner)
 	case *ast.Ident:
 		v, ok := c.pkg.Info.ObjectOf(e).(*types.Var)
 		if !ok || !u.Local(v) {
@@ -93,6 +48,68 @@ func (c *checker) ownerAt(u *uses.Unit, e ast.Expr, anyOwner bool, depth int) *o
 		}
 	}
 	return nil
+}
+
+// ownerOfField returns the owner of the pointer in a field, or nil.
+func (c *checker) ownerOfField(e *ast.SelectorExpr, anyOwner bool) *owned {
+	s := c.pkg.Info.Selections[e]
+	if s == nil || s.Kind() != types.FieldVal {
+		return nil
+	}
+	field := s.Obj().(*types.Var)
+	if !c.pointerField(field) {
+		return nil
+	}
+	root, owner := c.root(e.X)
+	if root == nil || !(anyOwner || owner || c.onPath(s)) {
+		return nil
+	}
+	return &owned{root, field}
+}
+
+// samePointer returns the argument of a call whose result points into the same object, or nil: of a
+// conversion, and of some functions of C.
+func (c *checker) samePointer(call *ast.CallExpr, anyOwner bool) ast.Expr {
+	if c.pkg.IsConversion(call) {
+		return call.Args[0]
+	}
+	name := c.pkg.C(call.Fun)
+	if name == "" || len(call.Args) != 1 {
+		return nil
+	}
+	// In an accessor, what C returns for a pointer is a part of the same object, unless the name says
+	// that it is a new one.
+	if castName.MatchString(name) || anyOwner && !newName.MatchString(name) {
+		return call.Args[0]
+	}
+	return nil
+}
+
+// ownerOfResult returns the owner of the pointer that a method of Go returns, or nil.
+func (c *checker) ownerOfResult(call *ast.CallExpr, anyOwner bool) *owned {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || c.pkg.C(call.Fun) != "" {
+		return nil
+	}
+	if v := c.handle(sel); v != nil {
+		if root, _ := c.root(sel.X); root != nil {
+			return &owned{root, v}
+		}
+		return nil
+	}
+	f, _ := c.pkg.Info.Uses[sel.Sel].(*types.Func)
+	if f == nil || !c.accessor(f.Origin()) {
+		return nil
+	}
+	s := c.pkg.Info.Selections[sel]
+	if s == nil {
+		return nil
+	}
+	root, owner := c.root(sel.X)
+	if root == nil || !(anyOwner || owner || c.onPath(s) || c.owner(f.Signature().Recv().Type()) || c.holds(s.Recv(), 0)) {
+		return nil
+	}
+	return &owned{root, f.Origin()}
 }
 
 // handle returns the field of which x.field.Pointer, Resource or Value is a method, if it is an

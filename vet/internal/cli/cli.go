@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
 
 	"github.com/cheapgo/cheap/vet/internal/load"
 )
@@ -61,12 +62,7 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	config := load.Config{}
 	flags.StringVar(&config.Tags, "tags", "", "build tags, with commas between them")
 	flags.BoolVar(&config.Tests, "tests", true, "look at test files, too")
-	chosen := map[string]*bool{}
-	for _, a := range analyzers {
-		summary, _, _ := strings.Cut(a.Doc, "\n")
-		chosen[a.Name] = flags.Bool(a.Name, false, summary)
-		a.Flags.VisitAll(func(f *flag.Flag) { flags.Var(f.Value, a.Name+"."+f.Name, f.Usage) })
-	}
+	chosen := addFlags(flags, analyzers)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, usage, "Flags:\n\n")
@@ -87,14 +83,9 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	for _, err := range broken {
 		fail(err)
 	}
-	graph, err := checker.Analyze(choose(analyzers, chosen, flags), pkgs, nil)
+	graph, err := analyze(choose(analyzers, chosen, flags), pkgs)
 	if err != nil {
 		return fail(err)
-	}
-	for act := range graph.All() {
-		if act.Err != nil {
-			return fail(fmt.Errorf("%s: %w", act, act.Err))
-		}
 	}
 	switch {
 	case *asJSON:
@@ -113,6 +104,31 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 		return exitFindings
 	}
 	return exitClean
+}
+
+// addFlags adds the flags of the analyzers, and returns those that choose them, by their names.
+func addFlags(flags *flag.FlagSet, analyzers []*analysis.Analyzer) map[string]*bool {
+	chosen := map[string]*bool{}
+	for _, a := range analyzers {
+		summary, _, _ := strings.Cut(a.Doc, "\n")
+		chosen[a.Name] = flags.Bool(a.Name, false, summary)
+		a.Flags.VisitAll(func(f *flag.Flag) { flags.Var(f.Value, a.Name+"."+f.Name, f.Usage) })
+	}
+	return chosen
+}
+
+// analyze runs the analyzers. An analyzer that fails is an error.
+func analyze(analyzers []*analysis.Analyzer, pkgs []*packages.Package) (*checker.Graph, error) {
+	graph, err := checker.Analyze(analyzers, pkgs, nil)
+	if err != nil {
+		return nil, err
+	}
+	for act := range graph.All() {
+		if act.Err != nil {
+			return nil, fmt.Errorf("%s: %w", act, act.Err)
+		}
+	}
+	return graph, nil
 }
 
 // choose returns the analyzers whose flags are set, or all but those whose flags are false.

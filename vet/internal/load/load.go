@@ -61,59 +61,17 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 	if err != nil {
 		return nil, nil, err
 	}
-	withTests := map[string]bool{}
-	for _, p := range list {
-		if !p.DepOnly && p.ForTest != "" && !strings.HasSuffix(p.Name, "_test") {
-			withTests[p.ForTest] = true
-		}
-	}
-	isRoot := func(p *listed) bool {
-		main := p.Name == "main" && strings.HasSuffix(p.ImportPath, ".test")
-		return !p.DepOnly && !main && (p.ForTest != "" || !withTests[p.ImportPath])
-	}
-	// What only the main package of a test imports is not needed.
-	needed := map[string]bool{}
-	missing := map[string]error{}
-	for _, p := range slices.Backward(list) {
-		if !needed[p.ImportPath] && !isRoot(p) {
-			continue
-		}
-		needed[p.ImportPath] = true
-		for _, path := range p.Imports {
-			needed[path] = true
-		}
-		if p.Error != nil && p.Name == "" {
-			missing[p.ImportPath] = oneLine(p.Error.Err)
-		}
-	}
+	plan := newPlan(list)
 	loader := &loader{config: config, fset: token.NewFileSet(), done: map[string]*packages.Package{}}
-	check := func(p *listed) (*packages.Package, error) {
-		if p.Error != nil && !p.DepOnly {
-			return nil, oneLine(p.Error.Err)
-		}
-		pkg, err := loader.done[p.ImportPath], error(nil)
-		if pkg == nil {
-			pkg, err = loader.check(p, !p.DepOnly)
-		}
-		if err != nil {
-			delete(loader.done, p.ImportPath)
-		}
-		for _, path := range p.Imports {
-			if err == nil {
-				err = missing[path]
-			}
-		}
-		return pkg, err
-	}
 	withoutTests := map[string]*listed{}
 	for _, p := range list {
-		if withTests[p.ImportPath] {
+		if plan.withTests[p.ImportPath] {
 			withoutTests[p.ImportPath] = p
 		}
-		if !needed[p.ImportPath] || missing[p.ImportPath] != nil && p.DepOnly {
+		if !plan.needed[p.ImportPath] || plan.missing[p.ImportPath] != nil && p.DepOnly {
 			continue
 		}
-		pkg, err := check(p)
+		pkg, err := loader.load(p, plan.missing)
 		if err != nil {
 			path, _, _ := strings.Cut(p.ImportPath, " ")
 			broken = append(broken, fmt.Errorf("%s: %w", path, err))
@@ -121,11 +79,11 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 			if plain == nil || strings.HasSuffix(p.Name, "_test") {
 				continue
 			}
-			if pkg, err = check(plain); err != nil {
+			if pkg, err = loader.load(plain, plan.missing); err != nil {
 				continue
 			}
 		}
-		if isRoot(p) {
+		if plan.isRoot(p) {
 			pkgs = append(pkgs, pkg)
 		}
 	}
@@ -133,6 +91,41 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 		return nil, nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
 	}
 	return pkgs, broken, nil
+}
+
+// A plan says which of the listed packages are loaded. All are by their paths.
+type plan struct {
+	withTests map[string]bool // comes with its test files as another package
+	needed    map[string]bool // a root, or imported by a needed one: what only the main package of a test imports is not
+	missing   map[string]error
+}
+
+func newPlan(list []*listed) *plan {
+	plan := &plan{map[string]bool{}, map[string]bool{}, map[string]error{}}
+	for _, p := range list {
+		if !p.DepOnly && p.ForTest != "" && !strings.HasSuffix(p.Name, "_test") {
+			plan.withTests[p.ForTest] = true
+		}
+	}
+	for _, p := range slices.Backward(list) { // a package is behind what it imports
+		if !plan.needed[p.ImportPath] && !plan.isRoot(p) {
+			continue
+		}
+		plan.needed[p.ImportPath] = true
+		for _, path := range p.Imports {
+			plan.needed[path] = true
+		}
+		if p.Error != nil && p.Name == "" {
+			plan.missing[p.ImportPath] = oneLine(p.Error.Err)
+		}
+	}
+	return plan
+}
+
+// isRoot reports whether Load returns the package.
+func (plan *plan) isRoot(p *listed) bool {
+	main := p.Name == "main" && strings.HasSuffix(p.ImportPath, ".test")
+	return !p.DepOnly && !main && (p.ForTest != "" || !plan.withTests[p.ImportPath])
 }
 
 // oneLine returns the first line of what go list prints, with the second one if the first announces it.
@@ -180,6 +173,27 @@ type loader struct {
 	done   map[string]*packages.Package
 }
 
+// load returns a package, unless it was listed with an error, cannot be read, or imports one that is
+// missing.
+func (l *loader) load(p *listed, missing map[string]error) (*packages.Package, error) {
+	if p.Error != nil && !p.DepOnly {
+		return nil, oneLine(p.Error.Err)
+	}
+	pkg, err := l.done[p.ImportPath], error(nil)
+	if pkg == nil {
+		pkg, err = l.check(p, !p.DepOnly)
+	}
+	if err != nil {
+		delete(l.done, p.ImportPath)
+	}
+	for _, path := range p.Imports {
+		if err == nil {
+			err = missing[path]
+		}
+	}
+	return pkg, err
+}
+
 // check parses a package and checks its types.
 func (l *loader) check(p *listed, root bool) (*packages.Package, error) {
 	pkg := &packages.Package{
@@ -193,23 +207,9 @@ func (l *loader) check(p *listed, root bool) (*packages.Package, error) {
 		pkg.Types = types.Unsafe
 		return pkg, nil
 	}
-	var files []*ast.File
-	for _, name := range append(p.GoFiles, p.CgoFiles...) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(p.Dir, name)
-		}
-		pkg.GoFiles = append(pkg.GoFiles, name)
-		var src any
-		if text, ok := l.config.Overlay[name]; ok {
-			src = text
-		}
-		f, err := parser.ParseFile(l.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil && root {
-			return nil, err
-		}
-		if f != nil {
-			files = append(files, f)
-		}
+	files, err := l.parse(p, pkg, root)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range slices.Concat(p.CFiles, p.CXXFiles, p.MFiles, p.HFiles) {
 		pkg.OtherFiles = append(pkg.OtherFiles, filepath.Join(p.Dir, name))
@@ -242,6 +242,30 @@ func (l *loader) check(p *listed, root bool) (*packages.Package, error) {
 		pkg.Syntax, pkg.CompiledGoFiles = files, pkg.GoFiles
 	}
 	return pkg, nil
+}
+
+// parse parses the Go files of a package, and enters their names. A file of a package that is no root
+// may have errors.
+func (l *loader) parse(p *listed, pkg *packages.Package, root bool) ([]*ast.File, error) {
+	var files []*ast.File
+	for _, name := range append(p.GoFiles, p.CgoFiles...) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(p.Dir, name)
+		}
+		pkg.GoFiles = append(pkg.GoFiles, name)
+		var src any
+		if text, ok := l.config.Overlay[name]; ok {
+			src = text
+		}
+		f, err := parser.ParseFile(l.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil && root {
+			return nil, err
+		}
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	return files, nil
 }
 
 type importer func(path string) (*types.Package, error)

@@ -7,7 +7,7 @@ import (
 )
 
 // argument says what becomes of an argument of a call, or that the result has it too.
-func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Calls) (use Use, on bool) {
+func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles ArgumentRole) (use Use, on bool) {
 	if call.Fun == arg {
 		return Use{Role: Looks, Node: call}, false
 	}
@@ -46,7 +46,7 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, calls Call
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Info.Types[sel.X].IsType() {
 		index-- // T.Method(receiver)
 	}
-	return Use{Role: calls(u, call, u.Callee(call), index, inner), Node: call}, false
+	return Use{Role: roles(u, call, u.Callee(call), index, inner), Node: call}, false
 }
 
 // check returns the name of the function that is called if it is one of a package that checks

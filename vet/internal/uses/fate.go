@@ -22,7 +22,7 @@ func (f Fate) Has(roles ...Role) bool {
 
 // Fate follows the value of a variable, or with inner what is in it, through the variables that
 // get it.
-func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
+func (u *Unit) Fate(v types.Object, inner bool, roles ArgumentRole) Fate {
 	type item struct {
 		v     types.Object
 		inner bool
@@ -38,7 +38,7 @@ func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
 		seen[it] = true
 		f.Vars = append(f.Vars, it.v)
 		for _, id := range u.idents(it.v) {
-			use := u.Follow(id, it.inner, calls)
+			use := u.Follow(id, it.inner, roles)
 			if it.inner && use.Role == Writes {
 				continue
 			}
@@ -71,10 +71,10 @@ func (u *Unit) Fate(v types.Object, inner bool, calls Calls) Fate {
 
 // Stores returns the statements of u that put the value of a variable into a field or an element of
 // a local variable.
-func (u *Unit) Stores(v types.Object, calls Calls) []ast.Node {
+func (u *Unit) Stores(v types.Object, roles ArgumentRole) []ast.Node {
 	var list []ast.Node
 	for _, id := range u.idents(v) {
-		if use := u.Follow(id, false, calls); use.Role == Stores || use.Role == Names && use.Inner {
+		if use := u.Follow(id, false, roles); use.Role == Stores || use.Role == Names && use.Inner {
 			list = append(list, use.Node)
 		}
 	}
@@ -185,7 +185,7 @@ func (u *Unit) sources(v types.Object) []types.Object {
 
 // Assigned returns what becomes of the result of a call, with several results of the one with
 // the index.
-func (u *Unit) Assigned(call *ast.CallExpr, index int, calls Calls) Use {
+func (u *Unit) Assigned(call *ast.CallExpr, index int, roles ArgumentRole) Use {
 	switch p := u.Parent(call).(type) {
 	case *ast.AssignStmt:
 		if len(p.Rhs) == 1 && index < len(p.Lhs) {
@@ -202,7 +202,7 @@ func (u *Unit) Assigned(call *ast.CallExpr, index int, calls Calls) Use {
 	case *ast.ExprStmt:
 		return Use{Role: Drops, Node: p}
 	}
-	return u.Follow(call, false, calls)
+	return u.Follow(call, false, roles)
 }
 
 // Pos is where a use is.

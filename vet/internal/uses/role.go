@@ -31,149 +31,184 @@ type Use struct {
 	Index int          // of Leaves: which result
 }
 
-// Calls says what becomes of an argument of a call of a Go function, the receiver being argument
-// -1. It is asked for functions that are known, with f, and for others, with nil.
-type Calls func(u *Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) Role
+// An ArgumentRole says what becomes of an argument of a call of a Go function, the receiver being
+// argument -1. It is asked for functions that are known, with f, and for others, with nil.
+type ArgumentRole func(u *Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) Role
+
+// A carrier is an expression that has the value which is followed. With inner the value is in a field
+// or an element of that of the expression.
+type carrier struct {
+	node  ast.Node
+	inner bool
+}
 
 // Follow returns what becomes of the value of e. With inner the value is in a field or an element
 // of that of e.
-func (u *Unit) Follow(e ast.Expr, inner bool, calls Calls) Use {
-	var n ast.Node = e
+//
+// It goes up from e to the node that decides. Each step is a method that returns either the next
+// carrier, or, with a carrier that is zero, the use of the value.
+func (u *Unit) Follow(e ast.Expr, inner bool, roles ArgumentRole) Use {
+	at := carrier{e, inner}
 	for {
-		child := n
-		n = u.Parent(n)
-		switch p := n.(type) {
-		case *ast.ParenExpr, *ast.TypeAssertExpr:
-			continue
-		case *ast.KeyValueExpr:
-			if p.Value != child {
-				return Use{Role: Looks, Node: p}
-			}
-			continue
-		case *ast.CompositeLit:
-			if field := u.literalField(p, child.(ast.Expr)); field != nil && field.Pkg() == u.Types {
-				return Use{Role: Keeps, Node: p, Field: field}
-			}
-			inner = true
-			continue
-		case *ast.StarExpr, *ast.IndexExpr:
-			if ix, ok := p.(*ast.IndexExpr); ok && ix.Index == child {
-				if u.written(ix) {
-					return Use{Role: Keeps, Node: p} // as the key of a map
-				}
-				return Use{Role: Looks, Node: p}
-			}
-			if addr := u.address(p); addr != nil && !inner {
-				n = addr
-				continue
-			}
-			if star, ok := p.(*ast.StarExpr); ok && !inner && u.owns(star) && !u.written(star) {
-				continue // a copy of the struct has it as well
-			}
-			if !inner || u.written(n.(ast.Expr)) {
-				return Use{Role: Looks, Node: p}
-			}
-			inner = u.deeper(n.(ast.Expr))
-			continue
-		case *ast.SelectorExpr:
-			if call, ok := u.Parent(p).(*ast.CallExpr); ok && call.Fun == p {
-				if f, ok := u.Info.Uses[p.Sel].(*types.Func); ok && types.IsInterface(f.Signature().Recv().Type()) {
-					if u.Releases(f.Name()) {
-						return Use{Role: Frees, Node: call}
-					}
-					return Use{Role: Looks, Node: call}
-				}
-				if f := u.Func(p); f != nil {
-					return Use{Role: calls(u, call, f, -1, inner), Node: call}
-				}
-			}
-			if f, ok := u.Info.Uses[p.Sel].(*types.Func); ok && f.Signature().Recv() != nil {
-				return Use{Role: Keeps, Node: p} // a method value
-			}
-			if addr := u.address(p); addr != nil && !inner {
-				n = addr
-				continue
-			}
-			if !inner || u.written(p) {
-				return Use{Role: Looks, Node: p}
-			}
-			inner = u.deeper(p)
-			continue
-		case *ast.SliceExpr:
-			if p.X != child {
-				return Use{Role: Looks, Node: p}
-			}
-			continue
-		case *ast.UnaryExpr:
-			if p.Op != token.AND {
-				return Use{Role: Looks, Node: p}
-			}
-			if _, ok := child.(*ast.Ident); ok && !inner {
-				return u.byAddress(p, calls)
-			}
-			inner = true
-			continue
-		case *ast.BinaryExpr:
-			if p.Op == token.ADD || p.Op == token.SUB {
-				continue
-			}
-			return Use{Role: Looks, Node: p}
-		case *ast.CallExpr:
-			use, on := u.argument(p, child, inner, calls)
-			if on {
-				continue
-			}
+		var use Use
+		if at, use = u.step(at, roles); at.node == nil {
 			return use
-		case *ast.AssignStmt:
-			for _, lhs := range p.Lhs {
-				if lhs == child {
-					return Use{Role: Writes, Node: p}
-				}
-			}
-			for i, rhs := range p.Rhs {
-				if rhs == child {
-					if len(p.Rhs) != len(p.Lhs) {
-						i = 0
-					}
-					return u.assigned(p, p.Lhs[i], inner)
-				}
-			}
-			return Use{Role: Looks, Node: p}
-		case *ast.ValueSpec:
-			for i, value := range p.Values {
-				if value == child && i < len(p.Names) {
-					return u.assigned(p, p.Names[i], inner)
-				}
-			}
-			return Use{Role: Looks, Node: p}
-		case *ast.ReturnStmt:
-			for i, result := range p.Results {
-				if result == child {
-					return Use{Role: Leaves, Node: p, Inner: inner, Index: i}
-				}
-			}
-			return Use{Role: Leaves, Node: p}
-		case *ast.RangeStmt:
-			if p.X == child && inner && p.Value != nil {
-				return u.assigned(p, p.Value, false)
-			}
-			return Use{Role: Looks, Node: p}
-		case *ast.SendStmt:
-			if p.Value == child {
-				return Use{Role: Keeps, Node: p}
-			}
-			return Use{Role: Looks, Node: p}
-		case *ast.ExprStmt:
-			return Use{Role: Drops, Node: p}
-		default:
-			return Use{Role: Looks, Node: p}
 		}
 	}
 }
 
+// step goes from a carrier to its parent.
+func (u *Unit) step(at carrier, roles ArgumentRole) (carrier, Use) {
+	switch p := u.Parent(at.node).(type) {
+	case *ast.ParenExpr, *ast.TypeAssertExpr:
+		return carrier{p, at.inner}, Use{}
+	case *ast.KeyValueExpr:
+		return onlyFrom(p.Value, at, p)
+	case *ast.SliceExpr:
+		return onlyFrom(p.X, at, p)
+	case *ast.BinaryExpr:
+		if p.Op == token.ADD || p.Op == token.SUB {
+			return carrier{p, at.inner}, Use{}
+		}
+		return carrier{}, Use{Role: Looks, Node: p}
+	case *ast.CompositeLit:
+		if field := u.literalField(p, at.node.(ast.Expr)); field != nil && field.Pkg() == u.Types {
+			return carrier{}, Use{Role: Keeps, Node: p, Field: field}
+		}
+		return carrier{p, true}, Use{}
+	case *ast.StarExpr:
+		return u.element(p, at)
+	case *ast.IndexExpr:
+		if p.Index != at.node {
+			return u.element(p, at)
+		}
+		if u.written(p) {
+			return carrier{}, Use{Role: Keeps, Node: p} // as the key of a map
+		}
+		return carrier{}, Use{Role: Looks, Node: p}
+	case *ast.SelectorExpr:
+		return u.selected(p, at, roles)
+	case *ast.UnaryExpr:
+		if p.Op != token.AND {
+			return carrier{}, Use{Role: Looks, Node: p}
+		}
+		if _, ok := at.node.(*ast.Ident); ok && !at.inner {
+			return carrier{}, u.byAddress(p, roles)
+		}
+		return carrier{p, true}, Use{}
+	case *ast.CallExpr:
+		use, on := u.argument(p, at.node, at.inner, roles)
+		if on {
+			return carrier{p, at.inner}, Use{}
+		}
+		return carrier{}, use
+	default:
+		return carrier{}, u.inStatement(p, at)
+	}
+}
+
+// onlyFrom goes on to the parent p from its operand alone. Other operands are read.
+func onlyFrom(operand ast.Expr, at carrier, p ast.Node) (carrier, Use) {
+	if operand != at.node {
+		return carrier{}, Use{Role: Looks, Node: p}
+	}
+	return carrier{p, at.inner}, Use{}
+}
+
+// element goes on from x to *x or x[i].
+func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
+	if addr := u.address(e); addr != nil && !at.inner {
+		return carrier{addr, at.inner}, Use{}
+	}
+	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.owns(star) && !u.written(star) {
+		return carrier{star, at.inner}, Use{} // a copy of the struct has it as well
+	}
+	return u.within(e, at)
+}
+
+// selected goes on from x to x.f.
+func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (carrier, Use) {
+	method, _ := u.Info.Uses[p.Sel].(*types.Func)
+	if call, ok := u.Parent(p).(*ast.CallExpr); ok && call.Fun == p {
+		if method != nil && types.IsInterface(method.Signature().Recv().Type()) {
+			if u.Releases(method.Name()) {
+				return carrier{}, Use{Role: Frees, Node: call}
+			}
+			return carrier{}, Use{Role: Looks, Node: call}
+		}
+		if f := u.Func(p); f != nil {
+			return carrier{}, Use{Role: roles(u, call, f, -1, at.inner), Node: call}
+		}
+	}
+	if method != nil && method.Signature().Recv() != nil {
+		return carrier{}, Use{Role: Keeps, Node: p} // a method value
+	}
+	if addr := u.address(p); addr != nil && !at.inner {
+		return carrier{addr, at.inner}, Use{}
+	}
+	return u.within(p, at)
+}
+
+// within goes on to e, which is a part of what has the value: if that is inner, e may have it.
+func (u *Unit) within(e ast.Expr, at carrier) (carrier, Use) {
+	if !at.inner || u.written(e) {
+		return carrier{}, Use{Role: Looks, Node: e}
+	}
+	return carrier{e, u.deeper(e)}, Use{}
+}
+
+// inStatement says what becomes of a value in a statement.
+func (u *Unit) inStatement(n ast.Node, at carrier) Use {
+	switch p := n.(type) {
+	case *ast.AssignStmt:
+		return u.inAssignment(p, at)
+	case *ast.ValueSpec:
+		for i, value := range p.Values {
+			if value == at.node && i < len(p.Names) {
+				return u.assigned(p, p.Names[i], at.inner)
+			}
+		}
+	case *ast.ReturnStmt:
+		for i, result := range p.Results {
+			if result == at.node {
+				return Use{Role: Leaves, Node: p, Inner: at.inner, Index: i}
+			}
+		}
+		return Use{Role: Leaves, Node: p}
+	case *ast.RangeStmt:
+		if p.X == at.node && at.inner && p.Value != nil {
+			return u.assigned(p, p.Value, false)
+		}
+	case *ast.SendStmt:
+		if p.Value == at.node {
+			return Use{Role: Keeps, Node: p}
+		}
+	case *ast.ExprStmt:
+		return Use{Role: Drops, Node: p}
+	}
+	return Use{Role: Looks, Node: n}
+}
+
+func (u *Unit) inAssignment(p *ast.AssignStmt, at carrier) Use {
+	for _, lhs := range p.Lhs {
+		if lhs == at.node {
+			return Use{Role: Writes, Node: p}
+		}
+	}
+	for i, rhs := range p.Rhs {
+		if rhs == at.node {
+			if len(p.Rhs) != len(p.Lhs) {
+				i = 0
+			}
+			return u.assigned(p, p.Lhs[i], at.inner)
+		}
+	}
+	return Use{Role: Looks, Node: p}
+}
+
 // byAddress says what becomes of v where &v is: what gets it can free v, or change it. A function
 // of C does so if its name says that.
-func (u *Unit) byAddress(e ast.Node, calls Calls) Use {
+func (u *Unit) byAddress(e ast.Node, roles ArgumentRole) Use {
 	for {
 		call, ok := u.Parent(e).(*ast.CallExpr)
 		if !ok {
@@ -189,7 +224,7 @@ func (u *Unit) byAddress(e ast.Node, calls Calls) Use {
 			}
 			return Use{Role: Looks, Node: e}
 		}
-		use, _ := u.argument(call, e, false, calls)
+		use, _ := u.argument(call, e, false, roles)
 		if use.Node == nil {
 			use = Use{Role: Keeps, Node: e}
 		}
