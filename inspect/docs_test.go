@@ -17,13 +17,13 @@ func metricsPage() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Metrics
 
-These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/tables.go](../inspect/tables.go); a test keeps them equal.
+These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/metrics_list.go](../inspect/metrics_list.go); a test keeps them equal.
 
 A label named number tells heaps, accounts or pools of one name from each other: they are numbered in the order in which they were made. A counter begins at 0 with what it counts. Without labels there is one value.
 
 A read does not stop the world, does not collect, and waits for no lock that may be held for long. The counts of a heap or a pool that is busy at that moment are those of the read before.
 `)
-	for _, t := range tables {
+	for _, t := range tableSpecs {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", t.title, t.about)
 		if len(t.labels) > 0 {
 			fmt.Fprintf(&b, " Labels: %s.", strings.Join(t.labels, ", "))

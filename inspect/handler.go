@@ -113,26 +113,9 @@ func newReport(o Options, name string) (r Figures, ok bool) {
 
 // serve answers a request.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
-	head := w.Header()
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Cache-Control", "no-store")
-	head.Set("X-Frame-Options", "DENY")
-	head.Set("Referrer-Policy", "no-referrer")
-	head.Set("Cross-Origin-Resource-Policy", "same-origin")
-	head.Set("Cross-Origin-Opener-Policy", "same-origin")
-	head.Set("Content-Security-Policy", h.page.policy)
-	if !h.o.Remote && !isLocal(r) {
-		http.Error(w, "only for requests from the machine itself; see Options.Remote of package inspect", http.StatusForbidden)
+	h.setHeaders(w.Header())
+	if !h.admits(w, r) {
 		return
-	}
-	if h.o.Access != nil {
-		answered := &answer{ResponseWriter: w}
-		if !h.o.Access(answered, r) {
-			if !answered.begun {
-				http.Error(w, "refused", http.StatusForbidden)
-			}
-			return
-		}
 	}
 	name := ""
 	if !strings.HasSuffix(r.URL.Path, "/") {
@@ -143,45 +126,92 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		head.Set("Allow", "GET, HEAD")
+		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	if name == "" {
-		head.Set("Content-Type", "text/html; charset=utf-8")
-		h.page.write(w)
-		return
+	h.find(name)(w, r)
+}
+
+// setHeaders sets what browsers are to know of each answer.
+func (h *handler) setHeaders(head http.Header) {
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cache-Control", "no-store")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Content-Security-Policy", h.page.policy)
+}
+
+// admits reports whether the request is answered. If it is not, it was refused.
+func (h *handler) admits(w http.ResponseWriter, r *http.Request) bool {
+	if !h.o.Remote && !isLocal(r) {
+		http.Error(w, "only for requests from the machine itself; see Options.Remote of package inspect", http.StatusForbidden)
+		return false
 	}
+	if h.o.Access == nil {
+		return true
+	}
+	answered := &answer{ResponseWriter: w}
+	if h.o.Access(answered, r) {
+		return true
+	}
+	if !answered.begun {
+		http.Error(w, "refused", http.StatusForbidden)
+	}
+	return false
+}
+
+// find returns what answers GET of a name.
+func (h *handler) find(name string) http.HandlerFunc {
 	for _, l := range allLinks() {
 		if l.Name == name {
-			l.serve(w, r)
-			return
+			return l.serve
 		}
 	}
 	switch name {
+	case "":
+		return h.servePage
 	case "suspects.json":
-		h.serveSuspectFigures(w, r)
-		return
+		return h.serveSuspectFigures
 	case "suspects.txt":
-		if !collectIfAsked(w, r) {
-			return
-		}
-		head.Set("Content-Type", "text/plain; charset=utf-8")
-		_ = WriteSuspects(w) // an error is that of a reader who has gone
-		return
+		return serveSuspectText
 	case "growth.json", "growth.txt":
-		h.serveGrowth(w, r, name == "growth.json")
-		return
+		return func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, name == "growth.json") }
 	case "history.json":
-		head.Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(h.history.all()) // an error is that of a reader who has gone
+		return h.serveHistory
+	}
+	return func(w http.ResponseWriter, r *http.Request) { h.serveTables(w, r, name) }
+}
+
+func (h *handler) servePage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	h.page.write(w)
+}
+
+// An error of a write is, here and below, that of a reader who has gone.
+
+func serveSuspectText(w http.ResponseWriter, r *http.Request) {
+	if collectIfAsked(w, r) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_ = WriteSuspects(w)
+	}
+}
+
+func (h *handler) serveHistory(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(h.history.all())
+}
+
+// serveTables answers a request for all tables, or one, as JSON or text.
+func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name string) {
+	table, format, _ := strings.Cut(name, ".")
+	if format != "json" && format != "txt" {
+		http.NotFound(w, r)
 		return
 	}
-	table, kind, _ := strings.Cut(name, ".")
-	report, ok := Figures{}, kind == "json" || kind == "txt"
-	if ok {
-		report, ok = newReport(h.o, table)
-	}
+	report, ok := newReport(h.o, table)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -189,12 +219,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	if report.Series != nil {
 		h.history.add(&report)
 	}
-	if kind == "json" {
-		head.Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(report) // as above
+	if format == "json" {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(report)
 		return
 	}
-	head.Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	var text bytes.Buffer
 	for i := range report.Tables {
 		if i > 0 {

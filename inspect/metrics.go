@@ -56,8 +56,9 @@ type row struct {
 	library *libraryFigures
 }
 
-// A table is metrics with the same labels.
-type table struct {
+// A tableSpec is what a Table is made of: metrics with the same labels, and where their values come
+// from.
+type tableSpec struct {
 	name, title, about string
 	labels             []string
 	columns            []column
@@ -71,7 +72,7 @@ type table struct {
 // allMetrics are the metrics of all tables, sorted by name.
 var allMetrics = func() []Metric {
 	var all []Metric
-	for _, t := range tables {
+	for _, t := range tableSpecs {
 		for i := range t.columns {
 			t.columns[i].Labels = t.labels
 			all = append(all, t.columns[i].Metric)
@@ -106,7 +107,7 @@ func Read() []Sample {
 	s := reader.read()
 	byName := make(map[string][]Sample, len(allMetrics))
 	total := 0
-	for _, t := range tables {
+	for _, t := range tableSpecs {
 		lists := make([][]Sample, len(t.columns))
 		t.rows(s, func(labels []string, r row) {
 			r.all = s

@@ -104,7 +104,7 @@ func pageTables() (list []pageTable) {
 }
 
 func pageTableOf(name string) (t pageTable, ok bool) {
-	for _, t := range tables {
+	for _, t := range tableSpecs {
 		if t.name == name {
 			has, _ := t.has()
 			return pageTable{t.name, t.title, t.about}, has

@@ -58,8 +58,8 @@ func readTables() ([]Table, *snapshot) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read()
-	list := make([]Table, 0, len(tables)+2)
-	for _, t := range tables {
+	list := make([]Table, 0, len(tableSpecs)+2)
+	for _, t := range tableSpecs {
 		has, why := t.has()
 		if !has {
 			continue
@@ -81,7 +81,7 @@ func readTables() ([]Table, *snapshot) {
 	return list, s
 }
 
-func (t *table) has() (has bool, why string) {
+func (t *tableSpec) has() (has bool, why string) {
 	if t.state == nil {
 		return true, ""
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// tables are all metrics. This is their only list: Metrics, Read, the page, its texts and the
+// tableSpecs are all metrics. This is their only list: Metrics, Read, the page, its texts and the
 // documentation are made of it.
-var tables = []table{
+var tableSpecs = []tableSpec{
 	{
 		name: "totals", title: "Totals",
 		about: "All heaps together, and what package own keeps of owners. The first six are defined as the statistics of jemalloc of the same names.",
