@@ -2,6 +2,11 @@
 
 package calls
 
+/*
+#include "ops.h"
+*/
+import "C"
+
 import (
 	"math"
 	"unsafe"
@@ -12,27 +17,19 @@ import (
 // Arg by [Int], [Float] and [Pointer]; an earlier result by [Result.Arg], [Result.Plus],
 // [Result.Load] and [Result.Load32].
 //
-// The fields are for the code that callgen writes.
+// The fields are for the code that callgen writes; ops.h describes them.
 type Arg struct {
-	// The value, an address, or for a result: its index in the low 28 bits, how it becomes the
-	// argument in the next four, and in the high half what is added to it.
-	Word uint64
-
-	// What the word is: the generation of a result, or one of the numbers below, which are none.
-	Ref uint64
+	Word uint64 // the argument, an address, or which result
+	Ref  uint64 // what Word is
 }
 
-// What the word of an argument is. The C code that callgen writes looks at the lowest three bits,
-// of which genResult is set if it is a result.
+// The values of Ref that are no generation of a result, and how a result becomes an argument.
 const (
-	argValue = 0 // itself
-	argAt    = 2 // the address of a word
-	argAt32  = 4 // the address of an int32; the largest of these
-	argFloat = 8 // itself, a double
-
-	// How a result becomes an argument, with what is added: itself, or what is there.
-	argLoad   = 1 << 28
-	argLoad32 = 2 << 28
+	argAt     = C.CALLS_ARG_AT
+	argAt32   = C.CALLS_ARG_AT32 // the largest but argFloat
+	argFloat  = C.CALLS_ARG_FLOAT
+	argLoad   = C.CALLS_ARG_LOAD
+	argLoad32 = C.CALLS_ARG_LOAD32
 )
 
 // Int returns an argument that is an integer.

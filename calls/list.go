@@ -20,7 +20,7 @@ import (
 // [Get] makes it, and it is used again and again: methods record, [List.Run] makes the calls,
 // results are read, and [List.Reset] begins the next recording. A list that is used again
 // allocates no Go memory, but for an error, and where more than five objects are pinned in a
-// recording: a runtime.Pinner has room for so many.
+// recording: a runtime.Pinner has room for five.
 //
 // A List must not be copied. It is for one goroutine at a time.
 //
@@ -67,10 +67,10 @@ const (
 	put                  // the list is in the pool
 )
 
-// refusals say why nothing can be done with a list in a state. There is one for each number that a
-// state can be, because an index that need not be looked at keeps Begin small.
+// refusals say why nothing can be done with a list in a state. The array has an element for each value
+// of a uint8, so that the compiler leaves the bounds check out, and Begin is inlined.
 var refusals = [256]*cheap.MisuseError{
-	idle:    wrongArg, // see Begin2: nothing else can be wrong then
+	idle:    wrongArg, // from Begin2 alone, whose arguments may be wrong as well
 	unmade:  misuse("List", "the zero List is no list; call New or Get"),
 	running: misuse("List", "the list runs; a callback, or another goroutine, must use another list"),
 	put:     misuse("List", "the list was given back by Put; call Get for another one"),

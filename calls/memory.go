@@ -17,8 +17,8 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// CopyMax is the most bytes that [List.Bytes] copies. Larger ones are pinned: to pin costs as
-// much as to copy about so many.
+// CopyMax is the most bytes that [List.Bytes] copies. More bytes are pinned: to pin an object costs
+// about as much as to copy 2 KiB.
 const CopyMax = 2048
 
 // alloc returns size bytes of the list's memory, aligned to 16, or nil. Then Run returns an

@@ -11,16 +11,7 @@ static inline void end(struct cheap_calls_run *run, const uint64_t *w, uint64_t 
 	run->reason = reason;
 }
 
-// Bytes of a row are added to a buffer.
-//
-//	1  index of their address
-//	2  index of their number
-//	3  index of CALLS_REPEAT
-//	4  address of the array of ends: element i is where row i begins, and i + 1 where it ends
-//	5  address of the buffer
-//	6  bytes of the buffer
-//
-// It returns 0 if they do not fit.
+// cheap_calls_bytes makes CALLS_BYTES. It returns 0 if the bytes do not fit.
 static int cheap_calls_bytes(struct cheap_calls_run *run, uint64_t *words, uint64_t *w) {
 	const void *from = (const void *)(uintptr_t)words[w[1]];
 	int64_t n = (int64_t)words[w[2]];
@@ -56,18 +47,11 @@ static inline double as_double(uint64_t word) {
 
 enum { RESULT_WORD, RESULT_INT32, RESULT_UINT32, RESULT_DOUBLE };
 
-// A function is called by its address.
-//
-//	1  its result
-//	2  the number of integers, of doubles, and the type of the result, in a byte each
-//	3  the address
-//	4  integers, and then doubles
-//
-// cheap_calls_address returns the next operation.
+// cheap_calls_address makes CALLS_ADDRESS. It returns the next operation.
 static uint64_t *cheap_calls_address(uint64_t *w) {
 	unsigned integers = w[2] & 0xff, doubles = (w[2] >> 8) & 0xff, kind = (w[2] >> 16) & 0xff;
 	uintptr_t f = (uintptr_t)w[3];
-	uint64_t *a = w + 4, x = 0;
+	uint64_t *a = w + CALLS_ADDRESS_WORDS, x = 0;
 	if (doubles == 0 && kind != RESULT_DOUBLE) {
 		switch (integers) {
 		case 0: x = ((word(*)(void))f)(); break;
@@ -121,25 +105,25 @@ static __attribute__((noinline)) void run_all(struct cheap_calls_run *run, uint6
 				end(run, w, CALLS_STOPPED);
 				return;
 			}
-			w += 4;
+			w += CALLS_STOP_WORDS;
 			break;
-		case CALLS_SKIP: w = words[w[1]] - w[2] <= w[3] ? words + w[4] : w + 5; break;
+		case CALLS_SKIP: w = words[w[1]] - w[2] <= w[3] ? words + w[4] : w + CALLS_SKIP_WORDS; break;
 		case CALLS_ERRNO:
 			w[1] = (uint64_t)(int64_t)errno;
-			w += 2;
+			w += CALLS_ERRNO_WORDS;
 			break;
 		case CALLS_CLEAR_ERRNO:
 			errno = 0;
-			w += 1;
+			w += CALLS_CLEAR_ERRNO_WORDS;
 			break;
 		case CALLS_REPEAT:
 			w[1] = 0;
 			w[3] = 0;
-			w += 4;
+			w += CALLS_REPEAT_WORDS;
 			break;
 		case CALLS_ROW: {
 			uint64_t *repeat = words + w[1];
-			w = repeat + 4;
+			w = repeat + CALLS_REPEAT_WORDS;
 			if (++repeat[1] == repeat[2]) {
 				end(run, w, CALLS_ROWS);
 				return;
@@ -152,22 +136,22 @@ static __attribute__((noinline)) void run_all(struct cheap_calls_run *run, uint6
 		}
 		case CALLS_NO_ROW:
 			words[w[1] + 3] = 1;
-			w += 2;
+			w += CALLS_NO_ROW_WORDS;
 			break;
 		case CALLS_STORE:
 			((uint64_t *)(uintptr_t)w[2])[words[w[3] + 1]] = words[w[1]];
-			w += 4;
+			w += CALLS_STORE_WORDS;
 			break;
 		case CALLS_IS:
 			((uint8_t *)(uintptr_t)w[2])[words[w[3] + 1]] = words[w[1]] == w[4];
-			w += 5;
+			w += CALLS_IS_WORDS;
 			break;
 		case CALLS_BYTES:
 			if (!cheap_calls_bytes(run, words, w)) {
 				end(run, w, CALLS_FULL);
 				return;
 			}
-			w += 7;
+			w += CALLS_BYTES_WORDS;
 			break;
 		default:
 			if (flagged(run)) {

@@ -13,10 +13,8 @@ import (
 )
 
 // Begin begins to record a call, for code that callgen writes. The caller appends the words of
-// the call to those that Begin returns, and nothing else: the address of the struct that
-// describes the C function, a 0 for the result, and the arguments. Integers and pointers are
-// words as they are, widened by their sign, doubles by their bits. Begin returns the result of
-// the call, too.
+// the call, as ops.h describes them, to those that Begin returns, and nothing else; the result
+// is a 0. Begin returns the result of the call, too.
 //
 // Recording is an append because a method that calls no function is inlined.
 func (l *List) Begin() (*[]uint64, Result) {
@@ -149,19 +147,29 @@ func Bit(b bool) uint64 {
 // opWords returns how many words the operation at an index has, and whether it is a call.
 func (l *List) opWords(at int) (words int, isCall bool) {
 	switch op := l.words[at]; op {
+	case C.CALLS_STOP:
+		return C.CALLS_STOP_WORDS, false
+	case C.CALLS_SKIP:
+		return C.CALLS_SKIP_WORDS, false
+	case C.CALLS_ERRNO:
+		return C.CALLS_ERRNO_WORDS, false
 	case C.CALLS_CLEAR_ERRNO:
-		return 1, false
-	case C.CALLS_ERRNO, C.CALLS_ROW, C.CALLS_NO_ROW:
-		return 2, false
-	case C.CALLS_STOP, C.CALLS_REPEAT, C.CALLS_STORE:
-		return 4, false
-	case C.CALLS_SKIP, C.CALLS_IS:
-		return 5, false
+		return C.CALLS_CLEAR_ERRNO_WORDS, false
+	case C.CALLS_REPEAT:
+		return C.CALLS_REPEAT_WORDS, false
+	case C.CALLS_ROW:
+		return C.CALLS_ROW_WORDS, false
+	case C.CALLS_NO_ROW:
+		return C.CALLS_NO_ROW_WORDS, false
+	case C.CALLS_STORE:
+		return C.CALLS_STORE_WORDS, false
+	case C.CALLS_IS:
+		return C.CALLS_IS_WORDS, false
 	case C.CALLS_BYTES:
-		return 7, false
+		return C.CALLS_BYTES_WORDS, false
 	case C.CALLS_ADDRESS:
 		counts := l.words[at+2]
-		return 4 + int(counts&0xff) + int(counts>>8&0xff), true
+		return C.CALLS_ADDRESS_WORDS + int(counts&0xff) + int(counts>>8&0xff), true
 	default:
 		return int(description(op).words), true
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// A Repeat makes a range of calls again and again while a condition holds, and keeps results
-// of each turn, a row, in arrays. Record, in this order: [List.Repeat], the calls of which one
-// says whether there is a row, [Repeat.While], the calls that read the row with [Repeat.Ints],
-// [Repeat.Floats], [Repeat.Bytes] and [Repeat.Equal] for what to keep, and [Repeat.End].
+// A Repeat is a loop: it makes calls while a condition holds, and keeps results of each iteration,
+// a row, in arrays. Record, in this order: [List.Repeat], calls that find out whether there is a
+// row, [Repeat.While], calls that read the row, with [Repeat.Ints], [Repeat.Floats],
+// [Repeat.Bytes] and [Repeat.Equal] for what to keep, and [Repeat.End].
 //
 // A run ends when the arrays have as many rows as they can, or when a text does not fit. The
 // next [List.Run] goes on there: a row that did not fit is its first, and no row is lost.
@@ -35,8 +35,8 @@ type Repeat struct {
 	done  int // where While goes on after the last row
 }
 
-// Repeat begins a repetition, which keeps at most rows rows in a run: its arrays have room for
-// so many from the beginning. Repetitions can follow each other, but not lie within each other.
+// Repeat begins a repetition, which keeps at most rows rows in a run: its arrays have that length
+// from the beginning. Repetitions can follow each other, but not lie within each other.
 // The Repeat must not be used after the list was reset: the list uses it again.
 func (l *List) Repeat(rows int) *Repeat {
 	if rows < 1 {

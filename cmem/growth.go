@@ -25,14 +25,14 @@ import (
 type Watch struct {
 	intervals int
 
-	mu    sync.Mutex
-	looks [][]look // at the beginning of each of the last intervals, of all stacks
+	mu       sync.Mutex
+	readings [][]reading // of all stacks, by their numbers, at the beginning of each of the last intervals
 }
 
-// A look is what was in use of a stack at a time.
-type look struct{ live, allocVar, freeVar float64 }
+// A reading is what a stack had in use at a time.
+type reading struct{ live, allocVar, freeVar float64 }
 
-func (l look) variance() float64 { return max(0, l.allocVar-l.freeVar) }
+func (r reading) variance() float64 { return max(0, r.allocVar-r.freeVar) }
 
 // A Suspect is a stack whose bytes in use keep growing.
 type Suspect struct {
@@ -50,7 +50,7 @@ type Frame struct {
 	Line     int    // 0 in C
 }
 
-// NewWatch returns a Watch that looks at so many intervals, at least one. The first begins with
+// NewWatch returns a Watch that compares the last intervals, at least one. The first begins with
 // the first call of [Watch.Look].
 func NewWatch(intervals int) *Watch {
 	if intervals < 1 {
@@ -68,28 +68,28 @@ func NewWatch(intervals int) *Watch {
 func (w *Watch) Look() ([]Suspect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var now []look
+	var now []reading
 	var found []Suspect
 	suspects := map[int]bool{} // by their numbers
-	full := len(w.looks) == w.intervals
+	full := len(w.readings) == w.intervals
 	eachSite(func(s *site) {
 		if now == nil {
-			now = make([]look, s.number+1) // the newest comes first
+			now = make([]reading, s.number+1) // the newest comes first
 		}
 		live, _ := s.live()
-		l := look{live, s.allocVar, s.freeVar}
-		now[s.number] = l
+		r := reading{live, s.allocVar, s.freeVar}
+		now[s.number] = r
 		if full {
-			if grown, deviation := w.grows(s.number, l); grown > 0 {
+			if grown, deviation := w.grows(s.number, r); grown > 0 {
 				found = append(found, Suspect{Live: round(live), Grown: round(grown), GrownError: round(deviation)})
 				suspects[s.number] = true
 			}
 		}
 	})
 	if full {
-		w.looks = append(w.looks[:0], w.looks[1:]...)
+		w.readings = append(w.readings[:0], w.readings[1:]...)
 	}
-	w.looks = append(w.looks, now)
+	w.readings = append(w.readings, now)
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -108,18 +108,18 @@ func (w *Watch) Look() ([]Suspect, error) {
 
 // certain is how many standard deviations a suspect has grown by. If the bytes in use are constant,
 // and all blocks are replaced in each interval, the estimates at its ends differ by so much once in
-// 3,400,000 looks, and the estimates in between rise as well, with five intervals, once in 24 of
+// 3,400,000 intervals, and the estimates in between rise as well, with five intervals, once in 24 of
 // these.
 const certain = 5
 
-// grows returns by how much a stack has grown since the first look, and the standard deviation of
+// grows returns by how much a stack has grown since the first reading, and the standard deviation of
 // that, if it is a suspect; else 0.
-func (w *Watch) grows(number int, now look) (grown, deviation float64) {
+func (w *Watch) grows(number int, now reading) (grown, deviation float64) {
 	at := now
-	for _, looks := range slices.Backward(w.looks) {
-		var before look // all zero before the stack was seen first
-		if number < len(looks) {
-			before = looks[number]
+	for _, earlier := range slices.Backward(w.readings) {
+		var before reading // all zero before the stack was seen first
+		if number < len(earlier) {
+			before = earlier[number]
 		}
 		if before.live >= at.live {
 			return 0, 0

@@ -51,7 +51,7 @@ func readRecording(t *testing.T, r io.Reader) *recorded {
 		if err != nil {
 			t.Fatal(err)
 		}
-		op := fht.Op{Kind: fht.Kind(b & 15), Thread: b >> 4, Slot: uint32(number())}
+		op := fht.Op{Kind: fht.OpKind(b & 15), Thread: b >> 4, Slot: uint32(number())}
 		if op.Kind != fht.Free {
 			op.Size = number()
 		}
@@ -78,7 +78,7 @@ func readRecording(t *testing.T, r io.Reader) *recorded {
 }
 
 // count returns how many operations are of a kind and size.
-func (r *recorded) count(kind fht.Kind, size uint64) int {
+func (r *recorded) count(kind fht.OpKind, size uint64) int {
 	n := 0
 	for _, op := range r.ops {
 		if op.Kind == kind && op.Size == size {
@@ -133,7 +133,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d threads", all.threads)
 	}
 	for _, c := range []struct {
-		kind fht.Kind
+		kind fht.OpKind
 		size uint64
 		want int
 	}{
@@ -155,7 +155,7 @@ func TestRecord(t *testing.T) {
 	if r.reader.Decoder.Unknown == 0 || r.reader.Decoder.Missed > 0 {
 		t.Errorf("%d frees of older blocks, %d missed", r.reader.Decoder.Unknown, r.reader.Decoder.Missed)
 	}
-	for _, kind := range []fht.Kind{fht.Calloc, fht.Aligned} {
+	for _, kind := range []fht.OpKind{fht.Calloc, fht.Aligned} {
 		n := 0
 		for _, op := range all.ops {
 			if op.Kind == kind && (kind != fht.Aligned || op.AlignLog > 0) {

@@ -29,7 +29,7 @@ func cmemRuns() bool {
 	return has && why == ""
 }
 
-// addC adds the counts of the C heap, of which no counter goes down.
+// addC adds the counts of the C heap. No counter goes down.
 func (r *statReader) addC(s *snapshot) {
 	if !cmemRuns() {
 		return
@@ -78,27 +78,27 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 	sendProfile(w, name, &b)
 }
 
-// The page looks at the stacks of the C heap after intervals of Options.Growth. A stack that grows
-// in each of the last ones is shown.
+// The page shows the stacks of the C heap that have grown in each of the last growthIntervals intervals
+// of Options.Growth.
 const (
 	defaultGrowth   = 10 * time.Second
 	growthIntervals = 6
 )
 
-// growth is what the page shows of stacks that keep growing. It looks at requests only: a program
-// of which no page is open does nothing for it.
+// growth is what the page shows of stacks that keep growing. An interval ends with a request: while
+// no page is open, nothing is done.
 type growth struct {
 	interval time.Duration // does not change
 
-	mu    sync.Mutex
-	look  func() []census.CSuspect
-	last  GrowthFigures
-	looks int
+	mu        sync.Mutex
+	end       func() []census.CSuspect // ends an interval
+	last      GrowthFigures
+	intervals int // that have begun since end was made
 }
 
 // GrowthFigures are the JSON of the stacks of the C heap that keep growing.
 type GrowthFigures struct {
-	Time     time.Time `json:"time"` // of the last look
+	Time     time.Time `json:"time"` // when the last interval ended
 	Program  string    `json:"program"`
 	Seconds  float64   `json:"seconds"`        // of all intervals together
 	Note     string    `json:"note,omitempty"` // why there is nothing, or what is waited for
@@ -109,12 +109,12 @@ type GrowthFigures struct {
 type Growth struct {
 	Library string `json:"library"` // as in the table libraries
 	Live    int64  `json:"live"`    // bytes in use, an estimate
-	Grown   int64  `json:"grown"`   // by how much in these intervals, likewise
+	Grown   int64  `json:"grown"`   // by how much in these intervals, an estimate
 	Error   int64  `json:"error"`   // the standard deviation of Grown, at most
 	Stack   string `json:"stack"`   // functions of C, and then of Go, in the format of a goroutine's trace
 }
 
-// read looks, if an interval has ended.
+// read ends the interval, if it is long enough, and returns what the last ones have shown.
 func (g *growth) read(program string) GrowthFigures {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,22 +125,22 @@ func (g *growth) read(program string) GrowthFigures {
 		return GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []Growth{}}
 	}
 	now := time.Now()
-	if g.look == nil {
-		g.look = census.CHeap.Watch(growthIntervals)
+	if g.end == nil {
+		g.end = census.CHeap.Watch(growthIntervals)
 	}
 	switch since := now.Sub(g.last.Time); {
 	case since > 2*max(g.interval, defaultGrowth): // no page was open: the interval is too long
-		g.look, g.looks = census.CHeap.Watch(growthIntervals), 0
+		g.end, g.intervals = census.CHeap.Watch(growthIntervals), 0
 	case since < g.interval-g.interval/20: // a page that is a little early
 		return g.last
 	}
 	all := growthIntervals * g.interval
 	g.last = GrowthFigures{Time: now, Program: program, Seconds: all.Seconds(), Suspects: []Growth{}}
-	for _, s := range g.look() {
+	for _, s := range g.end() {
 		g.last.Suspects = append(g.last.Suspects, Growth(s))
 	}
-	if g.looks++; g.looks <= growthIntervals {
-		left := time.Duration(growthIntervals+1-g.looks) * g.interval
+	if g.intervals++; g.intervals <= growthIntervals {
+		left := time.Duration(growthIntervals+1-g.intervals) * g.interval
 		g.last.Note = fmt.Sprintf("The first suspects can be named in %v, if a page stays open.", left)
 	}
 	return g.last

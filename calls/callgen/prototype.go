@@ -25,14 +25,15 @@ type function struct {
 // A value is a parameter or a result.
 type value struct {
 	name string // of a parameter
-	kind kind
+	kind valueKind
 	typ  string // in Go
 }
 
-type kind int
+// A valueKind says how a value is passed: in which registers, and how it is widened.
+type valueKind int
 
 const (
-	signed kind = iota
+	signed valueKind = iota
 	unsigned
 	boolean
 	float32Kind
@@ -265,7 +266,7 @@ func toGo(t dwarf.Type) (value, error) {
 }
 
 // integer returns an integer of size bytes.
-func integer(k kind, size int64, t dwarf.Type) (value, error) {
+func integer(k valueKind, size int64, t dwarf.Type) (value, error) {
 	if size != 1 && size != 2 && size != 4 && size != 8 {
 		return value{}, fmt.Errorf("is of a type that a word does not hold (%s)", t)
 	}

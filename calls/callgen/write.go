@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// common is for all functions. Package calls has its struct and CALLS_STOP, which is 1, in ops.h:
-// what a run says to C begins with a flag that ends it, and the address of the first word.
+// common is for all functions. What it relies on is described in ops.h of package calls: here 1 is
+// CALLS_STOP, which has 4 words, run[0] is the flag, and run[1] the address of the words.
 const common = `
 struct cheap_calls_op {
 	uint64_t *(*call)(uint64_t *w, void *run);
@@ -34,7 +34,7 @@ static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
 }
 `
 
-// fetch is for arguments that may be results: see Arg of package calls.
+// fetch is for arguments that may be results: the numbers are those of an Arg in ops.h.
 const fetch = `
 static inline uint64_t callgen_load(uint64_t address) {
 	uintptr_t word;
@@ -151,8 +151,8 @@ func (f function) hasFloats() bool {
 }
 
 // writeC writes the C function that makes a call, and the calls of the same function that
-// follow, with conditions between them: a turn of this loop takes 1 to 2 ns less than to return to
-// the list and be called again. A second one is for arguments that may be results.
+// follow, with conditions between them: an iteration of this loop takes 1 to 2 ns less than to return
+// to the list and be called again. A second one is for arguments that may be results.
 func (f function) writeC(b *bytes.Buffer, op string) {
 	f.writeOp(b, op, len(f.params)+2, func(i int) string { return fmt.Sprintf("w[%d]", i+2) })
 	if len(f.params) > 0 {
@@ -164,7 +164,7 @@ func (f function) writeC(b *bytes.Buffer, op string) {
 // argsSuffix ends the name of the second C function.
 const argsSuffix = "_args"
 
-// writeOp writes one of them, for a call that has so many words.
+// writeOp writes one of them, for a call with that number of words.
 func (f function) writeOp(b *bytes.Buffer, op string, words int, argument func(i int) string) {
 	var args []string
 	for i, p := range f.params {

@@ -39,12 +39,12 @@ func (r *Ring) Take(to []uint64) int {
 	return n
 }
 
-// A Kind is what an operation calls. Its values are those of the format.
-type Kind uint8
+// An OpKind is what an operation calls. Its values are those of the format.
+type OpKind uint8
 
 // The kinds of operations.
 const (
-	Malloc Kind = 1 + iota
+	Malloc OpKind = 1 + iota
 	Free
 	Calloc
 	Realloc
@@ -60,7 +60,7 @@ const (
 
 // An Op is a call.
 type Op struct {
-	Kind     Kind
+	Kind     OpKind
 	AlignLog uint8 // the logarithm of the alignment, to the base 2; 0 unless Kind is Aligned
 	Thread   uint8 // 15 stands for 15 and above
 	Marked   bool  // whether the block was allocated by a function that is marked
@@ -117,7 +117,7 @@ func (d *Decoder) event(first, second uint64, do func(Op)) {
 	op.Marked = kind&marked != 0
 	switch kind &^ marked {
 	case uint64(Malloc), uint64(Calloc):
-		op.Kind = Kind(kind &^ marked)
+		op.Kind = OpKind(kind &^ marked)
 		d.allocate(address, op, do)
 	case uint64(Aligned):
 		op.Kind, op.AlignLog = Aligned, uint8(first>>(addressBits+8)&63)

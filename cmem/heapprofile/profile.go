@@ -95,7 +95,7 @@ type Builder struct {
 	p         *profile.Profile
 	process   *Process
 	byMapping map[*Mapping]*profile.Mapping
-	locations map[key]*profile.Location
+	locations map[locationKey]*profile.Location
 	functions map[string]*profile.Function
 }
 
@@ -114,7 +114,7 @@ func (p *Process) NewBuilder(rate int) *Builder {
 			TimeNanos:         time.Now().UnixNano(),
 		},
 		byMapping: map[*Mapping]*profile.Mapping{},
-		locations: map[key]*profile.Location{},
+		locations: map[locationKey]*profile.Location{},
 		functions: map[string]*profile.Function{},
 	}
 	if p.Peak {
@@ -137,17 +137,17 @@ func (b *Builder) Profile() (*profile.Profile, error) {
 	return b.p, b.p.CheckValid()
 }
 
-// A key tells locations apart: an address may be one of C and, by mistake of a library that was
-// unloaded, one of Go.
-type key struct {
+// A locationKey tells locations apart. The same address may be in the C part of one stack and in the Go
+// part of another.
+type locationKey struct {
 	pc uintptr
-	of kind
+	of locationKind
 }
 
-type kind int
+type locationKind int
 
 const (
-	inC kind = iota
+	inC locationKind = iota
 	inGo
 	calledFromC
 )
@@ -169,16 +169,16 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 		sample.Value = append(sample.Value, round(s.PeakBytes))
 	}
 	for _, pc := range s.C {
-		sample.Location = append(sample.Location, b.location(key{pc, inC}))
+		sample.Location = append(sample.Location, b.location(locationKey{pc, inC}))
 	}
 	for _, pc := range s.Go {
-		l := b.location(key{pc, inGo})
+		l := b.location(locationKey{pc, inGo})
 		name := ""
 		if len(l.Line) > 0 {
 			name = l.Line[len(l.Line)-1].Function.Name
 		}
 		if name == "runtime.cgocallback" || name == "crosscall2" {
-			sample.Location = append(sample.Location, b.location(key{0, calledFromC}))
+			sample.Location = append(sample.Location, b.location(locationKey{0, calledFromC}))
 			break
 		}
 		if !isSwitch(name) {
@@ -186,7 +186,7 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 		}
 	}
 	if len(s.C)+len(s.Go) == 0 {
-		sample.Location = append(sample.Location, b.location(key{1, calledFromC}))
+		sample.Location = append(sample.Location, b.location(locationKey{1, calledFromC}))
 	}
 	return sample
 }
@@ -194,7 +194,7 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 func round(v float64) int64 { return int64(math.Round(max(0, v))) }
 
 // location returns the location of a return address.
-func (b *Builder) location(k key) *profile.Location {
+func (b *Builder) location(k locationKey) *profile.Location {
 	if l := b.locations[k]; l != nil {
 		return l
 	}

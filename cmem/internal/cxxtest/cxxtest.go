@@ -8,43 +8,43 @@ import "C"
 
 import "unsafe"
 
-// A Kind is an operator new and an operator delete that goes with it.
-type Kind struct {
+// Operators are an operator new and an operator delete that goes with it.
+type Operators struct {
 	Name string
 
 	index C.int
 }
 
-// Kinds returns all kinds.
-func Kinds() (list []Kind) {
+// All returns all operators.
+func All() (list []Operators) {
 	for i := C.int(0); ; i++ {
 		k := C.cxxtest_kind_at(i)
 		if k == nil {
 			return list
 		}
-		list = append(list, Kind{C.GoString(k.name), i})
+		list = append(list, Operators{C.GoString(k.name), i})
 	}
 }
 
 // Pairs makes and destroys so many blocks of n bytes, and says what is wrong, or "".
-func (k Kind) Pairs(times, n int) string {
-	return C.GoString(C.cxxtest_pairs(k.index, C.int(times), C.size_t(n)))
+func (o Operators) Pairs(times, n int) string {
+	return C.GoString(C.cxxtest_pairs(o.index, C.int(times), C.size_t(n)))
 }
 
 // Make makes a block of n bytes.
-func (k Kind) Make(n int) unsafe.Pointer { return C.cxxtest_make(k.index, C.size_t(n)) }
+func (o Operators) Make(n int) unsafe.Pointer { return C.cxxtest_make(o.index, C.size_t(n)) }
 
 // Destroy destroys it.
-func (k Kind) Destroy(p unsafe.Pointer, n int) { C.cxxtest_destroy(k.index, p, C.size_t(n)) }
+func (o Operators) Destroy(p unsafe.Pointer, n int) { C.cxxtest_destroy(o.index, p, C.size_t(n)) }
 
 // Fails asks for memory that no system has, and says what is wrong, or "".
-func (k Kind) Fails() string { return C.GoString(C.cxxtest_fails(k.index)) }
+func (o Operators) Fails() string { return C.GoString(C.cxxtest_fails(o.index)) }
 
 // Handled asks for n bytes that there are only after the handler of the program has given back
 // memory. It returns the block, and what is wrong, or "".
-func (k Kind) Handled(n int) (unsafe.Pointer, string) {
+func (o Operators) Handled(n int) (unsafe.Pointer, string) {
 	var p unsafe.Pointer
-	wrong := C.cxxtest_handled(k.index, C.size_t(n), &p)
+	wrong := C.cxxtest_handled(o.index, C.size_t(n), &p)
 	return p, C.GoString(wrong)
 }
 

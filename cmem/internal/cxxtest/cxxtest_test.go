@@ -29,7 +29,7 @@ func TestOperators(t *testing.T) {
 	}
 	for _, rate := range []int{cmem.DefaultRate, 1, 0} {
 		old := cmem.SetRate(rate)
-		for _, k := range cxxtest.Kinds() {
+		for _, k := range cxxtest.All() {
 			const times, size = 5000, 100
 			news, deletes := cxxtest.Called()
 			before := cmem.Read()
@@ -59,8 +59,8 @@ func TestOperatorsLive(t *testing.T) {
 	defer cmem.SetRate(old)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cxxtest.Kinds()[0].Pairs(600, 1000) // the thread looks at the rate
-	for _, k := range cxxtest.Kinds() {
+	cxxtest.All()[0].Pairs(600, 1000) // the thread looks at the rate
+	for _, k := range cxxtest.All() {
 		const size, near = 3_000_000, 50_000
 		before := cmem.Read().Live
 		p := k.Make(size)
@@ -76,7 +76,7 @@ func TestOperatorsLive(t *testing.T) {
 
 // TestNewFails asks each operator for memory that there is not.
 func TestNewFails(t *testing.T) {
-	for _, k := range cxxtest.Kinds() {
+	for _, k := range cxxtest.All() {
 		before := cmem.Read().Bytes
 		if s := k.Fails(); s != "" {
 			t.Errorf("%s: %s", k.Name, s)
@@ -93,7 +93,7 @@ func TestNewHandled(t *testing.T) {
 	if cxxtest.Replaced() {
 		return // the operators of the program do not repeat it
 	}
-	for _, k := range cxxtest.Kinds() {
+	for _, k := range cxxtest.All() {
 		before := cmem.Read()
 		p, s := k.Handled(size)
 		// A preloaded allocator keeps the addresses of a block that was freed.
@@ -128,7 +128,7 @@ func TestThrows(t *testing.T) {
 
 // TestHammer has exceptions, and each operator, among all other ways to allocate.
 func TestHammer(t *testing.T) {
-	kinds := cxxtest.Kinds()
+	kinds := cxxtest.All()
 	hammer.Run(t, *long, func() {
 		if depth := rand.IntN(50); cxxtest.Throws(depth) != depth+1 {
 			t.Error("an object was not destroyed")
@@ -193,7 +193,7 @@ func TestCalls(t *testing.T) {
 	if os.Getenv("CXXTEST_CHILD") != "library.so" || cxxtest.Replaced() {
 		return
 	}
-	for _, k := range cxxtest.Kinds() {
+	for _, k := range cxxtest.All() {
 		before := cxxtest.LibraryCalled()
 		k.Pairs(10, 100)
 		if n := cxxtest.LibraryCalled() - before; n != 10 {

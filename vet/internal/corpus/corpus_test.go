@@ -26,7 +26,7 @@ var (
 var modules string
 
 var measured = []struct {
-	kind     Kind
+	kind     StatementKind
 	analyzer string
 }{{Free, "cfree"}, {KeepAlive, "keepalive"}, {Method, "cfree"}}
 
@@ -50,7 +50,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("found without a deletion: %v", f)
 		}
 	}
-	want := map[Kind]int{Free: 1, KeepAlive: 2, Method: 1}
+	want := map[StatementKind]int{Free: 1, KeepAlive: 2, Method: 1}
 	for _, k := range measured {
 		list, err := m.Mutate(k.kind, analyzer(k.analyzer))
 		if err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
-// A Kind is a kind of statement that is deleted.
-type Kind string
+// A StatementKind says which statements are deleted.
+type StatementKind string
 
 // The kinds.
 const (
-	Free      Kind = "C.free"
-	KeepAlive Kind = "runtime.KeepAlive"
-	Method    Kind = "defer x.Free"
+	Free      StatementKind = "C.free"
+	KeepAlive StatementKind = "runtime.KeepAlive"
+	Method    StatementKind = "defer x.Free"
 )
 
 // A Finding is what an analyzer has reported.
@@ -44,7 +44,7 @@ func (f Finding) String() string {
 
 // A Mutation is one deletion, and whether an analyzer has found that something is missing.
 type Mutation struct {
-	Kind  Kind
+	Kind  StatementKind
 	File  string
 	Line  int
 	Text  string
@@ -115,7 +115,7 @@ func (m *Module) finding(pkg *packages.Package, a *analysis.Analyzer, d analysis
 // in different functions are deleted together: what is reported in a function belongs to the
 // statement in it. A C.free for which nothing was reported so is deleted again, alone, because it
 // may be the one of a function that frees for others.
-func (m *Module) Mutate(kind Kind, a *analysis.Analyzer) ([]Mutation, error) {
+func (m *Module) Mutate(kind StatementKind, a *analysis.Analyzer) ([]Mutation, error) {
 	before := map[Finding]bool{}
 	for _, f := range m.Findings {
 		before[f] = true
@@ -196,7 +196,7 @@ func (d *deletion) delete(pkg *packages.Package, texts map[int][]byte) error {
 }
 
 // rounds returns the deletions of a kind in a package: in each round those that are done together.
-func (m *Module) rounds(pkg *packages.Package, kind Kind) [][]deletion {
+func (m *Module) rounds(pkg *packages.Package, kind StatementKind) [][]deletion {
 	var rounds [][]deletion
 	for i, f := range pkg.Syntax {
 		of := map[ast.Decl]int{}
@@ -221,7 +221,7 @@ func (m *Module) rounds(pkg *packages.Package, kind Kind) [][]deletion {
 }
 
 // statements returns the statements of a kind in a file.
-func (m *Module) statements(pkg *packages.Package, f *ast.File, kind Kind) []ast.Stmt {
+func (m *Module) statements(pkg *packages.Package, f *ast.File, kind StatementKind) []ast.Stmt {
 	var list []ast.Stmt
 	ast.Inspect(f, func(n ast.Node) bool {
 		var call *ast.CallExpr

@@ -73,7 +73,7 @@ func (m *Module) hasFinalizer(t types.Type, depth int) bool {
 }
 
 // needed reports whether the program is wrong without a statement.
-func (m *Module) needed(pkg *packages.Package, s ast.Stmt, kind Kind) bool {
+func (m *Module) needed(pkg *packages.Package, s ast.Stmt, kind StatementKind) bool {
 	switch kind {
 	case Method:
 		sel := s.(*ast.DeferStmt).Call.Fun.(*ast.SelectorExpr)
