@@ -3,18 +3,25 @@
 //
 //	import _ "github.com/cheapgo/cheap/cmem"
 //
-// The executable then defines malloc, free, and their like. A symbol of the executable comes
-// before those of shared libraries, so all libraries of the process call these functions. Each
-// counts, and calls the allocator that it stands before: that of the C library, or jemalloc,
-// mimalloc or tcmalloc if one is preloaded. Every pointer is the allocator's own; blocks have no
-// header.
+// Take it if the memory of a program with cgo is larger than its Go heap, and nobody knows which
+// library holds it. The page of package inspect then shows the C heap as well; so do
+//
+//	err := cmem.WriteProfile(file)      // which calls have allocated what is in use: go tool pprof
+//	libraries, err := cmem.Libraries()  // how much each library holds
+//	changed, err := cmem.Since(profile) // what has changed since cmem.Profile
+//	suspects, err := watch.Look()       // a cmem.Watch finds stacks that keep growing
+//	stop, err := cmem.Record(file)      // all calls, for cheap replay
+//
+// # How it works
+//
+// The executable defines malloc, free, and their like. A symbol of the executable comes before
+// those of shared libraries, so all libraries of the process call these functions. Each counts,
+// and calls the allocator behind: that of the C library, or jemalloc, mimalloc or tcmalloc if one
+// is preloaded. Every pointer is the allocator's own; blocks have no header.
 //
 // One block in 512 KiB is sampled, with the stack that allocated it: first the functions of C,
-// and then those of Go that have called them. [WriteProfile] writes them for go tool pprof,
-// [Libraries] adds them up by library, [Since] says what has changed, and a [Watch] which stacks
-// keep growing. The page of package inspect shows all of these in a program that imports both.
-// Nothing calls back into Go, and no lock of Go's is taken. [Record] writes all calls, for cheap
-// replay.
+// and then those of Go that have called them. Nothing calls back into Go, and no lock of Go's is
+// taken.
 //
 // # The garbage collector
 //

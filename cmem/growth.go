@@ -38,7 +38,7 @@ func (r reading) variance() float64 { return max(0, r.allocVar-r.freeVar) }
 type Suspect struct {
 	Library    string // as in [Library]
 	Live       int64  // bytes in use, an estimate
-	Grown      int64  // by how much in all intervals together, likewise
+	Grown      int64  // their growth in all intervals together, an estimate
 	GrownError int64  // the standard deviation of Grown, at most
 	Stack      []Frame
 }
@@ -126,8 +126,9 @@ func (w *Watch) grows(number int, now reading) (grown, deviation float64) {
 		}
 		at = before
 	}
-	// Blocks that were in use at both times add nothing to the difference. Each of these bounds
-	// has other blocks too many: those, and the ones that were allocated and freed in between.
+	// The difference is that of the blocks in use at one of the two times, and not at the other. Both
+	// bounds count more: ends those that were in use at both times, and calls those that were
+	// allocated and freed in between.
 	ends := now.variance() + at.variance()
 	calls := (now.allocVar - at.allocVar) + (now.freeVar - at.freeVar)
 	grown, deviation = now.live-at.live, math.Sqrt(min(ends, calls))

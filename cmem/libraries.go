@@ -13,9 +13,10 @@ import (
 // A Library is what the C code of one file holds.
 type Library struct {
 	Name   string // of the file, without its folder; or "C.malloc, C.CString, C.CBytes"
-	Live   int64  // bytes in use, an estimate
-	Blocks int64  // in use, likewise
-	Allocs int64  // bytes allocated since sampling began, likewise
+	// Estimates.
+	Live   int64 // bytes in use
+	Blocks int64 // blocks in use
+	Allocs int64 // bytes allocated since sampling began
 }
 
 // Libraries returns how much of the C heap each library has allocated, those that hold the most

@@ -30,7 +30,7 @@ func init() {
 		Watch: func(intervals int) func() []census.CSuspect {
 			w := NewWatch(intervals)
 			return func() (list []census.CSuspect) {
-				all, _ := w.Look() // as above
+				all, _ := w.Look() // without /proc there are none
 				for _, s := range all {
 					list = append(list, census.CSuspect{
 						Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: stackText(s.Stack),

@@ -6,9 +6,9 @@ import (
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
-// snapshot returns the stacks that have allocated and that wanted selects, the newest first, and
-// the process of a moment at which the files of those that are not stale lay where they did when
-// they allocated.
+// snapshot returns the stacks that wanted selects, the newest first, and what is known of the process
+// at one moment. A stack is stale if a library was unloaded between its first allocation and that
+// moment: its addresses may belong to another library now.
 func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 	for tries := 0; ; tries++ {
 		var all []site

@@ -233,9 +233,9 @@ func testGrowth(t *testing.T) {
 	}
 
 	h := &handler{growth: growth{interval: growthInterval}}
-	h.growth.look = census.CHeap.Watch(0)
+	h.growth.end = census.CHeap.Watch(0)
 	h.growth.last.Time = time.Now().Add(-growthInterval)
-	h.growth.looks = growthIntervals
+	h.growth.intervals = growthIntervals
 	text := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, false) }), "GET", "growth.txt", nil).Body.String()
 	if want := "liba.so: about 7 MiB in use, grown by 6 MiB ± 1 MiB in 1m0s; allocated by\nleak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"; text != want {
 		t.Errorf("%q, want %q", text, want)

@@ -11,7 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
-// SetGuardRate has heaps place one block in so many, in the mean, between two pages that
+// SetGuardRate has heaps place one block in blocks, in the mean, between two pages that
 // fault when they are touched, and returns the old rate. 0, which is what a program begins
 // with, places none. The environment variable CHEAP_GUARD sets the rate when the program
 // starts, as in CHEAP_GUARD=10000.

@@ -61,7 +61,7 @@ func (w *Writer) flush() error {
 // Ops returns how many operations were added.
 func (w *Writer) Ops() uint64 { return w.ops }
 
-// Close writes the recording, which so many threads have made.
+// Close writes the recording. threads is the number of threads that have made it.
 func (w *Writer) Close(threads uint64) error {
 	defer os.Remove(w.file.Name())
 	defer w.file.Close()

@@ -57,10 +57,14 @@ void cmem_probed(int k);
 // and so for ever.
 int cmem_initial(uintptr_t pc);
 
-// The record of all calls; see trace.c. An event is two words, of which the first is 0 until it is
-// written: the address in 48 bits, above it 4 of the kind, 4 of the thread (15 stands for 15 and
-// above), and 6 of the logarithm of the alignment. The second word is the size. A realloc is two
-// events: the second word of the latter is the position of the former.
+// The record of all calls; see trace.c. An event is two words:
+//
+//	word 0, bits   0 to 47       48 to 51   52 to 55               56 to 61
+//	               the address   the kind   the thread; 15 stands  the logarithm of
+//	                                        for 15 and above       the alignment
+//	word 1         the size; or, in the second event of a realloc, the position of the first
+//
+// Word 0 is 0 until the event is written.
 struct cmem_trace {
 	uint64_t head; // how many positions were taken since the program began
 	uint64_t apart[7];
@@ -82,11 +86,11 @@ enum {
 };
 extern struct cmem_trace cmem_tracing;
 
-// cmem_trace_begin begins to record in a ring of so many events, a power of two, of which nothing is
-// unread. The record ends if nothing is read for patience milliseconds while threads wait. It
-// returns 0 if a record has begun already, or if there is no memory for it. cmem_trace_end ends it;
-// calls that run at that moment may still write an event. Only one thread may call these two at a
-// time.
+// cmem_trace_begin begins to record in a ring that has room for events, a power of two; all that was
+// written before must have been read. The record ends if nothing is read for patience milliseconds
+// while threads wait. It returns 0 if a record has begun already, or if there is no memory for it.
+// cmem_trace_end ends it; calls that run at that moment may still write an event. Only one thread may
+// call these two at a time.
 enum { cmem_trace_events = 1 << 22, cmem_trace_patience = 2000 }; // the most, and what is usual
 int cmem_trace_begin(uint64_t events, uint32_t patience);
 void cmem_trace_end(void);
@@ -110,8 +114,8 @@ int cmem_growth_open(void);
 void cmem_growth_enable(int on);
 void cmem_growth_wake(void);
 
-// cmem_sites copies the stacks, the newest first: at most that many, the oldest of all. It returns
-// how many there are. The numbers of one stack are of one moment, and those of two are not.
+// cmem_sites copies the stacks, the newest first. If there are more than most, it copies the oldest. It
+// returns how many there are. The sums of one stack are those of one moment; those of two may not be.
 size_t cmem_sites(struct cmem_site *to, size_t most);
 
 #endif
