@@ -12,7 +12,7 @@ import (
 
 // A Library is what the C code of one file holds.
 type Library struct {
-	Name   string // of the file, without its folder; or "C.malloc, C.CString, C.CBytes"
+	Name string // of the file, without its folder; or "C.malloc, C.CString, C.CBytes"
 	// Estimates.
 	Live   int64 // bytes in use
 	Blocks int64 // blocks in use

@@ -27,8 +27,8 @@ import (
 //
 // All blocks of a heap or a Local of up to 32 KiB can be guarded, but not those of a heap
 // with a cheap.CheckLevel, which looks at all of its blocks. A guarded block has the size that
-// cheap.GoodSize returns, as any other, so an access behind what was asked for, and within
-// that, is none behind the end. If all slots have a block in use, or if guarded blocks would
+// cheap.GoodSize returns, as any other, so an access behind what was asked for is not reported if it
+// is within that size. If all slots have a block in use, or if guarded blocks would
 // have more than a sixteenth of the limit of their heap, the next one is an ordinary block.
 // So blocks that live long keep their slots, and fewer others are guarded. A heap may reach
 // its limit up to a sixteenth earlier. Beside the blocks in use, about 1 MiB of memory stays

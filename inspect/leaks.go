@@ -16,15 +16,15 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// A Level says of which owners the stacks are recorded that made them; see [own.LeakLevel].
+// A Level says for which owners the stack that made them is recorded; see [own.LeakLevel].
 type Level = own.LeakLevel
 
 // The levels.
 const (
-	LeaksOff      = own.LeaksOff      // of none
-	LeaksSampled  = own.LeaksSampled  // of one in 128
-	LeaksAdvanced = own.LeaksAdvanced // and the stacks of the last uses of these
-	LeaksAll      = own.LeaksAll      // of all, and of their last uses
+	LeaksOff      = own.LeaksOff      // for none
+	LeaksSampled  = own.LeaksSampled  // for one in 128
+	LeaksAdvanced = own.LeaksAdvanced // for the same, and the stacks of their last uses
+	LeaksAll      = own.LeaksAll      // for all, and the stacks of their last uses
 )
 
 // SetLeakLevel sets the level of the pools and memories whose names match a pattern of
@@ -37,11 +37,11 @@ var enable sync.Once
 
 // EnableLeaks sets the level of all pools to [LeaksSampled] for which no level was set, and
 // registers a profile with package [runtime/pprof]: [net/http/pprof] shows it as
-// /debug/pprof/cheapleak. What it has is that of [WriteLeaks], which collects first, and with
-// debug=1 that of [WriteSuspects]. EnableLeaks may be called again.
+// /debug/pprof/cheapleak. It has what [WriteLeaks] writes, which collects first, and with debug=1
+// what [WriteSuspects] writes. EnableLeaks may be called again.
 //
-// It is best called at the beginning of main. Of owners that were made before, the program
-// knows how many there are, and not who made them.
+// It is best called at the beginning of main: owners that were made before are counted, but who
+// made them is not known.
 func EnableLeaks() {
 	leaks.SetBase(leaks.Sampled)
 	enable.Do(register)
@@ -55,8 +55,8 @@ type Suspect struct {
 	Label string `json:"label,omitempty"` // what [own.Owner.SetLabel] has set
 
 	// Stack is the stack that made the owners, from the caller of package own on, in the
-	// format of a goroutine's trace. It is empty for owners of which none was recorded: those
-	// that are older than the level, and a few of a size of which none was sampled.
+	// format of a goroutine's trace. It is empty for owners that were made before
+	// the level was set, and for those of a size that has no sample.
 	Stack string `json:"stack"`
 
 	Live    int64         `json:"live"`              // open owners

@@ -19,24 +19,24 @@ import (
 	"github.com/cheapgo/cheap/internal/guard"
 )
 
-// monitorVariable is set in the process that watches: to a colon, and what CHEAP_GUARD was.
+// monitorVariable is set in the monitor, the process that [Monitor] starts: to a colon, and what CHEAP_GUARD was.
 const monitorVariable = "CHEAP_MONITOR"
 
-// watches says that this process is one that watches.
-var watches = takeMonitorVariable()
+// isMonitor says that this process is the monitor of another one.
+var isMonitor = takeMonitorVariable()
 
 // takeMonitorVariable reads the variable before main can change the environment. What this
-// process starts is not to watch anything, so the variables are from here on as they are in
-// the process that it watches.
+// process starts is no monitor, so the variables are from here on as they are in
+// the other process.
 func takeMonitorVariable() bool {
-	guardWas, watches := strings.CutPrefix(os.Getenv(monitorVariable), ":")
-	if watches {
+	guardWas, isMonitor := strings.CutPrefix(os.Getenv(monitorVariable), ":")
+	if isMonitor {
 		_ = os.Unsetenv(monitorVariable)
 		if _ = os.Unsetenv("CHEAP_GUARD"); guardWas != "" {
 			_ = os.Setenv("CHEAP_GUARD", guardWas)
 		}
 	}
-	return watches
+	return isMonitor
 }
 
 var monitored atomic.Bool
@@ -67,8 +67,8 @@ type Crash struct {
 // started by another one there, such as by docker run -init. On Windows Monitor returns
 // errors.ErrUnsupported.
 func Monitor(report func(Crash)) error {
-	if watches {
-		watch(report)
+	if isMonitor {
+		awaitCrash(report)
 		os.Exit(0)
 	}
 	if runtime.GOOS == "windows" {
@@ -101,7 +101,7 @@ func monitor() error {
 	return nil
 }
 
-// startMonitor starts the process that watches.
+// startMonitor starts the monitor.
 func startMonitor(exe string, shared *os.File) error {
 	cmd := exec.Command(exe, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
@@ -124,12 +124,12 @@ func startMonitor(exe string, shared *os.File) error {
 	return cmd.Process.Release()
 }
 
-// sharedFile is the descriptor of the shared file in the process that watches: the first
+// sharedFile is the descriptor of the shared file in the monitor: the first
 // behind the three that every process has.
 const sharedFile = 3
 
-// watch waits for the end of the other process, and reports its crash.
-func watch(report func(Crash)) {
+// awaitCrash waits for the end of the other process, and reports its crash.
+func awaitCrash(report func(Crash)) {
 	// One for the terminal's process group reaches both. They are not ignored, or what report
 	// starts would ignore them, too.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)

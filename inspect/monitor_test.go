@@ -32,7 +32,7 @@ func runGuarded(t *testing.T, program, mistake string) (output string, failed bo
 	t.Helper()
 	cmd := exec.Command(program, mistake)
 	cmd.Env = append(os.Environ(), "CHEAP_GUARD=1")
-	out, err := cmd.CombinedOutput() // until the process that watches has ended, too
+	out, err := cmd.CombinedOutput() // until the monitor has ended, too
 	return strings.ReplaceAll(string(out), "\r", ""), err != nil
 }
 
@@ -49,7 +49,7 @@ freed by
 	main\.main
 		.*main\.go:\d+$`)
 
-// TestMonitor has a program end in several ways. The process that watches must say what a
+// TestMonitor has a program end in several ways. The monitor must say what a
 // fault was, in Go and in C, also if the system places the code of each process elsewhere;
 // and nothing of another end.
 func TestMonitor(t *testing.T) {
@@ -76,7 +76,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorCalls has the process that watches call a function.
+// TestMonitorCalls has the monitor call a function.
 func TestMonitorCalls(t *testing.T) {
 	if osmem.GoBacked {
 		return
@@ -101,13 +101,13 @@ func TestMonitorCalls(t *testing.T) {
 }
 
 // TestMonitorEnvironment has a program that changes its environment before it calls Monitor,
-// and a function that starts a program, which is not to watch anything.
+// and a function that starts a program, which has no monitor.
 func TestMonitorEnvironment(t *testing.T) {
 	if osmem.GoBacked || testchild.Emulated() {
 		return
 	}
 	out, status := testchild.Run(t, func() {
-		if os.Getenv("CHEAP_TEST_TWICE") != "" && !watches {
+		if os.Getenv("CHEAP_TEST_TWICE") != "" && !isMonitor {
 			os.Exit(3) // and not a third process
 		}
 		os.Setenv("CHEAP_TEST_TWICE", "1")

@@ -89,8 +89,8 @@ var prototypes = []prototype{
 	{"f%", "void f%(" + strings.Repeat("int, ", 32) + "int);", "", "f%: it has 33 parameters"},
 }
 
-// outcome says which prototypes callgen reads in one run: those that it writes, those that it
-// refuses together, those of which it passes on what the compiler says. Two end it by themselves.
+// outcome says which prototypes callgen reads in one run: those that it writes, those that it refuses
+// together, and those that the compiler refuses. Two end the run by themselves.
 func (p prototype) outcome() string {
 	switch {
 	case p.method != "":

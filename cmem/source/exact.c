@@ -1,9 +1,9 @@
 //go:build ignore
 // Package cmem includes it where it works.
 
-// The bytes in use, exactly: a layer between the functions of hooks.c and the allocator, which asks
-// for the size of each block when it is made and before it is freed. The environment chooses it
-// when the program starts, so that a program without it does not pay.
+// The bytes in use, exactly, with CHEAPCMEM=exact in the environment: functions between those of
+// hooks.c and the allocator, which ask for the size of each block when it is made and before it is
+// freed. They are chosen when the program starts, so a program without the setting pays nothing.
 
 #define _GNU_SOURCE
 #include "internal.h"

@@ -1,14 +1,15 @@
 //go:build ignore
 // Package cmem includes it where it works.
 
-// The operators new and delete of C++. Those of libstdc++ call malloc; an allocator that is
-// preloaded has its own, which do not. So these take the block from the allocator, and count it
-// once. Where there is no memory they do what the standard says: they call the handler of the
-// program until there is some, or throw.
+// The operators new and delete of C++. Those of libstdc++ call malloc, and would be counted there; those
+// of an allocator that is preloaded do not. So there are operators here, which take the block from the
+// next allocator and count it once. Where there is no memory they do what the standard says: they call
+// the handler of the program until there is some, or throw.
 //
-// A program may have operators of its own, for example the plain ones and no others. All others are
-// to call these then, as those of libstdc++ do. A library may have some as well, which the process
-// would have called without this package: then they are called.
+//	operators of its own has   are called
+//	nobody                     those of this file
+//	the program, some          these; those of this file for the others call them, as libstdc++'s do
+//	a library                  those of the library, as without this package
 
 #define _GNU_SOURCE
 #include "internal.h"

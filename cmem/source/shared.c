@@ -1,17 +1,19 @@
 //go:build ignore
 // A part of the library that cheap record preloads, and of no program.
 
-// The file that the library and the command cheap have mapped. It has, in this order,
+// The file that a recorded program and the command cheap record both have mapped. The command reads
+// the counts and stacks there, while the program runs and after it has ended, in whatever way: nothing
+// need run at the end of the program.
 //
-//   - a header,
-//   - the variables of this library that the command reads: the file is mapped over them,
-//   - what cmem_map hands out: records of threads, stacks, sampled blocks, the ring of events.
+//	0       struct header    where the rest lies
+//	page    variables        those of this library with in_shared: the file is mapped over them
+//	        memory           what cmem_map hands out: records of threads, stacks, sampled blocks, the ring
+//	                         of events, modules
 //
-// So the command reads them while the program runs, and after it has ended, in whatever way: no
-// function need run at the end. All pointers are addresses of this process; the header says where
-// the file lies. The file is as long as all that the program could ever ask for. It has memory only
-// where fallocate has asked for it, so a store never fails because a disk is full. Only there it
-// can be written, so mlockall of the program does not ask for all of it.
+// All pointers are addresses of the program; header.base says where it has mapped the file. The file is
+// as long as all that the program could ever ask for, and sparse. cmem_map asks the system for memory
+// (fallocate) before it hands a part out, so no store fails because a disk is full. Only these parts
+// can be written, so mlockall of the program does not ask for the whole length.
 //
 // The child of a fork goes on with variables of its own. A program that is started by exec does not
 // find the library in its environment.

@@ -1,8 +1,12 @@
 //go:build ignore
 // Package cmem includes it where it works.
 
-// The stacks that have allocated, and the sampled blocks in use. The lock is held in all functions
-// but those of realloc.
+// Two tables: the stacks that have allocated, with their sums (struct cmem_stack), and the sampled
+// blocks in use (struct live), each of which points to its stack. malloc of a sampled block adds to
+// both; free removes the block, and adds to the sums of the stack what was freed. The memory is the
+// system's, never that of malloc.
+//
+// The caller of a function holds the lock, unless internal.h or cmem.h says that it takes the lock.
 
 #include "internal.h"
 
@@ -26,7 +30,7 @@ in_shared static struct live *live;
 in_shared static size_t live_size, live_n;
 in_shared static double live_bytes, live_var;
 
-// The most that live_bytes was, and how often it was more than ever.
+// The maximum of live_bytes, its variance, and how often there was a new maximum.
 in_shared static double peak_live, peak_var;
 in_shared static uint64_t peak;
 
@@ -137,8 +141,11 @@ static void take_off(struct live *l) {
 	live[gap].p = 0;
 }
 
-// changes is called before the sums of a stack change. If there was a new most since they changed
-// last, they are what they were then.
+// The profile has what each stack held when all together held the most. To copy all sums at each new
+// maximum would be dear. So a stack keeps what it held when it changes for the first time after a new
+// maximum: it has held that since the maximum.
+//
+// changes is called before the sums of a stack change.
 static void changes(struct cmem_stack *s) {
 	if (s->peak != peak) {
 		s->peak = peak;

@@ -1,18 +1,23 @@
 //go:build ignore
 // Package cmem includes it where it works.
 
-// A record of all calls, in their order. While it is made, the functions of this file stand between
-// those of hooks.c and the allocator: cmem_next has them, and below what was there before.
+// The record of all calls, in their order. While it is made, functions of this file stand in
+// cmem_next, between those of hooks.c and the next allocator, which is in below then.
 //
-// An event is written into a ring at a position that one atomic addition has taken, so the position
-// is the order. A free takes it before the allocator has the block, and an allocation after the
-// allocator has given it; so an address never comes again before its free. A realloc has two
-// events, for the same reason. Nothing here allocates, and no lock is taken: it would cost the same,
-// but the handler of a signal could wait for it, and all threads for one that does not run.
+//	malloc (hooks.c) --> trace_malloc --> below.malloc
+//	                          |
+//	                          v  an event of two words
+//	                        ring --> reader: Go (package fht), or the command cheap record
 //
-// If the reader is far behind, each event waits for it a millisecond at most. It cannot wait
-// longer: in the same process, the reader may need a new thread of Go, for which this one calls
-// malloc. If the ring is full, or nothing is read for two seconds, the record ends.
+// The order of the events is that of their positions in the ring. One atomic addition takes a
+// position: malloc after the allocator has returned the block, free before the allocator gets it. So
+// between a free and the next malloc with the same address, the free has the lower position. realloc
+// is both, so it has two events. Nothing here allocates or takes a lock: the handler of a signal could
+// wait for the lock, and all threads for a thread that does not run.
+//
+// If the reader is far behind, each event waits for it, at most a millisecond. It cannot wait longer:
+// the reader may be in the same process, and need a new thread of Go, for which the thread that waits
+// has to call malloc. If the ring is full, or nothing is read for two seconds, the record ends.
 
 #define _GNU_SOURCE
 #include "internal.h"

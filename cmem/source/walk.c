@@ -1,15 +1,20 @@
 //go:build ignore
 // Package cmem includes it where it works.
 
-// The stack of an allocation: first the frames of C, by the unwinder of the compiler, and then
-// those of Go, by Go's frame pointers.
+// The stack of an allocation: first the frames of C, by the unwinder of the compiler
+// (_Unwind_Backtrace), and then those of Go, by Go's frame pointers.
 //
-// The frames of C end where Go code has called C, in runtime.asmcgocall. It runs on a stack of the
-// thread, on which it has saved the goroutine and how deep its stack is. The stack of the goroutine
-// may move while C runs, when C calls back into Go and that grows the stack; so its place is
-// computed from these two, as asmcgocall does when C returns. Where they lie is found out when the
-// program starts, by a call that looks for its own frames. No Go code runs, and no lock of Go's is
-// taken.
+//	1. The unwinder walks the frames of C until a return address is in Go code: there
+//	   runtime.asmcgocall has called C. It has switched from the stack of the goroutine to that of the
+//	   thread, and has saved there the goroutine and the depth of its stack.
+//	2. The frame pointer at the switch is computed from these two, as asmcgocall does when C returns. A
+//	   saved address would be wrong: the stack of the goroutine moves if C calls Go and that grows it.
+//	3. Each frame pointer of Go leads to that of the caller, and the return address lies above it.
+//
+// Where asmcgocall saves the two depends on the version of Go. A call that looks for its own frames
+// finds it out when the program starts: cmem_probe, or learn in a program that was not built with this
+// package. No Go code runs, no lock of Go's is taken, and what may not be mapped is read by a call of
+// the system that fails then.
 
 #define _GNU_SOURCE
 #include "internal.h"

@@ -82,8 +82,8 @@ type BoundedAllocator struct {
 
 var _ cheap.BoundedAllocator = (*BoundedAllocator)(nil)
 
-// NewBoundedAllocator is [NewAllocator] for a bounded allocator, whose blocks have at least 16
-// bytes: so many lie behind each block.
+// NewBoundedAllocator is [NewAllocator] for a bounded allocator. Its blocks must have at least 16
+// bytes, because 16 bytes of each are the border behind what the caller gets.
 func NewBoundedAllocator(inner cheap.BoundedAllocator) *BoundedAllocator {
 	if inner == nil || inner.MaxSize() < border {
 		panicMisuse("NewBoundedAllocator", "the allocator is nil, or its blocks have less than 16 bytes")
@@ -112,7 +112,7 @@ func (a *Allocator) add(p unsafe.Pointer, size int, made []uintptr, fill bool) u
 	if p == nil {
 		return nil
 	}
-	all := unsafe.Slice((*byte)(p), size+border) // inner was asked for so many
+	all := unsafe.Slice((*byte)(p), size+border) // inner was asked for that
 	if fill {
 		set(all[:size], newByte)
 	}

@@ -119,13 +119,13 @@ func Check(t testing.TB, opts ...Option) {
 	enter(t)
 	Collect(t)
 	generation, undo := leaks.Raise(leaks.All)
-	before := look(generation)
+	before := takeSnapshot(generation)
 	t.Cleanup(func() {
 		t.Helper()
 		defer leave(t.Name())
 		defer undo()
 		Collect(t)
-		for _, l := range look(generation).since(before, o) {
+		for _, l := range takeSnapshot(generation).since(before, o) {
 			t.Errorf("leaktest: %s", l)
 		}
 	})
@@ -173,14 +173,14 @@ func verify(m TestingM, stderr io.Writer, opts []Option) (status int) {
 	o := optionsOf(opts)
 	generation, undo := leaks.Raise(leaks.All)
 	defer undo()
-	before := look(generation)
+	before := takeSnapshot(generation)
 	if status = m.Run(); status != 0 {
 		return status
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectFor)
 	defer cancel()
 	collect.All(ctx) // what is not released by then is found
-	for _, l := range look(generation).since(before, o) {
+	for _, l := range takeSnapshot(generation).since(before, o) {
 		fmt.Fprintf(stderr, "leaktest: %s\n", l)
 		status = 1
 	}

@@ -14,7 +14,7 @@ import (
 // A snapshot is what there is at a moment.
 type snapshot struct {
 	owners   map[siteKey]tally // of those that were made since a generation
-	older    map[siteKey]int64 // open ones of which it is not known
+	older    map[siteKey]int64 // open ones; whether they were made since is not known
 	heaps    map[*cheap.Heap]cheap.Stats
 	accounts map[string]int64 // bytes of those that belong to no heap and no pool
 }
@@ -24,8 +24,8 @@ type siteKey struct{ pool, stack string }
 
 type tally struct{ open, bytes, collected int64 }
 
-// look takes a snapshot. Owners that were made before a generation are left out.
-func look(generation uint64) snapshot {
+// takeSnapshot takes a snapshot. Owners that were made before a generation are left out.
+func takeSnapshot(generation uint64) snapshot {
 	s := snapshot{map[siteKey]tally{}, map[siteKey]int64{}, map[*cheap.Heap]cheap.Stats{}, map[string]int64{}}
 	for _, x := range leaks.Read() {
 		k := siteKey{x.Pool, stackText(x.PCs)}

@@ -76,7 +76,7 @@ func (c *checker) releasesReceiver(u *uses.Unit) bool {
 	return found
 }
 
-// fieldOf returns the variable of which an expression, perhaps converted, is a field.
+// fieldOf returns the variable x if the expression is x.f, perhaps converted, or nil.
 func fieldOf(p *source.Package, e ast.Expr) types.Object {
 	for {
 		switch x := ast.Unparen(e).(type) {

@@ -98,8 +98,7 @@ func (c *checker) pointer(e ast.Expr, v *types.Var) bool {
 	return ok && c.pkg.Info.ObjectOf(id) == v
 }
 
-// variable returns the local variable that an expression reads, or the one of which it reads
-// fields, or nil.
+// variable returns the local variable at the beginning of an expression, x of x or of x.f.g, or nil.
 func (c *checker) variable(e ast.Expr) *types.Var {
 	for {
 		switch x := ast.Unparen(e).(type) {

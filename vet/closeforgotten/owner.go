@@ -76,7 +76,7 @@ func (c *checker) alias(u *uses.Unit, v types.Object) bool {
 	return found
 }
 
-// root returns the variable of which an expression reads fields.
+// root returns the variable at the beginning of an expression: x of x.f.g.
 func root(p *source.Package, e ast.Expr) types.Object {
 	for {
 		switch x := ast.Unparen(e).(type) {

@@ -45,7 +45,7 @@ func (n *count) Set(s string) error {
 	return nil
 }
 
-// Owner marks types of which values have finalizers or cleanups.
+// Owner marks types whose values have finalizers or cleanups.
 type Owner struct{}
 
 // AFact marks facts.
@@ -178,7 +178,7 @@ func (c *checker) isCPointer(e ast.Expr) bool {
 	return false
 }
 
-// findOwners finds the types of which values have finalizers or cleanups.
+// findOwners finds the types whose values have finalizers or cleanups.
 func (c *checker) findOwners() {
 	for _, u := range c.units {
 		u.Own(func(n ast.Node) {

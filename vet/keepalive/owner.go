@@ -112,8 +112,8 @@ func (c *checker) ownerOfResult(call *ast.CallExpr, anyOwner bool) *owned {
 	return &owned{root, f.Origin()}
 }
 
-// handle returns the field of which x.field.Pointer, Resource or Value is a method, if it is an
-// owner of package own, or nil.
+// handle returns the field f of x.f.Pointer, x.f.Resource or x.f.Value, if it is an owner of package
+// own, or nil.
 func (c *checker) handle(method *ast.SelectorExpr) *types.Var {
 	switch method.Sel.Name {
 	case "Pointer", "Resource", "Value":

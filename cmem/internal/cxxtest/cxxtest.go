@@ -26,7 +26,7 @@ func All() (list []Operators) {
 	}
 }
 
-// Pairs makes and destroys so many blocks of n bytes, and says what is wrong, or "".
+// Pairs makes and destroys a block of n bytes, times times, and says what is wrong, or "".
 func (o Operators) Pairs(times, n int) string {
 	return C.GoString(C.cxxtest_pairs(o.index, C.int(times), C.size_t(n)))
 }
@@ -48,7 +48,7 @@ func (o Operators) Handled(n int) (unsafe.Pointer, string) {
 	return p, C.GoString(wrong)
 }
 
-// Throws throws an exception below so many functions, and returns how many objects were destroyed
+// Throws throws an exception depth functions deep, and returns how many objects were destroyed
 // on its way.
 func Throws(depth int) int { return int(C.cxxtest_throws(C.int(depth))) }
 

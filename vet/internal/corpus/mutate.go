@@ -274,7 +274,7 @@ func (m *Module) releases(pkg *packages.Package, sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// run analyzes a package of which some files have other texts.
+// run analyzes a package in which other texts stand for some files.
 func (m *Module) run(pkg *packages.Package, texts map[int][]byte, a *analysis.Analyzer) ([]Finding, error) {
 	files := append([]*ast.File{}, pkg.Syntax...)
 	for i, text := range texts {

@@ -10,7 +10,7 @@ import (
 
 // This is decided without the analyzers, in a simpler way: whether a program needs a statement.
 
-// findFinalized finds the types of which values have finalizers or cleanups.
+// findFinalized finds the types whose values have finalizers or cleanups.
 func (m *Module) findFinalized() {
 	if m.finalized != nil {
 		return

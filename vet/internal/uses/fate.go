@@ -112,8 +112,8 @@ func (u *Unit) outside(id *ast.Ident, use Use) Use {
 // newName matches the names of functions of C whose result is no part of what they are given.
 var newName = regexp.MustCompile(`(?i)(new|create|copy|dup|clone|alloc|open|make|init)`)
 
-// partOf returns the argument of a call of C of which the result is a part, as an entry that was
-// added to a list is one of the list, or nil.
+// partOf returns the argument of a call of C that has the result as a part, or nil: the result of
+// list_append(list, ...) is a part of list.
 func (u *Unit) partOf(call *ast.CallExpr) ast.Expr {
 	name := u.C(call.Fun)
 	if name == "" || newName.MatchString(name) || u.Allocates(name) || u.IsConversion(call) || len(call.Args) == 0 {
@@ -130,8 +130,8 @@ func (u *Unit) partOf(call *ast.CallExpr) ast.Expr {
 	return nil
 }
 
-// sources returns the variables from which v was made by conversions and slicing, and of which it
-// is a part in C.
+// sources returns the variables from which v was made by conversions and slicing, and those that have
+// it as a part in C.
 func (u *Unit) sources(v types.Object) []types.Object {
 	var list []types.Object
 	root := func(e ast.Expr) {
