@@ -6,19 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/result"
 )
 
 // TestMain makes the test's program its own child, as cheap bench is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
-		if err := Child(context.Background(), append(leaking(), keeping(), peaking("")), os.Args[2:], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if len(os.Args) > 2 && os.Args[1] == "serve" {
-		if err := Serve(context.Background(), served(), len(os.Args[2]), os.Stdin, os.Stdout); err != nil {
+		if err := Child(context.Background(), append(leaking(), keeping(), peaking(""), Table{Table: result.Table{Name: "remote"}, Rows: []Row{served()}}), os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -3,8 +3,8 @@ package measure
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +35,7 @@ func served() Row {
 }
 
 func serveArgs(procs int) *exec.Cmd {
-	return exec.Command(os.Args[0], "serve", strings.Repeat("x", procs))
+	return child(context.Background(), "remote", "served", strconv.Itoa(procs))
 }
 
 func TestRemote(t *testing.T) {

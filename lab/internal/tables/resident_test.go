@@ -23,6 +23,9 @@ func TestResident(t *testing.T) {
 	if most["own"] == 0 { // the system does not say
 		return
 	}
+	if LargeObjects != 512 || LargeBytes != 256<<10 {
+		t.Error("the headline says: Forgetting 512 C objects of 256 KiB")
+	}
 	if most["close"] > 8<<20 {
 		t.Errorf("resident with Close: %d bytes", most["close"])
 	}

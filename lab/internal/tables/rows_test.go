@@ -212,6 +212,9 @@ func TestAll(t *testing.T) {
 	}
 	seen := make(map[string]bool)
 	for _, table := range All() {
+		if !HasC && len(table.Rows) == 0 {
+			continue
+		}
 		if table.Name == "" || seen[table.Name] || table.Title == "" || table.About == "" || table.Unit == "" || table.Chart == "" {
 			t.Errorf("table %q is incomplete or there twice: %+v", table.Name, table.Table)
 		}
@@ -231,9 +234,6 @@ func TestAll(t *testing.T) {
 				t.Errorf("%s: row %s is set beside %q, which takes no turns with it", table.Name, row.Name, row.Versus)
 			}
 		}
-	}
-	if LargeObjects != 512 || LargeBytes != 256<<10 {
-		t.Error("the headline says: Forgetting 512 C objects of 256 KiB")
 	}
 	for _, name := range recorded.Names {
 		if tr, err := recorded.Read(name); err != nil || recordedOps[name] != len(tr.Ops) {

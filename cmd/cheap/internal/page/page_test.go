@@ -3,14 +3,14 @@ package page
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"html"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
@@ -29,68 +29,50 @@ func withoutScripts(page string) string {
 	return regexp.MustCompile(`(?s)<(script|style)\b.*?</(script|style)>`).ReplaceAllString(page, "")
 }
 
-func TestEverythingIsInTheTables(t *testing.T) {
-	r := resulttest.Report()
-	r.Partial = true
-	page := html.UnescapeString(withoutScripts(write(t, r)))
-	want := []string{"was interrupted", r.Machine.CPU, r.Machine.Malloc, "linux/amd64", "2026-11-21 16:31"}
-	want = append(want, r.Notes...)
-	for _, table := range r.Tables {
-		want = append(want, table.Title, table.About)
-		for _, s := range table.Sources {
-			want = append(want, s.Title, s.Machine, s.Date, `href="`+s.URL)
+var update = flag.Bool("update", false, "write the golden files of testdata anew")
+
+// TestGolden compares pages with files of testdata: one of a report that has everything, and one of a
+// report without a summary.
+func TestGolden(t *testing.T) {
+	whole, part := resulttest.Report(), resulttest.Report()
+	whole.Partial, whole.Command, whole.Version, whole.Warnings = true, "cheap bench -count 3", "v1.2.3", []string{"Most rows are missing."}
+	whole.Rows[0].Bars = []result.Bar{{Figure: "processor time", To: "another", Value: 1.234, Bar: 1.2, Limit: 1.5}}
+	for i := range whole.Rows {
+		if whole.Rows[i].Row == "own-forget" {
+			whole.Rows[i].Doubts = []result.Doubt{result.Unsteady}
 		}
 	}
-	noisy := 0
-	for _, row := range r.Rows {
-		want = append(want, ">"+row.Row+"<", measured(row.NsPerOp), interval(row.CI95Low, row.CI95High), row.Note)
-		for _, p := range row.Published {
-			want = append(want, published(p.Ns)+`</i> <small>`+p.Source)
-		}
-		if row.Versus != nil {
-			if row.Versus.Noisy {
-				noisy++
+	part.Rows = part.RowsOf("traces")
+	for file, r := range map[string]*result.Report{"whole.html": whole, "part.html": part} {
+		file = filepath.Join("testdata", file)
+		got := withoutScripts(write(t, r))
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+				t.Fatal(err)
 			}
-			want = append(want, figure.Times(row.Versus.Ratio)+` <span title="`+row.Versus.To+`">`+result.ShortTo(row.Row, row.Versus.To))
 		}
-		for _, v := range row.CPUVersus {
-			if v.Noisy {
-				noisy++
-			}
-			want = append(want, figure.Times(v.Ratio)+` <small title="`+v.To+`">`+result.ShortTo(row.Row, v.To))
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if row.Resident > 0 {
-			want = append(want, `"n"><b>`+together(figure.Bytes(row.Resident))+"</b><")
-		}
-		if row.Held > 0 {
-			want = append(want, `"n"><b>`+figure.Times(row.Held)+"</b><")
-		}
-		if row.P99 > 0 {
-			want = append(want, `"n">`+measured(row.P99)+"<")
-		}
-	}
-	heads := 0
-	for _, of := range r.Tables {
-		for _, part := range result.Sections(r.RowsOf(of.Name)) {
-			heads++
-			if part.Title != "" {
-				want = append(want, "<h3>"+part.Title+"</h3>")
+		gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+		for i := range max(len(gotLines), len(wantLines)) {
+			if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
+				t.Fatalf("%s:%d differs (go test ./internal/page -update writes it anew):\n%s", file, i+1, strings.Join(gotLines[min(i, len(gotLines)):min(i+1, len(gotLines))], ""))
 			}
 		}
 	}
-	if heads == len(r.Tables) {
-		t.Error("no table has parts")
+}
+
+// TestKindOf finds the kind of a page in its beginning.
+func TestKindOf(t *testing.T) {
+	if got := KindOf([]byte(write(t, resulttest.Report()))[:1024]); got != Whole {
+		t.Errorf("the page is of kind %q", got)
 	}
-	for _, w := range want {
-		if !strings.Contains(page, w) {
-			t.Errorf("the page has no %q", w)
+	for _, other := range []string{"", "<html>", `<meta name="cheap-bench" content="`} {
+		if got := KindOf([]byte(other)); got != "" {
+			t.Errorf("%q is a page of kind %q", other, got)
 		}
-	}
-	if got, want := strings.Count(page, "<tr"), len(r.Rows)+heads; got != want {
-		t.Errorf("%d lines in tables, want %d", got, want)
-	}
-	if got := strings.Count(page, "≈</abbr>"); got != noisy || noisy == 0 {
-		t.Errorf("%d ratios are marked as noisy, want %d", got, noisy)
 	}
 }
 
@@ -136,15 +118,6 @@ func (failing) Write([]byte) (int, error) { return 0, errFull }
 func TestWriteFails(t *testing.T) {
 	if err := Write(failing{}, resulttest.Report(), Whole); !errors.Is(err, errFull) {
 		t.Errorf("Write to a full disk: %v", err)
-	}
-}
-
-// A table without rows is not on the page.
-func TestTableWithoutRows(t *testing.T) {
-	r := resulttest.Report()
-	r.Rows = r.RowsOf("release")
-	if got := strings.Count(write(t, r), "<section "); got != 1 {
-		t.Errorf("%d tables, want 1", got)
 	}
 }
 
