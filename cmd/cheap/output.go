@@ -102,11 +102,11 @@ func (o *output) write(report *result.Report, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "cheap bench: no page was written: %v\n", err)
 		o.page = ""
 	}
-	err := o.writeTo(o.file, stdout, func(w io.Writer, look present.Look) error { return o.report(w, report, look) })
+	err := o.writeTo(o.file, stdout, func(w io.Writer, terminal present.Terminal) error { return o.report(w, report, terminal) })
 	if err != nil || o.page == "" || len(report.Rows) == 0 {
 		return err
 	}
-	err = o.writeTo(o.page, nil, func(w io.Writer, _ present.Look) error { return page.Write(w, report, o.kind) })
+	err = o.writeTo(o.page, nil, func(w io.Writer, _ present.Terminal) error { return page.Write(w, report, o.kind) })
 	if err == nil {
 		fmt.Fprintf(stderr, "cheap bench: the charts are in %s\n", o.page)
 	} else if !o.asked { // the report is written, and the page was not asked for
@@ -154,7 +154,7 @@ func (o *output) replaceable() error {
 }
 
 // report writes the report in the format.
-func (o *output) report(w io.Writer, r *result.Report, look present.Look) error {
+func (o *output) report(w io.Writer, r *result.Report, terminal present.Terminal) error {
 	switch o.format {
 	case "json":
 		return present.JSON(w, r)
@@ -163,17 +163,17 @@ func (o *output) report(w io.Writer, r *result.Report, look present.Look) error 
 	case "html":
 		return page.Write(w, r, o.kind)
 	}
-	return present.Text(w, r, look)
+	return present.Text(w, r, terminal)
 }
 
 // writeTo writes to a file, or to stdout if its name is "".
-func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, look present.Look) error) error {
+func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, terminal present.Terminal) error) error {
 	var buf bytes.Buffer
-	var look present.Look
+	var terminal present.Terminal
 	if file == "" {
-		look = lookOf(stdout)
+		terminal = terminalOf(stdout)
 	}
-	if err := write(&buf, look); err != nil {
+	if err := write(&buf, terminal); err != nil {
 		return err
 	}
 	if file == "" {
@@ -186,15 +186,15 @@ func (o *output) writeTo(file string, stdout io.Writer, write func(w io.Writer, 
 // mostColumns is how wide a text is on a wide terminal: longer lines are hard to read.
 const mostColumns = 120
 
-// lookOf returns how a text looks on stdout. On a terminal it is as wide as that.
-func lookOf(w io.Writer) present.Look {
-	look := present.Look{Color: colors(w)}
+// terminalOf returns what a text on stdout is written for. On a terminal it is as wide as that.
+func terminalOf(w io.Writer) present.Terminal {
+	terminal := present.Terminal{Color: colors(w)}
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			look.Columns = min(width, mostColumns)
+			terminal.Columns = min(width, mostColumns)
 		}
 	}
-	return look
+	return terminal
 }
 
 // colors reports whether a text may have colors: on a terminal that has colors,

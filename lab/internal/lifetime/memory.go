@@ -23,8 +23,8 @@ const (
 	GroupBlockSize = 64
 )
 
-// looks is how many objects are made between two samples of the heap's size.
-const looks = 4096
+// objectsPerSample is how many objects are made between two samples of the heap's size.
+const objectsPerSample = 4096
 
 // A memory is a Memory over a separate heap, with counts of its blocks and groups.
 type memory struct {
@@ -45,7 +45,7 @@ func newMemory() (*memory, error) {
 // count notes that the i-th object has been made.
 func (m *memory) count(i int) {
 	m.made++
-	if i%looks == 0 {
+	if i%objectsPerSample == 0 {
 		m.peak = max(m.peak, m.heap.Stats().Bytes)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const peakBytes = 32 << 20
 
-// peakingVariable names a file that is there when the memory of the process has been looked at.
+// peakingVariable names a file that is there when the memory of the process has been onSample at.
 const peakingVariable = "PEAKING"
 
 // peaking returns rows for child processes: two that have peakBytes resident in their first
@@ -53,7 +53,7 @@ func peaking(folder string) Table {
 	}
 }
 
-// touch has bytes resident until another process has looked, which makes a file. They are not Go
+// touch has bytes resident until another process has onSample, which makes a file. They are not Go
 // memory, of which the race detector keeps a shadow.
 func touch(bytes int, file string) error {
 	if file == "" {
@@ -81,8 +81,8 @@ func touch(bytes int, file string) error {
 // has the environment of the row, and that a row which is not supported is only noted.
 func TestPeak(t *testing.T) {
 	folder, row := t.TempDir(), ""
-	defer func(f func(int64)) { looked = f }(looked)
-	looked = func(bytes int64) {
+	defer func(f func(int64)) { onSample = f }(onSample)
+	onSample = func(bytes int64) {
 		if bytes < peakBytes {
 			return
 		}

@@ -88,7 +88,7 @@ func Remote(command func(procs int) *exec.Cmd) func(procs int) (Work, error) {
 		if err != nil {
 			return Work{}, err
 		}
-		return Work{Time: r.time, Heap: r.heap, Figures: r.figures, Watch: r.watch, Close: r.close}, nil
+		return Work{Time: r.time, Heap: r.heap, Figures: r.figures, Resident: r.resident, Close: r.close}, nil
 	}
 }
 
@@ -139,15 +139,15 @@ func (r *remote) time(n int) (wall, cpu float64, err error) {
 	return r.last.Wall, r.last.CPU, nil
 }
 
-// betweenSamples is the time between two looks at the memory of the process. A look
+// betweenSamples is the time between two samples of the memory of the process. A sample
 // walks its page tables.
 const betweenSamples = time.Millisecond
 
-// looked is told what each look has seen, less what was there before. It is a variable for tests.
-var looked = func(int64) {}
+// onSample is told what each sample has, less what was there before. It is a variable for tests.
+var onSample = func(int64) {}
 
-// watch has the process do n operations, and looks at its memory meanwhile.
-func (r *remote) watch(n int) (int64, error) {
+// resident has the process do n operations, and samples its memory meanwhile.
+func (r *remote) resident(n int) (int64, error) {
 	if _, _, err := r.time(0); err != nil {
 		return 0, err
 	}
@@ -175,7 +175,7 @@ func (r *remote) watch(n int) (int64, error) {
 		case <-tick.C:
 			if now, err := memory.Bytes(); err == nil { // else the process has ended
 				most = max(most, now)
-				looked(now - before)
+				onSample(now - before)
 			}
 		}
 	}

@@ -116,9 +116,9 @@ type Work struct {
 	// there is nothing.
 	Figures func() Figures
 
-	// Watch does n operations, and returns what Resident would, seen from outside of
+	// Resident does n operations, and returns Figures.Resident, seen from outside of
 	// the process that does them. It is nil for a work in this process.
-	Watch func(n int) (int64, error)
+	Resident func(n int) (int64, error)
 
 	Close func() // may be nil
 }

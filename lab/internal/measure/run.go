@@ -234,7 +234,7 @@ func (u *unit) calibrate(ctx context.Context, each time.Duration, n int, fits fu
 		var err error
 		u.n = u.row.N
 		begin := u.clock.now()
-		u.watched, err = u.work.Watch(u.n)
+		u.resident, err = u.work.Resident(u.n)
 		u.took = u.clock.since(begin)
 		return err
 	case u.row.N > 0:

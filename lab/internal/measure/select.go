@@ -16,16 +16,16 @@ type unit struct {
 	procs int
 	clock clock
 
-	work    Work
-	n       int   // operations in a round
-	warm    int   // operations before it, off the clock
-	ten     int   // operations that ten collections need, 0 if the row's rounds are not long
-	watched int64 // bytes that were resident in the round before the first, 0 if unknown
-	samples []sample
-	tried   sample        // of the calibration, if the row has an N
-	took    time.Duration // the last round, with what is done before it
-	profile *profile.Profile
-	err     error // why there are no more samples
+	work     Work
+	n        int   // operations in a round
+	warm     int   // operations before it, off the clock
+	ten      int   // operations that ten collections need, 0 if the row's rounds are not long
+	resident int64 // bytes that were resident in the round before the first, 0 if unknown
+	samples  []sample
+	tried    sample        // of the calibration, if the row has an N
+	took     time.Duration // the last round, with what is done before it
+	profile  *profile.Profile
+	err      error // why there are no more samples
 }
 
 // failed reports whether the unit has an error, and so is missing in the report. A

@@ -18,18 +18,18 @@ type release struct {
 	name, note string
 	way        lifetime.Way
 	forgets    bool // the collector finds the objects
-	kind       kindOfRow
+	purpose    purpose
 }
 
-// A kindOfRow says what a row is for.
-type kindOfRow int
+// A purpose says what a row is for.
+type purpose int
 
 const (
-	usual      kindOfRow = iota
-	withoutC             // memory that is not from C's malloc
-	diagnostic           // shows where the time of another row goes
-	fromCold             // the first objects after all memory was given back, not those in a steady state
-	more                 // what is promised of other ways than those that most programs use
+	usual      purpose = iota
+	withoutC           // memory that is not from C's malloc
+	diagnostic         // shows where the time of another row goes
+	fromCold           // the first objects after all memory was given back, not those in a steady state
+	more               // what is promised of other ways than those that most programs use
 )
 
 // releases lists the ways in the order of the report.
@@ -71,7 +71,7 @@ var coldNote = fmt.Sprintf("the first %d objects after all memory was given back
 const steadyWeight = 10
 
 // sections are the parts of the table in which rows stand that are not usual.
-var sections = map[kindOfRow]string{
+var sections = map[purpose]string{
 	withoutC:   "Memory of package own, without C",
 	diagnostic: "What a finalizer costs that does nothing",
 	fromCold:   "A cold start",
@@ -83,7 +83,7 @@ func releaseRows() []measure.Row {
 	var rows []measure.Row
 	for _, off := range []bool{false, true} {
 		for _, r := range releases {
-			if !off || r.kind != fromCold && r.kind != more {
+			if !off || r.purpose != fromCold && r.purpose != more {
 				rows = append(rows, r.row(off))
 			}
 		}
@@ -103,7 +103,7 @@ func parallelReleases() []measure.Row {
 		{"own-forget", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, false) }},
 		{"own-inline", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, true) }},
 	} {
-		row := release{name: r.name + "-parallel", forgets: true, kind: more}.row(false)
+		row := release{name: r.name + "-parallel", forgets: true, purpose: more}.row(false)
 		row.Section, row.Group, row.Versus, row.Procs = "One goroutine for each processor", "parallel", "manual-object-parallel", []int{2}
 		if row.Versus == row.Name {
 			row.Versus = ""
@@ -166,11 +166,11 @@ func (r release) row(off bool) measure.Row {
 		Group:     "release", Versus: "manual",
 		Open: func(int) (measure.Work, error) { return r.open(off) },
 	}
-	if row.Steady = !off && r.kind != fromCold; row.Steady {
+	if row.Steady = !off && r.purpose != fromCold; row.Steady {
 		row.Weight = steadyWeight
 	}
-	row.Named = r.kind == diagnostic || r.kind == more
-	row.Section = sections[r.kind]
+	row.Named = r.purpose == diagnostic || r.purpose == more
+	row.Section = sections[r.purpose]
 	if off {
 		row.Section = "With the collector off"
 		row.Name += gcOff
@@ -206,7 +206,7 @@ func (r release) open(off bool) (measure.Work, error) {
 		Check: l.Check,
 		Close: func() { _ = l.Close() }, // Settle or Check has reported blocks that are left
 	}
-	if r.kind == more {
+	if r.purpose == more {
 		// What was made in advance and is not used is no block of the next row.
 		work.Check = func(n int) error { return errors.Join(l.Check(n), lifetime.Collect(lifetime.Live)) }
 	}

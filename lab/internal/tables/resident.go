@@ -136,8 +136,8 @@ var largeWays = []struct {
 	{"own-pace", paceLarge},
 }
 
-// looksLarge is after how many objects resident memory is read.
-const looksLarge = 16
+// objectsPerSample is after how many objects resident memory is read.
+const objectsPerSample = 16
 
 // openLarge makes a work that reads the resident memory while it makes objects.
 func openLarge(open func() (*large, error)) (measure.Work, error) {
@@ -165,7 +165,7 @@ func openLarge(open func() (*large, error)) (measure.Work, error) {
 			o := l.make(LargeBytes)
 			write(o.block, LargeBytes)
 			o.done()
-			if i%looksLarge == looksLarge-1 {
+			if i%objectsPerSample == objectsPerSample-1 {
 				most = max(most, now()-before)
 			}
 		}

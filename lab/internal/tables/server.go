@@ -103,12 +103,12 @@ func (s *server) work() (measure.Work, error) {
 func (s *server) serve(n int) (wall, cpu float64) {
 	before := s.resident()
 	var over atomic.Bool
-	var looking sync.WaitGroup
+	var sampling sync.WaitGroup
 	most := before
-	looking.Go(func() {
+	sampling.Go(func() {
 		for !over.Load() {
 			most = max(most, s.resident())
-			time.Sleep(betweenLooks)
+			time.Sleep(samplingPeriod)
 		}
 	})
 	took := make([][]time.Duration, s.clients)
@@ -127,15 +127,15 @@ func (s *server) serve(n int) (wall, cpu float64) {
 	serving.Wait()
 	wall, cpu = float64(time.Since(begin).Nanoseconds()), float64((cside.CPUTime() - used).Nanoseconds())
 	over.Store(true)
-	looking.Wait()
+	sampling.Wait()
 	s.most = max(most, s.resident()) - before
 	all := slices.Sorted(slices.Values(slices.Concat(took...)))
 	s.p99 = float64(all[len(all)*99/100].Nanoseconds())
 	return wall, cpu
 }
 
-// betweenLooks is the time between two looks at the memory. A look walks the page tables.
-const betweenLooks = 10 * time.Millisecond
+// samplingPeriod is the time between two samples of the memory. A sample walks the page tables.
+const samplingPeriod = 10 * time.Millisecond
 
 // resident returns what is resident now, 0 if that is unknown.
 func (s *server) resident() int64 {

@@ -63,79 +63,100 @@ type listed struct {
 // consists of files of Go, as for go run. What Build writes is in the folder out, and the package's
 // own folder stays as it is.
 func Build(ctx context.Context, source []string, out string) (*Program, error) {
-	name := strings.Join(source, " ")
-	dir, args := "", source // files are those of the current module
-	if isGoFile(source[0]) {
-		for _, file := range source {
-			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-				return nil, fmt.Errorf("%s %w: there is no such file", file, ErrNoProgram)
-			}
-		}
-	} else {
-		dir, args = source[0], []string{"."} // it may be of another module
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s %w: there is no such folder", name, ErrNoProgram)
-		}
-		if names, err := filepath.Glob(filepath.Join(dir, "*.go")); err == nil && len(names) == 0 {
-			return nil, fmt.Errorf("%s %w: it has no Go files", name, ErrNoProgram)
-		}
+	if err := checkSource(source); err != nil {
+		return nil, err
 	}
-	list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", "--"}, args)...)
-	list.Dir = dir
-	text, err := outputOf(ctx, list)
+	dir, args := source[0], []string{"."} // it may be of another module
+	if isGoFile(source[0]) {
+		dir, args = "", source // files are those of the current module
+	}
+	main, usesC, exact, err := list(ctx, dir, args)
 	if err != nil {
 		return nil, err
 	}
-	var main listed
-	exact := canTellWhere
-	usesC := false
-	for d := json.NewDecoder(bytes.NewReader(text)); ; {
-		var p listed
-		if err := d.Decode(&p); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		usesC = usesC || p.ImportPath == "runtime/cgo"
-		exact = exact && !strings.HasSuffix(p.ImportPath, "/cgosymbolizer") // it wants to be the only one
-		main = p                                                            // the last is the package itself
-	}
 	if main.Name != "main" {
-		return nil, fmt.Errorf("%s %w: its package is not main", name, ErrNoProgram)
+		return nil, fmt.Errorf("%s %w: its package is not main", strings.Join(source, " "), ErrNoProgram)
 	}
-	exact = exact && usesC && len(main.SFiles) == 0 // cgo and Go assembly exclude each other
-	files := map[string][]byte{startName: insideText, whereName: nowhereText}
-	if exact {
-		files[whereName] = whereText
+	where := nowhereText
+	if exact = exact && usesC && len(main.SFiles) == 0; exact { // cgo and Go assembly exclude each other
+		where = whereText
 	}
-	overlay := map[string]map[string]string{"Replace": {}}
-	for name, text := range files {
-		file := filepath.Join(out, name)
-		if err := os.WriteFile(file, text, 0o644); err != nil {
-			return nil, err
-		}
-		overlay["Replace"][filepath.Join(main.Dir, name)] = file
+	overlay, err := writeOverlay(out, main.Dir, map[string][]byte{startName: insideText, whereName: where})
+	if err != nil {
+		return nil, err
 	}
 	if dir == "" {
 		folder := filepath.Dir(source[0])
 		args = slices.Concat([]string{filepath.Join(folder, startName)}, source, []string{filepath.Join(folder, whereName)})
 	}
-	text, err = json.Marshal(overlay)
-	if err != nil {
-		return nil, err
-	}
-	replace := filepath.Join(out, "overlay.json")
-	if err := os.WriteFile(replace, text, 0o644); err != nil {
-		return nil, err
-	}
 	p := &Program{Path: filepath.Join(out, "program.exe"), CallsC: usesC, Exact: exact}
 	// The linker has to allow the name of the runtime's hooks for the end of a process.
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", p.Path, "-overlay", replace, "-ldflags=-checklinkname=0", "--"}, args)...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", p.Path, "-overlay", overlay, "-ldflags=-checklinkname=0", "--"}, args)...)
 	build.Dir = dir
 	if _, err := outputOf(ctx, build); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// checkSource returns an error that wraps ErrNoProgram if a folder or a file is not there.
+func checkSource(source []string) error {
+	if isGoFile(source[0]) {
+		for _, file := range source {
+			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+				return fmt.Errorf("%s %w: there is no such file", file, ErrNoProgram)
+			}
+		}
+		return nil
+	}
+	if info, err := os.Stat(source[0]); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s %w: there is no such folder", source[0], ErrNoProgram)
+	}
+	if names, err := filepath.Glob(filepath.Join(source[0], "*.go")); err == nil && len(names) == 0 {
+		return fmt.Errorf("%s %w: it has no Go files", source[0], ErrNoProgram)
+	}
+	return nil
+}
+
+// list asks the go command about a package and what it imports. Exact says that a traceback function
+// may be added, which wants to be the only one.
+func list(ctx context.Context, dir string, args []string) (main listed, usesC, exact bool, err error) {
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Name,CgoFiles,SFiles,Standard", "--"}, args)...)
+	command.Dir = dir
+	text, err := outputOf(ctx, command)
+	if err != nil {
+		return main, false, false, err
+	}
+	exact = canTellWhere
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			return main, usesC, exact, nil
+		} else if err != nil {
+			return main, false, false, err
+		}
+		usesC = usesC || p.ImportPath == "runtime/cgo"
+		exact = exact && !strings.HasSuffix(p.ImportPath, "/cgosymbolizer")
+		main = p // the last is the package itself
+	}
+}
+
+// writeOverlay writes files to the folder out, and a file that has the go command find them in dir.
+func writeOverlay(out, dir string, files map[string][]byte) (string, error) {
+	overlay := map[string]map[string]string{"Replace": {}}
+	for name, text := range files {
+		file := filepath.Join(out, name)
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return "", err
+		}
+		overlay["Replace"][filepath.Join(dir, name)] = file
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(out, "overlay.json")
+	return name, os.WriteFile(name, text, 0o644)
 }
 
 // outputOf runs a command. An error has what it has said.

@@ -30,7 +30,7 @@ type question struct {
 	ours, theirs string // rows
 	with         string // how the text names ours
 	without      string // and theirs
-	figure       kind
+	figure       quantity
 }
 
 // questions lists what a report may answer, in the order of the answers.
@@ -57,8 +57,8 @@ var questions = []question{
 	},
 }
 
-// A kind is a figure of a row.
-type kind struct {
+// A quantity is a figure of a row.
+type quantity struct {
 	of           func(*result.Row) float64
 	write        func(float64) string
 	better, less string // what it is to have a smaller figure, and a larger one
@@ -68,12 +68,12 @@ type kind struct {
 var (
 	// processor is times on a machine that was busy: the clock went on while other
 	// programs had the processor, so processor time is what the rows took.
-	processor = kind{
+	processor = quantity{
 		func(r *result.Row) float64 { return r.CPUNsPerOp },
 		func(ns float64) string { return figure.Duration(ns) + " of processor time" }, "faster", "slower", false,
 	}
-	times  = kind{func(r *result.Row) float64 { return r.NsPerOp }, figure.Duration, "faster", "slower", true}
-	memory = kind{func(r *result.Row) float64 { return r.Resident }, figure.Bytes, "less memory", "more memory", false}
+	times  = quantity{func(r *result.Row) float64 { return r.NsPerOp }, figure.Duration, "faster", "slower", true}
+	memory = quantity{func(r *result.Row) float64 { return r.Resident }, figure.Bytes, "less memory", "more memory", false}
 )
 
 // Of returns what a report has found. It is empty for a report of `cheap replay`.
@@ -141,9 +141,9 @@ const alike = 1.1
 
 // differ reports whether the rounds show which row is better: the intervals of the
 // medians do not overlap, or, where there are none, the ratio is far from 1.
-func (k kind) differ(ours, theirs *result.Row) bool {
-	if !k.intervals || ours.CI95High == 0 || theirs.CI95High == 0 {
-		ratio := k.of(ours) / k.of(theirs)
+func (q quantity) differ(ours, theirs *result.Row) bool {
+	if !q.intervals || ours.CI95High == 0 || theirs.CI95High == 0 {
+		ratio := q.of(ours) / q.of(theirs)
 		return ratio > alike || ratio < 1/alike
 	}
 	return ours.CI95High < theirs.CI95Low || theirs.CI95High < ours.CI95Low

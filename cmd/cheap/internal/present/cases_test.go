@@ -102,7 +102,7 @@ func writeCases(w io.Writer) error {
 	for _, c := range cases() {
 		for _, columns := range []int{100, 80} {
 			fmt.Fprintf(w, "######## %s, %d columns\n", c.shows, columns)
-			if err := Text(w, c.r, Look{Columns: columns}); err != nil {
+			if err := Text(w, c.r, Terminal{Columns: columns}); err != nil {
 				return err
 			}
 		}

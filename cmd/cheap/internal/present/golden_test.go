@@ -51,10 +51,10 @@ func written(t *testing.T, write func(io.Writer) error) string {
 func TestGolden(t *testing.T) {
 	r, replay := resulttest.Report(), resulttest.Replay()
 	for name, write := range map[string]func(io.Writer) error{
-		"report.txt":    func(w io.Writer) error { return Text(w, r, Look{Color: false}) },
+		"report.txt":    func(w io.Writer) error { return Text(w, r, Terminal{Color: false}) },
 		"release.json":  func(w io.Writer) error { return JSON(w, only(r, "release")) },
 		"release.bench": func(w io.Writer) error { return Bench(w, only(r, "release")) },
-		"replay.txt":    func(w io.Writer) error { return Text(w, replay, Look{Color: false}) },
+		"replay.txt":    func(w io.Writer) error { return Text(w, replay, Terminal{Color: false}) },
 		"replay.json":   func(w io.Writer) error { return JSON(w, replay) },
 		"replay.bench":  func(w io.Writer) error { return Bench(w, replay) },
 		"cases.txt":     writeCases,

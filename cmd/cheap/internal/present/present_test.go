@@ -15,8 +15,8 @@ import (
 	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
-func asText(r *result.Report, look Look) func(io.Writer) error {
-	return func(w io.Writer) error { return Text(w, r, look) }
+func asText(r *result.Report, terminal Terminal) func(io.Writer) error {
+	return func(w io.Writer) error { return Text(w, r, terminal) }
 }
 
 func asJSON(r *result.Report) func(io.Writer) error {
@@ -29,7 +29,7 @@ func TestLinesAreNarrow(t *testing.T) {
 	r.Machine.Malloc = "glibc 2.36 (libc.so.6), preloaded from a folder with a long name"
 	r.Command, r.Version = "cheap bench"+strings.Repeat(" -cpu 1,2", 12), "v1.2.3"
 	for asked, columns := range map[int]int{0: 100, 40: 80, 80: 80, 90: 90, 120: 120} {
-		text := written(t, asText(r, Look{Columns: asked})) + written(t, asText(resulttest.Replay(), Look{Columns: asked}))
+		text := written(t, asText(r, Terminal{Columns: asked})) + written(t, asText(resulttest.Replay(), Terminal{Columns: asked}))
 		widest := 0
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
@@ -47,8 +47,8 @@ func TestLinesAreNarrow(t *testing.T) {
 // Colors change nothing but colors, and writing changes no report.
 func TestColor(t *testing.T) {
 	r := resulttest.Report()
-	plain, before := written(t, asText(r, Look{})), written(t, asJSON(r))
-	colored := written(t, asText(r, Look{Color: true}))
+	plain, before := written(t, asText(r, Terminal{})), written(t, asJSON(r))
+	colored := written(t, asText(r, Terminal{Color: true}))
 	bare := colored
 	for _, s := range []style{"0", bold, dim, red, green, yellow, cyan} {
 		bare = strings.ReplaceAll(bare, "\x1b["+string(s)+"m", "")
@@ -146,7 +146,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 func TestWriteErrors(t *testing.T) {
 	r := resulttest.Report()
 	for name, write := range map[string]func(io.Writer) error{
-		"Text": asText(r, Look{}), "JSON": asJSON(r), "Bench": func(w io.Writer) error { return Bench(w, r) },
+		"Text": asText(r, Terminal{}), "JSON": asJSON(r), "Bench": func(w io.Writer) error { return Bench(w, r) },
 	} {
 		if err := write(brokenWriter{}); !errors.Is(err, errBroken) {
 			t.Errorf("%s returns %v where the writer fails", name, err)

@@ -115,7 +115,7 @@ func TestToolsFigures(t *testing.T) {
 	if !found || !found2 {
 		t.Fatal("docs/tools.md shows nothing of the stored report")
 	}
-	report := written(t, asText(r, Look{Columns: 100}))
+	report := written(t, asText(r, Terminal{Columns: 100}))
 	i := strings.LastIndex(report, "\n━━ in short")
 	if i < 0 {
 		t.Fatal("the stored report has no last lines")
@@ -132,7 +132,7 @@ func TestStoredFits(t *testing.T) {
 		busy.Rows[i].CPUNsPerOp = busy.Rows[i].NsPerOp / 2
 	}
 	for _, r := range []*result.Report{quiet, busy} {
-		for line := range strings.Lines(written(t, asText(r, Look{Columns: 80}))) {
+		for line := range strings.Lines(written(t, asText(r, Terminal{Columns: 80}))) {
 			if n := length(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%d columns: %s", n, line)
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/cheapgo/cheap/internal/result"
 )
 
-// Text writes a report for people, in lines as wide as look says unless a name is very
+// Text writes a report for people, in lines as wide as the terminal unless a name is very
 // long.
-func Text(w io.Writer, r *result.Report, look Look) error {
-	t := newTexter(look)
+func Text(w io.Writer, r *result.Report, terminal Terminal) error {
+	t := newTexter(terminal)
 	t.head(r)
 	for _, table := range r.Tables {
 		if rows := r.RowsOf(table.Name); len(rows) > 0 {
@@ -37,7 +37,9 @@ type texter struct {
 	columns int
 }
 
-func newTexter(look Look) *texter { return &texter{p: painter(look.Color), columns: look.columns()} }
+func newTexter(terminal Terminal) *texter {
+	return &texter{p: painter(terminal.Color), columns: terminal.columns()}
+}
 
 func (t *texter) line(s style, text string) {
 	t.out.WriteString(t.p.paint(s, text))

@@ -2,8 +2,8 @@ package present
 
 import "strings"
 
-// A Look says what a text is written for.
-type Look struct {
+// A Terminal says what a text is written for.
+type Terminal struct {
 	Color   bool // with ANSI escape sequences, for a terminal
 	Columns int  // the width of lines; 0 is 100
 }
@@ -14,11 +14,11 @@ const (
 	leastColumns = 80 // a text for less is as wide as this
 )
 
-func (l Look) columns() int {
-	if l.Columns == 0 {
+func (t Terminal) columns() int {
+	if t.Columns == 0 {
 		return usualColumns
 	}
-	return max(l.Columns, leastColumns)
+	return max(t.Columns, leastColumns)
 }
 
 // wrap breaks a text into lines of at most width columns, between words. A word
