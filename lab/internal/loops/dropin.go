@@ -1,12 +1,10 @@
-// Code generated from cgoalloc.tmpl by go generate. DO NOT EDIT.
+// Code generated from rival.tmpl by go generate. DO NOT EDIT.
 
 //go:build cgo
 
 package loops
 
 import (
-	"unsafe"
-
 	"github.com/cheapgo/cheap/x/cgoalloc"
 	"github.com/cheapgo/cheap/x/cgoparam"
 )
@@ -14,108 +12,44 @@ import (
 // Dropin does what the benchmarks of cgoalloc do, under the names that they have there, and returns
 // an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
 var Dropin = map[string]func(n int) error{
-	"DefaultTemporaryData": func(n int) error {
-		alloc := &cgoalloc.DefaultAllocator{}
-		for range n {
-			a := alloc.Malloc(64)
-			alloc.Free(a)
-		}
-		return alloc.Destroy()
-	},
-
-	"FBATemporaryData": func(n int) error {
-		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 4096, 64, 8)
-		if err != nil {
-			return err
-		}
-		for range n {
-			a := alloc.Malloc(64)
-			alloc.Free(a)
-		}
-		return alloc.Destroy()
-	},
+	"DefaultTemporaryData":    on(dropinDefault, "TemporaryData"),
+	"DefaultGrowShrink":       on(dropinDefault, "GrowShrink"),
+	"FBATemporaryData":        on(dropinFixed(4096, 64), "TemporaryData"),
+	"FBAGrowShrink":           on(dropinFixed(1<<20, 8), "GrowShrink"),
+	"MultilayerTemporaryData": on(dropinLayers(256, 2048), "MultilayerTemporaryData"),
+	"MultilayerGrowShrink":    on(dropinLayers(1<<20, 32<<20), "MultilayerGrowShrink"),
 
 	"ArenaTemporaryData": func(n int) error {
 		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 4096, 64, 8)
 		if err != nil {
 			return err
 		}
-		for range (n + 1) / 2 {
-			arena := cgoalloc.CreateArenaAllocator(alloc)
-			_ = arena.Malloc(64)
-			_ = arena.Malloc(64)
-			arena.FreeAll()
-		}
+		arenas(func() arena { return cgoalloc.CreateArenaAllocator(alloc) }, n)
 		return alloc.Destroy()
 	},
+}
 
-	"DefaultGrowShrink": func(n int) error {
-		alloc := &cgoalloc.DefaultAllocator{}
-		ptrs := make([]unsafe.Pointer, n)
-		for i := range n {
-			ptrs[i] = alloc.Malloc(8)
-		}
-		for i := range n {
-			alloc.Free(ptrs[i])
-		}
-		return alloc.Destroy()
-	},
+func dropinDefault() (Allocator, error) { return &cgoalloc.DefaultAllocator{}, nil }
 
-	"FBAGrowShrink": func(n int) error {
-		alloc, err := cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, 1024*1024, 8, 8)
-		if err != nil {
-			return err
-		}
-		ptrs := make([]unsafe.Pointer, n)
-		for i := range n {
-			ptrs[i] = alloc.Malloc(8)
-		}
-		for i := range n {
-			alloc.Free(ptrs[i])
-		}
-		return alloc.Destroy()
-	},
+func dropinFixed(page, block uintptr) func() (Allocator, error) {
+	return func() (Allocator, error) {
+		return cgoalloc.CreateFixedBlockAllocator(&cgoalloc.DefaultAllocator{}, page, block, 8)
+	}
+}
 
-	"MultilayerTemporaryData": func(n int) error {
-		defAlloc := &cgoalloc.DefaultAllocator{}
-		lowerLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 256, 8, 8)
+func dropinLayers(lowerPage, higherPage uintptr) func() (Allocator, error) {
+	return func() (Allocator, error) {
+		malloc := &cgoalloc.DefaultAllocator{}
+		lower, err := cgoalloc.CreateFixedBlockAllocator(malloc, lowerPage, 8, 8)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		higherLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 2048, 256, 8)
+		higher, err := cgoalloc.CreateFixedBlockAllocator(malloc, higherPage, 256, 8)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		alloc := cgoalloc.CreateFallbackAllocator(higherLevel, defAlloc)
-		alloc = cgoalloc.CreateFallbackAllocator(lowerLevel, alloc)
-		for i := range n {
-			a := alloc.Malloc(temporarySize(i))
-			alloc.Free(a)
-		}
-		return alloc.Destroy()
-	},
-
-	"MultilayerGrowShrink": func(n int) error {
-		defAlloc := &cgoalloc.DefaultAllocator{}
-		lowerLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 1024*1024, 8, 8)
-		if err != nil {
-			return err
-		}
-		higherLevel, err := cgoalloc.CreateFixedBlockAllocator(defAlloc, 32*1024*1024, 256, 8)
-		if err != nil {
-			return err
-		}
-		alloc := cgoalloc.CreateFallbackAllocator(higherLevel, defAlloc)
-		alloc = cgoalloc.CreateFallbackAllocator(lowerLevel, alloc)
-		ptrs := make([]unsafe.Pointer, n)
-		for i := range n {
-			ptrs[i] = alloc.Malloc(grownSize(i))
-		}
-		for i := range n {
-			alloc.Free(ptrs[i])
-		}
-		return alloc.Destroy()
-	},
+		return cgoalloc.CreateFallbackAllocator(lower, cgoalloc.CreateFallbackAllocator(higher, malloc)), nil
+	}
 }
 
 // DropinBatch is ArenaBatch on cgoparam, as its benchmark of a small batch.

@@ -6,8 +6,8 @@
 // of 4 bytes.
 package loops
 
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o original.go cgoalloc.tmpl name=Original lower=original from=github.com/CannibalVox
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o dropin.go cgoalloc.tmpl name=Dropin lower=dropin from=github.com/cheapgo/cheap/x
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o original.go rival.tmpl name=Original lower=original from=github.com/CannibalVox
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o dropin.go rival.tmpl name=Dropin lower=dropin from=github.com/cheapgo/cheap/x
 
 // temporarySize is the size of the block of step i of MultilayerTemporaryData.
 func temporarySize(i int) int {

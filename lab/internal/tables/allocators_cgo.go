@@ -23,7 +23,7 @@ func (a allocation) cgoRows() []measure.Row {
 		original = "FBA" + original
 	}
 	// The allocators over C's malloc call C once for a page of many blocks.
-	malloc := measure.Row{Name: a.name + "-malloc", Open: throughCgo(loops.Malloc[a.original], 2)}
+	malloc := measure.Row{Name: a.name + "-malloc", Open: throughCgo(loops.Malloc(a.original), 2)}
 	theirs := measure.Row{Name: a.name + "-cgoalloc", Open: throughCgo(loops.Original[original], 0), Versus: malloc.Name}
 	dropin := measure.Row{Name: a.name + "-dropin", Open: throughCgo(loops.Dropin[original], 0), Versus: theirs.Name}
 	if a.malloc > 0 {

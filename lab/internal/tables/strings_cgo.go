@@ -130,7 +130,7 @@ func cgoBatches() []measure.Row {
 			Name:      name + "malloc",
 			Published: figure(sourceCgoparam, 374.9),
 			Open: func(int) (measure.Work, error) {
-				return counted(noError(loops.MallocBatch), runtime.NumCgoCall, 8), nil
+				return counted(noError(func(n int) { loops.Batch(&cgoalloc.DefaultAllocator{}, n) }), runtime.NumCgoCall, 8), nil
 			},
 		},
 		{
@@ -142,7 +142,7 @@ func cgoBatches() []measure.Row {
 					return measure.Work{}, err
 				}
 				return measure.Work{
-					Run:   func(n int) { loops.CgoallocBatch(alloc, n) },
+					Run:   func(n int) { loops.Batch(alloc, n) },
 					Close: func() { alloc.Destroy() }, // no block is live
 				}, nil
 			},
