@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,18 +43,17 @@ func TestCode(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skipf("the test cannot read the code of %s", runtime.GOARCH)
 	}
-	object, err := compiled()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, calls := range loops {
-		body := loopCode(t, object, name)
-		if len(calls) == 0 && strings.Contains(body, "CALL") || strings.Contains(body, "tables.empty") {
-			t.Errorf("the loop of %s has a call that is not through a func value:\n%s", name, body)
+		body := disassembly(t, name)
+		switch {
+		case len(calls) == 0 && (strings.Contains(body, "CALL") || !jump.MatchString(body)):
+			t.Errorf("%s is no loop without calls:\n%s", name, body)
+		case strings.Contains(body, "tables.empty"):
+			t.Errorf("the call of %s is not through a func value:\n%s", name, body)
 		}
 		for _, call := range calls {
 			if !strings.Contains(body, call) {
-				t.Errorf("the loop of %s does not call %s:\n%s", name, call, body)
+				t.Errorf("%s does not call %s:\n%s", name, call, body)
 			}
 		}
 	}
@@ -67,56 +65,16 @@ var compiled = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(file)), err
 })
 
-var (
-	// instruction is a line of the disassembly: its address and itself.
-	instruction = regexp.MustCompile(`(?m)^\s*\S+\s+(0x[0-9a-f]+)\s+[0-9a-f]+\s+(.*)$`)
-
-	// jump is an instruction that goes elsewhere, and where: by address, or
-	// on arm64 by a number of instructions.
-	jump = regexp.MustCompile(`^(?:J|B|CB|TB)[A-Z]*\b.*?(?:(0x[0-9a-f]+)|(-?\d+)\(PC\))\s*$`)
-)
-
-// loopCode returns the instructions of a loop: those from the target of a jump back
-// up to the jump. A jump to the function's start is not a loop: it follows the
-// growth of the stack.
-func loopCode(t *testing.T, object, name string) string {
-	t.Helper()
-	lines := instruction.FindAllStringSubmatch(disassembly(t, object, name), -1)
-	at := make(map[string]int)
-	for i, line := range lines {
-		at[line[1]] = i
-	}
-	for i, line := range lines {
-		target := jump.FindStringSubmatch(line[2])
-		if target == nil {
-			continue
-		}
-		to, ok := at[target[1]]
-		if target[1] == "" {
-			by, err := strconv.Atoi(target[2])
-			to, ok = i+by, err == nil
-		}
-		if ok && 0 < to && to <= i {
-			var body strings.Builder
-			for _, l := range lines[to : i+1] {
-				body.WriteString(l[2] + "\n")
-			}
-			// Calls on slow paths, for which the loop is left, stand behind it.
-			for _, l := range lines[i+1:] {
-				if strings.Contains(l[2], "Slow") {
-					body.WriteString(l[2] + "\n")
-				}
-			}
-			return body.String()
-		}
-	}
-	t.Fatalf("%s has no loop in %d instructions", name, len(lines))
-	return ""
-}
+// jump is an instruction that goes elsewhere.
+var jump = regexp.MustCompile(`(?m)\t(?:J|B|CB|TB)[A-Z]* \S+\s*$`)
 
 // disassembly returns the code of a function of this package.
-func disassembly(t *testing.T, object, name string) string {
+func disassembly(t *testing.T, name string) string {
 	t.Helper()
+	object, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
 	symbol := regexp.QuoteMeta("/internal/tables."+name) + "$"
 	out, err := exec.Command("go", "tool", "objdump", "-s", symbol, object).CombinedOutput()
 	if err != nil {
