@@ -129,7 +129,7 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLines is "lines n prefix": so many lines of stdout begin with prefix.
+// cmdLines is "lines n prefix": n lines of stdout begin with prefix.
 func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: lines n prefix")
@@ -145,7 +145,7 @@ func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLinesOf is "linesof stdout|stderr n": it has so many lines.
+// cmdLinesOf is "linesof stdout|stderr n": it has n lines.
 func cmdLinesOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: linesof stdout|stderr n")

@@ -40,7 +40,7 @@ var (
 	DestroyEntryOf = unsafe.Pointer(C.cside_entry_destroy_of) // void (void *ledger, void *entry)
 )
 
-// NewLedger returns a ledger with room for so many resources. With reuse, the last
+// NewLedger returns a ledger for as many resources as room says. With reuse, the last
 // destroyed resource is the next to be created, as with malloc. Without reuse, no
 // address is created twice, and Use detects every destroyed resource.
 func NewLedger(room int, reuse bool) *Ledger {
@@ -80,7 +80,7 @@ func (l *Ledger) DestroyAll(_ any, entries []uintptr) error {
 	return nil
 }
 
-// Use reads a resource so many times, and reports whether it was alive each time.
+// Use reads a resource several times, and reports whether it was alive each time.
 // Reads of a destroyed resource are counted.
 func (l *Ledger) Use(entry unsafe.Pointer, times int) bool {
 	return C.cside_entry_use(entry, C.size_t(times)) == 0

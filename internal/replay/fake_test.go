@@ -18,7 +18,7 @@ type fake struct {
 	name    string
 }
 
-// info returns a fake of so many bytes under a name.
+// info returns a fake of some bytes under a name.
 func (f fake) info() peers.Info {
 	mem := make([]byte, 1<<16)
 	for i := range mem {

@@ -11,7 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/trace"
 )
 
-// Time replays a trace for so many rounds, at least one. It returns the
+// Time replays a trace for some rounds, at least one. It returns the
 // nanoseconds per operation of each round, for each of infos, and then for each of
 // elsewhere, which stay open. Before a round, progress is called with its number,
 // from 0.

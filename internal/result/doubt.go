@@ -23,7 +23,7 @@ const (
 	leastRounds = 3    // fewer rounds have no spread
 )
 
-// Doubts returns what is doubtful in a row's figures, measured on a machine of so many
+// Doubts returns what is doubtful in a row's figures, measured on a machine of some
 // cores.
 func Doubts(r *Row, cores int) []Doubt {
 	var all []Doubt

@@ -48,7 +48,7 @@ type Info struct {
 	Align int    // the alignment of every block; 0 if it is that which C promises
 	Miss  string // why this build does not have it; "" if it does
 
-	// Open makes one for a trace with so many slots.
+	// Open makes one for a trace with a number of slots.
 	Open func(slots int) (Peer, error)
 }
 

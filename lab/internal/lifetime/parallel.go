@@ -8,7 +8,7 @@ import (
 	"github.com/cheapgo/cheap/internal/cside"
 )
 
-// OwnerParallel forgets owners of one pool, with or without Options.Inline, in so many
+// OwnerParallel forgets owners of one pool, with or without Options.Inline, in several
 // goroutines.
 func OwnerParallel(goroutines int, inline bool) Way {
 	return func() (*Lifetime, error) {
@@ -17,7 +17,7 @@ func OwnerParallel(goroutines int, inline bool) Way {
 	}
 }
 
-// ManualParallel destroys the block of each object as soon as it is made, in so many
+// ManualParallel destroys the block of each object as soon as it is made, in several
 // goroutines.
 func ManualParallel(goroutines int) Way {
 	return func() (*Lifetime, error) {
@@ -29,7 +29,7 @@ func ManualParallel(goroutines int) Way {
 	}
 }
 
-// CleanupParallel forgets objects that have a cleanup each, in so many goroutines.
+// CleanupParallel forgets objects that have a cleanup each, in several goroutines.
 func CleanupParallel(goroutines int) Way {
 	return func() (*Lifetime, error) {
 		return onBlocks(parallel(goroutines, func() any { return NewWithCleanup() })), nil

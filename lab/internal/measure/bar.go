@@ -15,7 +15,7 @@ type Bar struct {
 	// Limit returns the regression limit: above it something has become worse than it was.
 	Limit func(procs int) float64
 
-	Procs int // only from so many processors on
+	Procs int // the least number of processors
 }
 
 // A Figure is what a Bar is about.

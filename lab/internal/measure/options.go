@@ -19,7 +19,7 @@ type Options struct {
 	// length follow from it, unless Count or Each says otherwise. A row that does not
 	// fit is left out, and named in the notes of the report.
 	Budget time.Duration
-	Count  int // rounds, 0 for as many as the budget allows
+	Count  int // rounds; 0: the budget decides
 	Each   Length
 
 	Profile     io.Writer     // gets the profile of the tables that are Profiled; nil for none

@@ -336,7 +336,7 @@ func (r *run) report(tables []Table, partial bool) *result.Report {
 	return out
 }
 
-// beside returns the unit of a row on so many processors that takes turns with u, nil if it was not
+// beside returns the unit of a row on procs processors that takes turns with u, nil if it was not
 // measured.
 func (r *run) beside(u *unit, row string, procs int) *unit {
 	i := slices.IndexFunc(r.units, func(v *unit) bool {

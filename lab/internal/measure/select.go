@@ -9,7 +9,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A unit is one measurement: a row on so many processors.
+// A unit is one measurement: a row on a number of processors.
 type unit struct {
 	table *Table
 	row   *Row

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// forgetful is a row that allocates so many bytes for each operation, and writes down how
+// forgetful is a row that allocates bytes for each operation, and writes down how
 // many operations it was told to do.
 func forgetful(name string, bytes int, log *[]int) Row {
 	return Row{Name: name, Group: "g", N: 1000, Steady: true, Open: func(int) (Work, error) {

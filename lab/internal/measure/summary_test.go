@@ -32,7 +32,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestCPUVersus compares rows of which the clock says the opposite.
+// TestCPUVersus compares rows. The clock says the opposite of what processor times say.
 func TestCPUVersus(t *testing.T) {
 	told := func(name string, wall, cpu float64, cpuVersus ...string) Row {
 		return Row{Name: name, Group: "g", N: 10, CPUVersus: cpuVersus, Open: func(int) (Work, error) {

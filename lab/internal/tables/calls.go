@@ -157,7 +157,7 @@ func openMutex() (worker, error) {
 	return worker{run: l.lock, count: func() int { return l.count }}, nil
 }
 
-// A decoder adds up the numbers that it decodes, each of which is 1.
+// A decoder adds up the numbers that it decodes, all of them 1.
 type decoder struct {
 	_      line
 	text   *strings.Reader

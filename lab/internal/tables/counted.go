@@ -6,7 +6,7 @@ import (
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 
-// counted is a work of which each operation adds at least each to count.
+// counted is a work. Each of its operations adds at least each to count.
 func counted(run func(n int) error, count func() int64, each int64) measure.Work {
 	var err error
 	var counts int64

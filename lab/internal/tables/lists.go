@@ -99,7 +99,7 @@ func mix(n int) {
 	}
 }
 
-// listWork runs lists of size calls, of which the last may be shorter.
+// listWork runs lists of size calls; the last may be shorter.
 func listWork(size int, record func(c cside.Calls, size int) (last cheapcalls.Result, want int64)) measure.Work {
 	c := cside.Calls{List: cheapcalls.New()}
 	ctx := context.Background()

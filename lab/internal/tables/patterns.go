@@ -194,7 +194,7 @@ func (c *crate) take(i int) (ptr unsafe.Pointer, intact int) {
 	return ptr, intact
 }
 
-// handing is the work of handing over blocks, as many as whole crates have: fill allocates those of
+// handing is the work of handing over whole crates: fill allocates those of
 // a crate on one goroutine, empty frees them on another and returns how many were intact.
 func handing(fill func(*crate), empty func(*crate) int) measure.Work {
 	sum := 0

@@ -26,7 +26,7 @@ type span struct{ least, most float64 }
 // margin is what the regression limit is above the most that was measured.
 const margin = 1.25
 
-// limit returns the regression limit of a promise: the most that was measured with so many
+// limit returns the regression limit of a promise: the most that was measured with procs
 // processors and a margin, or the bar if that is more. Where nothing was measured on one P, what was
 // measured on two counts, and the other way round.
 func (p *promise) limit(procs int) float64 {

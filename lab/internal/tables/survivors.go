@@ -17,7 +17,7 @@ import (
 	"github.com/cheapgo/cheap/own"
 )
 
-// The objects of the table survivors: so many are made, and of each stride one survives.
+// The objects of the table survivors. One in stride survives.
 const (
 	survivorObjects = 50_000
 	manySurvivors   = 300_000 // of the rows that -run survivors adds
@@ -85,7 +85,7 @@ func survivorRows() []measure.Row {
 	return rows
 }
 
-// outlive is the work of making objects of which one in stride survives. Each round opens
+// outlive is the work of making objects; one in stride survives. Each round opens
 // a way to make them, and ends it: a pool learns from what its owners did.
 func outlive(stride int, open func() (make1 func() any, end func() error)) measure.Work {
 	var end func() error

@@ -24,7 +24,7 @@ const (
 	toothBytes            = 16 << 20 // of a tooth
 	toothLeast, toothMost = 32, 512  // bytes, the least of a tooth
 	toothPlaces           = toothBytes/toothLeast + 1
-	toothSurvivors        = 50      // one in so many
+	toothSurvivors        = 50      // one block in 50
 	keptPlaces            = 1 << 15 // for survivors
 
 	largePlaces           = 4

@@ -58,7 +58,7 @@ func word(block unsafe.Pointer) *uint64 { return (*uint64)(block) }
 // Where a workload looks for nil, it leaves nil.
 type table struct{ base unsafe.Pointer }
 
-// newTable makes a table of so many places.
+// newTable makes a table of places.
 func newTable(places int) table {
 	return table{unsafe.Pointer(unsafe.SliceData(make([]uintptr, places)))}
 }

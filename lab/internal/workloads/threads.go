@@ -36,8 +36,8 @@ const (
 	stressTransfer   = 1000 // places that all threads share
 	stressDoublings  = 5    // from a word on
 	keptDoublings    = 7
-	stressLarge      = 1000 // one in so many
-	stressLargeTimes = 100  // is so many times as large
+	stressLarge      = 1000 // one block in 1,000
+	stressLargeTimes = 100  // is 100 times as large
 	stressDrops      = 66   // of 100
 	stressSwaps      = 25
 )
@@ -191,7 +191,7 @@ func rpThread(m *cheap.Heap, s table, left, thread int, boxes []mailbox) (t Tall
 	return t
 }
 
-// rpBlock makes a block of which half the size is more frequent.
+// rpBlock makes a block. Half the size is more frequent.
 func rpBlock(m *cheap.Heap, r *random, t *Tally) unsafe.Pointer {
 	x := min(r.next(), r.next())
 	size := rpLeast + uint32(uint64(x)*(rpMost-rpLeast)>>32)

@@ -35,7 +35,7 @@ func All() []Workload {
 	}
 }
 
-// each is so many places for each thread.
+// each is a number of places for each thread.
 func each(places int) func(threads int) int {
 	return func(threads int) int { return threads * places }
 }
@@ -81,7 +81,7 @@ type Runner struct {
 	threads bool // several may have freed
 }
 
-// Open makes a Runner for so many threads. The allocator takes no memory before the
+// Open makes a Runner. The allocator takes no memory before the
 // first run.
 func (w *Workload) Open(allocator string, threads int) (*Runner, error) {
 	s := newTable(w.places(threads))

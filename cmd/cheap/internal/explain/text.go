@@ -189,7 +189,7 @@ func (s Site) label() string {
 	return text
 }
 
-// wrap breaks a text into lines of at most so many characters, where words allow it.
+// wrap breaks a text into lines of at most width characters, where words allow it.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -47,7 +47,7 @@ func peers(procs int) *result.Report {
 		beside("c-heap", 4, 4, of("c-native", 0.5)), beside("c-local", 3, 2, of("c-native", 0.25)), beside("c-native", 12, 8))
 }
 
-// cases are tables of which each shows one thing.
+// cases are tables; each shows one thing.
 func cases() []struct {
 	shows string
 	r     *result.Report

@@ -87,7 +87,7 @@ func deep(n int, f func()) int {
 	return deep(n-1, f) + int(room[0])
 }
 
-// hammer allocates in goroutines, of which half are bound to their threads, and in threads of C,
+// hammer allocates in goroutines, half of them bound to their threads, and in threads of C,
 // while children are forked and the collector runs.
 func hammer() {
 	debug.SetGCPercent(1)

@@ -75,7 +75,7 @@ func live() int {
 }
 
 // Measure returns nanoseconds for each object, by names of `cheap bench`: release/addcleanup. A
-// round has so many objects, from the first to the release of the last, and at least ten
+// round has the objects, from the first to the release of the last, and at least ten
 // collections if they are 500,000. The figures are medians of the rounds, in which the ways take
 // turns. Nothing else may run in the process.
 func Measure(ctx context.Context, objects, rounds int) (map[string]float64, error) {
