@@ -44,7 +44,7 @@ var figureColumns = []figureColumn{
 	{"allocs", allocates, func(r *result.Row) cell { return cell{figure.Count(r.AllocsPerOp), plain} },
 		"allocations in the Go heap for one operation"},
 	{"B", allocates, func(r *result.Row) cell { return cell{figure.Count(r.GoBytesPerOp), plain} },
-		"and their bytes"},
+		"the bytes of these allocations"},
 }
 
 func unlessZero(x float64, write func(float64) string, s style) cell {
