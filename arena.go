@@ -105,9 +105,7 @@ func NewArena(inner Allocator, chunkSize int) *Arena {
 // panics.
 func (a *Arena) Malloc(size int) unsafe.Pointer {
 	if p, ok := a.rest.Cut(size); ok {
-		if poison.Build {
-			poison.Unpoison(p, uintptr(size))
-		}
+		poison.Unpoison(p, uintptr(size))
 		return osmem.Pointer(p) // in the chunk
 	}
 	return a.allocSlow(size)
@@ -142,9 +140,7 @@ func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 func (a *Arena) alloc(size, align int) unsafe.Pointer {
 	m := a.mem
 	if p, ok := a.rest.CutAligned(size, align); ok {
-		if poison.Build {
-			poison.Unpoison(p, uintptr(size))
-		}
+		poison.Unpoison(p, uintptr(size))
 		return osmem.Pointer(p) // in the chunk
 	}
 	a.moved = true
@@ -156,9 +152,7 @@ func (a *Arena) alloc(size, align int) unsafe.Pointer {
 	}
 	a.use(a.cur + 1)
 	p, _ := a.rest.CutAligned(size, align) // the chunk has room for twice that
-	if poison.Build {
-		poison.Unpoison(p, uintptr(size))
-	}
+	poison.Unpoison(p, uintptr(size))
 	return osmem.Pointer(p)
 }
 
@@ -171,30 +165,6 @@ func (a *Arena) use(i int) {
 // empty leaves the arena without a current chunk.
 func (a *Arena) empty() {
 	a.cur, a.rest = -1, bump.Chunk{}
-}
-
-// watchesRest says whether fillRest does anything.
-const watchesRest = checking || poison.Build
-
-// fillRest fills the free part of the chunks, with the tag cheap_check, and has the address
-// sanitizer report each access to it.
-func (a *Arena) fillRest() {
-	if !watchesRest {
-		return
-	}
-	fillUnused(a.rest.Base, uintptr(a.rest.Left))
-	for _, c := range a.mem.chunks[a.cur+1:] {
-		fillUnused(uintptr(c.base), uintptr(c.size))
-	}
-}
-
-// fillUnused is fillRest of n bytes at p.
-func fillUnused(p, n uintptr) {
-	if checking {
-		poison.Unpoison(p, n)
-		fillFree(p, n)
-	}
-	poison.Poison(p, n)
 }
 
 // Free frees nothing: the block stays valid until all blocks are freed, or those

@@ -39,10 +39,8 @@ func (m *arenaMemory) newChunk() bool {
 	// and Free of inner would take the memory of all its blocks.
 	pad := 16 + int(-uintptr(raw)&15)
 	m.chunks = append(m.chunks, m.note(arenaChunk{raw, unsafe.Add(raw, pad), (m.chunkSize - pad) &^ 15}))
-	if poison.Build {
-		c := m.chunks[len(m.chunks)-1]
-		poison.Poison(uintptr(c.base), uintptr(c.size))
-	}
+	c := m.chunks[len(m.chunks)-1]
+	poison.Poison(uintptr(c.base), uintptr(c.size))
 	return true
 }
 
@@ -124,9 +122,7 @@ func (m *arenaMemory) freeChunks(n int) { m.chunks = m.free(m.chunks, n) }
 func (m *arenaMemory) free(list []arenaChunk, n int) []arenaChunk {
 	for i := n; i < len(list); i++ {
 		raw := list[i].raw
-		if poison.Build {
-			poison.Unpoison(uintptr(list[i].base), uintptr(list[i].size))
-		}
+		poison.Unpoison(uintptr(list[i].base), uintptr(list[i].size))
 		list[i] = arenaChunk{}
 		if raw != nil {
 			m.count(-1)

@@ -101,7 +101,7 @@ func (a *Arena) Put() {
 	if a.moved {
 		a.rewind()
 	}
-	if watchesRest {
+	if watchesRest() {
 		a.rest.Left = a.firstLeft
 		a.fillRest()
 	}

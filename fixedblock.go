@@ -136,12 +136,7 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	if next-c.base >= c.size {
 		f.panicDamaged(c)
 	}
-	if poison.Build {
-		poison.Unpoison(p, f.stride)
-	}
-	if checking {
-		mustBeFilled("FixedBlock.Malloc", p, p+wordSize, f.stride-wordSize)
-	}
+	poison.Unpoison(p, f.stride)
 	*b = 0 // a live block must not look free
 	c.free = next
 	c.slack++
@@ -172,12 +167,7 @@ func (f *FixedBlock) Free(ptr unsafe.Pointer) {
 	if f.link(p, *b)-c.base < c.size {
 		f.mustNotBeFree(c, p)
 	}
-	if checking {
-		fillFree(p+wordSize, f.stride-wordSize)
-	}
-	if poison.Build {
-		poison.Poison(p+wordSize, f.stride-wordSize)
-	}
+	poison.Poison(p+wordSize, f.stride-wordSize)
 	*b = f.word(p, c.free)
 	c.free = p
 	c.slack--

@@ -93,9 +93,7 @@ func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
 		}
 	}
 	p := osmem.Pointer(c.base + c.carved*f.stride) // in the chunk: carved < n
-	if poison.Build {
-		poison.Unpoison(uintptr(p), f.stride)
-	}
+	poison.Unpoison(uintptr(p), f.stride)
 	*(*uintptr)(p) = 0 // the memory may be that of an earlier chunk, and look like a link
 	c.carved++
 	c.slack++
@@ -257,9 +255,7 @@ func (f *FixedBlock) newChunk() *fixedChunk {
 		f.inner.Free(raw)
 		return nil
 	}
-	if poison.Build {
-		poison.Poison(base, f.chunkSize)
-	}
+	poison.Poison(base, f.chunkSize)
 	c.place = len(f.all)
 	f.all = append(f.all, c)
 	return c
@@ -275,9 +271,7 @@ func (f *FixedBlock) release(c *fixedChunk) {
 		f.last = &noChunk
 	}
 	raw, m := c.raw, uintptr(unsafe.Pointer(c))
-	if poison.Build {
-		poison.Unpoison(c.base, f.chunkSize)
-	}
+	poison.Unpoison(c.base, f.chunkSize)
 	span.LeaveChunk(c.base, f.chunkSize, m)
 	span.FreeMeta(m, fixedChunkSize)
 	f.inner.Free(raw)

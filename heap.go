@@ -191,7 +191,7 @@ type Heap struct {
 	numPlaces atomic.Int32 // 1 + the highest place that has a cache; written under seize
 
 	// For consolidation, which is done before the heap grows: see consolidate.
-	grew           atomic.Bool  // a span or large block was taken; see afterGrowth
+	grew           atomic.Bool  // a span or large block was taken; see dropIdle
 	consolidateAt  atomic.Int64 // at so many bytes held
 	consolidations atomic.Int64 // how often it was done
 
@@ -203,6 +203,8 @@ type Heap struct {
 	classes [sizeclass.Count]class
 
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
+
+	watched atomic.Bool // the heap has a watcher, or had one: heap_watched.go; written under seize
 
 	sampled atomic.Pointer[samples] // nil as long as no block was sampled
 
@@ -248,9 +250,13 @@ func (h *Heap) init(o HeapOptions) {
 	h.account = account.Open(cmp.Or(o.Name, "cheap.Heap"), o.Limit, h.live)
 	if level := max(o.Check, checkAll); level != CheckNone {
 		h.checked = newChecked(h, level, o.Quarantine)
+		h.watched.Store(true)
 		numChecked.Add(1)
 	}
-	heaps.Store(h, nil)
+	heaps.Store(h, nil) // before the rates are read: who changes one later finds the heap
+	h.seize.Lock()
+	h.watch()
+	h.seize.Unlock()
 }
 
 // numChecked counts the heaps with a CheckLevel that were ever made.
@@ -281,16 +287,15 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 					cc.takes++
 					b.canary = 0
 					h.caches.Unpin(slot)
-					if instrumented {
-						h.handedOut(p, stateOf(link))
-					}
+					handedOut(p, stateOf(link))
 					return osmem.Pointer(p)
 				}
 			}
 		}
 		h.caches.Unpin(slot)
 	}
-	return h.allocSlow(size)
+	p, _ := h.allocSlow("Heap.Malloc", nil, size, sizeclass.Quantum)
+	return osmem.Pointer(p)
 }
 
 // Free frees a block. It ignores a nil pointer.
@@ -304,9 +309,7 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 //go:nosplit
 func (h *Heap) Free(ptr unsafe.Pointer) {
 	p := uintptr(ptr)
-	if instrumented {
-		h.freeing(p)
-	}
+	h.freeing(p)
 	slot := h.caches.Pin()
 	if slot != 0 {
 		table := span.TableOf(p)

@@ -67,8 +67,6 @@ func attackColumns() (attackTable, []attackColumn) {
 		columns = []attackColumn{{2, nil}}
 	case race.Build || osmem.GoBacked:
 		columns = nil
-	case checking:
-		columns = []attackColumn{{1, nil}}
 	}
 	return attacksOfBuilds, columns
 }

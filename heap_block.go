@@ -126,7 +126,6 @@ func (b *block) setCached(p, next uintptr, state blockState, factor uint64) {
 //
 //go:norace
 func (b *block) setSorted(p, next uintptr, state blockState, factor uint64) {
-	mustBeAligned("block.setSorted", p|next)
 	link := uint64(next) | uint64(state)
 	b.link, b.canary = link, checksum(p, link, factor)^sortedBit
 }

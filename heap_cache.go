@@ -7,7 +7,6 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -53,7 +52,7 @@ type cacheClass struct {
 	numSpare uint64 // blocks in the spare magazine
 
 	// sampleAt is how many takes there are when the next block is due that is sampled, or
-	// sample.Redraw. The owner of the cache writes it, and redrawSamples.
+	// sample.Redraw. It is sample.Never if the heap is not watched. The owner of the cache writes it, and redrawSamples.
 	sampleAt int64
 
 	_ [16 - 2*unsafe.Sizeof(uintptr(0))]byte
@@ -122,21 +121,26 @@ func (cc *cacheClass) pop() (p uintptr, was blockState) {
 	return 0, 0
 }
 
-// popOrSpare is pop that makes the spare magazine the list if the list is empty. If
-// the first block of the list was written to it drops the list, and returns the
-// address of that block and how many blocks are lost.
+// useSpare makes the spare magazine the list if the list is empty. It returns false if the list is
+// empty then.
 //
 //go:norace
-func (cc *cacheClass) popOrSpare() (p uintptr, was blockState, written uintptr, lost int) {
+func (cc *cacheClass) useSpare() bool {
 	if cc.head == 0 && cc.spare != 0 {
 		cc.head, cc.spare = cc.spare, 0
 		cc.setLength(int(cc.numSpare))
 	}
-	if p, was = cc.pop(); p == 0 && cc.head != 0 {
-		written, lost, cc.head = cc.head, cc.length(), 0
-		cc.setLength(0)
-	}
-	return p, was, written, lost
+	return cc.head != 0
+}
+
+// dropList drops the list, whose first block was written to. It returns the address of that block,
+// and how many blocks are lost.
+//
+//go:norace
+func (cc *cacheClass) dropList() (written uintptr, lost int) {
+	written, lost, cc.head = cc.head, cc.length(), 0
+	cc.setLength(0)
+	return written, lost
 }
 
 // push puts the block at p, which is not free, on the list, if that has room.
@@ -340,10 +344,10 @@ var cachePool struct {
 // mostFree is how many unused caches keep their memory, 8 KiB each.
 const mostFree = 16
 
-// newCache returns the address of an empty cache for the heap with that id.
+// newCache returns the address of an empty cache for h. The caller holds Heap.seize.
 //
 //go:norace
-func newCache(id uintptr) (slot uintptr, err error) {
+func newCache(h *Heap) (slot uintptr, err error) {
 	if err := span.Init(); err != nil {
 		return 0, err // a goroutine with a cache may look up addresses
 	}
@@ -352,26 +356,27 @@ func newCache(id uintptr) (slot uintptr, err error) {
 	for _, list := range []*[]uintptr{&cachePool.free, &cachePool.cold} {
 		if n := len(*list); n > 0 {
 			slot, *list = (*list)[n-1], (*list)[:n-1]
-			cacheAt(slot).setHeap(id)
+			cacheAt(slot).setHeap(h)
 			return slot, nil
 		}
 	}
 	if slot, err = span.AllocMeta(unsafe.Sizeof(cache{})); err != nil {
 		return 0, err
 	}
-	cacheAt(slot).setHeap(id)
+	cacheAt(slot).setHeap(h)
 	return slot, nil
 }
 
-// setHeap makes k, which is empty, a cache of the heap with that id.
+// setHeap makes k, which is empty, a cache of h.
 //
 //go:norace
-func (k *cache) setHeap(id uintptr) {
-	k.base = id << span.KindBits
+func (k *cache) setHeap(h *Heap) {
+	k.base = h.id << span.KindBits
+	at := h.firstSample()
 	k.room = cacheLimit - sizeclass.CacheLeast
 	for c := range k.classes {
 		k.classes[c].factor = factorOf(k.base | uintptr(c))
-		k.classes[c].sampleAt = sample.Redraw
+		k.classes[c].sampleAt = at
 	}
 }
 
@@ -406,7 +411,7 @@ func (h *Heap) addCache() {
 	if !h.account.TryCharge(cacheBytes) {
 		return
 	}
-	slot, err := newCache(h.id)
+	slot, err := newCache(h)
 	if err != nil {
 		h.account.Uncharge(cacheBytes)
 		return
@@ -415,19 +420,8 @@ func (h *Heap) addCache() {
 	h.numPlaces.Store(max(h.numPlaces.Load(), int32(place)+1))
 }
 
-// hold returns the cache that the goroutine uses: local, the cache of a Local, or
-// if that is nil the cache of the P, to which the goroutine is pinned until
-// letGo. It returns nil if the P has no cache.
-//
-//go:norace
-func (h *Heap) hold(local *cache) *cache {
-	if local == nil {
-		return cacheAt(h.caches.Pin())
-	}
-	return local
-}
-
-// letGo ends what hold began; k is what hold returned.
+// letGo unpins the goroutine from its P if it uses the cache of that: k, which may be nil. If it uses
+// local, the cache of a Local, letGo does nothing.
 //
 //go:norace
 func (h *Heap) letGo(local, k *cache) {

@@ -86,10 +86,8 @@ func readHeaps(all *census.Heaps) {
 //
 //go:norace
 func (h *Heap) read(c *census.Heap) bool {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	*c = census.Heap{
 		ID: uint64(h.id), Name: h.account.Name(),
 		Held: h.account.Held(), Limit: h.account.Limit(),
@@ -112,13 +110,12 @@ func (h *Heap) read(c *census.Heap) bool {
 		c.Classes[i] = census.Class{Blocks: out, Mallocs: int64(mallocs + h.gone.byClass[i])}
 		c.Mallocs += int64(mallocs)
 	}
-	if all := h.sampled.Load(); all != nil { // no cache has their blocks
-		for i := range all.classes {
-			out, mallocs := all.classes[i].peek()
-			c.Classes[i].Blocks += out
-			c.Classes[i].Mallocs += int64(mallocs)
-			c.Mallocs += int64(mallocs)
-		}
+	sampled := h.sampledClasses() // no cache has their blocks
+	for i := range sampled {
+		out, mallocs := sampled[i].peek()
+		c.Classes[i].Blocks += out
+		c.Classes[i].Mallocs += int64(mallocs)
+		c.Mallocs += int64(mallocs)
 	}
 	for place := range int(h.numPlaces.Load()) {
 		if slot := h.caches.Installed(place); slot != 0 {
@@ -138,9 +135,7 @@ func (h *Heap) read(c *census.Heap) bool {
 		c.Blocks += k.Blocks
 		c.Bytes += k.Blocks * int64(sizeclass.Classes[i].Size)
 	}
-	if h.checked != nil {
-		c.Blocks, c.Bytes = h.checked.counts()
-	}
+	c.Blocks, c.Bytes = h.checked.countsOr(c.Blocks, c.Bytes)
 	// A magazine that is on its way to a cache counts as blocks, for a moment.
 	c.Blocks = min(c.Blocks, c.Mallocs)
 	c.Frees = c.Mallocs - c.Blocks
@@ -202,10 +197,9 @@ func (h *Heap) noteGone() {
 		_, mallocs := h.classes[i].peek()
 		gone.mallocs[i] += int64(mallocs + h.gone.byClass[i])
 	}
-	if all := h.sampled.Load(); all != nil {
-		for i := range all.classes {
-			_, mallocs := all.classes[i].peek()
-			gone.mallocs[i] += int64(mallocs)
-		}
+	sampled := h.sampledClasses()
+	for i := range sampled {
+		_, mallocs := sampled[i].peek()
+		gone.mallocs[i] += int64(mallocs)
 	}
 }

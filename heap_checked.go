@@ -66,7 +66,7 @@ var checkAll = func() CheckLevel {
 // though another goroutine may destroy it, which is misuse. What takes longer is between
 // Heap.begin and Heap.end, for which Destroy waits as well.
 type checked struct {
-	// The blocks in use, and the sum of their sizes. They are written under mu, and counts
+	// The blocks in use, and the sum of their sizes. They are written under mu, and countsOr
 	// reads them without it: four atomic additions would take a tenth of the time of a pair of
 	// Malloc and Free. The two are first because a processor with words of 32 bits may read
 	// them only at multiples of 8.
@@ -188,10 +188,14 @@ func (c *checked) add(live, bytes int64) {
 	c.bytes += bytes
 }
 
-// counts returns the blocks in use, and the sum of their sizes.
+// countsOr returns the blocks in use, and the sum of their sizes. If c is nil these are live and
+// bytes.
 //
 //go:norace
-func (c *checked) counts() (live, bytes int64) {
+func (c *checked) countsOr(live, bytes int64) (int64, int64) {
+	if c == nil {
+		return live, bytes
+	}
 	return atomic.LoadInt64(&c.live), atomic.LoadInt64(&c.bytes)
 }
 

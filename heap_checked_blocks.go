@@ -41,10 +41,10 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 		}
 		c.starting--
 	}()
-	if base, _, err = c.h.allocPlain(op, size, align); err != nil {
+	if base, _, err = c.h.allocPlain(op, nil, size, align); err != nil {
 		// What is in quarantine may be what is missing.
 		c.empty()
-		if base, _, err = c.h.allocPlain(op, size, align); err != nil {
+		if base, _, err = c.h.allocPlain(op, nil, size, align); err != nil {
 			return 0, err
 		}
 	}
@@ -69,18 +69,14 @@ func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
 	}
 	c.flush(false)
 	if p, was := c.local.k.class(class).pop(); p != 0 {
-		if instrumented {
-			c.h.handedOut(p, was)
-		}
+		handedOut(p, was)
 		return p
 	}
 	p, was, err := c.h.refill(c.local.k, class)
 	if err != nil {
 		return 0
 	}
-	if instrumented {
-		c.h.handedOut(p, was)
-	}
+	handedOut(p, was)
 	return p
 }
 
@@ -92,10 +88,8 @@ func (c *checked) flush(now bool) {
 		return
 	}
 	c.local.c.flush.Store(false)
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	c.h.empty(c.local.k)
 }
 
@@ -134,13 +128,11 @@ func (c *checked) leave(op string) {
 
 // freeBase frees a block of the heap. The lock is held.
 func (c *checked) freeBase(base uintptr) {
-	if instrumented {
-		c.h.freeing(base)
-	}
+	c.h.freeing(base)
 	if c.local == nil || !c.local.c.has() {
-		c.h.freeIn("Heap.Free", nil, base)
-	} else if k := c.local.k; !k.free(span.Find(base), base) {
-		c.h.freeIn("Heap.Free", k, base)
+		c.h.freePlain(nil, base)
+	} else if !c.local.k.free(span.Find(base), base) {
+		c.h.freePlain(c.local, base)
 	}
 }
 

@@ -45,7 +45,8 @@ func spanCost(c uint8) int64 {
 const recordBytes = 128
 
 // get returns a block, what its canary said, and more blocks for a cache: about
-// want in all. Where blocks were written to it loses them, and takes others.
+// want in all. They are a magazine, blocks that came back to a span, blocks that it carves, or
+// blocks of a new span. Where blocks were written to it loses them, and takes others.
 //
 //go:norace
 func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more magazine, err error) {
@@ -55,9 +56,27 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 		return 0, 0, magazine{}, ErrDestroyed
 	}
 	for {
-		got, err := cl.takeMagazine(h, c, want)
-		if err != nil {
-			return 0, 0, magazine{}, err
+		var got magazine
+		if cl.numFull > 0 {
+			got = cl.takeFull(c)
+		} else {
+			if cl.spans == 0 {
+				if err := cl.grow(h, c); err != nil {
+					return 0, 0, magazine{}, err
+				}
+			}
+			s := span.At(cl.spans)
+			if s.NumFree > 0 {
+				got = cl.takeFree(h, s, want)
+			} else {
+				got = cl.carve(h, s, want)
+			}
+			if s.NumFree == 0 && s.Carved == s.Blocks {
+				cl.unlist(s)
+			}
+			if got.n == 0 {
+				continue
+			}
 		}
 		b := blockAt(got.list)
 		if !b.isCached(got.list, cl.factor) {
@@ -69,34 +88,6 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 		b.canary = 0
 		return got.list, stateOf(b.link), magazine{nextOf(b.link), got.n - 1}, nil
 	}
-}
-
-// takeMagazine takes blocks out of the class: a magazine, blocks that came back to a
-// span, blocks that it carves, or blocks of a new span. The caller holds the
-// lock.
-//
-//go:norace
-func (cl *class) takeMagazine(h *Heap, c uint8, want int) (got magazine, err error) {
-	if cl.numFull > 0 {
-		return cl.takeFull(c), nil
-	}
-	for got.n == 0 {
-		if cl.spans == 0 {
-			if err := cl.grow(h, c); err != nil {
-				return magazine{}, err
-			}
-		}
-		s := span.At(cl.spans)
-		if s.NumFree > 0 {
-			got = cl.takeFree(h, s, want)
-		} else {
-			got = cl.carve(h, s, want)
-		}
-		if s.NumFree == 0 && s.Carved == s.Blocks {
-			cl.unlist(s)
-		}
-	}
-	return got, nil
 }
 
 // takeFree takes at most n of the blocks that came back to s. It takes none if
@@ -138,7 +129,6 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	first := uintptr(s.Carved)
 	start := s.Base + first*s.Size
-	mustBeAligned("class.carve", start|s.Size)
 	pageEnd := osmem.RoundPage(start + s.Size)
 	made := int((pageEnd - start + s.Size - 1) / s.Size)
 	made = min(made, n, int(s.Blocks-s.Carved))
@@ -149,24 +139,12 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size
-		if checking && !s.Fresh {
-			h.lookAtUncarved(p, s.Size)
-		}
 		blockAt(p).setCached(p, next, state, cl.factor)
 		next = p
 	}
 	// Not before the blocks have their canaries: Free relies on it.
 	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
 	return magazine{next, made}
-}
-
-// needsSpan reports whether the class has no blocks to give.
-//
-//go:norace
-func (cl *class) needsSpan() bool {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	return cl.numFull == 0 && cl.spans == 0
 }
 
 // grow takes a span from package span. The caller holds the lock.
@@ -248,17 +226,36 @@ func (cl *class) sort(h *Heap, b magazine) {
 			h.noteTwice(p)
 			break
 		}
-		next, n := cl.sortRun(s, p, left)
+		// A run is the first blocks of the list that are in s, have the canary of a block in a list
+		// of a cache, and follow each other. They keep their links, but for the last one. So for the
+		// others the canary is computed once, and the record of the span is written to once for all
+		// of them. Each has the canary of a sorted block before the next is looked at, which may be
+		// the same.
+		first, last, n := p, uintptr(0), 0
+		for n < left && (p^first)>>span.UnitShift == 0 {
+			b := blockAt(p)
+			link := b.link
+			if b.canary != checksum(p, link, cl.factor) {
+				break
+			}
+			b.canary ^= sortedBit
+			last, p = p, nextOf(link)
+			n++
+		}
 		if n == 0 {
 			cl.noteNotCached(h, p)
 			break
 		}
+		b := blockAt(last)
+		b.setSorted(last, s.Free, stateOf(b.link), cl.factor)
+		s.Free = first
+		s.NumFree += uint32(n)
 		if s.NumFree >= s.Carved || !s.Listed {
 			if cl.cameBack(h, s) {
 				released = true
 			}
 		}
-		p, left = next, left-n
+		left -= n
 	}
 	if (p != 0) != (left > 0) {
 		h.noteTwice(b.list)
@@ -267,40 +264,6 @@ func (cl *class) sort(h *Heap, b magazine) {
 	if released {
 		span.Decay()
 	}
-}
-
-// sortRun sorts the first blocks of the list at p, which begins in s: those that are in s,
-// have the canary of a block in a list of a cache, and follow each other, and most at most.
-// It returns the block behind them, and how many they are.
-//
-// They keep their links, but for the last one. So for the others the canary is computed
-// once, and the record of the span is written to once for all of them. Each block has the
-// canary of a sorted one before sortRun looks at the next, which may be the same.
-//
-//go:norace
-func (cl *class) sortRun(s *span.Span, p uintptr, most int) (next uintptr, n int) {
-	factor := cl.factor
-	first, last := p, uintptr(0)
-	for {
-		b := blockAt(p)
-		link := b.link
-		if b.canary != checksum(p, link, factor) {
-			break
-		}
-		b.canary ^= sortedBit
-		last, p = p, nextOf(link)
-		n++
-		if (p^first)>>span.UnitShift != 0 || n == most {
-			break
-		}
-	}
-	if n > 0 {
-		b := blockAt(last)
-		b.setSorted(last, s.Free, stateOf(b.link), factor)
-		s.Free = first
-		s.NumFree += uint32(n)
-	}
-	return p, n
 }
 
 // noteNotCached notes why the block at p, in a list of a cache, has not the canary of
@@ -444,10 +407,6 @@ func (cl *class) release(h *Heap, s *span.Span) {
 		cl.unlist(s)
 	}
 	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
-	if checking {
-		h.lookAtFree(s)
-		fillSpan(s)
-	}
 	retire(s)
 	span.FreeCarved(base)
 	h.account.Uncharge(cost)

@@ -61,9 +61,6 @@ func (h *Heap) panicDamaged(p uintptr) {
 	if h.checked != nil {
 		h.checked.panicDamaged(p, d)
 	} else if p != 0 {
-		if checking {
-			h.freeing(p) // which fills it
-		}
 		h.freeSlow("Heap.Free", nil, p)
 	}
 	if d.twice {
@@ -92,17 +89,6 @@ func (h *Heap) lookAtDamage(p uintptr) damage {
 		return d // its span went back: a list led there because a block was freed twice
 	}
 	d.from, d.to, d.exact = headDamage(p, tag)
-	was := stateNew // which is right for every block of which the state is lost
-	if d.from == d.to {
-		was = stateOf(blockAt(p).link)
-	}
-	if from, to := unfilled(p+sizeclass.Quantum, s.Size-sizeclass.Quantum, was); from < to {
-		from, to = from+sizeclass.Quantum, to+sizeclass.Quantum
-		if d.from == d.to {
-			d.from = from
-		}
-		d.to = to
-	}
 	if d.from == d.to { // the canary is right, but not that of the list that the block is in
 		d.to, d.exact = sizeclass.Quantum, false
 	}

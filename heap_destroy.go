@@ -47,10 +47,8 @@ func (h *Heap) destroy(op string, all bool) error {
 //
 //go:norace
 func (h *Heap) destroyQuietly(op string, all bool) error {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	if h.id == 0 {
 		h.panicInside(op)
 	}
@@ -130,9 +128,6 @@ func (h *Heap) releaseAny(s *span.Span, keep bool) {
 		return
 	}
 	base, bytes := s.Base, sizeclass.Classes[tag&span.KindMask&^span.KindSampled].SpanBytes()
-	if checking {
-		fillSpan(s)
-	}
 	retire(s)
 	if keep {
 		span.Abandon(base, bytes)

@@ -222,9 +222,8 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// memoryCosts says whether a byte costs that was never written to: blocks are Go memory, or
-// are filled when they are freed.
-const memoryCosts = osmem.GoBacked || checking
+// memoryCosts says whether a byte costs that was never written to: blocks are Go memory.
+const memoryCosts = osmem.GoBacked
 
 // bulkyMix has many large blocks, and many with a mapping, so that the system is called
 // often.

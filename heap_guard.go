@@ -44,18 +44,17 @@ const guardShare = 16
 // guardTag is the tag of the units with guarded blocks of the heap.
 func (h *Heap) guardTag() uintptr { return h.id<<span.KindBits | span.KindGuarded }
 
-// allocGuarded returns a block of class c that is guarded, or 0 if there is no room for it, and
-// what its canary would say.
+// allocGuarded returns a block of class c that is guarded, or 0 if there is no room for it.
 //
 //go:norace
-func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr, was blockState) {
+func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr) {
 	size := uintptr(sizeclass.Classes[c].Size)
 	cost := guard.Cost(size)
 	if limit := h.account.Limit(); limit != 0 && h.guardHeld.Load() > limit/guardShare-cost {
-		return 0, 0
+		return 0
 	}
 	if !h.account.TryCharge(cost) {
-		return 0, 0
+		return 0
 	}
 	stack := sample.Hold()
 	cl := &h.samples().classes[c]
@@ -73,13 +72,9 @@ func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr, was blockState) {
 	if p == 0 {
 		sample.LetGo(stack)
 		h.account.Uncharge(cost)
-		return 0, 0
+		return 0
 	}
-	if checking { // its pages had another block, and that is no damage
-		clear(unsafe.Slice((*byte)(osmem.Pointer(p)), size)) // the block
-		was = stateNew | stateZeroed
-	}
-	return p, was
+	return p
 }
 
 // freeGuarded frees the block at p, in the unit of s. It returns false, and changes nothing,
@@ -120,17 +115,15 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 }
 
 // freeMoved frees the guarded block at p for a Realloc: its contents are at to by now. If that
-// panics, the program does not get the block at to, and free frees it.
-func (h *Heap) freeMoved(op string, p uintptr, to unsafe.Pointer, free func(unsafe.Pointer)) {
+// panics, the program does not get the block at to, and freeMoved frees that as well.
+func (h *Heap) freeMoved(op string, p uintptr, to unsafe.Pointer) {
 	freed := false
 	defer func() {
 		if !freed {
-			free(to)
+			h.Free(to)
 		}
 	}()
-	if instrumented {
-		h.freeing(p)
-	}
+	h.freeing(p)
 	h.freeSlow(op, nil, p)
 	freed = true
 }

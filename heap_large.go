@@ -8,7 +8,6 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -51,8 +50,16 @@ func largeCost(size uintptr) int64 {
 //
 //go:norace
 func mustBePages(op string, size uintptr) {
-	osmem.Must(size != 0 && size&(osmem.PageSize-1) == 0, op, "size", size)
+	if size == 0 || size&(osmem.PageSize-1) != 0 {
+		panicNotPages(op, size)
+	}
 }
+
+// panicNotPages is apart from mustBePages so that the compiler can inline that.
+//
+//go:noinline
+//go:norace
+func panicNotPages(op string, size uintptr) { osmem.Must(false, op, "size", size) }
 
 // allocLarge returns a block with a span of its own, and the state that a canary
 // would give for it.
@@ -62,21 +69,18 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err e
 	if size > maxLarge || align > maxLarge/2 {
 		return 0, 0, h.tooLarge()
 	}
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
 	size = osmem.RoundPage(max(size, 1))
-	if h.mustConsolidate(largeCost(size), unitsOf(size)) {
+	if h.mustConsolidate(largeCost(size), unitsOf(size), nil) {
 		h.consolidate(nil)
 	}
 	h.large.mu.Lock()
 	p, fresh, err := h.newLarge(size, align)
 	h.large.mu.Unlock()
-	if err == nil {
-		h.sampleLarge(p)
+	if h.grew.Load() {
+		h.dropIdle()
 	}
-	h.afterGrowth()
+	race.Leave()
 	was = stateNew
 	if fresh {
 		was |= stateZeroed
@@ -103,14 +107,13 @@ func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) 
 }
 
 // placeLarge is newLarge of a block whose cost the account has. warm says that a mapping may
-// have pages that had other contents. They have not the pattern that package cheap looks for
-// with cheap_check.
+// have pages that had other contents.
 //
 //go:norace
 func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool, err error) {
 	var space uintptr
 	switch own := size >= span.OwnMapping || align >= span.OwnMapping; {
-	case own && warm && !checking:
+	case own && warm:
 		p, space, fresh, err = span.AllocWarmMapping(size, align)
 	case own:
 		fresh = true
@@ -160,6 +163,7 @@ func clearBodies(p uintptr, from, end int) {
 //
 //go:norace
 func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
+	race.Enter()
 	h.large.mu.Lock()
 	ok := !h.closed.Load() && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p
 	if ok {
@@ -167,6 +171,7 @@ func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
 	}
 	h.large.mu.Unlock()
 	span.Decay()
+	race.Leave()
 	return ok
 }
 
@@ -185,23 +190,17 @@ func (h *Heap) dropLarge(s *span.Span) {
 //go:norace
 func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	p, size, space := s.Base, s.Size, s.Space
-	if s.Sampled {
-		s.Sampled = false
-		seen(func() { sample.Remove(p) })
-	}
+	endLargeSample(s)
 	h.large.blocks.Add(-1)
 	h.large.bytes.Add(-int64(size))
 	s.StoreTag(0)
 	clearBodies(p, 1, unitsOf(size))
 	switch {
-	case space != 0 && hasPages && !checking:
+	case space != 0 && hasPages:
 		span.FreeWarmMapping(p, size, space)
 	case space != 0:
 		span.FreeMapping(p, space)
 	default:
-		if checking {
-			fillFree(p, size)
-		}
 		span.Free(p, unitsOf(size))
 	}
 }
@@ -217,11 +216,13 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 		return 0
 	}
 	mustBePages("Heap.resizeLarge", newSize)
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
-	defer h.afterGrowth()
+	race.Enter()
+	defer race.Leave()
+	defer func() {
+		if h.grew.Load() {
+			h.dropIdle()
+		}
+	}()
 	defer span.Decay() // units may be free now
 	h.large.mu.Lock()
 	defer h.large.mu.Unlock()
@@ -250,9 +251,6 @@ func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
 	p, size := s.Base, s.Size
 	from, to := unitsOf(size), unitsOf(newSize)
 	clearBodies(p, to, from)
-	if checking && s.Space == 0 {
-		fillFree(p+newSize, size-newSize)
-	}
 	if s.Space != 0 {
 		span.ShrinkMapping(p, size, newSize)
 	} else if to < from {

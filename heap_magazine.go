@@ -142,11 +142,9 @@ func (h *Heap) sortMagazines() {
 //
 //go:norace
 func (h *Heap) sortUnasked() {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
 	for c := range h.classes {
 		h.classes[c].sortUnasked(h, uint8(c))
 	}
+	race.Leave()
 }

@@ -42,7 +42,7 @@ func TestAlignmentMatrix(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	dense, count := 2048, 4
-	if race.Build || osmem.GoBacked || checking {
+	if race.Build || osmem.GoBacked {
 		dense, count = 256, 2
 	}
 	if *long {
@@ -99,7 +99,7 @@ func TestReallocMatrix(t *testing.T) {
 	if *long {
 		sizes = append(matrixSizes(0), sizes...)
 	}
-	slow := race.Build || osmem.GoBacked || checking
+	slow := race.Build || osmem.GoBacked
 	for i, from := range sizes {
 		for j, to := range sizes {
 			if !*long && (slow && (i*7+j)%4 > 0 || max(from, to) > 100_000 && (i+j)%3 > 0) {

@@ -5,21 +5,13 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// instrumented says whether this build watches every block: for the race
-// detector, or for writes to free blocks. Otherwise the calls here are not
-// compiled in.
-const instrumented = race.Told || checking
-
 // handedOut is called when the block at p was taken off all lists and the caller
-// does not have it yet. was is what its canary said.
+// does not have it yet. was is what its canary said. p may be 0.
 //
 //go:norace
-func (h *Heap) handedOut(p uintptr, was blockState) {
-	if race.Told {
+func handedOut(p uintptr, was blockState) {
+	if race.Told && p != 0 {
 		acquire(p, was)
-	}
-	if checking {
-		h.mustBeFilledBlock(p, was)
 	}
 }
 
@@ -40,16 +32,18 @@ func acquire(p uintptr, was blockState) {
 //
 //go:norace
 func (h *Heap) freeing(p uintptr) {
-	s, v := judge(p, h.id)
-	if h.closed.Load() || v != blockLive {
-		return
-	}
 	if race.Told {
+		h.release(p)
+	}
+}
+
+// release is what freeing tells the race detector.
+//
+//go:norace
+func (h *Heap) release(p uintptr) {
+	if _, v := judge(p, h.id); !h.closed.Load() && v == blockLive {
 		race.Release(p)
 		eachUnit(p, race.Release)
-	}
-	if checking {
-		h.fillFreeBlock(s, p)
 	}
 }
 
@@ -69,9 +63,7 @@ func eachUnit(p uintptr, f func(uintptr)) {
 // sees what f does. Else it would miss the locks of package fmt, and report that two
 // goroutines make their messages at the same time.
 func seen(f func()) {
-	if race.Told {
-		race.Leave()
-		defer race.Enter()
-	}
+	race.Leave()
+	defer race.Enter()
 	f()
 }

@@ -91,10 +91,8 @@ func (h *Heap) Trim() {
 //
 //go:norace
 func (h *Heap) reclaim() {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h.emptyCaches()
 	h.sortMagazines()
 }
@@ -166,10 +164,12 @@ func (h *Heap) sortAll(lists *[2 * sizeclass.Count]magazine) {
 }
 
 // dropIdle gives up the caches of Ps that no longer run because GOMAXPROCS was
-// lowered. It may run in a goroutine of the runtime.
+// lowered. It is called at each tick, and after the heap has grown (Heap.grew), with no lock held.
+// It may run in a goroutine of the runtime.
 //
 //go:norace
 func (h *Heap) dropIdle() {
+	h.grew.Store(false)
 	if n := int(h.numPlaces.Load()); n == 0 || !percpu.Beyond(n-1) {
 		return
 	}
@@ -193,11 +193,22 @@ func (h *Heap) dropIdle() {
 	}
 }
 
-// mustConsolidate reports whether to consolidate before the heap takes cost more
-// bytes in so many units: whether it grows beyond a bound, and no idle unit
-// serves.
-func (h *Heap) mustConsolidate(cost int64, units int) bool {
-	return h.account.Held()+cost > h.consolidateAt.Load() && span.Warm() < units
+// mustConsolidate reports whether to consolidate before the heap takes cost more bytes in units
+// units: whether it grows beyond a bound, and no idle unit serves. The units are for class cl, and it
+// reports false if that has blocks to give; or for a large block if cl is nil.
+//
+//go:norace
+func (h *Heap) mustConsolidate(cost int64, units int, cl *class) bool {
+	if h.account.Held()+cost <= h.consolidateAt.Load() || span.Warm() >= units {
+		return false
+	}
+	if cl == nil {
+		return true
+	}
+	cl.mu.Lock()
+	empty := cl.numFull == 0 && cl.spans == 0
+	cl.mu.Unlock()
+	return empty
 }
 
 // consolidate sorts the free blocks at hand into their spans, so that whole spans
@@ -212,7 +223,10 @@ func (h *Heap) consolidate(local *cache) {
 	h.consolidations.Add(1)
 	before := h.account.Held()
 	var lists [2 * sizeclass.Count]magazine
-	k := h.hold(local)
+	k := local
+	if k == nil {
+		k = cacheAt(h.caches.Pin())
+	}
 	if k != nil {
 		k.takeAll(&lists)
 	}
@@ -220,7 +234,7 @@ func (h *Heap) consolidate(local *cache) {
 	h.sortAll(&lists)
 	h.sortMagazines()
 	for i := range h.classes {
-		if sizeclass.Classes[i].Size >= releasePagesFrom && !checking {
+		if sizeclass.Classes[i].Size >= releasePagesFrom {
 			h.classes[i].releaseFreePages()
 		}
 	}

@@ -108,7 +108,7 @@ const pinnedBytes = 4 << 10
 //go:norace
 func (h *Heap) allocZeroedCached(count, size int) unsafe.Pointer {
 	n, small := smallProduct(count, size)
-	if !small || n > pinnedBytes || instrumented {
+	if !small || n > pinnedBytes {
 		return nil
 	}
 	var p uintptr
@@ -134,7 +134,7 @@ func smallProduct(count, size int) (n uint, ok bool) {
 //go:norace
 func (k *cache) allocZeroed(n uint) uintptr {
 	cc := k.class(sizeclass.Of(int(n)))
-	if cc.due() {
+	if race.Told || cc.due() { // the slow path tells the detector of the block before it is cleared
 		return 0
 	}
 	p, was := cc.pop()
@@ -151,7 +151,7 @@ func (h *Heap) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
 	return ptr, err
 }
 
-// tryCalloc is calloc of n bytes without a call of HeapOptions.OnLimit.
+// tryAllocZeroed is allocZeroed of n bytes without a call of HeapOptions.OnLimit.
 func (h *Heap) tryAllocZeroed(op string, n int, ok bool) (unsafe.Pointer, error) {
 	h.begin(op)
 	defer h.end()
@@ -161,7 +161,7 @@ func (h *Heap) tryAllocZeroed(op string, n int, ok bool) (unsafe.Pointer, error)
 	p, was := h.takeCached(n)
 	if p == 0 {
 		var err error
-		if p, was, err = h.tryAlloc(op, n, sizeclass.Quantum); err != nil {
+		if p, was, err = h.alloc(op, nil, n, sizeclass.Quantum); err != nil {
 			return nil, err
 		}
 	}
@@ -183,9 +183,7 @@ func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
 		}
 	}
 	h.caches.Unpin(slot)
-	if instrumented && p != 0 {
-		h.handedOut(p, was)
-	}
+	handedOut(p, was)
 	return p, was
 }
 
@@ -194,15 +192,13 @@ func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
 //
 //go:norace
 func (h *Heap) begin(op string) {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
 	h.busy.Add(1)
 	if h.closed.Load() || h.id == 0 {
 		h.busy.Add(-1)
 		h.panicInside(op)
 	}
+	race.Leave()
 }
 
 // panicInside panics because the heap is not open, between Enter and Leave of package
@@ -215,11 +211,9 @@ func (h *Heap) panicInside(op string) { seen(func() { h.mustBeOpen(op) }) }
 //
 //go:norace
 func (h *Heap) end() {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
 	h.busy.Add(-1)
+	race.Leave()
 }
 
 // zero clears the first n bytes of the block at p, whose canary said was.
@@ -232,7 +226,7 @@ func zero(p uintptr, n int, was blockState) unsafe.Pointer {
 	ptr := osmem.Pointer(p)
 	// A block of a heap with a CheckLevel begins behind its header, so it need not begin or end
 	// with a page.
-	if was&stateZeroed == 0 && n >= span.OwnMapping && !checking && span.Hollow(p, uintptr(n)) {
+	if was&stateZeroed == 0 && n >= span.OwnMapping && span.Hollow(p, uintptr(n)) {
 		return ptr // pages that the program does not touch take no memory
 	}
 	clear(unsafe.Slice((*byte)(ptr), n)) // the block has n bytes or more
@@ -250,7 +244,7 @@ func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 			}
 		}
 	}
-	p, _, _ := h.alloc("Heap.AlignedMalloc", size, align)
+	p, _ := h.allocSlow("Heap.AlignedMalloc", nil, size, align)
 	return osmem.Pointer(p)
 }
 
@@ -271,7 +265,7 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p
 	}
-	p, _ := h.realloc("Heap.Realloc", ptr, size, h.allocForRealloc, h.Free)
+	p, _ := h.realloc("Heap.Realloc", nil, ptr, size)
 	return p
 }
 
@@ -281,7 +275,7 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p, nil
 	}
-	return h.realloc("Heap.TryRealloc", ptr, size, h.allocForRealloc, h.Free)
+	return h.realloc("Heap.TryRealloc", nil, ptr, size)
 }
 
 // reallocCached is Realloc of a small block within the P's cache. It returns nil if that
@@ -289,7 +283,7 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 //
 //go:norace
 func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
-	if uint(size) > sizeclass.MaxSize || instrumented {
+	if uint(size) > sizeclass.MaxSize {
 		return nil
 	}
 	var to uintptr
@@ -312,7 +306,7 @@ func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 //go:norace
 func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
 	table := span.TableOf(p)
-	if table == 0 {
+	if race.Told || table == 0 { // the slow path tells the detector
 		return 0
 	}
 	s := table.Record(p)
@@ -350,26 +344,17 @@ func staysInPlace(size, old uintptr) bool {
 	return size <= old && uintptr(sizeclass.Classes[sizeclass.Of(int(size))].Size) > old/2
 }
 
-// allocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
-//
-//go:norace
-func (h *Heap) allocForRealloc(size int) (unsafe.Pointer, error) {
-	if p, _ := h.takeCached(size); p != 0 {
-		return osmem.Pointer(p), nil
-	}
-	p, _, err := h.tryAlloc("Heap.TryMalloc", size, sizeclass.Quantum)
-	return osmem.Pointer(p), err
-}
-
-// realloc is Realloc. malloc does not call HeapOptions.OnLimit.
-func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
-	to, err := h.tryRealloc(op, ptr, size, malloc, free)
+// realloc is Realloc. The cache is that of l or, if l is nil, that of the P.
+func (h *Heap) realloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	to, err := h.tryRealloc(op, l, ptr, size)
 	h.refused(size, err)
 	return to, err
 }
 
+// tryRealloc is realloc without a call of HeapOptions.OnLimit.
+//
 //go:norace
-func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(int) (unsafe.Pointer, error), free func(unsafe.Pointer)) (unsafe.Pointer, error) {
+func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
 	if h.checked != nil {
 		return h.checked.realloc(op, ptr, size)
 	}
@@ -378,7 +363,8 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 		panicMisuse(op, uintptr(ptr), "negative size %d", size)
 	}
 	if ptr == nil {
-		return malloc(size)
+		to, _, err := h.alloc(op, l, size, sizeclass.Quantum)
+		return osmem.Pointer(to), err
 	}
 	p := uintptr(ptr)
 	s := h.mustOwn(op, p)
@@ -399,7 +385,7 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 			return to, nil
 		}
 	}
-	to, err := malloc(size)
+	q, _, err := h.alloc(op, l, size, sizeclass.Quantum)
 	if err != nil {
 		if uintptr(size) <= old {
 			return ptr, nil // a smaller block would be better, but this one serves
@@ -413,11 +399,15 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 		}
 		return nil, err
 	}
+	to := osmem.Pointer(q)
 	copyBlock(to, ptr, min(old, uintptr(size)))
-	if kind == span.KindGuarded {
-		h.freeMoved(op, p, to, free)
-	} else {
-		free(ptr)
+	switch {
+	case kind == span.KindGuarded:
+		h.freeMoved(op, p, to)
+	case l == nil:
+		h.Free(ptr)
+	default:
+		l.Free(ptr)
 	}
 	return to, nil
 }
@@ -427,26 +417,12 @@ func (h *Heap) tryRealloc(op string, ptr unsafe.Pointer, size int, malloc func(i
 //
 //go:norace
 func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {
-	old := s.Size
-	if race.Told {
-		h.freeing(p)
-	}
+	h.freeing(p)
 	to := h.resizeLarge(s, p, osmem.RoundPage(size))
 	if to != 0 {
-		if race.Told {
-			race.Enter()
-		}
 		h.sampleLarge(to)
-		if race.Told {
-			race.Leave()
-		}
 	}
-	if race.Told && to != 0 {
-		acquire(to, stateNew)
-	}
-	if checking && to == p {
-		mustBeFilledTail(p, old)
-	}
+	handedOut(to, stateNew)
 	return osmem.Pointer(to)
 }
 

@@ -62,10 +62,8 @@ func (h *Heap) Name() string { return h.account.Name() }
 
 // TryStats is [Heap.Stats], or false if the heap is destroyed, also while it is called.
 func (h *Heap) TryStats() (Stats, bool) {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	if h.id == 0 {
 		return Stats{}, false
 	}
@@ -82,10 +80,8 @@ func (h *Heap) TryStats() (Stats, bool) {
 //go:norace
 func (h *Heap) Stats() Stats {
 	h.mustBeOpen("Heap.Stats")
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	return h.count()
@@ -117,16 +113,13 @@ func (h *Heap) count() Stats {
 	for i := range h.classes {
 		s.Mallocs += int64(h.classes[i].read(&s, i, t.cached[i]))
 	}
-	if all := h.sampled.Load(); all != nil {
-		for i := range all.classes {
-			s.Mallocs += int64(all.classes[i].read(&s, i, 0))
-		}
+	sampled := h.sampledClasses()
+	for i := range sampled {
+		s.Mallocs += int64(sampled[i].read(&s, i, 0))
 	}
 	s.Blocks += h.large.blocks.Load()
 	s.Bytes += h.large.bytes.Load()
-	if c := h.checked; c != nil {
-		s.Blocks, s.Bytes = c.counts() // not the quarantine
-	}
+	s.Blocks, s.Bytes = h.checked.countsOr(s.Blocks, s.Bytes) // not the quarantine
 	s.Frees = s.Mallocs - s.Blocks
 	return s
 }
@@ -149,10 +142,8 @@ func (cl *class) read(s *Stats, c int, cached int64) uint64 {
 //
 //go:norace
 func (h *Heap) live() (blocks, bytes int64) {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	s := h.count()

@@ -287,9 +287,6 @@ func (w *pair) mustHave(n int) {
 // TestTwoLists goes through the ways that two lists with one block can take.
 func TestTwoLists(t *testing.T) {
 	withRate(t, 0) // it looks at lists of blocks that are not sampled
-	if checking {
-		return // the writes of one case to free memory would be detected in the next
-	}
 	const twice, written = "freed twice at the same time", "written to"
 	for name, f := range map[string]func(w *pair, p, q, r uintptr){
 		"both sorted": func(w *pair, p, _, _ uintptr) {
@@ -315,7 +312,7 @@ func TestTwoLists(t *testing.T) {
 			w.h.Free(w.h.Malloc(pairSize)) // so the P has a cache
 			w.h.reclaim()
 			w.free(w.a, p)
-			k := w.h.hold(nil)
+			k := cacheAt(w.h.caches.Pin())
 			k.class(sizeclass.Of(pairSize)).setCapacity(4)
 			k.class(sizeclass.Of(pairSize)).push(p)
 			w.h.letGo(nil, k)
@@ -478,7 +475,7 @@ func TestOvertakenByFree(t *testing.T) {
 		look := func(when string) {
 			t.Helper()
 			before := [2]Stats{h.Stats(), other.Stats()}
-			if h.freeIn("Heap.Free", nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
+			if h.freePlain(nil, uintptr(p)) || h.freeLarge(s, uintptr(p)) {
 				t.Errorf("%d bytes, %s: freed again", size, when)
 			}
 			after := [2]Stats{h.Stats(), other.Stats()}

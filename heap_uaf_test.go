@@ -9,19 +9,15 @@ import (
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
-// TestUseAfterFree uses freed blocks of twelve sizes. Where the mark is, or with checks
-// behind it as well, nothing is left of what the program had there. A write to one byte of
-// the first 16, or with checks anywhere, is a panic when the block is about to be used
-// again.
+// TestUseAfterFree uses freed blocks of twelve sizes. Where the canary is, nothing is
+// left of what the program had there. A write to one byte of the first 16 is a panic when the block
+// is about to be used again.
 func TestUseAfterFree(t *testing.T) {
 	withRate(t, 0) // it looks at lists of blocks that are not sampled
 	for _, size := range []int{8, 9, 16, 20, 32, 33, 48, 64, 65, 129, 255, 256} {
 		h := newHeap(t, HeapOptions{})
 		l := h.NewLocal() // all free blocks are in one cache
-		seen := GoodSize(size)
-		if !checking {
-			seen = sizeclass.Quantum
-		}
+		const seen = sizeclass.Quantum
 		for off := range seen {
 			var kept [5]unsafe.Pointer
 			for i := range kept {
@@ -94,11 +90,6 @@ func TestUseAfterFreeOfRing(t *testing.T) {
 	for i := range ring {
 		if used(i) {
 			continue
-		}
-		for j, w := range words(i) {
-			if checking && uintptr(j)*unsafe.Sizeof(w) >= sizeclass.Quantum && w == uintptr(ring[(i+n-1)%n]) {
-				t.Fatalf("word %d of node %d is what it was", j, i)
-			}
 		}
 		words(i)[0] ^= 0x55 // every one
 	}

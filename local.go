@@ -5,7 +5,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/cleanup"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -66,14 +66,11 @@ type life [16]byte
 func (h *Heap) NewLocal() *Local {
 	h.mustBeOpen("Heap.NewLocal")
 	l := h.newLocal()
-	if h.checked == nil {
-		l.life = new(life)
-		l.c.local = weak.Make(l)
-		l.c.dropped = gcwatch.AddCleanup(l.life, (*localCache).giveBack, l.c)
-		if l.attach(true) != nil {
-			l.leave()
-		}
-	}
+	l.life = new(life)
+	l.c.local = weak.Make(l)
+	l.c.dropped = gcwatch.AddCleanup(l.life, (*localCache).giveBack, l.c)
+	l.enter(true)
+	l.leave()
 	return l
 }
 
@@ -96,14 +93,12 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 				cc.takes++
 				b.canary = 0
 				runtime.KeepAlive(l) // or its cleanup might empty the cache now
-				if instrumented {
-					l.h.handedOut(p, stateOf(link))
-				}
+				handedOut(p, stateOf(link))
 				return osmem.Pointer(p)
 			}
 		}
 	}
-	p, _ := l.allocSlow("Local.Malloc", size)
+	p, _ := l.allocSlow("Local.Malloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p)
 }
 
@@ -115,19 +110,26 @@ func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 //go:norace
 func (l *Local) tryAlloc(op string, size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
-		l.in = true
-		if cc := l.cache().class(sizeclass.Of(size)); !cc.due() {
-			if p, was := cc.pop(); p != 0 {
-				l.in = false
-				if instrumented {
-					l.h.handedOut(p, was)
-				}
-				return osmem.Pointer(p), nil
-			}
+		if p := l.takeCached(sizeclass.Of(size)); p != 0 {
+			return osmem.Pointer(p), nil
 		}
 	}
-	p, err := l.allocSlow(op, size)
+	p, err := l.allocSlow(op, size, sizeclass.Quantum)
 	return osmem.Pointer(p), err
+}
+
+// takeCached returns a block of class c from the list of the cache, or 0 if there is none.
+//
+//go:norace
+func (l *Local) takeCached(c uint8) (p uintptr) {
+	l.in = true
+	var was blockState
+	if cc := l.cache().class(c); !cc.due() {
+		p, was = cc.pop()
+	}
+	l.in = false
+	handedOut(p, was)
+	return p
 }
 
 // Free is [Heap.Free].
@@ -138,9 +140,7 @@ func (l *Local) tryAlloc(op string, size int) (unsafe.Pointer, error) {
 //go:noinline
 func (l *Local) Free(ptr unsafe.Pointer) {
 	p := uintptr(ptr)
-	if instrumented {
-		l.h.freeing(p)
-	}
+	l.h.freeing(p)
 	var s *span.Span
 	if p>>span.UnitShift == l.lastUnit {
 		s = span.At(l.last)
@@ -189,66 +189,25 @@ func (l *Local) mustBeOpen(op string) {
 	}
 }
 
-// allocSlow is Malloc where the list is empty.
+// allocSlow is Malloc where the list of the cache is empty: see Heap.allocSlow.
 //
 //go:noinline
 //go:norace
-func (l *Local) allocSlow(op string, size int) (uintptr, error) {
-	p, err := l.tryAllocSlow(op, size)
-	l.h.refused(size, err)
-	return p, err
-}
-
-// tryAllocSlow is allocSlow without a call of HeapOptions.OnLimit.
-//
-//go:norace
-func (l *Local) tryAllocSlow(op string, size int) (uintptr, error) {
+func (l *Local) allocSlow(op string, size, align int) (uintptr, error) {
 	l.mustBeOpen(op)
-	if uint(size) <= sizeclass.MaxSize {
-		if k := l.enter(true); k != nil {
-			p, was, err := l.h.refill(k, sizeclass.Of(size))
-			l.in = false
-			if err == nil {
-				l.h.finish(p, was)
-				return p, nil
-			}
-		}
-	}
-	return l.tryPastCache(op, size, sizeclass.Quantum)
-}
-
-// alloc allocates past the cache. If there is no memory it empties the cache and
-// tries again.
-func (l *Local) alloc(op string, size, align int) (uintptr, error) {
-	p, err := l.tryPastCache(op, size, align)
-	l.h.refused(size, err)
-	return p, err
-}
-
-// tryPastCache is alloc without a call of HeapOptions.OnLimit.
-func (l *Local) tryPastCache(op string, size, align int) (uintptr, error) {
-	p, _, err := l.h.tryAlloc(op, size, align)
-	if err != nil && l.c.has() {
-		l.empty()
-		p, _, err = l.h.tryAlloc(op, size, align)
-	}
-	return p, err
+	return l.h.allocSlow(op, l, size, align)
 }
 
 // empty gives the blocks in the cache back to the heap.
 //
 //go:norace
 func (l *Local) empty() {
-	if race.Told {
-		race.Enter()
-	}
+	race.Enter()
 	if k := l.enter(false); k != nil {
 		l.h.empty(k)
 		l.in = false
 	}
-	if race.Told {
-		race.Leave()
-	}
+	race.Leave()
 	l.h.mustBeUndamaged(0)
 }
 
@@ -258,8 +217,7 @@ func (l *Local) empty() {
 //go:norace
 func (l *Local) freeSlow(p uintptr) {
 	l.mustBeOpen("Local.Free")
-	defer l.leave() // also where it panics
-	l.h.freeSlow("Local.Free", l.enter(true), p)
+	l.h.freeSlow("Local.Free", l, p)
 }
 
 // Calloc is [Heap.Calloc].
@@ -275,7 +233,7 @@ func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
 
 //go:norace
 func (l *Local) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
-	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize && !instrumented {
+	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize {
 		l.in = true
 		if p := l.cache().allocZeroed(n); p != 0 {
 			l.in = false
@@ -301,14 +259,12 @@ func (l *Local) AlignedMalloc(size, align int) unsafe.Pointer {
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
 	}
-	if size <= sizeclass.MaxSize && align <= sizeclass.MaxSize && l.h.checked == nil {
-		if c, ok := alignedClass(size, align); ok {
-			p, _ := l.tryAlloc(op, int(sizeclass.Classes[c].Size))
-			return p
+	if c, ok := alignedClass(size, align); ok {
+		if p := l.takeCached(c); p != 0 {
+			return osmem.Pointer(p)
 		}
 	}
-	l.mustBeOpen(op)
-	p, _ := l.alloc(op, size, align)
+	p, _ := l.allocSlow(op, size, align)
 	return osmem.Pointer(p)
 }
 
@@ -325,7 +281,7 @@ func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error)
 
 //go:norace
 func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	if uint(size) <= sizeclass.MaxSize && !instrumented && span.Ready() { // as in Free
+	if uint(size) <= sizeclass.MaxSize && span.Ready() { // as in Free
 		l.in = true
 		if to := l.cache().realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
 			l.in = false
@@ -333,13 +289,7 @@ func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer
 		}
 	}
 	l.mustBeOpen(op)
-	return l.h.realloc(op, ptr, size, l.allocForRealloc, l.Free)
-}
-
-// allocForRealloc is TryMalloc without a call of HeapOptions.OnLimit.
-func (l *Local) allocForRealloc(size int) (unsafe.Pointer, error) {
-	p, err := l.tryAllocSlow("Local.TryMalloc", size)
-	return osmem.Pointer(p), err
+	return l.h.realloc(op, l, ptr, size)
 }
 
 // UsableSize is [Heap.UsableSize].

@@ -132,12 +132,12 @@ func (l *Local) enter(create bool) *cache {
 		return k
 	}
 	l.in = false
-	if l.h.checked != nil {
-		return nil
-	}
 	if l.misses > 0 {
 		l.misses--
 		return nil
+	}
+	if l.h.checked != nil {
+		return nil // the heap has one cache for all: checked.local
 	}
 	return l.attach(create)
 }
@@ -154,10 +154,8 @@ func (l *Local) leave() { l.in = false }
 //
 //go:norace
 func (l *Local) attach(create bool) *cache {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h, c := l.h, l.c
 	h.seize.Lock()
 	if h.closed.Load() {
@@ -199,7 +197,7 @@ func (h *Heap) newLocalCache() (slot uintptr) {
 	if !h.account.TryCharge(cacheBytes) {
 		return 0
 	}
-	slot, err := newCache(h.id)
+	slot, err := newCache(h)
 	if err != nil {
 		h.account.Uncharge(cacheBytes)
 		return 0
@@ -231,10 +229,8 @@ func (c *localCache) enlist() {
 //
 //go:norace
 func (c *localCache) giveBack() {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h := c.h
 	h.seize.Lock()
 	defer h.seize.Unlock()
@@ -349,10 +345,8 @@ func seizeLocals(all iter.Seq[*Heap], pick func(*localCache) bool) {
 //
 //go:norace
 func (h *Heap) divertLocals(picked []seizure, round uint64, pick func(*localCache) bool) []seizure {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	h.seize.Lock()
 	defer h.seize.Unlock()
 	for c := h.locals; c != nil; c = c.next {
@@ -372,10 +366,8 @@ func (h *Heap) divertLocals(picked []seizure, round uint64, pick func(*localCach
 //
 //go:norace
 func (c *localCache) dropOf(round uint64) {
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	c.h.seize.Lock()
 	defer c.h.seize.Unlock()
 	if c.round == round {

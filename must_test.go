@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -32,20 +31,6 @@ func TestPreconditions(t *testing.T) {
 		)
 	}
 	rows = append(rows, row{"Heap.newLarge", "size", func() { h.newLarge(0, 16) }})
-	if checking {
-		var words [4]uint64
-		b := (*block)(unsafe.Pointer(&words))
-		c := sizeclass.Of(64)
-		cl := &h.classes[c]
-		for _, off := range []uintptr{1, 8, sizeclass.Quantum - 1} {
-			rows = append(rows,
-				row{"block.setSorted", "p", func() { b.setSorted(1<<20+off, 0, 0, 1) }},
-				row{"block.setSorted", "p", func() { b.setSorted(1<<20, 1<<16+off, 0, 1) }},
-				row{"class.carve", "p", func() { cl.carve(h, &span.Span{Base: 1<<20 + off, Size: 64, Blocks: 4}, 4) }},
-				row{"class.carve", "p", func() { cl.carve(h, &span.Span{Base: 1 << 20, Size: 64 + off, Blocks: 4}, 4) }},
-			)
-		}
-	}
 	before := h.Stats()
 	for _, row := range rows {
 		func() {

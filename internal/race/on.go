@@ -14,14 +14,30 @@ const Build = true
 // Acquire makes visible to the race detector, in this goroutine, what happened
 // before the calls of Release for addr. It has no effect between Enter and Leave.
 // addr must be in a block, because the detector keeps records of Go memory only.
-func Acquire(addr uintptr) { runtime.RaceAcquire(osmem.Pointer(addr)) }
+func Acquire(addr uintptr) {
+	if Told {
+		runtime.RaceAcquire(osmem.Pointer(addr))
+	}
+}
 
 // Release is the counterpart of Acquire. It adds to earlier calls of Release.
-func Release(addr uintptr) { runtime.RaceReleaseMerge(osmem.Pointer(addr)) }
+func Release(addr uintptr) {
+	if Told {
+		runtime.RaceReleaseMerge(osmem.Pointer(addr))
+	}
+}
 
 // Enter makes the detector ignore locks and atomics in this goroutine, until Leave
 // has been called as many times as Enter.
-func Enter() { runtime.RaceDisable() }
+func Enter() {
+	if Told {
+		runtime.RaceDisable()
+	}
+}
 
 // Leave is the counterpart of Enter.
-func Leave() { runtime.RaceEnable() }
+func Leave() {
+	if Told {
+		runtime.RaceEnable()
+	}
+}

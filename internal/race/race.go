@@ -3,8 +3,7 @@
 //
 // The detector watches Go memory only. So it can be told about blocks only if these are
 // in Go memory (build tag cheap_gomem) and the program is built with -race. Then Told is
-// true. Otherwise the functions here must not be called, and no code of them is in the
-// program.
+// true. Otherwise the functions here do nothing, and no code of them is in the program.
 //
 // Free releases the address of the block and Malloc acquires it. So what the old owner
 // of a block did happens before what the new owner does, and nothing else about

@@ -1,0 +1,35 @@
+package cheap
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/poison"
+)
+
+// fillsFreed says whether arenas and FixedBlocks fill the memory that is freed: CHEAP_CHECK is set.
+var fillsFreed = checkAll != CheckNone
+
+// watchesRest reports whether fillRest does anything.
+func watchesRest() bool { return fillsFreed || poison.Build }
+
+// fillRest fills the free part of the chunks, if CHEAP_CHECK is set, and has the address sanitizer
+// report each access to it.
+func (a *Arena) fillRest() {
+	if !watchesRest() {
+		return
+	}
+	fillUnused(a.rest.Base, uintptr(a.rest.Left))
+	for _, c := range a.mem.chunks[a.cur+1:] {
+		fillUnused(uintptr(c.base), uintptr(c.size))
+	}
+}
+
+// fillUnused is fillRest of n bytes at p.
+func fillUnused(p, n uintptr) {
+	if fillsFreed {
+		poison.Unpoison(p, n)
+		freedFill.write(unsafe.Slice((*byte)(osmem.Pointer(p)), n)) // of the arena's chunk
+	}
+	poison.Poison(p, n)
+}
