@@ -52,8 +52,6 @@ var boxesOf [256]arenaBoxes
 // cleanups of the arenas give their chunks back.
 var homeless sync.Pool
 
-func init() { idleHooks = append(idleHooks, dropStranded) }
-
 // A pooled arena keeps up to pooledChunks chunks of pooledChunk bytes while it
 // waits.
 const (

@@ -12,8 +12,6 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-func init() { census.ReadHeaps = readHeaps }
-
 // gone is what the destroyed heaps have counted.
 var gone struct {
 	mu      sync.Mutex // held for some additions

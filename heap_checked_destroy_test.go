@@ -228,13 +228,16 @@ func TestCheckedDestroyWaits(t *testing.T) {
 		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
 		h.Malloc(100)
 		mustWait(t, func(pause func()) {
-			defer sample.SetTracer(sample.SetTracer(&sample.Tracer{
-				Alloc: func(p, size uintptr, weight float64) { pause() },
-				Free:  func(p uintptr) {},
-			}))
+			defer sample.SetTracer(sample.SetTracer(pausing(pause)))
 			h.Malloc(100)
 		}, func() error { return h.destroyQuietly("Heap.DestroyAll", true) }) // without the check, which waits as well
 		h.account.Close()
 		heaps.Delete(h)
 	})
 }
+
+// A pausing is a tracer that pauses at each allocation.
+type pausing func()
+
+func (pause pausing) Alloc(p, size uintptr, weight float64) { pause() }
+func (pausing) Free(p uintptr)                              {}

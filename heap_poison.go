@@ -22,12 +22,6 @@ import (
 // a FixedBlock. Each ends its poison before the block goes back. The header is not poisoned:
 // the heap reads it for any address.
 
-func init() {
-	if poison.Build {
-		poison.OnSet(poisonHeaps)
-	}
-}
-
 // poisonsBlocks says whether new heaps tell the sanitizer of their blocks.
 var poisonsBlocks bool
 

@@ -19,27 +19,19 @@ func everyHeap(yield func(*Heap) bool) {
 	heaps.Range(func(h, _ any) bool { return yield(h.(*Heap)) })
 }
 
-// idleHooks are called before idle memory is looked for, with no lock held.
-// Whatever keeps blocks for later use registers a hook that lets go of them. It
-// is written while the package is initialized.
-var idleHooks []func()
-
-func runIdleHooks() {
-	for _, f := range idleHooks {
-		f()
+// tick is called by the decay of package span, with no lock held, before that looks for idle
+// memory.
+func tick() {
+	ticks.Add(1)
+	dropStranded()
+	for h := range heaps.Range {
+		h.(*Heap).dropIdle()
+		h.(*Heap).sortUnasked()
 	}
+	seizeLocals(everyHeap, (*localCache).rests)
 }
 
 func init() {
-	span.OnTick(func() {
-		ticks.Add(1)
-		runIdleHooks()
-		for h := range heaps.Range {
-			h.(*Heap).dropIdle()
-			h.(*Heap).sortUnasked()
-		}
-		seizeLocals(everyHeap, (*localCache).rests)
-	})
 	account.SetIdle(
 		func() int64 { return int64(span.Idle()) },
 		func(keep int64) { span.TrimTo(uintptr(keep)) },
@@ -64,7 +56,7 @@ func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 // same happens some time after memory becomes idle; see [SetDecay]. A Local in which a
 // goroutine is at this moment empties its cache when it next runs out of blocks or of room.
 func Trim() {
-	runIdleHooks()
+	dropStranded()
 	seizeLocals(everyHeap, anyLocal)
 	for h := range heaps.Range {
 		h.(*Heap).reclaim()
@@ -79,7 +71,7 @@ func Trim() {
 // Trim is like the function [Trim], but empties the caches of this heap only.
 func (h *Heap) Trim() {
 	h.mustBeOpen("Heap.Trim")
-	runIdleHooks()
+	dropStranded()
 	seizeLocals(func(yield func(*Heap) bool) { yield(h) }, anyLocal)
 	h.reclaim()
 	h.releaseSampled(true)

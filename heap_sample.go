@@ -39,14 +39,6 @@ type samples struct {
 	putOff   atomic.Bool  // a timer runs, after which it is done again
 }
 
-func init() {
-	sample.OnChange(func() {
-		for h := range heaps.Range {
-			h.(*Heap).redrawSamples()
-		}
-	})
-}
-
 // redrawSamples makes the heap watched if a rate is not 0, and has each of its caches draw anew when
 // its next sample is due, because the rate has changed.
 //
@@ -58,10 +50,6 @@ func init() {
 func (h *Heap) redrawSamples() {
 	h.seize.Lock()
 	defer h.seize.Unlock()
-	h.watch()
-	if !h.watched.Load() {
-		return
-	}
 	for place := range int(h.numPlaces.Load()) {
 		if slot := h.caches.Installed(place); slot != 0 {
 			cacheAt(slot).redrawSamples()
@@ -74,44 +62,11 @@ func (h *Heap) redrawSamples() {
 	}
 }
 
-// firstSample is cacheClass.sampleAt of a new cache. The caller holds seize.
-//
-//go:norace
-func (h *Heap) firstSample() int64 {
-	if h.watched.Load() {
-		return sample.Redraw
-	}
-	return sample.Never
-}
-
 //go:norace
 func (k *cache) redrawSamples() {
 	for i := range k.classes {
 		atomic.StoreInt64(&k.classes[i].sampleAt, sample.Redraw)
 	}
-}
-
-// pick returns what the next block of class c is picked for. The cache is that of l or, if l is nil,
-// that of the P.
-//
-//go:norace
-func (h *Heap) pick(l *Local, c uint8) (pick sample.Pick) {
-	var local *cache
-	if l != nil {
-		local = l.enter(true)
-		defer l.leave()
-	}
-	k := local
-	if k == nil {
-		k = cacheAt(h.caches.Pin())
-	}
-	if k == nil {
-		pick = sample.CurrentRates().Draw(uintptr(sizeclass.Classes[c].Size))
-	} else if pick = k.sampleDue(c); pick == (sample.Pick{}) && k.class(c).head|k.class(c).spare == 0 {
-		k.class(c).skip()
-	}
-	h.letGo(local, k)
-	return pick
 }
 
 // sampleDue returns what the next block of class c is picked for, and draws when the next
@@ -151,23 +106,40 @@ func (cc *cacheClass) skip() {
 	}
 }
 
-// allocSampled returns a block of class c that is sampled, or 0 if there is no memory.
+// allocPicked returns a block of class c that is guarded, sampled, or both. ok is false if
+// there is no memory, or no room for a guarded block.
 //
 //go:norace
-func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState) {
+func (h *Heap) allocPicked(c uint8, pick sample.Pick) (p uintptr, was blockState, ok bool) {
+	if pick.Guard {
+		if p, was = h.allocGuarded(c, pick.Profile); p != 0 {
+			if pick.Profile {
+				sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder)
+			}
+			return p, was, true
+		}
+	}
+	if !pick.Profile {
+		return 0, 0, false
+	}
+	return h.allocSampled(c)
+}
+
+// allocSampled returns a block of class c that is sampled. ok is false if there is no memory.
+//
+//go:norace
+func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState, ok bool) {
 	all := h.samples()
 	p, was, _, err := all.classes[c].get(h, c, 1)
 	if err != nil {
-		return 0, 0
+		return 0, 0, false
 	}
 	if out := all.inSpans(int(c)); out > all.peaks[c].Load() {
 		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
 	}
 	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
-	if h.grew.Load() {
-		h.dropIdle()
-	}
-	return p, was
+	h.afterGrowth()
+	return p, was, true
 }
 
 // samples returns the classes of sampled blocks.
@@ -188,16 +160,6 @@ func (h *Heap) samples() *samples {
 	}
 	h.sampled.CompareAndSwap(nil, all)
 	return h.sampled.Load()
-}
-
-// sampledClasses returns the classes of sampled blocks, or nil if no block was sampled.
-//
-//go:norace
-func (h *Heap) sampledClasses() []class {
-	if all := h.sampled.Load(); all != nil {
-		return all.classes[:]
-	}
-	return nil
 }
 
 // freeSampled frees the block at p, in the unit of s. It returns false, and changes nothing,
@@ -260,11 +222,13 @@ func (all *samples) releaseIdle(h *Heap) {
 //go:norace
 func (h *Heap) releaseSampled(all bool) {
 	s := h.sampled.Load()
-	if s == nil {
+	if s == nil || checking {
 		return
 	}
-	race.Enter()
-	defer race.Leave()
+	if race.Told {
+		race.Enter()
+		defer race.Leave()
+	}
 	if all {
 		s.release()
 	} else if samplesAreFew() {
@@ -325,19 +289,17 @@ var firstPagesLong = slices.IndexFunc(sizeclass.Classes[:], func(c sizeclass.Cla
 // samplesAreFew reports whether spans of sampled blocks keep pages that have no block in use.
 // Few blocks of a class are sampled by default, so what has no block waits long for the next.
 // Where each block or so is sampled it does not.
-func samplesAreFew() bool { return sample.Rate() >= 64<<10 }
+func samplesAreFew() bool { return sample.Rate() >= 64<<10 && !checking }
 
 // sampleLarge decides whether the large block at p, which is new or has another size, is to
-// be sampled. The caller owns the block.
+// be sampled. The caller owns the block, and has called Enter of package race.
 //
 //go:norace
 func (h *Heap) sampleLarge(p uintptr) {
 	s := span.Find(p)
-	if sample.Rate() == 0 && !s.Sampled {
+	if sample.Rate() == 0 && !s.Sampled || h.checked != nil {
 		return
 	}
-	race.Enter()
-	defer race.Leave()
 	h.large.mu.Lock()
 	was := s.Sampled
 	s.Sampled = sample.Chance(s.Size)
@@ -351,17 +313,6 @@ func (h *Heap) sampleLarge(p uintptr) {
 			sample.Remove(p)
 		}
 	})
-}
-
-// endLargeSample ends the sample of the large block of s, if there is one. The caller holds
-// Heap.large.mu.
-//
-//go:norace
-func endLargeSample(s *span.Span) {
-	if s.Sampled {
-		s.Sampled = false
-		seen(func() { sample.Remove(s.Base) })
-	}
 }
 
 // forgetSamples is a part of Destroy.

@@ -20,12 +20,18 @@ import "github.com/cheapgo/cheap/internal/poison"
 
 func init() {
 	C.cheap_report_init()
-	poison.Set(poison.Hooks{
-		Poison:     func(addr, size uintptr) { C.poison(C.uintptr_t(addr), C.size_t(size)) },
-		Unpoison:   func(addr, size uintptr) { C.unpoison(C.uintptr_t(addr), C.size_t(size)) },
-		Register:   func(addr, size uintptr) { C.add_region(C.uintptr_t(addr), C.size_t(size)) },
-		Unregister: func(addr, size uintptr) { C.drop_region(C.uintptr_t(addr), C.size_t(size)) },
-		Seal:       func(factor uint64) { C.cheap_report_factor(C.uint64_t(factor)) },
-		Stack:      func(id uint32, text string) { C.cheap_report_stack(C.uint32_t(id), C.CString(text)) },
-	})
+	poison.Set(sanitizer{})
+}
+
+// A sanitizer is that of the C compiler.
+type sanitizer struct{}
+
+func (sanitizer) Poison(addr, size uintptr)     { C.poison(C.uintptr_t(addr), C.size_t(size)) }
+func (sanitizer) Unpoison(addr, size uintptr)   { C.unpoison(C.uintptr_t(addr), C.size_t(size)) }
+func (sanitizer) Register(addr, size uintptr)   { C.add_region(C.uintptr_t(addr), C.size_t(size)) }
+func (sanitizer) Unregister(addr, size uintptr) { C.drop_region(C.uintptr_t(addr), C.size_t(size)) }
+func (sanitizer) Seal(factor uint64)            { C.cheap_report_factor(C.uint64_t(factor)) }
+
+func (sanitizer) Stack(id uint32, text string) {
+	C.cheap_report_stack(C.uint32_t(id), C.CString(text))
 }

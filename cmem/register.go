@@ -9,36 +9,43 @@ import (
 )
 
 // Package inspect, which does not import this one, shows the C heap where this package is.
-func init() {
-	census.CHeap = &census.C{
-		Off: Off,
-		Read: func() census.CCounts {
-			s := Read()
-			return census.CCounts{
-				Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
-				Live: s.Live, LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
-			}
-		},
-		Libraries: func(list []census.CLibrary) []census.CLibrary {
-			all, _ := Libraries() // an error is that there is no /proc: then there are none
-			for _, l := range all {
-				list = append(list, census.CLibrary(l))
-			}
-			return list
-		},
-		WriteProfile: writeFor,
-		Watch: func(intervals int) func() []census.CSuspect {
-			w := NewWatch(intervals)
-			return func() (list []census.CSuspect) {
-				all, _ := w.Look() // without /proc there are none
-				for _, s := range all {
-					list = append(list, census.CSuspect{
-						Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: stackText(s.Stack),
-					})
-				}
-				return list
-			}
-		},
+func init() { census.SetCHeap(counted{}) }
+
+// counted is the C heap as package inspect sees it.
+type counted struct{}
+
+func (counted) Off() string { return Off() }
+
+func (counted) Read() census.CCounts {
+	s := Read()
+	return census.CCounts{
+		Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
+		Live: s.Live, LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
+	}
+}
+
+func (counted) Libraries(list []census.CLibrary) []census.CLibrary {
+	all, _ := Libraries() // an error is that there is no /proc: then there are none
+	for _, l := range all {
+		list = append(list, census.CLibrary(l))
+	}
+	return list
+}
+
+func (counted) WriteProfile(to io.Writer, d time.Duration, done <-chan struct{}) error {
+	return writeFor(to, d, done)
+}
+
+func (counted) Watch(intervals int) func() []census.CSuspect {
+	w := NewWatch(intervals)
+	return func() (list []census.CSuspect) {
+		all, _ := w.Look() // as above
+		for _, s := range all {
+			list = append(list, census.CSuspect{
+				Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: stackText(s.Stack),
+			})
+		}
+		return list
 	}
 }
 

@@ -14,10 +14,11 @@ import (
 
 // cmemState reports whether module cmem is in the program, and why it does nothing, or "".
 func cmemState() (has bool, why string) {
-	if census.CHeap == nil {
+	c := census.C()
+	if c == nil {
 		return false, ""
 	}
-	if off := census.CHeap.Off(); off != "" {
+	if off := c.Off(); off != "" {
 		return true, "Module cmem does nothing: " + off + "."
 	}
 	return true, ""
@@ -34,11 +35,12 @@ func (r *statReader) addC(s *snapshot) {
 	if !cmemRuns() {
 		return
 	}
-	c := census.CHeap.Read()
+	heap := census.C()
+	c := heap.Read()
 	c.Mallocs, c.Frees, c.Bytes = max(c.Mallocs, r.c.Mallocs), max(c.Frees, r.c.Frees), max(c.Bytes, r.c.Bytes)
 	r.c = c
 	s.c = &c
-	for _, l := range census.CHeap.Libraries(nil) {
+	for _, l := range heap.Libraries(nil) {
 		s.libraries = append(s.libraries, libraryFigures{l, []string{l.Name}})
 	}
 }
@@ -71,7 +73,7 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var b bytes.Buffer
-	if err := census.CHeap.WriteProfile(&b, d, r.Context().Done()); err != nil {
+	if err := census.C().WriteProfile(&b, d, r.Context().Done()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -126,11 +128,11 @@ func (g *growth) read(program string) GrowthFigures {
 	}
 	now := time.Now()
 	if g.end == nil {
-		g.end = census.CHeap.Watch(growthIntervals)
+		g.end = census.C().Watch(growthIntervals)
 	}
 	switch since := now.Sub(g.last.Time); {
 	case since > 2*max(g.interval, defaultGrowth): // no page was open: the interval is too long
-		g.end, g.intervals = census.CHeap.Watch(growthIntervals), 0
+		g.end, g.intervals = census.C().Watch(growthIntervals), 0
 	case since < g.interval-g.interval/20: // a page that is a little early
 		return g.last
 	}

@@ -15,32 +15,39 @@ import (
 	"github.com/cheapgo/cheap/internal/census"
 )
 
+// A cHeap is a C heap of a test.
+type cHeap struct {
+	off    string
+	counts *census.CCounts
+}
+
+func (h cHeap) Off() string          { return h.off }
+func (h cHeap) Read() census.CCounts { return *h.counts }
+
+func (h cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
+	return append(list, census.CLibrary{Name: "libb.so", Live: 5, Blocks: 1, Allocs: 6}, census.CLibrary{Name: "liba.so", Live: 7 << 20, Blocks: 2, Allocs: 9 << 20})
+}
+
+func (h cHeap) WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) error {
+	_, err := fmt.Fprintf(w, "a profile of %v", d)
+	return err
+}
+
+func (h cHeap) Watch(intervals int) func() []census.CSuspect {
+	looks := 0
+	return func() []census.CSuspect {
+		if looks++; looks <= intervals {
+			return nil
+		}
+		return []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}}
+	}
+}
+
 // withCHeap has the test see a C heap, as if module cmem were in the program. The counts are those
 // of the last value in c.
-func withCHeap(t *testing.T, off string, c *census.CCounts) *census.C {
-	was := census.CHeap
-	t.Cleanup(func() { census.CHeap = was })
-	census.CHeap = &census.C{
-		Off:  func() string { return off },
-		Read: func() census.CCounts { return *c },
-		Libraries: func(list []census.CLibrary) []census.CLibrary {
-			return append(list, census.CLibrary{Name: "libb.so", Live: 5, Blocks: 1, Allocs: 6}, census.CLibrary{Name: "liba.so", Live: 7 << 20, Blocks: 2, Allocs: 9 << 20})
-		},
-		WriteProfile: func(w io.Writer, d time.Duration, done <-chan struct{}) error {
-			_, err := fmt.Fprintf(w, "a profile of %v", d)
-			return err
-		},
-		Watch: func(intervals int) func() []census.CSuspect {
-			looks := 0
-			return func() []census.CSuspect {
-				if looks++; looks <= intervals {
-					return nil
-				}
-				return []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}}
-			}
-		},
-	}
-	return census.CHeap
+func withCHeap(t *testing.T, off string, c *census.CCounts) {
+	was := census.SetCHeap(cHeap{off, c})
+	t.Cleanup(func() { census.SetCHeap(was) })
 }
 
 func hasTable(t *testing.T, name string) (found *Table) {
@@ -233,7 +240,7 @@ func testGrowth(t *testing.T) {
 	}
 
 	h := &handler{growth: growth{interval: growthInterval}}
-	h.growth.end = census.CHeap.Watch(0)
+	h.growth.end = census.C().Watch(0)
 	h.growth.last.Time = time.Now().Add(-growthInterval)
 	h.growth.intervals = growthIntervals
 	text := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, false) }), "GET", "growth.txt", nil).Body.String()

@@ -9,7 +9,6 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
-	_ "github.com/cheapgo/cheap/own" // it sets census.ReadPools
 	"github.com/cheapgo/cheap/pace"
 )
 

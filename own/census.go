@@ -7,13 +7,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/own/internal/batch"
 )
-
-func init() {
-	census.ReadPools = readPools
-	census.ReadStore = batch.Outside
-}
 
 // readPools appends the counts of the pools of the program, those made first at the front. The
 // two pools of a Memory are one.

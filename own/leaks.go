@@ -73,9 +73,7 @@ type keptTables struct {
 	tables []*batch.Table
 }
 
-func init() {
-	leaks.OnChange(setLevels)
-	leaks.Read = readSites
+func setLevelsFromEnvironment() {
 	if err := leaks.SetAll(os.Getenv("CHEAP_LEAKS")); err != nil {
 		fmt.Fprintln(os.Stderr, "cheap: own: CHEAP_LEAKS is ignored:", err)
 	}

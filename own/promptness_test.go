@@ -65,7 +65,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 			parent.Close()
 			mustDestroy(t, parents)
 			// The end of a sweep may be reported early, and then it is one collection more;
-			// see sweepEnd of package gcwatch. That is not the usual case.
+			// see afterSweep of package gcwatch. That is not the usual case.
 			if usual <= tries/2 {
 				t.Errorf("collections: %d, want %d at most", took, row.atMost)
 			}

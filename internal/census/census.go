@@ -1,13 +1,18 @@
-// Package census has the counts that package inspect reads of heaps and of pools, and the
-// functions that read them. The packages that count set these functions when they are
-// initialized, as those that meet in package account do.
+// Package census has the counts that package inspect reads of heaps, of pools and of the C
+// heap. Package inspect calls the functions that read them. Those who count implement
+// [HeapReader], [PoolReader] and [CHeap], and say so while they are initialized. So a program
+// has what it imports: without package own there are no pools.
 //
 // A reader stops nothing. Where it would have to wait for a lock that may be held for long,
 // it says so by Busy, and the counts are zero: the caller goes on with those that it read
 // before. Counts that change while they are read may not be mutually consistent.
 package census
 
-import "github.com/cheapgo/cheap/internal/sizeclass"
+import (
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/sizeclass"
+)
 
 // A Class is what is counted of one size class, in one heap or in all.
 type Class struct {
@@ -58,8 +63,23 @@ type Heaps struct {
 	Mapped, Space int64 // of these, bytes of those that have a mapping, and its address space
 }
 
+// A HeapReader reads the counts of all heaps: package cheap.
+type HeapReader interface {
+	// Heaps reads them into h, whose slice is used again.
+	Heaps(h *Heaps)
+}
+
+var heaps atomic.Pointer[HeapReader]
+
+// SetHeaps says who reads the counts of heaps.
+func SetHeaps(r HeapReader) { heaps.Store(&r) }
+
 // ReadHeaps reads the counts of all heaps into h, whose slice is used again.
-var ReadHeaps = func(h *Heaps) {}
+func ReadHeaps(h *Heaps) {
+	if r := heaps.Load(); r != nil {
+		(*r).Heaps(h)
+	}
+}
 
 // A Pool is what is counted of a pool or a Memory of package own.
 type Pool struct {
@@ -79,8 +99,33 @@ type Pool struct {
 	Open      int64 // batches that are not sealed
 }
 
+// A PoolReader reads the counts of all pools: package own.
+type PoolReader interface {
+	// Pools appends the counts of all pools to list.
+	Pools(list []Pool) []Pool
+
+	// StoreBytes returns the bytes of what package own keeps of owners outside the Go heap.
+	StoreBytes() int64
+}
+
+// pools is nil in a program without package own.
+var pools atomic.Pointer[PoolReader]
+
+// SetPools says who reads the counts of pools.
+func SetPools(r PoolReader) { pools.Store(&r) }
+
 // ReadPools appends the counts of all pools to list.
-var ReadPools = func(list []Pool) []Pool { return list }
+func ReadPools(list []Pool) []Pool {
+	if r := pools.Load(); r != nil {
+		return (*r).Pools(list)
+	}
+	return list
+}
 
 // ReadStore returns the bytes of what package own keeps of owners outside the Go heap.
-var ReadStore = func() int64 { return 0 }
+func ReadStore() int64 {
+	if r := pools.Load(); r != nil {
+		return (*r).StoreBytes()
+	}
+	return 0
+}

@@ -2,32 +2,50 @@ package census
 
 import (
 	"io"
+	"sync/atomic"
 	"time"
 )
 
-// C is what module cmem counts of the C heap, and what it can say of it. Package inspect does
-// not import cmem, because that interposes malloc of the whole program. So cmem sets CHeap when
-// it is initialized, and nothing changes it from then on.
-type C struct {
+// A CHeap is what module cmem counts of the C heap, and what it can say of it. Package inspect
+// does not import cmem, because that interposes malloc of the whole program. So cmem calls
+// [SetCHeap] while it is initialized.
+type CHeap interface {
 	// Off says in a sentence why nothing is counted, or returns "".
-	Off func() string
+	Off() string
 
-	// Read returns the counts, and Libraries appends what each library holds to list.
-	Read      func() CCounts
-	Libraries func(list []CLibrary) []CLibrary
+	// Read returns the counts.
+	Read() CCounts
+
+	// Libraries appends what each library holds to list.
+	Libraries(list []CLibrary) []CLibrary
 
 	// WriteProfile writes a profile for go tool pprof: of what is in use if d is 0, else of what
 	// changes from now until d has passed, or until done is closed.
-	WriteProfile func(w io.Writer, d time.Duration, done <-chan struct{}) error
+	WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) error
 
 	// Watch returns a function that ends an interval each time it is called, and returns the
 	// stacks whose bytes in use have grown in each of the last intervals. One goroutine at a time
 	// calls it.
-	Watch func(intervals int) func() []CSuspect
+	Watch(intervals int) func() []CSuspect
 }
 
-// CHeap is nil in a program without cmem.
-var CHeap *C
+// cHeap has nil in a program without cmem.
+var cHeap atomic.Pointer[CHeap]
+
+// SetCHeap says what the C heap is, or that there is none, and returns what was said before.
+func SetCHeap(c CHeap) (old CHeap) {
+	old = C()
+	cHeap.Store(&c)
+	return old
+}
+
+// C returns the C heap, or nil in a program without cmem.
+func C() CHeap {
+	if c := cHeap.Load(); c != nil {
+		return *c
+	}
+	return nil
+}
 
 // CCounts are the fields of cmem.Stats.
 type CCounts struct {

@@ -95,13 +95,7 @@ func addFiller(upTo, since uint64) {
 	for range perBlock {
 		runtime.AddCleanup(s, (*filler).run, w)
 	}
-	if f := sweepEnd.Load(); f != nil {
-		if lasts.n.Add(1)%2 == 0 {
-			addLast(&lasts.a, *f, since)
-		} else {
-			addLast(&lasts.b, *f, since)
-		}
-	}
+	afterSweep(swept, since)
 }
 
 // run calls the functions, and makes another filler if more of them wait. Only the
@@ -131,8 +125,6 @@ func (w *filler) run() {
 	}
 }
 
-var sweepEnd atomic.Pointer[func(uint64)]
-
 // lasts has objects that the sweeper comes to last. The sweeper goes from small objects
 // to large ones. Objects without pointers are behind the others of their size. Still
 // larger ones have spans of their own, and are swept first.
@@ -143,9 +135,25 @@ var sweepEnd atomic.Pointer[func(uint64)]
 // once. Objects of these two sizes have a span each. So an object is used when the next
 // one has been allocated.
 var lasts struct {
-	n atomic.Uint32 // number of fillers
+	n atomic.Uint32 // calls of afterSweep
 	a atomic.Pointer[[32<<10 - 8]byte]
 	b atomic.Pointer[[24 << 10]byte]
+}
+
+// afterSweep calls f after the next collection, when all objects that died in it are swept,
+// with few exceptions. Next calls its functions earlier, mostly. since is a number of
+// collections that have ended, and f gets it.
+//
+// This is one cleanup of the runtime, for an object that is swept last; see lasts. It
+// may be lost. It is early if the program itself allocates objects of that size, or the
+// runtime sweeps in another order. So f is for what had better be done then, and can be
+// done later. It runs where the functions of Next run, and must return soon.
+func afterSweep(f func(since uint64), since uint64) {
+	if lasts.n.Add(1)%2 == 0 {
+		addLast(&lasts.a, f, since)
+	} else {
+		addLast(&lasts.b, f, since)
+	}
 }
 
 // addLast drops the object in last, after whose death f is called, and puts another one
@@ -156,19 +164,6 @@ func addLast[T any](last *atomic.Pointer[T], f func(since uint64), since uint64)
 	}
 	runtime.AddCleanup(last.Swap(new(T)), f, since)
 }
-
-// OnSwept has f called after each collection after which Next calls a function, when
-// all objects that died in the collection are swept, with few exceptions. Next calls
-// its functions earlier, mostly.
-//
-// This is one cleanup of the runtime, for an object that is swept last; see lasts. It
-// may be lost. It is early if the program itself allocates objects of that size, or the
-// runtime sweeps in another order. So f is for what had better be done then, and can be
-// done later.
-//
-// f gets a number of collections that had ended before this one began. There is one f.
-// It runs where the functions of Next run, and must return soon.
-func onSweepEnd(f func(since uint64)) { sweepEnd.Store(&f) }
 
 // A sentinel is never reachable. The collection that is under way while it is
 // allocated does not free it, the next one does.

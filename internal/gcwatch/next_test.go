@@ -94,14 +94,13 @@ func TestFillerMadeBefore(t *testing.T) {
 	}
 }
 
-// TestOnSwept counts the reports of ends of sweeps, and looks whether objects that
+// TestAfterSweep counts the reports of ends of sweeps, and looks whether objects that
 // died are swept then.
-func TestOnSwept(t *testing.T) {
+func TestAfterSweep(t *testing.T) {
 	collectorOff(t)
-	defer sweepEnd.Store(sweepEnd.Load())
 	var reports, unswept atomic.Int64
 	var object atomic.Pointer[uintptr] // the handle of a weak pointer
-	onSweepEnd(func(since uint64) {
+	report := func(since uint64) {
 		if since+1 != Cycles() {
 			t.Errorf("since %d, now %d", since, Cycles())
 		}
@@ -109,12 +108,12 @@ func TestOnSwept(t *testing.T) {
 			unswept.Add(1)
 		}
 		reports.Add(1)
-	})
+	}
 	const n = 30
 	for i := range int64(n) {
 		w := weak.Make(new([100]byte))
 		object.Store(*(**uintptr)(unsafe.Pointer(&w)))
-		Next(func() {})
+		afterSweep(report, Cycles())
 		runtime.GC()
 		testwait.Until(t, "it is reported", func() bool { return reports.Load() == i+1 })
 		runtime.KeepAlive(w)

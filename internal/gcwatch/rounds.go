@@ -44,8 +44,6 @@ var rounds struct {
 // A probe has no pointers. It has 16 bytes, because smaller ones share their slots.
 type probe [16]byte
 
-func init() { onSweepEnd(swept) }
-
 // reported is true. Tests take away the reports of ends of sweeps.
 var reported atomic.Bool
 
@@ -113,21 +111,32 @@ func next(since uint64) {
 	}
 }
 
-// onSwept are the functions of OnSwept, which init functions add.
-var onSwept []func()
+// A Follower is told when sweeps and walks are over. Its methods run where the functions of
+// AddCleanup run, and must return soon.
+type Follower interface {
+	// Swept is called at the end of each sweep that is reported, before the walk, while
+	// functions wait, and by [Walk].
+	Swept()
 
-// OnSwept has f called at the end of each sweep that is reported, before the walk, while
-// functions wait, and by [Walk]. f must return soon. Only init functions call
-// OnSwept.
-func OnSwept(f func()) { onSwept = append(onSwept, f) }
+	// Walked is called after each walk that no other follows at once: when Walking is false,
+	// or another walk has begun.
+	Walked()
+}
+
+// follower is nil in a program without package own.
+var follower atomic.Pointer[Follower]
+
+// Follow has f told from now on, and no other Follower. Package own calls it while it is
+// initialized. What a sweep or a walk that ends before has found is not of package own.
+func Follow(f Follower) { follower.Store(&f) }
 
 // swept is called at the end of a sweep, mostly.
 func swept(since uint64) {
 	if !reported.Load() {
 		return
 	}
-	for _, f := range onSwept {
-		f()
+	if f := follower.Load(); f != nil {
+		(*f).Swept()
 	}
 	rounds.mu.Lock()
 	rounds.swept = true

@@ -53,8 +53,8 @@ func Walk(n uint64) {
 	if asked || race.Build || !peeking.Load() || InBubble() {
 		return
 	}
-	for _, f := range onSwept {
-		f()
+	if f := follower.Load(); f != nil {
+		(*f).Swept()
 	}
 	ask(0, n)
 }
@@ -65,14 +65,6 @@ func Walking() bool {
 	defer walks.mu.Unlock()
 	return walks.running
 }
-
-// onWalked are the functions of OnWalked, which init functions add.
-var onWalked []func()
-
-// OnWalked has f called after each walk that no other follows at once: when Walking is
-// false, or another walk has begun. f must return soon. Only init functions call
-// OnWalked.
-func OnWalked(f func()) { onWalked = append(onWalked, f) }
 
 // inline is the number of functions up to which a walk runs on the goroutine of the
 // runtime that has reported the collection. A longer walk, which takes several
@@ -147,8 +139,8 @@ func walkOver(shards []shard, most time.Duration) {
 			go walkOver(registry[:], forever)
 			return
 		}
-		for _, f := range onWalked {
-			f()
+		if f := follower.Load(); f != nil {
+			(*f).Walked()
 		}
 	}()
 	begin := time.Now()

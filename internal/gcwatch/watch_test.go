@@ -155,15 +155,19 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// ends counts the walks that have ended.
-var ends atomic.Int64
+// An observer counts the sweeps and the walks that have ended.
+type observer struct{ sweeps, walks atomic.Int64 }
 
-func init() { OnWalked(func() { ends.Add(1) }) }
+func (o *observer) Swept()  { o.sweeps.Add(1) }
+func (o *observer) Walked() { o.walks.Add(1) }
 
-// TestOnWalked counts the ends of walks. When the functions of dead objects were called, an
-// end follows.
-func TestOnWalked(t *testing.T) {
+// TestFollow counts the ends of sweeps and walks. When the functions of dead objects were
+// called, the end of a walk follows.
+func TestFollow(t *testing.T) {
 	collectorOff(t)
+	defer follower.Store(follower.Load())
+	var o observer
+	Follow(&o)
 	for range 3 {
 		var called, before atomic.Int64
 		testcall.Aside(func() {
@@ -171,11 +175,14 @@ func TestOnWalked(t *testing.T) {
 				if !Walking() {
 					t.Error("a function is called, and no walk is under way")
 				}
-				before.Store(ends.Load())
+				before.Store(o.walks.Load())
 				called.Add(1)
 			}, new(int))
 		})
 		collections(t, "it is called", 3, func() bool { return called.Load() == 1 })
-		testwait.Until(t, "the walk ends", func() bool { return ends.Load() != before.Load() })
+		testwait.Until(t, "the walk ends", func() bool { return o.walks.Load() != before.Load() })
+	}
+	if o.sweeps.Load() == 0 {
+		t.Error("no end of a sweep was reported")
 	}
 }

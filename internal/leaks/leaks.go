@@ -1,5 +1,6 @@
 // Package leaks says which pools record the stacks that make their owners, and how many of
-// them. Package own asks it, and is told of changes. Packages that look for leaks change it.
+// them. Packages that look for leaks change the levels, and read what pools have recorded.
+// Package own asks for the levels, and implements [Pools].
 package leaks
 
 import (
@@ -59,9 +60,25 @@ var (
 
 	generation uint64
 
-	serial  uint64 // of the newest setting
-	changed func() // or nil; does not change after the init functions
+	serial uint64 // of the newest setting
 )
+
+// Pools are the pools of the program.
+type Pools interface {
+	// LevelsChanged is called after each change of a level, with no lock held.
+	LevelsChanged()
+
+	// Sites returns the sites of all pools. Those of the pools that were collected while a
+	// level was raised are among them, until none is.
+	Sites() []Site
+}
+
+// pools is nil in a program without package own.
+var pools atomic.Pointer[Pools]
+
+// SetPools says what the pools are. Package own calls it while it is initialized. A change
+// before that concerns no pool: a pool that is made later asks for its level.
+func SetPools(p Pools) { pools.Store(&p) }
 
 // ArenaBlocks counts the blocks that pooled arenas have in the default heap. They stay there
 // after Put, and are no leak.
@@ -80,9 +97,13 @@ type Site struct {
 	Made, Collected int64
 }
 
-// Read returns the sites of all pools. Those of the pools that were collected while a level
-// was raised are among them, until none is.
-var Read func() []Site
+// Read is Sites of the pools of the program.
+func Read() []Site {
+	if p := pools.Load(); p != nil {
+		return (*p).Sites()
+	}
+	return nil
+}
 
 // Generation returns the number of calls of Raise and undo so far, and whether a level is
 // raised.
@@ -91,10 +112,6 @@ func Generation() (n uint64, is bool) {
 	defer mu.Unlock()
 	return generation, len(raised) > 0
 }
-
-// OnChange has f called after each change, with no lock held. It is called by an init
-// function.
-func OnChange(f func()) { changed = f }
 
 // Set sets the level of the pools whose names match a pattern of path.Match, also of those
 // that are made later. The pattern * matches all names. Of several rules that match a name
@@ -171,8 +188,8 @@ func Raise(l Level) (n uint64, undo func()) {
 }
 
 func tell() {
-	if changed != nil {
-		changed()
+	if p := pools.Load(); p != nil {
+		(*p).LevelsChanged()
 	}
 }
 

@@ -2,11 +2,17 @@ package leaks
 
 import "testing"
 
+// A counter counts the changes of levels.
+type counter struct{ changes int }
+
+func (c *counter) LevelsChanged() { c.changes++ }
+func (c *counter) Sites() []Site  { return nil }
+
 // TestRules sets rules whose patterns overlap.
 func TestRules(t *testing.T) {
-	calls := 0
-	OnChange(func() { calls++ })
-	defer OnChange(nil)
+	var told counter
+	SetPools(&told)
+	defer pools.Store(nil)
 	is := func(name string, own Level, number uint64, want Level) {
 		t.Helper()
 		if got := Of(name, own, number); got != want {
@@ -46,8 +52,8 @@ func TestRules(t *testing.T) {
 	if Set("[", All) == nil || SetAll("*=off,[=all") == nil || SetAll("x=y") == nil || len(rules) != before {
 		t.Error("a mistake has set a rule")
 	}
-	if calls != 9 {
-		t.Errorf("told %d times", calls)
+	if told.changes != 9 {
+		t.Errorf("told %d times", told.changes)
 	}
 	if Level(7).String() != "level 7" || All.String() != "all" {
 		t.Error(Level(7), All)

@@ -8,13 +8,21 @@ import (
 	"github.com/cheapgo/cheap/internal/poison"
 )
 
+type regions map[uintptr]uintptr
+
+// A sanitizer knows regions.
+type sanitizer struct {
+	poison.Sanitizer
+	regions
+}
+
+func (s sanitizer) Register(addr, size uintptr)   { s.regions[addr] = size }
+func (s sanitizer) Unregister(addr, size uintptr) { delete(s.regions, addr) }
+
 // TestRegistered looks whether the leak sanitizer knows what is reserved, and no longer.
 func TestRegistered(t *testing.T) {
-	known := map[uintptr]uintptr{}
-	poison.Set(poison.Hooks{
-		Register:   func(addr, size uintptr) { known[addr] = size },
-		Unregister: func(addr, size uintptr) { delete(known, addr) },
-	})
+	known := regions{}
+	poison.Set(sanitizer{regions: known})
 	p, err := Reserve(64*PageSize, 16*PageSize)
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ const Build = false
 // On reports false without -asan.
 func On() bool { return false }
 
-// OnSet does nothing without -asan.
-func OnSet(f func()) {}
+// SetHeaps does nothing without -asan.
+func SetHeaps(h Heaps) {}
 
 // Poison does nothing without -asan.
 func Poison(addr, size uintptr) {}

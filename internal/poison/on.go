@@ -10,72 +10,72 @@ import (
 // Build says whether the program is built with -asan.
 const Build = true
 
-// hooks is nil in a program without package asan.
-var hooks atomic.Pointer[Hooks]
+// sanitizer is nil in a program without package asan.
+var sanitizer atomic.Pointer[Sanitizer]
 
-// regions are the registered ones, those from before Set included. whenSet has the
-// functions of OnSet.
+// regions are the registered ones, those from before Set included.
 var (
 	mu      sync.Mutex
 	regions []region
-	whenSet []func()
+	heaps   Heaps // nil until SetHeaps
 )
 
 type region struct{ addr, size uintptr }
 
 // On reports whether Set was called.
-func On() bool { return hooks.Load() != nil }
+func On() bool { return sanitizer.Load() != nil }
 
-// Set sets the hooks, once. Package asan calls it while packages are initialized.
-func Set(h Hooks) {
+// Set says what the sanitizer is, once. Package asan calls it while packages are initialized,
+// which may be before package cheap calls SetHeaps, or after that.
+func Set(s Sanitizer) {
 	mu.Lock()
-	hooks.Store(&h)
+	sanitizer.Store(&s)
 	for _, r := range regions {
-		h.Register(r.addr, r.size)
+		s.Register(r.addr, r.size)
 	}
-	fs := whenSet
+	h := heaps
 	mu.Unlock()
-	for _, f := range fs {
-		f()
+	if h != nil {
+		h.SanitizerSet()
 	}
 }
 
-// OnSet has Set call f, or calls it at once if Set was called before. It is for init
-// functions.
-func OnSet(f func()) {
+// SetHeaps says what the heaps are, once. Package cheap calls it while it is initialized.
+func SetHeaps(h Heaps) {
 	mu.Lock()
-	whenSet = append(whenSet, f)
+	heaps = h
+	set := On()
 	mu.Unlock()
-	if On() {
-		f()
+	if set {
+		h.SanitizerSet()
 	}
 }
 
-// Poison is Hooks.Poison, if there are hooks.
+// Poison is Sanitizer.Poison, if there is one.
 func Poison(addr, size uintptr) {
-	if h := hooks.Load(); h != nil && size > 0 {
-		h.Poison(addr, size)
+	if s := sanitizer.Load(); s != nil && size > 0 {
+		(*s).Poison(addr, size)
 	}
 }
 
-// Unpoison is Hooks.Unpoison, if there are hooks.
+// Unpoison is Sanitizer.Unpoison, if there is one.
 func Unpoison(addr, size uintptr) {
-	if h := hooks.Load(); h != nil && size > 0 {
-		h.Unpoison(addr, size)
+	if s := sanitizer.Load(); s != nil && size > 0 {
+		(*s).Unpoison(addr, size)
 	}
 }
 
-// Seal is Hooks.Seal, if there are hooks.
+// Seal is Sanitizer.Seal, if there is one.
 func Seal(factor uint64) {
-	if h := hooks.Load(); h != nil {
-		h.Seal(factor)
+	if s := sanitizer.Load(); s != nil {
+		(*s).Seal(factor)
 	}
 }
 
-// Stack is Hooks.Stack, if there are hooks.
+// Stack is Sanitizer.Stack, if there is one.
 func Stack(id uint32, text string) {
-	if h := hooks.Load(); h != nil {
-		h.Stack(id, text)
+	if s := sanitizer.Load(); s != nil {
+		(*s).Stack(id, text)
 	}
 }
 
@@ -92,8 +92,8 @@ func add(addr, size uintptr) {
 		return
 	}
 	regions = append(regions, region{addr, size})
-	if h := hooks.Load(); h != nil {
-		h.Register(addr, size)
+	if s := sanitizer.Load(); s != nil {
+		(*s).Register(addr, size)
 	}
 }
 
@@ -108,8 +108,8 @@ func Unregister(addr, size uintptr) {
 		}
 		regions[i] = regions[len(regions)-1]
 		regions = regions[:len(regions)-1]
-		if h := hooks.Load(); h != nil {
-			h.Unregister(r.addr, r.size)
+		if s := sanitizer.Load(); s != nil {
+			(*s).Unregister(r.addr, r.size)
 		}
 		add(r.addr, addr-r.addr)
 		add(addr+size, r.addr+r.size-(addr+size))

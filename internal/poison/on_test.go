@@ -8,16 +8,39 @@ import (
 	"testing"
 )
 
+// A counter counts the calls of SanitizerSet.
+type counter int
+
+func (c *counter) SanitizerSet() { *c++ }
+
+// told is a sanitizer that knows regions.
+type told struct {
+	Sanitizer
+	t       *testing.T
+	regions []string
+}
+
+func text(addr, size uintptr) string { return fmt.Sprintf("%d+%d", addr, size) }
+
+func (s *told) Register(addr, size uintptr) { s.regions = append(s.regions, text(addr, size)) }
+
+func (s *told) Unregister(addr, size uintptr) {
+	n := len(s.regions)
+	s.regions = slices.DeleteFunc(s.regions, func(r string) bool { return r == text(addr, size) })
+	if len(s.regions) != n-1 {
+		s.t.Errorf("%d regions were %s", n-len(s.regions), text(addr, size))
+	}
+}
+
 // TestRegions looks at which regions the leak sanitizer is told, before Set and after it, and
 // when a part of one is released.
 func TestRegions(t *testing.T) {
-	var known []string
-	at := func(addr, size uintptr) string { return fmt.Sprintf("%d+%d", addr, size) }
+	known := &told{t: t}
 	expect := func(want ...string) {
 		t.Helper()
-		slices.Sort(known)
-		if !slices.Equal(known, want) {
-			t.Errorf("%v; want %v", known, want)
+		slices.Sort(known.regions)
+		if !slices.Equal(known.regions, want) {
+			t.Errorf("%v; want %v", known.regions, want)
 		}
 	}
 	Poison(1, 2) // nobody is told
@@ -25,22 +48,16 @@ func TestRegions(t *testing.T) {
 	Register(200, 10)
 	Register(300, 30)
 	Unregister(200, 10)
-	called := 0
-	OnSet(func() { called++ })
-	Set(Hooks{
-		Register: func(addr, size uintptr) { known = append(known, at(addr, size)) },
-		Unregister: func(addr, size uintptr) {
-			n := len(known)
-			known = slices.DeleteFunc(known, func(s string) bool { return s == at(addr, size) })
-			if len(known) != n-1 {
-				t.Errorf("%d regions were %s", n-len(known), at(addr, size))
-			}
-		},
-	})
+	early, late := new(counter), new(counter)
+	SetHeaps(early)
+	if *early != 0 {
+		t.Error("the heaps are told of a sanitizer that is not there")
+	}
+	Set(known)
 	expect("100+10", "300+30")
-	OnSet(func() { called++ })
-	if called != 2 || !On() {
-		t.Errorf("%d calls", called)
+	SetHeaps(late)
+	if *early != 1 || *late != 1 || !On() {
+		t.Errorf("the heaps are told %d times if they come before the sanitizer, and %d times if after it", *early, *late)
 	}
 	Register(400, 10)
 	expect("100+10", "300+30", "400+10")

@@ -15,11 +15,11 @@ func GuardRate() int64 { return guardRate.Load() }
 // SetGuardRate sets the rate, and returns the old one. A rate below 0 is 0.
 func SetGuardRate(n int64) int64 { return set(&guardRate, n) }
 
-// set sets one of the two rates, says so to the users of the package, and returns the old one.
+// set sets one of the two rates, says so to the heaps, and returns the old one.
 func set(rate *atomic.Int64, n int64) (old int64) {
 	old = rate.Swap(max(0, n))
-	for _, f := range changed {
-		f()
+	if h := heaps.Load(); h != nil {
+		(*h).RatesChanged()
 	}
 	return old
 }

@@ -59,11 +59,16 @@ func near(t *testing.T, r Rates, what string, got, of int, p float64) {
 	}
 }
 
+// A counter counts the changes of rates.
+type counter int
+
+func (c *counter) RatesChanged() { *c++ }
+
 func TestSetGuardRate(t *testing.T) {
-	calls := 0
-	was := changed
-	changed = append(changed, func() { calls++ })
-	t.Cleanup(func() { changed = was; SetGuardRate(0) })
+	var calls counter
+	was := heaps.Load()
+	SetHeaps(&calls)
+	t.Cleanup(func() { SetGuardRate(0); heaps.Store(was) })
 	if old := SetGuardRate(7); old != 0 || GuardRate() != 7 || calls != 1 {
 		t.Errorf("the old rate is %d, the new one %d, calls %d", old, GuardRate(), calls)
 	}

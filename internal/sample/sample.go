@@ -42,9 +42,19 @@ const (
 )
 
 var (
-	rate    atomic.Int64 // 0 is off
-	changed []func()     // written while the package's users are initialized
+	rate  atomic.Int64          // 0 is off
+	heaps atomic.Pointer[Heaps] // nil until SetHeaps
 )
+
+// Heaps are what hands out blocks, with caches that have drawn distances.
+type Heaps interface {
+	// RatesChanged is called after each change of a rate: the distances are of the old one.
+	RatesChanged()
+}
+
+// SetHeaps says what hands out blocks. Package cheap calls it while it is initialized, before it
+// draws a distance.
+func SetHeaps(h Heaps) { heaps.Store(&h) }
 
 // Rate returns how many bytes lie between two samples in the mean. 0 means that nothing is
 // sampled.
@@ -52,10 +62,6 @@ func Rate() int64 { return rate.Load() }
 
 // SetRate sets the rate, and returns the old one. A rate below 0 is 0.
 func SetRate(n int64) int64 { return set(&rate, n) }
-
-// OnChange has f called after each change of a rate. It is for the initialization of a
-// package.
-func OnChange(f func()) { changed = append(changed, f) }
 
 // Distance returns how many blocks of size bytes are handed out before the next one that
 // is to be sampled, with the given rate.

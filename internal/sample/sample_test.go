@@ -158,25 +158,29 @@ func TestManySites(t *testing.T) {
 	}
 }
 
+// A recorder notes what it is told.
+type recorder []string
+
+func (r *recorder) Alloc(p, size uintptr, weight float64) {
+	*r = append(*r, fmt.Sprintf("alloc %d %d %v", p, size, weight))
+}
+
+func (r *recorder) Free(p uintptr) {
+	Live() // which takes the lock
+	*r = append(*r, fmt.Sprint("free ", p))
+}
+
 // TestTracer has a tracer told of the samples of two holders, some of which end by Drop, and one
 // by another sample at its address.
 func TestTracer(t *testing.T) {
 	defer SetRate(SetRate(1))
 	h, other := &Holder{Name: "traced"}, &Holder{Name: "traced, too"}
 	Add(3000, 10, h) // before the tracer
-	var told []string
-	defer SetTracer(SetTracer(&Tracer{
-		Alloc: func(p, size uintptr, weight float64) {
-			told = append(told, fmt.Sprintf("alloc %d %d %v", p, size, weight))
-		},
-		Free: func(p uintptr) {
-			Live() // which takes the lock
-			told = append(told, fmt.Sprint("free ", p))
-		},
-	}))
+	var told recorder
+	defer SetTracer(SetTracer(&told))
 	mustTell := func(want ...string) {
 		t.Helper()
-		if !slices.Equal(told, want) {
+		if !slices.Equal(told, recorder(want)) {
 			t.Errorf("told %q, want %q", told, want)
 		}
 		told = nil

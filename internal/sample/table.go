@@ -173,9 +173,9 @@ func Add(p, size uintptr, of *Holder) {
 	table.mu.Unlock()
 	if t := tracer.Load(); t != nil {
 		if ended {
-			t.Free(p)
+			(*t).Free(p)
 		}
-		t.Alloc(p, size, weight)
+		(*t).Alloc(p, size, weight)
 	}
 }
 
@@ -222,7 +222,7 @@ func Remove(p uintptr) {
 	ended := end(p, now)
 	table.mu.Unlock()
 	if t := tracer.Load(); t != nil && ended {
-		t.Free(p)
+		(*t).Free(p)
 	}
 }
 
@@ -261,7 +261,7 @@ func Drop(of *Holder) {
 	table.now.Store(int64(len(table.live)))
 	table.mu.Unlock()
 	for _, p := range ended {
-		t.Free(p)
+		(*t).Free(p)
 	}
 }
 

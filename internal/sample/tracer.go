@@ -2,22 +2,31 @@ package sample
 
 import "sync/atomic"
 
-// A Tracer is told of each sample. Its functions are called by the goroutine that allocates or
+// A Tracer is told of each sample. Its methods are called by the goroutine that allocates or
 // frees, without the lock of the package, but maybe with locks of a heap: they must not allocate
 // from heaps, free, or wait for a goroutine that does. For each address they are called in the
 // order of what they tell.
-type Tracer struct {
+type Tracer interface {
 	// Alloc is called before the allocator returns the block. weight is how many blocks the
 	// sample stands for.
-	Alloc func(p, size uintptr, weight float64)
+	Alloc(p, size uintptr, weight float64)
 
 	// Free is called before the block can be handed out again. Of blocks that were sampled
 	// before the Tracer was set it is called as well.
-	Free func(p uintptr)
+	Free(p uintptr)
 }
 
 var tracer atomic.Pointer[Tracer]
 
-// SetTracer sets the Tracer, or none, and returns the old one. What is being told meanwhile is
-// told to either one.
-func SetTracer(t *Tracer) (old *Tracer) { return tracer.Swap(t) }
+// SetTracer sets the Tracer, or none if t is nil, and returns the old one. What is being told
+// meanwhile is told to either one.
+func SetTracer(t Tracer) (old Tracer) {
+	var p *Tracer
+	if t != nil {
+		p = &t
+	}
+	if p = tracer.Swap(p); p != nil {
+		old = *p
+	}
+	return old
+}

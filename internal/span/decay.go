@@ -14,8 +14,8 @@ import (
 // As soon as there are none, no timer is armed, because with an armed timer Go does
 // not notice that all goroutines are blocked forever.
 //
-// Spare memory is released by the function that OnTick has set: free blocks that the
-// holders of spans keep at hand, in spans that would be idle without them.
+// Spare memory are free blocks that the holders of spans keep at hand, in spans that would be
+// idle without them. Holder.Tick releases it.
 //
 // A timer must not be started in a bubble of testing/synctest. There the next
 // collection does the timer's work.
@@ -31,7 +31,7 @@ var decay = struct {
 	d      time.Duration
 	timer  *time.Timer // the last one
 	serial uint64      // counts calls of SetDecay; a tick with an older one is stale
-	onTick func()
+	holder Holder      // nil until SetHolder
 }{d: DefaultDecay}
 
 // spareMost is how many bytes may be spare.
@@ -92,12 +92,12 @@ func SetDecay(d time.Duration) time.Duration {
 	decay.serial++ // a tick that cannot be stopped any more arms nothing
 	decay.armed.Store(false)
 	unspared.Store(d == 0)
-	f := decay.onTick
+	h := decay.holder
 	decay.mu.Unlock()
 	if d == 0 {
-		if f != nil && (spare.Load() > 0 || watched.Load() > 0) {
-			f() // as if two ticks had passed
-			f()
+		if h != nil && (spare.Load() > 0 || watched.Load() > 0) {
+			h.Tick() // as if two ticks had passed
+			h.Tick()
 		}
 		TrimAll()
 	}
@@ -105,14 +105,21 @@ func SetDecay(d time.Duration) time.Duration {
 	return old
 }
 
-// OnTick sets the function that each tick calls, with no lock held, before it looks for
-// units that are idle. It releases what was spare in the call before, and is since.
+// A Holder holds spans: the heaps of the program.
+type Holder interface {
+	// Tick is called by each tick of the decay, with no lock held, before it looks for units
+	// that are idle. It releases what was spare in the call before, and is since.
+	Tick()
+}
+
+// SetHolder says who holds spans. Package cheap calls it while it is initialized, before it
+// takes a span.
 //
 //go:norace
-func OnTick(f func()) {
+func SetHolder(h Holder) {
 	decay.mu.Lock()
 	defer decay.mu.Unlock()
-	decay.onTick = f
+	decay.holder = h
 }
 
 // Decay is called, with no lock held, when units may have become idle, or memory spare. It
@@ -152,10 +159,10 @@ func arm() {
 //go:norace
 func tick(serial uint64) {
 	decay.mu.Lock()
-	f := decay.onTick
+	h := decay.holder
 	decay.mu.Unlock()
-	if f != nil {
-		f()
+	if h != nil {
+		h.Tick()
 	}
 	decay.mu.Lock()
 	switch {

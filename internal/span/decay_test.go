@@ -147,16 +147,21 @@ func without(units []run, taken run) (rest []run) {
 	return rest
 }
 
-// TestOnTick looks whether the function is called.
-func TestOnTick(t *testing.T) {
+// A holder counts the ticks.
+type holder struct{ ticks atomic.Int64 }
+
+func (h *holder) Tick() {
+	Idle() // no lock is held
+	h.ticks.Add(1)
+}
+
+// TestHolder looks whether the holder is told of ticks.
+func TestHolder(t *testing.T) {
 	defer SetDecay(SetDecay(time.Millisecond))
-	var ticks atomic.Int64
-	defer OnTick(nil)
-	OnTick(func() {
-		Idle() // no lock is held
-		ticks.Add(1)
-	})
+	var h holder
+	defer SetHolder(nil)
+	SetHolder(&h)
 	leaveIdle(t, 1)
-	testwait.Until(t, "the function is called", func() bool { return ticks.Load() > 0 })
+	testwait.Until(t, "there is a tick", func() bool { return h.ticks.Load() > 0 })
 	waitIdle(t)
 }

@@ -13,30 +13,37 @@ import (
 	"github.com/cheapgo/cheap/internal/census"
 )
 
+const manyName = "libmany-and-very-long <i>.so.6.3.1"
+
+// A cHeap is a C heap of which one stack grows.
+type cHeap struct {
+	census.CHeap
+	off string
+}
+
+func (h *cHeap) Off() string        { return h.off }
+func (*cHeap) Read() census.CCounts { return census.CCounts{Mallocs: 1234, Live: 7 << 20} }
+
+func (*cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
+	return append(list, census.CLibrary{Name: "libsmall.so", Live: 1 << 10}, census.CLibrary{Name: manyName, Live: 7 << 20, Blocks: 3, Allocs: 8 << 20})
+}
+
+func (*cHeap) Watch(int) func() []census.CSuspect {
+	return func() []census.CSuspect {
+		return []census.CSuspect{{
+			Library: manyName, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
+			Stack: "libmany.so+0x123\n\t/lib/libmany.so\nmany_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n",
+		}}
+	}
+}
+
 // TestInspectCmem looks at the page of a program with a C heap, of which one stack grows, and then
 // at that of a program in which module cmem does nothing. Module cmem itself is not in this
 // program: it would count what the tests allocate.
 func TestInspectCmem(t *testing.T) {
 	b := startBrowser(t)
-	was := census.CHeap
-	defer func() { census.CHeap = was }()
-	off := ""
-	const name = "libmany-and-very-long <i>.so.6.3.1"
-	census.CHeap = &census.C{
-		Off:  func() string { return off },
-		Read: func() census.CCounts { return census.CCounts{Mallocs: 1234, Live: 7 << 20} },
-		Libraries: func(list []census.CLibrary) []census.CLibrary {
-			return append(list, census.CLibrary{Name: "libsmall.so", Live: 1 << 10}, census.CLibrary{Name: name, Live: 7 << 20, Blocks: 3, Allocs: 8 << 20})
-		},
-		Watch: func(int) func() []census.CSuspect {
-			return func() []census.CSuspect {
-				return []census.CSuspect{{
-					Library: name, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
-					Stack: "libmany.so+0x123\n\t/lib/libmany.so\nmany_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n",
-				}}
-			}
-		},
-	}
+	heap := &cHeap{}
+	defer census.SetCHeap(census.SetCHeap(heap))
 	server := httptest.NewServer(inspect.Handler(inspect.Options{Title: "with C"}))
 	defer server.Close()
 	open := func() {
@@ -50,8 +57,8 @@ func TestInspectCmem(t *testing.T) {
 	open()
 	for table, want := range map[string]string{
 		"cmem":      "mallocs|1,234|",
-		"libraries": name + "||7.00 MiB|3|8.00 MiB\nlibsmall.so||1.00 KiB|0|0",
-		"growth":    name + "|7 MiB|6 MiB|1 MiB|many_open ← main.leak ← main.main",
+		"libraries": manyName + "||7.00 MiB|3|8.00 MiB\nlibsmall.so||1.00 KiB|0|0",
+		"growth":    manyName + "|7 MiB|6 MiB|1 MiB|many_open ← main.leak ← main.main",
 	} {
 		if got := text(table); !strings.Contains(got, want) {
 			t.Errorf("the table %s has\n%s\nwant\n%s", table, got, want)
@@ -69,7 +76,7 @@ func TestInspectCmem(t *testing.T) {
 		}
 	}
 
-	off = "there is a reason"
+	heap.off = "there is a reason"
 	open()
 	for _, section := range []string{"cmem", "libraries", "growth"} {
 		got := evaluate[string](b, `document.querySelector('#`+section+` .key').innerText`)

@@ -6,6 +6,6 @@ import "github.com/cheapgo/cheap/internal/sample"
 
 const supported = false
 
-var tracer *sample.Tracer
+var tracer sample.Tracer
 
 func attached() (alloc, free bool) { return false, false }

@@ -100,16 +100,19 @@ func attached() (alloc, free bool) {
 	return atomic.LoadUint32(allocSemaphore) != 0, atomic.LoadUint32(freeSemaphore) != 0
 }
 
-// tracer fires the probes that have a tracer.
-var tracer = &sample.Tracer{
-	Alloc: func(p, size uintptr, weight float64) {
-		if atomic.LoadUint32(allocSemaphore) != 0 {
-			C.fire_alloc(C.uint64_t(p), C.uint64_t(size), C.uint64_t(math.Round(weight*float64(size))))
-		}
-	},
-	Free: func(p uintptr) {
-		if atomic.LoadUint32(freeSemaphore) != 0 {
-			C.fire_free(C.uint64_t(p))
-		}
-	},
+// probes fires the probes that have a tracer.
+type probes struct{}
+
+var tracer sample.Tracer = probes{}
+
+func (probes) Alloc(p, size uintptr, weight float64) {
+	if atomic.LoadUint32(allocSemaphore) != 0 {
+		C.fire_alloc(C.uint64_t(p), C.uint64_t(size), C.uint64_t(math.Round(weight*float64(size))))
+	}
+}
+
+func (probes) Free(p uintptr) {
+	if atomic.LoadUint32(freeSemaphore) != 0 {
+		C.fire_free(C.uint64_t(p))
+	}
 }

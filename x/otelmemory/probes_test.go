@@ -24,6 +24,7 @@ type call struct {
 
 // A recorder notes the calls, and passes them on.
 type recorder struct {
+	next  sample.Tracer
 	mu    sync.Mutex
 	calls []call
 }
@@ -34,20 +35,22 @@ func record(t *testing.T) *recorder {
 	if err := Enable(); err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{}
-	next := sample.SetTracer(nil)
-	sample.SetTracer(&sample.Tracer{
-		Alloc: func(p, size uintptr, weight float64) {
-			r.note(call{address: p, size: size, weighted: weight * float64(size)})
-			next.Alloc(p, size, weight)
-		},
-		Free: func(p uintptr) {
-			r.note(call{free: true, address: p})
-			next.Free(p)
-		},
-	})
+	r := &recorder{next: sample.SetTracer(nil)}
+	sample.SetTracer(r)
 	t.Cleanup(Disable)
 	return r
+}
+
+// Alloc notes a call, and passes it on.
+func (r *recorder) Alloc(p, size uintptr, weight float64) {
+	r.note(call{address: p, size: size, weighted: weight * float64(size)})
+	r.next.Alloc(p, size, weight)
+}
+
+// Free notes a call, and passes it on.
+func (r *recorder) Free(p uintptr) {
+	r.note(call{free: true, address: p})
+	r.next.Free(p)
 }
 
 func (r *recorder) note(c call) {

@@ -89,17 +89,19 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A cHeap is a C heap of a test.
+type cHeap struct{ census.CHeap }
+
+func (cHeap) Off() string          { return "" }
+func (cHeap) Read() census.CCounts { return census.CCounts{Mallocs: 3} }
+
+func (cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
+	return append(list, census.CLibrary{Name: "liba.so", Live: 7}, census.CLibrary{Name: "b\xff"})
+}
+
 // TestCmem has a program that imports module cmem.
 func TestCmem(t *testing.T) {
-	was := census.CHeap
-	defer func() { census.CHeap = was }()
-	census.CHeap = &census.C{
-		Off:  func() string { return "" },
-		Read: func() census.CCounts { return census.CCounts{Mallocs: 3} },
-		Libraries: func(list []census.CLibrary) []census.CLibrary {
-			return append(list, census.CLibrary{Name: "liba.so", Live: 7}, census.CLibrary{Name: "b\xff"})
-		},
-	}
+	defer census.SetCHeap(census.SetCHeap(cHeap{}))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(NewCollector())
 	const want = `# HELP cheap_cmem_library_live_bytes Bytes of the blocks in use.

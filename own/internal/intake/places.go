@@ -177,7 +177,7 @@ func (s *shard) windowClosed() {
 // goroutine that makes an owner there finds no room, closes the window, and sees the
 // request to seal. If there is no such goroutine until the end of the sweep, because the
 // P makes no more owners or no longer runs, the world is stopped for a moment, and the
-// window can be closed from any P; see foldAsked. If the end of the sweep is not
+// window can be closed from any P; see Swept. If the end of the sweep is not
 // reported, the next collection has stopped the world meanwhile.
 func (s *shard) sealOrAsk() bool {
 	if !s.closeWindow() {
@@ -265,11 +265,9 @@ var narrowed struct {
 	all map[asked]struct{} // under mu
 }
 
-func init() { gcwatch.OnSwept(foldAsked) }
-
-// foldAsked seals the batches of which the Ps have made no more owners since the
-// collection.
-func foldAsked() {
+// Swept seals the batches of which the Ps have made no more owners since the
+// collection. It is called at the end of a sweep: see [gcwatch.Follower].
+func Swept() {
 	narrowed.mu.Lock()
 	all := narrowed.all
 	narrowed.all = nil

@@ -17,6 +17,14 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
+// A follower does what package own does at the end of a sweep or a walk.
+type follower struct{}
+
+func (follower) Swept()  { Swept() }
+func (follower) Walked() { worker.Walked() }
+
+func init() { gcwatch.Follow(follower{}) }
+
 // A pool is an intake whose resources are numbers, and the count of those that are
 // not released.
 type pool struct {

@@ -18,7 +18,6 @@ import (
 
 func init() {
 	account.SetReleases(queued.Load, toDrain.Load, gcwatch.InSection)
-	gcwatch.OnWalked(walked)
 }
 
 // A Call is the releaser of a pool whose releases run in Close and on workers.
@@ -65,8 +64,8 @@ func (c *Call) Dead(b *batch.Batch, i uint32) {
 	}
 }
 
-// walked is called after a walk.
-func walked() {
+// Walked is called after a walk: see [gcwatch.Follower].
+func Walked() {
 	becameIdle.Ring()
 	if queued.Load() == 0 {
 		return

@@ -22,6 +22,14 @@ func init() {
 	Now = func() time.Time { return begin.Add(time.Duration(passed.Load())) }
 }
 
+// A follower does what package own does at the end of a walk.
+type follower struct{}
+
+func (follower) Swept()  {}
+func (follower) Walked() { Walked() }
+
+func init() { gcwatch.Follow(follower{}) }
+
 func pass(d time.Duration) { passed.Add(int64(d)) }
 
 // A blocker has a kind whose release function waits until the test ends it.

@@ -1,0 +1,30 @@
+package own
+
+import (
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/own/internal/batch"
+	"github.com/cheapgo/cheap/own/internal/intake"
+	"github.com/cheapgo/cheap/own/internal/worker"
+)
+
+// upward is what packages below this one call, by interfaces of their own. This file is the
+// only place where package own gives it to them.
+type upward struct{}
+
+func init() {
+	gcwatch.Follow(upward{})
+	census.SetPools(upward{})
+	leaks.SetPools(upward{})
+	setLevelsFromEnvironment() // after that: pools may have been made already
+}
+
+func (upward) Swept()  { intake.Swept() }
+func (upward) Walked() { worker.Walked() }
+
+func (upward) Pools(list []census.Pool) []census.Pool { return readPools(list) }
+func (upward) StoreBytes() int64                      { return batch.Outside() }
+
+func (upward) LevelsChanged()      { setLevels() }
+func (upward) Sites() []leaks.Site { return readSites() }

@@ -1,0 +1,31 @@
+package cheap
+
+import (
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// upward is what packages below this one call, by interfaces of their own. This file is the
+// only place where package cheap gives it to them.
+type upward struct{}
+
+func init() {
+	span.SetHolder(upward{})
+	sample.SetHeaps(upward{})
+	census.SetHeaps(upward{})
+	poison.SetHeaps(upward{})
+}
+
+func (upward) Tick() { tick() }
+
+func (upward) RatesChanged() {
+	for h := range heaps.Range {
+		h.(*Heap).redrawSamples()
+	}
+}
+
+func (upward) Heaps(all *census.Heaps) { readHeaps(all) }
+
+func (upward) SanitizerSet() { poisonHeaps() }
