@@ -62,10 +62,8 @@ func mayFold() {
 	if n <= max(most, table.foldAt) {
 		return
 	}
-	for _, same := range table.stacks {
-		for st := same; st != nil; st = st.next {
-			st.fold()
-		}
+	for st := range table.stacks.All {
+		st.fold()
 	}
 	// What is left may be more than most. The next time is when there is a quarter more, so that
 	// the time that folding takes is spread over as many samples.

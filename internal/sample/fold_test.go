@@ -66,14 +66,12 @@ func TestFold(t *testing.T) {
 	table.mu.Lock()
 	defer table.mu.Unlock()
 	var c counted
-	for _, same := range table.stacks {
-		for st := same; st != nil; st = st.next {
-			c.numStacks++
-			c.frames += len(st.pcs)
-			c.sites += len(st.sites)
-			for _, s := range st.sites {
-				c.lives += len(s.lives)
-			}
+	for st := range table.stacks.All {
+		c.numStacks++
+		c.frames += len(st.pcs)
+		c.sites += len(st.sites)
+		for _, s := range st.sites {
+			c.lives += len(s.lives)
 		}
 	}
 	if c.numStacks != table.numStacks || c.frames != table.frames || c.sites != table.sites || c.lives != table.lives {

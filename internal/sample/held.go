@@ -41,7 +41,7 @@ func Hold() uint32 {
 	}
 	var frames [stacks.MostFrames]uintptr
 	short := stacks.Frames(&frames) % stacks.MostFrames // as in here
-	sum := hash(frames[:short])
+	sum := stacks.Sum(frames[:short])
 	if id, ok := held.byFrames[sum]; ok && short > 0 {
 		held.stacks[id].users++
 		return id

@@ -29,6 +29,9 @@ type Origin struct {
 	made, collected atomic.Int64
 }
 
+// Callers returns the stack, as runtime.Callers has it.
+func (o *Origin) Callers() []uintptr { return o.pcs }
+
 // recentOrigins has origins of recent owners, in slots by the sum of the stack. It
 // keeps a program that makes many owners in few places from having a copy of the
 // stack for each. Other origins live as long as the batches of their owners.
@@ -48,36 +51,24 @@ type keyed struct {
 type Table struct {
 	Generation uint64 // see package leaks; does not change
 
-	mu     sync.RWMutex
-	byKey  map[uint64]*Origin
-	bySum  map[uint64]*Origin
-	full   atomic.Bool                            // no further stack is taken
-	others struct{ made, collected atomic.Int64 } // of stacks that are not in bySum
+	mu      sync.RWMutex
+	origins stacks.Table[*Origin]
+	full    atomic.Bool                            // no further stack is taken
+	others  struct{ made, collected atomic.Int64 } // of stacks that have no origin here
 }
 
 // mostSites is the largest number of stacks that a spec counts owners by. They take half a
 // megabyte at most.
 const mostSites = 2048
 
-// keyOf returns a number that tells the stack of its caller from others, or 0. It is made of
-// 64 bits, so of a million stacks two have the same with a probability of one in 30 million.
-// It takes a fraction of the time of runtime.Callers, which is called only for stacks that are
-// not known.
+// keyOf returns the key of the stack of its caller, or 0. See [stacks.Table].
 func keyOf() uint64 {
 	var pcs Stack
 	n := stacks.Frames((*[stacks.MostFrames]uintptr)(&pcs))
 	if n == 0 {
 		return 0
 	}
-	return max(sumOf(pcs[:n]), 1)
-}
-
-func sumOf(pcs []uintptr) (sum uint64) {
-	for _, pc := range pcs {
-		sum = (sum ^ uint64(pc)) * 0x9e3779b97f4a7c15
-		sum ^= sum >> 29
-	}
-	return sum
+	return max(stacks.Sum(pcs[:n]), 1)
 }
 
 // here returns the origin of what is being done: the stack of the call into package own. If
@@ -108,7 +99,7 @@ func here(k *Spec) *Origin {
 			return o
 		}
 	}
-	at := &recentOrigins[sumOf(pcs[:n])%uint64(len(recentOrigins))]
+	at := &recentOrigins[stacks.Sum(pcs[:n])%uint64(len(recentOrigins))]
 	o := at.Load()
 	if o == nil || !slices.Equal(o.pcs, pcs[:n]) {
 		o = &Origin{pcs: slices.Clone(pcs[:n])}
@@ -121,33 +112,26 @@ func here(k *Spec) *Origin {
 // known returns the origin with a key, or nil.
 func (t *Table) known(key uint64) *Origin {
 	t.mu.RLock()
-	o := t.byKey[key]
+	o := t.origins.Known(key)
 	t.mu.RUnlock()
 	return o
 }
 
 // find returns the origin of a stack, and adds it if there is room.
 func (t *Table) find(key uint64, pcs []uintptr) *Origin {
-	sum := sumOf(pcs)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.bySum[sum]
+	o, place := t.origins.Find(pcs)
 	if o == nil {
-		if len(t.bySum) >= mostSites {
+		if t.origins.Len() >= mostSites {
 			t.full.Store(true)
 			return nil
 		}
-		if t.bySum == nil {
-			t.bySum, t.byKey = map[uint64]*Origin{}, map[uint64]*Origin{}
-		}
 		o = &Origin{pcs: slices.Clone(pcs), sited: true, generation: t.Generation}
-		t.bySum[sum] = o
+		t.origins.Add(o, place)
 	}
-	if !slices.Equal(o.pcs, pcs) {
-		return nil // another stack has the same sum
-	}
-	if key != 0 && len(t.byKey) < 2*mostSites { // stacks that differ in a wrapper only are one for Callers
-		t.byKey[key] = o
+	if key != 0 && t.origins.Keys() < 2*mostSites { // stacks that differ in a wrapper only are one for Callers
+		t.origins.Note(key, o)
 	}
 	return o
 }
@@ -156,11 +140,8 @@ func (t *Table) find(key uint64, pcs []uintptr) *Origin {
 func (t *Table) all() []*Origin {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	list := make([]*Origin, 0, len(t.bySum))
-	for _, o := range t.bySum {
-		list = append(list, o)
-	}
-	return list
+	list := make([]*Origin, 0, t.origins.Len())
+	return slices.AppendSeq(list, t.origins.All)
 }
 
 // countMade counts n owners that a stack made.
