@@ -3,8 +3,6 @@ package gcwatch
 import (
 	"math"
 	"math/bits"
-	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,72 +155,104 @@ func walkOver(shards []shard, most time.Duration) {
 // walk calls the functions of the shard whose objects are gone. It reports false if
 // it has stopped early: because of the race detector, see ordered, or because long says
 // that the functions take too long.
+//
+// For each block, the newest first:
+//
+//  1. copy its weak pointers, under the lock of the shard,
+//  2. look which objects are gone, without it: Value may wait for the collector,
+//  3. take the functions out of the block, under the lock,
+//  4. call them, without it.
 func (s *shard) walk(since uint64, long func() bool) bool {
-	peek := peeking.Load()
-	var pointers [slots]weak.Pointer[byte]
-	var calls [slots]call
-	round := uint8(rounds.current.Load())
+	w := walker{peek: peeking.Load(), round: uint8(rounds.current.Load())}
 	s.mu.Lock()
-	for b := s.blocks; b != nil; {
-		used := b.used
-		pointers = b.weak
-		// Value may wait for the collector. So the lock is not held here.
-		s.mu.Unlock()
-		var dead uint64
-		for m := used; m != 0; m &= m - 1 {
-			i := bits.TrailingZeros64(m)
-			if peek && !isZero(pointers[i]) {
-				continue
-			}
-			if pointers[i].Value() == nil {
-				dead |= 1 << i
-			}
-		}
+	w.copy(s.blocks)
+	s.mu.Unlock()
+	for w.b != nil {
+		dead := w.dead()
 		if dead != 0 && !ordered(since) {
 			return false
 		}
 		s.mu.Lock()
-		n := 0
-		for m := dead & b.used; m != 0; m &= m - 1 {
-			// Stop may have been called, and AddCleanup for another object since.
-			if i := bits.TrailingZeros64(m); b.weak[i] == pointers[i] {
-				calls[n] = call{f: b.f[i], arg: b.arg[i], n: b.n[i], watched: b.watched>>i&1 != 0}
-				b.free(i)
-				n++
+		n, next := w.take(dead)
+		if n > 0 {
+			s.mu.Unlock()
+			for i := range n {
+				c := w.calls[i]
+				w.calls[i] = call{}
+				c.do(w.round)
 			}
-		}
-		// The newest first, as blocks are: a watcher may add others for objects beside its
-		// own, and the runtime adds one that has the lowest address of a span most cheaply.
-		for m := b.asks & used &^ dead; m != 0 && peek; m &^= 1 << (bits.Len64(m) - 1) {
-			if i := bits.Len64(m) - 1; b.weak[i] == pointers[i] && int8(round-b.due[i]) >= 0 {
-				calls[n] = call{b: b, slot: i, serial: b.serial[i], f: b.f[i], arg: b.arg[i], n: b.n[i], object: pointers[i]}
-				n++
+			if long() {
+				return false
 			}
+			s.mu.Lock()
 		}
-		next := b.next // only walks remove blocks, and a new one is the first
-		if n == 0 {
-			b.empty()
-		}
-		if b.used == 0 {
-			b.unlink()
-		}
-		b = next
-		if n == 0 {
+		w.copy(next)
+		s.mu.Unlock()
+	}
+	return true
+}
+
+// A walker is a walk at one block.
+type walker struct {
+	peek  bool  // it reads handles
+	round uint8 // modulo 256
+
+	b        *block // nil at the end
+	used     uint64 // of the block, when it was copied
+	pointers [slots]weak.Pointer[byte]
+	calls    [slots]call // those that take has found
+}
+
+// copy copies what the walk looks at. The caller holds the shard's lock.
+func (w *walker) copy(b *block) {
+	if w.b = b; b != nil {
+		w.used, w.pointers = b.used, b.weak
+	}
+}
+
+// dead returns which slots have objects that are gone.
+func (w *walker) dead() (dead uint64) {
+	for m := w.used; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		if w.peek && !isZero(w.pointers[i]) {
 			continue
 		}
-		s.mu.Unlock()
-		for i := range n {
-			c := calls[i]
-			calls[i] = call{}
-			c.do(round)
+		if w.pointers[i].Value() == nil {
+			dead |= 1 << i
 		}
-		if long() {
-			return false
-		}
-		s.mu.Lock()
 	}
-	s.mu.Unlock()
-	return true
+	return dead
+}
+
+// take finds the functions to call: n of those whose objects are gone, which it takes out of the
+// block, and of the watchers that are due. It returns the block that follows. The caller holds
+// the shard's lock.
+func (w *walker) take(dead uint64) (n int, next *block) {
+	b := w.b
+	for m := dead & b.used; m != 0; m &= m - 1 {
+		// Stop may have been called, and AddCleanup for another object since.
+		if i := bits.TrailingZeros64(m); b.weak[i] == w.pointers[i] {
+			w.calls[n] = call{f: b.f[i], arg: b.arg[i], n: b.n[i], watched: b.watched>>i&1 != 0}
+			b.free(i)
+			n++
+		}
+	}
+	// The newest first, as blocks are: a watcher may add others for objects beside its
+	// own, and the runtime adds one that has the lowest address of a span most cheaply.
+	for m := b.asks & w.used &^ dead; m != 0 && w.peek; m &^= 1 << (bits.Len64(m) - 1) {
+		if i := bits.Len64(m) - 1; b.weak[i] == w.pointers[i] && int8(w.round-b.due[i]) >= 0 {
+			w.calls[n] = call{b: b, slot: i, serial: b.serial[i], f: b.f[i], arg: b.arg[i], n: b.n[i], object: w.pointers[i]}
+			n++
+		}
+	}
+	next = b.next // only walks remove blocks, and a new one is the first
+	if n == 0 {
+		b.empty()
+	}
+	if b.used == 0 {
+		b.unlink()
+	}
+	return n, next
 }
 
 // empty moves watchers of a block of which few slots are in use to other blocks, which
@@ -301,60 +331,3 @@ const (
 	outlives  = 2
 	asksAgain = 4
 )
-
-// peeking says whether the walk reads handles. It is false if weak pointers of this
-// version of Go do not look as they are expected to: the first of them is examined
-// here, and probes that are dead, by begin.
-var peeking atomic.Bool
-
-func init() { peeking.Store(known()) }
-
-// known reports whether a weak pointer is one pointer, to a word that has the address
-// of the object.
-func known() bool {
-	if t := reflect.TypeFor[weak.Pointer[byte]](); t.Size() != unsafe.Sizeof(uintptr(0)) ||
-		t.Kind() != reflect.Struct || t.NumField() != 2 || t.Field(1).Type.Kind() != reflect.UnsafePointer {
-		return false
-	}
-	s := new(probe)
-	p := weak.Make(&s[0])
-	known := handle(&p) != nil && *handle(&p) == uintptr(unsafe.Pointer(s))
-	runtime.KeepAlive(s)
-	return known
-}
-
-// handle returns the address of the handle of a weak pointer, if peeking is true.
-func handle(p *weak.Pointer[byte]) *uintptr { return *(**uintptr)(unsafe.Pointer(p)) }
-
-// isZero reports whether the handle of a weak pointer is 0. The sweeper may write to
-// it meanwhile. The weak pointer keeps the handle.
-func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) == 0 }
-
-// ordered reports whether the race detector takes all that happened to the objects
-// that a walk has found as done before the calls that follow.
-//
-// Before the runtime calls cleanups or finalizers, it tells the detector that all so
-// far happened before. A walk that takes long may find an object that was in use
-// after that, and died in a later collection. So with the detector a walk stops if
-// more collections have ended than the one that it was called for, and a later walk
-// goes on. It goes on in any case after mostStops walks that have stopped: if neither
-// cleanups nor finalizers run any more, the detector cannot know.
-func ordered(since uint64) bool {
-	if !race.Build || orderedCycles() <= since+1 {
-		stops.Store(0)
-		return true
-	}
-	return stops.Add(1)%mostStops == 0
-}
-
-var stops atomic.Uint32
-
-const mostStops = 4
-
-// orderedCycles returns the number of collections that have ended, for ordered.
-func orderedCycles() uint64 {
-	if !race.Build {
-		return 0
-	}
-	return Cycles()
-}

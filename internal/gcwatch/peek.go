@@ -1,0 +1,68 @@
+package gcwatch
+
+import (
+	"reflect"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+	"weak"
+
+	"github.com/cheapgo/cheap/internal/race"
+)
+
+// peeking says whether the walk reads handles. It is false if weak pointers of this
+// version of Go do not look as they are expected to: the first of them is examined
+// here, and probes that are dead, by begin.
+var peeking atomic.Bool
+
+func init() { peeking.Store(known()) }
+
+// known reports whether a weak pointer is one pointer, to a word that has the address
+// of the object.
+func known() bool {
+	if t := reflect.TypeFor[weak.Pointer[byte]](); t.Size() != unsafe.Sizeof(uintptr(0)) ||
+		t.Kind() != reflect.Struct || t.NumField() != 2 || t.Field(1).Type.Kind() != reflect.UnsafePointer {
+		return false
+	}
+	s := new(probe)
+	p := weak.Make(&s[0])
+	known := handle(&p) != nil && *handle(&p) == uintptr(unsafe.Pointer(s))
+	runtime.KeepAlive(s)
+	return known
+}
+
+// handle returns the address of the handle of a weak pointer, if peeking is true.
+func handle(p *weak.Pointer[byte]) *uintptr { return *(**uintptr)(unsafe.Pointer(p)) }
+
+// isZero reports whether the handle of a weak pointer is 0. The sweeper may write to
+// it meanwhile. The weak pointer keeps the handle.
+func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) == 0 }
+
+// ordered reports whether the race detector takes all that happened to the objects
+// that a walk has found as done before the calls that follow.
+//
+// Before the runtime calls cleanups or finalizers, it tells the detector that all so
+// far happened before. A walk that takes long may find an object that was in use
+// after that, and died in a later collection. So with the detector a walk stops if
+// more collections have ended than the one that it was called for, and a later walk
+// goes on. It goes on in any case after mostStops walks that have stopped: if neither
+// cleanups nor finalizers run any more, the detector cannot know.
+func ordered(since uint64) bool {
+	if !race.Build || orderedCycles() <= since+1 {
+		stops.Store(0)
+		return true
+	}
+	return stops.Add(1)%mostStops == 0
+}
+
+var stops atomic.Uint32
+
+const mostStops = 4
+
+// orderedCycles returns the number of collections that have ended, for ordered.
+func orderedCycles() uint64 {
+	if !race.Build {
+		return 0
+	}
+	return Cycles()
+}
