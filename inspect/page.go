@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cheapgo/cheap/internal/look"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 var (
@@ -81,7 +81,7 @@ func sendProfile(w http.ResponseWriter, name string, b *bytes.Buffer) {
 }
 
 func newPage(o Options) *page {
-	style := look.CSS + pageCSS
+	style := figure.CSS + pageCSS
 	p := &page{
 		Program: programOf(o),
 		Pprof:   cmp.Or(o.Pprof, "/debug/pprof/"),

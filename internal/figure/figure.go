@@ -1,5 +1,5 @@
-// Package figure writes the numbers of a report: times, ratios, parts and counts.
-// The text and the page write the same number in the same way.
+// Package figure is how reports show figures, the same way in text and on pages: it writes times,
+// ratios, parts and counts, and has the style of the pages.
 package figure
 
 import (

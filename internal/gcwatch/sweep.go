@@ -5,15 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// lasts has objects that the sweeper comes to last. The sweeper goes from small objects
-// to large ones. Objects without pointers are behind the others of their size. Still
-// larger ones have spans of their own, and are swept first.
+// lasts has two objects that the runtime sweeps late: when the sweeper comes to the one that was
+// dropped, nearly all spans are swept. The sweeper goes through the size classes from small objects
+// to large ones, and through spans without pointers after those with pointers of one class. Objects
+// above 32 KiB have spans of their own, which are swept first. So the objects have the sizes of the
+// two last classes whose spans hold one object each.
 //
-// There are two exceptions. A P that needs a span for objects of a size sweeps those of
-// that size first. So the next watch, which begins while this one's object waits for
-// the sweeper, takes the other size. And the span from which a P allocates is swept at
-// once. Objects of these two sizes have a span each. So an object is used when the next
-// one has been allocated.
+// A span may be swept before its turn comes, in two cases:
+//
+//   - A P allocates an object of the class, and sweeps the spans of the class until it finds room.
+//     That is what addLast does for the next object. So two classes take turns: while an object of
+//     one class waits for the sweeper, addLast allocates in the other.
+//   - A P sweeps the span from which it allocates before all others. addLast allocates
+//     the object that follows before it drops one, so the one that is dropped is no longer in
+//     that span.
 var lasts struct {
 	n atomic.Uint32 // calls of afterSweep
 	a atomic.Pointer[[32<<10 - 8]byte]

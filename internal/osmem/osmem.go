@@ -1,4 +1,5 @@
-// Package osmem is the only door to the operating system's memory.
+// Package osmem reserves, commits and releases memory of the operating system. No other
+// package does.
 //
 // Address space is in one of three states:
 //

@@ -1,6 +1,5 @@
-// Package percpu gives each P a place of its own, which the goroutine that runs on
-// the P uses without locks and atomics. A P is one of the GOMAXPROCS places where
-// Go code runs.
+// Package percpu gives each P, one of the GOMAXPROCS places where Go code runs, a place of
+// its own, which the goroutine that runs there uses without locks and atomics.
 //
 // [Enter] pins the goroutine to its P until [Leave], and returns the number of the
 // P. No other goroutine runs on that P meanwhile, so what belongs to the number

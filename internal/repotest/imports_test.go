@@ -37,7 +37,6 @@ var imports = map[string][]string{
 	"internal/procfs":        {},
 	"internal/cxxheader":     {},
 	"internal/figure":        {},
-	"internal/look":          {},
 	"internal/census":        {"internal/sizeclass"},
 	"internal/gcwatch":       {"internal/percpu", "internal/race"},
 	"internal/span":          {"internal/gcwatch", "internal/osmem"},

@@ -1,6 +1,6 @@
-// Package shadow is a reference for tests of allocators. It records the live blocks,
-// reports a new block that overlaps another, and fills each block with a pattern of its
-// own, which shows whether anything else wrote to the block.
+// Package shadow records the live blocks of an allocator under test. It reports a new block
+// that overlaps another, and fills each block with a pattern of its own, which shows whether
+// anything else wrote to the block.
 //
 // Only tests and packages for tests import it. It uses nothing of the allocators, so
 // that it cannot have the same mistakes.

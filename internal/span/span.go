@@ -1,5 +1,5 @@
-// Package span hands out spans, which are units of 64 KiB in a row, and finds for any
-// number the span that it is an address in.
+// Package span hands out spans, runs of units of 64 KiB, and finds the span that an address
+// lies in.
 //
 // # Addresses
 //

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/look"
 )
 
 var (
@@ -112,7 +111,7 @@ var (
 // Page writes the report as a page with a flame graph. It needs no other file and no network.
 func (r *Report) Page(w io.Writer, version string) error {
 	v := view{
-		Style:   template.CSS(look.CSS + pageCSS),
+		Style:   template.CSS(figure.CSS + pageCSS),
 		Library: template.JS(page.Library()),
 		Script:  template.JS(flameJS),
 		Report:  r, Project: project, Policy: PagePolicy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),

@@ -14,7 +14,7 @@ import (
 	"io"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
-	"github.com/cheapgo/cheap/internal/look"
+	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 )
 
@@ -87,7 +87,7 @@ func KindOf(head []byte) Kind {
 // written.
 func Write(w io.Writer, r *result.Report, kind Kind) error {
 	v := view{
-		Style:   template.CSS(look.CSS + pageCSS),
+		Style:   template.CSS(figure.CSS + pageCSS),
 		Library: template.JS(echartsJS),
 		Script:  template.JS(chartsJS),
 		Summary: summary(r.Machine),
