@@ -50,6 +50,10 @@ type samples struct {
 func (h *Heap) redrawSamples() {
 	h.seize.Lock()
 	defer h.seize.Unlock()
+	h.watch()
+	if !h.watched.Load() {
+		return
+	}
 	for place := range int(h.numPlaces.Load()) {
 		if slot := h.caches.Installed(place); slot != 0 {
 			cacheAt(slot).redrawSamples()
@@ -62,11 +66,44 @@ func (h *Heap) redrawSamples() {
 	}
 }
 
+// firstSample is cacheClass.sampleAt of a new cache. The caller holds seize.
+//
+//go:norace
+func (h *Heap) firstSample() int64 {
+	if h.watched.Load() {
+		return sample.Redraw
+	}
+	return sample.Never
+}
+
 //go:norace
 func (k *cache) redrawSamples() {
 	for i := range k.classes {
 		atomic.StoreInt64(&k.classes[i].sampleAt, sample.Redraw)
 	}
+}
+
+// pick returns what the next block of class c is picked for. The cache is that of l or, if l is nil,
+// that of the P.
+//
+//go:norace
+func (h *Heap) pick(l *Local, c uint8) (pick sample.Pick) {
+	var local *cache
+	if l != nil {
+		local = l.enter(true)
+		defer l.leave()
+	}
+	k := local
+	if k == nil {
+		k = cacheAt(h.caches.Pin())
+	}
+	if k == nil {
+		pick = sample.CurrentRates().Draw(uintptr(sizeclass.Classes[c].Size))
+	} else if pick = k.sampleDue(c); pick == (sample.Pick{}) && k.class(c).head|k.class(c).spare == 0 {
+		k.class(c).skip()
+	}
+	h.letGo(local, k)
+	return pick
 }
 
 // sampleDue returns what the next block of class c is picked for, and draws when the next
@@ -106,40 +143,23 @@ func (cc *cacheClass) skip() {
 	}
 }
 
-// allocPicked returns a block of class c that is guarded, sampled, or both. ok is false if
-// there is no memory, or no room for a guarded block.
+// allocSampled returns a block of class c that is sampled, or 0 if there is no memory.
 //
 //go:norace
-func (h *Heap) allocPicked(c uint8, pick sample.Pick) (p uintptr, was blockState, ok bool) {
-	if pick.Guard {
-		if p, was = h.allocGuarded(c, pick.Profile); p != 0 {
-			if pick.Profile {
-				sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder)
-			}
-			return p, was, true
-		}
-	}
-	if !pick.Profile {
-		return 0, 0, false
-	}
-	return h.allocSampled(c)
-}
-
-// allocSampled returns a block of class c that is sampled. ok is false if there is no memory.
-//
-//go:norace
-func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState, ok bool) {
+func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState) {
 	all := h.samples()
 	p, was, _, err := all.classes[c].get(h, c, 1)
 	if err != nil {
-		return 0, 0, false
+		return 0, 0
 	}
 	if out := all.inSpans(int(c)); out > all.peaks[c].Load() {
 		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
 	}
 	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
-	h.afterGrowth()
-	return p, was, true
+	if h.grew.Load() {
+		h.dropIdle()
+	}
+	return p, was
 }
 
 // samples returns the classes of sampled blocks.
@@ -160,6 +180,16 @@ func (h *Heap) samples() *samples {
 	}
 	h.sampled.CompareAndSwap(nil, all)
 	return h.sampled.Load()
+}
+
+// sampledClasses returns the classes of sampled blocks, or nil if no block was sampled.
+//
+//go:norace
+func (h *Heap) sampledClasses() []class {
+	if all := h.sampled.Load(); all != nil {
+		return all.classes[:]
+	}
+	return nil
 }
 
 // freeSampled frees the block at p, in the unit of s. It returns false, and changes nothing,
@@ -222,13 +252,11 @@ func (all *samples) releaseIdle(h *Heap) {
 //go:norace
 func (h *Heap) releaseSampled(all bool) {
 	s := h.sampled.Load()
-	if s == nil || checking {
+	if s == nil {
 		return
 	}
-	if race.Told {
-		race.Enter()
-		defer race.Leave()
-	}
+	race.Enter()
+	defer race.Leave()
 	if all {
 		s.release()
 	} else if samplesAreFew() {
@@ -289,17 +317,19 @@ var firstPagesLong = slices.IndexFunc(sizeclass.Classes[:], func(c sizeclass.Cla
 // samplesAreFew reports whether spans of sampled blocks keep pages that have no block in use.
 // Few blocks of a class are sampled by default, so what has no block waits long for the next.
 // Where each block or so is sampled it does not.
-func samplesAreFew() bool { return sample.Rate() >= 64<<10 && !checking }
+func samplesAreFew() bool { return sample.Rate() >= 64<<10 }
 
 // sampleLarge decides whether the large block at p, which is new or has another size, is to
-// be sampled. The caller owns the block, and has called Enter of package race.
+// be sampled. The caller owns the block.
 //
 //go:norace
 func (h *Heap) sampleLarge(p uintptr) {
 	s := span.Find(p)
-	if sample.Rate() == 0 && !s.Sampled || h.checked != nil {
+	if sample.Rate() == 0 && !s.Sampled {
 		return
 	}
+	race.Enter()
+	defer race.Leave()
 	h.large.mu.Lock()
 	was := s.Sampled
 	s.Sampled = sample.Chance(s.Size)
@@ -313,6 +343,17 @@ func (h *Heap) sampleLarge(p uintptr) {
 			sample.Remove(p)
 		}
 	})
+}
+
+// endLargeSample ends the sample of the large block of s, if there is one. The caller holds
+// Heap.large.mu.
+//
+//go:norace
+func endLargeSample(s *span.Span) {
+	if s.Sampled {
+		s.Sampled = false
+		seen(func() { sample.Remove(s.Base) })
+	}
 }
 
 // forgetSamples is a part of Destroy.
