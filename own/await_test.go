@@ -12,18 +12,18 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/own/internal/batch"
+	"github.com/cheapgo/cheap/own/internal/bell"
 )
 
 // TestAwaitLooksWhenWoken counts how often a goroutine that waits looks: once, and once after
 // each change.
 func TestAwaitLooksWhenWoken(t *testing.T) {
-	var bell batch.Bell
+	var changed bell.Bell
 	var looks, listens atomic.Int64
 	var over atomic.Bool
 	listen := func() <-chan struct{} {
 		listens.Add(1)
-		return bell.Listen()
+		return changed.Listen()
 	}
 	got := make(chan error)
 	go func() {
@@ -36,7 +36,7 @@ func TestAwaitLooksWhenWoken(t *testing.T) {
 	for i := range int64(changes) {
 		wait(t, "a look", func() bool { return looks.Load() == i+1 })
 		over.Store(i == changes-1)
-		bell.Ring()
+		changed.Ring()
 	}
 	if err := <-got; err != nil || looks.Load() != changes+1 || listens.Load() != changes+1 {
 		t.Errorf("%v; %d looks and %d calls of Listen for %d changes", err, looks.Load(), listens.Load(), changes)

@@ -1,7 +1,12 @@
 package own
 
 import (
+	"fmt"
+	"os"
+	"path"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -35,23 +40,23 @@ func release(_ any, resources []uintptr) error {
 	return nil
 }
 
-func newPool() *own.Pool { return own.NewPool(own.Options{Batch: size, Release: release}) }
-
-// fill makes a full batch, whose owners are forgotten, and returns the owner in the next one.
-func fill(p *own.Pool) *own.Owner {
-	var resource byte
-	for range size {
-		p.Own(new(own.Owner), unsafe.Pointer(&resource), 100)
-	}
-	last := new(own.Owner)
-	p.Own(last, unsafe.Pointer(&resource), 100)
-	return last
-}
-
-func fillAside(p *own.Pool) *own.Owner {
-	last := make(chan *own.Owner)
-	go func() { last <- fill(p) }()
-	return <-last
+// fill makes the owners of two batches, the first of which is sealed, and returns those of
+// the second one.
+func fill(p *own.Pool) (open []*own.Owner) {
+	done := make(chan bool)
+	go func() { // so that nothing stays on this stack
+		var resource byte
+		for i := range 2 * size {
+			o := new(own.Owner)
+			p.Own(o, unsafe.Pointer(&resource), 100)
+			if i >= size {
+				open = append(open, o)
+			}
+		}
+		close(done)
+	}()
+	<-done
+	return open
 }
 
 func collect(releases int) {
@@ -67,20 +72,21 @@ func collect(releases int) {
 func main() {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(1)
-	fillAside(newPool()) // what is done once in a program is done here
-	collect(size + 1)
-	last := fillAside(newPool())
+	p := own.NewPool(own.Options{Batch: size, Release: release})
+	fill(p) // what is done once in a program, or for a pool, is done here
+	collect(2 * size)
+	open := fill(p)
 	record.Begin()
 	runtime.GC()
 	<-released
 	own.Flush(context.Background())
 	record.End()
-	runtime.KeepAlive(last)
+	runtime.KeepAlive(open)
 }
 `
 
-// TestWay follows forgotten owners on their way to their release, and counts how often it
-// leads from one package to another.
+// TestWay follows forgotten owners on their way to their release, and compares the calls
+// from one package to another with the lists in internal/batch/way.go.
 func TestWay(t *testing.T) {
 	if race.Build || percpu.Portable || osmem.GoBacked || testchild.Emulated() {
 		return // the program is built without tags and for this processor, so it is the same one
@@ -95,24 +101,40 @@ func TestWay(t *testing.T) {
 			release = append(release, c)
 		}
 	}
+	text, err := os.ReadFile("internal/batch/way.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listA, _ := strings.Cut(string(text), "// A. ")
+	listA, listB, _ := strings.Cut(listA, "// B. ")
 	for _, way := range []struct {
-		name              string
-		calls             []testtrace.Call
-		mostCalls, mostTo int // from package to package, and to package batch
+		name, list string
+		calls      []testtrace.Call
+		toBatch    int
 	}{
-		{"the open batch is sealed", seal, 13, 2},
-		{"the other one is released", release, 26, 16},
+		{"A", listA, seal, 1},
+		{"B", listB, release, 2},
 	} {
+		var got []string
 		toBatch := 0
 		for _, c := range way.calls {
-			t.Log(c[1], "->", c[0])
+			t.Log(way.name, c[1], "->", c[0])
+			got = append(got, strings.TrimSuffix(path.Base(c[0]), "[...]"))
 			if testtrace.Package(c[0]) == "own/internal/batch" {
 				toBatch++
 			}
 		}
-		t.Logf("%s: %d calls from package to package, %d of them to package batch", way.name, len(way.calls), toBatch)
-		if n := len(way.calls); n == 0 || n > way.mostCalls || toBatch > way.mostTo {
-			t.Errorf("%s: at most %d and %d are expected", way.name, way.mostCalls, way.mostTo)
+		var want []string
+		for _, step := range regexp.MustCompile(`(?m)^//\t *(\d+) +(\S+)`).FindAllStringSubmatch(way.list, -1) {
+			if want = append(want, step[2]); step[1] != fmt.Sprint(len(want)) {
+				t.Errorf("%s: step %s is number %d", way.name, step[1], len(want))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the list %s has other steps than the program:\n%s\nwant\n%s", way.name, strings.Join(want, "\n"), strings.Join(got, "\n"))
+		}
+		if toBatch != way.toBatch {
+			t.Errorf("%s: package batch is entered %d times, want %d", way.name, toBatch, way.toBatch)
 		}
 	}
 }

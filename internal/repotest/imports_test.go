@@ -47,8 +47,9 @@ var imports = map[string][]string{
 		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/batch":  {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks"},
-	"own/internal/worker": {"internal/account", "internal/gcwatch", "own/internal/batch"},
+	"own/internal/bell":   {},
+	"own/internal/batch":  {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks", "own/internal/bell"},
+	"own/internal/worker": {"internal/account", "internal/gcwatch", "own/internal/batch", "own/internal/bell"},
 	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
 	"own/internal/intake": {
 		".", "internal/account", "internal/census", "internal/gcwatch", "internal/osmem", "internal/percpu",

@@ -216,8 +216,9 @@ func (b *Batch) Sealed() bool { return b.gone.Load()&goneSealed != 0 }
 
 // Seal ends the adding of entries: there are n, of bytes in all. It registers the
 // sentinel with the collector, unless all entries are gone and in the Go heap. From here on
-// only owners may refer to the sentinel. Seal returns the number of entries that are gone.
-func (b *Batch) Seal(t *Sentinel, n uint32, bytes int64) (gone uint32) {
+// only owners may refer to the sentinel. Seal returns the number of entries that are gone,
+// and whether n is as many as there is room for.
+func (b *Batch) Seal(t *Sentinel, n uint32, bytes int64) (gone uint32, full bool) {
 	b.n, b.bytes = n, bytes
 	owners, given := split(b.gone.Or(goneSealed))
 	b.Spec.Counts.Sealed.Add(int64(n))
@@ -227,15 +228,15 @@ func (b *Batch) Seal(t *Sentinel, n uint32, bytes int64) (gone uint32) {
 	if uint32(owners) == n {
 		b.end()
 		if !b.outside {
-			return n
+			return n, n == b.size
 		}
 	} else {
 		b.Spec.Count(int(n)-owners, bytes-given)
 	}
 	if !Leak {
-		gcwatch.Watch(t, (*Batch).watched, b, 0)
+		gcwatch.Watch(t, (*Batch).collected, b, 0)
 	}
-	return uint32(owners)
+	return uint32(owners), n == b.size
 }
 
 // SizeOf returns the size of a resource in bytes.

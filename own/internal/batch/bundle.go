@@ -1,17 +1,27 @@
 package batch
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A Bundle is what one call of the release function releases: open entries that several
-// jobs leave behind, of one spec and one parent, or of none, so that they share a state.
-// A job is a dead batch, or a sentinel that was found, see [Releaser].
+// A Bundle releases some jobs of one spec and one parent, or of none, so that their entries
+// share a state: in one call of the release function, if there is time. See run.go. The zero
+// Bundle is empty. One goroutine at a time uses it.
 type Bundle struct {
-	parts []Picked // one for each job; its resources are not valid
+	// Of the last jobs with a Size: the entries that were released, and in which time.
+	Count int
+	Took  time.Duration
+
+	// See Run.
+	step  step
+	begun bool
+	errs  []failure
+
+	parts []Picked // one for each job that is begun, until it is told; its resources are not valid
 	n     int      // entries
 	done  int      // of words, that were passed to the release function
 	words []uintptr
@@ -29,8 +39,8 @@ type Bundle struct {
 // small, in a program that only forgets.
 const smallBundle = 2048
 
-// Grow makes room for n entries, at the beginning. A bundle may get more.
-func (b *Bundle) Grow(n int) {
+// grow makes room for n entries, at the beginning. A bundle may get more.
+func (b *Bundle) grow(n int) {
 	if n <= smallBundle || !useStore {
 		return
 	}
@@ -40,65 +50,41 @@ func (b *Bundle) Grow(n int) {
 	}
 	b.units = int(2 * each)
 	b.smallWords, b.smallSpare = b.words, b.spare
-	// The units are the bundle's alone until Reset, and have no Go pointers.
+	// The units are the bundle's alone until reset, and have no Go pointers.
 	b.words = unsafe.Slice((*uintptr)(osmem.Pointer(b.base)), each*span.UnitSize/unsafe.Sizeof(uintptr(0)))[:0]
 	b.spare = unsafe.Slice((*uintptr)(osmem.Pointer(b.base+each*span.UnitSize)), each*span.UnitSize/unsafe.Sizeof(uintptr(0)))[:0]
 }
 
-// Size returns how many entries a job has at most, if a bundle may have it together with
-// others, and else 0. A batch of one is released alone: with Options.Batch 1 a call has one
-// resource.
-func Size(b *Batch, job uint32) int {
-	switch {
-	case job&Lost == 0 || b.size == 1:
-		return 0
-	case job == All:
-		return int(b.n)
+// add claims the open entries of a job. All sentinels of the batch that are lost by now are
+// taken, because the job is done in one step; their own jobs find nothing. If the Size of
+// the job is 0, the caller releases what add returns, and the bundle serves for tell.
+func (b *Bundle) add(j Job) Picked {
+	c := Claim{Job: j, Others: j.Entry != All, Buf: b.spare[:0]}
+	p := c.Step(int(j.Batch.n))
+	for _, i := range c.Apart {
+		j.Batch.Spec.Releaser.Dead(JobOf(j.Batch, i))
 	}
-	return 1 << b.Share
-}
-
-// Together reports whether a bundle may have entries of both batches, which are of one spec.
-func Together(a, b *Batch) bool {
-	if a.kin == nil || b.kin == nil {
-		return a.kin == b.kin
-	}
-	return a.kin.family == b.kin.family
-}
-
-// Add claims the open entries of a job. All sentinels of the batch that are lost by now are
-// taken, because the job is done in one step; their own jobs find nothing. If Size of
-// the job is 0, the caller releases what Add returns, and the bundle serves for Tell.
-func (b *Bundle) Add(l *Batch, job uint32) Picked {
-	d := Dead{Batch: l, Job: job, Others: job != All, Buf: b.spare[:0]}
-	p := d.Claim(int(l.n))
-	for _, i := range d.Apart {
-		l.Spec.Releaser.Dead(l, i)
-	}
-	b.spare, p.found = d.Buf, d.Found
+	b.spare, p.found = c.Buf, c.Found
 	b.words = append(b.words, p.words...)
 	b.n += p.K
 	b.parts = append(b.parts, p)
 	return p
 }
 
-// AddApart has Tell tell of an entry, which the caller releases, if it is one of Dead.Apart.
-func (b *Bundle) AddApart(l *Batch, i uint32) {
+// addApart has tell tell of an entry, which the caller releases, if it is one of Claim.Apart.
+func (b *Bundle) addApart(l *Batch, i uint32) {
 	if l.FoundApart(i) {
 		b.parts = append(b.parts, Picked{Batch: l, apart: true, index: i})
 	}
 }
 
-// Len returns the number of entries.
-func (b *Bundle) Len() int { return b.n }
+// left returns the number of entries that releaseSome has not released.
+func (b *Bundle) left() int { return b.n - b.done }
 
-// Left returns the number of entries that Release has not released.
-func (b *Bundle) Left() int { return b.n - b.done }
-
-// Release releases the next entries, n or fewer, in the order of their addresses. All count as
+// releaseSome releases the next entries, n or fewer, in the order of their addresses. All count as
 // released after the last ones, and if the release function panics then its call is over. Blocks
 // of a heap are released all at once.
-func (b *Bundle) Release(n int) (o Outcome) {
+func (b *Bundle) releaseSome(n int) (o Outcome) {
 	if b.n == 0 {
 		return Outcome{}
 	}
@@ -133,12 +119,9 @@ func (b *Bundle) finish() (parent *Batch, index uint32) {
 	return parent, index
 }
 
-// Untold returns the number of jobs of which Tell has not told.
-func (b *Bundle) Untold() int { return len(b.parts) }
-
-// Tell tells OnCollect of what was released of the next job, of which Untold says that there is
-// one. If OnCollect ends the goroutine, the next Tell goes on behind it.
-func (b *Bundle) Tell() {
+// tell tells OnCollect of what was released of the next of parts. If OnCollect ends the
+// goroutine, the next tell goes on behind it.
+func (b *Bundle) tell() {
 	last := len(b.parts) - 1
 	p := b.parts[last]
 	b.parts[last] = Picked{}
@@ -150,8 +133,8 @@ func (b *Bundle) Tell() {
 	}
 }
 
-// Reset empties the bundle. It keeps the memory of a small one. No lock is held.
-func (b *Bundle) Reset() {
+// reset empties the bundle. It keeps the memory of a small one. No lock is held.
+func (b *Bundle) reset() {
 	if b.base != 0 {
 		giveUnits(b.base, b.units)
 		b.words, b.spare = b.smallWords, b.smallSpare
@@ -159,4 +142,5 @@ func (b *Bundle) Reset() {
 	}
 	clear(b.parts)
 	b.parts, b.n, b.done, b.words = b.parts[:0], 0, 0, b.words[:0]
+	b.step, b.begun, b.errs = toRelease, false, nil
 }

@@ -74,22 +74,22 @@ func TestBundle(t *testing.T) {
 			for j := range l.sentinels() {
 				l.lost(j)
 			}
-			if Size(l, Lost|1) != 1<<FineShare {
+			if JobOf(l, Lost|1).Size != 1<<FineShare {
 				t.Error("a sentinel of a batch has another number of entries")
 			}
-			b.Add(l, Lost|1) // and all others
-			b.Add(l, Lost)   // finds nothing
+			b.add(JobOf(l, Lost|1)) // and all others
+			b.add(JobOf(l, Lost))   // finds nothing
 		}
 		l, _ := splitBatch(t, &k, size, size)
 		l.lost(2)
 		l.lost(5)
-		b.Add(l, Lost|5)
-		if b.Len() != want {
-			t.Errorf("the bundle has %d entries, want %d", b.Len(), want)
+		b.add(JobOf(l, Lost|5))
+		if b.n != want {
+			t.Errorf("the bundle has %d entries, want %d", b.n, want)
 		}
 		before := k.Counts.Owners.Load()
-		if o := b.Release(b.Left()); o.Err != failure || o.Parent != nil {
-			t.Errorf("Release returns %v", o)
+		if o := b.releaseSome(b.left()); o.Err != failure || o.Parent != nil {
+			t.Errorf("releaseSome returns %v", o)
 		}
 		if calls != 1 || len(got) != want || !inOrder(got) {
 			t.Errorf("%d calls, %d resources, want %d; in order: %v", calls, len(got), want, inOrder(got))
@@ -101,17 +101,17 @@ func TestBundle(t *testing.T) {
 		if told != want {
 			t.Errorf("OnCollect is told of %d, want %d", told, want)
 		}
-		b.Reset()
+		b.reset()
 		l.lost(0) // and the rest, so that nothing is left
 		for j := range l.sentinels() {
 			if j != 0 && j != 2 && j != 5 {
 				l.lost(j)
 			}
 		}
-		b.Add(l, Lost)
-		b.Release(b.Left())
+		b.add(JobOf(l, Lost))
+		b.releaseSome(b.left())
 		tell(&b)
-		b.Reset()
+		b.reset()
 	}
 	if n := k.Counts.Owners.Load(); n != 0 {
 		t.Errorf("%d entries are left", n)
@@ -127,7 +127,7 @@ func TestBundlePanics(t *testing.T) {
 	for range 3 {
 		l, _ := splitBatch(t, &k, 8, 8)
 		l.lost(0)
-		b.Add(l, Lost)
+		b.add(JobOf(l, Lost))
 	}
 	func() {
 		defer func() {
@@ -135,15 +135,15 @@ func TestBundlePanics(t *testing.T) {
 				t.Error("the panic is lost")
 			}
 		}()
-		b.Release(b.Left())
+		b.releaseSome(b.left())
 	}()
 	if n := k.Counts.Owners.Load(); n != 3*8-3<<FineShare {
 		t.Errorf("%d entries are left", n)
 	}
 }
 
-// TestBundleSize asks which jobs may be bundled.
-func TestBundleSize(t *testing.T) {
+// TestJobs asks which jobs may be bundled.
+func TestJobs(t *testing.T) {
 	var k Spec
 	k.Release = func(any, []uintptr) error { return nil }
 	k.Releaser = later{}
@@ -153,24 +153,21 @@ func TestBundleSize(t *testing.T) {
 	many.SealStock()
 	child := New(&k, nil, &Family{}, 9, OneSentinel)
 	child.n = 9
-	if cousin := New(&k, nil, &Family{}, 9, OneSentinel); Together(child, cousin) || Together(child, many) || Together(many, cousin) {
-		t.Error("children of different parents, or of none, may be in one bundle")
-	}
-	if sibling := New(&k, nil, child.kin.family, 9, OneSentinel); !Together(child, sibling) || !Together(one, many) {
-		t.Error("children of a parent may not be in one bundle")
+	if JobOf(child, All).Parent != child.kin.family || JobOf(many, All).Parent != nil {
+		t.Error("a job has the wrong parent")
 	}
 	for _, c := range []struct {
 		name string
 		b    *Batch
 		job  uint32
-		want int
+		want int32
 	}{
 		{"a batch of one", one, All, 0},
 		{"a batch", many, All, 9},
 		{"a parent", many, 3, 0},
 		{"children", child, All, 9},
 	} {
-		if got := Size(c.b, c.job); got != c.want {
+		if got := JobOf(c.b, c.job).Size; got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -189,7 +186,7 @@ func TestLargeBundle(t *testing.T) {
 	for _, n := range []int{smallBundle, smallBundle + 1, 9000, 40_000} {
 		var b Bundle
 		got = nil
-		b.Grow(n - n/10) // it gets more than was said
+		b.grow(n - n/10) // it gets more than was said
 		if large := n-n/10 > smallBundle; useStore && takesUnits && (b.base != 0) != large {
 			t.Errorf("%d entries: units are taken: %v", n, b.base != 0)
 		}
@@ -203,12 +200,12 @@ func TestLargeBundle(t *testing.T) {
 			}
 			l.Fill(words)
 			l.SealStock()
-			b.Add(l, All)
+			b.add(JobOf(l, All))
 		}
-		if o := b.Release(b.Left()); o != (Outcome{}) || len(got) != n || !slices.IsSorted(got) {
+		if o := b.releaseSome(b.left()); o != (Outcome{}) || len(got) != n || !slices.IsSorted(got) {
 			t.Errorf("%d entries: %d are released, in order: %v", n, len(got), slices.IsSorted(got))
 		}
-		b.Reset()
+		b.reset()
 		if b.base != 0 || cap(b.words) > smallBundle && n-n/10 > smallBundle && useStore && takesUnits {
 			t.Errorf("%d entries: the bundle keeps memory for %d words", n, cap(b.words))
 		}
@@ -220,7 +217,7 @@ func TestLargeBundle(t *testing.T) {
 
 // tell tells of all jobs.
 func tell(b *Bundle) {
-	for b.Untold() > 0 {
-		b.Tell()
+	for len(b.parts) > 0 {
+		b.tell()
 	}
 }

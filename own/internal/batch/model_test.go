@@ -31,7 +31,7 @@ type batch struct {
 	sealed    bool
 	split     bool
 	dead      map[uint32]bool // sentinels whose owners are dropped
-	steps     []*Dead
+	steps     []*Claim
 }
 
 // sentinel returns the sentinel of an entry.
@@ -61,14 +61,14 @@ type (
 )
 
 func (d direct) Closed(l *Batch, i uint32) Outcome { return l.Release(i) }
-func (d direct) Dead(l *Batch, i uint32)           { d.m.dead = append(d.m.dead, i) }
+func (d direct) Dead(j Job)                        { d.m.dead = append(d.m.dead, j.Entry) }
 
 func (q queued) Closed(l *Batch, i uint32) Outcome {
 	r := q.m.of(l.Word(i))
 	q.m.jobs = append(q.m.jobs, r)
 	return Outcome{}
 }
-func (q queued) Dead(l *Batch, i uint32) { q.m.dead = append(q.m.dead, i) }
+func (q queued) Dead(j Job) { q.m.dead = append(q.m.dead, j.Entry) }
 
 func newModel(t *testing.T) *model {
 	m := &model{t: t}
@@ -266,7 +266,7 @@ func (m *model) seal(b *batch) {
 			gone++
 		}
 	}
-	if got := b.l.Seal(b.sentinels[0], uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
+	if got, _ := b.l.Seal(b.sentinels[0], uint32(len(b.entries)), int64(10*len(b.entries))); got != uint32(gone) {
 		m.fail("Seal: %d are gone, want %d", got, gone)
 	}
 }
@@ -326,7 +326,7 @@ func (m *model) drop(b *batch, j uint32) {
 		m.fail("passed to the sink: %x, entries are left: %v", m.dead[n:], left)
 	}
 	if left {
-		b.steps = append(b.steps, &Dead{Batch: b.l, Job: job})
+		b.steps = append(b.steps, &Claim{Job: JobOf(b.l, job)})
 	}
 }
 
@@ -344,18 +344,18 @@ func (m *model) work(rnd *rand.Rand) {
 		}
 		d := b.steps[0]
 		from, most := d.Next, 1+rnd.IntN(4)
-		if d.Job != All && d.Next == 0 && rnd.IntN(2) == 0 {
+		if d.Job.Entry != All && d.Next == 0 && rnd.IntN(2) == 0 {
 			d.Others, most = true, len(b.entries)
 		}
 		// If another job has taken the entries of this one, it takes none of others.
-		taken := d.Others && !slices.ContainsFunc(b.entries, func(r *resource) bool { return r.open && Lost|r.i>>b.l.Share == d.Job })
-		p := d.Claim(most)
+		taken := d.Others && !slices.ContainsFunc(b.entries, func(r *resource) bool { return r.open && Lost|r.i>>b.l.Share == d.Job.Entry })
+		p := d.Step(most)
 		found, ready := 0, 0
 		var apart []uint32
 		for _, r := range b.entries {
 			switch j := r.i >> b.l.Share; {
 			case !r.open || !b.dead[j] || r.i < from || r.i >= d.Next || taken:
-			case d.Job != All && !d.Others && Lost|j != d.Job:
+			case d.Job.Entry != All && !d.Others && Lost|j != d.Job.Entry:
 			default:
 				r.open = false
 				if r.state != nil && r.children == 0 {
@@ -370,10 +370,10 @@ func (m *model) work(rnd *rand.Rand) {
 			}
 		}
 		if !slices.Equal(d.Apart, apart) {
-			m.fail("a step of %d of %x has set %d apart, want %d", most, d.Job, d.Apart, apart)
+			m.fail("a step of %d of %x has set %d apart, want %d", most, d.Job.Entry, d.Apart, apart)
 		}
 		if d.Found != found || p.K != ready || ready > most {
-			m.fail("a step of %d of %x claimed %d and found %d, want %d and %d", most, d.Job, p.K, d.Found, ready, found)
+			m.fail("a step of %d of %x claimed %d and found %d, want %d and %d", most, d.Job.Entry, p.K, d.Found, ready, found)
 		}
 		if d.Next == b.l.Len() {
 			b.steps = b.steps[1:]

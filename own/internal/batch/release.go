@@ -3,7 +3,6 @@ package batch
 import (
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/gcwatch"
@@ -199,80 +198,12 @@ func (b *Batch) SealStock() {
 func (b *Batch) ReleaseStock() {
 	b.SealStock()
 	if b.Spec.Queues {
-		b.Spec.Releaser.Dead(b, All)
+		b.Spec.Releaser.Dead(JobOf(b, All))
 		return
 	}
-	d := Dead{Batch: b, Job: All}
-	p := d.Claim(int(b.n))
+	c := Claim{Job: JobOf(b, All)}
+	p := c.Step(int(b.n))
 	p.Release().Settle(b.Spec, p.K)
-}
-
-// OpenEntries returns the number of open entries of a job: of a dead batch, or of what
-// the owners of a sentinel have left behind.
-func (b *Batch) OpenEntries(job uint32) (n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	first, next := uint32(0), b.n
-	if job != All {
-		first, next = b.entriesOf(job &^ Lost)
-	}
-	for i := first; i < next; i++ {
-		n += int64(b.State(i) & Open)
-	}
-	return n
-}
-
-// A Dead is the release of a dead batch, or of what the owners of a sentinel have left
-// behind, in one step or several.
-type Dead struct {
-	Batch  *Batch
-	Job    uint32    // as the releaser has got it
-	Others bool      // take all sentinels that are lost by now, because this is the only step; their jobs find nothing
-	Next   uint32    // the entry at which the next step begins
-	Buf    []uintptr // for the resources of a step
-	Found  int       // open entries that the last step has claimed, but for those of Apart
-	Apart  []uint32  // those with a state of their own, each to be passed to Release
-}
-
-// Claim is a step: it takes open entries from d.Next on, until most can be
-// released. A parent whose children are not released is taken, and not among those
-// that are picked: the last child releases it. Neither are entries with a state of their
-// own, which go to d.Apart. A job whose entries are all taken has d.Next at the end of the
-// batch.
-//
-// Claim does not change the states. No owner is left that could look at them, and
-// Destroy, which may run at the same time, leaves these entries alone.
-func (d *Dead) Claim(most int) Picked {
-	b := d.Batch
-	p := Pick(b)
-	p.words = d.Buf[:0]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d.Found, d.Apart = 0, d.Apart[:0]
-	switch {
-	case d.Job == All:
-		d.Next = d.claim(&p, d.Next, b.n, most)
-	case b.parts.claimed(d.Job &^ Lost):
-		d.Next = b.n
-	case d.Others:
-		for j := range b.sentinels() {
-			if b.parts.dead(j) && !b.parts.claimed(j) {
-				first, next := b.entriesOf(j)
-				d.claim(&p, first, next, most)
-				b.claimed(j)
-			}
-		}
-		d.Next = b.n
-	default:
-		j := d.Job &^ Lost
-		first, next := b.entriesOf(j)
-		if d.Next = d.claim(&p, max(d.Next, first), next, most); d.Next == next {
-			b.claimed(j)
-			d.Next = b.n
-		}
-	}
-	d.Buf = p.words
-	return p
 }
 
 // EndWhole counts all entries of a dead batch as released if none was closed before. They
@@ -296,84 +227,6 @@ func (b *Batch) EndWhole() bool {
 	return whole
 }
 
-// claim claims open entries from i on, below next. It returns the first one that is left.
-// The caller holds b.mu.
-func (d *Dead) claim(p *Picked, i, next uint32, most int) uint32 {
-	b := d.Batch
-	if b.notes != nil {
-		defer func(first uint32) { b.foundOpen(first, i) }(i)
-	}
-	for i < next {
-		end := min(next, (i|b.PageMask())+1)
-		// The entries of a page are side by side. The page may be dropped, if a Destroy, which
-		// had begun before, has released all.
-		page := unsafe.Slice(b.at(i), end-i)
-		for k := range page {
-			e := &page[k]
-			s := atomic.LoadUint64(&e.State)
-			if s&Open == 0 {
-				continue
-			}
-			if p.K == most {
-				i += uint32(k)
-				return i
-			}
-			d.Found++
-			if s&kinBit != 0 {
-				f := b.families[i+uint32(k)]
-				if !f.close() { // the last child releases it
-					continue
-				}
-				if f.alone {
-					f.setFound()
-					d.Found--
-					d.Apart = append(d.Apart, i+uint32(k))
-					continue
-				}
-			}
-			p.Add(Entry{State: s, Word: e.Word})
-		}
-		i = end
-	}
-	return i
-}
-
-// Picked are closed entries of one batch, in ascending order, that are released by
-// one call.
-type Picked struct {
-	Batch *Batch
-	K     int // entries
-	bytes int64
-	words []uintptr // the resources for the release function
-	found int       // Dead.Found of a job of a bundle
-	apart bool      // in a bundle: it is one of Dead.Apart, the entry
-	index uint32
-}
-
-// Pick returns a Picked without entries.
-func Pick(b *Batch) Picked { return Picked{Batch: b} }
-
-// Add adds an entry.
-func (p *Picked) Add(e Entry) {
-	p.K++
-	p.bytes += SizeOf(e.State)
-	if p.Batch.Spec.Heap == nil || e.State&Extra != 0 { // else it returns with its chunk
-		p.words = append(p.words, e.Word)
-	}
-}
-
-// Release releases the entries.
-func (p *Picked) Release() (o Outcome) {
-	switch {
-	case p.K == 0:
-		return Outcome{}
-	case len(p.words) == 0:
-		o.Parent, o.Index = p.Batch.finish(p.K, p.bytes)
-		return o
-	}
-	return p.Batch.releaseAll(p.words, p.K, p.bytes)
-}
-
 // Tell counts k entries that were released because of the collector, and calls
 // OnCollect.
 func (b *Batch) Tell(k int) {
@@ -388,7 +241,7 @@ func (b *Batch) Tell(k int) {
 	})
 }
 
-// FoundApart reports whether the collector has found an entry that went to Dead.Apart.
+// FoundApart reports whether the collector has found an entry that went to Claim.Apart.
 func (b *Batch) FoundApart(i uint32) bool {
 	if b.State(i)&kinBit == 0 {
 		return false
@@ -420,49 +273,4 @@ func (b *Batch) tell(k int, origin func() *Origin) {
 	m := gcwatch.EnterSection()
 	defer m.Leave()
 	b.Spec.OnCollect(k, stack)
-}
-
-// An Unclosed adds up entries that are neither closed nor found by the collector.
-type Unclosed struct {
-	N       int
-	Origins map[Stack]int // of batches of which each origin is recorded
-	Labels  []string
-}
-
-// Add adds those of a batch, if that is sealed.
-func (u *Unclosed) Add(b *Batch) {
-	if !b.Sealed() {
-		return
-	}
-	for _, e := range b.OpenOnes(nil) {
-		u.N++
-		if b.Every() {
-			if u.Origins == nil {
-				u.Origins = map[Stack]int{}
-			}
-			u.Origins[e.Origin.Stack()]++
-		}
-		if e.Label != "" {
-			u.Labels = append(u.Labels, e.Label)
-		}
-	}
-}
-
-// Left adds up the entries of sealed batches that are not released: those in Use,
-// those that wait for children, and the others.
-func Left(batches []*Batch) (inUse, waiting, others int) {
-	for _, b := range batches {
-		gone, _ := b.Gone()
-		others += int(b.n) - gone
-		b.mu.Lock()
-		for i := range b.n {
-			if s := b.State(i); s&usesMask != 0 {
-				inUse++
-			} else if s&kinBit != 0 && b.families[i].waits() {
-				waiting++
-			}
-		}
-		b.mu.Unlock()
-	}
-	return inUse, waiting, others - inUse - waiting
 }

@@ -123,16 +123,12 @@ type Releaser interface {
 	// zero Outcome.
 	Closed(b *Batch, i uint32) Outcome
 
-	// Dead takes a dead batch, or, if i is [Lost] and the number of a sentinel, what the
-	// owners of that sentinel leave behind, or else a parent whose last child a worker has
-	// released, or one of Dead.Apart. It does not block. It is called by cleanups and workers,
-	// outside of all bubbles of testing/synctest. If the spec queues, it is also
+	// Dead takes what the collector has found, a parent whose last child a worker has
+	// released, or one of Claim.Apart. It does not block. It is called by cleanups and
+	// workers, outside of all bubbles of testing/synctest. If the spec queues, it is also
 	// called where a stock is released, on any goroutine.
-	Dead(b *Batch, i uint32)
+	Dead(Job)
 }
-
-// All stands for all open entries of a batch, in place of an index.
-const All = 1<<32 - 1
 
 // Leak is true if the environment variable CHEAPOWN is "leak", which turns
 // automatic release off.

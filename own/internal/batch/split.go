@@ -42,65 +42,6 @@ func (p *parts) claimed(j uint32) bool { return p.bits[j/32]>>(j%32)>>32&1 != 0 
 func (p *parts) setDead(j uint32)    { p.bits[j/32] |= 1 << (j % 32) }
 func (p *parts) setClaimed(j uint32) { p.bits[j/32] |= 1 << 32 << (j % 32) }
 
-// Lost is set in what a releaser gets for a sentinel that the collector has found, with the
-// number of the sentinel, and in [All].
-const Lost = 1 << 31
-
-// watched is the function of a sentinel that is registered, of the number j: the sentinel was
-// found unreachable if alive is nil, and else has outlived some collections. It reports
-// whether it is to be asked again after some more. All other functions of package cleanup
-// wait for it. It mostly runs on one of the few goroutines on which the runtime calls
-// cleanups, which os.File needs as well. So it does not block.
-func (b *Batch) watched(j uint16, alive *Sentinel) (again bool) {
-	if alive == nil {
-		b.lost(uint32(j))
-		return false
-	}
-	return b.outlived(alive)
-}
-
-// lost takes what the owners of a sentinel leave behind, or of a batch that is not split.
-func (b *Batch) lost(j uint32) {
-	gone, _ := b.Gone()
-	job := uint32(All)
-	b.mu.Lock()
-	if p := b.parts; p == nil {
-		b.unreachable = true
-		if uint32(gone) == b.n { // each entry is closed and released
-			b.dropPages()
-			b.mu.Unlock()
-			return
-		}
-		b.dead = true
-	} else {
-		job = Lost | j
-		p.setDead(j)
-		b.heard()
-		p.left--
-		switch {
-		case b.Share != FineShare:
-		case p.left > 0:
-			b.Spec.mix.add(0, -1)
-		default:
-			b.Spec.mix.add(-int(b.sentinels()), -1)
-		}
-		first, next := b.entriesOf(j)
-		open := false
-		for i := first; i < next && !open; i++ {
-			open = b.State(i)&Open != 0
-		}
-		b.unreachable = p.left == 0
-		if !open {
-			b.claimed(j)
-			b.dropPages()
-			b.mu.Unlock()
-			return
-		}
-	}
-	b.mu.Unlock()
-	b.Spec.Releaser.Dead(b, job)
-}
-
 // heard adds the sentinels of a batch that was split to what the pool knows, when it is
 // first heard of one of them. The caller holds b.mu.
 func (b *Batch) heard() {
@@ -181,7 +122,7 @@ func (b *Batch) outlived(t *Sentinel) (again bool) {
 	// registered in the same span. Sentinels have mostly ascending addresses.
 	for j, cut := range slices.Backward(ring) {
 		if !Leak {
-			gcwatch.Watch(cut, (*Batch).watched, b, uint16(j+1))
+			gcwatch.Watch(cut, (*Batch).collected, b, uint16(j+1))
 		}
 	}
 	return true // of its own entries from now on

@@ -61,8 +61,8 @@ func TestSplitJobs(t *testing.T) {
 	b, _ := splitBatch(t, &k, 8<<FineShare, 8<<FineShare)
 	claim := func(j uint32, want int) {
 		t.Helper()
-		d := Dead{Batch: b, Job: Lost | j, Others: true}
-		if p := d.Claim(int(b.Len())); p.K != want || d.Next != b.Len() {
+		d := Claim{Job: JobOf(b, Lost|j), Others: true}
+		if p := d.Step(int(b.Len())); p.K != want || d.Next != b.Len() {
 			t.Errorf("the job of sentinel %d takes %d entries, want %d; the next one is %d", j, p.K, want, d.Next)
 		}
 	}
@@ -79,7 +79,7 @@ func TestSplitJobs(t *testing.T) {
 type later struct{}
 
 func (later) Closed(b *Batch, i uint32) Outcome { return Outcome{} }
-func (later) Dead(b *Batch, i uint32)           {}
+func (later) Dead(Job)                          {}
 
 // TestSplitPages has the sentinels of one page dead and claimed, and those of the other dead
 // only. A page stays while an entry of it has to be released, and no longer.
@@ -101,8 +101,8 @@ func TestSplitPages(t *testing.T) {
 				sentinels[i>>FineShare].Close(i)
 			}
 			claim := func(j uint32) {
-				d := Dead{Batch: b, Job: Lost | j}
-				p := d.Claim(n)
+				d := Claim{Job: JobOf(b, Lost|j)}
+				p := d.Step(n)
 				p.Release()
 			}
 			for j := range uint32(each) {
@@ -169,8 +169,8 @@ func TestClaimAfterDestroy(t *testing.T) {
 	}
 	b.lost(0)
 	p.Release()
-	d := Dead{Batch: b, Job: All}
-	if p := d.Claim(n); p.K != 0 || d.Found != 0 || d.Next != n {
+	d := Claim{Job: JobOf(b, All)}
+	if p := d.Step(n); p.K != 0 || d.Found != 0 || d.Next != n {
 		t.Errorf("%d entries are claimed, %d found, the next is %d", p.K, d.Found, d.Next)
 	}
 	if b.outside && b.pages[0] != nil || released != n {

@@ -284,17 +284,18 @@ func (s *shard) makeRoom(b *batch.Batch, i uint32, size int64) {
 
 // Dead releases a dead batch, whose chunk returns to the heap. That does not block,
 // and calls no code of the program, so it needs no worker.
-func (c *Carver) Dead(b *batch.Batch, i uint32) {
+func (c *Carver) Dead(j batch.Job) {
+	b := j.Batch
 	switch {
-	case i&batch.Lost == 0:
-		b.Dispose(i)
+	case j.Entry&batch.Lost == 0:
+		b.Dispose(j.Entry)
 	case b.Spec.OnCollect != nil:
-		c.Workers.Dead(b, i)
+		c.Workers.Dead(j)
 	case !c.Shared && b.EndWhole():
 	default:
-		d := batch.Dead{Batch: b, Job: i}
-		p := d.Claim(int(b.Len()))
+		claim := batch.Claim{Job: j}
+		p := claim.Step(int(b.Len()))
 		p.Release()
-		b.Tell(d.Found)
+		b.Tell(claim.Found)
 	}
 }

@@ -68,7 +68,9 @@ func (s *shard) afterGC(idle bool) {
 	}
 	if s.family != nil {
 		s.remove()
-		return
+	}
+	if !s.makes {
+		return // there is no stock
 	}
 	if w := s.window; w != nil && percpu.Beyond(int(w.Place)) {
 		idle = true
@@ -82,7 +84,7 @@ func (s *shard) afterGC(idle bool) {
 	for _, b := range s.spare {
 		b.SealStock()
 		b.Link(s.list) // so that Destroy waits for it
-		s.spec.Releaser.Dead(b, batch.All)
+		s.spec.Releaser.Dead(batch.JobOf(b, batch.All))
 	}
 	s.spare, s.failed = nil, nil
 }

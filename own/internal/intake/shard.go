@@ -188,8 +188,10 @@ func (s *shard) seal() {
 	clear(s.sentinels)
 	s.sentinels = s.sentinels[:0]
 	s.Fill, s.made = window.Fill{}, 0
-	s.uncarve(n, taken)
-	gone := b.Seal(t, n, taken)
+	if s.spec.Heap != nil {
+		s.uncarve(n, taken)
+	}
+	gone, full := b.Seal(t, n, taken)
 
 	// The next batch has twice as many entries if this one is full, or as many as
 	// this one used. More than Options.Batch are useful only if most get closed.
@@ -197,7 +199,7 @@ func (s *shard) seal() {
 	if gone > n/2 {
 		most = max(most, mostEntries)
 	}
-	if n == b.Size() {
+	if full {
 		s.grow = min(2*n, most)
 	} else {
 		s.grow = max(min(n, most), 1)

@@ -18,8 +18,8 @@ type Queue struct {
 	notify chan<- struct{} // or nil
 
 	mu      sync.Mutex
-	jobs    queue // under mu
-	serving bool  // under mu; the goroutine of Options.Thread runs
+	jobs    queue[waiting] // under mu
+	serving bool           // under mu; the goroutine of Options.Thread runs
 
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
@@ -44,19 +44,19 @@ func (q *Queue) Closed(b *batch.Batch, i uint32) batch.Outcome {
 	return batch.Outcome{}
 }
 
-// Dead queues a batch or an entry.
-func (q *Queue) Dead(b *batch.Batch, i uint32) {
+// Dead queues a job.
+func (q *Queue) Dead(j batch.Job) {
 	n := int64(1)
-	if i&batch.Lost != 0 {
-		n = b.OpenEntries(i)
+	if j.Entry&batch.Lost != 0 {
+		n = j.OpenEntries()
 	}
-	q.enqueue(b, i, n)
+	q.enqueue(j.Batch, j.Entry, n)
 }
 
-// A job is one closed entry, or all open entries of a dead batch or sentinel (batch.Lost).
-type job struct {
+// A waiting is a job of a Queue: as in a [batch.Job], and when it was queued, see clock.
+type waiting struct {
 	batch *batch.Batch
-	since time.Duration // when it was queued, see clock; only in a Queue
+	since time.Duration
 	entry uint32
 }
 
@@ -64,59 +64,6 @@ type job struct {
 func clock() time.Duration { return time.Since(started) }
 
 var started = time.Now()
-
-// A queue is a first-in-first-out queue, as a list of chunks. The zero value is
-// empty. An empty queue has no chunk.
-type queue struct {
-	head, tail *chunk
-	n          int // jobs
-}
-
-type chunk struct {
-	jobs []job // from the first on; its capacity does not change
-	next *chunk
-}
-
-const (
-	firstChunkJobs = 4
-	mostChunkJobs  = 256
-)
-
-func (q *queue) push(j job) {
-	q.n++
-	t := q.tail
-	switch {
-	case t == nil:
-		t = &chunk{jobs: make([]job, 0, firstChunkJobs)}
-		q.head, q.tail = t, t
-	case len(t.jobs) == cap(t.jobs):
-		t.next = &chunk{jobs: make([]job, 0, mostChunkJobs)}
-		t = t.next
-		q.tail = t
-	}
-	t.jobs = append(t.jobs, j)
-}
-
-// first returns the first job, or nil.
-func (q *queue) first() *job {
-	if q.head == nil {
-		return nil
-	}
-	return &q.head.jobs[0]
-}
-
-// pop removes the first job.
-func (q *queue) pop() {
-	q.n--
-	h := q.head
-	h.jobs[0] = job{}
-	if h.jobs = h.jobs[1:]; len(h.jobs) > 0 {
-		return
-	}
-	if q.head = h.next; q.head == nil {
-		q.tail = nil
-	}
-}
 
 // enqueue queues a job with n releases.
 func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
@@ -127,7 +74,7 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	now := clock()
 	q.mu.Lock()
 	first := q.jobs.first() == nil
-	q.jobs.push(job{batch: b, entry: entry, since: now})
+	q.jobs.push(waiting{batch: b, entry: entry, since: now})
 	begin := q.Thread && !q.serving
 	if begin {
 		q.serving = true
@@ -226,7 +173,7 @@ func (q *Queue) drain(most int) (n int) {
 }
 
 // drainOne releases one closed entry.
-func (q *Queue) drainOne(j job) int {
+func (q *Queue) drainOne(j waiting) int {
 	defer q.add(-1)
 	if b, i := j.batch, j.entry; b.FoundApart(i) {
 		defer q.tellCollect(func() { b.TellApart(i) })
@@ -238,21 +185,21 @@ func (q *Queue) drainOne(j job) int {
 
 // drainBatch releases up to most entries of a dead batch, or of a sentinel, which is the
 // first job of the queue. It removes the job when no entry is left.
-func (q *Queue) drainBatch(j job, most int) int {
+func (q *Queue) drainBatch(j waiting, most int) int {
 	b := j.batch
-	d := batch.Dead{Batch: b, Job: j.entry, Next: q.cursor}
-	picked := d.Claim(most)
+	c := batch.Claim{Job: batch.JobOf(b, j.entry), Next: q.cursor}
+	picked := c.Step(most)
 	q.mu.Lock()
-	for _, i := range d.Apart { // they are counted already
-		q.jobs.push(job{batch: b, entry: i, since: j.since})
+	for _, i := range c.Apart { // they are counted already
+		q.jobs.push(waiting{batch: b, entry: i, since: j.since})
 	}
-	if q.cursor = d.Next; q.cursor == b.Len() {
+	if q.cursor = c.Next; q.cursor == b.Len() {
 		q.cursor = 0
 		q.jobs.pop()
 	}
 	q.mu.Unlock()
-	defer q.add(-int64(d.Found))
-	defer q.tellCollect(func() { b.Tell(d.Found) })
+	defer q.add(-int64(c.Found))
+	defer q.tellCollect(func() { b.Tell(c.Found) })
 	o := picked.Release()
 	q.settle(o, picked.K)
 	return picked.K

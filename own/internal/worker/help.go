@@ -14,10 +14,8 @@ const (
 	helpWithin = 2 * time.Millisecond
 
 	// aMoment is how long a call of Help takes, if enough is queued. It ends with the call of
-	// the release function, OnReleaseError or OnCollect that passes this time. A call of the
-	// release function has mostShare resources at most, because it may become slow all at once.
-	aMoment   = time.Millisecond
-	mostShare = 16
+	// the release function, OnReleaseError or OnCollect that passes this time.
+	aMoment = time.Millisecond
 )
 
 // A help is the state of a Call whose pool has Options.Inline. It is under work.mu.
@@ -64,7 +62,7 @@ func (c *Call) helpOnce(until time.Time) bool {
 	if w == nil {
 		return false
 	}
-	w.until, w.share = until, 0
+	w.until = until
 	w.turn()
 	return true
 }
@@ -75,9 +73,7 @@ func (w *worker) leave() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	c := w.call
-	if w.few > 0 {
-		c.bundle = w.few
-	}
+	w.measure()
 	if c.help.late {
 		w.goAlone()
 		return

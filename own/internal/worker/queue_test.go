@@ -4,12 +4,12 @@ import "testing"
 
 // TestQueue compares a queue with a slice.
 func TestQueue(t *testing.T) {
-	var q queue
+	var q queue[uint32]
 	var want []uint32
 	next := uint32(0)
 	for round := range 2000 {
 		if round/300%2 == 0 || round%3 == 0 {
-			q.push(job{entry: next})
+			q.push(next)
 			want = append(want, next)
 			next++
 		} else if len(want) > 0 {
@@ -22,9 +22,9 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		switch j := q.first(); {
-		case len(want) == 0 && (j != nil || q != queue{}):
+		case len(want) == 0 && (j != nil || q != queue[uint32]{}):
 			t.Fatalf("round %d: the queue should be empty", round)
-		case len(want) > 0 && (j == nil || j.entry != want[0]):
+		case len(want) > 0 && (j == nil || *j != want[0]):
 			t.Fatalf("round %d: the first is %v, want %d", round, j, want[0])
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
+	"github.com/cheapgo/cheap/own/internal/bell"
 )
 
 func init() {
@@ -26,9 +27,9 @@ type Call struct {
 	inline  bool // goroutines that make owners help, see Help
 
 	// Under work.mu.
-	dead    queue // for workers
-	entries int   // of the jobs in dead, at most
-	running int   // workers with a job of the pool
+	dead    queue[batch.Job] // for workers
+	entries int              // of the jobs in dead, at most
+	running int              // workers with a job of the pool
 	line    line
 	bundle  int // entries that are released in aBit, as far as is known
 	help    help
@@ -42,22 +43,23 @@ func NewCall(workers int, inline bool) *Call { return &Call{workers: workers, in
 // Closed releases the entry.
 func (c *Call) Closed(b *batch.Batch, i uint32) batch.Outcome { return b.Release(i) }
 
-// Dead queues a batch or an entry for a worker.
-func (c *Call) Dead(b *batch.Batch, i uint32) {
+// Dead queues a job for a worker.
+func (c *Call) Dead(j batch.Job) {
 	queued.Add(1)
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c.dead.push(job{batch: b, entry: i})
-	c.entries += max(batch.Size(b, i), 1)
+	c.dead.push(j)
+	c.entries += max(int(j.Size), 1)
 	work.batches++
 	c.serve()
 	if c.inline && !c.help.late {
 		c.expectHelp()
 		return
 	}
-	// A walk finds many in a short time. A worker that begins after it releases them in
-	// few calls. A walk may take long, so a few are not many.
-	if i&batch.Lost == 0 || c.dead.n >= manyJobs || !gcwatch.Walking() {
+	// What the collector has found comes from a walk, which finds many in a short time. A
+	// worker that begins after it releases them in few calls. A walk may take long, so a few
+	// are not many. See Walked.
+	if j.Entry&batch.Lost == 0 || j.Batch.Stock || c.dead.n >= manyJobs {
 		hire()
 	} else {
 		arm(StuckAfter)
@@ -66,8 +68,8 @@ func (c *Call) Dead(b *batch.Batch, i uint32) {
 
 // Walked is called after a walk: see [gcwatch.Follower].
 func Walked() {
-	becameIdle.Ring()
 	if queued.Load() == 0 {
+		becameIdle.Ring()
 		return
 	}
 	work.mu.Lock()
@@ -180,8 +182,8 @@ func (c *Call) next(w *worker, room int) {
 	defer c.isLate()
 	for {
 		j := *c.dead.first()
-		n := batch.Size(j.batch, j.entry)
-		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || !batch.Together(j.batch, w.jobs[0].batch)) {
+		n := int(j.Size)
+		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || j.Parent != w.jobs[0].Parent) {
 			return
 		}
 		c.dead.pop()
@@ -298,7 +300,7 @@ func Look() State {
 	st := State{Workers: len(work.workers), Batches: work.batches}
 	for _, w := range work.workers {
 		if d := now.Sub(w.since); d >= st.Oldest {
-			st.Oldest, st.OldestPool = d, w.jobs[0].batch.Spec.Name
+			st.Oldest, st.OldestPool = d, w.jobs[0].Batch.Spec.Name
 		}
 	}
 	return st
@@ -308,10 +310,10 @@ func Look() State {
 func Waiting() bool { return queued.Load() != 0 }
 
 // becameIdle rings when Idle may have become true.
-var becameIdle batch.Bell
+var becameIdle bell.Bell
 
 // BecameIdle returns a channel that is closed when Idle may have become true; see
-// [batch.Bell].
+// [bell.Bell].
 func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a

@@ -55,7 +55,7 @@ func (b *blocker) kill(n int) {
 	for range n {
 		l := batch.New(&b.spec, nil, nil, 1, batch.OneSentinel)
 		l.SealStock()
-		b.spec.Releaser.Dead(l, batch.All)
+		b.spec.Releaser.Dead(batch.JobOf(l, batch.All))
 	}
 }
 
@@ -188,7 +188,7 @@ func kill(k *batch.Spec, n int, size uint32, at uintptr) {
 		batches[i] = b
 	}
 	for _, b := range slices.Backward(batches) {
-		k.Releaser.Dead(b, batch.All)
+		k.Releaser.Dead(batch.JobOf(b, batch.All))
 	}
 }
 

@@ -1,0 +1,46 @@
+package batch
+
+// An Unclosed adds up entries that are neither closed nor found by the collector.
+type Unclosed struct {
+	N       int
+	Origins map[Stack]int // of batches of which each origin is recorded
+	Labels  []string
+}
+
+// Add adds those of a batch, if that is sealed.
+func (u *Unclosed) Add(b *Batch) {
+	if !b.Sealed() {
+		return
+	}
+	for _, e := range b.OpenOnes(nil) {
+		u.N++
+		if b.Every() {
+			if u.Origins == nil {
+				u.Origins = map[Stack]int{}
+			}
+			u.Origins[e.Origin.Stack()]++
+		}
+		if e.Label != "" {
+			u.Labels = append(u.Labels, e.Label)
+		}
+	}
+}
+
+// Left adds up the entries of sealed batches that are not released: those in Use,
+// those that wait for children, and the others.
+func Left(batches []*Batch) (inUse, waiting, others int) {
+	for _, b := range batches {
+		gone, _ := b.Gone()
+		others += int(b.n) - gone
+		b.mu.Lock()
+		for i := range b.n {
+			if s := b.State(i); s&usesMask != 0 {
+				inUse++
+			} else if s&kinBit != 0 && b.families[i].waits() {
+				waiting++
+			}
+		}
+		b.mu.Unlock()
+	}
+	return inUse, waiting, others - inUse - waiting
+}
