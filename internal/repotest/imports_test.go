@@ -115,7 +115,7 @@ var testsOnly = map[string][]string{
 	".":                   {"asan", "internal/shadow", "internal/testchild"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
-	"own":                 {"internal/cside", "internal/percpu", "internal/race", "internal/testchild", "internal/testtrace", "libc"},
+	"own":                 {"internal/cside", "internal/percpu", "internal/race", "internal/testchild", "internal/testtrace", "libc", "own/internal/bell"},
 	"internal/cside":      {"."},
 	"libc":                {"cheaptest", "internal/testchild", "libc/internal/ctest"},
 	"calls":               {"calls/internal/ctest"},
