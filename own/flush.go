@@ -22,7 +22,7 @@ type ReleaseStats struct {
 // Releases returns the state of the workers. A release function that does not
 // return shows as a growing Oldest.
 func Releases() ReleaseStats {
-	return ReleaseStats(worker.Look())
+	return ReleaseStats(worker.CurrentState())
 }
 
 // Flush waits until no release is queued and none is running on a goroutine of

@@ -103,7 +103,7 @@ func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 // init makes a pool for blocks of h, which is a part of m.
 func (b *blocks) init(m *Memory, h *cheap.Heap, o Options) {
 	b.pool = newPool(o, func(format string, args ...any) { panicMisuse("own", "NewMemory", format, args...) })
-	b.Heap, b.Workers, b.In = h, worker.NewCall(0, false), &b.pool.intake
+	b.Heap, b.Workers, b.In = h, worker.NewDispatcher(0, false), &b.pool.intake
 	k := &b.pool.spec
 	k.Heap, k.Holder, k.Releaser = h, nil, b
 	k.Release = func(any, []uintptr) error { return nil } // blocks return to the heap with their chunk

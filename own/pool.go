@@ -59,9 +59,9 @@ const (
 type Pool struct {
 	spec   batch.Spec
 	intake intake.Intake
-	queue  *worker.Queue // with Options.Drain or Thread, else nil
-	inline *worker.Call  // with Options.Inline, else nil
-	parent bool          // Options.Parent is set
+	queue  *worker.Queue      // with Options.Drain or Thread, else nil
+	inline *worker.Dispatcher // with Options.Inline, else nil
+	parent bool               // Options.Parent is set
 
 	// addresses is the number of addresses from batch.LeastAddress on that Own takes:
 	// all, or none in a pool of numbers.
@@ -106,7 +106,7 @@ func NewPool(o Options) *Pool {
 		p.queue = worker.NewQueue(&p.spec, o.Thread, o.NotifyQueued)
 		p.spec.Releaser, p.spec.Queues = p.queue, true
 	} else {
-		c := worker.NewCall(o.Workers, o.Inline)
+		c := worker.NewDispatcher(o.Workers, o.Inline)
 		if p.spec.Releaser = c; o.Inline {
 			p.inline = c
 		}

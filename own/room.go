@@ -118,7 +118,7 @@ func (p *Pool) makeRooms() *Pool {
 			return nil
 		},
 	}, nil)
-	rooms.spec.Rooms, rooms.spec.Holder, rooms.spec.Releaser = true, nil, worker.NewCall(0, false)
+	rooms.spec.Rooms, rooms.spec.Holder, rooms.spec.Releaser = true, nil, worker.NewDispatcher(0, false)
 	rooms.intake.Init(&rooms.spec, nil, nil)
 	rooms.noteMade(nil)
 	levels.Lock()

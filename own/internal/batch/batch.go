@@ -31,7 +31,7 @@ type Batch struct {
 	pageShift uint8  // a page has 1<<pageShift entries
 	Share     uint8  // 1<<Share owners share a sentinel
 	outside   bool   // the pages are in the store
-	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by Watch
+	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by StartSampling
 
 	// gone counts the entries that are released or disowned:
 	// bytes<<goneBytes | goneAnnounced | owners<<goneOwners | goneSealed. Before the batch is

@@ -25,9 +25,9 @@ func clock() uint32 { return uint32(time.Since(started) / time.Second) }
 // never is the index of no entry.
 const never = math.MaxUint32
 
-// Watch decides of which owners the origins are recorded. It is called once for each
+// StartSampling decides of which owners the origins are recorded. It is called once for each
 // batch, before the first owner.
-func (b *Batch) Watch() {
+func (b *Batch) StartSampling() {
 	k, level := b.Spec, b.Spec.Level()
 	b.SampleAt, b.nextAt = never, never
 	b.sited, b.uses = level != leaks.Off, level >= leaks.Advanced

@@ -180,7 +180,7 @@ func (s *shard) fits(need int64) bool {
 		s.At = s.base
 	}
 	// A block that fits in the chunk is within the bound on bytes.
-	return need <= int64(s.End-s.At) && s.look(0)
+	return need <= int64(s.End-s.At) && s.setLimits(0)
 }
 
 // cut carves a block that fits.
@@ -245,7 +245,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 	b.Chunk, b.Whole = uintptr(block), !c.Shared
 	t := s.alone(b, uintptr(block), int64(size), flags)
 	handle = c.NewHandles(t, 1)
-	s.show()
+	s.openWindow()
 	s.unlockAndGiveWay()
 	account.Notify()
 	return handle, block, nil

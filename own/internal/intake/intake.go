@@ -101,10 +101,10 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 		*r = batch.RefTo(s.alone(b, resource, size, give(b, 0, state)), 0)
 		return true, nil
 	}
-	if !s.look(size) {
+	if !s.setLimits(size) {
 		s.seal()
 		s.begin(s.newBatch(s.grow), nil)
-		s.look(size)
+		s.setLimits(size)
 		began = true
 	}
 	s.put(r, resource, size, give(s.open, s.N, state))

@@ -1,13 +1,10 @@
 package intake
 
 import (
-	"maps"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
@@ -25,7 +22,7 @@ import (
 // Without windows a shard belongs to no P. There is one at first. A goroutine that
 // finds all of them locked makes one more, up to GOMAXPROCS.
 type places struct {
-	window.Table // changed under Intake.mu
+	window.Set // changed under Intake.mu
 
 	// shards has all shards, first the one without a window. It is replaced, under
 	// Intake.mu, and its elements do not change.
@@ -135,9 +132,9 @@ func (ps *places) lockAny() *shard {
 	}
 }
 
-// show opens the shard's window, if it has one and the open batch has room. The
+// openWindow opens the shard's window, if it has one and the open batch has room. The
 // caller holds s.mu, and the window is closed.
-func (s *shard) show() {
+func (s *shard) openWindow() {
 	if s.window != nil && s.N < s.Limit && !s.destroyed {
 		s.window.Open(s.sentinels, s.Fill, s.handles)
 	}
@@ -155,36 +152,6 @@ func (s *shard) closeWindow() bool {
 		return false
 	}
 	s.windowClosed()
-	return true
-}
-
-// windowClosed seals the batch if that was requested while the window was open.
-func (s *shard) windowClosed() {
-	if s.asked == 0 {
-		return
-	}
-	s.asked = 0
-	s.seal()
-	if len(s.spare) > 0 {
-		s.sealAfterGC() // so that sealOpened sees whether the stock is idle
-	}
-}
-
-// sealOrAsk seals the open batch, or requests that if its window is open on another
-// P. It reports whether the batch is sealed now. The caller holds s.mu.
-//
-// The window of another P cannot be closed. Its limit is set to 0 instead: the next
-// goroutine that makes an owner there finds no room, closes the window, and sees the
-// request to seal. If there is no such goroutine until the end of the sweep, because the
-// P makes no more owners or no longer runs, the world is stopped for a moment, and the
-// window can be closed from any P; see Swept. If the end of the sweep is not
-// reported, the next collection has stopped the world meanwhile.
-func (s *shard) sealOrAsk() bool {
-	if !s.closeWindow() {
-		s.ask()
-		return false
-	}
-	s.seal()
 	return true
 }
 
@@ -210,79 +177,6 @@ func end(shards []*shard) {
 			s.window.Fold(&s.Fill)
 		}
 		s.mu.Unlock()
-	}
-}
-
-// ask requests that the open batch is sealed: by the next goroutine that finds no
-// room in the window, or else after the next collection. The caller holds s.mu, and
-// the window is open.
-func (s *shard) ask() {
-	if s.asked != 0 {
-		return
-	}
-	s.asks = max(s.asks+1, 1)
-	s.asked = s.asks
-	s.window.Narrow()
-	a := asked{s, s.asked}
-	narrowed.mu.Lock()
-	if narrowed.all == nil {
-		narrowed.all = map[asked]struct{}{}
-	}
-	narrowed.all[a] = struct{}{}
-	narrowed.mu.Unlock()
-	// The limit is 0 before the collection begins. So the collection has stopped
-	// the world after that.
-	gcwatch.Next(a.fold)
-}
-
-// An asked is a request to seal the batch of a shard, and its number.
-type asked struct {
-	s      *shard
-	number uint32
-}
-
-// open reports whether the window is open, and no other goroutine has closed it. The
-// caller holds s.mu.
-func (a asked) open() bool { return a.s.window.Opened() && a.s.asked == a.number }
-
-// fold closes the window, and seals the batch. The world was stopped since ask.
-func (a asked) fold() {
-	narrowed.mu.Lock()
-	delete(narrowed.all, a)
-	narrowed.mu.Unlock()
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	if a.open() {
-		a.s.window.Fold(&a.s.Fill)
-		a.s.windowClosed()
-	}
-}
-
-// narrowed are the requests since the end of the last sweep, and since the last
-// collection: the end of a sweep may not be reported.
-var narrowed struct {
-	mu  sync.Mutex
-	all map[asked]struct{} // under mu
-}
-
-// Swept seals the batches of which the Ps have made no more owners since the
-// collection. It is called at the end of a sweep: see [gcwatch.Follower].
-func Swept() {
-	narrowed.mu.Lock()
-	all := narrowed.all
-	narrowed.all = nil
-	narrowed.mu.Unlock()
-	maps.DeleteFunc(all, func(a asked, _ struct{}) bool {
-		a.s.mu.Lock()
-		defer a.s.mu.Unlock()
-		return !a.open()
-	})
-	if len(all) == 0 {
-		return
-	}
-	percpu.Wait()
-	for a := range all {
-		a.fold()
 	}
 }
 

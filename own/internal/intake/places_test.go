@@ -38,7 +38,7 @@ type pool struct {
 func newPool(ahead int) *pool {
 	p := &pool{spec: batch.Spec{Name: "test", Batch: 256, Pinned: 64 << 10, Size: 16, Numbers: true}}
 	p.spec.Release = func(_ any, resources []uintptr) error { p.alive.Add(-int64(len(resources))); return nil }
-	p.spec.Releaser = worker.NewCall(0, false)
+	p.spec.Releaser = worker.NewDispatcher(0, false)
 	var construct func([]uintptr) (int, error)
 	if ahead > 0 {
 		construct = func(resources []uintptr) (int, error) {
@@ -177,12 +177,12 @@ func collectAtMost(t *testing.T, n int, what string, done func() bool) {
 		gcwatch.Next(func() { told.Store(true) })
 		runtime.GC()
 		testwait.Until(t, "the collection is known", told.Load)
-		testwait.Until(t, "the workers have ended", func() bool { return worker.Idle() && worker.Look() == worker.State{} })
+		testwait.Until(t, "the workers have ended", func() bool { return worker.Idle() && worker.CurrentState() == worker.State{} })
 		if done() {
 			return
 		}
 	}
-	t.Fatalf("not released: %s; %+v", what, worker.Look())
+	t.Fatalf("not released: %s; %+v", what, worker.CurrentState())
 }
 
 // TestWindowsFollowGOMAXPROCS makes pools at a GOMAXPROCS of 1, raises it to 4, and
@@ -404,11 +404,11 @@ func TestFoldForgets(t *testing.T) {
 			s.mu.Unlock()
 			continue // the goroutine has moved to another P
 		}
-		s.ask()
-		a := asked{s, s.asked}
+		s.requestSeal()
+		a := sealRequest{s, s.requested}
 		s.mu.Unlock()
 		percpu.Wait()
-		a.fold()
+		a.carryOut()
 		narrowed.mu.Lock()
 		_, kept := narrowed.all[a]
 		narrowed.mu.Unlock()

@@ -63,7 +63,7 @@ func sealOpened() {
 // before, or if the shard's P no longer runs because GOMAXPROCS was lowered. The
 // caller holds s.mu.
 func (s *shard) afterGC(idle bool) {
-	if !s.sealOrAsk() {
+	if !s.sealOrRequest() {
 		return
 	}
 	if s.family != nil {

@@ -36,8 +36,8 @@ type shard struct {
 
 	carving // for Memory
 
-	window      *window.Window // nil if there is none
-	asks, asked uint32         // requests to seal the batch while its window is open; which one is pending, or 0
+	window              *window.Window // nil if there is none
+	requests, requested uint32         // requests to seal the batch while its window is open; which one is pending, or 0
 
 	in     *Intake
 	spec   *batch.Spec
@@ -98,7 +98,7 @@ const (
 // already, or nil.
 func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
 	s.sentinels = b.NewSentinels(s.sentinels, t)
-	b.Watch()
+	b.StartSampling()
 	b.Link(s.list)
 	s.open = b
 	s.N, s.Taken, s.made = 0, 0, 0
@@ -111,9 +111,9 @@ func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
 	}
 }
 
-// look sets limit and room for the open batch: closed owners count for neither.
+// setLimits sets limit and room for the open batch: closed owners count for neither.
 // It reports whether there is room for one more resource of size bytes.
-func (s *shard) look(size int64) bool {
+func (s *shard) setLimits(size int64) bool {
 	b := s.open
 	if b == nil {
 		return false
@@ -147,7 +147,7 @@ func (s *shard) hand(r *batch.Ref) {
 	*r = batch.RefTo(s.sentinels[s.N>>s.open.Share], s.N)
 	s.N++
 	if s.N >= s.Limit {
-		s.look(1) // for the next resource, of at least 1 byte
+		s.setLimits(1) // for the next resource, of at least 1 byte
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *shard) hand(r *batch.Ref) {
 // seals that batch at once. The open batch does not change.
 func (s *shard) alone(b *batch.Batch, resource uintptr, size int64, flags uint64) *batch.Sentinel {
 	t := b.NewSentinels(nil, nil)[0]
-	b.Watch()
+	b.StartSampling()
 	b.Put(0, resource, size, flags)
 	b.Record(0)
 	b.Link(s.list)
@@ -208,7 +208,7 @@ func (s *shard) seal() {
 
 // unlock opens the shard's window, and unlocks the shard.
 func (s *shard) unlock() {
-	s.show()
+	s.openWindow()
 	s.mu.Unlock()
 }
 
@@ -231,12 +231,12 @@ func Resize(b *batch.Batch, i uint32, bytes int) {
 		return
 	case open:
 		s.Taken += grown
-		if !s.look(0) {
+		if !s.setLimits(0) {
 			s.seal()
 		}
 	}
 	if s.open == b {
-		s.show()
+		s.openWindow()
 	}
 }
 
@@ -268,7 +268,7 @@ func (in *Intake) Retire() {
 	for _, s := range in.shards() {
 		s.mu.Lock()
 		if s.open != nil {
-			s.sealOrAsk()
+			s.sealOrRequest()
 		}
 		s.mu.Unlock()
 	}
@@ -281,6 +281,6 @@ func Retire(b *batch.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == b {
-		s.sealOrAsk()
+		s.sealOrRequest()
 	}
 }

@@ -182,8 +182,8 @@ func (w *Window) sentinel(i uint32) (*batch.Sentinel, *batch.Entry) {
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Put(resource uintptr, size int64) (sentinel *batch.Sentinel, i uint32) {
-	w := t.At(percpu.Enter())
+func (ws *Set) Put(resource uintptr, size int64) (sentinel *batch.Sentinel, i uint32) {
+	w := ws.At(percpu.Enter())
 	n, taken := w.fill.N, w.fill.Taken+size
 	if n < w.fill.Limit && taken <= w.fill.Room {
 		t, e := w.sentinel(n)
@@ -199,8 +199,8 @@ func (t *Table) Put(resource uintptr, size int64) (sentinel *batch.Sentinel, i u
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Next(size int64) (sentinel *batch.Sentinel, i uint32) {
-	w := t.At(percpu.Enter())
+func (ws *Set) Next(size int64) (sentinel *batch.Sentinel, i uint32) {
+	w := ws.At(percpu.Enter())
 	if n := w.fill.N; n < w.fill.Limit {
 		t, e := w.sentinel(n)
 		e.State = uint64(size)<<batch.StateSize | batch.Open
@@ -216,8 +216,8 @@ func (t *Table) Next(size int64) (sentinel *batch.Sentinel, i uint32) {
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Pointer, block uintptr) {
-	w := t.At(percpu.Enter())
+func (ws *Set) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Pointer, block uintptr) {
+	w := ws.At(percpu.Enter())
 	i, at := w.fill.N, w.fill.At
 	// As an unsigned number, size-1 of 0 and of negative sizes is huge. A size that
 	// fits also fits when rounded up, because the chunk ends at a multiple of
@@ -241,8 +241,8 @@ const MostZeroed = 256
 //
 //go:nosplit
 //go:nocheckptr
-func (t *Table) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, block uintptr) {
-	w := t.At(percpu.Enter())
+func (ws *Set) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, block uintptr) {
+	w := ws.At(percpu.Enter())
 	i, at := w.fill.N, w.fill.At
 	if uint(size-1) < uint(min(w.fill.End-at, MostZeroed)) && i < w.fill.Limit {
 		// All that the block takes is in the chunk, which is memory that can be written.
@@ -262,9 +262,9 @@ func (t *Table) CarveZeroed(size int, stride uintptr) (handle unsafe.Pointer, bl
 
 // MakeRoom frees the space of a closed block if the block was carved last, and in
 // the window of the current P.
-func (t *Table) MakeRoom(b *batch.Batch, i uint32, size int64) {
+func (ws *Set) MakeRoom(b *batch.Batch, i uint32, size int64) {
 	// A window with limit 0 is closed, or another P may close it now.
-	if w := t.At(percpu.Enter()); w.fill.Limit != 0 && w.batch == b {
+	if w := ws.At(percpu.Enter()); w.fill.Limit != 0 && w.batch == b {
 		if _, e := w.sentinel(i); e.Word+uintptr(Takes(size)) == w.fill.At {
 			w.fill.At = e.Word
 		}

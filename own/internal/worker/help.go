@@ -18,12 +18,12 @@ const (
 	aMoment = time.Millisecond
 )
 
-// A help is the state of a Call whose pool has Options.Inline. It is under work.mu.
+// A help is the state of a Dispatcher whose pool has Options.Inline. It is under work.mu.
 type help struct {
-	timer *time.Timer // calls unhelped; nil before the first job
-	armed bool
-	came  bool // a goroutine has called Help since the timer was started
-	late  bool // none has; workers serve the pool
+	timer  *time.Timer // calls unhelped; nil before the first job
+	armed  bool
+	helped bool // a goroutine has called Help since the timer was started
+	late   bool // none has; workers serve the pool
 
 	rests []*worker // what goroutines have begun and left, because their time was over
 }
@@ -31,31 +31,31 @@ type help struct {
 // Help releases what takes a moment of what is queued, if there is anything, on the
 // calling goroutine, which holds no lock that a release function takes and is in no bubble
 // of testing/synctest.
-func (c *Call) Help() {
+func (d *Dispatcher) Help() {
 	if queued.Load() == 0 || account.Releasing() {
 		return
 	}
 	// Parents, and batches of one, are released apart, and there may be many of them for
 	// each batch that is begun. So one release is not enough if it is short.
-	for begin := Now(); c.helpOnce(begin.Add(aMoment)) && Now().Sub(begin) < aMoment/2; {
+	for begin := Now(); d.helpOnce(begin.Add(aMoment)) && Now().Sub(begin) < aMoment/2; {
 	}
 }
 
 // helpOnce goes on with what another goroutine has left, or releases what a worker would in
 // half the time, until a time. It reports false if there is nothing.
-func (c *Call) helpOnce(until time.Time) bool {
+func (d *Dispatcher) helpOnce(until time.Time) bool {
 	work.mu.Lock()
-	c.help.came = true
+	d.help.helped = true
 	var w *worker
-	if last := len(c.help.rests) - 1; last >= 0 {
-		w = c.help.rests[last]
-		c.help.rests[last] = nil
-		c.help.rests = c.help.rests[:last]
-	} else if c.dead.first() != nil {
+	if last := len(d.help.rests) - 1; last >= 0 {
+		w = d.help.rests[last]
+		d.help.rests[last] = nil
+		d.help.rests = d.help.rests[:last]
+	} else if d.dead.first() != nil {
 		w = newWorker()
 		w.helps = true
-		c.next(w, c.bundle/int(aBit/aMoment))
-		c.serve()
+		d.next(w, d.bundle/int(aBit/aMoment))
+		d.serve()
 		start(w, true)
 	}
 	work.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *Call) helpOnce(until time.Time) bool {
 		return false
 	}
 	w.until = until
-	w.turn()
+	w.runJobs()
 	return true
 }
 
@@ -72,14 +72,14 @@ func (c *Call) helpOnce(until time.Time) bool {
 func (w *worker) leave() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c := w.call
+	d := w.dispatcher
 	w.measure()
-	if c.help.late {
+	if d.help.late {
 		w.goAlone()
 		return
 	}
-	c.help.rests = append(c.help.rests, w)
-	c.expectHelp()
+	d.help.rests = append(d.help.rests, w)
+	d.expectHelp()
 }
 
 // goAlone has a goroutine of its own end the jobs of a worker.
@@ -89,38 +89,38 @@ func (w *worker) goAlone() {
 }
 
 // expectHelp starts the timer. The caller holds work.mu.
-func (c *Call) expectHelp() {
-	h := &c.help
+func (d *Dispatcher) expectHelp() {
+	h := &d.help
 	if h.armed {
 		return
 	}
-	h.armed, h.came = true, false
+	h.armed, h.helped = true, false
 	if h.timer == nil {
-		h.timer = time.AfterFunc(helpWithin, c.unhelped)
+		h.timer = time.AfterFunc(helpWithin, d.unhelped)
 	} else {
 		h.timer.Reset(helpWithin)
 	}
 }
 
 // unhelped is called by the timer. It leaves to workers what no goroutine has released.
-func (c *Call) unhelped() {
+func (d *Dispatcher) unhelped() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c.help.armed = false
+	d.help.armed = false
 	switch {
-	case c.dead.first() == nil && len(c.help.rests) == 0:
-	case c.help.came:
-		c.expectHelp()
+	case d.dead.first() == nil && len(d.help.rests) == 0:
+	case d.help.helped:
+		d.expectHelp()
 	default:
-		for _, w := range c.help.rests {
+		for _, w := range d.help.rests {
 			w.goAlone()
 		}
-		c.help.rests = nil
-		c.help.late = c.dead.first() != nil
-		c.serve()
+		d.help.rests = nil
+		d.help.late = d.dead.first() != nil
+		d.serve()
 		hire()
 	}
 }
 
 // isLate ends the service of workers when nothing is queued. The caller holds work.mu.
-func (c *Call) isLate() { c.help.late = c.help.late && c.dead.first() != nil }
+func (d *Dispatcher) isLate() { d.help.late = d.help.late && d.dead.first() != nil }

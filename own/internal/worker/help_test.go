@@ -17,7 +17,7 @@ import (
 // parents are. A call of Help releases many of them.
 func TestHelpReleasesSeveral(t *testing.T) {
 	const n = 500
-	call, released := NewCall(0, true), 0
+	call, released := NewDispatcher(0, true), 0
 	k := batch.Spec{Name: "helped", Releaser: call, Release: func(_ any, words []uintptr) error {
 		released += len(words)
 		return nil
@@ -31,7 +31,7 @@ func TestHelpReleasesSeveral(t *testing.T) {
 	if released != n || calls > n/2 {
 		t.Errorf("%d calls released %d of %d", calls, released, n)
 	}
-	if st := Look(); st != (State{}) || !Idle() {
+	if st := CurrentState(); st != (State{}) || !Idle() {
 		t.Errorf("%+v", st)
 	}
 }
@@ -43,7 +43,7 @@ func TestHelpIsBounded(t *testing.T) {
 	const jobs, size = 8, 200
 	for _, slow := range []time.Duration{10, 10 * time.Microsecond, 50 * time.Microsecond, 700 * time.Microsecond, 5 * time.Millisecond} {
 		for _, from := range []int{0, 1, 100, 777, jobs * size} {
-			call := NewCall(0, true)
+			call := NewDispatcher(0, true)
 			var released []uintptr
 			var longest time.Duration // a call of the release function
 			k := batch.Spec{Name: "slow", Releaser: call, Release: func(_ any, words []uintptr) error {
@@ -83,7 +83,7 @@ func TestHelpIsBounded(t *testing.T) {
 			if len(released) != jobs*size || len(slices.Compact(released)) != jobs*size {
 				t.Errorf("%v each from %d on: %d of %d are released, or some twice", slow, from, len(released), jobs*size)
 			}
-			if st := Look(); st != (State{}) || !Idle() {
+			if st := CurrentState(); st != (State{}) || !Idle() {
 				t.Errorf("%+v", st)
 			}
 			if fast := slow == 10; fast && calls > 2 {
@@ -96,7 +96,7 @@ func TestHelpIsBounded(t *testing.T) {
 // TestHelpLeavesARest has a call of Help leave something, and no other follow. A goroutine of
 // its own releases that, in one call.
 func TestHelpLeavesARest(t *testing.T) {
-	call := NewCall(0, true)
+	call := NewDispatcher(0, true)
 	var mu sync.Mutex
 	var calls []int
 	k := batch.Spec{Name: "rest", Releaser: call, Release: func(_ any, words []uintptr) error {
@@ -113,7 +113,7 @@ func TestHelpLeavesARest(t *testing.T) {
 		t.Fatalf("calls of %d resources, and %d rests", calls, len(call.help.rests))
 	}
 	call.unhelped() // a goroutine has helped, so another one may come
-	call.help.came = false
+	call.help.helped = false
 	call.unhelped()
 	mustEnd(t)
 	if len(calls) != 2 || calls[1] != 499 {
@@ -128,7 +128,7 @@ func TestHelpTellsAMoment(t *testing.T) {
 	const jobs, size = 200, 20
 	for _, slow := range []time.Duration{10, 100 * time.Microsecond, 5 * time.Millisecond} {
 		for _, helps := range []int{1, 3, jobs * size} {
-			call := NewCall(0, true)
+			call := NewDispatcher(0, true)
 			var failed, told atomic.Int64
 			k := batch.Spec{
 				Name: "chatty", Releaser: call,
@@ -151,7 +151,7 @@ func TestHelpTellsAMoment(t *testing.T) {
 					t.Errorf("%v each: Help takes %v", slow, took)
 				}
 			}
-			call.help.came = false
+			call.help.helped = false
 			call.unhelped()
 			mustEnd(t)
 			if n := int64(jobs * size); failed.Load() != n || told.Load() != n {
@@ -166,7 +166,7 @@ func TestHelpTellsAMoment(t *testing.T) {
 func TestHelpPanics(t *testing.T) {
 	for _, goexit := range []bool{false, true} {
 		const size = 500
-		call := NewCall(0, true)
+		call := NewDispatcher(0, true)
 		var mu sync.Mutex
 		n := 0
 		k := batch.Spec{Name: "hot", Releaser: call, Release: func(_ any, words []uintptr) error {

@@ -10,13 +10,13 @@ import (
 
 // A worker has jobs, whose pool's release it calls.
 type worker struct {
-	index int // in work.workers
-	call  *Call
-	own   bool        // it is one of the pool's own workers, or helps
-	helps bool        // it is a goroutine that makes owners, for one bundle
-	jobs  []batch.Job // one, or those of a bundle
-	since time.Time   // when it got the jobs
-	stuck bool        // it is not counted in work.busy
+	index      int // in work.workers
+	dispatcher *Dispatcher
+	own        bool        // it is one of the pool's own workers, or helps
+	helps      bool        // it is a goroutine that makes owners, for one bundle
+	jobs       []batch.Job // one, or those of a bundle
+	since      time.Time   // when it got the jobs
+	stuck      bool        // it is not counted in work.busy
 
 	// Used by the goroutine only that works with the jobs.
 	until  time.Time // when it leaves the rest of its jobs to the next goroutine that helps; or zero
@@ -34,12 +34,12 @@ func (w *worker) drop() { workers.Put(w) }
 // run is the function of a worker's goroutine. After a release function has ended
 // the goroutine, the next one goes on with the same job.
 func (w *worker) run() {
-	for w.turn() {
+	for w.runJobs() {
 	}
 }
 
-// turn does what is left of the worker's jobs. It reports false if it ends the worker.
-func (w *worker) turn() bool {
+// runJobs does what is left of the worker's jobs. It reports false if it ends the worker.
+func (w *worker) runJobs() bool {
 	if !w.work() {
 		w.leave()
 		return false
@@ -56,31 +56,31 @@ func (w *worker) turn() bool {
 // goesOn ends the worker's jobs, and gives it others or ends the worker. The caller
 // holds work.mu.
 func (w *worker) goesOn() (ok bool) {
-	c := w.call
+	d := w.dispatcher
 	if !w.helps {
-		c.running--
+		d.running--
 	}
 	w.measure()
 	if queued.Add(-int64(len(w.jobs))) == 0 {
 		becameIdle.Ring()
 	}
 	clear(w.jobs)
-	w.call, w.jobs, w.until = nil, w.jobs[:0], time.Time{}
+	w.dispatcher, w.jobs, w.until = nil, w.jobs[:0], time.Time{}
 	switch {
 	case w.helps:
 		w.helps = false
 	case w.own:
-		if ok = c.dead.first() != nil; ok {
-			c.running++
-			c.next(w, c.bundle)
+		if ok = d.dead.first() != nil; ok {
+			d.running++
+			d.next(w, d.bundle)
 		}
 	default:
 		if !w.stuck {
 			work.busy--
 		}
 		w.stuck = false
-		c.serve()
-		if ok = turn(w); ok {
+		d.serve()
+		if ok = assign(w); ok {
 			work.busy++
 		}
 		hire() // arms or stops the timer
@@ -103,7 +103,7 @@ func (w *worker) goesOn() (ok bool) {
 // work.mu.
 func (w *worker) measure() {
 	if n := int64(w.bundle.Count); n > 0 {
-		w.call.bundle = int(max(min(n*int64(aBit)/max(int64(w.bundle.Took), 1), mostBundle), 1))
+		w.dispatcher.bundle = int(max(min(n*int64(aBit)/max(int64(w.bundle.Took), 1), mostBundle), 1))
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package worker runs releases that no Close runs: those that the collector caused,
 // and those of pools whose releases are bound to one goroutine. Its two types are
-// releasers of package batch. A [Call] releases where the owner is closed, and leaves
+// releasers of package batch. A [Dispatcher] releases where the owner is closed, and leaves
 // dead batches to workers. A [Queue] leaves all to a Drain or to a thread.
 package worker
 
@@ -21,8 +21,8 @@ func init() {
 	account.SetReleases(queued.Load, toDrain.Load, gcwatch.InSection)
 }
 
-// A Call is the releaser of a pool whose releases run in Close and on workers.
-type Call struct {
+// A Dispatcher is the releaser of a pool whose releases run in Close and on workers.
+type Dispatcher struct {
 	workers int  // of its own; 0 if it shares those of all pools
 	inline  bool // goroutines that make owners help, see Help
 
@@ -35,25 +35,27 @@ type Call struct {
 	help    help
 }
 
-// NewCall returns the releaser of a pool with a number of workers of its own. 0 stands
+// NewDispatcher returns the releaser of a pool with a number of workers of its own. 0 stands
 // for the workers that pools share. With inline set, the goroutines that make owners
 // call Help.
-func NewCall(workers int, inline bool) *Call { return &Call{workers: workers, inline: inline} }
+func NewDispatcher(workers int, inline bool) *Dispatcher {
+	return &Dispatcher{workers: workers, inline: inline}
+}
 
 // Closed releases the entry.
-func (c *Call) Closed(b *batch.Batch, i uint32) batch.Outcome { return b.Release(i) }
+func (d *Dispatcher) Closed(b *batch.Batch, i uint32) batch.Outcome { return b.Release(i) }
 
 // Dead queues a job for a worker.
-func (c *Call) Dead(j batch.Job) {
+func (d *Dispatcher) Dead(j batch.Job) {
 	queued.Add(1)
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c.dead.push(j)
-	c.entries += max(int(j.Size), 1)
+	d.dead.push(j)
+	d.entries += max(int(j.Size), 1)
 	work.batches++
-	c.serve()
-	if c.inline && !c.help.late {
-		c.expectHelp()
+	d.serve()
+	if d.inline && !d.help.late {
+		d.expectHelp()
 		return
 	}
 	// What the collector has found comes from a walk, which finds many in a short time. A
@@ -124,7 +126,7 @@ var work struct {
 	batches int // queued
 	busy    int // shared workers that are not stuck
 	timer   *time.Timer
-	armed   bool // the timer will call look; only while a pool waits
+	armed   bool // the timer will call replaceStuck; only while a pool waits
 }
 
 // A line is the place of a pool in work.waiting or work.more.
@@ -141,12 +143,12 @@ var queued, toDrain atomic.Int64
 
 // serve puts the call in the line where it belongs, or starts workers of its
 // own. It is called when dead or running has changed. The caller holds work.mu.
-func (c *Call) serve() {
-	if c.workers > 0 {
-		for c.running < c.workers && c.dead.first() != nil {
+func (d *Dispatcher) serve() {
+	if d.workers > 0 {
+		for d.running < d.workers && d.dead.first() != nil {
 			w := newWorker()
-			c.running++
-			c.next(w, c.bundle)
+			d.running++
+			d.next(w, d.bundle)
 			start(w, true)
 			go w.run()
 		}
@@ -154,43 +156,43 @@ func (c *Call) serve() {
 	}
 	var want *list.List
 	switch {
-	case c.dead.first() == nil || c.running >= MostOfPool || c.inline && !c.help.late:
-	case c.running == 0:
+	case d.dead.first() == nil || d.running >= MostOfPool || d.inline && !d.help.late:
+	case d.running == 0:
 		want = &work.waiting
 	default:
 		want = &work.more
 	}
-	if want != c.line.in {
-		c.leaveLine()
+	if want != d.line.in {
+		d.leaveLine()
 		if want != nil {
-			c.line = line{in: want, at: want.PushBack(c), since: Now()}
+			d.line = line{in: want, at: want.PushBack(d), since: Now()}
 		}
 	}
 }
 
-func (c *Call) leaveLine() {
-	if c.line.in != nil {
-		c.line.in.Remove(c.line.at)
-		c.line = line{}
+func (d *Dispatcher) leaveLine() {
+	if d.line.in != nil {
+		d.line.in.Remove(d.line.at)
+		d.line = line{}
 	}
 }
 
 // next gives a worker the next job of a pool that has one, and those behind it that may
 // be released with it, while there is room for their entries. The caller holds work.mu.
-func (c *Call) next(w *worker, room int) {
-	w.call = c
-	defer c.isLate()
+func (d *Dispatcher) next(w *worker, room int) {
+	w.dispatcher = d
+	defer d.isLate()
 	for {
-		j := *c.dead.first()
+		j := *d.dead.first()
 		n := int(j.Size)
 		if len(w.jobs) > 0 && (n == 0 || n > room || len(w.jobs) == mostJobs || j.Parent != w.jobs[0].Parent) {
 			return
 		}
-		c.dead.pop()
-		c.entries -= max(n, 1)
+		d.dead.pop()
+		d.entries -= max(n, 1)
 		work.batches--
 		w.jobs = append(w.jobs, j)
-		if room -= n; n == 0 || c.dead.first() == nil {
+		if room -= n; n == 0 || d.dead.first() == nil {
 			return
 		}
 	}
@@ -199,32 +201,32 @@ func (c *Call) next(w *worker, room int) {
 // another reports whether a pool with a worker needs another one, at the time now: it
 // has more queued than a worker releases in a bit, or has waited. The caller holds
 // work.mu.
-func (c *Call) another(now time.Time) bool {
-	return c.entries > c.bundle || now.Sub(c.line.since) >= StuckAfter
+func (d *Dispatcher) another(now time.Time) bool {
+	return d.entries > d.bundle || now.Sub(d.line.since) >= StuckAfter
 }
 
-// turn gives a worker the next jobs of the pool whose turn it is. It reports false if no
+// assign gives a worker the next jobs of the pool whose turn it is. It reports false if no
 // further worker may run. The caller holds work.mu.
-func turn(w *worker) bool {
+func assign(w *worker) bool {
 	e := work.waiting.Front()
 	if work.busy < fewBusy() {
 		if e == nil && work.more.Len() > 0 {
 			now := Now()
-			for e = work.more.Front(); e != nil && !e.Value.(*Call).another(now); {
+			for e = work.more.Front(); e != nil && !e.Value.(*Dispatcher).another(now); {
 				e = e.Next()
 			}
 		}
-	} else if e != nil && Now().Sub(e.Value.(*Call).line.since) < StuckAfter {
+	} else if e != nil && Now().Sub(e.Value.(*Dispatcher).line.since) < StuckAfter {
 		e = nil
 	}
 	if e == nil {
 		return false
 	}
-	c := e.Value.(*Call)
-	c.leaveLine() // its next turn comes after those of the others
-	c.running++
-	c.next(w, c.bundle)
-	c.serve()
+	d := e.Value.(*Dispatcher)
+	d.leaveLine() // its next turn comes after those of the others
+	d.running++
+	d.next(w, d.bundle)
+	d.serve()
 	return true
 }
 
@@ -232,7 +234,7 @@ func turn(w *worker) bool {
 // work.mu.
 func hire() {
 	for w := newWorker(); ; w = newWorker() {
-		if !turn(w) {
+		if !assign(w) {
 			w.drop()
 			break
 		}
@@ -241,7 +243,7 @@ func hire() {
 		go w.run()
 	}
 	if e := work.waiting.Front(); e != nil {
-		arm(StuckAfter - Now().Sub(e.Value.(*Call).line.since))
+		arm(StuckAfter - Now().Sub(e.Value.(*Dispatcher).line.since))
 	} else if work.more.Len() > 0 {
 		arm(StuckAfter)
 	} else if work.armed {
@@ -255,7 +257,7 @@ func start(w *worker, own bool) {
 	work.workers = append(work.workers, w)
 }
 
-// arm starts the timer that calls look, because a pool waits. The caller holds
+// arm starts the timer that calls replaceStuck, because a pool waits. The caller holds
 // work.mu.
 func arm(d time.Duration) {
 	if work.armed {
@@ -263,15 +265,15 @@ func arm(d time.Duration) {
 	}
 	work.armed = true
 	if d = max(d, 0); work.timer == nil {
-		work.timer = time.AfterFunc(d, look)
+		work.timer = time.AfterFunc(d, replaceStuck)
 	} else {
 		work.timer.Reset(d)
 	}
 }
 
-// look is called by the timer. It finds the workers that are stuck, and starts
+// replaceStuck is called by the timer. It finds the workers that are stuck, and starts
 // others in their place.
-func look() {
+func replaceStuck() {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	work.armed = false
@@ -292,8 +294,8 @@ type State struct {
 	OldestPool       string
 }
 
-// Look returns the state of the workers.
-func Look() State {
+// CurrentState returns the state of the workers.
+func CurrentState() State {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	now := Now()

@@ -41,7 +41,7 @@ type blocker struct {
 
 func newBlocker(workers int) *blocker {
 	b := &blocker{began: make(chan struct{}, 100), leave: make(chan struct{})}
-	b.spec.Name, b.spec.Releaser = "blocker", NewCall(workers, false)
+	b.spec.Name, b.spec.Releaser = "blocker", NewDispatcher(workers, false)
 	b.spec.Release = func(_ any, _ []uintptr) error {
 		b.began <- struct{}{}
 		<-b.leave
@@ -62,7 +62,7 @@ func (b *blocker) kill(n int) {
 // mustEnd waits until no worker is left.
 func mustEnd(t *testing.T) {
 	t.Helper()
-	testwait.Until(t, "all workers have ended", func() bool { return Look() == State{} && Idle() })
+	testwait.Until(t, "all workers have ended", func() bool { return CurrentState() == State{} && Idle() })
 }
 
 // shared returns how many shared workers are not stuck, and whether the timer is
@@ -87,12 +87,12 @@ func TestTimerOnlyWhileAPoolWaits(t *testing.T) {
 	close(quick.leave)
 	quick.kill(1)
 	pass(StuckAfter - 1)
-	look()
-	if s := Look(); s.Workers != fewBusy() {
+	replaceStuck()
+	if s := CurrentState(); s.Workers != fewBusy() {
 		t.Errorf("%+v, and no worker is stuck yet", s)
 	}
 	pass(1)
-	look()
+	replaceStuck()
 	<-quick.began
 	close(slow.leave)
 	mustEnd(t)
@@ -116,16 +116,16 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 	for range 3 {
 		quick.kill(1)
 		pass(StuckAfter)
-		look()
+		replaceStuck()
 		<-quick.began
-		if s := Look(); s.Workers < pools {
+		if s := CurrentState(); s.Workers < pools {
 			t.Errorf("%+v, of %d pools that wait", s, pools)
 		}
 		// Else the pool has a worker when the next one is queued, and its turn is later.
 		testwait.Until(t, "the pool has no worker", func() bool {
 			work.mu.Lock()
 			defer work.mu.Unlock()
-			return quick.spec.Releaser.(*Call).running == 0
+			return quick.spec.Releaser.(*Dispatcher).running == 0
 		})
 	}
 	for _, b := range slow {
@@ -163,9 +163,9 @@ func TestOwnWorkersAreNotShared(t *testing.T) {
 		<-b.began
 	}
 	pass(StuckAfter)
-	look()
+	replaceStuck()
 	busy, armed := shared()
-	if s := Look(); s.Workers != 3 || s.Batches != 17 || busy != 0 || armed {
+	if s := CurrentState(); s.Workers != 3 || s.Batches != 17 || busy != 0 || armed {
 		t.Errorf("%+v, %d shared workers are busy, the timer is armed: %v", s, busy, armed)
 	}
 	close(b.leave)
@@ -193,10 +193,10 @@ func kill(k *batch.Spec, n int, size uint32, at uintptr) {
 }
 
 // bundles sets how many resources workers of a pool release in a call.
-func (c *Call) bundles(n int) {
+func (d *Dispatcher) bundles(n int) {
 	work.mu.Lock()
 	defer work.mu.Unlock()
-	c.bundle = n
+	d.bundle = n
 }
 
 // TestBundles has many dead batches wait for a worker. It releases them in few calls, in
@@ -209,7 +209,7 @@ func TestBundles(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var calls [][]uintptr
-	call := NewCall(0, false)
+	call := NewDispatcher(0, false)
 	k := batch.Spec{Name: "bundles", Releaser: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -244,7 +244,7 @@ func TestBundles(t *testing.T) {
 func TestSlowBundles(t *testing.T) {
 	var mu sync.Mutex
 	most, total := 0, 0
-	call := NewCall(1, false)
+	call := NewDispatcher(1, false)
 	k := batch.Spec{Name: "slow", Releaser: call, Release: func(_ any, words []uintptr) error {
 		mu.Lock()
 		most, total = max(most, len(words)), total+len(words)
@@ -271,7 +271,7 @@ func TestSlowBundles(t *testing.T) {
 // TestFewBehindAStuckWorker has a release that does not return. A pool whose releases were
 // quick before gets another worker for the few that are queued behind it.
 func TestFewBehindAStuckWorker(t *testing.T) {
-	call := NewCall(0, false)
+	call := NewDispatcher(0, false)
 	leave := make(chan struct{})
 	began := make(chan int, 10)
 	k := batch.Spec{Name: "stuck", Releaser: call, Release: func(_ any, words []uintptr) error {
@@ -286,12 +286,12 @@ func TestFewBehindAStuckWorker(t *testing.T) {
 	<-began
 	kill(&k, 2, 3, 1<<21)
 	pass(StuckAfter - 1)
-	look()
-	if s := Look(); s.Workers != 1 || s.Batches != 2 {
+	replaceStuck()
+	if s := CurrentState(); s.Workers != 1 || s.Batches != 2 {
 		t.Errorf("%+v, and the worker is not stuck yet", s)
 	}
 	pass(1)
-	look()
+	replaceStuck()
 	if n := <-began; n != 6 {
 		t.Errorf("a call has %d resources, want 6", n)
 	}

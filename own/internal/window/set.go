@@ -7,9 +7,9 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
-// A Table leads from the number of a P to its window. It is read without a lock.
+// A Set leads from the number of a P to its window. It is read without a lock.
 // Windows are added under a lock of the caller, and never removed or moved.
-type Table struct {
+type Set struct {
 	rows [percpu.Max / rowWindows]*row // never nil
 }
 
@@ -35,16 +35,16 @@ func newRow() *row {
 	return r
 }
 
-// Init must be called before another goroutine knows the Table.
-func (t *Table) Init() {
-	for i := range t.rows {
-		t.rows[i] = noRow
+// Init must be called before another goroutine knows the Set.
+func (ws *Set) Init() {
+	for i := range ws.rows {
+		ws.rows[i] = noRow
 	}
 }
 
 // At returns the window of the P with a number. If there is none, it returns a
 // window that is never open, see None.
-func (t *Table) At(id uint) *Window {
+func (ws *Set) At(id uint) *Window {
 	if !Possible || id >= percpu.Max {
 		return &none
 	}
@@ -52,7 +52,7 @@ func (t *Table) At(id uint) *Window {
 	// detector, which would ask for it, there are no windows. The stores are atomic.
 	// So a load through the pointer to a new row finds none there, and a load
 	// through the pointer to a new window a limit of 0.
-	return t.rows[id/rowWindows][id%rowWindows]
+	return ws.rows[id/rowWindows][id%rowWindows]
 }
 
 // None reports whether w stands for a window that does not exist.
@@ -60,8 +60,8 @@ func (w *Window) None() bool { return w == &none }
 
 // Add adds the window of a P, whose number is w.Place, below percpu.Max. The P has
 // none. Another goroutine may find w, and w.Shard, before Add returns.
-func (t *Table) Add(w *Window) {
-	r := &t.rows[w.Place/rowWindows]
+func (ws *Set) Add(w *Window) {
+	r := &ws.rows[w.Place/rowWindows]
 	if *r == noRow {
 		atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(r)), unsafe.Pointer(newRow()))
 	}
