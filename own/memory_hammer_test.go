@@ -1,0 +1,180 @@
+package own
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestHammerMemory has goroutines make blocks, write to them, hand them to each
+// other, verify, close and forget them, while others collect.
+func TestHammerMemory(t *testing.T) {
+	for _, o := range []MemoryOptions{{}, {Batch: 3}, {Pinned: 2000}, {Unshared: true}} {
+		h := newHeap(t)
+		m := NewMemory(h, o)
+		const goroutines = 8
+		stop := make(chan struct{})
+		var collector, workers sync.WaitGroup
+		collector.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.GC()
+					m.Stats()
+				}
+			}
+		})
+		handed := make(chan *Bytes, 100)
+		for w := range goroutines {
+			workers.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(w), 1))
+				var mine [50]*Bytes
+				verify := func(b *Bytes) {
+					b.Use(func(s []byte) {
+						if len(s) == 0 {
+							return
+						}
+						if want := s[0]; bytes.Count(s, []byte{want}) != len(s) {
+							t.Error("a block has changed")
+						}
+						for i := range s {
+							s[i] = byte(w)
+						}
+					})
+				}
+				for i := range times(20_000) {
+					j := r.IntN(len(mine))
+					if b := mine[j]; b != nil {
+						mine[j] = nil
+						verify(b)
+						switch r.IntN(4) {
+						case 0: // forget
+						case 1:
+							select {
+							case handed <- b:
+							default:
+							}
+						default:
+							b.Close()
+						}
+					}
+					select {
+					case b := <-handed:
+						verify(b)
+						mine[j] = b
+					default:
+						n := r.IntN(200)
+						if i%100 == 0 {
+							n = r.IntN(100_000)
+						}
+						b, err := m.NewBytes(n)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						s := b.Get()
+						if bytes.Count(s, []byte{0}) != n {
+							t.Error("a block is not zero")
+						}
+						for k := range s {
+							s[k] = byte(i)
+						}
+						runtime.KeepAlive(b)
+						mine[j] = b
+					}
+				}
+			})
+		}
+		workers.Wait()
+		close(stop)
+		collector.Wait()
+		close(handed)
+		for range handed {
+		}
+		mustBeEmpty(t, h)
+		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestHammerDestroyMemory destroys a Memory while goroutines use it, close what
+// they have and forget it, with collections all the time.
+func TestHammerDestroyMemory(t *testing.T) {
+	for round := range times(50) {
+		h := newHeap(t)
+		m := NewMemory(h, MemoryOptions{Batch: 20})
+		var all sync.WaitGroup
+		var made atomic.Int64
+		for w := range 4 {
+			all.Go(func() {
+				var last [10]*Mem[[64]byte]
+				for i := 0; ; i++ {
+					made.Add(1)
+					x, err := NewMem[[64]byte](m)
+					if err == ErrDestroyed {
+						return
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+					if old := last[i%10]; old != nil && i%3 == 0 {
+						old.Close()
+					}
+					last[i%10] = x
+					if w == 0 && i%500 == 0 {
+						runtime.GC()
+					}
+					if g, err := m.NewGroup(); err == nil && i%2 == 0 {
+						g.Close()
+					}
+				}
+			})
+		}
+		for made.Load() < int64(round*100) {
+			runtime.Gosched()
+		}
+		m.Destroy(patient(t))
+		all.Wait()
+		wait(t, "the blocks are free", func() bool { return h.Stats().Blocks == 0 })
+		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestMemoryProcs changes the number of Ps while blocks are made on all of them.
+// Blocks that were carved on a P that is gone are freed as well.
+func TestMemoryProcs(t *testing.T) {
+	defer onProcs(onProcs(1))
+	h := newHeap(t)
+	m := NewMemory(h, MemoryOptions{})
+	for _, procs := range []int{1, 8, 2, 16, 1} {
+		onProcs(procs)
+		var all sync.WaitGroup
+		for range 2 * procs {
+			all.Go(func() {
+				for i := range times(2000) {
+					b := newBytes(t, m, i%300)
+					if i%3 == 0 {
+						b.Close()
+					}
+					if i%100 == 0 {
+						newGroup(t, m).Malloc(i)
+						runtime.Gosched()
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	collectAtMost(t, few, "blocks of all Ps", func() bool { return h.Stats().Blocks == 0 })
+	if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
+		t.Errorf("%+v", st)
+	}
+}
