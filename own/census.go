@@ -57,7 +57,7 @@ func (p *Pool) census(c *census.Pool) {
 	if p.queue != nil {
 		c.Oldest = max(c.Oldest, int64(p.queue.Oldest()))
 	}
-	if b, ok := p.spec.Releaser.(*blocks); ok {
+	if b, ok := p.spec.Releaser.(*blockPool); ok {
 		c.Bytes += b.grown.Load()
 	}
 }

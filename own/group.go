@@ -216,9 +216,9 @@ func (g *Group) Size() int {
 // malloc is the slow path of Malloc.
 func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	t := g.owner.ref.Sentinel()
-	var b *blocks
+	var b *blockPool
 	if t != nil {
-		b, _ = t.Batch.Spec.Releaser.(*blocks)
+		b, _ = t.Batch.Spec.Releaser.(*blockPool)
 	}
 	if b == nil {
 		panicMisuse("own", op, "the group was not made by Memory.NewGroup; the zero Group cannot allocate")
@@ -271,7 +271,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 }
 
 // link adds a chunk to a group, which is in Use.
-func (b *blocks) link(l *batch.Batch, state *uint64, h *groupHeader, chunk unsafe.Pointer, bytes int) {
+func (b *blockPool) link(l *batch.Batch, state *uint64, h *groupHeader, chunk unsafe.Pointer, bytes int) {
 	*(*chunkHeader)(chunk) = chunkHeader{next: h.newest}
 	h.newest = uintptr(chunk)
 	h.bytes += bytes
@@ -285,7 +285,7 @@ func (b *blocks) link(l *batch.Batch, state *uint64, h *groupHeader, chunk unsaf
 }
 
 // freeChunks is the release function of groups that have chunks.
-func (b *blocks) freeChunks(_ any, resources []uintptr) error {
+func (b *blockPool) freeChunks(_ any, resources []uintptr) error {
 	for _, r := range resources {
 		h := (*groupHeader)(osmem.Pointer(r)) // the caller is the one that releases the group
 		b.grown.Add(-int64(h.bytes))

@@ -408,7 +408,7 @@ func (p *Pool) Stats() Stats {
 	if p.queue != nil {
 		st.OldestQueued = p.queue.Oldest()
 	}
-	if b, ok := p.spec.Releaser.(*blocks); ok {
+	if b, ok := p.spec.Releaser.(*blockPool); ok {
 		st.Bytes += b.grown.Load()
 	}
 	if rooms := p.rooms.Load(); rooms != nil {

@@ -108,36 +108,59 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		// No lock is held for the call of the heap, which may call package pace.
 		n, bytes := s.plan(need)
 		s.unlockAndGiveWay()
-		chunk, err := c.Heap.TryMalloc(int(bytes))
-		if err != nil && bytes > need {
-			n, bytes = 1, need
-			chunk, err = c.Heap.TryMalloc(int(bytes))
-		}
+		next, err := c.newChunk(n, bytes, need)
 		if err != nil {
 			return nil, nil, c.NoMemory(op, size, err)
 		}
-		sample.SetPool(uintptr(chunk), c.In.spec.Name)
-		t := batch.NewSentinel()
-		handles := c.NewHandles(t, n)
 		s = c.In.owning.lock()
 		if s.destroyed || s.fits(need) {
-			c.Heap.Free(chunk) // another goroutine was faster, or this is another P
+			c.Heap.Free(next.block) // another goroutine was faster, or this is another P
 			continue
 		}
-		b := s.newBatch(n)
-		b.Chunk = uintptr(chunk)
-		// The chunk is full, so the next batch should be larger. The batch may
-		// have unused entries, which seal would take as a sign of the opposite.
-		grow := s.grow
-		if s.open != nil {
-			grow = min(2*grow, uint32(k.Batch))
-		}
-		s.seal()
-		s.grow = grow
-		s.begin(b, t)
-		s.base, s.At, s.End = b.Chunk, b.Chunk, b.Chunk+uintptr(bytes)
-		s.handles = handles
+		s.beginChunk(next)
 	}
+}
+
+// A chunk is a block of the heap that blocks are carved from, with what their batch needs.
+type chunk struct {
+	block    unsafe.Pointer
+	bytes    int64
+	sentinel *batch.Sentinel
+	handles  unsafe.Pointer
+	n        uint32 // handles
+}
+
+// newChunk returns a chunk of bytes for n blocks, or, if the heap has no memory for that, one
+// for a block that takes need bytes. No lock is held.
+func (c *Carver) newChunk(n uint32, bytes, need int64) (chunk, error) {
+	block, err := c.Heap.TryMalloc(int(bytes))
+	if err != nil && bytes > need {
+		n, bytes = 1, need
+		block, err = c.Heap.TryMalloc(int(bytes))
+	}
+	if err != nil {
+		return chunk{}, err
+	}
+	sample.SetPool(uintptr(block), c.In.spec.Name)
+	t := batch.NewSentinel()
+	return chunk{block, bytes, t, c.NewHandles(t, n), n}, nil
+}
+
+// beginChunk seals the open batch, and begins that of a chunk.
+func (s *shard) beginChunk(c chunk) {
+	b := s.newBatch(c.n)
+	b.Chunk = uintptr(c.block)
+	// The chunk of the open batch is full, so the next batch should be larger. It may have
+	// unused entries, which seal would take as a sign of the opposite.
+	grow := s.grow
+	if s.open != nil {
+		grow = min(2*grow, uint32(s.spec.Batch))
+	}
+	s.seal()
+	s.grow = grow
+	s.begin(b, c.sentinel)
+	s.base, s.At, s.End = b.Chunk, b.Chunk, b.Chunk+uintptr(c.bytes)
+	s.handles = c.handles
 }
 
 // unlockAndGiveWay unlocks the shard before or after a request for a chunk, and

@@ -1,0 +1,93 @@
+package own
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/pointerfree"
+	"github.com/cheapgo/cheap/own/internal/batch"
+	"github.com/cheapgo/cheap/own/internal/intake"
+)
+
+// A Mem is a T in a block of a [Memory]. It is made by [NewMem]. Copies refer to the
+// same block. Methods may be called from any goroutine.
+type Mem[T any] struct{ block }
+
+// NewMem returns a zeroed T, which is freed when the Mem is closed, or after it
+// becomes unreachable. NewMem panics if a T contains Go pointers, as [cheap.New]
+// does.
+//
+// The error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit], or is
+// [ErrDestroyed].
+func NewMem[T any](m *Memory) (*Mem[T], error) {
+	if t := any((*T)(nil)); !pointerfree.Known(t) {
+		mustBePointerFree("NewMem", t)
+	}
+	var zero T
+	if unsafe.Sizeof(zero) <= intake.MostZeroed {
+		if h, _ := m.blocks.CarveZeroed(int(unsafe.Sizeof(zero))); h != nil {
+			return (*Mem[T])(h), nil // newOwners has made it as an Owner
+		}
+	}
+	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), batch.OneUse)
+	if h == nil {
+		var err error
+		if h, _, err = m.blocks.CarveSlow("NewMem", int(unsafe.Sizeof(zero)), batch.OneUse, true); err != nil {
+			return nil, err
+		}
+	} else {
+		// The block has that size.
+		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero)))
+	}
+	x := (*Mem[T])(h) // newOwners has made it as an Owner
+	x.owner.filled()
+	return x, nil
+}
+
+// mustBePointerFree takes a nil *T and panics if a T may contain Go pointers.
+func mustBePointerFree(op string, ptr any) {
+	if reason := pointerfree.Check(ptr); reason != "" {
+		panicMisuse("own", op, "%s", reason)
+	}
+}
+
+// Owner returns the Owner in x, as a parent of resources: see [Pool.OwnUnder].
+func (x *Mem[T]) Owner() *Owner { return &x.owner }
+
+// Use calls f with the T, which stays valid until f returns, even if the Mem is
+// closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if
+// the Mem is closed.
+func (x *Mem[T]) Use(f func(*T)) {
+	t := x.owner.use("Use")
+	defer unuse(t, x.owner.ref.Index)
+	f((*T)(t.Pointer(x.owner.ref.Index)))
+}
+
+// TryUse is [Mem.Use] that returns [ErrClosed], without a call of f, if the Mem is
+// closed. Else it returns the error of f.
+func (x *Mem[T]) TryUse(f func(*T) error) error {
+	t := x.owner.tryUse("TryUse")
+	if t == nil {
+		return ErrClosed
+	}
+	defer unuse(t, x.owner.ref.Index)
+	return f((*T)(t.Pointer(x.owner.ref.Index)))
+}
+
+// Get returns a pointer to the T, or nil if the Mem is closed. The pointer does
+// not keep the Mem alive: without an x.KeepAlive() after the last use of
+// the pointer the T may be freed before. [Owner.Resource] shows such a mistake.
+// [Mem.Use] needs no KeepAlive.
+func (x *Mem[T]) Get() *T { return (*T)(x.owner.Resource()) }
+
+// KeepAlive marks the last use of a pointer of [Mem.Get]; see [Owner.KeepAlive].
+func (x *Mem[T]) KeepAlive() { x.owner.KeepAlive() }
+
+// Disown returns the T, which belongs to the caller from now on, and is freed by the
+// Free of the Memory's heap. It returns [ErrShared] if the block shares a block of the
+// heap with others, which is so for all but those of MemoryOptions.Pinned bytes or
+// more, unless MemoryOptions.Batch is 1. Other errors are those of [Owner.Disown].
+func (x *Mem[T]) Disown() (*T, error) {
+	p, err := x.owner.Disown()
+	return (*T)(p), err
+}
