@@ -18,12 +18,12 @@ import (
 // makes pools and owners as the program does, and keeps none of them. The error
 // has the names of the pools, with Options.Trace also where the owners were made.
 //
-// CheckReleased finds a Release function that refers to an owner of its own pool;
-// see Options.Release. It finds every other reference to an owner as well, such
-// as one of a package variable or of a goroutine that f has started. It does not
-// look at pools that were made before f, so a test of a package variable makes
-// another pool with the same options. A reference that is made later, or on
-// another path through the program, is not found.
+// CheckReleased finds a Release function that refers to an owner of its own pool; see
+// section Release functions of the package. It finds every other reference to an owner as
+// well, such as one of a package variable or of a goroutine that f has started. It ignores
+// pools that were made before f, so a test of a package variable makes another pool with the
+// same options. A reference that is made later, or on another path through the program, is
+// not found.
 //
 // No other goroutine should make pools meanwhile. CheckReleased collects up to 12
 // times, and takes half a second or more if it finds something. With CHEAPOWN=leak it

@@ -6,70 +6,14 @@ type Options struct {
 	// "git.Commit". The default is "own.Owner".
 	Name string
 
-	// Release destroys one or more resources. It must be set. Release must not keep
-	// the slice.
-	//
-	// Resources come as uintptrs. [cheap.Pointer] converts one that is an address:
-	//
-	//	func(_ any, resources []uintptr) error {
-	//		for _, r := range resources {
-	//			C.image_free((*C.image)(cheap.Pointer(r)))
-	//		}
-	//		return nil
-	//	}
-	//
-	// go vet reports the conversion unsafe.Pointer(r). For blocks of package cheap
-	// it ends the program under the race detector with the build tag cheap_gomem,
-	// where blocks are Go memory.
-	//
-	// The slice is valid until Release returns. Its memory is used again after that, for
-	// other resources or by the operating system, so a copy is what Release may keep.
+	// Release destroys one or more resources. It must be set. It must not keep the slice.
+	// state is State, or what [Owner.SetState] has given the parent of the resources, or
+	// that of [Pool.OwnWith]. The package documentation, section Release functions, says
+	// where Release runs, which locks it may take, what it must not refer to, and what
+	// becomes of its errors and panics.
 	//
 	// libc.Destructor returns a Release that calls a C function, for many resources in
 	// one cgo call.
-	//
-	// What the collector found is released in calls of many resources: of several
-	// batches, as many as took two milliseconds lately, and 32,768 at most, in the
-	// order of their addresses. Where Release becomes slow all at once, one such call
-	// lasts long. In a pool with Batch 1 a call has one resource.
-	//
-	// state is Options.State, or what [Owner.SetState] has given the parent of the
-	// resources, or that of [Pool.OwnWith]. All resources of a call have one parent, or none,
-	// and one with a state of its own has a call of its own.
-	//
-	// All resources count as released when Release returns, also with an error: it
-	// is not called for them again. What a C function may refuse to destroy, as sqlite3_close
-	// does, Release must destroy in another way, or leave behind.
-	// [Owner.Close] returns the error if it calls Release. All other errors go to
-	// Options.OnReleaseError: of resources that the collector found, of those whose
-	// last Use or last child came after Close, and of those that Drain, Thread or
-	// Destroy release.
-	//
-	// Release runs on a goroutine of this package, in Close, in Destroy, in Drain, or
-	// where else the package documentation says. Several calls may run at the same
-	// time. Release may own, close and allocate, also in its own pool. It may take a
-	// lock that the program holds while it calls Own, unless Inline is set, but none that
-	// the program holds while it calls Close, Destroy or Drain.
-	//
-	// Release must not refer to an owner of its own pool, nor to an object that
-	// refers to one. The pool keeps reachable what Release refers to, until all
-	// resources are released: such an owner is never found unreachable, its
-	// resource and those of its batch are not released, and the pool is not
-	// collected. This is easily done with a closure. If a context has a lock, a
-	// pool and an owner in that pool, then
-	//
-	//	func(any, []uintptr) error { context.mu.Lock(); ... }
-	//
-	// refers to the owner. Put what Release needs into an object of its own, such
-	// as a new(sync.Mutex), to which context refers, and which is the State. A
-	// pointer to a field refers to the whole object. The same holds for State, the states of
-	// OwnWith, Construct, OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
-	//
-	// If Release panics, all resources of the call count as released. In Close, Drain
-	// and Destroy the panic reaches the caller. With Inline it may reach the caller of Own
-	// or Make, as an error that names the pool. Anywhere else it ends the program. The same
-	// holds if Release ends its goroutine (runtime.Goexit), but then a worker or Thread goes
-	// on with the next call on another goroutine.
 	Release func(state any, resources []uintptr) error
 
 	// State is passed to Release: a lock, a table of callbacks, a context of the C

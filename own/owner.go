@@ -273,15 +273,15 @@ func (o *Owner) Resize(size int) {
 	runtime.KeepAlive(t)
 }
 
-// SetState sets the state that the release function of this resource's children
-// gets, in place of their Options.State: a lock of a context, for one. It is not inherited:
-// the children of a child get what was set for that child, or their Options.State. The state stays
-// reachable at least until the resource and its children are released. It must not
-// refer to an owner of the pool of o, nor to an owner of a pool whose resources depend on
-// that pool's, directly or not: such an owner would never be found unreachable; see
-// Options.Release. SetState comes before the first child and before a pool with this
-// owner as Options.Parent. It returns [ErrClosed] if o is closed, and [ErrChildren] after
-// the first child or such a pool.
+// SetState sets the state that the release function gets for this resource's children, in
+// place of their Options.State: a lock of a context, for one. Children of a child do not
+// inherit it. SetState comes before the first child and before a pool with o as
+// Options.Parent. It returns [ErrClosed] if o is closed, and [ErrChildren] after the first
+// child or such a pool.
+//
+// The state stays reachable at least until the resource and its children are released. It
+// must not refer to an owner of the pool of o, nor to an owner of a pool whose resources
+// depend on that pool's, directly or not: such an owner would never be found unreachable.
 func (o *Owner) SetState(state any) error {
 	t := o.ref.Sentinel()
 	if t == nil {
