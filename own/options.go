@@ -52,16 +52,15 @@ type Options struct {
 	Pinned int
 
 	// Size is the size in bytes assumed for resources owned with size 0, and for
-	// those made by Construct. 0 means 4 KiB. A size that is too large costs time: with
-	// 4 KiB and the default of Pinned a batch has 16 resources in place of 256, and an
-	// owner costs a quarter more. One that is too small lets one live owner delay the
-	// release of more bytes than Pinned, and hides memory from package pace.
+	// those made by Construct. 0 means 4 KiB. A size that is too large costs time: a batch
+	// of 4 KiB resources has 64 KiB / 4 KiB = 16 of them instead of 256, and an owner costs
+	// a quarter more. One that is too small lets one live owner delay the release of more
+	// bytes than Pinned, and hides memory from package pace.
 	Size int
 
-	// CHeap says that the resources are in the C heap: C code makes them by malloc, operator new
-	// and the like. Package cmem, in a program that imports it, counts the C heap by itself, and
-	// does not count these resources a second time. Without CHeap they are taken for memory that
-	// cmem does not see, such as mappings and the memory of a graphics card.
+	// CHeap says that the resources are in the C heap: C makes them by malloc, operator new
+	// and the like. So package cmem, which counts the C heap, does not count them a second
+	// time. Other resources are mappings, for example, or memory of a graphics card.
 	CHeap bool
 
 	// Unshared makes Use cheaper: it no longer counts. The program promises that
@@ -70,9 +69,8 @@ type Options struct {
 	Unshared bool
 
 	// Trace records the stack that made each owner, for the error of Destroy and
-	// for OnCollect. It costs about 0.2 µs per owner on amd64 and arm64, if the stack is one of
-	// those that made owners lately, and else a microsecond. [LeakLevel] is a way to do that
-	// later, for some owners only.
+	// for OnCollect. On amd64 and arm64 it costs 0.2 µs per owner, if the stack made other
+	// owners lately, and else 1 µs. [LeakLevel] does that later, for some owners only.
 	Trace bool
 
 	// OnCollect is called when the collector, not Close, caused a release: the
@@ -81,30 +79,33 @@ type Options struct {
 	// panic of OnCollect on a goroutine of this package ends the program.
 	OnCollect func(Collected)
 
-	// Workers is the number of workers of the pool's own. Workers are goroutines
-	// that release what the collector found. With 0 the pool shares a few workers
-	// with all other pools, and they take turns. A pool whose Release blocks for
-	// long, on a network or a slow library, has Workers of its own: as many of its
-	// calls run at a time, and other pools do not wait for them. Workers end when
-	// nothing is queued. Drain, Thread, Workers and Inline exclude each other.
+	// Workers is the number of workers of the pool's own: goroutines that release what the
+	// collector found, and end when nothing is queued. With 0 the pool shares a few workers
+	// with all other pools. Set it if Release blocks for long, on a network or a slow
+	// library: other pools do not wait for these workers.
+	// Drain, Thread, Workers and Inline exclude each other.
 	Workers int
 
-	// Inline lets Own, OwnUnder, OwnWith and Make release what the collector has found, on the
-	// calling goroutine, once for each batch that they begin, for about a millisecond on the
-	// clock. That is measured as it goes: the call of Release, OnReleaseError or OnCollect that
-	// passes a millisecond is the last one, and a call of Release has at most 16 resources
-	// there, and one at first. So where Release becomes slow all at once, one Own takes a
-	// millisecond longer than 16 resources, and where it is slow, two milliseconds longer than
-	// one; the rest is left to the next one. Time in which the thread waits for a processor
-	// comes on top. Make does it before it calls Construct. Where Release calls C's free, that
-	// costs less processor time than workers do, because C gets memory back on the thread that
-	// asks for more. If no batch is begun for some milliseconds, workers release, also beside
-	// goroutines that come later. Drain, Thread, Workers and Inline exclude each other.
+	// Inline lets Own, OwnUnder, OwnWith and Make release what the collector has found, on
+	// the calling goroutine, once for each batch that they begin. Make does it before it
+	// calls Construct. Where Release calls C's free, that costs less processor time than
+	// workers, because C gets memory back on the thread that asks for more. If no batch is
+	// begun for some milliseconds, workers release. Drain, Thread, Workers and Inline exclude
+	// each other.
+	//
+	// One Own releases for about a millisecond on the clock: it makes calls of Release with
+	// 1, 2, 4, 8 and then 16 resources, until a call of Release, OnReleaseError or OnCollect
+	// has passed the millisecond. So it takes
+	//
+	//	1 ms + 16 resources   at most, where Release becomes slow all at once
+	//	2 ms +  1 resource    at most, where Release is slow
+	//
+	// and the time in which its thread waits for a processor.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
-	// OnCollect or OnReleaseError takes while it calls one of these four. A panic of these
-	// functions then may reach their caller: after Make o owns nothing, after the others the
-	// resource.
+	// OnCollect or OnReleaseError takes while it calls one of the four. A panic of these
+	// functions may reach the caller of the four: after Make o owns nothing, after the others
+	// the resource.
 	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
@@ -122,22 +123,21 @@ type Options struct {
 	// work, because the collector's releases are queued outside of all bubbles.
 	NotifyQueued chan<- struct{}
 
-	// Thread is Drain without a call of Pool.Drain: all releases, those of Close
-	// and Destroy included, run on one goroutine of the pool, one after the other.
-	// The goroutine is locked to an operating system thread. Both end when nothing
-	// is queued, so Release finds no state of an earlier thread: it makes a GL
-	// context current itself. A thread for a single release costs about 90 µs. Drain, Thread,
-	// Workers and Inline exclude each other.
+	// Thread is Drain without a call of Pool.Drain: all releases, those of Close and
+	// Destroy included, run one after the other on one goroutine of the pool, which is
+	// locked to an operating system thread. Both end when nothing is queued. So Release
+	// finds no state of an earlier thread: it makes a GL context current itself. A thread
+	// for a single release costs about 90 µs. Drain, Thread, Workers and Inline exclude each
+	// other.
 	Thread bool
 
 	// MaxQueued makes Own, Make and Reserve return [ErrQueueFull] while that many releases
 	// are queued for Drain or Thread. 0 sets no bound.
 	MaxQueued int
 
-	// Parent is an owner that all resources of the pool depend on: for a pool of one
-	// parent. A pool for the children of many parents needs OwnUnder instead. Each resource
-	// is released before the parent's resource; see [Pool.OwnUnder]. The parent
-	// must be open when NewPool is called. The pool does not keep it alive: after
-	// the parent is closed, or found unreachable, Own returns [ErrClosed].
+	// Parent is an owner that all resources of the pool depend on: each is released before
+	// the parent's resource; see [Pool.OwnUnder], which is for children of many parents. The
+	// parent must be open when NewPool is called. The pool does not keep it alive: after the
+	// parent is closed, or found unreachable, Own returns [ErrClosed].
 	Parent *Owner
 }

@@ -171,21 +171,20 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	return p
 }
 
-// Own makes o the owner of a resource of size bytes. The resource is released
-// after all copies of o become unreachable, unless it is closed or disowned
-// before. An estimate of the size is enough; Options.Size says what a wrong one costs. A
-// size of 0 means that the size is unknown: Options.Size is assumed.
+// Own makes o the owner of a resource of size bytes, which is released after all copies of
+// o become unreachable, unless it is closed or disowned before. An estimate of the size is
+// enough; Options.Size says what a wrong one costs. 0 stands for Options.Size.
 //
 // If Own returns an error, the resource still belongs to the caller, who may pass it
 // to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
-// Options.Parent [ErrClosed]. Own does not refuse a resource because of a limit of
-// package pace: [Pool.Reserve] does, before C allocates. If package pace is started and
-// the program allocates faster than the collector's releases follow, Own slows it down:
-// it waits for releases, for up to 100 ms, or 1 ms while no release ends. A lock that a
-// release function takes may be held, unless Options.Inline is set. Own
-// panics if size is negative, o owns something already, the pool has
-// Options.Numbers, or resource is nil or another number below 4,096, which is no
-// address.
+// Options.Parent [ErrClosed]. Own panics if size is negative, o owns something already, the
+// pool has Options.Numbers, or resource is below 4,096, which is no address.
+//
+// Own does not refuse a resource because of a limit of package pace: [Pool.Reserve] does,
+// before C allocates. If package pace is started and the program allocates faster than the
+// collector's releases follow, Own waits for releases: for up to 100 ms, or 1 ms while no
+// release ends. A lock that a release function takes may be held, unless Options.Inline is
+// set.
 //
 // [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
@@ -284,12 +283,11 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	panicMisuse(p.spec.Name, "Own", "the resource is nil; check the result of the C function before Own")
 }
 
-// OwnUnder is [Pool.Own] for a resource that depends on another one, its parent,
-// as a commit depends on its repository. The resource is released before its
-// parent, also when both become unreachable together, and when the parent's pool
-// is destroyed. If the parent is closed, or becomes unreachable before a child, its
-// release is delayed until its last child is released: a child need not refer to the Go
-// value of its parent. A parent may have a parent itself.
+// OwnUnder is [Pool.Own] for a resource that depends on another one, its parent, as a
+// commit depends on its repository. Children are released before their parent, also if all
+// become unreachable together, and if the parent's pool is destroyed. A parent that is
+// closed, or unreachable, is released after its last child: a child need not refer to the
+// Go value of its parent. A parent may have a parent itself.
 //
 // OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
 // a pool with Options.Parent, and if parent is nil.
@@ -300,20 +298,20 @@ func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) err
 	return p.ownUnder(o, parent, uintptr(resource), size, nil)
 }
 
-// OwnWith is [Pool.Own] for a resource with a state of its own, which Release gets in place
-// of Options.State and of what [Owner.SetState] has set: the context that made it, for one,
-// or the Go value of a callback. With a parent that is not nil it is [Pool.OwnUnder].
+// OwnWith is [Pool.Own] for a resource with a state of its own, such as the Go value of a
+// callback. Release gets it, in a call for this resource alone, in place of Options.State
+// and of what [Owner.SetState] has set. A nil state is none. With a parent that is not nil
+// OwnWith is [Pool.OwnUnder].
 //
-// Release is called for this resource alone. The state stays reachable until that call has
-// returned, and is dropped then, or when the owner is disowned. It must not refer to o, nor
-// to another owner of the pool, nor to an owner of a pool whose resources depend on the
-// pool's: such an owner is never found unreachable, and only Close and Destroy release its
-// resource. [CheckReleased] finds this in a test. The state may refer to the parent's owner.
-// A nil state is none.
+// The state stays reachable until that call has returned, or until the owner is disowned. It
+// may refer to the parent's owner. It must not refer to o, to another owner of the pool, or
+// to an owner of a pool whose resources depend on the pool's: such an owner is never found
+// unreachable, and only Close and Destroy release its resource. [CheckReleased] finds this in
+// a test.
 //
-// Own and Close of other owners of the pool cost the same. An owner with a state takes 120
-// bytes more of the Go heap, and is made with a lock, as a child is. [Pool.Discard] does not
-// know the state: if OwnWith returns an error, the binding destroys the resource itself.
+// An owner with a state takes 120 bytes more of the Go heap, and is made with a lock, as a
+// child is; others cost the same. [Pool.Discard] does not know the state: if OwnWith returns
+// an error, the binding destroys the resource itself.
 func (p *Pool) OwnWith(o, parent *Owner, resource unsafe.Pointer, size int, state any) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
@@ -353,16 +351,14 @@ func (p *Pool) familyOf(t *batch.Sentinel, parent *Owner) *batch.Family {
 	return t.Batch.Family(parent.ref.Index)
 }
 
-// Make makes o the owner of a resource that Options.Construct has made. One call
-// of Construct makes a batch of resources, the stock, so most calls of Make do
-// not call it. Each P has a stock of its own. The owner is the same as one made
-// by [Pool.Own].
+// Make makes o the owner of a resource that Options.Construct has made. One call of
+// Construct makes a batch of resources, the stock, so most calls of Make do not call it.
+// Each P has a stock. The owner is the same as one made by [Pool.Own].
 //
-// If Construct made fewer resources than asked, Make hands out those, then
-// returns the error of Construct once, and then calls Construct again. Resources
-// that are never handed out are released by Destroy, when no Make was called
-// between two collections, and when their P no longer runs because GOMAXPROCS was
-// lowered.
+// If Construct made fewer resources than asked, Make hands out those, then returns the error
+// of Construct once, and then calls Construct again. Resources that were never handed out
+// are released by Destroy, after two collections with no Make between them, and after their
+// P has ended because GOMAXPROCS was lowered.
 //
 // Other errors are those of Own. Make panics without Options.Construct, and if
 // Construct has made a number below 4,096 in a pool without Options.Numbers.

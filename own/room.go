@@ -30,24 +30,27 @@ type Room struct {
 	held Owner // in the pool of rooms; owns nothing if there was no limit
 }
 
-// Reserve makes sure that there is room for a resource of size bytes, before C
-// allocates it, under a limit that package pace keeps. At the limit it waits, first come
-// first served, for a collection that begins after the call, for its releases, and for
-// up to a second more while releases end, or 100 ms if the limit is about what is counted.
-// If there is no room by then, it returns an error that wraps [cheap.ErrLimit]. After eight
-// collections in a row that gave nothing back, it returns that error at once, until more is
-// owned or ten times the duration of a collection has passed, and at once as well if size is
-// larger than the whole limit. If ctx is done before, it returns the error of ctx. Reserve returns
-// [ErrQueueFull] if the queue of a pool with Options.MaxQueued is full, without waiting,
-// and after Destroy [ErrDestroyed].
+// Reserve makes sure that there is room for a resource of size bytes, before C allocates
+// it, under a limit that package pace keeps. 0 stands for Options.Size. The Room counts as
+// the resource will, until it ends. [Pool.Own] refuses nothing at a limit: to refuse what
+// is allocated already saves nothing.
 //
-// The caller must not hold a lock that a release function takes. If releases are queued
-// and none ends for 20 ms, Reserve does not wait any longer, and the error says so. That
-// includes releases that wait for a [Pool.Drain]. [Pool.Own]
-// refuses nothing at a limit: to refuse what is allocated already saves nothing. A size
-// of 0 stands for Options.Size. Reserve panics if size is negative.
+// At the limit Reserve waits, first come first served: for a collection that begins after
+// the call, for its releases, and for up to a second more while releases end, or 100 ms if
+// the limit is about what is counted. The caller must not hold a lock that a release
+// function takes. If releases are queued and none ends for 20 ms, those that wait for a
+// [Pool.Drain] included, Reserve does not wait any longer, and the error says so.
 //
-// Room is a part of what package pace counts, until the Room ends.
+// The errors are
+//
+//   - one that wraps [cheap.ErrLimit], if there is no room by then; at once, if size is
+//     larger than the whole limit; and at once after eight collections in a row that gave
+//     nothing back, until more is owned or ten times the duration of a collection has passed,
+//   - the error of ctx, if it is done before,
+//   - [ErrQueueFull], at once, if the queue of a pool with Options.MaxQueued is full,
+//   - [ErrDestroyed] after Destroy.
+//
+// Reserve panics if size is negative.
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 	n := p.sized(size)
 	if n < 0 {
