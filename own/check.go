@@ -37,7 +37,7 @@ func CheckReleased(f func()) error {
 	}()
 	<-done
 	made := rostered()
-	maps.DeleteFunc(made, func(w weak.Pointer[Pool], _ entry) bool { _, ok := before[w]; return ok })
+	maps.DeleteFunc(made, func(w weak.Pointer[Pool], _ member) bool { _, ok := before[w]; return ok })
 	if batch.Leak {
 		return nil
 	}
@@ -65,7 +65,7 @@ func CheckReleased(f func()) error {
 var rest = func(collections int) { time.Sleep(time.Millisecond << min(collections, 6)) }
 
 // unreleased describes the pools that have owners which are not released.
-func unreleased(pools map[weak.Pointer[Pool]]entry) (left []string) {
+func unreleased(pools map[weak.Pointer[Pool]]member) (left []string) {
 	for w := range pools {
 		p := w.Value()
 		if p == nil {

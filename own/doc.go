@@ -132,10 +132,10 @@
 // A batch does not keep the Go values themselves alive.
 //
 // A batch that outlives collections is split if the pool has learned that its owners live
-// for different times. From then on an owner delays the release of at most 3 others; in a
-// pool of which few batches outlive collections, of at most 31. So some collections later
-// the survivors of a population hold two to four times what they own. A [Memory] does not
-// split its batches: a chunk returns to the heap as a whole.
+// for different times. From then on an owner delays the release of at most 3 others, or 31
+// if few of the pool's batches outlive collections. So some collections later the survivors
+// of a population hold two to four times what they own. A [Memory] does not split its
+// batches: a chunk returns to the heap as a whole.
 //
 // An owner keeps 8 bytes of the Go heap beyond the object that it is in, and 16 bytes
 // outside of it that no account counts.
@@ -148,7 +148,7 @@
 // due, the package has no goroutine and no timer, but for a timer of a pool with
 // Options.Inline, which ends within milliseconds.
 //
-// Which calls may release on the goroutine of the caller, who then must hold no lock that a
+// Some calls may release on the goroutine of the caller. The caller must hold no lock that a
 // release function takes:
 //
 //	Close, CloseWait, Destroy, Drain, Discard         yes

@@ -14,7 +14,7 @@ import (
 	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
-// A LeakLevel says of which owners a pool records the stacks that made them. With these
+// A LeakLevel says for which owners a pool records the stack that made them. With these
 // stacks [PoolInfo.Sites] tells where the owners come from that are open, or that the
 // collector had to release. The level is off at first.
 //
@@ -185,8 +185,8 @@ func (p *Pool) tables() []*batch.Table {
 // and Bytes.
 type Site struct {
 	// PCs is the stack from the caller of package own on, as [runtime.Callers] has it. It is
-	// nil for the owners of which none was recorded: those that are older than the level,
-	// and those of a size of which too few were made for a sample.
+	// nil for owners without a recorded stack: those older than the level, and those of a
+	// size that no sample has.
 	PCs []uintptr
 
 	Label string // what [Owner.SetLabel] has set

@@ -82,7 +82,7 @@ type Pool struct {
 	base        *batch.Table   // nil if the level was always off
 	raised      []*batch.Table // while a level is raised: one for each generation since
 
-	serial uint64 // see entry; does not change after the constructor
+	serial uint64 // see member; does not change after the constructor
 }
 
 // NewPool returns a pool. It panics with a [cheap.MisuseError] if the options

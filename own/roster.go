@@ -14,13 +14,13 @@ import (
 // was left the last time.
 var roster struct {
 	mu    sync.Mutex
-	pools map[weak.Pointer[Pool]]entry
+	pools map[weak.Pointer[Pool]]member
 	made  uint64 // how many pools were ever made
-	prune int    // take collected pools out when there are so many
+	prune int    // length of pools from which on collected ones are taken out
 }
 
-// An entry says what a pool of the roster is part of.
-type entry struct {
+// A member is what the roster knows of a pool.
+type member struct {
 	serial uint64
 	memory weak.Pointer[Memory] // nil for a pool that NewPool has made
 }
@@ -32,15 +32,15 @@ func (p *Pool) noteMade(memory *Memory) {
 	roster.mu.Lock()
 	defer roster.mu.Unlock()
 	if roster.pools == nil {
-		roster.pools = map[weak.Pointer[Pool]]entry{}
+		roster.pools = map[weak.Pointer[Pool]]member{}
 	}
 	roster.made++
 	p.serial = roster.made
-	roster.pools[weak.Make(p)] = entry{roster.made, weak.Make(memory)}
+	roster.pools[weak.Make(p)] = member{roster.made, weak.Make(memory)}
 	if len(roster.pools) < roster.prune {
 		return
 	}
-	maps.DeleteFunc(roster.pools, func(w weak.Pointer[Pool], _ entry) bool { return w.Value() == nil })
+	maps.DeleteFunc(roster.pools, func(w weak.Pointer[Pool], _ member) bool { return w.Value() == nil })
 	roster.prune = max(64, 2*len(roster.pools))
 }
 
@@ -55,7 +55,7 @@ func (p *Pool) noteDestroyed() {
 }
 
 // rostered returns a copy of the roster.
-func rostered() map[weak.Pointer[Pool]]entry {
+func rostered() map[weak.Pointer[Pool]]member {
 	roster.mu.Lock()
 	defer roster.mu.Unlock()
 	return maps.Clone(roster.pools)

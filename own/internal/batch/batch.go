@@ -31,14 +31,16 @@ type Batch struct {
 	pageShift uint8  // a page has 1<<pageShift entries
 	Share     uint8  // 1<<Share owners share a sentinel
 	outside   bool   // the pages are in the store
-	rate      uint8  // one in so many owners is sampled; 0 if none is. Set by StartSampling
+	rate      uint8  // 1 in rate owners is sampled; 0: none. Set by StartSampling
 
 	// gone counts the entries that are released or disowned:
-	// bytes<<goneBytes | goneAnnounced | owners<<goneOwners | goneSealed. Before the batch is
-	// sealed its entries are counted nowhere else. After that, each addition to
-	// gone also goes to the account. The bytes are read only before the batch is
-	// sealed, when they fit; later the sum may overflow at the top, which affects
-	// no other field.
+	//
+	//	gone = bytes<<goneBytes | goneAnnounced | owners<<goneOwners | goneSealed
+	//
+	// Before the batch is sealed its entries are counted nowhere else. After that, each
+	// addition to gone also goes to the account. bytes is read only before the batch is
+	// sealed, when it fits; later the sum may overflow at the top, which affects no other
+	// field.
 	gone atomic.Uint64
 
 	n     uint32 // entries in use; set by Seal
@@ -78,7 +80,7 @@ type notes struct {
 	samples   []sample          // with rate 1 by entry, else in ascending order
 	few       [2]sample         // of samples, as long as they fit
 	lastUses  map[uint32]*[mostUses]*Origin
-	oneAt     uint32                   // with OnCollect and without rate 1: the entry of which sampled is recorded
+	oneAt     uint32                   // with OnCollect and without rate 1: the entry whose origin is sampled
 	sampled   *Origin                  // if not nil
 	awaited   map[uint32]chan struct{} // by entry: closed when Gone is set
 	forgotten *Origin                  // of an entry that the collector found, until OnCollect is told
@@ -144,7 +146,7 @@ var (
 	ErrShared   = errors.New("cheap: own: the memory is shared with others and cannot be disowned; copy it")
 )
 
-// New returns a batch with room for n entries, of which 1<<share have the same sentinel.
+// New returns a batch with room for n entries; 1<<share adjacent ones share a sentinel.
 // If family is not nil, the entries are its children.
 func New(k *Spec, home any, family *Family, n uint32, share uint8) *Batch {
 	b := &Batch{Spec: k, Home: home, state: k.State, size: n, Share: share, pageShift: wholeShift}
@@ -272,8 +274,8 @@ func (k *Spec) misuse(op, reason string) *cheap.MisuseError {
 // the entry now: it was open, and no Use and no child does that later. If the entry
 // has, or had, children, Shut returns their family.
 //
-// It returns a copy of the entry as it was, because the page may be dropped as soon as the
-// entry is closed: the caller has no sentinel.
+// It returns a copy of the entry from before: the caller has no sentinel, so the page may be
+// dropped as soon as the entry is closed.
 func (b *Batch) Shut(i uint32) (e Entry, release bool, f *Family) {
 	b.mu.Lock()
 	defer func() {

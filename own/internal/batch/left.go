@@ -3,7 +3,7 @@ package batch
 // An Unclosed adds up entries that are neither closed nor found by the collector.
 type Unclosed struct {
 	N       int
-	Origins map[Stack]int // of batches of which each origin is recorded
+	Origins map[Stack]int // of batches that record each origin
 	Labels  []string
 }
 

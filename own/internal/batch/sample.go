@@ -25,7 +25,7 @@ func clock() uint32 { return uint32(time.Since(started) / time.Second) }
 // never is the index of no entry.
 const never = math.MaxUint32
 
-// StartSampling decides of which owners the origins are recorded. It is called once for each
+// StartSampling chooses the owners whose origins are recorded. It is called once for each
 // batch, before the first owner.
 func (b *Batch) StartSampling() {
 	k, level := b.Spec, b.Spec.Level()

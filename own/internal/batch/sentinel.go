@@ -33,7 +33,7 @@ func (r *Ref) Vacant() bool { return r.sentinel == nil || r.Sentinel().State(r.I
 // split: the ring is cut, and each sentinel is registered; see split.go.
 type Sentinel struct {
 	Batch *Batch
-	Page  *Entry    // the first entry of the page in which the sentinel's entries are
+	Page  *Entry    // the page of the sentinel's entries: its first entry
 	next  *Sentinel // in the ring; nil if there is no other, or the ring is cut
 }
 
@@ -204,8 +204,8 @@ func (t *Sentinel) Exit(i uint32) {
 }
 
 // Close closes an entry, and releases it unless a Use, a child or a queue does so later.
-// It reports whether it has left that to others, who set Gone, and returns the error of
-// the release function.
+// It returns the error of the release function, and reports whether it has left the release
+// to others, who set Gone.
 func (t *Sentinel) Close(i uint32) (later bool, err error) {
 	b, e := t.Batch, t.At(i)
 	for {

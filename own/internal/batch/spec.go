@@ -1,10 +1,14 @@
 // Package batch keeps batches of owners: the resources of each, and whether they are
 // owned, in use, closed or released.
 //
-// A batch is a number of owners that share one registration with the collector. An
-// owner is a [Ref]: a pointer to the [Sentinel] of its batch, and the index of its entry
-// in the [Batch]. The collector finds the sentinel unreachable when no owner of the
-// batch is left.
+// Owners share a registration with the collector:
+//
+//	                   +----------+ registered
+//	owner, a Ref ----> | Sentinel | ----> Batch ----> entries: resource, state
+//	owner, a Ref ----> +----------+
+//
+// A [Ref] is a pointer to a [Sentinel], and the index of an entry in the [Batch]. The
+// collector finds the sentinel unreachable when no owner is left.
 //
 // # The life of an entry
 //
@@ -19,13 +23,19 @@
 //	       | closed | -------------------> | releasing | ->| gone |
 //	       +--------+                      +-----------+   +------+
 //
-// The edges from open are one compare-and-swap each on the entry's state, but for those
-// of a dead batch. It has no owner that could close an entry, and Destroy leaves it
-// alone, so its open entries belong to the goroutine that claims them. Hence exactly
-// one goroutine closes an entry. That goroutine releases it, or the one that ends the
-// last Use, or the one that releases the last child. "Releases" means that it passes
-// the entry to the releaser of the [Spec]. Package intake makes entries, and package
-// worker runs the releases that no Close runs.
+// The edges from open are one compare-and-swap each on the entry's state, except in a dead
+// batch: no owner is left that could close an entry, and Destroy skips it, so its open
+// entries belong to the goroutine that claims them. Hence exactly one goroutine closes an
+// entry. It is released once:
+//
+//	by the goroutine that       if, when the entry is closed,
+//	closes or claims it         it is in no Use and has no child
+//	ends the last Use           it is in a Use
+//	releases the last child     it has children
+//
+// To release an entry is to pass it to the [Releaser] of the [Spec]. Package intake makes
+// entries, and package worker runs the releases that no Close runs. way.go has the way from
+// a forgotten owner to its release.
 //
 // # The life of a batch
 //
@@ -53,8 +63,8 @@ import (
 	"github.com/cheapgo/cheap/internal/leaks"
 )
 
-// A Spec is what all resources of a pool have in common. It does not change after the first
-// batch is made, but for its Counts and its leak level.
+// A Spec is what all resources of a pool have in common. It is immutable after the first
+// batch is made, except Counts, mix, level and sites.
 type Spec struct {
 	Name      string
 	Batch     int   // the largest number of live owners in a batch
@@ -141,7 +151,8 @@ type Holder struct {
 	owners  atomic.Int64
 }
 
-// The resources in the C heap are counted apart, because package cmem counts them, too.
+// The resources in the C heap have an account of their own, because package cmem counts them
+// as well.
 var (
 	others  Holder
 	inCHeap Holder

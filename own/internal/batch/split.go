@@ -133,18 +133,18 @@ type mix struct {
 	mu sync.Mutex
 	// The rest is under mu.
 
-	// Batches of the recent past that have ended without outliving collections, and
-	// that have outlived them. The second is known two collections later than the first.
-	// So they are compared from a round of package cleanup on.
+	// Batches of the recent past: whole have ended without outliving collections, old have
+	// outlived them. A batch is known as old two collections later than as whole. So the two
+	// are compared from the round from of package gcwatch on.
 	whole, old uint32
 	from       uint32
 
-	// Batches of the recent past of which each owner was closed when they were sealed, and
-	// all others.
+	// Batches of the recent past: when they were sealed, each owner of closed was closed, and
+	// of others was not.
 	closed, others uint32
 
-	// Of the batches that were split and have a sentinel that lives, and of which something
-	// was heard since: their sentinels, and those of them that live.
+	// Of the batches that are split, have a living sentinel, and were heard of since the
+	// split: all their sentinels, and the living ones.
 	sentinels, living int
 }
 

@@ -7,10 +7,13 @@ import (
 	"strings"
 )
 
-// A Tally adds up the open entries of batches by the stacks that made their owners. Of
-// batches that are sampled it estimates. Of those of one rate each owner had the same chance to
-// be sampled. So among the entries of similar size a sampled one stands for as many as there are
-// entries for each sample. Hence the sums over all rows are exact.
+// A Tally adds up the open entries of batches by the stacks that made their owners. For
+// batches that are sampled it estimates, in strata: the entries of one sampling rate and of
+// similar size. A sample stands for
+//
+//	entries of its stratum / samples of its stratum
+//
+// entries. Hence the sums over all rows are exact.
 type Tally struct {
 	// Exact has the stack left out of the entries of sampled batches, and a row for each
 	// generation of a stack.
@@ -35,7 +38,7 @@ type Row struct {
 	Generation uint64 // 0 if it is not known
 
 	Bytes   int64
-	Samples int64 // entries of which the origin is recorded
+	Samples int64 // entries with a recorded origin
 	Born    uint32
 	Uses    []*Origin // the last uses of an entry, the last one first
 

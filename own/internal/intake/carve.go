@@ -166,8 +166,7 @@ func (s *shard) beginChunk(c chunk) {
 // unlockAndGiveWay unlocks the shard before or after a request for a chunk, and
 // in one of 16 calls yields to other goroutines. Dead batches return after the
 // sweeper has found them. With all Ps busy, it would wait for the end of a time
-// slice of 10 ms. In that time a hundred thousand blocks can be made, all of which
-// would take fresh memory.
+// slice of 10 ms, and a hundred thousand blocks made in that time would take fresh memory.
 func (s *shard) unlockAndGiveWay() {
 	s.chunks++
 	now := s.chunks%16 == 0

@@ -1,11 +1,13 @@
 // Package intake takes resources in: it finds the batch and the entry for each, and
 // seals the batches.
 //
-// A pool has one [Intake]. Most owners are added by [Intake.Put], [Intake.Next] and
-// [Carver.Carve], which write an entry through the window of the goroutine's P (see
-// window.go) and take no lock. The slow paths lock a shard (shard.go), seal its
-// batch when it is full, and begin the next. Batches that do not fill up are sealed
-// after collections (seal.go).
+// A pool has one [Intake]:
+//
+//	Put, Next, Carve    the fast paths: they write an entry through the window of the
+//	                    goroutine's P (package window), and take no lock
+//	Own, Make,          the slow paths: they lock a shard (shard.go), seal its batch when it
+//	CarveSlow           is full, and begin the next
+//	sealOpened          seals batches that do not fill up, after a collection (seal.go)
 package intake
 
 import (

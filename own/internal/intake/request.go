@@ -90,8 +90,8 @@ var narrowed struct {
 	all map[sealRequest]struct{} // under mu
 }
 
-// Swept seals the batches of which the Ps have made no more owners since the
-// collection. It is called at the end of a sweep: see [gcwatch.Follower].
+// Swept seals the requested batches whose Ps have made no owner since. It is called at the
+// end of a sweep: see [gcwatch.Follower].
 func Swept() {
 	narrowed.mu.Lock()
 	all := narrowed.all

@@ -86,8 +86,8 @@ func (s *shard) newBatch(n uint32) *batch.Batch {
 	return b
 }
 
-// A batch is a probe after so many owners. A small batch tells little, so one in
-// fewProbes of them is one.
+// A batch is a probe if ownersAProbe owners were made since the last one, or if it is one of
+// fewProbes batches with fewEntries entries or less: a small batch tells little.
 const (
 	ownersAProbe = 1 << 14
 	fewEntries   = 32
@@ -111,7 +111,11 @@ func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
 	}
 }
 
-// setLimits sets limit and room for the open batch: closed owners count for neither.
+// setLimits sets Limit and Room for the open batch. Closed owners count for neither:
+//
+//	Limit = the least of Size(), N + Spec.Batch - (N - gone), and the next sampled entry
+//	Room  = Spec.Declared() + bytes of what is gone
+//
 // It reports whether there is room for one more resource of size bytes.
 func (s *shard) setLimits(size int64) bool {
 	b := s.open

@@ -212,7 +212,7 @@ func (ws *Set) Next(size int64) (sentinel *batch.Sentinel, i uint32) {
 }
 
 // Carve is Put for a block of size bytes with undefined contents, the next one of
-// the chunk. It returns the handle, of which the batch has one every stride bytes.
+// the chunk. It returns the handle: the handles of the batch are stride bytes apart.
 //
 //go:nosplit
 //go:nocheckptr

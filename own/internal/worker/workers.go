@@ -79,22 +79,24 @@ func Walked() {
 	hire()
 }
 
-// Workers are goroutines that release what the collector found dead. They are
-// started by a cleanup or by another worker, so outside of all bubbles of
-// testing/synctest, and end when nothing is queued for them.
+// Workers are goroutines that release what the collector found dead. They are started by a
+// cleanup or by another worker, so outside of all bubbles of testing/synctest, and end when
+// nothing is queued for them.
 //
-// Shared workers serve all pools. There are a few (see fewBusy), and pools take
-// turns. A worker that has been in one release for longer than StuckAfter is
-// stuck, and does not count as one of the few. A pool that has waited for as long
-// and has no worker gets one, however many there are. So a pool waits for
-// StuckAfter at most, whatever the release functions of other pools do. A pool
-// occupies MostOfPool shared workers at most.
+// Shared workers serve all pools, in the order in which they wait (assign):
 //
-// A worker takes several dead batches at once, as many as it releases in a bit, going by
-// the last ones. What a pool has queued beyond that is for a second worker.
+//	shared workers that are not stuck   <= fewBusy()
+//	shared workers of one pool          <= MostOfPool
+//	time a pool waits for its first     <= StuckAfter
 //
-// A pool with Options.Workers has workers of its own instead, which serve no
-// other pool.
+// A worker is stuck if one release has taken StuckAfter. A pool that has waited as long, and
+// has no worker, gets one even if fewBusy() others run. So a pool waits for StuckAfter at
+// most, whatever the release functions of other pools do.
+//
+// A worker takes as many jobs of a pool at once as it releases in aBit, estimated from the
+// last ones. What a pool has queued beyond that is for a second worker.
+//
+// A pool with Options.Workers has workers of its own instead, which serve no other pool.
 const (
 	LeastBusy  = 2
 	mostBusy   = 8
@@ -102,9 +104,9 @@ const (
 	StuckAfter = 50 * time.Millisecond
 
 	aBit       = 2 * time.Millisecond
-	mostBundle = 32768 // entries
-	mostJobs   = 1024  // of a bundle
-	manyJobs   = 64
+	mostBundle = 32768 // entries of the jobs of a worker
+	mostJobs   = 1024  // of a worker
+	manyJobs   = 64    // of a pool: a worker begins before the walk is over
 )
 
 // fewBusy returns how many shared workers may run that are not stuck.
