@@ -61,7 +61,7 @@ func (d *Dispatcher) Dead(j batch.Job) {
 	// What the collector has found comes from a walk, which finds many in a short time. A
 	// worker that begins after it releases them in few calls. A walk may take long, so a few
 	// are not many. See Walked.
-	if j.Entry&batch.Lost == 0 || j.Batch.Stock || c.dead.n >= manyJobs {
+	if j.Entry&batch.Lost == 0 || j.Batch.Stock || d.dead.n >= manyJobs {
 		hire()
 	} else {
 		arm(StuckAfter)
