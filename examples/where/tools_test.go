@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTools runs the sessions of docs/tools.md with this program, or its module, for a shorter time
+// and with more requests, and looks for the lines that the page shows in what they print.
+func TestTools(t *testing.T) {
+	program := build(t)
+	folder := filepath.Dir(program)
+	tools := t.TempDir()
+	c := exec.Command("go", "build", "-o", tools, "./cmd/cheap", "./vet/cmd/cheapvet")
+	c.Dir = filepath.Join("..", "..")
+	c.Env = append(os.Environ(), "GOWORK=") // the workspace has the modules of the commands
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	page := start(t, program, quick...)
+	host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/debug/cheap/")
+	text, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```text\n(.*?)^```$")
+	unit := func(line string) string { return strings.ReplaceAll(shape(line), "# µs", "# ns") }
+	commands := 0
+	for _, title := range []string{"cheap record", "cheap top", "cheap replay", "cheapvet"} {
+		_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
+		if !ok {
+			t.Fatalf("docs/tools.md has no part about %s", title)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		printed := map[string]bool{}
+		output := ""
+		session := func(command string) {
+			commands++
+			command = strings.ReplaceAll(command, "localhost:6060", host)
+			if strings.HasPrefix(command, "cheap record ") {
+				command += " -addr=localhost:0 -rate=50 -seconds=5"
+			}
+			c := exec.Command("bash", "-c", command)
+			if title != "cheapvet" {
+				c.Dir = folder // that of the program; cheapvet needs the module
+			}
+			c.Env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"), "PPROF_TMPDIR="+tools)
+			out, err := c.CombinedOutput()
+			if err != nil && (title != "cheapvet" || c.ProcessState.ExitCode() != 1) { // it has findings
+				t.Fatalf("%s: %v\n%s", command, err, out)
+			}
+			output = string(out)
+			clear(printed)
+			for line := range strings.Lines(output) {
+				printed[unit(line)] = true
+			}
+		}
+		for _, m := range blocks.FindAllStringSubmatch(section, -1) {
+			for line := range strings.Lines(m[1]) {
+				line = strings.TrimSpace(line)
+				switch command, isCommand := strings.CutPrefix(line, "$ "); {
+				case isCommand:
+					session(command)
+				case strings.HasPrefix(line, title+" -"):
+					session(line)
+				case line != "..." && !printed[unit(line)]:
+					t.Errorf("%q is not printed, but\n%s", unit(line), output)
+				}
+			}
+		}
+	}
+	if commands != 5 {
+		t.Errorf("docs/tools.md has %d commands with this program, want 5", commands)
+	}
+}
