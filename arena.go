@@ -111,7 +111,7 @@ func (a *Arena) Malloc(size int) unsafe.Pointer {
 	return a.allocSlow(size)
 }
 
-// mallocSlow is Malloc where the current chunk is too short, for a size of 0, and
+// allocSlow is Malloc where the current chunk is too short, for a size of 0, and
 // for mistakes.
 //
 //go:noinline

@@ -78,7 +78,7 @@ func (c *fixedChunk) setBias(bias int) {
 	c.bias = bias
 }
 
-// mallocSlow is Malloc where no block came back to the current chunk, and for mistakes.
+// allocSlow is Malloc where no block came back to the current chunk, and for mistakes.
 func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
 	if uint(size) > f.max {
 		panicMisuse("FixedBlock.Malloc", 0, "size %d; want 0 to %d", size, f.max)

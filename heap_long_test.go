@@ -25,7 +25,7 @@ var residentNow func() (now, peak int64, err error)
 
 // TestLongRun does random operations in eight goroutines, while GOMAXPROCS goes from 1 to
 // 16 and back. They share heaps, of which one has a limit, and have heaps of their own,
-// Locals, arenas, arenas of the pool and FixedBlocks; they trim and destroy. All contents
+// Locals, arenas, arenas of the pool and objects of FixedBlock; they trim and destroy. All contents
 // and all counts are compared with the reference, and at the end nothing is left. It runs
 // in a process of its own, which has nothing when it begins.
 func TestLongRun(t *testing.T) {

@@ -106,7 +106,7 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 }
 
 // sortUnasked is sortMagazines of those magazines that were there at the last call, and that no
-// cache has asked for since, but for the first wholeLeast.
+// cache has asked for since, but for the first leastFull.
 //
 //go:norace
 func (cl *class) sortUnasked(h *Heap, c uint8) {

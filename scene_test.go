@@ -15,7 +15,7 @@ import (
 
 // A scene is some heaps, and what is over them, with users that do random operations on
 // all of it: on blocks of every kind, with Locals, under limits, in arenas, arenas of the
-// pool and FixedBlocks, and on heaps that come and go. Each block is in the reference of
+// pool and objects of FixedBlock, and on heaps that come and go. Each block is in the reference of
 // its user, and its contents are verified when it is freed.
 type scene struct {
 	t     testing.TB
@@ -23,7 +23,7 @@ type scene struct {
 	mix   mix
 
 	shared  [2]*Heap // the second has a limit
-	under   *Heap    // has a limit; arenas and FixedBlocks take their chunks from it
+	under   *Heap    // has a limit; an Arena and a FixedBlock take their chunks from it
 	handed  [2]chan shadow.Block
 	refusal error // as in machine; of all
 }

@@ -87,7 +87,7 @@ func FreeSlice[T any](a Allocator, s []T) {
 	a.Free(unsafe.Pointer(unsafe.SliceData(s))) // the block, also if the capacity is 0
 }
 
-// tryMalloc is a.Malloc with an error instead of nil.
+// tryAlloc is a.Malloc with an error instead of nil.
 func tryAlloc(a Allocator, size int) (unsafe.Pointer, error) {
 	if t, ok := a.(TryAllocator); ok {
 		return t.TryMalloc(size)

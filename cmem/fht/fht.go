@@ -51,7 +51,7 @@ const (
 	Aligned
 )
 
-// The kinds of events that are no operations; cmem.h has all.
+// The kinds of events that are no operations; cmem/source/cmem.h has all.
 const (
 	moved  = 6
 	kept   = 7

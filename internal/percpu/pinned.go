@@ -14,7 +14,7 @@ const Portable = false
 const Max = 1024
 
 // The runtime lists these two among the internals that it keeps for others
-// (src/runtime/proc.go, since Go 1.23). They are the only ones that this module
+// (runtime/proc.go, since Go 1.23). They are the only ones that this module
 // uses.
 
 //go:linkname procPin runtime.procPin

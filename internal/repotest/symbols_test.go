@@ -35,6 +35,11 @@ func (s symbolTable) addFile(t *testing.T, pkg, name string, src any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.addDecls(pkg, f)
+}
+
+// addDecls adds what the file declares.
+func (s symbolTable) addDecls(pkg string, f *ast.File) {
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:

@@ -22,7 +22,7 @@ func isLower(name string) bool {
 }
 
 // TestNoHooks looks for function variables that a lower package calls and a higher one sets. They
-// hide that the two import each other: docs/rationale.md. A lower package that has to call a higher
+// hide that the two import each other: docs/decisions.md. A lower package that has to call a higher
 // one has an interface, of which the higher one gives it a value in its file wiring.go. Tests may
 // replace a function, such as a clock.
 func TestNoHooks(t *testing.T) {

@@ -15,7 +15,7 @@ import "unsafe"
 // A Machine counts and mixes calls.
 type Machine = *C.ctest_machine
 
-// NewMachine returns a machine in C memory, for [Machine.Close].
+// NewMachine returns a machine in C memory, for FreeMachine.
 func NewMachine() Machine {
 	m := (Machine)(C.calloc(1, C.sizeof_ctest_machine))
 	return m
@@ -72,7 +72,7 @@ func NewCursor(n int) Cursor {
 // FreeCursor frees a cursor.
 func FreeCursor(c Cursor) { C.free(unsafe.Pointer(c)) }
 
-// Row is what [Cursor.Next] is at.
+// Row is what ctest_next is at.
 type Row struct {
 	Integer int64
 	Real    float64

@@ -8,7 +8,7 @@ import "math"
 // In an exact profile it is known: the instruction that was interrupted is of C, or of the runtime
 // and of what cgo has made around the function.
 //
-// In others it is estimated: flat = C + perCall × transitions + perCallback × callbacks. The two
+// In others it is estimated: flat = C + a × transitions + b × callbacks. The two
 // ratios are those of programs in which C does nothing, so they hold whatever C does, as long as its
 // calls take the fast ways through entersyscall and exitsyscall. A group with few samples may have
 // less flat time than its calls would hide. So C of a group is at least 0, and all are scaled to add

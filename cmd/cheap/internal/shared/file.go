@@ -17,7 +17,7 @@ import (
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 )
 
-// A header is struct header of shared.c.
+// A header is struct header of cmem/source/shared.c.
 type header struct {
 	magic                              [8]byte
 	version, started, base             uint64
@@ -27,7 +27,7 @@ type header struct {
 	off                                [256]byte
 }
 
-// The fields are struct fields of internal.h: where variables lie, and the fields of records.
+// The fields are struct fields of cmem/source/internal.h: where variables lie, and the fields of records.
 type fields struct {
 	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                    uint64
 	taken, lost, rate                                                                                uint64
