@@ -11,7 +11,10 @@ import (
 
 // upward is what packages below this one call, by interfaces of their own. This file is the
 // only place where package own gives it to them.
-type upward struct{}
+type upward struct {
+	intake.AfterSweep
+	worker.AfterWalk
+}
 
 func init() {
 	gcwatch.Follow(upward{})
@@ -19,9 +22,6 @@ func init() {
 	leaks.SetPools(upward{})
 	setLevelsFromEnvironment() // after that: pools may have been made already
 }
-
-func (upward) Swept()  { intake.Swept() }
-func (upward) Walked() { worker.Walked() }
 
 func (upward) Pools(list []census.Pool) []census.Pool { return readPools(list) }
 func (upward) StoreBytes() int64                      { return batch.Outside() }

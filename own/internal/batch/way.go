@@ -20,12 +20,12 @@ package batch
 //
 // B. After a collection that has found the sentinel unreachable, the resources are released:
 //
-//	 1  intake.Swept                  batches that step A could not seal, on other Ps, are sealed
+//	 1  intake.AfterSweep.Swept       batches that step A could not seal, on other Ps, are sealed
 //	                                  package gcwatch walks over the registrations
 //	 2  batch.(*Batch).collected      of those whose sentinel is gone,
 //	                                  lost makes a Job of what the owners have left,
 //	 3  worker.(*Dispatcher).Dead     and the job is queued
-//	 4  worker.Walked                 the walk is over: workers get the jobs of a pool, as many
+//	 4  worker.AfterWalk.Walked       the walk is over: workers get the jobs of a pool, as many
 //	                                  as one releases in a bit
 //	 5  batch.(*Bundle).Run           claims the open entries of its jobs,
 //	 6  gcwatch.EnterSection          calls the release function, in a section,

@@ -18,10 +18,10 @@ import (
 )
 
 // A follower does what package own does at the end of a sweep or a walk.
-type follower struct{}
-
-func (follower) Swept()  { Swept() }
-func (follower) Walked() { worker.Walked() }
+type follower struct {
+	AfterSweep
+	worker.AfterWalk
+}
 
 func init() { gcwatch.Follow(follower{}) }
 

@@ -90,9 +90,12 @@ var narrowed struct {
 	all map[sealRequest]struct{} // under mu
 }
 
+// AfterSweep has a method of [gcwatch.Follower].
+type AfterSweep struct{}
+
 // Swept seals the requested batches whose Ps have made no owner since. It is called at the
-// end of a sweep: see [gcwatch.Follower].
-func Swept() {
+// end of a sweep.
+func (AfterSweep) Swept() {
 	narrowed.mu.Lock()
 	all := narrowed.all
 	narrowed.all = nil

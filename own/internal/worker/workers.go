@@ -68,8 +68,11 @@ func (d *Dispatcher) Dead(j batch.Job) {
 	}
 }
 
-// Walked is called after a walk: see [gcwatch.Follower].
-func Walked() {
+// AfterWalk has a method of [gcwatch.Follower].
+type AfterWalk struct{}
+
+// Walked is called after a walk, and starts workers for what it has found.
+func (AfterWalk) Walked() {
 	if queued.Load() == 0 {
 		becameIdle.Ring()
 		return
