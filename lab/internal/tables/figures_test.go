@@ -14,6 +14,7 @@ import (
 
 	numbers "github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
 var updateFigures = flag.Bool("figures.update", false, "write docs/figures.md anew")
@@ -48,25 +49,7 @@ func TestFiguresPage(t *testing.T) {
 	if err := page.Execute(&want, nil); err != nil {
 		t.Fatal(err)
 	}
-	if *updateFigures {
-		if err := os.WriteFile(docs("figures.md"), want.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(docs("figures.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want.Bytes()) {
-		gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(want.String(), "\n")
-		for i := range min(len(gotLines), len(wantLines)) {
-			if gotLines[i] != wantLines[i] {
-				t.Fatalf("docs/figures.md:%d is\n%s\nand should be\n%s\n(go test ./internal/tables -figures.update writes it anew)", i+1, gotLines[i], wantLines[i])
-			}
-		}
-		t.Fatalf("docs/figures.md has %d lines, and should have %d", len(gotLines), len(wantLines))
-	}
+	resulttest.Golden(t, docs("figures.md"), want.String(), *updateFigures)
 }
 
 // machineOf says where and when the report was measured.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/result/resulttest"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 
@@ -95,25 +96,7 @@ func TestList(t *testing.T) {
 			b.WriteString(describe(row) + "\n")
 		}
 	}
-	const file = "testdata/rows.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, wanted := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(got), len(wanted)) {
-		if got[i] != wanted[i] {
-			t.Fatalf("%s:%d is\n%s\nthe tables have\n%s\n(-update writes it anew)", file, i+1, wanted[i], got[i])
-		}
-	}
-	if len(got) != len(wanted) {
-		t.Errorf("%s has %d lines, the tables %d", file, len(wanted), len(got))
-	}
+	resulttest.Golden(t, "testdata/rows.txt", b.String(), *update)
 }
 
 // TestRows does short rounds of the rows that need no other process, and checks that a row notices

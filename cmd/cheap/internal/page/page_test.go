@@ -44,23 +44,7 @@ func TestGolden(t *testing.T) {
 	}
 	part.Rows = part.RowsOf("traces")
 	for file, r := range map[string]*result.Report{"whole.html": whole, "part.html": part} {
-		file = filepath.Join("testdata", file)
-		got := withoutScripts(write(t, r))
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-		for i := range max(len(gotLines), len(wantLines)) {
-			if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
-				t.Fatalf("%s:%d differs (go test ./internal/page -update writes it anew):\n%s", file, i+1, strings.Join(gotLines[min(i, len(gotLines)):min(i+1, len(gotLines))], ""))
-			}
-		}
+		resulttest.Golden(t, filepath.Join("testdata", file), withoutScripts(write(t, r)), *update)
 	}
 }
 

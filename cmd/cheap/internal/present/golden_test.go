@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/result"
@@ -18,24 +16,7 @@ var update = flag.Bool("update", false, "write the golden files of testdata anew
 // golden compares what was written with a file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(gotLines), len(wantLines)) {
-		if gotLines[i] != wantLines[i] {
-			t.Fatalf("%s:%d:\n got %s\nwant %s\n(go test ./internal/present -update writes the file anew)", path, i+1, gotLines[i], wantLines[i])
-		}
-	}
-	if len(gotLines) != len(wantLines) {
-		t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
-	}
+	resulttest.Golden(t, path, got, *update)
 }
 
 // written returns what a format writes.

@@ -1,0 +1,30 @@
+package resulttest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Golden compares a text with a file. With update it writes the file anew.
+func Golden(t testing.TB, file, got string, update bool) {
+	t.Helper()
+	if update {
+		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(gotLines), len(wantLines)) {
+		if gotLines[i] != wantLines[i] {
+			t.Fatalf("%s:%d is\n%s\nand should be\n%s\n(a flag of the test writes the file anew)", file, i+1, wantLines[i], gotLines[i])
+		}
+	}
+	if len(gotLines) != len(wantLines) {
+		t.Fatalf("%s has %d lines, and should have %d", file, len(wantLines), len(gotLines))
+	}
+}
