@@ -7,7 +7,7 @@ import (
 	"github.com/cheapgo/cheap/internal/poison"
 )
 
-// fillsFreed says whether arenas and FixedBlocks fill the memory that is freed: CHEAP_CHECK is set.
+// fillsFreed says whether an Arena and a FixedBlock fill the memory that is freed: CHEAP_CHECK is set.
 var fillsFreed = checkAll != CheckNone
 
 // watchesRest reports whether fillRest does anything.

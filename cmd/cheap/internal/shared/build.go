@@ -2,7 +2,7 @@
 
 // Package shared reads the counts and stacks that a preloaded library keeps in a file, while the
 // program runs and after it has ended. The library is that of package cmem, compiled for this; its
-// file shared.c describes the file.
+// file cmem/source/shared.c describes the file.
 package shared
 
 import (
@@ -60,7 +60,7 @@ func Build(folder string) (string, error) {
 	return library, isForGlibc(library, cc[0])
 }
 
-// unpack writes the C files, and returns those that are compiled: shared.c is the last, because its
+// unpack writes the C files, and returns those that are compiled: cmem/source/shared.c is the last, because its
 // variable is to be the last in the file.
 func unpack(folder string) ([]string, error) {
 	const last = "shared.c"
