@@ -65,8 +65,8 @@
 //   - A write to a freed block is detected only if the block has at most 32 KiB, if its
 //     first 16 bytes change, and when the block is taken off its list or its span is given
 //     back. The free blocks linked behind it are lost. A write of bytes that were read from
-//     the same block, when it was free before, is not detected. The tag cheap_check detects
-//     more.
+//     the same block, when it was free before, is not detected. CHEAP_CHECK in the environment
+//     detects more: see [CheckLevel].
 //   - Heap.Free of a large block of an [Arena] is not detected before the arena frees the
 //     block, too. Heap.Free of the first block of a batch of an own.Memory frees the memory
 //     of the whole batch.
@@ -98,6 +98,6 @@
 //
 // # Build tags and environment
 //
-// The tags cheap_portable, cheap_gomem and cheap_check, the environment variables, and the
+// The tags cheap_portable and cheap_gomem, the environment variables, and the
 // systems that are supported are listed in docs/limits.md.
 package cheap

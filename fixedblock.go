@@ -26,11 +26,12 @@ type FixedBlock struct {
 	// For Malloc and Free.
 	cur     *fixedChunk // the chunk that Malloc takes from, or noChunk
 	last    *fixedChunk // the chunk of the block that was freed last, or noChunk
-	max     uint        // largest size, at most stride
+	bound   uint        // sizes below it are served at once: max+1, or 0 if watched
 	key     uintptr     // part of each encoded link
 	inverse uintptr     // see index
 	rotate  int         //
 
+	max       int     // largest size, at most stride
 	stride    uintptr // from one block to the next, in bytes
 	align     uintptr
 	chunkSize uintptr // a power of two
@@ -99,7 +100,8 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 	f := &FixedBlock{
 		cur:       &noChunk,
 		last:      &noChunk,
-		max:       uint(o.BlockSize),
+		bound:     uint(o.BlockSize) + 1,
+		max:       o.BlockSize,
 		key:       uintptr(rand.Uint64()),
 		inverse:   inverse(stride >> shift),
 		rotate:    -shift,
@@ -109,6 +111,9 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 		id:        fixedBlockIDs.Add(1),
 		inner:     inner,
 	}
+	if fillsFreed {
+		f.bound = 0
+	}
 	if b, ok := inner.(BoundedAllocator); ok && f.request(inner) > uintptr(b.MaxSize()) {
 		panicMisuse(op, 0, "chunks of %d bytes do not fit in the largest block of the inner allocator, %d bytes; use a Fallback as the inner allocator", f.chunkSize, b.MaxSize())
 	}
@@ -117,7 +122,7 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 
 // MaxSize returns the largest size that Malloc accepts, in bytes:
 // FixedBlockOptions.BlockSize.
-func (f *FixedBlock) MaxSize() int { return int(f.max) }
+func (f *FixedBlock) MaxSize() int { return f.max }
 
 // Stride returns the distance from one block to the next, in bytes: MaxSize, rounded up.
 // All of it is usable.
@@ -128,7 +133,7 @@ func (f *FixedBlock) Stride() int { return int(f.stride) }
 func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 	c := f.cur
 	p := c.free
-	if p&noBlock != 0 || uint(size) > f.max {
+	if p&noBlock != 0 || uint(size) >= f.bound {
 		return f.allocSlow(size)
 	}
 	b := (*uintptr)(osmem.Pointer(p)) // a free block of the chunk, because the link to it was checked

@@ -78,19 +78,24 @@ func (c *fixedChunk) setBias(bias int) {
 	c.bias = bias
 }
 
-// allocSlow is Malloc where no block came back to the current chunk, and for mistakes.
+// allocSlow is Malloc where no block came back to the current chunk, where blocks are watched, and
+// for mistakes.
 func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
-	if uint(size) > f.max {
+	if uint(size) > uint(f.max) {
 		panicMisuse("FixedBlock.Malloc", 0, "size %d; want 0 to %d", size, f.max)
 	}
 	c := f.cur
-	if c.carved == c.n {
+	if c.free&noBlock != 0 && c.carved == c.n {
 		if !f.refill() {
 			return nil
 		}
-		if c = f.cur; c.free&noBlock == 0 {
-			return f.Malloc(size)
+		c = f.cur
+	}
+	if c.free&noBlock == 0 {
+		if f.watched() {
+			return f.allocWatched(c)
 		}
+		return f.Malloc(size)
 	}
 	p := osmem.Pointer(c.base + c.carved*f.stride) // in the chunk: carved < n
 	poison.Unpoison(uintptr(p), f.stride)
@@ -136,11 +141,14 @@ func (f *FixedBlock) freeSlow(ptr unsafe.Pointer) {
 	if c == nil || f.index(p-c.base) >= c.carved {
 		f.panicNotLive(c, p)
 	}
-	if f.mayHoldChunks() {
+	if f.looksUp() {
 		// The innermost chunk at a block of f is c, unless the block is the chunk of
 		// another FixedBlock, which takes it out of the map before it frees it.
 		if span.FindChunk(p) != uintptr(unsafe.Pointer(c)) {
 			panicMisuse("FixedBlock.Free", p, "%#x is in a chunk that another FixedBlock has taken from this one; pass its blocks to that FixedBlock", p)
+		}
+		if f.watched() {
+			f.fillFreed(c, p)
 		}
 		f.last = c
 		defer func() { f.last = &noChunk }()
@@ -148,9 +156,9 @@ func (f *FixedBlock) freeSlow(ptr unsafe.Pointer) {
 	f.Free(ptr) // c is the last chunk now
 }
 
-// mayHoldChunks reports whether a block of f is large enough to be the chunk of another
-// FixedBlock. Then Free looks at the map each time, so that last is noChunk between calls.
-func (f *FixedBlock) mayHoldChunks() bool { return f.stride >= span.UnitSize }
+// looksUp reports whether a block of f is large enough to be the chunk of another FixedBlock, or
+// blocks are watched. Then Free looks at the map each time, so that last is noChunk between calls.
+func (f *FixedBlock) looksUp() bool { return f.stride >= span.UnitSize || f.watched() }
 
 // relist gives a chunk its place among the others after a free that made slack 0: a chunk
 // that was full has a free block now, and any other chunk has no live block left.
@@ -177,7 +185,7 @@ func (f *FixedBlock) relist(c *fixedChunk) {
 	}
 }
 
-// find returns the chunk that p is in, and makes it the last one unless mayHoldChunks. It
+// find returns the chunk that p is in, and makes it the last one unless looksUp. It
 // returns nil if there is none.
 func (f *FixedBlock) find(p uintptr) *fixedChunk {
 	if c := f.last; c != &noChunk && p-c.base < f.chunkSize {
@@ -186,7 +194,7 @@ func (f *FixedBlock) find(p uintptr) *fixedChunk {
 	for m := span.FindChunk(p); m != 0; m = span.OuterChunk(m) {
 		// Records stay mapped, and all begin alike.
 		if c := (*fixedChunk)(osmem.Pointer(m)); c.id == f.id {
-			if !f.mayHoldChunks() {
+			if !f.looksUp() {
 				f.last = c
 			}
 			return c

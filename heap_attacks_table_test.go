@@ -32,7 +32,7 @@ type attackTable struct {
 }
 
 var (
-	attacksOfBuilds = attackTable{"| attack | ", attacks, 5, true}
+	attacksOfBuilds = attackTable{"| attack | ", attacks, 4, true}
 	attacksOfAsan   = attackTable{"| read or write | ", writeAttacks, 1, false}
 )
 
@@ -57,14 +57,14 @@ type attackColumn struct {
 
 // attackColumns are those for this build.
 func attackColumns() (attackTable, []attackColumn) {
-	columns := []attackColumn{{0, nil}, {3, []string{"CHEAP_CHECK=stacks"}}, {4, []string{"CHEAP_GUARD=1"}}}
+	columns := []attackColumn{{0, nil}, {2, []string{"CHEAP_CHECK=stacks"}}, {3, []string{"CHEAP_GUARD=1"}}}
 	switch {
 	case unsafe.Sizeof(uintptr(0)) != 8 || percpu.Portable:
 		columns = nil
 	case poison.Build && poisonsBlocks:
 		return attacksOfAsan, []attackColumn{{0, nil}}
 	case race.Build && osmem.GoBacked:
-		columns = []attackColumn{{2, nil}}
+		columns = []attackColumn{{1, nil}}
 	case race.Build || osmem.GoBacked:
 		columns = nil
 	}

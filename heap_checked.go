@@ -15,7 +15,7 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A CheckLevel says how closely a heap watches the use of its blocks.
+// A CheckLevel says how closely a heap watches its blocks.
 type CheckLevel int
 
 const (
@@ -26,7 +26,8 @@ const (
 	// CheckBlocks fills blocks when they are handed out and when they are freed, puts bytes
 	// before and behind each block that must not change, and keeps freed blocks from
 	// reuse for a while. A write to these bytes is found when the block is freed and by
-	// Destroy; a write to a freed block when it leaves the quarantine, and by Destroy.
+	// Destroy; a write to a freed block when it leaves the quarantine, when its memory is
+	// handed out again, and by Destroy.
 	CheckBlocks
 
 	// CheckStacks is CheckBlocks with the stacks of the allocation and of the free in each
@@ -217,7 +218,7 @@ func (c *checked) free(op string, p uintptr) {
 		panicMisuse(op, p, "%s", report)
 	}
 	if hd.filled() {
-		freedFill.write(hd.content())
+		hd.fillFreed()
 	}
 	hd.freeStack = stack
 	hd.become(quarantined)

@@ -20,12 +20,16 @@ func (c *checked) take(op string, size, align int) uintptr {
 	if !ok {
 		return 0
 	}
-	p := c.takeClass(op, class)
-	if p != 0 && c.h.damaged.Load() != nil {
+	p, was := c.takeClass(op, class)
+	if p == 0 {
+		return 0
+	}
+	if c.h.damaged.Load() != nil {
 		c.mu.Unlock()
 		c.h.panicDamaged(p)
 		c.lock(op) // another goroutine has panicked with it
 	}
+	c.mustBeAsFreed(op, p, was)
 	return p
 }
 
@@ -41,19 +45,21 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 		}
 		c.starting--
 	}()
-	if base, _, err = c.h.allocPlain(op, nil, size, align); err != nil {
+	p, was, err := c.h.allocPlain(op, nil, size, align)
+	if err != nil {
 		// What is in quarantine may be what is missing.
 		c.empty()
-		if base, _, err = c.h.allocPlain(op, nil, size, align); err != nil {
+		if p, was, err = c.h.allocPlain(op, nil, size, align); err != nil {
 			return 0, err
 		}
 	}
 	c.mu.Lock()
-	return base, nil
+	c.mustBeAsFreed(op, p, was)
+	return p, nil
 }
 
-// takeClass is take of a class.
-func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
+// takeClass is take of a class. It returns what the canary of the block said as well.
+func (c *checked) takeClass(op string, class uint8) (taken uintptr, was blockState) {
 	c.lock(op)
 	defer func() {
 		if taken == 0 { // no block, or a panic: handedOut may find that the block was written to
@@ -65,19 +71,19 @@ func (c *checked) takeClass(op string, class uint8) (taken uintptr) {
 		c.local.attach(true)
 	}
 	if !c.local.c.has() {
-		return 0
+		return 0, 0
 	}
 	c.flush(false)
 	if p, was := c.local.k.class(class).pop(); p != 0 {
 		handedOut(p, was)
-		return p
+		return p, was
 	}
 	p, was, err := c.h.refill(c.local.k, class)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	handedOut(p, was)
-	return p
+	return p, was
 }
 
 // flush empties the cache, if the heap has asked for that or now is true. The lock is held.
@@ -113,7 +119,8 @@ func (c *checked) leave(op string) {
 	hd := headerAt(c.ring[c.first])
 	c.first = (c.first + 1) % len(c.ring)
 	c.n--
-	size := span.Find(uintptr(unsafe.Pointer(hd))).Size
+	s := span.Find(uintptr(unsafe.Pointer(hd)))
+	size, large := s.Size, s.LoadTag()&span.KindMask == span.KindLarge
 	at, report := c.writtenFree(hd)
 	c.held -= int(size)
 	if report != "" {
@@ -123,6 +130,9 @@ func (c *checked) leave(op string) {
 	}
 	c.unpoison(hd)
 	hd.become(released)
+	if large {
+		fillUnits(s, uintptr(unsafe.Pointer(hd)))
+	}
 	c.freeBase(uintptr(unsafe.Pointer(hd)))
 }
 

@@ -207,6 +207,7 @@ func TestCheckedDestroyWaits(t *testing.T) {
 							span.Each(h.id, func(s *span.Span) {
 								if s.LoadTag()&span.KindMask == span.KindLarge {
 									*headerAt(s.Base) = checkedHeader{} // that of an earlier heap, perhaps
+									s.Filled = false                    // as after a heap that does not fill
 								}
 							})
 						}

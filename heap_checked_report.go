@@ -41,6 +41,7 @@ const mostWrittenOver = 1 << 10
 func (c *checked) panicDamaged(p uintptr, d *damage) {
 	c.lock("Heap")
 	if p != 0 {
+		c.blank(p, released)
 		c.freeBase(p)
 	}
 	at, report := c.writtenOver(d.block)

@@ -156,7 +156,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		return ErrLimit
 	}
 	sc := &sizeclass.Classes[c]
-	base, fresh, err := span.AllocCarved(sc.SpanBytes())
+	base, fresh, filled, err := span.AllocCarved(sc.SpanBytes())
 	if err != nil {
 		h.account.Uncharge(cost)
 		return noMemory(err)
@@ -168,7 +168,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	s.ForgetChunk()
 	s.Size, s.Base = uintptr(sc.Size), base
 	s.Inverse, s.Shift, s.Blocks = sc.Inverse, uint32(sc.Shift), sc.Blocks
-	s.Free, s.NumFree, s.Fresh = 0, 0, fresh
+	s.Free, s.NumFree, s.Fresh, s.Filled = 0, 0, fresh, filled && !fresh
 	s.StoreTag(cl.tag)
 	cl.list(s)
 	h.grew.Store(true)
@@ -407,8 +407,13 @@ func (cl *class) release(h *Heap, s *span.Span) {
 		cl.unlist(s)
 	}
 	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
+	filled := h.checked != nil && h.fillSpan(s)
 	retire(s)
-	span.FreeCarved(base)
+	if filled {
+		span.FreeFilled(base, 1)
+	} else {
+		span.FreeCarved(base)
+	}
 	h.account.Uncharge(cost)
 }
 

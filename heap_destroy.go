@@ -50,7 +50,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	race.Enter()
 	defer race.Leave()
 	if h.id == 0 {
-		h.panicInside(op)
+		seen(func() { h.panicNotOpen(op) })
 	}
 	h.seize.Lock()
 	defer h.seize.Unlock()

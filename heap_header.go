@@ -117,7 +117,7 @@ func (hd *checkedHeader) writtenFree() string {
 	if !hd.filled() {
 		return ""
 	}
-	if from, to := freedFill.changed(hd.content()); from < to {
+	if from, to := hd.changedFreed(); from < to {
 		return fmt.Sprintf("the free %s was written to after it was freed: %d bytes from byte %d on; look for a pointer that is used after Free%s",
 			hd.name(), to-from, from, hd.stacksText())
 	}
@@ -158,46 +158,4 @@ func stackLines(title string, id uint32) string {
 			return b.String()
 		}
 	}
-}
-
-// A fillPage is a page of bytes that are equal.
-type fillPage [4 << 10]byte
-
-var borderFill, newFill, freedFill = fillOf(0xB5), fillOf(0xA5), fillOf(0xDF)
-
-func fillOf(v byte) *fillPage {
-	f := new(fillPage)
-	for i := range f {
-		f[i] = v
-	}
-	return f
-}
-
-// write fills b.
-func (f *fillPage) write(b []byte) {
-	for len(b) > 0 {
-		b = b[copy(b, f[:]):]
-	}
-}
-
-// changed returns the range of bytes of b that write has not left: from is the first of them,
-// and to is behind the last.
-func (f *fillPage) changed(b []byte) (from, to int) {
-	for rest := b; ; rest = rest[len(f):] {
-		if len(rest) <= len(f) {
-			if string(rest) == string(f[:len(rest)]) {
-				return 0, 0
-			}
-			break
-		}
-		if string(rest[:len(f)]) != string(f[:]) {
-			break
-		}
-	}
-	for b[from] == f[0] {
-		from++
-	}
-	for to = len(b); b[to-1] == f[0]; to-- {
-	}
-	return from, to
 }

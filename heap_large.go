@@ -112,6 +112,7 @@ func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) 
 //go:norace
 func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool, err error) {
 	var space uintptr
+	filled := false
 	switch own := size >= span.OwnMapping || align >= span.OwnMapping; {
 	case own && warm:
 		p, space, fresh, err = span.AllocWarmMapping(size, align)
@@ -119,7 +120,7 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 		fresh = true
 		p, space, err = span.AllocMapping(size, align)
 	default:
-		p, fresh, err = span.Alloc(unitsOf(size), max(1, int(align/span.UnitSize)), size)
+		p, fresh, filled, err = span.AllocFilled(unitsOf(size), max(1, int(align/span.UnitSize)), size)
 	}
 	if err != nil {
 		return 0, false, noMemory(err)
@@ -127,7 +128,7 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
 	s.ForgetChunk()
-	s.Base, s.Space, s.Sampled = p, space, false
+	s.Base, s.Space, s.Sampled, s.Filled = p, space, false, filled && h.checked != nil
 	atomic.StoreUintptr(&s.Size, size)
 	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
 	h.large.blocks.Add(1)
@@ -200,6 +201,8 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 		span.FreeWarmMapping(p, size, space)
 	case space != 0:
 		span.FreeMapping(p, space)
+	case s.Filled:
+		span.FreeFilled(p, unitsOf(size))
 	default:
 		span.Free(p, unitsOf(size))
 	}

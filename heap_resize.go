@@ -195,17 +195,21 @@ func (h *Heap) begin(op string) {
 	race.Enter()
 	h.busy.Add(1)
 	if h.closed.Load() || h.id == 0 {
-		h.busy.Add(-1)
-		h.panicInside(op)
+		h.panicNotBegun(op)
 	}
 	race.Leave()
 }
 
-// panicInside panics because the heap is not open, between Enter and Leave of package
-// race. It is apart from begin so that the compiler can inline that.
+// panicNotBegun is the end of begin where the heap is not open. It is apart from begin so that the
+// compiler can inline that.
 //
 //go:noinline
-func (h *Heap) panicInside(op string) { seen(func() { h.mustBeOpen(op) }) }
+//go:norace
+func (h *Heap) panicNotBegun(op string) {
+	h.busy.Add(-1)
+	race.Leave()
+	h.panicNotOpen(op)
+}
 
 // end ends what begin began.
 //

@@ -1,4 +1,4 @@
-//go:build linux && !cheap_gomem && !cheap_check
+//go:build linux && !cheap_gomem
 
 package cheap
 

@@ -44,7 +44,7 @@ func Pointer(p unsafe.Pointer) Arg { return Arg{Word: Address(p)} }
 
 // Address returns a pointer as a word of a recorded call. It must be to C memory, or what
 // [List.Bytes] or [List.Pin] has returned: a Go pointer that is not pinned keeps nothing
-// alive in a list. A program that is built with -race or the tag cheap_check panics for such
+// alive in a list. A program that is built with -race panics for such
 // a pointer, as a cgo call does for one in Go memory. Generated code calls it.
 func Address(p unsafe.Pointer) uint64 {
 	checkPointer(p)

@@ -1,4 +1,4 @@
-//go:build cgo && (race || asan || cheap_check)
+//go:build cgo && (race || asan)
 
 package calls_test
 

@@ -1,4 +1,4 @@
-//go:build cgo && (race || cheap_check) && !cheap_gomem
+//go:build cgo && race && !cheap_gomem
 
 package calls
 

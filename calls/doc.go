@@ -28,7 +28,7 @@
 //
 // A list keeps words, not pointers: it keeps no Go object alive. So a pointer that is recorded
 // is to C memory, or is what [List.Bytes], [List.Text], [List.String], [List.Alloc] or
-// [List.Pin] has returned. A program that is built with -race or the tag cheap_check panics
+// [List.Pin] has returned. A program that is built with -race panics
 // for others. What these methods return is valid until the list is reset or given back, and as
 // long as the list is reachable: its memory is freed with it. A deferred Put or
 // runtime.KeepAlive ensures that. The same is true of the columns of a [Repeat].

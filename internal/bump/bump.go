@@ -1,8 +1,6 @@
 // Package bump cuts blocks off a chunk of memory, one after the other.
 package bump
 
-import "github.com/cheapgo/cheap/internal/osmem"
-
 // Align is what chunks begin at a multiple of, and what blocks are aligned to at
 // least, in bytes.
 const Align = 16
@@ -22,9 +20,6 @@ type Chunk struct {
 // Cut takes a block of size bytes. It returns false, and takes nothing, if Left does
 // not suffice or size is less than 1.
 func (c *Chunk) Cut(size int) (addr uintptr, ok bool) {
-	if checking {
-		c.mustBeRight("bump.Cut")
-	}
 	left := c.Left
 	if uint(size-1) >= uint(left) { // 0 and negative sizes are huge here
 		return 0, false
@@ -38,11 +33,6 @@ func (c *Chunk) Cut(size int) (addr uintptr, ok bool) {
 // power of two and at least Align. It returns false, and takes nothing, if Left does
 // not suffice.
 func (c *Chunk) CutAligned(size, align int) (addr uintptr, ok bool) {
-	if checking {
-		c.mustBeRight("bump.CutAligned")
-		osmem.Must(size >= 0, "bump.CutAligned", "size", uintptr(size))
-		osmem.Must(align >= Align && align&(align-1) == 0, "bump.CutAligned", "align", uintptr(align))
-	}
 	left := c.Left - size
 	left -= int((c.Base + uintptr(left)) & uintptr(align-1))
 	if size > c.Left || left < 0 {
@@ -50,10 +40,4 @@ func (c *Chunk) CutAligned(size, align int) (addr uintptr, ok bool) {
 	}
 	c.Left = left
 	return c.Base + uintptr(left), true
-}
-
-// mustBeRight panics if c cannot be a chunk.
-func (c *Chunk) mustBeRight(op string) {
-	osmem.Must(c.Base%Align == 0, op, "Base", c.Base)
-	osmem.Must(c.Left >= 0, op, "Left", uintptr(c.Left))
 }

@@ -6,8 +6,8 @@ import "fmt"
 // false. op is the function, arg the argument, and value what it is. An address or a size that is
 // rounded in the wrong direction would else be memory of someone else.
 //
-// Functions that make a system call or take a lock call it always: it takes an instruction or
-// two. Those that are hot call it with the build tag cheap_check. Pinned code must not.
+// Functions that make a system call or take a lock call it: it takes an instruction or two. Those that
+// are hot do not, and pinned code must not.
 //
 //go:norace
 func Must(ok bool, op, arg string, value uintptr) {

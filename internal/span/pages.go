@@ -22,6 +22,9 @@ type region struct {
 	// spotty is the part of warm that was not carved; see AllocCarved.
 	spotty unitSet
 
+	// filled is the part of warm that was given back by FreeFilled.
+	filled unitSet
+
 	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
 
 	free  int // units not in used
@@ -101,11 +104,23 @@ var pages struct {
 // Alloc returns units in a row, at a multiple of align units, a power of two. There are no more
 // of either than a region has. Their first size bytes are committed. fresh says that these are known to read as zero.
 func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error) {
-	const op = "span.Alloc"
+	mustBeRequest("span.Alloc", units, align, size)
+	base, fresh, _, err = alloc(units, align, size, false)
+	return base, fresh, err
+}
+
+// AllocFilled is Alloc for who gives units back by FreeFilled. filled says that each of the units
+// has what its last user has left there before such a call, or reads as zero.
+func AllocFilled(units, align int, size uintptr) (base uintptr, fresh, filled bool, err error) {
+	mustBeRequest("span.AllocFilled", units, align, size)
+	return alloc(units, align, size, false)
+}
+
+// mustBeRequest panics if no region has so many units, aligned so, with so many bytes.
+func mustBeRequest(op string, units, align int, size uintptr) {
 	osmem.Must(0 < units && units <= regionUnits, op, "units", uintptr(units))
 	osmem.Must(osmem.IsPower(uintptr(align)) && align <= regionUnits, op, "align", uintptr(align))
 	osmem.Must(size <= uintptr(units)*UnitSize, op, "size", size)
-	return alloc(units, align, size, false)
 }
 
 // AllocCarved is Alloc of one unit that is carved: it is used from its start on, as
@@ -116,16 +131,16 @@ func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error)
 // unit was part of a large block, its memory may be anywhere (the unit is spotty),
 // and where no block is carved it would stay without use. So while the program uses
 // more units than it ever did, a spotty unit that is to be carved gives its memory
-// up first.
-func AllocCarved(size uintptr) (base uintptr, fresh bool, err error) {
+// up first. filled is that of AllocFilled.
+func AllocCarved(size uintptr) (base uintptr, fresh, filled bool, err error) {
 	osmem.Must(size <= UnitSize, "span.AllocCarved", "size", size)
 	return alloc(1, 1, size, true)
 }
 
 //go:norace
-func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh bool, err error) {
+func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh, filled bool, err error) {
 	if err := Init(); err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
@@ -150,7 +165,7 @@ func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh boo
 	}
 	r, err := newRegion()
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	return r.take(0, units, size)
 }
@@ -180,16 +195,16 @@ func newRegion() (*region, error) {
 // take hands out units from i on, and makes their first size bytes usable.
 //
 //go:norace
-func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
-	base := r.base + uintptr(i)*UnitSize
+func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled bool, err error) {
 	if err := r.commit(i, units, size); err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
-	fresh := true
+	fresh, filled = true, true
 	for u := i; u < i+units; u++ {
 		r.used.add(u)
 		if r.warm.has(u) {
 			fresh = false
+			filled = filled && r.filled.has(u)
 			r.chill(u)
 		}
 	}
@@ -199,7 +214,7 @@ func (r *region) take(i, units int, size uintptr) (uintptr, bool, error) {
 	for pages.first < len(pages.regions) && pages.regions[pages.first].free == 0 {
 		pages.first++
 	}
-	return base, fresh, nil
+	return r.base + uintptr(i)*UnitSize, fresh, filled, nil
 }
 
 // commit makes the first size bytes of some units usable.
@@ -232,6 +247,7 @@ func (r *region) chill(u int) {
 	r.warm.remove(u)
 	r.cool.remove(u)
 	r.spotty.remove(u)
+	r.filled.remove(u)
 	r.nwarm--
 	pages.warm--
 }
@@ -252,7 +268,7 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	if i+more > regionUnits || r.used.next(i, true) < i+more {
 		return false
 	}
-	_, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
+	_, _, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
 	return err == nil
 }
 
@@ -272,18 +288,25 @@ func Commit(base, size uintptr) error {
 // later.
 func FreeCarved(base uintptr) {
 	mustBeUnits("span.FreeCarved", base, 1)
-	free(base, 1, true)
+	free(base, 1, true, false)
 }
 
 // Free frees units that Alloc or Extend returned. The caller calls Decay some time
 // later.
 func Free(base uintptr, units int) {
 	mustBeUnits("span.Free", base, units)
-	free(base, units, false)
+	free(base, units, false, false)
+}
+
+// FreeFilled frees units that Alloc, AllocCarved or Extend returned, and in which each byte has the
+// value that the next user, if it asks by AllocFilled, looks for. They have memory from the start on.
+func FreeFilled(base uintptr, units int) {
+	mustBeUnits("span.FreeFilled", base, units)
+	free(base, units, true, true)
 }
 
 //go:norace
-func free(base uintptr, units int, carved bool) {
+func free(base uintptr, units int, carved, filled bool) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
@@ -293,6 +316,9 @@ func free(base uintptr, units int, carved bool) {
 		r.warm.add(u)
 		if !carved {
 			r.spotty.add(u)
+		}
+		if filled {
+			r.filled.add(u)
 		}
 	}
 	r.nwarm += units

@@ -95,7 +95,7 @@ func allocRun(t *testing.T, live []run, units, align int) run {
 	var fresh bool
 	var err error
 	if units == 1 && align == 1 {
-		base, fresh, err = AllocCarved(UnitSize)
+		base, fresh, _, err = AllocCarved(UnitSize)
 	} else {
 		base, fresh, err = Alloc(units, align, uintptr(units)*UnitSize)
 	}
@@ -376,4 +376,43 @@ func TestEach(t *testing.T) {
 	Free(small.base, 5)
 	Free(large.base, 3)
 	FreeMapping(own, space)
+}
+
+// TestFilled frees units as filled, and wants them to be so for AllocFilled and AllocCarved until
+// another caller has had them, or the system.
+func TestFilled(t *testing.T) {
+	TrimAll()
+	get := func() (base uintptr, fresh, filled bool) {
+		t.Helper()
+		base, fresh, filled, err := AllocFilled(4, 1, 4*UnitSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base, fresh, filled
+	}
+	want := func(when string, fresh, filled bool) {
+		t.Helper()
+		base, isFresh, isFilled := get()
+		if isFresh != fresh || !isFresh && isFilled != filled {
+			t.Errorf("%s: fresh %v, filled %v", when, isFresh, isFilled)
+		}
+		Free(base, 4)
+	}
+	base, _, _ := get()
+	FreeFilled(base, 4)
+	want("filled", false, true)
+	want("freed by another", false, false)
+	base, _, _ = get()
+	FreeFilled(base, 4)
+	one, _, filled, err := AllocCarved(UnitSize)
+	if err != nil || !filled {
+		t.Errorf("one unit: filled %v, %v", filled, err)
+	}
+	FreeCarved(one)
+	want("one of four was another's", false, false)
+	base, _, _ = get()
+	FreeFilled(base, 4)
+	TrimAll()
+	want("trimmed", true, true)
+	TrimAll()
 }

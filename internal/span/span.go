@@ -115,7 +115,11 @@ type Span struct {
 	// Sampled says that package sample knows of the large block.
 	Sampled bool
 
-	_ [64 - (4*ptrSize + 17)]byte
+	// Filled says that the unit of the span, or the units of the large block, came from AllocFilled
+	// as they were filled, or that those of the large block are to go back by FreeFilled.
+	Filled bool
+
+	_ [64 - (4*ptrSize + 18)]byte
 }
 
 const (

@@ -34,9 +34,8 @@ import (
 // a live block counts as a buffer of size 0, and is ignored.
 //
 // A program that reads a buffer after its release reads memory that may belong to
-// another buffer. With the build tag cheap_check such a read finds a pattern in a buffer
-// of up to 32 KiB, and a write to one of up to 16 KiB panics when its memory is allocated
-// again.
+// another buffer. With CHEAP_CHECK=blocks in the environment such a read finds a pattern, and a
+// write to such a buffer panics in a later call.
 type Allocator struct {
 	Heap *cheap.Heap // nil means cheap.Default()
 }

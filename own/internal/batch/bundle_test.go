@@ -187,7 +187,7 @@ func TestLargeBundle(t *testing.T) {
 		var b Bundle
 		got = nil
 		b.grow(n - n/10) // it gets more than was said
-		if large := n-n/10 > smallBundle; useStore && takesUnits && (b.base != 0) != large {
+		if large := n-n/10 > smallBundle; useStore && (b.base != 0) != large {
 			t.Errorf("%d entries: units are taken: %v", n, b.base != 0)
 		}
 		const size = 250
@@ -206,7 +206,7 @@ func TestLargeBundle(t *testing.T) {
 			t.Errorf("%d entries: %d are released, in order: %v", n, len(got), slices.IsSorted(got))
 		}
 		b.reset()
-		if b.base != 0 || cap(b.words) > smallBundle && n-n/10 > smallBundle && useStore && takesUnits {
+		if b.base != 0 || cap(b.words) > smallBundle && n-n/10 > smallBundle && useStore {
 			t.Errorf("%d entries: the bundle keeps memory for %d words", n, cap(b.words))
 		}
 	}

@@ -1,17 +1,14 @@
-//go:build !cheap_check
-
 package batch
 
 import "github.com/cheapgo/cheap/internal/span"
 
+// takeUnit returns a unit, which giveUnit gives back.
 func takeUnit() (base uintptr, err error) {
 	base, _, err = span.Alloc(1, 1, span.UnitSize)
 	return base, err
 }
 
 func giveUnit(base uintptr) { span.Free(base, 1) }
-
-const takesUnits = true
 
 // takeUnits returns units in a row, or 0.
 func takeUnits(n int) uintptr {

@@ -1,5 +1,3 @@
-//go:build cheap_check
-
 package cheaparrow_test
 
 import (
@@ -12,15 +10,14 @@ import (
 )
 
 // TestReleased reads and writes buffers after their release, which the comment of Allocator says is
-// detected with the build tag cheap_check.
+// detected with HeapOptions.Check.
 func TestReleased(t *testing.T) {
-	heap, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer heap.DestroyAll()
-	mem := cheaparrow.Allocator{Heap: heap}
 	for _, size := range []int{64, 1000, 16 << 10, 32 << 10} {
+		heap, err := cheap.NewHeap(cheap.HeapOptions{Check: cheap.CheckBlocks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem := cheaparrow.Allocator{Heap: heap}
 		b := memory.NewResizableBuffer(mem)
 		b.Resize(size)
 		bytesOf := b.Bytes()
@@ -30,9 +27,6 @@ func TestReleased(t *testing.T) {
 			t.Errorf("after its release a buffer of %d bytes has % x…", size, got[:16])
 		}
 
-		if size > 16<<10 {
-			continue // a write to such a block is not detected
-		}
 		bytesOf[size-1] = 'x'
 		func() {
 			defer func() {
@@ -40,7 +34,10 @@ func TestReleased(t *testing.T) {
 					t.Errorf("a write to a released buffer of %d bytes was not detected: %v", size, v)
 				}
 			}()
-			mem.Allocate(size) // gets the same memory
+			heap.Destroy()
 		}()
+		if err := heap.DestroyAll(); err != nil {
+			t.Error(err)
+		}
 	}
 }

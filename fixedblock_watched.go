@@ -1,0 +1,42 @@
+package cheap
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/poison"
+)
+
+// With CHEAP_CHECK the blocks of a FixedBlock are watched: a freed block is filled, and verified
+// before it is handed out again. Each call takes the slow path then. Malloc does so because bound is
+// 0, and Free because last is noChunk.
+
+// watched reports whether the blocks of f are watched. NewFixedBlock decides.
+func (f *FixedBlock) watched() bool { return f.bound == 0 }
+
+// behindLink returns the bytes of the block at p behind its first word.
+func (f *FixedBlock) behindLink(p uintptr) []byte {
+	return unsafe.Slice((*byte)(osmem.Pointer(p+wordSize)), f.stride-wordSize) // a block of a chunk of f
+}
+
+// allocWatched returns the first free block of c. It panics if the block was written to.
+func (f *FixedBlock) allocWatched(c *fixedChunk) unsafe.Pointer {
+	p := c.free
+	poison.Unpoison(p, f.stride)
+	b := f.behindLink(p)
+	if from, to := freedFill.changed(b); from < to {
+		freedFill.write(b) // the next call hands it out
+		panicWritten("FixedBlock.Malloc", damage{block: p, size: f.stride, from: wordSize + uintptr(from), to: wordSize + uintptr(to), exact: true})
+	}
+	f.bound = 1
+	defer func() { f.bound = 0 }()
+	return f.Malloc(0)
+}
+
+// fillFreed fills the block of c at p, which is about to be freed.
+func (f *FixedBlock) fillFreed(c *fixedChunk, p uintptr) {
+	if f.link(p, *(*uintptr)(osmem.Pointer(p)))-c.base < c.size {
+		f.mustNotBeFree(c, p)
+	}
+	freedFill.write(f.behindLink(p))
+}
