@@ -99,10 +99,8 @@ func (a *Arena) Put() {
 	if a.moved {
 		a.rewind()
 	}
-	if watchesRest() {
-		a.rest.Left = a.firstLeft
-		a.fillRest()
-	}
+	a.rest.Left = a.firstLeft
+	a.fillRest()
 	a.rest.Left = 0
 	a.state = arenaPut
 	if a.home == nil {

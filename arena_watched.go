@@ -10,15 +10,16 @@ import (
 // fillsFreed says whether an Arena and a FixedBlock fill the memory that is freed: CHEAP_CHECK is set.
 var fillsFreed = checkAll != CheckNone
 
-// watchesRest reports whether fillRest does anything.
-func watchesRest() bool { return fillsFreed || poison.Build }
-
 // fillRest fills the free part of the chunks, if CHEAP_CHECK is set, and has the address sanitizer
 // report each access to it.
 func (a *Arena) fillRest() {
-	if !watchesRest() {
-		return
+	if fillsFreed || poison.Build {
+		a.fillChunks()
 	}
+}
+
+// fillChunks is fillRest where that does anything.
+func (a *Arena) fillChunks() {
 	fillUnused(a.rest.Base, uintptr(a.rest.Left))
 	for _, c := range a.mem.chunks[a.cur+1:] {
 		fillUnused(uintptr(c.base), uintptr(c.size))

@@ -100,7 +100,7 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 	f := &FixedBlock{
 		cur:       &noChunk,
 		last:      &noChunk,
-		bound:     uint(o.BlockSize) + 1,
+		bound:     boundOf(o.BlockSize),
 		max:       o.BlockSize,
 		key:       uintptr(rand.Uint64()),
 		inverse:   inverse(stride >> shift),
@@ -110,9 +110,6 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 		chunkSize: 1 << bits.Len(uint(max(span.UnitSize, stride, uintptr(o.ChunkSize)))-1),
 		id:        fixedBlockIDs.Add(1),
 		inner:     inner,
-	}
-	if fillsFreed {
-		f.bound = 0
 	}
 	if b, ok := inner.(BoundedAllocator); ok && f.request(inner) > uintptr(b.MaxSize()) {
 		panicMisuse(op, 0, "chunks of %d bytes do not fit in the largest block of the inner allocator, %d bytes; use a Fallback as the inner allocator", f.chunkSize, b.MaxSize())

@@ -156,10 +156,6 @@ func (f *FixedBlock) freeSlow(ptr unsafe.Pointer) {
 	f.Free(ptr) // c is the last chunk now
 }
 
-// looksUp reports whether a block of f is large enough to be the chunk of another FixedBlock, or
-// blocks are watched. Then Free looks at the map each time, so that last is noChunk between calls.
-func (f *FixedBlock) looksUp() bool { return f.stride >= span.UnitSize || f.watched() }
-
 // relist gives a chunk its place among the others after a free that made slack 0: a chunk
 // that was full has a free block now, and any other chunk has no live block left.
 func (f *FixedBlock) relist(c *fixedChunk) {

@@ -5,11 +5,24 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // With CHEAP_CHECK the blocks of a FixedBlock are watched: a freed block is filled, and verified
 // before it is handed out again. Each call takes the slow path then. Malloc does so because bound is
 // 0, and Free because last is noChunk.
+
+// boundOf returns FixedBlock.bound where the largest size is size.
+func boundOf(size int) uint {
+	if fillsFreed {
+		return 0
+	}
+	return uint(size) + 1
+}
+
+// looksUp reports whether a block of f is large enough to be the chunk of another FixedBlock, or
+// blocks are watched. Then Free looks at the map each time, so that last is noChunk between calls.
+func (f *FixedBlock) looksUp() bool { return f.stride >= span.UnitSize || f.watched() }
 
 // watched reports whether the blocks of f are watched. NewFixedBlock decides.
 func (f *FixedBlock) watched() bool { return f.bound == 0 }

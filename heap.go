@@ -19,13 +19,20 @@ package cheap
 // # The files
 //
 //	heap.go           Heap; Malloc and Free while the P's cache serves
+//	heap_alloc.go     the steps of an allocation where the cache does not serve
+//	heap_free.go      the steps of such a free
+//	heap_watched.go   the doors to what watches blocks
 //	heap_block.go     a free block, its link and its canary
 //	heap_cache.go     the blocks at hand for one P, or for a Local
-//	heap_class.go     the spans of one size class
+//	heap_class.go     a size class gives blocks
+//	heap_sort.go      blocks come back to their spans
+//	heap_span.go      the spans of a size class
 //	heap_magazine.go  the magazines that a class keeps whole
-//	heap_slow.go      Malloc and Free where the cache does not serve
 //	heap_large.go     blocks with a span of their own
-//	heap_resize.go    Calloc, AlignedMalloc, Realloc, UsableSize
+//	heap_calloc.go    Calloc
+//	heap_realloc.go   Realloc
+//	heap_usable.go    GoodSize, UsableSize, Owns
+//	heap_busy.go      what Destroy waits for
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what an address is, and the panics that say it
@@ -34,6 +41,7 @@ package cheap
 //	heap_checked_blocks.go  where their blocks come from, and the quarantine
 //	heap_checked_report.go  which block was written to, where that is seen beside it
 //	heap_header.go    what such a heap has around a block, and its reports
+//	heap_fill.go      what such a heap fills blocks with
 //	heap_guard.go     blocks between inaccessible pages
 //	heap_sample.go    the blocks that package inspect makes profiles of
 //	heap_stats.go     counting
@@ -41,26 +49,15 @@ package cheap
 //	local.go          a cache that belongs to a goroutine
 //	local_cache.go    how a Local that rests loses it
 //
-// # The way of an allocation
+// # The way of an allocation, and of a free
 //
-//	Malloc       takes a block from the list of the P's cache, pinned: no lock,
-//	             no atomic write; only the cache and the block are touched
-//	allocSlow    makes the cache's spare magazine its list; or
-//	class.get    takes a magazine that another cache gave back; or blocks that
-//	             came back to a span; or carves blocks; or takes a new span
+// Malloc takes a block from the list of the P's cache, pinned: no lock, no atomic write; only the
+// cache and the block are touched. The head of heap_alloc.go numbers the steps where the list is
+// empty.
 //
-// # The way of a free
-//
-//	Free         finds the span's record by the address; checks that the span
-//	             belongs to this heap, that the address is the start of a
-//	             carved block, and that the block has no canary; puts the block
-//	             on the list of the P's cache
-//	freeSlow     when the list is a full magazine, keeps it as the spare, and
-//	             gives the spare that was there to
-//	class.put    which keeps some magazines whole for the next get, a few for any
-//	             time and others until no cache has asked for them for a while, and
-//	             sorts the blocks of the rest into their spans; a span that has all
-//	             its blocks back returns to package span
+// Free finds the span's record by the address; checks that the span belongs to this heap, that the
+// address is the start of a carved block, and that the block has no canary; and puts the block on
+// the list of the P's cache. The head of heap_free.go numbers the steps where the list is full.
 //
 // So any goroutine may free a block, and the block reaches the place that needs
 // it.

@@ -45,6 +45,40 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 	return osmem.Pointer(p), err
 }
 
+// takeCached returns a block of size bytes from the list of the P's cache, and what its
+// canary said. p is 0 if there is none.
+//
+//go:norace
+func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
+	if uint(size) > sizeclass.MaxSize {
+		return 0, 0
+	}
+	slot := h.caches.Pin()
+	if slot != 0 {
+		if cc := cacheAt(slot).class(sizeclass.Of(size)); !cc.due() {
+			p, was = cc.pop()
+		}
+	}
+	h.caches.Unpin(slot)
+	handedOut(p, was)
+	return p, was
+}
+
+// AlignedMalloc is like [Heap.Malloc], for an address that is a multiple of align.
+// It panics if align is not a power of two.
+func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
+	mustBePowerOfTwo("Heap.AlignedMalloc", align)
+	if size >= 0 && size <= sizeclass.MaxSize {
+		if c, ok := alignedClass(size, align); ok {
+			if p, _ := h.takeCached(int(sizeclass.Classes[c].Size)); p != 0 {
+				return osmem.Pointer(p)
+			}
+		}
+	}
+	p, _ := h.allocSlow("Heap.AlignedMalloc", nil, size, align)
+	return osmem.Pointer(p)
+}
+
 // allocSlow is Malloc where the list of the cache is empty. The cache is that of l or, if l is nil,
 // that of the P.
 //

@@ -1,0 +1,301 @@
+package cheap
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+func TestFixedBlockChunks(t *testing.T) {
+	for _, c := range []struct{ block, align, page, want int }{
+		{8, 8, 0, 64 << 10}, {8, 8, 64 << 10, 64 << 10}, {8, 8, 64<<10 + 1, 128 << 10},
+		{100 << 10, 16, 0, 128 << 10}, {16, 16, 1 << 20, 1 << 20}, {16, 1 << 20, 0, 1 << 20},
+	} {
+		a := newFake(t)
+		f := newFixed(fakeAligned{a}, c.block, c.align, c.page)
+		f.Malloc(1)
+		if a.live() != c.want {
+			t.Errorf("%+v: a chunk of %d bytes", c, a.live())
+		}
+		f.DestroyAll()
+		if a.live() != 0 {
+			t.Errorf("%+v: %d bytes held", c, a.live())
+		}
+	}
+}
+
+// TestFixedBlockTouchesNoFreshBlock: memory is written when it is handed out,
+// not before.
+func TestFixedBlockTouchesNoFreshBlock(t *testing.T) {
+	a := newFake(t)
+	f := newFixed(a, 64, 0, 0)
+	p := f.Malloc(64)
+	chunk := unsafe.Slice((*byte)(p), 64<<10)
+	for i, b := range chunk[wordSize:] {
+		if b != 0xDB {
+			t.Fatalf("byte %d of a new chunk is %#x", i+int(wordSize), b)
+		}
+	}
+}
+
+// TestFixedBlockGivesChunksBack pins how many chunks stay.
+func TestFixedBlockGivesChunksBack(t *testing.T) {
+	a := newFake(t)
+	f := newFixed(a, 1024, 0, 0)
+	var blocks []unsafe.Pointer
+	for range 64 * 20 {
+		blocks = append(blocks, f.Malloc(1))
+	}
+	if a.mallocs != 20 {
+		t.Fatalf("%d chunks for 20", a.mallocs)
+	}
+	for _, p := range blocks {
+		f.Free(p)
+	}
+	checkFixedBlock(t, f, 0)
+	if len(f.all) > 3 || a.frees != 20-len(f.all) {
+		t.Errorf("%d chunks left, %d given back", len(f.all), a.frees)
+	}
+
+	// On the brink of one more chunk, again and again.
+	blocks = blocks[:0]
+	for range 64 * 4 {
+		blocks = append(blocks, f.Malloc(1))
+	}
+	n := a.mallocs
+	for range 100 {
+		p := f.Malloc(1)
+		f.Free(p)
+		f.Free(blocks[len(blocks)-1])
+		blocks[len(blocks)-1] = f.Malloc(1)
+	}
+	if a.mallocs > n+1 {
+		t.Errorf("%d chunks taken by a program on the brink", a.mallocs-n)
+	}
+}
+
+func TestFixedBlockNoMemory(t *testing.T) {
+	a := newFake(t)
+	f := newFixed(a, 1000, 0, 0)
+	a.fail = true
+	if p := f.Malloc(1); p != nil {
+		t.Fatalf("Malloc without memory = %p", p)
+	}
+	a.fail = false
+	var blocks []unsafe.Pointer
+	for range 65 {
+		blocks = append(blocks, f.Malloc(1))
+	}
+	a.fail = true
+	for p := f.Malloc(1); p != nil; p = f.Malloc(1) {
+		blocks = append(blocks, p)
+	}
+	for i := range 3 { // what comes back can be had again
+		f.Free(blocks[i])
+		if p := f.Malloc(1); p != blocks[i] {
+			t.Fatalf("Malloc = %p, want %p", p, blocks[i])
+		}
+		if p := f.Malloc(1); p != nil {
+			t.Fatalf("Malloc without memory = %p", p)
+		}
+	}
+	for _, p := range blocks {
+		f.Free(p)
+	}
+	if err := f.Destroy(); err != nil || a.live() != 0 {
+		t.Errorf("%v, %d bytes held", err, a.live())
+	}
+}
+
+// TestFixedBlockNoMetadata: the system refuses memory for a record.
+func TestFixedBlockNoMetadata(t *testing.T) {
+	a := fakeAligned{newFake(t)}
+	f := newFixed(a, 64<<10, 0, 0)
+	refused := errors.New("refused")
+	refuse := func(osmem.Op, uintptr) error { return refused }
+	// Use up what is left of the metadata, so that the next record needs more.
+	var records []uintptr
+	osmem.Fault.Store(&refuse)
+	defer osmem.Fault.Store(nil)
+	for {
+		m, err := span.AllocMeta(fixedChunkSize)
+		if err != nil {
+			break
+		}
+		records = append(records, m)
+	}
+	p := f.Malloc(1)
+	osmem.Fault.Store(nil)
+	for _, m := range records {
+		span.FreeMeta(m, fixedChunkSize)
+	}
+	if p != nil || a.live() != 0 {
+		t.Errorf("Malloc = %p, %d bytes held", p, a.live())
+	}
+	if p := f.Malloc(1); p == nil {
+		t.Error("the allocator did not get over it")
+	}
+	f.DestroyAll()
+}
+
+// TestFixedBlockNested: chunks within chunks, each found by its own allocator.
+func TestFixedBlockNested(t *testing.T) {
+	pages := newFixed(Default(), 256<<10, 256<<10, 1<<20)
+	a := newFixed(pages, 64, 0, 128<<10)
+	b := newFixed(pages, 64, 0, 256<<10)
+	var blocks [2][]unsafe.Pointer
+	for range 10_000 {
+		blocks[0] = append(blocks[0], a.Malloc(1))
+		blocks[1] = append(blocks[1], b.Malloc(1))
+	}
+	for i, f := range []*FixedBlock{a, b} {
+		for _, p := range blocks[i] {
+			if !f.Contains(p) || !pages.Contains(p) || []*FixedBlock{b, a}[i].Contains(p) {
+				t.Fatalf("%p is not where it belongs", p)
+			}
+			f.Free(p)
+		}
+	}
+	for _, f := range []*FixedBlock{a, b, pages} {
+		checkFixedBlock(t, f, f.liveBlocks())
+		if err := f.Destroy(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestChunkOfFixedBlock gives the allocator below a FixedBlock the blocks of that
+// FixedBlock. The first one has the address of the chunk, which is a live block there.
+func TestChunkOfFixedBlock(t *testing.T) {
+	const says = "is in a chunk that a FixedBlock has taken from a heap; pass its blocks to that FixedBlock"
+	h, other := newHeap(t, HeapOptions{}), newHeap(t, HeapOptions{})
+	l, otherLocal := h.NewLocal(), other.NewLocal()
+	defer l.Destroy()
+	defer otherLocal.Destroy()
+	for _, inner := range []Allocator{h, l} {
+		for _, chunkSize := range []int{0, 1 << 20, span.OwnMapping} {
+			f := newFixed(inner, 64, 0, chunkSize)
+			var blocks []unsafe.Pointer
+			for i := range int(f.chunkSize / f.stride) {
+				p := f.Malloc(64)
+				*(*int)(p) = i
+				blocks = append(blocks, p)
+			}
+			for _, i := range []int{0, 1, len(blocks) - 1} {
+				addr := uintptr(blocks[i])
+				mustAccuseAll(t, h, l, addr, says)
+				mustAccuseAll(t, h, l, addr+16, says)
+				mustAccuseAll(t, other, otherLocal, addr, says)
+				mustAccuse(t, "UsableSize", addr, func() { UsableSize(blocks[i]) }, says)
+			}
+			// The heap would give the memory out again.
+			p := h.Malloc(int(f.chunkSize) - 100)
+			clear(unsafe.Slice((*byte)(p), f.chunkSize-100))
+			for i, p := range blocks {
+				if *(*int)(p) != i {
+					t.Fatalf("block %d has %d", i, *(*int)(p))
+				}
+				f.Free(p)
+			}
+			h.Free(p)
+			checkFixedBlock(t, f, 0)
+			if err := f.Destroy(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestChunkOfNestedFixedBlock is the same for a FixedBlock over another.
+func TestChunkOfNestedFixedBlock(t *testing.T) {
+	const says = "is in a chunk that another FixedBlock has taken from this one; pass its blocks to that FixedBlock"
+	for _, size := range []int{64 << 10, 128 << 10} {
+		pages := newFixed(Default(), size, size, 1<<20)
+		pages.Free(pages.Malloc(1))
+		f := newFixed(pages, 64, 0, size)
+		p, q := f.Malloc(64), f.Malloc(64)
+		*(*int)(q) = 7
+		before := pages.Malloc(1)
+		pages.Free(before) // the chunk is the last one that pages has freed in
+		for range 2 {
+			mustAccuse(t, "FixedBlock.Free", uintptr(p), func() { pages.Free(p) }, says)
+			if !pages.Contains(p) {
+				t.Errorf("%p is not in the outer allocator", p)
+			}
+		}
+		mustAccuse(t, "FixedBlock.Free", uintptr(q), func() { pages.Free(q) }, "inside the block")
+		for range 8 {
+			if x := pages.Malloc(1); uintptr(x) == uintptr(p) {
+				t.Fatalf("%p is given out again", x)
+			} else {
+				pages.Free(x)
+			}
+		}
+		mustAccuse(t, "FixedBlock.Free", uintptr(before), func() { pages.Free(before) }, "free already")
+		f.Free(p)
+		f.Free(q)
+		if err := f.Destroy(); err != nil {
+			t.Error(err)
+		}
+		checkFixedBlock(t, pages, 0)
+		if err := pages.Destroy(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFixedBlockFallback puts real tiers together.
+func TestFixedBlockFallback(t *testing.T) {
+	small := newFixed(Default(), 8, 8, 0)
+	large := newFixed(Default(), 256, 0, 0)
+	h, err := NewHeap(HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewFallback(small, NewFallback(large, h))
+	var blocks []unsafe.Pointer
+	for i := range 5000 {
+		p := a.Malloc(i % 600)
+		if i%600 > 0 {
+			*(*byte)(p) = byte(i)
+		}
+		blocks = append(blocks, p)
+	}
+	for i, p := range blocks {
+		if i%600 > 0 && *(*byte)(p) != byte(i) {
+			t.Fatalf("block %d holds %d", i, *(*byte)(p))
+		}
+		a.Free(p)
+	}
+	if err := a.Destroy(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestChunkOfDestroyedHeap destroys a heap under a FixedBlock. The memory of its chunks
+// belongs to another heap afterwards, which frees its blocks there.
+func TestChunkOfDestroyedHeap(t *testing.T) {
+	below, h := newHeap(t, HeapOptions{}), newHeap(t, HeapOptions{})
+	f := NewFixedBlock(below, FixedBlockOptions{BlockSize: 100, ChunkSize: 256 << 10})
+	chunks := map[uintptr]bool{}
+	for range 20_000 {
+		chunks[uintptr(f.Malloc(1))&^(256<<10-1)] = true
+	}
+	below.DestroyAll()
+	var large, small []unsafe.Pointer
+	again := false
+	for range 1000 {
+		p, q := h.Malloc(100_000), h.Malloc(1000)
+		again = again || chunks[uintptr(p)&^(256<<10-1)]
+		large, small = append(large, p), append(small, q)
+	}
+	if !again {
+		t.Log("the memory was not used again")
+	}
+	for _, p := range append(large, small...) {
+		h.Free(p)
+	}
+}

@@ -1,0 +1,195 @@
+package cheap
+
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// Realloc resizes the block at ptr to at least size bytes and returns its address,
+// which changes if the block cannot be resized in place. The contents are kept,
+// up to the smaller of the two sizes. If there is no memory, Realloc returns nil
+// and the block at ptr stays as it is.
+//
+// A nil ptr makes it Malloc. A size of 0 gives a block of size 0; it does not
+// free. Realloc panics if ptr is not the start of a live block of this heap; see
+// [Heap.Free]. A block from AlignedMalloc keeps its alignment only as long as it
+// stays in place.
+//
+// A large block that cannot grow in place needs room for both sizes under the limit,
+// because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
+// needs room for the difference only: its pages move to other addresses.
+func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	if p := h.reallocCached(ptr, size); p != nil {
+		return p
+	}
+	p, _ := h.realloc("Heap.Realloc", nil, ptr, size)
+	return p
+}
+
+// TryRealloc is like [Heap.Realloc], but returns an error instead of nil. The error
+// wraps [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	if p := h.reallocCached(ptr, size); p != nil {
+		return p, nil
+	}
+	return h.realloc("Heap.TryRealloc", nil, ptr, size)
+}
+
+// reallocCached is Realloc of a small block within the P's cache. It returns nil if that
+// does not serve.
+//
+//go:norace
+func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	if uint(size) > sizeclass.MaxSize {
+		return nil
+	}
+	var to uintptr
+	slot := h.caches.Pin()
+	if slot != 0 {
+		to = cacheAt(slot).realloc(uintptr(ptr), uintptr(size), pinnedBytes)
+	}
+	h.caches.Unpin(slot)
+	return osmem.Pointer(to)
+}
+
+// realloc resizes the small block at p, which may be any number, to size bytes: it leaves
+// the block where it is, or takes another one from the cache, copies at most as many bytes
+// as it is told, and frees the one at p into the cache. It returns 0, and changes nothing,
+// if p is not the start of a small block of the heap that is in use, or if the cache has
+// no block or no room.
+//
+// It looks p up once, where Malloc, a copy and Free would look it up twice.
+//
+//go:norace
+func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
+	table := span.TableOf(p)
+	if race.Told || table == 0 { // the slow path tells the detector
+		return 0
+	}
+	s := table.Record(p)
+	c := s.LoadTag() - k.base
+	if c >= sizeclass.Count || !startsBlock(s, p) {
+		return 0
+	}
+	from := k.at(c)
+	if blockAt(p).isFree(p, from.factor) {
+		return 0
+	}
+	n, old := sizeclass.Of(int(size)), s.Size
+	if staysInPlace(size, old) {
+		return p
+	}
+	if size = min(size, old); size > most || from.puts >= from.takes {
+		return 0
+	}
+	cc := k.class(n)
+	if cc.due() {
+		return 0
+	}
+	if to, _ = cc.pop(); to != 0 {
+		copyBlock(osmem.Pointer(to), osmem.Pointer(p), size)
+		from.push(p)
+	}
+	return to
+}
+
+// staysInPlace reports whether Realloc leaves a small block of old bytes where it is if
+// it is to have size bytes: it fits, and a smaller class would not save half of it.
+//
+//go:norace
+func staysInPlace(size, old uintptr) bool {
+	return size <= old && uintptr(sizeclass.Classes[sizeclass.Of(int(size))].Size) > old/2
+}
+
+// realloc is Realloc. The cache is that of l or, if l is nil, that of the P.
+func (h *Heap) realloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	to, err := h.tryRealloc(op, l, ptr, size)
+	h.refused(size, err)
+	return to, err
+}
+
+// tryRealloc is realloc without a call of HeapOptions.OnLimit.
+//
+//go:norace
+func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	if h.checked != nil {
+		return h.checked.realloc(op, ptr, size)
+	}
+	h.mustBeOpen(op)
+	if size < 0 {
+		panicMisuse(op, uintptr(ptr), "negative size %d", size)
+	}
+	if ptr == nil {
+		to, _, err := h.alloc(op, l, size, sizeclass.Quantum)
+		return osmem.Pointer(to), err
+	}
+	p := uintptr(ptr)
+	s := h.mustOwn(op, p)
+	old := s.Size
+	kind := s.LoadTag() & span.KindMask
+	large := kind == span.KindLarge
+	if !large && staysInPlace(uintptr(size), old) {
+		return ptr, nil
+	}
+	h.begin(op)
+	defer h.end()
+	resizable := large && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
+	if resizable {
+		if osmem.RoundPage(uintptr(size)) == old {
+			return ptr, nil
+		}
+		if to := h.resize(s, p, uintptr(size)); to != nil {
+			return to, nil
+		}
+	}
+	q, _, err := h.alloc(op, l, size, sizeclass.Quantum)
+	if err != nil {
+		if uintptr(size) <= old {
+			return ptr, nil // a smaller block would be better, but this one serves
+		}
+		// alloc has emptied the caches. What did not suffice for another block may
+		// suffice for a larger one.
+		if resizable {
+			if to := h.resize(s, p, uintptr(size)); to != nil {
+				return to, nil
+			}
+		}
+		return nil, err
+	}
+	to := osmem.Pointer(q)
+	copyBlock(to, ptr, min(old, uintptr(size)))
+	switch {
+	case kind == span.KindGuarded:
+		h.freeMoved(op, p, to)
+	case l == nil:
+		h.Free(ptr)
+	default:
+		l.Free(ptr)
+	}
+	return to, nil
+}
+
+// resize resizes the large block at p, whose record is s, without a copy. It returns nil,
+// and changes nothing, if that is not possible.
+//
+//go:norace
+func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {
+	h.freeing(p)
+	to := h.resizeLarge(s, p, osmem.RoundPage(size))
+	if to != 0 {
+		h.sampleLarge(to)
+	}
+	handedOut(to, stateNew)
+	return osmem.Pointer(to)
+}
+
+// copyBlock copies n bytes between two blocks that have as many or more.
+//
+//go:norace
+func copyBlock(to, from unsafe.Pointer, n uintptr) {
+	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+}
