@@ -9,32 +9,30 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
-// A Cleanup is what AddCleanup returns. The zero Cleanup is of nothing.
+// A Cleanup stands for a call of AddCleanup. Stop of the zero Cleanup does nothing.
 type Cleanup struct {
 	b      *block
 	slot   uint32
 	serial uint32
 }
 
-// AddCleanup calls f(arg) once, some time after the object that ptr points to, or into,
-// has become unreachable. It is called after the first collection that finds the
-// object unreachable, or at the latest after the next one.
+// AddCleanup has f(arg) called once, after the object that ptr points to, or into, has
+// become unreachable: after the first collection that finds it unreachable, or at the latest
+// after the next one.
 //
-// What is said of runtime.AddCleanup is true of AddCleanup: arg and f are kept reachable, and
-// if the object is reachable from them it is never collected. There is one exception:
-// if the object has a finalizer, f is called before the finalizer, or at the same
-// time, because a weak pointer to the object is nil then. So the object is one on which
-// no other package can set a finalizer. Small objects without
-// pointers share their memory with others. Each of several calls for one object has
-// its effect. A panic of f ends the program.
+// As with runtime.AddCleanup, arg and f are kept reachable, and an object that is reachable
+// from them is never collected. Small objects without pointers share their memory with others.
+// An object may have several functions. A panic of f ends the program. Unlike there, f may run
+// before a finalizer of the object, or at the same time, because a weak pointer to the object is
+// nil then. So the object must be one on which no other package can set a finalizer.
 //
 // f runs on a goroutine of the runtime or of this package, never in a bubble of
 // testing/synctest. It must return soon, because other functions wait for it. It may
-// call AddCleanup and Stop. The race detector takes all that the program did before f is
-// called as done before.
+// call AddCleanup and Stop. For the race detector, all that the program did before the
+// call happens before it.
 //
-// AddCleanup may be called with any lock that f does not need before it returns. The caller
-// must not be pinned to its P.
+// AddCleanup may be called under any lock that f does not take. The caller must not be pinned to
+// its P.
 func AddCleanup[T, A any](ptr *T, f func(*A), arg *A) Cleanup {
 	if ptr == nil {
 		panic("gcwatch: ptr is nil")
@@ -48,18 +46,20 @@ func AddCleanup[T, A any](ptr *T, f func(*A), arg *A) Cleanup {
 	return add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), 0, false)
 }
 
-// Watch is [AddCleanup] of a function that gets a number as well, and is told of an object that
-// lives long: f(arg, n, object) is called after two collections, at least one of which
-// began after Watch, have found the object reachable. If it returns true it is called
-// again after more collections. When the object is unreachable, the call is
-// f(arg, n, nil), as that of AddCleanup. It cannot be stopped. ptr points to the object, and
-// not into it.
+// Watch is [AddCleanup] of a function that gets a number as well, and that is also called for an
+// object that lives long:
+//
+//   - f(arg, n, nil) is called once, after the object has become unreachable, and
+//   - f(arg, n, object) after two collections have found the object reachable, the second of which
+//     began after Watch. If f returns true it is called again after more collections.
+//
+// It cannot be stopped. ptr points to the object, and not into it.
 func Watch[T, A any](ptr *T, f func(arg *A, n uint16, object *T) (again bool), arg *A, n uint16) {
 	add(weak.Make((*byte)(unsafe.Pointer(ptr))), *(*unsafe.Pointer)(unsafe.Pointer(&f)), unsafe.Pointer(arg), n, true)
 }
 
-// The two types of functions, for some types of pointers. A func value is a pointer, so
-// a slot has it as one.
+// The types of functions of AddCleanup and of Watch, with pointers of any type. A func value is
+// a pointer, and a slot holds it as one.
 type (
 	function = func(arg unsafe.Pointer)
 	watcher  = func(arg unsafe.Pointer, n uint16, object unsafe.Pointer) (again bool)

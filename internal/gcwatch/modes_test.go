@@ -9,7 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
-// An object has something of the size of a batch's token.
+// An object has about the size of a sentinel of package own.
 type object struct {
 	next *object
 	_    [56]byte

@@ -10,9 +10,9 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 )
 
-// peeking says whether the walk reads handles. It is false if weak pointers of this
-// version of Go do not look as they are expected to: the first of them is examined
-// here, and probes that are dead, by begin.
+// peeking says whether the walk reads handles. It is false if weak pointers of this version of Go
+// have another form: known examines one when the program starts, and begin examines those of
+// probes that must be dead.
 var peeking atomic.Bool
 
 func init() { peeking.Store(known()) }
@@ -38,15 +38,14 @@ func handle(p *weak.Pointer[byte]) *uintptr { return *(**uintptr)(unsafe.Pointer
 // it meanwhile. The weak pointer keeps the handle.
 func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) == 0 }
 
-// ordered reports whether the race detector takes all that happened to the objects
-// that a walk has found as done before the calls that follow.
+// ordered reports whether, for the race detector, all that happened to the objects that a walk has
+// found dead happens before the calls that follow. Without the detector it is true.
 //
-// Before the runtime calls cleanups or finalizers, it tells the detector that all so
-// far happened before. A walk that takes long may find an object that was in use
-// after that, and died in a later collection. So with the detector a walk stops if
-// more collections have ended than the one that it was called for, and a later walk
-// goes on. It goes on in any case after mostStops walks that have stopped: if neither
-// cleanups nor finalizers run any more, the detector cannot know.
+// The runtime orders all that the program did so far before the cleanups and finalizers that it
+// calls. A walk that takes long may find an object that was used after that, and died in a later
+// collection. So a walk stops if more collections have ended than the one that began it, and a
+// later walk goes on. If neither cleanups nor finalizers run any more, that does not help. So
+// every walk in mostStops goes on.
 func ordered(since uint64) bool {
 	if !race.Build || orderedCycles() <= since+1 {
 		stops.Store(0)

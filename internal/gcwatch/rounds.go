@@ -16,16 +16,16 @@ import (
 //	Next                   round 7 begins            8                         9
 //	end of a sweep                   walk                      walk
 //
-// A sweep may take a part of the time between two collections. So functions that
-// are added make a walk begin now and then while it goes on: see askEarly.
+// A sweep may take a large part of the time between two collections. So add begins walks of one
+// shard while the runtime sweeps: see askEarly.
 //
-// A walk at the end of a sweep finds all that died in its collection. But the report
-// of that end may be lost, or be early. So the beginning of a round walks, too, if
-// there was no report in the last one. Nothing is lost then; what died is found
-// one collection later, because it was swept before this collection began.
+// A walk at the end of a sweep finds all objects that died in the collection. But the report of
+// that end may be lost, or be early. So a walk also begins with a round if the last round had no
+// report. What died in the last collection is found then, because its sweep was over before this
+// collection began.
 //
-// If no function waits, no round begins, until one is added. So an idle
-// program has neither a goroutine nor a timer of this package.
+// If no function waits, no round begins until one is added. So an idle program has neither a
+// goroutine nor a timer of this package.
 var rounds struct {
 	armed    atomic.Bool   // a round goes on
 	current  atomic.Uint32 // number, modulo 1<<32

@@ -5,15 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A Section counts how often a goroutine is in a section between [EnterSection] and
-// [Section.Leave]. Package own enters one around its calls of release functions and of
-// OnCollect. Sections are found by the number of the goroutine. None is ever removed: the
-// runtime uses a number again, so there are no more of them than goroutines were in
-// a section at a time.
+// A Section counts the calls of [EnterSection] of a goroutine that [Section.Leave] has not ended.
+// Package own enters a section for each call of a release function and of OnCollect. Sections are
+// found by the number of the goroutine, and stay: the runtime reuses numbers, so there are at most
+// as many sections as goroutines were in one at the same time.
 //
-// Only the goroutine that has the number at present touches depth, so depth needs
-// no atomic instruction. The race detector does not know that the runtime orders
-// a goroutine and the next one with its number, hence go:norace.
+// Only the goroutine that has the number touches depth, so depth needs no atomic instruction. The
+// runtime orders a goroutine before the next one with its number, and does not tell the race
+// detector. Hence go:norace.
 type Section struct {
 	id    uintptr // of the goroutine; does not change
 	depth int

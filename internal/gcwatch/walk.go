@@ -17,21 +17,20 @@ var walks struct {
 	mu sync.Mutex
 	// The rest is under mu.
 	running bool
-	again   bool // one more walk after the running one
-	since   uint64
-	asked   uint64 // the last collection for which a walk was asked after its sweep
-	over    uint64 // the last one for which a whole walk is over
+	again   bool   // one more walk after the running one
+	since   uint64 // see ask
+	asked   uint64 // the last collection after whose sweep a walk was requested
+	over    uint64 // the last collection after whose sweep a whole walk began and has ended
 }
 
 // Walked reports whether a walk is over that began after the sweep of collection number n:
 // the functions of all objects that died in it, or before, have been called. n is what
-// Cycles returned after the collection. The functions that such functions have
-// queued elsewhere may not have run. If Walked does not report true soon, no walk may
-// come: the report of the end of the sweep may be lost. Then who knows that the sweep is
-// over calls [Walk].
+// Cycles returned after the collection. What these functions have queued elsewhere may not have
+// run. The report of the end of the sweep may be lost, and no walk follows then. A caller that
+// knows that the sweep is over calls [Walk] if Walked does not report true soon.
 //
-// Functions are called later if weak pointers are not read; see peeking. It is
-// not known then, and Walked reports true.
+// If weak pointers are not read, functions are called later, and Walked cannot know when: it
+// reports true. See peeking.
 func Walked(n uint64) bool {
 	if !peeking.Load() {
 		return true
@@ -41,9 +40,9 @@ func Walked(n uint64) bool {
 	return walks.over >= n
 }
 
-// Walk walks after the sweep of collection number n, if no walk was asked for that. The
-// sweep is over. The walk may go on when Walk returns; see Walked. With the race detector
-// Walk does nothing: only the runtime's report says what happened before; see ordered.
+// Walk begins a walk after the sweep of collection number n, which is over, unless one was
+// requested for it. The walk may go on when Walk returns; see Walked. With the race detector
+// Walk does nothing: only the report of the runtime orders memory; see ordered.
 func Walk(n uint64) {
 	walks.mu.Lock()
 	asked := walks.asked >= n
@@ -82,10 +81,10 @@ func init() {
 	mostInline.Store(int64(10 * time.Millisecond))
 }
 
-// ask walks, now or, if a walk is under way, after that. since is the number of
-// collections that had ended when the reporter of the collection was made. swept is the
-// number of a collection whose sweep is over, or 0. ask runs outside of all bubbles of
-// testing/synctest, so the goroutine does, too.
+// ask begins a walk, or has the walk that is under way followed by one. since is the number of
+// collections that had ended when the object was made whose death reported this one. swept is
+// the number of a collection whose sweep is over, or 0. ask runs outside of all bubbles of
+// testing/synctest, and so does a goroutine that it starts.
 func ask(since, swept uint64) {
 	walks.mu.Lock()
 	running := walks.running
@@ -103,7 +102,8 @@ func ask(since, swept uint64) {
 }
 
 // askEarly walks over one shard while the runtime sweeps, unless a walk is under way. add
-// asks for it after as many calls as pay for the walk. So what a program drops, while it
+// calls it once for each leastAdds new functions, or for a sixteenth of the shard if that is
+// more, so a walk costs each of these a constant time. So what a program drops, while it
 // makes more, does not wait for the end of the sweep.
 func askEarly(place uint) {
 	if race.Build || !peeking.Load() || InBubble() {
@@ -255,10 +255,10 @@ func (w *walker) take(dead uint64) (n int, next *block) {
 	return n, next
 }
 
-// empty moves watchers of a block of which few slots are in use to other blocks, which
-// have room. Many watchers come together, and few of them may stay. A slot with a
-// function that Stop can remove is not moved, because a Cleanup has its place. The caller
-// holds the shard's lock.
+// empty moves the watchers of a block that is at most a quarter full to other blocks with
+// free slots: many watchers are added together, and few of them may stay. A block with a function
+// of AddCleanup is left alone, because a Cleanup refers to its slot. The caller holds the shard's
+// lock.
 func (b *block) empty() {
 	if b.used != b.watched || bits.OnesCount64(b.used) > slots/4 {
 		return
@@ -284,7 +284,7 @@ func (b *block) empty() {
 	}
 }
 
-// A call is one of the function of a slot.
+// A call is a call of the function of a slot.
 type call struct {
 	f, arg  unsafe.Pointer
 	n       uint16
@@ -301,8 +301,8 @@ type call struct {
 func (c *call) do(round uint8) {
 	switch {
 	case c.b != nil:
-		// A walk that comes while the runtime sweeps may have seen a handle of a dead
-		// object that is not 0 yet. Value knows.
+		// While the runtime sweeps, the handle of a dead object may not be 0 yet. Value returns
+		// nil for it.
 		object := c.object.Value()
 		if object == nil {
 			return
@@ -324,9 +324,9 @@ func (c *call) do(round uint8) {
 	}
 }
 
-// A watcher is told of an object that lives when outlives rounds have begun since
-// Watch, and again after asksAgain rounds. A collection may mark while Watch is called,
-// and keeps the object then. The second one does not.
+// A watcher is called for an object that lives when outlives rounds have begun since Watch, and
+// again after asksAgain rounds. A collection that marks while Watch is called keeps the object, so
+// one round is not enough.
 const (
 	outlives  = 2
 	asksAgain = 4
