@@ -23,12 +23,12 @@ type Bundle struct {
 
 	parts []Picked // one for each job that is begun, until it is told; its resources are not valid
 	n     int      // entries
-	done  int      // of words, that were passed to the release function
+	done  int      // how many of words were passed to the release function
 	words []uintptr
 	spare []uintptr
 
-	// Of a large bundle words and spare are in units outside the Go heap, and these are
-	// those of small ones.
+	// The words and spare of a large bundle are in units outside the Go heap. Meanwhile
+	// smallWords and smallSpare keep the Go memory for small ones.
 	base       uintptr // of the units, or 0
 	units      int
 	smallWords []uintptr

@@ -9,18 +9,17 @@ import (
 	"github.com/cheapgo/cheap/own/internal/window"
 )
 
-// places are the shards of a pool for one purpose. There is one for each P on
-// which a goroutine has needed one: a window is made by the first goroutine that
-// finds itself on a P without, also after GOMAXPROCS was raised. Neither a window
-// nor a shard is ever removed or moved. If GOMAXPROCS is lowered, the windows of
-// the Ps that no longer run are closed after two collections, as those of idle
+// places are the shards of a pool for Own, or for Make:
+//
+//	with windows      one shard for each P below percpu.Max, made with its window by the
+//	                  first goroutine that needs it; and one without a window, for a
+//	                  goroutine whose P can have none, or whose shard is locked
+//	without windows   one shard at first; a goroutine that finds all of them locked makes one
+//	                  more, up to GOMAXPROCS
+//
+// Neither a window nor a shard is ever removed or moved. If GOMAXPROCS is lowered, the
+// windows of the Ps that no longer run are closed after two collections, as those of idle
 // Ps. If it is raised again, they serve again.
-//
-// Ps below percpu.Max can have a window. One more shard has none. It is for a
-// goroutine whose P cannot have a window, or that finds the shard of its P locked.
-//
-// Without windows a shard belongs to no P. There is one at first. A goroutine that
-// finds all of them locked makes one more, up to GOMAXPROCS.
 type places struct {
 	window.Set // changed under Intake.mu
 

@@ -8,14 +8,14 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// A batch is registered with the collector when it is sealed, and not before.
-// While it is open, its shard refers to the sentinel. A registration keeps the batch
-// reachable, which refers to the shard. So the sentinel of an open batch would be
-// reachable from its own registration, and would never be found unreachable.
+// A batch is registered with the collector when it is sealed, and not before. The sentinel of
+// an open batch would be reachable from its own registration, and never be found unreachable:
 //
-// A batch that does not fill up must be registered, too. So every open batch is
-// sealed after each collection. This list has the shards with an open batch. If a
-// pool is dropped, the list keeps its shards reachable until the next collection.
+//	registration --> Batch --> shard --> the sentinel of its open batch
+//
+// A batch that does not fill up must be registered as well. So every open batch is sealed
+// after each collection. opened has the shards with an open batch. If a pool is dropped, the
+// list keeps its shards reachable until the next collection.
 var opened struct {
 	mu     sync.Mutex
 	shards []*shard
