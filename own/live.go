@@ -18,7 +18,7 @@ type LiveOwner struct {
 }
 
 // Live returns the pool's open owners, in no order. It is for reports and for
-// debugging: which resources hold the memory, and who made them. A batch is looked at
+// debugging: which resources hold the memory, and who made them. A batch is read
 // when the iteration comes to it, so owners that are made, closed or collected meanwhile
 // may be missing, or there although they are closed. The body of the loop may call
 // package own.

@@ -18,7 +18,7 @@ import (
 // state of an unused entry is 0.
 type Batch struct {
 	Spec *Spec
-	Home any  // the shard whose batch it is. Only package intake looks at it
+	Home any  // the shard whose batch it is. Only package intake uses it
 	kin  *kin // if the entries are children, else nil
 
 	state any // for the release function, but for entries with a state of their own

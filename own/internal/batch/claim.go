@@ -16,12 +16,15 @@ type Claim struct {
 	Apart  []uint32  // those with a state of their own, each to be passed to Release
 }
 
-// Step takes open entries from c.Next on, until most can be released. A parent whose children are not released is taken, and not among those
-// that are picked: the last child releases it. Neither are entries with a state of their
-// own, which go to c.Apart. A job whose entries are all taken has c.Next at the end of the
-// batch.
+// Step takes open entries from c.Next on, until most can be released. It returns them,
+// except two kinds:
 //
-// Step does not change the states. No owner is left that could look at them, and
+//	a parent whose children are not released   the last child releases it
+//	an entry with a state of its own           it goes to c.Apart
+//
+// When all entries of the job are taken, c.Next is the end of the batch.
+//
+// Step does not change the states. No owner is left that could read them, and
 // Destroy, which may run at the same time, leaves these entries alone.
 func (c *Claim) Step(most int) Picked {
 	b, of := c.Job.Batch, c.Job.Entry&^Lost

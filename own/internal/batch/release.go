@@ -208,7 +208,7 @@ func (b *Batch) ReleaseStock() {
 
 // EndWhole counts all entries of a dead batch as released if none was closed before. They
 // are blocks of a heap that return with their chunk, and whose sizes do not change. It
-// looks at no entry. It reports false if some entries are closed, or may be.
+// reads no entry. It reports false if some entries are closed, or may be.
 func (b *Batch) EndWhole() bool {
 	b.mu.Lock()
 	// An owner that closes an entry keeps its sentinel alive until the entry is counted as gone.

@@ -4,7 +4,7 @@ package bell
 import "sync/atomic"
 
 // A Bell wakes goroutines that wait for something to change. The zero value is ready. A
-// goroutine that waits calls Listen, looks whether what it waits for is there, and if not
+// goroutine that waits calls Listen, checks whether what it waits for is there, and if not
 // receives from the channel. Who changes something calls Ring after that. So no change is
 // missed.
 //
