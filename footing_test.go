@@ -36,8 +36,8 @@ func takeFooting(t testing.TB) footing {
 	for range heaps.Range {
 		f.heaps++
 	}
-	f.accounts = len(account.List())
-	f.held = account.Held() - int64(Default().Stats().Caches)*cacheBytes
+	f.accounts = len(account.Process.List())
+	f.held = account.Process.Held() - int64(Default().Stats().Caches)*cacheBytes
 	f.units, f.mappings = span.InUse()
 	span.EachRecord(func(s *span.Span) {
 		if s.LoadTag() != 0 {

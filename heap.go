@@ -244,7 +244,7 @@ func (h *Heap) init(o HeapOptions) {
 		cl.tag = h.id<<span.KindBits | uintptr(c)
 		cl.factor = factorOf(cl.tag)
 	}
-	h.account = account.Open(cmp.Or(o.Name, "cheap.Heap"), o.Limit, h.live)
+	h.account = account.Process.Open(account.Options{Name: cmp.Or(o.Name, "cheap.Heap"), Limit: o.Limit, Live: h.live})
 	if level := max(o.Check, checkAll); level != CheckNone {
 		h.checked = newChecked(h, level, o.Quarantine)
 		h.watched.Store(true)

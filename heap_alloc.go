@@ -127,7 +127,7 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 		}
 	}
 	h.mustBeUndamaged(p) // step 8
-	account.Notify()
+	account.Process.Notify()
 	handedOut(p, was)
 	return p, was, err
 }
@@ -218,7 +218,7 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 	if attempt > 0 {
 		// A collection may help, if package pace is at work.
 		short := h.account.Shortfall()
-		if why := account.Reclaim(max(int64(size), short), attempt-1, short == 0); why == account.ErrUnpaced {
+		if why := account.Process.Reclaim(max(int64(size), short), attempt-1, short == 0); why == account.ErrUnpaced {
 			return err
 		} else if why != nil {
 			return fmt.Errorf("%w: %w", err, why)

@@ -177,7 +177,7 @@ func (c *checked) alloc(op string, size, align int) (p uintptr, err error) {
 	if !small && hd.filled() {
 		newFill.write(hd.content())
 	}
-	account.Notify()
+	account.Process.Notify()
 	return p, nil
 }
 

@@ -5,7 +5,7 @@ package cheap
 // Not where the race detector sees blocks, as in heap_hammer_destroy_test.go.
 
 import (
-	"math"
+	"context"
 	"runtime"
 	"strings"
 	"sync"
@@ -182,9 +182,22 @@ func waitsIn(name string) bool {
 	return false
 }
 
+// A pressureFunc is a Pacer.
+type pressureFunc func()
+
+func (f pressureFunc) Pressure() { f() }
+
+func (f pressureFunc) Check() {}
+
+func (f pressureFunc) Reclaim(int64, int, bool) error { return account.ErrUnpaced }
+
+func (f pressureFunc) Wait(context.Context, int64, bool, func() bool) error {
+	return account.ErrUnpaced
+}
+
 // TestCheckedDestroyWaits stops calls of a checked heap at places where they have memory in hand.
 func TestCheckedDestroyWaits(t *testing.T) {
-	other := account.Open("TestCheckedDestroyWaits", 0, nil)
+	other := account.Process.Open(account.Options{Name: "TestCheckedDestroyWaits"})
 	defer other.Close()
 	for name, c := range map[string]struct {
 		notify int  // the call stops where it calls account.Notify so often
@@ -200,9 +213,9 @@ func TestCheckedDestroyWaits(t *testing.T) {
 			p := h.Malloc(100)
 			mustWait(t, func(pause func()) {
 				calls := 0
-				account.SetPace(&account.Pace{Pressure: func() {
+				account.Process.SetPacer(pressureFunc(func() {
 					if calls++; calls == c.notify {
-						account.SetBounds(math.MaxInt64, math.MaxInt64, math.MaxInt64)
+						account.Process.SetBounds(account.Bounds{HeldAt: account.NoBound, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
 						if c.bare {
 							span.Each(h.id, func(s *span.Span) {
 								if s.LoadTag()&span.KindMask == span.KindLarge {
@@ -215,12 +228,12 @@ func TestCheckedDestroyWaits(t *testing.T) {
 					} else {
 						other.TryCharge(1) // has the next Notify call Pressure as well
 					}
-				}})
-				account.SetBounds(0, math.MaxInt64, math.MaxInt64)
+				}))
+				account.Process.SetBounds(account.Bounds{HeldAt: 0, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
 				other.TryCharge(1)
 				c.use(h, p)
 			}, h.DestroyAll)
-			account.SetPace(nil)
+			account.Process.SetPacer(nil)
 			other.Uncharge(other.Held())
 		})
 	}

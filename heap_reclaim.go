@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -29,13 +28,6 @@ func tick() {
 		h.(*Heap).sortUnasked()
 	}
 	seizeLocals(everyHeap, (*localCache).rests)
-}
-
-func init() {
-	account.SetIdle(
-		func() int64 { return int64(span.Idle()) },
-		func(keep int64) { span.TrimTo(uintptr(keep)) },
-	)
 }
 
 // DefaultDecay is how long idle memory is kept, unless [SetDecay] says otherwise.

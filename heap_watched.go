@@ -53,7 +53,7 @@ func (h *Heap) allocWatched(op string, l *Local, size, align int) (p uintptr, wa
 	if small {
 		if p, was = h.allocPicked(l, c); p != 0 {
 			h.mustBeUndamaged(p)
-			account.Notify()
+			account.Process.Notify()
 			handedOut(p, was)
 			return p, was, nil
 		}

@@ -19,12 +19,19 @@ import (
 // on which a goroutine waits.
 func init() {
 	if off() == "" {
-		account.OpenCHeap(func() (blocks, bytes int64) {
-			s := read()
-			return max(0, s.Mallocs-s.Frees), s.Live
-		}, listen)
+		account.Process.OpenCHeap(heap{})
 	}
 }
+
+// The C heap, for package pace.
+type heap struct{}
+
+func (heap) InUse() (blocks, bytes int64) {
+	s := read()
+	return max(0, s.Mallocs-s.Frees), s.Live
+}
+
+func (heap) Watch(on bool) { listen(on) }
 
 var listener struct {
 	mu   sync.Mutex
@@ -77,7 +84,7 @@ func wait(f *os.File) {
 			return
 		}
 		l.mu.Unlock()
-		account.Refresh()
-		account.Look()
+		account.Process.Refresh()
+		account.Process.Check()
 	}
 }

@@ -91,7 +91,7 @@ func (r *statReader) read() *snapshot {
 	s := &snapshot{totals: r.now, system: osmem.ReadCounts(), store: census.ReadStore(), pace: pace.ReadStats()}
 	s.totals.List = nil
 	s.samples, s.sampleBytes = sample.Count(), sample.Bytes()
-	s.queued = account.Queued() + account.ToDrain()
+	s.queued = account.Process.Queued.Load() + account.Process.ToDrain.Load()
 	r.addHeaps(s)
 	r.addClasses(s)
 	r.addAccounts(s)
@@ -209,7 +209,7 @@ var sizeLabels = func() (labels [sizeclass.Count][]string) {
 
 // addAccounts adds the accounts but those of heaps, which are counted as heaps.
 func (r *statReader) addAccounts(s *snapshot) {
-	for _, a := range account.All() {
+	for _, a := range account.Process.All() {
 		blocks, live, ok := a.TryLive()
 		if !ok {
 			continue // of a heap

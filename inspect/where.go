@@ -37,7 +37,7 @@ func Where(n int) Report {
 	if n <= 0 {
 		return r
 	}
-	for _, u := range account.Largest(n) {
+	for _, u := range account.Process.Largest(n) {
 		r.Accounts = append(r.Accounts, AccountUse{Name: u.Name, Held: u.Held, Limit: u.Limit})
 	}
 	for _, top := range sample.Top(n) {

@@ -44,14 +44,17 @@ func resident() int64 {
 	return all
 }
 
-func init() {
-	account.SetMalloc(&account.Malloc{
-		Read: func() (used, free int64, ok bool) {
-			var u, f C.size_t
-			ok = C.cheap_malloc_read(&u, &f) != 0
-			return int64(u), int64(f), ok
-		},
-		Trim:   func() { C.cheap_malloc_trim() },
-		Arenas: func() int { return int(C.cheap_malloc_arenas()) },
-	})
+// The malloc of the program, for package pace.
+type malloc struct{}
+
+func init() { account.Process.SetMalloc(malloc{}) }
+
+func (malloc) Read() (used, free int64, ok bool) {
+	var u, f C.size_t
+	ok = C.cheap_malloc_read(&u, &f) != 0
+	return int64(u), int64(f), ok
 }
+
+func (malloc) Trim() { C.cheap_malloc_trim() }
+
+func (malloc) Arenas() int { return int(C.cheap_malloc_arenas()) }

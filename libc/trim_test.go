@@ -18,7 +18,7 @@ import (
 // itself.
 func TestTrim(t *testing.T) {
 	const n, size, part = 2000, 32 << 10, 1 << 20
-	m := account.CMalloc()
+	m := account.Process.Malloc()
 	if _, _, ok := m.Read(); !ok {
 		if runtime.GOOS == "linux" {
 			t.Log("the malloc of this program is not known")

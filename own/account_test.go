@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"unsafe"
@@ -12,6 +11,39 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
+
+// A pacer is an account.Pacer.
+type pacer struct {
+	pressure func() // or nil
+	wait     func(ctx context.Context, n int64, inLine bool, take func() bool) error
+}
+
+func (p pacer) Pressure() {
+	if p.pressure != nil {
+		p.pressure()
+	}
+}
+
+func (p pacer) Check() {}
+
+func (p pacer) Reclaim(int64, int, bool) error { return account.ErrUnpaced }
+
+func (p pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
+	return p.wait(ctx, n, inLine, take)
+}
+
+// setCeiling bounds what all accounts may hold.
+func setCeiling(n int64) {
+	account.Process.SetBounds(account.Bounds{HeldAt: account.NoBound, ReclaimableAt: account.NoBound, Ceiling: n})
+}
+
+func sumOfAccounts() (sum account.Usage) {
+	for _, u := range account.Process.List() {
+		sum.Held += u.Held
+		sum.Live += u.Live
+	}
+	return sum
+}
 
 // TestAccountIsExact compares the account of all pools, which other packages
 // read, with what C has. In a child, since other tests leave pools behind.
@@ -23,8 +55,8 @@ func TestAccountIsExact(t *testing.T) {
 			// Open batches are not in the account yet.
 			settle(t)
 			settle(t)
-			auto, _ := account.Reclaimable()
-			if u := account.Read(); u.Held != w.bytes.Load() || account.Held() != u.Held || u.Live != u.Held || auto != u.Held {
+			auto, _ := account.Process.Reclaimable()
+			if u := sumOfAccounts(); u.Held != w.bytes.Load() || account.Process.Held() != u.Held || u.Live != u.Held || auto != u.Held {
 				fmt.Printf("%s: %+v, of these %d automatically, and %d bytes live\n", when, u, auto, w.bytes.Load())
 			}
 		}
@@ -112,13 +144,13 @@ func TestGrowthNotifies(t *testing.T) {
 		w := newWorld(t, 20_000)
 		p := (&factory{w: w}).pool(Options{Size: size})
 		calls := 0
-		account.SetPace(&account.Pace{Pressure: func() {
+		account.Process.SetPacer(pacer{pressure: func() {
 			calls++
 			p.Stats() // would hang if a lock were held
 		}})
-		account.SetBounds(account.Held()+3*size/4, math.MaxInt64, math.MaxInt64)
+		account.Process.SetBounds(account.Bounds{HeldAt: account.Process.Held() + 3*size/4, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
 		m := grow(w, p)
-		account.SetPace(nil)
+		account.Process.SetPacer(nil)
 		if calls == 0 {
 			t.Errorf("%s: Pressure was not called for %d bytes more", name, size)
 		}
@@ -137,7 +169,7 @@ func TestAutoOfMemory(t *testing.T) {
 			settle(t)
 			settle(t)
 			settle(t)
-			auto, _ := account.Reclaimable()
+			auto, _ := account.Process.Reclaimable()
 			if st := m.Stats(); auto != st.Bytes {
 				fmt.Printf("%s: %d bytes could be given back, and the Memory has %d\n", when, auto, st.Bytes)
 			}
@@ -166,7 +198,7 @@ func TestAutoOfMemory(t *testing.T) {
 		must("some forgotten")
 		clear(held)
 		must("in the end")
-		if auto, _ := account.Reclaimable(); auto != 0 {
+		if auto, _ := account.Process.Reclaimable(); auto != 0 {
 			fmt.Println(auto, "bytes in the end")
 		}
 	})
@@ -189,13 +221,13 @@ func TestAutoOfGroups(t *testing.T) {
 			g.Malloc(size)
 			settle(t)
 			settle(t)
-			if auto, _ := account.Reclaimable(); auto < int64(size) || auto != m.Stats().Bytes {
+			if auto, _ := account.Process.Reclaimable(); auto < int64(size) || auto != m.Stats().Bytes {
 				fmt.Printf("%d bytes could be given back after a Malloc of %d, and the Memory has %d\n", auto, size, m.Stats().Bytes)
 			}
 		}
 		g.Close()
 		settle(t)
-		if auto, _ := account.Reclaimable(); auto != 0 {
+		if auto, _ := account.Process.Reclaimable(); auto != 0 {
 			fmt.Println(auto, "bytes in the end")
 		}
 	})
@@ -213,7 +245,7 @@ func TestReserve(t *testing.T) {
 	parent := w.own(t, p, size)
 	refused := errors.New("refused")
 	tries := 0
-	account.SetPace(&account.Pace{Pressure: func() {}, Wait: func(ctx context.Context, _ int64, inLine bool, take func() bool) error {
+	account.Process.SetPacer(pacer{wait: func(ctx context.Context, _ int64, inLine bool, take func() bool) error {
 		if !inLine {
 			t.Error("a Reserve is not in line")
 		}
@@ -225,15 +257,15 @@ func TestReserve(t *testing.T) {
 		}
 		return refused
 	}})
-	defer account.SetPace(nil)
-	held := account.Held()
+	defer account.Process.SetPacer(nil)
+	held := account.Process.Held()
 	mustHold := func(more int64) {
 		t.Helper()
-		if n := account.Held() - held; n != more {
+		if n := account.Process.Held() - held; n != more {
 			t.Errorf("%d bytes are held, want %d", n, more)
 		}
 	}
-	account.SetBounds(math.MaxInt64, math.MaxInt64, held+size+1<<20)
+	setCeiling(held + size + 1<<20)
 	room, err := p.Reserve(context.Background(), size)
 	if err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func (g *Group) malloc(op string, size, align int) (unsafe.Pointer, error) {
 	if size < 0 {
 		panicMisuse(l.Spec.Name, op, "the size %d is negative", size)
 	}
-	defer account.Notify()
+	defer func() { account.Process.Notify() }()
 	// From here on the group is not released, also in a pool with
 	// Options.Unshared.
 	if !t.Enter(i, op) {
@@ -277,7 +277,7 @@ func (b *blockPool) link(l *batch.Batch, state *uint64, h *groupHeader, chunk un
 	h.bytes += bytes
 	atomic.OrUint64(state, batch.Extra)
 	b.grown.Add(int64(bytes))
-	account.ChargeReclaimable(int64(bytes))
+	account.Process.ChargeReclaimable(int64(bytes))
 	pinned := l.Spec.Pinned
 	if grown := l.Grown.Add(int64(bytes)); grown > pinned && grown-int64(bytes) <= pinned {
 		intake.Retire(l)
@@ -289,7 +289,7 @@ func (b *blockPool) freeChunks(_ any, resources []uintptr) error {
 	for _, r := range resources {
 		h := (*groupHeader)(osmem.Pointer(r)) // the caller is the one that releases the group
 		b.grown.Add(-int64(h.bytes))
-		account.UnchargeReclaimable(int64(h.bytes))
+		account.Process.UnchargeReclaimable(int64(h.bytes))
 		for next := h.newest; next != 0; {
 			p := osmem.Pointer(next)
 			next = (*chunkHeader)(p).next

@@ -210,8 +210,8 @@ func TestMemoryIsCountedOnce(t *testing.T) {
 	if n := heldByPools() - before; n != 0 {
 		t.Errorf("the pools' account has %d bytes of a heap", n)
 	}
-	if st := h.Stats(); st.Held < 3_000_000 || account.Held() < st.Held {
-		t.Errorf("the heap holds %d, all accounts %d", st.Held, account.Held())
+	if st := h.Stats(); st.Held < 3_000_000 || account.Process.Held() < st.Held {
+		t.Errorf("the heap holds %d, all accounts %d", st.Held, account.Process.Held())
 	}
 	for _, b := range all {
 		b.Close()

@@ -93,6 +93,6 @@ func inLargeBatch(t *testing.T, m *Memory) (chunk int) {
 
 // heldByPools returns the bytes in the account of all pools.
 func heldByPools() int64 {
-	all := account.List()
+	all := account.Process.List()
 	return all[slices.IndexFunc(all, func(u account.Usage) bool { return u.Name == "own" })].Held
 }

@@ -229,7 +229,7 @@ func (p *Pool) ownSlow(o *Owner, f *batch.Family, resource uintptr, size int, st
 func (p *Pool) count(began bool, err error) error {
 	if began {
 		p.help()
-		account.Notify()
+		account.Process.Notify()
 		giveWay()
 	}
 	return err

@@ -61,7 +61,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 		return Room{}, err
 	}
 	var held Owner
-	if account.Limited() {
+	if account.Process.Limited() {
 		if err := p.waitForRoom(ctx, n); err != nil {
 			return Room{}, err
 		}
@@ -69,7 +69,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 			p.spec.Holder.Unreserve(n)
 			return Room{}, err
 		}
-		account.Notify()
+		account.Process.Notify()
 	}
 	return Room{pool: p, size: n, held: held}, nil
 }
@@ -77,10 +77,10 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 // waitForRoom counts n bytes when there is room for them.
 func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 	h := p.spec.Holder
-	if !account.Waiting() && h.Reserve(n) {
+	if !account.Process.Contended() && h.Reserve(n) {
 		return nil
 	}
-	err := account.Wait(ctx, n, true, func() bool { return h.Reserve(n) })
+	err := account.Process.Wait(ctx, n, true, func() bool { return h.Reserve(n) })
 	if err == nil || err == ctx.Err() {
 		return err
 	}

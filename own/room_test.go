@@ -19,17 +19,17 @@ import (
 // limited sets a bound that more bytes than there are may reach, for the time of a test. It
 // returns a function that says how many bytes more are held than at the beginning.
 func limited(t *testing.T, more int64) (held func() int64) {
-	account.SetPace(&account.Pace{Pressure: func() {}, Wait: func(_ context.Context, _ int64, _ bool, take func() bool) error {
+	account.Process.SetPacer(pacer{wait: func(_ context.Context, _ int64, _ bool, take func() bool) error {
 		if take() {
 			return nil
 		}
 		return cheap.ErrLimit
 	}})
-	t.Cleanup(func() { account.SetPace(nil) })
-	account.SetBounds(math.MaxInt64, math.MaxInt64, account.Held()+more)
+	t.Cleanup(func() { account.Process.SetPacer(nil) })
+	setCeiling(account.Process.Held() + more)
 	// Heaps give idle memory back meanwhile, so only what resources take is compared.
 	of := func() (n int64) {
-		for _, a := range account.All() {
+		for _, a := range account.Process.All() {
 			if strings.HasPrefix(a.Name(), "own") {
 				n += a.Held()
 			}
@@ -90,8 +90,8 @@ func TestRoomForgotten(t *testing.T) {
 				rooms := make([]Room, row.n)
 				reserved(t, p, rooms, row.size)
 				mustStats(t, p, Stats{Rooms: int64(row.n), RoomBytes: sum})
-				if held() != sum || account.Rooms() != sum {
-					t.Errorf("%d bytes are held, %d by rooms, want %d", held(), account.Rooms(), sum)
+				if held() != sum || account.Process.Reserved() != sum {
+					t.Errorf("%d bytes are held, %d by rooms, want %d", held(), account.Process.Reserved(), sum)
 				}
 				if _, err := p.Reserve(context.Background(), row.size); !errors.Is(err, cheap.ErrLimit) {
 					t.Errorf("a Reserve beyond the bound: %v", err)
@@ -101,8 +101,8 @@ func TestRoomForgotten(t *testing.T) {
 			})
 			collectAtMost(t, few, "the rooms", func() bool { return p.Stats().Rooms == 0 })
 			flush(t)
-			if held() != 0 || account.Rooms() != 0 || told.Load() != int64(row.n) {
-				t.Errorf("%d bytes are held, %d by rooms, and OnCollect was told of %d of %d", held(), account.Rooms(), told.Load(), row.n)
+			if held() != 0 || account.Process.Reserved() != 0 || told.Load() != int64(row.n) {
+				t.Errorf("%d bytes are held, %d by rooms, and OnCollect was told of %d of %d", held(), account.Process.Reserved(), told.Load(), row.n)
 			}
 			mustStats(t, p, Stats{})
 			room, err := p.Reserve(context.Background(), row.size)
@@ -156,8 +156,8 @@ func TestRoomAtDestroy(t *testing.T) {
 	if e.Rooms != 20 || len(e.Origins) != 2 || e.Origins[0].Count != 10 || !strings.Contains(e.Error(), "20 are rooms") || !strings.Contains(e.Error(), "TestRoomAtDestroy") {
 		t.Errorf("Destroy: %v", e)
 	}
-	if held() != 0 || account.Rooms() != 0 {
-		t.Errorf("%d bytes are held, %d by rooms", held(), account.Rooms())
+	if held() != 0 || account.Process.Reserved() != 0 {
+		t.Errorf("%d bytes are held, %d by rooms", held(), account.Process.Reserved())
 	}
 	var n Number[int]
 	if err := n.OwnIn(&rooms[0], nil, 7); err != ErrDestroyed {
@@ -166,8 +166,8 @@ func TestRoomAtDestroy(t *testing.T) {
 	for i := range rooms {
 		rooms[i].Release()
 	}
-	if held() != 0 || account.Rooms() != 0 {
-		t.Errorf("%d bytes are held, %d by rooms, when the rooms have ended", held(), account.Rooms())
+	if held() != 0 || account.Process.Reserved() != 0 {
+		t.Errorf("%d bytes are held, %d by rooms, when the rooms have ended", held(), account.Process.Reserved())
 	}
 	mustStats(t, p, Stats{})
 }
@@ -232,8 +232,8 @@ func TestHammerRooms(t *testing.T) {
 		}
 		wg.Wait()
 		flush(t)
-		if held() != 0 || account.Rooms() != 0 {
-			t.Fatalf("%d bytes are held, %d by rooms; %+v", held(), account.Rooms(), p.Stats())
+		if held() != 0 || account.Process.Reserved() != 0 {
+			t.Fatalf("%d bytes are held, %d by rooms; %+v", held(), account.Process.Reserved(), p.Stats())
 		}
 	}
 }

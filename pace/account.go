@@ -53,11 +53,10 @@ func NewAccount(o AccountOptions) *Account {
 	a := &Account{o: o}
 	// A call of Accounts may run before Open returns, so the function that counts
 	// does not read a.account.
-	a.account = account.OpenQuick(o.Name, o.Limit, func() (int64, int64) { return a.live.Load(), a.bytes.Load() })
-	a.account.Declared()
-	if o.CHeap {
-		a.account.InCHeap()
-	}
+	a.account = account.Process.Open(account.Options{
+		Name: o.Name, Limit: o.Limit, Quick: true, Declared: true, InCHeap: o.CHeap,
+		Live: func() (int64, int64) { return a.live.Load(), a.bytes.Load() },
+	})
 	return a
 }
 
@@ -81,8 +80,8 @@ func (a *Account) Add(n int64) error {
 		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
 	}
 	inLine := !a.account.Full(n)
-	if inLine && account.Waiting() || !a.account.TryCharge(n) {
-		switch err := account.Wait(context.Background(), n, inLine, func() bool { return a.account.TryCharge(n) }); {
+	if inLine && account.Process.Contended() || !a.account.TryCharge(n) {
+		switch err := account.Process.Wait(context.Background(), n, inLine, func() bool { return a.account.TryCharge(n) }); {
 		case err == account.ErrUnpaced:
 			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
 		case err != nil:
@@ -92,9 +91,9 @@ func (a *Account) Add(n int64) error {
 	a.live.Add(1)
 	a.bytes.Add(n)
 	if !a.o.Manual {
-		account.ChargeReclaimable(n)
+		account.Process.ChargeReclaimable(n)
 	}
-	account.Notify()
+	account.Process.Notify()
 	return nil
 }
 
@@ -115,7 +114,7 @@ func (a *Account) Remove(n int64) {
 	a.live.Add(-1)
 	a.bytes.Add(-n)
 	if !a.o.Manual {
-		account.UnchargeReclaimable(n)
+		account.Process.UnchargeReclaimable(n)
 	}
 }
 
@@ -125,7 +124,7 @@ func (a *Account) Close() {
 	a.mustBeMade("Close")
 	a.closed.Store(true)
 	if left := a.account.Close(); !a.o.Manual {
-		account.UnchargeReclaimable(left)
+		account.Process.UnchargeReclaimable(left)
 	}
 }
 
@@ -155,7 +154,7 @@ type Usage struct {
 // Accounts returns the usage of all accounts, sorted by name, and those of one
 // name by Held, the largest first.
 func Accounts() []Usage {
-	list := account.List()
+	list := account.Process.List()
 	all := make([]Usage, len(list))
 	for i, u := range list {
 		all[i] = Usage{Name: u.Name, Held: u.Held, Limit: u.Limit, Live: u.Live, Blocks: u.Blocks}

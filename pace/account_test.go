@@ -15,7 +15,7 @@ import (
 )
 
 func TestAccount(t *testing.T) {
-	before, autoBefore := account.Held(), auto()
+	before, autoBefore := account.Process.Held(), auto()
 	a := newAccount(t, AccountOptions{Name: "TestAccount", Limit: 1000})
 	m := newAccount(t, AccountOptions{Name: "TestAccount, by hand", Manual: true})
 	for _, row := range []struct {
@@ -60,8 +60,8 @@ func TestAccount(t *testing.T) {
 	a.Close()
 	m.Close()
 	a.Close()
-	if account.Held() != before || auto() != autoBefore {
-		t.Errorf("%d bytes are held after Close, %d automatically", account.Held()-before, auto()-autoBefore)
+	if account.Process.Held() != before || auto() != autoBefore {
+		t.Errorf("%d bytes are held after Close, %d automatically", account.Process.Held()-before, auto()-autoBefore)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestRemoveTwice(t *testing.T) {
 		}
 		wg.Wait()
 		if held, more := a.Held(), auto()-before; held != 0 || more != 0 {
-			account.UnchargeReclaimable(more) // no other test is to see it
+			account.Process.UnchargeReclaimable(more) // no other test is to see it
 			t.Fatalf("held %d, automatically %d more", held, more)
 		}
 	}
@@ -331,7 +331,7 @@ func TestMaxGCShare(t *testing.T) {
 // TestHammerAccounts adds and removes from 16 goroutines, with collections and a
 // limit that changes, and looks for drift.
 func TestHammerAccounts(t *testing.T) {
-	before, autoBefore := account.Held(), auto()
+	before, autoBefore := account.Process.Held(), auto()
 	p := start(t, Options{MaxGCShare: 1})
 	accounts := []*Account{
 		newAccount(t, AccountOptions{}), newAccount(t, AccountOptions{Limit: 40 * mib}),
@@ -370,7 +370,7 @@ func TestHammerAccounts(t *testing.T) {
 			t.Errorf("account %d: %d bytes are held in %d parts", i, a.Held(), a.live.Load())
 		}
 	}
-	if account.Held() != before || auto() != autoBefore {
-		t.Errorf("the sum drifted by %d, what can be given back by %d", account.Held()-before, auto()-autoBefore)
+	if account.Process.Held() != before || auto() != autoBefore {
+		t.Errorf("the sum drifted by %d, what can be given back by %d", account.Process.Held()-before, auto()-autoBefore)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 const (
@@ -30,7 +31,7 @@ func (p *pacer) launch(regardless bool) {
 	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || gcwatch.InBubble() || !p.to(begun) {
 		return
 	}
-	account.SetReclaimableFrom(0) // from now on each allocation yields
+	account.Process.SetReclaimableAt(0) // from now on each allocation yields
 	p.tasks.Add(1)
 	go p.collect()
 }
@@ -49,9 +50,9 @@ func (p *pacer) collect() {
 	defer p.tasks.Done()
 	var r reader
 	begin, before := time.Now(), r.read()
-	account.Refresh()
-	reclaimable, ever := account.Reclaimable()
-	held := account.Held()
+	account.Process.Refresh()
+	reclaimable, ever := account.Process.Reclaimable()
+	held := account.Process.Held()
 	runtime.GC()
 	p.to(completed)
 	stuck, done := drain(&r, true, p.patience())
@@ -68,7 +69,7 @@ func (p *pacer) collect() {
 		p.costs = [4]time.Duration{took, took, took, took}
 	}
 	p.costs[n%int64(len(p.costs))] = took
-	_, everNow := account.Reclaimable()
+	_, everNow := account.Process.Reclaimable()
 	p.leads[n%int64(len(p.leads))] = everNow - ever
 	// The least cost of the last collections is taken as the real cost. A higher
 	// one means that other processes took the processor away meanwhile.
@@ -87,11 +88,11 @@ func (p *pacer) collect() {
 	p.to(p.endOf(wanted && done, freed, held, begin))
 	p.admitted.Store(0)
 	p.gauge.fade()
-	account.FadeLargestCharge()
+	account.Process.FadeLargestCharge()
 	p.look(after)
 	p.trim(wanted)
 	p.launch(false)
-	account.Kick()
+	account.Process.Wake()
 }
 
 // endOf returns the event with which a collection ends that has begun at begin, when
@@ -101,11 +102,11 @@ func (p *pacer) collect() {
 // p.mu.
 func (p *pacer) endOf(wanted bool, freed, held int64, begin time.Time) event {
 	switch {
-	case freed > 0 || account.Held() < held:
+	case freed > 0 || account.Process.Held() < held:
 		p.vainCount = 0
 	case wanted:
 		if p.vainCount++; p.vainCount >= mostVain {
-			_, p.futileEver = account.Reclaimable()
+			_, p.futileEver = account.Process.Reclaimable()
 			p.vainUntil = time.Now().Add(vainPause * time.Since(begin))
 			return futile
 		}
@@ -129,16 +130,16 @@ func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 // At a limit idle memory counts, so all of it goes. The caller holds p.mu.
 func (p *pacer) trim(atLimit bool) {
 	if atLimit || p.scarce.Load() {
-		account.Trim(0)
+		span.TrimTo(0)
 		return
 	}
 	bound := p.bound.Load()
 	if bound == noBound {
 		return
 	}
-	reclaimable, _ := account.Reclaimable()
-	if keep := max(bound-reclaimable, 0) + spareIdle; account.Idle() > keep {
-		account.Trim(keep)
+	reclaimable, _ := account.Process.Reclaimable()
+	if keep := max(bound-reclaimable, 0) + spareIdle; int64(span.Idle()) > keep {
+		span.TrimTo(uintptr(keep))
 	}
 }
 
@@ -149,8 +150,8 @@ const spareIdle = floor / 2
 // there were reclaimable bytes, and ever had been taken. It returns the number of bytes
 // freed since. The caller holds p.mu.
 func (p *pacer) settle(r reading, reclaimable, ever int64) (freed int64) {
-	account.Refresh()
-	now, everNow := account.Reclaimable()
+	account.Process.Refresh()
+	now, everNow := account.Process.Reclaimable()
 	since := everNow - ever
 	p.baseline = baseline{heap: r.live, reclaimable: max(min(now-since, now), 0)}
 	return max(reclaimable+since-now, 0)
@@ -180,7 +181,7 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 			first = r.read() // with all cleanups that the sweep has queued
 		}
 		now := r.read()
-		queued := account.Queued() // with all that the walk has queued
+		queued := account.Process.Queued.Load() // with all that the walk has queued
 		if walked && now.executed >= first.queued && queued == 0 {
 			return 0, true
 		}
@@ -220,8 +221,8 @@ func (p *pacer) collected() {
 	if p.state() == stopped {
 		return
 	}
-	account.Refresh()
-	reclaimable, ever := account.Reclaimable()
+	account.Process.Refresh()
+	reclaimable, ever := account.Process.Reclaimable()
 	if reclaimable < floor && p.most() == 0 {
 		// There is nothing to pace, so no sentinel is registered. pressure does
 		// that again when much memory is taken.
@@ -258,5 +259,5 @@ func (p *pacer) follow(reclaimable, ever int64) {
 	p.to(drained)
 	p.look(now)
 	p.launch(false)
-	account.Kick()
+	account.Process.Wake()
 }

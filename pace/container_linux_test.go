@@ -217,7 +217,7 @@ func TestLimitBelowUse(t *testing.T) {
 		}
 		// Without the limit nothing of it stays.
 		SetLimit(0)
-		if n := account.Scale(); n != 1 || p.scarce.Load() {
+		if n := account.Process.Scale(); n != 1 || p.scarce.Load() {
 			o.Wrong = append(o.Wrong, fmt.Sprintf("the scale is %d, scarce %v", n, p.scarce.Load()))
 		}
 		testwait.Until(t, "guard to end", func() bool {

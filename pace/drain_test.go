@@ -63,7 +63,7 @@ func TestDrainWaitsForWalk(t *testing.T) {
 // are, in the end.
 func TestNotInVain(t *testing.T) {
 	p := new(pacer)
-	held := account.Held()
+	held := account.Process.Held()
 	for _, row := range []struct {
 		freed, held int64
 		vain        bool

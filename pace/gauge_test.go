@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A fakeUsage is what a test says that the kernel counts.
@@ -19,14 +20,13 @@ func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
 	g := &gauge{usages: []usage{u}}
 	u.used, u.limit = 30*mib+inUse+free, 1<<30
-	g.set(sample{all: 1 << 40, resident: u.used + account.Held() - account.HeldDeclared() + account.Idle(), used: inUse, free: free, ok: true}, r, true)
+	g.set(sample{all: 1 << 40, resident: u.used + account.Process.Held() - account.Process.HeldDeclared() + int64(span.Idle()), used: inUse, free: free, ok: true}, r, true)
 	return g, r
 }
 
 // TestGauge lets a process use more, of what accounts know and of what they do not.
 func TestGauge(t *testing.T) {
-	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
-	told.Declared()
+	told := account.Process.Open(account.Options{Name: "declared", Declared: true, Quick: true, Live: func() (int64, int64) { return 0, 0 }})
 	defer told.Close()
 	const limit, aim = 1 << 30, 1<<30 - (1<<30)/20
 	var u fakeUsage
@@ -42,7 +42,7 @@ func TestGauge(t *testing.T) {
 	}
 	// look is how a process goes on that is calm: the excess is the least.
 	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.look(r) }
-	slack := min(account.LargestCharge(), limit/8) + limit/32
+	slack := min(account.Process.LargestCharge(), limit/8) + limit/32
 	look()
 	near("room at the start", g.room, aim-38*mib-slack+2*mib)
 
@@ -81,7 +81,7 @@ func TestGauge(t *testing.T) {
 	u.used, g.at.used = 38*mib, 38*mib
 	g.set(sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
-	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-account.Idle()-(account.Held()-account.HeldDeclared()))
+	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-int64(span.Idle())-(account.Process.Held()-account.Process.HeldDeclared()))
 	if g.limit != limit {
 		t.Errorf("the limit is %d", g.limit)
 	}
@@ -89,10 +89,9 @@ func TestGauge(t *testing.T) {
 
 // TestScale declares sizes that are wrong.
 func TestScale(t *testing.T) {
-	told := account.Open("declared", 0, func() (int64, int64) { return 0, 0 })
-	told.Declared()
+	told := account.Process.Open(account.Options{Name: "declared", Declared: true, Quick: true, Live: func() (int64, int64) { return 0, 0 }})
 	defer told.Close()
-	defer account.SetScale(1)
+	defer account.Process.SetScale(1)
 	for _, row := range []struct {
 		declared, real int64
 		known          bool // whether malloc says what is in use
@@ -112,7 +111,7 @@ func TestScale(t *testing.T) {
 		var u fakeUsage
 		g, r := newGauge(&u, 5*mib, 3*mib)
 		u.used += row.real
-		before := account.HeldDeclared()
+		before := account.Process.HeldDeclared()
 		told.Charge(row.declared)
 		s := sample{all: 1 << 40, resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
 		if !row.known {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // What a program frees stays in malloc, and resident: after a burst, after a cache was emptied, and in
@@ -56,10 +57,10 @@ type giver struct {
 // startGiver starts the goroutine if there is none and there may be something to give back. The caller
 // holds p.mu.
 func (p *pacer) startGiver() {
-	if p.giving || account.Held() < giveLeast || p.state() == stopped || gcwatch.InBubble() {
+	if p.giving || account.Process.Held() < giveLeast || p.state() == stopped || gcwatch.InBubble() {
 		return
 	}
-	if account.CMalloc() == nil || anonymousBytes() == 0 {
+	if account.Process.Malloc() == nil || anonymousBytes() == 0 {
 		return
 	}
 	p.giving = true
@@ -79,7 +80,7 @@ func (p *pacer) give(over <-chan struct{}) {
 		case <-timer.C:
 		}
 		g.look()
-		if g.calm < giveCalm || account.Held() >= giveLeast {
+		if g.calm < giveCalm || account.Process.Held() >= giveLeast {
 			continue
 		}
 		p.mu.Lock()
@@ -120,8 +121,8 @@ func (g *giver) look() {
 
 // held returns the bytes that are in use as far as is known without asking malloc.
 func (g *giver) held() int64 {
-	account.Refresh()
-	return g.reader.read().total + account.Held() + account.Idle()
+	account.Process.Refresh()
+	return g.reader.read().total + account.Process.Held() + int64(span.Idle())
 }
 
 // excessOf returns how many bytes malloc has free, and resident, beyond what may stay. Of resident bytes
@@ -130,7 +131,7 @@ func excessOf(s sample, resident, held int64) int64 {
 	if !s.ok {
 		return 0
 	}
-	outside := held - account.HeldDeclared() // what is told is malloc's, as far as malloc knows of it
+	outside := held - account.Process.HeldDeclared() // what is told is malloc's, as far as malloc knows of it
 	free := min(s.free, resident-outside-s.used)
 	return max(0, free-giveLeast-s.used/8)
 }
@@ -139,7 +140,7 @@ func excessOf(s sample, resident, held int64) int64 {
 func (g *giver) giveBack(held int64) {
 	begin := time.Now()
 	g.before = anonymousBytes()
-	account.CMalloc().Trim()
+	account.Process.Malloc().Trim()
 	g.took = time.Since(begin)
 	g.after = anonymousBytes()
 	g.stats.trims.Add(1)

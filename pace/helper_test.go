@@ -141,7 +141,7 @@ func paced(t testing.TB, p *pacer, a *Account) {
 
 // auto returns how many bytes a collection could free.
 func auto() int64 {
-	n, _ := account.Reclaimable()
+	n, _ := account.Process.Reclaimable()
 	return n
 }
 

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // TestIdleMemory frees blocks of a heap. A collection returns what is idle beyond what may
@@ -35,7 +35,7 @@ func TestIdleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	paced(t, p, a)
-	if idle, most := account.Idle(), max(p.bound.Load()-auto(), 0)+spareIdle; idle > most || idle < mib {
+	if idle, most := int64(span.Idle()), max(p.bound.Load()-auto(), 0)+spareIdle; idle > most || idle < mib {
 		t.Errorf("%d MiB are idle after a collection, want at most %d, and some", idle/mib, most/mib)
 	}
 	free()
@@ -43,7 +43,7 @@ func TestIdleMemory(t *testing.T) {
 		t.Error("not refused")
 	}
 	settled(t, p)
-	if idle := account.Idle(); idle > mib {
+	if idle := int64(span.Idle()); idle > mib {
 		t.Errorf("%d MiB are idle after a collection at a limit", idle/mib)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A LimitError describes a request that failed at a limit. [errors.Is] reports
@@ -78,15 +79,15 @@ func (p *pacer) refusal(n, stuck int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.reader.read()
-	reclaimable, _ := account.Reclaimable()
+	reclaimable, _ := account.Process.Reclaimable()
 	limit, used := p.most(), int64(0)
 	if p.metered.Load() {
 		used = p.gauge.used
 	}
-	if n <= account.Room() {
+	if n <= account.Process.Headroom() {
 		limit, used = 0, 0 // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Held(), Reclaimable: reclaimable, Rooms: account.Rooms(), Stuck: stuck, ToDrain: account.ToDrain()}
+	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable, Rooms: account.Process.Reserved(), Stuck: stuck, ToDrain: account.Process.ToDrain.Load()}
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its
@@ -109,14 +110,14 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	if limit == 0 {
 		p.scarce.Store(false)
 		p.restore()
-		if account.Held() < giveLeast {
+		if account.Process.Held() < giveLeast {
 			return giveLeast, noBound // then give is to start
 		}
 		return noBound, noBound
 	}
-	held := account.Held()
+	held := account.Process.Held()
 	needs := r.needs()
-	goLimit := max(limit-held-account.Idle(), needs)
+	goLimit := max(limit-held-int64(span.Idle()), needs)
 	heldAt, ceiling = held+limit/64, max(limit-needs, 0)
 	if p.metered.Load() {
 		goLimit, heldAt, ceiling = p.keepResident(r, limit, held, needs)
@@ -211,6 +212,6 @@ func (p *pacer) setUsages(cgroup usage) {
 	if !p.metered.Load() {
 		p.gauge = gauge{}
 		p.scarce.Store(false)
-		account.SetScale(1)
+		account.Process.SetScale(1)
 	}
 }

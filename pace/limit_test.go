@@ -29,12 +29,12 @@ func numbers(t *testing.T) *own.Pool {
 // are left.
 func most(t *testing.T, a *Account, left int64) int64 {
 	t.Helper()
-	for account.Room() > left {
-		if err := a.Add(account.Room() - left); err != nil {
+	for account.Process.Headroom() > left {
+		if err := a.Add(account.Process.Headroom() - left); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return account.Room()
+	return account.Process.Headroom()
 }
 
 // TestReserveWaitsForRoom has room made while a Reserve waits.
@@ -49,7 +49,7 @@ func TestReserveWaitsForRoom(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	if p.atLimit.waiting() || account.Waiting() {
+	if p.atLimit.waiting() || account.Process.Contended() {
 		t.Error("a goroutine waits still")
 	}
 	if room, err := pool.Reserve(t.Context(), 20*mib); err != nil {
@@ -78,7 +78,7 @@ func TestReserveContext(t *testing.T) {
 	if err := <-got; err != context.Canceled {
 		t.Errorf("the error is %v", err)
 	}
-	if p.atLimit.waiting() || account.Waiting() {
+	if p.atLimit.waiting() || account.Process.Contended() {
 		t.Error("a goroutine waits still")
 	}
 }
@@ -170,7 +170,7 @@ func TestReserveSaysStuck(t *testing.T) {
 		return nil
 	}})
 	mu.Lock()
-	for account.Room() > 25*mib {
+	for account.Process.Headroom() > 25*mib {
 		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestReserveSaysToDrain(t *testing.T) {
 	bear(t, func(p *patience) { *p = usual })
 	p := start(t, Options{Limit: 100 * mib})
 	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
-	for account.Room() > 25*mib {
+	for account.Process.Headroom() > 25*mib {
 		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestForgottenRooms(t *testing.T) {
 		start(t, Options{Limit: 100 * mib})
 		pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
 		held, rooms := int64(0), make([]*own.Room, 100)
-		for i := 0; account.Room() > 20*mib; i++ {
+		for i := 0; account.Process.Headroom() > 20*mib; i++ {
 			room, err := pool.Reserve(t.Context(), 10*mib)
 			if err != nil {
 				t.Fatal(err)
@@ -259,7 +259,7 @@ func TestForgottenRooms(t *testing.T) {
 		room.Release()
 		runtime.KeepAlive(rooms)
 		pool.Destroy(context.Background()) // the error says how many rooms are left
-		if n := account.Rooms(); n != 0 {
+		if n := account.Process.Reserved(); n != 0 {
 			t.Errorf("forget=%v: %d bytes are reserved after Destroy", forget, n)
 		}
 		Stop()
@@ -274,13 +274,13 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	pendingFor(t, p)
 	got := make(chan error)
 	go func() { got <- a.Add(11) }()
-	go func() { got <- p.wait(t.Context(), 11, false, nil) }() // as a heap does
-	testwait.Until(t, "both to wait", func() bool { return account.Expected() == 2 })
-	if account.Waiting() || p.atLimit.waiting() {
+	go func() { got <- p.Wait(t.Context(), 11, false, nil) }() // as a heap does
+	testwait.Until(t, "both to wait", func() bool { return account.Process.Waiters() == 2 })
+	if account.Process.Contended() || p.atLimit.waiting() {
 		t.Error("a goroutine that waits at the limit of an account is in the way of others")
 	}
 	p.mu.Lock()
-	_, p.futileEver = account.Reclaimable()
+	_, p.futileEver = account.Process.Reclaimable()
 	p.vainUntil = time.Now().Add(time.Hour)
 	p.to(completed)
 	p.to(futile)
@@ -309,7 +309,7 @@ func TestCollectorOffWithLimit(t *testing.T) {
 		if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
 			t.Fatal(err)
 		}
-		high = max(high, account.Held())
+		high = max(high, account.Process.Held())
 	}
 	if st := ReadStats(); st.Cycles == 0 || high > 2*limit {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, st)

@@ -166,9 +166,9 @@ func ReadStats() Stats {
 	if p == nil {
 		p = last.Load()
 	}
-	account.Refresh()
-	reclaimable, _ := account.Reclaimable()
-	st := Stats{Reclaimable: reclaimable, Held: account.Held()}
+	account.Process.Refresh()
+	reclaimable, _ := account.Process.Reclaimable()
+	st := Stats{Reclaimable: reclaimable, Held: account.Process.Held()}
 	if p == nil {
 		return st
 	}

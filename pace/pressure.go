@@ -58,17 +58,17 @@ func (p *pacer) patience() patience {
 // has told it.
 const tick = time.Millisecond
 
-// pressure is called by a goroutine that takes memory beyond a bound.
-func (p *pacer) pressure() {
+// Pressure is called by a goroutine that has charged memory, after a bound was reached.
+func (p *pacer) Pressure() {
 	if n := p.admitted.Load(); n > 0 {
 		p.admitted.CompareAndSwap(n, n-1)
 	}
-	p.check()
+	p.Check()
 	p.giveWay()
 }
 
-// check finds out whether a collection is due, and starts it.
-func (p *pacer) check() {
+// Check finds out whether a collection is due, and starts it.
+func (p *pacer) Check() {
 	gcwatch.Poll() // the runtime may not have told of the last collection
 	if p.mustLook() && p.lock() {
 		if p.mustLook() {
@@ -87,7 +87,7 @@ func (p *pacer) lock() bool {
 	if p.mu.TryLock() {
 		return true
 	}
-	reclaimable, _ := account.Reclaimable()
+	reclaimable, _ := account.Process.Reclaimable()
 	if reclaimable < p.bound.Load() || !mayWait() {
 		return false
 	}
@@ -97,7 +97,7 @@ func (p *pacer) lock() bool {
 
 // mayWait reports whether the goroutine may wait for others. In a release function it
 // would wait for itself. In a bubble of testing/synctest time stands still.
-func mayWait() bool { return !gcwatch.InBubble() && !account.Releasing() }
+func mayWait() bool { return !gcwatch.InBubble() && !gcwatch.InSection() }
 
 // mustLook reports whether the bounds may be wrong.
 func (p *pacer) mustLook() bool {
@@ -105,9 +105,9 @@ func (p *pacer) mustLook() bool {
 	case idle, refused:
 		return true
 	case due:
-		return time.Now().UnixNano() >= p.from() || account.Held() >= p.heldAt.Load()
+		return time.Now().UnixNano() >= p.from() || account.Process.Held() >= p.heldAt.Load()
 	default: // only the limit needs a check
-		return account.Held() >= p.heldAt.Load()
+		return account.Process.Held() >= p.heldAt.Load()
 	}
 }
 
@@ -133,8 +133,8 @@ func (p *pacer) busy() bool {
 
 // full reports whether those who take have to wait.
 func (p *pacer) full() bool {
-	reclaimable, _ := account.Reclaimable()
-	return p.busy() && reclaimable+p.admitted.Load()*account.MeanCharge() >= p.bound.Load()
+	reclaimable, _ := account.Process.Reclaimable()
+	return p.busy() && reclaimable+p.admitted.Load()*account.Process.MeanCharge() >= p.bound.Load()
 }
 
 // waitAtBound waits until releases have made room, first come first served, or no
@@ -142,8 +142,8 @@ func (p *pacer) full() bool {
 // meanwhile finds nothing to release.
 func (p *pacer) waitAtBound() {
 	start := time.Now()
-	account.Expect(1)
-	defer account.Expect(-1)
+	account.Process.AddWaiters(1)
+	defer account.Process.AddWaiters(-1)
 	t := p.atBound.enter()
 	defer p.atBound.leave(t)
 	timer := time.NewTimer(tick)
@@ -164,7 +164,7 @@ func (p *pacer) waitAtBound() {
 			p.nudge()
 			timer.Reset(tick)
 			select {
-			case <-account.Kicked:
+			case <-account.Process.Wakeups():
 			case <-timer.C:
 			}
 			continue
@@ -196,9 +196,9 @@ func (p *pacer) look(r reading) {
 	if p.state() == stopped {
 		return
 	}
-	account.Refresh()
+	account.Process.Refresh()
 	p.startGiver()
-	reclaimable, ever := account.Reclaimable()
+	reclaimable, ever := account.Process.Reclaimable()
 	p.baseline.heap = r.live // of the last collection, whatever started it
 	p.baseline.reclaimable = min(p.baseline.reclaimable, reclaimable)
 	heldAt, ceiling := p.keep(r)
@@ -212,7 +212,7 @@ func (p *pacer) look(r reading) {
 		if p.scarce.Load() {
 			least = 0
 		}
-		bound = min(bound, max(reclaimable+ceiling-account.Held(), p.baseline.reclaimable+least))
+		bound = min(bound, max(reclaimable+ceiling-account.Process.Held(), p.baseline.reclaimable+least))
 	}
 	at := p.baseline.due(bound, p.lead())
 	switch {
@@ -227,13 +227,12 @@ func (p *pacer) look(r reading) {
 	if p.busy() {
 		reclaimableAt = 0 // each allocation yields
 	}
-	account.SetBounds(heldAt, reclaimableAt, ceiling)
 	// If half of what lives is closed by hand, the bound is too high.
 	below := int64(0)
 	if p.baseline.reclaimable > 2*floor {
 		below = p.baseline.reclaimable / 2
 	}
-	account.SetReclaimableBelow(below)
+	account.Process.SetBounds(account.Bounds{HeldAt: heldAt, ReclaimableAt: reclaimableAt, ReclaimableBelow: below, Ceiling: ceiling})
 }
 
 // lead returns how many bytes come during a collection, as far as is known. Where the kernel
@@ -259,28 +258,28 @@ func (p *pacer) inVain() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ever := account.Reclaimable(); ever == p.futileEver && time.Now().Before(p.vainUntil) {
+	if _, ever := account.Process.Reclaimable(); ever == p.futileEver && time.Now().Before(p.vainUntil) {
 		return true
 	}
 	p.to(resumed)
 	return false
 }
 
-// reclaim is called when a request of n bytes has met a limit; try counts the
+// Reclaim is called when a request of n bytes has met a limit; try counts the
 // calls for one request, from 0. It waits for a collection that begins after the
 // call, or for room, so that the request can be tried again, or returns the error.
-func (p *pacer) reclaim(n int64, try int, own bool) error {
+func (p *pacer) Reclaim(n int64, try int, own bool) error {
 	const collections, tries = 2, 8
 	if try == 0 && p.state() == stopped {
 		return nil // Stop has removed the limit
 	}
-	fits := func() bool { return n <= account.Room() }
+	fits := func() bool { return n <= account.Process.Headroom() }
 	switch {
 	case !own && p.beyond(n):
 	case try == 0, own && try < collections:
-		return p.wait(context.Background(), n, false, nil)
+		return p.Wait(context.Background(), n, false, nil)
 	case !own && try < tries: // also if another has taken the room, and there is some by now
-		return p.wait(context.Background(), n, true, fits)
+		return p.Wait(context.Background(), n, true, fits)
 	}
 	return p.refusal(n, 0)
 }
@@ -292,21 +291,21 @@ func (p *pacer) beyond(n int64) bool {
 	return limit != 0 && n > limit
 }
 
-// wait is called when a request of n bytes has met a limit. It waits until take reports
+// Wait is called when a request of n bytes has met a limit. It waits until take reports
 // true. With inLine set, the limit is that of all, and the first in line is served first. One
-// whose time is up takes what there is, whatever its place. wait returns an error if take
+// whose time is up takes what there is, whatever its place. Wait returns an error if take
 // did not by the time that a collection that has begun after the call, and its releases,
-// have ended, and longest.limit has passed. If take is nil, wait returns when the releases
+// have ended, and longest.limit has passed. If take is nil, Wait returns when the releases
 // have ended.
-func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
+func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	if p.state() == stopped || inLine && p.beyond(n) || p.inVain() || !mayWait() {
 		return p.last(n, 0, take)
 	}
 	asked := time.Now()
-	account.Expect(1)
-	defer account.Expect(-1)
+	account.Process.AddWaiters(1)
+	defer account.Process.AddWaiters(-1)
 	var t *waiter
-	if inLine && n <= account.Room()+account.Held() { // else it cannot be served, and is in the way of no other
+	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // else it cannot be served, and is in the way of no other
 		t = p.atLimit.enter()
 		defer p.atLimit.leave(t)
 	}
@@ -333,19 +332,19 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 			return p.last(n, 0, take)
 		case over.IsZero() && ended >= want:
 			over = time.Now().Add(p.patience().limit)
-			still, queued = time.Now(), account.Queued()+account.ToDrain()
+			still, queued = time.Now(), account.Process.Queued.Load()+account.Process.ToDrain.Load()
 		}
 		if !over.IsZero() {
-			if is := account.Queued() + account.ToDrain(); is != queued || is == 0 {
+			if is := account.Process.Queued.Load() + account.Process.ToDrain.Load(); is != queued || is == 0 {
 				still, queued = time.Now(), is
 			}
 			stuck := queued > 0 && time.Since(still) > p.patience().stuck
 			late := time.Now().After(over)
 			switch {
-			case stuck && (p.stuck.Load() > 0 || account.ToDrain() > 0): // the program may not call Drain
-				return p.refusal(n, account.Queued())
+			case stuck && (p.stuck.Load() > 0 || account.Process.ToDrain.Load() > 0): // the program may not call Drain
+				return p.refusal(n, account.Process.Queued.Load())
 			case stuck && late: // a machine that is busy has kept the drain from seeing it
-				return p.last(n, account.Queued(), take)
+				return p.last(n, account.Process.Queued.Load(), take)
 			case late:
 				return p.last(n, 0, take)
 			}
@@ -356,7 +355,7 @@ func (p *pacer) wait(ctx context.Context, n int64, inLine bool, take func() bool
 		if begun < most {
 			p.request(begun < want && time.Since(asked) > longest.limit)
 		}
-		next := account.Kicked
+		next := account.Process.Wakeups()
 		if !t.isFirst() {
 			next = t.first
 		}

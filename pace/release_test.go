@@ -18,7 +18,7 @@ import (
 func pendingFor(t *testing.T, p *pacer) {
 	t.Helper()
 	testwait.Until(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
-	account.SetReclaimableFrom(0)
+	account.Process.SetReclaimableAt(0)
 	t.Cleanup(func() {
 		p.to(completed)
 		p.to(drained)
@@ -88,8 +88,8 @@ func TestOneByOne(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	for range 100 { // this is what a resource has
-		account.ChargeReclaimable(mib)
-		account.UnchargeReclaimable(mib)
+		account.Process.ChargeReclaimable(mib)
+		account.Process.UnchargeReclaimable(mib)
 	}
 	if err := a.Add(3 * mib); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestOneByOne(t *testing.T) {
 	}
 	longest.bound = time.Millisecond // nothing more makes room
 	p.bound.Store(auto())
-	account.SetReclaimableFrom(0)
+	account.Process.SetReclaimableAt(0)
 	if err := a.Add(1); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestNoPassingALook(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	p.mu.Lock()
 	p.bound.Store(auto() + mib)
-	account.SetReclaimableFrom(0)
+	account.Process.SetReclaimableAt(0)
 	if err := a.Add(mib / 2); err != nil { // below the bound it does not
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A limit is about what the kernel counts, because by that it kills. What accounts count is the
@@ -93,8 +94,8 @@ const (
 
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
-	held, told := account.Held(), account.HeldDeclared()
-	return moment{used: g.used, files: fileBytes(), goes: r.total, exact: held - told + account.Idle(), told: told}
+	held, told := account.Process.Held(), account.Process.HeldDeclared()
+	return moment{used: g.used, files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
 }
 
 func (m moment) since(was moment) moment {
@@ -110,7 +111,7 @@ func (g *gauge) look(r reading) {
 		if limit <= 0 {
 			continue
 		}
-		if room := limit - limit/20 - used - min(g.real(account.LargestCharge()), limit/8); room < g.room {
+		if room := limit - limit/20 - used - min(g.real(account.Process.LargestCharge()), limit/8); room < g.room {
 			g.used, g.limit, g.room, g.by = used, limit, room, u
 		}
 	}
@@ -128,14 +129,14 @@ func (g *gauge) look(r reading) {
 	g.last = now
 	g.room -= g.excess
 	if g.scale > vagueScale {
-		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.MeanCharge()), g.limit/4)
+		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.Process.MeanCharge()), g.limit/4)
 	}
 	d := now.since(g.at)
 	declared := g.real(d.told)
 	toBe := g.base + r.needs() + now.exact + g.inUse + declared
 	free := g.free + d.used - d.goes - d.exact - declared
 	g.unused = max(0, min(free, g.free+max(0, -declared)))
-	g.room = min(g.room+g.unused/4*3-g.real(account.Rooms()), g.limit-g.limit/20-toBe)
+	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-toBe)
 }
 
 // fade forgets a part of the past, after a collection.
@@ -165,7 +166,7 @@ type sample struct {
 
 func takeSample() (s sample) {
 	begin := time.Now()
-	if m := account.CMalloc(); m != nil {
+	if m := account.Process.Malloc(); m != nil {
 		s.used, s.free, s.ok = m.Read()
 	}
 	s.resident, s.all = anonymousBytes(), residentBytes()
@@ -187,7 +188,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	now := g.now(r)
 	if first {
 		g.scale, g.known = 1, false
-		account.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
+		account.Process.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
 		g.excess, g.last = g.limit/16, now
 		g.inC = max(0, s.used-now.told) // 0 if it is not known
 		counted := now.goes + now.exact + s.used + s.free
@@ -204,7 +205,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	if g.limit > 0 && max(now.told, real) > g.limit/32 && now.told > g.limit/4096 {
 		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
 		g.known = true
-		account.SetScale(int64(g.scale))
+		account.Process.SetScale(int64(g.scale))
 	}
 	if g.inUse = s.used; !s.ok {
 		g.inUse = g.real(now.told)
@@ -220,9 +221,9 @@ func (g *gauge) set(s sample, r reading, first bool) {
 // tend looks at malloc if there is little room, and has it give memory back if there is next to none.
 // It is called in look: whoever takes memory then waits for it. The caller holds p.mu.
 func (p *pacer) tend(r reading) {
-	g, m := &p.gauge, account.CMalloc()
+	g, m := &p.gauge, account.Process.Malloc()
 	g.look(r)
-	narrow := g.used > g.limit-g.limit/tight || account.Waiting()
+	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
 	learn := !g.known && g.used-g.at.used > g.limit/32
 	if g.limit == 0 || !narrow && !learn && g.room > g.limit/4 {
 		return
@@ -238,7 +239,7 @@ func (p *pacer) tend(r reading) {
 		s := takeSample()
 		returned := max(before-s.resident, 0)
 		p.stats.trims.Add(1)
-		if p.arenas.Load() == 0 && !account.ArenasBounded() {
+		if p.arenas.Load() == 0 && !account.Process.ArenasBounded() {
 			p.arenas.Store(int64(max(m.Arenas(), 1)))
 		}
 		p.stats.trimmed.Add(returned)
@@ -277,7 +278,7 @@ func (p *pacer) guard(over <-chan struct{}) {
 		p.launch(false)
 		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room
 		p.mu.Unlock()
-		account.Kick()
+		account.Process.Wake()
 		pause = nextPause(pause, used-last, room, limit)
 		last = used
 		timer.Reset(pause)

@@ -198,10 +198,10 @@ func (p *pacer) begin() {
 		runtime.GC() // to know what the Go heap needs
 	}
 	p.mu.Lock()
-	account.SetPace(&account.Pace{Pressure: p.pressure, Look: p.check, Reclaim: p.reclaim, Wait: p.wait})
+	account.Process.SetPacer(p)
 	r := p.reader.read()
-	account.Refresh()
-	reclaimable, _ := account.Reclaimable()
+	account.Process.Refresh()
+	reclaimable, _ := account.Process.Reclaimable()
 	p.baseline = baseline{heap: r.live, reclaimable: reclaimable}
 	p.firstSample(r)
 	p.look(r)
@@ -244,7 +244,7 @@ func (p *pacer) goUntilOver(f func(over <-chan struct{})) {
 // that it is stopped.
 func (p *pacer) end() {
 	p.mu.Lock()
-	account.SetPace(nil)
+	account.Process.SetPacer(nil)
 	p.to(stop) // from now on look sets no bounds, and nothing begins
 	if p.over != nil {
 		close(p.over)

@@ -2,61 +2,69 @@ package account
 
 import "sync"
 
-// The C heap: what malloc of the C library has handed out, to whichever code. Package cmem, if the
-// program has it, knows how many bytes these are. Some of them are in other accounts as well: the
-// resources of a pool, or what a program has reported. The account of the C heap holds the rest.
-var cHeap struct {
+// A CHeap is what package cmem knows of the C heap: what malloc of the C library has handed out, to
+// whichever code.
+type CHeap interface {
+	// InUse returns what is handed out. It waits for no lock of this package.
+	InUse() (blocks, bytes int64)
+
+	// Watch(true) has Ledger.Refresh and Ledger.Check called from then on when that has changed by much,
+	// until Watch(false). It does not block. Calls come one at a time.
+	Watch(on bool)
+}
+
+// A cHeap is the account of the C heap. Some bytes of that are in other accounts as well: the
+// resources of a pool, or what a program has reported. The account holds the rest.
+type cHeap struct {
 	mu      sync.Mutex // guards what follows; the last lock that is taken
 	account *Account   // nil without package cmem
-	read    func() (blocks, bytes int64)
-	watch   func(on bool)
+	is      CHeap
 	held    int64 // what the account holds
 }
 
-// OpenCHeap opens the account of the C heap, once in a process. read returns what it has in use,
-// and waits for no lock of this package. watch(true) has [Refresh] and [Look] called from then on
-// when that has changed by much, until watch(false). It does not block.
-func OpenCHeap(read func() (blocks, bytes int64), watch func(on bool)) {
-	a := OpenQuick("C heap", 0, read)
-	a.Declared() // malloc has it from the system, and more
-	cHeap.mu.Lock()
-	cHeap.account, cHeap.read, cHeap.watch = a, read, watch
-	cHeap.mu.Unlock()
-	Refresh()
-	watchCHeap(pace.Load() != nil)
+// OpenCHeap opens the account of the C heap, once.
+func (l *Ledger) OpenCHeap(c CHeap) {
+	// Declared, because malloc has it from the system, and more.
+	a := l.Open(Options{Name: "C heap", Live: c.InUse, Quick: true, Declared: true})
+	l.cHeap.mu.Lock()
+	l.cHeap.account, l.cHeap.is = a, c
+	l.cHeap.mu.Unlock()
+	l.Refresh()
+	l.switchOver.Lock()
+	defer l.switchOver.Unlock()
+	l.tellCHeap()
 }
 
-func watchCHeap(on bool) {
-	cHeap.mu.Lock()
-	watch := cHeap.watch
-	cHeap.mu.Unlock()
-	if watch != nil {
-		watch(on)
+// tellCHeap tells the CHeap whether package pace is at work. The caller holds l.switchOver, so the last
+// call is right, whichever of the two came first.
+func (l *Ledger) tellCHeap() {
+	l.cHeap.mu.Lock()
+	c := l.cHeap.is
+	l.cHeap.mu.Unlock()
+	if c != nil {
+		c.Watch(l.pacer.Load() != nil)
 	}
 }
-
-// InCHeap says that the bytes of the account are part of the C heap. It is called before any are
-// taken.
-func (a *Account) InCHeap() { a.inC = true }
 
 // Refresh sets what the account of the C heap holds: what is in use now, less what other accounts
 // count of it. A collection could give back all of it, as far as is known. It may be called under
 // any lock. Without package cmem it does nothing.
-func Refresh() {
-	cHeap.mu.Lock()
-	defer cHeap.mu.Unlock()
-	if cHeap.account == nil {
+func (l *Ledger) Refresh() {
+	c := &l.cHeap
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.account == nil {
 		return
 	}
-	_, bytes := cHeap.read()
-	rest := max(0, bytes-inCHeap.Load())
-	by := rest - cHeap.held
-	cHeap.held = rest
+	_, bytes := c.is.InUse()
+	rest := max(0, bytes-l.heldInCHeap.Load())
+	by := rest - c.held
+	c.held = rest
 	if by > 0 {
-		cHeap.account.Charge(by)
-		addReclaimable(by)
+		c.account.Charge(by)
+		l.addReclaimable(by)
 	} else if by < 0 {
-		cHeap.account.Uncharge(-by)
-		UnchargeReclaimable(-by)
+		c.account.Uncharge(-by)
+		l.UnchargeReclaimable(-by)
 	}
 }

@@ -1,33 +1,38 @@
 package account
 
-import "testing"
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A testHeap is a C heap whose size a test sets.
+type testHeap struct {
+	bytes   int64
+	watched []bool
+}
+
+func (h *testHeap) InUse() (blocks, bytes int64) { return 7, h.bytes }
+
+func (h *testHeap) Watch(on bool) { h.watched = append(h.watched, on) }
 
 // TestCHeap has a C heap whose size a test sets, and of which another account counts a part.
 func TestCHeap(t *testing.T) {
-	var is int64
-	var watched []bool
-	cHeap.account = nil
-	OpenCHeap(func() (int64, int64) { return 7, is }, func(on bool) { watched = append(watched, on) })
-	t.Cleanup(func() {
-		cHeap.account.Close()
-		cHeap.account, cHeap.read, cHeap.watch, cHeap.held = nil, nil, nil, 0
-	})
-	part := Open("part", 0, func() (int64, int64) { return 0, 0 })
-	part.InCHeap()
-	defer part.Close()
-	other := Open("other", 0, func() (int64, int64) { return 0, 0 })
-	defer other.Close()
-	held := Held()
-	auto, ever := Reclaimable()
-	check := func(step string, wantHeld, wantAuto, wantEver int64) {
+	l, c := New(), new(testHeap)
+	l.Refresh() // without a C heap: nothing
+	l.OpenCHeap(c)
+	live := func() (int64, int64) { return 0, 0 }
+	part, other := l.Open(Options{Name: "part", Live: live, InCHeap: true}), l.Open(Options{Name: "other", Live: live})
+	check := func(step string, wantHeld, wantReclaimable, wantEver int64) {
 		t.Helper()
-		Refresh()
-		a, e := Reclaimable()
-		if h := Held() - held; h != wantHeld || a-auto != wantAuto || e-ever != wantEver {
-			t.Errorf("%s: held %d, auto %d, ever %d, want %d, %d, %d", step, h, a-auto, e-ever, wantHeld, wantAuto, wantEver)
+		l.Refresh()
+		mustBalance(t, l)
+		n, ever := l.Reclaimable()
+		if h := l.Held(); h != wantHeld || n != wantReclaimable || ever != wantEver {
+			t.Errorf("%s: held %d, reclaimable %d, ever %d, want %d, %d, %d", step, h, n, ever, wantHeld, wantReclaimable, wantEver)
 		}
 	}
-	is = 100
+	c.bytes = 100
 	check("grown", 100, 100, 100)
 	other.Charge(5)
 	check("another account", 105, 100, 100)
@@ -42,29 +47,63 @@ func TestCHeap(t *testing.T) {
 		t.Fatal("refused")
 	}
 	check("taken", 105, 60, 180)
-	is = 60
+	c.bytes = 60
 	check("shrunk", 65, 20, 180)
 	part.Close()
 	check("a part is forgotten", 65, 60, 220)
-	if n := MeanCharge(); n != 0 && n > 1000 {
+	if n := l.MeanCharge(); n != 0 && n > 1000 {
 		t.Errorf("the bytes of the C heap count as those of one owner: %d", n)
 	}
 
-	looks := 0
-	paced(t, Pace{Look: func() { looks++ }, Pressure: func() { t.Error("the goroutine may wait") }})
-	SetBounds(Held()+10, 1<<60, 1<<60)
-	is = 80
-	Refresh()
-	Look()
-	Look()
-	if looks != 1 {
-		t.Errorf("%d looks, want one", looks)
+	checks := 0
+	l.SetPacer(pacer{check: func() { checks++ }, pressure: func() { t.Error("the goroutine may wait") }})
+	l.SetBounds(heldAt(l.Held() + 10))
+	c.bytes = 80
+	l.Refresh()
+	l.Check()
+	l.Check()
+	if checks != 1 {
+		t.Errorf("%d checks, want one", checks)
 	}
-	SetPace(nil)
-	if len(watched) != 3 || watched[0] || !watched[1] || watched[2] {
-		t.Errorf("watched: %v", watched)
+	l.SetPacer(nil)
+	if len(c.watched) != 3 || c.watched[0] || !c.watched[1] || c.watched[2] {
+		t.Errorf("watched: %v", c.watched)
 	}
-	if all := List(); len(all) == 0 {
-		t.Error("no account")
+	if list := l.List(); len(list) != 2 || list[0].Name != "C heap" || list[0].Blocks != 7 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestCHeapLate has package cmem come after package pace, as with a plugin, and at the same time. The
+// last call of Watch is right.
+func TestCHeapLate(t *testing.T) {
+	l, c := New(), new(testHeap)
+	l.SetPacer(pacer{})
+	l.OpenCHeap(c)
+	if len(c.watched) != 1 || !c.watched[0] {
+		t.Errorf("watched: %v", c.watched)
+	}
+	for i := range 2000 {
+		l, c := New(), new(testHeap)
+		var wg sync.WaitGroup
+		var begin atomic.Int32
+		both := func(f func()) {
+			wg.Go(func() {
+				for begin.Add(1); begin.Load() < 2; {
+				}
+				f()
+			})
+		}
+		both(func() { l.OpenCHeap(c) })
+		both(func() {
+			l.SetPacer(pacer{})
+			if i%2 == 0 {
+				l.SetPacer(nil)
+			}
+		})
+		wg.Wait()
+		if last := c.watched[len(c.watched)-1]; last != (i%2 != 0) {
+			t.Fatalf("the last call is Watch(%v): %v", last, c.watched)
+		}
 	}
 }

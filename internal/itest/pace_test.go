@@ -49,8 +49,8 @@ type paceModel struct {
 func runPaceModel(t *rapid.T) {
 	runtime.GC()
 	m := &paceModel{pool: own.NewPool(own.Options{Numbers: true, Batch: 1, Release: func(_ any, _ []uintptr) error { return nil }})}
-	m.held = account.Held()
-	m.auto, _ = account.Reclaimable()
+	m.held = account.Process.Held()
+	m.auto, _ = account.Process.Reclaimable()
 	defer pace.Stop()
 	defer m.pool.Destroy(within(time.Second))
 	t.Repeat(map[string]func(*rapid.T){
@@ -109,8 +109,8 @@ func (m *paceModel) add(t *rapid.T) {
 	switch fits := a.o.Limit == 0 || n <= a.o.Limit-a.held(); {
 	case err == nil && !fits:
 		t.Fatalf("%d bytes were added beyond the limit of %d", n, a.o.Limit)
-	case err == nil && n > 0 && m.limit != 0 && account.Held() > m.limit:
-		t.Fatalf("%d bytes are held beyond the limit of %d", account.Held(), m.limit)
+	case err == nil && n > 0 && m.limit != 0 && account.Process.Held() > m.limit:
+		t.Fatalf("%d bytes are held beyond the limit of %d", account.Process.Held(), m.limit)
 	case err != nil && !errors.Is(err, cheap.ErrLimit):
 		t.Fatal(err)
 	case err != nil && fits && m.limit == 0:

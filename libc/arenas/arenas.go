@@ -14,6 +14,6 @@ import (
 
 func init() {
 	if C.cheap_arenas_max > 0 {
-		account.BoundArenas()
+		account.Process.BoundArenas()
 	}
 }

@@ -68,5 +68,5 @@ func allocateInThreads() {
 		})
 	}
 	over.Wait()
-	fmt.Println(account.CMalloc().Arenas(), account.ArenasBounded())
+	fmt.Println(account.Process.Malloc().Arenas(), account.Process.ArenasBounded())
 }

@@ -10,6 +10,6 @@ import (
 
 func main() {
 	libc.Trim()
-	_, _, ok := account.CMalloc().Read()
+	_, _, ok := account.Process.Malloc().Read()
 	fmt.Println(ok)
 }

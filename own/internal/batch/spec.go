@@ -157,17 +157,16 @@ var (
 	others  Holder
 	inCHeap Holder
 
-	openCHeap = sync.OnceFunc(func() {
-		inCHeap.open("own, C heap")
-		inCHeap.account.InCHeap()
-	})
+	openCHeap = sync.OnceFunc(func() { inCHeap.open("own, C heap", true) })
 )
 
-func init() { others.open("own") }
+func init() { others.open("own", false) }
 
-func (h *Holder) open(name string) {
-	h.account = account.OpenQuick(name, 0, func() (int64, int64) { return h.owners.Load(), h.account.Held() })
-	h.account.Declared()
+func (h *Holder) open(name string, inCHeap bool) {
+	h.account = account.Process.Open(account.Options{
+		Name: name, Quick: true, Declared: true, InCHeap: inCHeap,
+		Live: func() (int64, int64) { return h.owners.Load(), h.account.Held() },
+	})
 }
 
 // Holds returns what counts resources that are in the C heap, or those that are not.
@@ -185,16 +184,16 @@ func (h *Holder) Reserve(n int64) bool {
 	if !h.account.TryCharge(n) {
 		return false
 	}
-	account.AddRoom(n)
+	account.Process.Reserve(n)
 	return true
 }
 
 // Unreserve takes back a Reserve.
 func (h *Holder) Unreserve(n int64) {
-	account.AddRoom(-n)
+	account.Process.Reserve(-n)
 	h.account.Uncharge(n)
-	if account.Expected() > 0 {
-		account.Kick()
+	if account.Process.Waiters() > 0 {
+		account.Process.Wake()
 	}
 }
 
@@ -206,9 +205,9 @@ func (k *Spec) Count(n int, bytes int64) {
 		return
 	}
 	if bytes >= 0 {
-		account.ChargeReclaimable(bytes)
+		account.Process.ChargeReclaimable(bytes)
 	} else {
-		account.UnchargeReclaimable(-bytes)
+		account.Process.UnchargeReclaimable(-bytes)
 	}
 	h := k.Holder
 	if h == nil {
@@ -228,7 +227,7 @@ func (k *Spec) Declared() int64 {
 	if k.Holder == nil {
 		return k.Pinned // sizes are exact
 	}
-	return k.Pinned / account.Scale()
+	return k.Pinned / account.Process.Scale()
 }
 
 // Failed tells OnReleaseError of an error, if err is one, that concerns count

@@ -96,7 +96,7 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		case s.fits(need):
 			handle, block = c.cut(s, int64(size), need, flags)
 			s.unlock()
-			account.Notify()
+			account.Process.Notify()
 			if zero {
 				clear(unsafe.Slice((*byte)(block), size))
 			}
@@ -269,7 +269,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 	handle = c.NewHandles(t, 1)
 	s.openWindow()
 	s.unlockAndGiveWay()
-	account.Notify()
+	account.Process.Notify()
 	return handle, block, nil
 }
 

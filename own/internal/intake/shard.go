@@ -218,7 +218,7 @@ func (s *shard) unlock() {
 
 // Resize changes the size of an entry.
 func Resize(b *batch.Batch, i uint32, bytes int) {
-	defer account.Notify() // with no lock held
+	defer func() { account.Process.Notify() }() // with no lock held
 	s := b.Home.(*shard)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,6 +118,6 @@ func (in *Intake) constructAhead(n uint32) (*batch.Batch, error) {
 			k.PanicMisuse("Make", "Options.Construct made the resource %#x, which is not an address; set Options.Numbers, and use a Number", number)
 		}
 	}
-	account.Notify()
+	account.Process.Notify()
 	return b, err
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -98,9 +99,9 @@ func (q *Queue) tell() {
 
 // add counts n releases that wait, or -n that do so no longer.
 func (q *Queue) add(n int64) {
-	count := &toDrain
+	count := &account.Process.ToDrain
 	if q.Thread {
-		count = &queued
+		count = &account.Process.Queued
 	}
 	q.spec.Counts.Queued.Add(n)
 	if count.Add(n) == 0 {

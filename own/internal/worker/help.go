@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
 // A pool with Options.Inline is served by the goroutines that make its owners: each
@@ -32,7 +33,7 @@ type help struct {
 // calling goroutine, which holds no lock that a release function takes and is in no bubble
 // of testing/synctest.
 func (d *Dispatcher) Help() {
-	if queued.Load() == 0 || account.Releasing() {
+	if account.Process.Queued.Load() == 0 || gcwatch.InSection() {
 		return
 	}
 	// Parents, and batches of one, are released apart, and there may be many of them for

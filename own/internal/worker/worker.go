@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -61,7 +62,7 @@ func (w *worker) goesOn() (ok bool) {
 		d.running--
 	}
 	w.measure()
-	if queued.Add(-int64(len(w.jobs))) == 0 {
+	if account.Process.Queued.Add(-int64(len(w.jobs))) == 0 {
 		becameIdle.Ring()
 	}
 	clear(w.jobs)

@@ -8,7 +8,6 @@ import (
 	"container/list"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -16,10 +15,6 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/bell"
 )
-
-func init() {
-	account.SetReleases(queued.Load, toDrain.Load, gcwatch.InSection)
-}
 
 // A Dispatcher is the releaser of a pool whose releases run in Close and on workers.
 type Dispatcher struct {
@@ -47,7 +42,7 @@ func (d *Dispatcher) Closed(b *batch.Batch, i uint32) batch.Outcome { return b.R
 
 // Dead queues a job for a worker.
 func (d *Dispatcher) Dead(j batch.Job) {
-	queued.Add(1)
+	account.Process.Queued.Add(1)
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	d.dead.push(j)
@@ -73,7 +68,7 @@ type AfterWalk struct{}
 
 // Walked is called after a walk, and starts workers for what it has found.
 func (AfterWalk) Walked() {
-	if queued.Load() == 0 {
+	if account.Process.Queued.Load() == 0 {
 		becameIdle.Ring()
 		return
 	}
@@ -140,11 +135,6 @@ type line struct {
 	at    *list.Element
 	since time.Time // when it came there
 }
-
-// queued counts the batches and parents that wait for a worker or are with one,
-// and the entries that wait for the thread of their pool. toDrain counts the
-// releases that wait for a Drain or run in one.
-var queued, toDrain atomic.Int64
 
 // serve puts the call in the line where it belongs, or starts workers of its
 // own. It is called when dead or running has changed. The caller holds work.mu.
@@ -314,7 +304,7 @@ func CurrentState() State {
 }
 
 // Waiting reports whether releases wait for a worker or a thread, or run there.
-func Waiting() bool { return queued.Load() != 0 }
+func Waiting() bool { return account.Process.Queued.Load() != 0 }
 
 // becameIdle rings when Idle may have become true.
 var becameIdle bell.Bell
@@ -325,4 +315,6 @@ func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a
 // goroutine of this package or of package cleanup.
-func Idle() bool { return !gcwatch.Walking() && queued.Load()+toDrain.Load() == 0 }
+func Idle() bool {
+	return !gcwatch.Walking() && account.Process.Queued.Load()+account.Process.ToDrain.Load() == 0
+}
