@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// After mostVain collections in a row that freed nothing at a limit, there is
-	// no further one for vainPause times as long as the last one took.
-	mostVain  = 8
-	vainPause = 10
+	// After mostFutile collections in a row that freed nothing at a limit, there is
+	// no further one for futilePause times as long as the last one took.
+	mostFutile  = 8
+	futilePause = 10
 
 	// mostDelay is the longest time between two collections that MaxGCShare asks for. A share
 	// that is next to nothing would ask for more than a time.Duration can be.
@@ -83,31 +83,31 @@ func (p *pacer) collect() {
 	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
-	wanted := p.wanted
-	p.wanted = false
-	p.to(p.endOf(wanted && done, freed, held, begin))
+	demanded := p.demanded
+	p.demanded = false
+	p.to(p.endOf(demanded && done, freed, held, begin))
 	p.admitted.Store(0)
 	p.gauge.fade()
 	account.Process.FadeLargestCharge()
 	p.look(after)
-	p.trim(wanted)
+	p.trim(demanded)
 	p.launch(false)
 	account.Process.Wake()
 }
 
 // endOf returns the event with which a collection ends that has begun at begin, when
-// held bytes were held. wanted says that a request at a limit has wanted it, and that
+// held bytes were held. demanded says that a request at a limit has demanded it, and that
 // all releases have run. freed is the number of reclaimable bytes that these gave back, all of
 // which others may have taken by now: as many may be held as before. The caller holds
 // p.mu.
-func (p *pacer) endOf(wanted bool, freed, held int64, begin time.Time) event {
+func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
 	switch {
 	case freed > 0 || account.Process.Held() < held:
-		p.vainCount = 0
-	case wanted:
-		if p.vainCount++; p.vainCount >= mostVain {
+		p.futileCount = 0
+	case demanded:
+		if p.futileCount++; p.futileCount >= mostFutile {
 			_, p.futileEver = account.Process.Reclaimable()
-			p.vainUntil = time.Now().Add(vainPause * time.Since(begin))
+			p.futileUntil = time.Now().Add(futilePause * time.Since(begin))
 			return futile
 		}
 	}

@@ -73,14 +73,14 @@ func TestNotInVain(t *testing.T) {
 		{0, held, true},
 	} {
 		last := drained
-		for range 2 * mostVain {
+		for range 2 * mostFutile {
 			last = p.endOf(true, row.freed, row.held, time.Now())
 		}
 		if (last == futile) != row.vain {
 			t.Errorf("%d bytes freed, %d more held before: %s", row.freed, row.held-held, eventNames[last])
 		}
 	}
-	for range 2 * mostVain {
+	for range 2 * mostFutile {
 		if e := p.endOf(false, 0, held, time.Now()); e != drained {
 			t.Errorf("a collection that no request wanted: %s", eventNames[e])
 		}

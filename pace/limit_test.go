@@ -281,7 +281,7 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	}
 	p.mu.Lock()
 	_, p.futileEver = account.Process.Reclaimable()
-	p.vainUntil = time.Now().Add(time.Hour)
+	p.futileUntil = time.Now().Add(time.Hour)
 	p.to(completed)
 	p.to(futile)
 	p.mu.Unlock()

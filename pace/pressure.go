@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"context"
 	"runtime"
 	"time"
 
@@ -218,7 +217,7 @@ func (p *pacer) look(r reading) {
 	switch {
 	case reclaimable >= at && reclaimable > 0:
 		p.to(reached)
-	case ever != p.futileEver || time.Now().After(p.vainUntil):
+	case ever != p.futileEver || time.Now().After(p.futileUntil):
 		p.to(resumed)
 	}
 	p.bound.Store(bound)
@@ -246,156 +245,4 @@ func (p *pacer) lead() int64 {
 		most = max(most, n)
 	}
 	return most
-}
-
-// inVain reports whether a collection at a limit would free nothing: the last
-// ones freed nothing, and no reclaimable bytes were added since, for a bounded time. A
-// program that meets a heap's limit all the time, and makes room by itself, must
-// not collect each time.
-func (p *pacer) inVain() bool {
-	if p.state() != refused {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, ever := account.Process.Reclaimable(); ever == p.futileEver && time.Now().Before(p.vainUntil) {
-		return true
-	}
-	p.to(resumed)
-	return false
-}
-
-// Reclaim is called when a request of n bytes has met a limit; try counts the
-// calls for one request, from 0. It waits for a collection that begins after the
-// call, or for room, so that the request can be tried again, or returns the error.
-func (p *pacer) Reclaim(n int64, try int, own bool) error {
-	const collections, tries = 2, 8
-	if try == 0 && p.state() == stopped {
-		return nil // Stop has removed the limit
-	}
-	fits := func() bool { return n <= account.Process.Headroom() }
-	switch {
-	case !own && p.beyond(n):
-	case try == 0, own && try < collections:
-		return p.Wait(context.Background(), n, false, nil)
-	case !own && try < tries: // also if another has taken the room, and there is some by now
-		return p.Wait(context.Background(), n, true, fits)
-	}
-	return p.refusal(n, 0)
-}
-
-// beyond reports whether n bytes are more than the whole limit. No collection makes room for
-// them, so nobody waits for one.
-func (p *pacer) beyond(n int64) bool {
-	limit := p.most()
-	return limit != 0 && n > limit
-}
-
-// Wait is called when a request of n bytes has met a limit. It waits until take reports
-// true. With inLine set, the limit is that of all, and the first in line is served first. One
-// whose time is up takes what there is, whatever its place. Wait returns an error if take
-// did not by the time that a collection that has begun after the call, and its releases,
-// have ended, and longest.limit has passed. If take is nil, Wait returns when the releases
-// have ended.
-func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
-	if p.state() == stopped || inLine && p.beyond(n) || p.inVain() || !mayWait() {
-		return p.last(n, 0, take)
-	}
-	asked := time.Now()
-	account.Process.AddWaiters(1)
-	defer account.Process.AddWaiters(-1)
-	var t *waiter
-	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // else it cannot be served, and is in the way of no other
-		t = p.atLimit.enter()
-		defer p.atLimit.leave(t)
-	}
-	before, _ := p.counts()
-	want := before + 1
-	most := want + 1 // a second one is for what was in a batch that was open when the first began
-	var (
-		over   time.Time // when the wait ends
-		still  time.Time // since when no release has ended
-		queued int64     // releases, those that wait for a Drain included
-	)
-	timer := time.NewTimer(tick)
-	defer timer.Stop()
-	for {
-		if take != nil && t.isFirst() && take() {
-			p.served()
-			return nil
-		}
-		begun, ended := p.counts()
-		switch {
-		case ended >= want && take == nil:
-			return nil
-		case p.state() == stopped, p.inVain(): // in vain for others, maybe
-			return p.last(n, 0, take)
-		case over.IsZero() && ended >= want:
-			over = time.Now().Add(p.patience().limit)
-			still, queued = time.Now(), account.Process.Queued.Load()+account.Process.ToDrain.Load()
-		}
-		if !over.IsZero() {
-			if is := account.Process.Queued.Load() + account.Process.ToDrain.Load(); is != queued || is == 0 {
-				still, queued = time.Now(), is
-			}
-			stuck := queued > 0 && time.Since(still) > p.patience().stuck
-			late := time.Now().After(over)
-			switch {
-			case stuck && (p.stuck.Load() > 0 || account.Process.ToDrain.Load() > 0): // the program may not call Drain
-				return p.refusal(n, account.Process.Queued.Load())
-			case stuck && late: // a machine that is busy has kept the drain from seeing it
-				return p.last(n, account.Process.Queued.Load(), take)
-			case late:
-				return p.last(n, 0, take)
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if begun < most {
-			p.request(begun < want && time.Since(asked) > longest.limit)
-		}
-		next := account.Process.Wakeups()
-		if !t.isFirst() {
-			next = t.first
-		}
-		timer.Reset(tick)
-		select {
-		case <-next:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// last is the end of a wait: take is called once more. stuck is the number of releases that
-// are queued while none ends.
-func (p *pacer) last(n, stuck int64, take func() bool) error {
-	switch {
-	case take == nil && p.state() == stopped:
-		return nil // Stop has removed the limit
-	case take != nil && take():
-		p.served()
-		return nil
-	}
-	return p.refusal(n, stuck)
-}
-
-// served notes that a request at a limit was served.
-func (p *pacer) served() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.vainCount = 0
-}
-
-// request has a collection begin for a request at a limit. MaxGCShare may delay it,
-// unless regardless is set.
-func (p *pacer) request(regardless bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to(limitHit)
-	if p.state() == due {
-		p.wanted = true
-		p.launch(regardless)
-	}
 }

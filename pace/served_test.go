@@ -156,7 +156,7 @@ func TestNotInVainWhereOthersAreServed(t *testing.T) {
 	p := start(t, Options{Limit: 200 * mib, MaxGCShare: 1})
 	a := newAccount(t, AccountOptions{Manual: true})
 	pool := numbers(t)
-	for range mostVain {
+	for range mostFutile {
 		most(t, a, mib)
 		_, before := p.counts()
 		got := reserve(t, p, pool, 10*mib)
@@ -184,9 +184,9 @@ func TestLastVainCollection(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.mu.Lock()
-		p.vainCount = mostVain - 1
+		p.futileCount = mostFutile - 1
 		p.mu.Unlock()
-		testwait.Until(t, "requests not to be refused", func() bool { return !p.inVain() })
+		testwait.Until(t, "requests not to be refused", func() bool { return !p.futile() })
 		before, _ := p.counts()
 		got := make(chan error)
 		o := newAccount(t, AccountOptions{Manual: true})

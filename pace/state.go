@@ -20,7 +20,7 @@ const (
 	due              // a collection is to begin, as soon as MaxGCShare allows it
 	collecting       // a collection that this package has started is under way
 	draining         // a collection has ended, and the releases that it caused run
-	refused          // as idle; but collections at a limit were in vain, and requests there fail at once
+	refused          // as idle; but collections at a limit were futile, and requests there fail at once
 	stopped          // after Stop
 	states
 )
@@ -30,7 +30,7 @@ type event int32
 
 const (
 	reached    event = iota // the bytes have come for which a collection is due
-	limitHit                // a request has met a limit, and wants a collection
+	limitHit                // a request has met a limit, and demands a collection
 	begun                   // the collection begins
 	completed               // the collection that begun has ended
 	externalGC              // a collection has ended that the program or the runtime has started
@@ -168,7 +168,7 @@ type pacer struct {
 	// The rest is under mu.
 	baseline baseline
 	backoff  int64
-	wanted   bool             // a request at a limit wants the collection that is due or under way
+	demanded bool             // a request at a limit demands the collection that is due or under way
 	costs    [4]time.Duration // of the last collections
 	leads    [4]int64         // reclaimable bytes that came during each, until its releases had run
 	reader   reader
@@ -179,9 +179,9 @@ type pacer struct {
 	guarding, giving bool  // guard runs; give runs
 	giver            giver // of give
 
-	vainCount  int       // collections at a limit, in a row, that freed nothing
-	futileEver int64     // in refused: reclaimable bytes that had ever been taken then
-	vainUntil  time.Time // in refused: its end, whether or not owners come
+	futileCount int       // collections at a limit, in a row, that freed nothing
+	futileEver  int64     // in refused: reclaimable bytes that had ever been taken then
+	futileUntil time.Time // in refused: its end, whether or not owners come
 
 	stats stats
 }

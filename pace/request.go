@@ -1,0 +1,210 @@
+package pace
+
+import (
+	"context"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A request has met a limit, and waits for room:
+//
+//  1. A collection begins after the request has come, as soon as MaxGCShare allows it, or after
+//     longest.limit.
+//  2. When its releases have run, the request waits up to patience.limit for releases that still
+//     end. A second collection may begin meanwhile: some of what is dead was in a batch that was open when
+//     the first one began.
+//  3. If there is no room then, the request is refused; earlier if releases are queued and none ends.
+//
+// It is served as soon as there is room, if it is the first in line. A goroutine that releases wakes it,
+// and it looks by itself each tick.
+type request struct {
+	pacer *pacer
+	n     int64
+	take  func() bool // charges the bytes if there is room; or nil
+	place *waiter     // nil if it is not in line
+
+	asked time.Time
+	want  int64 // number of the collection of step 1
+
+	deadline time.Time // of step 2; zero in step 1
+	queued   int64     // releases in step 2, those that wait for a Drain included
+	changed  time.Time // when that number has changed
+
+	timer *time.Timer
+}
+
+// Reclaim is called when a request of n bytes has met a limit; try counts the
+// calls for one request, from 0. It waits for a collection that begins after the
+// call, or for room, so that the request can be tried again, or returns the error.
+func (p *pacer) Reclaim(n int64, try int, own bool) error {
+	const collections, tries = 2, 8
+	if try == 0 && p.state() == stopped {
+		return nil // Stop has removed the limit
+	}
+	fits := func() bool { return n <= account.Process.Headroom() }
+	switch {
+	case !own && p.beyond(n):
+	case try == 0, own && try < collections:
+		return p.Wait(context.Background(), n, false, nil)
+	case !own && try < tries: // also if another has taken the room, and there is some by now
+		return p.Wait(context.Background(), n, true, fits)
+	}
+	return p.refusal(n, 0)
+}
+
+// beyond reports whether n bytes are more than the whole limit. No collection makes room for
+// them, so nobody waits for one.
+func (p *pacer) beyond(n int64) bool {
+	limit := p.most()
+	return limit != 0 && n > limit
+}
+
+// Wait is called when a request of n bytes has met a limit. It waits until take reports
+// true. With inLine set, the limit is that of all, and the first in line is served first. One
+// whose time is up takes what there is, whatever its place. The error is that of ctx, or a refusal. If
+// take is nil, Wait returns when the releases of step 1 have run.
+func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
+	if p.state() == stopped || inLine && p.beyond(n) || p.futile() || !mayWait() {
+		return p.lastTry(n, 0, take)
+	}
+	r := p.newRequest(n, inLine, take)
+	defer r.leave()
+	for {
+		if done, err := r.step(); done {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if begun, _ := p.counts(); begun <= r.want {
+			p.demand(begun < r.want && time.Since(r.asked) > longest.limit)
+		}
+		r.sleep(ctx)
+	}
+}
+
+// newRequest has the request wait, in line if it can be served.
+func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
+	account.Process.AddWaiters(1)
+	begun, _ := p.counts()
+	r := &request{pacer: p, n: n, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
+	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // else it is in the way of no other
+		r.place = p.atLimit.enter()
+	}
+	return r
+}
+
+// leave ends the wait.
+func (r *request) leave() {
+	r.timer.Stop()
+	if r.place != nil {
+		r.pacer.atLimit.leave(r.place)
+	}
+	account.Process.AddWaiters(-1)
+}
+
+// step reports whether the wait is over, and with which error.
+func (r *request) step() (done bool, err error) {
+	p := r.pacer
+	if r.take != nil && r.place.isFirst() && r.take() {
+		p.served()
+		return true, nil
+	}
+	_, ended := p.counts()
+	switch {
+	case ended >= r.want && r.take == nil:
+		return true, nil
+	case p.state() == stopped, p.futile(): // for others, maybe
+		return true, p.lastTry(r.n, 0, r.take)
+	case ended >= r.want:
+		return r.stepAfter(p.patience())
+	}
+	return false, nil
+}
+
+// stepAfter is step after the collection: step 2.
+func (r *request) stepAfter(most patience) (done bool, err error) {
+	p, now := r.pacer, time.Now()
+	byWorkers, toDrain := account.Process.Queued.Load(), account.Process.ToDrain.Load()
+	queued := byWorkers + toDrain
+	if r.deadline.IsZero() {
+		r.deadline, r.changed, r.queued = now.Add(most.limit), now, queued
+	}
+	if queued != r.queued || queued == 0 {
+		r.changed, r.queued = now, queued
+	}
+	stuck, late := now.Sub(r.changed) > most.stuck && queued > 0, now.After(r.deadline)
+	switch {
+	case stuck && (p.stuck.Load() > 0 || toDrain > 0): // the program may not call Drain
+		return true, p.refusal(r.n, byWorkers)
+	case stuck && late: // a machine that is busy has kept the drain from seeing it
+		return true, p.lastTry(r.n, byWorkers, r.take)
+	case late:
+		return true, p.lastTry(r.n, 0, r.take)
+	}
+	return false, nil
+}
+
+// sleep waits for a release, or for the place in line if it is not the first, but for a tick at most.
+func (r *request) sleep(ctx context.Context) {
+	next := account.Process.Wakeups()
+	if !r.place.isFirst() {
+		next = r.place.first
+	}
+	r.timer.Reset(tick)
+	select {
+	case <-next:
+	case <-r.timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// lastTry is the end of a wait: take is called once more. stuck is the number of releases that
+// are queued while none ends.
+func (p *pacer) lastTry(n, stuck int64, take func() bool) error {
+	switch {
+	case take == nil && p.state() == stopped:
+		return nil // Stop has removed the limit
+	case take != nil && take():
+		p.served()
+		return nil
+	}
+	return p.refusal(n, stuck)
+}
+
+// served notes that a request at a limit was served.
+func (p *pacer) served() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.futileCount = 0
+}
+
+// demand has a collection begin for a request at a limit. MaxGCShare may delay it,
+// unless regardless is set.
+func (p *pacer) demand(regardless bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to(limitHit)
+	if p.state() == due {
+		p.demanded = true
+		p.launch(regardless)
+	}
+}
+
+// futile reports whether a collection at a limit would free nothing: the last
+// ones freed nothing, and no reclaimable bytes were added since, for a bounded time. A
+// program that meets a heap's limit all the time, and makes room by itself, must
+// not collect each time.
+func (p *pacer) futile() bool {
+	if p.state() != refused {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ever := account.Process.Reclaimable(); ever == p.futileEver && time.Now().Before(p.futileUntil) {
+		return true
+	}
+	p.to(resumed)
+	return false
+}
