@@ -60,7 +60,7 @@ func (p *pacer) collect() {
 	took := max(after.cpu-before.cpu, 0)
 
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	was := p.baseline
 	freed := p.settle(after, reclaimable, ever)
 	p.backoff = nextBackoff(p.backoff, freed, reclaimable-was.reclaimable)
@@ -227,7 +227,7 @@ func (p *pacer) collected() {
 		// There is nothing to pace, so no sentinel is registered. pressure does
 		// that again when much memory is taken.
 		p.mu.Lock()
-		defer p.mu.Unlock()
+		defer p.unlock()
 		p.baseline = baseline{heap: p.baseline.heap, reclaimable: reclaimable}
 		p.look(p.reader.read())
 		return
@@ -251,7 +251,7 @@ func (p *pacer) follow(reclaimable, ever int64) {
 	begin := time.Now()
 	stuck, _ := drain(&r, false, p.patience())
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	now := r.read()
 	p.settle(now, reclaimable, ever)
 	p.admitted.Store(0)

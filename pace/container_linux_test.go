@@ -209,7 +209,7 @@ func TestLimitBelowUse(t *testing.T) {
 			p.mu.Lock()
 			p.look(p.reader.read())
 			p.launch(false)
-			p.mu.Unlock()
+			p.unlock()
 		}
 		o = m.outcome()
 		if begun, _ := p.counts(); begun > 0 {

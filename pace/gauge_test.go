@@ -20,8 +20,14 @@ func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
 	g := &gauge{usages: []usage{u}}
 	u.used, u.limit = 30*mib+inUse+free, 1<<30
-	g.set(sample{all: 1 << 40, resident: u.used + account.Process.Held() - account.Process.HeldDeclared() + int64(span.Idle()), used: inUse, free: free, ok: true}, r, true)
+	note(g, sample{all: 1 << 40, resident: u.used + account.Process.Held() - account.Process.HeldDeclared() + int64(span.Idle()), used: inUse, free: free, ok: true}, r, true)
 	return g, r
+}
+
+// note is gauge.set for a sample of this moment.
+func note(g *gauge, s sample, r reading, first bool) {
+	s.at = momentOf(r)
+	g.set(s, r, first)
 }
 
 // TestGauge lets a process use more, of what accounts know and of what they do not.
@@ -57,7 +63,7 @@ func TestGauge(t *testing.T) {
 	told.Uncharge(60 * mib)
 	look()
 	near("free in malloc after a release, as far as is known", g.unused, 3*mib)
-	g.set(sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
 	look()
 	near("free in malloc after a release", g.unused, 63*mib)
 	near("room after a release", g.room, aim-138*mib-slack+47*mib)
@@ -72,14 +78,14 @@ func TestGauge(t *testing.T) {
 	u.used += 300 * mib
 	look()
 	near("room beside others", g.room, aim-438*mib-slack+47*mib)
-	g.set(sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
 	near("room beside others, when that is known", g.room, aim-438*mib-slack+2*mib)
 	u.used -= 300 * mib
 
 	// Nobody has written what malloc has handed out: it will be used.
 	u.used, g.at.used = 38*mib, 38*mib
-	g.set(sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
 	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-int64(span.Idle())-(account.Process.Held()-account.Process.HeldDeclared()))
 	if g.limit != limit {
@@ -118,7 +124,7 @@ func TestScale(t *testing.T) {
 			s.used, s.free = 0, 0
 			g.rest += 8 * mib
 		}
-		g.set(s, r, false)
+		note(g, s, r, false)
 		if before == 0 && math.Abs(g.scale-row.want) > row.want/20 {
 			t.Errorf("%d bytes declared, and %d used: scale %.3f, want %.3f", row.declared, row.real, g.scale, row.want)
 		}

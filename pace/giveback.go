@@ -110,7 +110,7 @@ func (g *giver) look() {
 	if was <= 0 || time.Now().Before(g.asked) {
 		return
 	}
-	s := takeSample()
+	s := takeSample(&g.reader)
 	g.asked = time.Now().Add(giveShare * s.took)
 	if excessOf(s, resident, held) == 0 {
 		g.base, g.based = resident-held, time.Now()

@@ -131,7 +131,8 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 // keepResident is keep where the kernel says what is used.
 func (p *pacer) keepResident(r reading, limit, held, needs int64) (goLimit, heldAt, ceiling int64) {
 	g := &p.gauge
-	p.tend(r)
+	g.look(r)
+	p.todo = p.mallocTask()
 	free := min(g.room, noBound/4)
 	p.scarce.Store(g.room <= 0)
 	step := g.declared(max(min(limit/64, free/4), leastStep))

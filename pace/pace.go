@@ -118,14 +118,18 @@ func SetLimit(bytes int64) int64 {
 	if p == nil {
 		return 0
 	}
+	var s sample
+	if bytes != 0 {
+		s = p.sampleFirst()
+	}
 	p.mu.Lock()
 	was := p.most()
 	p.limit.Store(bytes)
 	p.setUsages(nil)
 	p.changed = false
-	p.firstSample(p.reader.read())
+	p.firstSample(s, p.reader.read())
 	p.look(p.reader.read())
-	p.mu.Unlock()
+	p.unlock()
 	p.watchLimit()
 	return was
 }

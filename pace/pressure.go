@@ -62,6 +62,7 @@ func (p *pacer) Pressure() {
 	if n := p.admitted.Load(); n > 0 {
 		p.admitted.CompareAndSwap(n, n-1)
 	}
+	p.awaitMalloc()
 	p.Check()
 	p.giveWay()
 }
@@ -74,7 +75,7 @@ func (p *pacer) Check() {
 			p.look(p.reader.read())
 			p.launch(false)
 		}
-		p.mu.Unlock()
+		p.unlock()
 		p.watch()
 	}
 }

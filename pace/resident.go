@@ -27,7 +27,7 @@ import (
 // When there is little room, the following is tried, in this order:
 //
 //  1. The releases that wait run.
-//  2. Free memory returns to the system: that of malloc, in tend; that of heaps, after
+//  2. Free memory returns to the system: that of malloc, see malloc.go; that of heaps, after
 //     each collection; that of Go, whose limit follows room.
 //  3. Collections begin, in up to 25 % of processor time.
 //  4. Goroutines that make owners wait, up to a second while releases end.
@@ -94,8 +94,15 @@ const (
 
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
+	m := momentOf(r)
+	m.used = g.used
+	return m
+}
+
+// momentOf returns a moment without used.
+func momentOf(r reading) moment {
 	held, told := account.Process.Held(), account.Process.HeldDeclared()
-	return moment{used: g.used, files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
+	return moment{files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
 }
 
 func (m moment) since(was moment) moment {
@@ -155,103 +162,6 @@ func (g *gauge) declared(real int64) int64 {
 // one resource that it has not declared yet.
 const vagueScale = 8
 
-// A sample is what is read of malloc.
-type sample struct {
-	resident   int64 // bytes of the process that are not of files
-	all        int64 // those that are of files as well
-	used, free int64
-	ok         bool // used and free are known
-	took       time.Duration
-}
-
-func takeSample() (s sample) {
-	begin := time.Now()
-	if m := account.Process.Malloc(); m != nil {
-		s.used, s.free, s.ok = m.Read()
-	}
-	s.resident, s.all = anonymousBytes(), residentBytes()
-	s.took = time.Since(begin)
-	return s
-}
-
-// firstSample takes a sample when there is a limit for the first time. The caller holds p.mu.
-func (p *pacer) firstSample(r reading) {
-	if p.metered.Load() && p.gauge.scale == 0 {
-		p.gauge.set(takeSample(), r, true)
-	}
-}
-
-// set notes a sample, for a reading of the same time. first is set in firstSample. The caller holds
-// p.mu.
-func (g *gauge) set(s sample, r reading, first bool) {
-	g.look(r)
-	now := g.now(r)
-	if first {
-		g.scale, g.known = 1, false
-		account.Process.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
-		g.excess, g.last = g.limit/16, now
-		g.inC = max(0, s.used-now.told) // 0 if it is not known
-		counted := now.goes + now.exact + s.used + s.free
-		g.base, g.rest = max(0, min(g.used, s.all)-counted), max(0, s.resident-counted)
-	}
-	rest := s.resident - now.goes - now.exact - g.rest
-	if s.ok {
-		g.free = max(0, min(s.free, rest-s.used))
-	}
-	real, least := rest, 1.0
-	if s.ok {
-		real, least = s.used-g.inC, leastScale
-	}
-	if g.limit > 0 && max(now.told, real) > g.limit/32 && now.told > g.limit/4096 {
-		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
-		g.known = true
-		account.Process.SetScale(int64(g.scale))
-	}
-	if g.inUse = s.used; !s.ok {
-		g.inUse = g.real(now.told)
-	}
-	g.at = now
-	share := time.Duration(sampleShare)
-	if g.used > g.limit-g.limit/tight {
-		share /= 10
-	}
-	g.sampled.next = time.Now().Add(share * s.took)
-}
-
-// tend looks at malloc if there is little room, and has it give memory back if there is next to none.
-// It is called in look: whoever takes memory then waits for it. The caller holds p.mu.
-func (p *pacer) tend(r reading) {
-	g, m := &p.gauge, account.Process.Malloc()
-	g.look(r)
-	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
-	learn := !g.known && g.used-g.at.used > g.limit/32
-	if g.limit == 0 || !narrow && !learn && g.room > g.limit/4 {
-		return
-	}
-	if g.sampled.allowed() {
-		g.set(takeSample(), p.reader.read(), false)
-		g.look(r)
-	}
-	if m != nil && narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() {
-		begin, before, unused := time.Now(), anonymousBytes(), g.unused
-		m.Trim()
-		took := time.Since(begin)
-		s := takeSample()
-		returned := max(before-s.resident, 0)
-		p.stats.trims.Add(1)
-		if p.arenas.Load() == 0 && !account.Process.ArenasBounded() {
-			p.arenas.Store(int64(max(m.Arenas(), 1)))
-		}
-		p.stats.trimmed.Add(returned)
-		g.trimmed.set(returned > unused/8, took)
-		g.set(s, p.reader.read(), false)
-		g.look(r)
-	}
-}
-
-// tight is the part of the limit that is left when malloc gives memory back.
-const tight = 8
-
 // guard looks at the resident memory from time to time, for as long as there is a limit, because
 // what accounts count may not show what is used.
 func (p *pacer) guard(over <-chan struct{}) {
@@ -276,6 +186,8 @@ func (p *pacer) guard(over <-chan struct{}) {
 		}
 		p.look(p.reader.read())
 		p.launch(false)
+		p.unlock()
+		p.mu.Lock()
 		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room
 		p.mu.Unlock()
 		account.Process.Wake()
@@ -303,27 +215,4 @@ func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
 	const part = 8
 	at := float64(pause) * float64(max(room, 0)) / float64(part*grown)
 	return max(guardLeast, min(time.Duration(at), guardMost))
-}
-
-// A backoff says when something may be tried again that may bring nothing.
-type backoff struct {
-	next  time.Time
-	pause time.Duration
-}
-
-func (b *backoff) allowed() bool { return !time.Now().Before(b.next) }
-
-const (
-	backoffLeast = 5 * time.Millisecond
-	backoffMost  = time.Second
-)
-
-// set notes whether it has brought something, and how long it took.
-func (b *backoff) set(good bool, took time.Duration) {
-	if good {
-		b.pause = backoffLeast
-	} else {
-		b.pause = min(max(2*b.pause, backoffLeast), backoffMost)
-	}
-	b.next = time.Now().Add(max(b.pause, took))
 }

@@ -164,8 +164,13 @@ type pacer struct {
 	watching atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
 
+	mallocMu     sync.Mutex  // held by the one goroutine in unlock that reads malloc; mu is taken while it is held
+	mallocReader reader      // under mallocMu
+	atMalloc     atomic.Bool // mallocMu is held
+
 	mu sync.Mutex
 	// The rest is under mu.
+	todo     mallocTask
 	baseline baseline
 	backoff  int64
 	demanded bool             // a request at a limit demands the collection that is due or under way
@@ -197,15 +202,19 @@ func (p *pacer) begin() {
 	if p.most() != 0 {
 		runtime.GC() // to know what the Go heap needs
 	}
+	var s sample
+	if p.metered.Load() {
+		s = p.sampleFirst()
+	}
 	p.mu.Lock()
 	account.Process.SetPacer(p)
 	r := p.reader.read()
 	account.Process.Refresh()
 	reclaimable, _ := account.Process.Reclaimable()
 	p.baseline = baseline{heap: r.live, reclaimable: reclaimable}
-	p.firstSample(r)
+	p.firstSample(s, r)
 	p.look(r)
-	p.mu.Unlock()
+	p.unlock()
 	p.watchLimit()
 }
 

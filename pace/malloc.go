@@ -1,0 +1,192 @@
+package pace
+
+import (
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
+
+// A sample is what is read of malloc.
+type sample struct {
+	resident   int64 // bytes of the process that are not of files
+	all        int64 // those that are of files as well
+	used, free int64
+	ok         bool // used and free are known
+	took       time.Duration
+	at         moment // without used
+}
+
+// takeSample waits for the locks of malloc, and may take milliseconds. The caller does not hold p.mu.
+func takeSample(r *reader) (s sample) {
+	begin := time.Now()
+	if m := account.Process.Malloc(); m != nil {
+		s.used, s.free, s.ok = m.Read()
+	}
+	s.resident, s.all = anonymousBytes(), residentBytes()
+	s.took = time.Since(begin)
+	s.at = momentOf(r.read())
+	return s
+}
+
+// sampleFirst takes a sample for firstSample.
+func (p *pacer) sampleFirst() sample {
+	p.mallocMu.Lock()
+	defer p.mallocMu.Unlock()
+	return takeSample(&p.mallocReader)
+}
+
+// firstSample notes the sample if there is a limit for the first time. The caller holds p.mu.
+func (p *pacer) firstSample(s sample, r reading) {
+	if p.metered.Load() && p.gauge.scale == 0 {
+		p.gauge.set(s, r, true)
+	}
+}
+
+// set notes a sample, for a reading of about the same time. first is set in firstSample. The caller holds
+// p.mu.
+func (g *gauge) set(s sample, r reading, first bool) {
+	g.look(r)
+	now := s.at
+	now.used = g.used
+	if first {
+		g.scale, g.known = 1, false
+		account.Process.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
+		g.excess, g.last = g.limit/16, now
+		g.inC = max(0, s.used-now.told) // 0 if it is not known
+		counted := now.goes + now.exact + s.used + s.free
+		g.base, g.rest = max(0, min(g.used, s.all)-counted), max(0, s.resident-counted)
+	}
+	rest := s.resident - now.goes - now.exact - g.rest
+	if s.ok {
+		g.free = max(0, min(s.free, rest-s.used))
+	}
+	real, least := rest, 1.0
+	if s.ok {
+		real, least = s.used-g.inC, leastScale
+	}
+	if g.limit > 0 && max(now.told, real) > g.limit/32 && now.told > g.limit/4096 {
+		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
+		g.known = true
+		account.Process.SetScale(int64(g.scale))
+	}
+	if g.inUse = s.used; !s.ok {
+		g.inUse = g.real(now.told)
+	}
+	g.at = now
+	share := time.Duration(sampleShare)
+	if g.used > g.limit-g.limit/tight {
+		share /= 10
+	}
+	g.sampled.next = time.Now().Add(share * s.took)
+}
+
+// A mallocTask is what is to be done with malloc.
+type mallocTask int32
+
+const (
+	noTask   mallocTask = iota
+	readTask            // it is asked what it has free
+	trimTask            // it gives memory back, and is asked then
+)
+
+// mallocTask returns what is to be done with malloc: it is read if there is little room, and it gives
+// memory back if there is next to none. The caller holds p.mu, and has called gauge.look.
+func (p *pacer) mallocTask() mallocTask {
+	g := &p.gauge
+	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
+	learn := !g.known && g.used-g.at.used > g.limit/32
+	switch {
+	case g.limit == 0 || !narrow && !learn && g.room > g.limit/4:
+	case g.sampled.allowed():
+		return readTask
+	case narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() && account.Process.Malloc() != nil:
+		return trimTask
+	}
+	return noTask
+}
+
+// unlock unlocks p.mu, and before that does what look has found to be done with malloc. That takes the
+// locks of malloc and up to tens of milliseconds, so p.mu is not held meanwhile. One goroutine at a time
+// does it. p.mallocMu is held then: those who take memory at the bound wait for it, see awaitMalloc.
+func (p *pacer) unlock() {
+	for range 2 { // what it has free may show that it is to give it back
+		todo := p.todo
+		if todo == noTask || p.state() == stopped || !p.mallocMu.TryLock() {
+			break
+		}
+		p.todo = noTask
+		unused := p.gauge.unused
+		p.atMalloc.Store(true)
+		p.mu.Unlock()
+		returned, took := int64(0), time.Duration(0)
+		if todo == trimTask {
+			returned, took = p.trimMalloc()
+		}
+		s := takeSample(&p.mallocReader)
+		p.mu.Lock()
+		if todo == trimTask {
+			p.gauge.trimmed.set(returned > unused/8, took)
+		}
+		if p.metered.Load() && p.state() != stopped {
+			p.gauge.set(s, p.reader.read(), false)
+		}
+		p.look(p.reader.read())
+		p.launch(false)
+		p.atMalloc.Store(false)
+		p.mallocMu.Unlock()
+	}
+	p.mu.Unlock()
+}
+
+// trimMalloc has malloc give memory back. It returns by how much less is resident then.
+func (p *pacer) trimMalloc() (returned int64, took time.Duration) {
+	m := account.Process.Malloc()
+	begin, before := time.Now(), anonymousBytes()
+	m.Trim()
+	took = time.Since(begin)
+	returned = max(before-anonymousBytes(), 0)
+	p.stats.trims.Add(1)
+	p.stats.trimmed.Add(returned)
+	if p.arenas.Load() == 0 && !account.Process.ArenasBounded() {
+		p.arenas.Store(int64(max(m.Arenas(), 1)))
+	}
+	return returned, took
+}
+
+// awaitMalloc waits while malloc is read or gives memory back, if there are as many bytes as may come
+// until then.
+func (p *pacer) awaitMalloc() {
+	if !p.atMalloc.Load() || !mayWait() {
+		return
+	}
+	if reclaimable, _ := account.Process.Reclaimable(); reclaimable >= p.bound.Load() {
+		p.mallocMu.Lock()
+		p.mallocMu.Unlock()
+	}
+}
+
+// tight is the part of the limit that is left when malloc gives memory back.
+const tight = 8
+
+// A backoff says when something may be tried again that may bring nothing.
+type backoff struct {
+	next  time.Time
+	pause time.Duration
+}
+
+func (b *backoff) allowed() bool { return !time.Now().Before(b.next) }
+
+const (
+	backoffLeast = 5 * time.Millisecond
+	backoffMost  = time.Second
+)
+
+// set notes whether it has brought something, and how long it took.
+func (b *backoff) set(good bool, took time.Duration) {
+	if good {
+		b.pause = backoffLeast
+	} else {
+		b.pause = min(max(2*b.pause, backoffLeast), backoffMost)
+	}
+	b.next = time.Now().Add(max(b.pause, took))
+}

@@ -1,0 +1,153 @@
+package pace
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testwait"
+)
+
+// A fakeMalloc calls a function of a test.
+type fakeMalloc struct{ called func(what string) }
+
+func (m fakeMalloc) Read() (used, free int64, ok bool) {
+	m.called("Read")
+	return 40 * mib, 50 * mib, true
+}
+
+func (m fakeMalloc) Trim() { m.called("Trim") }
+
+func (m fakeMalloc) Arenas() int {
+	m.called("Arenas")
+	return 3
+}
+
+// withMalloc sets the malloc and the usage of the process, for the time of a test.
+func withMalloc(t *testing.T, m account.Malloc, u usage) {
+	was, process := account.Process.Malloc(), openProcess
+	account.Process.SetMalloc(m)
+	openProcess = func(*atomic.Int64) usage { return u }
+	t.Cleanup(func() {
+		account.Process.SetMalloc(was)
+		openProcess = process
+	})
+}
+
+// TestMallocWithoutLock uses the package while malloc is read and gives memory back.
+func TestMallocWithoutLock(t *testing.T) {
+	var calls []string
+	var p *pacer
+	m := fakeMalloc{func(what string) {
+		if p == nil {
+			return // in Start
+		}
+		calls = append(calls, what)
+		var done atomic.Bool
+		go func() {
+			ReadStats()
+			p.refusal(1, 0)
+			p.demand(false)
+			done.Store(true)
+		}()
+		testwait.Until(t, "others to use the package during "+what, done.Load)
+	}}
+	withMalloc(t, m, &fakeUsage{100 * mib, 1 << 30})
+	p = start(t, Options{Limit: 1 << 30})
+	for todo, want := range map[mallocTask]int{readTask: 1, trimTask: 2} {
+		calls = nil
+		p.mu.Lock()
+		p.gauge.sampled.next = time.Now().Add(time.Hour)
+		p.todo = todo
+		p.unlock()
+		if len(calls) < want || calls[len(calls)-1] != "Read" {
+			t.Errorf("task %d: %v", todo, calls)
+		}
+	}
+	if st := ReadStats(); st.Trims != 1 {
+		t.Errorf("%d trims", st.Trims)
+	}
+}
+
+// TestAwaitMalloc has a goroutine take memory at the bound while malloc gives memory back. It waits for
+// that; one that is below the bound does not, nor one that stops the package.
+func TestAwaitMalloc(t *testing.T) {
+	var paused, goOn atomic.Bool
+	m := fakeMalloc{func(what string) {
+		if what == "Trim" {
+			paused.Store(true)
+			testwait.Until(t, "the test to go on", goOn.Load)
+		}
+	}}
+	withMalloc(t, m, &fakeUsage{100 * mib, 1 << 30})
+	p := start(t, Options{Limit: 1 << 30})
+	ended := make(chan struct{})
+	go func() {
+		p.mu.Lock()
+		p.todo = trimTask
+		p.unlock()
+		close(ended)
+	}()
+	testwait.Until(t, "Trim", paused.Load)
+	p.bound.Store(noBound)
+	p.awaitMalloc() // below the bound
+	p.bound.Store(-1)
+	var passed atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		p.awaitMalloc()
+		passed.Store(true)
+		close(done)
+	}()
+	waitIn(t, "awaitMalloc", passed.Load)
+	if passed.Load() {
+		t.Error("a goroutine at the bound has not waited")
+	}
+	Stop()
+	goOn.Store(true)
+	<-done
+	<-ended
+	if n := account.Process.Scale(); n != 1 {
+		t.Errorf("the scale is %d after Stop", n)
+	}
+}
+
+// TestMallocTask has the pacer decide what is to be done with malloc.
+func TestMallocTask(t *testing.T) {
+	withMalloc(t, fakeMalloc{func(string) {}}, nil)
+	const limit = 1 << 30
+	for _, row := range []struct {
+		name               string
+		used, room, unused int64
+		known, read        bool // read: malloc may be read now
+		want               mallocTask
+	}{
+		{"much room", limit / 2, limit / 3, limit / 4, true, true, noTask},
+		{"little room", limit / 2, limit / 5, limit / 4, true, true, readTask},
+		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, true, false, noTask},
+		{"the scale is not known", limit / 2, limit / 3, 0, false, true, readTask},
+		{"next to none", limit - limit/16, limit / 5, limit / 4, true, false, trimTask},
+		{"next to none, nothing is free", limit - limit/16, limit / 5, mib, true, false, noTask},
+	} {
+		p := new(pacer)
+		g := &p.gauge
+		g.limit, g.used, g.room, g.unused, g.known = limit, row.used, row.room, row.unused, row.known
+		if !row.read {
+			g.sampled.next = time.Now().Add(time.Hour)
+		}
+		if got := p.mallocTask(); got != row.want {
+			t.Errorf("%s: task %d, want %d", row.name, got, row.want)
+		}
+		p.gauge.limit = 0
+		if got := p.mallocTask(); got != noTask {
+			t.Errorf("%s, without a limit: task %d", row.name, got)
+		}
+	}
+	p := new(pacer)
+	p.gauge = gauge{limit: limit, used: limit - limit/16, unused: limit / 4, known: true}
+	p.gauge.sampled.next, p.gauge.trimmed.next = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
+	if got := p.mallocTask(); got != noTask {
+		t.Errorf("malloc has given memory back just now: task %d", got)
+	}
+}
