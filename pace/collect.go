@@ -31,7 +31,7 @@ func (p *pacer) launch(regardless bool) {
 	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || gcwatch.InBubble() || !p.to(begun) {
 		return
 	}
-	account.Process.SetReclaimableAt(0) // from now on each allocation yields
+	account.Process.SetReclaimableAt(0) // from now on each allocation gives way
 	p.tasks.Add(1)
 	go p.collect()
 }

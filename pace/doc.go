@@ -26,8 +26,8 @@
 // collection. It runs in a goroutine of its own. While no collection is due, there is no
 // limit, and less than 8 MiB are counted, the package has no goroutine and no timer.
 //
-// A goroutine that takes memory while a collection is due or under way yields. If all
-// of these bytes have come it waits, first come first served, until releases have made
+// While a collection is due or under way, goroutines that take memory yield now and then. If all
+// of these bytes have come a goroutine waits, first come first served, until releases have made
 // room, but for 100 ms at most, or a second with a limit. That slows down a program that allocates faster than
 // collections release, so that its memory stays bounded. A goroutine waits in the
 // calls that count memory: those of a Heap and of package own that take memory, and

@@ -30,6 +30,7 @@ func pendingFor(t *testing.T, p *pacer) {
 // there is no room. TestOneByOne has it end with room.
 func TestSlowDown(t *testing.T) {
 	bear(t, func(p *patience) { p.bound = time.Millisecond })
+	withYields(t, 0)
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	if err := a.Add(mib); err != nil {
@@ -78,6 +79,38 @@ func TestSlowDown(t *testing.T) {
 			t.Errorf("%s: in a release function: %+v, before %+v", name, out, in)
 		}
 		pool.Destroy(context.Background())
+	}
+}
+
+// withYields sets how often goroutines yield, for the time of a test. It is called before start.
+func withYields(t *testing.T, each time.Duration) {
+	was := yieldEach
+	yieldEach = each
+	t.Cleanup(func() { yieldEach = was })
+}
+
+// TestYieldsAreFew allocates much while a collection is pending. Goroutines yield as often as they may in
+// all, and not for each allocation.
+func TestYieldsAreFew(t *testing.T) {
+	withYields(t, time.Hour)
+	p := start(t, Options{})
+	a := newAccount(t, AccountOptions{})
+	pendingFor(t, p)
+	p.bound.Store(auto() + mib)
+	before := ReadStats().Yields
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				if err := a.Add(1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := ReadStats().Yields - before; n > 1 {
+		t.Errorf("%d yields in 4,000 allocations, and one was allowed", n)
 	}
 }
 

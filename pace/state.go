@@ -144,12 +144,13 @@ type pacer struct {
 	cgroups atomic.Int64 // that of the cgroups, likewise
 	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
 
-	bound  atomic.Int64 // number of reclaimable bytes at which those who take wait
-	heldAt atomic.Int64 // number of held bytes at which the limit needs a check
-	notYet atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
-	hardly atomic.Int64 // the same, when there is no room, because of hardShare
-	stuck  atomic.Int64 // releases that were queued when a drain saw no progress, or 0
-	loose  atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
+	bound   atomic.Int64 // number of reclaimable bytes at which those who take wait
+	heldAt  atomic.Int64 // number of held bytes at which the limit needs a check
+	notYet  atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
+	hardly  atomic.Int64 // the same, when there is no room, because of hardShare
+	stuck   atomic.Int64 // releases that were queued when a drain saw no progress, or 0
+	yielded atomic.Int64 // when a goroutine has yielded last; in Unix nanoseconds
+	loose   atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
 	barren   atomic.Bool  // the last collection and all its releases have freed nothing
 	atBound  waitQueue    // goroutines that have taken beyond the bound
