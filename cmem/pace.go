@@ -17,21 +17,6 @@ import (
 
 // Package pace counts what the C heap has in use. While it runs, C tells of growth by an eventfd,
 // on which a goroutine waits.
-func init() {
-	if off() == "" {
-		account.Process.OpenCHeap(heap{})
-	}
-}
-
-// The C heap, for package pace.
-type heap struct{}
-
-func (heap) InUse() (blocks, bytes int64) {
-	s := read()
-	return max(0, s.Mallocs-s.Frees), s.Live
-}
-
-func (heap) Watch(on bool) { listen(on) }
 
 var listener struct {
 	mu   sync.Mutex

@@ -4,10 +4,7 @@ package libc
 
 /*
 #cgo linux LDFLAGS: -ldl
-#cgo noescape cheap_malloc_read
-#cgo nocallback cheap_malloc_read
 #cgo nocallback cheap_malloc_trim
-#cgo nocallback cheap_malloc_arenas
 #include "cmalloc.h"
 */
 import "C"
@@ -15,7 +12,6 @@ import "C"
 import (
 	"os"
 
-	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/procfs"
 )
 
@@ -43,18 +39,3 @@ func resident() int64 {
 	all, _ := procfs.Resident(text, int64(os.Getpagesize()))
 	return all
 }
-
-// The malloc of the program, for package pace.
-type malloc struct{}
-
-func init() { account.Process.SetMalloc(malloc{}) }
-
-func (malloc) Read() (used, free int64, ok bool) {
-	var u, f C.size_t
-	ok = C.cheap_malloc_read(&u, &f) != 0
-	return int64(u), int64(f), ok
-}
-
-func (malloc) Trim() { C.cheap_malloc_trim() }
-
-func (malloc) Arenas() int { return int(C.cheap_malloc_arenas()) }

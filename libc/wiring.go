@@ -1,0 +1,30 @@
+//go:build cgo
+
+package libc
+
+/*
+#cgo noescape cheap_malloc_read
+#cgo nocallback cheap_malloc_read
+#cgo nocallback cheap_malloc_trim
+#cgo nocallback cheap_malloc_arenas
+#include "cmalloc.h"
+*/
+import "C"
+
+import "github.com/cheapgo/cheap/internal/account"
+
+// upward is what packages below this one call, by interfaces of their own. This file is the
+// only place where package libc gives it to them.
+type upward struct{}
+
+func init() { account.Process.SetMalloc(upward{}) }
+
+func (upward) Read() (used, free int64, ok bool) {
+	var u, f C.size_t
+	ok = C.cheap_malloc_read(&u, &f) != 0
+	return int64(u), int64(f), ok
+}
+
+func (upward) Trim() { C.cheap_malloc_trim() }
+
+func (upward) Arenas() int { return int(C.cheap_malloc_arenas()) }
