@@ -122,6 +122,7 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	if p.metered.Load() {
 		goLimit, heldAt, ceiling = p.keepResident(r, limit, held, needs)
 	}
+	goLimit = min(goLimit, p.before)
 	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(goLimit-was) > limit/256) {
 		p.set(goLimit)
 	}
@@ -145,7 +146,8 @@ func (p *pacer) keepResident(r reading, limit, held, needs int64) (goLimit, held
 // leastStep is the least number of bytes after which the limit is checked again.
 const leastStep = 64 << 10
 
-// set sets the runtime's memory limit, unless the program has done so itself.
+// set sets the runtime's memory limit, unless the program has done so itself. It does not raise the limit
+// of the program.
 func (p *pacer) set(bytes int64) {
 	is, was := debug.SetMemoryLimit(-1), p.goLimit.Load()
 	if was != 0 && is != was {
@@ -155,6 +157,7 @@ func (p *pacer) set(bytes int64) {
 	}
 	if was == 0 {
 		p.before = is
+		bytes = min(bytes, is)
 	}
 	debug.SetMemoryLimit(bytes)
 	p.goLimit.Store(bytes)

@@ -102,7 +102,8 @@ var last atomic.Pointer[pacer]
 //
 // A limit that SetLimit has set is that of Options.Limit; one from the environment is dropped.
 // The package sets the runtime's memory limit to what remains for the Go heap,
-// but never to less than the Go heap needs. A request for memory outside that
+// but never to less than the Go heap needs, nor to more than GOMEMLIMIT or [debug.SetMemoryLimit]
+// has set before. A request for memory outside that
 // would exceed the limit waits for a collection that begins after it, and for up to
 // a second more while releases end, in which a second one may begin; 100 ms where the limit is about
 // what is counted. If there is no room by then, it fails

@@ -111,6 +111,40 @@ func TestRuntimeLimitFollows(t *testing.T) {
 	testwait.Until(t, "the limit to rise", func() bool { return debug.SetMemoryLimit(-1) > 1<<30-164*mib })
 }
 
+// TestRuntimeLimitIsNotRaised has a limit of the runtime that is smaller than what package pace would set,
+// from before Start or SetLimit. It stays.
+func TestRuntimeLimitIsNotRaised(t *testing.T) {
+	const own = 300 * mib
+	setMemoryLimit(t, own)
+	start(t, Options{Limit: 1 << 30})
+	a := newAccount(t, AccountOptions{Manual: true})
+	must := func(when string, low, high int64) {
+		t.Helper()
+		if is := debug.SetMemoryLimit(-1); is < low || is > high || is != ReadStats().GoLimit {
+			t.Errorf("%s the runtime's limit is %d MiB; %+v", when, is/mib, ReadStats())
+		}
+	}
+	must("at first", own, own)
+	if err := a.Add(100 * mib); err != nil {
+		t.Fatal(err)
+	}
+	must("with 100 MiB outside", own, own)
+	if err := a.Add(800 * mib); err != nil {
+		t.Fatal(err)
+	}
+	must("with 900 MiB outside", mib, 200*mib)
+	a.Remove(900 * mib)
+	SetLimit(2 << 30)
+	must("with 2 GiB", own, own)
+	SetLimit(0)
+	debug.SetMemoryLimit(own / 2)
+	SetLimit(1 << 30)
+	must("with another limit of the program", own/2, own/2)
+	if Stop(); debug.SetMemoryLimit(-1) != own/2 {
+		t.Errorf("after Stop it is %d", debug.SetMemoryLimit(-1))
+	}
+}
+
 // TestProgramChangesLimit has the program set the runtime's limit itself.
 func TestProgramChangesLimit(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
