@@ -3,8 +3,10 @@ package pace
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -62,5 +64,60 @@ func TestCgroupLimit(t *testing.T) {
 				t.Errorf("the limit is %d, want %d", least.Load(), row.limit)
 			}
 		})
+	}
+}
+
+// TestNeighbour has another process of the cgroup grow, by files of a root of its own, and then this
+// process. What the neighbour takes is gone, and no room is kept for more of it.
+func TestNeighbour(t *testing.T) {
+	const limit = 1 << 30
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := int64(200 * mib)
+	use := func() { write("sys/fs/cgroup/a/memory.current", strconv.FormatInt(used, 10)) }
+	write("proc/self/cgroup", "0::/a\n")
+	write("sys/fs/cgroup/a/memory.max", strconv.Itoa(limit))
+	use()
+	var least atomic.Int64
+	u := openCgroupUsage(root, &least)
+	if u == nil {
+		t.Fatal("no usage")
+	}
+	var r reader
+	g := &gauge{usages: []usage{u}}
+	g.set(sample{at: momentOf(r.read())}, r.read(), true)
+	g.excess = 0
+	g.look(r.read())
+	before, excess := g.room, g.excess
+
+	used += 300 * mib
+	use()
+	g.look(r.read())
+	if d := before - g.room; g.excess > excess+16*mib || d < 284*mib || d > 316*mib {
+		t.Errorf("a neighbour has taken 300 MiB: there is room for %d MiB less, of these an excess of %d MiB", d/mib, (g.excess-excess)/mib)
+	}
+
+	memory, err := syscall.Mmap(-1, 0, 150*mib, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(memory)
+	for i := 0; i < len(memory); i += 4 << 10 {
+		memory[i] = 1
+	}
+	used += 150 * mib
+	use()
+	g.look(r.read())
+	if g.excess < 100*mib {
+		t.Errorf("this process has taken 150 MiB that nobody has declared: the excess is %d MiB", g.excess/mib)
 	}
 }

@@ -14,6 +14,8 @@ type fakeUsage struct{ used, limit int64 }
 
 func (f *fakeUsage) read() (int64, int64) { return f.used, f.limit }
 
+func (f *fakeUsage) shared() bool { return false }
+
 // newGauge returns a gauge of a process with a limit of a GiB, 10 MiB of code and stacks, and of
 // malloc what is said.
 func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {

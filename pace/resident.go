@@ -37,6 +37,9 @@ import (
 type usage interface {
 	// read returns how many bytes are used, and how many may be; 0 if there is no limit.
 	read() (used, limit int64)
+
+	// shared reports whether other processes may be in it.
+	shared() bool
 }
 
 // Tests replace these: what they take is not resident.
@@ -73,7 +76,14 @@ type gauge struct {
 }
 
 // A moment is what room compares with a later one.
-type moment struct{ used, files, goes, exact, told int64 }
+type moment struct {
+	used      int64 // by the usage
+	anonymous int64 // resident bytes of the process that are not of files
+	files     int64 // those that are
+	goes      int64 // bytes of the Go runtime
+	exact     int64 // bytes of heaps
+	told      int64 // bytes that are declared
+}
 
 const (
 	// A scale beyond these bounds is not believed.
@@ -102,11 +112,21 @@ func (g *gauge) now(r reading) moment {
 // momentOf returns a moment without used.
 func momentOf(r reading) moment {
 	held, told := account.Process.Held(), account.Process.HeldDeclared()
-	return moment{files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
+	return moment{anonymous: anonymousBytes(), files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
 }
 
 func (m moment) since(was moment) moment {
-	return moment{m.used - was.used, m.files - was.files, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
+	return moment{m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
+}
+
+// grown returns by how many bytes the process has grown in d: used, or, if others are in the usage, what
+// is resident in the process. What a neighbour takes is used, but tells nothing of what goroutines of this
+// process allocate before they declare it, nor of what malloc has free.
+func (g *gauge) grown(d moment) int64 {
+	if g.by.shared() {
+		return d.anonymous
+	}
+	return d.used - max(0, d.files) // code that is read from a file for the first time is no allocation
 }
 
 // look reads the usages, and sets used, limit and room. The caller holds p.mu.
@@ -128,8 +148,7 @@ func (g *gauge) look(r reading) {
 	now := g.now(r)
 	if g.by == was {
 		d := now.since(g.last)
-		// Code that is read from a file for the first time is no allocation.
-		grown := d.used - max(0, d.files) - d.goes - d.exact - max(0, g.real(d.told))
+		grown := g.grown(d) - d.goes - d.exact - max(0, g.real(d.told))
 		g.excess = max(g.excess, min(grown, g.limit/4))
 	}
 	g.excess = max(g.excess, g.limit/32)
@@ -141,7 +160,11 @@ func (g *gauge) look(r reading) {
 	d := now.since(g.at)
 	declared := g.real(d.told)
 	toBe := g.base + r.needs() + now.exact + g.inUse + declared
-	free := g.free + d.used - d.goes - d.exact - declared
+	used := d.used
+	if g.by.shared() {
+		used = g.grown(d)
+	}
+	free := g.free + used - d.goes - d.exact - declared
 	g.unused = max(0, min(free, g.free+max(0, -declared)))
 	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-toBe)
 }

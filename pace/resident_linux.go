@@ -72,6 +72,8 @@ type processUsage struct{ limit *atomic.Int64 }
 
 func (m processUsage) read() (used, limit int64) { return residentBytes(), m.limit.Load() }
 
+func (m processUsage) shared() bool { return false }
+
 // openProcessUsage returns the usage for a limit that a program has set, or nil.
 func openProcessUsage(limit *atomic.Int64) usage {
 	if sanitized || residentBytes() == 0 {
@@ -139,6 +141,8 @@ func (m *cgroupUsage) refresh() {
 	m.least.Store(least)
 	m.next = time.Now().Add(reread)
 }
+
+func (m *cgroupUsage) shared() bool { return true }
 
 // read returns the figures of the cgroup that has least room.
 func (m *cgroupUsage) read() (used, limit int64) {
