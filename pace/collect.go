@@ -39,9 +39,9 @@ func (p *pacer) launch(regardless bool) {
 // from returns before which time no collection begins, in Unix nanoseconds.
 func (p *pacer) from() int64 {
 	if p.scarce.Load() {
-		return min(p.notYet.Load(), p.hardly.Load())
+		return min(p.notBefore.Load(), p.notBeforeScarce.Load())
 	}
-	return p.notYet.Load()
+	return p.notBefore.Load()
 }
 
 // collect does the collection that has begun, waits for its releases, and takes the
@@ -62,7 +62,7 @@ func (p *pacer) collect() {
 	p.mu.Lock()
 	defer p.unlock()
 	was := p.baseline
-	freed := p.settle(after, reclaimable, ever)
+	freed := p.takeBaseline(after, reclaimable, ever)
 	p.backoff = nextBackoff(p.backoff, freed, reclaimable-was.reclaimable)
 	n := p.stats.cycles.Add(1)
 	if n == 1 {
@@ -74,12 +74,12 @@ func (p *pacer) collect() {
 	// The least cost of the last collections is taken as the real cost. A higher
 	// one means that other processes took the processor away meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
-	p.notYet.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
-	p.hardly.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
+	p.notBefore.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
+	p.notBeforeScarce.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
 	p.stats.released.Add(freed)
 	p.barren.Store(freed == 0 && done)
 	if p.barren.Load() {
-		p.hardly.Store(p.notYet.Load()) // there is no hurry
+		p.notBeforeScarce.Store(p.notBefore.Load()) // there is no hurry
 	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
@@ -89,7 +89,7 @@ func (p *pacer) collect() {
 	p.admitted.Store(0)
 	p.gauge.fade()
 	account.Process.FadeLargestCharge()
-	p.look(after)
+	p.setBounds(after)
 	p.trim(demanded)
 	p.launch(false)
 	account.Process.Wake()
@@ -146,10 +146,10 @@ func (p *pacer) trim(atLimit bool) {
 // spareIdle is enough for the collections of one program to differ by a few blocks.
 const spareIdle = floor / 2
 
-// settle takes the baseline after a collection. At the beginning of the collection
+// takeBaseline takes the baseline after a collection. At the beginning of the collection
 // there were reclaimable bytes, and ever had been taken. It returns the number of bytes
 // freed since. The caller holds p.mu.
-func (p *pacer) settle(r reading, reclaimable, ever int64) (freed int64) {
+func (p *pacer) takeBaseline(r reading, reclaimable, ever int64) (freed int64) {
 	account.Process.Refresh()
 	now, everNow := account.Process.Reclaimable()
 	since := everNow - ever
@@ -206,9 +206,9 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 // soon is how long a drain waits for the runtime's report that a sweep is over.
 const soon = 200 * time.Microsecond
 
-// watch has collected called after the next collection, whatever starts it.
-func (p *pacer) watch() {
-	if p.state() == stopped || p.watching.Swap(true) {
+// awaitCollection has collected called after the next collection, whatever starts it.
+func (p *pacer) awaitCollection() {
+	if p.state() == stopped || p.awaiting.Swap(true) {
 		return
 	}
 	gcwatch.Next(p.collected)
@@ -217,7 +217,7 @@ func (p *pacer) watch() {
 // collected runs after a collection. If this package has not started it, it takes the
 // baseline, and checks whether another collection is due.
 func (p *pacer) collected() {
-	p.watching.Store(false)
+	p.awaiting.Store(false)
 	if p.state() == stopped {
 		return
 	}
@@ -229,10 +229,10 @@ func (p *pacer) collected() {
 		p.mu.Lock()
 		defer p.unlock()
 		p.baseline = baseline{heap: p.baseline.heap, reclaimable: reclaimable}
-		p.look(p.reader.read())
+		p.setBounds(p.reader.read())
 		return
 	}
-	p.watch()
+	p.awaitCollection()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.startGuard()
@@ -253,11 +253,11 @@ func (p *pacer) follow(reclaimable, ever int64) {
 	p.mu.Lock()
 	defer p.unlock()
 	now := r.read()
-	p.settle(now, reclaimable, ever)
+	p.takeBaseline(now, reclaimable, ever)
 	p.admitted.Store(0)
 	p.noteStuck(stuck, time.Since(begin))
 	p.to(drained)
-	p.look(now)
+	p.setBounds(now)
 	p.launch(false)
 	account.Process.Wake()
 }

@@ -207,7 +207,7 @@ func TestLimitBelowUse(t *testing.T) {
 		p := mustPace(Options{Limit: 32 * mib})
 		for range 20 { // as guard does
 			p.mu.Lock()
-			p.look(p.reader.read())
+			p.setBounds(p.reader.read())
 			p.launch(false)
 			p.unlock()
 		}

@@ -49,7 +49,7 @@ func TestGauge(t *testing.T) {
 		}
 	}
 	// look is how a process goes on that is calm: the excess is the least.
-	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.look(r) }
+	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.read(r) }
 	slack := min(account.Process.LargestCharge(), limit/8) + limit/32
 	look()
 	near("room at the start", g.room, aim-38*mib-slack+2*mib)
@@ -124,7 +124,7 @@ func TestScale(t *testing.T) {
 		s := sample{all: 1 << 40, resident: u.used, used: 5*mib + row.real, free: 3 * mib, ok: row.known}
 		if !row.known {
 			s.used, s.free = 0, 0
-			g.rest += 8 * mib
+			g.otherResident += 8 * mib
 		}
 		note(g, s, r, false)
 		if before == 0 && math.Abs(g.scale-row.want) > row.want/20 {
@@ -141,21 +141,21 @@ func TestScale(t *testing.T) {
 func TestExcess(t *testing.T) {
 	var u fakeUsage
 	g, r := newGauge(&u, 0, 0)
-	g.look(r)
+	g.read(r)
 	calm := g.excess
 	u.used += 100 * mib
-	g.look(r)
+	g.read(r)
 	if g.excess != 100*mib || calm > 64*mib {
 		t.Errorf("the excess is %d, and %d before", g.excess, calm)
 	}
 	u.used += 900 * mib
-	g.look(r)
+	g.read(r)
 	if g.excess != g.limit/4 {
 		t.Errorf("the excess is %d, more than a quarter of the limit", g.excess)
 	}
 	for range 1000 {
 		g.fade()
-		g.look(r)
+		g.read(r)
 	}
 	if g.excess != g.limit/32 {
 		t.Errorf("after that it is %d, want %d", g.excess, g.limit/32)
@@ -163,7 +163,7 @@ func TestExcess(t *testing.T) {
 	// Where another usage has least room, the two are not compared.
 	other := &fakeUsage{2 << 30, 2 << 30}
 	g.usages = append(g.usages, other)
-	if g.look(r); g.by != other || g.excess != g.limit/32 || g.room > 0 {
+	if g.read(r); g.by != other || g.excess != g.limit/32 || g.room > 0 {
 		t.Errorf("%+v", g)
 	}
 }

@@ -79,7 +79,7 @@ func (p *pacer) give(over <-chan struct{}) {
 			return
 		case <-timer.C:
 		}
-		g.look()
+		g.round()
 		if g.calm < giveCalm || account.Process.Held() >= giveLeast {
 			continue
 		}
@@ -90,8 +90,8 @@ func (p *pacer) give(over <-chan struct{}) {
 	}
 }
 
-// look is steps 1 to 4.
-func (g *giver) look() {
+// round is steps 1 to 4.
+func (g *giver) round() {
 	resident, held := anonymousBytes(), g.held()
 	if g.before != 0 {
 		g.judge(resident < g.after+(g.before-g.after)/2)
@@ -131,7 +131,7 @@ func excessOf(s sample, resident, held int64) int64 {
 	if !s.ok {
 		return 0
 	}
-	outside := held - account.Process.HeldDeclared() // what is told is malloc's, as far as malloc knows of it
+	outside := held - account.Process.HeldDeclared() // what is declared is in malloc, as far as malloc knows of it
 	free := min(s.free, resident-outside-s.used)
 	return max(0, free-giveLeast-s.used/8)
 }

@@ -99,12 +99,12 @@ func (r *reading) needs() int64 {
 	return r.live + other + max(least, r.live/8)
 }
 
-// keep sets the runtime's memory limit to the rest of the program's limit. It
+// applyLimit sets the runtime's memory limit to the rest of the program's limit. It
 // returns how many bytes may be held in accounts, and at how many it must be
 // called again. The caller holds p.mu.
-func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
+func (p *pacer) applyLimit(r reading) (heldAt, ceiling int64) {
 	if p.metered.Load() && p.most() == 0 {
-		p.gauge.look(r) // a cgroup that has lost its limit may get another one
+		p.gauge.read(r) // a cgroup that has lost its limit may get another one
 	}
 	limit := p.most()
 	if limit == 0 {
@@ -120,7 +120,7 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	goLimit := max(limit-held-int64(span.Idle()), needs)
 	heldAt, ceiling = held+limit/64, max(limit-needs, 0)
 	if p.metered.Load() {
-		goLimit, heldAt, ceiling = p.keepResident(r, limit, held, needs)
+		goLimit, heldAt, ceiling = p.applyResident(r, limit, held, needs)
 	}
 	goLimit = min(goLimit, p.before)
 	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(goLimit-was) > limit/256) {
@@ -129,10 +129,10 @@ func (p *pacer) keep(r reading) (heldAt, ceiling int64) {
 	return heldAt, ceiling
 }
 
-// keepResident is keep where the kernel says what is used.
-func (p *pacer) keepResident(r reading, limit, held, needs int64) (goLimit, heldAt, ceiling int64) {
+// applyResident is applyLimit where the kernel says what is used.
+func (p *pacer) applyResident(r reading, limit, held, needs int64) (goLimit, heldAt, ceiling int64) {
 	g := &p.gauge
-	g.look(r)
+	g.read(r)
 	p.todo = p.mallocTask()
 	free := min(g.room, noBound/4)
 	p.scarce.Store(g.room <= 0)

@@ -45,32 +45,32 @@ func (p *pacer) firstSample(s sample, r reading) {
 // set notes a sample, for a reading of about the same time. first is set in firstSample. The caller holds
 // p.mu.
 func (g *gauge) set(s sample, r reading, first bool) {
-	g.look(r)
+	g.read(r)
 	now := s.at
 	now.used = g.used
 	if first {
 		g.scale, g.known = 1, false
 		account.Process.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
 		g.excess, g.last = g.limit/16, now
-		g.inC = max(0, s.used-now.told) // 0 if it is not known
-		counted := now.goes + now.exact + s.used + s.free
-		g.base, g.rest = max(0, min(g.used, s.all)-counted), max(0, s.resident-counted)
+		g.undeclared = max(0, s.used-now.declared) // 0 if it is not known
+		counted := now.goBytes + now.heaps + s.used + s.free
+		g.base, g.otherResident = max(0, min(g.used, s.all)-counted), max(0, s.resident-counted)
 	}
-	rest := s.resident - now.goes - now.exact - g.rest
+	rest := s.resident - now.goBytes - now.heaps - g.otherResident
 	if s.ok {
 		g.free = max(0, min(s.free, rest-s.used))
 	}
 	real, least := rest, 1.0
 	if s.ok {
-		real, least = s.used-g.inC, leastScale
+		real, least = s.used-g.undeclared, leastScale
 	}
-	if g.limit > 0 && max(now.told, real) > g.limit/32 && now.told > g.limit/4096 {
-		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.told, 1)), mostScale))
+	if g.limit > 0 && max(now.declared, real) > g.limit/32 && now.declared > g.limit/4096 {
+		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.declared, 1)), mostScale))
 		g.known = true
 		account.Process.SetScale(int64(g.scale))
 	}
 	if g.inUse = s.used; !s.ok {
-		g.inUse = g.real(now.told)
+		g.inUse = g.real(now.declared)
 	}
 	g.at = now
 	share := time.Duration(sampleShare)
@@ -90,7 +90,7 @@ const (
 )
 
 // mallocTask returns what is to be done with malloc: it is read if there is little room, and it gives
-// memory back if there is next to none. The caller holds p.mu, and has called gauge.look.
+// memory back if there is next to none. The caller holds p.mu, and has called gauge.read.
 func (p *pacer) mallocTask() mallocTask {
 	g := &p.gauge
 	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
@@ -105,7 +105,7 @@ func (p *pacer) mallocTask() mallocTask {
 	return noTask
 }
 
-// unlock unlocks p.mu, and before that does what look has found to be done with malloc. That takes the
+// unlock unlocks p.mu, and before that does what setBounds has found to be done with malloc. That takes the
 // locks of malloc and up to tens of milliseconds, so p.mu is not held meanwhile. One goroutine at a time
 // does it. p.mallocMu is held then: those who take memory at the bound wait for it, see awaitMalloc.
 func (p *pacer) unlock() {
@@ -130,7 +130,7 @@ func (p *pacer) unlock() {
 		if p.metered.Load() && p.state() != stopped {
 			p.gauge.set(s, p.reader.read(), false)
 		}
-		p.look(p.reader.read())
+		p.setBounds(p.reader.read())
 		p.launch(false)
 		p.atMalloc.Store(false)
 		p.mallocMu.Unlock()

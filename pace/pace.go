@@ -129,9 +129,9 @@ func SetLimit(bytes int64) int64 {
 	p.setUsages(nil)
 	p.changed = false
 	p.firstSample(s, p.reader.read())
-	p.look(p.reader.read())
+	p.setBounds(p.reader.read())
 	p.unlock()
-	p.watchLimit()
+	p.startLimit()
 	return was
 }
 

@@ -54,7 +54,7 @@ func (p *pacer) patience() patience {
 }
 
 // tick is how often a goroutine that waits looks by itself, in case that no goroutine
-// has told it.
+// has woken it.
 const tick = time.Millisecond
 
 // Pressure is called by a goroutine that has charged memory, after a bound was reached.
@@ -70,17 +70,17 @@ func (p *pacer) Pressure() {
 // Check finds out whether a collection is due, and starts it.
 func (p *pacer) Check() {
 	gcwatch.Poll() // the runtime may not have told of the last collection
-	if p.mustLook() && p.lock() {
-		if p.mustLook() {
-			p.look(p.reader.read())
+	if p.stale() && p.lock() {
+		if p.stale() {
+			p.setBounds(p.reader.read())
 			p.launch(false)
 		}
 		p.unlock()
-		p.watch()
+		p.awaitCollection()
 	}
 }
 
-// lock locks p.mu to look. If it is locked, another goroutine is looking already, so lock
+// lock locks p.mu for setBounds. If it is locked, another goroutine sets the bounds already, so lock
 // returns false. At the bound it waits: that goroutine may have lost its processor, and
 // until it goes on it is not known whether a collection is due.
 func (p *pacer) lock() bool {
@@ -99,8 +99,8 @@ func (p *pacer) lock() bool {
 // would wait for itself. In a bubble of testing/synctest time stands still.
 func mayWait() bool { return !gcwatch.InBubble() && !gcwatch.InSection() }
 
-// mustLook reports whether the bounds may be wrong.
-func (p *pacer) mustLook() bool {
+// stale reports whether the bounds may be wrong.
+func (p *pacer) stale() bool {
 	switch p.state() {
 	case idle, refused:
 		return true
@@ -198,9 +198,9 @@ func (p *pacer) nudge() {
 	p.launch(false)
 }
 
-// look finds out whether a collection is due, and sets the bounds at which pressure
+// setBounds finds out whether a collection is due, and sets the bounds at which pressure
 // is called again. The caller holds p.mu.
-func (p *pacer) look(r reading) {
+func (p *pacer) setBounds(r reading) {
 	if p.state() == stopped {
 		return
 	}
@@ -209,7 +209,7 @@ func (p *pacer) look(r reading) {
 	reclaimable, ever := account.Process.Reclaimable()
 	p.baseline.heap = r.live // of the last collection, whatever started it
 	p.baseline.reclaimable = min(p.baseline.reclaimable, reclaimable)
-	heldAt, ceiling := p.keep(r)
+	heldAt, ceiling := p.applyLimit(r)
 	bound := p.baseline.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
 		// What may be held under the limit, less what is not reclaimable.

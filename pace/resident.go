@@ -49,16 +49,16 @@ var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage 
 type gauge struct {
 	usages []usage // empty: a limit is about what is counted
 
-	used, limit, room int64  // by the usage that leaves least room, when look was called last
+	used, limit, room int64  // by the usage that leaves least room, when read was called last
 	by                usage  // that usage
 	last              moment // of that call
 
 	// By how many bytes used has grown lately from one call to the next, at most, that no account
-	// had told of: goroutines allocate before they declare, and the more of them at a time the busier
+	// had counted: goroutines allocate before they declare, and the more of them at a time the busier
 	// the machine is.
 	excess int64
 
-	unused int64 // resident bytes that are free in malloc, as look estimates
+	unused int64 // resident bytes that are free in malloc, as read estimates
 
 	// By sample, when used, Go's memory and the accounts were as at says.
 	inUse int64   // bytes in use in malloc, resident or not
@@ -70,9 +70,9 @@ type gauge struct {
 	sampled, trimmed backoff
 
 	// When there was a limit for the first time.
-	base int64 // of used, bytes of the process that nothing below counts: code, stacks, other libraries
-	rest int64 // the same of the anonymous resident bytes of the process
-	inC  int64 // inUse, less what was declared then
+	base          int64 // of used, bytes of the process that nothing below counts: code, stacks, other libraries
+	otherResident int64 // the same of the anonymous resident bytes of the process
+	undeclared    int64 // inUse, less what was declared then
 }
 
 // A moment is what room compares with a later one.
@@ -80,9 +80,9 @@ type moment struct {
 	used      int64 // by the usage
 	anonymous int64 // resident bytes of the process that are not of files
 	files     int64 // those that are
-	goes      int64 // bytes of the Go runtime
-	exact     int64 // bytes of heaps
-	told      int64 // bytes that are declared
+	goBytes   int64 // bytes of the Go runtime
+	heaps     int64 // bytes of heaps
+	declared  int64 // bytes that are declared
 }
 
 const (
@@ -111,12 +111,12 @@ func (g *gauge) now(r reading) moment {
 
 // momentOf returns a moment without used.
 func momentOf(r reading) moment {
-	held, told := account.Process.Held(), account.Process.HeldDeclared()
-	return moment{anonymous: anonymousBytes(), files: fileBytes(), goes: r.total, exact: held - told + int64(span.Idle()), told: told}
+	held, declared := account.Process.Held(), account.Process.HeldDeclared()
+	return moment{anonymous: anonymousBytes(), files: fileBytes(), goBytes: r.total, heaps: held - declared + int64(span.Idle()), declared: declared}
 }
 
 func (m moment) since(was moment) moment {
-	return moment{m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goes - was.goes, m.exact - was.exact, m.told - was.told}
+	return moment{m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goBytes - was.goBytes, m.heaps - was.heaps, m.declared - was.declared}
 }
 
 // grown returns by how many bytes the process has grown in d: used, or, if others are in the usage, what
@@ -129,8 +129,8 @@ func (g *gauge) grown(d moment) int64 {
 	return d.used - max(0, d.files) // code that is read from a file for the first time is no allocation
 }
 
-// look reads the usages, and sets used, limit and room. The caller holds p.mu.
-func (g *gauge) look(r reading) {
+// read reads the usages, and sets used, limit and room. The caller holds p.mu.
+func (g *gauge) read(r reading) {
 	g.room = noBound
 	was := g.by
 	for _, u := range g.usages {
@@ -148,7 +148,7 @@ func (g *gauge) look(r reading) {
 	now := g.now(r)
 	if g.by == was {
 		d := now.since(g.last)
-		grown := g.grown(d) - d.goes - d.exact - max(0, g.real(d.told))
+		grown := g.grown(d) - d.goBytes - d.heaps - max(0, g.real(d.declared))
 		g.excess = max(g.excess, min(grown, g.limit/4))
 	}
 	g.excess = max(g.excess, g.limit/32)
@@ -158,15 +158,15 @@ func (g *gauge) look(r reading) {
 		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.Process.MeanCharge()), g.limit/4)
 	}
 	d := now.since(g.at)
-	declared := g.real(d.told)
-	toBe := g.base + r.needs() + now.exact + g.inUse + declared
+	declared := g.real(d.declared)
+	committed := g.base + r.needs() + now.heaps + g.inUse + declared
 	used := d.used
 	if g.by.shared() {
 		used = g.grown(d)
 	}
-	free := g.free + used - d.goes - d.exact - declared
+	free := g.free + used - d.goBytes - d.heaps - declared
 	g.unused = max(0, min(free, g.free+max(0, -declared)))
-	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-toBe)
+	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-committed)
 }
 
 // fade forgets a part of the past, after a collection.
@@ -207,7 +207,7 @@ func (p *pacer) guard(over <-chan struct{}) {
 			p.mu.Unlock()
 			return
 		}
-		p.look(p.reader.read())
+		p.setBounds(p.reader.read())
 		p.launch(false)
 		p.unlock()
 		p.mu.Lock()

@@ -315,7 +315,7 @@ func TestOnlyGo(t *testing.T) {
 		return auto() < floor/2
 	})
 	p := start(t, Options{})
-	if p.watching.Load() {
+	if p.awaiting.Load() {
 		t.Error("it waits for a collection from the beginning")
 	}
 	var r reader
@@ -329,8 +329,8 @@ func TestOnlyGo(t *testing.T) {
 		t.Errorf("GOGC is %d, before %d; the memory limit is %d", after.gogc, before.gogc, debug.SetMemoryLimit(-1))
 	}
 	st := ReadStats()
-	if st.Cycles != 0 || st.Yields != 0 || st.Waits != 0 || st.CPUTime != 0 || p.watching.Load() || p.state() != idle {
-		t.Errorf("in state %s, waiting for a collection: %v; %+v", stateNames[p.state()], p.watching.Load(), st)
+	if st.Cycles != 0 || st.Yields != 0 || st.Waits != 0 || st.CPUTime != 0 || p.awaiting.Load() || p.state() != idle {
+		t.Errorf("in state %s, waiting for a collection: %v; %+v", stateNames[p.state()], p.awaiting.Load(), st)
 	}
 }
 

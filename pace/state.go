@@ -131,9 +131,9 @@ func (m *machine) counts() (begun, ended int64) {
 // A goroutine that takes memory and reaches a bound calls pressure, in pressure.go.
 // pressure decides whether a collection is due, and starts a goroutine for it; it
 // never collects itself. That goroutine runs collect, in collect.go. Two more
-// goroutines look by themselves: guard, in resident.go, while there is a limit, and give, in
+// goroutines run by themselves: guard, in resident.go, while there is a limit, and give, in
 // giveback.go, while much is counted outside the Go heap. After a collection
-// that the program or the runtime has started, the function that watch has
+// that the program or the runtime has started, the function that awaitCollection has
 // registered calls collected.
 type pacer struct {
 	machine
@@ -144,13 +144,13 @@ type pacer struct {
 	cgroups atomic.Int64 // that of the cgroups, likewise
 	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
 
-	bound   atomic.Int64 // number of reclaimable bytes at which those who take wait
-	heldAt  atomic.Int64 // number of held bytes at which the limit needs a check
-	notYet  atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
-	hardly  atomic.Int64 // the same, when there is no room, because of hardShare
-	stuck   atomic.Int64 // releases that were queued when a drain saw no progress, or 0
-	yielded atomic.Int64 // when a goroutine has yielded last; in Unix nanoseconds
-	loose   atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
+	bound           atomic.Int64 // number of reclaimable bytes at which those who take wait
+	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
+	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
+	notBeforeScarce atomic.Int64 // the same, when there is no room, because of hardShare
+	stuck           atomic.Int64 // releases that were queued when a drain saw no progress, or 0
+	yielded         atomic.Int64 // when a goroutine has yielded last; in Unix nanoseconds
+	loose           atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
 	barren   atomic.Bool  // the last collection and all its releases have freed nothing
 	atBound  waitQueue    // goroutines that have taken beyond the bound
@@ -162,7 +162,7 @@ type pacer struct {
 	over    chan struct{} // closed in Stop; guard and give end
 	arenas  atomic.Int64  // of malloc, when it first gave memory back at a limit, if they are not bounded
 
-	watching atomic.Bool    // a sentinel is registered
+	awaiting atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
 
 	mallocMu     sync.Mutex  // held by the one goroutine in unlock that reads malloc; mu is taken while it is held
@@ -214,18 +214,18 @@ func (p *pacer) begin() {
 	reclaimable, _ := account.Process.Reclaimable()
 	p.baseline = baseline{heap: r.live, reclaimable: reclaimable}
 	p.firstSample(s, r)
-	p.look(r)
+	p.setBounds(r)
 	p.unlock()
-	p.watchLimit()
+	p.startLimit()
 }
 
-// watchLimit has collected called after each collection, if there is a limit: the
+// startLimit has collected called after each collection, if there is a limit: the
 // runtime's memory limit must also follow releases. It starts guard, too.
-func (p *pacer) watchLimit() {
+func (p *pacer) startLimit() {
 	if p.most() == 0 {
 		return
 	}
-	p.watch()
+	p.awaitCollection()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.startGuard()
@@ -255,7 +255,7 @@ func (p *pacer) goUntilOver(f func(over <-chan struct{})) {
 func (p *pacer) end() {
 	p.mu.Lock()
 	account.Process.SetPacer(nil)
-	p.to(stop) // from now on look sets no bounds, and nothing begins
+	p.to(stop) // from now on setBounds does nothing, and nothing begins
 	if p.over != nil {
 		close(p.over)
 	}

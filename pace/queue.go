@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// A line is a queue of goroutines that wait. The first of them goes when there is
+// A waitQueue has goroutines that wait. The first of them goes when there is
 // room for it; the next one is the first then.
 type waitQueue struct {
 	mu      sync.Mutex
-	waiters list.List // of *turn
+	waiters list.List // of *waiter
 }
 
-// A turn is the place of one goroutine in a line.
+// A waiter is the place of one goroutine in a waitQueue.
 type waiter struct {
 	at    *list.Element
 	first chan struct{} // closed when the goroutine is the first
@@ -41,8 +41,8 @@ func (l *waitQueue) leave(t *waiter) {
 	}
 }
 
-// isFirst reports whether the goroutine is the first. A goroutine without a turn is in no
-// line, so it is.
+// isFirst reports whether the goroutine is the first. A goroutine without a place is in no
+// queue, so it is.
 func (t *waiter) isFirst() bool {
 	if t == nil {
 		return true
@@ -55,7 +55,7 @@ func (t *waiter) isFirst() bool {
 	}
 }
 
-// waiting reports whether a goroutine is in the line.
+// waiting reports whether a goroutine is in the queue.
 func (l *waitQueue) waiting() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
