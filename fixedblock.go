@@ -15,7 +15,7 @@ import (
 // inner allocator and divides them.
 //
 // The first word of a free block is the link to the next free block, encoded so that
-// user data, or a link of which some bytes were written, is very unlikely to look like a
+// user data, or a link with some bytes that were written to, is very unlikely to look like a
 // link. So a FixedBlock detects a block that is freed twice, and a free block whose first
 // word was written to. It does not touch blocks before it hands them out for the first
 // time.

@@ -189,7 +189,7 @@ type Heap struct {
 
 	// For consolidation, which is done before the heap grows: see consolidate.
 	grew           atomic.Bool  // a span or large block was taken; see dropIdle
-	consolidateAt  atomic.Int64 // at so many bytes held
+	consolidateAt  atomic.Int64 // the bytes held from which on it is due
 	consolidations atomic.Int64 // how often it was done
 
 	large struct {

@@ -241,8 +241,8 @@ func (h *Heap) refused(size int, err error) {
 
 // tellLimit calls HeapOptions.OnLimit, unless it was called within the last second.
 func (h *Heap) tellLimit(size int, err error) {
-	now, told := int64(time.Since(processStart))+1, h.limitTold.Load()
-	if told != 0 && now-told < int64(time.Second) || !h.limitTold.CompareAndSwap(told, now) {
+	now, last := int64(time.Since(processStart))+1, h.limitTold.Load()
+	if last != 0 && now-last < int64(time.Second) || !h.limitTold.CompareAndSwap(last, now) {
 		return
 	}
 	h.onLimit(size, err)

@@ -101,7 +101,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	keep := false
 	for c := h.locals; c != nil; c = c.next {
 		keep = keep || c.slot != 0
-		c.unwatch()
+		c.untick()
 	}
 	h.large.mu.Lock()
 	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })

@@ -223,7 +223,7 @@ func writtenText(base, size uintptr, from, to int) string {
 		base, size, to-from, from)
 }
 
-// blank makes the block at base, of which the caller has nothing, one with no contents in that state.
+// blank gives the block at base, which no caller has, a header and no contents, in that state.
 func (c *checked) blank(base uintptr, state uint32) {
 	hd, s := headerAt(base), span.Find(base)
 	if s.LoadTag()&span.KindMask == span.KindLarge {

@@ -37,7 +37,7 @@ func init() {
 	guard.SetRate(n)
 }
 
-// guardShare bounds what guarded blocks take of a limit, one part in so many, because they hold
+// guardShare bounds what guarded blocks take of a limit, limit/guardShare, because they hold
 // pages where others hold bytes.
 const guardShare = 16
 

@@ -57,8 +57,8 @@ func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 }
 
 // realloc resizes the small block at p, which may be any number, to size bytes: it leaves
-// the block where it is, or takes another one from the cache, copies at most as many bytes
-// as it is told, and frees the one at p into the cache. It returns 0, and changes nothing,
+// the block where it is, or takes another one from the cache, copies at most most bytes,
+// and frees the one at p into the cache. It returns 0, and changes nothing,
 // if p is not the start of a small block of the heap that is in use, or if the cache has
 // no block or no room.
 //

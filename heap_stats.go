@@ -124,7 +124,7 @@ func (h *Heap) count() Stats {
 	return s
 }
 
-// read adds the blocks of class c that are in use to s, where so many blocks are in
+// read adds the blocks of class c that are in use to s, where cached of its blocks are in
 // caches, and returns how many mallocs the class has served.
 //
 //go:norace

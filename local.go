@@ -46,7 +46,7 @@ type Local struct {
 	closed bool
 
 	in     bool  // the goroutine may be in the cache; see local_cache.go
-	misses uint8 // so many more slow paths do not ask for a cache; see attach
+	misses uint8 // slow paths left that do not ask for a cache; see attach
 }
 
 // A noCopy makes go vet report copies of a type that contains it.

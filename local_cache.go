@@ -86,7 +86,7 @@ type localCache struct {
 	round uint64  // which call of seizeLocals has stored noCache in k; 0 from attach on
 	moves uint64  // of the cache, when it was looked at last
 
-	watched    bool        // counted by span.Watch
+	ticked     bool        // the tick looks at it: counted by span.Watch
 	open       bool        // in the list of the heap
 	next, prev *localCache // in that list
 
@@ -211,7 +211,7 @@ func (h *Heap) newLocalCache() (slot uintptr) {
 //go:norace
 func (c *localCache) enlist() {
 	if c.local != (weak.Pointer[Local]{}) {
-		c.watched = true
+		c.ticked = true
 		span.Watch(1)
 	}
 	if c.open {
@@ -254,7 +254,7 @@ func (c *localCache) giveBack() {
 //
 //go:norace
 func (c *localCache) drop() {
-	c.unwatch()
+	c.untick()
 	h, slot := c.h, c.slot
 	if slot == 0 {
 		return
@@ -269,12 +269,12 @@ func (c *localCache) drop() {
 	freeCache(slot)
 }
 
-// unwatch has the tick look at c no longer. The caller holds seize.
+// untick has the tick look at c no longer. The caller holds seize.
 //
 //go:norace
-func (c *localCache) unwatch() {
-	if c.watched {
-		c.watched = false
+func (c *localCache) untick() {
+	if c.ticked {
+		c.ticked = false
 		span.Watch(-1)
 	}
 }
