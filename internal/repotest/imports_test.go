@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"internal/poison":        {},
 	"internal/osmem":         {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	"internal/race":          {"internal/osmem"},
-	"internal/bump":          {"internal/osmem"},
+	"internal/bump":          {},
 	"internal/procfs":        {},
 	"internal/cxxheader":     {},
 	"internal/figure":        {},
