@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -21,6 +22,9 @@ var fillSizes = []int{0, 1, 7, 16, 100, 1000, 5000, 20_000, 32_768 - 144, 32_769
 // TestWrittenAfterQuarantine writes to a block that has left the quarantine, and wants the panic of
 // the call that hands its memory out again, with the first and the last byte that changed.
 func TestWrittenAfterQuarantine(t *testing.T) {
+	if poisonsBlocks {
+		return // the sanitizer reports the write itself
+	}
 	setDecay(t, -1)
 	for _, size := range fillSizes {
 		for _, at := range [][2]int{{0, 1}, {size / 2, size/2 + 1}, {max(0, size-1), size}, {0, size}} {
@@ -113,6 +117,9 @@ func TestNotWrittenAfterQuarantine(t *testing.T) {
 // TestFreedIsFilled looks, in a process with CHEAP_CHECK, what an arena has freed, and writes to a
 // free block of a FixedBlock.
 func TestFreedIsFilled(t *testing.T) {
+	if poison.Build {
+		return // the sanitizer reports the accesses themselves
+	}
 	output, status := testchild.Run(t, func() {
 		mustBeFilled := func(when string, p unsafe.Pointer) {
 			if v := *(*uint32)(p); v != 0xDFDFDFDF {
@@ -173,6 +180,9 @@ func TestFreedIsFilled(t *testing.T) {
 
 // TestCopiedOverFreed copies a freed block over another one, with sizes above and below a word.
 func TestCopiedOverFreed(t *testing.T) {
+	if poisonsBlocks {
+		return // the sanitizer reports the write itself
+	}
 	for _, size := range []int{8, 9, 16, 1000, 100_000} {
 		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
 		p, q := h.Malloc(size), h.Malloc(size)
