@@ -133,8 +133,14 @@ func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
 		if from, to := zeroFill.changed(b); from < to {
 			at, report = base, writtenText(base, s.Size, from+sizeclass.Quantum, to+sizeclass.Quantum)
 		}
-	default:
-		at, report = c.writtenFree(headerAt(base))
+	default: // not c.writtenFree, which poisons the block again
+		hd := headerAt(base)
+		if hd.checksum != hd.checksumOf() {
+			at, report = c.writtenOver(base)
+		}
+		if report == "" {
+			at, report = hd.user(), hd.writtenFree()
+		}
 	}
 	if report != "" {
 		c.blank(base, lost)
