@@ -14,17 +14,25 @@ type sample struct {
 	ok         bool // used and free are known
 	took       time.Duration
 	at         moment // without used
+	moved      bool   // much was declared meanwhile
 }
 
-// takeSample waits for the locks of malloc, and may take milliseconds. The caller does not hold p.mu.
+// takeSample waits for the locks of malloc, and may take milliseconds, or a time slice of a busy machine. The
+// caller does not hold p.mu.
+//
+// Others allocate and declare meanwhile. What is declared is read first: what comes after that makes the
+// scale too large, and room too small, until the next sample. Read last it would make the scale too small:
+// when a program without sizes started, 47 MiB were in use, and 150 images were declared by the time that
+// it was known.
 func takeSample(r *reader) (s sample) {
 	begin := time.Now()
+	s.at = momentOf(r.read())
 	if m := account.Process.Malloc(); m != nil {
 		s.used, s.free, s.ok = m.Read()
 	}
 	s.resident, s.all = anonymousBytes(), residentBytes()
 	s.took = time.Since(begin)
-	s.at = momentOf(r.read())
+	s.moved = abs(account.Process.HeldDeclared()-s.at.declared) > s.at.declared/4
 	return s
 }
 
@@ -74,7 +82,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	}
 	g.at = now
 	share := time.Duration(sampleShare)
-	if g.used > g.limit-g.limit/tight {
+	if g.used > g.limit-g.limit/tight || s.moved {
 		share /= 10
 	}
 	g.sampled.next = time.Now().Add(share * s.took)

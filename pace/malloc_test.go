@@ -151,3 +151,29 @@ func TestMallocTask(t *testing.T) {
 		t.Errorf("malloc has given memory back just now: task %d", got)
 	}
 }
+
+// TestSampleOfBusyProgram has others allocate and declare while malloc is read. The scale is not too small
+// then, and the next sample is soon.
+func TestSampleOfBusyProgram(t *testing.T) {
+	declared := account.Process.Open(account.Options{Declared: true, Live: func() (int64, int64) { return 0, 0 }})
+	t.Cleanup(func() {
+		declared.Close()
+		account.Process.SetScale(1)
+	})
+	var meanwhile int64
+	withMalloc(t, fakeMalloc{func(what string) { declared.Charge(meanwhile) }}, nil)
+	var r reader
+	u := &fakeUsage{100 * mib, 1 << 30}
+	for _, meanwhile = range []int64{0, 400 * mib} {
+		g := &gauge{usages: []usage{u}, scale: 1}
+		g.read(r.read())
+		if n := 40*mib - account.Process.HeldDeclared(); n > 0 {
+			declared.Charge(n) // as much as fakeMalloc has in use
+		}
+		s := takeSample(&r)
+		g.set(s, r.read(), false)
+		if g.scale < 0.9 || s.moved != (meanwhile > 0) {
+			t.Errorf("%d MiB meanwhile: the scale is %.2f, moved %v", meanwhile/mib, g.scale, s.moved)
+		}
+	}
+}
