@@ -206,7 +206,8 @@ type walker struct {
 // copy copies what the walk looks at. The caller holds the shard's lock.
 func (w *walker) copy(b *block) {
 	if w.b = b; b != nil {
-		w.used, w.pointers = b.used, b.weak
+		w.used = b.used
+		w.pointers = b.weak // in one statement with the other it is copied twice
 	}
 }
 
