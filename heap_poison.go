@@ -36,6 +36,7 @@ func poisonHeaps() {
 		if h := h.(*Heap); h.account.Held() == 0 {
 			if h.checked == nil {
 				h.checked = newChecked(h, checkAll, 0)
+				h.watched.Store(true)
 				numChecked.Add(1)
 			}
 			h.checked.poisons = true
