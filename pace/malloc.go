@@ -169,6 +169,7 @@ func (p *pacer) awaitMalloc() {
 	}
 	if reclaimable, _ := account.Process.Reclaimable(); reclaimable >= p.bound.Load() {
 		p.mallocMu.Lock()
+		//lint:ignore SA2001 the goroutine has waited for the one that reads
 		p.mallocMu.Unlock()
 	}
 }
