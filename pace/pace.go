@@ -11,6 +11,24 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 )
 
+// # The files
+//
+//	pace.go            Start, Stop, SetLimit, Stats
+//	account.go         Account
+//	state.go           the states of the pacer, and what it consists of
+//	rule.go            how many bytes may come before a collection
+//	pressure.go        a goroutine that reaches a bound yields, or waits
+//	queue.go           the line of goroutines that wait
+//	request.go         a request that has met a limit waits for room
+//	collect.go         a collection, its releases, and the bounds after them
+//	limit.go           the bounds that a limit sets; the error of a request that is refused, and its count
+//	resident.go        the room under a limit
+//	resident_linux.go  the resident memory of the process
+//	cgroup_linux.go    what its cgroups are charged, and may be
+//	malloc.go          what malloc has in use and free
+//	giveback.go        what is free for a second is given back
+//	metrics.go         the metrics of the runtime
+
 // Options configure [Start].
 type Options struct {
 	// Limit bounds the resident memory of the process, in bytes: that of Go, of heaps, of C, code
