@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The bytes in use, exactly, with CHEAPCMEM=exact in the environment: functions between those of
 // hooks.c and the allocator, which ask for the size of each block when it is made and before it is

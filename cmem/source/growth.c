@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The eventfd that is written to when the bytes in use have changed by much. A goroutine of Go waits
 // on it, and package pace counts the bytes.

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // malloc, free and their like. The linker exports them from the executable, and a symbol of the
 // executable comes before those of shared libraries, so the whole process calls them. Each counts,

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The operators new and delete of C++. Those of libstdc++ call malloc, and would be counted there; those
 // of an allocator that is preloaded do not. So there are operators here, which take the block from the

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // Which blocks are sampled: hooks.c calls this file for those that its counts do not settle.
 //

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // What is done before the constructors of the program run, and when it forks.
 

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // What the other files take from the system: one lock, and memory. Both work inside of malloc, where
 // a lock of the C library or a call of malloc would not: the lock is a futex, the memory mmap.

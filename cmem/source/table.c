@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // Two tables: the stacks that have allocated, with their sums (struct cmem_stack), and the sampled
 // blocks in use (struct live), each of which points to its stack. malloc of a sampled block adds to

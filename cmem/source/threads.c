@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The counts of each thread (struct thread), which the thread alone writes, so that a call of malloc
 // needs no atomic operation. The first call of a thread gives it a record, and the destructor of a

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The record of all calls, in their order. While it is made, functions of this file stand in
 // cmem_next, between those of hooks.c and the next allocator, which is in below then.

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // dlclose, which is counted: a library that is unloaded makes its addresses free for the next one,
 // so a stack that was seen before must not be named by the library that lies there now.

@@ -1,5 +1,4 @@
 //go:build ignore
-// Package cmem includes it where it works.
 
 // The stack of an allocation: first the frames of C, by the unwinder of the compiler
 // (_Unwind_Backtrace), and then those of Go, by Go's frame pointers.
