@@ -59,22 +59,8 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	}
 	seized := h.caches.Seize(func(int) bool { return true })
 	if !all || h.checked != nil && !h.checked.reported {
-		for _, s := range seized {
-			h.empty(cacheAt(s.Slot))
-		}
-		h.sortMagazines() // which looks at their canaries
-		s := h.count()
-		live := s.Blocks > 0 && !all
-		damaged := h.damaged.Load() != nil
-		if live || damaged {
-			h.caches.Restore(seized)
-		}
-		if damaged && h.checked != nil {
-			h.checked.reported = true // as in mustBeUndamagedAll
-		}
-		seen(func() { h.mustBeUndamaged(0) })
-		if live {
-			return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
+		if err := h.lookAtBlocks(op, all, seized); err != nil {
+			return err
 		}
 	}
 	h.closed.Store(true)
@@ -109,6 +95,32 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	span.Decay()
 	h.large.blocks.Store(0)
 	h.large.bytes.Store(0)
+	return nil
+}
+
+// lookAtBlocks returns an error if blocks are in use, unless all is set, and panics if a free block
+// was written to. The heap stays as it is then, and the caches that Destroy has seized are back
+// with their Ps. The caller holds seize.
+//
+//go:norace
+func (h *Heap) lookAtBlocks(op string, all bool, seized []percpu.Seized) error {
+	for _, s := range seized {
+		h.empty(cacheAt(s.Slot))
+	}
+	h.sortMagazines() // which looks at their canaries
+	s := h.count()
+	live := s.Blocks > 0 && !all
+	damaged := h.damaged.Load() != nil
+	if live || damaged {
+		h.caches.Restore(seized)
+	}
+	if damaged && h.checked != nil {
+		h.checked.reported = true // as in mustBeUndamagedAll
+	}
+	seen(func() { h.mustBeUndamaged(0) })
+	if live {
+		return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
+	}
 	return nil
 }
 
