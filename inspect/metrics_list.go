@@ -8,6 +8,13 @@ import (
 
 // tableSpecs are all metrics. This is their only list: Metrics, Read, the page, its texts and the
 // documentation are made of it.
+//
+// The get of a column takes its value from a snapshot (read.go), which has it from who counts:
+//
+//	heaps, pools, the C heap      internal/census, whose types the packages cheap, own and cmem fill
+//	pacing, and refusals          pace.Stats
+//	accounts                      internal/account
+//	samples, calls of the system  internal/sample, internal/osmem
 var tableSpecs = []tableSpec{
 	{
 		name: "totals", title: "Totals",
