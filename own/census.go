@@ -9,6 +9,9 @@ import (
 	"github.com/cheapgo/cheap/internal/census"
 )
 
+// The counts of pools that tools read. Package own has no bound on them, and warns of
+// none: package inspect shows them as metrics, and an alert is a rule of whoever reads these.
+
 // readPools appends the counts of the pools of the program, those made first at the front. The
 // two pools of a Memory are one.
 func readPools(list []census.Pool) []census.Pool {
