@@ -10,6 +10,9 @@ import (
 	"unsafe"
 )
 
+// How the end of a collection is noticed: by a cleanup, by a finalizer, by a filler, or by Poll. See
+// by for the first three. How the end of a sweep is noticed is in sweep.go.
+
 // A nextCall is a function that waits for a collection.
 type nextCall struct {
 	f      func()

@@ -2,7 +2,8 @@
 // and what a heap needs to know about each class.
 //
 // Block sizes up to 128 bytes are 16 apart. Above that each doubling has eight classes,
-// so that rounding up wastes at most an eighth of a block.
+// so that rounding up wastes at most an eighth of a block. gen/main.go decides which sizes there
+// are, and writes table.go.
 package sizeclass
 
 //go:generate go run ./gen

@@ -8,6 +8,9 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
+// Regions, and the units in them: where a region is reserved, with which pages, and which units are
+// handed out, warm or given back.
+
 // A region is address space from which spans are taken: 64 MiB, or 4 MiB on 32-bit
 // systems. It stays reserved forever.
 type region struct {
