@@ -27,7 +27,7 @@ package cheap
 //	heap_class.go     a size class gives blocks
 //	heap_sort.go      blocks come back to their spans
 //	heap_span.go      the spans of a size class
-//	heap_magazine.go  the magazines that a class keeps whole
+//	heap_magazine.go  the magazines that a class keeps whole: the depot, and its bounds
 //	heap_large.go     blocks with a span of their own
 //	heap_calloc.go    Calloc
 //	heap_realloc.go   Realloc

@@ -8,6 +8,9 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
+// The magazines, the depot in which a class keeps some of them, and for how long it keeps them:
+// bounds by number, by bytes and by age.
+
 // A magazine is a list of n free blocks of one class, which moves as a whole between
 // caches and classes. Magazines and depots are those of Bonwick and Adams, "Magazines and
 // Vmem", 2001.

@@ -10,6 +10,10 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
+// When memory is given back: at each tick of the decay, in Trim, and at a limit. The caches of Ps
+// that no longer run are found here, magazines that no cache asks for in heap_magazine.go, Locals
+// that rest in local_cache.go, and idle units in package span.
+
 // heaps has all heaps that are not destroyed, as keys.
 var heaps sync.Map
 
