@@ -21,7 +21,8 @@ import (
 // A guarded block has the size of its class, as any other block of the class: a program may use
 // all of it, and relies on GoodSize. It is counted in the classes of sampled blocks.
 
-func init() {
+// setGuardRate sets the rate that CHEAP_GUARD says.
+func setGuardRate() {
 	v := os.Getenv("CHEAP_GUARD")
 	if v == "" {
 		return

@@ -16,6 +16,7 @@ func init() {
 	sample.SetHeaps(upward{})
 	census.SetHeaps(upward{})
 	poison.SetHeaps(upward{})
+	setGuardRate() // after that: the default heap is there, and has to learn of the rate
 }
 
 func (upward) Tick() { tick() }

@@ -11,7 +11,7 @@ package batch
 //	 4  percpu.Enter
 //	 5  percpu.Leave
 //	 6  batch.(*Batch).Seal           nobody adds an entry any more,
-//	 7  account.ChargeReclaimable     the bytes are counted,
+//	 7  account.(*Ledger).ChargeReclaimable     the bytes are counted,
 //	 8  account.(*Account).Charge
 //	 9  gcwatch.Watch                 and the sentinel is registered
 //	10  percpu.Here
@@ -30,7 +30,7 @@ package batch
 //	 5  batch.(*Bundle).Run           claims the open entries of its jobs,
 //	 6  gcwatch.EnterSection          calls the release function, in a section,
 //	 7  gcwatch.(*Section).Leave
-//	 8  account.UnchargeReclaimable   takes the bytes off the accounts,
+//	 8  account.(*Ledger).UnchargeReclaimable   takes the bytes off the accounts,
 //	 9  account.(*Account).Uncharge
 //	                                  ends the batches whose last entries these were,
 //	                                  and tells OnReleaseError and OnCollect
