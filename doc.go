@@ -92,9 +92,6 @@
 //   - No function may be called from a signal handler, nor in a child process between fork
 //     and exec.
 //   - valgrind and LeakSanitizer do not find pointers in this memory.
-//   - Resources of package own are released after the garbage collection that finds their
-//     owners unreachable, not immediately; and at the end of the program only if it calls
-//     own.Flush.
 //
 // # Build tags and environment
 //
