@@ -71,7 +71,7 @@
 //     block, too. Heap.Free of the first block of a batch of an own.Memory frees the memory
 //     of the whole batch.
 //   - An unsafe.Pointer with a number from 1 to 4,095 is not valid in Go. Free panics for it
-//     like for any other number, but Go's runtime ends the program if it has to copy a
+//     as for any other number, but Go's runtime ends the program if it has to copy a
 //     stack on which there is such a pointer, and Free may need more stack.
 //   - Of two calls of Free with one block at the same time, one panics if the block has
 //     more than 16 KiB. With a smaller one both may return. The heap panics later, if it
@@ -91,7 +91,8 @@
 //     blocks in use stay.
 //   - No function may be called from a signal handler, nor in a child process between fork
 //     and exec.
-//   - valgrind and LeakSanitizer do not find pointers in this memory.
+//   - valgrind does not find pointers in this memory, nor does LeakSanitizer without package
+//     asan.
 //
 // # Build tags and environment
 //
