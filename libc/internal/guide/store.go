@@ -75,7 +75,7 @@ func (s *Store) NewDrawer() (*Drawer, error) {
 		}
 		err := d.h.OwnUnder(drawers, s.h.Owner(), r, 100)
 		if err != nil {
-			C.drawer_free(p, r) // the lock is held, so not by Discard
+			C.drawer_free(p, r) // the pool does not own it
 		}
 		return err
 	})
