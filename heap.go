@@ -21,11 +21,11 @@ package cheap
 //	heap.go           Heap; Malloc and Free while the P's cache serves
 //	heap_alloc.go     the steps of an allocation where the cache does not serve
 //	heap_free.go      the steps of such a free
-//	heap_watched.go   the doors to what watches blocks
+//	heap_watched.go   the watchers: a CheckLevel, samples, guarded blocks
 //	heap_block.go     a free block, its link and its canary
-//	heap_cache.go     the blocks at hand for one P, or for a Local
-//	heap_class.go     a size class gives blocks
-//	heap_sort.go      blocks come back to their spans
+//	heap_cache.go     the cache of a P, or of a Local
+//	heap_class.go     a size class hands out blocks
+//	heap_sort.go      free blocks return to their spans
 //	heap_span.go      the spans of a size class
 //	heap_magazine.go  the magazines that a class keeps whole: the depot, and its bounds
 //	heap_large.go     blocks with a span of their own
@@ -35,19 +35,19 @@ package cheap
 //	heap_busy.go      what Destroy waits for
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
 //	heap_destroy.go   the end of a heap
-//	heap_misuse.go    what an address is, and the panics that say it
+//	heap_misuse.go    what a wrong address is, and the panics for it
 //	heap_damage.go    a free block that was written to, and the panic that says where
-//	heap_checked.go   heaps that look for mistakes in the use of blocks
+//	heap_checked.go   heaps with a CheckLevel
 //	heap_checked_blocks.go  where their blocks come from, and the quarantine
-//	heap_checked_report.go  which block was written to, where that is seen beside it
-//	heap_header.go    what such a heap has around a block, and its reports
+//	heap_checked_report.go  the block that was overrun, if the damage is found behind it
+//	heap_header.go    the header and the borders of such a block, and the reports
 //	heap_fill.go      what such a heap fills blocks with
 //	heap_guard.go     blocks between inaccessible pages
 //	heap_sample.go    the blocks that package inspect makes profiles of
 //	heap_stats.go     counting
 //	heap_race.go      what the race detector is told
 //	local.go          a cache that belongs to a goroutine
-//	local_cache.go    how a Local that rests loses it
+//	local_cache.go    how an idle Local loses its cache
 //
 // # The way of an allocation, and of a free
 //
@@ -59,44 +59,46 @@ package cheap
 // address is the start of a carved block, and that the block has no canary; and puts the block on
 // the list of the P's cache. The head of heap_free.go numbers the steps where the list is full.
 //
-// So any goroutine may free a block, and the block reaches the place that needs
-// it.
+// So any goroutine may free any block, and the cache of its P gets the block.
 //
 // # Concurrency
 //
-// A cache is touched by the goroutine that is pinned to its P, or by the
-// goroutine that took it with percpu.Table.Seize, which waits until no goroutine
-// is pinned to it. Locks are taken in this order: Heap.seize, Heap.large.mu,
-// class.mu, those of package span. No lock is held while pinned, and no
-// goroutine pins itself while it holds a lock other than seize.
+// A cache is touched by the goroutine that is pinned to its P, or by the goroutine
+// that took it with percpu.Table.Seize, which waits until no goroutine is pinned to
+// it. Locks are taken in this order: Heap.seize, Heap.large.mu, class.mu, the locks
+// of package span. No lock is held while pinned, and no goroutine pins itself while
+// it holds a lock other than seize.
 //
-// A pinned section does not panic. It returns that something is wrong; the slow
-// path, which is not pinned, looks again and names it.
+// A pinned section does not panic. If one of its checks fails, the slow path, which
+// is not pinned, checks again, and the panic is there.
 //
 // # A free block that was written to
 //
-// Its canary is wrong, and its link cannot be trusted. Whichever slow path finds
-// it drops the rest of that list from all counts and calls Heap.noteDamage. The
-// next slow path of the heap that ends calls Heap.mustBeUndamaged, which panics.
+// The canary of such a block is wrong, and its link cannot be trusted. The slow
+// path that finds the block drops the rest of the list from all counts and calls
+// Heap.noteDamage. Slow paths end with Heap.mustBeUndamaged, which panics if damage
+// was noted.
 //
 // # A block that is freed twice at the same time
 //
 // Free looks for a canary and then writes one, without an atomic instruction. So two
-// calls for one block may both find none. Then two caches have the block in their
-// lists, with one link, and the lists are one from there on. The heap finds that
-// out later, and notes it as it notes a free block that was written to. Until then
-// no span with a block in use goes to another heap, and no list leads there:
+// calls for one block may both find none. Then the block is in the lists of two
+// caches. It has one link, so the two lists have the same blocks from there on. The
+// heap detects that later, and reports it as it reports a free block that was
+// written to. Until then no span with a block in use goes to another heap, and no
+// list leads to a span of another heap:
 //
 //   - The canary of a block in the list of its span differs from other canaries by a
-//     bit. No cache takes such a block, and class.sort sorts none again.
-//   - Before a span goes back, class.isWhole looks at the canary of each block.
+//     bit. No cache takes such a block, and class.sort does not sort it again.
+//   - Before a span goes back, class.isWhole checks the canary of each block.
 //   - The canary depends on the heap and on the class. A list that leads to memory
-//     that another heap has by now ends there.
+//     of another heap ends there.
 //
-// Two things remain, and the documentation of the package says so. The second call
-// may stand still between the look and the write, until the block's memory belongs
-// to another heap. Two goroutines may take the block off both lists at the same
-// moment; then one of them uses it while the other has freed it.
+// There are two exceptions, which the documentation of the package names. The
+// second call of Free may be interrupted between its check and its write, until the
+// block's memory belongs to another heap. Or two goroutines may take the block off
+// the two lists at the same moment; then one of them uses it after the other has
+// freed it.
 
 import (
 	"cmp"
@@ -114,8 +116,8 @@ import (
 
 // HeapOptions configure a [Heap]. The zero value is the default.
 type HeapOptions struct {
-	// Name is for people to read, in statistics and in profiles. The profiles keep what they
-	// know of each name, so a program that makes many heaps gives them few names. The
+	// Name is for people to read, in statistics and in profiles. The profiles keep their
+	// counts of each name, so a program that makes many heaps should use few names. The
 	// default is "cheap.Heap".
 	Name string
 
@@ -129,25 +131,24 @@ type HeapOptions struct {
 	// succeeds, and each Malloc fails.
 	Limit int64
 
-	// Check has the heap look for mistakes in the use of its blocks; see [CheckBlocks]. It
-	// takes time and memory: each block is 144 bytes larger, more with an alignment above 128,
-	// a Malloc and a Free take about ten times as long, with stacks more. Stats then count
-	// the bytes that were asked for, and UsableSize returns them. The environment variable
-	// CHEAP_CHECK, which is blocks or stacks, sets the least level for all heaps of the
-	// program.
+	// Check makes the heap check how its blocks are used; see [CheckBlocks]. That takes time
+	// and memory. Each block is 144 bytes larger, or more with an alignment above 128. Malloc
+	// and Free take about ten times as long, or longer with stacks. Stats then count the bytes
+	// that were asked for, and UsableSize returns them. The environment variable CHEAP_CHECK,
+	// which is blocks or stacks, sets the least level for all heaps of the program.
 	Check CheckLevel
 
-	// Quarantine is how many bytes of freed blocks a heap with Check keeps from reuse; they
-	// count for Limit, and leave when it is reached. Each heap has one of its own. 0 means
-	// [DefaultQuarantine].
+	// Quarantine is how many bytes of freed blocks a heap with Check keeps from reuse. They
+	// count for Limit, and leave the quarantine when Limit is reached. Each heap has its
+	// own quarantine. 0 means [DefaultQuarantine].
 	Quarantine int
 
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
 	// goroutine that has asked, with no lock of this module held, and at most once a second.
-	// It may use the heap, and may panic. A request that is served after all, as that of a
-	// Realloc which leaves the block where it is, is no refusal.
+	// It may use the heap, and may panic. A request that is served in another way is not
+	// refused: Realloc, for example, may leave the block where it is.
 	OnLimit func(size int, err error)
 }
 
@@ -189,11 +190,11 @@ type Heap struct {
 
 	// For consolidation, which is done before the heap grows: see consolidate.
 	grew           atomic.Bool  // a span or large block was taken; see dropIdle
-	consolidateAt  atomic.Int64 // the bytes held from which on it is due
+	consolidateAt  atomic.Int64 // it is due when the heap holds at least this many bytes
 	consolidations atomic.Int64 // how often it was done
 
 	large struct {
-		mu                     sync.Mutex // held while a large block comes, goes or is resized
+		mu                     sync.Mutex // held while a large block is allocated, freed or resized
 		blocks, bytes, mallocs atomic.Int64
 	}
 
@@ -203,14 +204,14 @@ type Heap struct {
 
 	watched atomic.Bool // the heap has a watcher, or had one: heap_watched.go; written under seize
 
-	sampled atomic.Pointer[samples] // nil as long as no block was sampled
+	sampled atomic.Pointer[samples] // nil until a block is sampled
 
-	guardHeld atomic.Int64 // bytes of the limit that guarded blocks have
+	guardHeld atomic.Int64 // bytes charged for guarded blocks
 
 	checked *checked // nil with CheckNone
 
 	onLimit   func(size int, err error) // HeapOptions.OnLimit
-	limitTold atomic.Int64              // when it was called last, in nanoseconds after an instant; 0 is never
+	limitTold atomic.Int64              // when onLimit was last called, in nanoseconds after processStart; 0 means never
 }
 
 // heapIDs counts all heaps that were ever made.
@@ -250,7 +251,7 @@ func (h *Heap) init(o HeapOptions) {
 		h.watched.Store(true)
 		numChecked.Add(1)
 	}
-	heaps.Store(h, nil) // before the rates are read: who changes one later finds the heap
+	heaps.Store(h, nil) // before watch reads the rates: whoever changes a rate later finds the heap
 	h.seize.Lock()
 	h.watch()
 	h.seize.Unlock()
@@ -298,8 +299,8 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 // Free frees a block. It ignores a nil pointer.
 //
 // If ptr is not the start of a live block of this heap, Free panics with a
-// [MisuseError] that says what it is: a block that is free already, the inside
-// of a block, a block of another heap, memory that no heap gave out. The package
+// [MisuseError] that says what ptr is: a block that is free already, the inside of
+// a block, a block of another heap, memory that no heap gave out. The package
 // documentation says which mistakes cannot be detected.
 //
 //go:norace

@@ -13,24 +13,25 @@ import (
 	"github.com/cheapgo/cheap/internal/sizeclass"
 )
 
-// # An allocation that misses
+// # An allocation that misses the cache
 //
-// Malloc comes here when the list of the cache is empty, and for sizes that no cache has:
+// Malloc comes here if the list of the cache is empty, and for sizes that no cache has:
 //
-//  1. alloc: a heap that is watched goes through a door (heap_watched.go), which comes back to step
-//     2 for a block that no watcher wants.
-//  2. allocPlain: the size class is the smallest whose blocks have the size and the alignment. Where
+//  1. alloc: in a watched heap, allocWatched (heap_watched.go) goes on with step 2 if no watcher
+//     takes the block.
+//  2. allocPlain: the size class is the smallest whose blocks have the size and the alignment. If
 //     there is none, allocLarge takes a span for the block (heap_large.go), and step 8 follows.
 //  3. refill: the spare magazine of the cache becomes its list. If that gives a block, step 8 follows.
 //  4. If the class needs a span, and the heap would grow beyond a bound, free blocks are sorted into
 //     their spans first (consolidate).
-//  5. class.get: under the lock of the class, a magazine that a cache gave back; or blocks that came
-//     back to a span; or blocks that are carved; or a new span, and blocks carved from that.
+//  5. class.get takes, under the lock of the class, the first of these: a magazine that a cache gave
+//     back; free blocks of a span; newly carved blocks; blocks carved from a new span.
 //  6. The first block is the caller's. The others become the list of the cache.
 //  7. If the heap has grown, it gives up the caches of Ps that no longer run.
-//  8. A free block that was found to be written to is reported, and package pace may collect.
+//  8. mustBeUndamaged panics if a free block was found that was written to. Notify lets package
+//     pace start a collection.
 //
-// Where there is no memory, findMemory looks for some, and steps 2 to 7 are done again.
+// If there is no memory, findMemory tries to free some, and steps 2 to 7 are repeated.
 
 // TryMalloc is like [Heap.Malloc], but returns an error instead of nil. The error
 // wraps [ErrLimit] if the limit is reached, and [ErrNoMemory] if the operating
@@ -45,8 +46,8 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 	return osmem.Pointer(p), err
 }
 
-// takeCached returns a block of size bytes from the list of the P's cache, and what its
-// canary said. p is 0 if there is none.
+// takeCached returns a block of size bytes from the list of the P's cache, and the
+// block's state. p is 0 if there is none.
 //
 //go:norace
 func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
@@ -79,7 +80,7 @@ func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 	return osmem.Pointer(p)
 }
 
-// allocSlow is Malloc where the list of the cache is empty. The cache is that of l or, if l is nil,
+// allocSlow is Malloc if the list of the cache is empty. The cache is that of l or, if l is nil,
 // that of the P.
 //
 //go:noinline
@@ -91,8 +92,8 @@ func (h *Heap) allocSlow(op string, l *Local, size, align int) (uintptr, error) 
 	return p, err
 }
 
-// alloc returns a block, and what its canary said. It does not call HeapOptions.OnLimit: the caller
-// may still serve the request in another way.
+// alloc returns a block, and its state. It does not call HeapOptions.OnLimit: the caller may still
+// serve the request in another way.
 func (h *Heap) alloc(op string, l *Local, size, align int) (p uintptr, was blockState, err error) {
 	if h.watched.Load() { // step 1
 		return h.allocWatched(op, l, size, align)
@@ -100,7 +101,7 @@ func (h *Heap) alloc(op string, l *Local, size, align int) (p uintptr, was block
 	return h.allocPlain(op, l, size, align)
 }
 
-// allocPlain is alloc of a block that nothing watches.
+// allocPlain is alloc of a block that no watcher takes.
 //
 //go:norace
 func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was blockState, err error) {
@@ -132,9 +133,10 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 	return p, was, err
 }
 
-// alignedClass returns the smallest class whose blocks have size bytes or more
-// and lie at multiples of align, if there is one. A span is aligned to more than
-// any block, so these are the classes whose block size is a multiple of align.
+// alignedClass returns the smallest class whose blocks have at least size bytes and
+// lie at multiples of align. ok is false if there is none. A span is aligned to
+// more than the largest block, so the blocks of a class are aligned if their size
+// is a multiple of align.
 func alignedClass(size, align int) (c uint8, ok bool) {
 	if size > sizeclass.MaxSize {
 		return 0, false
@@ -151,8 +153,8 @@ func alignedClass(size, align int) (c uint8, ok bool) {
 	return 0, false
 }
 
-// refill returns a block of class c, and what its canary said, and fills the list of the cache if
-// that is empty. The cache is local, that of a Local, or if local is nil that of the P.
+// refill returns a block of class c, and its state. It fills the list of the cache if the list is
+// empty. The cache is local, the cache of a Local; if local is nil, it is the cache of the P.
 //
 //go:norace
 func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err error) {
@@ -197,7 +199,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		placed := k != nil && k.fill(c, more.list, more.n, want)
 		h.letGo(local, k)
 		if !placed {
-			cl.sort(h, more) // the list was filled meanwhile, or the P is another one
+			cl.sort(h, more) // the list was filled meanwhile, or the goroutine is on another P
 		}
 	}
 	if h.grew.Load() { // step 7
@@ -207,9 +209,9 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	return p, was, err
 }
 
-// findMemory looks for memory after attempt attempts to serve a request have failed before this
-// one, which failed with err. It returns nil if there may be some, and the answer to the request if
-// there is none.
+// findMemory tries to free memory for a request that failed with err. attempt counts the earlier
+// attempts, which failed, too. findMemory returns nil if another attempt may succeed, and otherwise
+// the error of the request.
 func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) error {
 	if errors.Is(err, errTooLarge) {
 		return err
@@ -231,8 +233,8 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 	return nil
 }
 
-// refused is called with the error of a request, nil included, when that is the answer. The
-// caller is not between begin and end.
+// refused is called with the final error of a request, or with nil. The caller is not
+// between begin and end.
 func (h *Heap) refused(size int, err error) {
 	if err != nil && h.onLimit != nil && errors.Is(err, ErrLimit) {
 		h.tellLimit(size, err)

@@ -8,23 +8,23 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// # A free that misses
+// # A free that misses the cache
 //
-// Free comes here when the list of the cache is full, for blocks that no cache takes, and for what
-// is no block:
+// Free comes here if the list of the cache is full, for blocks that no cache takes, and for wrong
+// addresses:
 //
 //  1. Nil is ignored.
-//  2. freeSlow: a heap that is watched goes through a door (heap_watched.go), which comes back to
-//     step 3 for a block that no watcher knows.
-//  3. freePlain: the record of the unit says to which class the block belongs. A large block goes to
-//     freeLarge (heap_large.go), and a block of a class that caches do not have to its class.
-//  4. The full list of the cache becomes its spare magazine, and the block the first of a new list.
-//  5. class.put takes the magazine that was the spare. It keeps some whole. The blocks of others are
-//     sorted into their spans, and a span that has all its blocks back returns to package span.
-//  6. If p is no block of the heap that is in use, freeSlow panics, and says what it is.
-//  7. A free block that was found to be written to is reported.
+//  2. freeSlow: in a watched heap, freeWatched (heap_watched.go) goes on with step 3 if no watcher
+//     has the block.
+//  3. freePlain: the record of the unit has the class of the block. A large block goes to freeLarge
+//     (heap_large.go). If caches do not hold blocks of the class, the block goes to the class.
+//  4. The full list of the cache becomes its spare magazine. The block is the first of a new list.
+//  5. class.put takes the previous spare magazine. It keeps some magazines whole, and sorts the blocks
+//     of the others into their spans. A span that has all its blocks back returns to package span.
+//  6. If p is not a live block of the heap, freeSlow panics, and the panic says what p is.
+//  7. mustBeUndamaged panics if a free block was found that was written to.
 
-// freeSlow is Free where the cache has no room, where there is no cache, and for
+// freeSlow is Free if the cache has no room, if there is no cache, and for
 // mistakes. The cache is that of l or, if l is nil, that of the P.
 //
 //go:noinline
@@ -39,14 +39,14 @@ func (h *Heap) freeSlow(op string, l *Local, p uintptr) {
 	}
 	h.mustBeOpen(op)
 	for !h.freePlain(l, p) {
-		h.mustOwn(op, p) // step 6; it returns if another goroutine freed the block, and got it again
+		h.mustOwn(op, p) // step 6; it returns if the block was freed and allocated again meanwhile
 		h.mustBeOpen(op)
 	}
 	h.mustBeUndamaged(0) // step 7
 }
 
 // freePlain frees the block at p, which may be any number. It returns false, and changes nothing,
-// if p is not a live block of the heap, or if it is one that a watcher knows. It does not panic.
+// if p is not a live block of the heap, or if a watcher has the block. It does not panic.
 //
 //go:norace
 func (h *Heap) freePlain(l *Local, p uintptr) (freed bool) {

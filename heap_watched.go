@@ -12,7 +12,7 @@ import (
 
 // # The watchers
 //
-// A watcher looks at blocks, or keeps them in another place:
+// A watcher checks blocks, records them, or keeps them in another place:
 //
 //	a CheckLevel    headers, borders and a quarantine; the address sanitizer is told of the blocks
 //	                (heap_checked.go)
@@ -20,15 +20,17 @@ import (
 //	guarded blocks  blocks between inaccessible pages (heap_guard.go)
 //
 // Heap.watched says whether a heap has a watcher. It is set when the heap is made, if the heap has a
-// CheckLevel or the rate of samples or of guarded blocks is not 0, and else when such a rate is set.
-// It is never cleared, because blocks that a watcher knows may be in use.
+// CheckLevel, or if the rate of samples or of guarded blocks is not 0. Otherwise it is set when such
+// a rate is set. It is never cleared, because blocks of a watcher may be in use.
 //
-// The slow paths of a watched heap go through allocWatched and freeWatched. The fast paths of a heap
-// have no branch for a watcher. No P and no Local has a cache of a heap with a CheckLevel. A cache of
-// any other heap takes the slow path for a block that may have to be sampled (cacheClass.sampleAt).
-// The tags of spans with blocks that are sampled or guarded are no classes of the fast path of Free.
+// The slow paths of a watched heap call allocWatched and freeWatched. The fast paths have no branch
+// for a watcher. A heap with a CheckLevel has no cache for a P or a Local, so all its calls take the
+// slow path. In any other heap, Malloc takes the slow path for a block that may have to be sampled
+// (cacheClass.sampleAt). Free takes it for a sampled or guarded block, because the tag of the block's
+// span is not the tag of a class.
 //
-// What the race detector is told is compiled in or not (heap_race.go).
+// The race detector is no watcher: its calls are chosen at compile time
+// (heap_race.go).
 
 // watch makes a heap watched if samples or guarded blocks are wanted. The caller holds seize.
 func (h *Heap) watch() {
@@ -104,7 +106,7 @@ func (h *Heap) freeWatched(op string, l *Local, p uintptr) {
 }
 
 // freePicked frees the block at p, which may be any number. It returns false, and changes nothing,
-// if p is not a live block of the heap that is sampled and small, or guarded.
+// if p is not a live block of the heap that is guarded, or small and sampled.
 //
 //go:norace
 func (h *Heap) freePicked(op string, p uintptr) bool {
