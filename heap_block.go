@@ -31,8 +31,8 @@ const (
 )
 
 // sortedBit is the bit by which the canary of a block in the list of its span differs
-// from the canary of a block in a list of a cache. So a cache takes no block that is
-// sorted already, because its list has it, too: see class.sort.
+// from the canary of a block in a list of a cache. A block that was freed twice may
+// be in both lists. Once it is sorted, the cache does not take it: see class.sort.
 const sortedBit = 1
 
 var _ [unsafe.Sizeof(block{})]byte = [16]byte{}
@@ -42,7 +42,7 @@ var tagKey, mixFactor = rand.Uint64(), rand.Uint64() | 1
 
 // factorOf returns the factor for the blocks in spans with that tag: a random odd
 // number for each class of each heap. So a canary that another heap or another class
-// has left behind is no canary.
+// has left behind is not valid.
 //
 //go:norace
 func factorOf(tag uintptr) uint64 {
@@ -54,10 +54,11 @@ func factorOf(tag uintptr) uint64 {
 // tag of its span.
 //
 // Every step can be undone, so a change of the link alone, of the canary alone or of
-// the address gives another checksum. A change of both words by XOR or addition of one
-// value gives the right checksum with one factor of 2⁶³ at most: docs/decisions.md has
-// the reason. It takes the rotation. Without it, the highest bit of the
-// link changes the highest bit of the canary and nothing else, whatever the factor.
+// the address alone is detected. A change of both words by XOR or addition of one
+// value gives the right checksum with at most one of the 2⁶³ factors:
+// docs/decisions.md has the reason. The rotation is needed for that. Without it, the
+// highest bit of the link would change only the highest bit of the canary, with every
+// factor.
 //
 //go:norace
 //go:nosplit
@@ -77,19 +78,18 @@ func nextOf(link uint64) uintptr { return uintptr(link &^ uint64(stateBits)) }
 func stateOf(link uint64) blockState { return blockState(link) & stateBits }
 
 // blockAt returns the block at p, which is the start of a carved block. Pinned code calls it, so it
-// does not look at p: carve does, startsBlock does where p is an argument of a caller, and nextOf
-// is of a link whose checksum was right. The block
-// lies in a span, whose memory stays committed while a heap has the span, and no
-// block is smaller than this type.
+// does not check p. There are three sources of p: carve; an argument that startsBlock has checked;
+// and nextOf of a link whose checksum was right. The block lies in a span, whose memory stays
+// committed while a heap has the span, and no block is smaller than this type.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
 func blockAt(p uintptr) *block { return (*block)(osmem.Pointer(p)) }
 
-// isFree reports whether b, which lies at p, has the canary of a free block, in
-// whatever list. A block that is in use, or was written to after it was freed, has
-// the canary by accident with a probability of 2⁻⁶³.
+// isFree reports whether b, which lies at p, has the canary of a free block, of any
+// list. A block that is in use, or was written to after it was freed, has the
+// canary by accident with a probability of 2⁻⁶³.
 //
 //go:norace
 //go:nosplit

@@ -11,17 +11,17 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// cache holds the blocks at hand for one P, or for a Local. It lies outside the
-// Go heap. Only its owner touches it: the goroutine that is pinned to the P, the
-// goroutine that has seized it, or the goroutine that the Local belongs to. Any
-// goroutine may read the counts; each of them is a word with one writer.
+// cache holds free blocks for one P, or for a Local. It lies outside the Go heap.
+// Only its owner touches it: the goroutine that is pinned to the P, the goroutine
+// that has seized it, or the goroutine that the Local belongs to. Any goroutine may
+// read the counts; each count is a word with one writer.
 type cache struct {
 	percpu.Slot
 
 	// base is the tag of the heap's spans, less the class.
 	base uintptr
 
-	// room is by how many bytes the magazines may still grow; see widen.
+	// room is the number of bytes by which the magazines may still grow; see widen.
 	room int
 
 	_ [64 - 2*unsafe.Sizeof(uintptr(0))]byte
@@ -30,29 +30,32 @@ type cache struct {
 }
 
 // cacheClass is the part of a cache for one size class: a list of at most capacity
-// blocks, and perhaps a spare magazine. One that was never used has a capacity of 0.
+// blocks, and perhaps a spare magazine. A class that was never used has a capacity
+// of 0.
 type cacheClass struct {
 	head  uintptr // first block of the list
 	spare uintptr // first block of the spare magazine, or 0
 
-	// takes and puts count the blocks that leave the list and that come, such that
+	// takes counts the blocks that leave the list, and puts those that come, such
+	// that
 	//
 	//	length of the list = puts - takes + capacity
 	//
-	// So the list has room while puts < takes. They are two words because each changes
-	// by a load, an addition and a store, and the next change of the same word waits
-	// for the store. With two words a pair of Malloc and Free waits once, not twice.
+	// So the list has room while puts < takes. A change of a word is a load, an
+	// addition and a store, and the next change of the same word waits for the store.
+	// With two words a pair of Malloc and Free waits once, with one word twice.
 	takes, puts int64
 
 	// capacity is the largest length of the list. It starts small, and grows
-	// whenever blocks come from the class or go there, so that classes that
-	// are hardly used hold hardly any blocks. setCapacity changes it.
+	// whenever blocks come from the class or return to it. So a class that is
+	// rarely used holds few blocks. setCapacity changes it.
 	capacity int64
 
 	numSpare uint64 // blocks in the spare magazine
 
-	// sampleAt is how many takes there are when the next block is due that is sampled, or
-	// sample.Redraw. It is sample.Never if the heap is not watched. The owner of the cache writes it, and redrawSamples.
+	// sampleAt is the value of takes at which the next block is sampled, or sample.Redraw. It is
+	// sample.Never in a heap that is not watched. The owner of the cache and redrawSamples write
+	// it.
 	sampleAt int64
 
 	_ [16 - 2*unsafe.Sizeof(uintptr(0))]byte
@@ -65,7 +68,7 @@ const cacheClassSize = 64 // a cache line
 // cacheLimit is the largest number of bytes that a cache may hold.
 const cacheLimit = 1 << 20
 
-// cacheBytes is the metadata of one cache.
+// cacheBytes is the size of one cache, which counts as metadata.
 const cacheBytes = int64(unsafe.Sizeof(cache{}))
 
 var (
@@ -86,7 +89,7 @@ func cacheAt(slot uintptr) *cache { return (*cache)(osmem.Pointer(slot)) }
 //go:norace
 func (k *cache) class(c uint8) *cacheClass { return k.at(uintptr(c)) }
 
-// at is class of a number that is below sizeclass.Count.
+// at is class for c < sizeclass.Count.
 //
 //go:norace
 //go:nosplit
@@ -95,16 +98,16 @@ func (k *cache) at(c uintptr) *cacheClass {
 	return (*cacheClass)(unsafe.Add(unsafe.Pointer(&k.classes), c*cacheClassSize))
 }
 
-// due reports whether the next block must come from the slow path, because it may have to
-// be sampled.
+// due reports whether the next block must come from the slow path, which may sample it.
 //
 //go:norace
 func (cc *cacheClass) due() bool { return cc.takes >= cc.sampleAt }
 
-// pop takes a block from the list. It returns 0 if there is none, or if the first one was
-// written to after it was freed. The caller has looked at due.
+// pop takes a block from the list. It returns 0 if the list is empty, or if its first
+// block was written to after it was freed. The caller has checked due.
 //
-// Heap.Malloc and Local.Malloc contain a copy of both, which saves them a call.
+// Heap.Malloc and Local.Malloc contain a copy of due and pop, which saves them a
+// call.
 //
 //go:norace
 func (cc *cacheClass) pop() (p uintptr, was blockState) {
@@ -121,8 +124,8 @@ func (cc *cacheClass) pop() (p uintptr, was blockState) {
 	return 0, 0
 }
 
-// useSpare makes the spare magazine the list if the list is empty. It returns false if the list is
-// empty then.
+// useSpare makes the spare magazine the list if the list is empty. It reports whether the list has
+// a block then.
 //
 //go:norace
 func (cc *cacheClass) useSpare() bool {
@@ -143,7 +146,7 @@ func (cc *cacheClass) dropList() (written uintptr, lost int) {
 	return written, lost
 }
 
-// push puts the block at p, which is not free, on the list, if that has room.
+// push puts the block at p, which is not free, on the list, if the list has room.
 //
 //go:norace
 //go:nosplit
@@ -182,8 +185,9 @@ func startsBlock(s *span.Span, p uintptr) bool {
 	return sizeclass.Index(uint32(p)%span.UnitSize, s.Inverse, uint8(s.Shift)) < atomic.LoadUint32(&s.Carved)
 }
 
-// fill makes a list of n blocks the list of class c, and want its largest length, as far
-// as k has room. It returns false if k has no room for n, or the class has a list.
+// fill makes list, which has n blocks, the list of class c, and raises the capacity to
+// want as far as k has room. It returns false if k has no room for n blocks, or if the
+// class has a list already.
 //
 //go:norace
 func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
@@ -202,9 +206,10 @@ func (k *cache) fill(c uint8, list uintptr, n, want int) bool {
 // widen makes n the largest length of a list of class c, or less if k has no room for two
 // lists of n blocks.
 //
-// So the capacities of all classes may be more than a cache may hold together, and
-// those classes have large ones that the program uses. Each class has room for a few
-// blocks, or it would be slow for as long as the heap does not grow.
+// The largest capacities of all classes together are more than a cache may hold. So
+// the classes that the program uses get large ones, until room is used up. Each
+// class may have sizeclass.Class.Least blocks in any case: otherwise a class that
+// comes late would be slow until the heap grows.
 //
 //go:norace
 func (k *cache) widen(c uint8, n int) {
@@ -222,7 +227,7 @@ func (k *cache) within(c uint8, n int) int {
 	return min(n, max(int(k.class(c).capacity), int(class.Least))+k.room/(2*int(class.Size)))
 }
 
-// charge is how much of the room two lists of n blocks of class c take.
+// charge is what two lists of n blocks of class c take from room.
 //
 //go:norace
 func charge(c uint8, n int) int {
@@ -250,7 +255,8 @@ func (k *cache) makeRoom(c uint8) (over magazine) {
 	return over
 }
 
-// nextCapacity returns the capacity of class c that follows n.
+// nextCapacity returns the capacity to which a list of class c grows from capacity
+// n.
 //
 //go:norace
 func nextCapacity(c uint8, n int) int {
@@ -258,21 +264,21 @@ func nextCapacity(c uint8, n int) int {
 	return min(max(2*n, (most+slowStart-1)/slowStart), most)
 }
 
-// A class begins with a capacity of one in slowStart of the largest.
+// A class begins with 1/slowStart of its largest capacity.
 const slowStart = 8
 
-// length is the length of the list. After a block was freed twice, the list may be
-// longer than its length, which then goes below 0.
+// length returns the length of the list. After a block was freed twice, the list
+// may have more blocks than that, and the result may become negative.
 //
 //go:norace
 func (cc *cacheClass) length() int { return int(cc.puts + cc.capacity - cc.takes) }
 
-// setLength sets the length after another list was put in place.
+// setLength sets the length after head was set to another list.
 //
 //go:norace
 func (cc *cacheClass) setLength(n int) { cc.puts = cc.takes + int64(n) - cc.capacity }
 
-// setCapacity changes the largest length of the list, whose length stays as it is.
+// setCapacity changes the capacity, and keeps the length.
 //
 //go:norace
 func (cc *cacheClass) setCapacity(n int64) { cc.puts, cc.capacity = cc.puts-n+cc.capacity, n }
@@ -334,11 +340,11 @@ func (k *cache) hasBlocks() bool {
 }
 
 // cachePool holds unused caches. Their memory is used for caches only, because a
-// goroutine that had one in hand when it was seized may still try its lock.
+// goroutine that loaded a slot before it was seized may still try its lock.
 var cachePool struct {
 	mu   sync.Mutex
 	free []uintptr
-	cold []uintptr // their pages have no memory
+	cold []uintptr // caches whose pages have no memory
 }
 
 // mostFree is how many unused caches keep their memory, 8 KiB each.
@@ -349,7 +355,7 @@ const mostFree = 16
 //go:norace
 func newCache(h *Heap) (slot uintptr, err error) {
 	if err := span.Init(); err != nil {
-		return 0, err // a goroutine with a cache may look up addresses
+		return 0, err // a goroutine with a cache uses the map of package span without a check
 	}
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
@@ -389,8 +395,8 @@ func freeCache(slot uintptr) {
 	k.base, k.room = 0, 0
 	cachePool.mu.Lock()
 	defer cachePool.mu.Unlock()
-	// Where slots are locked, a goroutine that had the slot may write to its lock once more. Where
-	// spans are in Go memory, caches are not, and osmem.Decommit is for Go memory.
+	// If percpu is portable, a goroutine that had the slot may write to its lock once more. If
+	// osmem.GoBacked, osmem.Decommit is for Go memory, and caches are elsewhere.
 	if len(cachePool.free) < mostFree || percpu.Portable || osmem.GoBacked || !span.Hollow(slot, span.MetaSize(unsafe.Sizeof(cache{}))) {
 		cachePool.free = append(cachePool.free, slot)
 	} else {
@@ -420,8 +426,8 @@ func (h *Heap) addCache() {
 	h.numPlaces.Store(max(h.numPlaces.Load(), int32(place)+1))
 }
 
-// letGo unpins the goroutine from its P if it uses the cache of that: k, which may be nil. If it uses
-// local, the cache of a Local, letGo does nothing.
+// letGo unpins the goroutine if it uses the cache of its P, which is k and may be nil. If local is
+// not nil, the goroutine uses the cache of a Local and is not pinned: letGo does nothing.
 //
 //go:norace
 func (h *Heap) letGo(local, k *cache) {

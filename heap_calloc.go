@@ -100,7 +100,8 @@ func (h *Heap) tryAllocZeroed(op string, n int, ok bool) (unsafe.Pointer, error)
 	return zero(p, n, was), nil
 }
 
-// zero clears the first n bytes of the block at p, whose canary said was.
+// zero clears the first n bytes of the block at p, which had the state was as a
+// free block.
 //
 //go:norace
 func zero(p uintptr, n int, was blockState) unsafe.Pointer {

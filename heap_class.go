@@ -34,9 +34,9 @@ type class struct {
 	_ [48]byte // two classes do not share a cache line
 }
 
-// get returns a block, what its canary said, and more blocks for a cache: about
-// want in all. They are a magazine, blocks that came back to a span, blocks that it carves, or
-// blocks of a new span. Where blocks were written to it loses them, and takes others.
+// get returns a block, its state, and more blocks for a cache: about want in all. They are a
+// magazine, blocks that came back to a span, blocks that it carves, or blocks of a new span.
+// Where blocks were written to it loses them, and takes others.
 //
 //go:norace
 func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more magazine, err error) {

@@ -110,8 +110,8 @@ func fillUnits(s *span.Span, base uintptr) {
 }
 
 // mustBeAsFreed panics if the block at base, which the heap is about to hand out, was written to
-// since it has left the quarantine. was is what its canary said. The lock is held; it is not if
-// mustBeAsFreed panics.
+// since it has left the quarantine. was is the state of the free block. The lock is held; it is
+// not if mustBeAsFreed panics.
 func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
 	s := span.Find(base)
 	var at uintptr

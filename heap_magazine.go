@@ -20,21 +20,21 @@ type magazine struct {
 }
 
 // A depot has the magazines that a class keeps whole, for the next cache that needs one. Their
-// blocks are not in the lists of their spans, so a span that has one of them does not go
-// back. A class may keep a few until they are asked for, and more for a while: mostFullBytes
-// bounds how many bytes they have, span.KeepSpare bounds it for all heaps together, and
-// each tick of package span sorts those that no cache has asked for since the tick before.
+// blocks are not in the lists of their spans, so these spans do not go back. The first
+// leastFull magazines stay until a cache takes them. Others stay for a while: mostFullBytes
+// bounds their bytes in one class, span.KeepSpare bounds them in all heaps together, and each
+// tick of package span sorts the magazines that no cache has taken since the tick before.
 //
 // All of this is under the lock of the class.
 type depot struct {
 	full    []magazine // the last one is the next to go
 	numFull int32      // len(full); also read without the lock
-	unasked int32      // full[:unasked] were there at the last tick already
+	unasked int32      // full[:unasked] were there at the last tick
 }
 
 const (
 	leastFull     = 4                 // magazines that stay for any time
-	mostFullBytes = 4 * span.UnitSize // the bytes from which on a class keeps no more
+	mostFullBytes = 4 * span.UnitSize // a class with that many bytes keeps no more magazines
 	leastBlocks   = 4                 // a magazine of fewer blocks is sorted
 )
 
@@ -62,15 +62,15 @@ func (cl *class) put(h *Heap, c uint8, b magazine) {
 	}
 }
 
-// mayKeep reports whether the class, which is c, may keep b beside the magazines that it has,
-// and counts b as spare if it may.
+// mayKeep reports whether the class, which is c, may keep b in addition to the magazines that
+// it has. If it may, mayKeep counts b as spare.
 //
 //go:norace
 func (cl *class) mayKeep(c uint8, b magazine) bool {
 	return int64(cl.numFull)*b.bytes(c) < mostFullBytes && span.KeepSpare(b.bytes(c))
 }
 
-// bytes returns how many bytes the blocks of b, of class c, have.
+// bytes returns the size of all blocks of b, which is of class c.
 //
 //go:norace
 func (b magazine) bytes(c uint8) int64 { return int64(b.n) * int64(sizeclass.Classes[c].Size) }
@@ -93,8 +93,9 @@ func (cl *class) takeFull(c uint8) magazine {
 //
 //go:norace
 func (cl *class) sortMagazines(h *Heap, c uint8) {
-	// Whatever the caller knows of was written before the call. A lock for each class
-	// would be what it costs a goroutine to be refused.
+	// numFull is read without the lock: the magazines that the caller must find were
+	// put before the call. A lock for each class would take most of the time of a
+	// request that is refused.
 	for atomic.LoadInt32(&cl.numFull) != 0 {
 		cl.mu.Lock()
 		if cl.numFull == 0 {
@@ -108,8 +109,8 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 	}
 }
 
-// sortUnasked is sortMagazines of those magazines that were there at the last call, and that no
-// cache has asked for since, but for the first leastFull.
+// sortUnasked gives back the blocks of those magazines that were there at the last call, and
+// that no cache has taken since. The first leastFull magazines stay.
 //
 //go:norace
 func (cl *class) sortUnasked(h *Heap, c uint8) {
@@ -140,8 +141,8 @@ func (h *Heap) sortMagazines() {
 	}
 }
 
-// sortUnasked sorts the magazines that no cache has asked for since the last call. It may run
-// in a goroutine of the runtime.
+// sortUnasked sorts the magazines that no cache has taken since the last call. It may run in
+// a goroutine of the runtime.
 //
 //go:norace
 func (h *Heap) sortUnasked() {

@@ -6,7 +6,7 @@ import (
 )
 
 // handedOut is called when the block at p was taken off all lists and the caller
-// does not have it yet. was is what its canary said. p may be 0.
+// does not have it yet. was is the state of the free block. p may be 0.
 //
 //go:norace
 func handedOut(p uintptr, was blockState) {

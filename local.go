@@ -12,19 +12,19 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A Local is a cache of a [Heap] for one goroutine. It does not pin the goroutine
-// to its P, which is about half of the cost of Heap.Malloc and Heap.Free. It is
-// for hot loops.
+// A Local is a cache of a [Heap] for one goroutine. It is for hot loops: it does
+// not pin the goroutine to its P, and the pin is about half of the cost of
+// Heap.Malloc and Heap.Free.
 //
 // Several goroutines must not call methods of one Local at the same time. A Local must not
-// be copied: the heap takes the cache from the one that [Heap.NewLocal] has returned. The
-// blocks belong to the heap: the Heap, any Local of it, and any goroutine may free
-// them, and they stay valid when the Local is destroyed.
+// be copied: the heap takes the cache from the Local that [Heap.NewLocal] has returned.
+// The blocks belong to the heap: any goroutine may free them, by the Heap or by any of its
+// Locals, and they stay valid when the Local is destroyed.
 //
-// Destroy returns the cached blocks to the heap. If a Local becomes unreachable
-// without Destroy, its cached blocks return after the next garbage collection, and
-// are not available until then. The cached blocks of a Local that is not used return as
-// idle memory does: see [SetDecay] and [Trim].
+// Destroy returns the cached blocks to the heap. If a Local becomes unreachable without
+// Destroy, its cached blocks return after the next garbage collection, and are not
+// available until then. If a Local is not used, its cached blocks return as idle memory
+// does: see [SetDecay] and [Trim].
 type Local struct {
 	_ noCopy
 
@@ -46,7 +46,7 @@ type Local struct {
 	closed bool
 
 	in     bool  // the goroutine may be in the cache; see local_cache.go
-	misses uint8 // slow paths left that do not ask for a cache; see attach
+	misses uint8 // number of slow paths that will not ask for a cache; see mostMisses
 }
 
 // A noCopy makes go vet report copies of a type that contains it.
@@ -55,10 +55,10 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// A life is an object that only one other refers to, a Local or an arena of the pool,
-// and whose end stands for that of the other. A program may set a finalizer on a Local,
-// which uses the Local once more. A weak pointer to the Local itself would be nil
-// before that; one to its life is nil afterwards.
+// A life is an object that only its owner refers to: a Local, or an arena of the pool.
+// It becomes unreachable with its owner. The program may set a finalizer on a Local,
+// and the finalizer may use the Local. A weak pointer to the Local is nil before the
+// finalizer runs; a weak pointer to the life is nil only afterwards.
 type life [16]byte
 
 // NewLocal returns a Local of h. If there is no memory for its cache, a few KiB, or
@@ -176,7 +176,7 @@ slow:
 //
 //go:norace
 func (l *Local) mustBeOpen(op string) {
-	l.in = false // the way here may have led through the cache
+	l.in = false // the caller may have left it set
 	if l.h == nil {
 		panicMisuse(op, 0, "the Local was not made by Heap.NewLocal")
 	}
@@ -189,7 +189,7 @@ func (l *Local) mustBeOpen(op string) {
 	}
 }
 
-// allocSlow is Malloc where the list of the cache is empty: see Heap.allocSlow.
+// allocSlow is Malloc if the list of the cache is empty: see Heap.allocSlow.
 //
 //go:noinline
 //go:norace
@@ -211,7 +211,7 @@ func (l *Local) empty() {
 	l.h.mustBeUndamaged(0)
 }
 
-// freeSlow is Free where there is no room, and for mistakes.
+// freeSlow is Free if the list of the cache is full, and for mistakes.
 //
 //go:noinline
 //go:norace

@@ -2,21 +2,26 @@ package cheap
 
 // # The cache of a Local
 //
-// Only the goroutine of a Local is in its cache, without a pin and without a lock. A Local may
-// rest, for hours, and its goroutine may come back at any moment. Its blocks must not rest as long.
-// So others take the cache away from a Local that rests, and Malloc and Free have no instruction
-// for that. It is done as percpu.Table.Seize takes the caches of Ps: k leads to noCache, which has
-// no blocks and no room, and then the world is stopped. What the pin is there, two rules are here.
+// Only the goroutine of a Local uses its cache, without a pin and without a lock. A Local may be
+// idle for hours, and its goroutine may use it again at any moment. The cached blocks must return
+// to the heap earlier. So other goroutines take the cache of an idle Local, and Malloc and Free
+// have no instruction for that. The method is that of percpu.Table.Seize: another goroutine sets k
+// to noCache, which has no blocks and no room, and then stops the world. In place of the pin there
+// are two rules for the goroutine: one for Malloc and Free, one for all other methods.
 //
 // # What the goroutine does
 //
-// Malloc and Free load k, and are done with the cache, within a section that has no safe point, so
-// that the world is not stopped while a goroutine is in it. They are marked go:nosplit, and so is
-// what they call there: the compiler puts no safe point for an asynchronous preemption into such a
-// function (allUnsafe in cmd/compile/internal/liveness), and no check of the stack, which is the
-// other place. go:noinline, because a caller that inlines them has safe points. go:nocheckptr,
-// because the calls that -d=checkptr adds have one. TestNosplitIsNotStopped and TestLocalSections
-// hold that fast.
+// Malloc and Free use the cache in a section without a safe point, from the load of k on. So the
+// world is not stopped while a goroutine is in the section. Three directives ensure that:
+//
+//	go:nosplit     for Malloc, Free and what they call in the section: the compiler puts no
+//	               safe point for an asynchronous preemption into such a function (allUnsafe
+//	               in cmd/compile/internal/liveness), and no check of the stack, which is the
+//	               other kind of safe point
+//	go:noinline    a caller that inlined them would have safe points
+//	go:nocheckptr  the calls that -d=checkptr adds have safe points
+//
+// TestNosplitIsNotStopped and TestLocalSections check it.
 //
 // All other methods, the slow paths included, set in before they load k, and clear it when they
 // are done with the cache:
@@ -26,41 +31,47 @@ package cheap
 //	…              what it does in the cache
 //	in = false
 //
-// Where the slow path finds noCache it calls attach. That takes the lock Heap.seize, and makes k the
-// cache that the Local still has, or a new one. Nothing else makes k a cache.
+// If the slow path finds noCache, it calls attach. attach takes the lock Heap.seize, and sets k to
+// the cache that the Local still has, or to a new one. Nothing else sets k to a cache.
 //
-// # What others do
+// # What other goroutines do
 //
 // seizeLocals is how a Local loses its cache while it is open:
 //
-//  1. With Heap.seize held, store noCache in k, and note in localCache.round which call it was.
+//  1. With Heap.seize held, store noCache in k, and the number of the call in localCache.round.
 //  2. Stop all goroutines once (percpu.Stop).
-//  3. Look at in. If it is set, leave the Local alone.
+//  3. Read in. If it is set, leave the cache to the Local.
 //  4. Stop all goroutines once more.
-//  5. With Heap.seize held, take the cache, unless attach has come first: round says so.
+//  5. With Heap.seize held, take the cache, unless attach was called meanwhile: then round differs.
 //
 // After step 2 no goroutine is in a section of Malloc or Free that has loaded the cache. In another
-// method a goroutine was stopped in one of three places. Before the load of k: then it loads
-// noCache, and does not touch the cache before it has called attach. Between the load and the end:
-// then it has set in, and step 3 sees that, or it has come to the end since. Behind the end: as
-// before the load. The second stop is for processors that show stores in another order: a goroutine
-// that has reached the end since step 2 may show in = false before what it has done in the cache.
-// After the stop all of it can be seen. The stores of in are plain ones. To stop a goroutine is a
-// barrier for its processor, and the compiler does not move an atomic load before a store.
+// method step 2 has stopped the goroutine in one of three places:
 //
-// With in in Malloc and Free, too, a pair would take 1.2 ns longer than 6.7, and a loop over eight
-// blocks 4 % longer.
+//	before the load of k           it loads noCache, and does not touch the cache before it has
+//	                               called attach
+//	between the load and the end   it has set in: step 3 sees that, unless it has reached the
+//	                               end since step 2
+//	after the end                  as before the load of k
 //
-// The lock is not held while goroutines are stopped, so one that comes back does not wait for that.
+// The second stop is for processors that reorder stores: if the goroutine has reached the end since
+// step 2, in = false may be visible before its last stores to the cache. After step 4 all of them
+// are visible. The stores of in are plain: to stop a goroutine is a barrier for its processor, and
+// the compiler does not move an atomic load before a store.
 //
-// # Which Locals rest
+// If Malloc and Free set in as well, a pair would take 7.9 ns instead of 6.7, and a loop over
+// eight blocks 4 % longer.
 //
-// The tick of the decay compares how many blocks the Local has taken and freed with what it was at
-// the tick before. Where it is the same, and in Trim in any case, the Local loses its blocks, and
-// the cache as well: a Local that rests has no memory of the heap. While a Local has a cache the
-// tick is armed (span.Watch). Where a limit is reached, Locals get a note (flush): their next slow
-// path gives the blocks back. So a goroutine whose requests are refused again and again does not
-// stop the world each time.
+// Heap.seize is not held while goroutines are stopped, so a goroutine that calls attach does not
+// wait for the stops.
+//
+// # Which Locals are idle
+//
+// Each tick of the decay counts the blocks that the Local has taken and freed (cache.moved). If
+// the count is that of the tick before, the Local is idle. An idle Local loses its cache with all
+// blocks, so it has no memory of the heap. Trim treats every Local as idle. While a Local has a
+// cache, the tick is armed (span.Watch). If a limit is reached, localCache.flush is set, and the
+// next slow path of the Local gives the blocks back. So a goroutine whose requests are refused
+// again and again does not stop the world each time.
 
 import (
 	"iter"
@@ -76,7 +87,7 @@ import (
 )
 
 // localCache is the part of a Local that must outlive it if it is dropped. Its fields are under
-// h.seize, but for h, local and flush.
+// h.seize, except h, local and flush.
 type localCache struct {
 	h     *Heap
 	local weak.Pointer[Local] // nil with a CheckLevel: then the cache is under checked.mu
@@ -84,17 +95,17 @@ type localCache struct {
 
 	slot  uintptr // of cache, or 0
 	round uint64  // which call of seizeLocals has stored noCache in k; 0 from attach on
-	moves uint64  // of the cache, when it was looked at last
+	moves uint64  // what cache.moved returned at the last tick
 
-	ticked     bool        // the tick looks at it: counted by span.Watch
+	ticked     bool        // the tick examines it: counted by span.Watch
 	open       bool        // in the list of the heap
 	next, prev *localCache // in that list
 
 	dropped gcwatch.Cleanup // of giveBack; used by the Local's goroutine
 }
 
-// has reports whether there is a cache. With a CheckLevel that is certain, because checked.mu is
-// held; else seizeLocals may take it meanwhile.
+// has reports whether there is a cache. With a CheckLevel the result stays true, because
+// checked.mu is held; without, seizeLocals may take the cache meanwhile.
 //
 //go:norace
 func (c *localCache) has() bool { return atomic.LoadUintptr(&c.slot) != 0 }
@@ -122,8 +133,8 @@ func (l *Local) cache() *cache {
 	return (*cache)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&l.k))))
 }
 
-// enter returns the cache, which is the goroutine's until it sets l.in to false. It returns nil if
-// there is none; with create it makes one, if it can.
+// enter returns the cache, which is the goroutine's until it sets l.in to false. If there is none
+// and create is set, enter makes one, if there is memory. Otherwise it returns nil.
 //
 //go:norace
 func (l *Local) enter(create bool) *cache {
@@ -142,15 +153,16 @@ func (l *Local) enter(create bool) *cache {
 	return l.attach(create)
 }
 
-// mostMisses is how many slow paths of a Local follow one that got no cache before another asks.
+// mostMisses is the number of slow paths of a Local that do not ask for a cache, after one that
+// got none.
 const mostMisses = 64
 
-// leave is the end of enter, for defer.
+// leave ends what enter began: the cache is no longer the goroutine's.
 //
 //go:norace
 func (l *Local) leave() { l.in = false }
 
-// attach is enter of a Local with noCache, which lost its cache, or never had one.
+// attach is enter if k is noCache: the Local lost its cache, or never had one.
 //
 //go:norace
 func (l *Local) attach(create bool) *cache {
@@ -187,7 +199,8 @@ func (l *Local) attach(create bool) *cache {
 	return k
 }
 
-// neverMoved is no sum of counts, or none that comes again at once.
+// neverMoved is the value of localCache.moves between attach and the next tick.
+// cache.moved hardly ever returns it.
 const neverMoved = ^uint64(0)
 
 // newLocalCache returns a cache, or 0. The caller holds seize.
@@ -205,8 +218,8 @@ func (h *Heap) newLocalCache() (slot uintptr) {
 	return slot
 }
 
-// enlist puts c, which has a new cache, in the list of the heap, if it is not there, and has the
-// tick look at it. The caller holds seize.
+// enlist puts c, which has a new cache, in the list of the heap, if it is not there, and makes
+// the tick examine it. The caller holds seize.
 //
 //go:norace
 func (c *localCache) enlist() {
@@ -225,7 +238,7 @@ func (c *localCache) enlist() {
 }
 
 // giveBack gives the blocks and the cache back. Only the first call has an effect.
-// It is called when the Local was dropped, too.
+// It is also the cleanup of a Local that was dropped.
 //
 //go:norace
 func (c *localCache) giveBack() {
@@ -249,8 +262,8 @@ func (c *localCache) giveBack() {
 	c.drop()
 }
 
-// drop gives the cache back, and what is in it. The caller holds seize, and no goroutine is in the
-// cache.
+// drop gives the cache back, with the blocks in it. The caller holds seize, and no goroutine uses
+// the cache.
 //
 //go:norace
 func (c *localCache) drop() {
@@ -269,7 +282,7 @@ func (c *localCache) drop() {
 	freeCache(slot)
 }
 
-// untick has the tick look at c no longer. The caller holds seize.
+// untick makes the tick no longer examine c. The caller holds seize.
 //
 //go:norace
 func (c *localCache) untick() {
@@ -299,8 +312,8 @@ func (c *localCache) rests() bool {
 	return same
 }
 
-// A seizure is a Local that seizeLocals is about to take the cache of. The pointer to the Local
-// keeps it from becoming unreachable meanwhile.
+// A seizure is a Local whose cache seizeLocals is about to take. The pointer l keeps the Local
+// reachable meanwhile.
 type seizure struct {
 	c *localCache
 	l *Local
@@ -309,8 +322,9 @@ type seizure struct {
 // seizures counts the calls of seizeLocals.
 var seizures atomic.Uint64
 
-// seizeLocals takes the caches of the Locals of the heaps that pick chooses, with what is in them.
-// pick is called with Heap.seize held. A Local whose goroutine is in its cache keeps it.
+// seizeLocals takes the caches, with the blocks in them, of those Locals of all heaps in all that
+// pick chooses. pick is called with Heap.seize held. A Local whose goroutine uses its cache at the
+// moment keeps it.
 //
 //go:norace
 func seizeLocals(all iter.Seq[*Heap], pick func(*localCache) bool) {
@@ -340,8 +354,8 @@ func seizeLocals(all iter.Seq[*Heap], pick func(*localCache) bool) {
 	span.Decay()
 }
 
-// divertLocals is the first step of seizeLocals for one heap. It appends those that it has chosen
-// to picked.
+// divertLocals is the first step of seizeLocals for one heap. It appends the Locals that pick has
+// chosen to picked.
 //
 //go:norace
 func (h *Heap) divertLocals(picked []seizure, round uint64, pick func(*localCache) bool) []seizure {
@@ -362,7 +376,7 @@ func (h *Heap) divertLocals(picked []seizure, round uint64, pick func(*localCach
 	return picked
 }
 
-// dropOf is the last step of the call of seizeLocals with that number.
+// dropOf is the last step of call number round of seizeLocals.
 //
 //go:norace
 func (c *localCache) dropOf(round uint64) {
@@ -375,5 +389,5 @@ func (c *localCache) dropOf(round uint64) {
 	}
 }
 
-// anyLocal picks all.
+// anyLocal picks every Local.
 func anyLocal(*localCache) bool { return true }
