@@ -14,8 +14,8 @@ import (
 // type says whether several goroutines may use it at the same time: a [Heap]
 // allows it, the other types do not unless they say so.
 //
-// Memory from an Allocator must not hold the only reference to Go memory,
-// because the garbage collector does not look there.
+// Memory from an Allocator must not hold the only reference to Go memory, because
+// the garbage collector does not scan it.
 type Allocator interface {
 	// Malloc returns a block of at least size bytes, or nil if there is no
 	// memory for it. The caller owns the block until it passes it to Free. The
@@ -79,9 +79,9 @@ type ReallocAllocator interface {
 	Allocator
 
 	// Realloc resizes the block at ptr to at least size bytes and returns its
-	// address, which may have changed. The contents are kept, up to the smaller
-	// of the two sizes. If there is no memory it returns nil, and the block at
-	// ptr stays as it is. A nil ptr makes it Malloc. A size of 0 gives a block
+	// address, which may have changed. The contents are kept, up to the smaller of
+	// the two sizes. If there is no memory it returns nil, and the block at ptr
+	// stays as it is. With a nil ptr Realloc is Malloc. A size of 0 gives a block
 	// of size 0.
 	Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer
 }

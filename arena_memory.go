@@ -8,7 +8,7 @@ import (
 	"github.com/cheapgo/cheap/internal/poison"
 )
 
-// arenaMemory is everything that an arena has to give back. It does not refer to its
+// arenaMemory is all memory that an arena must give back. It does not refer to its
 // Arena, so the cleanup of a pooled arena may hold it.
 type arenaMemory struct {
 	inner     Allocator

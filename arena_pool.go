@@ -10,17 +10,17 @@ import (
 )
 
 // A pooled arena that is not in use waits in a box for the next GetArena. Each P has a
-// few boxes. An arena has a home: the one box that it ever waits in. A box is the home
-// of one arena, so only the goroutine that has this arena can fill the empty box: Put
-// needs neither a lock nor a pin, only a store. Only the P of the box takes an arena
-// out, while the goroutine is pinned. (In the portable twin any goroutine may take an
-// arena out, with an atomic swap.)
+// few boxes. An arena has a home: the only box in which it waits. A box is the home of
+// one arena, so only the goroutine that has this arena can fill the empty box: Put
+// needs neither a lock nor a pin, only a store. GetArena takes the arena out, pinned
+// to the P of the box. (With the build tag cheap_portable, and under the race
+// detector, any goroutine may take an arena out, with an atomic swap.)
 //
 // When GOMAXPROCS is lowered, arenas stay in the boxes of Ps that no longer run. Trim
-// lets go of them, and so does the search for idle memory.
+// drops them, and so does the tick of the decay.
 //
-// All boxes of a P are empty when a goroutine uses several arenas at a time, or sleeps
-// with one. Then GetArena takes an arena without a home, from a sync.Pool.
+// All boxes of a P may be empty, if a goroutine uses several arenas at a time, or
+// sleeps with one. Then GetArena takes an arena without a home, from a sync.Pool.
 
 // An arenaBox is the home of at most one arena.
 type arenaBox struct {

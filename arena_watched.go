@@ -7,7 +7,8 @@ import (
 	"github.com/cheapgo/cheap/internal/poison"
 )
 
-// fillsFreed says whether an Arena and a FixedBlock fill the memory that is freed: CHEAP_CHECK is set.
+// fillsFreed says whether an Arena and a FixedBlock fill memory that is freed. It is true if
+// CHEAP_CHECK is set.
 var fillsFreed = checkAll != CheckNone
 
 // fillRest fills the free part of the chunks, if CHEAP_CHECK is set, and has the address sanitizer

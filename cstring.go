@@ -88,7 +88,7 @@ func GoString(p unsafe.Pointer) string {
 }
 
 // GoBytes copies n bytes at p into a new slice and returns it, like C.GoBytes. It
-// panics if n is negative. A nil p gives a nil slice, and so does an n of 0.
+// panics if n is negative. If p is nil or n is 0, the slice is nil.
 func GoBytes(p unsafe.Pointer, n int) []byte {
 	if n < 0 {
 		panicMisuse("GoBytes", uintptr(p), "negative length %d", n)

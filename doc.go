@@ -3,8 +3,8 @@
 // scans nor moves a block.
 //
 // It is for arguments of C calls, for memory that C keeps, and for large data that the
-// collector should not see, such as caches. Memory that C passes to its own free is
-// libc.Allocator's. For objects that C made, package own frees them when Go has forgotten
+// collector should not see, such as caches. Package libc has an allocator for memory that
+// C passes to its own free. Package own frees objects that C made when Go has forgotten
 // them, and package pace makes the collector count them.
 //
 //	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 64 << 20})
@@ -62,11 +62,11 @@
 //
 //   - A pointer that is freed after its block was allocated again frees the new block. No
 //     check can detect that.
-//   - A write to a freed block is detected only if the block has at most 32 KiB, if its
-//     first 16 bytes change, and when the block is taken off its list or its span is given
-//     back. The free blocks linked behind it are lost. A write of bytes that were read from
-//     the same block, when it was free before, is not detected. CHEAP_CHECK in the environment
-//     detects more: see [CheckLevel].
+//   - A write to a freed block is detected only if the block has at most 32 KiB and its first
+//     16 bytes change. It is detected when the block is taken off its list, or when its span
+//     is given back. The free blocks linked behind it are lost. A write of bytes that were
+//     read from the same block, when it was free before, is not detected. CHEAP_CHECK in the
+//     environment detects more: see [CheckLevel].
 //   - Heap.Free of a large block of an [Arena] is not detected before the arena frees the
 //     block, too. Heap.Free of the first block of a batch of an own.Memory frees the memory
 //     of the whole batch.
@@ -77,7 +77,7 @@
 //     more than 16 KiB. With a smaller one both may return. The heap panics later, if it
 //     finds the block in two lists; free blocks may be lost, and counts of Stats be wrong.
 //     No memory in use goes to another heap, with two exceptions: the second call is
-//     interrupted, between its look at the block and its write, until the memory belongs
+//     interrupted, between its check of the block and its write, until the memory belongs
 //     to another heap; or two calls of Malloc return the block at the same time, and it is
 //     used after one of its two owners has freed it.
 //   - A call of Free at the same time as Destroy of its heap may go undetected. It does not

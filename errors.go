@@ -37,12 +37,12 @@ func (e *LiveError) Error() string {
 // of its caller: a block that is freed twice, a pointer from somewhere else, a
 // negative size.
 //
-// The panic comes before anything has changed, so a program that recovers from it
-// can go on. There are two exceptions. One: a write to a freed block, or two calls of Free at the
-// same time, are detected only when the block is about to be used again or its span
-// is given back; the free blocks linked behind it are then lost. The program can go
-// on after that, too. Another: a block whose surroundings were written to, with a
-// [CheckLevel] or between guard pages, is free after the panic of Free or Realloc.
+// The panic comes before anything has changed, so a program that recovers from it can go on.
+// There are two exceptions. First, a write to a freed block, or two calls of Free at the same
+// time, are detected only when the block is about to be used again or its span is given back; the
+// free blocks linked behind it are then lost. The program can go on after that, too. Second, with
+// a [CheckLevel] or between guard pages the memory around a block may be found to be written to:
+// after that panic of Free or Realloc the block is free.
 type MisuseError struct {
 	Op     string  // the function or method that was misused, such as "Heap.Free"
 	Addr   uintptr // the pointer that it got, or 0 if it got none

@@ -19,13 +19,13 @@ import (
 // to an address in the chunk counts as a link.
 //
 // If a write after free changes the word by d, decoding changes the address by the
-// product of d and linkInverse. A d with low bits has a product with high bits, because
-// linkInverse has bits everywhere; a d that has only high bits has a product that has
-// only high bits. So the address is far away, whichever bytes are written.
+// product of d and linkInverse. If d has low bits, the product has high bits, because
+// linkInverse has bits everywhere. If d has only high bits, the product has only high
+// bits. So the address is far away, whichever bytes are written.
 //
 // One in 2^48 of all words looks like a link by chance if chunks have 64 KiB, and one in
-// 2^16 on 32-bit systems; in larger chunks more words do. So Free looks for a block that
-// looks free on the list before it panics.
+// 2^16 on 32-bit systems; in larger chunks more words do. So if a block looks free, Free
+// searches the list for the block before it panics.
 type fixedChunk struct {
 	_ [span.EntrySize]byte // the map's
 

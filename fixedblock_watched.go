@@ -8,9 +8,9 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// With CHEAP_CHECK the blocks of a FixedBlock are watched: a freed block is filled, and verified
-// before it is handed out again. Each call takes the slow path then. Malloc does so because bound is
-// 0, and Free because last is noChunk.
+// With CHEAP_CHECK a freed block of a FixedBlock is filled, and verified before it is handed out
+// again. Each call takes the slow path then. Malloc does so because bound is 0, and Free because
+// last is noChunk.
 
 // boundOf returns FixedBlock.bound where the largest size is size.
 func boundOf(size int) uint {

@@ -15,19 +15,20 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A CheckLevel says how closely a heap watches its blocks.
+// A CheckLevel says what a heap checks in the use of its blocks.
 type CheckLevel int
 
 const (
-	// CheckNone is the default. The heap finds what costs nothing to find: frees of what is
-	// no block in use, and writes to the first 16 bytes of a free block.
+	// CheckNone is the default. The heap makes only checks that cost next to nothing. It
+	// detects a Free of an address that is not a live block, and a write to the first 16
+	// bytes of a free block.
 	CheckNone CheckLevel = iota
 
-	// CheckBlocks fills blocks when they are handed out and when they are freed, puts bytes
-	// before and behind each block that must not change, and keeps freed blocks from
-	// reuse for a while. A write to these bytes is found when the block is freed and by
-	// Destroy; a write to a freed block when it leaves the quarantine, when its memory is
-	// handed out again, and by Destroy.
+	// CheckBlocks fills blocks when they are handed out and when they are freed. It puts a
+	// border of bytes that must not change before and behind each block. Freed blocks are
+	// kept from reuse for a while, in quarantine. A write to a border is detected when the
+	// block is freed, and by Destroy. A write to a freed block is detected when the block
+	// leaves the quarantine, when its memory is handed out again, and by Destroy.
 	CheckBlocks
 
 	// CheckStacks is CheckBlocks with the stacks of the allocation and of the free in each
@@ -53,8 +54,8 @@ var checkAll = func() CheckLevel {
 	}
 }()
 
-// checked is what a heap with a CheckLevel has. No P and no Local has a cache of such a
-// heap, so every call takes the slow path, and comes here.
+// checked is the part of a heap with a CheckLevel. No P and no Local has a cache of
+// such a heap, so every call takes the slow path, and comes here.
 //
 // A block of the heap holds, from its start: a checkedHeader, perhaps a gap for alignment, a
 // border, the bytes of the caller, and another border that fills the rest of the block.

@@ -10,9 +10,9 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// writtenOver looks for the block whose end was written over so that the block at base, or what
-// lies before that, was reached. It returns where that block is, and a report; or "". The lock
-// is held.
+// writtenOver looks for a block whose overrun has reached the block at base, or the memory
+// before it. It returns the address of the block that was overrun, and a report, or "" if there
+// is no such block. The lock is held.
 func (c *checked) writtenOver(base uintptr) (at uintptr, report string) {
 	for range mostWrittenOver {
 		hd, s, v := c.look(base - 1)
@@ -33,7 +33,7 @@ func (c *checked) writtenOver(base uintptr) (at uintptr, report string) {
 	return 0, ""
 }
 
-// mostWrittenOver is how many blocks writtenOver looks at: more than a span has.
+// mostWrittenOver is how many blocks writtenOver examines: more than a span has.
 const mostWrittenOver = 1 << 10
 
 // panicDamaged is Heap.panicDamaged: the free block of d was written to, and the caller would

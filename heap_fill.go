@@ -20,8 +20,8 @@ import (
 //	a large block that has left it      0xDF, in all of its units
 //	a span that has gone back           0xDF, in all of its unit
 //
-// The word is for a program that copies one freed block over another. Units keep their bytes while
-// no heap has them (span.FreeFilled), unless the system takes their memory, which reads as 0 then.
+// The word detects that one freed block was copied over another. Units keep their bytes while no
+// heap has them (span.FreeFilled), unless the system takes their memory, which reads as 0 then.
 
 // A fillPage is a page of bytes that are equal.
 type fillPage [4 << 10]byte

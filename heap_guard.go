@@ -14,12 +14,12 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// Package guard places some of the blocks between inaccessible pages. Package sample says
-// which, as it does for the profiles, and the tag of such a unit is no class of the fast path
-// of Free either.
+// Package guard places some of the blocks between inaccessible pages. Package sample chooses
+// the blocks, as it does for profiles. Free of such a block takes the slow path, because the
+// tag of its unit is not the tag of a class.
 //
 // A guarded block has the size of its class, as any other block of the class: a program may use
-// all of it, and relies on GoodSize. It is counted in the classes of sampled blocks.
+// all of it, and relies on GoodSize. It counts in the classes of sampled blocks.
 
 // setGuardRate sets the rate that CHEAP_GUARD says.
 func setGuardRate() {

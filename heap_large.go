@@ -12,9 +12,9 @@ import (
 )
 
 // A large block has a span of its own: units of 64 KiB in a region, or, from a
-// quarter of a region on, a mapping. It counts for the pages that it reaches
-// into. Heap.large.mu is held while a large block comes, goes or is resized, so
-// none of this happens while the heap is destroyed.
+// quarter of a region on, a mapping. Its size is counted in whole pages.
+// Heap.large.mu is held while a large block is allocated, freed or resized, so none
+// of this happens while the heap is destroyed.
 
 // errTooLarge is the error for a size that no heap can ever hold.
 var errTooLarge = errors.New("the size is larger than the address space")

@@ -12,15 +12,16 @@ import (
 
 // # The address sanitizer
 //
-// With the build tag asan the compiler has each access of Go code looked at, that of this
-// package included, as the C compiler has. In a program that imports package asan all heaps
-// have a CheckLevel, and the sanitizer knows the borders of each block, and the contents of
-// those in quarantine. A free block that is not in quarantine it takes for any other memory,
-// so the heap writes its links and canaries there, gives pages back, and moves them, as ever.
+// With the build tag asan, which go build -asan sets, each memory access of Go code is
+// checked, as that of C code is. This includes the code of this package. In a program that
+// imports package asan all heaps have a CheckLevel, and the borders of each block are
+// poisoned, and the contents of blocks in quarantine. A free block that is not in quarantine
+// is not poisoned. So the heap writes its links and canaries there, gives its pages back, and
+// moves them, as without the sanitizer.
 //
-// What is poisoned is in a block with a header, or is free memory of a chunk of an Arena or
-// a FixedBlock. Each ends its poison before the block goes back. The header is not poisoned:
-// the heap reads it for any address.
+// Poisoned memory is in a block with a header, or is free memory of a chunk of an Arena or a
+// FixedBlock. The heap, the Arena and the FixedBlock remove the poison before the block or
+// the chunk goes back. The header is not poisoned: the heap reads it for any address.
 
 // poisonsBlocks says whether new heaps tell the sanitizer of their blocks.
 var poisonsBlocks bool

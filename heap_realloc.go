@@ -14,10 +14,10 @@ import (
 // up to the smaller of the two sizes. If there is no memory, Realloc returns nil
 // and the block at ptr stays as it is.
 //
-// A nil ptr makes it Malloc. A size of 0 gives a block of size 0; it does not
-// free. Realloc panics if ptr is not the start of a live block of this heap; see
-// [Heap.Free]. A block from AlignedMalloc keeps its alignment only as long as it
-// stays in place.
+// With a nil ptr Realloc is Malloc. A size of 0 gives a block of size 0; it does
+// not free. Realloc panics if ptr is not the start of a live block of this heap;
+// see [Heap.Free]. A block from AlignedMalloc keeps its alignment only as long as
+// it stays in place.
 //
 // A large block that cannot grow in place needs room for both sizes under the limit,
 // because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)

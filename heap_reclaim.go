@@ -22,8 +22,8 @@ func everyHeap(yield func(*Heap) bool) {
 	heaps.Range(func(h, _ any) bool { return yield(h.(*Heap)) })
 }
 
-// tick is called by the decay of package span, with no lock held, before that looks for idle
-// memory.
+// tick is called by the decay of package span, with no lock held, before the decay releases
+// idle memory.
 func tick() {
 	ticks.Add(1)
 	dropStranded()
@@ -40,17 +40,18 @@ const DefaultDecay = 1 * time.Second
 var _ [DefaultDecay]struct{} = [span.DefaultDecay]struct{}{}
 
 // SetDecay sets how long memory that holds no block is kept for reuse before it is
-// released to the operating system, for all heaps of the program, and returns the
-// old value. Idle memory is released after d/2 to d. A d of 0 releases it at
-// once, so each reuse pays for fresh pages; what a [Local] caches stays until [Trim] or
-// [Heap.Trim] then, because nothing looks whether it is used. A negative d keeps all idle
-// memory until these are called.
+// released to the operating system, for all heaps of the program, and returns the old
+// value. Idle memory is released after d/2 to d. A d of 0 releases it at once, so each
+// reuse pays for fresh pages; what a [Local] caches stays until [Trim] or [Heap.Trim]
+// then, because nothing checks whether it is used. A negative d keeps all idle memory
+// until these are called.
 func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 
-// Trim releases all idle memory to the operating system: it empties the caches of
-// all heaps, and then releases all memory that holds no block. Without Trim the
-// same happens some time after memory becomes idle; see [SetDecay]. A Local in which a
-// goroutine is at this moment empties its cache when it next runs out of blocks or of room.
+// Trim releases all idle memory to the operating system: it empties the caches of all
+// heaps, and then releases all memory that holds no block. Without Trim the same happens
+// some time after memory becomes idle; see [SetDecay]. If a goroutine is in a method of a
+// Local at this moment, the Local keeps its cache, and empties it when it next runs out of
+// blocks or of room.
 func Trim() {
 	dropStranded()
 	seizeLocals(everyHeap, anyLocal)

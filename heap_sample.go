@@ -13,14 +13,14 @@ import (
 
 // Package sample says which blocks are sampled, and keeps what is known of them.
 //
-// Malloc finds out by a comparison: a cache counts the blocks of each class that it hands
-// out, and has drawn beforehand at which count the next one is to be sampled. Then Malloc
-// takes the slow path, which allocates the block from a span of its own sort. The tag of
-// such a span is no class of the fast path of Free, so Free of a sampled block takes the
+// Malloc decides by a comparison: a cache counts the blocks of each class that it hands
+// out, and has drawn beforehand at which count the next block is sampled. At that count
+// Malloc takes the slow path, which allocates the block from a span of sampled blocks.
+// The tag of such a span is not the tag of a class. So Free of a sampled block takes the
 // slow path as well, and Free of any other block pays nothing.
 //
-// The spans of sampled blocks have classes of their own, with the same sizes, whose blocks
-// no cache ever has.
+// The spans of sampled blocks have classes of their own, with the same sizes. No cache has
+// blocks of these classes.
 
 // samples has the classes of sampled blocks.
 type samples struct {

@@ -4,10 +4,10 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// putOne takes back the block at p, which is not in a cache; s is the record of
-// its unit. It returns false, and changes nothing, if p is no live block of
-// class c: another goroutine may have freed it, and its span, since the caller
-// looked.
+// putOne takes back the block at p, which is not in a cache; s is the record of its
+// unit. It returns false, and changes nothing, if p is no live block of class c:
+// another goroutine may have freed it, and its span, since the caller read the
+// record.
 //
 //go:norace
 func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {

@@ -60,7 +60,8 @@ func Heaps() []*Heap {
 // Name returns HeapOptions.Name, or its default. It may be called after Destroy.
 func (h *Heap) Name() string { return h.account.Name() }
 
-// TryStats is [Heap.Stats], or false if the heap is destroyed, also while it is called.
+// TryStats is [Heap.Stats], or false if the heap is destroyed before or during the
+// call.
 func (h *Heap) TryStats() (Stats, bool) {
 	race.Enter()
 	defer race.Leave()

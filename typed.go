@@ -65,9 +65,9 @@ func MakeSlice[T any](a Allocator, len, cap int) []T {
 // copies the elements, and frees the old block: the caller must then use only the
 // result, and neither s nor another slice of the old block.
 //
-// s must not be a Go slice such as []T{}. If it is, and has room, the elements go into
-// Go memory, and only FreeSlice notices; if it has no room, Append panics, as far as the
-// allocator can tell.
+// s must not be a Go slice such as []T{}. If it is one and has room, the elements go
+// into Go memory, and only FreeSlice detects that. If it has no room, Append panics,
+// provided that the allocator can detect it.
 //
 // If there is no memory, Append returns s unchanged, and an error that wraps
 // [ErrNoMemory] or [ErrLimit]. It panics if T contains Go pointers; see [New].

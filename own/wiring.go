@@ -9,8 +9,8 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// upward is what packages below this one call, by interfaces of their own. This file is the
-// only place where package own gives it to them.
+// upward implements interfaces of packages below this one, through which they call it. Only
+// this file gives it to them.
 type upward struct {
 	intake.AfterSweep
 	worker.AfterWalk
