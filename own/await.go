@@ -9,9 +9,9 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// await waits until done reports true, and returns nil, or until ctx is done before, and
-// returns its error. listen returns a channel that is closed when done may have become true
-// since listen was called.
+// await waits until done reports true or ctx is done. It returns nil in the first case, and
+// the error of ctx in the second. listen returns a channel that is closed when the result
+// of done may have changed since the call of listen.
 func await(ctx context.Context, listen func() <-chan struct{}, done func() bool) error {
 	if gcwatch.InBubble() {
 		return awaitInBubble(ctx, done)

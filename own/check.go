@@ -15,8 +15,8 @@ import (
 
 // CheckReleased is for tests. It calls f on a new goroutine, collects, and returns
 // an error if owners in pools that f has made are neither closed nor released. f
-// makes pools and owners as the program does, and keeps none of them. The error
-// has the names of the pools, with Options.Trace also where the owners were made.
+// makes pools and owners as the program does, and keeps none of them. The error has
+// the names of the pools, and with Options.Trace the stacks that made the owners.
 //
 // CheckReleased finds a Release function that refers to an owner of its own pool; see
 // section Release functions of the package. It finds every other reference to an owner as

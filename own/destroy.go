@@ -11,25 +11,24 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// Destroy ends the pool and releases its resources, after their children in
-// other pools. It waits, until ctx is done, for calls of Use and for releases that
-// are under way. A resource that is still in Use then is released when its last Use
-// returns. With a context that is done already Destroy releases what it can, and
-// does not wait.
+// Destroy ends the pool and releases its resources, after their children in other
+// pools. It waits, until ctx is done, for calls of Use and for releases that are
+// under way. A resource that is still in Use then is released when its last Use
+// returns. If ctx is done already, Destroy releases what it can, and does not wait.
 //
-// Destroy returns a [DestroyError] if owners were never closed, or if resources
-// are not released yet, or if a [Room] had not ended, which is given back. Resources made in
-// advance do not count as never closed.
-// A second Destroy returns [ErrDestroyed], and so do Own and Make from now on.
-// Close of an owner does nothing from now on.
+// Destroy returns a [DestroyError] if owners were never closed, if resources are not
+// released yet, or if a [Room] had not ended. The bytes of such a Room are given back.
+// Resources made in advance do not count as never closed. A second Destroy returns
+// [ErrDestroyed], and so do Own and Make from now on. Close of an owner does nothing from
+// now on.
 //
 // In a pool with Options.Drain all releases are queued, and [Pool.Drain] may
 // still be called. In a pool with Options.Thread they are queued, and Destroy
 // waits for them, until ctx is done.
 //
 // If release functions panic, Destroy first tries all other releases and then
-// panics with the first value. If one ends its goroutine, Destroy first tries all
-// other releases.
+// panics with the first value. If a release function ends its goroutine, Destroy
+// first tries all other releases.
 func (p *Pool) Destroy(ctx context.Context) error {
 	mine, stock, first := p.intake.End()
 	if !first {

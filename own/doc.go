@@ -19,10 +19,11 @@
 //
 // # A binding
 //
-// A [Pool] takes charge of resources. A [Handle] owns one that is a typed pointer, a
-// [Number] one that is a number, and an [Owner] either. [Options] say how resources are
-// released: by which function, on which goroutine, in what batches. A binding's type has
-// the Handle in a field that is not exported, and the methods that its users need:
+// A [Pool] takes charge of resources. A [Handle] owns a resource that is a typed
+// pointer, a [Number] one that is a number, and an [Owner] either kind. [Options] say
+// how resources are released: by which function, on which goroutine, in what batches. A
+// binding's type has the Handle in a field that is not exported, and the methods that
+// its users need:
 //
 //	func NewImage(bytes int) (*Image, error) {
 //		p := C.image_new(C.size_t(bytes))
@@ -38,8 +39,8 @@
 //	}
 //
 // A type that needs more than the release at its end, such as a writer with a last block
-// to write, does that in its own Close, before the Close of the Handle. The release of a
-// writer that was forgotten does not.
+// to write, does that in its own Close, before the Close of the Handle. If such a writer
+// is forgotten, its release does not write the last block.
 //
 //   - [Pool.OwnUnder] is for resources that depend on others: children before parents.
 //   - [Pool.OwnWith] is for a resource whose release needs a Go value of its own.
@@ -69,8 +70,8 @@
 // One call. All resources of a call have one parent, or none; a resource with a state of
 // its own has a call of its own. What the collector found is released in calls of many
 // resources, from several batches: as many as took two milliseconds lately, and 32,768 at
-// most, in the order of their addresses. Where Release becomes slow all at once, one such
-// call lasts long. In a pool with Options.Batch 1 a call has one resource.
+// most, in the order of their addresses. If Release suddenly becomes slow, one such call
+// takes long. In a pool with Options.Batch 1 a call has one resource.
 //
 // Goroutines and locks. Release runs on a goroutine of this package, in Close, in Destroy,
 // in Drain, or where section Concurrency says. Several calls may run at the same time.
@@ -94,9 +95,9 @@
 // Errors. All resources count as released when Release returns, also with an error: it is
 // not called for them again. What a C function may refuse to destroy, as sqlite3_close
 // does, Release must destroy in another way, or leave behind. [Owner.Close] returns the
-// error if it calls Release. All other errors go to Options.OnReleaseError: of resources
-// that the collector found, of those whose last Use or last child came after Close, and of
-// those that Drain, Thread or Destroy release.
+// error if it calls Release. Options.OnReleaseError gets all other errors: for resources
+// that the collector found, for those whose last Use or last child ended after Close, and
+// for those that Drain, Thread or Destroy release.
 //
 // Panics. If Release panics, all resources of the call count as released. In Close, Drain
 // and Destroy the panic reaches the caller. With Options.Inline it may reach the caller of
@@ -145,8 +146,8 @@
 // All functions and methods may be called from any goroutine, with one exception: Own and
 // Make write to the Owner that they are given, so no other goroutine may use that Owner
 // meanwhile. Release functions run with no lock of this package held. While no release is
-// due, the package has no goroutine and no timer, but for a timer of a pool with
-// Options.Inline, which ends within milliseconds.
+// due, the package has no goroutine. It has no timer either, except in a pool with
+// Options.Inline, where a timer ends within milliseconds.
 //
 // Some calls may release on the goroutine of the caller. The caller must hold no lock that a
 // release function takes:
@@ -163,8 +164,7 @@
 //
 // CloseWait, Destroy and [Flush] are woken when what they wait for has happened. In a bubble
 // of testing/synctest they poll by the bubble's clock, because a worker outside of the bubble
-// cannot wake them: they return late by a five-hundredth of the wait, and by a second at
-// most.
+// cannot wake them: they return late by 1/500 of the wait, and by a second at most.
 //
 // # When a forgotten resource is released
 //
@@ -173,16 +173,17 @@
 //	the batch is sealed   the first    it is full, or its one resource is large
 //	the batch is open     the second   the first one seals it
 //
-// A collection that begins before the runtime has told of the previous one does not count.
-// It takes one or two collections more if the runtime has lost a cleanup, or if a cleanup or
-// finalizer of the program blocks.
+// A collection that begins before the runtime has reported the previous one does not count.
+// The release takes one or two collections more if the runtime has lost a cleanup, or if a
+// cleanup or finalizer of the program blocks.
 //
 // Go 1.26.8 and 1.27.0 may lose cleanups when GOMAXPROCS is lowered, which Go does by itself
-// when the CPU limit of a container is lowered; docs/porting.md has a program that shows it.
-// A cleanup or a finalizer that never returns, in any package, stops the others. Both concern
-// each call of [runtime.AddCleanup] and [runtime.SetFinalizer] in the program. The releases of
-// this package need none of them to run. If a cleanup and a finalizer both never return, with
-// fewer than eight Ps, releases come while the program owns more.
+// when the CPU limit of a container is lowered; docs/porting.md has a program that shows it. A
+// cleanup or a finalizer that never returns, in any package, stops the others. Both problems
+// concern each call of [runtime.AddCleanup] and [runtime.SetFinalizer] in the program. The
+// releases of this package need none of these calls to run. With fewer than eight Ps, if a
+// cleanup and a finalizer both never return, resources are released only when the program
+// makes more owners.
 //
 // # What is not promised
 //

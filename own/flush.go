@@ -25,22 +25,21 @@ func Releases() ReleaseStats {
 	return ReleaseStats(worker.CurrentState())
 }
 
-// Flush waits until no release is queued and none is running on a goroutine of
-// this package, or with Options.Inline in Own or Make. If ctx is done before, Flush
-// returns its error. Releases that wait for [Pool.Drain] count as queued: another
-// goroutine must call Drain meanwhile.
+// Flush waits until no release is queued, and none is running on a goroutine of
+// this package, or with Options.Inline in Own or Make. If ctx is done before that,
+// Flush returns the error of ctx. Releases that wait for [Pool.Drain] count as
+// queued: another goroutine must call Drain meanwhile.
 //
 // Flush does not run the garbage collector. After its owner is dropped, a
 // resource may need up to three collections to be queued, because the owners of
 // an open batch are not registered yet.
 //
 // When main returns, and at os.Exit, queued releases are dropped. A program that
-// needs them to run calls Flush before.
+// needs these releases calls Flush before.
 //
 // In a release function, in Options.OnCollect and in Options.OnReleaseError Flush would
-// wait for itself. It
-// returns [ErrInRelease] there. It does not notice that a release function waits
-// for another goroutine, which calls Flush.
+// wait for itself. It returns [ErrInRelease] there. It does not detect a release
+// function that waits for another goroutine, if that goroutine calls Flush.
 func Flush(ctx context.Context) error {
 	if gcwatch.InSection() {
 		return ErrInRelease

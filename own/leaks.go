@@ -31,13 +31,14 @@ const (
 	// LeaksOff records nothing, unless Options.Trace or OnCollect asks for that.
 	LeaksOff LeakLevel = iota
 
-	// LeaksSampled records one owner in 128, on average, and one in 16 of those that have a
-	// registration with the collector each: with Options.Batch 1, or for a resource of
-	// Options.Pinned bytes or more. Which ones is left to chance.
+	// LeaksSampled records one owner in 128, on average, chosen at random. Of owners that
+	// have a registration with the collector of their own it records one in 16: with
+	// Options.Batch 1, or for a resource of Options.Pinned bytes or more.
 	LeaksSampled
 
-	// LeaksAdvanced records besides the stacks of the last four calls of Use and TryUse of
-	// these owners. Each of these calls takes as long as a stack with Options.Trace.
+	// LeaksAdvanced is LeaksSampled, and records the stacks of the last four calls of Use
+	// and TryUse of these owners, too. Each of these calls takes as long as a stack with
+	// Options.Trace.
 	LeaksAdvanced
 
 	// LeaksAll records each owner, and its last uses.
@@ -81,8 +82,8 @@ func setLevelsFromEnvironment() {
 
 // SetLeakLevel sets the leak level of the pools and memories whose names match a pattern of
 // [path.Match], also of those that are made later. The pattern * matches all names. The
-// newest setting that concerns a pool counts. What was owned before is not recorded after
-// the fact. SetLeakLevel panics if the pattern is malformed or there is no such level.
+// newest setting that concerns a pool counts. Owners that were made before the call are not
+// recorded. SetLeakLevel panics if the pattern is malformed or there is no such level.
 //
 // SetLeakLevel may be called at any time. It ends the open batches of the pools, which costs
 // about a microsecond for each.
@@ -180,9 +181,9 @@ func (p *Pool) tables() []*batch.Table {
 	return append([]*batch.Table{p.base}, p.raised...)
 }
 
-// A Site says what a stack has made of a pool's owners. If a part of the owners is recorded,
-// the numbers of a site are estimates. The sums over all sites of a pool are exact for Live
-// and Bytes.
+// A Site describes the owners of a pool that one stack has made. If only a part of the
+// owners is recorded, the numbers of a site are estimates. The sums over all sites of a pool
+// are exact for Live and Bytes.
 type Site struct {
 	// PCs is the stack from the caller of package own on, as [runtime.Callers] has it. It is
 	// nil for owners without a recorded stack: those older than the level, and those of a
@@ -201,9 +202,9 @@ type Site struct {
 	Uses [][]uintptr
 
 	// Made counts the owners that the stack has made since its first one was recorded, and
-	// Collected those of them that the collector had to release. The others, but for those
-	// that are open, were closed or disowned. Both are counted for a stack, whatever the
-	// labels are, and are in the first of its sites.
+	// Collected those of them that the collector had to release. The others are open, or
+	// were closed or disowned. Both numbers are sums over all labels of the stack, and are
+	// in the first of its sites.
 	Made      int64
 	Collected int64
 }

@@ -22,8 +22,8 @@ type Options struct {
 	State any
 
 	// OnReleaseError is told of the errors of Release that no Close returns. It runs
-	// where Release has run, after it. It must not end its goroutine. A panic of
-	// OnReleaseError on a goroutine of this package ends the program.
+	// after Release, on the same goroutine. It must not end its goroutine. A panic
+	// of OnReleaseError on a goroutine of this package ends the program.
 	OnReleaseError func(ReleaseError)
 
 	// Construct makes resources in advance, for [Pool.Make]. It fills the slice
@@ -36,7 +36,7 @@ type Options struct {
 
 	// Numbers says that all resources are numbers that need not be addresses, such as
 	// the names of textures. They are never converted to pointers. Their owners are
-	// of the type [Number]. What takes or returns a pointer panics.
+	// of the type [Number]. Methods that take or return a pointer panic.
 	Numbers bool
 
 	// Batch is the largest number of live owners that share a registration with
@@ -68,9 +68,10 @@ type Options struct {
 	// be in Use.
 	Unshared bool
 
-	// Trace records the stack that made each owner, for the error of Destroy and
-	// for OnCollect. On amd64 and arm64 it costs 0.2 µs per owner, if the stack made other
-	// owners lately, and else 1 µs. [LeakLevel] does that later, for some owners only.
+	// Trace records the stack that made each owner, for the error of Destroy and for
+	// OnCollect. On amd64 and arm64 it costs 0.2 µs per owner if the stack made other
+	// owners lately, and otherwise 1 µs. A [LeakLevel] can be set later, and can record
+	// some owners only.
 	Trace bool
 
 	// OnCollect is called when the collector, not Close, caused a release: the
@@ -93,19 +94,19 @@ type Options struct {
 	// begun for some milliseconds, workers release. Drain, Thread, Workers and Inline exclude
 	// each other.
 	//
-	// One Own releases for about a millisecond on the clock: it makes calls of Release with
-	// 1, 2, 4, 8 and then 16 resources, until a call of Release, OnReleaseError or OnCollect
-	// has passed the millisecond. So it takes
+	// One Own releases for about a millisecond of real time. It calls Release with 1, 2, 4,
+	// 8 and then 16 resources each, until a call of Release, OnReleaseError or OnCollect
+	// ends after the millisecond. So it takes
 	//
-	//	1 ms + 16 resources   at most, where Release becomes slow all at once
-	//	2 ms +  1 resource    at most, where Release is slow
+	//	1 ms + 16 resources   at most, if Release becomes slow suddenly
+	//	2 ms +  1 resource    at most, if Release is slow
 	//
 	// and the time in which its thread waits for a processor.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
 	// OnCollect or OnReleaseError takes while it calls one of the four. A panic of these
-	// functions may reach the caller of the four: after Make o owns nothing, after the others
-	// the resource.
+	// functions may reach the caller of the four. After such a panic of Make, o owns nothing;
+	// after one of the others, o owns the resource.
 	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to

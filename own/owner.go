@@ -31,8 +31,9 @@ import (
 //
 // Owners are comparable: copies are equal, owners of different resources are not. So
 // reflect.DeepEqual of two values with an Owner, Handle or Number inside is false, unless one is
-// a copy of the other, also if C would call them equal. A test compares what C says of them.
-// Nothing that prints or compares values by reflection follows an Owner to its pool.
+// a copy of the other. It is false even if C would call the resources equal. A test should
+// compare what C says of them. Nothing that prints or compares values by reflection follows an
+// Owner to its pool.
 type Owner struct{ ref batch.Ref }
 
 // Close releases the resource immediately, independently of other owners. A
@@ -55,12 +56,13 @@ func (o *Owner) Close() error {
 }
 
 // CloseWait is [Owner.Close] that waits until the resource is released: until the
-// last Use has returned, the last child is released, and in a pool with
-// Options.Drain or Thread the release function has run. If ctx is done before,
-// CloseWait returns its error, and the resource is released later. CloseWait returns
-// the error of the release function where Close does. If the owner is closed already,
-// it returns nil at once. CloseWait does not collect: a child that the program has
-// forgotten is released after a collection, which may be long after.
+// last Use has returned, the last child is released, and in a pool with Options.Drain
+// or Thread the release function has run. If ctx is done before, CloseWait returns
+// its error, and the resource is released later. CloseWait returns the error of the
+// release function in the cases in which Close does. If the owner is closed already,
+// it returns nil at once. CloseWait does not run the collector: a child that the
+// program has forgotten is released after a later collection, which may be long
+// after.
 //
 // CloseWait must not be called in a Use of the same resource, in a release function, or
 // with Options.Drain on the goroutine that calls Drain: it would wait for itself until
@@ -85,10 +87,10 @@ func (o *Owner) Closed() bool {
 	return o.ref.Vacant()
 }
 
-// Use calls f with the resource, which is not released before f returns. f must
-// not keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also
-// by f. Close returns at once, Destroy after the time that it may wait, and the
-// resource is released when the last Use returns.
+// Use calls f with the resource, which is not released before f returns. f must not
+// keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also by f.
+// Close returns at once. Destroy waits at most until its ctx is done. The resource
+// is released when the last Use returns.
 //
 // Use panics if the owner is closed. In a pool with Options.Unshared Use does
 // not count: it keeps the owner reachable, but no goroutine may close it before
@@ -274,8 +276,8 @@ func (o *Owner) Resize(size int) {
 }
 
 // SetState sets the state that the release function gets for this resource's children, in
-// place of their Options.State: a lock of a context, for one. Children of a child do not
-// inherit it. SetState comes before the first child and before a pool with o as
+// place of their Options.State: for example, a lock of a context. Children of a child do
+// not inherit it. SetState comes before the first child and before a pool with o as
 // Options.Parent. It returns [ErrClosed] if o is closed, and [ErrChildren] after the first
 // child or such a pool.
 //

@@ -173,7 +173,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 
 // Own makes o the owner of a resource of size bytes, which is released after all copies of
 // o become unreachable, unless it is closed or disowned before. An estimate of the size is
-// enough; Options.Size says what a wrong one costs. 0 stands for Options.Size.
+// enough; Options.Size says what a wrong estimate costs. 0 stands for Options.Size.
 //
 // If Own returns an error, the resource still belongs to the caller, who may pass it
 // to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
@@ -432,8 +432,8 @@ func (st Stats) plus(o Stats) Stats {
 // number of resources. A pool with Options.Drain releases only in Drain. A Close
 // within a release function that Drain has called releases immediately.
 //
-// A parent that waits for a child only is released together with it, and is not
-// counted.
+// A parent that waits only for a child is released together with that child, and is
+// not counted.
 //
 // Drain may be called after Destroy. Calls from several goroutines wait for each
 // other. Within a release function, and in a pool without Options.Drain, Drain

@@ -18,11 +18,11 @@ import (
 // After that it is empty, and so is the zero Room. A Room must not be copied, and only
 // one goroutine at a time may use it.
 //
-// A Room that becomes unreachable without that is a mistake. Its bytes are given back after
-// a collection, as a resource is released whose owner was forgotten. The rooms of a pool are
-// a pool of their own, whose name has the suffix ", rooms". Options.OnCollect is called with
-// that name, and [Pools] has it, with the stacks that called Reserve if a [LeakLevel] is
-// set. Stats.Rooms counts those that have not ended.
+// To drop a Room that has not ended is a mistake. Its bytes are given back after a
+// collection, like a resource whose owner was forgotten. The rooms of a pool are a pool of
+// their own, whose name has the suffix ", rooms". Options.OnCollect is called with that
+// name, and [Pools] has it, with the stacks that called Reserve if a [LeakLevel] is set.
+// Stats.Rooms counts the rooms that have not ended.
 type Room struct {
 	_    noCopy
 	pool *Pool
@@ -206,15 +206,16 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size, nil))
 }
 
-// Discard releases a resource that has no owner, by the pool's release function with
-// Options.State: a resource for which Own has returned an error, for one. In a pool with
+// Discard releases a resource that has no owner, for example because Own has returned an
+// error. It calls the pool's release function with Options.State. In a pool with
 // Options.Drain or Thread the release is queued, also in a release function. Discard may
 // be called after Destroy. It returns the error of the release function, if it calls
-// that. It panics in a pool with Options.Numbers, for which there is the function
-// [Discard], and in one with Options.Parent.
+// that function. It panics in a pool with Options.Numbers, for which there is the
+// function [Discard], and in a pool with Options.Parent.
 //
-// Discard is not for children: it knows neither the state of a parent nor the order. If
-// OwnUnder has returned an error, the binding destroys the resource itself.
+// Discard is not for children: it knows neither the state of a parent nor the order of
+// releases. If OwnUnder has returned an error, the binding destroys the resource
+// itself.
 func (p *Pool) Discard(resource unsafe.Pointer) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses {
 		p.panicNothing(new(Owner), uintptr(resource))

@@ -10,8 +10,8 @@ import (
 )
 
 // roster has all pools of the program, those of each Memory included, and keeps none of
-// them reachable. Those that were collected are taken out when it has grown to twice what
-// was left the last time.
+// them reachable. Collected pools are taken out whenever the roster has twice as many
+// entries as the last such removal left.
 var roster struct {
 	mu    sync.Mutex
 	pools map[weak.Pointer[Pool]]member

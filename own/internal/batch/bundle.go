@@ -8,9 +8,9 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A Bundle releases some jobs of one spec and one parent, or of none, so that their entries
-// share a state: in one call of the release function, if there is time. See run.go. The zero
-// Bundle is empty. One goroutine at a time uses it.
+// A Bundle releases jobs of one spec that have one parent, or none. So their entries share a
+// state, and one call of the release function releases them, if there is time. See run.go.
+// The zero Bundle is empty. One goroutine at a time uses it.
 type Bundle struct {
 	// Of the last jobs with a Size: the entries that were released, and in which time.
 	Count int

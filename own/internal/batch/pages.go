@@ -10,10 +10,10 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 )
 
-// The pages of batches with more than one page are outside of the Go heap. They would be
-// two thirds of what owners add to the Go heap, and so make the collector run more often.
-// A page goes back when no owner is left that could read its entries, which the
-// collector tells, and when all its entries are gone, or claimed for the last time:
+// The pages of batches with more than one page are outside of the Go heap. In the Go heap
+// they would be two thirds of what owners add, and make the collector run more often. A
+// page goes back when two things are true. No owner is left that could read its entries:
+// the collector reports that. And all its entries are gone, or claimed for the last time:
 //
 //	a batch that was not split   lost, and its last entry is gone
 //	one that was split           the sentinels of the page are claimed; or all are lost, and
@@ -22,7 +22,7 @@ import (
 // A goroutine that reads an entry has its sentinel, and keeps that alive until it has
 // done so; or it holds Batch.mu, under which pages go back; or it knows that the entry
 // is in a queue, waits for a child, or is that of a batch without sentinels. The race
-// detector knows Go's memory only, so under it pages are there.
+// detector knows Go's memory only, so with it all pages are in the Go heap.
 var store struct {
 	mu    sync.Mutex
 	pages *cheap.FixedBlock // under mu

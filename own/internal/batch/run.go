@@ -2,8 +2,8 @@ package batch
 
 import "time"
 
-// A step says how far a bundle is, also after a function of the program has ended the
-// goroutine, or has panicked.
+// A step is the progress of a bundle. It is right also after a function of the
+// program has ended the goroutine, or has panicked.
 type step uint8
 
 const (

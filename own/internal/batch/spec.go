@@ -28,10 +28,10 @@
 // entries belong to the goroutine that claims them. Hence exactly one goroutine closes an
 // entry. It is released once:
 //
-//	by the goroutine that       if, when the entry is closed,
-//	closes or claims it         it is in no Use and has no child
-//	ends the last Use           it is in a Use
-//	releases the last child     it has children
+//	by the goroutine that       if the entry, when it is closed,
+//	closes or claims it         is in no Use and has no child
+//	ends the last Use           is in a Use
+//	releases the last child     has children
 //
 // To release an entry is to pass it to the [Releaser] of the [Spec]. Package intake makes
 // entries, and package worker runs the releases that no Close runs. way.go has the way from
@@ -47,8 +47,8 @@
 //	          claimed, in one or several steps, and released.
 //	ended     The last entry is gone. A chunk of a heap returns to the heap.
 //
-// A batch whose entries are all closed goes from sealed to ended, and is not dead in
-// between.
+// A sealed batch whose entries are all closed goes to ended directly: it is never
+// dead.
 package batch
 
 import (

@@ -7,9 +7,10 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// One live owner keeps its batch, and so delays the release of what the others forgot.
-// A batch that outlives collections may be split. Its ring of sentinels is cut, and each
-// sentinel is registered. From then on an owner delays only those that share its sentinel.
+// One live owner keeps its batch reachable, and so delays the release of the forgotten
+// resources in the batch. A batch that outlives collections may be split. Its ring of
+// sentinels is cut, and each sentinel is registered. From then on an owner delays only
+// those that share its sentinel.
 //
 //	   the first sentinel is registered             each sentinel is registered
 //
@@ -20,10 +21,10 @@ import (
 //	           v            v           v                   v          v          v
 //	         [          the batch         ]               [        the batch        ]
 //
-// Most batches die as a whole, and pay for one registration only. What is left of a
-// population in which some die early and some live long is registered in fours. A
-// population that lives as a whole is not split, but for a few batches as a probe,
-// because that would release nothing. See mix.
+// Most batches die as a whole, and pay for one registration only. If some owners of
+// a population die early and some live long, the survivors are registered in groups
+// of four. If a population lives as a whole, a split would release nothing: only a
+// few batches are split, as a probe. See mix.
 type parts struct {
 	bits  []uint64 // two for each sentinel, see dead and claimed
 	left  uint32   // sentinels not found

@@ -8,8 +8,8 @@ import (
 )
 
 // A Tally adds up the open entries of batches by the stacks that made their owners. For
-// batches that are sampled it estimates, in strata: the entries of one sampling rate and of
-// similar size. A sample stands for
+// batches that are sampled it estimates, for each stratum alone. A stratum is all entries
+// of one sampling rate and of similar size. A sample stands for
 //
 //	entries of its stratum / samples of its stratum
 //

@@ -7,10 +7,10 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A units is the inner allocator of the store: units of address space, which heaps have
-// their spans from, and which go back to the system when they are idle for a while. No
-// heap is below the store, because to allocate from one may call package pace, with locks
-// of this package held.
+// A units is the inner allocator of the store. It allocates units of package span, as
+// heaps do; the memory of idle units goes back to the system after a while. The store
+// does not allocate from a heap, because a heap may call package pace, and the store is
+// used with locks of this package held.
 type units struct{}
 
 // Malloc is not called: the store asks for aligned chunks.

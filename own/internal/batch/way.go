@@ -36,9 +36,9 @@ package batch
 //	                                  and tells OnReleaseError and OnCollect
 //	10  bell.(*Bell).Ring             nothing is queued any more: Flush returns
 //
-// So package batch is entered twice, for what a job is and for what is done with it; what is
-// between the two only knows the Job. TestWay of package own compares the list with the calls
-// of a program.
+// So the way enters package batch twice: to make the Job, and to run it. The packages between
+// the two know only the Job. TestWay of package own compares the list with the calls of a
+// program.
 
 // A Job is what a [Releaser] is to release later.
 type Job struct {
@@ -81,7 +81,7 @@ func JobOf(b *Batch, entry uint32) Job {
 	return j
 }
 
-// OpenEntries returns the number of open entries of a job that the collector has found.
+// OpenEntries returns the number of open entries of j, which the collector has found.
 func (j Job) OpenEntries() (n int64) {
 	b := j.Batch
 	b.mu.Lock()
@@ -96,11 +96,12 @@ func (j Job) OpenEntries() (n int64) {
 	return n
 }
 
-// collected is what package gcwatch calls for a sentinel that is registered, of the number
-// j: the sentinel was found unreachable if alive is nil, and else has outlived some
-// collections. It reports whether it is to be called again after some more. All other
-// functions of package gcwatch wait for it. It mostly runs on one of the few goroutines on
-// which the runtime calls cleanups, which os.File needs as well. So it does not block.
+// collected is called by package gcwatch for registered sentinel number j. If alive is
+// nil, the sentinel was found unreachable; otherwise it has outlived some collections.
+// collected reports whether it is to be called again after some more collections. All
+// other functions of package gcwatch wait for collected. It mostly runs on one of the few
+// goroutines on which the runtime calls cleanups, and os.File needs these as well. So it
+// does not block.
 func (b *Batch) collected(j uint16, alive *Sentinel) (again bool) {
 	if alive == nil {
 		b.lost(uint32(j))
@@ -109,7 +110,8 @@ func (b *Batch) collected(j uint16, alive *Sentinel) (again bool) {
 	return b.outlived(alive)
 }
 
-// lost takes what the owners of a sentinel leave behind, or of a batch that is not split.
+// lost makes a job of the open entries of sentinel j, or of the whole batch if it is not
+// split.
 func (b *Batch) lost(j uint32) {
 	gone, _ := b.Gone()
 	job := uint32(All)

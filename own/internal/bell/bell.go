@@ -5,8 +5,8 @@ import "sync/atomic"
 
 // A Bell wakes goroutines that wait for something to change. The zero value is ready. A
 // goroutine that waits calls Listen, checks whether what it waits for is there, and if not
-// receives from the channel. Who changes something calls Ring after that. So no change is
-// missed.
+// receives from the channel. A goroutine that changes something calls Ring after the
+// change. So no change is missed.
 //
 // Only goroutines outside of all bubbles of testing/synctest call Listen: the channel of one
 // that is in a bubble must not be closed by others.

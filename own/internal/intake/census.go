@@ -7,8 +7,9 @@ import (
 )
 
 // Census adds the counts of the intake to c, and reports whether it could. Unlike Totals it
-// waits for no lock, because a shard's is held while it asks the system for memory: if one is
-// locked, or a batch is sealed meanwhile, it returns false, and c has changed.
+// waits for no lock, because a goroutine may ask the system for memory with the lock of a
+// shard held. If a lock is held, or a batch is sealed meanwhile, Census returns false, and c
+// has some of the counts added.
 //
 // It locks one shard at a time. A goroutine that makes an owner and finds its shard locked
 // uses another one.

@@ -19,7 +19,7 @@ import (
 //
 // Neither a window nor a shard is ever removed or moved. If GOMAXPROCS is lowered, the
 // windows of the Ps that no longer run are closed after two collections, as those of idle
-// Ps. If it is raised again, they serve again.
+// Ps. If it is raised again, these windows are used again.
 type places struct {
 	window.Set // changed under Intake.mu
 

@@ -8,9 +8,9 @@ import (
 )
 
 // A pool with Options.Inline is served by the goroutines that make its owners: each
-// releases something before or after it has begun a batch. So C gets memory back on a
-// thread that asks for more, and in time. If no such goroutine comes for helpWithin,
-// workers serve the pool until nothing is queued.
+// releases something before or after it has begun a batch. So C gets memory back
+// before it is asked for more, and on the same thread. If no such goroutine comes for
+// helpWithin, workers serve the pool until nothing is queued.
 const (
 	helpWithin = 2 * time.Millisecond
 

@@ -9,7 +9,7 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// A worker has jobs, whose pool's release it calls.
+// A worker has jobs of one pool, and calls the pool's release function for them.
 type worker struct {
 	index      int // in work.workers
 	dispatcher *Dispatcher

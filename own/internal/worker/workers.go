@@ -1,8 +1,8 @@
 // Package worker runs releases that no Close runs: those that the collector caused,
 // and those of pools whose releases are bound to one goroutine. Its two types are
-// releasers of package batch. A [Dispatcher] releases where the owner is closed, and leaves
-// dead batches to workers. A [Queue] leaves all to a Drain or to a thread. NewPool of package own
-// chooses by the Options.
+// releasers of package batch. A [Dispatcher] releases closed owners on the goroutine that
+// closes them, and leaves dead batches to workers. A [Queue] leaves all to a Drain or to a
+// thread. NewPool of package own chooses by the Options.
 //
 //	workers.go  a Dispatcher, and how many workers there are
 //	worker.go   one worker
