@@ -26,7 +26,7 @@ type FixedBlock struct {
 	// For Malloc and Free.
 	cur     *fixedChunk // the chunk that Malloc takes from, or noChunk
 	last    *fixedChunk // the chunk of the block that was freed last, or noChunk
-	bound   uint        // sizes below it are served at once: max+1, or 0 if watched
+	bound   uint        // sizes below it are served at once: max+1, or 0 with CHEAP_CHECK
 	key     uintptr     // part of each encoded link
 	inverse uintptr     // see index
 	rotate  int         //

@@ -78,8 +78,8 @@ func (c *fixedChunk) setBias(bias int) {
 	c.bias = bias
 }
 
-// allocSlow is Malloc where no block came back to the current chunk, where blocks are watched, and
-// for mistakes.
+// allocSlow is Malloc if no block came back to the current chunk, with CHEAP_CHECK, and for
+// mistakes.
 func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
 	if uint(size) > uint(f.max) {
 		panicMisuse("FixedBlock.Malloc", 0, "size %d; want 0 to %d", size, f.max)

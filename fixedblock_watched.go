@@ -20,11 +20,11 @@ func boundOf(size int) uint {
 	return uint(size) + 1
 }
 
-// looksUp reports whether a block of f is large enough to be the chunk of another FixedBlock, or
-// blocks are watched. Then Free looks at the map each time, so that last is noChunk between calls.
+// looksUp reports whether Free looks up each block in the map, so that last is noChunk between
+// calls: a block of f may be the chunk of another FixedBlock, or CHEAP_CHECK is set.
 func (f *FixedBlock) looksUp() bool { return f.stride >= span.UnitSize || f.watched() }
 
-// watched reports whether the blocks of f are watched. NewFixedBlock decides.
+// watched reports whether freed blocks of f are filled. NewFixedBlock decides.
 func (f *FixedBlock) watched() bool { return f.bound == 0 }
 
 // behindLink returns the bytes of the block at p behind its first word.

@@ -20,7 +20,7 @@ var gone struct {
 	large   int64
 }
 
-// ticks counts how often the decay has looked for idle memory.
+// ticks counts the ticks of the decay.
 var ticks atomic.Int64
 
 // readHeaps reads the counts of all heaps. It takes no lock that Malloc or Free may take, but

@@ -63,8 +63,8 @@ var checkAll = func() CheckLevel {
 // A block whose borders or header were written to is lost: it counts as freed, and is never used
 // again.
 //
-// Headers and borders are looked at and written to under the lock, where the heap is known to be
-// open. Destroy takes the lock before it releases anything. So the memory is the heap's meanwhile,
+// Headers and borders are read and written under the lock, where the heap is known to be open.
+// Destroy takes the lock before it releases anything. So the memory is the heap's meanwhile,
 // though another goroutine may destroy it, which is misuse. What takes longer is between
 // Heap.begin and Heap.end, for which Destroy waits as well.
 type checked struct {
@@ -152,7 +152,7 @@ func (c *checked) alloc(op string, size, align int) (p uintptr, err error) {
 			return 0, err
 		}
 	}
-	// The lock is held: another goroutine may look at this block to find who wrote to the one
+	// The lock is held: another goroutine may check this block to find who wrote to the one
 	// behind it.
 	hd := headerAt(base)
 	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(bits.TrailingZeros(uint(front))), whole: uint64(span.Find(base).Size), allocStack: stack}
@@ -233,8 +233,8 @@ func (c *checked) free(op string, p uintptr) {
 	c.mu.Unlock()
 }
 
-// look returns the header of the block that p is in, and what p is. hd is nil where p is in no
-// block that this heap has handed out; then the verdict is that of judge. The lock is held.
+// look returns the header of the block that p is in, and what p is. If p is in no block that
+// this heap has handed out, hd is nil, and the verdict is that of judge. The lock is held.
 func (c *checked) look(p uintptr) (hd *checkedHeader, s *span.Span, v verdict) {
 	s, v = judge(p, c.h.id)
 	base := p

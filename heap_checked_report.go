@@ -89,8 +89,9 @@ func (c *checked) damaged(hd *checkedHeader) string {
 	return hd.damaged()
 }
 
-// check looks at all blocks, those in use and those in quarantine, and returns where one was
-// written to outside of its bytes or after its free, and a report; or "".
+// check checks all blocks in use and in quarantine. If one was written to outside of its
+// bytes or after its free, check returns the address of the write, and a report; otherwise
+// "".
 func (c *checked) check() (at uintptr, report string) {
 	c.lockSettled()
 	defer c.mu.Unlock()

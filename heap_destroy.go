@@ -31,8 +31,8 @@ func (h *Heap) destroy(op string, all bool) error {
 		h.mustBeUndamagedAll(op)
 	}
 	if race.Told && (all || h.checked != nil) {
-		// The goroutine that destroys the heap frees the live blocks, and has looked at them; and
-		// at all blocks if the heap has a CheckLevel.
+		// The goroutine that destroys the heap frees the live blocks, and has read them; with a
+		// CheckLevel it has read all blocks.
 		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
 	}
 	err := h.destroyQuietly(op, all)
@@ -107,7 +107,7 @@ func (h *Heap) lookAtBlocks(op string, all bool, seized []percpu.Seized) error {
 	for _, s := range seized {
 		h.empty(cacheAt(s.Slot))
 	}
-	h.sortMagazines() // which looks at their canaries
+	h.sortMagazines() // which checks their canaries
 	s := h.count()
 	live := s.Blocks > 0 && !all
 	damaged := h.damaged.Load() != nil

@@ -116,9 +116,9 @@ func (h *Heap) emptyCaches() {
 	h.caches.Restore(seized)
 }
 
-// hasCached reports whether the cache of a P has blocks. It looks at words that only the
-// goroutine on the P may write, and so sees what was freed before the call. It looks twice,
-// because a list moves from one word to the other. Caches stay mapped.
+// hasCached reports whether the cache of a P has blocks. It reads words that only the
+// goroutine on the P may write, and so sees what was freed before the call. It reads them
+// twice, because a list moves from one word to the other. Caches stay mapped.
 //
 //go:norace
 func (h *Heap) hasCached() bool {

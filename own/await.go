@@ -21,7 +21,8 @@ func await(ctx context.Context, listen func() <-chan struct{}, done func() bool)
 		if done() {
 			return nil
 		}
-		// Changes may come one after the other. To look takes half of the time at most.
+		// Changes may come one after the other. Calls of done take half of the time at
+		// most.
 		pause := time.Since(begin)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -39,8 +40,8 @@ func await(ctx context.Context, listen func() <-chan struct{}, done func() bool)
 // awaitInBubble is await in a bubble of testing/synctest. What has to happen may happen on a
 // goroutine outside, as that of a worker, which must not close a channel of the bubble. Or it
 // happens in the bubble when the bubble's time has passed, which stands still while a goroutine
-// of the bubble waits for a channel from outside. So await looks again and again there, by the
-// clock of the bubble: late by a five-hundredth of the wait, and by a second at most.
+// of the bubble waits for a channel from outside. So there await calls done again and again, by
+// the clock of the bubble: it is late by 1/500 of the wait, and by a second at most.
 func awaitInBubble(ctx context.Context, done func() bool) error {
 	const (
 		part           = 500

@@ -30,16 +30,17 @@ type Room struct {
 	held Owner // in the pool of rooms; owns nothing if there was no limit
 }
 
-// Reserve makes sure that there is room for a resource of size bytes, before C allocates
-// it, under a limit that package pace keeps. 0 stands for Options.Size. The Room counts as
-// the resource will, until it ends. [Pool.Own] refuses nothing at a limit: to refuse what
-// is allocated already saves nothing.
+// Reserve takes room for a resource of size bytes, before C allocates it, under a limit
+// that package pace keeps. A size of 0 stands for Options.Size. Until the Room ends, its
+// bytes count as those of a resource do. [Pool.Own] refuses nothing at a limit, because
+// its resource is allocated already.
 //
-// At the limit Reserve waits, first come first served: for a collection that begins after
-// the call, for its releases, and for up to a second more while releases end, or 100 ms if
-// the limit is about what is counted. The caller must not hold a lock that a release
-// function takes. If releases are queued and none ends for 20 ms, those that wait for a
-// [Pool.Drain] included, Reserve does not wait any longer, and the error says so.
+// At the limit Reserve waits, first come first served. It waits for a collection that
+// begins after the call, and for the releases of that collection; then, while releases
+// end, for up to a second more, or for 100 ms if the limit is about what is counted. The
+// caller must not hold a lock that a release function takes. If releases are queued, also
+// for [Pool.Drain], and none ends for 20 ms, Reserve does not wait any longer, and the
+// error says so.
 //
 // The errors are
 //

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Options describe an [Account].
+// Options configure an [Account].
 type Options struct {
 	Name  string // for people to read
 	Limit int64  // the most that the account may hold, in bytes; 0 is no bound

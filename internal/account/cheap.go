@@ -8,8 +8,8 @@ type CHeap interface {
 	// InUse returns what is handed out. It waits for no lock of this package.
 	InUse() (blocks, bytes int64)
 
-	// Watch(true) has Ledger.Refresh and Ledger.Check called from then on when that has changed by much,
-	// until Watch(false). It does not block. Calls come one at a time.
+	// After Watch(true), and until Watch(false), Ledger.Refresh and Ledger.Check are called
+	// whenever that number has changed by much. It does not block. Calls come one at a time.
 	Watch(on bool)
 }
 

@@ -1,21 +1,21 @@
 // Package account counts the bytes outside the Go heap.
 //
 // An [Account] counts what one holder has taken from the system: a heap, the
-// resources of all pools, a C library that package pace is told of. Only slow
-// paths change it, those that take a span or give one back. How much of that is
-// in use is known to the holder, which counts it when it is asked. A [Ledger] is
-// the sum over all accounts, which can be read at any time.
+// resources of all pools, a C library that package pace is told of. Only slow paths
+// change it, those that take a span or give one back. The holder knows how many of
+// these bytes are in use, and counts them on request. A [Ledger] is the sum over
+// all accounts, which can be read at any time.
 //
 // The package imports nothing of the module. It is below all packages that count,
-// and below package pace, which sets bounds. What it needs of packages above are
-// three interfaces, each given by one package in one place:
+// and below package pace, which sets bounds. It calls packages above by three
+// interfaces. Each is implemented by one package, and set in one place:
 //
 //	[Pacer]   package pace, in Start and Stop
 //	[CHeap]   package cmem, when it is initialized
 //	[Malloc]  package libc, when it is initialized
 //
-// A program may have none of them, and a plugin may bring one late. So the Ledger looks
-// each time whether there is one.
+// A program may have none of these packages, and a plugin may bring one late. So the
+// Ledger checks at each call.
 package account
 
 import (
@@ -24,9 +24,9 @@ import (
 	"sync/atomic"
 )
 
-// A Ledger is the sum over accounts, with bounds. [Process] is the Ledger of the process; others are
-// for tests. Its methods may be called from any goroutine. Those of this file, and of
-// accounts, may be called under any lock, and do not block.
+// A Ledger is the sum over accounts, with bounds. [Process] is the Ledger of the process; others
+// are for tests. Its methods may be called from any goroutine. The methods in this file, and those
+// of accounts, may be called under any lock, and do not block.
 //
 // While no method runs:
 //

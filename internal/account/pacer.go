@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// A Pacer is package pace at work. The goroutine that calls a method holds no lock.
+// A Pacer is package pace while it is started. The goroutine that calls a method
+// holds no lock.
 type Pacer interface {
 	// Pressure is called by a goroutine that has charged bytes, after a bound was reached. It may
 	// wait for releases.
@@ -45,7 +46,8 @@ func (l *Ledger) Notify() {
 	}
 }
 
-// Check is Notify for a goroutine that must not wait: what it has counted, others have charged.
+// Check is Notify for a goroutine that must not wait, because other goroutines have charged the
+// bytes.
 func (l *Ledger) Check() {
 	if !l.pressed.Load() || !l.pressed.Swap(false) {
 		return
@@ -101,8 +103,8 @@ func (l *Ledger) AddWaiters(n int32) { l.waiters.Add(n) }
 // Waiters returns how many goroutines wait for releases.
 func (l *Ledger) Waiters() int { return int(l.waiters.Load()) }
 
-// Wakeups gets a value after a release, while goroutines wait. It has room for one, so
-// some releases send nothing: a goroutine that waits looks by itself as well from time to time.
+// Wakeups gets a value after a release, while goroutines wait. It has room for one, so some
+// releases send nothing: a goroutine that waits also checks by itself from time to time.
 func (l *Ledger) Wakeups() <-chan struct{} { return l.wakeups }
 
 // Wake sends a value to Wakeups. It does not block.

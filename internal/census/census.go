@@ -1,11 +1,11 @@
 // Package census has the counts that package inspect reads of heaps, of pools and of the C
-// heap. Package inspect calls the functions that read them. Those who count implement
-// [HeapReader], [PoolReader] and [CHeap], and say so while they are initialized. So a program
-// has what it imports: without package own there are no pools.
+// heap. Package inspect calls the functions that read them. The packages that count implement
+// [HeapReader], [PoolReader] and [CHeap], and register while they are initialized. So a
+// program without package own has no pools.
 //
-// A reader stops nothing. Where it would have to wait for a lock that may be held for long,
-// it says so by Busy, and the counts are zero: the caller goes on with those that it read
-// before. Counts that change while they are read may not be mutually consistent.
+// A reader does not stop the program. If it would have to wait for a lock that may be held
+// for long, it sets Busy, and the counts are zero: the caller goes on with the counts that
+// it read before. Counts that change while they are read may not be mutually consistent.
 package census
 
 import (
@@ -52,7 +52,7 @@ type Heaps struct {
 	Destroyed int64                  // heaps that were destroyed
 	Gone      [sizeclass.Count]int64 // blocks that these had handed out, as Class.Mallocs
 	GoneLarge int64                  // and those above the largest class
-	Ticks     int64                  // how often idle memory was looked for
+	Ticks     int64                  // ticks of the decay
 
 	Units   int64 // units handed out, to heaps and to others
 	Idle    int64 // units that hold nothing and may have memory

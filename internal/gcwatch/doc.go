@@ -8,8 +8,8 @@
 //
 // # Why not runtime.AddCleanup
 //
-// The runtime tells of a collection by a cleanup or a finalizer of an object that becomes
-// unreachable. It loses both, and delays them for ever:
+// The runtime reports a collection by a cleanup or a finalizer of an object that becomes
+// unreachable. It may lose both, or delay them for ever:
 //
 //   - A P that is destroyed while the runtime sweeps, because GOMAXPROCS is lowered,
 //     keeps the cleanups that it has queued. They run when there are as many Ps again,
@@ -21,12 +21,11 @@
 //
 // # After a collection
 //
-// Each function of Next waits for a cleanup and for a finalizer, and the first of the two
-// calls it. Its cleanup may be kept by a P, while finalizers are blocked. So there is
-// one more object as long as functions wait, with so many cleanups that no P can keep
-// all of them; see filler. If cleanups are blocked as well, [Poll] calls the functions:
-// code that allocates calls Poll in its slow paths, and Poll looks at the number of
-// collections.
+// Each function of Next has a cleanup and a finalizer, and the first of the two calls it.
+// A P may keep the cleanup, while finalizers are blocked. So while functions wait there
+// is one more object, with more cleanups than a P can keep; see filler. If cleanups are
+// blocked as well, [Poll] calls the functions: code that allocates calls Poll in its slow
+// paths, and Poll reads the number of collections.
 //
 // # After an object has become unreachable
 //
@@ -41,12 +40,13 @@
 // keep all objects for ever.
 //
 // The handle of a dead object is 0 when its span was swept, and all spans are swept
-// before the next collection begins. So a walk finds what died in the last
-// collection but one, at any time; and what died in the last one, after its sweep. A
-// walk begins at the end of each sweep, which a cleanup of the runtime reports. If
-// that cleanup did not come, a walk begins with the next collection. See rounds.
+// before the next collection begins. So a walk finds, at any time, the objects that
+// died in the last collection but one. After the sweep of the last collection, it
+// also finds those that died in that. A walk begins at the end of each sweep, which
+// a cleanup of the runtime reports. If that cleanup did not come, a walk begins with
+// the next collection. See rounds.
 //
 // The package calls no function before Value has confirmed that the object is gone.
-// If weak pointers do not look like that in some version of Go, the walk uses Value
+// If weak pointers have another form in some version of Go, the walk uses Value
 // after every second collection. See peeking.
 package gcwatch

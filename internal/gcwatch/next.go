@@ -26,7 +26,7 @@ var waiting struct {
 	mu    sync.Mutex
 	calls []*nextCall
 	some  atomic.Bool
-	next  atomic.Int64 // the time, in Unix nanoseconds, from which Poll looks again
+	next  atomic.Int64 // the time, in Unix nanoseconds, from which Poll checks again
 
 	number uint64 // number of calls of Next
 	filled bool   // the runtime calls a filler after the next collection
@@ -153,11 +153,11 @@ func (c *nextCall) run() {
 	f()
 }
 
-// Poll calls the functions whose collection has passed without a word from the
+// Poll calls the functions whose collection has ended, but was not reported by the
 // runtime, each on a goroutine of its own. It does so if two collections have ended
-// since Next: the first of them may have begun before. It is cheap, and looks once in
-// pollInterval at most. The caller may hold any lock that the functions do not need
-// before they return from Next; it must not be pinned to its P.
+// since Next: the first of them may have begun before. It is cheap, and checks once
+// in pollInterval at most. The caller may hold any lock that the functions do not
+// need before they return from Next; it must not be pinned to its P.
 func Poll() {
 	if !waiting.some.Load() {
 		return

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A Section counts the calls of [EnterSection] of a goroutine that [Section.Leave] has not ended.
+// A Section counts a goroutine's calls of [EnterSection] that [Section.Leave] has not ended.
 // Package own enters a section for each call of a release function and of OnCollect. Sections are
 // found by the number of the goroutine, and stay: the runtime reuses numbers, so there are at most
 // as many sections as goroutines were in one at the same time.

@@ -11,10 +11,10 @@ import (
 // above 32 KiB have spans of their own, which are swept first. So the objects have the sizes of the
 // two last classes whose spans hold one object each.
 //
-// A span may be swept before its turn comes, in two cases:
+// A span may be swept earlier than in this order, in two cases:
 //
 //   - A P allocates an object of the class, and sweeps the spans of the class until it finds room.
-//     That is what addLast does for the next object. So two classes take turns: while an object of
+//     That is what addLast does for the next object. So two classes alternate: while an object of
 //     one class waits for the sweeper, addLast allocates in the other.
 //   - A P sweeps the span from which it allocates before all others. addLast allocates
 //     the object that follows before it drops one, so the one that is dropped is no longer in

@@ -159,9 +159,9 @@ func walkOver(shards []shard, most time.Duration) {
 // For each block, the newest first:
 //
 //  1. copy its weak pointers, under the lock of the shard,
-//  2. look which objects are gone, without it: Value may wait for the collector,
+//  2. find which objects are gone, without the lock: Value may wait for the collector,
 //  3. take the functions out of the block, under the lock,
-//  4. call them, without it.
+//  4. call them, without the lock.
 func (s *shard) walk(since uint64, long func() bool) bool {
 	w := walker{peek: peeking.Load(), round: uint8(rounds.current.Load())}
 	s.mu.Lock()
@@ -203,7 +203,7 @@ type walker struct {
 	calls    [slots]call // those that take has found
 }
 
-// copy copies what the walk looks at. The caller holds the shard's lock.
+// copy copies what the walk reads. The caller holds the shard's lock.
 func (w *walker) copy(b *block) {
 	if w.b = b; b != nil {
 		w.used = b.used

@@ -2,7 +2,8 @@ package osmem
 
 import "sync/atomic"
 
-// counts are added to after calls of the system, each of which takes a hundred times as long.
+// counts are added to after each system call, which takes a hundred times as long as the
+// addition.
 var counts struct {
 	reserved, mapped, changes, decommits, decommitted atomic.Int64
 }

@@ -2,9 +2,9 @@ package osmem
 
 import "fmt"
 
-// Must panics if ok, which says whether an argument of a function of this module can be right, is
-// false. op is the function, arg the argument, and value what it is. An address or a size that is
-// rounded in the wrong direction would else be memory of someone else.
+// Must panics if ok is false. ok says whether an argument can be right: op is a function of this
+// module, arg the name of the argument, and value its value. Without the check, an address or a
+// size that is rounded in the wrong direction would reach memory of another owner.
 //
 // Functions that make a system call or take a lock call it: it takes an instruction or two. Those that
 // are hot do not, and pinned code must not.

@@ -12,7 +12,7 @@ import (
 const noReserve = unix.MAP_NORESERVE
 
 // MADV_DONTNEED, not MADV_FREE: with the latter the pages stay in the resident size,
-// which people watch and which limits of containers count.
+// which people observe and which limits of containers count.
 func sysDecommit(addr, size uintptr) {
 	if fault(OpDecommit, size) != nil || unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED) != nil {
 		clear(bytes(addr, size)) // the program has locked the pages with mlock

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// If the system accounts for memory, it does so when memory is committed. So memory
-// that the system does not have is refused here, by an error, and not later, by a
-// signal.
+// A system that accounts for memory does so when memory is committed. So if the
+// system has no memory, there is an error here, and not a signal later.
 func sysCommit(addr, size uintptr) error {
 	return unix.Mprotect(bytes(addr, size), unix.PROT_READ|unix.PROT_WRITE)
 }

@@ -36,7 +36,7 @@ type Slot struct {
 // A Table has a slot for each P, up to Max. The zero value has none.
 //
 // Slots lie outside the Go heap, because the race detector does not know about
-// pinning, and because the collector need not look at them.
+// pinning, and because the collector need not scan them.
 type Table struct {
 	slot [Max]uintptr // addresses of Slots; 0 where there is none
 }

@@ -16,7 +16,7 @@ const Max = 64
 // tries is how many slots Pin tries before it gives up.
 const tries = 4
 
-// at turns an address into a Slot. The address came from the table, and what the
+// at converts an address to a Slot. The address came from the table, and what the
 // table holds stays mapped.
 func at(slot uintptr) *Slot { return (*Slot)(unsafe.Add(unsafe.Pointer(nil), slot)) }
 

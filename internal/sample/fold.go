@@ -5,11 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// The table grows with the number of stacks, and with the number of sites, of which each size of
-// each stack has one. In a program that runs for long that may be many, however few bytes are in
-// use. So when the table has more bytes than a part of those in use, the sites of a stack
-// become one that have no block in use. What is lost is the size of these blocks: the profile
-// has their mean.
+// The table grows with the number of stacks, and with the number of sites: each block size of a
+// stack is a site. A program that runs for long may have many sites, however few bytes are in
+// use. So if the table is larger than
+//
+//	foldLeast + bytes in use / foldShare
+//
+// the sites of a stack that have no block in use become one site. The sizes of their blocks are
+// lost: the profile has the mean.
 
 // manySizes is the size of a site that fold has made.
 const manySizes = math.MaxUint

@@ -8,10 +8,11 @@ import (
 	"github.com/cheapgo/cheap/internal/stacks"
 )
 
-// Guarded blocks need stacks for as long as their slots, and there is a fixed number of slots.
-// The stacks of the samples and of heaps that record stacks stay for ever: a program with very
-// many, as one that calls itself recursively has, would fill the table in time, one guarded block
-// after the other. So the stacks of guarded blocks are apart from the table, and are counted.
+// A guarded block needs its stack as long as its slot, and there is a fixed number of slots. The
+// table keeps the stacks of samples, and of heaps that record stacks, for ever. A program with
+// very many stacks, as a recursive one, would fill the table with those of guarded blocks. So the
+// stacks of guarded blocks are not in the table: they are counted, and dropped with their last
+// user.
 
 // A heldStack is a stack that Hold has returned.
 type heldStack struct {
@@ -27,8 +28,8 @@ var held struct {
 	last     uint32 // number, less heldBit
 }
 
-// heldBit tells the numbers of held stacks from others. A number comes again when all others have
-// been used.
+// heldBit tells the numbers of held stacks from others. A number is used again when all others
+// have been used.
 const heldBit = math.MaxInt32 + 1
 
 // Hold is [Stack] for a stack that is not needed for ever. Each call must be followed by one of

@@ -2,7 +2,7 @@ package sample
 
 import "time"
 
-// A Life adds up the lives of blocks that lived about as long.
+// A Life adds up the lives of blocks that lived about equally long.
 type Life struct {
 	Blocks float64
 	Total  float64 // of their lives, in nanoseconds

@@ -11,7 +11,7 @@ type Holder struct {
 }
 
 // A record is what is known of a sampled block that is in use. The records of a holder are a
-// list, so that Drop looks at no others.
+// list, so that Drop visits no others.
 type record struct {
 	of         *Holder
 	next, prev *record

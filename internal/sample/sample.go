@@ -4,16 +4,16 @@
 //
 // # Which blocks are sampled
 //
-// A block of s bytes is sampled with the probability 1 − exp(−s/rate), as if a point was
-// drawn after each stretch of bytes whose mean is the rate, and every block were sampled
-// that has a point in it. That is what the runtime's heap profile does. The inverse of the
-// probability is the weight of the sample. So the sums of the weights are the numbers of
-// blocks in the mean, whatever the sizes are.
+// A block of s bytes is sampled with the probability 1 − exp(−s/rate). That is as if
+// random points were drawn along the allocated bytes, rate bytes apart in the mean, and
+// each block with a point in it were sampled. The runtime's heap profile does the same.
+// The weight of a sample is the inverse of the probability. So the expected sum of the
+// weights is the number of blocks, whatever the sizes are.
 //
 // The blocks of a size class have one size. So the caches of a heap count blocks instead of
-// bytes: [Distance] draws how many blocks follow that are not sampled. It has no memory, so
-// every class of every cache draws its own. Where a heap does not count, [Chance] decides
-// for one block.
+// bytes: [Distance] draws how many blocks follow that are not sampled. The distribution has
+// no memory, so every class of every cache draws its own distances. Where a heap does not
+// count, [Chance] decides for one block.
 //
 // # Concurrency
 //

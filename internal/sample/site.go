@@ -3,7 +3,8 @@ package sample
 import "slices"
 
 // names are what a sample is counted under besides its stack and its size. Equal names have one
-// address. They have no holder, because a program may make and destroy any number of heaps.
+// address. names do not refer to a holder, because a program may make and destroy any number of
+// heaps.
 type names struct {
 	heap string // Name of the holder
 	pool string // what SetPool has said

@@ -3,9 +3,9 @@ package sample
 import "sync/atomic"
 
 // A Tracer is told of each sample. Its methods are called by the goroutine that allocates or
-// frees, without the lock of the package, but maybe with locks of a heap: they must not allocate
-// from heaps, free, or wait for a goroutine that does. For each address they are called in the
-// order of what they tell.
+// frees, without the lock of the package, but maybe with locks of a heap held: they must not
+// allocate from heaps, free, or wait for a goroutine that does. For each address the calls come
+// in the order of the events.
 type Tracer interface {
 	// Alloc is called before the allocator returns the block. weight is how many blocks the
 	// sample stands for.

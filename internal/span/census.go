@@ -8,7 +8,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// A Census is how many units there are, in which state.
+// A Census is the number of units in each state.
 type Census struct {
 	Regions int // their address space is reserved
 	Used    int // units handed out, to heaps and to others
@@ -81,5 +81,5 @@ func listBases() bool {
 		seen.bases = append(seen.bases, At(a).Base)
 		listed++
 	}
-	return listed == mappings.n // else one is being made or freed, and the next Walk looks again
+	return listed == mappings.n // else one is being made or freed, and the next Walk counts again
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// The memory of idle units is released after a while. As long as there are some, or spare
-// memory, a timer is armed. No goroutine waits, because leak checks report parked
-// goroutines.
-// As soon as there are none, no timer is armed, because with an armed timer Go does
-// not notice that all goroutines are blocked forever.
+// The memory of idle units is released after a while. While there are idle units or spare
+// memory, a timer is armed. When there are none, no timer is armed, because with an armed
+// timer Go does not notice that all goroutines are blocked forever. No goroutine waits,
+// because leak checks report parked goroutines.
 //
-// Spare memory are free blocks that the holders of spans keep at hand, in spans that would be
-// idle without them. Holder.Tick releases it.
+// Spare memory is free blocks that a holder keeps for reuse, in spans that would be idle
+// otherwise. Holder.Tick releases it.
 //
 // A timer must not be started in a bubble of testing/synctest. There the next
 // collection does the timer's work.
@@ -57,11 +56,11 @@ func KeepSpare(n int64) bool {
 	return true
 }
 
-// watched counts what each tick must look at, though no unit is idle.
+// watched counts what each tick must examine, though no unit is idle.
 var watched atomic.Int64
 
-// Watch has the timer be armed as long as the sum of all n is not 0. The caller calls Decay some
-// time after it has added one.
+// Watch adds n to a sum. While the sum is not 0, the timer is armed. The caller calls Decay some
+// time after it has added to the sum.
 //
 //go:norace
 func Watch(n int64) { watched.Add(n) }
@@ -107,8 +106,8 @@ func SetDecay(d time.Duration) time.Duration {
 
 // A Holder holds spans: the heaps of the program.
 type Holder interface {
-	// Tick is called by each tick of the decay, with no lock held, before it looks for units
-	// that are idle. It releases what was spare in the call before, and is since.
+	// Tick is called by each tick of the decay, with no lock held, before the decay releases
+	// idle units. Tick releases what was spare at the previous call, and has been since.
 	Tick()
 }
 

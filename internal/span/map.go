@@ -87,7 +87,7 @@ func (t Table) Record(addr uintptr) *Span {
 }
 
 // EachRecord calls f for all records that there are, of units in use and of others. It
-// looks at the whole map, which takes some milliseconds, so it is for tests.
+// reads the whole map, which takes some milliseconds, so it is for tests.
 func EachRecord(f func(*Span)) {
 	if !initMap.done.Load() {
 		return

@@ -302,7 +302,7 @@ func Free(base uintptr, units int) {
 }
 
 // FreeFilled frees units that Alloc, AllocCarved or Extend returned, and in which each byte has the
-// value that the next user, if it asks by AllocFilled, looks for. They have memory from the start on.
+// value that a caller of AllocFilled expects. They have memory from the start on.
 func FreeFilled(base uintptr, units int) {
 	mustBeUnits("span.FreeFilled", base, units)
 	free(base, units, true, true)

@@ -26,9 +26,9 @@
 // are handed out first. [Age], called twice, releases the memory of those that were
 // warm all the time between the two calls.
 //
-// A request of a quarter of a region or more gets a mapping of its own. That is
-// released as soon as it is freed. Where pages can be moved, they are warm units before
-// and after; see stow.go.
+// A request of a quarter of a region or more gets a mapping of its own. The mapping is
+// released as soon as it is freed. On systems that can move pages, its pages come from
+// warm units, and become warm units again; see stow.go.
 package span
 
 import (

@@ -6,16 +6,17 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// Fresh pages are what a mapping costs: for 20 MiB, a thousand times as much as the system
-// calls. So where pages can be moved, those of a mapping that is freed move to units of
-// regions, which are warm then, as far as the bound on warm units allows. The addresses of
-// the mapping go back to the system all the same, so that an access faults. And a mapping
-// takes the pages of warm units first.
+// The cost of a mapping is its fresh pages: for 20 MiB they cost a thousand times as much
+// as the system calls. So on systems that can move pages, the pages of a freed mapping
+// move to units of regions, as far as the bound on warm units allows. These units are warm
+// then. The addresses of the mapping go back to the system, so that an access faults. A
+// new mapping takes the pages of warm units first.
 //
-// Pages move by chunks, as large as what one page of a page table of amd64 has, and aligned
-// to that. To move one is to move one entry. Each chunk may be a mapping of its own for the
-// system from then on: a piece. There is a bound on their number, because the system has
-// one, which Go's runtime must not reach.
+// Pages move in chunks of 2 MiB, aligned to 2 MiB. That is what one page of a page table
+// maps on amd64, so a move changes one entry of the table above. After a move the system
+// may keep the chunk as a mapping of its own: a piece. The number of pieces is bounded,
+// because the system bounds the number of mappings, and Go's runtime must not reach that
+// bound.
 
 const (
 	chunkUnits = 2 << 20 / UnitSize

@@ -6,9 +6,9 @@ import (
 )
 
 // Sum returns a number that depends on all program counters of a stack and on their order. Each
-// step permutes the numbers, and spreads each bit over the upper ones and, turned, over the
-// lower. Two of n stacks have one sum with the probability n² / 2⁶⁵: one in four million if there
-// are three million stacks.
+// step permutes the numbers. It spreads each bit over the upper bits, and by the rotation over
+// the lower bits. Two of n stacks have one sum with the probability n² / 2⁶⁵: one in four million
+// if there are three million stacks.
 func Sum(pcs []uintptr) uint64 {
 	sum := uint64(len(pcs))
 	for _, pc := range pcs {

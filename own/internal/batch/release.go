@@ -129,7 +129,7 @@ func (b *Batch) call(state any, words []uintptr, finish func() (parent *Batch, i
 // dispose of it now, or nil.
 func (b *Batch) finish(k int, bytes int64) (parent *Batch, index uint32) {
 	// The parent has to count as one that is being released before the last child is gone, or
-	// a Destroy that looks in between would not wait for it.
+	// a Destroy that counts in between would not wait for it.
 	due := b.kin != nil && b.kin.family.leave(k)
 	if b.Done(k, bytes); due {
 		return b.kin.family.parent, b.kin.family.index
