@@ -6,9 +6,9 @@ package cheap
 //
 // A span is 64 KiB, aligned to its size, and holds blocks of one size class. A
 // request above 32 KiB gets a span of its own. Package span hands out spans and
-// finds the record of a span from any address. Blocks are carved from a span
-// when they are needed: Carved in the record counts them, and the memory behind
-// them was never touched.
+// finds the record of a span from any address. Blocks are carved from a span when
+// they are needed: Carved in the record counts them, and the memory after the last
+// of them was never touched.
 //
 // The first word of a free block is a link: the address of the next block of its
 // list. The second word is a canary, which is computed from the link, the block's
@@ -18,9 +18,9 @@ package cheap
 //
 // # The files
 //
-//	heap.go           Heap; Malloc and Free while the P's cache serves
-//	heap_alloc.go     the steps of an allocation where the cache does not serve
-//	heap_free.go      the steps of such a free
+//	heap.go           Heap; Malloc and Free if the P's cache serves
+//	heap_alloc.go     the steps of an allocation that misses the cache
+//	heap_free.go      the steps of a free that misses the cache
 //	heap_watched.go   the watchers: a CheckLevel, samples, guarded blocks
 //	heap_block.go     a free block, its link and its canary
 //	heap_cache.go     the cache of a P, or of a Local
@@ -52,12 +52,12 @@ package cheap
 // # The way of an allocation, and of a free
 //
 // Malloc takes a block from the list of the P's cache, pinned: no lock, no atomic write; only the
-// cache and the block are touched. The head of heap_alloc.go numbers the steps where the list is
+// cache and the block are touched. The head of heap_alloc.go numbers the steps if the list is
 // empty.
 //
 // Free finds the span's record by the address; checks that the span belongs to this heap, that the
 // address is the start of a carved block, and that the block has no canary; and puts the block on
-// the list of the P's cache. The head of heap_free.go numbers the steps where the list is full.
+// the list of the P's cache. The head of heap_free.go numbers the steps if the list is full.
 //
 // So any goroutine may free any block, and the cache of its P gets the block.
 //
@@ -81,8 +81,8 @@ package cheap
 //
 // # A block that is freed twice at the same time
 //
-// Free looks for a canary and then writes one, without an atomic instruction. So two
-// calls for one block may both find none. Then the block is in the lists of two
+// Free checks for a canary and then writes one, without an atomic instruction. So
+// two calls for one block may both find none. Then the block is in the lists of two
 // caches. It has one link, so the two lists have the same blocks from there on. The
 // heap detects that later, and reports it as it reports a free block that was
 // written to. Until then no span with a block in use goes to another heap, and no
@@ -146,7 +146,7 @@ type HeapOptions struct {
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
-	// goroutine that has asked, with no lock of this module held, and at most once a second.
+	// goroutine of the request, with no lock of this module held, and at most once a second.
 	// It may use the heap, and may panic. A request that is served in another way is not
 	// refused: Realloc, for example, may leave the block where it is.
 	OnLimit func(size int, err error)
@@ -178,8 +178,8 @@ type Heap struct {
 	_       [64]byte
 	account *account.Account
 
-	// damaged is what is known of a free block that was written to, or was freed twice
-	// at the same time, until a panic has reported it; else nil.
+	// damaged describes a free block that was written to, or was freed twice at the
+	// same time. It is nil if there is none, or if a panic has reported it.
 	damaged atomic.Pointer[damage]
 
 	// seize is held while caches are installed in the table or taken out.

@@ -23,8 +23,8 @@ package cheap
 //
 // TestNosplitIsNotStopped and TestLocalSections check it.
 //
-// All other methods, the slow paths included, set in before they load k, and clear it when they
-// are done with the cache:
+// All other methods, the slow paths included, set Local.in before they load k, and clear it
+// when they are done with the cache:
 //
 //	in = true
 //	k              the cache, or noCache
@@ -105,7 +105,7 @@ type localCache struct {
 }
 
 // has reports whether there is a cache. With a CheckLevel the result stays true, because
-// checked.mu is held; without, seizeLocals may take the cache meanwhile.
+// checked.mu is held. In any other heap seizeLocals may take the cache meanwhile.
 //
 //go:norace
 func (c *localCache) has() bool { return atomic.LoadUintptr(&c.slot) != 0 }

@@ -21,8 +21,8 @@ type Options struct {
 	// InCHeap says that the bytes are part of the C heap.
 	InCHeap bool
 
-	// Declared says that the account counts what the program has said of memory that others have, which
-	// may be wrong. The other accounts count what their holders have from the system.
+	// Declared says that the account counts memory of others, as the program has declared it. These
+	// numbers may be wrong. The other accounts count what their holders have from the system.
 	Declared bool
 }
 
@@ -94,8 +94,8 @@ func (a *Account) TryCharge(n int64) bool {
 	}
 }
 
-// Shortfall returns how many bytes the last TryCharge that was refused wanted, if the Ceiling
-// refused it, or 0 if the account's own limit did.
+// Shortfall returns the n of the last TryCharge that was refused, if the Ceiling refused it,
+// or 0 if the account's own limit did.
 func (a *Account) Shortfall() int64 { return a.shortfall.Load() }
 
 // Charge is TryCharge for bytes that exist already. It cannot be refused.

@@ -104,16 +104,15 @@ func (l *Ledger) init() {
 
 // Bounds are in bytes.
 type Bounds struct {
-	// The next Notify calls the Pacer when something was charged and all accounts hold HeldAt or
-	// more, or a collection could give back ReclaimableAt or more; and when something was given back and
-	// it could give back less than ReclaimableBelow.
+	// The next Notify calls the Pacer after a charge that leaves held >= HeldAt or reclaimable >=
+	// ReclaimableAt, and after bytes were given back that leave reclaimable < ReclaimableBelow.
 	HeldAt, ReclaimableAt, ReclaimableBelow int64
 
 	// Ceiling is the most that all accounts together may hold. TryCharge refuses what is beyond it.
 	Ceiling int64
 }
 
-// NoBound is no bound, where a bound is the most.
+// NoBound stands for no bound, in a field that is a maximum.
 const NoBound = math.MaxInt64
 
 // SetBounds sets all bounds, one after the other.
@@ -155,11 +154,11 @@ func (l *Ledger) addParts(a *Account, n int64) {
 	}
 }
 
-// Reserve says that n of the bytes that are held are for what is about to be made, or, if n
-// is negative, that -n of them are so no longer.
+// Reserve adds n, which may be negative, to the number of held bytes that are for resources
+// about to be made.
 func (l *Ledger) Reserve(n int64) { l.reserved.Add(n) }
 
-// Reserved returns how many of the bytes that are held are for what is about to be made.
+// Reserved returns the number of held bytes that are for resources about to be made.
 func (l *Ledger) Reserved() int64 { return l.reserved.Load() }
 
 // ChargeReclaimable counts n bytes, held in some account, that a collection could give
@@ -167,7 +166,7 @@ func (l *Ledger) Reserved() int64 { return l.reserved.Load() }
 // The caller calls [Ledger.Notify] some time later, when it holds no lock.
 func (l *Ledger) ChargeReclaimable(n int64) {
 	mean := l.meanCharge.Load()
-	l.meanCharge.Store(mean + (n-mean)/8) // of two at a time one may be lost
+	l.meanCharge.Store(mean + (n-mean)/8) // of two changes at the same time one may be lost
 	if n > l.largestCharge.Load() {
 		l.largestCharge.Store(n) // likewise
 	}
@@ -199,10 +198,11 @@ func (l *Ledger) Reclaimable() (now, ever int64) {
 	return now, l.everReclaimable.Load()
 }
 
-// MeanCharge returns roughly how many bytes a call of ChargeReclaimable had lately, in the mean.
+// MeanCharge returns roughly the mean number of bytes of the last calls of ChargeReclaimable.
 func (l *Ledger) MeanCharge() int64 { return l.meanCharge.Load() }
 
-// LargestCharge returns roughly how many bytes one call of ChargeReclaimable had at most, lately.
+// LargestCharge returns roughly the largest number of bytes of the last calls of
+// ChargeReclaimable.
 func (l *Ledger) LargestCharge() int64 { return l.largestCharge.Load() }
 
 // FadeLargestCharge has LargestCharge forget a quarter.
@@ -211,9 +211,9 @@ func (l *Ledger) FadeLargestCharge() {
 	l.largestCharge.CompareAndSwap(n, n-n/4)
 }
 
-// SetScale sets how many bytes are in use for each that the program has declared, as far as package pace
-// knows. Less than 1 is 1.
+// SetScale sets the ratio of the bytes in use to the bytes that the program has declared, as
+// package pace knows it. A ratio below 1 counts as 1.
 func (l *Ledger) SetScale(n int64) { l.scale.Store(n) }
 
-// Scale returns it.
+// Scale returns the ratio.
 func (l *Ledger) Scale() int64 { return max(l.scale.Load(), 1) }

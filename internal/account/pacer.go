@@ -71,10 +71,9 @@ func (l *Ledger) Reclaim(n int64, try int, own bool) error {
 
 // Wait is Reclaim and TryCharge in one: it asks package pace to make room for n bytes, and
 // calls take until that reports true. If inLine is set, the goroutine waits for the Ceiling.
-// Those are served in the order in which they came. A
-// goroutine that waits for another bound is in the way of no other. Without package pace
-// the error is [ErrUnpaced]. It is the error of ctx if that is done before. The caller
-// holds no lock.
+// Goroutines in line are served in the order in which they came. A goroutine that waits for
+// another bound delays no other. Without package pace the error is [ErrUnpaced]. It is the
+// error of ctx if that is done before. The caller holds no lock.
 func (l *Ledger) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	p := l.pacer.Load()
 	if p == nil {

@@ -19,7 +19,7 @@ type Class struct {
 	Blocks int64 // in use
 	Cached int64 // free, in caches
 	Spans  int64 // that have blocks of the class
-	Carved int64 // blocks that were made of these, in use or not
+	Carved int64 // blocks that were carved from these, in use or not
 
 	// Mallocs is how many blocks were handed out, by the caches of Ps and past caches. Those
 	// that a Local has handed out are in Heap.Mallocs only.
@@ -65,13 +65,13 @@ type Heaps struct {
 
 // A HeapReader reads the counts of all heaps: package cheap.
 type HeapReader interface {
-	// Heaps reads them into h, whose slice is used again.
+	// Heaps reads the counts into h, whose slice is used again.
 	Heaps(h *Heaps)
 }
 
 var heaps atomic.Pointer[HeapReader]
 
-// SetHeaps says who reads the counts of heaps.
+// SetHeaps sets the reader of the counts of heaps.
 func SetHeaps(r HeapReader) { heaps.Store(&r) }
 
 // ReadHeaps reads the counts of all heaps into h, whose slice is used again.
@@ -111,7 +111,7 @@ type PoolReader interface {
 // pools is nil in a program without package own.
 var pools atomic.Pointer[PoolReader]
 
-// SetPools says who reads the counts of pools.
+// SetPools sets the reader of the counts of pools.
 func SetPools(r PoolReader) { pools.Store(&r) }
 
 // ReadPools appends the counts of all pools to list.

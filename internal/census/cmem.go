@@ -29,7 +29,7 @@ type CHeap interface {
 	Watch(intervals int) func() []CSuspect
 }
 
-// cHeap has nil in a program without cmem.
+// cHeap holds nil in a program without cmem.
 var cHeap atomic.Pointer[CHeap]
 
 // SetCHeap says what the C heap is, or that there is none, and returns what was said before.

@@ -31,8 +31,8 @@ type reservation struct {
 	mem         []byte
 }
 
-// mustBeReserved panics if size bytes at addr are not in one reservation. Where the system has
-// them, another mapping might get hurt.
+// mustBeReserved panics if size bytes at addr are not in one reservation. With memory of the
+// system, Release of a wrong range might hit another mapping.
 //
 //go:norace
 func mustBeReserved(op string, addr, size uintptr) {

@@ -37,8 +37,9 @@ func Names() bool { return !GoBacked && !unnamed.Load() }
 // Name gives size bytes at addr, which were reserved or mapped, the name of a purpose. It
 // cannot fail: where there are no names it does nothing.
 //
-// Neighbouring mappings with different names are two, and a process may have so many only.
-// So it is called for whole regions, and for few parts of them.
+// The kernel does not join neighbouring mappings that have different names, and it bounds
+// the number of mappings of a process. So Name is called for whole regions, and for few
+// parts of them.
 func Name(addr, size uintptr, p Purpose) {
 	mustBePages("osmem.Name", addr, size)
 	if !unnamed.Load() && setName(addr, size, p) != nil {

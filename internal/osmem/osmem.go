@@ -58,8 +58,8 @@ const (
 )
 
 // Fault, if it is set, is called before each call that the system may refuse. If it
-// returns an error, the system is not called, and what happens is what happens when the
-// system returns that error. Tests set it to see what happens when there is no memory.
+// returns an error, the system is not called, and the result is as if the system had
+// returned that error. Tests set it to try what happens without memory.
 var Fault atomic.Pointer[func(op Op, size uintptr) error]
 
 func fault(op Op, size uintptr) error {
@@ -110,8 +110,8 @@ func Decommit(addr, size uintptr) {
 }
 
 // Revoke makes size bytes at addr reserved again, so that touching them faults. Commit makes
-// them usable, and then their contents are undefined. If keep is true the system keeps the
-// memory behind them. An error means that they may still be usable.
+// them usable, and then their contents are undefined. If keep is true, the system keeps the
+// memory behind them. If Revoke returns an error, the bytes may still be usable.
 func Revoke(addr, size uintptr, keep bool) error {
 	mustBePages("osmem.Revoke", addr, size)
 	if err := fault(OpRevoke, size); err != nil {
@@ -133,9 +133,9 @@ func Release(addr, size uintptr) {
 }
 
 // Remap moves size bytes from one address to another, with their pages instead of by
-// copying. The address space at to must be reserved. That at from reads as zero
-// afterwards. It may be called only where CanMove returns true, and there it may fail as
-// well. If it fails, that at to may be committed, or the error is ErrLost.
+// copying. The address space at to must be reserved. The bytes at from read as zero
+// afterwards. Remap may be called only if CanMove returns true, and it may still fail.
+// If it fails, the bytes at to may be committed, or the error is ErrLost.
 func Remap(from, to, size uintptr) error {
 	mustBePages("osmem.Remap", from, size)
 	mustBePages("osmem.Remap", to, size)
@@ -149,8 +149,8 @@ func Remap(from, to, size uintptr) error {
 // its own.
 var CanMove = sync.OnceValue(func() bool { return CanRemap && sysCanMove() })
 
-// ErrLost is the error of Remap if another mapping of the program may be where the pages
-// were to go. Neither may be touched from then on.
+// ErrLost is the error of Remap if another mapping of the program may be at the
+// destination. Neither from nor to may be touched from then on.
 var ErrLost = errors.New("osmem: the addresses are lost")
 
 // Map returns size bytes of zeroed memory for metadata. It is never Go memory, and it
