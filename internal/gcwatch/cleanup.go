@@ -16,15 +16,16 @@ type Cleanup struct {
 	serial uint32
 }
 
-// AddCleanup has f(arg) called once, after the object that ptr points to, or into, has
+// AddCleanup arranges one call of f(arg), after the object that ptr points to, or into, has
 // become unreachable: after the first collection that finds it unreachable, or at the latest
 // after the next one.
 //
-// As with runtime.AddCleanup, arg and f are kept reachable, and an object that is reachable
-// from them is never collected. Small objects without pointers share their memory with others.
-// An object may have several functions. A panic of f ends the program. Unlike there, f may run
-// before a finalizer of the object, or at the same time, because a weak pointer to the object is
-// nil then. So the object must be one on which no other package can set a finalizer.
+// As with runtime.AddCleanup, arg and f are kept reachable, and an object that is reachable from
+// them is never collected. Small objects without pointers share their memory with others. An
+// object may have several functions. A panic of f ends the program. Unlike with
+// runtime.AddCleanup, f may run before a finalizer of the object, or at the same time, because a
+// weak pointer to the object is nil then. So the object must be one on which no other package
+// can set a finalizer.
 //
 // f runs on a goroutine of the runtime or of this package, never in a bubble of
 // testing/synctest. It must return soon, because other functions wait for it. It may
@@ -155,7 +156,7 @@ func add(p weak.Pointer[byte], f, arg unsafe.Pointer, n uint16, watched bool) Cl
 		askEarly(place)
 	}
 	if grown {
-		Poll() // in case that the runtime has not told of a collection
+		Poll() // in case that the runtime has not reported a collection
 	}
 	return h
 }

@@ -172,7 +172,7 @@ func Poll() {
 	}
 }
 
-// overdue returns the calls since whose beginning two collections have ended.
+// overdue returns the calls c of Next with cycles() >= c.cycles + 2.
 func overdue() (due []*nextCall) {
 	waiting.mu.Lock()
 	defer waiting.mu.Unlock()

@@ -45,7 +45,7 @@ func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) =
 // calls. A walk that takes long may find an object that was used after that, and died in a later
 // collection. So a walk stops if more collections have ended than the one that began it, and a
 // later walk goes on. If neither cleanups nor finalizers run any more, that does not help. So
-// every walk in mostStops goes on.
+// one walk in mostStops goes on.
 func ordered(since uint64) bool {
 	if !race.Build || orderedCycles() <= since+1 {
 		stops.Store(0)

@@ -126,11 +126,11 @@ type Follower interface {
 // follower is nil in a program without package own.
 var follower atomic.Pointer[Follower]
 
-// Follow has f told from now on, and no other Follower. Package own calls it while it is
-// initialized. What a sweep or a walk that ends before has found is not of package own.
+// Follow makes f the only Follower. Package own calls it while it is initialized: sweeps
+// and walks that ended earlier have found nothing of package own.
 func Follow(f Follower) { follower.Store(&f) }
 
-// swept is called at the end of a sweep, mostly.
+// swept is called by afterSweep: mostly at the end of a sweep.
 func swept(since uint64) {
 	if !reported.Load() {
 		return

@@ -81,10 +81,10 @@ func init() {
 	mostInline.Store(int64(10 * time.Millisecond))
 }
 
-// ask begins a walk, or has the walk that is under way followed by one. since is the number of
-// collections that had ended when the object was made whose death reported this one. swept is
-// the number of a collection whose sweep is over, or 0. ask runs outside of all bubbles of
-// testing/synctest, and so does a goroutine that it starts.
+// ask begins a walk, or makes another walk follow the one that is under way. The death of an
+// object has reported the collection: since is the number of collections that had ended when
+// this object was made. swept is the number of a collection whose sweep is over, or 0. ask
+// runs outside of all bubbles of testing/synctest, and so does a goroutine that it starts.
 func ask(since, swept uint64) {
 	walks.mu.Lock()
 	running := walks.running

@@ -29,7 +29,7 @@ import (
 
 // A Slot is the first part of the contents of a slot. The zero value is ready.
 type Slot struct {
-	lock atomic.Uint32 // taken while pinned; only the portable twin uses it
+	lock atomic.Uint32 // taken while pinned; used only with cheap_portable
 	_    [60]byte      // the rest starts on a cache line of its own
 }
 
@@ -71,10 +71,9 @@ func (t *Table) Seize(want func(id int) bool) []Seized {
 	return seized
 }
 
-// Stop stops all goroutines once, wherever each of them is, pinned ones behind their Leave or
-// Unpin. So each has a point in its code, reached during the call: what it wrote before that point
-// the caller sees after the call, and behind that point the goroutine sees what the caller wrote
-// before the call. Stop must not be called while pinned.
+// Stop stops all goroutines once: each where it is, but a pinned one after its Leave or Unpin.
+// After the call, the caller sees what each goroutine wrote before its stop. After its stop, each
+// goroutine sees what the caller wrote before the call. Stop must not be called while pinned.
 //
 // ReadMemStats is the function whose documentation says that it stops the world.
 func Stop() {

@@ -54,8 +54,8 @@ func (t *Table) Pin() uintptr {
 // Unpin ends what Pin began. Its argument is what Pin returned.
 func (t *Table) Unpin(slot uintptr) { procUnpin() }
 
-// Place returns where the slot of the goroutine's P is missing, or -1 if it is not.
-// The goroutine may be on another P by the time it returns.
+// Place returns the place of the goroutine's P if the slot is missing there, and -1
+// if it is not. The goroutine may be on another P by the time it returns.
 func (t *Table) Place() int {
 	if id := Here(); id < Max && t.Installed(int(id)) == 0 {
 		return int(id)

@@ -44,7 +44,7 @@ func Sites() []Site {
 	return all
 }
 
-// A Place is a stack with the bytes that are in use of what it has allocated.
+// A Place is a stack, with the bytes in use of the blocks that it has allocated.
 type Place struct {
 	PCs  []uintptr
 	Live float64 // an estimate

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// guardRate is the mean number of blocks for each one that is guarded; 0 is off.
+// guardRate is the mean number of blocks per guarded block; 0 is off.
 var guardRate atomic.Int64
 
-// GuardRate returns how many blocks are handed out in the mean for each one that is to be
-// guarded. 0 means that none is.
+// GuardRate returns the mean number of blocks that are handed out per guarded block. 0
+// means that none is guarded.
 func GuardRate() int64 { return guardRate.Load() }
 
 // SetGuardRate sets the rate, and returns the old one. A rate below 0 is 0.
 func SetGuardRate(n int64) int64 { return set(&guardRate, n) }
 
-// set sets one of the two rates, says so to the heaps, and returns the old one.
+// set sets one of the two rates, tells the heaps, and returns the old rate.
 func set(rate *atomic.Int64, n int64) (old int64) {
 	old = rate.Swap(max(0, n))
 	if h := heaps.Load(); h != nil {
@@ -26,7 +26,8 @@ func set(rate *atomic.Int64, n int64) (old int64) {
 
 // Rates are the two rates by which a cache picks blocks: for the profiles by bytes, and to be
 // guarded by number. A block is picked for each independently. The cache counts down to the
-// nearest of the two. As the distances have no memory, it need not keep which one that is.
+// nearer of the two picks. As the distributions have no memory, the cache need not keep which
+// of the two it is.
 type Rates struct{ Bytes, Guard int64 }
 
 // A Pick says what a block was picked for.

@@ -48,11 +48,12 @@ var (
 
 // Heaps are what hands out blocks, with caches that have drawn distances.
 type Heaps interface {
-	// RatesChanged is called after each change of a rate: the distances are of the old one.
+	// RatesChanged is called after each change of a rate: the distances drawn before are of
+	// the old rate.
 	RatesChanged()
 }
 
-// SetHeaps says what hands out blocks. Package cheap calls it while it is initialized, before it
+// SetHeaps sets what hands out blocks. Package cheap calls it while it is initialized, before it
 // draws a distance.
 func SetHeaps(h Heaps) { heaps.Store(&h) }
 
@@ -86,8 +87,8 @@ func Chance(size uintptr) bool {
 	return r != 0 && (r == 1 || rand.Float64() < probability(size, r))
 }
 
-// probability is that of a block to be sampled. With a rate of 1 it is 1: a program that asks
-// for every block gets exact numbers.
+// probability returns the probability that a block is sampled. With a rate of 1 it is 1: a
+// program that asks for every block gets exact numbers.
 func probability(size uintptr, rate int64) float64 {
 	if rate <= 1 {
 		return 1

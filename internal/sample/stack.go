@@ -52,8 +52,8 @@ func PCs(id uint32) []uintptr {
 	return table.numbered[id-1].pcs
 }
 
-// here returns the stack of the caller of its caller. The lock is held. A stack that is deeper
-// than Frames reads has no key.
+// here returns the stack of the caller of its caller. The lock is held. If the stack is deeper
+// than Frames reads, it has no key.
 func here() *stack {
 	var frames [stacks.MostFrames]uintptr
 	short := stacks.Frames(&frames)

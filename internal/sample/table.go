@@ -10,7 +10,7 @@ import (
 // table has all samples, by their stacks and by the addresses of their blocks.
 var table struct {
 	mu sync.Mutex
-	// The rest is under mu, but for the counts that fold.go says.
+	// The rest is under mu, except the counts size and now; see fold.go.
 
 	stacks stacks.Table[*stack]
 	live   map[uintptr]*record // by address
@@ -34,7 +34,7 @@ var start = time.Now()
 func Now() int64 { return int64(time.Since(start)) }
 
 // Add records a block that was handed out at p and is to be sampled. The stack is that of the
-// caller of Add. A sample that is still there for p is ended.
+// caller of Add. If there is still a sample for p, Add ends it.
 func Add(p, size uintptr, of *Holder) {
 	now := time.Since(start)
 	rate := Rate()

@@ -11,15 +11,15 @@ type Tracer interface {
 	// sample stands for.
 	Alloc(p, size uintptr, weight float64)
 
-	// Free is called before the block can be handed out again. Of blocks that were sampled
-	// before the Tracer was set it is called as well.
+	// Free is called before the block can be handed out again. It is called also for
+	// blocks that were sampled before the Tracer was set.
 	Free(p uintptr)
 }
 
 var tracer atomic.Pointer[Tracer]
 
-// SetTracer sets the Tracer, or none if t is nil, and returns the old one. What is being told
-// meanwhile is told to either one.
+// SetTracer sets the Tracer, or none if t is nil, and returns the old one. An event during
+// the call is told to either of the two.
 func SetTracer(t Tracer) (old Tracer) {
 	var p *Tracer
 	if t != nil {

@@ -24,8 +24,8 @@ var seen struct {
 }
 
 // Walk calls f for the first record of each span of a heap, in no order, and returns the
-// state of units. It stops nothing and waits for no goroutine that allocates: what other
-// goroutines hand out or free meanwhile may be missing, or be there although it is gone, and
+// state of units. It stops no goroutine, and waits for none that allocates. So spans that
+// are handed out or freed meanwhile may be missing, or be there although they are gone, and
 // the list of regions may be old. One Walk runs at a time.
 //
 //go:norace
@@ -52,8 +52,8 @@ func Walk(f func(s *Span, tag uintptr)) Census {
 	}
 }
 
-// peek reads a word that others write under a lock. It is as old as the read of a goroutine
-// that had the lock would be a moment later.
+// peek reads a word that others write under a lock. The result may be out of date at once,
+// as that of a read under the lock would be a moment later.
 //
 //go:norace
 func peek(n *int) int { return int(atomic.LoadUintptr((*uintptr)(unsafe.Pointer(n)))) } // an int is a word

@@ -77,9 +77,9 @@ func LeaveChunk(base, size, meta uintptr) {
 	}
 }
 
-// ForgetChunk takes a unit that a heap has just taken out of all chunks. It is in one
-// only if the allocator of the chunk has lost its memory without LeaveChunk: the heap
-// or the allocator below it was destroyed.
+// ForgetChunk removes a unit, which a heap has just taken, from all chunks. The unit
+// is in a chunk only if the allocator of the chunk has lost its memory without
+// LeaveChunk: the heap or the allocator below it was destroyed.
 //
 //go:norace
 func (s *Span) ForgetChunk() {

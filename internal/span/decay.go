@@ -37,12 +37,12 @@ var decay = struct {
 const spareMost = 4 << 20
 
 var (
-	spare    atomic.Int64 // so many bytes are
-	unspared atomic.Bool  // none may be, because the decay is 0
+	spare    atomic.Int64 // bytes that are spare
+	unspared atomic.Bool  // no bytes may be spare, because the decay is 0
 )
 
-// KeepSpare counts n more bytes as spare, if there may be so many. It reports whether it
-// did. The caller calls Decay some time later.
+// KeepSpare counts n more bytes as spare, unless that would exceed spareMost. It reports
+// whether it did. The caller calls Decay some time later.
 //
 //go:norace
 func KeepSpare(n int64) bool {
@@ -111,8 +111,8 @@ type Holder interface {
 	Tick()
 }
 
-// SetHolder says who holds spans. Package cheap calls it while it is initialized, before it
-// takes a span.
+// SetHolder sets the holder of spans. Package cheap calls it while it is initialized,
+// before it takes a span.
 //
 //go:norace
 func SetHolder(h Holder) {

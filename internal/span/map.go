@@ -78,8 +78,8 @@ func TableOf(addr uintptr) Table {
 	return *(*Table)(unsafe.Add(unsafe.Pointer(regions), i*ptrSize))
 }
 
-// Record is the second half: the record of the unit that addr is in. t is TableOf(addr),
-// and is not 0.
+// Record is the second half of Find: the record of the unit that addr is in. t is
+// TableOf(addr), and is not 0.
 //
 //go:norace
 func (t Table) Record(addr uintptr) *Span {

@@ -12,7 +12,7 @@ import (
 var mappings struct {
 	mu    sync.Mutex
 	first uintptr // the record of a first unit; Next leads from one to the next
-	n     int     // of them, those that are being made included
+	n     int     // how many there are, including those that are being made
 }
 
 // mostMappings returns how many spans may have a mapping. Linux bounds the mappings of a
@@ -56,7 +56,7 @@ func AllocMapping(size, align uintptr) (base, space uintptr, err error) {
 }
 
 // AllocWarmMapping is AllocMapping that takes the pages of warm units where it can. If it
-// has, fresh is false, and what is in the mapping is undefined.
+// has taken some, fresh is false, and the contents of the mapping are undefined.
 func AllocWarmMapping(size, align uintptr) (base, space uintptr, fresh bool, err error) {
 	return allocMapping(size, align, Moves())
 }
@@ -131,9 +131,9 @@ func release(start, end uintptr) {
 	}
 }
 
-// GrowMapping makes newSize bytes of the mapping at base usable, of which size bytes
-// are. It reports whether it could: newSize has to fit in the address space of the
-// mapping, and the system has to have the memory.
+// GrowMapping makes newSize bytes of the mapping at base usable; size bytes are
+// usable already. It reports whether it could: newSize has to fit in the address
+// space of the mapping, and the system has to have the memory.
 //
 //go:norace
 func GrowMapping(base, size, newSize, space uintptr) bool {
@@ -145,8 +145,8 @@ func GrowMapping(base, size, newSize, space uintptr) bool {
 	return to <= from || osmem.Commit(base+from, to-from) == nil
 }
 
-// ShrinkMapping releases the memory of the mapping at base behind newSize bytes, of
-// size that are usable.
+// ShrinkMapping releases the memory of the mapping at base behind its first newSize
+// bytes. Before the call its first size bytes are usable.
 //
 //go:norace
 func ShrinkMapping(base, size, newSize uintptr) {

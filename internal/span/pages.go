@@ -104,16 +104,17 @@ var pages struct {
 	unmoved bool // no chunk is moved any more, because the addresses of one were lost
 }
 
-// Alloc returns units in a row, at a multiple of align units, a power of two. There are no more
-// of either than a region has. Their first size bytes are committed. fresh says that these are known to read as zero.
+// Alloc returns units in a row, at a multiple of align units, a power of two. Both numbers are at
+// most regionUnits. The first size bytes are committed. fresh says that these bytes are known to
+// read as zero.
 func Alloc(units, align int, size uintptr) (base uintptr, fresh bool, err error) {
 	mustBeRequest("span.Alloc", units, align, size)
 	base, fresh, _, err = alloc(units, align, size, false)
 	return base, fresh, err
 }
 
-// AllocFilled is Alloc for who gives units back by FreeFilled. filled says that each of the units
-// has what its last user has left there before such a call, or reads as zero.
+// AllocFilled is Alloc for a caller that gives units back by FreeFilled. filled says that each of
+// the units reads as zero, or has the contents that it had in its last call of FreeFilled.
 func AllocFilled(units, align int, size uintptr) (base uintptr, fresh, filled bool, err error) {
 	mustBeRequest("span.AllocFilled", units, align, size)
 	return alloc(units, align, size, false)

@@ -114,8 +114,8 @@ func (r *region) stowAt(i int, from uintptr) bool {
 }
 
 // fetch moves chunks of warm units to a mapping of size bytes that is being made at base.
-// It returns how many, which are at its start. If ok is false the addresses of the chunk
-// behind them are lost.
+// It returns how many it has moved: they are at the start of the mapping. If ok is false,
+// the addresses of the chunk behind them are lost.
 //
 //go:norace
 func fetch(base, size uintptr) (n int, ok bool) {
@@ -149,8 +149,8 @@ func fetch(base, size uintptr) (n int, ok bool) {
 	return n, true
 }
 
-// split counts the chunk that begins with unit i as a piece, if it is none yet, and so many
-// more pieces. It reports whether there may be so many.
+// split counts the chunk that begins with unit i as a piece, if it is none yet, and more
+// other pieces. It counts nothing and returns false if these would exceed mostPieces.
 //
 //go:norace
 func (r *region) split(i, more int) bool {
