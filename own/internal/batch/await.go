@@ -2,12 +2,12 @@ package batch
 
 import "github.com/cheapgo/cheap/own/internal/bell"
 
-// Changed rings when Left may have changed for a batch that Announce was called for, or a
-// release was queued or has left a queue.
+// Changed rings when the result of Left may have changed for a batch with a call of
+// Announce, and when a release has entered or left a queue.
 var Changed bell.Bell
 
-// Announce has Changed ring from now on when entries of the batch, which is sealed, are
-// released, or come out of use.
+// Announce makes Changed ring from now on when entries of the batch, which is sealed,
+// are released, or their last Use ends.
 func (b *Batch) Announce() { b.gone.Or(goneAnnounced) }
 
 // Ended reports whether each entry of a sealed batch is released or disowned.
@@ -16,8 +16,9 @@ func (b *Batch) Ended() bool {
 	return owners == int(b.n)
 }
 
-// over is called when the last entry of a sealed batch may be gone, or others are told. gone
-// is the state after an entry.
+// over is called after entries of a sealed batch have gone: it ends the batch after the last
+// one, and rings Changed if Announce was called. gone is the value of Batch.gone after these
+// entries.
 func (b *Batch) over(gone uint64) {
 	if owners, _ := split(gone); owners == int(b.n) {
 		b.end()
@@ -34,8 +35,8 @@ func (b *Batch) announce() {
 	}
 }
 
-// Await returns a channel that is closed when an entry is released that Close has left to
-// others. The caller is in no bubble of testing/synctest.
+// Await returns a channel that is closed when entry i is released. Close has left the
+// release to others. The caller is in no bubble of testing/synctest.
 func (t *Sentinel) Await(i uint32) <-chan struct{} {
 	b := t.Batch
 	b.mu.Lock()

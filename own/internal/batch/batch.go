@@ -21,10 +21,10 @@ type Batch struct {
 	Home any  // the shard whose batch it is. Only package intake uses it
 	kin  *kin // if the entries are children, else nil
 
-	state any // for the release function, but for entries with a state of their own
+	state any // for the release function, except for entries with a state of their own
 
 	// The entries, by page. A page that nothing needs any more is dropped, and nil: see
-	// pages.go. It is dropped under mu. See at for who may read it without.
+	// pages.go. It is dropped under mu. Batch.at says who may read pages without mu.
 	pages     []unsafe.Pointer // of *Entry
 	onePage   [1]unsafe.Pointer
 	size      uint32 // number of entries
@@ -73,7 +73,7 @@ type Batch struct {
 	*notes // nil if there are none
 }
 
-// The notes of a batch are what most batches do not need.
+// notes are the fields that most batches do not need.
 type notes struct {
 	families  []*Family         // by entry; nil before the first
 	labels    map[uint32]string // by entry; nil before the first
@@ -86,7 +86,8 @@ type notes struct {
 	forgotten *Origin                  // of an entry that the collector found, until OnCollect is told
 }
 
-// note makes room for notes. The caller holds b.mu, or is the only one that knows l.
+// note makes room for notes. The caller holds b.mu, or is the only goroutine that
+// knows b.
 func (b *Batch) note() {
 	if b.notes == nil {
 		b.notes = new(notes)

@@ -35,8 +35,8 @@ type Bundle struct {
 	smallSpare []uintptr
 }
 
-// A bundle of more entries is large. Its memory would be a part of the Go heap that is not
-// small, in a program that only forgets.
+// A bundle of more entries is large. In a program that only forgets owners, its memory
+// would be a large part of the Go heap.
 const smallBundle = 2048
 
 // grow makes room for n entries, at the beginning. A bundle may get more.
@@ -71,7 +71,8 @@ func (b *Bundle) add(j Job) Picked {
 	return p
 }
 
-// addApart has tell tell of an entry, which the caller releases, if it is one of Claim.Apart.
+// addApart makes tell report an entry, which the caller releases, if the entry is one of
+// Claim.Apart.
 func (b *Bundle) addApart(l *Batch, i uint32) {
 	if l.FoundApart(i) {
 		b.parts = append(b.parts, Picked{Batch: l, apart: true, index: i})
@@ -81,9 +82,9 @@ func (b *Bundle) addApart(l *Batch, i uint32) {
 // left returns the number of entries that releaseSome has not released.
 func (b *Bundle) left() int { return b.n - b.done }
 
-// releaseSome releases the next entries, n or fewer, in the order of their addresses. All count as
-// released after the last ones, and if the release function panics then its call is over. Blocks
-// of a heap are released all at once.
+// releaseSome releases the next entries, n or fewer, in the order of their addresses. No entry
+// counts as released before the last one is. If the release function panics, the entries of its
+// call are not passed to it again. Blocks of a heap are released all at once.
 func (b *Bundle) releaseSome(n int) (o Outcome) {
 	if b.n == 0 {
 		return Outcome{}
@@ -119,8 +120,8 @@ func (b *Bundle) finish() (parent *Batch, index uint32) {
 	return parent, index
 }
 
-// tell tells OnCollect of what was released of the next of parts. If OnCollect ends the
-// goroutine, the next tell goes on behind it.
+// tell calls OnCollect for the released entries of the next element of parts. If
+// OnCollect ends the goroutine, the next call of tell goes on with the element behind.
 func (b *Bundle) tell() {
 	last := len(b.parts) - 1
 	p := b.parts[last]

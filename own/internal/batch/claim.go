@@ -12,7 +12,7 @@ type Claim struct {
 	Others bool      // take all sentinels that are lost by now, because this is the only step; their jobs find nothing
 	Next   uint32    // the entry at which the next step begins
 	Buf    []uintptr // for the resources of a step
-	Found  int       // open entries that the last step has claimed, but for those of Apart
+	Found  int       // open entries that the last step has claimed, without those of Apart
 	Apart  []uint32  // those with a state of their own, each to be passed to Release
 }
 

@@ -79,7 +79,7 @@ func (b *Batch) Give(i uint32, state any) (flags uint64) {
 	return kinBit
 }
 
-// makeFamily puts a family where that of an entry belongs. The caller holds b.mu.
+// makeFamily makes f the family of entry i. The caller holds b.mu.
 func (b *Batch) makeFamily(i uint32, f *Family) {
 	b.note()
 	if b.families == nil {

@@ -7,7 +7,7 @@ type Unclosed struct {
 	Labels  []string
 }
 
-// Add adds those of a batch, if that is sealed.
+// Add adds the entries of b that are neither closed nor found, if b is sealed.
 func (u *Unclosed) Add(b *Batch) {
 	if !b.Sealed() {
 		return

@@ -18,7 +18,7 @@ type Outcome struct {
 	Index  uint32
 }
 
-// Settle does what a release of count entries of the spec has left to do, where no
+// Settle does what a release of count entries of the spec has left to do, if no
 // Close returns the error.
 func (o Outcome) Settle(k *Spec, count int) {
 	o.disposeOfParents()
@@ -47,11 +47,11 @@ func (o Outcome) disposeOfParents() {
 }
 
 // Dispose passes an entry that is closed, in no Use and without children to its
-// releaser, where no Close waits for it.
+// releaser, if no Close waits for it.
 func (b *Batch) Dispose(i uint32) { b.pass(i).Settle(b.Spec, 1) }
 
-// pass passes an entry to its releaser. Release sets Gone; what a heap gets back is not
-// passed to Release.
+// pass passes an entry to its releaser. Release sets Gone. pass sets Gone for a block
+// of a heap, which is not passed to Release.
 func (b *Batch) pass(i uint32) Outcome {
 	o := b.Spec.Releaser.Closed(b, i)
 	if b.Spec.Heap != nil {
@@ -212,7 +212,7 @@ func (b *Batch) ReleaseStock() {
 func (b *Batch) EndWhole() bool {
 	b.mu.Lock()
 	// An owner that closes an entry keeps its sentinel alive until the entry is counted as gone.
-	// So in a dead batch the others that close entries are those of a Destroy, and the last
+	// So in a dead batch entries are closed only by a Destroy, and released by it or by the last
 	// children.
 	gone, _ := b.Gone()
 	whole := gone == 0 && !b.shut && b.parts == nil && (b.notes == nil || b.families == nil)

@@ -57,8 +57,8 @@ func (b *Batch) StartSampling() {
 
 // gap returns how many owners are not sampled before the next one that is. Each owner is
 // sampled with the same probability, whatever happened to others. So gaps have a geometric
-// distribution, which does not depend on what was before: the end of a batch need not be
-// remembered. The whole part of an exponential distribution is one.
+// distribution. It has no memory: a gap need not be remembered beyond the end of its
+// batch. The whole part of an exponential distribution is geometric.
 func gap() uint32 {
 	return uint32(min(rand.ExpFloat64()*meanGap, never-1))
 }
@@ -68,9 +68,9 @@ var meanGap = -1 / math.Log1p(-1./leaks.Rate)
 // Every reports whether the origin of each entry is recorded.
 func (b *Batch) Every() bool { return b.rate == 1 }
 
-// Record records where the owner of an entry is being made, if the entry is one of those of
-// which that is recorded. It is called with the shard's lock, or by the only goroutine that
-// knows the batch, before the owner is handed out.
+// Record records the stack that makes the owner of an entry, if the entry is sampled. It is
+// called with the shard's lock, or by the only goroutine that knows the batch, before the
+// owner is handed out.
 func (b *Batch) Record(i uint32) {
 	if b.rate == 1 || i == b.SampleAt {
 		b.record(i)

@@ -68,7 +68,7 @@ const (
 // given as 1<<OneSentinel.
 const OneSentinel = wholeShift
 
-// PageMask returns what is the number of an entry in its page.
+// PageMask returns a mask: an entry has the number i & mask in its page.
 func (b *Batch) PageMask() uint32 { return 1<<b.pageShift - 1 }
 
 // at returns an entry. It must not be changed if its page was dropped. The caller knows

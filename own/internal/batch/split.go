@@ -28,7 +28,7 @@ import (
 type parts struct {
 	bits  []uint64 // two for each sentinel, see dead and claimed
 	left  uint32   // sentinels not found
-	heard bool     // of a sentinel since the batch was split
+	heard bool     // heard was called since the batch was split
 }
 
 func newParts(sentinels uint32) *parts {
@@ -82,8 +82,8 @@ func (b *Batch) claimed(j uint32) {
 	b.dropPage(page)
 }
 
-// outlived is told that a sentinel, which is registered, has outlived some collections. It
-// reports whether it wants to hear that again.
+// outlived is called when a registered sentinel has outlived some collections. It reports
+// whether it is to be called again for the sentinel.
 func (b *Batch) outlived(t *Sentinel) (again bool) {
 	m := &b.Spec.mix
 	b.mu.Lock()
@@ -144,8 +144,8 @@ type mix struct {
 	// of others was not.
 	closed, others uint32
 
-	// Of the batches that are split, have a living sentinel, and were heard of since the
-	// split: all their sentinels, and the living ones.
+	// The sentinels, all and living, of the batches that are split, have a living
+	// sentinel, and had a call of heard since the split.
 	sentinels, living int
 }
 
@@ -163,7 +163,7 @@ const (
 	smallBatch   = 128
 )
 
-// ended is told of a batch that has not outlived collections.
+// ended counts a batch that has not outlived collections.
 func (m *mix) ended() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,8 @@ func (m *mix) ended() {
 	m.fade()
 }
 
-// sealed is told of a batch that is sealed, and whether all its owners are closed.
+// sealed counts a batch that is sealed. closed says whether all its owners are
+// closed.
 func (m *mix) sealed(closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +187,7 @@ func (m *mix) sealed(closed bool) {
 	}
 }
 
-// outlived is told of a batch that has outlived collections.
+// outlived counts a batch that has outlived collections.
 func (m *mix) outlived() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,7 +205,7 @@ func (m *mix) fade() {
 	}
 }
 
-// add is told of a change of the sentinels of batches that were split.
+// add counts a change of the sentinels of batches that were split.
 func (m *mix) add(sentinels, living int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 //
 // entries. Hence the sums over all rows are exact.
 type Tally struct {
-	// Exact has the stack left out of the entries of sampled batches, and a row for each
-	// generation of a stack.
+	// With Exact, entries of sampled batches have no stack, and each generation of a
+	// stack has a row.
 	Exact bool
 
 	rows    map[rowKey]*Row
@@ -45,7 +45,7 @@ type Row struct {
 	strata strata // the samples of sampled batches
 }
 
-// strata are sums by the rate of the batch and the length of the size as a binary number.
+// strata are sums by the rate of the batch and by the number of bits of the size.
 type strata map[stratumKey]*stratum
 
 type stratumKey struct {

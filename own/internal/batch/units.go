@@ -42,9 +42,9 @@ func (units) Trim() {}
 func (units) Destroy() error { return nil }
 
 // named are the units that bear the name of owners in /proc/self/smaps. They are in regions
-// that bear that of heaps. Each run of named units may be a mapping more, and Go's runtime
-// ends the program when it cannot have another one. So they are mostNamed at most. It is
-// under store.mu.
+// that bear the name of heaps. Each run of named units may be one more mapping, and Go's
+// runtime ends the program when it cannot have another mapping. So there are at most
+// mostNamed named units. It is under store.mu.
 var named map[uintptr]struct{}
 
 const mostNamed = 1024

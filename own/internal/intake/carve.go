@@ -34,7 +34,8 @@ type Carver struct {
 	NewHandles func(t *batch.Sentinel, n uint32) unsafe.Pointer
 	Stride     uintptr
 
-	// Shared says that no block can be disowned, be it alone in its chunk or not.
+	// Shared says that no block can be disowned, not even one that is alone in its
+	// chunk.
 	Shared bool
 
 	// Workers take dead batches whose spec has OnCollect, which may block.
@@ -163,10 +164,10 @@ func (s *shard) beginChunk(c chunk) {
 	s.handles = c.handles
 }
 
-// unlockAndGiveWay unlocks the shard before or after a request for a chunk, and
-// in one of 16 calls yields to other goroutines. Dead batches return after the
-// sweeper has found them. With all Ps busy, it would wait for the end of a time
-// slice of 10 ms, and a hundred thousand blocks made in that time would take fresh memory.
+// unlockAndGiveWay unlocks the shard before or after a request for a chunk, and in one of
+// 16 calls yields to other goroutines. Dead batches return after the sweeper has found
+// them. With all Ps busy, the sweeper would wait for the end of a time slice of 10 ms, and
+// a hundred thousand blocks made in that time would take fresh memory.
 func (s *shard) unlockAndGiveWay() {
 	s.chunks++
 	now := s.chunks%16 == 0

@@ -52,8 +52,8 @@ func (in *Intake) Init(k *batch.Spec, construct func([]uintptr) (int, error), pa
 	}
 }
 
-// BeforeConstruct has f called before each call of the constructor, on the same goroutine.
-// No other goroutine may know the Intake before BeforeConstruct returns.
+// After BeforeConstruct, f is called before each call of the constructor, on the same
+// goroutine. No other goroutine may know the Intake before BeforeConstruct returns.
 func (in *Intake) BeforeConstruct(f func()) { in.before = f }
 
 // Put writes a resource of size bytes, more than 0, to the next
@@ -72,8 +72,8 @@ func (in *Intake) Next() (t *batch.Sentinel, i uint32) {
 }
 
 // Own is the slow path of Put. r owns nothing, and size is not negative. If the
-// resource is a child, f is its family. A state that is not nil is its own. Own reports
-// whether it began a batch.
+// resource is a child, f is its parent's family. If state is not nil, it is the
+// resource's own state. Own reports whether it began a batch.
 func (in *Intake) Own(r *batch.Ref, f *batch.Family, resource uintptr, size int64, state any) (began bool, err error) {
 	if in.full() {
 		return false, ErrQueueFull
@@ -93,7 +93,7 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 	if s.destroyed {
 		return false, cheap.ErrDestroyed
 	}
-	// Nothing fails after Join. To take it back could release the parent, here.
+	// Nothing fails after Join. To undo Join could release the parent, here.
 	if f != nil && !f.Join() {
 		return false, batch.ErrClosed
 	}

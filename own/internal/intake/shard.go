@@ -104,8 +104,8 @@ func (s *shard) begin(b *batch.Batch, t *batch.Sentinel) {
 	s.N, s.Taken, s.made = 0, 0, 0
 	s.used = true
 	s.sealAfterGC()
-	// Should the runtime not tell of the collection after which the open batches
-	// are sealed, a goroutine that makes owners notices.
+	// If the runtime does not report the collection after which the open batches
+	// are sealed, a goroutine that makes owners detects that.
 	if s.begun++; s.begun%16 == 0 {
 		gcwatch.Poll()
 	}
@@ -244,8 +244,8 @@ func Resize(b *batch.Batch, i uint32, bytes int) {
 	}
 }
 
-// OpenOnes appends the open entries of a batch to buf. The shard writes no entry
-// meanwhile, but for those that a window takes.
+// OpenOnes appends the open entries of a batch to buf. Only a window may write
+// entries meanwhile.
 func OpenOnes(b *batch.Batch, buf []batch.OpenEntry) []batch.OpenEntry {
 	s, ok := b.Home.(*shard)
 	if !ok {

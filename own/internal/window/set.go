@@ -7,8 +7,8 @@ import (
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
-// A Set leads from the number of a P to its window. It is read without a lock.
-// Windows are added under a lock of the caller, and never removed or moved.
+// A Set has the window of each P, by the number of the P. It is read without a
+// lock. Windows are added under a lock of the caller, and never removed or moved.
 type Set struct {
 	rows [percpu.Max / rowWindows]*row // never nil
 }

@@ -65,9 +65,9 @@ type Fill struct {
 // the lock held and the window closed, the shard is the same as one without a
 // window.
 //
-// There are no windows with the portable twin of package percpu, where a
-// goroutine may be preempted while it writes an entry, nor under the race
-// detector, which knows locks and does not know Ps.
+// There are no windows with the build tag cheap_portable, because a goroutine may
+// be preempted while it writes an entry, nor with the race detector, which knows
+// locks and does not know Ps.
 type Window struct {
 	// Used by the goroutine that is pinned to the P; Limit also by Narrow.
 	fill Fill

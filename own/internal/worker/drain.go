@@ -25,7 +25,7 @@ type Queue struct {
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
 	in      string         // under drainMu; the function that the drainer calls
-	drainer atomic.Uintptr // gcwatch.GoroutineID of the one in Drain, 0 if there is none
+	drainer atomic.Uintptr // gcwatch.GoroutineID of the goroutine in Drain, 0 if there is none
 }
 
 // NewQueue returns the queue of a spec. With thread set a goroutine of the queue
@@ -97,7 +97,7 @@ func (q *Queue) tell() {
 	}
 }
 
-// add counts n releases that wait, or -n that do so no longer.
+// add adds n, which may be negative, to the number of releases that wait.
 func (q *Queue) add(n int64) {
 	count := &account.Process.ToDrain
 	if q.Thread {

@@ -29,9 +29,8 @@ type help struct {
 	rests []*worker // what goroutines have begun and left, because their time was over
 }
 
-// Help releases what takes a moment of what is queued, if there is anything, on the
-// calling goroutine, which holds no lock that a release function takes and is in no bubble
-// of testing/synctest.
+// Help releases queued entries on the calling goroutine, for about aMoment. The goroutine
+// holds no lock that a release function takes, and is in no bubble of testing/synctest.
 func (d *Dispatcher) Help() {
 	if account.Process.Queued.Load() == 0 || gcwatch.InSection() {
 		return
@@ -42,8 +41,9 @@ func (d *Dispatcher) Help() {
 	}
 }
 
-// helpOnce goes on with what another goroutine has left, or releases what a worker would in
-// half the time, until a time. It reports false if there is nothing.
+// helpOnce goes on with what another goroutine has left, or takes jobs with half as many
+// entries as a worker would. It stops at the time until. It reports false if there is
+// nothing to do.
 func (d *Dispatcher) helpOnce(until time.Time) bool {
 	work.mu.Lock()
 	d.help.helped = true
@@ -83,7 +83,7 @@ func (w *worker) leave() {
 	d.expectHelp()
 }
 
-// goAlone has a goroutine of its own end the jobs of a worker.
+// goAlone starts a goroutine that ends the jobs of a worker.
 func (w *worker) goAlone() {
 	w.until = time.Time{}
 	go w.run()

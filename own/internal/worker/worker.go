@@ -19,12 +19,12 @@ type worker struct {
 	since      time.Time   // when it got the jobs
 	stuck      bool        // it is not counted in work.busy
 
-	// Used by the goroutine only that works with the jobs.
+	// Used only by the goroutine that works on the jobs.
 	until  time.Time // when it leaves the rest of its jobs to the next goroutine that helps; or zero
 	bundle batch.Bundle
 }
 
-// workers keeps what ended, because of the memory of its bundle.
+// workers keeps workers that ended, to reuse the memory of their bundles.
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
 func newWorker() *worker { return workers.Get().(*worker) }

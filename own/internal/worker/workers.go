@@ -99,7 +99,7 @@ func (AfterWalk) Walked() {
 // most, whatever the release functions of other pools do.
 //
 // A worker takes as many jobs of a pool at once as it releases in aBit, estimated from the
-// last ones. What a pool has queued beyond that is for a second worker.
+// last ones. If a pool has queued more than that, it gets a second worker.
 //
 // A pool with Options.Workers has workers of its own instead, which serve no other pool.
 const (
@@ -321,7 +321,7 @@ var becameIdle bell.Bell
 func BecameIdle() <-chan struct{} { return becameIdle.Listen() }
 
 // Idle reports whether no release is queued, also for a Drain, and none runs on a
-// goroutine of this package or of package cleanup.
+// goroutine of this package or of package gcwatch.
 func Idle() bool {
 	return !gcwatch.Walking() && account.Process.Queued.Load()+account.Process.ToDrain.Load() == 0
 }
