@@ -55,10 +55,9 @@ func factorOf(tag uintptr) uint64 {
 //
 // Every step can be undone, so a change of the link alone, of the canary alone or of
 // the address alone is detected. A change of both words by XOR or addition of one
-// value gives the right checksum with at most one of the 2⁶³ factors:
-// docs/decisions.md has the reason. The rotation is needed for that. Without it, the
-// highest bit of the link would change only the highest bit of the canary, with every
-// factor.
+// value is undetected with at most one of the 2⁶³ factors: docs/decisions.md has the
+// reason. The rotation is needed for that. Without it, the highest bit of the link
+// would change only the highest bit of the canary, with every factor.
 //
 //go:norace
 //go:nosplit

@@ -37,11 +37,11 @@ func await(ctx context.Context, listen func() <-chan struct{}, done func() bool)
 	}
 }
 
-// awaitInBubble is await in a bubble of testing/synctest. What has to happen may happen on a
-// goroutine outside, as that of a worker, which must not close a channel of the bubble. Or it
-// happens in the bubble when the bubble's time has passed, which stands still while a goroutine
-// of the bubble waits for a channel from outside. So there await calls done again and again, by
-// the clock of the bubble: it is late by 1/500 of the wait, and by a second at most.
+// awaitInBubble is await in a bubble of testing/synctest. The change may happen on a goroutine
+// outside, such as a worker, which must not close a channel of the bubble. Or it may happen in
+// the bubble, after some time of the bubble. This time stands still while a goroutine of the
+// bubble waits for a channel from outside. So there await calls done again and again, by the
+// clock of the bubble: it is late by 1/500 of the wait, and by a second at most.
 func awaitInBubble(ctx context.Context, done func() bool) error {
 	const (
 		part           = 500

@@ -172,8 +172,8 @@ type Integer interface {
 type Number[N Integer] struct{ owner Owner }
 
 // Own makes n the owner of a resource of size bytes in pool; see [Pool.Own]. It panics
-// if the pool has not Options.Numbers, or, on 32-bit systems, if the number does not
-// fit in 32 bits, as a negative int64 does not.
+// in a pool without Options.Numbers. On 32-bit systems it also panics if the number
+// does not fit in 32 bits; a negative int64 does not fit.
 func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
 	return pool.own(&n.owner, wordOf(pool, "Own", resource), size)
 }

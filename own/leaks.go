@@ -14,9 +14,9 @@ import (
 	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
-// A LeakLevel says for which owners a pool records the stack that made them. With these
-// stacks [PoolInfo.Sites] tells where the owners come from that are open, or that the
-// collector had to release. The level is off at first.
+// A LeakLevel says for which owners a pool records the stack that made them.
+// [PoolInfo.Sites] returns the stacks of the owners that are open, and of those that
+// the collector had to release. The level is off at first.
 //
 // The environment variable CHEAP_LEAKS sets levels when the program starts:
 //
@@ -86,7 +86,7 @@ func setLevelsFromEnvironment() {
 // recorded. SetLeakLevel panics if the pattern is malformed or there is no such level.
 //
 // SetLeakLevel may be called at any time. It ends the open batches of the pools, which costs
-// about a microsecond for each.
+// about a microsecond for each batch.
 func SetLeakLevel(pattern string, l LeakLevel) {
 	mustBeLeakLevel(l)
 	if err := leaks.Set(pattern, leaks.Level(l)); err != nil {
@@ -212,9 +212,9 @@ type Site struct {
 // mostLabels is the largest number of labels of a stack that have a site each.
 const mostLabels = 16
 
-// Sites returns where the open owners of the pool were made, the largest sum of sizes first,
-// and then where those were made that the collector had to release. It takes about 20 ns
-// for each entry of the pool's batches, the closed ones included.
+// Sites returns the stacks that made the open owners of the pool, the largest sum of sizes
+// first. Then come the stacks that made the owners that the collector had to release. It
+// takes about 20 ns for each entry of the pool's batches, the closed ones included.
 func (i PoolInfo) Sites() []Site {
 	var sites []Site
 	for _, p := range i.pools {

@@ -74,9 +74,9 @@ func (x *Mem[T]) TryUse(f func(*T) error) error {
 	return f((*T)(t.Pointer(x.owner.ref.Index)))
 }
 
-// Get returns a pointer to the T, or nil if the Mem is closed. The pointer does
-// not keep the Mem alive: without an x.KeepAlive() after the last use of
-// the pointer the T may be freed before. [Owner.Resource] shows such a mistake.
+// Get returns a pointer to the T, or nil if the Mem is closed. The pointer does not
+// keep the Mem alive: an x.KeepAlive() must follow the last use of the pointer, or
+// the T may be freed before that use. [Owner.Resource] shows such a mistake.
 // [Mem.Use] needs no KeepAlive.
 func (x *Mem[T]) Get() *T { return (*T)(x.owner.Resource()) }
 
@@ -85,8 +85,8 @@ func (x *Mem[T]) KeepAlive() { x.owner.KeepAlive() }
 
 // Disown returns the T, which belongs to the caller from now on, and is freed by the
 // Free of the Memory's heap. It returns [ErrShared] if the block shares a block of the
-// heap with others, which is so for all but those of MemoryOptions.Pinned bytes or
-// more, unless MemoryOptions.Batch is 1. Other errors are those of [Owner.Disown].
+// heap with others. Only blocks of MemoryOptions.Pinned bytes or more share none, and
+// all blocks if MemoryOptions.Batch is 1. Other errors are those of [Owner.Disown].
 func (x *Mem[T]) Disown() (*T, error) {
 	p, err := x.owner.Disown()
 	return (*T)(p), err

@@ -57,12 +57,12 @@ func (o *Owner) Close() error {
 
 // CloseWait is [Owner.Close] that waits until the resource is released: until the
 // last Use has returned, the last child is released, and in a pool with Options.Drain
-// or Thread the release function has run. If ctx is done before, CloseWait returns
-// its error, and the resource is released later. CloseWait returns the error of the
-// release function in the cases in which Close does. If the owner is closed already,
-// it returns nil at once. CloseWait does not run the collector: a child that the
-// program has forgotten is released after a later collection, which may be long
-// after.
+// or Thread the release function has run. If ctx is done before that, CloseWait
+// returns the error of ctx, and the resource is released later. CloseWait returns the
+// error of the release function in the cases in which Close does. If the owner is
+// closed already, it returns nil at once. CloseWait does not run the collector: a
+// child that the program has forgotten is released after a collection, which may come
+// much later.
 //
 // CloseWait must not be called in a Use of the same resource, in a release function, or
 // with Options.Drain on the goroutine that calls Drain: it would wait for itself until
@@ -251,11 +251,12 @@ func (o *Owner) disown(t *batch.Sentinel) error {
 	return err
 }
 
-// Resize records that the resource has size bytes now. Package pace counts them from
-// now on, and Resize may start a collection, as Own may. It refuses nothing at a limit.
+// Resize records that the resource has size bytes now. Package pace counts the new size
+// from now on, and Resize may start a collection, as Own may. Resize refuses nothing at
+// a limit.
 //
-// A batch that grows beyond Options.Pinned takes no more owners, but those that it has
-// stay. So a resource that always grows, such as a stream that allocates its buffers
+// A batch that grows beyond Options.Pinned takes no more owners, but keeps those that
+// it has. So a resource that always grows, such as a stream that allocates its buffers
 // later, is best owned with the size that it will have.
 //
 // If the owner is closed, Resize does nothing. It panics if size is negative, and for

@@ -214,8 +214,8 @@ func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 	return p.ownSlow(o, nil, resource, size, nil)
 }
 
-// ownSlow is the slow path of Own. If the resource is a child, f is its family. A state
-// that is not nil is its own.
+// ownSlow is the slow path of Own. If the resource is a child, f is its parent's
+// family. If state is not nil, it is the resource's own state.
 func (p *Pool) ownSlow(o *Owner, f *batch.Family, resource uintptr, size int, state any) error {
 	n := p.sized(size)
 	if n < 0 {
@@ -235,7 +235,7 @@ func (p *Pool) count(began bool, err error) error {
 	return err
 }
 
-// help releases something of what is queued in a pool with Options.Inline. No lock is
+// help releases some of the queued entries of a pool with Options.Inline. No lock is
 // held.
 func (p *Pool) help() {
 	if p.inline != nil && !gcwatch.InBubble() {
@@ -250,10 +250,10 @@ func (p *Pool) mustBeVacant(o *Owner, op string) {
 }
 
 // giveWay yields while releases wait. A goroutine that makes owners calls it once
-// for each batch, with no lock held. To release takes longer than to forget. With
-// all Ps busy, dead batches would pile up for some time slices of 10 ms. On a
-// single P giveWay always yields, because the sweeper, which finds dead sentinels,
-// and the walk over the registrations have no other P to run on.
+// for each batch, with no lock held. To release an owner takes longer than to
+// forget it. With all Ps busy, dead batches would pile up for some time slices of
+// 10 ms. On a single P giveWay always yields, because the sweeper, which finds dead
+// sentinels, and the walk over the registrations have no other P to run on.
 func giveWay() {
 	if worker.Waiting() || runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
@@ -299,15 +299,15 @@ func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) err
 }
 
 // OwnWith is [Pool.Own] for a resource with a state of its own, such as the Go value of a
-// callback. Release gets it, in a call for this resource alone, in place of Options.State
-// and of what [Owner.SetState] has set. A nil state is none. With a parent that is not nil
-// OwnWith is [Pool.OwnUnder].
+// callback. Release gets the state, in a call for this resource alone, in place of
+// Options.State and of what [Owner.SetState] has set. A nil state means none. If parent is
+// not nil, OwnWith is [Pool.OwnUnder].
 //
-// The state stays reachable until that call has returned, or until the owner is disowned. It
-// may refer to the parent's owner. It must not refer to o, to another owner of the pool, or
-// to an owner of a pool whose resources depend on the pool's: such an owner is never found
-// unreachable, and only Close and Destroy release its resource. [CheckReleased] finds this in
-// a test.
+// The state stays reachable until that call of Release has returned, or until the owner is
+// disowned. It may refer to the parent's owner. It must not refer to o, to another owner of
+// the pool, or to an owner of a pool whose resources depend on the pool's: such an owner is
+// never found unreachable, and only Close and Destroy release its resource. [CheckReleased]
+// finds this in a test.
 //
 // An owner with a state takes 120 bytes more of the Go heap, and is made with a lock, as a
 // child is; others cost the same. [Pool.Discard] does not know the state: if OwnWith returns
@@ -357,8 +357,8 @@ func (p *Pool) familyOf(t *batch.Sentinel, parent *Owner) *batch.Family {
 //
 // If Construct made fewer resources than asked, Make hands out those, then returns the error
 // of Construct once, and then calls Construct again. Resources that were never handed out
-// are released by Destroy, after two collections with no Make between them, and after their
-// P has ended because GOMAXPROCS was lowered.
+// are released in three cases: by Destroy, after two collections with no Make between them,
+// and after their P has ended because GOMAXPROCS was lowered.
 //
 // Other errors are those of Own. Make panics without Options.Construct, and if
 // Construct has made a number below 4,096 in a pool without Options.Numbers.
