@@ -12,9 +12,9 @@ import (
 // A pooled arena that is not in use waits in a box for the next GetArena. Each P has a
 // few boxes. An arena has a home: the only box in which it waits. A box is the home of
 // one arena, so only the goroutine that has this arena can fill the empty box: Put
-// needs neither a lock nor a pin, only a store. GetArena takes the arena out, pinned
-// to the P of the box. (With the build tag cheap_portable, and under the race
-// detector, any goroutine may take an arena out, with an atomic swap.)
+// needs neither a lock nor a pin, only a store. Only a goroutine that is pinned to the
+// P of the box takes the arena out. (With the build tag cheap_portable, and under the
+// race detector, any goroutine may take an arena out, with an atomic swap.)
 //
 // When GOMAXPROCS is lowered, arenas stay in the boxes of Ps that no longer run. Trim
 // drops them, and so does the tick of the decay.

@@ -3,9 +3,9 @@
 // scans nor moves a block.
 //
 // It is for arguments of C calls, for memory that C keeps, and for large data that the
-// collector should not see, such as caches. Package libc has an allocator for memory that
-// C passes to its own free. Package own frees objects that C made when Go has forgotten
-// them, and package pace makes the collector count them.
+// collector should not see, such as caches. libc.Allocator is for memory that C passes to
+// its own free. Package own frees objects that C made when Go has forgotten them, and
+// package pace makes the collector count them.
 //
 //	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 64 << 20})
 //	...

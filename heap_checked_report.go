@@ -90,8 +90,7 @@ func (c *checked) damaged(hd *checkedHeader) string {
 }
 
 // check checks all blocks in use and in quarantine. If one was written to outside of its
-// bytes or after its free, check returns the address of the write, and a report; otherwise
-// "".
+// bytes or after its free, check returns where, and a report; otherwise "".
 func (c *checked) check() (at uintptr, report string) {
 	c.lockSettled()
 	defer c.mu.Unlock()

@@ -56,10 +56,10 @@ func (cl *class) sort(h *Heap, b magazine) {
 			break
 		}
 		// A run is the first blocks of the list that are in s, have the canary of a block in a list
-		// of a cache, and follow each other. They keep their links, but for the last one. So for
-		// the others the canary is computed once, and the record of the span is written to once for
-		// all of them. Each has the canary of a sorted block before the next is checked, which may
-		// be the same block.
+		// of a cache, and follow each other. They keep their links, except the last one. So for the
+		// others the canary is computed once, and the record of the span is written to once for all
+		// of them. Each has the canary of a sorted block before the next is checked, which may be
+		// the same block.
 		first, last, n := p, uintptr(0), 0
 		for n < left && (p^first)>>span.UnitShift == 0 {
 			b := blockAt(p)

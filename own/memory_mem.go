@@ -85,8 +85,8 @@ func (x *Mem[T]) KeepAlive() { x.owner.KeepAlive() }
 
 // Disown returns the T, which belongs to the caller from now on, and is freed by the
 // Free of the Memory's heap. It returns [ErrShared] if the block shares a block of the
-// heap with others. Only blocks of MemoryOptions.Pinned bytes or more share none, and
-// all blocks if MemoryOptions.Batch is 1. Other errors are those of [Owner.Disown].
+// heap with others. A block of MemoryOptions.Pinned bytes or more shares none, and
+// with MemoryOptions.Batch 1 no block does. Other errors are those of [Owner.Disown].
 func (x *Mem[T]) Disown() (*T, error) {
 	p, err := x.owner.Disown()
 	return (*T)(p), err
