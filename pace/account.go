@@ -61,17 +61,19 @@ func NewAccount(o AccountOptions) *Account {
 }
 
 // Add counts n bytes that the caller has allocated, or is about to allocate. If a
-// collection is due, Add may start it, and wait for up to 100 ms.
+// collection is due, Add may start it, and wait for up to 100 ms, or a second with a limit.
 //
 // At a limit, that of the account or the program's, Add waits for room: for a
 // collection that begins after the call, and up to a second more while releases end (100 ms
-// where the limit is about what is counted). If there is no room by then, it counts nothing and returns an error that wraps [cheap.ErrLimit]. After eight
+// where the limit is about what is counted). If there is no room by then, it counts nothing and
+// returns an error that wraps [cheap.ErrLimit]. After eight
 // collections in a row that gave nothing back, it returns that error at once, until
-// more is owned or ten times the duration of a collection has passed. What exceeds the
-// program's whole limit is refused at once. Do not hold
-// a lock that a release function needs: Add may wait for releases. That is not a
-// deadlock, because the wait is bounded, but the releases then come too late and Add
-// fails.
+// more is owned or ten times the duration of a collection has passed. More bytes than the
+// program's whole limit are refused at once.
+//
+// The caller must not hold a lock that a release function needs, because Add may wait for
+// releases. There is no deadlock, because the wait is bounded, but the releases come too late
+// and Add fails.
 //
 // Add panics with a [cheap.MisuseError] if n is negative.
 func (a *Account) Add(n int64) error {
@@ -118,7 +120,7 @@ func (a *Account) Remove(n int64) {
 	}
 }
 
-// Close removes the account, with all its bytes, from the sums and from
+// Close removes the account and its bytes from the sums and from
 // [Accounts]. Add must not be called after Close. A second Close does nothing.
 func (a *Account) Close() {
 	a.mustBeMade("Close")
@@ -148,7 +150,7 @@ type Usage struct {
 	Held   int64  // bytes held: for a heap taken from the system, its records included
 	Limit  int64  // the account's own bound on Held, or 0
 	Live   int64  // bytes in use: for a heap those in live blocks
-	Blocks int64  // number of live blocks or resources, or of Adds without a Remove
+	Blocks int64  // number of live blocks, of live resources, or of Adds less Removes
 }
 
 // Accounts returns the usage of all accounts, sorted by name, and those of one

@@ -21,18 +21,18 @@
 // # When a collection starts
 //
 // The Go heap and the bytes that collections can release may grow together by as much
-// as GOGC allows for the heap alone. A collection starts so early that its releases
-// have run by then: when half of these bytes have come, or later if few come during a
-// collection. It runs in a goroutine of its own. While no collection is due, there is no
-// limit, and less than 8 MiB are counted, the package has no goroutine and no timer.
+// as GOGC allows for the heap alone: up to the bound. A collection starts so early that its
+// releases have run before the bound is reached: when half of the growth has come, or later if
+// few bytes come during a collection. It runs in a goroutine of its own. While no collection is
+// due, there is no limit, and less than 8 MiB are counted, the package has no goroutine and no timer.
 //
-// While a collection is due or under way, goroutines that take memory yield now and then. If all
-// of these bytes have come a goroutine waits, first come first served, until releases have made
-// room, but for 100 ms at most, or a second with a limit. That slows down a program that allocates faster than
+// While a collection is due or under way, goroutines that take memory yield now and then. At the
+// bound a goroutine waits, first come first served, until releases have made room, but for 100 ms
+// at most, or a second with a limit. That slows down a program that allocates faster than
 // collections release, so that its memory stays bounded. A goroutine waits in the
 // calls that count memory: those of a Heap and of package own that take memory, and
-// Account.Add. It never waits in a release function. If no release ends for 20 ms, as
-// when the goroutine holds a lock that the releases need, waits are 1 ms long for a
+// Account.Add. It never waits in a release function. If no release ends for 20 ms, or 200 ms with
+// a limit, as when the goroutine holds a lock that the releases need, waits are 1 ms long for a
 // while.
 //
 // Options.MaxGCShare bounds the time that collections take. With GOGC=off collections
@@ -50,34 +50,35 @@
 // own.Memory are counted once.
 //
 // A program that imports package cmem needs no Account: cmem counts what malloc has
-// handed out, to any library, and what of it other accounts count as well counts once,
-// if their CHeap is set.
+// handed out, to any library. Bytes of these that another account counts as well count once
+// if its CHeap is set.
 //
 // # Limits
 //
 // A limit is about what the kernel counts, because the kernel kills by that: the resident memory of
-// the process, or what its cgroup is charged. What accounts count says who takes memory, and
+// the process, or what its cgroup is charged. Accounts say who takes memory, and
 // when; sizes that are declared wrongly, by a factor of five, do no harm. When there is little room
 // the package has releases run, gives free memory back to the system, of malloc, of heaps and of Go,
 // collects, slows down the goroutines that make owners, by a second each at most, and
-// refuses requests, in this order. While there is a limit, a goroutine looks at what is
-// resident 10 to 1,000 times a second, as fast as that changes. See Options.Limit and [SetLimit].
+// refuses requests, in this order. While there is a limit, a goroutine reads what is
+// resident 10 to 1,000 times a second, more often the faster that grows. See Options.Limit and [SetLimit].
 //
-// glibc's malloc keeps what it has free in an arena for each thread, and may keep more than is in
-// use. A program with a limit imports github.com/cheapgo/cheap/libc/arenas, which bounds their
-// number. Without that it may be killed under a limit in which it would live: Stats.Arenas and
+// glibc's malloc has arenas, up to one for each thread, and keeps free memory in each: often more than
+// is in use. A program with a limit imports github.com/cheapgo/cheap/libc/arenas, which bounds the number
+// of arenas. A program without that import may be killed where one with it lives: Stats.Arenas and
 // the errors say so. With package libc, which most bindings import, the package knows what
 // glibc, jemalloc and tcmalloc have free, and gives it back: when there is little room, and, with or
 // without a limit, when more than 8 MiB and an eighth of what is in use are free for some seconds.
-// That takes one percent of the time at most, and is tried more rarely where the program needs the
+// The latter takes one percent of the time at most, and less where the program needs the
 // memory again at once.
 //
-// With jemalloc a small container needs MALLOC_CONF=narenas:2,dirty_decay_ms:0 as well. mimalloc says
-// nothing of what it has free, and a program with it may be killed. docs/figures.md has who lives.
+// With jemalloc a small container needs MALLOC_CONF=narenas:2,dirty_decay_ms:0 as well. mimalloc does
+// not tell how much it has free, so a program with mimalloc may be killed. docs/figures.md lists, for each
+// malloc, which programs were killed.
 //
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
 // an own.Pool. Own counts a resource that C has allocated already. It is not
 // refused at a limit, and waits there as it does at any bound. So a binding calls Reserve before C
-// allocates, if its users should get an error in place of a process that is killed. Without Reserve
-// the package keeps as much room as goroutines have lately allocated before they called Own.
+// allocates, if its users should get an error before the kernel kills the process. Without Reserve
+// the package keeps room for what goroutines allocate before they call Own: the most lately.
 package pace

@@ -37,15 +37,19 @@ type Options struct {
 	// and all counted memory outside of it.
 	Limit int64
 
-	// LimitFromEnvironment, if Limit is 0, takes the limit from the environment: that of the memory
-	// cgroup of the process, which is a container's, or of one around it, and the runtime's memory
-	// limit, which GOMEMLIMIT or [debug.SetMemoryLimit] has set. The first bounds what the cgroup is
-	// charged, less files that the kernel has cached and that were not read lately; it is read again
-	// ten times a second. The second is as Limit. If neither is set there is no limit.
+	// LimitFromEnvironment, if Limit is 0, takes two limits from the environment, and both hold:
+	//
+	//   - that of the memory cgroup of the process, which is a container's, and of those around it. It
+	//     bounds what the cgroup is charged, less files that the kernel has cached and that were not
+	//     read lately, and is read again ten times a second.
+	//   - the runtime's memory limit, which GOMEMLIMIT or [debug.SetMemoryLimit] has set. It bounds
+	//     what Limit does.
+	//
+	// If neither is set there is no limit.
 	LimitFromEnvironment bool
 
-	// MaxGCShare is the largest share of processor time, from 0 to 1, that the
-	// collections may take that this package starts. 0 means 0.15. It delays a
+	// MaxGCShare is the largest share of processor time, from 0 to 1, that collections
+	// started by this package may take. 0 means 0.15. It delays a
 	// collection for a request that has met a limit by 100 ms at most. Where the kernel says
 	// that there is no room under a limit, collections may take a quarter.
 	MaxGCShare float64
@@ -58,7 +62,7 @@ const defaultMaxGCShare = 0.15
 var ErrStarted = errors.New("cheap: pace has been started already")
 
 // ErrCollectorOff is returned by [Start] if the collector is off (GOGC=off) and there
-// is no limit. Nothing would then start a collection, and nothing be released.
+// is no limit. No collection would start, and no resource be released.
 var ErrCollectorOff = errors.New("cheap: pace.Start: GOGC is off and there is no limit, so no collection " +
 	"would ever start; set Options.Limit or LimitFromEnvironment, or GOGC")
 
@@ -121,14 +125,15 @@ var last atomic.Pointer[pacer]
 // A limit that SetLimit has set is that of Options.Limit; one from the environment is dropped.
 // The package sets the runtime's memory limit to what remains for the Go heap,
 // but never to less than the Go heap needs, nor to more than GOMEMLIMIT or [debug.SetMemoryLimit]
-// has set before. A request for memory outside that
-// would exceed the limit waits for a collection that begins after it, and for up to
-// a second more while releases end, in which a second one may begin; 100 ms where the limit is about
-// what is counted. If there is no room by then, it fails
-// with an error that wraps [cheap.ErrLimit] and contains a [LimitError], or with a nil
-// block. What is larger than the limit itself is refused at once. A request of a Heap or an
-// own.Memory waits for its collections one by one, and may be overtaken; others are served
-// in the order in which they came, and one whose time is up takes what room there is.
+// has set before.
+//
+// A request for memory outside the Go heap that would exceed the limit waits for a collection that
+// begins after the request, and then for up to a second while releases end (100 ms where the limit
+// is about what is counted), in which a second collection may begin. If there is no room by then,
+// the request fails with an error that wraps [cheap.ErrLimit] and contains a [LimitError], or with a
+// nil block. A request for more than the whole limit is refused at once. A request of a Heap or an
+// own.Memory waits for its collections one by one, and others may overtake it. All other requests
+// are served in the order in which they came; one whose time is up takes what room there is.
 func SetLimit(bytes int64) int64 {
 	if bytes < 0 {
 		panicMisuse("pace", "SetLimit", "the limit %d is negative; use 0 for no limit", bytes)
@@ -165,13 +170,13 @@ type Stats struct {
 	WaitTime time.Duration // sum of the times that they waited
 	Refusals int64         // requests that failed at a limit
 
-	Trims   int64 // how often malloc gave memory back to the system, because there was little room or it was free for long
-	Trimmed int64 // by how many bytes the resident memory was smaller after that
+	Trims   int64 // how often this package had malloc give free memory back to the system
+	Trimmed int64 // by how many bytes the resident memory was smaller after these, in all
 
 	Held        int64 // bytes in all accounts, now
 	Reclaimable int64 // the part of Held that collections release, once unreachable
 	Limit       int64 // see Options; 0 if there is none
-	Used        int64 // bytes that counted against Limit when the package looked last, as far as the kernel says; else 0
+	Used        int64 // bytes that counted against Limit when the package read them last, as far as the kernel says; else 0
 
 	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first
 	// time. It is 0 until then, and if their number is bounded, as package libc/arenas does.

@@ -16,9 +16,11 @@ const (
 	mostBackoff = 8
 )
 
-// least returns the number of new bytes since the baseline that a collection requires: a third
-// of what makes the runtime collect the Go heap, at most. backoff is 1, or more if the last
-// collections freed little.
+// least returns the number of new bytes since the baseline that a collection requires:
+//
+//	max(8 MiB, heap/3 * min(1, GOGC/100)) * backoff
+//
+// backoff is 1, or more if the last collections freed little.
 func (m baseline) least(gogc int, backoff int64) int64 {
 	if gogc < 0 || gogc > 100 {
 		gogc = 100
@@ -26,13 +28,14 @@ func (m baseline) least(gogc int, backoff int64) int64 {
 	return max(floor, m.heap/300*int64(gogc)) * backoff
 }
 
-// bound returns the number of reclaimable bytes that there may be before the releases of
-// the next collection have run, when the Go heap has heap bytes of objects, dead ones
-// included:
+// bound returns the largest On, the number of reclaimable bytes before the releases of the next
+// collection have run, for which one of the two holds:
 //
-//	On + Hnow <= (Ob + Hb) * (1 + GOGC/100), or On - Ob <= 2 * least.
+//	On + Hnow <= (Ob + Hb) * (1 + GOGC/100)
+//	On - Ob   <= 2 * least
 //
-// gogc is negative if the collector is off; then there is no bound.
+// Ob and Hb are the baseline's, and Hnow is heap: the bytes of objects in the Go heap, dead
+// ones included. gogc is negative if the collector is off; then there is no bound.
 func (m baseline) bound(heap int64, gogc int, backoff int64) int64 {
 	if gogc < 0 {
 		return noBound
@@ -41,8 +44,8 @@ func (m baseline) bound(heap int64, gogc int, backoff int64) int64 {
 }
 
 // due returns the number of reclaimable bytes at which a collection is due, so that its
-// releases have run when there are bound bytes. lead bytes have come during one
-// collection lately. A collection is not due before half of the bytes have come.
+// releases have run before there are bound bytes. lead is how many bytes come during one
+// collection. With slack = bound - baseline, it lies slack/8 to slack/2 below bound.
 func (m baseline) due(bound, lead int64) int64 {
 	if bound == noBound {
 		return noBound
@@ -59,9 +62,9 @@ func (m baseline) goal(gogc int) int64 {
 
 const noBound = math.MaxInt64
 
-// next returns the number of reclaimable bytes at which to check again, when there are
-// reclaimable now. It is halfway to the trigger, because the Go heap grows meanwhile,
-// which lowers the trigger.
+// next returns the number of reclaimable bytes at which to check again: halfway from
+// reclaimable, the present number, to the trigger. The Go heap grows meanwhile, which lowers
+// the trigger.
 func next(reclaimable, trigger int64) int64 {
 	if trigger == noBound {
 		return reclaimable + floor
@@ -69,8 +72,8 @@ func next(reclaimable, trigger int64) int64 {
 	return reclaimable + max((trigger-reclaimable)/2, floor/8)
 }
 
-// nextBackoff returns the backoff after a collection that freed freed bytes, when
-// came new bytes had come since the collection before.
+// nextBackoff returns the backoff after a collection that freed freed bytes. came is the
+// number of bytes that had come since the collection before.
 func nextBackoff(backoff, freed, came int64) int64 {
 	switch {
 	case freed < came/8:

@@ -20,7 +20,7 @@ const (
 	due              // a collection is to begin, as soon as MaxGCShare allows it
 	collecting       // a collection that this package has started is under way
 	draining         // a collection has ended, and the releases that it caused run
-	refused          // as idle; but collections at a limit were futile, and requests there fail at once
+	refused          // no collection runs; the last ones at a limit were futile, and requests there fail at once
 	stopped          // after Stop
 	states
 )
@@ -29,14 +29,14 @@ const (
 type event int32
 
 const (
-	reached    event = iota // the bytes have come for which a collection is due
+	reached    event = iota // there are as many reclaimable bytes as a collection is due at
 	limitHit                // a request has met a limit, and demands a collection
 	begun                   // the collection begins
 	completed               // the collection that begun has ended
 	externalGC              // a collection has ended that the program or the runtime has started
 	drained                 // the releases have run, or make no progress
-	futile                  // as drained; and this was one of several collections at a limit that freed nothing
-	resumed                 // owners have come since, or time has passed
+	futile                  // as drained, after mostFutile collections in a row at a limit that freed nothing
+	resumed                 // bytes were added to the reclaimable ones since futile, or futileUntil has passed
 	stop                    // Stop is called
 	events
 )
@@ -48,10 +48,9 @@ type edge struct {
 	to   state
 }
 
-// transitions are all edges but those of stop, which leads from every other state to
-// stopped. An event for which a state has no edge is ignored: it has come too late, or
-// another goroutine has caused the same one before. So only one of several goroutines
-// gets to begin a collection.
+// transitions are all edges but those of the event stop, which leads from each state to
+// stopped. An event for which a state has no edge is ignored: it is late, or another
+// goroutine has caused the same event before. So one goroutine begins a collection.
 var transitions = []edge{
 	{idle, reached, due},
 	{idle, limitHit, due},
@@ -89,8 +88,8 @@ type machine struct {
 
 	mu    sync.Mutex // no other lock is taken while it is held
 	begun int64      // collections that this package has started; under mu, as the rest
-	ended int64      // of these, those after which the releases have run
-	ours  bool       // it has started the one that is under way, or that ended last
+	ended int64      // how many of begun have ended, their releases included
+	ours  bool       // this package has started the collection that is under way, or that ended last
 }
 
 func (m *machine) state() state { return state(m.is.Load()) }
@@ -118,8 +117,8 @@ func (m *machine) to(e event) bool {
 	return true
 }
 
-// counts returns how many collections this package has started, and after how many
-// of them the releases have run.
+// counts returns how many collections this package has started, and how many of those
+// have ended, their releases included.
 func (m *machine) counts() (begun, ended int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,28 +127,31 @@ func (m *machine) counts() (begun, ended int64) {
 
 // A pacer exists from Start to Stop. There is one at a time.
 //
-// A goroutine that takes memory and reaches a bound calls pressure, in pressure.go.
-// pressure decides whether a collection is due, and starts a goroutine for it; it
-// never collects itself. That goroutine runs collect, in collect.go. Two more
-// goroutines run by themselves: guard, in resident.go, while there is a limit, and give, in
-// giveback.go, while much is counted outside the Go heap. After a collection
-// that the program or the runtime has started, the function that awaitCollection has
-// registered calls collected.
+// Its goroutines, and what they run:
+//
+//	one that takes memory and reaches a bound    Pressure (pressure.go)
+//	one for each collection that is due          collect (collect.go); Check starts it
+//	one after each other collection              follow (collect.go); collected starts it
+//	one while there is a limit                   guard (resident.go)
+//	one while giveLeast or more is counted       give (giveback.go)
+//
+// Pressure never collects. awaitCollection has collected called after each collection,
+// whatever starts it.
 type pacer struct {
 	machine
 
 	maxShare float64 // Options.MaxGCShare, or the default
 
-	limit   atomic.Int64 // that the program has set, 0 if there is none
-	cgroups atomic.Int64 // that of the cgroups, likewise
-	goLimit atomic.Int64 // the runtime's memory limit as set here, 0 if it was not set
+	limit   atomic.Int64 // the limit that the program has set, 0 if there is none
+	cgroups atomic.Int64 // the limit of the cgroups, 0 if there is none
+	goLimit atomic.Int64 // the runtime's memory limit that this package has set, 0 if it has set none
 
 	bound           atomic.Int64 // number of reclaimable bytes at which those who take wait
 	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
 	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
-	notBeforeScarce atomic.Int64 // the same, when there is no room, because of hardShare
+	notBeforeScarce atomic.Int64 // takes the place of notBefore while there is no room; because of hardShare
 	stuck           atomic.Int64 // releases that were queued when a drain saw no progress, or 0
-	yielded         atomic.Int64 // when a goroutine has yielded last; in Unix nanoseconds
+	yielded         atomic.Int64 // when a goroutine yielded last; in Unix nanoseconds
 	loose           atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
 
 	barren   atomic.Bool  // the last collection and all its releases have freed nothing
@@ -158,9 +160,9 @@ type pacer struct {
 	admitted atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
 
 	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
-	scarce  atomic.Bool   // then: there is no room
+	scarce  atomic.Bool   // metered, and there is no room
 	over    chan struct{} // closed in Stop; guard and give end
-	arenas  atomic.Int64  // of malloc, when it first gave memory back at a limit, if they are not bounded
+	arenas  atomic.Int64  // number of malloc's arenas when malloc first gave memory back at a limit; 0 before, and if they are bounded
 
 	awaiting atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
@@ -175,19 +177,19 @@ type pacer struct {
 	baseline baseline
 	backoff  int64
 	demanded bool             // a request at a limit demands the collection that is due or under way
-	costs    [4]time.Duration // of the last collections
-	leads    [4]int64         // reclaimable bytes that came during each, until its releases had run
+	costs    [4]time.Duration // processor time of each of the last collections
+	leads    [4]int64         // reclaimable bytes that came during each, its releases included
 	reader   reader
 	gauge    gauge
 	before   int64 // the runtime's memory limit before Start
 	changed  bool  // the program has changed that limit since
 
 	guarding, giving bool  // guard runs; give runs
-	giver            giver // of give
+	giver            giver // what give knows
 
-	futileCount int       // collections at a limit, in a row, that freed nothing
-	futileEver  int64     // in refused: reclaimable bytes that had ever been taken then
-	futileUntil time.Time // in refused: its end, whether or not owners come
+	futileCount int       // how many collections in a row at a limit freed nothing
+	futileEver  int64     // in state refused: the reclaimable bytes ever taken, when it began
+	futileUntil time.Time // in state refused: when it ends at the latest
 
 	stats stats
 }
@@ -219,8 +221,8 @@ func (p *pacer) begin() {
 	p.startLimit()
 }
 
-// startLimit has collected called after each collection, if there is a limit: the
-// runtime's memory limit must also follow releases. It starts guard, too.
+// startLimit, if there is a limit, has collected called after each collection, because the
+// runtime's memory limit must also follow releases, and starts guard.
 func (p *pacer) startLimit() {
 	if p.most() == 0 {
 		return
@@ -231,8 +233,8 @@ func (p *pacer) startLimit() {
 	p.startGuard()
 }
 
-// startGuard starts guard if there is none. In a bubble of testing/synctest it would belong to the
-// bubble: then collected starts it, after the next collection. The caller holds p.mu.
+// startGuard starts guard if it does not run. In a bubble of testing/synctest it starts nothing, because
+// guard would belong to the bubble: collected calls startGuard after the next collection. The caller holds p.mu.
 func (p *pacer) startGuard() {
 	if p.metered.Load() && !p.guarding && p.state() != stopped && !gcwatch.InBubble() {
 		p.guarding = true
@@ -250,8 +252,8 @@ func (p *pacer) goUntilOver(f func(over <-chan struct{})) {
 	go f(p.over)
 }
 
-// end stops the pacer, and restores the runtime's memory limit. All who wait see
-// that it is stopped.
+// end stops the pacer, and restores the runtime's memory limit. Goroutines that wait for
+// room go on: the state is stopped.
 func (p *pacer) end() {
 	p.mu.Lock()
 	account.Process.SetPacer(nil)
