@@ -20,23 +20,23 @@ const (
 	// that is next to nothing would ask for more than a time.Duration can be.
 	mostDelay = 365 * 24 * time.Hour
 
-	// longest.loose bounds waits at the bound after a drain without progress, for
-	// loosePause times as long as the collection took.
+	// After a drain without progress patience.loose bounds the waits at the bound, for loosePause
+	// times as long as the collection took.
 	loosePause = 10
 )
 
-// launch starts the collection that is due, in a goroutine of its own, if MaxGCShare
-// allows it, or in any case if regardless is set. The caller holds p.mu.
+// launch starts the collection that is due, in a goroutine of its own. It does nothing if
+// MaxGCShare delays the collection, unless regardless is set. The caller holds p.mu.
 func (p *pacer) launch(regardless bool) {
 	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || gcwatch.InBubble() || !p.to(begun) {
 		return
 	}
-	account.Process.SetReclaimableAt(0) // from now on each allocation gives way
+	account.Process.SetReclaimableAt(0) // from now on each allocation calls Pressure, and gives way
 	p.tasks.Add(1)
 	go p.collect()
 }
 
-// from returns before which time no collection begins, in Unix nanoseconds.
+// from returns the time before which no collection begins, in Unix nanoseconds.
 func (p *pacer) from() int64 {
 	if p.scarce.Load() {
 		return min(p.notBefore.Load(), p.notBeforeScarce.Load())
@@ -71,8 +71,8 @@ func (p *pacer) collect() {
 	p.costs[n%int64(len(p.costs))] = took
 	_, everNow := account.Process.Reclaimable()
 	p.leads[n%int64(len(p.leads))] = everNow - ever
-	// The least cost of the last collections is taken as the real cost. A higher
-	// one means that other processes took the processor away meanwhile.
+	// The least of the last costs is taken as the real cost. A higher one means that other
+	// processes took the processor meanwhile.
 	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
 	p.notBefore.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
 	p.notBeforeScarce.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
@@ -95,11 +95,10 @@ func (p *pacer) collect() {
 	account.Process.Wake()
 }
 
-// endOf returns the event with which a collection ends that has begun at begin, when
-// held bytes were held. demanded says that a request at a limit has demanded it, and that
-// all releases have run. freed is the number of reclaimable bytes that these gave back, all of
-// which others may have taken by now: as many may be held as before. The caller holds
-// p.mu.
+// endOf returns the event that ends a collection. At begin it began, and accounts held held
+// bytes. freed is the number of reclaimable bytes that its releases gave back; other goroutines
+// may have taken as many since, so Held need not be less than held. demanded says that a request
+// at a limit has demanded the collection, and that all releases have run. The caller holds p.mu.
 func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
 	switch {
 	case freed > 0 || account.Process.Held() < held:
@@ -114,8 +113,8 @@ func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
 	return drained
 }
 
-// noteStuck notes how a drain has ended, after a collection that took so long. stuck
-// is the number of releases that were queued and made no progress.
+// noteStuck notes how a drain has ended. took is the time of the collection and the drain. stuck
+// is the number of releases that were queued and made no progress, or 0.
 func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 	p.stuck.Store(stuck)
 	if stuck > 0 {
@@ -123,11 +122,14 @@ func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 	}
 }
 
-// trim returns idle memory to the system. The idle memory that is kept is what may come
-// until the next collection, and spareIdle. So it does not add to the bound by more than
-// that when sizes differ much, and new blocks do not fit into the space of old ones. What
-// is returned and then needed costs more than the collection: 0.1 ms for each megabyte.
-// At a limit idle memory counts, so all of it goes. The caller holds p.mu.
+// trim returns idle memory of heaps to the system. It keeps
+//
+//	bound - reclaimable + spareIdle
+//
+// bytes: those that may come until the next collection, and a few. More idle memory would add to
+// the bound, when sizes differ and new blocks do not fit into the space of old ones. Less would
+// have to be taken from the system again, which costs more than the collection: 0.1 ms for each
+// megabyte. At a limit idle memory counts, so all of it goes. The caller holds p.mu.
 func (p *pacer) trim(atLimit bool) {
 	if atLimit || p.scarce.Load() {
 		span.TrimTo(0)
@@ -146,9 +148,9 @@ func (p *pacer) trim(atLimit bool) {
 // spareIdle is enough for the collections of one program to differ by a few blocks.
 const spareIdle = floor / 2
 
-// takeBaseline takes the baseline after a collection. At the beginning of the collection
-// there were reclaimable bytes, and ever had been taken. It returns the number of bytes
-// freed since. The caller holds p.mu.
+// takeBaseline takes the baseline after a collection. reclaimable and ever are what
+// Ledger.Reclaimable returned when the collection began. It returns the number of bytes freed
+// since. The caller holds p.mu.
 func (p *pacer) takeBaseline(r reading, reclaimable, ever int64) (freed int64) {
 	account.Process.Refresh()
 	now, everNow := account.Process.Reclaimable()
@@ -159,16 +161,15 @@ func (p *pacer) takeBaseline(r reading, reclaimable, ever int64) (freed int64) {
 
 // drain waits until the releases that follow a collection are done:
 //
-//   - The walk of package cleanup that began after the sweep is over, so all owners that
-//     died are found. If swept is set, the sweep is over, and drain has the walk begin if
-//     the runtime does not report that soon.
+//   - The walk of package gcwatch that began after the sweep is over, so all owners that
+//     died are found. If swept is set, the sweep is over, and drain begins the walk if
+//     the runtime does not report the end of the sweep soon.
 //   - The runtime has run the cleanups that were queued.
-//   - The workers of package own have no batch left. What waits for a Drain that the
-//     program calls does not count.
+//   - The workers of package own have no batch left. Releases that wait for the program to
+//     call Drain do not count.
 //
-// It gives up after most.drain, or most.stuck without progress, and returns the number
-// of releases that workers have or will have, in the second case. done says that it did
-// not give up.
+// It gives up after most.drain, and after most.stuck without progress. In the second case stuck
+// is the number of releases that are queued for workers. done says that it did not give up.
 func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 	first := r.read()
 	n := uint64(first.cycles)
@@ -214,8 +215,8 @@ func (p *pacer) awaitCollection() {
 	gcwatch.Next(p.collected)
 }
 
-// collected runs after a collection. If this package has not started it, it takes the
-// baseline, and checks whether another collection is due.
+// collected runs after a collection. If this package has not started the collection, collected
+// starts follow, which takes the baseline and checks whether another collection is due.
 func (p *pacer) collected() {
 	p.awaiting.Store(false)
 	if p.state() == stopped {
@@ -224,8 +225,8 @@ func (p *pacer) collected() {
 	account.Process.Refresh()
 	reclaimable, ever := account.Process.Reclaimable()
 	if reclaimable < floor && p.most() == 0 {
-		// There is nothing to pace, so no sentinel is registered. pressure does
-		// that again when much memory is taken.
+		// There is nothing to pace, so no sentinel is registered. Check registers one
+		// when much memory is taken.
 		p.mu.Lock()
 		defer p.unlock()
 		p.baseline = baseline{heap: p.baseline.heap, reclaimable: reclaimable}
@@ -243,8 +244,8 @@ func (p *pacer) collected() {
 	go p.follow(reclaimable, ever)
 }
 
-// follow is collect after a collection that has ended already. When it ended there
-// were reclaimable bytes, and ever had been taken.
+// follow is collect for a collection that has ended already. reclaimable and ever are what
+// Ledger.Reclaimable returned after it.
 func (p *pacer) follow(reclaimable, ever int64) {
 	defer p.tasks.Done()
 	var r reader

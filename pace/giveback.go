@@ -8,49 +8,50 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// What a program frees stays in malloc, and resident: after a burst, after a cache was emptied, and in
-// the arenas of many threads. So, as a heap does, the package gives back what has been free for a
-// second. There is a goroutine for that while memory outside the Go heap comes and goes:
+// Memory that a program frees stays in malloc, and resident: after a burst, after a cache was emptied,
+// and in the arenas of many threads. So the package has malloc give back what was free for a second. A
+// goroutine does that while giveLeast bytes or more are counted outside the Go heap:
 //
 //  1. Once a second it compares what is resident with what is known to be in use. This costs
-//     some microseconds. If the difference was small three times, and little is counted, the goroutine
-//     ends. The next check of the bounds at which 8 MiB are counted starts another one.
-//  2. If the difference is large now and was a second ago, malloc is asked. That walks its free blocks,
-//     so it takes one percent of the time at most.
+//     some microseconds. If the difference was small giveCalm times in a row, and less than giveLeast is
+//     counted, the goroutine ends. setBounds starts another one when giveLeast is counted again.
+//  2. If the difference is large now, and was large a second ago, the goroutine reads how much malloc has
+//     free. malloc walks its free blocks for that, so this takes one percent of the time at most.
 //  3. If much is free, malloc gives it back.
-//  4. If most of that is resident again a second later, the program needed it: the pause
-//     before the next time doubles.
+//  4. If most of these bytes are resident again a second later, the program needed them: the pause
+//     before the next step 3 doubles.
 
 const (
-	// Free memory up to this and an eighth of what is in use stays: it will be used again.
+	// Free memory stays in malloc up to giveLeast plus an eighth of what is in use: it will be used again.
 	giveLeast = 8 << 20
 
-	// giveShare is the share of time for looking at malloc, and for having it give memory back.
+	// Step 2, and likewise step 3, takes one part in giveShare of the time at most.
 	giveShare = 100
 
 	giveCalm      = 3               // see step 1
 	giveMostPause = 8 * time.Second // of step 4
 )
 
-// giveEach is how often the goroutine looks. Tests change it before Start.
+// giveEach is the time from one step 1 to the next. Tests change it before Start.
 var giveEach = time.Second
 
-// A giver is what that goroutine knows, and the one after it. No other goroutine uses it.
+// A giver is what the goroutine knows. When it has ended, the next one goes on with it. No other
+// goroutine uses it.
 type giver struct {
 	stats  *stats
 	reader reader
 
-	base  int64     // resident bytes that are not counted and that malloc could not give back, when it was asked
-	based time.Time // when that was
-	free  int64     // resident bytes beyond that and what is counted, a second ago
-	calm  int       // how many times in a row there were none
+	base  int64 // resident bytes that are neither counted nor free in malloc, as step 2 found at based
+	based time.Time
+	free  int64 // the difference of step 1 a second ago: resident - held - base - giveLeast
+	calm  int   // how many times in a row free was 0 or less
 
-	asked time.Time // malloc is not asked before
+	asked time.Time // no step 2 before this time
 
-	next  time.Time     // nor does it give memory back before
+	next  time.Time     // no step 3 before this time
 	pause time.Duration // of step 4
 
-	before, after int64 // resident bytes when it did so the last time, if that is to be judged yet
+	before, after int64 // resident bytes before and after the last step 3; before is 0 if step 4 has judged it
 	took          time.Duration
 }
 
@@ -100,7 +101,7 @@ func (g *giver) round() {
 	if time.Since(g.based) > giveMostPause {
 		g.base = 0 // it may have been freed
 	}
-	free := resident - held - g.base - giveLeast // as far as is known
+	free := resident - held - g.base - giveLeast // an estimate, without reading malloc
 	was := g.free
 	if g.free = free; free <= 0 {
 		g.calm++
@@ -119,19 +120,19 @@ func (g *giver) round() {
 	}
 }
 
-// held returns the bytes that are in use as far as is known without asking malloc.
+// held returns the bytes that are known to be in use, without reading malloc.
 func (g *giver) held() int64 {
 	account.Process.Refresh()
 	return g.reader.read().total + account.Process.Held() + int64(span.Idle())
 }
 
-// excessOf returns how many bytes malloc has free, and resident, beyond what may stay. Of resident bytes
-// held are known to be in use.
+// excessOf returns how many bytes malloc has free, and resident, beyond what may stay. held of the
+// resident bytes are known to be in use.
 func excessOf(s sample, resident, held int64) int64 {
 	if !s.ok {
 		return 0
 	}
-	outside := held - account.Process.HeldDeclared() // what is declared is in malloc, as far as malloc knows of it
+	outside := held - account.Process.HeldDeclared() // bytes that are not malloc's; declared ones are
 	free := min(s.free, resident-outside-s.used)
 	return max(0, free-giveLeast-s.used/8)
 }
@@ -147,13 +148,13 @@ func (g *giver) giveBack(held int64) {
 	g.stats.trimmed.Add(max(0, g.before-g.after))
 	g.next = time.Now().Add(max(g.pause, giveShare*g.took))
 	g.base, g.free = 0, 0
-	if g.before-g.after < giveLeast/2 { // what looks free cannot be given back
+	if g.before-g.after < giveLeast/2 { // malloc cannot give back what it counts as free
 		g.base, g.based = g.after-held, time.Now()
 		g.judge(false)
 	}
 }
 
-// judge is step 4: good says that it has brought something.
+// judge is step 4. good says that most of the bytes given back stayed away.
 func (g *giver) judge(good bool) {
 	if g.before = 0; good {
 		g.pause = 0

@@ -17,16 +17,17 @@ type patience struct {
 	// that waits may hold the lock that the releases need.
 	loose time.Duration
 
-	// limit is how long a request at a limit waits after its collection, and how long
-	// MaxGCShare may delay that.
+	// limit is how long a request at a limit waits after its collection. longest.limit is
+	// also how long MaxGCShare may delay that collection.
 	limit time.Duration
 
-	// drain is how long a collection waits for its releases, and stuck for one that
-	// makes no progress.
+	// drain is how long a collection waits for its releases at most, and stuck for how long
+	// while none of them ends.
 	drain, stuck time.Duration
 }
 
-// longest is everyone's patience. Tests change it before Start.
+// longest is the patience where the limit is about what is counted, and without a limit. Tests
+// change it before Start.
 var longest = patience{
 	bound: 100 * time.Millisecond,
 	loose: time.Millisecond,
@@ -35,7 +36,7 @@ var longest = patience{
 	stuck: 20 * time.Millisecond,
 }
 
-// longestMetered is everyone's patience where the kernel says what is used, and would kill. On a
+// longestMetered is the patience where the kernel says what is used, and would kill. On a
 // busy machine no release ends for a while, though none is stuck.
 var longestMetered = patience{
 	bound: time.Second,
@@ -45,7 +46,7 @@ var longestMetered = patience{
 	stuck: 200 * time.Millisecond,
 }
 
-// patience returns everyone's patience.
+// patience returns the patience of all goroutines.
 func (p *pacer) patience() patience {
 	if p.metered.Load() {
 		return longestMetered
@@ -53,8 +54,8 @@ func (p *pacer) patience() patience {
 	return longest
 }
 
-// tick is how often a goroutine that waits looks by itself, in case that no goroutine
-// has woken it.
+// tick is the time after which a goroutine that waits checks by itself, in case that no
+// goroutine has woken it.
 const tick = time.Millisecond
 
 // Pressure is called by a goroutine that has charged memory, after a bound was reached.
@@ -69,7 +70,7 @@ func (p *pacer) Pressure() {
 
 // Check finds out whether a collection is due, and starts it.
 func (p *pacer) Check() {
-	gcwatch.Poll() // the runtime may not have told of the last collection
+	gcwatch.Poll() // calls collected, if the runtime has lost its report of the last collection
 	if p.stale() && p.lock() {
 		if p.stale() {
 			p.setBounds(p.reader.read())
@@ -80,9 +81,9 @@ func (p *pacer) Check() {
 	}
 }
 
-// lock locks p.mu for setBounds. If it is locked, another goroutine sets the bounds already, so lock
-// returns false. At the bound it waits: that goroutine may have lost its processor, and
-// until it goes on it is not known whether a collection is due.
+// lock locks p.mu for setBounds. If another goroutine holds p.mu, it sets the bounds already, so lock
+// returns false. At the bound lock waits for that goroutine, which may have lost its processor: until
+// it goes on it is not known whether a collection is due.
 func (p *pacer) lock() bool {
 	if p.mu.TryLock() {
 		return true
@@ -95,8 +96,8 @@ func (p *pacer) lock() bool {
 	return true
 }
 
-// mayWait reports whether the goroutine may wait for others. In a release function it
-// would wait for itself. In a bubble of testing/synctest time stands still.
+// mayWait reports whether the goroutine may wait for releases. In a release function it
+// would wait for itself, and in a bubble of testing/synctest time stands still.
 func mayWait() bool { return !gcwatch.InBubble() && !gcwatch.InSection() }
 
 // stale reports whether the bounds may be wrong.
@@ -111,8 +112,9 @@ func (p *pacer) stale() bool {
 	}
 }
 
-// giveWay lets the collection run that is due or under way. The goroutine yields, if none has
-// lately. It waits for releases if there are as many bytes as may come until they have run.
+// giveWay is called after memory was taken. While a collection or its releases are due or under
+// way, the goroutine waits for releases if the bound is reached, and else yields, if no goroutine
+// has yielded within yieldEach.
 func (p *pacer) giveWay() {
 	if !p.busy() {
 		return
@@ -128,9 +130,10 @@ func (p *pacer) giveWay() {
 	}
 }
 
-// yieldEach is how often goroutines yield, in all. Often enough for a collection to begin in a program
-// that never blocks. A yield takes the scheduler some microseconds: one for each allocation took a program
-// with many small resources a quarter of its time. Tests change it before Start.
+// yieldEach is the least time from one yield of any goroutine to the next. It is short enough for a
+// collection to begin in a program that never blocks. A yield costs some microseconds: with one for each
+// allocation, a program with many small resources spent a quarter of its time on them. Tests change it
+// before Start.
 var yieldEach = 200 * time.Microsecond
 
 // busy reports whether a collection is due, or it or its releases are under way.
@@ -139,15 +142,18 @@ func (p *pacer) busy() bool {
 	return s == due || s == collecting || s == draining
 }
 
-// full reports whether those who take have to wait.
+// full reports whether a goroutine that takes memory has to wait.
 func (p *pacer) full() bool {
 	reclaimable, _ := account.Process.Reclaimable()
 	return p.busy() && reclaimable+p.admitted.Load()*account.Process.MeanCharge() >= p.bound.Load()
 }
 
-// waitAtBound waits until releases have made room, first come first served, or no
-// collection is under way, but not longer than longest.bound, and not when a collection that has begun
-// meanwhile finds nothing to release.
+// waitAtBound waits, first come first served, until
+//
+//   - releases have made room,
+//   - no collection is due or under way,
+//   - a collection that began after the call has found nothing to release, or
+//   - patience.bound has passed.
 func (p *pacer) waitAtBound() {
 	start := time.Now()
 	account.Process.AddWaiters(1)
@@ -198,8 +204,8 @@ func (p *pacer) nudge() {
 	p.launch(false)
 }
 
-// setBounds finds out whether a collection is due, and sets the bounds at which pressure
-// is called again. The caller holds p.mu.
+// setBounds finds out whether a collection is due, and sets the bounds at which Pressure or
+// Check is called again. The caller holds p.mu.
 func (p *pacer) setBounds(r reading) {
 	if p.state() == stopped {
 		return
@@ -235,7 +241,7 @@ func (p *pacer) setBounds(r reading) {
 	if p.busy() {
 		reclaimableAt = 0 // each allocation gives way
 	}
-	// If half of what lives is closed by hand, the bound is too high.
+	// When half of the baseline was closed by hand, the bound is too high, and Check is called.
 	below := int64(0)
 	if p.baseline.reclaimable > 2*floor {
 		below = p.baseline.reclaimable / 2
@@ -243,8 +249,9 @@ func (p *pacer) setBounds(r reading) {
 	account.Process.SetBounds(account.Bounds{HeldAt: heldAt, ReclaimableAt: reclaimableAt, ReclaimableBelow: below, Ceiling: ceiling})
 }
 
-// lead returns how many bytes come during a collection, as far as is known. Where the kernel
-// would kill, nothing is known before the first one, which so begins early. The caller holds p.mu.
+// lead returns the most bytes that came during one of the last collections. Where the kernel would
+// kill, and before the first collection, it is noBound, so the first one begins early. The caller
+// holds p.mu.
 func (p *pacer) lead() int64 {
 	most := int64(0)
 	if p.metered.Load() && p.stats.cycles.Load() == 0 {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A waitQueue has goroutines that wait. The first of them goes when there is
-// room for it; the next one is the first then.
+// A waitQueue has the goroutines that wait, in order. The first leaves when there is
+// room for it; then the next one is the first.
 type waitQueue struct {
 	mu      sync.Mutex
 	waiters list.List // of *waiter
@@ -30,7 +30,7 @@ func (l *waitQueue) enter() *waiter {
 	return t
 }
 
-// leave is called once for each enter, by a goroutine in whatever place.
+// leave is called once for each enter, by the goroutine, whatever its place is.
 func (l *waitQueue) leave(t *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,8 +41,8 @@ func (l *waitQueue) leave(t *waiter) {
 	}
 }
 
-// isFirst reports whether the goroutine is the first. A goroutine without a place is in no
-// queue, so it is.
+// isFirst reports whether the goroutine is the first. A nil waiter is in no queue, and waits
+// for no other goroutine: it is the first.
 func (t *waiter) isFirst() bool {
 	if t == nil {
 		return true

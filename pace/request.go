@@ -11,13 +11,13 @@ import (
 //
 //  1. A collection begins after the request has come, as soon as MaxGCShare allows it, or after
 //     longest.limit.
-//  2. When its releases have run, the request waits up to patience.limit for releases that still
-//     end. A second collection may begin meanwhile: some of what is dead was in a batch that was open when
-//     the first one began.
+//  2. When the releases of that collection have run, the request waits up to patience.limit for
+//     releases that still end. A second collection may begin meanwhile: dead owners of a batch that
+//     was open when the first one began are found by the second.
 //  3. If there is no room then, the request is refused; earlier if releases are queued and none ends.
 //
-// It is served as soon as there is room, if it is the first in line. A goroutine that releases wakes it,
-// and it looks by itself each tick.
+// The first request in line is served as soon as there is room. A goroutine that releases wakes the
+// requests, and each checks by itself every tick.
 type request struct {
 	pacer *pacer
 	n     int64
@@ -27,9 +27,9 @@ type request struct {
 	asked time.Time
 	want  int64 // number of the collection of step 1
 
-	deadline time.Time // of step 2; zero in step 1
-	queued   int64     // releases in step 2, those that wait for a Drain included
-	changed  time.Time // when that number has changed
+	deadline time.Time // when step 2 ends; zero in step 1
+	queued   int64     // in step 2: queued releases, those that wait for a Drain included
+	changed  time.Time // when queued changed last
 
 	timer *time.Timer
 }
@@ -54,16 +54,17 @@ func (p *pacer) Reclaim(n int64, try int, own bool) error {
 }
 
 // beyond reports whether n bytes are more than the whole limit. No collection makes room for
-// them, so nobody waits for one.
+// them, so such a request does not wait.
 func (p *pacer) beyond(n int64) bool {
 	limit := p.most()
 	return limit != 0 && n > limit
 }
 
 // Wait is called when a request of n bytes has met a limit. It waits until take reports
-// true. With inLine set, the limit is that of all, and the first in line is served first. One
-// whose time is up takes what there is, whatever its place. The error is that of ctx, or a refusal. If
-// take is nil, Wait returns when the releases of step 1 have run.
+// true. inLine says that the limit is the program's: then requests are served in the order in
+// which they came, but one whose time is up calls take whatever its place is. The error is that of
+// ctx, or a refusal. If take is nil, Wait returns when the releases of the collection of step 1
+// have run.
 func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	if p.state() == stopped || inLine && p.beyond(n) || p.futile() || !mayWait() {
 		return p.lastTry(n, 0, take)
@@ -84,12 +85,13 @@ func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool
 	}
 }
 
-// newRequest has the request wait, in line if it can be served.
+// newRequest counts the request as waiting. It gets a place in line if inLine is set and releases
+// can make room for it.
 func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 	account.Process.AddWaiters(1)
 	begun, _ := p.counts()
 	r := &request{pacer: p, n: n, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
-	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // else it is in the way of no other
+	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // another one would be in the way of those behind it
 		r.place = p.atLimit.enter()
 	}
 	return r
@@ -115,7 +117,7 @@ func (r *request) step() (done bool, err error) {
 	switch {
 	case ended >= r.want && r.take == nil:
 		return true, nil
-	case p.state() == stopped, p.futile(): // for others, maybe
+	case p.state() == stopped, p.futile(): // perhaps because of the collections of other requests
 		return true, p.lastTry(r.n, 0, r.take)
 	case ended >= r.want:
 		return r.stepAfter(p.patience())
@@ -138,7 +140,7 @@ func (r *request) stepAfter(most patience) (done bool, err error) {
 	switch {
 	case stuck && (p.stuck.Load() > 0 || toDrain > 0): // the program may not call Drain
 		return true, p.refusal(r.n, byWorkers)
-	case stuck && late: // a machine that is busy has kept the drain from seeing it
+	case stuck && late: // the machine is busy, and the drain has not seen that no release ends
 		return true, p.lastTry(r.n, byWorkers, r.take)
 	case late:
 		return true, p.lastTry(r.n, 0, r.take)
@@ -160,7 +162,7 @@ func (r *request) sleep(ctx context.Context) {
 	}
 }
 
-// lastTry is the end of a wait: take is called once more. stuck is the number of releases that
+// lastTry ends a wait: it calls take once more. stuck is the number of releases that
 // are queued while none ends.
 func (p *pacer) lastTry(n, stuck int64, take func() bool) error {
 	switch {
@@ -192,8 +194,8 @@ func (p *pacer) demand(regardless bool) {
 	}
 }
 
-// futile reports whether a collection at a limit would free nothing: the last
-// ones freed nothing, and no reclaimable bytes were added since, for a bounded time. A
+// futile reports whether a collection at a limit would free nothing: the last mostFutile
+// freed nothing, no reclaimable bytes were added since, and futileUntil has not passed. A
 // program that meets a heap's limit all the time, and makes room by itself, must
 // not collect each time.
 func (p *pacer) futile() bool {

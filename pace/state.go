@@ -130,7 +130,7 @@ func (m *machine) counts() (begun, ended int64) {
 // Its goroutines, and what they run:
 //
 //	one that takes memory and reaches a bound    Pressure (pressure.go)
-//	one for each collection that is due          collect (collect.go); Check starts it
+//	one for each collection that is due          collect (collect.go); launch starts it
 //	one after each other collection              follow (collect.go); collected starts it
 //	one while there is a limit                   guard (resident.go)
 //	one while giveLeast or more is counted       give (giveback.go)
