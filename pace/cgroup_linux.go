@@ -17,9 +17,9 @@ import (
 // memory.stat.
 type cgroupDir struct{ path, usage, limit, inactive string }
 
-// cgroupDirs returns the directories of the process's cgroup and of those around it. root is the
-// root of the file system. In a container some of them do not exist: there /proc may have the names of
-// the system outside.
+// cgroupDirs returns the directories of the process's cgroup and of those that contain it. root is the
+// root of the file system. In a container some of them may not exist: /proc may have the names that
+// they have outside of the container.
 func cgroupDirs(root string) (all []cgroupDir) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -49,12 +49,12 @@ func cgroupDirs(root string) (all []cgroupDir) {
 	return all
 }
 
-// A cgroupUsage is about what the cgroups of the process are charged: its own, and those that this
-// one is in. They may hold other processes as well.
+// A cgroupUsage is what the cgroups of the process are charged: its own, and all that contain that
+// one. Other processes may be in them as well.
 type cgroupUsage struct {
 	groups []*cgroup
-	next   time.Time     // when limits and caches are read again
-	least  *atomic.Int64 // the smallest limit
+	next   time.Time     // when limit and cache of each are read again
+	least  *atomic.Int64 // the smallest limit, 0 if there is none
 }
 
 // A cgroup has files in version 1 or 2.
@@ -63,10 +63,10 @@ type cgroup struct {
 
 	inactive string // line of statFile
 	limit    int64  // 0 if there is none
-	cache    int64  // what it is charged for files that were not read lately; the kernel drops these first
+	cache    int64  // its charge for files that were not read lately; the kernel drops these first
 }
 
-// reread is how often a limit is read again: somebody may change it.
+// reread is the time after which a limit is read again: it may have been changed.
 const reread = 100 * time.Millisecond
 
 // openCgroupUsage returns the usage of the cgroups that have a limit, or nil. root is the root of
@@ -93,7 +93,7 @@ func (m *cgroupUsage) refresh() {
 	for _, g := range m.groups {
 		g.limit = g.limitFile.read(func(text []byte) int64 {
 			if len(text) == 0 {
-				return g.limit // it cannot be read for once
+				return g.limit // the file could not be read this time
 			}
 			return limitOf(text)
 		})
@@ -128,7 +128,7 @@ func (m *cgroupUsage) read() (used, limit int64) {
 	return used, limit
 }
 
-// limitOf returns the number in a file, or 0 for "max", and for one that is too large to be a limit.
+// limitOf returns the number in a file, or 0 for "max" and for a number that is too large to be a limit.
 func limitOf(text []byte) int64 {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 	if err != nil || n < 0 || n >= 1<<60 {

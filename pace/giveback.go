@@ -41,7 +41,7 @@ type giver struct {
 	stats  *stats
 	reader reader
 
-	base  int64 // resident bytes that are neither counted nor free in malloc, as step 2 found at based
+	base  int64 // resident bytes beyond held that malloc could not give back, as step 2 or 3 found at based
 	based time.Time
 	free  int64 // the difference of step 1 a second ago: resident - held - base - giveLeast
 	calm  int   // how many times in a row free was 0 or less

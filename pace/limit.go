@@ -66,14 +66,14 @@ func (e *LimitError) Error() string {
 		e.Wanted, whole, used, float64(e.Go)/mib, float64(e.Held)/mib, float64(e.Reclaimable)/mib, rooms, stuck)
 }
 
-// mostArenas returns how many arenas of malloc are not worth a word.
+// mostArenas returns up to how many arenas of malloc an error does not name them.
 func mostArenas() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // Is reports whether target is [cheap.ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
 
-// refusal returns the error for a request of n bytes, while stuck releases are queued
-// and none ends, and counts it.
+// refusal counts a refusal, and returns the error for a request of n bytes. stuck is the number of
+// releases that are queued while none ends.
 func (p *pacer) refusal(n, stuck int64) error {
 	p.stats.refusals.Add(1)
 	p.mu.Lock()
@@ -99,8 +99,8 @@ func (r *reading) needs() int64 {
 	return r.live + other + max(least, r.live/8)
 }
 
-// applyLimit sets the runtime's memory limit to the rest of the program's limit. It
-// returns how many bytes may be held in accounts, and at how many it must be
+// applyLimit sets the runtime's memory limit to what the program's limit leaves for Go. It returns
+// ceiling, the number of bytes that accounts may hold, and heldAt, the number at which it must be
 // called again. The caller holds p.mu.
 func (p *pacer) applyLimit(r reading) (heldAt, ceiling int64) {
 	if p.metered.Load() && p.most() == 0 {
@@ -146,8 +146,8 @@ func (p *pacer) applyResident(r reading, limit, held, needs int64) (goLimit, hel
 // leastStep is the least number of bytes after which the limit is checked again.
 const leastStep = 64 << 10
 
-// set sets the runtime's memory limit, unless the program has done so itself. It does not raise the limit
-// of the program.
+// set sets the runtime's memory limit, unless the program has changed that since set was called last. The
+// first call does not raise the limit that the program has.
 func (p *pacer) set(bytes int64) {
 	is, was := debug.SetMemoryLimit(-1), p.goLimit.Load()
 	if was != 0 && is != was {
@@ -198,7 +198,7 @@ func (p *pacer) setLimit(o Options) {
 	p.setUsages(cgroup)
 }
 
-// setUsages sets the usages for p.limit, and that of the cgroup if it is not nil.
+// setUsages sets the usages: that of the process if p.limit is set, and cgroup if it is not nil.
 func (p *pacer) setUsages(cgroup usage) {
 	p.gauge.usages = nil
 	if cgroup == nil {

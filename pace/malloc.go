@@ -8,22 +8,22 @@ import (
 
 // A sample is what is read of malloc.
 type sample struct {
-	resident   int64 // bytes of the process that are not of files
-	all        int64 // those that are of files as well
-	used, free int64
-	ok         bool // used and free are known
+	resident   int64 // resident bytes of the process, without pages of files
+	all        int64 // with these
+	used, free int64 // bytes in blocks of malloc that are in use; bytes that malloc has beside them
+	ok         bool  // used and free are known
 	took       time.Duration
-	at         moment // without used
-	moved      bool   // much was declared meanwhile
+	at         moment // before malloc was read; its used is not set
+	moved      bool   // the declared bytes changed by a quarter while malloc was read
 }
 
 // takeSample waits for the locks of malloc, and may take milliseconds, or a time slice of a busy machine. The
 // caller does not hold p.mu.
 //
-// Others allocate and declare meanwhile. What is declared is read first: what comes after that makes the
-// scale too large, and room too small, until the next sample. Read last it would make the scale too small:
-// when a program without sizes started, 47 MiB were in use, and 150 images were declared by the time that
-// it was known.
+// Other goroutines allocate and declare meanwhile. The declared bytes are read first, so the scale, which is
+// used bytes for each declared one, may be too large, and room too small, until the next sample. Were they
+// read last the scale would be too small: in a program without sizes 47 MiB were in use in malloc, and 150
+// images were declared before the sample was complete.
 func takeSample(r *reader) (s sample) {
 	begin := time.Now()
 	s.at = momentOf(r.read())
@@ -50,8 +50,8 @@ func (p *pacer) firstSample(s sample, r reading) {
 	}
 }
 
-// set notes a sample, for a reading of about the same time. first is set in firstSample. The caller holds
-// p.mu.
+// set notes a sample, with a reading of about the same time. first says that there was no limit before: then
+// set also notes what the process has beside all that is counted. The caller holds p.mu.
 func (g *gauge) set(s sample, r reading, first bool) {
 	g.read(r)
 	now := s.at
@@ -93,12 +93,12 @@ type mallocTask int32
 
 const (
 	noTask   mallocTask = iota
-	readTask            // it is asked what it has free
-	trimTask            // it gives memory back, and is asked then
+	readTask            // read how much is free in malloc
+	trimTask            // have malloc give free memory back, and read it then
 )
 
-// mallocTask returns what is to be done with malloc: it is read if there is little room, and it gives
-// memory back if there is next to none. The caller holds p.mu, and has called gauge.read.
+// mallocTask returns what is to be done with malloc: readTask if there is little room, and trimTask if less
+// than 1/tight of the limit is left. The caller holds p.mu, and has called gauge.read.
 func (p *pacer) mallocTask() mallocTask {
 	g := &p.gauge
 	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
@@ -113,11 +113,11 @@ func (p *pacer) mallocTask() mallocTask {
 	return noTask
 }
 
-// unlock unlocks p.mu, and before that does what setBounds has found to be done with malloc. That takes the
-// locks of malloc and up to tens of milliseconds, so p.mu is not held meanwhile. One goroutine at a time
-// does it. p.mallocMu is held then: those who take memory at the bound wait for it, see awaitMalloc.
+// unlock does the task with malloc that setBounds has found (p.todo), and unlocks p.mu. A task takes the
+// locks of malloc and up to tens of milliseconds, so p.mu is not held meanwhile, but p.mallocMu is: one
+// goroutine at a time does a task, and goroutines that take memory at the bound wait for it (awaitMalloc).
 func (p *pacer) unlock() {
-	for range 2 { // what it has free may show that it is to give it back
+	for range 2 { // after readTask setBounds may find trimTask
 		todo := p.todo
 		if todo == noTask || p.state() == stopped || !p.mallocMu.TryLock() {
 			break
@@ -146,7 +146,7 @@ func (p *pacer) unlock() {
 	p.mu.Unlock()
 }
 
-// trimMalloc has malloc give memory back. It returns by how much less is resident then.
+// trimMalloc has malloc give memory back. It returns by how many bytes the resident memory is smaller after that.
 func (p *pacer) trimMalloc() (returned int64, took time.Duration) {
 	m := account.Process.Malloc()
 	begin, before := time.Now(), anonymousBytes()
@@ -161,8 +161,7 @@ func (p *pacer) trimMalloc() (returned int64, took time.Duration) {
 	return returned, took
 }
 
-// awaitMalloc waits while malloc is read or gives memory back, if there are as many bytes as may come
-// until then.
+// awaitMalloc waits while a task with malloc is done, if the bound is reached.
 func (p *pacer) awaitMalloc() {
 	if !p.atMalloc.Load() || !mayWait() {
 		return
@@ -174,10 +173,10 @@ func (p *pacer) awaitMalloc() {
 	}
 }
 
-// tight is the part of the limit that is left when malloc gives memory back.
+// When less than 1/tight of the limit is left, malloc gives memory back.
 const tight = 8
 
-// A backoff says when something may be tried again that may bring nothing.
+// A backoff says from when on a step may be tried again. Its pause doubles while the step brings nothing.
 type backoff struct {
 	next  time.Time
 	pause time.Duration
@@ -190,7 +189,7 @@ const (
 	backoffMost  = time.Second
 )
 
-// set notes whether it has brought something, and how long it took.
+// set notes whether the step has brought something, and how long it took.
 func (b *backoff) set(good bool, took time.Duration) {
 	if good {
 		b.pause = backoffLeast

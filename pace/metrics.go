@@ -10,15 +10,15 @@ type reading struct {
 	heap     int64 // bytes of objects, unswept dead ones included
 	live     int64 // bytes that the last collection found reachable
 	total    int64 // bytes that the runtime has from the system and has not returned
-	reserve  int64 // of these, free or unused bytes of the heap, which it can return
-	cycles   int64
-	queued   int64 // cleanups, ever
-	executed int64
-	gogc     int // negative if off
+	reserve  int64 // the part of total that is free or unused in the heap, and can be returned
+	cycles   int64 // collections that have ended
+	queued   int64 // cleanups and finalizers ever queued
+	executed int64 // cleanups and finalizers ever executed
+	gogc     int   // negative if off
 	cpu      time.Duration
 }
 
-// The names, in the order of samples.
+// Indices of names and of reader.samples.
 const (
 	heapObjects = iota
 	heapLive

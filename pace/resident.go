@@ -10,39 +10,38 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A limit is about what the kernel counts, because by that it kills. What accounts count is the
-// means: it says who takes memory, and when. The two differ. Sizes that a program declares are
-// estimates. What malloc has free is resident, and in no account. So with a limit a goroutine, in
-// guard, keeps looking at both, as rarely as it can, and translates one into the other:
+// A limit is about used, the bytes that the kernel counts, because by these the kernel kills. Accounts
+// have other numbers, but say who takes memory, and when. The sizes that a program declares are
+// estimates, and memory that is free in malloc is resident, and in no account. So while there is a limit
+// the goroutine guard reads both, and translates one into the other:
 //
-//	room = limit - limit/20 - used - the largest object + 3/4 of what is free in malloc - Rooms
+//	room      = 0.95 * limit - used - the largest object - excess + 3/4 * free in malloc - Rooms
+//	room     <= 0.95 * limit - base - what Go needs - what heaps hold - what malloc has handed out
+//	scale     = used bytes for each declared byte
+//	ceiling   = held + room/scale
 //
-// are the bytes that the process may come to use, and room/scale those that accounts may
-// take, where scale is how many bytes are used for one that is declared. Room is not more than
+// room is how many more bytes the process may use, and ceiling how many accounts may hold. The second
+// line counts pages that are handed out and not yet resident: they become resident when they are written.
 //
-//	limit - limit/20 - what Go needs - what heaps hold - what malloc has handed out
-//
-// either: of that some may not be resident yet, but it will be when it is written.
-//
-// When there is little room, the following is tried, in this order:
+// When there is little room, these steps follow each other:
 //
 //  1. The releases that wait run.
-//  2. Free memory returns to the system: that of malloc, see malloc.go; that of heaps, after
-//     each collection; that of Go, whose limit follows room.
+//  2. Free memory returns to the system: malloc's (malloc.go); that of heaps, after
+//     each collection; Go's, because the runtime's memory limit follows room.
 //  3. Collections begin, in up to 25 % of processor time.
-//  4. Goroutines that make owners wait, up to a second while releases end.
-//  5. Requests that wait for a second are refused.
+//  4. Goroutines that make owners wait for releases, a second at most.
+//  5. Requests that have waited for a second are refused.
 
 // A usage reads what the kernel counts.
 type usage interface {
 	// read returns how many bytes are used, and how many may be; 0 if there is no limit.
 	read() (used, limit int64)
 
-	// shared reports whether other processes may be in it.
+	// shared reports whether the bytes of other processes may be in used.
 	shared() bool
 }
 
-// Tests replace these: what they take is not resident.
+// Tests replace these, because the memory of a test is not resident.
 var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage { return openCgroupUsage("/", least) }
 
 // A gauge is what is known of the resident memory. All is under pacer.mu.
@@ -53,14 +52,13 @@ type gauge struct {
 	by                usage  // that usage
 	last              moment // of that call
 
-	// By how many bytes used has grown lately from one call to the next, at most, that no account
-	// had counted: goroutines allocate before they declare, and the more of them at a time the busier
-	// the machine is.
+	// The largest growth of used from one read to the next, lately, that no account had counted:
+	// goroutines allocate before they declare. On a busy machine more of them are between the two.
 	excess int64
 
 	unused int64 // resident bytes that are free in malloc, as read estimates
 
-	// By sample, when used, Go's memory and the accounts were as at says.
+	// As the last sample found them, at the moment at.
 	inUse int64   // bytes in use in malloc, resident or not
 	free  int64   // resident bytes that are free in malloc
 	scale float64 // used bytes for each that is declared
@@ -69,10 +67,10 @@ type gauge struct {
 
 	sampled, trimmed backoff
 
-	// When there was a limit for the first time.
-	base          int64 // of used, bytes of the process that nothing below counts: code, stacks, other libraries
-	otherResident int64 // the same of the anonymous resident bytes of the process
-	undeclared    int64 // inUse, less what was declared then
+	// As they were when there was a limit for the first time.
+	base          int64 // the part of used that neither Go, heaps nor malloc have: code, stacks, other libraries
+	otherResident int64 // the part of the anonymous resident bytes that none of these has
+	undeclared    int64 // inUse less the declared bytes
 }
 
 // A moment is what room compares with a later one.
@@ -89,13 +87,14 @@ const (
 	// A scale beyond these bounds is not believed.
 	leastScale, mostScale = 1.0 / 8, 1 << 12
 
-	// Until the scale has been measured, which takes a 32nd of the limit, the limit is checked as often,
-	// and batches are as small, as if this were the scale. A program that declares no sizes would fill
-	// a container before the first check: 20 images of a megabyte are no more than 80 KiB in accounts.
+	// unknownScale stands for the scale until that has been measured, which needs a 32nd of the limit to be
+	// declared or in use: it says how often the limit is checked, and how small batches are. A program that
+	// declares no sizes would otherwise fill a container before the first check: 20 images of a megabyte are
+	// 80 KiB in accounts.
 	unknownScale = 64
 
-	// Where the limit is larger than a GiB the scale of batches is smaller: what a batch may be wrong by
-	// matters less there, and small batches cost time.
+	// Above a limit of a GiB the scale of batches is unknownMost/limit: the error of a batch matters
+	// less there, and small batches cost time.
 	unknownMost = unknownScale << 30
 
 	// hardShare is the share of processor time for collections when there is no room.
@@ -119,9 +118,9 @@ func (m moment) since(was moment) moment {
 	return moment{m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goBytes - was.goBytes, m.heaps - was.heaps, m.declared - was.declared}
 }
 
-// grown returns by how many bytes the process has grown in d: used, or, if others are in the usage, what
-// is resident in the process. What a neighbour takes is used, but tells nothing of what goroutines of this
-// process allocate before they declare it, nor of what malloc has free.
+// grown returns by how many bytes the process has grown, where d is the difference of two moments. If the
+// usage is shared, that is the growth of the anonymous resident bytes, and else that of used: memory that
+// another process takes is in used, and says nothing of this process and its malloc.
 func (g *gauge) grown(d moment) int64 {
 	if g.by.shared() {
 		return d.anonymous
@@ -129,7 +128,7 @@ func (g *gauge) grown(d moment) int64 {
 	return d.used - max(0, d.files) // code that is read from a file for the first time is no allocation
 }
 
-// read reads the usages, and sets used, limit and room. The caller holds p.mu.
+// read reads the usages, and sets used, limit, room, excess and unused. The caller holds p.mu.
 func (g *gauge) read(r reading) {
 	g.room = noBound
 	was := g.by
@@ -169,24 +168,24 @@ func (g *gauge) read(r reading) {
 	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-committed)
 }
 
-// fade forgets a part of the past, after a collection.
+// fade lowers excess a little, after a collection.
 func (g *gauge) fade() { g.excess -= g.excess / 64 }
 
-// real returns how many bytes are used for so many that are declared.
+// real returns how many bytes are used for that many declared bytes.
 func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.scale) }
 
-// declared is the opposite of real.
+// declared is the inverse of real.
 func (g *gauge) declared(real int64) int64 {
 	return int64(min(float64(real)/g.scale, math.MaxInt64/4))
 }
 
-// A scale above vagueScale says that what is declared is no size, such as the 4 KiB of a resource
-// without one. Then excess cannot be told from the error of the scale. Each goroutine may have allocated
-// one resource that it has not declared yet.
+// A scale above vagueScale says that the declared numbers are no sizes, such as the 4 KiB that a resource
+// without a size counts as. Then excess cannot be told from the error of the scale, so room is reduced by
+// one mean resource for each goroutine: each may have allocated one and not declared it yet.
 const vagueScale = 8
 
-// guard looks at the resident memory from time to time, for as long as there is a limit, because
-// what accounts count may not show what is used.
+// guard reads the resident memory from time to time, as long as there is a limit, because
+// accounts may not show what is used.
 func (p *pacer) guard(over <-chan struct{}) {
 	defer p.tasks.Done()
 	var (
@@ -229,8 +228,8 @@ const (
 	sampleShare = 100
 )
 
-// nextPause returns how long guard waits: a part of the time in which the room would be gone if it
-// went on as in the last pause, and ever longer if nothing changes.
+// nextPause returns how long guard waits. If used grew by grown in the last pause, that is an eighth of
+// the time in which the room would be gone at this rate; and twice the last pause if it hardly grew.
 func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
 	if grown <= limit/1024 {
 		return min(2*pause, guardMost)

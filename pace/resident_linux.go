@@ -26,7 +26,7 @@ func openKernelFile(name string) *kernelFile {
 	return &kernelFile{file: f} // closed by the runtime, when it is unreachable
 }
 
-// read calls f with what is in the file, or with nothing if it cannot be read.
+// read calls f with the text of the file, which is empty if the file cannot be read.
 func (k *kernelFile) read(f func(text []byte) int64) int64 {
 	if k == nil {
 		return 0
@@ -37,7 +37,7 @@ func (k *kernelFile) read(f func(text []byte) int64) int64 {
 	return f(k.text[:n])
 }
 
-// statm is opened once: its file is that of this process for as long as it lives.
+// statm is opened once: the open file stays that of this process.
 var statm = sync.OnceValue(func() *kernelFile { return openKernelFile("/proc/self/statm") })
 
 var pageSize = int64(os.Getpagesize())
@@ -50,7 +50,7 @@ func residentBytes() int64 {
 	})
 }
 
-// fileBytes returns how many of them are pages of files, such as code.
+// fileBytes returns how many resident bytes are pages of files, such as code.
 func fileBytes() int64 {
 	return statm().read(func(text []byte) int64 {
 		_, file := procfs.Resident(text, pageSize)
@@ -58,7 +58,7 @@ func fileBytes() int64 {
 	})
 }
 
-// anonymousBytes returns how many are not.
+// anonymousBytes returns how many resident bytes are no pages of files.
 func anonymousBytes() int64 {
 	return statm().read(func(text []byte) int64 {
 		all, file := procfs.Resident(text, pageSize)

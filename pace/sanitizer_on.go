@@ -2,6 +2,6 @@
 
 package pace
 
-// sanitized says that a sanitizer is built in, or the race detector. Their own memory is resident as
-// well, several times as much as the program's, and they keep what was freed.
+// sanitized says that a sanitizer or the race detector is built in. Its own memory is resident as
+// well, several times as much as the program's, and it keeps freed memory.
 const sanitized = true
