@@ -126,8 +126,8 @@ func records() int {
 // siteBuffers are for eachSite: as many stacks as there are take a MiB in a large program.
 var siteBuffers sync.Pool
 
-// eachSite calls f for each stack, the newest first. f must not keep the pointer. What the site
-// refers to stays.
+// eachSite calls f for each stack, the newest first. f must not keep the pointer to the site. The
+// addresses that the site refers to stay.
 func eachSite(f func(*site)) {
 	buffer, _ := siteBuffers.Get().(*[]C.struct_cmem_site)
 	if buffer == nil {
@@ -157,11 +157,11 @@ func eachSite(f func(*site)) {
 // closed returns a number that changes when a library is unloaded.
 func closed() uint32 { return uint32(C.cmem_unloaded()) }
 
-// initial reports whether the address is in a file that is mapped since the program began, and so
-// for ever.
+// initial reports whether the address is in a file that was mapped when the program began. Such a
+// file is never unmapped.
 func initial(pc uintptr) bool { return C.cmem_initial(C.uintptr_t(pc)) != 0 }
 
-// fullTrace is that of each recording.
+// fullTrace is the size of each recording outside of tests.
 var fullTrace = traceSize{C.cmem_trace_events, C.cmem_trace_patience}
 
 // traceBegin begins to write events of all calls. What is left of an earlier recording is removed.
@@ -194,7 +194,7 @@ func traceRing() *fht.Ring {
 	}
 }
 
-// traceEnd ends that, and returns how many threads have written an event.
+// traceEnd ends the writing of events, and returns how many threads have written one.
 func traceEnd() uint64 {
 	C.cmem_trace_end()
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.cmem_tracing.threads)))

@@ -20,8 +20,8 @@
 // is preloaded. Every pointer is the allocator's own; blocks have no header.
 //
 // One block in 512 KiB is sampled, with the stack that allocated it: first the functions of C,
-// and then those of Go that have called them. Nothing calls back into Go, and no lock of Go's is
-// taken.
+// and then those of Go that have called them. C code of this package calls no Go code and takes no
+// lock of Go.
 //
 // # The garbage collector
 //
@@ -31,9 +31,9 @@
 // pace.AccountOptions.CHeap says that they are in the C heap. C code is never held back. So a
 // program that allocates faster than its cleanups free is not bounded, as it is with package own.
 //
-// C tells of growth by an eventfd, on which one goroutine waits, after each MiB, or a 64th of what
-// is in use. It sees that in its samples: with a rate of 0 nothing counts, and with one of many MiB
-// the bytes are known as roughly.
+// When the bytes in use have changed by a MiB, or by a 64th if that is more, C writes to an eventfd,
+// on which one goroutine waits. The bytes in use are an estimate by the samples: with a rate of 0 they
+// count as none, and a rate of many MiB makes the estimate as coarse.
 //
 // # Exact bytes
 //

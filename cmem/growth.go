@@ -13,14 +13,14 @@ import (
 
 // A Watch looks for stacks that keep growing. [NewWatch] makes one.
 //
-// A stack is a suspect if the bytes that it has in use have grown in each of the last intervals,
-// and if they have grown in all of these together by more than five times the standard deviation
-// of that estimate. So the samples alone make no suspect: a stack with small blocks needs about 25
-// samples of growth, which are 13 MiB with [DefaultRate]. Of blocks that are larger than the
-// rate, a few are enough.
+// A stack is a suspect if its bytes in use have grown in each of the last intervals, and if their
+// growth in these intervals together is more than five times the standard deviation of that
+// estimate. So chance alone hardly makes a suspect: a stack with small blocks needs about 25
+// samples of growth, which are 13 MiB with [DefaultRate]. A stack with blocks larger than the
+// rate needs a few.
 //
-// What a program does in waves can look like a leak while the wave rises. Let an interval be longer
-// than a wave. Bytes that change from interval to interval without a trend grow six times in a row
+// A program whose memory comes and goes in waves has suspects while a wave rises. An interval
+// should be longer than a wave. Bytes that change from interval to interval without a trend grow six times in a row
 // once in 5,040 times, and twelve times once in 6 × 10⁹.
 type Watch struct {
 	intervals int
@@ -106,10 +106,9 @@ func (w *Watch) Look() ([]Suspect, error) {
 	return found, nil
 }
 
-// certain is how many standard deviations a suspect has grown by. If the bytes in use are constant,
-// and all blocks are replaced in each interval, the estimates at its ends differ by so much once in
-// 3,400,000 intervals, and the estimates in between rise as well, with five intervals, once in 24 of
-// these.
+// certain is by how many standard deviations a suspect has grown at least. If the bytes in use are
+// constant, and all blocks are replaced in each interval, two estimates differ by that much once in
+// 3,400,000 times. With five intervals the estimates in between rise as well in one of 24 of these.
 const certain = 5
 
 // grows returns by how much a stack has grown since the first reading, and the standard deviation of
@@ -126,9 +125,9 @@ func (w *Watch) grows(number int, now reading) (grown, deviation float64) {
 		}
 		at = before
 	}
-	// The difference is that of the blocks in use at one of the two times, and not at the other. Both
-	// bounds count more: ends those that were in use at both times, and calls those that were
-	// allocated and freed in between.
+	// The variance of the growth is that of the blocks in use at one of the two times, and not at the
+	// other. Both bounds count more blocks: ends also those in use at both times, and calls also those
+	// that were allocated and freed in between.
 	ends := now.variance() + at.variance()
 	calls := (now.allocVar - at.allocVar) + (now.freeVar - at.freeVar)
 	grown, deviation = now.live-at.live, math.Sqrt(min(ends, calls))

@@ -4,8 +4,8 @@ package cmem
 
 import _ "unsafe" // for linkname
 
-// expand is what runtime/pprof makes the stacks of its CPU profile complete with: it returns the
-// program counters of all functions that were inlined at the last one.
+// expand returns the program counters of all functions that were inlined at the last one of the
+// stack. runtime/pprof completes the stacks of its CPU profile by it.
 //
 //go:linkname expand runtime/pprof.runtime_expandFinalInlineFrame
 func expand(stack []uintptr) []uintptr

@@ -2,6 +2,6 @@
 
 package cmem
 
-// inlined returns the return address. Of functions that were inlined there, only the innermost is
-// named: how others are found is not known for this version of Go.
+// inlined returns the return address. Only the innermost of the functions that were inlined there is
+// named: for this version of Go it is not known how the others are found.
 func inlined(pc uintptr) []uintptr { return []uintptr{pc} }

@@ -23,8 +23,8 @@ type Library struct {
 // first. A block belongs to the library of the innermost function that does not allocate for
 // others, as malloc, operator new and g_malloc do.
 //
-// It looks for the library of a stack once. So a call takes a fraction of a millisecond for each
-// thousand stacks, unless there are new ones.
+// The library of a stack is found once. So a call takes a fraction of a millisecond for each
+// thousand stacks, and longer if there are new stacks.
 func Libraries() ([]Library, error) {
 	isNew := func(s *site) bool {
 		librariesOf.Lock()
@@ -34,7 +34,7 @@ func Libraries() ([]Library, error) {
 	anyNew := false
 	eachSite(func(s *site) { anyNew = anyNew || isNew(s) })
 	if anyNew {
-		if _, _, err := snapshot(isNew); err != nil { // it looks for the libraries
+		if _, _, err := snapshot(isNew); err != nil { // it calls findLibraries
 			return nil, err
 		}
 	}
@@ -59,8 +59,8 @@ func Libraries() ([]Library, error) {
 	return all, nil
 }
 
-// librariesOf has the library of each stack: its number from 1 on, and 0 where it was not looked
-// for. It stays, also when the library is unloaded.
+// librariesOf has the number of the library of each stack, from 1 on, or 0 where no library was
+// searched yet. A number stays when its library is unloaded.
 var librariesOf struct {
 	sync.Mutex
 	stacks []int32 // by the number of the stack
@@ -75,7 +75,7 @@ func libraryOf(s *site) *int32 {
 	return &librariesOf.stacks[s.number]
 }
 
-// findLibraries looks for the libraries of stacks.
+// findLibraries finds the libraries of stacks.
 func findLibraries(all []site, p *heapprofile.Process) {
 	librariesOf.Lock()
 	defer librariesOf.Unlock()

@@ -22,7 +22,7 @@ var listener struct {
 	mu   sync.Mutex
 	file *os.File // the eventfd. It stays open: C may be about to write to it
 	on   bool     // package pace runs
-	runs bool     // the goroutine runs, if only until it has seen that on is false
+	runs bool     // the goroutine runs; if on is false it is about to end
 }
 
 // listen starts the goroutine that waits, or ends it.
@@ -33,7 +33,7 @@ func listen(on bool) {
 	if l.file == nil && on {
 		fd := C.cmem_growth_open()
 		if fd < 0 {
-			return // package pace still reads the bytes when it looks
+			return // package pace still reads the bytes at each of its checks
 		}
 		l.file = os.NewFile(uintptr(fd), "eventfd")
 	}

@@ -38,10 +38,10 @@ func Profile() (*profile.Profile, error) {
 	return b.Profile()
 }
 
-// Since returns what has changed since base, which [Profile] has returned in this process: of each
-// stack the differences. go tool pprof -base does the same with two files. What was in use then,
-// and was freed since, is negative. The stacks of a library that was unloaded in between have lost
-// their names: they are there twice, once with each sign.
+// Since returns what has changed since base, which [Profile] has returned in this process: the
+// difference of each value of each stack. go tool pprof -base does the same with two files. Blocks
+// that were in use then and were freed since have negative values. The stacks of a library that was
+// unloaded in between have lost their names: each is there twice, once with each sign.
 func Since(base *profile.Profile) (*profile.Profile, error) {
 	now, err := Profile()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/cheapgo/cheap/cmem/fht"
 )
 
-// ErrRecording says that [Record] was called, and its stop function was not.
+// ErrRecording says that calls are recorded already: the stop function of [Record] was not called.
 var ErrRecording = errors.New("cmem: Record: calls are recorded already; stop that first")
 
 // ErrRecordCut says that a recording ends before stop was called, because calls came faster than
@@ -21,16 +21,16 @@ var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 // until stop is called. Then stop writes them to w, in the format that cheap replay reads; nothing
 // is written before. The calls are kept in a temporary file until then, two to four bytes each.
 //
-// Of blocks that are older than the recording, frees are left out, and a realloc is recorded as a
-// malloc. Blocks that are in use when stop is called stay so at the end of the recording. Calls
+// For a block that is older than the recording, its free is left out, and its realloc is recorded as
+// a malloc. Blocks that are in use when stop is called are not freed at the end of the recording. Calls
 // that run when Record or stop is called may be missing.
 //
 // While calls are recorded, each takes about 8 nanoseconds longer, and 64 MiB of memory and a
-// goroutine are in use. The goroutine reads some 20 million calls a second if it has a processor:
-// threads that do little but allocate are held back to that. While it is behind by three million
-// calls, each call waits for it, a millisecond at most. If it is behind by four million, or reads
+// goroutine are in use. The goroutine reads some 20 million calls a second if it has a processor, and
+// slows threads that allocate faster than that: while it is behind by three million calls, each call
+// waits for it, a millisecond at most. If it is behind by four million, or reads
 // nothing for two seconds, the recording ends, and stop returns [ErrRecordCut]. Without a recording
-// nothing takes longer.
+// calls take no longer.
 //
 // One recording at a time is possible; the error of another one is [ErrRecording]. Any goroutine
 // may call stop, and more than once.
@@ -62,8 +62,8 @@ func record(w io.Writer) (*recorder, error) {
 	return &recorder{ring, to, fht.Read(ring, to.Write)}, nil
 }
 
-// A traceSize says how many events are kept until they are read, and for how many milliseconds
-// none may be read while threads wait.
+// A traceSize is how many events are kept until they are read, and for how many milliseconds the
+// reader may read none while threads wait for it.
 type traceSize struct{ events, patience int }
 
 // recording says that there is a recording.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Package inspect, which does not import this one, shows the C heap where this package is.
+// Package inspect does not import this package. It shows the C heap if this package is in the program.
 func init() { census.SetCHeap(counted{}) }
 
 // counted is the C heap as package inspect sees it.
@@ -25,7 +25,7 @@ func (counted) Read() census.CCounts {
 }
 
 func (counted) Libraries(list []census.CLibrary) []census.CLibrary {
-	all, _ := Libraries() // an error is that there is no /proc: then there are none
+	all, _ := Libraries() // an error says that there is no /proc: then the list stays as it is
 	for _, l := range all {
 		list = append(list, census.CLibrary(l))
 	}

@@ -9,16 +9,16 @@ import (
 
 // Stats are the counts of the C heap.
 type Stats struct {
-	// Mallocs and Frees are the calls since the program began, Bytes what Mallocs have asked
-	// for. A realloc is one of both. They are exact, but for calls that run meanwhile.
+	// Mallocs and Frees count calls since the program began, and Bytes is the sum of the sizes
+	// that Mallocs asked for. A realloc counts in both. They are exact, but for calls that run
+	// meanwhile.
 	Mallocs, Frees, Bytes int64
 
-	// Live is an estimate of the bytes in use of what was allocated since sampling began, and
+	// Live is an estimate of the bytes in use in blocks that were allocated since sampling began, and
 	// LiveError its standard deviation. Each block counts with the size that was asked for.
 	//
 	// With CHEAPCMEM=exact in the environment Live is exact, LiveError is 0, and Exact is set. Then
-	// each block counts with all bytes that the allocator lets the program use of it, as
-	// malloc_usable_size returns them.
+	// each block counts with the size that malloc_usable_size returns.
 	Live, LiveError int64
 	Exact           bool
 
@@ -38,7 +38,7 @@ func Read() Stats { return read() }
 const DefaultRate = sample.DefaultRate
 
 // SetRate sets the mean number of bytes between two samples, and returns the old one. 1 samples
-// every block, and 0 none. A thread looks at the rate after 256 KiB that it has allocated, at the
+// every block, and 0 none. A thread reads the rate again when it has allocated 256 KiB, at the
 // latest.
 //
 // A block of s bytes is sampled with the probability 1 − exp(−s/rate), and counts for the
@@ -56,7 +56,7 @@ type site struct {
 	c, goPart []uintptr // return addresses
 
 	allocs, allocBytes, allocVar float64 // allocVar is the variance of allocBytes
-	frees, freeBytes, freeVar    float64 // of these, those that were freed
+	frees, freeBytes, freeVar    float64 // the same of the blocks that were freed
 
 	stale   bool   // a library was unloaded since the stack was seen first
 	library string // set by snapshot
@@ -67,8 +67,8 @@ func (s *site) live() (bytes, variance float64) {
 	return max(0, s.allocBytes-s.freeBytes), max(0, s.allocVar-s.freeVar)
 }
 
-// known returns the site with the addresses of C that are in the files that they were in when it
-// allocated. The others are 0: another library may lie there now.
+// known returns the site without the addresses of C in a library that may have been unloaded since
+// the stack was seen first. They are 0, because another library may lie there now.
 func (s *site) known() *heapprofile.Site {
 	c := s.c
 	if s.stale {

@@ -4,8 +4,8 @@ package cmem
 
 import "github.com/cheapgo/cheap/internal/account"
 
-// upward is what packages below this one call, by interfaces of their own. This file is the
-// only place where package cmem gives it to them.
+// upward has the methods of package cmem that package account calls, by an interface of its
+// own. Package cmem gives it to package account in this file only.
 type upward struct{}
 
 func init() {

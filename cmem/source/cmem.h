@@ -15,8 +15,8 @@ struct cmem_stack {
 	uint32_t closed; // how many libraries had been unloaded when it was seen first
 	double allocs, alloc_bytes, frees, free_bytes;
 	double alloc_var, free_var; // alloc_var - free_var is the variance of alloc_bytes - free_bytes
-	// peak_bytes is what was in use when all stacks together had the most for the peak-th time. If they
-	// have had more since, it was what is in use now.
+	// peak_bytes is what the stack had in use at the peak-th maximum of the bytes of all stacks. If
+	// there was a maximum since, the stack had the same then as it has now: alloc_bytes - free_bytes.
 	double peak_bytes;
 	uint64_t peak;
 	uintptr_t pcs[];
@@ -32,15 +32,14 @@ struct cmem_site {
 
 struct cmem_counts {
 	uint64_t mallocs, frees, bytes; // of all threads, since the program began
-	uint64_t records;               // that threads have, and some that no thread has any more
+	uint64_t records;               // of threads, and a few that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
-	int exact;                      // held is counted:
-	int64_t held;                   // the bytes in use, by the allocator's own sizes
+	int exact;                      // held is counted
+	int64_t held;                   // bytes in use, by the allocator's own sizes
 };
 
-// Whether the functions of this package are those that the process calls. cmem_off says why not:
-// the text is "" if they are.
+// cmem_off returns "" if this package works in the process, or else a sentence that says why not.
 const char *cmem_off(void);
 
 // cmem_set_go_code says where the code of Go functions lies.
@@ -53,8 +52,8 @@ enum { cmem_probe_most = 64 };
 int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]);
 void cmem_probed(int k);
 
-// cmem_initial reports whether the address is in a file that is mapped since the program began,
-// and so for ever.
+// cmem_initial reports whether the address is in a file that was mapped when the program began. Such
+// a file is never unmapped.
 int cmem_initial(uintptr_t pc);
 
 // The record of all calls; see trace.c. An event is two words:
@@ -107,9 +106,9 @@ void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
 void cmem_read(struct cmem_counts *to);
 
-// cmem_growth_open returns the descriptor of an eventfd, or -1. It is written to, after
-// cmem_growth_enable(1) and until cmem_growth_enable(0), when the bytes in use have changed by a MiB,
-// or by a 64th of what is in use if that is more; and by cmem_growth_wake.
+// cmem_growth_open returns the descriptor of an eventfd, or -1. From cmem_growth_enable(1) to
+// cmem_growth_enable(0) it is written to when the bytes in use have changed by a MiB, or by a 64th of
+// them if that is more. cmem_growth_wake writes to it once.
 int cmem_growth_open(void);
 void cmem_growth_enable(int on);
 void cmem_growth_wake(void);

@@ -44,7 +44,7 @@ static inline void *made(void *p) {
 	return p;
 }
 
-// nallocx of jemalloc, or 0: the size of the block that malloc would return. It only looks into a
+// nallocx of jemalloc, or 0. It returns the size of the block that malloc would return, from a
 // table, while malloc_usable_size has to find the block.
 static size_t (*nallocx)(size_t n, int flags);
 
@@ -86,7 +86,7 @@ static void *exact_realloc(void *p, size_t n) {
 	return q;
 }
 
-// together reports whether the file that has the one address has the other, too.
+// together reports whether two addresses are in the same file.
 static int together(void *f, void *g) {
 	Dl_info a, b;
 	return f && g && dladdr(f, &a) && dladdr(g, &b) && a.dli_fbase == b.dli_fbase;

@@ -32,9 +32,9 @@ int cmem_growth_due(void) {
 	return event;
 }
 
-// A program may close all files that it does not know, and the number may be one of its own by now:
-// then nothing is written. The write function of the C library would be a place where a thread can
-// be cancelled. The call waits for no reader: the file does not block.
+// A program may close all files that it does not know, and open one of its own with the same number:
+// then nothing is written. It is a system call and not write of the C library, in which a thread can be
+// cancelled. It waits for no reader: the file does not block.
 void cmem_growth_signal(int fd) {
 	uint64_t one = 1;
 	struct stat now;

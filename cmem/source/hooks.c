@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// To find the allocator, dlsym may allocate. What it asks for comes from here, and stays: the
-// filter knows these blocks for ever, so that they are told apart before they are freed.
+// dlsym, which finds the allocator, may allocate. Its blocks come from here, and are never freed: the
+// filter knows them for ever, so cmem_free and cmem_realloc recognize them.
 static char early[64 << 10] __attribute__((aligned(64)));
 static size_t early_used;
 
@@ -137,7 +137,7 @@ int cmem_resolve(void) {
 
 #define caller __builtin_return_address(0)
 
-// The slow ways are functions of their own, so that the others save no register.
+// The slow paths are functions of their own, so that the fast ones save no register.
 static __attribute__((noinline)) void *noted_malloc(size_t n, void *from) {
 	void *p = cmem_next.malloc(n);
 	cmem_note(p, n, from);
@@ -234,8 +234,8 @@ size_t cmem_malloc_usable_size(void *p) { return is_early(p) ? early_size(p) : c
 void cmem_free_sized(void *p, size_t n) { cmem_free(p); }
 void cmem_free_aligned_sized(void *p, size_t align, size_t n) { cmem_free(p); }
 
-// In the library that is preloaded, the address of malloc does not say it: where a program takes that
-// address, it may get that of a stub in the program. So a call shows it.
+// In the library that is preloaded, the address of malloc may be that of a stub in the program, and so
+// does not say whose malloc is called. A call of malloc shows it.
 int cmem_is_called(void) {
 #ifdef CMEM_SHARED
 	uint64_t before = __atomic_load_n(&cmem_none.mallocs, __ATOMIC_RELAXED); // no thread has a record yet

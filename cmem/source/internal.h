@@ -150,27 +150,27 @@ struct thread {
 	uint64_t drawn;        // the sum of what was added to left
 	const uint8_t *filter; // cmem_filter
 	uint64_t random;       // the state of the thread's random numbers
-	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: only when to look again
+	int64_t rate;          // left is the distance to a point, drawn with this rate; 0: to where the rate is read again
 	int64_t held;          // bytes of blocks that it has made, less those that it has freed, if cmem_exact is set
 	uint32_t setting;      // odd while left and drawn are set together
 	uint64_t seen;         // the bytes that it had allocated when they were read last; the lock is held
 	struct thread *all, *free;
 } __attribute__((aligned(64)));
 
-// cmem_none is that of threads that have no other: they take the slow path each time. What they
-// count is added by atomic operations.
+// cmem_none is the record of threads that have none of their own. They take the slow path each time,
+// and add to it by atomic operations.
 extern hidden struct thread cmem_none;
 extern hidden __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec")));
 
-// cmem_filter has, by a part of the address, how many sampled blocks in use have that part. 255
-// stays. Free looks here first.
+// cmem_filter has, by a part of the address, how many sampled blocks in use have that part. A count of
+// 255 never changes. free reads it first.
 enum { filter_bits = 16 };
 extern hidden uint8_t cmem_filter[1 << filter_bits];
 
 static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits) - 1); }
 
-// counted counts an allocation of n bytes, and reports whether that is all. Else nothing is counted,
-// and cmem_note must be called after it.
+// counted counts an allocation of n bytes and returns 1, if the fast path suffices. Else it counts
+// nothing and returns 0, and cmem_note must be called after the allocation.
 static inline int counted(size_t n) {
 	struct thread *t = cmem_mine;
 	uint64_t left = t->left;
@@ -181,8 +181,8 @@ static inline int counted(size_t n) {
 	return 1;
 }
 
-// freed counts a free, and reports whether that is all. Else nothing is counted, and the block may
-// be sampled.
+// freed counts a free and returns 1, if the block is not sampled. Else it counts nothing and returns 0:
+// the block may be sampled, and cmem_forget must be called.
 static inline int freed(void *p) {
 	struct thread *t = cmem_mine;
 	if (unlikely(t->filter[filter_of((uintptr_t)p)] != 0))
@@ -198,8 +198,8 @@ hidden void cmem_threads_start(void);
 // allocate.
 hidden struct thread *cmem_take_record(void);
 
-// cmem_set_left sets left, and changes drawn by as much, so that the bytes stay. Who reads these
-// meanwhile reads them again.
+// cmem_set_left sets left, and changes drawn by as much, so that drawn - left stays. A reader that
+// meets the change reads both again.
 hidden void cmem_set_left(struct thread *t, uint64_t left);
 
 // cmem_read_threads adds up the counts of all threads. The caller holds the lock.
@@ -229,8 +229,8 @@ extern hidden int cmem_exact;
 enum { most_c = 96, most_go = 64 };
 hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
-// cmem_unwinder looks where the unwinder is. It returns 0 if malloc may be called with its locks
-// held, and no one can tell. cmem_walk_start opens the file that cmem_walk reads.
+// cmem_unwinder finds the file of the unwinder. It returns 0 if the unwinder may call malloc with its
+// locks held, and cmem_unwinds cannot tell. cmem_walk_start opens the file that cmem_walk reads.
 hidden int cmem_unwinder(void);
 hidden void cmem_walk_start(void);
 
@@ -335,8 +335,8 @@ hidden void cmem_free(void *p);
 
 // ---- operators.c
 
-// cmem_find_operators reports whether a library has operators new and delete of its own, which are
-// called then.
+// cmem_find_operators reports whether a library has operators new and delete of its own. Then those
+// are called.
 hidden int cmem_find_operators(void);
 
 // ---- preload.c

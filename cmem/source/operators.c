@@ -41,14 +41,14 @@ EXPORT(void, _ZdaPvmSt11align_val_t, (void *, size_t, size_t), cmem_delete_array
 EXPORT(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_aligned_nothrow)
 EXPORT(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *, size_t, const void *), cmem_delete_array_aligned_nothrow)
 
-// Of libstdc++, where it is linked statically, and perhaps only in part. Else they are looked for
-// when they are needed.
+// Functions of libstdc++, where that is linked statically, perhaps only in part. Else they are found
+// by dlsym when they are needed.
 typedef void handler(void);
 extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-// Whose operators are called: those of this file, those of a library that are in next, or it is yet
-// to be found out.
+// Whose operators are called: those of this file, or those of a library, which are in next; unknown
+// until find_theirs has run.
 enum whose { ours, theirs, unknown };
 static enum whose whose = unknown;
 static struct {
@@ -213,9 +213,9 @@ void *cmem_new_array_aligned(size_t n, size_t align) {
 	return unlikely(aligned_replaced()) ? _ZnwmSt11align_val_t(n, align) : made(n, align, 1, caller);
 }
 
-// of_cxx returns an operator of the library of C++ that calls the one of the program, and catches
-// what it throws; or 0, if that library is linked statically. An allocator that is preloaded may
-// have one that does not.
+// of_cxx returns the operator of that name of the library of C++, which calls the operator of the
+// program and catches what that throws; or 0, if that library is linked statically. The operator that
+// dlsym(RTLD_NEXT) finds may be that of a preloaded allocator, which does not call the program's.
 static __attribute__((noinline)) void *of_cxx(const char *name) {
 	Dl_info info;
 	void *f = dlsym(RTLD_NEXT, "_ZSt17__throw_bad_allocv"), *file;

@@ -1,6 +1,7 @@
 //go:build ignore
 
-// Which blocks are sampled: hooks.c calls this file for those that its counts do not settle.
+// Which blocks are sampled: hooks.c calls this file for an allocation that counted does not count, and for
+// a free that freed does not count.
 //
 // Points lie on the line of all bytes that a thread allocates, with exponential distances of rate
 // bytes in the mean, and a block that has a point in it is sampled. So whether a block of n bytes
@@ -17,7 +18,7 @@ in_shared static int64_t rate = cmem_default_rate; // bytes between two samples 
 in_shared static uint64_t lost, taken;             // the lock is held to write
 static int enabled;                                // not before the program starts, nor in the child of a fork
 
-// look_again is how many bytes a thread allocates at most before it looks at the rate again.
+// look_again is how many bytes a thread allocates at most before it reads the rate again.
 enum { look_again = 256 << 10 };
 
 // A thread that is in this package, or in the unwinder for it, takes no sample. busy is volatile
@@ -51,8 +52,8 @@ static double distance(struct thread *t) {
 }
 
 // set_distance sets the distance to the next point: a block that is as long, or longer, has it. The
-// rest of a long distance is drawn anew when the thread looks at the rate again. That changes
-// nothing, because the exponential distribution has no memory.
+// rest of a long distance is drawn anew when the thread reads the rate again. That changes no
+// probability, because the exponential distribution has no memory.
 static void set_distance(struct thread *t, double d) {
 	uint64_t left = look_again;
 	if (d < look_again)
@@ -62,7 +63,7 @@ static void set_distance(struct thread *t, double d) {
 	cmem_set_left(t, left);
 }
 
-// growth_due is cmem_growth_due, but in the child of a fork: the eventfd is the parent's.
+// growth_due is cmem_growth_due, and -1 in the child of a fork, where the eventfd is the parent's.
 static int growth_due(void) { return enabled ? cmem_growth_due() : -1; }
 
 // sample takes a sample of the block of n bytes at p, with that rate.

@@ -11,9 +11,9 @@
 //	                         of events, modules
 //
 // All pointers are addresses of the program; header.base says where it has mapped the file. The file is
-// as long as all that the program could ever ask for, and sparse. cmem_map asks the system for memory
-// (fallocate) before it hands a part out, so no store fails because a disk is full. Only these parts
-// can be written, so mlockall of the program does not ask for the whole length.
+// as long as the most that the program could ever need, and sparse. cmem_map has the system allocate a part
+// (fallocate) before it hands the part out, so no store fails because a disk is full. Only these parts
+// can be written, so mlockall of the program does not need memory for the whole length.
 //
 // The child of a fork goes on with variables of its own. A program that is started by exec does not
 // find the library in its environment.
@@ -31,7 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { page = 64 << 10 }; // or a part of that
+enum { page = 64 << 10 }; // a multiple of the size of a page on every system
 
 // The variables with in_shared. The linker defines where they begin and end. The first and the last
 // of their pages have nothing else, because this variable, in the last file, is a page itself.

@@ -18,7 +18,7 @@ in_shared static struct cmem_stack *all_stacks;
 static size_t num_stacks;
 
 // Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
-// program whose stacks all differ must not fill the memory that it wants to look at.
+// program whose stacks all differ must not fill its memory with them.
 enum { chunk = 256 << 10, most_stacks = 1 << 17 };
 static char *room;
 static size_t room_left;
@@ -140,9 +140,9 @@ static void take_off(struct live *l) {
 	live[gap].p = 0;
 }
 
-// The profile has what each stack held when all together held the most. To copy all sums at each new
-// maximum would be dear. So a stack keeps what it held when it changes for the first time after a new
-// maximum: it has held that since the maximum.
+// The profile of cheap record has what each stack held at the maximum of live_bytes. To copy all sums at
+// each new maximum would be slow. So when a stack changes for the first time after a new maximum, it notes
+// what it held before the change: that is what it held at the maximum.
 //
 // changes is called before the sums of a stack change.
 static void changes(struct cmem_stack *s) {

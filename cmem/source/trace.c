@@ -11,8 +11,8 @@
 // The order of the events is that of their positions in the ring. One atomic addition takes a
 // position: malloc after the allocator has returned the block, free before the allocator gets it. So
 // between a free and the next malloc with the same address, the free has the lower position. realloc
-// is both, so it has two events. Nothing here allocates or takes a lock: the handler of a signal could
-// wait for the lock, and all threads for a thread that does not run.
+// is both, so it has two events. The code here neither allocates nor takes a lock: the handler of a signal
+// could wait for the lock for ever, and all threads for a thread that does not run.
 //
 // If the reader is far behind, each event waits for it, at most a millisecond. It cannot wait longer:
 // the reader may be in the same process, and need a new thread of Go, for which the thread that waits
@@ -61,7 +61,7 @@ void cmem_trace_mark(uintptr_t from, uintptr_t to, uintptr_t self_from, uintptr_
 	}
 }
 
-static uint64_t stuck; // the lower half of what was read, and of when that was seen first
+static uint64_t stuck; // read, as it was seen last (32 bits), and when it was first seen so (32 bits of ms)
 
 static int is_behind(void) {
 	struct cmem_trace *t = &cmem_tracing;

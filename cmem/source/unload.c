@@ -1,7 +1,7 @@
 //go:build ignore
 
-// dlclose, which is counted: a library that is unloaded makes its addresses free for the next one,
-// so a stack that was seen before must not be named by the library that lies there now.
+// dlclose, which is counted: when a library is unloaded another one may get its addresses, so a stack
+// that was seen before must not be named by the library that lies there now.
 
 #define _GNU_SOURCE
 #include "internal.h"

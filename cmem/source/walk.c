@@ -49,10 +49,10 @@ static int is_go(uintptr_t pc) {
 	return from != 0 && pc >= from && pc < etext;
 }
 
-// Where a function has no table, libgcc looks whether its code is that of a signal handler's return:
-// it reads at the address, which may be none. The end of a stack that the program has made by itself
-// has one that is not mapped, for example. So in a walk of this package such a function is found in
-// a table according to which the stack ends there. C++ exceptions find what they found without it.
+// For a function without a table, libgcc checks whether its code is that of a signal handler's return:
+// it reads at the return address, which may not be mapped, for example at the end of a stack that the
+// program has made by itself. So in a walk of this package such a function gets the table ends, which
+// says that the stack ends there. Unwinding for C++ exceptions finds the same tables as without this.
 static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
 
 static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock
@@ -139,10 +139,10 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 	return ++w->seen < most_frames ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-// Memory that is perhaps not mapped is read by /proc/self/mem. process_vm_readv would do it in one call,
-// but a filter of system calls may end the process for that, and programs install filters at any time.
-// So it is used only where /proc/self/mem cannot be opened, as in a process that is not dumpable, and
-// the kernel says that there is no filter.
+// Memory that may not be mapped is read by /proc/self/mem. process_vm_readv would need no file, but a
+// filter of system calls may end the process for it, and programs install filters at any time. So
+// process_vm_readv is used only where /proc/self/mem cannot be opened, as in a process that is not
+// dumpable, and the kernel says that there is no filter.
 enum { by_call = -1, unreadable = -2 }; // instead of a file
 
 // /proc/self/mem, or what the program has opened since it closed that; and where it was.
@@ -297,8 +297,8 @@ void cmem_set_cgocall(uintptr_t from, uintptr_t to) {
 	cgocall_end = to;
 }
 
-// learn looks for the way in which the frames of Go are found that lie behind those of w: in each
-// other one the words of the stack lead nowhere. It returns how many frames there are.
+// learn tries each way of finding the frames of Go behind those of w, and keeps the one that leads to
+// frames, the first of them in runtime.cgocall. It returns how many frames there are, 0 if no way does.
 static uint32_t learn(int fd, const struct walk *w, uintptr_t *pcs) {
 	for (int k = 0; k < ways; k++) {
 		uint32_t n = go_frames(fd, pcs, most_go, go_frame(fd, w->sp, way_of(k)));
@@ -350,7 +350,7 @@ void cmem_probed(int k) {
 // The file that has the unwinder.
 static uintptr_t unwinder, unwinder_end;
 
-// The files that are mapped since the program began. What is dropped was loaded by the program.
+// The files that were mapped when the program began. Those beyond most_files count as loaded later.
 enum { most_files = 256 };
 static struct { uintptr_t from, to; } files[most_files];
 static int num_files;
