@@ -13,32 +13,32 @@
 //	}
 //	err := c.List.Run(ctx)
 //
-// Methods as BindText are written by github.com/cheapgo/cheap/calls/callgen, which reads the
+// Methods such as BindText are written by github.com/cheapgo/cheap/calls/callgen, which reads the
 // prototypes of C functions. [List.Repeat] has C read rows into arrays.
 //
 // # When a list pays
 //
-// A cgo call costs 25 to 30 ns before C does anything. A recorded call costs 2 to 3, and 1 more
-// with an earlier result as an argument or with a condition. A run costs one cgo call and 9 ns.
-// So a list of one call is slower than the call, and one of two is faster. What the C functions
-// do takes as long as before. If Go must look at a result before it knows what to call next,
-// and conditions do not do, a list has nothing to gain.
+// A cgo call costs 25 to 30 ns before C does anything. A recorded call costs 2 to 3 ns, and 1 ns
+// more with an earlier result as an argument or with a condition. A run costs one cgo call and 9 ns.
+// So a list of one call is slower than the call, and a list of two calls is faster than two calls.
+// The C functions themselves take as long as before. A list gains nothing if Go code must read
+// each result to know what to call next, and a condition cannot decide that.
 //
 // # Memory
 //
-// A list keeps words, not pointers: it keeps no Go object alive. So a pointer that is recorded
-// is to C memory, or is what [List.Bytes], [List.Text], [List.String], [List.Alloc] or
-// [List.Pin] has returned. A program that is built with -race panics
-// for others. What these methods return is valid until the list is reset or given back, and as
+// A list keeps words, not pointers: it keeps no Go object alive. So a recorded pointer
+// points to C memory, or is a result of [List.Bytes], [List.Text], [List.String], [List.Alloc] or
+// [List.Pin]. A program that is built with -race panics
+// for others. Results of these methods are valid until the list is reset or given back, and as
 // long as the list is reachable: its memory is freed with it. A deferred Put or
 // runtime.KeepAlive ensures that. The same is true of the columns of a [Repeat].
 //
 // # C
 //
 // Each recorded call is made by a C function that callgen has written, by the exact prototype,
-// and all of these functions have one type. So compilers that check calls through pointers
-// have nothing to report. They call the functions of the list on the thread, and on the stack,
-// on which a cgo call would. C functions may call Go, unless the list is made with
+// and all of these generated functions have one type. So compilers that check calls through pointers
+// have nothing to report. The C functions run on the thread and the stack on which a cgo call
+// would run them. C functions may call Go, unless the list is made with
 // [NoCallback]; Go code that is called so must not use the list that runs.
 //
 // A debugger and perf show the C function of a call, and that callgen's function and

@@ -87,8 +87,8 @@ const (
 	growthIntervals = 6
 )
 
-// growth is what the page shows of stacks that keep growing. An interval ends with a request: while
-// no page is open, nothing is done.
+// growth has the stacks that keep growing, for the page. A request ends an interval, so nothing is
+// done while no page is open.
 type growth struct {
 	interval time.Duration // does not change
 

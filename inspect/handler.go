@@ -35,9 +35,9 @@ type Options struct {
 	// "/debug/pprof/".
 	Pprof string
 
-	// Growth is the interval at which the page looks at the stacks of the C heap, in a program
-	// that imports module cmem: it shows those that have grown in each of the last six. The
-	// default is ten seconds. The page asks once in ten seconds, so a shorter one is for programs
+	// Growth is the interval after which the page reads the stacks of the C heap again, in a program
+	// that imports module cmem: it shows those that have grown in each of the last six intervals. The
+	// default is ten seconds. The page asks once in ten seconds, so a shorter interval is for programs
 	// that ask for growth.json or growth.txt.
 	Growth time.Duration
 }

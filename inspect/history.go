@@ -52,8 +52,8 @@ const (
 	closest    = time.Second // two points are so far from each other
 )
 
-// history has the points of the requests for all tables. It grows by requests only: a program of
-// which no page is open does nothing for it.
+// history has the points of the requests for all tables. Only requests add points: a program whose
+// page is not open does nothing for it.
 type history struct {
 	mu     sync.Mutex
 	points []point // under mu

@@ -28,16 +28,19 @@ const DefaultRate = sample.DefaultRate
 // inverse of that many blocks. So all numbers of the profiles are estimates without bias,
 // whatever the sizes; with a rate of 1 they are exact.
 //
-// A sample takes about 0.3 microseconds, and 2 from a stack that is new. A sampled block lies in a
-// span of its own sort: a heap has, for each size class that was sampled, one span of 64 KiB
-// at least, and counts it for its limit. Of such a span only the pages are resident that
-// have a sampled block. If the limit has no room for the span, the block is not sampled.
+// A sample takes about 0.3 microseconds, and 2 from a stack that is new. Sampled blocks lie in spans
+// without other blocks: a heap has at least one such span of 64 KiB for each size class that was
+// sampled, and counts it for its limit. Only the pages with a sampled block are
+// resident. If the limit has no room for the span, the block is not sampled.
 //
-// At [DefaultRate] the records of samples and the pages that hold no sampled block in use take
-// at most 512 KiB, and besides one in 100 bytes in use, but for pages that were in use in the
-// last 50 milliseconds. To that end, when a stack has allocated blocks of very many sizes, those
-// that are freed are counted as blocks of their mean size. The records of more than 1,000 stacks
-// take more, about 0.4 KiB for each.
+// At [DefaultRate] the records of samples and the pages without a sampled block in use take
+// at most
+//
+//	512 KiB + 1/100 of the bytes in use
+//
+// without pages that were in use in the last 50 milliseconds. To that end, when a stack has allocated
+// blocks of very many sizes, freed ones count as blocks of their mean size. Stacks above 1,000 take
+// about 0.4 KiB more for each.
 //
 // The blocks of an Arena, a FixedBlock and an own.Memory lie in larger blocks of a heap,
 // their chunks. A sample is of the chunk, and has the stack that has taken it.

@@ -14,13 +14,16 @@ type resident struct {
 	known          bool
 }
 
-// residentTable takes the resident memory of the process apart. It is no part of Read: to sum
-// up the pages of a process takes the kernel a while, in which it maps no memory for it. It uses
+// residentTable divides the resident memory of the process into parts. It is not in Read: the kernel
+// takes a while to sum up the pages of a process, and maps no memory for the process meanwhile. It uses
 // nothing of s that the next read writes to.
 //
-// What Go and cheap count are bytes that they have of the system, and a page that was never touched
-// is not resident. So a part is at most what its mappings have resident, where these are known, and
-// no more than the parts before it have left: the parts add up, and no page is counted twice.
+// Go and cheap count bytes that they have from the system, and a page that was never touched
+// is not resident. So a part is at most
+//
+//	min(the resident bytes of its mappings, where these are known; what the parts before it have left)
+//
+// bytes: the parts add up, and no page is counted twice.
 func residentTable(s *snapshot, pages resident) Table {
 	t := residentFrame()
 	left := pages.anonymous
