@@ -14,8 +14,8 @@
 #include <malloc.h>
 #include <pthread.h>
 
-// The malloc of a program is glibc's, or that of a library that was preloaded or linked. Each of them
-// has functions of its own. Those that this program does not have are NULL.
+// The malloc of a program is glibc's, or that of a library that was preloaded or linked. Each malloc
+// has functions that the others have not; they are NULL here unless the program's malloc has them.
 static struct {
 	int (*mallctl)(const char *, void *, size_t *, void *, size_t); // jemalloc
 	void (*mi_collect)(_Bool);                                      // mimalloc
@@ -23,7 +23,7 @@ static struct {
 	int (*tc_number)(const char *, size_t *);                       // tcmalloc
 } of;
 
-static char here; // a thing of the program
+static char here; // its address lies in the file with this code
 
 // same reports whether a and b are in the same file.
 static int same(void *a, void *b) {
@@ -31,9 +31,9 @@ static int same(void *a, void *b) {
 	return a && b && dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase;
 }
 
-// from reports whether the library that has the malloc of the program has f as well: it may only be
-// loaded, for a part of the program. With package cmem malloc is in the program itself, and calls the
-// next one. A symbol of package cmem cannot say so: Go's own linker knows no weak ones.
+// from reports whether f is in the library whose malloc the program calls: a library with f may be loaded
+// without that. With package cmem the first malloc is in the program itself, and calls the next one. That is
+// found by the address of here, and not by a weak symbol of package cmem: Go's own linker has no weak symbols.
 static int from(void *f) {
 	void *first = dlsym(RTLD_DEFAULT, "malloc");
 	return same(f, first) || (same(first, &here) && same(f, dlsym(RTLD_NEXT, "malloc")));
@@ -87,7 +87,7 @@ int cheap_malloc_read(size_t *used, size_t *unused) {
 		*used = (size_t)(unsigned)m.uordblks + (unsigned)m.hblkhd;
 		*unused = (unsigned)m.fordblks;
 #endif
-		return *used != 0; // else the program has a malloc of its own, which does not call glibc's
+		return *used != 0; // 0: the program has a malloc of its own, which does not call glibc's
 	}
 	case cheap_jemalloc: {
 		uint64_t epoch = 1;

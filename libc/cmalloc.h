@@ -9,9 +9,9 @@ enum cheap_malloc { cheap_unknown, cheap_glibc, cheap_jemalloc, cheap_mimalloc, 
 // cheap_malloc_is says whose malloc it is.
 enum cheap_malloc cheap_malloc_is(void);
 
-// cheap_malloc_read sets how many bytes are in blocks that are in use, and how many malloc has from the
-// system beside them. Of these some may not be resident. It returns 0 if that is not known. glibc
-// goes through its free blocks for that, with each arena locked in turn.
+// cheap_malloc_read sets used to the bytes of blocks in use, and unused to the bytes that malloc has
+// from the system beside them, some of which may not be resident. It returns 0 if these are not known. glibc
+// walks its free blocks for that, and locks one arena after the other.
 int cheap_malloc_read(size_t *used, size_t *unused);
 
 // cheap_malloc_trim has malloc give free memory back to the system.

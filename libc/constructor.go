@@ -47,8 +47,8 @@ var ErrConstruct = errors.New("cheap: libc.Constructor: the C function returned 
 // resources that it made. If fn returns NULL, it stops with [ErrConstruct], and
 // does not change the rest of the slice. It allocates no Go memory. It may be
 // called from any goroutine, and by several goroutines at once if the C function
-// allows that. The C function may call into Go; after a panic there, the
-// resources that were made in the same call are lost.
+// allows that. The C function may call into Go. After a panic there, the
+// resources made in the same call leak.
 func Constructor(fn, context unsafe.Pointer) func(resources []uintptr) (n int, err error) {
 	if fn == nil {
 		panicMisuse("Constructor", "the C function is nil; pass the address of one, such as unsafe.Pointer(C.new_image)")

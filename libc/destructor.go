@@ -16,8 +16,8 @@ package libc
 #include <stddef.h>
 #include <stdint.h>
 
-// A resource that the collector found was mostly not touched for a while. A prefetch of
-// what is no address does nothing.
+// How many resources ahead is prefetched: most resources that the collector found were not
+// touched for a while. A prefetch of a number that is no address does nothing.
 enum { CHEAP_LIBC_AHEAD = 8 };
 
 typedef void cheap_libc_destructor(void *resource);
@@ -92,19 +92,19 @@ type Option int
 // the promise may end the program.
 const NoCallback Option = 1
 
-// What [StatusDestructor] takes for a failure. Without one of these it is each result that is
-// not 0.
+// Which results are failures for [StatusDestructor]. Without one of these options each result
+// other than 0 is a failure.
 const (
-	// NegativeFails says that a negative result is a failure, and all others are successes: a
-	// number of bytes, for one.
+	// NegativeFails says that a negative result is a failure. All others are successes, for
+	// example a number of bytes.
 	NegativeFails Option = 2
 
-	// ZeroFails says that 0 is a failure, as false is, and all others are successes.
+	// ZeroFails says that 0 is a failure, for example false. All others are successes.
 	ZeroFails Option = 3
 )
 
-// Destructor returns a function that destroys resources by a C function, all of a
-// call in one cgo call. It suits Options.Release of package own. fn is the address of
+// Destructor returns a function that destroys resources by a C function. Each of its calls
+// destroys all its resources in one cgo call. It suits Options.Release of package own. fn is the address of
 // a C function
 //
 //	void fn(void *resource)
@@ -116,14 +116,14 @@ const (
 //
 // The parameter may be a pointer of another type, and the result may be a number or a
 // pointer, which is ignored: sqlite3_finalize and ZSTD_freeCCtx need no function around
-// them. This is what all C compilers for the systems of Go do, although the C standard
-// leaves such a call undefined. A function needs a small C function around it that the
-// linker can see if it is static, inline or a macro, if its result is a structure, or if
-// it has other parameters. So does what is C++; see the package documentation.
+// them. All C compilers for the systems of Go make such a call work, although the C standard
+// leaves it undefined. A static or inline function, a macro, a function whose result is a
+// structure, and one with other parameters need a small C function around them, which the
+// linker can see. For C++ see the package documentation.
 //
 // The C function may be called on any thread, and on several at once. It may call into
 // Go, unless [NoCallback] is set. A panic there reaches the caller, and the resources
-// behind are not destroyed.
+// that follow in the slice are not destroyed.
 //
 // The returned function ignores its state, and its error is nil. It allocates no Go
 // memory. Destructor panics if fn is nil.
@@ -177,16 +177,18 @@ func ContextDestructor(fn unsafe.Pointer, options ...Option) func(state any, res
 //
 //	int fn(void *resource)
 //
-// such as fclose, whose result says whether it succeeded. The result must be an int: of
-// a wider one a part is lost, and a narrower one, such as a bool, has undefined bits; wrap
-// such a function. If a result is a failure, the returned function returns check of the first
-// such result; the other resources are destroyed as well. A failure is a result that is not 0,
-// or, with one of the options [NegativeFails] and [ZeroFails], what that says. A function that
-// returns "a number of bytes, or -1" needs it: else the first success of a call hides the
-// failures behind it.
-// Package own counts a resource as released whatever the result is.
-// A function that may leave its resource alive, such as sqlite3_close, needs one around it
-// that does not: examples/sqlite has it. StatusDestructor panics if check is nil.
+// such as fclose, whose result says whether it succeeded. The result must be an int: a wider
+// result loses its upper bits, and a narrower one, such as a bool, has undefined bits; wrap
+// such a function.
+//
+// A failure is a result other than 0, or what the option [NegativeFails] or [ZeroFails] says. If
+// there is a failure, the returned function returns check of the first one; the other resources
+// are destroyed as well. A function that returns "a number of bytes, or -1" needs NegativeFails:
+// otherwise its first success is taken for the first failure.
+//
+// Package own counts a resource as released whatever the result is. A function that may leave
+// its resource alive, such as sqlite3_close, needs a function around it that does not:
+// examples/sqlite has one. StatusDestructor panics if check is nil.
 func StatusDestructor(fn unsafe.Pointer, check func(status int) error, options ...Option) func(state any, resources []uintptr) error {
 	failure := C.int(C.CHEAP_LIBC_NOT_ZERO)
 	var others []Option
@@ -223,8 +225,8 @@ func StatusDestructor(fn unsafe.Pointer, check func(status int) error, options .
 	}
 }
 
-// To turn callbacks off and on takes 4 ns, as much as to destroy one more resource,
-// and only detects a broken promise. So it is done for more resources than these.
+// A call without callbacks takes 4 ns more, as much as one more resource, and only detects a
+// broken promise. So it is made for more than fewResources.
 const fewResources = 2
 
 func quiet(options []Option) bool {

@@ -17,13 +17,15 @@ import (
 
 // Trim has malloc give its free memory back to the operating system, for the whole process. It
 // returns by how many bytes the resident memory of the process is smaller after that, or 0 if it is
-// not: other threads allocate meanwhile.
+// not smaller, because other threads allocate meanwhile.
 //
 // It knows the malloc of glibc, and that of jemalloc, mimalloc and tcmalloc where the program is
-// linked with it or preloads it. Otherwise, in a program that is linked statically, and on systems
-// other than Linux, it does nothing. It takes about 0.1 ms for each megabyte that is given back; threads that allocate wait meanwhile. The
-// memory has to be taken from the system again when it is needed, which costs more than
-// that. Package pace calls it by itself.
+// linked with it or preloads it. With another malloc, in a program that is linked statically, and on
+// systems other than Linux, it does nothing.
+//
+// It takes about 0.1 ms for each megabyte that is given back; threads that allocate wait
+// meanwhile. Memory that is needed later has to be taken from the system again, which costs more
+// than that. Package pace gives memory back by itself.
 func Trim() (returned int64) {
 	before := resident()
 	C.cheap_malloc_trim()

@@ -13,8 +13,8 @@ import "C"
 
 import "github.com/cheapgo/cheap/internal/account"
 
-// upward is what packages below this one call, by interfaces of their own. This file is the
-// only place where package libc gives it to them.
+// upward has the methods of package libc that package account calls, by an interface of its
+// own. Package libc gives it to package account in this file only.
 type upward struct{}
 
 func init() { account.Process.SetMalloc(upward{}) }

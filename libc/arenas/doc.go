@@ -2,11 +2,11 @@
 //
 //	import _ "github.com/cheapgo/cheap/libc/arenas"
 //
-// glibc makes an arena for each thread that allocates, up to eight for each processor. What one
-// thread has freed, others cannot use, and it stays resident: in Go programs, whose threads live
-// long and free what others have allocated, that is often more than what is in use. With this
-// import there are as many arenas as GOMAXPROCS is when the program starts, and two at least. So
-// threads share them. Small blocks are cached by thread all the same.
+// glibc makes an arena for each thread that allocates, up to eight for each processor. Memory that is
+// free in one arena cannot be used by the threads of another, and stays resident: in Go programs, whose
+// threads live long and free what other threads have allocated, that is often more than what is in use. With
+// this import there are max(2, GOMAXPROCS) arenas, by the value when the program starts, and threads share
+// them. Each thread still has its cache of small blocks.
 //
 // The number is set before main, by a constructor in C, because glibc looks at it once, when the
 // second thread allocates. GOMAXPROCS in the environment counts, the processors that the process may
