@@ -12,31 +12,30 @@ import (
 )
 
 // SetGuardRate has heaps place one block in blocks, in the mean, between two pages that
-// fault when they are touched, and returns the old rate. 0, which is what a program begins
-// with, places none. The environment variable CHEAP_GUARD sets the rate when the program
+// fault when they are touched, and returns the old rate. The rate 0 places none; a program begins
+// with it. The environment variable CHEAP_GUARD sets the rate when the program
 // starts, as in CHEAP_GUARD=10000.
 //
 // A guarded block is alone on its pages, and lies at their end or at their start, at random. An
 // access behind the end of one block, and before the start of another, faults at once. A write to
 // the rest of the pages is found when the block is freed, resized, or its heap is destroyed: that
-// panics with a cheap.MisuseError. After the free each access faults, until as many more blocks
-// were guarded as there are slots without a block in use. There are 255 slots, 62 on 32-bit
-// systems. A system call that gets such memory does not fault, but fails with EFAULT (bad
-// address). Reports have the stacks of the allocation and of the free, also of the block that the
-// slot had before, if that had the same bytes.
+// panics with a cheap.MisuseError. Blocks lie in slots, 255 of them, or 62 on 32-bit systems. After
+// the free each access faults until the slot is used again; free slots are used in the order in
+// which their blocks were freed. A system call that gets such memory does not fault, but fails with EFAULT (bad
+// address). Reports have the stacks of the allocation and of the free, and those of the block that
+// the slot had before, if that block had the accessed byte.
 //
-// All blocks of a heap or a Local of up to 32 KiB can be guarded, but not those of a heap
-// with a cheap.CheckLevel, which looks at all of its blocks. A guarded block has the size that
-// cheap.GoodSize returns, as any other, so an access behind what was asked for is not reported if it
-// is within that size. If all slots have a block in use, or if guarded blocks would
+// All blocks of up to 32 KiB of a heap or a Local can be guarded, except in a heap
+// with a cheap.CheckLevel, which checks all of its blocks. A guarded block has the size that
+// cheap.GoodSize returns, as any other block. So an access behind the requested size is not reported
+// if it is within that size. If all slots have a block in use, or if guarded blocks would
 // have more than a sixteenth of the limit of their heap, the next one is an ordinary block.
 // So blocks that live long keep their slots, and fewer others are guarded. A heap may reach
-// its limit up to a sixteenth earlier. Beside the blocks in use, about 1 MiB of memory stays
-// with the pages of those that were freed.
+// its limit up to a sixteenth earlier. The pages of freed guarded blocks keep about 1 MiB.
 //
 // A guarded block takes about 5 microseconds more, its free included, and 10 with [Monitor].
 // With the build tag cheap_gomem there are no guarded blocks, and the rate stays 0. On s390x
-// the system says on which page a fault was, and not where, so reports name its first byte.
+// the system tells only the page of a fault, so reports name the first byte of the page.
 //
 // A program that touches such a page ends, as with any fault. [Guard] makes the fault an
 // error, and [Monitor] says what it was when the program has ended.
@@ -59,12 +58,11 @@ type Fault struct {
 	Allocation []runtime.Frame // the stack of the goroutine that has allocated the block
 	Free       []runtime.Frame // that of the one that has freed it, or nil
 
-	// OtherGoroutine says that the block was freed by another goroutine than that which
-	// has allocated it.
+	// OtherGoroutine says that one goroutine allocated the block and another one freed it.
 	OtherGoroutine bool
 
-	// Earlier is not nil if Addr was a byte of the block that lay there before this one. The
-	// pointer may be one to that block. Of still earlier ones nothing is known.
+	// Earlier is the block that lay there before this one, if Addr was a byte of it, or nil. The
+	// pointer may be one to that block. Nothing is known of blocks before Earlier.
 	Earlier *Fault
 }
 
@@ -132,8 +130,8 @@ func Guard(f func()) error {
 	return err
 }
 
-// guardedCall is Guard, and says whether f has ended by a return or by a fault. It has not if
-// recover has returned nil for a panic. Where f calls runtime.Goexit recover returns nil as
+// guardedCall is Guard, and says whether f has ended by a return or by a fault. It reports false
+// if recover has returned nil for a panic. If f calls runtime.Goexit recover returns nil as
 // well, and guardedCall does not return.
 func guardedCall(f func()) (ended bool, err error) {
 	old := debug.SetPanicOnFault(true)

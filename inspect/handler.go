@@ -21,14 +21,14 @@ type Options struct {
 	// program.
 	Title string
 
-	// Remote answers requests from other machines as well. By default only those are answered
-	// that come from this machine and were sent to it under its own name (localhost or a
-	// loopback address), and through no proxy. What the page shows are names, sizes and
+	// Remote answers requests from other machines as well. By default a request is answered only
+	// if it comes from this machine, was sent to it under its own name (localhost or a
+	// loopback address), and came through no proxy. The page shows names, sizes and
 	// counts, and no contents of memory.
 	Remote bool
 
 	// Access, if not nil, is called for each request that is not refused already. If it
-	// returns false the request is refused; then it may have answered by itself.
+	// returns false the request is refused; Access may have answered the request by itself.
 	Access func(w http.ResponseWriter, r *http.Request) bool
 
 	// Pprof is the address to which the page links for Go's own profiles. The default is

@@ -28,7 +28,7 @@ const (
 )
 
 // SetLeakLevel sets the level of the pools and memories whose names match a pattern of
-// [path.Match], also of those that are made later; see [own.SetLeakLevel]. For one pool there
+// [path.Match], and of those made later; see [own.SetLeakLevel]. For one pool there
 // is [own.Pool.SetLeakLevel]. The environment variable CHEAP_LEAKS does the same when the
 // program starts, as in CHEAP_LEAKS='git.*=all,*=sampled'.
 func SetLeakLevel(pattern string, l Level) { own.SetLeakLevel(pattern, l) }

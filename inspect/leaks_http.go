@@ -59,8 +59,8 @@ func collectIfAsked(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// mayCollect refuses a request that a page of another site has a browser send by itself, as for
-// an image. It reports whether it has not.
+// mayCollect reports whether the request may collect. It refuses a request that a page of another
+// site has a browser send by itself, as for an image.
 func mayCollect(w http.ResponseWriter, r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, or an address that was typed, or the page

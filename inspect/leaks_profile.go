@@ -78,9 +78,9 @@ func (b *builder) frame(pc uintptr, f runtime.Frame) *profile.Location {
 // Profile.Add of runtime/pprof takes the stack of its own caller, and counts each value once.
 // To use it, package own would have to call it for each sampled owner, and Remove in Close,
 // and each sample would take 300 bytes of the Go heap. The profiles of the runtime have
-// functions instead, that say what is in them when they are written. This profile gets such
-// functions. Their fields are not exported. If a version of Go has no such fields, the
-// profile is there, and empty.
+// functions instead, which return their contents when they are written. register sets such functions
+// for this profile, in fields that are not exported. With a version of Go without these fields the
+// profile is empty.
 func register() {
 	if pprof.Lookup("cheapleak") != nil {
 		return // the program has one of that name

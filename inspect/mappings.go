@@ -14,7 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// A mapped is what is added up of the mappings of one name, in bytes.
+// A mapped is the sum over the mappings of one name, in bytes.
 type mapped struct {
 	name                       string
 	resident, anonymous, space int64
@@ -75,7 +75,7 @@ var goHeap = sync.OnceValue(func() uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x)))) &^ (64<<30 - 1)
 })
 
-// inGoHeap reports whether an address is of the Go heap. In 32 bits there is no telling.
+// inGoHeap reports whether an address is in the Go heap. On 32-bit systems that is not known.
 func inGoHeap(addr uintptr) bool {
 	const terabyte = 1 << 40
 	return strconv.IntSize == 64 && uint64(addr) >= goHeap() && uint64(addr)-goHeap() < terabyte
@@ -131,9 +131,9 @@ func mappingsFrame() Table {
 // The arenas of glibc's malloc are aligned to their size, and what is not used yet is inaccessible.
 const mallocArena = 64 << 20
 
-// kind returns the name under which a mapping is added up. was is the one before it. A mapping that
-// has no name is told by its address and by its neighbour: the kernel makes one mapping of two that
-// are next to each other, so a part of it may be of another kind.
+// kind returns the name under which a mapping is added up. was is the mapping before it. A mapping
+// without a name is recognized by its address and by was. The kernel joins mappings that are next
+// to each other, so a part of a mapping may be of another kind.
 func (v *vma) kind(was *vma, program string) string {
 	const next = " (deleted)"
 	switch {
@@ -167,7 +167,7 @@ func (v *vma) kind(was *vma, program string) string {
 	return "other anonymous"
 }
 
-// none reports whether nothing may be done there.
+// none reports whether the mapping is inaccessible.
 func (v *vma) none() bool { return !v.Read && !v.Write && !v.Exec }
 
 func (v *vma) file() bool { return v.Name != "" && v.Name[0] == '/' }

@@ -45,8 +45,8 @@ type column struct {
 	get  func(r *row) float64
 }
 
-// A row is what the values of a line of a table are computed from. One field is set, besides
-// all.
+// A row has what the values of a line of a table are computed from: all, and one other field that
+// is set.
 type row struct {
 	all     *snapshot
 	heap    *heapFigures
@@ -64,8 +64,8 @@ type tableSpec struct {
 	columns            []column
 	rows               func(s *snapshot, emit func(labels []string, r row))
 
-	// state reports whether the program has what the table is of, and why there are no rows, or
-	// "". If it is nil, the program has.
+	// state reports whether the program has what the table shows, and why there are no rows, or
+	// "". A nil state means that the program has it.
 	state func() (has bool, why string)
 }
 
@@ -83,7 +83,7 @@ var allMetrics = func() []Metric {
 }()
 
 // Metrics returns the descriptions of what Read returns, sorted by name. docs/metrics.md is
-// made of them. Those whose names begin with cheap_cmem_ have values only in a program that
+// made of them. Metrics whose names begin with cheap_cmem_ have values only in a program that
 // imports module cmem.
 func Metrics() []Metric {
 	list := slices.Clone(allMetrics)

@@ -19,15 +19,15 @@ import (
 	"github.com/cheapgo/cheap/internal/guard"
 )
 
-// monitorVariable is set in the monitor, the process that [Monitor] starts: to a colon, and what CHEAP_GUARD was.
+// monitorVariable is set in the monitor, the process that [Monitor] starts: to a colon, and the value that
+// CHEAP_GUARD had.
 const monitorVariable = "CHEAP_MONITOR"
 
 // isMonitor says that this process is the monitor of another one.
 var isMonitor = takeMonitorVariable()
 
-// takeMonitorVariable reads the variable before main can change the environment. What this
-// process starts is no monitor, so the variables are from here on as they are in
-// the other process.
+// takeMonitorVariable reads the variable before main can change the environment, and sets the
+// variables as they are in the other process: a process that this one starts is no monitor.
 func takeMonitorVariable() bool {
 	guardWas, isMonitor := strings.CutPrefix(os.Getenv(monitorVariable), ":")
 	if isMonitor {
@@ -50,15 +50,15 @@ type Crash struct {
 // Monitor starts the program a second time, as a process that watches this one. If this
 // process ends by a panic, a fault or a fatal error of the runtime, report is called in the
 // other process. A report of nil writes Crash.Fault, if it is not nil, to the standard error.
-// Faults in all goroutines are seen, and those in C code, other than by [Guard].
+// Unlike [Guard], Monitor sees faults in all goroutines and in C code.
 //
 // Monitor is called at the start of main, before the program does anything that it should
 // not do twice: the other process runs all that comes before the call as well. There Monitor
 // does not return: the process ends after report. It has the standard error and the arguments
-// of the program, no standard input, and takes a few MiB. It does not end by SIGINT, SIGTERM,
-// SIGHUP or SIGQUIT, but when this process has ended. Where it ends earlier, because main does
-// not come to the call a second time, crashes are not seen, and Monitor has returned nil all
-// the same.
+// of the program, no standard input, and takes a few MiB. It ignores SIGINT, SIGTERM,
+// SIGHUP and SIGQUIT, and ends when this process has ended. If main does not reach the call in
+// the other process, that process ends earlier, and crashes are not seen, although Monitor has
+// returned nil.
 //
 // Monitor calls debug.SetCrashOutput, which has one file for a process. So a second call
 // returns an error. SIGQUIT and SIGABRT are crashes, too. With Monitor a guarded block takes
@@ -93,7 +93,7 @@ func monitor() error {
 	if err != nil {
 		return err
 	}
-	// Both processes have the file open. Without a name it is gone when both have ended.
+	// Both processes have the file open. It has no name, so it is removed when both have ended.
 	if err := errors.Join(os.Remove(shared.Name()), startMonitor(exe, shared)); err != nil {
 		return errors.Join(err, shared.Close())
 	}
@@ -130,8 +130,8 @@ const sharedFile = 3
 
 // awaitCrash waits for the end of the other process, and reports its crash.
 func awaitCrash(report func(Crash)) {
-	// One for the terminal's process group reaches both. They are not ignored, or what report
-	// starts would ignore them, too.
+	// A signal for the terminal's process group reaches both processes. Signals are caught and not set
+	// to be ignored, because a process that report starts would ignore them, too.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	shared := os.NewFile(sharedFile, "guarded blocks")
 	defer shared.Close()

@@ -170,7 +170,7 @@ type Stats struct {
 	WaitTime time.Duration // sum of the times that they waited
 	Refusals int64         // requests that failed at a limit
 
-	Trims   int64 // how often this package had malloc give free memory back to the system
+	Trims   int64 // how often this package had malloc give memory back to the system: there was little room, or much was free for long
 	Trimmed int64 // by how many bytes the resident memory was smaller after these, in all
 
 	Held        int64 // bytes in all accounts, now
