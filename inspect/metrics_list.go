@@ -6,10 +6,10 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// tableSpecs are all metrics. This is their only list: Metrics, Read, the page, its texts and the
-// documentation are made of it.
+// tableSpecs has all metrics. It is the only list of them: Metrics, Read, the page, its texts and the
+// documentation are made from it.
 //
-// The get of a column takes its value from a snapshot (read.go), which has it from who counts:
+// The get of a column takes its value from a snapshot (read.go), which has it from these counters:
 //
 //	heaps, pools, the C heap      internal/census, whose types the packages cheap, own and cmem fill
 //	pacing, and refusals          pace.Stats
