@@ -71,11 +71,12 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err e
 	}
 	race.Enter()
 	size = osmem.RoundPage(max(size, 1))
-	if h.mustConsolidate(largeCost(size), unitsOf(size), nil) {
+	cost := largeCost(size)
+	if h.mustConsolidate(cost, unitsOf(size), nil) {
 		h.consolidate(nil)
 	}
 	h.large.mu.Lock()
-	p, fresh, err := h.newLarge(size, align)
+	p, fresh, err := h.newLarge(size, align, cost)
 	h.large.mu.Unlock()
 	if h.grew.Load() {
 		h.dropIdle()
@@ -88,15 +89,14 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err e
 	return p, was, err
 }
 
-// newLarge is allocLarge of a multiple of the page size, under the lock.
+// newLarge is allocLarge of a multiple of the page size, under the lock. cost is largeCost(size).
 //
 //go:norace
-func (h *Heap) newLarge(size, align uintptr) (p uintptr, fresh bool, err error) {
+func (h *Heap) newLarge(size, align uintptr, cost int64) (p uintptr, fresh bool, err error) {
 	mustBePages("Heap.newLarge", size)
 	if h.closed.Load() {
 		return 0, false, ErrDestroyed
 	}
-	cost := largeCost(size)
 	if !h.account.TryCharge(cost) {
 		return 0, false, ErrLimit
 	}

@@ -26,11 +26,11 @@ func TestPreconditions(t *testing.T) {
 	for _, off := range []uintptr{1, 128, osmem.PageSize - 1} {
 		rows = append(rows,
 			row{"largeCost", "size", func() { largeCost(size + off) }},
-			row{"Heap.newLarge", "size", func() { h.newLarge(size+off, 16) }},
+			row{"Heap.newLarge", "size", func() { h.newLarge(size+off, 16, 0) }},
 			row{"Heap.resizeLarge", "size", func() { h.resizeLarge(s, uintptr(large), size+off) }},
 		)
 	}
-	rows = append(rows, row{"Heap.newLarge", "size", func() { h.newLarge(0, 16) }})
+	rows = append(rows, row{"Heap.newLarge", "size", func() { h.newLarge(0, 16, 0) }})
 	before := h.Stats()
 	for _, row := range rows {
 		func() {
