@@ -38,11 +38,16 @@ package cheap
 //
 // seizeLocals is how a Local loses its cache while it is open:
 //
-//  1. With Heap.seize held, store noCache in k, and the number of the call in localCache.round.
+//  1. With Heap.seize held, store noCache in k, and the number of the call in localCache.round, unless
+//     that has the number of another call: attach was not called since. Note round in the seizure.
 //  2. Stop all goroutines once (percpu.Stop).
 //  3. Read in. If it is set, leave the cache to the Local.
 //  4. Stop all goroutines once more.
-//  5. With Heap.seize held, take the cache, unless attach was called meanwhile: then round differs.
+//  5. With Heap.seize held, take the cache, unless attach was called meanwhile: then round differs
+//     from what was noted.
+//
+// If several calls pick one Local, the first to reach step 5 takes the cache. So an idle Local has
+// no cache when seizeLocals returns.
 //
 // After step 2 no goroutine is in a section of Malloc or Free that has loaded the cache. In another
 // method step 2 has stopped the goroutine in one of three places:
@@ -94,7 +99,7 @@ type localCache struct {
 	flush atomic.Bool         // the heap asks for the blocks
 
 	slot  uintptr // of cache, or 0
-	round uint64  // which call of seizeLocals has stored noCache in k; 0 from attach on
+	round uint64  // the first call of seizeLocals since attach that has stored noCache in k, or 0
 	moves uint64  // what cache.moved returned at the last tick
 
 	ticked     bool        // the tick examines it: counted by span.Watch
@@ -315,8 +320,9 @@ func (c *localCache) rests() bool {
 // A seizure is a Local whose cache seizeLocals is about to take. The pointer l keeps the Local
 // reachable meanwhile.
 type seizure struct {
-	c *localCache
-	l *Local
+	c     *localCache
+	l     *Local
+	round uint64 // of c, as step 1 has left it
 }
 
 // seizures counts the calls of seizeLocals.
@@ -348,7 +354,7 @@ func seizeLocals(all iter.Seq[*Heap], pick func(*localCache) bool) {
 	}
 	percpu.Stop()
 	for _, s := range rest {
-		s.c.dropOf(round)
+		s.c.dropOf(s.round)
 		runtime.KeepAlive(s.l)
 	}
 	span.Decay()
@@ -368,15 +374,17 @@ func (h *Heap) divertLocals(picked []seizure, round uint64, pick func(*localCach
 			continue
 		}
 		if l := c.local.Value(); l != nil {
-			c.round = round
+			if c.round == 0 {
+				c.round = round
+			}
 			atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&l.k)), unsafe.Pointer(&noCache))
-			picked = append(picked, seizure{c, l})
+			picked = append(picked, seizure{c, l, c.round})
 		}
 	}
 	return picked
 }
 
-// dropOf is the last step of call number round of seizeLocals.
+// dropOf is the last step of a call of seizeLocals that has noted round.
 //
 //go:norace
 func (c *localCache) dropOf(round uint64) {

@@ -125,6 +125,34 @@ func TestLocalDecayOff(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestLocalSeizedTwice has a tick of the decay choose a Local that another call of seizeLocals has
+// chosen. Behind that call the Local has no cache, wherever the tick is, and the tick then leaves
+// the Local alone.
+func TestLocalSeizedTwice(t *testing.T) {
+	setDecay(t, -1)
+	withRate(t, 0)
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	useLocal(l)
+	var tick []seizure
+	seizeLocals(func(yield func(*Heap) bool) {
+		yield(h)
+		tick = h.divertLocals(nil, seizures.Add(1), anyLocal)
+	}, anyLocal)
+	if len(tick) != 1 || l.c.has() {
+		t.Errorf("the tick chose %v; the Local has a cache: %v", tick, l.c.has())
+	}
+	useLocal(l)
+	for _, s := range tick {
+		s.c.dropOf(s.round)
+	}
+	if !l.c.has() {
+		t.Error("the tick has taken the cache that the Local has got since")
+	}
+	l.Destroy()
+	mustHoldNothing(t, h)
+}
+
 // TestLocalRestsInDestroy destroys heaps with an open Local. Where it has a cache, its goroutine may
 // be about to read a block of it, so the units of these are not used again. Where it has none, they
 // are.
@@ -187,6 +215,16 @@ func TestLocalComesBack(t *testing.T) {
 		},
 		"another first step": func(h *Heap, l *Local) bool {
 			h.divertLocals(nil, seizures.Add(1), anyLocal)
+			return false
+		},
+		"another first step and Malloc": func(h *Heap, l *Local) bool {
+			h.divertLocals(nil, seizures.Add(1), anyLocal)
+			h.Free(l.Malloc(100))
+			return true
+		},
+		"Malloc and another first step": func(h *Heap, l *Local) bool {
+			h.Free(l.Malloc(100))
+			h.divertLocals(nil, seizures.Add(1), anyLocal)
 			return true
 		},
 	} {
@@ -194,13 +232,12 @@ func TestLocalComesBack(t *testing.T) {
 			h := newHeap(t, HeapOptions{})
 			l := h.NewLocal()
 			useLocal(l)
-			round := seizures.Add(1)
-			picked := h.divertLocals(nil, round, anyLocal)
+			picked := h.divertLocals(nil, seizures.Add(1), anyLocal)
 			if len(picked) != 1 || picked[0].l != l || l.k != &noCache {
 				t.Fatalf("chose %v", picked)
 			}
 			keeps := comes(h, l)
-			picked[0].c.dropOf(round)
+			picked[0].c.dropOf(picked[0].round)
 			if l.c.has() != keeps {
 				t.Errorf("has a cache: %v, want %v", !keeps, keeps)
 			}
