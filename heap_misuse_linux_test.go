@@ -72,6 +72,9 @@ func countMapsReads(t *testing.T) {
 		if osmem.GoBacked && row.name == "unmapped" {
 			continue // Go keeps the memory
 		}
+		if words := foreignWords(uintptr(row.p)); row.reads != 0 && words != "it is not from a heap" {
+			row.reads, row.says = 0, words // a heap of another test had these addresses
+		}
 		for _, free := range []func(unsafe.Pointer){h.Free, checked.Free} {
 			opened = 0
 			e, ok := testcall.Catch(func() { free(row.p) }).(*MisuseError)

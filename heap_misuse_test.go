@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -52,11 +53,45 @@ var (
 	globalPtr = new(int)
 )
 
-// TestForeignPointers gives the heap what no heap gave out.
+// foreignWords returns what a heap says of addr, which is no address of one of its blocks. The system
+// may give Go, C or a test the addresses of a mapping that a heap of another test has given back, and
+// on 32-bit systems a number may be an address that such a heap has.
+func foreignWords(addr uintptr) string {
+	s := span.Lookup(addr)
+	switch {
+	case s == nil || s.LoadTag() == 0 && atomic.LoadUintptr(&s.Was) == 0:
+		return "it is not from a heap"
+	case s.LoadTag() == 0:
+		return "a heap has given back"
+	case atomic.LoadUintptr(&s.Chunk) != 0:
+		return "in a chunk that a FixedBlock has taken"
+	}
+	return "belongs to another heap"
+}
+
+// returnedMapping returns an address in a mapping that a heap has given back.
+func returnedMapping(t *testing.T) uintptr {
+	h := newHeap(t, HeapOptions{})
+	p := h.Malloc(int(span.OwnMapping))
+	if p == nil {
+		t.Fatal("no memory")
+	}
+	h.Free(p)
+	if err := h.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	return uintptr(p)
+}
+
+// TestForeignPointers gives the heap what no heap gave out, or what one has given back.
 func TestForeignPointers(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	defer l.Destroy()
+	returned := returnedMapping(t)
+	if words := foreignWords(returned); words != "a heap has given back" {
+		t.Fatalf("the record of a mapping that a heap has given back: %s", words)
+	}
 	mapped, err := osmem.Map(osmem.RoundPage(1))
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +113,7 @@ func TestForeignPointers(t *testing.T) {
 			}
 		}
 		for i, addr := range foreign {
-			words := []string{"it is not from a heap"}
+			words := []string{foreignWords(addr)}
 			if addr < 4096 {
 				words = append(words, "a small number")
 			}
@@ -87,21 +122,22 @@ func TestForeignPointers(t *testing.T) {
 			}
 		}
 		for _, p := range []*uint64{&onGoHeap[0], &onGoHeap[499]} {
-			words := []string{"it is not from a heap", "Go pointer"}
-			if span.FindChunk(uintptr(unsafe.Pointer(p))) != 0 {
-				words = words[:1] // other tests have allocators on Go memory, and leave them
+			words := []string{foreignWords(uintptr(unsafe.Pointer(p)))}
+			// Other tests have allocators on Go memory, and leave them.
+			if words[0] == "it is not from a heap" && span.FindChunk(uintptr(unsafe.Pointer(p))) == 0 {
+				words = append(words, "Go pointer")
 			}
 			mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(p)), words...)
 		}
-		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(globalPtr)), "it is not from a heap")
+		for _, addr := range []uintptr{uintptr(unsafe.Pointer(globalPtr)), mapped, mapped + 16, returned} {
+			mustAccuseAll(t, h, l, addr, foreignWords(addr))
+		}
 		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&global[16])), "it is not from a heap")
 		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(unsafe.StringData(text))), "it is not from a heap")
-		mustAccuseAll(t, h, l, mapped, "it is not from a heap")
-		mustAccuseAll(t, h, l, mapped+16, "it is not from a heap")
 
 		// A stack moves when it grows, so this pointer is passed on as one.
 		stack := unsafe.Pointer(&onStack)
-		if v, ok := testcall.Catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, "it is not from a heap") {
+		if v, ok := testcall.Catch(func() { h.Free(stack) }).(*MisuseError); !ok || !strings.Contains(v.Reason, foreignWords(uintptr(stack))) {
 			t.Errorf("free of a stack pointer: %v", v)
 		}
 		h.Free(h.Malloc(100))
