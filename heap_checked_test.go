@@ -177,7 +177,8 @@ func TestCheckedForeign(t *testing.T) {
 	wantMisuse(t, "Heap.Free", func() { plain.Free(p) }, "another heap")
 	wantMisuse(t, "Heap.Free", func() { h.Free(q) }, "another heap")
 	wantMisuse(t, "Heap.Free", func() { h.Free(anyPointer(100)) }, "small number")
-	wantMisuse(t, "Heap.Free", func() { h.Free(unsafe.Pointer(new([100]byte))) }, "not from a heap")
+	outside := unsafe.Pointer(new([100]byte))
+	wantMisuse(t, "Heap.Free", func() { h.Free(outside) }, foreignWords(uintptr(outside)))
 	wantMisuse(t, "Heap.Free", func() { h.Free(unsafe.Add(p, -16)) }, "inside the block")
 	wantMisuse(t, "Heap.UsableSize", func() { h.UsableSize(unsafe.Add(p, 1)) }, "inside the block")
 	if h.Owns(unsafe.Add(p, 1)) || h.Owns(q) || !h.Owns(p) {
