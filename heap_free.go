@@ -33,16 +33,17 @@ func (h *Heap) freeSlow(op string, l *Local, p uintptr) {
 	if p == 0 { // step 1
 		return
 	}
-	if h.watched.Load() { // step 2
-		h.freeWatched(op, l, p)
-		return
-	}
-	h.mustBeOpen(op)
-	for !h.freePlain(l, p) {
-		h.mustOwn(op, p) // step 6; it returns if the block was freed and allocated again meanwhile
+	for !h.watched.Load() { // step 2
 		h.mustBeOpen(op)
+		if h.freePlain(l, p) {
+			h.mustBeUndamaged(0) // step 7
+			return
+		}
+		// Step 6. It returns if the block was freed and allocated again meanwhile, which may have been
+		// after the heap became watched.
+		h.mustOwn(op, p)
 	}
-	h.mustBeUndamaged(0) // step 7
+	h.freeWatched(op, l, p)
 }
 
 // freePlain frees the block at p, which may be any number. It returns false, and changes nothing,

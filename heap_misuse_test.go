@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // accusers are the calls that take a pointer to a live block.
@@ -170,6 +171,28 @@ func TestNumberOnAnyStack(t *testing.T) {
 				mustAccuse(t, op, uintptr(n), func() { panic(<-panicked) })
 			}
 		}
+	}
+}
+
+// TestFreeMeetsWatcher frees a sampled block in a goroutine that does not see yet that the heap is
+// watched. The call ends as soon as it does.
+func TestFreeMeetsWatcher(t *testing.T) {
+	if checkAll != CheckNone {
+		return // each heap is watched from its start
+	}
+	withRate(t, 1)
+	h := newCheckedHeap(t, HeapOptions{})
+	p := h.Malloc(100)
+	if span.Find(uintptr(p)).LoadTag()&span.KindSampled == 0 {
+		t.Fatal("the block is not sampled")
+	}
+	h.watched.Store(false)
+	freed := make(chan any, 1)
+	go func() { freed <- testcall.Catch(func() { h.freeSlow("Heap.Free", nil, uintptr(p)) }) }()
+	testwait.Until(t, "the goroutine looks at the block", func() bool { return isIn("(*Heap).freeSlow") })
+	h.watched.Store(true)
+	if v := <-freed; v != nil {
+		t.Error(v)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,4 +276,17 @@ var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768
 // newFixed is NewFixedBlock with the options in a row.
 func newFixed(inner Allocator, blockSize, align, chunkSize int) *FixedBlock {
 	return NewFixedBlock(inner, FixedBlockOptions{BlockSize: blockSize, Align: align, ChunkSize: chunkSize})
+}
+
+// isIn reports whether a goroutine is in a function with that name, and in one of inner if there are any.
+func isIn(name string, inner ...string) bool {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		within := func(f string) bool { return strings.Contains(stack, f) }
+		if within(name) && (len(inner) == 0 || slices.ContainsFunc(inner, within)) {
+			return true
+		}
+	}
+	return false
 }
