@@ -17,7 +17,7 @@ func (h *Heap) Calloc(count, size int) unsafe.Pointer {
 	if p := h.allocZeroedCached(count, size); p != nil {
 		return p
 	}
-	p, _ := h.allocZeroed("Heap.Calloc", count, size)
+	p, _ := h.allocZeroed("Heap.Calloc", nil, count, size)
 	return p
 }
 
@@ -27,7 +27,7 @@ func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
 	if p := h.allocZeroedCached(count, size); p != nil {
 		return p, nil
 	}
-	return h.allocZeroed("Heap.TryCalloc", count, size)
+	return h.allocZeroed("Heap.TryCalloc", nil, count, size)
 }
 
 // pinnedBytes is how many bytes a goroutine clears or copies at most while it is pinned.
@@ -76,24 +76,29 @@ func (k *cache) allocZeroed(n uint) uintptr {
 	return p
 }
 
-func (h *Heap) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
+// allocZeroed is Calloc. The cache is that of l or, if l is nil, that of the P.
+func (h *Heap) allocZeroed(op string, l *Local, count, size int) (unsafe.Pointer, error) {
 	n, ok := mustMul(op, count, size)
-	ptr, err := h.tryAllocZeroed(op, n, ok)
+	ptr, err := h.tryAllocZeroed(op, l, n, ok)
 	h.refused(n, err)
 	return ptr, err
 }
 
 // tryAllocZeroed is allocZeroed of n bytes without a call of HeapOptions.OnLimit.
-func (h *Heap) tryAllocZeroed(op string, n int, ok bool) (unsafe.Pointer, error) {
+func (h *Heap) tryAllocZeroed(op string, l *Local, n int, ok bool) (unsafe.Pointer, error) {
 	h.begin(op)
 	defer h.end()
 	if !ok {
 		return nil, noMemory(errTooLarge)
 	}
-	p, was := h.takeCached(n)
+	var p uintptr
+	var was blockState
+	if l == nil {
+		p, was = h.takeCached(n)
+	}
 	if p == 0 {
 		var err error
-		if p, was, err = h.alloc(op, nil, n, sizeclass.Quantum); err != nil {
+		if p, was, err = h.alloc(op, l, n, sizeclass.Quantum); err != nil {
 			return nil, err
 		}
 	}

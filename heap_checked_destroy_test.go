@@ -7,7 +7,6 @@ package cheap
 import (
 	"context"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -171,16 +170,7 @@ func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
 
 // waitsIn reports whether a goroutine is in a function with that name, and yields there or
 // waits for a lock.
-func waitsIn(name string) bool {
-	all := make([]byte, 1<<20)
-	all = all[:runtime.Stack(all, true)]
-	for stack := range strings.SplitSeq(string(all), "\n\n") {
-		if strings.Contains(stack, name) && (strings.Contains(stack, "runtime.Gosched(") || strings.Contains(stack, "sync.(*Mutex).Lock(")) {
-			return true
-		}
-	}
-	return false
-}
+func waitsIn(name string) bool { return isIn(name, "runtime.Gosched(", "sync.(*Mutex).Lock(") }
 
 // A pressureFunc is a Pacer.
 type pressureFunc func()
@@ -207,6 +197,8 @@ func TestCheckedDestroyWaits(t *testing.T) {
 		"Malloc, without a header": {1, true, func(h *Heap, p unsafe.Pointer) { h.Malloc(100_000) }},
 		"Malloc":                   {2, false, func(h *Heap, p unsafe.Pointer) { h.Malloc(100_000) }},
 		"Realloc":                  {1, false, func(h *Heap, p unsafe.Pointer) { h.Realloc(p, 200) }},
+		"Calloc":                   {1, false, func(h *Heap, p unsafe.Pointer) { h.Calloc(2, 100) }},
+		"Local.Calloc":             {1, false, func(h *Heap, p unsafe.Pointer) { h.NewLocal().Calloc(2, 100) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
@@ -248,6 +240,30 @@ func TestCheckedDestroyWaits(t *testing.T) {
 		h.account.Close()
 		heaps.Delete(h)
 	})
+}
+
+// TestLocalCallocInDestroy destroys a heap while a Local that has no cache is about to clear a block
+// of it.
+func TestLocalCallocInDestroy(t *testing.T) {
+	withRate(t, 0)
+	h := newHeap(t, HeapOptions{Limit: 1 << 20})
+	other := account.Process.Open(account.Options{Name: "TestLocalCallocInDestroy"})
+	defer other.Close()
+	l := h.NewLocal()
+	h.Trim()
+	l.misses = mostMisses // as where the limit leaves no room for a cache
+	mustWait(t, func(pause func()) {
+		account.Process.SetPacer(pressureFunc(func() {
+			account.Process.SetBounds(account.Bounds{HeldAt: account.NoBound, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
+			pause()
+		}))
+		account.Process.SetBounds(account.Bounds{HeldAt: 0, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
+		other.TryCharge(1)
+		l.Calloc(1, 5000)
+	}, h.DestroyAll)
+	account.Process.SetPacer(nil)
+	other.Uncharge(other.Held())
+	l.Destroy()
 }
 
 // A pausing is a tracer that pauses at each allocation.

@@ -103,18 +103,15 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 }
 
 // TryMalloc is [Heap.TryMalloc].
-func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
-	return l.tryAlloc("Local.TryMalloc", size)
-}
-
+//
 //go:norace
-func (l *Local) tryAlloc(op string, size int) (unsafe.Pointer, error) {
+func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 	if uint(size) <= sizeclass.MaxSize {
 		if p := l.takeCached(sizeclass.Of(size)); p != 0 {
 			return osmem.Pointer(p), nil
 		}
 	}
-	p, err := l.allocSlow(op, size, sizeclass.Quantum)
+	p, err := l.allocSlow("Local.TryMalloc", size, sizeclass.Quantum)
 	return osmem.Pointer(p), err
 }
 
@@ -240,16 +237,8 @@ func (l *Local) allocZeroed(op string, count, size int) (unsafe.Pointer, error) 
 			return osmem.Pointer(p), nil
 		}
 	}
-	n, ok := mustMul(op, count, size)
-	if !ok || n > sizeclass.MaxSize {
-		l.mustBeOpen(op)
-		return l.h.allocZeroed(op, count, size)
-	}
-	ptr, err := l.tryAlloc(op, n)
-	if err != nil {
-		return nil, err
-	}
-	return zero(uintptr(ptr), n, 0), nil
+	l.mustBeOpen(op)
+	return l.h.allocZeroed(op, l, count, size)
 }
 
 // AlignedMalloc is [Heap.AlignedMalloc].
