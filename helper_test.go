@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
@@ -159,9 +160,13 @@ func mustAccuse(t testing.TB, op string, addr uintptr, f func(), words ...string
 	}
 }
 
-// setDecay is SetDecay for the time of a test.
+// setDecay is SetDecay for the time of a test. Where no tick is to come, none that has begun before
+// is under way when it returns.
 func setDecay(t testing.TB, d time.Duration) {
 	old := SetDecay(d)
+	if d <= 0 {
+		testwait.Until(t, "no tick runs", func() bool { return !isIn("internal/span.tick(") })
+	}
 	t.Cleanup(func() { SetDecay(old) })
 }
 

@@ -88,7 +88,7 @@ func SetDecay(d time.Duration) time.Duration {
 	if decay.timer != nil {
 		decay.timer.Stop()
 	}
-	decay.serial++ // a tick that cannot be stopped any more arms nothing
+	decay.serial++ // a tick that cannot be stopped any more does nothing, or arms nothing if it has begun
 	decay.armed.Store(false)
 	unspared.Store(d == 0)
 	h := decay.holder
@@ -158,8 +158,11 @@ func arm() {
 //go:norace
 func tick(serial uint64) {
 	decay.mu.Lock()
-	h := decay.holder
+	h, stale := decay.holder, serial != decay.serial
 	decay.mu.Unlock()
+	if stale {
+		return
+	}
 	if h != nil {
 		h.Tick()
 	}

@@ -165,3 +165,21 @@ func TestHolder(t *testing.T) {
 	testwait.Until(t, "there is a tick", func() bool { return h.ticks.Load() > 0 })
 	waitIdle(t)
 }
+
+// TestStaleTick runs a tick that SetDecay has come before: the timer has gone off, and its
+// goroutine has not run yet.
+func TestStaleTick(t *testing.T) {
+	defer SetDecay(SetDecay(time.Hour))
+	var h holder
+	defer SetHolder(nil)
+	SetHolder(&h)
+	leaveIdle(t, 1)
+	stale := decay.serial
+	SetDecay(-1)
+	tick(stale)
+	tick(stale)
+	if n, idle := h.ticks.Load(), Idle(); n != 0 || idle == 0 || decay.armed.Load() {
+		t.Errorf("%d ticks, %d bytes are idle, armed: %v", n, idle, decay.armed.Load())
+	}
+	TrimAll()
+}
