@@ -14,12 +14,12 @@ package cheap
 // Malloc and Free use the cache in a section without a safe point, from the load of k on. So the
 // world is not stopped while a goroutine is in the section. Three directives ensure that:
 //
-//	go:nosplit     for Malloc, Free and what they call in the section: the compiler puts no
+//	nosplit        for Malloc, Free and what they call in the section: the compiler puts no
 //	               safe point for an asynchronous preemption into such a function (allUnsafe
 //	               in cmd/compile/internal/liveness), and no check of the stack, which is the
 //	               other kind of safe point
-//	go:noinline    a caller that inlined them would have safe points
-//	go:nocheckptr  the calls that -d=checkptr adds have safe points
+//	noinline       a caller that inlined them would have safe points
+//	nocheckptr     the calls that -d=checkptr adds have safe points
 //
 // TestNosplitIsNotStopped and TestLocalSections check it.
 //
