@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -153,6 +155,11 @@ func waitsOf(f func()) (waits []string) {
 		}
 		// On 32-bit systems a reader takes the lock of a class for two loads.
 		if bits.UintSize == 32 && strings.Contains(text, "(*class).peek\n") {
+			continue
+		}
+		// Where owners are made without windows, a goroutine finds the locks of all shards held if
+		// the others and the reader have them, and waits for one: the reader has it for some loads.
+		if (percpu.Portable || race.Build) && strings.Contains(text, "(*Intake).Census\n") {
 			continue
 		}
 		// The runtime's own locks are in the profile, too: those of collections.

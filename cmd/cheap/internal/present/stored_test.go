@@ -42,7 +42,7 @@ const (
 	readmeEnd  = ".\n"
 
 	pricesHead = "| | with cheap | without it |\n| --- | --- | --- |\n"
-	pricesFoot = "\n\nThe same run."
+	pricesFoot = "\n\nWhat the program forgets"
 )
 
 // TestReadmeFigures compares the table of README.md with the summary of the stored
