@@ -2,8 +2,8 @@
 // import it; the command cheap record compiles it into a library that it preloads into programs
 // that do not.
 //
-// go:build ignore keeps the files out of this package, which has no cgo. The files of package cmem
-// that have their names include them, where it works. internal.h says what is in which.
+// The constraint "ignore" keeps the files out of this package, which has no cgo. The files of package
+// cmem that have their names include them, where it works. internal.h says what is in which.
 package source
 
 import "embed"
