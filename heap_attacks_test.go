@@ -149,6 +149,7 @@ const attackEnded = "the program goes on"
 // run runs an attack on a block of size bytes, and returns what came of it. Of a guarded block
 // that is the weaker answer of those for both sides.
 func (a attack) run(size int) (found string) {
+	defer SetDecay(SetDecay(-1)) // what is found does not depend on how long it takes
 	weakest := []string{"no", "later", "now", "fault", "nil"}
 	for _, side := range sides(size) {
 		if v := a.runAt(size, side); found == "" || slices.Index(weakest, v) < slices.Index(weakest, found) {
