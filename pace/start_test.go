@@ -129,11 +129,11 @@ func TestRuntimeLimitIsNotRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	must("with 100 MiB outside", own, own)
-	if err := a.Add(800 * mib); err != nil {
+	if err := a.Add(700 * mib); err != nil {
 		t.Fatal(err)
 	}
-	must("with 900 MiB outside", mib, 200*mib)
-	a.Remove(900 * mib)
+	must("with 800 MiB outside", mib, own-50*mib)
+	a.Remove(800 * mib)
 	SetLimit(2 << 30)
 	must("with 2 GiB", own, own)
 	SetLimit(0)
