@@ -72,7 +72,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	if s.ok {
 		real, least = s.used-g.undeclared, leastScale
 	}
-	if g.limit > 0 && max(now.declared, real) > g.limit/32 && now.declared > g.limit/4096 {
+	if enough := g.enough(); g.limit > 0 && max(now.declared, real) > enough && now.declared > enough/128 {
 		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.declared, 1)), mostScale))
 		g.known = true
 		account.Process.SetScale(int64(g.scale))
@@ -102,7 +102,7 @@ const (
 func (p *pacer) mallocTask() mallocTask {
 	g := &p.gauge
 	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
-	learn := !g.known && g.used-g.at.used > g.limit/32
+	learn := !g.known && max(g.used-g.at.used, account.Process.HeldDeclared()) > g.enough()
 	switch {
 	case g.limit == 0 || !narrow && !learn && g.room > g.limit/4:
 	case g.sampled.allowed():

@@ -87,7 +87,7 @@ const (
 	// A scale beyond these bounds is not believed.
 	leastScale, mostScale = 1.0 / 8, 1 << 12
 
-	// unknownScale stands for the scale until that has been measured, which needs a 32nd of the limit to be
+	// unknownScale stands for the scale until that has been measured, which needs enough bytes to be
 	// declared or in use: it says how often the limit is checked, and how small batches are. A program that
 	// declares no sizes would otherwise fill a container before the first check: 20 images of a megabyte are
 	// 80 KiB in accounts.
@@ -100,6 +100,9 @@ const (
 	// hardShare is the share of processor time for collections when there is no room.
 	hardShare = 0.25
 )
+
+// enough returns how many bytes must be declared or in use for the scale to be measured.
+func (g *gauge) enough() int64 { return min(g.limit/32, 8<<20) }
 
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
