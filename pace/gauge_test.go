@@ -137,6 +137,56 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// TestScaleUnderLargeLimit has a program declare and use little of a large limit: its scale is measured, as
+// batches of a scale that is not known have one owner.
+func TestScaleUnderLargeLimit(t *testing.T) {
+	told := account.Process.Open(account.Options{Name: "declared", Declared: true, Quick: true, Live: func() (int64, int64) { return 0, 0 }})
+	defer told.Close()
+	defer account.Process.SetScale(1)
+	withMalloc(t, fakeMalloc{func(string) {}}, nil)
+	for _, row := range []struct {
+		declared int64
+		known    bool
+	}{{4 * mib, false}, {9 * mib, true}, {40 * mib, true}} {
+		var u fakeUsage
+		g, r := newGauge(&u, 5*mib, 3*mib)
+		told.Charge(row.declared)
+		if enough := account.Process.HeldDeclared() > g.enough(); enough != row.known || g.limit < 32*9*mib {
+			t.Fatalf("%d bytes are declared, %d are enough, the limit is %d", account.Process.HeldDeclared(), g.enough(), g.limit)
+		}
+		p := &pacer{gauge: *g}
+		if task := p.mallocTask(); (task == readTask) != row.known {
+			t.Errorf("%d bytes are declared: task %d", row.declared, task)
+		}
+		u.used += row.declared
+		note(g, sample{all: 1 << 40, resident: u.used, used: 5*mib + row.declared, free: 3 * mib, ok: true}, r, false)
+		if g.known != row.known {
+			t.Errorf("%d bytes are declared: known is %v", row.declared, g.known)
+		}
+		told.Uncharge(row.declared)
+	}
+}
+
+// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free.
+func TestRoomy(t *testing.T) {
+	for _, row := range []struct {
+		metered, roomy bool
+		room           int64
+	}{
+		{true, true, 300 * mib}, {true, false, 256 * mib}, {true, false, -mib}, {false, false, 300 * mib},
+	} {
+		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room}}
+		p.metered.Store(row.metered)
+		want := int64(0)
+		if row.roomy {
+			want = 7*mib + row.room/2
+		}
+		if got := p.roomy(7*mib, account.Process.Held()+row.room); got != want {
+			t.Errorf("%+v: %d, want %d", row, got, want)
+		}
+	}
+}
+
 // TestExcess lets the process grow by what nobody has declared, and be calm for a while.
 func TestExcess(t *testing.T) {
 	var u fakeUsage

@@ -229,6 +229,7 @@ func (p *pacer) setBounds(r reading) {
 		bound = min(bound, max(reclaimable+ceiling-account.Process.Held(), p.baseline.reclaimable+least))
 	}
 	at := p.baseline.due(bound, p.lead())
+	bound = max(bound, p.roomy(reclaimable, ceiling))
 	switch {
 	case reclaimable >= at && reclaimable > 0:
 		p.to(reached)
@@ -247,6 +248,17 @@ func (p *pacer) setBounds(r reading) {
 		below = p.baseline.reclaimable / 2
 	}
 	account.Process.SetBounds(account.Bounds{HeldAt: heldAt, ReclaimableAt: reclaimableAt, ReclaimableBelow: below, Ceiling: ceiling})
+}
+
+// roomy returns the number of reclaimable bytes up to which goroutines need not wait although it is above
+// baseline.bound: while a quarter of the limit is free, that is half of what may be held. In a container that
+// is much larger than what the program needs, waits for collections cost a program with many small resources
+// a fifth of its requests. The caller holds p.mu.
+func (p *pacer) roomy(reclaimable, ceiling int64) int64 {
+	if !p.metered.Load() || p.gauge.room <= p.gauge.limit/4 {
+		return 0
+	}
+	return reclaimable + (ceiling-account.Process.Held())/2
 }
 
 // lead returns the most bytes that came during one of the last collections. Where the kernel would
