@@ -13,26 +13,29 @@ type sample struct {
 	used, free int64 // bytes in blocks of malloc that are in use; bytes that malloc has beside them
 	ok         bool  // used and free are known
 	took       time.Duration
-	at         moment // before malloc was read; its used is not set
+	at         moment // before malloc was read, or after that; its used is not set
 	moved      bool   // the declared bytes changed by a quarter while malloc was read
 }
 
 // takeSample waits for the locks of malloc, and may take milliseconds, or a time slice of a busy machine. The
 // caller does not hold p.mu.
 //
-// Other goroutines allocate and declare meanwhile. The declared bytes are read first, so the scale, which is
-// used bytes for each declared one, may be too large, and room too small, until the next sample. Were they
-// read last the scale would be too small: in a program without sizes 47 MiB were in use in malloc, and 150
-// images were declared before the sample was complete.
+// Meanwhile other goroutines allocate and declare, and releases run. Of the declared bytes before and after
+// that the sample has the smaller number, so the scale, which is used bytes for each declared one, may be too
+// large, and room too small, until the next sample. A scale that is too small lets a program without sizes
+// make twice as many images as there is room for.
 func takeSample(r *reader) (s sample) {
 	begin := time.Now()
-	s.at = momentOf(r.read())
+	before := momentOf(r.read())
 	if m := account.Process.Malloc(); m != nil {
 		s.used, s.free, s.ok = m.Read()
 	}
 	s.resident, s.all = anonymousBytes(), residentBytes()
 	s.took = time.Since(begin)
-	s.moved = abs(account.Process.HeldDeclared()-s.at.declared) > s.at.declared/4
+	if s.at = momentOf(r.read()); before.declared < s.at.declared {
+		s.at = before
+	}
+	s.moved = abs(account.Process.HeldDeclared()-before.declared) > before.declared/4
 	return s
 }
 

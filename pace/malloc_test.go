@@ -152,8 +152,8 @@ func TestMallocTask(t *testing.T) {
 	}
 }
 
-// TestSampleOfBusyProgram has others allocate and declare while malloc is read. The scale is not too small
-// then, and the next sample is soon.
+// TestSampleOfBusyProgram has others allocate and declare, or release, while malloc is read. The scale is not
+// too small then, and the next sample is soon.
 func TestSampleOfBusyProgram(t *testing.T) {
 	declared := account.Process.Open(account.Options{Declared: true, Live: func() (int64, int64) { return 0, 0 }})
 	t.Cleanup(func() {
@@ -161,10 +161,18 @@ func TestSampleOfBusyProgram(t *testing.T) {
 		account.Process.SetScale(1)
 	})
 	var meanwhile int64
-	withMalloc(t, fakeMalloc{func(what string) { declared.Charge(meanwhile) }}, nil)
+	withMalloc(t, fakeMalloc{func(string) {
+		if declared.Charge(max(meanwhile, 0)); meanwhile < 0 {
+			declared.Uncharge(-meanwhile)
+		}
+	}}, nil)
 	var r reader
 	u := &fakeUsage{100 * mib, 1 << 30}
-	for _, meanwhile = range []int64{0, 400 * mib} {
+	for _, row := range []struct {
+		meanwhile int64
+		least     float64 // scale
+	}{{0, 0.9}, {-20 * mib, 1.9}, {400 * mib, 0.9}} {
+		meanwhile = row.meanwhile
 		g := &gauge{usages: []usage{u}, scale: 1}
 		g.read(r.read())
 		if n := 40*mib - account.Process.HeldDeclared(); n > 0 {
@@ -172,7 +180,7 @@ func TestSampleOfBusyProgram(t *testing.T) {
 		}
 		s := takeSample(&r)
 		g.set(s, r.read(), false)
-		if g.scale < 0.9 || s.moved != (meanwhile > 0) {
+		if g.scale < row.least || s.moved != (meanwhile != 0) {
 			t.Errorf("%d MiB meanwhile: the scale is %.2f, moved %v", meanwhile/mib, g.scale, s.moved)
 		}
 	}
