@@ -73,7 +73,7 @@
 // The latter takes one percent of the time at most, and less where the program needs the
 // memory again at once.
 //
-// With jemalloc a small container needs MALLOC_CONF=narenas:2,dirty_decay_ms:0 as well. mimalloc does
+// With jemalloc a small container needs MALLOC_CONF=percpu_arena:percpu as well. mimalloc does
 // not tell how much it has free, so a program with mimalloc may be killed. docs/figures.md lists, for each
 // malloc, which programs were killed.
 //
