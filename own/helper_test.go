@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -280,27 +279,27 @@ func settle(t testing.TB) {
 	mustEnd(t)
 }
 
-// cleanups collects, and waits until the cleanups of that collection have run.
+// cleanups collects, and waits until the cleanups and finalizers of that collection have run.
 func cleanups(t testing.TB) {
 	t.Helper()
 	runtime.GC()
 	mustRun(t)
 }
 
-// mustRun waits until the cleanups have run that the runtime has queued.
+// mustRun waits until the cleanups and finalizers have run that the runtime has queued. What
+// waits for a collection is called by the first of them, and may be under way in a finalizer when
+// all cleanups have run: see gcwatch.Next.
 func mustRun(t testing.TB) {
 	t.Helper()
 	if procs := runtime.GOMAXPROCS(0); procs != lost.procs {
 		lost.procs, lost.cleanups = procs, 0
 	}
-	counts := []metrics.Sample{{Name: "/gc/cleanups/executed:cleanups"}, {Name: "/gc/cleanups/queued:cleanups"}}
-	executed, since := uint64(0), time.Now()
-	wait(t, "the cleanups have run", func() bool {
-		metrics.Read(counts)
-		if n := counts[0].Value.Uint64(); n != executed {
-			executed, since = n, time.Now()
+	before, since := 0, time.Now()
+	wait(t, "the cleanups and finalizers have run", func() bool {
+		left := testwait.Queued()
+		if left != before {
+			before, since = left, time.Now()
 		}
-		left := counts[1].Value.Uint64() - executed
 		if lost.procs < runtime.NumCPU() && time.Since(since) > time.Second {
 			lost.cleanups = left
 		}
@@ -312,7 +311,7 @@ func mustRun(t testing.TB) {
 // -cpu=1, for one: it lowers GOMAXPROCS.
 var lost struct {
 	procs    int
-	cleanups uint64
+	cleanups int
 }
 
 // collect collects until done reports true.
