@@ -19,7 +19,8 @@ import (
 //     free. malloc walks its free blocks for that, so this takes one percent of the time at most.
 //  3. If much is free, malloc gives it back.
 //  4. If most of these bytes are resident again a second later, the program needed them: the pause
-//     before the next step 3 doubles.
+//     before the next step 3 doubles. When the program has been quiet giveCalm times in a row, which
+//     means that neither number of step 1 has changed by a 256th, that pause is over.
 
 const (
 	// Free memory stays in malloc up to giveLeast plus an eighth of what is in use: it will be used again.
@@ -28,7 +29,7 @@ const (
 	// Step 2, and likewise step 3, takes one part in giveShare of the time at most.
 	giveShare = 100
 
-	giveCalm      = 3               // see step 1
+	giveCalm      = 3               // see steps 1 and 4
 	giveMostPause = 8 * time.Second // of step 4
 )
 
@@ -46,10 +47,14 @@ type giver struct {
 	free  int64 // the difference of step 1 a second ago: resident - held - base - giveLeast
 	calm  int   // how many times in a row free was 0 or less
 
+	resident, held int64 // the numbers of step 1 a second ago
+	quiet          int   // how many times in a row they were about the same
+
 	asked time.Time // no step 2 before this time
 
-	next  time.Time     // no step 3 before this time
-	pause time.Duration // of step 4
+	next     time.Time     // no step 3 before this time, unless the program is quiet
+	earliest time.Time     // no step 3 before this time
+	pause    time.Duration // of step 4
 
 	before, after int64 // resident bytes before and after the last step 3; before is 0 if step 4 has judged it
 	took          time.Duration
@@ -93,7 +98,8 @@ func (p *pacer) give(over <-chan struct{}) {
 
 // round is steps 1 to 4.
 func (g *giver) round() {
-	resident, held := anonymousBytes(), g.held()
+	resident, held := anonymousBytes(), g.heldBytes()
+	g.listen(resident, held)
 	if g.before != 0 {
 		g.judge(resident < g.after+(g.before-g.after)/2)
 	}
@@ -115,13 +121,28 @@ func (g *giver) round() {
 	g.asked = time.Now().Add(giveShare * s.took)
 	if excessOf(s, resident, held) == 0 {
 		g.base, g.based = resident-held, time.Now()
-	} else if !time.Now().Before(g.next) {
+	} else if g.mayGiveBack(time.Now()) {
 		g.giveBack(held)
 	}
 }
 
-// held returns the bytes that are known to be in use, without reading malloc.
-func (g *giver) held() int64 {
+// listen notes the numbers of step 1, and whether the program is quiet.
+func (g *giver) listen(resident, held int64) {
+	if abs(resident-g.resident)+abs(held-g.held) <= resident/256 {
+		g.quiet++
+	} else {
+		g.quiet = 0
+	}
+	g.resident, g.held = resident, held
+}
+
+// mayGiveBack reports whether step 3 may be done.
+func (g *giver) mayGiveBack(now time.Time) bool {
+	return !now.Before(g.next) || g.quiet >= giveCalm && !now.Before(g.earliest)
+}
+
+// heldBytes returns the bytes that are known to be in use, without reading malloc.
+func (g *giver) heldBytes() int64 {
 	account.Process.Refresh()
 	return g.reader.read().total + account.Process.Held() + int64(span.Idle())
 }
@@ -146,7 +167,7 @@ func (g *giver) giveBack(held int64) {
 	g.after = anonymousBytes()
 	g.stats.trims.Add(1)
 	g.stats.trimmed.Add(max(0, g.before-g.after))
-	g.next = time.Now().Add(max(g.pause, giveShare*g.took))
+	g.earliest, g.next = time.Now().Add(giveShare*g.took), time.Now().Add(max(g.pause, giveShare*g.took))
 	g.base, g.free = 0, 0
 	if g.before-g.after < giveLeast/2 { // malloc cannot give back what it counts as free
 		g.base, g.based = g.after-held, time.Now()

@@ -152,6 +152,32 @@ func TestMallocTask(t *testing.T) {
 	}
 }
 
+// TestGiverOfQuietProgram has a program take memory again that was given back, and then be quiet.
+func TestGiverOfQuietProgram(t *testing.T) {
+	now := time.Now()
+	g := &giver{next: now, earliest: now}
+	g.judge(false)
+	g.judge(false)
+	for i, step := range []struct {
+		resident, held int64
+		after          time.Duration
+		may            bool
+	}{
+		{100 * mib, 50 * mib, 0, false},
+		{100 * mib, 50 * mib, 0, false},
+		{100 * mib, 50*mib + mib/4, 0, false},
+		{100 * mib, 50*mib + mib/4, -time.Minute, false}, // too early, whatever the program does
+		{100 * mib, 50*mib + mib/4, 0, true},
+		{100 * mib, 54 * mib, 0, false}, // not quiet any more
+		{100 * mib, 54 * mib, time.Minute, true},
+	} {
+		g.listen(step.resident, step.held)
+		if may := g.mayGiveBack(now.Add(step.after)); may != step.may {
+			t.Errorf("step %d: %v", i, may)
+		}
+	}
+}
+
 // TestSampleOfBusyProgram has others allocate and declare, or release, while malloc is read. The scale is not
 // too small then, and the next sample is soon.
 func TestSampleOfBusyProgram(t *testing.T) {
