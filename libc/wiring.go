@@ -27,4 +27,9 @@ func (upward) Read() (used, free int64, ok bool) {
 
 func (upward) Trim() { C.cheap_malloc_trim() }
 
-func (upward) Arenas() int { return int(C.cheap_malloc_arenas()) }
+func (u upward) Arenas() int {
+	if _, _, ok := u.Read(); !ok {
+		return 0 // glibc has an arena also in a program whose malloc does not call glibc's
+	}
+	return int(C.cheap_malloc_arenas())
+}
