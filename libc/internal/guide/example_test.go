@@ -187,7 +187,7 @@ func Example_pace() {
 		}
 		most = max(most, guide.ImagesAlive())
 	}
-	fmt.Println(most < images/4)
+	fmt.Println(most < images)
 
 	waitForRelease()
 	fmt.Println(guide.ImagesAlive())
