@@ -16,9 +16,9 @@ type Mapping struct {
 	Inode             uint64 // of the file, or 0
 	Name              string // such as "/lib/libc.so.6 (deleted)", "[heap]", "[anon:cheap: heap]"; often ""
 
-	// Of smaps alone: the bytes that are in memory, and those of them that are no pages of a file, or
-	// were changed since.
-	Resident, Anonymous int64
+	// Of smaps alone: the bytes that are in memory, those of them that are no pages of a file, or
+	// were changed since, and the bytes that were swapped out.
+	Resident, Anonymous, Swap int64
 }
 
 // Mappings calls f with the mappings that from lists, in the order of addresses, until f returns
@@ -41,6 +41,8 @@ func Mappings(from io.Reader, f func(Mapping) (more bool)) error {
 				m.Resident = n
 			} else if n, ok := kilobytes(line, "Anonymous"); ok {
 				m.Anonymous = n
+			} else if n, ok := kilobytes(line, "Swap"); ok {
+				m.Swap = n
 			}
 		}
 		switch {

@@ -40,6 +40,7 @@ var imports = map[string][]string{
 	"internal/census":        {"internal/sizeclass"},
 	"internal/gcwatch":       {"internal/percpu", "internal/race"},
 	"internal/span":          {"internal/gcwatch", "internal/osmem"},
+	"internal/resident":      {"internal/figure", "internal/procfs"},
 	"internal/guard":         {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
 
 	".": {

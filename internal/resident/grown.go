@@ -1,0 +1,137 @@
+package resident
+
+import (
+	"fmt"
+	"time"
+)
+
+// leastGrowth is the least number of bytes that are growth.
+const leastGrowth = 8 << 20
+
+// grows is rule 3. Resources of pools, and blocks of heaps, are memory of which the program knows more
+// than malloc does, so they are named in place of C if they explain half of its growth.
+func (j *judge) grows() (list []Verdict) {
+	part := func(k Kind) (Growth, bool) {
+		return j.past.grown(&j.now, leastGrowth, func(p *Point) int64 { return p.parts[k] })
+	}
+	c, cGrows := j.cGrowth()
+	if cGrows {
+		list = append(list, j.whoGrows(c))
+	}
+	if g, ok := part(CheapInUse); ok {
+		name, n := j.mostGrown("heap ", func(h Holder) int64 { return h.Bytes })
+		list = append(list, Verdict{
+			About: AboutHeapGrows, Bytes: g.By,
+			Sentence: fmt.Sprintf("heaps of cheap: %s in use and growing%s%s", text(j.t.whole(CheapInUse)), by(g), named(", the most in heap ", name, n)),
+			Do:       "call inspect.SetRate, and see inspect.WriteHeap: which calls have allocated what was not freed",
+		})
+	}
+	if g, ok := j.past.grown(&j.now, leastGrowth, func(p *Point) int64 { return p.live }); ok {
+		list = append(list, Verdict{
+			About: AboutGoGrows, Bytes: g.By, Sentence: fmt.Sprintf("Go: %s reachable and growing%s", text(j.r.Go.Live), by(g)),
+			Do: "compare two heap profiles of net/http/pprof: go tool pprof -diff_base",
+		})
+	}
+	if g, ok := part(GoStacks); ok {
+		list = append(list, Verdict{
+			About: AboutRoutines, Bytes: g.By, Sentence: fmt.Sprintf("%d goroutines have %s of stacks, growing%s", j.r.Go.Goroutines, text(j.t.whole(GoStacks)), by(g)),
+			Do: "see in the goroutine profile of net/http/pprof where they wait",
+		})
+	}
+	for _, k := range []Kind{Mapped, Sandbox, File, SharedMemory} {
+		if g, ok := part(k); ok && j.now.mapped {
+			list = append(list, Verdict{
+				About: AboutMappingGrows, Bytes: g.By,
+				Sentence: fmt.Sprintf("%s %s and growing%s%s", text(j.t.whole(k)), nouns[k], by(g), j.fileName(k)), Do: lookAt[k],
+			})
+		}
+	}
+	if g, ok := part(ThreadStacks); ok {
+		list = append(list, j.threads(g.By, ", growing"+by(g)))
+	}
+	return list
+}
+
+// cGrowth returns how C has grown: what is in use, where that is known, or all that malloc has.
+func (j *judge) cGrowth() (Growth, bool) {
+	least, of := int64(leastGrowth), func(p *Point) int64 { return p.parts[MallocAll] + p.parts[CInUse] }
+	switch _, known := j.r.inUse(); {
+	case known:
+		least, of = max(least, 3*j.r.C.Error), func(p *Point) int64 { return p.parts[CInUse] }
+	case !j.now.mapped:
+		of = func(p *Point) int64 { return p.parts[Unseparated] }
+	}
+	return j.past.grown(&j.now, least, of)
+}
+
+// whoGrows says who makes C grow.
+func (j *judge) whoGrows(c Growth) Verdict {
+	name, n := j.mostGrown("pool ", func(h Holder) int64 { return h.Bytes })
+	owners, ownersGrow := j.past.grown(&j.now, 16, func(p *Point) int64 { return p.holders["pool "+name].Count })
+	v := Verdict{About: AboutCGrows, Bytes: c.By}
+	switch {
+	case name != "" && ownersGrow && n >= c.By/2:
+		v.About = AboutPoolGrows
+		v.Sentence = fmt.Sprintf("pool %s: %s declared by %d owners and growing, by %d owners in %v", name, text(j.now.holders["pool "+name].Bytes), j.now.holders["pool "+name].Count, owners.By, round(owners.Over))
+		v.Do = "call inspect.EnableLeaks, and see suspects.txt of its page: who keeps them, or has forgotten Close"
+	case name != "" && ownersGrow && n > 0 && c.By >= 2*n && len(j.r.C.Growing) == 0:
+		return j.sizes(c.By)
+	default:
+		v.Sentence = fmt.Sprintf("C: %s in use and growing%s", text(j.cHeld()), by(c))
+		v.Do = "see the profile of module cmem, and look for the return on which nothing frees"
+		if len(j.r.C.Growing) > 0 {
+			s := j.r.C.Growing[0]
+			v.Sentence = fmt.Sprintf("C: %s in use and growing%s, the most in %s (%s)", text(j.cHeld()), by(c), functions(s.Stack, 2), s.Library)
+		} else if !j.r.C.Known {
+			v.Sentence = fmt.Sprintf("C: %s and growing%s, while the Go heap is not the reason", text(j.cHeld()), by(c))
+			v.Do = "import module cmem, which tells which call has allocated it, or run the program with cheap record"
+		}
+	}
+	return v
+}
+
+// cHeld returns the bytes that the verdicts say C has.
+func (j *judge) cHeld() int64 {
+	if _, known := j.r.inUse(); known {
+		return j.t.whole(CInUse)
+	}
+	return j.t.whole(CInUse) + j.t.whole(MallocAll) + j.t.whole(Unseparated)
+}
+
+// mostGrown returns which holder has grown by most since the first point, and by how much.
+func (j *judge) mostGrown(prefix string, of func(Holder) int64) (name string, by int64) {
+	if len(j.past.points) == 0 {
+		return "", 0
+	}
+	first := &j.past.points[0]
+	for key, h := range j.now.holders {
+		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
+			continue
+		}
+		if n := of(h) - of(first.holders[key]); n > by || n == by && n > 0 && h.Name < name {
+			name, by = h.Name, n
+		}
+	}
+	return name, by
+}
+
+func by(g Growth) string { return fmt.Sprintf(" by %s in %v", text(g.By), round(g.Over)) }
+
+func round(d time.Duration) time.Duration { return d.Round(time.Second) }
+
+func named(before, name string, n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return before + name
+}
+
+// fileName names the largest part of a kind of files.
+func (j *judge) fileName(k Kind) string {
+	for _, p := range j.t.Parts {
+		if p.Kind == k && p.Name != k.String() {
+			return ", the most in " + p.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package resident
+
+import (
+	"fmt"
+	"math"
+)
+
+// faults is rule 4.
+func (j *judge) faults() (list []Verdict) {
+	for _, rule := range []func() (Verdict, bool){
+		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.cheapIdle, j.swapped,
+	} {
+		if v, ok := rule(); ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// mallocFree: malloc has much that is free. Without a list of mappings, stacks of threads and variables
+// of libraries are in the part as well, so some of it is not counted.
+func (j *judge) mallocFree() (v Verdict, ok bool) {
+	n := j.t.whole(MallocFree)
+	if !j.t.Mapped {
+		n -= 4<<20 + j.r.Kernel.Threads*(64<<10)
+	}
+	if n < j.much || n < j.t.whole(CInUse)/2 {
+		return v, false
+	}
+	used := j.t.whole(CInUse)
+	arenas := j.r.Malloc.Arenas
+	if arenas == 0 && j.t.Mapped {
+		arenas = j.r.Mappings.Arenas + 1
+	}
+	v = Verdict{About: AboutMallocFree, Bytes: n, Sentence: fmt.Sprintf("C holds %s: %s in use, %s free inside malloc", text(n+used), text(used), text(n))}
+	if arenas > 0 {
+		v.Sentence += fmt.Sprintf(" in %d arenas", arenas)
+	}
+	switch {
+	case arenas > 2 && !j.r.Malloc.Bounded:
+		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment)"
+	case arenas == 0 && !j.r.Malloc.Bounded:
+		v.Do = "bound the arenas (import github.com/cheapgo/cheap/libc/arenas), or call libc.Trim"
+	default:
+		v.Do = "call libc.Trim, which gives whole free pages back; what stays lies between blocks in use, whose makers the profile of module cmem names"
+	}
+	return v, true
+}
+
+// tooSmall: pools declare much less than C has. Other code may have allocated the difference. So what
+// is declared has to be a quarter of it at least, unless no size was declared at all.
+func (j *judge) tooSmall() (v Verdict, ok bool) {
+	held := j.cHeld()
+	declared, noSizes := int64(0), false
+	for _, p := range j.r.Pools {
+		declared += p.Bytes
+		noSizes = noSizes || p.Count > 0 && p.Bytes == p.Count*defaultSize
+	}
+	if declared == 0 || held-declared < j.much || held < 2*declared {
+		return v, false
+	}
+	if declared < held/4 && !(noSizes && declared >= held/64) {
+		return v, false
+	}
+	return j.sizes(held - declared), true
+}
+
+// defaultSize is the size of a resource for which the program has declared none: see own.Options.Size.
+const defaultSize = 4 << 10
+
+// sizes is the verdict that sizes are too small.
+func (j *judge) sizes(n int64) Verdict {
+	var declared, count int64
+	for _, p := range j.r.Pools {
+		declared, count = declared+p.Bytes, count+p.Count
+	}
+	v := Verdict{About: AboutSizes, Bytes: n, Do: "set Options.Size, or the size of Own, to what C allocates for one"}
+	v.Sentence = fmt.Sprintf("pools declare %s for %d resources, malloc holds %s: sizes are too small", text(declared), count, text(j.cHeld()))
+	if count > 0 && declared == count*defaultSize {
+		v.Sentence = fmt.Sprintf("pools have %d resources without a size, which count as %s, and malloc holds %s: sizes are too small", count, text(declared), text(j.cHeld()))
+	}
+	return v
+}
+
+// goIdle: more is free in the Go heap than the collector lets it grow to.
+func (j *judge) goIdle() (v Verdict, ok bool) {
+	n := j.t.whole(GoIdle)
+	if n < j.much || n < j.r.goal() {
+		return v, false
+	}
+	return Verdict{
+		About: AboutGoIdle, Bytes: n, Sentence: fmt.Sprintf("%s of the Go heap are free, and %s in use: it was larger before", text(n), text(j.t.whole(GoInUse))),
+		Do: "nothing, it is no leak: the runtime returns it within minutes, debug.FreeOSMemory at once; GOMEMLIMIT bounds it",
+	}, true
+}
+
+// goal is about how large the collector lets the heap grow.
+func (r *Reading) goal() int64 {
+	if r.Go.Percent < 0 {
+		return math.MaxInt64 / 2
+	}
+	return r.Go.Live + r.Go.Live*int64(r.Go.Percent)/100
+}
+
+// goGarbage: the heap is mostly garbage, because GOGC is off or high.
+func (j *judge) goGarbage() (v Verdict, ok bool) {
+	n := j.t.whole(GoInUse) - j.r.Go.Live
+	if p := j.r.Go.Percent; p >= 0 && p <= 200 || n < j.much || n < 2*j.r.Go.Live {
+		return v, false
+	}
+	setting := "GOGC is off"
+	if j.r.Go.Percent >= 0 {
+		setting = fmt.Sprintf("GOGC is %d", j.r.Go.Percent)
+	}
+	return Verdict{
+		About: AboutGoGarbage, Bytes: n,
+		Sentence: fmt.Sprintf("of %s in the Go heap the last collection found %s reachable, and %s", text(j.t.whole(GoInUse)), text(j.r.Go.Live), setting),
+		Do:       "lower GOGC, or set GOMEMLIMIT",
+	}, true
+}
+
+func (j *judge) goStacks() (v Verdict, ok bool) {
+	n := j.t.whole(GoStacks)
+	return Verdict{
+		About: AboutRoutines, Bytes: n, Sentence: fmt.Sprintf("%d goroutines have %s of stacks", j.r.Go.Goroutines, text(n)),
+		Do: "see in the goroutine profile of net/http/pprof where they wait",
+	}, n >= j.much
+}
+
+func (j *judge) threadStacks() (v Verdict, ok bool) {
+	n := j.t.whole(ThreadStacks)
+	return j.threads(n, ""), n >= j.much
+}
+
+// threads is the verdict about stacks of threads.
+func (j *judge) threads(n int64, growing string) Verdict {
+	return Verdict{
+		About: AboutThreads, Bytes: n, Sentence: fmt.Sprintf("%d threads have %s of stacks%s", j.r.Kernel.Threads, text(j.t.whole(ThreadStacks)), growing),
+		Do: "bound how many goroutines call C at a time: one that blocks there has a thread; or a library has started them",
+	}
+}
+
+func (j *judge) cheapIdle() (v Verdict, ok bool) {
+	n := j.t.whole(CheapIdle)
+	return Verdict{
+		About: AboutCheapIdle, Bytes: n, Sentence: fmt.Sprintf("heaps of cheap hold %s: %s in use, %s free", text(n+j.t.whole(CheapInUse)), text(j.t.whole(CheapInUse)), text(n)),
+		Do: "call cheap.Trim, which gives idle memory back; free blocks between blocks in use stay: see the table classes",
+	}, n >= j.much
+}
+
+// swapped: much was swapped out, so the resident memory says little.
+func (j *judge) swapped() (v Verdict, ok bool) {
+	n := j.t.Swap
+	where := ""
+	var most int64
+	for _, p := range j.t.Parts {
+		if p.Swap > most {
+			where, most = ", the most of it "+nouns[p.Kind], p.Swap
+		}
+	}
+	return Verdict{
+		About: AboutSwap, Bytes: n, Sentence: fmt.Sprintf("%s are resident, and %s swapped out%s: memory that nobody touches, as a leak is", text(j.t.Resident), text(n), where),
+		Do: "count resident and swapped bytes together",
+	}, n >= j.much
+}

@@ -1,0 +1,121 @@
+package resident
+
+import "time"
+
+// A Point is what is kept of a reading, so that growth can be told.
+type Point struct {
+	time    time.Time
+	parts   [kinds]int64 // with what was swapped out
+	mapped  bool
+	cKnown  bool
+	cError  int64
+	live    int64 // of Go
+	routine int64 // goroutines
+	threads int64
+	holders map[string]Holder // pools and heaps
+	sizes   int64             // Reading.Declared
+}
+
+// Point returns what is kept of a reading.
+func (r *Reading) Point() Point {
+	p := Point{
+		time: r.Time, mapped: r.Mappings != nil, cKnown: r.C.Known, cError: r.C.Error, live: r.Go.Live, routine: r.Go.Goroutines,
+		threads: r.Kernel.Threads, holders: map[string]Holder{}, sizes: r.Declared,
+	}
+	t := r.Table()
+	for _, part := range t.Parts {
+		p.parts[part.Kind] += part.Bytes + part.Swap
+	}
+	for _, h := range r.Pools {
+		p.holders["pool "+h.Name] = p.holders["pool "+h.Name].plus(h)
+	}
+	for _, h := range r.Heaps {
+		p.holders["heap "+h.Name] = p.holders["heap "+h.Name].plus(h)
+	}
+	return p
+}
+
+func (h Holder) plus(o Holder) Holder { return Holder{o.Name, h.Bytes + o.Bytes, h.Count + o.Count} }
+
+// A History has points, the oldest first. It keeps the whole time since the first one: when it is full,
+// every second point is dropped, and from then on points are twice as far from each other.
+type History struct {
+	points []Point
+	apart  time.Duration
+}
+
+const (
+	mostPoints = 48
+	leastApart = time.Second
+)
+
+// Add adds a point, unless the last one is too close.
+func (h *History) Add(p Point) {
+	n := len(h.points)
+	if n > 0 && p.time.Sub(h.points[n-1].time) < max(h.apart, leastApart) {
+		return
+	}
+	if n == mostPoints {
+		for i := range n / 2 {
+			h.points[i] = h.points[2*i]
+		}
+		clear(h.points[n/2:])
+		h.points = h.points[:n/2]
+		h.apart = 2 * max(h.apart, leastApart)
+	}
+	h.points = append(h.points, p)
+}
+
+// Growth is how much a number has grown.
+type Growth struct {
+	By   int64
+	Over time.Duration // of the points
+}
+
+const (
+	leastWatched = 20 * time.Second // growth is not told earlier
+	leastPoints  = 4
+)
+
+// grown reports whether a number grows steadily: if the time is divided by three, it has grown by a
+// sixth of the whole growth in each part, and as a whole by at least least. What is filled once does not
+// grow at the end, and what goes up and down does not grow all the time. The time is that of all points,
+// or of the last half or quarter, so that growth is seen that has begun late.
+func (h *History) grown(now *Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
+	points := h.points
+	for len(points) > 0 && !points[len(points)-1].time.Before(now.time) {
+		points = points[:len(points)-1] // now is among them
+	}
+	all := append(points[:len(points):len(points)], *now)
+	for _, part := range []int{1, 2, 4} {
+		if g, ok := steady(all[len(all)-(len(all)+part-1)/part:], least, of); ok {
+			return g, true
+		}
+	}
+	return g, false
+}
+
+// steady is grown for a list of points.
+func steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
+	last := len(all) - 1
+	if len(all) < leastPoints || all[last].time.Sub(all[0].time) < leastWatched {
+		return g, false
+	}
+	g.Over = all[last].time.Sub(all[0].time)
+	g.By = of(&all[last]) - of(&all[0])
+	if g.By < max(least, of(&all[last])/8) {
+		return g, false
+	}
+	was, at := of(&all[0]), 0
+	for third := 1; third <= 3; third++ {
+		for at < last && all[at].time.Sub(all[0].time) < g.Over*time.Duration(third)/3 {
+			at++
+		}
+		n := of(&all[at])
+		if n-was < g.By/6 {
+			return g, false
+		}
+		was = n
+	}
+	return g, true
+}

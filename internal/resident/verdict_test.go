@@ -1,0 +1,212 @@
+package resident
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const mib = 1 << 20
+
+// A planted program is a reading that something is wrong with, or nothing, and what a person would say
+// who looks at it. change makes the reading of step i, of 7 that are ten seconds apart; nil means that
+// there is one reading only.
+type planted struct {
+	name   string
+	change func(r *Reading, i int64)
+	about  About
+	says   []string // parts of the sentence and of what to do
+}
+
+// healthy is a server with a Go heap of 80 MiB, half of it garbage or free, and 20 MiB of C.
+func healthy() *Reading {
+	return &Reading{
+		Go: Go{Objects: 60 * mib, Idle: 20 * mib, Stacks: mib, Runtime: 4 * mib, Live: 40 * mib, Percent: 100, Goroutines: 50},
+		C:  C{Known: true, Live: 20 * mib, Libraries: []Holder{{Name: "libsqlite3.so.0", Bytes: 18 * mib}}},
+		Kernel: Kernel{
+			Resident: 125 * mib, Anonymous: 110 * mib, File: 15 * mib, Threads: 12,
+		},
+	}
+}
+
+// more adds anonymous bytes.
+func (r *Reading) more(n int64) {
+	r.Kernel.Anonymous, r.Kernel.Resident = r.Kernel.Anonymous+n, r.Kernel.Resident+n
+}
+
+var plantedPrograms = []planted{
+	{"healthy, once", nil, AboutNothing, []string{"nothing stands out", "Go heap in use"}},
+	{"healthy, with a heap that goes up and down", func(r *Reading, i int64) {
+		r.Go.Live, r.Go.Objects = (40+i%3*20)*mib, (60+i%3*30)*mib
+		r.more(i % 3 * 30 * mib)
+	}, AboutNothing, nil},
+	{"healthy, with a cache in C that is full", func(r *Reading, i int64) {
+		r.C.Live = 400 * mib
+		r.more(400 * mib)
+	}, AboutNothing, []string{"C in use", "libsqlite3.so.0"}},
+	{"healthy, after a start that has filled a cache", func(r *Reading, i int64) {
+		r.C.Live += min(i, 3) * 40 * mib
+		r.more(min(i, 3) * 40 * mib)
+	}, AboutNothing, nil},
+	{"a leak in C", func(r *Reading, i int64) {
+		r.C.Live += i * 20 * mib
+		r.C.Growing = []Site{{Library: "app", Grown: 20 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.main\n\tm.go:9\n"}}
+		r.more(i * 20 * mib)
+	}, AboutCGrows, []string{"C: 140 MiB in use and growing", "main.find", "app"}},
+	{"a leak in C, without cmem", func(r *Reading, i int64) {
+		r.C = C{}
+		r.more(i * 20 * mib)
+	}, AboutCGrows, []string{"growing by 120 MiB in 1m0s", "cmem"}},
+	{"a leak in C that was swapped out", func(r *Reading, i int64) {
+		r.C = C{}
+		r.Kernel.Swap = 600 * mib
+	}, AboutSwap, []string{"600 MiB swapped out"}},
+	{"malloc keeps it", func(r *Reading, i int64) {
+		r.C.Live = 60 * mib
+		r.Malloc = Malloc{Known: true, Arenas: 31}
+		r.more(1100 * mib)
+	}, AboutMallocFree, []string{"C holds", "60.0 MiB in use", "free inside malloc in 31 arenas", "MALLOC_ARENA_MAX"}},
+	{"malloc keeps it, in bounded arenas", func(r *Reading, i int64) {
+		r.Malloc = Malloc{Known: true, Arenas: 2, Bounded: true}
+		r.more(300 * mib)
+	}, AboutMallocFree, []string{"libc.Trim"}},
+	{"pools with small sizes", func(r *Reading, i int64) {
+		r.Pools = []Holder{{"images", 78 * mib, 1000}}
+		r.C.Live = 250 * mib
+		r.more(230 * mib)
+	}, AboutSizes, []string{"pools declare 78.0 MiB", "malloc holds 250 MiB", "sizes are too small"}},
+	{"pools without sizes", func(r *Reading, i int64) {
+		r.Pools = []Holder{{"images", 1000 * 4096, 1000}}
+		r.C.Live = 250 * mib
+		r.more(230 * mib)
+	}, AboutSizes, []string{"1000 resources without a size"}},
+	{"a pool whose owners stay", func(r *Reading, i int64) {
+		r.Pools = []Holder{{"images", i * 30 * mib, i * 30}, {"fonts", 10 * mib, 7}}
+		r.C.Live += 10*mib + i*30*mib
+		r.more(10*mib + i*30*mib)
+	}, AboutPoolGrows, []string{"pool images", "180 owners"}},
+	{"a heap of cheap that is not freed", func(r *Reading, i int64) {
+		r.Heaps = []Holder{{"sessions", i * 30 * mib, i}, {"default", 3 * mib, 7}}
+		r.Cheap.InUse = i*30*mib + 3*mib
+		r.more(r.Cheap.InUse)
+	}, AboutHeapGrows, []string{"heap sessions", "WriteHeap"}},
+	{"goroutines that wait", func(r *Reading, i int64) {
+		r.Go.Goroutines, r.Go.Stacks = 40_000, 160*mib
+		r.more(160 * mib)
+	}, AboutRoutines, []string{"40000 goroutines"}},
+	{"a Go map that grows", func(r *Reading, i int64) {
+		r.Go.Live += i * 20 * mib
+		r.Go.Objects = r.Go.Live * 3 / 2
+		r.more(i * 30 * mib)
+	}, AboutGoGrows, []string{"160 MiB reachable and growing"}},
+	{"a Go heap that was large", func(r *Reading, i int64) {
+		r.Go.Idle = 900 * mib
+		r.more(900 * mib)
+	}, AboutGoIdle, []string{"900 MiB of the Go heap are free", "no leak"}},
+	{"GOGC=off", func(r *Reading, i int64) {
+		r.Go.Objects, r.Go.Percent = 900*mib, -1
+		r.more(900 * mib)
+	}, AboutGoGarbage, []string{"GOGC is off"}},
+	{"idle heaps of cheap", func(r *Reading, i int64) {
+		r.Cheap.Idle = 300 * mib
+		r.more(300 * mib)
+	}, AboutCheapIdle, []string{"cheap.Trim"}},
+	{"page cache in a container", func(r *Reading, i int64) {
+		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Cache: 780 * mib, Anonymous: 112 * mib}
+	}, AboutPageCache, []string{"page cache, not a leak"}},
+	{"files in memory", func(r *Reading, i int64) {
+		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Shared: 780 * mib, Anonymous: 112 * mib}
+	}, AboutSharedFiles, []string{"/dev/shm"}},
+	{"other processes of the container", func(r *Reading, i int64) {
+		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Anonymous: 880 * mib}
+	}, AboutOthers, []string{"other processes"}},
+	{"threads with large stacks", func(r *Reading, i int64) {
+		r.Kernel.Threads = 700
+		r.Mappings = &Mappings{All: Sum{Resident: 200 * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Resident: 180 * mib, is: isThread}}}
+	}, AboutThreads, []string{"700 threads have 180 MiB"}},
+	{"wasm that grows", func(r *Reading, i int64) {
+		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Resident: 30 * i * mib, is: isSandbox}}}
+	}, AboutMappingGrows, []string{"wasm", "growing"}},
+	{"a mapped file", func(r *Reading, i int64) {
+		r.Mappings = &Mappings{All: Sum{Resident: 320 * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 300 * mib, is: isFile}}}
+	}, AboutNothing, []string{"files that are mapped", "page cache"}},
+	{"another system", func(r *Reading, i int64) { r.Kernel = Kernel{} }, AboutUnknown, nil},
+}
+
+// judgePlanted returns the last verdict.
+func judgePlanted(p *planted) Verdict {
+	var past History
+	var v Verdict
+	start := time.Unix(1e9, 0)
+	for i := range int64(7) {
+		r := healthy()
+		r.Time = start.Add(time.Duration(i) * 10 * time.Second)
+		if p.change != nil {
+			p.change(r, i)
+		}
+		v = Judge(r, &past)
+		if p.change == nil {
+			break
+		}
+		past.Add(r.Point())
+	}
+	return v
+}
+
+// TestPlanted has programs with one thing that is wrong, and healthy ones.
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	for _, p := range plantedPrograms {
+		v := judgePlanted(&p)
+		if v.About != p.about || v.Fault != (p.about != AboutNothing && p.about != AboutUnknown && p.about != AboutPageCache) {
+			t.Errorf("%s: %+v, want %s", p.name, v, p.about)
+		}
+		for _, s := range p.says {
+			if !strings.Contains(v.String(), s) {
+				t.Errorf("%s: %q is not in %q", p.name, s, v)
+			}
+		}
+		t.Logf("%s: %v", p.name, v)
+	}
+}
+
+// TestHistory keeps the whole time in a bounded number of points.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	var h History
+	start := time.Unix(1e9, 0)
+	for i := range 20_000 {
+		h.Add(Point{time: start.Add(time.Duration(i) * time.Second), live: int64(i) << 20})
+	}
+	n := len(h.points)
+	if n > mostPoints || n < mostPoints/4 || h.points[0].time != start || h.points[n-1].time.Before(start.Add(15_000*time.Second)) {
+		t.Errorf("%d points, from %v to %v", n, h.points[0].time, h.points[n-1].time)
+	}
+	for i := 1; i < n; i++ {
+		if !h.points[i].time.After(h.points[i-1].time) {
+			t.Errorf("point %d is not after the one before it", i)
+		}
+	}
+	now := Point{time: start.Add(20_000 * time.Second), live: 20_000 << 20}
+	if g, ok := h.grown(&now, leastGrowth, func(p *Point) int64 { return p.live }); !ok || g.By != 20_000<<20 || g.Over != 20_000*time.Second {
+		t.Errorf("growth is %+v, %v", g, ok)
+	}
+	if g, ok := h.grown(&now, leastGrowth, func(p *Point) int64 { return p.routine }); ok {
+		t.Errorf("what does not grow has grown by %+v", g)
+	}
+}
+
+// TestFunctions reads stacks of C and Go.
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	for stack, want := range map[string]string{
+		"sqlite3Malloc\nlib+0x12\ngithub.com/mattn/go-sqlite3._Cfunc_step\n\tx:1\ngithub.com/mattn/go-sqlite3.(*Rows).Next\n\ty:2\ndatabase/sql.next\nmain.find\n\tz:3\nmain.main\n": "go-sqlite3.(*Rows).Next, called by main.find",
+		"main._Cfunc_x\nmain.grow\nmain.main\n": "main.grow, called by main.main",
+		"only_c\n\tx.c:1\nstart\n":              "only_c",
+		"":                                      "",
+	} {
+		if got := functions(stack, 2); got != want {
+			t.Errorf("%q: %q, want %q", stack, got, want)
+		}
+	}
+}
