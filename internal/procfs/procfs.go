@@ -53,3 +53,21 @@ func Resident(statm []byte, page int64) (all, file int64) {
 	}
 	return all * page, file * page
 }
+
+// Count returns the number without a unit behind a name, such as "Threads:	7" of status, or 0. It
+// allocates nothing.
+func Count(text []byte, name string) (n int64) {
+	for len(text) > 0 {
+		line := text
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			line, text = text[:i], text[i+1:]
+		} else {
+			text = nil
+		}
+		if len(line) > len(name) && line[len(name)] == ':' && string(line[:len(name)]) == name {
+			n, _ = strconv.ParseInt(string(bytes.TrimSpace(line[len(name)+1:])), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -40,8 +40,11 @@ var imports = map[string][]string{
 	"internal/census":        {"internal/sizeclass"},
 	"internal/gcwatch":       {"internal/percpu", "internal/race"},
 	"internal/span":          {"internal/gcwatch", "internal/osmem"},
-	"internal/resident":      {"internal/figure", "internal/procfs"},
-	"internal/guard":         {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/cgroup":        {"internal/procfs"},
+	"internal/resident": {
+		"internal/account", "internal/census", "internal/cgroup", "internal/figure", "internal/osmem", "internal/procfs", "internal/span", "golang.org/x/sys/unix",
+	},
+	"internal/guard": {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
 
 	".": {
 		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
@@ -60,7 +63,7 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/gcwatch", "internal/procfs", "internal/race", "internal/span"},
+	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/procfs", "internal/race", "internal/span"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
 	"libc/arenas": {"C", "internal/account", "libc"},
 	"calls":       {"C", ".", "internal/gcwatch"},

@@ -63,8 +63,8 @@ const (
 	mostText = 4 << 20
 )
 
-// A Process is whose mappings are summed. The functions may be nil.
-type Process struct {
+// A Classifier knows the process whose mappings are summed. The functions may be nil.
+type Classifier struct {
 	Program string // the path of its program
 
 	InGo    func(addr uint64) bool            // the address is in the Go heap
@@ -77,7 +77,7 @@ type Process struct {
 //
 // A mapping without a name is told by its address and by its neighbours. The kernel makes one mapping of
 // two that are next to each other, so a part of a mapping may be of another kind.
-func (p *Process) Sum(from io.Reader) *Mappings {
+func (p *Classifier) Sum(from io.Reader) *Mappings {
 	limited := &io.LimitedReader{R: from, N: mostText}
 	var all []procfs.Mapping
 	err := procfs.Mappings(limited, func(m procfs.Mapping) bool { all = append(all, m); return true })
@@ -161,7 +161,7 @@ func (m *Mappings) of(is mapping) (sum Sum) {
 func (m *Mappings) large() int64 { return m.of(isAnonymous).large }
 
 // kind says what mapping i is, and under which name it is added up.
-func (p *Process) kind(all []procfs.Mapping, i int) (is mapping, name string) {
+func (p *Classifier) kind(all []procfs.Mapping, i int) (is mapping, name string) {
 	v := &all[i]
 	if v.Name != "" {
 		return p.kindOfName(v)
@@ -195,7 +195,7 @@ func (p *Process) kind(all []procfs.Mapping, i int) (is mapping, name string) {
 }
 
 // kindOfName is kind for a mapping with a name.
-func (p *Process) kindOfName(v *procfs.Mapping) (is mapping, name string) {
+func (p *Classifier) kindOfName(v *procfs.Mapping) (is mapping, name string) {
 	const next = " (deleted)"
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(s string) bool { return strings.HasPrefix(v.Name, s) })

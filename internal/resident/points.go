@@ -13,14 +13,13 @@ type Point struct {
 	routine int64 // goroutines
 	threads int64
 	holders map[string]Holder // pools and heaps
-	sizes   int64             // Reading.Declared
 }
 
 // Point returns what is kept of a reading.
 func (r *Reading) Point() Point {
 	p := Point{
 		time: r.Time, mapped: r.Mappings != nil, cKnown: r.C.Known, cError: r.C.Error, live: r.Go.Live, routine: r.Go.Goroutines,
-		threads: r.Kernel.Threads, holders: map[string]Holder{}, sizes: r.Declared,
+		threads: r.Kernel.Threads, holders: map[string]Holder{},
 	}
 	t := r.Table()
 	for _, part := range t.Parts {

@@ -13,9 +13,8 @@ type Reading struct {
 	Malloc   Malloc
 	Mappings *Mappings // nil if they were not read
 	Cgroup   Cgroup
-	Pools    []Holder // of package own, the largest first
-	Heaps    []Holder // of package cheap, the largest first
-	Declared int64    // the sizes of C objects, as the program has declared them; see account.Options.Declared
+	Pools    []Holder // of package own, with the sizes that they declare, and accounts of package pace
+	Heaps    []Holder // of package cheap
 }
 
 // Kernel is what the kernel says of the process.

@@ -130,15 +130,15 @@ func (r *Reading) divide(d *divider) {
 	d.t.Resident, d.t.Swap = k.Resident, k.Swap
 	left := k.Anonymous
 	d.take(GoStacks, r.Go.Stacks, &left)
-	d.take(GoRuntime, r.Go.Runtime, &left)
-	d.take(CheapRecords, r.Cheap.Records, &left)
-	d.take(CheapInUse, r.Cheap.InUse, &left)
 	d.take(GoInUse, r.Go.Objects, &left)
+	d.take(CheapInUse, r.Cheap.InUse, &left)
 	if used, ok := r.inUse(); ok {
 		d.take(CInUse, used, &left)
 	}
 	d.take(GoIdle, r.Go.Idle, &left)
 	d.take(CheapIdle, r.Cheap.Idle, &left)
+	d.take(CheapRecords, r.Cheap.Records, &left)
+	d.take(GoRuntime, r.Go.Runtime, &left) // most of its tables is never touched
 	switch {
 	case r.Malloc.Known && !r.C.Known:
 		d.take(MallocFree, r.Malloc.Free, &left)

@@ -72,7 +72,7 @@ func smaps(rows ...[3]any) string {
 // TestMappedParts has a program with C, threads, wasm, a library that was replaced, and swap.
 func TestMappedParts(t *testing.T) {
 	t.Parallel()
-	p := &Process{Program: "/bin/program", InGo: func(addr uint64) bool { return addr>>32 == 0xc0 }}
+	p := &Classifier{Program: "/bin/program", InGo: func(addr uint64) bool { return addr>>32 == 0xc0 }}
 	m := p.Sum(strings.NewReader(smaps(
 		[3]any{"400000-500000 r-xp /bin/program", 100, 0},
 		[3]any{"500000-510000 rw-p", 4, 0}, // variables
@@ -119,7 +119,7 @@ func TestBlocks(t *testing.T) {
 		[3]any{"2000000-2a00000 rw-p [heap]", 10 << 10, 0},
 		[3]any{"7f0300001000-7f0300401000 rw-p", 4 << 10, 0},
 	)
-	p := &Process{Blocks: blocksOf(3 << 20)}
+	p := &Classifier{Blocks: blocksOf(3 << 20)}
 	r := &Reading{Mappings: p.Sum(strings.NewReader(text)), C: C{Known: true, Live: 7 << 20}}
 	table := r.Table()
 	for k, want := range map[Kind]int64{CInUse: 7 << 20, MallocFree: 6 << 20, Mapped: 1 << 20} {
@@ -139,13 +139,13 @@ func TestNoMappings(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat(smaps([3]any{"2000000-2a00000 rw-p [heap]", 10, 0}), mostText/100)
 	for _, text := range []string{"", "nothing", long} {
-		if m := new(Process).Sum(strings.NewReader(text)); m != nil {
+		if m := new(Classifier).Sum(strings.NewReader(text)); m != nil {
 			t.Errorf("%.20q is taken for a list of mappings: %+v", text, m.All)
 		}
 	}
 	if f, err := os.Open("/proc/self/smaps"); err == nil {
 		defer f.Close()
-		if m := new(Process).Sum(f); m == nil || m.All.Resident < 1<<20 {
+		if m := new(Classifier).Sum(f); m == nil || m.All.Resident < 1<<20 {
 			t.Errorf("of this process: %+v", m)
 		}
 	}

@@ -1,0 +1,75 @@
+// Package cgroup finds and parses the files of Linux that say what memory cgroups are charged, and may
+// be. There are two versions, with different names for nearly everything.
+package cgroup
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cheapgo/cheap/internal/procfs"
+)
+
+// A Dir is the directory of a cgroup, with the names of its files and of lines of memory.stat.
+type Dir struct {
+	Path         string
+	Usage, Limit string // files
+	Inactive     string // line: pages of files that were not read lately
+	V2           bool
+}
+
+// Dirs returns the directories of the process's cgroup and of those that contain it, from the inside
+// out. root is the root of the file system. In a container some of them may not exist: /proc may have the
+// names that they have outside of the container.
+func Dirs(root string) (all []Dir) {
+	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		// "0::/user.slice/x" in version 2, "5:memory:/x" in version 1.
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		mount, dir := "sys/fs/cgroup", Dir{"", "memory.current", "memory.max", "inactive_file", true}
+		if parts[0] != "0" || parts[1] != "" {
+			if !strings.Contains(","+parts[1]+",", ",memory,") {
+				continue
+			}
+			mount, dir = "sys/fs/cgroup/memory", Dir{"", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", false}
+		}
+		for at := filepath.Clean("/" + parts[2]); ; at = filepath.Dir(at) {
+			dir.Path = filepath.Join(root, mount, at)
+			all = append(all, dir)
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// Open opens a file of the directory, or returns nil.
+func (d *Dir) Open(name string) *procfs.File { return procfs.Open(d.Path + "/" + name) }
+
+// Number returns the number in a file, or 0 for "max" and for a number that is too large to be a limit.
+func Number(text []byte) int64 {
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil || n < 0 || n >= 1<<60 {
+		return 0
+	}
+	return n
+}
+
+// Line returns the number behind name, in a text such as that of memory.stat, or 0.
+func Line(text []byte, name string) int64 {
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, []byte(name)); ok && len(value) > 0 && value[0] == ' ' {
+			return Number(value)
+		}
+	}
+	return 0
+}

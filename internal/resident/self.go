@@ -1,0 +1,58 @@
+package resident
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// ReadMappings sums the mappings of this process. The kernel makes the list while it is read, which
+// takes 4 µs or so for each mapping, and walks all page tables; nothing can be mapped meanwhile. It
+// returns nil where there is no such list, or where it is too long.
+func ReadMappings() *Mappings {
+	f, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	program, _ := os.Readlink("/proc/self/exe")
+	b := blocks{pid: os.Getpid()}
+	p := Classifier{Program: program, OfCheap: ofCheap, Blocks: b.in}
+	if strconv.IntSize == 64 {
+		p.InGo = InGoHeap
+	}
+	return p.Sum(f)
+}
+
+// goHeap returns an address at or below the first arena of the Go heap. The arenas follow each
+// other from there on.
+var goHeap = sync.OnceValue(func() uint64 {
+	x := make([]byte, 64<<10+os.Getpid()&1) // of a size that the compiler does not know: not on a stack
+	// Only the number is used.
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x)))) &^ (64<<30 - 1)
+})
+
+// InGoHeap reports whether an address is in the Go heap of this process. On 32-bit systems that is not
+// known, and it returns false.
+func InGoHeap(addr uint64) bool {
+	const terabyte = 1 << 40
+	return strconv.IntSize == 64 && addr >= goHeap() && addr-goHeap() < terabyte
+}
+
+// ofCheap reports whether a mapping is a region of cheap, or has a unit that cheap uses.
+func ofCheap(start, end uint64) bool {
+	if start%span.RegionSize == 0 && span.Lookup(uintptr(start)) != nil {
+		return true // also when all of it is idle
+	}
+	for at, end := uintptr(start), uintptr(end); at < end && at >= uintptr(start); at += span.UnitSize {
+		if r := span.Lookup(at); r == nil {
+			at |= span.RegionSize - span.UnitSize // none in this region has a record
+		} else if r.LoadTag() != 0 {
+			return true
+		}
+	}
+	return false
+}
