@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // Options configure [Handler]. The zero value is the default.
@@ -52,9 +54,10 @@ type Options struct {
 //	              the page, which reads all.json every two seconds while it is open
 //	all.json      all tables, as [Figures]
 //	all.txt       all tables as text
-//	X.json        table X alone, likewise: totals, pace, heaps, classes, accounts, pools, resident,
-//	              mappings; in a program that imports module cmem, cmem and libraries
-//	X.txt         the same as text
+//	X.json        table X alone, likewise: resident, process, mappings, totals, pace, heaps, classes,
+//	              accounts, pools; in a program that imports module cmem, cmem and libraries
+//	X.txt         the same as text; resident.txt begins with the verdict
+//	verdict.json  what holds the memory, and what to do, as [Verdict]; verdict.txt as text
 //	heap          the profile of [WriteHeap], for go tool pprof
 //	lifetimes     the profile of [WriteLifetimes]
 //	where         the text of [Where], with the ten largest of each
@@ -92,12 +95,14 @@ type handler struct {
 type Figures struct {
 	Time    time.Time `json:"time"`
 	Program string    `json:"program"`
+	Verdict Verdict   `json:"verdict"`
 	Series  []Series  `json:"series,omitempty"` // of all.json
 	Tables  []Table   `json:"tables"`
 }
 
 func newReport(o Options, name string) (r Figures, ok bool) {
-	r = Figures{Time: time.Now(), Program: programOf(o), Tables: Tables()}
+	r = Figures{Time: time.Now(), Program: programOf(o)}
+	r.Tables, r.Verdict = readTables(resident.ReadMappings())
 	if name == "all" {
 		r.Series = seriesOf(r.Tables)
 		return r, true
@@ -179,6 +184,8 @@ func (h *handler) find(name string) http.HandlerFunc {
 		return serveSuspectText
 	case "growth.json", "growth.txt":
 		return func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, name == "growth.json") }
+	case "verdict.json", "verdict.txt":
+		return func(w http.ResponseWriter, _ *http.Request) { serveVerdict(w, name == "verdict.json") }
 	case "history.json":
 		return h.serveHistory
 	}
@@ -226,6 +233,9 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	var text bytes.Buffer
+	if table == "all" || table == "resident" {
+		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
+	}
 	for i := range report.Tables {
 		if i > 0 {
 			text.WriteByte('\n')

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // ask sends a request to a handler that is registered at /debug/cheap/.
@@ -223,15 +224,18 @@ func TestResident(t *testing.T) {
 			}
 		}
 	}
-	if parts["heaps of cheap"] < 32<<20 || parts["Go heap"] <= 0 || parts["Go stacks"] <= 0 || parts["Go runtime"] <= 0 {
+	if _, err := os.Stat("/proc/self/smaps"); err != nil {
+		return // the system does not say what is resident
+	}
+	heaps := "heaps of cheap, in use"
+	if resident.InGoHeap(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(block))))) { // with the tag cheap_gomem
+		heaps = "Go heap, in use"
+	}
+	if parts[heaps] < 32<<20 || parts["Go heap, in use"] <= 0 || parts["Go stacks"] <= 0 || parts["Go runtime"] <= 0 {
 		t.Errorf("the parts are %v", parts)
 	}
-	if _, err := os.Stat("/proc/self/statm"); err == nil && parts["resident in all"] < 32<<20 {
-		t.Errorf("%v bytes are resident in all", parts["resident in all"])
-	}
-	_, fresh := parts["the rest"]
-	if sum := sumOf(parts); fresh && sum != parts["resident in all"] {
-		t.Errorf("the parts add up to %v of %v: %v", sum, parts["resident in all"], parts)
+	if sum := sumOf(parts); sum != parts[inAll] {
+		t.Errorf("the parts add up to %v of %v: %v", sum, parts[inAll], parts)
 	}
 }
 
@@ -245,35 +249,39 @@ func sumOf(parts map[string]float64) (sum float64) {
 	return sum
 }
 
-// TestResidentParts has less memory resident than what is counted: no page may be counted twice.
-func TestResidentParts(t *testing.T) {
-	s := &snapshot{store: 1 << 20, c: &census.CCounts{Live: 1 << 40}} // most of it was never touched
-	s.totals.Large = 1 << 40
-	for _, pages := range []resident{
-		{all: 100 << 20, anonymous: 90 << 20, known: true},
-		{all: 100 << 20, anonymous: 90 << 20, known: true, of: map[string]int64{"Go heap": 20 << 20, "cheap": 30 << 20}},
-	} {
-		parts := map[string]float64{}
-		for _, r := range residentTable(s, pages).Rows {
-			parts[r.Labels[0]] = r.Values[0]
-		}
-		if sumOf(parts) != float64(pages.all) || parts["the rest"] < 0 {
-			t.Errorf("%v", parts)
-		}
-		if pages.of != nil && (parts["heaps of cheap"] != 30<<20 || parts["Go heap"]+parts["Go stacks"] != 20<<20) {
-			t.Errorf("%v", parts)
+// TestVerdict compares what the addresses say.
+func TestVerdict(t *testing.T) {
+	h := Handler(Options{})
+	var all Figures
+	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var alone Verdict
+	if err := json.Unmarshal(ask(h, "GET", "verdict.json", nil).Body.Bytes(), &alone); err != nil {
+		t.Fatal(err)
+	}
+	if all.Verdict.Sentence == "" || all.Verdict.About == "" || alone.Sentence == "" || alone.About == "" {
+		t.Errorf("%+v, %+v", all.Verdict, alone)
+	}
+	for _, name := range []string{"verdict.txt", "resident.txt", "all.txt", "where"} {
+		if text := ask(h, "GET", name, nil).Body.String(); !strings.Contains(text, "To do: ") && runtime.GOOS == "linux" {
+			t.Errorf("%s has no verdict:\n%s", name, text)
 		}
 	}
-	// The stacks of goroutines are more than what their mappings have resident. What others have stays theirs.
-	heap := max(readGo().stacks, 2) / 2
-	parts := map[string]float64{}
-	for _, r := range residentTable(&snapshot{c: &census.CCounts{Live: 20 << 20}}, resident{
-		all: heap + 20<<20, anonymous: heap + 20<<20, known: true, of: map[string]int64{"Go heap": heap},
-	}).Rows {
-		parts[r.Labels[0]] = r.Values[0]
+	v := readAll()
+	if runtime.GOOS == "linux" {
+		sum := 0.0
+		for key, n := range v {
+			if strings.HasPrefix(key, "cheap_part_resident_bytes{") {
+				sum += n
+			}
+		}
+		if all := v.of(t, "cheap_process_resident_bytes", ""); sum != all || all < 1<<20 {
+			t.Errorf("the parts add up to %v of %v", sum, all)
+		}
 	}
-	if parts["Go stacks"] != float64(heap) || parts["Go heap"] != 0 || parts["C heap, about"] != 20<<20 {
-		t.Errorf("of stacks with %d bytes resident: %v", heap, parts)
+	if n := v.of(t, "cheap_process_threads", ""); n < 1 && runtime.GOOS == "linux" {
+		t.Errorf("%v threads", n)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // A Series is a number of the chart.
@@ -14,6 +16,9 @@ type Series struct {
 
 // cHeapAccount is the account that module cmem opens. Its bytes have a line of their own.
 const cHeapAccount = "C heap"
+
+// partBytes is the metric of the table resident.
+const partBytes = "cheap_part_resident_bytes"
 
 // seriesOf returns what the chart shows of all tables.
 func seriesOf(tables []Table) []Series {
@@ -31,8 +36,8 @@ func seriesOf(tables []Table) []Series {
 	list := []Series{
 		{"blocks", sum("totals", "", "cheap_allocated_bytes")},
 		{"resources", sum("accounts", "", "cheap_account_held_bytes")},
-		{"Go heap", sum("resident", "Go heap", "")},
-		{"resident in all", sum("resident", "resident in all", "")},
+		{"Go heap", sum("resident", resident.GoInUse.String(), partBytes) + sum("resident", resident.GoIdle.String(), partBytes)},
+		{inAll, sum("resident", inAll, partBytes)},
 	}
 	if cmemRuns() {
 		list[1].Value -= sum("accounts", cHeapAccount, "cheap_account_held_bytes")

@@ -17,6 +17,74 @@ import (
 //	samples, calls of the system  internal/sample, internal/osmem
 var tableSpecs = []tableSpec{
 	{
+		name: "resident", title: "Resident memory",
+		about:  "What the resident memory of the process is for. Each page is in one part, and the parts add up to the whole. In tables the list of mappings tells them apart; a metric has what the kernel says of the process as a whole, so stacks of threads and variables of libraries are in a part of C.",
+		labels: []string{"part"},
+		rows:   partRows,
+		columns: []column{
+			gauge("cheap_part_resident_bytes", "bytes", "resident", "Resident bytes of the part.",
+				func(r *row) float64 { return float64(r.part.Bytes) }),
+			gauge("", "bytes", "swapped out", "Bytes of the part that were swapped out.",
+				func(r *row) float64 { return float64(r.part.Swap) }),
+		},
+	},
+	{
+		name: "verdict", title: "Verdict",
+		about:  "What holds the memory. docs/memory.md has the rules.",
+		labels: []string{"about"},
+		rows:   func(s *snapshot, emit func([]string, row)) { emit([]string{string(s.verdict.About)}, row{}) },
+		columns: []column{
+			gauge("cheap_verdict", "faults", "fault", "1 if something is wrong, as far as can be told, and 0 if not.",
+				func(r *row) float64 {
+					if r.all.verdict.Fault {
+						return 1
+					}
+					return 0
+				}),
+		},
+	},
+	{
+		name: "process", title: "Process and container",
+		about: "What the kernel says of the process, and of the memory cgroup that leaves it least room, and what malloc has said in the last look inside.",
+		rows:  func(s *snapshot, emit func([]string, row)) { emit(nil, row{}) },
+		columns: []column{
+			gauge("cheap_process_resident_bytes", "bytes", "resident", "Resident bytes of the process.",
+				func(r *row) float64 { return float64(r.all.parts.Resident) }),
+			gauge("cheap_process_swapped_bytes", "bytes", "swapped out", "Bytes of the process that were swapped out. Leaked pages that nobody touches may be here.",
+				func(r *row) float64 { return float64(r.all.parts.Swap) }),
+			gauge("cheap_process_threads", "threads", "threads", "Threads of the process.",
+				func(r *row) float64 { return float64(r.all.reading.Kernel.Threads) }),
+			gauge("cheap_cgroup_charged_bytes", "bytes", "charged", "Bytes that the cgroup is charged: of all its processes, and of files that are cached.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Charged) }),
+			gauge("cheap_cgroup_limit_bytes", "bytes", "limit", "Its limit, or 0.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Limit) }),
+			gauge("cheap_cgroup_high_bytes", "bytes", "high", "The bytes from which on the kernel slows it down, or 0.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.High) }),
+			gauge("cheap_cgroup_swapped_bytes", "bytes", "its swap", "Its bytes that were swapped out.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Swap) }),
+			gauge("cheap_cgroup_anonymous_bytes", "bytes", "anonymous", "The part of the charge that is memory of its processes, and no file.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Anonymous) }),
+			gauge("cheap_cgroup_cache_bytes", "bytes", "page cache", "The part that is pages of files, which the kernel drops when memory is short.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Cache) }),
+			gauge("cheap_cgroup_shared_bytes", "bytes", "shared", "The part that is shared memory, and files of tmpfs.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Shared) }),
+			gauge("cheap_cgroup_kernel_bytes", "bytes", "kernel", "The part that is memory of the kernel.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.Kernel) }),
+			counter("cheap_cgroup_ooms_total", "times", "limit met", "How often the limit was met, and nothing could be given back. Version 1 of cgroups does not count it.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.OOM) }),
+			counter("cheap_cgroup_kills_total", "processes", "killed", "Processes that the kernel has killed because of the limit.",
+				func(r *row) float64 { return float64(r.all.reading.Cgroup.OOMKills) }),
+			gauge("cheap_cgroup_pressure_percent", "percent", "pressure", "The part of the last ten seconds in which a process waited for memory. Version 1 of cgroups does not have it.",
+				func(r *row) float64 { return r.all.reading.Cgroup.Pressure }),
+			gauge("cheap_malloc_used_bytes", "bytes", "malloc, in use", "Bytes of blocks of C's malloc in use, in the last look, in a program that imports package libc.",
+				func(r *row) float64 { return float64(r.all.reading.Malloc.InUse) }),
+			gauge("cheap_malloc_free_bytes", "bytes", "malloc, free", "Bytes that C's malloc has beside them, some of which may not be resident.",
+				func(r *row) float64 { return float64(r.all.reading.Malloc.Free) }),
+			gauge("cheap_malloc_longest_look_seconds", "seconds", "longest look", "The longest look inside malloc so far. Looks take its locks, one percent of the time at most.",
+				longest),
+		},
+	},
+	{
 		name: "totals", title: "Totals",
 		about: "All heaps together, and what package own keeps of owners. The first six are defined as the statistics of jemalloc of the same names.",
 		rows:  func(s *snapshot, emit func([]string, row)) { emit(nil, row{}) },

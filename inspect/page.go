@@ -95,7 +95,7 @@ func newPage(o Options) *page {
 
 // pageTables returns the frames of the tables, in the order of the page.
 func pageTables() (list []pageTable) {
-	for _, name := range []string{"resident", "mappings", "cmem", "libraries", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
+	for _, name := range []string{"resident", "process", "mappings", "cmem", "libraries", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
 		if t, ok := pageTableOf(name); ok {
 			list = append(list, t)
 		}
@@ -110,10 +110,7 @@ func pageTableOf(name string) (t pageTable, ok bool) {
 			return pageTable{t.name, t.title, t.about}, has
 		}
 	}
-	r := residentFrame()
-	if name == "mappings" {
-		r = mappingsFrame()
-	}
+	r := mappingsFrame()
 	return pageTable{r.Name, r.Title, r.About}, true
 }
 

@@ -265,6 +265,14 @@
 		}));
 	};
 
+	const showVerdict = verdict => {
+		const sentence = verdict.sentence || 'It is not known.';
+		at('sentence').textContent = sentence[0].toUpperCase() + sentence.slice(1) + '.';
+		at('sentence').className = verdict.fault ? 'warning' : 'about';
+		at('do').textContent = verdict.do ? 'To do: ' + verdict.do + '.' : '';
+		body.dataset.verdict = verdict.about;
+	};
+
 	let paused = false, turns = 0;
 
 	const update = async () => {
@@ -277,6 +285,7 @@
 			names = report.series.map(s => s.name);
 			points.push({at: Date.parse(report.time), values: report.series.map(s => s.value)});
 			if (points.length > most) points.shift();
+			showVerdict(report.verdict);
 			report.tables.forEach(show);
 			draw();
 			if (turns++ % suspectsEvery === 0) {

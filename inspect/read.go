@@ -7,6 +7,7 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/pace"
@@ -31,6 +32,10 @@ type snapshot struct {
 	samples, sampleBytes int64 // blocks in use that are sampled, and what their records take
 
 	allocated, active int64 // bytes, as jemalloc defines them
+
+	reading *resident.Reading
+	parts   resident.Table // of reading
+	verdict resident.Verdict
 }
 
 type heapFigures struct {
@@ -78,9 +83,9 @@ type statReader struct {
 	c                 census.CCounts
 }
 
-// read reads everything. The caller holds the lock of the reader until it no longer uses the
-// result.
-func (r *statReader) read() *snapshot {
+// read reads everything. mappings may be nil, because they take long. The caller holds the lock of the
+// reader until it no longer uses the result.
+func (r *statReader) read(mappings *resident.Mappings) *snapshot {
 	r.now, r.last = r.last, r.now
 	r.pools, r.lastPools = r.lastPools, r.pools
 	census.ReadHeaps(&r.now)
@@ -99,6 +104,7 @@ func (r *statReader) read() *snapshot {
 		s.pools = append(s.pools, poolFigures{p, []string{p.Name, strconv.FormatUint(p.Number, 10)}})
 	}
 	r.addC(s)
+	s.addResident(mappings)
 	return s
 }
 

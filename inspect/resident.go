@@ -1,74 +1,52 @@
 package inspect
 
 import (
-	"os"
-	"runtime/metrics"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
-// A resident is what the kernel says of the resident memory.
-type resident struct {
-	all, anonymous int64            // anonymous is no pages of files
-	of             map[string]int64 // by the names of mappings; nil if they are not known
-	known          bool
+// A Verdict says in a sentence what holds the memory of the process, and what to do. docs/memory.md has
+// the rules. Growth is told from the readings that were asked for before, so the first ones cannot tell it.
+type Verdict struct {
+	About    string `json:"about"`    // what it is about, such as "malloc_free"; "nothing" if nothing stands out
+	Fault    bool   `json:"fault"`    // something is wrong, as far as can be told
+	Sentence string `json:"sentence"` // such as "C holds 1.2 GiB: 60 MiB in use, 1.1 GiB free inside malloc"
+	Do       string `json:"do"`       // what to do, or where to look
+	Bytes    int64  `json:"bytes"`    // of what it is about
 }
 
-// residentTable divides the resident memory of the process into parts. It is not in Read: the kernel
-// takes a while to sum up the pages of a process, and maps no memory for the process meanwhile. It uses
-// nothing of s that the next read writes to.
-//
-// Go and cheap count bytes that they have from the system, and a page that was never touched
-// is not resident. So a part is at most
-//
-//	min(the resident bytes of its mappings, where these are known; what the parts before it have left)
-//
-// bytes: the parts add up, and no page is counted twice.
-func residentTable(s *snapshot, pages resident) Table {
-	t := residentFrame()
-	left := pages.anonymous
-	part := func(name string, n int64) {
-		if pages.known {
-			n = max(0, min(n, left))
-			left -= n
-		}
-		t.add([]string{name}, []float64{float64(n)})
-	}
-	g, heaps, idle := readGo(), s.touched(), s.idleBytes()
-	if n, ok := pages.of["Go heap"]; ok {
-		g.stacks = min(g.stacks, n) // they lie in the same mappings
-		g.heap = n - g.stacks
-	}
-	if n, ok := pages.of["cheap"]; ok {
-		heaps = min(heaps, n)
-		idle = min(idle, n-heaps)
-	}
-	part("heaps of cheap", heaps)
-	part("idle memory of cheap", idle)
-	part("owners", s.store)
-	part("metadata of cheap", s.metadata())
-	part("Go stacks", g.stacks)
-	part("Go heap", g.heap)
-	if s.c != nil {
-		part("C heap, about", s.c.Live)
-	}
-	part("Go runtime", g.runtime)
-	if !pages.known {
-		return t // no such file on this system
-	}
-	t.add([]string{"the rest"}, []float64{float64(left)})
-	t.add([]string{"files: program and libraries"}, []float64{float64(pages.all - pages.anonymous)})
-	t.add([]string{"resident in all"}, []float64{float64(pages.all)})
-	return t
+// String returns the sentence, and what to do.
+func (v Verdict) String() string {
+	return resident.Verdict{Sentence: v.Sentence, Do: v.Do}.String()
 }
 
-func residentFrame() Table {
-	return Table{
-		Name: "resident", Title: "Resident memory",
-		About:  "What the resident memory of the process is for. The parts add up to the whole. The rest is C's malloc, or with module cmem what it has besides the blocks in use, and the stacks of threads.",
-		Labels: []string{"part"}, Rows: []TableRow{},
-		Metrics: []Heading{{Head: "bytes", Unit: "bytes", Kind: Gauge.String(), Help: "Bytes of the part."}},
+// ReadVerdict reads what the memory of the process is for, and judges it. It takes as long as [Tables]
+// takes, does not stop the world, and keeps some hundred bytes, by which the next calls tell growth.
+func ReadVerdict() Verdict {
+	_, v := readTables(resident.ReadMappings())
+	return v
+}
+
+func verdictOf(v resident.Verdict) Verdict {
+	return Verdict{string(v.About), v.Fault, v.Sentence, v.Do, v.Bytes}
+}
+
+// addResident reads what the resident memory is for, and judges it. mappings may be nil: then nothing
+// is done that takes long, but for a look inside malloc in one percent of the time.
+func (s *snapshot) addResident(mappings *resident.Mappings) {
+	o := resident.Options{
+		Mappings: mappings, Sites: mappings != nil, Look: true, Heaps: []resident.Holder{},
+		Cheap: &resident.Cheap{InUse: s.allocated, Idle: max(0, s.touched()-s.allocated) + s.idleBytes(), Records: s.store + s.metadata()},
 	}
+	for i := range s.heaps {
+		o.Heaps = append(o.Heaps, resident.Holder{Name: s.heaps[i].Name, Bytes: s.heaps[i].Bytes, Count: s.heaps[i].Blocks})
+	}
+	s.reading, s.verdict = resident.Process.Judge(o)
+	s.parts = s.reading.Table()
 }
 
 // touched is what of the spans had a block in it at some time.
@@ -80,40 +58,60 @@ func (s *snapshot) touched() int64 {
 	return n
 }
 
-type goMemory struct{ heap, stacks, runtime int64 }
+// inAll is the label of the row of the table resident that has the sum.
+const inAll = "resident in all"
 
-// readGo reads what Go has of the system and did not give back. It does not stop the world.
-func readGo() (g goMemory) {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/total:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"},
-		{Name: "/memory/classes/heap/stacks:bytes"},
-		{Name: "/memory/classes/os-stacks:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
+// partRows emits the parts of the resident memory, and in a system that says nothing of it none.
+func partRows(s *snapshot, emit func([]string, row)) {
+	for i := range s.parts.Parts {
+		emit([]string{s.parts.Parts[i].Name}, row{part: &s.parts.Parts[i]})
 	}
-	metrics.Read(samples)
-	n := func(i int) int64 {
-		if v := samples[i].Value; v.Kind() == metrics.KindUint64 {
-			return int64(v.Uint64())
-		}
-		return 0 // not in this version of Go
-	}
-	g.heap, g.stacks = n(4)+n(5)+n(6), n(2)+n(3)
-	g.runtime = n(0) - n(1) - g.heap - g.stacks
-	return g
 }
 
-// readResident returns the resident bytes of the process, and those that are no pages of files.
-// It reads smaps_rollup, which Linux has since 4.14, or else statm.
-func readResident() (all, anonymous int64, ok bool) {
-	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
-		all, _ = procfs.Bytes(text, "Rss")
-		anonymous, _ = procfs.Bytes(text, "Anonymous")
-		return all, anonymous, all > 0
+// serveVerdict answers with a Verdict.
+func serveVerdict(w http.ResponseWriter, asJSON bool) {
+	v := ReadVerdict()
+	if asJSON {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+		return
 	}
-	text, err := os.ReadFile("/proc/self/statm")
-	all, file := procfs.Resident(text, int64(os.Getpagesize()))
-	return all, all - file, err == nil && all > 0
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, v)
 }
+
+// mappingsTable returns the table of the mappings.
+func mappingsTable(m *resident.Mappings) Table {
+	t := mappingsFrame()
+	if m == nil {
+		t.Note = "/proc/self/smaps is not there, or has more than 4 MiB."
+		return t
+	}
+	all := m.All
+	all.Name = inAll
+	for _, s := range append(m.List[:len(m.List):len(m.List)], all) {
+		t.add([]string{s.Name}, []float64{float64(s.Resident), float64(s.Anonymous), float64(s.Swap), float64(s.Space), float64(s.Count)})
+	}
+	return t
+}
+
+func mappingsFrame() Table {
+	gauge := func(head, unit, help string) Heading {
+		return Heading{Head: head, Unit: unit, Kind: Gauge.String(), Help: help}
+	}
+	return Table{
+		Name: "mappings", Title: "Mappings",
+		About:  "The resident memory as the kernel knows it, by the names of mappings. What has no name is told by its address and its neighbours, so a part of it may belong to another line: the kernel makes one mapping of two that are next to each other.",
+		Labels: []string{"mapping"}, Rows: []TableRow{},
+		Metrics: []Heading{
+			gauge("resident", "bytes", "Bytes that are in memory."),
+			gauge("anonymous", "bytes", "Of these, bytes that are no pages of a file, or were changed since."),
+			gauge("swapped out", "bytes", "Bytes that were swapped out."),
+			gauge("space", "bytes", "Bytes of address space."),
+			gauge("mappings", "mappings", "How many mappings have the name."),
+		},
+	}
+}
+
+// longest is the longest look inside malloc so far, in seconds.
+func longest(r *row) float64 { return r.all.reading.Malloc.Longest.Round(time.Microsecond).Seconds() }

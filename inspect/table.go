@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // A Table is metrics with the same labels, and their values. It is what the page shows.
@@ -37,27 +38,18 @@ type TableRow struct {
 }
 
 // Tables returns the tables of the metrics, with the values of one read. See [Read]. The tables of
-// the C heap are there if the program imports module cmem.
+// the C heap are there if the program imports module cmem. It reads the list of mappings, which takes the
+// kernel some milliseconds, in which nothing else can be mapped.
 func Tables() []Table {
-	list, s := readTables()
-	// Without the lock, because this takes the kernel a while.
-	mappings, sum, ok := mappingsTable()
-	pages := resident{all: sum.resident, anonymous: sum.anonymous, known: ok}
-	if ok {
-		pages.of = map[string]int64{}
-		for _, r := range mappings.Rows {
-			pages.of[r.Labels[0]] = int64(r.Values[0])
-		}
-	} else {
-		pages.all, pages.anonymous, pages.known = readResident()
-	}
-	return append(list, residentTable(s, pages), mappings)
+	list, _ := readTables(resident.ReadMappings())
+	return list
 }
 
-func readTables() ([]Table, *snapshot) {
+// readTables makes the tables, of mappings that were read without the lock, because that takes a while.
+func readTables(mappings *resident.Mappings) ([]Table, Verdict) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
-	s := reader.read()
+	s := reader.read(mappings)
 	list := make([]Table, 0, len(tableSpecs)+2)
 	for _, t := range tableSpecs {
 		has, why := t.has()
@@ -76,9 +68,12 @@ func readTables() ([]Table, *snapshot) {
 			}
 			v.add(append([]string{}, labels...), values)
 		})
+		if v.Name == "resident" && s.parts.Resident > 0 {
+			v.add([]string{inAll}, []float64{float64(s.parts.Resident), float64(s.parts.Swap)})
+		}
 		list = append(list, v)
 	}
-	return list, s
+	return append(list, mappingsTable(mappings)), verdictOf(s.verdict)
 }
 
 func (t *tableSpec) has() (has bool, why string) {

@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // A Report says what holds the memory of the program outside the Go heap.
 type Report struct {
+	Verdict  Verdict      // what holds it, in a sentence; empty while another goroutine reads
 	Accounts []AccountUse // the accounts that hold the most, the largest first
 	Places   []Place      // the stacks with the most bytes in use, the largest first; see SetRate
 }
@@ -37,6 +39,8 @@ func Where(n int) Report {
 	if n <= 0 {
 		return r
 	}
+	_, v := resident.Process.TryJudge(resident.Options{})
+	r.Verdict = verdictOf(v)
 	for _, u := range account.Process.Largest(n) {
 		r.Accounts = append(r.Accounts, AccountUse{Name: u.Name, Held: u.Held, Limit: u.Limit})
 	}
@@ -63,10 +67,13 @@ func framesOf(pcs []uintptr) []runtime.Frame {
 	}
 }
 
-// String lists the report: a line for each account, and for each stack its bytes and its five
+// String lists the report: the verdict, a line for each account, and for each stack its bytes and its five
 // innermost calls.
 func (r Report) String() string {
 	var b strings.Builder
+	if r.Verdict.Sentence != "" {
+		fmt.Fprintln(&b, r.Verdict)
+	}
 	for _, a := range r.Accounts {
 		fmt.Fprintf(&b, "%s holds %s", a.Name, bytesText(a.Held))
 		if a.Limit != 0 {

@@ -19,7 +19,7 @@ import (
 // for costs nothing. Its methods may be called from any goroutine; calls wait for each other.
 type Watcher struct {
 	mu      sync.Mutex // guards all that follows
-	history History
+	history [2]History // of readings without mappings, and with them: these have other parts
 	groups  *cgroups
 	opened  time.Time // when groups was opened
 	samples []metrics.Sample
@@ -72,9 +72,26 @@ func (w *Watcher) Read(o Options) *Reading {
 func (w *Watcher) Judge(o Options) (*Reading, Verdict) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.judge(o)
+}
+
+// TryJudge is Judge, unless another goroutine reads: then it returns nil. It may be called under any lock.
+func (w *Watcher) TryJudge(o Options) (*Reading, Verdict) {
+	if !w.mu.TryLock() {
+		return nil, Verdict{}
+	}
+	defer w.mu.Unlock()
+	return w.judge(o)
+}
+
+func (w *Watcher) judge(o Options) (*Reading, Verdict) {
 	r := w.read(o)
-	v := Judge(r, &w.history)
-	w.history.Add(r.Point())
+	past := &w.history[0]
+	if r.Mappings != nil {
+		past = &w.history[1]
+	}
+	v := Judge(r, past)
+	past.Add(r.Point())
 	return r, v
 }
 
