@@ -51,8 +51,11 @@ func Plots() ([]statsviz.TimeSeriesPlot, error) {
 	return plots, nil
 }
 
-// unitOf returns what the plot is of that a metric belongs to.
+// unitOf returns what the plot is of that a metric belongs to, or "" for a column that is no metric.
 func unitOf(m inspect.Heading) string {
+	if m.Name == "" {
+		return ""
+	}
 	unit := m.Unit
 	if unit != "bytes" && unit != "seconds" {
 		unit = "number"
@@ -67,7 +70,7 @@ func unitOf(m inspect.Heading) string {
 func units(metrics []inspect.Heading) (list []string) {
 	seen := map[string]bool{}
 	for _, m := range metrics {
-		if u := unitOf(m); m.Name != "" && !seen[u] {
+		if u := unitOf(m); u != "" && !seen[u] {
 			seen[u] = true
 			list = append(list, u)
 		}

@@ -28,8 +28,10 @@ func Frame(r, before *inspect.Figures, width, height int) []string {
 	}
 	width = max(width, 40)
 	out := []string{fmt.Sprintf("%s  %s", r.Program, r.Time.Local().Format("15:04:05"))}
-	out = append(out, wrap(v.totals(), width)...)
+	out = append(out, wrap(strings.Fields(r.Verdict.String()), width)...)
 	out = append(out, wrap(v.resident(), width)...)
+	out = append(out, wrap(v.container(), width)...)
+	out = append(out, wrap(v.totals(), width)...)
 	out = append(out, wrap(v.pace(), width)...)
 	out = append(out, wrap(v.cmem(), width)...)
 	out = append(out, "")
@@ -118,10 +120,25 @@ func (v *view) resident() []string {
 	words := []string{"process:"}
 	if t := v.now["resident"]; t != nil {
 		for _, r := range t.Rows {
-			if len(r.Labels) == 1 && len(r.Text) == 1 {
-				words = append(words, r.Labels[0]+" "+r.Text[0])
+			if len(r.Labels) == 1 && len(r.Text) > 0 {
+				words = append(words, r.Labels[0]+": "+r.Text[0])
 			}
 		}
+	}
+	return words
+}
+
+// container says what the cgroup of the process is charged. It is empty if there is none.
+func (v *view) container() []string {
+	words := []string{"container:"}
+	for _, w := range []struct{ name, metric string }{
+		{"charged", "charged_bytes"}, {"limit", "limit_bytes"}, {"page cache", "cache_bytes"}, {"swapped out", "swapped_bytes"}, {"killed", "kills_total"},
+	} {
+		text := v.text("process", "cheap_cgroup_"+w.metric)
+		if w.name == "charged" && (text == "" || text == "0") {
+			return nil
+		}
+		words = append(words, w.name+" "+text)
 	}
 	return words
 }
