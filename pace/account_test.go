@@ -140,6 +140,9 @@ func TestLimitError(t *testing.T) {
 		!strings.Contains(err.Error(), "cheap: images.Add: ") || !strings.Contains(err.Error(), "a limit of its own") {
 		t.Errorf("with Start: %v", err)
 	}
+	if e != nil && e.Verdict != "" {
+		t.Errorf("the limit of an account has nothing to do with %q", e.Verdict)
+	}
 	if st := ReadStats(); st.Refusals != 1 || st.Cycles < 1 || st.Cycles > 2 { // the second has to begin within 100 ms
 		t.Errorf("%+v", st)
 	}
@@ -157,6 +160,9 @@ func TestLimitError(t *testing.T) {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("%q does not say %q", err, words)
 		}
+	}
+	if e != nil && runtime.GOOS == "linux" && (e.Verdict == "" || !strings.HasSuffix(err.Error(), e.Verdict)) {
+		t.Errorf("the error does not say what holds the memory: %v", err)
 	}
 	if errors.Is(err, cheap.ErrNoMemory) {
 		t.Errorf("%v is taken for a lack of memory", err)

@@ -5,9 +5,11 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -32,6 +34,10 @@ type LimitError struct {
 
 	// Arenas is Stats.Arenas.
 	Arenas int
+
+	// Verdict says what holds the memory of the process, and what to do, as package inspect says it. It is
+	// "" if the limit of one heap or account was met, and where that is not known.
+	Verdict string
 }
 
 // Error names the request, the limit and the memory in use.
@@ -58,6 +64,9 @@ func (e *LimitError) Error() string {
 	if e.Arenas > mostArenas() {
 		stuck += fmt.Sprintf("; malloc has %d arenas, what is free in one is of no use to the others: import github.com/cheapgo/cheap/libc/arenas", e.Arenas)
 	}
+	if e.Verdict != "" {
+		stuck += "; " + e.Verdict
+	}
 	used := ""
 	if e.Used > 0 {
 		used = fmt.Sprintf("%.1f MiB are resident, ", float64(e.Used)/mib)
@@ -76,6 +85,7 @@ func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
 // releases that are queued while none ends.
 func (p *pacer) refusal(n, stuck int64) error {
 	p.stats.refusals.Add(1)
+	verdict := p.verdict()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.reader.read()
@@ -85,9 +95,39 @@ func (p *pacer) refusal(n, stuck int64) error {
 		used = p.gauge.used
 	}
 	if n <= account.Process.Headroom() {
-		limit, used = 0, 0 // the request fits: the limit of one heap or account was met
+		limit, used, verdict = 0, 0, "" // the request fits: the limit of one heap or account was met
 	}
-	return &LimitError{Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable, Rooms: account.Process.Reserved(), Stuck: stuck, ToDrain: account.Process.ToDrain.Load()}
+	return &LimitError{
+		Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable,
+		Rooms: account.Process.Reserved(), Stuck: stuck, ToDrain: account.Process.ToDrain.Load(), Verdict: verdict,
+	}
+}
+
+// A judged is a verdict of a moment ago.
+type judged struct {
+	at   time.Time
+	text string
+}
+
+// freshVerdict is how long a verdict serves for further refusals: they may come by the thousand, and it
+// takes some 50 µs.
+const freshVerdict = 100 * time.Millisecond
+
+// verdict says what holds the memory. It does not wait for a lock, and looks at nothing that takes long.
+func (p *pacer) verdict() string {
+	if v := p.judged.Load(); v != nil && time.Since(v.at) < freshVerdict {
+		return v.text
+	}
+	r, v := resident.Process.TryJudge(resident.Options{})
+	if r == nil || v.About == resident.AboutUnknown {
+		return ""
+	}
+	text := v.Sentence
+	if v.Do != "" {
+		text += "; to do: " + v.Do
+	}
+	p.judged.Store(&judged{time.Now(), text})
+	return text
 }
 
 // needs returns the least number of bytes that the Go runtime must have: its

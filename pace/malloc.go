@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // A sample is what is read of malloc.
@@ -28,7 +29,10 @@ func takeSample(r *reader) (s sample) {
 	begin := time.Now()
 	before := momentOf(r.read())
 	if m := account.Process.Malloc(); m != nil {
-		s.used, s.free, s.ok = m.Read()
+		looked := time.Now()
+		if s.used, s.free, s.ok = m.Read(); s.ok {
+			resident.Process.Note(s.used, s.free, time.Since(looked))
+		}
 	}
 	s.resident, s.all = anonymousBytes(), residentBytes()
 	s.took = time.Since(begin)

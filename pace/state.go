@@ -159,10 +159,11 @@ type pacer struct {
 	atLimit  waitQueue    // goroutines whose request has met a limit
 	admitted atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
 
-	metered atomic.Bool   // the limit is about what the kernel counts; see gauge
-	scarce  atomic.Bool   // metered, and there is no room
-	over    chan struct{} // closed in Stop; guard and give end
-	arenas  atomic.Int64  // number of malloc's arenas when malloc first gave memory back at a limit; 0 before, and if they are bounded
+	metered atomic.Bool            // the limit is about what the kernel counts; see gauge
+	scarce  atomic.Bool            // metered, and there is no room
+	over    chan struct{}          // closed in Stop; guard and give end
+	arenas  atomic.Int64           // number of malloc's arenas when malloc first gave memory back at a limit; 0 before, and if they are bounded
+	judged  atomic.Pointer[judged] // the verdict of the last refusals
 
 	awaiting atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu

@@ -63,7 +63,7 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/procfs", "internal/race", "internal/span"},
+	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/procfs", "internal/race", "internal/resident", "internal/span"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
 	"libc/arenas": {"C", "internal/account", "libc"},
 	"calls":       {"C", ".", "internal/gcwatch"},
