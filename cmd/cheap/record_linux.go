@@ -66,6 +66,9 @@ type recording struct {
 	file    *shared.File
 	stderr  io.Writer
 	traced  *traced // nil without -trace
+	parts   *parts
+
+	mostResident int64 // bytes, as the kernel has counted them; 0 if it has not
 }
 
 // run runs the program, and writes what was asked for.
@@ -89,7 +92,12 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		server := r.serve(listener)
 		defer server.Close()
 	}
+	stop := r.watchParts(child.Process.Pid)
 	err = child.Wait()
+	stop()
+	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.mostResident = int64(usage.Maxrss) << 10
+	}
 	code := exitCode(child.ProcessState)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -102,6 +110,20 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		}
 	}
 	return code, nil
+}
+
+// watchParts has the resident memory of the program watched until stop is called.
+func (r *recording) watchParts(pid int) (stop func()) {
+	r.parts = &parts{pid: pid, program: r.program.Path, isGo: r.program.IsGo, live: func() (bytes, deviation int64, ok bool) {
+		if !r.file.Started() || r.file.Off() != "" {
+			return 0, 0, false
+		}
+		c, err := r.file.Counts()
+		return int64(c.Live), int64(c.LiveError), err == nil
+	}}
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(ended); r.parts.watch(over) }()
+	return func() { close(over); <-ended }
 }
 
 // environment returns that of the program. The library takes what is added here away again.

@@ -47,6 +47,9 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
 	}
+	if r.parts != nil {
+		r.parts.report(line, r.mostResident)
+	}
 	r.reportMovable(line, libraries, c)
 	program := r.args[0]
 	if !strings.Contains(program, "/") {

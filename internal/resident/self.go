@@ -2,6 +2,7 @@ package resident
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"unsafe"
@@ -27,6 +28,34 @@ func ReadMappings() *Mappings {
 	return p.Sum(f)
 }
 
+// MappingsOf sums the mappings of another process, as far as this one may see them, or returns nil. program
+// is the path of its program, and isGo says that it is one of Go.
+func MappingsOf(pid int, program string, isGo bool) *Mappings {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b := blocks{pid: pid}
+	p := Classifier{Program: program, Blocks: b.in}
+	if isGo {
+		p.InGo = func(addr uint64) bool { return addr >= 1<<32 && addr < goBelow() }
+	}
+	return p.Sum(f)
+}
+
+// goSpace is more than the Go heap is large.
+const goSpace = 1 << 40
+
+// goBelow is the address below which the runtime puts its heap on 64-bit Linux, at random. The program, its
+// libraries, and what is mapped without an address are above, or below 4 GiB.
+func goBelow() uint64 {
+	if runtime.GOARCH == "amd64" {
+		return 1 << 46
+	}
+	return 1 << 47
+}
+
 // goHeap returns an address at or below the first arena of the Go heap. The arenas follow each
 // other from there on.
 var goHeap = sync.OnceValue(func() uint64 {
@@ -38,8 +67,7 @@ var goHeap = sync.OnceValue(func() uint64 {
 // InGoHeap reports whether an address is in the Go heap of this process. On 32-bit systems that is not
 // known, and it returns false.
 func InGoHeap(addr uint64) bool {
-	const terabyte = 1 << 40
-	return strconv.IntSize == 64 && addr >= goHeap() && addr-goHeap() < terabyte
+	return strconv.IntSize == 64 && addr >= goHeap() && addr-goHeap() < goSpace
 }
 
 // ofCheap reports whether a mapping is a region of cheap, or has a unit that cheap uses.

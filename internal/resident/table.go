@@ -70,6 +70,13 @@ func (t *Table) Of(k Kind) (n int64) {
 	return n
 }
 
+// Largest returns the n parts with the most bytes, the largest first.
+func (t *Table) Largest(n int) []Part {
+	list := slices.Clone(t.Parts)
+	slices.SortStableFunc(list, func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	return list[:min(n, len(list))]
+}
+
 // whole is Of with what was swapped out.
 func (t *Table) whole(k Kind) (n int64) {
 	for _, p := range t.Parts {
@@ -199,6 +206,8 @@ func (r *Reading) divideGo(d *divider, anonymous *Sum) {
 		d.take(GoStacks, r.Go.Stacks, &anonymous.Resident)
 		d.take(GoInUse, r.Go.Objects, &anonymous.Resident)
 		d.take(GoIdle, r.Go.Idle, &anonymous.Resident)
+	} else if r.Go == (Go{}) { // another process
+		d.add(GoInUse, "Go heap", heap.Resident, heap.Swap)
 	} else {
 		left := heap.Resident
 		out := min(heap.Swap, max(0, r.Go.Stacks+r.Go.Objects-left))
@@ -216,6 +225,10 @@ func (r *Reading) divideCheap(d *divider, anonymous *Sum) {
 	heaps, named := r.Mappings.of(isCheap), r.Mappings.of(isCheapRecords)
 	left := heaps.Resident
 	out := min(heaps.Swap, max(0, r.Cheap.InUse-left))
+	if r.Cheap == (Cheap{}) { // another process
+		d.add(CheapInUse, "heaps of cheap", left, heaps.Swap)
+		left, out = 0, heaps.Swap
+	}
 	d.take(CheapInUse, r.Cheap.InUse, &left)
 	d.add(CheapInUse, CheapInUse.String(), 0, out)
 	d.add(CheapIdle, CheapIdle.String(), left, heaps.Swap-out)
