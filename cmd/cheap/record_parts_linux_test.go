@@ -26,7 +26,9 @@ func TestParts(t *testing.T) {
 	p.look()
 	runtime.KeepAlive(held)
 	var b strings.Builder
-	line := func(label, format string, args ...any) { fmt.Fprintf(&b, "%s|%s\n", label, fmt.Sprintf(format, args...)) }
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%s|%s\n", label, fmt.Sprintf(format, args...))
+	}
 	p.report(line, 999<<20)
 	for _, want := range []string{"resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "is the Go heap"} {
 		if !strings.Contains(b.String(), want) {
