@@ -9,13 +9,19 @@ import (
 	"github.com/cheapgo/cheap/internal/procfs"
 )
 
-// blocks finds the blocks of glibc's malloc that have a mapping of their own, in a process. Such a block
-// is a chunk whose two words of header say 0 and its size, a multiple of the page size, with the second
-// bit set: IS_MMAPPED. The kernel joins mappings, so chunks follow each other. All of it is found by
-// reading two words of each chunk; malloc takes no lock, and nothing else of the memory is looked at.
+// blocks finds what glibc's malloc has of a mapping without a name, in a process. The kernel joins mappings,
+// so a mapping may have memory of malloc and of others, in any order. Two things have a header:
+//
+//   - Each arena but the first has heaps of up to 64 MiB, aligned to 64 MiB. A heap begins with the address of
+//     its arena, that of the heap before it, its size, and how much of it is accessible.
+//   - A block with a mapping of its own is a chunk whose two words of header say 0 and its size, a multiple of
+//     the page size, with the second bit set: IS_MMAPPED. Chunks may follow each other.
+//
+// Headers are read by the kernel. malloc takes no lock, and nothing else of the memory is looked at.
 type blocks struct {
-	pid   int
-	reads int // so far
+	pid    int
+	reads  int             // so far
+	arenas map[uint64]bool // the addresses of arenas
 }
 
 const (
@@ -29,38 +35,79 @@ const (
 	mostSkipped = 64
 )
 
-// in returns how many bytes of a mapping are such blocks.
-func (b *blocks) in(m *procfs.Mapping) (n int64) {
-	if m.Resident == 0 || !m.Read || strconv.IntSize != 64 {
+// in returns how many bytes of a mapping are in heaps of arenas, and how many are blocks.
+func (b *blocks) in(m *procfs.Mapping) (f ofMalloc) {
+	if m.Resident == 0 || !m.Read || !m.Write || strconv.IntSize != 64 {
+		return f
+	}
+	from := m.Start
+	for at := (m.Start + mallocArena - 1) &^ (mallocArena - 1); at < m.End; at += mallocArena {
+		n := b.heap(at, m.End)
+		if n == 0 {
+			continue
+		}
+		f.arenas += int64(n)
+		f.blocks += b.chunks(m, from, at)
+		from = at + n
+	}
+	f.blocks += b.chunks(m, from, m.End)
+	return f
+}
+
+// heap returns how many bytes below end are in the heap of an arena that begins at an address, or 0.
+func (b *blocks) heap(at, end uint64) uint64 {
+	var words [4]uint64 // the arena, the heap before, size, accessible size
+	page := uint64(unix.Getpagesize())
+	if !b.read(at, words[:]) || words[0] == 0 || words[0]%8 != 0 || words[1]%mallocArena != 0 {
 		return 0
 	}
+	size, accessible := words[2], words[3]
+	if size == 0 || size%page != 0 || size > accessible || accessible%page != 0 || accessible > mallocArena {
+		return 0
+	}
+	if b.arenas == nil {
+		b.arenas = map[uint64]bool{}
+	}
+	b.arenas[words[0]] = true
+	return min(accessible, end-at)
+}
+
+// chunks returns how many bytes from one address to another are blocks.
+func (b *blocks) chunks(m *procfs.Mapping, at, end uint64) (n int64) {
 	page := uint64(unix.Getpagesize())
 	skipped := 0
-	for at := m.Start; at < m.End && skipped < mostSkipped && b.reads < mostReads; {
-		b.reads++
-		size, ok := b.header(at)
-		if !ok || size&^flagBits > m.End-at || size&^flagBits == 0 || size&flagBits != isMmapped || size&^flagBits%page != 0 {
+	for at < end && skipped < mostSkipped {
+		var words [2]uint64
+		ok := b.read(at, words[:])
+		size := words[1] &^ flagBits
+		if !ok || words[0] != 0 || words[1]&flagBits != isMmapped || size == 0 || size%page != 0 || size > end-at {
 			if m.Resident < int64(m.End-m.Start) {
-				break // the page may not be there, and reading it would make it resident
+				break // the next page may not be there, and reading it would make it resident
 			}
 			at, skipped = at+page, skipped+1
 			continue
 		}
-		at += size &^ flagBits
-		n += int64(size &^ flagBits)
+		at += size
+		n += int64(size)
 	}
 	return n
 }
 
-// header reads the second word at an address, if the first one is 0.
-func (b *blocks) header(at uint64) (size uint64, ok bool) {
-	var words [16]byte
-	local := []unix.Iovec{{Base: &words[0]}}
-	local[0].SetLen(len(words))
-	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: len(words)}}
-	n, err := unix.ProcessVMReadv(b.pid, local, remote, 0) // fails where the memory is gone
-	if err != nil || n != len(words) || binary.NativeEndian.Uint64(words[:]) != 0 {
-		return 0, false
+// read reads words at an address. It reports false where there are none, and after many calls.
+func (b *blocks) read(at uint64, words []uint64) bool {
+	if b.reads++; b.reads > mostReads {
+		return false
 	}
-	return binary.NativeEndian.Uint64(words[8:]), true
+	var text [32]byte
+	local := []unix.Iovec{{Base: &text[0]}}
+	local[0].SetLen(8 * len(words))
+	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: 8 * len(words)}}
+	n, err := unix.ProcessVMReadv(b.pid, local, remote, 0) // fails where the memory is gone
+	if err != nil || n != 8*len(words) {
+		return false
+	}
+	for i := range words {
+		words[i] = binary.NativeEndian.Uint64(text[8*i:])
+	}
+	return true
 }

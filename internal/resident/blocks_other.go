@@ -4,6 +4,9 @@ package resident
 
 import "github.com/cheapgo/cheap/internal/procfs"
 
-type blocks struct{ pid int }
+type blocks struct {
+	pid    int
+	arenas map[uint64]bool
+}
 
-func (*blocks) in(*procfs.Mapping) int64 { return 0 }
+func (*blocks) in(*procfs.Mapping) (f ofMalloc) { return f }

@@ -38,7 +38,7 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 	}
 	switch {
 	case arenas > 2 && !j.r.Malloc.Bounded:
-		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment)"
+		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment), or call libc.Trim"
 	case arenas == 0 && !j.r.Malloc.Bounded:
 		v.Do = "bound the arenas (import github.com/cheapgo/cheap/libc/arenas), or call libc.Trim"
 	default:

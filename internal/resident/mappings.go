@@ -15,7 +15,7 @@ type Mappings struct {
 	All  Sum
 	List []Sum // by name, those with the most resident bytes first
 
-	Arenas int64 // how many heaps of 64 MiB malloc has beside its first one; an arena has one or more
+	Arenas int64 // how many arenas malloc has beside its first one, as far as is known
 }
 
 // A Sum is the sum over the mappings of one name, in bytes.
@@ -67,9 +67,15 @@ const (
 type Classifier struct {
 	Program string // the path of its program
 
-	InGo    func(addr uint64) bool            // the address is in the Go heap
-	OfCheap func(start, end uint64) bool      // the mapping has memory of package cheap
-	Blocks  func(m *procfs.Mapping) (n int64) // so many bytes of the mapping, from its start on, are blocks of malloc
+	InGo    func(addr uint64) bool           // the address is in the Go heap
+	OfCheap func(start, end uint64) bool     // the mapping has memory of package cheap
+	Malloc  func(m *procfs.Mapping) ofMalloc // what malloc has of a mapping
+}
+
+// ofMalloc says how many bytes of a mapping are of malloc.
+type ofMalloc struct {
+	arenas int64 // in arenas
+	blocks int64 // in blocks that have a mapping of their own
 }
 
 // Sum adds up the mappings that from lists in the form of /proc/PID/smaps, by name. It returns nil if
@@ -89,15 +95,19 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	for i := range all {
 		is, name := p.kind(all, i)
 		v := all[i]
-		if is == isAnonymous && p.Blocks != nil && v.Write {
-			if n := min(p.Blocks(&v), int64(v.End-v.Start)); n > 0 {
-				m.count(byName, isBlock, "malloc: large blocks", split(&v, n))
+		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc) && p.Malloc != nil {
+			of := p.Malloc(&v)
+			for _, part := range []struct {
+				is   mapping
+				name string
+				n    int64
+			}{{isBlock, "malloc: large blocks", of.blocks}, {isMalloc, "malloc: arenas", of.arenas}} {
+				if n := min(part.n, int64(v.End-v.Start)); n > 0 {
+					m.count(byName, part.is, part.name, split(&v, n))
+				}
 			}
 		}
 		m.count(byName, is, name, v)
-		if is == isMalloc && v.Write && v.Start%mallocArena == 0 && v.Name != "[heap]" {
-			m.Arenas++
-		}
 	}
 	for _, s := range byName {
 		m.List = append(m.List, *s)

@@ -21,11 +21,11 @@ func ReadMappings() *Mappings {
 	defer f.Close()
 	program, _ := os.Readlink("/proc/self/exe")
 	b := blocks{pid: os.Getpid()}
-	p := Classifier{Program: program, OfCheap: ofCheap, Blocks: b.in}
+	p := Classifier{Program: program, OfCheap: ofCheap, Malloc: b.in}
 	if strconv.IntSize == 64 {
 		p.InGo = InGoHeap
 	}
-	return p.Sum(f)
+	return p.sumWith(&b, f)
 }
 
 // MappingsOf sums the mappings of another process, as far as this one may see them, or returns nil. program
@@ -37,11 +37,20 @@ func MappingsOf(pid int, program string, isGo bool) *Mappings {
 	}
 	defer f.Close()
 	b := blocks{pid: pid}
-	p := Classifier{Program: program, Blocks: b.in}
+	p := Classifier{Program: program, Malloc: b.in}
 	if isGo {
 		p.InGo = func(addr uint64) bool { return addr >= 1<<32 && addr < goBelow() }
 	}
-	return p.Sum(f)
+	return p.sumWith(&b, f)
+}
+
+// sumWith is Sum with the number of arenas.
+func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
+	m := p.Sum(f)
+	if m != nil {
+		m.Arenas = int64(len(b.arenas))
+	}
+	return m
 }
 
 // goSpace is more than the Go heap is large.

@@ -223,15 +223,15 @@ func (r *Reading) divideGo(d *divider, anonymous *Sum) {
 // divideCheap takes the parts of package cheap from its mappings, and from anonymous what has no name.
 func (r *Reading) divideCheap(d *divider, anonymous *Sum) {
 	heaps, named := r.Mappings.of(isCheap), r.Mappings.of(isCheapRecords)
-	left := heaps.Resident
-	out := min(heaps.Swap, max(0, r.Cheap.InUse-left))
 	if r.Cheap == (Cheap{}) { // another process
-		d.add(CheapInUse, "heaps of cheap", left, heaps.Swap)
-		left, out = 0, heaps.Swap
+		d.add(CheapInUse, "heaps of cheap", heaps.Resident, heaps.Swap)
+	} else {
+		left := heaps.Resident
+		out := min(heaps.Swap, max(0, r.Cheap.InUse-left))
+		d.take(CheapInUse, r.Cheap.InUse, &left)
+		d.add(CheapInUse, CheapInUse.String(), 0, out)
+		d.add(CheapIdle, CheapIdle.String(), left, heaps.Swap-out)
 	}
-	d.take(CheapInUse, r.Cheap.InUse, &left)
-	d.add(CheapInUse, CheapInUse.String(), 0, out)
-	d.add(CheapIdle, CheapIdle.String(), left, heaps.Swap-out)
 	d.add(CheapRecords, CheapRecords.String(), named.Resident, named.Swap)
 	d.take(CheapRecords, r.Cheap.Records-named.Resident, &anonymous.Resident)
 }

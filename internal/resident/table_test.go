@@ -107,8 +107,8 @@ func TestMappedParts(t *testing.T) {
 		}
 		delete(want, part.Name)
 	}
-	if len(want) > 0 || table.Swap != 1000<<10 || m.Arenas != 1 {
-		t.Errorf("not there: %v; %d KiB are swapped out; %d arenas", want, table.Swap>>10, m.Arenas)
+	if len(want) > 0 || table.Swap != 1000<<10 {
+		t.Errorf("not there: %v; %d KiB are swapped out", want, table.Swap>>10)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestBlocks(t *testing.T) {
 		[3]any{"2000000-2a00000 rw-p [heap]", 10 << 10, 0},
 		[3]any{"7f0300001000-7f0300401000 rw-p", 4 << 10, 0},
 	)
-	p := &Classifier{Blocks: blocksOf(3 << 20)}
+	p := &Classifier{Malloc: blocksOf(3 << 20)}
 	r := &Reading{Mappings: p.Sum(strings.NewReader(text)), C: C{Known: true, Live: 7 << 20}}
 	table := r.Table()
 	for k, want := range map[Kind]int64{CInUse: 7 << 20, MallocFree: 6 << 20, Mapped: 1 << 20} {
@@ -152,4 +152,6 @@ func TestNoMappings(t *testing.T) {
 }
 
 // blocksOf takes the first n bytes of each mapping for blocks.
-func blocksOf(n int64) func(*procfs.Mapping) int64 { return func(*procfs.Mapping) int64 { return n } }
+func blocksOf(n int64) func(*procfs.Mapping) ofMalloc {
+	return func(*procfs.Mapping) ofMalloc { return ofMalloc{blocks: n} }
+}
