@@ -12,7 +12,7 @@ const leastGrowth = 8 << 20
 // than malloc does, so they are named in place of C if they explain half of its growth.
 func (j *judge) grows() (list []Verdict) {
 	part := func(k Kind) (Growth, bool) {
-		return j.past.grown(&j.now, leastGrowth, func(p *Point) int64 { return p.parts[k] })
+		return grown(j.all, leastGrowth, func(p *Point) int64 { return p.parts[k] })
 	}
 	c, cGrows := j.cGrowth()
 	if cGrows {
@@ -26,7 +26,7 @@ func (j *judge) grows() (list []Verdict) {
 			Do:       "call inspect.SetRate, and see inspect.WriteHeap: which calls have allocated what was not freed",
 		})
 	}
-	if g, ok := j.past.grown(&j.now, leastGrowth, func(p *Point) int64 { return p.live }); ok {
+	if g, ok := grown(j.all, leastGrowth, func(p *Point) int64 { return p.live }); ok {
 		list = append(list, Verdict{
 			About: AboutGoGrows, Bytes: g.By, Sentence: fmt.Sprintf("Go: %s reachable and growing%s", text(j.r.Go.Live), by(g)),
 			Do: "compare two heap profiles of net/http/pprof: go tool pprof -diff_base",
@@ -61,13 +61,13 @@ func (j *judge) cGrowth() (Growth, bool) {
 	case !j.now.mapped:
 		of = func(p *Point) int64 { return p.parts[Unseparated] }
 	}
-	return j.past.grown(&j.now, least, of)
+	return grown(j.all, least, of)
 }
 
 // whoGrows says who makes C grow.
 func (j *judge) whoGrows(c Growth) Verdict {
 	name, n := j.mostGrown("pool ", func(h Holder) int64 { return h.Bytes })
-	owners, ownersGrow := j.past.grown(&j.now, 16, func(p *Point) int64 { return p.holders["pool "+name].Count })
+	owners, ownersGrow := grown(j.all, 16, func(p *Point) int64 { return p.holders["pool "+name].Count })
 	v := Verdict{About: AboutCGrows, Bytes: c.By}
 	switch {
 	case name != "" && ownersGrow && n >= c.By/2:
@@ -100,10 +100,7 @@ func (j *judge) cHeld() int64 {
 
 // mostGrown returns which holder has grown by most since the first point, and by how much.
 func (j *judge) mostGrown(prefix string, of func(Holder) int64) (name string, by int64) {
-	if len(j.past.points) == 0 {
-		return "", 0
-	}
-	first := &j.past.points[0]
+	first := &j.all[0]
 	for key, h := range j.now.holders {
 		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
 			continue

@@ -73,19 +73,15 @@ type Growth struct {
 
 const (
 	leastWatched = 20 * time.Second // growth is not told earlier
-	leastPoints  = 4
+	leastPoints  = 9
 )
 
-// grown reports whether a number grows steadily: if the time is divided by three, it has grown by a
-// sixth of the whole growth in each part, and as a whole by at least least. What is filled once does not
-// grow at the end, and what goes up and down does not grow all the time. The time is that of all points,
-// or of the last half or quarter, so that growth is seen that has begun late.
-func (h *History) grown(now *Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
-	points := h.points
-	for len(points) > 0 && !points[len(points)-1].time.Before(now.time) {
-		points = points[:len(points)-1] // now is among them
-	}
-	all := append(points[:len(points):len(points)], *now)
+// grown reports whether a number grows steadily. If the points are divided by three, each of a later third
+// is larger than all of the one before, the middles of two thirds are a sixth of the whole growth from each
+// other, and that is at least least, and an eighth of what there is now. So what is filled once does not grow
+// at the end, and what goes up and down, such as garbage, does not grow. The points are all, or the last half
+// or quarter, so that growth is seen that has begun late.
+func grown(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
 	for _, part := range []int{1, 2, 4} {
 		if g, ok := steady(all[len(all)-(len(all)+part-1)/part:], least, of); ok {
 			return g, true
@@ -94,27 +90,36 @@ func (h *History) grown(now *Point, least int64, of func(*Point) int64) (g Growt
 	return g, false
 }
 
+// until returns the points before one, and that.
+func (h *History) until(now *Point) []Point {
+	points := h.points
+	for len(points) > 0 && !points[len(points)-1].time.Before(now.time) {
+		points = points[:len(points)-1] // now is among them
+	}
+	return append(points[:len(points):len(points)], *now)
+}
+
 // steady is grown for a list of points.
 func steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
-	last := len(all) - 1
-	if len(all) < leastPoints || all[last].time.Sub(all[0].time) < leastWatched {
+	n := len(all)
+	if n < leastPoints || all[n-1].time.Sub(all[0].time) < leastWatched {
 		return g, false
 	}
-	g.Over = all[last].time.Sub(all[0].time)
-	g.By = of(&all[last]) - of(&all[0])
-	if g.By < max(least, of(&all[last])/8) {
+	g = Growth{By: of(&all[n-1]) - of(&all[0]), Over: all[n-1].time.Sub(all[0].time)}
+	if g.By < max(least, of(&all[n-1])/8) {
 		return g, false
 	}
-	was, at := of(&all[0]), 0
-	for third := 1; third <= 3; third++ {
-		for at < last && all[at].time.Sub(all[0].time) < g.Over*time.Duration(third)/3 {
-			at++
+	var highest, middle int64
+	for third := range 3 {
+		points := all[third*n/3 : (third+1)*n/3]
+		low, high := of(&points[0]), of(&points[0])
+		for i := range points {
+			low, high = min(low, of(&points[i])), max(high, of(&points[i]))
 		}
-		n := of(&all[at])
-		if n-was < g.By/6 {
+		if third > 0 && (low <= highest || (low+high)/2-middle < g.By/6) {
 			return g, false
 		}
-		was = n
+		highest, middle = high, (low+high)/2
 	}
 	return g, true
 }

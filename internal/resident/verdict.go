@@ -55,9 +55,9 @@ type judge struct {
 	r     *Reading
 	t     Table
 	now   Point
-	past  *History
-	whole int64 // resident and swapped out
-	much  int64 // from here on a part may be a fault
+	all   []Point // those before now, and now
+	whole int64   // resident and swapped out
+	much  int64   // from here on a part may be a fault
 }
 
 // leastFault is the least number of bytes that are a fault.
@@ -70,7 +70,7 @@ const leastFault = 16 << 20
 //  2. The cgroup has a limit, half of which is charged; of the charge half is neither resident nor swapped
 //     out in the process, and three quarters of that are one thing: the page cache, files in memory, the
 //     kernel's, or other processes'.
-//  3. Something grows steadily: see History.grown. Of several, the one that has grown the most.
+//  3. Something grows steadily: see points.go. Of several, the one that has grown the most.
 //  4. A part that should be small is a quarter of the whole, and 16 MiB: see held.go. Of several, the
 //     largest.
 //  5. Half of the whole is of nobody.
@@ -79,7 +79,8 @@ func Judge(r *Reading, past *History) Verdict {
 	if past == nil {
 		past = new(History)
 	}
-	j := &judge{r: r, t: r.Table(), now: r.Point(), past: past}
+	j := &judge{r: r, t: r.Table(), now: r.Point()}
+	j.all = past.until(&j.now)
 	if j.t.Resident == 0 {
 		return Verdict{About: AboutUnknown, Sentence: "this system does not say what is resident"}
 	}
@@ -144,7 +145,7 @@ func (j *judge) largest() Verdict {
 	}
 	n := byKind(most)
 	v := Verdict{About: AboutNothing, Bytes: n, Do: lookAt[most]}
-	v.Sentence = fmt.Sprintf("nothing stands out; of %s the most, %s, is %s", text(j.whole), text(n), nouns[most])
+	v.Sentence = fmt.Sprintf("nothing stands out; of %s the most, %s, is %s", text(j.whole), text(n), nouns[most]+j.fileName(most))
 	switch {
 	case most == Rest && n > j.whole/2:
 		v.About, v.Sentence, v.Do = AboutUnknown, fmt.Sprintf("it cannot be told what %s of %s are for", text(n), text(j.whole)), "see the table mappings"
@@ -154,7 +155,7 @@ func (j *judge) largest() Verdict {
 		l := j.r.C.Libraries[0]
 		v.Sentence += fmt.Sprintf(", about %s of it by %s", text(l.Bytes), l.Name)
 	}
-	if len(j.past.points) < leastPoints && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
+	if len(j.all) < leastPoints && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
 		v.Sentence += "; whether it grows can be told after some more looks"
 	}
 	return v

@@ -185,14 +185,13 @@ func (w *Watcher) readGo() Go {
 // mostHolders is how many pools, and how many heaps, a reading has.
 const mostHolders = 100
 
-// cHeapAccount is the account that module cmem opens. Its bytes are in Reading.C.
-const cHeapAccount = "C heap"
+// countedElsewhere are the accounts of module cmem, whose bytes are in Reading.C, and those of package own,
+// whose bytes are those of its pools.
+var countedElsewhere = []string{"C heap", "own", "own, C heap"}
 
 // readHolders reads the pools, the accounts of package pace, and, if the caller has not, the heaps.
 func (w *Watcher) readHolders(r *Reading) {
-	pools := map[string]bool{}
 	for _, p := range census.ReadPools(nil) {
-		pools[p.Name] = true
 		if p.Live > 0 {
 			r.Pools = append(r.Pools, Holder{p.Name, p.Bytes, p.Live})
 		}
@@ -203,7 +202,7 @@ func (w *Watcher) readHolders(r *Reading) {
 		switch {
 		case !ok && !haveHeaps:
 			r.Heaps = append(r.Heaps, Holder{a.Name(), a.Held(), 0})
-		case ok && a.Held() > 0 && a.Name() != cHeapAccount && !pools[a.Name()]:
+		case ok && a.Held() > 0 && !slices.Contains(countedElsewhere, a.Name()):
 			r.Pools = append(r.Pools, Holder{a.Name(), a.Held(), blocks})
 		}
 	}

@@ -1,0 +1,312 @@
+// Command planted does one thing wrong with memory, or nothing, and prints the verdict on it. Its argument
+// says which. It looks ten times, between which it pretends that ten seconds have passed.
+package main
+
+/*
+#cgo LDFLAGS: -lpthread
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *filled(size_t n) {
+	void *p = malloc(n);
+	if (p == NULL)
+		abort();
+	return memset(p, 1, n);
+}
+
+// busy allocates blocks in a thread of its own, and frees all but a few.
+static void *busy(void *barrier) {
+	enum { n = 4000 };
+	void **blocks = malloc(n * sizeof *blocks);
+	for (int i = 0; i < n; i++)
+		blocks[i] = filled(2000);
+	pthread_barrier_wait(barrier);
+	for (int i = 0; i < n; i++)
+		if (i % 100 != 99)
+			free(blocks[i]);
+	return blocks;
+}
+
+static void in_threads(int n) {
+	pthread_t threads[64];
+	pthread_barrier_t all;
+	pthread_barrier_init(&all, NULL, n);
+	for (int i = 0; i < n; i++)
+		pthread_create(&threads[i], NULL, busy, &all);
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static pthread_barrier_t waits;
+
+static void *deep(void *unused) {
+	volatile char room[400000];
+	for (size_t i = 0; i < sizeof room; i += 1000)
+		room[i] = 1;
+	pthread_barrier_wait(&waits);
+	pthread_barrier_wait(&waits); // for ever
+	return unused;
+}
+
+static void deep_threads(int n) {
+	pthread_barrier_init(&waits, NULL, n + 1);
+	for (int i = 0; i < n; i++) {
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, deep, NULL))
+			abort();
+	}
+	pthread_barrier_wait(&waits);
+}
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	_ "github.com/cheapgo/cheap/cmem"
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/resident"
+	_ "github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/own"
+)
+
+const (
+	mib   = 1 << 20
+	steps = 10
+)
+
+// kept is what the programs hold.
+var kept []any
+
+// A program does one step of ten.
+var programs = map[string]func(step int){
+	"leak": func(int) {
+		for range 4000 {
+			find()
+		}
+	},
+	"arenas": once(func() { C.in_threads(40) }),
+	"gaps": once(func() {
+		blocks := make([]unsafe.Pointer, 80_000)
+		for i := range blocks {
+			blocks[i] = C.filled(2000)
+		}
+		for i, p := range blocks {
+			if i%8 != 0 {
+				C.free(p)
+			}
+		}
+	}),
+	"goroutines": once(func() {
+		for range 20_000 {
+			go func() {
+				var room [2000]byte
+				kept := room[:]
+				runtime.KeepAlive(kept)
+				select {}
+			}()
+		}
+	}),
+	"wasteheap": once(func() {
+		waste := make([][]byte, 2000)
+		for i := range waste {
+			waste[i] = touched(100_000)
+		}
+		runtime.KeepAlive(waste)
+		waste = nil
+		runtime.GC()
+		runtime.GC()
+	}),
+	"gomap": func(step int) {
+		for range 30 {
+			kept = append(kept, touched(mib))
+		}
+		runtime.GC()
+	},
+	"gcoff": once(func() {
+		debug.SetGCPercent(-1)
+		for range 200 {
+			_ = touched(mib)
+		}
+	}),
+	"smallsizes": once(func() { openAll(2000, 64<<10, 20<<10) }),
+	"nosizes":    once(func() { openAll(2000, 64<<10, 0) }),
+	"pool":       func(int) { openAll(200, 100_000, 100_000) },
+	"mmap":       func(int) { mapped(-1, 20*mib) },
+	"file": once(func() {
+		f, err := os.CreateTemp("", "planted-*.db")
+		must(err)
+		defer os.Remove(f.Name())
+		must(f.Truncate(100 * mib))
+		mapped(int(f.Fd()), 100*mib)
+	}),
+	"threads": once(func() { C.deep_threads(200) }),
+	"heap": func(int) {
+		h := theHeap()
+		for range 5000 {
+			fill(h.Malloc(4000), 4000)
+		}
+	},
+	"heapidle": once(func() {
+		h := theHeap()
+		var all []unsafe.Pointer
+		for range 30_000 {
+			p := h.Malloc(4000)
+			fill(p, 4000)
+			all = append(all, p)
+		}
+		for i, p := range all {
+			if i%8 != 0 {
+				h.Free(p)
+			}
+		}
+	}),
+
+	// Two servers with nothing wrong: one with a full cache in C, one with garbage in Go.
+	"cserver": func(step int) {
+		once(func() {
+			for range 30_000 {
+				C.filled(2000)
+			}
+			kept = append(kept, touched(40*mib))
+		})(step)
+		for range 10_000 {
+			C.free(C.filled(3000))
+		}
+		runtime.GC()
+	},
+	"goserver": func(step int) {
+		once(func() { kept = append(kept, touched(50*mib)) })(step)
+		for range 300 {
+			_ = touched(100_000 * (1 + step%3))
+		}
+	},
+}
+
+// find leaks a block.
+//
+//go:noinline
+func find() { C.filled(5000) }
+
+// once does f in the first step.
+func once(f func()) func(int) {
+	return func(step int) {
+		if step == 0 {
+			f()
+		}
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// fill writes to all pages of a block.
+func fill(p unsafe.Pointer, n int) { C.memset(p, 1, C.size_t(n)) }
+
+// touched returns resident Go memory.
+func touched(n int) []byte {
+	b := make([]byte, n)
+	for i := 0; i < n; i += 1 << 10 {
+		b[i] = 1
+	}
+	return b
+}
+
+// mapped maps memory, and touches it.
+func mapped(fd, n int) {
+	flags := syscall.MAP_PRIVATE | syscall.MAP_ANON
+	if fd >= 0 {
+		flags = syscall.MAP_SHARED
+	}
+	b, err := syscall.Mmap(fd, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, flags)
+	must(err)
+	for i := 0; i < n; i += 4 << 10 {
+		b[i] = 1
+	}
+	kept = append(kept, b)
+}
+
+// theHeap returns the heap of the programs that have one.
+func theHeap() *cheap.Heap {
+	for _, x := range kept {
+		if h, ok := x.(*cheap.Heap); ok {
+			return h
+		}
+	}
+	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "sessions"})
+	must(err)
+	kept = append(kept, h)
+	return h
+}
+
+type image struct{ h own.Handle[*C.char] }
+
+var images *own.Pool
+
+// openAll makes n images of so many bytes, and declares others.
+func openAll(n, bytes, declared int) {
+	if images == nil {
+		images = own.NewPool(own.Options{Name: "images", CHeap: true, Release: func(_ any, list []uintptr) error { return nil }})
+	}
+	for range n {
+		x := new(image)
+		must(x.h.Own(images, (*C.char)(C.filled(C.size_t(bytes))), declared))
+		kept = append(kept, x)
+	}
+}
+
+func main() {
+	step := programs[os.Args[1]]
+	var end func() []census.CSuspect
+	if c := census.C(); c != nil && c.Off() == "" {
+		end = c.Watch(1)
+		end()
+	}
+	var w resident.Watcher
+	var past resident.History
+	var v resident.Verdict
+	start := time.Now()
+	for i := range steps {
+		step(i)
+		r := w.Read(resident.Options{Mappings: resident.ReadMappings(), Sites: true, Look: true})
+		if h := theHeapIfAny(); h != nil {
+			st := h.Stats()
+			r.Cheap.Idle += max(0, r.Cheap.InUse-int64(st.Bytes))
+			r.Cheap.InUse = int64(st.Bytes)
+		}
+		if end != nil && r.C.Growing == nil {
+			for _, s := range end() {
+				r.C.Growing = append(r.C.Growing, resident.Site{Library: s.Library, Live: s.Live, Grown: s.Grown, GrownError: s.Error, Stack: s.Stack})
+			}
+		}
+		r.Time = start.Add(time.Duration(i) * 10 * time.Second)
+		v = resident.Judge(r, &past)
+		past.Add(r.Point())
+		if i == steps-1 {
+			must(json.NewEncoder(os.Stdout).Encode(struct {
+				Verdict resident.Verdict
+				Table   string
+			}{v, fmt.Sprintf("%+v", r.Table())}))
+		}
+	}
+	runtime.KeepAlive(kept)
+}
+
+func theHeapIfAny() *cheap.Heap {
+	if name := os.Args[1]; name == "heap" || name == "heapidle" {
+		return theHeap()
+	}
+	return nil
+}
