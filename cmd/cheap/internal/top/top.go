@@ -28,7 +28,7 @@ func Frame(r, before *inspect.Figures, width, height int) []string {
 	}
 	width = max(width, 40)
 	out := []string{fmt.Sprintf("%s  %s", r.Program, r.Time.Local().Format("15:04:05"))}
-	out = append(out, wrap(strings.Fields(r.Verdict.String()), width)...)
+	out = append(out, fold(r.Verdict.String(), width)...)
 	out = append(out, wrap(v.resident(), width)...)
 	out = append(out, wrap(v.container(), width)...)
 	out = append(out, wrap(v.totals(), width)...)
@@ -244,8 +244,14 @@ func at(values []float64, i int) float64 {
 	return 0
 }
 
+// fold breaks a sentence into lines of at most width columns.
+func fold(text string, width int) []string { return join(strings.Fields(text), " ", width) }
+
 // wrap joins words to lines of at most width columns.
-func wrap(words []string, width int) []string {
+func wrap(words []string, width int) []string { return join(words, "  ", width) }
+
+// join joins words to lines of at most width columns, with a space between two.
+func join(words []string, space string, width int) []string {
 	if len(words) == 0 {
 		return nil
 	}
@@ -255,8 +261,8 @@ func wrap(words []string, width int) []string {
 		switch {
 		case line == "":
 			line = w
-		case utf8.RuneCountInString(line)+2+utf8.RuneCountInString(w) <= width:
-			line += "  " + w
+		case utf8.RuneCountInString(line)+len(space)+utf8.RuneCountInString(w) <= width:
+			line += space + w
 		default:
 			lines, line = append(lines, line), "  "+w
 		}
