@@ -15,13 +15,15 @@ import (
 // estimates, and memory that is free in malloc is resident, and in no account. So while there is a limit
 // the goroutine guard reads both, and translates one into the other:
 //
-//	room      = 0.95 * limit - used - the largest object - excess + 3/4 * free in malloc - Rooms
+//	room      = 0.95 * limit - used - the largest object - excess + 3/4 * usable in malloc - Rooms
 //	room     <= 0.95 * limit - base - what Go needs - what heaps hold - what malloc has handed out
 //	scale     = used bytes for each declared byte
 //	ceiling   = held + room/scale
 //
-// room is how many more bytes the process may use, and ceiling how many accounts may hold. The second
-// line counts pages that are handed out and not yet resident: they become resident when they are written.
+// room is how many more bytes the process may use, and ceiling how many accounts may hold. Usable is what is
+// free in malloc, less what malloc has taken from the system lately although so much was free: that is in
+// pieces that are too small, or in the arena of other threads. The second line counts pages that are handed
+// out and not yet resident: they become resident when they are written.
 //
 // When there is little room, these steps follow each other:
 //
@@ -57,6 +59,7 @@ type gauge struct {
 	excess int64
 
 	unused int64 // resident bytes that are free in malloc, as read estimates
+	stuck  int64 // the part of unused that malloc does not use again, as far as is known
 
 	// As the last sample found them, at the moment at.
 	inUse int64   // bytes in use in malloc, resident or not
@@ -152,6 +155,7 @@ func (g *gauge) read(r reading) {
 		d := now.since(g.last)
 		grown := g.grown(d) - d.goBytes - d.heaps - max(0, g.real(d.declared))
 		g.excess = max(g.excess, min(grown, g.limit/4))
+		g.noteStuck(g.grown(d)-d.goBytes-d.heaps, g.real(d.declared))
 	}
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
@@ -168,7 +172,17 @@ func (g *gauge) read(r reading) {
 	}
 	free := g.free + used - d.goBytes - d.heaps - declared
 	g.unused = max(0, min(free, g.free+max(0, -declared)))
-	g.room = min(g.room+g.unused/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-committed)
+	g.stuck = min(g.stuck, g.unused)
+	g.room = min(g.room+(g.unused-g.stuck)/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-committed)
+}
+
+// noteStuck notes that malloc has grown by grown bytes, while the program has taken taken bytes from it. What
+// it has taken beyond the growth was free before.
+func (g *gauge) noteStuck(grown, taken int64) {
+	if grown < 0 {
+		taken = 0 // malloc has given memory back, perhaps what was stuck
+	}
+	g.stuck = max(0, g.stuck+grown-max(0, taken-max(0, grown)))
 }
 
 // fade lowers excess a little, after a collection.
