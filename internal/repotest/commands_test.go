@@ -16,7 +16,6 @@ import (
 // ranBy has the commands of documents that TestCommands cannot parse, and the test that runs each.
 var ranBy = map[string]string{
 	"curl -s localhost:6060/debug/cheap/resident.txt":                                    "TestDocument",
-	"curl -s localhost:6060/debug/cheap/mappings.txt":                                    "TestDocument",
 	"curl -s localhost:6060/debug/cheap/libraries.txt":                                   "TestDocument",
 	"curl -s localhost:6060/debug/cheap/growth.txt":                                      "TestDocument",
 	"go tool pprof -top localhost:6060/debug/pprof/heap":                                 "TestDocument",

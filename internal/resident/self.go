@@ -28,7 +28,7 @@ func ReadMappings() *Mappings {
 	return p.sumWith(&b, f)
 }
 
-// MappingsOf sums the mappings of another process, as far as this one may see them, or returns nil. program
+// MappingsOf sums the mappings of another process, or returns nil where this one may not read them. program
 // is the path of its program, and isGo says that it is one of Go.
 func MappingsOf(pid int, program string, isGo bool) *Mappings {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps")
