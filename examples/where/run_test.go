@@ -165,7 +165,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
-	if commands < 6 {
+	if commands < 5 {
 		t.Errorf("%d commands", commands)
 	}
 }

@@ -197,6 +197,7 @@ func (r *Reading) divideMappings(d *divider) {
 // plainKinds are what the table takes from the list of mappings as it is.
 var plainKinds = map[mapping]Kind{
 	isThread: ThreadStacks, isProgram: Program, isLibrary: Library, isFile: File, isShared: SharedMemory, isSandbox: Sandbox, isKernel: Rest,
+	isReserved: Rest, // was accessible before
 }
 
 // divideGo takes the parts of Go from the mappings of its heap, and from anonymous what is in none.

@@ -29,7 +29,7 @@ func TestAddsUp(t *testing.T) {
 		r.Kernel.Resident = r.Kernel.Anonymous + r.Kernel.File + r.Kernel.Shared
 		if random.IntN(2) == 0 {
 			r.Mappings = &Mappings{}
-			for is := range isReserved {
+			for is := range isReserved + 1 {
 				for file := range random.IntN(8) {
 					s := Sum{Name: fmt.Sprint("file", is, file), Resident: n(), Swap: n(), Count: 1, is: is}
 					s.Space = s.Resident + n()
