@@ -32,6 +32,8 @@ func (counted) Libraries(list []census.CLibrary) []census.CLibrary {
 	return list
 }
 
+func (counted) Top(n int) []census.CSuspect { return top(n) }
+
 func (counted) WriteProfile(to io.Writer, d time.Duration, done <-chan struct{}) error {
 	return writeFor(to, d, done)
 }

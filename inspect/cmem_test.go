@@ -29,6 +29,11 @@ func (h cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
 	return append(list, census.CLibrary{Name: "libb.so", Live: 5, Blocks: 1, Allocs: 6}, census.CLibrary{Name: "liba.so", Live: 7 << 20, Blocks: 2, Allocs: 9 << 20})
 }
 
+func (h cHeap) Top(n int) []census.CSuspect {
+	all := []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}, {Library: "libb.so", Live: 5}}
+	return all[:min(n, len(all))]
+}
+
 func (h cHeap) WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) error {
 	_, err := fmt.Fprintf(w, "a profile of %v", d)
 	return err

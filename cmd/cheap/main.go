@@ -22,6 +22,10 @@
 //
 // says where the processor time of a program that calls C goes.
 //
+//	cheap postmortem [flags] FILE
+//
+// says what held the memory of a program that was killed.
+//
 //	cheap version
 //
 // prints the version.

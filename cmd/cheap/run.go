@@ -29,6 +29,7 @@ Usage:
   cheap record [flags] program ...  run a program, and show its C heap
   cheap top [flags] URL             show the memory of a program that runs
   cheap explain [flags] profile     say where the time of a program with C goes
+  cheap postmortem [flags] FILE     say what held the memory of a program that was killed
   cheap version                     print the version
 
 "cheap bench -h" describes the flags of a command, and so do the others.
@@ -101,6 +102,8 @@ func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return name, topCommand(ctx, rest, stdout)
 	case "explain":
 		return name, explainCommand(ctx, rest, stdin, stdout, stderr)
+	case "postmortem":
+		return name, postmortemCommand(rest, stdout, stderr)
 	case "version", "-version", "--version":
 		if len(rest) > 0 {
 			return "cheap", usagef("unexpected argument %q; cheap version takes none", rest[0])
@@ -114,7 +117,7 @@ func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 			return name, f(ctx, rest, stdin, stdout)
 		}
 	}
-	return "cheap", usagef("unknown command %q; the commands are bench, explain, record, replay, top and version", args[0])
+	return "cheap", usagef("unknown command %q; the commands are bench, explain, postmortem, record, replay, top and version", args[0])
 }
 
 // help writes the usage of a command, in which its flags have their place.

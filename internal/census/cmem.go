@@ -19,6 +19,9 @@ type CHeap interface {
 	// Libraries appends what each library holds to list.
 	Libraries(list []CLibrary) []CLibrary
 
+	// Top returns the n stacks with the most bytes in use, the largest first; Grown and Error of each are 0.
+	Top(n int) []CSuspect
+
 	// WriteProfile writes a profile for go tool pprof: of what is in use if d is 0, else of what
 	// changes from now until d has passed, or until done is closed.
 	WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) error
