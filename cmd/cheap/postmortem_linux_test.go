@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,8 +54,9 @@ func makeCgroup(t *testing.T, limit int64) (procs string, err error) {
 }
 
 // TestPostmortem has the kernel kill a program that leaks, in a cgroup of its own, and prints what the
-// program has written before.
+// program has written before. Then the program runs again, and says what it has found.
 func TestPostmortem(t *testing.T) {
+	t.Parallel()
 	const limit = 100 << 20
 	procs, err := makeCgroup(t, limit)
 	if err != nil {
@@ -66,42 +68,63 @@ func TestPostmortem(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	box := filepath.Join(t.TempDir(), "box")
-	killed := exec.CommandContext(untilDeadline(t), "/bin/sh", "-c", `echo $$ >"$0" && exec "$@"`, procs, program, "-box", box)
-	var said bytes.Buffer
-	killed.Stdout, killed.Stderr = &said, &said
-	var exit *exec.ExitError
-	if err := killed.Run(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the program was not killed: %v: %s", err, &said)
+	start := func(args ...string) (said string, err error) {
+		cmd := exec.CommandContext(untilDeadline(t), "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, procs, program, "-box", box}, args...)...)
+		text, err := cmd.CombinedOutput()
+		return string(text), err
 	}
-	fmt.Println(said.String())
-	report, err := blackbox.Read(box)
-	if err != nil {
+	// 85 MiB and what the program takes besides are more than 90 MiB, and less than 100.
+	said, err := start("-wait", "85")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the program was not killed: %v: %s", err, said)
+	}
+	match(t, said, `^near: \d\S* MiB of 100 MiB charged, .*: C, in use \S+ MiB, .*library guestbook \S+ MiB; C in use was allocated by main\.visit main\.go:\d+; .*\n$`)
+	killed := []string{
+		`^guestbook, process \d+, go1\.\d+\S* linux/\w+\n  started  20`,
+		`\n  ended    without Stop: .*\n +the kernel has killed 1 process of its cgroup for want of memory since the record\n`,
+		`\n\nnothing stands out; of \S+ MiB the most, \S+ MiB, is C in use, about \S+ MiB of it by guestbook;.*\n  `,
+		`\n\ncontainer\n  \S+ MiB of 100 MiB charged`,
+		`\n\nresident, \S+ MiB in all\n  +\S+ MiB +\d\d%  C, in use\n`,
+		`\n\nC in use, by library\n  +\S+ MiB  guestbook, 1,\d+\n`,
+		`\n\nC in use, by stack\n  +\S+ MiB  guestbook\n +render\n +main\.visit main\.go:\d+\n +main\.main main\.go:\d+\n`,
+	}
+	match(t, postmortem(t, "", box), killed...)
+
+	if said, err = start("stop"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	match(t, said, `^before: 1 \[render main\.visit main\.go:\d+ main\.main main\.go:\d+\]\n$`)
+	match(t, postmortem(t, box+".previous is the box of a process before that has ended without Stop\n", box), `\n  ended    in order: it has called Stop\n`)
+	match(t, postmortem(t, "", box+".previous"), killed...)
+	var report blackbox.Report
+	if err := json.Unmarshal([]byte(postmortem(t, "", "-json", box+".previous")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.State != blackbox.Ended || report.KilledSince != 1 || report.Process.Program != "guestbook" {
-		t.Errorf("the report is %+v", report)
+	if r := report.Last; report.State != blackbox.Ended || report.KilledSince != 1 || r.Container.Limit != limit || r.Libraries[0].Name != "guestbook" || r.Libraries[0].Bytes < limit/2 {
+		t.Errorf("the report is %+v, %+v", report, r)
 	}
-	text := postmortem(t, box)
-	fmt.Println(text)
-	for _, want := range []string{
-		`^guestbook, process \d+, go1\.\d+\S* linux/`,
-		`\n  ended    without Stop: `,
-		`\n +the kernel has killed 1 process of its cgroup`,
-		`render`,
-		`main\.visit main\.go:\d+`,
-	} {
+}
+
+// match fails the test where a text does not match.
+func match(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
 }
 
-// postmortem returns what the command prints.
-func postmortem(t *testing.T, args ...string) string {
+// postmortem returns what the command prints. What it says on stderr ends with hint.
+func postmortem(t *testing.T, hint string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if code := run(t.Context(), append([]string{"postmortem"}, args...), nil, &stdout, &stderr); code != exitOK {
 		t.Fatalf("cheap postmortem %q: code %d, %s", args, code, &stderr)
+	}
+	if !strings.HasSuffix(stderr.String(), hint) || (hint == "") != (stderr.Len() == 0) {
+		t.Errorf("cheap postmortem %q says %s, want %s", args, &stderr, hint)
 	}
 	return stdout.String()
 }

@@ -25,7 +25,6 @@ import (
 //	lock_….go    one process for a file
 //	text.go      a report for people
 //	charge.go    what the container is charged
-//	kills.go     what the kernel has killed since
 
 // Options configure [Start].
 type Options struct {
@@ -82,7 +81,6 @@ type Box struct {
 
 	mu sync.Mutex // the rest is under it
 	watcher
-	err error // of the last record
 }
 
 // Start begins to write a black box, and writes the first record. It is called once, by main. It panics
@@ -106,10 +104,8 @@ func Start(o Options) (*Box, error) {
 	if started.is {
 		return nil, ErrStarted
 	}
-	sources := newLive("/")
-	b, err := newBox(o, sources)
+	b, err := newBox(o, &live{root: "/"})
 	if err != nil {
-		sources.close()
 		return nil, err
 	}
 	started.is = true
@@ -165,7 +161,7 @@ func (b *Box) Record() error {
 	if b.closed {
 		return nil
 	}
-	_, b.err = b.record(false)
+	b.record(false)
 	return b.err
 }
 
@@ -178,11 +174,10 @@ func (b *Box) Stop() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.file != nil {
-			_, err := b.record(true)
-			b.stopErr = errors.Join(err, b.file.close())
+			b.record(true)
+			b.stopErr = errors.Join(b.err, b.file.close())
 		}
 		b.closed = true
-		b.sources.close()
 		started.Lock()
 		defer started.Unlock()
 		started.is = false
@@ -208,8 +203,6 @@ func (b *Box) run() {
 func (b *Box) look() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.watcher.look(); err != nil {
-		b.err = err
-	}
+	b.watcher.look()
 	return b.pause
 }

@@ -19,11 +19,9 @@ import (
 // A container is the sources of a test.
 type container struct {
 	used, limit atomic.Int64
-	closed      atomic.Bool
 }
 
 func (c *container) charge(time.Time) (used, limit int64) { return c.used.Load(), c.limit.Load() }
-func (c *container) close()                               { c.closed.Store(true) }
 
 func (c *container) record(now time.Time) *Record {
 	r := aRecord(now)
@@ -46,9 +44,6 @@ func inBubble(t *testing.T, o Options, f func(b *Box, c *container)) {
 		f(b, c)
 		if err := b.Stop(); err != nil {
 			t.Error(err)
-		}
-		if !c.closed.Load() {
-			t.Error("the sources are open")
 		}
 		if r, err := Read(o.File); err != nil || r.State != Stopped || r.Damaged > 0 {
 			t.Errorf("%v, %+v", err, r)

@@ -1,14 +1,18 @@
 package blackbox
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // How many a record has of each.
@@ -16,56 +20,100 @@ const (
 	mostFigures = 5
 	mostStacks  = 5
 	mostCalls   = 10
-	mostName    = 160 // bytes of a name
+
+	mostName, mostSentence = 160, 500 // bytes
 )
 
 // A live reads this process.
 type live struct {
-	limits *charge
+	root   string // of the file system
+	limits charge
 	owners costly[[]Stack]
+	c      costly[[]Stack]
 }
 
-func newLive(root string) *live { return &live{limits: newCharge(root)} }
+func (l *live) charge(now time.Time) (used, limit int64) { return l.limits.look(l.root, now) }
 
-func (l *live) charge(now time.Time) (used, limit int64) { return l.limits.look(now) }
-
-func (l *live) close() { l.limits.close() }
-
-// record returns what is known at a time.
+// record returns what is known at a time. It reads neither mappings nor the inside of malloc, which would
+// hold up the threads that allocate.
 func (l *live) record(now time.Time) *Record {
-	r := new(Record)
-	if used, limit := l.limits.look(now); limit > 0 {
-		r.Container = &Container{Charged: used, Limit: limit}
+	reading, verdict := resident.Process.Judge(resident.Options{Sites: true})
+	table := reading.Table()
+	r := &Record{
+		Verdict: clip(verdict.Sentence, mostSentence), Advice: clip(verdict.Do, mostSentence),
+		Container: containerOf(&reading.Cgroup), Kills: l.limits.kills(),
+		Resident: table.Resident, Swap: table.Swap,
+		Pools: figures(reading.Pools), Heaps: figures(reading.Heaps), Libraries: figures(reading.C.Libraries),
+		C: l.c.get(now, stacksOfC), Owners: l.owners.get(now, owners), Blocks: blocks(),
 	}
-	r.Kills = l.limits.kills()
-	for _, u := range account.Process.Largest(mostFigures) {
-		r.Pools = append(r.Pools, Figure{Name: clip(u.Name), Bytes: u.Held})
+	for _, p := range table.Parts {
+		r.Parts = append(r.Parts, Figure{Name: clip(p.Name, mostName), Bytes: p.Bytes, Swap: p.Swap})
 	}
-	if c := census.C(); c != nil && c.Off() == "" {
-		for _, b := range c.Libraries(nil) {
-			r.Libraries = append(r.Libraries, Figure{Name: clip(b.Name), Bytes: b.Live, Count: b.Blocks})
+	slices.SortStableFunc(r.Parts, func(x, y Figure) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	if table.Resident == 0 {
+		r.Notes = append(r.Notes, "This system does not say what is resident: "+runtime.GOOS+".")
+	}
+	switch c := census.C(); {
+	case c == nil:
+		r.Notes = append(r.Notes, "Module cmem is not in the program, so what C has in use is not told apart.")
+	case c.Off() != "":
+		r.Notes = append(r.Notes, clip("Module cmem does nothing: "+c.Off()+".", mostSentence))
+	}
+	return r
+}
+
+func containerOf(c *resident.Cgroup) *Container {
+	if !c.Known {
+		return nil
+	}
+	return &Container{
+		Charged: c.Charged, Limit: c.Limit, High: c.High, Swap: c.Swap, Cache: c.Cache,
+		OOM: c.OOM, OOMKills: c.OOMKills, Pressure: c.Pressure,
+	}
+}
+
+// figures returns the first holders.
+func figures(list []resident.Holder) (all []Figure) {
+	for _, h := range list[:min(mostFigures, len(list))] {
+		if h.Bytes > 0 {
+			all = append(all, Figure{Name: clip(h.Name, mostName), Bytes: h.Bytes, Count: h.Count})
 		}
-		r.Libraries = r.Libraries[:min(mostFigures, len(r.Libraries))]
-		for _, s := range c.Top(mostStacks) {
-			r.C = append(r.C, Stack{Name: clip(s.Library), Bytes: s.Live, Calls: calls(s.Stack)})
-		}
 	}
-	r.Owners = l.owners.get(now, owners)
+	return all
+}
+
+// stacksOfC returns the stacks of C with the most bytes in use.
+func stacksOfC() (all []Stack) {
+	c := census.C()
+	if c == nil || c.Off() != "" {
+		return nil
+	}
+	for _, s := range c.Top(mostStacks) {
+		all = append(all, Stack{Name: clip(s.Library, mostName), Bytes: s.Live, Calls: calls(s.Stack)})
+	}
+	return all
+}
+
+// blocks returns the stacks with the most bytes in blocks of heaps.
+func blocks() (all []Stack) {
+	if sample.Count() == 0 {
+		return nil
+	}
 	for _, p := range inspect.Where(mostStacks).Places {
 		s := Stack{Bytes: p.Live}
 		for _, f := range p.Stack[:min(mostCalls, len(p.Stack))] {
-			s.Calls = append(s.Calls, call(f.Function, f.File, f.Line))
+			s.Calls = append(s.Calls, clip(fmt.Sprintf("%s %s:%d", f.Function, path.Base(f.File), f.Line), mostName))
 		}
-		r.Blocks = append(r.Blocks, s)
+		all = append(all, s)
 	}
-	return r
+	return all
 }
 
 // owners returns the stacks that made the open owners.
 func owners() (all []Stack) {
 	for _, s := range inspect.Suspects() {
 		if s.Bytes > 0 && len(all) < mostStacks {
-			all = append(all, Stack{Name: clip(s.Pool), Bytes: s.Bytes, Calls: calls(s.Stack)})
+			all = append(all, Stack{Name: clip(s.Pool, mostName), Bytes: s.Bytes, Calls: calls(s.Stack)})
 		}
 	}
 	return all
@@ -89,16 +137,20 @@ func (c *costly[T]) get(now time.Time, find func() T) T {
 
 // calls returns the calls of a stack in the format of a goroutine's trace.
 func calls(stack string) (all []string) {
+	noise := false
 	for line := range strings.Lines(stack) {
 		line = strings.TrimSuffix(line, "\n")
 		file, isFile := strings.CutPrefix(line, "\t")
 		switch {
-		case isFile && len(all) > 0 && hasLine(file):
-			all[len(all)-1] = clip(all[len(all)-1] + " " + path.Base(file))
-		case !isFile && len(all) == mostCalls:
+		case isFile && len(all) > 0 && !noise && hasLine(file):
+			all[len(all)-1] = clip(all[len(all)-1]+" "+path.Base(file), mostName)
+		case isFile:
+		case len(all) == mostCalls:
 			return all
-		case !isFile:
-			all = append(all, clip(line))
+		default:
+			if noise = isNoise(line); !noise {
+				all = append(all, clip(line, mostName))
+			}
 		}
 	}
 	return all
@@ -110,14 +162,17 @@ func hasLine(file string) bool {
 	return line != ""
 }
 
-func call(function, file string, line int) string {
-	return clip(fmt.Sprintf("%s %s:%d", function, path.Base(file), line))
+// isNoise reports whether a function says nothing of who has allocated: it is part of each call of C, or of each
+// goroutine.
+func isNoise(function string) bool {
+	return strings.Contains(function, "_Cfunc_") || function == "runtime.main" || function == "runtime.goexit" ||
+		function == "runtime.cgocall" || function == "runtime.asmcgocall"
 }
 
-// clip returns a name that is not too long.
-func clip(name string) string {
-	if len(name) > mostName {
-		return strings.ToValidUTF8(name[:mostName-3], "") + "..."
+// clip returns a text of at most so many bytes.
+func clip(name string, most int) string {
+	if len(name) > most {
+		return strings.ToValidUTF8(name[:most-3], "") + "..."
 	}
 	return name
 }

@@ -95,9 +95,6 @@ type Container struct {
 	Pressure float64 `json:"pressure,omitempty"`  // percent of the last 10 seconds in which a process waited for memory
 }
 
-// used is what counts towards the limit: the kernel drops the cache first.
-func (c *Container) used() int64 { return c.Charged - c.Cache }
-
 // shrink leaves something out of a record that is too long, and reports whether there was something
 // left to leave out: the outer half of long stacks, then the last of each list.
 func (r *Record) shrink() bool {

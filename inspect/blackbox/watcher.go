@@ -15,9 +15,6 @@ type sources interface {
 
 	// record returns what is known at a time.
 	record(now time.Time) *Record
-
-	// close ends the use.
-	close()
 }
 
 // A watcher writes the records of a box. Box.mu protects it.
@@ -28,34 +25,32 @@ type watcher struct {
 	onNear  func(*Record)
 	telling *atomic.Bool // the notice before is not over
 	closed  bool
+	err     error // of the last record
 }
 
 // look looks once, and does what is to be done.
-func (w *watcher) look() error {
+func (w *watcher) look() {
 	now := time.Now()
 	used, limit := w.charge(now)
 	record, notice := w.schedule.look(now, used, limit)
 	if !record {
-		return nil
+		return
 	}
-	r, err := w.record(false)
-	if notice {
+	if r := w.record(false); notice {
 		w.notify(r)
 	}
-	return err
 }
 
-// record writes a record; last says that it is the last one.
-func (w *watcher) record(last bool) (*Record, error) {
+// record writes a record, and sets err; last says that it is the last one.
+func (w *watcher) record(last bool) *Record {
 	began := time.Now()
 	r := w.sources.record(began)
 	r.Time, r.Stopped = began, last
-	var err error
 	if w.file != nil {
-		err = w.file.write(r)
+		w.err = w.file.write(r)
 	}
 	w.wrote(began, time.Since(began))
-	return r, err
+	return r
 }
 
 // notify tells of a record, without holding anybody up.

@@ -1,7 +1,7 @@
 //go:build cgo && linux
 
 // Command postmortem is what a test has the kernel kill: a server that keeps what C has made for each
-// request, and has a black box.
+// visit, and has a black box.
 package main
 
 /*
@@ -27,29 +27,42 @@ import (
 	"github.com/cheapgo/cheap/inspect/blackbox"
 )
 
+const pageBytes = 64 << 10
+
 var pages []unsafe.Pointer
 
 //go:noinline
-func visit(size int) { pages = append(pages, C.render(C.size_t(size))) }
+func visit() { pages = append(pages, C.render(pageBytes)) }
 
 func main() {
 	file := flag.String("box", "", "`path` of the black box")
-	pause := flag.Duration("pause", 0, "`time` between two requests")
+	pause := flag.Duration("pause", 0, "`time` between two visits")
+	wait := flag.Int("wait", 0, "after so many `MiB`, wait for the notice that the limit is near")
 	flag.Parse()
-	box, err := blackbox.Start(blackbox.Options{File: *file})
+	near := make(chan bool)
+	o := blackbox.Options{File: *file}
+	if *wait > 0 {
+		o.OnNear = func(r *blackbox.Record) {
+			fmt.Fprintln(os.Stderr, "near:", r.Line())
+			close(near)
+		}
+	}
+	box, err := blackbox.Start(o)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer box.Stop()
 	if before := box.Previous(); before != nil {
-		fmt.Println("killed before:", before.Last.Verdict)
+		fmt.Println("before:", before.KilledSince, before.Last.C[0].Calls)
 	}
 	if flag.Arg(0) == "stop" {
 		return
 	}
-	for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(*pause) {
-		visit(64 << 10)
+	for {
+		visit()
+		time.Sleep(*pause)
+		if len(pages)*pageBytes == *wait<<20 {
+			<-near
+		}
 	}
-	fmt.Println("alive")
-	os.Exit(1)
 }
