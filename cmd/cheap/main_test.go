@@ -78,7 +78,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOCACHE", goCache())
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("CHEAP_TEST_LAB", testLab())
-			return nil
+			box, err := filepath.Abs("../../inspect/blackbox/testdata/version1.box")
+			env.Setenv("BOX", box)
+			return err
 		},
 		Condition: func(cond string) (bool, error) {
 			var err error

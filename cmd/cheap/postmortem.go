@@ -48,7 +48,7 @@ func postmortemCommand(args []string, stdout, stderr io.Writer) error {
 	name := flags.Arg(0)
 	report, err := blackbox.Read(name)
 	if err != nil {
-		return err
+		return usagef("%s", strings.TrimPrefix(err.Error(), "cheap: "))
 	}
 	if *asJSON {
 		e := json.NewEncoder(stdout)

@@ -86,7 +86,7 @@ func TestPostmortem(t *testing.T) {
 		`\n\nnothing stands out; of \S+ MiB the most, \S+ MiB, is C in use, about \S+ MiB of it by guestbook;.*\n  `,
 		`\n\ncontainer\n  \S+ MiB of 100 MiB charged`,
 		`\n\nresident, \S+ MiB in all\n  +\S+ MiB +\d\d%  C, in use\n`,
-		`\n\nC in use, by library\n  +\S+ MiB  guestbook, 1,\d+\n`,
+		`\n\nC in use, by library\n  +\S+ MiB  guestbook \(1,\d+\)\n`,
 		`\n\nC in use, by stack\n  +\S+ MiB  guestbook\n +render\n +main\.visit main\.go:\d+\n +main\.main main\.go:\d+\n`,
 	}
 	match(t, postmortem(t, "", box), killed...)

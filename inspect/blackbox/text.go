@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/figure"
@@ -53,10 +52,21 @@ func (r *Report) fate() (lines []string) {
 	if r.KilledSince > 0 {
 		lines = append(lines, fmt.Sprintf("the kernel has killed %s of its cgroup for want of memory since the record", figure.Plural(int(r.KilledSince), "process")))
 	}
+	if c := r.container(); r.State == Ended && r.KilledSince <= 0 && c != nil && c.Limit > 0 && c.Charged-c.Cache >= c.Limit/20*19 {
+		lines = append(lines, "the container was at its limit: most likely the kernel has killed the process")
+	}
 	if r.Damaged > 0 {
 		lines = append(lines, "while it wrote a record, or the file was cut short: that record is lost")
 	}
 	return lines
+}
+
+// container returns what is known of the container; nil if nothing is.
+func (r *Report) container() *Container {
+	if r.Last == nil {
+		return nil
+	}
+	return r.Last.Container
 }
 
 // write writes a record.
@@ -110,35 +120,35 @@ func (c *Container) String() string {
 			text += fmt.Sprintf(format, args...)
 		}
 	}
-	add(c.Cache, ", %s of it cached files", bytesText(c.Cache))
+	if c.Cache >= c.Charged/100 {
+		add(c.Cache, ", %s of it cached files", bytesText(c.Cache))
+	}
 	add(c.Swap, ", %s swapped out", bytesText(c.Swap))
 	add(c.High, ", slowed down from %s on", bytesText(c.High))
 	add(c.OOM, ", limit met %s", figure.Plural(int(c.OOM), "time"))
 	add(c.OOMKills, ", %s killed", figure.Plural(int(c.OOMKills), "process"))
 	if c.Pressure > 0 {
-		text += fmt.Sprintf(", %.0f%% of the time waited for memory", c.Pressure)
+		text += fmt.Sprintf(", %.1f%% of the last 10 s waited for memory", c.Pressure)
 	}
 	return text
 }
 
 // writeFigures writes a table; with a whole, each line has its share of that.
 func writeFigures(b *strings.Builder, list []Figure, whole int64) {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, f := range list {
-		fmt.Fprintf(w, "  %s\t", bytesText(f.Bytes))
+		fmt.Fprintf(b, "%10s", bytesText(f.Bytes))
 		if whole > 0 {
-			fmt.Fprintf(w, "%.0f%%\t", 100*float64(f.Bytes)/float64(whole))
+			fmt.Fprintf(b, "%5.0f%%", 100*float64(f.Bytes)/float64(whole))
 		}
-		fmt.Fprintf(w, "  %s", figure.Printable(f.Name))
+		fmt.Fprintf(b, "  %s", figure.Printable(f.Name))
 		if f.Count > 0 {
-			fmt.Fprintf(w, ", %s", figure.Thousands(int(f.Count)))
+			fmt.Fprintf(b, " (%s)", figure.Thousands(int(f.Count)))
 		}
 		if f.Swap > 0 {
-			fmt.Fprintf(w, ", and %s swapped out", bytesText(f.Swap))
+			fmt.Fprintf(b, ", and %s swapped out", bytesText(f.Swap))
 		}
-		fmt.Fprintln(w)
+		b.WriteByte('\n')
 	}
-	_ = w.Flush() // a Builder has no errors
 }
 
 func writeStacks(b *strings.Builder, title string, list []Stack) {
@@ -146,17 +156,17 @@ func writeStacks(b *strings.Builder, title string, list []Stack) {
 		fmt.Fprintf(b, "\n%s\n", title)
 	}
 	for _, s := range list {
-		fmt.Fprintf(b, "%10s  %s\n", bytesText(s.Bytes), figure.Printable(s.Name))
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%10s  %s", bytesText(s.Bytes), figure.Printable(s.Name)), " ") + "\n")
 		for _, call := range s.Calls {
-			fmt.Fprintf(b, "%10s    %s\n", "", figure.Printable(call))
+			fmt.Fprintf(b, "%12s%s\n", "", figure.Printable(call))
 		}
 	}
 }
 
 // bytesText writes a number of bytes with three digits and a unit.
 func bytesText(n int64) string {
-	if n == 0 {
-		return "0"
+	if n > -1024 && n < 1024 {
+		return fmt.Sprintf("%d B", n)
 	}
 	return figure.Bytes(float64(n))
 }
@@ -185,7 +195,7 @@ func (r *Record) Line() string {
 	if r.Verdict != "" {
 		text += "; " + figure.Printable(r.Verdict)
 		if r.Advice != "" {
-			text += " " + figure.Printable(r.Advice)
+			text += ": " + figure.Printable(r.Advice)
 		}
 	}
 	return text
