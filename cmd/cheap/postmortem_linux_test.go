@@ -63,7 +63,7 @@ func TestPostmortem(t *testing.T) {
 		t.Logf("no cgroup can be made here: %v", err)
 		return
 	}
-	program := filepath.Join(t.TempDir(), "guestbook")
+	program := filepath.Join(t.TempDir(), "server")
 	if text, err := exec.Command("go", "build", "-o", program, "./testdata/postmortem").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -79,15 +79,15 @@ func TestPostmortem(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("the program was not killed: %v: %s", err, said)
 	}
-	match(t, said, `^near: \d\S* MiB of 100 MiB charged, .*: C, in use \S+ MiB, .*library guestbook \S+ MiB; C in use was allocated by main\.visit main\.go:\d+; .*\n$`)
+	match(t, said, `^near: \d\S* MiB of 100 MiB charged, .*: C, in use \S+ MiB, .*library server \S+ MiB; C in use was allocated by main\.visit main\.go:\d+; .*\n$`)
 	killed := []string{
-		`^guestbook, process \d+, go1\.\d+\S* linux/\w+\n  started  20`,
+		`^server, process \d+, go1\.\d+\S* linux/\w+\n  started  20`,
 		`\n  ended    without Stop: .*\n +the kernel has killed 1 process of its cgroup for want of memory since the record\n`,
-		`\n\nnothing stands out; of \S+ MiB the most, \S+ MiB, is C in use, about \S+ MiB of it by guestbook;.*\n  `,
+		`\n\nnothing stands out; of \S+ MiB the most, \S+ MiB, is C in use, about \S+ MiB of it by server;.*\n  `,
 		`\n\ncontainer\n  \S+ MiB of 100 MiB charged`,
 		`\n\nresident, \S+ MiB in all\n  +\S+ MiB +\d\d%  C, in use\n`,
-		`\n\nC in use, by library\n  +\S+ MiB  guestbook \(1,\d+\)\n`,
-		`\n\nC in use, by stack\n  +\S+ MiB  guestbook\n +render\n +main\.visit main\.go:\d+\n +main\.main main\.go:\d+\n`,
+		`\n\nC in use, by library\n  +\S+ MiB  server \(1,\d+\)\n`,
+		`\n\nC in use, by stack\n  +\S+ MiB  server\n +render\n +main\.visit main\.go:\d+\n +main\.main main\.go:\d+\n`,
 	}
 	match(t, postmortem(t, "", box), killed...)
 
@@ -101,7 +101,7 @@ func TestPostmortem(t *testing.T) {
 	if err := json.Unmarshal([]byte(postmortem(t, "", "-json", box+".previous")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if r := report.Last; report.State != blackbox.Ended || report.KilledSince != 1 || r.Container.Limit != limit || r.Libraries[0].Name != "guestbook" || r.Libraries[0].Bytes < limit/2 {
+	if r := report.Last; report.State != blackbox.Ended || report.KilledSince != 1 || r.Container.Limit != limit || r.Libraries[0].Name != "server" || r.Libraries[0].Bytes < limit/2 {
 		t.Errorf("the report is %+v, %+v", report, r)
 	}
 }

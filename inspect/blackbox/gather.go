@@ -22,6 +22,8 @@ const (
 	mostCalls   = 10
 
 	mostName, mostSentence = 160, 500 // bytes
+
+	costlyShare = 1000
 )
 
 // A live reads this process.
@@ -119,8 +121,8 @@ func owners() (all []Stack) {
 	return all
 }
 
-// A costly is a value that takes long to find. It takes one percent of the time at most, and is as old as
-// that needs.
+// A costly is a value that takes long to find, such as that of a million owners. It takes a thousandth of the
+// time at most, and is as old as that needs.
 type costly[T any] struct {
 	value T
 	next  time.Time // when it may be found again
@@ -130,7 +132,7 @@ func (c *costly[T]) get(now time.Time, find func() T) T {
 	if !now.Before(c.next) {
 		began := time.Now()
 		c.value = find()
-		c.next = now.Add(budgetShare * time.Since(began))
+		c.next = now.Add(costlyShare * time.Since(began))
 	}
 	return c.value
 }

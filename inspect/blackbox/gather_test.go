@@ -124,7 +124,7 @@ func TestCostly(t *testing.T) {
 	if c.get(now, find) != 1 {
 		t.Error("the first value is not found")
 	}
-	c.next = now.Add(time.Second) // as if it had taken 10 ms
+	c.next = now.Add(time.Second) // as if it had taken a millisecond
 	for _, row := range []struct {
 		after time.Duration
 		want  int

@@ -4,8 +4,9 @@ import "time"
 
 // When a box looks at the charge of the container, and when it writes a record.
 //
-// A look reads a file of the kernel or two, some microseconds. With a limit there are 10 a second, and
-// up to 1,000 while the charge grows so fast that the limit would be met soon.
+// A look reads a file of the kernel, and wakes up the process: a tenth of a millisecond where it sleeps. With
+// a limit there are four a second, and up to 1,000 while the charge grows so fast that the limit would
+// be met soon.
 //
 // A record is written
 //
@@ -16,7 +17,7 @@ import "time"
 // record takes from it what it has cost. So there is time for many records in the last moments of a
 // process, and not for many in a second, and again in the next.
 const (
-	lookMost  = 100 * time.Millisecond
+	lookMost  = 250 * time.Millisecond
 	lookLeast = time.Millisecond
 
 	changed, changedNear = 32, 256 // parts of the limit
