@@ -179,7 +179,7 @@ func (r *Record) Line() string {
 		what    string
 		figures []Figure
 		most    int
-	}{{"", r.Parts, 4}, {"library ", r.Libraries, 2}, {"pool ", r.Pools, 2}, {"heap ", r.Heaps, 2}} {
+	}{{"", r.Parts, 3}, {"library ", r.Libraries, 2}, {"pool ", r.Pools, 2}, {"heap ", r.Heaps, 2}} {
 		for _, f := range list.figures[:min(list.most, len(list.figures))] {
 			all = append(all, fmt.Sprintf("%s%s %s", list.what, figure.Printable(f.Name), bytesText(f.Bytes)))
 		}
@@ -190,7 +190,10 @@ func (r *Record) Line() string {
 	}
 	text += strings.Join(all, ", ")
 	if len(r.C) > 0 {
-		text += "; C in use was allocated by " + figure.Printable(r.C[0].own())
+		function, _, _ := strings.Cut(r.C[0].own(), " ")
+		if !strings.Contains(r.Verdict, function) { // else it is said below
+			text += "; C in use was allocated by " + figure.Printable(r.C[0].own())
+		}
 	}
 	if r.Verdict != "" {
 		text += "; " + figure.Printable(r.Verdict)

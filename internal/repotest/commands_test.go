@@ -241,7 +241,7 @@ func isExample(arg string) bool {
 func (c *commands) program(folder string, args []string) {
 	c.t.Helper()
 	if folder == "cmd/cheap" && len(args) > 0 {
-		if !slices.Contains([]string{"bench", "explain", "record", "replay", "top", "version"}, args[0]) {
+		if !slices.Contains([]string{"bench", "explain", "postmortem", "record", "replay", "top", "version"}, args[0]) {
 			c.errorf("cheap has no command %s", args[0])
 		}
 		args = args[1:]
