@@ -80,7 +80,7 @@ type Figure struct {
 type Stack struct {
 	Name  string   `json:"name"` // of a library or a pool, or ""
 	Bytes int64    `json:"bytes"`
-	Calls []string `json:"calls"` // innermost first, such as "main.find main.go:119"
+	Calls []string `json:"calls"` // innermost first: a function, and of Go its file and line
 }
 
 // A Container is the memory cgroup of the process, or the one around it that leaves least room.
