@@ -13,6 +13,7 @@
 //	err := inspect.WriteHeap(file)    // which calls have allocated what is in use, for go tool pprof
 //	err = inspect.WriteSuspects(file) // the resources that nobody has closed, and who made them
 //
-// [SetGuardRate] and [Monitor] find out what has crashed a program. Package leaktest fails tests
-// that leak, and package vars has the metrics for expvar.
+// [SetGuardRate] and [Monitor] find out what has crashed a program, and package blackbox what held the
+// memory of one that the kernel has killed. Package leaktest fails tests that leak, and package vars has
+// the metrics for expvar.
 package inspect

@@ -97,6 +97,50 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
+// TestKeptAsIs starts with the file of another version, with a damaged one, and where the old box cannot
+// be kept.
+func TestKeptAsIs(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		damage func(b []byte)
+		folder bool // is in the place of the old box
+	}{
+		{name: "version", damage: func(b []byte) { b[8]++ }},
+		{name: "head", damage: func(b []byte) { b[prefix]++ }},
+		{name: "folder", folder: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			path, b := filepath.Join(t.TempDir(), "box"), boxOf(t, 3)
+			if row.damage != nil {
+				row.damage(b)
+			}
+			err := os.WriteFile(path, b, 0o600)
+			if row.folder {
+				err = errors.Join(err, os.Mkdir(path+".previous", 0o700))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, before := mustCreate(t, path)
+			if err := errors.Join(f.write(aRecord(time.Now())), f.close()); err != nil {
+				t.Fatal(err)
+			}
+			if (before != nil) != row.folder {
+				t.Errorf("the report of the process before is %+v", before)
+			}
+			if r, err := Read(path); err != nil || r.Last.Number != 1 {
+				t.Errorf("%v, %+v", err, r)
+			}
+			if kept, err := os.ReadFile(path + ".previous"); !row.folder && (err != nil || !bytes.Equal(kept, b)) {
+				t.Errorf("the old box is not kept: %v", err)
+			}
+			if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 2 {
+				t.Errorf("the folder has %v (%v)", all, err)
+			}
+		})
+	}
+}
+
 // TestNotABox has paths at which there is something else. Nothing of it is changed.
 func TestNotABox(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -171,15 +171,16 @@ func bytesText(n int64) string {
 	return figure.Bytes(float64(n))
 }
 
-// Line says in one line what holds the memory: what the container is charged, the largest parts, pools
-// and libraries, and the verdict. Module cmem has to be in the program for the libraries.
+// Line says in one line what holds the memory: what the container is charged, the largest parts, libraries,
+// pools and heaps, who has made the most of what is open and in use, and the verdict. Module cmem has to be
+// in the program for the libraries, and [inspect.EnableLeaks] called for who has made owners.
 func (r *Record) Line() string {
 	var all []string
 	for _, list := range []struct {
 		what    string
 		figures []Figure
 		most    int
-	}{{"", r.Parts, 3}, {"library ", r.Libraries, 2}, {"pool ", r.Pools, 2}, {"heap ", r.Heaps, 2}} {
+	}{{"", r.Parts, 4}, {"library ", r.Libraries, 2}, {"pool ", r.Pools, 2}, {"heap ", r.Heaps, 2}} {
 		for _, f := range list.figures[:min(list.most, len(list.figures))] {
 			all = append(all, fmt.Sprintf("%s%s %s", list.what, figure.Printable(f.Name), bytesText(f.Bytes)))
 		}
@@ -189,6 +190,9 @@ func (r *Record) Line() string {
 		text = r.Container.String() + ": "
 	}
 	text += strings.Join(all, ", ")
+	if len(r.Owners) > 0 && len(r.Owners[0].Calls) > 0 {
+		text += fmt.Sprintf("; owners of %s were made by %s", figure.Printable(r.Owners[0].Name), figure.Printable(r.Owners[0].own()))
+	}
 	if len(r.C) > 0 {
 		function, _, _ := strings.Cut(r.C[0].own(), " ")
 		if !strings.Contains(r.Verdict, function) { // else it is said below
@@ -204,8 +208,7 @@ func (r *Record) Line() string {
 	return text
 }
 
-// own returns the innermost call of the program itself: of C code the stack has functions of C first,
-// and then the functions of Go that have called them, with their lines.
+// own returns the innermost call of package main, or the outermost call if there is none.
 func (s *Stack) own() string {
 	for _, call := range s.Calls {
 		if strings.HasPrefix(call, "main.") {

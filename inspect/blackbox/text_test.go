@@ -60,7 +60,7 @@ no mappings
 		}
 	}
 	check(want)
-	const line = `190 MiB of 200 MiB charged, 3.00 MiB of it cached files, 1 B swapped out, slowed down from 195 MiB on, limit met 4 times, 1 process killed, 2.5% of the last 10 s waited for memory: C, in use 170 MiB, Go heap, in use 10.0 MiB, library libsqlite3.so.0 160 MiB, pool Regexp 4.00 MiB, heap pages 2.00 MiB; C in use was allocated by main.find guestbook.go:119; C is in use and grows?[2J: look at main.find`
+	const line = `190 MiB of 200 MiB charged, 3.00 MiB of it cached files, 1 B swapped out, slowed down from 195 MiB on, limit met 4 times, 1 process killed, 2.5% of the last 10 s waited for memory: C, in use 170 MiB, Go heap, in use 10.0 MiB, library libsqlite3.so.0 160 MiB, pool Regexp 4.00 MiB, heap pages 2.00 MiB; owners of Regexp were made by main.compile first.go:9; C in use was allocated by main.find guestbook.go:119; C is in use and grows?[2J: look at main.find`
 	if got := r.Last.Line(); got != line {
 		t.Errorf("%s, want %s", got, line)
 	}
