@@ -38,6 +38,17 @@ func handle(p *weak.Pointer[byte]) *uintptr { return *(**uintptr)(unsafe.Pointer
 // it meanwhile. The weak pointer keeps the handle.
 func isZero(p weak.Pointer[byte]) bool { return atomic.LoadUintptr(handle(&p)) == 0 }
 
+// Gone reports whether the object of a weak pointer was found unreachable and swept. Unlike
+// [weak.Pointer.Value] it does not keep the object for one more collection, as long as
+// weak pointers have the form that is known.
+func Gone[T any](p weak.Pointer[T]) bool {
+	// All weak pointers have the same form.
+	if peeking.Load() && p != (weak.Pointer[T]{}) && !isZero(*(*weak.Pointer[byte])(unsafe.Pointer(&p))) {
+		return false
+	}
+	return p.Value() == nil
+}
+
 // ordered reports whether, for the race detector, all that happened to the objects that a walk has
 // found dead happens before the calls that follow. Without the detector it is true.
 //

@@ -51,17 +51,18 @@ var imports = map[string][]string{
 		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
-	"own/internal/bell":   {},
-	"own/internal/batch":  {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks", "own/internal/bell"},
-	"own/internal/worker": {"internal/account", "internal/gcwatch", "own/internal/batch", "own/internal/bell"},
-	"own/internal/window": {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
+	"own/internal/bell":     {},
+	"own/internal/batch":    {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks", "own/internal/bell"},
+	"own/internal/callback": {"internal/gcwatch", "internal/osmem", "own/internal/batch"},
+	"own/internal/worker":   {"internal/account", "internal/gcwatch", "own/internal/batch", "own/internal/bell"},
+	"own/internal/window":   {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
 	"own/internal/intake": {
 		".", "internal/account", "internal/census", "internal/gcwatch", "internal/osmem", "internal/percpu",
 		"internal/sample", "own/internal/batch", "own/internal/window",
 	},
 	"own": {
 		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
-		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/worker",
+		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/callback", "own/internal/worker",
 	},
 	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/procfs", "internal/race", "internal/resident", "internal/span"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
@@ -106,13 +107,15 @@ var imports = map[string][]string{
 
 	"libc/internal/cxxtest": {"C", "internal/cxxheader"},
 
+	"own/internal/ctest": {"C", ".", "libc", "own"},
+
 	// For docs/guide.md.
 	"libc/internal/guide": {"C", ".", "libc", "own"},
 }
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
@@ -137,6 +140,8 @@ var testsOnly = map[string][]string{
 	"internal/span": {"internal/procfs", "internal/testchild"},
 
 	"libc/internal/cxxtest": {"internal/testchild", "libc", "own"},
+
+	"own/internal/ctest": {"internal/testcall", "internal/testwait"},
 
 	"libc/internal/guide": {"pace"},
 }
