@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
@@ -33,6 +34,20 @@ func emits(t testing.TB, what string, o interface{ Emit(int) (int, error) }, wan
 	t.Helper()
 	if got, err := o.Emit(1); got != want || err != nil {
 		t.Errorf("%s: C got %d, %v, want %d", what, got, err, want)
+	}
+}
+
+// collect collects, and waits for all that follows from it.
+func collect(t testing.TB) {
+	t.Helper()
+	runtime.GC() // returns after the sweep
+	n := gcwatch.Cycles()
+	testwait.Until(t, "the walk is over", func() bool {
+		gcwatch.Walk(n)
+		return gcwatch.Walked(n)
+	})
+	if err := own.Flush(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -104,9 +119,11 @@ func TestCyclesAreFreed(t *testing.T) {
 				runtime.KeepAlive(objects)
 			})
 			for range few {
-				runtime.GC()
+				collect(t)
 			}
-			testwait.Until(t, "all are freed", func() bool { return Alive() == 0 })
+			if Alive() != 0 {
+				t.Errorf("%d of %d are alive after %d collections", Alive(), n, few)
+			}
 		})
 	}
 }
@@ -126,8 +143,7 @@ func TestCyclesOfHandlesAreNot(t *testing.T) {
 		}
 	})
 	for range few {
-		runtime.GC()
-		own.Flush(t.Context())
+		collect(t)
 	}
 	if Alive() != n {
 		t.Errorf("%d of %d are alive", Alive(), n)
@@ -205,9 +221,8 @@ func TestHold(t *testing.T) {
 					ref = o.Ref()
 				}
 			})
-			for range 2 * few {
-				runtime.GC()
-				own.Flush(t.Context())
+			for range few {
+				collect(t)
 			}
 			if Freed(at) || Loop(at, 7) != 7 {
 				t.Fatal("a held function does not answer")
@@ -281,9 +296,8 @@ func TestForgottenInTheCall(t *testing.T) {
 	})
 	<-entered
 	kept[0] = nil
-	for range 2 * few {
-		runtime.GC()
-		own.Flush(t.Context())
+	for range few {
+		collect(t)
 	}
 	if Freed(at) {
 		t.Error("freed while its function runs")
