@@ -88,10 +88,7 @@ func (k *Kind) Begin(number uintptr) *Target {
 
 // live returns the target of the number in slot s, or nil.
 func (s *slot) live(number uintptr) *Target {
-	w := s.weak.Load()
-	if w == nil {
-		return nil
-	}
+	w := s.weak.load()
 	c := w.Value()
 	if c == nil {
 		return nil

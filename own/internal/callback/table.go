@@ -12,12 +12,12 @@ import (
 
 // A slot is what a number leads to directly. Only weak is read without table.mu.
 type slot struct {
-	weak   atomic.Pointer[weak.Pointer[Cell]] // nil if the slot has no cell
-	strong *Cell                              // while the callback is held, or the slot is in ready
-	kind   *Kind                              // of the callback, or nil if the slot is in ready or empty
-	gen    uint32                             // of the next number, or of the present one
-	next   uint32                             // the slot behind this one in ready or empty, plus 1
-	held   uint32                             // the place in table.held, plus 1; 0 if it is not held
+	weak   reference // zero if the slot has no cell
+	strong *Cell     // while the callback is held, or the slot is in ready
+	kind   *Kind     // of the callback, or nil if the slot is in ready or empty
+	gen    uint32    // of the next number, or of the present one
+	next   uint32    // the slot behind this one in ready or empty, plus 1
+	held   uint32    // the place in table.held, plus 1; 0 if it is not held
 }
 
 // table has all slots. Slots are never moved, and never given back.
@@ -153,7 +153,7 @@ func (t *slots) vacate(i uint32) {
 	if s.kind == nil || s.strong != nil {
 		return
 	}
-	if w := s.weak.Load(); w != nil && gcwatch.Gone(*w) {
+	if w := s.weak.load(); w != (weak.Pointer[Cell]{}) && gcwatch.Gone(w) {
 		t.free(i, nil)
 	}
 }
@@ -166,7 +166,7 @@ func (t *slots) free(i uint32, c *Cell) {
 	t.used--
 	if s.gen++; s.gen == maxGen {
 		if !repeats {
-			s.weak.Store(nil)
+			s.weak.store(weak.Pointer[Cell]{})
 			return // it is in no list any more, and none of its numbers is used again
 		}
 		s.gen = 0
@@ -176,7 +176,7 @@ func (t *slots) free(i uint32, c *Cell) {
 		t.push(&t.ready, i)
 		return
 	}
-	s.weak.Store(nil)
+	s.weak.store(weak.Pointer[Cell]{})
 	t.push(&t.empty, i)
 }
 
@@ -288,7 +288,7 @@ func give(k *Kind, owner batch.Ref, value any) *Target {
 		c = &Cell{slot: i}
 		t = &c.first
 		w := weak.Make(c)
-		s.weak.Store(&w)
+		s.weak.store(w)
 	} else {
 		t = new(Target)
 	}

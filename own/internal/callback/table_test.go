@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -120,6 +121,26 @@ func TestChunks(t *testing.T) {
 				t.Fatalf("slot %d is not %d of chunk %d", i, k, j)
 			}
 			i++
+		}
+	}
+}
+
+// TestOnePointer fails if weak pointers of this version of Go are not as expected: Call then
+// takes a lock.
+func TestOnePointer(t *testing.T) {
+	if !onePointer {
+		t.Error("a weak pointer is not one pointer")
+	}
+	defer func() { onePointer = true }()
+	for _, onePointer = range []bool{true, false} {
+		var r reference
+		c := new(Cell)
+		if r.load().Value() != nil {
+			t.Error("the zero reference has a cell")
+		}
+		r.store(weak.Make(c))
+		if r.load() != weak.Make(c) || r.load().Value() != c {
+			t.Error("load does not return what store was given")
 		}
 	}
 }
