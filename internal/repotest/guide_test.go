@@ -22,7 +22,7 @@ type demonstration struct {
 
 var demonstrations = []demonstration{
 	{"README.md", []string{"examples/first"}, false},
-	{"docs/guide.md", []string{"libc/internal/guide", "examples/cache/internal/cache", "examples/lists/draw"}, true},
+	{"docs/guide.md", []string{"libc/internal/guide", "libc/internal/guide/widgets", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
 		"lab/internal/porting", "x/cgoparam", "lab/internal/porting/shapes",
 		"examples/lists/sqlite",

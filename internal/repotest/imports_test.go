@@ -110,7 +110,8 @@ var imports = map[string][]string{
 	"own/internal/ctest": {"C", ".", "libc", "own"},
 
 	// For docs/guide.md.
-	"libc/internal/guide": {"C", ".", "libc", "own"},
+	"libc/internal/guide":         {"C", ".", "libc", "own"},
+	"libc/internal/guide/widgets": {"C", ".", "libc", "own"},
 }
 
 // forTests are packages that only tests and packages for tests import, even where
@@ -144,6 +145,8 @@ var testsOnly = map[string][]string{
 	"own/internal/ctest": {"internal/gcwatch", "internal/testcall", "internal/testwait"},
 
 	"libc/internal/guide": {"pace"},
+
+	"libc/internal/guide/widgets": {"internal/testwait"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.
