@@ -5,6 +5,7 @@ package widgets
 import (
 	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/cheapgo/cheap/internal/testwait"
 )
@@ -66,34 +67,35 @@ func TestForgottenButtons(t *testing.T) {
 	}
 }
 
-// TestForgottenWindow has Go forget all: the buttons go, in whatever order.
+// forget makes a window with buttons, connects each, and forgets all.
+func forget(n int, connect func(w *Window, b *Button)) weak.Pointer[Window] {
+	window := must(NewWindow())
+	for range n {
+		b := must(NewButton())
+		connect(window, b)
+		window.Add(b)
+	}
+	return weak.Make(window)
+}
+
+// TestForgottenWindow has Go forget a window and its buttons.
 func TestForgottenWindow(t *testing.T) {
-	func() {
-		window := must(NewWindow())
-		for range 100 {
-			b := must(NewButton())
-			b.OnClick(func() { window.Add(b) })
-			window.Add(b)
-		}
-	}()
-	// The functions refer to the window, and the window of C keeps the buttons, which are held: a
-	// cycle through C, that the toolkit has to break.
+	forget(100, func(_ *Window, b *Button) { b.OnClick(func() { b.Click() }) })
+	turnUntil(t, "all are gone", func() bool { return Alive() == 0 })
+}
+
+// TestCycleThroughC shows what Hold cannot free: the window of C keeps a button, which is held, and
+// whose function refers to the Window. Somebody has to empty the window.
+func TestCycleThroughC(t *testing.T) {
+	window := forget(100, func(w *Window, b *Button) { b.OnClick(func() { w.Add(b) }) })
 	for range 5 {
 		turn()
 	}
 	if Alive() != 101 {
 		t.Errorf("%d widgets are alive", Alive())
 	}
-	// Without the functions it is none.
-	func() {
-		window := must(NewWindow())
-		for range 100 {
-			b := must(NewButton())
-			b.OnClick(func() { b.Click() })
-			window.Add(b)
-		}
-	}()
-	turnUntil(t, "the second window is gone", func() bool { return Alive() == 101 })
+	window.Value().Empty()
+	turnUntil(t, "all are gone", func() bool { return Alive() == 0 })
 }
 
 // TestWithoutHold shows what a forgotten button does that is not held: it falls silent.
