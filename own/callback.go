@@ -20,7 +20,7 @@ import (
 // Button, the function falls silent, although C may still have the button, in a window for
 // example, and may call it:
 //
-//	window.Add(button)              // the window of C keeps the button of C
+//	dialog.Add(button)              // the dialog of C keeps the button of C
 //	button.OnClick(func() { ... })  // and Go forgets the Button: no click arrives any more
 //
 // The same is true if only a copy of the Handle is left. [Callback.Hold] is the remedy where C
@@ -185,6 +185,10 @@ func (c *Callback[T]) Clear() { c.place.Clear() }
 //
 // While a callback is held, its resource is not released by the collector. Hold does not count:
 // one Weaken ends two Holds. A callback without an owner is held until Weaken or Clear.
+//
+// Hold brings back the cycles that lead through C. If the function of a held button refers to the
+// window, and the window of C keeps the button of C, then nothing ends that but C or the program:
+// by taking the button out of the window, or by Close of the window.
 func (c *Callback[T]) Hold() bool { return c.place.Hold() }
 
 // Weaken ends a Hold: from now on the callback lives as long as the Callback is reachable. It

@@ -46,6 +46,7 @@
 //   - [Pool.OwnWith] is for a resource whose release needs a Go value of its own.
 //   - [Pool.Make] hands out resources that are made in advance, many in one call of C.
 //   - [Pool.Reserve] is for a program with a limit.
+//   - A [Callback] is a function that C calls, and that may refer to its owner.
 //   - A [Memory] hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
 //
 // # Release functions

@@ -21,12 +21,7 @@ type Button struct {
 }
 
 var (
-	widgets = own.NewPool(own.Options{
-		Name: "Widget", CHeap: true, Batch: 1,
-		Release: libc.Destructor(unsafe.Pointer(C.widget_unref)),
-		Drain:   true, // by the thread of the toolkit
-	})
-	clicks  = own.NewCallbacks("Button.clicked", func() {})
+	clicks  = own.NewCallbacks("Button.clicked", func() {}) // what a button does that is gone
 	buttons = own.NewCallbacks[*Button]("Button", nil)
 )
 
@@ -51,6 +46,12 @@ func widgetsToggled(data unsafe.Pointer, last C.int) {
 		buttons.Hold(data) // C keeps the button, so Go must
 	}
 }
+
+var widgets = own.NewPool(own.Options{
+	Name: "Widget", CHeap: true, Batch: 1,
+	Release: libc.Destructor(unsafe.Pointer(C.widget_unref)),
+	Drain:   true, // by the thread of the toolkit
+})
 
 // NewButton returns a button. As long as a window has it, it answers to clicks.
 func NewButton() (*Button, error) {
