@@ -7,6 +7,7 @@ package vet
 import (
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/callbackcycle"
 	"github.com/cheapgo/cheap/vet/cfree"
 	"github.com/cheapgo/cheap/vet/cleanupcycle"
 	"github.com/cheapgo/cheap/vet/closeforgotten"
@@ -20,6 +21,7 @@ import (
 // Analyzers returns all analyzers, in the order of their names.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
+		callbackcycle.Analyzer,
 		cfree.Analyzer,
 		cleanupcycle.Analyzer,
 		closeforgotten.Analyzer,

@@ -17,6 +17,7 @@ func TestAnalyzers(t *testing.T) {
 	t.Parallel()
 	data := vettest.Open()
 	packages := map[string][]string{
+		"callbackcycle":  {"callbackcycle", "callbackuser", "callbackforever"},
 		"cleanupcycle":   {"cleanupcycle", "ignored", "ignoredfile"},
 		"closeforgotten": {"closeforgotten", "closeuser"},
 		"embedowner":     {"embedowner"},
@@ -42,7 +43,7 @@ func TestNames(t *testing.T) {
 	for _, a := range vet.Analyzers() {
 		names = append(names, a.Name)
 	}
-	want := []string{"cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject"}
+	want := []string{"callbackcycle", "cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject"}
 	if !slices.Equal(names, want) {
 		t.Errorf("analyzers %q, want %q: the names are stable", names, want)
 	}

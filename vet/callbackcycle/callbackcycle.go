@@ -1,0 +1,358 @@
+package callbackcycle
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+//go:embed doc.go
+var doc string
+
+// Analyzer reports functions that C keeps, and that keep their object.
+var Analyzer = analyzer.New("callbackcycle", doc, run, new(Keeps), new(Owns))
+
+// Keeps marks functions that have C keep parameters, whose indexes it has.
+type Keeps struct{ Params []int }
+
+// AFact marks facts.
+func (*Keeps) AFact() {}
+
+func (k *Keeps) String() string { return fmt.Sprint("keeps ", k.Params) }
+
+type checker struct {
+	*analysis.Pass
+	pkg    *source.Package
+	owners owners
+	keeps  map[*types.Func][]int
+}
+
+func run(pass *analysis.Pass, pkg *source.Package) {
+	c := &checker{Pass: pass, pkg: pkg, keeps: map[*types.Func][]int{}}
+	c.owners = findOwners(pass, pkg)
+	units := uses.Units(pkg)
+	for c.learn(units) { // functions that keep parameters through others
+	}
+	for f, params := range c.keeps {
+		if obj := pkg.Object(f); obj != nil && f.Exported() {
+			pass.ExportObjectFact(obj, &Keeps{params})
+		}
+	}
+	for _, u := range units {
+		c.look(u)
+	}
+	c.handles(units)
+}
+
+// A kept is an expression that C keeps from here on.
+type kept struct {
+	expr ast.Expr
+	call *ast.CallExpr // if a function keeps the expression that is not known by name
+	by   string
+}
+
+// kept returns what a node has C keep.
+func (c *checker) kept(u *uses.Unit, n ast.Node) (list []kept) {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		f := c.pkg.Callee(n)
+		switch {
+		case source.IsFunc(f, "runtime/cgo", "NewHandle") && len(n.Args) == 1:
+			if !c.deletedHere(u, n) {
+				list = append(list, kept{n.Args[0], nil, "a cgo.Handle"})
+			}
+		case source.IsFunc(f, "github.com/mattn/go-pointer", "Save") && len(n.Args) == 1:
+			list = append(list, kept{n.Args[0], nil, "go-pointer"})
+		case c.isStore(f, n):
+			list = append(list, kept{n.Args[len(n.Args)-1], nil, "a map of the package"})
+		case f != nil:
+			for _, i := range c.keptParams(f) {
+				if e := argument(n, i); e != nil {
+					list = append(list, kept{e, n, f.Name()})
+				}
+			}
+		}
+	case *ast.AssignStmt:
+		if !c.pkg.Cgo || len(n.Lhs) != len(n.Rhs) {
+			return nil
+		}
+		for i, lhs := range n.Lhs {
+			switch lhs := ast.Unparen(lhs).(type) {
+			case *ast.IndexExpr:
+				if c.isGlobal(lhs.X) {
+					list = append(list, kept{n.Rhs[i], nil, "a map of the package"})
+				}
+			case *ast.Ident, *ast.SelectorExpr:
+				call, ok := ast.Unparen(n.Rhs[i]).(*ast.CallExpr)
+				if ok && c.isAppend(call) && c.isGlobal(lhs) {
+					for _, e := range call.Args[1:] {
+						list = append(list, kept{e, nil, "a slice of the package"})
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// isStore reports whether a call stores something in a sync.Map that is a package variable.
+func (c *checker) isStore(f *types.Func, call *ast.CallExpr) bool {
+	if f == nil || !c.pkg.Cgo || f.Pkg() == nil || f.Pkg().Path() != "sync" || f.Signature().Recv() == nil || len(call.Args) != 2 {
+		return false
+	}
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"Store", "LoadOrStore", "Swap"}, f.Name()) && c.isGlobal(sel.X)
+}
+
+func (c *checker) isAppend(call *ast.CallExpr) bool {
+	b, ok := c.pkg.ObjectOf(call.Fun).(*types.Builtin)
+	return ok && b.Name() == "append" && len(call.Args) > 1
+}
+
+// isGlobal reports whether an expression is a package variable, or a field of one.
+func (c *checker) isGlobal(e ast.Expr) bool {
+	v := c.root(e)
+	return v != nil && v.Parent() == c.pkg.Types.Scope()
+}
+
+// root returns the variable at the beginning of an expression, x of x, x.f.g, &x.f and *x.
+func (c *checker) root(e ast.Expr) *types.Var {
+	for {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.Ident:
+			v, _ := c.pkg.Info.ObjectOf(x).(*types.Var)
+			return v
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.UnaryExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
+
+// deletedHere reports whether the function that makes a handle deletes it.
+func (c *checker) deletedHere(u *uses.Unit, call *ast.CallExpr) bool {
+	s, ok := c.pkg.Parent(call).(*ast.AssignStmt)
+	if !ok || len(s.Lhs) != 1 {
+		return false
+	}
+	h := c.pkg.ObjectOf(s.Lhs[0])
+	found := false
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Delete" && h != nil && c.pkg.ObjectOf(sel.X) == h {
+			found = true
+		}
+		return true
+	})
+	return found
+}
+
+// keptParams returns the parameters that a function keeps.
+func (c *checker) keptParams(f *types.Func) []int {
+	if f.Pkg() == c.pkg.Types {
+		return c.keeps[f]
+	}
+	var fact Keeps
+	if f.Pkg() != nil && c.ImportObjectFact(f, &fact) {
+		return fact.Params
+	}
+	return nil
+}
+
+// argument returns the argument of a parameter, or nil.
+func argument(call *ast.CallExpr, i int) ast.Expr {
+	if i < len(call.Args) {
+		return call.Args[i]
+	}
+	return nil
+}
+
+// learn finds parameters that functions keep. It reports whether it has found any.
+func (c *checker) learn(units []*uses.Unit) (more bool) {
+	for _, u := range units {
+		if u.Obj == nil {
+			continue
+		}
+		params := u.Obj.Signature().Params()
+		ast.Inspect(u.Body, func(n ast.Node) bool {
+			for _, k := range c.kept(u, n) {
+				for i := range params.Len() {
+					if c.refersTo(u, k.expr, params.At(i)) && !slices.Contains(c.keeps[u.Obj], i) {
+						c.keeps[u.Obj] = append(c.keeps[u.Obj], i)
+						more = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	return more
+}
+
+// refersTo reports whether an expression is a parameter that may be a function, or has it in it.
+func (c *checker) refersTo(u *uses.Unit, e ast.Expr, v *types.Var) bool {
+	switch v.Type().Underlying().(type) {
+	case *types.Signature, *types.Interface:
+	default:
+		return false
+	}
+	found := false
+	ast.Inspect(c.resolve(u, e), func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && c.pkg.Info.Uses[id] == v
+		return !found
+	})
+	return found
+}
+
+// resolve returns the expression that a local variable was assigned once, in place of the variable.
+func (c *checker) resolve(u *uses.Unit, e ast.Expr) ast.Expr {
+	v := c.pkg.ObjectOf(e)
+	if !u.Local(v) {
+		return e
+	}
+	var value ast.Expr
+	n := 0
+	ast.Inspect(u.Body, func(node ast.Node) bool {
+		if s, ok := node.(*ast.AssignStmt); ok {
+			for i, lhs := range s.Lhs {
+				if c.pkg.ObjectOf(lhs) == v {
+					if n++; len(s.Lhs) == len(s.Rhs) {
+						value = s.Rhs[i]
+					}
+				}
+			}
+		}
+		return true
+	})
+	if n == 1 && value != nil {
+		return value
+	}
+	return e
+}
+
+// look reports the cycles in a function.
+func (c *checker) look(u *uses.Unit) {
+	u.Own(func(n ast.Node) {
+		for _, k := range c.kept(u, n) {
+			c.cycle(u, k)
+		}
+	})
+}
+
+// cycle reports a function in what C keeps that refers to an owner.
+func (c *checker) cycle(u *uses.Unit, k kept) {
+	done := false
+	report := func(at ast.Node, v *types.Var, what string) {
+		if !done && c.owners.is(v.Type()) && (k.call == nil || c.isIn(k, v)) {
+			done = true
+			analyzer.Report(c.Pass, at, "cycle", "%s refers to %s, and %s keeps it for C: %s is reachable for ever, and what it owns is never released; an own.Callback in a field of its type keeps nothing", what, v.Name(), k.by, v.Name())
+		}
+	}
+	ast.Inspect(c.resolve(u, k.expr), func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			c.captured(n, report)
+			return false
+		case *ast.SelectorExpr:
+			s := c.pkg.Info.Selections[n]
+			if s != nil && s.Kind() == types.MethodVal && !c.isCalled(n) {
+				if v := c.root(n.X); v != nil && v.Parent() != c.pkg.Types.Scope() {
+					report(n, v, "the method value "+types.ExprString(n))
+				}
+			}
+		}
+		return true
+	})
+}
+
+func (c *checker) isCalled(e ast.Expr) bool {
+	call, ok := c.pkg.Parent(e).(*ast.CallExpr)
+	return ok && call.Fun == e
+}
+
+// captured calls report for each variable outside of a literal that it refers to.
+func (c *checker) captured(lit *ast.FuncLit, report func(ast.Node, *types.Var, string)) {
+	ast.Inspect(lit.Body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		v, _ := c.pkg.Info.Uses[id].(*types.Var)
+		if v != nil && !v.IsField() && (v.Pos() < lit.Pos() || lit.End() <= v.Pos()) && v.Parent() != c.pkg.Types.Scope() && v.Pkg() == c.pkg.Types {
+			report(id, v, "the function")
+		}
+		return true
+	})
+}
+
+// isIn reports whether a variable is an argument of the call that keeps something, or what its
+// method is called on.
+func (c *checker) isIn(k kept, v *types.Var) bool {
+	if sel, ok := ast.Unparen(k.call.Fun).(*ast.SelectorExpr); ok && c.root(sel.X) == v {
+		return true
+	}
+	for _, arg := range k.call.Args {
+		if arg != k.expr && c.root(arg) == v {
+			return true
+		}
+	}
+	return false
+}
+
+// handles reports handles in a package that deletes none.
+func (c *checker) handles(units []*uses.Unit) {
+	if !c.pkg.Cgo || c.deletes() {
+		return
+	}
+	for _, u := range units {
+		u.Own(func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if ok && source.IsFunc(c.pkg.Callee(call), "runtime/cgo", "NewHandle") && !c.isGiven(call) {
+				analyzer.Report(c.Pass, call, "handle", "nothing in the package deletes a cgo.Handle: what it refers to is reachable for ever")
+			}
+		})
+	}
+}
+
+// deletes reports whether the package calls Delete of a cgo.Handle, or gives handles away.
+func (c *checker) deletes() bool {
+	for id, obj := range c.pkg.Info.Uses {
+		f, ok := obj.(*types.Func)
+		if ok && f.Name() == "Delete" && f.Pkg() != nil && f.Pkg().Path() == "runtime/cgo" && id != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isGiven reports whether a handle is a result, or is in an exported field or variable.
+func (c *checker) isGiven(call *ast.CallExpr) bool {
+	for n := c.pkg.Parent(call); n != nil; n = c.pkg.Parent(n) {
+		switch n := n.(type) {
+		case *ast.ReturnStmt:
+			return true
+		case *ast.KeyValueExpr:
+			id, ok := n.Key.(*ast.Ident)
+			return ok && id.IsExported()
+		case *ast.AssignStmt:
+			sel, ok := ast.Unparen(n.Lhs[0]).(*ast.SelectorExpr)
+			return ok && sel.Sel.IsExported()
+		case ast.Stmt:
+			return false
+		}
+	}
+	return false
+}
