@@ -81,18 +81,18 @@ func (c *checker) kept(u *uses.Unit, n ast.Node) (list []kept) {
 			}
 		}
 	case *ast.AssignStmt:
-		if !c.pkg.Cgo || len(n.Lhs) != len(n.Rhs) {
+		if len(n.Lhs) != len(n.Rhs) {
 			return nil
 		}
 		for i, lhs := range n.Lhs {
 			switch lhs := ast.Unparen(lhs).(type) {
 			case *ast.IndexExpr:
-				if c.isGlobal(lhs.X) {
+				if c.isGlobal(lhs.X) && (c.pkg.Cgo || c.isAddress(lhs.Index)) {
 					list = append(list, kept{n.Rhs[i], nil, "a map of the package"})
 				}
 			case *ast.Ident, *ast.SelectorExpr:
 				call, ok := ast.Unparen(n.Rhs[i]).(*ast.CallExpr)
-				if ok && c.isAppend(call) && c.isGlobal(lhs) {
+				if ok && c.pkg.Cgo && c.isAppend(call) && c.isGlobal(lhs) {
 					for _, e := range call.Args[1:] {
 						list = append(list, kept{e, nil, "a slice of the package"})
 					}
@@ -105,11 +105,21 @@ func (c *checker) kept(u *uses.Unit, n ast.Node) (list []kept) {
 
 // isStore reports whether a call stores something in a sync.Map that is a package variable.
 func (c *checker) isStore(f *types.Func, call *ast.CallExpr) bool {
-	if f == nil || !c.pkg.Cgo || f.Pkg() == nil || f.Pkg().Path() != "sync" || f.Signature().Recv() == nil || len(call.Args) != 2 {
+	if f == nil || f.Pkg() == nil || f.Pkg().Path() != "sync" || f.Signature().Recv() == nil || len(call.Args) != 2 || !c.pkg.Cgo && !c.isAddress(call.Args[0]) {
 		return false
 	}
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	return ok && slices.Contains([]string{"Store", "LoadOrStore", "Swap"}, f.Name()) && c.isGlobal(sel.X)
+}
+
+// isAddress reports whether the key of a map may be the address of an object of C.
+func (c *checker) isAddress(e ast.Expr) bool {
+	t := c.pkg.Info.TypeOf(e)
+	if t == nil {
+		return false
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && (b.Kind() == types.UnsafePointer || b.Kind() == types.Uintptr)
 }
 
 func (c *checker) isAppend(call *ast.CallExpr) bool {
@@ -208,37 +218,51 @@ func (c *checker) refersTo(u *uses.Unit, e ast.Expr, v *types.Var) bool {
 	default:
 		return false
 	}
-	found := false
-	ast.Inspect(c.resolve(u, e), func(n ast.Node) bool {
+	return c.mentions(u, e, v, 0)
+}
+
+// mentions reports whether an expression has a variable in it, also through local variables.
+func (c *checker) mentions(u *uses.Unit, e ast.Expr, v *types.Var, depth int) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		found = found || ok && c.pkg.Info.Uses[id] == v
+		if !ok || found {
+			return !found
+		}
+		if found = c.pkg.Info.Uses[id] == v; !found && depth < 4 {
+			for _, value := range c.values(u, id) {
+				found = found || c.mentions(u, value, v, depth+1)
+			}
+		}
 		return !found
 	})
 	return found
 }
 
-// resolve returns the expression that a local variable was assigned once, in place of the variable.
-func (c *checker) resolve(u *uses.Unit, e ast.Expr) ast.Expr {
-	v := c.pkg.ObjectOf(e)
+// values returns what a local variable is assigned.
+func (c *checker) values(u *uses.Unit, id *ast.Ident) (list []ast.Expr) {
+	v := c.pkg.Info.ObjectOf(id)
 	if !u.Local(v) {
-		return e
+		return nil
 	}
-	var value ast.Expr
-	n := 0
-	ast.Inspect(u.Body, func(node ast.Node) bool {
-		if s, ok := node.(*ast.AssignStmt); ok {
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.AssignStmt); ok {
 			for i, lhs := range s.Lhs {
 				if c.pkg.ObjectOf(lhs) == v {
-					if n++; len(s.Lhs) == len(s.Rhs) {
-						value = s.Rhs[i]
-					}
+					list = append(list, s.Rhs[min(i, len(s.Rhs)-1)])
 				}
 			}
 		}
 		return true
 	})
-	if n == 1 && value != nil {
-		return value
+	return list
+}
+
+// resolve returns the expression that a local variable was assigned once, in place of the variable.
+func (c *checker) resolve(u *uses.Unit, e ast.Expr) ast.Expr {
+	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
+		if list := c.values(u, id); len(list) == 1 {
+			return list[0]
+		}
 	}
 	return e
 }
@@ -327,15 +351,21 @@ func (c *checker) handles(units []*uses.Unit) {
 	}
 }
 
-// deletes reports whether the package calls Delete of a cgo.Handle, or gives handles away.
+// deletes reports whether the package calls Delete of a cgo.Handle. The type of a handle that was
+// converted from a number of C is not known.
 func (c *checker) deletes() bool {
-	for id, obj := range c.pkg.Info.Uses {
-		f, ok := obj.(*types.Func)
-		if ok && f.Name() == "Delete" && f.Pkg() != nil && f.Pkg().Path() == "runtime/cgo" && id != nil {
-			return true
-		}
+	found := false
+	for _, f := range c.pkg.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if ok && sel.Sel.Name == "Delete" {
+				name := source.TypeName(c.pkg.Info.TypeOf(sel.X))
+				found = found || name == nil || analyzer.Declares("runtime/cgo", name)
+			}
+			return !found
+		})
 	}
-	return false
+	return found
 }
 
 // isGiven reports whether a handle is a result, or is in an exported field or variable.

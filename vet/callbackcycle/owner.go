@@ -91,7 +91,7 @@ func (o owners) in(t types.Type, depth int) bool {
 		t = ptr.Elem()
 	}
 	st, ok := t.Underlying().(*types.Struct)
-	if !ok || depth > 4 {
+	if !ok || depth > 12 {
 		return false
 	}
 	for f := range st.Fields() {

@@ -48,6 +48,19 @@ func (b *Button) OnClick(f func()) { // want OnClick:`keeps .0.`
 // OnClickOf keeps f through OnClick.
 func OnClickOf(b *Button, f func()) { b.OnClick(func() { f() }) } // want OnClickOf:`keeps .1.`
 
+type entry struct{ f any }
+
+// OnBoth keeps f, in a local variable first.
+func (b *Button) OnBoth(f func()) { // want OnBoth:`keeps .0.`
+	e := entry{}
+	e = entry{f}
+	boxed := entry{f: f}
+	entries[1] = boxed
+	println(e.f)
+}
+
+var entries = map[int]entry{}
+
 // Each calls f.
 func (b *Button) Each(f func()) { f() }
 
