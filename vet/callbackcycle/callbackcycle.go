@@ -216,7 +216,9 @@ func (c *checker) refersTo(u *uses.Unit, e ast.Expr, v *types.Var) bool {
 	switch v.Type().Underlying().(type) {
 	case *types.Signature, *types.Interface:
 	default:
-		return false
+		if name := source.TypeName(v.Type()); name == nil || name.Name() != "Value" || !analyzer.Declares("reflect", name) {
+			return false
+		}
 	}
 	return c.mentions(u, e, v, 0)
 }
