@@ -71,3 +71,28 @@ func Example_cgoparam() {
 	fmt.Println(porting.Describe("prism", []int{3, 4, 4, 4, 3}))
 	// Output: prism: 18
 }
+
+func Example_callback() {
+	pads := 0
+	for range 1000 {
+		e, err := porting.NewElement()
+		if err != nil {
+			panic(err)
+		}
+		e.Connect(func() {
+			if pads++; pads%2 == 1 {
+				e.AddPad()
+			}
+		})
+		e.AddPad()
+	} // and forget it
+	fmt.Println(pads)
+	for porting.ElementsAlive() > 0 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(porting.ElementsAlive())
+	// Output:
+	// 2000
+	// 0
+}
