@@ -213,14 +213,27 @@ func (c *checker) learn(units []*uses.Unit) (more bool) {
 
 // refersTo reports whether an expression is a parameter that may be a function, or has it in it.
 func (c *checker) refersTo(u *uses.Unit, e ast.Expr, v *types.Var) bool {
-	switch v.Type().Underlying().(type) {
+	return mayHold(v.Type(), 0) && c.mentions(u, e, v, 0)
+}
+
+// mayHold reports whether a value of the type may be a function, or have one in it.
+func mayHold(t types.Type, depth int) bool {
+	if name := source.TypeName(t); name != nil && name.Name() == "Value" && analyzer.Declares("reflect", name) {
+		return true
+	}
+	switch u := t.Underlying().(type) {
 	case *types.Signature, *types.Interface:
-	default:
-		if name := source.TypeName(v.Type()); name == nil || name.Name() != "Value" || !analyzer.Declares("reflect", name) {
-			return false
+		return true
+	case *types.Pointer:
+		return depth < 3 && mayHold(u.Elem(), depth+1)
+	case *types.Struct:
+		for f := range u.Fields() {
+			if depth < 3 && mayHold(f.Type(), depth+1) {
+				return true
+			}
 		}
 	}
-	return c.mentions(u, e, v, 0)
+	return false
 }
 
 // mentions reports whether an expression has a variable in it, also through local variables.

@@ -61,6 +61,9 @@ func (b *Button) OnBoth(f func()) { // want OnBoth:`keeps .0.`
 
 var entries = map[int]entry{}
 
+// Assign keeps what is in e.
+func Assign(b *Button, e entry) { entries[2] = e } // want Assign:`keeps .1.`
+
 // Each calls f.
 func (b *Button) Each(f func()) { f() }
 
@@ -103,6 +106,7 @@ func through(b, other *Button, w *Window) {
 	b.OnClick(b.clicked)                 // want `the method value b.clicked`
 	OnClickOf(b, func() { b.clicked() }) // want `refers to b, and OnClickOf keeps it for C`
 	b.Each(func() { b.clicked() })
+	Assign(b, entry{func() { b.clicked() }}) // want `refers to b, and Assign keeps it for C`
 }
 
 func short(b *Button) {
