@@ -12,8 +12,8 @@ import "C"
 import (
 	"errors"
 	"math"
+	"reflect"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -33,6 +33,12 @@ func init() {
 	probe()
 }
 
+// cgocall is the function by which Go calls C. It is a function of the runtime that cgo and others call by
+// its name, so its name stays.
+//
+//go:linkname cgocall runtime.cgocall
+func cgocall(fn, arg unsafe.Pointer) int32
+
 // probe finds out how the stack of a goroutine is found from a stack of C, by a call of C that
 // looks for the functions that have called it. If it does not find them, as may be with a later
 // version of Go, stacks have no functions of Go.
@@ -42,22 +48,20 @@ func probe() {
 	if off() != "" {
 		return
 	}
+	entry := reflect.ValueOf(cgocall).Pointer()
+	end, f := entry, runtime.FuncForPC(entry)
+	for end++; runtime.FuncForPC(end) == f; end++ {
+	}
+	C.cmem_set_cgocall(C.uintptr_t(entry), C.uintptr_t(end))
 	var pcs [C.cmem_probe_most]C.uintptr_t
+	n := C.cmem_probe(&pcs[0])
 	self := ownName()
-	for k := C.int(0); ; k++ {
-		n := C.cmem_probe(k, &pcs[0])
-		if n < 0 {
-			return
-		}
-		var names []string
-		for _, pc := range pcs[:n] {
-			names = append(names, runtime.FuncForPC(uintptr(pc)-1).Name())
-		}
-		if n > 1 && names[0] == "runtime.cgocall" && slices.Contains(names, self) {
-			C.cmem_probed(k)
+	for _, pc := range pcs[:n] {
+		if runtime.FuncForPC(uintptr(pc)-1).Name() == self {
 			return
 		}
 	}
+	C.cmem_unprobe()
 }
 
 // ownName returns the name of the function that calls it, which has a frame.

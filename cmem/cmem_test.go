@@ -526,24 +526,6 @@ func TestMovedStack(t *testing.T) {
 	t.Errorf("not among %v", all)
 }
 
-// TestCalledFromC looks for a stack of C that Go has called, which C has called: it ends there.
-func TestCalledFromC(t *testing.T) {
-	t.Parallel()
-	_, p := run(t, build(t, nil))
-	found := false
-	for s := range stacks(p) {
-		if strings.Contains(s, "cwork.cworkGo") {
-			found = true
-			if !strings.HasSuffix(s, " [called from C]") || strings.Contains(s, "crosscall2") {
-				t.Error(s)
-			}
-		}
-	}
-	if !found {
-		t.Errorf("not found in %v", stacks(p))
-	}
-}
-
 // TestOff has programs in which the package does nothing.
 func TestOff(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,11 @@ func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 		}
 		for i := range all {
 			s := &all[i]
-			s.stale = s.stale || n != closed() || slices.ContainsFunc(s.c, func(pc uintptr) bool { return !p.Mapped(pc) })
+			unmapped := func(pc uintptr) bool { return !p.Mapped(pc) }
+			s.stale = s.stale || n != closed() || slices.ContainsFunc(s.c, unmapped)
+			heapprofile.Parts(s.goPart, func(pcs []uintptr, isGo bool) {
+				s.stale = s.stale || !isGo && slices.ContainsFunc(pcs, unmapped)
+			})
 		}
 		findLibraries(all, p)
 		return all, p, nil

@@ -70,17 +70,27 @@ func (s *site) live() (bytes, variance float64) {
 // known returns the site without the addresses of C in a library that may have been unloaded since
 // the stack was seen first. They are 0, because another library may lie there now.
 func (s *site) known() *heapprofile.Site {
-	c := s.c
+	c, goPart := s.c, s.goPart
 	if s.stale {
-		c = slices.Clone(s.c)
-		for i, pc := range c {
-			if !initial(pc) {
-				c[i] = 0
+		c, goPart = slices.Clone(s.c), slices.Clone(s.goPart)
+		hide(c)
+		heapprofile.Parts(goPart, func(pcs []uintptr, isGo bool) {
+			if !isGo {
+				hide(pcs)
 			}
-		}
+		})
 	}
 	return &heapprofile.Site{
-		C: c, Go: s.goPart, Library: s.library,
+		C: c, Go: goPart, Library: s.library,
 		Allocs: s.allocs, AllocBytes: s.allocBytes, Frees: s.frees, FreeBytes: s.freeBytes,
+	}
+}
+
+// hide sets those addresses to 0 whose library may have been unloaded.
+func hide(pcs []uintptr) {
+	for i, pc := range pcs {
+		if !initial(pc) {
+			pcs[i] = 0
+		}
 	}
 }

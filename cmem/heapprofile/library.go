@@ -47,6 +47,9 @@ func (p *Process) Library(s *Site) string {
 // C.malloc, C.CString and C.CBytes: it has a name in a program without symbols, too.
 func (p *Process) inMalloc(goPart []uintptr) bool {
 	for _, pc := range goPart {
+		if pc < lowestCode {
+			return false // C has called
+		}
 		for _, f := range p.Frames(pc) {
 			if !isSwitch(f.Function) {
 				return strings.HasSuffix(f.Function, "._cgo_cmalloc")
@@ -56,9 +59,13 @@ func (p *Process) inMalloc(goPart []uintptr) bool {
 	return false
 }
 
-// isSwitch reports whether a function is a part of each call of C.
+// isSwitch reports whether a function is a part of each call of C, or of each call of Go by C.
 func isSwitch(function string) bool {
-	return function == "runtime.cgocall" || function == "runtime.asmcgocall"
+	switch function {
+	case "runtime.cgocall", "runtime.asmcgocall", "runtime.cgocallback", "runtime.cgocallbackg", "runtime.cgocallbackg1":
+		return true
+	}
+	return false
 }
 
 // The libraries whose blocks belong to their caller, by the beginning of the file's name.

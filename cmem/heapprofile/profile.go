@@ -17,7 +17,10 @@ import (
 // A Site is a stack that has allocated, innermost frame first. All numbers are estimates, and since
 // sampling began.
 type Site struct {
-	C, Go []uintptr // return addresses; 0 in a library that was unloaded
+	C []uintptr // return addresses; 0 in a library that was unloaded
+	// Go has the return addresses behind these. Where C has called Go, the number of addresses of C follows, and
+	// these. It is 0 where they are not known.
+	Go []uintptr
 
 	Library string // "" if it is to be found from the addresses
 
@@ -171,24 +174,44 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 	for _, pc := range s.C {
 		sample.Location = append(sample.Location, b.location(locationKey{pc, inC}))
 	}
-	for _, pc := range s.Go {
-		l := b.location(locationKey{pc, inGo})
-		name := ""
-		if len(l.Line) > 0 {
-			name = l.Line[len(l.Line)-1].Function.Name
-		}
-		if name == "runtime.cgocallback" || name == "crosscall2" {
+	Parts(s.Go, func(pcs []uintptr, isGo bool) {
+		if !isGo && len(pcs) == 0 {
 			sample.Location = append(sample.Location, b.location(locationKey{0, calledFromC}))
-			break
 		}
-		if !isSwitch(name) {
-			sample.Location = append(sample.Location, l)
+		for _, pc := range pcs {
+			if !isGo {
+				sample.Location = append(sample.Location, b.location(locationKey{pc, inC}))
+				continue
+			}
+			l := b.location(locationKey{pc, inGo})
+			if len(l.Line) == 0 || !isSwitch(l.Line[len(l.Line)-1].Function.Name) {
+				sample.Location = append(sample.Location, l)
+			}
 		}
-	}
+	})
 	if len(s.C)+len(s.Go) == 0 {
 		sample.Location = append(sample.Location, b.location(locationKey{1, calledFromC}))
 	}
 	return sample
+}
+
+// lowestCode is above the number of addresses of C that a site can have, and below all addresses of code.
+const lowestCode = 4096
+
+// Parts calls f for each run of return addresses of Go, and for each of C, in the Go part of a site.
+func Parts(goPart []uintptr, f func(pcs []uintptr, isGo bool)) {
+	for from, i := 0, 0; ; i++ {
+		if i < len(goPart) && goPart[i] >= lowestCode {
+			continue
+		}
+		f(goPart[from:i], true)
+		if i == len(goPart) {
+			return
+		}
+		from = min(i+1+int(goPart[i]), len(goPart))
+		f(goPart[i+1:from], false)
+		i = from - 1
+	}
 }
 
 func round(v float64) int64 { return int64(math.Round(max(0, v))) }

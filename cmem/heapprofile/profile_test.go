@@ -23,15 +23,18 @@ func TestProfile(t *testing.T) {
 		Program: "/bin/program",
 		Peak:    true,
 		Frames: func(pc uintptr) []Frame {
-			name := map[uintptr]string{1: "runtime.cgocall", 2: "main._cgo_cmalloc", 3: "main._Cfunc_f", 4: "main.main"}[pc]
-			return []Frame{{Function: name, File: "main.go", Line: int(pc)}}
+			name := map[uintptr]string{
+				0x10001: "runtime.cgocall", 0x10002: "main._cgo_cmalloc", 0x10003: "main._Cfunc_f", 0x10004: "main.main", 0x10005: "runtime.cgocallback",
+			}[pc]
+			return []Frame{{Function: name, File: "main.go", Line: int(pc - 0x10000)}}
 		},
 	}
 	sites := []Site{
-		{C: []uintptr{0x9010, 0x1010, 0x5010}, Go: []uintptr{1, 3, 4}, Allocs: 2, AllocBytes: 200, Frees: 1, FreeBytes: 100, PeakBytes: 150},
-		{C: []uintptr{0x5020}, Go: []uintptr{1, 2, 4}, Allocs: 1, AllocBytes: 50, PeakBytes: 50},
+		{C: []uintptr{0x9010, 0x1010, 0x5010}, Go: []uintptr{0x10001, 0x10003, 0x10004}, Allocs: 2, AllocBytes: 200, Frees: 1, FreeBytes: 100, PeakBytes: 150},
+		{C: []uintptr{0x5020}, Go: []uintptr{0x10001, 0x10002, 0x10004}, Allocs: 1, AllocBytes: 50, PeakBytes: 50},
 		{C: []uintptr{0x9010, 0}, Allocs: 1, AllocBytes: 7},
 		{C: []uintptr{0x77777}, Allocs: 1, AllocBytes: 6},
+		{C: []uintptr{0x5020}, Go: []uintptr{0x10001, 0x10003, 0x10005, 2, 0x1020, 0x5030, 0x10001, 0x10004, 0x10005, 0}, Allocs: 1, AllocBytes: 5},
 	}
 	got, err := p.Profile(sites, 1)
 	if err != nil {
@@ -54,6 +57,7 @@ func TestProfile(t *testing.T) {
 	want := []string{
 		"libfirst.so.1 libc.so.6+0x10 libfirst.so.1+0x10 program+0x10 main._Cfunc_f main.main", AskedByGo + " program+0x20 main._cgo_cmalloc main.main",
 		"a library that was unloaded libc.so.6+0x10 [library that was unloaded]", "unknown [memory without a file]",
+		"program program+0x20 main._Cfunc_f libfirst.so.1+0x20 program+0x30 main.main [called from C]",
 	}
 	if strings.Join(stacks, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", stacks, want)

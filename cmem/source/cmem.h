@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 // A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
-// addresses, c of C and behind them go of Go. The sums are estimates: each sampled block counts
+// addresses, c of C and behind them go words of Go. Where C has called Go, a word below 4096 says how many
+// addresses of C follow: 0 where they are not known. The sums are estimates: each sampled block counts
 // for the inverse of its probability. A stack is never freed, and its addresses never change.
 struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
@@ -45,12 +46,15 @@ const char *cmem_off(void);
 // cmem_set_go_code says where the code of Go functions lies.
 void cmem_set_go_code(uintptr_t from, uintptr_t to);
 
-// cmem_probe looks for the frames of Go that have called it, in way k of reading where runtime.asmcgocall
-// has saved the stack of the goroutine. It returns their number, which is 0 if nothing is found in
-// that way, and -1 from the last way on. cmem_probed has samples read it in way k.
+// cmem_set_cgocall says which addresses of Go code the function runtime.cgocall has. Then the next stack that
+// has frames of Go shows how they are found.
+void cmem_set_cgocall(uintptr_t from, uintptr_t to);
+
+// cmem_probe finds out how, by looking for the functions of Go that have called it. It returns their number,
+// and 0 if it finds none. cmem_unprobe has all stacks end where Go begins.
 enum { cmem_probe_most = 64 };
-int cmem_probe(int k, uintptr_t pcs[cmem_probe_most]);
-void cmem_probed(int k);
+int cmem_probe(uintptr_t pcs[cmem_probe_most]);
+void cmem_unprobe(void);
 
 // cmem_initial reports whether the address is in a file that was mapped when the program began. Such
 // a file is never unmapped.

@@ -31,6 +31,9 @@
 //	shared.c     the file that the library of cheap record and the command share
 //	threads.c    the counts of each thread
 //	exact.c      the bytes in use, exactly
+//	memory.c     reading memory that may not be mapped
+//	gostack.c    the frames of Go on a stack
+//	tables.c     the tables of the unwinder
 //	walk.c       the stack of C and Go functions that has called malloc
 //	table.c      the stacks that have allocated, the sampled blocks in use
 //	growth.c     the eventfd that tells Go that the bytes in use have changed
@@ -222,25 +225,89 @@ struct next;
 hidden void cmem_layer(struct next *next);
 extern hidden int cmem_exact;
 
-// ---- walk.c
+// ---- memory.c
 
-// cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
-// belongs, and returns the number of addresses of C in *c and that of Go in *go.
-enum { most_c = 96, most_go = 64 };
-hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
+// cmem_memory_start opens what cmem_read_memory reads. cmem_open_memory returns what that takes for fd.
+hidden void cmem_memory_start(void);
+hidden int cmem_open_memory(void);
+
+// cmem_read_memory copies up to n bytes at p, which are perhaps not mapped. It returns how many it has
+// copied.
+hidden size_t cmem_read_memory(int fd, void *to, uintptr_t p, size_t n);
+
+// ---- gostack.c
+
+// A gowalk collects the frames of a goroutine.
+struct gowalk {
+	uintptr_t *pcs; // the return addresses
+	uint32_t n, most;
+	int fd;
+	uintptr_t lo, hi; // the stack of the goroutine
+	uintptr_t last;   // the frame pointer by which the last address was found
+	uintptr_t back;   // that of the next frame, if it lies on another stack: that of runtime.cgocallback; or 0
+	uintptr_t stack;  // below it, on the stack of C, is nothing that is still in use
+};
+
+// cmem_is_go reports whether the address is one of Go code.
+hidden int cmem_is_go(uintptr_t pc);
+
+// cmem_go_frames adds the frames of the goroutine that has called C on this thread. The frames of C end at pc
+// in Go code, with that stack pointer; or, if pc is 0, somewhere else. It returns the number of frames.
+hidden uint32_t cmem_go_frames(struct gowalk *w, uintptr_t pc, uintptr_t sp);
+
+// cmem_go_outer adds the frames behind those that a callback of C has. It returns their number, which is 0 in a
+// thread that C has made.
+hidden uint32_t cmem_go_outer(struct gowalk *w);
+
+// cmem_go_probe is cmem_go_frames while it is not known yet how the frames are found.
+hidden uint32_t cmem_go_probe(struct gowalk *w, uintptr_t pc, uintptr_t sp);
+
+// ---- tables.c
+
+// A table is one of the unwinder, for one function.
+struct table {
+	uint32_t cie_length, cie;
+	uint8_t cie_rest[16];
+	uint32_t fde_length, fde;
+	uint64_t from, size;
+	uint8_t fde_rest[8];
+} __attribute__((packed, aligned(8)));
+
+// A jump is a table for the function that calls the unwinder. It says that this function was called by one that
+// is further up the stack: the one that has called Go code back.
+struct jump {
+	uintptr_t function, taken; // it; the address in it for which the unwinder has read the table, or 0
+	struct table table;
+	uint8_t rules[168];
+};
+
+// cmem_jump makes a jump for a function, to behind the last callback of w. It returns 0 if it cannot: if a panic
+// has left these frames of C, others may lie there now.
+hidden int cmem_jump(struct jump *to, struct gowalk *w, void *function);
+
+// cmem_tables_begin must be called before the unwinder, and cmem_tables_end after it. jump may be 0.
+hidden void cmem_tables_begin(struct jump *jump);
+hidden void cmem_tables_end(void);
+
+// cmem_is_code reports, within a walk, whether the address, which the unwinder has come to last, may be one of
+// code: that of a function without a table lies in a file.
+hidden int cmem_is_code(uintptr_t pc);
 
 // cmem_unwinder finds the file of the unwinder. It returns 0 if the unwinder may call malloc with its
-// locks held, and cmem_unwinds cannot tell. cmem_walk_start opens the file that cmem_walk reads.
+// locks held, and cmem_unwinds cannot tell.
 hidden int cmem_unwinder(void);
-hidden void cmem_walk_start(void);
 
 // cmem_unwinds reports whether the function that returns to caller is a part of the unwinder, which
 // may hold a lock that cmem_walk needs.
 hidden int cmem_unwinds(void *caller);
 
-// cmem_set_cgocall says which addresses of Go code the function runtime.cgocall has. Where the
-// program cannot call cmem_probe, the first stack that has frames of Go shows how they are found.
-hidden void cmem_set_cgocall(uintptr_t from, uintptr_t to);
+// ---- walk.c
+
+// cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
+// belongs, and returns the number of addresses of C in *c and the number of words behind them in *go: see
+// struct cmem_stack.
+enum { most_c = 96, most_go = 128 };
+hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
 // ---- table.c
 

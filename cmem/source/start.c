@@ -60,7 +60,7 @@ __attribute__((constructor(101))) static void start(void) {
 	// no thread has a record yet.
 	off = why_off();
 	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind.
-	cmem_walk_start();
+	cmem_memory_start();
 #ifdef CMEM_SHARED
 	// 4. Map the file over the variables that it has, which nothing but cmem_none has written.
 	struct header *h = cmem_preload_open();

@@ -35,6 +35,32 @@ func moved(done chan<- bool) {
 	done <- true
 }
 
+// back allocates in C that Go calls, that C calls.
+//
+//go:noinline
+func back() {
+	cwork.Back(2, 50_001)
+	cwork.BackThread(2, 50_002)
+	cwork.Call(func() {
+		cwork.Grow()
+		cwork.Alloc(0, 50_003)
+	})
+}
+
+// panics does so while a panic unwinds through C, and after it was recovered.
+//
+//go:noinline
+func panics() {
+	defer func() {
+		recover()
+		cwork.Alloc(0, 50_005)
+	}()
+	cwork.Call(func() {
+		defer cwork.Alloc(0, 50_004)
+		panic("through C")
+	})
+}
+
 // now returns what the allocator and the package count at one moment: the runtime may start a
 // thread at any time, for which the C library allocates.
 func now() (used int64, jemalloc bool, st cmem.Stats) {
@@ -97,9 +123,10 @@ func main() {
 	done := make(chan bool)
 	go moved(done)
 	<-done
-	back := cwork.Back(2, 50_000)
+	back()
+	panics()
+	cwork.Call(func() { cwork.Call(panics) })
 	fmt.Printf("off: %s\nwrong: %s\n", cmem.Off(), cwork.Conform())
-	cwork.Free(back)
 	f, err := os.Create(os.Args[1])
 	if err == nil {
 		err = cmem.WriteProfile(f)

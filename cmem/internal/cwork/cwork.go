@@ -32,6 +32,8 @@ static void cwork_threads(int threads, int n, size_t size) {
 	for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
 }
 void *cwork_back(int depth, size_t n);
+void *cwork_back_thread(int depth, size_t n);
+void cwork_calls(size_t h);
 const char *cwork_conform(void);
 void *cwork_site(unsigned site, size_t n);
 int cwork_fork(int times);
@@ -54,13 +56,34 @@ int cwork_child(void);
 */
 import "C"
 
-import "unsafe"
+import (
+	"runtime/cgo"
+	"unsafe"
+)
 
 // Alloc allocates below that many frames of C.
 func Alloc(depth, n int) unsafe.Pointer { return C.cwork_deep(C.int(depth), C.size_t(n)) }
 
 // Back allocates in C that Go has called, that C has called, that Go has called.
 func Back(depth, n int) unsafe.Pointer { return C.cwork_back(C.int(depth), C.size_t(n)) }
+
+// BackThread does so in a thread of C.
+func BackThread(depth, n int) unsafe.Pointer {
+	return C.cwork_back_thread(C.int(depth), C.size_t(n))
+}
+
+// Call calls f by way of C.
+func Call(f func()) {
+	h := cgo.NewHandle(f)
+	defer h.Delete()
+	C.cwork_calls(C.size_t(h))
+}
+
+//export cworkCall
+func cworkCall(h C.size_t) { cgo.Handle(h).Value().(func())() }
+
+// Grow has the stack of the goroutine grow.
+func Grow() { grow(200) }
 
 //export cworkGo
 func cworkGo(depth C.int, n C.size_t) unsafe.Pointer {

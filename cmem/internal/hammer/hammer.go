@@ -128,8 +128,12 @@ func (w *worker) step() {
 		}
 	case k < 100:
 		w.extra()
-	case k < 300:
+	case k < 290:
 		w.blocks = append(w.blocks, cwork.Back(1+rand.IntN(5), rand.IntN(3000)))
+	case k < 300:
+		w.blocks = append(w.blocks, cwork.BackThread(1+rand.IntN(3), rand.IntN(3000)))
+	case k < 310:
+		w.panics()
 	case k < 550:
 		w.blocks = append(w.blocks, cwork.Site(rand.IntN(100), rand.IntN(10_000)))
 	case k < 800:
@@ -142,6 +146,22 @@ func (w *worker) step() {
 	if len(w.blocks) > 100 {
 		w.free()
 	}
+}
+
+// panics has a panic unwind through C, and allocates meanwhile and afterwards.
+func (w *worker) panics() {
+	add := func() { w.blocks = append(w.blocks, cwork.Alloc(2, rand.IntN(3000))) }
+	defer func() {
+		recover()
+		add()
+	}()
+	cwork.Call(func() {
+		defer add()
+		if rand.IntN(2) == 0 {
+			cwork.Grow()
+		}
+		panic("through C")
+	})
 }
 
 func (w *worker) free() {
@@ -203,46 +223,51 @@ func Check(t *testing.T) {
 // The packages whose functions are in the stacks of a test.
 var packages = []string{"github.com/cheapgo/cheap/", "main.", "runtime.", "sync.", "testing.", "_cgoexp_", "_cgo_"}
 
-// parts returns the locations of C in a stack, and the names of the functions of Go.
+// parts returns the locations of C that a stack begins with, and the names of the functions behind them: "" for
+// those of C that have called Go.
 func parts(s *profile.Sample) (c []*profile.Location, inGo []string) {
 	for _, l := range s.Location {
-		if len(l.Line) > 0 && (l.Line[0].Line != 0 || l.Line[0].Function.Name == "[called from C]") {
+		switch {
+		case l.Line[0].Line != 0:
 			for _, line := range l.Line {
 				inGo = append(inGo, line.Function.Name)
 			}
-		} else if len(inGo) == 0 {
+		case len(inGo) == 0:
 			c = append(c, l)
-		} else {
-			inGo = append(inGo, "?")
+		default:
+			inGo = append(inGo, "")
 		}
 	}
 	return c, inGo
 }
 
 // wrong says what is wrong with a stack. C ends where Go calls it, in a function that cgo has made
-// for the program, or where a thread begins. Go begins with a function of cgo, and ends where a
-// goroutine begins, or at C.
+// for the program, or where a thread or a coroutine begins. Go begins with a function of cgo, and ends where a
+// goroutine begins, or at C, which a function of cgo has been called by.
 func wrong(c []*profile.Location, inGo []string) string {
 	if len(inGo) == 0 {
 		return ""
 	}
-	if n := len(c); n > 0 && (c[n-1].Mapping == nil || c[n-1].Mapping.File != executable) {
+	if n := len(c); n > 0 && (c[n-1].Mapping == nil || c[n-1].Mapping.File != executable && !strings.Contains(c[n-1].Mapping.File, "/libc.so")) {
 		return "Go does not call a library by itself"
 	}
-	if !strings.Contains(inGo[0], "._Cfunc_") && !strings.HasPrefix(inGo[0], "runtime.") {
-		return fmt.Sprintf("%s does not call C", inGo[0])
-	}
-	for _, name := range inGo[:len(inGo)-1] {
-		known := false
+	for i, name := range inGo {
+		known := name == ""
 		for _, prefix := range packages {
 			known = known || strings.HasPrefix(name, prefix)
 		}
-		if !known {
+		switch calls := strings.Contains(name, "._Cfunc_") || strings.HasPrefix(name, "runtime."); {
+		case !known:
 			return fmt.Sprintf("%s is not of this program's stacks", name)
+		case name != "" && (i == 0 || inGo[i-1] == "") && !calls:
+			return fmt.Sprintf("%s does not call C", name)
+		case name == "" && inGo[i-1] != "" && !strings.HasPrefix(inGo[i-1], "_cgoexp_"):
+			return fmt.Sprintf("C does not call %s", inGo[i-1])
 		}
 	}
-	// 64 at most, with those of the runtime that a profile leaves out.
-	if end := inGo[len(inGo)-1]; end != "runtime.goexit" && end != "[called from C]" && len(inGo) < 60 {
+	// 64 functions at most without a callback, and 128 words in all, with those of the runtime that a profile
+	// leaves out.
+	if end := inGo[len(inGo)-1]; end != "runtime.goexit" && end != "" && len(inGo) < 60 {
 		return fmt.Sprintf("it ends in %s after %d functions", end, len(inGo))
 	}
 	return ""

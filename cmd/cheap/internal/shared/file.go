@@ -210,11 +210,15 @@ func (f *File) Sites() ([]heapprofile.Site, error) {
 			pcs[i] = uintptr(r.uint64(s + d.stackPCs + 8*uint64(i)))
 		}
 		if r.uint32(s+d.stackClosed) != closed {
-			for i, pc := range pcs[:c] {
-				if !isInitial(modules, uint64(pc)) {
-					pcs[i] = 0
+			hide := func(pcs []uintptr, isGo bool) {
+				for i, pc := range pcs {
+					if !isGo && !isInitial(modules, uint64(pc)) {
+						pcs[i] = 0
+					}
 				}
 			}
+			hide(pcs[:c], false)
+			heapprofile.Parts(pcs[c:], hide)
 		}
 		site := heapprofile.Site{
 			C: pcs[:c], Go: pcs[c:],

@@ -1,0 +1,198 @@
+//go:build ignore
+
+// The tables by which the unwinder goes from a function to its caller. libgcc asks _Unwind_Find_FDE for the
+// table of an address, and the process calls the function of that name of this file.
+//
+// For a function without a table, libgcc checks whether its code is that of a signal handler's return:
+// it reads at the return address, which may not be mapped, for example at the end of a stack that the
+// program has made by itself. So in a walk of this package such a function gets the table ends, which
+// says that the stack ends there. Unwinding for C++ exceptions finds the same tables as without this.
+//
+// A walk that goes on behind a callback gives the function that has called the unwinder a table of its own,
+// a jump: it says that its caller is the function of C that has called crosscall2.
+
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <unwind.h>
+
+#ifndef __GLIBC__
+#pragma weak _Unwind_Backtrace // see walk.c
+#endif
+
+static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock
+
+// The file that has the unwinder.
+static uintptr_t unwinder, unwinder_end;
+
+static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
+static __thread struct jump *volatile jump __attribute__((tls_model("initial-exec")));
+
+void cmem_tables_begin(struct jump *j) {
+	jump = j;
+	walking = 1;
+}
+
+void cmem_tables_end(void) {
+	walking = 0;
+	jump = 0;
+}
+
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+#define EXPORTS_TABLE
+#ifdef __x86_64__
+enum { stack_register = 7, return_register = 16 };
+#else
+enum { stack_register = 31, return_register = 30 };
+#endif
+static const struct table ends = {
+	// Version 1; code by 1, data by -8; the frame begins at the stack pointer, nothing is returned to.
+	20, 0, {1, 0, 1, 0x78, return_register, 0x0c, stack_register, 8, 0x07, return_register}, 28, 28, 0, 0, {0}};
+
+struct bases {
+	void *text, *data, *function;
+};
+EXPORT(const void *, _Unwind_Find_FDE, (void *, struct bases *), cmem_find_table)
+
+// This brings the function of libgcc along where that is linked statically. Then it is called.
+extern void __register_frame(void *);
+__attribute__((used)) static void (*const bring)(void *) = __register_frame;
+
+const void *cmem_find_table(void *pc, struct bases *b) {
+	static const void *(*next)(void *, struct bases *);
+	const void *(*f)(void *, struct bases *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	struct jump *j = jump;
+	if (!f) {
+		*(void **)&f = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
+		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
+	}
+	// The first address in it, or near behind it, is where it has called the unwinder.
+	if (j && (uintptr_t)pc - j->function < 1024 && (!j->taken || j->taken == (uintptr_t)pc)) {
+		j->taken = (uintptr_t)pc;
+		*b = (struct bases){0, 0, pc};
+		return &j->table.fde_length;
+	}
+	const void *table = f ? f(pc, b) : 0;
+	if (!walking)
+		return table;
+	walking = table ? 1 : 2;
+	if (table)
+		return table;
+	*b = (struct bases){0, 0, pc};
+	return &ends.fde_length;
+}
+
+enum { offset_of_expression = 0x10, cfa_of_expression = 0x0f, address = 0x0e }; // of DWARF
+
+// rule says that a register was saved at an address, or, with -1, that the frame begins there.
+static uint8_t *rule(uint8_t *to, int reg, uint64_t at) {
+	*to++ = reg < 0 ? cfa_of_expression : offset_of_expression;
+	if (reg >= 0)
+		*to++ = reg;
+	*to++ = 1 + sizeof at;
+	*to++ = address;
+	memcpy(to, &at, sizeof at);
+	return to + sizeof at;
+}
+
+// rules writes where crosscall2, which has called cgocallback, has saved the registers of its caller. It
+// returns 0 if crosscall2 is not as is known here.
+#ifdef __x86_64__
+static uint8_t *rules(uint8_t *to, struct gowalk *w) {
+	uintptr_t at[2], saved, frame[3];
+	// The frame pointer of crosscall2 leads to the one that the assembler has it save before, or is that.
+	if (cmem_read_memory(w->fd, at, w->back, sizeof at) != sizeof at || !cmem_is_go(at[1]) || at[0] <= w->back ||
+		cmem_read_memory(w->fd, frame, saved = at[0], sizeof frame) != sizeof frame)
+		return 0;
+	uintptr_t top = saved + (frame[0] == saved + 8 ? 8 : 0);
+	if (cmem_is_go(frame[1 + (top - saved) / 8]))
+		return 0;
+	static const uint8_t regs[] = {3, 12, 13, 14, 15}; // rbx, r12 to r15
+	for (int i = 0; i < 5; i++)
+		to = rule(to, regs[i], saved - 40 + 8 * i);
+	to = rule(to, 6, top); // rbp
+	to = rule(to, return_register, top + 8);
+	return rule(to, -1, top + 16);
+}
+#else
+static uint8_t *rules(uint8_t *to, struct gowalk *w) {
+	uintptr_t at[2], saved[2], stack = w->back + 56; // the stack pointer of crosscall2
+	if (cmem_read_memory(w->fd, at, w->back, sizeof at) != sizeof at || !cmem_is_go(at[1]) ||
+		cmem_read_memory(w->fd, saved, stack + 176, sizeof saved) != sizeof saved || saved[0] != at[0] ||
+		cmem_is_go(saved[1]))
+		return 0;
+	for (int i = 0; i < 10; i++)
+		to = rule(to, 19 + i, stack + 32 + 8 * i);
+	to = rule(to, 29, stack + 176);
+	to = rule(to, return_register, stack + 184);
+	return rule(to, -1, stack + 192);
+}
+#endif
+
+int cmem_jump(struct jump *j, struct gowalk *w, void *function) {
+	if (unwinder == 0 || w->back <= w->stack)
+		return 0; // the unwinder is linked into the program, and does not call cmem_find_table
+	memset(j, 0, sizeof *j);
+	j->function = (uintptr_t)function;
+	j->table =
+		(struct table){20, 0, {1, 0, 1, 0x78, return_register}, sizeof j->table + sizeof j->rules - 28, 28, 0, 0, {0}};
+	return rules(j->rules, w) != 0;
+}
+#else
+int cmem_jump(struct jump *j, struct gowalk *w, void *function) { return 0; }
+#endif
+
+int cmem_is_code(uintptr_t pc) {
+	char object[256];
+	return walking != 2 || !find_object || find_object((void *)(pc - 1), object) == 0;
+}
+
+// The files that were mapped when the program began. Those beyond most_files count as loaded later.
+enum { most_files = 256 };
+static struct { uintptr_t from, to; } files[most_files];
+static int num_files;
+
+static int file(struct dl_phdr_info *info, size_t size, void *arg) {
+	uintptr_t from, to;
+	cmem_extent(info, &from, &to);
+	if (num_files < most_files) {
+		files[num_files].from = from;
+		files[num_files++].to = to;
+	}
+	return 0;
+}
+
+int cmem_initial(uintptr_t pc) {
+	for (int i = 0; i < num_files; i++)
+		if (pc >= files[i].from && pc < files[i].to)
+			return 1;
+	return 0;
+}
+
+int cmem_unwinder(void) {
+	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace"), here = (uintptr_t)cmem_unwinder;
+	if (num_files == 0)
+		dl_iterate_phdr(file, 0);
+	if (!at)
+		at = (uintptr_t)_Unwind_Backtrace;
+	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
+#ifdef EXPORTS_TABLE
+	cmem_find_table((void *)&ends, &(struct bases){0}); // finds the next one, before it is needed
+#endif
+	for (int i = 0; i < num_files; i++)
+		if (at >= files[i].from && at < files[i].to) {
+			unwinder = files[i].from;
+			unwinder_end = files[i].to;
+			if (here >= unwinder && here < unwinder_end) {
+				unwinder = unwinder_end = 0;
+				return __GNUC__ >= 13;
+			}
+			return 1;
+		}
+	return 0;
+}
+
+int cmem_unwinds(void *caller) { return (uintptr_t)caller >= unwinder && (uintptr_t)caller < unwinder_end; }
