@@ -13,6 +13,8 @@ static __attribute__((noinline)) void *cwork_deep(int depth, size_t n) {
 	void *volatile p = depth == 0 ? cwork_alloc(n) : cwork_deep(depth - 1, n);
 	return p;
 }
+static void *cwork_pointed(size_t *n) { return cwork_alloc(*n); }
+static void *cwork_for_assembly(void) { return cwork_pointed; }
 static void cwork_pairs(int n, size_t size) {
 	for (int i = 0; i < n; i++) {
 		void *volatile p = malloc(size);
@@ -59,6 +61,8 @@ import "C"
 import (
 	"runtime/cgo"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/internal/asmcall"
 )
 
 // Alloc allocates below that many frames of C.
@@ -70,6 +74,12 @@ func Back(depth, n int) unsafe.Pointer { return C.cwork_back(C.int(depth), C.siz
 // BackThread does so in a thread of C.
 func BackThread(depth, n int) unsafe.Pointer {
 	return C.cwork_back_thread(C.int(depth), C.size_t(n))
+}
+
+// Assembly allocates in C that assembly of Go calls. It returns nil where there is none.
+func Assembly(n int) unsafe.Pointer {
+	size := C.size_t(n)
+	return asmcall.Call(C.cwork_for_assembly(), unsafe.Pointer(&size))
 }
 
 // Call calls f by way of C.

@@ -134,6 +134,10 @@ func (w *worker) step() {
 		w.blocks = append(w.blocks, cwork.BackThread(1+rand.IntN(3), rand.IntN(3000)))
 	case k < 310:
 		w.panics()
+	case k < 350:
+		if p := cwork.Assembly(rand.IntN(3000)); p != nil {
+			w.blocks = append(w.blocks, p)
+		}
 	case k < 550:
 		w.blocks = append(w.blocks, cwork.Site(rand.IntN(100), rand.IntN(10_000)))
 	case k < 800:
@@ -256,7 +260,7 @@ func wrong(c []*profile.Location, inGo []string) string {
 		for _, prefix := range packages {
 			known = known || strings.HasPrefix(name, prefix)
 		}
-		switch calls := strings.Contains(name, "._Cfunc_") || strings.HasPrefix(name, "runtime."); {
+		switch calls := strings.Contains(name, "._Cfunc_") || strings.Contains(name, "/asmcall.") || strings.HasPrefix(name, "runtime."); {
 		case !known:
 			return fmt.Sprintf("%s is not of this program's stacks", name)
 		case name != "" && (i == 0 || inGo[i-1] == "") && !calls:
