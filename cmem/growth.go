@@ -2,45 +2,54 @@ package cmem
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/google/pprof/profile"
 )
 
-// A Watch looks for stacks that keep growing. [NewWatch] makes one.
+// A Watch looks for memory that keeps growing. [NewWatch] makes one.
 //
-// A stack is a suspect if its bytes in use have grown in each of the last intervals, and if their
-// growth in these intervals together is more than five times the standard deviation of that
-// estimate. So chance alone hardly makes a suspect: a stack with small blocks needs about 25
-// samples of growth, which are 13 MiB with [DefaultRate]. A stack with blocks larger than the
-// rate needs a few.
+// It looks at each stack, and at the sum of all stacks with the same functions of Go: an object that a library
+// makes of forty parts has forty stacks, each of which grows by a fortieth. A suspect is a stack or a sum whose
+// bytes in use have grown in each of the last intervals, and whose growth in these intervals together is more
+// than five times the standard deviation of that estimate; or in the same way in intervals that are twice as
+// long. So chance alone hardly makes a suspect: small
+// blocks need about 25 samples of growth, which are 13 MiB with [DefaultRate]. Blocks larger than the
+// rate need a few.
 //
 // A program whose memory comes and goes in waves has suspects while a wave rises. An interval
 // should be longer than a wave. Bytes that change from interval to interval without a trend grow six times in a row
 // once in 5,040 times, and twelve times once in 6 × 10⁹.
 type Watch struct {
-	intervals int
+	mu     sync.Mutex
+	stacks trend // of all stacks, by their numbers
+	sums   trend // of all sums, by theirs
 
-	mu       sync.Mutex
-	readings [][]reading // of all stacks, by their numbers, at the beginning of each of the last intervals
+	sumOf []int32          // by the number of a stack: that of its sum; -1 if it has no functions of Go
+	byGo  map[uint64]int32 // the sums, by a hash of the functions of Go
+
+	found []Suspect // by the last look
+	err   error
 }
 
-// A reading is what a stack had in use at a time.
-type reading struct{ live, allocVar, freeVar float64 }
-
-func (r reading) variance() float64 { return max(0, r.allocVar-r.freeVar) }
-
-// A Suspect is a stack whose bytes in use keep growing.
+// A Suspect is a stack whose bytes in use keep growing, or the sum of several with the same functions of Go.
 type Suspect struct {
-	Library    string // as in [Library]
-	Live       int64  // bytes in use, an estimate
-	Grown      int64  // their growth in all intervals together, an estimate
-	GrownError int64  // the standard deviation of Grown, at most
-	Stack      []Frame
+	Library    string  // as in [Library], of Stack
+	Live       int64   // bytes in use, an estimate
+	Grown      int64   // their growth in all intervals together, an estimate
+	GrownError int64   // the standard deviation of Grown, at most
+	Stacks     int     // how many stacks have grown, or 1
+	Line       Frame   // in the program's main module, the innermost; or else in Go
+	Stack      []Frame // the one that has grown the most
 }
 
 // A Frame is a call on a stack.
@@ -56,7 +65,40 @@ func NewWatch(intervals int) *Watch {
 	if intervals < 1 {
 		panic("cmem: NewWatch: less than one interval")
 	}
-	return &Watch{intervals: intervals}
+	return &Watch{stacks: trend{intervals: intervals}, sums: trend{intervals: intervals}, byGo: map[uint64]int32{}}
+}
+
+// Every calls Look now, and whenever an interval has passed, until stop is called. [Watch.Suspects] returns
+// what the last one has found. An interval is at least a second. A look takes some 0.1 ms for each thousand
+// stacks.
+func (w *Watch) Every(interval time.Duration) (stop func()) {
+	var timer *time.Timer
+	var mu sync.Mutex // timer is set
+	mu.Lock()
+	defer mu.Unlock()
+	interval = max(interval, time.Second)
+	stopped := false
+	timer = time.AfterFunc(0, func() {
+		_, _ = w.Look() // Suspects has the error
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			timer.Reset(interval)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
+
+// Suspects returns what the last call of Look has returned.
+func (w *Watch) Suspects() ([]Suspect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.found, w.err
 }
 
 // Look ends an interval and begins the next one. It returns the suspects, those that have grown the
@@ -64,46 +106,172 @@ func NewWatch(intervals int) *Watch {
 // Look: once in a minute finds a leak of some hundred KiB in a second within minutes, and once in
 // an hour one of some KiB in a second within a day.
 //
-// A Watch keeps 24 bytes for each stack and interval.
+// A Watch keeps 48 bytes for each stack and interval, and as much for each sum.
 func (w *Watch) Look() ([]Suspect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.found, w.err = named(w.look(eachSite))
+	return w.found, w.err
+}
+
+// look ends an interval with the stacks that each calls its argument for, the newest first. The lock is held.
+func (w *Watch) look(each func(func(*site))) []*suspected {
 	var now []reading
-	var found []Suspect
-	suspects := map[int]bool{} // by their numbers
-	full := len(w.readings) == w.intervals
-	eachSite(func(s *site) {
+	sums := make([]reading, len(w.byGo))
+	each(func(s *site) {
 		if now == nil {
-			now = make([]reading, s.number+1) // the newest comes first
+			now = make([]reading, s.number+1)
 		}
 		live, _ := s.live()
 		r := reading{live, s.allocVar, s.freeVar}
 		now[s.number] = r
-		if full {
-			if grown, deviation := w.grows(s.number, r); grown > 0 {
-				found = append(found, Suspect{Live: round(live), Grown: round(grown), GrownError: round(deviation)})
-				suspects[s.number] = true
+		if sum := w.sum(s); sum >= 0 {
+			if n := int(sum) + 1 - len(sums); n > 0 {
+				sums = append(sums, make([]reading, n)...)
+			}
+			sums[sum].add(r)
+		}
+	})
+	all := w.suspects(now, sums)
+	w.stacks.add(now)
+	w.sums.add(sums)
+	return all
+}
+
+// sum returns the number of the sum of a stack, or -1.
+func (w *Watch) sum(s *site) int32 {
+	for len(w.sumOf) <= s.number {
+		w.sumOf = append(w.sumOf, unknownSum)
+	}
+	at := &w.sumOf[s.number]
+	if *at != unknownSum {
+		return *at
+	}
+	*at = -1
+	hash := fnv.New64a()
+	heapprofile.Parts(s.goPart, func(pcs []uintptr, isGo bool) {
+		for _, pc := range pcs {
+			if isGo {
+				*at = 0
+				_ = binary.Write(hash, binary.NativeEndian, uint64(pc))
 			}
 		}
 	})
-	if full {
-		w.readings = append(w.readings[:0], w.readings[1:]...)
+	if *at < 0 {
+		return -1
 	}
-	w.readings = append(w.readings, now)
-	if len(found) == 0 {
+	number, ok := w.byGo[hash.Sum64()]
+	if !ok {
+		number = int32(len(w.byGo))
+		w.byGo[hash.Sum64()] = number
+	}
+	*at = number
+	return number
+}
+
+const unknownSum = -2
+
+// A suspected is a Suspect without names. stack is the number of the one that has grown the most.
+type suspected struct {
+	Suspect
+	stack int
+	most  float64 // its growth
+}
+
+// suspects returns the sums that grow, and the stacks that do without their sum.
+func (w *Watch) suspects(now, sums []reading) (all []*suspected) {
+	bySum := map[int32]*suspected{}
+	for i, r := range sums {
+		if grown, deviation := w.sums.grows(i, r); grown > 0 {
+			s := &suspected{Suspect: Suspect{Live: round(r.live), Grown: round(grown), GrownError: round(deviation)}, stack: -1}
+			bySum[int32(i)] = s
+			all = append(all, s)
+		}
+	}
+	for i, r := range now {
+		sum := bySum[w.sumOf[i]]
+		if sum == nil {
+			if grown, deviation := w.stacks.grows(i, r); grown > 0 {
+				all = append(all, &suspected{
+					Suspect: Suspect{Live: round(r.live), Grown: round(grown), GrownError: round(deviation), Stacks: 1}, stack: i,
+				})
+			}
+			continue
+		}
+		grown := r.live - w.stacks.first(i).live
+		if grown > 0 {
+			sum.Stacks++
+		}
+		if sum.stack < 0 || grown > sum.most {
+			sum.stack, sum.most = i, grown
+		}
+	}
+	return all
+}
+
+// named returns the suspects with the names of their stacks.
+func named(all []*suspected) ([]Suspect, error) {
+	if len(all) == 0 {
 		return nil, nil
 	}
-	stacks, p, err := snapshot(func(s *site) bool { return suspects[s.number] }) // in the same order
+	byStack := map[int]*suspected{}
+	for _, s := range all {
+		byStack[s.stack] = s
+	}
+	stacks, p, err := snapshot(func(s *site) bool { return byStack[s.number] != nil })
 	if err != nil {
 		return nil, err
 	}
 	b := p.NewBuilder(Rate())
+	var found []Suspect
 	for i := range stacks {
+		s := &byStack[stacks[i].number].Suspect
 		sample := b.Sample(stacks[i].known())
-		found[i].Library, found[i].Stack = sample.Label["library"][0], framesOf(sample)
+		s.Library, s.Stack = sample.Label["library"][0], framesOf(sample)
+		s.Line = lineOf(s.Stack)
+		found = append(found, *s)
 	}
 	slices.SortStableFunc(found, func(x, y Suspect) int { return cmp.Compare(y.Grown, x.Grown) })
 	return found, nil
+}
+
+// A reading is what a stack, or a sum of stacks, had in use at a time.
+type reading struct{ live, allocVar, freeVar float64 }
+
+func (r reading) variance() float64 { return max(0, r.allocVar-r.freeVar) }
+
+func (r *reading) add(s reading) {
+	r.live += s.live
+	r.allocVar += s.allocVar
+	r.freeVar += s.freeVar
+}
+
+// A trend has the readings at the beginning of each of the last intervals, the oldest first, by numbers: as
+// many as there are intervals, and as many before.
+type trend struct {
+	intervals int
+	readings  [][]reading
+}
+
+func (t *trend) add(now []reading) {
+	if len(t.readings) == longest*t.intervals {
+		t.readings = append(t.readings[:0], t.readings[1:]...)
+	}
+	t.readings = append(t.readings, now)
+}
+
+// first returns the reading at the beginning of the last intervals.
+func (t *trend) first(number int) reading { return t.back(number, min(t.intervals, len(t.readings))) }
+
+// back returns the reading at the beginning of so many intervals: all zero before the number was seen first.
+func (t *trend) back(number, intervals int) (r reading) {
+	if intervals == 0 {
+		return r
+	}
+	if then := t.readings[len(t.readings)-intervals]; number < len(then) {
+		r = then[number]
+	}
+	return r
 }
 
 // certain is by how many standard deviations a suspect has grown at least. If the bytes in use are
@@ -111,30 +279,68 @@ func (w *Watch) Look() ([]Suspect, error) {
 // 3,400,000 times. With five intervals the estimates in between rise as well in one of 24 of these.
 const certain = 5
 
-// grows returns by how much a stack has grown since the first reading, and the standard deviation of
+// longest is how many intervals count as one, at most: half as much growth is seen in twice the time.
+const longest = 2
+
+// grows returns by how much a stack or sum has grown in the last intervals, and the standard deviation of
 // that, if it is a suspect; else 0.
-func (w *Watch) grows(number int, now reading) (grown, deviation float64) {
-	at := now
-	for _, earlier := range slices.Backward(w.readings) {
-		var before reading // all zero before the stack was seen first
-		if number < len(earlier) {
-			before = earlier[number]
+func (t *trend) grows(number int, now reading) (grown, deviation float64) {
+	for step := 1; step <= longest && step*t.intervals <= len(t.readings); step++ {
+		if t.rises(number, now, step) {
+			return growth(t.first(number), now)
 		}
+	}
+	return 0, 0
+}
+
+// rises reports whether a stack or sum has grown in each of the last intervals, and enough in all of them.
+func (t *trend) rises(number int, now reading, step int) bool {
+	at := now
+	for n := step; n <= step*t.intervals; n += step {
+		before := t.back(number, n)
 		if before.live >= at.live {
-			return 0, 0
+			return false
 		}
 		at = before
 	}
+	grown, deviation := growth(at, now)
+	return grown > certain*deviation
+}
+
+// growth returns by how much the bytes in use have grown, and the standard deviation of that, at most.
+func growth(then, now reading) (grown, deviation float64) {
 	// The variance of the growth is that of the blocks in use at one of the two times, and not at the
 	// other. Both bounds count more blocks: ends also those in use at both times, and calls also those
 	// that were allocated and freed in between.
-	ends := now.variance() + at.variance()
-	calls := (now.allocVar - at.allocVar) + (now.freeVar - at.freeVar)
-	grown, deviation = now.live-at.live, math.Sqrt(min(ends, calls))
-	if grown <= certain*deviation {
-		return 0, 0
+	ends := now.variance() + then.variance()
+	calls := (now.allocVar - then.allocVar) + (now.freeVar - then.freeVar)
+	return now.live - then.live, math.Sqrt(max(0, min(ends, calls)))
+}
+
+// mainModule is the path of the program's main module.
+var mainModule = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Path
 	}
-	return grown, deviation
+	return ""
+})
+
+// lineOf returns the innermost frame of the program's main module, or else of Go, without the functions that
+// cgo makes.
+func lineOf(stack []Frame) (line Frame) {
+	for _, f := range stack {
+		if f.Line == 0 || strings.Contains(f.Function, "._Cfunc_") || strings.Contains(f.Function, "_cgo") {
+			continue
+		}
+		rest, ok := strings.CutPrefix(f.Function, mainModule())
+		if strings.HasPrefix(f.Function, "main.") || ok && mainModule() != "" && (rest[0] == '.' || rest[0] == '/') {
+			return f
+		}
+		if line.Line == 0 {
+			line = f
+		}
+	}
+	return line
 }
 
 // framesOf returns the frames of a sample, innermost first.
@@ -150,6 +356,15 @@ func framesOf(sample *profile.Sample) []Frame {
 		}
 	}
 	return all
+}
+
+// text returns the line and the stack of a suspect in the format of a goroutine's trace.
+func (s *Suspect) text() string {
+	stack := stackText(s.Stack)
+	if s.Line.Line == 0 {
+		return stack
+	}
+	return stackText([]Frame{s.Line}) + "by way of\n" + stack
 }
 
 // stackText returns frames in the format of a goroutine's trace.

@@ -44,7 +44,7 @@ func (counted) Watch(intervals int) func() []census.CSuspect {
 		all, _ := w.Look() // as above
 		for _, s := range all {
 			list = append(list, census.CSuspect{
-				Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: stackText(s.Stack),
+				Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: s.text(),
 			})
 		}
 		return list

@@ -1,4 +1,4 @@
-//go:build !linux || !amd64 && !arm64
+//go:build !linux || (!amd64 && !arm64)
 
 // Package asmcall calls C from a function in assembly that runs on the stack of C, as purego does.
 package asmcall
