@@ -119,9 +119,10 @@ static uint8_t *rules(uint8_t *to, struct gowalk *w) {
 }
 #else
 static uint8_t *rules(uint8_t *to, struct gowalk *w) {
-	uintptr_t at[2], saved[2], stack = w->back + 56; // the stack pointer of crosscall2
-	if (cmem_read_memory(w->fd, at, w->back, sizeof at) != sizeof at || !cmem_is_go(at[1]) ||
-		cmem_read_memory(w->fd, saved, stack + 176, sizeof saved) != sizeof saved || saved[0] != at[0] ||
+	// asmcgocall has written over the frame pointer that cgocallback has saved below its stack pointer.
+	uintptr_t pc, saved[2], stack = w->back + 56; // the stack pointer of crosscall2
+	if (cmem_read_memory(w->fd, &pc, w->back + 8, sizeof pc) != sizeof pc || !cmem_is_go(pc) ||
+		cmem_read_memory(w->fd, saved, stack + 176, sizeof saved) != sizeof saved || saved[0] <= stack ||
 		cmem_is_go(saved[1]))
 		return 0;
 	for (int i = 0; i < 10; i++)
