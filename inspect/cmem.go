@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/cheapgo/cheap/internal/census"
 )
@@ -85,17 +86,53 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 const (
 	defaultGrowth   = 10 * time.Second
 	growthIntervals = 6
+	shortestGrowth  = time.Second
 )
 
-// growth has the stacks that keep growing, for the page. A request ends an interval, so nothing is
-// done while no page is open.
+// growth has the stacks that keep growing, for the page. From start on it looks by itself, as long as it is
+// in use.
 type growth struct {
 	interval time.Duration // does not change
 
 	mu        sync.Mutex
 	end       func() []census.CSuspect // ends an interval
 	last      GrowthFigures
-	intervals int // that have begun since end was made
+	intervals int // that have begun
+}
+
+// start has the first interval begin, if the C heap is counted.
+func (g *growth) start() {
+	if !cmemRuns() || !g.look() {
+		return
+	}
+	again := weak.Make(g)
+	every := max(g.interval, shortestGrowth)
+	var tick func()
+	tick = func() {
+		if g := again.Value(); g != nil {
+			g.look()
+			time.AfterFunc(every, tick)
+		}
+	}
+	time.AfterFunc(every, tick)
+}
+
+// look ends an interval, and begins one. It reports whether that is the first.
+func (g *growth) look() (first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if first = g.end == nil; first {
+		g.end = census.C().Watch(growthIntervals)
+	}
+	g.last = GrowthFigures{Time: time.Now(), Seconds: (growthIntervals * g.interval).Seconds(), Suspects: []Growth{}}
+	for _, s := range g.end() {
+		g.last.Suspects = append(g.last.Suspects, Growth(s))
+	}
+	if g.intervals++; g.intervals <= growthIntervals {
+		left := time.Duration(growthIntervals+1-g.intervals) * g.interval
+		g.last.Note = fmt.Sprintf("The first suspects can be named in %v.", left)
+	}
+	return first
 }
 
 // GrowthFigures are the JSON of the stacks of the C heap that keep growing.
@@ -116,36 +153,25 @@ type Growth struct {
 	Stack   string `json:"stack"`   // functions of C, and then of Go, in the format of a goroutine's trace
 }
 
-// read ends the interval, if it is long enough, and returns what the last ones have shown.
+// read returns what the last intervals have shown.
 func (g *growth) read(program string) GrowthFigures {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if has, why := cmemState(); !has || why != "" {
 		if !has {
 			why = "The program does not import module cmem."
 		}
 		return GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []Growth{}}
 	}
-	now := time.Now()
-	if g.end == nil {
-		g.end = census.C().Watch(growthIntervals)
+	g.mu.Lock()
+	begun := g.end != nil
+	g.mu.Unlock()
+	if !begun {
+		g.start()
 	}
-	switch since := now.Sub(g.last.Time); {
-	case since > 2*max(g.interval, defaultGrowth): // no page was open: the interval is too long
-		g.end, g.intervals = census.C().Watch(growthIntervals), 0
-	case since < g.interval-g.interval/20: // a page that is a little early
-		return g.last
-	}
-	all := growthIntervals * g.interval
-	g.last = GrowthFigures{Time: now, Program: program, Seconds: all.Seconds(), Suspects: []Growth{}}
-	for _, s := range g.end() {
-		g.last.Suspects = append(g.last.Suspects, Growth(s))
-	}
-	if g.intervals++; g.intervals <= growthIntervals {
-		left := time.Duration(growthIntervals+1-g.intervals) * g.interval
-		g.last.Note = fmt.Sprintf("The first suspects can be named in %v, if a page stays open.", left)
-	}
-	return g.last
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.last
+	f.Program = program
+	return f
 }
 
 // serveGrowth answers with GrowthFigures.

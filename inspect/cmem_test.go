@@ -213,44 +213,83 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestGrowth asks in the rhythm of a page, and of two, and after a pause.
+// TestGrowth has a handler whose first reader comes after an hour, and one that nobody refers to any more.
 func TestGrowth(t *testing.T) { synctest.Test(t, testGrowth) }
 
 func testGrowth(t *testing.T) {
 	withCHeap(t, "", &census.CCounts{})
 	const growthInterval = defaultGrowth
-	g := growth{interval: growthInterval}
+	g := &growth{interval: growthInterval}
+	g.start()
 	after := func(d time.Duration) GrowthFigures {
 		time.Sleep(d)
+		synctest.Wait()
 		return g.read("program")
 	}
 	f := g.read("program")
-	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") {
+	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") || f.Program != "program" {
 		t.Errorf("at first: %+v", f)
 	}
-	for range growthIntervals { // the second of two pages asks in between
-		was := g.last.Time
-		if f = after(growthInterval / 2); !f.Time.Equal(was) {
-			t.Errorf("a look in the middle of an interval: %+v", f)
-		}
-		f = after(growthInterval / 2)
+	if f = after(growthIntervals*growthInterval - 1); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 10s") {
+		t.Errorf("before the last interval ends: %+v", f)
 	}
-	if len(f.Suspects) != 1 || f.Note != "" || f.Suspects[0].Grown != 6<<20 {
+	if f = after(1); len(f.Suspects) != 1 || f.Note != "" || f.Suspects[0].Grown != 6<<20 {
 		t.Errorf("after some intervals: %+v", f)
 	}
-	if again := g.read("program"); len(again.Suspects) != 1 || again.Time != f.Time {
+	if again := after(growthInterval - 1); len(again.Suspects) != 1 || again.Time != f.Time {
 		t.Errorf("a moment later: %+v", again)
 	}
-	if f = after(time.Hour); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") {
+	if f = after(time.Hour); len(f.Suspects) != 1 || time.Since(f.Time) >= growthInterval {
 		t.Errorf("after an hour without a page: %+v", f)
+	}
+	late := &growth{interval: growthInterval} // module cmem was off when it was made
+	if f = late.read("program"); !strings.Contains(f.Note, "in 1m0s") {
+		t.Errorf("of one that was not started: %+v", f)
 	}
 
 	h := &handler{growth: growth{interval: growthInterval}}
 	h.growth.end = census.C().Watch(0)
-	h.growth.last.Time = time.Now().Add(-growthInterval)
 	h.growth.intervals = growthIntervals
+	h.growth.look()
 	text := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, false) }), "GET", "growth.txt", nil).Body.String()
 	if want := "liba.so: about 7 MiB in use, grown by 6 MiB ± 1 MiB in 1m0s; allocated by\nleak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
+}
+
+// A lookedAt counts how often somebody looks.
+type lookedAt struct {
+	cHeap
+	n *int
+}
+
+func (h lookedAt) Watch(int) func() []census.CSuspect {
+	return func() []census.CSuspect { *h.n++; return nil }
+}
+
+// TestGrowthEnds has a handler that nobody refers to any more.
+func TestGrowthEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		was := census.SetCHeap(lookedAt{cHeap{"", &census.CCounts{}}, &looks})
+		defer census.SetCHeap(was)
+		h := Handler(Options{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if looks < 6 {
+			t.Errorf("%d looks in a minute", looks)
+		}
+		runtime.KeepAlive(h)
+		runtime.GC() // h is gone
+		for range 10 {
+			before := looks
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if looks == before {
+				return
+			}
+			runtime.GC()
+		}
+		t.Error("it still looks")
+	})
 }
