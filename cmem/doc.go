@@ -47,9 +47,9 @@
 //
 // # What a stack has
 //
-// The 96 innermost functions of C and the 64 innermost of Go. If C calls itself more than 1,000
-// times, or a part of it was compiled without tables for unwinding, the functions of Go are
-// missing. A stack of Go that C has called ends with the frame [called from C].
+// The 96 innermost functions of C, and the 64 innermost of Go. If C has called these, those that have called C
+// follow, and so on: 128 in all. Functions of C are missing where C calls itself more than 1,000 times, or was
+// compiled without tables for unwinding.
 //
 // # Where it does nothing
 //

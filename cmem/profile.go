@@ -14,9 +14,9 @@ import (
 // [SetRate].
 //
 // The format is that of pprof, compressed: go tool pprof reads it. Functions of Go have their
-// names, files and lines. Functions of C have the names of the symbol tables; where there is
-// none, go tool pprof looks for the debug information of the file. A stack of Go that C has called
-// ends with the frame [called from C].
+// names, files and lines. Functions of C have the names of the symbol tables, demangled; those of a stripped
+// file are looked for in /usr/lib/debug. Where C has called Go, the functions of C follow those of Go, or the
+// frame [called from C] stands for them.
 func WriteProfile(w io.Writer) error {
 	p, err := Profile()
 	if err != nil {

@@ -12,6 +12,8 @@ require (
 	golang.org/x/term v0.47.0
 )
 
+require github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
+
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/cheapgo/cheap/cmem v0.0.0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/symbols"
+	"github.com/ianlancetaylor/demangle"
 )
 
 // A Mapping is a range of addresses at which a file lies whose code may be run.
@@ -83,6 +84,12 @@ func (m *Mapping) function(pc uint64) string {
 		return ""
 	}
 	return m.symbols.At(pc - m.Start + m.Offset)
+}
+
+// plainName returns the name that a function of C++ or Rust has in its source, as go tool pprof shows it: without
+// parameters and those of templates. Other names stay as they are.
+func plainName(symbol string) string {
+	return demangle.Filter(symbol, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
 }
 
 // tables has the files that were read. A file that is replaced has another inode.

@@ -251,7 +251,9 @@ func (b *Builder) location(k locationKey) *profile.Location {
 		default:
 			name = fmt.Sprintf("%s+%#x", filepath.Base(m.File), uint64(k.pc)-m.Start+m.Offset)
 		}
-		l.Line = []profile.Line{{Function: b.function(name, "")}}
+		f := b.function(plainName(name), "")
+		f.SystemName = name
+		l.Line = []profile.Line{{Function: f}}
 	}
 	return l
 }

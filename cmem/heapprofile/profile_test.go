@@ -73,6 +73,22 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// TestPlainName has symbols of C, C++ and Rust.
+func TestPlainName(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"sqlite3MemMalloc": "sqlite3MemMalloc",
+		"_ZN6duckdb9DataChunk10InitializeERNS_9AllocatorE":                    "duckdb::DataChunk::Initialize",
+		"_ZNSt6vectorIiSaIiEE7reserveEm":                                      "std::vector::reserve",
+		"_ZN5alloc7raw_vec19RawVec$LT$T$C$A$GT$8grow_one17h0123456789abcdefE": "alloc::raw_vec::RawVec<T,A>::grow_one",
+		"_RNvCs1234_7mycrate3foo":                                             "mycrate::foo",
+		"_Znwm":                                                               "operator new",
+	} {
+		if got := plainName(symbol); got != want {
+			t.Errorf("%s: %s, want %s", symbol, got, want)
+		}
+	}
+}
+
 // served returns what go tool pprof shows of a profile that a program serves. It asks the program for
 // names of functions if the profile does not have all, and shows nothing if there is no answer.
 func served(t *testing.T, p *profile.Profile) string {

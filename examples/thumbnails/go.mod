@@ -7,7 +7,10 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
-require github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+require (
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+	github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

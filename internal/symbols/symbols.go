@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/hex"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -25,7 +26,11 @@ type function struct {
 
 // Read reads a file. Without goToo the functions of Go, of which the runtime has the names, are left
 // out: they would take some MiB.
-func Read(path string, goToo bool) (*Table, error) {
+func Read(path string, goToo bool) (*Table, error) { return read(path, goToo, "/usr/lib/debug") }
+
+// read is Read. If the file has been stripped, its symbols are those of the file in the folder debug that has its
+// build ID, if that is installed.
+func read(path string, goToo bool, debug string) (*Table, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, err
@@ -38,6 +43,12 @@ func Read(path string, goToo bool) (*Table, error) {
 		}
 	}
 	static, _ := f.Symbols() // a stripped file has none
+	if len(static) == 0 && len(t.BuildID) > 2 {
+		if d, err := elf.Open(filepath.Join(debug, ".build-id", t.BuildID[:2], t.BuildID[2:]+".debug")); err == nil {
+			static, _ = d.Symbols()
+			d.Close()
+		}
+	}
 	dynamic, _ := f.DynamicSymbols()
 	text, etext := Value(static, "runtime.text"), Value(static, "runtime.etext")
 	for _, s := range slices.Concat(static, dynamic) {

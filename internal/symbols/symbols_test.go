@@ -6,23 +6,51 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
+
+// build builds a small program with these flags, and returns its name.
+func build(t *testing.T, program string, flags ...string) string {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", program}, flags, []string{source})...)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// TestDebugFile has a program without symbols, and a file with those, in the folder for such files.
+func TestDebugFile(t *testing.T) {
+	t.Parallel()
+	debug := t.TempDir()
+	folder := filepath.Join(debug, ".build-id", "12")
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	program := build(t, filepath.Join(t.TempDir(), "main"), "-ldflags=-s -B=0x123456")
+	whole, err := Read(build(t, filepath.Join(folder, "3456.debug"), "-ldflags=-B=0x123456"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none, err := read(program, true, t.TempDir()); err != nil || len(none.functions) != 0 {
+		t.Fatalf("%d functions without the file; %v", len(none.functions), err)
+	}
+	if table, err := read(program, true, debug); err != nil || len(whole.functions) == 0 || !slices.Equal(table.functions, whole.functions) {
+		t.Errorf("%d functions, want %d; %v", len(table.functions), len(whole.functions), err)
+	}
+}
 
 // TestRead builds a program, and looks for a function by its offset in the file. The file of this
 // test has no symbols: go test leaves them out.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", "build", "-o", program, source)
-	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := build(t, filepath.Join(t.TempDir(), "main"))
 	f, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)
