@@ -56,6 +56,11 @@ enum { cmem_probe_most = 64 };
 int cmem_probe(uintptr_t pcs[cmem_probe_most]);
 void cmem_unprobe(void);
 
+// cmem_tables_as has the unwinder get other tables from now on, or not be called, as with other C libraries. It
+// returns what was before. It is for tests.
+enum { cmem_no_tables, cmem_its_own_tables, cmem_tables_of_modules };
+int cmem_tables_as(int which);
+
 // cmem_initial reports whether the address is in a file that was mapped when the program began. Such
 // a file is never unmapped.
 int cmem_initial(uintptr_t pc);

@@ -32,6 +32,7 @@
 //	threads.c    the counts of each thread
 //	exact.c      the bytes in use, exactly
 //	memory.c     reading memory that may not be mapped
+//	modules.c    the files that are mapped, and their tables for unwinding
 //	gostack.c    the frames of Go on a stack
 //	tables.c     the tables of the unwinder
 //	walk.c       the stack of C and Go functions that has called malloc
@@ -235,6 +236,19 @@ hidden int cmem_open_memory(void);
 // copied.
 hidden size_t cmem_read_memory(int fd, void *to, uintptr_t p, size_t n);
 
+// ---- modules.c
+
+// cmem_modules_start finds the files that are mapped when the program begins.
+hidden void cmem_modules_start(void);
+
+// cmem_module_of returns where the file is mapped that has the address, and 0 if there is none. It takes the lock.
+hidden int cmem_module_of(uintptr_t pc, uintptr_t *from, uintptr_t *to);
+hidden int cmem_in_module(uintptr_t pc);
+
+// cmem_module_table returns the table for unwinding of the function that has the address, and where the function
+// begins; or 0. It takes the lock.
+hidden const void *cmem_module_table(uintptr_t pc, void **function);
+
 // ---- gostack.c
 
 // A gowalk collects the frames of a goroutine.
@@ -293,9 +307,9 @@ hidden void cmem_tables_end(void);
 // code: that of a function without a table lies in a file.
 hidden int cmem_is_code(uintptr_t pc);
 
-// cmem_unwinder finds the file of the unwinder. It returns 0 if the unwinder may call malloc with its
-// locks held, and cmem_unwinds cannot tell.
-hidden int cmem_unwinder(void);
+// cmem_tables_start finds out whether the unwinder may be called, which is what cmem_may_unwind returns.
+hidden void cmem_tables_start(void);
+hidden int cmem_may_unwind(void);
 
 // cmem_unwinds reports whether the function that returns to caller is a part of the unwinder, which
 // may hold a lock that cmem_walk needs.

@@ -24,10 +24,6 @@ static const char *why_off(void) {
 #endif
 	if (e && strcmp(e, "off") == 0)
 		return "CHEAPCMEM is off in the environment";
-	if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))
-		return "the unwinder takes a lock with this C library, which is not glibc 2.35 or newer";
-	if (!cmem_unwinder())
-		return "the unwinder is linked into the program, and is older than that of GCC 13: it allocates with a lock held that it needs to look at a stack";
 	return "";
 }
 
@@ -59,8 +55,9 @@ __attribute__((constructor(101))) static void start(void) {
 	// 2. Find out whether the package works here. The call by which it may do so needs cmem_none, so
 	// no thread has a record yet.
 	off = why_off();
-	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind.
+	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind. Find out how stacks are walked.
 	cmem_memory_start();
+	cmem_tables_start();
 #ifdef CMEM_SHARED
 	// 4. Map the file over the variables that it has, which nothing but cmem_none has written.
 	struct header *h = cmem_preload_open();

@@ -23,13 +23,22 @@
 #pragma weak _Unwind_Backtrace // see walk.c
 #endif
 
-static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock
+static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock; 0 before glibc 2.35
 
-// The file that has the unwinder.
+// Which tables the unwinder gets in a walk.
+static enum {
+	no_tables =
+		cmem_no_tables, // it must not be called: it would take a lock, with which the program may wait for this thread
+	its_own = cmem_its_own_tables,       // libgcc finds them without a lock
+	of_modules = cmem_tables_of_modules, // this file does
+} tables;
+
+// The file that has the unwinder; 0 if it is linked into the program.
 static uintptr_t unwinder, unwinder_end;
 
 static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
 static __thread struct jump *volatile jump __attribute__((tls_model("initial-exec")));
+static volatile int asked; // the unwinder has called cmem_find_table
 
 void cmem_tables_begin(struct jump *j) {
 	jump = j;
@@ -75,7 +84,13 @@ const void *cmem_find_table(void *pc, struct bases *b) {
 		*b = (struct bases){0, 0, pc};
 		return &j->table.fde_length;
 	}
-	const void *table = f ? f(pc, b) : 0;
+	if (walking && tables == of_modules)
+		asked = 1;
+	const void *table = walking && tables == of_modules ? cmem_module_table((uintptr_t)pc, &b->function)
+		: f                                             ? f(pc, b)
+														: 0;
+	if (walking && tables == of_modules)
+		b->text = b->data = 0;
 	if (!walking)
 		return table;
 	walking = table ? 1 : 2;
@@ -148,52 +163,54 @@ int cmem_jump(struct jump *j, struct gowalk *w, void *function) { return 0; }
 
 int cmem_is_code(uintptr_t pc) {
 	char object[256];
-	return walking != 2 || !find_object || find_object((void *)(pc - 1), object) == 0;
+	if (walking != 2)
+		return 1;
+	if (tables == of_modules)
+		return cmem_in_module(pc - 1);
+	return !find_object || find_object((void *)(pc - 1), object) == 0;
 }
 
-// The files that were mapped when the program began. Those beyond most_files count as loaded later.
-enum { most_files = 256 };
-static struct { uintptr_t from, to; } files[most_files];
-static int num_files;
+int cmem_may_unwind(void) { return tables != no_tables; }
 
-static int file(struct dl_phdr_info *info, size_t size, void *arg) {
+int cmem_tables_as(int which) {
+	int was = tables;
+	if (which != was)
+		tables = which;
+	return was;
+}
+
+static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
+
+void cmem_tables_start(void) {
+	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace"), here = (uintptr_t)cmem_tables_start;
 	uintptr_t from, to;
-	cmem_extent(info, &from, &to);
-	if (num_files < most_files) {
-		files[num_files].from = from;
-		files[num_files++].to = to;
-	}
-	return 0;
-}
-
-int cmem_initial(uintptr_t pc) {
-	for (int i = 0; i < num_files; i++)
-		if (pc >= files[i].from && pc < files[i].to)
-			return 1;
-	return 0;
-}
-
-int cmem_unwinder(void) {
-	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace"), here = (uintptr_t)cmem_unwinder;
-	if (num_files == 0)
-		dl_iterate_phdr(file, 0);
+	cmem_modules_start();
 	if (!at)
 		at = (uintptr_t)_Unwind_Backtrace;
 	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
+	if (!at || !cmem_module_of(at, &from, &to))
+		return;
+	if (here >= from && here < to) {
+		// It is linked into the program, and calls no function of this file. Before GCC 13 it allocates with a lock
+		// held that it needs to look at a stack.
+		tables = find_object && __GNUC__ >= 13 ? its_own : no_tables;
+		return;
+	}
+	unwinder = from;
+	unwinder_end = to;
+	if (find_object)
+		tables = its_own;
 #ifdef EXPORTS_TABLE
 	cmem_find_table((void *)&ends, &(struct bases){0}); // finds the next one, before it is needed
+	if (!find_object) {
+		tables = of_modules;
+		cmem_tables_begin(0);
+		_Unwind_Backtrace(nothing, 0);
+		cmem_tables_end();
+		if (!asked)
+			tables = no_tables;
+	}
 #endif
-	for (int i = 0; i < num_files; i++)
-		if (at >= files[i].from && at < files[i].to) {
-			unwinder = files[i].from;
-			unwinder_end = files[i].to;
-			if (here >= unwinder && here < unwinder_end) {
-				unwinder = unwinder_end = 0;
-				return __GNUC__ >= 13;
-			}
-			return 1;
-		}
-	return 0;
 }
 
 int cmem_unwinds(void *caller) { return (uintptr_t)caller >= unwinder && (uintptr_t)caller < unwinder_end; }

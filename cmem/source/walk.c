@@ -14,8 +14,8 @@
 #include <unwind.h>
 
 #ifndef __GLIBC__
-// The package is off, and the unwinder of a system that has another C library as well cannot be
-// linked. So the program need not have it.
+// The unwinder is not called, and that of a system that has another C library as well cannot be linked. So the
+// program need not have it.
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIP
 #pragma weak _Unwind_GetCFA
@@ -70,7 +70,7 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 	struct walk w = {.pcs = g->pcs + g->n, .most = g->most - g->n, .jump = &jump};
 	if (w.most > most_between)
 		w.most = most_between;
-	if (cmem_jump(&jump, g, (void *)between)) {
+	if (cmem_may_unwind() && cmem_jump(&jump, g, (void *)between)) {
 		cmem_tables_begin(&jump);
 		_Unwind_Backtrace(beyond, &w);
 		cmem_tables_end();
@@ -82,9 +82,11 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 
 void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
-	cmem_tables_begin(0);
-	_Unwind_Backtrace(frame, &w);
-	cmem_tables_end();
+	if (cmem_may_unwind()) {
+		cmem_tables_begin(0);
+		_Unwind_Backtrace(frame, &w);
+		cmem_tables_end();
+	}
 	if (w.n == 0 && !cmem_is_go((uintptr_t)caller))
 		pcs[w.n++] = (uintptr_t)caller; // the unwinder knows nothing of this function
 	*c = w.n;
@@ -97,7 +99,11 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 int cmem_probe(uintptr_t pcs[cmem_probe_most]) {
 	uintptr_t c[most_c];
 	struct walk w = {.pcs = c, .most = most_c};
-	_Unwind_Backtrace(frame, &w);
+	if (cmem_may_unwind()) {
+		cmem_tables_begin(0);
+		_Unwind_Backtrace(frame, &w);
+		cmem_tables_end();
+	}
 	struct gowalk g = {.pcs = pcs, .most = cmem_probe_most};
 	return cmem_go_probe(&g, w.go, w.sp);
 }

@@ -5,6 +5,7 @@
 // handlers, and blocks that are not from malloc.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -279,3 +280,38 @@ void cwork_exit(void) {
 	atexit(late);
 	exit(0);
 }
+
+// cwork_tables compares the tables for unwinding that package cmem finds with those of libgcc, at every 16th byte of
+// the code of all files. It returns how many addresses have one, and how many have another one in *wrong.
+struct bases {
+	void *text, *data, *function;
+};
+extern const void *_Unwind_Find_FDE(void *, struct bases *) __attribute__((weak));
+extern const void *cmem_module_table(uintptr_t pc, void **function) __attribute__((weak));
+static int in_file(struct dl_phdr_info *info, size_t size, void *arg) {
+	int *n = arg;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X))
+			continue;
+		for (uintptr_t pc = from; pc < from + info->dlpi_phdr[i].p_memsz; pc += 16) {
+			struct bases b = {0};
+			void *function = 0;
+			const void *theirs = _Unwind_Find_FDE((void *)pc, &b), *ours = cmem_module_table(pc, &function);
+			n[0] += theirs != 0;
+			n[1] += theirs != ours || (theirs && function != b.function);
+		}
+	}
+	return 0;
+}
+int cwork_tables(int *wrong) {
+	int n[2] = {0};
+	if (_Unwind_Find_FDE && cmem_module_table)
+		dl_iterate_phdr(in_file, n);
+	*wrong = n[1];
+	return n[0];
+}
+
+// cwork_tables_as is cmem_tables_as.
+extern int cmem_tables_as(int which) __attribute__((weak));
+int cwork_tables_as(int which) { return cmem_tables_as ? cmem_tables_as(which) : -1; }

@@ -13,6 +13,8 @@ package cwork
 // void cwork_exit(void);
 // int cwork_sqlite_forgets(void);
 // void *cwork_handmade(uintptr_t junk, size_t n);
+// int cwork_tables(int *wrong);
+// int cwork_tables_as(int which);
 import "C"
 
 import (
@@ -65,3 +67,22 @@ func SQLiteForgets() bool { return C.cwork_sqlite_forgets() != 0 }
 func HandMade(junk uintptr, n int) unsafe.Pointer {
 	return C.cwork_handmade(C.uintptr_t(junk), C.size_t(n))
 }
+
+// Tables compares the tables for unwinding that package cmem finds with those that libgcc does. It returns at how many
+// addresses there is one, and at how many another one.
+func Tables() (n, wrong int) {
+	var w C.int
+	n = int(C.cwork_tables(&w))
+	return n, int(w)
+}
+
+// What the unwinder of package cmem gets: nothing, so it is not called; or tables that libgcc finds; or those that
+// package cmem does.
+const (
+	NoTables = iota
+	ItsOwnTables
+	TablesOfModules
+)
+
+// TablesAs has it get others from now on, and returns what it got before.
+func TablesAs(which int) (was int) { return int(C.cwork_tables_as(C.int(which))) }
