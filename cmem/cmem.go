@@ -33,12 +33,6 @@ func init() {
 	probe()
 }
 
-// cgocall is the function by which Go calls C. It is a function of the runtime that cgo and others call by
-// its name, so its name stays.
-//
-//go:linkname cgocall runtime.cgocall
-func cgocall(fn, arg unsafe.Pointer) int32
-
 // probe finds out how the stack of a goroutine is found from a stack of C, by a call of C that
 // looks for the functions that have called it. If it does not find them, as may be with a later
 // version of Go, stacks have no functions of Go.
@@ -49,8 +43,9 @@ func probe() {
 		return
 	}
 	entry := reflect.ValueOf(cgocall).Pointer()
-	end, f := entry, runtime.FuncForPC(entry)
-	for end++; runtime.FuncForPC(end) == f; end++ {
+	end := entry
+	for entryOf(end) == entry {
+		end += 16 // to which functions are aligned
 	}
 	C.cmem_set_cgocall(C.uintptr_t(entry), C.uintptr_t(end))
 	var pcs [C.cmem_probe_most]C.uintptr_t
@@ -62,6 +57,12 @@ func probe() {
 		}
 	}
 	C.cmem_unprobe()
+}
+
+// entryOf returns where the function of an address begins, which other functions may be inlined in.
+func entryOf(pc uintptr) uintptr {
+	f, _ := runtime.CallersFrames([]uintptr{pc + 1}).Next()
+	return f.Entry
 }
 
 // ownName returns the name of the function that calls it, which has a frame.

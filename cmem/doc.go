@@ -53,12 +53,14 @@
 //
 // # Where it does nothing
 //
-// It needs Linux, cgo, and glibc 2.35 or newer; [Off] says in a sentence why it does nothing
-// elsewhere: without cgo, with the build tags cheap_nocmem, asan and msan, with CHEAPCMEM=off in
+// It needs Linux and cgo; [Off] says in a sentence why it does nothing elsewhere: without cgo, with
+// the build tags cheap_nocmem, asan and msan, with CHEAPCMEM=off in
 // the environment, in a program that is linked statically or brings a malloc of its own, and in a
-// library or plugin of a program that does not have it. With musl, linked dynamically, it counts
-// calls and bytes, and samples nothing. In the child of a fork nothing is sampled until it calls
+// library or plugin of a program that does not have it. In the child of a fork nothing is sampled until it calls
 // exec.
+//
+// With musl, and where libgcc is linked statically into a program and is older than GCC 13 or than glibc 2.35, the
+// C part of a stack is only what has called malloc: an unwinder that takes a lock is not called.
 //
 // # Concurrency
 //

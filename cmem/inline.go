@@ -2,7 +2,12 @@
 
 package cmem
 
-import _ "unsafe" // for linkname
+import "unsafe" // for linkname
+
+// cgocall is the function by which Go calls C. Cgo and others call it by its name, so the name stays.
+//
+//go:linkname cgocall runtime.cgocall
+func cgocall(fn, arg unsafe.Pointer) int32
 
 // expand returns the program counters of all functions that were inlined at the last one of the
 // stack. runtime/pprof completes the stacks of its CPU profile by it.

@@ -29,7 +29,7 @@ Examples:
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
 
-It needs Linux, glibc 2.35 or newer and a C compiler: it compiles a small
+It needs Linux, glibc and a C compiler: it compiles a small
 library, which the dynamic linker loads into the program before all others, and
 which counts the calls of malloc and its like. So a program that is linked
 statically cannot be recorded, nor one that gets other rights when it starts:
