@@ -48,7 +48,8 @@
 // # What a stack has
 //
 // The 96 innermost functions of C, and the 64 innermost of Go. If C has called these, those that have called C
-// follow, and so on: 128 in all. Functions of C are missing where C calls itself more than 1,000 times, or was
+// follow, and so on: 128 in all. A stack of a thread that C has made ends with the name of that, as in
+// [thread worker]. Functions of C are missing where C calls itself more than 1,000 times, or was
 // compiled without tables for unwinding.
 //
 // # Where it does nothing

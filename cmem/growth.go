@@ -149,14 +149,14 @@ func (w *Watch) sum(s *site) int32 {
 	}
 	*at = -1
 	hash := fnv.New64a()
-	heapprofile.Parts(s.goPart, func(pcs []uintptr, isGo bool) {
+	for kind, pcs := range heapprofile.Parts(s.goPart) {
 		for _, pc := range pcs {
-			if isGo {
+			if kind == heapprofile.GoPart {
 				*at = 0
 				_ = binary.Write(hash, binary.NativeEndian, uint64(pc))
 			}
 		}
-	})
+	}
 	if *at < 0 {
 		return -1
 	}

@@ -29,9 +29,9 @@ func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 			s := &all[i]
 			unmapped := func(pc uintptr) bool { return !p.Mapped(pc) }
 			s.stale = s.stale || n != closed() || slices.ContainsFunc(s.c, unmapped)
-			heapprofile.Parts(s.goPart, func(pcs []uintptr, isGo bool) {
-				s.stale = s.stale || !isGo && slices.ContainsFunc(pcs, unmapped)
-			})
+			for kind, pcs := range heapprofile.Parts(s.goPart) {
+				s.stale = s.stale || kind == heapprofile.CPart && slices.ContainsFunc(pcs, unmapped)
+			}
 		}
 		findLibraries(all, p)
 		return all, p, nil

@@ -74,11 +74,11 @@ func (s *site) known() *heapprofile.Site {
 	if s.stale {
 		c, goPart = slices.Clone(s.c), slices.Clone(s.goPart)
 		hide(c)
-		heapprofile.Parts(goPart, func(pcs []uintptr, isGo bool) {
-			if !isGo {
+		for kind, pcs := range heapprofile.Parts(goPart) {
+			if kind == heapprofile.CPart {
 				hide(pcs)
 			}
-		})
+		}
 	}
 	return &heapprofile.Site{
 		C: c, Go: goPart, Library: s.library,

@@ -3,9 +3,13 @@
 package heapprofile
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
+	"math/bits"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,8 +22,8 @@ import (
 // sampling began.
 type Site struct {
 	C []uintptr // return addresses; 0 in a library that was unloaded
-	// Go has the return addresses behind these. Where C has called Go, the number of addresses of C follows, and
-	// these. It is 0 where they are not known.
+	// Go is what follows: return addresses of Go; where C has called Go, the number of addresses of C, and these; and
+	// the name of the thread. See [Parts].
 	Go []uintptr
 
 	Library string // "" if it is to be found from the addresses
@@ -100,6 +104,7 @@ type Builder struct {
 	byMapping map[*Mapping]*profile.Mapping
 	locations map[locationKey]*profile.Location
 	functions map[string]*profile.Function
+	threads   map[string]*profile.Location
 }
 
 // NewBuilder returns a Builder for sites that were sampled with that rate, in bytes.
@@ -119,6 +124,7 @@ func (p *Process) NewBuilder(rate int) *Builder {
 		byMapping: map[*Mapping]*profile.Mapping{},
 		locations: map[locationKey]*profile.Location{},
 		functions: map[string]*profile.Function{},
+		threads:   map[string]*profile.Location{},
 	}
 	if p.Peak {
 		b.p.SampleType = append(b.p.SampleType, &profile.ValueType{Type: "peak_space", Unit: "bytes"})
@@ -174,43 +180,92 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 	for _, pc := range s.C {
 		sample.Location = append(sample.Location, b.location(locationKey{pc, inC}))
 	}
-	Parts(s.Go, func(pcs []uintptr, isGo bool) {
-		if !isGo && len(pcs) == 0 {
-			sample.Location = append(sample.Location, b.location(locationKey{0, calledFromC}))
-		}
-		for _, pc := range pcs {
-			if !isGo {
-				sample.Location = append(sample.Location, b.location(locationKey{pc, inC}))
-				continue
-			}
-			l := b.location(locationKey{pc, inGo})
-			if len(l.Line) == 0 || !isSwitch(l.Line[len(l.Line)-1].Function.Name) {
-				sample.Location = append(sample.Location, l)
-			}
-		}
-	})
+	for kind, pcs := range Parts(s.Go) {
+		sample.Location = append(sample.Location, b.part(kind, pcs)...)
+	}
 	if len(s.C)+len(s.Go) == 0 {
 		sample.Location = append(sample.Location, b.location(locationKey{1, calledFromC}))
 	}
 	return sample
 }
 
-// lowestCode is above the number of addresses of C that a site can have, and below all addresses of code.
+// lowestCode is above the numbers that the Go part of a site can have, and below all addresses of code.
 const lowestCode = 4096
 
-// Parts calls f for each run of return addresses of Go, and for each of C, in the Go part of a site.
-func Parts(goPart []uintptr, f func(pcs []uintptr, isGo bool)) {
-	for from, i := 0, 0; ; i++ {
-		if i < len(goPart) && goPart[i] >= lowestCode {
+// part returns the locations of a part of a stack.
+func (b *Builder) part(kind Part, words []uintptr) (all []*profile.Location) {
+	switch {
+	case kind == ThreadPart:
+		return []*profile.Location{b.thread(words)}
+	case kind == CPart && len(words) == 0:
+		return []*profile.Location{b.location(locationKey{0, calledFromC})}
+	}
+	for _, pc := range words {
+		if kind == CPart {
+			all = append(all, b.location(locationKey{pc, inC}))
 			continue
 		}
-		f(goPart[from:i], true)
-		if i == len(goPart) {
-			return
+		l := b.location(locationKey{pc, inGo})
+		if len(l.Line) == 0 || !isSwitch(l.Line[len(l.Line)-1].Function.Name) {
+			all = append(all, l)
 		}
-		from = min(i+1+int(goPart[i]), len(goPart))
-		f(goPart[i+1:from], false)
-		i = from - 1
+	}
+	return all
+}
+
+// thread returns the location that stands for a thread of that name.
+func (b *Builder) thread(words []uintptr) *profile.Location {
+	var name []byte
+	for _, w := range words {
+		name = binary.NativeEndian.AppendUint64(name, uint64(w))
+		name = name[:len(name)-8+wordSize]
+	}
+	text := "[thread " + string(bytes.TrimRight(name, "\x00")) + "]"
+	l := b.threads[text]
+	if l == nil {
+		l = &profile.Location{ID: uint64(len(b.p.Location) + 1), Line: []profile.Line{{Function: b.function(text, "")}}}
+		b.threads[text] = l
+		b.p.Location = append(b.p.Location, l)
+	}
+	return l
+}
+
+// A Part is a part of the Go part of a site.
+type Part int
+
+const (
+	GoPart     Part = iota // return addresses of Go
+	CPart                  // of C that has called Go; none if they are not known
+	ThreadPart             // the name of the thread that C has made, in words
+)
+
+const (
+	threadName = lowestCode - 1
+	wordSize   = bits.UintSize / 8
+	nameWords  = 16 / wordSize
+)
+
+// Parts returns the parts of the Go part of a site, innermost first.
+func Parts(words []uintptr) iter.Seq2[Part, []uintptr] {
+	return func(yield func(Part, []uintptr) bool) {
+		for len(words) > 0 {
+			n, kind := 0, GoPart
+			switch w := words[0]; {
+			case w >= lowestCode:
+				for n < len(words) && words[n] >= lowestCode {
+					n++
+				}
+			case w == threadName:
+				words, n, kind = words[1:], nameWords, ThreadPart
+			default:
+				words, n, kind = words[1:], int(w), CPart
+			}
+			n = min(n, len(words))
+			if !yield(kind, words[:n]) {
+				return
+			}
+			words = words[n:]
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package heapprofile
 
 import (
+	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,7 @@ func TestProfile(t *testing.T) {
 		{C: []uintptr{0x9010, 0}, Allocs: 1, AllocBytes: 7},
 		{C: []uintptr{0x77777}, Allocs: 1, AllocBytes: 6},
 		{C: []uintptr{0x5020}, Go: []uintptr{0x10001, 0x10003, 0x10005, 2, 0x1020, 0x5030, 0x10001, 0x10004, 0x10005, 0}, Allocs: 1, AllocBytes: 5},
+		{C: []uintptr{0x5020}, Go: slices.Concat([]uintptr{threadName}, wordsOf("a thread of C")), Allocs: 1, AllocBytes: 4},
 	}
 	got, err := p.Profile(sites, 1)
 	if err != nil {
@@ -58,6 +61,7 @@ func TestProfile(t *testing.T) {
 		"libfirst.so.1 libc.so.6+0x10 libfirst.so.1+0x10 program+0x10 main._Cfunc_f main.main", AskedByGo + " program+0x20 main._cgo_cmalloc main.main",
 		"a library that was unloaded libc.so.6+0x10 [library that was unloaded]", "unknown [memory without a file]",
 		"program program+0x20 main._Cfunc_f libfirst.so.1+0x20 program+0x30 main.main [called from C]",
+		"program program+0x20 [thread a thread of C]",
 	}
 	if strings.Join(stacks, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", stacks, want)
@@ -71,6 +75,20 @@ func TestProfile(t *testing.T) {
 	if l := p.Libraries(sites)[1]; l != (Library{Name: AskedByGo, Live: 50, Blocks: 1, Allocs: 50, Calls: 1, Peak: 50}) {
 		t.Errorf("%+v", l)
 	}
+}
+
+// wordsOf returns a name as a site has it.
+func wordsOf(name string) (words []uintptr) {
+	text := append([]byte(name), make([]byte, 16)...)[:16]
+	for len(text) > 0 {
+		if wordSize == 8 {
+			words = append(words, uintptr(binary.NativeEndian.Uint64(text)))
+		} else {
+			words = append(words, uintptr(binary.NativeEndian.Uint32(text)))
+		}
+		text = text[wordSize:]
+	}
+	return words
 }
 
 // TestPlainName has symbols of C, C++ and Rust.

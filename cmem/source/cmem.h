@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 // A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
-// addresses, c of C and behind them go words of Go. Where C has called Go, a word below 4096 says how many
-// addresses of C follow: 0 where they are not known. The sums are estimates: each sampled block counts
+// addresses, c of C and behind them go words of Go. Where C has called Go, a word below cmem_thread_name says
+// how many addresses of C follow: 0 where they are not known. Behind cmem_thread_name is the name of a thread that C has
+// made, in 16 bytes. The sums are estimates: each sampled block counts
 // for the inverse of its probability. A stack is never freed, and its addresses never change.
+enum { cmem_thread_name = 4095 };
 struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
 	uint64_t hash;

@@ -317,10 +317,11 @@ hidden int cmem_unwinds(void *caller);
 
 // ---- walk.c
 
-// cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
+// cmem_walk_start must be called in the thread that begins the program. cmem_walk writes the stack of the calling thread to pcs, from the frame on to which caller
 // belongs, and returns the number of addresses of C in *c and the number of words behind them in *go: see
 // struct cmem_stack.
 enum { most_c = 96, most_go = 128 };
+hidden void cmem_walk_start(void);
 hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
 // ---- table.c

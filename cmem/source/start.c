@@ -58,6 +58,7 @@ __attribute__((constructor(101))) static void start(void) {
 	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind. Find out how stacks are walked.
 	cmem_memory_start();
 	cmem_tables_start();
+	cmem_walk_start();
 #ifdef CMEM_SHARED
 	// 4. Map the file over the variables that it has, which nothing but cmem_none has written.
 	struct header *h = cmem_preload_open();

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unwind.h>
 
 #ifndef __GLIBC__
@@ -80,6 +81,29 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 	g->n += w.n;
 }
 
+// The name of the thread that began the program, which others have from it.
+static char program[16];
+
+void cmem_walk_start(void) { prctl(PR_GET_NAME, program); }
+
+// add_thread adds the name of the thread to a stack that ends in C: it is a thread that C has made. Digits at its end,
+// which tell threads of one kind apart, are left out. last is the number of the last frames of Go.
+static void add_thread(struct gowalk *g, uint32_t last) {
+	char name[16] = {0};
+	uintptr_t words[sizeof name / sizeof(uintptr_t)];
+	if ((g->n > 0 && (last > 0 || g->back == 0)) || g->n + 1 + sizeof words / sizeof *words > g->most ||
+		prctl(PR_GET_NAME, name) != 0 || strncmp(name, program, sizeof name) == 0)
+		return;
+	size_t n = strnlen(name, sizeof name);
+	while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9')
+		n--;
+	memset(name + n, 0, sizeof name - n);
+	memcpy(words, name, sizeof words);
+	g->pcs[g->n++] = cmem_thread_name;
+	memcpy(&g->pcs[g->n], words, sizeof words);
+	g->n += sizeof words / sizeof *words;
+}
+
 void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
 	if (cmem_may_unwind()) {
@@ -91,8 +115,12 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 		pcs[w.n++] = (uintptr_t)caller; // the unwinder knows nothing of this function
 	*c = w.n;
 	struct gowalk g = {.pcs = pcs + w.n, .most = most_go};
-	for (uint32_t n = cmem_go_frames(&g, w.go, w.sp); n > 0 && g.back != 0 && g.n + 1 < g.most; n = cmem_go_outer(&g))
+	uint32_t n = cmem_go_frames(&g, w.go, w.sp);
+	while (n > 0 && g.back != 0 && g.n + 1 < g.most) {
 		between(&g);
+		n = cmem_go_outer(&g);
+	}
+	add_thread(&g, n);
 	*go = g.n;
 }
 

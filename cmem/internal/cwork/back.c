@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 extern void *cworkGo(int, size_t);
 __attribute__((noinline)) void *cwork_back(int depth, size_t n) {
 	void *volatile p = cworkGo(depth, n);
@@ -17,7 +18,9 @@ struct back {
 };
 static void *back_thread(void *arg) {
 	struct back *b = arg;
+	prctl(PR_SET_NAME, "back 12");
 	free(cworkGo(1, 10));
+	void *volatile kept = malloc(b->n + 1000);
 	b->p = cwork_back(b->depth, b->n);
 	return 0;
 }

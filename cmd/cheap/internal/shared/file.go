@@ -210,15 +210,12 @@ func (f *File) Sites() ([]heapprofile.Site, error) {
 			pcs[i] = uintptr(r.uint64(s + d.stackPCs + 8*uint64(i)))
 		}
 		if r.uint32(s+d.stackClosed) != closed {
-			hide := func(pcs []uintptr, isGo bool) {
-				for i, pc := range pcs {
-					if !isGo && !isInitial(modules, uint64(pc)) {
-						pcs[i] = 0
-					}
+			hide(modules, pcs[:c])
+			for kind, pcs := range heapprofile.Parts(pcs[c:]) {
+				if kind == heapprofile.CPart {
+					hide(modules, pcs)
 				}
 			}
-			hide(pcs[:c], false)
-			heapprofile.Parts(pcs[c:], hide)
 		}
 		site := heapprofile.Site{
 			C: pcs[:c], Go: pcs[c:],
@@ -232,6 +229,15 @@ func (f *File) Sites() ([]heapprofile.Site, error) {
 		all = append(all, site)
 	}
 	return all, r.err
+}
+
+// hide sets those addresses to 0 whose library may have been unloaded.
+func hide(modules []module, pcs []uintptr) {
+	for i, pc := range pcs {
+		if !isInitial(modules, uint64(pc)) {
+			pcs[i] = 0
+		}
+	}
 }
 
 // Ring returns the ring of events, if the program was started with a trace.
