@@ -71,9 +71,12 @@ int64_t cwork_used(int *jemalloc) {
 		mallctl("stats.allocated", &n, &size, 0, 0);
 		return n;
 	}
-#ifdef __GLIBC__
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
 	struct mallinfo2 m = mallinfo2();
 	return m.uordblks + m.hblkhd;
+#elif defined(__GLIBC__)
+	struct mallinfo m = mallinfo(); // of numbers up to 2 GiB
+	return (int64_t)m.uordblks + m.hblkhd;
 #else
 	return -1;
 #endif

@@ -252,7 +252,7 @@ func wrong(c []*profile.Location, inGo []string) string {
 	if len(inGo) == 0 {
 		return ""
 	}
-	if n := len(c); n > 0 && (c[n-1].Mapping == nil || c[n-1].Mapping.File != executable && !strings.Contains(c[n-1].Mapping.File, "/libc.so")) {
+	if n := len(c); n > 0 && (c[n-1].Mapping == nil || c[n-1].Mapping.File != executable && !strings.Contains(c[n-1].Mapping.File, "/libc")) {
 		return "Go does not call a library by itself"
 	}
 	for i, name := range inGo {
