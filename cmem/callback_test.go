@@ -61,5 +61,5 @@ var hashes = regexp.MustCompile(`(_cgo_|_cgoexp_)[0-9a-f]{12}_`)
 func plain(stack string) string {
 	s := strings.ReplaceAll(stack, "github.com/cheapgo/cheap/cmem/internal/", "")
 	s = hashes.ReplaceAllString(s, "$1")
-	return strings.NewReplacer(" ?", "", " start_thread", "", " clone3", "").Replace(s)
+	return strings.NewReplacer(" ?", "", " start_thread", "", " clone3", "", " clone", "").Replace(s)
 }
