@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -79,25 +78,5 @@ func TestUsageIsNarrow(t *testing.T) {
 		if n := len(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
-	}
-}
-
-func TestStamped(t *testing.T) {
-	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
-	for _, tt := range []struct {
-		settings []debug.BuildSetting
-		want     string
-	}{
-		{nil, ""},
-		{[]debug.BuildSetting{setting("vcs.modified", "true")}, ""},
-		{[]debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "false")}, "0123456789ab"},
-		{[]debug.BuildSetting{setting("vcs.modified", "true"), setting("vcs.revision", "0123456789abcdef")}, "0123456789ab+dirty"},
-	} {
-		if got := stamped(tt.settings); got != tt.want {
-			t.Errorf("%v: %q, want %q", tt.settings, got, tt.want)
-		}
-	}
-	if got := checkedOut(t.TempDir()); got != "" {
-		t.Errorf("a folder without a checkout has the version %q", got)
 	}
 }
