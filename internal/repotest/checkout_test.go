@@ -1,7 +1,6 @@
 package repotest
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -47,18 +46,23 @@ func besideCheckout(t *testing.T) string {
 	return dir
 }
 
+// getLatest is the line of README.md that needs a version.
+const getLatest = "go get " + modulePath + "@latest\n"
+
 // TestCheckout does what README.md says about a program that depends on a
-// checkout: in an empty folder its commands run the first program.
+// checkout: in an empty folder its commands run the first program. With a version
+// the test of tools/release does the same.
 func TestCheckout(t *testing.T) {
 	t.Parallel()
 	if goEnv(t, "CGO_ENABLED") != "1" {
 		return // the first program is a binding
 	}
 	const text = "12345" // that the commands pass to the program
-	script := blockOf(t, "sh", "-replace=").text
+	script := blockOf(t, "sh", getLatest).text
 	if !strings.HasSuffix(script, "seq 100000 | go run . "+text+"\n") {
 		t.Fatalf("the commands do not end by running the program:\n%s", script)
 	}
+	script = strings.Replace(script, getLatest, blockOf(t, "sh", "-replace=").text, 1)
 	want := map[string]bool{}
 	for i := range text {
 		for j := i + 1; j <= len(text); j++ {
@@ -74,24 +78,54 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
-// TestReplaceLines reads the lines of README.md for the other modules, and builds a program with
-// them that imports two, of which one requires the other's.
-func TestReplaceLines(t *testing.T) {
-	t.Parallel()
-	lines := blockOf(t, "text", "replace (").text
-	want := "replace (\n"
-	for _, dir := range modules {
-		top, _, _ := strings.Cut(dir, "/")
-		// Others have programs, or are nobody's import.
-		if top == "cmem" || top == "inspect" || top == "x" {
-			want += fmt.Sprintf("\t%s/%s => ../cheap/%s\n", modulePath, dir, dir)
+// libraries are the modules beside the root that programs import.
+var libraries = []string{"cmem", "inspect", "vet", "x/arrow", "x/cgoalloc", "x/cgoparam", "x/otel", "x/otelmemory", "x/prometheus", "x/statsviz"}
+
+// modulePage returns the command by which a program that has a clone gets a module, and the one for
+// a program that has none.
+func modulePage(t *testing.T, dir string) (clone, latest string) {
+	t.Helper()
+	name := path.Join(modulePath, dir)
+	clone = "go mod edit -require=" + name + "@v0.0.0"
+	needs := map[string]string{}
+	for _, r := range readModFile(t, path.Join(dir, "go.mod")).Require {
+		if within, ours := strings.CutPrefix(r.Path, modulePath); ours {
+			needs[r.Path] = within
 		}
 	}
-	if want += ")\n"; lines != want {
-		t.Errorf("README.md has the lines\n%s\nwant\n%s", lines, want)
+	order := slices.Sorted(maps.Keys(needs))
+	if len(order) > 0 && order[0] == modulePath {
+		order = append(order[1:], modulePath) // the root comes last
+	}
+	for _, p := range append([]string{name}, order...) {
+		clone += " -replace=" + p + "=../cheap" + strings.TrimPrefix(p, modulePath)
+	}
+	return clone, "go get " + name + "@latest"
+}
+
+// TestReplaceLines reads the page of each module that programs import: it has the lines for a program
+// that has a clone, and for one that has none. Two modules, of which one requires the other, are put
+// into a program by the lines of their pages. A test of tools/release runs all of the other lines.
+func TestReplaceLines(t *testing.T) {
+	t.Parallel()
+	for _, dir := range modules {
+		if top, _, _ := strings.Cut(dir, "/"); (top == "cmem" || top == "inspect" || top == "vet" || top == "x") && !slices.Contains(libraries, dir) {
+			t.Errorf("module %s is in no list", dir)
+		}
+	}
+	for _, name := range libraries {
+		clone, latest := modulePage(t, name)
+		page := read(t, path.Join(name, "README.md"))
+		if want := "\n```sh\n" + clone + "\ngo mod tidy\n```\n"; !strings.Contains(page, want) {
+			t.Errorf("%s/README.md has not the lines\n%s", name, want)
+		}
+		if !strings.Contains(page, "`"+latest+"`") {
+			t.Errorf("%s/README.md does not say %s", name, latest)
+		}
 	}
 	dir := besideCheckout(t)
 	writeFiles(t, dir, map[string]string{
+		"go.mod": "module example.com/hello\n\ngo 1.26.0\n",
 		"go.sum": read(t, "inspect/go.sum"),
 		"main.go": `package main
 
@@ -103,19 +137,11 @@ import (
 func main() { inspect.SetRate(0) }
 `,
 	})
-	for line := range strings.Lines(blockOf(t, "sh", "-replace=").text) {
-		if strings.HasPrefix(line, "go mod tidy") {
-			text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			writeFiles(t, dir, map[string]string{"go.mod": string(text) + lines})
-		}
-		if strings.HasPrefix(line, "go mod ") {
-			runLines(t, dir, line)
-		}
+	for _, name := range []string{"cmem", "inspect"} {
+		clone, _ := modulePage(t, name)
+		runLines(t, dir, clone)
 	}
-	runLines(t, dir, "go vet .")
+	runLines(t, dir, "go mod tidy\ngo vet .")
 }
 
 // TestExcerpts looks at what README.md shows of the first program: a binding and a main, short.
@@ -143,7 +169,7 @@ func TestExcerpts(t *testing.T) {
 func TestLength(t *testing.T) {
 	t.Parallel()
 	bounds := map[string]int{
-		"README.md": 1100, "CONTRIBUTING.md": 800, "SECURITY.md": 600,
+		"README.md": 1100, "CONTRIBUTING.md": 800, "SECURITY.md": 600, "RELEASING.md": 500, "docs/security-review.md": 450,
 		"docs/guide.md": 6000, "docs/porting.md": 3000, "docs/memory.md": 6000, "docs/tools.md": 4000,
 		"docs/limits.md": 2000, "docs/internals.md": 6000, "docs/decisions.md": 7000,
 	}
