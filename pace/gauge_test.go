@@ -187,6 +187,49 @@ func TestRoomy(t *testing.T) {
 	}
 }
 
+// TestLimitStale has others take as much as releases give back: what is held stays, and the limit is checked.
+func TestLimitStale(t *testing.T) {
+	a := newAccount(t, AccountOptions{})
+	p := new(pacer)
+	p.heldAt.Store(account.Process.Held() + 100*mib)
+	_, ever := account.Process.Reclaimable()
+	p.takenAt.Store(ever + 5*mib)
+	for i := range 6 {
+		if stale := p.limitStale(); stale != (i >= 5) {
+			t.Errorf("after %d MiB: %v", i, stale)
+		}
+		if err := a.Add(mib); err != nil {
+			t.Fatal(err)
+		}
+		a.Remove(mib)
+	}
+	p.takenAt.Store(noBound)
+	if p.limitStale() {
+		t.Error("without a limit of what is taken")
+	}
+	p.heldAt.Store(account.Process.Held())
+	if !p.limitStale() {
+		t.Error("what is held has reached its bound")
+	}
+}
+
+// TestStuck has malloc take fresh memory although some is free, and use it again.
+func TestStuck(t *testing.T) {
+	g := new(gauge)
+	for i, step := range []struct{ grown, taken, want int64 }{
+		{10, 10, 10}, // all that was taken is fresh
+		{5, 20, 0},   // 15 were free before
+		{8, -20, 8},  // releases, and fresh memory for others
+		{0, 3, 5},
+		{-4, 0, 1},
+		{-4, 10, 0},
+	} {
+		if g.noteStuck(step.grown, step.taken); g.stuck != step.want {
+			t.Errorf("step %d: %d, want %d", i, g.stuck, step.want)
+		}
+	}
+}
+
 // TestExcess lets the process grow by what nobody has declared, and be calm for a while.
 func TestExcess(t *testing.T) {
 	var u fakeUsage

@@ -106,10 +106,20 @@ func (p *pacer) stale() bool {
 	case idle, refused:
 		return true
 	case due:
-		return time.Now().UnixNano() >= p.from() || account.Process.Held() >= p.heldAt.Load()
+		return time.Now().UnixNano() >= p.from() || p.limitStale()
 	default: // only the limit needs a check
-		return account.Process.Held() >= p.heldAt.Load()
+		return p.limitStale()
 	}
+}
+
+// limitStale reports whether the limit needs a check. While releases run, others may take as much as these
+// give back, so Held stays, and malloc may still take fresh memory: so what was ever taken counts as well.
+func (p *pacer) limitStale() bool {
+	if account.Process.Held() >= p.heldAt.Load() {
+		return true
+	}
+	_, ever := account.Process.Reclaimable()
+	return ever >= p.takenAt.Load()
 }
 
 // giveWay is called after memory was taken. While a collection or its releases are due or under
@@ -238,6 +248,10 @@ func (p *pacer) setBounds(r reading) {
 	}
 	p.bound.Store(bound)
 	p.heldAt.Store(heldAt)
+	p.takenAt.Store(noBound)
+	if p.metered.Load() && ceiling != noBound {
+		p.takenAt.Store(ever + 2*(heldAt-account.Process.Held()))
+	}
 	reclaimableAt := next(reclaimable, at)
 	if p.busy() {
 		reclaimableAt = 0 // each allocation gives way

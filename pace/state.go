@@ -148,6 +148,7 @@ type pacer struct {
 
 	bound           atomic.Int64 // number of reclaimable bytes at which those who take wait
 	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
+	takenAt         atomic.Int64 // number of reclaimable bytes ever taken at which it does, if metered; else noBound
 	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
 	notBeforeScarce atomic.Int64 // takes the place of notBefore while there is no room; because of hardShare
 	stuck           atomic.Int64 // releases that were queued when a drain saw no progress, or 0
