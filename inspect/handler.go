@@ -57,6 +57,7 @@ type Options struct {
 //	X.json        table X alone, likewise: resident, process, mappings, totals, pace, heaps, classes,
 //	              accounts, pools; in a program that imports module cmem, cmem and libraries
 //	X.txt         the same as text; resident.txt begins with the verdict
+//	arenas.json   what each arena of malloc has; arenas.txt as text. Threads that allocate wait meanwhile
 //	verdict.json  what holds the memory, and what to do, as [Verdict]; verdict.txt as text
 //	heap          the profile of [WriteHeap], for go tool pprof
 //	lifetimes     the profile of [WriteLifetimes]
@@ -96,13 +97,17 @@ type handler struct {
 type Figures struct {
 	Time    time.Time `json:"time"`
 	Program string    `json:"program"`
-	Verdict Verdict   `json:"verdict"`
+	Verdict Verdict   `json:"verdict"`          // empty in arenas.json
 	Series  []Series  `json:"series,omitempty"` // of all.json
 	Tables  []Table   `json:"tables"`
 }
 
 func newReport(o Options, name string) (r Figures, ok bool) {
 	r = Figures{Time: time.Now(), Program: programOf(o)}
+	if name == "arenas" {
+		r.Tables = []Table{arenasTable()}
+		return r, true
+	}
 	r.Tables, r.Verdict = readTables(resident.ReadMappings())
 	if name == "all" {
 		r.Series = seriesOf(r.Tables)

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
@@ -264,9 +265,19 @@ func TestVerdict(t *testing.T) {
 		t.Errorf("%+v, %+v", all.Verdict, alone)
 	}
 	for _, name := range []string{"verdict.txt", "resident.txt", "all.txt", "where"} {
-		if text := ask(h, "GET", name, nil).Body.String(); !strings.Contains(text, "To do: ") && runtime.GOOS == "linux" {
+		text := ask(h, "GET", name, nil).Body.String()
+		first, _, _ := strings.Cut(strings.TrimPrefix(text, "# Verdict\n"), "\n")
+		if !strings.HasSuffix(first, ".") || !strings.Contains(first, " ") {
 			t.Errorf("%s has no verdict:\n%s", name, text)
 		}
+	}
+	if text := ask(h, "GET", "arenas.txt", nil).Body.String(); !strings.Contains(text, "does not import package libc") {
+		t.Errorf("arenas without a malloc:\n%s", text)
+	}
+	account.Process.SetMalloc(fakeMalloc{})
+	defer account.Process.SetMalloc(nil)
+	if text := ask(h, "GET", "arenas.txt", nil).Body.String(); !strings.Contains(text, "90000") || !strings.Contains(text, "70000") {
+		t.Errorf("the arenas are\n%s", text)
 	}
 	v := readAll()
 	if runtime.GOOS == "linux" {
@@ -283,6 +294,16 @@ func TestVerdict(t *testing.T) {
 	if n := v.of(t, "cheap_process_threads", ""); n < 1 && runtime.GOOS == "linux" {
 		t.Errorf("%v threads", n)
 	}
+}
+
+// fakeMalloc has one arena.
+type fakeMalloc struct{}
+
+func (fakeMalloc) Read() (used, free int64, ok bool) { return 20000, 70000, true }
+func (fakeMalloc) Trim()                             {}
+func (fakeMalloc) Arenas() int                       { return 1 }
+func (fakeMalloc) ReadArenas() []account.Arena {
+	return []account.Arena{{System: 90000, Free: 70000, Blocks: 3}}
 }
 
 // TestImportRegistersNothing checks that the default mux has no address of ours, nor of expvar.

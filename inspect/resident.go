@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/resident"
@@ -78,6 +79,31 @@ func serveVerdict(w http.ResponseWriter, asJSON bool) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, v)
+}
+
+// arenasTable looks at the arenas of malloc. It is not among [Tables], because threads that allocate wait
+// meanwhile.
+func arenasTable() Table {
+	bytes := func(head, help string) Heading {
+		return Heading{Head: head, Unit: "bytes", Kind: Gauge.String(), Help: help}
+	}
+	t := Table{
+		Name: "arenas", Title: "Arenas of malloc", Labels: []string{"arena"}, Rows: []TableRow{},
+		About: "What each arena of glibc's malloc has. Threads that allocate wait while the free blocks of their arena are counted.",
+		Metrics: []Heading{
+			bytes("system", "Bytes that the arena has from the system."), bytes("free", "Of these, bytes in free blocks, some of which may not be resident."),
+			{Head: "free blocks", Unit: "blocks", Kind: Gauge.String(), Help: "How many free blocks there are."},
+			{Head: "look", Unit: "seconds", Kind: Gauge.String(), Help: "How long the look at all arenas took, and so threads have waited at most."},
+		},
+	}
+	arenas, took := resident.Process.ReadArenas()
+	for i, a := range arenas {
+		t.add([]string{strconv.Itoa(i)}, []float64{float64(a.System), float64(a.Free), float64(a.Blocks), took.Seconds()})
+	}
+	if len(arenas) == 0 {
+		t.Note = "The program does not import package libc, or its malloc is not that of glibc."
+	}
+	return t
 }
 
 // mappingsTable returns the table of the mappings.

@@ -117,19 +117,28 @@ void cheap_malloc_trim(void) {
 	}
 }
 
-int cheap_malloc_arenas(void) {
+char *cheap_malloc_info(void) {
 	if (cheap_malloc_is() != cheap_glibc)
-		return 0;
+		return NULL;
 	char *text = NULL;
 	size_t size = 0;
-	int n = 0;
 	FILE *f = open_memstream(&text, &size);
 	if (f == NULL)
-		return 0;
+		return NULL;
 	int failed = malloc_info(0, f);
 	if (fclose(f) == 0 && !failed)
-		for (const char *at = text; (at = strstr(at, "<heap nr=")) != NULL; at++)
-			n++;
+		return text;
+	free(text);
+	return NULL;
+}
+
+int cheap_malloc_arenas(void) {
+	int n = 0;
+	char *text = cheap_malloc_info();
+	if (text == NULL)
+		return 0;
+	for (const char *at = text; (at = strstr(at, "<heap nr=")) != NULL; at++)
+		n++;
 	free(text);
 	return n;
 }
@@ -141,4 +150,5 @@ int cheap_malloc_read(size_t *used, size_t *unused) {
 }
 void cheap_malloc_trim(void) {}
 int cheap_malloc_arenas(void) { return 0; }
+char *cheap_malloc_info(void) { return NULL; }
 #endif

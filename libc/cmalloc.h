@@ -20,4 +20,7 @@ void cheap_malloc_trim(void);
 // cheap_malloc_arenas returns how many arenas glibc has.
 int cheap_malloc_arenas(void);
 
+// cheap_malloc_info returns what malloc_info of glibc says, which the caller frees, or NULL.
+char *cheap_malloc_info(void);
+
 #endif

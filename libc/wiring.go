@@ -7,11 +7,17 @@ package libc
 #cgo nocallback cheap_malloc_read
 #cgo nocallback cheap_malloc_trim
 #cgo nocallback cheap_malloc_arenas
+#cgo nocallback cheap_malloc_info
+#include <stdlib.h>
 #include "cmalloc.h"
 */
 import "C"
 
-import "github.com/cheapgo/cheap/internal/account"
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+)
 
 // upward has the methods of package libc that package account calls, by an interface of its
 // own. Package libc gives it to package account in this file only.
@@ -28,8 +34,27 @@ func (upward) Read() (used, free int64, ok bool) {
 func (upward) Trim() { C.cheap_malloc_trim() }
 
 func (u upward) Arenas() int {
-	if _, _, ok := u.Read(); !ok {
-		return 0 // glibc has an arena also in a program whose malloc does not call glibc's
+	if !u.known() {
+		return 0
 	}
 	return int(C.cheap_malloc_arenas())
+}
+
+func (u upward) ReadArenas() []account.Arena {
+	if !u.known() {
+		return nil
+	}
+	text := C.cheap_malloc_info()
+	if text == nil {
+		return nil
+	}
+	defer C.free(unsafe.Pointer(text)) // it is a block of malloc that nobody else has
+	return arenasIn(C.GoString(text))
+}
+
+// known reports whether malloc says what it has. glibc has an arena also in a program whose malloc does not
+// call glibc's.
+func (u upward) known() bool {
+	_, _, ok := u.Read()
+	return ok
 }

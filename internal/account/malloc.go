@@ -11,6 +11,20 @@ type Malloc interface {
 	Arenas() int // how many arenas there are, 0 if that is not known
 }
 
+// An ArenaReader is a Malloc that can say what each of its arenas has. That takes the lock of one arena
+// after the other, while its free blocks are counted.
+type ArenaReader interface {
+	// ReadArenas returns the arenas, the first one at the front, or nil if they are not known.
+	ReadArenas() []Arena
+}
+
+// An Arena is what an arena of malloc has, in bytes.
+type Arena struct {
+	System int64 // taken from the system and not given back
+	Free   int64 // of these, in free blocks. Some of it may not be resident
+	Blocks int64 // how many free blocks there are
+}
+
 // SetMalloc is called by package libc when it is initialized.
 func (l *Ledger) SetMalloc(m Malloc) { l.malloc.Store(&m) }
 

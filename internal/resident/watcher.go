@@ -279,3 +279,22 @@ func (w *Watcher) Note(used, free int64, took time.Duration) {
 	defer w.mu.Unlock()
 	w.look.note(Malloc{Known: true, InUse: used, Free: free}, took)
 }
+
+// ReadArenas looks at each arena of malloc, because somebody has asked for it. It returns nil if they are not
+// known. took is at most how long threads that allocate have waited.
+func (w *Watcher) ReadArenas() (arenas []account.Arena, took time.Duration) {
+	m, ok := account.Process.Malloc().(account.ArenaReader)
+	if !ok {
+		return nil, 0
+	}
+	begin := time.Now()
+	arenas = m.ReadArenas()
+	took = time.Since(begin)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look.malloc.Longest = max(w.look.malloc.Longest, took)
+	if len(arenas) > 0 {
+		w.look.malloc.Arenas = int64(len(arenas))
+	}
+	return arenas, took
+}

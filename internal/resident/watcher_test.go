@@ -121,9 +121,23 @@ func TestLook(t *testing.T) {
 		t.Errorf("a look of a second is not repeated after %d", 2*lookShare)
 	}
 	w.Note(5*mib, 2*mib, time.Minute)
+	if arenas, _ := w.ReadArenas(); arenas != nil {
+		t.Errorf("a malloc that knows of no arenas has %v", arenas)
+	}
+	account.Process.SetMalloc(arenaMalloc{m})
+	if arenas, _ := w.ReadArenas(); len(arenas) != 2 || w.Read(Options{}).Malloc.Arenas != 2 {
+		t.Errorf("%v, want two arenas", arenas)
+	}
 	if r := w.Read(Options{}); m.reads != 2 || r.Malloc.InUse != 5*mib || r.Malloc.Longest != time.Minute {
 		t.Errorf("after the look of another: %+v", r.Malloc)
 	}
+}
+
+// arenaMalloc has two arenas.
+type arenaMalloc struct{ *slowMalloc }
+
+func (arenaMalloc) ReadArenas() []account.Arena {
+	return []account.Arena{{System: 9, Free: 5}, {System: 7}}
 }
 
 // BenchmarkJudge is what a reading without mappings, and its verdict, take.
