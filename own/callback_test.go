@@ -268,4 +268,3 @@ func TestCallbackReleaseSeesNone(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
-

@@ -142,7 +142,7 @@ var testsOnly = map[string][]string{
 
 	"libc/internal/cxxtest": {"internal/testchild", "libc", "own"},
 
-	"own/internal/ctest": {"internal/gcwatch", "internal/testcall", "internal/testwait"},
+	"own/internal/ctest": {"internal/gcwatch", "internal/race", "internal/testcall", "internal/testwait"},
 
 	"libc/internal/guide": {"pace"},
 
