@@ -65,6 +65,11 @@ func collectUntil(t testing.TB, what string, f func() bool) {
 // none waits until all objects are freed, which the tests before have forgotten.
 func none(t testing.TB) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d objects are alive; %+v; %+v, %+v", Alive(), own.Releases(), Calls.Stats(), Threaded.Stats())
+		}
+	}()
 	collectUntil(t, "all objects are freed", func() bool { return Alive() == 0 })
 }
 
