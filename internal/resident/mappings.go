@@ -189,8 +189,8 @@ func (p *Classifier) kind(all []procfs.Mapping, i int) (is mapping, name string)
 		return isGoHeap, "Go heap"
 	case p.OfCheap != nil && p.OfCheap(v.Start, v.End):
 		return isCheap, "cheap"
-	case v.Start%mallocArena == 0 && v.Write && v.End-v.Start <= mallocArena,
-		inaccessible(v) && was.Write && was.Start%mallocArena == 0 && was.Name == "" && was.End > was.Start: // the rest of one
+	case arenaAt(v.Start) && v.Write && v.End-v.Start <= mallocArena,
+		inaccessible(v) && was.Write && arenaAt(was.Start) && was.Name == "" && was.End > was.Start: // the rest of one
 		return isMalloc, "malloc: arenas"
 	case inaccessible(v):
 		return isReserved, "reserved, without memory"
@@ -203,6 +203,10 @@ func (p *Classifier) kind(all []procfs.Mapping, i int) (is mapping, name string)
 	}
 	return isAnonymous, "other anonymous"
 }
+
+// arenaAt reports whether an arena of malloc may begin at an address. On 32-bit systems, whose addresses are
+// below 4 GiB, arenas are smaller, and nothing tells them from others.
+func arenaAt(addr uint64) bool { return addr >= 1<<32 && addr%mallocArena == 0 }
 
 // kindOfName is kind for a mapping with a name.
 func (p *Classifier) kindOfName(v *procfs.Mapping) (is mapping, name string) {

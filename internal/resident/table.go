@@ -178,6 +178,12 @@ func (r *Reading) divideMappings(d *divider) {
 	r.divideGo(d, &anonymous)
 	r.divideCheap(d, &anonymous)
 	r.divideC(d, &anonymous)
+	named := m.of(isGo)
+	d.add(GoRuntime, GoRuntime.String(), named.Resident, named.Swap)
+	d.take(GoRuntime, r.Go.Runtime-named.Resident, &anonymous.Resident)
+	if m.of(isGoHeap).Count == 0 {
+		d.take(GoIdle, r.Go.Idle, &anonymous.Resident) // last, because some of it is not resident
+	}
 	for _, l := range m.List {
 		if k, ok := plainKinds[l.is]; ok {
 			name := k.String()
@@ -200,13 +206,12 @@ var plainKinds = map[mapping]Kind{
 	isReserved: Rest, // was accessible before
 }
 
-// divideGo takes the parts of Go from the mappings of its heap, and from anonymous what is in none.
+// divideGo takes the parts of the Go heap from its mappings, or from anonymous.
 func (r *Reading) divideGo(d *divider, anonymous *Sum) {
-	heap, named := r.Mappings.of(isGoHeap), r.Mappings.of(isGo)
+	heap := r.Mappings.of(isGoHeap)
 	if heap.Count == 0 { // on 32-bit systems the heap has no addresses of its own
 		d.take(GoStacks, r.Go.Stacks, &anonymous.Resident)
 		d.take(GoInUse, r.Go.Objects, &anonymous.Resident)
-		d.take(GoIdle, r.Go.Idle, &anonymous.Resident)
 	} else if r.Go == (Go{}) { // another process
 		d.add(GoInUse, "Go heap", heap.Resident, heap.Swap)
 	} else {
@@ -217,8 +222,6 @@ func (r *Reading) divideGo(d *divider, anonymous *Sum) {
 		d.add(GoInUse, GoInUse.String(), 0, out)
 		d.add(GoIdle, GoIdle.String(), left, heap.Swap-out)
 	}
-	d.add(GoRuntime, GoRuntime.String(), named.Resident, named.Swap)
-	d.take(GoRuntime, r.Go.Runtime-named.Resident, &anonymous.Resident)
 }
 
 // divideCheap takes the parts of package cheap from its mappings, and from anonymous what has no name.
