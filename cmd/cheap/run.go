@@ -29,7 +29,7 @@ Usage:
   cheap record [flags] program ...  run a program, and show its C heap
   cheap top [flags] URL             show the memory of a program that runs
   cheap explain [flags] profile     say where the time of a program with C goes
-  cheap postmortem [flags] FILE     say what held the memory of a program that was killed
+  cheap postmortem [flags] FILE     say what held the memory of a killed program
   cheap version                     print the version
 
 "cheap bench -h" describes the flags of a command, and so do the others.
