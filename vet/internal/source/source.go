@@ -9,11 +9,14 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"sync"
@@ -86,6 +89,11 @@ func (p *Package) recheck(pass *analysis.Pass) error {
 		name := pass.Fset.Position(f.Pos()).Filename
 		if name != pass.Fset.File(f.FileStart).Name() {
 			raw, err := parser.ParseFile(pass.Fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if errors.Is(err, fs.ErrNotExist) {
+				// The go command takes what cgo has made of the same package in another folder, which is
+				// gone, out of its cache. It runs a vet tool in the folder of the package.
+				raw, err = parser.ParseFile(pass.Fset, filepath.Base(name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			}
 			if err != nil {
 				return fmt.Errorf("reading a file before cgo: %w", err)
 			}
