@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,5 +35,39 @@ func TestVettool(t *testing.T) {
 	}
 	if out, err := vet("-cfree"); err != nil {
 		t.Errorf("go vet -cfree: %v\n%s", err, out)
+	}
+}
+
+// TestTrimpath vets two copies of a package with -trimpath. The go command runs cgo on the first alone,
+// which is gone when the second is vetted.
+func TestTrimpath(t *testing.T) {
+	t.Parallel()
+	tool, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		dir, err := os.MkdirTemp("", "trimpath")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"go.mod": "module example.com/trimpath\n\ngo 1.26.0\n",
+			"lost.go": "package trimpath\n\n// #include <stdlib.h>\nimport \"C\"\n\n" +
+				"func F() { C.CString(\"lost\"); C.free(nil) }\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, ".")
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1", "GOWORK=off", "GOFLAGS=-trimpath")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "lost.go:6:12: the result of C.CString is never freed") {
+			t.Errorf("go vet: %v\n%s", err, out)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
