@@ -12,6 +12,9 @@ extern void ctestThread(void *data);
 
 static _Atomic int alive;
 
+// The objects that were freed. Their memory stays, because tests read what is in it.
+static _Atomic(ctest_object *) freed;
+
 ctest_object *ctest_new(void) {
 	ctest_object *o = calloc(1, sizeof *o);
 	if (o != NULL) {
@@ -25,6 +28,9 @@ void ctest_free(void *object) {
 	ctest_object *o = object;
 	ctest_emit(o, -1);
 	atomic_store(&o->alive, 0);
+	o->next = atomic_load(&freed);
+	while (!atomic_compare_exchange_weak(&freed, &o->next, o))
+		;
 	atomic_fetch_sub(&alive, 1);
 }
 

@@ -6,6 +6,7 @@
 typedef struct ctest_object {
 	_Atomic int alive;
 	_Atomic(void *) data; // NULL if there is no function
+	struct ctest_object *next; // the object that was freed before
 } ctest_object;
 
 // ctest_new returns an object, or NULL if there is no memory.
