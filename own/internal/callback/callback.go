@@ -57,13 +57,14 @@ func (t *Target) Number() uintptr { return t.number }
 // A Cell is what the weak pointer of a slot points to. Only targets refer to it, and its slot
 // while the callback is held, or while the cell waits to be used again.
 type Cell struct {
-	target atomic.Pointer[Target] // nil if the callback has ended. Stored under table.mu
-	first  Target                 // the cell's first target, which saves an object
+	// nil if the callback has ended. Stored under table.mu. No target is a part of the cell: it would
+	// keep its value reachable while the cell waits, or serves another callback.
+	target atomic.Pointer[Target]
 	slot   uint32
 
 	// To make a weak pointer, the runtime walks over the weak pointers of the same span of
 	// memory. That is shorter for larger objects: a cell has 128 bytes with 64-bit pointers.
-	_ [56]byte
+	_ [112]byte
 }
 
 // Begin begins a call of C with a number of the kind. It returns nil if the callback has ended.

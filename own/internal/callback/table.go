@@ -283,16 +283,12 @@ func (p *Place) replace(k *Kind, owner batch.Ref, value any) (number uintptr, se
 func give(k *Kind, owner batch.Ref, value any) *Target {
 	i, c := table.take(k)
 	// Nobody else knows the slot. It is not found vacant: it has no weak pointer, or one to c.
-	s, t := table.at(i), (*Target)(nil)
+	s := table.at(i)
 	if c == nil {
 		c = &Cell{slot: i}
-		t = &c.first
-		w := weak.Make(c)
-		s.weak.store(w)
-	} else {
-		t = new(Target)
+		s.weak.store(weak.Make(c))
 	}
-	*t = Target{Value: value, cell: c, kind: k, number: numberOf(i, s.gen), ref: owner}
+	t := &Target{Value: value, cell: c, kind: k, number: numberOf(i, s.gen), ref: owner}
 	c.target.Store(t)
 	return t
 }
