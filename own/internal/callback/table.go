@@ -125,8 +125,11 @@ func (t *slots) pick() (uint32, *Cell) {
 // grow returns a new slot.
 func (t *slots) grow() uint32 {
 	i := t.n.Load()
+	if i >= maxSlots { // the last chunk has more slots than there are numbers
+		panic(errTooMany)
+	}
 	if j := bits.Len32(i/firstChunk+1) - 1; t.chunks[j] == nil {
-		if i >= maxSlots || j+1 == maxChunks {
+		if j+1 == maxChunks {
 			panic(errTooMany)
 		}
 		t.chunks[j] = make([]slot, firstChunk<<j)

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"math/bits"
 	"runtime"
 	"sync"
 	"testing"
@@ -123,6 +124,27 @@ func TestChunks(t *testing.T) {
 			i++
 		}
 	}
+}
+
+// TestTooManySlots has a table with a slot for each number, in a chunk that has more.
+func TestTooManySlots(t *testing.T) {
+	var s slots
+	const i = maxSlots - 1
+	j := bits.Len32(i/firstChunk+1) - 1
+	if wide {
+		return // there are more numbers than chunks have slots
+	}
+	s.chunks[j] = make([]slot, 1) // nothing looks at its slots
+	s.n.Store(i)
+	if got := s.grow(); got != i {
+		t.Fatalf("slot %d, want %d", got, uint32(i))
+	}
+	defer func() {
+		if r := recover(); r != errTooMany {
+			t.Errorf("%v in place of a panic", r)
+		}
+	}()
+	t.Errorf("slot %d of %d", s.grow(), uint32(maxSlots))
 }
 
 // TestOnePointer fails if weak pointers of this version of Go are not as expected: Call then
