@@ -88,7 +88,8 @@ func (k *Callbacks[T]) Stats() CallbackStats {
 //	}
 //
 // The call is a [Owner.Use] of the callback's owner: the resource is not released, and not
-// found unreachable, before f returns, even if f or another goroutine closes the owner.
+// found unreachable, before f returns, even if f or another goroutine closes the owner. In a pool
+// with Options.Unshared nobody may close it before f returns.
 //
 // If the callback has ended, f gets the default of [NewCallbacks] instead, and the call is
 // counted. A callback has ended from the moment when its owner is closed, disowned or found

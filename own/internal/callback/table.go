@@ -277,9 +277,18 @@ func (p *Place) replace(k *Kind, owner batch.Ref, value any) (number uintptr, se
 		return 0, t != nil
 	}
 	now.cell, now.number = t.cell, t.number
+	p.put(t, now)
+	return t.number, true
+}
+
+// put puts now in place of t, the present target of the number. A Hold has ended with the owner of
+// t, if that is closed: the owner of now has none. The caller holds table.mu.
+func (p *Place) put(t, now *Target) {
+	if t.over() {
+		table.release(t.cell.slot)
+	}
 	t.cell.target.Store(now)
 	p.target.Store(now)
-	return t.number, true
 }
 
 // give returns a target with a new number.
@@ -318,8 +327,7 @@ func (p *Place) Bind(owner batch.Ref) bool {
 	}
 	*now = *t
 	now.ref = owner
-	t.cell.target.Store(now)
-	p.target.Store(now)
+	p.put(t, now)
 	return true
 }
 

@@ -34,3 +34,36 @@ func TestClearLetsGo(t *testing.T) {
 		others[i].Clear()
 	}
 }
+
+// TestHoldEndsWithItsOwner gives a held callback another owner: after the first is closed, and
+// before that.
+func TestHoldEndsWithItsOwner(t *testing.T) {
+	none(t)
+	f := func(n int) int { return n }
+	for _, row := range []struct {
+		name string
+		give func(c *own.Callback[func(int) int], o *Object)
+	}{
+		{"Set", func(c *own.Callback[func(int) int], o *Object) { c.Set(Calls, o.h.Owner(), f) }},
+		{"Bind", func(c *own.Callback[func(int) int], o *Object) { c.Bind(o.h.Owner()) }},
+	} {
+		for _, held := range []int{0, 1} {
+			first, second := must(t), must(t)
+			var c own.Callback[func(int) int]
+			c.Set(Calls, first.h.Owner(), f)
+			if !c.Hold() {
+				t.Errorf("%s: Hold refuses", row.name)
+			}
+			if held == 0 {
+				first.Close()
+			}
+			row.give(&c, second)
+			if n := Calls.Stats().Held; n != held {
+				t.Errorf("%s: %d are held, want %d", row.name, n, held)
+			}
+			c.Clear()
+			first.Close()
+			second.Close()
+		}
+	}
+}
