@@ -38,7 +38,7 @@ func (j *judge) grows() (list []Verdict) {
 			Do: "see in the goroutine profile of net/http/pprof where they wait",
 		})
 	}
-	for _, k := range []Kind{Mapped, Sandbox, File, SharedMemory} {
+	for _, k := range []Kind{Mapped, Sandbox, SharedMemory} { // files are page cache, which is no leak
 		if g, ok := part(k); ok && j.now.mapped {
 			list = append(list, Verdict{
 				About: AboutMappingGrows, Bytes: g.By,

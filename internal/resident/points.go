@@ -78,7 +78,9 @@ const (
 
 // grown reports whether a number grows steadily. If the points are divided by three, each of a later third
 // is larger than all of the one before, the middles of two thirds are a sixth of the whole growth from each
-// other, and that is at least least, and an eighth of what there is now. So what is filled once does not grow
+// other, and that is at least least, and an eighth of what there is now. A number that rises in steps, as the
+// reachable Go objects do at each collection, may be at the start of a third what it was at the end of the one
+// before, if it rises in both. So what is filled once does not grow
 // at the end, and what goes up and down, such as garbage, does not grow. The points are all, or the last half
 // or quarter, so that growth is seen that has begun late.
 func grown(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
@@ -110,16 +112,18 @@ func steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool)
 		return g, false
 	}
 	var highest, middle int64
+	rose := false
 	for third := range 3 {
 		points := all[third*n/3 : (third+1)*n/3]
 		low, high := of(&points[0]), of(&points[0])
 		for i := range points {
 			low, high = min(low, of(&points[i])), max(high, of(&points[i]))
 		}
-		if third > 0 && (low <= highest || (low+high)/2-middle < g.By/6) {
+		step := low == highest && rose && high > low
+		if third > 0 && (low <= highest && !step || (low+high)/2-middle < g.By/6) {
 			return g, false
 		}
-		highest, middle = high, (low+high)/2
+		highest, middle, rose = high, (low+high)/2, high > low
 	}
 	return g, true
 }

@@ -68,8 +68,9 @@ const leastFault = 16 << 20
 //
 //  1. The kernel does not say what is resident.
 //  2. The cgroup has a limit, half of which is charged; of the charge half is neither resident nor swapped
-//     out in the process, and three quarters of that are one thing: the page cache, files in memory, the
-//     kernel's, or other processes'.
+//     out in the process, and three quarters of that are one thing: files in memory, the kernel's, or other
+//     processes'. The page cache is the verdict after rule 4: each container that reads or writes files is
+//     full of it after a while, and it hides neither growth nor a fault.
 //  3. Something grows steadily: see points.go. Of several, the one that has grown the most.
 //  4. A part that should be small is a quarter of the whole, and 16 MiB: see held.go. Of several, the
 //     largest.
@@ -86,8 +87,9 @@ func Judge(r *Reading, past *History) Verdict {
 	}
 	j.whole = j.t.Resident + j.t.Swap
 	j.much = max(j.whole/4, leastFault)
-	if v, ok := j.outside(); ok {
-		return v
+	outside, isOutside := j.outside()
+	if isOutside && outside.Fault {
+		return outside
 	}
 	for _, list := range [][]Verdict{j.grows(), j.faults()} {
 		var most Verdict
@@ -100,6 +102,9 @@ func Judge(r *Reading, past *History) Verdict {
 			most.Fault = true
 			return most
 		}
+	}
+	if isOutside {
+		return outside
 	}
 	return j.largest()
 }
@@ -206,7 +211,8 @@ func functions(stack string, n int) string {
 			first = name
 		}
 		goName := strings.Contains(name, ".") && !strings.Contains(name, "._Cfunc_") && !strings.HasPrefix(name, "runtime.") && !strings.Contains(name, "+0x")
-		if goName && len(list) < n && (len(list) == 0 || strings.HasPrefix(line, "main.")) {
+		again := len(list) > 0 && list[len(list)-1] == name // of a closure, or a recursion
+		if goName && !again && len(list) < n && (len(list) == 0 || strings.HasPrefix(line, "main.")) {
 			list = append(list, name)
 		}
 	}

@@ -51,9 +51,9 @@ var plantedPrograms = []planted{
 	}, AboutNothing, nil},
 	{"a leak in C", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
-		r.C.Growing = []Site{{Library: "app", Grown: 20 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.main\n\tm.go:9\n"}}
+		r.C.Growing = []Site{{Library: "app", Grown: 20 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}}
 		r.more(i * 20 * mib)
-	}, AboutCGrows, []string{"C: 200 MiB in use and growing", "main.find", "app"}},
+	}, AboutCGrows, []string{"C: 200 MiB in use and growing", "main.find, called by main.main (app)"}},
 	{"a leak in C, without cmem", func(r *Reading, i int64) {
 		r.C = C{}
 		r.more(i * 20 * mib)
@@ -115,6 +115,11 @@ var plantedPrograms = []planted{
 	{"page cache in a container", func(r *Reading, i int64) {
 		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Cache: 780 * mib, Anonymous: 112 * mib}
 	}, AboutPageCache, []string{"page cache, not a leak"}},
+	{"a leak in C in a container that is full of page cache", func(r *Reading, i int64) {
+		r.C.Live += i * 20 * mib
+		r.more(i * 20 * mib)
+		r.Cgroup = Cgroup{Known: true, Charged: 1000 * mib, Limit: 1024 * mib, Cache: (880 - i*20) * mib, Anonymous: (112 + i*20) * mib}
+	}, AboutCGrows, []string{"C: 200 MiB in use and growing"}},
 	{"files in memory", func(r *Reading, i int64) {
 		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Shared: 780 * mib, Anonymous: 112 * mib}
 	}, AboutSharedFiles, []string{"/dev/shm"}},
@@ -131,6 +136,25 @@ var plantedPrograms = []planted{
 	{"a mapped file", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: 320 * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 300 * mib, is: isFile}}}
 	}, AboutNothing, []string{"files that are mapped", "page cache"}},
+	{"a mapped file that is read", func(r *Reading, i int64) {
+		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 30 * i * mib, is: isFile}}}
+	}, AboutNothing, []string{"files that are mapped", "page cache"}},
+	{"a mapped file that is read, and a smaller leak in C", func(r *Reading, i int64) {
+		r.C.Live = i * 20 * mib
+		r.Mappings = &Mappings{All: Sum{Resident: (20 + 50*i) * mib}, List: []Sum{
+			{Name: "words.db", Resident: 30 * i * mib, is: isFile}, {Resident: 20 * i * mib, Count: 1, is: isMalloc}, {Resident: 20 * mib, is: isProgram},
+		}}
+	}, AboutCGrows, []string{"C: 180 MiB in use and growing"}},
+	{"a Go map that grows, with few collections", func(r *Reading, i int64) {
+		r.Go.Live += (i + 1) / 2 * 40 * mib
+		r.Go.Objects = r.Go.Live * 3 / 2
+		r.more(i * 30 * mib)
+	}, AboutGoGrows, []string{"reachable and growing"}},
+	{"a Go heap that has grown twice", func(r *Reading, i int64) {
+		r.Go.Live += (i + 1) / 4 * 40 * mib
+		r.Go.Objects = r.Go.Live * 3 / 2
+		r.more((i + 1) / 4 * 60 * mib)
+	}, AboutNothing, nil},
 	{"another system", func(r *Reading, i int64) { r.Kernel = Kernel{} }, AboutUnknown, nil},
 }
 
