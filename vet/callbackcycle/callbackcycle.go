@@ -154,11 +154,17 @@ func (c *checker) root(e ast.Expr) *types.Var {
 
 // deletedHere reports whether the function that makes a handle deletes it.
 func (c *checker) deletedHere(u *uses.Unit, call *ast.CallExpr) bool {
-	s, ok := c.pkg.Parent(call).(*ast.AssignStmt)
-	if !ok || len(s.Lhs) != 1 {
-		return false
+	var h types.Object
+	switch s := c.pkg.Parent(call).(type) {
+	case *ast.AssignStmt:
+		if len(s.Lhs) == 1 {
+			h = c.pkg.ObjectOf(s.Lhs[0])
+		}
+	case *ast.ValueSpec:
+		if len(s.Names) == 1 {
+			h = c.pkg.ObjectOf(s.Names[0])
+		}
 	}
-	h := c.pkg.ObjectOf(s.Lhs[0])
 	found := false
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Delete" && h != nil && c.pkg.ObjectOf(sel.X) == h {
@@ -260,10 +266,17 @@ func (c *checker) values(u *uses.Unit, id *ast.Ident) (list []ast.Expr) {
 		return nil
 	}
 	ast.Inspect(u.Body, func(n ast.Node) bool {
-		if s, ok := n.(*ast.AssignStmt); ok {
+		switch s := n.(type) {
+		case *ast.AssignStmt:
 			for i, lhs := range s.Lhs {
 				if c.pkg.ObjectOf(lhs) == v {
 					list = append(list, s.Rhs[min(i, len(s.Rhs)-1)])
+				}
+			}
+		case *ast.ValueSpec:
+			for i, name := range s.Names {
+				if c.pkg.ObjectOf(name) == v && len(s.Values) > 0 {
+					list = append(list, s.Values[min(i, len(s.Values)-1)])
 				}
 			}
 		}

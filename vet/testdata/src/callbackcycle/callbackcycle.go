@@ -87,6 +87,11 @@ func literals(b *Button, t *Toggle, w *Window, p *plain) {
 	g := func() { b.clicked() }
 	g = nil
 	cgo.NewHandle(g)
+	var k = func() { b.clicked() } // want `refers to b`
+	cgo.NewHandle(k)
+	var m func()
+	m = func() { b.clicked() } // want `refers to b`
+	cgo.NewHandle(m)
 }
 
 func registries(b *Button, w *Window) {
@@ -113,4 +118,10 @@ func short(b *Button) {
 	h := cgo.NewHandle(func() { b.clicked() })
 	defer h.Delete()
 	C.button_call(b.c, C.uintptr_t(h))
+}
+
+func shortVar(b *Button) {
+	var h = cgo.NewHandle(func() { b.clicked() })
+	C.button_call(b.c, C.uintptr_t(h))
+	h.Delete()
 }
