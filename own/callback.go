@@ -97,7 +97,7 @@ func (k *Callbacks[T]) Stats() CallbackStats {
 // has begun before that goes on: its function may still run when Close or Clear returns.
 //
 // Call panics if data is not what [Callback.Set] has returned for these Callbacks. It allocates
-// nothing, and takes no lock.
+// nothing, and takes no lock, unless a [LeakLevel] records the uses of this owner.
 func (k *Callbacks[T]) Call(data unsafe.Pointer, f func(T)) {
 	t := k.kind.Begin(uintptr(data))
 	if t == nil {
@@ -197,13 +197,14 @@ func (c *Callback[T]) Hold() bool { return c.place.Hold() }
 func (c *Callback[T]) Weaken() { c.place.Weaken() }
 
 // Hold is [Callback.Hold] for the number that C has. It returns false if the callback has ended,
-// also because the program has forgotten it: then the release of the resource is under way.
+// also because the program has forgotten it: then the release of the resource is under way. It
+// panics as [Callbacks.Call] does.
 func (k *Callbacks[T]) Hold(data unsafe.Pointer) bool {
 	t := k.kind.Find(uintptr(data))
 	return t != nil && t.Hold()
 }
 
-// Weaken is [Callback.Weaken] for the number that C has.
+// Weaken is [Callback.Weaken] for the number that C has. It panics as [Callbacks.Call] does.
 func (k *Callbacks[T]) Weaken(data unsafe.Pointer) {
 	if t := k.kind.Find(uintptr(data)); t != nil {
 		t.Weaken()
