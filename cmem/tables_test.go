@@ -9,6 +9,15 @@ import (
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 )
 
+// TestTableGone looks for a table in a library that is gone, of which dlclose knows nothing.
+func TestTableGone(t *testing.T) {
+	n := cwork.TableGone()
+	if n == 0 {
+		t.Error("a table that is not mapped, or none before")
+	}
+	t.Log(n)
+}
+
 // TestTables compares the tables for unwinding that this package finds with those that libgcc does, also in a library
 // that was loaded after the program began.
 func TestTables(t *testing.T) {

@@ -126,11 +126,15 @@ static uintptr_t saved_frame(struct gowalk *w, uintptr_t sp, struct way k) {
 	return w->hi - depth + k.add;
 }
 
-// frames_of_cgocall is frames if the first of them is that of runtime.cgocall, and else finds none.
+// frames_of_cgocall is frames if the first of them is that of runtime.cgocall, and else finds none. It looks at that
+// before: frames needs 16 KiB of the stack, which a thread of C that has called Go once may not have.
 static uint32_t frames_of_cgocall(struct gowalk *w, uintptr_t frame) {
-	uint32_t before = w->n, n = frame ? frames(w, frame) : 0;
-	uintptr_t pc = n > 1 ? w->pcs[before] : 0, at = __atomic_load_n(&learned, __ATOMIC_ACQUIRE);
-	if (pc != 0 && (at ? pc == at : pc >= cgocall && pc < cgocall_end))
+	uintptr_t first[2], at = __atomic_load_n(&learned, __ATOMIC_ACQUIRE);
+	if (frame == 0 || copy(w, first, frame, sizeof first) != sizeof first ||
+		(at ? first[1] != at : first[1] < cgocall || first[1] >= cgocall_end))
+		return 0;
+	uint32_t before = w->n, n = frames(w, frame);
+	if (n > 1)
 		return n;
 	w->n = before;
 	w->back = 0;

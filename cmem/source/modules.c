@@ -7,6 +7,8 @@
 // The files that were mapped when the program began are found by dl_iterate_phdr, at that moment. Others are found in
 // the list that the dynamic linker has for debuggers, when an address is in no file that is known. Another thread may
 // change the list meanwhile, so it is read as memory that may not be mapped. A file that is on the stack stays mapped.
+// Not every file that is unmapped is counted: the C library unloads those of iconv by itself. So the headers of a file
+// that was found before are read again each time.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -20,6 +22,7 @@
 struct mapped {
 	uintptr_t from, to;
 	uintptr_t header; // of the tables: .eh_frame_hdr; or 0
+	uintptr_t base;   // where its own header lies, if it was loaded later
 };
 
 // The first initial ones were there when the program began. The lock is held to read or write the others. Those
@@ -68,6 +71,7 @@ static int read_module(int fd, uintptr_t base, struct mapped *m) {
 	struct dl_phdr_info info = {.dlpi_addr = base, .dlpi_phdr = all, .dlpi_phnum = e.e_phnum};
 	cmem_extent(&info, &m->from, &m->to);
 	m->header = 0;
+	m->base = base;
 	for (int i = 0; i < e.e_phnum; i++)
 		if (all[i].p_type == PT_GNU_EH_FRAME)
 			m->header = base + all[i].p_vaddr;
@@ -92,6 +96,15 @@ static void look_again(void) {
 	num_modules = n;
 }
 
+// find_later finds a module that was loaded since, if it is still as it was. The caller holds the lock.
+static struct mapped *find_later(uintptr_t pc) {
+	struct mapped now = {0}, *m = find(pc, initial, num_modules);
+	if (!m || !read_module(cmem_open_memory(), m->base, &now) || now.from != m->from || now.to != m->to ||
+		now.header != m->header)
+		return 0;
+	return m;
+}
+
 // module_of copies the module that has the address.
 static int module_of(uintptr_t pc, struct mapped *to) {
 	struct mapped *m = find(pc, 0, initial);
@@ -102,7 +115,7 @@ static int module_of(uintptr_t pc, struct mapped *to) {
 	}
 	cmem_lock(&old);
 	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_SEQ_CST);
-	if (closed != closed_when || !(m = find(pc, initial, num_modules))) {
+	if (closed != closed_when || !(m = find_later(pc))) {
 		closed_when = closed;
 		look_again();
 		m = find(pc, initial, num_modules);

@@ -117,10 +117,11 @@ static uint8_t *rule(uint8_t *to, int reg, uint64_t at) {
 // returns 0 if crosscall2 is not as is known here.
 #ifdef __x86_64__
 static uint8_t *rules(uint8_t *to, struct gowalk *w) {
-	uintptr_t at[2], saved, frame[3];
-	// The frame pointer of crosscall2 leads to the one that the assembler has it save before, or is that.
+	uintptr_t at[2], saved, words[5 + 3], *frame = words + 5;
+	// The frame pointer of crosscall2 leads to the one that the assembler has it save before, or is that. All that
+	// the unwinder will read is read here first: the five registers below it as well.
 	if (cmem_read_memory(w->fd, at, w->back, sizeof at) != sizeof at || !cmem_is_go(at[1]) || at[0] <= w->back ||
-		cmem_read_memory(w->fd, frame, saved = at[0], sizeof frame) != sizeof frame)
+		cmem_read_memory(w->fd, words, (saved = at[0]) - 40, sizeof words) != sizeof words)
 		return 0;
 	uintptr_t top = saved + (frame[0] == saved + 8 ? 8 : 0);
 	if (cmem_is_go(frame[1 + (top - saved) / 8]))

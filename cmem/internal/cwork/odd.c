@@ -312,6 +312,24 @@ int cwork_tables(int *wrong) {
 	return n[0];
 }
 
+// cwork_table_gone asks for a table of a library, and again after the C library has unloaded it without a call of
+// dlclose of the program, as it does with those of iconv. It returns 1 if there was one only before, and -1 if it cannot
+// be tried.
+int cwork_table_gone(void) {
+	void *lib = dlopen("libnss_compat.so.2", RTLD_NOW | RTLD_LOCAL), *libc = dlopen("libc.so.6", RTLD_NOW), *function;
+	int (*close)(void *) = libc ? (int (*)(void *))dlsym(libc, "dlclose") : 0;
+	if (libc && !close) { // before glibc 2.34
+		void *libdl = dlopen("libdl.so.2", RTLD_NOW);
+		close = libdl ? (int (*)(void *))dlsym(libdl, "dlclose") : 0;
+	}
+	uintptr_t pc = lib ? (uintptr_t)dlsym(lib, "_nss_compat_setpwent") : 0;
+	if (!lib || !close || !cmem_module_table)
+		return -1;
+	const void *before = cmem_module_table(pc, &function);
+	close(lib);
+	return before && !cmem_module_table(pc, &function);
+}
+
 // cwork_tables_as is cmem_tables_as.
 extern int cmem_tables_as(int which) __attribute__((weak));
 int cwork_tables_as(int which) { return cmem_tables_as ? cmem_tables_as(which) : -1; }

@@ -14,6 +14,7 @@ package cwork
 // int cwork_sqlite_forgets(void);
 // void *cwork_handmade(uintptr_t junk, size_t n);
 // int cwork_tables(int *wrong);
+// int cwork_table_gone(void);
 // int cwork_tables_as(int which);
 import "C"
 
@@ -75,6 +76,10 @@ func Tables() (n, wrong int) {
 	n = int(C.cwork_tables(&w))
 	return n, int(w)
 }
+
+// TableGone asks for a table of a library, and again after it was unloaded without a call that is counted. It returns 1
+// if there was one only before, and -1 if it cannot be tried.
+func TableGone() int { return int(C.cwork_table_gone()) }
 
 // What the unwinder of package cmem gets: nothing, so it is not called; or tables that libgcc finds; or those that
 // package cmem does.
