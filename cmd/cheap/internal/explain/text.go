@@ -17,6 +17,12 @@ const sitesShown = 12
 // Text writes the report as text.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
+	for _, line := range wrap(r.Answer(), 100) {
+		b.WriteString(line + "\n")
+	}
+	for _, line := range wrap(r.TooFew(), 100) {
+		b.WriteString(line + "\n")
+	}
 	b.WriteString(r.Headline() + "\n")
 	for _, note := range r.Notes {
 		b.WriteString("Note: " + note + "\n")
