@@ -7,8 +7,8 @@ import (
 	"github.com/cheapgo/cheap/internal/result"
 )
 
-// headlines writes what the report has found, at its end: the last lines are what a
-// terminal shows.
+// headlines writes what the report has found, before its tables and at its end: the last lines
+// are what a terminal shows.
 func (t *texter) headlines(r *result.Report) {
 	all := headline.Of(r)
 	if len(all) == 0 {

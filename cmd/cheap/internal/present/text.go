@@ -80,6 +80,7 @@ func (t *texter) head(r *result.Report) {
 	if doubtful := r.Doubtful(); doubtful != "" {
 		t.warning(doubtful)
 	}
+	t.headlines(r)
 	t.out.WriteByte('\n')
 	if r.Replay {
 		t.replayLegend(r)
