@@ -213,6 +213,18 @@ func TestLimitStale(t *testing.T) {
 	}
 }
 
+// TestLeft has the kernel's number near the limit: what may be taken at once is what is left, whatever is free.
+func TestLeft(t *testing.T) {
+	for _, row := range []struct{ limit, used, excess, want int64 }{
+		{100, 60, 10, 30}, {100, 95, 3, 2}, {100, 99, 3, 0}, {100, 120, 0, 0},
+	} {
+		g := &gauge{limit: row.limit, used: row.used, excess: row.excess, unused: 50, room: 40}
+		if got := g.left(); got != row.want {
+			t.Errorf("%+v: %d", row, got)
+		}
+	}
+}
+
 // TestStuck has malloc take fresh memory although some is free, and use it again.
 func TestStuck(t *testing.T) {
 	g := new(gauge)

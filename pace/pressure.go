@@ -229,14 +229,15 @@ func (p *pacer) setBounds(r reading) {
 	bound := p.baseline.bound(r.heap, r.gogc, p.backoff)
 	if ceiling != noBound {
 		// What may be held under the limit, less what is not reclaimable.
-		least := p.baseline.least(r.gogc, p.backoff) / 2
+		least, soon := p.baseline.least(r.gogc, p.backoff)/2, ceiling-account.Process.Held()
 		if p.metered.Load() {
 			least = p.gauge.declared(p.most() / 64)
+			soon = min(soon, p.gauge.declared(p.gauge.left()))
 		}
 		if p.scarce.Load() {
 			least = 0
 		}
-		bound = min(bound, max(reclaimable+ceiling-account.Process.Held(), p.baseline.reclaimable+least))
+		bound = min(bound, max(reclaimable+soon, p.baseline.reclaimable+least))
 	}
 	at := p.baseline.due(bound, p.lead())
 	bound = max(bound, p.roomy(reclaimable, ceiling))

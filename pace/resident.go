@@ -185,6 +185,10 @@ func (g *gauge) noteStuck(grown, taken int64) {
 	g.stuck = max(0, g.stuck+grown-max(0, taken-max(0, grown)))
 }
 
+// left returns how many bytes are left if malloc uses nothing again of what it has free. Goroutines that own
+// wait when they have taken that many since the last read: that may take 10 ms near the limit of a cgroup.
+func (g *gauge) left() int64 { return max(0, g.limit-g.used-g.excess) }
+
 // fade lowers excess a little, after a collection.
 func (g *gauge) fade() { g.excess -= g.excess / 64 }
 
