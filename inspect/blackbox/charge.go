@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -92,13 +93,20 @@ func (c *charge) kills() *Kills {
 	return readKills(filepath.Join(d.Path, name))
 }
 
-// readKills reads a count.
+// readKills reads a count. The name may be that of a box from elsewhere. So nothing but a regular file is
+// read, and no more than the kernel writes: a pipe or a device may have no end.
 func readKills(file string) *Kills {
 	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(file)
 	if err != nil {
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	defer f.Close()
+	const most = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return nil
 	}

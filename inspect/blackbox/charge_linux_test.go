@@ -1,9 +1,11 @@
 package blackbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -100,5 +102,24 @@ func TestCharge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoRegularFile has a named pipe in place of a box, and a box that names a device: neither is read.
+func TestNoRegularFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that nobody waits for a writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := Read(pipe); !errors.Is(err, ErrNoBox) {
+		t.Errorf("a pipe: %v", err)
+	}
+	if k := readKills(os.DevNull); k != nil {
+		t.Errorf("a device has a count: %+v", k)
 	}
 }

@@ -25,7 +25,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "  %-7s  %s\n", head, line)
 	}
-	if r.Last == nil {
+	if r.Last == nil && r.Damaged > 0 {
+		b.WriteString("  record   none is whole\n")
+	} else if r.Last == nil {
 		b.WriteString("  record   none was written\n")
 	} else {
 		fmt.Fprintf(&b, "  record   %s of %s, %v after the start\n", figure.Thousands(int(r.Last.Number)), moment(r.Last.Time), r.Last.Time.Sub(p.Started).Round(time.Millisecond))

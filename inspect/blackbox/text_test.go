@@ -71,6 +71,14 @@ no mappings
   ended    in order: it has called Stop
   record   none was written
 `)
+	r.Damaged = 2
+	check(`server, process 42, go1.26 linux/amd64
+  started  2026-09-21 14:13:20.000 UTC
+  ended    in order: it has called Stop
+           while it wrote a record, or the file was cut short: that record is lost
+  record   none is whole
+`)
+	r.Damaged = 0
 	for state, want := range map[State]string{
 		Running: "\n  runs     still, or a process that it has forked\n",
 		Unknown: "\n  ended    not known: it has not called Stop, and may be running\n",

@@ -22,6 +22,7 @@ type blocks struct {
 	pid    int
 	reads  int             // so far
 	arenas map[uint64]bool // the addresses of arenas
+	unread bool            // a header was not read: the kernel does not permit it, or there are too many
 }
 
 const (
@@ -96,6 +97,7 @@ func (b *blocks) chunks(m *procfs.Mapping, at, end uint64) (n int64) {
 // read reads words at an address. It reports false where there are none, and after many calls.
 func (b *blocks) read(at uint64, words []uint64) bool {
 	if b.reads++; b.reads > mostReads {
+		b.unread = true
 		return false
 	}
 	var text [32]byte
@@ -103,6 +105,9 @@ func (b *blocks) read(at uint64, words []uint64) bool {
 	local[0].SetLen(8 * len(words))
 	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: 8 * len(words)}}
 	n, err := unix.ProcessVMReadv(b.pid, local, remote, 0) // fails where the memory is gone
+	if err == unix.EPERM || err == unix.ENOSYS {           // by seccomp, or a setting of ptrace
+		b.unread = true
+	}
 	if err != nil || n != 8*len(words) {
 		return false
 	}

@@ -7,6 +7,7 @@ import "github.com/cheapgo/cheap/internal/procfs"
 type blocks struct {
 	pid    int
 	arenas map[uint64]bool
+	unread bool
 }
 
 func (*blocks) in(*procfs.Mapping) (f ofMalloc) { return f }

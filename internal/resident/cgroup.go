@@ -82,7 +82,7 @@ func average(text []byte) float64 {
 	_, rest, _ := bytes.Cut(text, []byte("some avg10="))
 	number, _, _ := bytes.Cut(rest, []byte(" "))
 	x, err := strconv.ParseFloat(string(number), 64)
-	if err != nil {
+	if err != nil || !(x >= 0 && x <= 100) { // a NaN is neither, and no JSON
 		return 0
 	}
 	return x

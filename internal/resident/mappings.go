@@ -16,6 +16,7 @@ type Mappings struct {
 	List []Sum // by name, those with the most resident bytes first
 
 	Arenas int64 // how many arenas malloc has beside its first one, as far as is known
+	Unread bool  // not all headers of malloc were read, so its blocks may be among what is anonymous
 }
 
 // A Sum is the sum over the mappings of one name, in bytes.

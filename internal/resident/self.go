@@ -48,7 +48,7 @@ func MappingsOf(pid int, program string, isGo bool) *Mappings {
 func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 	m := p.Sum(f)
 	if m != nil {
-		m.Arenas = int64(len(b.arenas))
+		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread
 	}
 	return m
 }

@@ -150,7 +150,7 @@ func (j *judge) largest() Verdict {
 	}
 	n := byKind(most)
 	v := Verdict{About: AboutNothing, Bytes: n, Do: lookAt[most]}
-	v.Sentence = fmt.Sprintf("nothing stands out; of %s the most, %s, is %s", text(j.whole), text(n), nouns[most]+j.fileName(most))
+	v.Sentence = fmt.Sprintf("nothing stands out; of %s the most, %s, is %s", text(j.whole), text(n), j.noun(most)+j.fileName(most))
 	switch {
 	case most == Rest && n > j.whole/2:
 		v.About, v.Sentence, v.Do = AboutUnknown, fmt.Sprintf("it cannot be told what %s of %s are for", text(n), text(j.whole)), "see the table mappings"
@@ -174,6 +174,17 @@ var nouns = [kinds]string{
 	Program: "the program itself", Library: "libraries", File: "files that are mapped", SharedMemory: "shared memory",
 	Sandbox: "memory in large reservations, such as that of wasm", Mapped: "mapped without malloc", Rest: "small mappings",
 }
+
+// noun returns nouns[k], unless that may be wrong.
+func (j *judge) noun(k Kind) string {
+	if k == Mapped && j.unread() {
+		return "in large mappings, or in blocks of malloc, whose headers were not all read"
+	}
+	return nouns[k]
+}
+
+// unread reports whether blocks of malloc may be among the large mappings.
+func (j *judge) unread() bool { return j.t.Mapped && j.r.Mappings.Unread }
 
 // lookAt says where to look at what a kind has.
 var lookAt = [kinds]string{

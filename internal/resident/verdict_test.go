@@ -136,6 +136,12 @@ var plantedPrograms = []planted{
 	{"a mapped file", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: 320 * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 300 * mib, is: isFile}}}
 	}, AboutNothing, []string{"files that are mapped", "page cache"}},
+	{"large blocks of malloc whose headers may not be read", func(r *Reading, i int64) {
+		r.C = C{}
+		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, Unread: true, List: []Sum{
+			{Resident: 30 * i * mib, large: 30 * i * mib, is: isAnonymous}, {Resident: 20 * mib, is: isProgram},
+		}}
+	}, AboutMappingGrows, []string{"or in blocks of malloc", "growing"}},
 	{"a mapped file that is read", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 30 * i * mib, is: isFile}}}
 	}, AboutNothing, []string{"files that are mapped", "page cache"}},

@@ -162,7 +162,7 @@ func BenchmarkMappings(b *testing.B) {
 // TestAverage reads texts that are none.
 func TestAverage(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]float64{"": 0, "some avg10=": 0, "some avg10=x ": 0, "full avg10=3 ": 0, "some avg10=2.5": 2.5, strings.Repeat("\n", 9): 0} {
+	for text, want := range map[string]float64{"": 0, "some avg10=": 0, "some avg10=x ": 0, "full avg10=3 ": 0, "some avg10=2.5": 2.5, "some avg10=NaN ": 0, "some avg10=Inf ": 0, "some avg10=-1 ": 0, strings.Repeat("\n", 9): 0} {
 		if got := average([]byte(text)); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
