@@ -108,7 +108,7 @@ func steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool)
 		return g, false
 	}
 	g = Growth{By: of(&all[n-1]) - of(&all[0]), Over: all[n-1].time.Sub(all[0].time)}
-	if g.By < max(least, of(&all[n-1])/8) {
+	if g.By < least+of(&all[n-1])/8 {
 		return g, false
 	}
 	var highest, middle int64
