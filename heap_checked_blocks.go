@@ -62,7 +62,7 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 func (c *checked) takeClass(op string, class uint8) (taken uintptr, was blockState) {
 	c.lock(op)
 	defer func() {
-		if taken == 0 { // no block, or a panic: handedOut may find that the block was written to
+		if taken == 0 { // no block, or a panic: nobody else unlocks
 			c.mu.Unlock()
 		}
 	}()
