@@ -98,14 +98,15 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 	// request that is refused.
 	for atomic.LoadInt32(&cl.numFull) != 0 {
 		cl.mu.Lock()
-		if cl.numFull == 0 {
+		if cl.numFull == 0 || h.closed.Load() {
 			cl.mu.Unlock()
 			return
 		}
-		b := cl.takeFull(c)
-		cl.out += int64(b.n) // as put left it; sort subtracts it again
+		released := cl.sortHeld(h, cl.takeFull(c)) // under one lock, or Stats would miss these blocks
 		cl.mu.Unlock()
-		cl.sort(h, b)
+		if released {
+			span.Decay()
+		}
 	}
 }
 
@@ -116,7 +117,7 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 func (cl *class) sortUnasked(h *Heap, c uint8) {
 	for atomic.LoadInt32(&cl.numFull) > leastFull {
 		cl.mu.Lock()
-		if cl.unasked <= leastFull {
+		if cl.unasked <= leastFull || h.closed.Load() {
 			cl.unasked = cl.numFull
 			cl.mu.Unlock()
 			return
@@ -126,9 +127,11 @@ func (cl *class) sortUnasked(h *Heap, c uint8) {
 		b := cl.full[cl.unasked]
 		cl.full[cl.unasked] = cl.full[cl.numFull]
 		span.DropSpare(b.bytes(c))
-		cl.out += int64(b.n) // as in sortMagazines
+		released := cl.sortHeld(h, b)
 		cl.mu.Unlock()
-		cl.sort(h, b)
+		if released {
+			span.Decay()
+		}
 	}
 }
 

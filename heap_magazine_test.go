@@ -1,6 +1,8 @@
 package cheap
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,6 +118,37 @@ func TestSpareUnasked(t *testing.T) {
 	}
 	if s := h.Stats(); s.Blocks != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestStatsBesideTicks compares the counts of a heap that nobody uses, while ticks and a Trim of
+// another goroutine sort its magazines.
+func TestStatsBesideTicks(t *testing.T) {
+	withRate(t, 0) // magazines have no sampled blocks
+	defer SetDecay(SetDecay(-1))
+	h := newHeap(t, HeapOptions{})
+	for round := range hammerRounds(400) {
+		spread(h, 20*64*64, 3)
+		var sorted atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if round%2 == 0 {
+				h.sortMagazines()
+			} else {
+				for range 3 {
+					h.sortUnasked()
+				}
+			}
+			sorted.Store(true)
+		})
+		for done := false; !done; {
+			done = sorted.Load()
+			if s := h.Stats(); s.Blocks != 0 || s.Mallocs != s.Frees {
+				t.Errorf("round %d: no block is in use, and the counts are %+v", round, s)
+				break
+			}
+		}
+		wg.Wait()
 	}
 }
 

@@ -41,13 +41,24 @@ func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {
 //
 //go:norace
 func (cl *class) sort(h *Heap, b magazine) {
-	released := false
 	cl.mu.Lock()
 	if h.closed.Load() {
 		cl.mu.Unlock()
 		return
 	}
 	cl.out -= int64(b.n)
+	released := cl.sortHeld(h, b)
+	cl.mu.Unlock()
+	if released {
+		span.Decay()
+	}
+}
+
+// sortHeld is sort under the lock, of blocks that out does not count. It reports whether a span went
+// back to package span. The caller calls span.Decay then, without the lock.
+//
+//go:norace
+func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 	p, left := b.list, b.n
 	for p != 0 && left > 0 {
 		s := span.Find(p)
@@ -89,10 +100,7 @@ func (cl *class) sort(h *Heap, b magazine) {
 	if (p != 0) != (left > 0) {
 		h.noteTwice(b.list)
 	}
-	cl.mu.Unlock()
-	if released {
-		span.Decay()
-	}
+	return released
 }
 
 // noteNotCached notes why the block at p, in a list of a cache, has not the canary of
