@@ -200,6 +200,8 @@ type Heap struct {
 
 	classes [sizeclass.Count]class
 
+	regions span.Regions // where the spans of the heap are, and have been
+
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 
 	watched atomic.Bool // the heap has a watcher, or had one: heap_watched.go; written under seize

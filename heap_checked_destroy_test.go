@@ -209,7 +209,7 @@ func TestCheckedDestroyWaits(t *testing.T) {
 					if calls++; calls == c.notify {
 						account.Process.SetBounds(account.Bounds{HeldAt: account.NoBound, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
 						if c.bare {
-							span.Each(h.id, func(s *span.Span) {
+							span.Each(h.id, &h.regions, func(s *span.Span) {
 								if s.LoadTag()&span.KindMask == span.KindLarge {
 									*headerAt(s.Base) = checkedHeader{} // that of an earlier heap, perhaps
 									s.Filled = false                    // as after a heap that does not fill

@@ -100,7 +100,7 @@ func (c *checked) check() (at uintptr, report string) {
 			return at, report
 		}
 	}
-	span.Each(c.h.id, func(s *span.Span) {
+	span.Each(c.h.id, &c.h.regions, func(s *span.Span) {
 		if report != "" {
 			return
 		}

@@ -33,7 +33,7 @@ func (h *Heap) destroy(op string, all bool) error {
 	if race.Told && (all || h.checked != nil) {
 		// The goroutine that destroys the heap frees the live blocks, and has read them; with a
 		// CheckLevel it has read all blocks.
-		span.Each(h.id, func(s *span.Span) { eachUnit(s.Base, race.Release) })
+		span.Each(h.id, &h.regions, func(s *span.Span) { eachUnit(s.Base, race.Release) })
 	}
 	err := h.destroyQuietly(op, all)
 	if err == nil {
@@ -90,7 +90,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		c.untick()
 	}
 	h.large.mu.Lock()
-	span.Each(h.id, func(s *span.Span) { h.releaseAny(s, keep) })
+	span.Each(h.id, &h.regions, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.mu.Unlock()
 	span.Decay()
 	h.large.blocks.Store(0)

@@ -131,6 +131,9 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	s.Base, s.Space, s.Sampled, s.Filled = p, space, false, filled && h.checked != nil
 	atomic.StoreUintptr(&s.Size, size)
 	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	if space == 0 {
+		h.regions.Add(p)
+	}
 	h.large.blocks.Add(1)
 	h.large.mallocs.Add(1)
 	h.large.bytes.Add(int64(size))

@@ -40,6 +40,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	s.Free, s.NumFree, s.Fresh, s.Filled = 0, 0, fresh, filled && !fresh
 	s.StoreTag(cl.tag)
 	cl.list(s)
+	h.regions.Add(base)
 	h.grew.Store(true)
 	return nil
 }

@@ -520,30 +520,3 @@ func Reserved(addr uintptr) bool {
 	i := int(s.Region)
 	return i < len(pages.regions) && pages.regions[i].base == base
 }
-
-// Each calls f for the first record of each span of a heap, with no lock held. It may
-// miss spans that are handed out or freed meanwhile.
-//
-//go:norace
-func Each(heap uintptr, f func(*Span)) {
-	pages.mu.Lock()
-	var bases []uintptr
-	for _, r := range pages.regions {
-		bases = append(bases, r.base)
-	}
-	pages.mu.Unlock()
-	mappings.mu.Lock()
-	for a := mappings.first; a != 0; a = At(a).Next {
-		bases = append(bases, At(a).Base)
-	}
-	mappings.mu.Unlock()
-	for _, base := range bases {
-		s := Find(base)
-		for i := range uintptr(regionUnits) {
-			s := At(s.Addr() + i*spanSize)
-			if tag := s.LoadTag(); tag>>KindBits == heap && tag&KindMask != KindBody {
-				f(s)
-			}
-		}
-	}
-}
