@@ -196,3 +196,29 @@ func TestCallocOverflow(t *testing.T) {
 		}
 	})
 }
+
+// TestReallocWithinPages resizes a large block to sizes of as many pages: no lock is taken, and the
+// block stays.
+func TestReallocWithinPages(t *testing.T) {
+	onCaches(t, func(t *testing.T, h *Heap, a resizer) {
+		page := int(osmem.PageSize)
+		p := a.Malloc(8 * sizeclass.MaxSize)
+		pages := h.UsableSize(p)
+		h.large.mu.Lock()
+		h.seize.Lock()
+		for _, size := range []int{pages, pages - 1, pages - page + 1} {
+			if q := a.Realloc(p, size); q != p {
+				t.Errorf("%d of %d bytes: the block at %p is at %p", size, pages, p, q)
+			}
+		}
+		h.seize.Unlock()
+		h.large.mu.Unlock()
+		for _, size := range []int{pages - page, pages + 1} {
+			if p = a.Realloc(p, size); h.UsableSize(p) == pages {
+				t.Errorf("with %d bytes the block has %d", size, pages)
+			}
+			p = a.Realloc(p, pages)
+		}
+		a.Free(p)
+	})
+}
