@@ -51,7 +51,7 @@ func allLinks() []link {
 	if !cmemRuns() {
 		return links
 	}
-	return append(links[:len(links):len(links)], link{"cmem", "C heap profile", serveCmemProfile})
+	return append(links[:len(links):len(links)], link{"cmem", "blocks of C by stack, for go tool pprof", serveCmemProfile})
 }
 
 // mostSeconds bounds how long a request for a difference takes.

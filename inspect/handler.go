@@ -95,11 +95,11 @@ type handler struct {
 
 // Figures are the JSON of the page.
 type Figures struct {
-	Time    time.Time `json:"time"`
-	Program string    `json:"program"`
-	Verdict Verdict   `json:"verdict"`          // empty in arenas.json
-	Series  []Series  `json:"series,omitempty"` // of all.json
-	Tables  []Table   `json:"tables"`
+	Time     time.Time `json:"time"`
+	Program  string    `json:"program"`
+	Verdict  Verdict   `json:"verdict"`            // empty in arenas.json
+	Overview *Overview `json:"overview,omitempty"` // of all.json
+	Tables   []Table   `json:"tables"`
 }
 
 func newReport(o Options, name string) (r Figures, ok bool) {
@@ -108,11 +108,11 @@ func newReport(o Options, name string) (r Figures, ok bool) {
 		r.Tables = []Table{arenasTable()}
 		return r, true
 	}
-	r.Tables, r.Verdict = readTables(resident.ReadMappings())
+	r.Tables, r.Verdict, r.Overview = readTables(resident.ReadMappings())
 	if name == "all" {
-		r.Series = seriesOf(r.Tables)
 		return r, true
 	}
+	r.Overview = nil
 	for _, t := range r.Tables {
 		if t.Name == name {
 			r.Tables = []Table{t}
@@ -229,7 +229,7 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 		http.NotFound(w, r)
 		return
 	}
-	if report.Series != nil {
+	if report.Overview != nil {
 		h.history.add(&report)
 	}
 	if format == "json" {
@@ -241,6 +241,9 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 	var text bytes.Buffer
 	if table == "all" || table == "resident" {
 		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
+	}
+	if o := report.Overview; o != nil && len(o.Warnings) > 0 {
+		fmt.Fprintf(&text, "# What does not fit\n%s\n\n", strings.Join(o.Warnings, "\n"))
 	}
 	for i := range report.Tables {
 		if i > 0 {

@@ -1,55 +1,14 @@
 package inspect
 
 import (
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/cheapgo/cheap/internal/resident"
 )
 
-// A Series is a number of the chart.
-type Series struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"` // in bytes
-}
-
-// cHeapAccount is the account that module cmem opens. Its bytes have a line of their own.
-const cHeapAccount = "C heap"
-
-// partBytes is the metric of the table resident.
-const partBytes = "cheap_part_resident_bytes"
-
-// seriesOf returns what the chart shows of all tables.
-func seriesOf(tables []Table) []Series {
-	sum := func(table, label, metric string) (n float64) {
-		for _, t := range tables {
-			i := slices.IndexFunc(t.Metrics, func(h Heading) bool { return h.Name == metric })
-			for _, r := range t.Rows {
-				if t.Name == table && i >= 0 && (label == "" || r.Labels[0] == label) {
-					n += r.Values[i]
-				}
-			}
-		}
-		return n
-	}
-	list := []Series{
-		{"blocks", sum("totals", "", "cheap_allocated_bytes")},
-		{"resources", sum("accounts", "", "cheap_account_held_bytes")},
-		{"Go heap", sum("resident", resident.GoInUse.String(), partBytes) + sum("resident", resident.GoIdle.String(), partBytes)},
-		{inAll, sum("resident", inAll, partBytes)},
-	}
-	if cmemRuns() {
-		list[1].Value -= sum("accounts", cHeapAccount, "cheap_account_held_bytes")
-		list = append(list, Series{"C heap", sum("cmem", "", "cheap_cmem_live_bytes")})
-	}
-	return list
-}
-
-// A point is the series at a time.
+// A point is the parts of an Overview at a time.
 type point struct {
 	Time   time.Time `json:"time"`
-	Values []float64 `json:"values"`
+	Values []float64 `json:"values"` // bytes, in the order of Overview.Parts
 }
 
 const (
@@ -70,9 +29,9 @@ func (h *history) add(r *Figures) {
 	if n := len(h.points); n > 0 && r.Time.Sub(h.points[n-1].Time) < closest {
 		return
 	}
-	values := make([]float64, len(r.Series))
-	for i, s := range r.Series {
-		values[i] = s.Value
+	values := make([]float64, len(r.Overview.Parts))
+	for i, p := range r.Overview.Parts {
+		values[i] = p.Bytes
 	}
 	if len(h.points) >= mostPoints {
 		h.points = append(h.points[:0], h.points[1:]...)

@@ -29,14 +29,20 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 // A page is what does not change from request to request. The figures are not in it: its script
 // reads them, at first and from then on in the same way.
 type page struct {
-	Program string
-	Pprof   string
-	Style   template.CSS
-	Script  template.JS
-	Tables  []pageTable
-	Links   []link // these two are found out for each request
+	Program  string
+	Pprof    string
+	Style    template.CSS
+	Script   template.JS
+	Sections []pageSection
+	Links    []link // these two are found out for each request
 
 	policy string // the Content-Security-Policy
+}
+
+// A pageSection is the frame of the tables that answer a question.
+type pageSection struct {
+	ID, Short, Title string
+	Tables           []pageTable
 }
 
 // A pageTable is the frame of a table.
@@ -52,14 +58,14 @@ type link struct {
 
 // links are what the package can show beside its tables.
 var links = []link{
-	{"heap", "heap profile", profileOf("heap", WriteHeap)},
-	{"lifetimes", "lifetimes", profileOf("lifetimes", WriteLifetimes)},
-	{"where", "where it went", func(w http.ResponseWriter, _ *http.Request) {
+	{"heap", "blocks of heaps by stack, for go tool pprof", profileOf("heap", WriteHeap)},
+	{"lifetimes", "how long blocks live, by stack, for go tool pprof", profileOf("lifetimes", WriteLifetimes)},
+	{"leaks", "open owners by stack, after a collection, for go tool pprof", ServeLeaks},
+	{"where", "the accounts and stacks that hold the most, as text", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, Where(10).String()) // an error is that of a reader who has gone
 	}},
-	{"suspects", "leak suspects as text", ServeSuspects},
-	{"leaks", "leak profile", ServeLeaks},
+	{"suspects", "open owners by stack, as text", ServeSuspects},
 }
 
 // profileOf serves a profile as a file for go tool pprof.
@@ -93,25 +99,53 @@ func newPage(o Options) *page {
 	return p
 }
 
-// pageTables returns the frames of the tables, in the order of the page.
-func pageTables() (list []pageTable) {
-	for _, name := range []string{"resident", "process", "mappings", "cmem", "libraries", "heaps", "accounts", "pools", "classes", "pace", "totals"} {
-		if t, ok := pageTableOf(name); ok {
-			list = append(list, t)
+// questions are what the page answers, in its order. A table that a program does not have is left out.
+var questions = []struct {
+	id, short, title string
+	tables           []string
+}{
+	{"for", "What for", "What is it for?", []string{"resident", "process", "mappings"}},
+	{"who", "Who", "Who made it?", []string{"suspects", "pools", "accounts"}},
+	{"collector", "Collector", "What does the collector do?", []string{"pace"}},
+	{"c", "C", "What does C hold?", []string{"growth", "libraries", "cmem"}},
+	{"details", "Heaps", "Details of heaps", []string{"heaps", "classes", "totals"}},
+}
+
+// pageSections returns the frames of the sections, without those that have no table.
+func pageSections() (list []pageSection) {
+	for _, q := range questions {
+		s := pageSection{ID: q.id, Short: q.short, Title: q.title}
+		for _, name := range q.tables {
+			if t, ok := pageTableOf(name); ok {
+				s.Tables = append(s.Tables, t)
+			}
+		}
+		if len(s.Tables) > 0 {
+			list = append(list, s)
 		}
 	}
 	return list
 }
 
+// pageTableOf returns the frame of a table, and whether the program has it.
 func pageTableOf(name string) (t pageTable, ok bool) {
+	switch name {
+	case "mappings":
+		r := mappingsFrame()
+		return pageTable{r.Name, r.Title, r.About}, true
+	case "suspects":
+		return pageTable{name, "Owners by the line that made them", "Which stacks have made the owners that are open, and owners that the collector had to release. Of a pool that records a part of its owners the figures are estimates. They are read every ten seconds."}, true
+	case "growth":
+		has, _ := cmemState()
+		return pageTable{name, "Stacks of C that keep growing", "Stacks whose bytes in use have grown in each of the last six intervals, by more than the error of the estimate. What a program fills when it starts grows, too."}, has
+	}
 	for _, t := range tableSpecs {
 		if t.name == name {
 			has, _ := t.has()
 			return pageTable{t.name, t.title, t.about}, has
 		}
 	}
-	r := mappingsFrame()
-	return pageTable{r.Name, r.Title, r.About}, true
+	panic("no table " + name)
 }
 
 // hash is how a policy names an element that may run or apply, by what stands between its tags.
@@ -126,7 +160,7 @@ func programOf(o Options) string { return cmp.Or(o.Title, filepath.Base(os.Args[
 func (p *page) write(w http.ResponseWriter) {
 	var b bytes.Buffer
 	now := *p
-	now.Tables, now.Links = pageTables(), allLinks()
+	now.Sections, now.Links = pageSections(), allLinks()
 	if err := pageTemplate.Execute(&b, now); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

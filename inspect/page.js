@@ -53,6 +53,31 @@
 	// order says by which metric rows are sorted, the largest first.
 	const order = {libraries: 'cheap_cmem_library_live_bytes', accounts: 'cheap_account_held_bytes', pools: 'cheap_pool_live_bytes', heaps: 'cheap_heap_held_bytes'};
 
+	// brief says how many columns of a table are shown before all are asked for.
+	const brief = {heaps: 6, classes: 5, pools: 3};
+
+	// used says which metric is zero in a row that is folded; in other tables all that are shown are.
+	const used = {classes: 'cheap_class_blocks'};
+
+	const unfolded = new Set(); // tables, of which all is shown: 'zeros heaps', 'columns heaps'
+
+	// folds shows buttons that show what a table leaves out.
+	const folds = (table, left) => {
+		const el = document.getElementById(table).querySelector('.folds');
+		el.hidden = left.length === 0;
+		el.replaceChildren(...left.map(([what, more, less]) => {
+			const key = what + ' ' + table;
+			const button = make('button', '', unfolded.has(key) ? less : more);
+			button.type = 'button';
+			button.setAttribute('aria-expanded', String(unfolded.has(key)));
+			button.onclick = () => {
+				if (!unfolded.delete(key)) unfolded.add(key);
+				update();
+			};
+			return button;
+		}));
+	};
+
 	const meterCell = (meter, table, row) => {
 		const cell = make('td', 'meter');
 		const [part, all] = meter.of(table, row);
@@ -65,9 +90,10 @@
 	};
 
 	// figure is a cell with a value, which is also there as it is.
-	const figure = (row, i) => {
+	const figure = (row, i, name) => {
 		const cell = make('td', 'n', row.text[i]);
 		cell.dataset.value = row.values[i];
+		if (name) cell.dataset.head = name;
 		return cell;
 	};
 
@@ -82,45 +108,66 @@
 		return line;
 	};
 
-	// list shows a table without labels: a line for each metric.
+	// list shows a table without labels: a line for each metric. Those of zero are folded.
 	const list = (table, tbody) => {
 		const row = table.rows[0];
+		const all = unfolded.has('zeros ' + table.name);
+		const zeros = row.values.filter(n => n === 0).length;
 		tbody.replaceChildren(...table.metrics.map((m, i) => {
 			const line = make('tr');
+			line.hidden = row.values[i] === 0 && !all;
 			line.append(Object.assign(make('th', '', m.head), {scope: 'row', title: m.name}), figure(row, i), make('td', 'help', m.help));
 			return line;
 		}));
+		folds(table.name, zeros > 0 ? [['zeros', 'Show ' + zeros + ' that are zero', 'Hide those that are zero']] : []);
 	};
 
 	const show = table => {
 		const el = document.querySelector('[data-table="' + table.name + '"]');
 		if (!el) return;
-		const key = el.closest('section').querySelector('.key');
+		const key = el.closest('article').querySelector('.key');
 		if (table.note) {
 			key.hidden = false;
 			key.textContent = table.note;
 			return;
 		}
 		if (table.labels.length === 0) {
-			list(table, el.tBodies[0]);
+			if (table.rows.length > 0) list(table, el.tBodies[0]);
 			return;
 		}
 		const meter = meters[table.name];
-		el.tHead.replaceChildren(head([
+		const most = brief[table.name] || table.metrics.length;
+		const wide = unfolded.has('columns ' + table.name), all = unfolded.has('zeros ' + table.name);
+		const heads = head([
 			...table.labels.map(name => [name]),
 			...(meter ? [[meter.head]] : []),
 			...table.metrics.map(m => [m.head, m.name + ': ' + m.help, 'n']),
-		]));
+		]);
+		const cut = line => table.metrics.forEach((_, i) => {
+			line.cells[line.cells.length - table.metrics.length + i].hidden = i >= most && !wide;
+		});
+		cut(heads);
+		el.tHead.replaceChildren(heads);
 		const rows = [...table.rows];
 		const by = order[table.name];
 		if (by) rows.sort((a, b) => value(table, b, by) - value(table, a, by));
+		let zeros = 0;
 		el.tBodies[0].replaceChildren(...rows.slice(0, rowsShown).map(row => {
 			const line = make('tr', row.labels[0] === 'resident in all' ? 'sum' : '');
-			row.labels.forEach((label, i) => line.append(i === 0 ? Object.assign(make('th', '', label), {scope: 'row'}) : make('td', '', label)));
+			const zero = used[table.name] ? value(table, row, used[table.name]) === 0 : row.values.slice(0, most).every(n => n === 0);
+			if (zero) zeros++;
+			line.hidden = zero && !all;
+			row.labels.forEach((label, i) => line.append(i === 0 ? Object.assign(make('th', '', label), {scope: 'row'}) : Object.assign(make('td', '', label), {title: table.labels[i]})));
+			row.labels.forEach((_, i) => { if (i > 0) line.cells[i].dataset.head = table.labels[i]; });
 			if (meter) line.append(meterCell(meter, table, row));
-			row.values.forEach((_, i) => line.append(figure(row, i)));
+			row.values.forEach((_, i) => line.append(figure(row, i, table.metrics[i].head)));
+			cut(line);
 			return line;
 		}));
+		const left = [];
+		if (zeros > 0) left.push(['zeros', 'Show ' + zeros + ' rows with nothing in use', 'Hide rows with nothing in use']);
+		if (most < table.metrics.length) left.push(['columns', 'Show ' + (table.metrics.length - most) + ' more columns', 'Hide columns']);
+		folds(table.name, left);
 		key.hidden = rows.length > 0 && rows.length <= rowsShown;
 		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
 	};
@@ -150,6 +197,47 @@
 		return cell;
 	};
 
+	// line returns where the innermost function of a stack is that is no function of C, as in main.find main.go:30.
+	const line = stack => {
+		const lines = stack.split('\n');
+		let first = '';
+		for (let i = 0; i + 1 < lines.length; i++) {
+			const where = lines[i + 1].trim();
+			if (lines[i].startsWith('\t') || !lines[i + 1].startsWith('\t')) continue;
+			const text = lines[i].slice(lines[i].lastIndexOf('/') + 1) + ' ' + where.slice(where.lastIndexOf('/') + 1);
+			if (/\.go:\d+/.test(where) && !text.includes('_Cfunc_')) return text;
+			first ||= text;
+		}
+		return first || lines[0] || '';
+	};
+	const time = seconds => seconds < 120 ? Math.round(seconds) + ' s' : seconds < 7200 ? Math.round(seconds / 60) + ' min' : Math.round(seconds / 3600) + ' h';
+
+	let owners = {suspects: []}, growing = {suspects: []}; // as they were read last
+
+	// showLargest shows the three largest suspects: stacks of C that grow, then what nobody has closed, then
+	// what has the most bytes.
+	const showLargest = () => {
+		const made = new Map(); // by pool and stack, whatever the labels are
+		for (const s of owners.suspects) {
+			const key = s.pool + '\n' + s.stack, was = made.get(key);
+			if (!was) made.set(key, {...s});
+			else Object.assign(was, {live: was.live + s.live, bytes: was.bytes + s.bytes, missing_close: was.missing_close || s.missing_close, age_ns: Math.max(was.age_ns || 0, s.age_ns || 0)});
+		}
+		const all = [
+			...growing.suspects.map(s => ({rank: 2, bytes: s.grown, to: '#growth', line: line(s.stack),
+				text: bytes(s.live) + ' of ' + s.library + ', ' + bytes(s.grown) + ' more in ' + time(growing.seconds)})),
+			...[...made.values()].filter(s => s.live > 0 || s.missing_close).map(s => ({rank: s.missing_close ? 1 : s.stack ? 0 : -1, bytes: s.bytes, to: '#suspects',
+				line: s.stack ? line(s.stack) : 'who made them was not recorded',
+				text: thousands(s.live) + ' open of ' + (s.pool || 'a pool') + ', ' + bytes(s.bytes) + (s.age_ns ? ', the oldest for ' + time(s.age_ns / 1e9) : '') + (s.missing_close ? ', ' + thousands(s.collected) + ' left to the collector: a Close is missing' : '')})),
+		].sort((a, b) => b.rank - a.rank || b.bytes - a.bytes).slice(0, 3);
+		at('largest').replaceChildren(...all.map(s => {
+			const item = make('li');
+			item.append(Object.assign(make('a', '', s.line), {href: s.to}), make('span', '', s.text));
+			return item;
+		}));
+		if (all.length === 0) at('largest').replaceChildren(make('li', 'none', owners.advice ? 'Stacks are not recorded: see Who made it?' : 'No stack stands out.'));
+	};
+
 	const showSuspects = report => {
 		const el = document.querySelector('[data-table=suspects]');
 		el.tHead.replaceChildren(head([
@@ -162,20 +250,24 @@
 		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
 			const line = make('tr');
 			line.append(Object.assign(make('th', '', s.pool), {scope: 'row'}), make('td', 'label', s.label || ''));
-			for (const [n, text] of [[s.live, thousands(s.live)], [s.bytes, bytes(s.bytes)], [s.collected || 0, thousands(s.collected || 0)]]) {
+			if (s.label) line.cells[1].dataset.head = 'label';
+			for (const [name, n, text] of [['open', s.live, thousands(s.live)], ['bytes', s.bytes, bytes(s.bytes)], ['by the collector', s.collected || 0, thousands(s.collected || 0)]]) {
 				const cell = make('td', 'n', text);
 				cell.dataset.value = n;
+				cell.dataset.head = name;
 				line.append(cell);
 			}
 			line.append(stackOf(s));
 			return line;
 		}));
-		el.closest('section').querySelectorAll('.key').forEach(key => {
+		el.closest('article').querySelectorAll('.key').forEach(key => {
 			key.hidden = all.length > 0 && all.length <= rowsShown;
 			key.textContent = all.length === 0 ? 'There are none.' : rowsShown + ' of ' + all.length + ' are shown. The text and the JSON have all.';
 		});
 		at('advice').hidden = !report.advice;
 		at('advice').textContent = report.advice || '';
+		owners = report;
+		showLargest();
 		body.dataset.suspects = Number(body.dataset.suspects) + 1;
 	};
 
@@ -199,6 +291,8 @@
 		if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
 		const report = await answer.json();
 		const all = report.suspects;
+		growing = report;
+		showLargest();
 		el.tHead.replaceChildren(...(all.length === 0 ? [] : [head([
 			['library'], ['in use', 'bytes, an estimate', 'n'], ['grown by', 'bytes in ' + report.seconds + ' seconds, an estimate', 'n'],
 			['its error', 'the standard deviation of what it has grown by, at most', 'n'],
@@ -207,15 +301,16 @@
 		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
 			const line = make('tr');
 			line.append(Object.assign(make('th', '', s.library), {scope: 'row'}));
-			for (const n of [s.live, s.grown, s.error]) {
+			for (const [name, n] of [['in use', s.live], ['grown by', s.grown], ['its error', s.error]]) {
 				const cell = make('td', 'n', bytes(n));
 				cell.dataset.value = n;
+				cell.dataset.head = name;
 				line.append(cell);
 			}
 			line.append(callsOf(s));
 			return line;
 		}));
-		const key = el.closest('section').querySelector('.key');
+		const key = el.closest('article').querySelector('.key');
 		key.hidden = all.length > 0 && all.length <= rowsShown;
 		key.textContent = report.note || (all.length === 0 ? 'There are none.' : rowsShown + ' of ' + all.length + ' are shown. The text and the JSON have all.');
 		body.dataset.growth = Number(body.dataset.growth || 0) + 1;
@@ -227,16 +322,69 @@
 		showSuspects(await answer.json());
 	};
 
-	let names = []; // of the lines
+	let overview; // as it was read last
 	const points = []; // {at, values}, since this page or another one was opened
 
-	// draw draws the points as lines over the time since the first.
+	// swatch is a square in the color of part i.
+	const swatch = i => {
+		const el = svg('svg', {width: 10, height: 10, 'aria-hidden': 'true'});
+		el.append(svg('rect', {width: 10, height: 10, rx: 2, class: 'f' + i}));
+		return el;
+	};
+
+	// drawBar draws the parts of now as one bar, with the limit as a line.
+	const drawBar = () => {
+		const all = Math.max(overview.resident, overview.limit || 0, 1);
+		const picture = svg('svg', {viewBox: '0 0 1000 30', preserveAspectRatio: 'none', role: 'img', 'aria-label': at('sum').textContent});
+		let x = 0;
+		overview.parts.forEach((p, i) => {
+			const width = 1000 * p.bytes / all;
+			picture.append(svg('rect', {x: x, y: 3, width: width, height: 24, class: 'f' + i}));
+			x += width;
+		});
+		if (overview.limit) {
+			const at = 1000 * overview.limit / all;
+			picture.append(svg('line', {class: 'limit', x1: at, x2: at, y1: 0, y2: 30}));
+		}
+		at('bar').replaceChildren(picture);
+		const entries = [];
+		let small = 0;
+		overview.parts.forEach((p, i) => {
+			if (p.bytes < overview.resident / 100) {
+				small += p.bytes;
+				return;
+			}
+			const entry = make('span');
+			entry.append(swatch(i), p.name + ' ', make('b', '', bytes(p.bytes)));
+			entries.push(entry);
+		});
+		if (small > 0) {
+			const entry = make('span', '', 'smaller parts ');
+			entry.append(make('b', '', bytes(small)));
+			entries.push(entry);
+		}
+		at('legend').replaceChildren(...entries);
+	};
+
+	// runs splits the points where nothing was read for a while.
+	const runs = () => {
+		const list = [];
+		points.forEach((p, i) => {
+			if (i === 0 || p.at - points[i - 1].at > 5 * every) list.push([]);
+			list[list.length - 1].push(p);
+		});
+		return list;
+	};
+
+	// draw draws the parts as areas on each other over the time since the first point.
 	const draw = () => {
 		const box = at('chart');
-		const width = Math.max(box.clientWidth, 200), height = 260;
-		const left = 66, right = 8, top = 8, bottom = 24;
-		const high = Math.max(1024, ...points.flatMap(p => p.values));
-		let step = 2 ** Math.ceil(Math.log2(high / 5));
+		const width = Math.max(box.clientWidth, 200), height = innerWidth <= 700 ? 150 : 210;
+		const left = 62, right = 8, top = 8, bottom = 22;
+		const sums = points.map(p => p.values.reduce((a, b) => a + b, 0));
+		let high = Math.max(1024, ...sums);
+		if (overview.limit && overview.limit < 2 * high) high = Math.max(high, overview.limit);
+		const step = 2 ** Math.ceil(Math.log2(high / 5));
 		const max = step * Math.ceil(high / step);
 		const first = points[0].at, span = Math.max(points[points.length - 1].at - first, 30000);
 		const x = t => left + (width - left - right) * (t - first) / span;
@@ -247,29 +395,36 @@
 				svg('text', {x: left - 8, y: y(n) + 4, 'text-anchor': 'end'}, n === 0 ? '0' : bytes(n)));
 		}
 		const room = width < 560 ? 3 : 6;
-		const every = [5, 10, 30, 60, 120, 300, 600].find(s => span / 1000 / s <= room) || 1800;
-		for (let s = 0; s * 1000 <= span; s += every) {
-			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, s < 120 ? s + ' s' : s / 60 + ' min'));
+		const stride = [5, 10, 30, 60, 120, 300, 600].find(s => span / 1000 / s <= room) || 1800;
+		for (let s = 0; s * 1000 <= span; s += stride) {
+			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, time(s)));
 		}
-		names.forEach((_, i) => {
-			const line = points.map(p => x(p.at).toFixed(1) + ',' + y(p.values[i]).toFixed(1)).join(' ');
-			picture.append(svg('polyline', {class: 'line s' + i + ' d' + i, points: line}));
-		});
+		for (const run of runs()) {
+			const above = run.map(() => 0);
+			overview.parts.forEach((_, i) => {
+				if (run.every(p => !p.values[i])) return;
+				const low = run.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k]).toFixed(1)).reverse();
+				const high = run.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k] += p.values[i] || 0).toFixed(1));
+				picture.append(svg('polygon', {class: 'f' + i, points: high.concat(low).join(' ')}));
+			});
+		}
+		if (overview.limit && overview.limit <= max) {
+			picture.append(svg('line', {class: 'limit', x1: left, x2: width - right, y1: y(overview.limit), y2: y(overview.limit)}));
+		}
 		box.replaceChildren(picture);
-		at('legend').replaceChildren(...names.map((name, i) => {
-			const entry = make('span');
-			const swatch = svg('svg', {width: 26, height: 8, 'aria-hidden': 'true'});
-			swatch.append(svg('line', {class: 'line s' + i + ' d' + i, x1: 0, x2: 26, y1: 4, y2: 4}));
-			entry.append(swatch, name + ' ', make('b', '', bytes(points[points.length - 1].values[i])));
-			return entry;
-		}));
 	};
 
-	const showVerdict = verdict => {
-		const sentence = verdict.sentence || 'It is not known.';
+	const showOverview = (o, verdict) => {
+		const sentence = verdict.sentence || 'It is not known what holds the memory';
 		at('sentence').textContent = sentence[0].toUpperCase() + sentence.slice(1) + '.';
-		at('sentence').className = verdict.fault ? 'warning' : 'about';
+		at('overview').classList.toggle('fault', verdict.fault);
 		at('do').textContent = verdict.do ? 'To do: ' + verdict.do + '.' : '';
+		at('warnings').hidden = o.warnings.length === 0;
+		at('warnings').replaceChildren(...o.warnings.map(text => make('li', '', text)));
+		overview = o;
+		at('sum').textContent = o.resident === 0 ? 'The system does not say what is resident.' :
+			'Resident ' + bytes(o.resident) + (o.limit ? ', limit ' + bytes(o.limit) + ' (' + o.limit_of + ')' : ', no limit');
+		drawBar();
 		body.dataset.verdict = verdict.about;
 	};
 
@@ -282,10 +437,9 @@
 			const answer = await fetch('all.json', {cache: 'no-store', credentials: 'same-origin'});
 			if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
 			const report = await answer.json();
-			names = report.series.map(s => s.name);
-			points.push({at: Date.parse(report.time), values: report.series.map(s => s.value)});
+			showOverview(report.overview, report.verdict);
+			points.push({at: Date.parse(report.time), values: report.overview.parts.map(p => p.bytes)});
 			if (points.length > most) points.shift();
-			showVerdict(report.verdict);
 			report.tables.forEach(show);
 			draw();
 			if (turns++ % suspectsEvery === 0) {
@@ -332,7 +486,7 @@
 	};
 	let drawn = 0;
 	new ResizeObserver(() => {
-		if (at('chart').clientWidth === drawn || points.length === 0) return;
+		if (at('chart').clientWidth === drawn || !overview) return;
 		drawn = at('chart').clientWidth;
 		draw();
 	}).observe(at('chart'));

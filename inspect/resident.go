@@ -28,7 +28,7 @@ func (v Verdict) String() string {
 // ReadVerdict reads what the memory of the process is for, and judges it. It takes as long as [Tables]
 // takes, does not stop the world, and keeps some hundred bytes, by which the next calls tell growth.
 func ReadVerdict() Verdict {
-	_, v := readTables(resident.ReadMappings())
+	_, v, _ := readTables(resident.ReadMappings())
 	return v
 }
 

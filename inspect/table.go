@@ -41,12 +41,12 @@ type TableRow struct {
 // the C heap are there if the program imports module cmem. It reads the list of mappings, which takes the
 // kernel some milliseconds, in which nothing else can be mapped.
 func Tables() []Table {
-	list, _ := readTables(resident.ReadMappings())
+	list, _, _ := readTables(resident.ReadMappings())
 	return list
 }
 
 // readTables makes the tables, of mappings that were read without the lock, because that takes a while.
-func readTables(mappings *resident.Mappings) ([]Table, Verdict) {
+func readTables(mappings *resident.Mappings) ([]Table, Verdict, *Overview) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read(mappings)
@@ -73,7 +73,7 @@ func readTables(mappings *resident.Mappings) ([]Table, Verdict) {
 		}
 		list = append(list, v)
 	}
-	return append(list, mappingsTable(mappings)), verdictOf(s.verdict)
+	return append(list, mappingsTable(mappings)), verdictOf(s.verdict), s.overview()
 }
 
 func (t *tableSpec) has() (has bool, why string) {

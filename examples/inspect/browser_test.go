@@ -35,7 +35,7 @@ func TestScreenshot(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
-	const width, height = 1000, 1610
+	const width, height = 1280, 800
 	file := filepath.Join(t.TempDir(), "inspect.png")
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=3000",
 		fmt.Sprintf("--window-size=%d,%d", width, height), "--screenshot="+file, page)
@@ -53,16 +53,16 @@ func TestScreenshot(t *testing.T) {
 	if b := image.Bounds(); b.Dx() != width || b.Dy() != height {
 		t.Errorf("the picture has %v", b)
 	}
-	line := 0 // pixels in the color of the second line
+	area := 0 // pixels in the color of heaps
 	for y := range height {
 		for x := range width {
-			if r, g, b, _ := image.At(x, y).RGBA(); r>>8 == 0xc8 && g>>8 == 0x50 && b>>8 == 0x0a {
-				line++
+			if r, g, b, _ := image.At(x, y).RGBA(); r>>8 == 0x6a && g>>8 == 0x51 && b>>8 == 0xa3 {
+				area++
 			}
 		}
 	}
-	if line < 20 {
-		t.Errorf("%d pixels have the color of the line of resources; the chart is not there", line)
+	if area < 1000 {
+		t.Errorf("%d pixels have the color of heaps; the bar and the chart are not there", area)
 	}
 	if len(picture) > 256<<10 {
 		t.Errorf("the picture has %d bytes; README.md should have at most 256 KiB", len(picture))

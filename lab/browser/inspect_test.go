@@ -48,12 +48,7 @@ func TestInspect(t *testing.T) {
 	evaluate[string](b, `window.first = `+heaps)
 	b.wait("the table of heaps changes while goroutines allocate", heaps+` !== window.first`)
 	waitFor(4)
-	if n := evaluate[int](b, `document.querySelectorAll('#chart polyline').length`); n != 4 {
-		t.Errorf("the chart has %d lines, want 4", n)
-	}
-	if n := evaluate[int](b, `Math.min(...[...document.querySelectorAll('#chart polyline')].map(l => l.points.numberOfItems))`); n < 4 {
-		t.Errorf("a line has %d points after 4 updates", n)
-	}
+	checkOverview(b)
 	checkAdvice(b, "decoder <i>")
 	for _, info := range own.Pools() {
 		info.SetLeakLevel(own.LeaksAll)
@@ -61,9 +56,7 @@ func TestInspect(t *testing.T) {
 	for _, d := range devices {
 		b.become(d)
 		b.screenshot("inspect-" + d.name)
-		if wide := evaluate[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
-			t.Errorf("%s: the page is %d pixels wider than the window", d.name, wide)
-		}
+		checkFits(b, d)
 	}
 
 	// From now on the page reads only when it is told to, and nothing changes between two reads.
@@ -94,6 +87,69 @@ func TestInspect(t *testing.T) {
 		if !strings.HasPrefix(u, address) && !strings.HasPrefix(u, "data:") {
 			t.Errorf("the page asked for %s", u)
 		}
+	}
+}
+
+// checkOverview looks for what the first screen answers: a sentence, the parts as a bar and over time, and
+// suspects with their lines.
+func checkOverview(b *tab) {
+	b.t.Helper()
+	var o struct {
+		Sentence, Sum   string
+		Bar, Areas      int
+		Points          int // of the smallest area
+		Width           float64
+		Legend, Largest []string
+		Links           int
+	}
+	text := evaluate[string](b, `JSON.stringify({
+		sentence: document.getElementById('sentence').textContent,
+		sum: document.getElementById('sum').textContent,
+		bar: document.querySelectorAll('#bar rect').length,
+		width: [...document.querySelectorAll('#bar rect')].reduce((n, r) => n + r.width.baseVal.value, 0),
+		areas: document.querySelectorAll('#chart polygon').length,
+		points: Math.min(...[...document.querySelectorAll('#chart polygon')].map(l => l.points.numberOfItems)),
+		legend: [...document.querySelectorAll('#legend > span')].map(e => e.textContent),
+		largest: [...document.querySelectorAll('#largest > li')].map(e => e.textContent),
+		links: document.querySelectorAll('nav a').length,
+	})`)
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		b.t.Fatal(err)
+	}
+	if !strings.HasSuffix(o.Sentence, ".") || o.Sentence == "It is being read." || !strings.HasPrefix(o.Sum, "Resident ") {
+		b.t.Errorf("the page says %q, %q", o.Sentence, o.Sum)
+	}
+	if o.Bar < 5 || o.Width < 900 || o.Areas < 3 || o.Points < 2*4 || len(o.Legend) < 2 {
+		b.t.Errorf("after 4 updates the bar, the chart and the legend are %+v", o)
+	}
+	if o.Links < 5 || o.Links > 8 {
+		b.t.Errorf("the page has %d ways to its parts", o.Links)
+	}
+	if len(o.Largest) < 2 { // a line for each pool: stacks are not recorded yet
+		b.t.Errorf("the largest suspects are %q", o.Largest)
+	}
+	for _, to := range evaluate[[]string](b, `[...document.querySelectorAll('nav a, #largest a')].map(a => a.getAttribute('href'))`) {
+		if !evaluate[bool](b, `document.querySelector('`+to+`') !== null`) {
+			b.t.Errorf("there is no %s", to)
+		}
+	}
+}
+
+// checkFits looks whether the first screen is one, and whether something is cut.
+func checkFits(b *tab, d device) {
+	b.t.Helper()
+	if wide := evaluate[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+		b.t.Errorf("%s: the page is %d pixels wider than the window", d.name, wide)
+	}
+	for _, cut := range evaluate[[]string](b, `[...document.querySelectorAll('.scroll, #sum, #largest, #legend, #warnings, nav')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.id || e.getAttribute('aria-label'))`) {
+		b.t.Errorf("%s: %s is cut", d.name, cut)
+	}
+	screen := 844
+	if d.width > 1000 {
+		screen = 800
+	}
+	if end := evaluate[float64](b, `scrollY + document.getElementById('largest').lastElementChild.getBoundingClientRect().bottom`); end > float64(screen) {
+		b.t.Errorf("%s: the suspects end at %v, and the screen at %d", d.name, end, screen)
 	}
 }
 

@@ -30,7 +30,9 @@ func newDecoder(t *testing.T, p *own.Pool) *decoder {
 }
 
 // makeSuspects makes owners in three places. In one all are kept, half of them with a label; in
-// one each is closed, and in one none.
+// one each is closed, and in one none. Inlined, its function would have another name.
+//
+//go:noinline
 func makeSuspects(t *testing.T, p *own.Pool) (kept []*decoder) {
 	testcall.Aside(func() { // whose stack refers to none of them later
 		for i := range 10 {

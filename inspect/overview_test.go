@@ -1,0 +1,131 @@
+package inspect
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/pace"
+)
+
+const mib = 1 << 20
+
+// TestOverviewParts looks for a kind of memory that no part of the overview has, or two have, and compares
+// the sum.
+func TestOverviewParts(t *testing.T) {
+	seen := map[resident.Kind]int{}
+	for _, g := range groups {
+		for _, k := range g.kinds {
+			seen[k]++
+		}
+	}
+	for k := resident.Kind(0); k <= resident.Rest; k++ {
+		if seen[k] != 1 {
+			t.Errorf("%d parts have %v", seen[k], k)
+		}
+	}
+	var r Figures
+	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, p := range r.Overview.Parts {
+		sum += p.Bytes
+	}
+	if sum != r.Overview.Resident || len(r.Overview.Parts) != len(groups) {
+		t.Errorf("%d parts have %v bytes, and %v are resident", len(r.Overview.Parts), sum, r.Overview.Resident)
+	}
+}
+
+// TestOverviewLimit takes the smaller limit.
+func TestOverviewLimit(t *testing.T) {
+	for _, row := range []struct {
+		container, pace int64
+		want            float64
+		of              string
+	}{
+		{0, 0, 0, ""}, {300, 0, 300, "container"}, {0, 200, 200, "pace"}, {300, 200, 200, "pace"}, {300, 400, 300, "container"},
+	} {
+		s := &snapshot{reading: &resident.Reading{Cgroup: resident.Cgroup{Limit: row.container}}, pace: pace.Stats{Limit: row.pace}}
+		if o := s.overview(); o.Limit != row.want || o.LimitOf != row.of {
+			t.Errorf("%d and %d: %v of %q", row.container, row.pace, o.Limit, o.LimitOf)
+		}
+	}
+}
+
+// TestWarnings looks at figures that do not fit together, and at some that do.
+func TestWarnings(t *testing.T) {
+	pools := func(live, bytes int64) []poolFigures {
+		return []poolFigures{{Pool: census.Pool{Live: live, Bytes: bytes}}}
+	}
+	c := func(kind resident.Kind, n int64) resident.Table {
+		return resident.Table{Resident: n + 20*mib, Parts: []resident.Part{{Kind: kind, Bytes: n}, {Kind: resident.GoInUse, Bytes: 20 * mib}}}
+	}
+	for _, row := range []struct {
+		name string
+		s    snapshot
+		want []string // how the warnings begin
+	}{
+		{name: "nothing", s: snapshot{}},
+		{name: "sizes fit", s: snapshot{pools: pools(10, 78*mib), parts: c(resident.CInUse, 100*mib)}},
+		{
+			name: "sizes are too small", s: snapshot{pools: pools(10, 78*mib), parts: c(resident.CInUse, 250*mib)},
+			want: []string{"Pools declare 78.0 MiB, and C has 250 MiB: sizes are too small"},
+		},
+		{
+			name: "the verdict says so", s: snapshot{pools: pools(10, 78*mib), parts: c(resident.CInUse, 250*mib), verdict: resident.Verdict{About: resident.AboutSizes}},
+		},
+		{
+			name: "sizes are too large", s: snapshot{pools: pools(10, 250*mib), parts: c(resident.CInUse, 78*mib)},
+			want: []string{"Pools declare 250 MiB, and at most 78.0 MiB are resident"},
+		},
+		{
+			name: "no sizes", s: snapshot{pools: pools(5000, 5000*defaultSize), parts: c(resident.CInUse, 20*mib)},
+			want: []string{"5,000 of 5,000 owners have no size"},
+		},
+		{name: "few without a size", s: snapshot{pools: pools(10, 10*defaultSize), parts: c(resident.CInUse, 10*mib)}},
+		{
+			name: "pace is above its limit", s: snapshot{pace: pace.Stats{Limit: 256 * mib, Used: 334 * mib}},
+			want: []string{"The limit of pace is exceeded: 334 MiB of 256 MiB"},
+		},
+		{name: "pace is below its limit", s: snapshot{pace: pace.Stats{Limit: 256 * mib, Used: 250 * mib}}},
+		{
+			name: "the container is full", s: snapshot{reading: &resident.Reading{Cgroup: resident.Cgroup{Limit: 300 * mib, Charged: 299 * mib, Cache: mib}}},
+			want: []string{"The limit of the container is near"},
+		},
+		{name: "full of files", s: snapshot{reading: &resident.Reading{Cgroup: resident.Cgroup{Limit: 300 * mib, Charged: 299 * mib, Cache: 200 * mib}}}},
+		{
+			name: "GOGC is off", s: snapshot{pools: pools(1, mib), reading: &resident.Reading{Go: resident.Go{Percent: -1}}},
+			want: []string{"GOGC is off"},
+		},
+		{name: "GOGC is off, with a limit", s: snapshot{pools: pools(1, mib), reading: &resident.Reading{Go: resident.Go{Percent: -1}}, pace: pace.Stats{Limit: mib}}},
+		{
+			name: "nobody counts C", s: snapshot{parts: c(resident.MallocAll, 100*mib)},
+			want: []string{"Nobody counts what C libraries allocate"},
+		},
+		{
+			name: "no stacks of blocks", s: snapshot{allocated: 20 * mib},
+			want: []string{"Stacks of the blocks of heaps are not recorded"},
+		},
+	} {
+		if row.s.reading == nil {
+			row.s.reading = &resident.Reading{}
+		}
+		got := row.s.warnings()
+		if !slices.ContainsFunc(row.want, func(s string) bool { return strings.HasPrefix(s, "Nobody") }) {
+			got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "Nobody") }) // the tests do not import cmem
+		}
+		if len(got) != len(row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], row.want[i]) {
+				t.Errorf("%s: %q, want %q", row.name, got[i], row.want[i])
+			}
+		}
+	}
+}
