@@ -87,6 +87,10 @@ type SuspectFigures struct {
 	Program  string    `json:"program"`
 	Advice   string    `json:"advice,omitempty"` // what to set if there are pools that record no stacks
 	Suspects []Suspect `json:"suspects"`
+
+	// Largest has three at most, of the suspects and of what grows in the C heap, those first that matter
+	// most.
+	Largest []LargestSuspect `json:"largest"`
 }
 
 // serveSuspectFigures answers with SuspectFigures.
@@ -96,5 +100,6 @@ func (h *handler) serveSuspectFigures(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	f := SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
+	f.Largest = largest(f.Suspects, h.growth.read(f.Program))
 	_ = json.NewEncoder(w).Encode(f) // an error is that of a reader who has gone
 }

@@ -197,45 +197,13 @@
 		return cell;
 	};
 
-	// line returns where the innermost function of a stack is that is no function of C, as in main.find main.go:30.
-	const line = stack => {
-		const lines = stack.split('\n');
-		let first = '';
-		for (let i = 0; i + 1 < lines.length; i++) {
-			const where = lines[i + 1].trim();
-			if (lines[i].startsWith('\t') || !lines[i + 1].startsWith('\t')) continue;
-			const text = lines[i].slice(lines[i].lastIndexOf('/') + 1) + ' ' + where.slice(where.lastIndexOf('/') + 1);
-			if (/\.go:\d+/.test(where) && !text.includes('_Cfunc_')) return text;
-			first ||= text;
-		}
-		return first || lines[0] || '';
-	};
-	const time = seconds => seconds < 120 ? Math.round(seconds) + ' s' : seconds < 7200 ? Math.round(seconds / 60) + ' min' : Math.round(seconds / 3600) + ' h';
-
-	let owners = {suspects: []}, growing = {suspects: []}; // as they were read last
-
-	// showLargest shows the three largest suspects: stacks of C that grow, then what nobody has closed, then
-	// what has the most bytes.
-	const showLargest = () => {
-		const made = new Map(); // by pool and stack, whatever the labels are
-		for (const s of owners.suspects) {
-			const key = s.pool + '\n' + s.stack, was = made.get(key);
-			if (!was) made.set(key, {...s});
-			else Object.assign(was, {live: was.live + s.live, bytes: was.bytes + s.bytes, missing_close: was.missing_close || s.missing_close, age_ns: Math.max(was.age_ns || 0, s.age_ns || 0)});
-		}
-		const all = [
-			...growing.suspects.map(s => ({rank: 2, bytes: s.grown, to: '#growth', line: line(s.stack),
-				text: bytes(s.live) + ' of ' + s.library + ', ' + bytes(s.grown) + ' more in ' + time(growing.seconds)})),
-			...[...made.values()].filter(s => s.live > 0 || s.missing_close).map(s => ({rank: s.missing_close ? 1 : s.stack ? 0 : -1, bytes: s.bytes, to: '#suspects',
-				line: s.stack ? line(s.stack) : 'who made them was not recorded',
-				text: thousands(s.live) + ' open of ' + (s.pool || 'a pool') + ', ' + bytes(s.bytes) + (s.age_ns ? ', the oldest for ' + time(s.age_ns / 1e9) : '') + (s.missing_close ? ', ' + thousands(s.collected) + ' left to the collector: a Close is missing' : '')})),
-		].sort((a, b) => b.rank - a.rank || b.bytes - a.bytes).slice(0, 3);
-		at('largest').replaceChildren(...all.map(s => {
+	const showLargest = report => {
+		at('largest').replaceChildren(...report.largest.map(s => {
 			const item = make('li');
-			item.append(Object.assign(make('a', '', s.line), {href: s.to}), make('span', '', s.text));
+			item.append(Object.assign(make('a', '', s.line), {href: '#' + s.table}), make('span', '', s.text));
 			return item;
 		}));
-		if (all.length === 0) at('largest').replaceChildren(make('li', 'none', owners.advice ? 'Stacks are not recorded: see Who made it?' : 'No stack stands out.'));
+		if (report.largest.length === 0) at('largest').replaceChildren(make('li', 'none', report.advice ? 'Stacks are not recorded: see Who made it?' : 'No stack stands out.'));
 	};
 
 	const showSuspects = report => {
@@ -266,8 +234,7 @@
 		});
 		at('advice').hidden = !report.advice;
 		at('advice').textContent = report.advice || '';
-		owners = report;
-		showLargest();
+		showLargest(report);
 		body.dataset.suspects = Number(body.dataset.suspects) + 1;
 	};
 
@@ -291,8 +258,6 @@
 		if (!answer.ok) throw new Error(answer.status + ' ' + answer.statusText);
 		const report = await answer.json();
 		const all = report.suspects;
-		growing = report;
-		showLargest();
 		el.tHead.replaceChildren(...(all.length === 0 ? [] : [head([
 			['library'], ['in use', 'bytes, an estimate', 'n'], ['grown by', 'bytes in ' + report.seconds + ' seconds, an estimate', 'n'],
 			['its error', 'the standard deviation of what it has grown by, at most', 'n'],
@@ -397,7 +362,7 @@
 		const room = width < 560 ? 3 : 6;
 		const stride = [5, 10, 30, 60, 120, 300, 600].find(s => span / 1000 / s <= room) || 1800;
 		for (let s = 0; s * 1000 <= span; s += stride) {
-			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, time(s)));
+			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, s < 120 ? s + ' s' : s / 60 + ' min'));
 		}
 		for (const run of runs()) {
 			const above = run.map(() => 0);

@@ -99,7 +99,7 @@ func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	case "replay":
 		return name, replayCommand(ctx, rest, stdout, stderr)
 	case "top":
-		return name, topCommand(ctx, rest, stdout)
+		return name, topCommand(ctx, rest, stdin, stdout)
 	case "explain":
 		return name, explainCommand(ctx, rest, stdin, stdout, stderr)
 	case "postmortem":

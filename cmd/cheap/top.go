@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ Usage:
 URL is the address of the page. Where it has no path, /debug/cheap/ is meant, and
 http:// may be left out: cheap top localhost:6060
 
+In a terminal, these keys change by what the lists are sorted: b is bytes, c count,
+r rate, n name. The key q ends it.
+
 Flags:
 
 %s`
@@ -36,6 +40,7 @@ type topSettings struct {
 	address string // of all.json
 	once    bool
 	every   time.Duration
+	sort    string // of top.Keys
 }
 
 // parseTop reads the arguments, as parseReplay does.
@@ -45,12 +50,15 @@ func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&s.once, "once", false, "print once, and end")
 	flags.DurationVar(&s.every, "every", 2*time.Second, "read the figures after this `time`, again and again")
+	flags.StringVar(&s.sort, "sort", top.Keys[0], "sort the lists by this `key`: "+strings.Join(top.Keys, ", "))
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, flags, err
 	case err != nil:
-		return nil, flags, usagef("%v; the flags are -every and -once", err)
+		return nil, flags, usagef("%v; the flags are -every, -once and -sort", err)
+	case !slices.Contains(top.Keys, s.sort):
+		return nil, flags, usagef("-sort: %q is no key; the keys are %s", s.sort, strings.Join(top.Keys, ", "))
 	case s.every < 100*time.Millisecond:
 		return nil, flags, usagef("-every: %v is too short; the least is 100ms", s.every)
 	case flags.NArg() == 0:
@@ -85,7 +93,7 @@ func topAddress(arg string) (string, error) {
 }
 
 // topCommand is `cheap top`. An interrupt is how it ends.
-func topCommand(ctx context.Context, args []string, stdout io.Writer) error {
+func topCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	s, flags, err := parseTop(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return help(stdout, topUsage, flags)
@@ -94,50 +102,131 @@ func topCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	file, ok := stdout.(*os.File)
-	screen := ok && term.IsTerminal(int(file.Fd()))
-	width, height := 80, 0
-	var before *inspect.Figures
+	t := topScreen{settings: s, Screen: top.Screen{Sort: s.sort, Width: 80}}
+	t.is = ok && !s.once && term.IsTerminal(int(file.Fd()))
+	var keys <-chan byte
+	if in, ok := stdin.(*os.File); ok && t.is && term.IsTerminal(int(in.Fd())) {
+		if was, err := term.MakeRaw(int(in.Fd())); err == nil {
+			defer term.Restore(int(in.Fd()), was) // an error is that of a terminal that has gone
+			t.raw, keys = true, readKeys(in)
+		}
+	}
+	next := time.NewTicker(s.every)
+	defer next.Stop()
 	for {
-		r, err := readReport(ctx, s.address)
-		switch {
-		case ctx.Err() != nil && !s.once:
-			return nil
-		case err != nil && (before == nil || s.once || !screen):
+		if err := t.read(ctx); err != nil {
+			if ctx.Err() != nil && !s.once {
+				return nil
+			}
 			return err
 		}
-		if screen {
-			if w, h, err := term.GetSize(int(file.Fd())); err == nil && w > 0 {
-				width, height = w, h-1
+		for again := false; !again; {
+			if t.is {
+				if w, h, err := term.GetSize(int(file.Fd())); err == nil && w > 0 {
+					t.Width, t.Height = w, h-1
+				}
 			}
-		}
-		var text string
-		if err != nil {
-			text = fmt.Sprintf("\n%v\n", err) // below the old figures
-		} else {
-			most := height
-			if s.once {
-				most = 0
-			}
-			text = strings.Join(top.Frame(r, before, width, most), "\n") + "\n"
-			if screen && !s.once {
-				text = "\x1b[H\x1b[2J" + text
-			}
-			before = r
-		}
-		if _, err := io.WriteString(stdout, text); err != nil || s.once {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(s.every):
-		}
-		if !screen {
-			if _, err := io.WriteString(stdout, "\n"); err != nil {
+			if err := t.write(stdout); err != nil || s.once {
 				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-next.C:
+				again = true
+			case key := <-keys:
+				if !t.press(key) {
+					return nil
+				}
 			}
 		}
 	}
+}
+
+// topScreen is what `cheap top` shows, and from where it has that.
+type topScreen struct {
+	top.Screen
+	settings *topSettings
+	is       bool // a terminal, which is cleared before each frame
+	raw      bool // the terminal has no line discipline
+	turns    int
+	failed   error // of the last read; the old figures stay
+}
+
+// suspectsEvery says in which reads the suspects are read, because that looks at every owner.
+const suspectsEvery = 5
+
+// read reads the figures. In a terminal an error after the first read is shown, and not returned.
+func (t *topScreen) read(ctx context.Context) error {
+	r, err := readReport(ctx, t.settings.address)
+	if t.failed = err; err != nil {
+		if t.Now == nil || !t.is || ctx.Err() != nil {
+			return err
+		}
+		return nil
+	}
+	t.Before, t.Now = t.Now, r
+	if t.turns%suspectsEvery == 0 {
+		f := new(inspect.SuspectFigures)
+		if text, err := get(ctx, strings.TrimSuffix(t.settings.address, "all.json")+"suspects.json", 30*time.Second, ""); err == nil && json.Unmarshal(text, f) == nil {
+			t.Suspects = f // else a page that has none
+		}
+	}
+	t.turns++
+	return nil
+}
+
+// press does what a key asks for. It reports false if the command is to end.
+func (t *topScreen) press(key byte) bool {
+	const interrupt = 3 // Ctrl-C, where the terminal sends no signal
+	if key == 'q' || key == interrupt {
+		return false
+	}
+	for _, k := range top.Keys {
+		if k[0] == key {
+			t.Sort = k
+		}
+	}
+	return true
+}
+
+// write writes a frame.
+func (t *topScreen) write(stdout io.Writer) error {
+	s := t.Screen
+	if t.failed != nil && s.Height > 2 {
+		s.Height -= 2
+	}
+	text := strings.Join(top.Frame(s), "\n") + "\n"
+	switch {
+	case t.is:
+		text = "\x1b[H\x1b[2J" + text
+	case t.turns > 1:
+		text = "\n" + text
+	}
+	if t.failed != nil {
+		text += fmt.Sprintf("\nThe figures are old: %v\n", t.failed)
+	}
+	if t.raw {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	_, err := io.WriteString(stdout, text)
+	return err
+}
+
+// readKeys returns what is pressed in a terminal, until the command ends.
+func readKeys(in io.Reader) <-chan byte {
+	keys := make(chan byte)
+	go func() {
+		var key [1]byte
+		for {
+			if n, err := in.Read(key[:]); err != nil {
+				return
+			} else if n > 0 {
+				keys <- key[0]
+			}
+		}
+	}()
+	return keys
 }
 
 // readReport reads the figures of a page.

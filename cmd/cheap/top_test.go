@@ -61,6 +61,7 @@ func TestTopFails(t *testing.T) {
 		{exitUsage, []string{address, address}},
 		{exitUsage, []string{"-every", "1ms", address}},
 		{exitUsage, []string{"-every", "often", address}},
+		{exitUsage, []string{"-sort", "size", address}},
 		{exitUsage, []string{"ftp://localhost"}},
 		{exitUsage, []string{"http://"}},
 		{exitUsage, []string{""}},
@@ -85,7 +86,7 @@ func TestTopAgain(t *testing.T) {
 	defer cancel()
 	var stdout lineWriter
 	done := make(chan error, 1)
-	go func() { done <- topCommand(ctx, []string{"-every", "100ms", address}, &stdout) }()
+	go func() { done <- topCommand(ctx, []string{"-every", "100ms", address}, nil, &stdout) }()
 	stdout.waitFor(t, `(?s)(\nHEAP.*){3}`)
 	cancel()
 	if err := <-done; err != nil {

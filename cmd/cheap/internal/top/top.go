@@ -17,47 +17,120 @@ import (
 type view struct {
 	now, before map[string]*inspect.Table
 	passed      time.Duration // between them, or 0
+	sort        string        // a key of Keys, or ""
 }
 
-// Frame writes a report in lines of at most width columns, and at most height lines if that is
-// not 0. before is the report that was shown before it, or nil.
-func Frame(r, before *inspect.Figures, width, height int) []string {
-	v := view{now: tablesOf(r)}
-	if before != nil {
-		v.before, v.passed = tablesOf(before), r.Time.Sub(before.Time)
+// A Screen is what Frame writes.
+type Screen struct {
+	Now, Before *inspect.Figures        // Before is the report that was shown before, or nil
+	Suspects    *inspect.SuspectFigures // or nil
+	Sort        string                  // a key of Keys, or ""
+	Width       int                     // columns of a line, at most
+	Height      int                     // lines, at most; 0 if there is no bound
+}
+
+// Keys says by what the lists can be sorted, and the first letter of each is its key. The first is the
+// default.
+var Keys = []string{"bytes", "count", "rate", "name"}
+
+// Frame writes the lines of a screen: what holds the memory and what does not fit together, the parts of
+// the resident memory, the largest suspects, and lists.
+func Frame(s Screen) []string {
+	r := s.Now
+	v := view{now: tablesOf(r), sort: s.Sort}
+	if s.Before != nil {
+		v.before, v.passed = tablesOf(s.Before), r.Time.Sub(s.Before.Time)
 	}
-	width = max(width, 40)
+	width := max(s.Width, 40)
 	out := []string{fmt.Sprintf("%s  %s", r.Program, r.Time.Local().Format("15:04:05"))}
 	out = append(out, fold(r.Verdict.String(), width)...)
-	out = append(out, wrap(v.resident(), width)...)
+	if o := r.Overview; o != nil {
+		for _, w := range o.Warnings {
+			out = append(out, fold("! "+w, width)...)
+		}
+		out = append(out, bar(o, width)...)
+	}
 	out = append(out, wrap(v.container(), width)...)
-	out = append(out, wrap(v.totals(), width)...)
 	out = append(out, wrap(v.pace(), width)...)
 	out = append(out, wrap(v.cmem(), width)...)
 	out = append(out, "")
+	if lines := suspects(s.Suspects, width); len(lines) > 1 {
+		out = append(append(out, lines...), "")
+	}
 
 	lists := [][]string{
+		v.list("pools", "POOL", "cheap_pool_live_bytes", []column{
+			{"OWNERS", "cheap_pool_live", 9, false}, {"BYTES", "cheap_pool_live_bytes", 9, false},
+			{"NOT CLOSED", "cheap_pool_collected_total", 10, false}, {"MADE/S", "cheap_pool_created_total", 10, true},
+		}, width),
 		v.list("libraries", "LIBRARY", "cheap_cmem_library_live_bytes", []column{
-			{"BLOCKS", "cheap_cmem_library_blocks", 9, false}, {"IN USE", "cheap_cmem_library_live_bytes", 9, false},
+			{"BLOCKS", "cheap_cmem_library_blocks", 9, false}, {"BYTES", "cheap_cmem_library_live_bytes", 9, false},
 			{"BYTES/S", "cheap_cmem_library_malloc_bytes_total", 13, true},
 		}, width),
 		v.list("heaps", "HEAP", "cheap_heap_held_bytes", []column{
-			{"BLOCKS", "cheap_heap_blocks", 9, false}, {"ALLOCATED", "cheap_heap_allocated_bytes", 9, false},
+			{"BLOCKS", "cheap_heap_blocks", 9, false}, {"BYTES", "cheap_heap_allocated_bytes", 9, false},
 			{"HELD", "cheap_heap_held_bytes", 9, false}, {"LIMIT", "cheap_heap_limit_bytes", 9, false}, {"MALLOCS/S", "cheap_heap_mallocs_total", 10, true},
 		}, width),
-		v.list("pools", "POOL", "cheap_pool_live_bytes", []column{
-			{"LIVE", "cheap_pool_live", 9, false}, {"BYTES", "cheap_pool_live_bytes", 9, false},
-			{"RELEASED", "cheap_pool_released_total", 9, false}, {"COLLECTED", "cheap_pool_collected_total", 9, false}, {"MADE/S", "cheap_pool_created_total", 10, true},
-		}, width),
 		v.list("accounts", "ACCOUNT", "cheap_account_held_bytes", []column{
-			{"RESOURCES", "cheap_account_live", 9, false}, {"HELD", "cheap_account_held_bytes", 9, false}, {"LIMIT", "cheap_account_limit_bytes", 9, false},
-		}, width),
-		v.list("classes", "SIZE", "cheap_class_waste_bytes", []column{
-			{"BLOCKS", "cheap_class_blocks", 9, false}, {"ALLOCATED", "cheap_class_allocated_bytes", 9, false},
-			{"WASTE", "cheap_class_waste_bytes", 9, false}, {"SPANS", "cheap_class_spans", 9, false}, {"MALLOCS/S", "cheap_class_mallocs_total", 10, true},
+			{"RESOURCES", "cheap_account_live", 9, false}, {"BYTES", "cheap_account_held_bytes", 9, false}, {"LIMIT", "cheap_account_limit_bytes", 9, false},
 		}, width),
 	}
-	return fit(out, lists, width, height)
+	return fit(out, slices.DeleteFunc(lists, func(l []string) bool { return len(l) < 2 }), width, s.Height)
+}
+
+// letters stand for the parts of the resident memory in the bar, in the order of Overview.Parts.
+const letters = "GHCFMSPA-"
+
+// bar writes the parts of the resident memory as letters in a line, with the limit as a bar, and what the
+// letters stand for.
+func bar(o *inspect.Overview, width int) []string {
+	if o.Resident <= 0 {
+		return nil
+	}
+	text := fmt.Sprintf("Resident %s, no limit", figure.Bytes(o.Resident))
+	if o.Limit > 0 {
+		text = fmt.Sprintf("Resident %s, limit %s (%s)", figure.Bytes(o.Resident), figure.Bytes(o.Limit), o.LimitOf)
+	}
+	all, line := max(o.Resident, o.Limit), make([]byte, width)
+	for i := range line {
+		line[i] = ' '
+	}
+	var legend []string
+	at, smaller := 0.0, 0.0
+	for i, p := range o.Parts {
+		if i >= len(letters) || !(p.Bytes > 0) {
+			continue
+		}
+		from := at
+		at += p.Bytes / all * float64(width)
+		for k := int(from + 0.5); k < min(int(at+0.5), width); k++ {
+			line[k] = letters[i]
+		}
+		if p.Bytes < o.Resident/100 {
+			smaller += p.Bytes
+			continue
+		}
+		legend = append(legend, fmt.Sprintf("%c: %s %s", letters[i], p.Name, figure.Bytes(p.Bytes)))
+	}
+	if smaller > 0 {
+		legend = append(legend, "smaller parts "+figure.Bytes(smaller))
+	}
+	if o.Limit > 0 {
+		line[min(int(o.Limit/all*float64(width)), width-1)] = '|'
+	}
+	return append([]string{text, string(line)}, wrap(legend, width)...)
+}
+
+// suspects writes the largest suspects: where they are, and what there is of them.
+func suspects(f *inspect.SuspectFigures, width int) []string {
+	if f == nil {
+		return nil
+	}
+	out := []string{"SUSPECT"}
+	for _, s := range f.Largest {
+		out = append(out, cut(s.Line+": "+s.Text, width))
+	}
+	return out
 }
 
 func tablesOf(r *inspect.Figures) map[string]*inspect.Table {
@@ -108,26 +181,6 @@ func index(t *inspect.Table, metric string) int {
 	return slices.IndexFunc(t.Metrics, func(h inspect.Heading) bool { return h.Name == metric })
 }
 
-func (v *view) totals() []string {
-	var words []string
-	for _, name := range []string{"allocated", "active", "resident", "mapped", "retained", "metadata", "idle"} {
-		words = append(words, name+" "+v.text("totals", "cheap_"+name+"_bytes"))
-	}
-	return words
-}
-
-func (v *view) resident() []string {
-	words := []string{"process:"}
-	if t := v.now["resident"]; t != nil {
-		for _, r := range t.Rows {
-			if len(r.Labels) == 1 && len(r.Text) > 0 {
-				words = append(words, r.Labels[0]+": "+r.Text[0])
-			}
-		}
-	}
-	return words
-}
-
 // container says what the cgroup of the process is charged. It is empty if there is none.
 func (v *view) container() []string {
 	words := []string{"container:"}
@@ -138,21 +191,28 @@ func (v *view) container() []string {
 		if w.name == "charged" && (text == "" || text == "0") {
 			return nil
 		}
-		words = append(words, w.name+" "+text)
+		if text != "0" {
+			words = append(words, w.name+" "+text)
+		}
 	}
 	return words
 }
 
+// pace says what package pace has done. It is empty if it has done nothing.
 func (v *view) pace() []string {
-	return []string{
-		"pace:",
-		"collections " + v.text("pace", "cheap_pace_collections_total"),
-		"released " + v.text("pace", "cheap_pace_released_bytes_total"),
-		"waits " + v.text("pace", "cheap_pace_waits_total"),
-		"refusals " + v.text("pace", "cheap_pace_refusals_total"),
-		"held " + v.text("pace", "cheap_pace_held_bytes"),
-		"limit " + v.text("pace", "cheap_pace_limit_bytes"),
+	words := []string{"pace:"}
+	for _, w := range []struct{ name, metric string }{
+		{"collections", "collections_total"}, {"released", "released_bytes_total"}, {"waits", "waits_total"}, {"refusals", "refusals_total"},
+		{"held", "held_bytes"}, {"limit", "limit_bytes"},
+	} {
+		if text := v.text("pace", "cheap_pace_"+w.metric); text != "" && text != "0" {
+			words = append(words, w.name+" "+text)
+		}
 	}
+	if len(words) == 1 {
+		return nil
+	}
+	return words
 }
 
 // cmem says what the C heap has, or why that is not known. It is empty if the program does not
@@ -196,9 +256,7 @@ func (v *view) list(table, head, by string, columns []column, width int) []strin
 	name = max(name, 8)
 	out := []string{pad(head, name) + line}
 	rows := slices.Clone(t.Rows)
-	if i := index(t, by); i >= 0 {
-		slices.SortStableFunc(rows, func(x, y inspect.TableRow) int { return cmp.Compare(at(y.Values, i), at(x.Values, i)) })
-	}
+	v.order(rows, t, by, columns)
 	for _, r := range rows {
 		line := ""
 		for _, c := range columns {
@@ -219,6 +277,34 @@ func (v *view) list(table, head, by string, columns []column, width int) []strin
 		out = append(out, pad(label, name)+line)
 	}
 	return out
+}
+
+// order sorts rows by what was asked for: a metric of bytes is the default.
+func (v *view) order(rows []inspect.TableRow, t *inspect.Table, by string, columns []column) {
+	rate := false
+	switch v.sort {
+	case "name":
+		slices.SortStableFunc(rows, func(x, y inspect.TableRow) int { return slices.Compare(x.Labels, y.Labels) })
+		return
+	case "count":
+		by = columns[0].metric
+	case "rate":
+		if last := columns[len(columns)-1]; last.rate {
+			by, rate = last.metric, true
+		}
+	}
+	i := index(t, by)
+	if i < 0 {
+		return
+	}
+	value := func(r inspect.TableRow) float64 {
+		if !rate {
+			return at(r.Values, i)
+		}
+		was, _ := v.was(t.Name, r.Labels, by)
+		return at(r.Values, i) - was
+	}
+	slices.SortStableFunc(rows, func(x, y inspect.TableRow) int { return cmp.Compare(value(y), value(x)) })
 }
 
 // was returns the value of a row in the report before.

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,18 @@ import (
 )
 
 func report(at time.Time) *inspect.Figures {
-	return &inspect.Figures{Time: at, Program: "a program\x1b[2J", Tables: inspect.Tables()}
+	return &inspect.Figures{Time: at, Program: "a program\x1b[2J", Tables: inspect.Tables(), Verdict: inspect.Verdict{Sentence: "C holds the most", Do: "nothing"},
+		Overview: &inspect.Overview{
+			Resident: 334 << 20, Limit: 256 << 20, LimitOf: "container", Warnings: []string{"Two figures do not fit."},
+			Parts: []inspect.Part{{Name: "Go", Bytes: 34 << 20}, {Name: "heaps of cheap"}, {Name: "C, in use", Bytes: 299 << 20}, {Name: "malloc, free", Bytes: 1 << 20}},
+		}}
+}
+
+// frame is Frame of two reports.
+func frame(now, before *inspect.Figures, width, height int) []string {
+	return Frame(Screen{Now: now, Before: before, Width: width, Height: height, Suspects: &inspect.SuspectFigures{
+		Largest: []inspect.LargestSuspect{{Line: "main.find find.go:30", Text: "1,024 open of images, 4.00 MiB"}},
+	}})
 }
 
 func TestFrame(t *testing.T) {
@@ -35,7 +47,7 @@ func TestFrame(t *testing.T) {
 	}
 	now := report(start.Add(2 * time.Second))
 	for _, size := range []struct{ width, height int }{{80, 0}, {80, 24}, {80, 50}, {60, 24}, {200, 100}, {10, 5}} {
-		lines := Frame(now, before, size.width, size.height)
+		lines := frame(now, before, size.width, size.height)
 		if size.height > 0 && len(lines) > size.height {
 			t.Errorf("%v: %d lines", size, len(lines))
 		}
@@ -48,17 +60,54 @@ func TestFrame(t *testing.T) {
 			}
 		}
 	}
-	text := strings.Join(Frame(now, before, 80, 0), "\n")
-	for _, want := range []string{"allocated ", "process:", "pace:  collections ", "\nHEAP ", "\nPOOL", "\nACCOUNT", "\nSIZE", " 2,500\n", "resident in all"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+	text := strings.Join(frame(now, before, 80, 0), "\n")
+	at := -1
+	for _, want := range []string{
+		"\nC holds the most. To do: nothing.\n", "\n! Two figures do not fit.\n", "\nResident 334 MiB, limit 256 MiB (container)\n",
+		"\nGGGGGGGGCCCCCCC", "C|C", "\nG: Go 34.0 MiB  C: C, in use 299 MiB  smaller parts 1.00 MiB\n",
+		"\nSUSPECT\nmain.find find.go:30: 1,024 open of images, 4.00 MiB\n", "\nHEAP ", " 2,500\n",
+	} {
+		if i := strings.Index(text, want); i <= at {
+			t.Errorf("there is no %q, or too early, in\n%s", want, text)
+		} else {
+			at = i
 		}
 	}
-	if first, _, _ := strings.Cut(text[strings.Index(text, "\nHEAP"):][1:], "\nPOOL"); strings.Count(first, "\n") < 31 {
-		t.Errorf("not all heaps are there:\n%s", first)
+	if heaps := text[strings.Index(text, "\nHEAP"):]; strings.Count(heaps, "\n") < 31 {
+		t.Errorf("not all heaps are there:\n%s", heaps)
 	}
-	if short := strings.Join(Frame(now, nil, 80, 24), "\n"); !strings.Contains(short, " more") {
+	first := frame(now, before, 80, 24)
+	for _, want := range []string{"C holds", "Resident 334", "GGGG", "SUSPECT", "main.find", "HEAP"} {
+		if !slices.ContainsFunc(first, func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("24 lines have no %q:\n%s", want, strings.Join(first, "\n"))
+		}
+	}
+	if short := strings.Join(frame(now, nil, 80, 24), "\n"); !strings.Contains(short, " more") {
 		t.Errorf("24 lines do not say that there is more:\n%s", short)
+	}
+}
+
+// TestSort sorts a list by each key.
+func TestSort(t *testing.T) {
+	table := func(counts, bytes [3]float64) *inspect.Figures {
+		list := inspect.Table{Name: "pools", Labels: []string{"pool"}, Metrics: []inspect.Heading{{Name: "cheap_pool_live"}, {Name: "cheap_pool_live_bytes"}, {Name: "cheap_pool_created_total"}}}
+		for i, name := range []string{"b", "c", "a"} {
+			list.Rows = append(list.Rows, inspect.TableRow{Labels: []string{name}, Values: []float64{counts[i], bytes[i], counts[i]}, Text: []string{"x", "x", "x"}})
+		}
+		return &inspect.Figures{Tables: []inspect.Table{list}}
+	}
+	before, now := table([3]float64{1, 20, 2}, [3]float64{}), table([3]float64{10, 21, 15}, [3]float64{5, 4, 6})
+	now.Time = before.Time.Add(time.Second)
+	for key, want := range map[string]string{"": "abc", "bytes": "abc", "count": "cab", "rate": "abc", "name": "abc"} {
+		got := ""
+		for _, line := range Frame(Screen{Now: now, Before: before, Sort: key, Width: 80}) {
+			if strings.HasSuffix(strings.TrimSpace(line), "x") || strings.Contains(line, " x ") {
+				got += line[:1]
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", key, got, want)
+		}
 	}
 }
 
@@ -71,7 +120,7 @@ func TestFrameOfCmem(t *testing.T) {
 			{Labels: []string{"liba.so"}, Values: []float64{1}, Text: []string{"1 B"}}, {Labels: []string{"libb.so"}, Values: []float64{4}, Text: []string{"4 B"}},
 		}},
 	}}
-	text := strings.Join(Frame(r, r, 80, 0), "\n")
+	text := strings.Join(frame(r, r, 80, 0), "\n")
 	at := -1
 	for _, want := range []string{"\nC heap:  in use about 5 B", "mallocs 6", "\nLIBRARY ", "\nlibb.so ", "\nliba.so "} {
 		if i := strings.Index(text, want); i <= at {
@@ -82,7 +131,7 @@ func TestFrameOfCmem(t *testing.T) {
 	}
 	const note = "Module cmem does nothing: there is a reason."
 	r.Tables = []inspect.Table{{Name: "cmem", Note: note}, {Name: "libraries", Note: note}}
-	text = strings.Join(strings.Fields(strings.Join(Frame(r, r, 40, 0), " ")), " ")
+	text = strings.Join(strings.Fields(strings.Join(frame(r, r, 40, 0), " ")), " ")
 	if !strings.Contains(text, "C heap: "+note) || strings.Contains(text, "LIBRARY") {
 		t.Error(text)
 	}
@@ -94,7 +143,7 @@ func TestFrameOfStrangers(t *testing.T) {
 		{Name: "totals"}, {Name: "resident", Rows: []inspect.TableRow{{}}},
 		{Name: "heaps", Rows: []inspect.TableRow{{Labels: []string{"x"}}}, Metrics: []inspect.Heading{{Name: "cheap_heap_held_bytes"}, {Name: "cheap_heap_mallocs_total"}}},
 	}}
-	if lines := Frame(r, r, 80, 24); len(lines) == 0 {
+	if lines := frame(r, r, 80, 24); len(lines) == 0 {
 		t.Error("there is no frame")
 	}
 }
