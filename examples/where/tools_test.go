@@ -31,7 +31,7 @@ func TestTools(t *testing.T) {
 	unit := func(line string) string { return strings.ReplaceAll(shape(line), "# µs", "# ns") }
 	// What cheap top prints depends on how long the program has run, but for how its lines begin. The verdict
 	// and the legend are sentences, whose lines begin anywhere.
-	top := regexp.MustCompile(`^(guestbook|Resident|GH*C+|G:|container:|pace:|C heap:|SUSPECT|main\.\(\*guestbook\)\.find guestbook\.go:\d+:|LIBRARY|where) *.*`)
+	top := regexp.MustCompile(`^(guestbook|Resident|GH*C+|pace:|C heap:|SUSPECT|main\.\(\*guestbook\)\.find guestbook\.go:\d+:|LIBRARY|where) *.*`)
 	commands := 0
 	for _, title := range []string{"cheap record", "cheap top", "cheap replay", "cheapvet"} {
 		_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
