@@ -3,6 +3,7 @@ package resident
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // faults is rule 4.
@@ -48,7 +49,8 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 }
 
 // tooSmall: pools declare much less than C has. Other code may have allocated the difference. So what
-// is declared has to be a quarter of it at least, unless no size was declared at all.
+// is declared has to be a quarter of it at least, unless no size was declared at all, and the points must
+// not say that sizes fit.
 func (j *judge) tooSmall() (v Verdict, ok bool) {
 	held := j.cHeld()
 	declared, noSizes := int64(0), false
@@ -59,10 +61,36 @@ func (j *judge) tooSmall() (v Verdict, ok bool) {
 	if declared == 0 || held-declared < j.much || held < 2*declared {
 		return v, false
 	}
-	if declared < held/4 && !(noSizes && declared >= held/64) {
+	if declared < held/4 && !(noSizes && declared >= held/64) || j.sizesFit() {
 		return v, false
 	}
 	return j.sizes(held - declared), true
+}
+
+// sizesFit reports whether the points say that sizes are right: between those with the fewest and with the
+// most bytes declared, C has not changed by twice as much. Then others hold what is not declared.
+func (j *judge) sizesFit() bool {
+	declared := func(p *Point) (n int64) {
+		for name, h := range p.holders {
+			if strings.HasPrefix(name, "pool ") {
+				n += h.Bytes
+			}
+		}
+		return n
+	}
+	least, most := &j.all[0], &j.all[0]
+	for i := range j.all {
+		p := &j.all[i]
+		if declared(p) < declared(least) {
+			least = p
+		}
+		if declared(p) > declared(most) {
+			most = p
+		}
+	}
+	c := func(p *Point) int64 { return p.parts[CInUse] + p.parts[MallocAll] + p.parts[Unseparated] }
+	by := declared(most) - declared(least)
+	return by >= leastGrowth && by >= declared(most)/8 && c(most)-c(least) < 2*by
 }
 
 // defaultSize is the size of a resource for which the program has declared none: see own.Options.Size.

@@ -81,6 +81,18 @@ var plantedPrograms = []planted{
 		r.C.Live = 250 * mib
 		r.more(230 * mib)
 	}, AboutSizes, []string{"1000 resources without a size"}},
+	{"healthy, with pools beside a cache in C of which nobody has told", func(r *Reading, i int64) {
+		declared := (60 + i%3*30) * mib
+		r.Pools = []Holder{{"images", declared, declared / mib}}
+		r.C.Live = 140*mib + declared
+		r.more(120*mib + declared)
+	}, AboutNothing, []string{"C in use"}},
+	{"pools with small sizes, whose owners come and go", func(r *Reading, i int64) {
+		declared := (60 + i%3*30) * mib
+		r.Pools = []Holder{{"images", declared, declared / mib}}
+		r.C.Live = 3 * declared
+		r.more(3 * declared)
+	}, AboutSizes, []string{"sizes are too small"}},
 	{"a pool whose owners stay", func(r *Reading, i int64) {
 		r.Pools = []Holder{{"images", i * 30 * mib, i * 30}, {"fonts", 10 * mib, 7}}
 		r.C.Live += 10*mib + i*30*mib
