@@ -35,12 +35,12 @@ type Options struct {
 	File string
 
 	// Every is the time between two records; 0 means a second. While the charge of the container grows fast
-	// there are more, up to one percent of the time.
+	// there are more, up to one percent of the time. While it does not change there is one in eight times Every.
 	Every time.Duration
 
 	// Near says when the limit of the container is near: when the container is charged that share of
-	// it, less files that the kernel has cached and that were not read lately. 0 means 0.9, and a negative
-	// number that there is no notice. A container without a limit has none.
+	// it, less files that the kernel has cached and that were not read lately. It is 1 at most; 0 means 0.9,
+	// and a negative number that there is no notice. A container without a limit has none.
 	Near float64
 
 	// OnNear is called when the limit is near, in a goroutine of its own, once in a minute at most, and again
@@ -84,7 +84,7 @@ type Box struct {
 }
 
 // Start begins to write a black box, and writes the first record. It is called once, by main. It panics
-// with a [cheap.MisuseError] if Options.Every is negative or below 10 ms. An error leaves nothing behind: the
+// with a [cheap.MisuseError] if Options.Every is negative or below 10 ms, or Options.Near above 1. An error leaves nothing behind: the
 // file cannot be made or is something else, another process writes to it, or Start was called before.
 func Start(o Options) (*Box, error) {
 	switch {
@@ -96,8 +96,10 @@ func Start(o Options) (*Box, error) {
 	switch {
 	case o.Near == 0:
 		o.Near = defaultNear
-	case !(o.Near > 0): // a NaN is neither
+	case o.Near < 0:
 		o.Near = never
+	case !(o.Near <= 1): // a NaN is not, either
+		panic(&cheap.MisuseError{Op: "blackbox.Start", Reason: fmt.Sprintf("Options.Near is %v; it is a share of the limit, 1 at most", o.Near)})
 	}
 	started.Lock()
 	defer started.Unlock()

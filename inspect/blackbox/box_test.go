@@ -3,6 +3,7 @@ package blackbox
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,14 +172,14 @@ func TestStart(t *testing.T) {
 	if err := errors.Join(b.Record(), b.Stop()); err != nil || b.Previous() != nil {
 		t.Error(err)
 	}
-	for _, every := range []time.Duration{-1, time.Millisecond} {
+	for _, o := range []Options{{Every: -1}, {Every: time.Millisecond}, {Near: 90}, {Near: math.NaN()}} {
 		func() {
 			defer func() {
 				if _, is := recover().(*cheap.MisuseError); !is {
-					t.Errorf("Options.Every %v is taken", every)
+					t.Errorf("%+v is taken", o)
 				}
 			}()
-			_, _ = Start(Options{Every: every})
+			_, _ = Start(o)
 		}()
 	}
 }

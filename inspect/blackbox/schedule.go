@@ -10,7 +10,8 @@ import "time"
 //
 // A record is written
 //
-//   - Options.Every after the last one,
+//   - Options.Every after the last one, or, while the charge is known and has not changed by a 256th of the
+//     limit, after eight times that,
 //   - when the charge has changed by a 32nd of the limit since then, or by a 256th where it is near,
 //
 // but records take one percent of the time at most: a budget fills by that, up to budgetMost, and each
@@ -21,6 +22,8 @@ const (
 	lookLeast = time.Millisecond
 
 	changed, changedNear = 32, 256 // parts of the limit
+
+	quietFor = 8 // of Options.Every
 
 	budgetShare = 100
 	budgetMost  = 50 * time.Millisecond
@@ -61,7 +64,11 @@ func (s *schedule) look(now time.Time, used, limit int64) (record, notice bool) 
 	}
 	grown := used - s.used
 	s.at, s.used = now, used
-	due := max(s.recorded.Add(s.every).Sub(now), -s.budget*budgetShare) // until then there is no budget
+	every := s.every
+	if limit > 0 && abs(used-s.recordedUsed) < limit/changedNear {
+		every *= quietFor
+	}
+	due := max(s.recorded.Add(every).Sub(now), -s.budget*budgetShare) // until then there is no budget
 	if record = due <= 0; record {
 		due = s.every
 	}
