@@ -89,7 +89,7 @@ func arenasTable() Table {
 	}
 	t := Table{
 		Name: "arenas", Title: "Arenas of malloc", Labels: []string{"arena"}, Rows: []TableRow{},
-		About: "What each arena of glibc's malloc has. Threads that allocate wait while the free blocks of their arena are counted.",
+		About: "What each arena of malloc has: of glibc, with its free blocks, which are counted while threads that allocate wait; of jemalloc; or the page heap of tcmalloc.",
 		Metrics: []Heading{
 			bytes("system", "Bytes that the arena has from the system."), bytes("free", "Of these, bytes in free blocks, some of which may not be resident."),
 			{Head: "free blocks", Unit: "blocks", Kind: Gauge.String(), Help: "How many free blocks there are."},
@@ -101,7 +101,7 @@ func arenasTable() Table {
 		t.add([]string{strconv.Itoa(i)}, []float64{float64(a.System), float64(a.Free), float64(a.Blocks), took.Seconds()})
 	}
 	if len(arenas) == 0 {
-		t.Note = "The program does not import package libc, or its malloc is not that of glibc."
+		t.Note = "The program does not import package libc, or its malloc does not say what its arenas have."
 	}
 	return t
 }

@@ -132,6 +132,46 @@ char *cheap_malloc_info(void) {
 	return NULL;
 }
 
+// jemalloc_arenas is cheap_malloc_each. An arena that was never used has no statistics.
+static int jemalloc_arenas(struct cheap_arena *to, int most) {
+	uint64_t epoch = 1;
+	size_t size = sizeof epoch;
+	of.mallctl("epoch", &epoch, &size, &epoch, size);
+	unsigned all = 0;
+	size = sizeof all;
+	of.mallctl("arenas.narenas", &all, &size, NULL, 0);
+	int n = 0;
+	for (unsigned i = 0; i < all && n < most; i++) {
+		const char *parts[] = {"resident", "small.allocated", "large.allocated"};
+		size_t numbers[3];
+		for (int k = 0; k < 3; k++) {
+			char name[64];
+			snprintf(name, sizeof name, "stats.arenas.%u.%s", i, parts[k]);
+			numbers[k] = jemalloc_number(name);
+		}
+		size_t used = numbers[1] + numbers[2];
+		if (numbers[0] != 0)
+			to[n++] = (struct cheap_arena){numbers[0], numbers[0] > used ? numbers[0] - used : 0};
+	}
+	return n;
+}
+
+int cheap_malloc_each(struct cheap_arena *to, int most) {
+	size_t heap = 0, unmapped = 0, used = 0;
+	switch (cheap_malloc_is()) {
+	case cheap_jemalloc: return jemalloc_arenas(to, most);
+	case cheap_tcmalloc: // which has one page heap for all threads
+		if (most < 1 || !of.tc_number || !of.tc_number("generic.heap_size", &heap) ||
+			!of.tc_number("tcmalloc.pageheap_unmapped_bytes", &unmapped) ||
+			!of.tc_number("generic.current_allocated_bytes", &used) || heap < unmapped)
+			return 0;
+		heap -= unmapped;
+		*to = (struct cheap_arena){heap, heap > used ? heap - used : 0};
+		return 1;
+	default: return 0;
+	}
+}
+
 int cheap_malloc_arenas(void) {
 	int n = 0;
 	char *text = cheap_malloc_info();
@@ -151,4 +191,8 @@ int cheap_malloc_read(size_t *used, size_t *unused) {
 void cheap_malloc_trim(void) {}
 int cheap_malloc_arenas(void) { return 0; }
 char *cheap_malloc_info(void) { return NULL; }
+int cheap_malloc_each(struct cheap_arena *to, int most) {
+	(void)to, (void)most;
+	return 0;
+}
 #endif

@@ -23,4 +23,13 @@ int cheap_malloc_arenas(void);
 // cheap_malloc_info returns what malloc_info of glibc says, which the caller frees, or NULL.
 char *cheap_malloc_info(void);
 
+// A cheap_arena is what an arena has: bytes from the system, and those of them that are in no block in use.
+struct cheap_arena {
+	size_t system, unused;
+};
+
+// cheap_malloc_each writes what each arena of jemalloc has, or the page heap of tcmalloc, at most so many. It
+// returns how many. mimalloc says nothing of its arenas, and for glibc there is cheap_malloc_info.
+int cheap_malloc_each(struct cheap_arena *to, int most);
+
 #endif

@@ -55,9 +55,11 @@ func TestReadArenas(t *testing.T) {
 	if !ok {
 		t.Fatal("the malloc of the program reads no arenas")
 	}
-	if r.ReadArenas() == nil {
-		return // another malloc than glibc's
+	before := r.ReadArenas()
+	if before == nil {
+		return // mimalloc, or one that is not known
 	}
+	glibc := before[0].Blocks > 0
 	var blocks [20_000]unsafe.Pointer
 	for i := range blocks {
 		blocks[i] = Allocator{}.Malloc(2000)
@@ -74,7 +76,7 @@ func TestReadArenas(t *testing.T) {
 		}
 		free, count = free+a.Free, count+a.Blocks
 	}
-	if free < 10_000*2000 || count < 5000 {
+	if free < 10_000*2000*9/10 || glibc && count < 5000 { // a thread may have some in its cache
 		t.Errorf("%d bytes in %d blocks are free, after 10,000 of 2,000 bytes were freed", free, count)
 	}
 	for i := range blocks {

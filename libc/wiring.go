@@ -8,6 +8,8 @@ package libc
 #cgo nocallback cheap_malloc_trim
 #cgo nocallback cheap_malloc_arenas
 #cgo nocallback cheap_malloc_info
+#cgo noescape cheap_malloc_each
+#cgo nocallback cheap_malloc_each
 #include <stdlib.h>
 #include "cmalloc.h"
 */
@@ -46,10 +48,22 @@ func (u upward) ReadArenas() []account.Arena {
 	}
 	text := C.cheap_malloc_info()
 	if text == nil {
-		return nil
+		return otherArenas()
 	}
 	defer C.free(unsafe.Pointer(text)) // it is a block of malloc that nobody else has
 	return arenasIn(C.GoString(text))
+}
+
+// mostArenas is how many arenas of another malloc than glibc's are read. jemalloc has four for each processor.
+const mostArenas = 1024
+
+// otherArenas returns the arenas of jemalloc, or the page heap of tcmalloc.
+func otherArenas() (all []account.Arena) {
+	var list [mostArenas]C.struct_cheap_arena
+	for _, a := range list[:C.cheap_malloc_each(&list[0], mostArenas)] {
+		all = append(all, account.Arena{System: int64(a.system), Free: int64(a.unused)})
+	}
+	return all
 }
 
 // known reports whether malloc says what it has. glibc has an arena also in a program whose malloc does not
