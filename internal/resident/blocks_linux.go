@@ -52,6 +52,7 @@ func (b *blocks) in(m *procfs.Mapping) (f ofMalloc) {
 		from = at + n
 	}
 	f.blocks += b.chunks(m, from, m.End)
+	f.sure = !b.unread
 	return f
 }
 

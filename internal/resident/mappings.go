@@ -77,6 +77,7 @@ type Classifier struct {
 type ofMalloc struct {
 	arenas int64 // in arenas
 	blocks int64 // in blocks that have a mapping of their own
+	sure   bool  // no other bytes of the mapping are of malloc
 }
 
 // Sum adds up the mappings that from lists in the form of /proc/PID/smaps, by name. It returns nil if
@@ -96,8 +97,11 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	for i := range all {
 		is, name := p.kind(all, i)
 		v := all[i]
-		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc) && p.Malloc != nil {
+		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc || is == isSandbox) && p.Malloc != nil {
 			of := p.Malloc(&v)
+			if is == isMalloc && of.sure { // it has the address of an arena, and is something else
+				is, name = isAnonymous, "other anonymous"
+			}
 			for _, part := range []struct {
 				is   mapping
 				name string
@@ -190,13 +194,13 @@ func (p *Classifier) kind(all []procfs.Mapping, i int) (is mapping, name string)
 		return isGoHeap, "Go heap"
 	case p.OfCheap != nil && p.OfCheap(v.Start, v.End):
 		return isCheap, "cheap"
+	case v.Write && (wide(was) || wide(next)): // also at an address that an arena could have
+		return isSandbox, "in large reservations"
 	case arenaAt(v.Start) && v.Write && v.End-v.Start <= mallocArena,
 		inaccessible(v) && was.Write && arenaAt(was.Start) && was.Name == "" && was.End > was.Start: // the rest of one
 		return isMalloc, "malloc: arenas"
 	case inaccessible(v):
 		return isReserved, "reserved, without memory"
-	case v.Write && wide(was), v.Write && wide(next):
-		return isSandbox, "in large reservations"
 	case v.Write && inaccessible(was) && was.End > was.Start && was.End-was.Start <= 64<<10:
 		return isThread, "stacks of threads" // behind a guard
 	case strings.HasPrefix(was.Name, "/") && v.Write:

@@ -134,6 +134,33 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// TestAlignedAsArenas has mappings at addresses that arenas of malloc could have: the memory of a module of
+// wasm, in a reservation of some GiB, and one of others, whose header is none of malloc's.
+func TestAlignedAsArenas(t *testing.T) {
+	t.Parallel()
+	text := smaps(
+		[3]any{"7f0004000000-7f0084000000 ---p", 0, 0}, // 2 GiB
+		[3]any{"7f0084000000-7f0087e80000 rw-p", 50 << 10, 0},
+		[3]any{"7f0087e80000-7f0184000000 ---p", 0, 0},
+		[3]any{"7f0300000000-7f0302000000 rw-p", 9 << 10, 0},
+		[3]any{"7f0400000000-7f0401000000 rw-p", 6 << 10, 0},
+		[3]any{"7f0401000000-7f0404000000 ---p", 0, 0},
+	)
+	p := &Classifier{Malloc: func(m *procfs.Mapping) ofMalloc {
+		if m.Start == 0x7f0400000000 {
+			return ofMalloc{arenas: 16 << 20, sure: true}
+		}
+		return ofMalloc{sure: true}
+	}}
+	r := &Reading{Mappings: p.Sum(strings.NewReader(text))}
+	table := r.Table()
+	for k, want := range map[Kind]int64{Sandbox: 50 << 20, Mapped: 9 << 20, MallocAll: 6 << 20} {
+		if n := table.Of(k); n != want {
+			t.Errorf("%v: %d, want %d: %+v", k, n, want, table)
+		}
+	}
+}
+
 // TestNoMappings has lists that are none.
 func TestNoMappings(t *testing.T) {
 	t.Parallel()
