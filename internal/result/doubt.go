@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cheapgo/cheap/internal/figure"
 )
@@ -40,7 +41,7 @@ func Doubts(r *Row, cores int) []Doubt {
 	return all
 }
 
-// Doubtful says how many rows of a report are doubtful, and why: "" if none is.
+// Doubtful says in one line how many times of a report are doubtful, and why: "" if none is.
 func (r *Report) Doubtful() string {
 	all, waited, unsteady := 0, 0, 0
 	for _, row := range r.Rows {
@@ -57,19 +58,15 @@ func (r *Report) Doubtful() string {
 	if all == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("The machine was not quiet. Of %s, %s doubtful, and marked with !.", figure.Plural(len(r.Rows), "time"), are(all))
+	verb, reasons := "are", []string(nil)
+	if all == 1 {
+		verb = "is"
+	}
 	if waited > 0 {
-		text += fmt.Sprintf(" %s: the clock went on while other programs had the processor.", figure.Plural(waited, "row"))
+		reasons = append(reasons, fmt.Sprintf("other programs had the processor in %s", figure.Thousands(waited)))
 	}
 	if unsteady > 0 {
-		text += fmt.Sprintf(" %s: the rounds differ by more than a quarter.", figure.Plural(unsteady, "row"))
+		reasons = append(reasons, fmt.Sprintf("the rounds differ by more than a quarter in %s", figure.Thousands(unsteady)))
 	}
-	return text
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return figure.Thousands(n) + " are"
+	return fmt.Sprintf("%s of %s %s doubtful (!): %s.", figure.Thousands(all), figure.Plural(len(r.Rows), "time"), verb, strings.Join(reasons, ", "))
 }

@@ -49,6 +49,13 @@ func (t *texter) line(s style, text string) {
 // note writes sentences.
 func (t *texter) note(text string) { t.out.WriteString(t.hang("", "", text)) }
 
+// gap writes an empty line, but for the first.
+func (t *texter) gap() {
+	if t.out.Len() > 0 {
+		t.out.WriteByte('\n')
+	}
+}
+
 // title writes the line that a table begins with.
 func (t *texter) title(name, text string) {
 	title := name
@@ -56,23 +63,22 @@ func (t *texter) title(name, text string) {
 		title += ": " + text
 	}
 	rule := strings.Repeat("━", max(2, t.columns-4-length(title)))
-	t.out.WriteString("\n" + t.p.paint(dim, "━━") + " " + t.p.paint(bold, title) + " " + t.p.paint(dim, rule) + "\n")
+	t.gap()
+	t.out.WriteString(t.p.paint(dim, "━━") + " " + t.p.paint(bold, title) + " " + t.p.paint(dim, rule) + "\n")
 }
 
+// head writes what comes before the tables: what was found, what a reader must know about that, and
+// how it was measured.
 func (t *texter) head(r *result.Report) {
+	t.headlines(r)
+	t.gap()
 	title := "What C memory costs in Go, measured by cheap bench"
 	if r.Replay {
 		title = "What real programs allocated, replayed by cheap replay"
 	}
 	t.line(bold, title)
-	for _, line := range machineLines(&r.Machine) {
-		t.note(line)
-	}
-	if r.Command != "" {
-		t.note(r.Command + ", version " + r.Version)
-	}
 	if r.Partial {
-		t.line(yellow, "The run was interrupted. This is what was measured until then.")
+		t.warning("The run was interrupted. This is what was measured until then.")
 	}
 	for _, warning := range r.Warnings {
 		t.warning(warning)
@@ -80,7 +86,12 @@ func (t *texter) head(r *result.Report) {
 	if doubtful := r.Doubtful(); doubtful != "" {
 		t.warning(doubtful)
 	}
-	t.headlines(r)
+	for _, line := range machineLines(&r.Machine) {
+		t.note(line)
+	}
+	if r.Command != "" {
+		t.note(r.Command + ", version " + r.Version)
+	}
 	t.out.WriteByte('\n')
 	if r.Replay {
 		t.replayLegend(r)
