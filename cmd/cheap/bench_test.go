@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/result"
 )
@@ -113,8 +114,9 @@ func useTestLab(t *testing.T) {
 	t.Cleanup(func() { builtLab = "" })
 }
 
-// TestHeadlineRowsExist looks for the rows of the headline in the list of the laboratory.
-func TestHeadlineRowsExist(t *testing.T) {
+// TestRows reads the list of the laboratory: it has the rows of the headline, and the page has words
+// for all.
+func TestRows(t *testing.T) {
 	if _, err := peers.Lookup("libc"); err != nil {
 		return // most rows are about C
 	}
@@ -127,6 +129,12 @@ func TestHeadlineRowsExist(t *testing.T) {
 	for _, row := range headline.Rows() {
 		if !slices.Contains(list, row) {
 			t.Errorf("there is no row %s", row)
+		}
+	}
+	for _, name := range list {
+		table, row, found := strings.Cut(name, "/")
+		if _, unknown := page.Words(table, "", row); found && len(unknown) > 0 {
+			t.Errorf("the page has no words for %q of %s", unknown, name)
 		}
 	}
 }

@@ -16,20 +16,40 @@ type Finding struct {
 	Table  string // that the figures are from
 	Factor string // "3.4×", or "" if there is no difference
 	Claim  string // what the factor says: "faster", "slower", "less memory", "no clear difference"
-	What   string // what was compared: "a forgotten C object"
-	Ours   string // "262 ns with own"
-	Theirs string // "891 ns with runtime.AddCleanup"
-	Gain   bool   // ours is the better one
-	Doubt  bool   // the time of one of the rows is doubtful
+	What   string // what was compared: "Forgetting a C object"
+	Ours   Side
+	Theirs Side
+	Gain   bool // ours is the better one
+	Doubt  bool // the time of one of the rows is doubtful
 }
+
+// A Side is one of the two rows of a finding.
+type Side struct {
+	Name   string // what a program uses: "own", "runtime.AddCleanup"
+	Figure string // "262 ns"
+	Of     string // what the figure is of, "" where that goes without saying: "resident", "of processor time"
+	Value  float64
+}
+
+// String is the side in words: "262 ns with own".
+func (s Side) String() string {
+	of := s.Of
+	if of != "" {
+		of += " "
+	}
+	return s.Figure + " " + of + "with " + s.Name
+}
+
+// Share is how large the figure of a side is beside the larger one, from 0 to 1.
+func (f Finding) Share(s Side) float64 { return s.Value / max(f.Ours.Value, f.Theirs.Value) }
 
 // A question is a finding whose figures are not known yet.
 type question struct {
 	table        string
 	what         string
 	ours, theirs string // rows
-	with         string // how the text names ours
-	without      string // and theirs
+	with         string // what a program uses that has ours
+	without      string // and that has theirs
 	figure       quantity
 }
 
@@ -37,23 +57,23 @@ type question struct {
 var questions = []question{
 	{
 		"release", "Forgetting a C object", "own-forget", "addcleanup",
-		"with own", "with runtime.AddCleanup", times,
+		"own", "runtime.AddCleanup", times,
 	},
 	{
 		"resident", "Forgetting 512 C objects of 256 KiB", "own-pace", "addcleanup",
-		"resident with own and pace", "with runtime.AddCleanup", memory,
+		"own and pace", "runtime.AddCleanup", memory,
 	},
 	{
 		"allocators", "Malloc and Free of a small block", "temporary-data-heap", "temporary-data-malloc",
-		"with cheap", "with C.malloc and C.free through cgo", times,
+		"cheap", "C.malloc and C.free", times,
 	},
 	{
 		"live", "A collection with 1,000,000 live owners", "own-1000000", "addcleanup-1000000",
-		"with own", "with runtime.AddCleanup", times,
+		"own", "runtime.AddCleanup", times,
 	},
 	{
 		"strings", "Passing a string of 20 bytes to C", "arena-20", "cstring-20",
-		"with an Arena", "with C.CString and C.free", times,
+		"an Arena", "C.CString and C.free", times,
 	},
 }
 
@@ -61,6 +81,7 @@ var questions = []question{
 type quantity struct {
 	of           func(*result.Row) float64
 	write        func(float64) string
+	is           string // Side.Of
 	better, less string // what it is to have a smaller figure, and a larger one
 	intervals    bool   // rows have an interval of it
 }
@@ -68,12 +89,9 @@ type quantity struct {
 var (
 	// processor is times on a machine that was busy: the clock went on while other
 	// programs had the processor, so processor time is what the rows took.
-	processor = quantity{
-		func(r *result.Row) float64 { return r.CPUNsPerOp },
-		func(ns float64) string { return figure.Duration(ns) + " of processor time" }, "faster", "slower", false,
-	}
-	times  = quantity{func(r *result.Row) float64 { return r.NsPerOp }, figure.Duration, "faster", "slower", true}
-	memory = quantity{func(r *result.Row) float64 { return r.Resident }, figure.Bytes, "less memory", "more memory", false}
+	processor = quantity{func(r *result.Row) float64 { return r.CPUNsPerOp }, figure.Duration, "of processor time", "faster", "slower", false}
+	times     = quantity{func(r *result.Row) float64 { return r.NsPerOp }, figure.Duration, "", "faster", "slower", true}
+	memory    = quantity{func(r *result.Row) float64 { return r.Resident }, figure.Bytes, "resident", "less memory", "more memory", false}
 )
 
 // Of returns what a report has found. It is empty for a report of `cheap replay`.
@@ -122,8 +140,8 @@ func (q question) answer(ours, theirs *result.Row) Finding {
 	f := Finding{
 		Table: q.table, What: q.what,
 		Doubt:  q.figure.intervals && len(ours.Doubts)+len(theirs.Doubts) > 0,
-		Ours:   q.figure.write(a) + " " + q.with,
-		Theirs: q.figure.write(b) + " " + q.without,
+		Ours:   Side{q.with, q.figure.write(a), q.figure.is, a},
+		Theirs: Side{q.without, q.figure.write(b), q.figure.is, b},
 	}
 	switch {
 	case !q.figure.differ(ours, theirs):

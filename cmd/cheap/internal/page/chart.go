@@ -17,10 +17,10 @@ type chart struct {
 	ID      string   `json:"id"`
 	Legend  string   `json:"legend"` // the section's ID
 	Title   string   `json:"-"`      // of one of several charts: "64 bytes"
+	Label   string   `json:"-"`      // what the charts of the section show, in words
 	Kind    string   `json:"kind"`   // "bars" or "dots"
 	Log     bool     `json:"log"`
 	Unit    string   `json:"unit"`    // of the figures: "ns", "bytes" or "times"
-	Small   bool     `json:"small"`   // one of several beside each other
 	Sources []string `json:"sources"` // of the published figures
 	Points  []point  `json:"points"`
 }
@@ -52,22 +52,22 @@ const (
 	smallLogRange = 200
 )
 
-// newCharts returns the charts of a section of a table, and what they show, in words. If
-// its rows differ in a size or in the number of processors, there is one for each size, or
+// newCharts returns the charts of a section of a table. If its rows differ in a size or in the number of processors, there is one for each size, or
 // for each name of a row: a bar has a length that means something only beside bars of the
 // same kind.
-func newCharts(id string, t table) ([]chart, string) {
+func newCharts(id string, t table) []chart {
 	parts, ok := split(t)
 	most := float64(smallLogRange)
 	if !ok {
-		parts, most = []panel{{rows: t.rows, name: nameOf(t.rows)}}, logRange
+		several := result.MixesProcs(t.rows)
+		parts, most = []panel{{rows: t.rows, name: func(r result.Row) string { return t.label(r.Row, r.Procs, several) }}}, logRange
 	}
 	unit := unitOf(t)
 	log := unit == unitNs && slices.ContainsFunc(parts, func(p panel) bool { return rangeOf(p.rows) > most })
 	sources := sourcesOf(t.rows, unit)
 	var charts []chart
 	for _, p := range parts {
-		c := chart{ID: id, Legend: id, Title: p.title, Kind: "bars", Log: log, Unit: unit, Small: ok, Sources: sources}
+		c := chart{ID: id, Legend: id, Title: p.title, Label: label(t, ok, log, unit), Kind: "bars", Log: log, Unit: unit, Sources: sources}
 		if ok {
 			c.ID += "." + p.key
 		}
@@ -81,7 +81,7 @@ func newCharts(id string, t table) ([]chart, string) {
 		}
 		charts = append(charts, c)
 	}
-	return charts, label(t, ok, log, unit)
+	return charts
 }
 
 // The units of figures.
@@ -138,7 +138,7 @@ func split(t table) ([]panel, bool) {
 			return nil, false
 		}
 		return divide(t.rows, func(r result.Row) panel {
-			return panel{key: r.Row, title: r.Row, name: func(r result.Row) string { return figure.Plural(r.Procs, "processor") }}
+			return panel{key: r.Row, title: t.words(r.Row), name: func(r result.Row) string { return figure.Plural(r.Procs, "processor") }}
 		}), true
 	case result.Sizes:
 		several := result.MixesProcs(t.rows)
@@ -151,7 +151,7 @@ func split(t table) ([]panel, bool) {
 				key: strconv.Itoa(size), title: strings.TrimSpace(figure.Thousands(size) + " " + t.Over),
 				name: func(r result.Row) string {
 					series, _, _ := result.SplitNumber(r.Row)
-					return rowName(series, r.Procs, several)
+					return t.label(series, r.Procs, several)
 				},
 			}
 		})
@@ -175,27 +175,26 @@ func divide(rows []result.Row, of func(result.Row) panel) []panel {
 	return all
 }
 
-// nameOf returns what the bars of one chart are called.
-func nameOf(rows []result.Row) func(result.Row) string {
-	several := result.MixesProcs(rows)
-	return func(r result.Row) string { return rowName(r.Row, r.Procs, several) }
+// words returns the name of a row in words.
+func (t table) words(row string) string {
+	words, _ := Words(t.Name, t.Over, row)
+	return words
 }
 
-// rowName is the name of a row, with its number of processors if there are several.
-func rowName(row string, procs int, several bool) string {
+// label is the name of a row in words, with its number of processors if there are several.
+func (t table) label(row string, procs int, several bool) string {
 	if !several {
-		return row
+		return t.words(row)
 	}
-	return row + " (" + strconv.Itoa(procs) + ")"
+	return t.words(row) + ", " + figure.Plural(procs, "processor")
 }
 
-// isOurs reports whether a row is about this project, which has a color of its own:
-// own-..., or ...-heap and the like, with or without a size behind it.
+// isOurs reports whether a row is about this project, which has a color of its own.
 func isOurs(row string) bool {
-	name, _, _ := result.SplitNumber(row)
-	words := strings.Split(name, "-")
-	last := words[len(words)-1]
-	return words[0] == "own" || slices.Contains([]string{"heap", "local", "arena", "dropin"}, last)
+	words, _ := Words("", "", row)
+	return slices.ContainsFunc(strings.Split(words, ", "), func(part string) bool {
+		return slices.ContainsFunc([]string{"own.", "cheap.", "drop-in", "a list"}, func(ours string) bool { return strings.HasPrefix(part, ours) })
+	})
 }
 
 // point makes a point of a row.

@@ -159,14 +159,17 @@
 
 	// bars draws a bar for each row, or a dot where the scale is logarithmic: the length
 	// of a bar means nothing there.
-	const bars = (chart, t, width) => {
+	const bars = (chart, all, t, width) => {
 		const points = chart.points;
 		const names = points.map(p => p.name), times = points.map(p => p.time);
 		const edge = chart.kind === 'dots' ? 8 : 4; // half a dot
-		const right = Math.max(...times.map(text => widthOf(text, 'bold'))) + 12;
-		const left = Math.max(...names.map(text => widthOf(text))) + 12;
+		// The charts of a section are beside each other: they have the same margins.
+		const widest = (of, weight) => Math.max(...all.flatMap(c => c.points.map(p => widthOf(p[of], weight)))) + 12;
+		const right = widest('time', 'bold'), left = widest('name');
 		const narrow = width < narrowBelow && left + right > width / 2;
 		const band = bandOf(chart, narrow);
+		// A long chart does not fit a screen: it has the labels of its axis at the top as well.
+		const tall = points.length * band.height > 400;
 		const room = Math.max(2, Math.min(8, Math.floor((width - (narrow ? 0 : left + right)) / 72)));
 		const axis = timeAxis(chart, t, room, narrow ? 24 / width : 0.02);
 		// A line of text that ends at the middle of the band has its own middle this far
@@ -191,10 +194,9 @@
 		}));
 		const spaces = band.spaces.map(h => h > 0 ? [space(h)] : []);
 		return Object.assign(common(chart, t), {
-			height: points.length * band.height + (chart.small ? 34 : 60),
-			grid: {left: narrow ? edge : left, right: narrow ? edge : right, top: chart.small ? 4 : 30, bottom: 30, outerBoundsMode: 'none'},
-			// The same labels at the top as well: a long chart does not fit a screen.
-			xAxis: chart.small ? axis : [axis, Object.assign({}, axis, {position: 'top', splitLine: {show: false}})],
+			height: points.length * band.height + (tall ? 60 : 34),
+			grid: {left: narrow ? edge : left, right: narrow ? edge : right, top: tall ? 30 : 4, bottom: 30, outerBoundsMode: 'none'},
+			xAxis: tall ? [axis, Object.assign({}, axis, {position: 'top', splitLine: {show: false}})] : axis,
 			yAxis: [
 				side(names, 'left', narrow ? {width: width - right - 20, overflow: 'truncate'} : {}),
 				side(times, 'right', {fontWeight: 'bold'}),
@@ -256,6 +258,8 @@
 			return el;
 		};
 		const [chart] = all;
+		const first = box.closest('.part') === box.closest('section').querySelector('.part');
+		if (!first && !chart.sources) return; // the part before it has the same
 		const ours = all.some(c => c.points.some(p => p.ours));
 		const mark = chart.kind === 'dots' ? 'dot' : 'bar';
 		box.replaceChildren(entry('measured here' + (chart.unit === 'ns' ? ', with 95 % interval' : ''), swatch(mark, t.bar), false),
@@ -273,7 +277,7 @@
 		});
 		const draw = d => {
 			d.drawn = d.box.clientWidth;
-			const option = bars(d.chart, theme(), d.drawn);
+			const option = bars(d.chart, all, theme(), d.drawn);
 			option.legend.selected = Object.fromEntries([...hidden].map(name => [name, false]));
 			const height = option.height;
 			delete option.height;

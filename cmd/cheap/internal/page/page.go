@@ -10,8 +10,11 @@ package page
 import (
 	"bytes"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
 	"github.com/cheapgo/cheap/internal/figure"
@@ -41,7 +44,7 @@ type view struct {
 	Script  template.JS
 
 	Summary string // one line
-	InShort []headline.Finding
+	InShort []card
 	Kind    Kind
 	Project string // its address
 	Version string
@@ -53,6 +56,29 @@ type view struct {
 	Notes   []string
 	Tables  []tableView
 	Charts  []chart // of the tables, for the script
+}
+
+// A card is a finding, with a bar for each side.
+type card struct {
+	headline.Finding
+	Bars []bar
+}
+
+type bar struct {
+	headline.Side
+	Ours  bool
+	Width template.CSS
+}
+
+func cards(r *result.Report) (all []card) {
+	for _, f := range headline.Of(r) {
+		c := card{Finding: f}
+		for i, s := range []headline.Side{f.Ours, f.Theirs} {
+			c.Bars = append(c.Bars, bar{s, i == 0, template.CSS(fmt.Sprintf("width:%.1f%%", 100*f.Share(s)))})
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // A fact is a property of the machine.
@@ -91,7 +117,7 @@ func Write(w io.Writer, r *result.Report, kind Kind) error {
 		Library: template.JS(echartsJS),
 		Script:  template.JS(chartsJS),
 		Summary: summary(r.Machine),
-		InShort: headline.Of(r),
+		InShort: cards(r),
 		Kind:    kind,
 		Project: project,
 		Version: r.Version,
@@ -102,7 +128,7 @@ func Write(w io.Writer, r *result.Report, kind Kind) error {
 		Doubts:  r.Doubtful(),
 		Notes:   r.Notes,
 	}
-	for _, of := range r.Tables {
+	for _, of := range ordered(r.Tables) {
 		t := table{of, r.RowsOf(of.Name)}
 		if len(t.rows) == 0 {
 			continue
@@ -117,6 +143,22 @@ func Write(w io.Writer, r *result.Report, kind Kind) error {
 	}
 	_, err := page.WriteTo(w)
 	return err
+}
+
+// ordered returns tables in the order of the page: first those that the cards are of.
+func ordered(tables []result.Table) []result.Table {
+	var first []string
+	for _, row := range headline.Rows() {
+		table, _, _ := strings.Cut(row, "/")
+		first = append(first, table)
+	}
+	place := func(t result.Table) int {
+		if i := slices.Index(first, t.Name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	return slices.SortedStableFunc(slices.Values(tables), func(a, b result.Table) int { return place(a) - place(b) })
 }
 
 // A table is a table of the report with its rows.

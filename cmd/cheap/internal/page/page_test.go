@@ -110,7 +110,7 @@ func TestKinds(t *testing.T) {
 	r := resulttest.Report()
 	for _, of := range r.Tables {
 		table := table{of, r.RowsOf(of.Name)}
-		charts, _ := newCharts(of.Name, table)
+		charts := newCharts(of.Name, table)
 		n := 0
 		for _, c := range charts {
 			n += len(c.Points)
@@ -154,16 +154,16 @@ func TestPanels(t *testing.T) {
 		rows []result.Row
 		want string // the charts and their bars
 	}{
-		{result.Sizes, rows("plain-16", "plain-8", "own-8"), "x.16, 16 bytes: plain; x.8, 8 bytes: plain, own; "},
-		{result.Sizes, rows("plain-0", "plain-1000000"), "x.0, 0 bytes: plain; x.1000000, 1,000,000 bytes: plain; "},
-		{result.Sizes, rows("plain-8", "plain"), "x, : plain-8, plain; "},
-		{result.Sizes, rows("plain-8", "own-8"), "x, : plain-8, own-8; "},
-		{result.Procs, []result.Row{{Row: "cgo", Procs: 1}, {Row: "go", Procs: 1}, {Row: "cgo", Procs: 4}}, "x.cgo, cgo: 1 processor, 4 processors; x.go, go: 1 processor; "},
-		{result.Procs, rows("cgo", "go"), "x, : cgo, go; "},
-		{result.Sizes, []result.Row{{Row: "a-8", Procs: 1}, {Row: "a-9", Procs: 1}, {Row: "a-8", Procs: 2}}, "x.8, 8 bytes: a (1), a (2); x.9, 9 bytes: a (1); "},
-		{result.Bars, rows("plain-8", "plain-9"), "x, : plain-8, plain-9; "},
+		{result.Sizes, rows("plain-16", "plain-8", "own-8"), "x.16, 16 bytes: nothing to release; x.8, 8 bytes: nothing to release, own.Pool; "},
+		{result.Sizes, rows("plain-0", "plain-1000000"), "x.0, 0 bytes: nothing to release; x.1000000, 1,000,000 bytes: nothing to release; "},
+		{result.Sizes, rows("plain-8", "plain"), "x, : nothing to release, 8 bytes, nothing to release; "},
+		{result.Sizes, rows("plain-8", "own-8"), "x, : nothing to release, 8 bytes, own.Pool, 8 bytes; "},
+		{result.Procs, []result.Row{{Row: "cgo", Procs: 1}, {Row: "go", Procs: 1}, {Row: "cgo", Procs: 4}}, "x.cgo, cgo call: 1 processor, 4 processors; x.go, go: 1 processor; "},
+		{result.Procs, rows("cgo", "go"), "x, : cgo call, go; "},
+		{result.Sizes, []result.Row{{Row: "a-8", Procs: 1}, {Row: "a-9", Procs: 1}, {Row: "a-8", Procs: 2}}, "x.8, 8 bytes: a, 1 processor, a, 2 processors; x.9, 9 bytes: a, 1 processor; "},
+		{result.Bars, rows("plain-8", "plain-9"), "x, : nothing to release, 8 bytes, nothing to release, 9 bytes; "},
 	} {
-		charts, _ := newCharts("x", table{Table: result.Table{Chart: tt.kind, Over: "bytes"}, rows: tt.rows})
+		charts := newCharts("x", table{Table: result.Table{Chart: tt.kind, Over: "bytes"}, rows: tt.rows})
 		got := ""
 		for _, c := range charts {
 			var names []string
@@ -174,8 +174,8 @@ func TestPanels(t *testing.T) {
 				}
 			}
 			got += fmt.Sprintf("%s, %s: %s; ", c.ID, c.Title, strings.Join(names, ", "))
-			if c.Legend != "x" || c.Small != (c.Title != "") {
-				t.Errorf("%s: legend %s, small %v", c.ID, c.Legend, c.Small)
+			if c.Legend != "x" {
+				t.Errorf("%s: legend %s", c.ID, c.Legend)
 			}
 		}
 		if got != tt.want {
@@ -201,7 +201,7 @@ func TestScales(t *testing.T) {
 		{result.Bars, two(1, 30), false}, {result.Bars, two(1, 31), true}, {result.Bars, two(0, 10), false}, {result.Bars, nil, false}, {result.Bars, published, true},
 		{result.Sizes, small(1, 200), false}, {result.Sizes, small(1, 201), true},
 	} {
-		charts, _ := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: tt.rows})
+		charts := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: tt.rows})
 		for _, c := range charts {
 			if c.Log != tt.want || (c.Kind == "dots") != tt.want || len(c.Sources) != len(charts[0].Sources) {
 				t.Errorf("%v: logarithmic %v, drawn as %s, sources %q", tt.rows, c.Log, c.Kind, c.Sources)
@@ -225,10 +225,10 @@ func TestUnits(t *testing.T) {
 		{result.Bytes, result.Row{NsPerOp: 7}, "ns 7.00\u00a0ns Wall-clock time", 7},
 		{result.Held, result.Row{NsPerOp: 7}, "ns 7.00\u00a0ns Wall-clock time", 7},
 	} {
-		charts, label := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: []result.Row{tt.row}})
+		charts := newCharts("x", table{Table: result.Table{Chart: tt.kind}, rows: []result.Row{tt.row}})
 		c := charts[0]
 		p := c.Points[0]
-		if got := c.Unit + " " + p.Time + " " + label; got != tt.want || p.Ns != tt.figure {
+		if got := c.Unit + " " + p.Time + " " + c.Label; got != tt.want || p.Ns != tt.figure {
 			t.Errorf("%s: %s, drawn at %v; want %s", tt.kind, got, p.Ns, tt.want)
 		}
 		if drawn := c.Unit == unitNs; drawn != (p.High > 0) && tt.row.CI95High > 0 || drawn != (len(c.Sources) > 0) && len(tt.row.Published) > 0 {
@@ -239,12 +239,54 @@ func TestUnits(t *testing.T) {
 
 func TestOurs(t *testing.T) {
 	for row, want := range map[string]bool{
-		"own-forget": true, "own-8": true, "heap": true, "local": true, "grow-shrink-heap": true, "arena-20": true, "grow-shrink-dropin": true,
+		"own-forget": true, "own-8": true, "heap": true, "local": true, "grow-shrink-heap": true, "arena-20": true, "grow-shrink-dropin": true, "heap-sqlite": true, "list-64": true, "close": true,
 		"finalizer": false, "arena-temporary-data-malloc": false, "cgo": false, "plain-8": false, "owner": false,
 	} {
 		if got := isOurs(row); got != want {
 			t.Errorf("isOurs(%q) = %v", row, got)
 		}
+	}
+}
+
+// TestWords has names of rows that are made of several parts, of numbers, and of what is not known.
+func TestWords(t *testing.T) {
+	for _, tt := range []struct{ table, over, row, want, unknown string }{
+		{"release", "", "own-forget-gc-off", "own.Pool, forgotten, collector off", ""},
+		{"live", "live owners", "addcleanup-1000000", "runtime.AddCleanup, 1,000,000 live owners", ""},
+		{"survivors", "", "own-batch-16-1000", "own.Pool, batches of 16, one in 1,000 lives on", ""},
+		{"strings", "", "cstring-20", "C.CString, 20 bytes", ""},
+		{"lists", "", "reference-64", "a list of 64, with references", ""},
+		{"lists", "", "reference", "a list, with references", ""},
+		{"lists", "", "list-heap", "a list, cheap.Heap", ""},
+		{"x", "", "new-way-own-8", "new, way, own.Pool, 8", "new way"},
+		{"x", "", "", "", ""},
+	} {
+		if got, unknown := Words(tt.table, tt.over, tt.row); got != tt.want || strings.Join(unknown, " ") != tt.unknown {
+			t.Errorf("%s/%s is %q, and %q unknown", tt.table, tt.row, got, unknown)
+		}
+	}
+}
+
+// TestLead divides what is said of a table.
+func TestLead(t *testing.T) {
+	long := strings.Repeat("x", leastLead)
+	for _, tt := range []struct{ text, first, others string }{
+		{"", "", ""}, {"One.", "One.", ""}, {"One. Two. " + long + ". Three. Four.", "One. Two. " + long + ".", "Three. Four."}, {long + ". Two.", long + ".", "Two."},
+	} {
+		if first, others := lead(tt.text); first != tt.first || others != tt.others {
+			t.Errorf("%q begins with %q, then %q", tt.text, first, others)
+		}
+	}
+}
+
+// TestOrder has the table of the release first, and behind those of the cards the others as they were.
+func TestOrder(t *testing.T) {
+	var got []string
+	for _, of := range ordered(resulttest.Report().Tables) {
+		got = append(got, of.Name)
+	}
+	if want := "release resident allocators live strings calls scaling size traces workloads survivors server"; strings.Join(got, " ") != want {
+		t.Errorf("the order is %q, want %s", got, want)
 	}
 }
 

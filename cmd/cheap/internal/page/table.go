@@ -13,27 +13,29 @@ import (
 // A tableView is a table of the report as the template shows it. Empty columns are
 // left out.
 type tableView struct {
-	ID, Title, About string
-	Parts            []partView
-	Notes            []result.Note
-	Bars             []barView
-	Sources          []sourceView
+	ID, Title   string
+	Lead, About string // the first sentences of what is measured, and the others
+	Parts       []partView
+	Notes       []result.Note
+	Bars        []barView
+	Sources     []sourceView
 
-	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident, HasHeld, HasP99 bool
+	HasProcs, HasVersus, HasPublished, HasCPU, HasCPUVersus, HasIntervals, HasNoise, HasResident, HasHeld, HasP99, HasGo bool
 }
 
 // A partView is a section of a table, with charts of its own.
 type partView struct {
 	ID      string
 	Title   string // "" of the first part
-	Caption string // of the charts
+	Caption string // of the charts, "" if it is that of the part before
 	Charts  []chart
 	Rows    []rowView
 }
 
 // A rowView is a row of a table.
 type rowView struct {
-	Name, Procs    string
+	Name, ID       string // in words, and for the flag -run
+	Procs          string
 	Time, Interval string
 	Versus         *versusView
 	Published      []publishedView
@@ -49,7 +51,7 @@ type rowView struct {
 // A versusView is how a row compares with another one.
 type versusView struct {
 	Ratio, Interval string
-	To, ShortTo     string // the other row
+	To              string // what distinguishes the other row, in words
 	Noisy           bool
 }
 
@@ -67,20 +69,24 @@ type sourceView struct {
 // newTableView makes the view of a table, and its charts.
 func newTableView(t table) (tableView, []chart) {
 	v := tableView{
-		ID: t.Name, Title: cmp.Or(t.Title, t.Name), About: t.About,
+		ID: t.Name, Title: cmp.Or(t.Title, t.Name),
 		HasProcs: result.MixesProcs(t.rows),
 	}
+	v.Lead, v.About = lead(t.About)
 	var charts []chart
 	for i, s := range result.Sections(t.rows) {
 		part := partView{ID: t.Name, Title: s.Title}
 		if i > 0 {
 			part.ID += "-" + strconv.Itoa(i+1)
 		}
-		part.Charts, part.Caption = newCharts(part.ID, table{t.Table, s.Rows})
+		part.Charts = newCharts(part.ID, table{t.Table, s.Rows})
+		if part.Caption = part.Charts[0].Label; i > 0 && part.Caption == v.Parts[i-1].Charts[0].Label {
+			part.Caption = ""
+		}
 		charts = append(charts, part.Charts...)
 		last := ""
 		for _, r := range s.Rows {
-			row := newRowView(r)
+			row := t.view(r)
 			row.Starts = r.Row != last
 			last = r.Row
 			part.Rows = append(part.Rows, row)
@@ -88,7 +94,7 @@ func newTableView(t table) (tableView, []chart) {
 		v.Parts = append(v.Parts, part)
 	}
 	for _, r := range t.rows {
-		row := newRowView(r)
+		row := t.view(r)
 		v.HasVersus = v.HasVersus || row.Versus != nil
 		v.HasNoise = v.HasNoise || row.Versus != nil && row.Versus.Noisy ||
 			slices.ContainsFunc(row.CPUVersus, func(v versusView) bool { return v.Noisy })
@@ -99,21 +105,45 @@ func newTableView(t table) (tableView, []chart) {
 		v.HasP99 = v.HasP99 || row.P99 != ""
 		v.HasResident = v.HasResident || row.Resident != ""
 		v.HasIntervals = v.HasIntervals || row.Interval != ""
+		v.HasGo = v.HasGo || row.Allocs != "0" || row.Bytes != "0"
 		for _, b := range r.Bars {
 			number := func(x float64) string { return figure.Exact(figure.Round(x, 3)) }
-			v.Bars = append(v.Bars, barView{rowName(r.Row, r.Procs, v.HasProcs), b.Figure, b.To, number(b.Value), number(b.Bar), b.Verdict(), number(b.Limit)})
+			v.Bars = append(v.Bars, barView{t.label(r.Row, r.Procs, v.HasProcs), b.Figure, t.words(b.To), number(b.Value), number(b.Bar), b.Verdict(), number(b.Limit)})
 		}
 	}
 	v.Notes = result.Notes(t.rows)
+	for i, n := range v.Notes {
+		names := strings.Split(n.Rows, ", ")
+		for k, name := range names {
+			names[k] = t.words(name)
+		}
+		v.Notes[i].Rows = strings.Join(names, "; ")
+	}
 	for _, s := range t.Sources {
 		v.Sources = append(v.Sources, newSourceView(s))
 	}
 	return v, charts
 }
 
-func newRowView(r result.Row) rowView {
+// leastLead is how many characters say what is measured: a shorter sentence is not alone.
+const leastLead = 80
+
+// lead divides a text into its first sentences and the others.
+func lead(text string) (first, others string) {
+	for others = text; len(first) < leastLead && others != ""; {
+		sentence, rest, _ := strings.Cut(others, ". ")
+		if rest != "" {
+			sentence += ". "
+		}
+		first, others = first+sentence, rest
+	}
+	return strings.TrimSpace(first), others
+}
+
+// view makes the view of a row.
+func (t table) view(r result.Row) rowView {
 	v := rowView{
-		Name: r.Row, Procs: figure.Thousands(r.Procs),
+		Name: t.words(r.Row), ID: t.Name + "/" + r.Row, Procs: figure.Thousands(r.Procs),
 		Time: measured(r.NsPerOp), Interval: interval(r.CI95Low, r.CI95High),
 		Allocs: figure.Count(r.AllocsPerOp), Bytes: figure.Count(r.GoBytesPerOp),
 	}
@@ -134,17 +164,17 @@ func newRowView(r result.Row) rowView {
 		v.Published = append(v.Published, publishedView{published(p.Ns), p.Source})
 	}
 	if ratio := r.Versus; ratio != nil {
-		versus := newVersusView(r.Row, ratio)
+		versus := t.versus(r.Row, ratio)
 		v.Versus = &versus
 	}
 	for _, ratio := range r.CPUVersus {
-		v.CPUVersus = append(v.CPUVersus, newVersusView(r.Row, &ratio))
+		v.CPUVersus = append(v.CPUVersus, t.versus(r.Row, &ratio))
 	}
 	return v
 }
 
-func newVersusView(row string, ratio *result.Ratio) versusView {
-	v := versusView{Ratio: figure.Times(ratio.Ratio), To: ratio.To, ShortTo: result.ShortTo(row, ratio.To), Noisy: ratio.Noisy}
+func (t table) versus(row string, ratio *result.Ratio) versusView {
+	v := versusView{Ratio: figure.Times(ratio.Ratio), To: t.words(result.ShortTo(row, ratio.To)), Noisy: ratio.Noisy}
 	if ratio.CI95Low != 0 || ratio.CI95High != 0 {
 		v.Interval = together(strings.TrimSuffix(figure.Times(ratio.CI95Low), "×") + " – " + figure.Times(ratio.CI95High))
 	}

@@ -26,7 +26,7 @@ func (t *texter) headlines(r *result.Report) {
 			style = green
 		}
 		lead := word + strings.Repeat(" ", width+2-length(word))
-		text := f.What + ": " + f.Ours + ", " + f.Theirs
+		text := f.What + ": " + f.Ours.String() + ", " + f.Theirs.String()
 		if f.Doubt {
 			text += doubtMark
 		}
