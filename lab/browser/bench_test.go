@@ -3,7 +3,9 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/internal/result/resulttest"
+	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
 // TestBench checks pages of `cheap bench`.
@@ -23,6 +26,7 @@ func TestBench(t *testing.T) {
 		name string
 		test func(*tab)
 	}{
+		{"answer", testAnswer},
 		{"devices", testDevices},
 		{"audit", testAuditFinds},
 		{"legend", testLegend},
@@ -53,18 +57,124 @@ func testDevices(b *tab) {
 	}
 }
 
-// check checks everything on the page.
+// stored is the report in docs, with what the laboratory says of its tables.
+func stored(t *testing.T) *result.Report {
+	text, err := os.ReadFile("../../docs/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := new(result.Report)
+	if err := json.Unmarshal(text, &r.Rows); err != nil {
+		t.Fatal(err)
+	}
+	r.Machine = *r.Rows[0].Machine
+	for i := range r.Rows {
+		r.Rows[i].Doubts = result.Doubts(&r.Rows[i], r.Machine.Cores)
+	}
+	for _, of := range tables.All() {
+		if len(r.RowsOf(of.Name)) > 0 {
+			r.Tables = append(r.Tables, of.Table)
+		}
+	}
+	return r
+}
+
+// testAnswer opens the page of the stored report. The cards are on the first screen, with the figures of
+// what they claim; behind them is one warning, and then the tables, folded. Two screens have the chart
+// of the first claim. Nothing that is seen is the id of a row.
+func testAnswer(b *tab) {
+	r := stored(b.t)
+	if r.Doubtful() == "" {
+		b.t.Fatal("the stored report has no doubtful time, and its page no warning")
+	}
+	for _, d := range devices {
+		b.become(d)
+		b.open(r)
+		b.frames()
+		page := evaluate[struct {
+			Order                       []string
+			Cards, Sides, Lines         int
+			Height, CardsEnd, ChartsEnd float64
+			Folded                      bool
+			Ids                         []string
+			Names                       string
+		}](b, `(() => {
+			const end = e => e.getBoundingClientRect().bottom + scrollY;
+			const cards = [...document.querySelectorAll('.short li')], warning = document.querySelector('.warning');
+			const lines = document.createRange();
+			lines.selectNodeContents(warning);
+			const chart = document.querySelector('[data-chart=release]');
+			const ids = new Set([...document.querySelectorAll('.part tbody code')].map(e => e.textContent.split('/')[1]).filter(id => id.includes('-')));
+			const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = [];
+			while (words.nextNode()) {
+				const e = words.currentNode.parentElement;
+				if (!e.closest('script, style, noscript') && e.checkVisibility()) seen.push(words.currentNode.textContent.trim());
+			}
+			return {
+				order: [...document.querySelectorAll('.short, .warning, section')].map(e => e.id || e.className),
+				cards: cards.length, sides: document.querySelectorAll('.short .side').length, lines: lines.getClientRects().length,
+				height: innerHeight, cardsEnd: end(cards.at(-1)), chartsEnd: end(chart),
+				folded: [...document.querySelectorAll('.part')].every(p => p.querySelector('figure + details:not([open]) table')),
+				ids: seen.filter(text => ids.has(text)),
+				names: [...chart.querySelectorAll('svg text')].map(e => e.textContent).join('; '),
+			};
+		})()`)
+		want := "short warning release resident allocators live strings "
+		if got := strings.Join(page.Order, " "); !strings.HasPrefix(got, want) || len(page.Order) != len(r.Tables)+2 {
+			b.t.Errorf("%s: the order is %s, want %s and the others", d.name, got, want)
+		}
+		if page.Cards != 5 || page.Sides != 10 || page.CardsEnd > page.Height {
+			b.t.Errorf("%s: %d cards with %d figures end at %.0f; the screen has %.0f", d.name, page.Cards, page.Sides, page.CardsEnd, page.Height)
+		}
+		if page.Lines != 1 && d.width > 1000 {
+			b.t.Errorf("%s: the warning has %d lines", d.name, page.Lines)
+		}
+		if page.ChartsEnd > 2*page.Height || !strings.Contains(page.Names, "runtime.AddCleanup") || !strings.Contains(page.Names, "own.Pool, forgotten") {
+			b.t.Errorf("%s: the chart of the first claim ends at %.0f, two screens at %.0f; it has %s", d.name, page.ChartsEnd, 2*page.Height, page.Names)
+		}
+		if !page.Folded || len(page.Ids) > 0 {
+			b.t.Errorf("%s: tables are folded under their charts: %v; ids are seen: %q", d.name, page.Folded, page.Ids)
+		}
+		b.check(d.name, r)
+		b.screenshot("stored-" + d.name)
+	}
+	b.open(r)
+	run(b, chromedp.Click(`.short a[href="#release"]`))
+	b.wait("the card has led to its table", `location.hash === '#release' && Math.abs(document.getElementById('release').getBoundingClientRect().top) < 50`)
+	run(b, chromedp.Click(`#release .part summary`))
+	b.wait("the figures are seen", `document.querySelector('#release table').checkVisibility()`)
+}
+
+// order puts tables in the order of the page.
+func order(tables []result.Table) []result.Table {
+	first := []string{"release", "resident", "allocators", "live", "strings"}
+	return slices.SortedStableFunc(slices.Values(tables), func(a, b result.Table) int {
+		place := func(t result.Table) int { return (slices.Index(first, t.Name) + len(first) + 1) % (len(first) + 1) }
+		return place(a) - place(b)
+	})
+}
+
+// unfold opens what is folded.
+func (b *tab) unfold() {
+	b.t.Helper()
+	evaluate[any](b, `document.querySelectorAll('details').forEach(d => { d.open = true; })`)
+	b.frames()
+}
+
+// check checks everything on the page, as it opens and unfolded.
 func (b *tab) check(name string, r *result.Report) {
 	b.t.Helper()
+	folded := b.audit()
+	b.unfold()
 	a := b.audit()
-	for _, p := range a.Problems {
+	for _, p := range slices.Concat(folded.Problems, a.Problems) {
 		b.t.Errorf("%s: %s", name, p)
 	}
 	if a.Texts < 4*len(r.Rows) {
 		b.t.Errorf("%s: %d texts for %d rows", name, a.Texts, len(r.Rows))
 	}
 	var want []string
-	for _, of := range r.Tables {
+	for _, of := range order(r.Tables) {
 		for i, part := range result.Sections(r.RowsOf(of.Name)) {
 			id := of.Name
 			if i > 0 {
@@ -106,7 +216,7 @@ func testAuditFinds(b *tab) {
 		{"a mark that is gone", `document.querySelector('[data-chart=release] svg path[fill="' + getComputedStyle(document.documentElement).getPropertyValue('--bar').trim() + '"]').remove()`, "nothing is drawn"},
 		{"a mark over words", `(() => {
 			const box = document.querySelector('[data-chart=release]');
-			const word = [...box.querySelectorAll('svg text')].find(e => e.textContent === 'manual');
+			const word = [...box.querySelectorAll('svg text')].find(e => e.textContent === 'by hand');
 			const color = getComputedStyle(document.documentElement).getPropertyValue('--ours').trim();
 			const from = word.getBoundingClientRect(), to = box.querySelector('svg path[fill="' + color + '"]').getBoundingClientRect();
 			word.style.translate = (to.left - from.left) + 'px ' + (to.top - from.top) + 'px';
@@ -129,19 +239,19 @@ func testAuditFinds(b *tab) {
 	b.forget()
 }
 
-// testAxis looks at the charts of bars and dots: the axis has the same labels above and
+// testAxis looks at the charts of bars and dots: the axis of a long chart has the same labels above and
 // below, and a bar is as long as its figure, from 0 on.
 func testAxis(b *tab) {
 	b.become(devices[2])
 	b.open(resulttest.Report())
-	for _, id := range []string{"calls", "release", "release-2", "resident"} {
+	for id, long := range map[string]bool{"calls": false, "release": true, "release-2": false, "resident": false, "traces": false} {
 		above := evaluate[[]string](b, `(() => {
 			const box = document.querySelector('[data-chart=`+id+`]'), frame = box.getBoundingClientRect();
 			const texts = [...box.querySelectorAll('svg text')].filter(e => /^[\d.]+( \S+)?$/.test(e.textContent));
 			const side = f => texts.filter(e => f(e.getBoundingClientRect())).map(e => e.textContent).join(' ');
 			return [side(r => r.bottom < frame.top + 28), side(r => r.top > frame.bottom - 28)];
 		})()`)
-		if above[0] == "" || above[0] != above[1] {
+		if (above[0] != "") != long || above[1] == "" || long && above[0] != above[1] {
 			b.t.Errorf("the labels of %s are %q above and %q below", id, above[0], above[1])
 		}
 	}

@@ -212,8 +212,12 @@ var devices = []device{
 // become makes the tab look like a device, and waits until the page knows.
 func (b *tab) become(d device) {
 	b.t.Helper()
+	phone, height := d.width < 500, int64(800)
+	if phone {
+		height = 844
+	}
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-		Width: int64(d.width), Height: 900, DeviceScaleFactor: 1, Mobile: d.width < 500,
+		Width: int64(d.width), Height: height, DeviceScaleFactor: 1, Mobile: phone,
 	})
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: d.scheme}},
