@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +25,8 @@ var stacks = map[string]int64{
 	"runtime.gcDrain runtime.gcBgMarkWorker":                                                            10,
 }
 
-// writeProfile writes a CPU profile of the stacks to a file.
-func writeProfile(t *testing.T, file string) {
+// writeProfile writes a CPU profile of the stacks to a file, each so many times.
+func writeProfile(t *testing.T, file string, times int64) {
 	t.Helper()
 	p := &profile.Profile{
 		SampleType:    []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
@@ -33,6 +34,7 @@ func writeProfile(t *testing.T, file string) {
 	}
 	locations := map[string]*profile.Location{}
 	for stack, count := range stacks {
+		count *= times
 		s := &profile.Sample{Value: []int64{count, count * int64(10*time.Millisecond)}}
 		for f := range strings.FieldsSeq(stack) {
 			if locations[f] == nil {
@@ -64,18 +66,62 @@ func writeProfile(t *testing.T, file string) {
 	}
 }
 
-// TestExplain opens the page of `cheap explain`, enlarges a function and goes back. The page must not
-// complain, and must not ask for anything.
+// TestExplain opens pages of `cheap explain`. The first screen has the answer, and a warning if the
+// samples are too few; tables fit. In one page a function is enlarged and made small again. A page must
+// not complain, and must not ask for anything.
 func TestExplain(t *testing.T) {
 	b := startBrowser(t)
 	folder := t.TempDir()
-	writeProfile(t, filepath.Join(folder, "cpu.pprof"))
-	runCheap(t, folder, "explain", "-html=report.html", "cpu.pprof")
-	b.openFile(filepath.Join(folder, "report.html"))
-	for _, d := range devices {
-		b.become(d)
-		b.screenshot("explain-" + d.name)
+	for times, warns := range map[int64]string{
+		4: "",
+		1: "Too few samples: there are 110, and from 336 on a share of 30% is off by at most about 5 points. Profile for longer: 336 samples are 3.4s of processor time.",
+	} {
+		name := filepath.Join(folder, fmt.Sprintf("report-%d.html", times))
+		writeProfile(t, filepath.Join(folder, "cpu.pprof"), times)
+		runCheap(t, folder, "explain", "-html="+name, "cpu.pprof")
+		b.openFile(name)
+		for _, d := range devices {
+			b.become(d)
+			b.frames()
+			page := evaluate[struct {
+				Answer, Warning, Order string
+				End, Height            float64
+				Wide                   []string
+			}](b, `(() => {
+				const answer = document.querySelector('h1 + .answer'), warning = document.querySelector('.answer + .warning');
+				return {
+					answer: answer.textContent, warning: warning ? warning.textContent : '',
+					order: [...document.querySelectorAll('h2')].map(h => h.id).join(' '),
+					end: Math.max(...['.answer', '.bar', '.keys'].map(s => document.querySelector(s).getBoundingClientRect().bottom)),
+					height: innerHeight,
+					wide: [...document.querySelectorAll('section table, section p, section ul, .answer')].filter(e => {
+						const frame = (e.closest('section') || document.body).getBoundingClientRect(), r = e.getBoundingClientRect();
+						return r.right > frame.right || e.scrollWidth > e.clientWidth + 1;
+					}).map(e => e.tagName + ' ' + e.textContent.slice(0, 40)),
+				};
+			})()`)
+			if !strings.HasPrefix(page.Answer, "The largest share, ") || page.End > page.Height {
+				t.Errorf("%s: the answer is %q; the shares end at %.0f of %.0f", d.name, page.Answer, page.End, page.Height)
+			}
+			if page.Warning != warns {
+				t.Errorf("%s: %d times the samples: the warning is %q, want %q", d.name, times, page.Warning, warns)
+			}
+			if want := "shares advice graph sites"; page.Order != want || len(page.Wide) > 0 {
+				t.Errorf("%s: the order is %s, want %s; too wide: %q", d.name, page.Order, want, page.Wide)
+			}
+			for _, p := range b.audit().Problems {
+				if !strings.HasSuffix(p, "… is cut") { // a name of the flame graph
+					t.Errorf("%s: %s", d.name, p)
+				}
+			}
+			b.screenshot(fmt.Sprintf("explain-%d-%s", times, d.name))
+		}
+		if list := b.complaints(); len(list) > 0 {
+			t.Errorf("the browser complains:\n%s", strings.Join(list, "\n"))
+		}
+		b.forget()
 	}
+	b.openFile(filepath.Join(folder, "report-1.html"))
 	const words = `[...document.querySelectorAll('#flame svg text')].map(t => t.textContent).join(' ')`
 	if got := evaluate[string](b, words); !strings.Contains(got, "all") || !strings.Contains(got, "C.work") || !strings.Contains(got, "main.f") {
 		t.Errorf("the flame graph has the words %q", got)

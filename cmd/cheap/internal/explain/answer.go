@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/figure"
 )
@@ -45,9 +46,9 @@ func (r *Report) Answer() string {
 	}
 	a := r.Advice[0]
 	if a.Open {
-		return text + fmt.Sprintf("worth a look: %s, %s.", a.Site, figure.Percent(a.Now))
+		return text + fmt.Sprintf("worth a look is %s, %s.", a.Site, figure.Percent(a.Now))
 	}
-	return text + fmt.Sprintf("what would save most: %s, %s, then about %s.", a.Site, figure.Percent(a.Now), figure.Percent(a.Expected))
+	return text + fmt.Sprintf("a change would save most at %s: %s now, then about %s.", a.Site, figure.Percent(a.Now), figure.Percent(a.Expected))
 }
 
 // TooFew warns of too few samples, and says how many are enough. It is "" where they are enough.
@@ -55,6 +56,10 @@ func (r *Report) TooFew() string {
 	if r.Samples >= enough {
 		return ""
 	}
-	return fmt.Sprintf("Too few samples: there are %s, and from %s on a share of 30%% is off by at most about %.0f points. Profile for longer.",
+	text := fmt.Sprintf("Too few samples: there are %s, and from %s on a share of 30%% is off by at most about %.0f points. Profile for longer",
 		figure.Thousands(int(r.Samples)), figure.Thousands(int(enough)), offBy)
+	if r.Samples > 0 && r.CPU > 0 {
+		text += fmt.Sprintf(": %d samples are %v of processor time", enough, (r.CPU * time.Duration(enough) / time.Duration(r.Samples)).Round(100*time.Millisecond))
+	}
+	return text + "."
 }

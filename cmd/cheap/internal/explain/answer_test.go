@@ -18,9 +18,9 @@ func TestAnswer(t *testing.T) {
 		{Report{Mechanisms: make([]Share, len(mechanismNames))}, ""},
 		{Report{Mechanisms: []Share{shares[0], shares[1], {}, {}, {}, {}, shares[2]}, Rest: rest}, crossing + "this command knows no change that would save a point."},
 		{Report{Mechanisms: []Share{shares[0], shares[1], {}, {}, {}, {}, shares[2]}, Advice: []Advice{{Site: "f", Now: 0.3, Expected: 0.1}}},
-			crossing + "what would save most: f, 30%, then about 10%."},
+			crossing + "a change would save most at f: 30% now, then about 10%."},
 		{Report{Mechanisms: []Share{shares[0], shares[1], {}, {}, {}, {}, shares[2]}, Advice: []Advice{{Site: "f", Now: 0.3, Expected: 0.3, Open: true}}},
-			crossing + "worth a look: f, 30%."},
+			crossing + "worth a look is f, 30%."},
 		{Report{Mechanisms: []Share{{}, {}, {}, {}, {}, {}, {Name: Rest, Share: 1}}, Rest: []Share{{Name: "Go code", Share: 1}}},
 			"The largest share, 100% of the processor time, is Go code; this command knows no change that would save a point."},
 	} {

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 	"github.com/cheapgo/cheap/internal/figure"
@@ -49,7 +50,6 @@ type view struct {
 	RestLine string
 	Calls    string
 	How      string
-	Columns  []string
 	Rows     []row
 	Tips     []tip
 	Flame    flame
@@ -59,6 +59,7 @@ type view struct {
 type bar struct {
 	Title string
 	Parts []part
+	Less  string // the names of the shares that are as good as nothing
 }
 
 // A part is a share in a bar. Color is the number of a color of the style.
@@ -74,7 +75,7 @@ type part struct {
 type row struct {
 	Site, File, Purpose string
 	Share               string
-	Mechanisms          []string
+	Bar                 bar
 }
 
 // A tip is an advice.
@@ -115,10 +116,9 @@ func (r *Report) Page(w io.Writer, version string) error {
 		Library: template.JS(page.Library()),
 		Script:  template.JS(flameJS),
 		Report:  r, Project: project, Policy: PagePolicy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
-		Columns: shortMechanisms,
 		Bars: []bar{
-			{"By mechanism", parts(r.Mechanisms, mechanismColors)},
-			{"By purpose", parts(r.Purposes, purposeColors)},
+			newBar("By mechanism", r.Mechanisms, mechanismColors, 1),
+			newBar("By purpose", r.Purposes, purposeColors, 1),
 		},
 	}
 	if r.Calls != nil {
@@ -128,7 +128,12 @@ func (r *Report) Page(w io.Writer, version string) error {
 		v.How = r.calibrationLine()
 	}
 	sites, rest := r.mainSites()
-	for _, s := range append(sites, rest...) {
+	sites = append(sites, rest...)
+	most := 0.0
+	for _, s := range sites {
+		most = max(most, s.Share)
+	}
+	for _, s := range sites {
 		one := row{Site: shortName(s.Function), Share: figure.Percent(s.Share)}
 		if s.File != "" {
 			one.File = fmt.Sprintf("%s:%d", filepath.Base(filepath.ToSlash(s.File)), s.Line)
@@ -141,13 +146,11 @@ func (r *Report) Page(w io.Writer, version string) error {
 		if s.Purpose != Rest {
 			one.Purpose = s.Purpose
 		}
-		for _, share := range s.Mechanisms {
-			text := ""
-			if share >= 0.0005 {
-				text = figure.Percent(share)
-			}
-			one.Mechanisms = append(one.Mechanisms, text)
+		var shares []Share
+		for i, share := range s.Mechanisms {
+			shares = append(shares, Share{Name: mechanismNames[i].name, Share: share})
 		}
+		one.Bar = newBar("", shares, mechanismColors, most)
 		v.Rows = append(v.Rows, one)
 	}
 	for _, a := range r.Advice {
@@ -162,15 +165,25 @@ func (r *Report) Page(w io.Writer, version string) error {
 	return err
 }
 
-func parts(shares []Share, colors []int) []part {
-	var list []part
+// leastPart is the share that a bar has a part for.
+const leastPart = 0.0005
+
+// newBar makes a bar that is as long as whole.
+func newBar(title string, shares []Share, colors []int, whole float64) bar {
+	b := bar{Title: title}
+	var less []string
 	for i, s := range shares {
-		list = append(list, part{
+		if s.Share < leastPart && s.between() == "" {
+			less = append(less, s.Name)
+			continue
+		}
+		b.Parts = append(b.Parts, part{
 			Name: s.Name, Color: colors[i], Share: figure.Percent(s.Share), Between: s.between(),
-			Width: template.CSS(fmt.Sprintf("width:%.3f%%", 100*s.Share)),
+			Width: template.CSS(fmt.Sprintf("width:%.3f%%", 100*s.Share/whole)),
 		})
 	}
-	return list
+	b.Less = strings.Join(less, ", ")
+	return b
 }
 
 // flamePage lays the flame graph out.
