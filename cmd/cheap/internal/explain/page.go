@@ -59,7 +59,7 @@ type view struct {
 type bar struct {
 	Title string
 	Parts []part
-	Less  string // the names of the shares that are as good as nothing
+	Less  string // the names of the shares that are 0.0%
 }
 
 // A part is a share in a bar. Color is the number of a color of the style.
@@ -165,7 +165,7 @@ func (r *Report) Page(w io.Writer, version string) error {
 	return err
 }
 
-// leastPart is the share that a bar has a part for.
+// leastPart is the smallest share that is not 0.0%, and has a part in a bar.
 const leastPart = 0.0005
 
 // newBar makes a bar that is as long as whole.

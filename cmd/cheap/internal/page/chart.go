@@ -52,9 +52,9 @@ const (
 	smallLogRange = 200
 )
 
-// newCharts returns the charts of a section of a table. If its rows differ in a size or in the number of processors, there is one for each size, or
-// for each name of a row: a bar has a length that means something only beside bars of the
-// same kind.
+// newCharts returns the charts of a section of a table. If its rows differ in a size or in the
+// number of processors, there is one for each size, or for each name of a row: a bar has a
+// length that means something only beside bars of the same kind.
 func newCharts(id string, t table) []chart {
 	parts, ok := split(t)
 	most := float64(smallLogRange)
