@@ -64,7 +64,7 @@ func TestInspectCmem(t *testing.T) {
 			t.Errorf("the table %s has\n%s\nwant\n%s", table, got, want)
 		}
 	}
-	if got := evaluate[string](b, `document.querySelector('#largest li').innerText`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "6 MiB more in") {
+	if got := evaluate[string](b, `document.querySelector('#largest li').innerText`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "6.00 MiB more in") {
 		t.Errorf("the largest suspect is %q", got)
 	}
 	evaluate[bool](b, `(document.querySelector('[data-table=growth] details').open = true)`)
