@@ -86,6 +86,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		for _, a := range c.allocations(u) {
 			c.check(u, a)
 		}
+		c.checkTwice(u)
 	}
 	c.checkFields()
 }

@@ -1,0 +1,145 @@
+// Package twice frees variables twice.
+package twice
+
+/*
+#include <stdlib.h>
+typedef struct node node;
+void node_free(node *n);
+node *node_new(void);
+void node_unref(node *n);
+*/
+import "C"
+
+import "unsafe"
+
+func twoDefers(content string) {
+	var c *C.char
+	if len(content) > 0 {
+		c = C.CString(content)
+		defer C.free(unsafe.Pointer(c))
+	}
+	local := C.CString(content) // want `never freed`
+	defer C.free(unsafe.Pointer(c)) // want `c is freed twice: line 19 frees it as well`
+	use(local)
+}
+
+func deferAndFree(s string) {
+	c := C.CString(s)
+	defer C.free(unsafe.Pointer(c))
+	use(c)
+	C.free(unsafe.Pointer(c)) // want `c is freed twice: line 28 frees it as well`
+}
+
+func bothWays(s string, ok bool) {
+	c := C.CString(s)
+	if ok {
+		C.free(unsafe.Pointer(c))
+	}
+	C.free(unsafe.Pointer(c)) // want `c is freed twice`
+}
+
+func literal(s string) {
+	n := C.node_new()
+	defer func() {
+		C.node_free(n)
+	}()
+	if s == "" {
+		C.node_free(n) // want `n is freed twice`
+		return
+	}
+}
+
+func parameter(n *C.node, ok bool) {
+	if !ok {
+		C.node_free(n)
+	}
+	C.node_free(n) // want `n is freed twice`
+}
+
+func oneWayOrTheOther(s string, ok bool) {
+	c := C.CString(s)
+	if ok {
+		C.free(unsafe.Pointer(c))
+		return
+	}
+	C.free(unsafe.Pointer(c))
+}
+
+func deferIfNotNil(s string) {
+	c := C.CString(s)
+	defer func() {
+		if c != nil {
+			C.free(unsafe.Pointer(c))
+		}
+	}()
+	C.free(unsafe.Pointer(c))
+	c = nil
+}
+
+func setToNil(n *C.node) {
+	defer func() { C.node_free(n) }()
+	C.node_free(n)
+	n = nil
+}
+
+func replaced(s string) {
+	c := C.CString(s)
+	C.free(unsafe.Pointer(c))
+	c = C.CString(s)
+	C.free(unsafe.Pointer(c))
+}
+
+func pointee(p **C.char, s string) {
+	C.free(unsafe.Pointer(*p))
+	*p = C.CString(s)
+	C.free(unsafe.Pointer(*p))
+}
+
+func oneOrOther(s string, ok bool) {
+	c := C.CString(s)
+	if ok {
+		C.free(unsafe.Pointer(c))
+	} else {
+		C.free(unsafe.Pointer(c))
+	}
+}
+
+func rounds(list []string) {
+	for _, s := range list {
+		c := C.CString(s)
+		if s == "" {
+			C.free(unsafe.Pointer(c))
+			continue
+		}
+		use(c)
+		C.free(unsafe.Pointer(c))
+	}
+}
+
+func again(list []string) {
+	var c *C.char
+	for _, s := range list {
+		if c != nil {
+			C.free(unsafe.Pointer(c))
+		}
+		c = C.CString(s)
+	}
+	if c != nil {
+		C.free(unsafe.Pointer(c))
+	}
+}
+
+func references(n *C.node) {
+	C.node_unref(n)
+	C.node_unref(n)
+}
+
+func written(fill func(**C.char)) {
+	var c *C.char
+	fill(&c)
+	C.free(unsafe.Pointer(c))
+	fill(&c)
+	C.free(unsafe.Pointer(c))
+}
+
+func use(*C.char) {}

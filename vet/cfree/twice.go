@@ -1,0 +1,213 @@
+package cfree
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// A release is a call of a function of C that ends what a variable points to.
+type release struct {
+	call *ast.CallExpr
+	at   ast.Node // where the call happens, or is deferred
+	late bool     // in a literal that is deferred: the variable is read when the function ends
+	v    types.Object
+}
+
+// ends matches the names of functions of C after which nothing may use what they were given. It does not
+// match those that count references.
+var ends = regexp.MustCompile(`(?i)^(free|.*_free|.*free|.*_destroy|.*destroy|.*_delete|delete.*)$`)
+
+// counts matches the names of functions that may be called once for each reference.
+var counts = regexp.MustCompile(`(?i)(ref|release|retain|count|detach|list|all|array|internal|clear)`)
+
+// checkTwice reports variables that are freed twice on a path through a function.
+func (c *checker) checkTwice(u *uses.Unit) {
+	byVar := map[types.Object][]release{}
+	var order []types.Object
+	for _, r := range c.releasesIn(u) {
+		if byVar[r.v] == nil {
+			order = append(order, r.v)
+		}
+		byVar[r.v] = append(byVar[r.v], r)
+	}
+	for _, v := range order {
+		list := byVar[v]
+		if len(list) < 2 {
+			continue
+		}
+		writes, plain := c.writes(u, v)
+		if !plain {
+			continue
+		}
+		reported := map[*ast.CallExpr]bool{}
+		for i, first := range list {
+			for _, second := range list[i+1:] {
+				switch {
+				case reported[second.call]:
+				case c.follows(u, first, second, writes):
+					c.reportTwice(first, second)
+				case c.follows(u, second, first, writes):
+					c.reportTwice(second, first)
+				default:
+					continue
+				}
+				reported[second.call] = true
+			}
+		}
+	}
+}
+
+func (c *checker) reportTwice(first, second release) {
+	line := c.Fset.Position(first.call.Pos()).Line
+	c.Report(analysis.Diagnostic{
+		Pos: second.call.Pos(), End: second.call.End(), Category: "twice",
+		Message: fmt.Sprintf("%s is freed twice: line %d frees it as well", second.v.Name(), line),
+		Related: []analysis.RelatedInformation{{Pos: first.call.Pos(), Message: "the other free"}},
+	})
+}
+
+// follows reports whether there is a way from one release to another on which nothing writes to the
+// variable.
+func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
+	if u.Loop(first.at) != u.Loop(second.at) {
+		return false // the variable, or what it has, may be another one in each round
+	}
+	search := uses.Search{
+		From: first.at, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{first.v: true}, Overwrites: map[ast.Node]bool{second.at: true},
+	}
+	for _, w := range writes {
+		if (first.late || second.late) && w.Pos() > min(first.at.Pos(), second.at.Pos()) {
+			return false // the literal frees another value
+		}
+		search.Stop[w] = true
+	}
+	if loop := u.Loop(first.at); loop != nil {
+		search.Stop[loop] = true
+		if first.at.Pos() > second.at.Pos() {
+			return false // in the next round
+		}
+	}
+	return u.Find(search) == second.at
+}
+
+// releasesIn returns the calls of a unit that free a local variable or a parameter: those that happen in the
+// unit, and those that it defers, in a literal as well.
+func (c *checker) releasesIn(u *uses.Unit) (list []release) {
+	add := func(call *ast.CallExpr, at ast.Node, late bool) {
+		name := c.pkg.C(call.Fun)
+		if name == "" || !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
+			return
+		}
+		if v := c.whole(call.Args[0]); v != nil && (u.Local(v) || c.isParam(u, v)) {
+			list = append(list, release{call, at, late, v})
+		}
+	}
+	u.Own(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			at := ast.Node(n)
+			switch s := u.Parent(n).(type) {
+			case *ast.DeferStmt:
+				at = s
+			case *ast.GoStmt:
+				return
+			}
+			add(n, at, false)
+		case *ast.DeferStmt:
+			lit, ok := n.Call.Fun.(*ast.FuncLit)
+			if !ok {
+				return
+			}
+			for _, s := range lit.Body.List { // others depend on conditions
+				if e, ok := s.(*ast.ExprStmt); ok {
+					if call, ok := e.X.(*ast.CallExpr); ok {
+						add(call, n, true)
+					}
+				}
+			}
+		}
+	})
+	return list
+}
+
+// whole returns the variable whose value an expression is, perhaps converted, or nil.
+func (c *checker) whole(e ast.Expr) types.Object {
+	for {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.CallExpr:
+			if !c.pkg.IsConversion(x) {
+				return nil
+			}
+			e = x.Args[0]
+		case *ast.Ident:
+			if v, ok := c.pkg.ObjectOf(x).(*types.Var); ok {
+				return v
+			}
+			return nil
+		default:
+			return nil
+		}
+	}
+}
+
+func (c *checker) isParam(u *uses.Unit, v types.Object) bool {
+	for _, p := range u.Params() {
+		if p != nil && types.Object(p) == v {
+			return true
+		}
+	}
+	return false
+}
+
+// writes returns the statements of a unit that give a variable a value. plain is false if others may do so:
+// its address is taken, or a literal writes to it.
+func (c *checker) writes(u *uses.Unit, v types.Object) (list []ast.Node, plain bool) {
+	plain = true
+	inLit := func(n ast.Node) bool {
+		for ; n != nil && n != u.Node; n = u.Parent(n) {
+			if _, ok := n.(*ast.FuncLit); ok {
+				return true
+			}
+		}
+		return false
+	}
+	note := func(n ast.Node, e ast.Expr) {
+		if c.pkg.ObjectOf(e) != v {
+			return
+		}
+		if plain = plain && !inLit(n); plain {
+			list = append(list, n)
+		}
+	}
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, lhs := range n.Lhs {
+				note(n, lhs)
+			}
+		case *ast.RangeStmt:
+			for _, e := range []ast.Expr{n.Key, n.Value} {
+				if e != nil {
+					note(n, e)
+				}
+			}
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				note(n, name)
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.AND && c.pkg.ObjectOf(n.X) == v {
+				plain = false
+			}
+		}
+		return plain
+	})
+	return list, plain
+}
