@@ -18,7 +18,7 @@ import (
 // The exit codes. A report as JSON or SARIF ends with exitClean, whatever it has.
 const (
 	exitClean    = 0
-	exitFindings = 1
+	exitFindings = 1 // or nothing matches
 	exitUsage    = 2 // wrong input, or packages that cannot be read
 )
 
@@ -29,7 +29,7 @@ usage: cheapvet [flags] packages
        go vet -vettool=$(which cheapvet) packages
 
 Alone it needs neither a C compiler nor the headers of C libraries. The exit code is 0 if it finds
-nothing, 1 if it does, and 2 for wrong input. With -json or -sarif it is 0 for findings as well.
+nothing, 1 if it does or no package matches, and 2 for wrong input. With -json or -sarif it is 0 for findings as well.
 A package that cannot be read is named and left out. The others are looked at, and the code is 2.
 
 Examples:
@@ -77,6 +77,10 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 		return fail(errors.New("-json and -sarif exclude each other"))
 	}
 	pkgs, broken, err := load.Load(config, flags.Args()...)
+	if errors.Is(err, load.ErrNone) {
+		fail(err)
+		return exitFindings
+	}
 	if err != nil {
 		return fail(err)
 	}

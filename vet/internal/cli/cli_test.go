@@ -179,7 +179,7 @@ func TestBrokenTests(t *testing.T) {
 func TestNoPackages(t *testing.T) {
 	module(t, map[string]string{"README": ""})
 	code, stdout, stderr := run("./...")
-	if want := "cheapvet: no packages match ./...\n"; code != 2 || stdout != "" || stderr != want {
+	if want := "cheapvet: no packages match ./...\n"; code != 1 || stdout != "" || stderr != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q; want 2 and %q", code, stdout, stderr, want)
 	}
 }

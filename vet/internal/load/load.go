@@ -49,6 +49,9 @@ type listed struct {
 	DepsErrors                       []*struct{ Err string }
 }
 
+// ErrNone is wrapped by the error of Load if nothing matches the patterns.
+var ErrNone = errors.New("no packages match")
+
 // Load returns the packages that the patterns name. What they import is loaded as well; of the
 // standard library only the declarations are, unless a pattern names it. A package with test files
 // comes once, with them.
@@ -88,7 +91,7 @@ func Load(config Config, patterns ...string) (pkgs []*packages.Package, broken [
 		}
 	}
 	if len(pkgs) == 0 && len(broken) == 0 {
-		return nil, nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+		return nil, nil, fmt.Errorf("%w %s", ErrNone, strings.Join(patterns, " "))
 	}
 	return pkgs, broken, nil
 }
