@@ -29,8 +29,9 @@ usage: cheapvet [flags] packages
        go vet -vettool=$(which cheapvet) packages
 
 Alone it needs neither a C compiler nor the headers of C libraries. The exit code is 0 if it finds
-nothing, 1 if it does or no package matches, and 2 for wrong input. With -json or -sarif it is 0 for findings as well.
-A package that cannot be read is named and left out. The others are looked at, and the code is 2.
+nothing, 1 if it does or no package matches, and 2 for wrong input. With -json or -sarif it is 0 for
+findings as well. A package that cannot be read is named and left out. The others are looked at, and
+the code is 2.
 
 Examples:
 
