@@ -101,13 +101,16 @@ func prepareUnowned(db *DB) (finalize func() error) {
 }
 
 // A DB is a database. Goroutines may share it.
-type DB struct{ h own.Handle[*C.sqlite3] }
+type DB struct {
+	h       own.Handle[*C.sqlite3]
+	updated own.Callback[func(Update)]
+}
 
 // A Stmt is a statement of a database. One goroutine at a time may use it, but any
 // goroutine may close it at any time.
 type Stmt struct{ h own.Handle[*C.sqlite3_stmt] }
 
-// SQLite does not call into Go: there are no functions, hooks or collations in Go here.
+// SQLite calls into Go in Step alone, for OnUpdate, and not when a statement or a database is released.
 var (
 	databases = own.NewPool(own.Options{
 		Name:           "sqlite.DB",
