@@ -29,8 +29,9 @@ import (
 //
 // In return nothing leaks: the function may refer to the Button, and functions of several
 // Buttons to each other. Such a cycle is collected as any other, and then the button of C is
-// released. A function that C keeps by a cgo.Handle, or by a map of the binding, keeps its
-// Button for ever.
+// released. While C calls a function it is reachable, so one that C calls without a pause may
+// outlive many collections. A function that C keeps by a cgo.Handle, or by a map of the binding,
+// keeps its Button for ever.
 //
 // The zero value is ready for [Callback.Set]. A Callback must not be copied before the first
 // Set; go vet reports each copy. Methods may be called from any goroutine, also while C calls.
