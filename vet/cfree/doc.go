@@ -34,7 +34,7 @@
 //   - overwritten: the variable gets another value before.
 //   - field: it is put into a field of a type of the package, and nothing there frees the field.
 //   - twice: a variable is freed, and freed again on the same path, or by a defer. That is looked at for
-//     each variable that a function of C with such a name as free, destroy or delete is given.
+//     each variable that a function of C whose name ends with free or destroy is given.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation.

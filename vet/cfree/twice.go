@@ -21,8 +21,8 @@ type release struct {
 }
 
 // ends matches the names of functions of C after which nothing may use what they were given. It does not
-// match those that count references.
-var ends = regexp.MustCompile(`(?i)^(free|.*_free|.*free|.*_destroy|.*destroy|.*_delete|delete.*)$`)
+// match those that count references, and not delete, which may be about what the argument names.
+var ends = regexp.MustCompile(`(?i)(free|destroy)$`)
 
 // counts matches the names of functions that may be called once for each reference.
 var counts = regexp.MustCompile(`(?i)(ref|release|retain|count|detach|list|all|array|internal|clear)`)

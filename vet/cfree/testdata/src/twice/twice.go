@@ -7,6 +7,7 @@ typedef struct node node;
 void node_free(node *n);
 node *node_new(void);
 void node_unref(node *n);
+int delete(const char *name);
 */
 import "C"
 
@@ -19,7 +20,7 @@ func twoDefers(content string) {
 		defer C.free(unsafe.Pointer(c))
 	}
 	local := C.CString(content) // want `never freed`
-	defer C.free(unsafe.Pointer(c)) // want `c is freed twice: line 19 frees it as well`
+	defer C.free(unsafe.Pointer(c)) // want `c is freed twice: line 20 frees it as well`
 	use(local)
 }
 
@@ -27,7 +28,7 @@ func deferAndFree(s string) {
 	c := C.CString(s)
 	defer C.free(unsafe.Pointer(c))
 	use(c)
-	C.free(unsafe.Pointer(c)) // want `c is freed twice: line 28 frees it as well`
+	C.free(unsafe.Pointer(c)) // want `c is freed twice: line 29 frees it as well`
 }
 
 func bothWays(s string, ok bool) {
@@ -132,6 +133,12 @@ func again(list []string) {
 func references(n *C.node) {
 	C.node_unref(n)
 	C.node_unref(n)
+}
+
+func named(s string) {
+	c := C.CString(s)
+	defer C.free(unsafe.Pointer(c))
+	C.delete(c)
 }
 
 func written(fill func(**C.char)) {
