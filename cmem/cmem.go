@@ -114,6 +114,8 @@ func read() Stats {
 		Mallocs: int64(c.mallocs), Frees: int64(c.frees), Bytes: int64(c.bytes),
 		Live: int64(c.live), LiveError: int64(math.Sqrt(float64(c.live_variance))),
 		Samples: int64(c.samples), Lost: int64(c.lost),
+		Mmaps: int64(c.mmaps), Munmaps: int64(c.munmaps),
+		Mapped: int64(c.mapped), MappedError: int64(math.Sqrt(float64(c.mapped_variance))),
 	}
 	if c.exact != 0 {
 		s.Exact, s.Live, s.LiveError = true, max(0, int64(c.held)), 0
@@ -131,31 +133,51 @@ func records() int {
 // siteBuffers are for eachSite: as many stacks as there are take a MiB in a large program.
 var siteBuffers sync.Pool
 
-// eachSite calls f for each stack, the newest first. f must not keep the pointer to the site. The
+// eachSite calls f for each stack that has called malloc, the newest first, and eachMapping for each that has called
+// mmap. f must not keep the pointer to the site. The
 // addresses that the site refers to stay.
-func eachSite(f func(*site)) {
+func eachSite(f func(*site))    { each(C.cmem_of_malloc, f) }
+func eachMapping(f func(*site)) { each(C.cmem_of_mmap, f) }
+
+func each(of C.int, f func(*site)) {
 	buffer, _ := siteBuffers.Get().(*[]C.struct_cmem_site)
 	if buffer == nil {
 		buffer = new([]C.struct_cmem_site)
 	}
 	defer siteBuffers.Put(buffer)
-	if n := int(C.cmem_sites(nil, 0)); n > len(*buffer) {
+	if n := int(C.cmem_sites(of, nil, 0)); n > len(*buffer) {
 		*buffer = make([]C.struct_cmem_site, n+n/8+64)
 	}
 	all := *buffer
-	n := min(int(C.cmem_sites(unsafe.SliceData(all), C.size_t(len(all)))), len(all))
+	n := min(int(C.cmem_sites(of, unsafe.SliceData(all), C.size_t(len(all)))), len(all))
 	var one site
 	for i, s := range all[:n] {
 		// The addresses are in memory that C never frees.
 		pcs := unsafe.Slice((*uintptr)(unsafe.Pointer(s.pcs)), int(s.c)+int(s._go))
 		one = site{
 			number: n - 1 - i,
+			id:     uintptr(unsafe.Pointer(s.stack)),
 			c:      pcs[:s.c], goPart: pcs[s.c:],
 			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes), allocVar: float64(s.alloc_var),
 			frees: float64(s.frees), freeBytes: float64(s.free_bytes), freeVar: float64(s.free_var),
 			stale: s.stale != 0,
 		}
 		f(&one)
+	}
+}
+
+// ranges returns the parts of sampled mappings that are still mapped, by address.
+func ranges() (all []mappedRange) {
+	some := make([]C.struct_cmem_range, 128)
+	for from := uintptr(0); ; {
+		n := int(C.cmem_ranges(C.uintptr_t(from), unsafe.SliceData(some), C.size_t(len(some))))
+		for _, r := range some[:n] {
+			all = append(all, mappedRange{uint64(r.from), uint64(r.to), uintptr(unsafe.Pointer(r.stack)), float64(r.weight)})
+			from = uintptr(r.from) + 1
+		}
+		if n < len(some) {
+			return all
+		}
 	}
 }
 

@@ -8,12 +8,14 @@ func off() string {
 	return "the program was built without it: it needs Linux and cgo, and neither -asan nor -msan nor the build tag cheap_nocmem"
 }
 
-func setRate(int64) int64  { return 0 }
-func rate() int64          { return 0 }
-func read() Stats          { return Stats{} }
-func eachSite(func(*site)) {}
-func closed() uint32       { return 0 }
-func initial(uintptr) bool { return true }
+func setRate(int64) int64     { return 0 }
+func rate() int64             { return 0 }
+func read() Stats             { return Stats{} }
+func eachSite(func(*site))    {}
+func eachMapping(func(*site)) {}
+func ranges() []mappedRange   { return nil }
+func closed() uint32          { return 0 }
+func initial(uintptr) bool    { return true }
 
 // Record returns before it would use these.
 var fullTrace traceSize

@@ -10,10 +10,19 @@ import (
 // at one moment. A stack is stale if a library was unloaded between its first allocation and that
 // moment: its addresses may belong to another library now.
 func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
+	all, p, err := snapshotOf(eachSite, wanted)
+	if err == nil {
+		findLibraries(all, p)
+	}
+	return all, p, err
+}
+
+// snapshotOf is snapshot for the stacks that each calls its argument for, without their libraries.
+func snapshotOf(each func(func(*site)), wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 	for tries := 0; ; tries++ {
 		var all []site
 		n := closed()
-		eachSite(func(s *site) {
+		each(func(s *site) {
 			if wanted(s) {
 				all = append(all, *s)
 			}
@@ -33,7 +42,6 @@ func snapshot(wanted func(*site) bool) ([]site, *heapprofile.Process, error) {
 				s.stale = s.stale || kind == heapprofile.CPart && slices.ContainsFunc(pcs, unmapped)
 			}
 		}
-		findLibraries(all, p)
 		return all, p, nil
 	}
 }

@@ -25,6 +25,12 @@ type Stats struct {
 	// Samples is how many blocks were sampled; Lost is how many were not, because there was no
 	// memory to note them.
 	Samples, Lost int64
+
+	// Mmaps and Munmaps count calls of mmap and munmap, but for those of the C library itself and of the runtime of
+	// Go. A mremap that makes a mapping longer is an mmap. Mapped is an estimate of the bytes of address space that are
+	// mapped in this way since sampling began, and MappedError its standard deviation. [Mapped] has more.
+	Mmaps, Munmaps      int64
+	Mapped, MappedError int64
 }
 
 // Off says in a sentence why this package does nothing in this process. It is "" where it works.
@@ -51,7 +57,8 @@ func Rate() int { return int(rate()) }
 
 // A site is a stack that has allocated, innermost frame first.
 type site struct {
-	number int // stacks are numbered in the order in which they were seen first
+	number int     // stacks are numbered in the order in which they were seen first
+	id     uintptr // another number, which ranges has
 
 	c, goPart []uintptr // return addresses
 

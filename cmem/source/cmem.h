@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A cmem_stack is a stack that has allocated, innermost frame first: pcs has its return
+// What stacks have called: malloc and its like, or mmap and mremap.
+enum { cmem_of_malloc, cmem_of_mmap };
+
+// A cmem_stack is a stack that has allocated or mapped memory, innermost frame first: pcs has its return
 // addresses, c of C and behind them go words of Go. Where C has called Go, a word below cmem_thread_name says
 // how many addresses of C follow: 0 where they are not known. Behind cmem_thread_name is the name of a thread that C has
 // made, in 16 bytes. The sums are estimates: each sampled block counts
@@ -16,6 +19,7 @@ struct cmem_stack {
 	uint64_t hash;
 	uint32_t c, go;
 	uint32_t closed; // how many libraries had been unloaded when it was seen first
+	uint32_t of;     // what it has called
 	double allocs, alloc_bytes, frees, free_bytes;
 	double alloc_var, free_var; // alloc_var - free_var is the variance of alloc_bytes - free_bytes
 	// peak_bytes is what the stack had in use at the peak-th maximum of the bytes of all stacks. If
@@ -27,6 +31,7 @@ struct cmem_stack {
 
 // A cmem_site is what cmem_sites copies of a stack.
 struct cmem_site {
+	const struct cmem_stack *stack;
 	const uintptr_t *pcs;
 	uint32_t c, go;
 	uint32_t stale; // a library was unloaded since
@@ -38,6 +43,8 @@ struct cmem_counts {
 	uint64_t records;               // of threads, and a few that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
+	uint64_t mmaps, munmaps;        // calls of mmap, and of mremap that makes a mapping longer; calls of munmap
+	double mapped, mapped_variance; // bytes of mappings that their samples stand for
 	int exact;                      // held is counted
 	int64_t held;                   // bytes in use, by the allocator's own sizes
 };
@@ -124,8 +131,20 @@ int cmem_growth_open(void);
 void cmem_growth_enable(int on);
 void cmem_growth_wake(void);
 
-// cmem_sites copies the stacks, the newest first. If there are more than most, it copies the oldest. It
+// cmem_sites copies the stacks of one kind, the newest first. If there are more than most, it copies the oldest. It
 // returns how many there are. The sums of one stack are those of one moment; those of two may not be.
-size_t cmem_sites(struct cmem_site *to, size_t most);
+size_t cmem_sites(int of, struct cmem_site *to, size_t most);
+
+// A cmem_range is a part of a sampled mapping that is still mapped, as far as is known. It counts for weight
+// mappings.
+struct cmem_range {
+	uintptr_t from, to;
+	const struct cmem_stack *stack;
+	double weight;
+};
+
+// cmem_ranges copies ranges, by address, from the first on that lies at from or above. It returns how many it has
+// copied.
+size_t cmem_ranges(uintptr_t from, struct cmem_range *to, size_t most);
 
 #endif

@@ -25,7 +25,7 @@ int cmem_growth_due(void) {
 	double live, variance;
 	if (!enabled)
 		return -1;
-	cmem_live(&live, &variance);
+	cmem_live(cmem_of_malloc, &live, &variance);
 	if (fabs(live - reported) < least())
 		return -1;
 	reported = live;

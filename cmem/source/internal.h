@@ -37,11 +37,13 @@
 //	tables.c     the tables of the unwinder
 //	walk.c       the stack of C and Go functions that has called malloc
 //	table.c      the stacks that have allocated, the sampled blocks in use
+//	ranges.c     the sampled mappings, and the parts that are left of them
 //	growth.c     the eventfd that tells Go that the bytes in use have changed
 //	sample.c     which blocks are sampled
 //	next.c       the allocator behind this package
 //	hooks.c      malloc, free, ...
 //	operators.c  operators new and delete
+//	mmap.c       mmap, mremap, munmap
 //	trace.c      the record of all calls
 //	preload.c    what the library of cheap record does when the program starts
 //	start.c      what is done before the constructors of the program, and at a fork
@@ -84,6 +86,11 @@ hidden void cmem_unlock(const sigset_t *old);
 hidden void *cmem_map(size_t n);
 hidden void cmem_unmap(void *p, size_t n);
 
+// cmem_system_mmap and the others are the calls of the system, which are not counted. They set errno as those of the C
+// library do.
+hidden void *cmem_system_mmap(void *at, size_t n, int prot, int flags, int fd, int64_t offset);
+hidden int cmem_system_munmap(void *at, size_t n);
+
 // cmem_extent returns where a file is mapped.
 struct dl_phdr_info;
 hidden void cmem_extent(const struct dl_phdr_info *info, uintptr_t *from, uintptr_t *to);
@@ -103,6 +110,7 @@ struct fields {
 	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
 	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
 	uint64_t trace;
+	uint64_t mapping_stacks, mapping_peak; // as stacks and peak
 };
 
 // The file begins with a header.
@@ -321,8 +329,10 @@ hidden int cmem_unwinds(void *caller);
 // belongs, and returns the number of addresses of C in *c and the number of words behind them in *go: see
 // struct cmem_stack.
 enum { most_c = 96, most_go = 128 };
+//
+// It returns the address in code of Go at which the frames of C end, or 0 if they do not.
 hidden void cmem_walk_start(void);
-hidden void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
+hidden uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
 // ---- table.c
 
@@ -345,13 +355,40 @@ hidden void cmem_end(void *p);
 hidden int cmem_detach(void *p, struct live *was);
 hidden void cmem_detached(const struct live *was, int freed);
 
-// cmem_live returns the bytes in use that the samples stand for, and the variance of that. The
+// cmem_weight returns for how many blocks of n bytes a sample counts that was taken with that rate, and
+// cmem_variance what it adds to the variance of the bytes in use.
+hidden double cmem_weight(size_t n, int64_t rate);
+static inline double cmem_variance(double weight, double n) { return weight * (weight - 1) * n * n; }
+
+// cmem_mapping_began adds n bytes of a sampled mapping to the sums of a stack, and returns it, or 0 if there is no
+// memory. cmem_mapping_ended takes off bytes, and what they add to the variance. The caller holds the lock.
+hidden struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n);
+hidden void cmem_mapping_ended(struct cmem_stack *s, double bytes, double variance);
+
+// cmem_live returns the bytes in use that the samples of blocks or mappings stand for, and the variance of that. The
 // caller holds the lock.
-hidden void cmem_live(double *bytes, double *variance);
+hidden void cmem_live(int of, double *bytes, double *variance);
 
 #ifdef CMEM_SHARED
 hidden void cmem_table_fields(struct fields *f);
 #endif
+
+// ---- ranges.c
+
+struct range;
+
+// cmem_ranges_any reports whether a part of [from, to) may be in the table. It takes no lock. The caller of the others
+// holds it.
+hidden int cmem_ranges_any(uintptr_t from, uintptr_t to);
+
+// cmem_ranges_add enters a mapping that is not there. It returns 0 if there is no memory.
+hidden int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t *pcs, uint32_t c, uint32_t go);
+
+// cmem_ranges_take takes what lies in [from, to) out of the table. cmem_ranges_put puts it back, moved by that many
+// bytes: what does not lie below end any more has ended. cmem_ranges_end ends all.
+hidden struct range *cmem_ranges_take(uintptr_t from, uintptr_t to);
+hidden void cmem_ranges_put(struct range *all, uintptr_t by, uintptr_t end);
+hidden void cmem_ranges_end(struct range *all);
 
 // ---- growth.c
 
@@ -376,6 +413,11 @@ hidden void cmem_forget(void *p);
 
 // cmem_count_free is the part of cmem_forget that counts.
 hidden void cmem_count_free(void);
+
+// cmem_note_mapping is called after [from, from + n) was mapped for the function that returns to caller. It counts the call, and
+// takes the sample. errno stays as it is.
+hidden void cmem_note_mapping(uintptr_t from, size_t n, void *caller);
+hidden void cmem_count_munmap(void);
 
 #ifdef CMEM_SHARED
 hidden void cmem_sample_fields(struct fields *f);
@@ -420,6 +462,11 @@ hidden void cmem_free(void *p);
 // cmem_find_operators reports whether a library has operators new and delete of its own. Then those
 // are called.
 hidden int cmem_find_operators(void);
+
+// ---- mmap.c
+
+// cmem_mmap_start finds the functions of other libraries that are called instead of the system.
+hidden void cmem_mmap_start(void);
 
 // ---- preload.c
 

@@ -53,7 +53,8 @@ static void hide(void) {
 	size_t kept = to - environ;
 	while (to < e)
 		*to++ = nothing;
-	char **copy = mmap(0, (kept + 1) * sizeof *copy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char **copy =
+		cmem_system_mmap(0, (kept + 1) * sizeof *copy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy != MAP_FAILED)
 		environ = memcpy(copy, environ, kept * sizeof *copy); // a 0 is behind them
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 in_shared static int64_t rate = cmem_default_rate; // bytes between two samples in the mean; 0 is off
 in_shared static uint64_t lost, taken;             // the lock is held to write
@@ -150,6 +151,86 @@ void cmem_forget(void *p) {
 	errno = saved;
 }
 
+// Mappings are made less often than blocks, and each costs a call of the system. So whether one is sampled is drawn by
+// itself, and a thread needs no record. A thread that makes and ends mappings all the time would spend most of its time
+// with their stacks. So it has credit for some samples at once, and for one more in every quiet nanoseconds. While it
+// has none, its rate is a power of two higher. The rate does not depend on the mapping for which it is used, so the
+// estimates are without bias.
+static uint64_t mmaps, munmaps;
+
+enum { quiet = 250000, at_once = 256, most_slower = 20 };
+static __thread struct {
+	uint64_t random;
+	int64_t paid;    // until when samples are paid for; ahead of now: there is no credit
+	uint32_t slower; // the logarithm
+} drawing __attribute__((tls_model("initial-exec")));
+
+static int64_t now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// draw returns the weight of a mapping of n bytes, or 0 if it is not sampled.
+static double draw(size_t n) {
+	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED), at;
+	uint64_t x = drawing.random;
+	if (r <= 1)
+		return r;
+	if (drawing.slower > 0) {
+		at = now();
+		while (drawing.slower > 0 && at - drawing.paid > 8 * quiet) {
+			drawing.slower--;
+			drawing.paid += 4 * quiet;
+		}
+		r <<= drawing.slower;
+	}
+	if (x == 0)
+		x = ((uintptr_t)&drawing ^ now()) * 2685821657736338717u | 1;
+	x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
+	drawing.random = x;
+	if ((double)n < 32.0 * r && ((x * 2685821657736338717u >> 11) + 1) * 0x1p-53 > -expm1(-(double)n / r))
+		return 0;
+	at = now();
+	if (drawing.paid < at - (int64_t)at_once * quiet)
+		drawing.paid = at - (int64_t)at_once * quiet;
+	drawing.paid += quiet;
+	if (drawing.paid > at && drawing.slower < most_slower)
+		drawing.slower++;
+	return cmem_weight(n, r);
+}
+
+#ifdef CMEM_SHARED
+enum { preloaded = 1 };
+#else
+enum { preloaded = 0 };
+#endif
+
+void cmem_count_munmap(void) { add(&munmaps, 1); }
+
+void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
+	double weight;
+	uintptr_t pcs[most_c + most_go];
+	uint32_t c, go;
+	sigset_t old;
+	add(&mmaps, 1);
+	if (!enabled || busy || n == 0 || (weight = draw(n)) == 0 || cmem_unwinds(caller))
+		return;
+	int saved = errno;
+	busy = 1;
+	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
+	busy = 0;
+	// One function of C, called by Go but not by a goroutine: x_cgo_mmap, which the runtime calls. In a program that is
+	// built with this package mmap.c knows it.
+	if (!preloaded || in_go == 0 || c != 1 || go != 0) {
+		cmem_lock(&old);
+		if (!cmem_ranges_add(from, from + n, weight, pcs, c, go))
+			lost++;
+		cmem_unlock(&old);
+	}
+	errno = saved;
+}
+
 void cmem_set_rate(int64_t to) { __atomic_store_n(&rate, to, __ATOMIC_RELAXED); }
 
 int64_t cmem_rate(void) { return __atomic_load_n(&rate, __ATOMIC_RELAXED); }
@@ -162,7 +243,10 @@ void cmem_read(struct cmem_counts *to) {
 	to->exact = cmem_exact;
 	to->samples = taken;
 	to->lost = lost;
-	cmem_live(&to->live, &to->live_variance);
+	to->mmaps = __atomic_load_n(&mmaps, __ATOMIC_RELAXED);
+	to->munmaps = __atomic_load_n(&munmaps, __ATOMIC_RELAXED);
+	cmem_live(cmem_of_malloc, &to->live, &to->live_variance);
+	cmem_live(cmem_of_mmap, &to->mapped, &to->mapped_variance);
 	cmem_unlock(&old);
 }
 

@@ -60,7 +60,7 @@ static int reserve(struct header *h, uint64_t at, size_t n) {
 void *cmem_map(size_t n) {
 	struct header *h = in_file();
 	if (!h) {
-		void *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *p = cmem_system_mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		return p == MAP_FAILED ? 0 : p;
 	}
 	n = (n + page - 1) & ~(size_t)(page - 1);
@@ -76,7 +76,7 @@ void cmem_unmap(void *p, size_t n) {
 	if (in_file())
 		madvise(p, n, MADV_REMOVE);
 	else
-		munmap(p, n);
+		cmem_system_munmap(p, n);
 }
 
 struct header *cmem_shared_open(const char *name) {
@@ -89,19 +89,19 @@ struct header *cmem_shared_open(const char *name) {
 	file_name = strcpy(room, name);
 	variables_size = variables_end - variables;
 	if (fstat(fd, &st) != 0 || variables_size > sizeof at_start || (file_size = st.st_size) < variables_size + page ||
-		(h = mmap(0, file_size, PROT_NONE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+		(h = cmem_system_mmap(0, file_size, PROT_NONE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
 		close(fd);
 		return 0;
 	}
 	if (!reserve(h, 0, page + variables_size)) {
-		munmap(h, file_size);
+		cmem_system_munmap(h, file_size);
 		close(fd);
 		return 0;
 	}
 	madvise(h, file_size, MADV_DONTDUMP);
 	memcpy(at_start, variables, variables_size);
 	memcpy((char *)h + page, variables, variables_size);
-	void *p = mmap(variables, variables_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, page);
+	void *p = cmem_system_mmap(variables, variables_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, page);
 	close(fd);
 	if (p == MAP_FAILED)
 		abort(); // the variables are gone
@@ -119,8 +119,8 @@ int cmem_shared_child(void) {
 	if (!in_file())
 		return 0;
 	__atomic_store_n(&header, 0, __ATOMIC_RELEASE);
-	if (mmap(variables, variables_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-		MAP_FAILED)
+	if (cmem_system_mmap(variables, variables_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			0) == MAP_FAILED)
 		abort(); // it would write what the parent counts
 	memcpy(variables, at_start, variables_size);
 	return 1;

@@ -49,9 +49,11 @@ static void in_child(void) {
 }
 
 __attribute__((constructor(101))) static void start(void) {
-	// 1. Find the next allocator, if no call of malloc has done so, and whose operators new are called.
+	// 1. Find the next allocator, if no call of malloc has done so, whose operators new are called,
+	// and which mmap is next.
 	cmem_resolve();
 	cmem_find_operators();
+	cmem_mmap_start();
 	// 2. Find out whether the package works here. The call by which it may do so needs cmem_none, so
 	// no thread has a record yet.
 	off = why_off();

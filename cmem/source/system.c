@@ -40,14 +40,32 @@ void cmem_unlock(const sigset_t *old) {
 	pthread_sigmask(SIG_SETMASK, old, 0);
 }
 
+void *cmem_system_mmap(void *at, size_t n, int prot, int flags, int fd, int64_t offset) {
+#if defined SYS_mmap2
+	enum { unit = 4096 };
+	if (offset % unit != 0 || offset < 0) {
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap2, at, n, prot, flags, fd, (long)(offset / unit));
+#elif defined __s390x__
+	unsigned long all[] = {(uintptr_t)at, n, prot, flags, fd, offset};
+	return (void *)syscall(SYS_mmap, all);
+#else
+	return (void *)syscall(SYS_mmap, at, n, prot, flags, fd, offset);
+#endif
+}
+
+int cmem_system_munmap(void *at, size_t n) { return syscall(SYS_munmap, at, n); }
+
 // The library that cheap record preloads has these in shared.c.
 #ifndef CMEM_SHARED
 void *cmem_map(size_t n) {
-	void *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = cmem_system_mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? 0 : p;
 }
 
-void cmem_unmap(void *p, size_t n) { munmap(p, n); }
+void cmem_unmap(void *p, size_t n) { cmem_system_munmap(p, n); }
 #endif
 
 void cmem_extent(const struct dl_phdr_info *info, uintptr_t *from, uintptr_t *to) {

@@ -12,45 +12,45 @@
 #include <math.h>
 #include <string.h>
 
+// The stacks that have allocated, and those that have mapped memory, are kept apart: stacks[cmem_of_malloc],
+// stacks[cmem_of_mmap].
 enum { buckets = 1 << 14 };
-static struct cmem_stack *stacks[buckets];
-in_shared static struct cmem_stack *all_stacks;
-static size_t num_stacks;
+static struct cmem_stack *hashed[2][buckets];
+in_shared static struct stacks {
+	struct cmem_stack *all;
+	size_t n;
+	double live, var; // bytes in use, and the variance of that
+	// The maximum of live, its variance, and how often there was a new maximum.
+	double peak_live, peak_var;
+	uint64_t peak;
+} stacks[2];
 
 // Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
 // program whose stacks all differ must not fill its memory with them.
 enum { chunk = 256 << 10, most_stacks = 1 << 17 };
 static char *room;
 static size_t room_left;
-static struct cmem_stack *other;
+static struct cmem_stack *other[2];
 
 // The sampled blocks in use: open addressing, with a power of two of places.
 in_shared static struct live *live;
 in_shared static size_t live_size, live_n;
-in_shared static double live_bytes, live_var;
 
-// The maximum of live_bytes, its variance, and how often there was a new maximum.
-in_shared static double peak_live, peak_var;
-in_shared static uint64_t peak;
-
-// variance is what a block adds to the variance of the bytes that are in use.
-static double variance(const struct live *l) { return l->weight * (l->weight - 1) * l->n * l->n; }
-
-static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go) {
+static struct cmem_stack *stack_of(int of, const uintptr_t *pcs, uint32_t c, uint32_t go) {
 	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 	uint64_t h = (uint64_t)c << 32 ^ (uint64_t)closed << 16 ^ go;
 	for (uint32_t i = 0; i < c + go; i++) {
 		h = (h ^ pcs[i]) * 0x9E3779B97F4A7C15u; // 2^64 divided by the golden ratio
 		h ^= h >> 29;
 	}
-	struct cmem_stack **at = &stacks[h % buckets];
+	struct cmem_stack **at = &hashed[of][h % buckets];
 	for (struct cmem_stack *s = *at; s; s = s->next)
 		if (s->hash == h && s->c == c && s->go == go && s->closed == closed &&
 			memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
 			return s;
 	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
-	if (num_stacks >= most_stacks && c + go > 0)
-		return other ? other : (other = stack_of(pcs, 0, 0));
+	if (stacks[of].n >= most_stacks && c + go > 0)
+		return other[of] ? other[of] : (other[of] = stack_of(of, pcs, 0, 0));
 	if (n > room_left) {
 		char *more = cmem_map(chunk);
 		if (!more)
@@ -65,16 +65,23 @@ static struct cmem_stack *stack_of(const uintptr_t *pcs, uint32_t c, uint32_t go
 	s->c = c;
 	s->go = go;
 	s->closed = closed;
+	s->of = of;
 	memcpy(s->pcs, pcs, (c + go) * sizeof *pcs);
 	s->next = *at;
 	*at = s;
-	s->all = all_stacks;
-	__atomic_store_n(&all_stacks, s, __ATOMIC_RELEASE);
-	num_stacks++;
+	s->all = stacks[of].all;
+	__atomic_store_n(&stacks[of].all, s, __ATOMIC_RELEASE);
+	stacks[of].n++;
 #ifdef CMEM_SHARED
 	cmem_shared_stack(s);
 #endif
 	return s;
+}
+
+// in_use adds to the bytes in use and their variance.
+static void in_use(int of, double bytes, double var) {
+	stacks[of].live += bytes;
+	stacks[of].var += var;
 }
 
 static size_t place_of(uintptr_t p) { return (p >> 4) * 0x9E3779B97F4A7C15u >> 20 & (live_size - 1); }
@@ -112,8 +119,7 @@ static int put(const struct live *l) {
 		at = (at + 1) & (live_size - 1);
 	live[at] = *l;
 	live_n++;
-	live_bytes += l->weight * l->n;
-	live_var += variance(l);
+	in_use(cmem_of_malloc, l->weight * l->n, cmem_variance(l->weight, l->n));
 	uint8_t *f = &cmem_filter[filter_of(l->p)];
 	if (*f != 255)
 		__atomic_store_n(f, *f + 1, __ATOMIC_RELAXED);
@@ -126,8 +132,7 @@ static void take_off(struct live *l) {
 	if (*f != 255)
 		__atomic_store_n(f, *f - 1, __ATOMIC_RELAXED);
 	live_n--;
-	live_bytes -= l->weight * l->n;
-	live_var -= variance(l);
+	in_use(cmem_of_malloc, -l->weight * l->n, -cmem_variance(l->weight, l->n));
 	// Those behind it move up if their place is at or before the gap.
 	size_t gap = l - live;
 	for (size_t i = (gap + 1) & (live_size - 1); live[i].p; i = (i + 1) & (live_size - 1)) {
@@ -140,15 +145,29 @@ static void take_off(struct live *l) {
 	live[gap].p = 0;
 }
 
-// The profile of cheap record has what each stack held at the maximum of live_bytes. To copy all sums at
+// The profile of cheap record has what each stack held at the maximum of live. To copy all sums at
 // each new maximum would be slow. So when a stack changes for the first time after a new maximum, it notes
 // what it held before the change: that is what it held at the maximum.
 //
 // changes is called before the sums of a stack change.
 static void changes(struct cmem_stack *s) {
-	if (s->peak != peak) {
-		s->peak = peak;
+	if (s->peak != stacks[s->of].peak) {
+		s->peak = stacks[s->of].peak;
 		s->peak_bytes = s->alloc_bytes - s->free_bytes;
+	}
+}
+
+// began adds a block to the sums of a stack.
+static void began(struct cmem_stack *s, double weight, double n) {
+	struct stacks *all = &stacks[s->of];
+	changes(s);
+	s->allocs += weight;
+	s->alloc_bytes += weight * n;
+	s->alloc_var += cmem_variance(weight, n);
+	if (all->live > all->peak_live) {
+		all->peak_live = all->live;
+		all->peak_var = all->var;
+		all->peak++;
 	}
 }
 
@@ -156,27 +175,37 @@ static void ended(const struct live *l) {
 	changes(l->stack);
 	l->stack->frees += l->weight;
 	l->stack->free_bytes += l->weight * l->n;
-	l->stack->free_var += variance(l);
+	l->stack->free_var += cmem_variance(l->weight, l->n);
 }
 
+double cmem_weight(size_t n, int64_t rate) { return rate <= 1 ? 1 : -1 / expm1(-(double)(n ? n : 1) / rate); }
+
 int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
-	struct cmem_stack *s = stack_of(pcs, c, go);
+	struct cmem_stack *s = stack_of(cmem_of_malloc, pcs, c, go);
 	if (!s)
 		return 0;
 	cmem_end(p); // a block whose free this package has not seen
-	struct live l = {(uintptr_t)p, s, n, rate <= 1 ? 1 : -1 / expm1(-(double)(n ? n : 1) / rate)};
+	struct live l = {(uintptr_t)p, s, n, cmem_weight(n, rate)};
 	if (!put(&l))
 		return 0;
-	changes(s);
-	s->allocs += l.weight;
-	s->alloc_bytes += l.weight * n;
-	s->alloc_var += variance(&l);
-	if (live_bytes > peak_live) {
-		peak_live = live_bytes;
-		peak_var = live_var;
-		peak++;
-	}
+	began(s, l.weight, n);
 	return 1;
+}
+
+struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n) {
+	struct cmem_stack *s = stack_of(cmem_of_mmap, pcs, c, go);
+	if (s) {
+		in_use(cmem_of_mmap, weight * n, cmem_variance(weight, n));
+		began(s, weight, n);
+	}
+	return s;
+}
+
+void cmem_mapping_ended(struct cmem_stack *s, double bytes, double var) {
+	changes(s);
+	s->free_bytes += bytes;
+	s->free_var += var;
+	in_use(cmem_of_mmap, -bytes, -var);
 }
 
 void cmem_end(void *p) {
@@ -207,17 +236,17 @@ void cmem_detached(const struct live *was, int gone) {
 	cmem_unlock(&old);
 }
 
-void cmem_live(double *bytes, double *variance) {
-	*bytes = live_bytes > 0 ? live_bytes : 0;
-	*variance = live_var > 0 ? live_var : 0;
+void cmem_live(int of, double *bytes, double *variance) {
+	*bytes = stacks[of].live > 0 ? stacks[of].live : 0;
+	*variance = stacks[of].var > 0 ? stacks[of].var : 0;
 }
 
-size_t cmem_sites(struct cmem_site *to, size_t most) {
+size_t cmem_sites(int of, struct cmem_site *to, size_t most) {
 	enum { at_once = 128 }; // stacks that are copied while the lock is held
 	sigset_t old;
 	cmem_lock(&old);
-	size_t n = num_stacks, left = n < most ? n : most;
-	struct cmem_stack *s = all_stacks;
+	size_t n = stacks[of].n, left = n < most ? n : most;
+	struct cmem_stack *s = stacks[of].all;
 	cmem_unlock(&old);
 	if (most == 0)
 		return n;
@@ -227,7 +256,7 @@ size_t cmem_sites(struct cmem_site *to, size_t most) {
 		cmem_lock(&old);
 		uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 		for (int i = 0; i < at_once && left > 0; i++, left--, s = s->all)
-			*to++ = (struct cmem_site){s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes,
+			*to++ = (struct cmem_site){s, s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes,
 				s->alloc_var, s->frees, s->free_bytes, s->free_var};
 		cmem_unlock(&old);
 	}
@@ -236,7 +265,8 @@ size_t cmem_sites(struct cmem_site *to, size_t most) {
 
 #ifdef CMEM_SHARED
 void cmem_table_fields(struct fields *f) {
-	f->stacks = (uintptr_t)&all_stacks;
+	f->stacks = (uintptr_t)&stacks[cmem_of_malloc].all;
+	f->mapping_stacks = (uintptr_t)&stacks[cmem_of_mmap].all;
 	f->stack_all = offsetof(struct cmem_stack, all);
 	f->stack_c = offsetof(struct cmem_stack, c);
 	f->stack_go = offsetof(struct cmem_stack, go);
@@ -245,12 +275,13 @@ void cmem_table_fields(struct fields *f) {
 	f->stack_peak_bytes = offsetof(struct cmem_stack, peak_bytes);
 	f->stack_peak = offsetof(struct cmem_stack, peak);
 	f->stack_pcs = offsetof(struct cmem_stack, pcs);
-	f->live = (uintptr_t)&live_bytes;
-	f->live_variance = (uintptr_t)&live_var;
+	f->live = (uintptr_t)&stacks[cmem_of_malloc].live;
+	f->live_variance = (uintptr_t)&stacks[cmem_of_malloc].var;
 	f->live_samples = (uintptr_t)&live_n;
-	f->peak_live = (uintptr_t)&peak_live;
-	f->peak_variance = (uintptr_t)&peak_var;
-	f->peak = (uintptr_t)&peak;
+	f->peak_live = (uintptr_t)&stacks[cmem_of_malloc].peak_live;
+	f->peak_variance = (uintptr_t)&stacks[cmem_of_malloc].peak_var;
+	f->peak = (uintptr_t)&stacks[cmem_of_malloc].peak;
+	f->mapping_peak = (uintptr_t)&stacks[cmem_of_mmap].peak;
 	f->closed = (uintptr_t)&cmem_closed;
 }
 #endif

@@ -104,7 +104,7 @@ static void add_thread(struct gowalk *g, uint32_t last) {
 	g->n += sizeof words / sizeof *words;
 }
 
-void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
+uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
@@ -122,6 +122,7 @@ void cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void 
 	}
 	add_thread(&g, n);
 	*go = g.n;
+	return w.go;
 }
 
 int cmem_probe(uintptr_t pcs[cmem_probe_most]) {

@@ -79,6 +79,16 @@ func (t *Table) At(offset uint64) string {
 	return ""
 }
 
+// Find returns the name of the first function, by address, that match holds for, or "".
+func (t *Table) Find(match func(name string) bool) string {
+	for _, f := range t.functions {
+		if match(f.name) {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // Next returns the name of the first function that begins behind an offset in the file, or "".
 func (t *Table) Next(offset uint64) string {
 	if _, i, ok := t.behind(offset); ok && i < len(t.functions) {

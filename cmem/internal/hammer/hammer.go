@@ -30,7 +30,7 @@ const (
 
 // Run runs eight goroutines for a time, or for a number of steps if that is 0, half of them locked
 // to their threads, on stacks of up to 300 functions. They allocate in C, in callbacks, in threads of
-// C, in SQLite, which they load and unload, in children that they fork, and in extra, which is called
+// C, map memory, in SQLite, which they load and unload, in children that they fork, and in extra, which is called
 // now and then. Meanwhile the collector runs all the time, the CPU profiler looks 1,000 times a
 // second, and the rate of samples changes: every block, one in 64 bytes, and others.
 func Run(t *testing.T, d time.Duration, extra func()) {
@@ -80,6 +80,12 @@ func Run(t *testing.T, d time.Duration, extra func()) {
 	all.Wait()
 	after := cmem.Read()
 	t.Logf("%d samples of %d blocks in %d steps; %d forks, %d times SQLite, %d profiles", after.Samples-before.Samples, after.Mallocs-before.Mallocs, taken.Load(), forks.n, queries.n, profiles)
+	if left := after.Mapped - before.Mapped; left != 0 {
+		t.Errorf("%d bytes are mapped more", left)
+	}
+	if _, err := cmem.MappedProfile(); err != nil {
+		t.Error(err)
+	}
 	if after.Lost != before.Lost {
 		t.Errorf("%d samples were lost", after.Lost-before.Lost)
 	}
@@ -137,6 +143,10 @@ func (w *worker) step() {
 	case k < 350:
 		if p := cwork.Assembly(rand.IntN(3000)); p != nil {
 			w.blocks = append(w.blocks, p)
+		}
+	case k < 360:
+		if n := cwork.Mappings(rand.IntN(100), rand.Uint32()); n != 0 {
+			w.t.Errorf("%d pages of mappings are wrong", n)
 		}
 	case k < 550:
 		w.blocks = append(w.blocks, cwork.Site(rand.IntN(100), rand.IntN(10_000)))
