@@ -23,6 +23,7 @@ func TestCallbacks(t *testing.T) {
 		call   = "cwork.cworkCall _cgoexp_cworkCall cworkCall cwork_calls cwork._Cfunc_cwork_calls cwork.Call "
 		gone   = "cwork.cworkCall _cgoexp_cworkCall [called from C] cwork._Cfunc_cwork_calls cwork.Call " // the stack of C was used again
 		main   = "main.main runtime.main runtime.goexit"
+		thread = "back_thread [thread back ] cwork_back_thread _cgo_Cfunc_cwork_back_thread cwork._Cfunc_cwork_back_thread cwork.BackThread main.back " + main
 		nested = "main.panics " + call + "main.main.func2 " + call + main
 	)
 	for _, row := range []struct {
@@ -31,8 +32,8 @@ func TestCallbacks(t *testing.T) {
 		want  string
 	}{
 		{"callbacks within each other", 50_001, deep + again + back + "_cgo_Cfunc_cwork_back cwork._Cfunc_cwork_back cwork.Back main.back " + main},
-		{"a thread of C", 50_002, deep + again + back + "back_thread [thread back ]"},
-		{"no callback in that thread", 51_002, "back_thread [thread back ]"},
+		{"a thread of C", 50_002, deep + again + back + thread},
+		{"no callback in that thread", 51_002, thread},
 		{"a stack that has moved", 50_003, alloc + "main.back.func1 " + call + "main.back " + main},
 		{"a panic", 50_004, alloc + "runtime.gopanic main.panics.func2 " + call + "main.panics " + main},
 		{"a panic below callbacks", 50_004, alloc + "runtime.gopanic main.panics.func2 " + call + nested},

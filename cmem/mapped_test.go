@@ -163,7 +163,7 @@ func TestMappedEstimate(t *testing.T) {
 	for _, m := range all {
 		cwork.Unmap(m.p, m.n)
 	}
-	if now := Read(); now.Mapped > before.Mapped+1 || now.MappedError > before.MappedError+1 {
+	if now := Read(); now.Mapped > before.Mapped+1 || now.MappedError > before.MappedError+int64(page) { // of squares, the last digits are lost
 		t.Errorf("%d bytes ± %d are left", now.Mapped-before.Mapped, now.MappedError)
 	}
 }

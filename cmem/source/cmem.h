@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What stacks have called: malloc and its like, or mmap and mremap.
-enum { cmem_of_malloc, cmem_of_mmap };
+// What stacks have called: malloc and its like, mmap and mremap, or pthread_create.
+enum { cmem_of_malloc, cmem_of_mmap, cmem_of_thread, cmem_kinds };
 
 // A cmem_stack is a stack that has allocated or mapped memory, innermost frame first: pcs has its return
 // addresses, c of C and behind them go words of Go. Where C has called Go, a word below cmem_thread_name says
 // how many addresses of C follow: 0 where they are not known. Behind cmem_thread_name is the name of a thread that C has
-// made, in 16 bytes. The sums are estimates: each sampled block counts
+// made, in 16 bytes, and behind it, if it is known, the stack that has called pthread_create, as where C has called Go. The sums are estimates: each sampled block counts
 // for the inverse of its probability. A stack is never freed, and its addresses never change.
 enum { cmem_thread_name = 4095 };
 struct cmem_stack {

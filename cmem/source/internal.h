@@ -44,6 +44,7 @@
 //	hooks.c      malloc, free, ...
 //	operators.c  operators new and delete
 //	mmap.c       mmap, mremap, munmap
+//	begin.c      pthread_create
 //	trace.c      the record of all calls
 //	preload.c    what the library of cheap record does when the program starts
 //	start.c      what is done before the constructors of the program, and at a fork
@@ -329,8 +330,10 @@ hidden int cmem_unwinds(void *caller);
 // belongs, and returns the number of addresses of C in *c and the number of words behind them in *go: see
 // struct cmem_stack.
 enum { most_c = 96, most_go = 128 };
+// The stack of a thread that C has made goes on with cmem_maker, the one that has made it, if that is not 0.
 //
 // It returns the address in code of Go at which the frames of C end, or 0 if they do not.
+extern hidden __thread const struct cmem_stack *cmem_maker __attribute__((tls_model("initial-exec")));
 hidden void cmem_walk_start(void);
 hidden uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
 
@@ -363,6 +366,8 @@ static inline double cmem_variance(double weight, double n) { return weight * (w
 // cmem_mapping_began adds n bytes of a sampled mapping to the sums of a stack, and returns it, or 0 if there is no
 // memory. cmem_mapping_ended takes off bytes, and what they add to the variance. The caller holds the lock.
 hidden struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n);
+// cmem_thread_stack returns a stack that has made a thread, or 0 if there is no memory. The caller holds the lock.
+hidden struct cmem_stack *cmem_thread_stack(const uintptr_t *pcs, uint32_t c, uint32_t go);
 hidden void cmem_mapping_ended(struct cmem_stack *s, double bytes, double variance);
 
 // cmem_live returns the bytes in use that the samples of blocks or mappings stand for, and the variance of that. The
@@ -418,6 +423,10 @@ hidden void cmem_count_free(void);
 // takes the sample. errno stays as it is.
 hidden void cmem_note_mapping(uintptr_t from, size_t n, void *caller);
 hidden void cmem_count_munmap(void);
+
+// cmem_note_thread returns the stack of the caller of pthread_create, or 0: if that is the runtime of Go, or the thread
+// makes too many others. errno stays as it is.
+hidden const struct cmem_stack *cmem_note_thread(void *caller);
 
 #ifdef CMEM_SHARED
 hidden void cmem_sample_fields(struct fields *f);

@@ -171,14 +171,21 @@ static int64_t now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+// pay takes the credit for a sample, and returns 0 if there was none.
+static int pay(void) {
+	int64_t at = now(), least = at - (int64_t)at_once * quiet;
+	drawing.paid = (drawing.paid < least ? least : drawing.paid) + quiet;
+	return drawing.paid <= at;
+}
+
 // draw returns the weight of a mapping of n bytes, or 0 if it is not sampled.
 static double draw(size_t n) {
-	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED), at;
+	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED);
 	uint64_t x = drawing.random;
 	if (r <= 1)
 		return r;
 	if (drawing.slower > 0) {
-		at = now();
+		int64_t at = now();
 		while (drawing.slower > 0 && at - drawing.paid > 8 * quiet) {
 			drawing.slower--;
 			drawing.paid += 4 * quiet;
@@ -191,11 +198,7 @@ static double draw(size_t n) {
 	drawing.random = x;
 	if ((double)n < 32.0 * r && ((x * 2685821657736338717u >> 11) + 1) * 0x1p-53 > -expm1(-(double)n / r))
 		return 0;
-	at = now();
-	if (drawing.paid < at - (int64_t)at_once * quiet)
-		drawing.paid = at - (int64_t)at_once * quiet;
-	drawing.paid += quiet;
-	if (drawing.paid > at && drawing.slower < most_slower)
+	if (!pay() && drawing.slower < most_slower)
 		drawing.slower++;
 	return cmem_weight(n, r);
 }
@@ -229,6 +232,30 @@ void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
 		cmem_unlock(&old);
 	}
 	errno = saved;
+}
+
+const struct cmem_stack *cmem_note_thread(void *caller) {
+	uintptr_t pcs[most_c + most_go];
+	uint32_t c, go;
+	sigset_t old;
+	if (!enabled || busy || __atomic_load_n(&rate, __ATOMIC_RELAXED) == 0 || cmem_unwinds(caller))
+		return 0;
+	if (!pay()) {
+		drawing.paid -= quiet; // nothing is taken
+		return 0;
+	}
+	int saved = errno;
+	busy = 1;
+	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
+	busy = 0;
+	struct cmem_stack *s = 0;
+	if (in_go == 0 || go != 0) { // else the runtime has called, on the stack of a thread
+		cmem_lock(&old);
+		s = cmem_thread_stack(pcs, c, go);
+		cmem_unlock(&old);
+	}
+	errno = saved;
+	return s;
 }
 
 void cmem_set_rate(int64_t to) { __atomic_store_n(&rate, to, __ATOMIC_RELAXED); }

@@ -12,10 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-// The stacks that have allocated, and those that have mapped memory, are kept apart: stacks[cmem_of_malloc],
-// stacks[cmem_of_mmap].
+// The stacks that have allocated, that have mapped memory, and that have made threads are kept apart.
 enum { buckets = 1 << 14 };
-static struct cmem_stack *hashed[2][buckets];
+static struct cmem_stack *hashed[cmem_kinds][buckets];
 in_shared static struct stacks {
 	struct cmem_stack *all;
 	size_t n;
@@ -23,14 +22,14 @@ in_shared static struct stacks {
 	// The maximum of live, its variance, and how often there was a new maximum.
 	double peak_live, peak_var;
 	uint64_t peak;
-} stacks[2];
+} stacks[cmem_kinds];
 
 // Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
 // program whose stacks all differ must not fill its memory with them.
 enum { chunk = 256 << 10, most_stacks = 1 << 17 };
 static char *room;
 static size_t room_left;
-static struct cmem_stack *other[2];
+static struct cmem_stack *other[cmem_kinds];
 
 // The sampled blocks in use: open addressing, with a power of two of places.
 in_shared static struct live *live;
@@ -199,6 +198,10 @@ struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t
 		began(s, weight, n);
 	}
 	return s;
+}
+
+struct cmem_stack *cmem_thread_stack(const uintptr_t *pcs, uint32_t c, uint32_t go) {
+	return stack_of(cmem_of_thread, pcs, c, go);
 }
 
 void cmem_mapping_ended(struct cmem_stack *s, double bytes, double var) {

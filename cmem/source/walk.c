@@ -86,13 +86,32 @@ static char program[16];
 
 void cmem_walk_start(void) { prctl(PR_GET_NAME, program); }
 
+__thread const struct cmem_stack *cmem_maker __attribute__((tls_model("initial-exec")));
+
+// add_maker adds the stack that has made the thread, or its innermost part.
+static void add_maker(struct gowalk *g) {
+	const struct cmem_stack *s = cmem_maker;
+	uint32_t left = g->most - g->n, at = g->n, c, go;
+	if (!s || left < 2)
+		return;
+	c = s->c < left - 1 ? s->c : left - 1;
+	go = s->go < left - 1 - c ? s->go : 0; // a part may end within the name of a thread
+	memcpy(&g->pcs[at + 1], s->pcs, c * sizeof *s->pcs);
+	memcpy(&g->pcs[at + 1 + c], s->pcs + s->c, go * sizeof *s->pcs);
+	g->pcs[at] = c;
+	g->n += 1 + c + go;
+	for (uint32_t i = 1; i <= c && s->closed != __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED); i++)
+		if (!cmem_initial(g->pcs[at + i]))
+			g->pcs[at + i] = 0; // of a library that may have been unloaded
+}
+
 // add_thread adds the name of the thread to a stack that ends in C: it is a thread that C has made. Digits at its end,
 // which tell threads of one kind apart, are left out. last is the number of the last frames of Go.
 static void add_thread(struct gowalk *g, uint32_t last) {
 	char name[16] = {0};
 	uintptr_t words[sizeof name / sizeof(uintptr_t)];
 	if ((g->n > 0 && (last > 0 || g->back == 0)) || g->n + 1 + sizeof words / sizeof *words > g->most ||
-		prctl(PR_GET_NAME, name) != 0 || strncmp(name, program, sizeof name) == 0)
+		prctl(PR_GET_NAME, name) != 0 || (!cmem_maker && strncmp(name, program, sizeof name) == 0))
 		return;
 	size_t n = strnlen(name, sizeof name);
 	while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9')
@@ -102,6 +121,7 @@ static void add_thread(struct gowalk *g, uint32_t last) {
 	g->pcs[g->n++] = cmem_thread_name;
 	memcpy(&g->pcs[g->n], words, sizeof words);
 	g->n += sizeof words / sizeof *words;
+	add_maker(g);
 }
 
 uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {

@@ -71,13 +71,13 @@ int64_t cwork_used(int *jemalloc) {
 		mallctl("stats.allocated", &n, &size, 0, 0);
 		return n;
 	}
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#ifndef __GLIBC__
+	return -1;
+#elif __GLIBC_PREREQ(2, 33)
 	struct mallinfo2 m = mallinfo2();
 	return m.uordblks + m.hblkhd;
-#elif defined(__GLIBC__)
+#else
 	struct mallinfo m = mallinfo(); // of numbers up to 2 GiB
 	return (int64_t)m.uordblks + m.hblkhd;
-#else
-	return -1;
 #endif
 }
