@@ -73,16 +73,21 @@ int cwork_mappings(int rounds, uint32_t random) {
 			n = n < all[k].n ? n : all[k].n;
 			wrong += mmap(p, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != p;
 			break;
-		case 2: // all is moved to where the system likes
-			p = mremap(p, all[k].n * page, n * page, MREMAP_MAYMOVE);
-			all[k].p = p == MAP_FAILED ? 0 : p;
-			all[k].n = n;
-			break;
-		case 3: { // all is moved over another
-			char *to = mmap(0, n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			p = mremap(p, all[k].n * page, n * page, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-			wrong += p != to;
-			all[k].p = p == MAP_FAILED ? 0 : p;
+		case 2: // all is moved: to where the system likes, or over another
+		case 3: {
+			int fixed = (r >> 10) % 4 == 3;
+			char *to = fixed ? mmap(0, n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : 0;
+			int flags = fixed ? MREMAP_MAYMOVE | MREMAP_FIXED : MREMAP_MAYMOVE;
+			char *moved = mremap(p, all[k].n * page, n * page, flags, to);
+			if (moved == MAP_FAILED) { // the part with a new mapping is one of its own for the system: EFAULT
+				wrong += errno != EFAULT || munmap(p, all[k].n * page) != 0;
+				if (fixed)
+					munmap(to, n * page); // perhaps it is gone
+				all[k].p = 0;
+				continue;
+			}
+			wrong += fixed && moved != to;
+			all[k].p = moved;
 			all[k].n = n;
 			break;
 		}
