@@ -1,7 +1,10 @@
 package cmem
 
 import (
+	"cmp"
+	"fmt"
 	"io"
+	"text/tabwriter"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/census"
@@ -13,6 +16,8 @@ func init() { census.SetCHeap(counted{}) }
 
 // counted is the C heap as package inspect sees it.
 type counted struct{}
+
+var _ census.CMapper = counted{}
 
 func (counted) Off() string { return Off() }
 
@@ -49,6 +54,22 @@ func (counted) Watch(intervals int) func() []census.CSuspect {
 		}
 		return list
 	}
+}
+
+func (counted) WriteMappedProfile(w io.Writer) error { return WriteMappedProfile(w) }
+
+// WriteMapped writes a table with a line for each library.
+func (counted) WriteMapped(w io.Writer) error {
+	all, err := Mapped()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "library\tallocator\tresident\taccessible\tmapped\tcalls\t")
+	for _, l := range all {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t\n", l.Name, cmp.Or(l.Allocator, "-"), l.Resident, l.Accessible, l.Mapped, l.Calls)
+	}
+	return t.Flush()
 }
 
 // writeFor writes a profile: if d is not 0 of what changes from now until d has passed, or until

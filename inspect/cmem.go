@@ -81,6 +81,30 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 	sendProfile(w, name, &b)
 }
 
+// serveMapped serves what C code has mapped without malloc: the profile mapped, or mapped.txt.
+func serveMapped(w http.ResponseWriter, name string) {
+	mapper, ok := census.C().(census.CMapper)
+	if !ok || !cmemRuns() {
+		http.Error(w, "module cmem is not in the program, or does nothing", http.StatusNotFound)
+		return
+	}
+	write := mapper.WriteMapped
+	if name == "mapped" {
+		write = mapper.WriteMappedProfile
+	}
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if name == "mapped" {
+		sendProfile(w, name, &b)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // an error is that of a reader who has gone
+}
+
 // The page shows the stacks of the C heap that have grown in each of the last growthIntervals intervals
 // of Options.Growth.
 const (

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -77,7 +78,7 @@ func TestNoCmem(t *testing.T) {
 		}
 	}
 	h := Handler(Options{})
-	for _, name := range []string{"cmem", "cmem.json", "libraries.txt"} {
+	for _, name := range []string{"cmem", "cmem.json", "libraries.txt", "mapped", "mapped.txt"} {
 		if w := ask(h, "GET", name, nil); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", name, w.Code)
 		}
@@ -113,6 +114,24 @@ func TestCmemOff(t *testing.T) {
 		if strings.HasPrefix(name, "cheap_cmem_") {
 			t.Errorf("%s is read", name)
 		}
+	}
+}
+
+func (h cHeap) WriteMapped(w io.Writer) error {
+	_, err := io.WriteString(w, "liba.so")
+	return err
+}
+
+func (h cHeap) WriteMappedProfile(io.Writer) error { return errors.New("there is no /proc") }
+
+func TestCmemMapped(t *testing.T) {
+	withCHeap(t, "", &census.CCounts{})
+	h := Handler(Options{})
+	if w := ask(h, "GET", "mapped.txt", nil); w.Code != http.StatusOK || w.Body.String() != "liba.so" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	if w := ask(h, "GET", "mapped", nil); w.Code != http.StatusInternalServerError {
+		t.Errorf("%d %q", w.Code, w.Body)
 	}
 }
 

@@ -67,6 +67,7 @@ type Options struct {
 //	leaks         the profile of [WriteLeaks], after a collection; see [ServeSuspects]
 //	cmem          the profile of the C heap, in a program that imports module cmem; with seconds=30
 //	              in the query, what changes in the C heap from the request on
+//	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library
 //	growth.json   the stacks of the C heap that keep growing, as the page shows them, as
 //	              [GrowthFigures]; growth.txt as text
 //	history.json  the points of the chart: one for each request of all.json, a second apart
@@ -190,6 +191,8 @@ func (h *handler) find(name string) http.HandlerFunc {
 		return serveSuspectText
 	case "growth.json", "growth.txt":
 		return func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, name == "growth.json") }
+	case "mapped", "mapped.txt":
+		return func(w http.ResponseWriter, _ *http.Request) { serveMapped(w, name) }
 	case "verdict.json", "verdict.txt":
 		return func(w http.ResponseWriter, _ *http.Request) { serveVerdict(w, name == "verdict.json") }
 	case "history.json":

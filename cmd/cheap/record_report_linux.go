@@ -50,6 +50,7 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 	if r.parts != nil {
 		r.parts.report(line, r.mostResident)
 	}
+	r.reportMapped(line)
 	r.reportMovable(line, libraries, c)
 	program := r.args[0]
 	if !strings.Contains(program, "/") {

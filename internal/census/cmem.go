@@ -32,6 +32,15 @@ type CHeap interface {
 	Watch(intervals int) func() []CSuspect
 }
 
+// A CMapper is a CHeap that counts as well what C code maps without malloc.
+type CMapper interface {
+	// WriteMapped writes what each library has mapped, as a table.
+	WriteMapped(w io.Writer) error
+
+	// WriteMappedProfile writes the profile of its stacks, for go tool pprof.
+	WriteMappedProfile(w io.Writer) error
+}
+
 // cHeap holds nil in a program without cmem.
 var cHeap atomic.Pointer[CHeap]
 

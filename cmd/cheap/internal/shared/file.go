@@ -34,6 +34,7 @@ type fields struct {
 	stacks, stackAll, stackC, stackGo, stackClosed, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
 	live, liveVariance, liveSamples, peakLive, peakVariance, peak, closed                            uint64
 	trace                                                                                            uint64
+	mappingStacks, mappingPeak                                                                       uint64
 }
 
 // Size is the length of the file, which has memory only where the library has asked for it.
@@ -190,17 +191,29 @@ func (f *File) Counts() (Counts, error) {
 	return c, r.err
 }
 
-// Sites reads the stacks.
+// Sites reads the stacks that have allocated.
 func (f *File) Sites() ([]heapprofile.Site, error) {
+	d := &f.header().fields
+	return f.sites(d.stacks, d.peak)
+}
+
+// Mappings reads the stacks that have mapped memory without malloc.
+func (f *File) Mappings() ([]heapprofile.Site, error) {
+	d := &f.header().fields
+	return f.sites(d.mappingStacks, d.mappingPeak)
+}
+
+// sites reads the stacks of a list, with a count of its maxima.
+func (f *File) sites(first, peaks uint64) ([]heapprofile.Site, error) {
 	r := &reader{f: f}
 	d := &f.header().fields
 	modules, err := f.modules()
 	if err != nil {
 		return nil, err
 	}
-	closed, peak := r.uint32(d.closed), r.uint64(d.peak)
+	closed, peak := r.uint32(d.closed), r.uint64(peaks)
 	var all []heapprofile.Site
-	for s := r.uint64(d.stacks); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
+	for s := r.uint64(first); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
 		c, goPart := r.uint32(s+d.stackC), r.uint32(s+d.stackGo)
 		if c > 1<<10 || goPart > 1<<10 {
 			return nil, errDamaged

@@ -1,0 +1,55 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cheapgo/cheap/internal/figure"
+)
+
+// leastMapped is from how many bytes on the report has what a library has mapped.
+const leastMapped = 1 << 20
+
+// reportMapped says which libraries have mapped memory without malloc, and how much at most: addresses, of which a part
+// may have no memory.
+func (r *recording) reportMapped(line func(label, format string, args ...any)) {
+	if r.file == nil {
+		return
+	}
+	sites, err := r.file.Mappings()
+	if err != nil {
+		return // the same file was read for the rest of the report
+	}
+	process, err := r.file.Process(r.program)
+	if err != nil {
+		return
+	}
+	type key struct{ library, allocator string }
+	peak, end := map[key]int64{}, map[key]int64{}
+	for i := range sites {
+		s := &sites[i]
+		k := key{process.Library(s), process.Allocator(s)}
+		peak[k] += int64(s.PeakBytes)
+		end[k] += int64(s.AllocBytes - s.FreeBytes)
+	}
+	var all []key
+	for k, n := range peak {
+		if max(n, end[k]) >= leastMapped {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(x, y key) int {
+		return cmp.Or(cmp.Compare(peak[y], peak[x]), cmp.Compare(x.library, y.library), cmp.Compare(x.allocator, y.allocator))
+	})
+	label := "mapped"
+	for _, k := range all[:min(len(all), mostLibraries)] {
+		name := k.library
+		if k.allocator != "" {
+			name += ", by " + k.allocator
+		}
+		line(label, "%10s  %s, without malloc; %s at the end", byteCount(peak[k]), figure.Printable(name), byteCount(end[k]))
+		label = ""
+	}
+}

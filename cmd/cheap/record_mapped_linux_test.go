@@ -1,0 +1,44 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRecordMapped records a program in C that maps memory as a library with an allocator of its own does.
+func TestRecordMapped(t *testing.T) {
+	t.Parallel()
+	const text = `
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+void *volatile kept;
+static __attribute__((noinline)) void *lib_je_pages_map(size_t n) {
+	void *volatile p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p;
+}
+int main(void) {
+	char *p = lib_je_pages_map(24 << 20);
+	munmap(p + (8 << 20), 8 << 20);
+	kept = mremap(p, 8 << 20, 2 << 20, 0);
+	kept = malloc(40 << 20);
+	return 0;
+}
+`
+	program := filepath.Join(t.TempDir(), "program")
+	cc := exec.Command("cc", "-O1", "-x", "c", "-o", program, "-")
+	cc.Stdin = strings.NewReader(text)
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	r := record(t, "-rate", "1", program)
+	want := regexp.MustCompile(`(?m)^  mapped +24\.0 MiB  program, by jemalloc \(lib_je_\), without malloc; 10\.0 MiB at the end\n  [a-z]`)
+	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40 MiB in use\n") {
+		t.Errorf("code %d, no %s in\n%s", r.code, want, r.stderr)
+	}
+}
