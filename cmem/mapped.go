@@ -25,7 +25,8 @@ type MappedLibrary struct {
 // Mapped returns what each library has mapped, without malloc: those with the most in memory first. A library with an
 // allocator of its own, as that of DuckDB, has its blocks there; an engine of wasm its linear memories; a database its
 // files. Mappings that the C library makes for itself do not count, as those of malloc and of the stacks of threads; nor
-// do those of the runtime of Go. Calls of the system that pass by the C library are not seen. A mapping belongs to
+// do those of the runtime of Go. Calls of the system that pass by the C library are not
+// seen, as those of rustix, by which wasmtime maps its memories. A mapping belongs to
 // the library as in [Libraries]; if malloc is an allocator that was preloaded, to that one.
 //
 // A mapping is sampled as a block of malloc is: see [SetRate]. A thread that makes mappings all the time has fewer
