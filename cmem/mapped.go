@@ -23,7 +23,7 @@ type MappedLibrary struct {
 }
 
 // Mapped returns what each library has mapped, without malloc: those with the most in memory first. A library with an
-// allocator of its own, as that of DuckDB, has its blocks there; an engine of wasm its linear memories; a database its
+// allocator of its own, has its blocks there; an engine of wasm its linear memories; a database its
 // files. Mappings that the C library makes for itself do not count, as those of malloc and of the stacks of threads; nor
 // do those of the runtime of Go. Calls of the system that pass by the C library are not
 // seen, as those of rustix, by which wasmtime maps its memories. A mapping belongs to
