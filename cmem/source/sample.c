@@ -153,16 +153,18 @@ void cmem_forget(void *p) {
 
 // Mappings are made less often than blocks, and each costs a call of the system. So whether one is sampled is drawn by
 // itself, and a thread needs no record. A thread that makes and ends mappings all the time would spend most of its time
-// with their stacks. So it has credit for some samples at once, and for one more in every quiet nanoseconds. While it
-// has none, its rate is a power of two higher. The rate does not depend on the mapping for which it is used, so the
+// with their stacks. So it has credit for some samples at once, and for one more in every quiet nanoseconds, or in the time that
+// the last ones have taken, times share. While it has none, its rate is a power of two higher. The rate does not depend on the mapping for which it is used, so the
 // estimates are without bias.
 static uint64_t mmaps, munmaps;
 
-enum { quiet = 250000, at_once = 256, most_slower = 20 };
+enum { quiet = 250000, at_once = 128, share = 100, most_slower = 20 };
 static __thread struct {
 	uint64_t random;
 	int64_t paid;    // until when samples are paid for; ahead of now: there is no credit
+	int64_t began;   // when the last sample began
 	uint32_t slower; // the logarithm
+	uint32_t drawn;  // mappings, while it is not 0
 } drawing __attribute__((tls_model("initial-exec")));
 
 static int64_t now(void) {
@@ -174,8 +176,16 @@ static int64_t now(void) {
 // pay takes the credit for a sample, and returns 0 if there was none.
 static int pay(void) {
 	int64_t at = now(), least = at - (int64_t)at_once * quiet;
+	drawing.began = at;
 	drawing.paid = (drawing.paid < least ? least : drawing.paid) + quiet;
 	return drawing.paid <= at;
+}
+
+// paid takes the rest, when the sample was taken.
+static void paid(void) {
+	int64_t took = now() - drawing.began;
+	if (took > quiet / share)
+		drawing.paid += (took < 100 * quiet / share ? took : 100 * quiet / share) * share - quiet;
 }
 
 // draw returns the weight of a mapping of n bytes, or 0 if it is not sampled.
@@ -185,7 +195,8 @@ static double draw(size_t n) {
 	if (r <= 1)
 		return r;
 	if (drawing.slower > 0) {
-		int64_t at = now();
+		enum { clock_each = 16 };
+		int64_t at = ++drawing.drawn % clock_each == 0 ? now() : 0;
 		while (drawing.slower > 0 && at - drawing.paid > 8 * quiet) {
 			drawing.slower--;
 			drawing.paid += 4 * quiet;
@@ -231,6 +242,7 @@ void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
 			lost++;
 		cmem_unlock(&old);
 	}
+	paid();
 	errno = saved;
 }
 
@@ -254,6 +266,7 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 		s = cmem_thread_stack(pcs, c, go);
 		cmem_unlock(&old);
 	}
+	paid();
 	errno = saved;
 	return s;
 }

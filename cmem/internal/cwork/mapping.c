@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 // cwork_map maps below that many frames of C.
@@ -31,8 +32,11 @@ __attribute__((noinline)) void *cwork_je_pages_map(size_t n) {
 	return p;
 }
 
-// cwork_map_pairs makes and ends mappings, by the C library or by the system.
-void cwork_map_pairs(int pairs, size_t n, int by_system, int touched) {
+// cwork_map_pairs makes and ends mappings, by the C library or by the system. It returns the nanoseconds of processor
+// time.
+int64_t cwork_map_pairs(int pairs, size_t n, int by_system, int touched) {
+	struct timespec from, to;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
 	for (int i = 0; i < pairs; i++) {
 		int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 		char *p = by_system ? (char *)syscall(SYS_mmap, 0, n, prot, flags, -1, 0) : mmap(0, n, prot, flags, -1, 0);
@@ -43,6 +47,8 @@ void cwork_map_pairs(int pairs, size_t n, int by_system, int touched) {
 		else
 			munmap(p, n);
 	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+	return (to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
 }
 
 // cwork_mappings makes, cuts, moves and ends mappings of its own, whose pages have their numbers. It returns how many

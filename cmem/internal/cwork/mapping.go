@@ -10,12 +10,15 @@ void *cwork_map(int depth, void *at, size_t n, int prot, int flags);
 void *cwork_remap(int depth, void *old, size_t was, size_t n, void *at);
 int cwork_unmap(void *p, size_t n);
 void *cwork_je_pages_map(size_t n);
-void cwork_map_pairs(int pairs, size_t n, int by_system, int touched);
+int64_t cwork_map_pairs(int pairs, size_t n, int by_system, int touched);
 int cwork_mappings(int rounds, uint32_t random);
 */
 import "C"
 
-import "unsafe"
+import (
+	"time"
+	"unsafe"
+)
 
 // Map maps memory below that many frames of C: with the flags of MAP_ANONYMOUS and others. It returns nil if it
 // cannot.
@@ -34,10 +37,11 @@ func Unmap(p unsafe.Pointer, n int) bool { return C.cwork_unmap(p, C.size_t(n)) 
 // MapJemalloc maps by a function that has a name like one of jemalloc.
 func MapJemalloc(n int) unsafe.Pointer { return C.cwork_je_pages_map(C.size_t(n)) }
 
-// MapPairs makes and ends so many mappings, by the C library or by the system, and writes to their pages.
-func MapPairs(pairs, n int, bySystem, touched bool) {
+// MapPairs makes and ends so many mappings, by the C library or by the system, and writes to their pages. It returns the
+// processor time.
+func MapPairs(pairs, n int, bySystem, touched bool) time.Duration {
 	number := map[bool]C.int{true: 1}
-	C.cwork_map_pairs(C.int(pairs), C.size_t(n), number[bySystem], number[touched])
+	return time.Duration(C.cwork_map_pairs(C.int(pairs), C.size_t(n), number[bySystem], number[touched]))
 }
 
 // Mappings makes, cuts, moves and ends mappings. It returns how many of their pages were wrong.
