@@ -150,28 +150,41 @@ var findTables = sync.OnceValue(func() *tables {
 		return nil
 	}
 	record := uintptr(unsafe.Pointer(runtime.FuncForPC(first.Entry)))
-	areas := dataOfProgram()
-	readable := func(from, n uintptr) bool {
-		return slices.ContainsFunc(areas, func(a []uintptr) bool {
-			start := uintptr(unsafe.Pointer(unsafe.SliceData(a)))
-			return from >= start && from-start < uintptr(len(a))*word-n
-		})
+	areas, memory := dataOfProgram()
+	if memory == nil {
+		return nil
 	}
-	for _, area := range areas {
-		// Where the runtime keeps the slice of the records, that of pctab is before it, and the address of the trees behind.
-		for i := 3; i+3 < len(area); i++ {
-			from, n := area[i], area[i+1]
-			if record < from || record-from >= n || n != area[i+2] || area[i-2] != area[i-1] {
-				continue
+	defer memory.Close()
+	readable := func(from, n uintptr) bool {
+		return slices.ContainsFunc(areas, func(a area) bool { return from >= a.from && from < a.to && a.to-from > n })
+	}
+	// try returns the tables if word i of the program's data is where the runtime keeps the slice of the records: that of
+	// pctab is before it, and the address of the trees behind.
+	try := func(data []uintptr, i int) *tables {
+		from, n := data[i], data[i+1]
+		if record < from || record-from >= n || n != data[i+2] || data[i-2] != data[i-1] {
+			return nil
+		}
+		t := &tables{records: from, recordsEnd: from + n, pctab: data[i-3]}
+		f, ok := t.function(known[0])
+		if !ok || !readable(f.numbers, mostNumbers) {
+			return nil
+		}
+		for _, t.trees = range data[i+3 : min(i+wordsBehind, len(data))] {
+			if readable(t.trees+f.tree, mostInlined*callBytes) && slices.Equal(t.inlined(known[0]), known[:3]) {
+				return t
 			}
-			t := &tables{records: from, recordsEnd: from + n, pctab: area[i-3]}
-			f, ok := t.function(known[0])
-			if !ok || !readable(f.numbers, 1) {
-				continue
-			}
-			for _, trees := range area[i+3 : min(i+64, len(area))] {
-				t.trees = trees
-				if readable(trees+f.tree, 64*callBytes) && slices.Equal(t.inlined(known[0]), known[:3]) {
+		}
+		return nil
+	}
+	buffer := make([]uintptr, 8<<10)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&buffer[0])), len(buffer)*int(word))
+	for _, a := range areas {
+		for from := a.from; from < a.to; from += uintptr(len(bytes)) - (wordsBefore+wordsBehind)*word {
+			n, _ := memory.ReadAt(bytes[:min(uintptr(len(bytes)), a.to-from)], int64(from)) // what other goroutines write as well
+			data := buffer[:n/int(word)]
+			for i := wordsBefore; i+3 < len(data); i++ {
+				if t := try(data, i); t != nil {
 					return t
 				}
 			}
@@ -180,26 +193,33 @@ var findTables = sync.OnceValue(func() *tables {
 	return nil
 })
 
-const word = unsafe.Sizeof(uintptr(0))
+const (
+	word                     = unsafe.Sizeof(uintptr(0))
+	wordsBefore, wordsBehind = 3, 64   // the words around the slice of the records that are looked at
+	mostNumbers              = 4 << 10 // bytes of a table that are read
+)
 
-// dataOfProgram returns the memory of the program's file that is not code. What the program may write, or might when it
-// was loaded, comes first: the runtime has its slices there.
-func dataOfProgram() (all [][]uintptr) {
-	f, err := os.Open("/proc/self/maps")
+// An area is a range of addresses.
+type area struct{ from, to uintptr }
+
+// dataOfProgram returns where the program's file is mapped that is not code, and the memory of this process. What the
+// program may write, or might when it was loaded, comes first: the runtime has its slices there.
+func dataOfProgram() (all []area, memory *os.File) {
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	defer f.Close()
+	defer maps.Close()
 	program, _ := os.Readlink("/proc/self/exe")
-	_ = procfs.Mappings(f, func(m procfs.Mapping) bool { // without them there are no tables
+	_ = procfs.Mappings(maps, func(m procfs.Mapping) bool { // without them there are no tables
 		if m.Read && !m.Exec && m.Name == program {
-			start := uintptr(m.Start)
-			all = append(all, unsafe.Slice((*uintptr)(*(*unsafe.Pointer)(unsafe.Pointer(&start))), (uintptr(m.End)-start)/word))
+			all = append(all, area{uintptr(m.Start), uintptr(m.End)})
 		}
 		return true
 	})
 	slices.Reverse(all)
-	return all
+	memory, _ = os.Open("/proc/self/mem")
+	return all, memory
 }
 
 // inlinedTwice writes the return addresses of the call of runtime.Callers, of two functions that are inlined and of
