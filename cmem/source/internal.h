@@ -366,9 +366,14 @@ static inline double cmem_variance(double weight, double n) { return weight * (w
 // cmem_mapping_began adds n bytes of a sampled mapping to the sums of a stack, and returns it, or 0 if there is no
 // memory. cmem_mapping_ended takes off bytes, and what they add to the variance. The caller holds the lock.
 hidden struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n);
+hidden void cmem_mapping_ended(struct cmem_stack *s, double bytes, double variance);
+
 // cmem_thread_stack returns a stack that has made a thread, or 0 if there is no memory. The caller holds the lock.
 hidden struct cmem_stack *cmem_thread_stack(const uintptr_t *pcs, uint32_t c, uint32_t go);
-hidden void cmem_mapping_ended(struct cmem_stack *s, double bytes, double variance);
+
+// cmem_mapping_none is called when no sampled mapping is left, so that what sums have lost by rounding does not stay.
+// The caller holds the lock.
+hidden void cmem_mapping_none(void);
 
 // cmem_live returns the bytes in use that the samples of blocks or mappings stand for, and the variance of that. The
 // caller holds the lock.

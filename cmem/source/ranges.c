@@ -20,6 +20,7 @@ struct range {
 };
 
 in_shared static struct range *root, *unused;
+in_shared static uint64_t in_use; // ranges, with those that are taken out
 
 // The sizes of units are 1 << 16, 1 << 20 and so on.
 enum { sizes = 11, first_size = 16, next_size = 4, most_units = 64, filter_size = 1 << 15 };
@@ -153,6 +154,7 @@ static void cut(uintptr_t at) {
 	struct range *second = new_range();
 	enter(last, -1);
 	if (second) {
+		in_use++;
 		second->from = at;
 		second->to = last->to;
 		second->stack = last->stack;
@@ -178,6 +180,7 @@ int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t
 		drop(r);
 		return 0;
 	}
+	in_use++;
 	r->from = from;
 	r->to = to;
 	r->stack = s;
@@ -206,6 +209,8 @@ static void end(struct range *r) {
 	double n = r->to - r->from;
 	cmem_mapping_ended(r->stack, r->weight * n, cmem_variance(r->weight, n));
 	drop(r);
+	if (--in_use == 0)
+		cmem_mapping_none();
 }
 
 void cmem_ranges_put(struct range *all, uintptr_t by, uintptr_t last) {

@@ -173,6 +173,15 @@ static int64_t now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+// set_slower sets by how much the rate is higher: the more is not paid, the higher.
+static void set_slower(int64_t at) {
+	int64_t debt = drawing.paid - at;
+	uint32_t slower = debt > 0;
+	for (debt /= 8 * quiet; debt > 0 && slower < most_slower; debt /= 2)
+		slower++;
+	drawing.slower = slower;
+}
+
 // pay takes the credit for a sample, and returns 0 if there was none.
 static int pay(void) {
 	int64_t at = now(), least = at - (int64_t)at_once * quiet;
@@ -183,34 +192,32 @@ static int pay(void) {
 
 // paid takes the rest, when the sample was taken.
 static void paid(void) {
-	int64_t took = now() - drawing.began;
+	if (drawing.began == 0)
+		return;
+	int64_t at = now(), took = at - drawing.began;
+	drawing.began = 0;
 	if (took > quiet / share)
 		drawing.paid += (took < 100 * quiet / share ? took : 100 * quiet / share) * share - quiet;
+	set_slower(at);
 }
 
 // draw returns the weight of a mapping of n bytes, or 0 if it is not sampled.
 static double draw(size_t n) {
+	enum { clock_each = 16 };
 	int64_t r = __atomic_load_n(&rate, __ATOMIC_RELAXED);
 	uint64_t x = drawing.random;
 	if (r <= 1)
 		return r;
-	if (drawing.slower > 0) {
-		enum { clock_each = 16 };
-		int64_t at = ++drawing.drawn % clock_each == 0 ? now() : 0;
-		while (drawing.slower > 0 && at - drawing.paid > 8 * quiet) {
-			drawing.slower--;
-			drawing.paid += 4 * quiet;
-		}
-		r <<= drawing.slower;
-	}
+	if (drawing.slower > 0 && ++drawing.drawn % clock_each == 0)
+		set_slower(now());
+	r <<= drawing.slower;
 	if (x == 0)
 		x = ((uintptr_t)&drawing ^ now()) * 2685821657736338717u | 1;
 	x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
 	drawing.random = x;
 	if ((double)n < 32.0 * r && ((x * 2685821657736338717u >> 11) + 1) * 0x1p-53 > -expm1(-(double)n / r))
 		return 0;
-	if (!pay() && drawing.slower < most_slower)
-		drawing.slower++;
+	pay();
 	return cmem_weight(n, r);
 }
 
@@ -254,6 +261,7 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 		return 0;
 	if (!pay()) {
 		drawing.paid -= quiet; // nothing is taken
+		drawing.began = 0;
 		return 0;
 	}
 	int saved = errno;

@@ -211,6 +211,8 @@ void cmem_mapping_ended(struct cmem_stack *s, double bytes, double var) {
 	in_use(cmem_of_mmap, -bytes, -var);
 }
 
+void cmem_mapping_none(void) { stacks[cmem_of_mmap].live = stacks[cmem_of_mmap].var = 0; }
+
 void cmem_end(void *p) {
 	struct live *l = find((uintptr_t)p);
 	if (l) {

@@ -3,6 +3,7 @@
 // C code that maps memory.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,27 @@ __attribute__((noinline)) void *cwork_remap(int depth, void *old, size_t was, si
 	int flags = at ? MREMAP_MAYMOVE | MREMAP_FIXED : MREMAP_MAYMOVE;
 	void *volatile p = depth > 0 ? cwork_remap(depth - 1, old, was, n, at) : mremap(old, was, n, flags, at);
 	return p == MAP_FAILED ? 0 : p;
+}
+
+struct all {
+	void **p;
+	const size_t *n;
+	int count;
+};
+
+static void *map_all(void *arg) {
+	struct all *a = arg;
+	for (int i = 0; i < a->count; i++)
+		a->p[i] = cwork_map(0, 0, a->n[i], PROT_READ | PROT_WRITE, 0);
+	return 0;
+}
+
+// cwork_map_all makes mappings of these sizes in a thread that has made none before.
+void cwork_map_all(void **p, const size_t *n, int count) {
+	struct all a = {p, n, count};
+	pthread_t t;
+	if (pthread_create(&t, 0, map_all, &a) == 0)
+		pthread_join(t, 0);
 }
 
 int cwork_unmap(void *p, size_t n) { return munmap(p, n); }

@@ -8,6 +8,7 @@ package cwork
 
 void *cwork_map(int depth, void *at, size_t n, int prot, int flags);
 void *cwork_remap(int depth, void *old, size_t was, size_t n, void *at);
+void cwork_map_all(void **p, const size_t *n, int count);
 int cwork_unmap(void *p, size_t n);
 void *cwork_je_pages_map(size_t n);
 int64_t cwork_map_pairs(int pairs, size_t n, int by_system, int touched);
@@ -29,6 +30,13 @@ func Map(depth int, at unsafe.Pointer, n, prot, flags int) unsafe.Pointer {
 // Remap changes the length of a mapping, which may move: to that address if it is not nil.
 func Remap(depth int, old unsafe.Pointer, was, n int, at unsafe.Pointer) unsafe.Pointer {
 	return C.cwork_remap(C.int(depth), old, C.size_t(was), C.size_t(n), at)
+}
+
+// MapAll makes mappings of these sizes in a thread that has made none before.
+func MapAll(sizes []uintptr) []unsafe.Pointer {
+	all := make([]unsafe.Pointer, len(sizes))
+	C.cwork_map_all(&all[0], (*C.size_t)(unsafe.Pointer(&sizes[0])), C.int(len(all)))
+	return all
 }
 
 // Unmap reports whether it could.
