@@ -150,11 +150,7 @@ var findTables = sync.OnceValue(func() *tables {
 		return nil
 	}
 	record := uintptr(unsafe.Pointer(runtime.FuncForPC(first.Entry)))
-	areas, memory := dataOfProgram()
-	if memory == nil {
-		return nil
-	}
-	defer memory.Close()
+	areas := dataOfProgram()
 	readable := func(from, n uintptr) bool {
 		return slices.ContainsFunc(areas, func(a area) bool { return from >= a.from && from < a.to && a.to-from > n })
 	}
@@ -178,11 +174,10 @@ var findTables = sync.OnceValue(func() *tables {
 		return nil
 	}
 	buffer := make([]uintptr, 8<<10)
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&buffer[0])), len(buffer)*int(word))
 	for _, a := range areas {
-		for from := a.from; from < a.to; from += uintptr(len(bytes)) - (wordsBefore+wordsBehind)*word {
-			n, _ := memory.ReadAt(bytes[:min(uintptr(len(bytes)), a.to-from)], int64(from)) // what other goroutines write as well
-			data := buffer[:n/int(word)]
+		for from := a.from; from < a.to; from += uintptr(len(buffer)-wordsBefore-wordsBehind) * word {
+			data := buffer[:min(uintptr(len(buffer)), (a.to-from)/word)]
+			copyWords(data, from)
 			for i := wordsBefore; i+3 < len(data); i++ {
 				if t := try(data, i); t != nil {
 					return t
@@ -202,12 +197,23 @@ const (
 // An area is a range of addresses.
 type area struct{ from, to uintptr }
 
-// dataOfProgram returns where the program's file is mapped that is not code, and the memory of this process. What the
+// copyWords copies variables of the program, which other goroutines may write meanwhile: whatever is read is not trusted.
+//
+//go:norace
+//go:nocheckptr
+func copyWords(to []uintptr, from uintptr) {
+	for i := range to {
+		word := from + uintptr(i)*word
+		to[i] = *(*uintptr)(*(*unsafe.Pointer)(unsafe.Pointer(&word)))
+	}
+}
+
+// dataOfProgram returns where the program's file is mapped that is not code. It stays mapped. What the
 // program may write, or might when it was loaded, comes first: the runtime has its slices there.
-func dataOfProgram() (all []area, memory *os.File) {
+func dataOfProgram() (all []area) {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	defer maps.Close()
 	program, _ := os.Readlink("/proc/self/exe")
@@ -218,8 +224,7 @@ func dataOfProgram() (all []area, memory *os.File) {
 		return true
 	})
 	slices.Reverse(all)
-	memory, _ = os.Open("/proc/self/mem")
-	return all, memory
+	return all
 }
 
 // inlinedTwice writes the return addresses of the call of runtime.Callers, of two functions that are inlined and of

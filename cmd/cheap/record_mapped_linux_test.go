@@ -38,7 +38,7 @@ int main(void) {
 	}
 	r := record(t, "-rate", "1", program)
 	want := regexp.MustCompile(`(?m)^  mapped +24\.0 MiB  program, by jemalloc \(lib_je_\), without malloc; 10\.0 MiB at the end\n  [a-z]`)
-	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40 MiB in use\n") {
+	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40.0 MiB in use\n") {
 		t.Errorf("code %d, no %s in\n%s", r.code, want, r.stderr)
 	}
 }

@@ -32,6 +32,8 @@ void cmem_set_go_code(uintptr_t from, uintptr_t to) {
 	__atomic_store_n(&text, from, __ATOMIC_RELEASE);
 }
 
+int cmem_knows_go(void) { return __atomic_load_n(&text, __ATOMIC_RELAXED) != 0; }
+
 int cmem_is_go(uintptr_t pc) {
 	uintptr_t from = __atomic_load_n(&text, __ATOMIC_ACQUIRE);
 	return from != 0 && pc >= from && pc < etext;

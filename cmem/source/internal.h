@@ -274,6 +274,9 @@ struct gowalk {
 // cmem_is_go reports whether the address is one of Go code.
 hidden int cmem_is_go(uintptr_t pc);
 
+// cmem_knows_go reports whether it is known where that lies.
+hidden int cmem_knows_go(void);
+
 // cmem_go_frames adds the frames of the goroutine that has called C on this thread. The frames of C end at pc
 // in Go code, with that stack pointer; or, if pc is 0, somewhere else. It returns the number of frames.
 hidden uint32_t cmem_go_frames(struct gowalk *w, uintptr_t pc, uintptr_t sp);

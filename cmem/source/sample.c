@@ -259,6 +259,8 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 	sigset_t old;
 	if (!enabled || busy || __atomic_load_n(&rate, __ATOMIC_RELAXED) == 0 || cmem_unwinds(caller))
 		return 0;
+	if (!preloaded && !cmem_knows_go())
+		return 0; // the runtime of Go has not begun yet, and starts threads
 	if (!pay()) {
 		drawing.paid -= quiet; // nothing is taken
 		drawing.began = 0;
