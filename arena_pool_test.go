@@ -31,8 +31,10 @@ func TestPooledArenaIsReused(t *testing.T) {
 		t.Errorf("%v Go allocations", n)
 	}
 	calls := runtime.NumCgoCall()
-	GetArena().Put()
-	if n := runtime.NumCgoCall() - calls; n != 0 {
+	for range 100 {
+		GetArena().Put()
+	}
+	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }

@@ -328,7 +328,7 @@ func TestArenaHotPath(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%v Go allocations", n)
 	}
-	if n := runtime.NumCgoCall() - calls; n != 0 {
+	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }

@@ -187,7 +187,7 @@ func TestFixedBlockHotPath(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v Go allocations", n)
 	}
-	if n := runtime.NumCgoCall() - calls; n != 0 {
+	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }

@@ -108,6 +108,14 @@ func verdictIn(output, before string) string {
 	return verdict
 }
 
+// stronger reports whether a mistake was noticed sooner than the table says. It is where the system
+// takes pages from the process with their memory: a use of them faults, and they are zero when they
+// come back.
+func stronger(verdict, said string) bool {
+	order := []string{"no", "later", "now", "fault"}
+	return slices.Index(order, verdict) > slices.Index(order, said) && slices.Index(order, said) >= 0
+}
+
 // TestAttacks runs each attack in a process of its own, and compares what came of it with the
 // table in docs/attacks.md: in a program of -asan whose heaps are watched with the second one, and
 // else with the first. Whatever the table says, no process crashes, and no wrong pointer goes
@@ -169,6 +177,9 @@ func TestAttacks(t *testing.T) {
 						t.Errorf("%d bytes: %s, whatever the table says\n%s", attackSizes[i], verdict, printed[i])
 					}
 					at := 3*column.group + i
+					if osmem.DecommitRevokes && stronger(verdict, cells[at]) {
+						continue
+					}
 					if cells[at] != verdict && !*updateAttacks {
 						t.Errorf("%d bytes, column %d: %s, the table says %s\n%s", attackSizes[i], 1+at, verdict, cells[at], printed[i])
 					}

@@ -64,7 +64,7 @@ func TestHotPathCgo(t *testing.T) {
 		for range 1000 {
 			f()
 		}
-		if n := runtime.NumCgoCall() - before; n != 0 {
+		if n := runtime.NumCgoCall() - before; n > fewCgoCalls() {
 			t.Errorf("%s: %d cgo calls in 1000 rounds", name, n)
 		}
 	}

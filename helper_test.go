@@ -19,6 +19,25 @@ import (
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
+// fewCgoCalls is what runtime.NumCgoCall may count in 100 rounds or more that call no C. On Windows it
+// counts calls of the system as well, of which a heap makes a few for its memory.
+func fewCgoCalls() int64 {
+	if runtime.GOOS == "windows" {
+		return 10
+	}
+	return 0
+}
+
+// faulted reports whether the output of a child is that of Go's runtime after a fault.
+func faulted(output string) bool {
+	for _, signal := range []string{"SIGSEGV", "SIGBUS", "[signal 0xc0000005"} { // the last is of Windows
+		if strings.Contains(output, signal) {
+			return true
+		}
+	}
+	return false
+}
+
 // fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
 // fills what it gives out with garbage, and knows what is live. Blocks are
 // aligned to 16 and no better, unless AlignedMalloc is asked.

@@ -23,6 +23,7 @@ import (
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -230,6 +231,10 @@ func TestWriteLeaks(t *testing.T) {
 	var file bytes.Buffer
 	if err := WriteLeaks(&file); err != nil {
 		t.Fatal(err)
+	}
+	if testchild.NoGo() {
+		mustBeLeaks(t, &file)
+		return
 	}
 	name := filepath.Join(t.TempDir(), "leaks.pb.gz")
 	if err := os.WriteFile(name, file.Bytes(), 0o666); err != nil {

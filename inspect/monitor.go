@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cheapgo/cheap/internal/guard"
 )
@@ -132,7 +131,7 @@ const sharedFile = 3
 func awaitCrash(report func(Crash)) {
 	// A signal for the terminal's process group reaches both processes. Signals are caught and not set
 	// to be ignored, because a process that report starts would ignore them, too.
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(make(chan os.Signal, 1), terminalSignals...)
 	shared := os.NewFile(sharedFile, "guarded blocks")
 	defer shared.Close()
 	text, err := io.ReadAll(os.Stdin)

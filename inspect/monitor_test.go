@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,18 @@ func runGuarded(t *testing.T, program, mistake string) (output string, failed bo
 	return strings.ReplaceAll(string(out), "\r", ""), err != nil
 }
 
+// unmonitored reports whether the system has no monitor. Then Monitor has to say so.
+func unmonitored(t *testing.T) bool {
+	t.Helper()
+	if runtime.GOOS != "windows" {
+		return false
+	}
+	if err := Monitor(nil); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Monitor: %v", err)
+	}
+	return true
+}
+
 // reported is what the monitor says of the mistakes of the program.
 var reported = regexp.MustCompile(`(?m)^cheap: the block at 0x[0-9a-f]+ \(64 bytes\) was accessed after it was freed, at byte 8; .*
 allocated by
@@ -53,7 +66,7 @@ freed by
 // fault was, in Go and in C, also if the system places the code of each process elsewhere;
 // and nothing of another end.
 func TestMonitor(t *testing.T) {
-	if osmem.GoBacked {
+	if osmem.GoBacked || unmonitored(t) {
 		return // there are no guarded blocks
 	}
 	t.Setenv("TMPDIR", t.TempDir())
@@ -78,7 +91,7 @@ func TestMonitor(t *testing.T) {
 
 // TestMonitorCalls has the monitor call a function.
 func TestMonitorCalls(t *testing.T) {
-	if osmem.GoBacked {
+	if osmem.GoBacked || unmonitored(t) {
 		return
 	}
 	out, status := testchild.Run(t, func() {
@@ -103,7 +116,7 @@ func TestMonitorCalls(t *testing.T) {
 // TestMonitorEnvironment has a program that changes its environment before it calls Monitor,
 // and a function that starts a program, which has no monitor.
 func TestMonitorEnvironment(t *testing.T) {
-	if osmem.GoBacked || testchild.Emulated() {
+	if osmem.GoBacked || testchild.Emulated() || unmonitored(t) {
 		return
 	}
 	out, status := testchild.Run(t, func() {
@@ -156,7 +169,7 @@ func TestFaultIn(t *testing.T) {
 // TestGuardDocument compares the part of docs/memory.md about guard pages with the program
 // that it shows, and with what that prints.
 func TestGuardDocument(t *testing.T) {
-	if osmem.GoBacked {
+	if osmem.GoBacked || unmonitored(t) {
 		return
 	}
 	page, err := os.ReadFile("../docs/memory.md")

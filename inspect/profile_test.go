@@ -19,6 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/own"
 	"github.com/google/pprof/profile"
 )
@@ -220,6 +221,9 @@ func TestProfileExact(t *testing.T) {
 
 // TestProfileCommand has go tool pprof read the profile.
 func TestProfileCommand(t *testing.T) {
+	if testchild.NoGo() {
+		return // no pprof
+	}
 	withRate(t, 1)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("command")})
 	leakInProfile(h, 1000)

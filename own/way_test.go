@@ -88,8 +88,8 @@ func main() {
 // TestWay follows forgotten owners on their way to their release, and compares the calls
 // from one package to another with the lists in internal/batch/way.go.
 func TestWay(t *testing.T) {
-	if race.Build || percpu.Portable || osmem.GoBacked || testchild.Emulated() {
-		return // the program is built without tags and for this processor, so it is the same one
+	if race.Build || percpu.Portable || osmem.GoBacked || testchild.Emulated() || testchild.NoGo() {
+		return // the program is built without tags and for this processor, so it is the same one, or cannot be built
 	}
 	var seal, release []testtrace.Call
 	for _, c := range testtrace.Run(t, forgetting) {

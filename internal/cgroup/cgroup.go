@@ -5,12 +5,15 @@ package cgroup
 import (
 	"bytes"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 
 	"github.com/cheapgo/cheap/internal/procfs"
 )
+
+// Names of files are the kernel's, with slashes. So package path parses them: where it was
+// path/filepath, a loop to the root never ended on a Windows that shows /proc, as Wine does.
 
 // A Dir is the directory of a cgroup, with the names of its files and of lines of memory.stat.
 type Dir struct {
@@ -24,7 +27,7 @@ type Dir struct {
 // out. root is the root of the file system. In a container some of them may not exist: /proc may have the
 // names that they have outside of the container.
 func Dirs(root string) (all []Dir) {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	text, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return nil
 	}
@@ -41,8 +44,8 @@ func Dirs(root string) (all []Dir) {
 			}
 			mount, dir = "sys/fs/cgroup/memory", Dir{"", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", false}
 		}
-		for at := filepath.Clean("/" + parts[2]); ; at = filepath.Dir(at) {
-			dir.Path = filepath.Join(root, mount, at)
+		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
+			dir.Path = path.Join(root, mount, at)
 			all = append(all, dir)
 			if at == "/" {
 				break
