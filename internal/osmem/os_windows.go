@@ -43,7 +43,24 @@ func sysCommit(addr, size uintptr) error {
 
 func sysDecommit(addr, size uintptr) {
 	if fault(OpDecommit, size) != nil || windows.VirtualFree(addr, size, windows.MEM_DECOMMIT) != nil {
-		clear(unsafe.Slice((*byte)(Pointer(addr)), size)) // the pages stay, but read as zero
+		clearCommitted(addr, size) // the pages stay, but read as zero
+	}
+}
+
+// clearCommitted clears what is committed of size bytes at addr. Between, pages may be reserved that an
+// earlier Decommit has taken: they would fault, and are zero when they come back.
+func clearCommitted(addr, size uintptr) {
+	for end := addr + size; addr < end; {
+		n := end - addr
+		var m windows.MemoryBasicInformation
+		err := windows.VirtualQuery(addr, &m, unsafe.Sizeof(m))
+		if err == nil {
+			n = min(n, m.BaseAddress+m.RegionSize-addr)
+		}
+		if err != nil || m.State == windows.MEM_COMMIT { // a fault is better than bytes that are left
+			clear(unsafe.Slice((*byte)(Pointer(addr)), n))
+		}
+		addr += n
 	}
 }
 
