@@ -2,8 +2,11 @@ package cheap
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
 )
 
 // hotPaths are the calls that promise neither a Go allocation nor a cgo call.
@@ -57,14 +60,19 @@ func TestHotPathAllocs(t *testing.T) {
 	}
 }
 
-// TestHotPathCgo looks for cgo calls.
+// TestHotPathCgo looks for cgo calls. On Windows, which counts calls of the system, each span that is
+// taken is committed by one.
 func TestHotPathCgo(t *testing.T) {
 	for name, f := range hotPaths(t) {
 		before := runtime.NumCgoCall()
 		for range 1000 {
 			f()
 		}
-		if n := runtime.NumCgoCall() - before; n > fewCgoCalls() {
+		most := fewCgoCalls()
+		if osmem.DecommitRevokes && (name == "large" || strings.HasSuffix(name, "not cached")) {
+			most += 1000
+		}
+		if n := runtime.NumCgoCall() - before; n > most {
 			t.Errorf("%s: %d cgo calls in 1000 rounds", name, n)
 		}
 	}
