@@ -19,7 +19,7 @@ func twoDefers(content string) {
 		c = C.CString(content)
 		defer C.free(unsafe.Pointer(c))
 	}
-	local := C.CString(content) // want `never freed`
+	local := C.CString(content)     // want `never freed`
 	defer C.free(unsafe.Pointer(c)) // want `c is freed twice: line 20 frees it as well`
 	use(local)
 }
