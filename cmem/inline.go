@@ -150,7 +150,7 @@ var findTables = sync.OnceValue(func() *tables {
 		return nil
 	}
 	record := uintptr(unsafe.Pointer(runtime.FuncForPC(first.Entry)))
-	areas := dataOfProgram()
+	areas := areasOfProgram()
 	readable := func(from, n uintptr) bool {
 		return slices.ContainsFunc(areas, func(a area) bool { return from >= a.from && from < a.to && a.to-from > n })
 	}
@@ -175,6 +175,9 @@ var findTables = sync.OnceValue(func() *tables {
 	}
 	buffer := make([]uintptr, 8<<10)
 	for _, a := range areas {
+		if a.code {
+			continue
+		}
 		for from := a.from; from < a.to; from += uintptr(len(buffer)-wordsBefore-wordsBehind) * word {
 			data := buffer[:min(uintptr(len(buffer)), (a.to-from)/word)]
 			copyWords(data, from)
@@ -195,7 +198,10 @@ const (
 )
 
 // An area is a range of addresses.
-type area struct{ from, to uintptr }
+type area struct {
+	from, to uintptr
+	code     bool // with code, and perhaps with constants: some linkers put both into one area
+}
 
 // copyWords copies variables of the program, which other goroutines may write meanwhile: whatever is read is not trusted.
 //
@@ -208,9 +214,9 @@ func copyWords(to []uintptr, from uintptr) {
 	}
 }
 
-// dataOfProgram returns where the program's file is mapped that is not code. It stays mapped. What the
-// program may write, or might when it was loaded, comes first: the runtime has its slices there.
-func dataOfProgram() (all []area) {
+// areasOfProgram returns where the program's file is mapped. It stays mapped. What the program may write, or might
+// when it was loaded, comes first: the runtime has its slices there.
+func areasOfProgram() (all []area) {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return nil
@@ -218,8 +224,8 @@ func dataOfProgram() (all []area) {
 	defer maps.Close()
 	program, _ := os.Readlink("/proc/self/exe")
 	_ = procfs.Mappings(maps, func(m procfs.Mapping) bool { // without them there are no tables
-		if m.Read && !m.Exec && m.Name == program {
-			all = append(all, area{uintptr(m.Start), uintptr(m.End)})
+		if m.Read && m.Name == program {
+			all = append(all, area{uintptr(m.Start), uintptr(m.End), m.Exec})
 		}
 		return true
 	})
