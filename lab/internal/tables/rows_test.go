@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -282,11 +283,14 @@ func TestSizeAllocates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		w.Run(n)
-		runtime.ReadMemStats(&after)
-		got := after.TotalAlloc - before.TotalAlloc
+		got := uint64(math.MaxUint64)
+		for range 10 { // what other goroutines of the process allocate meanwhile adds to it
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			w.Run(n)
+			runtime.ReadMemStats(&after)
+			got = min(got, after.TotalAlloc-before.TotalAlloc)
+		}
 		// Objects with a pointer have a header above 512 bytes, and size classes
 		// round up: 4,104 bytes to 4,864.
 		if low, high := uint64(n*bytes), uint64(n*bytes*5/4+10_000); got < low || got > high {
