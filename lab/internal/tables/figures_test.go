@@ -1,3 +1,5 @@
+//go:build cgo
+
 package tables
 
 import (
@@ -18,9 +20,6 @@ import (
 )
 
 var updateFigures = flag.Bool("figures.update", false, "write docs/figures.md anew")
-
-// docs returns the path of a file in the folder docs.
-func docs(name string) string { return filepath.Join("..", "..", "..", "docs", name) }
 
 // TestFiguresPage compares docs/figures.md with what its template in testdata and the stored report
 // make. With -figures.update the page is written anew.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -298,3 +299,6 @@ func TestSizeAllocates(t *testing.T) {
 		}
 	}
 }
+
+// docs returns the path of a file in the folder docs.
+func docs(name string) string { return filepath.Join("..", "..", "..", "docs", name) }
