@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
@@ -198,7 +199,7 @@ func TestCallocOverflow(t *testing.T) {
 }
 
 // TestReallocWithinPages resizes a large block to sizes of as many pages: no lock is taken, and the
-// block stays.
+// block stays. An address inside of it is a mistake all the same.
 func TestReallocWithinPages(t *testing.T) {
 	onCaches(t, func(t *testing.T, h *Heap, a resizer) {
 		page := int(osmem.PageSize)
@@ -213,6 +214,14 @@ func TestReallocWithinPages(t *testing.T) {
 		}
 		h.seize.Unlock()
 		h.large.mu.Unlock()
+		op := "Heap.Realloc"
+		if _, is := a.(*Local); is {
+			op = "Local.Realloc"
+		}
+		for _, inner := range []int{sizeclass.Quantum, page, span.UnitSize} {
+			at := unsafe.Add(p, inner)
+			mustAccuse(t, op, uintptr(at), func() { a.Realloc(at, pages) }, "inside the block")
+		}
 		for _, size := range []int{pages - page, pages + 1} {
 			if p = a.Realloc(p, size); h.UsableSize(p) == pages {
 				t.Errorf("with %d bytes the block has %d", size, pages)
