@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -58,9 +59,6 @@ func (s *snapshot) overview() *Overview {
 	return o
 }
 
-// defaultSize is the size of a resource for which the program has declared none: see own.Options.Size.
-const defaultSize = 4 << 10
-
 // much is the least number of bytes of which it is said that they do not fit.
 const much = 16 << 20
 
@@ -80,7 +78,7 @@ func (s *snapshot) warnings() []string {
 	for i := range s.pools {
 		p := &s.pools[i]
 		declared, live = declared+p.Bytes, live+p.Live
-		if p.Bytes == p.Live*defaultSize {
+		if p.Bytes == p.Live*census.DefaultSize {
 			unsized += p.Live
 		}
 	}
@@ -89,7 +87,7 @@ func (s *snapshot) warnings() []string {
 	}
 	if unsized >= 1000 && unsized > live/2 {
 		add("%s of %s owners have no size, and count as %s each. Then pacing cannot know when to collect: set Options.Size of their pools.",
-			figure.Thousands(int(unsized)), figure.Thousands(int(live)), text(defaultSize))
+			figure.Thousands(int(unsized)), figure.Thousands(int(live)), text(census.DefaultSize))
 	}
 	if s.reading.Go.Percent < 0 && s.pace.Limit == 0 && live > 0 {
 		add("GOGC is off, and pace has no limit: nothing starts a collection, so the collector releases nothing.")

@@ -83,10 +83,10 @@ func TestWarnings(t *testing.T) {
 			want: []string{"Pools declare 250 MiB, and at most 78.0 MiB are resident"},
 		},
 		{
-			name: "no sizes", s: snapshot{pools: pools(5000, 5000*defaultSize), parts: c(resident.CInUse, 20*mib)},
+			name: "no sizes", s: snapshot{pools: pools(5000, 5000*census.DefaultSize), parts: c(resident.CInUse, 20*mib)},
 			want: []string{"5,000 of 5,000 owners have no size"},
 		},
-		{name: "few without a size", s: snapshot{pools: pools(10, 10*defaultSize), parts: c(resident.CInUse, 10*mib)}},
+		{name: "few without a size", s: snapshot{pools: pools(10, 10*census.DefaultSize), parts: c(resident.CInUse, 10*mib)}},
 		{
 			name: "pace is above its limit", s: snapshot{pace: pace.Stats{Limit: 256 * mib, Used: 334 * mib}},
 			want: []string{"The limit of pace is exceeded: 334 MiB of 256 MiB"},

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/own/internal/batch"
@@ -44,7 +45,6 @@ const (
 	defaultBatch  = 256
 	mostBatch     = 1 << 16
 	defaultPinned = 64 << 10
-	defaultSize   = 4 << 10
 )
 
 // A Pool releases resources of one kind, and registers their owners with the
@@ -144,7 +144,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 		Name:      cmp.Or(o.Name, "own.Owner"),
 		Batch:     cmp.Or(o.Batch, defaultBatch),
 		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), batch.MaxSize),
-		Size:      min(int64(cmp.Or(o.Size, defaultSize)), batch.MaxSize),
+		Size:      min(int64(cmp.Or(o.Size, census.DefaultSize)), batch.MaxSize),
 		MaxQueued: int64(o.MaxQueued),
 		Unshared:  o.Unshared,
 		Trace:     o.Trace,

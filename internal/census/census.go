@@ -81,6 +81,9 @@ func ReadHeaps(h *Heaps) {
 	}
 }
 
+// DefaultSize is the size of a resource of package own, in bytes, for which the program has declared none.
+const DefaultSize = 4 << 10
+
 // A Pool is what is counted of a pool or a Memory of package own.
 type Pool struct {
 	Number uint64 // pools are numbered in the order in which they were made

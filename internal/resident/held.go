@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/cheapgo/cheap/internal/census"
 )
 
 // faults is rule 4.
@@ -56,7 +58,7 @@ func (j *judge) tooSmall() (v Verdict, ok bool) {
 	declared, noSizes := int64(0), false
 	for _, p := range j.r.Pools {
 		declared += p.Bytes
-		noSizes = noSizes || p.Count > 0 && p.Bytes == p.Count*defaultSize
+		noSizes = noSizes || p.Count > 0 && p.Bytes == p.Count*census.DefaultSize
 	}
 	if declared == 0 || held-declared < j.much || held < 2*declared {
 		return v, false
@@ -93,9 +95,6 @@ func (j *judge) sizesFit() bool {
 	return by >= leastGrowth && by >= declared(most)/8 && c(most)-c(least) < 2*by
 }
 
-// defaultSize is the size of a resource for which the program has declared none: see own.Options.Size.
-const defaultSize = 4 << 10
-
 // sizes is the verdict that sizes are too small.
 func (j *judge) sizes(n int64) Verdict {
 	var declared, count int64
@@ -104,7 +103,7 @@ func (j *judge) sizes(n int64) Verdict {
 	}
 	v := Verdict{About: AboutSizes, Bytes: n, Do: "set Options.Size, or the size of Own, to what C allocates for one"}
 	v.Sentence = fmt.Sprintf("pools declare %s for %d resources, malloc holds %s: sizes are too small", text(declared), count, text(j.cHeld()))
-	if count > 0 && declared == count*defaultSize {
+	if count > 0 && declared == count*census.DefaultSize {
 		v.Sentence = fmt.Sprintf("pools have %d resources without a size, which count as %s, and malloc holds %s: sizes are too small", count, text(declared), text(j.cHeld()))
 	}
 	return v
