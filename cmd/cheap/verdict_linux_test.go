@@ -21,6 +21,7 @@ var plantedPrograms = []struct {
 	without         bool
 }{
 	{"leak", "c_grows", "main.find|cmem", true},
+	{"middle", "c_grows", "cmem", true},
 	{"arenas", "malloc_free", "in use|free inside malloc|MALLOC_ARENA_MAX", true},
 	{"gaps", "malloc_free", "libc.Trim", false},
 	{"goroutines", "goroutines", "goroutines have", false},
@@ -35,6 +36,7 @@ var plantedPrograms = []struct {
 	{"threads", "threads", "threads have", false},
 	{"heap", "heap_grows", "heap sessions", false},
 	{"heapidle", "cheap_idle", "free", false},
+	{"cacheserver", "nothing", "", true},
 	{"cserver", "nothing", "", true},
 	{"goserver", "nothing", "", false},
 }

@@ -2,6 +2,8 @@ package resident
 
 import (
 	"encoding/binary"
+	"fmt"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -23,17 +25,25 @@ type blocks struct {
 	reads  int             // so far
 	arenas map[uint64]bool // the addresses of arenas
 	unread bool            // a header was not read: the kernel does not permit it, or there are too many
+
+	// What the kernel says of some pages, eight bytes each.
+	pagemap *os.File // /proc/PID/pagemap, once it is needed
+	pages   [4096]byte
+	first   uint64 // the number of the first page
+	known   int    // how many there are
 }
 
 const (
 	isMmapped = 2
 	flagBits  = 7
 
-	// mostReads bounds the calls of the kernel, a microsecond each.
-	mostReads = 4096
+	// mostReads bounds the calls of the kernel, a microsecond each and a tenth for each page.
+	mostReads   = 4096
+	pagesAtOnce = 64
 
-	// A page that is no header may be followed by some that are: the last block was mapped by others.
-	mostSkipped = 64
+	// Between blocks there may be memory of others. After so many of its resident pages, 16 MiB, the rest of a
+	// mapping is taken for theirs.
+	mostSkipped = 4096
 )
 
 // in returns how many bytes of a mapping are in heaps of arenas, and how many are blocks.
@@ -74,46 +84,120 @@ func (b *blocks) heap(at, end uint64) uint64 {
 	return min(accessible, end-at)
 }
 
-// chunks returns how many bytes from one address to another are blocks.
+// chunks returns how many bytes from one address to another are blocks. After a page that is no header it looks
+// at more of them at a time.
 func (b *blocks) chunks(m *procfs.Mapping, at, end uint64) (n int64) {
 	page := uint64(unix.Getpagesize())
-	skipped := 0
-	for at < end && skipped < mostSkipped {
-		var words [2]uint64
-		ok := b.read(at, words[:])
-		size := words[1] &^ flagBits
-		if !ok || words[0] != 0 || words[1]&flagBits != isMmapped || size == 0 || size%page != 0 || size > end-at {
-			if m.Resident < int64(m.End-m.Start) {
-				break // the next page may not be there, and reading it would make it resident
-			}
-			at, skipped = at+page, skipped+1
-			continue
+	all := m.Resident == int64(m.End-m.Start)
+	pages := make([]uint64, 0, pagesAtOnce)
+	var headers [pagesAtOnce][2]uint64
+	for most, skipped := 1, 0; skipped < mostSkipped; {
+		if pages = b.resident(pages[:0], most, at, end, all); len(pages) == 0 {
+			break
 		}
-		at += size
-		n += int64(size)
+		most = min(2*most, pagesAtOnce)
+		for i := range b.readAll(pages, &headers) {
+			size := headers[i][1] &^ flagBits
+			if headers[i][0] == 0 && headers[i][1]&flagBits == isMmapped && size != 0 && size%page == 0 && size <= end-pages[i] {
+				at, most, pages = pages[i]+size, 1, pages[:0]
+				n += int64(size)
+				break
+			}
+		}
+		if len(pages) > 0 {
+			at = pages[len(pages)-1] + page
+			skipped += len(pages)
+		}
 	}
 	return n
 }
 
-// read reads words at an address. It reports false where there are none, and after many calls.
-func (b *blocks) read(at uint64, words []uint64) bool {
+// resident appends the addresses of up to most pages from an address on. Unless all pages are resident it leaves
+// out those that are not: reading them would make them resident.
+func (b *blocks) resident(to []uint64, most int, at, end uint64, all bool) []uint64 {
+	const resident = 1 << 63
+	page := uint64(unix.Getpagesize())
+	for ; at < end && len(to) < most; at += page {
+		i := at/page - b.first
+		if !all && i >= uint64(b.known) {
+			if b.known = b.look(at / page); b.known == 0 {
+				break
+			}
+			b.first, i = at/page, 0
+		}
+		if all || binary.NativeEndian.Uint64(b.pages[8*i:])&resident != 0 {
+			to = append(to, at)
+		}
+	}
+	return to
+}
+
+// look reads from /proc/PID/pagemap what is said of pages from one on, and returns how many.
+func (b *blocks) look(first uint64) int {
+	if b.pagemap == nil {
+		file, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", b.pid))
+		if err != nil {
+			b.unread = true
+			return 0
+		}
+		b.pagemap = file
+	}
 	if b.reads++; b.reads > mostReads {
 		b.unread = true
-		return false
+		return 0
 	}
-	var text [32]byte
-	local := []unix.Iovec{{Base: &text[0]}}
-	local[0].SetLen(8 * len(words))
-	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: 8 * len(words)}}
-	n, err := unix.ProcessVMReadv(b.pid, local, remote, 0) // fails where the memory is gone
-	if err == unix.EPERM || err == unix.ENOSYS {           // by seccomp, or a setting of ptrace
+	n, _ := b.pagemap.ReadAt(b.pages[:], int64(8*first)) // at the end of the addresses it is less, with io.EOF
+	if n < 8 {
 		b.unread = true
 	}
-	if err != nil || n != 8*len(words) {
+	return n / 8
+}
+
+// read reads words at an address. It reports false where there are none, and after many calls.
+func (b *blocks) read(at uint64, words []uint64) bool {
+	text := make([]byte, 8*len(words))
+	if b.readTexts([]uint64{at}, text) != 1 {
 		return false
 	}
 	for i := range words {
 		words[i] = binary.NativeEndian.Uint64(text[8*i:])
 	}
 	return true
+}
+
+// readAll reads two words at the start of each page, and returns of how many.
+func (b *blocks) readAll(pages []uint64, to *[pagesAtOnce][2]uint64) int {
+	var text [16 * pagesAtOnce]byte
+	n := b.readTexts(pages, text[:16*len(pages)])
+	for i := range n {
+		to[i] = [2]uint64{binary.NativeEndian.Uint64(text[16*i:]), binary.NativeEndian.Uint64(text[16*i+8:])}
+	}
+	return n
+}
+
+// readTexts reads the same number of bytes at each address, and returns at how many it has: all before the first
+// that is not accessible.
+func (b *blocks) readTexts(at []uint64, to []byte) int {
+	if b.reads++; b.reads > mostReads {
+		b.unread = true
+		return 0
+	}
+	each := len(to) / len(at)
+	local := []unix.Iovec{{Base: &to[0]}}
+	local[0].SetLen(len(to))
+	remote := make([]unix.RemoteIovec, len(at))
+	for i := range at {
+		remote[i] = unix.RemoteIovec{Base: uintptr(at[i]), Len: each}
+	}
+	n, err := unix.ProcessVMReadv(b.pid, local, remote, 0) // fails where the memory is gone
+	if err == unix.EPERM || err == unix.ENOSYS {           // by seccomp, or a setting of ptrace
+		b.unread = true
+	}
+	return max(0, n) / each
+}
+
+func (b *blocks) close() {
+	if b.pagemap != nil {
+		b.pagemap.Close()
+	}
 }

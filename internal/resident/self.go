@@ -46,6 +46,7 @@ func MappingsOf(pid int, program string, isGo bool) *Mappings {
 
 // sumWith is Sum with the number of arenas.
 func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
+	defer b.close()
 	m := p.Sum(f)
 	if m != nil {
 		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread

@@ -104,6 +104,7 @@ func TestLook(t *testing.T) {
 	}
 	m := new(slowMalloc)
 	account.Process.SetMalloc(m)
+	defer account.Process.SetMalloc(nil)
 	w := new(Watcher)
 	if r := w.Read(Options{}); r.Malloc.Known || m.reads != 0 {
 		t.Errorf("%d looks that nobody has asked for: %+v", m.reads, r.Malloc)

@@ -94,6 +94,11 @@ var programs = map[string]func(step int){
 			find()
 		}
 	},
+	"middle": func(int) { // blocks with a mapping of their own, half of which is touched
+		for range 150 {
+			C.memset(C.malloc(150_000), 1, 80_000)
+		}
+	},
 	"arenas": once(func() { C.in_threads(40) }),
 	"gaps": once(func() {
 		blocks := make([]unsafe.Pointer, 80_000)
@@ -171,7 +176,19 @@ var programs = map[string]func(step int){
 		}
 	}),
 
-	// Two servers with nothing wrong: one with a full cache in C, one with garbage in Go.
+	// Three servers with nothing wrong: one whose images come and go beside a cache in C, one with a full
+	// cache in C, one with garbage in Go. The first calls C from one thread: with an arena for each thread
+	// a third of what malloc holds may be free, and the verdict says so.
+	"cacheserver": func(step int) {
+		runtime.LockOSThread()
+		once(func() {
+			for range 60_000 {
+				C.filled(2000)
+			}
+		})(step)
+		closeAll()
+		openAll(400+400*(step%2), 100_000, 100_000)
+	},
 	"cserver": func(step int) {
 		once(func() {
 			for range 30_000 {
@@ -265,6 +282,16 @@ func openAll(n, bytes, declared int) {
 		must(x.h.Own(images, (*C.char)(C.filled(C.size_t(bytes))), declared))
 		kept = append(kept, x)
 	}
+}
+
+// closeAll frees all images.
+func closeAll() {
+	for _, x := range kept {
+		x := x.(*image)
+		x.h.Use(func(p *C.char) { C.free(unsafe.Pointer(p)) })
+		must(x.h.Close())
+	}
+	kept = nil
 }
 
 func main() {
