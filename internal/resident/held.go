@@ -66,7 +66,9 @@ func (j *judge) tooSmall() (v Verdict, ok bool) {
 	if declared < held/4 && !(noSizes && declared >= held/64) || j.sizesFit() {
 		return v, false
 	}
-	return j.sizes(held - declared), true
+	v = j.sizes(held - declared)
+	v.Do += ", if the profile of module cmem does not show that others have the rest, such as a cache in C"
+	return v, true
 }
 
 // sizesFit reports whether the points say that sizes are right: between those with the fewest and with the
