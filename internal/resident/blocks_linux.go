@@ -52,16 +52,21 @@ func (b *blocks) in(m *procfs.Mapping) (f ofMalloc) {
 		return f
 	}
 	from := m.Start
+	all := m.Resident == int64(m.End-m.Start)
+	var one [1]uint64
 	for at := (m.Start + mallocArena - 1) &^ (mallocArena - 1); at < m.End; at += mallocArena {
+		if len(b.resident(one[:0], 1, at, at+1, all)) == 0 {
+			continue
+		}
 		n := b.heap(at, m.End)
 		if n == 0 {
 			continue
 		}
 		f.arenas += int64(n)
-		f.blocks += b.chunks(m, from, at)
+		f.blocks += b.chunks(from, at, all)
 		from = at + n
 	}
-	f.blocks += b.chunks(m, from, m.End)
+	f.blocks += b.chunks(from, m.End, all)
 	f.sure = !b.unread
 	return f
 }
@@ -84,11 +89,10 @@ func (b *blocks) heap(at, end uint64) uint64 {
 	return min(accessible, end-at)
 }
 
-// chunks returns how many bytes from one address to another are blocks. After a page that is no header it looks
-// at more of them at a time.
-func (b *blocks) chunks(m *procfs.Mapping, at, end uint64) (n int64) {
+// chunks returns how many bytes from one address to another are blocks. all says that each page is resident. After
+// a page that is no header it looks at more of them at a time.
+func (b *blocks) chunks(at, end uint64, all bool) (n int64) {
 	page := uint64(unix.Getpagesize())
-	all := m.Resident == int64(m.End-m.Start)
 	pages := make([]uint64, 0, pagesAtOnce)
 	var headers [pagesAtOnce][2]uint64
 	for most, skipped := 1, 0; skipped < mostSkipped; {
@@ -113,9 +117,13 @@ func (b *blocks) chunks(m *procfs.Mapping, at, end uint64) (n int64) {
 }
 
 // resident appends the addresses of up to most pages from an address on. Unless all pages are resident it leaves
-// out those that are not: reading them would make them resident.
+// out those that are not: reading them would make them resident. One page alone, which is likely a header, may be
+// swapped out.
 func (b *blocks) resident(to []uint64, most int, at, end uint64, all bool) []uint64 {
-	const resident = 1 << 63
+	bits := uint64(1 << 63) // resident
+	if most == 1 {
+		bits |= 1 << 62 // swapped out
+	}
 	page := uint64(unix.Getpagesize())
 	for ; at < end && len(to) < most; at += page {
 		i := at/page - b.first
@@ -125,7 +133,7 @@ func (b *blocks) resident(to []uint64, most int, at, end uint64, all bool) []uin
 			}
 			b.first, i = at/page, 0
 		}
-		if all || binary.NativeEndian.Uint64(b.pages[8*i:])&resident != 0 {
+		if all || binary.NativeEndian.Uint64(b.pages[8*i:])&bits != 0 {
 			to = append(to, at)
 		}
 	}
