@@ -62,11 +62,6 @@ func (h *Heap) freePlain(l *Local, p uintptr) (freed bool) {
 	race.Enter()
 	c := uint8(kind)
 	cl := &h.classes[c]
-	if sizeclass.Classes[c].Magazine == 0 {
-		freed = cl.putOne(h, s, p)
-		race.Leave()
-		return freed
-	}
 	var local *cache
 	if l != nil {
 		local = l.enter(true)
@@ -82,7 +77,11 @@ func (h *Heap) freePlain(l *Local, p uintptr) (freed bool) {
 	} else {
 		over := k.makeRoom(c) // step 4
 		freed = k.free(s, p)
+		full := k.class(c).capacity == 0 // other classes have all the room of the cache
 		h.letGo(local, k)
+		if !freed && full {
+			freed = cl.putOne(h, s, p)
+		}
 		if over.list != 0 {
 			cl.put(h, c, over) // step 5
 		}

@@ -201,6 +201,45 @@ func TestCacheRoom(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestCachedPair takes and frees a block of each class again and again: only the first goes to the class, as
+// long as the cache has room. Without room all of them do, and none is lost.
+func TestCachedPair(t *testing.T) {
+	withRate(t, 0)  // it counts calls, of which a sample is one
+	setDecay(t, -1) // a cache that rests would be taken
+	for _, full := range []bool{false, true} {
+		h := newHeap(t, HeapOptions{})
+		l := h.NewLocal()
+		pair := func(c int) {
+			if full && l.k != nil {
+				l.k.room = 0 // when the heap grows the cache is emptied, and has room again
+			}
+			p := l.Malloc(int(sizeclass.Classes[c].Size))
+			if p == nil {
+				t.Fatal("no memory")
+			}
+			l.Free(p)
+		}
+		for c := range sizeclass.Count {
+			for range 3 {
+				pair(c)
+			}
+			before := h.classes[c].mallocs
+			for range 100 {
+				pair(c)
+			}
+			slow, want := h.classes[c].mallocs-before, uint64(0)
+			if full && sizeclass.Classes[c].Least == 0 {
+				want = 100
+			}
+			if slow != want {
+				t.Errorf("%d bytes: %d of 100 calls of Malloc were not served by the cache, want %d", sizeclass.Classes[c].Size, slow, want)
+			}
+		}
+		l.Destroy()
+		mustHoldNothing(t, h)
+	}
+}
+
 // TestCacheRoomLeft uses the classes of larger blocks until the cache has no room for
 // larger batches. Smaller blocks still come to the cache in batches, while the heap does
 // not grow, which would empty the cache.

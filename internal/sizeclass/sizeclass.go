@@ -32,12 +32,11 @@ type Class struct {
 	Inverse uint32
 	Shift   uint8
 
-	// Magazine is how many blocks move between a cache and the heap at once. It is 0 if
-	// the class is not cached.
+	// Magazine is how many blocks move between a cache and the heap at once.
 	Magazine uint8
 
 	// Least is how many blocks of a magazine a cache has room for whatever other classes
-	// take.
+	// take. Above 16 KiB that is none.
 	Least uint8
 }
 

@@ -21,7 +21,7 @@ const (
 	magazineBytes = 16 << 10 // a magazine has blocks of about as many bytes together,
 	magazineMax   = 64       // and at most as many blocks
 	leastBytes    = 2 << 10  // a cache has room for so many bytes of each magazine in any case
-	cachedMax     = 16 << 10 // larger blocks are not kept in caches
+	leastMax      = 16 << 10 // of larger blocks a cache has room for none in any case
 )
 
 func main() {
@@ -58,10 +58,10 @@ func table() ([]byte, error) {
 		blocks := unit / s
 		rot := bits.TrailingZeros32(uint32(s))
 		magazine := min(magazineMax, max(1, magazineBytes/s))
-		if s > cachedMax {
-			magazine = 0
-		}
 		atLeast := min(magazine, max(1, leastBytes/s))
+		if s > leastMax {
+			atLeast = 0
+		}
 		least += 2 * atLeast * s
 		used := (blocks*s + page - 1) / page * page
 		p("%d: {%d, %d, %#08x, %d, %d, %d}, // %.1f %%, %.1f %%\n", i, s, blocks, inverse(uint32(s)>>rot), rot, magazine, atLeast,
