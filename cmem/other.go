@@ -9,6 +9,7 @@ func off() string {
 }
 
 func setRate(int64) int64     { return 0 }
+func refresh()                {}
 func rate() int64             { return 0 }
 func read() Stats             { return Stats{} }
 func eachSite(func(*site))    {}

@@ -1,4 +1,5 @@
-// Package leaktest fails tests that leave blocks of heaps, or resources of package own, behind.
+// Package leaktest fails tests that leave blocks of heaps, resources of package own, or memory of C
+// behind.
 //
 //	func TestImage(t *testing.T) {
 //		leaktest.Check(t)
@@ -23,6 +24,9 @@
 // must not run in parallel with tests that make owners or blocks. Two checked tests that run at
 // the same time fail. For tests in parallel there is [VerifyTestMain], which looks once, after
 // all tests.
+//
+// [CheckC] fails a test in which what C code holds grows with each call of a function. It needs no
+// owners, and counts the blocks of malloc by package cmem.
 package leaktest
 
 import (
@@ -45,7 +49,8 @@ import (
 type Option func(*options)
 
 type options struct {
-	pools, heaps, accounts, collected []string // patterns
+	pools, heaps, accounts, collected, c []string // patterns
+	runs                                 int      // of CheckC
 }
 
 // IgnorePool ignores the pools and memories whose names match a pattern of [path.Match]: those

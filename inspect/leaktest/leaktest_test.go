@@ -20,6 +20,7 @@ type fake struct {
 	testing.TB
 	name     string
 	failed   []string
+	logged   []string
 	cleanups []func()
 }
 

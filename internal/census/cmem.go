@@ -41,6 +41,20 @@ type CMapper interface {
 	WriteMappedProfile(w io.Writer) error
 }
 
+// A CTracker is a CHeap that counts block by block, for package inspect/leaktest.
+type CTracker interface {
+	// Track samples every block until stop is called. It begins at once in threads that are idle or that begin later;
+	// the other ones have allocated up to 256 KiB before.
+	Track() (stop func())
+
+	// EachStack calls f with what each stack has in use: of stacks that have mapped memory the number is below 0,
+	// and blocks is 0. A stack keeps its number.
+	EachStack(f func(number int, blocks, bytes float64))
+
+	// Named returns the libraries and the texts of stacks.
+	Named(numbers []int) []CSuspect
+}
+
 // cHeap holds nil in a program without cmem.
 var cHeap atomic.Pointer[CHeap]
 
