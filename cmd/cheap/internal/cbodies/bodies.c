@@ -486,12 +486,17 @@ void one_in_100_with_pool(void) {
 		leak(16);
 }
 
+static struct {
+	char *all;
+	size_t n, size;
+} long_vector;
+
 void vector(void) {
-	static char *all;
-	static size_t n, size;
-	if (n == size)
-		all = realloc(all, size = size ? 2 * size : 16);
-	all[n++] = 1;
+	if (long_vector.n == long_vector.size) {
+		long_vector.size = long_vector.size ? 2 * long_vector.size : 16;
+		long_vector.all = realloc(long_vector.all, long_vector.size);
+	}
+	long_vector.all[long_vector.n++] = 1;
 }
 
 static void *leaks_in_thread(void *arg) {
@@ -541,6 +546,8 @@ void cbodies_prepare(void) {
 	pthread_t t;
 	for (int i = 0; i < 2000; i++)
 		full[i] = block(56);
+	free(long_vector.all); // a test may run more than once
+	memset(&long_vector, 0, sizeof long_vector);
 	if (!has_worker++) {
 		sem_init(&asked, 0, 0);
 		sem_init(&answered, 0, 0);
