@@ -460,7 +460,8 @@ static void sql(void) {
 			exec(db, "CREATE TABLE t(i INTEGER PRIMARY KEY, b BLOB); PRAGMA cache_size = 100", 0, 0, 0);
 	}
 	if (exec)
-		exec(db, "INSERT OR REPLACE INTO t VALUES (abs(random()) % 400, randomblob(900)); SELECT sum(length(b)) FROM t", 0, 0, 0);
+		exec(db, "INSERT OR REPLACE INTO t VALUES (abs(random()) % 400, randomblob(900)); SELECT sum(length(b)) FROM t",
+			0, 0, 0);
 }
 
 // What leaks. These functions are exported, so that they have names in a program without symbols, too.
@@ -525,7 +526,6 @@ void file_leak(void) {
 		open_memstream(&p, &n);
 }
 
-
 // A thread that was there before the check, and does what is asked of it.
 static sem_t asked, answered;
 static int has_worker;
@@ -560,17 +560,63 @@ void cbodies_prepare(void) {
 char *cbodies_string(int n) { return block(n); }
 
 static const struct cbody all[] = {
-#define CORRECT(f) {#f, f, 0}
-#define LEAKS(f) {#f, f, 1}
-	CORRECT(pair), CORRECT(many), CORRECT(resized), CORRECT(aligned), CORRECT(locale), CORRECT(own_locale), CORRECT(library),
-	CORRECT(no_library), CORRECT(thread), CORRECT(arenas), CORRECT(keyed), CORRECT(detached), CORRECT(lazy), CORRECT(late),
-	CORRECT(lazy_threads), CORRECT(pool), CORRECT(fills), CORRECT(slowly), CORRECT(oldest), CORRECT(replaced), CORRECT(pages),
-	CORRECT(errors), CORRECT(environment), CORRECT(converted), CORRECT(expression), CORRECT(file), CORRECT(memory_stream),
-	CORRECT(line), CORRECT(sorted), CORRECT(found), CORRECT(address), CORRECT(user), CORRECT(printed), CORRECT(formatted_time),
-	CORRECT(cleared), CORRECT(walks), CORRECT(replies), CORRECT(interned), CORRECT(high), CORRECT(mapping), CORRECT(mappings),
-	CORRECT(tree), CORRECT(timer), CORRECT(sql),
-	LEAKS(each), LEAKS(one_in_100), LEAKS(one_in_100_with_pool), LEAKS(vector), LEAKS(thread_leak), LEAKS(mapping_leak),
-	LEAKS(locale_leak), LEAKS(file_leak), LEAKS(old_thread_leak),
+#define CORRECT(f) \
+	{ #f, f, 0 }
+#define LEAKS(f) \
+	{ #f, f, 1 }
+	CORRECT(pair),
+	CORRECT(many),
+	CORRECT(resized),
+	CORRECT(aligned),
+	CORRECT(locale),
+	CORRECT(own_locale),
+	CORRECT(library),
+	CORRECT(no_library),
+	CORRECT(thread),
+	CORRECT(arenas),
+	CORRECT(keyed),
+	CORRECT(detached),
+	CORRECT(lazy),
+	CORRECT(late),
+	CORRECT(lazy_threads),
+	CORRECT(pool),
+	CORRECT(fills),
+	CORRECT(slowly),
+	CORRECT(oldest),
+	CORRECT(replaced),
+	CORRECT(pages),
+	CORRECT(errors),
+	CORRECT(environment),
+	CORRECT(converted),
+	CORRECT(expression),
+	CORRECT(file),
+	CORRECT(memory_stream),
+	CORRECT(line),
+	CORRECT(sorted),
+	CORRECT(found),
+	CORRECT(address),
+	CORRECT(user),
+	CORRECT(printed),
+	CORRECT(formatted_time),
+	CORRECT(cleared),
+	CORRECT(walks),
+	CORRECT(replies),
+	CORRECT(interned),
+	CORRECT(high),
+	CORRECT(mapping),
+	CORRECT(mappings),
+	CORRECT(tree),
+	CORRECT(timer),
+	CORRECT(sql),
+	LEAKS(each),
+	LEAKS(one_in_100),
+	LEAKS(one_in_100_with_pool),
+	LEAKS(vector),
+	LEAKS(thread_leak),
+	LEAKS(mapping_leak),
+	LEAKS(locale_leak),
+	LEAKS(file_leak),
+	LEAKS(old_thread_leak),
 };
 
 const struct cbody *cbodies_of(int i) { return i < (int)(sizeof all / sizeof *all) ? &all[i] : 0; }
