@@ -29,11 +29,16 @@ Examples:
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
 
-It needs Linux, glibc and a C compiler: it compiles a small
+	cheap record -build libcheap.so
+	cheap record -library libcheap.so -o /dev/shm/heap.pb.gz ./server
+
+It needs Linux and a C compiler: it compiles a small
 library, which the dynamic linker loads into the program before all others, and
 which counts the calls of malloc and its like. So a program that is linked
 statically cannot be recorded, nor one that gets other rights when it starts:
-setuid, setgid, or with file capabilities. What a run that was killed has left
+setuid, setgid, or with file capabilities. Where there is no compiler, -library
+takes a library that -build has made elsewhere, with a compiler for the C
+library of the program: CC=musl-gcc makes one for musl. What a run that was killed has left
 in /dev/shm and in the folder of temporary files, the next one removes.
 
 The profile has the stacks that have allocated, first the functions of C and
@@ -59,6 +64,8 @@ type recordSettings struct {
 	out     string
 	trace   string
 	address string // of the page
+	library string // that is preloaded; "" if it is yet to be compiled
+	build   string // compile the library to this file, and do nothing else
 	rate    int
 	program *executable.Program
 	args    []string // of the program, the name first
@@ -72,13 +79,21 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`")
 	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
 	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
+	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
+	flags.StringVar(&s.library, "library", "", "preload this `file`, which -build has made, and compile nothing")
 	flags.IntVar(&s.rate, "rate", sample.DefaultRate, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, flags, err
 	case err != nil:
-		return nil, flags, usagef("%v; the flags are -http, -o, -rate and -trace", err)
+		return nil, flags, usagef("%v; the flags are -build, -http, -library, -o, -rate and -trace", err)
+	case s.build != "" && flags.NFlag() > 1:
+		return nil, flags, usagef("-build compiles the library and runs nothing; leave the other flags out")
+	case s.build != "" && flags.NArg() > 0:
+		return nil, flags, usagef("-build compiles the library and runs nothing; leave %s out", flags.Arg(0))
+	case s.build != "":
+		return s, flags, nil
 	case s.rate < 1:
 		return nil, flags, usagef("-rate: %d is too little; the least is 1", s.rate)
 	case s.out == "":

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -27,13 +28,23 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 	signals := takeSignals() // from here on: what is made below is removed at the end
 	defer signals.stop()
-	folder, err := shared.MakeFolder()
-	if err != nil {
+	if s.build != "" {
+		needs, err := shared.BuildFile(s.build)
+		if err != nil {
+			return 0, orUsage(err)
+		}
+		_, err = fmt.Fprintf(stderr, "cheap record: %s is for programs with %s\n", s.build, needs)
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, folder.Remove()) }()
-	if err := shared.Check(folder.Path); err != nil {
-		return 0, usagef("%v", err)
+	folder, err := shared.MakeFolder()
+	if err == nil {
+		defer func() { err = errors.Join(err, folder.Remove()) }()
+	} else if s.library == "" {
+		return 0, err
+	}
+	library, err := s.preloaded(folder)
+	if err != nil {
+		return 0, orUsage(err)
 	}
 	var listener net.Listener
 	if s.address != "" {
@@ -41,13 +52,6 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 			return 0, err
 		}
 		defer listener.Close()
-	}
-	library, err := shared.Build(folder.Path)
-	var missing *shared.CompilerError
-	if errors.As(err, &missing) {
-		return 0, usagef("%v", err)
-	} else if err != nil {
-		return 0, err
 	}
 	file, err := shared.Create(folder)
 	if err != nil {
@@ -57,6 +61,31 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 
 	r := &recording{recordSettings: s, signals: signals, file: file, stderr: stderr}
 	return r.run(library, listener, stdin, stdout)
+}
+
+// preloaded returns the path of the library, which it compiles into the folder if there is none.
+func (s *recordSettings) preloaded(folder *shared.Folder) (library string, err error) {
+	if s.library == "" {
+		if err := shared.CheckPath(folder.Path); err != nil {
+			return "", err
+		}
+		if library, err = shared.Build(folder.Path); err != nil {
+			return "", err
+		}
+	} else if library, err = filepath.Abs(s.library); err != nil {
+		return "", err
+	} else if err := shared.CheckPath(library); err != nil {
+		return "", err
+	}
+	return library, shared.Check(library, s.program)
+}
+
+// orUsage returns an error that says so if there is nothing to compile with, or if it was named wrong.
+func orUsage(err error) error {
+	if errors.As(err, new(*shared.UsageError)) {
+		return usagef("%v", err)
+	}
+	return err
 }
 
 // A recording is a program that runs, or has run.

@@ -394,8 +394,12 @@ func TestRecordMistakes(t *testing.T) {
 		{"", []string{folder + "/script"}, "is a script"},
 		{"", []string{folder + "/text"}, "is no ELF file"},
 		{"", []string{static}, "is linked statically"},
-		{"TMPDIR=" + folder + "/$ORIGIN", []string{program}, "name another one in TMPDIR"},
-		{"CC=musl-gcc", []string{program}, "the C compiler musl-gcc "}, // not there, or for another C library
+		{"TMPDIR=" + folder + "/$ORIGIN", []string{program}, "name another folder"},
+		{"", []string{"-build", folder + "/l", program}, "-build compiles the library and runs nothing"},
+		{"", []string{"-library", folder + "/none.so", program}, "/none.so: no such file"},
+		{"", []string{"-library", program, program}, "was not made with cheap record -build"},
+		{"", []string{"-library", folder + "/text", program}, "was not made with cheap record -build"},
+		{"", []string{"-library", folder + "/$ORIGIN/text", program}, "name another folder"},
 		{"CC=no-such-compiler -O3", []string{program}, "the C compiler no-such-compiler was not found"},
 	} {
 		r := recordEnv(t, []string{c.env}, c.args...)

@@ -20,6 +20,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifdef CMEM_SOURCE
+// Of what this library was made: the command that preloads it reads it in the file.
+__attribute__((used, section("cmem_source"))) static const char made_of[] = CMEM_SOURCE;
+#endif
+
 // number reads the hexadecimal number at *s, and the character behind it.
 static uintptr_t number(const char **s) {
 	char *end;
@@ -60,23 +65,23 @@ static void hide(void) {
 }
 
 struct header *cmem_preload_open(void) {
-	const char *name = getenv("CHEAPCMEM_RECORD");
+	const char *name = getenv("CHEAPCMEM_RECORD"), *rate = getenv("CHEAPCMEM_RECORD_RATE");
 	struct header *h = name ? cmem_shared_open(name) : 0;
 	if (h) {
 		cmem_thread_fields(&h->fields);
 		cmem_sample_fields(&h->fields);
 		cmem_table_fields(&h->fields);
 		h->fields.trace = (uintptr_t)&cmem_tracing;
+		if (rate)
+			cmem_set_rate(number(&rate));
 	}
 	return h;
 }
 
 void cmem_preload_begin(struct header *h, const char *off) {
 	const char *go = getenv("CHEAPCMEM_RECORD_GO");
-	const char *rate = getenv("CHEAPCMEM_RECORD_RATE"), *trace = getenv("CHEAPCMEM_RECORD_TRACE");
+	const char *trace = getenv("CHEAPCMEM_RECORD_TRACE");
 	cmem_shared_modules();
-	if (rate)
-		cmem_set_rate(number(&rate));
 	if (go && *go) {
 		uintptr_t code[4];
 		for (int i = 0; i < 4; i++)

@@ -227,6 +227,12 @@ enum { preloaded = 1 };
 enum { preloaded = 0 };
 #endif
 
+// of_runtime reports whether the runtime of Go has called C, and no goroutine. in_go and go are those of cmem_walk.
+// Where the frames of C are not walked, a stack of C alone is taken for that; of a thread that C has made it is not.
+static int of_runtime(uintptr_t in_go, uint32_t go) {
+	return go == 0 && (in_go != 0 || (cmem_knows_go() && !cmem_may_unwind()));
+}
+
 void cmem_count_munmap(void) { add(&munmaps, 1); }
 
 void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
@@ -241,9 +247,9 @@ void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
 	busy = 1;
 	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
 	busy = 0;
-	// One function of C, called by Go but not by a goroutine: x_cgo_mmap, which the runtime calls. In a program that is
+	// One function of C, called by the runtime: x_cgo_mmap, which the runtime calls. In a program that is
 	// built with this package mmap.c knows it.
-	if (!preloaded || in_go == 0 || c != 1 || go != 0) {
+	if (!preloaded || c != 1 || !of_runtime(in_go, go)) {
 		cmem_lock(&old);
 		if (!cmem_ranges_add(from, from + n, weight, pcs, c, go))
 			lost++;
@@ -271,7 +277,7 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
 	busy = 0;
 	struct cmem_stack *s = 0;
-	if (in_go == 0 || go != 0) { // else the runtime has called, on the stack of a thread
+	if (!of_runtime(in_go, go)) {
 		cmem_lock(&old);
 		s = cmem_thread_stack(pcs, c, go);
 		cmem_unlock(&old);

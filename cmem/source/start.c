@@ -65,9 +65,10 @@ __attribute__((constructor(101))) static void start(void) {
 	// 4. Map the file over the variables that it has, which nothing but cmem_none has written.
 	struct header *h = cmem_preload_open();
 #endif
-	// 5. From here on, threads have records, and blocks are sampled.
-	cmem_threads_start();
+	// 5. From here on, threads have records, and blocks are sampled. pthread_atfork may allocate: a record that this
+	// thread had by then would have a distance that was drawn while nothing was sampled.
 	pthread_atfork(before_fork, in_parent, in_child);
+	cmem_threads_start();
 	cmem_sample_enable(*off == 0);
 #ifdef CMEM_SHARED
 	// 6. Tell the command, and begin to record.

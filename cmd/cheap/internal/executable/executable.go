@@ -24,7 +24,9 @@ type Range struct{ From, To uint64 }
 // A Program is an executable file. All addresses are those that the linker has given; where a
 // program is loaded elsewhere, a base is to be added.
 type Program struct {
-	Path string
+	Path    string
+	Machine elf.Machine
+	Musl    bool // it uses musl and not glibc
 
 	// IsGo says that the tables of Go functions were found. Text is the code of these functions,
 	// and Cgocall that of runtime.cgocall, through which all calls of C go.
@@ -66,13 +68,10 @@ func Open(path string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-") {
-		return nil, fmt.Errorf("%s uses musl, and programs are recorded with glibc alone", path)
-	}
 	if err := moreRights(file); err != nil {
 		return nil, err
 	}
-	p := &Program{Path: path}
+	p := &Program{Path: path, Machine: f.Machine, Musl: strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-")}
 	p.readGo(f)
 	return p, nil
 }

@@ -7,9 +7,12 @@ package shared
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"debug/elf"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,17 +20,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/cmem/source"
 )
 
-// A CompilerError says why there is no C compiler for the library.
-type CompilerError struct{ text string }
+// A UsageError says that the library or its compiler is not there, or is another one than is needed.
+type UsageError struct{ text string }
 
 // Error says why, and what to do.
-func (e *CompilerError) Error() string { return e.text }
+func (e *UsageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
 // Build compiles the library into a folder, and returns its path. CC names the compiler, and
-// perhaps options, as it does for the go command.
+// perhaps options, as it does for the go command. The library is for programs with the C library of the
+// compiler.
 func Build(folder string) (string, error) {
 	cc := strings.Fields(os.Getenv("CC"))
 	if len(cc) == 0 {
@@ -40,14 +47,14 @@ func Build(folder string) (string, error) {
 		}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		return "", &CompilerError{fmt.Sprintf("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, or name a compiler in the variable CC", cc[0])}
+		return "", usagef("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, name a compiler in the variable CC, or make the library elsewhere with -build, and name it here with -library", cc[0])
 	}
-	files, err := unpack(folder)
+	files, made, err := unpack(folder)
 	if err != nil {
 		return "", err
 	}
 	library := filepath.Join(folder, "libcheapcmem.so")
-	args := append(cc[1:], "-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED", "-o", library)
+	args := append(cc[1:], "-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED", `-DCMEM_SOURCE="`+made+`"`, "-o", library)
 	args = append(append(args, files...), "-ldl", "-lm", "-lpthread")
 	var output bytes.Buffer
 	command := exec.Command(cc[0], args...)
@@ -57,15 +64,53 @@ func Build(folder string) (string, error) {
 		line, _, _ := strings.Cut(strings.TrimSpace(output.String()), "\n")
 		return "", fmt.Errorf("%s cannot compile the library that is preloaded: %w: %s", cc[0], err, line)
 	}
-	return library, isForGlibc(library, cc[0])
+	return library, nil
 }
 
-// unpack writes the C files, and returns those that are compiled: cmem/source/shared.c is the last, because its
-// variable is to be the last in the file.
-func unpack(folder string) ([]string, error) {
+// BuildFile compiles the library, and writes it to a file. A program that has an older one loaded keeps that. It
+// returns the C library that is needed, as in "glibc 2.34 or later".
+func BuildFile(name string) (needs string, err error) {
+	folder, err := MakeFolder()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	library, err := Build(folder.Path)
+	if err != nil {
+		return "", err
+	}
+	if needs, err = needed(library); err != nil {
+		return "", err
+	}
+	return needs, replace(name, library)
+}
+
+// replace puts a copy of a file in the place of another one.
+func replace(name, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".cheap-build-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// unpack writes the C files, and returns those that are compiled, and a hash of all: cmem/source/shared.c is the
+// last, because its variable is to be the last in the file. No files are written if the folder is "".
+func unpack(folder string) (files []string, made string, err error) {
 	const last = "shared.c"
-	var files []string
-	err := fs.WalkDir(source.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+	hash := sha256.New()
+	err = fs.WalkDir(source.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -73,33 +118,96 @@ func unpack(folder string) ([]string, error) {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
+		if folder == "" {
+			return nil
+		}
 		to := filepath.Join(folder, name)
 		if strings.HasSuffix(name, ".c") && name != last {
 			files = append(files, to)
 		}
 		return os.WriteFile(to, text, 0o600)
 	})
-	return append(files, filepath.Join(folder, last)), err
+	return append(files, filepath.Join(folder, last)), hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// isForGlibc returns an error if a library is linked with another C library than programs.
-func isForGlibc(library, cc string) error {
+// needed returns the C library that a library is linked with, and which version of glibc it needs.
+func needed(library string) (string, error) {
 	f, err := elf.Open(library)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	all, err := f.ImportedSymbols()
+	least := []int{2, 0}
+	for _, s := range all {
+		var v [2]int
+		if n, _ := fmt.Sscanf(s.Version, "GLIBC_%d.%d", &v[0], &v[1]); n == 2 && slices.Compare(v[:], least) > 0 {
+			least = v[:]
+		}
+	}
+	if isGlibc, err := needsGlibc(f); err != nil || !isGlibc {
+		return "musl", err
+	}
+	return fmt.Sprintf("glibc %d.%d or later", least[0], least[1]), err
+}
+
+func needsGlibc(f *elf.File) (bool, error) {
+	all, err := f.ImportedLibraries()
+	return slices.Contains(all, "libc.so.6"), err
+}
+
+// Check returns an error if a library that Build or BuildFile has made cannot be preloaded into a program.
+func Check(library string, p *executable.Program) error {
+	f, err := elf.Open(library)
+	if errors.As(err, new(*elf.FormatError)) || errors.Is(err, io.EOF) {
+		return errNotMade(library)
+	} else if err != nil {
+		return usagef("%v", err)
+	}
+	defer f.Close()
+	section := f.Section("cmem_source")
+	if section == nil {
+		return errNotMade(library)
+	}
+	is, err := section.Data()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if needs, err := f.ImportedLibraries(); err != nil || !slices.Contains(needs, "libc.so.6") {
-		return &CompilerError{fmt.Sprintf("the C compiler %s does not make libraries for glibc; name another one in the variable CC", cc)}
+	_, want, err := unpack("")
+	if err != nil {
+		return err
+	}
+	if string(bytes.TrimRight(is, "\x00")) != want {
+		return usagef("%s is of another version of this command; make it again with cheap record -build", library)
+	}
+	if f.Machine != p.Machine {
+		return usagef("%s is a library for %v, and %s a program for %v", library, f.Machine, p.Path, p.Machine)
+	}
+	if glibc, err := needsGlibc(f); err != nil {
+		return err
+	} else if glibc == p.Musl {
+		return usagef("%s uses %s, and the library that is preloaded is one for %s; have another compiler make it, named in the variable CC, such as musl-gcc", p.Path, libc(p.Musl), libc(!glibc))
 	}
 	return nil
 }
 
-// Check returns an error if a path cannot be preloaded: the dynamic linker separates paths by
+func errNotMade(library string) error {
+	return usagef("%s was not made with cheap record -build", library)
+}
+
+func libc(musl bool) string {
+	if musl {
+		return "musl"
+	}
+	return "glibc"
+}
+
+// CheckPath returns an error if a path cannot be preloaded: the dynamic linker separates paths by
 // spaces and colons, and puts folders in place of names with a dollar sign.
-func Check(path string) error {
+func CheckPath(path string) error {
 	if strings.ContainsAny(path, " :$") {
-		return errors.New("the folder of temporary files has a space, a colon or a dollar sign in its name, so that no library in it can be preloaded; name another one in TMPDIR")
+		return usagef("%s has a space, a colon or a dollar sign in its name, so no library can be preloaded from there; name another folder", path)
 	}
 	return nil
 }

@@ -47,18 +47,21 @@ type File struct {
 	lock *os.File
 }
 
-// Create makes a file in memory, or in the folder if there is little room. Its name has the number of
-// this process.
+// Create makes a file in memory, or in the folder if there is little room, and there is a folder. Its name has
+// the number of this process.
 func Create(folder *Folder) (*File, error) {
 	const least = 1 << 30
 	var fs syscall.Statfs_t
-	where := folder.Path
-	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= least {
-		where = memory
+	where := []string{memory}
+	if folder != nil {
+		where = []string{folder.Path, memory}
+		if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) >= least {
+			where = []string{memory, folder.Path}
+		}
 	}
-	f, err := makeFile(where)
-	if err != nil && where != folder.Path {
-		f, err = makeFile(folder.Path)
+	f, err := makeFile(where[0])
+	if err != nil && len(where) > 1 {
+		f, err = makeFile(where[1])
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,125 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// buildLibrary makes a library with a compiler.
+func buildLibrary(t *testing.T, cc, name string) {
+	t.Helper()
+	command := exec.Command("cheap", "record", "-build", name)
+	command.Env = append(os.Environ(), "CC="+cc)
+	said, err := command.CombinedOutput()
+	want := `^cheap record: \S+ is for programs with (glibc 2\.\d+ or later|musl)\n$`
+	if err != nil || !regexp.MustCompile(want).Match(said) {
+		t.Fatalf("%v: %s", err, said)
+	}
+}
+
+// TestRecordLibrary records with a library that was made before, where there is neither a compiler nor a
+// folder for temporary files.
+func TestRecordLibrary(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	library := filepath.Join(folder, "made.so")
+	if err := os.WriteFile(library, []byte("in the place of what is made\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	buildLibrary(t, os.Getenv("CC"), library)
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Errorf("%v are left beside the library: %v", left, err)
+	}
+	without := []string{"CC=no-such-compiler", "TMPDIR=" + folder + "/none"}
+	r := recordEnv(t, without, "-rate", "1", "-library", library, theRecorded(t), "leak")
+	if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); r.code != 3 || n != 1_000_000 {
+		t.Errorf("code %d, %d bytes leaked, want 1,000,000: %s", r.code, n, r.stderr)
+	}
+	if r = recordEnv(t, without, theRecorded(t), "leak"); r.code != exitFailed || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("without a folder and a library: code %d, %s", r.code, r.stderr)
+	}
+
+	text, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(text, []byte("cmem_source"))
+	hash := regexp.MustCompile(`[0-9a-f]{64}\x00`).FindIndex(text)
+	if at < 0 || hash == nil {
+		t.Fatal("the library does not say of what it was made")
+	}
+	text[hash[0]] ^= 1
+	if err := os.WriteFile(library, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r = recordEnv(t, nil, "-library", library, theRecorded(t), "leak")
+	if r.code != exitUsage || !strings.Contains(r.stderr, "is of another version of this command; make it again with cheap record -build\n") {
+		t.Errorf("a library of another version: code %d, %s", r.code, r.stderr)
+	}
+}
+
+// TestRecordMusl records programs with musl: in C, and with -record.builds in Go.
+func TestRecordMusl(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("musl-gcc"); err != nil {
+		return // as there is no other compiler for musl
+	}
+	folder := t.TempDir()
+	library, program := filepath.Join(folder, "musl.so"), filepath.Join(folder, "program")
+	buildLibrary(t, "musl-gcc", library)
+	cc := exec.Command("musl-gcc", "-x", "c", "-o", program, "-")
+	cc.Stdin = strings.NewReader(`
+#include <stdlib.h>
+#include <string.h>
+extern char **environ;
+void *volatile kept;
+int main(int argc, char **argv) {
+	for (char **e = environ; *e; e++)
+		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAPCMEM_", 10) == 0)
+			return 1;
+	kept = malloc(123456);
+	return 7;
+}
+`)
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, env := range []string{"CC=musl-gcc", "CC=no-such-compiler"} {
+		args := []string{"-rate", "1", program}
+		if env == "CC=no-such-compiler" {
+			args = append([]string{"-library", library}, args...)
+		}
+		r := recordEnv(t, []string{env}, args...)
+		if n := sum(r.stacks(t, "inuse_space"), ``); r.code != 7 || n != 123456 {
+			t.Errorf("%s: code %d, %d bytes in use, want 123,456: %s", env, r.code, n, r.stderr)
+		}
+	}
+	for _, c := range []struct{ cc, program, want string }{
+		{"cc", program, "uses musl, and the library that is preloaded is one for glibc"},
+		{"musl-gcc", theRecorded(t), "uses glibc, and the library that is preloaded is one for musl"},
+	} {
+		r := recordEnv(t, []string{"CC=" + c.cc}, c.program)
+		if r.code != exitUsage || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("code %d, want %q in %s", r.code, c.want, r.stderr)
+		}
+	}
+	if !*recordBuilds {
+		return
+	}
+	build := exec.Command("go", "build", "-o", program, "./testdata/record")
+	build.Env = append(os.Environ(), "CC=musl-gcc", "CGO_ENABLED=1")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	r := recordEnv(t, nil, "-library", library, "-rate", "1", program, "leak")
+	if n := sum(r.stacks(t, "inuse_space"), `main\._Cfunc_leak main\.inlined main\.leaky main\.main runtime\.main runtime\.goexit$`); r.code != 3 || n != 1_000_000 || strings.Contains(r.stderr, "\n  mapped ") {
+		t.Errorf("code %d, %d bytes leaked, want 1,000,000: %v, %s", r.code, n, r.stacks(t, "inuse_space"), r.stderr)
+	}
+}
