@@ -542,9 +542,9 @@ func TestOff(t *testing.T) {
 		run        []string // of the program
 	}{
 		{"environment", "CHEAPCMEM is off", nil, nil, []string{"CHEAPCMEM=off"}},
-		{"static", "statically", []string{"-ldflags=-linkmode=external -extldflags=-static"}, nil, nil},
+		{"static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, nil, nil},
 		{"tag", "without it", []string{"-tags=cheap_nocmem"}, nil, nil},
-		{"musl static", "statically", []string{"-ldflags=-linkmode=external -extldflags=-static"}, []string{"CC=musl-gcc"}, nil},
+		{"musl static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, []string{"CC=musl-gcc"}, nil},
 	} {
 		if row.env != nil && !*builds {
 			continue

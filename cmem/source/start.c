@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 static const char *off = "the program has not started";
 
@@ -17,7 +18,10 @@ const char *cmem_off(void) { return off; }
 static const char *why_off(void) {
 	const char *e = getenv("CHEAPCMEM");
 	if (!cmem_is_called() || dlsym(RTLD_NEXT, "malloc") == 0)
-		return "the program is linked with a malloc of its own, or statically";
+		return getauxval(AT_BASE) == 0 // where the dynamic linker is
+			? "the program is linked statically, so no other malloc can be put in front of its own; link it without "
+			  "-static, and run it where its C library is, such as in the image distroless/base"
+			: "the program is linked with a malloc of its own";
 #ifndef CMEM_SHARED
 	if (dlsym(RTLD_DEFAULT, "malloc") != (void *)cmem_malloc)
 		return "the process calls another malloc: the program that has loaded this library does not have the package";
