@@ -66,6 +66,9 @@
 // With musl, and where libgcc is linked statically into a program and is older than GCC 13 or than glibc 2.35, the
 // C part of a stack is only what has called malloc: an unwinder that takes a lock is not called.
 //
+// With glibc the program does not start without libgcc_s.so.1: take an image that has it, such as distroless/cc and
+// not distroless/base.
+//
 // # Concurrency
 //
 // All functions may be called from any goroutine.

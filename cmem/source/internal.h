@@ -57,6 +57,7 @@
 #include "cmem.h"
 
 #include <signal.h>
+#include <unwind.h>
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -289,6 +290,13 @@ hidden uint32_t cmem_go_outer(struct gowalk *w);
 hidden uint32_t cmem_go_probe(struct gowalk *w, uintptr_t pc, uintptr_t sp);
 
 // ---- tables.c
+
+// cmem_unwinder has what this package calls of the unwinder. Not 0, if cmem_may_unwind.
+extern hidden struct cmem_unwinder {
+	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
+	_Unwind_Ptr (*ip)(struct _Unwind_Context *);
+	_Unwind_Word (*cfa)(struct _Unwind_Context *);
+} cmem_unwinder;
 
 // A table is one of the unwinder, for one function.
 struct table {

@@ -17,11 +17,17 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
-#include <unwind.h>
 
-#ifndef __GLIBC__
-#pragma weak _Unwind_Backtrace // see walk.c
+// With musl the unwinder is not called, and that of a system that has another C library as well cannot be linked. What
+// is preloaded cannot bring one along: a small image has no libgcc_s.so.1. So there it need not be linked.
+#if !defined __GLIBC__ || defined CMEM_SHARED
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIP
+#pragma weak _Unwind_GetCFA
+#else
+#define LINKED
 #endif
+struct cmem_unwinder cmem_unwinder = {_Unwind_Backtrace, _Unwind_GetIP, _Unwind_GetCFA};
 
 static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock; 0 before glibc 2.35
 
@@ -66,9 +72,11 @@ struct bases {
 };
 EXPORT(const void *, _Unwind_Find_FDE, (void *, struct bases *), cmem_find_table)
 
+#ifdef LINKED
 // This brings the function of libgcc along where that is linked statically. Then it is called.
 extern void __register_frame(void *);
 __attribute__((used)) static void (*const bring)(void *) = __register_frame;
+#endif
 
 const void *cmem_find_table(void *pc, struct bases *b) {
 	static const void *(*next)(void *, struct bases *);
@@ -180,14 +188,28 @@ int cmem_tables_as(int which) {
 	return was;
 }
 
+#if defined __GLIBC__ && !defined LINKED
+// load finds the unwinder, which is loaded if it is not yet.
+static void load(void) {
+	if (!dlsym(RTLD_DEFAULT, "_Unwind_Backtrace") && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL))
+		return;
+	*(void **)&cmem_unwinder.backtrace = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
+	*(void **)&cmem_unwinder.ip = dlsym(RTLD_DEFAULT, "_Unwind_GetIP");
+	*(void **)&cmem_unwinder.cfa = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
+}
+#else
+static void load(void) {}
+#endif
+
 static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
 
 void cmem_tables_start(void) {
-	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace"), here = (uintptr_t)cmem_tables_start;
-	uintptr_t from, to;
+	uintptr_t at, here = (uintptr_t)cmem_tables_start, from, to;
+	load(); // before the files that are mapped are found
 	cmem_modules_start();
+	at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
 	if (!at)
-		at = (uintptr_t)_Unwind_Backtrace;
+		at = (uintptr_t)cmem_unwinder.backtrace;
 	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
 	if (!at || !cmem_module_of(at, &from, &to))
 		return;
@@ -206,7 +228,7 @@ void cmem_tables_start(void) {
 	if (!find_object) {
 		tables = of_modules;
 		cmem_tables_begin(0);
-		_Unwind_Backtrace(nothing, 0);
+		cmem_unwinder.backtrace(nothing, 0);
 		cmem_tables_end();
 		if (!asked)
 			tables = no_tables;

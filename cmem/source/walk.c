@@ -12,15 +12,6 @@
 #include <link.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unwind.h>
-
-#ifndef __GLIBC__
-// The unwinder is not called, and that of a system that has another C library as well cannot be linked. So the
-// program need not have it.
-#pragma weak _Unwind_Backtrace
-#pragma weak _Unwind_GetIP
-#pragma weak _Unwind_GetCFA
-#endif
 
 struct walk {
 	uintptr_t *pcs, caller;
@@ -34,12 +25,12 @@ enum { most_frames = 1024 };
 
 static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 	struct walk *w = walk;
-	uintptr_t pc = _Unwind_GetIP(at);
+	uintptr_t pc = cmem_unwinder.ip(at);
 	if (pc == 0)
 		return _URC_NORMAL_STOP;
 	if (cmem_is_go(pc)) {
 		w->go = pc;
-		w->sp = _Unwind_GetCFA(at);
+		w->sp = cmem_unwinder.cfa(at);
 		return _URC_NORMAL_STOP;
 	}
 	if (w->n == 0 && w->caller && pc != w->caller && w->skipped < 8) { // of this package
@@ -73,7 +64,7 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 		w.most = most_between;
 	if (cmem_may_unwind() && cmem_jump(&jump, g, (void *)between)) {
 		cmem_tables_begin(&jump);
-		_Unwind_Backtrace(beyond, &w);
+		cmem_unwinder.backtrace(beyond, &w);
 		cmem_tables_end();
 	}
 	g->stack = w.go ? w.sp : UINTPTR_MAX;
@@ -128,7 +119,7 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		_Unwind_Backtrace(frame, &w);
+		cmem_unwinder.backtrace(frame, &w);
 		cmem_tables_end();
 	}
 	if (w.n == 0 && !cmem_is_go((uintptr_t)caller))
@@ -150,7 +141,7 @@ int cmem_probe(uintptr_t pcs[cmem_probe_most]) {
 	struct walk w = {.pcs = c, .most = most_c};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		_Unwind_Backtrace(frame, &w);
+		cmem_unwinder.backtrace(frame, &w);
 		cmem_tables_end();
 	}
 	struct gowalk g = {.pcs = pcs, .most = cmem_probe_most};
