@@ -24,6 +24,9 @@ EXPORT(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void
 
 // In a program that is linked statically, pthread_create is the function of this file, and that of the C library has a
 // name for itself. thrd_create brings it along.
+#ifdef __GLIBC__
+#define __pthread_create __pthread_create_2_1 // before 2.34 the shorter one is nowhere defined
+#endif
 extern int __pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
 #if !defined CMEM_SHARED && HAS_THREADS
 extern int thrd_create();

@@ -251,7 +251,8 @@ hidden size_t cmem_read_memory(int fd, void *to, uintptr_t p, size_t n);
 // cmem_modules_start finds the files that are mapped when the program begins.
 hidden void cmem_modules_start(void);
 
-// cmem_module_of returns where the file is mapped that has the address, and 0 if there is none. It takes the lock.
+// cmem_module_of returns where the file is mapped that has the address, and 0 if there is none. cmem_in_module says
+// whether the address is in the part with code. Both take the lock.
 hidden int cmem_module_of(uintptr_t pc, uintptr_t *from, uintptr_t *to);
 hidden int cmem_in_module(uintptr_t pc);
 

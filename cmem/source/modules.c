@@ -21,8 +21,9 @@
 // A module is a file that is mapped.
 struct mapped {
 	uintptr_t from, to;
-	uintptr_t header; // of the tables: .eh_frame_hdr; or 0
-	uintptr_t base;   // where its own header lies, if it was loaded later
+	uintptr_t code, code_end; // the part of it with code; there may be memory of others between parts
+	uintptr_t header;         // of the tables: .eh_frame_hdr; or 0
+	uintptr_t base;           // where its own header lies, if it was loaded later
 };
 
 // The first initial ones were there when the program began. The lock is held to read or write the others. Those
@@ -33,14 +34,28 @@ static int initial, num_modules;
 static uint32_t closed_when;     // cmem_closed when the others were found
 static struct r_debug *debugger; // the list of the dynamic linker
 
+// describe writes where a file is mapped.
+static void describe(const struct dl_phdr_info *info, struct mapped *m) {
+	*m = (struct mapped){.code = UINTPTR_MAX};
+	cmem_extent(info, &m->from, &m->to);
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + p->p_vaddr;
+		if (p->p_type == PT_GNU_EH_FRAME)
+			m->header = at;
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		if (at < m->code)
+			m->code = at;
+		if (at + p->p_memsz > m->code_end)
+			m->code_end = at + p->p_memsz;
+	}
+}
+
 static int first(struct dl_phdr_info *info, size_t size, void *arg) {
-	struct mapped *m = &modules[initial];
 	if (initial == most_modules)
 		return 1;
-	cmem_extent(info, &m->from, &m->to);
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
-			m->header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+	describe(info, &modules[initial]);
 	num_modules = ++initial;
 	return 0;
 }
@@ -69,12 +84,8 @@ static int read_module(int fd, uintptr_t base, struct mapped *m) {
 		cmem_read_memory(fd, all, base + e.e_phoff, e.e_phnum * sizeof *all) != e.e_phnum * sizeof *all)
 		return 0;
 	struct dl_phdr_info info = {.dlpi_addr = base, .dlpi_phdr = all, .dlpi_phnum = e.e_phnum};
-	cmem_extent(&info, &m->from, &m->to);
-	m->header = 0;
+	describe(&info, m);
 	m->base = base;
-	for (int i = 0; i < e.e_phnum; i++)
-		if (all[i].p_type == PT_GNU_EH_FRAME)
-			m->header = base + all[i].p_vaddr;
 	return 1;
 }
 
@@ -128,7 +139,7 @@ static int module_of(uintptr_t pc, struct mapped *to) {
 
 int cmem_in_module(uintptr_t pc) {
 	struct mapped m;
-	return module_of(pc, &m);
+	return module_of(pc, &m) && pc >= m.code && pc < m.code_end;
 }
 
 int cmem_module_of(uintptr_t pc, uintptr_t *from, uintptr_t *to) {
