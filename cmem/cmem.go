@@ -103,11 +103,38 @@ func off() string { return C.GoString(C.cmem_off()) }
 func setRate(bytes int64) (old int64) {
 	old = int64(C.cmem_rate())
 	C.cmem_set_rate(C.int64_t(bytes))
+	if bytes > 0 {
+		countForPace()
+	}
 	return old
 }
 
 // refresh has this thread read the rate: a block as large is never counted by the fast path of malloc.
 func refresh() { C.free(C.malloc(257 << 10)) }
+
+// liveBlocks returns the blocks in use that the samples stand for.
+func liveBlocks() int64 {
+	var c C.struct_cmem_counts
+	C.cmem_read(&c)
+	return int64(c.live_blocks)
+}
+
+func waiting() bool { return C.cmem_is_waiting() != 0 }
+
+func unseen() (bytes int64, ok bool) {
+	if C.cmem_has_gap() == 0 {
+		return 0, true
+	}
+	// What is freed between the two reads would be missing. What is allocated is in the samples, which come second.
+	var header C.int
+	all := int64(C.cmem_allocator_in_use(&header))
+	if all < 0 {
+		return 0, false
+	}
+	var c C.struct_cmem_counts
+	C.cmem_read(&c)
+	return max(0, all-int64(c.live_usable+c.live_blocks*C.double(header))), true
+}
 
 func rate() int64 { return int64(C.cmem_rate()) }
 

@@ -21,7 +21,7 @@ type Library struct {
 
 // Libraries returns how much of the C heap each library has allocated, those that hold the most
 // first. A block belongs to the library of the innermost function that does not allocate for
-// others, as malloc, operator new and g_malloc do.
+// others, as malloc, operator new and g_malloc do. The bytes of [Unseen] are those of a library "allocated before sampling".
 //
 // The library of a stack is found once. So a call takes a fraction of a millisecond for each
 // thousand stacks, and longer if there are new stacks.
@@ -52,6 +52,9 @@ func Libraries() ([]Library, error) {
 		l.Blocks += round(s.allocs - s.frees)
 		l.Allocs += round(s.allocBytes)
 	})
+	if n, _ := Unseen(); n > 0 {
+		all = append(all, Library{Name: heapprofile.Unseen, Live: n})
+	}
 	all = slices.DeleteFunc(all, func(l Library) bool { return l.Name == "" })
 	slices.SortFunc(all, func(x, y Library) int {
 		return cmp.Or(cmp.Compare(y.Live, x.Live), cmp.Compare(y.Allocs, x.Allocs), strings.Compare(x.Name, y.Name))

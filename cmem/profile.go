@@ -13,6 +13,8 @@ import (
 // of C and goes on with those of Go that have called them. The numbers are estimates; see
 // [SetRate].
 //
+// The bytes of [Unseen] are one sample, whose only frame says so.
+//
 // The format is that of pprof, compressed: go tool pprof reads it. Functions of Go have their
 // names, files and lines. Functions of C have the names of the symbol tables, demangled; those of a stripped
 // file are looked for in /usr/lib/debug. Where C has called Go, the functions of C follow those of Go, or the
@@ -34,6 +36,9 @@ func Profile() (*profile.Profile, error) {
 	b := p.NewBuilder(Rate())
 	for i := range all {
 		b.Add(all[i].known())
+	}
+	if n, _ := Unseen(); n > 0 {
+		b.AddUnseen(n)
 	}
 	return b.Profile()
 }

@@ -2,6 +2,7 @@ package cmem
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -17,16 +18,31 @@ func init() { census.SetCHeap(counted{}) }
 // counted is the C heap as package inspect sees it.
 type counted struct{}
 
-var _ census.CMapper = counted{}
+var (
+	_ census.CMapper = counted{}
+	_ census.CRater  = counted{}
+)
 
-func (counted) Off() string { return Off() }
+func (counted) Off() string {
+	if Off() == "" && waiting() {
+		return "CHEAPCMEM is ready in the environment: cmem.SetRate, or a POST of cmem on this page, turns it on"
+	}
+	return Off()
+}
 
 func (counted) Read() census.CCounts {
 	s := Read()
 	return census.CCounts{
 		Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
-		Live: s.Live, LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
+		Live: s.Live + unseenLately(), LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
 	}
+}
+
+func (counted) SetRate(bytes int) (old int, err error) {
+	if off := Off(); off != "" {
+		return 0, errors.New(off)
+	}
+	return SetRate(bytes), nil
 }
 
 func (counted) Libraries(list []census.CLibrary) []census.CLibrary {

@@ -11,7 +11,7 @@ import (
 type Stats struct {
 	// Mallocs and Frees count calls since the program began, and Bytes is the sum of the sizes
 	// that Mallocs asked for. A realloc counts in both. They are exact, but for calls that run
-	// meanwhile.
+	// meanwhile. With CHEAPCMEM=ready they count since sampling began, frees of older blocks among them.
 	Mallocs, Frees, Bytes int64
 
 	// Live is an estimate of the bytes in use in blocks that were allocated since sampling began, and

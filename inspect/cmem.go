@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/sample"
 )
 
 // cmemState reports whether module cmem is in the program, and why it does nothing, or "".
@@ -79,6 +80,34 @@ func serveCmemProfile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sendProfile(w, name, &b)
+}
+
+// setCRate sets the rate of samples of the C heap: to rate in the query, or to the default.
+func (h *handler) setCRate(w http.ResponseWriter, r *http.Request) {
+	if err := h.cross.Check(r); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	rater, ok := census.C().(census.CRater)
+	if !ok {
+		http.Error(w, "module cmem is not in the program", http.StatusNotFound)
+		return
+	}
+	n := sample.DefaultRate
+	if text := r.FormValue("rate"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 0 {
+			http.Error(w, "rate is a number of bytes", http.StatusBadRequest)
+			return
+		}
+	}
+	old, err := rater.SetRate(n)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "One sample for %d bytes that are allocated; it was %d.\n", n, old)
 }
 
 // serveMapped serves what C code has mapped without malloc: the profile mapped, or mapped.txt.

@@ -303,3 +303,45 @@ func TestGrowthEnds(t *testing.T) {
 		t.Error("it still looks")
 	})
 }
+
+// raterHeap is a cHeap whose rate can be set, unless it is off.
+type raterHeap struct {
+	cHeap
+	rate *int
+}
+
+func (h raterHeap) SetRate(bytes int) (old int, err error) {
+	if h.off != "" {
+		return 0, errors.New(h.off)
+	}
+	old, *h.rate = *h.rate, bytes
+	return old, nil
+}
+
+// TestCmemPost turns samples on.
+func TestCmemPost(t *testing.T) {
+	h := Handler(Options{})
+	if w := ask(h, "POST", "cmem", nil); w.Code != http.StatusNotFound {
+		t.Errorf("without module cmem: %d", w.Code)
+	}
+	for _, row := range []struct {
+		off, query, site string
+		code, rate       int
+	}{
+		{"", "", "", http.StatusOK, 512 << 10},
+		{"", "?rate=1000", "same-origin", http.StatusOK, 1000},
+		{"", "?rate=0", "", http.StatusOK, 0},
+		{"", "?rate=-1", "", http.StatusBadRequest, 77},
+		{"", "?rate=x", "", http.StatusBadRequest, 77},
+		{"", "", "cross-site", http.StatusForbidden, 77},
+		{"it is off", "", "", http.StatusConflict, 77},
+	} {
+		rate := 77
+		was := census.SetCHeap(raterHeap{cHeap{row.off, &census.CCounts{}}, &rate})
+		w := ask(h, "POST", "cmem"+row.query, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", row.site) })
+		census.SetCHeap(was)
+		if w.Code != row.code || rate != row.rate {
+			t.Errorf("%+v: %d, the rate is %d", row, w.Code, rate)
+		}
+	}
+}

@@ -66,7 +66,8 @@ type Options struct {
 //	suspects.json the same as the page shows it, as [SuspectFigures]; suspects.txt as text
 //	leaks         the profile of [WriteLeaks], after a collection; see [ServeSuspects]
 //	cmem          the profile of the C heap, in a program that imports module cmem; with seconds=30
-//	              in the query, what changes in the C heap from the request on
+//	              in the query, what changes in the C heap from the request on. POST sets the rate of its
+//	              samples to rate=524288, and so turns on a program with CHEAPCMEM=ready
 //	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library
 //	growth.json   the stacks of the C heap that keep growing, as the page shows them, as
 //	              [GrowthFigures]; growth.txt as text
@@ -135,6 +136,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if name == "trim" {
 		h.trim(w, r)
+		return
+	}
+	if name == "cmem" && r.Method == http.MethodPost {
+		h.setCRate(w, r)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

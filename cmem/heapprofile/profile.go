@@ -189,6 +189,21 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 	return sample
 }
 
+// Unseen is the name of the library of blocks that were allocated while nothing was sampled.
+const Unseen = "allocated before sampling"
+
+// AddUnseen adds bytes in use of blocks that were allocated while nothing was sampled.
+func (b *Builder) AddUnseen(bytes int64) {
+	l := &profile.Location{ID: uint64(len(b.p.Location) + 1)}
+	l.Line = []profile.Line{{Function: b.function("["+Unseen+"]", "")}}
+	b.p.Location = append(b.p.Location, l)
+	values := make([]int64, len(b.p.SampleType))
+	values[3] = bytes
+	b.p.Sample = append(b.p.Sample, &profile.Sample{
+		Location: []*profile.Location{l}, Value: values, Label: map[string][]string{"library": {Unseen}},
+	})
+}
+
 // lowestCode is above the numbers that the Go part of a site can have, and below all addresses of code.
 const lowestCode = 4096
 

@@ -43,6 +43,8 @@ struct cmem_counts {
 	uint64_t records;               // of threads, and a few that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
 	double live, live_variance;     // bytes in use that the samples stand for
+	double live_blocks;             // the blocks
+	double live_usable;             // the bytes that the allocator has taken for these
 	uint64_t mmaps, munmaps;        // calls of mmap, and of mremap that makes a mapping longer; calls of munmap
 	double mapped, mapped_variance; // bytes of mappings that their samples stand for
 	int exact;                      // held is counted
@@ -122,6 +124,15 @@ uint32_t cmem_unloaded(void);
 enum { cmem_default_rate = 512 << 10 }; // what the rate is at first
 void cmem_set_rate(int64_t bytes);
 int64_t cmem_rate(void);
+
+// cmem_is_waiting reports whether nothing was counted yet, because the environment asks for that. cmem_has_gap reports
+// whether there was a time without samples.
+int cmem_is_waiting(void);
+int cmem_has_gap(void);
+
+// cmem_allocator_in_use returns how many bytes are in use as the allocator itself counts them, and in *header how many of
+// each block the program cannot use. It returns -1 if the allocator does not say.
+int64_t cmem_allocator_in_use(int *header);
 void cmem_read(struct cmem_counts *to);
 
 // cmem_growth_open returns the descriptor of an eventfd, or -1. From cmem_growth_enable(1) to

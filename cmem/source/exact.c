@@ -86,8 +86,7 @@ static void *exact_realloc(void *p, size_t n) {
 	return q;
 }
 
-// together reports whether two addresses are in the same file.
-static int together(void *f, void *g) {
+int cmem_together(void *f, void *g) {
 	Dl_info a, b;
 	return f && g && dladdr(f, &a) && dladdr(g, &b) && a.dli_fbase == b.dli_fbase;
 }
@@ -100,8 +99,8 @@ void cmem_layer(struct next *next) {
 	below = *next;
 	void *f = *(void **)&below.malloc, *of_jemalloc = dlsym(RTLD_NEXT, "nallocx");
 	void *size = *(void **)&below.malloc_usable_size, *of_glibc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
-	glibc_sizes = together(f, of_glibc) && together(size, of_glibc);
-	if (together(f, of_jemalloc) && together(size, of_jemalloc))
+	glibc_sizes = cmem_together(f, of_glibc) && cmem_together(size, of_glibc);
+	if (cmem_together(f, of_jemalloc) && cmem_together(size, of_jemalloc))
 		*(void **)&nallocx = of_jemalloc;
 #define LAYER(name) next->name = exact_##name
 	LAYER(malloc);

@@ -9,6 +9,8 @@
 //	free(p)      the filter knows no sampled block like p: count, call
 //	             else: cmem_forget, then call
 //
+// While nothing is counted, because the environment has CHEAPCMEM=ready, both read waits, and call.
+//
 // They are weak: a program that is linked with an allocator of its own, or statically, keeps its
 // functions, and cmem_off says so.
 //
@@ -47,6 +49,8 @@ static void *early_malloc(size_t n) {
 	cmem_filter[filter_of((uintptr_t)p)] = 255;
 	return p;
 }
+
+int cmem_has_early(void) { return __atomic_load_n(&early_used, __ATOMIC_RELAXED) != 0; }
 
 static size_t early_size(void *p) { return *(size_t *)((char *)p - 16); }
 
@@ -127,6 +131,7 @@ static void resolve(void) {
 	resolving--;
 	by_dlsym = dynamic;
 	cmem_next = found;
+	cmem_usable_size = found.malloc_usable_size;
 }
 
 int cmem_resolve(void) {
@@ -144,13 +149,11 @@ static __attribute__((noinline)) void *noted_malloc(size_t n, void *from) {
 	return p;
 }
 
-void *cmem_malloc(size_t n) { return counted(n) ? cmem_next.malloc(n) : noted_malloc(n, caller); }
+void *cmem_malloc(size_t n) { return waits() || counted(n) ? cmem_next.malloc(n) : noted_malloc(n, caller); }
 
 void cmem_free(void *p) {
-	if (!p)
-		return;
-	if (!freed(p)) {
-		if (is_early(p))
+	if (!waits() && !freed(p)) {
+		if (!p || is_early(p))
 			return;
 		cmem_forget(p);
 	}
@@ -164,7 +167,7 @@ static __attribute__((noinline)) void *noted_calloc(size_t n, size_t size, void 
 }
 
 void *cmem_calloc(size_t n, size_t size) { // a product that overflows is refused
-	return counted(n * size) ? cmem_next.calloc(n, size) : noted_calloc(n, size, caller);
+	return waits() || counted(n * size) ? cmem_next.calloc(n, size) : noted_calloc(n, size, caller);
 }
 
 // realloc_known is realloc of a block that the filter knows, or in a thread that has no record.
@@ -185,6 +188,8 @@ static __attribute__((noinline)) void *realloc_known(void *p, size_t n) {
 }
 
 static void *realloc_from(void *p, size_t n, void *from) {
+	if (waits())
+		return cmem_next.realloc(p, n);
 	void *q = p && !freed(p) ? realloc_known(p, n) : cmem_next.realloc(p, n);
 	if (!counted(n))
 		cmem_note(q, n, from);
@@ -205,7 +210,7 @@ void *cmem_reallocarray(void *p, size_t n, size_t size) {
 #define ALIGNED(name) \
 	void *cmem_##name(size_t align, size_t n) { \
 		void *p = cmem_next.name(align, n); \
-		if (!counted(n)) \
+		if (!waits() && !counted(n)) \
 			cmem_note(p, n, caller); \
 		return p; \
 	}
@@ -214,7 +219,7 @@ ALIGNED(aligned_alloc)
 
 int cmem_posix_memalign(void **p, size_t align, size_t n) {
 	int r = cmem_next.posix_memalign(p, align, n);
-	if (!counted(n))
+	if (!waits() && !counted(n))
 		cmem_note(r == 0 ? *p : 0, n, caller);
 	return r;
 }
@@ -222,7 +227,7 @@ int cmem_posix_memalign(void **p, size_t align, size_t n) {
 #define PAGES(name) \
 	void *cmem_##name(size_t n) { \
 		void *p = cmem_next.name(n); \
-		if (!counted(n)) \
+		if (!waits() && !counted(n)) \
 			cmem_note(p, n, caller); \
 		return p; \
 	}

@@ -41,6 +41,7 @@
 //	growth.c     the eventfd that tells Go that the bytes in use have changed
 //	sample.c     which blocks are sampled
 //	next.c       the allocator behind this package
+//	unseen.c     what that counts by itself
 //	hooks.c      malloc, free, ...
 //	operators.c  operators new and delete
 //	mmap.c       mmap, mremap, munmap
@@ -176,8 +177,20 @@ struct thread {
 extern hidden struct thread cmem_none;
 extern hidden __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec")));
 
+// cmem_waits says that nothing is counted until cmem_set_rate begins to sample. It is set before the program has threads,
+// and goes from 1 to 0 once. A thread that counts a block has read 0. So has, by the rules of the memory model, a thread that gets
+// this block to free it: all calls read the same variable. A free that is not counted is that of a block that is not, either.
+#ifdef CMEM_SHARED
+static inline int waits(void) { return 0; }
+#else
+extern hidden struct waits {
+	int on;
+} __attribute__((aligned(64))) cmem_waits; // nothing that is written lies beside it
+static inline int waits(void) { return unlikely(__atomic_load_n(&cmem_waits.on, __ATOMIC_RELAXED)); }
+#endif
+
 // cmem_filter has, by a part of the address, how many sampled blocks in use have that part. A count of
-// 255 never changes. free reads it first.
+// 255 never changes; that of the address 0 is one. free reads it first.
 enum { filter_bits = 16 };
 extern hidden uint8_t cmem_filter[1 << filter_bits];
 
@@ -196,7 +209,7 @@ static inline int counted(size_t n) {
 }
 
 // freed counts a free and returns 1, if the block is not sampled. Else it counts nothing and returns 0:
-// the block may be sampled, and cmem_forget must be called.
+// p is 0, or the block may be sampled, and cmem_forget must be called.
 static inline int freed(void *p) {
 	struct thread *t = cmem_mine;
 	if (unlikely(t->filter[filter_of((uintptr_t)p)] != 0))
@@ -235,6 +248,9 @@ struct next;
 // of those of the allocator, and cmem_exact.
 hidden void cmem_layer(struct next *next);
 extern hidden int cmem_exact;
+
+// cmem_together reports whether two addresses are in the same file.
+hidden int cmem_together(void *f, void *g);
 
 // ---- memory.c
 
@@ -355,13 +371,13 @@ hidden uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_
 struct live {
 	uintptr_t p;
 	struct cmem_stack *stack;
-	size_t n;
+	size_t n, usable; // bytes that were asked for, and that the allocator has taken for it
 	double weight;
 };
 
-// cmem_take begins a sample of the block of n bytes at p, with that rate, and cmem_end ends it, if
+// cmem_take begins a sample of the block of n bytes at p, which has usable bytes, with that rate, and cmem_end ends it, if
 // there is one. The caller holds the lock.
-hidden int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go);
+hidden int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go);
 hidden void cmem_end(void *p);
 
 // cmem_detach takes the sample of a block away, if there is one, before realloc frees the block:
@@ -390,6 +406,9 @@ hidden void cmem_mapping_none(void);
 // cmem_live returns the bytes in use that the samples of blocks or mappings stand for, and the variance of that. The
 // caller holds the lock.
 hidden void cmem_live(int of, double *bytes, double *variance);
+
+// cmem_live_blocks returns the blocks in use that the samples stand for, and their usable bytes. The caller holds the lock.
+hidden void cmem_live_blocks(double *blocks, double *usable);
 
 #ifdef CMEM_SHARED
 hidden void cmem_table_fields(struct fields *f);
@@ -421,8 +440,13 @@ hidden void cmem_growth_signal(int fd);
 
 // ---- sample.c
 
-// cmem_sample_enable says whether blocks are sampled at all.
+// cmem_sample_enable says whether blocks are sampled at all. cmem_sample_wait has none be sampled until the rate is
+// set, and nothing be counted, unless counts is set.
 hidden void cmem_sample_enable(int on);
+hidden void cmem_sample_wait(int counts);
+
+// cmem_usable_size is malloc_usable_size of the allocator behind, once that is known.
+extern hidden size_t (*cmem_usable_size)(void *p);
 
 // cmem_note is called after an allocation of n bytes at p, or 0, by the function that returns to
 // caller, if n is 0 or more than left. It counts the call, gives the thread a record, and takes the
@@ -469,6 +493,11 @@ struct next {
 // if it was found by dlsym(RTLD_NEXT). dlsym may call malloc meanwhile.
 hidden int cmem_find_next(struct next *found, const struct next *ours);
 
+// ---- unseen.c
+
+// cmem_unseen_start finds the functions by which the next allocator says what is in use.
+hidden void cmem_unseen_start(void);
+
 // ---- hooks.c
 
 // The allocator that would be called without this package.
@@ -476,6 +505,9 @@ extern hidden struct next cmem_next;
 
 // cmem_resolve finds the next allocator, unless that was done. It returns what cmem_find_next has.
 hidden int cmem_resolve(void);
+
+// cmem_has_early reports whether there are blocks that are not the next allocator's.
+hidden int cmem_has_early(void);
 
 // cmem_is_called reports whether the program has no malloc of its own.
 hidden int cmem_is_called(void);

@@ -170,7 +170,7 @@ static inline void *made(size_t n, size_t align, int throws, void *from) {
 	void *p = block(n, align);
 	if (unlikely(!p) && !(p = again(n, align)) && throws)
 		throw();
-	if (!counted(n))
+	if (!waits() && !counted(n))
 		cmem_note(p, n, from);
 	return p;
 }

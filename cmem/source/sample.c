@@ -18,6 +18,9 @@
 in_shared static int64_t rate = cmem_default_rate; // bytes between two samples in the mean; 0 is off
 in_shared static uint64_t lost, taken;             // the lock is held to write
 static int enabled;                                // not before the program starts, nor in the child of a fork
+static int gap;                                    // there was a time without samples
+
+size_t (*cmem_usable_size)(void *p);
 
 // look_again is how many bytes a thread allocates at most before it reads the rate again.
 enum { look_again = 256 << 10 };
@@ -32,6 +35,13 @@ enum { few = 64 };
 static __thread int freed_few __attribute__((tls_model("initial-exec")));
 
 void cmem_sample_enable(int on) { enabled = on; }
+
+void cmem_sample_wait(int counts) {
+	cmem_set_rate(0);
+#ifndef CMEM_SHARED
+	cmem_waits.on = !counts;
+#endif
+}
 
 static uint64_t next_random(struct thread *t) { // xorshift64*, Vigna 2016
 	uint64_t x = t->random;
@@ -77,8 +87,9 @@ static void sample(void *p, size_t n, int64_t r, void *caller) {
 	if (!p || !enabled || cmem_unwinds(caller))
 		return;
 	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
+	size_t usable = cmem_usable_size ? cmem_usable_size(p) : n;
 	cmem_lock(&old);
-	if (cmem_take(p, n, r, pcs, c, go))
+	if (cmem_take(p, n, usable, r, pcs, c, go))
 		taken++;
 	else
 		lost++;
@@ -287,7 +298,19 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 	return s;
 }
 
-void cmem_set_rate(int64_t to) { __atomic_store_n(&rate, to, __ATOMIC_RELAXED); }
+void cmem_set_rate(int64_t to) {
+	if (to <= 0)
+		__atomic_store_n(&gap, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&rate, to, __ATOMIC_RELAXED);
+#ifndef CMEM_SHARED
+	if (to > 0)
+		__atomic_store_n(&cmem_waits.on, 0, __ATOMIC_RELEASE);
+#endif
+}
+
+int cmem_is_waiting(void) { return waits(); }
+
+int cmem_has_gap(void) { return __atomic_load_n(&gap, __ATOMIC_RELAXED); }
 
 int64_t cmem_rate(void) { return __atomic_load_n(&rate, __ATOMIC_RELAXED); }
 
@@ -302,6 +325,7 @@ void cmem_read(struct cmem_counts *to) {
 	to->mmaps = __atomic_load_n(&mmaps, __ATOMIC_RELAXED);
 	to->munmaps = __atomic_load_n(&munmaps, __ATOMIC_RELAXED);
 	cmem_live(cmem_of_malloc, &to->live, &to->live_variance);
+	cmem_live_blocks(&to->live_blocks, &to->live_usable);
 	cmem_live(cmem_of_mmap, &to->mapped, &to->mapped_variance);
 	cmem_unlock(&old);
 }

@@ -73,6 +73,12 @@ __attribute__((constructor(101))) static void start(void) {
 	// thread had by then would have a distance that was drawn while nothing was sampled.
 	pthread_atfork(before_fork, in_parent, in_child);
 	cmem_threads_start();
+#ifndef CMEM_SHARED
+	cmem_unseen_start();
+	const char *e = getenv("CHEAPCMEM");
+	if (*off == 0 && e && strcmp(e, "ready") == 0)
+		cmem_sample_wait(cmem_has_early()); // their frees need the filter
+#endif
 	cmem_sample_enable(*off == 0);
 #ifdef CMEM_SHARED
 	// 6. Tell the command, and begin to record.

@@ -18,7 +18,8 @@ static struct cmem_stack *hashed[cmem_kinds][buckets];
 in_shared static struct stacks {
 	struct cmem_stack *all;
 	size_t n;
-	double live, var; // bytes in use, and the variance of that
+	double live, var;      // bytes in use, and the variance of that
+	double blocks, usable; // in use
 	// The maximum of live, its variance, and how often there was a new maximum.
 	double peak_live, peak_var;
 	uint64_t peak;
@@ -119,6 +120,8 @@ static int put(const struct live *l) {
 	live[at] = *l;
 	live_n++;
 	in_use(cmem_of_malloc, l->weight * l->n, cmem_variance(l->weight, l->n));
+	stacks[cmem_of_malloc].blocks += l->weight;
+	stacks[cmem_of_malloc].usable += l->weight * l->usable;
 	uint8_t *f = &cmem_filter[filter_of(l->p)];
 	if (*f != 255)
 		__atomic_store_n(f, *f + 1, __ATOMIC_RELAXED);
@@ -132,6 +135,8 @@ static void take_off(struct live *l) {
 		__atomic_store_n(f, *f - 1, __ATOMIC_RELAXED);
 	live_n--;
 	in_use(cmem_of_malloc, -l->weight * l->n, -cmem_variance(l->weight, l->n));
+	stacks[cmem_of_malloc].blocks -= l->weight;
+	stacks[cmem_of_malloc].usable -= l->weight * l->usable;
 	// Those behind it move up if their place is at or before the gap.
 	size_t gap = l - live;
 	for (size_t i = (gap + 1) & (live_size - 1); live[i].p; i = (i + 1) & (live_size - 1)) {
@@ -179,12 +184,12 @@ static void ended(const struct live *l) {
 
 double cmem_weight(size_t n, int64_t rate) { return rate <= 1 ? 1 : -1 / expm1(-(double)(n ? n : 1) / rate); }
 
-int cmem_take(void *p, size_t n, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
+int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
 	struct cmem_stack *s = stack_of(cmem_of_malloc, pcs, c, go);
 	if (!s)
 		return 0;
 	cmem_end(p); // a block whose free this package has not seen
-	struct live l = {(uintptr_t)p, s, n, cmem_weight(n, rate)};
+	struct live l = {(uintptr_t)p, s, n, usable, cmem_weight(n, rate)};
 	if (!put(&l))
 		return 0;
 	began(s, l.weight, n);
@@ -244,6 +249,11 @@ void cmem_detached(const struct live *was, int gone) {
 void cmem_live(int of, double *bytes, double *variance) {
 	*bytes = stacks[of].live > 0 ? stacks[of].live : 0;
 	*variance = stacks[of].var > 0 ? stacks[of].var : 0;
+}
+
+void cmem_live_blocks(double *blocks, double *usable) {
+	*blocks = stacks[cmem_of_malloc].blocks > 0 ? stacks[cmem_of_malloc].blocks : 0;
+	*usable = stacks[cmem_of_malloc].usable > 0 ? stacks[cmem_of_malloc].usable : 0;
 }
 
 size_t cmem_sites(int of, struct cmem_site *to, size_t most) {

@@ -15,6 +15,9 @@ static const uint8_t slow[1 << filter_bits] = {[0 ...(1 << filter_bits) - 1] = 2
 in_shared struct thread cmem_none = {.filter = slow};
 __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &cmem_none;
 uint8_t cmem_filter[1 << filter_bits];
+#ifndef CMEM_SHARED
+struct waits cmem_waits;
+#endif
 
 in_shared static struct thread *all_threads, *free_threads; // the lock is held to write
 
@@ -40,7 +43,10 @@ static void end(void *mine) {
 	release(mine);
 }
 
-void cmem_threads_start(void) { have_key = pthread_key_create(&key, end) == 0; }
+void cmem_threads_start(void) {
+	cmem_filter[filter_of(0)] = 255;
+	have_key = pthread_key_create(&key, end) == 0;
+}
 
 void cmem_set_left(struct thread *t, uint64_t left) {
 	uint32_t n = t->setting;

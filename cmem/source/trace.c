@@ -137,7 +137,8 @@ static void *trace_malloc(size_t n) {
 }
 
 static void trace_free(void *p) {
-	put(take_position(), cmem_free_event, p, 0);
+	if (p)
+		put(take_position(), cmem_free_event, p, 0);
 	below.free(p);
 }
 

@@ -55,6 +55,12 @@ type CTracker interface {
 	Named(numbers []int) []CSuspect
 }
 
+// A CRater is a CHeap whose samples can be turned on.
+type CRater interface {
+	// SetRate is cmem.SetRate. The error says why nothing is counted.
+	SetRate(bytes int) (old int, err error)
+}
+
 // cHeap holds nil in a program without cmem.
 var cHeap atomic.Pointer[CHeap]
 

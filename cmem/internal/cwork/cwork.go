@@ -4,6 +4,7 @@ package cwork
 
 /*
 #cgo LDFLAGS: -lpthread -ldl
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdint.h>
@@ -104,6 +105,9 @@ func cworkGo(depth C.int, n C.size_t) unsafe.Pointer {
 }
 
 func Free(p unsafe.Pointer) { C.free(p) }
+
+// Usable returns how many bytes the allocator has taken for a block.
+func Usable(p unsafe.Pointer) int { return int(C.malloc_usable_size(p)) }
 
 func Realloc(p unsafe.Pointer, n int) unsafe.Pointer { return C.realloc(p, C.size_t(n)) }
 

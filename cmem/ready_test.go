@@ -1,0 +1,284 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/fht"
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
+)
+
+// blocks makes blocks of several sizes, of so many bytes together, and returns how many the allocator has taken for them as well.
+func blocks(total int) (all []unsafe.Pointer, bytes, usable int64) {
+	for i := 0; bytes < int64(total); i++ {
+		n := 24 + i%40*50
+		if i%2000 == 0 {
+			n = 300_000 // a mapping of its own
+		}
+		all = append(all, cwork.Alloc(0, n))
+		bytes += int64(n)
+		usable += int64(cwork.Usable(all[i]))
+	}
+	return all, bytes, usable
+}
+
+func freeAll(all []unsafe.Pointer) {
+	for _, p := range all {
+		cwork.Free(p)
+	}
+}
+
+// near fails the test unless got is within a twentieth of want, and few bytes of the process beside.
+func near(t *testing.T, what string, got, want int64) {
+	t.Helper()
+	const few = 1 << 20 // of the C library, and what it keeps of blocks that were freed
+	if math.Abs(float64(got-want)) > 0.05*float64(want)+few {
+		t.Errorf("%s: %d bytes, want %d", what, got, want)
+	}
+}
+
+// unseenNow returns the unseen bytes.
+func unseenNow(t *testing.T) int64 {
+	t.Helper()
+	n, ok := Unseen()
+	if !ok || n < 0 {
+		t.Errorf("unseen are %d bytes, known: %v", n, ok)
+	}
+	return n
+}
+
+// TestReady turns on samples in a process that has C memory: what was allocated before is told apart, and is
+// freed, resized and reused.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	for _, library := range []string{"", "libjemalloc.so.2"} {
+		if library != "" && !installed(library) {
+			continue
+		}
+		env := []string{"CHEAPCMEM=ready"}
+		if library != "" {
+			env = append(env, "LD_PRELOAD="+library, "MALLOC_CONF=tcache:false")
+		}
+		if out, ok := testchild.Test(t, ready, env...); !ok {
+			t.Errorf("with %q: %s", library, out)
+		}
+		if testchild.Is() {
+			return
+		}
+	}
+}
+
+func ready(t *testing.T) {
+	before := Read()
+	old, _, oldBytes := blocks(40 << 20)
+	cwork.Free(nil)
+	if s := Read(); !waiting() || Rate() != 0 || s.Mallocs != before.Mallocs || s.Frees != before.Frees || s.Samples != 0 || s.Live != 0 {
+		t.Errorf("it counts: %+v, before %+v, rate %d", s, before, Rate())
+	}
+	if counted.Off(counted{}) == "" || Off() != "" {
+		t.Errorf("off: %q and %q", counted.Off(counted{}), Off())
+	}
+	near(t, "what was allocated before", unseenNow(t), oldBytes)
+
+	if old := SetRate(512); old != 0 {
+		t.Errorf("the rate was %d", old)
+	}
+	seen, seenBytes, _ := blocks(30 << 20)
+	near(t, "seen", Read().Live, seenBytes)
+	near(t, "not seen", unseenNow(t), oldBytes)
+	if _, bytes := (upward{}).InUse(); waiting() || counted.Off(counted{}) != "" {
+		t.Error("it waits")
+	} else {
+		near(t, "for package pace", bytes, oldBytes+seenBytes)
+	}
+
+	half := len(old) / 2
+	freeAll(old[:half])
+	left := oldBytes / 2
+	near(t, "after half was freed", unseenNow(t), left)
+	for i, p := range old[half:] { // they have not grown if they stay where they are
+		old[half+i] = cwork.Realloc(p, 2000)
+	}
+	near(t, "after they were resized", unseenNow(t), 0)
+	p, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum, apart int64
+	for _, s := range p.Sample {
+		for _, v := range s.Value {
+			if v < 0 {
+				t.Errorf("a value of the profile is %d", v)
+			}
+		}
+		if sum += s.Value[3]; s.Label["library"][0] == heapprofile.Unseen {
+			apart += s.Value[3]
+		}
+	}
+	near(t, "the profile", sum, seenBytes+2000*int64(len(old)-half))
+	near(t, "told apart in the profile", apart, 0)
+	freeAll(old[half:])
+	freeAll(seen)
+	near(t, "in the end", Read().Live, 0)
+	near(t, "not seen in the end", unseenNow(t), 0)
+	if s := Read(); s.Frees <= int64(len(old)/2+len(seen)) {
+		t.Errorf("%d frees", s.Frees)
+	}
+	_, err = Libraries()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHammerReady turns samples on, off and on again while goroutines make blocks, and others free them: all that is
+// seen is freed once, and no stack has more frees than blocks.
+func TestHammerReady(t *testing.T) {
+	t.Parallel()
+	out, ok := testchild.Test(t, func(t *testing.T) {
+		const makers, each, at = 4, 20_000, 5_000
+		given := make(chan unsafe.Pointer, 1000)
+		var made atomic.Int64
+		var all, takers sync.WaitGroup
+		for i := range makers {
+			all.Go(func() {
+				for n := range each {
+					p := cwork.Alloc(i, 100+n%3*1000)
+					if n%5 == 0 {
+						p = cwork.Realloc(p, 500)
+					}
+					given <- p
+					switch made.Add(1) {
+					case at, 3 * at:
+						SetRate(1)
+					case 2 * at:
+						SetRate(0)
+					}
+				}
+			})
+			takers.Go(func() {
+				for p := range given {
+					cwork.Free(p)
+				}
+			})
+		}
+		all.Wait()
+		close(given)
+		takers.Wait()
+		if Read().Samples < makers*each/4 {
+			t.Errorf("%+v", Read())
+		}
+		eachSite(func(s *site) {
+			if s.frees > s.allocs+1e-6*s.allocs || s.freeBytes > s.allocBytes*(1+1e-6) {
+				t.Errorf("%v blocks, of which %v were freed", s.allocs, s.frees)
+			}
+		})
+		p, err := Profile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for stack, bytes := range stacks(p) {
+			if bytes != 0 && strings.Contains(stack, "TestHammerReady") {
+				t.Errorf("%d bytes of %s", bytes, stack)
+			}
+		}
+	}, "CHEAPCMEM=ready")
+	if !ok {
+		t.Error(out)
+	}
+}
+
+// TestReadyRecord records calls in a program that counts none.
+func TestReadyRecord(t *testing.T) {
+	t.Parallel()
+	out, ok := testchild.Test(t, func(t *testing.T) {
+		var file bytes.Buffer
+		r, err := record(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cwork.Threads(2, 1000, 4567)
+		cwork.Free(nil)
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := readRecording(t, &file).count(fht.Malloc, 4567); n != 2000 || !waiting() {
+			t.Errorf("%d mallocs, waiting: %v", n, waiting())
+		}
+	}, "CHEAPCMEM=ready")
+	if !ok {
+		t.Error(out)
+	}
+}
+
+// TestSetRateOn turns samples on by a signal.
+func TestSetRateOn(t *testing.T) {
+	t.Parallel()
+	out, ok := testchild.Test(t, func(t *testing.T) {
+		stop := SetRateOn(syscall.SIGUSR1, 1234)
+		defer stop()
+		if Rate() != 0 {
+			t.Errorf("the rate is %d", Rate())
+		}
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "the rate is set", func() bool { return Rate() == 1234 })
+		stop()
+	}, "CHEAPCMEM=ready")
+	if !ok {
+		t.Error(out)
+	}
+}
+
+// TestGap has a time without samples in a program that has begun with them.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	out, ok := testchild.Test(t, func(t *testing.T) {
+		if n := unseenNow(t); n != 0 {
+			t.Errorf("%d bytes before", n)
+		}
+		withRate(t, 512)
+		seen, seenBytes, _ := blocks(10 << 20)
+		withRate(t, 0)
+		other, _, otherBytes := blocks(10 << 20)
+		withRate(t, 512)
+		near(t, "not seen", unseenNow(t), otherBytes)
+		near(t, "seen", Read().Live, seenBytes)
+		freeAll(seen)
+		near(t, "not seen", unseenNow(t), otherBytes)
+		freeAll(other)
+		near(t, "seen", Read().Live, 0)
+		near(t, "not seen", unseenNow(t), 0)
+	})
+	if !ok {
+		t.Error(out)
+	}
+}
+
+// BenchmarkUnseen has 100,000 free blocks in between.
+func BenchmarkUnseen(b *testing.B) {
+	withRate(b, 0)
+	withRate(b, 512)
+	all, _, _ := blocks(200_000 * 1000)
+	for i := 0; i < len(all); i += 2 {
+		cwork.Free(all[i])
+	}
+	b.ReportMetric(float64(len(all)/2), "blocks")
+	for b.Loop() {
+		unseen()
+	}
+	for i := 1; i < len(all); i += 2 {
+		cwork.Free(all[i])
+	}
+}
