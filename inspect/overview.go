@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/figure"
@@ -11,17 +13,28 @@ import (
 
 // An Overview is the first screen of the page: what is resident, and what does not fit together.
 type Overview struct {
+	Sentence string   `json:"sentence"`           // the verdict; if that is no fault and figures do not fit, the first of these
+	Next     string   `json:"next"`               // sentences: what to do, and the verdict if Sentence is another one
+	Fault    bool     `json:"fault"`              // something is wrong, as far as can be told
 	Resident float64  `json:"resident"`           // bytes; 0 if the system does not say
 	Limit    float64  `json:"limit,omitempty"`    // bytes: the smaller one of the container's and pace's
 	LimitOf  string   `json:"limit_of,omitempty"` // whose that is: "container" or "pace"
 	Parts    []Part   `json:"parts"`              // the same parts each time, in one order; they add up to Resident
-	Warnings []string `json:"warnings"`           // sentences, those first that matter most
+	Legend   []Legend `json:"legend"`             // of the parts that are a hundredth of Resident, and of the others together
+	Warnings []string `json:"warnings"`           // sentences, those first that matter most, without Sentence
 }
 
 // A Part is a part of the resident memory, of one or some rows of the table resident.
 type Part struct {
 	Name  string  `json:"name"`
 	Bytes float64 `json:"bytes"`
+}
+
+// A Legend says what a colour or a letter of the bar stands for.
+type Legend struct {
+	Part int    `json:"part"` // its index in Overview.Parts; -1 for the smaller parts together
+	Name string `json:"name"`
+	Text string `json:"text"` // its bytes, as people write them
 }
 
 // groups are the parts of an Overview.
@@ -42,7 +55,7 @@ var groups = []struct {
 
 // overview returns the Overview of a snapshot.
 func (s *snapshot) overview() *Overview {
-	o := &Overview{Resident: float64(s.parts.Resident), Warnings: s.warnings()}
+	o := &Overview{Resident: float64(s.parts.Resident), Legend: []Legend{}}
 	for _, g := range groups {
 		p := Part{Name: g.name}
 		for _, k := range g.kinds {
@@ -56,15 +69,48 @@ func (s *snapshot) overview() *Overview {
 	if n := float64(s.pace.Limit); n > 0 && (o.Limit == 0 || n < o.Limit) {
 		o.Limit, o.LimitOf = n, "pace"
 	}
+	o.addLegend()
+	o.addSentences(verdictOf(s.verdict), s.faults(), s.hints())
 	return o
 }
 
-// much is the least number of bytes of which it is said that they do not fit.
+func (o *Overview) addLegend() {
+	smaller := 0.0
+	for i, p := range o.Parts {
+		if p.Bytes < o.Resident/100 || p.Bytes == 0 {
+			smaller += p.Bytes
+			continue
+		}
+		o.Legend = append(o.Legend, Legend{i, p.Name, figure.Bytes(p.Bytes)})
+	}
+	if smaller > 0 {
+		o.Legend = append(o.Legend, Legend{-1, "smaller parts", figure.Bytes(smaller)})
+	}
+}
+
+// addSentences says what stands first. "Nothing stands out" does not, above figures that do not fit.
+func (o *Overview) addSentences(v Verdict, faults, hints []string) {
+	sentence := cmp.Or(v.Sentence, "it is not known what holds the memory") + "."
+	o.Fault = v.Fault || len(faults) > 0
+	if v.Do != "" {
+		o.Next = "To do: " + v.Do + "."
+	}
+	o.Sentence = capital(sentence)
+	if !v.Fault && len(faults) > 0 {
+		o.Sentence, faults = faults[0], faults[1:]
+		o.Next = strings.TrimSpace(capital(strings.TrimPrefix(sentence, "nothing stands out; ")) + " " + o.Next)
+	}
+	o.Warnings = append(append([]string{}, faults...), hints...)
+}
+
+// capital makes the first letter of a sentence a capital one.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// much is the least number of bytes of which it is said that nobody counts them.
 const much = 16 << 20
 
-// warnings says what of the figures does not fit together, and which of them are not read.
-func (s *snapshot) warnings() []string {
-	list := []string{}
+// faults says what of the figures does not fit together, that first which matters most.
+func (s *snapshot) faults() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	text := func(n int64) string { return figure.Bytes(float64(n)) }
 	group := &s.reading.Cgroup
@@ -74,16 +120,20 @@ func (s *snapshot) warnings() []string {
 	if group.Limit > 0 && group.Charged-group.Cache > group.Limit/20*19 {
 		add("The limit of the container is near: it is charged %s of %s, and can drop %s of them.", text(group.Charged), text(group.Limit), text(group.Cache))
 	}
-	var declared, live, unsized int64
+	var live, unsized int64
 	for i := range s.pools {
 		p := &s.pools[i]
-		declared, live = declared+p.Bytes, live+p.Live
+		live += p.Live
 		if p.Bytes == p.Live*census.DefaultSize {
 			unsized += p.Live
 		}
 	}
-	if live > 0 && s.verdict.About != resident.AboutSizes {
-		s.warnOfSizes(declared, add)
+	switch d := s.reading.Declared(&s.parts); {
+	case live == 0 || s.parts.Resident == 0 || s.verdict.About == resident.AboutSizes:
+	case d.TooLarge():
+		add("Pools declare %s, and at most %s are resident that are not Go's: sizes are too large, or pages were never touched.", text(d.Pools), text(d.Most))
+	case d.TooSmall():
+		add("Pools declare %s, and C has %s: sizes are too small, or others have allocated the difference.", text(d.Pools), text(d.C))
 	}
 	if unsized >= 1000 && unsized > live/2 {
 		add("%s of %s owners have no size, and count as %s each. Then pacing cannot know when to collect: set Options.Size of their pools.",
@@ -92,31 +142,19 @@ func (s *snapshot) warnings() []string {
 	if s.reading.Go.Percent < 0 && s.pace.Limit == 0 && live > 0 {
 		add("GOGC is off, and pace has no limit: nothing starts a collection, so the collector releases nothing.")
 	}
+	return list
+}
+
+// hints says which figures are not read.
+func (s *snapshot) hints() (list []string) {
 	switch has, why := cmemState(); {
 	case why != "":
 		list = append(list, why)
 	case !has && s.parts.Of(resident.MallocAll)+s.parts.Of(resident.Unseparated)+s.parts.Of(resident.CInUse) > max(much, s.parts.Resident/4):
-		add("Nobody counts what C libraries allocate. Import module cmem to see which, and from which lines.")
+		list = append(list, "Nobody counts what C libraries allocate. Import module cmem to see which, and from which lines.")
 	}
 	if s.allocated >= much && sample.Rate() == 0 {
-		add("Stacks of the blocks of heaps are not recorded: inspect.SetRate(inspect.DefaultRate) does it from then on.")
+		list = append(list, "Stacks of the blocks of heaps are not recorded: inspect.SetRate(inspect.DefaultRate) does it from then on.")
 	}
 	return list
-}
-
-// warnOfSizes adds a warning if what pools declare and what C has differ by more than a half.
-func (s *snapshot) warnOfSizes(declared int64, add func(format string, args ...any)) {
-	text := func(n int64) string { return figure.Bytes(float64(n)) }
-	held := s.parts.Of(resident.CInUse) + s.parts.Of(resident.MallocAll) + s.parts.Of(resident.Unseparated)
-	most := s.parts.Resident + s.parts.Swap // what is no Go's, and may be of pools
-	for _, k := range []resident.Kind{resident.GoInUse, resident.GoIdle, resident.GoStacks, resident.GoRuntime, resident.Program, resident.Library} {
-		most -= s.parts.Of(k)
-	}
-	switch {
-	case s.parts.Resident == 0:
-	case declared > 2*most && declared-most > much:
-		add("Pools declare %s, and at most %s are resident that are not Go's: sizes are too large, or pages were never touched.", text(declared), text(most))
-	case held > 2*declared && held-declared > much && declared > 0:
-		add("Pools declare %s, and C has %s: sizes are too small, or others have allocated the difference.", text(declared), text(held))
-	}
 }

@@ -114,7 +114,11 @@ func TestWarnings(t *testing.T) {
 		if row.s.reading == nil {
 			row.s.reading = &resident.Reading{}
 		}
-		got := row.s.warnings()
+		for _, p := range row.s.pools {
+			row.s.reading.Pools = append(row.s.reading.Pools, resident.Holder{Bytes: p.Bytes, Count: p.Live})
+		}
+		row.s.reading.C.Known = row.s.parts.Of(resident.CInUse) > 0
+		got := append(row.s.faults(), row.s.hints()...)
 		if !slices.ContainsFunc(row.want, func(s string) bool { return strings.HasPrefix(s, "Nobody") }) {
 			got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "Nobody") }) // the tests do not import cmem
 		}
@@ -127,5 +131,36 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%s: %q, want %q", row.name, got[i], row.want[i])
 			}
 		}
+	}
+}
+
+// TestSentence looks at what stands first.
+func TestSentence(t *testing.T) {
+	nothing := Verdict{Sentence: "nothing stands out; of 9 MiB the most is C's", Do: "import module cmem"}
+	fault := Verdict{Sentence: "C: 9 MiB in use and growing", Do: "look", Fault: true}
+	for _, row := range []struct {
+		verdict       Verdict
+		faults, hints []string
+		want          Overview
+	}{
+		{want: Overview{Sentence: "It is not known what holds the memory."}},
+		{nothing, nil, []string{"H."}, Overview{Sentence: "Nothing stands out; of 9 MiB the most is C's.", Next: "To do: import module cmem.", Warnings: []string{"H."}}},
+		{nothing, []string{"F.", "G."}, []string{"H."}, Overview{Sentence: "F.", Next: "Of 9 MiB the most is C's. To do: import module cmem.", Fault: true, Warnings: []string{"G.", "H."}}},
+		{fault, []string{"F."}, []string{"H."}, Overview{Sentence: "C: 9 MiB in use and growing.", Next: "To do: look.", Fault: true, Warnings: []string{"F.", "H."}}},
+	} {
+		var o Overview
+		o.addSentences(row.verdict, row.faults, row.hints)
+		if o.Sentence != row.want.Sentence || o.Next != row.want.Next || o.Fault != row.want.Fault || !slices.Equal(o.Warnings, row.want.Warnings) {
+			t.Errorf("%+v, want %+v", o, row.want)
+		}
+	}
+}
+
+// TestLegend adds up the parts below a hundredth.
+func TestLegend(t *testing.T) {
+	o := Overview{Resident: 1000 * mib, Parts: []Part{{"Go", 100 * mib}, {"none", 0}, {"a", 9 * mib}, {"C", 888 * mib}, {"b", 3 * mib}}}
+	o.addLegend()
+	if want := []Legend{{0, "Go", "100 MiB"}, {3, "C", "888 MiB"}, {-1, "smaller parts", "12.0 MiB"}}; !slices.Equal(o.Legend, want) {
+		t.Errorf("%v, want %v", o.Legend, want)
 	}
 }

@@ -91,12 +91,7 @@ func (j *judge) whoGrows(c Growth) Verdict {
 }
 
 // cHeld returns the bytes that the verdicts say C has.
-func (j *judge) cHeld() int64 {
-	if _, known := j.r.inUse(); known {
-		return j.t.whole(CInUse)
-	}
-	return j.t.whole(CInUse) + j.t.whole(MallocAll) + j.t.whole(Unseparated)
-}
+func (j *judge) cHeld() int64 { return j.r.heldByC(&j.t) }
 
 // mostGrown returns which holder has grown by most since the first point, and by how much.
 func (j *judge) mostGrown(prefix string, of func(Holder) int64) (name string, by int64) {

@@ -54,19 +54,17 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 // is declared has to be a quarter of it at least, unless no size was declared at all, and the points must
 // not say that sizes fit.
 func (j *judge) tooSmall() (v Verdict, ok bool) {
-	held := j.cHeld()
-	declared, noSizes := int64(0), false
+	d, noSizes := j.r.Declared(&j.t), false
 	for _, p := range j.r.Pools {
-		declared += p.Bytes
 		noSizes = noSizes || p.Count > 0 && p.Bytes == p.Count*census.DefaultSize
 	}
-	if declared == 0 || held-declared < j.much || held < 2*declared {
+	if !d.TooSmall() || d.C-d.Pools < j.much {
 		return v, false
 	}
-	if declared < held/4 && !(noSizes && declared >= held/64) || j.sizesFit() {
+	if d.Pools < d.C/4 && !(noSizes && d.Pools >= d.C/64) || j.sizesFit() {
 		return v, false
 	}
-	v = j.sizes(held - declared)
+	v = j.sizes(d.C - d.Pools)
 	v.Do += ", if the profile of module cmem does not show that others have the rest, such as a cache in C"
 	return v, true
 }
