@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // A LargestSuspect is a line of which the first screen of the page says that it holds memory: a Suspect, or a
@@ -20,34 +22,51 @@ type LargestSuspect struct {
 // mostLargest is how many suspects the first screen has.
 const mostLargest = 3
 
+// A ranked is a LargestSuspect, those with the lowest rank first.
+type ranked struct {
+	LargestSuspect
+	rank int
+}
+
 // largest returns the suspects for the first screen: stacks of C that keep growing, then stacks of
-// which a Close is missing, then those with the most bytes, and at the end what nobody recorded.
-func largest(open []Suspect, growing GrowthFigures) []LargestSuspect {
-	type ranked struct {
-		LargestSuspect
-		rank int
-	}
-	var all []ranked
-	text := func(n int64) string { return write(float64(n), "bytes") }
-	for _, g := range growing.Suspects {
-		s := fmt.Sprintf("%s of %s, %s more in %v", text(g.Live), g.Library, text(g.Grown), time.Duration(growing.Seconds*1e9))
-		all = append(all, ranked{LargestSuspect{lineOf(g.Stack), s, "growth", g.Grown}, 0})
+// which a Close is missing, then those with the most bytes, and at the end what nobody recorded. sites are
+// those of the verdict, which takes less time to tell growth than growing. unrecorded says that there are
+// pools that record no lines.
+func largest(open []Suspect, growing GrowthFigures, sites []resident.Site, unrecorded bool) []LargestSuspect {
+	all := largestGrowth(growing, sites)
+	whole := int64(0)
+	for _, s := range open {
+		whole += s.Bytes
 	}
 	for _, s := range byStack(open) {
 		if s.Live == 0 && !s.MissingClose {
 			continue
 		}
-		r := ranked{LargestSuspect{lineOf(s.Stack), fmt.Sprintf("%s open of %s, %s", digits(s.Live), cmp.Or(s.Pool, "a pool without a name"), text(s.Bytes)), "suspects", s.Bytes}, 2}
+		pool := "a pool without a name"
+		if s.Pool != "" {
+			pool = "pool " + s.Pool
+		}
+		r := ranked{LargestSuspect{lineOf(s.Stack), pool + ": ", "suspects", s.Bytes}, 2}
+		if s.MissingClose {
+			r.rank = 1
+			r.Text += fmt.Sprintf("a Close is missing, %s left to the collector, ", digits(s.Collected))
+		}
+		r.Text += digits(s.Live) + " open"
+		if s.Bytes > 0 {
+			r.Text += ", " + write(float64(s.Bytes), "bytes")
+		}
 		if s.Age > 0 {
 			r.Text += fmt.Sprintf(", the oldest for %v", s.Age)
 		}
-		switch {
-		case s.MissingClose:
-			r.rank = 1
-			r.Text += fmt.Sprintf(", %s left to the collector: a Close is missing", digits(s.Collected))
-		case s.Stack == "":
+		if s.Stack == "" {
+			if s.Bytes < whole/100 {
+				continue
+			}
 			r.rank = 3
-			r.Line = "who made them was not recorded"
+			r.Line = "a line that was not recorded"
+			if unrecorded {
+				r.Text += "; inspect.EnableLeaks records lines"
+			}
 		}
 		all = append(all, r)
 	}
@@ -59,6 +78,47 @@ func largest(open []Suspect, growing GrowthFigures) []LargestSuspect {
 		list = append(list, r.LargestSuspect)
 	}
 	return list
+}
+
+// largestGrowth returns the lines of what grows in C. Stacks of one line and library are added up: they
+// differ in functions of C, which the line does not show.
+func largestGrowth(growing GrowthFigures, sites []resident.Site) (all []ranked) {
+	over := fmt.Sprintf("in %v", time.Duration(growing.Seconds*1e9))
+	list := growing.Suspects
+	if len(list) == 0 {
+		over = "since the look before"
+		for _, s := range sites {
+			list = append(list, Growth{s.Library, s.Live, s.Grown, s.GrownError, s.Stack})
+		}
+	}
+	at := map[[2]string]*Growth{}
+	var lines [][2]string
+	for _, g := range list {
+		key := [2]string{lineOf(g.Stack), g.Library}
+		if was := at[key]; was != nil {
+			was.Live, was.Grown = was.Live+g.Live, was.Grown+g.Grown
+			continue
+		}
+		at[key] = &g
+		lines = append(lines, key)
+	}
+	for _, key := range lines {
+		g := at[key]
+		text := fmt.Sprintf("%s more %s, %s in use by C (%s)", write(float64(g.Grown), "bytes"), over, write(float64(g.Live), "bytes"), g.Library)
+		all = append(all, ranked{LargestSuspect{key[0], text, "growth", g.Grown}, 0})
+	}
+	return all
+}
+
+// noneLargest says why there are no largest suspects.
+func noneLargest(growing GrowthFigures, advice string) string {
+	switch {
+	case growing.Note != "" && cmemRuns():
+		return "None so far. " + growing.Note
+	case advice != "":
+		return advice
+	}
+	return "No line stands out."
 }
 
 // byStack adds up suspects of a pool and a stack, whatever their labels are.

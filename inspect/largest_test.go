@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 func TestLargest(t *testing.T) {
@@ -19,21 +21,30 @@ func TestLargest(t *testing.T) {
 		Library: "libmany.so", Live: 7 << 20, Grown: 6 << 20,
 		Stack: "many_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\n",
 	}}}
-	find4 := LargestSuspect{"shop.find find.go:30", "1,024 open of images, 4.00 MiB, the oldest for 3m0s", "suspects", 4 << 20}
-	missing := LargestSuspect{"main.open open.go:3", "0 open of files, 0, 1,234 left to the collector: a Close is missing", "suspects", 0}
-	growing := LargestSuspect{"main.leak main.go:7", "7.00 MiB of libmany.so, 6.00 MiB more in 1m0s", "growth", 6 << 20}
-	unknown := LargestSuspect{"who made them was not recorded", "7 open of images, 9.00 MiB", "suspects", 9 << 20}
+	find4 := LargestSuspect{"shop.find find.go:30", "pool images: 1,024 open, 4.00 MiB, the oldest for 3m0s", "suspects", 4 << 20}
+	missing := LargestSuspect{"main.open open.go:3", "pool files: a Close is missing, 1,234 left to the collector, 0 open", "suspects", 0}
+	growing := LargestSuspect{"main.leak main.go:7", "6.00 MiB more in 1m0s, 7.00 MiB in use by C (libmany.so)", "growth", 6 << 20}
+	unknown := LargestSuspect{"a line that was not recorded", "pool images: 7 open, 9.00 MiB; inspect.EnableLeaks records lines", "suspects", 9 << 20}
+	// Two stacks of C that the same line has called.
+	sites := []resident.Site{
+		{Library: "libmany.so", Live: 7 << 20, Grown: 3 << 20, Stack: grown.Suspects[0].Stack},
+		{Library: "libmany.so", Live: 2 << 20, Grown: 1 << 20, Stack: "other_" + grown.Suspects[0].Stack},
+	}
+	early := LargestSuspect{"main.leak main.go:7", "4.00 MiB more since the look before, 9.00 MiB in use by C (libmany.so)", "growth", 4 << 20}
 	for _, row := range []struct {
 		name  string
 		open  []Suspect
 		grown GrowthFigures
+		sites []resident.Site
 		want  []LargestSuspect
 	}{
-		{"nothing", nil, GrowthFigures{}, []LargestSuspect{}},
-		{"all", open, grown, []LargestSuspect{growing, missing, find4}},
-		{"owners", open, GrowthFigures{}, []LargestSuspect{missing, find4, unknown}},
+		{"nothing", nil, GrowthFigures{}, nil, []LargestSuspect{}},
+		{"all", open, grown, sites, []LargestSuspect{growing, missing, find4}},
+		{"owners", open, GrowthFigures{}, nil, []LargestSuspect{missing, find4, unknown}},
+		{"the verdict is earlier", nil, GrowthFigures{}, sites, []LargestSuspect{early}},
+		{"few were not recorded", append(open[:2:2], Suspect{Pool: "images", Live: 1, Bytes: 100}), GrowthFigures{}, nil, []LargestSuspect{find4}},
 	} {
-		if got := largest(row.open, row.grown); !slices.Equal(got, row.want) {
+		if got := largest(row.open, row.grown, row.sites, true); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", row.name, got, row.want)
 		}
 	}

@@ -91,6 +91,7 @@ type SuspectFigures struct {
 	// Largest has three at most, of the suspects and of what grows in the C heap, those first that matter
 	// most.
 	Largest []LargestSuspect `json:"largest"`
+	None    string           `json:"none,omitempty"` // a sentence, if Largest has none
 }
 
 // serveSuspectFigures answers with SuspectFigures.
@@ -100,6 +101,10 @@ func (h *handler) serveSuspectFigures(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	f := SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
-	f.Largest = largest(f.Suspects, h.growth.read(f.Program))
+	growing := h.growth.read(f.Program)
+	f.Largest = largest(f.Suspects, growing, verdictSites(), f.Advice != "")
+	if len(f.Largest) == 0 {
+		f.None = noneLargest(growing, f.Advice)
+	}
 	_ = json.NewEncoder(w).Encode(f) // an error is that of a reader who has gone
 }

@@ -150,6 +150,7 @@ func (s *snapshot) hints() (list []string) {
 	switch has, why := cmemState(); {
 	case why != "":
 		list = append(list, why)
+	case strings.Contains(s.verdict.Do, "import module cmem"):
 	case !has && s.parts.Of(resident.MallocAll)+s.parts.Of(resident.Unseparated)+s.parts.Of(resident.CInUse) > max(much, s.parts.Resident/4):
 		list = append(list, "Nobody counts what C libraries allocate. Import module cmem to see which, and from which lines.")
 	}

@@ -2,6 +2,9 @@ package inspect
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +110,10 @@ func TestWarnings(t *testing.T) {
 			want: []string{"Nobody counts what C libraries allocate"},
 		},
 		{
+			name: "the verdict says who counts C",
+			s:    snapshot{parts: c(resident.MallocAll, 100*mib), verdict: resident.Verdict{Do: "import module cmem, which tells it"}},
+		},
+		{
 			name: "no stacks of blocks", s: snapshot{allocated: 20 * mib},
 			want: []string{"Stacks of the blocks of heaps are not recorded"},
 		},
@@ -162,5 +169,45 @@ func TestLegend(t *testing.T) {
 	o.addLegend()
 	if want := []Legend{{0, "Go", "100 MiB"}, {3, "C", "888 MiB"}, {-1, "smaller parts", "12.0 MiB"}}; !slices.Equal(o.Legend, want) {
 		t.Errorf("%v, want %v", o.Legend, want)
+	}
+}
+
+// TestWays looks for the words that the page makes links of where they are written, and for where the links
+// go.
+func TestWays(t *testing.T) {
+	_, list, ok := strings.Cut(pageJS, "const ways = [")
+	list, _, _ = strings.Cut(list, "];")
+	ways := regexp.MustCompile(`\['([^']+)', '(#?)([^']+)'\]`).FindAllStringSubmatch(list, -1)
+	if !ok || len(ways) < 5 {
+		t.Fatalf("page.js has %d ways", len(ways))
+	}
+	files, err := filepath.Glob("../internal/resident/*.go")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	written := ""
+	for _, name := range append(files, "overview.go") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written += string(text)
+	}
+	places := map[string]bool{"cmem": true} // if module cmem is in the program
+	for _, l := range links {
+		places[l.Name] = true
+	}
+	for _, q := range questions {
+		for _, name := range q.tables {
+			places["#"+name] = true
+		}
+	}
+	for _, w := range ways {
+		if !strings.Contains(written, w[1]) {
+			t.Errorf("nothing says %q", w[1])
+		}
+		if !places[w[2]+w[3]] {
+			t.Errorf("%q goes to %s%s, which is not there", w[1], w[2], w[3])
+		}
 	}
 }

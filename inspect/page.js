@@ -135,6 +135,14 @@
 			if (table.rows.length > 0) list(table, el.tBodies[0]);
 			return;
 		}
+		if (table.rows.length === 0) {
+			el.tHead.replaceChildren();
+			el.tBodies[0].replaceChildren();
+			folds(table.name, []);
+			key.hidden = false;
+			key.textContent = 'There are none.';
+			return;
+		}
 		const meter = meters[table.name];
 		const most = brief[table.name] || table.metrics.length;
 		const wide = unfolded.has('columns ' + table.name), all = unfolded.has('zeros ' + table.name);
@@ -168,8 +176,8 @@
 		if (zeros > 0) left.push(['zeros', 'Show ' + zeros + ' rows with nothing in use', 'Hide rows with nothing in use']);
 		if (most < table.metrics.length) left.push(['columns', 'Show ' + (table.metrics.length - most) + ' more columns', 'Hide columns']);
 		folds(table.name, left);
-		key.hidden = rows.length > 0 && rows.length <= rowsShown;
-		key.textContent = rows.length === 0 ? 'There are none.' : rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
+		key.hidden = rows.length <= rowsShown;
+		key.textContent = rowsShown + ' of ' + rows.length + ' are shown. The text and the JSON have all.';
 	};
 
 	// The frames of a stack are pairs of lines: a function, and where in it.
@@ -203,18 +211,18 @@
 			item.append(Object.assign(make('a', '', s.line), {href: '#' + s.table}), make('span', '', s.text));
 			return item;
 		}));
-		if (report.largest.length === 0) at('largest').replaceChildren(make('li', 'none', report.advice ? 'Stacks are not recorded: see Who made it?' : 'No stack stands out.'));
+		if (report.largest.length === 0) at('largest').replaceChildren(make('li', 'none', report.none));
 	};
 
 	const showSuspects = report => {
 		const el = document.querySelector('[data-table=suspects]');
-		el.tHead.replaceChildren(head([
+		const all = report.suspects;
+		el.tHead.replaceChildren(...(all.length === 0 ? [] : [head([
 			['pool'], ['label', 'what Owner.SetLabel has set'],
 			['open', 'owners that are open', 'n'], ['bytes', 'the sizes of their resources', 'n'],
 			['by the collector', 'owners of the stack that the collector had to release, whatever their labels are', 'n'],
 			['made by', 'the innermost functions; all of the stack when it is opened'],
-		]));
-		const all = report.suspects;
+		])]));
 		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
 			const line = make('tr');
 			line.append(Object.assign(make('th', '', s.pool), {scope: 'row'}), make('td', 'label', s.label || ''));
@@ -238,18 +246,22 @@
 		body.dataset.suspects = Number(body.dataset.suspects) + 1;
 	};
 
-	// callsOf shows a stack of C and Go: the innermost functions that have a name, and all of it when
-	// it is opened.
-	const callsOf = s => {
+	// callsOf shows a stack of C and Go: the innermost functions that have a name, but for those between them
+	// that all stacks have, and all of it when it is opened.
+	const callsOf = (s, alike) => {
 		const cell = make('td', 'stack');
 		const whole = make('details');
-		const names = functions(s.stack).filter(name => !name.includes('+0x') && !name.includes('._Cfunc_'));
+		const names = cNames(s).filter((name, i) => i === 0 || !alike.has(name));
 		whole.append(make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : '')), make('pre', '', s.stack));
 		whole.open = opened.has(s.stack);
 		whole.ontoggle = () => { if (whole.open) opened.add(s.stack); else opened.delete(s.stack); };
 		cell.append(whole);
 		return cell;
 	};
+
+	// cNames returns the functions of a stack of C and Go that have a name. A stack may begin with the line that
+	// is to blame, and "by way of".
+	const cNames = s => functions(s.stack).filter(name => name !== 'by way of' && !name.includes('+0x') && !name.includes('._Cfunc_') && !name.startsWith('_cgo_'));
 
 	const readGrowth = async () => {
 		const el = document.querySelector('[data-table=growth]');
@@ -263,6 +275,8 @@
 			['its error', 'the standard deviation of what it has grown by, at most', 'n'],
 			['allocated by', 'the innermost functions that have a name; all of the stack when it is opened'],
 		])]));
+		// Rows say what differs: not which functions of C all of several stacks have, such as malloc's callers.
+		const alike = new Set(all.length < 2 ? [] : cNames(all[0]).slice(1).filter(name => all.every(s => cNames(s).includes(name))));
 		el.tBodies[0].replaceChildren(...all.slice(0, rowsShown).map(s => {
 			const line = make('tr');
 			line.append(Object.assign(make('th', '', s.library), {scope: 'row'}));
@@ -272,7 +286,7 @@
 				cell.dataset.head = name;
 				line.append(cell);
 			}
-			line.append(callsOf(s));
+			line.append(callsOf(s, alike));
 			return line;
 		}));
 		const key = el.closest('article').querySelector('.key');
@@ -309,25 +323,15 @@
 		});
 		if (overview.limit) {
 			const at = 1000 * overview.limit / all;
-			picture.append(svg('line', {class: 'limit', x1: at, x2: at, y1: 0, y2: 30}));
+			for (const of of ['under', 'limit']) picture.append(svg('line', {class: of, x1: at, x2: at, y1: 0, y2: 30}));
 		}
 		at('bar').replaceChildren(picture);
-		const entries = [];
-		let small = 0;
-		overview.parts.forEach((p, i) => {
-			if (p.bytes < overview.resident / 100) {
-				small += p.bytes;
-				return;
-			}
+		const entries = overview.legend.map(l => {
 			const entry = make('span');
-			entry.append(swatch(i), p.name + ' ', make('b', '', bytes(p.bytes)));
-			entries.push(entry);
+			if (l.part >= 0) entry.append(swatch(l.part));
+			entry.append(l.name + ' ', make('b', '', l.text));
+			return entry;
 		});
-		if (small > 0) {
-			const entry = make('span', '', 'smaller parts ');
-			entry.append(make('b', '', bytes(small)));
-			entries.push(entry);
-		}
 		at('legend').replaceChildren(...entries);
 	};
 
@@ -344,9 +348,9 @@
 	// draw draws the parts as areas on each other over the time since the first point.
 	const draw = () => {
 		const box = at('chart');
-		const width = Math.max(box.clientWidth, 200), height = innerWidth <= 700 ? 150 : 210;
+		const width = Math.max(box.clientWidth, 200), height = innerWidth <= 700 ? 130 : 210;
 		const left = 62, right = 8, top = 8, bottom = 22;
-		const sums = points.map(p => p.values.reduce((a, b) => a + b, 0));
+		const sums = points.map(sum);
 		let high = Math.max(1024, ...sums);
 		if (overview.limit && overview.limit < 2 * high) high = Math.max(high, overview.limit);
 		const step = 2 ** Math.ceil(Math.log2(high / 5));
@@ -360,9 +364,9 @@
 				svg('text', {x: left - 8, y: y(n) + 4, 'text-anchor': 'end'}, n === 0 ? '0' : bytes(n)));
 		}
 		const room = width < 560 ? 3 : 6;
-		const stride = [5, 10, 30, 60, 120, 300, 600].find(s => span / 1000 / s <= room) || 1800;
-		for (let s = 0; s * 1000 <= span; s += stride) {
-			picture.append(svg('text', {x: x(first + 1000 * s), y: height - 6, 'text-anchor': s === 0 ? 'start' : 'middle'}, s < 120 ? s + ' s' : s / 60 + ' min'));
+		const stride = 1000 * ([5, 10, 30, 60, 120, 300, 600, 1800, 3600].find(s => span / 1000 / s <= room) || 6 * 3600);
+		for (let t = Math.ceil(first / stride) * stride; t <= first + span; t += stride) {
+			if (x(t) > left + 20 && x(t) < width - 25) picture.append(svg('text', {x: x(t), y: height - 6, 'text-anchor': 'middle'}, clock(t, stride)));
 		}
 		for (const run of runs()) {
 			const above = run.map(() => 0);
@@ -374,18 +378,66 @@
 			});
 		}
 		if (overview.limit && overview.limit <= max) {
-			picture.append(svg('line', {class: 'limit', x1: left, x2: width - right, y1: y(overview.limit), y2: y(overview.limit)}));
+			for (const of of ['under', 'limit']) picture.append(svg('line', {class: of, x1: left, x2: width - right, y1: y(overview.limit), y2: y(overview.limit)}));
+			picture.append(svg('text', {class: 'named', x: width - right, y: y(overview.limit) + (y(overview.limit) < 20 ? 14 : -5), 'text-anchor': 'end'}, 'limit ' + bytes(overview.limit)));
 		}
 		box.replaceChildren(picture);
+		box.onpointermove = event => { // says what there was then
+			const t = first + span * (event.clientX - box.getBoundingClientRect().left - left) / (width - left - right);
+			const p = points.reduce((a, b) => Math.abs(b.at - t) < Math.abs(a.at - t) ? b : a);
+			const parts = overview.parts.map((part, i) => [part.name, p.values[i]]).sort((a, b) => b[1] - a[1]).slice(0, 3);
+			at('since').textContent = clock(p.at, 0) + ': resident ' + bytes(sum(p)) + '; ' + parts.map(([name, n]) => name + ' ' + bytes(n)).join('; ');
+			picture.querySelectorAll('.at').forEach(line => line.remove());
+			picture.append(svg('line', {class: 'at', x1: x(p.at), x2: x(p.at), y1: top, y2: height - bottom}));
+		};
+		box.onpointerleave = () => {
+			since();
+			picture.querySelectorAll('.at').forEach(line => line.remove());
+		};
+		if (!box.matches(':hover')) since();
 	};
 
+	const sum = p => p.values.reduce((a, b) => a + b, 0);
+	const clock = (t, stride) => new Date(t).toLocaleTimeString([], {hour: '2-digit', minute: '2-digit', second: stride < 60000 ? '2-digit' : undefined, hourCycle: 'h23'});
+
+	// since says above the chart by how much what is resident has changed, and which part the most.
+	const since = () => {
+		const a = points[0], z = points[points.length - 1], seconds = Math.round((z.at - a.at) / 1000);
+		if (seconds === 0) return;
+		const by = n => (n < 0 ? '−' : '+') + bytes(Math.abs(n));
+		const changed = overview.parts.map((p, i) => [p.name, z.values[i] - (a.values[i] || 0)]).sort((x, y) => Math.abs(y[1]) - Math.abs(x[1]))[0];
+		at('since').textContent = 'Resident memory: ' + by(sum(z) - sum(a)) + ' in ' + (seconds < 120 ? seconds + ' s' : Math.round(seconds / 60) + ' min') +
+			(Math.abs(changed[1]) > 1 << 20 ? '; ' + changed[0] + ' ' + by(changed[1]) : '');
+	};
+
+	// ways are words of the verdict and of warnings, and where the page has what they speak of.
+	const ways = [
+		['the profile of module cmem', 'cmem'], ['suspects.txt of its page', '#suspects'], ['inspect.WriteHeap', 'heap'],
+		['the table mappings', '#mappings'], ['the table classes', '#classes'], ['Pools declare', '#pools'], ['The limit of pace', '#pace'], ['The limit of the container', '#process'],
+	];
+
+	// linked shows a text, with links for the words that the page has a way for.
+	const linked = (el, text) => {
+		el.replaceChildren();
+		for (let left = text; left;) {
+			const found = ways.map(([words, to]) => ({words, to, i: left.indexOf(words)})).filter(w => w.i >= 0 && to(w)).sort((a, b) => a.i - b.i)[0];
+			if (!found) {
+				el.append(left);
+				break;
+			}
+			el.append(left.slice(0, found.i), Object.assign(make('a', '', found.words), {href: found.to}));
+			left = left.slice(found.i + found.words.length);
+		}
+		return el;
+	};
+	const to = w => document.querySelector(w.to.startsWith('#') ? w.to : '#downloads a[href="' + w.to + '"]');
+
 	const showOverview = (o, verdict) => {
-		const sentence = verdict.sentence || 'It is not known what holds the memory';
-		at('sentence').textContent = sentence[0].toUpperCase() + sentence.slice(1) + '.';
-		at('overview').classList.toggle('fault', verdict.fault);
-		at('do').textContent = verdict.do ? 'To do: ' + verdict.do + '.' : '';
+		at('sentence').textContent = o.sentence;
+		at('overview').classList.toggle('fault', o.fault);
+		linked(at('do'), o.next);
 		at('warnings').hidden = o.warnings.length === 0;
-		at('warnings').replaceChildren(...o.warnings.map(text => make('li', '', text)));
+		at('warnings').replaceChildren(...o.warnings.map(text => linked(make('li'), text)));
 		overview = o;
 		at('sum').textContent = o.resident === 0 ? 'The system does not say what is resident.' :
 			'Resident ' + bytes(o.resident) + (o.limit ? ', limit ' + bytes(o.limit) + ' (' + o.limit_of + ')' : ', no limit');
@@ -393,7 +445,7 @@
 		body.dataset.verdict = verdict.about;
 	};
 
-	let paused = false, turns = 0;
+	let paused = false, turns = 0, told;
 
 	const update = async () => {
 		if (body.dataset.asking) return;
@@ -407,7 +459,8 @@
 			if (points.length > most) points.shift();
 			report.tables.forEach(show);
 			draw();
-			if (turns++ % suspectsEvery === 0) {
+			if (turns++ % suspectsEvery === 0 || told !== report.verdict.about) {
+				told = report.verdict.about; // the suspects are to fit to it
 				await readSuspects('');
 				await readGrowth();
 			}

@@ -81,6 +81,7 @@ type statReader struct {
 	classes           [sizeclass.Count]int64 // blocks handed out, by class
 	labels, lastNames map[uint64][]string    // of heaps
 	c                 census.CCounts
+	sites             []resident.Site // of the last verdict, if that is that C grows
 }
 
 // read reads everything. mappings may be nil, because they take long. The caller holds the lock of the

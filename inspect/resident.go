@@ -50,6 +50,13 @@ func (s *snapshot) addResident(mappings *resident.Mappings) {
 	s.parts = s.reading.Table()
 }
 
+// verdictSites returns the stacks of the last verdict, if that is that C grows.
+func verdictSites() []resident.Site {
+	reader.mu.Lock()
+	defer reader.mu.Unlock()
+	return reader.sites
+}
+
 // touched is what of the spans had a block in it at some time.
 func (s *snapshot) touched() int64 {
 	n := s.totals.Large

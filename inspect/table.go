@@ -50,6 +50,9 @@ func readTables(mappings *resident.Mappings) ([]Table, Verdict, *Overview) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read(mappings)
+	if reader.sites = nil; s.verdict.About == resident.AboutCGrows {
+		reader.sites = s.reading.C.Growing
+	}
 	list := make([]Table, 0, len(tableSpecs)+2)
 	for _, t := range tableSpecs {
 		has, why := t.has()

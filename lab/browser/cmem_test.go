@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ const manyName = "libmany-and-very-long <i>.so.6.3.1"
 type cHeap struct {
 	census.CHeap
 	off string
+	two bool // stacks, which differ in a function of C
 }
 
 func (h *cHeap) Off() string        { return h.off }
@@ -28,8 +30,15 @@ func (*cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
 	return append(list, census.CLibrary{Name: "libsmall.so", Live: 1 << 10}, census.CLibrary{Name: manyName, Live: 7 << 20, Blocks: 3, Allocs: 8 << 20})
 }
 
-func (*cHeap) Watch(int) func() []census.CSuspect {
+func (h *cHeap) Watch(int) func() []census.CSuspect {
 	return func() []census.CSuspect {
+		stack := "inner_%d\n\t/lib/libmany.so\nlib_malloc\n\t/lib/libmany.so\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n"
+		if h.two {
+			return []census.CSuspect{
+				{Library: manyName, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "main.leak\n\t/src/main.go:7\nby way of\n" + fmt.Sprintf(stack, 1)},
+				{Library: manyName, Live: 2 << 20, Grown: 1 << 20, Error: 1 << 20, Stack: "main.leak\n\t/src/main.go:7\nby way of\n" + fmt.Sprintf(stack, 2)},
+			}
+		}
 		return []census.CSuspect{{
 			Library: manyName, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
 			Stack: "libmany.so+0x123\n\t/lib/libmany.so\nmany_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n",
@@ -46,15 +55,15 @@ func TestInspectCmem(t *testing.T) {
 	defer census.SetCHeap(census.SetCHeap(heap))
 	server := httptest.NewServer(inspect.Handler(inspect.Options{Title: "with C"}))
 	defer server.Close()
-	open := func() {
+	open := func(s *httptest.Server) {
 		t.Helper()
-		run(b, chromedp.Navigate(server.URL+"/debug/cheap/"))
+		run(b, chromedp.Navigate(s.URL+"/debug/cheap/"))
 		b.wait("the page shows the stacks that grow", `Number(document.body.dataset.growth || 0) > 0`)
 	}
 	text := func(table string) string {
 		return evaluate[string](b, `[...document.querySelector('[data-table=`+table+`]').tBodies[0].rows].map(r => [...r.cells].map(c => c.innerText).join('|')).join('\n')`)
 	}
-	open()
+	open(server)
 	for table, want := range map[string]string{
 		"cmem":      "mallocs|1,234|",
 		"libraries": manyName + "||7.00 MiB|3|8.00 MiB\nlibsmall.so||1.00 KiB|0|0",
@@ -76,8 +85,19 @@ func TestInspectCmem(t *testing.T) {
 		}
 	}
 
+	heap.two = true
+	second := httptest.NewServer(inspect.Handler(inspect.Options{Title: "with two stacks"}))
+	defer second.Close()
+	open(second)
+	if got, want := evaluate[string](b, `[...document.querySelectorAll('[data-table=growth] summary')].map(e => e.textContent).join('; ')`), "main.leak ← inner_1; main.leak ← inner_2"; got != want {
+		t.Errorf("two stacks of a line are %q, want %q", got, want)
+	}
+	if got := evaluate[string](b, `[...document.querySelectorAll('#largest li')].map(e => e.textContent).join('; ')`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "7.00 MiB more in") || strings.Contains(got, "; ") {
+		t.Errorf("the largest suspects are %q, want one line", got)
+	}
+
 	heap.off = "there is a reason"
-	open()
+	open(server)
 	for _, section := range []string{"cmem", "libraries", "growth"} {
 		got := evaluate[string](b, `document.querySelector('#`+section+` .key').innerText`)
 		if want := "Module cmem does nothing: there is a reason."; got != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -96,6 +97,7 @@ func checkOverview(b *tab) {
 	b.t.Helper()
 	var o struct {
 		Sentence, Sum   string
+		Since           string
 		Bar, Areas      int
 		Points          int // of the smallest area
 		Width           float64
@@ -105,6 +107,7 @@ func checkOverview(b *tab) {
 	text := evaluate[string](b, `JSON.stringify({
 		sentence: document.getElementById('sentence').textContent,
 		sum: document.getElementById('sum').textContent,
+		since: document.getElementById('since').textContent,
 		bar: document.querySelectorAll('#bar rect').length,
 		width: [...document.querySelectorAll('#bar rect')].reduce((n, r) => n + r.width.baseVal.value, 0),
 		areas: document.querySelectorAll('#chart polygon').length,
@@ -124,6 +127,19 @@ func checkOverview(b *tab) {
 	}
 	if o.Links < 5 || o.Links > 8 {
 		b.t.Errorf("the page has %d ways to its parts", o.Links)
+	}
+	if !strings.HasPrefix(o.Since, "Resident memory: ") || !strings.Contains(o.Since, " in ") {
+		b.t.Errorf("above the chart stands %q, and not what has changed", o.Since)
+	}
+	then := evaluate[string](b, `(() => {
+		const box = document.getElementById('chart'), {left, top, width} = box.getBoundingClientRect();
+		box.dispatchEvent(new PointerEvent('pointermove', {clientX: left + width / 2, clientY: top + 50}));
+		const text = document.getElementById('since').textContent;
+		box.dispatchEvent(new PointerEvent('pointerleave'));
+		return text;
+	})()`)
+	if !regexp.MustCompile(`^\d\d:\d\d:\d\d: resident \d.*B; .+B; .+B; .+B$`).MatchString(then) {
+		b.t.Errorf("a pointer in the chart has the page say %q", then)
 	}
 	if len(o.Largest) < 2 { // a line for each pool: stacks are not recorded yet
 		b.t.Errorf("the largest suspects are %q", o.Largest)

@@ -42,9 +42,11 @@ func Frame(s Screen) []string {
 		v.before, v.passed = tablesOf(s.Before), r.Time.Sub(s.Before.Time)
 	}
 	width := max(s.Width, 40)
-	out := []string{fmt.Sprintf("%s  %s", r.Program, r.Time.Local().Format("15:04:05"))}
-	out = append(out, fold(r.Verdict.String(), width)...)
-	if o := r.Overview; o != nil {
+	out := []string{title(s, width)}
+	if o := r.Overview; o == nil {
+		out = append(out, fold(r.Verdict.String(), width)...)
+	} else {
+		out = append(out, fold(o.Sentence+" "+o.Next, width)...)
 		for _, w := range o.Warnings {
 			out = append(out, fold("! "+w, width)...)
 		}
@@ -78,6 +80,26 @@ func Frame(s Screen) []string {
 	return fit(out, slices.DeleteFunc(lists, func(l []string) bool { return len(l) < 2 }), width, s.Height)
 }
 
+// title names the program, and in a terminal the keys.
+func title(s Screen, width int) string {
+	line := fmt.Sprintf("%s  %s", figure.Printable(s.Now.Program), s.Now.Time.Local().Format("15:04:05"))
+	if s.Height == 0 {
+		return line
+	}
+	keys := ""
+	for _, k := range Keys {
+		if k == cmp.Or(s.Sort, Keys[0]) {
+			k = "[" + k + "]"
+		}
+		keys += " " + k
+	}
+	keys = "sort:" + keys + "  q ends"
+	if n := utf8.RuneCountInString(line) + 2 + len(keys); n <= width {
+		line += strings.Repeat(" ", width-n+2) + keys
+	}
+	return line
+}
+
 // letters stand for the parts of the resident memory in the bar, in the order of Overview.Parts.
 const letters = "GHCFMSPA-"
 
@@ -95,8 +117,7 @@ func bar(o *inspect.Overview, width int) []string {
 	for i := range line {
 		line[i] = ' '
 	}
-	var legend []string
-	at, smaller := 0.0, 0.0
+	at := 0.0
 	for i, p := range o.Parts {
 		if i >= len(letters) || !(p.Bytes > 0) {
 			continue
@@ -106,14 +127,14 @@ func bar(o *inspect.Overview, width int) []string {
 		for k := int(from + 0.5); k < min(int(at+0.5), width); k++ {
 			line[k] = letters[i]
 		}
-		if p.Bytes < o.Resident/100 {
-			smaller += p.Bytes
-			continue
-		}
-		legend = append(legend, fmt.Sprintf("%c: %s %s", letters[i], p.Name, figure.Bytes(p.Bytes)))
 	}
-	if smaller > 0 {
-		legend = append(legend, "smaller parts "+figure.Bytes(smaller))
+	var legend []string
+	for _, l := range o.Legend {
+		text := l.Name + " " + l.Text
+		if l.Part >= 0 && l.Part < len(letters) {
+			text = letters[l.Part:l.Part+1] + ": " + text
+		}
+		legend = append(legend, text)
 	}
 	if o.Limit > 0 {
 		line[min(int(o.Limit/all*float64(width)), width-1)] = '|'
@@ -121,14 +142,19 @@ func bar(o *inspect.Overview, width int) []string {
 	return append([]string{text, string(line)}, wrap(legend, width)...)
 }
 
-// suspects writes the largest suspects: where they are, and what there is of them.
+// suspects writes the largest suspects, where they are, and what there is of them, in two lines at most, or
+// why there are none.
 func suspects(f *inspect.SuspectFigures, width int) []string {
 	if f == nil {
 		return nil
 	}
 	out := []string{"SUSPECT"}
 	for _, s := range f.Largest {
-		out = append(out, cut(s.Line+": "+s.Text, width))
+		lines := fold(s.Line+": "+s.Text, width)
+		out = append(out, lines[:min(len(lines), 2)]...)
+	}
+	if len(f.Largest) == 0 && f.None != "" {
+		out = append(out, fold(f.None, width)...)
 	}
 	return out
 }
@@ -141,17 +167,24 @@ func tablesOf(r *inspect.Figures) map[string]*inspect.Table {
 	return tables
 }
 
-// fit appends the lists, each cut so that all have a part of the lines that are left.
+// fit appends the lists. Those for which there are too few lines are cut, so that each has a row, and the
+// last ones are left out if that cannot be.
 func fit(out []string, lists [][]string, width, height int) []string {
+	const least = 2                                                // the head, and a row
+	if fits := (height - len(out) + 1) / (least + 1); height > 0 { // a blank line is between two
+		lists = lists[:min(max(fits, 0), len(lists))]
+	}
 	for i, l := range lists {
-		if n := len(lists) - i; height > 0 {
-			left := max(height-len(out)-(n-1), 0) // a blank line between two lists
-			if most := max(left/n, 2); len(l) > most {
-				more := len(l) - most + 1
-				l = append(slices.Clone(l[:most-1]), fmt.Sprintf("... %d more", more))
+		if height > 0 {
+			most := height - len(out) - (least+1)*len(lists[i+1:])
+			if i > 0 {
+				most--
+			}
+			if len(l) > most {
+				l = append([]string{headOf(l[0], most-1, len(l)-1)}, l[1:most]...)
 			}
 		}
-		if len(l) > 0 && i > 0 && out[len(out)-1] != "" {
+		if i > 0 && out[len(out)-1] != "" {
 			out = append(out, "")
 		}
 		out = append(out, l...)
@@ -163,6 +196,16 @@ func fit(out []string, lists [][]string, width, height int) []string {
 		out[i] = strings.TrimRight(cut(line, width), " ")
 	}
 	return out
+}
+
+// headOf says in the head of a list how many of its rows are shown, if there is room.
+func headOf(head string, shown, all int) string {
+	name, rest, _ := strings.Cut(head, " ")
+	text := fmt.Sprintf("%s, %d of %d", name, shown, all)
+	if n := len(text) - len(name); strings.TrimLeft(rest[:min(n, len(rest))], " ") == "" {
+		return text + head[min(len(text), len(head)):]
+	}
+	return head
 }
 
 // text returns a value of a table without labels, and "" if there is none.
@@ -181,8 +224,12 @@ func index(t *inspect.Table, metric string) int {
 	return slices.IndexFunc(t.Metrics, func(h inspect.Heading) bool { return h.Name == metric })
 }
 
-// container says what the cgroup of the process is charged. It is empty if there is none.
+// container says what the cgroup of the process is charged. It is empty if there is none, or it has no limit
+// and nothing was killed.
 func (v *view) container() []string {
+	if limit := v.text("process", "cheap_cgroup_limit_bytes"); (limit == "" || limit == "0") && v.text("process", "cheap_cgroup_kills_total") == "0" {
+		return nil
+	}
 	words := []string{"container:"}
 	for _, w := range []struct{ name, metric string }{
 		{"charged", "charged_bytes"}, {"limit", "limit_bytes"}, {"page cache", "cache_bytes"}, {"swapped out", "swapped_bytes"}, {"killed", "kills_total"},
@@ -198,13 +245,16 @@ func (v *view) container() []string {
 	return words
 }
 
-// pace says what package pace has done. It is empty if it has done nothing.
+// pace says what package pace has done. It is empty if it does nothing.
 func (v *view) pace() []string {
 	words := []string{"pace:"}
 	for _, w := range []struct{ name, metric string }{
 		{"collections", "collections_total"}, {"released", "released_bytes_total"}, {"waits", "waits_total"}, {"refusals", "refusals_total"},
-		{"held", "held_bytes"}, {"limit", "limit_bytes"},
+		{"limit", "limit_bytes"}, {"held in accounts", "held_bytes"},
 	} {
+		if w.name == "held in accounts" && len(words) == 1 {
+			return nil
+		}
 		if text := v.text("pace", "cheap_pace_"+w.metric); text != "" && text != "0" {
 			words = append(words, w.name+" "+text)
 		}
@@ -230,7 +280,6 @@ func (v *view) cmem() []string {
 		"in use about " + v.text("cmem", "cheap_cmem_live_bytes") + " ± " + v.text("cmem", "cheap_cmem_live_error_bytes"),
 		"mallocs " + v.text("cmem", "cheap_cmem_mallocs_total"),
 		"frees " + v.text("cmem", "cheap_cmem_frees_total"),
-		"samples " + v.text("cmem", "cheap_cmem_samples_total"),
 	}
 }
 
@@ -241,7 +290,7 @@ type column struct {
 	rate         bool
 }
 
-// list writes a table: its rows sorted by a metric, the largest first.
+// list writes a table: its rows sorted by a metric, the largest first. Rows of zeros are left out.
 func (v *view) list(table, head, by string, columns []column, width int) []string {
 	t := v.now[table]
 	if t == nil || t.Note != "" {
@@ -258,7 +307,7 @@ func (v *view) list(table, head, by string, columns []column, width int) []strin
 	rows := slices.Clone(t.Rows)
 	v.order(rows, t, by, columns)
 	for _, r := range rows {
-		line := ""
+		line, used := "", false
 		for _, c := range columns {
 			i := index(t, c.metric)
 			text := ""
@@ -272,6 +321,10 @@ func (v *view) list(table, head, by string, columns []column, width int) []strin
 				}
 			}
 			line += fmt.Sprintf(" %*s", c.width, text)
+			used = used || text != "" && text != "0" && !strings.HasSuffix(c.metric, "_limit_bytes")
+		}
+		if !used {
+			continue
 		}
 		label := strings.Join(r.Labels, " #")
 		out = append(out, pad(label, name)+line)

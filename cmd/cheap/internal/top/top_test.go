@@ -15,6 +15,8 @@ import (
 func report(at time.Time) *inspect.Figures {
 	return &inspect.Figures{Time: at, Program: "a program\x1b[2J", Tables: inspect.Tables(), Verdict: inspect.Verdict{Sentence: "C holds the most", Do: "nothing"},
 		Overview: &inspect.Overview{
+			Sentence: "C holds the most.", Next: "To do: nothing.",
+			Legend:   []inspect.Legend{{Part: 0, Name: "Go", Text: "34.0 MiB"}, {Part: 2, Name: "C, in use", Text: "299 MiB"}, {Part: -1, Name: "smaller parts", Text: "1.00 MiB"}},
 			Resident: 334 << 20, Limit: 256 << 20, LimitOf: "container", Warnings: []string{"Two figures do not fit."},
 			Parts: []inspect.Part{{Name: "Go", Bytes: 34 << 20}, {Name: "heaps of cheap"}, {Name: "C, in use", Bytes: 299 << 20}, {Name: "malloc, free", Bytes: 1 << 20}},
 		}}
@@ -73,7 +75,7 @@ func TestFrame(t *testing.T) {
 			at = i
 		}
 	}
-	if heaps := text[strings.Index(text, "\nHEAP"):]; strings.Count(heaps, "\n") < 31 {
+	if heaps := text[strings.Index(text, "\nHEAP"):]; strings.Count(heaps, "\n") < 29 || strings.Contains(heaps, "heap-0 ") {
 		t.Errorf("not all heaps are there:\n%s", heaps)
 	}
 	first := frame(now, before, 80, 24)
@@ -82,7 +84,10 @@ func TestFrame(t *testing.T) {
 			t.Errorf("24 lines have no %q:\n%s", want, strings.Join(first, "\n"))
 		}
 	}
-	if short := strings.Join(frame(now, nil, 80, 24), "\n"); !strings.Contains(short, " more") {
+	if keys := "sort: [bytes] count rate name  q ends"; !strings.HasSuffix(first[0], keys) || strings.Contains(text, keys) {
+		t.Errorf("the first line is %q in a terminal, and in\n%s", first[0], text)
+	}
+	if short := strings.Join(frame(now, nil, 80, 24), "\n"); !strings.Contains(short, "\nHEAP, 13 of 29  ") {
 		t.Errorf("24 lines do not say that there is more:\n%s", short)
 	}
 }
@@ -145,5 +150,58 @@ func TestFrameOfStrangers(t *testing.T) {
 	}}
 	if lines := frame(r, r, 80, 24); len(lines) == 0 {
 		t.Error("there is no frame")
+	}
+}
+
+// TestFit gives lists fewer lines than they have: each that is shown has a row.
+func TestFit(t *testing.T) {
+	list := func(name string, n int) []string {
+		l := []string{name + strings.Repeat(" ", 20) + "BYTES"}
+		for i := range n {
+			l = append(l, fmt.Sprint(name, i))
+		}
+		return l
+	}
+	lists := [][]string{list("A", 5), list("B", 1), list("C", 3)}
+	for _, row := range []struct {
+		height int
+		want   string
+	}{
+		{0, "A A0 A1 A2 A3 A4 B B0 C C0 C1 C2"},
+		{100, "A A0 A1 A2 A3 A4 B B0 C C0 C1 C2"},
+		{12, "A A0 A1 A2 A3 A4 B B0 C, C0"},
+		{9, "A, A0 A1 B B0 C, C0"},
+		{8, "A, A0 B B0 C, C0"},
+		{7, "A, A0 A1 A2 B B0"},
+		{5, "A, A0 B B0"},
+		{4, "A, A0 A1 A2"},
+		{2, "A, A0"},
+		{1, ""},
+	} {
+		lines := fit(nil, lists, 80, row.height)
+		var got []string
+		for _, line := range strings.Fields(strings.Join(lines, " ")) {
+			if line != "BYTES" && line != "of" && (line[0] < '0' || line[0] > '9') {
+				got = append(got, line)
+			}
+		}
+		if strings.Join(got, " ") != row.want || row.height > 0 && len(lines) > row.height {
+			t.Errorf("%d lines: %q, want %s", row.height, lines, row.want)
+		}
+	}
+	if got := headOf("A    BYTES", 1, 5); got != "A    BYTES" {
+		t.Errorf("without room the head is %q", got)
+	}
+}
+
+// TestSuspects shows the whole text of a suspect, which has the line and what is wrong.
+func TestSuspects(t *testing.T) {
+	f := &inspect.SuspectFigures{None: "None so far.", Largest: []inspect.LargestSuspect{}}
+	if got := suspects(f, 80); !slices.Equal(got, []string{"SUSPECT", "None so far."}) {
+		t.Errorf("%q", got)
+	}
+	f.Largest = append(f.Largest, inspect.LargestSuspect{Line: "main.(*shop).request shop.go:73", Text: "pool decoder: a Close is missing, 267,024 left to the collector, 118 open, 472 KiB"})
+	if got := strings.Join(suspects(f, 80), " "); !strings.HasSuffix(got, "472 KiB") || strings.Count(strings.Join(suspects(f, 80), "\n"), "\n") != 2 {
+		t.Errorf("%q", got)
 	}
 }
