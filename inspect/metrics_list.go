@@ -18,7 +18,7 @@ import (
 var tableSpecs = []tableSpec{
 	{
 		name: "resident", title: "Resident memory",
-		about:  "What the resident memory of the process is for. Each page is in one part, and the parts add up to the whole. In tables the list of mappings tells them apart; a metric has what the kernel says of the process as a whole, so stacks of threads and variables of libraries are in a part of C.",
+		about:  "What the resident memory of the process is for. Each page is in one part, and the parts add up to the whole. Metrics are read without the list of mappings: there, stacks of threads and variables of libraries count as C.",
 		labels: []string{"part"},
 		rows:   partRows,
 		columns: []column{

@@ -59,6 +59,9 @@
 	// used says which metric is zero in a row that is folded; in other tables all that are shown are.
 	const used = {classes: 'cheap_class_blocks'};
 
+	// zeroColumns are the tables of which a column is left out if all of it is zero, such as what is swapped out.
+	const zeroColumns = new Set(['resident', 'mappings']);
+
 	const unfolded = new Set(); // tables, of which all is shown: 'zeros heaps', 'columns heaps'
 
 	// folds shows buttons that show what a table leaves out.
@@ -114,7 +117,7 @@
 		const all = unfolded.has('zeros ' + table.name);
 		const zeros = row.values.filter(n => n === 0).length;
 		tbody.replaceChildren(...table.metrics.map((m, i) => {
-			const line = make('tr');
+			const line = make('tr', 'item');
 			line.hidden = row.values[i] === 0 && !all;
 			line.append(Object.assign(make('th', '', m.head), {scope: 'row', title: m.name}), figure(row, i), make('td', 'help', m.help));
 			return line;
@@ -151,8 +154,9 @@
 			...(meter ? [[meter.head]] : []),
 			...table.metrics.map(m => [m.head, m.name + ': ' + m.help, 'n']),
 		]);
+		const none = i => zeroColumns.has(table.name) && table.rows.every(row => row.values[i] === 0);
 		const cut = line => table.metrics.forEach((_, i) => {
-			line.cells[line.cells.length - table.metrics.length + i].hidden = i >= most && !wide;
+			line.cells[line.cells.length - table.metrics.length + i].hidden = i >= most && !wide || none(i);
 		});
 		cut(heads);
 		el.tHead.replaceChildren(heads);
@@ -173,7 +177,7 @@
 			return line;
 		}));
 		const left = [];
-		if (zeros > 0) left.push(['zeros', 'Show ' + zeros + ' rows with nothing in use', 'Hide rows with nothing in use']);
+		if (zeros > 0) left.push(['zeros', 'Show ' + zeros + (zeros === 1 ? ' row' : ' rows') + ' with nothing in use', 'Hide rows with nothing in use']);
 		if (most < table.metrics.length) left.push(['columns', 'Show ' + (table.metrics.length - most) + ' more columns', 'Hide columns']);
 		folds(table.name, left);
 		key.hidden = rows.length <= rowsShown;
