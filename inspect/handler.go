@@ -247,10 +247,14 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	var text bytes.Buffer
-	if table == "all" || table == "resident" {
+	o := report.Overview
+	switch {
+	case o != nil:
+		fmt.Fprintf(&text, "# Verdict\n%s %s\n\n", o.Sentence, o.Next)
+	case table == "resident":
 		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
 	}
-	if o := report.Overview; o != nil && len(o.Warnings) > 0 {
+	if o != nil && len(o.Warnings) > 0 {
 		fmt.Fprintf(&text, "# What does not fit\n%s\n\n", strings.Join(o.Warnings, "\n"))
 	}
 	for i := range report.Tables {

@@ -170,8 +170,10 @@ func tablesOf(r *inspect.Figures) map[string]*inspect.Table {
 // fit appends the lists. Those for which there are too few lines are cut, so that each has a row, and the
 // last ones are left out if that cannot be.
 func fit(out []string, lists [][]string, width, height int) []string {
-	const least = 2                                                // the head, and a row
-	if fits := (height - len(out) + 1) / (least + 1); height > 0 { // a blank line is between two
+	const least = 2 // the head, and a row
+
+	// A blank line is between two lists.
+	if fits := (height - len(out) + 1) / (least + 1); height > 0 {
 		lists = lists[:min(max(fits, 0), len(lists))]
 	}
 	for i, l := range lists {
