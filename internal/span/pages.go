@@ -272,6 +272,9 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	if i+more > regionUnits || r.used.next(i, true) < i+more {
 		return false
 	}
+	if Commit(base, uintptr(units)*UnitSize) != nil { // all of the last of them, where a part is usable
+		return false
+	}
 	_, _, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
 	return err == nil
 }

@@ -295,6 +295,27 @@ func TestReuse(t *testing.T) {
 }
 
 // TestInUse takes units and a mapping, and finds them in the counts and in the map.
+// TestExtendPart extends a unit of which a part is usable, and writes all of it.
+func TestExtendPart(t *testing.T) {
+	size := UnitSize + 3*osmem.PageSize
+	for range 100 { // in units that have been used before, and others
+		base, _, err := Alloc(1, 1, 2*osmem.PageSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		units := 1
+		if Extend(base, 1, 1, size) {
+			units = 2
+			b := unsafe.Slice((*byte)(osmem.Pointer(base)), size)
+			for i := uintptr(0); i < size; i += osmem.PageSize {
+				b[i] = 1
+			}
+		}
+		Free(base, units)
+		TrimAll()
+	}
+}
+
 func TestInUse(t *testing.T) {
 	const tag = 0x7E57 << KindBits
 	tagged := func() (n int) {
