@@ -250,7 +250,7 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 	o := report.Overview
 	switch {
 	case o != nil:
-		fmt.Fprintf(&text, "# Verdict\n%s %s\n\n", o.Sentence, o.Next)
+		fmt.Fprintf(&text, "# Verdict\n%s\n\n", strings.TrimSpace(o.Sentence+" "+o.Next))
 	case table == "resident":
 		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
 	}
