@@ -62,3 +62,29 @@ func TestCheckC(t *testing.T) {
 		})
 	}
 }
+
+// TestBenchmark has a benchmark of 50 blocks, and the format that benchstat reads.
+func TestBenchmark(t *testing.T) {
+	for _, b := range all() {
+		if b.name != "many" {
+			continue
+		}
+		r := testing.Benchmark(func(tb *testing.B) {
+			leaktest.Benchmark(tb)
+			for tb.Loop() {
+				b.call()
+			}
+		})
+		const blocks, bytes = 50, 50 + 37*49*50/2
+		// What the runtime of Go makes in C for a thread, such as its stack, counts as well.
+		if n := r.Extra["C-allocs/op"]; n < blocks || n > blocks+1 {
+			t.Errorf("%g allocations, want %d", n, blocks)
+		}
+		if n := r.Extra["C-B/op"]; n < bytes || n > bytes+1000 {
+			t.Errorf("%g bytes, want %d", n, bytes)
+		}
+		if s := r.String(); !strings.Contains(s, " C-B/op") || !strings.Contains(s, " C-allocs/op") {
+			t.Error(s)
+		}
+	}
+}
