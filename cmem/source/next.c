@@ -130,6 +130,36 @@ static const struct next prefixed = {prefixed_malloc, prefixed_free, prefixed_ca
 // For an allocator without valloc or pvalloc.
 static void *(*memalign_behind)(size_t, size_t);
 static void *valloc_behind(size_t n) { return memalign_behind(4096, n); }
+#ifndef __GLIBC__
+// calloc, memalign, posix_memalign and valloc of musl call malloc or one another by the names that this package has: a
+// block would count twice. So others take their place.
+static void *(*malloc_behind)(size_t);
+static void *calloc_behind(size_t n, size_t size) {
+	enum { page = 4096 };
+	static const char zeros[page];
+	size_t all;
+	if (__builtin_mul_overflow(n, size, &all)) {
+		errno = ENOMEM;
+		return 0;
+	}
+	char *p = malloc_behind(all);
+	for (size_t at = 0, k; p && at < all; at += k) {
+		k = all - at < page ? all - at : page;
+		if (k < page || memcmp(p + at, zeros, k) != 0) // a page that is fresh is only read, and takes no memory
+			memset(p + at, 0, k);
+	}
+	return p;
+}
+static int posix_memalign_behind(void **p, size_t align, size_t n) {
+	if (align < sizeof(void *))
+		return EINVAL;
+	void *q = memalign_behind(align, n);
+	if (!q)
+		return errno;
+	*p = q;
+	return 0;
+}
+#endif
 
 int cmem_find_next(struct next *found, const struct next *ours) {
 #if defined __GLIBC__ && !defined CMEM_SHARED
@@ -158,6 +188,13 @@ int cmem_find_next(struct next *found, const struct next *ours) {
 	if (!found->malloc || !found->free || !found->calloc || !found->realloc || !found->memalign ||
 		!found->aligned_alloc || !found->posix_memalign)
 		abort(); // no allocator behind this one
+#ifndef __GLIBC__
+	malloc_behind = found->malloc;
+	found->calloc = calloc_behind;
+	found->memalign = found->aligned_alloc;
+	found->posix_memalign = posix_memalign_behind;
+	found->valloc = valloc_behind;
+#endif
 	memalign_behind = found->memalign;
 	if (!found->valloc)
 		found->valloc = valloc_behind;
