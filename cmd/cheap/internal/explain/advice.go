@@ -21,6 +21,11 @@ type Advice struct {
 	Text     string  `json:"text"`
 	Basis    string  `json:"basis"` // where the expectation comes from, "" if it is open
 	Link     string  `json:"link"`  // a document of the project
+
+	// Of advice about a loop that calls C:
+	Loop   *Loop      `json:"loop,omitempty"`
+	Calls  []LoopCall `json:"calls,omitempty"`  // in the order of the source
+	Sketch string     `json:"sketch,omitempty"` // code in C, whose arguments are left out
 }
 
 // Figures are nanoseconds per operation, by table and row of `cheap bench`: strings/arena-20.
@@ -63,10 +68,11 @@ const (
 )
 
 // advise finds what would change the largest shares.
-func (r *Report) advise(f Figures) {
+func (r *Report) advise(f Figures, l *loopFinder) {
 	r.adviseStrings()
 	r.adviseRecords(f)
 	r.adviseCalls()
+	r.adviseLoops(l)
 	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
 	slices.SortFunc(r.Advice, func(a, b Advice) int {
 		return cmp.Or(cmp.Compare(b.Now-b.Expected, a.Now-a.Expected), cmp.Compare(a.Site, b.Site))
@@ -176,8 +182,7 @@ func isRegistering(s Site) bool {
 	return s.Callee == "runtime.AddCleanup" || s.Callee == "runtime.SetFinalizer"
 }
 
-// adviseCalls is about calls whose way to C takes longer than C, about callbacks, and about
-// arguments that escape.
+// adviseCalls is about callbacks and about arguments that escape.
 func (r *Report) adviseCalls() {
 	alloc := map[string]float64{} // by line
 	for _, s := range r.Sites {
@@ -185,31 +190,16 @@ func (r *Report) adviseCalls() {
 			alloc[fmt.Sprintf("%s:%d", s.File, s.Line)] += s.Mechanisms[mechanismIndex(mechAlloc)]
 		}
 	}
-	calls := map[string]*callsOf{} // by function
 	for _, s := range r.Sites {
 		if !strings.HasPrefix(s.Callee, "C.") || s.Purpose == Strings {
 			continue
 		}
-		crossing, callback := s.Mechanisms[mechanismIndex(mechCrossing)], s.Mechanisms[mechanismIndex(mechCallback)]
-		if callback > 0 {
+		if callback := s.Mechanisms[mechanismIndex(mechCallback)]; callback > 0 {
 			r.Advice = append(r.Advice, Advice{
 				Site: s.place(), Now: callback, Expected: callback / batch, Link: "docs/guide.md#which-way-to-pass-memory-to-c",
 				Text:  fmt.Sprintf("C calls back into Go. If C writes what it finds to a buffer, for one callback in %d or for none, the rest of this share goes.", batch),
 				Basis: fmt.Sprintf("1/%d of the callbacks", batch),
 			})
-		}
-		// A List is one call already, and so is what package libc does.
-		if crossing > s.Mechanisms[mechanismIndex(mechC)]/2 && !strings.HasPrefix(s.Callee, "C.cheap_") {
-			of := calls[s.Function]
-			if of == nil {
-				of = &callsOf{first: s}
-				calls[s.Function] = of
-			}
-			of.sites++
-			of.crossing += crossing
-			if crossing >= leastAdvice/4 {
-				of.large++
-			}
 		}
 		if a := alloc[fmt.Sprintf("%s:%d", s.File, s.Line)]; a > 0 {
 			r.Advice = append(r.Advice, Advice{
@@ -219,27 +209,6 @@ func (r *Report) adviseCalls() {
 			})
 		}
 	}
-	for function, of := range calls {
-		a := Advice{Site: of.first.place(), Now: of.crossing, Link: "docs/guide.md#a-list-for-many-calls"}
-		if of.large > 1 {
-			a.Site = fmt.Sprintf("%s, %s of C", shortName(function), figure.Plural(of.sites, "call"))
-			a.Expected = of.crossing / float64(of.large)
-			a.Text = fmt.Sprintf("The way to C and back is a large part of these calls. A List of package calls, or one function of C, makes %d of them in one crossing.", of.large)
-			a.Basis = fmt.Sprintf("1/%d of the crossings; C itself stays", of.large)
-		} else {
-			a.Expected = of.crossing / batch
-			a.Text = "The way to C and back is a large part of this call. Package calls makes many calls in one crossing, where arguments and results are numbers and pointers: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before."
-			a.Basis = fmt.Sprintf("1/%d of the crossings, if %d calls become one; C itself stays", batch, batch)
-		}
-		r.Advice = append(r.Advice, a)
-	}
-}
-
-// callsOf is what one function calls in C.
-type callsOf struct {
-	first        Site // the largest
-	sites, large int
-	crossing     float64
 }
 
 // place names a call site in one line.

@@ -330,13 +330,19 @@ func (c *class) findSite(i int, f frame, n *name, stack []frame) {
 	if n != nil || isRuntime(f) || strings.HasPrefix(local, "_cgoexp") || packageOf(f.function) == "sync" {
 		return
 	}
-	// cgo makes a function literal for a call whose arguments it checks, on the line of the call.
-	if i+1 < len(stack) {
-		outer := stack[i+1]
-		literal, found := strings.CutPrefix(f.function, outer.function+".")
-		if found && outer.line == f.line && outer.file == f.file && strings.Trim(literal, "func0123456789.") == "" {
-			return
-		}
+	if isCheckLiteral(stack[i:]) {
+		return
 	}
 	c.site = f
+}
+
+// isCheckLiteral reports whether a frame, which others follow, is the function literal that cgo makes
+// for a call whose arguments it checks, on the line of the call.
+func isCheckLiteral(stack []frame) bool {
+	if len(stack) < 2 {
+		return false
+	}
+	f, outer := stack[0], stack[1]
+	literal, found := strings.CutPrefix(f.function, outer.function+".")
+	return found && outer.line == f.line && outer.file == f.file && strings.Trim(literal, "func0123456789.") == ""
 }

@@ -82,6 +82,9 @@ func (r *Report) Text(w io.Writer) error {
 					b.WriteString("    " + line + "\n")
 				}
 			}
+			for line := range strings.Lines(a.Sketch) {
+				b.WriteString("        " + line)
+			}
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -1,0 +1,431 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/internal/figure"
+)
+
+// The calls of a binding are one-line functions, which its user cannot change. What the user can
+// change is the loop that calls them: the innermost one around at least two functions of C, in source
+// outside the packages that import C. A function that calls itself is a loop as well. Where the
+// source is not on this machine, the function takes the place of the loop.
+
+// A Loop is a part of the program that calls C again and again.
+type Loop struct {
+	Kind     string `json:"kind"` // for, range, recursion or function
+	Function string `json:"function"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	End      int    `json:"end,omitempty"` // its last line, 0 if it is not known
+}
+
+// The kinds of loops.
+const (
+	kindFor       = "for"
+	kindRange     = "range"
+	kindRecursion = "recursion"
+	kindFunction  = "function"
+)
+
+// A LoopCall is a function of C that a loop calls.
+type LoopCall struct {
+	Callee   string  `json:"callee"`
+	By       string  `json:"by,omitempty"` // the function that the loop calls for it, "" if that is C
+	Line     int64   `json:"line"`         // the first line of the loop that does
+	Crossing float64 `json:"crossing"`     // its share of the processor time, the crossing alone
+	Count    string  `json:"count"`        // as the source says it, "" without source
+}
+
+// A way is how a loop comes to a function of C in one stack.
+type way struct {
+	loop  Loop
+	line  int64 // of the loop, that calls
+	by    string
+	count string
+}
+
+// A loopFinder looks for the loops in the stacks of one profile.
+type loopFinder struct {
+	sources   *sources
+	bindings  map[string]bool // the packages that call C
+	recursive map[string]bool // functions that are twice in a stack
+	root      string          // the folder of the standard library, with a slash, "" if it is not known
+	trimmed   bool            // the program was built with -trimpath
+
+	calls   []loopSample
+	callees map[Loop]map[string]bool
+}
+
+// A loopSample is a sample of a call of C, with all that is around the call.
+type loopSample struct {
+	key    groupKey
+	weight float64
+	loops  []way // the innermost first
+	funcs  []way // the functions
+}
+
+func newLoopFinder(p *profile.Profile) *loopFinder {
+	l := &loopFinder{sources: newSources(), bindings: map[string]bool{}, recursive: map[string]bool{}, callees: map[Loop]map[string]bool{}}
+	for _, f := range p.Function {
+		if isWrapper(f.Name) {
+			l.bindings[packageOf(f.Name)] = true
+		}
+		if base, found := strings.CutSuffix(filepath.ToSlash(f.Filename), "runtime/proc.go"); found {
+			l.root, l.trimmed = base, base == ""
+		}
+	}
+	for _, s := range p.Sample {
+		seen := map[string]bool{}
+		for _, f := range frames(s) {
+			if !f.isC && seen[f.function] {
+				l.recursive[f.function] = true
+			}
+			seen[f.function] = true
+		}
+	}
+	return l
+}
+
+// isWrapper reports whether a function is what cgo has made for a function of C.
+func isWrapper(function string) bool {
+	_, local, found := cutLast(function, ".")
+	return found && (strings.HasPrefix(local, "_Cfunc_") || strings.HasPrefix(local, "_C2func_") || strings.HasPrefix(local, "_Cmacro_"))
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// isStandard reports whether a frame is of the standard library.
+func (l *loopFinder) isStandard(f frame) bool {
+	if isRuntime(f) {
+		return true
+	}
+	pkg := packageOf(f.function)
+	if l.trimmed {
+		return strings.HasPrefix(filepath.ToSlash(f.file), pkg+"/") && !strings.Contains(strings.SplitN(pkg, "/", 2)[0], ".") && pkg != "main"
+	}
+	return l.root != "" && strings.HasPrefix(filepath.ToSlash(f.file), l.root)
+}
+
+// isBinding reports whether a frame is of a package that calls C. Package main is the user's in any case.
+func (l *loopFinder) isBinding(f frame) bool {
+	pkg := packageOf(f.function)
+	return pkg != "main" && (l.bindings[pkg] || isOurs(pkg))
+}
+
+// add notes what is around the call of C in a stack.
+func (l *loopFinder) add(stack []frame, key groupKey, weight float64) {
+	first := slices.IndexFunc(stack, func(f frame) bool { return !f.isC && isWrapper(f.function) })
+	if first < 0 || key.purpose == purposeStrings {
+		return
+	}
+	end := len(stack)
+	for i := first + 1; i < len(stack); i++ {
+		if strings.Contains(stack[i].function, "._cgoexp_") { // C has called this, in a loop of its own
+			end = i
+			break
+		}
+	}
+	s := loopSample{key: key, weight: weight}
+	l.walk(&s, stack[:end], first, l.isBinding)
+	if len(s.funcs) == 0 { // nothing but the package itself, and perhaps its tests
+		l.walk(&s, stack[:end], first, func(f frame) bool { return isOurs(packageOf(f.function)) })
+	}
+	for _, w := range slices.Concat(s.loops, s.funcs) {
+		if l.callees[w.loop] == nil {
+			l.callees[w.loop] = map[string]bool{}
+		}
+		l.callees[w.loop][key.callee] = true
+	}
+	l.calls = append(l.calls, s)
+}
+
+// walk goes from a call of C outwards, and notes the loops and functions that are not left out.
+func (l *loopFinder) walk(s *loopSample, stack []frame, first int, leftOut func(frame) bool) {
+	count := onceARound // of what is between the call and the loop
+	seen := map[string]bool{}
+	called := stack[first] // by the next frame
+	for i := first + 1; i < len(stack); i++ {
+		f := stack[i]
+		if f.isC || isCheckLiteral(stack[i:]) {
+			continue
+		}
+		place := l.sources.place(f, localName(called.function), headerOf(stack[i:]))
+		if !leftOut(f) && !l.isStandard(f) && !seen[f.function] {
+			by := ""
+			if !isWrapper(called.function) {
+				by = shortName(called.function)
+			}
+			if place != nil {
+				for _, loop := range place.loops() {
+					kind := kindFor
+					if _, ok := loop.(*ast.RangeStmt); ok {
+						kind = kindRange
+					}
+					at := Loop{kind, f.function, f.file, place.set.PositionFor(loop.Pos(), false).Line, place.set.PositionFor(loop.End(), false).Line}
+					s.loops = append(s.loops, way{at, f.line, by, combine(count, place.rounds(loop))})
+				}
+			}
+			rounds := unknownRounds
+			if place != nil {
+				rounds = combine(count, place.rounds(nil))
+			}
+			if l.recursive[f.function] {
+				s.loops = append(s.loops, way{Loop{kindRecursion, f.function, f.file, 0, 0}, f.line, by, rounds})
+			}
+			s.funcs = append(s.funcs, way{Loop{kindFunction, f.function, f.file, 0, 0}, f.line, by, rounds})
+		}
+		switch {
+		case seen[f.function]:
+		case place == nil:
+			count = unknownRounds
+		default:
+			count = combine(count, place.rounds(nil))
+		}
+		seen[f.function], called = true, f
+	}
+}
+
+// headerOf returns the line of the loop over a function whose body the first frame is, 0 for other
+// frames. The function with the loop is further out, at that line.
+func headerOf(stack []frame) int64 {
+	function, _, found := cutLast(stack[0].function, "-range")
+	if !found {
+		return 0
+	}
+	for _, f := range stack[1:] {
+		if f.function == function || strings.HasPrefix(f.function, function+"-range") {
+			return f.line
+		}
+	}
+	return 0
+}
+
+// localName is the name by which source calls a function, "" for a literal.
+func localName(function string) string {
+	_, local, _ := cutLast(function, ".")
+	for _, prefix := range []string{"_Cfunc_", "_C2func_", "_Cmacro_"} {
+		local = strings.TrimPrefix(local, prefix)
+	}
+	if inLiteral.MatchString("." + local) {
+		return ""
+	}
+	return local
+}
+
+// combine says how often something is done that is done so often in what is done so often.
+func combine(a, b string) string {
+	switch {
+	case a == unknownRounds || b == unknownRounds:
+		return unknownRounds
+	case a == severalARound || b == severalARound:
+		return severalARound
+	case a == atMostOnce || b == atMostOnce:
+		return atMostOnce
+	}
+	return onceARound
+}
+
+// both says how often something is done in two ways, which may be the same one.
+func both(a, b string, same bool) string {
+	switch {
+	case same || a == atMostOnce && b == atMostOnce: // such as the two ways of an if
+		return combine(a, b)
+	case a == unknownRounds || b == unknownRounds:
+		return unknownRounds
+	}
+	return severalARound
+}
+
+// choose returns the loop to which a sample belongs: the innermost around two functions of C, the
+// innermost of all, the function around two of them, the function.
+func (l *loopFinder) choose(s loopSample) (w way, found bool) {
+	for _, list := range [][]way{s.loops, s.funcs} {
+		for _, w := range list {
+			if len(l.callees[w.loop]) > 1 {
+				return w, true
+			}
+		}
+		if len(list) > 0 {
+			return list[0], true
+		}
+	}
+	return way{}, false
+}
+
+// adviseLoops is about loops in which the way to C takes longer than C. The crossings of a call site
+// are divided among the loops by what the profile has of each.
+func (r *Report) adviseLoops(l *loopFinder) {
+	sites := map[groupKey]Site{}
+	for _, s := range r.Sites {
+		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
+	}
+	total := map[groupKey]float64{}
+	for _, s := range l.calls {
+		s.key.purpose = ""
+		total[s.key] += s.weight
+	}
+	loops := map[Loop]map[string]*LoopCall{}
+	for _, s := range l.calls {
+		w, found := l.choose(s)
+		key := s.key
+		key.purpose = ""
+		site := sites[key]
+		crossing := site.Mechanisms
+		// A List is one call already, and so is what package libc does.
+		if !found || crossing == nil || site.Purpose == Strings || strings.HasPrefix(key.callee, "C.cheap_") ||
+			crossing[mechanismIndex(mechCrossing)] <= crossing[mechanismIndex(mechC)]/2 {
+			continue
+		}
+		if loops[w.loop] == nil {
+			loops[w.loop] = map[string]*LoopCall{}
+		}
+		call := loops[w.loop][key.callee]
+		if call == nil {
+			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count}
+			loops[w.loop][key.callee] = call
+		}
+		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
+		call.Line = min(call.Line, w.line)
+		call.Crossing += crossing[mechanismIndex(mechCrossing)] * s.weight / total[key]
+	}
+	for loop, calls := range loops {
+		var list []LoopCall
+		for _, call := range calls {
+			list = append(list, *call)
+		}
+		slices.SortFunc(list, func(a, b LoopCall) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(b.Crossing, a.Crossing), cmp.Compare(a.Callee, b.Callee))
+		})
+		r.Advice = append(r.Advice, adviceOf(loop, list, r.Calibration, float64(r.CPU)))
+	}
+}
+
+// adviceOf says what to do about a loop.
+func adviceOf(loop Loop, calls []LoopCall, cal Calibration, cpu float64) Advice {
+	sum := 0.0
+	large := 0 // those that matter
+	for _, c := range calls {
+		sum += c.Crossing
+		if c.Crossing >= leastAdvice/4 {
+			large++
+		}
+	}
+	a := Advice{
+		Site: loop.String() + ", " + figure.Plural(len(calls), "function") + " of C", Now: sum, Link: "docs/guide.md#a-list-for-many-calls",
+		Loop: &loop, Calls: calls, Sketch: sketch(loop, calls, large > 1),
+	}
+	round := roundOf(calls, sum)
+	if large > 1 {
+		a.Expected = round
+		a.Text = fmt.Sprintf("One function of C that makes the calls of a round leaves one crossing of them; one for %d rounds leaves %s of the processor time. Where arguments and results are numbers and pointers, a List of package calls does the same without C of your own.", batch, figure.Percent(round/batch))
+		a.Basis = fmt.Sprintf("%s of the crossings", figure.Times(round/sum))
+	} else {
+		a.Expected = sum / batch
+		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of %d. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch, batch)
+		a.Basis = fmt.Sprintf("1/%d of the crossings", batch)
+	}
+	if cal.CallNs > 0 {
+		saved := (a.Now - a.Expected) * cpu / cal.CallNs
+		a.Basis += fmt.Sprintf(", %s fewer at %s each (%s, %s)", about(saved), figure.Duration(cal.CallNs), cal.Go, cal.From)
+	}
+	a.Basis += "; C itself stays"
+	return a
+}
+
+// about rounds a number of calls, which is an estimate, to two digits.
+func about(calls float64) string {
+	unit := 1
+	for int(calls)/unit >= 100 {
+		unit *= 10
+	}
+	return "about " + figure.Thousands((int(calls)+unit/2)/unit*unit)
+}
+
+// roundOf estimates the share of the crossings of one function a round. What is called once a round
+// says it; what is called at most once says at least it.
+func roundOf(calls []LoopCall, sum float64) float64 {
+	once, n, most := 0.0, 0, 0.0
+	for _, c := range calls {
+		switch c.Count {
+		case onceARound:
+			once += c.Crossing
+			n++
+		case atMostOnce:
+			most = max(most, c.Crossing)
+		}
+	}
+	switch {
+	case n > 0:
+		return max(once/float64(n), most)
+	case most > 0:
+		return most
+	}
+	return sum / float64(len(calls))
+}
+
+// String names a loop in one line.
+func (l Loop) String() string {
+	text := shortName(l.Function)
+	switch {
+	case l.Line > 0:
+		text += fmt.Sprintf(" %s:%d-%d, %s", filepath.Base(filepath.ToSlash(l.File)), l.Line, l.End, l.Kind)
+	case l.Kind == kindRecursion:
+		text += ", which calls itself"
+	}
+	return text
+}
+
+// sketch writes a function of C that does what a loop does in C. Arguments and conditions are the
+// reader's.
+func sketch(loop Loop, calls []LoopCall, round bool) string {
+	name := "all"
+	if _, local, found := cutLast(strings.TrimRight(inLiteral.ReplaceAllString(loop.Function, ""), "."), "."); found && local != "" {
+		name = strings.ToLower(local)
+	}
+	var b strings.Builder
+	indent := "\t"
+	if round {
+		fmt.Fprintf(&b, "static int %s_round(…) {\n", name)
+	} else {
+		fmt.Fprintf(&b, "static int %s_rounds(…, int n) {\n\tfor (int i = 0; i < n; i++) {\n", name)
+		indent = "\t\t"
+	}
+	for _, c := range calls {
+		line := strings.TrimPrefix(c.Callee, "C.") + "(…);"
+		switch c.Count {
+		case atMostOnce:
+			line = "if (…) " + line
+		case severalARound:
+			line = "while (…) " + line
+		}
+		var notes []string
+		if c.By != "" {
+			notes = append(notes, c.By)
+		}
+		if c.Count != "" {
+			notes = append(notes, c.Count)
+		}
+		if len(notes) > 0 {
+			line += " // " + strings.Join(notes, ", ")
+		}
+		b.WriteString(indent + line + "\n")
+	}
+	if !round {
+		b.WriteString("\t}\n")
+	}
+	b.WriteString("\treturn …;\n}\n")
+	return b.String()
+}
