@@ -68,11 +68,12 @@ const (
 )
 
 // advise finds what would change the largest shares.
-func (r *Report) advise(f Figures, l *loopFinder) {
+func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
 	r.adviseStrings()
 	r.adviseRecords(f)
-	r.adviseCalls()
+	r.adviseEscapes()
 	r.adviseLoops(l)
+	r.adviseCallbacks(b, total)
 	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
 	slices.SortFunc(r.Advice, func(a, b Advice) int {
 		return cmp.Or(cmp.Compare(b.Now-b.Expected, a.Now-a.Expected), cmp.Compare(a.Site, b.Site))
@@ -182,8 +183,8 @@ func isRegistering(s Site) bool {
 	return s.Callee == "runtime.AddCleanup" || s.Callee == "runtime.SetFinalizer"
 }
 
-// adviseCalls is about callbacks and about arguments that escape.
-func (r *Report) adviseCalls() {
+// adviseEscapes is about arguments that escape.
+func (r *Report) adviseEscapes() {
 	alloc := map[string]float64{} // by line
 	for _, s := range r.Sites {
 		if s.Callee == "" {
@@ -193,13 +194,6 @@ func (r *Report) adviseCalls() {
 	for _, s := range r.Sites {
 		if !strings.HasPrefix(s.Callee, "C.") || s.Purpose == Strings {
 			continue
-		}
-		if callback := s.Mechanisms[mechanismIndex(mechCallback)]; callback > 0 {
-			r.Advice = append(r.Advice, Advice{
-				Site: s.place(), Now: callback, Expected: callback / batch, Link: "docs/guide.md#which-way-to-pass-memory-to-c",
-				Text:  fmt.Sprintf("C calls back into Go. If C writes what it finds to a buffer, for one callback in %d or for none, the rest of this share goes.", batch),
-				Basis: fmt.Sprintf("1/%d of the callbacks", batch),
-			})
 		}
 		if a := alloc[fmt.Sprintf("%s:%d", s.File, s.Line)]; a > 0 {
 			r.Advice = append(r.Advice, Advice{

@@ -26,7 +26,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	calls := lineCalls{}
 	var memory memoryTime
 	k := newClassifier(p, exact)
-	l := newLoopFinder(p)
+	l, back := newLoopFinder(p), newCallbacks(k)
 	keys := make([]groupKey, len(p.Sample))
 	classes := make([]class, len(p.Sample))
 	for i, s := range p.Sample {
@@ -53,7 +53,9 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 		groups[keys[i]].add(classes[i], weight, countOf(p, s))
 		memory.add(classes[i], weight)
 		whole.add(classes[i], weight, countOf(p, s))
-		l.add(frames(s), keys[i], weight)
+		stack := frames(s)
+		l.add(stack, keys[i], weight)
+		back.add(stack, keys[i], classes[i], weight)
 	}
 	r := &Report{
 		Source:      source,
@@ -70,7 +72,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	split(groups, whole, cal, exact)
 	r.fill(groups, whole)
 	r.fillSites(groups, whole)
-	r.advise(figures, l)
+	r.advise(figures, l, back, whole.total)
 	r.adviseMemory(memory, whole.total)
 	r.flame = newFlame(p, func(i int) (float64, class, *group) {
 		return float64(p.Sample[i].Value[value]) * unit / whole.total, classes[i], groups[keys[i]]

@@ -128,12 +128,12 @@ func (l *loopFinder) isBinding(f frame) bool {
 // add notes what is around the call of C in a stack.
 func (l *loopFinder) add(stack []frame, key groupKey, weight float64) {
 	first := slices.IndexFunc(stack, func(f frame) bool { return !f.isC && isWrapper(f.function) })
-	if first < 0 || key.purpose == purposeStrings {
+	if first < 0 || key.callee == "" || key.purpose == purposeStrings {
 		return
 	}
 	end := len(stack)
 	for i := first + 1; i < len(stack); i++ {
-		if strings.Contains(stack[i].function, "._cgoexp_") { // C has called this, in a loop of its own
+		if exportOf(stack[i].function) != "" { // C has called this, in a loop of its own
 			end = i
 			break
 		}
@@ -278,15 +278,14 @@ func (r *Report) adviseLoops(l *loopFinder) {
 		total[s.key] += s.weight
 	}
 	loops := map[Loop]map[string]*LoopCall{}
+	inC := map[Loop]float64{}
 	for _, s := range l.calls {
 		w, found := l.choose(s)
 		key := s.key
 		key.purpose = ""
 		site := sites[key]
-		crossing := site.Mechanisms
 		// A List is one call already, and so is what package libc does.
-		if !found || crossing == nil || site.Purpose == Strings || strings.HasPrefix(key.callee, "C.cheap_") ||
-			crossing[mechanismIndex(mechCrossing)] <= crossing[mechanismIndex(mechC)]/2 {
+		if !found || site.Mechanisms == nil || site.Purpose == Strings || strings.HasPrefix(key.callee, "C.cheap_") {
 			continue
 		}
 		if loops[w.loop] == nil {
@@ -299,12 +298,18 @@ func (r *Report) adviseLoops(l *loopFinder) {
 		}
 		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
 		call.Line = min(call.Line, w.line)
-		call.Crossing += crossing[mechanismIndex(mechCrossing)] * s.weight / total[key]
+		call.Crossing += site.Mechanisms[mechanismIndex(mechCrossing)] * s.weight / total[key]
+		inC[w.loop] += site.Mechanisms[mechanismIndex(mechC)] * s.weight / total[key]
 	}
 	for loop, calls := range loops {
 		var list []LoopCall
+		sum := 0.0
 		for _, call := range calls {
 			list = append(list, *call)
+			sum += call.Crossing
+		}
+		if sum <= inC[loop]/2 {
+			continue
 		}
 		slices.SortFunc(list, func(a, b LoopCall) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(b.Crossing, a.Crossing), cmp.Compare(a.Callee, b.Callee))

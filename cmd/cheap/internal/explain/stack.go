@@ -102,8 +102,7 @@ type classifier struct {
 func newClassifier(p *profile.Profile, exact bool) *classifier {
 	c := &classifier{exact: exact, exports: map[string]bool{}}
 	for _, f := range p.Function {
-		if _, name, found := strings.Cut(f.Name, "._cgoexp_"); found {
-			_, name, _ = strings.Cut(name, "_") // behind the hash
+		if name := exportOf(f.Name); name != "" {
 			c.exports[name] = true
 		}
 	}
@@ -123,6 +122,14 @@ func newClassifier(p *profile.Profile, exact bool) *classifier {
 		}
 	}
 	return c
+}
+
+// exportOf returns the function of Go that a function of cgo calls for C, without its package, "" for
+// other functions. Some versions of Go put the package before its name.
+func exportOf(function string) string {
+	_, name, _ := strings.Cut(function, "_cgoexp_")
+	_, name, _ = strings.Cut(name, "_") // behind the hash
+	return name
 }
 
 const sweep = "runtime.(*sweepLocked).sweep"
