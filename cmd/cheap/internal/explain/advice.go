@@ -72,6 +72,7 @@ func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
 	r.adviseStrings()
 	r.adviseRecords(f)
 	r.adviseEscapes()
+	r.adviseChecks()
 	r.adviseLoops(l)
 	r.adviseCallbacks(b, total)
 	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
@@ -203,6 +204,26 @@ func (r *Report) adviseEscapes() {
 			})
 		}
 	}
+}
+
+// adviseChecks is about cgo's checks of arguments, which many calls share a little of each. cgo checks
+// what may have Go pointers by its type: structs with pointers, and pointers to what has them or may
+// have them. So it checks addresses in C memory as well, but no numbers.
+func (r *Report) adviseChecks() {
+	calls := map[string]float64{}
+	for _, s := range r.Sites {
+		if s.Checks > 0 {
+			calls[cmp.Or(s.Callee, s.place())] += s.Checks
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
+		return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b))
+	})
+	r.Advice = append(r.Advice, Advice{
+		Site: "arguments of " + shortNames(names), Now: r.Checks, Link: "docs/guide.md#go-memory-directly",
+		Text:  "cgo looks for Go pointers in these arguments: in structs with pointers, and in what unsafe.Pointer and pointers to such structs, and to opaque ones, point to. A function of C that takes the fields as numbers, and an address in C memory as uintptr_t, is called without checks.",
+		Basis: "the checks alone",
+	})
 }
 
 // place names a call site in one line.

@@ -155,6 +155,7 @@ type group struct {
 	transitions float64 // of calls
 	callbacks   float64
 	roots       float64
+	checks      float64 // of arguments
 
 	flatSamples, transitionSamples, callbackSamples int64
 
@@ -182,6 +183,9 @@ func (g *group) add(c class, weight float64, samples int64) {
 	case c.transition:
 		g.transitions += weight
 		g.transitionSamples += samples
+	}
+	if c.checks {
+		g.checks += weight
 	}
 	if c.roots && c.mechanism == mechCollection {
 		g.roots += weight
@@ -243,6 +247,7 @@ func (r *Report) fill(groups map[groupKey]*group, whole *group) {
 		}
 	}
 	r.Roots = whole.roots / whole.total
+	r.Checks = whole.checks / whole.total
 }
 
 // fillSites writes the call sites, the largest first.
@@ -261,6 +266,7 @@ func (r *Report) fillSites(groups map[groupKey]*group, whole *group) {
 			sites[key] = s
 		}
 		s.Share += g.total / whole.total
+		s.Checks += g.checks / whole.total
 		s.C.Share += g.c.Share / whole.total
 		s.C.Low += g.c.Low / whole.total
 		s.C.High += g.c.High / whole.total

@@ -281,6 +281,31 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestAdviceOfChecks has calls of which each has a small share of the checks.
+func TestAdviceOfChecks(t *testing.T) {
+	stacks := map[string]int64{"main.other main.main": 600}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		stacks["c_f runtime.cgocall:3 main._Cfunc_"+name+":1 main.f"+name+":5"] = 70
+		stacks["runtime.cgoCheckArg:1 runtime.cgoCheckPointer:1 main._cgoCheckPointer:1 main.f"+name+":5"] = 10
+	}
+	r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+	if math.Abs(r.Checks-0.05) > 1e-9 || len(r.Advice) != 1 {
+		t.Fatalf("checks %v, %+v", r.Checks, r.Advice)
+	}
+	a := r.Advice[0]
+	checkLink(t, a.Link)
+	if a.Site != "arguments of C.a, C.b, C.c and 2 others" || a.Now != r.Checks || a.Expected != 0 || !strings.Contains(a.Text, "uintptr_t") {
+		t.Errorf("%+v", a)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Of the crossings, a share of 5.0% is cgo's checks of pointers in arguments.\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("no %q in %s", want, text.String())
+	}
+}
+
 // TestCompare says when the two estimates differ.
 func TestCompare(t *testing.T) {
 	for calls, want := range map[uint64]bool{10_000_000: false, 3_000_000: true, 40_000_000: true} {

@@ -22,6 +22,9 @@ type Report struct {
 	// roots outside of the Go heap.
 	Roots float64 `json:"roots"`
 
+	// Checks is the part of crossings in which cgo looks for Go pointers in what arguments point to.
+	Checks float64 `json:"checks"`
+
 	Sites  []Site   `json:"sites"` // the largest first
 	Advice []Advice `json:"advice"`
 
@@ -58,7 +61,8 @@ type Site struct {
 	Purpose    string    `json:"purpose"`          // that most of its time has
 	Share      float64   `json:"share"`
 	Mechanisms []float64 `json:"mechanisms"`
-	C          Share     `json:"c"` // the range of C itself
+	Checks     float64   `json:"checks,omitempty"` // cgo's checks of the arguments
+	C          Share     `json:"c"`                // the range of C itself
 }
 
 // The names of the mechanisms and of the purposes in a Report. They do not change.
@@ -160,8 +164,8 @@ func (r *Report) Compare(calls uint64) {
 		return
 	}
 	c := &Calls{Count: calls, Share: float64(calls) * r.Calibration.CallNs / float64(r.CPU)}
-	crossing := Of(r.Mechanisms, Crossing)
-	low, high := min(c.Share, crossing.Share), max(c.Share, crossing.Share)
+	crossing := Of(r.Mechanisms, Crossing).Share - r.Checks // the price has no checks of arguments
+	low, high := min(c.Share, crossing), max(c.Share, crossing)
 	// Both are estimates: less than a third, or less than three points, is no disagreement.
 	c.Disagree = high-low > 0.03 && low < high*2/3
 	r.Calls = c

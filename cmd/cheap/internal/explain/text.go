@@ -41,6 +41,9 @@ func (r *Report) Text(w io.Writer) error {
 	if c := Of(r.Mechanisms, Collection); c.Share > 0 && r.Roots > 0 {
 		fmt.Fprintf(&b, "Of the collections, a share of %s is for the records of cleanups and finalizers.\n", figure.Percent(r.Roots))
 	}
+	if r.Checks > 0 {
+		fmt.Fprintf(&b, "Of the crossings, a share of %s is cgo's checks of pointers in arguments.\n", figure.Percent(r.Checks))
+	}
 	if r.Calls != nil {
 		b.WriteString(r.callsLine() + "\n")
 	}
@@ -137,7 +140,10 @@ func (r *Report) samplesLine() string {
 func (r *Report) callsLine() string {
 	text := fmt.Sprintf("The runtime has counted %s of C. At %s each, which is the price here, they take %s of the processor time; the profile says %s.",
 		figure.Plural(int(r.Calls.Count), "call"), figure.Duration(r.Calibration.CallNs), figure.Percent(r.Calls.Share),
-		figure.Percent(Of(r.Mechanisms, Crossing).Share))
+		figure.Percent(Of(r.Mechanisms, Crossing).Share-r.Checks))
+	if r.Checks > 0 {
+		text = strings.TrimSuffix(text, ".") + " without the checks of arguments."
+	}
 	if r.Calls.Disagree {
 		text += " The two disagree: calls may be more expensive in this program than in the calibration, or the profile has too few samples."
 	}
