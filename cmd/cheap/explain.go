@@ -31,7 +31,7 @@ Usage:
 	cheap explain [flags] package args...  a program, which is built and run
 
 A package is a folder, a path that begins with ./ or ../, or files of Go. The program is
-profiled until it ends; -for or an interrupt ends it before. What it prints goes to stderr.
+profiled until it ends; -for, a minute by default, or an interrupt ends it before. What it prints goes to stderr.
 
 Examples:
 
@@ -72,7 +72,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	flags.SetOutput(io.Discard)
 	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which cheap bench -format json has written on this machine")
 	flags.BoolVar(&s.bench, "bench", false, "measure the figures of the advice on this machine, in about ten seconds")
-	flags.DurationVar(&s.length, "for", 0, "end the program after this `time`")
+	flags.DurationVar(&s.length, "for", time.Minute, "end the program after this `time`; 0 is never")
 	flags.StringVar(&s.html, "html", "", "write a page with a flame graph to this `file` as well")
 	flags.StringVar(&s.http, "http", "", "serve that page at this `address` as well, until an interrupt")
 	flags.BoolVar(&s.json, "json", false, "report in JSON")
@@ -309,6 +309,9 @@ func (s *explainSettings) explainProgram(ctx context.Context, stdin io.Reader, s
 	r := explain.New(p, strings.Join(slices.Concat(s.program, s.args), " "), cal, s.figures, program.Exact)
 	r.Go = run.Go
 	r.Compare(run.Calls)
+	if run.Over {
+		notes = append(notes, fmt.Sprintf("the program did not end by itself within %v, the time of -for", s.length))
+	}
 	if run.Ended != "" {
 		notes = append(notes, "the program has ended with "+run.Ended)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
 	"github.com/cheapgo/cheap/internal/replay/peers"
@@ -121,6 +122,9 @@ func main() {
 	}
 	t.Setenv("GOWORK", "off")
 	t.Chdir(dir)
+	if s, _, err := parseExplain([]string{"."}); err != nil || s.length != time.Minute {
+		t.Errorf("without -for: %v, %v", s, err)
+	}
 	for name, args := range map[string][]string{"time": {"-for", "500ms", "."}, "interrupt": {"."}} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +140,7 @@ func main() {
 			if code := <-code; code != exitOK {
 				t.Fatalf("exit code %d: %s", code, &stderr)
 			}
-			want := ", go1." // after a time the program may not even have begun
+			want := "Note: the program did not end by itself within 500ms" // it may not even have begun
 			if name == "interrupt" {
 				want = "main.main|other Go code"
 			}

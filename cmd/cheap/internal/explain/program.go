@@ -183,6 +183,7 @@ type Run struct {
 	Go      string
 	Calls   uint64 // of C
 	Ended   string // how the program ended, if that was not as it should
+	Over    bool   // the length was over before
 }
 
 // Run runs the program until it ends, until the length is over if that is not 0, or until ctx is
@@ -195,6 +196,7 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 	command := exec.Command(p.Path, args...)
 	command.Stdin, command.Stdout, command.Stderr = stdin, output, output
 	command.Env = append(os.Environ(), "CHEAP_EXPLAIN="+folder)
+	command.WaitDelay = afterEnd
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
@@ -207,10 +209,11 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 	var r Run
 	select {
 	case err := <-ended:
-		if err != nil {
+		if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			r.Ended = err.Error()
 		}
 	case <-over:
+		r.Over = true
 		r.Ended = p.stop(command, folder, ended)
 	case <-ctx.Done():
 		r.Ended = p.stop(command, folder, ended)
@@ -232,6 +235,10 @@ func (p *Program) Run(ctx context.Context, args []string, out string, length tim
 	return &r, err
 }
 
+// afterEnd is how long a program that has ended is waited for: processes that it has started may have
+// its standard error.
+const afterEnd = time.Second
+
 // afterProfile is how long a program has after its profile. One in which all goroutines wait for
 // each other ends by itself then, and says so: before, the profile keeps the runtime from noticing.
 // It is a variable for tests.
@@ -252,7 +259,7 @@ func (p *Program) stop(command *exec.Cmd, folder string, ended <-chan error) str
 	for written := false; ; {
 		select {
 		case err := <-ended:
-			if err != nil {
+			if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 				return err.Error()
 			}
 			return ""

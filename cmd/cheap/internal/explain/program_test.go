@@ -109,6 +109,56 @@ func main() {
 	}
 }
 
+// TestRunLeavesProcess runs a program that ends before a process that it has started, which has its
+// standard error.
+func TestRunLeavesProcess(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	dir := aFolder(t, map[string]string{
+		"go.mod": "module example.com/prog\n\ngo 1.24\n",
+		"stay":   "",
+		"main.go": `package main
+
+import (
+	"os"
+	"os/exec"
+	"time"
+)
+
+func main() {
+	if len(os.Args) > 2 {
+		for {
+			if _, err := os.Stat(os.Args[1]); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	child := exec.Command(os.Args[0], os.Args[1], "child")
+	child.Stderr = os.Stderr
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	spin()
+}
+` + spinText,
+	})
+	stay := filepath.Join(dir, "stay")
+	defer os.Remove(stay) // the process ends
+	out := t.TempDir()
+	program, err := Build(t.Context(), []string{dir}, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer // by a pipe, which the process keeps open
+	run, err := program.Run(t.Context(), []string{stay}, out, 0, nil, &stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Ended != "" || run.Over || len(run.Profile) == 0 {
+		t.Errorf("ended with %q, over %v, a profile of %d bytes", run.Ended, run.Over, len(run.Profile))
+	}
+}
+
 // spinText works for a tenth of a second or more: ten samples. It does so however long that takes.
 const spinText = `
 func spin() (n int) {
