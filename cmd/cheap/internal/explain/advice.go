@@ -69,7 +69,7 @@ const (
 
 // advise finds what would change the largest shares.
 func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
-	r.adviseStrings()
+	r.adviseStrings(l.sources)
 	r.adviseRecords(f)
 	r.adviseEscapes()
 	r.adviseChecks()
@@ -85,14 +85,15 @@ func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
 // adviseStrings is about functions that make strings and blocks for C and free them. What is freed
 // elsewhere gets no advice: the profile does not say which blocks an allocator frees, and C.free of a
 // block of cheap, or the other way round, is a crash. What a function frees before it makes something
-// is from elsewhere. What it frees behind that, or in a closure, as a deferred call is, may be what it
+// is from elsewhere. Where the source is here, it says so: blocks.go. What it frees behind that, or in a closure, as a deferred call is, may be what it
 // has made: the reader knows. Neither does the profile say how large the blocks are. So what is
 // expected is that the crossings go; what C does and what is copied stays.
-func (r *Report) adviseStrings() {
+func (r *Report) adviseStrings(src *sources) {
 	type use struct {
 		share, crossing   float64
 		texts, free, grow bool
 		made              int64 // the first line that makes one
+		file              string
 		sites             int
 	}
 	makes := func(s Site) bool {
@@ -109,7 +110,7 @@ func (r *Report) adviseStrings() {
 		}
 		u := uses[s.Function]
 		if u == nil {
-			u = &use{made: s.Line}
+			u = &use{made: s.Line, file: s.File}
 			uses[s.Function] = u
 		}
 		u.made = min(u.made, s.Line)
@@ -136,6 +137,12 @@ func (r *Report) adviseStrings() {
 	for function, u := range uses {
 		if !u.free || u.grow {
 			continue
+		}
+		if made, found := src.madeIn(frame{function: function, file: u.file, line: u.made}); found {
+			u.texts = u.texts || made.texts
+			if !u.texts && (!made.blocks || made.others) {
+				continue // what C frees, or what is from elsewhere, is no block of a Heap
+			}
 		}
 		a := Advice{
 			Site: fmt.Sprintf("%s, %s", shortName(function), figure.Plural(u.sites, "call")), Now: u.share, Expected: u.share - u.crossing,
