@@ -62,9 +62,28 @@ func (b *callbacks) add(stack []frame, key groupKey, c class, weight float64) {
 	}
 }
 
-// namedAllocator matches the names of functions that stand for malloc and its like. What such a
-// function calls says less: it may count, or have an allocator of its own.
-var namedAllocator = regexp.MustCompile(`(?i)((m|c|re|de)_?alloc|free)$`)
+// By their names, functions stand for malloc and its like, and for free. What they call says less: an
+// allocator may count, or have memory of its own.
+var (
+	namedAlloc = regexp.MustCompile(`(?i)(m|c|re)_?alloc$`)
+	namedFree  = regexp.MustCompile(`(?i)(free|de_?alloc)$`)
+)
+
+// allocators returns which functions are parts of an allocator. A free without a malloc is a function
+// that C calls for each object at its end.
+func (b *callbacks) allocators() map[string]bool {
+	found, alloc := map[string]bool{}, false
+	for _, names := range b.by {
+		for name := range names {
+			found[name] = namedAlloc.MatchString(name) || namedFree.MatchString(name)
+			alloc = alloc || namedAlloc.MatchString(name)
+		}
+	}
+	if !alloc {
+		clear(found)
+	}
+	return found
+}
 
 // adviseCallbacks is about calls of C that call back. What an allocator in Go takes, except for the
 // allocator of C itself, is not there if C calls that one.
@@ -74,7 +93,7 @@ func (r *Report) adviseCallbacks(b *callbacks, total float64) {
 		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
 	}
 	allocator := 0.0
-	allocators := map[string]bool{}
+	allocators, isAllocator := map[string]bool{}, b.allocators()
 	// What is noted last while C runs in a callback is the call there, also on the way back from it.
 	shares := map[groupKey]float64{}
 	for key, s := range sites {
@@ -91,7 +110,7 @@ func (r *Report) adviseCallbacks(b *callbacks, total float64) {
 		byAllocators := 0.0
 		var others []string
 		for name, weight := range names {
-			if namedAllocator.MatchString(name) {
+			if isAllocator[name] {
 				if full := cmp.Or(b.full[name], name); !allocators[full] {
 					allocators[full] = true
 					allocator += b.ofFunction(name, sites, total)
@@ -107,7 +126,10 @@ func (r *Report) adviseCallbacks(b *callbacks, total float64) {
 			continue
 		}
 		slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(names[b], names[a]), cmp.Compare(a, b)) })
-		whom := "Go"
+		whom, site := "Go", "threads of C"
+		if key.function != "" {
+			site = Site{Function: key.function, File: key.file, Line: key.line, Callee: key.callee}.place()
+		}
 		if len(others) > 0 {
 			for i, name := range others {
 				others[i] = cmp.Or(b.full[name], name)
@@ -115,7 +137,7 @@ func (r *Report) adviseCallbacks(b *callbacks, total float64) {
 			whom = shortNames(others)
 		}
 		r.Advice = append(r.Advice, Advice{
-			Site: sites[key].place(), Now: callback, Expected: callback / batch, Link: "docs/guide.md#which-way-to-pass-memory-to-c",
+			Site: site, Now: callback, Expected: callback / batch, Link: "docs/guide.md#which-way-to-pass-memory-to-c",
 			Text:  fmt.Sprintf("C calls %s. If C writes what it finds to a buffer, for one callback in %d or for none, the rest of this share goes.", whom, batch),
 			Basis: fmt.Sprintf("1/%d of the callbacks", batch),
 		})

@@ -23,6 +23,11 @@ func TestAdviceOfCallbacks(t *testing.T) {
 		"a function": {map[string]int64{way: 60, "runtime.memmove" + in("goLess"): 10}, "main.load file.go:5 C.parse: C calls main.goLess.", 60},
 		"two functions": {map[string]int64{way: 60, "runtime.memmove" + in("goLess"): 10, "runtime.memmove" + in("goKey"): 20},
 			"main.load file.go:5 C.parse: C calls main.goKey, main.goLess.", 60},
+		"the end of objects": {map[string]int64{way: 60, "runtime.memmove" + in("goFree"): 10}, "main.load file.go:5 C.parse: C calls main.goFree.", 60},
+		"a thread": {map[string]int64{
+			"runtime.exitsyscall runtime.cgocallbackg runtime.cgocallback crosscall2":                                                       60,
+			"runtime.memmove main.goLess:1 _cgoexp_0123_goLess:1 runtime.cgocallbackg1 runtime.cgocallbackg runtime.cgocallback crosscall2": 10,
+		}, "threads of C: C calls main.goLess.", 60},
 		"nobody knows": {map[string]int64{way: 60}, "main.load file.go:5 C.parse: C calls Go.", 60},
 		"an allocator": {map[string]int64{
 			way:                                60,

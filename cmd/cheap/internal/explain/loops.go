@@ -78,7 +78,7 @@ func newLoopFinder(p *profile.Profile) *loopFinder {
 		if isWrapper(f.Name) {
 			l.bindings[packageOf(f.Name)] = true
 		}
-		if base, found := strings.CutSuffix(filepath.ToSlash(f.Filename), "runtime/proc.go"); found {
+		if base, found := strings.CutSuffix(filepath.ToSlash(f.Filename), "runtime/proc.go"); found && packageOf(f.Name) == "runtime" {
 			l.root, l.trimmed = base, base == ""
 		}
 	}
@@ -328,19 +328,21 @@ func adviceOf(loop Loop, calls []LoopCall, cal Calibration, cpu float64) Advice 
 			large++
 		}
 	}
+	// Where one function makes most of the crossings, one function a round saves little.
+	round := roundOf(calls, sum)
+	inRound := large > 1 && round <= sum*2/3
 	a := Advice{
 		Site: loop.String() + ", " + figure.Plural(len(calls), "function") + " of C", Now: sum, Link: "docs/guide.md#a-list-for-many-calls",
-		Loop: &loop, Calls: calls, Sketch: sketch(loop, calls, large > 1),
+		Loop: &loop, Calls: calls, Sketch: sketch(loop, calls, inRound),
 	}
-	round := roundOf(calls, sum)
-	if large > 1 {
+	if inRound {
 		a.Expected = round
 		a.Text = fmt.Sprintf("One function of C that makes the calls of a round leaves one crossing of them; one for %d rounds leaves %s of the processor time. Where arguments and results are numbers and pointers, a List of package calls does the same without C of your own.", batch, figure.Percent(round/batch))
 		a.Basis = fmt.Sprintf("%s of the crossings", figure.Times(round/sum))
 	} else {
-		a.Expected = sum / batch
-		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of %d. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch, batch)
-		a.Basis = fmt.Sprintf("1/%d of the crossings", batch)
+		a.Expected = round / batch
+		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of them. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch)
+		a.Basis = fmt.Sprintf("%s of the crossings", figure.Times(a.Expected/sum))
 	}
 	if cal.CallNs > 0 {
 		saved := (a.Now - a.Expected) * cpu / cal.CallNs

@@ -224,6 +224,10 @@ func TestLoops(t *testing.T) {
 		"one function": {[]string{cross("next", "Next") + "main.single:single-next"}, []string{
 			"main.single main.go:single-range, range C.next once a round",
 		}},
+		"most in one function": {append(slices.Repeat([]string{cross("next", "Next") + "main.skips:skips-next"}, 20),
+			cross("value", "Value")+"main.skips:skips-value"), []string{
+			"main.skips main.go:skips-range, range C.next at most once a round C.value at most once a round",
+		}},
 		"no loop": {[]string{
 			cross("next", "Next") + "main.straight:straight-next",
 			cross("value", "Value") + "main.straight:straight-value",
@@ -252,6 +256,9 @@ func TestLoops(t *testing.T) {
 				if !strings.Contains(a.Sketch, strings.TrimPrefix(c.Callee, "C.")+"(") {
 					t.Errorf("%s: the sketch has no %s:\n%s", name, c.Callee, a.Sketch)
 				}
+			}
+			if rounds := name == "most in one function" || len(a.Calls) == 1; strings.Contains(a.Sketch, "int n") != rounds || rounds && a.Expected > a.Now/batch+1e-9 {
+				t.Errorf("%s: %+v", name, a)
 			}
 			if a.Expected <= 0 || a.Expected >= a.Now || !strings.Contains(a.Basis, "at 40.0 ns each (go1.26, here)") {
 				t.Errorf("%s: %+v", name, a)

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -41,7 +42,7 @@ func (s *sources) of(name string) *sourceFile {
 		return f
 	}
 	s.files[name] = nil
-	if !strings.HasSuffix(name, ".go") {
+	if !strings.HasSuffix(name, ".go") || !filepath.IsAbs(name) {
 		return nil
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > largestSource {
