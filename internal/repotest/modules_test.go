@@ -41,7 +41,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 }
 
 // modules are the directories of the modules of the repository.
-var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "lab", "lab/modernc", "lab/modernc/sqlitetest", "tools", "vet", "x/arrow", "x/cgoalloc", "x/cgoparam", "x/otel", "x/otelmemory", "x/prometheus", "x/statsviz"}
+var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "lab", "lab/followed", "lab/modernc", "lab/modernc/sqlitetest", "tools", "vet", "x/arrow", "x/cgoalloc", "x/cgoparam", "x/otel", "x/otelmemory", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
 	t.Parallel()
