@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,14 @@ func TestRecordLibrary(t *testing.T) {
 	r = recordEnv(t, nil, "-library", library, theRecorded(t), "leak")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "is of another version of this command; make it again with cheap record -build\n") {
 		t.Errorf("a library of another version: code %d, %s", r.code, r.stderr)
+	}
+	for _, name := range []string{t.TempDir(), "/nowhere/library.so"} {
+		said, err := exec.Command("cheap", "record", "-build", name).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitUsage ||
+			!strings.HasPrefix(string(said), "cheap record: "+name+" cannot be written: ") || strings.Contains(string(said), ".cheap-build") {
+			t.Errorf("-build %s: %v, %s", name, err, said)
+		}
 	}
 }
 

@@ -82,7 +82,16 @@ func BuildFile(name string) (needs string, err error) {
 	if needs, err = needed(library); err != nil {
 		return "", err
 	}
-	return needs, replace(name, library)
+	if err := replace(name, library); err != nil {
+		// The path in the error is that of a file beside it.
+		if e := new(fs.PathError); errors.As(err, &e) {
+			err = e.Err
+		} else if e := new(os.LinkError); errors.As(err, &e) {
+			err = e.Err
+		}
+		return "", usagef("%s cannot be written: %v", name, err)
+	}
+	return needs, nil
 }
 
 // replace puts a copy of a file in the place of another one.
