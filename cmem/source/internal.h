@@ -308,12 +308,25 @@ hidden uint32_t cmem_go_probe(struct gowalk *w, uintptr_t pc, uintptr_t sp);
 
 // ---- tables.c
 
-// cmem_unwinder has what this package calls of the unwinder. Not 0, if cmem_may_unwind.
+// What this package calls of the unwinder, if cmem_may_unwind. With musl the unwinder is not called, and that of a system
+// that has another C library as well cannot be linked. What is preloaded cannot bring one along: a small image has no
+// libgcc_s.so.1. So in both it is not linked, and found when the program begins. Where it is linked, its address must not
+// be in a variable: on arm64 the linker would let it, and dlsym, have an address in the program.
+#if !defined __GLIBC__ || defined CMEM_SHARED
 extern hidden struct cmem_unwinder {
 	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
 	_Unwind_Ptr (*ip)(struct _Unwind_Context *);
 	_Unwind_Word (*cfa)(struct _Unwind_Context *);
 } cmem_unwinder;
+#define cmem_backtrace cmem_unwinder.backtrace
+#define cmem_ip cmem_unwinder.ip
+#define cmem_cfa cmem_unwinder.cfa
+#else
+#define LINKED
+#define cmem_backtrace _Unwind_Backtrace
+#define cmem_ip _Unwind_GetIP
+#define cmem_cfa _Unwind_GetCFA
+#endif
 
 // A table is one of the unwinder, for one function.
 struct table {

@@ -18,16 +18,12 @@
 #include <link.h>
 #include <string.h>
 
-// With musl the unwinder is not called, and that of a system that has another C library as well cannot be linked. What
-// is preloaded cannot bring one along: a small image has no libgcc_s.so.1. So there it need not be linked.
-#if !defined __GLIBC__ || defined CMEM_SHARED
+#ifndef LINKED
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIP
 #pragma weak _Unwind_GetCFA
-#else
-#define LINKED
-#endif
 struct cmem_unwinder cmem_unwinder = {_Unwind_Backtrace, _Unwind_GetIP, _Unwind_GetCFA};
+#endif
 
 static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock; 0 before glibc 2.35
 
@@ -201,7 +197,7 @@ static void load(void) {
 static void load(void) {}
 #endif
 
-static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
+__attribute__((unused)) static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
 
 void cmem_tables_start(void) {
 	uintptr_t at, here = (uintptr_t)cmem_tables_start, from, to;
@@ -209,7 +205,7 @@ void cmem_tables_start(void) {
 	cmem_modules_start();
 	at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
 	if (!at)
-		at = (uintptr_t)cmem_unwinder.backtrace;
+		at = (uintptr_t)cmem_backtrace;
 	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
 	if (!at || !cmem_module_of(at, &from, &to))
 		return;
@@ -228,7 +224,7 @@ void cmem_tables_start(void) {
 	if (!find_object) {
 		tables = of_modules;
 		cmem_tables_begin(0);
-		cmem_unwinder.backtrace(nothing, 0);
+		cmem_backtrace(nothing, 0);
 		cmem_tables_end();
 		if (!asked)
 			tables = no_tables;

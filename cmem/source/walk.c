@@ -25,12 +25,12 @@ enum { most_frames = 1024 };
 
 static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 	struct walk *w = walk;
-	uintptr_t pc = cmem_unwinder.ip(at);
+	uintptr_t pc = cmem_ip(at);
 	if (pc == 0)
 		return _URC_NORMAL_STOP;
 	if (cmem_is_go(pc)) {
 		w->go = pc;
-		w->sp = cmem_unwinder.cfa(at);
+		w->sp = cmem_cfa(at);
 		return _URC_NORMAL_STOP;
 	}
 	if (w->n == 0 && w->caller && pc != w->caller && w->skipped < 8) { // of this package
@@ -64,7 +64,7 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 		w.most = most_between;
 	if (cmem_may_unwind() && cmem_jump(&jump, g, (void *)between)) {
 		cmem_tables_begin(&jump);
-		cmem_unwinder.backtrace(beyond, &w);
+		cmem_backtrace(beyond, &w);
 		cmem_tables_end();
 	}
 	g->stack = w.go ? w.sp : UINTPTR_MAX;
@@ -119,7 +119,7 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		cmem_unwinder.backtrace(frame, &w);
+		cmem_backtrace(frame, &w);
 		cmem_tables_end();
 	}
 	if (w.n == 0 && !cmem_is_go((uintptr_t)caller))
@@ -141,7 +141,7 @@ int cmem_probe(uintptr_t pcs[cmem_probe_most]) {
 	struct walk w = {.pcs = c, .most = most_c};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		cmem_unwinder.backtrace(frame, &w);
+		cmem_backtrace(frame, &w);
 		cmem_tables_end();
 	}
 	struct gowalk g = {.pcs = pcs, .most = cmem_probe_most};
