@@ -197,7 +197,9 @@ static void load(void) {
 static void load(void) {}
 #endif
 
-__attribute__((unused)) static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
+__attribute__((unused)) static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) {
+	return _URC_NO_REASON;
+}
 
 void cmem_tables_start(void) {
 	uintptr_t at, here = (uintptr_t)cmem_tables_start, from, to;
