@@ -100,17 +100,18 @@ func (b *blocks) chunks(at, end uint64, all bool) (n int64) {
 			break
 		}
 		most = min(2*most, pagesAtOnce)
-		for i := range b.readAll(pages, &headers) {
+		found, read := false, b.readAll(pages, &headers)
+		for i := range read {
 			size := headers[i][1] &^ flagBits
 			if headers[i][0] == 0 && headers[i][1]&flagBits == isMmapped && size != 0 && size%page == 0 && size <= end-pages[i] {
-				at, most, pages = pages[i]+size, 1, pages[:0]
+				at, most, found = pages[i]+size, 1, true
 				n += int64(size)
 				break
 			}
 		}
-		if len(pages) > 0 {
-			at = pages[len(pages)-1] + page
-			skipped += len(pages)
+		if !found {
+			at = pages[min(read, len(pages)-1)] + page // the first that was not read is gone, those behind it may be there
+			skipped += min(read+1, len(pages))
 		}
 	}
 	return n
