@@ -43,6 +43,8 @@ func CheckC(t testing.TB, body func(), opts ...Option) {
 		t.Fatalf(`leaktest: CheckC: nothing counts the memory of C; import _ "github.com/cheapgo/cheap/cmem" in the test`)
 		return
 	}
+	stop := c.Track() // turns on what CHEAPCMEM=ready has left off
+	defer stop()
 	heap := census.C()
 	if why := heap.Off(); why != "" {
 		t.Logf("leaktest: CheckC: the memory of C is not counted: %s", why)
@@ -51,8 +53,6 @@ func CheckC(t testing.TB, body func(), opts ...Option) {
 	}
 	enter(t)
 	defer leave(t.Name())
-	stop := c.Track()
-	defer stop()
 
 	read := func(f func(number int, blocks, bytes float64)) {
 		n := heap.Read()

@@ -146,11 +146,17 @@ func TestGrowthByChance(t *testing.T) {
 type counting struct {
 	census.CHeap
 	off              string
+	ready            bool // it is off until Track
 	n                int
 	tracked, stopped bool
 }
 
-func (c *counting) Off() string                             { return c.off }
+func (c *counting) Off() string {
+	if c.ready && !c.tracked {
+		return "it is not on yet"
+	}
+	return c.off
+}
 func (c *counting) Read() census.CCounts                    { c.n++; return census.CCounts{Mallocs: int64(c.n)} }
 func (c *counting) Track() (stop func())                    { c.tracked = true; return func() { c.stopped = true } }
 func (c *counting) EachStack(f func(int, float64, float64)) { f(3, float64(c.n), 16*float64(c.n)) }
@@ -188,6 +194,10 @@ func TestCheckC(t *testing.T) {
 		"leaktest: C holds 65 blocks more, of 1040 bytes, after 64 calls; made in libx.so.1 by\nx_new\n\t/lib/libx.so.1\nmain.f\n\tf.go:7")
 	if calls != 64 || !c.tracked || !c.stopped {
 		t.Errorf("%d calls, %+v", calls, c)
+	}
+	calls = 0
+	if mustFail(t, with(&counting{ready: true}, count, Runs(2)).failed, "C holds 65 blocks more"); calls != 64 {
+		t.Errorf("%d calls where samples are turned on by the check", calls)
 	}
 	mustFail(t, with(&counting{}, count, Runs(2), IgnoreC("libx.so*")).failed)
 	mustFail(t, with(&counting{}, count, Runs(2), IgnoreC("main.f")).failed)
