@@ -1,3 +1,3 @@
 // Package cbodies has functions of C that leak, and others that seem to, for the tests of leaktest.CheckC and
-// cmem.Benchmark, which are in modules that do not know each other. Without cgo it is empty.
+// leaktest.Benchmark with package cmem: their modules do not know each other. Without cgo it is empty.
 package cbodies
