@@ -90,6 +90,7 @@ func TestAwaitMalloc(t *testing.T) {
 		close(ended)
 	}()
 	testwait.Until(t, "Trim", paused.Load)
+	p.mu.Lock() // who holds it sets the bound
 	p.bound.Store(noBound)
 	p.awaitMalloc() // below the bound
 	p.bound.Store(-1)
@@ -104,6 +105,7 @@ func TestAwaitMalloc(t *testing.T) {
 	if passed.Load() {
 		t.Error("a goroutine at the bound has not waited")
 	}
+	p.mu.Unlock()
 	Stop()
 	goOn.Store(true)
 	<-done
