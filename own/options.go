@@ -42,9 +42,7 @@ type Options struct {
 	// Batch is the largest number of live owners that share a registration with
 	// the collector. 0 means 256; at most 65,536 are allowed. 1 gives every owner
 	// its own registration, which costs about as much as runtime.AddCleanup. A batch
-	// that outlives collections may be split; see the package documentation. A cache that
-	// nearly fills its container takes 1: there, batches kept two fifths more than what was in
-	// use, and served a third of the requests.
+	// that outlives collections may be split; see the package documentation.
 	Batch int
 
 	// Pinned is the largest sum, in bytes, of the sizes of a batch's resources. 0

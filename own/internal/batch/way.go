@@ -130,7 +130,7 @@ func (b *Batch) lost(j uint32) {
 		b.heard()
 		p.left--
 		switch {
-		case b.Share != FineShare:
+		case b.Share > FineShare:
 		case p.left > 0:
 			b.Spec.mix.add(0, -1)
 		default:

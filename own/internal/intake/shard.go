@@ -79,7 +79,7 @@ func (s *shard) newBatch(n uint32) *batch.Batch {
 	case s.spec.Heap != nil:
 		share = batch.OneSentinel // the blocks have one chunk
 	case probe:
-		share, s.unprobed = batch.FineShare, 0
+		share, s.unprobed = min(share, batch.FineShare), 0
 	}
 	b := batch.New(s.spec, s, s.family, n, share)
 	b.Probe = probe
