@@ -32,6 +32,7 @@ func init() {
 	text, etext := goText()
 	C.cmem_set_go_code(C.uintptr_t(text), C.uintptr_t(etext))
 	probe()
+	learnLabels()
 }
 
 // probe finds out how the stack of a goroutine is found from a stack of C, by a call of C that
@@ -144,7 +145,7 @@ func read() Stats {
 	s := Stats{
 		Mallocs: int64(c.mallocs), Frees: int64(c.frees), Bytes: int64(c.bytes),
 		Live: int64(c.live), LiveError: int64(math.Sqrt(float64(c.live_variance))),
-		Samples: int64(c.samples), Lost: int64(c.lost),
+		Samples: int64(c.samples), Lost: int64(c.lost), LabelsCut: int64(c.labels_cut),
 		Mmaps: int64(c.mmaps), Munmaps: int64(c.munmaps),
 		Mapped: int64(c.mapped), MappedError: int64(math.Sqrt(float64(c.mapped_variance))),
 	}
@@ -187,7 +188,8 @@ func each(of C.int, f func(*site)) {
 		pcs := unsafe.Slice((*uintptr)(unsafe.Pointer(s.pcs)), int(s.c)+int(s._go))
 		one = site{
 			number: n - 1 - i,
-			id:     uintptr(unsafe.Pointer(s.stack)),
+			id:     uintptr(unsafe.Pointer(s.stack)), plain: uintptr(unsafe.Pointer(s.plain)),
+			labels: unsafe.Pointer(s.labels),
 			c:      pcs[:s.c], goPart: pcs[s.c:],
 			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes), allocVar: float64(s.alloc_var),
 			frees: float64(s.frees), freeBytes: float64(s.free_bytes), freeVar: float64(s.free_var),

@@ -2,7 +2,12 @@
 
 package cmem
 
-import "github.com/cheapgo/cheap/cmem/fht"
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/fht"
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+)
 
 func off() string {
 	return "the program was built without it: it needs Linux and cgo, and neither -asan nor -msan nor the build tag cheap_nocmem"
@@ -20,6 +25,9 @@ func eachMapping(func(*site)) {}
 func ranges() []mappedRange   { return nil }
 func closed() uint32          { return 0 }
 func initial(uintptr) bool    { return true }
+
+func labelsOff() string                           { return off() }
+func labelsOf(unsafe.Pointer) []heapprofile.Label { return nil }
 
 // Record returns before it would use these.
 var fullTrace traceSize

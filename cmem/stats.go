@@ -2,6 +2,7 @@ package cmem
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -26,6 +27,9 @@ type Stats struct {
 	// memory to note them.
 	Samples, Lost int64
 
+	// LabelsCut is how many samples lack some of the labels of their goroutine, or have a part of one. See [LabelsOff].
+	LabelsCut int64
+
 	// Mmaps and Munmaps count calls of mmap and munmap, but for those of the C library itself and of the runtime of
 	// Go. A mremap that makes a mapping longer is an mmap. Mapped is an estimate of the bytes of address space that are
 	// mapped in this way since sampling began, and MappedError its standard deviation. [Mapped] has more.
@@ -35,6 +39,15 @@ type Stats struct {
 
 // Off says in a sentence why this package does nothing in this process. It is "" where it works.
 func Off() string { return off() }
+
+// LabelsOff says in a sentence why samples do not have the labels that pprof.Do, or pprof.SetGoroutineLabels, has set on
+// the goroutine that has called C. It is "" where they have them: with Go 1.26 and 1.27, and with each later version that keeps
+// them in the same form. What C allocates in threads of its own has none.
+//
+// A profile tells samples with different labels apart: go tool pprof -tagfocus=tenant=42, or -tagroot=tenant. A sample has up
+// to 16 labels, with keys of 128 bytes and values of 256, 1,024 bytes together. Of each key 1,000 values are told apart, and the others are
+// "[other values]". All labels of the process take up to a MiB, and 32,768 stacks have some; what comes later has none.
+func LabelsOff() string { return labelsOff() }
 
 // Read returns the counts. It takes some nanoseconds for each thread of the process.
 func Read() Stats { return read() }
@@ -57,8 +70,10 @@ func Rate() int { return int(rate()) }
 
 // A site is a stack that has allocated, innermost frame first.
 type site struct {
-	number int     // stacks are numbered in the order in which they were seen first
-	id     uintptr // another number, which ranges has
+	number int            // stacks are numbered in the order in which they were seen first
+	id     uintptr        // another number, which ranges has
+	plain  uintptr        // that of the same stack without labels
+	labels unsafe.Pointer // for labelsOf
 
 	c, goPart []uintptr // return addresses
 
@@ -88,7 +103,7 @@ func (s *site) known() *heapprofile.Site {
 		}
 	}
 	return &heapprofile.Site{
-		C: c, Go: goPart, Library: s.library,
+		C: c, Go: goPart, Library: s.library, Labels: labelsOf(s.labels),
 		Allocs: s.allocs, AllocBytes: s.allocBytes, Frees: s.frees, FreeBytes: s.freeBytes,
 	}
 }

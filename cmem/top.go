@@ -17,13 +17,21 @@ var names struct {
 
 type stackName struct{ library, text string }
 
-// top returns the n stacks with the most bytes in use, the largest first. It reads the counts of all
+// top returns the n stacks with the most bytes in use, with whatever labels, the largest first. It reads the counts of all
 // stacks, some 20 ns for each, and looks for names where a stack is among the first for the first time.
 func top(n int) []census.CSuspect {
 	var most []census.CSuspect
 	var numbers []int
+	labelled := map[uintptr]float64{} // what those with labels have in use, by the id of the stack without, which is older
 	eachSite(func(s *site) {
 		live := s.allocBytes - s.freeBytes
+		if s.labels != nil {
+			labelled[s.plain] += live
+			return
+		}
+		if len(labelled) > 0 {
+			live += labelled[s.id]
+		}
 		if n <= 0 || live <= 0 || len(most) == n && round(live) <= most[n-1].Live {
 			return
 		}

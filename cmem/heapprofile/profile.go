@@ -27,11 +27,15 @@ type Site struct {
 	Go []uintptr
 
 	Library string // "" if it is to be found from the addresses
+	Labels  []Label
 
 	Allocs, AllocBytes, Frees, FreeBytes float64
 
 	PeakBytes float64 // in use when all sites together had the most
 }
+
+// A Label is one that the goroutine had.
+type Label struct{ Key, Value string }
 
 // A Frame is a function of Go, and where it has called the next one.
 type Frame struct {
@@ -173,6 +177,9 @@ func (b *Builder) Sample(s *Site) *profile.Sample {
 	sample := &profile.Sample{
 		Value: []int64{round(s.Allocs), round(s.AllocBytes), round(s.Allocs - s.Frees), round(s.AllocBytes - s.FreeBytes)},
 		Label: map[string][]string{"library": {b.process.Library(s)}},
+	}
+	for _, l := range s.Labels {
+		sample.Label[l.Key] = append(sample.Label[l.Key], l.Value) // the library comes first
 	}
 	if b.process.Peak {
 		sample.Value = append(sample.Value, round(s.PeakBytes))

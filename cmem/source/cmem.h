@@ -8,18 +8,38 @@
 // What stacks have called: malloc and its like, mmap and mremap, or pthread_create.
 enum { cmem_of_malloc, cmem_of_mmap, cmem_of_thread, cmem_kinds };
 
+// A cmem_label is a label of goroutines: a key and a value in text. A cmem_labels is a set of them. They are never freed, and
+// do not change.
+struct cmem_label {
+	struct cmem_label *next; // with the same hash
+	uint64_t hash;
+	uint16_t key, value; // lengths
+	uint32_t values;     // of the label that stands for all other values of its key: how many have labels of their own
+	char text[];
+};
+enum { cmem_label_text = offsetof(struct cmem_label, text) };
+struct cmem_labels {
+	struct cmem_labels *next;
+	uint64_t hash;
+	size_t n;
+	const struct cmem_label *of[];
+};
+
 // A cmem_stack is a stack that has allocated or mapped memory, innermost frame first: pcs has its return
 // addresses, c of C and behind them go words of Go. Where C has called Go, a word below cmem_thread_name says
 // how many addresses of C follow: 0 where they are not known. Behind cmem_thread_name is the name of a thread that C has
 // made, in 16 bytes, and behind it, if it is known, the stack that has called pthread_create, as where C has called Go. The sums are estimates: each sampled block counts
-// for the inverse of its probability. A stack is never freed, and its addresses never change.
+// for the inverse of its probability. A stack is never freed, and its addresses never change. With other labels it is another
+// stack, and plain is the one without.
 enum { cmem_thread_name = 4095 };
 struct cmem_stack {
 	struct cmem_stack *next, *all; // the next with the same hash; the next of all
 	uint64_t hash;
 	uint32_t c, go;
-	uint32_t closed; // how many libraries had been unloaded when it was seen first
-	uint32_t of;     // what it has called
+	uint32_t closed;                  // how many libraries had been unloaded when it was seen first
+	uint32_t of;                      // what it has called
+	const struct cmem_labels *labels; // or 0
+	const struct cmem_stack *plain;
 	double allocs, alloc_bytes, frees, free_bytes;
 	double alloc_var, free_var; // alloc_var - free_var is the variance of alloc_bytes - free_bytes
 	// peak_bytes is what the stack had in use at the peak-th maximum of the bytes of all stacks. If
@@ -31,8 +51,9 @@ struct cmem_stack {
 
 // A cmem_site is what cmem_sites copies of a stack.
 struct cmem_site {
-	const struct cmem_stack *stack;
+	const struct cmem_stack *stack, *plain;
 	const uintptr_t *pcs;
+	const struct cmem_labels *labels;
 	uint32_t c, go;
 	uint32_t stale; // a library was unloaded since
 	double allocs, alloc_bytes, alloc_var, frees, free_bytes, free_var;
@@ -42,6 +63,7 @@ struct cmem_counts {
 	uint64_t mallocs, frees, bytes; // of all threads, since the program began
 	uint64_t records;               // of threads, and a few that no thread has any more
 	uint64_t samples, lost;         // taken; not taken, because there was no memory for them
+	uint64_t labels_cut;            // taken without some of the labels, or with a part of one
 	double live, live_variance;     // bytes in use that the samples stand for
 	double live_blocks;             // the blocks
 	double live_usable;             // the bytes that the allocator has taken for these
@@ -66,6 +88,15 @@ void cmem_set_cgocall(uintptr_t from, uintptr_t to);
 enum { cmem_probe_most = 64 };
 int cmem_probe(uintptr_t pcs[cmem_probe_most]);
 void cmem_unprobe(void);
+
+// cmem_labels_find looks for the labels of the calling goroutine, which are these: n pairs of a key and a value in text, with
+// their lengths. It returns at which words of the record of the goroutine they are, as bits; or, if n is 0, which words are 0.
+// cmem_labels_learned says where they are, in bytes. cmem_labels_now copies them as for a sample, to text, and returns the
+// number of lengths.
+uint64_t cmem_labels_find(const char *text, const uint16_t *lengths, int n);
+void cmem_labels_learned(int at);
+enum { cmem_probe_labels = 32, cmem_probe_text = 1024 };
+int cmem_labels_now(char text[cmem_probe_text], uint16_t lengths[cmem_probe_labels]);
 
 // cmem_tables_as has the unwinder get other tables from now on, or not be called, as with other C libraries. It
 // returns what was before. It is for tests.

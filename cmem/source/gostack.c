@@ -86,14 +86,20 @@ static __attribute__((noinline)) uint32_t frames(struct gowalk *w, uintptr_t fra
 	return n;
 }
 
-// stack_of sets the stack of w to that of a goroutine, whose record begins with the ends of it, as
+int cmem_labels_at;
+
+// stack_of sets the stack and the labels of w to those of a goroutine, whose record begins with the ends of the stack, as
 // runtime/cgo knows as well. It returns 0 if this is no goroutine.
 static int stack_of(struct gowalk *w, uintptr_t g) {
-	uintptr_t ends[2];
-	if (g == 0 || g % word != 0 || copy(w, ends, g, sizeof ends) != sizeof ends || ends[0] == 0 || ends[0] >= ends[1])
+	uintptr_t words[most_searched];
+	int labels = __atomic_load_n(&cmem_labels_at, __ATOMIC_RELAXED) / word;
+	size_t n = (labels ? labels + 1 : 2) * word;
+	if (g == 0 || g % word != 0 || copy(w, words, g, n) != n || words[0] == 0 || words[0] >= words[1])
 		return 0;
-	w->lo = ends[0];
-	w->hi = ends[1];
+	w->lo = words[0];
+	w->hi = words[1];
+	w->goroutine = g;
+	w->labels = labels ? words[labels] : 0;
 	return 1;
 }
 
@@ -200,14 +206,12 @@ static uint32_t running_frames(struct gowalk *w) {
 	return frames_of_cgocall(w, sp + place.add);
 }
 
-enum { searched = 64 }; // words of a record of the runtime that are searched
-
 // learn_goroutine looks at what may be the goroutine that a m runs, and finds where it has the stack pointer.
 static uint32_t learn_goroutine(struct gowalk *w, uintptr_t goroutine) {
-	uintptr_t words[searched];
+	uintptr_t words[most_searched];
 	if (!stack_of(w, goroutine) || copy(w, words, goroutine, sizeof words) != sizeof words)
 		return 0;
-	for (int at = 2; at < searched; at++)
+	for (int at = 2; at < most_searched; at++)
 		for (int add = 0; add >= -(int)word && words[at] >= w->lo && words[at] < w->hi; add -= word) {
 			uint32_t n = frames_of_cgocall(w, words[at] + add);
 			if (n == 0)
@@ -221,13 +225,13 @@ static uint32_t learn_goroutine(struct gowalk *w, uintptr_t goroutine) {
 
 // learn_m looks at what may be the g of the thread's own stack: its m knows it.
 static uint32_t learn_m(struct gowalk *w, uintptr_t g) {
-	uintptr_t words[searched], m[searched];
+	uintptr_t words[most_searched], m[most_searched];
 	if (copy(w, words, g, sizeof words) != sizeof words)
 		return 0;
-	for (int at = 2; at < searched; at++) {
+	for (int at = 2; at < most_searched; at++) {
 		if (words[at] % word != 0 || copy(w, m, words[at], sizeof m) != sizeof m || m[0] != g)
 			continue;
-		for (int k = 1; k < searched; k++) {
+		for (int k = 1; k < most_searched; k++) {
 			uint32_t n = m[k] == g ? 0 : learn_goroutine(w, m[k]);
 			if (n == 0)
 				continue;

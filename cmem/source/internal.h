@@ -34,6 +34,7 @@
 //	memory.c     reading memory that may not be mapped
 //	modules.c    the files that are mapped, and their tables for unwinding
 //	gostack.c    the frames of Go on a stack
+//	labels.c     the labels of a goroutine
 //	tables.c     the tables of the unwinder
 //	walk.c       the stack of C and Go functions that has called malloc
 //	table.c      the stacks that have allocated, the sampled blocks in use
@@ -283,11 +284,17 @@ struct gowalk {
 	uintptr_t *pcs; // the return addresses
 	uint32_t n, most;
 	int fd;
-	uintptr_t lo, hi; // the stack of the goroutine
-	uintptr_t last;   // the frame pointer by which the last address was found
-	uintptr_t back;   // that of the next frame, if it lies on another stack: that of runtime.cgocallback; or 0
-	uintptr_t stack;  // below it, on the stack of C, is nothing that is still in use
+	uintptr_t lo, hi;    // the stack of the goroutine
+	uintptr_t last;      // the frame pointer by which the last address was found
+	uintptr_t back;      // that of the next frame, if it lies on another stack: that of runtime.cgocallback; or 0
+	uintptr_t stack;     // below it, on the stack of C, is nothing that is still in use
+	uintptr_t goroutine; // its record, and what that has at cmem_labels_at
+	uintptr_t labels;
 };
+
+// cmem_labels_at is where the record of a goroutine has its labels, in bytes; 0 if that is not known.
+enum { most_searched = 64 }; // words of a record of the runtime that are searched
+extern hidden int cmem_labels_at;
 
 // cmem_is_go reports whether the address is one of Go code.
 hidden int cmem_is_go(uintptr_t pc);
@@ -305,6 +312,31 @@ hidden uint32_t cmem_go_outer(struct gowalk *w);
 
 // cmem_go_probe is cmem_go_frames while it is not known yet how the frames are found.
 hidden uint32_t cmem_go_probe(struct gowalk *w, uintptr_t pc, uintptr_t sp);
+
+// ---- labels.c
+
+// A copied has the labels of a goroutine, as they are copied when a sample is taken: for each the lengths of its key and
+// value, which are in text one after the other.
+enum { most_labels = 16, most_key = 128, most_value = 256, most_label_text = 1024 };
+struct copied {
+	uint16_t n, cut; // cut: some are left out, or shortened
+	uint16_t used;   // of text
+	struct {
+		uint16_t key, value;
+	} of[most_labels];
+	char text[most_label_text];
+};
+
+// cmem_labels_copy copies the labels of the goroutine of w.
+hidden void cmem_labels_copy(struct copied *to, const struct gowalk *w);
+
+// cmem_labels_search is cmem_labels_find for the goroutine of w.
+hidden uint64_t cmem_labels_search(struct gowalk *w, const char *text, const uint16_t *lengths, int n);
+
+// cmem_labels_of returns the set of labels that a copy is of, or 0 if it has none, or if there is no room. It counts in
+// cmem_labels_cut if some are left out or shortened. The caller holds the lock.
+hidden const struct cmem_labels *cmem_labels_of(const struct copied *l);
+extern hidden uint64_t cmem_labels_cut;
 
 // ---- tables.c
 
@@ -373,10 +405,13 @@ hidden int cmem_unwinds(void *caller);
 enum { most_c = 96, most_go = 128 };
 // The stack of a thread that C has made goes on with cmem_maker, the one that has made it, if that is not 0.
 //
+// It copies the labels of the goroutine to labels, if that is not 0.
+//
 // It returns the address in code of Go at which the frames of C end, or 0 if they do not.
 extern hidden __thread const struct cmem_stack *cmem_maker __attribute__((tls_model("initial-exec")));
 hidden void cmem_walk_start(void);
-hidden uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller);
+hidden uintptr_t cmem_walk(
+	uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller, struct copied *labels);
 
 // ---- table.c
 
@@ -390,7 +425,8 @@ struct live {
 
 // cmem_take begins a sample of the block of n bytes at p, which has usable bytes, with that rate, and cmem_end ends it, if
 // there is one. The caller holds the lock.
-hidden int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go);
+hidden int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go,
+	const struct cmem_labels *labels);
 hidden void cmem_end(void *p);
 
 // cmem_detach takes the sample of a block away, if there is one, before realloc frees the block:
@@ -406,7 +442,8 @@ static inline double cmem_variance(double weight, double n) { return weight * (w
 
 // cmem_mapping_began adds n bytes of a sampled mapping to the sums of a stack, and returns it, or 0 if there is no
 // memory. cmem_mapping_ended takes off bytes, and what they add to the variance. The caller holds the lock.
-hidden struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n);
+hidden struct cmem_stack *cmem_mapping_began(
+	const uintptr_t *pcs, uint32_t c, uint32_t go, const struct cmem_labels *labels, double weight, size_t n);
 hidden void cmem_mapping_ended(struct cmem_stack *s, double bytes, double variance);
 
 // cmem_thread_stack returns a stack that has made a thread, or 0 if there is no memory. The caller holds the lock.
@@ -436,7 +473,8 @@ struct range;
 hidden int cmem_ranges_any(uintptr_t from, uintptr_t to);
 
 // cmem_ranges_add enters a mapping that is not there. It returns 0 if there is no memory.
-hidden int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t *pcs, uint32_t c, uint32_t go);
+hidden int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t *pcs, uint32_t c, uint32_t go,
+	const struct cmem_labels *labels);
 
 // cmem_ranges_take takes what lies in [from, to) out of the table. cmem_ranges_put puts it back, moved by that many
 // bytes: what does not lie below end any more has ended. cmem_ranges_end ends all.

@@ -171,11 +171,12 @@ static void cut(uintptr_t at) {
 		put(second);
 }
 
-int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t *pcs, uint32_t c, uint32_t go) {
+int cmem_ranges_add(uintptr_t from, uintptr_t to, double weight, const uintptr_t *pcs, uint32_t c, uint32_t go,
+	const struct cmem_labels *labels) {
 	struct range *r = new_range();
 	if (!r)
 		return 0;
-	struct cmem_stack *s = cmem_mapping_began(pcs, c, go, weight, to - from);
+	struct cmem_stack *s = cmem_mapping_began(pcs, c, go, labels, weight, to - from);
 	if (!s) {
 		drop(r);
 		return 0;

@@ -81,15 +81,16 @@ static int growth_due(void) { return enabled ? cmem_growth_due() : -1; }
 static void sample(void *p, size_t n, int64_t r, void *caller) {
 	uintptr_t pcs[most_c + most_go];
 	uint32_t c, go;
+	struct copied labels;
 	sigset_t old;
 	// In the child of a fork a point may be left that was drawn before, and another thread may
 	// have had the locks of the unwinder.
 	if (!p || !enabled || cmem_unwinds(caller))
 		return;
-	cmem_walk(pcs, &c, &go, caller); // without the lock: the unwinder may take others
+	cmem_walk(pcs, &c, &go, caller, &labels); // without the lock: the unwinder may take others
 	size_t usable = cmem_usable_size ? cmem_usable_size(p) : n;
 	cmem_lock(&old);
-	if (cmem_take(p, n, usable, r, pcs, c, go))
+	if (cmem_take(p, n, usable, r, pcs, c, go, cmem_labels_of(&labels)))
 		taken++;
 	else
 		lost++;
@@ -250,19 +251,20 @@ void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
 	double weight;
 	uintptr_t pcs[most_c + most_go];
 	uint32_t c, go;
+	struct copied labels;
 	sigset_t old;
 	add(&mmaps, 1);
 	if (!enabled || busy || n == 0 || (weight = draw(n)) == 0 || cmem_unwinds(caller))
 		return;
 	int saved = errno;
 	busy = 1;
-	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
+	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller, &labels);
 	busy = 0;
 	// One function of C, called by the runtime: x_cgo_mmap, which the runtime calls. In a program that is
 	// built with this package mmap.c knows it.
 	if (!preloaded || c != 1 || !of_runtime(in_go, go)) {
 		cmem_lock(&old);
-		if (!cmem_ranges_add(from, from + n, weight, pcs, c, go))
+		if (!cmem_ranges_add(from, from + n, weight, pcs, c, go, cmem_labels_of(&labels)))
 			lost++;
 		cmem_unlock(&old);
 	}
@@ -285,7 +287,7 @@ const struct cmem_stack *cmem_note_thread(void *caller) {
 	}
 	int saved = errno;
 	busy = 1;
-	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller);
+	uintptr_t in_go = cmem_walk(pcs, &c, &go, caller, 0);
 	busy = 0;
 	struct cmem_stack *s = 0;
 	if (!of_runtime(in_go, go)) {
@@ -322,6 +324,7 @@ void cmem_read(struct cmem_counts *to) {
 	to->exact = cmem_exact;
 	to->samples = taken;
 	to->lost = lost;
+	to->labels_cut = cmem_labels_cut;
 	to->mmaps = __atomic_load_n(&mmaps, __ATOMIC_RELAXED);
 	to->munmaps = __atomic_load_n(&munmaps, __ATOMIC_RELAXED);
 	cmem_live(cmem_of_malloc, &to->live, &to->live_variance);

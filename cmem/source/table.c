@@ -26,8 +26,10 @@ in_shared static struct stacks {
 } stacks[cmem_kinds];
 
 // Stacks lie in chunks that are never freed. Beyond most_stacks, a stack counts as other: a
-// program whose stacks all differ must not fill its memory with them.
-enum { chunk = 256 << 10, most_stacks = 1 << 17 };
+// program whose stacks all differ must not fill its memory with them. Beyond most_labelled, one counts as that without
+// labels.
+enum { chunk = 256 << 10, most_stacks = 1 << 17, most_labelled = 1 << 15 };
+static size_t labelled;
 static char *room;
 static size_t room_left;
 static struct cmem_stack *other[cmem_kinds];
@@ -36,21 +38,34 @@ static struct cmem_stack *other[cmem_kinds];
 in_shared static struct live *live;
 in_shared static size_t live_size, live_n;
 
-static struct cmem_stack *stack_of(int of, const uintptr_t *pcs, uint32_t c, uint32_t go) {
+static struct cmem_stack *stack_of(
+	int of, const uintptr_t *pcs, uint32_t c, uint32_t go, const struct cmem_labels *labels) {
 	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 	uint64_t h = (uint64_t)c << 32 ^ (uint64_t)closed << 16 ^ go;
 	for (uint32_t i = 0; i < c + go; i++) {
 		h = (h ^ pcs[i]) * 0x9E3779B97F4A7C15u; // 2^64 divided by the golden ratio
 		h ^= h >> 29;
 	}
+	h ^= (uintptr_t)labels * 0x9E3779B97F4A7C15u;
 	struct cmem_stack **at = &hashed[of][h % buckets];
 	for (struct cmem_stack *s = *at; s; s = s->next)
-		if (s->hash == h && s->c == c && s->go == go && s->closed == closed &&
+		if (s->hash == h && s->c == c && s->go == go && s->closed == closed && s->labels == labels &&
 			memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
 			return s;
 	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
 	if (stacks[of].n >= most_stacks && c + go > 0)
-		return other[of] ? other[of] : (other[of] = stack_of(of, pcs, 0, 0));
+		return other[of] ? other[of] : (other[of] = stack_of(of, pcs, 0, 0, 0));
+	struct cmem_stack *plain = 0;
+	if (labels) {
+		plain = stack_of(of, pcs, c, go, 0);
+		if (!plain || plain == other[of])
+			return plain;
+		if (labelled >= most_labelled) {
+			cmem_labels_cut++;
+			return plain;
+		}
+		labelled++;
+	}
 	if (n > room_left) {
 		char *more = cmem_map(chunk);
 		if (!more)
@@ -66,6 +81,8 @@ static struct cmem_stack *stack_of(int of, const uintptr_t *pcs, uint32_t c, uin
 	s->go = go;
 	s->closed = closed;
 	s->of = of;
+	s->labels = labels;
+	s->plain = plain ? plain : s;
 	memcpy(s->pcs, pcs, (c + go) * sizeof *pcs);
 	s->next = *at;
 	*at = s;
@@ -184,8 +201,9 @@ static void ended(const struct live *l) {
 
 double cmem_weight(size_t n, int64_t rate) { return rate <= 1 ? 1 : -1 / expm1(-(double)(n ? n : 1) / rate); }
 
-int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go) {
-	struct cmem_stack *s = stack_of(cmem_of_malloc, pcs, c, go);
+int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *pcs, uint32_t c, uint32_t go,
+	const struct cmem_labels *labels) {
+	struct cmem_stack *s = stack_of(cmem_of_malloc, pcs, c, go, labels);
 	if (!s)
 		return 0;
 	cmem_end(p); // a block whose free this package has not seen
@@ -196,8 +214,9 @@ int cmem_take(void *p, size_t n, size_t usable, int64_t rate, const uintptr_t *p
 	return 1;
 }
 
-struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t go, double weight, size_t n) {
-	struct cmem_stack *s = stack_of(cmem_of_mmap, pcs, c, go);
+struct cmem_stack *cmem_mapping_began(
+	const uintptr_t *pcs, uint32_t c, uint32_t go, const struct cmem_labels *labels, double weight, size_t n) {
+	struct cmem_stack *s = stack_of(cmem_of_mmap, pcs, c, go, labels);
 	if (s) {
 		in_use(cmem_of_mmap, weight * n, cmem_variance(weight, n));
 		began(s, weight, n);
@@ -206,7 +225,7 @@ struct cmem_stack *cmem_mapping_began(const uintptr_t *pcs, uint32_t c, uint32_t
 }
 
 struct cmem_stack *cmem_thread_stack(const uintptr_t *pcs, uint32_t c, uint32_t go) {
-	return stack_of(cmem_of_thread, pcs, c, go);
+	return stack_of(cmem_of_thread, pcs, c, go, 0);
 }
 
 void cmem_mapping_ended(struct cmem_stack *s, double bytes, double var) {
@@ -271,8 +290,8 @@ size_t cmem_sites(int of, struct cmem_site *to, size_t most) {
 		cmem_lock(&old);
 		uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_RELAXED);
 		for (int i = 0; i < at_once && left > 0; i++, left--, s = s->all)
-			*to++ = (struct cmem_site){s, s->pcs, s->c, s->go, s->closed != closed, s->allocs, s->alloc_bytes,
-				s->alloc_var, s->frees, s->free_bytes, s->free_var};
+			*to++ = (struct cmem_site){s, s->plain, s->pcs, s->labels, s->c, s->go, s->closed != closed, s->allocs,
+				s->alloc_bytes, s->alloc_var, s->frees, s->free_bytes, s->free_var};
 		cmem_unlock(&old);
 	}
 	return n;

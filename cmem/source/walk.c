@@ -115,7 +115,7 @@ static void add_thread(struct gowalk *g, uint32_t last) {
 	add_maker(g);
 }
 
-uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller) {
+uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller, struct copied *labels) {
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
@@ -127,6 +127,11 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	*c = w.n;
 	struct gowalk g = {.pcs = pcs + w.n, .most = most_go};
 	uint32_t n = cmem_go_frames(&g, w.go, w.sp);
+	if (labels) {
+		labels->n = labels->cut = 0;
+		if (n > 0)
+			cmem_labels_copy(labels, &g);
+	}
 	while (n > 0 && g.back != 0 && g.n + 1 < g.most) {
 		between(&g);
 		n = cmem_go_outer(&g);
@@ -136,14 +141,40 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	return w.go;
 }
 
+// walk_c walks the frames of C of a function that Go has called to learn something.
+static void walk_c(struct walk *w) {
+	if (cmem_may_unwind()) {
+		cmem_tables_begin(0);
+		cmem_backtrace(frame, w);
+		cmem_tables_end();
+	}
+}
+
 int cmem_probe(uintptr_t pcs[cmem_probe_most]) {
 	uintptr_t c[most_c];
 	struct walk w = {.pcs = c, .most = most_c};
-	if (cmem_may_unwind()) {
-		cmem_tables_begin(0);
-		cmem_backtrace(frame, &w);
-		cmem_tables_end();
-	}
+	walk_c(&w);
 	struct gowalk g = {.pcs = pcs, .most = cmem_probe_most};
 	return cmem_go_probe(&g, w.go, w.sp);
+}
+
+uint64_t cmem_labels_find(const char *text, const uint16_t *lengths, int n) {
+	uintptr_t c[most_c], pcs[most_go];
+	struct walk w = {.pcs = c, .most = most_c};
+	walk_c(&w);
+	struct gowalk g = {.pcs = pcs, .most = most_go};
+	return cmem_go_frames(&g, w.go, w.sp) > 0 ? cmem_labels_search(&g, text, lengths, n) : 0;
+}
+
+int cmem_labels_now(char text[cmem_probe_text], uint16_t lengths[cmem_probe_labels]) {
+	uintptr_t pcs[most_c + most_go];
+	uint32_t c, go;
+	struct copied l;
+	cmem_walk(pcs, &c, &go, 0, &l);
+	memcpy(text, l.text, l.n ? l.used : 0);
+	for (int i = 0; i < l.n; i++) {
+		lengths[2 * i] = l.of[i].key;
+		lengths[2 * i + 1] = l.of[i].value;
+	}
+	return 2 * l.n;
 }

@@ -235,7 +235,7 @@ func Check(t *testing.T) {
 }
 
 // The packages whose functions are in the stacks of a test.
-var packages = []string{"github.com/cheapgo/cheap/", "main.", "runtime.", "sync.", "testing.", "_cgoexp_", "_cgo_", "[thread "}
+var packages = []string{"github.com/cheapgo/cheap/", "main.", "runtime.", "runtime/pprof.", "sync.", "testing.", "_cgoexp_", "_cgo_", "[thread "}
 
 // parts returns the locations of C that a stack begins with, and the names of the functions behind them: "" for
 // those of C that have called Go.
