@@ -1,0 +1,204 @@
+//go:build cgo && linux && !cheap_nocmem && !asan && !msan
+
+package cmem
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/google/pprof/profile"
+)
+
+// rotated returns the names in a folder, and reads the profiles.
+func rotated(t *testing.T, dir string) (names []string, all []*profile.Profile) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+		if !strings.HasSuffix(e.Name(), ".pb.gz") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := profile.ParseData(data)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Name(), err)
+		}
+		all = append(all, p)
+	}
+	return names, all
+}
+
+//go:noinline
+func rotateFirst(n int) unsafe.Pointer { return cwork.Alloc(0, n) }
+
+//go:noinline
+func rotateSecond(n int) unsafe.Pointer { return cwork.Alloc(0, n) }
+
+// TestRotate has almost two hours pass: three profiles are kept, and two of them say what has changed.
+func TestRotate(t *testing.T) {
+	withRate(t, 1)
+	dir := filepath.Join(t.TempDir(), "made", "by it")
+	other := filepath.Join(dir, "a file of another program")
+	p := rotateFirst(1 << 20)
+	defer cwork.Free(p)
+	synctest.Test(t, func(t *testing.T) {
+		stop, err := Rotate(RotateOptions{Dir: dir, Every: 30 * time.Minute, Keep: 3, Failed: func(err error) { t.Error(err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(other, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(75 * time.Minute)
+		synctest.Wait()
+		names, all := rotated(t, dir)
+		want := []string{"a file of another program"}
+		for _, at := range []string{"000000", "003000", "010000"} {
+			want = append(want, fmt.Sprintf("cmem-20000101T%s.000000Z-%d.pb.gz", at, os.Getpid()))
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("%q, want %q", names, want)
+		}
+		q := rotateSecond(2 << 20)
+		defer cwork.Free(q)
+		time.Sleep(30 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("a second time: %v", err)
+		}
+		synctest.Wait()
+		if names, all = rotated(t, dir); len(names) != 4 || len(all) != 3 || !strings.Contains(names[3], "T014500.000000Z") {
+			t.Errorf("%q", names)
+		}
+		cmd := exec.Command("go", "tool", "pprof", "-top", "-cum", "-unit=B", "-base="+filepath.Join(dir, names[1]), filepath.Join(dir, names[3]))
+		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir, "CGO_ENABLED=0") // CC may be that of another processor
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		if text := string(out); !strings.Contains(text, "2097152B") || !strings.Contains(text, "rotateSecond") || strings.Contains(text, "rotateFirst") {
+			t.Errorf("what has changed: %s", text)
+		}
+	})
+}
+
+// TestRotateKilled kills processes that write profiles: all that is there can be read, and the next process removes what is
+// not complete.
+func TestRotateKilled(t *testing.T) {
+	t.Parallel()
+	testchild.Main(t, func() {
+		r := rotation{RotateOptions{Dir: os.Getenv("CMEM_ROTATE"), Keep: 5}}
+		for {
+			if err := r.write(); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			fmt.Println("written")
+		}
+	})
+	dir := t.TempDir()
+	for i := range 5 {
+		cmd := testchild.Command(t)
+		cmd.Env = append(cmd.Environ(), "CMEM_ROTATE="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for range 3 + 2*i {
+			if !lines.Scan() || lines.Text() != "written" {
+				t.Fatalf("the child has written %q", lines.Text())
+			}
+		}
+		_ = cmd.Process.Kill()
+		for lines.Scan() {
+		}
+		_ = cmd.Wait() // it was killed
+		names, all := rotated(t, dir)
+		if len(all) < 3 || len(all) > 5 || len(names) > len(all)+i+1 {
+			t.Errorf("%q", names)
+		}
+		for _, p := range all {
+			if err := p.CheckValid(); err != nil || len(p.SampleType) != 4 {
+				t.Errorf("%v: %v", err, p)
+			}
+		}
+	}
+	part := filepath.Join(dir, "cmem-20000101T000000.000000Z-1.pb.gz.part")
+	if err := os.WriteFile(part, []byte("the beginning"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := Rotate(RotateOptions{Dir: dir, Keep: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if names, all := rotated(t, dir); len(names) != 2 || len(all) != 2 {
+		t.Errorf("%q", names)
+	}
+}
+
+// TestRotateFails has no folder at first, and then one that is replaced by a file for a while.
+func TestRotateFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "profiles")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rotate(RotateOptions{Dir: dir}); err == nil {
+		t.Error("a file is no folder")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		failed := 0
+		stop, err := Rotate(RotateOptions{Dir: dir, Failed: func(error) { failed++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(dir, dir+" of before"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(21 * time.Minute)
+		synctest.Wait()
+		if failed != 2 {
+			t.Errorf("%d profiles have failed", failed)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if names, _ := rotated(t, dir); len(names) != 1 {
+		t.Errorf("%q", names)
+	}
+}
