@@ -11,6 +11,7 @@
 //	mapped, err := cmem.Mapped()        // how much each has mapped without malloc, as a jemalloc of its own does
 //	changed, err := cmem.Since(profile) // what has changed since cmem.Profile
 //	suspects, err := watch.Look()       // a cmem.Watch finds stacks that keep growing
+//	stop, err := cmem.Rotate(options)   // a profile each ten minutes, into a folder
 //	stop, err := cmem.Record(file)      // all calls, for cheap replay
 //
 // # How it works

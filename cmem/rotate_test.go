@@ -68,7 +68,7 @@ func TestRotate(t *testing.T) {
 		}
 		time.Sleep(75 * time.Minute)
 		synctest.Wait()
-		names, all := rotated(t, dir)
+		names, _ := rotated(t, dir)
 		want := []string{"a file of another program"}
 		for _, at := range []string{"000000", "003000", "010000"} {
 			want = append(want, fmt.Sprintf("cmem-20000101T%s.000000Z-%d.pb.gz", at, os.Getpid()))
@@ -86,7 +86,8 @@ func TestRotate(t *testing.T) {
 			t.Errorf("a second time: %v", err)
 		}
 		synctest.Wait()
-		if names, all = rotated(t, dir); len(names) != 4 || len(all) != 3 || !strings.Contains(names[3], "T014500.000000Z") {
+		names, all := rotated(t, dir)
+		if len(names) != 4 || len(all) != 3 || !strings.Contains(names[3], "T014500.000000Z") {
 			t.Errorf("%q", names)
 		}
 		cmd := exec.Command("go", "tool", "pprof", "-top", "-cum", "-unit=B", "-base="+filepath.Join(dir, names[1]), filepath.Join(dir, names[3]))
