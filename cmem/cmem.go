@@ -191,8 +191,10 @@ func each(of C.int, f func(*site)) {
 			id:     uintptr(unsafe.Pointer(s.stack)), plain: uintptr(unsafe.Pointer(s.plain)),
 			labels: unsafe.Pointer(s.labels),
 			c:      pcs[:s.c], goPart: pcs[s.c:],
-			allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes), allocVar: float64(s.alloc_var),
-			frees: float64(s.frees), freeBytes: float64(s.free_bytes), freeVar: float64(s.free_var),
+			counts: counts{
+				allocs: float64(s.allocs), allocBytes: float64(s.alloc_bytes), allocVar: float64(s.alloc_var),
+				frees: float64(s.frees), freeBytes: float64(s.free_bytes), freeVar: float64(s.free_var),
+			},
 			stale: s.stale != 0,
 		}
 		f(&one)

@@ -110,7 +110,7 @@ func (w *Watch) Suspects() ([]Suspect, error) {
 func (w *Watch) Look() ([]Suspect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.found, w.err = named(w.look(eachSite))
+	w.found, w.err = named(w.look(unlabelled(eachSite)))
 	return w.found, w.err
 }
 

@@ -127,6 +127,15 @@ func TestLabels(t *testing.T) {
 	if len(of) != 1 || of[0].Live != 27_000 {
 		t.Errorf("a stack with three labels: %+v", of)
 	}
+	stacks := 0
+	counted{}.EachStack(func(_ int, blocks, bytes float64) {
+		if blocks == 3 && bytes == 27_000 {
+			stacks++
+		}
+	})
+	if stacks != 1 {
+		t.Errorf("%d stacks have what three labels have together", stacks)
+	}
 	const mapped = 1 << 20
 	labelled(func() {
 		if p := cwork.Map(2, nil, mapped, syscall.PROT_READ, 0); p != nil {

@@ -77,11 +77,49 @@ type site struct {
 
 	c, goPart []uintptr // return addresses
 
-	allocs, allocBytes, allocVar float64 // allocVar is the variance of allocBytes
-	frees, freeBytes, freeVar    float64 // the same of the blocks that were freed
+	counts
 
 	stale   bool   // a library was unloaded since the stack was seen first
 	library string // set by snapshot
+}
+
+type counts struct {
+	allocs, allocBytes, allocVar float64 // allocVar is the variance of allocBytes
+	frees, freeBytes, freeVar    float64 // the same of the blocks that were freed
+}
+
+func (c *counts) add(d *counts) {
+	c.allocs += d.allocs
+	c.allocBytes += d.allocBytes
+	c.allocVar += d.allocVar
+	c.frees += d.frees
+	c.freeBytes += d.freeBytes
+	c.freeVar += d.freeVar
+}
+
+// unlabelled is each without the stacks with labels: what they count is added to the same stack without, which is older.
+func unlabelled(each func(func(*site))) func(func(*site)) {
+	return func(f func(*site)) {
+		var labelled map[uintptr]*counts // by the id of the stack without
+		each(func(s *site) {
+			if s.labels == nil {
+				if c := labelled[s.id]; c != nil {
+					s.add(c)
+				}
+				f(s)
+				return
+			}
+			if labelled == nil {
+				labelled = map[uintptr]*counts{}
+			}
+			if c := labelled[s.plain]; c != nil {
+				c.add(&s.counts)
+			} else {
+				c := s.counts
+				labelled[s.plain] = &c
+			}
+		})
+	}
 }
 
 // live returns the bytes in use, an estimate, and its variance.

@@ -22,16 +22,8 @@ type stackName struct{ library, text string }
 func top(n int) []census.CSuspect {
 	var most []census.CSuspect
 	var numbers []int
-	labelled := map[uintptr]float64{} // what those with labels have in use, by the id of the stack without, which is older
-	eachSite(func(s *site) {
+	unlabelled(eachSite)(func(s *site) {
 		live := s.allocBytes - s.freeBytes
-		if s.labels != nil {
-			labelled[s.plain] += live
-			return
-		}
-		if len(labelled) > 0 {
-			live += labelled[s.id]
-		}
 		if n <= 0 || live <= 0 || len(most) == n && round(live) <= most[n-1].Live {
 			return
 		}

@@ -36,8 +36,8 @@ func (counted) Track() (stop func()) {
 }
 
 func (counted) EachStack(f func(number int, blocks, bytes float64)) {
-	eachSite(func(s *site) { f(s.number, s.allocs-s.frees, s.allocBytes-s.freeBytes) })
-	eachMapping(func(s *site) { f(^s.number, 0, s.allocBytes-s.freeBytes) })
+	unlabelled(eachSite)(func(s *site) { f(s.number, s.allocs-s.frees, s.allocBytes-s.freeBytes) })
+	unlabelled(eachMapping)(func(s *site) { f(^s.number, 0, s.allocBytes-s.freeBytes) })
 }
 
 func (counted) Named(numbers []int) []census.CSuspect {
