@@ -88,11 +88,16 @@ func (g *gauge) set(s sample, r reading, first bool) {
 		g.inUse = g.real(now.declared)
 	}
 	g.at = now
-	share := time.Duration(sampleShare)
-	if g.used > g.limit-g.limit/tight || s.moved {
-		share /= 10
+	g.early = time.Now().Add(earlyShare * s.took)
+	g.sampled.next = time.Now().Add(sampleShare * s.took)
+	if s.moved {
+		g.sampled.next = g.early
 	}
-	g.sampled.next = time.Now().Add(share * s.took)
+}
+
+// stale reports whether so much has changed since the last sample that the next one may say something else.
+func (g *gauge) stale() bool {
+	return abs(g.used-g.at.used) > g.limit/64 || abs(g.real(account.Process.HeldDeclared()-g.at.declared)) > g.limit/16
 }
 
 // A mallocTask is what is to be done with malloc.
@@ -112,7 +117,7 @@ func (p *pacer) mallocTask() mallocTask {
 	learn := !g.known && max(g.used-g.at.used, account.Process.HeldDeclared()) > g.enough()
 	switch {
 	case g.limit == 0 || !narrow && !learn && g.room > g.limit/4:
-	case g.sampled.allowed():
+	case g.sampled.allowed(), narrow && !time.Now().Before(g.early) && g.stale():
 		return readTask
 	case narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() && account.Process.Malloc() != nil:
 		return trimTask

@@ -122,24 +122,31 @@ func TestMallocTask(t *testing.T) {
 	for _, row := range []struct {
 		name               string
 		used, room, unused int64
-		known, read        bool // read: malloc may be read now
+		changed            int64 // used, since malloc was read
+		known, read        bool  // read: malloc may be read now
 		want               mallocTask
 	}{
-		{"much room", limit / 2, limit / 3, limit / 4, true, true, noTask},
-		{"little room", limit / 2, limit / 5, limit / 4, true, true, readTask},
-		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, true, false, noTask},
-		{"the scale is not known", limit / 2, limit / 3, 0, false, true, readTask},
-		{"next to none", limit - limit/16, limit / 5, limit / 4, true, false, trimTask},
-		{"next to none, nothing is free", limit - limit/16, limit / 5, mib, true, false, noTask},
+		{"much room", limit / 2, limit / 3, limit / 4, 0, true, true, noTask},
+		{"little room", limit / 2, limit / 5, limit / 4, 0, true, true, readTask},
+		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, limit / 32, true, false, noTask},
+		{"the scale is not known", limit / 2, limit / 3, 0, limit / 2, false, true, readTask},
+		{"next to none", limit - limit/16, limit / 5, limit / 4, 0, true, false, trimTask},
+		{"next to none, nothing is free", limit - limit/16, limit / 5, mib, 0, true, false, noTask},
+		{"next to none, and much has changed", limit - limit/16, limit / 5, mib, limit / 32, true, false, readTask},
+		{"next to none, and much has come back", limit - limit/16, limit / 5, mib, -limit / 32, true, false, readTask},
 	} {
 		p := new(pacer)
 		g := &p.gauge
 		g.limit, g.used, g.room, g.unused, g.known = limit, row.used, row.room, row.unused, row.known
+		g.at.used, g.at.declared, g.scale = row.used-row.changed, account.Process.HeldDeclared(), 1
 		if !row.read {
 			g.sampled.next = time.Now().Add(time.Hour)
 		}
 		if got := p.mallocTask(); got != row.want {
 			t.Errorf("%s: task %d, want %d", row.name, got, row.want)
+		}
+		if g.early = time.Now().Add(time.Hour); row.want == readTask && !row.read && p.mallocTask() == readTask {
+			t.Errorf("%s, and it was read just now", row.name)
 		}
 		p.gauge.limit = 0
 		if got := p.mallocTask(); got != noTask {
@@ -147,7 +154,7 @@ func TestMallocTask(t *testing.T) {
 		}
 	}
 	p := new(pacer)
-	p.gauge = gauge{limit: limit, used: limit - limit/16, unused: limit / 4, known: true}
+	p.gauge = gauge{limit: limit, used: limit - limit/16, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
 	p.gauge.sampled.next, p.gauge.trimmed.next = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 	if got := p.mallocTask(); got != noTask {
 		t.Errorf("malloc has given memory back just now: task %d", got)

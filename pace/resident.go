@@ -69,6 +69,7 @@ type gauge struct {
 	at    moment
 
 	sampled, trimmed backoff
+	early            time.Time // where the limit is near, from when on a sample may be taken before sampled.next
 
 	// As they were when there was a limit for the first time.
 	base          int64 // the part of used that neither Go, heaps nor malloc have: code, stacks, other libraries
@@ -245,8 +246,9 @@ const (
 	guardLeast = time.Millisecond
 	guardMost  = 100 * time.Millisecond
 
-	// A sample takes one percent of a processor at most.
-	sampleShare = 100
+	// A sample takes one percent of a processor at most, and ten near the limit where much has changed since the last. To
+	// read malloc takes its locks, and tens of milliseconds where a million blocks are free.
+	sampleShare, earlyShare = 100, 10
 )
 
 // nextPause returns how long guard waits. If used grew by grown in the last pause, that is an eighth of
