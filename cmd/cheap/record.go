@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -28,6 +29,7 @@ Examples:
 	cheap record -rate 1 -o heap.pb.gz -- ./convert -quality 9 in.jpg out.jpg
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
+	cheap record -- go test ./...
 
 	cheap record -build libcheap.so
 	cheap record -library libcheap.so -o /dev/shm/heap.pb.gz ./server
@@ -55,20 +57,28 @@ the number of the signal that has ended it, as in a shell. Programs that it
 starts are not recorded, and what the child of a fork does before it calls exec
 is not counted.
 
+With go test and go run each program is recorded that the go command builds and
+starts. The profiles and reports are in the folder that -o names, or else in
+cheap-record, as the names of the programs say, and the reports are shown at the
+end. A program that cannot be recorded, as it is linked statically, runs as usual.
+
 Flags:
 
 %s`
 
 // recordSettings is what the arguments of `cheap record` ask for.
 type recordSettings struct {
-	out     string
+	out     string // the profile
+	folder  string // for the profile and the report, absolute; "" if out was named
 	trace   string
 	address string // of the page
 	library string // that is preloaded; "" if it is yet to be compiled
 	build   string // compile the library to this file, and do nothing else
 	rate    int
+	path    string // of the program
 	program *executable.Program
 	args    []string // of the program, the name first
+	isGo    bool     // the program is go test or go run: those that it starts are recorded
 }
 
 // parseRecord reads the arguments, as parseReplay does.
@@ -76,7 +86,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	s := new(recordSettings)
 	flags := flag.NewFlagSet("cheap record", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`")
+	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`, or all to this folder if it ends with /")
 	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
 	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
 	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
@@ -109,11 +119,22 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, flags, err
 	}
+	s.isGo = isGo(s.args)
+	if err := s.findFolder(flags); err != nil {
+		return nil, flags, err
+	}
+	if s.path = path; s.isGo {
+		return s, flags, nil // by that path: a link may lead to a program that looks at its name
+	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, flags, usagef("%v", err)
 	}
+	s.path = path
 	if s.program, err = executable.Open(path); err != nil {
-		return nil, flags, usagef("%v", err)
+		return s, flags, usagef("%v", err)
+	}
+	if s.folder != "" {
+		return s, flags, nil
 	}
 	for _, file := range []struct{ flag, name string }{{"-o", s.out}, {"-trace", s.trace}} {
 		if file.name == "" {
@@ -130,6 +151,39 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-o and -trace name the same file, %s; name two", s.out)
 	}
 	return s, flags, nil
+}
+
+// isGo reports whether a command is go test or go run, which start the programs that they build.
+func isGo(args []string) bool {
+	return filepath.Base(args[0]) == "go" && len(args) > 1 && (args[1] == "test" || args[1] == "run")
+}
+
+// findFolder sets the folder, if -o names one.
+func (s *recordSettings) findFolder(flags *flag.FlagSet) (err error) {
+	named := false
+	flags.Visit(func(f *flag.Flag) { named = named || f.Name == "o" })
+	if s.isGo && !named {
+		s.out = "cheap-record/"
+	}
+	switch isFolder := strings.HasSuffix(s.out, "/"); {
+	case !isFolder && s.isGo:
+		return usagef("-o: go %s may start several programs; name a folder, such as %s/", s.args[1], strings.TrimSuffix(s.out, ".pb.gz"))
+	case !isFolder:
+		return nil
+	case s.trace != "" || s.address != "":
+		return usagef("-trace and -http are for one program; leave them out, or name a file with -o")
+	}
+	for i, arg := range s.args[1:] {
+		name, _, _ := strings.Cut(arg, "=")
+		if s.isGo && (name == "-exec" || name == "--exec") {
+			return usagef("-exec: this command gives go %s one; leave it out", s.args[1])
+		}
+		if name == "-args" || name == "--args" || s.args[1] == "run" && i > 0 && !strings.HasPrefix(name, "-") {
+			break // what follows is the program's
+		}
+	}
+	s.folder, err = filepath.Abs(s.out)
+	return err
 }
 
 // sameFile reports whether two paths are those of one file, which perhaps does not exist yet.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,9 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	s, flags, err := parseRecord(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0, help(stdout, recordUsage, flags)
+	}
+	if err != nil && s != nil && s.folder != "" && s.path != "" {
+		return 0, s.unrecorded(err, nil)
 	}
 	if err != nil {
 		return 0, err
@@ -43,8 +47,19 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		return 0, err
 	}
 	library, err := s.preloaded(folder)
+	if err != nil && s.folder != "" && !s.isGo && errors.As(err, new(*shared.UsageError)) {
+		return 0, s.unrecorded(err, folder)
+	}
 	if err != nil {
 		return 0, orUsage(err)
+	}
+	if s.isGo {
+		return s.recordGo(signals, library, stdin, stdout, stderr)
+	}
+	if s.folder != "" {
+		if err := s.takeName(); err != nil {
+			return 0, err
+		}
 	}
 	var listener net.Listener
 	if s.address != "" {
@@ -76,6 +91,9 @@ func (s *recordSettings) preloaded(folder *shared.Folder) (library string, err e
 		return "", err
 	} else if err := shared.CheckPath(library); err != nil {
 		return "", err
+	}
+	if s.isGo {
+		return library, nil // for programs that are yet to be built
 	}
 	return library, shared.Check(library, s.program)
 }
@@ -132,13 +150,31 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	if err != nil && !errors.As(err, &exit) {
 		return 0, err
 	}
-	if err := r.write(); err != nil {
+	if r.folder != "" {
+		return code, r.writeToFolder()
+	}
+	if err := r.write(r.stderr); err != nil {
 		fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
 		if code == 0 {
 			code = exitFailed
 		}
 	}
 	return code, nil
+}
+
+// writeToFolder writes the profile and the report, which says why if there is no profile: the exit code is that of
+// the program in any case.
+func (r *recording) writeToFolder() error {
+	var text bytes.Buffer
+	wrong := r.write(&text)
+	if wrong != nil {
+		fmt.Fprintf(&text, "cheap record: %s: %v\n", filepath.Base(r.path), wrong)
+	}
+	err := os.WriteFile(r.report(), text.Bytes(), 0o666)
+	if wrong != nil {
+		err = errors.Join(err, os.Remove(r.out))
+	}
+	return err
 }
 
 // watchParts has the resident memory of the program watched until stop is called.
@@ -190,8 +226,8 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// write writes the profile, and the report.
-func (r *recording) write() error {
+// write writes the profile, and the report to w.
+func (r *recording) write(w io.Writer) error {
 	var cut error // the trace
 	if r.traced != nil {
 		cut = r.traced.stop()
@@ -225,6 +261,6 @@ func (r *recording) write() error {
 	if err != nil {
 		return err
 	}
-	r.report(r.stderr, c, process.Libraries(sites))
+	r.writeReport(w, c, process.Libraries(sites))
 	return cut
 }

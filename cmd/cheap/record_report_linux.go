@@ -19,8 +19,8 @@ import (
 // mostLibraries is how many libraries the report names.
 const mostLibraries = 8
 
-// report writes the report at the end.
-func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile.Library) {
+// writeReport writes the report at the end.
+func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heapprofile.Library) {
 	name := figure.Printable(filepath.Base(r.program.Path))
 	fmt.Fprintf(w, "cheap record: the C heap of %s\n", name)
 	line := func(label, format string, args ...any) {
@@ -56,7 +56,11 @@ func (r *recording) report(w io.Writer, c shared.Counts, libraries []heapprofile
 	if !strings.Contains(program, "/") {
 		program = r.program.Path // go tool pprof does not look in PATH
 	}
-	line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
+	if r.folder != "" {
+		line("profile", "go tool pprof %s", quoted(r.out)) // the go command removes what it has built
+	} else {
+		line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
+	}
 	if r.traced != nil {
 		line("trace", "cheap replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
 	}

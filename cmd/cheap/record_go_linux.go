@@ -1,0 +1,170 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+)
+
+// How several programs are recorded: go test -exec starts this command for each, with a folder for -o.
+
+const reportSuffix, profileSuffix = ".txt", ".pb.gz"
+
+// recordGo runs go test or go run, and has it start each program that it has built by this command. The go
+// command does not print what tests print that pass, so the reports are files.
+func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(s.folder, 0o777); err != nil {
+		return 0, usagef("-o: %v", err)
+	}
+	before, err := s.reports()
+	if err != nil {
+		return 0, err
+	}
+	each, err := goQuoted(self, "record", fmt.Sprint("-rate=", s.rate), "-library="+library, "-o="+s.folder+"/", "--")
+	if err != nil {
+		return 0, err
+	}
+	command := exec.Command(s.path, slices.Concat(s.args[1:2], []string{"-exec=" + each}, s.args[2:])...)
+	command.Args[0] = s.args[0]
+	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
+	if err := command.Start(); err != nil {
+		return 0, usagef("%v", err)
+	}
+	signals.passTo(command.Process)
+	if err := command.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return 0, err
+	}
+	after, err := s.reports()
+	if err != nil {
+		return 0, err
+	}
+	after = slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) })
+	unrecorded := 0
+	for _, name := range after {
+		name = filepath.Join(s.folder, name)
+		if _, err := os.Lstat(strings.TrimSuffix(name, reportSuffix) + profileSuffix); err != nil {
+			unrecorded++
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := stderr.Write(text); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case len(after) == 0:
+		fmt.Fprintf(stderr, "cheap record: %s has started no program\n", strings.Join(s.args[:2], " "))
+	case unrecorded > 0:
+		fmt.Fprintf(stderr, "cheap record: %s not recorded, as programs without C are not; the files *%s in %s say why\n",
+			were(unrecorded), reportSuffix, quoted(s.folder))
+	}
+	return exitCode(command.ProcessState), nil
+}
+
+func were(programs int) string {
+	if programs == 1 {
+		return "1 program was"
+	}
+	return fmt.Sprintf("%d programs were", programs)
+}
+
+// reports returns the names of the reports in the folder.
+func (s *recordSettings) reports() (names []string, err error) {
+	all, err := filepath.Glob(filepath.Join(globQuoted(s.folder), "*"+reportSuffix))
+	for i := range all {
+		all[i] = filepath.Base(all[i])
+	}
+	return all, err
+}
+
+// globQuoted returns a pattern of package filepath that only the name matches.
+func globQuoted(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// goQuoted returns arguments as the go command splits them: it knows quotes, but nothing that escapes them.
+func goQuoted(args ...string) (string, error) {
+	for i, arg := range args {
+		switch {
+		case !strings.ContainsAny(arg, " \t\n\r'\""):
+		case !strings.Contains(arg, "'"):
+			args[i] = "'" + arg + "'"
+		case !strings.Contains(arg, `"`):
+			args[i] = `"` + arg + `"`
+		default:
+			return "", usagef("the go command cannot pass on %s, which has both kinds of quotes", arg)
+		}
+	}
+	return strings.Join(args, " "), nil
+}
+
+// unrecorded becomes the program, which cannot be recorded, and leaves a report that says so. It removes the
+// folder, if that is not nil, which is not needed.
+func (s *recordSettings) unrecorded(why error, folder *shared.Folder) error {
+	if folder != nil {
+		if err := folder.Remove(); err != nil {
+			return err
+		}
+	}
+	if err := s.takeName(); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("cheap record: not recorded: %v\n", why)
+	if err := errors.Join(os.WriteFile(s.report(), []byte(text), 0o666), os.Remove(s.out)); err != nil {
+		return err
+	}
+	return syscall.Exec(s.path, s.args, os.Environ())
+}
+
+// takeName makes the file of the profile in the folder. It has the name of the program, and a number if there
+// is one already. Others do the same at this moment: a report without a profile is written before its profile
+// is removed, so it is looked for after the profile was made.
+func (s *recordSettings) takeName() error {
+	if err := os.MkdirAll(s.folder, 0o777); err != nil {
+		return usagef("-o: %v", err)
+	}
+	for n := 1; ; n++ {
+		name := filepath.Base(s.path)
+		if n > 1 {
+			name += fmt.Sprint("-", n)
+		}
+		s.out = filepath.Join(s.folder, name+profileSuffix)
+		f, err := os.OpenFile(s.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return usagef("-o: %v", err)
+		}
+		f.Close()
+		if _, err := os.Lstat(s.report()); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := os.Remove(s.out); err != nil {
+			return err
+		}
+	}
+}
+
+// report returns the name of the report of the profile.
+func (s *recordSettings) report() string {
+	return strings.TrimSuffix(s.out, profileSuffix) + reportSuffix
+}

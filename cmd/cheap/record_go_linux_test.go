@@ -1,0 +1,105 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// goFiles are a module with a package that uses C, and one that does not.
+var goFiles = map[string]string{
+	"go.mod": "module example\n\ngo 1.26\n",
+	"keeps/keeps.go": `package keeps
+
+// #include <stdlib.h>
+import "C"
+
+import "unsafe"
+
+var kept []unsafe.Pointer
+
+func Keep() {
+	for range 100 {
+		kept = append(kept, C.malloc(10_000))
+	}
+}
+`,
+	"keeps/keeps_test.go":     "package keeps\n\nimport \"testing\"\n\nfunc TestKeep(t *testing.T) { Keep() }\n",
+	"again/keeps/x_test.go":   "package keeps\n\nimport (\n\t\"testing\"\n\n\t\"example/keeps\"\n)\n\nfunc TestKeep(t *testing.T) { keeps.Keep(); keeps.Keep() }\n",
+	"plain/plain_test.go":     "package plain\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n",
+	"program/main.go":         "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\n\t\"example/keeps\"\n)\n\nfunc main() { keeps.Keep(); fmt.Println(os.Args[1:]); os.Exit(7) }\n",
+	"failing/failing_test.go": "package failing\n\nimport \"testing\"\n\nfunc TestFailing(t *testing.T) { t.Error(\"as it should\") }\n",
+}
+
+// recordGoIn runs cheap record in a module, with a folder for the profiles.
+func recordGoIn(t *testing.T, module string, args ...string) (r *recordRun, names []string) {
+	t.Helper()
+	preloaded, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, _ := recordCommandLine(t, []string{"GOWORK=off", "GOFLAGS=", ownCompiler()},
+		append([]string{"-rate=1", "-library=" + preloaded, "-o=" + module + "/profiles/", "--"}, args...)...)
+	command.Dir = module
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	_ = command.Run() // the exit code says more
+	nothingShared(t, command)
+	entries, err := os.ReadDir(module + "/profiles")
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if err := os.Rename(module+"/profiles", t.TempDir()+"/profiles"); err != nil {
+		t.Fatal(err)
+	}
+	return &recordRun{stdout.String(), stderr.String(), command.ProcessState.ExitCode(), ""}, names
+}
+
+// TestRecordGo records what go test and go run start: one profile and one report for each program, and a report
+// for one without C, which runs. The exit code is that of the go command.
+func TestRecordGo(t *testing.T) {
+	module := t.TempDir()
+	for name, text := range goFiles {
+		name = filepath.Join(module, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, names := recordGoIn(t, module, "go", "test", "./keeps", "./again/...", "./plain")
+	want := []string{"keeps.test-2.pb.gz", "keeps.test-2.txt", "keeps.test.pb.gz", "keeps.test.txt", "plain.test.txt"}
+	if r.code != 0 || !slices.Equal(names, want) || strings.Count(r.stdout, "ok  \t") != 3 {
+		t.Errorf("code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
+	}
+	for text, n := range map[string]int{
+		"cheap record: the C heap of keeps.test\n": 2,
+		"  profile     go tool pprof ":             2,
+		" 9.77 KiB":                                0,
+		"at most     978 KiB in use":               1,
+		"at most     1.91 MiB in use":              1,
+		"cheap record: 1 program was not recorded": 1,
+		"is linked statically":                     0,
+	} {
+		if strings.Count(r.stderr, text) != n {
+			t.Errorf("%d times %q, want %d:\n%s", strings.Count(r.stderr, text), text, n, r.stderr)
+		}
+	}
+	r, names = recordGoIn(t, module, "go", "run", "./program", "-exec", "an argument")
+	if want := []string{"program.pb.gz", "program.txt"}; r.code != 1 || !slices.Equal(names, want) || r.stdout != "[-exec an argument]\n" ||
+		!strings.Contains(r.stderr, "exit status 7\n") || !strings.Contains(r.stderr, "cheap record: the C heap of program\n") {
+		t.Errorf("code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
+	}
+	if r, _ = recordGoIn(t, module, "go", "test", "./failing"); r.code != 1 || !strings.Contains(r.stdout, "as it should") {
+		t.Errorf("a test that fails: code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
