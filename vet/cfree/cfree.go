@@ -31,13 +31,19 @@ func (*Params) AFact() {}
 
 func (f *Params) String() string { return fmt.Sprint("params", f.Roles) }
 
-// Results lists the results of a function that are C memory which the caller has to free.
-type Results struct{ Index []int }
+// Results lists the results of a function that are C memory which the caller has to free. The function
+// returns those of Beside with an error as well.
+type Results struct{ Index, Beside []int }
 
 // AFact marks facts.
 func (*Results) AFact() {}
 
-func (f *Results) String() string { return fmt.Sprint("results", f.Index) }
+func (f *Results) String() string {
+	if len(f.Beside) > 0 {
+		return fmt.Sprint("results", f.Index, " beside an error", f.Beside)
+	}
+	return fmt.Sprint("results", f.Index)
+}
 
 type checker struct {
 	*analysis.Pass
@@ -46,6 +52,7 @@ type checker struct {
 	byFunc  map[*types.Func]*uses.Unit
 	params  map[param]uses.Role
 	results map[*types.Func][]int
+	beside  map[*types.Func][]int // those that come with an error as well
 
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
@@ -65,7 +72,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{},
+		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
 	}
 	for _, u := range c.units {
@@ -80,6 +87,9 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	// A function may return what another one has returned.
 	for round := 0; round < 4 && c.findResults(); round++ {
+	}
+	for _, u := range c.units {
+		c.findBeside(u)
 	}
 	c.exportFacts()
 	for _, u := range c.units {
@@ -101,6 +111,8 @@ type allocation struct {
 	call  *ast.CallExpr
 	index int    // which result
 	name  string // of the function, as it is written
+
+	beside bool // it may come with an error
 }
 
 // allocations returns the allocations of a unit, but not those in literals in it.
@@ -113,7 +125,7 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		}
 		if name := c.pkg.C(call.Fun); name != "" {
 			if c.pkg.Allocates(name) {
-				list = append(list, allocation{call, 0, "C." + name})
+				list = append(list, allocation{call: call, name: "C." + name})
 			}
 			return
 		}
@@ -122,22 +134,22 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 			return
 		}
 		if fromCheap(c.pkg, f, call) {
-			list = append(list, allocation{call, 0, types.ExprString(call.Fun)})
+			list = append(list, allocation{call: call, name: types.ExprString(call.Fun)})
 		}
-		for _, i := range c.resultsOf(f) {
-			list = append(list, allocation{call, i, types.ExprString(call.Fun)})
+		results := c.resultsOf(f)
+		for _, i := range results.Index {
+			list = append(list, allocation{call, i, types.ExprString(call.Fun), slices.Contains(results.Beside, i)})
 		}
 	})
 	return list
 }
 
-func (c *checker) resultsOf(f *types.Func) []int {
+func (c *checker) resultsOf(f *types.Func) (fact Results) {
 	if _, ok := c.byFunc[f]; ok {
-		return c.results[f]
+		return Results{c.results[f], c.beside[f]}
 	}
-	var fact Results
 	c.ImportObjectFact(f, &fact)
-	return fact.Index
+	return fact
 }
 
 // findResults finds the functions that return what they have allocated, and reports whether there
@@ -180,7 +192,8 @@ func (c *checker) exportFacts() {
 		}
 		if index := c.results[f]; len(index) > 0 {
 			slices.Sort(index)
-			c.ExportObjectFact(obj, &Results{index})
+			slices.Sort(c.beside[f])
+			c.ExportObjectFact(obj, &Results{index, c.beside[f]})
 		}
 		if !f.Exported() {
 			continue

@@ -114,10 +114,18 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			search.Overwrites[use.Node] = true
 		}
 	}
-	if v, of := u.LastResult(a.call); of > 1 {
-		search.Err = v
+	err, of := u.LastResult(a.call)
+	if of > 1 {
+		search.Err = err
 	}
 	end := u.Find(search)
+	if end == nil && a.beside && of > 1 {
+		search.Err = nil
+		if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && freed {
+			c.reportAt(a, "beside", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: it may come with an error as well",
+				a.name, c.Fset.Position(ret.Pos()).Line), nil, analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
+		}
+	}
 	switch end := end.(type) {
 	case nil:
 	case *ast.ReturnStmt:

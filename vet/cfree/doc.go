@@ -31,6 +31,7 @@
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it.
 //   - path: it is freed, but not on the way to this return.
+//   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
 //   - field: it is put into a field of a type of the package, and nothing there frees the field.
 //   - twice: a variable is freed, and freed again on the same path, or by a defer. That is looked at for

@@ -204,7 +204,10 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 
 // definitions returns what a local variable, or a result with a name, is given.
 func (c *checker) definitions(u *uses.Unit, id *ast.Ident) []ast.Expr {
-	v := c.pkg.Info.ObjectOf(id)
+	return c.definitionsOf(u, c.pkg.Info.ObjectOf(id))
+}
+
+func (c *checker) definitionsOf(u *uses.Unit, v types.Object) []ast.Expr {
 	if !u.Local(v) && !u.IsResult(v) {
 		return nil
 	}
