@@ -225,7 +225,7 @@ func mayHold(t types.Type) bool {
 }
 
 // harmless are packages whose functions neither free nor keep what they are given.
-var harmless = map[string]bool{"fmt": true, "log": true, "runtime": true, "strings": true, "bytes": true, "strconv": true, "errors": true}
+var harmless = map[string]bool{"fmt": true, "log": true, "log/slog": true, "runtime": true, "strings": true, "bytes": true, "strconv": true, "errors": true}
 
 // calls says what a call of a Go function does with an argument; see uses.ArgumentRole.
 func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) uses.Role {
