@@ -173,15 +173,7 @@ func testScene(t *testing.T, program *Program, plain, scene string, cal Calibrat
 // runKnown has the program profiled from outside.
 func runKnown(t *testing.T, program *Program, scene string, cal Calibration) *Report {
 	t.Helper()
-	run, err := program.Run(t.Context(), []string{"-for", "3s", scene}, t.TempDir(), 0, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Read(run.Profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	Symbolize(p)
+	p, run := profileOf(t, program, "-for", "3s", scene)
 	r := New(p, scene, cal, Stored, program.Exact)
 	r.Compare(run.Calls)
 	return r

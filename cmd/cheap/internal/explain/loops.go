@@ -38,10 +38,11 @@ const (
 // A LoopCall is a function of C that a loop calls.
 type LoopCall struct {
 	Callee   string  `json:"callee"`
-	By       string  `json:"by,omitempty"` // the function that the loop calls for it, "" if that is C
-	Line     int64   `json:"line"`         // the first line of the loop that does
-	Crossing float64 `json:"crossing"`     // its share of the processor time, the crossing alone
-	Count    string  `json:"count"`        // as the source says it, "" without source
+	By       string  `json:"by,omitempty"`    // the function that the loop calls for it, "" if that is C
+	Line     int64   `json:"line"`            // the first line of the loop that does
+	Crossing float64 `json:"crossing"`        // its share of the processor time, the crossing alone
+	Count    string  `json:"count"`           // as the source says it, "" without source
+	Field    string  `json:"field,omitempty"` // that the function only reads, so that Go can
 }
 
 // A way is how a loop comes to a function of C in one stack.
@@ -267,7 +268,7 @@ func (l *loopFinder) choose(s loopSample) (w way, found bool) {
 
 // adviseLoops is about loops in which the way to C takes longer than C. The crossings of a call site
 // are divided among the loops by what the profile has of each.
-func (r *Report) adviseLoops(l *loopFinder) {
+func (r *Report) adviseLoops(l *loopFinder, g getters) {
 	sites := map[groupKey]Site{}
 	for _, s := range r.Sites {
 		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
@@ -293,7 +294,8 @@ func (r *Report) adviseLoops(l *loopFinder) {
 		}
 		call := loops[w.loop][key.callee]
 		if call == nil {
-			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count}
+			field, _ := g.of(site)
+			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count, Field: field.Path}
 			loops[w.loop][key.callee] = call
 		}
 		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
@@ -424,6 +426,9 @@ func sketch(loop Loop, calls []LoopCall, round bool) string {
 		}
 		if c.Count != "" {
 			notes = append(notes, c.Count)
+		}
+		if c.Field != "" {
+			notes = append(notes, "reads "+c.Field)
 		}
 		if len(notes) > 0 {
 			line += " // " + strings.Join(notes, ", ")

@@ -3,8 +3,6 @@ package explain
 import (
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -309,27 +307,11 @@ func TestLoopsWithoutSource(t *testing.T) {
 
 // TestLoopOfProgram builds and runs the program. The wrappers of the binding are inlined there.
 func TestLoopOfProgram(t *testing.T) {
-	t.Setenv("GOWORK", "off")
-	if cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output(); err != nil {
-		t.Fatal(err)
-	} else if strings.TrimSpace(string(cgo)) != "1" {
+	if !hasCgo(t) {
 		return // the binding needs cgo
 	}
-	dir := aFolder(t, map[string]string{"go.mod": "module example.com/prog\n\ngo 1.24\n", "bind/bind.go": loopBinding, "main.go": loopProgram})
-	out := t.TempDir()
-	program, err := Build(t.Context(), []string{dir}, out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := program.Run(t.Context(), nil, out, 0, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Read(run.Profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	Symbolize(p)
+	program := built(t, aFolder(t, map[string]string{"go.mod": "module example.com/prog\n\ngo 1.24\n", "bind/bind.go": loopBinding, "main.go": loopProgram}))
+	p, _ := profileOf(t, program)
 	r := New(p, "test", Calibration{CallNs: 40}, Stored, program.Exact)
 	_, line := lineNamed(t, "scan-for")
 	for _, a := range r.Advice {

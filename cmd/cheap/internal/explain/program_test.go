@@ -30,6 +30,42 @@ func aFolder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// built builds the program in a folder, in module mode.
+func built(t *testing.T, dir string) *Program {
+	t.Helper()
+	t.Setenv("GOWORK", "off")
+	program, err := Build(t.Context(), []string{dir}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// profileOf runs a program to its end, and returns its profile, with the names of C.
+func profileOf(t *testing.T, program *Program, args ...string) (*profile.Profile, *Run) {
+	t.Helper()
+	run, err := program.Run(t.Context(), args, t.TempDir(), 0, nil, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Read(run.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Symbolize(p)
+	return p, run
+}
+
+// hasCgo reports whether the go command builds programs with C.
+func hasCgo(t *testing.T) bool {
+	t.Helper()
+	cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(cgo)) == "1"
+}
+
 // samplesIn returns how many samples are in a function and what it calls.
 func samplesIn(p *profile.Profile, function string) (n int64) {
 	for _, s := range p.Sample {
@@ -68,7 +104,6 @@ func (w *readyWriter) Write(text []byte) (int, error) {
 // TestRunDeadlock ends a program in which all goroutines wait for each other. It says so when the
 // profile ends, which has kept the runtime from noticing.
 func TestRunDeadlock(t *testing.T) {
-	t.Setenv("GOWORK", "off")
 	dir := aFolder(t, map[string]string{
 		"go.mod": "module example.com/prog\n\ngo 1.24\n",
 		"main.go": `package main
@@ -80,17 +115,13 @@ func main() {
 }
 ` + spinText,
 	})
-	out := t.TempDir()
-	program, err := Build(t.Context(), []string{dir}, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t, dir)
 	defer func(d time.Duration) { afterProfile = d }(afterProfile)
 	afterProfile = time.Hour // it ends by itself, however late
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stderr := readyWriter{ready: cancel}
-	run, err := program.Run(ctx, nil, out, 0, nil, &stderr)
+	run, err := program.Run(ctx, nil, t.TempDir(), 0, nil, &stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +143,6 @@ func main() {
 // TestRunLeavesProcess runs a program that ends before a process that it has started, which has its
 // standard error.
 func TestRunLeavesProcess(t *testing.T) {
-	t.Setenv("GOWORK", "off")
 	dir := aFolder(t, map[string]string{
 		"go.mod": "module example.com/prog\n\ngo 1.24\n",
 		"stay":   "",
@@ -144,13 +174,9 @@ func main() {
 	})
 	stay := filepath.Join(dir, "stay")
 	defer os.Remove(stay) // the process ends
-	out := t.TempDir()
-	program, err := Build(t.Context(), []string{dir}, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t, dir)
 	var stderr bytes.Buffer // by a pipe, which the process keeps open
-	run, err := program.Run(t.Context(), []string{stay}, out, 0, nil, &stderr)
+	run, err := program.Run(t.Context(), []string{stay}, t.TempDir(), 0, nil, &stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +198,6 @@ func spin() (n int) {
 // TestBuildInit profiles a program that works before main: in the values of variables, and in an
 // init function.
 func TestBuildInit(t *testing.T) {
-	t.Setenv("GOWORK", "off")
 	files := map[string]string{
 		"go.mod": "module example.com/prog\n\ngo 1.24\n",
 		"00.go":  "package main\n\nvar first = ofFirst()\n\n//go:noinline\nfunc ofFirst() int { return spin() + 1 }\n",
@@ -184,9 +209,7 @@ func main() {}
 	}
 	want := []string{"main.ofFirst", "main.ofInit"}
 	programs := map[string]string{"Go": ""}
-	if cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output(); err != nil {
-		t.Fatal(err)
-	} else if strings.TrimSpace(string(cgo)) == "1" {
+	if hasCgo(t) {
 		programs["cgo"] = "package main\n\nimport \"C\"\n\nvar inC = ofC()\n\n//go:noinline\nfunc ofC() int { return spin() + 1 }\n"
 	}
 	for name, with := range programs {
@@ -196,22 +219,11 @@ func main() {}
 				files["Calls.go"] = with
 				want = append(want, "main.ofC")
 			}
-			out := t.TempDir()
-			program, err := Build(t.Context(), []string{aFolder(t, files)}, out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			program := built(t, aFolder(t, files))
 			if exact := with != "" && canTellWhere; program.Exact != exact {
 				t.Errorf("Exact is %v, want %v", program.Exact, exact)
 			}
-			run, err := program.Run(t.Context(), nil, out, 0, nil, os.Stderr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := Read(run.Profile)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, _ := profileOf(t, program)
 			for _, function := range want {
 				if samplesIn(p, function) == 0 {
 					t.Errorf("%s has no sample", function)
