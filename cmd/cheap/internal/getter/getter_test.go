@@ -189,7 +189,6 @@ func TestFind(t *testing.T) {
 		{runtime.GOARCH, "file", "-O2"},
 		{runtime.GOARCH, "inline", "-O0"},
 		{runtime.GOARCH, "library", "-Os"},
-		{"amd64", "library", "-O0 -fcf-protection=full"},
 		{"amd64", "inline", "-O2 -fcf-protection=full"},
 		{"arm64", "library", "-O2"},
 		{"arm64", "inline", "-O0 -mbranch-protection=standard"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var errUnknown = errors.New("Go does not know the field")
+var errUnknown = errors.New("the field is not known to Go")
 
 // goTypes returns the arguments of a function as the struct that cgo passes, and the result. They are
 // from the debug information of Go, so a type that is opaque to Go has no fields.
