@@ -73,7 +73,7 @@ const (
 func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, g getters, total float64) {
 	r.adviseStrings(l.sources)
 	r.adviseRecords(f)
-	r.adviseEscapes()
+	r.adviseEscapes(l.sources)
 	r.adviseChecks()
 	r.adviseGetters(g)
 	r.adviseLoops(l, g)
@@ -194,23 +194,34 @@ func isRegistering(s Site) bool {
 	return s.Callee == "runtime.AddCleanup" || s.Callee == "runtime.SetFinalizer"
 }
 
-// adviseEscapes is about arguments that escape.
-func (r *Report) adviseEscapes() {
-	alloc := map[string]float64{} // by line
+// adviseEscapes is about arguments that escape. A variable whose address is passed is allocated at the
+// line that declares it, what an expression makes at the line of the call.
+func (r *Report) adviseEscapes(src *sources) {
+	type line struct {
+		file string
+		line int64
+	}
+	alloc := map[line]float64{}
 	for _, s := range r.Sites {
 		if s.Callee == "" {
-			alloc[fmt.Sprintf("%s:%d", s.File, s.Line)] += s.Mechanisms[mechanismIndex(mechAlloc)]
+			alloc[line{s.File, s.Line}] += s.Mechanisms[mechanismIndex(mechAlloc)]
 		}
 	}
 	for _, s := range r.Sites {
 		if !strings.HasPrefix(s.Callee, "C.") || s.Purpose == Strings {
 			continue
 		}
-		if a := alloc[fmt.Sprintf("%s:%d", s.File, s.Line)]; a > 0 {
+		lines := append(src.declared(frame{function: s.Function, file: s.File, line: s.Line}, strings.TrimPrefix(s.Callee, "C.")), s.Line)
+		sum := 0.0
+		for _, at := range lines {
+			sum += alloc[line{s.File, at}]
+			delete(alloc, line{s.File, at}) // of two calls on a line it is the first one's
+		}
+		if sum > 0 {
 			r.Advice = append(r.Advice, Advice{
-				Site: s.place(), Now: a, Expected: 0, Link: "docs/guide.md#go-memory-directly",
+				Site: s.place(), Now: sum, Expected: 0, Link: "docs/guide.md#go-memory-directly",
 				Text:  "Arguments of the call escape to the Go heap. If C neither keeps the pointer nor calls back, #cgo noescape and #cgo nocallback leave them on the stack.",
-				Basis: "the allocations on the line of the call",
+				Basis: "the allocations on the line of the call, and where its arguments are declared; their collection goes as well",
 			})
 		}
 	}
@@ -231,7 +242,7 @@ func (r *Report) adviseChecks() {
 	})
 	r.Advice = append(r.Advice, Advice{
 		Site: "arguments of " + shortNames(names), Now: r.Checks, Link: "docs/guide.md#go-memory-directly",
-		Text:  "cgo looks for Go pointers in these arguments: in structs with pointers, and in what unsafe.Pointer and pointers to such structs, and to opaque ones, point to. A function of C that takes the fields as numbers, and an address in C memory as uintptr_t, is called without checks.",
+		Text:  "cgo looks for Go pointers in these arguments: in structs with pointers, and in what unsafe.Pointer and pointers to such structs, and to opaque ones, point to. A function of C that takes fields as numbers, bytes as char *, and an address in C memory as uintptr_t, is called without checks.",
 		Basis: "the checks alone",
 	})
 }

@@ -1,10 +1,12 @@
 package explain
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -189,6 +191,54 @@ func TestOurs(t *testing.T) {
 	for _, pkg := range []string{"github.com/cheapgo/cheaper", "github.com/cheapgo/cheap/own_test", "example.com/own", "main", ""} {
 		if isOurs(pkg) {
 			t.Errorf("%q is ours", pkg)
+		}
+	}
+}
+
+// TestAdviceOfEscapes has functions whose variables are allocated because C gets their addresses.
+func TestAdviceOfEscapes(t *testing.T) {
+	dir := aFolder(t, map[string]string{"main.go": `package main
+
+func f() {
+	var n C.size_t
+	m, err := 1, error(nil)
+	other := new(int)
+	C.read(p, &n, (*C.int)(unsafe.Pointer(&m)))
+	C.read(p, &n, nil)
+}
+`})
+	for name, test := range map[string]struct {
+		lines []int64 // that allocate
+		want  float64 // samples of 10 in each
+	}{
+		"on its line":           {[]int64{7}, 10},
+		"a variable":            {[]int64{4}, 10},
+		"both":                  {[]int64{4, 5, 7}, 30},
+		"what C does not get":   {[]int64{6}, 0},
+		"one call and the next": {[]int64{4, 8}, 20},
+	} {
+		stacks := map[string]int64{
+			"main.other main.main": 50,
+			"runtime.exitsyscall" + exit + " main._Cfunc_read main.f:7": 20,
+			"runtime.exitsyscall" + exit + " main._Cfunc_read main.f:8": 20,
+		}
+		for _, line := range test.lines {
+			stacks[fmt.Sprintf("runtime.nextFreeFast runtime.mallocgc runtime.newobject main.f:%d", line)] = 10
+		}
+		p := aProfile(stacks)
+		for _, f := range p.Function {
+			if f.Name == "main.f" {
+				f.Filename = filepath.Join(dir, "main.go")
+			}
+		}
+		got := 0.0
+		for _, a := range New(p, "test", Calibration{}, Stored, true).Advice {
+			if strings.Contains(a.Text, "noescape") {
+				got += a.Now * float64(90+10*len(test.lines))
+			}
+		}
+		if math.Abs(got-test.want) > 0.01 {
+			t.Errorf("%s: %.2f samples, want %.0f", name, got, test.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (r *Report) findGetters(p *profile.Profile) getters {
 	for _, f := range p.Function {
 		if pkg := packageOf(f.Name); isWrapper(f.Name) && !isOurs(pkg) {
 			_, local, _ := cutLast(f.Name, "._Cfunc_")
-			wrappers[[2]string{pkg, "C." + strings.TrimPrefix(local, "_")}] = f.Name
+			wrappers[[2]string{pkg, "C." + local}] = f.Name
 		}
 	}
 	shares := map[[2]string]float64{}

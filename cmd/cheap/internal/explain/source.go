@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -191,6 +192,50 @@ func nameOfCall(call *ast.CallExpr) string {
 // inLiteral matches what the compiler adds to the name of a function for its literals and for the
 // bodies of loops over functions.
 var inLiteral = regexp.MustCompile(`(\.func\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|\.\d+)`)
+
+// declared returns the lines that declare the variables whose addresses a frame passes to a function.
+func (s *sources) declared(f frame, calls string) (lines []int64) {
+	p := s.place(f, calls, 0)
+	if p == nil || len(p.nodes) == 0 {
+		return nil
+	}
+	call, ok := p.nodes[len(p.nodes)-1].(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	passed := map[string]bool{}
+	for _, arg := range call.Args {
+		ast.Inspect(arg, func(n ast.Node) bool {
+			if of, ok := n.(*ast.UnaryExpr); ok && of.Op == token.AND {
+				if name, ok := ast.Unparen(of.X).(*ast.Ident); ok {
+					passed[name.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	line := func(name *ast.Ident) {
+		if at := int64(p.set.PositionFor(name.Pos(), false).Line); passed[name.Name] && name.Pos() < call.Pos() && !slices.Contains(lines, at) {
+			lines = append(lines, at)
+		}
+	}
+	ast.Inspect(p.body, func(n ast.Node) bool {
+		switch of := n.(type) {
+		case *ast.ValueSpec:
+			for _, name := range of.Names {
+				line(name)
+			}
+		case *ast.AssignStmt:
+			for _, to := range of.Lhs {
+				if name, ok := to.(*ast.Ident); ok && of.Tok == token.DEFINE {
+					line(name)
+				}
+			}
+		}
+		return true
+	})
+	return lines
+}
 
 // isFunction reports whether the function of a frame is a declaration, or a literal in it.
 func isFunction(function string, decl *ast.FuncDecl) bool {

@@ -317,7 +317,7 @@ func (c *class) findSite(i int, f frame, n *name, stack []frame) {
 	local := f.function[strings.LastIndex(f.function, ".")+1:]
 	for _, wrapper := range []string{"_Cfunc_", "_C2func_", "_Cmacro_"} {
 		if called, found := strings.CutPrefix(local, wrapper); found {
-			c.callee = "C." + strings.TrimPrefix(called, "_")
+			c.callee = "C." + called
 			if called == "_CMalloc" {
 				c.callee = "C.malloc"
 			}
