@@ -54,7 +54,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 		memory.add(classes[i], weight)
 		whole.add(classes[i], weight, countOf(p, s))
 		stack := frames(s)
-		l.add(stack, keys[i], weight)
+		l.add(stack, keys[i], classes[i].mechanism, weight)
 		back.add(stack, keys[i], classes[i], weight)
 	}
 	r := &Report{

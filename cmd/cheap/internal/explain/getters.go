@@ -19,6 +19,8 @@ type FieldCall struct {
 	Callee string `json:"callee"`
 	Type   string `json:"type"`  // of the argument, as Go code has it: C.struct_item
 	Field  string `json:"field"` // of that, or of what it points to: next.number
+
+	Union bool `json:"union,omitempty"` // Go has the bytes only, and Field has the names of C
 }
 
 // getters are the functions of C that only read a field, by the package that calls them and their name.
@@ -113,7 +115,7 @@ func (r *Report) adviseGetters(g getters) {
 		}
 		crossing := s.Mechanisms[mechanismIndex(mechCrossing)]
 		u.crossing += crossing
-		u.of[FieldCall{s.Callee, f.Type, f.Path}] += crossing
+		u.of[FieldCall{s.Callee, f.Type, f.Path, f.Union}] += crossing
 	}
 	for name, u := range uses {
 		var list []FieldCall
@@ -127,7 +129,11 @@ func (r *Report) adviseGetters(g getters) {
 		for i, call := range list {
 			callees = append(callees, call.Callee)
 			if i < fieldsShown {
-				parts = append(parts, call.Callee+" reads "+call.Field)
+				part := call.Callee + " reads " + call.Field
+				if call.Union {
+					part += " (of a union, of which Go has the bytes)"
+				}
+				parts = append(parts, part)
 			}
 		}
 		if more := len(list) - len(parts); more > 0 {

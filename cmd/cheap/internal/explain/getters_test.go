@@ -84,7 +84,7 @@ func TestGetters(t *testing.T) {
 		return list, sketch
 	}
 	got, sketch := fields(p)
-	want := map[FieldCall]bool{{"C.item_key", "C.struct_item", "key"}: true, {"C.item_number", "C.struct_item", "number"}: true}
+	want := map[FieldCall]bool{{"C.item_key", "C.struct_item", "key", false}: true, {"C.item_number", "C.struct_item", "number", false}: true}
 	for _, f := range got {
 		if !want[f] {
 			t.Errorf("%+v is advised", f)

@@ -1,16 +1,12 @@
 package explain
 
 import (
-	"cmp"
-	"fmt"
 	"go/ast"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
-
-	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // The calls of a binding are one-line functions, which its user cannot change. What the user can
@@ -62,6 +58,7 @@ type loopFinder struct {
 	trimmed   bool            // the program was built with -trimpath
 
 	calls   []loopSample
+	code    []loopSample // Go code of a binding, beside its calls of C
 	callees map[Loop]map[string]bool
 }
 
@@ -69,6 +66,7 @@ type loopFinder struct {
 type loopSample struct {
 	key    groupKey
 	weight float64
+	alloc  bool  // the Go code of a binding allocates
 	loops  []way // the innermost first
 	funcs  []way // the functions
 }
@@ -127,9 +125,13 @@ func (l *loopFinder) isBinding(f frame) bool {
 }
 
 // add notes what is around the call of C in a stack.
-func (l *loopFinder) add(stack []frame, key groupKey, weight float64) {
+func (l *loopFinder) add(stack []frame, key groupKey, m mechanism, weight float64) {
 	first := slices.IndexFunc(stack, func(f frame) bool { return !f.isC && isWrapper(f.function) })
-	if first < 0 || key.callee == "" || key.purpose == purposeStrings {
+	if first < 0 {
+		l.addCode(stack, key, m, weight)
+		return
+	}
+	if key.callee == "" || key.purpose == purposeStrings {
 		return
 	}
 	end := len(stack)
@@ -151,6 +153,21 @@ func (l *loopFinder) add(stack []frame, key groupKey, weight float64) {
 		l.callees[w.loop][key.callee] = true
 	}
 	l.calls = append(l.calls, s)
+}
+
+// addCode notes Go code of a binding, with what it allocates, if a function outside calls it. It is not C,
+// and not a text for Go, which has to be made in any case.
+func (l *loopFinder) addCode(stack []frame, key groupKey, m mechanism, weight float64) {
+	in := slices.IndexFunc(stack, func(f frame) bool { return !f.isC && !isRuntime(f) })
+	if in < 0 || !l.isBinding(stack[in]) || key.callee != "" || key.purpose == purposeStrings {
+		return
+	}
+	for in+1 < len(stack) && l.isBinding(stack[in+1]) {
+		in++
+	}
+	s := loopSample{weight: weight, alloc: m == mechAlloc}
+	l.walk(&s, stack[:min(in+2, len(stack))], in, l.isBinding)
+	l.code = append(l.code, s)
 }
 
 // walk goes from a call of C outwards, and notes the loops and functions that are not left out.
@@ -264,180 +281,4 @@ func (l *loopFinder) choose(s loopSample) (w way, found bool) {
 		}
 	}
 	return way{}, false
-}
-
-// adviseLoops is about loops in which the way to C takes longer than C. The crossings of a call site
-// are divided among the loops by what the profile has of each.
-func (r *Report) adviseLoops(l *loopFinder, g getters) {
-	sites := map[groupKey]Site{}
-	for _, s := range r.Sites {
-		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
-	}
-	total := map[groupKey]float64{}
-	for _, s := range l.calls {
-		s.key.purpose = ""
-		total[s.key] += s.weight
-	}
-	loops := map[Loop]map[string]*LoopCall{}
-	inC := map[Loop]float64{}
-	for _, s := range l.calls {
-		w, found := l.choose(s)
-		key := s.key
-		key.purpose = ""
-		site := sites[key]
-		// A List is one call already, and so is what package libc does.
-		if !found || site.Mechanisms == nil || site.Purpose == Strings || strings.HasPrefix(key.callee, "C.cheap_") {
-			continue
-		}
-		if loops[w.loop] == nil {
-			loops[w.loop] = map[string]*LoopCall{}
-		}
-		call := loops[w.loop][key.callee]
-		if call == nil {
-			field, _ := g.of(site)
-			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count, Field: field.Path}
-			loops[w.loop][key.callee] = call
-		}
-		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
-		call.Line = min(call.Line, w.line)
-		call.Crossing += site.Mechanisms[mechanismIndex(mechCrossing)] * s.weight / total[key]
-		inC[w.loop] += site.Mechanisms[mechanismIndex(mechC)] * s.weight / total[key]
-	}
-	for loop, calls := range loops {
-		var list []LoopCall
-		sum := 0.0
-		for _, call := range calls {
-			list = append(list, *call)
-			sum += call.Crossing
-		}
-		if sum <= inC[loop]/2 {
-			continue
-		}
-		slices.SortFunc(list, func(a, b LoopCall) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(b.Crossing, a.Crossing), cmp.Compare(a.Callee, b.Callee))
-		})
-		r.Advice = append(r.Advice, adviceOf(loop, list, r.Calibration, float64(r.CPU)))
-	}
-}
-
-// adviceOf says what to do about a loop.
-func adviceOf(loop Loop, calls []LoopCall, cal Calibration, cpu float64) Advice {
-	sum := 0.0
-	large := 0 // those that matter
-	for _, c := range calls {
-		sum += c.Crossing
-		if c.Crossing >= leastAdvice/4 {
-			large++
-		}
-	}
-	// Where one function makes most of the crossings, one function a round saves little.
-	round := roundOf(calls, sum)
-	inRound := large > 1 && round <= sum*2/3
-	a := Advice{
-		Site: loop.String() + ", " + figure.Plural(len(calls), "function") + " of C", Now: sum, Link: "docs/guide.md#a-list-for-many-calls",
-		Loop: &loop, Calls: calls, Sketch: sketch(loop, calls, inRound),
-	}
-	if inRound {
-		a.Expected = round
-		a.Text = fmt.Sprintf("One function of C that makes the calls of a round leaves one crossing of them; one for %d rounds leaves %s of the processor time. Where arguments and results are numbers and pointers, a List of package calls does the same without C of your own.", batch, figure.Percent(round/batch))
-		a.Basis = fmt.Sprintf("%s of the crossings", figure.Times(round/sum))
-	} else {
-		a.Expected = round / batch
-		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of them. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch)
-		a.Basis = fmt.Sprintf("%s of the crossings", figure.Times(a.Expected/sum))
-	}
-	if cal.CallNs > 0 {
-		saved := (a.Now - a.Expected) * cpu / cal.CallNs
-		a.Basis += fmt.Sprintf(", %s fewer at %s each (%s, %s)", about(saved), figure.Duration(cal.CallNs), cal.Go, cal.From)
-	}
-	a.Basis += "; C itself stays"
-	return a
-}
-
-// about rounds a number of calls, which is an estimate, to two digits.
-func about(calls float64) string {
-	unit := 1
-	for int(calls)/unit >= 100 {
-		unit *= 10
-	}
-	return "about " + figure.Thousands((int(calls)+unit/2)/unit*unit)
-}
-
-// roundOf estimates the share of the crossings of one function a round. What is called once a round
-// says it; what is called at most once says at least it.
-func roundOf(calls []LoopCall, sum float64) float64 {
-	once, n, most := 0.0, 0, 0.0
-	for _, c := range calls {
-		switch c.Count {
-		case onceARound:
-			once += c.Crossing
-			n++
-		case atMostOnce:
-			most = max(most, c.Crossing)
-		}
-	}
-	switch {
-	case n > 0:
-		return max(once/float64(n), most)
-	case most > 0:
-		return most
-	}
-	return sum / float64(len(calls))
-}
-
-// String names a loop in one line.
-func (l Loop) String() string {
-	text := shortName(l.Function)
-	switch {
-	case l.Line > 0:
-		text += fmt.Sprintf(" %s:%d-%d, %s", filepath.Base(filepath.ToSlash(l.File)), l.Line, l.End, l.Kind)
-	case l.Kind == kindRecursion:
-		text += ", which calls itself"
-	}
-	return text
-}
-
-// sketch writes a function of C that does what a loop does in C. Arguments and conditions are the
-// reader's.
-func sketch(loop Loop, calls []LoopCall, round bool) string {
-	name := "all"
-	if _, local, found := cutLast(strings.TrimRight(inLiteral.ReplaceAllString(loop.Function, ""), "."), "."); found && local != "" {
-		name = strings.ToLower(local)
-	}
-	var b strings.Builder
-	indent := "\t"
-	if round {
-		fmt.Fprintf(&b, "static int %s_round(…) {\n", name)
-	} else {
-		fmt.Fprintf(&b, "static int %s_rounds(…, int n) {\n\tfor (int i = 0; i < n; i++) {\n", name)
-		indent = "\t\t"
-	}
-	for _, c := range calls {
-		line := strings.TrimPrefix(c.Callee, "C.") + "(…);"
-		switch c.Count {
-		case atMostOnce:
-			line = "if (…) " + line
-		case severalARound:
-			line = "while (…) " + line
-		}
-		var notes []string
-		if c.By != "" {
-			notes = append(notes, c.By)
-		}
-		if c.Count != "" {
-			notes = append(notes, c.Count)
-		}
-		if c.Field != "" {
-			notes = append(notes, "reads "+c.Field)
-		}
-		if len(notes) > 0 {
-			line += " // " + strings.Join(notes, ", ")
-		}
-		b.WriteString(indent + line + "\n")
-	}
-	if !round {
-		b.WriteString("\t}\n")
-	}
-	b.WriteString("\treturn …;\n}\n")
-	return b.String()
 }

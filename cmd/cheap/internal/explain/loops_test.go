@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -279,6 +280,83 @@ func TestLoops(t *testing.T) {
 		}
 		if len(got) != len(test.want) {
 			t.Errorf("%s: the loops %q, want %q", name, slices.Sorted(maps.Keys(got)), test.want)
+		}
+	}
+}
+
+// TestLoopSketch has a loop within a loop, whose calls stand in its sketch.
+func TestLoopSketch(t *testing.T) {
+	dir := aFolder(t, map[string]string{"bind/bind.go": loopBinding, "main.go": loopProgram})
+	r := New(loopProfile(t, dir, []string{
+		cross("first", "First") + "main.scan:scan-for main.main:main-scan",
+		cross("next", "Next") + "main.scan:scan-for main.main:main-scan",
+		cross("value", "Value") + "main.scan:scan-value main.main:main-scan",
+	}), "test", Calibration{}, Stored, true)
+	_, outer := lineNamed(t, "outer")
+	_, inner := lineNamed(t, "scan-for")
+	want := fmt.Sprintf(`static int main_rounds(…, int n) {
+	for (int i = 0; i < n; i++) {
+		first(…); // main.scan, once a round
+		for (…) { // main.scan main.go:%d-%d, for
+			next(…); // bind.Next, once a round
+			if (…) value(…); // bind.Value, at most once a round
+		}
+	}
+	return …;
+}
+`, inner, inner+5)
+	for _, a := range r.Advice {
+		if a.Loop != nil && a.Loop.Line == int(outer) {
+			if a.Sketch != want {
+				t.Errorf("the sketch is\n%s, want\n%s", a.Sketch, want)
+			}
+			return
+		}
+	}
+	t.Errorf("no advice about the outer loop: %+v", r.Advice)
+}
+
+// TestLoopCode counts what goes with the calls of a loop: cgo's checks of their arguments, and the Go code of
+// the binding where that is there for the calls. Each stack has 10 samples.
+func TestLoopCode(t *testing.T) {
+	dir := aFolder(t, map[string]string{"bind/bind.go": loopBinding, "main.go": loopProgram})
+	const main = " main.main:main-scan"
+	calls := []string{
+		cross("next", "Next") + "main.scan:scan-for" + main,
+		cross("key", "Key") + "main.scan:scan-key" + main,
+	}
+	check := "runtime.cgoCheckPointer example.com/prog/bind.Key:key main.scan:scan-key" + main
+	code := "example.com/prog/bind.Key:key main.scan:scan-key" + main
+	for name, test := range map[string]struct {
+		more          []string
+		now, expected float64 // samples
+	}{
+		"calls":               {nil, 20, 10},
+		"checks":              {[]string{check, check}, 40, 10},
+		"Go code":             {[]string{code}, 30, 10},
+		"what it allocates":   {[]string{"runtime.mallocgc runtime.newobject " + code}, 30, 10},
+		"its collection":      {[]string{"runtime.mallocgc runtime.newobject " + code, "runtime.scanobject runtime.gcDrain runtime.gcBgMarkWorker"}, 40, 10},
+		"other work":          {slices.Repeat([]string{code}, 4), 20, 10},
+		"code of the loop":    {[]string{"main.scan:scan-key" + main}, 20, 10},
+		"beside the loop":     {[]string{"example.com/prog/bind.Key:key main.straight:straight-value" + main}, 20, 10},
+		"by another package":  {[]string{"example.com/prog/bind.Key:key example.com/other.Rows:scan-key main.scan:scan-key" + main}, 20, 10},
+		"a text for Go":       {[]string{"runtime.memmove example.com/prog/bind._Cfunc_GoString " + code}, 20, 10},
+		"another one's calls": {[]string{"example.com/prog/bind.Value:value main.scan:scan-value" + main}, 20, 10},
+	} {
+		stacks := slices.Concat(calls, test.more)
+		found := false
+		for _, a := range New(loopProfile(t, dir, stacks), "test", Calibration{}, Stored, true).Advice {
+			if a.Loop == nil || a.Loop.Function != "main.scan" {
+				continue
+			}
+			found = true
+			samples := float64(10 * len(stacks))
+			if math.Abs(a.Now*samples-test.now) > 0.01 || math.Abs(a.Expected*samples-test.expected) > 0.01 {
+				t.Errorf("%s: %.2f samples, then %.2f, want %.0f, then %.0f", name, a.Now*samples, a.Expected*samples, test.now, test.expected)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no advice about the loop", name)
 		}
 	}
 }

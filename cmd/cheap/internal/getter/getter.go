@@ -19,6 +19,9 @@ import (
 type Field struct {
 	Type string // of the argument of the function, as Go code writes it: C.struct_item
 	Path string // from the argument on: n, next.n
+
+	// Union says that a union is on the path. Go has its bytes only, and the path has the names of C.
+	Union bool
 }
 
 // errOther is the error of Find for a function that does something else.
@@ -82,18 +85,25 @@ func (p *Program) Find(wrapper string) (Field, error) {
 	if err != nil {
 		return Field{}, err
 	}
+	steps[len(steps)-1].float = isFloat(result)
 	f, leaf, err := walk(arguments, steps)
 	if err != nil {
 		return Field{}, err
 	}
-	if err := checkLeaf(leaf, steps[len(steps)-1].size, size, signed, result); err != nil {
-		return Field{}, err
-	}
-	inC, err := p.checkC(start, steps)
+	inC, leafInC, err := p.checkC(start, steps)
 	if err != nil {
 		return Field{}, err
 	}
-	f.Type = cmp.Or(inC, f.Type)
+	f.Type = cmp.Or(inC.Type, f.Type)
+	if _, f.Union = leaf.(*dwarf.ArrayType); f.Union {
+		if leafInC == nil {
+			return Field{}, errUnknown
+		}
+		f.Path, leaf = inC.Path, leafInC
+	}
+	if err := checkLeaf(leaf, steps[len(steps)-1].size, size, signed, result); err != nil {
+		return Field{}, err
+	}
 	return f, nil
 }
 

@@ -34,6 +34,10 @@ var functions = []struct{ result, name, parameters, body, want string }{
 	{"enum kind", "kind", "struct item *p", "return p->kind;", "C.struct_item kind"},
 	{"int", "by_value", "node n", "return n.context[1];", "C.node context[1]"},
 	{"const void *", "tree", "node n", "return n.tree;", "C.node tree"},
+	{"int", "of_union", "struct item *p", "return p->either.number;", "C.struct_item either.number"},
+	{"float", "of_union_too", "struct item *p", "return p->either.real;", "C.struct_item either.real"},
+	{"unsigned", "inlined", "string s", "return s.value.pointer.length;", "C.string value.pointer.length"},
+	{"char *", "text_of", "string s", "return s.value.pointer.text;", "C.string value.pointer.text"},
 	{"int", "through", "struct item *p", "return in_file(p);", "C.struct_item number"},
 
 	{"int", "sum", "struct item *p", "return p->number + 1;", ""},
@@ -55,7 +59,6 @@ var functions = []struct{ result, name, parameters, body, want string }{
 	{"int", "is_atomic", "struct item *p", "return p->atomic;", ""},
 	{"int", "loop", "struct item *p", "while (p->next) p = p->next; return p->number;", ""},
 	{"int", "bits", "struct item *p", "return p->bits;", ""},
-	{"int", "of_union", "struct item *p", "return p->either.number;", ""},
 	{"int", "is_opaque", "struct opaque *p", "return *(int *)p;", ""},
 	{"int", "is_void", "void *p", "return *(int *)p;", ""},
 	{"int", "pointed", "int *p", "return *p;", ""},
@@ -96,6 +99,7 @@ typedef struct item {
 	union { int number; float real; } either;
 } item;
 typedef struct { int context[4]; const void *id, *tree; } node;
+typedef struct { union { struct { unsigned length; char prefix[4]; char *text; } pointer; struct { unsigned length; char text[12]; } inlined; } value; } string;
 struct opaque;
 `
 
@@ -123,8 +127,9 @@ func program(t *testing.T, where string) string {
 		var zeros []string
 		for i, p := range strings.Split(f.parameters, ", ") {
 			switch {
-			case strings.HasPrefix(p, "node"):
-				zeros = append(zeros, "C.node{}")
+			case strings.HasPrefix(p, "node"), strings.HasPrefix(p, "string"):
+				name, _, _ := strings.Cut(p, " ")
+				zeros = append(zeros, "C."+name+"{}")
 			case strings.HasPrefix(p, "int ") && !strings.Contains(p, "*"):
 				zeros = append(zeros, fmt.Sprint(i))
 			default:

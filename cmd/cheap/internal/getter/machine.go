@@ -278,8 +278,9 @@ func (m *machine) returns() {
 // A step of a path leads from a piece of memory to a part of it: the first piece has the arguments,
 // each other one is what the part before points to.
 type step struct {
-	at   int64
-	size int
+	at    int64
+	size  int
+	float bool // the last one is to a float, of several types at one place
 }
 
 // copied returns the path to what was copied to the result, nil if something else was done, with the
@@ -289,7 +290,7 @@ func (m *machine) copied() (steps []step, size int, signed bool) {
 		return nil, 0, false
 	}
 	for r := m.result.read; r != nil; r = r.from.read {
-		steps = append([]step{{r.from.offset, r.size}}, steps...)
+		steps = append([]step{{at: r.from.offset, size: r.size}}, steps...)
 		if r.from.read == nil && r.from.arguments != 1 {
 			return nil, 0, false
 		}

@@ -149,15 +149,22 @@ func within(t dwarf.Type, s step) (path []string, leaf dwarf.Type, err error) {
 			field := (*dwarf.StructField)(nil)
 			for _, f := range of.Field {
 				if f.ByteOffset <= at && at < f.ByteOffset+max(1, f.Type.Size()) && f.Name != "_" && f.BitSize == 0 {
-					field = f
+					if of.Kind != "union" {
+						field = f
+					} else if more, leaf, err := within(f.Type, step{at, s.size, s.float}); err == nil && leaf.Size() == int64(s.size) && isFloat(leaf) == s.float {
+						return append(append(path, f.Name), more...), leaf, nil // the first that fits
+					}
 				}
 			}
-			if field == nil || of.Kind == "union" {
+			if field == nil {
 				return nil, nil, errUnknown
 			}
 			path, t, at = append(path, field.Name), field.Type, at-field.ByteOffset
 		case *dwarf.ArrayType:
 			size := of.Type.Size()
+			if size == 1 && s.size > 1 && at+int64(s.size) <= of.Count {
+				return path, of, nil // what cgo makes of a union
+			}
 			if size <= 0 || at < 0 || at/size >= of.Count {
 				return nil, nil, errUnknown
 			}
@@ -233,7 +240,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // result has no more than that.
 func checkLeaf(leaf dwarf.Type, read, size int, signed bool, result dwarf.Type) error {
 	whole := int64(read) == leaf.Size()
-	switch of := plain(leaf).(type) {
+	switch plain(leaf).(type) {
 	case *dwarf.IntType, *dwarf.CharType:
 		if size > read && !signed {
 			return errOther
@@ -246,25 +253,26 @@ func checkLeaf(leaf dwarf.Type, read, size int, signed bool, result dwarf.Type) 
 		if !whole || size != read {
 			return errOther
 		}
-		_, isFloat := of.(*dwarf.FloatType)
-		if _, also := plain(result).(*dwarf.FloatType); also != isFloat {
-			return errOther
-		}
 	default:
 		return errOther
 	}
-	if !whole && size > read {
+	if !whole && size > read || isFloat(leaf) != isFloat(result) {
 		return errOther // such as the low byte of it
 	}
 	return nil
 }
 
+func isFloat(t dwarf.Type) bool {
+	_, ok := plain(t).(*dwarf.FloatType)
+	return ok
+}
+
 // checkC looks at the types of C, which say what Go does not know: whether a field is volatile or
-// atomic. It returns the name of the type of the argument as well, "" where C has no debug information.
-func (p *Program) checkC(start uint64, steps []step) (string, error) {
+// atomic, and the names in unions. There is no field where C has no debug information.
+func (p *Program) checkC(start uint64, steps []step) (f Field, leaf dwarf.Type, err error) {
 	list, err := p.children(start)
 	if err != nil {
-		return "", nil
+		return f, nil, nil
 	}
 	for _, e := range list {
 		name, _ := e.Val(dwarf.AttrName).(string)
@@ -274,21 +282,21 @@ func (p *Program) checkC(start uint64, steps []step) (string, error) {
 		}
 		t, err := p.debug.Type(offset)
 		if err != nil {
-			return "", err
+			return f, nil, err
 		}
 		pointer, ok := plain(t).(*dwarf.PtrType)
 		if !ok {
-			return "", nil
+			return f, nil, nil
 		}
 		arguments, ok := plain(pointer.Type).(*dwarf.StructType)
 		if !ok {
-			return "", nil
+			return f, nil, nil
 		}
-		f, leaf, err := walk(arguments, steps)
+		f, leaf, err = walk(arguments, steps)
 		if err == nil && plain(leaf) == nil {
 			err = errOther
 		}
-		return f.Type, err
+		return f, leaf, err
 	}
-	return "", nil
+	return f, nil, nil
 }
