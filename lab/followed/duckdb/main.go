@@ -5,7 +5,9 @@
 //
 //	C.duckdb_string_t_length: fields of C.duckdb_string_t: read the field from Go
 //
-// The loop is count. What tells it the length is length before, and field behind.
+// The loop is count. What tells it the length is length before, and field behind. On two cores
+// of an AMD EPYC the advice promised 0.49 of the processor time, and 0.60 of it was gone: the function of C, and
+// the function of the bindings around it, take some as well.
 package main
 
 import (

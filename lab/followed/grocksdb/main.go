@@ -3,7 +3,9 @@
 //
 //	main.scan main.go, for, 4 functions of C: one function of C that makes the calls of a round
 //
-// The loop is scan in main.go before, and scanRounds in round.go behind.
+// The loop is scan in main.go before, and scanRounds in round.go behind. On two cores of an AMD EPYC
+// the advice promised 0.40 of the processor time, and 0.46 of it was gone. At first it promised 0.26: the
+// slices that the binding allocates for each key and value go as well.
 package main
 
 import (

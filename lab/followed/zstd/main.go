@@ -3,7 +3,9 @@
 //
 //	main.unpack main.go, range, 2 functions of C: one function of C that makes the calls of a round
 //
-// The loop is unpack in main.go before, and unpackRounds in round.go behind.
+// The loop is unpack in main.go before, and unpackRounds in round.go behind. On two cores of an AMD
+// EPYC the advice promised 0.45 of the processor time, and 0.50 of it was gone. At first it promised 0.30: the
+// function of one's own has arguments that cgo does not check.
 package main
 
 import (
