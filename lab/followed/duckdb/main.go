@@ -1,6 +1,6 @@
 //go:build linux && amd64
 
-// Command duckdb counts the texts of a column by their lengths, by the bindings of DuckDB. With -followed it
+// Command duckdb counts the texts of a column by their lengths, by the bindings of duckdb. With -followed it
 // does what `cheap explain` says of it:
 //
 //	C.duckdb_string_t_length: fields of C.duckdb_string_t: read the field from Go
