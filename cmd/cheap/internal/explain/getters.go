@@ -90,7 +90,7 @@ func openProgram(p *profile.Profile) *getter.Program {
 	return program
 }
 
-// of returns the field that a call site reads, "" if it does something else.
+// of returns the field that a call site reads, and whether it does only that.
 func (g getters) of(s Site) (getter.Field, bool) {
 	f, found := g[[2]string{packageOf(s.Function), s.Callee}]
 	return f, found

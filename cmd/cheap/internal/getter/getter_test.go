@@ -192,7 +192,9 @@ func TestFind(t *testing.T) {
 		return // there is nothing to read
 	}
 	compilers := map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
-	compilers[runtime.GOARCH] = "gcc"
+	if _, err := exec.LookPath(compilers[runtime.GOARCH]); err != nil {
+		compilers[runtime.GOARCH] = "gcc"
+	}
 	for _, test := range []struct{ arch, where, flags string }{
 		{runtime.GOARCH, "file", "-O2"},
 		{runtime.GOARCH, "inline", "-O0"},
