@@ -11,9 +11,22 @@ import (
 	"github.com/cheapgo/cheap/internal/figure"
 )
 
-// adviseLoops is about loops in which the way to C takes a quarter of what C does, or longer. The crossings of a call site
-// are divided among the loops by what the profile has of each.
+// adviseLoops is about loops in which the way to C takes a quarter of what C does, or longer.
 func (r *Report) adviseLoops(l *loopFinder, g getters) {
+	trees := r.loopTrees(l, g)
+	l.nest(trees)
+	r.addCode(l, trees)
+	for _, t := range trees {
+		// What Go can read needs no function of C.
+		if sum := t.crossing(); sum > t.inC/4 && t.crossingOfGetters() < sum*2/3 {
+			r.Advice = append(r.Advice, adviceOf(t, r.Calibration, float64(r.CPU)))
+		}
+	}
+}
+
+// loopTrees returns the loops with their calls. The crossings of a call site are divided among the loops by
+// what the profile has of each.
+func (r *Report) loopTrees(l *loopFinder, g getters) map[Loop]*loopTree {
 	sites := map[groupKey]Site{}
 	for _, s := range r.Sites {
 		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
@@ -23,9 +36,11 @@ func (r *Report) adviseLoops(l *loopFinder, g getters) {
 		s.key.purpose = ""
 		total[s.key] += s.weight
 	}
-	loops := map[Loop]map[string]*LoopCall{}
-	within := map[Loop]map[Loop]int64{} // the loops in a loop, with the line that leads there
-	inC, checks := map[Loop]float64{}, map[Loop]float64{}
+	type callOf struct {
+		loop   Loop
+		callee string
+	}
+	trees, calls := map[Loop]*loopTree{}, map[callOf]*LoopCall{}
 	for _, s := range l.calls {
 		w, found := l.choose(s)
 		key := s.key
@@ -35,48 +50,55 @@ func (r *Report) adviseLoops(l *loopFinder, g getters) {
 		if !found || site.Mechanisms == nil || site.Purpose == Strings || strings.HasPrefix(key.callee, "C.cheap_") {
 			continue
 		}
-		if loops[w.loop] == nil {
-			loops[w.loop] = map[string]*LoopCall{}
+		t := trees[w.loop]
+		if t == nil {
+			t = &loopTree{loop: w.loop}
+			trees[w.loop] = t
 		}
-		call := loops[w.loop][key.callee]
+		call := calls[callOf{w.loop, key.callee}]
 		if call == nil {
 			field, _ := g.of(site)
 			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count, Field: field.Path}
-			loops[w.loop][key.callee] = call
+			calls[callOf{w.loop, key.callee}] = call
 		}
 		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
 		call.Line = min(call.Line, w.line)
-		call.Crossing += site.Mechanisms[mechanismIndex(mechCrossing)] * s.weight / total[key]
-		inC[w.loop] += site.Mechanisms[mechanismIndex(mechC)] * s.weight / total[key]
-		checks[w.loop] += site.Checks * s.weight / total[key]
+		part := s.weight / total[key]
+		call.Crossing += site.Mechanisms[mechanismIndex(mechCrossing)] * part
+		t.inC += site.Mechanisms[mechanismIndex(mechC)] * part
+		t.checks += site.Checks * part
 	}
+	for of, call := range calls {
+		trees[of.loop].calls = append(trees[of.loop].calls, *call)
+	}
+	for _, t := range trees {
+		slices.SortFunc(t.calls, func(a, b LoopCall) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(b.Crossing, a.Crossing), cmp.Compare(a.Callee, b.Callee))
+		})
+	}
+	return trees
+}
+
+// nest puts loops into those around them.
+func (l *loopFinder) nest(trees map[Loop]*loopTree) {
+	within := map[Loop]map[Loop]int64{} // the loops in a loop, with the line that leads there
 	for _, s := range l.calls {
-		w, found := l.choose(s)
+		w, _ := l.choose(s)
 		at := slices.Index(s.loops, w)
-		if !found || at < 0 || loops[w.loop] == nil {
+		if at < 0 || trees[w.loop] == nil {
 			continue
 		}
 		inner := w.loop
 		for _, outer := range s.loops[at+1:] {
-			if loops[outer.loop] != nil && outer.loop != inner {
-				if within[outer.loop] == nil {
-					within[outer.loop] = map[Loop]int64{}
-				}
-				within[outer.loop][inner] = outer.line
-				inner = outer.loop
+			if trees[outer.loop] == nil || outer.loop == inner {
+				continue
 			}
+			if within[outer.loop] == nil {
+				within[outer.loop] = map[Loop]int64{}
+			}
+			within[outer.loop][inner] = outer.line
+			inner = outer.loop
 		}
-	}
-	code := r.codeOf(l, loops)
-	trees := map[Loop]*loopTree{}
-	for loop, calls := range loops {
-		trees[loop] = &loopTree{loop: loop, code: code[loop], checks: checks[loop]}
-		for _, call := range calls {
-			trees[loop].calls = append(trees[loop].calls, *call)
-		}
-		slices.SortFunc(trees[loop].calls, func(a, b LoopCall) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(b.Crossing, a.Crossing), cmp.Compare(a.Callee, b.Callee))
-		})
 	}
 	for outer, list := range within {
 		for inner, line := range list {
@@ -86,31 +108,25 @@ func (r *Report) adviseLoops(l *loopFinder, g getters) {
 			return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.loop.String(), b.loop.String()))
 		})
 	}
-	for loop, tree := range trees {
-		// What Go can read needs no function of C.
-		if sum := tree.crossing(); sum > inC[loop]/4 && tree.crossingOfGetters() < sum*2/3 {
-			r.Advice = append(r.Advice, adviceOf(tree, r.Calibration, float64(r.CPU)))
-		}
-	}
 }
 
-// codeOf returns the shares of the Go code that is only there for the calls of a loop: that of the functions
-// of a binding which it calls for them, with what they allocate and the collections for that. A function
-// that takes much longer than its calls has other work to do, which stays.
-func (r *Report) codeOf(l *loopFinder, loops map[Loop]map[string]*LoopCall) map[Loop]float64 {
+// addCode adds the Go code that is only there for the calls of a loop: that of the functions of a binding
+// which it calls for them, with what they allocate and the collections for that. A function that takes much
+// longer than its calls has other work to do, which stays.
+func (r *Report) addCode(l *loopFinder, trees map[Loop]*loopTree) {
 	type function struct {
 		loop Loop
 		by   string
 	}
 	crossing, code := map[function]float64{}, map[function]float64{}
-	for loop, calls := range loops {
-		for _, c := range calls {
+	for loop, t := range trees {
+		for _, c := range t.calls {
 			crossing[function{loop, c.By}] += c.Crossing
 		}
 	}
 	perAlloc := 1.0
 	if alloc := Of(r.Mechanisms, Allocation).Share; alloc > 0 {
-		perAlloc += Of(r.Mechanisms, Collection).Share / alloc
+		perAlloc += max(0, Of(r.Mechanisms, Collection).Share-r.Roots) / alloc
 	}
 	for _, s := range l.code {
 		share := s.weight / float64(r.CPU)
@@ -124,13 +140,11 @@ func (r *Report) codeOf(l *loopFinder, loops map[Loop]map[string]*LoopCall) map[
 			}
 		}
 	}
-	of := map[Loop]float64{}
 	for f, share := range code {
 		if share <= 3*crossing[f] {
-			of[f.loop] += share
+			trees[f.loop].code += share
 		}
 	}
-	return of
 }
 
 // A loopTree is a loop that gets advice, with those in it.
@@ -138,8 +152,9 @@ type loopTree struct {
 	loop   Loop
 	calls  []LoopCall
 	inner  []innerLoop
-	code   float64 // the share of Go code that is there for the calls
-	checks float64 // of their arguments, a part of the crossings
+	inC    float64 // the share of C itself
+	code   float64 // that of Go code which is there for the calls
+	checks float64 // that of the checks of their arguments, a part of the crossings
 }
 
 type innerLoop struct {
