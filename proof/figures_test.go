@@ -1,0 +1,109 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestProjects compares the tables of this package with the folders.
+func TestProjects(t *testing.T) {
+	for _, p := range projects {
+		if p.ways[0].tree != "" || p.ours() == nil {
+			t.Errorf("%s: the first way must have no tree, and another ours", p.name)
+		}
+		for _, w := range p.ways {
+			exists := func(m module) bool {
+				_, err := os.Stat(filepath.Join(p.name, w.tree, m.folder))
+				return err == nil
+			}
+			if w.tree != "" && !slices.ContainsFunc(p.modules, exists) {
+				t.Errorf("%s: there are no files in %s", p.name, w.tree)
+			}
+		}
+		for _, b := range p.bars {
+			for _, name := range []string{b.way, b.against} {
+				if !slices.ContainsFunc(p.ways, func(w way) bool { return w.name == name }) {
+					t.Errorf("%s: a bar is about %q, which is no way", p.name, name)
+				}
+			}
+			if !slices.ContainsFunc(p.columns, func(c column) bool { return c.key == b.key }) {
+				t.Errorf("%s: a bar is about %q, which is no column", p.name, b.key)
+			}
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	before := map[string]bool{"p:": true, "p:TestBoth": true, "p:TestLost": true, "p:TestGone": true, "p:TestBad": false, "p:TestMended": false}
+	after := map[string]bool{"p:": true, "p:TestBoth": true, "p:TestLost": false, "p:TestBad": false, "p:TestMended": true, "q:": false}
+	got := compare(before, after)
+	if want := []string{"p:TestGone", "p:TestLost", "q:"}; got.Both != 1 || !slices.Equal(got.Lost, want) {
+		t.Errorf("%d pass in both, and lost are %q; want 1, and %q", got.Both, got.Lost, want)
+	}
+	if want := []string{"p:TestBad", "p:TestMended"}; !slices.Equal(got.Failed, want) {
+		t.Errorf("failed are %q, want %q", got.Failed, want)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	const output = `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestA/sub"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"skip","Package":"p","Test":"TestC"}
+{"ImportPath":"q","Action":"build-fail"}
+{"Action":"fail","Package":"p"}
+`
+	got, err := decode(strings.NewReader(output))
+	want := map[string]bool{"p:TestA": true, "p:TestB": false, "p:": false}
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%v, %v, want %v", got, err, want)
+	}
+	for name, passed := range want {
+		if p, ok := got[name]; !ok || p != passed {
+			t.Errorf("%s: %v, %v", name, p, ok)
+		}
+	}
+	if _, err := decode(strings.NewReader("no JSON")); err == nil {
+		t.Error("what is no JSON is taken")
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	p := &project{bars: []bar{{key: "resident", way: "a", against: "b", most: 0.5}}}
+	f := &figures{Load: []loaded{
+		{Way: "b", Values: []map[string]float64{{"resident": 90}, {"resident": 100}, {"resident": 300}}},
+		{Way: "a", Values: []map[string]float64{{"resident": 50}, {"resident": 70}, {"resident": 10}}},
+	}}
+	if err := f.verdict(p); err != nil {
+		t.Error(err)
+	}
+	p.bars[0].most = 0.49
+	if f.verdict(p) == nil {
+		t.Error("a bar that is not met is no error")
+	}
+	p.bars, f.Tests = nil, []tested{{Lost: []string{"p:TestLost"}}}
+	if f.verdict(p) == nil {
+		t.Error("a test that is lost is no error")
+	}
+}
+
+// TestArguments calls the command with wrong arguments, and for help.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"-h"}, 0}, {nil, 2}, {[]string{"nowhere"}, 2}, {[]string{"pebble", "pebble"}, 2},
+		{[]string{"-rounds=0", "pebble"}, 2}, {[]string{"-nowhere"}, 2},
+	} {
+		var out, errs strings.Builder
+		if got := run(t.Context(), c.args, &out, &errs); got != c.want || out.Len() > 0 || !strings.Contains(errs.String(), "NAME is one of pebble") {
+			t.Errorf("%q: %d, want %d\n%s%s", c.args, got, c.want, &out, &errs)
+		}
+	}
+}
