@@ -17,7 +17,7 @@ import (
 
 // memoryLimit is how much address space a program of a project may have, in bytes: some of their
 // tests would take all memory of the machine.
-const memoryLimit = 8 << 30
+const memoryLimit int64 = 8 << 30
 
 // A checkout is a project in a temporary folder, which is removed behind it.
 type checkout struct {
@@ -165,7 +165,7 @@ func (c *checkout) command(ctx context.Context, dir string, env []string, words 
 }
 
 // limited are the words of a command that runs another within memoryLimit.
-func limited() []string { return []string{"prlimit", "--as=" + strconv.Itoa(memoryLimit)} }
+func limited() []string { return []string{"prlimit", "--as=" + strconv.FormatInt(memoryLimit, 10)} }
 
 // output runs a command, and returns what it prints.
 func (c *checkout) output(cmd *exec.Cmd) ([]byte, error) {

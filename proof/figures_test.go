@@ -1,12 +1,54 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write the tables of the pages anew")
+
+// TestPages compares the tables of each page with those of the stored figures, which are of the
+// versions that are run, and must meet the bars.
+func TestPages(t *testing.T) {
+	const head, foot = "<!-- figures -->\n", "<!-- end -->\n"
+	for _, p := range projects {
+		f, err := read(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := newFigures(p).Modules; !slices.Equal(f.Modules, want) {
+			t.Errorf("%s: the figures are of %q, not of %q", p.name, f.Modules, want)
+		}
+		if len(f.Tests) != len(p.suites) || len(f.Load) != len(p.ways) {
+			t.Fatalf("%s: the figures are not of all suites and ways", p.name)
+		}
+		if err := f.verdict(p); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+		page := filepath.Join(p.name, "README.md")
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, rest, found := strings.Cut(string(text), head)
+		got, after, found2 := strings.Cut(rest, foot)
+		if !found || !found2 {
+			t.Fatalf("%s has no place for the figures", page)
+		}
+		want := f.tables(p)
+		if *update {
+			if err := os.WriteFile(page, []byte(before+head+want+foot+after), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		} else if got != want {
+			t.Errorf("%s has\n%s\nthe figures are\n%s\n(go test -update writes it anew)", page, got, want)
+		}
+	}
+}
 
 // TestProjects compares the tables of this package with the folders.
 func TestProjects(t *testing.T) {

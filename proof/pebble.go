@@ -13,7 +13,7 @@ var pebble = project{
 	},
 	suites: []suite{
 		{
-			name:     "pebble, cache, arenaskl, sstable",
+			name:     "pebble, cache, arenaskl, sstable, objstorage",
 			packages: []string{".", "./internal/cache", "./internal/manual", "./internal/arenaskl", "./sstable/...", "./metamorphic/...", "./objstorage/..."},
 			args:     []string{"-timeout=20m", "-skip=^(TestSingularKVBlockRestartsOverflow|TestExceedingMaximumRestartOffset|TestMultipleKVBlockRestartsOverflow)$"},
 			why:      "without three tests that take 24 GB of memory each.",
