@@ -98,7 +98,7 @@ func run(args []string, stdout io.Writer) error {
 		if before, ok := stored[m.name]; ok && strings.HasPrefix(m.skipped, notServed) {
 			found[m.name] = before
 		}
-		if s.out != "" { // after each module: a run takes half an hour
+		if s.out != "" { // after each module, since a run takes many minutes
 			if err := found.write(s.out, order); err != nil {
 				return err
 			}
