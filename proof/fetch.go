@@ -109,8 +109,10 @@ func (c *checkout) require(ctx context.Context, dir string) error {
 	return err
 }
 
-// overlay writes what go build -overlay wants to know of a way: the files of its tree, and the load.
-func (c *checkout) overlay(w *way) (name string, err error) {
+// overlay writes what go build -overlay wants to know of a way: the load, and the files of its trees.
+// A diff in a tree changes files of the module. With forget the tests have no Close, and the files of
+// _forget are there as well.
+func (c *checkout) overlay(ctx context.Context, w *way, forgetting bool) (name string, err error) {
 	replace := map[string]string{}
 	add := func(to, dir string) error {
 		return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -121,30 +123,54 @@ func (c *checkout) overlay(w *way) (name string, err error) {
 				return err
 			}
 			rel, err := filepath.Rel(dir, path)
+			if strings.HasSuffix(rel, ".diff") {
+				return err // see below
+			}
 			replace[filepath.Join(to, rel)] = path
 			return err
 		})
 	}
+	load := filepath.Join(c.dirs[0], "proofload")
+	if err := errors.Join(add(load, filepath.Join(c.folder, "../_load")), add(load, filepath.Join(c.folder, "_load"))); err != nil {
+		return "", err
+	}
 	for i, m := range c.modules {
-		if w.tree != "" {
-			err = errors.Join(err, add(c.dirs[i], filepath.Join(c.folder, w.tree, m.folder)))
+		files := layer{}
+		for _, tree := range []string{w.under, w.tree} {
+			if tree == "" {
+				continue
+			}
+			from := filepath.Join(c.folder, tree, m.folder)
+			err = errors.Join(err, add(c.dirs[i], from))
+			diffs, _ := filepath.Glob(filepath.Join(from, "*.diff"))
+			for _, diff := range diffs {
+				err = errors.Join(err, c.patch(ctx, c.dirs[i], diff, files))
+			}
+		}
+		if len(w.keep) > 0 {
+			err = errors.Join(err, c.rewriteAll(c.dirs[i], "*.go", files, func(source []byte) ([]byte, error) { return keepAlive(source, w.keep) }))
+		}
+		if forgetting {
+			err = errors.Join(err, c.rewriteAll(c.dirs[i], "*_test.go", files, forget), add(c.dirs[i], filepath.Join(c.folder, "_forget")))
+		}
+		for name, path := range files {
+			replace[filepath.Join(c.dirs[i], name)] = path
 		}
 	}
-	load := filepath.Join(c.dirs[0], "proofload")
-	if err := errors.Join(err, add(load, filepath.Join(c.folder, "../_load")), add(load, filepath.Join(c.folder, "_load"))); err != nil {
+	if err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	name = filepath.Join(c.root, "overlay"+w.tree+".json")
+	name = filepath.Join(c.root, fmt.Sprintf("overlay%s-%v.json", w.tree, forgetting))
 	return name, os.WriteFile(name, text, 0o666)
 }
 
 // build returns the arguments of the go command for a way.
-func (c *checkout) build(w *way) ([]string, error) {
-	overlay, err := c.overlay(w)
+func (c *checkout) build(ctx context.Context, w *way, forgetting bool) ([]string, error) {
+	overlay, err := c.overlay(ctx, w, forgetting)
 	return append([]string{"-mod=mod", "-overlay=" + overlay}, w.args...), err
 }
 

@@ -21,7 +21,7 @@ func (c *checkout) load(ctx context.Context, f *figures, rounds int) error {
 	for i := range c.ways {
 		w := &c.ways[i]
 		fmt.Fprintf(c.progress, "build of the load, %s\n", w.name)
-		build, err := c.build(w)
+		build, err := c.build(ctx, w, false)
 		if err != nil {
 			return err
 		}

@@ -32,10 +32,12 @@ type module struct {
 
 // A way is how a project is built.
 type way struct {
-	name string   // for the table
-	tree string   // the folder with the files to put in place of theirs, empty for none: _tree for those with cheap
-	env  []string // beyond that of the command; $FOLDER is the folder of the project
-	args []string // for go build and go test
+	name  string   // for the table
+	tree  string   // the folder with the files to put in place of theirs, empty for none: _tree for those with cheap
+	env   []string // beyond that of the command; $FOLDER is the folder of the project
+	under string   // a tree below that one, empty for none
+	keep  []string // types whose methods get a KeepAlive; see keepAlive
+	args  []string // for go build and go test
 }
 
 // A suite is a set of tests.
@@ -44,6 +46,7 @@ type suite struct {
 	module   int // in modules
 	packages []string
 	args     []string // for go test
+	forget   bool     // with our files the tests have no Close, and the files of _forget are beside them
 	program  []string // for the test programs, behind -args
 	why      string   // what args leave out, and why; empty if nothing
 }

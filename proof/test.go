@@ -71,7 +71,7 @@ func compare(before, after map[string]bool) (t tested) {
 // package and the name, and packages, by a name that ends with a colon. What is skipped is neither.
 func (c *checkout) results(ctx context.Context, s *suite, w *way) (map[string]bool, error) {
 	fmt.Fprintf(c.progress, "tests of %s, %s\n", s.name, w.name)
-	build, err := c.build(w)
+	build, err := c.build(ctx, w, s.forget && w.tree != "")
 	if err != nil {
 		return nil, err
 	}
