@@ -20,8 +20,7 @@ import (
 )
 
 // An Allocator is a memory.Allocator on a heap. The zero value uses the default
-// heap. Two Allocators on the same heap are equal: one may free the buffers of
-// the other.
+// heap. Two Allocators on the same heap may free the buffers of each other.
 //
 // All methods may be called from any goroutine. A buffer that arrow never
 // releases is never freed, as with every allocator of arrow but that for Go
@@ -38,6 +37,12 @@ import (
 // write to such a buffer panics in a later call.
 type Allocator struct {
 	Heap *cheap.Heap // nil means cheap.Default()
+
+	// Align is for consumers that take whole pages, such as a graphics card: 4096, or 16384
+	// where pages are that large. A buffer of Align bytes or more starts at a multiple of
+	// Align, and its capacity is one. Smaller buffers stay as they are with 0. Align must be
+	// a power of two, and 64 or more. Methods panic with a [cheap.MisuseError] if it is not.
+	Align int
 }
 
 var _ memory.Allocator = Allocator{}
@@ -64,8 +69,8 @@ var empty = sync.OnceValue(func() unsafe.Pointer {
 	return unsafe.Add(p, alignment)
 })
 
-// Allocate returns a buffer of size bytes, at an address that is a multiple of 64.
-// Its capacity is size rounded up to a multiple of 64. All bytes up to the capacity
+// Allocate returns a buffer of size bytes, at an address that is a multiple of 64, or
+// of Align. Its capacity is size rounded up to such a multiple. All bytes up to the capacity
 // are zero. Allocate panics with a [cheap.MisuseError] if size is negative, and
 // with an error that wraps [cheap.ErrNoMemory] or [cheap.ErrLimit] if there is no
 // memory.
@@ -76,13 +81,20 @@ func (a Allocator) Allocate(size int) []byte {
 	if size <= 0 {
 		return none("Allocate", size)
 	}
-	padded := pad("Allocate", size)
+	align := a.alignOf("Allocate", size)
+	padded := pad("Allocate", size, align)
 	heap := a.heap()
 	var p unsafe.Pointer
 	if padded > ownPages {
 		p = heap.Calloc(1, padded)
 	} else if p = heap.Malloc(padded); p != nil {
 		clear(unsafe.Slice((*byte)(p), padded))
+	}
+	if p != nil && !aligned(p, align) { // beyond a page, or a heap with a CheckLevel
+		heap.Free(p)
+		if p = heap.AlignedMalloc(padded, align); p != nil {
+			clear(unsafe.Slice((*byte)(p), padded))
+		}
 	}
 	if p == nil {
 		panic(noMemory("Allocate", size, why(heap, padded)))
@@ -119,17 +131,58 @@ func (a Allocator) Reallocate(size int, b []byte) []byte {
 		heap.Free(p)
 		return none("Reallocate", 0)
 	}
-	padded := pad("Reallocate", size)
+	align := a.alignOf("Reallocate", size)
+	if align > alignment {
+		return a.reallocateAligned(heap, size, b, align)
+	}
+	padded := pad("Reallocate", size, align)
 	// The heap is called also if the capacity stays the same, because it checks
 	// that the block is live and belongs to it.
 	q := heap.Realloc(p, padded)
 	if q == nil {
 		panic(noMemory("Reallocate", size, why(heap, padded)))
 	}
+	if !aligned(q, alignment) { // a heap with a CheckLevel
+		if r := heap.AlignedMalloc(padded, alignment); r != nil { // else b is gone, and q better than nothing
+			copy(unsafe.Slice((*byte)(r), padded), unsafe.Slice((*byte)(q), min(len(b), size)))
+			heap.Free(q)
+			q = r
+		}
+	}
 	buf := unsafe.Slice((*byte)(q), padded)
 	clear(buf[min(len(b), size):])
 	return buf[:size]
 }
+
+// reallocateAligned is Reallocate of a buffer that is to have more than the usual alignment, which
+// Heap.Realloc does not promise.
+func (a Allocator) reallocateAligned(heap *cheap.Heap, size int, b []byte, align int) []byte {
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	kept := min(len(b), size)
+	padded, room := pad("Reallocate", size, align), heap.UsableSize(p) // which panics if p is no live block
+	if aligned(p, align) && padded <= room && padded > room/2 {
+		buf := unsafe.Slice((*byte)(p), padded)
+		clear(buf[kept:])
+		return buf[:size]
+	}
+	buf := a.Allocate(size)
+	copy(buf, b[:kept])
+	heap.Free(p)
+	return buf
+}
+
+// alignOf returns the alignment of a buffer of size bytes.
+func (a Allocator) alignOf(op string, size int) int {
+	if a.Align != 0 && (a.Align < alignment || a.Align&(a.Align-1) != 0) {
+		panic(&cheap.MisuseError{Op: "arrow.Allocator." + op, Reason: fmt.Sprintf("Align is %d; it must be 0, or a power of two from %d on", a.Align, alignment)})
+	}
+	if a.Align > 0 && size >= a.Align {
+		return a.Align
+	}
+	return alignment
+}
+
+func aligned(p unsafe.Pointer, align int) bool { return uintptr(p)&uintptr(align-1) == 0 }
 
 func (a Allocator) heap() *cheap.Heap {
 	if a.Heap != nil {
@@ -138,12 +191,12 @@ func (a Allocator) heap() *cheap.Heap {
 	return cheap.Default()
 }
 
-// pad returns size rounded up to a multiple of 64.
-func pad(op string, size int) int {
-	if size > math.MaxInt-(alignment-1) {
+// pad returns size rounded up to a multiple of align.
+func pad(op string, size, align int) int {
+	if size > math.MaxInt-(align-1) {
 		panic(noMemory(op, size, cheap.ErrNoMemory))
 	}
-	return (size + alignment - 1) &^ (alignment - 1)
+	return (size + align - 1) &^ (align - 1)
 }
 
 // none returns a buffer of size 0.
