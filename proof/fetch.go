@@ -124,7 +124,7 @@ func (c *checkout) overlay(ctx context.Context, w *way, forgetting bool) (name s
 			}
 			rel, err := filepath.Rel(dir, path)
 			if strings.HasSuffix(rel, ".diff") {
-				return err // see below
+				return err // patch applies it
 			}
 			replace[filepath.Join(to, rel)] = path
 			return err

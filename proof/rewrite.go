@@ -18,7 +18,7 @@ import (
 // A layer is files that take the place of a module's: from a path in the module to a file here.
 type layer map[string]string
 
-// patch applies a diff to copies of the module's files.
+// patch applies a diff to copies of files, as they are in files or in the module.
 func (c *checkout) patch(ctx context.Context, dir, diff string, files layer) error {
 	text, err := os.ReadFile(diff)
 	if err != nil {
@@ -30,7 +30,11 @@ func (c *checkout) patch(ctx context.Context, dir, diff string, files layer) err
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)$`).FindAllSubmatch(text, -1) {
 		name := string(m[1])
-		source, err := os.ReadFile(filepath.Join(dir, name))
+		from := filepath.Join(dir, name)
+		if mine, ok := files[name]; ok {
+			from = mine // of a diff before
+		}
+		source, err := os.ReadFile(from)
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o777)
 		}

@@ -82,6 +82,12 @@ func TestPatch(t *testing.T) {
 	if err != nil || string(got) != "one\n2\nthree\n" {
 		t.Errorf("%v, %q", err, got)
 	}
+	if err := c.patch(t.Context(), dir, write("c.diff", "--- a/a.go\n+++ b/a.go\n@@ -3 +3 @@\n-three\n+3\n"), files); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(files["a.go"]); err != nil || string(got) != "one\n2\n3\n" {
+		t.Errorf("with another diff: %v, %q", err, got)
+	}
 	if text, err := os.ReadFile(original); err != nil || !strings.Contains(string(text), "two") {
 		t.Errorf("the original is %q, %v", text, err)
 	}
