@@ -69,7 +69,7 @@ type bar struct {
 // processor is the key of the processor time.
 const processor = "processor"
 
-var projects = []*project{&pebble}
+var projects = []*project{&pebble, &treesitter, &geos, &sqlite}
 
 func names() (list []string) {
 	for _, p := range projects {
