@@ -57,7 +57,8 @@ type checker struct {
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
 
-	fields []fieldStore
+	fields   []fieldStore
+	newNames map[*uses.Unit]map[string]bool // of variables that fixes declare
 }
 
 type param struct {
@@ -74,6 +75,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
+		newNames: map[*uses.Unit]map[string]bool{},
 	}
 	for _, u := range c.units {
 		u.Owns = c.isObject

@@ -28,7 +28,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		if s, ok := use.Node.(*ast.AssignStmt); ok && len(s.Lhs) > 1 {
 			return // _, err := : the caller expects an error
 		}
-		c.report(a, "dropped", "the result of %s is never freed: nothing has it", nil)
+		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Keeps:
 		c.put(u, a, use)
 	case uses.Names, uses.Stores:
@@ -237,13 +237,7 @@ func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use) []analysis.Sugge
 	default:
 		return nil // the variable is of an if or a switch
 	}
-	unsafeName := ""
-	for _, spec := range file.Imports {
-		if spec.Path.Value == `"unsafe"` && spec.Name == nil {
-			unsafeName = "unsafe"
-		}
-	}
-	if unsafeName == "" {
+	if !importsUnsafe(file) {
 		return nil
 	}
 	arg := "unsafe.Pointer(" + use.Var.Name() + ")"

@@ -38,5 +38,6 @@
 //     each variable that a function of C whose name ends with free or destroy is given.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
-// defer behind the allocation.
+// defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where
+// the call is simple, and its function keeps nothing by its name.
 package cfree
