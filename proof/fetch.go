@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// memoryLimit is how much address space a program of a project may have, in bytes: some of their
-// tests would take all memory of the machine.
+// memoryLimit is how much address space a program of a project may have, in bytes, or how much of it
+// for data: some of their tests would take all memory of the machine.
 const memoryLimit int64 = 8 << 30
 
 // A checkout is a project in a temporary folder, which is removed behind it.
@@ -80,7 +80,7 @@ func (c *checkout) copy(ctx context.Context, m module, dir string) error {
 }
 
 // require has a module take package cheap from this checkout, and the other modules of the project
-// from their copies. Both ways have the same go.mod.
+// from their copies. All ways have the same go.mod.
 func (c *checkout) require(ctx context.Context, dir string) error {
 	cheap, err := filepath.Abs("..")
 	if err != nil {
@@ -183,15 +183,21 @@ func (c *checkout) goCommand(ctx context.Context, dir string, env []string, args
 func (c *checkout) command(ctx context.Context, dir string, env []string, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = dir
-	cmd.Env = cmd.Environ()
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+c.root) // some tests leave files behind
 	for _, v := range env {
 		cmd.Env = append(cmd.Env, strings.ReplaceAll(v, "$FOLDER", c.folder))
 	}
 	return cmd
 }
 
-// limited are the words of a command that runs another within memoryLimit.
-func limited() []string { return []string{"prlimit", "--as=" + strconv.FormatInt(memoryLimit, 10)} }
+// limited returns the words of a command that runs another within memoryLimit.
+func (p *project) limited() []string {
+	limit := "--as="
+	if p.mapsFiles {
+		limit = "--data="
+	}
+	return []string{"prlimit", limit + strconv.FormatInt(memoryLimit, 10)}
+}
 
 // output runs a command, and returns what it prints.
 func (c *checkout) output(cmd *exec.Cmd) ([]byte, error) {

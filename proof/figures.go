@@ -34,7 +34,7 @@ func newFigures(p *project) *figures {
 func (f *figures) tables(p *project) string {
 	var b strings.Builder
 	if len(f.Tests) > 0 {
-		b.WriteString("| tests | pass in both ways | pass only without our files | pass in neither way |\n| --- | --- | --- | --- |\n")
+		b.WriteString("| tests | pass in both ways | pass only without our files | fail without our files |\n| --- | --- | --- | --- |\n")
 		for _, t := range f.Tests {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", t.Suite, figure.Thousands(t.Both), list(t.Lost), list(t.Failed))
 		}
@@ -65,14 +65,20 @@ func (f *figures) tables(p *project) string {
 	return b.String()
 }
 
-// list writes names of tests, with the last element of their packages.
+// list writes names of tests. A package is named if none of its tests is.
 func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
+	var short []string
+	for _, name := range names {
+		pkg, test, _ := strings.Cut(name, ":")
+		switch {
+		case test != "":
+			short = append(short, test)
+		case !slices.ContainsFunc(names, func(n string) bool { return len(n) > len(name) && strings.HasPrefix(n, name) }):
+			short = append(short, "package "+pkg)
+		}
 	}
-	short := make([]string, len(names))
-	for i, name := range names {
-		short[i] = name[strings.LastIndexByte(name, '/')+1:]
+	if len(short) == 0 {
+		return "none"
 	}
 	return strings.Join(short, ", ")
 }

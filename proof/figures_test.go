@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -78,6 +80,50 @@ func TestProjects(t *testing.T) {
 	}
 }
 
+// TestOverlay looks for the files of each way of the projects without diffs: they exist, a load is
+// among them, and a tree adds some.
+func TestOverlay(t *testing.T) {
+	for _, p := range []*project{&pebble, &badger} {
+		folder, err := filepath.Abs(p.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &checkout{project: p, root: t.TempDir(), folder: folder}
+		for i := range p.modules {
+			c.dirs = append(c.dirs, filepath.Join(c.root, "module"+strconv.Itoa(i)))
+		}
+		var without int
+		for i := range p.ways {
+			w := &p.ways[i]
+			name, err := c.overlay(t.Context(), w, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var overlay struct{ Replace map[string]string }
+			if err := json.Unmarshal(text, &overlay); err != nil {
+				t.Fatal(err)
+			}
+			for to, from := range overlay.Replace {
+				if _, err := os.Stat(from); err != nil || !strings.HasPrefix(to, c.root) {
+					t.Errorf("%s, %s: %s for %s: %v", p.name, w.name, from, to, err)
+				}
+			}
+			if overlay.Replace[filepath.Join(c.dirs[0], "proofload", "main.go")] == "" {
+				t.Errorf("%s, %s: there is no load", p.name, w.name)
+			}
+			if i == 0 {
+				without = len(overlay.Replace)
+			} else if (len(overlay.Replace) > without) != (w.tree != "") {
+				t.Errorf("%s, %s: %d files, and %d without ours", p.name, w.name, len(overlay.Replace), without)
+			}
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	before := map[string]bool{"p:": true, "p:TestBoth": true, "p:TestLost": true, "p:TestGone": true, "p:TestBad": false, "p:TestMended": false}
 	after := map[string]bool{"p:": true, "p:TestBoth": true, "p:TestLost": false, "p:TestBad": false, "p:TestMended": true, "q:": false}
@@ -112,6 +158,16 @@ func TestDecode(t *testing.T) {
 	}
 	if _, err := decode(strings.NewReader("no JSON")); err == nil {
 		t.Error("what is no JSON is taken")
+	}
+}
+
+func TestList(t *testing.T) {
+	for want, names := range map[string][]string{
+		"none": nil, "TestA, TestB": {"p:", "p:TestA", "q:TestB"}, "package p, TestB": {"p:", "q:", "q:TestB"},
+	} {
+		if got := list(names); got != want {
+			t.Errorf("%q: %q, want %q", names, got, want)
+		}
 	}
 }
 

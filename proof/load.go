@@ -48,7 +48,7 @@ func (c *checkout) binary(way int) string { return filepath.Join(c.root, "load"+
 
 // once runs a load.
 func (c *checkout) once(ctx context.Context, way int) (map[string]float64, error) {
-	words := append(limited(), c.binary(way))
+	words := append(c.limited(), c.binary(way))
 	cmd := c.command(ctx, c.root, c.ways[way].env, append(words, c.loadArgs...)...)
 	out, err := c.output(cmd)
 	if err != nil {

@@ -16,6 +16,9 @@ type project struct {
 
 	suites []suite
 
+	// mapsFiles says that files of gigabytes are mapped, which do not count in the limit of memory.
+	mapsFiles bool
+
 	// loadArgs are arguments of the load, which is package proofload of the first module. It prints
 	// an object with the values of columns.
 	loadArgs []string
@@ -69,7 +72,7 @@ type bar struct {
 // processor is the key of the processor time.
 const processor = "processor"
 
-var projects = []*project{&pebble, &treesitter, &geos, &sqlite}
+var projects = []*project{&pebble, &badger, &treesitter, &geos, &sqlite}
 
 func names() (list []string) {
 	for _, p := range projects {
