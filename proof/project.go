@@ -72,7 +72,7 @@ type bar struct {
 // processor is the key of the processor time.
 const processor = "processor"
 
-var projects = []*project{&pebble, &badger, &treesitter, &geos, &sqlite}
+var projects = []*project{&pebble, &badger, &treesitter, &geos, &sqlite, &arrow}
 
 func names() (list []string) {
 	for _, p := range projects {
