@@ -97,7 +97,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 
 // stale reports whether so much has changed since the last sample that the next one may say something else.
 func (g *gauge) stale() bool {
-	return abs(g.used-g.at.used) > g.limit/64 || abs(g.real(account.Process.HeldDeclared()-g.at.declared)) > g.limit/16
+	return abs(g.used-g.at.used) > g.limit/64 || abs(g.real(account.Process.HeldDeclared()-g.at.declared)) > g.limit/64
 }
 
 // A mallocTask is what is to be done with malloc.
