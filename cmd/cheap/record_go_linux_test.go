@@ -86,6 +86,7 @@ func TestRecordGo(t *testing.T) {
 		"  profile     go tool pprof ":             2,
 		" 9.77 KiB":                                0,
 		"at most     978 KiB in use":               1,
+		"977 KiB  keeps.Keep keeps.go:12\n":        1,
 		"at most     1.91 MiB in use":              1,
 		"cheap record: 1 program was not recorded": 1,
 		"is linked statically":                     0,

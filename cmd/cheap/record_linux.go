@@ -261,6 +261,6 @@ func (r *recording) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r.writeReport(w, c, process.Libraries(sites))
+	r.writeReport(w, c, process.Libraries(sites), profile)
 	return cut
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,8 +83,22 @@ func (p *parts) look() {
 // mostParts is how many parts the report names.
 const mostParts = 6
 
-// report writes what was resident at most, as the kernel says it, what that was for when it was seen to be the
-// most, and the verdict.
+// reportVerdict writes the verdict, and what to do.
+func (p *parts) reportVerdict(line func(label, format string, args ...any)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.peak == nil {
+		return
+	}
+	v := resident.Judge(p.peak, &p.history)
+	line("verdict", "%s", figure.Printable(v.Sentence))
+	if v.Do != "" {
+		line("to do", "%s", figure.Printable(strings.ReplaceAll(v.Do, "the profile of module cmem", "the profile")))
+	}
+}
+
+// report writes what was resident at most, as the kernel says it, and what that was for when it was seen to be the
+// most.
 func (p *parts) report(line func(label, format string, args ...any), most int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,5 +110,4 @@ func (p *parts) report(line func(label, format string, args ...any), most int64)
 	for _, part := range table.Largest(mostParts) {
 		line("", "%10s  %s", byteCount(part.Bytes), figure.Printable(part.Name))
 	}
-	line("", "%s", figure.Printable(resident.Judge(p.peak, &p.history).Sentence))
 }

@@ -29,8 +29,9 @@ func TestParts(t *testing.T) {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%s|%s\n", label, fmt.Sprintf(format, args...))
 	}
+	p.reportVerdict(line)
 	p.report(line, 999<<20)
-	for _, want := range []string{"resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "is the Go heap"} {
+	for _, want := range []string{"resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "verdict|", "is the Go heap"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, &b)
 		}
@@ -48,6 +49,7 @@ func TestParts(t *testing.T) {
 	p = &parts{pid: gone.Process.Pid, live: p.live}
 	p.watch(over)
 	b.Reset()
+	p.reportVerdict(line)
 	p.report(line, 1<<20)
 	if b.Len() > 0 {
 		t.Errorf("of a program that has ended:\n%s", &b)

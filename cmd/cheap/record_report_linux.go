@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/figure"
@@ -20,11 +22,14 @@ import (
 const mostLibraries = 8
 
 // writeReport writes the report at the end.
-func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heapprofile.Library) {
+func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heapprofile.Library, p *profile.Profile) {
 	name := figure.Printable(filepath.Base(r.program.Path))
 	fmt.Fprintf(w, "cheap record: the C heap of %s\n", name)
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	if r.parts != nil {
+		r.parts.reportVerdict(line)
 	}
 	line("calls", "%s of malloc and its like, for %s; %s of free", figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)))
 	if c.Samples == 0 {
@@ -43,6 +48,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
 		}
 		line("at the end", "%s", inUse(c))
+		r.reportSites(line, p)
 	}
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
