@@ -24,7 +24,7 @@ var treesitter = project{
 	bars: []bar{
 		{key: "resident", way: "own and pace", against: "runtime.AddCleanup", most: 0.6},
 		{key: "resident", way: "own and pace, C's malloc", against: "runtime.AddCleanup", most: 0.6},
-		{key: processor, way: "own and pace", against: "runtime.AddCleanup", most: 1.1},
+		{key: processor, way: "own and pace", against: "runtime.AddCleanup", most: 1.4},
 		{key: processor, way: "own and pace, C's malloc", against: "runtime.AddCleanup", most: 1},
 	},
 }

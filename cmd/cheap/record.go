@@ -46,9 +46,9 @@ in /dev/shm and in the folder of temporary files, the next one removes.
 The profile has the stacks that have allocated, first the functions of C and
 then those of Go that have called them. Its sample types say what they have
 allocated, what was in use at the end, and, as peak_space, what was in use when
-the C heap held the most. The report at the end goes to stderr. What is in use
-is an estimate: without a sample of it, less than three times -rate was in use,
-with a certainty of 95 %%.
+the C heap held the most. The report at the end goes to stderr, or to a file
+beside the profile if -o is a folder. What is in use is an estimate: without a
+sample of it, less than three times -rate was in use, with a certainty of 95 %%.
 
 The program has the input, the output, the arguments and the environment that it
 would have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and
@@ -60,7 +60,8 @@ is not counted.
 With go test and go run each program is recorded that the go command builds and
 starts. The profiles and reports are in the folder that -o names, or else in
 cheap-record, as the names of the programs say, and the reports are shown at the
-end. A program that cannot be recorded, as it is linked statically, runs as usual.
+end: of two runs at once into one folder, those of both. A program that cannot be
+recorded, as it is linked statically, runs as usual.
 
 Flags:
 
@@ -171,7 +172,7 @@ func (s *recordSettings) findFolder(flags *flag.FlagSet) (err error) {
 	case !isFolder:
 		return nil
 	case s.trace != "" || s.address != "":
-		return usagef("-trace and -http are for one program; leave them out, or name a file with -o")
+		return usagef("-trace and -http are for one program, whose profile is a file; leave them out")
 	}
 	for i, arg := range s.args[1:] {
 		name, _, _ := strings.Cut(arg, "=")

@@ -28,6 +28,10 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err != nil {
 		return 0, err
 	}
+	each, err := goQuoted(self, "record", fmt.Sprint("-rate=", s.rate), "-library="+library, "-o="+s.folder+"/", "--")
+	if err != nil {
+		return 0, err
+	}
 	if err := os.MkdirAll(s.folder, 0o777); err != nil {
 		return 0, usagef("-o: %v", err)
 	}
@@ -35,11 +39,16 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err != nil {
 		return 0, err
 	}
-	each, err := goQuoted(self, "record", fmt.Sprint("-rate=", s.rate), "-library="+library, "-o="+s.folder+"/", "--")
-	if err != nil {
-		return 0, err
+	at := 2
+	if len(s.args) > 2 { // -C must be the first
+		switch name, _, whole := strings.Cut(strings.TrimLeft(s.args[2], "-"), "="); {
+		case name == "C" && whole:
+			at = 3
+		case name == "C":
+			at = min(4, len(s.args))
+		}
 	}
-	command := exec.Command(s.path, slices.Concat(s.args[1:2], []string{"-exec=" + each}, s.args[2:])...)
+	command := exec.Command(s.path, slices.Concat(s.args[1:at], []string{"-exec=" + each}, s.args[at:])...)
 	command.Args[0] = s.args[0]
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
 	if err := command.Start(); err != nil {
@@ -71,7 +80,7 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	}
 	switch {
 	case len(after) == 0:
-		fmt.Fprintf(stderr, "cheap record: %s has started no program\n", strings.Join(s.args[:2], " "))
+		fmt.Fprintf(stderr, "cheap record: %s has started no program that has left a report\n", strings.Join(s.args[:2], " "))
 	case unrecorded > 0:
 		fmt.Fprintf(stderr, "cheap record: %s not recorded, as programs without C are not; the files *%s in %s say why\n",
 			were(unrecorded), reportSuffix, quoted(s.folder))
@@ -131,7 +140,7 @@ func (s *recordSettings) unrecorded(why error, folder *shared.Folder) error {
 	if err := errors.Join(os.WriteFile(s.report(), []byte(text), 0o666), os.Remove(s.out)); err != nil {
 		return err
 	}
-	return syscall.Exec(s.path, s.args, os.Environ())
+	return fmt.Errorf("%s: %w", s.path, syscall.Exec(s.path, s.args, os.Environ()))
 }
 
 // takeName makes the file of the profile in the folder. It has the name of the program, and a number if there

@@ -92,8 +92,11 @@ func (s *recordSettings) preloaded(folder *shared.Folder) (library string, err e
 	} else if err := shared.CheckPath(library); err != nil {
 		return "", err
 	}
-	if s.isGo {
-		return library, nil // for programs that are yet to be built
+	if s.isGo { // the programs are yet to be built
+		if _, err := os.Stat(library); err != nil {
+			return "", usagef("-library: %v", err)
+		}
+		return library, nil
 	}
 	return library, shared.Check(library, s.program)
 }
@@ -151,7 +154,10 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		return 0, err
 	}
 	if r.folder != "" {
-		return code, r.writeToFolder()
+		if err := r.writeToFolder(); err != nil {
+			fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
+		}
+		return code, nil
 	}
 	if err := r.write(r.stderr); err != nil {
 		fmt.Fprintf(r.stderr, "cheap record: %v\n", err)

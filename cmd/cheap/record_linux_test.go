@@ -390,7 +390,7 @@ func TestRecordMistakes(t *testing.T) {
 		{"", []string{"-http", "nowhere", program}, "-http: "},
 		{"", []string{"-o", folder + "/x.pb.gz", "go", "test"}, "may start several programs; name a folder, such as "},
 		{"", []string{"-o", folder + "/", "go", "test", "-exec=time", "."}, "-exec: this command gives go test one"},
-		{"", []string{"-o", folder + "/", "-trace", folder + "/trace", program}, "-trace and -http are for one program"},
+		{"", []string{"-o", folder + "/", "-trace", folder + "/trace", program}, "-trace and -http are for one program, whose profile is a file"},
 		{"", []string{"-o", folder + "/text/", program}, "-o: "},
 		{"", []string{"no-such-program"}, "give the path of a program"},
 		{"", []string{folder + "/none"}, "give the path of a program"},

@@ -22,7 +22,7 @@ func (c *checker) findBeside(u *uses.Unit) {
 	}
 	of := u.Obj.Signature().Results()
 	last := of.Len() - 1
-	if last < 1 || of.At(last).Type() != types.Universe.Lookup("error").Type() {
+	if last < 1 || c.asksNil(u) || of.At(last).Type() != types.Universe.Lookup("error").Type() {
 		return
 	}
 	var returns []*ast.ReturnStmt
@@ -32,7 +32,7 @@ func (c *checker) findBeside(u *uses.Unit) {
 		}
 	})
 	for _, ret := range returns {
-		if len(ret.Results) != last+1 || !c.isError(u, ret) || afterNil(u, ret) {
+		if len(ret.Results) != last+1 || !c.isError(u, ret) {
 			continue
 		}
 		for _, i := range c.results[u.Obj] {
@@ -63,16 +63,17 @@ func (c *checker) isError(u *uses.Unit, ret *ast.ReturnStmt) bool {
 	return false
 }
 
-// afterNil reports whether a return statement is in an if statement that has found something to be nil: a result that C has not
-// made, perhaps.
-func afterNil(u *uses.Unit, ret *ast.ReturnStmt) (found bool) {
-	if s, ok := u.Parent(u.Parent(ret)).(*ast.IfStmt); ok {
-		ast.Inspect(s.Cond, func(n ast.Node) bool {
-			e, ok := n.(*ast.BinaryExpr)
-			found = found || ok && e.Op == token.EQL && types.ExprString(e.Y) == "nil"
-			return !found
-		})
+// asksNil reports whether a function compares something other than an error with nil: a result that C has not made, perhaps.
+func (c *checker) asksNil(u *uses.Unit) (found bool) {
+	isNil := func(e ast.Expr) bool { return types.ExprString(e) == "nil" }
+	isErr := func(e ast.Expr) bool {
+		return types.Identical(c.pkg.Info.TypeOf(e), types.Universe.Lookup("error").Type())
 	}
+	u.Own(func(n ast.Node) {
+		if e, ok := n.(*ast.BinaryExpr); ok && (e.Op == token.EQL || e.Op == token.NEQ) {
+			found = found || isNil(e.Y) && !isErr(e.X) || isNil(e.X) && !isErr(e.Y)
+		}
+	})
 	return found
 }
 

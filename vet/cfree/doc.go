@@ -39,5 +39,5 @@
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where
-// the call is simple, and its function keeps nothing by its name.
+// the call is simple, and its function only reads by its name, such as find or print.
 package cfree

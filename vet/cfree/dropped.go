@@ -6,15 +6,20 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
-	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
+// onlyReads matches the names of functions of C that read a string, and are done with it. For others there is no fix: a name says
+// little, and a string that C keeps must not be freed.
+var onlyReads = regexp.MustCompile(`(?i)(get|find|look|has_|check|exist|query|print|puts|(^|_)log|strlen|strcmp|compare|read|exec|eval|count|match|hash|info|size|stat|filename|version|validate|unlink|remove)`)
+
 // mayKeep matches the names of functions of C that may keep a string, as putenv does.
-var mayKeep = regexp.MustCompile(`(?i)(set|put|add|reg|append|insert|push|init|open|new|create|attach|bind|keep|store)`)
+var mayKeep = regexp.MustCompile(`(?i)(set|put|add|reg|append|insert|push|init|open|new|create|attach|bind|keep|store|pend|queue|assign|save|replace|define|link|load|use|hold|start|connect|config|update|send)`)
 
 // fixDropped returns the fix for a result of C.CString that is only an argument of a call of C: it gets a
 // variable, and a deferred free. There is none where that might change what the function does: in a loop or
@@ -27,7 +32,7 @@ func (c *checker) fixDropped(u *uses.Unit, a allocation) []analysis.SuggestedFix
 		return nil
 	}
 	name := c.pkg.C(outer.Fun)
-	if name == "" || c.pkg.IsConversion(outer) || mayKeep.MatchString(name) || !c.copies(u, outer) {
+	if name == "" || c.pkg.IsConversion(outer) || !onlyReads.MatchString(name) || mayKeep.MatchString(name) || !c.copies(u, outer) {
 		return nil
 	}
 	if u.Parent(s) != u.Body || !hasStdlib(file) || !importsUnsafe(file) || !u.Imported(s, "unsafe", "unsafe") || !c.movable(u, s, a.call) {
@@ -110,11 +115,12 @@ func (c *checker) movable(u *uses.Unit, s ast.Stmt, call *ast.CallExpr) bool {
 // newName returns a name for a variable that has a string as one of C, which nothing in the unit has.
 func (c *checker) newName(u *uses.Unit, e ast.Expr) string {
 	name := "cs"
-	switch e := e.(type) {
-	case *ast.Ident:
-		name = "c" + strings.ToUpper(e.Name[:1]) + e.Name[1:]
-	case *ast.SelectorExpr:
-		name = "c" + strings.ToUpper(e.Sel.Name[:1]) + e.Sel.Name[1:]
+	if sel, ok := e.(*ast.SelectorExpr); ok {
+		e = sel.Sel
+	}
+	if id, ok := e.(*ast.Ident); ok {
+		first, size := utf8.DecodeRuneInString(id.Name)
+		name = "c" + string(unicode.ToUpper(first)) + id.Name[size:]
 	}
 	taken := map[string]bool{}
 	ast.Inspect(u.Node, func(n ast.Node) bool {

@@ -141,7 +141,7 @@ func (r *Report) adviseGetters(g getters) {
 		}
 		r.Advice = append(r.Advice, Advice{
 			Site: fmt.Sprintf("%s: fields of %s", shortNames(callees), name), Now: u.crossing, Fields: list, Link: "docs/guide.md#go-memory-directly",
-			Text:  strings.Join(parts, ", ") + ", and nothing else, as its machine code says. Go knows the type: read the field from Go, without a call. If another thread writes it meanwhile, leave it to C: an atomic read may look the same.",
+			Text:  strings.Join(parts, ", ") + ", and nothing else, as its machine code says. Go knows the type: read the field from Go, without a call. If another thread writes it meanwhile, leave it to C: an atomic or volatile read may look the same.",
 			Basis: "the crossings; what the read itself takes, stays",
 		})
 	}

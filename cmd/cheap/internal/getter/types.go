@@ -87,6 +87,8 @@ func alignment(t dwarf.Type) int64 {
 		return alignment(t.Type)
 	case *dwarf.ArrayType:
 		return alignment(t.Type)
+	case *dwarf.ComplexType:
+		return t.Size() / 2
 	case *dwarf.StructType:
 		most := int64(1)
 		for _, f := range t.Field {
@@ -272,7 +274,7 @@ func isFloat(t dwarf.Type) bool {
 func (p *Program) checkC(start uint64, steps []step) (f Field, leaf dwarf.Type, err error) {
 	list, err := p.children(start)
 	if err != nil {
-		return f, nil, nil
+		return f, nil, err // nobody knows whether the field is volatile
 	}
 	for _, e := range list {
 		name, _ := e.Val(dwarf.AttrName).(string)

@@ -1,7 +1,7 @@
 package fix
 
 // #include <stdlib.h>
-// static char *text(const char *s) { return "t"; }
+// static char *find_text(const char *s) { return "t"; }
 // static int putenv_(const char *s) { return 0; }
 // static int look(const char *s) { return s[0]; }
 import "C"
@@ -33,7 +33,7 @@ func hidden(unsafe string) int {
 }
 
 func dropped(name string) string {
-	return C.GoString(C.text(C.CString(name))) // want `the result of C.CString is never freed: nothing has it`
+	return C.GoString(C.find_text(C.CString(name))) // want `the result of C.CString is never freed: nothing has it`
 }
 
 func droppedTwice(name string, cName int) int {
@@ -46,7 +46,7 @@ func droppedTwice(name string, cName int) int {
 }
 
 func points(name string) *C.char {
-	return C.text(C.CString(name)) // want `nothing has it`
+	return C.find_text(C.CString(name)) // want `nothing has it`
 }
 
 func kept(name string) {
