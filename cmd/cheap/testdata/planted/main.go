@@ -301,12 +301,14 @@ func main() {
 		end = c.Watch(1)
 		end()
 	}
-	var w resident.Watcher
 	var past resident.History
 	var v resident.Verdict
 	start := time.Now()
 	for i := range steps {
 		step(i)
+		// Looks inside malloc may take a hundredth of the time, and a step takes milliseconds in place of its 10 seconds. So
+		// each has a Watcher of its own, which has not looked yet.
+		var w resident.Watcher
 		r := w.Read(resident.Options{Mappings: resident.ReadMappings(), Sites: true, Look: true})
 		if h := theHeapIfAny(); h != nil {
 			st := h.Stats()
