@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,9 @@ func TestRotate(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("%q, want %q", names, want)
 		}
+		runtime.LockOSThread() // this one, which is not that of withRate, reads the rate again
+		defer runtime.UnlockOSThread()
+		cwork.Pairs(600, 1000)
 		q := rotateSecond(2 << 20)
 		defer cwork.Free(q)
 		time.Sleep(30 * time.Minute)
