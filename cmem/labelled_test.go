@@ -232,6 +232,17 @@ func TestLabelsCut(t *testing.T) {
 			t.Errorf("%d bytes", sum)
 		}
 		freeAll(all)
+		// More stacks than may have labels, and a value that is not kept: a sample counts once.
+		was := Read()
+		all = nil
+		for i := range 40_000 {
+			labelled(func() { all = append(all, cwork.Site(i, 10)) }, "request", "another")
+		}
+		now := Read()
+		if cut, samples := now.LabelsCut-was.LabelsCut, now.Samples-was.Samples; cut != samples || samples < 40_000 {
+			t.Errorf("%d of %d samples were cut", cut, samples)
+		}
+		freeAll(all)
 	})
 	if !ok {
 		t.Error(out)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -23,7 +24,7 @@ type RotateOptions struct {
 	Keep  int           // how many profiles are kept, those of earlier processes among them; 0 is 144, a day of these
 
 	// Failed, if not nil, is called with the error of each profile that could not be written, by the goroutine that writes
-	// them. The next one is tried in its time.
+	// them. The next one is tried in its time. It may call stop, and may still run when stop returns.
 	Failed func(error)
 }
 
@@ -45,25 +46,38 @@ func Rotate(o RotateOptions) (stop func() error, err error) {
 		panic("cmem: Rotate: an interval or a number of profiles below 0")
 	}
 	o.Every, o.Keep = max(cmp.Or(o.Every, 10*time.Minute), time.Second), cmp.Or(o.Keep, 144)
-	r := rotation{o}
+	r := rotation{RotateOptions: o}
 	r.removeParts()
 	if err := r.write(); err != nil {
 		return nil, err
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		r.run(done)
-	}()
-	return sync.OnceValue(func() error {
+	done := make(chan struct{})
+	go r.run(done)
+	return sync.OnceValue(func() error { // not by waiting for run: Failed may call it
 		close(done)
-		<-ended
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		return r.write()
 	}), nil
 }
 
-// A rotation writes profiles. One goroutine at a time uses it.
-type rotation struct{ RotateOptions }
+// A rotation writes profiles, one at a time.
+type rotation struct {
+	RotateOptions
+	mu sync.Mutex // held during write
+}
+
+// writeUnless is write, but after stop.
+func (r *rotation) writeUnless(done <-chan struct{}) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	default:
+		return r.write()
+	}
+}
 
 func (r *rotation) run(done <-chan struct{}) {
 	ticker := time.NewTicker(r.Every)
@@ -73,7 +87,7 @@ func (r *rotation) run(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-ticker.C:
-			if err := r.write(); err != nil && r.Failed != nil {
+			if err := r.writeUnless(done); err != nil && r.Failed != nil {
 				r.Failed(err)
 			}
 		}
@@ -120,12 +134,16 @@ func (r *rotation) write() (err error) {
 	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		return err
 	}
-	for all := r.names(false); len(all) >= r.Keep; all = all[1:] {
+	base := fmt.Sprintf("cmem-%s-%d.pb.gz", time.Now().UTC().Format(rotatedTime), os.Getpid())
+	all := r.names(false)
+	i, _ := slices.BinarySearch(all, base)
+	all = slices.Concat(all[i:], all[:i]) // those of a clock that was set back meanwhile go first
+	for ; len(all) >= r.Keep; all = all[1:] {
 		if err := os.Remove(filepath.Join(r.Dir, all[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	name := filepath.Join(r.Dir, fmt.Sprintf("cmem-%s-%d.pb.gz", time.Now().UTC().Format(rotatedTime), os.Getpid()))
+	name := filepath.Join(r.Dir, base)
 	part := name + partSuffix
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -141,10 +159,15 @@ func (r *rotation) write() (err error) {
 	return syncDir(r.Dir)
 }
 
+// syncDir has the names in a folder written to the disk, where its file system does that.
 func syncDir(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	err = dir.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, dir.Close())
 }

@@ -4,6 +4,7 @@ package cmem
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,7 +112,7 @@ func TestRotate(t *testing.T) {
 func TestRotateKilled(t *testing.T) {
 	t.Parallel()
 	testchild.Main(t, func() {
-		r := rotation{RotateOptions{Dir: os.Getenv("CMEM_ROTATE"), Keep: 5}}
+		r := rotation{RotateOptions: RotateOptions{Dir: os.Getenv("CMEM_ROTATE"), Keep: 5}}
 		for {
 			if err := r.write(); err != nil {
 				fmt.Println(err)
@@ -205,5 +206,48 @@ func TestRotateFails(t *testing.T) {
 	})
 	if names, _ := rotated(t, dir); len(names) != 1 {
 		t.Errorf("%q", names)
+	}
+}
+
+// TestRotateFailedStops has Failed call stop.
+func TestRotateFailedStops(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "profiles")
+	synctest.Test(t, func(t *testing.T) {
+		var stop func() error
+		failed := 0
+		stop, err := Rotate(RotateOptions{Dir: dir, Failed: func(error) { failed++; _ = stop() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if failed != 1 {
+			t.Errorf("Failed was called %d times", failed)
+		}
+	})
+}
+
+// TestRotateClockBack has profiles of the future, as after a clock was set back: they go before those of now.
+func TestRotateClockBack(t *testing.T) {
+	dir := t.TempDir()
+	future := "cmem-20990101T000000.000000Z-1.pb.gz"
+	for _, name := range []string{future, "cmem-20990102T000000.000000Z-1.pb.gz"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rotation{RotateOptions: RotateOptions{Dir: dir, Keep: 2}}
+	for i := range 3 {
+		if err := r.write(); err != nil {
+			t.Fatal(err)
+		}
+		names := r.names(false)
+		now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name >= future })
+		if len(names) != 2 || len(now) != min(i+1, 2) {
+			t.Errorf("%d profiles: %q", i+1, names)
+		}
 	}
 }

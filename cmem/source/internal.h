@@ -333,10 +333,12 @@ hidden void cmem_labels_copy(struct copied *to, const struct gowalk *w);
 // cmem_labels_search is cmem_labels_find for the goroutine of w.
 hidden uint64_t cmem_labels_search(struct gowalk *w, const char *text, const uint16_t *lengths, int n);
 
-// cmem_labels_of returns the set of labels that a copy is of, or 0 if it has none, or if there is no room. It counts in
-// cmem_labels_cut if some are left out or shortened. The caller holds the lock.
+// cmem_labels_of returns the set of labels that a copy is of, or 0 if it has none, or if there is no room. The caller holds
+// the lock. cmem_labels_short says whether some are left out or shortened; it is set for the stack as well, where that has no
+// room for labels. A sample that is taken with it counts in cmem_labels_cut.
 hidden const struct cmem_labels *cmem_labels_of(const struct copied *l);
 extern hidden uint64_t cmem_labels_cut;
+extern hidden int cmem_labels_short;
 
 // ---- tables.c
 

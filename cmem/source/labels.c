@@ -22,6 +22,7 @@
 #include <string.h>
 
 uint64_t cmem_labels_cut;
+int cmem_labels_short;
 
 enum { word = sizeof(uintptr_t) };
 
@@ -36,7 +37,8 @@ struct pair {
 	struct text key, value;
 };
 
-enum { longest = 1 << 10, longest_text = 64 << 10 }; // of what is taken for labels, and for one
+// Of what is taken for labels, and for one; how many are looked at; and no address is lower.
+enum { longest = 1 << 10, longest_text = 64 << 10, most_looked_at = 64, least_address = 4096 };
 
 static int looks_right(const struct slice *s) {
 	return s->at != 0 && s->at % word == 0 && s->n >= 1 && s->n <= s->most && s->most <= longest;
@@ -89,14 +91,23 @@ static size_t part(const char *p, size_t n, size_t most) {
 void cmem_labels_copy(struct copied *to, const struct gowalk *w) {
 	to->n = to->cut = to->used = 0;
 	const struct slice *s = (const struct slice *)w->labels;
-	if (w->labels == 0 || w->labels % word != 0 || !looks_right(s))
+	if (w->labels == 0 || w->labels % word != 0)
 		return;
+	if (!looks_right(s)) {
+		to->cut = s->n > longest && s->n <= s->most; // more than anybody sets
+		return;
+	}
 	const struct pair *all = (const struct pair *)s->at;
 	for (size_t i = 0; i < s->n; i++) {
 		const char *key = (const char *)all[i].key.at, *value = (const char *)all[i].value.at;
+		if (i == most_looked_at) {
+			to->cut = 1;
+			return;
+		}
 		size_t left = sizeof to->text - to->used, k = all[i].key.n, v = all[i].value.n;
 		// One without a key would have other programs refuse the profile.
-		if (to->n == most_labels || k == 0 || k > most_key || k > left || v > longest_text) { // or this is no label
+		if (to->n == most_labels || k == 0 || k > most_key || k > left || v > longest_text ||
+			all[i].key.at < least_address || (v > 0 && all[i].value.at < least_address)) { // or this is no label
 			to->cut = 1;
 			continue;
 		}
@@ -112,7 +123,7 @@ void cmem_labels_copy(struct copied *to, const struct gowalk *w) {
 }
 
 // Labels and sets, by their hashes. The caller of a function holds the lock.
-enum { buckets = 1 << 10, most_room = 1 << 20, chunk = 64 << 10, most_values = 1000 };
+enum { buckets = 1 << 14, most_room = 1 << 20, chunk = 64 << 10, most_values = 1000 };
 static struct cmem_label *labels[buckets];
 static struct cmem_labels *sets[buckets];
 static char *room;
@@ -208,6 +219,6 @@ const struct cmem_labels *cmem_labels_of(const struct copied *from) {
 			cut = 1;
 		}
 	}
-	cmem_labels_cut += cut;
+	cmem_labels_short = cut;
 	return s;
 }

@@ -26,7 +26,7 @@ static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, na
 
 // open_mem returns /proc/self/mem, or -1. A program may close files that it does not know, and have
 // another file at that number then. To read from that by mistake, between two calls here, does no harm:
-// whatever is read is not trusted. The file may be opened late, when /proc is mounted or the process is
+// whatever is read is not trusted, and labels are followed only where frames were found (labels.c). The file may be opened late, when /proc is mounted or the process is
 // dumpable again, and on another device than before.
 static int open_mem(void) {
 	struct stat s;

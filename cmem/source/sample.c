@@ -90,10 +90,12 @@ static void sample(void *p, size_t n, int64_t r, void *caller) {
 	cmem_walk(pcs, &c, &go, caller, &labels); // without the lock: the unwinder may take others
 	size_t usable = cmem_usable_size ? cmem_usable_size(p) : n;
 	cmem_lock(&old);
-	if (cmem_take(p, n, usable, r, pcs, c, go, cmem_labels_of(&labels)))
+	if (cmem_take(p, n, usable, r, pcs, c, go, cmem_labels_of(&labels))) {
 		taken++;
-	else
+		cmem_labels_cut += cmem_labels_short;
+	} else {
 		lost++;
+	}
 	int fd = growth_due();
 	cmem_unlock(&old);
 	cmem_growth_signal(fd);
@@ -264,7 +266,9 @@ void cmem_note_mapping(uintptr_t from, size_t n, void *caller) {
 	// built with this package mmap.c knows it.
 	if (!preloaded || c != 1 || !of_runtime(in_go, go)) {
 		cmem_lock(&old);
-		if (!cmem_ranges_add(from, from + n, weight, pcs, c, go, cmem_labels_of(&labels)))
+		if (cmem_ranges_add(from, from + n, weight, pcs, c, go, cmem_labels_of(&labels)))
+			cmem_labels_cut += cmem_labels_short;
+		else
 			lost++;
 		cmem_unlock(&old);
 	}

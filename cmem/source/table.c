@@ -53,15 +53,15 @@ static struct cmem_stack *stack_of(
 			memcmp(s->pcs, pcs, (c + go) * sizeof *pcs) == 0)
 			return s;
 	size_t n = sizeof(struct cmem_stack) + (c + go) * sizeof *pcs;
-	if (stacks[of].n >= most_stacks && c + go > 0)
+	if (stacks[of].n >= most_stacks && c + go > 0) {
+		cmem_labels_short |= labels != 0;
 		return other[of] ? other[of] : (other[of] = stack_of(of, pcs, 0, 0, 0));
+	}
 	struct cmem_stack *plain = 0;
 	if (labels) {
 		plain = stack_of(of, pcs, c, go, 0);
-		if (!plain || plain == other[of])
-			return plain;
-		if (labelled >= most_labelled) {
-			cmem_labels_cut++;
+		if (!plain || plain == other[of] || labelled >= most_labelled) {
+			cmem_labels_short = 1;
 			return plain;
 		}
 		labelled++;
