@@ -48,7 +48,7 @@ func Off() string { return off() }
 // to 16 labels, with keys of 128 bytes and values of 256, 1,024 bytes together. Of each key 1,000 values are told apart, and the others are
 // "[other values]". Of a goroutine 64 labels are looked at. All labels of the process take up to a MiB, and 32,768 stacks have some; what comes later has none.
 //
-// A program that sets something else in place of the runtime's labels, by linkname to runtime.setProfLabel, must not use this package.
+// A program that sets something else in place of the runtime's labels, by a linkname into the runtime, must not use this package.
 func LabelsOff() string { return labelsOff() }
 
 // Read returns the counts. It takes some nanoseconds for each thread of the process.

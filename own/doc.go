@@ -135,8 +135,9 @@
 //
 // A batch that outlives collections is split if the pool has learned that its owners live
 // for different times. From then on an owner delays the release of at most 3 others, or 31
-// if few of the pool's batches outlive collections. So some collections later the survivors
-// of a population hold two to four times what they own. A [Memory] does not split its
+// if few of the pool's batches outlive collections, or of none if the resources have half a
+// KiB or more and most batches outlive collections. So some collections later the survivors
+// of a population hold one to four times what they own. A [Memory] does not split its
 // batches: a chunk returns to the heap as a whole.
 //
 // An owner keeps 8 bytes of the Go heap beyond the object that it is in, and 16 bytes

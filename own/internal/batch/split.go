@@ -23,8 +23,8 @@ import (
 //
 // Most batches die as a whole, and pay for one registration only. If some owners of
 // a population die early and some live long, the survivors are registered in groups
-// of four. If a population lives as a whole, a split would release nothing: only a
-// few batches are split, as a probe. See mix.
+// of four, or each if their resources are large; see Share. If a population lives as a
+// whole, a split would release nothing: only a few batches are split, as a probe. See mix.
 type parts struct {
 	bits  []uint64 // two for each sentinel, see dead and claimed
 	left  uint32   // sentinels not found
@@ -161,6 +161,7 @@ const (
 	fewSentinels = 16
 	settled      = 4 // rounds
 	smallBatch   = 128
+	largeMean    = 512 // bytes
 )
 
 // ended counts a batch that has not outlived collections.
@@ -223,7 +224,7 @@ func (m *mix) rare() bool {
 func (m *mix) common() bool { return m.old >= m.whole }
 
 // pays reports whether batches that outlive collections should be split: because they
-// are few, or because a quarter of the sentinels of others that were split are dead.
+// are few, or because an eighth of the sentinels of others that were split are dead.
 func (m *mix) pays() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,14 +232,14 @@ func (m *mix) pays() bool {
 }
 
 // Share returns how many owners of the next batch, of n owners, share a sentinel, as a
-// binary logarithm:
+// binary logarithm. mean is about the size of their resources, or 0.
 //
 //	closed nearly always           one sentinel is enough: the batch is not registered at all
 //	few batches outlive            4, or more in a batch of many: it mostly dies as a whole
-//	most do, and owners are few    1: their resources are large, and the last of 4 with random
-//	                               lifetimes lives for 2.08 of them (1 + 1/2 + 1/3 + 1/4)
+//	most do, with large resources  1: the last of 4 with random lifetimes lives for 2.08 of them
+//	                               (1 + 1/2 + 1/3 + 1/4)
 //	else                           4
-func (k *Spec) Share(n uint32) uint8 {
+func (k *Spec) Share(n uint32, mean int64) uint8 {
 	m := &k.mix
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +248,7 @@ func (k *Spec) Share(n uint32) uint8 {
 		return OneSentinel
 	case n > smallBatch && m.rare():
 		return coarseShare
-	case n <= smallBatch && m.common():
+	case n <= smallBatch && mean >= largeMean && m.common():
 		return 0
 	}
 	return FineShare

@@ -50,7 +50,7 @@ type Carver struct {
 type carving struct {
 	base    uintptr        // of the chunk, whose other bounds are in Fill
 	handles unsafe.Pointer // one for each entry, side by side, each beginning with its Owner
-	mean    int64          // mean bytes per block of the last batch, 0 before the first
+	mean    int64          // bytes of a block of the last batch, a multiple of window.Quantum, or of a resource; 0 before the first
 	chunks  uint32         // number of chunks requested from the heap
 }
 

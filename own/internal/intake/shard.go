@@ -72,7 +72,7 @@ const (
 
 // newBatch returns a batch with room for n entries.
 func (s *shard) newBatch(n uint32) *batch.Batch {
-	share := s.spec.Share(n)
+	share := s.spec.Share(n, s.mean)
 	s.unprobed += n
 	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
 	switch {
@@ -194,6 +194,8 @@ func (s *shard) seal() {
 	s.Fill, s.made = window.Fill{}, 0
 	if s.spec.Heap != nil {
 		s.uncarve(n, taken)
+	} else if n > 0 {
+		s.mean = taken / int64(n)
 	}
 	gone, full := b.Seal(t, n, taken)
 

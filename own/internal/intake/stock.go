@@ -107,7 +107,7 @@ func (in *Intake) constructAhead(n uint32) (*batch.Batch, error) {
 	}
 	// If they are fewer, without an error, the constructor is called again later.
 	words = words[:made]
-	b := batch.New(k, nil, nil, uint32(made), k.Share(uint32(made)))
+	b := batch.New(k, nil, nil, uint32(made), k.Share(uint32(made), k.Size))
 	b.Fill(words)
 	k.Counts.Made.Add(int64(made))
 	k.Count(0, int64(made)*k.Size)
