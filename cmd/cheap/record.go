@@ -124,6 +124,11 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	if err := s.findFolder(flags); err != nil {
 		return nil, flags, err
 	}
+	if s.folder != "" && s.library != "" { // a program that cannot be recorded runs as usual, but this is no reason
+		if _, err := os.Stat(s.library); err != nil {
+			return nil, flags, usagef("-library: %v", err)
+		}
+	}
 	if s.path = path; s.isGo {
 		return s, flags, nil // by that path: a link may lead to a program that looks at its name
 	}

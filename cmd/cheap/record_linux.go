@@ -93,9 +93,6 @@ func (s *recordSettings) preloaded(folder *shared.Folder) (library string, err e
 		return "", err
 	}
 	if s.isGo { // the programs are yet to be built
-		if _, err := os.Stat(library); err != nil {
-			return "", usagef("-library: %v", err)
-		}
 		return library, nil
 	}
 	return library, shared.Check(library, s.program)

@@ -392,6 +392,8 @@ func TestRecordMistakes(t *testing.T) {
 		{"", []string{"-o", folder + "/", "go", "test", "-exec=time", "."}, "-exec: this command gives go test one"},
 		{"", []string{"-o", folder + "/", "-trace", folder + "/trace", program}, "-trace and -http are for one program, whose profile is a file"},
 		{"", []string{"-o", folder + "/text/", program}, "-o: "},
+		{"", []string{"-o", folder + "/new/", "-library", folder + "/none.so", program}, "-library: "},
+		{"", []string{"-o", folder + "/new/", "-library", folder + "/none.so", "go", "test", "."}, "-library: "},
 		{"", []string{"no-such-program"}, "give the path of a program"},
 		{"", []string{folder + "/none"}, "give the path of a program"},
 		{"", []string{folder}, "give the path of a program"},
