@@ -100,6 +100,12 @@ func TestRecordGo(t *testing.T) {
 		!strings.Contains(r.stderr, "exit status 7\n") || !strings.Contains(r.stderr, "cheap record: the C heap of program\n") {
 		t.Errorf("code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
 	}
+	for _, dir := range [][]string{{"-C", "keeps"}, {"-C=keeps"}} {
+		r, names = recordGoIn(t, module, slices.Concat([]string{"go", "test"}, dir, []string{"."})...)
+		if want := []string{"keeps.test.pb.gz", "keeps.test.txt"}; r.code != 0 || !slices.Equal(names, want) {
+			t.Errorf("%q: code %d, %q\n%s%s", dir, r.code, names, r.stdout, r.stderr)
+		}
+	}
 	if r, _ = recordGoIn(t, module, "go", "test", "./failing"); r.code != 1 || !strings.Contains(r.stdout, "as it should") {
 		t.Errorf("a test that fails: code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
