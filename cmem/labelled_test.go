@@ -215,6 +215,7 @@ func TestLabelsCut(t *testing.T) {
 			t.Errorf("%d bytes are of other requests, %d samples were cut", other, cut)
 		}
 		freeAll(all)
+		labelled(func() { cwork.Free(allocLabelled(10)) }, "request", "another") // these labels are kept
 		// As many keys as fill the room: samples go on, without labels.
 		before = Read().LabelsCut
 		all = nil

@@ -95,6 +95,26 @@ func Missing(text *C.char) (Tree, error) { // want Missing:`params\[0\]` Missing
 	return t, nil
 }
 
+// Wrapped returns an object around nothing with an error.
+func Wrapped(text *C.char) (*Tree, error) { // want Wrapped:`params\[0\]` Wrapped:`results\[0\]`
+	h := C.tree_parse(text)
+	t := &Tree{h}
+	if h != nil {
+		return t, nil
+	}
+	return t, errors.New("no tree")
+}
+
+// Reversed is like Wrapped.
+func Reversed(text *C.char) (*Tree, error) { // want Reversed:`params\[0\]` Reversed:`results\[0\]`
+	h := C.tree_parse(text)
+	t := &Tree{h}
+	if nil == h {
+		return t, errors.New("no tree")
+	}
+	return t, nil
+}
+
 // Copy returns memory with an error.
 func Copy(text string) (unsafe.Pointer, error) { // want Copy:`results\[0\] beside an error\[0\]`
 	p := unsafe.Pointer(C.CString(text))
