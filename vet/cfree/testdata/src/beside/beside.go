@@ -50,7 +50,7 @@ func Checked(text *C.char) (*Tree, error) { // want Checked:`params\[0\]` Checke
 }
 
 // Strict closes the tree before it returns an error.
-func Strict(text *C.char) (*Tree, error) { // want Strict:`params\[0\]` Strict:`results\[0\]`
+func Strict(text *C.char) (*Tree, error) { // want Strict:`params\[0\]` Strict:`results\[0\]$`
 	t := &Tree{C.tree_parse(text)}
 	if err := t.check(); err != nil {
 		t.Close()
@@ -60,7 +60,7 @@ func Strict(text *C.char) (*Tree, error) { // want Strict:`params\[0\]` Strict:`
 }
 
 // Empty returns no tree with an error.
-func Empty(text *C.char) (*Tree, error) { // want Empty:`params\[0\]` Empty:`results\[0\]`
+func Empty(text *C.char) (*Tree, error) { // want Empty:`params\[0\]` Empty:`results\[0\]$`
 	t := &Tree{C.tree_parse(text)}
 	if err := t.check(); err != nil {
 		t.Close()
@@ -74,7 +74,7 @@ func Empty(text *C.char) (*Tree, error) { // want Empty:`params\[0\]` Empty:`res
 }
 
 // Again returns what Empty has, and its error.
-func Again(text *C.char) (*Tree, error) { // want Again:`params\[0\]` Again:`results\[0\]`
+func Again(text *C.char) (*Tree, error) { // want Again:`params\[0\]` Again:`results\[0\]$`
 	t, err := Empty(text)
 	if err != nil {
 		return t, err
@@ -83,7 +83,7 @@ func Again(text *C.char) (*Tree, error) { // want Again:`params\[0\]` Again:`res
 }
 
 // Missing returns a struct around nothing with an error.
-func Missing(text *C.char) (Tree, error) { // want Missing:`params\[0\]` Missing:`results\[0\]`
+func Missing(text *C.char) (Tree, error) { // want Missing:`params\[0\]` Missing:`results\[0\]$`
 	h := C.tree_parse(text)
 	t := Tree{h}
 	if h == nil {
@@ -96,7 +96,7 @@ func Missing(text *C.char) (Tree, error) { // want Missing:`params\[0\]` Missing
 }
 
 // Wrapped returns an object around nothing with an error.
-func Wrapped(text *C.char) (*Tree, error) { // want Wrapped:`params\[0\]` Wrapped:`results\[0\]`
+func Wrapped(text *C.char) (*Tree, error) { // want Wrapped:`params\[0\]` Wrapped:`results\[0\]$`
 	h := C.tree_parse(text)
 	t := &Tree{h}
 	if h != nil {
@@ -106,7 +106,7 @@ func Wrapped(text *C.char) (*Tree, error) { // want Wrapped:`params\[0\]` Wrappe
 }
 
 // Reversed is like Wrapped.
-func Reversed(text *C.char) (*Tree, error) { // want Reversed:`params\[0\]` Reversed:`results\[0\]`
+func Reversed(text *C.char) (*Tree, error) { // want Reversed:`params\[0\]` Reversed:`results\[0\]$`
 	h := C.tree_parse(text)
 	t := &Tree{h}
 	if nil == h {
