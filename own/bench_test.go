@@ -3,6 +3,7 @@ package own
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -180,4 +181,36 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(max(float64(m.HeapAlloc)-float64(before), 0), "left-B")
 	b.ReportMetric(0, "ns/op")
 	p.Destroy(waiting(0))
+}
+
+// BenchmarkCloseSealed closes owners that have outlived a collection. Each Close counts in
+// words that all Ps share: with -cpu=1,2 the time of one P and of two tells what they cost.
+func BenchmarkCloseSealed(b *testing.B) {
+	const each = 1 << 16
+	procs := runtime.GOMAXPROCS(0)
+	p := benchPool()
+	owners := make([]Owner, procs*each)
+	var x byte
+	var took time.Duration
+	for range b.N {
+		for i := range owners {
+			owners[i] = Owner{}
+			p.Own(&owners[i], unsafe.Pointer(&x), 100)
+		}
+		p.intake.Retire()
+		runtime.GC()
+		begin := time.Now()
+		var all sync.WaitGroup
+		for g := range procs {
+			all.Go(func() {
+				for i := range owners[g*each : (g+1)*each] {
+					owners[g*each+i].Close()
+				}
+			})
+		}
+		all.Wait()
+		took += time.Since(begin)
+	}
+	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/each, "ns/Close")
+	b.ReportMetric(0, "ns/op")
 }
