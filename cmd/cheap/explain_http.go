@@ -11,6 +11,7 @@ import (
 	"os/signal"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
 )
 
 // serveReport serves the page of a report until an interrupt: the next one, if one has ended the
@@ -21,15 +22,15 @@ func serveReport(ctx context.Context, listener net.Listener, r *explain.Report, 
 		defer stop()
 		ctx = again
 	}
-	var page bytes.Buffer
-	if err := r.Page(&page, version()); err != nil {
+	var text bytes.Buffer
+	if err := r.Page(&text, version()); err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", explain.PagePolicy)
-		w.Write(page.Bytes())
+		w.Header().Set("Content-Security-Policy", page.Policy)
+		w.Write(text.Bytes())
 	})
 	server := serve(listener, mux)
 	fmt.Fprintf(stderr, "cheap explain: the report is at http://%s/\n", listener.Addr())

@@ -26,6 +26,7 @@ Examples:
 	cheap record ./server -listen :8080
 	go tool pprof ./server cheap-record.pb.gz
 
+	cheap record -o report.html ./convert in.jpg out.jpg
 	cheap record -rate 1 -o heap.pb.gz -- ./convert -quality 9 in.jpg out.jpg
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
@@ -47,7 +48,9 @@ The profile has the stacks that have allocated, first the functions of C and
 then those of Go that have called them. Its sample types say what they have
 allocated, what was in use at the end, and, as peak_space, what was in use when
 the C heap held the most. The report at the end goes to stderr, or to a file
-beside the profile if -o is a folder. What is in use is an estimate: without a
+beside the profile if -o is a folder. A page, -o report.html, shows the same over
+time, and flame graphs of the end, of the peak and of what grew between two
+moments; it is one file, and asks for no other. What is in use is an estimate: without a
 sample of it, less than three times -rate was in use, with a certainty of 95 %%.
 
 The program has the input, the output, the arguments and the environment that it
@@ -67,9 +70,13 @@ Flags:
 
 %s`
 
+// pageSuffix is that of pages.
+const pageSuffix = ".html"
+
 // recordSettings is what the arguments of `cheap record` ask for.
 type recordSettings struct {
-	out     string // the profile
+	out     string // the profile, or the page
+	page    string // out, if that is a page; else ""
 	folder  string // for the profile and the report, absolute; "" if out was named
 	trace   string
 	address string // of the page
@@ -87,7 +94,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	s := new(recordSettings)
 	flags := flag.NewFlagSet("cheap record", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`, or all to this folder if it ends with /")
+	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`; to x.html a page, to x/ all")
 	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
 	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
 	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
@@ -111,6 +118,9 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-o: name a file for the profile")
 	case flags.NArg() == 0:
 		return nil, flags, usagef("no program is given; give one, such as cheap record -- ./program")
+	}
+	if strings.HasSuffix(s.out, pageSuffix) {
+		s.page = s.out
 	}
 	s.args = flags.Args()
 	path, err := exec.LookPath(s.args[0])

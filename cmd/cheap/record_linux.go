@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 )
@@ -115,6 +116,7 @@ type recording struct {
 	traced  *traced // nil without -trace
 	parts   *parts
 
+	took         time.Duration
 	mostResident int64 // bytes, as the kernel has counted them; 0 if it has not
 }
 
@@ -130,6 +132,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 			return 0, err
 		}
 	}
+	began := time.Now()
 	err := child.Start()
 	if err != nil {
 		return 0, usagef("%v", err)
@@ -141,6 +144,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	}
 	stop := r.watchParts(child.Process.Pid)
 	err = child.Wait()
+	r.took = time.Since(began)
 	stop()
 	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.mostResident = int64(usage.Maxrss) << 10
@@ -189,9 +193,21 @@ func (r *recording) watchParts(pid int) (stop func()) {
 		c, err := r.file.Counts()
 		return int64(c.Live), int64(c.LiveError), err == nil
 	}}
+	if r.page != "" {
+		r.parts.timeline, r.parts.inUse = &timeline{began: time.Now()}, r.inUse
+	}
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { defer close(ended); r.parts.watch(over) }()
 	return func() { close(over); <-ended }
+}
+
+// inUse returns what each stack has in use, or nothing before the library has begun.
+func (r *recording) inUse() []float64 {
+	if !r.file.Started() || r.file.Off() != "" {
+		return nil
+	}
+	all, _ := r.file.InUse()
+	return all
 }
 
 // environment returns that of the program. The library takes what is added here away again.
@@ -253,16 +269,22 @@ func (r *recording) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(r.out)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(profile.Write(f), f.Close()); err != nil {
-		return err
-	}
 	c, err := r.file.Counts()
 	if err != nil {
 		return err
+	}
+	if r.page != "" {
+		if err := r.writePage(c, process, sites, profile); err != nil {
+			return err
+		}
+	} else {
+		f, err := os.Create(r.out)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(profile.Write(f), f.Close()); err != nil {
+			return err
+		}
 	}
 	r.writeReport(w, c, process.Libraries(sites), profile)
 	return cut

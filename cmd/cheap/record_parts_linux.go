@@ -21,6 +21,9 @@ type parts struct {
 	program string
 	isGo    bool
 	live    func() (bytes, deviation int64, ok bool) // of the C heap
+	inUse   func() []float64                         // of each stack; see File.InUse
+
+	timeline *timeline // nil without a page. Only watch changes it
 
 	mu      sync.Mutex // guards all that follows
 	history resident.History
@@ -51,7 +54,7 @@ func (p *parts) watch(over <-chan struct{}) {
 			return all
 		})
 		since := time.Since(last)
-		if now > 0 && since >= partsShare*took && (now > p.most+p.most/10 || since > atLeast) {
+		if now > 0 && since >= partsShare*took && (now > p.most+p.most/10 || since > atLeast || p.timeline != nil && p.timeline.due()) {
 			last = time.Now()
 			p.look()
 			took = time.Since(last)
@@ -72,6 +75,9 @@ func (p *parts) look() {
 	}
 	r := &resident.Reading{Time: time.Now(), Mappings: m}
 	r.C.Live, r.C.Error, r.C.Known = p.live()
+	if p.timeline != nil && p.timeline.due() {
+		p.timeline.add(r, p.inUse())
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history.Add(r.Point())

@@ -62,9 +62,12 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	if !strings.Contains(program, "/") {
 		program = r.program.Path // go tool pprof does not look in PATH
 	}
-	if r.folder != "" {
+	switch {
+	case r.page != "":
+		line("page", "%s", quoted(r.page))
+	case r.folder != "":
 		line("profile", "go tool pprof %s", quoted(r.out)) // the go command removes what it has built
-	} else {
+	default:
 		line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
 	}
 	if r.traced != nil {

@@ -26,9 +26,6 @@ var pageTemplate = template.Must(template.New("explain").Funcs(template.FuncMap{
 	"percent": figure.Percent,
 }).Parse(pageHTML))
 
-// PagePolicy is what the page may load, for the header Content-Security-Policy: nothing but itself.
-const PagePolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-
 const (
 	project     = "https://github.com/cheapgo/cheap"
 	leastFrame  = 0.0005 // frames of the flame graph below that share are left out
@@ -90,7 +87,6 @@ type flame struct {
 	Names  []string `json:"names"`  // of the mechanisms
 	Colors []int    `json:"colors"` // of the style
 	Frames []flamed `json:"frames"`
-	Depth  int      `json:"depth"`
 }
 
 // A flamed is a frame: where it begins and ends, how deep it is, its name, and the share of each
@@ -114,8 +110,8 @@ func (r *Report) Page(w io.Writer, version string) error {
 	v := view{
 		Style:   template.CSS(figure.CSS + pageCSS),
 		Library: template.JS(page.Library()),
-		Script:  template.JS(flameJS),
-		Report:  r, Project: project, Policy: PagePolicy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
+		Script:  template.JS(page.Flame() + flameJS),
+		Report:  r, Project: project, Policy: page.Policy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
 		Bars: []bar{
 			newBar("By mechanism", r.Mechanisms, mechanismColors, 1),
 			newBar("By purpose", r.Purposes, purposeColors, 1),
@@ -200,7 +196,6 @@ func (r *Report) flamePage() flame {
 
 func (f *flame) add(n *node, from float64, depth int) {
 	f.Frames = append(f.Frames, flamed{figure.Round(from, 6), figure.Round(from+n.Share, 6), depth, n.Name, rounded(n.Mix)})
-	f.Depth = max(f.Depth, depth+1)
 	for _, c := range n.Children {
 		if c.Share >= leastFrame && depth < deepestPath {
 			f.add(c, from, depth+1)

@@ -28,12 +28,20 @@ var (
 	pageCSS string
 	//go:embed charts.js
 	chartsJS string
+	//go:embed flame.js
+	flameJS string
 	//go:embed echarts/echarts.min.js
 	echartsJS string
 )
 
 // Library returns the script of Apache ECharts that the pages of this command embed.
 func Library() string { return echartsJS }
+
+// Flame returns the script of flame graphs. It comes behind that of the Library.
+func Flame() string { return flameJS }
+
+// Policy is what pages may load, for the header Content-Security-Policy: nothing but themselves.
+const Policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 

@@ -247,6 +247,18 @@ func (f *File) sites(first, peaks uint64) ([]heapprofile.Site, error) {
 	return all, r.err
 }
 
+// InUse reads the bytes in use of each stack that has allocated, in the order of Sites. New stacks are put before the
+// others, so a list that was read later ends with the stacks of this one.
+func (f *File) InUse() ([]float64, error) {
+	r := &reader{f: f}
+	d := &f.header().fields
+	var all []float64
+	for s := r.uint64(d.stacks); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
+		all = append(all, r.float64(s+d.stackAllocs+8)-r.float64(s+d.stackAllocs+24))
+	}
+	return all, r.err
+}
+
 // hide sets those addresses to 0 whose library may have been unloaded.
 func hide(modules []module, pcs []uintptr) {
 	for i, pc := range pcs {

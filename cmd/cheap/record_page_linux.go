@@ -1,0 +1,165 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/heappage"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/resident"
+)
+
+// A timeline keeps what the page shows over time: the parts of the resident memory, and what each stack has in use. When
+// it is full it drops every second moment, and from then on moments are twice as far from each other.
+type timeline struct {
+	began   time.Time
+	apart   time.Duration
+	points  []heappage.Point
+	moments []timelineMoment
+}
+
+// A timelineMoment has the bytes in use of the stacks that there were, in the order of File.Sites: the newest first.
+type timelineMoment struct {
+	at    time.Duration
+	inUse []float64
+}
+
+const (
+	mostMoments  = 64
+	momentsApart = 200 * time.Millisecond // at first
+)
+
+// due reports whether enough time has passed since the last moment.
+func (t *timeline) due() bool {
+	n := len(t.moments)
+	return n == 0 || time.Since(t.began)-t.moments[n-1].at >= max(t.apart, momentsApart)-partsEvery/2 // looks are partsEvery apart
+}
+
+// add adds a moment.
+func (t *timeline) add(r *resident.Reading, inUse []float64) {
+	at := r.Time.Sub(t.began)
+	if len(t.moments) == mostMoments {
+		t.apart = 2 * max(t.apart, momentsApart)
+		t.moments, t.points = everySecond(t.moments), everySecond(t.points)
+	}
+	t.moments = append(t.moments, timelineMoment{at, inUse})
+	t.points = append(t.points, pointOf(at, r))
+}
+
+func everySecond[T any](list []T) []T {
+	n := 0
+	for i := 0; i < len(list); i += 2 {
+		list[n] = list[i]
+		n++
+	}
+	clear(list[n:])
+	return list[:n]
+}
+
+// sentence begins a text with a capital letter, and ends it with a period.
+func sentence(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[n:], ".") + "."
+}
+
+// pointOf returns what a reading says the resident memory is for.
+func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
+	table := r.Table()
+	sum := func(kinds ...resident.Kind) (n int64) {
+		for _, k := range kinds {
+			n += table.Of(k)
+		}
+		return n
+	}
+	p := heappage.Point{
+		At: at,
+		Go: sum(resident.GoInUse, resident.GoIdle, resident.GoStacks, resident.GoRuntime),
+		C:  sum(resident.CInUse, resident.MallocAll, resident.Unseparated), MallocFree: sum(resident.MallocFree),
+		Mapped: sum(resident.Mapped, resident.Sandbox, resident.SharedMemory, resident.CheapInUse, resident.CheapIdle, resident.CheapRecords),
+	}
+	p.Rest = max(table.Resident-p.Go-p.C-p.MallocFree-p.Mapped, 0)
+	return p
+}
+
+// writePage writes the page. It is called when the program has ended.
+func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site, p *profile.Profile) error {
+	t := r.parts.timeline
+	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Points: t.points}
+	r.parts.reportVerdict(func(label, format string, args ...any) {
+		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the profile", "the flame graph"))
+		if label == "verdict" {
+			page.Verdict = text
+		} else {
+			page.Do = text
+		}
+	})
+	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. At most %s were in use, and %s at the end. The program ran for %v.",
+		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), byteCount(c.Peak), byteCount(c.Live), r.took.Round(10*time.Millisecond))}
+	page.Rate = "Every block was sampled, so the bytes of stacks are exact."
+	if r.rate > 1 {
+		page.Rate = fmt.Sprintf("The bytes of stacks are estimates from %s, one in %s in the mean: at the peak they are off by %s (standard deviation).",
+			figure.Plural(int(c.Samples), "sample"), byteCount(r.rate), byteCount(c.PeakError))
+	}
+	if c.Lost > 0 {
+		page.Rate += fmt.Sprintf(" %s were lost, so the numbers are too small.", figure.Plural(int(c.Lost), "sample"))
+	}
+	for _, s := range sitesInUse(p, moduleOf(r.path), mostSites) {
+		page.Places = append(page.Places, heappage.Place{Name: s.place, By: s.by, Bytes: s.bytes})
+	}
+	for _, m := range t.moments {
+		page.Moments = append(page.Moments, heappage.Moment{At: m.at})
+	}
+	page.Moments = append([]heappage.Moment{{}}, append(page.Moments, heappage.Moment{At: r.took})...)
+	b := process.NewBuilder(r.rate)
+	for i := range sites {
+		s := b.Sample(&sites[i])
+		if s.Value[0] == 0 {
+			continue
+		}
+		stack := heappage.Stack{
+			Library: s.Label["library"][0], Thread: "threads of Go", Allocated: s.Value[1], InUse: s.Value[3], Peak: s.Value[len(s.Value)-1],
+			At: []int64{0},
+		}
+		for _, l := range slices.Backward(s.Location) {
+			for _, line := range slices.Backward(l.Line) {
+				name := line.Function.Name
+				if strings.HasPrefix(name, "[thread ") {
+					stack.Thread = strings.TrimSuffix(strings.TrimPrefix(name, "[thread "), "]")
+				}
+				stack.Frames = append(stack.Frames, figure.Printable(name))
+			}
+		}
+		if !r.program.IsGo && stack.Thread == "threads of Go" {
+			stack.Thread = "the first thread"
+		}
+		for _, m := range t.moments {
+			n := 0.0
+			if at := i - (len(sites) - len(m.inUse)); at >= 0 { // new stacks are put before the others
+				n = m.inUse[at]
+			}
+			stack.At = append(stack.At, int64(max(n, 0)))
+		}
+		stack.At = append(stack.At, stack.InUse)
+		page.Stacks = append(page.Stacks, stack)
+	}
+	slices.SortStableFunc(page.Stacks, func(x, y heappage.Stack) int { return cmp.Compare(y.InUse, x.InUse) })
+	f, err := os.Create(r.page)
+	if err != nil {
+		return err
+	}
+	return errors.Join(page.Write(f), f.Close())
+}

@@ -1,0 +1,99 @@
+//go:build cgo && (amd64 || arm64)
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/resident"
+)
+
+// TestRecordPage records a program, and reads what the page has of it: at the end what was leaked, and moments in order.
+func TestRecordPage(t *testing.T) {
+	t.Parallel()
+	command, out := recordCommandLine(t, nil)
+	page := strings.TrimSuffix(out, ".pb.gz") + ".html"
+	command.Args = []string{"cheap", "record", "-rate=1", "-o=" + page, "--", theRecorded(t), "leak"}
+	text, err := command.CombinedOutput()
+	if code := command.ProcessState.ExitCode(); code != 3 {
+		t.Fatalf("code %d, %v: %s", code, err, text)
+	}
+	if !strings.Contains(string(text), "  page        "+page+"\n") {
+		t.Errorf("the report does not name the page: %s", text)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("there is a profile as well")
+	}
+	html, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindSubmatch(html)
+	if found == nil {
+		t.Fatal("the page has no data")
+	}
+	var data struct {
+		Names  []string
+		Times  []float64
+		Stacks []struct{ F, V, A []int }
+	}
+	if err := json.Unmarshal(found[1], &data); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(data.Times); n < 2 || data.Times[0] != 0 || data.Times[n-1] <= 0 {
+		t.Errorf("the moments are %v", data.Times)
+	}
+	leaked := 0
+	for _, s := range data.Stacks {
+		if len(s.A) != len(data.Times) || s.A[0] != 0 || s.A[len(s.A)-1] != s.V[1] || s.V[0] < s.V[1] {
+			t.Fatalf("a stack has %v at %d moments, of %v", s.A, len(data.Times), s.V)
+		}
+		for _, f := range s.F {
+			if data.Names[f] == "main.leaky" {
+				leaked += s.V[1]
+			}
+		}
+	}
+	if leaked != 1_000_000 {
+		t.Errorf("main.leaky has %d bytes in use, want 1,000,000", leaked)
+	}
+	if !strings.Contains(string(html), "main.leaky") || !strings.Contains(string(html), "<code>") {
+		t.Error("no place is named")
+	}
+}
+
+// TestTimeline keeps at most mostMoments moments of any time, from the first one on, evenly.
+func TestTimeline(t *testing.T) {
+	began := time.Now()
+	line := &timeline{began: began}
+	r := new(resident.Reading)
+	for at := time.Duration(0); at < time.Hour; at += partsEvery {
+		if n := len(line.moments); n > 0 && at-line.moments[n-1].at < max(line.apart, momentsApart) {
+			continue
+		}
+		r.Time = began.Add(at)
+		line.add(r, []float64{float64(at)})
+	}
+	n := len(line.moments)
+	if n > mostMoments || n < mostMoments/2 || len(line.points) != n || line.moments[0].at != 0 {
+		t.Fatalf("%d moments and %d points, from %v on", n, len(line.points), line.moments[0].at)
+	}
+	for i, m := range line.moments {
+		if m.inUse[0] != float64(m.at) || line.points[i].At != m.at {
+			t.Fatalf("moment %d is of %v, with what was in use at %v", i, m.at, time.Duration(m.inUse[0]))
+		}
+		if i > 1 {
+			if gap, first := m.at-line.moments[i-1].at, line.moments[1].at; gap > 2*first || gap < first/2 {
+				t.Errorf("moment %d is %v behind the one before, the first two are %v apart", i, gap, first)
+			}
+		}
+	}
+	if last := line.moments[n-1].at; last < 58*time.Minute {
+		t.Errorf("the last moment is at %v of an hour", last)
+	}
+}

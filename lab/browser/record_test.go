@@ -1,0 +1,115 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recorded is a program of C. It lasts for some moments of a recording.
+const recorded = `
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void *keep[4];
+__attribute__((noinline)) void *early(void) { return memset(malloc(1000000), 1, 1000000); }
+__attribute__((noinline)) void *late(void) { return memset(malloc(500000), 1, 500000); }
+__attribute__((noinline)) void *brief(void) { return memset(malloc(300000), 1, 300000); }
+
+int main(void) {
+	keep[0] = early();
+	usleep(800000);
+	for (int i = 1; i < 4; i++) keep[i] = late();
+	for (int i = 0; i < 10; i++) free(brief());
+	usleep(800000);
+	return 0;
+}
+`
+
+// TestRecord opens the page of a recording: what it says of the end, of what was freed, and of what grew between two
+// moments are the numbers of the program. It is used by the keys, too.
+func TestRecord(t *testing.T) {
+	b := startBrowser(t)
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "prog.c"), []byte(recorded), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("cc", "-g", "-O0", "-o", "prog", "prog.c")
+	build.Dir = folder
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	runCheap(t, folder, "record", "-rate=1", "-o=report.html", "./prog")
+	for _, d := range devices {
+		b.openFile(filepath.Join(folder, "report.html"))
+		b.become(d)
+		b.frames()
+		for _, p := range b.audit().Problems {
+			if !strings.HasSuffix(p, "… is cut") { // a name of the flame graph
+				t.Errorf("%s: %s", d.name, p)
+			}
+		}
+		b.screenshot("record-" + d.name)
+	}
+	text := func(id string) string {
+		return evaluate[string](b, `document.getElementById('`+id+`').textContent`)
+	}
+	set := func(id, value, event string) {
+		evaluate[bool](b, fmt.Sprintf(`(() => {
+			const at = document.getElementById('%s');
+			at.value = %s;
+			at.dispatchEvent(new Event('%s'));
+			return true;
+		})()`, id, value, event))
+	}
+	for what, want := range map[string]string{
+		"end": "2.38 MiB in use at the end.", "temporary": "2.86 MiB allocated and freed again.", "allocated": "5.25 MiB allocated since the program began.",
+	} {
+		if set("what", "'"+what+"'", "change"); text("about") != want {
+			t.Errorf("%s: %q, want %q", what, text("about"), want)
+		}
+	}
+	set("what", "'end'", "change")
+	if set("find", "'LATE'", "input"); text("found") != "Found: 1.43 MiB, 60%, in 1 stack." {
+		t.Errorf("found: %q", text("found"))
+	}
+	set("find", "''", "input")
+	set("group", "'l'", "change")
+	if got := text("sums"); got != "2.38 MiB100%prog" {
+		t.Errorf("by library: %q", got)
+	}
+	set("group", "''", "change")
+	// From a moment before the second half on, only late has grown.
+	set("from", `JSON.parse(document.getElementById('data').textContent).times.findLastIndex(t => t < 0.7)`, "input")
+	if got := text("about"); !strings.HasSuffix(got, " these stacks have grown by 1.43 MiB; others are smaller by 0 bytes.") {
+		t.Errorf("between: %q", got)
+	}
+	if got := text("between"); !strings.Contains(got, " 977 KiB of C were in use, at ") || !strings.HasSuffix(got, " 2.38 MiB.") {
+		t.Errorf("the two moments: %q", got)
+	}
+	const words = `[...document.querySelectorAll('#flame svg text')].map(t => t.textContent).join(' ')`
+	if got := evaluate[string](b, words); !strings.Contains(got, "late") || strings.Contains(got, "early") {
+		t.Errorf("the flame graph has the words %q", got)
+	}
+	keys := func(keys ...string) string {
+		for _, key := range keys {
+			evaluate[bool](b, `document.getElementById('flame').dispatchEvent(new KeyboardEvent('keydown', {key: '`+key+`'}))`)
+		}
+		return text("flame-text")
+	}
+	if got := keys("ArrowDown", "Enter"); !strings.HasSuffix(got, ", 1.43 MiB, 100%") || evaluate[bool](b, `document.getElementById('flame-reset').hidden`) {
+		t.Errorf("after two keys: %q", got)
+	}
+	if got := keys("Escape"); !strings.HasPrefix(got, "The width of a function is its bytes.") {
+		t.Errorf("after Escape: %q", got)
+	}
+	if list := b.complaints(); len(list) > 0 {
+		t.Errorf("the browser complains:\n%s", strings.Join(list, "\n"))
+	}
+}
