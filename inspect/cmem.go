@@ -47,12 +47,14 @@ func (r *statReader) addC(s *snapshot) {
 	}
 }
 
-// allLinks returns links, and that to the profile of the C heap if there is one.
+// allLinks returns links, and those to the C heap if it is counted.
 func allLinks() []link {
 	if !cmemRuns() {
 		return links
 	}
-	return append(links[:len(links):len(links)], link{"cmem", "blocks of C by stack, for go tool pprof", serveCmemProfile})
+	return append(links[:len(links):len(links)], 
+		link{"c.html", "the C heap over time and by stack, as a page", nil},
+		link{"cmem", "blocks of C by stack, for go tool pprof", serveCmemProfile})
 }
 
 // mostSeconds bounds how long a request for a difference takes.

@@ -78,7 +78,7 @@ func TestNoCmem(t *testing.T) {
 		}
 	}
 	h := Handler(Options{})
-	for _, name := range []string{"cmem", "cmem.json", "libraries.txt", "mapped", "mapped.txt"} {
+	for _, name := range []string{"cmem", "cmem.json", "libraries.txt", "mapped", "mapped.txt", "c.html"} {
 		if w := ask(h, "GET", name, nil); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", name, w.Code)
 		}

@@ -68,6 +68,8 @@ type Options struct {
 //	cmem          the profile of the C heap, in a program that imports module cmem; with seconds=30
 //	              in the query, what changes in the C heap from the request on. POST sets the rate of its
 //	              samples to rate=524288, and so turns on a program with CHEAPCMEM=ready
+//	c.html        the C heap over time and by stack, as a page, likewise. Each request for it is a moment,
+//	              which it can be compared with; the last 32 or so are kept
 //	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library
 //	growth.json   the stacks of the C heap that keep growing, as the page shows them, as
 //	              [GrowthFigures]; growth.txt as text
@@ -92,6 +94,7 @@ type handler struct {
 	cross    http.CrossOriginProtection
 	trimming sync.Mutex
 	history  history
+	moments  moments
 	growth   growth
 }
 
@@ -182,6 +185,9 @@ func (h *handler) admits(w http.ResponseWriter, r *http.Request) bool {
 
 // find returns what answers GET of a name.
 func (h *handler) find(name string) http.HandlerFunc {
+	if name == "c.html" {
+		return h.serveCPage
+	}
 	for _, l := range allLinks() {
 		if l.Name == name {
 			return l.serve

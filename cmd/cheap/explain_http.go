@@ -11,7 +11,7 @@ import (
 	"os/signal"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
+	"github.com/cheapgo/cheap/internal/charts"
 )
 
 // serveReport serves the page of a report until an interrupt: the next one, if one has ended the
@@ -29,7 +29,7 @@ func serveReport(ctx context.Context, listener net.Listener, r *explain.Report, 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", page.Policy)
+		w.Header().Set("Content-Security-Policy", charts.Policy)
 		w.Write(text.Bytes())
 	})
 	server := serve(listener, mux)

@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/heappage"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/heappage"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
@@ -85,20 +85,26 @@ func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
 		}
 		return n
 	}
-	p := heappage.Point{
-		At: at,
-		Go: sum(resident.GoInUse, resident.GoIdle, resident.GoStacks, resident.GoRuntime),
-		C:  sum(resident.CInUse, resident.MallocAll, resident.Unseparated), MallocFree: sum(resident.MallocFree),
-		Mapped: sum(resident.Mapped, resident.Sandbox, resident.SharedMemory, resident.CheapInUse, resident.CheapIdle, resident.CheapRecords),
+	n := []int64{
+		sum(resident.CInUse, resident.MallocAll, resident.Unseparated),
+		sum(resident.MallocFree),
+		sum(resident.GoInUse, resident.GoIdle, resident.GoStacks, resident.GoRuntime),
+		sum(resident.Mapped, resident.Sandbox, resident.SharedMemory, resident.CheapInUse, resident.CheapIdle, resident.CheapRecords),
 	}
-	p.Rest = max(table.Resident-p.Go-p.C-p.MallocFree-p.Mapped, 0)
-	return p
+	rest := table.Resident
+	for _, part := range n {
+		rest -= part
+	}
+	return heappage.Point{At: at, Bytes: append(n, max(rest, 0))}
 }
+
+// pageSeries are the numbers of a point.
+var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}}
 
 // writePage writes the page. It is called when the program has ended.
 func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site, p *profile.Profile) error {
 	t := r.parts.timeline
-	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Points: t.points}
+	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
 	r.parts.reportVerdict(func(label, format string, args ...any) {
 		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the profile", "the flame graph"))
 		if label == "verdict" {

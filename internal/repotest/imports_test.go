@@ -37,6 +37,8 @@ var imports = map[string][]string{
 	"internal/procfs":        {},
 	"internal/cxxheader":     {},
 	"internal/figure":        {},
+	"internal/charts":        {},
+	"internal/heappage":      {"internal/charts", "internal/figure"},
 	"internal/census":        {"internal/sizeclass"},
 	"internal/gcwatch":       {"internal/percpu", "internal/race"},
 	"internal/span":          {"internal/gcwatch", "internal/osmem"},

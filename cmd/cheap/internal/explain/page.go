@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
+	"github.com/cheapgo/cheap/internal/charts"
 	"github.com/cheapgo/cheap/internal/figure"
 )
 
@@ -109,9 +109,9 @@ var (
 func (r *Report) Page(w io.Writer, version string) error {
 	v := view{
 		Style:   template.CSS(figure.CSS + pageCSS),
-		Library: template.JS(page.Library()),
-		Script:  template.JS(page.Flame() + flameJS),
-		Report:  r, Project: project, Policy: page.Policy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
+		Library: template.JS(charts.Library()),
+		Script:  template.JS(charts.Flame() + flameJS),
+		Report:  r, Project: project, Policy: charts.Policy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
 		Bars: []bar{
 			newBar("By mechanism", r.Mechanisms, mechanismColors, 1),
 			newBar("By purpose", r.Purposes, purposeColors, 1),

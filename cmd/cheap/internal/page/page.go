@@ -2,7 +2,7 @@
 //
 // The file needs no other file and no network. It contains its style, its script,
 // the figures, and Apache ECharts, which draws the charts in the browser
-// (echarts/README.md says how that file was made). Go decides what is drawn and
+// (package charts). Go decides what is drawn and
 // writes the tables: without JavaScript, only the charts are missing. charts.js
 // decides how the charts look.
 package page
@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/headline"
+	"github.com/cheapgo/cheap/internal/charts"
 	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/result"
 )
@@ -28,20 +29,7 @@ var (
 	pageCSS string
 	//go:embed charts.js
 	chartsJS string
-	//go:embed flame.js
-	flameJS string
-	//go:embed echarts/echarts.min.js
-	echartsJS string
 )
-
-// Library returns the script of Apache ECharts that the pages of this command embed.
-func Library() string { return echartsJS }
-
-// Flame returns the script of flame graphs. It comes behind that of the Library.
-func Flame() string { return flameJS }
-
-// Policy is what pages may load, for the header Content-Security-Policy: nothing but themselves.
-const Policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
@@ -122,7 +110,7 @@ func KindOf(head []byte) Kind {
 func Write(w io.Writer, r *result.Report, kind Kind) error {
 	v := view{
 		Style:   template.CSS(figure.CSS + pageCSS),
-		Library: template.JS(echartsJS),
+		Library: template.JS(charts.Library()),
 		Script:  template.JS(chartsJS),
 		Summary: summary(r.Machine),
 		InShort: cards(r),

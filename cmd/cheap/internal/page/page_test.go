@@ -1,11 +1,9 @@
 package page
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -298,30 +296,6 @@ func TestFormats(t *testing.T) {
 	} {
 		if got := strings.ReplaceAll(tt.got, "\u00a0", " "); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
-		}
-	}
-}
-
-// The library in the page is the one that its licences and its recipe are for.
-func TestLibrary(t *testing.T) {
-	b, err := os.ReadFile("echarts/package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recipe struct{ Dependencies map[string]string }
-	if err := json.Unmarshal(b, &recipe); err != nil {
-		t.Fatal(err)
-	}
-	banner, _, _ := strings.Cut(echartsJS, "*/")
-	if want := "Apache ECharts " + recipe.Dependencies["echarts"] + ","; !strings.Contains(banner, want) {
-		t.Errorf("the library says %q, the recipe %q", banner, want)
-	}
-	if strings.Contains(echartsJS, "</script") || strings.Contains(echartsJS, "<!--") {
-		t.Error("the library ends the script that it is in")
-	}
-	for _, name := range []string{"LICENSE", "NOTICE", "LICENSE-zrender", "LICENSE-d3", "LICENSE-tslib"} {
-		if _, err := os.Stat("echarts/" + name); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cheapgo/cheap/cmd/cheap/internal/page"
+	"github.com/cheapgo/cheap/internal/charts"
 	"github.com/cheapgo/cheap/internal/figure"
 )
 
@@ -40,13 +40,15 @@ var pageTemplate = template.Must(template.New("heap").Funcs(template.FuncMap{
 // A Recording is what the page shows. Bytes and calls are estimates if they come from samples.
 type Recording struct {
 	Program string // its name
-	Version string // of the command
+	Version string // of the command, or ""
 	Verdict string
 	Do      string   // what the verdict says is to be done, or ""
 	Facts   []string // sentences: how much was allocated, how it was sampled
 	Rate    string   // how sure the numbers are
+	Runs    bool     // the program runs on: the end is now, and what was in use at the peak is not known
 
 	Places  []Place
+	Series  []Series // of the points, from below
 	Points  []Point  // in the order of their times
 	Moments []Moment // likewise; the last one is the end
 	Stacks  []Stack
@@ -59,15 +61,16 @@ type Place struct {
 	Bytes int64
 }
 
-// A Point says what the resident memory was for at a moment, in bytes.
-type Point struct {
-	At time.Duration // since the program began
+// A Series is a part of the resident memory over time.
+type Series struct {
+	Name  string
+	Color int // of the style
+}
 
-	Go         int64 // its heap, its stacks, the runtime
-	C          int64 // blocks of malloc in use
-	MallocFree int64 // free inside malloc
-	Mapped     int64 // large mappings that are neither's
-	Rest       int64 // code, files, stacks of threads
+// A Point says what the resident memory was for at a moment.
+type Point struct {
+	At    time.Duration // since the first moment
+	Bytes []int64       // of each series
 }
 
 // A Moment is one at which the bytes in use of all stacks are known. Two of them can be compared.
@@ -159,11 +162,10 @@ type dataOf struct {
 	At      []int64 `json:"a"` // by moment
 }
 
-var series = []seriesOf{{"C, in use", 1}, {"free inside malloc", 4}, {"Go", 0}, {"large mappings", 3}, {"code, files, stacks", 7}}
-
 func (r *Recording) data() data {
-	d := data{Names: []string{}, Of: series, Stacks: []dataOf{}, Times: []float64{}, Points: []float64{}, Series: make([][]int64, len(series))}
-	for i := range d.Series {
+	d := data{Names: []string{}, Of: []seriesOf{}, Stacks: []dataOf{}, Times: []float64{}, Points: []float64{}, Series: make([][]int64, len(r.Series))}
+	for i, of := range r.Series {
+		d.Of = append(d.Of, seriesOf(of))
 		d.Series[i] = []int64{}
 	}
 	index := map[string]int{}
@@ -191,7 +193,7 @@ func (r *Recording) data() data {
 	}
 	for _, p := range r.Points {
 		d.Points = append(d.Points, figure.Round(p.At.Seconds(), 2))
-		for i, n := range []int64{p.C, p.MallocFree, p.Go, p.Mapped, p.Rest} {
+		for i, n := range p.Bytes {
 			d.Series[i] = append(d.Series[i], n)
 		}
 	}
@@ -212,8 +214,8 @@ type view struct {
 // Write writes the page.
 func (r *Recording) Write(w io.Writer) error {
 	v := view{
-		Recording: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(page.Library()), Script: template.JS(page.Flame() + pageJS),
-		Policy: page.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
+		Recording: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(charts.Flame() + pageJS),
+		Policy: charts.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
 		HasBy:     slices.ContainsFunc(r.Places, func(p Place) bool { return p.By != "" }),
 		HasLabels: slices.ContainsFunc(r.Stacks, func(s Stack) bool { return s.Labels != "" }),
 	}

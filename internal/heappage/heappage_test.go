@@ -15,7 +15,8 @@ func recording() *Recording {
 	return &Recording{
 		Program: "a<b>", Verdict: "C grows: <script>alert(1)</script>.", Do: "See f.", Facts: []string{"One & two."}, Rate: "Exact.",
 		Places:  []Place{{Name: "main.f<T> f.go:1", By: "lib.New", Bytes: 3 << 20}},
-		Points:  []Point{{At: 0, Go: 1, C: 2}, {At: time.Second, C: 5 << 20, MallocFree: 1 << 20, Go: 3, Mapped: 4, Rest: 5}},
+		Series:  []Series{{"C", 1}, {"free", 4}, {"Go", 0}},
+		Points:  []Point{{0, []int64{2, 0, 1}}, {time.Second, []int64{5 << 20, 1 << 20, 3}}},
 		Moments: []Moment{{0}, {time.Second}, {2 * time.Second}},
 		Stacks: []Stack{
 			{Frames: []string{"main.main", "</script><script>alert(2)</script>", "operator<"}, Library: "lib&.so", Thread: "threads of Go", Labels: "route=/a", Allocated: 10, InUse: 6, Peak: 8, At: []int64{8, 6}},
@@ -73,7 +74,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(d.Times, d.Points, d.Series)
-	if want := "[0 1 2] [0 1] [[2 5242880] [0 1048576] [1 3] [0 4] [0 5]]"; got != want {
+	if want := "[0 1 2] [0 1] [[2 5242880] [0 1048576] [1 3]]"; got != want {
 		t.Errorf("the data are %s, want %s", got, want)
 	}
 	var stacks []string

@@ -28,10 +28,11 @@
 		temporary: s => s.v[0] - s.v[1],
 		allocated: s => s.v[0],
 	};
+	const end = 'runs' in at('by-stack').dataset ? 'now' : 'at the end';
 	const saying = {
-		end: 'in use at the end',
+		end: 'in use ' + end,
 		peak: 'in use when the C heap held the most',
-		old: 'in use at the end, of what was in use after ' + seconds(times[young] || 0) + ' already: what is younger may still be freed',
+		old: 'in use ' + end + ', of what was in use after ' + seconds(times[young] || 0) + ' already: what is younger may still be freed',
 		temporary: 'allocated and freed again',
 		allocated: 'allocated since the program began',
 	};
