@@ -34,6 +34,7 @@ package cheap
 //	heap_usable.go    GoodSize, UsableSize, Owns
 //	heap_busy.go      what Destroy waits for
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
+//	heap_hollow.go    giving back the free pages of spans that have blocks in use
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what a wrong address is, and the panics for it
 //	heap_damage.go    a free block that was written to, and the panic that says where
@@ -201,6 +202,8 @@ type Heap struct {
 	classes [sizeclass.Count]class
 
 	regions span.Regions // where the spans of the heap are, and have been
+
+	hollowing hollowing
 
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 

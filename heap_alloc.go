@@ -230,6 +230,7 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 		l.empty()
 	}
 	h.reclaim()
+	h.hollowAll()
 	return nil
 }
 

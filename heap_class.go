@@ -14,7 +14,7 @@ import (
 // Summed over the spans of the class, and as long as no free block was written
 // to and none was freed twice at the same time:
 //
-//	carved blocks = NumFree of the spans + blocks in magazines + out
+//	carved blocks = NumFree and NumDropped of the spans + blocks in magazines + out
 //	blocks in use = out − blocks in caches
 type class struct {
 	mu sync.Mutex
@@ -25,6 +25,13 @@ type class struct {
 	// spans is the first of the spans that have blocks to give: blocks that
 	// came back, or blocks that are still to be carved.
 	spans uintptr
+
+	// hollows is the first of the hollow spans that have no block to give but those in the
+	// pages that were given back; see heap_hollow.go.
+	hollows uintptr
+
+	numSorted int64 // the sum of NumFree
+	lookedAt  int64 // what is left of it when all spans were looked at for free pages
 
 	depot // as caches gave them back, for the next cache that needs one
 
@@ -51,7 +58,7 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 			got = cl.takeFull(c)
 		} else {
 			if cl.spans == 0 {
-				if err := cl.grow(h, c); err != nil {
+				if err := cl.find(h, c); err != nil {
 					return 0, 0, magazine{}, err
 				}
 			}
@@ -61,8 +68,11 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 			} else {
 				got = cl.carve(h, s, want)
 			}
-			if s.NumFree == 0 && s.Carved == s.Blocks {
+			if s.NumFree == 0 && s.Made == s.Blocks {
 				cl.unlist(s)
+				if s.Dropped != 0 {
+					cl.listAside(s)
+				}
 			}
 			if got.n == 0 {
 				continue
@@ -91,7 +101,7 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 		b := blockAt(p)
 		if !b.isSorted(p, cl.factor) {
 			h.noteDamage(p)
-			s.Free, s.NumFree = 0, 0
+			cl.loseFree(s)
 			return magazine{}
 		}
 		b.canary ^= sortedBit
@@ -101,14 +111,23 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 			b.setCached(p, 0, stateOf(b.link), cl.factor)
 			s.Free = next
 			s.NumFree -= uint32(taken.n)
+			cl.numSorted -= int64(taken.n)
 			if next == 0 && s.NumFree != 0 {
 				h.noteTwice(taken.list)
-				s.NumFree = 0
+				cl.loseFree(s)
 			}
 			return taken
 		}
 		p = next
 	}
+}
+
+// loseFree loses the free blocks in the list of s.
+//
+//go:norace
+func (cl *class) loseFree(s *span.Span) {
+	cl.numSorted -= int64(s.NumFree)
+	s.Free, s.NumFree = 0, 0
 }
 
 // carve makes at most n new blocks of s, and none that begins behind the page
@@ -134,6 +153,7 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	}
 	// Not before the blocks have their canaries: Free relies on it.
 	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
+	atomic.StoreUint32(&s.Made, s.Carved)
 	return magazine{next, made}
 }
 

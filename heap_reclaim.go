@@ -57,6 +57,7 @@ func Trim() {
 	seizeLocals(everyHeap, anyLocal)
 	for h := range heaps.Range {
 		h.(*Heap).reclaim()
+		h.(*Heap).hollowAll()
 		h.(*Heap).releaseSampled(true)
 	}
 	span.TrimAll()
@@ -71,6 +72,7 @@ func (h *Heap) Trim() {
 	dropStranded()
 	seizeLocals(func(yield func(*Heap) bool) { yield(h) }, anyLocal)
 	h.reclaim()
+	h.hollowAll()
 	h.releaseSampled(true)
 	span.TrimAll()
 	h.mustBeUndamaged(0)
@@ -195,7 +197,7 @@ func (h *Heap) mustConsolidate(cost int64, units int, cl *class) bool {
 		return true
 	}
 	cl.mu.Lock()
-	empty := cl.numFull == 0 && cl.spans == 0
+	empty := cl.numFull == 0 && cl.spans|cl.hollows == 0
 	cl.mu.Unlock()
 	return empty
 }
@@ -231,6 +233,9 @@ func (h *Heap) consolidate(local *cache) {
 	at := held + held/consolidateShare
 	if held < before {
 		at = max(at, before+consolidateLeast) // it may take again what it gave back
+	}
+	if h.hollowSome() {
+		at = min(at, h.account.Held()+hollowStep/2)
 	}
 	h.consolidateAt.Store(at)
 }

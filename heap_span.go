@@ -56,7 +56,7 @@ func (cl *class) forgetAll() {
 	for cl.numFull > 0 {
 		cl.takeFull(uint8(cl.tag))
 	}
-	cl.spans, cl.out = 0, 0
+	cl.spans, cl.hollows, cl.out, cl.numSorted = 0, 0, 0, 0
 }
 
 // releaseFreePages gives the memory of the class's free blocks back to the
@@ -94,7 +94,8 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	if s.Listed {
 		cl.unlist(s)
 	}
-	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
+	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)-droppedBytes(s)
+	cl.numSorted -= int64(s.NumFree)
 	filled := h.checked != nil && h.fillSpan(s)
 	retire(s)
 	if filled {
@@ -111,30 +112,44 @@ func (cl *class) release(h *Heap, s *span.Span) {
 //go:norace
 func retire(s *span.Span) {
 	atomic.StoreUint32(&s.Carved, 0)
-	s.Free, s.NumFree, s.Listed = 0, 0, false
+	atomic.StoreUint32(&s.Made, 0)
+	atomic.StoreUint32(&s.Dropped, 0)
+	atomic.StoreUint32(&s.NumDropped, 0)
+	s.Free, s.NumFree, s.Listed, s.Aside = 0, 0, false, false
 	s.StoreTag(0)
 }
 
-// list puts s at the head of the class's list.
+// list puts s at the head of the list of spans that have blocks to give.
 //
 //go:norace
 func (cl *class) list(s *span.Span) {
-	s.Listed = true
-	s.Prev, s.Next = 0, cl.spans
-	if cl.spans != 0 {
-		span.At(cl.spans).Prev = s.Addr()
-	}
-	cl.spans = s.Addr()
+	s.Aside = false
+	listIn(&cl.spans, s)
 }
 
-// unlist takes s out of the class's list.
+// listIn puts s at the head of a list of the class.
+//
+//go:norace
+func listIn(first *uintptr, s *span.Span) {
+	s.Listed = true
+	s.Prev, s.Next = 0, *first
+	if *first != 0 {
+		span.At(*first).Prev = s.Addr()
+	}
+	*first = s.Addr()
+}
+
+// unlist takes s out of the list of the class that it is in.
 //
 //go:norace
 func (cl *class) unlist(s *span.Span) {
 	s.Listed = false
-	if s.Prev != 0 {
+	switch {
+	case s.Prev != 0:
 		span.At(s.Prev).Next = s.Next
-	} else {
+	case s.Aside:
+		cl.hollows = s.Next
+	default:
 		cl.spans = s.Next
 	}
 	if s.Next != 0 {

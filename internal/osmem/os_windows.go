@@ -90,3 +90,5 @@ func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
 func sysCanMove() bool { return false }
 
 func apart(addr, size uintptr) {}
+
+func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }

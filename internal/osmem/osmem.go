@@ -109,6 +109,17 @@ func Decommit(addr, size uintptr) {
 	counts.decommitted.Add(int64(size))
 }
 
+// Touched returns a bit for each of at most 32 pages at addr: 1 if the page may have contents, 0 if it
+// reads as zero, because it was not written to since it was decommitted.
+func Touched(addr, size uintptr) uint32 {
+	mustBePages("osmem.Touched", addr, size)
+	Must(size <= 32*PageSize, "osmem.Touched", "size", size)
+	if !DropsPages {
+		return ^uint32(0)
+	}
+	return sysTouched(addr, size)
+}
+
 // Revoke makes size bytes at addr reserved again, so that touching them faults. Commit makes
 // them usable, and then their contents are undefined. If keep is true, the system keeps the
 // memory behind them. If Revoke returns an error, the bytes may still be usable.
