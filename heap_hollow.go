@@ -64,7 +64,7 @@ type hollowing struct {
 //
 //go:norace
 func (h *Heap) mayHollow() bool {
-	return h.checked == nil && osmem.DropsPages && osmem.PageSize < span.UnitSize
+	return h.checked == nil && !h.huge && osmem.DropsPages && osmem.PageSize < span.UnitSize
 }
 
 // isCarved is startsBlock, also for hollow spans.

@@ -17,6 +17,9 @@ const DecommitRevokes = runtime.GOOS == "windows"
 // mapping of its own.
 const DropsPages = runtime.GOOS == "linux"
 
+// HasHugePages says whether HugePages does something.
+const HasHugePages = runtime.GOOS == "linux"
+
 func reserve(size, align uintptr) (uintptr, error) { return sysReserve(size, align) }
 func commit(addr, size uintptr) error              { return sysCommit(addr, size) }
 func decommit(addr, size uintptr)                  { sysDecommit(addr, size) }

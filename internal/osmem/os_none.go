@@ -40,3 +40,5 @@ func sysDecommit(addr, size uintptr) {}
 func sysRelease(addr, size uintptr) {}
 
 func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }
+
+func hugePages(addr, size uintptr) {}

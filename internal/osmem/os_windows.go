@@ -92,3 +92,5 @@ func sysCanMove() bool { return false }
 func apart(addr, size uintptr) {}
 
 func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }
+
+func hugePages(addr, size uintptr) {}

@@ -177,7 +177,53 @@ func moveRows() (rows []measure.Row) {
 			Close: func() { _ = h.Destroy() }, // Check has found that no block is live
 		}, nil
 	})
+	for _, huge := range []bool{false, true} {
+		row := measure.Row{Name: "cache-small-pages", Group: "cache", N: 4 << 30 / cacheValue, Apart: true, Keeps: true}
+		if huge {
+			row.Name, row.Versus, row.CPUVersus = "cache-huge-pages", row.Name, []string{row.Name}
+		}
+		row.Open = func(int) (measure.Work, error) { return cache(huge) }
+		rows = append(rows, row)
+	}
 	return rows
+}
+
+const cacheValue = 600 // bytes
+
+// cache is reads of random values of a cache that has as many as a round has operations. The first
+// round of that number makes it.
+func cache(huge bool) (measure.Work, error) {
+	h, err := cheap.NewHeap(cheap.HeapOptions{HugePages: huge})
+	if err != nil {
+		return measure.Work{}, err
+	}
+	var values []uintptr
+	rng, read := rand.New(rand.NewPCG(8, 9)), 0
+	value := func(i int) []byte { return unsafe.Slice((*byte)(cheap.Pointer(values[i])), cacheValue) } // it has as many
+	return measure.Work{
+		Run: func(n int) {
+			for len(values) < n {
+				p := h.Malloc(cacheValue)
+				if p == nil {
+					return
+				}
+				values = append(values, uintptr(p))
+				clear(value(len(values) - 1))
+				*(*uint64)(p) = uint64(len(values))
+			}
+			read = 0
+			var to [cacheValue]byte
+			for range n {
+				i := rng.IntN(len(values))
+				copy(to[:], value(i))
+				if *(*uint64)(unsafe.Pointer(&to)) == uint64(i+1) {
+					read++
+				}
+			}
+		},
+		Check: func(n int) error { return allDone(read, n) },
+		Close: func() { _ = h.DestroyAll() },
+	}, nil
 }
 
 // sparse is cside.Sparse on a Heap.

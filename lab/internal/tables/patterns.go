@@ -25,6 +25,7 @@ func Patterns() measure.Table {
 				"Resize: a block of 5, 20 or 40 KiB, or 10 MiB, is allocated, resized to twice, and freed; steps-1m resizes one in steps of 64 bytes to 1 MiB. " +
 				"Churn: 1,024 blocks of 33 kB, or of 32 to 64 KiB, are replaced in random order; aligned-64k those of 100 bytes, aligned to 64 KiB. " +
 				"Sparse: two million blocks of 256 bytes are allocated, 49 of 50 freed at random, and a million of 320 bytes allocated. " +
+				"Cache: values of 600 bytes, 4 GiB together, are read at random, in a Heap without and with HugePages. " +
 				"native is C's malloc called from a loop in C, libc the same malloc called from Go. No source has figures.",
 			Unit:  "block",
 			Chart: result.Bars,
