@@ -26,6 +26,11 @@ type class struct {
 	// came back, or blocks that are still to be carved.
 	spans uintptr
 
+	depot // as caches gave them back, for the next cache that needs one
+
+	out     int64  // blocks given to caches and callers, less those that came back
+	mallocs uint64 // calls of Malloc that were served past a cache
+
 	// hollows is the first of the hollow spans that have no block to give but those in the
 	// pages that were given back; see heap_hollow.go.
 	hollows uintptr
@@ -33,12 +38,7 @@ type class struct {
 	numSorted int64 // the sum of NumFree
 	lookedAt  int64 // what is left of it when all spans were looked at for free pages
 
-	depot // as caches gave them back, for the next cache that needs one
-
-	out     int64  // blocks given to caches and callers, less those that came back
-	mallocs uint64 // calls of Malloc that were served past a cache
-
-	_ [48]byte // two classes do not share a cache line
+	_ [24]byte // two classes do not share a cache line
 }
 
 // get returns a block, its state, and more blocks for a cache: about want in all. They are a
