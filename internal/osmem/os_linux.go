@@ -1,6 +1,8 @@
 package osmem
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"runtime"
 	"strconv"
 	"strings"
@@ -22,7 +24,7 @@ func sysDecommit(addr, size uintptr) {
 // A page that was swapped out is taken for one without contents, as mincore says no more of it. An
 // emulator of a processor with larger pages writes a byte for each page of the machine; then all
 // pages are taken for touched, as they are if the call fails.
-func sysTouched(addr, size uintptr) (bits uint32) {
+func sysTouched(addr, size uintptr) (touched uint32) {
 	const unwritten = 0x80
 	var in [33]byte
 	n := size / PageSize
@@ -31,9 +33,31 @@ func sysTouched(addr, size uintptr) (bits uint32) {
 		return ^uint32(0)
 	}
 	for i, b := range in[:n] {
-		bits |= uint32(b&1) << i
+		touched |= uint32(b&1) << i
 	}
-	return bits
+	return touched
+}
+
+// sysResident asks for up to 512 pages at a time, 2 MiB of 4 KiB.
+func sysResident(addr, size uintptr) (n int) {
+	const unwritten, most = 0x80, 512
+	var in [most + 1]byte
+	for end := addr + size; addr < end; {
+		pages := min((end-addr)/PageSize, most)
+		in[pages] = unwritten
+		if _, _, errno := unix.RawSyscall(unix.SYS_MINCORE, addr, pages*PageSize, uintptr(unsafe.Pointer(&in))); errno != 0 || in[pages] != unwritten {
+			return int(size / PageSize)
+		}
+		i := uintptr(0)
+		for ; i+8 <= pages; i += 8 {
+			n += bits.OnesCount64(binary.NativeEndian.Uint64(in[i:]) & 0x0101010101010101)
+		}
+		for ; i < pages; i++ {
+			n += int(in[i] & 1)
+		}
+		addr += pages * PageSize
+	}
+	return n
 }
 
 func mapSparse(size uintptr) (uintptr, error) {

@@ -94,3 +94,5 @@ func apart(addr, size uintptr) {}
 func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }
 
 func hugePages(addr, size uintptr) {}
+
+func sysResident(addr, size uintptr) int { return int(size / PageSize) }
