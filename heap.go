@@ -67,7 +67,7 @@ package cheap
 // A cache is touched by the goroutine that is pinned to its P, or by the goroutine
 // that took it with percpu.Table.Seize, which waits until no goroutine is pinned to
 // it. Locks are taken in this order: Heap.seize, Heap.large.mu, class.mu, the locks
-// of package span. No lock is held while pinned, and no goroutine pins itself while
+// of package span; Heap.hollowing.mu comes before class.mu. No lock is held while pinned, and no goroutine pins itself while
 // it holds a lock other than seize.
 //
 // A pinned section does not panic. If one of its checks fails, the slow path, which

@@ -49,9 +49,10 @@ func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 
 // Trim releases all idle memory to the operating system: it empties the caches of all
 // heaps, and then releases all memory that holds no block. Without Trim the same happens
-// some time after memory becomes idle; see [SetDecay]. If a goroutine is in a method of a
-// Local at this moment, the Local keeps its cache, and empties it when it next runs out of
-// blocks or of room.
+// some time after memory becomes idle; see [SetDecay]. On Linux Trim also releases pages
+// between blocks that are in use, where they are more than a few. If a goroutine is in a
+// method of a Local at this moment, the Local keeps its cache, and empties it when it next
+// runs out of blocks or of room.
 func Trim() {
 	dropStranded()
 	seizeLocals(everyHeap, anyLocal)
