@@ -175,10 +175,10 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 	n := uint64(first.cycles)
 	walked := false
 	start := time.Now()
-	moved, last := start, int64(-1)
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+	still, last := stillness{since: start}, int64(-1)
+	for pause := 20 * time.Microsecond; ; pause = min(2*pause, lookEach) {
 		if !walked && gcwatch.Walked(n) {
-			walked, moved = true, time.Now()
+			walked, still = true, stillness{since: time.Now()}
 			first = r.read() // with all cleanups that the sweep has queued
 		}
 		now := r.read()
@@ -188,9 +188,9 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 		}
 		left := first.queued - now.executed + queued
 		if left != last || gcwatch.Walking() {
-			moved, last = time.Now(), left
+			still, last = stillness{since: time.Now()}, left
 		}
-		if time.Since(moved) > most.stuck {
+		if still.longer(most.stuck, time.Now()) {
 			return queued, false
 		}
 		if time.Since(start) > most.drain {
@@ -203,6 +203,24 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 		time.Sleep(pause)
 	}
 }
+
+// A stillness is the time in which no release has ended.
+type stillness struct {
+	since time.Time
+	looks int // how often a drain has looked since
+}
+
+// longer is called at each look. It reports whether the stillness has been longer than d, and a drain has had
+// half of the looks that it makes in that time on a machine with nothing else to do. With fewer it is the
+// machine that has no time, and not the releases that are stuck: beside 16 busy processes a server was taken
+// for one that is stuck, and killed, because waits at the bound are short then.
+func (s *stillness) longer(d time.Duration, now time.Time) bool {
+	s.looks++
+	return now.Sub(s.since) > d && s.looks > int(d/(2*lookEach))
+}
+
+// lookEach is the longest time from one look of a drain to the next, if the machine is not busy.
+const lookEach = time.Millisecond
 
 // soon is how long a drain waits for the runtime's report that a sweep is over.
 const soon = 200 * time.Microsecond

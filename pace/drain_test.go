@@ -58,6 +58,24 @@ func TestDrainWaitsForWalk(t *testing.T) {
 	})
 }
 
+// TestStillness has a drain look while no release ends, on a machine that is not busy and on one that is.
+func TestStillness(t *testing.T) {
+	const d = 200 * time.Millisecond
+	for _, row := range []struct {
+		each time.Duration // from look to look
+		want int           // the first look at which the drain gives up
+	}{{time.Millisecond, 201}, {2 * time.Millisecond, 101}, {20 * time.Millisecond, 101}, {d, 101}} {
+		begin := time.Now()
+		s, looks := stillness{since: begin}, 1
+		for !s.longer(d, begin.Add(time.Duration(looks)*row.each)) {
+			looks++
+		}
+		if looks != row.want {
+			t.Errorf("a look each %v: %d, want %d", row.each, looks, row.want)
+		}
+	}
+}
+
 // TestNotInVain ends collections for requests at a limit. Those that have freed bytes are
 // not in vain, even if others have taken as many meanwhile, and those that have freed none
 // are, in the end.

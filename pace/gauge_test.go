@@ -2,6 +2,9 @@ package pace
 
 import (
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,15 +53,15 @@ func TestGauge(t *testing.T) {
 	}
 	// look is how a process goes on that is calm: the excess is the least.
 	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.read(r) }
-	slack := min(account.Process.LargestCharge(), limit/8) + limit/32
+	largest := min(account.Process.LargestCharge(), limit/8)
 	look()
-	near("room at the start", g.room, aim-38*mib-slack+2*mib)
+	near("room at the start", g.room, aim-38*mib-largest-g.slack+2*mib)
 
 	// Declared, and resident.
 	told.Charge(100 * mib)
 	u.used += 100 * mib
 	look()
-	near("room when 100 MiB have come", g.room, aim-138*mib-slack+2*mib)
+	near("room when 100 MiB have come", g.room, aim-138*mib-largest-g.slack+2*mib)
 	near("free in malloc", g.unused, 3*mib)
 
 	// 60 MiB are released: malloc keeps them, and the kernel counts them still.
@@ -68,7 +71,7 @@ func TestGauge(t *testing.T) {
 	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
 	look()
 	near("free in malloc after a release", g.unused, 63*mib)
-	near("room after a release", g.room, aim-138*mib-slack+47*mib)
+	near("room after a release", g.room, aim-138*mib-largest-g.slack+47*mib)
 
 	// They are used again.
 	told.Charge(60 * mib)
@@ -79,17 +82,17 @@ func TestGauge(t *testing.T) {
 	// be what malloc has free.
 	u.used += 300 * mib
 	look()
-	near("room beside others", g.room, aim-438*mib-slack+47*mib)
+	near("room beside others", g.room, aim-438*mib-largest-g.slack+47*mib)
 	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
-	near("room beside others, when that is known", g.room, aim-438*mib-slack+2*mib)
+	near("room beside others, when that is known", g.room, aim-438*mib-largest-g.slack+2*mib)
 	u.used -= 300 * mib
 
 	// Nobody has written what malloc has handed out: it will be used.
 	u.used, g.at.used = 38*mib, 38*mib
 	note(g, sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
 	look()
-	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-int64(span.Idle())-(account.Process.Held()-account.Process.HeldDeclared()))
+	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-int64(span.Idle())-(account.Process.Held()-account.Process.HeldDeclared())-g.slack)
 	if g.limit != limit {
 		t.Errorf("the limit is %d", g.limit)
 	}
@@ -167,22 +170,105 @@ func TestScaleUnderLargeLimit(t *testing.T) {
 	}
 }
 
-// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free.
+// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free, or what is free is
+// malloc's and not left.
 func TestRoomy(t *testing.T) {
 	for _, row := range []struct {
-		metered, roomy bool
-		room           int64
+		metered          bool
+		room, left, want int64
 	}{
-		{true, true, 300 * mib}, {true, false, 256 * mib}, {true, false, -mib}, {false, false, 300 * mib},
+		{true, 300 * mib, 500 * mib, 7*mib + 150*mib},
+		{true, 300 * mib, 20 * mib, 7*mib + 20*mib},
+		{true, 300 * mib, 0, 7 * mib},
+		{true, 256 * mib, 500 * mib, 0},
+		{true, -mib, 500 * mib, 0},
+		{false, 300 * mib, 500 * mib, 0},
 	} {
-		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room}}
+		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room, used: 1<<30 - 50*mib - row.left, slack: 50 * mib, scale: 1}}
 		p.metered.Store(row.metered)
-		want := int64(0)
-		if row.roomy {
-			want = 7*mib + row.room/2
+		if got := p.roomy(7*mib, account.Process.Held()+row.room); got != row.want {
+			t.Errorf("%+v: %d", row, got)
 		}
-		if got := p.roomy(7*mib, account.Process.Held()+row.room); got != want {
-			t.Errorf("%+v: %d, want %d", row, got, want)
+	}
+}
+
+// TestSlack has goroutines each of which may have allocated a resource that nobody has declared yet.
+func TestSlack(t *testing.T) {
+	for range 100 {
+		account.Process.ChargeReclaimable(4 * mib)
+		account.Process.UnchargeReclaimable(4 * mib)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	var u fakeUsage
+	g, r := newGauge(&u, 0, 0)
+	for _, n := range []int{0, 10, 1000} {
+		for range n {
+			go func() { <-over }()
+		}
+		g.read(r)
+		want := min(max(int64(runtime.NumGoroutine())*account.Process.MeanCharge(), g.excess), g.limit/4)
+		if g.slack != want || n == 10 && g.slack <= g.excess || n == 1000 && g.slack != g.limit/4 {
+			t.Errorf("%d goroutines, %d bytes each: %d, want %d", runtime.NumGoroutine(), account.Process.MeanCharge(), g.slack, want)
+		}
+	}
+	g.usages[0] = &fakeUsage{g.used, 100 << 30} // so that a quarter of the limit is more
+	g.read(r)
+	was := g.slack
+	account.Process.Reserve(500 * mib)
+	defer account.Process.Reserve(-500 * mib)
+	if g.read(r); g.slack != max(was-500*mib, g.excess) {
+		t.Errorf("with 500 MiB in rooms: %d, before %d", g.slack, was)
+	}
+}
+
+// TestTwoUsages has two usages take turns in which leaves least room: nothing has changed then.
+func TestTwoUsages(t *testing.T) {
+	const limit = 1 << 40 // so that what the test takes by itself is little
+	one, other := &fakeUsage{limit / 4, limit}, &fakeUsage{limit, 2 * limit}
+	g, r := newGauge(&fakeUsage{}, 0, 0)
+	g.usages = []usage{one, other}
+	note(g, sample{all: 1 << 40, resident: 1 << 40, ok: true}, r, false)
+	unused := g.unused
+	for i, step := range []struct {
+		used, other int64
+		by          usage
+		stale       bool
+	}{
+		{limit / 4, limit, one, false},
+		{limit / 4, 2 * limit, other, false},
+		{limit / 4, limit, one, false},
+		{limit / 2, limit, one, true},
+		{limit / 2, 2 * limit, other, false},
+		{limit / 4, limit, one, false},
+	} {
+		one.used, other.used = step.used, step.other
+		if g.read(r); g.by != step.by || g.stale() != step.stale || step.by == other && g.unused > unused+limit/64 {
+			t.Errorf("step %d: stale %v, %d unused; %+v", i, g.stale(), g.unused, g)
+		}
+	}
+}
+
+// TestScaleFalls has malloc read in the middle of a release that is not counted yet. The scale falls by an
+// eighth, and rises at once.
+func TestScaleFalls(t *testing.T) {
+	told := account.Process.Open(account.Options{Name: "declared", Declared: true, Quick: true, Live: func() (int64, int64) { return 0, 0 }})
+	defer told.Close()
+	defer account.Process.SetScale(1)
+	told.Charge(1000 * mib)
+	defer told.Uncharge(1000 * mib)
+	var u fakeUsage
+	g, r := newGauge(&u, 0, 0)
+	g.undeclared = 0
+	real := account.Process.HeldDeclared()
+	for i, step := range []struct {
+		used  int64
+		least float64
+		most  float64
+	}{{real, 1, 1}, {real / 3, 0.875, 0.875}, {real / 3, 0.75, 0.77}, {real, 1, 1}, {2 * real, 2, 2}, {real, 1.75, 1.75}} {
+		note(g, sample{all: 1 << 40, resident: u.used, used: step.used, ok: true}, r, false)
+		if g.scale < step.least || g.scale > step.most {
+			t.Errorf("step %d: %.3f", i, g.scale)
 		}
 	}
 }
@@ -213,12 +299,44 @@ func TestLimitStale(t *testing.T) {
 	}
 }
 
+// TestWaitForLook has a goroutine hold the lock of a look. Others pass until they have taken what was left, or
+// are at the bound, and then wait for that look.
+func TestWaitForLook(t *testing.T) {
+	_, ever := account.Process.Reclaimable()
+	for _, row := range []struct {
+		bound, most int64
+		waits       bool
+	}{{noBound, noBound, false}, {noBound, ever, true}, {-1, noBound, true}} {
+		p := new(pacer)
+		p.bound.Store(row.bound)
+		p.takenMost.Store(row.most)
+		p.mu.Lock()
+		var done, locked atomic.Bool
+		var over sync.WaitGroup
+		over.Go(func() {
+			locked.Store(p.lock())
+			done.Store(true)
+		})
+		if row.waits {
+			waitIn(t, "pace.(*pacer).lock", done.Load)
+			if done.Load() {
+				t.Errorf("%+v: the goroutine has not waited", row)
+			}
+			p.mu.Unlock()
+		}
+		over.Wait()
+		if locked.Load() != row.waits {
+			t.Errorf("%+v: locked %v", row, locked.Load())
+		}
+	}
+}
+
 // TestLeft has the kernel's number near the limit: what may be taken at once is what is left, whatever is free.
 func TestLeft(t *testing.T) {
-	for _, row := range []struct{ limit, used, excess, want int64 }{
+	for _, row := range []struct{ limit, used, slack, want int64 }{
 		{100, 60, 10, 30}, {100, 95, 3, 2}, {100, 99, 3, 0}, {100, 120, 0, 0},
 	} {
-		g := &gauge{limit: row.limit, used: row.used, excess: row.excess, unused: 50, room: 40}
+		g := &gauge{limit: row.limit, used: row.used, slack: row.slack, unused: 50, room: 40}
 		if got := g.left(); got != row.want {
 			t.Errorf("%+v: %d", row, got)
 		}

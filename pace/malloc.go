@@ -23,8 +23,9 @@ type sample struct {
 //
 // Meanwhile other goroutines allocate and declare, and releases run. Of the declared bytes before and after
 // that the sample has the smaller number, so the scale, which is used bytes for each declared one, may be too
-// large, and room too small, until the next sample. A scale that is too small lets a program without sizes
-// make twice as many images as there is room for.
+// large, and room too small, until the next sample. A scale that is too small lets a program make several times
+// as many images as there is room for: releases are counted after C has freed, so in the middle of a large one
+// malloc has a third in use of what is declared. So a scale falls by an eighth at each sample at most.
 func takeSample(r *reader) (s sample) {
 	begin := time.Now()
 	before := momentOf(r.read())
@@ -62,7 +63,7 @@ func (p *pacer) firstSample(s sample, r reading) {
 func (g *gauge) set(s sample, r reading, first bool) {
 	g.read(r)
 	now := s.at
-	now.used = g.used
+	now.by, now.used = g.by, g.used
 	if first {
 		g.scale, g.known = 1, false
 		account.Process.SetScale(max(1, min(unknownScale, unknownMost/max(g.limit, 1))))
@@ -80,6 +81,9 @@ func (g *gauge) set(s sample, r reading, first bool) {
 		real, least = s.used-g.undeclared, leastScale
 	}
 	if enough := g.enough(); g.limit > 0 && max(now.declared, real) > enough && now.declared > enough/128 {
+		if g.known {
+			least = max(least, g.scale-g.scale/8) // see takeSample
+		}
 		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.declared, 1)), mostScale))
 		g.known = true
 		account.Process.SetScale(int64(g.scale))
@@ -96,8 +100,9 @@ func (g *gauge) set(s sample, r reading, first bool) {
 }
 
 // stale reports whether so much has changed since the last sample that the next one may say something else.
+// The caller has called read.
 func (g *gauge) stale() bool {
-	return abs(g.used-g.at.used) > g.limit/64 || abs(g.real(account.Process.HeldDeclared()-g.at.declared)) > g.limit/64
+	return abs(g.grown(g.last.since(g.at))) > g.limit/64 || abs(g.real(account.Process.HeldDeclared()-g.at.declared)) > g.limit/64
 }
 
 // A mallocTask is what is to be done with malloc.
@@ -109,18 +114,21 @@ const (
 	trimTask            // have malloc give free memory back, and read it then
 )
 
-// mallocTask returns what is to be done with malloc: readTask if there is little room, and trimTask if less
-// than 1/tight of the limit is left. The caller holds p.mu, and has called gauge.read.
+// mallocTask returns what is to be done with malloc: trimTask if less than 1/tight of the limit is left, or
+// requests wait for room, and else readTask if there is little room. A look takes microseconds and is nearly
+// always allowed: if it came first, malloc would hardly ever give memory back. The caller holds p.mu, and has
+// called gauge.read.
 func (p *pacer) mallocTask() mallocTask {
 	g := &p.gauge
-	narrow := g.used > g.limit-g.limit/tight || account.Process.Contended()
-	learn := !g.known && max(g.used-g.at.used, account.Process.HeldDeclared()) > g.enough()
+	near, contended := g.used > g.limit-g.limit/tight, account.Process.Contended()
+	narrow := near || contended
+	learn := !g.known && max(g.last.since(g.at).used, account.Process.HeldDeclared()) > g.enough()
 	switch {
 	case g.limit == 0 || !narrow && !learn && g.room > g.limit/4:
+	case (near || contended && g.trimmed.rested(contendedEach)) && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() && account.Process.Malloc() != nil:
+		return trimTask
 	case g.sampled.allowed(), narrow && !time.Now().Before(g.early) && g.stale():
 		return readTask
-	case narrow && g.unused > max(g.limit/64, 1<<20) && g.trimmed.allowed() && account.Process.Malloc() != nil:
-		return trimTask
 	}
 	return noTask
 }
@@ -185,8 +193,15 @@ func (p *pacer) awaitMalloc() {
 	}
 }
 
-// When less than 1/tight of the limit is left, malloc gives memory back.
-const tight = 8
+const (
+	// When less than 1/tight of the limit is left, malloc gives memory back.
+	tight = 8
+
+	// For requests that wait where more is left, malloc gives memory back so often at most. They wait for a
+	// second, and memory that is in use again at once costs page faults: with a pause of 5 ms they took a
+	// third of the requests of a server.
+	contendedEach = 100 * time.Millisecond
+)
 
 // A backoff says from when on a step may be tried again. Its pause doubles while the step brings nothing.
 type backoff struct {
@@ -195,6 +210,9 @@ type backoff struct {
 }
 
 func (b *backoff) allowed() bool { return !time.Now().Before(b.next) }
+
+// rested reports whether the step has been allowed for d.
+func (b *backoff) rested(d time.Duration) bool { return time.Since(b.next) > d }
 
 const (
 	backoffLeast = 5 * time.Millisecond

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +132,7 @@ func TestMallocTask(t *testing.T) {
 		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, limit / 32, true, false, noTask},
 		{"the scale is not known", limit / 2, limit / 3, 0, limit / 2, false, true, readTask},
 		{"next to none", limit - limit/16, limit / 5, limit / 4, 0, true, false, trimTask},
+		{"next to none, and malloc may be read", limit - limit/16, limit / 5, limit / 4, limit / 32, true, true, trimTask},
 		{"next to none, nothing is free", limit - limit/16, limit / 5, mib, 0, true, false, noTask},
 		{"next to none, and much has changed", limit - limit/16, limit / 5, mib, limit / 32, true, false, readTask},
 		{"next to none, and much has come back", limit - limit/16, limit / 5, mib, -limit / 32, true, false, readTask},
@@ -138,7 +140,9 @@ func TestMallocTask(t *testing.T) {
 		p := new(pacer)
 		g := &p.gauge
 		g.limit, g.used, g.room, g.unused, g.known = limit, row.used, row.room, row.unused, row.known
-		g.at.used, g.at.declared, g.scale = row.used-row.changed, account.Process.HeldDeclared(), 1
+		g.by = new(fakeUsage)
+		g.at = moment{by: g.by, used: row.used - row.changed, declared: account.Process.HeldDeclared()}
+		g.last, g.scale = moment{by: g.by, used: row.used}, 1
 		if !row.read {
 			g.sampled.next = time.Now().Add(time.Hour)
 		}
@@ -154,10 +158,64 @@ func TestMallocTask(t *testing.T) {
 		}
 	}
 	p := new(pacer)
-	p.gauge = gauge{limit: limit, used: limit - limit/16, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
+	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit - limit/16, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
 	p.gauge.sampled.next, p.gauge.trimmed.next = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 	if got := p.mallocTask(); got != noTask {
 		t.Errorf("malloc has given memory back just now: task %d", got)
+	}
+}
+
+// A line is a Pacer with which requests wait until it is closed.
+type line chan struct{}
+
+func (line) Pressure() {}
+
+func (line) Check() {}
+
+func (line) Reclaim(int64, int, bool) error { return nil }
+
+func (l line) Wait(context.Context, int64, bool, func() bool) error {
+	<-l
+	return nil
+}
+
+// TestTrimForRequests has a request wait while malloc has much free and the limit is not near. Malloc gives
+// memory back for it, but not often.
+func TestTrimForRequests(t *testing.T) {
+	withMalloc(t, fakeMalloc{func(string) {}}, nil)
+	const limit = 1 << 30
+	p := new(pacer)
+	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit / 2, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
+	p.gauge.sampled.next = time.Now().Add(time.Hour)
+	requests := make(line)
+	account.Process.SetPacer(requests)
+	defer account.Process.SetPacer(nil)
+	over := make(chan error)
+	go func() { over <- account.Process.Wait(t.Context(), 1, true, nil) }()
+	testwait.Until(t, "a request to wait", account.Process.Contended)
+	if got := p.mallocTask(); got != trimTask {
+		t.Errorf("task %d, want that malloc gives memory back", got)
+	}
+	if p.gauge.trimmed.next = time.Now().Add(time.Hour); p.mallocTask() != noTask {
+		t.Error("malloc has given memory back just now")
+	}
+	close(requests)
+	<-over
+	if p.gauge.trimmed = (backoff{}); p.mallocTask() != noTask {
+		t.Error("no request waits")
+	}
+}
+
+// TestRested has a step that was allowed for a while.
+func TestRested(t *testing.T) {
+	for _, row := range []struct {
+		next time.Duration
+		want bool
+	}{{-time.Hour, true}, {0, false}, {time.Hour, false}} {
+		b := backoff{next: time.Now().Add(row.next)}
+		if got := b.rested(time.Minute); got != row.want {
+			t.Errorf("allowed from %v on: %v", row.next, got)
+		}
 	}
 }
 

@@ -82,14 +82,15 @@ func (p *pacer) Check() {
 }
 
 // lock locks p.mu for setBounds. If another goroutine holds p.mu, it sets the bounds already, so lock
-// returns false. At the bound lock waits for that goroutine, which may have lost its processor: until
-// it goes on it is not known whether a collection is due.
+// returns false. At the bound, and when all was taken that was left at the last look, lock waits for that
+// goroutine, which may have lost its processor: until it goes on it is not known whether a collection is due,
+// nor what is left. On a busy machine that may take 200 ms.
 func (p *pacer) lock() bool {
 	if p.mu.TryLock() {
 		return true
 	}
-	reclaimable, _ := account.Process.Reclaimable()
-	if reclaimable < p.bound.Load() || !mayWait() {
+	reclaimable, ever := account.Process.Reclaimable()
+	if reclaimable < p.bound.Load() && ever < p.takenMost.Load() || !mayWait() {
 		return false
 	}
 	p.mu.Lock()
@@ -250,8 +251,10 @@ func (p *pacer) setBounds(r reading) {
 	p.bound.Store(bound)
 	p.heldAt.Store(heldAt)
 	p.takenAt.Store(noBound)
+	p.takenMost.Store(noBound)
 	if p.metered.Load() && ceiling != noBound {
 		p.takenAt.Store(ever + 2*(heldAt-account.Process.Held()))
+		p.takenMost.Store(ever + p.gauge.declared(p.gauge.left()))
 	}
 	reclaimableAt := next(reclaimable, at)
 	if p.busy() {
@@ -266,14 +269,14 @@ func (p *pacer) setBounds(r reading) {
 }
 
 // roomy returns the number of reclaimable bytes up to which goroutines need not wait although it is above
-// baseline.bound: while a quarter of the limit is free, that is half of what may be held. In a container that
-// is much larger than what the program needs, waits for collections cost a program with many small resources
-// a fifth of its requests. The caller holds p.mu.
+// baseline.bound: while a quarter of the limit is free, that is half of what may be held, but no more than is
+// left if malloc uses nothing again. In a container that is much larger than what the program needs, waits
+// for collections cost a program with many small resources a fifth of its requests. The caller holds p.mu.
 func (p *pacer) roomy(reclaimable, ceiling int64) int64 {
 	if !p.metered.Load() || p.gauge.room <= p.gauge.limit/4 {
 		return 0
 	}
-	return reclaimable + (ceiling-account.Process.Held())/2
+	return reclaimable + min(p.gauge.declared(p.gauge.left()), (ceiling-account.Process.Held())/2)
 }
 
 // lead returns the most bytes that came during one of the last collections. Where the kernel would

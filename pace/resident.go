@@ -15,12 +15,13 @@ import (
 // estimates, and memory that is free in malloc is resident, and in no account. So while there is a limit
 // the goroutine guard reads both, and translates one into the other:
 //
-//	room      = 0.95 * limit - used - the largest object - excess + 3/4 * usable in malloc - Rooms
-//	room     <= 0.95 * limit - base - what Go needs - what heaps hold - what malloc has handed out
+//	room      = 0.95 * limit - used - the largest object - slack + 3/4 * usable in malloc - Rooms
+//	room     <= 0.95 * limit - base - what Go needs - what heaps hold - what malloc has handed out - slack
 //	scale     = used bytes for each declared byte
 //	ceiling   = held + room/scale
 //
-// room is how many more bytes the process may use, and ceiling how many accounts may hold. Usable is what is
+// room is how many more bytes the process may use, and ceiling how many accounts may hold. slack is one mean
+// object for each goroutine, which may have allocated it and not declared it yet. Usable is what is
 // free in malloc, less what malloc has taken from the system lately although so much was free: that is in
 // pieces that are too small, or in the arena of other threads. The second line counts pages that are handed
 // out and not yet resident: they become resident when they are written.
@@ -58,6 +59,11 @@ type gauge struct {
 	// goroutines allocate before they declare. On a busy machine more of them are between the two.
 	excess int64
 
+	// What may come before all goroutines wait: each may have allocated a mean resource that it has not declared
+	// yet, unless it has reserved room. excess, if that is more; a quarter of the limit at most, because
+	// most goroutines may own nothing.
+	slack int64
+
 	unused int64 // resident bytes that are free in malloc, as read estimates
 	stuck  int64 // the part of unused that malloc does not use again, as far as is known
 
@@ -79,7 +85,8 @@ type gauge struct {
 
 // A moment is what room compares with a later one.
 type moment struct {
-	used      int64 // by the usage
+	by        usage // nil if used is not set
+	used      int64 // by that usage
 	anonymous int64 // resident bytes of the process that are not of files
 	files     int64 // those that are
 	goBytes   int64 // bytes of the Go runtime
@@ -111,7 +118,7 @@ func (g *gauge) enough() int64 { return min(g.limit/32, 8<<20) }
 // now returns a moment. The caller holds p.mu.
 func (g *gauge) now(r reading) moment {
 	m := momentOf(r)
-	m.used = g.used
+	m.by, m.used = g.by, g.used
 	return m
 }
 
@@ -121,8 +128,14 @@ func momentOf(r reading) moment {
 	return moment{anonymous: anonymousBytes(), files: fileBytes(), goBytes: r.total, heaps: held - declared + int64(span.Idle()), declared: declared}
 }
 
+// since returns the difference of two moments. If they are by two usages, which count from different numbers
+// on, used is by how much the process has grown.
 func (m moment) since(was moment) moment {
-	return moment{m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goBytes - was.goBytes, m.heaps - was.heaps, m.declared - was.declared}
+	d := moment{m.by, m.used - was.used, m.anonymous - was.anonymous, m.files - was.files, m.goBytes - was.goBytes, m.heaps - was.heaps, m.declared - was.declared}
+	if m.by != was.by {
+		d.used = d.anonymous + d.files
+	}
+	return d
 }
 
 // grown returns by how many bytes the process has grown, where d is the difference of two moments. If the
@@ -135,7 +148,7 @@ func (g *gauge) grown(d moment) int64 {
 	return d.used - max(0, d.files) // code that is read from a file for the first time is no allocation
 }
 
-// read reads the usages, and sets used, limit, room, excess and unused. The caller holds p.mu.
+// read reads the usages, and sets used, limit, room, excess, slack and unused. The caller holds p.mu.
 func (g *gauge) read(r reading) {
 	g.room = noBound
 	was := g.by
@@ -160,10 +173,8 @@ func (g *gauge) read(r reading) {
 	}
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
-	g.room -= g.excess
-	if g.scale > vagueScale {
-		g.room -= min(int64(runtime.NumGoroutine())*g.real(account.Process.MeanCharge()), g.limit/4)
-	}
+	reserved := g.real(account.Process.Reserved())
+	g.slack = max(g.excess, min(int64(runtime.NumGoroutine())*g.real(account.Process.MeanCharge())-reserved, g.limit/4))
 	d := now.since(g.at)
 	declared := g.real(d.declared)
 	committed := g.base + r.needs() + now.heaps + g.inUse + declared
@@ -174,7 +185,7 @@ func (g *gauge) read(r reading) {
 	free := g.free + used - d.goBytes - d.heaps - declared
 	g.unused = max(0, min(free, g.free+max(0, -declared)))
 	g.stuck = min(g.stuck, g.unused)
-	g.room = min(g.room+(g.unused-g.stuck)/4*3-g.real(account.Process.Reserved()), g.limit-g.limit/20-committed)
+	g.room = min(g.room+(g.unused-g.stuck)/4*3-reserved, g.limit-g.limit/20-committed) - g.slack
 }
 
 // noteStuck notes that malloc has grown by grown bytes, while the program has taken taken bytes from it. What
@@ -188,7 +199,7 @@ func (g *gauge) noteStuck(grown, taken int64) {
 
 // left returns how many bytes are left if malloc uses nothing again of what it has free. Goroutines that own
 // wait when they have taken that many since the last read: that may take 10 ms near the limit of a cgroup.
-func (g *gauge) left() int64 { return max(0, g.limit-g.used-g.excess) }
+func (g *gauge) left() int64 { return max(0, g.limit-g.used-g.slack) }
 
 // fade lowers excess a little, after a collection.
 func (g *gauge) fade() { g.excess -= g.excess / 64 }
@@ -200,11 +211,6 @@ func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.
 func (g *gauge) declared(real int64) int64 {
 	return int64(min(float64(real)/g.scale, math.MaxInt64/4))
 }
-
-// A scale above vagueScale says that the declared numbers are no sizes, such as the 4 KiB that a resource
-// without a size counts as. Then excess cannot be told from the error of the scale, so room is reduced by
-// one mean resource for each goroutine: each may have allocated one and not declared it yet.
-const vagueScale = 8
 
 // guard reads the resident memory from time to time, as long as there is a limit, because
 // accounts may not show what is used.
