@@ -32,6 +32,7 @@ func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 // note is gauge.set for a sample of this moment.
 func note(g *gauge, s sample, r reading, first bool) {
 	s.at = momentOf(r)
+	s.most = s.at.declared
 	g.set(s, r, first)
 }
 
@@ -249,26 +250,29 @@ func TestTwoUsages(t *testing.T) {
 	}
 }
 
-// TestScaleFalls has malloc read in the middle of a release that is not counted yet. The scale falls by an
-// eighth, and rises at once.
-func TestScaleFalls(t *testing.T) {
-	told := account.Process.Open(account.Options{Name: "declared", Declared: true, Quick: true, Live: func() (int64, int64) { return 0, 0 }})
-	defer told.Close()
+// TestSetScale has malloc read in the middle of releases: of some that are not counted yet, and of others that
+// are counted between the look at malloc and that at the accounts. The scale falls by an eighth at a time,
+// rises at once, and stays if it may be right.
+func TestSetScale(t *testing.T) {
 	defer account.Process.SetScale(1)
-	told.Charge(1000 * mib)
-	defer told.Uncharge(1000 * mib)
-	var u fakeUsage
-	g, r := newGauge(&u, 0, 0)
-	g.undeclared = 0
-	real := account.Process.HeldDeclared()
+	var g gauge
 	for i, step := range []struct {
-		used  int64
-		least float64
-		most  float64
-	}{{real, 1, 1}, {real / 3, 0.875, 0.875}, {real / 3, 0.75, 0.77}, {real, 1, 1}, {2 * real, 2, 2}, {real, 1.75, 1.75}} {
-		note(g, sample{all: 1 << 40, resident: u.used, used: step.used, ok: true}, r, false)
-		if g.scale < step.least || g.scale > step.most {
-			t.Errorf("step %d: %.3f", i, g.scale)
+		real, few, many int64
+		want            float64
+	}{
+		{600, 300, 600, 2},
+		{300, 300, 300, 1.75},
+		{600, 300, 600, 1.75}, // 1 to 2
+		{1200, 300, 600, 2},   // 2 to 4
+		{1200, 300, 300, 4},
+		{300, 300, 300, 3.5},
+		{300, 100, 300, 3.0625}, // 1 to 3
+		{300, 100, 300, 3},
+		{300, 100, 300, 3},
+		{0, 0, 0, 2.625},
+	} {
+		if g.setScale(step.real, step.few, step.many, leastScale); g.scale != step.want || !g.known {
+			t.Errorf("step %d: %v, want %v", i, g.scale, step.want)
 		}
 	}
 }

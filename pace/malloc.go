@@ -14,18 +14,16 @@ type sample struct {
 	used, free int64 // bytes in blocks of malloc that are in use; bytes that malloc has beside them
 	ok         bool  // used and free are known
 	took       time.Duration
-	at         moment // before malloc was read, or after that; its used is not set
-	moved      bool   // the declared bytes changed by a quarter while malloc was read
+	at         moment // before malloc was read, or after that, whichever has less declared; its used is not set
+	most       int64  // the declared bytes at the other of the two
+	moved      bool   // they changed by a quarter while malloc was read
 }
 
 // takeSample waits for the locks of malloc, and may take milliseconds, or a time slice of a busy machine. The
 // caller does not hold p.mu.
 //
-// Meanwhile other goroutines allocate and declare, and releases run. Of the declared bytes before and after
-// that the sample has the smaller number, so the scale, which is used bytes for each declared one, may be too
-// large, and room too small, until the next sample. A scale that is too small lets a program make several times
-// as many images as there is room for: releases are counted after C has freed, so in the middle of a large one
-// malloc has a third in use of what is declared. So a scale falls by an eighth at each sample at most.
+// Meanwhile other goroutines allocate and declare, and releases run: in 5 ms they may give back half of what
+// is declared. So the sample has the declared bytes before and after that.
 func takeSample(r *reader) (s sample) {
 	begin := time.Now()
 	before := momentOf(r.read())
@@ -37,10 +35,12 @@ func takeSample(r *reader) (s sample) {
 	}
 	s.resident, s.all = anonymousBytes(), residentBytes()
 	s.took = time.Since(begin)
-	if s.at = momentOf(r.read()); before.declared < s.at.declared {
-		s.at = before
+	s.at = momentOf(r.read())
+	s.most = before.declared
+	s.moved = abs(s.at.declared-before.declared) > before.declared/4
+	if before.declared < s.at.declared {
+		s.at, s.most = before, s.at.declared
 	}
-	s.moved = abs(account.Process.HeldDeclared()-before.declared) > before.declared/4
 	return s
 }
 
@@ -81,12 +81,7 @@ func (g *gauge) set(s sample, r reading, first bool) {
 		real, least = s.used-g.undeclared, leastScale
 	}
 	if enough := g.enough(); g.limit > 0 && max(now.declared, real) > enough && now.declared > enough/128 {
-		if g.known {
-			least = max(least, g.scale-g.scale/8) // see takeSample
-		}
-		g.scale = max(least, min(float64(max(real, 0))/float64(max(now.declared, 1)), mostScale))
-		g.known = true
-		account.Process.SetScale(int64(g.scale))
+		g.setScale(real, now.declared, s.most, least)
 	}
 	if g.inUse = s.used; !s.ok {
 		g.inUse = g.real(now.declared)
@@ -97,6 +92,23 @@ func (g *gauge) set(s sample, r reading, first bool) {
 	if s.moved {
 		g.sampled.next = g.early
 	}
+}
+
+// setScale sets the scale, after real bytes were used while few to many were declared. It is between real/many
+// and real/few, and stays if it is there. In the beginning it is real/few: a scale that is too small lets a
+// program without sizes make twice as many images as there is room for. Later it falls by an eighth at most:
+// releases are counted after C has freed, so in the middle of a large one malloc has a third in use of what is
+// declared.
+func (g *gauge) setScale(real, few, many int64, least float64) {
+	of := func(declared int64) float64 {
+		return max(least, min(float64(max(real, 0))/float64(max(declared, 1)), mostScale))
+	}
+	if g.known {
+		g.scale = max(of(many), min(g.scale, max(of(few), g.scale-g.scale/8)))
+	} else {
+		g.scale, g.known = of(few), true
+	}
+	account.Process.SetScale(int64(g.scale))
 }
 
 // stale reports whether so much has changed since the last sample that the next one may say something else.
