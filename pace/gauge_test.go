@@ -171,7 +171,7 @@ func TestScaleUnderLargeLimit(t *testing.T) {
 	}
 }
 
-// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free, or what is free is
+// TestRoomy has goroutines wait at the bound only where an eighth of the limit is not free, or what is free is
 // malloc's and not left.
 func TestRoomy(t *testing.T) {
 	for _, row := range []struct {
@@ -181,7 +181,7 @@ func TestRoomy(t *testing.T) {
 		{true, 300 * mib, 500 * mib, 7*mib + 150*mib},
 		{true, 300 * mib, 20 * mib, 7*mib + 20*mib},
 		{true, 300 * mib, 0, 7 * mib},
-		{true, 256 * mib, 500 * mib, 0},
+		{true, 128 * mib, 500 * mib, 0},
 		{true, -mib, 500 * mib, 0},
 		{false, 300 * mib, 500 * mib, 0},
 	} {
@@ -203,13 +203,13 @@ func TestSlack(t *testing.T) {
 	defer close(over)
 	var u fakeUsage
 	g, r := newGauge(&u, 0, 0)
-	for _, n := range []int{0, 10, 1000} {
+	for _, n := range []int{0, 30, 1000} {
 		for range n {
 			go func() { <-over }()
 		}
 		g.read(r)
 		want := min(max(int64(runtime.NumGoroutine())*account.Process.MeanCharge(), g.excess), g.limit/4)
-		if g.slack != want || n == 10 && g.slack <= g.excess || n == 1000 && g.slack != g.limit/4 {
+		if g.slack != want || n == 30 && g.slack <= g.excess || n == 1000 && g.slack != g.limit/4 {
 			t.Errorf("%d goroutines, %d bytes each: %d, want %d", runtime.NumGoroutine(), account.Process.MeanCharge(), g.slack, want)
 		}
 	}

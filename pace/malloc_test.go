@@ -2,6 +2,7 @@ package pace
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,15 +132,19 @@ func TestMallocTask(t *testing.T) {
 		{"little room", limit / 2, limit / 5, limit / 4, 0, true, true, readTask},
 		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, limit / 32, true, false, noTask},
 		{"the scale is not known", limit / 2, limit / 3, 0, limit / 2, false, true, readTask},
-		{"next to none", limit - limit/16, limit / 5, limit / 4, 0, true, false, trimTask},
-		{"next to none, and malloc may be read", limit - limit/16, limit / 5, limit / 4, limit / 32, true, true, trimTask},
-		{"next to none, nothing is free", limit - limit/16, limit / 5, mib, 0, true, false, noTask},
-		{"next to none, and much has changed", limit - limit/16, limit / 5, mib, limit / 32, true, false, readTask},
-		{"next to none, and much has come back", limit - limit/16, limit / 5, mib, -limit / 32, true, false, readTask},
+		{"next to none", limit - limit/32, limit / 5, limit / 4, 0, true, false, trimTask},
+		{"next to none but for slack", limit - limit/8, limit / 5, limit / 4, 0, true, false, trimTask},
+		{"next to none, and malloc may be read", limit - limit/32, limit / 5, limit / 4, limit / 32, true, true, trimTask},
+		{"next to none, nothing is free", limit - limit/32, limit / 5, mib, 0, true, false, noTask},
+		{"next to none, and much has changed", limit - limit/32, limit / 5, mib, limit / 32, true, false, readTask},
+		{"next to none, and much has come back", limit - limit/32, limit / 5, mib, -limit / 32, true, false, readTask},
 	} {
 		p := new(pacer)
 		g := &p.gauge
 		g.limit, g.used, g.room, g.unused, g.known = limit, row.used, row.room, row.unused, row.known
+		if strings.Contains(row.name, "slack") {
+			g.slack = limit / 5
+		}
 		g.by = new(fakeUsage)
 		g.at = moment{by: g.by, used: row.used - row.changed, declared: account.Process.HeldDeclared()}
 		g.last, g.scale = moment{by: g.by, used: row.used}, 1
@@ -158,7 +163,7 @@ func TestMallocTask(t *testing.T) {
 		}
 	}
 	p := new(pacer)
-	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit - limit/16, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
+	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit - limit/32, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
 	p.gauge.sampled.next, p.gauge.trimmed.next = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 	if got := p.mallocTask(); got != noTask {
 		t.Errorf("malloc has given memory back just now: task %d", got)
