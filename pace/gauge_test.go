@@ -171,7 +171,7 @@ func TestScaleUnderLargeLimit(t *testing.T) {
 	}
 }
 
-// TestRoomy has goroutines wait at the bound only where an eighth of the limit is not free, or what is free is
+// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free, or what is free is
 // malloc's and not left.
 func TestRoomy(t *testing.T) {
 	for _, row := range []struct {
@@ -181,7 +181,7 @@ func TestRoomy(t *testing.T) {
 		{true, 300 * mib, 500 * mib, 7*mib + 150*mib},
 		{true, 300 * mib, 20 * mib, 7*mib + 20*mib},
 		{true, 300 * mib, 0, 7 * mib},
-		{true, 128 * mib, 500 * mib, 0},
+		{true, 256 * mib, 500 * mib, 0},
 		{true, -mib, 500 * mib, 0},
 		{false, 300 * mib, 500 * mib, 0},
 	} {

@@ -269,11 +269,11 @@ func (p *pacer) setBounds(r reading) {
 }
 
 // roomy returns the number of reclaimable bytes up to which goroutines need not wait although it is above
-// baseline.bound: while an eighth of the limit is free, that is half of what may be held, but no more than is
+// baseline.bound: while a quarter of the limit is free, that is half of what may be held, but no more than is
 // left if malloc uses nothing again. In a container that is much larger than what the program needs, waits
 // for collections cost a program with many small resources a fifth of its requests. The caller holds p.mu.
 func (p *pacer) roomy(reclaimable, ceiling int64) int64 {
-	if !p.metered.Load() || p.gauge.room <= p.gauge.limit/8 {
+	if !p.metered.Load() || p.gauge.room <= p.gauge.limit/4 {
 		return 0
 	}
 	return reclaimable + min(p.gauge.declared(p.gauge.left()), (ceiling-account.Process.Held())/2)
