@@ -16,5 +16,5 @@ func Test(t *testing.T) {
 
 func TestFix(t *testing.T) {
 	t.Parallel()
-	data.Fix(t, cfree.Analyzer, "fix")
+	data.Fix(t, cfree.Analyzer, "fix", "fixheaders")
 }

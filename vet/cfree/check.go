@@ -130,7 +130,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	case nil:
 	case *ast.ReturnStmt:
 		if !freed {
-			c.report(a, "never", "the result of %s is never freed", c.fix(u, a, use))
+			c.report(a, "never", "the result of %s is never freed", c.fix(u, a, use, fate))
 			return
 		}
 		where := fmt.Sprintf("line %d", c.Fset.Position(end.Pos()).Line)
@@ -222,14 +222,10 @@ func (c *checker) reportAt(a allocation, category, message string, fix []analysi
 	})
 }
 
-// fix returns the fix that defers C.free behind the allocation.
-func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use) []analysis.SuggestedFix {
-	file := c.file(a.call.Pos())
-	if file == nil || u.Loop(a.call) != nil || use.Var == nil || !strings.HasPrefix(a.name, "C.") || !hasStdlib(file) {
-		return nil
-	}
-	s := u.Statement(use.Node)
-	if s == nil || u.Parent(s) != u.Body || !u.Imported(s, "unsafe", "unsafe") {
+// fix returns the fix that defers C.free behind the allocation. There is none where a function of C may keep what it is given.
+func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) []analysis.SuggestedFix {
+	file, s := c.file(a.call.Pos()), u.Statement(use.Node)
+	if file == nil || s == nil || u.Loop(a.call) != nil || use.Var == nil || !strings.HasPrefix(a.name, "C.") {
 		return nil
 	}
 	switch s.(type) {
@@ -237,19 +233,23 @@ func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use) []analysis.Sugge
 	default:
 		return nil // the variable is of an if or a switch
 	}
-	if !importsUnsafe(file) {
+	if !c.forgetsAll(u, fate, a.name == "C.CString") {
 		return nil
 	}
-	arg := "unsafe.Pointer(" + use.Var.Name() + ")"
-	if name := a.name; name == "C.malloc" || name == "C.CBytes" {
-		arg = use.Var.Name()
+	edits, ok := c.knowsFree(u, file, s)
+	if !ok {
+		return nil
+	}
+	arg := use.Var.Name()
+	if conv, ok := u.Parent(a.call).(*ast.CallExpr); ok && c.pkg.IsConversion(conv) || a.name != "C.malloc" && a.name != "C.CBytes" {
+		arg = "unsafe.Pointer(" + arg + ")"
 	}
 	return []analysis.SuggestedFix{{
 		Message: "free it when the function returns",
-		TextEdits: []analysis.TextEdit{{
+		TextEdits: append(edits, analysis.TextEdit{
 			Pos: s.End(), End: s.End(),
-			NewText: []byte("\n\tdefer C.free(" + arg + ")"),
-		}},
+			NewText: []byte(c.indent(s) + "defer C.free(" + arg + ")"),
+		}),
 	}}
 }
 
@@ -260,16 +260,4 @@ func (c *checker) file(pos token.Pos) *ast.File {
 		}
 	}
 	return nil
-}
-
-// hasStdlib reports whether a file knows C.free.
-func hasStdlib(f *ast.File) bool {
-	for _, group := range f.Comments {
-		for _, c := range group.List {
-			if strings.Contains(c.Text, "stdlib.h") && group.End() < f.Imports[len(f.Imports)-1].End() {
-				return true
-			}
-		}
-	}
-	return false
 }

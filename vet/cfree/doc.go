@@ -39,5 +39,7 @@
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where
-// the call is simple, and its function only reads by its name, such as find or print.
+// the call is simple; in a loop it is freed behind the call. There is a fix only if the functions of C that
+// are given the memory forget it: their names say that they read, such as find or print, or their library is
+// known to copy strings, such as GTK. The fix includes the header of free and imports unsafe where that is needed.
 package cfree

@@ -40,7 +40,8 @@ Examples:
 	cheapvet -perobject=false ./...                all but one
 	cheapvet -tags=sqlite_fts5 -tests=false ./...  with a build tag, without test files
 	cheapvet -sarif ./... >findings.sarif          for code scanning
-	go vet -vettool=$(which cheapvet) -fix ./...   apply the fixes that are safe
+	cheapvet -cfree -fix ./...                     apply the fixes, where no header is
+	go vet -vettool=$(which cheapvet) -fix ./...   apply them as go vet does
 	go fix -fixtool=$(which cheapvet) -diff ./...  only show them
 	cheapvet help keepalive                        what an analyzer reports, and what it does not
 
@@ -59,6 +60,7 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	flags.SetOutput(io.Discard)
 	asJSON := flags.Bool("json", false, "print JSON, as go vet -json does")
 	asSARIF := flags.Bool("sarif", false, "print SARIF 2.1.0")
+	fix := flags.Bool("fix", false, "write the fixes to the files, and print the findings that have none")
 	lines := flags.Int("c", -1, "print the `line` of each finding, with so many lines around it")
 	config := load.Config{}
 	flags.StringVar(&config.Tags, "tags", "", "build tags, with commas between them")
@@ -74,8 +76,8 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 		return fail(err)
 	case flags.NArg() == 0:
 		return fail(errors.New("no packages; try cheapvet ./..., or cheapvet -h"))
-	case *asJSON && *asSARIF:
-		return fail(errors.New("-json and -sarif exclude each other"))
+	case *asJSON && *asSARIF || *fix && (*asJSON || *asSARIF):
+		return fail(errors.New("-fix, -json and -sarif exclude each other"))
 	}
 	pkgs, broken, err := load.Load(config, flags.Args()...)
 	if errors.Is(err, load.ErrNone) {
@@ -91,6 +93,11 @@ func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer
 	graph, err := analyze(choose(analyzers, chosen, flags), pkgs)
 	if err != nil {
 		return fail(err)
+	}
+	if *fix {
+		if err := applyFixes(graph, stderr); err != nil {
+			return fail(err)
+		}
 	}
 	switch {
 	case *asJSON:

@@ -12,7 +12,6 @@ package vettest
 
 import (
 	"fmt"
-	"go/format"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,6 +25,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/cheapgo/cheap/vet/internal/fixes"
 )
 
 // Data are the packages in a folder with src in it, as GOPATH has it.
@@ -192,54 +193,33 @@ func parse(text string) (list []want, err error) {
 	return list, err
 }
 
-// Fix runs an analyzer on a package, and compares its files with those beside them whose names end
+// Fix runs an analyzer on packages, and compares their files with those beside them whose names end
 // in .golden, after the fixes of all findings and gofmt.
-func (d *Data) Fix(t *testing.T, a *analysis.Analyzer, path string) {
+func (d *Data) Fix(t *testing.T, a *analysis.Analyzer, paths ...string) {
 	t.Helper()
-	for _, act := range d.Run(t, a, path) {
-		edits := map[string][]edit{}
+	for _, act := range d.Run(t, a, paths...) {
+		var files fixes.Files
 		for _, diag := range act.Diagnostics {
 			for _, fix := range diag.SuggestedFixes {
-				for _, e := range fix.TextEdits {
-					from, to := act.Package.Fset.Position(e.Pos), act.Package.Fset.Position(e.End)
-					edits[from.Filename] = append(edits[from.Filename], edit{from.Offset, to.Offset, string(e.NewText)})
+				if !files.Add(act.Package.Fset, fix) {
+					t.Errorf("%s: the fixes of %q overlap", act.Package.PkgPath, diag.Message)
 				}
 			}
 		}
-		if len(edits) == 0 {
-			t.Errorf("%s has no fix", path)
+		fixed, err := files.Apply()
+		if err != nil {
+			t.Fatal(err)
 		}
-		for name, list := range edits {
-			before, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+		if len(fixed) == 0 {
+			t.Errorf("%s has no fix", act.Package.PkgPath)
+		}
+		for name, got := range fixed {
 			golden, err := os.ReadFile(name + ".golden")
 			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := format.Source([]byte(apply(string(before), list)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got) != string(golden) {
+				t.Errorf("%v; the fixes make\n%s", err, got)
+			} else if string(got) != string(golden) {
 				t.Errorf("%s: the fixes make\n%s\nwant\n%s", name, got, golden)
 			}
 		}
 	}
-}
-
-// An edit replaces the bytes from one offset to another.
-type edit struct {
-	from, to int
-	text     string
-}
-
-// apply makes edits, each once, that do not overlap.
-func apply(text string, edits []edit) string {
-	slices.SortStableFunc(edits, func(a, b edit) int { return b.from - a.from })
-	for _, e := range slices.Compact(edits) {
-		text = text[:e.from] + e.text + text[e.to:]
-	}
-	return text
 }

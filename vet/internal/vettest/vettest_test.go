@@ -48,10 +48,3 @@ func TestCompare(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
-
-func TestApply(t *testing.T) {
-	got := apply("abcdef", []edit{{1, 1, "X"}, {4, 6, "Y"}, {1, 1, "X"}})
-	if want := "aXbcdY"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

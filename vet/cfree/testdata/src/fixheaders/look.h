@@ -1,0 +1,2 @@
+int look(const char *s);
+#include <stdlib.h>
