@@ -32,7 +32,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 	case uses.Keeps:
 		c.put(u, a, use)
 	case uses.Names, uses.Stores:
-		fate := u.Fate(use.Var, use.Inner, c.calls)
+		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
 		if c.field(u, a, fate) {
 			return
 		}
@@ -188,7 +188,7 @@ func (c *checker) goesOn(field *types.Var, name string) bool {
 			case uses.Frees, uses.Keeps, uses.Leaves:
 				found = true
 			case uses.Names, uses.Stores:
-				found = u.Fate(use.Var, use.Inner, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
+				found = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
 			}
 		})
 		if found {

@@ -91,7 +91,7 @@ func (u *Unit) builtin(call *ast.CallExpr, name string, index int, inner bool) (
 			return Use{Role: Looks, Node: call}, false
 		}
 		if s, ok := u.Parent(call).(*ast.AssignStmt); ok && len(s.Lhs) == 1 {
-			return u.assigned(s, s.Lhs[0], true), false
+			return u.assigned(s, s.Lhs[0], carrier{inner: true}), false
 		}
 		return Use{Role: Keeps, Node: call}, false
 	case "Slice", "String", "StringData", "SliceData", "Add":

@@ -23,12 +23,18 @@ func (f Fate) Has(roles ...Role) bool {
 // Fate follows the value of a variable, or with inner what is in it, through the variables that
 // get it.
 func (u *Unit) Fate(v types.Object, inner bool, roles ArgumentRole) Fate {
+	return u.FateIn(v, inner, "", roles)
+}
+
+// FateIn is Fate for what is in the field of that name. With no name it may be anywhere in the variable.
+func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole) Fate {
 	type item struct {
 		v     types.Object
 		inner bool
+		in    string
 	}
 	var f Fate
-	todo, seen := []item{{v, inner}}, map[item]bool{}
+	todo, seen := []item{{v, inner, in}}, map[item]bool{}
 	for len(todo) > 0 {
 		it := todo[0]
 		todo = todo[1:]
@@ -38,7 +44,7 @@ func (u *Unit) Fate(v types.Object, inner bool, roles ArgumentRole) Fate {
 		seen[it] = true
 		f.Vars = append(f.Vars, it.v)
 		for _, id := range u.idents(it.v) {
-			use := u.Follow(id, it.inner, roles)
+			use := u.follow(carrier{id, it.inner, it.in}, roles)
 			if it.inner && use.Role == Writes {
 				continue
 			}
@@ -46,7 +52,7 @@ func (u *Unit) Fate(v types.Object, inner bool, roles ArgumentRole) Fate {
 			switch use.Role {
 			case Looks, Drops:
 			case Names, Stores:
-				todo = append(todo, item{use.Var, use.Inner})
+				todo = append(todo, item{use.Var, use.Inner, use.In})
 			default:
 				if it.inner {
 					f.Inner = append(f.Inner, use)
@@ -59,7 +65,7 @@ func (u *Unit) Fate(v types.Object, inner bool, roles ArgumentRole) Fate {
 			// Elements that are written through a pointer are those of what it points into.
 			for _, w := range u.sources(it.v) {
 				if u.Local(w) {
-					todo = append(todo, item{w, true})
+					todo = append(todo, item{w, true, ""})
 				} else {
 					f.Inner = append(f.Inner, Use{Role: Keeps, Node: u.Body})
 				}
@@ -189,11 +195,11 @@ func (u *Unit) Assigned(call *ast.CallExpr, index int, roles ArgumentRole) Use {
 	switch p := u.Parent(call).(type) {
 	case *ast.AssignStmt:
 		if len(p.Rhs) == 1 && index < len(p.Lhs) {
-			return u.assigned(p, p.Lhs[index], false)
+			return u.assigned(p, p.Lhs[index], carrier{})
 		}
 	case *ast.ValueSpec:
 		if len(p.Values) == 1 && index < len(p.Names) {
-			return u.assigned(p, p.Names[index], false)
+			return u.assigned(p, p.Names[index], carrier{})
 		}
 	case *ast.ReturnStmt:
 		if len(p.Results) == 1 {

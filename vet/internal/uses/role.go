@@ -29,6 +29,9 @@ type Use struct {
 	Field *types.Var   // of Keeps and Stores: the field of a struct that the value is put into
 	C     string       // likewise, the name of the field of a struct of C, whose type is not known
 	Index int          // of Leaves: which result
+
+	// Of Names and Stores with Inner: the name of the field of Var that has the value, or empty if it is not known or deeper.
+	In string
 }
 
 // An ArgumentRole says what becomes of an argument of a call of a Go function, the receiver being
@@ -36,10 +39,11 @@ type Use struct {
 type ArgumentRole func(u *Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) Role
 
 // A carrier is an expression that has the value which is followed. With inner the value is in a field
-// or an element of that of the expression.
+// or an element of that of the expression: in the field of the name in, if that is not empty.
 type carrier struct {
 	node  ast.Node
 	inner bool
+	in    string
 }
 
 // Follow returns what becomes of the value of e. With inner the value is in a field or an element
@@ -48,7 +52,10 @@ type carrier struct {
 // It goes up from e to the node that decides. Each step is a method that returns either the next
 // carrier, or, with a carrier that is zero, the use of the value.
 func (u *Unit) Follow(e ast.Expr, inner bool, roles ArgumentRole) Use {
-	at := carrier{e, inner}
+	return u.follow(carrier{e, inner, ""}, roles)
+}
+
+func (u *Unit) follow(at carrier, roles ArgumentRole) Use {
 	for {
 		var use Use
 		if at, use = u.step(at, roles); at.node == nil {
@@ -61,21 +68,21 @@ func (u *Unit) Follow(e ast.Expr, inner bool, roles ArgumentRole) Use {
 func (u *Unit) step(at carrier, roles ArgumentRole) (carrier, Use) {
 	switch p := u.Parent(at.node).(type) {
 	case *ast.ParenExpr, *ast.TypeAssertExpr:
-		return carrier{p, at.inner}, Use{}
+		return carrier{p, at.inner, at.in}, Use{}
 	case *ast.KeyValueExpr:
 		return onlyFrom(p.Value, at, p)
 	case *ast.SliceExpr:
 		return onlyFrom(p.X, at, p)
 	case *ast.BinaryExpr:
 		if p.Op == token.ADD || p.Op == token.SUB {
-			return carrier{p, at.inner}, Use{}
+			return carrier{p, at.inner, at.in}, Use{}
 		}
 		return carrier{}, Use{Role: Looks, Node: p}
 	case *ast.CompositeLit:
 		if field := u.literalField(p, at.node.(ast.Expr)); field != nil && field.Pkg() == u.Types {
 			return carrier{}, Use{Role: Keeps, Node: p, Field: field}
 		}
-		return carrier{p, true}, Use{}
+		return carrier{p, true, ""}, Use{}
 	case *ast.StarExpr:
 		return u.element(p, at)
 	case *ast.IndexExpr:
@@ -95,11 +102,11 @@ func (u *Unit) step(at carrier, roles ArgumentRole) (carrier, Use) {
 		if _, ok := at.node.(*ast.Ident); ok && !at.inner {
 			return carrier{}, u.byAddress(p, roles)
 		}
-		return carrier{p, true}, Use{}
+		return carrier{p, true, at.in}, Use{}
 	case *ast.CallExpr:
 		use, on := u.argument(p, at.node, at.inner, roles)
 		if on {
-			return carrier{p, at.inner}, Use{}
+			return carrier{p, at.inner, at.in}, Use{}
 		}
 		return carrier{}, use
 	default:
@@ -112,16 +119,16 @@ func onlyFrom(operand ast.Expr, at carrier, p ast.Node) (carrier, Use) {
 	if operand != at.node {
 		return carrier{}, Use{Role: Looks, Node: p}
 	}
-	return carrier{p, at.inner}, Use{}
+	return carrier{p, at.inner, at.in}, Use{}
 }
 
 // element goes on from x to *x or x[i].
 func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
 	if addr := u.address(e); addr != nil && !at.inner {
-		return carrier{addr, at.inner}, Use{}
+		return carrier{addr, at.inner, at.in}, Use{}
 	}
 	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.owns(star) && !u.written(star) {
-		return carrier{star, at.inner}, Use{} // a copy of the struct has it as well
+		return carrier{star, at.inner, at.in}, Use{} // a copy of the struct has it as well
 	}
 	return u.within(e, at)
 }
@@ -144,7 +151,7 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 		return carrier{}, Use{Role: Keeps, Node: p} // a method value
 	}
 	if addr := u.address(p); addr != nil && !at.inner {
-		return carrier{addr, at.inner}, Use{}
+		return carrier{addr, at.inner, at.in}, Use{}
 	}
 	return u.within(p, at)
 }
@@ -154,7 +161,19 @@ func (u *Unit) within(e ast.Expr, at carrier) (carrier, Use) {
 	if !at.inner || u.written(e) {
 		return carrier{}, Use{Role: Looks, Node: e}
 	}
-	return carrier{e, u.deeper(e)}, Use{}
+		if sel, ok := e.(*ast.SelectorExpr); ok {
+		if at.in != "" && at.in != sel.Sel.Name && !u.embedded(sel) && u.address(e) == nil {
+			return carrier{}, Use{Role: Looks, Node: e} // another field, and its address does not lead to the whole
+		}
+		at.in = ""
+	}
+	return carrier{e, u.deeper(e), at.in}, Use{}
+}
+
+// embedded reports whether a selector chooses an embedded struct, which may have the field that has the value.
+func (u *Unit) embedded(sel *ast.SelectorExpr) bool {
+	field, ok := u.Info.Uses[sel.Sel].(*types.Var)
+	return ok && field.Embedded()
 }
 
 // inStatement says what becomes of a value in a statement.
@@ -165,7 +184,7 @@ func (u *Unit) inStatement(n ast.Node, at carrier) Use {
 	case *ast.ValueSpec:
 		for i, value := range p.Values {
 			if value == at.node && i < len(p.Names) {
-				return u.assigned(p, p.Names[i], at.inner)
+				return u.assigned(p, p.Names[i], at)
 			}
 		}
 	case *ast.ReturnStmt:
@@ -177,7 +196,7 @@ func (u *Unit) inStatement(n ast.Node, at carrier) Use {
 		return Use{Role: Leaves, Node: p}
 	case *ast.RangeStmt:
 		if p.X == at.node && at.inner && p.Value != nil {
-			return u.assigned(p, p.Value, false)
+			return u.assigned(p, p.Value, carrier{})
 		}
 	case *ast.SendStmt:
 		if p.Value == at.node {
@@ -200,7 +219,7 @@ func (u *Unit) inAssignment(p *ast.AssignStmt, at carrier) Use {
 			if len(p.Rhs) != len(p.Lhs) {
 				i = 0
 			}
-			return u.assigned(p, p.Lhs[i], at.inner)
+			return u.assigned(p, p.Lhs[i], at)
 		}
 	}
 	return Use{Role: Looks, Node: p}
@@ -277,8 +296,8 @@ func (u *Unit) deeper(e ast.Expr) bool {
 	return false
 }
 
-// assigned says what becomes of a value that is assigned to lhs.
-func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
+// assigned says what becomes of the value of a carrier that is assigned to lhs.
+func (u *Unit) assigned(n ast.Node, lhs ast.Expr, at carrier) Use {
 	lhs = ast.Unparen(lhs)
 	if id, ok := lhs.(*ast.Ident); ok {
 		if id.Name == "_" {
@@ -287,16 +306,19 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
 		obj := u.Info.ObjectOf(id)
 		switch {
 		case u.Local(obj):
-			return Use{Role: Names, Node: n, Var: obj, Inner: inner}
+			return Use{Role: Names, Node: n, Var: obj, Inner: at.inner, In: at.in}
 		case u.IsResult(obj):
-			return Use{Role: Leaves, Node: n, Inner: inner, Index: -1}
+			return Use{Role: Leaves, Node: n, Inner: at.inner, Index: -1}
 		}
 		return Use{Role: Keeps, Node: n}
 	}
 	// A field or an element: of what?
 	var field *types.Var
-	c := ""
+	c, in := "", ""
 	if sel, ok := lhs.(*ast.SelectorExpr); ok {
+		if _, ok := sel.X.(*ast.Ident); ok {
+			in = sel.Sel.Name
+		}
 		if field, _ = u.Info.Uses[sel.Sel].(*types.Var); field == nil {
 			c = sel.Sel.Name
 		}
@@ -316,7 +338,7 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, inner bool) Use {
 			e = x.X
 		case *ast.Ident:
 			if obj := u.Info.ObjectOf(x); u.Local(obj) {
-				return Use{Role: Stores, Node: n, Var: obj, Inner: true, Field: field, C: c}
+				return Use{Role: Stores, Node: n, Var: obj, Inner: true, In: in, Field: field, C: c}
 			} else if obj != nil && obj.Parent() == u.Types.Scope() {
 				return Use{Role: Keeps, Node: n} // there is one, until the program ends
 			}
