@@ -52,7 +52,7 @@ func allLinks() []link {
 	if !cmemRuns() {
 		return links
 	}
-	return append(links[:len(links):len(links)], 
+	return append(links[:len(links):len(links)],
 		link{"c.html", "the C heap over time and by stack, as a page", nil},
 		link{"cmem", "blocks of C by stack, for go tool pprof", serveCmemProfile})
 }

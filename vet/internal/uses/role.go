@@ -161,7 +161,7 @@ func (u *Unit) within(e ast.Expr, at carrier) (carrier, Use) {
 	if !at.inner || u.written(e) {
 		return carrier{}, Use{Role: Looks, Node: e}
 	}
-		if sel, ok := e.(*ast.SelectorExpr); ok {
+	if sel, ok := e.(*ast.SelectorExpr); ok {
 		if at.in != "" && at.in != sel.Sel.Name && !u.embedded(sel) && u.address(e) == nil {
 			return carrier{}, Use{Role: Looks, Node: e} // another field, and its address does not lead to the whole
 		}
