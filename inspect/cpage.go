@@ -86,7 +86,7 @@ func (h *handler) cPage(done <-chan struct{}) (*heappage.Recording, error) {
 	stacks, keys := cStacks(p)
 	now := moment{figures.Time, map[string]int64{}}
 	for i, key := range keys {
-		now.inUse[key] += stacks[i].InUse
+		now.inUse[key] = stacks[i].InUse
 	}
 	list := h.moments.add(now)
 	points := h.history.all()
@@ -129,10 +129,10 @@ func are(n int) string {
 	return fmt.Sprint(n, " are")
 }
 
-// cStacks returns the stacks of a profile of the C heap, and a key of each: stacks that have the same functions, library
-// and labels have the same key.
+// cStacks returns the stacks of a profile of the C heap, and a key of each. Stacks that have the same functions, library
+// and labels are one.
 func cStacks(p *profile.Profile) (stacks []heappage.Stack, keys []string) {
-	value := map[string]int{}
+	value, index := map[string]int{}, map[string]int{}
 	for i, t := range p.SampleType {
 		value[t.Type] = i
 	}
@@ -159,8 +159,14 @@ func cStacks(p *profile.Profile) (stacks []heappage.Stack, keys []string) {
 		}
 		slices.Sort(labels)
 		stack.Labels = strings.Join(labels, " ")
-		stacks = append(stacks, stack)
-		keys = append(keys, strings.Join(append(slices.Clone(stack.Frames), cmp.Or(stack.Library, "-"), stack.Labels), "\x00"))
+		key := strings.Join(append(slices.Clone(stack.Frames), cmp.Or(stack.Library, "-"), stack.Labels), "\x00")
+		if i, ok := index[key]; ok { // another line of the same functions
+			stacks[i].Allocated += stack.Allocated
+			stacks[i].InUse += stack.InUse
+			continue
+		}
+		index[key] = len(stacks)
+		stacks, keys = append(stacks, stack), append(keys, key)
 	}
 	return stacks, keys
 }

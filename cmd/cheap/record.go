@@ -119,7 +119,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	case flags.NArg() == 0:
 		return nil, flags, usagef("no program is given; give one, such as cheap record -- ./program")
 	}
-	if strings.HasSuffix(s.out, pageSuffix) {
+	if strings.EqualFold(filepath.Ext(s.out), pageSuffix) {
 		s.page = s.out
 	}
 	s.args = flags.Args()

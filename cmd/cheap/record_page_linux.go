@@ -106,17 +106,24 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 	t := r.parts.timeline
 	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
 	r.parts.reportVerdict(func(label, format string, args ...any) {
-		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the profile", "the flame graph"))
+		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the page", "the flame graph"))
 		if label == "verdict" {
 			page.Verdict = text
 		} else {
 			page.Do = text
 		}
 	})
-	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. At most %s were in use, and %s at the end. The program ran for %v.",
-		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), byteCount(c.Peak), byteCount(c.Live), r.took.Round(10*time.Millisecond))}
+	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
+		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(10*time.Millisecond))}
+	if c.Samples == 0 {
+		page.Facts = append(page.Facts, "There is no sample, so no stack is shown: the program has allocated little. Sample more with -rate.")
+	} else {
+		page.Facts = append(page.Facts, fmt.Sprintf("At most %s were in use, give or take %s, and %s.", byteCount(c.Peak), byteCount(c.PeakError), strings.Replace(inUse(c), " in use", " at the end", 1)))
+	}
 	page.Rate = "Every block was sampled, so the bytes of stacks are exact."
-	if r.rate > 1 {
+	if c.Samples == 0 {
+		page.Rate = ""
+	} else if r.rate > 1 {
 		page.Rate = fmt.Sprintf("The bytes of stacks are estimates from %s, one in %s in the mean: at the peak they are off by %s (standard deviation).",
 			figure.Plural(int(c.Samples), "sample"), byteCount(r.rate), byteCount(c.PeakError))
 	}

@@ -99,7 +99,11 @@ func (p *parts) reportVerdict(line func(label, format string, args ...any)) {
 	v := resident.Judge(p.peak, &p.history)
 	line("verdict", "%s", figure.Printable(v.Sentence))
 	if v.Do != "" {
-		line("to do", "%s", figure.Printable(strings.ReplaceAll(v.Do, "the profile of module cmem", "the profile")))
+		profile := "the profile"
+		if p.timeline != nil {
+			profile = "the page"
+		}
+		line("to do", "%s", figure.Printable(strings.ReplaceAll(v.Do, "the profile of module cmem", profile)))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -179,7 +180,7 @@ func (r *Recording) data() data {
 		return i
 	}
 	for _, m := range r.Moments {
-		d.Times = append(d.Times, figure.Round(m.At.Seconds(), 2))
+		d.Times = append(d.Times, hundredths(m.At))
 	}
 	for _, s := range few(r.Stacks, len(r.Moments)) {
 		of := dataOf{
@@ -192,13 +193,16 @@ func (r *Recording) data() data {
 		d.Stacks = append(d.Stacks, of)
 	}
 	for _, p := range r.Points {
-		d.Points = append(d.Points, figure.Round(p.At.Seconds(), 2))
+		d.Points = append(d.Points, hundredths(p.At))
 		for i, n := range p.Bytes {
 			d.Series[i] = append(d.Series[i], n)
 		}
 	}
 	return d
 }
+
+// hundredths returns a time in seconds, to a hundredth.
+func hundredths(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
 // A view is what the template shows.
 type view struct {

@@ -13,7 +13,7 @@
 		const [unit, name] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']].find(([u]) => n >= u) || [];
 		return sign + (unit ? +(n / unit).toPrecision(3) + ' ' + name : plural(n, 'byte'));
 	};
-	const seconds = s => s >= 120 ? Math.floor(s / 60) + ' min ' + Math.round(s % 60) + ' s' : +s.toFixed(s < 10 ? 2 : 1) + ' s';
+	const seconds = s => s >= 120 ? Math.floor(Math.round(s) / 60) + ' min ' + Math.round(s) % 60 + ' s' : +s.toFixed(s < 10 ? 2 : 1) + ' s';
 
 	// What is chosen. The moments are numbers of times.
 	const last = times.length - 1;
@@ -188,6 +188,9 @@
 		for (const end of ['from', 'to']) at(end).setAttribute('aria-valuetext', seconds(times[chosen[end]]));
 	};
 
+	if (points.length < 2 || times.length < 2) {
+		for (const what of ['between', 'old']) at('what').querySelector('[value=' + what + ']').remove();
+	}
 	if (stacks.length > 0) {
 		at('by-stack').hidden = false;
 		for (const id of ['what', 'group']) at(id).addEventListener('change', show);
@@ -197,7 +200,7 @@
 			found(of_[at('what').value]);
 		});
 	}
-	if (points.length > 1) {
+	if (points.length > 1 && times.length > 1) {
 		at('over-time').hidden = false;
 		at('keys').replaceChildren(...used.map(i => {
 			const key = document.createElement('li'), mark = key.appendChild(document.createElement('i'));
