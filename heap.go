@@ -34,7 +34,6 @@ package cheap
 //	heap_usable.go    GoodSize, UsableSize, Owns
 //	heap_busy.go      what Destroy waits for
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
-//	heap_hollow.go    giving back the free pages of spans that have blocks in use
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what a wrong address is, and the panics for it
 //	heap_damage.go    a free block that was written to, and the panic that says where
@@ -67,7 +66,7 @@ package cheap
 // A cache is touched by the goroutine that is pinned to its P, or by the goroutine
 // that took it with percpu.Table.Seize, which waits until no goroutine is pinned to
 // it. Locks are taken in this order: Heap.seize, Heap.large.mu, class.mu, the locks
-// of package span; Heap.hollowing.mu comes before class.mu. No lock is held while pinned, and no goroutine pins itself while
+// of package span. No lock is held while pinned, and no goroutine pins itself while
 // it holds a lock other than seize.
 //
 // A pinned section does not panic. If one of its checks fails, the slow path, which
@@ -144,15 +143,6 @@ type HeapOptions struct {
 	// own quarantine. 0 means [DefaultQuarantine].
 	Quarantine int
 
-	// HugePages asks the system for huge pages, of 2 MiB, for the memory of the heap. That is
-	// for heaps of gigabytes whose blocks are read at random: with 4 GiB in blocks of 600 bytes
-	// a read took 0.75 to 0.84 of the time. The price is memory: the heap takes it from the
-	// system 2 MiB at a time, and blocks of other heaps that lie between get huge pages, too.
-	// Where idle memory is given back, the huge page around it becomes small ones. Pages between
-	// blocks that are in use are not given back. It does something on Linux only, and there if
-	// /sys/kernel/mm/transparent_hugepage/enabled says madvise or always.
-	HugePages bool
-
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
@@ -212,8 +202,6 @@ type Heap struct {
 
 	regions span.Regions // where the spans of the heap are, and have been
 
-	hollowing hollowing
-
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 
 	watched atomic.Bool // the heap has a watcher, or had one: heap_watched.go; written under seize
@@ -223,8 +211,6 @@ type Heap struct {
 	guardHeld atomic.Int64 // bytes charged for guarded blocks
 
 	checked *checked // nil with CheckNone
-
-	huge bool // HeapOptions.HugePages
 
 	onLimit   func(size int, err error) // HeapOptions.OnLimit
 	limitTold atomic.Int64              // when onLimit was last called, in nanoseconds after processStart; 0 means never
@@ -246,7 +232,7 @@ func NewHeap(o HeapOptions) (*Heap, error) {
 	if o.Quarantine < 0 || o.Check < CheckNone || o.Check > CheckStacks {
 		panicMisuse("NewHeap", 0, "HeapOptions.Quarantine or Check is out of range (%d, %d)", o.Quarantine, o.Check)
 	}
-	h := &Heap{onLimit: o.OnLimit, huge: o.HugePages}
+	h := &Heap{onLimit: o.OnLimit}
 	h.init(o)
 	if h.id<<span.KindBits>>span.KindBits != h.id {
 		return nil, errors.New("cheap: NewHeap: more heaps were made than a word can number")

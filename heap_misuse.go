@@ -68,13 +68,13 @@ func judge(p, id uintptr) (*span.Span, verdict) {
 	}
 	off := uint32(p) % span.UnitSize
 	i := sizeclass.Index(off, s.Inverse, uint8(s.Shift))
-	if i >= atomic.LoadUint32(&s.Made) {
-		if off/uint32(s.Size) < atomic.LoadUint32(&s.Made) && off%uint32(s.Size) != 0 {
+	if i >= atomic.LoadUint32(&s.Carved) {
+		if off/uint32(s.Size) < atomic.LoadUint32(&s.Carved) && off%uint32(s.Size) != 0 {
 			return s, blockInside
 		}
 		return s, spanUncarved
 	}
-	if blockAt(p).isFree(p, factorOf(tag)) || isDropped(s, p) { // in this order; see isDropped
+	if blockAt(p).isFree(p, factorOf(tag)) {
 		return s, blockFree
 	}
 	return s, blockLive

@@ -30,9 +30,6 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		h.account.Uncharge(cost)
 		return noMemory(err)
 	}
-	if h.huge {
-		span.Huge(base, 1)
-	}
 	if cl.tag&span.KindSampled != 0 && !fresh {
 		h.sampled.Load().warm.Add(1)
 	}
@@ -59,7 +56,7 @@ func (cl *class) forgetAll() {
 	for cl.numFull > 0 {
 		cl.takeFull(uint8(cl.tag))
 	}
-	cl.spans, cl.hollows, cl.out, cl.numSorted = 0, 0, 0, 0
+	cl.spans, cl.out = 0, 0
 }
 
 // releaseFreePages gives the memory of the class's free blocks back to the
@@ -97,8 +94,7 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	if s.Listed {
 		cl.unlist(s)
 	}
-	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)-droppedBytes(s)
-	cl.numSorted -= int64(s.NumFree)
+	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
 	filled := h.checked != nil && h.fillSpan(s)
 	retire(s)
 	if filled {
@@ -115,44 +111,30 @@ func (cl *class) release(h *Heap, s *span.Span) {
 //go:norace
 func retire(s *span.Span) {
 	atomic.StoreUint32(&s.Carved, 0)
-	atomic.StoreUint32(&s.Made, 0)
-	atomic.StoreUint32(&s.Dropped, 0)
-	atomic.StoreUint32(&s.NumDropped, 0)
-	s.Free, s.NumFree, s.Listed, s.Aside = 0, 0, false, false
+	s.Free, s.NumFree, s.Listed = 0, 0, false
 	s.StoreTag(0)
 }
 
-// list puts s at the head of the list of spans that have blocks to give.
+// list puts s at the head of the class's list.
 //
 //go:norace
 func (cl *class) list(s *span.Span) {
-	s.Aside = false
-	listIn(&cl.spans, s)
-}
-
-// listIn puts s at the head of a list of the class.
-//
-//go:norace
-func listIn(first *uintptr, s *span.Span) {
 	s.Listed = true
-	s.Prev, s.Next = 0, *first
-	if *first != 0 {
-		span.At(*first).Prev = s.Addr()
+	s.Prev, s.Next = 0, cl.spans
+	if cl.spans != 0 {
+		span.At(cl.spans).Prev = s.Addr()
 	}
-	*first = s.Addr()
+	cl.spans = s.Addr()
 }
 
-// unlist takes s out of the list of the class that it is in.
+// unlist takes s out of the class's list.
 //
 //go:norace
 func (cl *class) unlist(s *span.Span) {
 	s.Listed = false
-	switch {
-	case s.Prev != 0:
+	if s.Prev != 0 {
 		span.At(s.Prev).Next = s.Next
-	case s.Aside:
-		cl.hollows = s.Next
-	default:
+	} else {
 		cl.spans = s.Next
 	}
 	if s.Next != 0 {

@@ -7,10 +7,6 @@ package cside
 #cgo nocallback cside_pairs
 #cgo noescape cside_replace
 #cgo nocallback cside_replace
-#cgo noescape cside_play
-#cgo nocallback cside_play
-#cgo noescape cside_sparse
-#cgo nocallback cside_sparse
 #cgo noescape cside_free_all
 #cgo nocallback cside_free_all
 
@@ -43,35 +39,4 @@ func Replace(n int, steps []Step, slots []uintptr) int {
 // FreeAll frees the blocks in slots.
 func FreeAll(slots []uintptr) {
 	C.cside_free_all((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(slots))), C.size_t(len(slots)))
-}
-
-// What a Move does.
-const (
-	MoveMalloc  = C.cside_malloc_move
-	MoveRealloc = C.cside_realloc_move
-	MoveFree    = C.cside_free_move
-	MoveAligned = C.cside_aligned_move
-)
-
-// A Move does something with the block in a slot. Align is for MoveAligned.
-type Move struct{ What, Slot, Size, Align uint32 }
-
-const (
-	_ = -(unsafe.Sizeof(Move{}) ^ C.sizeof_struct_cside_move)
-	_ = -(unsafe.Offsetof(Move{}.Align) ^ unsafe.Offsetof(C.struct_cside_move{}.align))
-)
-
-// Play does n moves in C, from number at on and around, and returns how many it did: fewer if there
-// was no memory.
-func Play(n, at int, moves []Move, slots []uintptr) int {
-	// As in Replace.
-	return int(C.cside_play(C.size_t(n), C.size_t(at),
-		(*C.struct_cside_move)(unsafe.Pointer(unsafe.SliceData(moves))), C.size_t(len(moves)),
-		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(slots)))))
-}
-
-// Sparse fills two thirds of the slots with blocks of 256 bytes, in C, frees 49 of 50 at random, fills
-// the last third with blocks of 320 bytes, and frees all. It returns how many blocks there were.
-func Sparse(slots []uintptr) int {
-	return int(C.cside_sparse(C.size_t(len(slots)), (*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(slots)))))
 }

@@ -1,8 +1,6 @@
 package osmem
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,45 +17,6 @@ func sysDecommit(addr, size uintptr) {
 	if fault(OpDecommit, size) != nil || unix.Madvise(bytes(addr, size), unix.MADV_DONTNEED) != nil {
 		clear(bytes(addr, size)) // the program has locked the pages with mlock
 	}
-}
-
-// A page that was swapped out is taken for one without contents, as mincore says no more of it. An
-// emulator of a processor with larger pages writes a byte for each page of the machine; then all
-// pages are taken for touched, as they are if the call fails.
-func sysTouched(addr, size uintptr) (touched uint32) {
-	const unwritten = 0x80
-	var in [33]byte
-	n := size / PageSize
-	in[n] = unwritten
-	if _, _, errno := unix.RawSyscall(unix.SYS_MINCORE, addr, size, uintptr(unsafe.Pointer(&in))); errno != 0 || in[n] != unwritten {
-		return ^uint32(0)
-	}
-	for i, b := range in[:n] {
-		touched |= uint32(b&1) << i
-	}
-	return touched
-}
-
-// sysResident asks for up to 512 pages at a time, 2 MiB of 4 KiB.
-func sysResident(addr, size uintptr) (n int) {
-	const unwritten, most = 0x80, 512
-	var in [most + 1]byte
-	for end := addr + size; addr < end; {
-		pages := min((end-addr)/PageSize, most)
-		in[pages] = unwritten
-		if _, _, errno := unix.RawSyscall(unix.SYS_MINCORE, addr, pages*PageSize, uintptr(unsafe.Pointer(&in))); errno != 0 || in[pages] != unwritten {
-			return int(size / PageSize)
-		}
-		i := uintptr(0)
-		for ; i+8 <= pages; i += 8 {
-			n += bits.OnesCount64(binary.NativeEndian.Uint64(in[i:]) & 0x0101010101010101)
-		}
-		for ; i < pages; i++ {
-			n += int(in[i] & 1)
-		}
-		addr += pages * PageSize
-	}
-	return n
 }
 
 func mapSparse(size uintptr) (uintptr, error) {
@@ -87,11 +46,6 @@ func sysMaxMappings() int {
 func smallPages(addr, size uintptr) {
 	// A kernel without huge pages returns EINVAL. Then all pages are small anyway.
 	_ = unix.Madvise(bytes(addr, size), unix.MADV_NOHUGEPAGE)
-}
-
-func hugePages(addr, size uintptr) {
-	// A kernel without huge pages returns EINVAL, and the pages are small.
-	_ = unix.Madvise(bytes(addr, size), unix.MADV_HUGEPAGE)
 }
 
 func sysRemap(from, to, size uintptr) error {

@@ -38,9 +38,3 @@ func sysRevoke(addr, size uintptr, keep bool) error { return errNone }
 func sysDecommit(addr, size uintptr) {}
 
 func sysRelease(addr, size uintptr) {}
-
-func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }
-
-func hugePages(addr, size uintptr) {}
-
-func sysResident(addr, size uintptr) int { return int(size / PageSize) }

@@ -90,9 +90,3 @@ func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
 func sysCanMove() bool { return false }
 
 func apart(addr, size uintptr) {}
-
-func sysTouched(addr, size uintptr) uint32 { return ^uint32(0) }
-
-func hugePages(addr, size uintptr) {}
-
-func sysResident(addr, size uintptr) int { return int(size / PageSize) }

@@ -109,26 +109,6 @@ func Decommit(addr, size uintptr) {
 	counts.decommitted.Add(int64(size))
 }
 
-// Touched returns a bit for each of at most 32 pages at addr: 1 if the page may have contents, 0 if it
-// reads as zero, because it was not written to since it was decommitted.
-func Touched(addr, size uintptr) uint32 {
-	mustBePages("osmem.Touched", addr, size)
-	Must(size <= 32*PageSize, "osmem.Touched", "size", size)
-	if !DropsPages {
-		return ^uint32(0)
-	}
-	return sysTouched(addr, size)
-}
-
-// Resident returns how many pages at addr have memory. Where the system does not say, it is all.
-func Resident(addr, size uintptr) int {
-	mustBePages("osmem.Resident", addr, size)
-	if !DropsPages {
-		return int(size / PageSize)
-	}
-	return sysResident(addr, size)
-}
-
 // Revoke makes size bytes at addr reserved again, so that touching them faults. Commit makes
 // them usable, and then their contents are undefined. If keep is true, the system keeps the
 // memory behind them. If Revoke returns an error, the bytes may still be usable.
@@ -227,12 +207,6 @@ func MaxMappings() int {
 func SmallPages(addr, size uintptr) {
 	mustBePages("osmem.SmallPages", addr, size)
 	smallPages(addr, size)
-}
-
-// HugePages asks the system to use huge pages for size bytes at addr, which are reserved.
-func HugePages(addr, size uintptr) {
-	mustBePages("osmem.HugePages", addr, size)
-	hugePages(addr, size)
 }
 
 // Apart asks the system to keep size bytes at addr, which are reserved and stay so, in a mapping

@@ -28,7 +28,6 @@ type region struct {
 	// filled is the part of warm that was given back by FreeFilled.
 	filled unitSet
 
-	huge   uint32 // the chunks for which Huge has asked for huge pages
 	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
 
 	free  int // units not in used
@@ -66,16 +65,12 @@ func (s *unitSet) next(i int, in bool) int {
 }
 
 // run returns the first of n units in a row that are in s, or that are not in s if in
-// is false. It is a multiple of align, a power of two. It is -1 if there are none.
+// is false. It is a multiple of align. It is -1 if there are none.
 //
 //go:norace
 func (s *unitSet) run(n, align int, in bool) int {
-	i := s.next(0, in)
-	if n == 1 && align == 1 && i < regionUnits {
-		return i
-	}
-	for i < regionUnits {
-		start := (i + align - 1) &^ (align - 1)
+	for i := s.next(0, in); i < regionUnits; {
+		start := (i + align - 1) / align * align
 		end := s.next(start, !in)
 		if end-start >= n {
 			return start
@@ -405,28 +400,6 @@ func Abandon(base, size uintptr) {
 		return
 	}
 	osmem.Decommit(base, osmem.RoundPage(size))
-}
-
-// Huge asks for huge pages for the chunks of 2 MiB that the units at base lie in, which Alloc,
-// AllocCarved or Extend returned. A huge page is used if all of a chunk is committed.
-//
-//go:norace
-func Huge(base uintptr, units int) {
-	if !osmem.HasHugePages {
-		return
-	}
-	mustBeUnits("span.Huge", base, units)
-	pages.mu.Lock()
-	defer pages.mu.Unlock()
-	r := find(base)
-	first := int((base - r.base) / UnitSize)
-	for i := first / chunkUnits; i <= (first+units-1)/chunkUnits; i++ {
-		bit := uint32(1) << i
-		if r.huge&bit == 0 && r.commit(i*chunkUnits, chunkUnits, chunkSize) == nil {
-			r.huge |= bit
-			osmem.HugePages(r.base+uintptr(i)*chunkSize, chunkSize)
-		}
-	}
 }
 
 // find returns the region that addr is in.

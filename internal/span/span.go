@@ -73,8 +73,7 @@ type Span struct {
 	Tag uintptr
 
 	// Carved is how many blocks have been carved, from the start of the span. Behind
-	// them nothing has been handed out. It is written atomically. In a hollow span, of
-	// which pages were given back, it is 0, so that each Free there takes the slow path.
+	// them nothing has been handed out. It is written atomically.
 	Carved uint32
 
 	Inverse uint32  // see sizeclass.Index
@@ -100,22 +99,12 @@ type Span struct {
 	Free       uintptr // the first of the blocks that were sorted back; they are a list
 	NumFree    uint32  // how many these are
 	Fresh      bool    // memory that is not carved yet is zero
-	Listed     bool    // the span is in one of its class's two lists
-	Aside      bool    // it is in that of hollow spans that have nothing in Free
+	Listed     bool    // the span is in its class's list
 	Next, Prev uintptr // in that list; addresses of Spans
 
 	// Space is the size of the mapping of a large block that has its own, in bytes, and
 	// 0 in all other spans.
 	Space uintptr
-
-	// Made is Carved, also in a hollow span. It is written atomically.
-	Made uint32
-
-	// Dropped has a bit for each page of a hollow span that was given back. It is written
-	// atomically.
-	Dropped uint32
-
-	NumDropped uint32 // how many blocks begin in these pages; they are free, and in no list
 
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
@@ -130,7 +119,7 @@ type Span struct {
 	// as they were filled, or that those of the large block are to go back by FreeFilled.
 	Filled bool
 
-	_ [64 - (4*ptrSize + 30)]byte
+	_ [64 - (4*ptrSize + 18)]byte
 }
 
 const (
@@ -165,11 +154,6 @@ const (
 //
 //go:norace
 func At(addr uintptr) *Span { return (*Span)(osmem.Pointer(addr)) }
-
-// Behind returns the record of the nth unit of the same region behind that of s.
-//
-//go:norace
-func (s *Span) Behind(n int) *Span { return At(s.Addr() + uintptr(n)*spanSize) }
 
 // Addr returns the address of s.
 //

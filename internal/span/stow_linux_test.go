@@ -173,11 +173,6 @@ func TestStowBounds(t *testing.T) {
 	var all [3]uintptr
 	for i := range all {
 		all[i], _, _ = warmMapping(t, size)
-		for at := uintptr(0); at < size; at += osmem.PageSize {
-			if at%chunkSize < 2*movedLeast { // what has less is not moved
-				*(*byte)(osmem.Pointer(all[i] + at)) = 1
-			}
-		}
 	}
 	for _, base := range all {
 		FreeWarmMapping(base, size, RegionSize)
@@ -196,21 +191,6 @@ func TestStowBounds(t *testing.T) {
 	TrimAll()
 	if Idle() != 0 {
 		t.Errorf("%d bytes are idle", Idle())
-	}
-}
-
-// TestStowUntouched frees a mapping of which hardly a page was touched. It leaves nothing warm.
-func TestStowUntouched(t *testing.T) {
-	if !moves(t) {
-		return
-	}
-	TrimAll()
-	base, space, _ := warmMapping(t, OwnMapping)
-	*(*byte)(osmem.Pointer(base + chunkSize)) = 1
-	before := Idle()
-	FreeWarmMapping(base, OwnMapping, space)
-	if now := Idle(); now != before {
-		t.Errorf("%d bytes are idle, before %d", now, before)
 	}
 }
 

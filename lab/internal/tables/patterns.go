@@ -14,18 +14,14 @@ import (
 	"github.com/cheapgo/cheap/libc"
 )
 
-// Patterns is the table of ways in which programs use blocks.
+// Patterns is the table of two ways in which programs use blocks.
 func Patterns() measure.Table {
 	return measure.Table{
 		Table: result.Table{
 			Name:  "patterns",
-			Title: "Blocks replaced, handed over, resized, and freed at random",
+			Title: "Blocks replaced among many, and handed over",
 			About: "Replace: 4,096 blocks of 16 to 1,024 bytes are live, and one after the other, in random order, is freed and replaced by another, whose first and last byte are written. " +
 				"Handover: one goroutine allocates 4,096 blocks of 64 bytes, and another one frees them. " +
-				"Resize: a block of 5, 20 or 40 KiB, or 10 MiB, is allocated, resized to twice, and freed; steps-1m resizes one in steps of 64 bytes to 1 MiB. " +
-				"Churn: 1,024 blocks of 33 kB, or of 32 to 64 KiB, are replaced in random order; aligned-64k those of 100 bytes, aligned to 64 KiB. " +
-				"Sparse: two million blocks of 256 bytes are allocated, 49 of 50 freed at random, and a million of 320 bytes allocated. " +
-				"Cache: values of 600 bytes, 4 GiB together, are read at random, in a Heap without and with HugePages. " +
 				"native is C's malloc called from a loop in C, libc the same malloc called from Go. No source has figures.",
 			Unit:  "block",
 			Chart: result.Bars,
@@ -84,7 +80,7 @@ func patternRows() []measure.Row {
 			rows[i].N, rows[i].Procs = 40*len(crate{}), []int{2}
 		}
 	}
-	return append(rows, moveRows()...)
+	return rows
 }
 
 const (

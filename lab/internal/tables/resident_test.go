@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/libc"
 )
@@ -59,12 +58,11 @@ func heldBy(t *testing.T, row measure.Row) int64 {
 	return w.Figures().Resident
 }
 
-// settled gives back what was freed before, which is not resident any more then: Go, or the timer of
-// heaps, would give it back during the round, which hides what the round makes resident. Nothing is collected until goOn is
+// settled gives back what was freed before, which is not resident any more then: Go would give it back
+// during the round, which hides what the round makes resident. Nothing is collected until goOn is
 // called, except in the row of package pace, which does not start without collections.
 func settled(row measure.Row) (goOn func()) {
 	libc.Allocator{}.Trim()
-	cheap.Trim()
 	debug.FreeOSMemory()
 	if row.Name == "own-pace" {
 		return func() {}

@@ -73,12 +73,7 @@ var phrases = map[string]string{
 	"tcmalloc": "tcmalloc",
 
 	// What allocates.
-	"aligned-64k":               "100 bytes, aligned to 64 KiB",
 	"arena-temporary-data":      "two blocks, freed together",
-	"cache-huge-pages":          "a cache, huge pages",
-	"cache-small-pages":         "a cache, small pages",
-	"churn-33k":                 "33 kB, replaced",
-	"churn-64k":                 "32 to 64 KiB, replaced",
 	"four-parameters":           "four parameters",
 	"gcc":                       "gcc",
 	"grow-shrink":               "freed later",
@@ -86,13 +81,7 @@ var phrases = map[string]string{
 	"multilayer-grow-shrink":    "mixed sizes, freed later",
 	"multilayer-temporary-data": "mixed sizes, freed at once",
 	"replace":                   "replaced",
-	"resize-16m":                "resized across 16 MiB",
-	"resize-32k":                "resized across 32 KiB",
-	"resize-64k":                "resized across 64 KiB",
-	"resize-8k":                 "resized across 8 KiB",
-	"sparse":                    "after random frees",
 	"sqlite":                    "SQLite",
-	"steps-1m":                  "resized in steps to 1 MiB",
 	"temporary-data":            "freed at once",
 	"ten-parameters":            "ten parameters",
 
