@@ -96,7 +96,10 @@ func fieldOf(p *source.Package, e ast.Expr) types.Object {
 }
 
 // lends matches the names of functions of C whose result belongs to something else.
-var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|_at$|_data$|_ref$|_key$|_value$)`)
+var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|(^|_)set_|_at$|_data$|_ref$|_key$|_value$)`)
+
+// owns matches the names of fields that say that an object has to be released.
+var owns = regexp.MustCompile(`(?i)own`)
 
 // findObjects finds the functions that return an object which they have made: a literal, or what
 // another function of the package makes of what a function of C has returned.
@@ -170,11 +173,14 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 		return false
 	}
 	for _, part := range parts {
+		key := ""
 		if kv, ok := part.(*ast.KeyValueExpr); ok {
-			part = kv.Value
+			key, part = types.ExprString(kv.Key), kv.Value
 		}
-		if id, ok := part.(*ast.Ident); ok && id.Name == "true" {
-			return false // a mark, such as freed: true
+		switch id, _ := part.(*ast.Ident); {
+		case id == nil:
+		case id.Name == "true" && !owns.MatchString(key), id.Name == "false" && owns.MatchString(key):
+			return false // a mark, such as freed: true, or owner: false
 		}
 	}
 	for _, part := range parts {

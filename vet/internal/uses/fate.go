@@ -11,7 +11,7 @@ import (
 // A Fate is all that becomes of a value that a variable was given.
 type Fate struct {
 	Uses  []Use          // Frees, Keeps, Leaves and Writes
-	Inner []Use          // the same, of variables that have the value within
+	Inner []Use          // the same, of variables that have the value within, or got it from one of these
 	Vars  []types.Object // the variables that have the value, the first one first
 }
 
@@ -32,9 +32,10 @@ func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole)
 		v     types.Object
 		inner bool
 		in    string
+		via   bool // another variable has it within
 	}
 	var f Fate
-	todo, seen := []item{{v, inner, in}}, map[item]bool{}
+	todo, seen := []item{{v, inner, in, false}}, map[item]bool{}
 	for len(todo) > 0 {
 		it := todo[0]
 		todo = todo[1:]
@@ -52,9 +53,9 @@ func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole)
 			switch use.Role {
 			case Looks, Drops:
 			case Names, Stores:
-				todo = append(todo, item{use.Var, use.Inner, use.In})
+				todo = append(todo, item{use.Var, use.Inner, use.In, it.via || it.inner})
 			default:
-				if it.inner {
+				if it.inner || it.via && use.Role != Writes {
 					f.Inner = append(f.Inner, use)
 				} else if use.Role != Writes || it.v == v {
 					f.Uses = append(f.Uses, use)
@@ -65,7 +66,7 @@ func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole)
 			// Elements that are written through a pointer are those of what it points into.
 			for _, w := range u.sources(it.v) {
 				if u.Local(w) {
-					todo = append(todo, item{w, true, ""})
+					todo = append(todo, item{w, true, "", it.via})
 				} else {
 					f.Inner = append(f.Inner, Use{Role: Keeps, Node: u.Body})
 				}

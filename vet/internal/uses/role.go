@@ -167,7 +167,7 @@ func (u *Unit) within(e ast.Expr, at carrier) (carrier, Use) {
 		}
 		at.in = ""
 	}
-	return carrier{e, u.deeper(e), at.in}, Use{}
+	return carrier{e, at.in != "" || u.deeper(e), at.in}, Use{}
 }
 
 // embedded reports whether a selector chooses an embedded struct, which may have the field that has the value.
@@ -196,7 +196,7 @@ func (u *Unit) inStatement(n ast.Node, at carrier) Use {
 		return Use{Role: Leaves, Node: p}
 	case *ast.RangeStmt:
 		if p.X == at.node && at.inner && p.Value != nil {
-			return u.assigned(p, p.Value, carrier{})
+			return u.assigned(p, p.Value, carrier{inner: at.in != "", in: at.in})
 		}
 	case *ast.SendStmt:
 		if p.Value == at.node {
@@ -316,8 +316,9 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, at carrier) Use {
 	var field *types.Var
 	c, in := "", ""
 	if sel, ok := lhs.(*ast.SelectorExpr); ok {
-		if _, ok := sel.X.(*ast.Ident); ok {
-			in = sel.Sel.Name
+		in = sel.Sel.Name
+		if _, ok := sel.X.(*ast.SelectorExpr); ok {
+			in = "" // deeper
 		}
 		if field, _ = u.Info.Uses[sel.Sel].(*types.Var); field == nil {
 			c = sel.Sel.Name
