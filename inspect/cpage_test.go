@@ -26,20 +26,22 @@ func (h growingHeap) WriteProfile(w io.Writer, _ time.Duration, _ <-chan struct{
 	f := &profile.Function{ID: 1, Name: "main.</script>leak"}
 	g := &profile.Function{ID: 2, Name: "[thread decoder]"}
 	inner := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
+	other := &profile.Location{ID: 3, Line: []profile.Line{{Function: f, Line: 7}}}
 	outer := &profile.Location{ID: 2, Line: []profile.Line{{Function: g}}}
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
 		Period:     1 << 19, PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"},
-		Function: []*profile.Function{f, g}, Location: []*profile.Location{inner, outer},
+		Function: []*profile.Function{f, g}, Location: []*profile.Location{inner, outer, other},
 		Sample: []*profile.Sample{
 			{Location: []*profile.Location{inner, outer}, Value: []int64{9, 9 << 20, *h.looks, *h.looks << 20}, Label: map[string][]string{"library": {"liba.so"}, "route": {"/a"}}},
+			{Location: []*profile.Location{other, outer}, Value: []int64{1, 1 << 20, 1, 1 << 20}, Label: map[string][]string{"library": {"liba.so"}, "route": {"/a"}}},
 		},
 	}
 	return p.Write(w)
 }
 
-// TestCPage asks for c.html twice. The second page has both moments, and one more stack is not there: labels and
-// names are the same.
+// TestCPage asks for c.html twice. The second page has both moments. The stacks of two lines of a function are one:
+// labels and names are the same.
 func TestCPage(t *testing.T) {
 	var looks int64
 	was := census.SetCHeap(growingHeap{cHeap{counts: &census.CCounts{Mallocs: 1234, Frees: 5}}, &looks})
@@ -81,7 +83,7 @@ func TestCPage(t *testing.T) {
 	}
 	s := data.Stacks[0]
 	got := fmt.Sprint(data.Names[s.F[0]], data.Names[s.F[1]], " ", data.Names[s.L], data.Names[s.T], data.Names[s.G], s.V[:2], s.A)
-	if want := "[thread decoder]main.</script>leak liba.sodecoderroute=/a[9437184 2097152] [1048576 2097152]"; got != want {
+	if want := "[thread decoder]main.</script>leak liba.sodecoderroute=/a[10485760 3145728] [2097152 3145728]"; got != want {
 		t.Errorf("the stack is %s, want %s", got, want)
 	}
 }
