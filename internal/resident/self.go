@@ -66,18 +66,22 @@ func goBelow() uint64 {
 	return 1 << 47
 }
 
-// goHeap returns an address at or below the first arena of the Go heap. The arenas follow each
-// other from there on.
+// goHeap returns an address in the Go heap. The arenas follow each other, below it and above.
 var goHeap = sync.OnceValue(func() uint64 {
 	x := make([]byte, 64<<10+os.Getpid()&1) // of a size that the compiler does not know: not on a stack
 	// Only the number is used.
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x)))) &^ (64<<30 - 1)
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(x))))
 })
 
 // InGoHeap reports whether an address is in the Go heap of this process. On 32-bit systems that is not
 // known, and it returns false.
 func InGoHeap(addr uint64) bool {
-	return strconv.IntSize == 64 && addr >= goHeap() && addr-goHeap() < goSpace
+	return strconv.IntSize == 64 && besideGo(addr, goHeap())
+}
+
+// besideGo reports whether an address is in the heap in which the other one is.
+func besideGo(addr, in uint64) bool {
+	return addr >= 1<<32 && addr+goSpace >= in && addr < in+goSpace
 }
 
 // ofCheap reports whether a mapping is a region of cheap, or has a unit that cheap uses.
