@@ -147,7 +147,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	r.took = time.Since(began)
 	stop()
 	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.mostResident = int64(usage.Maxrss) << 10
+		r.mostResident = mostResident(int64(usage.Maxrss) << 10)
 	}
 	code := exitCode(child.ProcessState)
 	var exit *exec.ExitError
@@ -167,6 +167,16 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		}
 	}
 	return code, nil
+}
+
+// mostResident is what the kernel says that a child had resident at most, in bytes, or 0 if that may be what this process has:
+// until exec a child runs in the memory of its parent, and that counts.
+func mostResident(ofChild int64) int64 {
+	var self syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil || ofChild <= int64(self.Maxrss)<<10 {
+		return 0
+	}
+	return ofChild
 }
 
 // writeToFolder writes the profile and the report, which says why if there is no profile: the exit code is that of

@@ -60,6 +60,20 @@ func (t *timeline) add(r *resident.Reading, inUse []float64) {
 	t.points = append(t.points, pointOf(at, r))
 }
 
+// of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks
+// were added in front.
+func (t *timeline) of(i, stacks int) []int64 {
+	var all []int64
+	for _, m := range t.moments {
+		n := 0.0
+		if at := i - (stacks - len(m.inUse)); at >= 0 {
+			n = m.inUse[at]
+		}
+		all = append(all, int64(max(n, 0)))
+	}
+	return all
+}
+
 func everySecond[T any](list []T) []T {
 	n := 0
 	for i := 0; i < len(list); i += 2 {
@@ -114,7 +128,7 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		}
 	})
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
-		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(10*time.Millisecond))}
+		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
 	if c.Samples == 0 {
 		page.Facts = append(page.Facts, "There is no sample, so no stack is shown: the program has allocated little. Sample more with -rate.")
 	} else {
@@ -159,14 +173,7 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		if !r.program.IsGo && stack.Thread == "threads of Go" {
 			stack.Thread = "the first thread"
 		}
-		for _, m := range t.moments {
-			n := 0.0
-			if at := i - (len(sites) - len(m.inUse)); at >= 0 { // new stacks are put before the others
-				n = m.inUse[at]
-			}
-			stack.At = append(stack.At, int64(max(n, 0)))
-		}
-		stack.At = append(stack.At, stack.InUse)
+		stack.At = append(append(stack.At, t.of(i, len(sites))...), stack.InUse)
 		page.Stacks = append(page.Stacks, stack)
 	}
 	slices.SortStableFunc(page.Stacks, func(x, y heappage.Stack) int { return cmp.Compare(y.InUse, x.InUse) })

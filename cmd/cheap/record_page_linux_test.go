@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,16 @@ func TestRecordPage(t *testing.T) {
 	}
 	if !strings.Contains(string(html), "main.leaky") || !strings.Contains(string(html), "<code>") {
 		t.Error("no place is named")
+	}
+}
+
+// TestTimelineOf has a stack more at each moment, in front of the others.
+func TestTimelineOf(t *testing.T) {
+	line := &timeline{moments: []timelineMoment{{inUse: nil}, {inUse: []float64{10}}, {inUse: []float64{5, 12}}, {inUse: []float64{-1, 7, 13}}}}
+	for i, want := range [][]int64{{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 5, 7}, {0, 10, 12, 13}} {
+		if got := line.of(i, 4); !slices.Equal(got, want) {
+			t.Errorf("stack %d of 4: %d, want %d", i, got, want)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ var (
 	compressed string
 	//go:embed flame.js
 	flameJS string
+	//go:embed flame.css
+	flameCSS string
 )
 
 // Library returns the script of Apache ECharts. echarts/README.md says how it was made.
@@ -31,6 +33,9 @@ var Library = sync.OnceValue(func() string {
 
 // Flame returns the script of flame graphs. It comes behind that of the Library.
 func Flame() string { return flameJS }
+
+// CSS returns the style of pages with a flame graph: their answer, keys of colors, and the graph.
+func CSS() string { return flameCSS }
 
 // Policy is what pages may load, for the header Content-Security-Policy: nothing but themselves.
 const Policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

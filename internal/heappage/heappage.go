@@ -218,7 +218,7 @@ type view struct {
 // Write writes the page.
 func (r *Recording) Write(w io.Writer) error {
 	v := view{
-		Recording: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(charts.Flame() + pageJS),
+		Recording: r, Style: template.CSS(figure.CSS + charts.CSS() + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(charts.Flame() + pageJS),
 		Policy: charts.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
 		HasBy:     slices.ContainsFunc(r.Places, func(p Place) bool { return p.By != "" }),
 		HasLabels: slices.ContainsFunc(r.Stacks, func(s Stack) bool { return s.Labels != "" }),

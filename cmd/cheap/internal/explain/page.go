@@ -108,7 +108,7 @@ var (
 // Page writes the report as a page with a flame graph. It needs no other file and no network.
 func (r *Report) Page(w io.Writer, version string) error {
 	v := view{
-		Style:   template.CSS(figure.CSS + pageCSS),
+		Style:   template.CSS(figure.CSS + charts.CSS() + pageCSS),
 		Library: template.JS(charts.Library()),
 		Script:  template.JS(charts.Flame() + flameJS),
 		Report:  r, Project: project, Policy: charts.Policy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
