@@ -68,6 +68,16 @@ func TestRecordPage(t *testing.T) {
 	}
 }
 
+// TestMostResident has a child that had less resident than this process, and one that had more.
+func TestMostResident(t *testing.T) {
+	if n := mostResident(1 << 20); n != 0 {
+		t.Errorf("%d bytes, which may be this process's", n)
+	}
+	if n := mostResident(1 << 50); n != 1<<50 {
+		t.Errorf("%d bytes, want 1 PiB", n)
+	}
+}
+
 // TestTimelineOf has a stack more at each moment, in front of the others.
 func TestTimelineOf(t *testing.T) {
 	line := &timeline{moments: []timelineMoment{{inUse: nil}, {inUse: []float64{10}}, {inUse: []float64{5, 12}}, {inUse: []float64{-1, 7, 13}}}}
