@@ -29,8 +29,8 @@
 // While a collection is due or under way, goroutines that take memory yield now and then. At the
 // bound a goroutine waits, first come first served, until releases have made room, but for 100 ms
 // at most, or a second with a limit. That slows down a program that allocates faster than
-// collections release, so that its memory stays bounded. While a quarter of a limit is free
-// nobody waits before half of that is taken. A goroutine waits in the
+// collections release, so that its memory stays bounded. While a quarter of a limit is free,
+// or an eighth if resources are small, nobody waits before half of that is taken. A goroutine waits in the
 // calls that count memory: those of a Heap and of package own that take memory, and
 // Account.Add. It never waits in a release function. If no release ends for 20 ms, or 200 ms with
 // a limit, as when the goroutine holds a lock that the releases need, waits are 1 ms long for a

@@ -171,21 +171,24 @@ func TestScaleUnderLargeLimit(t *testing.T) {
 	}
 }
 
-// TestRoomy has goroutines wait at the bound only where a quarter of the limit is not free, or what is free is
-// malloc's and not left.
+// TestRoomy has goroutines wait at the bound only where less than an eighth of the limit and slack are free, or
+// a quarter, or what is free is malloc's and not left.
 func TestRoomy(t *testing.T) {
 	for _, row := range []struct {
-		metered          bool
-		room, left, want int64
+		metered                 bool
+		slack, room, left, want int64
 	}{
-		{true, 300 * mib, 500 * mib, 7*mib + 150*mib},
-		{true, 300 * mib, 20 * mib, 7*mib + 20*mib},
-		{true, 300 * mib, 0, 7 * mib},
-		{true, 256 * mib, 500 * mib, 0},
-		{true, -mib, 500 * mib, 0},
-		{false, 300 * mib, 500 * mib, 0},
+		{true, 50 * mib, 300 * mib, 500 * mib, 7*mib + 150*mib},
+		{true, 50 * mib, 300 * mib, 20 * mib, 7*mib + 20*mib},
+		{true, 50 * mib, 300 * mib, 0, 7 * mib},
+		{true, 50 * mib, 180 * mib, 500 * mib, 7*mib + 90*mib},
+		{true, 50 * mib, 178 * mib, 500 * mib, 0},
+		{true, 250 * mib, 258 * mib, 500 * mib, 7*mib + 129*mib},
+		{true, 250 * mib, 256 * mib, 500 * mib, 0},
+		{true, 50 * mib, -mib, 500 * mib, 0},
+		{false, 50 * mib, 300 * mib, 500 * mib, 0},
 	} {
-		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room, used: 1<<30 - 50*mib - row.left, slack: 50 * mib, scale: 1}}
+		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room, used: 1<<30 - row.slack - row.left, slack: row.slack, scale: 1}}
 		p.metered.Store(row.metered)
 		if got := p.roomy(7*mib, account.Process.Held()+row.room); got != row.want {
 			t.Errorf("%+v: %d", row, got)
