@@ -13,6 +13,7 @@ package vettest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,11 +45,17 @@ func load() (map[string]*packages.Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The compiler of C is one for this machine, whatever the test is built for.
+	host, err := exec.Command("go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	system, arch, _ := strings.Cut(strings.TrimSpace(string(host)), "\n")
 	config := &packages.Config{
 		Mode: packages.LoadSyntax,
 		Dir:  filepath.Join(dir, "src"),
 		// Without cgo go list leaves packages with cgo out.
-		Env: append(os.Environ(), "GOPATH="+dir, "GO111MODULE=off", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=1"),
+		Env: append(os.Environ(), "GOPATH="+dir, "GO111MODULE=off", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=1", "GOOS="+system, "GOARCH="+arch),
 	}
 	list, err := packages.Load(config, "./...")
 	if err != nil {
