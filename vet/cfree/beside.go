@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
@@ -22,7 +24,7 @@ func (c *checker) findBeside(u *uses.Unit) {
 	}
 	of := u.Obj.Signature().Results()
 	last := of.Len() - 1
-	if last < 1 || c.asksNil(u) || of.At(last).Type() != types.Universe.Lookup("error").Type() {
+	if last < 1 || c.asksNil(u, 1) || of.At(last).Type() != types.Universe.Lookup("error").Type() {
 		return
 	}
 	var returns []*ast.ReturnStmt
@@ -44,14 +46,19 @@ func (c *checker) findBeside(u *uses.Unit) {
 	}
 }
 
-// isError reports whether the last result of a return statement is an error for certain: a new one, or a variable that is not nil
-// by the if statement around it.
+// isError reports whether the last result of a return statement is an error for certain: a new one, one that a package declares, or a
+// variable that is not nil by the if statement around it.
 func (c *checker) isError(u *uses.Unit, ret *ast.ReturnStmt) bool {
 	switch e := ast.Unparen(ret.Results[len(ret.Results)-1]).(type) {
 	case *ast.CallExpr:
 		f := c.pkg.Callee(e)
 		return source.IsFunc(f, "errors", "New") || source.IsFunc(f, "fmt", "Errorf")
+	case *ast.SelectorExpr:
+		return isSentinel(c.pkg.Info.Uses[e.Sel])
 	case *ast.Ident:
+		if isSentinel(c.pkg.ObjectOf(e)) {
+			return true
+		}
 		block, _ := u.Parent(ret).(*ast.BlockStmt)
 		s, ok := u.Parent(block).(*ast.IfStmt)
 		if !ok || s.Body != block {
@@ -63,18 +70,42 @@ func (c *checker) isError(u *uses.Unit, ret *ast.ReturnStmt) bool {
 	return false
 }
 
-// asksNil reports whether a function compares something other than an error with nil: a result that C has not made, perhaps.
-func (c *checker) asksNil(u *uses.Unit) (found bool) {
+// isSentinel reports whether an object is a variable of a package whose name says that it is an error, such as ErrClosed.
+func isSentinel(v types.Object) bool {
+	return v != nil && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() && (len(v.Name()) > 3 && strings.EqualFold(v.Name()[:3], "err") || v.Name() == "EOF")
+}
+
+// validName matches the names of functions that say whether C has made something.
+var validName = regexp.MustCompile(`(?i)^(\w*_)?(is_?|has_?|not_?)*(valid|invalid|nil|null|none|empty|zero|ok|open|alive|exists)$`)
+
+// asksNil reports whether a function asks for a result that C has not made, perhaps: it compares something other than an error with
+// nil, or calls a function that does so or whose name says so, as in !t.valid().
+func (c *checker) asksNil(u *uses.Unit, depth int) (found bool) {
 	isNil := func(e ast.Expr) bool { return types.ExprString(e) == "nil" }
 	isErr := func(e ast.Expr) bool {
 		return types.Identical(c.pkg.Info.TypeOf(e), types.Universe.Lookup("error").Type())
 	}
 	u.Own(func(n ast.Node) {
-		if e, ok := n.(*ast.BinaryExpr); ok && (e.Op == token.EQL || e.Op == token.NEQ) {
-			found = found || isNil(e.Y) && !isErr(e.X) || isNil(e.X) && !isErr(e.Y)
+		switch e := n.(type) {
+		case *ast.BinaryExpr:
+			if e.Op == token.EQL || e.Op == token.NEQ {
+				found = found || isNil(e.Y) && !isErr(e.X) || isNil(e.X) && !isErr(e.Y)
+			}
+		case *ast.CallExpr:
+			f := c.pkg.Callee(e)
+			switch name := c.pkg.C(e.Fun); {
+			case name != "":
+				found = found || validName.MatchString(name)
+			case f != nil && isBool(f.Signature().Results()):
+				found = found || validName.MatchString(f.Name()) || depth > 0 && c.byFunc[f] != nil && c.asksNil(c.byFunc[f], depth-1)
+			}
 		}
 	})
 	return found
+}
+
+func isBool(results *types.Tuple) bool {
+	return results.Len() == 1 && types.Identical(results.At(0).Type().Underlying(), types.Typ[types.Bool])
 }
 
 // aliveAt reports whether a way leads from an allocation that a variable gets to a return statement, on which the variable is

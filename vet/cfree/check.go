@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -117,6 +118,9 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	err, of := u.LastResult(a.call)
 	if of > 1 {
 		search.Err = err
+		if c.freedIf(u, a.call, fate) {
+			return
+		}
 	}
 	end := u.Find(search)
 	if end == nil && a.beside && of > 1 {
@@ -146,6 +150,39 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	}
 }
 
+// freedIf reports whether a free is under a condition about another result of the allocation: the other results may say whether
+// there is something to free. An error says so as well, and is looked at by the search.
+func (c *checker) freedIf(u *uses.Unit, call *ast.CallExpr, fate uses.Fate) bool {
+	s, ok := u.Parent(call).(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	about := func(e ast.Node) bool {
+		return e != nil && slices.ContainsFunc(s.Lhs, func(lhs ast.Expr) bool {
+			v := c.pkg.ObjectOf(lhs)
+			return v != nil && !slices.Contains(fate.Vars, v) && !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) && u.Mentions(e, v)
+		})
+	}
+	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Role != uses.Frees {
+			continue
+		}
+		for n := u.Parent(use.Node); n != nil && n != u.Node; n = u.Parent(n) {
+			switch n := n.(type) {
+			case *ast.IfStmt:
+				if about(n.Cond) {
+					return true
+				}
+			case *ast.SwitchStmt:
+				if n.Tag != nil && about(n.Tag) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // checkFields reports allocations in fields that nothing in the package frees. Other packages may
 // free a field with an exported name, and methods of an embedded struct may do so under the name of
 // the struct around it. Fields of structs of C are told apart by their names only.
@@ -162,7 +199,7 @@ func (c *checker) checkFields() {
 		}
 		freed, ok := checked[key]
 		if !ok {
-			freed = c.goesOn(s.field, s.c)
+			freed = c.goesOn(s.field, s.c, map[any]bool{})
 			checked[key] = freed
 		}
 		if !freed {
@@ -171,8 +208,15 @@ func (c *checker) checkFields() {
 	}
 }
 
-// goesOn reports whether the value of a field is freed somewhere, or handed on.
-func (c *checker) goesOn(field *types.Var, name string) bool {
+// goesOn reports whether the value of a field is freed somewhere, or handed on, but to a field of a struct of C that nothing
+// frees either. seen has the fields that are looked at already.
+func (c *checker) goesOn(field *types.Var, name string, seen map[any]bool) bool {
+	if field == nil {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
 	for _, u := range c.units {
 		found := false
 		u.Own(func(n ast.Node) {
@@ -185,7 +229,9 @@ func (c *checker) goesOn(field *types.Var, name string) bool {
 			}
 			use := u.Follow(sel, c.holds(sel), c.calls)
 			switch use.Role {
-			case uses.Frees, uses.Keeps, uses.Leaves:
+			case uses.Keeps:
+				found = field != nil || use.C == "" || use.Field != nil || c.goesOn(nil, use.C, seen)
+			case uses.Frees, uses.Leaves:
 				found = true
 			case uses.Names, uses.Stores:
 				found = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)

@@ -4,7 +4,7 @@
 //
 // cfree: report C memory that is not freed
 //
-// The results of C.CString, C.CBytes, C.malloc and its kin, of functions above import "C" that
+// The results of C.CString, C.CBytes, C.malloc and its kin, of functions in C of the package that
 // return what malloc has returned, and of cheap's Malloc belong to the caller. The analyzer
 // reports one that is neither freed nor handed on, on some path through the function:
 //
@@ -22,7 +22,8 @@
 //
 // What a function returns, stores outside of it, sends, or passes to a function that is not
 // known is not looked at any more. A function of C is expected to keep nothing, unless its name
-// says otherwise, as free, take, adopt, steal and directly do. What is put into a field of a part of
+// says otherwise, as free, take, adopt, steal and directly do, or its definition, which is looked for above
+// import "C" and in the files in C beside. What is put into a field of a part of
 // an object of C, such as an entry that C.list_add(list) has returned, belongs to the object, and
 // goes where that goes.
 //
@@ -34,8 +35,8 @@
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
 //   - field: it is put into a field of a type of the package, and nothing there frees the field.
-//   - twice: a variable is freed, and freed again on the same path, or by a defer. That is looked at for
-//     each variable that a function of C whose name ends with free or destroy is given.
+//   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer. That is
+//     looked at for each variable that a function of C with a name such as free, destroy or delete is given.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where

@@ -15,14 +15,14 @@ import (
 // A release is a call of a function of C that ends what a variable points to.
 type release struct {
 	call *ast.CallExpr
+	name string   // of the function
 	at   ast.Node // where the call happens, or is deferred
 	late bool     // in a literal that is deferred: the variable is read when the function ends
 	v    types.Object
 }
 
-// ends matches the names of functions of C after which nothing may use what they were given. It does not
-// match those that count references, and not delete, which may be about what the argument names.
-var ends = regexp.MustCompile(`(?i)(free|destroy)$`)
+// ends matches the names of functions of C after which nothing may use what they were given.
+var ends = regexp.MustCompile(`(?i)(free|destroy|delete|finalize|dispose|fclose|closedir)`)
 
 // counts matches the names of functions that may be called once for each reference.
 var counts = regexp.MustCompile(`(?i)(ref|release|retain|count|detach|list|all|array|internal|clear)`)
@@ -73,9 +73,12 @@ func (c *checker) reportTwice(first, second release) {
 	})
 }
 
-// follows reports whether there is a way from one release to another on which nothing writes to the
-// variable.
+// follows reports whether there is a way from one release to another by the same function on which nothing writes to the
+// variable. Two functions may have two tasks: C.mutex_destroy(m) and C.free(m), or C.free(name) and C.file_delete(name).
 func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
+	if first.name != second.name {
+		return false
+	}
 	if u.Loop(first.at) != u.Loop(second.at) {
 		return false // the variable, or what it has, may be another one in each round
 	}
@@ -105,8 +108,11 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 		if name == "" || !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
 			return
 		}
+		if f, ok := c.pkg.Defined(name); ok && (len(f.Frees) != 1 || !f.Frees[0]) {
+			return // it frees something else, or counts
+		}
 		if v := c.whole(call.Args[0]); v != nil && (u.Local(v) || c.isParam(u, v)) {
-			list = append(list, release{call, at, late, v})
+			list = append(list, release{call, name, at, late, v})
 		}
 	}
 	u.Own(func(n ast.Node) {

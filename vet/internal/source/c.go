@@ -6,13 +6,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-)
 
-// A cfunc is what the comment above import "C" says of a function.
-type cfunc struct {
-	frees     bool // it calls a function that frees
-	allocates bool // it returns what malloc has returned
-}
+	"github.com/cheapgo/cheap/vet/internal/ctext"
+)
 
 // C returns the name after "C." in an expression, or the empty string.
 func (p *Package) C(e ast.Expr) string {
@@ -67,7 +63,8 @@ func (p *Package) IsCType(name string) bool {
 
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
-	p.ctypes, p.cfuncs = map[string]bool{}, map[string]cfunc{}
+	p.ctypes, p.cfrees, p.cused = map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
+	p.ctext = &ctext.Functions{Ends: frees}
 	for _, f := range p.Files {
 		if !importsC(f) {
 			continue
@@ -88,6 +85,10 @@ func (p *Package) readC() {
 				p.typePosition(n.Value)
 			case *ast.TypeAssertExpr:
 				p.typePosition(n.Type)
+			case *ast.SelectorExpr:
+				if name := p.C(n); name != "" {
+					p.cused[name] = ctext.Func{}
+				}
 			case *ast.CallExpr:
 				if fun, ok := n.Fun.(*ast.ParenExpr); ok { // (C.name)(x)
 					p.typePosition(fun)
@@ -150,37 +151,28 @@ func (p *Package) typePosition(e ast.Expr) {
 var (
 	cDefinition = regexp.MustCompile(`(?m)(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\{`)
 	cFrees      = regexp.MustCompile(`\b\w*[fF]ree\w*\s*\(|\bfree\b`)
-	cMalloc     = regexp.MustCompile(`\b(malloc|calloc|strdup|strndup|realloc)\s*\(`)
-	cReturns    = regexp.MustCompile(`\breturn\s+[(\w]`)
 	cName       = regexp.MustCompile(`\w+$`)
-	cPointer    = regexp.MustCompile(`\*\s*$`)
 )
 
 // readPreamble looks for the functions that the comment above import "C" defines.
 func (p *Package) readPreamble(doc *ast.CommentGroup) {
-	var text strings.Builder
+	var b strings.Builder
 	for _, c := range doc.List {
 		s := strings.TrimPrefix(c.Text, "//")
 		s = strings.TrimSuffix(strings.TrimPrefix(s, "/*"), "*/")
-		text.WriteString(s + "\n")
+		b.WriteString(s + "\n")
 	}
-	p.readFunctions(text.String(), true)
-}
-
-// readFunctions looks for definitions of functions in C or C++. Which parameters they free is read
-// above import "C" only, where functions are short.
-func (p *Package) readFunctions(c string, frees bool) {
-	for _, m := range cDefinition.FindAllStringSubmatchIndex(c, -1) {
-		body := block(c[m[1]-1:])
-		p.cfuncs[c[m[2]:m[3]]] = cfunc{
-			frees:     frees && freesParam(body, c[m[4]:m[5]]),
-			allocates: cPointer.MatchString(c[:m[2]]) && cMalloc.MatchString(body) && cReturns.MatchString(body) && !cFrees.MatchString(body),
+	text := b.String()
+	p.ctext.Add(text, false)
+	for _, m := range cDefinition.FindAllStringSubmatchIndex(text, -1) {
+		if name := text[m[2]:m[3]]; freesParam(block(text[m[1]-1:]), text[m[4]:m[5]]) {
+			p.cfrees[name] = true
 		}
 	}
 }
 
 // freesParam reports whether the body of a function has a call of a function that frees, with a
-// parameter in it, or passes free on.
+// parameter in it, or passes free on. Above import "C" functions are short.
 func freesParam(body, params string) bool {
 	for param := range strings.SplitSeq(params, ",") {
 		name := cName.FindString(strings.TrimRight(param, " \t\n[]"))
@@ -204,11 +196,25 @@ const maxFile = 1 << 20
 func (p *Package) readOther(names []string, read func(string) ([]byte, error)) {
 	for _, name := range names {
 		switch filepath.Ext(name) {
-		case ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".m":
-			if text, err := read(name); err == nil && len(text) <= maxFile {
-				p.readFunctions(string(text), false)
-			}
+		case ".c", ".h", ".m":
+			p.readFile(name, false, read)
+		case ".cc", ".cpp", ".cxx", ".hpp":
+			p.readFile(name, true, read)
 		}
+	}
+	for name := range p.cused {
+		if f, ok := p.ctext.Func(name); ok {
+			p.cused[name] = f
+		} else {
+			delete(p.cused, name)
+		}
+	}
+	p.ctext = nil // the texts are large
+}
+
+func (p *Package) readFile(name string, plus bool, read func(string) ([]byte, error)) {
+	if text, err := read(name); err == nil && len(text) <= maxFile {
+		p.ctext.Add(string(text), plus)
 	}
 }
 
@@ -231,19 +237,43 @@ func block(text string) string {
 var (
 	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|destroy|dispose|_take|take_|takes|adopt|steal|directly$|^set_?(string|array)s?$)`)
 	notFreeing = regexp.MustCompile(`(?i)free(type|ze|nect|dom)`)
+	taking     = regexp.MustCompile(`^(JS_(Set|Define)Property\w*|Py(Tuple|List)_SetItem|PyModule_AddObject|cJSON_AddItem\w+|json_object_(object|array)_add|json_(object_set|array_(append|set|insert))_new)$`)
 	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit)`)
 )
 
+// frees reports whether a function of C frees what it is given, or takes it over, as far as its name tells. taking has functions
+// whose documentation says so.
+func frees(name string) bool {
+	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || taking.MatchString(name)
+}
+
 // Frees reports whether the C function of that name frees the memory that it is given, or takes
 // it over, as far as its name or its definition tell.
-func (p *Package) Frees(name string) bool {
-	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfuncs[name].frees
+func (p *Package) Frees(name string) bool { return frees(name) || p.cfrees[name] }
+
+// FreesArg reports whether the C function of that name frees the argument with an index, as far as its name or its
+// definition tell.
+func (p *Package) FreesArg(name string, index int) bool {
+	f := p.cused[name]
+	return p.Frees(name) || index < len(f.Frees) && f.Frees[index]
+}
+
+// KeepsArg reports whether the definition of the C function of that name stores the argument where others find it.
+func (p *Package) KeepsArg(name string, index int) bool {
+	f := p.cused[name]
+	return index < len(f.Keeps) && f.Keeps[index]
+}
+
+// Defined returns what the definition of the C function of that name says, if there is one in the package.
+func (p *Package) Defined(name string) (f ctext.Func, ok bool) {
+	f, ok = p.cused[name]
+	return f, ok
 }
 
 // Releases reports whether the C function of that name releases the object that it is given, as
 // far as its name or its definition tell.
 func (p *Package) Releases(name string) bool {
-	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfuncs[name].frees
+	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfrees[name]
 }
 
 var allocators = map[string]bool{
@@ -251,4 +281,4 @@ var allocators = map[string]bool{
 }
 
 // Allocates reports whether the result of the C function of that name must be freed with C.free.
-func (p *Package) Allocates(name string) bool { return allocators[name] || p.cfuncs[name].allocates }
+func (p *Package) Allocates(name string) bool { return allocators[name] || p.cused[name].Allocates }

@@ -22,6 +22,8 @@ import (
 	"sync"
 
 	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/ctext"
 )
 
 // A Package is a package before cgo. It is not changed after it was made, so analyzers may use it
@@ -36,7 +38,9 @@ type Package struct {
 
 	original *types.Package
 	ctypes   map[string]bool
-	cfuncs   map[string]cfunc
+	cfrees   map[string]bool       // functions above import "C" that free something that they are given
+	cused    map[string]ctext.Func // functions that the package uses and defines
+	ctext    *ctext.Functions      // until the files are read
 
 	once    sync.Once // makes parents
 	parents map[ast.Node]ast.Node

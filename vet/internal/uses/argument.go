@@ -3,6 +3,7 @@ package uses
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 		return Use{Role: Keeps, Node: call}, false
 	}
 	if name := u.C(call.Fun); name != "" {
-		return Use{Role: u.cCall(call, name, inner), Node: call}, false
+		return Use{Role: u.cCall(call, name, index, inner), Node: call}, false
 	}
 	switch name := check(call); {
 	case strings.HasPrefix(name, "Nil"):
@@ -102,27 +103,51 @@ func (u *Unit) builtin(call *ast.CallExpr, name string, index int, inner bool) (
 	return Use{Role: Looks, Node: call}, false
 }
 
-// cCall says what a call of C does to its arguments.
-func (u *Unit) cCall(call *ast.CallExpr, name string, inner bool) Role {
+// cCall says what a call of C does to its argument with an index.
+func (u *Unit) cCall(call *ast.CallExpr, name string, index int, inner bool) Role {
 	if inner && name == "free" {
 		return Looks // at what is in the block
 	}
-	if u.Frees(name) {
+	switch {
+	case u.FreesArg(name, index):
 		return Frees
+	case !inner && u.KeepsArg(name, index):
+		return Keeps
 	}
 	for _, arg := range call.Args { // C.bind(..., (*[0]byte)(C.free))
-		frees := false
-		ast.Inspect(arg, func(n ast.Node) bool {
-			if e, ok := n.(ast.Expr); ok {
-				if name := u.C(e); name != "" && u.Frees(name) {
-					frees = true
-				}
-			}
-			return true
-		})
-		if frees {
+		if u.hasFree(arg) {
+			return Keeps
+		}
+		if v := u.ObjectOf(arg); u.Local(v) && slices.ContainsFunc(u.values(v), u.hasFree) {
 			return Keeps
 		}
 	}
 	return Looks
+}
+
+// hasFree reports whether an expression names a function of C that frees.
+func (u *Unit) hasFree(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok {
+			if name := u.C(e); name != "" && u.Frees(name) {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// values returns what assignments give a variable.
+func (u *Unit) values(v types.Object) (list []ast.Expr) {
+	u.Own(func(n ast.Node) {
+		if s, ok := n.(*ast.AssignStmt); ok && len(s.Lhs) == len(s.Rhs) {
+			for i, lhs := range s.Lhs {
+				if u.ObjectOf(lhs) == v {
+					list = append(list, s.Rhs[i])
+				}
+			}
+		}
+	})
+	return list
 }

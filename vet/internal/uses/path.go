@@ -162,6 +162,7 @@ func (u *Unit) assigns(n ast.Node, v types.Object) bool {
 // their text.
 func (u *Unit) conditions(n ast.Node) map[string]bool {
 	known := map[string]bool{}
+	u.learnValues(n, known)
 	for ; n != nil && n != u.Node; n = u.Parent(n) {
 		s, ok := u.Parent(n).(*ast.IfStmt)
 		if !ok {
@@ -175,6 +176,67 @@ func (u *Unit) conditions(n ast.Node) map[string]bool {
 		}
 	}
 	return known
+}
+
+// learnValues learns which values variables have behind the if statement or the switch that n is in, because of assignments beside n:
+//
+//	if text {
+//		kind, p = ofText, C.CString(s)
+//	} else {
+//		kind = ofNumber
+//	}
+func (u *Unit) learnValues(n ast.Node, known map[string]bool) {
+	if u.Loop(n) != nil {
+		return
+	}
+	var outer ast.Node
+	var list []ast.Stmt
+	for ; n != nil && n != u.Node; n = u.Parent(n) {
+		switch s := n.(type) {
+		case *ast.IfStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
+			outer = n
+		case *ast.BlockStmt:
+			list = append(list, s.List...)
+		case *ast.CaseClause:
+			list = append(list, s.Body...)
+		}
+	}
+	if outer == nil {
+		return
+	}
+	for _, s := range list {
+		s, ok := s.(*ast.AssignStmt)
+		if !ok || len(s.Lhs) != len(s.Rhs) || s.Pos() < outer.Pos() || s.End() > outer.End() {
+			continue
+		}
+		for i, lhs := range s.Lhs {
+			v := u.ObjectOf(lhs)
+			constant := u.Info.Types[s.Rhs[i]].Value != nil || u.C(s.Rhs[i]) != ""
+			if v != nil && constant && u.Local(v) && u.settled(v, s, outer) {
+				known[types.ExprString(lhs)+" == "+types.ExprString(s.Rhs[i])] = true
+			}
+		}
+	}
+}
+
+// settled reports whether a variable keeps the value that a statement gives it behind the node that the statement is in.
+func (u *Unit) settled(v types.Object, s ast.Stmt, outer ast.Node) bool {
+	settled := true
+	for _, id := range u.idents(v) {
+		switch p := u.Parent(id).(type) {
+		case *ast.AssignStmt:
+			within := outer.Pos() <= p.Pos() && p.End() <= outer.End() && u.Parent(p) != u.Parent(s)
+			if slices.Contains(p.Lhs, ast.Expr(id)) && p != s && !within && p.Pos() > outer.Pos() {
+				settled = false
+			}
+		case *ast.UnaryExpr:
+			settled = settled && p.Op != token.AND
+		case *ast.IncDecStmt, *ast.RangeStmt:
+			settled = false
+		}
+		settled = settled && u.lit(id.Pos()) == nil
+	}
+	return settled
 }
 
 func (u *Unit) learn(cond ast.Expr, holds bool, known map[string]bool) {

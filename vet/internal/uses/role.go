@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // A Role is what an expression does with the value that it has.
@@ -153,7 +154,42 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 	if addr := u.address(p); addr != nil && !at.inner {
 		return carrier{addr, at.inner, at.in}, Use{}
 	}
+	if use, ok := u.handle(p, at); ok {
+		return carrier{}, use
+	}
 	return u.within(p, at)
+}
+
+// handle returns what a call of C does to an object that is given it as x.f, if it frees that or takes it over. What a method does
+// to a field of its receiver does not count.
+func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
+	if at.inner || u.Owns == nil || !u.Owns(u.Info.TypeOf(p.X)) {
+		return use, false
+	}
+	if d, method := u.Node.(*ast.FuncDecl); method && d.Recv != nil && u.Params()[0] == u.ObjectOf(p.X) {
+		return use, false
+	}
+	e := ast.Expr(p)
+	for {
+		call, is := u.Parent(e).(*ast.CallExpr)
+		switch {
+		case !is || call.Fun == e:
+			return use, false
+		case u.IsConversion(call):
+			e = call
+			continue
+		}
+		index := slices.Index(call.Args, e)
+		switch name := u.C(call.Fun); {
+		case name == "" || index < 0:
+			return use, false
+		case u.FreesArg(name, index):
+			return Use{Role: Frees, Node: call}, true
+		case u.KeepsArg(name, index):
+			return Use{Role: Keeps, Node: call}, true
+		}
+		return use, false
+	}
 }
 
 // within goes on to e, which is a part of what has the value: if that is inner, e may have it.

@@ -6,6 +6,7 @@ package beside
 typedef struct tree tree;
 tree *tree_parse(const char *text);
 int tree_check(tree *t);
+int tree_is_null(tree *t);
 void tree_delete(tree *t);
 */
 import "C"
@@ -167,4 +168,47 @@ func empty(text *C.char) error {
 	}
 	t.Close()
 	return nil
+}
+
+// valid reports whether there is a tree.
+func (t *Tree) valid() bool { return t.t != nil }
+
+func (t *Tree) made() bool { return t.t != nil }
+
+func (t *Tree) large() bool { return C.tree_check(t.t) > 100 }
+
+// Valid returns an object around nothing with an error.
+func Valid(text *C.char) (*Tree, error) { // want Valid:`params\[0\]` Valid:`results\[0\]$`
+	t := &Tree{C.tree_parse(text)}
+	if !t.valid() {
+		return t, errBroken
+	}
+	return t, nil
+}
+
+// Made is like Valid.
+func Made(text *C.char) (*Tree, error) { // want Made:`params\[0\]` Made:`results\[0\]$`
+	t := &Tree{C.tree_parse(text)}
+	if t.made() {
+		return t, nil
+	}
+	return t, errBroken
+}
+
+// Null asks C.
+func Null(text *C.char) (*Tree, error) { // want Null:`params\[0\]` Null:`results\[0\]$`
+	t := &Tree{C.tree_parse(text)}
+	if C.tree_is_null(t.t) != 0 {
+		return t, errBroken
+	}
+	return t, nil
+}
+
+// Large returns a tree that is too large, with an error.
+func Large(text *C.char) (*Tree, error) { // want Large:`params\[0\]` Large:`results\[0\] beside an error\[0\]`
+	t := &Tree{C.tree_parse(text)}
+	if t.large() {
+		return t, errBroken
+	}
+	return t, nil
 }

@@ -1,0 +1,17 @@
+struct buf { char *data; };
+struct node { int count; };
+struct leaf { int count; };
+struct params { const char *encoding, *other, *name, *freed; };
+void buf_release(struct buf *b);
+void set_result(void *interp, char *result);
+void keep_result(void *interp, char *result, void (*done)(char *));
+void remember(char *s);
+int look(const char *s);
+char *twice(const char *s);
+char *second(char *s);
+void node_destroy(struct node *n);
+void leaf_destroy(struct leaf *l);
+void item_set(void *list, void *item);
+void item_look(void *item);
+void *item_new(void);
+void item_delete(void *item);
