@@ -278,8 +278,14 @@ func (c *checker) roleOf(f *types.Func, index int, inner bool) uses.Role {
 		switch {
 		case fate.Has(uses.Frees):
 			role = uses.Frees
-		case fate.Has(uses.Keeps, uses.Leaves):
+		case fate.Has(uses.Keeps):
 			role = uses.Keeps
+		case fate.Has(uses.Leaves):
+			role = uses.Keeps
+			inner := slices.ContainsFunc(fate.Uses, func(use uses.Use) bool { return use.Role == uses.Leaves && (use.Inner || use.Index > 0) })
+			if len(fate.Inner) == 0 && !inner && f.Signature().Results().Len() == 1 {
+				role = uses.Leaves
+			}
 		}
 	}
 	c.params[key] = role

@@ -16,9 +16,10 @@ type Func struct {
 	// Allocates is true if the function returns memory that it got from malloc or one of its kin, and nothing else has it.
 	Allocates bool
 
-	// Frees and Keeps have an entry for each parameter. A function frees one that it passes to a function that does so. It
-	// keeps one that it stores where others find it, returns, or passes on together with a function that frees it.
-	Frees, Keeps []bool
+	// Frees, Keeps and Returns have an entry for each parameter. A function frees one that it passes to a function that does so. It
+	// keeps one that it stores where others find it, or passes on together with a function that frees it, and one into which its
+	// result points.
+	Frees, Keeps, Returns []bool
 }
 
 // Functions are the definitions of a package, by their names.
@@ -81,15 +82,15 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		b := f.body(d, depth)
 		fn := Func{Allocates: b.allocates(d)}
 		for _, p := range parameters(d.params) {
-			frees, keeps := b.fate(p)
-			fn.Frees, fn.Keeps = append(fn.Frees, frees), append(fn.Keeps, keeps)
+			frees, keeps, returns := b.fate(p)
+			fn.Frees, fn.Keeps, fn.Returns = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns)
 		}
 		if i == 0 {
 			all = fn
 			continue
 		}
 		all.Allocates = all.Allocates && fn.Allocates
-		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
+		all.Frees, all.Keeps, all.Returns = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps), either(all.Returns, fn.Returns)
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true
@@ -424,9 +425,9 @@ var (
 )
 
 // fate says what becomes of a parameter.
-func (b *body) fate(name string) (frees, keeps bool) {
+func (b *body) fate(name string) (frees, keeps, returns bool) {
 	if name == "" || b.assigned(name) {
-		return false, false
+		return false, false, false
 	}
 	names := b.same(name)
 	is := func(e []string) bool { return len(e) == 1 && slices.Contains(names, e[0]) }
@@ -439,7 +440,7 @@ func (b *body) fate(name string) (frees, keeps bool) {
 			}
 			e := plain(b.tokens[i+1 : end])
 			into := len(e) > 1 && (is(e[:1]) && (e[1] == "+" || e[1] == "-") || e[0] == "&" && is(e[1:2]))
-			keeps = keeps || is(e) || into
+			returns, keeps = returns || is(e), keeps || into
 		case t == "delete":
 			j := i + 1
 			for b.at(j) == "[" || b.at(j) == "]" {
@@ -466,7 +467,7 @@ func (b *body) fate(name string) (frees, keeps bool) {
 			}
 		}
 	}
-	return frees, keeps || b.stored(names)
+	return frees, keeps || b.stored(names), returns
 }
 
 var allocators = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true}

@@ -24,7 +24,7 @@ func TestFunc(t *testing.T) {
 		{`char *f(void) { char *p = malloc(9); kept = p; return p; }`, ""},
 		{`char *f(char **out) { char *p = malloc(9); *out = p; return p; }`, ""},
 		{`char *f(void) { static char *p; if (!p) p = malloc(9); return p; }`, ""},
-		{`char *f(char *s) { char *p = malloc(9); if (s) { p = s; } return p; }`, "keeps 0"},
+		{`char *f(char *s) { char *p = malloc(9); if (s) { p = s; } return p; }`, "returns 0"},
 		{`char *f(int n) { char *p = malloc(9); if (n) return "text"; return p; }`, ""},
 		{`char *f(int n) { char *p = malloc(9); free(p); return p; }`, ""},
 		{`char *f(int n) { char *p = malloc(9); g(&p); return p; }`, ""},
@@ -47,7 +47,7 @@ func TestFunc(t *testing.T) {
 		{`void f(char *s) { name = s; }`, "keeps 0"},
 		{`void f(char **to, char *s) { *to = s; }`, "keeps 1"},
 		{`void f(char *s) { set(interp, s, free_string); }`, "keeps 0"},
-		{`char *f(char *s) { return s; }`, "keeps 0"},
+		{`char *f(const char *s) { return (char *)s; }`, "returns 0"},
 		{`void f(char *s) { char *t = s; global.name = t; }`, "keeps 0"},
 		{`void g(char *s) { kept = s; } void f(char *s) { g(s); }`, "keeps 0"},
 		{`void f(char *s) { char *args[2]; args[0] = s; args[1] = NULL; run(args); }`, ""},
@@ -81,6 +81,9 @@ func say(fn Func) string {
 		}
 		if fn.Keeps[i] {
 			list = append(list, fmt.Sprint("keeps ", i))
+		}
+		if fn.Returns[i] {
+			list = append(list, fmt.Sprint("returns ", i))
 		}
 	}
 	return strings.Join(list, " ")

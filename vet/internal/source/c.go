@@ -264,6 +264,12 @@ func (p *Package) KeepsArg(name string, index int) bool {
 	return index < len(f.Keeps) && f.Keeps[index]
 }
 
+// ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.
+func (p *Package) ReturnsArg(name string, index int) bool {
+	f := p.cused[name]
+	return index < len(f.Returns) && f.Returns[index]
+}
+
 // Defined returns what the definition of the C function of that name says, if there is one in the package.
 func (p *Package) Defined(name string) (f ctext.Func, ok bool) {
 	f, ok = p.cused[name]

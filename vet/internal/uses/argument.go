@@ -36,6 +36,9 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 		return Use{Role: Keeps, Node: call}, false
 	}
 	if name := u.C(call.Fun); name != "" {
+		if u.ReturnsArg(name, index) && !u.FreesArg(name, index) && !u.KeepsArg(name, index) {
+			return Use{}, true
+		}
 		return Use{Role: u.cCall(call, name, index, inner), Node: call}, false
 	}
 	switch name := check(call); {
@@ -47,7 +50,11 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Info.Types[sel.X].IsType() {
 		index-- // T.Method(receiver)
 	}
-	return Use{Role: roles(u, call, u.Callee(call), index, inner), Node: call}, false
+	role := roles(u, call, u.Callee(call), index, inner)
+	if role == Leaves {
+		return Use{}, true
+	}
+	return Use{Role: role, Node: call}, false
 }
 
 // check returns the name of the function that is called if it is one of a package that checks

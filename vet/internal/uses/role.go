@@ -36,7 +36,8 @@ type Use struct {
 }
 
 // An ArgumentRole says what becomes of an argument of a call of a Go function, the receiver being
-// argument -1. It is asked for functions that are known, with f, and for others, with nil.
+// argument -1. It is asked for functions that are known, with f, and for others, with nil. Leaves says that the
+// function returns it, and nothing else.
 type ArgumentRole func(u *Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) Role
 
 // A carrier is an expression that has the value which is followed. With inner the value is in a field
@@ -145,7 +146,11 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 			return carrier{}, Use{Role: Looks, Node: call}
 		}
 		if f := u.Func(p); f != nil {
-			return carrier{}, Use{Role: roles(u, call, f, -1, at.inner), Node: call}
+			role := roles(u, call, f, -1, at.inner)
+			if role == Leaves {
+				return carrier{call, at.inner, at.in}, Use{}
+			}
+			return carrier{}, Use{Role: role, Node: call}
 		}
 	}
 	if method != nil && method.Signature().Recv() != nil {

@@ -6,6 +6,7 @@ package defined
 #include <string.h>
 #include "beside.h"
 
+typedef char gchar;
 typedef void (*freer)(void *);
 static void bind(char *s, freer f) {}
 
@@ -33,6 +34,8 @@ static char *upper(const char *s) {
 }
 
 static char *shout(const char *s) { return upper(s); }
+
+static gchar *gchars(char *s) { return (gchar *)s; }
 
 static const char *cached(void) {
 	static char *p;
@@ -68,6 +71,25 @@ func released() {
 func returned(s string) *C.char {
 	return C.second(C.CString(s))
 }
+
+func converted(s string) {
+	p := C.gchars(C.CString(s)) // want `never freed`
+	C.look((*C.char)(p))
+}
+
+func convertedByGo(s string) {
+	p := C.CString(s) // want `never freed`
+	C.look((*C.char)(gchars(p)))
+}
+
+func convertedAndFreed(s string) {
+	p := gchars(C.CString(s))
+	defer C.free(unsafe.Pointer(p))
+	q := C.CString(s)
+	C.free(unsafe.Pointer(C.gchars(q)))
+}
+
+func gchars(s *C.char) *C.gchar { return C.gchars(s) }
 
 func made(s *C.char) int {
 	return len(C.GoString(C.twice(s))) // want `the result of C.twice is never freed`
@@ -107,7 +129,7 @@ func counted(n *C.struct_node) {
 
 func freedTwice(l *C.struct_leaf) {
 	defer C.leaf_destroy(l) // the deferred call comes second
-	C.leaf_destroy(l)       // want `l is freed twice: line 109 frees it as well`
+	C.leaf_destroy(l)       // want `l is freed twice: line \d+ frees it as well`
 }
 
 func twoFunctions(s string) {
@@ -193,6 +215,9 @@ type Item struct{ p unsafe.Pointer }
 // NewItem makes one.
 func NewItem() *Item { return &Item{C.item_new()} } // want NewItem:`results\[0\]`
 
+// Named returns the item, as builders do.
+func (i *Item) Named() *Item { return i } // want Named:`params\[3\]`
+
 // Close frees it.
 func (i *Item) Close() { C.item_delete(i.p) } // want Close:`releases` Close:`params`
 
@@ -205,6 +230,16 @@ func (l *List) Set(i *Item) { C.item_set(l.p, i.p) } // want Set:`params\[0 2\]`
 func listed(l *List) {
 	i := NewItem()
 	l.Set(i)
+}
+
+func built() {
+	i := NewItem().Named()
+	defer i.Close()
+}
+
+func builtAndLost() {
+	i := NewItem().Named() // want `the result of NewItem is never freed`
+	C.item_look(i.p)
 }
 
 func lost() {
