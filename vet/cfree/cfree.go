@@ -201,7 +201,8 @@ func (c *checker) exportFacts() {
 			continue
 		}
 		if c.releases[f] {
-			c.ExportObjectFact(obj, new(Releases))
+			once, _ := c.once(u)
+			c.ExportObjectFact(obj, &Releases{Once: once != ""})
 		}
 		var roles []uses.Role
 		pointers := false

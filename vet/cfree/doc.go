@@ -36,7 +36,8 @@
 //   - overwritten: the variable gets another value before.
 //   - field: it is put into a field of a type of the package, and nothing there frees the field.
 //   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer. That is
-//     looked at for each variable that a function of C with a name such as free, destroy or delete is given.
+//     looked at for each variable that a function of C with a name such as free, destroy or delete is given, and for
+//     methods that do nothing but pass a field to such a function.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where

@@ -15,8 +15,9 @@ import (
 // An object is a value of a type in Go with a method that releases what a function of C has made,
 // such as a Mat with Close. If the type has no finalizer and no cleanup, the method must be called.
 
-// Releases marks methods that release what their receiver has got from C.
-type Releases struct{}
+// Releases marks methods that release what their receiver has got from C. Once says that a method does nothing else, so that it
+// must not be called twice.
+type Releases struct{ Once bool }
 
 // AFact marks facts.
 func (*Releases) AFact() {}

@@ -104,14 +104,11 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 // unit, and those that it defers, in a literal as well.
 func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	add := func(call *ast.CallExpr, at ast.Node, late bool) {
-		name := c.pkg.C(call.Fun)
-		if name == "" || !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
+		name, arg := c.ends(call)
+		if name == "" {
 			return
 		}
-		if f, ok := c.pkg.Defined(name); ok && (len(f.Frees) != 1 || !f.Frees[0]) {
-			return // it frees something else, or counts
-		}
-		if v := c.whole(call.Args[0]); v != nil && (u.Local(v) || c.isParam(u, v)) {
+		if v := c.whole(arg); v != nil && (u.Local(v) || c.isParam(u, v)) {
 			list = append(list, release{call, name, at, late, v})
 		}
 	}
@@ -141,6 +138,69 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 		}
 	})
 	return list
+}
+
+// ends returns the function that a call frees its argument with, and the argument. The function may be one of Go that does nothing
+// else.
+func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
+	if name := c.pkg.C(call.Fun); name != "" {
+		if !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
+			return "", nil
+		}
+		if f, ok := c.pkg.Defined(name); ok && (len(f.Frees) != 1 || !f.Frees[0]) {
+			return "", nil // it frees something else, or counts
+		}
+		return name, call.Args[0]
+	}
+	f := c.pkg.Callee(call)
+	if f == nil || counts.MatchString(f.Name()) {
+		return "", nil
+	}
+	sel, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if u := c.byFunc[f]; u != nil {
+		name, field := c.once(u)
+		switch {
+		case name == "":
+		case f.Signature().Recv() != nil && sel != nil && len(call.Args) == 0 && !c.pkg.Info.Types[sel.X].IsType():
+			return f.FullName(), sel.X
+		case f.Signature().Recv() == nil && len(call.Args) == 1 && !field:
+			return name, call.Args[0]
+		}
+		return "", nil
+	}
+	var fact Releases
+	if sel != nil && f.Signature().Recv() != nil && len(call.Args) == 0 && c.ImportObjectFact(f, &fact) && fact.Once {
+		return f.FullName(), sel.X
+	}
+	return "", nil
+}
+
+// once returns the function of C to which a unit passes its only parameter or, with field, a field of that. It is "" if the unit
+// does more, such as to ask whether the field is nil, or to set it: then it may be called twice.
+func (c *checker) once(u *uses.Unit) (name string, field bool) {
+	params := u.Params()
+	if len(params) != 1 || params[0] == nil {
+		return "", false
+	}
+	for _, s := range u.Body.List {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return "", false
+		}
+		call, ok := e.X.(*ast.CallExpr)
+		if !ok || c.pkg.C(call.Fun) == "" {
+			return "", false
+		}
+		if n, arg := c.ends(call); n != "" {
+			switch v := types.Object(params[0]); v {
+			case c.whole(arg):
+				name = n
+			case fieldOf(c.pkg, arg):
+				name, field = n, true
+			}
+		}
+	}
+	return name, field
 }
 
 // whole returns the variable whose value an expression is, perhaps converted, or nil.

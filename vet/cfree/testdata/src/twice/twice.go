@@ -150,3 +150,69 @@ func written(fill func(**C.char)) {
 }
 
 func use(*C.char) {}
+
+// A Node has to be closed, once.
+type Node struct{ n *C.node }
+
+// Close frees the node.
+func (n *Node) Close() { C.node_free(n.n) } // want Close:`releases` Close:`params`
+
+// A Safe may be closed twice.
+type Safe struct{ n *C.node }
+
+// Close frees the node.
+func (s *Safe) Close() { // want Close:`releases` Close:`params`
+	C.node_free(s.n)
+	s.n = nil
+}
+
+// An Asking may be closed twice.
+type Asking struct{ n *C.node }
+
+// Close frees the node.
+func (a *Asking) Close() { // want Close:`releases` Close:`params`
+	if a.n != nil {
+		C.node_free(a.n)
+	}
+}
+
+func free(c *C.char) { C.free(unsafe.Pointer(c)) }
+
+func closedTwice(n *Node, ok bool) {
+	defer n.Close()
+	if !ok {
+		n.Close() // want `n is freed twice`
+	}
+}
+
+func closedOnce(list []*Node, ok bool) {
+	for _, n := range list {
+		n.Close()
+	}
+	n := list[0]
+	if ok {
+		n.Close()
+		n = list[1]
+	}
+	n.Close()
+}
+
+func closedSafely(s *Safe, a *Asking) {
+	defer s.Close()
+	defer a.Close()
+	s.Close()
+	a.Close()
+}
+
+func byGo(s string) {
+	c := C.CString(s)
+	defer free(c)
+	use(c)
+	C.free(unsafe.Pointer(c)) // want `c is freed twice`
+}
+
+func inALiteral(s string, run func(func())) {
+	c := C.CString(s)
+	defer free(c)
+	run(func() { use(c) })
+}
