@@ -15,3 +15,4 @@ void item_set(void *list, void *item);
 void item_look(void *item);
 void *item_new(void);
 void item_delete(void *item);
+void *list_add_item(void *list);

@@ -227,6 +227,13 @@ type List struct{ p unsafe.Pointer }
 // Set puts an item into a list.
 func (l *List) Set(i *Item) { C.item_set(l.p, i.p) } // want Set:`params\[0 2\]`
 
+// Add makes an item that the list has.
+func (l *List) Add() *Item { return &Item{C.list_add_item(l.p)} } // want Add:`params`
+
+func added(l *List) {
+	l.Add()
+}
+
 func listed(l *List) {
 	i := NewItem()
 	l.Set(i)
