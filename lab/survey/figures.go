@@ -123,6 +123,9 @@ func ofLibrary(place string) bool {
 	})
 }
 
+// drawn has the words for findings that were drawn at random: once, and again when the analyzers had been mended by that.
+var drawn = map[string]string{"yes": "as drawn", "again": "drawn again"}
+
 // readFigures counts the verdicts about findings that were drawn at random.
 func readFigures(findings, read table) string {
 	place := func(f map[string]string) string {
@@ -136,14 +139,15 @@ func readFigures(findings, read table) string {
 	counts := map[string]*verdicts{}
 	var names []string
 	for _, r := range read {
-		if r["drawn"] != "yes" {
+		name := r["analyzer"] + ", " + drawn[r["drawn"]]
+		if drawn[r["drawn"]] == "" {
 			continue
 		}
-		v := counts[r["analyzer"]]
+		v := counts[name]
 		if v == nil {
 			v = new(verdicts)
-			counts[r["analyzer"]] = v
-			names = append(names, r["analyzer"])
+			counts[name] = v
+			names = append(names, name)
 		}
 		v.all++
 		still := 0
@@ -167,8 +171,9 @@ func readFigures(findings, read table) string {
 	b.WriteString("| analyzer | read | true | true, and harmless | false | precision |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, name := range names {
 		v := counts[name]
-		fmt.Fprintf(&b, "| %s, as drawn | %d | %d | %d | %d | %s |\n", name, v.all, v.right, v.harmless, v.wrong, share(v.right+v.harmless, v.all))
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %s |\n", name, v.all, v.right, v.harmless, v.wrong, share(v.right+v.harmless, v.all))
 		if all := v.stillRight + v.stillHarmless + v.stillWrong; all < v.all {
+			name, _, _ := strings.Cut(name, ",")
 			fmt.Fprintf(&b, "| %s, those that it still reports | %d | %d | %d | %d | %s |\n", name, all, v.stillRight, v.stillHarmless, v.stillWrong, share(v.stillRight+v.stillHarmless, all))
 		}
 	}

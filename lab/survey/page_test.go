@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -66,5 +67,29 @@ func TestRead(t *testing.T) {
 	}
 	if drawn < 100 {
 		t.Errorf("%d findings were drawn and read, want 100", drawn)
+	}
+}
+
+// TestTwice looks at the verdicts about what is freed twice, in the histories of repositories.
+func TestTwice(t *testing.T) {
+	rows, err := readTable("results/twice.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := 0
+	for _, r := range rows {
+		if r["verdict"] == "true" {
+			right++
+		}
+		if r["reason"] == "" || len(r["commit"]) != 12 {
+			t.Errorf("%v: want a reason and twelve digits of a commit", r)
+		}
+	}
+	page, err := os.ReadFile("../../docs/mistakes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("[%d places](../lab/survey/results/twice.tsv) are reported; %d are true.", len(rows), right); !strings.Contains(string(page), want) {
+		t.Errorf("docs/mistakes.md does not say %q", want)
 	}
 }
