@@ -148,7 +148,7 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 		if f := u.Func(p); f != nil {
 			role := roles(u, call, f, -1, at.inner)
 			if role == Leaves {
-				return carrier{call, at.inner, at.in}, Use{}
+				role = Keeps // a builder, which may end in what takes it over
 			}
 			return carrier{}, Use{Role: role, Node: call}
 		}
