@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/vet/internal/vettest"
 )
 
 // TestMain lets go vet run the test's binary in place of the command.
@@ -23,10 +25,14 @@ func TestVettool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, err := vettest.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
 	vet := func(flags ...string) (string, error) {
 		args := append(append([]string{"vet", "-vettool=" + tool}, flags...), "../../internal/corpus/testdata/small")
 		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1") // go list leaves packages with cgo out without it
+		cmd.Env = append(append(cmd.Environ(), "CGO_ENABLED=1"), host...) // go list leaves packages with cgo out without it
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -46,6 +52,10 @@ func TestTrimpath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, err := vettest.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		dir, err := os.MkdirTemp("", "trimpath")
 		if err != nil {
@@ -62,7 +72,7 @@ func TestTrimpath(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, ".")
 		cmd.Dir = dir
-		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1", "GOWORK=off", "GOFLAGS=-trimpath")
+		cmd.Env = append(append(cmd.Environ(), "CGO_ENABLED=1", "GOWORK=off", "GOFLAGS=-trimpath"), host...)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "lost.go:6:12: the result of C.CString is never freed") {
 			t.Errorf("go vet: %v\n%s", err, out)
 		}

@@ -40,22 +40,31 @@ func Open() *Data {
 	return &Data{sync.OnceValues(load)}
 }
 
+// Host returns the environment for a go command that needs a compiler of C: there is one for this machine, whatever the test is
+// built for.
+func Host() ([]string, error) {
+	out, err := exec.Command("go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	system, arch, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return []string{"GOOS=" + system, "GOARCH=" + arch}, nil
+}
+
 func load() (map[string]*packages.Package, error) {
 	dir, err := filepath.Abs("testdata")
 	if err != nil {
 		return nil, err
 	}
-	// The compiler of C is one for this machine, whatever the test is built for.
-	host, err := exec.Command("go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
+	host, err := Host()
 	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
+		return nil, err
 	}
-	system, arch, _ := strings.Cut(strings.TrimSpace(string(host)), "\n")
 	config := &packages.Config{
 		Mode: packages.LoadSyntax,
 		Dir:  filepath.Join(dir, "src"),
 		// Without cgo go list leaves packages with cgo out.
-		Env: append(os.Environ(), "GOPATH="+dir, "GO111MODULE=off", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=1", "GOOS="+system, "GOARCH="+arch),
+		Env: append(append(os.Environ(), "GOPATH="+dir, "GO111MODULE=off", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=1"), host...),
 	}
 	list, err := packages.Load(config, "./...")
 	if err != nil {
