@@ -174,7 +174,7 @@ func readFigures(findings, read table) string {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %s |\n", name, v.all, v.right, v.harmless, v.wrong, share(v.right+v.harmless, v.all))
 		if all := v.stillRight + v.stillHarmless + v.stillWrong; all < v.all {
 			name, _, _ := strings.Cut(name, ",")
-			fmt.Fprintf(&b, "| %s, those that it still reports | %d | %d | %d | %d | %s |\n", name, all, v.stillRight, v.stillHarmless, v.stillWrong, share(v.stillRight+v.stillHarmless, all))
+			fmt.Fprintf(&b, "| %s, still reported | %d | %d | %d | %d | %s |\n", name, all, v.stillRight, v.stillHarmless, v.stillWrong, share(v.stillRight+v.stillHarmless, all))
 		}
 	}
 	return b.String()
