@@ -3,7 +3,6 @@ package cheap
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 	"unsafe"
 
@@ -134,11 +133,11 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 }
 
 // alignedClass returns the smallest class whose blocks have at least size bytes and
-// lie at multiples of align. ok is false if there is none. A span is aligned to
-// more than the largest block, so the blocks of a class are aligned if their size
-// is a multiple of align.
+// lie at multiples of align, a power of two. ok is false if there is none. A span is
+// aligned to more than the largest block, so the blocks of a class are aligned if their
+// size is a multiple of align.
 func alignedClass(size, align int) (c uint8, ok bool) {
-	if size > sizeclass.MaxSize {
+	if size > sizeclass.MaxSize || align > sizeclass.MaxSize {
 		return 0, false
 	}
 	c = sizeclass.Of(size)
@@ -146,7 +145,7 @@ func alignedClass(size, align int) (c uint8, ok bool) {
 		return c, true
 	}
 	for ; c < sizeclass.Count; c++ {
-		if sizeclass.Classes[c].Size%uint32(min(align, math.MaxInt32)) == 0 {
+		if sizeclass.Classes[c].Size&uint32(align-1) == 0 {
 			return c, true
 		}
 	}

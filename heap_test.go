@@ -1,6 +1,7 @@
 package cheap
 
 import (
+	"math"
 	"testing"
 	"unsafe"
 
@@ -124,6 +125,25 @@ func TestAlignedMalloc(t *testing.T) {
 		h.Free(p)
 	}
 	mustHoldNothing(t, h)
+}
+
+// TestAlignedClass compares the class for a size and an alignment with the first whose size is large
+// enough and a multiple.
+func TestAlignedClass(t *testing.T) {
+	for align := 1; align <= math.MaxInt/2+1 && align > 0; align *= 2 {
+		for _, size := range []int{0, 1, 16, 17, 100, 128, 4000, 4097, 20_000, 32 << 10, 32<<10 + 1, 100_000} {
+			want, found := 0, false
+			for want = range sizeclass.Classes {
+				if c := int(sizeclass.Classes[want].Size); c >= size && c%align == 0 || c >= size && align <= sizeclass.Quantum {
+					found = true
+					break
+				}
+			}
+			if c, ok := alignedClass(size, align); ok != found || ok && int(c) != want {
+				t.Errorf("%d bytes aligned to %d: class %d, %v, want %d, %v", size, align, c, ok, want, found)
+			}
+		}
+	}
 }
 
 // TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
