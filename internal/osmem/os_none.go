@@ -38,3 +38,5 @@ func sysRevoke(addr, size uintptr, keep bool) error { return errNone }
 func sysDecommit(addr, size uintptr) {}
 
 func sysRelease(addr, size uintptr) {}
+
+func sysResident(addr, size uintptr) int { return int(size / PageSize) }

@@ -35,3 +35,5 @@ func sysRemap(from, to, size uintptr) error { return errors.ErrUnsupported }
 func sysCanMove() bool { return false }
 
 func apart(addr, size uintptr) {}
+
+func sysResident(addr, size uintptr) int { return int(size / PageSize) }

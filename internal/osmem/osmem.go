@@ -109,6 +109,16 @@ func Decommit(addr, size uintptr) {
 	counts.decommitted.Add(int64(size))
 }
 
+// Resident returns how many pages at addr, which are committed, have memory that is not swapped out.
+// Where the system does not say, it is all.
+func Resident(addr, size uintptr) int {
+	mustBePages("osmem.Resident", addr, size)
+	if GoBacked {
+		return int(size / PageSize)
+	}
+	return sysResident(addr, size)
+}
+
 // Revoke makes size bytes at addr reserved again, so that touching them faults. Commit makes
 // them usable, and then their contents are undefined. If keep is true, the system keeps the
 // memory behind them. If Revoke returns an error, the bytes may still be usable.

@@ -37,3 +37,29 @@ func TestRelease(t *testing.T) {
 		})
 	}
 }
+
+// TestResident counts pages before and after they are touched, and after they are given back.
+func TestResident(t *testing.T) {
+	const pages = 1500 // which take more than one call of the system
+	size := pages * PageSize
+	addr, err := Map(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	SmallPages(addr, size)
+	touched := 0
+	for i := uintptr(0); i < pages; i += 7 {
+		mem(addr, size)[i*PageSize] = 1
+		touched++
+	}
+	if got := Resident(addr, size); got != touched && got != pages { // all where the system does not say
+		t.Errorf("%d pages are resident, %d were touched", got, touched)
+	}
+	if got := Resident(addr+PageSize, 6*PageSize); got != 0 && got != 6 {
+		t.Errorf("%d pages are resident, none was touched", got)
+	}
+	Decommit(addr, size)
+	if got := Resident(addr, size); got != 0 && got != pages {
+		t.Errorf("%d pages are resident after Decommit", got)
+	}
+}

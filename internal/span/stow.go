@@ -25,6 +25,10 @@ const (
 	// movedMost is how many chunks are moved for one mapping. It bounds the time for
 	// which the lock is held.
 	movedMost = regionUnits / chunkUnits
+
+	// movedLeast is how many bytes of a chunk have memory at least, or it is not stowed: to move it
+	// costs as much as fresh pages for so many.
+	movedLeast = chunkSize / 16
 )
 
 // Moves reports whether pages move: on a system that can, with 64 bits. With 32 a mapping
@@ -43,7 +47,8 @@ const chunkMask = 1<<chunkUnits - 1
 func (s *unitSet) chunk(i int) uint64 { return s[i/64] >> (i % 64) & chunkMask }
 
 // stow moves chunks of the mapping at base, of which size bytes are usable, to units that
-// are neither in use nor warm. These are warm then.
+// are neither in use nor warm. These are warm then. It looks at as many chunks as it may move. Those that
+// have little memory stay, and go with the mapping.
 //
 //go:norace
 func stow(base, size uintptr) {
@@ -54,8 +59,10 @@ func stow(base, size uintptr) {
 		return
 	}
 	most := min(int(size/chunkSize), (mostWarm()-pages.warm)/chunkUnits, movedMost)
+	end := base + min(size/chunkSize, movedMost)*chunkSize
+	from := worthMoving(base, end)
 	n := 0
-	for j := pages.first; n < most; j++ {
+	for j := pages.first; n < most && from < end; j++ {
 		if j == len(pages.regions) {
 			if n > 0 {
 				return
@@ -65,16 +72,30 @@ func stow(base, size uintptr) {
 			}
 		}
 		r := pages.regions[j]
-		for i := 0; i < regionUnits && n < most; i += chunkUnits {
+		for i := 0; i < regionUnits && n < most && from < end; i += chunkUnits {
 			if r.used.chunk(i)|r.warm.chunk(i) != 0 {
 				continue
 			}
-			if !r.split(i, 0) || !r.stowAt(i, base+uintptr(n)*chunkSize) {
+			if !r.split(i, 0) || !r.stowAt(i, from) {
 				return
 			}
 			n++
+			from = worthMoving(from+chunkSize, end)
 		}
 	}
+}
+
+// worthMoving returns the first chunk from from on, and before end, of which movedLeast bytes have
+// memory. It returns end if there is none.
+//
+//go:norace
+func worthMoving(from, end uintptr) uintptr {
+	for ; from < end; from += chunkSize {
+		if uintptr(osmem.Resident(from, chunkSize))*osmem.PageSize >= movedLeast {
+			return from
+		}
+	}
+	return end
 }
 
 // stowAt moves the chunk at from to the units from i on. It reports whether it did.

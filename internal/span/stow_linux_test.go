@@ -173,6 +173,11 @@ func TestStowBounds(t *testing.T) {
 	var all [3]uintptr
 	for i := range all {
 		all[i], _, _ = warmMapping(t, size)
+		for at := uintptr(0); at < size; at += osmem.PageSize {
+			if at%chunkSize < 2*movedLeast { // what has less is not moved
+				*(*byte)(osmem.Pointer(all[i] + at)) = 1
+			}
+		}
 	}
 	for _, base := range all {
 		FreeWarmMapping(base, size, RegionSize)
@@ -191,6 +196,23 @@ func TestStowBounds(t *testing.T) {
 	TrimAll()
 	if Idle() != 0 {
 		t.Errorf("%d bytes are idle", Idle())
+	}
+}
+
+// TestStowUntouched frees a mapping of which hardly a page was touched. It leaves nothing warm, and one
+// that has pages in its last chunk alone leaves that.
+func TestStowUntouched(t *testing.T) {
+	if !moves(t) {
+		return
+	}
+	for _, touched := range []uintptr{1, chunkSize} {
+		base, space, _ := warmMapping(t, OwnMapping)
+		write(base+OwnMapping-chunkSize, touched)
+		FreeWarmMapping(base, OwnMapping, space)
+		if want := touched / chunkSize * chunkSize; Idle() != want {
+			t.Errorf("%d bytes were touched, and %d are idle", touched, Idle())
+		}
+		TrimAll()
 	}
 }
 
