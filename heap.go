@@ -143,6 +143,15 @@ type HeapOptions struct {
 	// own quarantine. 0 means [DefaultQuarantine].
 	Quarantine int
 
+	// HugePages asks the system for huge pages, of 2 MiB, for the memory of the heap. That is
+	// for heaps of gigabytes whose blocks are read at random: with 1 to 4 GiB in blocks of 600
+	// bytes a read took 0.5 to 0.85 of the time. The price is memory: the heap takes it from the
+	// system 2 MiB at a time, which Limit does not count, and blocks of other heaps that lie
+	// between get huge pages, too. Where idle memory is given back, the huge page around it
+	// becomes small ones. It does something on Linux only, and there if
+	// /sys/kernel/mm/transparent_hugepage/enabled says madvise or always.
+	HugePages bool
+
 	// OnLimit is called when a request of size bytes is refused because of Limit, or of a
 	// limit of package pace. err wraps [ErrLimit]. It is for reports: inspect.Where of
 	// github.com/cheapgo/cheap/inspect says what holds the memory. OnLimit runs on the
@@ -212,6 +221,8 @@ type Heap struct {
 
 	checked *checked // nil with CheckNone
 
+	huge bool // HeapOptions.HugePages
+
 	onLimit   func(size int, err error) // HeapOptions.OnLimit
 	limitTold atomic.Int64              // when onLimit was last called, in nanoseconds after processStart; 0 means never
 }
@@ -232,7 +243,7 @@ func NewHeap(o HeapOptions) (*Heap, error) {
 	if o.Quarantine < 0 || o.Check < CheckNone || o.Check > CheckStacks {
 		panicMisuse("NewHeap", 0, "HeapOptions.Quarantine or Check is out of range (%d, %d)", o.Quarantine, o.Check)
 	}
-	h := &Heap{onLimit: o.OnLimit}
+	h := &Heap{onLimit: o.OnLimit, huge: o.HugePages}
 	h.init(o)
 	if h.id<<span.KindBits>>span.KindBits != h.id {
 		return nil, errors.New("cheap: NewHeap: more heaps were made than a word can number")

@@ -125,6 +125,13 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	if err != nil {
 		return 0, false, noMemory(err)
 	}
+	switch {
+	case !h.huge:
+	case space != 0:
+		osmem.HugePages(p, space)
+	default:
+		span.Huge(p, unitsOf(size))
+	}
 	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
 	s.ForgetChunk()
@@ -289,6 +296,9 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 	if !ok {
 		h.account.Uncharge(cost)
 		return false
+	}
+	if h.huge && s.Space == 0 && to > from {
+		span.Huge(p, to)
 	}
 	h.setBodies(p, from, to)
 	h.resized(s, newSize)

@@ -30,6 +30,9 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		h.account.Uncharge(cost)
 		return noMemory(err)
 	}
+	if h.huge {
+		span.Huge(base, 1)
+	}
 	if cl.tag&span.KindSampled != 0 && !fresh {
 		h.sampled.Load().warm.Add(1)
 	}

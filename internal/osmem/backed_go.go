@@ -17,6 +17,9 @@ const CanRemap = false
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = false
 
+// HasHugePages says whether HugePages does something.
+const HasHugePages = false
+
 // backing keeps the Go memory behind each reservation alive: the collector finds
 // pointers to it nowhere else. It may be used under a lock that the race detector does
 // not see. So the functions that use it are marked go:norace, and it is a slice,

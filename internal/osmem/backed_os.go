@@ -13,6 +13,9 @@ const CanRemap = runtime.GOOS == "linux"
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = runtime.GOOS == "windows"
 
+// HasHugePages says whether HugePages does something.
+const HasHugePages = runtime.GOOS == "linux"
+
 func reserve(size, align uintptr) (uintptr, error) { return sysReserve(size, align) }
 func commit(addr, size uintptr) error              { return sysCommit(addr, size) }
 func decommit(addr, size uintptr)                  { sysDecommit(addr, size) }

@@ -70,6 +70,11 @@ func smallPages(addr, size uintptr) {
 	_ = unix.Madvise(bytes(addr, size), unix.MADV_NOHUGEPAGE)
 }
 
+func hugePages(addr, size uintptr) {
+	// A kernel without huge pages returns EINVAL, and the pages are small.
+	_ = unix.Madvise(bytes(addr, size), unix.MADV_HUGEPAGE)
+}
+
 func sysRemap(from, to, size uintptr) error {
 	// DONTUNMAP leaves an empty mapping at from. Without it there would be a hole,
 	// and another mapping of the process might take it. Linux has the flag since

@@ -40,3 +40,5 @@ func sysDecommit(addr, size uintptr) {}
 func sysRelease(addr, size uintptr) {}
 
 func sysResident(addr, size uintptr) int { return int(size / PageSize) }
+
+func hugePages(addr, size uintptr) {}

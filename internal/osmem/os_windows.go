@@ -92,3 +92,5 @@ func sysCanMove() bool { return false }
 func apart(addr, size uintptr) {}
 
 func sysResident(addr, size uintptr) int { return int(size / PageSize) }
+
+func hugePages(addr, size uintptr) {}

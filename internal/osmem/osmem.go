@@ -219,6 +219,12 @@ func SmallPages(addr, size uintptr) {
 	smallPages(addr, size)
 }
 
+// HugePages asks the system to use huge pages for size bytes at addr, which are reserved.
+func HugePages(addr, size uintptr) {
+	mustBePages("osmem.HugePages", addr, size)
+	hugePages(addr, size)
+}
+
 // Apart asks the system to keep size bytes at addr, which are reserved and stay so, in a mapping
 // of their own. Then it need not split and join mappings where Commit and Revoke are called
 // for the pages beside them.

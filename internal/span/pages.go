@@ -28,6 +28,7 @@ type region struct {
 	// filled is the part of warm that was given back by FreeFilled.
 	filled unitSet
 
+	huge   uint32 // the chunks for which Huge has asked for huge pages
 	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
 
 	free  int // units not in used
@@ -400,6 +401,28 @@ func Abandon(base, size uintptr) {
 		return
 	}
 	osmem.Decommit(base, osmem.RoundPage(size))
+}
+
+// Huge asks for huge pages for the chunks of 2 MiB that the units at base lie in, which Alloc,
+// AllocCarved or Extend returned. A huge page is used if all of a chunk is committed.
+//
+//go:norace
+func Huge(base uintptr, units int) {
+	if !osmem.HasHugePages {
+		return
+	}
+	mustBeUnits("span.Huge", base, units)
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	r := find(base)
+	first := int((base - r.base) / UnitSize)
+	for i := first / chunkUnits; i <= (first+units-1)/chunkUnits; i++ {
+		bit := uint32(1) << i
+		if r.huge&bit == 0 && r.commit(i*chunkUnits, chunkUnits, chunkSize) == nil {
+			r.huge |= bit
+			osmem.HugePages(r.base+uintptr(i)*chunkSize, chunkSize)
+		}
+	}
 }
 
 // find returns the region that addr is in.
