@@ -165,20 +165,22 @@ func (cc *cacheClass) push(p uintptr) bool {
 // false, and changes nothing, if p is not the start of a block of the heap that
 // is in use, or if the list is full.
 //
-// Heap.Free and Local.Free contain a copy of it, which saves them a call.
+// Heap.Free and Local.Free contain a copy of it, which saves them a call, for spans that are not
+// hollow.
 //
 //go:norace
 func (k *cache) free(s *span.Span, p uintptr) bool {
 	c := s.LoadTag() - k.base
-	if c >= sizeclass.Count || !startsBlock(s, p) {
+	if c >= sizeclass.Count || !isCarved(s, p) {
 		return false
 	}
 	cc := k.class(uint8(c))
-	return !blockAt(p).isFree(p, cc.factor) && cc.push(p)
+	free, sure := looksFree(s, p, cc.factor)
+	return !free && sure && cc.push(p)
 }
 
 // startsBlock reports whether p, in the unit of s, is the start of a block of a
-// class that was carved.
+// class that was carved. It is false in hollow spans; see isCarved.
 //
 //go:norace
 func startsBlock(s *span.Span, p uintptr) bool {
