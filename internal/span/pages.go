@@ -66,12 +66,16 @@ func (s *unitSet) next(i int, in bool) int {
 }
 
 // run returns the first of n units in a row that are in s, or that are not in s if in
-// is false. It is a multiple of align. It is -1 if there are none.
+// is false. It is a multiple of align, a power of two. It is -1 if there are none.
 //
 //go:norace
 func (s *unitSet) run(n, align int, in bool) int {
-	for i := s.next(0, in); i < regionUnits; {
-		start := (i + align - 1) / align * align
+	i := s.next(0, in)
+	if n == 1 && align == 1 && i < regionUnits {
+		return i
+	}
+	for i < regionUnits {
+		start := (i + align - 1) &^ (align - 1)
 		end := s.next(start, !in)
 		if end-start >= n {
 			return start
