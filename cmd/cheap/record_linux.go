@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/heappage"
 )
 
 // recordCommand is `cheap record`. It returns the exit code of the program.
@@ -115,6 +116,7 @@ type recording struct {
 	stderr  io.Writer
 	traced  *traced // nil without -trace
 	parts   *parts
+	places  []heappage.Place // of the page
 
 	took         time.Duration
 	mostResident int64 // bytes, as the kernel has counted them; 0 if it has not
@@ -284,7 +286,7 @@ func (r *recording) write(w io.Writer) error {
 		return err
 	}
 	if r.page != "" {
-		if err := r.writePage(c, process, sites, profile); err != nil {
+		if err := r.writePage(c, process, sites); err != nil {
 			return err
 		}
 	} else {

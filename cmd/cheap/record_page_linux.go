@@ -116,17 +116,9 @@ func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
 var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}}
 
 // writePage writes the page. It is called when the program has ended.
-func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site, p *profile.Profile) error {
+func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) error {
 	t := r.parts.timeline
 	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
-	r.parts.reportVerdict(func(label, format string, args ...any) {
-		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the page", "the flame graph"))
-		if label == "verdict" {
-			page.Verdict = text
-		} else {
-			page.Do = text
-		}
-	})
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
 	if c.Samples == 0 {
@@ -144,14 +136,13 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 	if c.Lost > 0 {
 		page.Rate += fmt.Sprintf(" %s were lost, so the numbers are too small.", figure.Plural(int(c.Lost), "sample"))
 	}
-	for _, s := range sitesInUse(p, moduleOf(r.path), mostSites) {
-		page.Places = append(page.Places, heappage.Place{Name: s.place, By: s.by, Bytes: s.bytes})
-	}
 	for _, m := range t.moments {
 		page.Moments = append(page.Moments, heappage.Moment{At: m.at})
 	}
 	page.Moments = append([]heappage.Moment{{}}, append(page.Moments, heappage.Moment{At: r.took})...)
 	b := process.NewBuilder(r.rate)
+	var samples []*profile.Sample
+	var at [][]int64
 	for i := range sites {
 		s := b.Sample(&sites[i])
 		if s.Value[0] == 0 {
@@ -175,7 +166,18 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		}
 		stack.At = append(append(stack.At, t.of(i, len(sites))...), stack.InUse)
 		page.Stacks = append(page.Stacks, stack)
+		samples, at = append(samples, s), append(at, stack.At)
 	}
+	r.parts.grew = page.Rank(placesInUse(samples, at, moduleOf(r.path)), int64(r.rate))
+	r.places = page.Places
+	r.parts.reportVerdict(func(label, format string, args ...any) {
+		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the page", "the flame graph"))
+		if label == "verdict" {
+			page.Verdict = text
+		} else {
+			page.Do = text
+		}
+	})
 	slices.SortStableFunc(page.Stacks, func(x, y heappage.Stack) int { return cmp.Compare(y.InUse, x.InUse) })
 	f, err := os.Create(r.page)
 	if err != nil {

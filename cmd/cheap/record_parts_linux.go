@@ -24,6 +24,7 @@ type parts struct {
 	inUse   func() []float64                         // of each stack; see File.InUse
 
 	timeline *timeline // nil without a page. Only watch changes it
+	grew     string    // a sentence about places that have grown, when the page was made, or ""
 
 	mu      sync.Mutex // guards all that follows
 	history resident.History
@@ -97,6 +98,9 @@ func (p *parts) reportVerdict(line func(label, format string, args ...any)) {
 		return
 	}
 	v := resident.Judge(p.peak, &p.history)
+	if !v.Fault && p.grew != "" {
+		v.Sentence, v.Do = p.grew, "see what these places keep: it is a leak, or a cache that is not full yet"
+	}
 	line("verdict", "%s", figure.Printable(v.Sentence))
 	if v.Do != "" {
 		profile := "the profile"

@@ -48,7 +48,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
 		}
 		line("at the end", "%s", inUse(c))
-		r.reportSites(line, p)
+		r.reportPlaces(line, p)
 	}
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))

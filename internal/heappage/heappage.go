@@ -18,6 +18,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -35,7 +36,8 @@ var (
 )
 
 var pageTemplate = template.Must(template.New("heap").Funcs(template.FuncMap{
-	"bytes": func(n int64) string { return figure.Bytes(float64(n)) },
+	"bytes":  func(n int64) string { return figure.Bytes(float64(n)) },
+	"plural": func(n int64, what string) string { return figure.Plural(int(n), what) },
 }).Parse(pageHTML))
 
 // A Recording is what the page shows. Bytes and calls are estimates if they come from samples.
@@ -57,9 +59,14 @@ type Recording struct {
 
 // A Place is a line of the program that has bytes in use.
 type Place struct {
-	Name  string
-	By    string // the function of a library that it has called, or ""
-	Bytes int64
+	Name   string
+	By     string // the function of a library that it has called, or ""
+	Bytes  int64
+	Blocks int64
+	At     []int64 // bytes in use, by moment, or nil
+	Grew   string  // since when, if that has grown until the end; Rank sets it
+
+	more int64 // bytes that it has grown by in the second half of the time
 }
 
 // A Series is a part of the resident memory over time.
@@ -139,6 +146,9 @@ func few(all []Stack, moments int) []Stack {
 	return kept
 }
 
+// ofCgo matches the functions that cgo writes between Go and C. A graph is half as deep without them.
+var ofCgo = regexp.MustCompile(`^_cgo_[0-9a-f]+_C2?func_|\._C2?func_`)
+
 // data is what the script gets. Names stand for themselves once, and others are numbers of them.
 type data struct {
 	Names  []string   `json:"names"`
@@ -187,8 +197,10 @@ func (r *Recording) data() data {
 			Frames: []int{}, Library: name(s.Library), Thread: name(s.Thread), Labels: name(cmp.Or(s.Labels, "no label")),
 			Values: []int64{s.Allocated, s.InUse, s.Peak}, At: s.At,
 		}
-		for _, f := range s.Frames {
-			of.Frames = append(of.Frames, name(f))
+		for i, f := range s.Frames {
+			if i == 0 || !ofCgo.MatchString(f) {
+				of.Frames = append(of.Frames, name(f))
+			}
 		}
 		d.Stacks = append(d.Stacks, of)
 	}
@@ -212,7 +224,8 @@ type view struct {
 	Policy, Project string
 	Data            data
 	HasLabels       bool
-	HasBy           bool // of any place
+	HasBy           bool     // of any place
+	Lines           []string // of the places
 }
 
 // Write writes the page.
@@ -222,6 +235,9 @@ func (r *Recording) Write(w io.Writer) error {
 		Policy: charts.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
 		HasBy:     slices.ContainsFunc(r.Places, func(p Place) bool { return p.By != "" }),
 		HasLabels: slices.ContainsFunc(r.Stacks, func(s Stack) bool { return s.Labels != "" }),
+	}
+	for _, p := range r.Places {
+		v.Lines = append(v.Lines, r.line(p))
 	}
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, v); err != nil {

@@ -19,7 +19,7 @@ func recording() *Recording {
 		Points:  []Point{{0, []int64{2, 0, 1}}, {time.Second, []int64{5 << 20, 1 << 20, 3}}},
 		Moments: []Moment{{0}, {time.Second}, {2 * time.Second}},
 		Stacks: []Stack{
-			{Frames: []string{"main.main", "</script><script>alert(2)</script>", "operator<"}, Library: "lib&.so", Thread: "threads of Go", Labels: "route=/a", Allocated: 10, InUse: 6, Peak: 8, At: []int64{8, 6}},
+			{Frames: []string{"main.main", "example.com/lib._Cfunc_new", "_cgo_7cb2599bc71d_Cfunc_new", "</script><script>alert(2)</script>", "operator<"}, Library: "lib&.so", Thread: "threads of Go", Labels: "route=/a", Allocated: 10, InUse: 6, Peak: 8, At: []int64{8, 6}},
 			{Frames: []string{"main.main"}, Library: "other.so", Thread: "decoder", Allocated: 7, InUse: 0, Peak: 7, At: []int64{0, 7, 0}},
 		},
 	}

@@ -37,24 +37,27 @@
 		allocated: 'allocated since the program began',
 	};
 
-	// tree returns the frames of the flame graph: those of stacks that have something, the largest first.
+	// tree returns the frames of the flame graph: those of stacks that have something, the largest first. Each frame has its
+	// stacks.
+	const inverted = 'inverted';
+	const path = (s, group) => group === inverted ? s.f.toReversed() : group ? [s[group], ...s.f] : s.f;
 	const tree = (value, group) => {
-		const root = {name: 'all', bytes: 0, inner: new Map()};
+		const node = name => ({name, bytes: 0, inner: new Map(), stacks: []});
+		const root = node('all');
 		for (const s of stacks) {
 			const n = value(s);
 			if (n <= 0) continue;
-			root.bytes += n;
-			let node = root;
-			for (const f of group ? [s[group], ...s.f] : s.f) {
-				let inner = node.inner.get(f);
-				if (!inner) node.inner.set(f, inner = {name: names[f], bytes: 0, inner: new Map()});
-				inner.bytes += n;
-				node = inner;
+			let at = root;
+			for (const f of [null, ...path(s, group)]) {
+				if (f !== null && !at.inner.has(f)) at.inner.set(f, node(names[f]));
+				if (f !== null) at = at.inner.get(f);
+				at.bytes += n;
+				at.stacks.push(s);
 			}
 		}
 		const frames = [];
 		const add = (node, from, depth) => {
-			frames.push({name: node.name, from, to: from + node.bytes, depth});
+			frames.push({name: node.name, from, to: from + node.bytes, depth, stacks: node.stacks});
 			for (const inner of [...node.inner.values()].sort((x, y) => y.bytes - x.bytes)) {
 				if (inner.bytes >= root.bytes / 2000) add(inner, from, depth + 1);
 				from += inner.bytes;
@@ -74,7 +77,9 @@
 		tip: f => [size(f.to - f.from), percent((f.to - f.from) / total)],
 		zoomed: (f, whole) => {
 			at('flame-reset').hidden = whole;
-			at('flame-text').textContent = whole ? 'The width of a function is its bytes. Click on one to enlarge it.' : text(f);
+			at('flame-text').textContent = !whole ? text(f) : 'The width of a function is its bytes' +
+				(at('group').value === inverted ? ', and below it are those that have called it' : '') + '. Click on one to enlarge it: the table is of it alone.';
+			sums(f, whole);
 		},
 		at: f => { at('flame-text').textContent = text(f); },
 	});
@@ -91,26 +96,40 @@
 		at('found').textContent = 'Found: ' + size(n) + (total ? ', ' + percent(n / total) : '') + ', in ' + plural(count, 'stack') + '.';
 	};
 
-	// sums is the table below the graph.
-	const sums = (value, group) => {
-		const titles = {l: 'library', t: 'thread', g: 'label', '': 'function that has allocated'};
-		const by = new Map();
-		for (const s of stacks) {
-			const n = value(s), key = group ? s[group] : s.f.length ? s.f[s.f.length - 1] : s.l;
-			if (n > 0) by.set(key, (by.get(key) || 0) + n);
+	// sums is the table below the graph, of what is enlarged. It has functions, or libraries and the like if the whole is shown.
+	const mostRows = 25;
+	const titles = {l: 'library', t: 'thread', g: 'label'};
+	let sorted = 'own', shown = null;
+	const sums = (frame, whole) => {
+		shown = [frame, whole];
+		const value = of_[at('what').value], group = whole && titles[at('group').value] ? at('group').value : '';
+		const by = new Map(); // own and with what it has called
+		const row = key => by.get(key) || by.set(key, {own: 0, total: 0}).get(key);
+		for (const s of frame ? frame.stacks : []) {
+			const n = value(s);
+			row(group ? s[group] : s.f.length ? s.f[s.f.length - 1] : s.l).own += n;
+			if (!group) for (const f of new Set(s.f)) row(f).total += n;
 		}
-		const rows = [...by].sort((x, y) => y[1] - x[1]).slice(0, 12);
-		at('sums-title').textContent = 'By ' + titles[group];
-		at('sums-of').textContent = titles[group];
-		at('sums').replaceChildren(...rows.map(([key, n]) => {
+		const all = [...by].sort(([, x], [, y]) => group || sorted === 'own' ? y.own - x.own : y.total - x.total || y.own - x.own);
+		const some = group ? all : all.filter(([f, n]) => wanted ? matches(names[f]) : n.own > 0 || sorted === 'total');
+		at('sums-title').textContent = 'By ' + (titles[group] || 'function') + (whole ? '' : ', in ' + frame.name);
+		at('sums-of').textContent = titles[group] || 'function';
+		for (const [key, words] of group ? [['own', 'bytes'], ['total', 'share']] : [['own', 'own'], ['total', 'total']]) {
+			const button = at('sort-' + key);
+			button.textContent = words;
+			button.disabled = group !== '';
+			button.parentElement.ariaSort = !group && sorted === key ? 'descending' : 'none';
+		}
+		at('sums').replaceChildren(...some.slice(0, mostRows).map(([key, n]) => {
 			const row = document.createElement('tr');
-			for (const [tag, words, kind] of [['td', size(n), 'n'], ['td', percent(n / total), 'n'], ['th', names[key], '']]) {
+			for (const [tag, words, kind] of [['td', size(n.own), 'n'], ['td', group ? percent(n.own / total) : size(n.total), 'n'], ['th', names[key], '']]) {
 				const cell = row.appendChild(document.createElement(tag));
 				cell.textContent = words;
 				if (kind) cell.className = kind; else cell.scope = 'row';
 			}
 			return row;
 		}));
+		at('more').textContent = some.length > mostRows ? 'And ' + plural(some.length - mostRows, 'more row') + '. What is found with Find is shown.' : '';
 	};
 
 	const show = () => {
@@ -127,7 +146,7 @@
 		at('about').textContent = words;
 		graph.show(frames);
 		found(value);
-		sums(value, group);
+		if (!frames.length) sums(null, true);
 	};
 
 	// The chart over time.
@@ -198,7 +217,9 @@
 			wanted = at('find').value.trim().toLowerCase();
 			graph.draw();
 			found(of_[at('what').value]);
+			sums(...shown);
 		});
+		for (const key of ['own', 'total']) at('sort-' + key).addEventListener('click', () => { sorted = key; sums(...shown); });
 	}
 	if (points.length > 1 && times.length > 1) {
 		at('over-time').hidden = false;

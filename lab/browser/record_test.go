@@ -84,7 +84,34 @@ func TestRecord(t *testing.T) {
 	if got := text("sums"); got != "2.38 MiB100%prog" {
 		t.Errorf("by library: %q", got)
 	}
+	click := func(id string) {
+		evaluate[bool](b, `document.getElementById('`+id+`').click(), true`)
+	}
+	rows := func() string {
+		return evaluate[string](b, `[...document.getElementById('sums').rows].map(r => [...r.cells].map(c => c.textContent).join(' ')).join('; ')`)
+	}
+	set("group", "'inverted'", "change")
+	if got := evaluate[string](b, `[...document.querySelectorAll('#flame svg text')].slice(0, 3).map(t => t.textContent).join(' ')`); got != "all late main" {
+		t.Errorf("the inverted graph begins with %q", got)
+	}
 	set("group", "''", "change")
+	if got, want := rows(), "1.43 MiB 1.43 MiB late; 977 KiB 977 KiB early"; !strings.HasPrefix(got, want) || strings.Contains(got, " main") {
+		t.Errorf("by what functions have allocated themselves: %q, want %q", got, want)
+	}
+	click("sort-total")
+	if got, want := rows(), " 2.38 MiB main; 1.43 MiB 1.43 MiB late; 977 KiB 977 KiB early"; !strings.Contains(got, want) || evaluate[string](b, `document.querySelector('[aria-sort=descending]').textContent`) != "total" {
+		t.Errorf("by what they have with what they call: %q, want %q", got, want)
+	}
+	click("sort-own")
+	for _, d := range []device{devices[0], devices[2]} {
+		b.become(d)
+		if wide := evaluate[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
+			t.Errorf("%s: the page is wider than the window", d.name)
+		}
+	}
+	if got := evaluate[string](b, `[...document.querySelectorAll('[aria-labelledby=places] tbody code')].map(c => c.textContent).join('; ')`); got != "late; early" {
+		t.Errorf("the places are %q", got)
+	}
 	// From a moment before the second half on, only late has grown.
 	set("from", `JSON.parse(document.getElementById('data').textContent).times.findLastIndex(t => t < 0.7)`, "input")
 	if got := text("about"); !strings.HasSuffix(got, " these stacks have grown by 1.43 MiB; others are smaller by 0 bytes.") {
@@ -105,6 +132,9 @@ func TestRecord(t *testing.T) {
 	}
 	if got := keys("ArrowDown", "Enter"); !strings.HasSuffix(got, ", 1.43 MiB, 100%") || evaluate[bool](b, `document.getElementById('flame-reset').hidden`) {
 		t.Errorf("after two keys: %q", got)
+	}
+	if got, want := text("sums-title")+": "+rows(), ": 1.43 MiB 1.43 MiB late"; !strings.HasPrefix(got, "By function, in ") || !strings.HasSuffix(got, want) {
+		t.Errorf("the table of what is enlarged is %q, want %q", got, want)
 	}
 	if got := keys("Escape"); !strings.HasPrefix(got, "The width of a function is its bytes.") {
 		t.Errorf("after Escape: %q", got)

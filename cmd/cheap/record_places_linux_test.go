@@ -1,0 +1,54 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/pprof/profile"
+)
+
+// TestPlacesInUse has stacks of a program, of a library that a program has called, of a library alone, and of C.
+func TestPlacesInUse(t *testing.T) {
+	sample := func(inUse int64, frames ...profile.Line) *profile.Sample {
+		s := &profile.Sample{Value: []int64{9, 9 << 20, inUse / 10, inUse}}
+		for _, f := range frames {
+			s.Location = append(s.Location, &profile.Location{Line: []profile.Line{f}})
+		}
+		return s
+	}
+	frame := func(name, file string, line int64) profile.Line {
+		return profile.Line{Function: &profile.Function{Name: name, Filename: file}, Line: line}
+	}
+	c := frame("sqlite3Malloc", "sqlite3.c", 1)
+	wrapper := frame("example.com/sqlite._Cfunc_step", "_cgo_gotypes.go", 12)
+	call := frame("runtime.cgocall", "runtime/cgocall.go", 100)
+	library := frame("example.com/sqlite.(*Rows).Next.func1", "/src/sqlite/rows.go", 70)
+	own := frame("example.com/server/db.find", "/src/server/db/find.go", 30)
+	main := frame("main.main", "/src/server/main.go", 10)
+	samples := []*profile.Sample{
+		sample(100, c, call, wrapper, library, own, main),
+		sample(50, c, call, wrapper, library, own, main),
+		sample(0, c, call, wrapper, main),
+		sample(400, c, call, wrapper, main),
+		sample(20, c, call, wrapper, library),
+		sample(1000, c),
+	}
+	at := [][]int64{{1, 100}, {2, 50}, {9, 0}, {400, 400}, {0, 20}, {1000, 1000}}
+	for module, want := range map[string]string{
+		"example.com/server": "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10  400 40 [400 400]; db.find find.go:30 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70  20 2 [0 20]; ",
+		"example.com/serv":   "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10  400 40 [400 400]; main.main main.go:10 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70  20 2 [0 20]; ",
+	} {
+		got := ""
+		for _, p := range placesInUse(samples, at, module) {
+			got += fmt.Sprint(p.Name, " ", p.By, " ", p.Bytes, " ", p.Blocks, " ", p.At, "; ")
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", module, got, want)
+		}
+	}
+	if got := placesInUse(samples, nil, ""); len(got) != 4 || got[0].At != nil {
+		t.Errorf("without moments: %v", got)
+	}
+}

@@ -1,0 +1,153 @@
+package heappage
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// momentsOf returns the moments of a run of 12.8 s.
+func momentsOf() (list []Moment) {
+	for i := range 65 {
+		list = append(list, Moment{At: time.Duration(i) * 200 * time.Millisecond})
+	}
+	return list
+}
+
+// TestGrew has places of which the bytes at each moment are known.
+func TestGrew(t *testing.T) {
+	const mib = 1 << 20
+	moments := momentsOf()
+	for _, row := range []struct {
+		name string
+		of   func(second float64) float64 // MiB
+		grew bool
+		from float64 // seconds
+	}{
+		{"from the start on", func(s float64) float64 { return s }, true, 0},
+		{"from the half on", func(s float64) float64 { return max(s-6.4, 0.01) }, true, 6.4},
+		{"in the last third", func(s float64) float64 { return max(s-9, 0.01) }, true, 9},
+		{"behind a table", func(s float64) float64 { return 20*min(s*5, 1) + max(s-5, 0) }, true, 5},
+		{"in steps", func(s float64) float64 { return math.Floor(s) }, true, 0},
+		{"a table", func(s float64) float64 { return 20 * min(s*5, 1) }, false, 0},
+		{"a cache that fills", func(s float64) float64 { return min(s*2, 8) }, false, 0},
+		{"and is dropped", func(s float64) float64 { return max(0, 10-s) }, false, 0},
+		{"a wave", func(s float64) float64 { return 5 + math.Sin(s) }, false, 0},
+		{"that has ended", func(s float64) float64 { return min(s, 9) }, false, 0},
+		{"nothing", func(float64) float64 { return 0 }, false, 0},
+	} {
+		at := make([]int64, len(moments))
+		for i, m := range moments {
+			at[i] = int64(row.of(m.At.Seconds()) * mib)
+		}
+		since, more, ok := Grew(at, moments, 1)
+		if ok != row.grew || math.Abs(since.Seconds()-row.from) > 0.9 || ok != (more > 0) {
+			t.Errorf("%s: %v since %v, %d bytes more, want %v since %v s", row.name, ok, since, more, row.grew, row.from)
+		}
+	}
+	for n := range 8 {
+		if _, _, ok := Grew(make([]int64, n), moments[:n], 1); ok {
+			t.Errorf("%d moments are enough", n)
+		}
+	}
+}
+
+// TestRank has nine places, six of which grow. Five of these and the largest two of the others are kept, and the page shows each with
+// its line.
+func TestRank(t *testing.T) {
+	const mib = 1 << 20
+	r := &Recording{Program: "p", Moments: momentsOf(), Stacks: []Stack{{InUse: 300 * mib}}}
+	place := func(name string, of func(i int) int) Place {
+		p := Place{Name: name, Blocks: 2}
+		for i := range r.Moments {
+			p.At = append(p.At, int64(of(i))*mib)
+		}
+		p.Bytes = p.At[len(p.At)-1]
+		return p
+	}
+	var all []Place
+	for n := range 6 {
+		all = append(all, place(fmt.Sprint("grows", n+1), func(i int) int { return (n + 1) * i / 4 }))
+	}
+	for n := range 3 {
+		all = append(all, place(fmt.Sprint("level", n+1), func(int) int { return 50 + n }))
+	}
+	all = append(all, place("small", func(i int) int { return i / 32 })) // less than a hundredth of all
+	all[3] = place("grows4", func(i int) int { return max(0, i-40) })
+	if got, want := r.Rank(all, 1), "C memory grew until the end in 6 places, by 160 MiB in the second half of the time"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	got := ""
+	for _, p := range r.Places {
+		got += p.Name + ": " + p.Grew + "; "
+	}
+	if want := "grows6: from the start on; grows5: from the start on; grows3: from the start on; grows4: from 8.0 s on; grows2: from the start on; level3: ; level2: ; "; got != want {
+		t.Errorf("the places are %s, want %s", got, want)
+	}
+	page := written(t, r)
+	if lines, grew := strings.Count(page, "<polyline"), strings.Count(page, "<svg viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\" class=\"grew\">"); lines != 7 || grew != 5 || !strings.Contains(page, "<b>grew from 8.0 s on, until the end</b>, 2 blocks") {
+		t.Errorf("the page has %d lines, %d of which grew", lines, grew)
+	}
+	for _, row := range []struct {
+		all  []Place
+		want string
+	}{
+		{nil, ""},
+		{[]Place{place("level", func(int) int { return 50 }), {Name: "of no moments", Bytes: mib}}, ""},
+		{[]Place{place("f f.go:1", func(i int) int { return i })}, "C memory grew until the end at f f.go:1, by 32.0 MiB in the second half of the time"},
+	} {
+		if got := r.Rank(row.all, 1); got != row.want || len(r.Places) != len(row.all) {
+			t.Errorf("%q of %d places, want %q", got, len(r.Places), row.want)
+		}
+		written(t, r)
+	}
+}
+
+// TestGrewSampled has caches that are full from the start on, and leaks, of which one byte in 512 KiB is sampled. Blocks are
+// replaced, so what is seen to be in use goes up and down. No cache is accused, and of the leaks nearly all are found.
+func TestGrewSampled(t *testing.T) {
+	const every, blocks, runs = 512 << 10, 1300, 200
+	moments := momentsOf()
+	r := rand.New(rand.NewPCG(1, 2))
+	accused, found := 0, 0
+	sampled := func() int64 { // a block of 16 KiB
+		if r.IntN(every) < 16<<10 {
+			return every
+		}
+		return 0
+	}
+	for range runs {
+		var cache [blocks]int64
+		var full, leak []int64
+		leaked := int64(0)
+		for i := range cache {
+			cache[i] = sampled()
+		}
+		for range moments {
+			n := int64(0)
+			for i := range cache {
+				if r.IntN(8) == 0 {
+					cache[i] = sampled()
+				}
+				n += cache[i]
+			}
+			for range 20 {
+				leaked += sampled()
+			}
+			full, leak = append(full, n), append(leak, leaked)
+		}
+		if _, _, ok := Grew(full, moments, every); ok {
+			accused++
+		}
+		if _, _, ok := Grew(leak, moments, every); ok {
+			found++
+		}
+	}
+	if accused > runs/100 || found < runs*9/10 {
+		t.Errorf("of %d each, %d caches are accused, and %d leaks are found", runs, accused, found)
+	}
+	t.Logf("of %d each, %d caches are accused, and %d leaks are found", runs, accused, found)
+}
