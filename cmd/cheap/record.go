@@ -47,10 +47,10 @@ in /dev/shm and in the folder of temporary files, the next one removes.
 The profile has the stacks that have allocated, first the functions of C and
 then those of Go that have called them. Its sample types say what they have
 allocated, what was in use at the end, and, as peak_space, what was in use when
-the C heap held the most. The report at the end goes to stderr, or to a file
-beside the profile if -o is a folder. A page, -o report.html, shows the same over
-time, and flame graphs of the end, of the peak and of what grew between two
-moments; it is one file, and asks for no other. What is in use is an estimate: without a
+the C heap held the most. The report at the end goes to stderr. A page, -o report.html, shows
+the same over time, which places grew until the end and since when, and flame
+graphs of the end, of the peak and of what grew between two moments; it is one
+file, and asks for no other. A folder, -o name/, gets profile, page and report. What is in use is an estimate: without a
 sample of it, less than three times -rate was in use, with a certainty of 95 %%.
 
 The program has the input, the output, the arguments and the environment that it
@@ -61,10 +61,10 @@ starts are not recorded, and what the child of a fork does before it calls exec
 is not counted.
 
 With go test and go run each program is recorded that the go command builds and
-starts. The profiles and reports are in the folder that -o names, or else in
-cheap-record, as the names of the programs say, and the reports are shown at the
-end: of two runs at once into one folder, those of both. A program that cannot be
-recorded, as it is linked statically, runs as usual.
+starts. The profiles, pages and reports are in the folder that -o names, or else
+in cheap-record, as the names of the programs say, and the reports are shown at
+the end. A program that cannot be recorded, as it is linked statically, runs as
+usual.
 
 Flags:
 
@@ -76,8 +76,9 @@ const pageSuffix = ".html"
 // recordSettings is what the arguments of `cheap record` ask for.
 type recordSettings struct {
 	out     string // the profile, or the page
-	page    string // out, if that is a page; else ""
-	folder  string // for the profile and the report, absolute; "" if out was named
+	page    string // "" if there is none; out, if that is a page
+	folder  string // for the profile, the page and the report, absolute; "" if out was named
+	reports string // a file for the names of reports, or ""; see reportsVariable
 	trace   string
 	address string // of the page
 	library string // that is preloaded; "" if it is yet to be compiled

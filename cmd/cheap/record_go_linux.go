@@ -21,6 +21,10 @@ import (
 
 const reportSuffix, profileSuffix = ".txt", ".pb.gz"
 
+// reportsVariable has the name of a file, to which each of these commands adds that of its report, and a zero: what else comes
+// into the folder is of others. The programs do not have it in their environment.
+const reportsVariable = "CHEAP_RECORD_REPORTS"
+
 // recordGo runs go test or go run, and has it start each program that it has built by this command. The go
 // command does not print what tests print that pass, so the reports are files.
 func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -35,10 +39,11 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err := os.MkdirAll(s.folder, 0o777); err != nil {
 		return 0, usagef("-o: %v", err)
 	}
-	before, err := s.reports()
+	reports, err := os.CreateTemp(s.folder, ".reports-")
 	if err != nil {
-		return 0, err
+		return 0, usagef("-o: %v", err)
 	}
+	defer func() { reports.Close(); os.Remove(reports.Name()) }()
 	at := 2
 	if len(s.args) > 2 { // -C must be the first
 		switch name, _, whole := strings.Cut(strings.TrimLeft(s.args[2], "-"), "="); {
@@ -51,6 +56,7 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	command := exec.Command(s.path, slices.Concat(s.args[1:at], []string{"-exec=" + each}, s.args[at:])...)
 	command.Args[0] = s.args[0]
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
+	command.Env = append(os.Environ(), reportsVariable+"="+reports.Name())
 	if err := command.Start(); err != nil {
 		return 0, usagef("%v", err)
 	}
@@ -58,13 +64,15 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err := command.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return 0, err
 	}
-	after, err := s.reports()
+	list, err := io.ReadAll(reports)
 	if err != nil {
 		return 0, err
 	}
-	after = slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) })
+	names := strings.Split(string(list), "\x00")
+	names = names[:len(names)-1]
+	slices.Sort(names)
 	unrecorded := 0
-	for _, name := range after {
+	for _, name := range names {
 		name = filepath.Join(s.folder, name)
 		if _, err := os.Lstat(strings.TrimSuffix(name, reportSuffix) + profileSuffix); err != nil {
 			unrecorded++
@@ -79,7 +87,7 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 		}
 	}
 	switch {
-	case len(after) == 0:
+	case len(names) == 0:
 		fmt.Fprintf(stderr, "cheap record: %s has started no program that has left a report\n", strings.Join(s.args[:2], " "))
 	case unrecorded > 0:
 		fmt.Fprintf(stderr, "cheap record: %s not recorded, as programs without C are not; the files *%s in %s say why\n",
@@ -95,18 +103,17 @@ func were(programs int) string {
 	return fmt.Sprintf("%d programs were", programs)
 }
 
-// reports returns the names of the reports in the folder.
-func (s *recordSettings) reports() (names []string, err error) {
-	all, err := filepath.Glob(filepath.Join(globQuoted(s.folder), "*"+reportSuffix))
-	for i := range all {
-		all[i] = filepath.Base(all[i])
+// addReport adds the name of the report to those of the go command.
+func (s *recordSettings) addReport() error {
+	if s.reports == "" {
+		return nil
 	}
-	return all, err
-}
-
-// globQuoted returns a pattern of package filepath that only the name matches.
-func globQuoted(name string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+	f, err := os.OpenFile(s.reports, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(filepath.Base(s.report()) + "\x00") // in one write, so that it stays whole
+	return errors.Join(err, f.Close())
 }
 
 // goQuoted returns arguments as the go command splits them: it knows quotes, but nothing that escapes them.
@@ -137,7 +144,7 @@ func (s *recordSettings) unrecorded(why error, folder *shared.Folder) error {
 		return err
 	}
 	text := fmt.Sprintf("cheap record: not recorded: %v\n", why)
-	if err := errors.Join(os.WriteFile(s.report(), []byte(text), 0o666), os.Remove(s.out)); err != nil {
+	if err := errors.Join(os.WriteFile(s.report(), []byte(text), 0o666), os.Remove(s.out), s.addReport()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.path, syscall.Exec(s.path, s.args, os.Environ()))
@@ -155,7 +162,7 @@ func (s *recordSettings) takeName() error {
 		if n > 1 {
 			name += fmt.Sprint("-", n)
 		}
-		s.out = filepath.Join(s.folder, name+profileSuffix)
+		s.out, s.page = filepath.Join(s.folder, name+profileSuffix), filepath.Join(s.folder, name+pageSuffix)
 		f, err := os.OpenFile(s.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -164,7 +171,9 @@ func (s *recordSettings) takeName() error {
 			return usagef("-o: %v", err)
 		}
 		f.Close()
-		if _, err := os.Lstat(s.report()); errors.Is(err, fs.ErrNotExist) {
+		_, report := os.Lstat(s.report())
+		_, page := os.Lstat(s.page)
+		if errors.Is(report, fs.ErrNotExist) && errors.Is(page, fs.ErrNotExist) {
 			return nil
 		}
 		if err := os.Remove(s.out); err != nil {

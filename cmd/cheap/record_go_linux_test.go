@@ -29,8 +29,26 @@ func Keep() {
 	}
 }
 `,
-	"keeps/keeps_test.go":     "package keeps\n\nimport \"testing\"\n\nfunc TestKeep(t *testing.T) { Keep() }\n",
-	"again/keeps/x_test.go":   "package keeps\n\nimport (\n\t\"testing\"\n\n\t\"example/keeps\"\n)\n\nfunc TestKeep(t *testing.T) { keeps.Keep(); keeps.Keep() }\n",
+	"keeps/keeps_test.go":   "package keeps\n\nimport \"testing\"\n\nfunc TestKeep(t *testing.T) { Keep() }\n",
+	"again/keeps/x_test.go": "package keeps\n\nimport (\n\t\"testing\"\n\n\t\"example/keeps\"\n)\n\nfunc TestKeep(t *testing.T) { keeps.Keep(); keeps.Keep() }\n",
+	"beside/x_test.go": `package beside
+
+import (
+	"os"
+	"testing"
+)
+
+func TestBeside(t *testing.T) {
+	if v, ok := os.LookupEnv("CHEAP_RECORD_REPORTS"); ok {
+		t.Error("the environment has CHEAP_RECORD_REPORTS: ", v)
+	}
+	for name, text := range map[string]string{"other.txt": "of another run", "other.pb.gz": ""} {
+		if err := os.WriteFile("../profiles/"+name, []byte(text), 0o666); err != nil {
+			t.Error(err)
+		}
+	}
+}
+`,
 	"plain/plain_test.go":     "package plain\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n",
 	"program/main.go":         "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\n\t\"example/keeps\"\n)\n\nfunc main() { keeps.Keep(); fmt.Println(os.Args[1:]); os.Exit(7) }\n",
 	"failing/failing_test.go": "package failing\n\nimport \"testing\"\n\nfunc TestFailing(t *testing.T) { t.Error(\"as it should\") }\n",
@@ -77,13 +95,14 @@ func TestRecordGo(t *testing.T) {
 		}
 	}
 	r, names := recordGoIn(t, module, "go", "test", "./keeps", "./again/...", "./plain")
-	want := []string{"keeps.test-2.pb.gz", "keeps.test-2.txt", "keeps.test.pb.gz", "keeps.test.txt", "plain.test.txt"}
+	want := []string{"keeps.test-2.html", "keeps.test-2.pb.gz", "keeps.test-2.txt", "keeps.test.html", "keeps.test.pb.gz", "keeps.test.txt", "plain.test.txt"}
 	if r.code != 0 || !slices.Equal(names, want) || strings.Count(r.stdout, "ok  \t") != 3 {
 		t.Errorf("code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
 	}
 	for text, n := range map[string]int{
-		"cheap record: the C heap of keeps.test\n": 2,
-		"  profile     go tool pprof ":             2,
+		"cheap record: the C heap of keeps.test\n":                2,
+		"  profile     go tool pprof ":                            2,
+		"  page        " + module + "/profiles/keeps.test.html\n": 1,
 		" 9.77 KiB":                                0,
 		"at most     97":                           1, // KiB, and some bytes for each thread
 		"977 KiB  keeps.Keep keeps.go:12\n":        1,
@@ -96,15 +115,21 @@ func TestRecordGo(t *testing.T) {
 		}
 	}
 	r, names = recordGoIn(t, module, "go", "run", "./program", "-exec", "an argument")
-	if want := []string{"program.pb.gz", "program.txt"}; r.code != 1 || !slices.Equal(names, want) || r.stdout != "[-exec an argument]\n" ||
+	if want := []string{"program.html", "program.pb.gz", "program.txt"}; r.code != 1 || !slices.Equal(names, want) || r.stdout != "[-exec an argument]\n" ||
 		!strings.Contains(r.stderr, "exit status 7\n") || !strings.Contains(r.stderr, "cheap record: the C heap of program\n") {
 		t.Errorf("code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
 	}
 	for _, dir := range [][]string{{"-C", "keeps"}, {"-C=keeps"}} {
 		r, names = recordGoIn(t, module, slices.Concat([]string{"go", "test"}, dir, []string{"."})...)
-		if want := []string{"keeps.test.pb.gz", "keeps.test.txt"}; r.code != 0 || !slices.Equal(names, want) {
+		if want := []string{"keeps.test.html", "keeps.test.pb.gz", "keeps.test.txt"}; r.code != 0 || !slices.Equal(names, want) {
 			t.Errorf("%q: code %d, %q\n%s%s", dir, r.code, names, r.stdout, r.stderr)
 		}
+	}
+	// What another run writes meanwhile into the folder is not shown.
+	r, names = recordGoIn(t, module, "go", "test", "./beside", "./keeps")
+	if want := []string{"beside.test.txt", "keeps.test.html", "keeps.test.pb.gz", "keeps.test.txt", "other.pb.gz", "other.txt"}; r.code != 0 || !slices.Equal(names, want) ||
+		strings.Contains(r.stderr, "of another run") || !strings.Contains(r.stderr, "the C heap of keeps.test\n") {
+		t.Errorf("beside another run: code %d, %q\n%s%s", r.code, names, r.stdout, r.stderr)
 	}
 	if r, _ = recordGoIn(t, module, "go", "test", "./failing"); r.code != 1 || !strings.Contains(r.stdout, "as it should") {
 		t.Errorf("a test that fails: code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -22,7 +22,12 @@ import (
 
 // recordCommand is `cheap record`. It returns the exit code of the program.
 func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
+	reports := os.Getenv(reportsVariable)
+	os.Unsetenv(reportsVariable)
 	s, flags, err := parseRecord(args)
+	if s != nil {
+		s.reports = reports
+	}
 	if errors.Is(err, flag.ErrHelp) {
 		return 0, help(stdout, recordUsage, flags)
 	}
@@ -191,9 +196,9 @@ func (r *recording) writeToFolder() error {
 	}
 	err := os.WriteFile(r.report(), text.Bytes(), 0o666)
 	if wrong != nil {
-		err = errors.Join(err, os.Remove(r.out))
+		err = errors.Join(err, os.Remove(r.out), os.RemoveAll(r.page))
 	}
-	return err
+	return errors.Join(err, r.addReport())
 }
 
 // watchParts has the resident memory of the program watched until stop is called.
@@ -289,7 +294,8 @@ func (r *recording) write(w io.Writer) error {
 		if err := r.writePage(c, process, sites); err != nil {
 			return err
 		}
-	} else {
+	}
+	if r.page != r.out {
 		f, err := os.Create(r.out)
 		if err != nil {
 			return err

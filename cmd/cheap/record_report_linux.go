@@ -62,9 +62,11 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	if !strings.Contains(program, "/") {
 		program = r.program.Path // go tool pprof does not look in PATH
 	}
-	switch {
-	case r.page != "":
+	if r.page != "" {
 		line("page", "%s", quoted(r.page))
+	}
+	switch {
+	case r.page == r.out:
 	case r.folder != "":
 		line("profile", "go tool pprof %s", quoted(r.out)) // the go command removes what it has built
 	default:
