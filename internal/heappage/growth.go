@@ -27,8 +27,8 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string) {
 			continue
 		}
 		growing, whole, p.more = growing+1, whole+more, more
-		if p.Grew = "from the start on"; since > r.Moments[len(r.Moments)-1].At/10 {
-			p.Grew = "from " + seconds(since) + " on"
+		if p.Grew = "from the start on"; since > r.Moments[len(r.Moments)-1].At/6 {
+			p.Grew = "from about " + seconds(since) + " on"
 		}
 	}
 	slices.SortStableFunc(all, func(x, y Place) int {
