@@ -34,7 +34,6 @@ package cheap
 //	heap_usable.go    GoodSize, UsableSize, Owns
 //	heap_busy.go      what Destroy waits for
 //	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
-//	heap_hollow.go    giving back the free pages of spans that have blocks in use
 //	heap_destroy.go   the end of a heap
 //	heap_misuse.go    what a wrong address is, and the panics for it
 //	heap_damage.go    a free block that was written to, and the panic that says where
@@ -66,8 +65,8 @@ package cheap
 //
 // A cache is touched by the goroutine that is pinned to its P, or by the goroutine
 // that took it with percpu.Table.Seize, which waits until no goroutine is pinned to
-// it. Locks are taken in this order: Heap.seize, Heap.large.mu, Heap.hollowing.mu, class.mu,
-// the locks of package span. No lock is held while pinned, and no goroutine pins itself while
+// it. Locks are taken in this order: Heap.seize, Heap.large.mu, class.mu, the locks
+// of package span. No lock is held while pinned, and no goroutine pins itself while
 // it holds a lock other than seize.
 //
 // A pinned section does not panic. If one of its checks fails, the slow path, which
@@ -211,8 +210,6 @@ type Heap struct {
 	classes [sizeclass.Count]class
 
 	regions span.Regions // where the spans of the heap are, and have been
-
-	hollowing hollowing
 
 	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
 

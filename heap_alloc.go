@@ -30,8 +30,7 @@ import (
 //  8. mustBeUndamaged panics if a free block was found that was written to. Notify lets package
 //     pace start a collection.
 //
-// If there is no memory, findMemory tries to free some, and steps 2 to 7 are repeated. If that does not
-// serve, pages between blocks go back (heap_hollow.go), and they are repeated once more.
+// If there is no memory, findMemory tries to free some, and steps 2 to 7 are repeated.
 
 // TryMalloc is like [Heap.Malloc], but returns an error instead of nil. The error
 // wraps [ErrLimit] if the limit is reached, and [ErrNoMemory] if the operating
@@ -110,8 +109,7 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 		panicMisuse(op, 0, "negative size %d", size)
 	}
 	c, small := alignedClass(size, align) // step 2
-	hollowed := false
-	for try := -1; ; try++ {
+	for attempt := 0; ; attempt++ {
 		switch {
 		case !small:
 			p, was, err = h.allocLarge(uintptr(size), uintptr(align))
@@ -124,11 +122,7 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 		if err == nil {
 			break
 		}
-		if try == 0 && !hollowed && h.hollowAll() {
-			hollowed, try = true, -1
-			continue
-		}
-		if err = h.findMemory(op, l, size, try, err); err != nil {
+		if err = h.findMemory(op, l, size, attempt, err); err != nil {
 			break
 		}
 	}
@@ -214,18 +208,18 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 	return p, was, err
 }
 
-// findMemory tries to free memory for a request that failed with err. try is -1 for the first
-// time, and counts up. findMemory returns nil if another attempt may succeed, and otherwise
+// findMemory tries to free memory for a request that failed with err. attempt counts the earlier
+// attempts, which failed, too. findMemory returns nil if another attempt may succeed, and otherwise
 // the error of the request.
-func (h *Heap) findMemory(op string, l *Local, size, try int, err error) error {
+func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) error {
 	if errors.Is(err, errTooLarge) {
 		return err
 	}
 	h.mustBeOpen(op) // another goroutine may have destroyed it
-	if try >= 0 {
+	if attempt > 0 {
 		// A collection may help, if package pace is at work.
 		short := h.account.Shortfall()
-		if why := account.Process.Reclaim(max(int64(size), short), try, short == 0); why == account.ErrUnpaced {
+		if why := account.Process.Reclaim(max(int64(size), short), attempt-1, short == 0); why == account.ErrUnpaced {
 			return err
 		} else if why != nil {
 			return fmt.Errorf("%w: %w", err, why)

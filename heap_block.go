@@ -96,11 +96,6 @@ func (b *block) isFree(p uintptr, factor uint64) bool {
 	return b.canary^checksum(p, b.link, factor) <= sortedBit
 }
 
-// isBlank reports whether b is as it is in a page that was given back, and was not written to since.
-//
-//go:norace
-func (b *block) isBlank() bool { return b.link|b.canary == 0 }
-
 // isCached reports whether b, which lies at p, has the canary of a block in a list of
 // a cache or in a magazine. If it has, its link can be trusted.
 //

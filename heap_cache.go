@@ -165,22 +165,20 @@ func (cc *cacheClass) push(p uintptr) bool {
 // false, and changes nothing, if p is not the start of a block of the heap that
 // is in use, or if the list is full.
 //
-// Heap.Free and Local.Free contain a copy of it, which saves them a call, for spans that are not
-// hollow.
+// Heap.Free and Local.Free contain a copy of it, which saves them a call.
 //
 //go:norace
 func (k *cache) free(s *span.Span, p uintptr) bool {
 	c := s.LoadTag() - k.base
-	if c >= sizeclass.Count || !isCarved(s, p) {
+	if c >= sizeclass.Count || !startsBlock(s, p) {
 		return false
 	}
 	cc := k.class(uint8(c))
-	free, sure := looksFree(s, p, cc.factor)
-	return !free && sure && cc.push(p)
+	return !blockAt(p).isFree(p, cc.factor) && cc.push(p)
 }
 
 // startsBlock reports whether p, in the unit of s, is the start of a block of a
-// class that was carved. It is false in hollow spans; see isCarved.
+// class that was carved.
 //
 //go:norace
 func startsBlock(s *span.Span, p uintptr) bool {

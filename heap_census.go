@@ -67,7 +67,7 @@ func readHeaps(all *census.Heaps) {
 		if k != span.KindLarge {
 			k &^= span.KindSampled
 			c.Classes[k].Spans++
-			c.Classes[k].Carved += max(0, int64(atomic.LoadUint32(&s.Made))-int64(atomic.LoadUint32(&s.NumDropped)))
+			c.Classes[k].Carved += int64(atomic.LoadUint32(&s.Carved))
 			return
 		}
 		c.LargeSpans++

@@ -9,12 +9,12 @@ import (
 )
 
 // class is the part of a heap for one size class, beside the caches. All of it is
-// under mu, except for tag, factor and lookedAt.
+// under mu, except for tag and factor.
 //
 // Summed over the spans of the class, and as long as no free block was written
 // to and none was freed twice at the same time:
 //
-//	carved blocks = NumFree and NumDropped of the spans + blocks in magazines + out
+//	carved blocks = NumFree of the spans + blocks in magazines + out
 //	blocks in use = out − blocks in caches
 type class struct {
 	mu sync.Mutex
@@ -23,8 +23,7 @@ type class struct {
 	factor uint64  // factorOf(tag)
 
 	// spans is the first of the spans that have blocks to give: blocks that
-	// came back, or blocks that are still to be carved, or, at the end, blocks in pages that
-	// were given back.
+	// came back, or blocks that are still to be carved.
 	spans uintptr
 
 	depot // as caches gave them back, for the next cache that needs one
@@ -32,12 +31,7 @@ type class struct {
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
 
-	last uintptr // of the list that begins with spans
-
-	numSorted int64 // the sum of NumFree
-	lookedAt  int64 // what is left of it when all spans were looked at for free pages; under Heap.hollowing.mu
-
-	_ [24]byte // two classes do not share a cache line
+	_ [48]byte // two classes do not share a cache line
 }
 
 // get returns a block, its state, and more blocks for a cache: about want in all. They are a
@@ -62,21 +56,13 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 				}
 			}
 			s := span.At(cl.spans)
-			if isHollow(s) && s.NumFree == 0 {
-				if err := cl.refill(h, s); err != nil {
-					return 0, 0, magazine{}, err
-				}
-			}
 			if s.NumFree > 0 {
 				got = cl.takeFree(h, s, want)
-			} else if s.Made < s.Blocks {
+			} else {
 				got = cl.carve(h, s, want)
 			}
-			if s.NumFree == 0 && s.Made == s.Blocks {
+			if s.NumFree == 0 && s.Carved == s.Blocks {
 				cl.unlist(s)
-				if isHollow(s) {
-					cl.listLast(s)
-				}
 			}
 			if got.n == 0 {
 				continue
@@ -105,7 +91,7 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 		b := blockAt(p)
 		if !b.isSorted(p, cl.factor) {
 			h.noteDamage(p)
-			cl.loseFree(s)
+			s.Free, s.NumFree = 0, 0
 			return magazine{}
 		}
 		b.canary ^= sortedBit
@@ -115,23 +101,14 @@ func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 			b.setCached(p, 0, stateOf(b.link), cl.factor)
 			s.Free = next
 			s.NumFree -= uint32(taken.n)
-			cl.numSorted -= int64(taken.n)
 			if next == 0 && s.NumFree != 0 {
 				h.noteTwice(taken.list)
-				cl.loseFree(s)
+				s.NumFree = 0
 			}
 			return taken
 		}
 		p = next
 	}
-}
-
-// loseFree loses the free blocks in the list of s.
-//
-//go:norace
-func (cl *class) loseFree(s *span.Span) {
-	cl.numSorted -= int64(s.NumFree)
-	s.Free, s.NumFree = 0, 0
 }
 
 // carve makes at most n new blocks of s, and none that begins behind the page
@@ -157,7 +134,6 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	}
 	// Not before the blocks have their canaries: Free relies on it.
 	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
-	atomic.StoreUint32(&s.Made, s.Carved)
 	return magazine{next, made}
 }
 

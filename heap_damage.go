@@ -88,10 +88,6 @@ func (h *Heap) lookAtDamage(p uintptr) damage {
 	if tag>>span.KindBits != h.id || tag&span.KindMask >= span.KindGuarded {
 		return d // its span went back: a list led there because a block was freed twice
 	}
-	if isDropped(s, p) {
-		d.from, d.to, d.exact = blankDamage(p)
-		return d
-	}
 	d.from, d.to, d.exact = headDamage(p, tag)
 	if d.from == d.to { // the canary is right, but not that of the list that the block is in
 		d.to, d.exact = sizeclass.Quantum, false
@@ -136,23 +132,6 @@ func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
 	return 0, sizeclass.Quantum, false
 }
 
-// blankDamage returns which of the first 16 bytes of the free block at p, of which a page was given
-// back, were written to: none if all are zero. Zeros that were written are not seen.
-//
-//go:norace
-func blankDamage(p uintptr) (from, to uintptr, exact bool) {
-	const word = unsafe.Sizeof(block{}.link)
-	b := blockAt(p)
-	from, to, _ = changedBytes(0, b.link)
-	if f, t, _ := changedBytes(0, b.canary); t != 0 {
-		if to == 0 {
-			from = word + f
-		}
-		to = word + t
-	}
-	return from, to, to != 0
-}
-
 // invertChecksum returns the link that has the checksum: checksum backwards.
 //
 //go:norace
@@ -177,7 +156,7 @@ func mayBeLink(link uint64, tag uintptr) bool {
 		return true
 	}
 	s := span.Lookup(next)
-	return s != nil && s.LoadTag() == tag && isCarved(s, next)
+	return s != nil && s.LoadTag() == tag && startsBlock(s, next)
 }
 
 // changedBytes returns the range of bytes in memory in which two words differ, and how

@@ -68,20 +68,16 @@ func judge(p, id uintptr) (*span.Span, verdict) {
 	}
 	off := uint32(p) % span.UnitSize
 	i := sizeclass.Index(off, s.Inverse, uint8(s.Shift))
-	if i >= atomic.LoadUint32(&s.Made) {
-		if off/uint32(s.Size) < atomic.LoadUint32(&s.Made) && off%uint32(s.Size) != 0 {
+	if i >= atomic.LoadUint32(&s.Carved) {
+		if off/uint32(s.Size) < atomic.LoadUint32(&s.Carved) && off%uint32(s.Size) != 0 {
 			return s, blockInside
 		}
 		return s, spanUncarved
 	}
-	for {
-		switch free, sure := looksFree(s, p, factorOf(tag)); {
-		case free:
-			return s, blockFree
-		case sure:
-			return s, blockLive
-		}
+	if blockAt(p).isFree(p, factorOf(tag)) {
+		return s, blockFree
 	}
+	return s, blockLive
 }
 
 // mustOwn returns the record of the unit of p, the start of a live block of h. It

@@ -49,16 +49,14 @@ func SetDecay(d time.Duration) time.Duration { return span.SetDecay(d) }
 
 // Trim releases all idle memory to the operating system: it empties the caches of all
 // heaps, and then releases all memory that holds no block. Without Trim the same happens
-// some time after memory becomes idle; see [SetDecay]. On Linux Trim also releases pages
-// between blocks that are in use, where they are more than a few. If a goroutine is in a
-// method of a Local at this moment, the Local keeps its cache, and empties it when it next
-// runs out of blocks or of room.
+// some time after memory becomes idle; see [SetDecay]. If a goroutine is in a method of a
+// Local at this moment, the Local keeps its cache, and empties it when it next runs out of
+// blocks or of room.
 func Trim() {
 	dropStranded()
 	seizeLocals(everyHeap, anyLocal)
 	for h := range heaps.Range {
 		h.(*Heap).reclaim()
-		h.(*Heap).hollowAll()
 		h.(*Heap).releaseSampled(true)
 	}
 	span.TrimAll()
@@ -73,7 +71,6 @@ func (h *Heap) Trim() {
 	dropStranded()
 	seizeLocals(func(yield func(*Heap) bool) { yield(h) }, anyLocal)
 	h.reclaim()
-	h.hollowAll()
 	h.releaseSampled(true)
 	span.TrimAll()
 	h.mustBeUndamaged(0)
@@ -198,7 +195,7 @@ func (h *Heap) mustConsolidate(cost int64, units int, cl *class) bool {
 		return true
 	}
 	cl.mu.Lock()
-	empty := cl.numFull == 0 && (cl.spans == 0 || isHollow(span.At(cl.spans)) && span.At(cl.spans).NumFree == 0)
+	empty := cl.numFull == 0 && cl.spans == 0
 	cl.mu.Unlock()
 	return empty
 }
@@ -234,9 +231,6 @@ func (h *Heap) consolidate(local *cache) {
 	at := held + held/consolidateShare
 	if held < before {
 		at = max(at, before+consolidateLeast) // it may take again what it gave back
-	}
-	if h.hollowSome() {
-		at = min(at, h.account.Held()+hollowStep/2)
 	}
 	h.consolidateAt.Store(at)
 }

@@ -14,11 +14,11 @@ func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {
 	cl.mu.Lock()
 	// Under the lock no span leaves the class, so if the tag is that of the class
 	// the memory of the block is committed.
-	if h.closed.Load() || s.LoadTag() != cl.tag || !isCarved(s, p) {
+	if h.closed.Load() || s.LoadTag() != cl.tag || !startsBlock(s, p) {
 		cl.mu.Unlock()
 		return false
 	}
-	if isDropped(s, p) || blockAt(p).isFree(p, cl.factor) {
+	if blockAt(p).isFree(p, cl.factor) {
 		cl.mu.Unlock()
 		return false
 	}
@@ -90,7 +90,6 @@ func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 		b.setSorted(last, s.Free, stateOf(b.link), cl.factor)
 		s.Free = first
 		s.NumFree += uint32(n)
-		cl.numSorted += int64(n)
 		if s.NumFree >= s.Carved || !s.Listed {
 			if cl.cameBack(h, s) {
 				released = true
@@ -109,7 +108,7 @@ func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 //
 //go:norace
 func (cl *class) noteNotCached(h *Heap, p uintptr) {
-	if isDropped(span.Find(p), p) || blockAt(p).isFree(p, cl.factor) {
+	if blockAt(p).isFree(p, cl.factor) {
 		h.noteTwice(p)
 	} else {
 		h.noteDamage(p)
@@ -125,32 +124,28 @@ func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
 	blockAt(p).setSorted(p, s.Free, 0, cl.factor)
 	s.Free = p
 	s.NumFree++
-	cl.numSorted++
-	if s.NumFree >= s.Carved || !s.Listed {
+	if s.NumFree == s.Carved || !s.Listed {
 		released = cl.cameBack(h, s)
 	}
 	return released
 }
 
 // cameBack is the end of giveBack for a span that is not in the list of the class,
-// or is hollow, or whose blocks are all back.
+// or whose blocks are all back.
 //
 //go:norace
 func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
-	switch back := s.NumFree + s.NumDropped; {
-	case back < s.Made:
-		if s.Listed { // a hollow span, which may be at the end
-			cl.unlist(s)
-		}
+	switch {
+	case s.NumFree < s.Carved:
 		cl.list(s)
 		return false
-	case back == s.Made && cl.isWhole(s): // more than there are: one was counted twice
+	case s.NumFree == s.Carved && cl.isWhole(s): // more than there are: one was counted twice
 		cl.release(h, s)
 		return true
 	}
 	cl.noteNotWhole(h, s)
-	cl.loseFree(s)
-	if s.Listed && s.Made == s.Blocks && !isHollow(s) {
+	s.Free, s.NumFree = 0, 0
+	if s.Listed && s.Carved == s.Blocks {
 		cl.unlist(s)
 	}
 	return false
@@ -165,13 +160,13 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 //
 //go:norace
 func (cl *class) isWhole(s *span.Span) bool {
-	end := s.Base + uintptr(s.Made)*s.Size
+	end := s.Base + uintptr(s.Carved)*s.Size
 	for p := s.Base; p < end; p += s.Size {
-		if !isDropped(s, p) && !blockAt(p).isSorted(p, cl.factor) {
+		if !blockAt(p).isSorted(p, cl.factor) {
 			return false
 		}
 	}
-	return !isHollow(s) || writtenDropped(s) == 0
+	return true
 }
 
 // noteNotWhole notes why s, whose blocks should all be in its list, is not whole:
@@ -186,12 +181,6 @@ func (cl *class) noteNotWhole(h *Heap, s *span.Span) {
 			return
 		}
 		p = nextOf(blockAt(p).link)
-	}
-	if isHollow(s) {
-		if p := writtenDropped(s); p != 0 {
-			h.noteDamage(p)
-			return
-		}
 	}
 	h.noteTwice(s.Free)
 }

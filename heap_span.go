@@ -59,7 +59,7 @@ func (cl *class) forgetAll() {
 	for cl.numFull > 0 {
 		cl.takeFull(uint8(cl.tag))
 	}
-	cl.spans, cl.last, cl.out, cl.numSorted = 0, 0, 0, 0
+	cl.spans, cl.out = 0, 0
 }
 
 // releaseFreePages gives the memory of the class's free blocks back to the
@@ -97,16 +97,12 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	if s.Listed {
 		cl.unlist(s)
 	}
-	base, cost, hollow := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)-droppedBytes(s), isHollow(s)
-	cl.numSorted -= int64(s.NumFree)
+	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
 	filled := h.checked != nil && h.fillSpan(s)
 	retire(s)
-	switch {
-	case filled:
+	if filled {
 		span.FreeFilled(base, 1)
-	case hollow:
-		span.Free(base, 1) // its memory may be anywhere
-	default:
+	} else {
 		span.FreeCarved(base)
 	}
 	h.account.Uncharge(cost)
@@ -118,11 +114,6 @@ func (cl *class) release(h *Heap, s *span.Span) {
 //go:norace
 func retire(s *span.Span) {
 	atomic.StoreUint32(&s.Carved, 0)
-	atomic.StoreUint32(&s.Made, 0)
-	if isHollow(s) {
-		atomic.StoreUint32(&s.NumDropped, 0)
-		s.SetDropped(0)
-	}
 	s.Free, s.NumFree, s.Listed = 0, 0, false
 	s.StoreTag(0)
 }
@@ -135,24 +126,8 @@ func (cl *class) list(s *span.Span) {
 	s.Prev, s.Next = 0, cl.spans
 	if cl.spans != 0 {
 		span.At(cl.spans).Prev = s.Addr()
-	} else {
-		cl.last = s.Addr()
 	}
 	cl.spans = s.Addr()
-}
-
-// listLast puts s at the end of the class's list.
-//
-//go:norace
-func (cl *class) listLast(s *span.Span) {
-	if cl.spans == 0 {
-		cl.list(s)
-		return
-	}
-	s.Listed = true
-	s.Prev, s.Next = cl.last, 0
-	span.At(cl.last).Next = s.Addr()
-	cl.last = s.Addr()
 }
 
 // unlist takes s out of the class's list.
@@ -167,8 +142,6 @@ func (cl *class) unlist(s *span.Span) {
 	}
 	if s.Next != 0 {
 		span.At(s.Next).Prev = s.Prev
-	} else {
-		cl.last = s.Prev
 	}
 	s.Prev, s.Next = 0, 0
 }

@@ -17,9 +17,6 @@ const CanRemap = false
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = false
 
-// DropsPages says whether single pages of a mapping may be decommitted.
-const DropsPages = false
-
 // HasHugePages says whether HugePages does something.
 const HasHugePages = false
 

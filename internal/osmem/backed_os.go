@@ -13,10 +13,6 @@ const CanRemap = runtime.GOOS == "linux"
 // DecommitRevokes says whether pages must be committed again after Decommit.
 const DecommitRevokes = runtime.GOOS == "windows"
 
-// DropsPages says whether single pages of a mapping may be decommitted. Elsewhere each could become a
-// mapping of its own.
-const DropsPages = runtime.GOOS == "linux"
-
 // HasHugePages says whether HugePages does something.
 const HasHugePages = runtime.GOOS == "linux"
 

@@ -37,23 +37,6 @@ func (rs *Regions) has(i int) bool {
 	return i/64 < len(rs.words) && rs.words[i/64]>>(i%64)&1 != 0
 }
 
-// Next returns the base of the first region with number i or more that was added, and its number. The
-// base is 0 if there is none.
-//
-//go:norace
-func (rs *Regions) Next(i int) (base uintptr, number int) {
-	pages.mu.Lock()
-	defer pages.mu.Unlock()
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	for ; i < len(pages.regions); i++ {
-		if rs.has(i) {
-			return pages.regions[i].base, i
-		}
-	}
-	return 0, i
-}
-
 // Each calls f for the first record of each span of a heap, with no lock held. The heap has added the
 // regions of its spans to in. Each may miss spans that are handed out or freed meanwhile.
 //

@@ -73,8 +73,7 @@ type Span struct {
 	Tag uintptr
 
 	// Carved is how many blocks have been carved, from the start of the span. Behind
-	// them nothing has been handed out. It is written atomically. In a hollow span, of
-	// which pages were given back, it is 0, so that each Free there takes the slow path.
+	// them nothing has been handed out. It is written atomically.
 	Carved uint32
 
 	Inverse uint32  // see sizeclass.Index
@@ -107,15 +106,6 @@ type Span struct {
 	// 0 in all other spans.
 	Space uintptr
 
-	// Made is Carved, also in a hollow span. It is written atomically.
-	Made uint32
-
-	// Dropped has a bit in DroppedPages for each page that was given back. Its other bits count
-	// how often it changed. It is written atomically, by SetDropped.
-	Dropped uint32
-
-	NumDropped uint32 // how many blocks have a part in these pages; they are free, and in no list
-
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
@@ -129,11 +119,8 @@ type Span struct {
 	// as they were filled, or that those of the large block are to go back by FreeFilled.
 	Filled bool
 
-	_ [64 - (4*ptrSize + 30)]byte
+	_ [64 - (4*ptrSize + 18)]byte
 }
-
-// DroppedPages are the bits of Span.Dropped that are for pages. A page has 4 KiB or more.
-const DroppedPages = 1<<(UnitSize/4096) - 1
 
 const (
 	ptrSize  = bits.UintSize / 8
@@ -167,18 +154,6 @@ const (
 //
 //go:norace
 func At(addr uintptr) *Span { return (*Span)(osmem.Pointer(addr)) }
-
-// SetDropped sets the pages of s that were given back, a bit for each.
-//
-//go:norace
-func (s *Span) SetDropped(set uint32) {
-	atomic.StoreUint32(&s.Dropped, (s.Dropped&^DroppedPages+DroppedPages+1)|set)
-}
-
-// Behind returns the record of the nth unit of the same region behind that of s.
-//
-//go:norace
-func (s *Span) Behind(n int) *Span { return At(s.Addr() + uintptr(n)*spanSize) }
 
 // Addr returns the address of s.
 //
