@@ -53,10 +53,10 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 	return places
 }
 
-// placeOf returns the place of a stack: a function and its line, and the function of a library that has called C, "" if the place
-// has. The place of a stack without Go is the function of C that has allocated.
+// placeOf returns the place of a stack: a function and its line, and what it has called: the function of a library that has
+// called C, or else that of C, "" if it is not known. The place of a stack without Go is the function of C that has allocated.
 func placeOf(s *profile.Sample, module string) (place, by string) {
-	var first, ofC string // the innermost function of Go, and of all
+	var first, ofC, called string // the innermost function of Go, of all, and the outermost of C
 	for _, l := range s.Location {
 		for _, line := range l.Line {
 			name := shortFunction(line.Function.Name)
@@ -68,6 +68,9 @@ func placeOf(s *profile.Sample, module string) (place, by string) {
 				ofC = at
 			}
 			if !strings.HasSuffix(line.Function.Filename, ".go") || ofCgo(line.Function) {
+				if first == "" && !ofCgo(line.Function) && !strings.HasPrefix(name, "_cgo_") {
+					called = name
+				}
 				continue
 			}
 			if first == "" {
@@ -75,13 +78,16 @@ func placeOf(s *profile.Sample, module string) (place, by string) {
 			}
 			if pkg := packagePath(line.Function.Name); pkg == "main" || module != "" && (pkg == module || strings.HasPrefix(pkg, module+"/")) {
 				if name != first {
-					by = first
+					return at, first
 				}
-				return at, by
+				return at, called
 			}
 		}
 	}
-	return cmp.Or(place, ofC), ""
+	if place == "" {
+		return ofC, ""
+	}
+	return place, called
 }
 
 // ofCgo reports whether a function of Go is part of the way to C.

@@ -9,7 +9,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestPlacesInUse has stacks of a program, of a library that a program has called, of a library alone, and of C.
+// TestPlacesInUse has stacks of a program, of a library that a program has called, of a library alone, whose function of C is
+// called by a stub, and of C.
 func TestPlacesInUse(t *testing.T) {
 	sample := func(inUse int64, frames ...profile.Line) *profile.Sample {
 		s := &profile.Sample{Value: []int64{9, 9 << 20, inUse / 10, inUse}}
@@ -22,6 +23,7 @@ func TestPlacesInUse(t *testing.T) {
 		return profile.Line{Function: &profile.Function{Name: name, Filename: file}, Line: line}
 	}
 	c := frame("sqlite3Malloc", "sqlite3.c", 1)
+	step := frame("sqlite3_step", "sqlite3.c", 2)
 	wrapper := frame("example.com/sqlite._Cfunc_step", "_cgo_gotypes.go", 12)
 	call := frame("runtime.cgocall", "runtime/cgocall.go", 100)
 	library := frame("example.com/sqlite.(*Rows).Next.func1", "/src/sqlite/rows.go", 70)
@@ -32,13 +34,13 @@ func TestPlacesInUse(t *testing.T) {
 		sample(50, c, call, wrapper, library, own, main),
 		sample(0, c, call, wrapper, main),
 		sample(400, c, call, wrapper, main),
-		sample(20, c, call, wrapper, library),
+		sample(20, c, step, frame("_cgo_1f2e3d_Cfunc_step", "", 0), call, wrapper, library),
 		sample(1000, c),
 	}
 	at := [][]int64{{1, 100}, {2, 50}, {9, 0}, {400, 400}, {0, 20}, {1000, 1000}}
 	for module, want := range map[string]string{
-		"example.com/server": "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10  400 40 [400 400]; db.find find.go:30 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70  20 2 [0 20]; ",
-		"example.com/serv":   "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10  400 40 [400 400]; main.main main.go:10 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70  20 2 [0 20]; ",
+		"example.com/server": "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [400 400]; db.find find.go:30 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
+		"example.com/serv":   "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [400 400]; main.main main.go:10 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
 	} {
 		got := ""
 		for _, p := range placesInUse(samples, at, module) {

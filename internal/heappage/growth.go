@@ -47,7 +47,11 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string) {
 	if growing > 1 {
 		where = fmt.Sprintf("in %d places", growing)
 	}
-	return fmt.Sprintf("C memory grew until the end %s, by %s in the second half of the time", where, figure.Bytes(float64(whole)))
+	half := 0 // the last moment of the first half
+	for half+1 < len(r.Moments) && r.Moments[half+1].At <= r.Moments[len(r.Moments)-1].At/2 {
+		half++
+	}
+	return fmt.Sprintf("C memory grew until the end %s, by %s from %s on", where, figure.Bytes(float64(whole)), seconds(r.Moments[half].At))
 }
 
 // seconds writes a time as page.js does.

@@ -77,7 +77,7 @@ func TestRank(t *testing.T) {
 	}
 	all = append(all, place("small", func(i int) int { return i / 32 })) // less than a hundredth of all
 	all[3] = place("grows4", func(i int) int { return max(0, i-40) })
-	if got, want := r.Rank(all, 1), "C memory grew until the end in 6 places, by 160 MiB in the second half of the time"; got != want {
+	if got, want := r.Rank(all, 1), "C memory grew until the end in 6 places, by 160 MiB from 6.4 s on"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	got := ""
@@ -88,7 +88,7 @@ func TestRank(t *testing.T) {
 		t.Errorf("the places are %s, want %s", got, want)
 	}
 	page := written(t, r)
-	if lines, grew := strings.Count(page, "<polyline"), strings.Count(page, "<svg viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\" class=\"grew\">"); lines != 7 || grew != 5 || !strings.Contains(page, "<b>grew from about 8.0 s on, until the end</b>, 2 blocks") {
+	if lines, grew := strings.Count(page, "<polyline"), strings.Count(page, "<svg viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\" class=\"grew\">"); lines != 7 || grew != 5 || !strings.Contains(page, "<b>grew from about 8.0 s on, until the end</b>, about 2 blocks") || !strings.Contains(page, ", what has grown first</h2>") {
 		t.Errorf("the page has %d lines, %d of which grew", lines, grew)
 	}
 	for _, row := range []struct {
@@ -97,7 +97,7 @@ func TestRank(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]Place{place("level", func(int) int { return 50 }), {Name: "of no moments", Bytes: mib}}, ""},
-		{[]Place{place("f f.go:1", func(i int) int { return i })}, "C memory grew until the end at f f.go:1, by 32.0 MiB in the second half of the time"},
+		{[]Place{place("f f.go:1", func(i int) int { return i })}, "C memory grew until the end at f f.go:1, by 32.0 MiB from 6.4 s on"},
 	} {
 		if got := r.Rank(row.all, 1); got != row.want || len(r.Places) != len(row.all) {
 			t.Errorf("%q of %d places, want %q", got, len(r.Places), row.want)

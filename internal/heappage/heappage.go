@@ -60,13 +60,13 @@ type Recording struct {
 // A Place is a line of the program that has bytes in use.
 type Place struct {
 	Name   string
-	By     string // the function of a library that it has called, or ""
+	By     string // the function of a library or of C that it has called, or ""
 	Bytes  int64
 	Blocks int64
 	At     []int64 // bytes in use, by moment, or nil
 	Grew   string  // since when, if that has grown until the end; Rank sets it
 
-	more int64 // bytes that it has grown by in the second half of the time
+	more int64 // bytes at the end beyond the most of the first half of the time
 }
 
 // A Series is a part of the resident memory over time.
@@ -224,7 +224,7 @@ type view struct {
 	Policy, Project string
 	Data            data
 	HasLabels       bool
-	HasBy           bool     // of any place
+	HasGrown        bool     // any place has
 	Lines           []string // of the places
 }
 
@@ -233,7 +233,7 @@ func (r *Recording) Write(w io.Writer) error {
 	v := view{
 		Recording: r, Style: template.CSS(figure.CSS + charts.CSS() + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(charts.Flame() + pageJS),
 		Policy: charts.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
-		HasBy:     slices.ContainsFunc(r.Places, func(p Place) bool { return p.By != "" }),
+		HasGrown:  slices.ContainsFunc(r.Places, func(p Place) bool { return p.Grew != "" }),
 		HasLabels: slices.ContainsFunc(r.Stacks, func(s Stack) bool { return s.Labels != "" }),
 	}
 	for _, p := range r.Places {

@@ -32,7 +32,7 @@
 	const saying = {
 		end: 'in use ' + end,
 		peak: 'in use when the C heap held the most',
-		old: 'in use ' + end + ', of what was in use after ' + seconds(times[young] || 0) + ' already: what is younger may still be freed',
+		old: 'in use ' + end + ', of each stack no more than it had after ' + seconds(times[young] || 0) + ': what came since may still be freed',
 		temporary: 'allocated and freed again',
 		allocated: 'allocated since the program began',
 	};
