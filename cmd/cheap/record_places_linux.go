@@ -68,8 +68,8 @@ func placeOf(s *profile.Sample, module string) (place, by string) {
 				ofC = at
 			}
 			if !strings.HasSuffix(line.Function.Filename, ".go") || ofCgo(line.Function) {
-				if first == "" && !ofCgo(line.Function) && !strings.HasPrefix(name, "_cgo_") {
-					called = name
+				if first == "" && !ofCgo(line.Function) && !strings.HasPrefix(name, "_cgo_") && !strings.Contains(name, "+0x") {
+					called = name // not an address in a program without symbols
 				}
 				continue
 			}

@@ -34,7 +34,7 @@ func TestPlacesInUse(t *testing.T) {
 		sample(50, c, call, wrapper, library, own, main),
 		sample(0, c, call, wrapper, main),
 		sample(400, c, call, wrapper, main),
-		sample(20, c, step, frame("_cgo_1f2e3d_Cfunc_step", "", 0), call, wrapper, library),
+		sample(20, c, step, frame("_cgo_1f2e3d_Cfunc_step", "", 0), frame("server+0x140c34", "", 0), call, wrapper, library),
 		sample(1000, c),
 	}
 	at := [][]int64{{1, 100}, {2, 50}, {9, 0}, {400, 400}, {0, 20}, {1000, 1000}}
