@@ -28,3 +28,18 @@ func TestNamesInCI(t *testing.T) {
 		t.Error("there is no script in .ci")
 	}
 }
+
+// TestPipesInCI looks for pipes to a command that stops reading before its input ends. The command
+// that writes then ends by SIGPIPE, now and then, and pipefail takes that for a failure.
+func TestPipesInCI(t *testing.T) {
+	t.Parallel()
+	stops := regexp.MustCompile(`\| *(head|grep +-\w*q\w*|sed +(-n +)?'?\d*q)\b.*`)
+	for _, script := range files(t) {
+		if path.Dir(script) != ".ci" {
+			continue
+		}
+		for _, pipe := range stops.FindAllString(read(t, script), -1) {
+			t.Errorf("%s has a pipe that ends early: %s", script, pipe)
+		}
+	}
+}
