@@ -62,7 +62,7 @@
 //
 //   - A pointer that is freed after its block was allocated again frees the new block. No
 //     check can detect that.
-//   - A write to a freed block is detected only if the block has at most 32 KiB and its first
+//   - A write to a freed block is detected only if the block has at most 64 KiB and its first
 //     16 bytes change. It is detected when the block is taken off its list, or when its span
 //     is given back. The free blocks linked behind it are lost. A write of bytes that were
 //     read from the same block, when it was free before, is not detected. CHEAP_CHECK in the

@@ -5,7 +5,7 @@ package cheap
 // A Heap is a set of spans, and a cache for each P.
 //
 // A span is 64 KiB, aligned to its size, and holds blocks of one size class. A
-// request above 32 KiB gets a span of its own. Package span hands out spans and
+// request above 64 KiB gets a span of its own. Package span hands out spans and
 // finds the record of a span from any address. Blocks are carved from a span when
 // they are needed: Carved in the record counts them, and the memory after the last
 // of them was never touched.

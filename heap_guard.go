@@ -45,11 +45,15 @@ const guardShare = 16
 // guardTag is the tag of the units with guarded blocks of the heap.
 func (h *Heap) guardTag() uintptr { return h.id<<span.KindBits | span.KindGuarded }
 
-// allocGuarded returns a block of class c that is guarded, or 0 if there is no room for it.
+// allocGuarded returns a block of class c that is guarded, or 0 if there is no room for it, or if
+// the blocks of the class are too large.
 //
 //go:norace
 func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr) {
 	size := uintptr(sizeclass.Classes[c].Size)
+	if size > guard.Largest {
+		return 0
+	}
 	cost := guard.Cost(size)
 	if limit := h.account.Limit(); limit != 0 && h.guardHeld.Load() > limit/guardShare-cost {
 		return 0
@@ -85,7 +89,7 @@ func (h *Heap) allocGuarded(c uint8, sampled bool) (p uintptr) {
 //go:norace
 func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 	all, size := h.sampled.Load(), s.Size
-	if all == nil || size > sizeclass.MaxSize || p != s.Base {
+	if all == nil || size > guard.Largest || p != s.Base {
 		return false
 	}
 	stack := sample.Hold()

@@ -135,16 +135,12 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
 	s.ForgetChunk()
-	s.Base, s.Space, s.Sampled, s.Filled = p, space, false, filled && h.checked != nil
-	atomic.StoreUintptr(&s.Size, size)
-	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	s.Base, s.Filled = p, filled && h.checked != nil
 	if space == 0 {
 		h.regions.Add(p)
 	}
-	h.large.blocks.Add(1)
+	h.becomeLarge(s, size, space)
 	h.large.mallocs.Add(1)
-	h.large.bytes.Add(int64(size))
-	h.grew.Store(true)
 	return p, fresh, nil
 }
 
@@ -218,10 +214,10 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	}
 }
 
-// resizeLarge resizes the large block at p, whose record is s, to newSize bytes, a
-// multiple of the page size, and returns its address: p if the memory behind the
-// block allows, or the address of another mapping that its pages were moved to.
-// It returns 0, and changes nothing, if neither is possible.
+// resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple
+// of the page size, and returns its address: p if the memory behind the block allows,
+// or the address of another mapping that its pages were moved to. It returns 0, and
+// changes nothing, if neither is possible. The block is large, or is to be.
 //
 //go:norace
 func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
@@ -239,8 +235,15 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	defer span.Decay() // units may be free now
 	h.large.mu.Lock()
 	defer h.large.mu.Unlock()
-	if h.closed.Load() || s.LoadTag() != h.id<<span.KindBits|span.KindLarge {
-		return 0 // another goroutine freed it; the caller finds out
+	if h.closed.Load() {
+		return 0
+	}
+	kind := s.LoadTag() - h.id<<span.KindBits
+	if isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize) {
+		return p
+	}
+	if kind != span.KindLarge {
+		return 0 // it cannot grow, or another goroutine freed it, which the caller finds out
 	}
 	if newSize <= s.Size {
 		h.shrinkLarge(s, newSize)
@@ -304,6 +307,50 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 	h.resized(s, newSize)
 	h.grew.Store(true)
 	return true
+}
+
+// growAlone makes the block at p, of class c and alone in its span s, a large block of newSize
+// bytes, if the units behind it are free. The caller holds the lock of the large blocks.
+//
+//go:norace
+func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool {
+	cl := &h.classes[c]
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 || blockAt(p).isFree(p, cl.factor) {
+		return false
+	}
+	to := unitsOf(newSize)
+	cost := largeCost(newSize) - spanCost(c)
+	if newSize >= span.OwnMapping || !h.account.TryCharge(cost) {
+		return false
+	}
+	if !span.Extend(p, 1, to-1, newSize) {
+		h.account.Uncharge(cost)
+		return false
+	}
+	cl.out--
+	atomic.StoreUint32(&s.Carved, 0)
+	s.Filled = false
+	h.setBodies(p, 1, to)
+	h.becomeLarge(s, newSize, 0)
+	if h.huge {
+		span.Huge(p, to)
+	}
+	return true
+}
+
+// becomeLarge makes s the record of a large block in use, and counts it. space is the size of its
+// mapping, or 0.
+//
+//go:norace
+func (h *Heap) becomeLarge(s *span.Span, size, space uintptr) {
+	s.Space, s.Sampled = space, false
+	atomic.StoreUintptr(&s.Size, size)
+	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	h.large.blocks.Add(1)
+	h.large.bytes.Add(int64(size))
+	h.grew.Store(true)
 }
 
 // resized records the new size of a large block.

@@ -153,9 +153,10 @@ func TestCarvingResident(t *testing.T) {
 func TestDecayResident(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	setDecay(t, 10*time.Millisecond)
-	b := wrap(h, 60_000, 1)
+	const size = 100_000 // a cache would keep a smaller one
+	b := wrap(h, size, 1)
 	b.unwrap(t, h)
-	testwait.Until(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), 60_000) == 0 })
+	testwait.Until(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), size) == 0 })
 }
 
 // TestLargeIsZero frees a block with a mapping that was written to, whose pages are kept. A

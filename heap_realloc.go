@@ -149,7 +149,7 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 	}
 	h.begin(op)
 	defer h.end()
-	resizable := large && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
+	resizable := (large || isAlone(kind)) && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
 	if resizable {
 		if to := h.resize(s, p, uintptr(size)); to != nil {
 			return to, nil
@@ -182,8 +182,15 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 	return to, nil
 }
 
-// resize resizes the large block at p, whose record is s, without a copy. It returns nil,
-// and changes nothing, if that is not possible.
+// isAlone reports whether kind is that of a class whose blocks have a span each.
+//
+//go:norace
+func isAlone(kind uintptr) bool {
+	return kind < sizeclass.Count && sizeclass.Classes[kind].Blocks == 1
+}
+
+// resize resizes the block at p, whose record is s, without a copy. The block is large, or is to be
+// large and has a span for itself. resize returns nil, and changes nothing, if that is not possible.
 //
 //go:norace
 func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {

@@ -67,7 +67,9 @@ func TestRealloc(t *testing.T) {
 		{"to nothing and back", []int{100, 0, 100}, 0},
 		{"same pages", []int{100_000, 100_001, 102_000, 98_400}, 3},
 		{"following pages", []int{unit, 2 * unit, 3*unit + 1, 8 * unit}, 3},
-		{"fewer pages", []int{8 * unit, 3 * unit, 33_000}, 2},
+		{"fewer pages", []int{8 * unit, 3 * unit, 70_000}, 2},
+		{"alone in its span to large", []int{unit - 1, unit + 1}, 1},
+		{"and further", []int{33_000, 2 * unit, 8 * unit}, 2},
 		{"large to class", []int{100_000, 1000}, 0},
 		{"class to large", []int{32_768, 32_769}, 0},
 		{"to a mapping", []int{unit, own, own + 1}, 1}, // the second
@@ -93,7 +95,7 @@ func makeRoom(t *testing.T, h *Heap, n int) {
 	t.Cleanup(func() { filler.DestroyAll() })
 	var run []unsafe.Pointer
 	for len(run) < n {
-		p := filler.Malloc(span.UnitSize)
+		p := filler.AlignedMalloc(1, span.UnitSize) // which no cache keeps
 		if len(run) > 0 && uintptr(p) != uintptr(run[len(run)-1])+span.UnitSize {
 			run = run[:0]
 		}
@@ -394,4 +396,58 @@ func BenchmarkCalloc(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestReallocAlone lets a block that has a span for itself grow beyond its unit. It stays where it is
+// and needs room under the limit for the difference only. If a block follows, it moves.
+func TestReallocAlone(t *testing.T) {
+	const size, larger = 40_000, 2*span.UnitSize + 1
+	c := sizeclass.Of(size)
+	whole := largeCost(osmem.RoundPage(larger))
+	for _, row := range []struct {
+		name  string
+		limit int64
+		ok    bool
+	}{
+		{"room for both", 2*whole + 2*cacheBytes, true},
+		{"room for one", whole + cacheBytes, true},
+		{"room for less", whole + cacheBytes - 1, false},
+	} {
+		h := newHeap(t, HeapOptions{Limit: row.limit})
+		makeRoom(t, h, 4)
+		p := h.Malloc(size)
+		*(*byte)(unsafe.Add(p, size-1)) = 7
+		held := h.Stats().Held
+		q, err := h.TryRealloc(p, larger)
+		if (err == nil) != row.ok || row.ok && q != p {
+			t.Errorf("%s: %p with %d bytes became %p: %v", row.name, p, larger, q, err)
+		}
+		if row.ok {
+			if got := h.Stats().Held - held; got != whole-spanCost(c) {
+				t.Errorf("%s: the heap holds %d bytes more, want %d", row.name, got, whole-spanCost(c))
+			}
+			if s := span.Find(uintptr(p)); s.LoadTag()&span.KindMask != span.KindLarge || h.classes[c].out != 0 {
+				t.Errorf("%s: %+v, and %d blocks of the class", row.name, s, h.classes[c].out)
+			}
+		}
+		if *(*byte)(unsafe.Add(p, size-1)) != 7 {
+			t.Errorf("%s: the contents changed", row.name)
+		}
+		h.Free(p)
+		mustAccuse(t, "Heap.Free", uintptr(p), func() { h.Free(p) })
+		mustHoldNothing(t, h)
+	}
+	h := newHeap(t, HeapOptions{})
+	makeRoom(t, h, 2)
+	p, behind := h.Malloc(size), h.Malloc(size)
+	if uintptr(behind) != uintptr(p)+span.UnitSize {
+		t.Fatalf("blocks at %p and %p are not neighbours", p, behind)
+	}
+	q := h.Realloc(p, larger)
+	if q == p {
+		t.Errorf("the block at %p grew into the one at %p", p, behind)
+	}
+	h.Free(q)
+	h.Free(behind)
+	mustHoldNothing(t, h)
 }

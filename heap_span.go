@@ -25,7 +25,14 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		return ErrLimit
 	}
 	sc := &sizeclass.Classes[c]
-	base, fresh, filled, err := span.AllocCarved(sc.SpanBytes())
+	var base uintptr
+	var fresh, filled bool
+	var err error
+	if isAlone(uintptr(c)) { // its pages are touched in any order, as those of a large block
+		base, fresh, filled, err = span.AllocFilled(1, 1, sc.SpanBytes())
+	} else {
+		base, fresh, filled, err = span.AllocCarved(sc.SpanBytes())
+	}
 	if err != nil {
 		h.account.Uncharge(cost)
 		return noMemory(err)
@@ -97,12 +104,16 @@ func (cl *class) release(h *Heap, s *span.Span) {
 	if s.Listed {
 		cl.unlist(s)
 	}
-	base, cost := s.Base, spanCost(uint8(s.Tag)&^span.KindSampled)
+	c := uint8(s.Tag) &^ span.KindSampled
+	base, cost := s.Base, spanCost(c)
 	filled := h.checked != nil && h.fillSpan(s)
 	retire(s)
-	if filled {
+	switch {
+	case filled:
 		span.FreeFilled(base, 1)
-	} else {
+	case isAlone(uintptr(c)):
+		span.Free(base, 1)
+	default:
 		span.FreeCarved(base)
 	}
 	h.account.Uncharge(cost)

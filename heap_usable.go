@@ -9,9 +9,9 @@ import (
 
 // GoodSize returns the usable size, in bytes, of the block that a [Heap]
 // returns for a request of size bytes: the block size of its size class, or, for
-// more than 32 KiB, whole pages of the operating system. Above 128 bytes the
+// more than 64 KiB, whole pages of the operating system. Above 128 bytes the
 // block is at most an eighth larger than size, or less than a page larger where pages
-// have more than 4 KiB: with pages of 64 KiB a block of 33 KiB takes 64. It is not for
+// have more than 4 KiB: with pages of 64 KiB a block of 65 KiB takes 128. It is not for
 // AlignedMalloc, whose blocks may be larger. GoodSize panics if size is negative, or
 // so large that rounding it up overflows.
 func GoodSize(size int) int {

@@ -236,8 +236,8 @@ func TestLocalFlush(t *testing.T) {
 	l := h.NewLocal()
 	defer l.Destroy()
 	for name, slow := range map[string]func(){
-		"large":   func() { l.Free(l.Malloc(40_000)) },
-		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 50_000), 60_000)) },
+		"large":   func() { l.Free(l.Malloc(70_000)) },
+		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 70_000), 80_000)) },
 	} {
 		var blocks [100]unsafe.Pointer
 		for i := range blocks {

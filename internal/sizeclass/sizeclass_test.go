@@ -36,7 +36,7 @@ func TestOf(t *testing.T) {
 func TestTable(t *testing.T) {
 	for i := range Classes {
 		c := &Classes[i]
-		if c.Size%Quantum != 0 || c.Blocks < 2 || c.Blocks*c.Size > SpanSize || (c.Blocks+1)*c.Size <= SpanSize {
+		if c.Size%Quantum != 0 || c.Blocks < 1 || c.Blocks*c.Size > SpanSize || (c.Blocks+1)*c.Size <= SpanSize {
 			t.Errorf("class %d: %+v", i, *c)
 		}
 	}

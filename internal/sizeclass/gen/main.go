@@ -15,7 +15,7 @@ const (
 	quantum       = 16  // every size is a multiple, every block is aligned to it
 	fineMax       = 128 // up to here the classes are one quantum apart
 	perDouble     = 8   // classes for each doubling above: at most 1/8 wasted
-	maxSize       = 32 << 10
+	maxSize       = 64 << 10
 	unit          = 64 << 10
 	page          = 4 << 10
 	magazineBytes = 16 << 10 // a magazine has blocks of about as many bytes together,
