@@ -207,6 +207,8 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 		span.FreeWarmMapping(p, size, space)
 	case space != 0:
 		span.FreeMapping(p, space)
+	case !hasPages:
+		span.FreeEmpty(p, unitsOf(size))
 	case s.Filled:
 		span.FreeFilled(p, unitsOf(size))
 	default:
@@ -254,7 +256,7 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	}
 	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
 	// are the region's.
-	if s.Space != 0 && newSize >= span.OwnMapping && osmem.CanMove() {
+	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && s.Size >= movedLeast && span.Moves()) {
 		return h.moveLarge(s, newSize)
 	}
 	return 0
@@ -361,8 +363,12 @@ func (h *Heap) resized(s *span.Span, newSize uintptr) {
 	atomic.StoreUintptr(&s.Size, newSize)
 }
 
-// moveLarge moves the pages of a block with a mapping to a larger mapping. The pages
-// of the old size are there once at any time, so the account needs the difference only.
+// movedLeast is the size in bytes from which the pages of a block in units move to a mapping. A copy of
+// a smaller one takes about as long.
+const movedLeast = 1 << 20
+
+// moveLarge moves the pages of a block to a larger mapping. The pages of the old size are
+// there once at any time, so the account needs the difference only.
 //
 //go:norace
 func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
@@ -375,7 +381,11 @@ func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
 		h.account.Uncharge(cost)
 		return 0
 	}
-	if !span.MoveMapping(s.Base, to, s.Size) {
+	move := span.MoveUnits
+	if s.Space != 0 {
+		move = span.MoveMapping
+	}
+	if !move(s.Base, to, s.Size) {
 		h.unplaceLarge(span.Find(to), false)
 		h.account.Uncharge(cost)
 		return 0

@@ -21,7 +21,8 @@ import (
 //
 // A large block that cannot grow in place needs room for both sizes under the limit,
 // because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
-// needs room for the difference only: its pages move to other addresses.
+// needs room for the difference only: its pages move to other addresses. On 64-bit
+// systems so do those of a block of 1 MiB or more that is to have 16 MiB or more.
 func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p

@@ -247,7 +247,7 @@ func TestReallocUnderLimit(t *testing.T) {
 		{region / 8 * 5, most, true},
 		{region / 8 * 5, region + region/8, true},
 		{own, region + region/4, true},
-		{own / 2, region + region/4 + own/2, false},
+		{own / 2, region + region/4 + own/2, span.Moves()},
 		{own / 2, region, true}, // both fit
 	} {
 		for name, realloc := range map[string]func(unsafe.Pointer, int) (unsafe.Pointer, error){"Heap": h.TryRealloc, "Local": l.TryRealloc} {
@@ -321,6 +321,52 @@ func TestReallocWithoutRemap(t *testing.T) {
 	}
 	h.Free(q)
 	mustHoldNothing(t, h)
+}
+
+// TestReallocToMapping lets a block that lies in units grow to a size for which blocks have mappings.
+// Its pages move, so the limit has to have room for the difference only. The units have no memory then.
+// If the system refuses to move pages they are copied, which needs room for both.
+func TestReallocToMapping(t *testing.T) {
+	const from, to = span.OwnMapping - 3*span.UnitSize - 5, span.OwnMapping + span.UnitSize + 1
+	room := largeCost(osmem.RoundPage(to))
+	for _, row := range []struct {
+		name  string
+		limit int64
+		err   error // of the system
+		ok    bool
+	}{
+		{"room for the difference", room, nil, span.Moves()},
+		{"room for less", room - 1, nil, false},
+		{"refused, room for one", room, errRefused, false},
+		{"refused, room for both", room + largeCost(osmem.RoundPage(from)), errRefused, true},
+		{"lost, room for both", room + largeCost(osmem.RoundPage(from)), osmem.ErrLost, true},
+	} {
+		h := newHeap(t, HeapOptions{Limit: row.limit})
+		p := h.Malloc(from)
+		shadow.Fill(p, from, 6)
+		f := func(op osmem.Op, size uintptr) error {
+			if op == osmem.OpRemap {
+				return row.err
+			}
+			return nil
+		}
+		osmem.Fault.Store(&f)
+		q, err := h.TryRealloc(p, to)
+		osmem.Fault.Store(nil)
+		if (err == nil) != row.ok || (q != nil) != row.ok || q == p {
+			t.Errorf("%s: %p became %p: %v", row.name, p, q, err)
+		}
+		if q == nil {
+			q = p
+		} else if s := span.Lookup(uintptr(p)); s.LoadTag() != 0 {
+			t.Errorf("%s: the old units have the tag %#x", row.name, s.LoadTag())
+		}
+		if err := shadow.Check(q, from, 6); err != nil {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		h.Free(q)
+		mustHoldNothing(t, h)
+	}
 }
 
 // TestReallocShrunkMapping shrinks a block with a mapping to a size for which others have units, and

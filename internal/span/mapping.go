@@ -187,6 +187,32 @@ func MoveMapping(from, to, size uintptr) bool {
 	return true
 }
 
+// MoveUnits moves the first size bytes of units, which Alloc or Extend returned at from, to a
+// new mapping that is at least as large, without copying them. It reports whether the system
+// could. If so the units read as zero, and may only be given to FreeEmpty. If not they are as
+// before, and the mapping may only be given to FreeMapping.
+//
+//go:norace
+func MoveUnits(from, to, size uintptr) bool {
+	osmem.Must(from%UnitSize == 0, "span.MoveUnits", "from", from)
+	osmem.Must(to%RegionSize == 0, "span.MoveUnits", "to", to)
+	if !countPiece() {
+		return false
+	}
+	size = osmem.RoundPage(size)
+	// No lock: the units are the caller's.
+	err := osmem.Remap(from, to, size)
+	if err == nil {
+		Find(to).Pieces = 1
+		return true
+	}
+	addPieces(-1)
+	if err == osmem.ErrLost {
+		Find(to).Lost = size
+	}
+	return false
+}
+
 // bytesAt returns size bytes at addr.
 //
 //go:norace
@@ -221,8 +247,8 @@ func FreeMapping(base, space uintptr) {
 		At(s.Next).Prev = s.Prev
 	}
 	mappings.mu.Unlock()
-	osmem.Release(base, space)
+	release(base+s.Lost, base+space)
 	addPieces(-int(s.Pieces))
-	s.Pieces = 0
+	s.Pieces, s.Lost = 0, 0
 	uncountMapping()
 }

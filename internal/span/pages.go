@@ -317,14 +317,35 @@ func FreeFilled(base uintptr, units int) {
 	free(base, units, true, true)
 }
 
+// FreeEmpty frees units that Alloc or Extend returned, and that have no memory and read as zero.
+func FreeEmpty(base uintptr, units int) {
+	mustBeUnits("span.FreeEmpty", base, units)
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	r := find(base)
+	r.giveBack(int((base-r.base)/UnitSize), units)
+}
+
+// giveBack makes units that were handed out, from i on, free.
+//
+//go:norace
+func (r *region) giveBack(i, units int) {
+	for u := i; u < i+units; u++ {
+		r.used.remove(u)
+	}
+	r.free += units
+	pages.used -= units
+	pages.first = min(pages.first, r.index)
+}
+
 //go:norace
 func free(base uintptr, units int, carved, filled bool) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
 	first := int((base - r.base) / UnitSize)
+	r.giveBack(first, units)
 	for u := first; u < first+units; u++ {
-		r.used.remove(u)
 		r.warm.add(u)
 		if !carved {
 			r.spotty.add(u)
@@ -334,10 +355,7 @@ func free(base uintptr, units int, carved, filled bool) {
 		}
 	}
 	r.nwarm += units
-	r.free += units
 	pages.warm += units
-	pages.used -= units
-	pages.first = min(pages.first, r.index)
 	if over := pages.warm - mostWarm(); over > 0 {
 		dropWarm(over)
 	}

@@ -106,10 +106,14 @@ type Span struct {
 	// 0 in all other spans.
 	Space uintptr
 
+	// Lost is how many bytes at the start of a mapping are not its own any more; see MoveUnits.
+	Lost uintptr
+
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
-	// Pieces is how many chunks at the start of a mapping were moved there; see fetch.
+	// Pieces is how many chunks at the start of a mapping were moved there, see fetch, or 1 if
+	// MoveUnits has moved its start.
 	Pieces uint32
 
 	// Sampled says that package sample knows of the large block.
@@ -119,7 +123,7 @@ type Span struct {
 	// as they were filled, or that those of the large block are to go back by FreeFilled.
 	Filled bool
 
-	_ [64 - (4*ptrSize + 18)]byte
+	_ [64 - (5*ptrSize + 18)]byte
 }
 
 const (

@@ -188,6 +188,19 @@ func (r *region) split(i, more int) bool {
 	return true
 }
 
+// countPiece counts a piece, if there may be another one, and reports whether it did.
+//
+//go:norace
+func countPiece() bool {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	if pages.unmoved || pages.pieces >= mostPieces() {
+		return false
+	}
+	pages.pieces++
+	return true
+}
+
 // addPieces counts n more pieces, or fewer if n is below 0.
 //
 //go:norace

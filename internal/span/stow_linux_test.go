@@ -266,6 +266,76 @@ func TestMovePieces(t *testing.T) {
 	FreeMapping(to, toSpace)
 }
 
+// TestMoveUnits moves the pages of units to a mapping. The units are free then, have no memory, and
+// are zero. The system may refuse, or lose the addresses: these are not released.
+func TestMoveUnits(t *testing.T) {
+	if !moves(t) {
+		return
+	}
+	const units = 40
+	const size = units*UnitSize - 3*4096
+	for _, want := range []error{nil, errors.New("refused"), osmem.ErrLost} {
+		from, _, err := Alloc(units, 1, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(from, size)
+		to, space, err := AllocMapping(OwnMapping, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inUse, mapped := InUse()
+		pieces := pages.pieces
+		f := func(op osmem.Op, _ uintptr) error {
+			if op == osmem.OpRemap {
+				return want
+			}
+			return nil
+		}
+		osmem.Fault.Store(&f)
+		moved := MoveUnits(from, to, size)
+		osmem.Fault.Store(nil)
+		if moved != (want == nil) {
+			t.Fatalf("%v: moved: %v", want, moved)
+		}
+		if moved {
+			check(t, to, size)
+			if n := osmem.Resident(from, units*UnitSize); n != 0 {
+				t.Errorf("%d pages of the units are resident", n)
+			}
+			FreeEmpty(from, units)
+			again, fresh, err := Alloc(units, 1, size)
+			if err != nil || !fresh || again != from || *(*uintptr)(osmem.Pointer(from)) != 0 {
+				t.Errorf("the next units are at %#x, fresh: %v, %v; they were at %#x", again, fresh, err, from)
+			}
+		} else {
+			check(t, from, size)
+		}
+		Free(from, units)
+		if n, m := InUse(); n != inUse-units || m != mapped {
+			t.Errorf("%v: %d units and %d mappings in use, %d and %d before", want, n, m, inUse, mapped)
+		}
+		lost := uintptr(0)
+		if want == osmem.ErrLost {
+			lost = size
+		}
+		if got := Find(to).Lost; got != lost {
+			t.Errorf("%v: %d bytes are lost, want %d", want, got, lost)
+		}
+		FreeMapping(to, space)
+		if !faults(to+size) || faults(to) != (lost == 0) { // nothing was really lost: it is mapped
+			t.Errorf("%v: released: %v, and behind %v", want, faults(to), faults(to+size))
+		}
+		if lost != 0 {
+			osmem.Release(to, lost)
+		}
+		if pages.pieces != pieces {
+			t.Errorf("%v: %d pieces, %d before", want, pages.pieces, pieces)
+		}
+		TrimAll()
+	}
+}
+
 // findLost returns a function that frees the units that are in use and were not before.
 func findLost() func() {
 	before := map[*region]unitSet{}
