@@ -42,9 +42,13 @@ const (
 //
 //go:norace
 func (cl *class) put(h *Heap, c uint8, b magazine) {
+	if b.n < leastBlocks {
+		cl.sort(h, b)
+		return
+	}
 	cl.mu.Lock()
 	more := cl.numFull >= leastFull
-	if b.n < leastBlocks || h.closed.Load() || more && !cl.mayKeep(c, b) {
+	if h.closed.Load() || more && !cl.mayKeep(c, b) {
 		cl.mu.Unlock()
 		cl.sort(h, b)
 		return
