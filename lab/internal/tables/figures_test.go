@@ -4,6 +4,7 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -142,7 +143,8 @@ func storedTables(r *result.Report) string {
 			if i == 0 {
 				b.WriteString("\nPublished figures:\n\n")
 			}
-			fmt.Fprintf(&b, "- %s: %s, %s (%s); %s. %s\n", s.Name, s.Author, s.Title, s.Date, s.Machine, s.URL)
+			author, date := cmp.Or(s.Author, "author unknown"), cmp.Or(s.Date, "date unknown")
+			fmt.Fprintf(&b, "- %s: %s, %s (%s); %s. %s\n", s.Name, author, s.Title, date, s.Machine, s.URL)
 		}
 	}
 	return strings.TrimPrefix(b.String(), "\n")
