@@ -179,7 +179,7 @@ func TestOvertaken(t *testing.T) {
 	if h.freeLarge(span.Find(uintptr(large)), uintptr(large)) {
 		t.Error("a large block of a heap that was destroyed was freed")
 	}
-	if to := h.resizeLarge(span.Find(uintptr(large)), uintptr(large), 1<<20); to != 0 {
+	if to := h.resizeLarge(span.Find(uintptr(large)), uintptr(large), 1<<20, true); to != 0 {
 		t.Errorf("a large block of a heap that was destroyed has moved to %#x", to)
 	}
 	if p, _, err := h.allocLarge(100_000, 1); !errors.Is(err, ErrDestroyed) {

@@ -219,10 +219,11 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 // resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple
 // of the page size, and returns its address: p if the memory behind the block allows,
 // or the address of another mapping that its pages were moved to. It returns 0, and
-// changes nothing, if neither is possible. The block is large, or is to be.
+// changes nothing, if neither is possible, or, unless short is set, if a copy is faster.
+// The block is large, or is to be.
 //
 //go:norace
-func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
+func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr {
 	if newSize > maxLarge {
 		return 0
 	}
@@ -256,7 +257,7 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr) uintptr {
 	}
 	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
 	// are the region's.
-	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && s.Size >= movedLeast && span.Moves()) {
+	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)) {
 		return h.moveLarge(s, newSize)
 	}
 	return 0
@@ -363,9 +364,19 @@ func (h *Heap) resized(s *span.Span, newSize uintptr) {
 	atomic.StoreUintptr(&s.Size, newSize)
 }
 
-// movedLeast is the size in bytes from which the pages of a block in units move to a mapping. A copy of
-// a smaller one takes about as long.
+// movedLeast is the size in bytes from which the pages of a block in units may move to a mapping. A
+// copy of a smaller one takes about as long.
 const movedLeast = 1 << 20
+
+// mustMove reports whether the pages of the block of s, which lies in units, are to move to a mapping.
+// A copy is faster where most pages have memory: it is to warm pages, and leaves warm pages. So they
+// move if few have, or if short says that there is no memory for a copy.
+//
+//go:norace
+func mustMove(s *span.Span, short bool) bool {
+	return s.Size >= movedLeast && span.Moves() &&
+		(short || uintptr(osmem.Resident(s.Base, s.Size))*osmem.PageSize < s.Size/16)
+}
 
 // moveLarge moves the pages of a block to a larger mapping. The pages of the old size are
 // there once at any time, so the account needs the difference only.

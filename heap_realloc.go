@@ -22,7 +22,8 @@ import (
 // A large block that cannot grow in place needs room for both sizes under the limit,
 // because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
 // needs room for the difference only: its pages move to other addresses. On 64-bit
-// systems so do those of a block of 1 MiB or more that is to have 16 MiB or more.
+// systems so do those of a block of 1 MiB or more that is to have 16 MiB or more, if
+// there is no room for a copy.
 func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if p := h.reallocCached(ptr, size); p != nil {
 		return p
@@ -152,7 +153,7 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 	defer h.end()
 	resizable := (large || isAlone(kind)) && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
 	if resizable {
-		if to := h.resize(s, p, uintptr(size)); to != nil {
+		if to := h.resize(s, p, uintptr(size), false); to != nil {
 			return to, nil
 		}
 	}
@@ -164,7 +165,7 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 		// alloc has emptied the caches. What did not suffice for another block may
 		// suffice for a larger one.
 		if resizable {
-			if to := h.resize(s, p, uintptr(size)); to != nil {
+			if to := h.resize(s, p, uintptr(size), true); to != nil {
 				return to, nil
 			}
 		}
@@ -191,12 +192,13 @@ func isAlone(kind uintptr) bool {
 }
 
 // resize resizes the block at p, whose record is s, without a copy. The block is large, or is to be
-// large and has a span for itself. resize returns nil, and changes nothing, if that is not possible.
+// large and has a span for itself. resize returns nil, and changes nothing, if that is not possible,
+// or, unless short says that there is no memory for a copy, if a copy is faster.
 //
 //go:norace
-func (h *Heap) resize(s *span.Span, p, size uintptr) unsafe.Pointer {
+func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer {
 	h.freeing(p)
-	to := h.resizeLarge(s, p, osmem.RoundPage(size))
+	to := h.resizeLarge(s, p, osmem.RoundPage(size), short)
 	if to != 0 {
 		h.sampleLarge(to)
 	}

@@ -27,7 +27,7 @@ func TestPreconditions(t *testing.T) {
 		rows = append(rows,
 			row{"largeCost", "size", func() { largeCost(size + off) }},
 			row{"Heap.newLarge", "size", func() { h.newLarge(size+off, 16, 0) }},
-			row{"Heap.resizeLarge", "size", func() { h.resizeLarge(s, uintptr(large), size+off) }},
+			row{"Heap.resizeLarge", "size", func() { h.resizeLarge(s, uintptr(large), size+off, false) }},
 		)
 	}
 	rows = append(rows, row{"Heap.newLarge", "size", func() { h.newLarge(0, 16, 0) }})
