@@ -74,7 +74,7 @@
 //     as for any other number, but Go's runtime ends the program if it has to copy a
 //     stack on which there is such a pointer, and Free may need more stack.
 //   - Of two calls of Free with one block at the same time, one panics if the block has
-//     more than 16 KiB. With a smaller one both may return. The heap panics later, if it
+//     more than 64 KiB. With a smaller one both may return. The heap panics later, if it
 //     finds the block in two lists; free blocks may be lost, and counts of Stats be wrong.
 //     No memory in use goes to another heap, with two exceptions: the second call is
 //     interrupted, between its check of the block and its write, until the memory belongs

@@ -176,6 +176,9 @@ func TestChunkOfFixedBlock(t *testing.T) {
 	defer l.Destroy()
 	defer otherLocal.Destroy()
 	for _, inner := range []Allocator{h, l} {
+		for range 4 { // the caches have room for blocks of the size of a chunk
+			inner.Free(inner.Malloc(span.UnitSize))
+		}
 		for _, chunkSize := range []int{0, 1 << 20, span.OwnMapping} {
 			f := newFixed(inner, 64, 0, chunkSize)
 			var blocks []unsafe.Pointer

@@ -135,18 +135,16 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 // alignedClass returns the smallest class whose blocks have at least size bytes and
 // lie at multiples of align, a power of two. ok is false if there is none. The blocks of a
 // class are aligned if their size is a multiple of align, and a block that is alone in its
-// span is aligned as the span is. A block that is smaller than its alignment by half gets no
-// such span: a large block takes whole pages, and not the size of a class.
+// span is aligned as the span is. For the alignment of a span there is none: a small block
+// would take the size of a class where a large one takes a page, and the chunk of a
+// FixedBlock must be large, so that the heap recognizes it.
 func alignedClass(size, align int) (c uint8, ok bool) {
-	if size > sizeclass.MaxSize || align > sizeclass.SpanSize {
+	if size > sizeclass.MaxSize || align >= sizeclass.SpanSize {
 		return 0, false
 	}
 	c = sizeclass.Of(size)
 	if align <= sizeclass.Quantum || sizeclass.Classes[c].Blocks == 1 {
 		return c, true
-	}
-	if align == sizeclass.SpanSize {
-		return 0, false
 	}
 	for ; c < sizeclass.Count; c++ {
 		if sizeclass.Classes[c].Size&uint32(align-1) == 0 {

@@ -128,17 +128,15 @@ func TestAlignedMalloc(t *testing.T) {
 }
 
 // TestAlignedClass compares the class for a size and an alignment with the first whose size is large
-// enough and a multiple, or whose blocks have a span each. There is none for small blocks that are
-// aligned to a span.
+// enough and a multiple, or whose blocks have a span each. There is none for the alignment of a span.
 func TestAlignedClass(t *testing.T) {
 	for align := 1; align <= math.MaxInt/2+1 && align > 0; align *= 2 {
 		for _, size := range []int{0, 1, 16, 17, 100, 128, 4000, 4097, 20_000, 32 << 10, 32<<10 + 1, 64 << 10, 64<<10 + 1, 100_000} {
 			want, found := 0, false
 			for want = range sizeclass.Classes {
 				c := &sizeclass.Classes[want]
-				alone := c.Blocks == 1 && align <= sizeclass.SpanSize
-				if int(c.Size) >= size && (alone || int(c.Size)%align == 0 || align <= sizeclass.Quantum) {
-					found = !alone || size > sizeclass.SpanSize/2
+				if int(c.Size) >= size && (c.Blocks == 1 || int(c.Size)%align == 0 || align <= sizeclass.Quantum) {
+					found = align < sizeclass.SpanSize
 					break
 				}
 			}
