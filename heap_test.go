@@ -152,7 +152,7 @@ func TestCallocZeroes(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	l := h.NewLocal()
 	defer l.Destroy()
-	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 70_000, 1 << 20, span.OwnMapping} {
+	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 33_000, 40_961, 60_000, 65_536, 70_000, 1 << 20, span.OwnMapping} {
 		for round := range 3 { // fresh from the system, after frees, and after Trim
 			var blocks []unsafe.Pointer
 			for i := range max(3, min(200, 1<<20/size)) {

@@ -295,7 +295,7 @@ func mustHoldNothing(t testing.TB, h *Heap) {
 
 // someSizes has a size of each kind of class: the smallest, with large batches,
 // with small ones, not cached, and the largest.
-var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768}
+var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768, 33_000, 40_000, 50_000, 65_536}
 
 // newFixed is NewFixedBlock with the options in a row.
 func newFixed(inner Allocator, blockSize, align, chunkSize int) *FixedBlock {
