@@ -320,25 +320,39 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	cl := &h.classes[c]
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 || blockAt(p).isFree(p, cl.factor) {
+	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 {
 		return false
 	}
-	to := unitsOf(newSize)
-	cost := largeCost(newSize) - spanCost(c)
-	if newSize >= span.OwnMapping || !h.account.TryCharge(cost) {
-		return false
-	}
-	if !span.Extend(p, 1, to-1, newSize) {
-		h.account.Uncharge(cost)
+	// From here on no cache takes the block from a Free that is called at the same time, by mistake.
+	// Else the block might be in use as a large one, and in the list of a cache.
+	atomic.StoreUint32(&s.Carved, 0)
+	if blockAt(p).isFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
+		atomic.StoreUint32(&s.Carved, 1)
 		return false
 	}
 	cl.out--
-	atomic.StoreUint32(&s.Carved, 0)
 	s.Filled = false
+	to := unitsOf(newSize)
 	h.setBodies(p, 1, to)
 	h.becomeLarge(s, newSize, 0)
 	if h.huge {
 		span.Huge(p, to)
+	}
+	return true
+}
+
+// extendAlone takes the units behind the block at p, of class c, for newSize bytes in all, and charges
+// the account for them. It reports whether it could.
+//
+//go:norace
+func (h *Heap) extendAlone(p uintptr, c uint8, newSize uintptr) bool {
+	cost := largeCost(newSize) - spanCost(c)
+	if newSize >= span.OwnMapping || !h.account.TryCharge(cost) {
+		return false
+	}
+	if !span.Extend(p, 1, unitsOf(newSize)-1, newSize) {
+		h.account.Uncharge(cost)
+		return false
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // reallocs makes one block of the given sizes in turn and compares its contents
@@ -54,6 +55,7 @@ func reallocs(t *testing.T, h *Heap, sizes ...int) (stayed int) {
 // and large blocks, and within large blocks.
 func TestRealloc(t *testing.T) {
 	const unit, own = span.UnitSize, span.OwnMapping
+	withRate(t, 0) // a sampled block is copied
 	h := newHeap(t, HeapOptions{})
 	for _, row := range []struct {
 		name   string
@@ -470,6 +472,7 @@ func TestReallocAlone(t *testing.T) {
 	const size, larger = 40_000, 2*span.UnitSize + 1
 	c := sizeclass.Of(size)
 	whole := largeCost(osmem.RoundPage(larger))
+	withRate(t, 0) // a sampled block is copied
 	for _, row := range []struct {
 		name  string
 		limit int64
@@ -516,4 +519,41 @@ func TestReallocAlone(t *testing.T) {
 	h.Free(q)
 	h.Free(behind)
 	mustHoldNothing(t, h)
+}
+
+// TestReallocAloneFree frees a block, by mistake, while Realloc asks the system for the memory behind it.
+// No cache takes the block, which would have two owners. In a new process there is no memory behind it.
+func TestReallocAloneFree(t *testing.T) {
+	if osmem.GoBacked {
+		return // the system is not asked
+	}
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		const size, larger = 40_000, span.OwnMapping - span.UnitSize/2
+		withRate(t, 0)  // a sampled block is copied
+		setDecay(t, -1) // the Local keeps its cache
+		h := newHeap(t, HeapOptions{})
+		l := h.NewLocal()
+		defer l.Destroy()
+		l.Free(l.Malloc(size))
+		taken := l.Malloc(size) // its list has room
+		defer l.Free(taken)
+		p, asked := h.Malloc(size), false
+		s := span.Find(uintptr(p))
+		r := refuseIf(func(int) bool {
+			asked = isAlone(s.LoadTag() & span.KindMask)
+			if l.k.free(s, uintptr(p)) {
+				t.Errorf("a cache took the block at %p", p)
+			}
+			return false
+		})
+		q := h.Realloc(p, larger)
+		r.end()
+		if !asked || q != p {
+			t.Errorf("the block at %p is at %p; the system was asked for memory: %v", p, q, asked)
+		}
+		h.Free(q)
+	})
+	if !passed {
+		t.Error(output)
+	}
 }

@@ -172,7 +172,7 @@ func (w *twice) end() {
 // uses the same address space, stays as it is.
 func TestFreedTwice(t *testing.T) {
 	for seed := range uint64(hammerRounds(40)) {
-		size := []int{16, 64, 512, 2048, 12288}[seed%5]
+		size := []int{16, 64, 512, 2048, 12288, 40_000}[seed%6]
 		w := newTwice(t, size, seed)
 		nothing := func() {}
 		for range 60 {
@@ -536,7 +536,7 @@ func TestHammerFreedTwice(t *testing.T) {
 		rounds *= 10
 	}
 	for round := int64(1); round <= rounds; round++ {
-		size := []int{64, 16, 1024, 20_000, 1 << 17}[round%5]
+		size := []int{64, 16, 1024, 20_000, 40_000, 1 << 17}[round%6]
 		w := newTwice(t, size, uint64(round))
 		h = w.h
 		for i := range blocks {
