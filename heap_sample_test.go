@@ -356,8 +356,16 @@ func TestSampleGaps(t *testing.T) {
 }
 
 // TestSampleWeights allocates blocks of many sizes in all ways, and compares the estimate of
-// their number and bytes with the truth, site by site.
+// their number and bytes with the truth, site by site. It does so in a process whose table of
+// samples is empty: a large one makes one site of several sizes.
 func TestSampleWeights(t *testing.T) {
+	output, passed := testchild.Test(t, sampleWeights)
+	if !passed {
+		t.Error(output)
+	}
+}
+
+func sampleWeights(t *testing.T) {
 	const rate = 8 << 10
 	withRate(t, rate)
 	h := newHeap(t, HeapOptions{Name: uniqueName(t)})

@@ -297,9 +297,9 @@ func TestReuse(t *testing.T) {
 // TestInUse takes units and a mapping, and finds them in the counts and in the map.
 // TestExtendPart extends a unit of which a part is usable, and writes all of it.
 func TestExtendPart(t *testing.T) {
-	size := UnitSize + 3*osmem.PageSize
+	size := min(UnitSize+3*osmem.PageSize, 2*UnitSize)
 	for range 100 { // in units that have been used before, and others
-		base, _, err := Alloc(1, 1, 2*osmem.PageSize)
+		base, _, err := Alloc(1, 1, min(2*osmem.PageSize, UnitSize))
 		if err != nil {
 			t.Fatal(err)
 		}
