@@ -81,6 +81,31 @@ func TestHugePages(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
+// TestHugePagesEnd has a heap with HugePages give its memory back. A small block of another heap takes
+// a page of the memory that was there.
+func TestHugePagesEnd(t *testing.T) {
+	h := newHeap(t, HeapOptions{HugePages: true})
+	var blocks []unsafe.Pointer
+	for range 100 {
+		p := h.Malloc(100_000)
+		*(*byte)(p) = 1
+		blocks = append(blocks, p)
+	}
+	for _, p := range blocks {
+		h.Free(p)
+	}
+	h.Trim()
+	small := newHeap(t, HeapOptions{})
+	for _, size := range []int{16, 64, 1000, 4000} {
+		p := small.Malloc(size)
+		*(*byte)(p) = 1
+		if n := resident(t, uintptr(p)&^(span.UnitSize-1), span.UnitSize); n > 2*osmem.PageSize {
+			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
+		}
+		small.Free(p)
+	}
+}
+
 // BenchmarkHugePages reads values of 600 bytes at random, of 1 GiB of them.
 func BenchmarkHugePages(b *testing.B) {
 	for _, huge := range []bool{false, true} {

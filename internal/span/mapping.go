@@ -187,8 +187,8 @@ func MoveMapping(from, to, size uintptr) bool {
 	return true
 }
 
-// MoveUnits moves the first size bytes of units, which Alloc or Extend returned at from, to a
-// new mapping that is at least as large, without copying them. It reports whether the system
+// MoveUnits moves units of which size bytes are in use, and which Alloc or Extend returned at
+// from, to a new mapping that is at least as large as the units, without copying them. It reports whether the system
 // could. If so the units read as zero, and may only be given to FreeEmpty. If not they are as
 // before, and the mapping may only be given to FreeMapping.
 //
@@ -199,7 +199,8 @@ func MoveUnits(from, to, size uintptr) bool {
 	if !countPiece() {
 		return false
 	}
-	size = osmem.RoundPage(size)
+	// All of the last unit, which may have contents of another block behind these bytes.
+	size = (size + UnitSize - 1) &^ (UnitSize - 1)
 	// No lock: the units are the caller's.
 	err := osmem.Remap(from, to, size)
 	if err == nil {

@@ -323,7 +323,9 @@ func FreeEmpty(base uintptr, units int) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	r := find(base)
-	r.giveBack(int((base-r.base)/UnitSize), units)
+	first := int((base - r.base) / UnitSize)
+	r.giveBack(first, units)
+	r.noHuge(first, first+units)
 }
 
 // giveBack makes units that were handed out, from i on, free.
@@ -481,6 +483,21 @@ func (r *region) drop(start, end int) {
 		r.chill(u)
 	}
 	osmem.Decommit(r.base+uintptr(start)*UnitSize, uintptr(end-start)*UnitSize)
+	r.noHuge(start, end)
+}
+
+// noHuge takes back what Huge has asked for, for the chunks of the units in [start, end) of which no unit
+// is in use or warm. Else a block of another heap would take 2 MiB there.
+//
+//go:norace
+func (r *region) noHuge(start, end int) {
+	for i := start / chunkUnits; r.huge != 0 && i <= (end-1)/chunkUnits; i++ {
+		bit := uint32(1) << i
+		if r.huge&bit != 0 && r.used.chunk(i*chunkUnits)|r.warm.chunk(i*chunkUnits) == 0 {
+			r.huge &^= bit
+			osmem.SmallPages(r.base+uintptr(i)*chunkSize, chunkSize)
+		}
+	}
 }
 
 // Age releases the memory of the units that have been warm since the last Age. It

@@ -279,7 +279,7 @@ func TestMoveUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(from, size)
+		write(from, units*UnitSize) // the end of the last unit may have contents of another block
 		to, space, err := AllocMapping(OwnMapping, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -317,13 +317,13 @@ func TestMoveUnits(t *testing.T) {
 		}
 		lost := uintptr(0)
 		if want == osmem.ErrLost {
-			lost = size
+			lost = units * UnitSize
 		}
 		if got := Find(to).Lost; got != lost {
 			t.Errorf("%v: %d bytes are lost, want %d", want, got, lost)
 		}
 		FreeMapping(to, space)
-		if !faults(to+size) || faults(to) != (lost == 0) { // nothing was really lost: it is mapped
+		if !faults(to+units*UnitSize) || faults(to) != (lost == 0) { // nothing was really lost: it is mapped
 			t.Errorf("%v: released: %v, and behind %v", want, faults(to), faults(to+size))
 		}
 		if lost != 0 {
