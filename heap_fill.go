@@ -74,6 +74,7 @@ func (hd *checkedHeader) freedWord() [8]byte {
 	for i := range b {
 		b[i] = byte(x >> (8 * i))
 	}
+	b[0] |= 0x80 // no zero, small number or letter: one of these that is written is a change
 	b[6], b[7] = freedFill[0], freedFill[0]
 	return b
 }

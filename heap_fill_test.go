@@ -194,3 +194,14 @@ func TestCopiedOverFreed(t *testing.T) {
 		}
 	}
 }
+
+// TestFreedWord looks at the first words of freed blocks: a small number, or text, that is written there
+// is always a change of the first byte.
+func TestFreedWord(t *testing.T) {
+	var hd checkedHeader
+	for hd.size = range 10_000 {
+		if first := hd.freedWord()[0]; first < 0x80 {
+			t.Fatalf("the first byte of a freed block of %d bytes is %#x", hd.size, first)
+		}
+	}
+}
