@@ -528,7 +528,8 @@ func TestReallocAloneFree(t *testing.T) {
 		return // the system is not asked
 	}
 	output, passed := testchild.Test(t, func(t *testing.T) {
-		const size, larger = 40_000, span.OwnMapping - span.UnitSize/2
+		const size = 40_000
+		larger := span.OwnMapping - int(osmem.PageSize)
 		withRate(t, 0)  // a sampled block is copied
 		setDecay(t, -1) // the Local keeps its cache
 		h := newHeap(t, HeapOptions{})
