@@ -498,6 +498,11 @@ func TestReallocAlone(t *testing.T) {
 			if s := span.Find(uintptr(p)); s.LoadTag()&span.KindMask != span.KindLarge || h.classes[c].out != 0 {
 				t.Errorf("%s: %+v, and %d blocks of the class", row.name, s, h.classes[c].out)
 			}
+			for unit := uintptr(q) + span.UnitSize; unit < uintptr(q)+larger; unit += span.UnitSize {
+				if s := span.Find(unit); s.LoadTag() != h.id<<span.KindBits|span.KindBody || s.Base != uintptr(q) {
+					t.Errorf("%s: the record of a unit behind the first is %+v", row.name, s)
+				}
+			}
 		}
 		if *(*byte)(unsafe.Add(p, size-1)) != 7 {
 			t.Errorf("%s: the contents changed", row.name)
@@ -518,6 +523,13 @@ func TestReallocAlone(t *testing.T) {
 	}
 	h.Free(q)
 	h.Free(behind)
+
+	// A block that another goroutine has freed since Realloc looked at it does not grow.
+	p = h.Malloc(size)
+	h.Free(p)
+	if to := h.resizeLarge(span.Find(uintptr(p)), uintptr(p), osmem.RoundPage(larger), true); to != 0 {
+		t.Errorf("the block at %p, which is free, grew at %#x", p, to)
+	}
 	mustHoldNothing(t, h)
 }
 

@@ -188,9 +188,9 @@ func MoveMapping(from, to, size uintptr) bool {
 }
 
 // MoveUnits moves units of which size bytes are in use, and which Alloc or Extend returned at
-// from, to a new mapping that is at least as large as the units, without copying them. It reports whether the system
-// could. If so the units read as zero, and may only be given to FreeEmpty. If not they are as
-// before, and the mapping may only be given to FreeMapping.
+// from, to a new mapping that is at least as large as the units, without copying them. It
+// reports whether the system could. If so the units read as zero, and may only be given to
+// FreeEmpty. If not they are as before, and the mapping may only be given to FreeMapping.
 //
 //go:norace
 func MoveUnits(from, to, size uintptr) bool {
