@@ -164,27 +164,6 @@ func TestExcerpts(t *testing.T) {
 	}
 }
 
-// TestLength counts the words of documents that are read from begin to end. What grows beyond
-// its bound belongs on another page, or is said twice.
-func TestLength(t *testing.T) {
-	t.Parallel()
-	bounds := map[string]int{
-		"README.md": 1100, "CONTRIBUTING.md": 800, "SECURITY.md": 600, "RELEASING.md": 500, "docs/security-review.md": 450,
-		"docs/guide.md": 6000, "docs/porting.md": 3000, "docs/memory.md": 6000, "docs/tools.md": 4000,
-		"docs/limits.md": 2000, "docs/mistakes.md": 1500, "docs/internals.md": 6000, "docs/decisions.md": 7000,
-	}
-	for _, dir := range modules[1:] {
-		if name := path.Join(dir, "README.md"); exists(t, name) {
-			bounds[name] = 200
-		}
-	}
-	for name, bound := range bounds {
-		if n := len(strings.Fields(read(t, name))); n > bound {
-			t.Errorf("%s has %d words, and should have at most %d", name, n, bound)
-		}
-	}
-}
-
 // runLines runs commands, one a line, and returns what they print.
 func runLines(t *testing.T, dir, lines string) string {
 	t.Helper()
