@@ -81,32 +81,9 @@ func TestCheckout(t *testing.T) {
 // libraries are the modules beside the root that programs import.
 var libraries = []string{"cmem", "inspect", "vet", "x/arrow", "x/cgoalloc", "x/cgoparam", "x/otel", "x/otelmemory", "x/prometheus", "x/statsviz"}
 
-// modulePage returns the command by which a program that has a clone gets a module, and the one for
-// a program that has none.
-func modulePage(t *testing.T, dir string) (clone, latest string) {
-	t.Helper()
-	name := path.Join(modulePath, dir)
-	clone = "go mod edit -require=" + name + "@v0.0.0"
-	needs := map[string]string{}
-	for _, r := range readModFile(t, path.Join(dir, "go.mod")).Require {
-		if within, ours := strings.CutPrefix(r.Path, modulePath); ours {
-			needs[r.Path] = within
-		}
-	}
-	order := slices.Sorted(maps.Keys(needs))
-	if len(order) > 0 && order[0] == modulePath {
-		order = append(order[1:], modulePath) // the root comes last
-	}
-	for _, p := range append([]string{name}, order...) {
-		clone += " -replace=" + p + "=../cheap" + strings.TrimPrefix(p, modulePath)
-	}
-	return clone, "go get " + name + "@latest"
-}
-
-// TestReplaceLines reads the page of each module that programs import: it has the lines for a program
-// that has a clone, and for one that has none. Two modules, of which one requires the other, are put
-// into a program by the lines of their pages. A test of tools/release runs all of the other lines.
-func TestReplaceLines(t *testing.T) {
+// TestModulePages reads the page of each module that programs import: it has the command that gets the
+// module, and leads to README.md. A test of tools/release runs the lines that README.md has for a clone.
+func TestModulePages(t *testing.T) {
 	t.Parallel()
 	for _, dir := range modules {
 		if top, _, _ := strings.Cut(dir, "/"); (top == "cmem" || top == "inspect" || top == "vet" || top == "x") && !slices.Contains(libraries, dir) {
@@ -114,34 +91,11 @@ func TestReplaceLines(t *testing.T) {
 		}
 	}
 	for _, name := range libraries {
-		clone, latest := modulePage(t, name)
-		page := read(t, path.Join(name, "README.md"))
-		if want := "\n```sh\n" + clone + "\ngo mod tidy\n```\n"; !strings.Contains(page, want) {
-			t.Errorf("%s/README.md has not the lines\n%s", name, want)
-		}
-		if !strings.Contains(page, "`"+latest+"`") {
-			t.Errorf("%s/README.md does not say %s", name, latest)
+		want := "\n`go get " + path.Join(modulePath, name) + "@latest` adds the module: see [Installing]("
+		if !strings.Contains(read(t, path.Join(name, "README.md")), want) {
+			t.Errorf("%s/README.md does not say %s", name, want)
 		}
 	}
-	dir := besideCheckout(t)
-	writeFiles(t, dir, map[string]string{
-		"go.mod": "module example.com/hello\n\ngo 1.26.0\n",
-		"go.sum": read(t, "inspect/go.sum"),
-		"main.go": `package main
-
-import (
-	_ "` + modulePath + `/cmem"
-	"` + modulePath + `/inspect"
-)
-
-func main() { inspect.SetRate(0) }
-`,
-	})
-	for _, name := range []string{"cmem", "inspect"} {
-		clone, _ := modulePage(t, name)
-		runLines(t, dir, clone)
-	}
-	runLines(t, dir, "go mod tidy\ngo vet .")
 }
 
 // TestExcerpts looks at what README.md shows of the first program: a binding and a main, short.

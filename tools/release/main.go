@@ -6,7 +6,8 @@
 // It makes two commits behind that commit, and tags. In the first, which the tags name, no go.mod of
 // a published module has a replace line for another module of the repository: each requires the
 // others at the version, and its go.sum has their sums. The second has the replace lines again, on
-// which development goes on. The branch release-VERSION is at the second one.
+// which development goes on. The branch release-VERSION is at the second one. Both lack what documents
+// say between "<!-- until a version -->" and "<!-- end -->".
 //
 // It writes objects and refs of the repository, all refs or none. It changes no file of the
 // checkout, no branch that exists and no remote. It prints the command that publishes.

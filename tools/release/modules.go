@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,12 +118,16 @@ func ordered(all map[string]*mod) ([]*mod, error) {
 // cannot be named in a file of its own.
 const commitFile = "cmd/cheap/commit.go"
 
+// untilVersion matches what documents say as long as no version has a tag.
+var untilVersion = regexp.MustCompile(`(?s)<!-- until a version -->.*?<!-- end -->`)
+
 // A change has new texts of files.
 type change map[string][]byte
 
 // edited returns what changes in the commit of the tags, and what changes in the commit after it. All
 // modules require the version of the published ones, so that the versions agree wherever modules of
-// the repository are built together; published modules have no replace line in the first commit.
+// the repository are built together; published modules have no replace line in the first commit. In
+// both documents do not say any more that there is no version.
 func edited(t *tree, all map[string]*mod, published []*mod, version string) (at, next change, err error) {
 	at, next = change{}, change{}
 	for _, m := range all {
@@ -139,6 +144,13 @@ func edited(t *tree, all map[string]*mod, published []*mod, version string) (at,
 		if at[name] = next[name]; m.published() {
 			if at[name], err = withoutReplace(name, next[name], all); err != nil {
 				return nil, nil, err
+			}
+		}
+	}
+	for name, text := range t.files {
+		if path.Ext(name) == ".md" {
+			if rest := untilVersion.ReplaceAll(text, nil); len(rest) < len(text) {
+				at[name], next[name] = rest, rest
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 var small = map[string]string{
 	"CHANGELOG.md": "# Changelog\n\n## v0.1.0\n\nNew.\n\n## v0.2.0\n\nNewer.\n",
 	"LICENSE":      "None.\n",
+	"README.md":    "Get it.<!-- until a version --> There is\nnone.<!-- end --> Use it.<!-- until a version -->\n\nWait.<!-- end -->\n",
 	"go.mod":       "module example.com/m\n\ngo 1.26.0\n",
 	"m.go":         "package m\n",
 
@@ -98,6 +99,11 @@ func TestTwoVersions(t *testing.T) {
 	show := func(commit, name string) string { return command(t, dir, nil, "git", "show", commit+":"+name) }
 	for _, r := range []*release{first, second} {
 		root := r.modules[0]
+		for _, commit := range []string{r.at, r.next} {
+			if got := show(commit, "README.md"); got != "Get it. Use it.\n" {
+				t.Errorf("%s: README.md is %q in %s", r.version, got, commit)
+			}
+		}
 		if want := "module example.com/m/a\n\ngo 1.26.0\n\nrequire example.com/m " + r.version + "\n"; show(r.at, "a/go.mod") != want {
 			t.Errorf("%s: a/go.mod is\n%s", r.version, show(r.at, "a/go.mod"))
 		}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -208,12 +209,20 @@ func (w *world) commits(t *testing.T) {
 	}
 	for name, text := range w.tree.files {
 		base := path.Base(name)
-		if !bytes.Equal(text, from.files[name]) && base != "go.mod" && base != "go.sum" && name != commitFile {
+		if path.Ext(name) == ".md" {
+			if found := noVersion.Find(text); found != nil {
+				t.Errorf("%s says with a version: %q", name, found)
+			}
+		} else if !bytes.Equal(text, from.files[name]) && base != "go.mod" && base != "go.sum" && name != commitFile {
 			t.Errorf("the commit of the tags changes %s", name)
 		}
 	}
 	for name, text := range next.files {
-		if old := from.files[name]; path.Base(name) != "go.mod" && !bytes.Equal(text, old) {
+		if old := from.files[name]; path.Ext(name) == ".md" {
+			if !bytes.Equal(text, w.tree.files[name]) {
+				t.Errorf("the commit after it has not the %s of the tags", name)
+			}
+		} else if path.Base(name) != "go.mod" && !bytes.Equal(text, old) {
 			t.Errorf("the commit after it differs in %s", name)
 		} else if line := changedLine(text, old); line != "" {
 			t.Errorf("the commit after it changes %s in line %q", name, line)
@@ -228,6 +237,9 @@ func (w *world) commits(t *testing.T) {
 		}
 	}
 }
+
+// noVersion matches what a document must not say when there is a version.
+var noVersion = regexp.MustCompile(`(?i).*(until (there is|the first)|has a tag|none yet).*`)
 
 // changedLine returns the first line of a go.mod that differs from its old text in more than the
 // version of a module of the repository.
