@@ -321,15 +321,7 @@ func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Point
 	}
 	to := osmem.Pointer(p)
 	if ptr != nil {
-		copyBlock(to, ptr, uintptr(min(old, size)))
-		freed := false
-		defer func() {
-			if !freed { // it panics, so the new block has no owner
-				c.free(op, p)
-			}
-		}()
-		c.free(op, uintptr(ptr))
-		freed = true
+		c.h.move(op, nil, to, ptr, uintptr(min(old, size)), true)
 	}
 	return to, nil
 }

@@ -5,7 +5,6 @@ package cheap
 // Not where the race detector sees blocks, as in heap_hammer_destroy_test.go.
 
 import (
-	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -171,19 +170,6 @@ func mustWait(t *testing.T, use func(pause func()), destroy func() error) {
 // waitsIn reports whether a goroutine is in a function with that name, and yields there or
 // waits for a lock.
 func waitsIn(name string) bool { return isIn(name, "runtime.Gosched(", "sync.(*Mutex).Lock(") }
-
-// A pressureFunc is a Pacer.
-type pressureFunc func()
-
-func (f pressureFunc) Pressure() { f() }
-
-func (f pressureFunc) Check() {}
-
-func (f pressureFunc) Reclaim(int64, int, bool) error { return account.ErrUnpaced }
-
-func (f pressureFunc) Wait(context.Context, int64, bool, func() bool) error {
-	return account.ErrUnpaced
-}
 
 // TestCheckedDestroyWaits stops calls of a checked heap at places where they have memory in hand.
 func TestCheckedDestroyWaits(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -117,20 +116,6 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 		panicSlack(op, d)
 	}
 	return ok
-}
-
-// freeMoved frees the guarded block at p for a Realloc: its contents are at to by now. If that
-// panics, the program does not get the block at to, and freeMoved frees that as well.
-func (h *Heap) freeMoved(op string, p uintptr, to unsafe.Pointer) {
-	freed := false
-	defer func() {
-		if !freed {
-			h.Free(to)
-		}
-	}()
-	h.freeing(p)
-	h.freeSlow(op, nil, p)
-	freed = true
 }
 
 // mustHaveSlack panics if the slack of a guarded block in use was written to, unless it has done

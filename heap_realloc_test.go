@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -569,4 +573,62 @@ func TestReallocAloneFree(t *testing.T) {
 	if !passed {
 		t.Error(output)
 	}
+}
+
+// TestReallocFreed has another goroutine free or resize a block, by mistake, while Realloc is about to
+// copy it: its pages may be gone. The panic says so, and the block that was to have the copy is freed.
+func TestReallocFreed(t *testing.T) {
+	if osmem.GoBacked {
+		return // nothing faults
+	}
+	for _, c := range []struct {
+		name     string
+		size, to int
+		o        HeapOptions
+		guard    int64
+		other    func(h *Heap, p unsafe.Pointer) (rest unsafe.Pointer)
+		says     string
+	}{
+		{"small", 9000, 40_000, HeapOptions{}, 0, freeIt, "free already"},
+		{"units", 200_000, 9000, HeapOptions{}, 0, freeIt, "given back"},
+		{"a mapping", span.OwnMapping, 60_000, HeapOptions{}, 0, freeIt, "lost its memory"},
+		{"moved", span.OwnMapping, 60_000, HeapOptions{}, 0, func(h *Heap, p unsafe.Pointer) unsafe.Pointer { return h.Realloc(p, 200) }, "lost its memory"},
+		{"guarded", 100, 40_000, HeapOptions{}, 1, freeIt, "lost its memory"},
+		{"checked", span.OwnMapping, 60_000, HeapOptions{Check: CheckBlocks, Quarantine: 1}, 0, freeIt, "lost its memory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			output, passed := testchild.Test(t, func(t *testing.T) {
+				setDecay(t, 0)
+				withRate(t, 0)
+				guard.SetRate(c.guard)
+				h := newHeap(t, c.o)
+				p := h.Malloc(c.size)
+				var rest unsafe.Pointer
+				asked := 0
+				account.Process.SetPacer(pressureFunc(func() {
+					if asked++; asked == 1 {
+						account.Process.SetBounds(account.Bounds{HeldAt: account.NoBound, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
+						rest = c.other(h, p)
+					}
+				}))
+				account.Process.SetBounds(account.Bounds{HeldAt: 0, ReclaimableAt: account.NoBound, Ceiling: account.NoBound})
+				e, _ := testcall.Catch(func() { h.Realloc(p, c.to) }).(*MisuseError)
+				if asked == 0 || e == nil || e.Op != "Heap.Realloc" || e.Addr != uintptr(p) || !strings.Contains(e.Reason, c.says) {
+					t.Errorf("asked %d times; Realloc: %v", asked, e)
+				}
+				h.Free(rest)
+				if s := h.Stats(); s.Blocks != 0 {
+					t.Errorf("%d blocks are left", s.Blocks)
+				}
+			})
+			if !passed {
+				t.Error(output)
+			}
+		})
+	}
+}
+
+func freeIt(h *Heap, p unsafe.Pointer) unsafe.Pointer {
+	h.Free(p)
+	return nil
 }

@@ -1,6 +1,7 @@
 package cheap
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/bits"
@@ -13,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
@@ -36,6 +38,19 @@ func faulted(output string) bool {
 		}
 	}
 	return false
+}
+
+// A pressureFunc is a Pacer.
+type pressureFunc func()
+
+func (f pressureFunc) Pressure() { f() }
+
+func (f pressureFunc) Check() {}
+
+func (f pressureFunc) Reclaim(int64, int, bool) error { return account.ErrUnpaced }
+
+func (f pressureFunc) Wait(context.Context, int64, bool, func() bool) error {
+	return account.ErrUnpaced
 }
 
 // fakeAlloc is an Allocator over Go memory that counts, refuses when told to,
