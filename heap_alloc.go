@@ -218,6 +218,12 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 		return err
 	}
 	h.mustBeOpen(op) // another goroutine may have destroyed it
+	if h.checked != nil {
+		if attempt == 1 {
+			h.checked.empty() // what is in quarantine may be what is missing
+		}
+		attempt--
+	}
 	if attempt > 0 {
 		// A collection may help, if package pace is at work.
 		short := h.account.Shortfall()

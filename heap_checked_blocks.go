@@ -47,11 +47,7 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 	}()
 	p, was, err := c.h.allocPlain(op, nil, size, align)
 	if err != nil {
-		// What is in quarantine may be what is missing.
-		c.empty()
-		if p, was, err = c.h.allocPlain(op, nil, size, align); err != nil {
-			return 0, err
-		}
+		return 0, err
 	}
 	c.mu.Lock()
 	c.mustBeAsFreed(op, p, was)

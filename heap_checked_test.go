@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
@@ -339,6 +340,42 @@ func TestCheckedLimit(t *testing.T) {
 	}
 	if err := h.Destroy(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A reclaimer is a Pacer that counts the calls of Reclaim.
+type reclaimer struct {
+	pressureFunc
+	calls *int
+}
+
+func (r reclaimer) Reclaim(int64, int, bool) error {
+	*r.calls++
+	return account.ErrUnpaced
+}
+
+// TestCheckedLimitBeforeCollection frees a block and takes another at the limit of a heap: what is in
+// quarantine serves, and package pace is asked for no collection, which would take milliseconds.
+func TestCheckedLimitBeforeCollection(t *testing.T) {
+	calls := 0
+	account.Process.SetPacer(reclaimer{func() {}, &calls})
+	defer account.Process.SetPacer(nil)
+	for _, size := range []int{100, 100_000} {
+		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks, Limit: 1 << 20})
+		var last unsafe.Pointer
+		for p := h.Malloc(size); p != nil; p = h.Malloc(size) {
+			last = p
+		}
+		if calls == 0 {
+			t.Errorf("no collection was asked for when the heap was full of blocks of %d bytes", size)
+		}
+		calls = 0
+		for range 10 {
+			h.Free(last)
+			if last = h.Malloc(size); last == nil || calls != 0 {
+				t.Fatalf("Malloc(%d) = %p after a Free, and %d collections", size, last, calls)
+			}
+		}
 	}
 }
 
