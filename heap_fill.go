@@ -13,7 +13,7 @@ import (
 
 // # What the bytes of a checked heap hold
 //
-//	the borders of a block              0xB5
+//	the borders of a block              0xB6
 //	a block that is handed out          0xA5
 //	a block in quarantine               a word that depends on its address, and then 0xDF
 //	a block that has left it            the same, until the block is handed out again
@@ -22,11 +22,15 @@ import (
 //
 // The word detects that one freed block was copied over another. Units keep their bytes while no
 // heap has them (span.FreeFilled), unless the system takes their memory, which reads as 0 then.
+//
+// If a program passes a block to C's free, glibc reads its size in the border before it. The bits of
+// 0xB6 mean a mapping, which the address contradicts, so glibc ends the program. Those of 0xB5 led to
+// an arena that the start of the region was taken for.
 
 // A fillPage is a page of bytes that are equal.
 type fillPage [4 << 10]byte
 
-var borderFill, newFill, freedFill, zeroFill = fillOf(0xB5), fillOf(0xA5), fillOf(0xDF), fillOf(0)
+var borderFill, newFill, freedFill, zeroFill = fillOf(0xB6), fillOf(0xA5), fillOf(0xDF), fillOf(0)
 
 func fillOf(v byte) *fillPage {
 	f := new(fillPage)

@@ -4,6 +4,7 @@ package libc_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/libc"
 )
 
@@ -181,5 +184,29 @@ func fill(p unsafe.Pointer, size int, b byte) {
 	s := unsafe.Slice((*byte)(p), size)
 	for i := range s {
 		s[i] = b
+	}
+}
+
+// TestFreeOfCheckedBlock passes blocks of a heap with a CheckLevel to C's free. The border before such
+// a block looks like no size of glibc's, which ends the program at once.
+func TestFreeOfCheckedBlock(t *testing.T) {
+	for _, size := range []int{16, 1000, 70_000, 17 << 20} {
+		output, status := testchild.Run(t, func() {
+			if r, ok := account.Process.Malloc().(account.ArenaReader); ok {
+				if arenas := r.ReadArenas(); len(arenas) > 0 && arenas[0].Blocks > 0 {
+					fmt.Println("glibc")
+				}
+			}
+			h, err := cheap.NewHeap(cheap.HeapOptions{Check: cheap.CheckBlocks})
+			if err != nil {
+				panic(err)
+			}
+			libc.Allocator{}.Free(h.Malloc(size))
+			fmt.Println("went on")
+		})
+		glibc := strings.HasPrefix(output, "glibc\n")
+		if status == 0 || strings.Contains(output, "went on") || glibc && !strings.Contains(output, "munmap_chunk(): invalid pointer") {
+			t.Errorf("free of %d bytes: status %d\n%s", size, status, output)
+		}
 	}
 }

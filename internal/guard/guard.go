@@ -346,7 +346,7 @@ func (b *Block) slack() (before, behind []byte) {
 var pattern = func() []byte {
 	p := make([]byte, osmem.PageSize)
 	for i := range p {
-		p[i] = 0xB5
+		p[i] = 0xB6 // as before the blocks of a heap with a CheckLevel
 	}
 	return p
 }()
