@@ -16,9 +16,10 @@ import (
 // free all blocks; [Arena.Release] frees the blocks that were allocated since a
 // [Mark]. [Arena.Free] frees nothing.
 //
-// One goroutine at a time may use an Arena. An Arena is made by [NewArena]; the
-// zero value is not usable. [GetArena] returns one for the arguments of a single
-// call of a C function.
+// One goroutine at a time may use an Arena. If two do, blocks have two owners. A build with
+// -race reports that; else Malloc panics if another goroutine changes the Arena while it
+// takes a chunk. An Arena is made by [NewArena]; the zero value is not usable. [GetArena]
+// returns one for the arguments of a single call of a C function.
 type Arena struct {
 	// The current chunk. An arena that must not be used has nothing left in it, so
 	// Malloc needs no other check.
@@ -144,12 +145,16 @@ func (a *Arena) alloc(size, align int) unsafe.Pointer {
 		return osmem.Pointer(p) // in the chunk
 	}
 	a.moved = true
+	rest := a.rest
 	if size > m.chunkSize/4 || align > m.chunkSize/4 {
-		return m.newLarge(size, align)
+		p := m.newLarge(size, align)
+		mustBeUnshared("Arena", p == nil || a.rest == rest)
+		return p
 	}
 	if a.cur+1 == len(m.chunks) && !m.newChunk() {
 		return nil
 	}
+	mustBeUnshared("Arena", a.rest == rest)
 	a.use(a.cur + 1)
 	p, _ := a.rest.CutAligned(size, align) // the chunk has room for twice that
 	poison.Unpoison(p, uintptr(size))
@@ -158,6 +163,7 @@ func (a *Arena) alloc(size, align int) unsafe.Pointer {
 
 // use makes chunk i the current one. All of it is free.
 func (a *Arena) use(i int) {
+	mustBeUnshared("Arena", i < len(a.mem.chunks))
 	c := &a.mem.chunks[i]
 	a.cur, a.rest = i, bump.Chunk{Base: uintptr(c.base), Left: c.size}
 }

@@ -191,6 +191,46 @@ func TestArenaNoMemory(t *testing.T) {
 	}
 }
 
+// A busyInner calls functions while it allocates and frees, as another goroutine may at that time.
+type busyInner struct {
+	*fakeAlloc
+	onMalloc, onFree func()
+}
+
+func (b *busyInner) Malloc(size int) unsafe.Pointer {
+	if f := b.onMalloc; f != nil {
+		b.onMalloc = nil
+		f()
+	}
+	return b.fakeAlloc.Malloc(size)
+}
+
+func (b *busyInner) Free(p unsafe.Pointer) {
+	if f := b.onFree; f != nil {
+		b.onFree = nil
+		f()
+	}
+	b.fakeAlloc.Free(p)
+}
+
+// TestArenaShared uses an arena while another goroutine does: where it takes memory, and where
+// the memory of a mark is gone.
+func TestArenaShared(t *testing.T) {
+	b := &busyInner{fakeAlloc: newFake(t)}
+	const size = 1024
+	a := NewArena(b, size)
+	defer a.Destroy()
+	b.onMalloc = func() { a.Malloc(8) }
+	wantMisuse(t, "Arena", func() { a.Malloc(8) }, "two goroutines")
+	a.Malloc(8)
+	b.onMalloc = func() { a.Malloc(8) }
+	wantMisuse(t, "Arena", func() { a.Malloc(size) }, "two goroutines")
+	m := a.Mark()
+	a.Malloc(size)
+	b.onFree = a.FreeAll
+	wantMisuse(t, "Arena", func() { a.Release(m) }, "two goroutines")
+}
+
 func TestArenaMisuse(t *testing.T) {
 	a := NewArena(newFake(t), 1024)
 	other := NewArena(newFake(t), 1024)

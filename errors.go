@@ -73,6 +73,14 @@ func mustBePowerOfTwo(op string, align int) {
 	}
 }
 
+// mustBeUnshared panics if ok is false, which only a second goroutine can have caused that uses an
+// allocator for one.
+func mustBeUnshared(op string, ok bool) {
+	if !ok {
+		panicMisuse(op, 0, "two goroutines use it at the same time, so blocks may have two owners; give each its own, or hold a lock")
+	}
+}
+
 // mul returns n*size, and false if that overflows an int.
 func mul(n int, size uintptr) (uintptr, bool) {
 	hi, lo := bits.Mul(uint(n), uint(size))

@@ -20,8 +20,10 @@ import (
 // word was written to. It does not touch blocks before it hands them out for the first
 // time.
 //
-// One goroutine at a time may use a FixedBlock. A FixedBlock is made by
-// [NewFixedBlock]; the zero value is not usable.
+// One goroutine at a time may use a FixedBlock. If two do, blocks have two owners, or are
+// found to be written to. A build with -race reports that; else Malloc panics if another
+// goroutine takes a chunk while it does. A FixedBlock is made by [NewFixedBlock]; the zero
+// value is not usable.
 type FixedBlock struct {
 	// For Malloc and Free.
 	cur     *fixedChunk // the chunk that Malloc takes from, or noChunk

@@ -85,7 +85,7 @@ func (f *FixedBlock) allocSlow(size int) unsafe.Pointer {
 		panicMisuse("FixedBlock.Malloc", 0, "size %d; want 0 to %d", size, f.max)
 	}
 	c := f.cur
-	if c.free&noBlock != 0 && c.carved == c.n {
+	if c.free&noBlock != 0 && c.carved >= c.n { // above n by a second goroutine only
 		if !f.refill() {
 			return nil
 		}
@@ -119,6 +119,7 @@ func (f *FixedBlock) refill() bool {
 		if c = f.newChunk(); c == nil {
 			return false
 		}
+		mustBeUnshared("FixedBlock", f.cur == &noChunk)
 	} else {
 		f.unlink(c)
 		if c.live() == 0 {
@@ -325,7 +326,7 @@ func (f *FixedBlock) unlink(c *fixedChunk) {
 func (f *FixedBlock) panicDamaged(c *fixedChunk) {
 	p := c.free
 	c.free = c.base + noBlock
-	panicMisuse("FixedBlock.Malloc", p, "the free block at %#x (%d bytes) was written to after it was freed; look for a pointer that is used after Free, or for a write beyond the end of the block before it", p, f.stride)
+	panicMisuse("FixedBlock.Malloc", p, "the free block at %#x (%d bytes) was written to after it was freed; look for a pointer that is used after Free, for a write beyond the end of the block before it, or for two goroutines that use the FixedBlock", p, f.stride)
 }
 
 // mustNotBeFree panics if the block at p, which looks free, is free.

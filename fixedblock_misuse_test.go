@@ -118,6 +118,17 @@ func TestFixedBlockMisuse(t *testing.T) {
 	}
 }
 
+// TestFixedBlockShared uses a FixedBlock while another goroutine takes a chunk for it.
+func TestFixedBlockShared(t *testing.T) {
+	b := &busyInner{fakeAlloc: newFake(t)}
+	f := NewFixedBlock(b, FixedBlockOptions{BlockSize: 64})
+	b.onMalloc = func() { f.Malloc(8) }
+	wantMisuse(t, "FixedBlock", func() { f.Malloc(8) }, "two goroutines")
+	if err := f.DestroyAll(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFixedBlockUseAfterFree: a block that is written to while it is free is not
 // handed out, and the program may go on.
 func TestFixedBlockUseAfterFree(t *testing.T) {

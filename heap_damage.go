@@ -64,7 +64,7 @@ func (h *Heap) panicDamaged(p uintptr) {
 		h.freeSlow("Heap.Free", nil, p)
 	}
 	if d.twice {
-		panicMisuse("Heap", d.block, "the block at %#x, or one behind it in a list of free blocks, was freed twice at the same time; look for two goroutines that free one block", d.block)
+		panicMisuse("Heap", d.block, "the block at %#x, or one behind it in a list of free blocks, was freed twice at the same time; look for two goroutines that free one block, or that use one Local", d.block)
 	}
 	panicWritten("Heap", *d)
 }

@@ -76,6 +76,36 @@ func mustReport(t *testing.T, want bool, f func()) {
 	t.Errorf("race reported: %v, want %v; status %d\n%s", !want, want, status, out)
 }
 
+// TestSharedReported uses allocators for one goroutine from two that have nothing to do with each other,
+// or of which one has passed the allocator to the other.
+func TestSharedReported(t *testing.T) {
+	for name, use := range map[string]func(h *Heap) func(){
+		"Local.Malloc, Free": func(h *Heap) func() { l := h.NewLocal(); return func() { l.Free(l.Malloc(100)) } },
+		"Local.TryMalloc":    func(h *Heap) func() { l := h.NewLocal(); return func() { l.TryMalloc(100) } },
+		"Local.Calloc":       func(h *Heap) func() { l := h.NewLocal(); return func() { l.Calloc(1, 100) } },
+		"Local.Realloc":      func(h *Heap) func() { l := h.NewLocal(); return func() { l.Realloc(nil, 100) } },
+		"Local.Destroy":      func(h *Heap) func() { l := h.NewLocal(); return func() { l.Destroy() } },
+		"Arena.Malloc":       func(h *Heap) func() { a := NewArena(h, 0); return func() { a.Malloc(100) } },
+		"FixedBlock.Malloc": func(h *Heap) func() {
+			f := NewFixedBlock(h, FixedBlockOptions{BlockSize: 100})
+			return func() { f.Malloc(100) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustReport(t, true, func() {
+				f := use(Default())
+				inTurns(f, f)
+			})
+		})
+		t.Run("passed/"+name, func(t *testing.T) {
+			mustReport(t, false, func() {
+				f, passed := use(Default()), make(chan bool, 1)
+				inTurns(func() { f(); passed <- true }, func() { <-passed; f() })
+			})
+		})
+	}
+}
+
 // TestRaceReported writes to a block from two goroutines that have nothing to do
 // with each other.
 func TestRaceReported(t *testing.T) {

@@ -16,8 +16,10 @@ import (
 // not pin the goroutine to its P, and the pin is about half of the cost of
 // Heap.Malloc and Heap.Free.
 //
-// Several goroutines must not call methods of one Local at the same time. A Local must not
-// be copied: the heap takes the cache from the Local that [Heap.NewLocal] has returned.
+// Several goroutines must not call methods of one Local at the same time: a block may get two
+// owners, and the heap panics later, as for a block that is freed twice at the same time. A
+// build with -race reports that. A Local must not be copied: the heap takes the cache from
+// the Local that [Heap.NewLocal] has returned.
 // The blocks belong to the heap: any goroutine may free them, by the Heap or by any of its
 // Locals, and they stay valid when the Local is destroyed.
 //
@@ -34,7 +36,8 @@ type Local struct {
 
 	// The unit of the block that was freed last, and the record of that unit.
 	// The record of a unit never changes, so this pair is never stale. It saves
-	// a look-up that the next Malloc would have to wait for.
+	// a look-up that the next Malloc would have to wait for. No other goroutine
+	// touches lastUnit, so race.Write of it stands for a use of the Local.
 	lastUnit uintptr
 	last     uintptr
 
@@ -81,6 +84,7 @@ func (h *Heap) NewLocal() *Local {
 //go:nocheckptr
 //go:noinline
 func (l *Local) Malloc(size int) unsafe.Pointer {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	if uint(size) <= sizeclass.MaxSize {
 		c := uintptr(sizeclass.Of(size))
 		cc := l.cache().at(c)
@@ -119,6 +123,7 @@ func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 //
 //go:norace
 func (l *Local) takeCached(c uint8) (p uintptr) {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	l.in = true
 	var was blockState
 	if cc := l.cache().class(c); !cc.due() {
@@ -136,6 +141,7 @@ func (l *Local) takeCached(c uint8) (p uintptr) {
 //go:nocheckptr
 //go:noinline
 func (l *Local) Free(ptr unsafe.Pointer) {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	p := uintptr(ptr)
 	l.h.freeing(p)
 	var s *span.Span
@@ -230,6 +236,7 @@ func (l *Local) TryCalloc(count, size int) (unsafe.Pointer, error) {
 
 //go:norace
 func (l *Local) allocZeroed(op string, count, size int) (unsafe.Pointer, error) {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	if n, small := smallProduct(count, size); small && n <= sizeclass.MaxSize {
 		l.in = true
 		if p := l.cache().allocZeroed(n); p != 0 {
@@ -270,6 +277,7 @@ func (l *Local) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error)
 
 //go:norace
 func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	if uint(size) <= sizeclass.MaxSize && span.Ready() { // as in Free
 		l.in = true
 		if to := l.cache().realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
@@ -293,6 +301,7 @@ func (l *Local) UsableSize(ptr unsafe.Pointer) int {
 //
 //go:norace
 func (l *Local) Destroy() error {
+	race.Write(unsafe.Pointer(&l.lastUnit))
 	if l.h == nil {
 		l.mustBeOpen("Local.Destroy")
 	}

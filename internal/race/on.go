@@ -4,6 +4,7 @@ package race
 
 import (
 	"runtime"
+	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 )
@@ -41,3 +42,7 @@ func Leave() {
 		runtime.RaceEnable()
 	}
 }
+
+// Write tells the detector that this goroutine writes to the Go variable at p, from a function that is
+// marked go:norace.
+func Write(p unsafe.Pointer) { runtime.RaceWrite(p) }
