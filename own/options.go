@@ -41,8 +41,9 @@ type Options struct {
 
 	// Batch is the largest number of live owners that share a registration with
 	// the collector. 0 means 256; at most 65,536 are allowed. 1 gives every owner
-	// its own registration, which costs about as much as runtime.AddCleanup. A batch
-	// that outlives collections may be split; see the package documentation.
+	// its own registration, which costs about as much as runtime.AddCleanup, and takes 0.4
+	// KB of the Go heap. A batch that outlives collections may be split; see the package
+	// documentation.
 	Batch int
 
 	// Pinned is the largest sum, in bytes, of the sizes of a batch's resources. 0
@@ -139,6 +140,7 @@ type Options struct {
 	// Parent is an owner that all resources of the pool depend on: each is released before
 	// the parent's resource; see [Pool.OwnUnder], which is for children of many parents. The
 	// parent must be open when NewPool is called. The pool does not keep it alive: after the
-	// parent is closed, or found unreachable, Own returns [ErrClosed].
+	// parent is closed, or found unreachable, Own returns [ErrClosed]. A pool takes 1.5 KB of
+	// the Go heap. In a pool for many parents, OwnUnder takes 0.2 KB for each parent.
 	Parent *Owner
 }

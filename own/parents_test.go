@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,6 +9,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -639,5 +641,26 @@ func TestDeepFamilies(t *testing.T) {
 				t.Errorf("status %d\n%.3000s", status, out)
 			}
 		})
+	}
+}
+
+// TestParentAllocates bounds what a parent with one child takes of the Go heap, each in a batch
+// of its own.
+func TestParentAllocates(t *testing.T) {
+	o := Options{Numbers: true, Batch: 1, Release: released(func([]uintptr) {})}
+	parents, children := NewPool(o), NewPool(o)
+	const n = 10_000
+	owners := make([][2]Owner, n)
+	f := func() {
+		for i := range owners {
+			owners[i] = [2]Owner{}
+			if err := cmp.Or(parents.own(&owners[i][0], 1, 0), children.ownUnder(&owners[i][1], &owners[i][0], 1, 0, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f() // what is made once
+	if _, bytes := mallocs(f); bytes/n > 1100 && !race.Build && !osmem.GoBacked {
+		t.Errorf("%d bytes, want 1100 at most", bytes/n)
 	}
 }

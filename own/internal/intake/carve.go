@@ -149,7 +149,7 @@ func (c *Carver) newChunk(n uint32, bytes, need int64) (chunk, error) {
 
 // beginChunk seals the open batch, and begins that of a chunk.
 func (s *shard) beginChunk(c chunk) {
-	b := s.newBatch(c.n)
+	b := s.newBatch(nil, c.n)
 	b.Chunk = uintptr(c.block)
 	// The chunk of the open batch is full, so the next batch should be larger. It may have
 	// unused entries, which seal would take as a sign of the opposite.
@@ -264,7 +264,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 		c.Heap.Free(block)
 		return nil, nil, cheap.ErrDestroyed
 	}
-	b := s.newBatch(1)
+	b := s.newBatch(nil, 1)
 	b.Chunk, b.Whole = uintptr(block), !c.Shared
 	t := s.alone(b, uintptr(block), int64(size), flags)
 	handle = c.NewHandles(t, 1)

@@ -83,10 +83,17 @@ func (in *Intake) Own(r *batch.Ref, f *batch.Family, resource uintptr, size int6
 
 // OwnReserved is Own that does not refuse a resource because of Spec.MaxQueued.
 func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, size int64, state any) (began bool, err error) {
+	f = cmp.Or(f, in.parent)
+	size = min(size, batch.MaxSize)
+	alone := size >= in.spec.Declared() || in.spec.Batch == 1
 	var s *shard
-	if f = cmp.Or(f, in.parent); f == nil {
+	switch {
+	case f == nil || alone && in.parent == nil:
 		s = in.owning.lock()
-	} else {
+	case alone: // without a window, because a pool may be for one parent
+		s = in.owning.all()[0]
+		s.mu.Lock()
+	default:
 		s = in.lockFamily(f)
 	}
 	defer s.unlock()
@@ -97,15 +104,14 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 	if f != nil && !f.Join() {
 		return false, batch.ErrClosed
 	}
-	size = min(size, batch.MaxSize)
-	if size >= s.spec.Declared() || s.spec.Batch == 1 {
-		b := s.newBatch(1)
+	if alone {
+		b := s.newBatch(f, 1)
 		*r = batch.RefTo(s.alone(b, resource, size, give(b, 0, state)), 0)
 		return true, nil
 	}
 	if !s.setLimits(size) {
 		s.seal()
-		s.begin(s.newBatch(s.grow), nil)
+		s.begin(s.newBatch(f, s.grow), nil)
 		s.setLimits(size)
 		began = true
 	}

@@ -70,8 +70,9 @@ const (
 	mostTaken = 1 << 39
 )
 
-// newBatch returns a batch with room for n entries.
-func (s *shard) newBatch(n uint32) *batch.Batch {
+// newBatch returns a batch with room for n entries, which are children of the family if that is
+// not nil.
+func (s *shard) newBatch(family *batch.Family, n uint32) *batch.Batch {
 	share := s.spec.Share(n, s.mean)
 	s.unprobed += n
 	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
@@ -81,7 +82,7 @@ func (s *shard) newBatch(n uint32) *batch.Batch {
 	case probe:
 		share, s.unprobed = min(share, batch.FineShare), 0
 	}
-	b := batch.New(s.spec, s, s.family, n, share)
+	b := batch.New(s.spec, s, family, n, share)
 	b.Probe = probe
 	return b
 }
@@ -179,7 +180,7 @@ func (s *shard) seal() {
 		s.spec.Count(0, -int64(n)*s.spec.Size)
 		if n < s.made {
 			// The entries from n on are made and not handed out.
-			rest := s.newBatch(s.made - n)
+			rest := s.newBatch(nil, s.made-n)
 			words := make([]uintptr, 0, s.made-n)
 			for i := n; i < s.made; i++ {
 				words = append(words, b.Word(i))
