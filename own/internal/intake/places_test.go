@@ -318,6 +318,37 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 	p.in.End()
 }
 
+// TestStockOfNoPIsReleased puts a stock where a goroutine puts it that finds the shard of its P
+// locked, and goes on with Make elsewhere.
+func TestStockOfNoPIsReleased(t *testing.T) {
+	if !window.Possible {
+		return // Make may find any stock
+	}
+	p := newPool(100)
+	b, err := p.in.constructAhead(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.in.making.all()[0]
+	s.mu.Lock()
+	b.Home = s
+	s.spare = append(s.spare, b)
+	s.sealAfterGC()
+	s.mu.Unlock()
+	gone := func() bool {
+		if err := p.make(new(batch.Ref)); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.spare) == 0
+	}
+	gone() // no collection is without a Make before it
+	collectAtMost(t, 8, "the stock of no P", gone)
+	collectAtMost(t, 8, "all of them", func() bool { return p.alive.Load() == 0 })
+	p.in.End()
+}
+
 // TestPlacesBeginSmall makes a pool, which has one shard until it is used.
 func TestPlacesBeginSmall(t *testing.T) {
 	p := newPool(0)

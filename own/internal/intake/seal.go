@@ -47,21 +47,22 @@ func sealOpened() {
 	for _, s := range shards {
 		s.mu.Lock()
 		used[s.in] = used[s.in] || s.used && s.makes
-		s.used = false
 		s.mu.Unlock()
 	}
 	for _, s := range shards {
 		s.mu.Lock()
 		s.listed = false
 		s.afterGC(!used[s.in])
+		s.used = false
 		s.mu.Unlock()
 	}
 }
 
 // afterGC seals the open batch after a collection. It also releases the stock if
 // idle, which means that no Make of the pool was called since the collection
-// before, or if the shard's P no longer runs because GOMAXPROCS was lowered. The
-// caller holds s.mu.
+// before, or if the shard's P no longer runs because GOMAXPROCS was lowered. The stock of a
+// shard without a window, which a goroutine may not meet again, goes if no Make has used that
+// shard since the collection before. The caller holds s.mu.
 func (s *shard) afterGC(idle bool) {
 	if !s.sealOrRequest() {
 		return
@@ -72,7 +73,7 @@ func (s *shard) afterGC(idle bool) {
 	if !s.makes {
 		return // there is no stock
 	}
-	if w := s.window; w != nil && percpu.Beyond(int(w.Place)) {
+	if w := s.window; w == nil && !s.used || w != nil && percpu.Beyond(int(w.Place)) {
 		idle = true
 	}
 	if !idle || batch.Leak {
