@@ -106,8 +106,11 @@ func (e *DestroyError) Error() string {
 	return text
 }
 
-// panicMisuse panics with a [cheap.MisuseError].
+// panicMisuse panics with a [cheap.MisuseError]. Only a Pool that NewPool has not made has no name.
 func panicMisuse(name, op, format string, args ...any) {
+	if name == "" {
+		name, format, args = "own.Pool", "the Pool was not made by NewPool", nil
+	}
 	batch.PanicMisuse(name, op, format, args...)
 }
 

@@ -44,6 +44,16 @@ func TestBadOptions(t *testing.T) {
 	mustDestroy(t, q)
 }
 
+// TestZeroPool makes owners in a pool that NewPool has not made.
+func TestZeroPool(t *testing.T) {
+	var p Pool
+	var o Owner
+	r := newWorld(t, 1).create(1).pointer()
+	mustMisuse(t, "own.Pool.Own", func() { p.Own(&o, r, 1) }, "NewPool")
+	mustMisuse(t, "own.Pool.Own", func() { new(Number[int]).Own(&p, 1, 1) }, "NewPool")
+	mustMisuse(t, "own.Pool.Make", func() { p.Make(&o) }, "NewPool")
+}
+
 // TestDefaults looks at what a zero in Options means.
 func TestDefaults(t *testing.T) {
 	w := newWorld(t, 1000)
