@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -21,6 +23,7 @@ type Queue struct {
 	mu      sync.Mutex
 	jobs    queue[waiting] // under mu
 	serving bool           // under mu; the goroutine of Options.Thread runs
+	late    bool           // under mu; enqueue has said that nobody drains
 
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
@@ -66,6 +69,9 @@ func clock() time.Duration { return time.Since(started) }
 
 var started = time.Now()
 
+// lateAfter is how long a release waits before enqueue says, once, that nobody drains.
+const lateAfter = time.Minute
+
 // enqueue queues a job with n releases.
 func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	if n == 0 {
@@ -80,7 +86,12 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	if begin {
 		q.serving = true
 	}
+	late := !q.Thread && !q.late && now-q.jobs.first().since > lateAfter
+	q.late = q.late || late
 	q.mu.Unlock()
+	if late {
+		fmt.Fprintf(os.Stderr, "cheap: %s: nobody has called Pool.Drain for a minute, and %d releases wait\n", q.spec.Name, q.spec.Counts.Queued.Load())
+	}
 	if begin {
 		go q.serve()
 	}

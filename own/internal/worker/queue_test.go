@@ -1,6 +1,37 @@
 package worker
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cheapgo/cheap/own/internal/batch"
+)
+
+// TestNobodyDrains queues releases when the first of them has waited for more than a minute.
+func TestNobodyDrains(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stderr = was; f.Close() }(os.Stderr)
+	os.Stderr = f
+	k := &batch.Spec{Name: "image", Batch: 1, Numbers: true, Release: func(any, []uintptr) error { return nil }}
+	q := NewQueue(k, false, nil)
+	add := func() { q.enqueue(batch.New(k, nil, nil, 1, batch.OneSentinel), 0, 1) }
+	add()
+	add()
+	q.jobs.first().since -= lateAfter
+	for range 3 {
+		add()
+	}
+	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "cheap: image: nobody has called Pool.Drain for a minute, and 3 releases wait\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if n := q.Drain(0); n != 5 {
+		t.Errorf("%d are drained", n)
+	}
+}
 
 // TestQueue compares a queue with a slice.
 func TestQueue(t *testing.T) {
