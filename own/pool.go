@@ -390,6 +390,7 @@ type Stats struct {
 	Queued    int64 // releases that wait for Drain or Thread
 	Rooms     int64 // Rooms under a limit of package pace that have not ended
 	RoomBytes int64 // bytes that these hold
+	Errors    int64 // errors of Options.Release that no Close has returned, since NewPool
 
 	OldestQueued time.Duration // how long the first of the queued releases has waited
 }
@@ -399,7 +400,7 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
-	st := Stats{Collected: p.spec.Counts.Collected.Load(), Queued: p.spec.Counts.Queued.Load()}
+	st := Stats{Collected: p.spec.Counts.Collected.Load(), Queued: p.spec.Counts.Queued.Load(), Errors: p.spec.Counts.Errors.Load()}
 	st.Live, st.Bytes, st.Made = p.intake.Totals()
 	if p.queue != nil {
 		st.OldestQueued = p.queue.Oldest()
@@ -423,6 +424,7 @@ func (st Stats) plus(o Stats) Stats {
 	st.Queued += o.Queued
 	st.Rooms += o.Rooms
 	st.RoomBytes += o.RoomBytes
+	st.Errors += o.Errors
 	st.OldestQueued = max(st.OldestQueued, o.OldestQueued)
 	return st
 }

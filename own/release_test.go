@@ -114,6 +114,7 @@ func TestReleaseErrors(t *testing.T) {
 				t.Errorf("Close: %v, want %v", err, row.closed)
 			}
 			flush(t)
+			mustStats(t, p, Stats{Errors: int64(len(l.errs))})
 			all := l.take()
 			if n := all["kettle: cold"]; n != row.told || len(all) > 1 {
 				t.Errorf("told %v, want %d", all, row.told)
@@ -121,7 +122,6 @@ func TestReleaseErrors(t *testing.T) {
 			if w.alive() != 0 {
 				t.Errorf("%d are not released", w.alive())
 			}
-			mustStats(t, p, Stats{})
 			p.Destroy(patient(t))
 		})
 	}
@@ -168,6 +168,17 @@ func TestErrorsOfParents(t *testing.T) {
 	}
 }
 
+// TestErrorsAreCounted has nobody who is told of an error.
+func TestErrorsAreCounted(t *testing.T) {
+	p := NewPool(Options{Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported }})
+	for range 3 {
+		var n Number[int]
+		must(t, n.Own(p, 1, 10))
+		n.Use(func(int) { n.Close() })
+	}
+	mustStats(t, p, Stats{Errors: 3})
+}
+
 // TestFlushInOnReleaseError must not wait for itself.
 func TestFlushInOnReleaseError(t *testing.T) {
 	var err error
@@ -202,7 +213,7 @@ func TestGoexitInOnReleaseError(t *testing.T) {
 			n, _ := l.sum()
 			return w.alive() == 0 && n == 500
 		})
-		mustStats(t, p, Stats{})
+		mustStats(t, p, Stats{Errors: p.Stats().Errors})
 		mustDestroy(t, p)
 	}
 }

@@ -124,6 +124,7 @@ type Counts struct {
 	Collected atomic.Int64 // released because of the collector
 	Queued    atomic.Int64 // releases that wait for Drain or for a thread
 	Sealed    atomic.Int64 // owners that sealed batches ever had
+	Errors    atomic.Int64 // errors of Release that no Close has returned
 }
 
 // A Releaser decides where the resources of a spec are released.
@@ -230,10 +231,14 @@ func (k *Spec) Declared() int64 {
 	return k.Pinned / account.Process.Scale()
 }
 
-// Failed tells OnReleaseError of an error, if err is one, that concerns count
-// entries.
+// Failed counts an error, if err is one, that concerns count entries, and tells
+// OnReleaseError.
 func (k *Spec) Failed(count int, err error) {
-	if err == nil || k.OnReleaseError == nil {
+	if err == nil {
+		return
+	}
+	k.Counts.Errors.Add(1)
+	if k.OnReleaseError == nil {
 		return
 	}
 	m := gcwatch.EnterSection()
