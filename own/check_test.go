@@ -1,11 +1,17 @@
 package own
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testchild"
 )
 
 // A readerContext is a context of a C library with a lock, a pool of its own, and
@@ -190,3 +196,88 @@ func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 		t.Errorf("%v, want an owner in the pool cycle", err)
 	}
 }
+
+// TestChecks runs programs with mistakes, as they are and with CHEAPOWN=check.
+func TestChecks(t *testing.T) {
+	pool := func(name string, o Options) *Pool {
+		o.Name, o.Release = name, func(any, []uintptr) error { return nil }
+		return NewPool(o)
+	}
+	block := func() unsafe.Pointer { return cheap.Default().Malloc(16) }
+	const ofGo = " is memory of Go: the owner does not keep it, and C cannot free it"
+	for name, row := range map[string]struct {
+		f              func()
+		plain, checked string // what stderr says, or nothing
+	}{
+		"Go memory": {func() {
+			p := pool("image", Options{})
+			var o [3]Owner
+			must(t, p.Own(&o[0], block(), 1))
+			must(t, p.Own(&o[1], unsafe.Pointer(&global), 1))
+			for range 2 {
+				must(t, pool("image", Options{}).Own(&o[2], unsafe.Pointer(new([100]int)), 1))
+				must(t, o[2].Close())
+			}
+		}, ofGo, ofGo},
+		"twice": {func() {
+			p, q, b := pool("image", Options{}), pool("picture", Options{Batch: 1}), block()
+			var o [2]Owner
+			must(t, p.Own(&o[0], b, 1))
+			must(t, q.Own(&o[1], b, 1))
+		}, "", "has an owner already, in the pool image"},
+		"Discard": {func() {
+			p, b := pool("image", Options{}), block()
+			must(t, p.Own(new(Owner), b, 1))
+			must(t, p.Discard(b))
+		}, "", "image.Discard: "},
+		"another goroutine": {func() {
+			p := pool("image", Options{Numbers: true})
+			var n [2]Number[int]
+			must(t, n[0].Own(p, 1, 1))
+			must(t, n[1].Own(p, 1, 1))
+			testcall.Aside(func() { n[0].Close(); n[1].Close() })
+		}, "", "made on one goroutine, and one is released on another"},
+		"none": {func() {
+			p, q, b := pool("image", Options{}), pool("drained", Options{Drain: true}), block()
+			var o Owner
+			for range 300 {
+				must(t, p.Own(&o, b, 1))
+				must(t, o.Close())
+				must(t, p.Own(&o, b, 1))
+				_, err := o.Disown()
+				must(t, err)
+				must(t, p.Discard(b))
+				var parent, late Owner
+				must(t, p.Own(&parent, block(), 1))
+				must(t, p.OwnUnder(&o, &parent, b, 1))
+				must(t, o.Close())
+				must(t, parent.Close())
+				if err := p.OwnUnder(&late, &parent, b, 1); err != ErrClosed {
+					t.Error(err)
+				}
+				must(t, q.Own(&late, b, 1))
+				testcall.Aside(func() { must(t, late.Close()); q.Drain(0) })
+			}
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for env, want := range map[string]string{"": row.plain, "check": row.checked} {
+				out, status := testchild.Run(t, func() { warnedOfGo.Store(false); row.f() }, "CHEAPOWN="+env)
+				if want == ofGo && (osmem.GoBacked || strconv.IntSize == 32) {
+					want = ""
+				}
+				if want == "" && out != "" || want != "" && strings.Count(out, want) != 1 {
+					t.Errorf("CHEAPOWN=%s: status %d, want %q in\n%s", env, status, want, out)
+				}
+			}
+		})
+	}
+	t.Run("wrong value", func(t *testing.T) {
+		out, _ := testchild.Run(t, func() {}, "CHEAPOWN=Leak")
+		if want := "cheap: CHEAPOWN is \"Leak\"; it may be leak or check\n"; out != want {
+			t.Errorf("%q, want %q", out, want)
+		}
+	})
+}
+
+var global [100]int

@@ -205,4 +205,10 @@
 //
 // The environment variable CHEAPOWN=leak turns automatic release off in all pools. It shows
 // whether automatic release is the cause of a problem. Close and Destroy work as usual.
+//
+// CHEAPOWN=check looks for mistakes, and makes Own slower. Own panics for memory of Go, and
+// Own and Discard panic for a pointer that has an owner already, in any pool: it would be
+// released twice. A line on stderr, once for each pool, says that all resources were made on
+// one goroutine and one is released on another: a library that is bound to a thread needs
+// Options.Drain or Thread. Owners of Make are not checked.
 package own

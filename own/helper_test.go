@@ -28,6 +28,7 @@ var passed atomic.Int64
 
 func init() {
 	worker.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	warnedOfGo.Store(true) // the cells of a world are in the Go heap
 }
 
 // pass has a release function take long.

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"os"
+	"reflect"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/worker"
@@ -102,6 +106,9 @@ func NewPool(o Options) *Pool {
 		bad("Options.Drain, Thread, Workers and Inline exclude each other; set one of them")
 	}
 	p := newPool(o, bad)
+	if batch.Check {
+		p.spec.StartChecks()
+	}
 	if o.Drain || o.Thread {
 		p.queue = worker.NewQueue(&p.spec, o.Thread, o.NotifyQueued)
 		p.spec.Releaser, p.spec.Queues = p.queue, true
@@ -178,7 +185,8 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 // If Own returns an error, the resource still belongs to the caller, who may pass it
 // to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
 // Options.Parent [ErrClosed]. Own panics if size is negative, o owns something already, the
-// pool has Options.Numbers, or resource is below 4,096, which is no address.
+// pool has Options.Numbers, or resource is below 4,096, which is no address. If it is in the
+// Go heap, a line on stderr says so, once, on 64-bit systems.
 //
 // Own does not refuse a resource because of a limit of package pace: [Pool.Reserve] does,
 // before C allocates. If package pace is started and the program allocates faster than the
@@ -199,7 +207,42 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 			return nil
 		}
 	}
+	p.warnOfGo(resource)
 	return p.ownSlow(o, nil, uintptr(resource), size, nil)
+}
+
+// warnOfGo says once if a resource is in the Go heap. It is called in slow paths, of which the
+// first Own of a pool is one.
+func (p *Pool) warnOfGo(resource unsafe.Pointer) {
+	switch {
+	case strconv.IntSize == 32 || osmem.GoBacked || uint64(uintptr(resource))>>goBits != goHeap || warnedOfGo.Load() || !inGoHeap(resource):
+	case batch.Check:
+		panicMisuse(p.spec.Name, "Own", "the resource %#x is memory of Go: the owner does not keep it, and C cannot free it", uintptr(resource))
+	case !warnedOfGo.Swap(true):
+		fmt.Fprintf(os.Stderr, "cheap: %s.Own: the resource %#x is memory of Go: the owner does not keep it, and C cannot free it\n", p.spec.Name, uintptr(resource))
+	}
+}
+
+var warnedOfGo atomic.Bool
+
+// goHeap has the upper bits of most addresses in the Go heap, and of few others. On 32-bit systems
+// all have the same ones.
+var goHeap = uint64(uintptr(unsafe.Pointer(new([64]byte)))) >> goBits
+
+const goBits = 40
+
+// inGoHeap reports whether p points into the Go heap. A Pinner notes such a pointer, and no other;
+// if one of a later version of Go has another form, inGoHeap returns false.
+func inGoHeap(p unsafe.Pointer) bool {
+	var pin runtime.Pinner
+	pin.Pin(p)
+	defer pin.Unpin()
+	notes := reflect.ValueOf(pin).Field(0)
+	if notes.Kind() != reflect.Pointer || notes.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	refs := notes.Elem().FieldByName("refs")
+	return refs.IsValid() && refs.Kind() == reflect.Slice && refs.Len() > 0
 }
 
 // own is Own of a resource that is checked.
@@ -295,6 +338,7 @@ func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) err
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
+	p.warnOfGo(resource)
 	return p.ownUnder(o, parent, uintptr(resource), size, nil)
 }
 
@@ -316,6 +360,7 @@ func (p *Pool) OwnWith(o, parent *Owner, resource unsafe.Pointer, size int, stat
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
+	p.warnOfGo(resource)
 	return p.ownWith(o, parent, uintptr(resource), size, state)
 }
 

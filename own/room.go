@@ -163,6 +163,7 @@ func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
+	p.warnOfGo(resource)
 	return r.own(o, parent, uintptr(resource))
 }
 
@@ -227,6 +228,9 @@ func (p *Pool) Discard(resource unsafe.Pointer) error {
 func (p *Pool) discard(resource uintptr) error {
 	if p.parent {
 		panicMisuse(p.spec.Name, "Discard", "the pool has Options.Parent; destroy the resource directly")
+	}
+	if p.spec.Checked() {
+		p.spec.Take("Discard", resource)
 	}
 	if p.spec.Queues {
 		b := batch.New(&p.spec, nil, nil, 1, batch.OneSentinel)

@@ -335,6 +335,7 @@ func (b *Batch) Disown(i uint32) error {
 		if b.Whole {
 			b.Chunk = 0 // it belongs to the caller now
 		}
+		b.Spec.Leave(b.at(i).Word) // before the entry is gone
 		if parent, j := b.finish(1, SizeOf(s)); parent != nil {
 			parent.Dispose(j)
 		}

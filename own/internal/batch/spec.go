@@ -53,7 +53,6 @@ package batch
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -64,7 +63,7 @@ import (
 )
 
 // A Spec is what all resources of a pool have in common. It is immutable after the first
-// batch is made, except Counts, mix, level and sites.
+// batch is made, except Counts, mix, maker, level and sites.
 type Spec struct {
 	Name      string
 	Batch     int   // the largest number of live owners in a batch
@@ -75,6 +74,7 @@ type Spec struct {
 	Trace     bool
 	Numbers   bool // resources are numbers, never converted to pointers
 	Rooms     bool // entries are rooms: Holder.Reserve of another spec has counted their bytes
+	Queues    bool // the releaser queues all releases
 
 	// Release destroys resources. state is that of the only one (Batch.Give), or else
 	// that of their parent (Family.SetState), or else State.
@@ -97,10 +97,11 @@ type Spec struct {
 	Holder *Holder
 
 	Releaser Releaser
-	Queues   bool // the releaser queues all releases
 
 	Counts Counts
 	mix    mix
+
+	maker *maker // nil unless StartChecks was called
 
 	level atomic.Uint32 // see SetLevel
 	sites atomic.Pointer[Table]
@@ -140,10 +141,6 @@ type Releaser interface {
 	// called where a stock is released, on any goroutine.
 	Dead(Job)
 }
-
-// Leak is true if the environment variable CHEAPOWN is "leak", which turns
-// automatic release off.
-var Leak = os.Getenv("CHEAPOWN") == "leak"
 
 // A Holder counts the resources of sealed batches, and those made in advance, of all specs that it
 // is for. Open batches are not counted; they are at most Spec.Pinned bytes for each P and pool.

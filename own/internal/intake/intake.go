@@ -100,8 +100,12 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 	if s.destroyed {
 		return false, cheap.ErrDestroyed
 	}
+	if in.spec.Checked() {
+		in.spec.Take("Own", resource)
+	}
 	// Nothing fails after Join. To undo Join could release the parent, here.
 	if f != nil && !f.Join() {
+		in.spec.Leave(resource)
 		return false, batch.ErrClosed
 	}
 	if alone {

@@ -131,7 +131,7 @@ func (s *shard) setLimits(size int64) bool {
 		return false
 	}
 	switch {
-	case b.Every() || k.MaxQueued != 0:
+	case b.Every() || k.MaxQueued != 0 || k.Checked():
 		s.Limit = s.N // the slow path sees each
 	case b.SampleAt >= s.N:
 		s.Limit = min(s.Limit, b.SampleAt) // the slow path sees the sample
