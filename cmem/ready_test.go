@@ -58,6 +58,14 @@ func unseenNow(t *testing.T) int64 {
 	return n
 }
 
+// TestWrongValue sets CHEAPCMEM to what it cannot be.
+func TestWrongValue(t *testing.T) {
+	const want = "cheap: CHEAPCMEM is \"Ready\"; it may be off, ready or exact\n"
+	if out, _ := testchild.Run(t, func() {}, "CHEAPCMEM=Ready"); out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
 // TestReady turns on samples in a process that has C memory: what was allocated before is told apart, and is
 // freed, resized and reused.
 func TestReady(t *testing.T) {

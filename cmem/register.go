@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -13,7 +14,14 @@ import (
 )
 
 // Package inspect does not import this package. It shows the C heap if this package is in the program.
-func init() { census.SetCHeap(counted{}) }
+func init() {
+	census.SetCHeap(counted{})
+	switch v := os.Getenv("CHEAPCMEM"); v { // start.c and exact.c read it, before
+	case "", "off", "ready", "exact":
+	default:
+		fmt.Fprintf(os.Stderr, "cheap: CHEAPCMEM is %q; it may be off, ready or exact\n", v)
+	}
+}
 
 // counted is the C heap as package inspect sees it.
 type counted struct{}
