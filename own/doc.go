@@ -78,7 +78,7 @@
 // in Drain, or where section Concurrency says. Several calls may run at the same time.
 // Release may own, close and allocate, also in its own pool. It may take a lock that the
 // program holds while it calls Own, unless Options.Inline is set, but none that the program
-// holds while it calls Close, Destroy or Drain.
+// holds while it calls Use, TryUse, Close, Destroy or Drain.
 //
 // References. Release must not refer to an owner of its own pool, nor to an object that
 // refers to one. The pool keeps reachable what Release refers to, until all resources are

@@ -71,7 +71,8 @@ func (h *Handle[P]) CloseWait(ctx context.Context) error { return h.owner.CloseW
 func (h *Handle[P]) Closed() bool { return h.owner.Closed() }
 
 // Use calls f with the resource, which is not released before f returns. It panics if
-// h is closed; see [Owner.Use].
+// h is closed. A lock that the release function takes is taken in f, never around Use; see
+// [Owner.Use].
 func (h *Handle[P]) Use(f func(P)) {
 	t := h.owner.use("Use")
 	defer unuse(t, h.owner.ref.Index)
@@ -79,7 +80,7 @@ func (h *Handle[P]) Use(f func(P)) {
 }
 
 // TryUse is [Handle.Use] that returns [ErrClosed], without a call of f, if h is closed.
-// Else it returns the error of f.
+// Else it returns the error of f. Locks are taken in f, as for Use.
 func (h *Handle[P]) TryUse(f func(P) error) error {
 	t := h.owner.tryUse("TryUse")
 	if t == nil {

@@ -90,7 +90,8 @@ func (o *Owner) Closed() bool {
 // Use calls f with the resource, which is not released before f returns. f must not
 // keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also by f.
 // Close returns at once. Destroy waits at most until its ctx is done. The resource
-// is released when the last Use returns.
+// is released by the last Use, after its f has returned. So a lock that the release
+// function takes is taken in f, never around Use: Use would wait for it for ever.
 //
 // Use panics if the owner is closed. In a pool with Options.Unshared Use does
 // not count: it keeps the owner reachable, but no goroutine may close it before
@@ -104,7 +105,8 @@ func (o *Owner) Use(f func(resource unsafe.Pointer)) {
 }
 
 // TryUse is [Owner.Use] that returns [ErrClosed], without a call of f, if the owner
-// is closed or owns nothing. Else it returns the error of f.
+// is closed or owns nothing. Else it returns the error of f. Locks are
+// taken in f, as for Use.
 func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
 	if t := o.ref.Sentinel(); t != nil {
 		mustHavePointers(t, "TryUse")

@@ -19,6 +19,11 @@
 //     runtime panics for some of them, and says nothing for the rest.
 //   - release: an own.Options.Release, or another function of Options, that refers to a variable
 //     with an owner. If the owner is of that pool, the pool never releases it.
+//   - lock: Use, TryUse, Close, CloseWait, Destroy, Drain or Reserve, or a function of the package
+//     that calls one of them, with a lock held that Options.Release of the pool takes. Release waits
+//     for the lock for ever then; in Use and TryUse only if the owner is closed meanwhile. The remedy
+//     is to take the lock within the function for Use. Pools in structs of other packages are not
+//     known.
 //   - nil: AddCleanup with nil as an argument whose type is an interface, which panics
 //     (golang/go#81517).
 //   - tiny: an object of less than 16 bytes without pointers. It shares its memory with others, so
@@ -249,17 +254,20 @@ func plain(t types.Type, depth int) bool {
 	return false
 }
 
-// options reports functions in own.Options that refer to variables with owners.
+// options reports functions in own.Options that refer to variables with owners, and locks that are
+// held around them.
 func (c *checker) options() {
 	if !analyzer.Imports(c.pkg.Types, analyzer.Own) {
 		return
 	}
+	var all []*ast.CompositeLit
 	for _, f := range c.pkg.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			lit, ok := n.(*ast.CompositeLit)
 			if !ok || !isOwn(c.pkg.Info.TypeOf(lit), "Options") {
 				return true
 			}
+			all = append(all, lit)
 			for _, elem := range lit.Elts {
 				kv, ok := elem.(*ast.KeyValueExpr)
 				if !ok {
@@ -274,6 +282,7 @@ func (c *checker) options() {
 			return true
 		})
 	}
+	c.held(all)
 }
 
 func (c *checker) captured(field string, fun *ast.FuncLit) {

@@ -120,22 +120,7 @@ func (c *checker) findPools() {
 			if !ok || !source.IsFunc(c.pkg.Callee(call), analyzer.Own, "NewPool") || len(call.Args) != 1 || !hasOnCollect(call.Args[0]) {
 				return true
 			}
-			switch p := c.pkg.Parent(call).(type) {
-			case *ast.ValueSpec:
-				for i, v := range p.Values {
-					if v == call {
-						c.pools[c.pkg.Info.Defs[p.Names[i]]] = true
-					}
-				}
-			case *ast.AssignStmt:
-				for i, v := range p.Rhs {
-					if v == call && len(p.Lhs) == len(p.Rhs) {
-						c.pools[c.object(p.Lhs[i])] = true
-					}
-				}
-			case *ast.KeyValueExpr:
-				c.pools[c.object(p.Key)] = true
-			}
+			c.pools[c.pkg.Receiver(call)] = true
 			return true
 		})
 	}
@@ -156,8 +141,8 @@ func (c *checker) findRooms() {
 				return
 			}
 			sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-			if ok && sel.Sel.Name == "Reserve" && c.pools[c.object(sel.X)] {
-				c.pools[c.object(s.Lhs[0])] = true
+			if ok && sel.Sel.Name == "Reserve" && c.pools[c.pkg.Named(sel.X)] {
+				c.pools[c.pkg.Named(s.Lhs[0])] = true
 			}
 		})
 	}
@@ -177,17 +162,6 @@ func hasOnCollect(e ast.Expr) bool {
 		}
 	}
 	return false
-}
-
-// object returns the variable or the field that an expression names.
-func (c *checker) object(e ast.Expr) types.Object {
-	switch e := ast.Unparen(e).(type) {
-	case *ast.Ident:
-		return c.pkg.Info.ObjectOf(e)
-	case *ast.SelectorExpr:
-		return c.pkg.Info.ObjectOf(e.Sel)
-	}
-	return nil
 }
 
 var closes = map[string]bool{"Close": true, "CloseWait": true, "Disown": true}
@@ -226,7 +200,7 @@ func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, r
 
 func (c *checker) objectOfFun(call *ast.CallExpr) types.Object {
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-		return c.object(sel.X)
+		return c.pkg.Named(sel.X)
 	}
 	return nil
 }

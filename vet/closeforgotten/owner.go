@@ -38,9 +38,9 @@ func (c *checker) owners(u *uses.Unit) []owner {
 		}
 		var at ast.Expr
 		switch {
-		case c.pools[root(c.pkg, call.Args[0])], c.pools[c.object(call.Args[0])]: // o.Own(pool, ...), o.OwnIn(&room, ...)
+		case c.pools[root(c.pkg, call.Args[0])], c.pools[c.pkg.Named(call.Args[0])]: // o.Own(pool, ...), o.OwnIn(&room, ...)
 			at = sel.X
-		case c.pools[c.object(sel.X)]: // pool.Own(&o, ...), room.Own(&o, ...)
+		case c.pools[c.pkg.Named(sel.X)]: // pool.Own(&o, ...), room.Own(&o, ...)
 			at = call.Args[0]
 		default:
 			return

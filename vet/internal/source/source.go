@@ -217,6 +217,42 @@ func (p *Package) ObjectOf(e ast.Expr) types.Object {
 	return nil
 }
 
+// Named returns the variable or the field that an expression names, perhaps by address, or nil.
+func (p *Package) Named(e ast.Expr) types.Object {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return p.Info.ObjectOf(e)
+	case *ast.SelectorExpr:
+		return p.Info.ObjectOf(e.Sel)
+	case *ast.UnaryExpr:
+		if e.Op == token.AND {
+			return p.Named(e.X)
+		}
+	}
+	return nil
+}
+
+// Receiver returns the variable or the field that gets the value of an expression, or nil.
+func (p *Package) Receiver(e ast.Expr) types.Object {
+	switch s := p.Parent(e).(type) {
+	case *ast.ValueSpec:
+		for i, v := range s.Values {
+			if v == e {
+				return p.Info.Defs[s.Names[i]]
+			}
+		}
+	case *ast.AssignStmt:
+		for i, v := range s.Rhs {
+			if v == e && len(s.Lhs) == len(s.Rhs) {
+				return p.Named(s.Lhs[i])
+			}
+		}
+	case *ast.KeyValueExpr:
+		return p.Named(s.Key)
+	}
+	return nil
+}
+
 // Callee returns the function or method that is called, if that is known from the call alone:
 // not for function values and methods of interfaces.
 func (p *Package) Callee(call *ast.CallExpr) *types.Func {

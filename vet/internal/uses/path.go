@@ -100,9 +100,17 @@ func (u *Unit) Find(s Search) ast.Node {
 // nodes.
 func (u *Unit) Always(through []ast.Node, n ast.Node) bool {
 	end, ok := u.find(n)
-	if !ok {
-		return false
-	}
+	return ok && !u.reaches(place{u.Graph().Blocks[0], 0}, through, end)
+}
+
+// Leads reports whether a way leads from one node to another, through none of the others.
+func (u *Unit) Leads(from ast.Node, through []ast.Node, to ast.Node) bool {
+	start, ok := u.find(from)
+	end, found := u.find(to)
+	return ok && found && u.reaches(place{start.block, start.index + 1}, through, end)
+}
+
+func (u *Unit) reaches(start place, through []ast.Node, end place) bool {
 	stop := map[place]bool{}
 	for _, n := range through {
 		if p, ok := u.find(n); ok {
@@ -110,13 +118,9 @@ func (u *Unit) Always(through []ast.Node, n ast.Node) bool {
 		}
 	}
 	seen := map[*cfg.Block]bool{}
-	var reaches func(b *cfg.Block) bool
-	reaches = func(b *cfg.Block) bool {
-		if seen[b] {
-			return false
-		}
-		seen[b] = true
-		for i := range b.Nodes {
+	var reaches func(b *cfg.Block, from int) bool
+	reaches = func(b *cfg.Block, from int) bool {
+		for i := from; i < len(b.Nodes); i++ {
 			p := place{b, i}
 			if p == end {
 				return true
@@ -125,9 +129,15 @@ func (u *Unit) Always(through []ast.Node, n ast.Node) bool {
 				return false
 			}
 		}
-		return slices.ContainsFunc(b.Succs, reaches)
+		return slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool {
+			if seen[next] {
+				return false
+			}
+			seen[next] = true
+			return reaches(next, 0)
+		})
 	}
-	return !reaches(u.Graph().Blocks[0])
+	return reaches(start.block, start.index)
 }
 
 // enters reports whether a block is in front of a loop which runs at least once: over a constant,

@@ -1,7 +1,9 @@
 package cleanupcycle
 
 import (
+	"context"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/own"
@@ -83,4 +85,121 @@ func pools() {
 	own.NewPool(own.Options{Release: func(any, []uintptr) error { <-o.lock; return nil }}) // want `Options.Release refers to o, which has an owner`
 	own.NewPool(own.Options{Release: func(any, []uintptr) error { <-lock; return nil }})
 	own.NewPool(own.Options{OnCollect: func(own.Collected) { var o owned; o.h.Close() }})
+}
+
+type library struct {
+	mu   sync.Mutex
+	done func()
+}
+
+type locked struct {
+	lib *library
+	h   own.Handle[unsafe.Pointer]
+}
+
+var pool = own.NewPool(own.Options{Release: releaseLocked})
+
+func releaseLocked(state any, resources []uintptr) error {
+	state.(*library).free(resources)
+	return nil
+}
+
+func (l *library) free([]uintptr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done()
+}
+
+func newLocked(l *library, p unsafe.Pointer) (*locked, error) {
+	m := &locked{lib: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return m, m.h.Own(pool, p, 1)
+}
+
+func (m *locked) around() error {
+	m.lib.mu.Lock()
+	defer m.lib.mu.Unlock()
+	return m.h.TryUse(func(unsafe.Pointer) error { return nil }) // want `TryUse may call the release function, which waits for the lock mu that is held here: take the lock within the function for TryUse`
+}
+
+func (m *locked) inside() error {
+	return m.h.TryUse(func(unsafe.Pointer) error {
+		m.lib.mu.Lock()
+		defer m.lib.mu.Unlock()
+		return nil
+	})
+}
+
+func (m *locked) Close() error { return m.h.Close() }
+
+func (m *locked) closes(some bool) {
+	m.lib.mu.Lock()
+	if some {
+		m.Close() // want `Close may call the release function, .*: call it with the lock free`
+	}
+	m.lib.mu.Unlock()
+	m.Close()
+	m.lib.mu.Lock()
+	defer m.h.Close()
+	go m.Close()
+	m.lib.mu.Unlock()
+}
+
+func (m *locked) deferred() {
+	m.lib.mu.Lock()
+	defer m.lib.mu.Unlock()
+	defer m.h.Close() // want `Close may call the release function`
+}
+
+func (m *locked) room(ctx context.Context) {
+	m.lib.mu.Lock()
+	defer m.lib.mu.Unlock()
+	pool.Reserve(ctx, 1) // want `Reserve may call the release function`
+}
+
+// unlocked is of a pool whose release takes no lock.
+type unlocked struct {
+	lib *library
+	h   own.Handle[unsafe.Pointer]
+}
+
+var free = own.NewPool(own.Options{Release: func(any, []uintptr) error { return nil }})
+
+func (m *unlocked) own(p unsafe.Pointer) { m.h.Own(free, p, 1) }
+
+func (m *unlocked) around() {
+	m.lib.mu.Lock()
+	defer m.lib.mu.Unlock()
+	m.h.Use(func(unsafe.Pointer) {})
+}
+
+// embeds has a pool for each library, which has its lock embedded.
+type embeds struct {
+	sync.Mutex
+	pool *own.Pool
+}
+
+type book struct {
+	of    *embeds
+	owner own.Owner
+}
+
+func newEmbeds() *embeds {
+	e := new(embeds)
+	lock := &sync.Mutex{}
+	e.pool = own.NewPool(own.Options{Release: func(any, []uintptr) error {
+		lock.Lock()
+		defer lock.Unlock()
+		return nil
+	}, OnCollect: func(own.Collected) { e.Lock(); e.Unlock() }})
+	return e
+}
+
+func (b *book) read(p unsafe.Pointer) {
+	b.of.pool.Own(&b.owner, p, 1)
+	b.of.Lock()
+	b.owner.Use(func(unsafe.Pointer) {}) // want `Use may call the release function, which waits for the lock embeds`
+	b.of.Unlock()
+	b.owner.Use(func(unsafe.Pointer) {})
 }
