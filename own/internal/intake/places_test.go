@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -266,6 +267,32 @@ func TestShardsFollowGOMAXPROCS(t *testing.T) {
 		if n := len(kind.places.all()); n != 6 {
 			t.Errorf("%s: %d shards, want 6", kind.name, n)
 		}
+		kind.end()
+	}
+}
+
+// TestOwnBesideAReader makes owners while another goroutine holds the lock of a shard, as Census
+// does: nobody waits for it, and Census does not wait either.
+func TestOwnBesideAReader(t *testing.T) {
+	if !window.Possible {
+		return // a shard more is made only up to GOMAXPROCS
+	}
+	setProcs(t, 1)
+	for _, kind := range makers(t) {
+		var s *shard
+		for s == nil { // what follows a collection may have the lock
+			s = kind.places.lockOwn()
+		}
+		for range 1000 {
+			if err := kind.make(); err != nil { // waits for ever if it wants that lock
+				t.Fatal(err)
+			}
+		}
+		if s.in.Census(new(census.Pool)) {
+			t.Errorf("%s: counted, with a shard locked", kind.name)
+		}
+		s.unlock()
+		collectAtMost(t, 8, kind.name, func() bool { return kind.left() == 0 })
 		kind.end()
 	}
 }
