@@ -86,8 +86,8 @@ const (
 // An Option changes a list.
 type Option int
 
-// NoCallback promises that no C function of the list calls Go. If one does, the Go runtime
-// ends the program.
+// NoCallback promises that no C function of the list calls Go. It makes no call faster. If a C
+// function calls Go, the runtime panics.
 const NoCallback Option = 1
 
 // New returns a list.

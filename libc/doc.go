@@ -7,7 +7,7 @@
 //
 //	var images = own.NewPool(own.Options{
 //		Name: "Image", CHeap: true,
-//		Release: libc.Destructor(unsafe.Pointer(C.image_free), libc.NoCallback),
+//		Release: libc.Destructor(unsafe.Pointer(C.image_free)),
 //	})
 //
 //	p := libc.Allocator{}.Malloc(100) // C code may pass it to free

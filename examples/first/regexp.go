@@ -37,7 +37,7 @@ type Regexp struct{ h own.Handle[*C.regex_t] }
 
 var regexps = own.NewPool(own.Options{
 	Name: "Regexp", CHeap: true, // its memory is malloc's
-	Release: libc.Destructor(unsafe.Pointer(C.regexp_free), libc.NoCallback),
+	Release: libc.Destructor(unsafe.Pointer(C.regexp_free)),
 })
 
 func newRegexp(p *C.regex_t) (*Regexp, error) {

@@ -37,7 +37,7 @@
 //	var images = own.NewPool(own.Options{
 //		Name:    C.IMAGE_POOL,
 //		CHeap:   true, // malloc's, which package cmem does not count twice then
-//		Release: libc.Destructor(unsafe.Pointer(C.image_destroy), libc.NoCallback),
+//		Release: libc.Destructor(unsafe.Pointer(C.image_destroy)),
 //	})
 //
 // # Exceptions

@@ -78,7 +78,7 @@ type object struct {
 	c      unsafe.Pointer
 }
 
-var pool = own.NewPool(own.Options{Name: "object", CHeap: true, Release: libc.Destructor(unsafe.Pointer(C.free), libc.NoCallback)})
+var pool = own.NewPool(own.Options{Name: "object", CHeap: true, Release: libc.Destructor(unsafe.Pointer(C.free))})
 
 // factor is what the declared sizes are multiplied with: a program may not know them.
 var factor = 1.0

@@ -31,7 +31,7 @@ func elementSignal(data unsafe.Pointer) { signals.Call(data, func(f func()) { f(
 
 var elements = own.NewPool(own.Options{
 	Name: "Element", CHeap: true,
-	Release: libc.Destructor(unsafe.Pointer(C.element_free), libc.NoCallback),
+	Release: libc.Destructor(unsafe.Pointer(C.element_free)),
 })
 
 // NewElement returns an element without pads.

@@ -18,7 +18,7 @@ var shapes = own.NewPool(own.Options{
 	Name: "Shape",
 	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
 	CHeap:   true,
-	Release: libc.Destructor(unsafe.Pointer(C.shape_free), libc.NoCallback), // shape_free does not call into Go
+	Release: libc.Destructor(unsafe.Pointer(C.shape_free)),
 })
 
 // NewShape makes one.

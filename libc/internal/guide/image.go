@@ -21,7 +21,7 @@ var images = own.NewPool(own.Options{
 	Name: "Image",
 	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
 	CHeap:   true,
-	Release: libc.Destructor(unsafe.Pointer(C.image_free), libc.NoCallback), // image_free does not call into Go
+	Release: libc.Destructor(unsafe.Pointer(C.image_free)),
 })
 
 // NewImage returns a black image.

@@ -19,7 +19,7 @@ type Journal struct{ h own.Handle[*C.journal] }
 
 var journals = own.NewPool(own.Options{
 	Name: "Journal", CHeap: true,
-	Release: libc.StatusDestructor(unsafe.Pointer(C.journal_close), lost, libc.NoCallback),
+	Release: libc.StatusDestructor(unsafe.Pointer(C.journal_close), lost),
 	OnReleaseError: func(e own.ReleaseError) {
 		select {
 		case Forgotten <- e.Err:

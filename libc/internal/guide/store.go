@@ -32,7 +32,7 @@ type Drawer struct{ h own.Handle[*C.drawer] }
 var (
 	stores = own.NewPool(own.Options{
 		Name: "Store", CHeap: true,
-		Release: libc.Destructor(unsafe.Pointer(C.store_free), libc.NoCallback),
+		Release: libc.Destructor(unsafe.Pointer(C.store_free)),
 		Batch:   1, // a store that lives long delays no other one
 	})
 	drawers = own.NewPool(own.Options{Name: "Drawer", CHeap: true, Release: freeDrawers})

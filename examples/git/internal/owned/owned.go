@@ -54,7 +54,7 @@ func newPool(name string, k raw.Kind) *own.Pool {
 	return own.NewPool(own.Options{
 		Name:    name,
 		CHeap:   true, // malloc's, which package cmem does not count twice then
-		Release: timed(libc.Destructor(raw.Destructor(k), libc.NoCallback), k),
+		Release: timed(libc.Destructor(raw.Destructor(k)), k),
 		// The objects of a walk become unreachable soon and together, and a diff
 		// or a blob has some kilobytes. With the default of 64 KiB a batch would
 		// have about ten of them.

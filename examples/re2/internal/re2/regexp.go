@@ -34,7 +34,7 @@ type Regexp struct {
 var regexps = own.NewPool(own.Options{
 	Name:    C.REGEXP_POOL,
 	CHeap:   true, // malloc's, which package cmem does not count twice then
-	Release: libc.Destructor(unsafe.Pointer(C.regexp_destroy), libc.NoCallback),
+	Release: libc.Destructor(unsafe.Pointer(C.regexp_destroy)),
 })
 
 // Compile compiles an expression. The syntax is that of package regexp.

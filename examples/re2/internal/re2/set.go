@@ -29,7 +29,7 @@ type Set struct {
 var sets = own.NewPool(own.Options{
 	Name:    C.SET_POOL,
 	CHeap:   true, // malloc's, which package cmem does not count twice then
-	Release: libc.Destructor(unsafe.Pointer(C.set_destroy), libc.NoCallback),
+	Release: libc.Destructor(unsafe.Pointer(C.set_destroy)),
 })
 
 // NewSet compiles expressions.

@@ -115,14 +115,14 @@ var (
 	databases = own.NewPool(own.Options{
 		Name:           "sqlite.DB",
 		CHeap:          true, // malloc's, which package cmem does not count twice then
-		Release:        libc.StatusDestructor(unsafe.Pointer(C.close_db), failed, libc.NoCallback),
+		Release:        libc.StatusDestructor(unsafe.Pointer(C.close_db), failed),
 		OnReleaseError: releaseError,
 		Batch:          1, // a database that stays open holds back no other one
 	})
 	statements = own.NewPool(own.Options{
 		Name:           "sqlite.Stmt",
 		CHeap:          true,
-		Release:        libc.StatusDestructor(unsafe.Pointer(C.sqlite3_finalize), failed, libc.NoCallback),
+		Release:        libc.StatusDestructor(unsafe.Pointer(C.sqlite3_finalize), failed),
 		OnReleaseError: releaseError,
 	})
 )

@@ -18,7 +18,7 @@ type Image struct{ h own.Handle[*raw.Image] }
 var images = own.NewPool(own.Options{
 	Name:    "thumbnails.Image",
 	CHeap:   true, // malloc's, which package cmem does not count twice then
-	Release: libc.Destructor(raw.Destructor(), libc.NoCallback),
+	Release: libc.Destructor(raw.Destructor()),
 })
 
 // Open decodes a JPEG file.

@@ -92,12 +92,12 @@ var (
 	compressors = own.NewPool(own.Options{
 		Name:    "zstd.Writer",
 		CHeap:   true, // malloc's, which package cmem does not count twice then
-		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeCCtx), libc.NoCallback),
+		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeCCtx)),
 	})
 	decompressors = own.NewPool(own.Options{
 		Name:    "zstd.Reader",
 		CHeap:   true,
-		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeDCtx), libc.NoCallback),
+		Release: libc.Destructor(unsafe.Pointer(C.ZSTD_freeDCtx)),
 	})
 )
 

@@ -22,7 +22,7 @@ var shapes = own.NewPool(own.Options{
 	Name: C.SHAPE_POOL,
 	// The memory is malloc's. Where a program has package cmem, it is not counted twice.
 	CHeap:   true,
-	Release: libc.Destructor(unsafe.Pointer(C.shape_destroy), libc.NoCallback), // it does not call into Go
+	Release: libc.Destructor(unsafe.Pointer(C.shape_destroy)),
 })
 
 // NewShape makes one.
