@@ -30,6 +30,9 @@ A read does not stop the world, does not collect, and waits for no lock that may
 		}
 		fmt.Fprintf(&b, "\n\n| metric | kind | unit | |\n| --- | --- | --- | --- |\n")
 		for _, c := range t.columns {
+			if c.Name == "" {
+				continue // for tables only
+			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, c.Kind, c.Unit, c.Help)
 		}
 	}
