@@ -18,10 +18,10 @@ import (
 // P is the type of the pointer, not of what it points to, because Go has no type
 // parameters for structures that C only declares.
 //
-// A Handle is made by [Handle.Own], [Handle.OwnUnder], [Handle.OwnWith] or [Handle.Make]. Its
-// zero value owns nothing and counts as closed. Copies refer to the same resource, as copies
-// of an Owner do. Methods may be called from any goroutine, but not while one of these
-// four writes to the same Handle.
+// [Handle.Own], [Handle.OwnUnder], [Handle.OwnWith], [Handle.OwnIn] and [Handle.Make] write to
+// the Handle; meanwhile no other method of it may be called. Later, any goroutine may call its
+// methods. The zero value owns nothing and counts as closed. Copies refer to the same resource,
+// as copies of an Owner do.
 type Handle[P any] struct{ owner Owner }
 
 // Own makes h the owner of a resource of size bytes in pool; see [Pool.Own].
@@ -166,10 +166,9 @@ type Integer interface {
 //
 // Any number may be a resource, 0 as well. Release gets it as a uintptr.
 //
-// A Number is made by [Number.Own], [Number.OwnUnder], [Number.OwnWith] or [Number.Make]. Its
-// zero value owns nothing and counts as closed. Copies refer to the same resource. Methods
-// may be called from any goroutine, but not while one of these four writes to the same
-// Number.
+// [Number.Own], [Number.OwnUnder], [Number.OwnWith], [Number.OwnIn] and [Number.Make] write to
+// the Number; meanwhile no other method of it may be called. Later, any goroutine may call its
+// methods. The zero value owns nothing and counts as closed. Copies refer to the same resource.
 type Number[N Integer] struct{ owner Owner }
 
 // Own makes n the owner of a resource of size bytes in pool; see [Pool.Own]. It panics

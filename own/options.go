@@ -1,6 +1,7 @@
 package own
 
-// Options configure a [Pool]. Release must be set. All other fields may be zero.
+// Options configure a [Pool]. Release must be set. All other fields may be zero. At most one
+// of Drain, Thread, Workers and Inline may be set.
 type Options struct {
 	// Name is the name of the resource's type in panics and errors, such as
 	// "git.Commit". The default is "own.Owner".
@@ -85,15 +86,13 @@ type Options struct {
 	// collector found, and end when nothing is queued. With 0 the pool shares a few workers
 	// with all other pools. Set it if Release blocks for long, on a network or a slow
 	// library: other pools do not wait for these workers.
-	// Drain, Thread, Workers and Inline exclude each other.
 	Workers int
 
-	// Inline lets Own, OwnUnder, OwnWith and Make release what the collector has found, on
-	// the calling goroutine, once for each batch that they begin. Make does it before it
+	// Inline lets Own, OwnUnder, OwnWith, OwnIn and Make release what the collector has found,
+	// on the calling goroutine, once for each batch that they begin. Make does it before it
 	// calls Construct. Where Release calls C's free, that costs less processor time than
 	// workers, because C gets memory back on the thread that asks for more. If no batch is
-	// begun for some milliseconds, workers release. Drain, Thread, Workers and Inline exclude
-	// each other.
+	// begun for some milliseconds, workers release.
 	//
 	// One Own releases for about a millisecond of real time. It calls Release with 1, 2, 4,
 	// 8 and then 16 resources each, until a call of Release, OnReleaseError or OnCollect
@@ -105,14 +104,14 @@ type Options struct {
 	// and the time in which its thread waits for a processor.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
-	// OnCollect or OnReleaseError takes while it calls one of the four. A panic of these
-	// functions may reach the caller of the four. After such a panic of Make, o owns nothing;
+	// OnCollect or OnReleaseError takes while it calls one of the five. A panic of these
+	// functions may reach the caller of the five. After such a panic of Make, o owns nothing;
 	// after one of the others, o owns the resource.
 	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
 	// one thread which the program owns. Close, Destroy and the collector only
-	// queue them. Drain, Thread, Workers and Inline exclude each other.
+	// queue them.
 	Drain bool
 
 	// NotifyQueued gets a value whenever a release is queued for Drain and none was
@@ -129,8 +128,7 @@ type Options struct {
 	// Destroy included, run one after the other on one goroutine of the pool, which is
 	// locked to an operating system thread. Both end when nothing is queued. So Release
 	// finds no state of an earlier thread: it makes a GL context current itself. A thread
-	// for a single release costs about 90 µs. Drain, Thread, Workers and Inline exclude each
-	// other.
+	// for a single release costs about 90 µs.
 	Thread bool
 
 	// MaxQueued makes Own, Make and Reserve return [ErrQueueFull] while that many releases

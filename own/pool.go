@@ -190,9 +190,9 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 //
 // Own does not refuse a resource because of a limit of package pace: [Pool.Reserve] does,
 // before C allocates. If package pace is started and the program allocates faster than the
-// collector's releases follow, Own waits for releases: for up to 100 ms, or 1 ms while no
-// release ends. A lock that a release function takes may be held, unless Options.Inline is
-// set.
+// collector's releases follow, Own waits for releases: for up to 100 ms, or a second with a
+// limit; for 1 ms while no release ends. A lock that a release function takes may be held,
+// unless Options.Inline is set.
 //
 // [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
@@ -333,7 +333,9 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 // Go value of its parent. A parent may have a parent itself.
 //
 // OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
-// a pool with Options.Parent, and if parent is nil.
+// a pool with Options.Parent, and if parent is nil. For a resource that may have no parent
+// call [Pool.OwnWith] with a nil state: there a nil parent means none. Owner never returns nil,
+// also of a Handle that owns nothing.
 func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))

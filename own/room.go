@@ -37,10 +37,10 @@ type Room struct {
 //
 // At the limit Reserve waits, first come first served. It waits for a collection that
 // begins after the call, and for the releases of that collection; then, while releases
-// end, for up to a second more, or for 100 ms if the limit is about what is counted. The
-// caller must not hold a lock that a release function takes. If releases are queued, also
-// for [Pool.Drain], and none ends for 20 ms, Reserve does not wait any longer, and the
-// error says so.
+// end, for up to a second more. The caller must not hold a lock that a release function takes.
+// If releases are queued, also for [Pool.Drain], and none ends for 200 ms, Reserve does not
+// wait any longer, and the error says so. If the limit is about what is counted, the two times
+// are a tenth.
 //
 // The errors are
 //
