@@ -16,7 +16,7 @@ type Finding struct {
 	Table  string // that the figures are from
 	Factor string // "3.4×", or "" if there is no difference
 	Claim  string // what the factor says: "faster", "slower", "less memory", "no clear difference"
-	What   string // what was compared: "Forgetting a C object"
+	What   string // what was compared: "Making a C object and forgetting it"
 	Ours   Side
 	Theirs Side
 	Gain   bool // ours is the better one
@@ -56,7 +56,7 @@ type question struct {
 // questions lists what a report may answer, in the order of the answers.
 var questions = []question{
 	{
-		"release", "Forgetting a C object", "own-forget", "addcleanup",
+		"release", "Making a C object and forgetting it", "own-forget", "addcleanup",
 		"own", "runtime.AddCleanup", times,
 	},
 	{

@@ -38,7 +38,7 @@ func lines(all []Finding) string {
 }
 
 func TestOf(t *testing.T) {
-	const want = `4.0× faster: Forgetting a C object: 200 ns with own, 800 ns with runtime.AddCleanup
+	const want = `4.0× faster: Making a C object and forgetting it: 200 ns with own, 800 ns with runtime.AddCleanup
 32× less memory: Forgetting 512 C objects of 256 KiB: 4.00 MiB resident with own and pace, 128 MiB resident with runtime.AddCleanup
 6.6× faster: Malloc and Free of a small block: 10.0 ns with cheap, 66.0 ns with C.malloc and C.free
 3.5× faster: A collection with 1,000,000 live owners: 20.0 ms with own, 70.0 ms with runtime.AddCleanup
@@ -109,8 +109,8 @@ func TestProcessorTime(t *testing.T) {
 	ours.CPUNsPerOp, theirs.CPUNsPerOp = 100, 290
 	r := &result.Report{Rows: []result.Row{ours, theirs}}
 	for i, want := range []string{
-		"2.9× faster: Forgetting a C object: 100 ns of processor time with own, 290 ns of processor time with runtime.AddCleanup\n",
-		"1.5× faster: Forgetting a C object: 200 ns with own, 300 ns with runtime.AddCleanup\n",
+		"2.9× faster: Making a C object and forgetting it: 100 ns of processor time with own, 290 ns of processor time with runtime.AddCleanup\n",
+		"1.5× faster: Making a C object and forgetting it: 200 ns with own, 300 ns with runtime.AddCleanup\n",
 	} {
 		r.Rows[1].Doubts = [][]result.Doubt{{result.Waited, result.Unsteady}, {result.Unsteady}}[i]
 		if all := Of(r); lines(all) != want || all[0].Doubt != (i == 1) {

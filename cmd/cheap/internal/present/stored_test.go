@@ -93,7 +93,7 @@ func prices(t *testing.T, r *result.Report) []string {
 	return []string{
 		fmt.Sprintf("| Making a C object and closing it | %s | %s |", figure.Duration(row("release", "own-close", 1).NsPerOp), hand),
 		fmt.Sprintf("| Making one and forgetting it | %s | %s |", figure.Duration(row("release", "own-forget", 1).NsPerOp), hand),
-		fmt.Sprintf("| C memory held, where one object in ten lives on | %s× what is in use | %s× with runtime.AddCleanup |",
+		fmt.Sprintf("| C memory held, if one object in ten is kept and the others are forgotten | %s× what is in use | %s× with runtime.AddCleanup |",
 			figure.Exact(row("survivors", "own-10", 1).Held), figure.Exact(row("survivors", "addcleanup-10", 1).Held)),
 		fmt.Sprintf("| Processor time of a server's request that closes nothing | %s with pace | %s closed by hand |",
 			figure.Duration(row("server", "own-pace", 2).CPUNsPerOp), figure.Duration(row("server", "close", 2).CPUNsPerOp)),
