@@ -45,7 +45,7 @@ const (
 	arenaReady     arenaState = iota
 	arenaTaken                // from GetArena
 	arenaPut                  // with Put
-	arenaDestroyed            //
+	arenaDestroyed            // by Destroy
 )
 
 // arenaMark is the state of an arena that a valid Mark refers to.

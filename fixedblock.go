@@ -31,7 +31,7 @@ type FixedBlock struct {
 	bound   uint        // sizes below it are served at once: max+1, or 0 with CHEAP_CHECK
 	key     uintptr     // part of each encoded link
 	inverse uintptr     // see index
-	rotate  int         //
+	rotate  int         // see index
 
 	max       int     // largest size, at most stride
 	stride    uintptr // from one block to the next, in bytes

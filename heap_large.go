@@ -217,10 +217,10 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 }
 
 // resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple
-// of the page size, and returns its address: p if the memory behind the block allows,
-// or the address of another mapping that its pages were moved to. It returns 0, and
-// changes nothing, if neither is possible, or, unless short is set, if a copy is faster.
-// The block is large, or is to be.
+// of the page size. It returns p if the memory behind the block allows that, or the address
+// of another mapping that the pages of the block were moved to. Otherwise it changes nothing,
+// and returns 0. short says that there is no memory for a copy. If it is false, resizeLarge
+// also returns 0 where a copy is faster. The old or the new size is that of a large block.
 //
 //go:norace
 func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr {

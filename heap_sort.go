@@ -139,10 +139,11 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 	case s.NumFree < s.Carved:
 		cl.list(s)
 		return false
-	case s.NumFree == s.Carved && cl.isWhole(s): // more than there are: one was counted twice
+	case s.NumFree == s.Carved && cl.isWhole(s):
 		cl.release(h, s)
 		return true
 	}
+	// A block was counted twice, or was written to after its free.
 	cl.noteNotWhole(h, s)
 	s.Free, s.NumFree = 0, 0
 	if s.Listed && s.Carved == s.Blocks {

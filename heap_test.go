@@ -38,7 +38,7 @@ func TestManySizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if usable != GoodSize(size) || !h.Owns(p) {
-			t.Fatalf("a block of %d bytes has %d, RoundUp says %d; Owns = %v", size, usable, GoodSize(size), h.Owns(p))
+			t.Fatalf("a block of %d bytes has %d, GoodSize says %d; Owns = %v", size, usable, GoodSize(size), h.Owns(p))
 		}
 		blocks = append(blocks, p)
 	}
@@ -54,8 +54,8 @@ func TestManySizes(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// TestRoundUp compares what is promised about the waste with every size.
-func TestRoundUp(t *testing.T) {
+// TestGoodSize compares what is promised about the waste with every size.
+func TestGoodSize(t *testing.T) {
 	for size := range 200_000 {
 		got := GoodSize(size)
 		if got < size || got%sizeclass.Quantum != 0 || got == 0 {

@@ -110,7 +110,7 @@ func (m *machine) added(p unsafe.Pointer, size, align int) bool {
 		m.t.Fatal(err)
 	}
 	if want := GoodSize(size); align <= sizeclass.Quantum && usable != want {
-		m.t.Fatalf("a block of %d bytes has %d, RoundUp says %d", size, usable, want)
+		m.t.Fatalf("a block of %d bytes has %d, GoodSize says %d", size, usable, want)
 	}
 	m.mallocs++
 	return true

@@ -42,7 +42,7 @@ func ServeSuspects(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	WriteSuspects(w) // likewise
+	WriteSuspects(w) // an error is that of the connection
 }
 
 // collectIfAsked collects if the query has gc=1. It returns false if it has refused that.

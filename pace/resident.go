@@ -55,13 +55,14 @@ type gauge struct {
 	by                usage  // that usage
 	last              moment // of that call
 
-	// The largest growth of used from one read to the next, lately, that no account had counted:
-	// goroutines allocate before they declare. On a busy machine more of them are between the two.
+	// How much used grew at most, lately, from one read to the next, in bytes that no account had
+	// counted. Goroutines allocate before they declare; on a busy machine more of them are between
+	// the two steps.
 	excess int64
 
-	// What may come before all goroutines wait: each may have allocated a mean resource that it has not declared
-	// yet, unless it has reserved room. excess, if that is more; a quarter of the limit at most, because
-	// most goroutines may own nothing.
+	// How many bytes may come before all goroutines wait. A goroutine may have allocated a resource of mean
+	// size that it has not declared; what is reserved is declared. For all goroutines that is a quarter of the
+	// limit at most, because most of them may own nothing. slack is excess if that is more.
 	slack int64
 
 	unused int64 // resident bytes that are free in malloc, as read estimates

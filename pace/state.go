@@ -148,8 +148,8 @@ type pacer struct {
 
 	bound           atomic.Int64 // number of reclaimable bytes at which those who take wait
 	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
-	takenAt         atomic.Int64 // number of reclaimable bytes ever taken at which it does, if metered; else noBound
-	takenMost       atomic.Int64 // likewise, at which goroutines wait for a check that is under way: no more was left
+	takenAt         atomic.Int64 // number of reclaimable bytes ever taken at which the limit needs a check, if metered; else noBound
+	takenMost       atomic.Int64 // that number when all that was left is taken: goroutines wait for the check that is under way; noBound if not metered
 	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
 	notBeforeScarce atomic.Int64 // takes the place of notBefore while there is no room; because of hardShare
 	stuck           atomic.Int64 // releases that were queued when a drain saw no progress, or 0

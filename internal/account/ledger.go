@@ -168,7 +168,7 @@ func (l *Ledger) ChargeReclaimable(n int64) {
 	mean := l.meanCharge.Load()
 	l.meanCharge.Store(mean + (n-mean)/8) // of two changes at the same time one may be lost
 	if n > l.largestCharge.Load() {
-		l.largestCharge.Store(n) // likewise
+		l.largestCharge.Store(n) // of two changes at the same time one may be lost
 	}
 	l.addReclaimable(n)
 }

@@ -95,10 +95,9 @@ type block struct {
 	due     [slots]uint8  // the round from which on it is told, modulo 256
 	serial  [slots]uint32 // number of functions that the slot had before
 
-	shard      *shard // does not change
-	prev, next *block // in shard.blocks
-	prevRoom   *block // in shard.room, while a slot is free
-	nextRoom   *block // likewise
+	shard              *shard // does not change
+	prev, next         *block // in shard.blocks
+	prevRoom, nextRoom *block // in shard.room, while a slot is free
 }
 
 // A shard has a part of the functions. There are several, so that goroutines on

@@ -53,7 +53,7 @@ type Recording struct {
 	Places  []Place
 	Series  []Series // of the points, from below
 	Points  []Point  // in the order of their times
-	Moments []Moment // likewise; the last one is the end
+	Moments []Moment // in the order of their times; the last one is the end
 	Stacks  []Stack
 }
 

@@ -120,7 +120,7 @@ func (k *Spec) SetLevel(l leaks.Level, t *Table) leaks.Level {
 // Counts are the counters of a pool.
 type Counts struct {
 	Owners    atomic.Int64 // in sealed batches
-	Bytes     atomic.Int64 // likewise
+	Bytes     atomic.Int64 // of their resources
 	Made      atomic.Int64 // made in advance and not handed out
 	Collected atomic.Int64 // released because of the collector
 	Queued    atomic.Int64 // releases that wait for Drain or for a thread

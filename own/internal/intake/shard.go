@@ -26,7 +26,7 @@ type shard struct {
 	unprobed  uint32 // owners since the last batch that is a probe
 	listed    bool   // in opened.shards
 	destroyed bool   // no owner is added any more
-	removed   bool   // of a family: Intake.children does not have it any more
+	removed   bool   // of a family: Intake.families does not have it any more
 
 	made   uint32         // for Make: entries of the open batch that have a resource, N or more; else 0
 	makes  bool           // the shard is for Make

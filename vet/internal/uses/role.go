@@ -28,7 +28,7 @@ type Use struct {
 	Var   types.Object // of Names and Stores
 	Inner bool         // of Names and Stores: Var has the value within, in a field or an element
 	Field *types.Var   // of Keeps and Stores: the field of a struct that the value is put into
-	C     string       // likewise, the name of the field of a struct of C, whose type is not known
+	C     string       // of Keeps and Stores: the name of the field of a struct of C, whose type is not known
 	Index int          // of Leaves: which result
 
 	// Of Names and Stores with Inner: the name of the field of Var that has the value, or empty if it is not known or deeper.

@@ -47,7 +47,7 @@ const (
 // A name is a line of the table.
 type name struct {
 	mechanism mechanism // "" if it does not decide
-	purpose   purpose   // likewise
+	purpose   purpose   // "" if it does not decide
 	first     string    // the versions of Go that have it
 	last      string
 	pattern   string
