@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"os"
 	"strings"
 	"unsafe"
 
@@ -30,7 +29,7 @@ var poisonsBlocks bool
 func poisonHeaps() {
 	poison.Seal(mixFactor)
 	poisonsBlocks = true
-	if os.Getenv("CHEAP_CHECK") == "" {
+	if checkAll == CheckNone {
 		checkAll = CheckStacks
 	}
 	for h := range heaps.Range {

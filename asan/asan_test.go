@@ -180,15 +180,19 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestWithoutStacks has reports without stacks.
-func TestWithoutStacks(t *testing.T) {
-	output, status := testchild.Run(t, func() {
-		p := cheap.Malloc(100)
-		cheap.Free(p)
-		ctouch.Get(p)
-	}, "CHEAP_CHECK=blocks")
-	if status == 0 || !strings.Contains(output, " is byte 0 of the free block at ") || strings.Contains(output, "allocated by") {
-		t.Errorf("status %d\n%s", status, output)
+// TestLevels has reports without stacks, and with a level that does not exist, which is ignored.
+func TestLevels(t *testing.T) {
+	for env, stacks := range map[string]bool{"CHEAP_CHECK=blocks": false, "CHEAP_CHECK=all": true} {
+		t.Run(env, func(t *testing.T) {
+			output, status := testchild.Run(t, func() {
+				p := cheap.Malloc(100)
+				cheap.Free(p)
+				ctouch.Get(p)
+			}, env)
+			if status == 0 || !strings.Contains(output, " is byte 0 of the free block at ") || strings.Contains(output, "allocated by") != stacks {
+				t.Errorf("status %d\n%s", status, output)
+			}
+		})
 	}
 }
 
