@@ -133,7 +133,7 @@ type HeapOptions struct {
 
 	// Check makes the heap check how its blocks are used; see [CheckBlocks]. That takes time
 	// and memory. Each block is 144 bytes larger, or more with an alignment above 128. Malloc
-	// and Free take about ten times as long, or longer with stacks. Stats then count the bytes
+	// and Free take 15 to 30 times as long, or longer with stacks. Stats then count the bytes
 	// that were asked for, and UsableSize returns them. The environment variable CHEAP_CHECK,
 	// which is blocks or stacks, sets the least level for all heaps of the program.
 	Check CheckLevel
