@@ -67,7 +67,7 @@ func TestFixedBlockMisuse(t *testing.T) {
 				}
 			}
 			free(other.Malloc(1), "a block of another allocator", "is from another allocator")
-			free(Malloc(size), "is from another allocator")
+			free(Malloc(size), "in memory of a heap", "is from another allocator")
 			free(unsafe.Pointer(new([64]byte)), "is from another allocator")
 			for _, n := range []uintptr{4096, math.MaxInt, math.MaxUint, math.MaxUint &^ 7, 1 << (bits.UintSize - 1)} {
 				free(anyPointer(n), "is from another allocator")

@@ -123,7 +123,7 @@ func panicNotLive(op string, p uintptr, v verdict, s *span.Span) {
 	panicMisuse(op, p, "%#x is %s; it is not from a heap", p, whatIs(p))
 }
 
-// whatIs describes an address that is in no span.
+// whatIs describes an address that is no block of the allocator that was asked.
 func whatIs(p uintptr) string {
 	switch {
 	case p < 4096:
@@ -131,7 +131,13 @@ func whatIs(p uintptr) string {
 	case span.FindChunk(p) != 0:
 		return "a block of another allocator"
 	case span.Reserved(p):
-		return "in address space that was never handed out"
+		switch _, v := judge(p, anyHeap); v {
+		case addressUnused, addressUnknown:
+			return "in address space that was never handed out"
+		case spanReturned:
+			return "in memory that a heap has given back"
+		}
+		return "in memory of a heap"
 	}
 	if name, ok := mappingOf(p); ok {
 		return name
