@@ -1,4 +1,4 @@
-// Cheap measures what C memory costs in Go.
+// Cheap shows which C memory a Go program holds, what C costs it, and what that would cost otherwise.
 //
 //	cheap bench [flags]
 //

@@ -19,8 +19,8 @@ const (
 	exitInterrupted = 130 // a shell reports the same for a program that SIGINT ended
 )
 
-const usage = `Cheap measures what C memory costs in Go, compares allocators, and shows the
-memory of a program that runs.
+const usage = `Cheap shows which C memory a Go program holds, what C costs it, and what that
+would cost otherwise.
 
 Usage:
 

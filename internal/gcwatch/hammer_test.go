@@ -39,7 +39,7 @@ type fate struct {
 const (
 	waits   = iota
 	kept    // must not be called
-	stopped // likewise, unless it was called before
+	stopped // must not be called, unless it was called before
 	called
 )
 

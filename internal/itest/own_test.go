@@ -44,7 +44,7 @@ type owned struct {
 
 	open      bool
 	forgotten bool // it may be released, once its children are
-	stock     bool // likewise; it was made ahead
+	stock     bool // it was made ahead, and may be released
 	disowned  bool
 	released  bool
 	pending   int // children that are not released

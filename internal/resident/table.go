@@ -14,22 +14,22 @@ const (
 	GoInUse      Kind = iota // objects, garbage included
 	GoIdle                   // free in the Go heap
 	GoStacks                 // of goroutines
-	GoRuntime                //
+	GoRuntime                // what the runtime keeps of everything
 	CheapInUse               // blocks of heaps
 	CheapIdle                // what heaps have beside them
-	CheapRecords             //
+	CheapRecords             // what is kept of blocks and owners
 	CInUse                   // blocks of malloc in use
 	MallocFree               // what malloc has beside them
 	MallocAll                // both, where they are not told apart
 	Unseparated              // all that is C's, where mappings were not read either
-	ThreadStacks             //
+	ThreadStacks             // on which C code runs
 	Program                  // its code and variables
 	Library                  // code and variables of libraries
 	File                     // other files that are mapped
 	SharedMemory             // tmpfs, memfd, shared anonymous memory
 	Sandbox                  // anonymous memory in a large reservation, as those of wasm have it
 	Mapped                   // large anonymous mappings, of which nobody has said what they are
-	Rest                     //
+	Rest                     // small mappings of which nobody has said what they are
 	kinds
 )
 
