@@ -104,7 +104,7 @@ func allocMapping(size, align uintptr, warm bool) (base, space uintptr, fresh bo
 	defer mappings.mu.Unlock()
 	s := Find(base)
 	s.Base, s.Prev, s.Next = base, 0, mappings.first
-	s.Pieces = uint32(n)
+	s.Pieces, s.PieceSize = uint32(n), chunkSize
 	if mappings.first != 0 {
 		At(mappings.first).Prev = s.Addr()
 	}
@@ -170,20 +170,24 @@ func MoveMapping(from, to, size uintptr) bool {
 		return false
 	}
 	size = osmem.RoundPage(size)
-	pieces := Find(from).Pieces // the system moves one mapping at a time
+	pieces, piece := Find(from).Pieces, Find(from).PieceSize // the system moves one mapping at a time
 	for at := uintptr(0); at < size; {
 		n := size - at
-		if at < uintptr(pieces)*chunkSize {
-			n = min(n, chunkSize)
+		if at < uintptr(pieces)*uintptr(piece) {
+			n = min(n, uintptr(piece))
 		}
-		if osmem.Remap(from+at, to+at, n) != nil {
+		if err := osmem.Remap(from+at, to+at, n); err != nil {
 			copy(bytesAt(from, at), bytesAt(to, at)) // what was moved already; it is still usable at from
+			if err == osmem.ErrLost {
+				Find(to).Lost = at + n
+				release(to, to+at)
+			}
 			return false
 		}
 		at += n
 	}
 	addPieces(int(pieces))
-	Find(to).Pieces = pieces
+	Find(to).Pieces, Find(to).PieceSize = pieces, piece
 	return true
 }
 
@@ -204,7 +208,7 @@ func MoveUnits(from, to, size uintptr) bool {
 	// No lock: the units are the caller's.
 	err := osmem.Remap(from, to, size)
 	if err == nil {
-		Find(to).Pieces = 1
+		Find(to).Pieces, Find(to).PieceSize = 1, uint32(size)
 		return true
 	}
 	addPieces(-1)
@@ -227,7 +231,7 @@ func bytesAt(addr, size uintptr) []byte {
 func FreeWarmMapping(base, size, space uintptr) {
 	mustBeMapping("span.FreeWarmMapping", base, size, space)
 	if Moves() {
-		stow(base, size)
+		stow(base, size, uintptr(Find(base).Pieces)*uintptr(Find(base).PieceSize))
 	}
 	FreeMapping(base, space)
 }

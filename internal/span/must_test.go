@@ -99,7 +99,7 @@ func TestPreconditions(t *testing.T) {
 			row{"LeaveChunk", "size", func() { LeaveChunk(unit, UnitSize+off, meta) }},
 			row{"LeaveChunk", "meta", func() { LeaveChunk(unit, UnitSize, meta+off) }},
 			row{"FreeMeta", "addr", func() { FreeMeta(meta+off, EntrySize) }},
-			row{"stow", "base", func() { stow(own+off, size) }},
+			row{"stow", "base", func() { stow(own+off, size, 0) }},
 			row{"stowAt", "from", func() { r.stowAt(0, own+off) }},
 		)
 	}

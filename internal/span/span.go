@@ -112,9 +112,9 @@ type Span struct {
 	// Region is the number of the region, in the record of its first unit.
 	Region uint32
 
-	// Pieces is how many chunks at the start of a mapping were moved there, see fetch, or 1 if
-	// MoveUnits has moved its start.
-	Pieces uint32
+	// Pieces is how many pieces at the start of a mapping were moved there, and PieceSize how many bytes
+	// each of them has: chunks, see fetch, or all that MoveUnits has moved.
+	Pieces, PieceSize uint32
 
 	// Sampled says that package sample knows of the large block.
 	Sampled bool
@@ -123,7 +123,7 @@ type Span struct {
 	// as they were filled, or that those of the large block are to go back by FreeFilled.
 	Filled bool
 
-	_ [64 - (5*ptrSize + 18)]byte
+	_ [64 - (5*ptrSize + 22)]byte
 }
 
 const (

@@ -48,10 +48,11 @@ func (s *unitSet) chunk(i int) uint64 { return s[i/64] >> (i % 64) & chunkMask }
 
 // stow moves chunks of the mapping at base, of which size bytes are usable, to units that
 // are neither in use nor warm. These are warm then. It looks at as many chunks as it may move. Those that
-// have little memory stay, and go with the mapping.
+// have little memory stay, and go with the mapping. So does a chunk that the pieces at the start of the
+// mapping, of moved bytes in all, end within: for the system that is two mappings.
 //
 //go:norace
-func stow(base, size uintptr) {
+func stow(base, size, moved uintptr) {
 	osmem.Must(base%RegionSize == 0, "span.stow", "base", base) // so that chunks are aligned
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
@@ -60,7 +61,7 @@ func stow(base, size uintptr) {
 	}
 	most := min(int(size/chunkSize), (mostWarm()-pages.warm)/chunkUnits, movedMost)
 	end := base + min(size/chunkSize, movedMost)*chunkSize
-	from := worthMoving(base, end)
+	from := worthMoving(base, end, base+moved)
 	n := 0
 	for j := pages.first; n < most && from < end; j++ {
 		if j == len(pages.regions) {
@@ -80,18 +81,18 @@ func stow(base, size uintptr) {
 				return
 			}
 			n++
-			from = worthMoving(from+chunkSize, end)
+			from = worthMoving(from+chunkSize, end, base+moved)
 		}
 	}
 }
 
 // worthMoving returns the first chunk from from on, and before end, of which movedLeast bytes have
-// memory. It returns end if there is none.
+// memory, and that cut is not within. It returns end if there is none.
 //
 //go:norace
-func worthMoving(from, end uintptr) uintptr {
+func worthMoving(from, end, cut uintptr) uintptr {
 	for ; from < end; from += chunkSize {
-		if uintptr(osmem.Resident(from, chunkSize))*osmem.PageSize >= movedLeast {
+		if cut-from-1 >= chunkSize-1 && uintptr(osmem.Resident(from, chunkSize))*osmem.PageSize >= movedLeast {
 			return from
 		}
 	}

@@ -5,6 +5,7 @@ package span
 import (
 	"errors"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -235,18 +236,33 @@ func TestMovePieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := 0
+	left, refused := 0, errors.New("refused")
 	f := func(op osmem.Op, _ uintptr) error {
 		if op != osmem.OpRemap {
 			return nil
 		}
 		if left--; left < 0 {
-			return errors.New("refused")
+			return refused
 		}
 		return nil
 	}
 	osmem.Fault.Store(&f)
 	defer osmem.Fault.Store(nil)
+	lost, lostSpace, err := AllocMapping(2*size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, refused = 2, osmem.ErrLost
+	if MoveMapping(base, lost, size) || Find(lost).Lost != 3*chunkSize {
+		t.Errorf("%d bytes are lost", Find(lost).Lost)
+	}
+	check(t, base, size)
+	FreeMapping(lost, lostSpace)
+	if !faults(lost) || faults(lost+2*chunkSize) || !faults(lost+3*chunkSize) { // nothing was really lost: it is mapped
+		t.Error("what was moved is not released, or what was lost is")
+	}
+	osmem.Release(lost+2*chunkSize, chunkSize)
+	refused = errors.New("refused")
 	for n := 0; ; n++ {
 		left = n
 		if MoveMapping(base, to, size) {
@@ -333,6 +349,47 @@ func TestMoveUnits(t *testing.T) {
 			t.Errorf("%v: %d pieces, %d before", want, pages.pieces, pieces)
 		}
 		TrimAll()
+	}
+}
+
+// TestMoveStart moves units to a mapping, and that mapping to another one. For the system it is two mappings,
+// and a Linux before 6.17 moves one at a time. When the last is freed, its chunks are warm, except the one in
+// which the units have ended.
+func TestMoveStart(t *testing.T) {
+	if !moves(t) {
+		return
+	}
+	for units, cut := range map[int]uintptr{40: 1, 2 * chunkUnits: 0} {
+		pieces := pages.pieces
+		from, _, err1 := Alloc(units, 1, uintptr(units)*UnitSize)
+		to, space, err2 := AllocMapping(OwnMapping, 1)
+		far, farSpace, err3 := AllocMapping(2*OwnMapping, 1)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if !MoveUnits(from, to, uintptr(units)*UnitSize) {
+			t.Fatal("the system does not move units")
+		}
+		FreeEmpty(from, units)
+		write(to, OwnMapping)
+		var sizes []uintptr
+		note := func(_ osmem.Op, size uintptr) error { sizes = append(sizes, size); return nil }
+		osmem.Fault.Store(&note)
+		moved := MoveMapping(to, far, OwnMapping)
+		osmem.Fault.Store(nil)
+		if start := uintptr(units) * UnitSize; !moved || !slices.Equal(sizes, []uintptr{start, OwnMapping - start}) {
+			t.Fatalf("%d units: moved: %v, %v bytes at a time", units, moved, sizes)
+		}
+		FreeMapping(to, space)
+		check(t, far, OwnMapping)
+		FreeWarmMapping(far, OwnMapping, farSpace)
+		if want := OwnMapping - cut*chunkSize; Idle() != want {
+			t.Errorf("%d units: %d bytes are idle, want %d", units, Idle(), want)
+		}
+		TrimAll()
+		if n := pages.pieces - pieces - int(OwnMapping/chunkSize-cut); n > 0 {
+			t.Errorf("%d units: %d pieces more than the chunks", units, n)
+		}
 	}
 }
 
