@@ -127,7 +127,7 @@ type HeapOptions struct {
 	// limit first empties all caches of the heap; if that does not help, the
 	// request fails. 0 means no limit. A negative Limit panics.
 	//
-	// A heap with one small block holds about 70 KiB. With a smaller Limit NewHeap
+	// A heap with one small block holds about 72 KiB. With a smaller Limit NewHeap
 	// succeeds, and each Malloc fails.
 	Limit int64
 

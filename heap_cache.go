@@ -68,12 +68,14 @@ const cacheClassSize = 64 // a cache line
 // cacheLimit is the largest number of bytes that a cache may hold.
 const cacheLimit = 1 << 20
 
-// cacheBytes is the size of one cache, which counts as metadata.
-const cacheBytes = int64(unsafe.Sizeof(cache{}))
+// cacheBytes is what a cache holds from the system: AllocMeta rounds its size up to a power of two.
+const cacheBytes = 8 << 10
 
 var (
 	_ [128]byte            = [unsafe.Offsetof(cache{}.classes)]byte{}
 	_ [cacheClassSize]byte = [unsafe.Sizeof(cacheClass{})]byte{}
+	_ [cacheBytes - unsafe.Sizeof(cache{})]byte
+	_ [2*unsafe.Sizeof(cache{}) - cacheBytes - 1]byte
 	_ [cacheLimit - sizeclass.CacheLeast]byte
 )
 
@@ -347,7 +349,7 @@ var cachePool struct {
 	cold []uintptr // caches whose pages have no memory
 }
 
-// mostFree is how many unused caches keep their memory, 8 KiB each.
+// mostFree is how many unused caches keep their memory.
 const mostFree = 16
 
 // newCache returns the address of an empty cache for h. The caller holds Heap.seize.

@@ -3,14 +3,15 @@ package cheap
 import (
 	"sync/atomic"
 
+	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// spanCost is the number of bytes that a span of class c holds from the system,
+// spanCost is the number of bytes that a span of class c holds from the system, whole pages,
 // record included.
 func spanCost(c uint8) int64 {
-	return int64(sizeclass.Classes[c].SpanBytes()) + recordBytes
+	return int64(osmem.RoundPage(sizeclass.Classes[c].SpanBytes())) + recordBytes
 }
 
 // recordBytes is the metadata of a unit.

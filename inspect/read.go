@@ -177,7 +177,7 @@ func (r *statReader) addHeaps(s *snapshot) {
 			f.cached += k.Cached * size
 			f.mallocBytes += k.Mallocs * size
 			f.spans += k.Spans
-			f.spanBytes += k.Spans * int64(sizeclass.Classes[c].SpanBytes())
+			f.spanBytes += k.Spans * int64(osmem.RoundPage(sizeclass.Classes[c].SpanBytes()))
 		}
 		s.allocated += h.Bytes
 		s.active += f.spanBytes
