@@ -148,7 +148,7 @@ type HeapOptions struct {
 	// bytes a read took 0.5 to 0.85 of the time. The price is memory: the heap takes it from the
 	// system 2 MiB at a time, which Limit does not count, and blocks of other heaps that lie
 	// between get huge pages, too. Where idle memory is given back, the huge page around it
-	// becomes small ones. It does something on Linux only, and there if
+	// becomes small ones, until all of its 2 MiB are given back. It does something on Linux only, and there if
 	// /sys/kernel/mm/transparent_hugepage/enabled says madvise or always.
 	HugePages bool
 

@@ -4,6 +4,7 @@ package cheap
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -103,6 +104,72 @@ func TestHugePagesEnd(t *testing.T) {
 			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
 		}
 		small.Free(p)
+	}
+}
+
+// TestHugePagesAgain has a heap with HugePages fill its memory, and give it back in pieces, which leaves tables of
+// small pages. Each time it is filled, it has huge pages. The system may refuse what drops the tables.
+func TestHugePagesAgain(t *testing.T) {
+	if !osmem.CanMove() {
+		return // the tables stay
+	}
+	const huge = 2 << 20
+	setDecay(t, -1)
+	h := newHeap(t, HeapOptions{HugePages: true})
+	var refuse error
+	dropped := 0
+	note := func(op osmem.Op, size uintptr) error {
+		if op != osmem.OpRemap || size != huge {
+			return nil
+		}
+		dropped++
+		return refuse
+	}
+	osmem.Fault.Store(&note)
+	defer osmem.Fault.Store(nil)
+	var whole []int // how many chunks had one byte written to, and were resident as a whole
+	for _, refuse = range []error{nil, nil, nil, errors.New("refused"), osmem.ErrLost, nil} {
+		h.Trim()
+		dropped = 0
+		reserved := osmem.ReadCounts().Reserved
+		whole = append(whole, 0)
+		chunks := map[uintptr]int{} // how many blocks are in each
+		var blocks [4 * huge / span.UnitSize]handed
+		for i := range blocks {
+			p := h.Malloc(span.UnitSize)
+			chunk := uintptr(p) &^ (huge - 1)
+			if chunks[chunk]++; chunks[chunk] == 1 {
+				*(*byte)(p) = 1
+				if resident(t, chunk, huge) == huge {
+					whole[len(whole)-1]++
+				}
+			}
+			shadow.Fill(p, span.UnitSize, uint64(i))
+			blocks[i] = handed{p, span.UnitSize, uint64(i)}
+		}
+		full := 0 // chunks in which no other heap can have a unit
+		for _, n := range chunks {
+			full += n / (huge / span.UnitSize)
+		}
+		if len(whole) > 1 && (dropped < full || dropped > len(chunks)) {
+			t.Errorf("the tables of %d chunks are dropped, of %d, and %d have no other units", dropped, len(chunks), full)
+		}
+		want := 0 // what is lost may belong to another mapping by now
+		if refuse == osmem.ErrLost {
+			want = dropped
+		}
+		if n := int(osmem.ReadCounts().Reserved-reserved) / huge; len(whole) > 1 && n != want {
+			t.Errorf("%v: %d chunks of addresses are not released, want %d", refuse, n, want)
+		}
+		for start := range 2 {
+			for i := start; i < len(blocks); i += 2 {
+				blocks[i].unwrap(t, h)
+			}
+			h.Trim()
+		}
+	}
+	if whole[0] > 0 && whole[1]+whole[2]+whole[5] == 0 {
+		t.Errorf("%d chunks had a huge page at first, and none later", whole[0])
 	}
 }
 

@@ -130,7 +130,7 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	case space != 0:
 		osmem.HugePages(p, space)
 	default:
-		span.Huge(p, unitsOf(size))
+		span.Huge(p, 0, unitsOf(size))
 	}
 	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
@@ -304,7 +304,7 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 		return false
 	}
 	if h.huge && s.Space == 0 && to > from {
-		span.Huge(p, to)
+		span.Huge(p, from, to)
 	}
 	h.setBodies(p, from, to)
 	h.resized(s, newSize)
@@ -336,7 +336,7 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	h.setBodies(p, 1, to)
 	h.becomeLarge(s, newSize, 0)
 	if h.huge {
-		span.Huge(p, to)
+		span.Huge(p, 1, to)
 	}
 	return true
 }

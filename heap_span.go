@@ -39,7 +39,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 		return noMemory(err)
 	}
 	if h.huge {
-		span.Huge(base, 1)
+		span.Huge(base, 0, 1)
 	}
 	if cl.tag&span.KindSampled != 0 && !fresh {
 		h.sampled.Load().warm.Add(1)

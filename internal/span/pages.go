@@ -29,6 +29,7 @@ type region struct {
 	filled unitSet
 
 	huge   uint32 // the chunks for which Huge has asked for huge pages
+	tabled uint32 // the chunks that may have a table of small pages, where the system uses no huge one
 	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
 
 	free  int // units not in used
@@ -325,7 +326,7 @@ func FreeEmpty(base uintptr, units int) {
 	r := find(base)
 	first := int((base - r.base) / UnitSize)
 	r.giveBack(first, units)
-	r.noHuge(first, first+units)
+	r.emptied(first, first+units)
 }
 
 // giveBack makes units that were handed out, from i on, free.
@@ -428,10 +429,11 @@ func Abandon(base, size uintptr) {
 }
 
 // Huge asks for huge pages for the chunks of 2 MiB that the units at base lie in, which Alloc,
-// AllocCarved or Extend returned. A huge page is used if all of a chunk is committed.
+// AllocCarved or Extend returned. A huge page is used if all of a chunk is committed. The units from number
+// from on were just handed out, and have no contents but zeroes or those of an earlier holder.
 //
 //go:norace
-func Huge(base uintptr, units int) {
+func Huge(base uintptr, from, units int) {
 	if !osmem.HasHugePages {
 		return
 	}
@@ -443,9 +445,33 @@ func Huge(base uintptr, units int) {
 	for i := first / chunkUnits; i <= (first+units-1)/chunkUnits; i++ {
 		bit := uint32(1) << i
 		if r.huge&bit == 0 && r.commit(i*chunkUnits, chunkUnits, chunkSize) == nil {
+			// Of the units in use, none may be older: mincore, which dropTable calls, does not see what is
+			// swapped out.
+			if r.tabled&bit != 0 && r.used.next(i*chunkUnits, true) >= first+from && r.used.next(first+units, true) >= (i+1)*chunkUnits {
+				r.dropTable(i)
+			}
 			r.huge |= bit
 			osmem.HugePages(r.base+uintptr(i)*chunkSize, chunkSize)
 		}
+	}
+}
+
+// dropTable drops the table of small pages of chunk i, in which nothing has contents that are needed. It moves
+// the pages, and the table with them, and releases where they are then. If the system refuses, the table stays.
+//
+//go:norace
+func (r *region) dropTable(i int) {
+	at := r.base + uintptr(i)*chunkSize
+	// What has memory now is warm, or locked by the program, which a move would undo.
+	if !osmem.CanMove() || osmem.Resident(at, chunkSize) != 0 {
+		return
+	}
+	to, err := osmem.Reserve(chunkSize, chunkSize)
+	if err != nil {
+		return
+	}
+	if osmem.Remap(at, to, chunkSize) != osmem.ErrLost {
+		osmem.Release(to, chunkSize)
 	}
 }
 
@@ -483,19 +509,25 @@ func (r *region) drop(start, end int) {
 		r.chill(u)
 	}
 	osmem.Decommit(r.base+uintptr(start)*UnitSize, uintptr(end-start)*UnitSize)
-	r.noHuge(start, end)
+	r.emptied(start, end)
 }
 
-// noHuge takes back what Huge has asked for, for the chunks of the units in [start, end) of which no unit
-// is in use or warm. Else a block of another heap would take 2 MiB there.
+// emptied notes which chunks of the units in [start, end), whose memory was given back, have no unit any more
+// that is in use or warm. It takes back what Huge has asked for, and what is left of the huge page. Else
+// a block of another heap would take 2 MiB there.
 //
 //go:norace
-func (r *region) noHuge(start, end int) {
-	for i := start / chunkUnits; r.huge != 0 && i <= (end-1)/chunkUnits; i++ {
+func (r *region) emptied(start, end int) {
+	for i := start / chunkUnits; i <= (end-1)/chunkUnits; i++ {
+		if r.used.chunk(i*chunkUnits)|r.warm.chunk(i*chunkUnits) != 0 {
+			continue
+		}
 		bit := uint32(1) << i
-		if r.huge&bit != 0 && r.used.chunk(i*chunkUnits)|r.warm.chunk(i*chunkUnits) == 0 {
+		r.tabled |= bit
+		if r.huge&bit != 0 {
 			r.huge &^= bit
 			osmem.SmallPages(r.base+uintptr(i)*chunkSize, chunkSize)
+			osmem.Decommit(r.base+uintptr(i)*chunkSize, chunkSize)
 		}
 	}
 }

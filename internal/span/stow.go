@@ -166,7 +166,7 @@ func fetch(base, size uintptr) (n int, ok bool) {
 			for u := i; u < i+chunkUnits; u++ {
 				r.chill(u)
 			}
-			r.noHuge(i, i+chunkUnits)
+			r.emptied(i, i+chunkUnits)
 			n++
 		}
 	}

@@ -393,6 +393,59 @@ func TestMoveStart(t *testing.T) {
 	}
 }
 
+// TestHugeTables asks for huge pages where small ones were, with one unit in use and with others.
+func TestHugeTables(t *testing.T) {
+	if !moves(t) {
+		return
+	}
+	for _, row := range []struct {
+		name            string
+		used            int // units of the chunk from its start on
+		at, from, units int // of the call
+		touch           bool
+		dropped         int
+	}{
+		{"new units", 3, 0, 0, 3, false, 1},
+		{"the second is new", 2, 0, 1, 2, false, 0},
+		{"one before", 2, 1, 0, 1, false, 0},
+		{"one behind", 2, 0, 0, 1, false, 0},
+		{"with memory", 1, 0, 0, 1, true, 0},
+	} {
+		base, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(base, chunkSize)
+		Free(base, chunkUnits)
+		TrimAll()
+		if again, fresh, err := Alloc(chunkUnits, chunkUnits, chunkSize); again != base || !fresh || err != nil {
+			t.Fatalf("%#x, fresh: %v, %v; it was at %#x", again, fresh, err, base)
+		}
+		FreeEmpty(base+uintptr(row.used)*UnitSize, chunkUnits-row.used)
+		if row.touch {
+			write(base, UnitSize)
+		}
+		dropped := 0
+		note := func(op osmem.Op, size uintptr) error {
+			if op == osmem.OpRemap {
+				dropped++
+			}
+			return nil
+		}
+		osmem.Fault.Store(&note)
+		Huge(base+uintptr(row.at)*UnitSize, row.from, row.units)
+		osmem.Fault.Store(nil)
+		if dropped != row.dropped {
+			t.Errorf("%s: dropped %d times", row.name, dropped)
+		}
+		if row.touch {
+			check(t, base, UnitSize)
+		}
+		Free(base, row.used)
+		TrimAll()
+	}
+}
+
 // findLost returns a function that frees the units that are in use and were not before.
 func findLost() func() {
 	before := map[*region]unitSet{}
