@@ -122,7 +122,7 @@ type HeapOptions struct {
 	Name string
 
 	// Limit is the largest number of bytes that the heap may hold from the
-	// operating system: spans, large blocks and metadata. The heap checks it
+	// operating system, see [Stats]: spans, large blocks and metadata. The heap checks it
 	// when it takes a span or a large block. A request that would exceed the
 	// limit first empties all caches of the heap; if that does not help, the
 	// request fails. 0 means no limit. A negative Limit panics.

@@ -78,6 +78,7 @@ func readHeaps(all *census.Heaps) {
 		}
 	})
 	all.Units, all.Idle, all.Regions = int64(units.Used), int64(units.Warm), int64(units.Regions)
+	all.Tails = int64(units.Tails)
 }
 
 // read reads the counts of h, and returns false if h is destroyed.

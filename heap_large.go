@@ -272,8 +272,8 @@ func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
 	clearBodies(p, to, from)
 	if s.Space != 0 {
 		span.ShrinkMapping(p, size, newSize)
-	} else if to < from {
-		span.Free(p+uintptr(to)*span.UnitSize, from-to)
+	} else {
+		span.Shrink(p, from, newSize)
 	}
 	h.resized(s, newSize)
 	h.account.Uncharge(largeCost(size) - largeCost(newSize))

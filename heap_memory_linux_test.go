@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -157,6 +159,162 @@ func TestDecayResident(t *testing.T) {
 	b := wrap(h, size, 1)
 	b.unwrap(t, h)
 	testwait.Until(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), size) == 0 })
+}
+
+// TestHeldResident uses heaps that take each other's units at random, and compares what they hold with what is
+// resident of their spans. What they do not hold is idle, and goes by Trim and by the decay. It has a process of its
+// own, in which no heap of another test has had huge pages.
+func TestHeldResident(t *testing.T) {
+	if out, passed := testchild.Test(t, heldResident); !passed {
+		t.Error(out)
+	}
+}
+
+func heldResident(t *testing.T) {
+	if mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err == nil && bytes.Contains(mode, []byte("[always]")) {
+		return // the system has memory resident that nobody has touched
+	}
+	for _, row := range []struct {
+		name  string
+		decay time.Duration
+		heaps []HeapOptions
+	}{
+		{"plain", -1, []HeapOptions{{}, {}, {}}},
+		{"decay 0", 0, []HeapOptions{{}, {}, {}}},
+		{"limit", -1, []HeapOptions{{}, {Limit: 8 << 20}, {Limit: 300_000}}},
+		{"checked", -1, []HeapOptions{{}, {Check: CheckBlocks, Quarantine: 1 << 20}, {Check: CheckBlocks, Limit: 8 << 20}}},
+		{"huge", -1, []HeapOptions{{}, {HugePages: true}, {HugePages: true}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			setDecay(t, row.decay)
+			Trim()
+			var heaps []*Heap
+			for _, o := range row.heaps {
+				heaps = append(heaps, newHeap(t, o))
+			}
+			useUnits(t, heaps, row.decay == 0, row.name == "huge")
+		})
+	}
+}
+
+// useUnits is heldResident for some heaps. With atOnce nothing may be idle behind spans. With huge it compares
+// only when all is free.
+func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
+	r := rand.New(rand.NewPCG(1, 3))
+	live := make([][]handed, len(heaps))
+	chunks := map[uintptr]bool{} // of 2 MiB, in which a span was
+	look := func(after string, most int64) {
+		t.Helper()
+		over := int64(0)
+		for _, h := range heaps {
+			cost := int64(0)
+			span.Each(h.id, &h.regions, func(s *span.Span) {
+				part, size := int64(s.Size), max(s.Space, uintptr(unitsOf(s.Size))*span.UnitSize)
+				if kind := s.LoadTag() & span.KindMask; kind != span.KindLarge {
+					part, size = spanCost(uint8(kind&^span.KindSampled))-recordBytes, span.UnitSize
+				}
+				for at := s.Base; at < s.Base+size && s.Space == 0; at += span.UnitSize {
+					chunks[at&^(2<<20-1)] = true
+				}
+				cost += part + int64(unitsOf(uintptr(part)))*recordBytes
+				in, err := mincore(s.Base, size)
+				if err != nil && s.Space == 0 { // an emulator refuses it for reserved addresses
+					t.Skip("mincore:", err)
+				}
+				over += max(0, int64(in)-part)
+			})
+			if held := h.Stats().Held; held < cost {
+				t.Errorf("%s: a heap holds %d bytes, its spans %d", after, held, cost)
+			}
+		}
+		if over > most && !huge {
+			t.Fatalf("%s: %d bytes are resident that no heap holds, and of these %d are idle", after, over, most)
+		}
+	}
+	idleBehind := func() int64 { return int64(span.Walk(func(*span.Span, uintptr) {}).Tails) }
+	for range 1500 {
+		i := r.IntN(len(heaps))
+		h := heaps[i]
+		size := 1 + r.IntN(1<<(4+r.IntN(17)))
+		if r.IntN(200) == 0 {
+			size += span.OwnMapping
+		}
+		n, after := len(live[i]), ""
+		switch op := r.IntN(100); {
+		case op < 30 && n > 0:
+			after = "Free"
+			j := r.IntN(n)
+			live[i][j].unwrap(t, h)
+			live[i] = slices.Delete(live[i], j, j+1)
+		case op < 50 && n > 0:
+			b := &live[i][r.IntN(n)]
+			after = fmt.Sprintf("Realloc from %d to %d", b.size, size)
+			if p := h.Realloc(b.p, size); p != nil {
+				if err := shadow.Check(p, min(size, b.size, 4<<10), b.seed); err != nil {
+					t.Fatal(err)
+				}
+				*b = touchAll(p, size, r.Uint64())
+			}
+		case op < 52:
+			after = "all of a heap is free"
+			for _, b := range live[i] {
+				b.unwrap(t, h)
+			}
+			live[i] = nil
+		case op < 54:
+			after = "Trim"
+			h.Trim()
+			if tails := idleBehind(); tails != 0 {
+				t.Errorf("%d bytes are idle behind spans after Trim", tails)
+			}
+		case op < 56:
+			after = "the decay"
+			span.Age()
+			span.Age()
+			if idle := span.Idle(); idle != 0 {
+				t.Errorf("%d bytes are idle after the decay", idle)
+			}
+		case op < 57:
+			after = "small blocks that are aligned"
+			for range 100 {
+				if p := h.AlignedMalloc(16, span.UnitSize); p != nil {
+					live[i] = append(live[i], touchAll(p, 16, r.Uint64()))
+				}
+			}
+		default:
+			align := 16 << r.IntN(14)
+			after = fmt.Sprintf("Malloc of %d bytes at %d", size, align)
+			if p := h.AlignedMalloc(size, align); p != nil {
+				live[i] = append(live[i], touchAll(p, size, r.Uint64()))
+			}
+		}
+		if tails := idleBehind(); tails != 0 && atOnce {
+			t.Fatalf("%s: %d bytes are idle behind spans, although the decay is 0", after, tails)
+		}
+		look(after, idleBehind())
+	}
+	for i, h := range heaps {
+		for _, b := range live[i] {
+			b.unwrap(t, h)
+		}
+		mustHoldNothing(t, h)
+	}
+	for chunk := range chunks {
+		for unit := chunk; unit < chunk+2<<20; unit += span.UnitSize {
+			if n := resident(t, unit, span.UnitSize); n != 0 && span.Find(unit).LoadTag() == 0 {
+				t.Errorf("%d bytes of a unit that is free are resident", n)
+			}
+		}
+	}
+}
+
+// touchAll writes to each page of the block at p, and fills it.
+func touchAll(p unsafe.Pointer, size int, seed uint64) handed {
+	for at := 0; at < size; at += int(osmem.PageSize) {
+		*(*byte)(unsafe.Add(p, at)) = 1
+	}
+	shadow.Fill(p, size, seed)
+	return handed{p, size, seed}
 }
 
 // TestLargeIsZero frees a block with a mapping that was written to, whose pages are kept. A

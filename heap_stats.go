@@ -19,7 +19,13 @@ type Stats struct {
 	Mallocs int64 // blocks handed out since the heap was made
 	Frees   int64 // blocks freed since the heap was made
 
-	Held   int64 // bytes held from the operating system, metadata included
+	// Held is how many bytes the heap holds from the operating system, metadata included. Behind
+	// the end of a span, or of a large block, less than 64 KiB more may be resident, which an
+	// earlier block has left. That is idle memory: Trim and the decay release it ([SetDecay]).
+	// While all heaps together have more than 4 MiB of it, and more than a third of the bytes of
+	// their spans, a heap that takes or shrinks a span releases it at once. HeapOptions.HugePages
+	// says what else is resident then.
+	Held   int64
 	Limit  int64 // HeapOptions.Limit
 	Cached int64 // bytes of free blocks in caches, including those of Locals
 

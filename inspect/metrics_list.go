@@ -103,7 +103,7 @@ var tableSpecs = []tableSpec{
 				func(r *row) float64 { return float64(r.all.mapped()) }),
 			gauge("cheap_metadata_bytes", "bytes", "metadata", "Bytes that are mapped for records and caches.",
 				func(r *row) float64 { return float64(r.all.metadata()) }),
-			gauge("cheap_idle_bytes", "bytes", "idle", "Bytes of units that hold nothing and may have memory. The decay gives them back.",
+			gauge("cheap_idle_bytes", "bytes", "idle", "Bytes that hold nothing and may have memory: units, and what lies behind a span in its last unit. The decay gives them back.",
 				func(r *row) float64 { return float64(r.all.idleBytes()) }),
 			gauge("cheap_owners_bytes", "bytes", "owners", "Bytes outside the Go heap that package own keeps of owners, without their resources.",
 				func(r *row) float64 { return float64(r.all.store) }),
@@ -327,7 +327,7 @@ func counter(name, unit, head, help string, get func(*row) float64) column {
 	return column{Metric{Name: name, Unit: unit, Help: help, Kind: Counter}, head, get}
 }
 
-func (s *snapshot) idleBytes() int64 { return s.totals.Idle * span.UnitSize }
+func (s *snapshot) idleBytes() int64 { return s.totals.Idle*span.UnitSize + s.totals.Tails }
 
 func (s *snapshot) metadata() int64 { return s.system.Mapped }
 

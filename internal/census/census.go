@@ -56,6 +56,7 @@ type Heaps struct {
 
 	Units   int64 // units handed out, to heaps and to others
 	Idle    int64 // units that hold nothing and may have memory
+	Tails   int64 // bytes behind spans that may have memory
 	Regions int64 // how many there are
 
 	Large         int64 // bytes of the spans of large blocks

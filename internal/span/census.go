@@ -8,11 +8,12 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 )
 
-// A Census is the number of units in each state.
+// A Census is the number of units in each state, and the idle bytes in those that are handed out.
 type Census struct {
 	Regions int // their address space is reserved
 	Used    int // units handed out, to heaps and to others
 	Warm    int // units that hold nothing, and may have memory
+	Tails   int // bytes of tails; see region
 }
 
 // seen is what the last Walk knew of where spans are.
@@ -49,6 +50,7 @@ func Walk(f func(s *Span, tag uintptr)) Census {
 		Regions: seen.regions,
 		Used:    peek(&pages.used),
 		Warm:    peek(&pages.warm),
+		Tails:   peek(&pages.tails) * partSize,
 	}
 }
 

@@ -126,7 +126,7 @@ func SetHolder(h Holder) {
 //
 //go:norace
 func Decay() {
-	if decay.armed.Load() || spare.Load() == 0 && (watched.Load() == 0 || unspared.Load()) && Warm() == 0 {
+	if decay.armed.Load() || spare.Load() == 0 && (watched.Load() == 0 || unspared.Load()) && Idle() == 0 {
 		return
 	}
 	decay.mu.Lock()

@@ -22,6 +22,13 @@ type region struct {
 	warm unitSet // not handed out, but may have memory and contents
 	cool unitSet // the part of warm that was warm at the last Age already
 
+	// Of a unit that is handed out or warm, the first reach parts may have memory. If it is the last unit of
+	// a span, the last tail of these parts lie behind the end of the span, and have what an earlier holder of
+	// the unit has left. Tails are idle memory, as warm units are. lasting has the units whose tail was there
+	// at the last Age already.
+	reach, tail [regionUnits]uint8
+	lasting     unitSet
+
 	// spotty is the part of warm that was not carved; see AllocCarved.
 	spotty unitSet
 
@@ -97,6 +104,20 @@ const (
 	warmShare = 4
 )
 
+// tailFloor and tailShare bound the bytes of all tails: tailFloor, or 1/tailShare of the bytes of spans if
+// that is more. A tail beyond that is given back at once, which costs a call of the system, and fresh pages
+// when the unit is used again.
+const (
+	tailFloor = 4 << 20
+	tailShare = 3
+)
+
+// The memory of a unit is counted in parts. No system has smaller pages.
+const (
+	partSize  = 4 << 10
+	unitParts = UnitSize / partSize
+)
+
 // pages is the state of the package. All of it is under mu.
 var pages struct {
 	mu      sync.Mutex
@@ -105,6 +126,8 @@ var pages struct {
 	used    int // units handed out
 	most    int // the largest value that used ever had
 	warm    int // units in the warm sets
+	owned   int // parts of the units handed out, without tails
+	tails   int // parts in tails
 	pieces  int // chunks that may be mappings of their own for the system; see stow.go
 
 	unmoved bool // no chunk is moved any more, because the addresses of one were lost
@@ -216,8 +239,17 @@ func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled b
 			fresh = false
 			filled = filled && r.filled.has(u)
 			r.chill(u)
+		} else {
+			r.reach[u] = 0
 		}
 	}
+	last := i + units - 1
+	whole := r.reach[i:last]
+	for u := range whole {
+		whole[u] = unitParts
+	}
+	pages.owned += (units - 1) * unitParts
+	r.own(last, size-min(size, uintptr(units-1)*UnitSize))
 	r.free -= units
 	pages.used += units
 	pages.most = max(pages.most, pages.used)
@@ -225,6 +257,53 @@ func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled b
 		pages.first++
 	}
 	return r.base + uintptr(i)*UnitSize, fresh, filled, nil
+}
+
+// own makes the first size bytes of unit u, which disown was called for, its holder's. What is behind them and
+// may have memory is a tail from now on, or is given back. In a chunk with huge pages there are no tails,
+// because to give one back would break a huge page.
+//
+//go:norace
+func (r *region) own(u int, size uintptr) {
+	n := int(osmem.RoundPage(size) / partSize)
+	if r.huge>>(u/chunkUnits)&1 != 0 {
+		n = unitParts
+	}
+	pages.owned += n
+	if had := int(r.reach[u]); had > n {
+		r.tail[u] = uint8(had - n)
+		pages.tails += had - n
+		r.lasting.remove(u)
+		if pages.tails > max(tailFloor/partSize, pages.owned/tailShare) || unspared.Load() {
+			r.dropTail(u)
+		}
+		return
+	}
+	r.reach[u] = uint8(n)
+}
+
+// disown takes back what own has counted.
+//
+//go:norace
+func (r *region) disown(u int) {
+	tail := r.tail[u]
+	pages.owned -= int(r.reach[u] - tail)
+	if tail > 0 {
+		pages.tails -= int(tail)
+		r.tail[u] = 0
+	}
+}
+
+// dropTail releases the memory of the tail of unit u.
+//
+//go:norace
+func (r *region) dropTail(u int) {
+	if n := uintptr(r.tail[u]); n > 0 {
+		r.reach[u] -= r.tail[u]
+		pages.tails -= int(n)
+		r.tail[u] = 0
+		osmem.Decommit(r.base+uintptr(u)*UnitSize+uintptr(r.reach[u])*partSize, n*partSize)
+	}
 }
 
 // commit makes the first size bytes of some units usable.
@@ -278,7 +357,7 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	if i+more > regionUnits || r.used.next(i, true) < i+more {
 		return false
 	}
-	if Commit(base, uintptr(units)*UnitSize) != nil { // all of the last of them, where a part is usable
+	if r.extend(base, uintptr(units)*UnitSize) != nil { // all of the last of them, where a part is usable
 		return false
 	}
 	_, _, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
@@ -291,10 +370,43 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 //go:norace
 func Commit(base, size uintptr) error {
 	osmem.Must(base%UnitSize == 0, "span.Commit", "base", base)
-	if !osmem.DecommitRevokes {
-		return nil // whole units are usable
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	return find(base).extend(base, size)
+}
+
+// extend is Commit under the lock.
+//
+//go:norace
+func (r *region) extend(base, size uintptr) error {
+	if osmem.DecommitRevokes { // elsewhere whole units are usable
+		if err := osmem.Commit(base, osmem.RoundPage(size)); err != nil {
+			return err
+		}
 	}
-	return osmem.Commit(base, osmem.RoundPage(size))
+	last := (size - 1) / UnitSize
+	u := int((base-r.base)/UnitSize + last)
+	r.disown(u)
+	r.own(u, size-last*UnitSize)
+	return nil
+}
+
+// Shrink leaves the first size bytes of the units at base to their holder. It frees the units behind, as
+// Free does.
+func Shrink(base uintptr, units int, size uintptr) {
+	const op = "span.Shrink"
+	mustBeUnits(op, base, units)
+	osmem.Must(0 < size && size <= uintptr(units)*UnitSize, op, "size", size)
+	last := int((size - 1) / UnitSize)
+	if last+1 < units {
+		Free(base+uintptr(last+1)*UnitSize, units-last-1)
+	}
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	r := find(base)
+	u := int((base-r.base)/UnitSize) + last
+	r.disown(u)
+	r.own(u, size-uintptr(last)*UnitSize)
 }
 
 // FreeCarved frees a unit that AllocCarved returned. The caller calls Decay some time
@@ -336,6 +448,8 @@ func (r *region) giveBack(i, units int) {
 	for u := i; u < i+units; u++ {
 		r.used.remove(u)
 	}
+	pages.owned -= (units - 1) * unitParts
+	r.disown(i + units - 1)
 	r.free += units
 	pages.used -= units
 	pages.first = min(pages.first, r.index)
@@ -413,19 +527,25 @@ func Hollow(addr, size uintptr) bool {
 	return true
 }
 
-// Abandon releases the memory of the first size bytes of the unit at base, which is
-// never handed out again. From then on they read as zero. Where pages without memory
-// would fault, they keep it.
+// Abandon releases the memory of the unit at base, which is never handed out again. From then on its first
+// size bytes, which were usable, read as zero. Where pages without memory would fault, they keep it.
 //
 //go:norace
 func Abandon(base, size uintptr) {
 	mustBeUnits("span.Abandon", base, 1)
 	osmem.Must(size <= UnitSize, "span.Abandon", "size", size)
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	r := find(base)
+	u := int((base - r.base) / UnitSize)
 	if osmem.DecommitRevokes {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(base)), size))
+		r.dropTail(u)
 		return
 	}
-	osmem.Decommit(base, osmem.RoundPage(size))
+	r.disown(u)
+	r.own(u, UnitSize)
+	osmem.Decommit(base, UnitSize)
 }
 
 // Huge asks for huge pages for the chunks of 2 MiB that the units at base lie in, which Alloc,
@@ -454,6 +574,8 @@ func Huge(base uintptr, from, units int) {
 			osmem.HugePages(r.base+uintptr(i)*chunkSize, chunkSize)
 		}
 	}
+	r.disown(first + units - 1)
+	r.own(first+units-1, UnitSize)
 }
 
 // dropTable drops the table of small pages of chunk i, in which nothing has contents that are needed. It moves
@@ -532,39 +654,59 @@ func (r *region) emptied(start, end int) {
 	}
 }
 
-// Age releases the memory of the units that have been warm since the last Age. It
-// returns how many units are still warm.
+// Age releases the memory of the units that have been warm since the last Age, and of the tails that have
+// been there since. It returns how many bytes are idle still.
 //
 //go:norace
-func Age() (warm int) {
+func Age() (idle uintptr) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	for _, r := range pages.regions {
+		r.dropTails(&r.lasting)
+		r.lasting = r.used // own takes a unit out that gets another tail
 		r.dropAll(&r.cool)
 		r.cool = r.warm
 	}
-	return pages.warm
+	return idleBytes()
 }
 
-// TrimTo releases the memory of warm units, except keep bytes.
+// TrimTo releases idle memory, except keep bytes: tails, and then the memory of warm units.
 //
 //go:norace
 func TrimTo(keep uintptr) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
+	if idleBytes() <= keep {
+		return
+	}
+	for _, r := range pages.regions {
+		r.dropTails(&r.used)
+	}
 	if most := int(keep / UnitSize); pages.warm > most {
 		dropWarm(pages.warm - most)
 	}
 }
 
-// TrimAll releases the memory of all warm units.
+// TrimAll releases all idle memory.
 //
 //go:norace
 func TrimAll() {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
 	for _, r := range pages.regions {
+		r.dropTails(&r.used)
 		r.dropAll(&r.warm)
+	}
+}
+
+// dropTails releases the memory of the tails of the units in set.
+//
+//go:norace
+func (r *region) dropTails(set *unitSet) {
+	for u := range r.tail {
+		if set.has(u) {
+			r.dropTail(u)
+		}
 	}
 }
 
@@ -586,8 +728,19 @@ func Warm() int {
 	return pages.warm
 }
 
-// Idle returns how many bytes the warm units have.
-func Idle() uintptr { return uintptr(Warm()) * UnitSize }
+// Idle returns how many bytes the warm units and the tails have.
+//
+//go:norace
+func Idle() uintptr {
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	return idleBytes()
+}
+
+// idleBytes is Idle under the lock.
+//
+//go:norace
+func idleBytes() uintptr { return uintptr(pages.warm)*UnitSize + uintptr(pages.tails)*partSize }
 
 // InUse returns how many units of regions are handed out, and how many spans have a
 // mapping of their own. Addresses that Abandon was called for stay in use.

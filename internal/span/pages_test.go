@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -205,10 +206,139 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestTails takes warm units for less than they have, and frees, shrinks and extends these. The rest is idle.
+func TestTails(t *testing.T) {
+	const part = 48 << 10 // whole pages of all systems but those with pages of 64 KiB, which have no tails
+	defer SetDecay(SetDecay(-1))
+	TrimAll()
+	tail := UnitSize - osmem.RoundPage(part)
+	mustHave := func(after string, idle uintptr) {
+		t.Helper()
+		checkPages(t)
+		if got := Idle(); got != idle {
+			t.Fatalf("%s: %d bytes are idle, want %d", after, got, idle)
+		}
+	}
+	take := func(units int, size uintptr) run {
+		base, _, err := Alloc(units, 1, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run{base, units}
+	}
+	warm := take(3, 3*UnitSize)
+	warm.dirty()
+	Free(warm.base, 3)
+	TrimAll()
+	r := take(3, 2*UnitSize+part)
+	mustHave("cold units are taken", 0)
+	r.dirty()
+	Free(r.base, 3)
+	r = take(2, UnitSize+part)
+	mustHave("two units are taken", tail+UnitSize)
+	Age()
+	Free(r.base, 2)
+	r = take(2, UnitSize+part)
+	Age() // the tail is not the one of the last Age
+	mustHave("an age", tail)
+	Age()
+	mustHave("two ages", 0)
+	if r.zero() || tail > 0 && *(*byte)(osmem.Pointer(r.end() - 1)) != 0 {
+		t.Error("the ages have released something else than the tail")
+	}
+	Shrink(r.base, 2, part)
+	mustHave("the span is shrunk", tail+UnitSize)
+	if err := Commit(r.base, UnitSize); err != nil {
+		t.Fatal(err)
+	}
+	mustHave("the span grows within its unit", UnitSize)
+	Shrink(r.base, 1, part)
+	if !Extend(r.base, 1, 1, UnitSize+part) {
+		t.Fatal("cannot extend")
+	}
+	mustHave("the span is shrunk, and extended", 0) // the last unit has lost its tail
+	Shrink(r.base, 2, part)
+	TrimTo(tail + UnitSize)
+	mustHave("all may stay", tail+UnitSize)
+	if tail > 0 {
+		TrimTo(tail + UnitSize - 1)
+		mustHave("less may stay", UnitSize)
+	}
+	if !Extend(r.base, 1, 1, 2*UnitSize) {
+		t.Fatal("cannot extend")
+	}
+	r.dirty()
+	Free(r.base, 2)
+	r = take(1, part)
+	mustHave("one of two is taken", tail+UnitSize)
+	Abandon(r.base, part)
+	mustHave("it is abandoned", UnitSize)
+	if !osmem.DecommitRevokes && !r.zero() {
+		t.Error("it has contents")
+	}
+	r = take(1, part)
+	mustHave("another is taken", tail)
+	SetDecay(time.Millisecond)
+	waitIdle(t)
+	SetDecay(0)
+	Free(r.base, 1)
+	r = take(1, UnitSize)
+	Free(r.base, 1)
+	r = take(1, part)
+	mustHave("the decay is 0", 0)
+	Free(r.base, 1)
+	SetDecay(-1)
+	TrimAll()
+
+	// A huge page is not broken for a tail.
+	base, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := run{base, chunkUnits}
+	chunk.dirty()
+	Free(base, 1)
+	take(1, part)
+	mustHave("a unit of a chunk is taken", tail)
+	if Huge(base, 0, 1); osmem.HasHugePages {
+		mustHave("it gets huge pages", 0)
+		Free(base, 1)
+		take(1, part)
+		mustHave("a unit of a huge page is taken", 0)
+	}
+	Free(base, 1)
+	Free(base+UnitSize, chunkUnits-1)
+	TrimAll()
+
+	// Many tails are bounded.
+	for _, size := range []uintptr{4 << 10, 32 << 10} {
+		var all []run
+		for range warmFloor {
+			all = append(all, take(1, UnitSize))
+			all[len(all)-1].dirty()
+		}
+		for _, r := range all {
+			Free(r.base, 1)
+		}
+		for i := range all {
+			all[i] = take(1, size)
+		}
+		bound := max(tailFloor, pages.owned*partSize/tailShare)
+		if n := int(Idle()) - (warmFloor-len(all))*UnitSize; n > bound || n < bound-UnitSize && osmem.PageSize < UnitSize {
+			t.Errorf("%d units with %d bytes: %d bytes are idle, want at most %d", len(all), size, n, bound)
+		}
+		for _, r := range all {
+			Free(r.base, 1)
+		}
+		TrimAll()
+		mustHave("all is free", 0)
+	}
+}
+
 // checkPages compares the counts of units with the sets.
 func checkPages(t *testing.T) {
 	t.Helper()
-	used, warm := 0, 0
+	used, warm, owned, tails := 0, 0, 0, 0
 	for i, r := range pages.regions {
 		free, nwarm := 0, 0
 		for u := range regionUnits {
@@ -218,6 +348,10 @@ func checkPages(t *testing.T) {
 			if r.warm.has(u) {
 				nwarm++
 			}
+			if r.used.has(u) {
+				owned += int(r.reach[u] - r.tail[u])
+			}
+			tails += int(r.tail[u])
 			if r.used.has(u) && r.warm.has(u) || r.cool.has(u) && !r.warm.has(u) || r.spotty.has(u) && !r.warm.has(u) {
 				t.Errorf("unit %d of region %d is in sets that exclude each other", u, i)
 			}
@@ -228,8 +362,9 @@ func checkPages(t *testing.T) {
 		used += regionUnits - free
 		warm += nwarm
 	}
-	if used != pages.used || warm != pages.warm {
-		t.Errorf("%d units are used and %d warm, counted are %d and %d", used, warm, pages.used, pages.warm)
+	if used != pages.used || warm != pages.warm || owned != pages.owned || tails != pages.tails {
+		t.Errorf("%d units are used and %d warm, with %d parts and %d in tails; counted are %d, %d, %d, %d",
+			used, warm, owned, tails, pages.used, pages.warm, pages.owned, pages.tails)
 	}
 }
 

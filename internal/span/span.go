@@ -24,7 +24,8 @@
 // Units that were freed keep their memory for a while, because fresh pages cost more
 // than anything else here, about half a microsecond for 4 KiB. Such units are warm, and
 // are handed out first. [Age], called twice, releases the memory of those that were
-// warm all the time between the two calls.
+// warm all the time between the two calls. What is behind a span in its last unit may have
+// memory of an earlier span. This is a tail. Tails are given back by the same calls.
 //
 // A request of a quarter of a region or more gets a mapping of its own. The mapping is
 // released as soon as it is freed. On systems that can move pages, its pages come from

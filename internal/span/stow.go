@@ -130,6 +130,7 @@ func (r *region) stowAt(i int, from uintptr) bool {
 	for u := i; u < i+chunkUnits; u++ {
 		r.warm.add(u)
 		r.spotty.add(u)
+		r.reach[u] = unitParts
 	}
 	r.nwarm += chunkUnits
 	pages.warm += chunkUnits
